@@ -1,0 +1,174 @@
+"""The nouns of the project, the glossary of dimensions, and what a policy and a simulator are.
+
+Glossary, used beside every field and nowhere repeated:
+
+    B  episodes played side by side      J  jobs of one jobset (or of all episodes, flattened)
+    M  job slots a policy sees           K  machines (1: DeepRM's pooled cluster)
+    T  steps of the horizon              R  resources
+    A  actions: M * K placements and, last, void
+"""
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from pipeline.config import Scenario
+
+IntArray = npt.NDArray[np.integer]
+FloatArray = npt.NDArray[np.floating]
+BoolArray = npt.NDArray[np.bool_]
+KeyArray = npt.NDArray[np.uint64]
+
+SPLITS = ("train", "validation", "test")
+OBJECTIVES = ("slowdown", "completion_time", "makespan", "utilisation")
+
+
+class Cluster(NamedTuple):
+    """What a simulator must know of a scenario."""
+
+    capacity: tuple[int, ...]  # [R]  units of each resource
+    horizon: int  # T
+    slots: int  # M
+    backlog: int  # jobs the backlog's image can show
+    place_ahead: bool  # may a job be given a start later than now?
+    usable: int  # rows of the horizon a job may fill; below T only to replay a peer's bug
+
+    @classmethod
+    def of(cls, scenario: Scenario) -> "Cluster":
+        """Return the cluster of a scenario."""
+        units = tuple(scenario.resources.values())
+        rows = scenario.horizon
+        return cls(units, rows, scenario.slots, scenario.backlog, scenario.place_ahead, rows)
+
+
+class JobSet(NamedTuple):
+    """The jobs of one episode in order of arrival."""
+
+    arrival: IntArray  # [J]     step of arrival, never falling
+    duration: IntArray  # [J]     steps, at least 1
+    demand: IntArray  # [J, R]  units held while running
+
+
+class JobBatch(NamedTuple):
+    """The jobsets of B episodes end to end; episode b owns the jobs first[b] : first[b + 1]."""
+
+    first: IntArray  # [B + 1]
+    arrival: IntArray  # [J]
+    duration: IntArray  # [J]
+    demand: IntArray  # [J, R]
+
+    @property
+    def episodes(self) -> int:
+        """Return B."""
+        return len(self.first) - 1
+
+    @property
+    def episode(self) -> IntArray:
+        """Return the episode [J] that owns each job."""
+        return np.repeat(np.arange(self.episodes), np.diff(self.first))
+
+
+class Observation(NamedTuple):
+    """All that a policy may see: M waiting jobs x K machines, for B episodes."""
+
+    free: IntArray  # [B, K, T, R]  units free in each step to come; row 0 is now
+    demand: IntArray  # [B, M, R]     units the waiting job wants; 0 = empty slot
+    duration: IntArray  # [B, M]        steps it will run; 0 = empty slot
+    waited: IntArray  # [B, M]        steps since its arrival
+    backlog: IntArray  # [B]           jobs waiting behind the slots
+    backlog_head: IntArray  # [B, R + 1]    duration and demand of the first of them; 0 = none
+    capacity: IntArray  # [B, K, R]     units in all
+    since_arrival: IntArray  # [B]           steps since a job last arrived
+    legal: BoolArray  # [B, M, K]     may the job be placed: now, or ahead where the scenario lets it?
+    fits_now: BoolArray  # [B, M, K]     would it start at once?
+    now: IntArray  # [B]           current step
+
+    def take(self, rows: IntArray | slice) -> "Observation":
+        """Return the observation of some episodes."""
+        return Observation._make(field[rows] for field in self)
+
+
+class Schedule(NamedTuple):
+    """What became of every job of a batch, and of every episode."""
+
+    start: IntArray  # [J]  first step of each job; -1 = never started
+    finish: IntArray  # [J]  step after its last one; -1 = unfinished when the episode was cut
+    steps: IntArray  # [B]  length of each episode: its makespan, unless cut
+    withheld_steps: IntArray  # [B]  steps that passed while a visible job would have fitted
+    used: FloatArray  # [B]  shares of capacity in use, summed over resources and steps
+
+
+Policy = Callable[[Observation, FloatArray], IntArray]  # (view, uniform draws [B] in [0, 1)) -> actions [B]
+
+
+class Simulator(Protocol):
+    """Episodes that wait for decisions; those in `rows` are still going."""
+
+    @property
+    def rows(self) -> IntArray:
+        """Return the episodes [B'] that await a decision."""
+
+    def observe(self, rows: IntArray) -> Observation:
+        """Return what the policy sees in some episodes."""
+
+    def step(self, rows: IntArray, actions: IntArray) -> None:
+        """Carry out one decision in each of some episodes."""
+
+    def schedule(self) -> Schedule:
+        """Return what has become of every job so far."""
+
+
+def batch(jobsets: Sequence[JobSet]) -> JobBatch:
+    """Lay jobsets end to end.
+
+    >>> one = JobSet(np.array([0]), np.array([2]), np.array([[3, 1]]))
+    >>> batch([one, one]).first
+    array([0, 1, 2])
+    """
+    first = np.concatenate([[0], np.cumsum([len(jobs.arrival) for jobs in jobsets])]).astype(np.int64)
+    columns = (np.concatenate([np.asarray(jobs[k]) for jobs in jobsets]).astype(np.int64) for k in range(3))
+    return JobBatch(first, *columns)
+
+
+def repeat(jobsets: Sequence[JobSet], episodes: int) -> list[JobSet]:
+    """Return every jobset `episodes` times in a row."""
+    return [jobs for jobs in jobsets for _ in range(episodes)]
+
+
+def idle(view: Observation) -> BoolArray:
+    """Return whether no job holds a unit in any step of the horizon, per episode [B]."""
+    return np.asarray((view.free == view.capacity[:, :, None, :]).all(axis=(1, 2, 3)))
+
+
+def legal_actions(view: Observation) -> BoolArray:
+    """Return which actions [B, A] may be chosen.
+
+    Progress rule: void is not legal while the cluster is idle and a waiting job could start, or a deterministic policy
+    could stand still for ever.
+    """
+    placements = view.legal.reshape(len(view.now), -1)
+    void = ~(idle(view) & view.fits_now.any(axis=(1, 2)))
+    return np.concatenate([placements, void[:, None]], axis=1)
+
+
+def keys(seed: int, jobset: IntArray, episode: IntArray) -> KeyArray:
+    """Return the random key of each (jobset, episode); what is drawn from it depends on nothing else."""
+    mixed = _mix(np.full(len(jobset), seed, dtype=np.uint64))
+    mixed = _mix(mixed ^ _mix(jobset.astype(np.uint64) + np.uint64(1)))
+    return _mix(mixed ^ _mix(episode.astype(np.uint64) + np.uint64(0x10001)))
+
+
+def uniform(key: KeyArray, decision: IntArray) -> FloatArray:
+    """Return the uniform draw in [0, 1) of each key's decision (a counter-based SplitMix64)."""
+    bits = _mix(key + decision.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15))
+    return np.asarray((bits >> np.uint64(11)).astype(np.float64) / float(1 << 53))
+
+
+def _mix(bits: KeyArray) -> KeyArray:
+    """SplitMix64's finaliser (Steele, Lea, Flood 2014)."""
+    bits = (bits ^ (bits >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    bits = (bits ^ (bits >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    mixed: KeyArray = bits ^ (bits >> np.uint64(31))
+    return mixed

@@ -1,0 +1,1 @@
+"""Every policy on the same jobsets: metrics, paired statistics and figures."""

@@ -1,0 +1,1 @@
+"""Functions from an observation to an action: heuristics and networks."""

@@ -1,0 +1,1 @@
+"""Learning algorithms, one a file: each `train` is a generator of updates."""
