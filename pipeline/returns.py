@@ -1,0 +1,50 @@
+"""Returns, baselines and advantages: pure functions of rewards."""
+
+import numpy as np
+
+from pipeline.core import FloatArray, IntArray
+
+
+def discounted(rewards: FloatArray, gamma: float) -> FloatArray:
+    """Return the discounted sum of rewards to come along the last axis.
+
+    >>> discounted(np.array([1.0, 0.0, 2.0]), gamma=0.5)
+    array([1.5, 1. , 2. ])
+    """
+    returns = np.array(rewards, dtype=float)
+    for t in range(returns.shape[-1] - 2, -1, -1):
+        returns[..., t] += gamma * returns[..., t + 1]
+    return returns
+
+
+def leave_one_out(returns: FloatArray, episodes: int) -> FloatArray:
+    """Return each episode's return minus the mean of the jobset's other episodes at the same simulated time.
+
+    Episodes that are over have nothing more to come, so they count with 0 (Kool, van Hoof, Welling 2019, at equal time).
+
+    Args:
+        returns: [B, steps], the `episodes` episodes of each jobset in a row.
+        episodes: N of each jobset.
+
+    >>> leave_one_out(np.array([[4.0], [2.0], [0.0]]), episodes=3).ravel()
+    array([ 3.,  0., -3.])
+    """
+    grouped = returns.reshape(-1, episodes, returns.shape[-1])
+    others = (grouped.sum(axis=1, keepdims=True) - grouped) / (episodes - 1)
+    return np.asarray((grouped - others).reshape(returns.shape))
+
+
+def decision_baseline(returns: FloatArray, jobset: IntArray, index: IntArray) -> FloatArray:
+    """Return the mean return at the same decision of the same jobset (DeepRM, Figure 3), for each decision [D].
+
+    Args:
+        returns: [D] of each decision.
+        jobset: [D] the decision's jobset.
+        index: [D] its place among the decisions of its episode.
+
+    >>> decision_baseline(np.array([4.0, 2.0, 1.0]), np.array([0, 0, 0]), np.array([0, 0, 1]))
+    array([3., 3., 1.])
+    """
+    place = jobset * (int(index.max()) + 1) + index
+    total = np.bincount(place, weights=returns)
+    return np.asarray((total / np.maximum(np.bincount(place), 1))[place])

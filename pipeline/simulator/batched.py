@@ -1,0 +1,73 @@
+"""The cluster of `timestep`, compiled: many episodes in lock step, observations in compact integers."""
+
+import numpy as np
+
+from pipeline.core import BoolArray, Cluster, FloatArray, IntArray, JobBatch, Observation, Schedule
+from pipeline.simulator.kernels import Rules, begin_all, empty_state, step_rows
+from pipeline.simulator.rewards import CODES
+
+
+class Batched:
+    """The episodes of a batch.
+
+    With `skip_forced`, moves that leave no choice are played without asking (exact for every policy that keeps to
+    `core.legal_actions`: probability 1, gradient 0); without it, every decision is asked for.
+    """
+
+    def __init__(
+        self, jobs: JobBatch, cluster: Cluster, step_limit: int, objective: str = "slowdown", skip_forced: bool = False
+    ) -> None:
+        self.jobs = jobs
+        self.cluster = cluster
+        self._rules = Rules(cluster.usable, cluster.place_ahead, step_limit, CODES[objective], skip_forced)
+        self._state = empty_state(jobs, cluster, step_limit)
+        begin_all(self._state, self._rules)
+
+    @property
+    def rows(self) -> IntArray:
+        """Return the episodes that await a decision."""
+        return np.flatnonzero(~self._state.done)
+
+    @property
+    def done(self) -> BoolArray:
+        """Return which episodes [B] are over."""
+        return self._state.done
+
+    @property
+    def rewards(self) -> FloatArray:
+        """Return the reward [B, step_limit] of every step [t, t + 1); 0 beyond an episode's end."""
+        return self._state.rewards
+
+    def step(self, rows: IntArray, actions: IntArray) -> None:
+        """Carry out one decision in each of some episodes."""
+        step_rows(self._state, self._rules, rows, actions)
+
+    def observe(self, rows: IntArray) -> Observation:
+        """Return what the policy sees in some episodes, as copies."""
+        s = self._state
+        job = s.slot_job[rows]
+        full = job >= 0
+        queue = s.queue[rows]
+        waits = queue < s.to_come[rows]
+        head = np.minimum(queue, len(s.duration) - 1)
+        now = s.now[rows]
+        return Observation(
+            free=s.free[rows][:, None],
+            demand=np.where(full[:, :, None], s.demand[job], 0),
+            duration=np.where(full, s.duration[job], 0),
+            waited=np.where(full, now[:, None] - s.arrival[job], 0),
+            backlog=s.to_come[rows] - queue,
+            backlog_head=np.where(waits[:, None], np.column_stack([s.duration[head], s.demand[head]]), 0),
+            capacity=np.broadcast_to(s.capacity, (len(rows), 1, len(s.capacity))),
+            since_arrival=now - s.last_arrival[rows],
+            legal=s.legal[rows][:, :, None],
+            fits_now=s.fits_now[rows][:, :, None],
+            now=now,
+        )
+
+    def schedule(self) -> Schedule:
+        """Return what has become of every job so far."""
+        s = self._state
+        end = s.start + s.duration
+        finish = np.where((s.start >= 0) & (end <= s.now[self.jobs.episode]), end, -1)
+        return Schedule(s.start.copy(), finish, s.now.copy(), s.withheld.copy(), s.used.copy())

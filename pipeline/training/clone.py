@@ -1,0 +1,70 @@
+"""Behaviour cloning of a heuristic (DeepRM2 section 3.3, Figure 2), until validation accuracy stops rising.
+
+Departures: an entropy term in the loss (plain cloning is so sure of itself that reinforcement explores nothing); only
+decisions that leave a choice are learned when illegal actions are masked, for the others have probability 1.
+"""
+
+from collections.abc import Iterator
+
+import numpy as np
+import torch
+
+from pipeline.config import Clone
+from pipeline.core import IntArray, Observation
+from pipeline.policies.acting import allowed, log_probabilities, logits_of
+from pipeline.policies.networks import Network
+from pipeline.training.decisions import Decisions, Update
+
+
+def clone(
+    network: Network, lessons: Decisions, exam: Decisions, config: Clone, masked: bool, rng: np.random.Generator
+) -> Iterator[Update]:
+    """Teach a network the decisions of a teacher, one update an epoch.
+
+    Args:
+        network: changed in place; after the last update it holds the weights of the best epoch.
+        lessons: what the teacher saw and did on training jobsets.
+        exam: the same on validation jobsets.
+        config: epochs, patience, batch, learning rate, entropy.
+        masked: are illegal actions out of the question?
+        rng: shuffles the lessons.
+    """
+    optimizer = torch.optim.Adam(network.parameters(), lr=config.learning_rate)
+    best, kept, stale = -1.0, network.state_dict(), 0
+    for epoch in range(1, config.epochs + 1):
+        order = rng.permutation(len(lessons.action))
+        losses = [
+            _learn(network, optimizer, lessons, order[k : k + config.batch], config.entropy, masked)
+            for k in range(0, len(order), config.batch)
+        ]
+        accuracy = score(network, exam, masked)
+        better = accuracy > best
+        if better:
+            best, kept = accuracy, {name: weight.clone() for name, weight in network.state_dict().items()}
+        stale = 0 if better else stale + 1
+        last = stale >= config.patience or epoch == config.epochs
+        if last:
+            network.load_state_dict(kept)
+        yield Update(epoch, {"loss": float(np.mean(losses)), "accuracy": accuracy, "best_accuracy": best})
+        if last:
+            return
+
+
+def _learn(
+    network: Network, optimizer: torch.optim.Optimizer, lessons: Decisions, rows: IntArray, entropy: float, masked: bool
+) -> float:
+    view: Observation = lessons.view.take(rows)
+    chances = log_probabilities(network(view), allowed(view, masked))
+    imitated = -chances.gather(1, torch.from_numpy(lessons.action[rows])[:, None]).mean()
+    spread = -(chances.exp() * chances).sum(dim=1).mean()
+    optimizer.zero_grad()
+    loss = imitated - entropy * spread
+    loss.backward()  # type: ignore[no-untyped-call]
+    optimizer.step()
+    return float(imitated.detach())
+
+
+def score(network: Network, exam: Decisions, masked: bool) -> float:
+    """Return the share of the teacher's decisions that the greedy network takes too."""
+    logits = np.where(allowed(exam.view, masked), logits_of(network, exam.view).numpy(), -np.inf)
+    return float((logits.argmax(axis=1) == exam.action).mean())

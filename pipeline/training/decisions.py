@@ -1,0 +1,51 @@
+"""What was seen and done in every decision of many episodes, and what an update reports."""
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import numpy as np
+
+from pipeline.core import FloatArray, IntArray, KeyArray, Observation, Policy
+from pipeline.simulator.batched import Batched
+from pipeline.simulator.rollout import play
+
+
+class Update(NamedTuple):
+    """One update of a learner."""
+
+    step: int
+    metrics: Mapping[str, float]
+
+
+class Decisions(NamedTuple):
+    """D decisions of B episodes, in the order in which they were taken."""
+
+    view: Observation  # of D episodes
+    action: IntArray  # [D]
+    episode: IntArray  # [D]
+    index: IntArray  # [D]  place among the decisions of its episode
+    rewards: FloatArray  # [B, steps]  of each simulated step
+
+
+def record(simulator: Batched, policy: Policy, key: KeyArray) -> Decisions:
+    """Play a policy and keep every decision that was asked of it."""
+    views: list[Observation] = []
+    actions: list[IntArray] = []
+    rows: list[IntArray] = []
+
+    def watch(episodes: IntArray, view: Observation, taken: IntArray) -> None:
+        rows.append(episodes)
+        views.append(view)
+        actions.append(taken)
+
+    play(simulator, policy, key, watch)
+    if not rows:
+        raise ValueError("no episode left a choice")
+    steps = int(simulator.schedule().steps.max())
+    return Decisions(
+        view=Observation._make(np.concatenate(field) for field in zip(*views, strict=True)),
+        action=np.concatenate(actions),
+        episode=np.concatenate(rows),
+        index=np.repeat(np.arange(len(rows)), [len(group) for group in rows]),
+        rewards=simulator.rewards[:, :steps],
+    )

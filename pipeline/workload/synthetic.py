@@ -1,0 +1,91 @@
+"""DeepRM's synthetic workload (section 4.1): arrivals at a load, short and long jobs, one dominant resource each.
+
+The load is what users set: the mean over resources of (jobs a step) * E[duration] * E[demand] / capacity. Demands are the
+whole units inside the range of shares; jobsets without a job are redrawn.
+"""
+
+import math
+
+import numpy as np
+
+from pipeline.config import AtOnce, Demand, Params, Scenario, Synthetic
+from pipeline.core import IntArray, JobSet
+from pipeline.errors import UserError
+
+
+def units(share: tuple[float, float], capacity: int) -> tuple[int, int]:
+    """Return the least and the most whole units within a range of shares of a resource.
+
+    Raises:
+        UserError: there is none.
+
+    >>> units((0.25, 0.5), 20)
+    (5, 10)
+    """
+    low = max(1, math.ceil(share[0] * capacity - 1e-9))
+    high = math.floor(share[1] * capacity + 1e-9)
+    if low > high:
+        raise UserError(f"no whole unit lies within {share[0]:g}-{share[1]:g} of {capacity} units; give more units")
+    return low, high
+
+
+def load_of_one(workload: Synthetic, demand: Demand, scenario: Scenario) -> float:
+    """Return the load in percent that one job a step makes."""
+    shares = []
+    for capacity in scenario.resources.values():
+        dominant, other = sum(units(demand.dominant, capacity)) / 2, sum(units(demand.other, capacity)) / 2
+        mean = (dominant + other * (len(scenario.resources) - 1)) / len(scenario.resources)
+        shares.append(mean / capacity)
+    return 100.0 * workload.mean_duration * sum(shares) / len(shares)
+
+
+def check_synthetic(params: Params) -> None:
+    """Check that every scenario's workload can be drawn.
+
+    Raises:
+        UserError: a load that Bernoulli arrivals cannot reach, a job longer than the horizon, a demand of no whole unit.
+    """
+    if not isinstance(params.workload, Synthetic):
+        return
+    for name, scenario in params.scenarios.items():
+        longest = params.workload.longest
+        if longest > scenario.horizon:
+            raise UserError(
+                f"params.yaml: scenarios.{name}.horizon: expected at least the longest job's {longest} steps, "
+                f"got {scenario.horizon}"
+            )
+        try:
+            most = load_of_one(params.workload, params.demands[scenario.demand], scenario)
+        except UserError as error:
+            raise UserError(f"params.yaml: scenarios.{name}: demand '{scenario.demand}': {error}") from error
+        if scenario.arrivals.name == "bernoulli" and max(scenario.loads) > most + 1e-9:
+            raise UserError(
+                f"params.yaml: scenarios.{name}.loads: {max(scenario.loads)} % cannot be reached by bernoulli arrivals, "
+                f"which bring at most one job a step: the largest reachable load is {most:.4g} %; use poisson arrivals"
+            )
+
+
+def draw_jobset(workload: Synthetic, demand: Demand, scenario: Scenario, load: int, rng: np.random.Generator) -> JobSet:
+    """Draw one jobset at a load in percent."""
+    arrival = _arrivals(load / load_of_one(workload, demand, scenario), scenario, rng)
+    jobs = len(arrival)
+    short = rng.random(jobs) < workload.short_share
+    spans = (rng.integers(low, high + 1, jobs) for low, high in (workload.short, workload.long))
+    duration = np.where(short, *spans)
+    dominant = rng.integers(len(scenario.resources), size=jobs)
+    columns = []
+    for r, capacity in enumerate(scenario.resources.values()):
+        much, little = units(demand.dominant, capacity), units(demand.other, capacity)
+        draws = (rng.integers(low, high + 1, jobs) for low, high in (much, little))
+        columns.append(np.where(dominant == r, *draws))
+    return JobSet(arrival, duration, np.column_stack(columns))
+
+
+def _arrivals(rate: float, scenario: Scenario, rng: np.random.Generator) -> IntArray:
+    arrivals = scenario.arrivals
+    if isinstance(arrivals, AtOnce):
+        return np.zeros(arrivals.jobs, dtype=np.int64)
+    while True:
+        many = rng.random(arrivals.steps) < rate if arrivals.name == "bernoulli" else rng.poisson(rate, arrivals.steps)
+        if many.any():
+            return np.repeat(np.arange(arrivals.steps), many)
