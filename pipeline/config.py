@@ -77,10 +77,10 @@ class Swf(Frozen):
     name: Literal["swf"]
     path: str
     step_s: Positive = 3600
-    capacity: Units | None = None
+    capacity: Units | None = 20
     memory_kb: Positive | None = None
     max_steps: Positive = 20
-    window: Positive = 60
+    window: Positive = 100
     train_share: PositiveShare = 0.6
     validation_share: PositiveShare = 0.15
 
@@ -133,6 +133,21 @@ class Scenario(Frozen):
     arrivals: Annotated[Streaming | AtOnce, Field(discriminator="name")]
     loads: Loads
     jobsets: Counts
+
+    def changed(self, capacity: int | None, slots: int | None, horizon: int | None) -> "Scenario":
+        """Return the scenario with another cluster; None leaves a number as it is.
+
+        Raises:
+            UserError: a number is out of range.
+        """
+        asked = {"slots": slots, "horizon": horizon}
+        update: dict[str, Any] = {name: value for name, value in asked.items() if value is not None}
+        if capacity is not None:
+            update["resources"] = dict.fromkeys(self.resources, capacity)
+        try:
+            return Scenario.model_validate(self.model_dump() | update)
+        except ValidationError as error:
+            raise UserError(_first_problem(error, "scenario")) from error
 
     @model_validator(mode="after")
     def _all_jobs_are_seen(self) -> "Scenario":
@@ -193,6 +208,11 @@ class NoPretrain(Frozen):
 
     name: Literal["none"]
 
+    @property
+    def budget(self) -> int:
+        """Updates at most."""
+        return 1
+
 
 class Clone(Frozen):
     """Behaviour cloning of a heuristic, until validation accuracy stops rising."""
@@ -207,6 +227,11 @@ class Clone(Frozen):
     learning_rate: Rate
     entropy: Annotated[float, Field(ge=0)]
 
+    @property
+    def budget(self) -> int:
+        """Updates at most: one an epoch."""
+        return self.epochs
+
 
 class Reinforce(Frozen):
     """Policy gradient: how much of a recipe to run."""
@@ -219,6 +244,11 @@ class Reinforce(Frozen):
     episodes: Annotated[int, Field(ge=2)]
     validate_every: Positive
 
+    @property
+    def budget(self) -> int:
+        """Updates."""
+        return self.updates
+
 
 class Agent(Frozen):
     """One learned scheduler."""
@@ -227,7 +257,24 @@ class Agent(Frozen):
     objective: Literal["slowdown", "completion_time", "makespan", "utilisation"]
     network: Annotated[Mlp | Cnn, Field(discriminator="name")]
     pretrain: Annotated[NoPretrain | Clone, Field(discriminator="name")]
-    finetune: Annotated[Reinforce, Field()]
+    finetune: Reinforce
+
+
+class ModelCard(Frozen):
+    """What a stored network is: all that is needed to rebuild it, and the problem it was trained on."""
+
+    format: Literal[1] = 1
+    agent: Name
+    scenario: Name
+    resources: dict[Name, Units]
+    horizon: Positive
+    slots: Positive
+    backlog: Annotated[int, Field(ge=0)]
+    place_ahead: bool
+    objective: str
+    network: Annotated[Mlp | Cnn, Field(discriminator="name")]
+    masked: bool
+    play: Literal["greedy", "sampled"]
 
 
 class Params(Frozen):
@@ -306,7 +353,29 @@ def check_params(raw: Any, where: str) -> Params:
     for name, agent in params.agents.items():
         _must_know(where, f"agents.{name}.scenario", agent.scenario, params.scenarios)
         _must_know(where, f"agents.{name}.finetune.recipe", agent.finetune.recipe, params.recipes)
+        _has_its_jobsets(where, name, agent, params)
     return params
+
+
+def _has_its_jobsets(where: str, name: str, agent: Agent, params: Params) -> None:
+    """Refuse training on loads or jobsets that `generate` does not draw; a log has a load of its own."""
+    if isinstance(params.workload, Swf):
+        return
+    scenario = params.scenarios[agent.scenario]
+    fixed = params.recipes[agent.finetune.recipe].jobsets == "fixed"
+    for part, chosen in (("pretrain", agent.pretrain), ("finetune", agent.finetune)):
+        if isinstance(chosen, NoPretrain):
+            continue
+        place = f"{where}: agents.{name}.{part}"
+        for load in chosen.loads:
+            if load not in scenario.loads:
+                raise UserError(f"{place}.loads: {load} is not a load of scenario '{agent.scenario}'")
+        each = -(-chosen.jobsets // len(chosen.loads))
+        if (part == "pretrain" or fixed) and each > scenario.jobsets.train:
+            raise UserError(
+                f"{place}.jobsets: {chosen.jobsets} need {each} training jobsets of each load; scenario "
+                f"'{agent.scenario}' has {scenario.jobsets.train}"
+            )
 
 
 def _must_know(where: str, place: str, name: str, rows: dict[str, Any]) -> None:

@@ -3,7 +3,7 @@
 A table whose columns depend on the scenario (one per resource) has a function that builds its schema.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 import numpy as np
 import pandas as pd
@@ -149,10 +149,11 @@ SUMMARY = pa.DataFrameSchema(
 )
 
 
-def user_jobs_schema(resources: Iterable[str]) -> pa.DataFrameSchema:
-    """Return the schema of a user's own job table; more columns than these are refused by name."""
-    columns = {"jobset": pa.Column(), "job": pa.Column(), "arrival": _integers(0, None), "duration": _integers(1, None)}
-    columns |= {name: _integers(0, None) for name in resources}
+def user_jobs_schema(resources: Mapping[str, int], horizon: int) -> pa.DataFrameSchema:
+    """Return the schema of a user's own job table: demands within `resources`, durations within the horizon."""
+    columns = {"jobset": pa.Column(nullable=False), "job": pa.Column(nullable=False)}
+    columns |= {"arrival": _integers(0, None), "duration": _integers(1, horizon)}
+    columns |= {name: _integers(0, units) for name, units in resources.items()}
     return pa.DataFrameSchema(columns, strict=True, unique=["jobset", "job"], name="UserJobs")
 
 

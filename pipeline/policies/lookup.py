@@ -38,8 +38,10 @@ def piece_table(weight: Tensor, layout: Layout) -> Tensor:
 def _sums_along(weights: Tensor, dim: int) -> Tensor:
     """Return the sums of the first 0, 1, 2, ... entries along a dimension."""
     sums = weights.cumsum(dim)
-    return torch.cat([torch.zeros_like(sums.narrow(dim, 0, 1)), sums], dim=dim) if sums.shape[dim] else sums.new_zeros(
-        [1 if k == dim else n for k, n in enumerate(sums.shape)]
+    return (
+        torch.cat([torch.zeros_like(sums.narrow(dim, 0, 1)), sums], dim=dim)
+        if sums.shape[dim]
+        else sums.new_zeros([1 if k == dim else n for k, n in enumerate(sums.shape)])
     )
 
 

@@ -15,12 +15,18 @@ class Batched:
     """
 
     def __init__(
-        self, jobs: JobBatch, cluster: Cluster, step_limit: int, objective: str = "slowdown", skip_forced: bool = False
+        self,
+        jobs: JobBatch,
+        cluster: Cluster,
+        step_limit: int,
+        objective: str | None = None,
+        skip_forced: bool = False,
     ) -> None:
         self.jobs = jobs
         self.cluster = cluster
-        self._rules = Rules(cluster.usable, cluster.place_ahead, step_limit, CODES[objective], skip_forced)
-        self._state = empty_state(jobs, cluster, step_limit)
+        code = 0 if objective is None else CODES[objective]
+        self._rules = Rules(cluster.usable, cluster.place_ahead, step_limit, code, skip_forced)
+        self._state = empty_state(jobs, cluster, 0 if objective is None else step_limit)
         begin_all(self._state, self._rules)
 
     @property
@@ -35,7 +41,10 @@ class Batched:
 
     @property
     def rewards(self) -> FloatArray:
-        """Return the reward [B, step_limit] of every step [t, t + 1); 0 beyond an episode's end."""
+        """Return the reward [B, step_limit] of every step [t, t + 1); 0 beyond an episode's end.
+
+        Without an objective there are none: [B, 0].
+        """
         return self._state.rewards
 
     def step(self, rows: IntArray, actions: IntArray) -> None:

@@ -33,7 +33,7 @@ class State(NamedTuple):
     finished: IntArray  # [B]
     withheld: IntArray  # [B]
     used: FloatArray  # [B]
-    rewards: FloatArray  # [B, steps]    of step [t, t + 1)
+    rewards: FloatArray  # [B, steps]    of step [t, t + 1); no column where nobody asks for them
     done: BoolArray  # [B]
 
 
@@ -47,7 +47,7 @@ class Rules(NamedTuple):
     skip_forced: bool  # play moves that leave no choice without asking
 
 
-def empty_state(jobs: JobBatch, cluster: Cluster, step_limit: int) -> State:
+def empty_state(jobs: JobBatch, cluster: Cluster, rewarded_steps: int) -> State:
     """Return the state before step 0; nothing has arrived."""
     episodes, rows, resources = jobs.episodes, cluster.horizon, len(cluster.capacity)
     capacity = np.array(cluster.capacity, dtype=np.int16)
@@ -72,7 +72,7 @@ def empty_state(jobs: JobBatch, cluster: Cluster, step_limit: int) -> State:
         finished=np.zeros(episodes, dtype=np.int64),
         withheld=np.zeros(episodes, dtype=np.int32),
         used=np.zeros(episodes),
-        rewards=np.zeros((episodes, step_limit)),
+        rewards=np.zeros((episodes, rewarded_steps)),
         done=np.zeros(episodes, dtype=np.bool_),
         **narrow,
     )
@@ -128,7 +128,8 @@ def _pass_one_step(s: State, rules: Rules, b: int) -> None:
     shares = 0.0
     for r in range(s.capacity.shape[0]):
         shares += (s.capacity[r] - s.free[b, 0, r]) / s.capacity[r]
-    s.rewards[b, s.now[b]] = reward(rules.objective, s.inverse[b], s.present[b], shares)
+    if s.now[b] < s.rewards.shape[1]:
+        s.rewards[b, s.now[b]] = reward(rules.objective, s.inverse[b], s.present[b], shares)
     s.used[b] += shares
     s.withheld[b] += s.fits_now[b].any()
     s.free[b, :-1] = s.free[b, 1:].copy()

@@ -34,5 +34,3 @@ def reward(objective: int, inverse_durations: float, jobs: int, shares: float) -
     if objective == 2:
         return -1.0
     return shares
-
-

@@ -9,26 +9,28 @@ from collections.abc import Iterator
 import numpy as np
 import torch
 
-from pipeline.config import Clone
-from pipeline.core import IntArray, Observation
+from pipeline.config import Clone, pick
+from pipeline.core import IntArray, JobSet, Observation, Policy, batch, keys
 from pipeline.policies.acting import allowed, log_probabilities, logits_of
+from pipeline.policies.heuristics import HEURISTICS
 from pipeline.policies.networks import Network
-from pipeline.training.decisions import Decisions, Update
+from pipeline.simulator.batched import Batched
+from pipeline.training.decisions import Decisions, Update, record
+from pipeline.training.task import Task, in_turn
 
 
-def clone(
-    network: Network, lessons: Decisions, exam: Decisions, config: Clone, masked: bool, rng: np.random.Generator
-) -> Iterator[Update]:
+def clone(network: Network, task: Task, config: Clone) -> Iterator[Update]:
     """Teach a network the decisions of a teacher, one update an epoch.
 
     Args:
         network: changed in place; after the last update it holds the weights of the best epoch.
-        lessons: what the teacher saw and did on training jobsets.
-        exam: the same on validation jobsets.
-        config: epochs, patience, batch, learning rate, entropy.
-        masked: are illegal actions out of the question?
-        rng: shuffles the lessons.
+        task: what is learned; its training jobsets are the lessons, its validation jobsets the exam.
+        config: teacher, jobsets, epochs, patience, batch, learning rate, entropy.
     """
+    masked, rng = task.recipe.masked, np.random.default_rng(task.seed)
+    teacher = pick(HEURISTICS, config.teacher, "teacher")
+    lessons = _watch(teacher, in_turn(task.train, task.loads, config.jobsets), task)
+    exam = _watch(teacher, [jobs for load in task.loads for jobs in task.validation[load]], task)
     optimizer = torch.optim.Adam(network.parameters(), lr=config.learning_rate)
     best, kept, stale = -1.0, network.state_dict(), 0
     for epoch in range(1, config.epochs + 1):
@@ -48,6 +50,13 @@ def clone(
         yield Update(epoch, {"loss": float(np.mean(losses)), "accuracy": accuracy, "best_accuracy": best})
         if last:
             return
+
+
+def _watch(teacher: Policy, jobsets: list[JobSet], task: Task) -> Decisions:
+    """Return what a teacher saw and did."""
+    simulator = Batched(batch(jobsets), task.cluster, task.step_limit, skip_forced=task.recipe.masked)
+    jobset = np.arange(len(jobsets))
+    return record(simulator, teacher, keys(task.seed, jobset, np.zeros_like(jobset)))
 
 
 def _learn(

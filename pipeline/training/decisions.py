@@ -16,6 +16,11 @@ class Update(NamedTuple):
     step: int
     metrics: Mapping[str, float]
 
+    @property
+    def note(self) -> str:
+        """Return the metrics for people."""
+        return ", ".join(f"{name} {value:.4g}" for name, value in self.metrics.items())
+
 
 class Decisions(NamedTuple):
     """D decisions of B episodes, in the order in which they were taken."""

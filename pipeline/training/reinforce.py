@@ -7,68 +7,56 @@ deviation, Adam, clipped gradient. The loss is a mean over decisions where the p
 Adam undo.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 
 import numpy as np
 import torch
 
 from pipeline.config import Recipe, Reinforce
-from pipeline.core import Cluster, FloatArray, IntArray, JobSet, batch, keys, repeat
+from pipeline.core import FloatArray, IntArray, batch, keys, repeat
 from pipeline.policies.acting import allowed, log_probabilities, sampled
 from pipeline.policies.networks import Network
 from pipeline.returns import decision_baseline, discounted, leave_one_out
 from pipeline.simulator.batched import Batched
 from pipeline.training.decisions import Decisions, Update, record
+from pipeline.training.task import JOBSETS, Task
 
-Draw = Callable[[int], Sequence[JobSet]]  # update -> its jobsets
+MOST_JOBSETS = 100_000  # of an update; keeps the random keys of updates apart
 
 
-def reinforce(
-    network: Network,
-    jobsets: Draw,
-    cluster: Cluster,
-    step_limit: int,
-    objective: str,
-    config: Reinforce,
-    recipe: Recipe,
-    seed: int,
-) -> Iterator[Update]:
+def reinforce(network: Network, task: Task, config: Reinforce) -> Iterator[Update]:
     """Improve a network by its own play, one update at a time.
 
     Args:
         network: changed in place.
-        jobsets: the jobsets of each update.
-        cluster: the cluster they meet.
-        step_limit: where an episode is cut.
-        objective: which reward a step brings.
-        config: updates, episodes of each jobset.
-        recipe: everything else.
-        seed: of the actions drawn and of the minibatches.
+        task: what is learned; its recipe says how.
+        config: how much: updates, jobsets of each, episodes of each jobset.
     """
+    recipe, episodes = task.recipe, config.episodes
+    jobsets = JOBSETS[recipe.jobsets](task, config.jobsets)
     optimizer = OPTIMIZERS[recipe.optimizer](network.parameters(), lr=recipe.learning_rate)
     for step in range(1, config.updates + 1):
-        jobs = repeat(jobsets(step), config.episodes)
-        simulator = Batched(batch(jobs), cluster, step_limit, objective, skip_forced=recipe.masked)
+        jobs = repeat(jobsets(step), episodes)
+        simulator = Batched(batch(jobs), task.cluster, task.step_limit, task.objective, skip_forced=recipe.masked)
         episode = np.arange(len(jobs))
-        key = keys(seed + step, episode // config.episodes, episode % config.episodes)
+        key = keys(task.seed, step * MOST_JOBSETS + episode // episodes, episode % episodes)
         played = record(simulator, sampled(network, recipe.masked), key)
-        gain = advantages(played, config.episodes, recipe)
-        order = np.random.default_rng([seed, step]).permutation(len(played.action))
+        gain = advantages(played, episodes, recipe)
+        order = np.random.default_rng([task.seed, step]).permutation(len(played.action))
         spread = [
             _learn(network, optimizer, played, gain, rows, recipe) for rows in np.array_split(order, recipe.minibatches)
         ]
-        total = played.rewards.sum(axis=1)
-        finish = simulator.schedule()
-        yield Update(
-            step,
-            {
-                "mean_return": float(total.mean()),
-                "best_return": float(total.reshape(-1, config.episodes).max(axis=1).mean()),
-                "entropy": float(np.mean(spread)),
-                "decisions": float(len(played.action)),
-                "unfinished": float((finish.finish < 0).sum()),
-            },
-        )
+        yield Update(step, {"entropy": float(np.mean(spread)), **_report(simulator, played, episodes)})
+
+
+def _report(simulator: Batched, played: Decisions, episodes: int) -> dict[str, float]:
+    total = played.rewards.sum(axis=1)
+    return {
+        "mean_return": float(total.mean()),
+        "best_return": float(total.reshape(-1, episodes).max(axis=1).mean()),
+        "decisions": float(len(played.action)),
+        "unfinished": float((simulator.schedule().finish < 0).sum()),
+    }
 
 
 def advantages(played: Decisions, episodes: int, recipe: Recipe) -> FloatArray:

@@ -1,0 +1,78 @@
+"""A policy from a stored network's card and weights."""
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import torch
+
+from pipeline.config import ModelCard, Params, Scenario
+from pipeline.core import Cluster, FloatArray, Policy
+from pipeline.errors import UserError
+from pipeline.policies.acting import PLAY
+from pipeline.policies.networks import Network, build
+
+
+class Loaded(NamedTuple):
+    """A network ready to act."""
+
+    network: Network
+    cluster: Cluster  # that it was trained on
+    policy: Policy
+    masked: bool  # does it keep to the legal actions?
+
+
+def card_of(params: Params, agent: str) -> ModelCard:
+    """Return the card of an agent's network."""
+    row, recipe = params.agent(agent), params.recipe(agent)
+    scenario = params.scenario(row.scenario)
+    return ModelCard(
+        agent=agent,
+        scenario=row.scenario,
+        resources=scenario.resources,
+        horizon=scenario.horizon,
+        slots=scenario.slots,
+        backlog=scenario.backlog,
+        place_ahead=scenario.place_ahead,
+        objective=row.objective,
+        network=row.network,
+        masked=recipe.masked,
+        play=recipe.play,
+    )
+
+
+def cluster_of(card: ModelCard) -> Cluster:
+    """Return the cluster that a network was trained on."""
+    units = tuple(card.resources.values())
+    return Cluster(units, card.horizon, card.slots, card.backlog, card.place_ahead, card.horizon)
+
+
+def restore(card: ModelCard, weights: Mapping[str, FloatArray]) -> Loaded:
+    """Rebuild a network and its policy.
+
+    Raises:
+        UserError: the weights are not those of the network on the card.
+    """
+    network = build(card.network, cluster_of(card), seed=0)
+    wanted = {name: tuple(value.shape) for name, value in network.state_dict().items()}
+    found = {name: value.shape for name, value in weights.items()}
+    if wanted != found:
+        raise UserError(f"model of agent '{card.agent}': expected weights {wanted}, found {found}")
+    network.load_state_dict({name: torch.from_numpy(value.copy()) for name, value in weights.items()})
+    return Loaded(network, cluster_of(card), PLAY[card.play](network, card.masked), card.masked)
+
+
+def must_match(card: ModelCard, scenario: Scenario) -> None:
+    """Refuse a network whose image is not that of the scenario's cluster.
+
+    Raises:
+        UserError: resources, horizon, slots or backlog differ.
+    """
+    for name in ("resources", "horizon", "slots", "backlog"):
+        trained, asked = getattr(card, name), getattr(scenario, name)
+        if trained != asked:
+            raise UserError(f"model of agent '{card.agent}': trained with {name} {trained}, the scenario has {asked}")
+
+
+def weights_of(network: Network) -> dict[str, FloatArray]:
+    """Return a network's weights by name, to be stored."""
+    return {name: value.detach().contiguous().numpy() for name, value in network.state_dict().items()}

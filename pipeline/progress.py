@@ -1,0 +1,62 @@
+"""Long work shows itself: a bar with time left on a terminal, sparse plain lines elsewhere; both on stderr."""
+
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Protocol
+
+LINES_EVERY_S = 20.0
+
+
+class Advance(Protocol):
+    """Say that work moved on."""
+
+    def __call__(self, done: float, note: str = "") -> None:
+        """Show how much of the total is done, and the metric that matters."""
+
+
+@contextmanager
+def progress(title: str, total: float) -> Iterator[Advance]:
+    """Show the progress of some work."""
+    if sys.stderr.isatty():
+        with _bar(title, total) as advance:
+            yield advance
+    else:
+        yield _lines(title, total)
+
+
+@contextmanager
+def _bar(title: str, total: float) -> Iterator[Advance]:
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn(), TextColumn("left"))
+    with Progress(
+        *columns, TimeRemainingColumn(), TextColumn("{task.fields[note]}"), console=Console(stderr=True)
+    ) as bar:
+        task = bar.add_task(title, total=total, note="")
+        yield lambda done, note="": bar.update(task, completed=done, note=note)
+
+
+def _lines(title: str, total: float) -> Advance:
+    begun = said = time.monotonic()
+    say(f"{title}: started")
+
+    def advance(done: float, note: str = "") -> None:
+        nonlocal said
+        now = time.monotonic()
+        if done < total and now - said < LINES_EVERY_S:
+            return
+        said = now
+        left = (now - begun) * (total - done) / max(done, 1e-9)
+        when = f"{left:.0f} s left" if done < total else f"done in {now - begun:.0f} s"
+        say(f"{title}: {done:g} of {total:g}, {when}{', ' + note if note else ''}")
+
+    return advance
+
+
+def say(line: str) -> None:
+    """Write one line for people."""
+    sys.stderr.write(line + "\n")
+    sys.stderr.flush()

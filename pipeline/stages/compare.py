@@ -1,0 +1,49 @@
+"""`compare`: every policy of every scenario on the same test jobsets, with paired intervals, figures and a table."""
+
+from pathlib import Path
+
+import pandas as pd
+
+from pipeline import storage, tracking
+from pipeline.config import Params
+from pipeline.evaluation import plots, report
+from pipeline.evaluation.comparing import REFERENCES, Compared, by_policy, compare
+from pipeline.progress import say
+from pipeline.schemas import COMPARISON, SUMMARY
+
+
+def run(params: Params) -> None:
+    """Write reports/: summary, comparison, figures, slowdown by load, and the table for people."""
+    with tracking.stage("compare", "", params) as run:
+        run.inputs(storage.TABLES)
+        found = [_scenario(params, name, run) for name in params.scenarios]
+        for agent in params.agents:
+            run.figure(_learning(params, agent))
+        summary = pd.concat([evidence.summary for evidence in found], ignore_index=True)
+        comparison = pd.concat([evidence.comparison for evidence in found], ignore_index=True)
+        storage.write_table(storage.REPORTS / "summary.csv", summary, SUMMARY)
+        storage.write_table(storage.REPORTS / "comparison.csv", comparison, COMPARISON)
+        storage.write_json(storage.REPORTS / "slowdown.json", by_policy(summary))
+        table = report.table(comparison, REFERENCES[0])
+        storage.write(storage.REPORTS / "comparison.md", f"{table}\n".encode())
+        run.figure(storage.REPORTS / "comparison.md")
+        for line in report.headline(comparison, list(params.agents), params.evaluation.confidence):
+            say(line)
+
+
+def _scenario(params: Params, name: str, run: tracking.StageRun) -> Compared:
+    agents = [agent for agent, row in params.agents.items() if row.scenario == name]
+    results, best = storage.read_jobset_results(params, name), storage.read_chosen(name).best
+    found = compare(name, results, best, agents, params.evaluation, params.seed)
+    figure = plots.slowdown_by_load(found.summary, f"Mean slowdown on test jobsets, scenario {name}", agents)
+    run.figure(storage.write_figure(f"slowdown_{name}", plots.png(figure)))
+    return found
+
+
+def _learning(params: Params, agent: str) -> Path:
+    row = params.agents[agent]
+    levels = storage.read_chosen(row.scenario).over(row.finetune.loads)
+    curve = {agent: storage.read_curve(agent, "finetune")}
+    title = f"{agent}: {row.objective} on validation jobsets while learning"
+    shown = levels if row.objective == "slowdown" else {}
+    return storage.write_figure(f"learning_{agent}", plots.png(plots.learning_curve(curve, shown, title, "validation")))

@@ -1,0 +1,28 @@
+"""`evaluate`: score an agent, as pretrained and as finetuned, on the test jobsets of its scenario."""
+
+from pipeline import storage, tracking
+from pipeline.config import Params
+from pipeline.core import Cluster
+from pipeline.evaluation.play import score
+from pipeline.progress import progress
+from pipeline.stages.reading import read_network
+
+STAGES = {"pretrained": "{agent}_pretrained", "policy": "{agent}"}  # stored network: policy's name in the tables
+
+
+def run(params: Params, agent: str) -> None:
+    """Write reports/tables/agents/<agent>: the results of its networks."""
+    row = params.agent(agent)
+    scenario, folder = params.scenario(row.scenario), storage.jobsets_folder(row.scenario)
+    masked = params.recipe(agent).masked
+    with tracking.stage("evaluate", agent, params) as run, progress(f"evaluate {agent}", len(STAGES)) as advance:
+        run.inputs(folder, *(storage.model_folder(agent, which) for which in STAGES))
+        test = storage.read_jobsets(folder, "test", scenario.resources)
+        results = []
+        for done, (which, title) in enumerate(STAGES.items(), 1):
+            name, policy = title.format(agent=agent), read_network(agent, which).policy
+            results.append(score(name, policy, test, Cluster.of(scenario), scenario.step_limit, params.seed, masked))
+            run.parent_curve(f"slowdown/{name}", results[-1].by_load)
+            advance(done, f"slowdown {results[-1].mean:.3f}")
+        place = storage.results_folder("agents", agent)
+        storage.write_results(place, [done.jobs for done in results], [done.jobsets for done in results])

@@ -1,0 +1,21 @@
+"""`generate`: draw the train, validation and test jobsets of a scenario."""
+
+from pipeline import storage, tracking
+from pipeline.config import Params
+from pipeline.core import SPLITS
+from pipeline.progress import say
+from pipeline.workload.source import source
+
+
+def run(params: Params, scenario: str) -> None:
+    """Write data/jobsets/<scenario>: one table a split."""
+    resources = params.scenario(scenario).resources
+    with tracking.stage("generate", scenario, params) as run:
+        origin = source(params, scenario, storage.LOG.resolve())
+        run.inputs(storage.LOG)
+        for note in origin.notes:
+            say(note)
+        for split in SPLITS:
+            jobsets = origin.split(split)
+            storage.write_jobsets(storage.jobsets_folder(scenario), split, jobsets, resources)
+            run.metrics({f"jobsets/{split}": sum(len(group) for group in jobsets.values())}, step=0)

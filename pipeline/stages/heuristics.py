@@ -1,0 +1,34 @@
+"""`heuristics`: tune the heuristics of a scenario on validation jobsets, and score them on the test jobsets."""
+
+from functools import partial
+
+from pipeline import storage, tracking
+from pipeline.config import Params
+from pipeline.core import SPLITS, Cluster
+from pipeline.evaluation.play import score
+from pipeline.evaluation.tuning import best_by_load, heuristics_with, means_of, tuned
+from pipeline.progress import progress
+
+
+def run(params: Params, scenario: str) -> None:
+    """Write reports/tables/heuristics/<scenario>: every heuristic's results, and what validation chose."""
+    row, folder = params.scenario(scenario), storage.jobsets_folder(scenario)
+    with tracking.stage("heuristics", scenario, params) as run:
+        run.inputs(folder)
+        train, validation, test = (storage.read_jobsets(folder, split, row.resources) for split in SPLITS)
+        on = partial(score, cluster=Cluster.of(row), step_limit=row.step_limit, seed=params.seed)
+        examine = partial(on, jobsets=validation)
+        knobs = tuned(examine, params.heuristics, train)
+        policies = heuristics_with(knobs)
+        examined = means_of(examine, policies)
+        results = []
+        with progress(f"heuristics {scenario}", len(policies)) as advance:
+            for done, (name, policy) in enumerate(policies.items(), 1):
+                results.append(on(name, policy, test))
+                advance(done, name)
+                run.parent_curve(f"slowdown/{name}", results[-1].by_load)
+        place = storage.results_folder("heuristics", scenario)
+        storage.write_results(place, [done.jobs for done in results], [done.jobsets for done in results])
+        chosen = {"knobs": knobs, "best": best_by_load(examined), "validation": examined}
+        storage.write_json(place / "chosen.json", chosen)
+        run.metrics({f"knob/{name}": knob for name, knob in knobs.items()}, step=0)

@@ -1,0 +1,50 @@
+"""What more than one stage reads: the task of an agent, and its stored networks."""
+
+from collections.abc import Callable
+
+from pipeline import storage
+from pipeline.config import Clone, NoPretrain, Params, Reinforce
+from pipeline.core import Cluster
+from pipeline.evaluation.play import judge, score
+from pipeline.policies.acting import PLAY
+from pipeline.policies.loading import Loaded, restore
+from pipeline.policies.networks import Network
+from pipeline.training.task import Task
+from pipeline.workload.source import source
+
+
+def read_task(params: Params, agent: str, part: NoPretrain | Clone | Reinforce) -> Task:
+    """Return what an agent has to learn in one of its two stages."""
+    row = params.agent(agent)
+    scenario, folder = params.scenario(row.scenario), storage.jobsets_folder(row.scenario)
+    origin = source(params, row.scenario, storage.LOG.resolve())
+    train, validation = (storage.read_jobsets(folder, split, scenario.resources) for split in ("train", "validation"))
+    return Task(
+        cluster=Cluster.of(scenario),
+        step_limit=scenario.step_limit,
+        objective=row.objective,
+        recipe=params.recipe(agent),
+        seed=params.seed,
+        loads=origin.loads(scenario.loads if isinstance(part, NoPretrain) else part.loads),
+        train=train,
+        validation=validation,
+        fresh=origin.fresh,
+    )
+
+
+def read_network(agent: str, which: str) -> Loaded:
+    """Return an agent's stored network: `pretrained` or `policy`."""
+    model = storage.read_model(storage.model_folder(agent, which))
+    return restore(model.card, model.weights)
+
+
+def judge_of(network: Network, task: Task) -> Callable[[], float]:
+    """Return what tells how good a network is on the task's validation jobsets; less is better."""
+    jobsets = {load: task.validation[load] for load in task.loads}
+    policy = PLAY[task.recipe.play](network, task.recipe.masked)
+
+    def judged() -> float:
+        results = score("learner", policy, jobsets, task.cluster, task.step_limit, task.seed, task.recipe.masked)
+        return judge(results, task.objective)
+
+    return judged

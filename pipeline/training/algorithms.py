@@ -1,0 +1,23 @@
+"""The learning algorithms by their params.yaml word; each file holds one."""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from pipeline.config import NoPretrain
+from pipeline.policies.networks import Network
+from pipeline.training.clone import clone
+from pipeline.training.decisions import Update
+from pipeline.training.reinforce import reinforce
+from pipeline.training.task import Task
+
+
+def none(network: Network, task: Task, config: NoPretrain) -> Iterator[Update]:
+    """Leave the seeded initial weights as they are (DeepRM)."""
+    return iter(())
+
+
+ALGORITHMS: dict[str, Callable[[Network, Task, Any], Iterator[Update]]] = {
+    "none": none,
+    "clone": clone,
+    "reinforce": reinforce,
+}

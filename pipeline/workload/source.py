@@ -1,0 +1,107 @@
+"""A scenario's jobsets, drawn from a recipe or cut from a log: the same questions to both.
+
+Every jobset of a recipe has its own random stream, keyed by (seed, split, load, number): training, validation and test
+never share one. `fresh` ones are training jobsets beyond those that `generate` writes.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from pipeline.config import AtOnce, Params, Scenario, Swf, Synthetic
+from pipeline.core import SPLITS, JobSet
+from pipeline.workload.synthetic import draw_jobset
+from pipeline.workload.traces import READERS, Log
+from pipeline.workload.windows import Discretised, at_once, cut, describe, discretise, periods, random_window
+
+STREAMS = {name: number for number, name in enumerate((*SPLITS, "fresh"))}
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """Jobsets drawn from the synthetic workload."""
+
+    params: Params
+    scenario: Scenario
+    workload: Synthetic
+    notes: tuple[str, ...] = ()
+
+    def loads(self, wanted: Sequence[int]) -> Sequence[int]:
+        """Return the loads to train on."""
+        return wanted
+
+    def split(self, name: str) -> dict[int, list[JobSet]]:
+        """Return the jobsets of a split, by load."""
+        count = getattr(self.scenario.jobsets, name)
+        return {load: [self._draw(name, load, k) for k in range(count)] for load in self.scenario.loads}
+
+    def fresh(self, load: int, number: int) -> JobSet:
+        """Return a training jobset that `generate` did not write."""
+        return self._draw("fresh", load, number)
+
+    def _draw(self, stream: str, load: int, number: int) -> JobSet:
+        rng = np.random.default_rng([self.params.seed, STREAMS[stream], load, number])
+        return draw_jobset(self.workload, self.params.demands[self.scenario.demand], self.scenario, load, rng)
+
+
+@dataclass(frozen=True)
+class Windows:
+    """Jobsets cut from a log; its own load is the only one."""
+
+    seed: int
+    scenario: Scenario
+    workload: Swf
+    log: Log
+    steps: Discretised
+
+    @property
+    def load(self) -> int:
+        """Return the load of the log in steps and units, in whole percent; 100 where it has none."""
+        load = self.steps.load_after
+        return 100 if np.isnan(load) else max(1, round(100 * load))
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Return what became of the log, for people."""
+        return tuple(describe(self.log, self.steps))
+
+    @property
+    def size(self) -> int:
+        """Return the jobs of a window."""
+        arrivals = self.scenario.arrivals
+        return arrivals.jobs if isinstance(arrivals, AtOnce) else self.workload.window
+
+    def loads(self, wanted: Sequence[int]) -> Sequence[int]:
+        """Return the log's own load, whatever an agent's row lists."""
+        return (self.load,)
+
+    def split(self, name: str) -> dict[int, list[JobSet]]:
+        """Return the windows of a split."""
+        windows = getattr(cut(self.steps, self.workload, self.size, self.scenario.jobsets), name)
+        return {self.load: [self._arranged(jobs) for jobs in windows]}
+
+    def fresh(self, load: int, number: int) -> JobSet:
+        """Return a window that starts at any job of the training period."""
+        rng = np.random.default_rng([self.seed, STREAMS["fresh"], number])
+        span = periods(len(self.steps.arrival), self.workload)["train"]
+        return self._arranged(random_window(self.steps, span, self.size, rng))
+
+    def _arranged(self, jobs: JobSet) -> JobSet:
+        return at_once(jobs) if isinstance(self.scenario.arrivals, AtOnce) else jobs
+
+
+def source(params: Params, scenario: str, log: Path) -> Recipe | Windows:
+    """Return where a scenario's jobsets come from.
+
+    Args:
+        params: say whether that is a recipe or a log.
+        scenario: its name.
+        log: the log's file; not read for a recipe.
+    """
+    chosen, workload = params.scenario(scenario), params.workload
+    if isinstance(workload, Synthetic):
+        return Recipe(params, chosen, workload)
+    read = READERS[workload.name](log)
+    return Windows(params.seed, chosen, workload, read, discretise(read, workload, chosen.resources, chosen.horizon))

@@ -1,0 +1,44 @@
+"""An empty repository of its own for each test, with a database whose tables are ready."""
+
+import shutil
+import sqlite3
+from pathlib import Path
+
+import pytest
+from mlflow import MlflowClient
+from tracking_records import FOREIGN, REPOSITORY
+
+from pipeline.config import Params, load_params
+
+
+@pytest.fixture(scope="session")
+def params() -> Params:
+    return load_params(REPOSITORY / "params.yaml")
+
+
+@pytest.fixture(scope="session")
+def database(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Setting tables up takes seconds; a copy takes none."""
+    path = tmp_path_factory.mktemp("database") / "mlflow.db"
+    MlflowClient(f"sqlite:///{path}")
+    with sqlite3.connect(path) as ready:
+        assert ready.execute("SELECT count(*) FROM runs").fetchone() == (0,)
+    return path
+
+
+@pytest.fixture
+def bare(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A repository without git, DVC or a database; the working directory."""
+    for name in FOREIGN:
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path.parent))
+    monkeypatch.chdir(tmp_path)
+    shutil.copy(REPOSITORY / "params.yaml", tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
+def root(bare: Path, database: Path) -> Path:
+    """A repository with a database."""
+    shutil.copy(database, bare / "mlflow.db")
+    return bare

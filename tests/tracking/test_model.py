@@ -1,0 +1,127 @@
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import mlflow
+import numpy as np
+import pytest
+from mlflow.exceptions import MlflowException
+from tracking_records import Records, environment
+
+from pipeline.config import Params
+from pipeline.core import Cluster, JobSet, Observation
+from pipeline.policies.loading import card_of, weights_of
+from pipeline.policies.networks import build
+from pipeline.simulator.timestep import Timestep
+from pipeline.storage import Model, write_model
+from pipeline.tracking import stage
+from pipeline.tracking.flat import flatten, unflatten, width
+from pipeline.tracking.model import read_policy
+
+ASK = """
+import sys
+import mlflow
+import numpy as np
+model = mlflow.pyfunc.load_model(sys.argv[1])
+print(*model.predict(np.load(sys.argv[2])))
+"""
+
+
+@pytest.fixture
+def cluster(params: Params) -> Cluster:
+    return Cluster.of(params.scenario("online"))
+
+
+@pytest.fixture
+def folder(root: Path, params: Params, cluster: Cluster) -> Path:
+    """The model directory of an untrained agent."""
+    place = root / "models" / "deeprm" / "policy"
+    network = build(params.agent("deeprm").network, cluster, seed=1)
+    write_model(place, Model(card_of(params, "deeprm"), weights_of(network)))
+    return place
+
+
+@pytest.fixture
+def views(cluster: Cluster) -> Observation:
+    """Observations along an episode of random jobs and random moves, as a batch."""
+    rng, rows = np.random.default_rng(5), np.array([0])
+    jobs = JobSet(np.sort(rng.integers(0, 12, 30)), rng.integers(1, 16, 30), rng.integers(1, 11, (30, 2)))
+    episode, seen = Timestep(jobs, cluster, step_limit=40), []
+    while not episode.done:
+        seen.append(flatten(episode.observe(rows)))
+        episode.step(rows, rng.integers(0, 11, 1))
+    return unflatten(np.concatenate(seen), cluster)
+
+
+def log(params: Params, folder: Path, root: Path) -> str:
+    with stage("finetune", "deeprm", params) as run:
+        run.model(folder)
+    return f"runs:/{Records(root).only('finetune').info.run_id}/policy"
+
+
+def test_a_logged_policy_acts_as_the_stored_one(
+    root: Path, params: Params, folder: Path, views: Observation, capfd: pytest.CaptureFixture[str]
+) -> None:
+    begun = time.monotonic()
+    address = log(params, folder, root)
+    assert time.monotonic() - begun < 5
+    assert capfd.readouterr() == ("", "")
+    np.save(root / "rows.npy", flatten(views))
+    where = f"sqlite:///{root / 'mlflow.db'}"
+    closed = environment(MLFLOW_TRACKING_URI=where, MLFLOW_ALLOW_PICKLE_DESERIALIZATION="false")
+    ask = [sys.executable, "-c", ASK, address, "rows.npy"]
+    said = subprocess.run(ask, env=closed, check=True, capture_output=True, text=True).stdout
+    actions = read_policy(folder).policy(views, np.zeros(len(views.now)))
+    assert [int(word) for word in said.split()] == actions.tolist()
+    assert len(set(actions.tolist())) > 1
+
+
+def test_a_logged_policy_is_the_model_of_its_run_and_holds_no_pickle(
+    root: Path, params: Params, folder: Path, cluster: Cluster
+) -> None:
+    log(params, folder, root)
+    seen = Records(root)
+    run = seen.only("finetune")
+    (output,) = run.outputs.model_outputs
+    logged = seen.client.get_logged_model(output.model_id)
+    assert (logged.name, logged.status, logged.source_run_id) == ("policy", "READY", run.info.run_id)
+    place = Path(logged.artifact_location.removeprefix("file://"))
+    files = {file.name for file in place.rglob("*")}
+    assert [name for name in files if name.startswith("policy")] == [
+        "policy.json",
+        "policy.safetensors",
+        "policy_model.py",
+    ]
+    assert not [name for name in files if name.endswith((".pkl", ".pickle", ".pt", ".pyc"))]
+    assert sorted(file.name for file in root.iterdir()) == [
+        "mlartifacts",
+        "mlflow.db",
+        "mlflow.db.lock",
+        "models",
+        "params.yaml",
+    ]
+    signature = mlflow.models.get_model_info(str(place)).signature
+    assert signature.inputs.inputs[0].shape == (-1, width(cluster))
+
+
+def test_a_logged_policy_refuses_rows_of_another_cluster(
+    root: Path, params: Params, folder: Path, cluster: Cluster
+) -> None:
+    log(params, folder, root)
+    (output,) = Records(root).only("finetune").outputs.model_outputs
+    logged = Records(root).client.get_logged_model(output.model_id)
+    model = mlflow.pyfunc.load_model(logged.artifact_location)
+    row = np.zeros((1, width(cluster)), dtype=np.float32)
+    assert model.predict(row, params={"seed": 3}).shape == (1,)
+    with pytest.raises(MlflowException, match="shape"):
+        model.predict(row[:, 1:])
+
+
+def test_a_folder_that_holds_no_model_costs_one_line(
+    root: Path, params: Params, capfd: pytest.CaptureFixture[str]
+) -> None:
+    with stage("finetune", "deeprm", params) as run:
+        run.model(root)
+    (line,) = capfd.readouterr().err.splitlines()
+    assert "policy.json" in line
