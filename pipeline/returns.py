@@ -20,7 +20,7 @@ def discounted(rewards: FloatArray, gamma: float) -> FloatArray:
 def leave_one_out(returns: FloatArray, episodes: int) -> FloatArray:
     """Return each episode's return minus the mean of the jobset's other episodes at the same simulated time.
 
-    Episodes that are over have nothing more to come, so they count with 0 (Kool, van Hoof, Welling 2019, at equal time).
+    Episodes that are over have nothing more to come: they count with 0 (Kool, van Hoof, Welling 2019, at equal time).
 
     Args:
         returns: [B, steps], the `episodes` episodes of each jobset in a row.
@@ -35,7 +35,7 @@ def leave_one_out(returns: FloatArray, episodes: int) -> FloatArray:
 
 
 def decision_baseline(returns: FloatArray, jobset: IntArray, index: IntArray) -> FloatArray:
-    """Return the mean return at the same decision of the same jobset (DeepRM, Figure 3), for each decision [D].
+    """Return the mean return [D] at the same decision of the same jobset (DeepRM, Figure 3).
 
     Args:
         returns: [D] of each decision.

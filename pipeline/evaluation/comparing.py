@@ -1,4 +1,4 @@
-"""Which policy is compared with which: every one with SJF, tuned Tetris and the best heuristic, an agent with its start."""
+"""Which policy is compared with which: all with SJF, tuned Tetris and the best heuristic, an agent with its start."""
 
 from collections.abc import Collection, Mapping
 from typing import NamedTuple

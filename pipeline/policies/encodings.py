@@ -1,8 +1,9 @@
 """DeepRM's image of an observation: drawn pixel by pixel, or as the table rows that it is made of.
 
-Columns, resource after resource: units in use (capacity), then each slot (capacity; a job fills rows 0..duration - 1 of
-columns 0..demand - 1); then the backlog (filled row by row), then, with a clock, the time since a job last arrived / 10,
-at most 1, in every row. It is DeepRM's image as occupancy: the random grey levels its code gives jobs are left out.
+Columns, resource after resource: units in use (capacity), then each slot (capacity; a job fills rows 0..duration - 1
+of columns 0..demand - 1); then the backlog (filled row by row), then, with a clock, the time since a job last arrived
+/ 10, at most 1, in every row. It is DeepRM's image as occupancy: the random grey levels its code gives jobs are left
+out.
 """
 
 from typing import NamedTuple
@@ -86,8 +87,8 @@ def _draw_cluster(
 def pieces(view: Observation, layout: Layout) -> IntArray:
     """Return the pieces [B, R * T + R * M + 1] that the image is the sum of, as rows of one table.
 
-    A row of the cluster image is one of capacity + 1 pieces, a slot's block one of (T + 1) * (capacity + 1), the backlog
-    one of backlog + 1: a dense layer on the image is the sum of its values on the pieces.
+    A row of the cluster image is one of capacity + 1 pieces, a slot's block one of (T + 1) * (capacity + 1), the
+    backlog one of backlog + 1: a dense layer on the image is the sum of its values on the pieces.
     """
     numbers = []
     offset = 0

@@ -1,8 +1,8 @@
 """Heuristics: each scores the waiting jobs of an observation; `choose` settles legality, ties and void once.
 
-Scores are [B, M]: what a job is worth to start, highest first; -inf holds it back. Ties go to the lowest slot. The rules
-are DeepRM's comparables (section 4.1) with the semantics of its published code, plus two that are stronger: `sjf_align`
-and `hold`.
+Scores are [B, M]: what a job is worth to start, highest first; -inf holds it back. Ties go to the lowest slot. The
+rules are DeepRM's comparables (section 4.1) with the semantics of its published code, plus two that are stronger:
+`sjf_align` and `hold`.
 """
 
 from collections.abc import Callable
@@ -24,7 +24,8 @@ def choose(scores: FloatArray, view: Observation) -> IntArray:
     machine = view.legal[np.arange(len(best)), best].argmax(axis=1)
     machines = view.legal.shape[2]
     void = legal.shape[1] * machines
-    return np.where(np.isneginf(wanted[np.arange(len(best)), best]), void, best * machines + machine)
+    held_back = np.isneginf(wanted[np.arange(len(best)), best])
+    return np.asarray(np.where(held_back, void, best * machines + machine))
 
 
 def fcfs(view: Observation) -> FloatArray:
@@ -73,7 +74,7 @@ def hold(long_steps: int) -> Score:
 
     def score(view: Observation) -> FloatArray:
         long = view.duration >= long_steps
-        short_waits = ((view.duration > 0) & ~long).any(axis=1)
+        short_waits = np.asarray(((view.duration > 0) & ~long).any(axis=1))
         return np.where(long & short_waits[:, None], -np.inf, sjf_align(view))
 
     return score

@@ -1,7 +1,7 @@
 """DeepRM's first layer without drawing the image: a sum of rows of a table, forward and backward.
 
-The image is a sum of pieces (`encodings.pieces`), each piece a cumulative sum of weights, so one table row a piece gives
-exactly the dense layer on the image, with ~70 times less arithmetic.
+The image is a sum of pieces (`encodings.pieces`), each piece a cumulative sum of weights, so one table row a piece
+gives exactly the dense layer on the image, with ~70 times less arithmetic.
 """
 
 from typing import Any
@@ -58,7 +58,7 @@ class SumRows(torch.autograd.Function):
         return torch.from_numpy(sums)
 
     @staticmethod
-    def backward(context: Any, gradient: Tensor) -> tuple[Tensor, None]:  # type: ignore[override]
+    def backward(context: Any, gradient: Tensor) -> tuple[Tensor, None]:
         """Add each list's gradient to its rows, in a fixed order for a given number of threads."""
         (numbers,) = context.saved_tensors
         parts = np.zeros((get_num_threads(), context.rows, gradient.shape[1]), dtype=np.float32)

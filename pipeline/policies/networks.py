@@ -1,6 +1,7 @@
 """Networks: observation -> logits [B, A] of the actions, void last.
 
-`Mlp` is DeepRM's (section 4.1: one hidden layer of 20, 89,451 weights on the 20 x 223 image); `Cnn` is DeepRM2's Table 1.
+`Mlp` is DeepRM's (section 4.1: one hidden layer of 20, 89,451 weights on the 20 x 223 image); `Cnn` is DeepRM2's
+Table 1.
 """
 
 from collections.abc import Callable

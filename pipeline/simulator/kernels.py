@@ -51,9 +51,10 @@ def empty_state(jobs: JobBatch, cluster: Cluster, rewarded_steps: int) -> State:
     """Return the state before step 0; nothing has arrived."""
     episodes, rows, resources = jobs.episodes, cluster.horizon, len(cluster.capacity)
     capacity = np.array(cluster.capacity, dtype=np.int16)
-    narrow = {"arrival": jobs.arrival.astype(np.int32), "duration": jobs.duration.astype(np.int16)}
     return State(
         first=jobs.first,
+        arrival=jobs.arrival.astype(np.int32),
+        duration=jobs.duration.astype(np.int16),
         demand=jobs.demand.astype(np.int16),
         capacity=capacity,
         start=np.full(len(jobs.arrival), -1, dtype=np.int32),
@@ -74,7 +75,6 @@ def empty_state(jobs: JobBatch, cluster: Cluster, rewarded_steps: int) -> State:
         used=np.zeros(episodes),
         rewards=np.zeros((episodes, rewarded_steps)),
         done=np.zeros(episodes, dtype=np.bool_),
-        **narrow,
     )
 
 
@@ -173,9 +173,9 @@ def _act(s: State, rules: Rules, b: int, action: int) -> None:
 @njit(cache=True)
 def _forced(s: State, b: int) -> int:
     """Return the only legal action of an episode, or -1 where there is a choice (core.legal_actions)."""
-    legal = np.sum(s.legal[b])
+    legal = int(np.sum(s.legal[b]))
     if legal == 0:
-        return s.slot_job.shape[1]
+        return int(s.slot_job.shape[1])
     if legal == 1 and s.fits_now[b].any() and np.all(s.free[b] == s.capacity):
         return int(np.argmax(s.legal[b]))
     return -1

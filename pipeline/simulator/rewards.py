@@ -1,8 +1,8 @@
 """Reward of one step [t, t + 1), by objective (DeepRM section 3.4).
 
-A job is charged in every step with arrival <= t < finish, so with gamma = 1 the return of `slowdown` is minus the sum of
-the jobs' slowdowns, that of `completion_time` minus the sum of their completion times, and that of `makespan` minus the
-makespan.
+A job is charged in every step with arrival <= t < finish, so with gamma = 1 the return of `slowdown` is minus the sum
+of the jobs' slowdowns, that of `completion_time` minus the sum of their completion times, and that of `makespan` minus
+the makespan.
 """
 
 from numba import njit

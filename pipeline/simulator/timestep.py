@@ -1,9 +1,9 @@
 """The plain definition of the cluster: one episode, written to be read.
 
-DeepRM section 3.1-3.2. Time stands still while a policy starts jobs; void, an empty slot or a job that cannot be placed
-lets one step pass: the images shift up, arrivals are revealed in order into the lowest free slots, and the rest queue in
-the backlog, whose head refills a slot in the moment that slot is emptied. `batched` must agree with this file step for
-step.
+DeepRM section 3.1-3.2. Time stands still while a policy starts jobs; void, an empty slot or a job that cannot be
+placed lets one step pass: the images shift up, arrivals are revealed in order into the lowest free slots, and the rest
+queue in the backlog, whose head refills a slot in the moment that slot is emptied. `batched` must agree with this file
+step for step.
 """
 
 from collections import deque

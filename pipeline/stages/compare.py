@@ -7,7 +7,7 @@ import pandas as pd
 from pipeline import storage, tracking
 from pipeline.config import Params
 from pipeline.evaluation import plots, report
-from pipeline.evaluation.comparing import REFERENCES, Compared, by_policy, compare
+from pipeline.evaluation.comparing import Compared, by_policy, compare
 from pipeline.progress import say
 from pipeline.schemas import COMPARISON, SUMMARY
 
@@ -24,7 +24,7 @@ def run(params: Params) -> None:
         storage.write_table(storage.REPORTS / "summary.csv", summary, SUMMARY)
         storage.write_table(storage.REPORTS / "comparison.csv", comparison, COMPARISON)
         storage.write_json(storage.REPORTS / "slowdown.json", by_policy(summary))
-        table = report.table(comparison, REFERENCES[0])
+        table = report.table(comparison)
         storage.write(storage.REPORTS / "comparison.md", f"{table}\n".encode())
         run.figure(storage.REPORTS / "comparison.md")
         for line in report.headline(comparison, list(params.agents), params.evaluation.confidence):

@@ -174,5 +174,7 @@ def _now_ms() -> int:
 
 
 def _complain(error: Exception) -> None:
-    why = " ".join(str(error).split())[:LONGEST_REASON] or type(error).__name__
+    # The cause comes first: what follows is SQL on lines of its own, or the insides of an HTTP client.
+    first_line = (str(error).strip().splitlines() or [type(error).__name__])[0]
+    why = first_line.split(" with exception ")[0][:LONGEST_REASON]
     sys.stderr.write(f"tracking: {why}; results are kept in the DVC outputs, only MLflow misses this run\n")

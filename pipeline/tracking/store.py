@@ -5,7 +5,6 @@ parents: a file lock lets one process through at a time. The database has an abs
 runs in a folder that is thrown away.
 """
 
-import logging
 import os
 import sqlite3
 from collections.abc import Mapping
@@ -35,7 +34,7 @@ QUIET = {
     "MLFLOW_DISABLE_TELEMETRY": "true",
     "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "1",  # MLflow's own default waits four minutes for a dead server
     "MLFLOW_HTTP_REQUEST_TIMEOUT": "3",
-    "MLFLOW_LOGGING_LEVEL": "ERROR",
+    "MLFLOW_LOGGING_LEVEL": "CRITICAL",  # below it MLflow prints every error it raises, with its traceback
     "MLFLOW_ENABLE_ARTIFACTS_PROGRESS_BAR": "false",
 }
 LOCK_TIMEOUT_S = 60
@@ -53,7 +52,6 @@ def open_store(identity: Identity, params: Params) -> Store:
     """Return the store that MLFLOW_TRACKING_URI names, else the database at the repository's root."""
     for key, value in QUIET.items():
         os.environ.setdefault(key, value)
-    logging.getLogger("urllib3.connectionpool").setLevel(logging.ERROR)
     from mlflow import MlflowClient
 
     root = repository_root().absolute()
@@ -84,7 +82,8 @@ def _check_database(path: Path) -> None:
             database.execute("BEGIN IMMEDIATE")
             database.rollback()
     except sqlite3.Error as error:
-        raise OSError(f"{path} cannot be used ({error}); move it away") from error
+        advice = "" if isinstance(error, sqlite3.OperationalError) else "; move it away"
+        raise OSError(f"{path} cannot be used ({error}){advice}") from error
 
 
 def _experiment(client: "MlflowClient", artifacts: str | None) -> str:

@@ -28,7 +28,7 @@ class Decisions(NamedTuple):
     view: Observation  # of D episodes
     action: IntArray  # [D]
     episode: IntArray  # [D]
-    index: IntArray  # [D]  place among the decisions of its episode
+    turn: IntArray  # [D]  place among the decisions of its episode
     rewards: FloatArray  # [B, steps]  of each simulated step
 
 
@@ -51,6 +51,6 @@ def record(simulator: Batched, policy: Policy, key: KeyArray) -> Decisions:
         view=Observation._make(np.concatenate(field) for field in zip(*views, strict=True)),
         action=np.concatenate(actions),
         episode=np.concatenate(rows),
-        index=np.repeat(np.arange(len(rows)), [len(group) for group in rows]),
+        turn=np.repeat(np.arange(len(rows)), [len(group) for group in rows]),
         rewards=simulator.rewards[:, :steps],
     )

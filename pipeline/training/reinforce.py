@@ -1,10 +1,10 @@
 """REINFORCE with a per-jobset baseline (DeepRM section 3.3, Figure 3): one update over all jobsets an iteration.
 
-Two recipes of params.yaml are played by this one file. `paper`: the same jobsets in every update, baseline = mean return at
-the same decision, RMSprop, no masks. `ours`: fresh jobsets in every update, baseline = mean of the jobset's other
-episodes at the same simulated time, illegal actions masked, an entropy term, advantages in units of their standard
-deviation, Adam, clipped gradient. The loss is a mean over decisions where the paper has a sum: a factor that RMSprop and
-Adam undo.
+Two recipes of params.yaml are played by this one file. `paper`: the same jobsets in every update, baseline = mean
+return at the same decision, RMSprop, no masks. `ours`: fresh jobsets in every update, baseline = mean of the jobset's
+other episodes at the same simulated time, illegal actions masked, an entropy term, advantages in units of their
+standard deviation, Adam, clipped gradient. The loss is a mean over decisions where the paper has a sum: a factor that
+RMSprop and Adam undo.
 """
 
 from collections.abc import Callable, Iterator
@@ -66,7 +66,7 @@ def advantages(played: Decisions, episodes: int, recipe: Recipe) -> FloatArray:
         gain = leave_one_out(returns, episodes)[played.episode, played.view.now]
     else:
         value = returns[played.episode, played.view.now]
-        gain = value - decision_baseline(value, played.episode // episodes, played.index)
+        gain = value - decision_baseline(value, played.episode // episodes, played.turn)
     return gain / (gain.std() + 1e-9) if recipe.normalise else gain
 
 

@@ -1,7 +1,7 @@
 """DeepRM's synthetic workload (section 4.1): arrivals at a load, short and long jobs, one dominant resource each.
 
-The load is what users set: the mean over resources of (jobs a step) * E[duration] * E[demand] / capacity. Demands are the
-whole units inside the range of shares; jobsets without a job are redrawn.
+The load is what users set: the mean over resources of (jobs a step) * E[duration] * E[demand] / capacity. Demands are
+the whole units inside the range of shares; jobsets without a job are redrawn.
 """
 
 import math
@@ -43,7 +43,7 @@ def check_synthetic(params: Params) -> None:
     """Check that every scenario's workload can be drawn.
 
     Raises:
-        UserError: a load that Bernoulli arrivals cannot reach, a job longer than the horizon, a demand of no whole unit.
+        UserError: a load beyond Bernoulli arrivals, a job longer than the horizon, a demand of no whole unit.
     """
     if not isinstance(params.workload, Synthetic):
         return
@@ -60,8 +60,8 @@ def check_synthetic(params: Params) -> None:
             raise UserError(f"params.yaml: scenarios.{name}: demand '{scenario.demand}': {error}") from error
         if scenario.arrivals.name == "bernoulli" and max(scenario.loads) > most + 1e-9:
             raise UserError(
-                f"params.yaml: scenarios.{name}.loads: {max(scenario.loads)} % cannot be reached by bernoulli arrivals, "
-                f"which bring at most one job a step: the largest reachable load is {most:.4g} %; use poisson arrivals"
+                f"params.yaml: scenarios.{name}.loads: {max(scenario.loads)} % cannot be reached by bernoulli "
+                f"arrivals, at most one job a step: the largest reachable load is {most:.2f} %; use poisson arrivals"
             )
 
 

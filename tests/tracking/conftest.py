@@ -1,5 +1,6 @@
 """An empty repository of its own for each test, with a database whose tables are ready."""
 
+import logging
 import shutil
 import sqlite3
 from pathlib import Path
@@ -29,6 +30,7 @@ def database(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def bare(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A repository without git, DVC or a database; the working directory."""
+    logging.getLogger("mlflow").setLevel(logging.CRITICAL)  # as in a stage, which sets it before the first import
     for name in FOREIGN:
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path.parent))
