@@ -1,0 +1,58 @@
+# Run `make` to see what there is. Everything happens in .venv, which the first target makes.
+PYTHON ?= python3.11
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+export PATH := $(CURDIR)/$(BIN):$(PATH)
+export DVC_NO_ANALYTICS := 1
+export MLFLOW_DISABLE_TELEMETRY := true
+
+.DEFAULT_GOAL := help
+.PHONY: help setup repro test test-slow check format ui lock clean
+
+help:  ## List the targets
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+
+setup: $(READY)  ## Make .venv with the pinned packages (done by every other target)
+
+# PyTorch first and by itself: any other way, pip may choose a build with gigabytes of CUDA.
+$(READY): requirements.lock pyproject.toml
+	@echo "setting up .venv (a few minutes, once)"
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check torch==2.13.0
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps -r requirements.lock
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps -e .
+	@touch $(READY)
+
+repro: $(READY)  ## Run the pipeline: whatever params.yaml, code or data make stale
+	dvc repro
+	@echo "figures and tables: reports/; runs: make ui"
+
+test: $(READY)  ## Run the tests (without those marked slow)
+	python -m pytest -m "not slow"
+
+test-slow: $(READY)  ## Run the tests marked slow
+	python -m pytest -m slow
+
+check: $(READY)  ## Lint, format, types, spelling and import contracts
+	ruff check .
+	ruff format --check .
+	mypy
+	codespell
+	lint-imports
+
+format: $(READY)  ## Format the code
+	ruff check --fix .
+	ruff format .
+
+ui: $(READY)  ## Open MLflow on this pipeline's runs: http://127.0.0.1:5000
+	@echo "http://127.0.0.1:5000/#/experiments/1/runs?compareRunsMode=CHART&workflowType=machine_learning"
+	MLFLOW_SERVER_ENABLE_JOB_EXECUTION=false mlflow server --backend-store-uri sqlite:///$(CURDIR)/mlflow.db --host 127.0.0.1 --port 5000
+
+lock: $(READY)  ## Write requirements.lock from what is in .venv
+	@echo "# Everything the project runs and is checked with, pinned; made by 'make lock'. torch is installed first, by itself." > requirements.lock
+	$(BIN)/python -m pip freeze --exclude-editable | grep -vE '^torch==' >> requirements.lock
+
+clean:  ## Remove .venv and caches; results and MLflow's database stay
+	rm -rf $(VENV) build *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	find . -name __pycache__ -not -path './.git/*' -prune -exec rm -rf {} +
