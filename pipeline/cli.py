@@ -36,6 +36,7 @@ def _params() -> "Params":
     params = load_params()
     check_synthetic(params)
     os.environ["NUMBA_NUM_THREADS"] = os.environ["OMP_NUM_THREADS"] = str(params.threads)
+    os.environ.setdefault("OMP_WAIT_POLICY", "passive")  # torch's idle threads leave the cores to numba's
     return params
 
 

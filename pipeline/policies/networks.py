@@ -15,6 +15,7 @@ from pipeline.config import Mlp as MlpConfig
 from pipeline.core import Cluster, Observation
 from pipeline.policies.encodings import Layout, clock, draw, pieces
 from pipeline.policies.lookup import SumRows, piece_table
+from pipeline.policies.patches import convolved, patches_of
 
 
 class Network(nn.Module):
@@ -59,7 +60,7 @@ class Mlp(Network):
 class Cnn(Network):
     """Two convolutions with average pools, then two dense layers."""
 
-    chunk = 64  # its activations fit the cache of one core: twice as fast per image as 512
+    chunk = 1024
 
     def __init__(self, layout: Layout, channels: tuple[int, int], hidden: int) -> None:
         super().__init__()
@@ -68,12 +69,16 @@ class Cnn(Network):
         self.second = nn.Conv2d(channels[0], channels[1], kernel_size=5, padding=2)
         self.third = nn.Linear(channels[1] * (layout.rows // 4) * (layout.columns // 4), hidden)
         self.last = nn.Linear(hidden, layout.slots + 1)
-        self.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
 
     def forward(self, view: Observation) -> Tensor:
         """Return the logits [B, A]."""
-        image = torch.from_numpy(draw(view, self.layout))[:, None]
-        maps = nnf.avg_pool2d(torch.relu(self.first(image.to(memory_format=torch.channels_last))), 2)
+        maps = convolved(patches_of(draw(view, self.layout)), self.first, self.second)
+        logits: Tensor = self.last(torch.tanh(self.third(maps)))
+        return logits
+
+    def on_image(self, image: Tensor) -> Tensor:
+        """Return the same logits by convolving whole drawn images [B, T, columns]."""
+        maps = nnf.avg_pool2d(torch.relu(self.first(image[:, None])), 2)
         maps = nnf.avg_pool2d(torch.relu(self.second(maps)), 2)
         logits: Tensor = self.last(torch.tanh(self.third(maps.flatten(1))))
         return logits
