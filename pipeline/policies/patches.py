@@ -1,9 +1,9 @@
 """DeepRM2's convolutions on each distinct patch of the images once.
 
-A column of the second pool's output depends on 16 columns of the image only. Neighbouring states, and the episodes of one
-jobset, share nearly all of their slots, so few of the 16-column patches in a batch are distinct: the convolutions run on
-those, and their outputs are laid out again as the maps of every image. The function is exactly that of convolving whole
-images (a test holds it), for a fraction of the arithmetic.
+A column of the second pool's output depends on 16 columns of the image only. Neighbouring states, and the episodes of
+one jobset, share nearly all of their slots, so few of the 16-column patches in a batch are distinct: the convolutions
+run on those, and their outputs are laid out again as the maps of every image. The function is exactly that of
+convolving whole images (a test holds it), for a fraction of the arithmetic.
 """
 
 from typing import NamedTuple
@@ -42,7 +42,7 @@ def patches_of(image: FloatArray) -> Patches:
     first = np.arange(columns)[:, None] * 2 - 2 + np.arange(POOLED)
     inside = (first >= 0) & (first < width // 2)
     # Patches at an edge are told apart by what lies outside: the second convolution pads with zeros there.
-    kinds, kind = np.unique(inside, axis=0, return_inverse=True)
+    _, kind = np.unique(inside, axis=0, return_inverse=True)
     mark ^= (kind.reshape(-1).astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15))[None]
     _, example, place = np.unique(mark, return_index=True, return_inverse=True)
     at, column = np.divmod(example, columns)
@@ -53,7 +53,7 @@ def patches_of(image: FloatArray) -> Patches:
 
 @njit(cache=True, parallel=True)
 def _mark(padded: FloatArray, mark: IntArray) -> None:
-    """Give each patch 64 bits (FNV-1a over its cells); among a million patches two meet by chance once in 10^7 times."""
+    """Give each patch 64 bits (FNV-1a over its cells): of a million patches, two meet by chance once in 10^7 times."""
     for b in prange(mark.shape[0]):
         for column in range(mark.shape[1]):
             bits = np.uint64(0xCBF29CE484222325)
