@@ -44,7 +44,7 @@ def patches_of(image: FloatArray) -> Patches:
     # Patches at an edge are told apart by what lies outside: the second convolution pads with zeros there.
     _, kind = np.unique(inside, axis=0, return_inverse=True)
     mark ^= (kind.reshape(-1).astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15))[None]
-    _, example, place = np.unique(mark, return_index=True, return_inverse=True)
+    example, place = _distinct(mark.reshape(-1))
     at, column = np.divmod(example, columns)
     patch = np.empty((len(example), rows, WIDTH), dtype=np.float32)
     _copy(padded, at, column, patch)
@@ -53,18 +53,47 @@ def patches_of(image: FloatArray) -> Patches:
 
 @njit(cache=True, parallel=True)
 def _mark(padded: FloatArray, mark: IntArray) -> None:
-    """Give each patch 64 bits (FNV-1a over its cells): of a million patches, two meet by chance once in 10^7 times."""
+    """Give each patch 64 bits (FNV-1a): of a million patches, two meet by chance once in 10^7 times.
+
+    A patch is four blocks of STRIDE columns, each of which it shares with its neighbours.
+    """
+    blocks = mark.shape[1] + WIDTH // STRIDE - 1
     for b in prange(mark.shape[0]):
-        for column in range(mark.shape[1]):
-            bits = np.uint64(0xCBF29CE484222325)
-            for t in range(padded.shape[1]):
+        block = np.full(blocks, np.uint64(0xCBF29CE484222325))
+        for t in range(padded.shape[1]):
+            for k in range(blocks):
                 row = np.uint64(0)
-                for k in range(WIDTH):
-                    cell = np.uint64(padded[b, t, column * STRIDE + k] * 10.0 + 0.5)  # 0, 1 or a clock's tenths
-                    row = row * np.uint64(11) + cell
-                bits = (bits ^ row) * np.uint64(0x100000001B3)
-                bits ^= bits >> np.uint64(29)
+                for cell in padded[b, t, k * STRIDE : (k + 1) * STRIDE]:
+                    row = row * np.uint64(16) + np.uint64(cell * 10.0 + 0.5)  # 0, 1 or a clock's tenths
+                block[k] = (block[k] ^ row) * np.uint64(0x100000001B3)
+                block[k] ^= block[k] >> np.uint64(29)
+        for column in range(mark.shape[1]):
+            bits = np.uint64(0)
+            for k in range(column, column + WIDTH // STRIDE):
+                bits = (bits ^ block[k]) * np.uint64(0x9E3779B97F4A7C15)
+                bits ^= bits >> np.uint64(32)
             mark[b, column] = bits
+
+
+@njit(cache=True)
+def _distinct(mark: IntArray) -> tuple[IntArray, IntArray]:
+    """Return the first place of each distinct mark, and which of those stands at every place (a hash table)."""
+    size = 1
+    while size < 2 * len(mark):
+        size *= 2
+    slot = np.full(size, -1, dtype=np.int64)
+    example, place = np.empty(len(mark), dtype=np.int64), np.empty(len(mark), dtype=np.int64)
+    count = 0
+    for k in range(len(mark)):
+        at = np.int64(mark[k] & np.uint64(size - 1))
+        while slot[at] >= 0 and mark[example[slot[at]]] != mark[k]:
+            at = (at + 1) & (size - 1)
+        if slot[at] < 0:
+            slot[at] = count
+            example[count] = k
+            count += 1
+        place[k] = slot[at]
+    return example[:count].copy(), place
 
 
 @njit(cache=True, parallel=True)
