@@ -69,8 +69,9 @@ def learning_curve(
     heuristics: Mapping[str, float],
     title: str,
     metric: str = "validation_slowdown",
+    label: str = "Mean slowdown on validation jobsets",
 ) -> "Figure":
-    """Draw the validation slowdown of agents in training, with heuristics as level lines.
+    """Draw how agents in training do on validation jobsets, with heuristics as level lines.
 
     Raises:
         ValueError: a curve holds nothing of the metric.
@@ -86,7 +87,7 @@ def learning_curve(
     for level in heuristics.values():
         axes.axhline(level, color=GREY, linewidth=1, linestyle="--", zorder=1)
     axes.set_xlabel("Update")
-    axes.set_ylabel("Mean slowdown on validation jobsets")
+    axes.set_ylabel(label)
     axes.legend(loc="best")
     _scale(axes, values)
     right = axes.get_xlim()[1]

@@ -13,6 +13,7 @@ from pipeline.core import FloatArray, IntArray, Observation, Policy, legal_actio
 
 Score = Callable[[Observation], FloatArray]
 
+EVEN = 0.5  # Tetris untuned: alignment and shortness count alike
 LONG_STEPS = 10  # a long job of DeepRM's workload runs at least this long
 
 
@@ -107,7 +108,7 @@ HEURISTICS: dict[str, Policy] = {
     "random": random,
     "sjf": heuristic(sjf),
     "packer": heuristic(packer),
-    "tetris": heuristic(tetris(0.0)),
+    "tetris": heuristic(tetris(EVEN)),
     "sjf_align": heuristic(sjf_align),
     "hold": heuristic(hold(LONG_STEPS)),
 }

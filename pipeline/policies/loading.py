@@ -62,12 +62,12 @@ def restore(card: ModelCard, weights: Mapping[str, FloatArray]) -> Loaded:
 
 
 def must_match(card: ModelCard, scenario: Scenario) -> None:
-    """Refuse a network whose image is not that of the scenario's cluster.
+    """Refuse a network that was trained on another cluster than the scenario's.
 
     Raises:
-        UserError: resources, horizon, slots or backlog differ.
+        UserError: the cluster differs in any way.
     """
-    for name in ("resources", "horizon", "slots", "backlog"):
+    for name in ("resources", "horizon", "slots", "backlog", "place_ahead"):
         trained, asked = getattr(card, name), getattr(scenario, name)
         if trained != asked:
             raise UserError(f"model of agent '{card.agent}': trained with {name} {trained}, the scenario has {asked}")

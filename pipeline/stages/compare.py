@@ -44,6 +44,7 @@ def _learning(params: Params, agent: str) -> Path:
     row = params.agents[agent]
     levels = storage.read_chosen(row.scenario).over(row.finetune.loads)
     curve = {agent: storage.read_curve(agent, "finetune")}
-    title = f"{agent}: {row.objective} on validation jobsets while learning"
     shown = levels if row.objective == "slowdown" else {}
-    return storage.write_figure(f"learning_{agent}", plots.png(plots.learning_curve(curve, shown, title, "validation")))
+    label = f"Mean {row.objective.replace('_', ' ')} on validation jobsets"
+    figure = plots.learning_curve(curve, shown, f"{agent} while learning", "validation", label)
+    return storage.write_figure(f"learning_{agent}", plots.png(figure))

@@ -1,0 +1,186 @@
+"""Small instances for tests: jobsets, clusters, views, simulators, and a problem that is learned in seconds."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+from hypothesis import strategies as st
+
+from pipeline.config import Counts, Demand, Params, Recipe, Scenario, Streaming, Synthetic, load_params
+from pipeline.core import Cluster, JobSet, Observation, Policy, Schedule, batch, keys
+from pipeline.simulator.batched import Batched
+from pipeline.simulator.timestep import Timestep
+from pipeline.training.decisions import record
+from pipeline.training.task import Task
+from pipeline.workload.synthetic import draw_jobset
+
+REPOSITORY = Path(__file__).parents[1]
+ONLY = np.array([0])  # the row of a simulator's only episode
+
+
+def params() -> Params:
+    """The repository's params.yaml."""
+    return load_params(REPOSITORY / "params.yaml")
+
+
+def jobset(*jobs: Sequence[int]) -> JobSet:
+    """A jobset of (arrival, duration, demand of each resource)."""
+    table = np.array(jobs, dtype=np.int64)
+    return JobSet(table[:, 0], table[:, 1], table[:, 2:])
+
+
+def cluster(
+    *capacity: int, horizon: int = 4, slots: int = 2, backlog: int = 4, ahead: bool = False, usable: int | None = None
+) -> Cluster:
+    """A small cluster; of one resource with 3 units unless told."""
+    return Cluster(capacity or (3,), horizon, slots, backlog, ahead, horizon if usable is None else usable)
+
+
+def observation(
+    duration: Sequence[int],
+    demand: Sequence[Sequence[int]] | None = None,
+    free: Sequence[Sequence[int]] | None = None,
+    capacity: Sequence[int] = (10, 10),
+    waited: Sequence[int] | None = None,
+    fits_now: Sequence[bool] | None = None,
+    legal: Sequence[bool] | None = None,
+    backlog: int = 0,
+    since_arrival: int = 0,
+    horizon: int = 20,
+) -> Observation:
+    """One episode's view of one machine.
+
+    Unless told, every job wants one unit, fits now, and nothing runs; rows that `free` leaves out are free.
+    """
+    steps = np.array(duration)
+    full = steps > 0
+    wanted = np.outer(full, np.ones(len(capacity), dtype=np.int64)) if demand is None else np.array(demand)
+    rows = np.tile(np.array(capacity), (horizon, 1))
+    if free is not None:
+        rows[: len(free)] = free
+    fits = full if fits_now is None else np.array(fits_now)
+    may = fits if legal is None else np.array(legal)
+    return Observation(
+        free=rows[None, None],
+        demand=wanted[None],
+        duration=steps[None],
+        waited=(np.zeros_like(steps) if waited is None else np.array(waited))[None],
+        backlog=np.array([backlog]),
+        backlog_head=np.zeros((1, len(capacity) + 1), dtype=np.int64),
+        capacity=np.array([[capacity]]),
+        since_arrival=np.array([since_arrival]),
+        legal=may[None, :, None],
+        fits_now=fits[None, :, None],
+        now=np.array([0]),
+    )
+
+
+def many(view: Observation, count: int) -> Observation:
+    """The same view, seen by `count` episodes."""
+    return view.take(np.zeros(count, dtype=np.int64))
+
+
+def start(
+    kind: str, jobs: JobSet, of: Cluster, step_limit: int = 100, objective: str = "slowdown"
+) -> Timestep | Batched:
+    """A simulator of one episode: the plain one or the compiled one."""
+    if kind == "plain":
+        return Timestep(jobs, of, step_limit, objective)
+    return Batched(batch([jobs]), of, step_limit, objective)
+
+
+def act(simulator: Timestep | Batched, *actions: int) -> None:
+    """Carry out actions in a simulator's only episode."""
+    for action in actions:
+        simulator.step(ONLY, np.array([action]))
+
+
+def rewards(simulator: Timestep | Batched) -> list[float]:
+    """The reward of every step so far of a simulator's only episode."""
+    if isinstance(simulator, Timestep):
+        return simulator.rewards
+    return [float(reward) for reward in simulator.rewards[0, : simulator.schedule().steps[0]]]
+
+
+def wander(view: Observation, draws: np.ndarray) -> np.ndarray:
+    """Any actions, legal or not, void among them."""
+    return (draws * (view.duration.shape[1] + 1)).astype(np.int64)
+
+
+def random_jobset(rng: np.random.Generator, of: Cluster, jobs: int, steps: int) -> JobSet:
+    """Jobs of any size that the empty cluster can run, arriving over some steps."""
+    demand = np.column_stack([rng.integers(0, units + 1, jobs) for units in of.capacity])
+    return JobSet(np.sort(rng.integers(0, steps, jobs)), rng.integers(1, of.usable + 1, jobs), demand)
+
+
+def seen(of: Cluster, policy: Policy, episodes: int = 6, jobs: int = 12, seed: int = 0) -> Observation:
+    """What a policy meets on random jobsets, all decisions end to end."""
+    rng = np.random.default_rng(seed)
+    jobsets = batch([random_jobset(rng, of, jobs, 10) for _ in range(episodes)])
+    number = np.arange(episodes)
+    return record(Batched(jobsets, of, 60), policy, keys(seed, number, np.zeros_like(number))).view
+
+
+@st.composite
+def clusters(draw: st.DrawFn) -> Cluster:
+    """Clusters of 1 to 3 resources, of any kind; their last rows may be out of bounds for jobs."""
+    capacity = draw(st.lists(st.integers(1, 6), min_size=1, max_size=3))
+    horizon = draw(st.integers(3, 8))
+    usable = draw(st.integers(1, horizon))
+    return Cluster(
+        tuple(capacity), horizon, draw(st.integers(1, 5)), draw(st.integers(0, 4)), draw(st.booleans()), usable
+    )
+
+
+@st.composite
+def jobsets(draw: st.DrawFn, of: Cluster) -> JobSet:
+    """One to twelve jobs, some longer than the rows that they may use: those never start."""
+    demand = [st.integers(0, units) for units in of.capacity]
+    job = st.tuples(st.integers(0, 9), st.integers(1, of.horizon), *demand)
+    return jobset(*sorted(draw(st.lists(job, min_size=1, max_size=12)), key=lambda fields: fields[0]))
+
+
+def units_in_use(jobs: JobSet, schedule: Schedule, of: Cluster) -> np.ndarray:
+    """Units [steps, R] held in every step, told from starts and durations alone."""
+    held = np.zeros((max(0, int(schedule.start.max())) + int(jobs.duration.max()), len(of.capacity)), dtype=np.int64)
+    for begin, duration, demand in zip(schedule.start, jobs.duration, jobs.demand, strict=True):
+        if begin >= 0:
+            held[begin : begin + duration] += demand
+    return held
+
+
+TINY = Scenario(
+    resources={"cpu": 4, "memory": 4},
+    horizon=6,
+    slots=3,
+    backlog=6,
+    place_ahead=False,
+    step_limit=100,
+    demand="wide",
+    arrivals=Streaming(name="poisson", steps=12),
+    loads=(120,),
+    jobsets=Counts(train=40, validation=20, test=10),
+)
+TINY_WORKLOAD = Synthetic(name="synthetic", short=(1, 2), long=(5, 6), short_share=0.7)
+WIDE = Demand(dominant=(0.5, 1.0), other=(0.25, 0.5))
+
+
+def tiny_jobset(load: int, stream: int, number: int) -> JobSet:
+    """A jobset of a problem that is learned in seconds: three slots, jobs short or long."""
+    return draw_jobset(TINY_WORKLOAD, WIDE, TINY, load, np.random.default_rng([7, stream, load, number]))
+
+
+def tiny_task(recipe: Recipe, objective: str = "slowdown", step_limit: int = 100, seed: int = 3) -> Task:
+    """That problem, to be learned by a recipe."""
+    train, validation = ({120: [tiny_jobset(120, s, k) for k in range(count)]} for s, count in ((0, 40), (1, 30)))
+    return Task(
+        cluster=Cluster.of(TINY),
+        step_limit=step_limit,
+        objective=objective,
+        recipe=recipe,
+        seed=seed,
+        loads=[120],
+        train=train,
+        validation=validation,
+        fresh=lambda load, number: tiny_jobset(load, 2, number),
+    )
