@@ -22,6 +22,7 @@ BoolArray = npt.NDArray[np.bool_]
 KeyArray = npt.NDArray[np.uint64]
 
 SPLITS = ("train", "validation", "test")
+GOLDEN = np.uint64(0x9E3779B97F4A7C15)  # SplitMix64's step: 2^64 over the golden ratio
 OBJECTIVES = ("slowdown", "completion_time", "makespan", "utilisation")
 
 
@@ -155,14 +156,15 @@ def legal_actions(view: Observation) -> BoolArray:
 
 def keys(seed: int, jobset: IntArray, episode: IntArray) -> KeyArray:
     """Return the random key of each (jobset, episode); what is drawn from it depends on nothing else."""
-    mixed = _mix(np.full(len(jobset), seed, dtype=np.uint64))
-    mixed = _mix(mixed ^ _mix(jobset.astype(np.uint64) + np.uint64(1)))
-    return _mix(mixed ^ _mix(episode.astype(np.uint64) + np.uint64(0x10001)))
+    # Each number enters unmixed into what is mixed already, so that no two of them can change places.
+    mixed = _mix(np.full(len(jobset), seed, dtype=np.uint64) + GOLDEN)
+    mixed = _mix((mixed ^ jobset.astype(np.uint64)) + GOLDEN)
+    return _mix((mixed ^ episode.astype(np.uint64)) + GOLDEN)
 
 
 def uniform(key: KeyArray, decision: IntArray) -> FloatArray:
     """Return the uniform draw in [0, 1) of each key's decision (a counter-based SplitMix64)."""
-    bits = _mix(key + decision.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15))
+    bits = _mix(key + decision.astype(np.uint64) * GOLDEN)
     return np.asarray((bits >> np.uint64(11)).astype(np.float64) / float(1 << 53))
 
 

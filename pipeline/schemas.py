@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import pandera.pandas as pa
 
+LAST_ARRIVAL = 10**12  # step of a user's job; sums of more could overflow
 KEYS = ["policy", "load", "jobset"]
 
 
@@ -152,7 +153,7 @@ SUMMARY = pa.DataFrameSchema(
 def user_jobs_schema(resources: Mapping[str, int], horizon: int) -> pa.DataFrameSchema:
     """Return the schema of a user's own job table: demands within `resources`, durations within the horizon."""
     columns = {"jobset": pa.Column(nullable=False), "job": pa.Column(nullable=False)}
-    columns |= {"arrival": _integers(0, None), "duration": _integers(1, horizon)}
+    columns |= {"arrival": _integers(0, LAST_ARRIVAL), "duration": _integers(1, horizon)}
     columns |= {name: _integers(0, units) for name, units in resources.items()}
     return pa.DataFrameSchema(columns, strict=True, unique=["jobset", "job"], name="UserJobs")
 

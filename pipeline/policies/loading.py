@@ -69,7 +69,8 @@ def must_match(card: ModelCard, scenario: Scenario) -> None:
     """
     for name in ("resources", "horizon", "slots", "backlog", "place_ahead"):
         trained, asked = getattr(card, name), getattr(scenario, name)
-        if trained != asked:
+        same = list(trained.items()) == list(asked.items()) if isinstance(trained, dict) else trained == asked
+        if not same:  # of resources, the order counts too
             raise UserError(f"model of agent '{card.agent}': trained with {name} {trained}, the scenario has {asked}")
 
 

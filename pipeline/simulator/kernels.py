@@ -53,19 +53,19 @@ def empty_state(jobs: JobBatch, cluster: Cluster, rewarded_steps: int) -> State:
     capacity = np.array(cluster.capacity, dtype=np.int16)
     return State(
         first=jobs.first,
-        arrival=jobs.arrival.astype(np.int32),
+        arrival=jobs.arrival.astype(np.int64),
         duration=jobs.duration.astype(np.int16),
         demand=jobs.demand.astype(np.int16),
         capacity=capacity,
-        start=np.full(len(jobs.arrival), -1, dtype=np.int32),
+        start=np.full(len(jobs.arrival), -1, dtype=np.int64),
         free=np.ascontiguousarray(np.broadcast_to(capacity, (episodes, rows, resources))),
         slot_job=np.full((episodes, cluster.slots), -1, dtype=np.int64),
         fits_now=np.zeros((episodes, cluster.slots), dtype=np.bool_),
         legal=np.zeros((episodes, cluster.slots), dtype=np.bool_),
         queue=jobs.first[:-1].copy(),
         to_come=jobs.first[:-1].copy(),
-        now=np.zeros(episodes, dtype=np.int32),
-        last_arrival=np.zeros(episodes, dtype=np.int32),
+        now=np.zeros(episodes, dtype=np.int64),
+        last_arrival=np.zeros(episodes, dtype=np.int64),
         leaving=np.zeros((episodes, rows + 1), dtype=np.int32),
         leaving_inverse=np.zeros((episodes, rows + 1)),
         present=np.zeros(episodes, dtype=np.int32),
@@ -181,6 +181,13 @@ def _forced(s: State, b: int) -> int:
     return -1
 
 
+@njit(cache=True)
+def _go_to_next_arrival(s: State, rules: Rules, b: int) -> None:
+    """Let all but the last of the steps pass in which nothing is there; users' tables may start at step 10^9."""
+    if s.to_come[b] < s.first[b + 1]:
+        s.now[b] = max(s.now[b], min(s.arrival[s.to_come[b]], rules.step_limit) - 1)
+
+
 @njit(cache=True, parallel=True)
 def begin_all(s: State, rules: Rules) -> None:
     """Reveal the jobs of step 0 and go on to the first choice of every episode."""
@@ -201,6 +208,8 @@ def step_rows(s: State, rules: Rules, rows: IntArray, actions: IntArray) -> None
 @njit(cache=True)
 def _skip(s: State, rules: Rules, b: int) -> None:
     while rules.skip_forced and not s.done[b]:
+        if s.present[b] == 0 and s.rewards.shape[1] == 0:
+            _go_to_next_arrival(s, rules, b)
         action = _forced(s, b)
         if action < 0:
             return

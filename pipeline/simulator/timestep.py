@@ -108,7 +108,7 @@ class Timestep:
         fits = [job is not None and self._fits_now(job) for job in self.slots]
         legal = [job is not None and self._earliest_start(job) is not None for job in self.slots]
         return Observation(
-            free=self.free[None, None],
+            free=self.free[None, None].copy(),
             demand=np.array([[demand for _, demand, _ in waiting]]),
             duration=np.array([[duration for duration, _, _ in waiting]]),
             waited=np.array([[waited for _, _, waited in waiting]]),
