@@ -1,0 +1,48 @@
+"""Params: a frozen, checked view of params.yaml, free of torch.
+
+Unknown keys are refused by name, every number has its type and range, and derived sizes are properties. The defaults
+live in params.yaml; only `Swf` has some here, because `{name: swf, path: ...}` is all a user must write to read a log.
+"""
+
+from pipeline.config.learning import (
+    Agent,
+    Clone,
+    Cnn,
+    Evaluation,
+    HeuristicKnobs,
+    Mlp,
+    ModelCard,
+    NoPretrain,
+    Recipe,
+    Reinforce,
+)
+from pipeline.config.params import PARAMS_FILE, Params, check_params, load_params, repository_root
+from pipeline.config.problem import AtOnce, Counts, Demand, Scenario, Streaming, Swf, Synthetic
+from pipeline.config.records import Frozen, pick
+
+__all__ = [
+    "PARAMS_FILE",
+    "Agent",
+    "AtOnce",
+    "Clone",
+    "Cnn",
+    "Counts",
+    "Demand",
+    "Evaluation",
+    "Frozen",
+    "HeuristicKnobs",
+    "Mlp",
+    "ModelCard",
+    "NoPretrain",
+    "Params",
+    "Recipe",
+    "Reinforce",
+    "Scenario",
+    "Streaming",
+    "Swf",
+    "Synthetic",
+    "check_params",
+    "load_params",
+    "pick",
+    "repository_root",
+]

@@ -1,0 +1,128 @@
+"""How schedulers learn and are judged: networks, recipes, agents, heuristics' knobs, the bootstrap."""
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from pipeline.config.records import Frozen, Loads, Name, Positive, PositiveShare, Rate, Share, Units
+
+
+class HeuristicKnobs(Frozen):
+    """Candidates among which validation jobsets choose."""
+
+    tetris_weights: Annotated[tuple[Share, ...], Field(min_length=1)]
+    hold_quantiles: Annotated[tuple[Share, ...], Field(min_length=1)]
+
+
+class Evaluation(Frozen):
+    """The paired bootstrap of the comparison."""
+
+    resamples: Annotated[int, Field(ge=100)]
+    confidence: Annotated[float, Field(gt=0.5, lt=1)]
+
+
+class Recipe(Frozen):
+    """How REINFORCE learns: everything but the budget."""
+
+    jobsets: Literal["fixed", "fresh"]
+    baseline: Literal["decision", "leave_one_out"]
+    masked: bool
+    play: Literal["greedy", "sampled"]
+    optimizer: Literal["rmsprop", "adam"]
+    learning_rate: Rate
+    gamma: PositiveShare
+    entropy: Annotated[float, Field(ge=0)]
+    normalise: bool
+    clip: Rate | None
+    minibatches: Positive
+
+
+class Mlp(Frozen):
+    """DeepRM's network: one hidden layer over the image."""
+
+    name: Literal["mlp"]
+    hidden: Positive
+    clock: bool
+
+
+class Cnn(Frozen):
+    """DeepRM2's network (Table 1)."""
+
+    name: Literal["cnn"]
+    channels: tuple[Positive, Positive]
+    hidden: Positive
+    clock: bool
+
+
+class NoPretrain(Frozen):
+    """Start from the seeded initial weights."""
+
+    name: Literal["none"]
+
+    @property
+    def budget(self) -> int:
+        """Updates at most."""
+        return 1
+
+
+class Clone(Frozen):
+    """Behaviour cloning of a heuristic, until validation accuracy stops rising."""
+
+    name: Literal["clone"]
+    teacher: str
+    loads: Loads
+    jobsets: Positive
+    epochs: Positive
+    patience: Positive
+    batch: Positive
+    learning_rate: Rate
+    entropy: Annotated[float, Field(ge=0)]
+
+    @property
+    def budget(self) -> int:
+        """Updates at most: one an epoch."""
+        return self.epochs
+
+
+class Reinforce(Frozen):
+    """Policy gradient: how much of a recipe to run."""
+
+    name: Literal["reinforce"]
+    recipe: str
+    loads: Loads
+    updates: Positive
+    jobsets: Positive
+    episodes: Annotated[int, Field(ge=2)]
+    validate_every: Positive
+
+    @property
+    def budget(self) -> int:
+        """Updates."""
+        return self.updates
+
+
+class Agent(Frozen):
+    """One learned scheduler."""
+
+    scenario: str
+    objective: Literal["slowdown", "completion_time", "makespan", "utilisation"]
+    network: Annotated[Mlp | Cnn, Field(discriminator="name")]
+    pretrain: Annotated[NoPretrain | Clone, Field(discriminator="name")]
+    finetune: Reinforce
+
+
+class ModelCard(Frozen):
+    """What a stored network is: all that is needed to rebuild it, and the problem it was trained on."""
+
+    format: Literal[1] = 1
+    agent: Name
+    scenario: Name
+    resources: dict[Name, Units]
+    horizon: Positive
+    slots: Positive
+    backlog: Annotated[int, Field(ge=0)]
+    place_ahead: bool
+    objective: str
+    network: Annotated[Mlp | Cnn, Field(discriminator="name")]
+    masked: bool
+    play: Literal["greedy", "sampled"]

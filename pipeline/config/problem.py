@@ -1,0 +1,123 @@
+"""The scheduling problem: workload, cluster, dynamics, loads."""
+
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, ValidationError, model_validator
+
+from pipeline.config.records import (
+    Frozen,
+    Loads,
+    Name,
+    Positive,
+    PositiveShare,
+    Share,
+    ShareRange,
+    StepRange,
+    Units,
+    first_problem,
+)
+from pipeline.errors import UserError
+
+
+class Synthetic(Frozen):
+    """DeepRM's workload (section 4.1): short and long jobs, one dominant resource each."""
+
+    name: Literal["synthetic"]
+    short: StepRange
+    long: StepRange
+    short_share: Share
+
+    @property
+    def mean_duration(self) -> float:
+        """Expected duration of a job, in steps."""
+        return self.short_share * sum(self.short) / 2 + (1 - self.short_share) * sum(self.long) / 2
+
+    @property
+    def longest(self) -> int:
+        """Longest duration a job can have, in steps."""
+        return max(self.short[1], self.long[1])
+
+
+class Swf(Frozen):
+    """A log in the Standard Workload Format, cut into windows of consecutive jobs."""
+
+    name: Literal["swf"]
+    path: str
+    step_s: Positive = 3600
+    capacity: Units | None = 20
+    memory_kb: Positive | None = None
+    max_steps: Positive = 20
+    window: Positive = 100
+    train_share: PositiveShare = 0.6
+    validation_share: PositiveShare = 0.15
+
+    @model_validator(mode="after")
+    def _leaves_a_test_period(self) -> "Swf":
+        if self.train_share + self.validation_share >= 1:
+            raise ValueError("expected train_share + validation_share below 1, so that a test period is left")
+        return self
+
+
+class Demand(Frozen):
+    """Shares of a resource asked for by a job: of its dominant one, and of each other one."""
+
+    dominant: ShareRange
+    other: ShareRange
+
+
+class Streaming(Frozen):
+    """Jobs arrive over `steps` steps: several a step (poisson) or at most one (bernoulli)."""
+
+    name: Literal["poisson", "bernoulli"]
+    steps: Positive
+
+
+class AtOnce(Frozen):
+    """All `jobs` jobs wait at step 0 (DeepRM_Off)."""
+
+    name: Literal["at_once"]
+    jobs: Positive
+
+
+class Counts(Frozen):
+    """Jobsets of each load in each split."""
+
+    train: Positive
+    validation: Positive
+    test: Positive
+
+
+class Scenario(Frozen):
+    """One scheduling problem: cluster, dynamics and the loads it is met at."""
+
+    resources: Annotated[dict[Name, Units], Field(min_length=1)]
+    horizon: Annotated[int, Field(gt=1, le=10_000)]
+    slots: Annotated[int, Field(gt=0, le=1000)]
+    backlog: Annotated[int, Field(ge=0)]
+    place_ahead: bool
+    step_limit: Positive
+    demand: str
+    arrivals: Annotated[Streaming | AtOnce, Field(discriminator="name")]
+    loads: Loads
+    jobsets: Counts
+
+    def changed(self, capacity: int | None, slots: int | None, horizon: int | None) -> "Scenario":
+        """Return the scenario with another cluster; None leaves a number as it is.
+
+        Raises:
+            UserError: a number is out of range.
+        """
+        asked = {"slots": slots, "horizon": horizon}
+        update: dict[str, Any] = {name: value for name, value in asked.items() if value is not None}
+        if capacity is not None:
+            update["resources"] = dict.fromkeys(self.resources, capacity)
+        try:
+            return Scenario.model_validate(self.model_dump() | update)
+        except ValidationError as error:
+            raise UserError(first_problem(error, "scenario")) from error
+
+    @model_validator(mode="after")
+    def _all_jobs_are_seen(self) -> "Scenario":
+        if isinstance(self.arrivals, AtOnce) and self.arrivals.jobs > self.slots + self.backlog:
+            raise ValueError(f"arrivals.jobs {self.arrivals.jobs} exceed slots {self.slots} + backlog {self.backlog}")
+        return self

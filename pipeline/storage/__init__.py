@@ -1,0 +1,64 @@
+"""The only reader and writer of the pipeline's files; every table is checked by its schema on the way in and out.
+
+Files are written beside their place and renamed, so that a killed run leaves no partial file behind.
+"""
+
+from pipeline.storage.files import check_table, read_json, read_table, write, write_json, write_table
+from pipeline.storage.jobsets import jobs_frame, link_log, log_path, read_jobsets, write_jobsets
+from pipeline.storage.models import Model, read_model, write_model
+from pipeline.storage.paths import (
+    DATA,
+    LOG,
+    MODELS,
+    REPORTS,
+    TABLES,
+    curve_file,
+    jobsets_folder,
+    model_folder,
+    results_folder,
+)
+from pipeline.storage.results import (
+    Chosen,
+    read_chosen,
+    read_curve,
+    read_jobset_results,
+    write_curve,
+    write_figure,
+    write_results,
+)
+from pipeline.storage.user import check_table_suffix, read_jobs
+
+__all__ = [
+    "DATA",
+    "LOG",
+    "MODELS",
+    "REPORTS",
+    "TABLES",
+    "Chosen",
+    "Model",
+    "check_table",
+    "check_table_suffix",
+    "curve_file",
+    "jobs_frame",
+    "jobsets_folder",
+    "link_log",
+    "log_path",
+    "model_folder",
+    "read_chosen",
+    "read_curve",
+    "read_jobs",
+    "read_jobset_results",
+    "read_jobsets",
+    "read_json",
+    "read_model",
+    "read_table",
+    "results_folder",
+    "write",
+    "write_curve",
+    "write_figure",
+    "write_jobsets",
+    "write_json",
+    "write_model",
+    "write_results",
+    "write_table",
+]

@@ -1,0 +1,119 @@
+"""Files and tables, written whole or not at all; every table is checked by its schema on the way in and out."""
+
+import json
+import os
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pandera.pandas as pa
+import pyarrow
+from pandera.errors import SchemaErrors
+
+from pipeline.errors import UserError
+
+DIGITS = 6
+
+
+def write(path: Path, content: bytes) -> None:
+    """Write a file whole or not at all."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    part = path.with_name(f".{path.name}.{os.getpid()}.part")
+    try:
+        part.write_bytes(content)
+        part.replace(path)
+    except OSError as error:
+        raise UserError(f"{path}: cannot be written ({error.strerror})") from error
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def write_json(path: Path, values: Mapping[str, Any]) -> None:
+    """Write metrics as JSON, its numbers to six significant digits."""
+    write(path, (json.dumps(_rounded(values), indent=2) + "\n").encode())
+
+
+def read_json(path: Path) -> Any:
+    """Read a JSON file that the pipeline wrote."""
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise missing(path) from error
+    except ValueError as error:
+        raise UserError(f"{path}: not JSON ({error})") from error
+
+
+def _rounded(values: Any) -> Any:
+    if isinstance(values, Mapping):
+        return {key: _rounded(value) for key, value in values.items()}
+    return float(f"{values:.{DIGITS}g}") if isinstance(values, float) else values
+
+
+def write_table(path: Path, frame: pd.DataFrame, schema: pa.DataFrameSchema) -> None:
+    """Check a table and write it, as parquet or CSV by the path's suffix (.csv, .csv.gz, .parquet)."""
+    checked = check_table(frame, schema, str(path))
+    path.parent.mkdir(parents=True, exist_ok=True)
+    part = path.with_name(f".{os.getpid()}.part.{path.name}")
+    try:
+        if path.suffix == ".parquet":
+            checked.to_parquet(part, index=False)
+        else:
+            packing: Any = {"method": "gzip", "mtime": 0} if path.suffix == ".gz" else None
+            checked.to_csv(part, index=False, float_format=f"%.{DIGITS}g", compression=packing, lineterminator="\n")
+        part.replace(path)
+    except OSError as error:
+        raise UserError(f"{path}: cannot be written ({error.strerror})") from error
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def read_table(path: Path, schema: pa.DataFrameSchema) -> pd.DataFrame:
+    """Read a table that the pipeline wrote, and check it."""
+    reader: Callable[..., pd.DataFrame] = pd.read_parquet if path.suffix == ".parquet" else pd.read_csv
+    try:
+        frame = reader(path)
+    except FileNotFoundError as error:
+        raise missing(path) from error
+    except (OSError, ValueError, pyarrow.ArrowException) as error:
+        raise UserError(f"{path}: not a readable table ({one_line(error)})") from error
+    return check_table(frame, schema, str(path))
+
+
+def check_table(frame: pd.DataFrame, schema: pa.DataFrameSchema, where: str) -> pd.DataFrame:
+    """Return the table if it keeps to its schema.
+
+    Raises:
+        UserError: one line: the first rule broken, where, and what was found.
+    """
+    check_columns(frame, schema, where)
+    try:
+        return schema.validate(frame, lazy=True)
+    except SchemaErrors as error:
+        cases = error.failure_cases
+        first = cases.iloc[0]
+        column = "" if first["column"] in (None, schema.name) else f" {first['column']}:"
+        row = "" if pd.isna(first["index"]) else f" in row {first['index']}"
+        more = f" (and {len(cases) - 1} more)" if len(cases) > 1 else ""
+        raise UserError(
+            f"{where}:{column} expected {first['check']}, got {first['failure_case']}{row}{more}"
+        ) from error
+
+
+def check_columns(frame: pd.DataFrame, schema: pa.DataFrameSchema, where: str) -> None:
+    """Refuse a table with other columns than its schema's."""
+    wanted, found = list(schema.columns), list(frame.columns)
+    if set(wanted) != set(found):
+        missing, extra = [c for c in wanted if c not in found], [str(c) for c in found if c not in wanted]
+        words = [f"{kind} {', '.join(names)}" for kind, names in (("missing", missing), ("unknown", extra)) if names]
+        raise UserError(f"{where}: columns: expected {', '.join(wanted)}; {'; '.join(words)}")
+
+
+def missing(path: Path) -> UserError:
+    """Return what to say of a file that an earlier stage should have written."""
+    return UserError(f"{path} is missing: run 'dvc repro' (or 'dvc pull') first")
+
+
+def one_line(error: Exception) -> str:
+    """Return what a library says of an error, as one line."""
+    return " ".join(str(error).split())[:200]

@@ -1,0 +1,72 @@
+"""Jobsets as tables, and the workload's log."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from pipeline.config import Params, Swf, repository_root
+from pipeline.core import SPLITS, JobSet
+from pipeline.errors import UserError
+from pipeline.schemas import jobs_schema
+from pipeline.storage.files import read_table, write, write_table
+from pipeline.storage.paths import LOG
+
+JobSets = Mapping[int, list[JobSet]]  # by load
+
+
+def write_jobsets(folder: Path, split: str, jobsets: JobSets, resources: Mapping[str, int]) -> None:
+    """Write the jobsets of one split."""
+    frame = jobs_frame(jobsets, resources)
+    write_table(folder / f"{split}.parquet", frame, jobs_schema(resources))
+
+
+def read_jobsets(folder: Path, split: str, resources: Mapping[str, int]) -> dict[int, list[JobSet]]:
+    """Read the jobsets of one split, by load."""
+    if split not in SPLITS:
+        raise ValueError(f"expected one of {SPLITS}, got {split!r}")
+    frame = read_table(folder / f"{split}.parquet", jobs_schema(resources))
+    found: dict[int, list[JobSet]] = {}
+    edges = np.flatnonzero(np.diff(frame["load"]) | np.diff(frame["jobset"])) + 1
+    arrival, duration, demand = (
+        np.split(frame[columns].to_numpy(), edges) for columns in ("arrival", "duration", list(resources))
+    )
+    loads = frame["load"].to_numpy()[np.concatenate([[0], edges])] if len(frame) else []
+    for load, *columns in zip(loads, arrival, duration, demand, strict=True):
+        found.setdefault(int(load), []).append(JobSet(*columns))
+    return found
+
+
+def jobs_frame(jobsets: JobSets, resources: Mapping[str, int]) -> pd.DataFrame:
+    """Return jobsets as a table, one row a job."""
+    rows = [
+        {"load": load, "jobset": k, "job": np.arange(len(jobs.arrival)), "arrival": jobs.arrival}
+        | {"duration": jobs.duration}
+        | {name: jobs.demand[:, r] for r, name in enumerate(resources)}
+        for load, group in jobsets.items()
+        for k, jobs in enumerate(group)
+    ]
+    return pd.concat([pd.DataFrame(row) for row in rows], ignore_index=True).astype("int64")
+
+
+def link_log(params: Params) -> None:
+    """Point data/log at the workload's log, so that DVC sees its content; a plain note where there is none."""
+    LOG.parent.mkdir(parents=True, exist_ok=True)
+    if not isinstance(params.workload, Swf):
+        LOG.unlink(missing_ok=True)  # never write through a link into the user's log
+        write(LOG, b"The workload is synthetic: there is no log.\n")
+        return
+    place = log_path(params.workload)
+    part = LOG.with_name(f".{LOG.name}.part")
+    part.unlink(missing_ok=True)
+    part.symlink_to(place)
+    part.replace(LOG)
+
+
+def log_path(workload: Swf) -> Path:
+    """Return where the log lies; a relative path starts at the repository's root."""
+    place = (repository_root() / workload.path).resolve()
+    if not place.is_file():
+        raise UserError(f"params.yaml: workload.path: no such file: {place}")
+    return place

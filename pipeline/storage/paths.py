@@ -1,0 +1,29 @@
+"""Where the pipeline's files are."""
+
+from pathlib import Path
+
+DATA = Path("data")
+MODELS = Path("models")
+REPORTS = Path("reports")
+TABLES = REPORTS / "tables"
+LOG = DATA / "log"
+
+
+def jobsets_folder(scenario: str) -> Path:
+    """Return where the jobsets of a scenario are."""
+    return DATA / "jobsets" / scenario
+
+
+def model_folder(agent: str, which: str) -> Path:
+    """Return where an agent's model is: `pretrained` or `policy`."""
+    return MODELS / agent / which
+
+
+def curve_file(agent: str, stage: str) -> Path:
+    """Return where the curve of an agent's training is."""
+    return REPORTS / "curves" / f"{agent}_{stage}.csv"
+
+
+def results_folder(kind: str, name: str) -> Path:
+    """Return where results are: of the `heuristics` of a scenario, or of one of the `agents`."""
+    return TABLES / kind / name

@@ -1,0 +1,65 @@
+"""What policies did: results, choices, curves, figures."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from pipeline.config import Params
+from pipeline.schemas import CURVE, JOB_RESULTS, JOBSET_RESULTS
+from pipeline.storage.files import read_json, read_table, write, write_table
+from pipeline.storage.paths import REPORTS, curve_file, results_folder
+
+
+def write_results(folder: Path, jobs: Sequence[pd.DataFrame], jobsets: Sequence[pd.DataFrame]) -> None:
+    """Write what became of every job and jobset under some policies."""
+    write_table(folder / "jobs.parquet", pd.concat(jobs, ignore_index=True), JOB_RESULTS)
+    write_table(folder / "jobsets.parquet", pd.concat(jobsets, ignore_index=True), JOBSET_RESULTS)
+
+
+def read_jobset_results(params: Params, scenario: str) -> pd.DataFrame:
+    """Read the jobset results of every policy of a scenario: heuristics, and the agents of params.yaml."""
+    folders = [results_folder("heuristics", scenario)]
+    folders += [results_folder("agents", agent) for agent, row in params.agents.items() if row.scenario == scenario]
+    frames = [read_table(folder / "jobsets.parquet", JOBSET_RESULTS) for folder in folders]
+    return pd.concat(frames, ignore_index=True)
+
+
+class Chosen(NamedTuple):
+    """What validation jobsets chose among the heuristics of a scenario."""
+
+    best: dict[int, str]  # load -> heuristic
+    validation: dict[str, dict[int, float]]  # heuristic -> load -> mean slowdown
+
+    def over(self, loads: Sequence[int]) -> dict[str, float]:
+        """Return each heuristic's mean over those of the loads that were scored; over all where none was (a log)."""
+        scored = [load for load in loads if load in self.best] or list(self.best)
+        return {name: float(np.mean([row[load] for load in scored])) for name, row in self.validation.items()}
+
+
+def read_chosen(scenario: str) -> Chosen:
+    """Read what validation jobsets chose."""
+    found = read_json(results_folder("heuristics", scenario) / "chosen.json")
+    best = {int(load): name for load, name in found["best"].items()}
+    means = {name: {int(load): mean for load, mean in row.items()} for name, row in found["validation"].items()}
+    return Chosen(best, means)
+
+
+def write_curve(path: Path, updates: Sequence[tuple[int, Mapping[str, float]]]) -> None:
+    """Write a learning curve, one row an update and metric."""
+    rows = [(step, metric, float(value)) for step, metrics in updates for metric, value in metrics.items()]
+    write_table(path, pd.DataFrame(rows, columns=list(CURVE.columns)), CURVE)
+
+
+def read_curve(agent: str, stage: str) -> pd.DataFrame:
+    """Read the learning curve of an agent's stage."""
+    return read_table(curve_file(agent, stage), CURVE)
+
+
+def write_figure(name: str, content: bytes) -> Path:
+    """Write a figure and return where it is."""
+    path = REPORTS / "figures" / f"{name}.png"
+    write(path, content)
+    return path
