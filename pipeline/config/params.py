@@ -76,7 +76,7 @@ def check_params(raw: Any, where: str) -> Params:
     try:
         params = Params.model_validate_json(json.dumps(raw, default=str), strict=True)
     except ValidationError as error:
-        raise UserError(first_problem(error, where)) from error
+        raise UserError(first_problem(error, raw, where)) from error
     for name, scenario in params.scenarios.items():
         _must_know(where, f"scenarios.{name}.demand", scenario.demand, params.demands)
     for name, agent in params.agents.items():

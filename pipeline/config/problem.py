@@ -111,10 +111,11 @@ class Scenario(Frozen):
         update: dict[str, Any] = {name: value for name, value in asked.items() if value is not None}
         if capacity is not None:
             update["resources"] = dict.fromkeys(self.resources, capacity)
+        raw = self.model_dump() | update
         try:
-            return Scenario.model_validate(self.model_dump() | update)
+            return Scenario.model_validate(raw)
         except ValidationError as error:
-            raise UserError(first_problem(error, "scenario")) from error
+            raise UserError(first_problem(error, raw, "scenario")) from error
 
     @model_validator(mode="after")
     def _all_jobs_are_seen(self) -> "Scenario":

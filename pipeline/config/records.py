@@ -1,6 +1,7 @@
 """What every record of params.yaml is, the types its fields share, and how a problem with one is told."""
 
-from typing import Annotated, TypeVar
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any, TypeVar
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
@@ -52,11 +53,35 @@ def pick(rows: dict[str, Row], name: str, kind: str) -> Row:
     return rows[name]
 
 
-def first_problem(error: ValidationError, where: str) -> str:
-    """Return one line for the first problem of a record: its place, what is wrong, what was found."""
+def first_problem(error: ValidationError, raw: Any, where: str) -> str:
+    """Return one line for the first problem of a record: its place, what is wrong, what was found.
+
+    Args:
+        error: pydantic's.
+        raw: what was checked; it tells keys from the words that pydantic puts among them.
+        where: the file.
+    """
     problem = error.errors()[0]
-    place = ".".join(str(part) for part in problem["loc"]) or "top level"
-    found = "" if problem["type"] == "missing" else f", got {problem['input']!r}"
-    said = {"extra_forbidden": "unknown key", "missing": "missing key"}.get(problem["type"])
+    keys = _keys(problem["loc"], raw)
+    kind, expected = problem["type"], problem.get("ctx", {})
+    if kind.startswith("union_tag"):
+        keys.append("name")
+    said = {"extra_forbidden": "unknown key", "missing": "missing key", "union_tag_not_found": "missing key"}.get(kind)
+    if kind == "union_tag_invalid":
+        said = f"expected one of {expected['expected_tags']}, got '{expected['tag']}'"
+    place = ".".join(keys) or "top level"
     more = f" (and {error.error_count() - 1} more)" if error.error_count() > 1 else ""
-    return f"{where}: {place}: {said or problem['msg']}{'' if said else found}{more}"
+    said = said or f"{problem['msg']}, got {problem['input']!r}"
+    return f"{where}: {place}: {said}{more}"
+
+
+def _keys(place: tuple[int | str, ...], raw: Any) -> list[str]:
+    """Return the keys of a place; pydantic names the chosen record of a union among them, params.yaml does not."""
+    keys = []
+    for part in place:
+        if isinstance(raw, Mapping) and part not in raw and raw.get("name") == part:
+            continue
+        keys.append(str(part))
+        inner = isinstance(raw, Mapping) and part in raw
+        raw = raw[part] if inner or (isinstance(raw, Sequence) and isinstance(part, int)) else None
+    return keys
