@@ -67,8 +67,10 @@ def first_problem(error: ValidationError, raw: Any, where: str) -> str:
     if kind.startswith("union_tag"):
         keys.append("name")
     said = {"extra_forbidden": "unknown key", "missing": "missing key", "union_tag_not_found": "missing key"}.get(kind)
+    if kind == "value_error":  # one of ours, which says what was found
+        said = str(expected["error"])
     if kind == "union_tag_invalid":
-        said = f"expected one of {expected['expected_tags']}, got '{expected['tag']}'"
+        said = f"unknown '{expected['tag']}'; there are: {expected['expected_tags']}"
     place = ".".join(keys) or "top level"
     more = f" (and {error.error_count() - 1} more)" if error.error_count() > 1 else ""
     said = said or f"{problem['msg']}, got {problem['input']!r}"
@@ -81,7 +83,9 @@ def _keys(place: tuple[int | str, ...], raw: Any) -> list[str]:
     for part in place:
         if isinstance(raw, Mapping) and part not in raw and raw.get("name") == part:
             continue
-        keys.append(str(part))
-        inner = isinstance(raw, Mapping) and part in raw
-        raw = raw[part] if inner or (isinstance(raw, Sequence) and isinstance(part, int)) else None
+        if part != "[key]":  # pydantic's word for "the key itself"
+            keys.append(str(part))
+        named = isinstance(raw, Mapping) and part in raw
+        counted = isinstance(raw, Sequence) and isinstance(part, int) and part < len(raw)
+        raw = raw[part] if named or counted else None
     return keys
