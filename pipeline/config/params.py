@@ -20,7 +20,7 @@ PARAMS_FILE = Path("params.yaml")
 class Params(Frozen):
     """All of params.yaml."""
 
-    seed: Annotated[int, Field(ge=0)]
+    seed: Annotated[int, Field(ge=0, lt=2**63)]
     threads: Positive
     workload: Annotated[Synthetic | Swf, Field(discriminator="name")]
     demands: dict[Name, Demand]

@@ -2,7 +2,7 @@
 
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, ValidationError, model_validator
+from pydantic import AfterValidator, Field, ValidationError, model_validator
 
 from pipeline.config.records import (
     Frozen,
@@ -17,6 +17,8 @@ from pipeline.config.records import (
     first_problem,
 )
 from pipeline.errors import UserError
+
+JOB_COLUMNS = ("load", "jobset", "job", "arrival", "duration")
 
 
 class Synthetic(Frozen):
@@ -87,10 +89,17 @@ class Counts(Frozen):
     test: Positive
 
 
+def _no_column_of_jobs(resources: dict[str, int]) -> dict[str, int]:
+    for name in resources:
+        if name in JOB_COLUMNS:
+            raise ValueError(f"'{name}' is a column of job tables; give the resource another name")
+    return resources
+
+
 class Scenario(Frozen):
     """One scheduling problem: cluster, dynamics and the loads it is met at."""
 
-    resources: Annotated[dict[Name, Units], Field(min_length=1)]
+    resources: Annotated[dict[Name, Units], Field(min_length=1), AfterValidator(_no_column_of_jobs)]
     horizon: Annotated[int, Field(gt=1, le=10_000)]
     slots: Annotated[int, Field(gt=0, le=1000)]
     backlog: Annotated[int, Field(ge=0)]

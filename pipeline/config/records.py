@@ -7,6 +7,8 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 
 from pipeline.errors import UserError
 
+LONGEST_SHOWN = 80  # characters of a wrong value
+
 Row = TypeVar("Row")
 Number = TypeVar("Number", int, float)
 
@@ -73,8 +75,13 @@ def first_problem(error: ValidationError, raw: Any, where: str) -> str:
         said = f"unknown '{expected['tag']}'; there are: {expected['expected_tags']}"
     place = ".".join(keys) or "top level"
     more = f" (and {error.error_count() - 1} more)" if error.error_count() > 1 else ""
-    said = said or f"{problem['msg']}, got {problem['input']!r}"
+    said = said or f"{problem['msg']}, got {_shown(problem['input'])}"
     return f"{where}: {place}: {said}{more}"
+
+
+def _shown(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= LONGEST_SHOWN else f"{text[:LONGEST_SHOWN]}..."
 
 
 def _keys(place: tuple[int | str, ...], raw: Any) -> list[str]:
