@@ -129,7 +129,8 @@ def batch(jobsets: Sequence[JobSet]) -> JobBatch:
     array([0, 1, 2])
     """
     first = np.concatenate([[0], np.cumsum([len(jobs.arrival) for jobs in jobsets])]).astype(np.int64)
-    columns = (np.concatenate([np.asarray(jobs[k]) for jobs in jobsets]).astype(np.int64) for k in range(3))
+    # One memory order whatever the jobsets came from: numba compiles its kernels anew for another.
+    columns = (np.ascontiguousarray(np.concatenate([jobs[k] for jobs in jobsets]), dtype=np.int64) for k in range(3))
     return JobBatch(first, *columns)
 
 

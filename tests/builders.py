@@ -54,7 +54,7 @@ def observation(
     """
     steps = np.array(duration)
     full = steps > 0
-    wanted = np.outer(full, np.ones(len(capacity), dtype=np.int64)) if demand is None else np.array(demand)
+    wanted = np.array([[int(waits)] * len(capacity) for waits in full] if demand is None else demand)
     rows = np.tile(np.array(capacity), (horizon, 1))
     if free is not None:
         rows[: len(free)] = free
@@ -104,7 +104,7 @@ def rewards(simulator: Timestep | Batched) -> list[float]:
 
 def wander(view: Observation, draws: np.ndarray) -> np.ndarray:
     """Any actions, legal or not, void among them."""
-    return (draws * (view.duration.shape[1] + 1)).astype(np.int64)
+    return np.asarray((draws * (view.duration.shape[1] + 1)).astype(np.int64))
 
 
 def random_jobset(rng: np.random.Generator, of: Cluster, jobs: int, steps: int) -> JobSet:
@@ -123,21 +123,23 @@ def seen(of: Cluster, policy: Policy, episodes: int = 6, jobs: int = 12, seed: i
 
 @st.composite
 def clusters(draw: st.DrawFn) -> Cluster:
-    """Clusters of 1 to 3 resources, of any kind; their last rows may be out of bounds for jobs."""
+    """Clusters of 1 to 3 resources, of any kind; of some the last rows may not be filled."""
     capacity = draw(st.lists(st.integers(1, 6), min_size=1, max_size=3))
     horizon = draw(st.integers(3, 8))
-    usable = draw(st.integers(1, horizon))
-    return Cluster(
-        tuple(capacity), horizon, draw(st.integers(1, 5)), draw(st.integers(0, 4)), draw(st.booleans()), usable
-    )
+    usable = draw(st.one_of(st.just(horizon), st.integers(1, horizon)))
+    slots, backlog = draw(st.integers(1, 5)), draw(st.integers(0, 4))
+    return Cluster(tuple(capacity), horizon, slots, backlog, draw(st.booleans()), usable)
 
 
 @st.composite
 def jobsets(draw: st.DrawFn, of: Cluster) -> JobSet:
-    """One to twelve jobs, some longer than the rows that they may use: those never start."""
+    """A few jobs of any kind, some too long to ever start; or a crowd that fills the cluster."""
+    if draw(st.booleans()):
+        rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+        return random_jobset(rng, of, jobs=draw(st.integers(10, 20)), steps=draw(st.integers(1, 10)))
     demand = [st.integers(0, units) for units in of.capacity]
     job = st.tuples(st.integers(0, 9), st.integers(1, of.horizon), *demand)
-    return jobset(*sorted(draw(st.lists(job, min_size=1, max_size=12)), key=lambda fields: fields[0]))
+    return jobset(*sorted(draw(st.lists(job, min_size=1, max_size=6)), key=lambda fields: fields[0]))
 
 
 def units_in_use(jobs: JobSet, schedule: Schedule, of: Cluster) -> np.ndarray:

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 import numba
 import pytest
+import torch
 from builders import params as read_params
 from hypothesis import settings
 
@@ -19,14 +20,17 @@ def params() -> Params:
 
 
 @pytest.fixture(autouse=True, scope="session")
-def _one_thread() -> None:
-    """Waking a second thread for a few episodes takes longer than playing them; tests of threads set their own."""
+def threads_at_most() -> int:
+    """Waking a second thread for a few episodes takes longer than playing them; tests of threads ask for two."""
+    most = numba.get_num_threads()
     numba.set_num_threads(1)
+    torch.set_num_threads(1)
+    return most
 
 
 @pytest.fixture
-def two_threads() -> Iterator[None]:
-    """What params.yaml says."""
-    numba.set_num_threads(min(2, numba.config.NUMBA_NUM_THREADS))
+def two_threads(threads_at_most: int) -> Iterator[None]:
+    """As many as params.yaml says, where there are so many."""
+    numba.set_num_threads(min(2, threads_at_most))
     yield
     numba.set_num_threads(1)

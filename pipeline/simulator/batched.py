@@ -2,9 +2,8 @@
 
 import numpy as np
 
-from pipeline.core import BoolArray, Cluster, FloatArray, IntArray, JobBatch, Observation, Schedule
+from pipeline.core import OBJECTIVES, BoolArray, Cluster, FloatArray, IntArray, JobBatch, Observation, Schedule
 from pipeline.simulator.kernels import Rules, begin_all, empty_state, step_rows
-from pipeline.simulator.rewards import CODES
 
 
 class Batched:
@@ -24,7 +23,7 @@ class Batched:
     ) -> None:
         self.jobs = jobs
         self.cluster = cluster
-        code = 0 if objective is None else CODES[objective]
+        code = 0 if objective is None else OBJECTIVES.index(objective)
         self._rules = Rules(cluster.usable, cluster.place_ahead, step_limit, code, skip_forced)
         self._state = empty_state(jobs, cluster, 0 if objective is None else step_limit)
         begin_all(self._state, self._rules)

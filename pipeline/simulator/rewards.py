@@ -2,35 +2,42 @@
 
 A job is charged in every step with arrival <= t < finish, so with gamma = 1 the return of `slowdown` is minus the sum
 of the jobs' slowdowns, that of `completion_time` minus the sum of their completion times, and that of `makespan` minus
-the makespan.
+the makespan. `kernels` has the compiled twin: numba does not notice when a function in another file changes.
 """
 
-from numba import njit
+from collections.abc import Callable
 
-from pipeline.core import OBJECTIVES
+# (sum of 1 / duration over the jobs in the system, how many they are, shares of capacity in use summed over resources)
+Reward = Callable[[float, int, float], float]
 
-CODES = {name: code for code, name in enumerate(OBJECTIVES)}
 
+def slowdown(inverse_durations: float, jobs: int, shares: float) -> float:
+    """Charge each job in the system (waiting, reserved or running) 1 / duration.
 
-@njit(cache=True)
-def reward(objective: int, inverse_durations: float, jobs: int, shares: float) -> float:
-    """Return the reward of a step.
-
-    Args:
-        objective: place of the objective in OBJECTIVES.
-        inverse_durations: sum of 1 / duration over the jobs in the system (waiting, reserved or running).
-        jobs: how many jobs are in the system.
-        shares: shares of capacity in use during the step, summed over resources.
-
-    >>> reward(CODES["slowdown"], 0.75, 2, 1.5)
+    >>> slowdown(0.75, 2, 1.5)
     -0.75
-    >>> reward(CODES["makespan"], 0.0, 0, 0.0)  # jobs yet to arrive are unfinished too
-    -1.0
     """
-    if objective == 0:
-        return -inverse_durations
-    if objective == 1:
-        return -float(jobs)
-    if objective == 2:
-        return -1.0
+    return -inverse_durations
+
+
+def completion_time(inverse_durations: float, jobs: int, shares: float) -> float:
+    """Charge each job in the system 1."""
+    return -float(jobs)
+
+
+def makespan(inverse_durations: float, jobs: int, shares: float) -> float:
+    """Charge 1 while any job is unfinished, one that is yet to arrive too."""
+    return -1.0
+
+
+def utilisation(inverse_durations: float, jobs: int, shares: float) -> float:
+    """Reward the shares in use."""
     return shares
+
+
+REWARDS: dict[str, Reward] = {
+    "slowdown": slowdown,
+    "completion_time": completion_time,
+    "makespan": makespan,
+    "utilisation": utilisation,
+}

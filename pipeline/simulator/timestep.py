@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from pipeline.core import Cluster, IntArray, JobSet, Observation, Schedule
-from pipeline.simulator.rewards import CODES, reward
+from pipeline.simulator.rewards import REWARDS
 
 
 @dataclass
@@ -78,7 +78,7 @@ class Timestep:
         shares = float(((capacity - self.free[0]) / capacity).sum())
         present = [job for job in range(len(self.start)) if self._in_system(job)]
         inverse = sum(1.0 / float(self.jobs.duration[job]) for job in present)
-        self.rewards.append(reward(CODES[self.objective], inverse, len(present), shares))
+        self.rewards.append(REWARDS[self.objective](inverse, len(present), shares))
         self.used += shares
         self.withheld_steps += any(job is not None and self._fits_now(job) for job in self.slots)
         self.free = np.vstack([self.free[1:], capacity])

@@ -44,5 +44,5 @@ def read_model(folder: Path) -> Model:
         return Model(card, load_weights(weights_file.read_bytes()))
     except ValidationError as error:
         raise UserError(f"{card_file}: not a model card ({one_line(error)})") from error
-    except (SafetensorError, ValueError) as error:
+    except (SafetensorError, ValueError, KeyError) as error:
         raise UserError(f"{weights_file}: not weights ({one_line(error)})") from error

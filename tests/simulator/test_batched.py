@@ -82,17 +82,32 @@ def stubborn(view: Observation, draws: np.ndarray) -> np.ndarray:
 
 @settings(max_examples=150)
 @given(problem=problems(), policy=st.sampled_from([stubborn, HEURISTICS["sjf"], HEURISTICS["packer"]]))
-def test_skipping_forced_moves_changes_nothing(
-    problem: Problem,
-    policy: Policy,
-) -> None:
+def test_skipping_forced_moves_changes_nothing(problem: Problem, policy: Policy) -> None:
     of, several, limit, _ = problem
-    asked = [Batched(batch(several), of, limit, "slowdown", skip_forced=skip) for skip in (False, True)]
-    for simulator in asked:
-        play(simulator, policy, keys(0, np.arange(len(several)), np.zeros(len(several), dtype=np.int64)))
-    for one, other in zip(asked[0].schedule(), asked[1].schedule(), strict=True):
-        assert np.array_equal(one, other)
-    assert np.array_equal(asked[0].rewards, asked[1].rewards)
+    number = np.arange(len(several))
+    played = [
+        Batched(batch(several), of, limit, objective, skip_forced=skip)
+        for objective, skip in (("slowdown", False), ("slowdown", True), (None, True))
+    ]
+    for simulator in played:
+        play(simulator, policy, keys(0, number, np.zeros_like(number)))
+    asked, skipped, unrewarded = played
+    for one, two, three in zip(asked.schedule(), skipped.schedule(), unrewarded.schedule(), strict=True):
+        assert np.array_equal(one, two)
+        assert np.array_equal(one, three)
+    assert np.array_equal(asked.rewards, skipped.rewards)
+
+
+@pytest.mark.parametrize("limit", [5, 1_000, 3_000_000])
+def test_skipping_forced_moves_goes_through_long_silences(limit: int) -> None:
+    jobs = jobset((0, 2, 1), (900, 3, 1), (2_999_000, 1, 1), (2_999_000, 1, 1))
+    simulator = Batched(batch([jobs]), Cluster((1,), 4, 2, 4, False, 4), limit, skip_forced=True)
+    play(simulator, HEURISTICS["sjf"], keys(0, np.array([0]), np.array([0])))
+    schedule = simulator.schedule()
+    began = [begin if begin < limit else -1 for begin in (0, 900, 2_999_000, 2_999_001)]
+    assert schedule.start.tolist() == began
+    assert schedule.steps.tolist() == [min(limit, 2_999_002)]
+    assert schedule.used.tolist() == [sum(int(jobs.duration[k]) for k in range(4) if began[k] >= 0)]
 
 
 @settings(max_examples=100)

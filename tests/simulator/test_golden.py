@@ -67,10 +67,10 @@ def table(name: str) -> pd.DataFrame:
 @cache
 def recorded_jobsets(workload: str, rate: float) -> dict[int, JobSet]:
     jobs = table("jobsets")
-    mine = jobs[(jobs["workload"] == workload) & (jobs["rate"] == rate)]
+    mine = jobs[(jobs["workload"] == workload) & (jobs["rate"] == rate)].sort_values(["jobset", "job"])
     return {
-        int(number): jobset(*group[["arrival", "duration", "cpu", "memory"]].to_numpy())
-        for number, group in mine.sort_values(["jobset", "job"]).groupby("jobset")
+        number: jobset(*mine.loc[mine["jobset"] == number, ["arrival", "duration", "cpu", "memory"]].to_numpy())
+        for number in mine["jobset"].unique().tolist()
     }
 
 

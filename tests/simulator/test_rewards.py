@@ -8,7 +8,7 @@ from pipeline.core import OBJECTIVES, Cluster, JobBatch, batch, keys
 from pipeline.policies.heuristics import HEURISTICS
 from pipeline.returns import discounted
 from pipeline.simulator.batched import Batched
-from pipeline.simulator.rewards import CODES, reward
+from pipeline.simulator.rewards import REWARDS
 from pipeline.simulator.rollout import play
 
 CLUSTERS = [
@@ -71,8 +71,8 @@ class TestReturn:
     [("slowdown", -0.75), ("completion_time", -2.0), ("makespan", -1.0), ("utilisation", 1.5)],
 )
 def test_reward_of_a_step_with_two_jobs(objective: str, expected: float) -> None:
-    assert reward(CODES[objective], 0.75, 2, 1.5) == expected
+    assert REWARDS[objective](0.75, 2, 1.5) == expected
 
 
 def test_every_objective_has_a_code() -> None:
-    assert set(CODES) == set(OBJECTIVES)
+    assert set(REWARDS) == set(OBJECTIVES)

@@ -1,0 +1,102 @@
+"""What every learning algorithm must keep to."""
+
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+import torch
+from builders import tiny_task
+
+from pipeline.config import Clone, Mlp, NoPretrain, Params, Reinforce
+from pipeline.policies.networks import Network, build
+from pipeline.training.algorithms import ALGORITHMS
+from pipeline.training.decisions import Update
+from pipeline.training.task import Task
+
+CONFIGS: dict[str, NoPretrain | Clone | Reinforce] = {
+    "none": NoPretrain(name="none"),
+    "clone": Clone(
+        name="clone",
+        teacher="sjf",
+        loads=(120,),
+        jobsets=6,
+        epochs=2,
+        patience=2,
+        batch=32,
+        learning_rate=0.01,
+        entropy=0.1,
+    ),
+    "reinforce": Reinforce(
+        name="reinforce", recipe="", loads=(120,), updates=2, jobsets=3, episodes=3, validate_every=1
+    ),
+}
+
+
+def test_every_algorithm_of_the_table_is_tested_here() -> None:
+    assert set(CONFIGS) == set(ALGORITHMS)
+    assert all(config.name == name for name, config in CONFIGS.items())
+
+
+@pytest.fixture(params=["paper", "ours"])
+def task(request: pytest.FixtureRequest, params: Params) -> Task:
+    return tiny_task(params.recipes[request.param])
+
+
+def untrained(task: Task) -> Network:
+    return build(Mlp(name="mlp", hidden=8, clock=True), task.cluster, seed=2)
+
+
+def learn(name: str, network: Network, task: Task) -> Iterator[Update]:
+    return ALGORITHMS[name](network, task, CONFIGS[name])
+
+
+def content(network: Network) -> dict[str, bytes]:
+    return {name: weight.numpy().tobytes() for name, weight in network.state_dict().items()}
+
+
+@pytest.mark.parametrize("name", list(ALGORITHMS))
+class TestEveryAlgorithm:
+    def test_counts_its_updates_from_one_and_keeps_to_its_budget(self, name: str, task: Task) -> None:
+        steps = [update.step for update in learn(name, untrained(task), task)]
+        assert steps == list(range(1, len(steps) + 1))
+        assert len(steps) <= CONFIGS[name].budget
+        assert bool(steps) == (name != "none")
+
+    def test_tells_finite_numbers_by_the_same_names(self, name: str, task: Task) -> None:
+        told = [update.metrics for update in learn(name, untrained(task), task)]
+        assert all(isinstance(value, float) and np.isfinite(value) for metrics in told for value in metrics.values())
+        assert len({tuple(metrics) for metrics in told}) == min(len(told), 1)
+
+    def test_does_nothing_before_it_is_asked(self, name: str, task: Task) -> None:
+        network = untrained(task)
+        start = content(network)
+        learn(name, network, task)
+        assert content(network) == start
+
+    def test_changes_the_network_in_place_and_keeps_its_shape(self, name: str, task: Task) -> None:
+        network = untrained(task)
+        start, shapes = content(network), {key: value.shape for key, value in network.state_dict().items()}
+        updates = list(learn(name, network, task))
+        assert (content(network) != start) == bool(updates)
+        assert {key: value.shape for key, value in network.state_dict().items()} == shapes
+        assert all(torch.isfinite(value).all() for value in network.state_dict().values())
+
+    def test_gives_the_same_bytes_again(self, name: str, task: Task) -> None:
+        one, other = untrained(task), untrained(task)
+        assert list(learn(name, one, task)) == list(learn(name, other, task))
+        assert content(one) == content(other)
+
+    def test_leaves_the_randomness_of_others_alone(self, name: str, task: Task) -> None:
+        torch.manual_seed(4)
+        np.random.seed(4)
+        expected = torch.rand(2).tolist(), np.random.random(2).tolist()
+        torch.manual_seed(4)
+        np.random.seed(4)
+        list(learn(name, untrained(task), task))
+        assert (torch.rand(2).tolist(), np.random.random(2).tolist()) == expected
+
+    def test_leaves_the_jobsets_as_they_were(self, name: str, task: Task) -> None:
+        before = [field.copy() for jobs in (*task.train[120], *task.validation[120]) for field in jobs]
+        list(learn(name, untrained(task), task))
+        after = [field for jobs in (*task.train[120], *task.validation[120]) for field in jobs]
+        assert all(np.array_equal(one, other) for one, other in zip(before, after, strict=True))

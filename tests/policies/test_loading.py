@@ -1,0 +1,200 @@
+"""A stored network acts as it did before it was stored; anything else is refused in one line."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from builders import seen, wander
+
+from pipeline.config import Cnn, Mlp, ModelCard, Params, Scenario
+from pipeline.core import Cluster
+from pipeline.errors import UserError
+from pipeline.policies.acting import PLAY
+from pipeline.policies.loading import card_of, cluster_of, must_match, restore, weights_of
+from pipeline.policies.networks import build
+from pipeline.storage import Model, read_model, write_model
+
+OF = Cluster((4, 3), 8, 3, 5, True, 8)
+
+
+def card(**settings: object) -> ModelCard:
+    """A small network's card."""
+    own: dict[str, object] = {
+        "agent": "small",
+        "scenario": "online",
+        "resources": {"cpu": 4, "memory": 3},
+        "horizon": 8,
+        "slots": 3,
+        "backlog": 5,
+        "place_ahead": True,
+        "objective": "slowdown",
+        "network": {"name": "mlp", "hidden": 4, "clock": True},
+        "masked": True,
+        "play": "greedy",
+    }
+    return ModelCard.model_validate(own | settings)
+
+
+def model(**settings: object) -> Model:
+    """A small model of weights that nobody trained."""
+    of = card(**settings)
+    return Model(of, weights_of(build(of.network, OF, seed=9)))
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A stored model's directory."""
+    write_model(tmp_path / "model", model())
+    return tmp_path / "model"
+
+
+def refusal(do: Callable[[], object]) -> str:
+    """What the user is told, on one line."""
+    with pytest.raises(UserError) as told:
+        do()
+    assert "\n" not in str(told.value)
+    return str(told.value)
+
+
+@pytest.mark.parametrize("play", ["greedy", "sampled"])
+@pytest.mark.parametrize("masked", [True, False])
+@pytest.mark.parametrize(
+    "network",
+    [{"name": "mlp", "hidden": 4, "clock": False}, {"name": "cnn", "channels": [2, 3], "hidden": 5, "clock": True}],
+)
+def test_a_stored_network_acts_as_before(tmp_path: Path, network: object, masked: bool, play: str) -> None:
+    own = card(network=network, masked=masked, play=play)
+    trained = build(own.network, OF, seed=9)
+    write_model(tmp_path, Model(own, weights_of(trained)))
+    stored = read_model(tmp_path)
+    loaded = restore(stored.card, stored.weights)
+    assert stored.card == own
+    assert (loaded.cluster, loaded.masked) == (OF, masked)
+    view = seen(OF, wander)
+    draws = np.random.default_rng(0).random(len(view.now))
+    expected = PLAY[play](trained, masked)(view, draws)
+    assert loaded.policy(view, draws).tolist() == expected.tolist()
+    assert len(set(expected.tolist())) > 1
+
+
+def test_the_same_model_is_the_same_bytes(tmp_path: Path) -> None:
+    for name in ("one", "other"):
+        write_model(tmp_path / name, model())
+    for file in ("policy.json", "policy.safetensors"):
+        assert (tmp_path / "one" / file).read_bytes() == (tmp_path / "other" / file).read_bytes()
+
+
+def test_an_agents_directory_stands_for_the_policy_in_it(tmp_path: Path) -> None:
+    write_model(tmp_path / "policy", model())
+    assert read_model(tmp_path).card == card()
+
+
+def test_a_stored_model_does_not_change_with_the_network_it_was_read_into(folder: Path) -> None:
+    stored = read_model(folder)
+    before = stored.weights["last.bias"].copy()
+    network = restore(stored.card, stored.weights).network
+    torch.nn.init.zeros_(network.get_parameter("last.bias"))
+    assert np.array_equal(stored.weights["last.bias"], before)
+
+
+def test_weights_of_another_shape_are_refused() -> None:
+    stored = model()
+    wrong = {**stored.weights, "last.bias": np.zeros(9, dtype=np.float32)}
+    told = refusal(lambda: restore(stored.card, wrong))
+    assert told.startswith("model of agent 'small': expected weights")
+    assert "(9,)" in told
+    assert "(4,)" in told
+
+
+@pytest.mark.parametrize("change", ["missing", "unknown"])
+def test_missing_and_unknown_weights_are_refused(change: str) -> None:
+    stored = model()
+    wrong = dict(stored.weights)
+    if change == "missing":
+        del wrong["first.bias"]
+    else:
+        wrong["second.bias"] = np.zeros(3, dtype=np.float32)
+    assert "expected weights" in refusal(lambda: restore(stored.card, wrong))
+
+
+def test_weights_of_another_network_are_refused() -> None:
+    stored = model(network={"name": "cnn", "channels": [2, 3], "hidden": 5, "clock": True})
+    assert "expected weights" in refusal(lambda: restore(card(), stored.weights))
+
+
+@pytest.mark.parametrize("junk", [b"", b"junk", b"\xff" * 64, b'{"a": 1}'])
+def test_junk_for_weights_is_refused(folder: Path, junk: bytes) -> None:
+    (folder / "policy.safetensors").write_bytes(junk)
+    assert refusal(lambda: read_model(folder)).startswith(f"{folder / 'policy.safetensors'}: not weights")
+
+
+def test_weights_cut_short_are_refused(folder: Path) -> None:
+    file = folder / "policy.safetensors"
+    file.write_bytes(file.read_bytes()[:-8])
+    assert "not weights" in refusal(lambda: read_model(folder))
+
+
+@pytest.mark.parametrize("junk", [b"", b"junk", b"\xff\xfe", b"[]", b"{}", b'{"format": 2}'])
+def test_a_junk_card_is_refused(folder: Path, junk: bytes) -> None:
+    (folder / "policy.json").write_bytes(junk)
+    assert refusal(lambda: read_model(folder)).startswith(f"{folder / 'policy.json'}: not a model card")
+
+
+@pytest.mark.parametrize(
+    ("key", "value"), [("format", 2), ("slots", 0), ("play", "boldly"), ("objective", None), ("colour", "red")]
+)
+def test_a_card_with_a_wrong_entry_is_refused(folder: Path, key: str, value: object) -> None:
+    own = card().model_dump(mode="json") | {key: value}
+    (folder / "policy.json").write_text(json.dumps(own))
+    assert key in refusal(lambda: read_model(folder))
+
+
+@pytest.mark.parametrize("missing", ["policy.json", "policy.safetensors"])
+def test_a_directory_without_one_of_the_files_is_no_model(folder: Path, missing: str) -> None:
+    (folder / missing).unlink()
+    assert refusal(lambda: read_model(folder)).startswith(f"{folder}: not a model directory")
+
+
+def test_a_file_or_nothing_is_no_model(folder: Path) -> None:
+    assert "not a model directory" in refusal(lambda: read_model(folder / "policy.json"))
+    assert "not a model directory" in refusal(lambda: read_model(folder / "nowhere"))
+
+
+def scenario(params: Params, **settings: object) -> Scenario:
+    """The scenario of the small model's card."""
+    own = {name: getattr(card(), name) for name in ("resources", "horizon", "slots", "backlog", "place_ahead")}
+    return params.scenario("online").model_copy(update={**own, **settings})
+
+
+def test_a_network_is_played_where_it_was_trained(params: Params) -> None:
+    must_match(card(), scenario(params))
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("resources", {"cpu": 4, "memory": 4}),
+        ("resources", {"cpu": 4}),
+        ("resources", {"memory": 3, "cpu": 4}),
+        ("horizon", 9),
+        ("slots", 4),
+        ("backlog", 0),
+        ("place_ahead", False),
+    ],
+)
+def test_a_network_is_refused_on_another_cluster(params: Params, name: str, value: object) -> None:
+    told = refusal(lambda: must_match(card(), scenario(params, **{name: value})))
+    assert told == f"model of agent 'small': trained with {name} {getattr(card(), name)}, the scenario has {value}"
+
+
+@pytest.mark.parametrize("agent", ["deeprm", "deeprm2", "deeprm_off"])
+def test_the_card_of_an_agent_says_all_that_rebuilds_it(params: Params, agent: str) -> None:
+    own = card_of(params, agent)
+    row = params.agent(agent)
+    assert (own.agent, own.scenario, own.network) == (agent, row.scenario, row.network)
+    assert cluster_of(own) == Cluster.of(params.scenario(row.scenario))
+    assert (own.masked, own.play) == (params.recipe(agent).masked, params.recipe(agent).play)
+    assert isinstance(own.network, Mlp | Cnn)
