@@ -26,12 +26,13 @@ def jobs_schema(resources: Iterable[str]) -> pa.DataFrameSchema:
 
 
 def _integers(low: int, high: int | None) -> pa.Column:
-    checks = [pa.Check.ge(low)] + ([pa.Check.le(high)] if high is not None else [])
+    checks = [pa.Check.ge(low, error=f"at least {low}")]
+    checks += [pa.Check.le(high, error=f"at most {high}")] if high is not None else []
     return pa.Column("int64", checks)
 
 
 def _numbers(low: float) -> pa.Column:
-    return pa.Column("float64", [pa.Check.ge(low), pa.Check(np.isfinite, error="finite")])
+    return pa.Column("float64", [pa.Check.ge(low, error=f"at least {low:g}"), pa.Check(np.isfinite, error="finite")])
 
 
 def _same_jobset(frame: pd.DataFrame) -> pd.Series:

@@ -9,7 +9,9 @@ from collections.abc import Callable
 
 import numpy as np
 
+from pipeline.config import Clone, Params
 from pipeline.core import FloatArray, IntArray, Observation, Policy, legal_actions
+from pipeline.errors import UserError
 
 Score = Callable[[Observation], FloatArray]
 
@@ -100,6 +102,20 @@ def random(view: Observation, draws: FloatArray) -> IntArray:
 def _dot(view: Observation) -> IntArray:
     free, demand = view.free[:, 0, 0].astype(np.int64), view.demand.astype(np.int64)
     return np.asarray((demand * free[:, None]).sum(axis=2))
+
+
+def check_teachers(params: Params) -> None:
+    """Check that every agent learns from a heuristic that there is.
+
+    Raises:
+        UserError: there is no such heuristic.
+    """
+    for name, agent in params.agents.items():
+        if isinstance(agent.pretrain, Clone) and agent.pretrain.teacher not in HEURISTICS:
+            raise UserError(
+                f"params.yaml: agents.{name}.pretrain.teacher: unknown '{agent.pretrain.teacher}'; "
+                f"there are: {', '.join(sorted(HEURISTICS))}"
+            )
 
 
 # Heuristics without a knob, by their params.yaml word.

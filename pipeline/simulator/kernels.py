@@ -202,7 +202,8 @@ def _go_to_next_arrival(s: State, rules: Rules, b: int) -> None:
 @njit(cache=True, parallel=True)
 def begin_all(s: State, rules: Rules) -> None:
     """Reveal the jobs of step 0 and go on to the first choice of every episode."""
-    for b in prange(s.now.shape[0]):
+    for i in prange(s.now.shape[0]):
+        b = int(np.int64(i))  # prange counts in uint64, for which all would be compiled once more
         _admit(s, b)
         _look(s, rules, b)
         _skip(s, rules, b)

@@ -1,5 +1,6 @@
 """Files and tables, written whole or not at all; every table is checked by its schema on the way in and out."""
 
+import gzip
 import json
 import os
 from collections.abc import Callable, Mapping
@@ -18,15 +19,16 @@ DIGITS = 6
 
 def write(path: Path, content: bytes) -> None:
     """Write a file whole or not at all."""
-    path.parent.mkdir(parents=True, exist_ok=True)
     part = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
-        part.write_bytes(content)
-        part.replace(path)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            part.write_bytes(content)
+            part.replace(path)
+        finally:
+            part.unlink(missing_ok=True)
     except OSError as error:
         raise UserError(f"{path}: cannot be written ({error.strerror})") from error
-    finally:
-        part.unlink(missing_ok=True)
 
 
 def write_json(path: Path, values: Mapping[str, Any]) -> None:
@@ -52,20 +54,14 @@ def _rounded(values: Any) -> Any:
 
 def write_table(path: Path, frame: pd.DataFrame, schema: pa.DataFrameSchema) -> None:
     """Check a table and write it, as parquet or CSV by the path's suffix (.csv, .csv.gz, .parquet)."""
-    checked = check_table(frame, schema, str(path))
-    path.parent.mkdir(parents=True, exist_ok=True)
-    part = path.with_name(f".{os.getpid()}.part.{path.name}")
-    try:
-        if path.suffix == ".parquet":
-            checked.to_parquet(part, index=False)
-        else:
-            packing: Any = {"method": "gzip", "mtime": 0} if path.suffix == ".gz" else None
-            checked.to_csv(part, index=False, float_format=f"%.{DIGITS}g", compression=packing, lineterminator="\n")
-        part.replace(path)
-    except OSError as error:
-        raise UserError(f"{path}: cannot be written ({error.strerror})") from error
-    finally:
-        part.unlink(missing_ok=True)
+    write(path, _packed(check_table(frame, schema, str(path)), path.suffix))
+
+
+def _packed(frame: pd.DataFrame, suffix: str) -> bytes:
+    if suffix == ".parquet":
+        return frame.to_parquet(index=False)
+    text = frame.to_csv(index=False, float_format=f"%.{DIGITS}g", lineterminator="\n").encode()
+    return gzip.compress(text, mtime=0) if suffix == ".gz" else text  # no time, no name: the same bytes twice
 
 
 def read_table(path: Path, schema: pa.DataFrameSchema) -> pd.DataFrame:
@@ -92,6 +88,9 @@ def check_table(frame: pd.DataFrame, schema: pa.DataFrameSchema, where: str) -> 
     except SchemaErrors as error:
         cases = error.failure_cases
         first = cases.iloc[0]
+        if first["check"] == "multiple_fields_uniqueness":
+            keys = ", ".join(schema.unique or ())
+            raise UserError(f"{where}: expected each {keys} once, got the one in row {first['index']} again") from error
         column = "" if first["column"] in (None, schema.name) else f" {first['column']}:"
         row = "" if pd.isna(first["index"]) else f" in row {first['index']}"
         more = f" (and {len(cases) - 1} more)" if len(cases) > 1 else ""

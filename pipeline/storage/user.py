@@ -45,10 +45,13 @@ def read_jobs(path: Path, scenario: Scenario, swf: Swf) -> tuple[pd.DataFrame, S
 
 def _read_user_table(path: Path) -> pd.DataFrame:
     try:
-        return pd.read_parquet(path) if path.suffix == ".parquet" else pd.read_csv(path)
+        frame = pd.read_parquet(path) if path.suffix == ".parquet" else pd.read_csv(path)
     except pd.errors.EmptyDataError as error:
         raise UserError(f"{path}: expected jobs, found an empty file") from error
     except FileNotFoundError as error:
         raise UserError(f"{path}: no such file") from error
     except (OSError, ValueError, EOFError, zlib.error, pyarrow.ArrowException) as error:
         raise UserError(f"{path}: not a readable table ({one_line(error)})") from error
+    if path.suffix != ".parquet" and not isinstance(frame.index, pd.RangeIndex):
+        raise UserError(f"{path}: expected as many fields in a row as in the header, found more")
+    return frame.reset_index(drop=True)

@@ -6,6 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 from pipeline.core import FloatArray, IntArray, KeyArray, Observation, Policy
+from pipeline.errors import UserError
 from pipeline.simulator.batched import Batched
 from pipeline.simulator.rollout import play
 
@@ -33,7 +34,11 @@ class Decisions(NamedTuple):
 
 
 def record(simulator: Batched, policy: Policy, key: KeyArray) -> Decisions:
-    """Play a policy and keep every decision that was asked of it."""
+    """Play a policy and keep every decision that was asked of it.
+
+    Raises:
+        UserError: none was.
+    """
     views: list[Observation] = []
     actions: list[IntArray] = []
     rows: list[IntArray] = []
@@ -45,7 +50,7 @@ def record(simulator: Batched, policy: Policy, key: KeyArray) -> Decisions:
 
     play(simulator, policy, key, watch)
     if not rows:
-        raise ValueError("no episode left a choice")
+        raise UserError("the jobsets leave no decision to learn from: train on higher loads")
     steps = int(simulator.schedule().steps.max())
     return Decisions(
         view=Observation._make(np.concatenate(field) for field in zip(*views, strict=True)),

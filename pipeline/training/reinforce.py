@@ -38,13 +38,17 @@ def reinforce(network: Network, task: Task, config: Reinforce) -> Iterator[Updat
     for step in range(1, config.updates + 1):
         jobs = repeat(jobsets(step), episodes)
         simulator = Batched(batch(jobs), task.cluster, task.step_limit, task.objective, skip_forced=recipe.masked)
+        if not len(simulator.rows):  # no job had to wait for another: nothing to learn from
+            yield Update(step, {"decisions": 0.0})
+            continue
         episode = np.arange(len(jobs))
         key = keys(task.seed, step * MOST_JOBSETS + episode // episodes, episode % episodes)
         played = record(simulator, sampled(network, recipe.masked), key)
         gain = advantages(played, episodes, recipe)
         order = np.random.default_rng([task.seed, step]).permutation(len(played.action))
         spread = [
-            _learn(network, optimizer, played, gain, rows, recipe) for rows in np.array_split(order, recipe.minibatches)
+            _learn(network, optimizer, played, gain, rows, recipe)
+            for rows in np.array_split(order, min(recipe.minibatches, len(order)))
         ]
         yield Update(step, {"entropy": float(np.mean(spread)), **_report(simulator, played, episodes)})
 

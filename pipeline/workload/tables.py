@@ -14,6 +14,7 @@ from pipeline.errors import UserError
 from pipeline.workload.windows import Discretised
 
 WHOLE = ("arrival", "duration")
+EXACT = 2**53  # whole numbers below it are exact as floats
 
 
 class JobTable(NamedTuple):
@@ -33,7 +34,7 @@ def whole_numbers(frame: pd.DataFrame, resources: list[str], where: str) -> pd.D
     changed = {}
     for name in wanted:
         numbers = pd.to_numeric(frame[name], errors="coerce").astype("float64")
-        wrong = np.flatnonzero(~(numbers == np.floor(numbers)) | ~np.isfinite(numbers))
+        wrong = np.flatnonzero(~((numbers == np.floor(numbers)) & (np.abs(numbers) < EXACT)))  # so that nan is wrong
         if len(wrong):
             row = int(wrong[0])
             raise UserError(f"{where}: {name}: expected a whole number in row {row}, got {frame[name].iloc[row]!s}")
