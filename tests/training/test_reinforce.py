@@ -7,6 +7,7 @@ from builders import many, observation, tiny_jobset, tiny_task
 
 from pipeline.config import Mlp, Params, Recipe, Reinforce
 from pipeline.core import JobSet, batch, keys
+from pipeline.errors import UserError
 from pipeline.evaluation.play import score
 from pipeline.policies.acting import sampled
 from pipeline.policies.heuristics import HEURISTICS
@@ -190,7 +191,7 @@ def test_episodes_without_a_choice_are_refused(params: Params) -> None:
     task = tiny_task(params.recipes["ours"])
     alone = task.train[120][0]._replace(arrival=np.array([0]), duration=np.array([1]), demand=np.array([[1, 1]]))
     simulator = Batched(batch([alone]), task.cluster, 100, skip_forced=True)
-    with pytest.raises(ValueError, match="no episode left a choice"):
+    with pytest.raises(UserError, match="no decision to learn from"):
         record(simulator, HEURISTICS["sjf"], np.zeros(1, dtype=np.uint64))
 
 
