@@ -1,5 +1,5 @@
 # Run `make` to see what there is. Everything happens in .venv, which the first target makes.
-PYTHON ?= python3.11
+PYTHON ?= $(shell command -v python3.11 || command -v python3)
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
