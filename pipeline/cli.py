@@ -31,11 +31,12 @@ AgentName = Annotated[str, typer.Argument(help="An agent of params.yaml, as 'dee
 def _params() -> "Params":
     """Read and check all of params.yaml, then hold numba and torch to its threads."""
     from pipeline.config import load_params
-    from pipeline.policies.heuristics import check_teachers
+    from pipeline.policies.heuristics import check_names, check_teachers
     from pipeline.workload.synthetic import check_synthetic
 
     params = load_params()
     check_synthetic(params)
+    check_names(params)
     check_teachers(params)
     os.environ["NUMBA_NUM_THREADS"] = os.environ["OMP_NUM_THREADS"] = str(params.threads)
     os.environ.setdefault("OMP_WAIT_POLICY", "passive")  # torch's idle threads leave the cores to numba's

@@ -271,6 +271,11 @@ def test_ids_may_be_words_or_numbers(command: Command, jobset: object, jobs: lis
         assert found["start"].tolist() == [1, 0, 1]
 
 
+def test_ids_stay_as_they_are_written(command: Command) -> None:
+    Path("jobs.csv").write_text(f"{HEAD}\nNA,007,0,3,10,10\nNA,7,0,3,10,10\n")
+    assert scheduled(command, "jobs.csv") == "jobset,job,start,finish,slowdown\nNA,007,0,3,1\nNA,7,3,6,2\n"
+
+
 def test_jobs_of_different_jobsets_do_not_share_the_cluster(command: Command) -> None:
     Path("jobs.csv").write_text(f"{HEAD}\n0,a,0,3,10,10\n1,a,0,3,10,10\n")
     assert scheduled(command, "jobs.csv") == "jobset,job,start,finish,slowdown\n0,a,0,3,1\n1,a,0,3,1\n"

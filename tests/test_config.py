@@ -11,7 +11,7 @@ from ruamel.yaml import YAML
 
 from pipeline.config import Params, Swf, check_params, load_params, repository_root
 from pipeline.errors import UserError
-from pipeline.policies.heuristics import HEURISTICS
+from pipeline.policies.heuristics import HEURISTICS, check_names
 from pipeline.workload.synthetic import check_synthetic
 
 PARAMS = REPOSITORY / "params.yaml"
@@ -232,6 +232,25 @@ def test_fixed_jobsets_of_a_recipe_must_have_been_generated() -> None:
     checked(values)
 
 
+@pytest.mark.parametrize("name", ["hold", "deeprm_pretrained"])
+def test_an_agent_cannot_be_called_as_another_policy(name: str) -> None:
+    values = raw()
+    values["agents"][name] = copy.deepcopy(values["agents"]["deeprm"])
+    with pytest.raises(UserError, match=f"agents.{name}: '{name}' is the name of another policy"):
+        check_names(check_params(values, "params.yaml"))
+
+
+def test_a_cnn_needs_an_image_that_can_be_halved_twice() -> None:
+    values = changed("workload", {"name": "synthetic", "short": [1, 2], "long": [3, 3], "short_share": 0.5})
+    values["scenarios"]["online"]["horizon"] = 3
+    assert refusal(values) == "scenarios.online.horizon: expected at least 4 for the cnn of agent 'deeprm2', got 3"
+
+
+def test_fewer_slots_than_jobs_are_no_matter_for_jobs_of_ones_own() -> None:
+    found = checked(raw()).scenario("offline").changed(capacity=None, slots=10, horizon=None)
+    assert found.slots == 10
+
+
 def test_a_long_value_is_not_shown_whole() -> None:
     assert len(refusal(changed("seed", raw()["agents"]))) < 200
 
@@ -392,7 +411,6 @@ def test_a_changed_cluster_keeps_all_else(params: Params) -> None:
         ("online", {"slots": 0}, "scenario: slots: Input should be greater than 0, got 0"),
         ("online", {"horizon": 1}, "scenario: horizon: Input should be greater than 1, got 1"),
         ("online", {"capacity": -3}, "scenario: resources.cpu: Input should be greater than 0, got -3 (and 1 more)"),
-        ("offline", {"slots": 5}, "scenario: top level: arrivals.jobs 30 exceed slots 5 + backlog 0"),
     ],
 )
 def test_a_cluster_that_cannot_be_is_refused(params: Params, scenario: str, change: dict[str, int], said: str) -> None:

@@ -9,12 +9,13 @@ from pydantic import Field, ValidationError
 from ruamel.yaml import YAML
 from ruamel.yaml.error import YAMLError
 
-from pipeline.config.learning import Agent, Evaluation, HeuristicKnobs, NoPretrain, Recipe
+from pipeline.config.learning import Agent, Cnn, Evaluation, HeuristicKnobs, NoPretrain, Recipe
 from pipeline.config.problem import Demand, Scenario, Swf, Synthetic
 from pipeline.config.records import Frozen, Name, Positive, first_problem, pick
 from pipeline.errors import UserError
 
 PARAMS_FILE = Path("params.yaml")
+LEAST_CNN_ROWS = 4  # two pools halve the image twice
 
 
 class Params(Frozen):
@@ -82,6 +83,10 @@ def check_params(raw: Any, where: str) -> Params:
     for name, agent in params.agents.items():
         _must_know(where, f"agents.{name}.scenario", agent.scenario, params.scenarios)
         _must_know(where, f"agents.{name}.finetune.recipe", agent.finetune.recipe, params.recipes)
+        horizon = params.scenarios[agent.scenario].horizon
+        if isinstance(agent.network, Cnn) and horizon < LEAST_CNN_ROWS:
+            place = f"{where}: scenarios.{agent.scenario}.horizon"
+            raise UserError(f"{place}: expected at least {LEAST_CNN_ROWS} for the cnn of agent '{name}', got {horizon}")
         _has_its_jobsets(where, name, agent, params)
     return params
 

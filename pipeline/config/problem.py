@@ -121,6 +121,8 @@ class Scenario(Frozen):
         if capacity is not None:
             update["resources"] = dict.fromkeys(self.resources, capacity)
         raw = self.model_dump() | update
+        if "jobs" in raw["arrivals"]:  # these jobs are the user's own, however many slots there are
+            raw["arrivals"]["jobs"] = min(raw["arrivals"]["jobs"], max(raw["slots"] + raw["backlog"], 1))
         try:
             return Scenario.model_validate(raw)
         except ValidationError as error:

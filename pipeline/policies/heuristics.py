@@ -104,6 +104,18 @@ def _dot(view: Observation) -> IntArray:
     return np.asarray((demand * free[:, None]).sum(axis=2))
 
 
+def check_names(params: Params) -> None:
+    """Check that no agent takes the name of another policy of the comparison.
+
+    Raises:
+        UserError: it does.
+    """
+    taken = {*HEURISTICS, *(f"{agent}_pretrained" for agent in params.agents)}
+    for name in params.agents:
+        if name in taken:
+            raise UserError(f"params.yaml: agents.{name}: '{name}' is the name of another policy; choose another")
+
+
 def check_teachers(params: Params) -> None:
     """Check that every agent learns from a heuristic that there is.
 

@@ -25,7 +25,7 @@ def run(params: Params, scenario: str) -> None:
         with progress(f"heuristics {scenario}", len(policies)) as advance:
             for done, (name, policy) in enumerate(policies.items(), 1):
                 results.append(on(name, policy, test))
-                advance(done, name)
+                advance(done, f"{name}: slowdown {results[-1].mean:.3f}")
                 run.parent_curve(f"slowdown/{name}", results[-1].by_load)
         place = storage.results_folder("heuristics", scenario)
         storage.write_results(place, [done.jobs for done in results], [done.jobsets for done in results])

@@ -15,6 +15,8 @@ from pipeline.workload.tables import log_table, whole_numbers
 from pipeline.workload.traces import READERS
 from pipeline.workload.windows import describe, discretise
 
+IDS = ("jobset", "job")
+
 
 def check_table_suffix(path: Path) -> None:
     """Refuse, before any work is done, to write a table under a name that does not say how."""
@@ -45,7 +47,7 @@ def read_jobs(path: Path, scenario: Scenario, swf: Swf) -> tuple[pd.DataFrame, S
 
 def _read_user_table(path: Path) -> pd.DataFrame:
     try:
-        frame = pd.read_parquet(path) if path.suffix == ".parquet" else pd.read_csv(path)
+        frame = pd.read_parquet(path) if path.suffix == ".parquet" else _read_csv(path)
     except pd.errors.EmptyDataError as error:
         raise UserError(f"{path}: expected jobs, found an empty file") from error
     except FileNotFoundError as error:
@@ -55,3 +57,10 @@ def _read_user_table(path: Path) -> pd.DataFrame:
     if path.suffix != ".parquet" and not isinstance(frame.index, pd.RangeIndex):
         raise UserError(f"{path}: expected as many fields in a row as in the header, found more")
     return frame.reset_index(drop=True)
+
+
+def _read_csv(path: Path) -> pd.DataFrame:
+    """Read ids as they are written (007 is not 7, and NA is a name), whole numbers where all are such."""
+    frame = pd.read_csv(path, dtype=dict.fromkeys(IDS, str), keep_default_na=False, na_values=[""])
+    plain = [name for name in IDS if name in frame and frame[name].str.fullmatch(r"0|-?[1-9]\d{0,17}").all()]
+    return frame.astype(dict.fromkeys(plain, "int64"))
