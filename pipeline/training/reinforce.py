@@ -18,6 +18,7 @@ from pipeline.policies.acting import allowed, log_probabilities, sampled
 from pipeline.policies.networks import Network
 from pipeline.returns import decision_baseline, discounted, leave_one_out
 from pipeline.simulator.batched import Batched
+from pipeline.simulator.outcomes import jobset_means, outcome
 from pipeline.training.decisions import Decisions, Update, record
 from pipeline.training.task import JOBSETS, Task
 
@@ -50,16 +51,18 @@ def reinforce(network: Network, task: Task, config: Reinforce) -> Iterator[Updat
             _learn(network, optimizer, played, gain, rows, recipe)
             for rows in np.array_split(order, min(recipe.minibatches, len(order)))
         ]
-        yield Update(step, {"entropy": float(np.mean(spread)), **_report(simulator, played, episodes)})
+        yield Update(step, {"entropy": float(np.mean(spread)), **_report(simulator, played, episodes, task.step_limit)})
 
 
-def _report(simulator: Batched, played: Decisions, episodes: int) -> dict[str, float]:
+def _report(simulator: Batched, played: Decisions, episodes: int, step_limit: int) -> dict[str, float]:
     total = played.rewards.sum(axis=1)
+    fared = outcome(simulator.jobs, simulator.schedule(), step_limit)
     return {
         "mean_return": float(total.mean()),
         "best_return": float(total.reshape(-1, episodes).max(axis=1).mean()),
+        "slowdown": float(jobset_means(simulator.jobs, fared.slowdown).mean()),
         "decisions": float(len(played.action)),
-        "unfinished": float((simulator.schedule().finish < 0).sum()),
+        "unfinished": float(fared.unfinished.sum()),
     }
 
 
