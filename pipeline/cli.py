@@ -5,6 +5,7 @@ Heavy imports stand inside the commands, so that --help answers at once.
 
 import os
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -24,8 +25,32 @@ app = typer.Typer(
 evaluation = typer.Typer(help="Score heuristics or an agent on the test jobsets, or compare all that was scored.")
 app.add_typer(evaluation, name="evaluate", no_args_is_help=True)
 
-ScenarioName = Annotated[str, typer.Argument(help="A scenario of params.yaml, as 'online'.", metavar="SCENARIO")]
-AgentName = Annotated[str, typer.Argument(help="An agent of params.yaml, as 'deeprm'.", metavar="AGENT")]
+
+def _names_in(section: str) -> Callable[[str], list[str]]:
+    """Return what completes a name of params.yaml; a broken file completes nothing."""
+
+    def complete(incomplete: str) -> list[str]:
+        from pipeline.config import load_params
+
+        try:
+            names = getattr(load_params(), section)
+        except UserError:
+            return []
+        return [name for name in names if name.startswith(incomplete)]
+
+    return complete
+
+
+ScenarioName = Annotated[
+    str,
+    typer.Argument(
+        help="A scenario of params.yaml, as 'online'.", metavar="SCENARIO", autocompletion=_names_in("scenarios")
+    ),
+]
+AgentName = Annotated[
+    str,
+    typer.Argument(help="An agent of params.yaml, as 'deeprm'.", metavar="AGENT", autocompletion=_names_in("agents")),
+]
 
 
 def _params() -> "Params":
@@ -54,7 +79,10 @@ def _learning(params: "Params", agent: str) -> str:
 
 @app.command()
 def log() -> None:
-    """Point data/log at the workload's log, so that DVC sees its content. Example: python -m pipeline log."""
+    """Point data/log at the workload's log, so that DVC sees its content.
+
+    Example: python -m pipeline log
+    """
     from pipeline.stages.log import run
 
     run(_params())
@@ -62,7 +90,10 @@ def log() -> None:
 
 @app.command()
 def generate(scenario: ScenarioName) -> None:
-    """Draw a scenario's train, validation and test jobsets. Example: python -m pipeline generate online."""
+    """Draw a scenario's train, validation and test jobsets.
+
+    Example: python -m pipeline generate online
+    """
     params = _params()
     from pipeline.stages.generate import run
 
@@ -71,7 +102,10 @@ def generate(scenario: ScenarioName) -> None:
 
 @app.command()
 def pretrain(agent: AgentName) -> None:
-    """Clone a heuristic, or write the initial weights. Example: python -m pipeline pretrain deeprm2."""
+    """Clone a heuristic, or write the initial weights.
+
+    Example: python -m pipeline pretrain deeprm2
+    """
     params = _params()
     from pipeline.stages.pretrain import run
 
@@ -80,7 +114,10 @@ def pretrain(agent: AgentName) -> None:
 
 @app.command()
 def finetune(agent: AgentName) -> None:
-    """Improve an agent by policy gradient. Example: python -m pipeline finetune deeprm2."""
+    """Improve an agent by policy gradient.
+
+    Example: python -m pipeline finetune deeprm2
+    """
     params = _params()
     from pipeline.stages.finetune import run
 
@@ -89,7 +126,10 @@ def finetune(agent: AgentName) -> None:
 
 @evaluation.command("heuristics")
 def evaluate_heuristics(scenario: ScenarioName) -> None:
-    """Tune and score the heuristics of a scenario. Example: python -m pipeline evaluate heuristics online."""
+    """Tune and score the heuristics of a scenario.
+
+    Example: python -m pipeline evaluate heuristics online
+    """
     params = _params()
     from pipeline.stages.heuristics import run
 
@@ -98,7 +138,10 @@ def evaluate_heuristics(scenario: ScenarioName) -> None:
 
 @evaluation.command("agent")
 def evaluate_agent(agent: AgentName) -> None:
-    """Score an agent on its scenario's test jobsets. Example: python -m pipeline evaluate agent deeprm."""
+    """Score an agent on its scenario's test jobsets.
+
+    Example: python -m pipeline evaluate agent deeprm
+    """
     params = _params()
     from pipeline.stages.evaluate import run
 
@@ -107,7 +150,10 @@ def evaluate_agent(agent: AgentName) -> None:
 
 @evaluation.command("compare")
 def evaluate_compare() -> None:
-    """Compare every scored policy, with intervals. Example: python -m pipeline evaluate compare."""
+    """Compare every scored policy, with intervals.
+
+    Example: python -m pipeline evaluate compare
+    """
     params = _params()
     from pipeline.stages.compare import run
 
@@ -117,7 +163,9 @@ def evaluate_compare() -> None:
 @app.command()
 def schedule(
     jobs: Annotated[Path, typer.Argument(help="Job table (.csv, .csv.gz, .parquet) or log (.swf, .swf.gz).")],
-    scenario: Annotated[str, typer.Option(help="The scenario whose cluster runs the jobs.")],
+    scenario: Annotated[
+        str, typer.Option(help="The scenario whose cluster runs the jobs.", autocompletion=_names_in("scenarios"))
+    ],
     policy: Annotated[str, typer.Option(help="A heuristic by name, or a model directory, as models/deeprm.")],
     out: Annotated[Path, typer.Option(help="Where to write the schedule (.csv, .csv.gz or .parquet).")],
     capacity: Annotated[int | None, typer.Option(help="Units of each resource instead of the scenario's.")] = None,
@@ -126,7 +174,7 @@ def schedule(
 ) -> None:
     """Schedule your own jobs.
 
-    Example: python -m pipeline schedule jobs.csv --scenario online --policy sjf --out schedule.csv.
+    Example: python -m pipeline schedule jobs.csv --scenario online --policy sjf --out schedule.csv
     """
     params = _params()
     row = params.scenario(scenario).changed(capacity, slots, horizon)

@@ -138,12 +138,23 @@ def test_help_answers_and_shows_an_example(command: Command, words: tuple[str, .
         assert outcome.err == ""
 
 
-def test_help_answers_at_once() -> None:
-    outcome = process("-X", "importtime", "-m", "pipeline", "--help")
+@pytest.mark.parametrize("words", [words for words, _ in COMMANDS], ids=" ".join)
+def test_help_answers_at_once(words: tuple[str, ...]) -> None:
+    outcome = process("-X", "importtime", "-m", "pipeline", *words, "--help")
     assert outcome.code == 0
     imported = {line.rpartition("|")[2].strip().partition(".")[0] for line in outcome.err.splitlines()}
     assert "pipeline" in imported
     assert imported.isdisjoint(HEAVY)
+
+
+@pytest.mark.parametrize(
+    ("typed", "completions"),
+    [("evaluate he", ["heuristics"]), ("generate o", ["online", "offline"]), ("pretrain deeprm_o", ["deeprm_off"])],
+)
+def test_the_shell_completes_commands_and_names_of_params_yaml(typed: str, completions: list[str]) -> None:
+    asked = {"_DEEPRM_COMPLETE": "complete_bash", "COMP_WORDS": f"deeprm {typed}", "COMP_CWORD": "2"}
+    outcome = process("-c", "import sys; sys.argv = ['deeprm']; from pipeline.cli import app; app()", **asked)
+    assert outcome.out.split() == completions
 
 
 # Mistakes on the command line
