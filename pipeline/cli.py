@@ -4,6 +4,7 @@ Heavy imports stand inside the commands, so that --help answers at once.
 """
 
 import os
+import signal
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -24,6 +25,8 @@ app = typer.Typer(
 )
 evaluation = typer.Typer(help="Score heuristics or an agent on the test jobsets, or compare all that was scored.")
 app.add_typer(evaluation, name="evaluate", no_args_is_help=True)
+
+STOPPED = {signal.SIGINT: "interrupted", signal.SIGTERM: "terminated"}
 
 
 def _names_in(section: str) -> Callable[[str], list[str]]:
@@ -183,13 +186,27 @@ def schedule(
     run(params, jobs, row, policy, out)
 
 
+class Stopped(BaseException):
+    """The process was told to end; no library takes this for an error of its own, as some do a KeyboardInterrupt."""
+
+
+def _stop(number: int, _: object) -> None:
+    raise Stopped(number)
+
+
 def main() -> None:
-    """Run a command; a user's mistake ends it with one line on stderr and exit code 2."""
+    """Run a command; a user's mistake ends it with one line on stderr and exit code 2, a signal with one and 128 more.
+
+    What is half written is cleared away on the way out.
+    """
+    for number in STOPPED:
+        if signal.getsignal(number) != signal.SIG_IGN:  # as it is behind nohup
+            signal.signal(number, _stop)
     try:
         app()
     except UserError as error:
         sys.stderr.write(f"error: {error}\n")
         raise SystemExit(2) from None
-    except KeyboardInterrupt:
-        sys.stderr.write("interrupted\n")
-        raise SystemExit(130) from None
+    except Stopped as stopped:
+        sys.stderr.write(f"{STOPPED[stopped.args[0]]}; run again to resume\n")
+        raise SystemExit(128 + stopped.args[0]) from None

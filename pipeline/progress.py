@@ -17,17 +17,17 @@ class Advance(Protocol):
 
 
 @contextmanager
-def progress(title: str, total: float) -> Iterator[Advance]:
-    """Show the progress of some work."""
+def progress(title: str, total: float, start: int = 0) -> Iterator[Advance]:
+    """Show the progress of some work, of which `start` was done before."""
     if sys.stderr.isatty():
-        with _bar(title, total) as advance:
+        with _bar(title, total, start) as advance:
             yield advance
     else:
-        yield _lines(title, total)
+        yield _lines(title, total, start)
 
 
 @contextmanager
-def _bar(title: str, total: float) -> Iterator[Advance]:
+def _bar(title: str, total: float, start: int) -> Iterator[Advance]:
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
@@ -35,13 +35,14 @@ def _bar(title: str, total: float) -> Iterator[Advance]:
     with Progress(
         *columns, TimeRemainingColumn(), TextColumn("{task.fields[note]}"), console=Console(stderr=True)
     ) as bar:
-        task = bar.add_task(title, total=total, note="")
+        task = bar.add_task(title, total=total, completed=start, note="")
         yield lambda done, note="": bar.update(task, completed=done, note=note)
 
 
-def _lines(title: str, total: float) -> Advance:
+def _lines(title: str, total: float, start: int) -> Advance:
     begun = said = time.monotonic()
-    say(f"{title}: started")
+    if not start:
+        say(f"{title}: started")
 
     def advance(done: float, note: str = "") -> None:
         nonlocal said
@@ -49,7 +50,7 @@ def _lines(title: str, total: float) -> Advance:
         if done < total and now - said < LINES_EVERY_S:
             return
         said = now
-        left = (now - begun) * (total - done) / max(done, 1e-9)
+        left = (now - begun) * (total - done) / max(done - start, 1e-9)
         when = f"{left:.0f} s left" if done < total else f"done in {now - begun:.0f} s"
         say(f"{title}: {done:g} of {total:g}, {when}{', ' + note if note else ''}")
 

@@ -495,7 +495,9 @@ def test_weights_of_another_network_are_refused(command: Command, model: Path, p
     Path("jobs.csv").write_text(JOBS)
     other = build(params.agent("deeprm2").network, Cluster.of(params.scenario("online")), seed=3)
     storage.write_model(model / "policy", storage.Model(card_of(params, "deeprm"), weights_of(other)))
-    refused(schedule(command, "jobs.csv", policy=model), "model of agent 'deeprm': expected weights {")
+    refused(
+        schedule(command, "jobs.csv", policy=model), "model of agent 'deeprm': tensor first.bias: expected 20 float32, "
+    )
 
 
 # The original DeepRM, and a real log

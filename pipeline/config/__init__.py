@@ -4,6 +4,7 @@ Unknown keys are refused by name, every number has its type and range, and deriv
 live in params.yaml; only `Swf` has some here, because `{name: swf, path: ...}` is all a user must write to read a log.
 """
 
+from pipeline.config.cards import FORMAT, ModelCard, Tensor, Weights, described, difference
 from pipeline.config.learning import (
     Agent,
     Clone,
@@ -11,7 +12,6 @@ from pipeline.config.learning import (
     Evaluation,
     HeuristicKnobs,
     Mlp,
-    ModelCard,
     NoPretrain,
     Recipe,
     Reinforce,
@@ -21,6 +21,7 @@ from pipeline.config.problem import AtOnce, Counts, Demand, Scenario, Streaming,
 from pipeline.config.records import Frozen, pick
 
 __all__ = [
+    "FORMAT",
     "PARAMS_FILE",
     "Agent",
     "AtOnce",
@@ -41,7 +42,11 @@ __all__ = [
     "Streaming",
     "Swf",
     "Synthetic",
+    "Tensor",
+    "Weights",
     "check_params",
+    "described",
+    "difference",
     "load_params",
     "pick",
     "repository_root",

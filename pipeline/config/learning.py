@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from pipeline.config.records import Frozen, Loads, Name, Positive, PositiveShare, Rate, Share, Units
+from pipeline.config.records import Frozen, Loads, Positive, PositiveShare, Rate, Share
 
 
 class HeuristicKnobs(Frozen):
@@ -109,20 +109,3 @@ class Agent(Frozen):
     network: Annotated[Mlp | Cnn, Field(discriminator="name")]
     pretrain: Annotated[NoPretrain | Clone, Field(discriminator="name")]
     finetune: Reinforce
-
-
-class ModelCard(Frozen):
-    """What a stored network is: all that is needed to rebuild it, and the problem it was trained on."""
-
-    format: Literal[1] = 1
-    agent: Name
-    scenario: Name
-    resources: dict[Name, Units]
-    horizon: Positive
-    slots: Positive
-    backlog: Annotated[int, Field(ge=0)]
-    place_ahead: bool
-    objective: str
-    network: Annotated[Mlp | Cnn, Field(discriminator="name")]
-    masked: bool
-    play: Literal["greedy", "sampled"]

@@ -15,6 +15,7 @@ def run(params: Params, scenario: str) -> None:
         run.inputs(storage.LOG)
         for note in origin.notes:
             say(note)
+        storage.discard(storage.jobsets_folder(scenario))
         for split in SPLITS:
             jobsets = origin.split(split)
             storage.write_jobsets(storage.jobsets_folder(scenario), split, jobsets, resources)

@@ -1,11 +1,15 @@
 """Files and tables, written whole or not at all; every table is checked by its schema on the way in and out."""
 
+import fcntl
+import glob
 import gzip
 import json
 import os
+import shutil
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import pandas as pd
 import pandera.pandas as pa
@@ -18,17 +22,52 @@ DIGITS = 6
 
 
 def write(path: Path, content: bytes) -> None:
-    """Write a file whole or not at all."""
-    part = path.with_name(f".{path.name}.{os.getpid()}.part")
+    """Write a file whole or not at all, whenever the process or the machine may die."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
+        _sweep(path)
+        part = path.with_name(f".{path.name}.{os.getpid()}.part")
         try:
-            part.write_bytes(content)
-            part.replace(path)
+            with _held(part) as stream:
+                stream.write(content)
+                stream.flush()
+                os.fsync(stream.fileno())  # or a renamed file could be empty after a power cut
+                part.replace(path)
         finally:
             part.unlink(missing_ok=True)
     except OSError as error:
         raise UserError(f"{path}: cannot be written ({error.strerror})") from error
+
+
+def discard(*places: Path) -> None:
+    """Remove old results before new ones are written, as DVC does: a kill between two files leaves no mix of them."""
+    for place in places:
+        try:
+            if place.is_dir() and not place.is_symlink():
+                shutil.rmtree(place)
+            else:
+                place.unlink(missing_ok=True)
+        except OSError as error:
+            raise UserError(f"{place}: cannot be replaced ({error.strerror})") from error
+
+
+def _sweep(path: Path) -> None:
+    """Remove what killed processes left of this file: a lock dies with its process, and a number can be given again."""
+    for part in path.parent.glob(f".{glob.escape(path.name)}.*.part"):
+        with suppress(OSError), part.open("rb") as stream:
+            fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            part.unlink()
+
+
+def _held(part: Path) -> BinaryIO:
+    """Open a part and lock it, so that nobody sweeps it; on file systems without locks, hope."""
+    while True:
+        stream = part.open("wb")
+        with suppress(OSError):
+            fcntl.flock(stream, fcntl.LOCK_EX)
+        if os.fstat(stream.fileno()).st_nlink:  # it was not swept before it was locked
+            return stream
+        stream.close()
 
 
 def write_json(path: Path, values: Mapping[str, Any]) -> None:
