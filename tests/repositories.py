@@ -12,7 +12,7 @@ from typing import Any
 from builders import REPOSITORY
 from ruamel.yaml import YAML
 
-COPIED = ("pipeline", "dvc.yaml", "params.yaml", ".dvc/config", ".dvc/plots", ".dvcignore", ".gitignore")
+COPIED = ("pipeline", "dvc.yaml", "params.yaml", ".dvc/config", ".dvc/plots", ".ci", ".dvcignore", ".gitignore")
 NOTHING = "Data and pipelines are up to date."
 FOREIGN = ("DVC_", "MLFLOW_", "PIPELINE_", "GIT_", "NUMBA_")
 
