@@ -52,7 +52,8 @@ def restore_cache(step: Step) -> None:
 
 
 def save_cache(step: Step) -> None:
-    shutil.copytree(step.here / step.wanted["path"], step.shared / "cache", dirs_exist_ok=True)
+    if (step.here / step.wanted["path"]).is_dir():
+        shutil.copytree(step.here / step.wanted["path"], step.shared / "cache", dirs_exist_ok=True)
 
 
 def upload(step: Step) -> None:
@@ -107,7 +108,7 @@ class Walk:
             "GITHUB_STEP_SUMMARY": str(self.summary),
             "GH_SAID": str(self.said),
             "GH_BODIES": str(self.bodies),
-            "GH_OPEN_HEAD": "",
+            "GH_OPEN_HEAD": str(self.values.get("open", "")),
         }
 
     def run(self) -> set[str]:
@@ -139,9 +140,14 @@ class Walk:
             here.mkdir(exist_ok=True)
             path = ":".join([*paths.read_text().split(), base["PATH"]])
             self.bash(step["run"], here, base | self.named(step.get("env")) | {"PATH": path})
-            for line in output.read_text().split():
-                key, _, value = line.partition("=")
-                self.values[f"needs.{name}.outputs.{key} == 'true'"] = value == "true"
+            self.keep(f"steps.{step.get('id')}", dict(line.split("=", 1) for line in output.read_text().splitlines()))
+        self.keep(f"needs.{name}", self.named(job.get("outputs")))
+
+    def keep(self, where: str, outputs: Mapping[str, str]) -> None:
+        """Let later expressions read outputs, as they are or compared with true."""
+        for key, value in outputs.items():
+            self.values[f"{where}.outputs.{key}"] = value
+            self.values[f"{where}.outputs.{key} == 'true'"] = value == "true"
 
     def bash(self, script: str, here: Path, environment: Mapping[str, str]) -> None:
         """Run a block as it stands in the file, or its stand-in."""
