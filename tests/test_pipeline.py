@@ -1,195 +1,14 @@
 """The pipeline as DVC runs it, on a problem of seconds: what runs, what is left alone, and what is the same twice."""
 
 import json
-import os
 import shutil
-import subprocess
-import sys
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
-from builders import REPOSITORY
 from mlflow import MlflowClient
+from repositories import AGENTS, NOTHING, STAGES, Folder, begin, ran
 from ruamel.yaml import YAML
-
-COPIED = ("pipeline", "dvc.yaml", "params.yaml", ".dvc/config", ".dvcignore", ".gitignore")
-NOTHING = "Data and pipelines are up to date."
-FOREIGN = ("DVC_", "MLFLOW_", "PIPELINE_", "GIT_", "NUMBA_")
-
-# Numba keeps what it compiled beside the code, and temporary experiments have their code in a folder of their own: all
-# of them shall use what the repository's own modules have compiled already (a stamp of the source guards it).
-LOCATOR = f"""
-from pathlib import Path
-from numba.core.caching import InTreeCacheLocator
-
-class Shared(InTreeCacheLocator):
-    def __init__(self, py_func, py_file):
-        super().__init__(py_func, py_file)
-        self._cache_path = str(Path({str(REPOSITORY / "pipeline")!r}) / Path(py_file).parent.name / "__pycache__")
-"""
-
-SCENARIO = {
-    "horizon": 16,
-    "slots": 3,
-    "backlog": 10,
-    "step_limit": 200,
-    "arrivals": {"name": "poisson", "steps": 20},
-    "loads": [60, 150],
-    "jobsets": {"train": 8, "validation": 4, "test": 6},
-}
-REINFORCE = {
-    "name": "reinforce",
-    "recipe": "ours",
-    "loads": [150],
-    "updates": 2,
-    "jobsets": 2,
-    "episodes": 2,
-    "validate_every": 1,
-}
-CLONE = {
-    "name": "clone",
-    "teacher": "sjf",
-    "loads": [60, 150],
-    "jobsets": 4,
-    "epochs": 2,
-    "patience": 1,
-    "batch": 16,
-    "learning_rate": 0.001,
-    "entropy": 0.3,
-}
-AGENTS = {
-    "plain": {
-        "scenario": "online",
-        "objective": "slowdown",
-        "network": {"name": "mlp", "hidden": 4, "clock": False},
-        "pretrain": {"name": "none"},
-        "finetune": REINFORCE,
-    },
-    "cloned": {
-        "scenario": "online",
-        "objective": "makespan",
-        "network": {"name": "cnn", "channels": [2, 2], "hidden": 8, "clock": True},
-        "pretrain": CLONE,
-        "finetune": REINFORCE | {"recipe": "paper"},
-    },
-}
-STAGES = {
-    "log",
-    "generate@online",
-    "heuristics@online",
-    *(f"{kind}@{agent}" for kind in ("pretrain", "finetune", "evaluate") for agent in AGENTS),
-    "compare",
-}
-
-
-class Folder:
-    """A repository of its own, and the commands that are run in it."""
-
-    def __init__(self, root: Path, more: Mapping[str, str]) -> None:
-        self.root = root
-        self._environment = {
-            **{key: value for key, value in os.environ.items() if not key.startswith(FOREIGN)},
-            "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
-            "DVC_NO_ANALYTICS": "1",
-            "GIT_CONFIG_NOSYSTEM": "1",
-            "PIPELINE_TRACKING": "off",
-            **{f"GIT_{who}_{what}": "t@t" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")},
-            **more,
-        }
-
-    def run(self, *words: str, **more: str) -> str:
-        """Run a command and return all that it says."""
-        named = {**self._environment, **more}
-        done = subprocess.run(
-            words, check=False, cwd=self.root, env=named, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
-        )
-        assert done.returncode == 0, done.stdout
-        return done.stdout
-
-    def dvc(self, *words: str, **more: str) -> str:
-        return self.run(sys.executable, "-m", "dvc", *words, **more)
-
-    def git(self, *words: str) -> str:
-        return self.run("git", *words)
-
-    def stale(self) -> set[str]:
-        """The stages that DVC would look at again."""
-        return set(json.loads(self.dvc("status", "--json")))
-
-    def edit(self, **values: Any) -> None:
-        """Change rows of params.yaml, as scenarios__online__horizon=16."""
-        path = self.root / "params.yaml"
-        params = YAML().load(path)
-        for place, value in values.items():
-            *way, last = place.split("__")
-            at = params
-            for key in way:
-                at = at[key]
-            at[last] = value
-        with path.open("w") as stream:
-            YAML().dump(params, stream)
-
-    def outs(self) -> dict[str, str]:
-        """The md5 of every output, by dvc.lock."""
-        stages = YAML(typ="safe").load(self.root / "dvc.lock")["stages"].values()
-        return {out["path"]: out["md5"] for stage in stages for out in stage["outs"]}
-
-
-def ran(said: str) -> list[str]:
-    """The stages that DVC ran, by what it said."""
-    return [line.split("'")[1] for line in said.splitlines() if line.startswith("Running stage '")]
-
-
-def begin(root: Path, more: Mapping[str, str]) -> Folder:
-    """The working tree's pipeline in a new repository, on the small problem."""
-    for name in COPIED:
-        source, target = REPOSITORY / name, root / name
-        target.parent.mkdir(parents=True, exist_ok=True)
-        if source.is_dir():
-            shutil.copytree(source, target, ignore=shutil.ignore_patterns("__pycache__"))
-        else:
-            shutil.copy(source, target)
-    folder = Folder(root, more)
-    rows = YAML(typ="safe").load(root / "params.yaml")
-    scenario = rows["scenarios"]["online"] | SCENARIO
-    knobs = {"tetris_weights": [0.1, 0.5], "hold_quantiles": [0.9]}
-    folder.edit(threads=1, scenarios={"online": scenario}, agents=AGENTS, heuristics=knobs, evaluation__resamples=100)
-    folder.git("init", "--quiet", "--initial-branch", "main")
-    folder.git("add", "--all")
-    folder.git("commit", "--quiet", "-m", "the small problem")
-    return folder
-
-
-@pytest.fixture(scope="session")
-def environment(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """What lets every process of these tests share compiled code, and keeps DVC's own notes out of the system's."""
-    place = tmp_path_factory.mktemp("shared")
-    (place / "shared_locator.py").write_text(LOCATOR)
-    return {
-        "PYTHONPATH": str(place),
-        "NUMBA_CACHE_LOCATOR_CLASSES": "shared_locator.Shared,InTreeCacheLocator",
-        "DVC_SITE_CACHE_DIR": str(place / "dvc"),
-        "HOME": str(place),
-    }
-
-
-@pytest.fixture(scope="session")
-def reproduced(tmp_path_factory: pytest.TempPathFactory, environment: dict[str, str]) -> tuple[Folder, str]:
-    """A repository in which `dvc repro` ran once, its dvc.lock committed, and what DVC said."""
-    folder = begin(tmp_path_factory.mktemp("first") / "repository", environment)
-    said = folder.dvc("repro")
-    folder.git("add", "--all")
-    folder.git("commit", "--quiet", "-m", "reproduced")
-    return folder, said
-
-
-@pytest.fixture
-def folder(reproduced: tuple[Folder, str], tmp_path: Path, environment: dict[str, str]) -> Folder:
-    """A copy of it, to be changed."""
-    shutil.copytree(reproduced[0].root, tmp_path / "copy", symlinks=True)
-    return Folder(tmp_path / "copy", environment)
 
 
 def bytes_of(root: Path) -> dict[str, bytes]:
@@ -204,9 +23,10 @@ def bytes_of(root: Path) -> dict[str, bytes]:
 def test_one_repro_runs_every_stage_once(reproduced: tuple[Folder, str]) -> None:
     folder, said = reproduced
     assert sorted(ran(said)) == sorted(STAGES)
-    slowdown = json.loads((folder.root / "reports" / "slowdown.json").read_text())["online"]
-    assert list(slowdown) == ["load_060", "load_150"]
-    assert {"sjf", "plain", "plain_pretrained", "cloned", "cloned_pretrained"} <= set(slowdown["load_060"])
+    points = json.loads((folder.root / "reports" / "slowdown.json").read_text())
+    assert {(point["scenario"], point["load"]) for point in points} == {("online", 60), ("online", 150)}
+    policies = {point["policy"] for point in points if point["load"] == 60}
+    assert {"sjf", "plain", "plain_pretrained", "cloned", "cloned_pretrained"} <= policies
     assert {path.name for path in (folder.root / "reports" / "figures").iterdir()} == {
         "slowdown_online.png",
         "learning_plain.png",
@@ -226,7 +46,7 @@ def test_a_second_repro_does_nothing(folder: Folder) -> None:
 
 def test_nothing_of_a_run_but_results_is_left_for_git(reproduced: tuple[Folder, str]) -> None:
     tracked = set(reproduced[0].git("ls-files").split())
-    assert {"dvc.lock", "reports/comparison.csv", "reports/slowdown.json"} <= tracked
+    assert {"dvc.lock", "reports/comparison.csv", "reports/metrics.json"} <= tracked
     assert not [name for name in tracked if name.startswith(("data/", "models/", "reports/tables/"))]
 
 

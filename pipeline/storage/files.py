@@ -70,8 +70,8 @@ def _held(part: Path) -> BinaryIO:
         stream.close()
 
 
-def write_json(path: Path, values: Mapping[str, Any]) -> None:
-    """Write metrics as JSON, its numbers to six significant digits."""
+def write_json(path: Path, values: Mapping[str, Any] | list[Any]) -> None:
+    """Write metrics or records as JSON, its numbers to six significant digits."""
     write(path, (json.dumps(_rounded(values), indent=2) + "\n").encode())
 
 
@@ -88,6 +88,8 @@ def read_json(path: Path) -> Any:
 def _rounded(values: Any) -> Any:
     if isinstance(values, Mapping):
         return {key: _rounded(value) for key, value in values.items()}
+    if isinstance(values, list):
+        return [_rounded(value) for value in values]
     return float(f"{values:.{DIGITS}g}") if isinstance(values, float) else values
 
 
