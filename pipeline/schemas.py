@@ -165,7 +165,7 @@ PAPERS = pa.DataFrameSchema(
     },
     strict=True,
     ordered=True,
-    unique=["figure", "claim"],
+    unique=["figure", "paper", "claim"],
     name="Papers",
 )
 

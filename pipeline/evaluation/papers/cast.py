@@ -3,7 +3,7 @@
 from typing import NamedTuple
 
 from pipeline.config import Agent, AtOnce, Mlp, Params
-from pipeline.evaluation.papers.verdicts import CannotTell
+from pipeline.evaluation.papers.verdicts import CannotTellError
 
 HEURISTICS = ("sjf", "packer", "tetris")  # the papers' own, beside random
 
@@ -27,11 +27,12 @@ class Cast(NamedTuple):
         """Return the agent that stands for a paper's scheduler: the first of its kind.
 
         Raises:
-            CannotTell: there is none.
+            CannotTellError: there is none.
         """
         found = self.of(objective, network)
         if not found:
-            raise CannotTell(f"no agent of scenario {self.scenario} has network {network} and objective {objective}")
+            what = f"network {network} and objective {objective}"
+            raise CannotTellError(f"no agent of scenario {self.scenario} has {what}")
         return found[0]
 
     def paper(self, agent: str) -> str:

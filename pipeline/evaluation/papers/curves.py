@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 
 from pipeline.core import FloatArray
-from pipeline.evaluation.papers.verdicts import CannotTell
+from pipeline.evaluation.papers.verdicts import CannotTellError
 
 PARTS = 10
 NEAR = 0.05  # of the best validation: a curve this near has converged
@@ -19,11 +19,11 @@ def tenths(curve: pd.DataFrame, metric: str, agent: str) -> FloatArray:
     """Return the means of a metric over ten parts of its updates (or over each, where there are fewer).
 
     Raises:
-        CannotTell: the curve has none of it, or one update only.
+        CannotTellError: the curve has none of it, or one update only.
     """
     values = points(curve, metric)["value"].to_numpy()
     if len(values) < 2:
-        raise CannotTell(f"the curve of {agent} has {len(values)} updates with {metric}")
+        raise CannotTellError(f"the curve of {agent} has {len(values)} updates with {metric}")
     return np.array([part.mean() for part in np.array_split(values, min(PARTS, len(values)))])
 
 
@@ -33,20 +33,31 @@ def ends(curve: pd.DataFrame, metric: str, agent: str) -> tuple[float, float]:
     return float(parts[0]), float(parts[-1])
 
 
-def validated(curve: pd.DataFrame, agent: str) -> pd.DataFrame:
-    """Return the judgements on validation jobsets.
+def validated(curve: pd.DataFrame, agent: str) -> dict[int, float]:
+    """Return the judgements on validation jobsets by update, in order.
 
     Raises:
-        CannotTell: there are none.
+        CannotTellError: there are none.
     """
     found = points(curve, "validation")
     if found.empty:
-        raise CannotTell(f"the curve of {agent} has no judgement on validation jobsets")
-    return found
+        raise CannotTellError(f"the curve of {agent} has no judgement on validation jobsets")
+    return dict(zip(found["update"].astype(int), found["value"].astype(float), strict=True))
 
 
 def first_near_best(curve: pd.DataFrame, agent: str) -> int:
     """Return the first update at which validation is near the curve's best; less is better."""
     found = validated(curve, agent)
-    best = found["value"].min()
-    return int(found.loc[found["value"] <= best + NEAR * abs(best), "update"].iloc[0])
+    best = min(found.values())
+    return next(update for update, value in found.items() if value <= best + NEAR * abs(best))
+
+
+def rank_correlation(curve: pd.DataFrame, one: str, other: str) -> float | None:
+    """Return Spearman's correlation of two metrics over updates; None for fewer than three, or where one stands still."""
+    both = points(curve, one).merge(points(curve, other), on="update")
+    if len(both) < 3:
+        return None
+    one_rank, other_rank = both["value_x"].rank(), both["value_y"].rank()
+    if one_rank.nunique() == 1 or other_rank.nunique() == 1:
+        return None
+    return float(np.corrcoef(one_rank, other_rank)[0, 1])

@@ -9,7 +9,7 @@ import pandas as pd
 from pipeline.evaluation import plots
 from pipeline.evaluation.papers.evidence import Evidence, Mean, groups, nearest
 from pipeline.evaluation.papers.verdicts import (
-    CannotTell,
+    CannotTellError,
     Claim,
     Shown,
     Verdict,
@@ -17,11 +17,12 @@ from pipeline.evaluation.papers.verdicts import (
     every,
     judged,
     over_loads,
-    told,
     together,
+    told,
 )
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 LOAD = 100  # percent: DeepRM2 trains at it for Figure 5, and names none for Figure 6
@@ -40,7 +41,8 @@ def shown(evidence: Evidence) -> list[Shown]:
     for agent in evidence.cast.of("slowdown"):
         title = f"Slowdown by job length at load {load}, before and after training: {agent}"
         drawing = _draw(evidence, load, agent, title)
-        found.append(Shown(f"durations_{agent}", title, drawing, judged(_claims(evidence, agent), evidence, load, agent)))
+        verdicts = judged(_claims(evidence, agent), evidence, load, agent)
+        found.append(Shown(f"durations_{agent}", title, drawing, verdicts))
     if not found:
         title = "Slowdown by job length, before and after training"
         found = [Shown("durations", title, None, judged(CLAIMS, evidence, load, None))]
@@ -71,21 +73,7 @@ def _draw(evidence: Evidence, load: int, agent: str, title: str) -> "Figure":
     for k, (policy, colour) in enumerate(colours.items()):
         jobs = evidence.jobs_of(load, policy)
         boxes = [box(jobs.loc[jobs["duration"].isin(some), "slowdown"]) for some in lengths.values()]
-        drawn = axes.bxp(
-            boxes,
-            positions=[place + 0.27 * (k - 1) for place in range(len(boxes))],
-            widths=0.22,
-            showmeans=True,
-            showfliers=False,
-            patch_artist=True,
-            manage_ticks=False,
-            boxprops={"facecolor": colour, "linewidth": 0.7},
-            medianprops={"color": "black", "linewidth": 1.6},
-            whiskerprops={"linewidth": 0.8},
-            capprops={"linewidth": 0.8},
-            meanprops={"marker": "D", "markersize": 4, "markerfacecolor": "white", "markeredgecolor": "black"},
-        )
-        assert drawn["boxes"]
+        _boxes(axes, boxes, 0.27 * (k - 1), colour)
     axes.set_xticks(range(len(lengths)), list(lengths))
     axes.set_xlabel("Job length (steps)")
     axes.set_ylabel("Slowdown (whiskers: 5 to 95 %; diamond: mean)")
@@ -93,6 +81,23 @@ def _draw(evidence: Evidence, load: int, agent: str, title: str) -> "Figure":
     plots.scale(axes, [1.0, float(np.percentile(jobs["slowdown"], ENDS[1]))])
     axes.legend(handles=[Patch(facecolor=c, edgecolor="black", label=p) for p, c in colours.items()], loc="best")
     return figure
+
+
+def _boxes(axes: "Axes", boxes: Sequence[dict[str, object]], shift: float, colour: str) -> None:
+    axes.bxp(
+        boxes,
+        positions=[place + shift for place in range(len(boxes))],
+        widths=0.22,
+        showmeans=True,
+        showfliers=False,
+        patch_artist=True,
+        manage_ticks=False,
+        boxprops={"facecolor": colour, "linewidth": 0.7},
+        medianprops={"color": "black", "linewidth": 1.6},
+        whiskerprops={"linewidth": 0.8},
+        capprops={"linewidth": 0.8},
+        meanprops={"marker": "D", "markersize": 4, "markerfacecolor": "white", "markeredgecolor": "black"},
+    )
 
 
 def _random_is_unfair(evidence: Evidence, load: int, agent: str) -> Verdict:
@@ -129,7 +134,7 @@ def _second_below_first(evidence: Evidence, load: int, agent: str | None) -> Ver
 
 def _known(evidence: Evidence, agent: str | None) -> str:
     if agent is None:
-        raise CannotTell(f"no agent of scenario {evidence.cast.scenario} is trained for slowdown")
+        raise CannotTellError(f"no agent of scenario {evidence.cast.scenario} is trained for slowdown")
     return agent
 
 

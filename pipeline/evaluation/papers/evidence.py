@@ -11,12 +11,22 @@ import numpy as np
 import pandas as pd
 
 from pipeline.config import Evaluation
-from pipeline.core import FloatArray
+from pipeline.core import FloatArray, IntArray
 from pipeline.evaluation.papers.cast import Cast
-from pipeline.evaluation.papers.verdicts import CannotTell
+from pipeline.evaluation.papers.verdicts import CannotTellError
 from pipeline.evaluation.statistics import by_jobset, interval, resample
 
+METRICS = ("mean_slowdown", "completion_time", "not_work_conserving")
 MOST_LENGTHS = 12  # that are shown each for itself; more are put into groups
+
+
+class Sample(NamedTuple):
+    """The N jobsets of one load, scored by P policies, and S resamples of them."""
+
+    jobsets: IntArray  # [N]
+    counts: FloatArray  # [1 + S, N]  how often each jobset counts; row 0 is the sample itself
+    scores: dict[str, FloatArray]  # metric -> [N, P]
+    means: dict[str, FloatArray]  # metric -> [1 + S, P]
 
 
 class Mean(NamedTuple):
@@ -58,13 +68,13 @@ class Evidence(NamedTuple):
     levels: Mapping[str, Mapping[str, float]]  # agent -> heuristic -> mean on validation jobsets, its training loads
     best: Mapping[int, str]  # load -> heuristic that was best on validation jobsets
     long: float  # steps from which a job is a long one
-    counts: Mapping[int, FloatArray]  # load -> [1 + S, N]
+    samples: Mapping[int, Sample]  # by load
     confidence: float
 
     @property
     def loads(self) -> list[int]:
         """Return the loads, rising."""
-        return sorted(self.counts)
+        return sorted(self.samples)
 
     @property
     def policies(self) -> list[str]:
@@ -73,23 +83,28 @@ class Evidence(NamedTuple):
 
     def mean(self, metric: str, load: int, policy: str) -> Mean:
         """Return a policy's mean of a jobset metric."""
-        return self._mean(load, self._scores(metric, load, [policy])[policy].to_numpy())
+        sample = self.samples[load]
+        return self._mean(sample, sample.means[metric][:, self._column(policy)])
 
     def gap(self, metric: str, load: int, policy: str, against: str) -> Gap:
         """Compare two policies by a jobset metric."""
-        scores = self._scores(metric, load, [policy, against])
-        return self._gap(load, policy, against, scores[policy].to_numpy(), scores[against].to_numpy())
+        sample, one, other = self.samples[load], self._column(policy), self._column(against)
+        means, scores = sample.means[metric], sample.scores[metric]
+        # The mean of differences, not the difference of means: between equal scores it is exactly 0.
+        apart = sample.counts @ (scores[:, one] - scores[:, other]) / len(scores)
+        return self._gap(load, policy, against, means[:, one], means[:, other], apart)
 
     def job_mean(self, load: int, policy: str, lengths: Iterable[int]) -> Mean:
         """Return the mean slowdown of a policy's jobs of some lengths."""
         total, jobs = self._sums(load, policy, lengths)
-        return self._mean(load, total, jobs)
+        return self._mean(self.samples[load], self._ratio(load, total, jobs))
 
     def job_gap(self, load: int, policy: str, against: str, lengths: Iterable[int]) -> Gap:
         """Compare two policies by the mean slowdown of the jobs of some lengths."""
         some = list(lengths)
         (one, jobs), (other, _) = self._sums(load, policy, some), self._sums(load, against, some)
-        return self._gap(load, policy, against, one, other, jobs)
+        means = (self._ratio(load, total, jobs) for total in (one, other, one - other))
+        return self._gap(load, policy, against, *means)
 
     def jobs_of(self, load: int, policy: str) -> pd.DataFrame:
         """Return what became of a policy's jobs at a load."""
@@ -103,50 +118,45 @@ class Evidence(NamedTuple):
         """Return the durations of short jobs and those of long ones.
 
         Raises:
-            CannotTell: there are none of one kind.
+            CannotTellError: there are none of one kind.
         """
         found = self.lengths(load)
         short, long = [d for d in found if d < self.long], [d for d in found if d >= self.long]
         if not short or not long:
-            raise CannotTell(f"at load {load} there are not both jobs below {self.long:g} steps and longer ones")
+            raise CannotTellError(f"at load {load} there are not both jobs below {self.long:g} steps and longer ones")
         return short, long
 
-    def _scores(self, metric: str, load: int, policies: Sequence[str]) -> pd.DataFrame:
-        for policy in policies:
-            if policy not in self.policies:
-                raise CannotTell(f"policy {policy} was not scored in scenario {self.cast.scenario}")
-        return by_jobset(self.results[self.results["load"] == load], policies, metric)
+    def _column(self, policy: str) -> int:
+        if policy not in self.policies:
+            raise CannotTellError(f"policy {policy} was not scored in scenario {self.cast.scenario}")
+        return self.policies.index(policy)
 
     def _sums(self, load: int, policy: str, lengths: Iterable[int]) -> tuple[FloatArray, FloatArray]:
         """Return the sum of slowdowns [N] and the number [N] of a policy's jobs of some lengths."""
         rows = self.jobs_of(load, policy)
         by = rows[rows["duration"].isin(list(lengths))].groupby("jobset")["slowdown"].agg(["sum", "size"])
-        jobsets = np.sort(self.results.loc[self.results["load"] == load, "jobset"].unique())
-        whole = by.reindex(jobsets, fill_value=0.0)
+        whole = by.reindex(self.samples[load].jobsets, fill_value=0.0)
         return whole["sum"].to_numpy(dtype=float), whole["size"].to_numpy(dtype=float)
 
-    def _mean(self, load: int, value: FloatArray, per: FloatArray | None = None) -> Mean:
-        means = self._means(load, value, per)
-        low, high = self._span(means[1:])
-        return Mean(float(means[0]), low, high, len(value))
+    def _ratio(self, load: int, total: FloatArray, per: FloatArray) -> FloatArray:
+        """Return the sum of one value [N] over the sum of another, over the sample and each resample."""
+        if not per.sum():
+            raise CannotTellError(f"at load {load} there are no such jobs")
+        counts = self.samples[load].counts
+        with np.errstate(invalid="ignore"):  # a resample may hold none of some jobs: it is passed over
+            return np.asarray(counts @ total / (counts @ per))
+
+    def _mean(self, sample: Sample, means: FloatArray) -> Mean:
+        return Mean(float(means[0]), *self._span(means[1:]), len(sample.jobsets))
 
     def _gap(
-        self, load: int, policy: str, against: str, one: FloatArray, other: FloatArray, per: FloatArray | None = None
+        self, load: int, policy: str, against: str, mean: FloatArray, mean_against: FloatArray, apart: FloatArray
     ) -> Gap:
-        mean, mean_against = self._means(load, one, per), self._means(load, other, per)
-        difference = self._means(load, one - other, per) / mean_against
+        difference = apart / mean_against
         rows = self.results[(self.results["load"] == load) & self.results["policy"].isin([policy, against])]
-        low, high = self._span(difference[1:])
-        numbers = float(mean[0]), float(mean_against[0]), float(difference[0]), low, high
-        return Gap(policy, against, load, len(one), *numbers, int(rows["unfinished"].sum()))
-
-    def _means(self, load: int, value: FloatArray, per: FloatArray | None) -> FloatArray:
-        counts = self.counts[load]
-        total = np.full(len(counts), float(len(value))) if per is None else counts @ per
-        if not total[0]:
-            raise CannotTell(f"at load {load} there are no such jobs")
-        with np.errstate(invalid="ignore"):  # a resample may hold none of some jobs: it is passed over
-            return np.asarray(counts @ value / total)
+        numbers = float(mean[0]), float(mean_against[0]), float(difference[0])
+        jobsets = len(self.samples[load].jobsets)
+        return Gap(policy, against, load, jobsets, *numbers, *self._span(difference[1:]), int(rows["unfinished"].sum()))
 
     def _span(self, resampled: FloatArray) -> tuple[float, float]:
         low, high = interval(resampled[np.isfinite(resampled)], self.confidence)
@@ -162,11 +172,18 @@ def nearest(loads: Iterable[int], load: int) -> int:
     return min(loads, key=lambda found: (abs(found - load), -found))
 
 
-def counts_of(results: pd.DataFrame, settings: Evaluation, seed: int) -> dict[int, FloatArray]:
-    """Return the resamples of each load: those that `compare` draws."""
+def samples_of(results: pd.DataFrame, settings: Evaluation, seed: int) -> dict[int, Sample]:
+    """Return the sample of each load, with the resamples that `compare` draws."""
     rng = np.random.default_rng(seed)
-    jobsets = results.groupby("load")["jobset"].nunique()
-    return {int(str(load)): resample(int(n), settings.resamples, rng) for load, n in jobsets.items()}
+    policies, found = list(results["policy"].unique()), {}
+    for load, part in results.groupby("load"):
+        tables = {metric: by_jobset(part, policies, metric) for metric in METRICS}
+        jobsets = tables[METRICS[0]].index.to_numpy()
+        counts = resample(len(jobsets), settings.resamples, rng)
+        scores = {metric: table.to_numpy() for metric, table in tables.items()}
+        means = {metric: np.asarray(counts @ value / len(jobsets)) for metric, value in scores.items()}
+        found[int(str(load))] = Sample(jobsets, counts, scores, means)
+    return found
 
 
 def groups(lengths: Sequence[int]) -> dict[str, list[int]]:

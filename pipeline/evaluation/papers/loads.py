@@ -9,7 +9,7 @@ from pipeline.evaluation import plots
 from pipeline.evaluation.papers.cast import HEURISTICS
 from pipeline.evaluation.papers.evidence import Evidence, Gap
 from pipeline.evaluation.papers.verdicts import (
-    CannotTell,
+    CannotTellError,
     Claim,
     Shown,
     Verdict,
@@ -58,7 +58,7 @@ def gaps(evidence: Evidence, policy: str, against: str) -> list[Gap]:
 
 def _rises(evidence: Evidence) -> Verdict:
     if len(evidence.loads) == 1:
-        raise CannotTell(f"there is one load only, {evidence.loads[0]}")
+        raise CannotTellError(f"there is one load only, {evidence.loads[0]}")
     first, last = evidence.loads[0], evidence.loads[-1]
     means = {p: [evidence.mean(METRIC, load, p).value for load in evidence.loads] for p in _policies(evidence)}
     steadily = [policy for policy, line in means.items() if all(low < high for low, high in pairwise(line))]
@@ -117,7 +117,7 @@ def _tetris_crosses_random(evidence: Evidence) -> Verdict:
     said = [f"{name} {CROSSING} %: {over_loads(found, evidence.confidence)}" for name, found in sides.items() if found]
     words = [every(found) for found in sides.values() if found]
     if len(words) < 2:
-        raise CannotTell(f"there are no loads on both sides of {CROSSING} %; {'; '.join(said)}")
+        raise CannotTellError(f"there are no loads on both sides of {CROSSING} %; {'; '.join(said)}")
     return Verdict("; ".join(said), together(words))
 
 

@@ -22,14 +22,15 @@ PLAIN = "#BBBBBB"
 
 def shown(evidence: Evidence) -> list[Shown]:
     """Return the figures of a scenario with arrivals over time: one for each paper's load."""
-    name, found = evidence.cast.scenario, []
-    at = {load: nearest(evidence.loads, load) for load in CLAIMS}
-    for asked, load in at.items():
+    name = evidence.cast.scenario
+    found: dict[int, Shown] = {}
+    for asked, claims in CLAIMS.items():
+        load = nearest(evidence.loads, asked)
         title = f"Both objectives at load {load}, scenario {name}"
-        drawing = _draw(evidence, load, title) if list(at.values()).index(load) == list(at).index(asked) else None
-        verdicts = judged(CLAIMS[asked], evidence, load)
-        found.append(Shown(f"objectives_{name}_{load}", title, drawing, verdicts))
-    return found
+        earlier = found[load].verdicts if load in found else []
+        verdicts = [*earlier, *judged(claims, evidence, load)]
+        found[load] = Shown(f"objectives_{name}_{load}", title, _draw(evidence, load, title), verdicts)
+    return list(found.values())
 
 
 def _schemes(evidence: Evidence, load: int) -> list[str]:
@@ -45,6 +46,8 @@ def _draw(evidence: Evidence, load: int, title: str) -> "Figure":
     for panel, objective in zip(axes, OBJECTIVES, strict=True):
         _bars(panel, evidence, load, objective, schemes)
     axes[1].set_yticklabels([])
+    if any(evidence.cast.of(goal) for goal in OBJECTIVES):
+        figure.supxlabel("Full colour: trained for this objective. Whiskers: intervals.", fontsize=10)
     return figure
 
 
@@ -90,9 +93,7 @@ def _best(evidence: Evidence, load: int, objective: str) -> Verdict:
     found = [evidence.gap(metric, load, agent, other) for other in (*others, *HEURISTICS)]
     said = "; ".join(over_loads([gap], evidence.confidence) for gap in found)
     ours = over_loads([evidence.gap(metric, load, agent, evidence.best[load])], evidence.confidence)
-    return Verdict(
-        f"{said}; our best heuristic: {ours}. Ours: {evidence.cast.protocol(agent)}", together([every(found)])
-    )
+    return Verdict(f"{said}; our best heuristic: {ours}. Ours: {evidence.cast.protocol(agent)}", every(found))
 
 
 def _second_for_slowdown(evidence: Evidence, load: int) -> Verdict:

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 YES, NO, PARTLY, CANNOT = "yes", "no", "partly", "cannot be told"
 
 
-class CannotTell(Exception):
+class CannotTellError(Exception):
     """The results leave a claim open; says why."""
 
 
@@ -47,7 +47,7 @@ def judged(claims: Iterable[Claim], *given: object) -> list[tuple[Claim, Verdict
 def _judged(claim: Claim, given: Sequence[object]) -> Verdict:
     try:
         return claim.judge(*given)
-    except CannotTell as reason:
+    except CannotTellError as reason:
         return Verdict(str(reason), CANNOT)
 
 
@@ -88,11 +88,8 @@ def decided(holds: bool, in_part: bool = False) -> str:
 
 def told(gap: "Gap", confidence: float) -> str:
     """Return a comparison at one load as a sentence."""
-    cut = f"; {gap.unfinished} jobs unfinished, so at least this slow" if gap.unfinished else ""
-    return (
-        f"{gap.policy} {gap.mean:.2f}, {gap.against} {gap.mean_against:.2f} at load {gap.load}: {side(gap.difference)} "
-        f"({100 * confidence:g} % interval {span(gap.low, gap.high)}; n = {gap.n} jobsets{cut})"
-    )
+    means = f"{gap.policy} {gap.mean:.2f}, {gap.against} {gap.mean_against:.2f}"
+    return f"at load {gap.load} {means}: {_sure(gap, confidence)}"
 
 
 def over_loads(gaps: Sequence["Gap"], confidence: float) -> str:
@@ -102,7 +99,15 @@ def over_loads(gaps: Sequence["Gap"], confidence: float) -> str:
         return told(widest, confidence)
     below, above = (sum(gap.side == way for gap in gaps) for way in (-1, 1))
     counted = f"{gaps[0].policy} below {gaps[0].against} at {below} of {len(gaps)} loads, above at {above}"
-    return f"{counted} (whole interval); {told(widest, confidence)}"
+    most = f"most at load {widest.load}, {widest.mean:.2f} to {widest.mean_against:.2f}"
+    return f"{counted}; {most}: {_sure(widest, confidence)}"
+
+
+def _sure(gap: "Gap", confidence: float) -> str:
+    cut = f"; {gap.unfinished} jobs unfinished, so at least this slow" if gap.unfinished else ""
+    return (
+        f"{side(gap.difference)} ({100 * confidence:g} % interval {span(gap.low, gap.high)}, n = {gap.n} jobsets{cut})"
+    )
 
 
 def side(difference: float) -> str:

@@ -3,10 +3,11 @@
 from typing import TYPE_CHECKING
 
 import numpy as np
+import pandas as pd
 
 from pipeline.evaluation import plots
 from pipeline.evaluation.papers.evidence import Evidence, groups, nearest
-from pipeline.evaluation.papers.verdicts import CannotTell, Claim, Shown, Verdict, decided, every, judged, told
+from pipeline.evaluation.papers.verdicts import CannotTellError, Claim, Shown, Verdict, decided, every, judged, told
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -50,12 +51,18 @@ def _lengths(
     axes: "Axes", evidence: Evidence, load: int, agent: str, lengths: dict[str, list[int]], colour: str
 ) -> None:
     jobs = evidence.jobs_of(load, agent)
-    kinds = {"all jobs": (jobs, PLAIN), f"withheld by {agent}": (jobs[jobs["withheld"] > 0], colour)}
-    for k, (name, (some, fill)) in enumerate(kinds.items()):
-        number = [int(some["duration"].isin(steps).sum()) for steps in lengths.values()]
-        share = 100 * np.array(number) / max(len(some), 1)
-        axes.bar(np.arange(len(lengths)) + 0.4 * k - 0.2, share, 0.38, color=fill, label=f"{name} ({len(some)})")
-    axes.set_ylabel("Percent of those jobs")
+    each = pd.Series(1, index=jobs.index)
+    kinds = {
+        "all jobs": (each, PLAIN, 1.0),
+        f"jobs that {agent} withholds": (each.where(jobs["withheld"] > 0, 0), colour, 0.45),
+        "steps that it withholds them": (jobs["withheld"], colour, 1.0),
+    }
+    for k, (name, (weight, fill, strength)) in enumerate(kinds.items()):
+        total = int(weight.sum())
+        share = [100 * weight[jobs["duration"].isin(steps)].sum() / max(total, 1) for steps in lengths.values()]
+        place = np.arange(len(lengths)) + 0.27 * (k - 1)
+        axes.bar(place, share, 0.26, color=fill, alpha=strength, label=f"{name} ({total})")
+    axes.set_ylabel("Percent of them")
 
 
 def _slowdowns(
@@ -88,12 +95,17 @@ def _only_long_jobs(evidence: Evidence, load: int, agent: str | None) -> Verdict
     jobs = evidence.jobs_of(load, name)
     held = jobs[jobs["withheld"] > 0]
     if held.empty:
-        raise CannotTell(f"{name} withholds no job at load {load}")
+        raise CannotTellError(f"{name} withholds no job at load {load}")
     among, of_all = (float(some["duration"].isin(long).mean()) for some in (held, jobs))
     steps = float(held.loc[held["duration"].isin(long), "withheld"].sum() / held["withheld"].sum())
-    found = f"of {len(held)} jobs that {name} withholds at load {load}, {100 * among:.1f} % run {long[0]} steps or longer"
-    more = f"(of all {len(jobs)} jobs {100 * of_all:.1f} %); they are {100 * steps:.1f} % of all job-steps withheld"
-    return Verdict(f"{found} {more}", decided(among >= ALMOST_ALL, among > of_all))
+    found = (
+        f"of {len(held)} jobs that {name} withholds at load {load}, {100 * among:.1f} % run {long[0]} steps or longer"
+    )
+    more = (
+        f"(of all {len(jobs)} jobs {100 * of_all:.1f} %), and of the steps that it withholds them {100 * steps:.1f} %"
+    )
+    note = f"yes here means that both shares are {100 * ALMOST_ALL:g} % or more"
+    return Verdict(f"{found} {more}; {note}", decided(min(among, steps) >= ALMOST_ALL, max(among, steps) > of_all))
 
 
 def _short_jobs_gain(evidence: Evidence, load: int, agent: str | None) -> Verdict:
@@ -111,7 +123,7 @@ def _long_jobs_pay(evidence: Evidence, load: int, agent: str | None) -> Verdict:
 
 def _known(evidence: Evidence, agent: str | None) -> str:
     if agent is None:
-        raise CannotTell(f"no agent of scenario {evidence.cast.scenario} is trained for slowdown")
+        raise CannotTellError(f"no agent of scenario {evidence.cast.scenario} is trained for slowdown")
     return agent
 
 
