@@ -163,12 +163,12 @@ def line(axes: "Axes", name: str, x: pd.Series, y: pd.Series, look: Look) -> Non
     drawn.set_zorder(2 + look.width)
 
 
-def scale(axes: "Axes", values: Iterable[float]) -> None:
-    """Make the upright axis logarithmic if the values spread widely."""
+def scale(axes: "Axes", values: Iterable[float], above: float = LOG_ABOVE) -> None:
+    """Make the upright axis logarithmic if the largest value is more than `above` times the smallest."""
     from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
 
     values = list(values)
-    if 0 < LOG_ABOVE * min(values) < max(values):
+    if 0 < above * min(values) < max(values):
         axes.set_yscale("log")
         axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
         axes.yaxis.set_major_formatter(StrMethodFormatter("{x:g}"))

@@ -53,7 +53,7 @@ def first_near_best(curve: pd.DataFrame, agent: str) -> int:
 
 
 def rank_correlation(curve: pd.DataFrame, one: str, other: str) -> float | None:
-    """Return Spearman's correlation of two metrics over updates; None for fewer than three, or where one stands still."""
+    """Return Spearman's correlation of two metrics over updates; None for fewer than three, or if one stands still."""
     both = points(curve, one).merge(points(curve, other), on="update")
     if len(both) < 3:
         return None

@@ -36,6 +36,7 @@ CLOSED = 0.5  # of the first gap between best and mean return: less is closed
 LEVELS = ("sjf", "packer", "tetris", "random")
 SHORT_OF = 0.05  # of the way from the start: nearer to the best tenth than this is at it
 FAINT = 0.45
+LOG_ABOVE = 2.0  # the heuristics lie close together below, and far apart above
 
 
 def shown(evidence: Evidence) -> list[Shown]:
@@ -88,7 +89,7 @@ def _slowdown(axes: "Axes", evidence: Evidence, agent: str, look: plots.Look) ->
         values += list(judgements["value"])
     for level in levels.values():
         axes.axhline(level, color=plots.GREY, linewidth=1, linestyle="--", zorder=1)
-    plots.scale(axes, values)
+    plots.scale(axes, values, LOG_ABOVE)
     axes.legend(loc="best")
     grey, right = plots.Look(plots.GREY, "", 1.0, "normal"), axes.get_xlim()[1]
     plots.write_beside(axes, [plots.Label(name, right, level, grey) for name, level in levels.items()], 0.09)
