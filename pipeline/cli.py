@@ -163,6 +163,15 @@ def evaluate_compare() -> None:
     run(params)
 
 
+@evaluation.command("papers")
+def evaluate_papers() -> None:
+    """Draw the papers' figures, beside what they claim. Example: python -m pipeline evaluate papers."""
+    params = _params()
+    from pipeline.stages.papers import run
+
+    run(params)
+
+
 @app.command()
 def schedule(
     jobs: Annotated[Path, typer.Argument(help="Job table (.csv, .csv.gz, .parquet) or log (.swf, .swf.gz).")],

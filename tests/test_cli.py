@@ -124,6 +124,7 @@ def test_there_is_a_command_for_every_stage_and_task() -> None:
         "evaluate heuristics",
         "evaluate agent",
         "evaluate compare",
+        "evaluate papers",
         "schedule",
     }
 
@@ -185,6 +186,7 @@ def test_a_real_process_ends_a_mistake_with_one_line(tmp_path: Path) -> None:
         ("schedule jobs.csv --scenario onlin --policy sjf --out out.csv", "unknown scenario 'onlin'; there are: "),
         ("schedule jobs.csv --scenario online --policy sjff --out out.csv", "unknown policy 'sjff': expected a model "),
         ("evaluate compare", "reports/tables/heuristics/online/jobsets.parquet is missing: run 'dvc repro'"),
+        ("evaluate papers", "reports/tables/heuristics/online/jobsets.parquet is missing: run 'dvc repro'"),
         ("evaluate heuristics online", "data/jobsets/online/train.parquet is missing: run 'dvc repro'"),
     ],
 )

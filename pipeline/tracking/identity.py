@@ -16,7 +16,7 @@ from pipeline.config import PARAMS_FILE, Params
 
 CODE = ("pipeline", "params.yaml", "dvc.yaml")
 AGENT_STAGES = ("pretrain", "finetune", "evaluate")
-OWN_SECTION = {"heuristics": "heuristics", "compare": "evaluation"}  # of params.yaml, by stage
+OWN_SECTION = {"heuristics": "heuristics", "compare": "evaluation", "papers": "evaluation"}  # of params.yaml, by stage
 NO_GIT = "nogit"
 LONGEST_PARAM = 6000
 
