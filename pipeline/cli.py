@@ -135,6 +135,30 @@ def schedule(
     run(params, jobs, row, policy, out)
 
 
+@app.command()
+def show(
+    scenario: Annotated[str, typer.Option(help="The scenario whose cluster runs the jobs.")],
+    policy: Annotated[str, typer.Option(help="A heuristic by name, or a model directory, as models/deeprm.")],
+    against: Annotated[str, typer.Option(help="The other policy, drawn to its right.")],
+    out: Annotated[Path, typer.Option(help="Where to write the picture (.png).")],
+    jobs: Annotated[
+        Path | None, typer.Argument(help="Job table or log; without one, a test jobset of the scenario is shown.")
+    ] = None,
+    load: Annotated[int | None, typer.Option(help="Load of the test jobset, in percent.")] = None,
+    jobset: Annotated[str | None, typer.Option(help="Number of the test jobset (0), or an id of the table.")] = None,
+    begin: Annotated[int | None, typer.Option("--from", help="First step to draw.")] = None,
+    end: Annotated[int | None, typer.Option("--to", help="Step to draw up to.")] = None,
+) -> None:
+    """Draw one jobset under two policies, side by side.
+
+    Example: python -m pipeline show --scenario online --load 130 --policy models/deeprm --against sjf --out gantt.png.
+    """
+    params = _params()
+    from pipeline.stages.show import Asked, run
+
+    run(params, Asked(jobs, scenario, load, jobset, begin, end), [policy, against], out)
+
+
 def main() -> None:
     """Run a command; a user's mistake ends it with one line on stderr and exit code 2."""
     try:
