@@ -159,6 +159,15 @@ def show(
     run(params, Asked(jobs, scenario, load, jobset, begin, end), [policy, against], out)
 
 
+@app.command()
+def report() -> None:
+    """Write all results as one page, reports/index.html. Example: python -m pipeline report."""
+    params = _params()
+    from pipeline.stages.report import run
+
+    run(params)
+
+
 def main() -> None:
     """Run a command; a user's mistake ends it with one line on stderr and exit code 2."""
     try:

@@ -26,8 +26,8 @@ WITHHELD = "#D55E00"
 SLOTS, BEHIND = "#9FB6CF", "#3B5B7E"
 CAPTION = (
     "Each rectangle is a job on the units that it holds, with its number; the darker, the longer it runs. Rows only "
-    "serve the picture: the cluster is one pool.\nBelow: jobs that wait in the slots and behind them; then each job that "
-    "waits, from its arrival to its start. Hatched: it stood in a slot and fitted, but the policy withheld it."
+    "serve the picture: the cluster is one pool.\nBelow: jobs that wait in the slots and behind them; then each job "
+    "that waits, from its arrival to its start. Hatched: it stood in a slot and fitted, but the policy withheld it."
 )
 
 
