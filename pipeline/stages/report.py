@@ -13,7 +13,7 @@ from pipeline.errors import UserError
 from pipeline.evaluation.page import changes as differences
 from pipeline.evaluation.page.changes import Changes
 from pipeline.evaluation.page.digests import cards, digests
-from pipeline.evaluation.page.headline import best_agent, middle_load
+from pipeline.evaluation.page.headline import best_agent, middle_load, typical_jobset
 from pipeline.evaluation.page.page import Content, Origin, html
 from pipeline.evaluation.page.pictures import Picture, Shown, data_uri, figures, papers
 from pipeline.progress import say
@@ -89,12 +89,14 @@ def _schedule(params: Params, comparison: pd.DataFrame, agents: Collection[str])
     if agent is None:
         return None, ["No schedule is drawn: no agent was compared with SJF."]
     scenario = params.agent(agent).scenario
-    asked = Asked(None, scenario, middle_load(comparison, scenario))
+    load = middle_load(comparison, scenario)
     try:
+        asked = Asked(None, scenario, load, str(typical_jobset(evidence.read_pair(agent, scenario), agent, load)))
         drawn = draw(params, asked, [str(storage.model_folder(agent, "policy")), "sjf"], [agent, "sjf"])
     except UserError as error:
         return None, [f"No schedule is drawn: {error}."]
-    said = f"{drawn.title}. {'. '.join(half.replace(chr(10), '; ') for half in drawn.halves)}."
+    halves = ". ".join(half.replace("\n", "; ") for half in drawn.halves)
+    said = f"{drawn.title}; of its load, the one whose difference is nearest to the mean difference. {halves}."
     return Picture(said, f"Schedules side by side. {said}", data_uri(drawn.content)), []
 
 
@@ -111,7 +113,7 @@ def _changes(
     return differences.changes(
         f"{head.id[:10]} ({head.subject})",
         differences.moved(before, summary),
-        differences.differing(differences.flat(old_values), differences.flat(values)),
+        list(differences.revalued(old_values, values)),
         differences.differing(differences.outputs(old_lock), differences.outputs(lock)),
     )
 

@@ -94,6 +94,28 @@ def _leaves(values: Any, place: str) -> Iterator[tuple[str, str]]:
         yield place, "null" if values is None else str(values)
 
 
+def revalued(before: Any, after: Any, place: str = "") -> Iterator[Change]:
+    """Yield the parameters that differ; a whole row that came or went is one of them.
+
+    >>> list(revalued({"seed": 1, "a": {"b": 1}}, {"seed": 2}))
+    [Change(what='seed', before='1', after='2', note=''), Change(what='a', before='1 value', after='-', note='gone')]
+    """
+    if not (isinstance(before, Mapping) and isinstance(after, Mapping)):
+        if before != after:
+            note = "new" if before is None else "gone" if after is None else ""
+            yield Change(place, _told(before), _told(after), note)
+        return
+    for name in dict.fromkeys([*after, *before]):
+        yield from revalued(before.get(name), after.get(name), f"{place}.{name}" if place else str(name))
+
+
+def _told(value: Any) -> str:
+    if not isinstance(value, Mapping):
+        return NONE if value is None else str(value)
+    leaves = len(flat(value))
+    return f"{leaves} value{'s' if leaves != 1 else ''}"
+
+
 def outputs(lock: Mapping[str, Any]) -> dict[str, str]:
     """Return the md5 of every output of a dvc.lock."""
     stages = lock.get("stages") or {}

@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 import pandas as pd
 
+from pipeline.errors import UserError
 from pipeline.evaluation.comparing import BEST, REFERENCES
 from pipeline.evaluation.statistics import ALL
 
@@ -49,12 +50,24 @@ def percent(value: float) -> str:
 
 
 def span(low: float, high: float) -> str:
-    """Return an interval of a relative difference.
+    """Return an interval of a relative difference; large ones without a digit that nobody needs.
 
-    >>> span(-0.298, 0.004)
-    '-29.8 to +0.4'
+    >>> span(-0.298, 0.004), span(0.9, 1.285)
+    ('-29.8 to +0.4', '+90 to +128')
     """
-    return f"{percent(low)[:-2]} to {percent(high)[:-2]}"
+    digits = 0 if max(abs(low), abs(high)) >= 1 else 1
+    return f"{100 * low:+.{digits}f} to {100 * high:+.{digits}f}"
+
+
+def _beyond(row: pd.Series) -> str:
+    """Return the interval of a difference that the words before it call below or above."""
+    low, high = row["difference_low"], row["difference_high"]
+    found = side(low, high)
+    return (
+        span(low, high)
+        if found == "open"
+        else f"{100 * min(abs(low), abs(high)):.1f} to {100 * max(abs(low), abs(high)):.1f}"
+    )
 
 
 def sentences(comparison: pd.DataFrame, agents: Mapping[str, str], confidence: float) -> list[str]:
@@ -82,8 +95,7 @@ def _best(rows: pd.DataFrame, scenario: str, confidence: float) -> str:
     parts = []
     for place, (_, row) in enumerate(mine.iterrows()):
         word = "" if place else f"{100 * confidence:g} % interval "
-        interval = f"{word}{span(row['difference_low'], row['difference_high'])}"
-        parts.append(f"{_relation(row)} {SPOKEN[row['against']]} ({interval})")
+        parts.append(f"{_relation(row)} {SPOKEN[row['against']]} ({word}{_beyond(row)})")
     return (
         f"Scenario {scenario}: {policy} has the lowest mean slowdown of the learned policies, {first['mean']:.2f} "
         f"{where}: {_listed(parts)}; n = {first['n']} test jobsets{_cut(first)}."
@@ -93,7 +105,7 @@ def _best(rows: pd.DataFrame, scenario: str, confidence: float) -> str:
 def _relation(row: pd.Series) -> str:
     found = side(row["difference_low"], row["difference_high"])
     size = f"{100 * abs(row['difference']):.1f} %"
-    return f"no clear difference from ({percent(row['difference'])})" if found == "open" else f"{size} {found}"
+    return f"not clearly below or above ({percent(row['difference'])})" if found == "open" else f"{size} {found}"
 
 
 def _cut(row: pd.Series) -> str:
@@ -105,8 +117,7 @@ def _losses(rows: pd.DataFrame, scenario: str) -> Iterator[str]:
     for _, row in over.iterrows():
         found = side(row["difference_low"], row["difference_high"])
         if found != "below":
-            interval = span(row["difference_low"], row["difference_high"])
-            yield f"{row['policy']} is {_relation(row)} {SPOKEN[row['against']]} in {scenario} ({interval})"
+            yield f"{row['policy']} is {_relation(row)} {SPOKEN[row['against']]} in {scenario} ({_beyond(row)})"
     single = rows[(rows["load"] != ALL) & (rows["against"] == REFERENCES[0])]
     open_at = [load for load, group in single.groupby("load") if not (group["difference_high"] < 0).any()]
     if open_at:
@@ -154,3 +165,18 @@ def middle_load(comparison: pd.DataFrame, scenario: str) -> int:
     """Return the load in the middle of a scenario's, the higher of two."""
     loads = sorted({int(load) for load in comparison[comparison["scenario"] == scenario]["load"] if load != ALL})
     return loads[len(loads) // 2]
+
+
+def typical_jobset(results: pd.DataFrame, agent: str, load: int) -> int:
+    """Return the jobset of a load in which an agent differs from SJF most nearly as it does in the mean.
+
+    Raises:
+        UserError: they share no jobset.
+    """
+    at = results[(results["load"] == load) & results["policy"].isin([agent, REFERENCES[0]])]
+    slowdown = at.pivot(index="jobset", columns="policy", values="mean_slowdown").dropna()
+    if slowdown.shape[1] < 2 or slowdown.empty:
+        raise UserError(f"{agent} and {REFERENCES[0]} share no test jobset of load {load}")
+    gap = slowdown[agent] - slowdown[REFERENCES[0]]
+    distance = (gap - gap.mean()).abs()
+    return int(distance.sort_values(kind="stable").index[0])

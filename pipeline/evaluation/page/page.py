@@ -69,6 +69,6 @@ def html(content: Content) -> str:
         references=list(SPOKEN.values()),
         scenarios=scenarios(content.comparison),
         unfinished=unfinished(content.summary),
-        jobs=int(content.summary["jobs"].sum()),
+        jobs=f"{int(content.summary['jobs'].sum()):,}".replace(",", " "),
         percent=f"{100 * content.confidence:g} %",
     )

@@ -49,7 +49,9 @@ def figures(drawn: Mapping[str, bytes], summary: pd.DataFrame, curves: Mapping[s
         summary: SUMMARY.
         curves: CURVE of each agent's finetuning.
     """
-    for name in sorted(drawn, key=lambda name: (not name.startswith("slowdown_"), name)):
+    first = [f"slowdown_{scenario}" for scenario in summary["scenario"].unique()]
+    order = [name for name in first if name in drawn]
+    for name in [*order, *sorted(set(drawn) - set(order))]:
         kind, _, subject = name.partition("_")
         if kind == "slowdown" and (summary["scenario"] == subject).any():
             yield Picture(f"Mean slowdown, scenario {subject}", _by_load(summary, subject), data_uri(drawn[name]))

@@ -61,7 +61,7 @@ def _tables(rows: pd.DataFrame) -> Iterator[Table]:
 
 def _table(title: str, compared: pd.DataFrame, rows: pd.DataFrame, against: str) -> Table:
     single = compared[compared["load"] != ALL]
-    loads = sorted(single["load"].unique()) + ([ALL] if single["load"].nunique() > 1 else [])
+    loads = ([ALL] if single["load"].nunique() > 1 else []) + sorted(single["load"].unique())
     counts = compared.drop_duplicates("load").set_index("load")["n"]
     means = rows.drop_duplicates(["policy", "load"]).pivot(index="policy", columns="load", values="mean")
     if against:  # a policy has no row of its own where it is the reference
@@ -70,7 +70,7 @@ def _table(title: str, compared: pd.DataFrame, rows: pd.DataFrame, against: str)
             means.loc[against] = reference
         means = means.fillna(reference)
     cells = {(row["policy"], row["load"]): _cell(row) for _, row in compared.iterrows()}
-    order = means.sort_values(loads[-1], kind="stable").iterrows()
+    order = means.sort_values(loads[0], kind="stable").iterrows()
     shown = [
         (str(policy), [cells.get((policy, load)) or Cell(f"{row[load]:.2f}", "", "", "open") for load in loads])
         for policy, row in order
@@ -91,7 +91,6 @@ def unfinished(summary: pd.DataFrame) -> list[Unfinished]:
         cut = rows[rows["unfinished"] > 0]
         if len(cut):
             loads = ", ".join(str(load) for load in cut["load"])
-            found.append(
-                Unfinished(str(scenario), str(policy), int(cut["unfinished"].sum()), int(rows["jobs"].sum()), loads)
-            )
+            counts = int(cut["unfinished"].sum()), int(rows["jobs"].sum())
+            found.append(Unfinished(str(scenario), str(policy), *counts, loads))
     return found
