@@ -165,7 +165,10 @@ def evaluate_compare() -> None:
 
 @evaluation.command("papers")
 def evaluate_papers() -> None:
-    """Draw the papers' figures, beside what they claim. Example: python -m pipeline evaluate papers."""
+    """Draw the papers' figures, beside what they claim.
+
+    Example: python -m pipeline evaluate papers
+    """
     params = _params()
     from pipeline.stages.papers import run
 
@@ -193,6 +196,42 @@ def schedule(
     from pipeline.stages.schedule import run
 
     run(params, jobs, row, policy, out)
+
+
+@app.command()
+def show(
+    scenario: Annotated[str, typer.Option(help="The scenario whose cluster runs the jobs.")],
+    policy: Annotated[str, typer.Option(help="A heuristic by name, or a model directory, as models/deeprm.")],
+    against: Annotated[str, typer.Option(help="The other policy, drawn to its right.")],
+    out: Annotated[Path, typer.Option(help="Where to write the picture (.png).")],
+    jobs: Annotated[
+        Path | None, typer.Argument(help="Job table or log; without one, a test jobset of the scenario is shown.")
+    ] = None,
+    load: Annotated[int | None, typer.Option(help="Load of the test jobset, in percent.")] = None,
+    jobset: Annotated[str | None, typer.Option(help="Number of the test jobset (0), or an id of the table.")] = None,
+    begin: Annotated[int | None, typer.Option("--from", help="First step to draw.")] = None,
+    end: Annotated[int | None, typer.Option("--to", help="Step to draw up to.")] = None,
+) -> None:
+    """Draw one jobset under two policies, side by side.
+
+    Example: python -m pipeline show --scenario online --load 130 --policy models/deeprm --against sjf --out gantt.png
+    """
+    params = _params()
+    from pipeline.stages.show import Asked, run
+
+    run(params, Asked(jobs, scenario, load, jobset, begin, end), [policy, against], out)
+
+
+@app.command()
+def report() -> None:
+    """Write all results as one page, reports/index.html.
+
+    Example: python -m pipeline report
+    """
+    params = _params()
+    from pipeline.stages.report import run
+
+    run(params)
 
 
 class Stopped(BaseException):

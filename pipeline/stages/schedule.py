@@ -4,13 +4,11 @@ from pathlib import Path
 
 from pipeline import storage
 from pipeline.config import Params, Scenario, Swf
-from pipeline.core import Cluster, Policy
-from pipeline.errors import UserError
+from pipeline.core import Cluster
 from pipeline.evaluation.scheduling import schedule
-from pipeline.policies.heuristics import HEURISTICS
-from pipeline.policies.loading import must_match, restore
 from pipeline.progress import say
 from pipeline.schemas import SCHEDULE
+from pipeline.stages.policies import policy_by_name
 from pipeline.workload.tables import jobsets_of
 
 
@@ -25,7 +23,7 @@ def run(params: Params, jobs: Path, scenario: Scenario, policy: str, out: Path) 
         out: .csv, .csv.gz or .parquet.
     """
     storage.check_table_suffix(out)
-    chosen, masked = _policy(policy, scenario)
+    chosen, masked = policy_by_name(policy, scenario)
     swf = params.workload if isinstance(params.workload, Swf) else Swf(name="swf", path=str(jobs))
     frame, notes = storage.read_jobs(jobs, scenario, swf)
     for note in notes:
@@ -34,16 +32,3 @@ def run(params: Params, jobs: Path, scenario: Scenario, policy: str, out: Path) 
     found = schedule(frame, table, Cluster.of(scenario), chosen, masked, params.seed)
     storage.write_table(out, found, SCHEDULE)
     say(f"{out}: {len(found)} jobs, mean slowdown {found['slowdown'].mean():.4g} under {policy}")
-
-
-def _policy(name: str, scenario: Scenario) -> tuple[Policy, bool]:
-    """Return a policy, and whether it keeps to the legal actions."""
-    if name in HEURISTICS:
-        return HEURISTICS[name], True
-    if not Path(name).is_dir():
-        known = ", ".join(sorted(HEURISTICS))
-        raise UserError(f"unknown policy '{name}': expected a model directory or one of {known}")
-    model = storage.read_model(Path(name))
-    must_match(model.card, scenario)
-    loaded = restore(model.card, model.weights)
-    return loaded.policy, loaded.masked
