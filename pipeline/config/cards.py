@@ -5,7 +5,7 @@ from typing import Annotated, Literal, Protocol
 
 from pydantic import Field
 
-from pipeline.config.learning import Cnn, Mlp
+from pipeline.config.learning import NetworkConfig
 from pipeline.config.records import Frozen, Name, Positive, Units
 
 FORMAT: Literal[2] = 2  # of the card; 1 did not describe the weights
@@ -42,7 +42,7 @@ class ModelCard(Frozen):
     backlog: Annotated[int, Field(ge=0)]
     place_ahead: bool
     objective: str
-    network: Annotated[Mlp | Cnn, Field(discriminator="name")]
+    network: NetworkConfig
     masked: bool
     play: Literal["greedy", "sampled"]
     weights: Weights | None = None  # known once they are stored

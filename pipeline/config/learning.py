@@ -54,6 +54,9 @@ class Cnn(Frozen):
     clock: bool
 
 
+NetworkConfig = Annotated[Mlp | Cnn, Field(discriminator="name")]
+
+
 class NoPretrain(Frozen):
     """Start from the seeded initial weights."""
 
@@ -106,6 +109,6 @@ class Agent(Frozen):
 
     scenario: str
     objective: Literal["slowdown", "completion_time", "makespan", "utilisation"]
-    network: Annotated[Mlp | Cnn, Field(discriminator="name")]
+    network: NetworkConfig
     pretrain: Annotated[NoPretrain | Clone, Field(discriminator="name")]
     finetune: Reinforce

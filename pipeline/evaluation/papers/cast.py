@@ -2,10 +2,11 @@
 
 from typing import NamedTuple
 
-from pipeline.config import Agent, AtOnce, Mlp, Params
+from pipeline.config import Agent, AtOnce, Params
 from pipeline.evaluation.papers.verdicts import CannotTellError
 
 HEURISTICS = ("sjf", "packer", "tetris")  # the papers' own, beside random
+SYSTEMS = {"mlp": "DeepRM", "cnn": "DeepRM2"}  # by network
 
 
 class Cast(NamedTuple):
@@ -39,7 +40,7 @@ class Cast(NamedTuple):
         """Return what the papers call a scheduler of the agent's kind."""
         if self.at_once:
             return "DeepRM_Off"
-        return "DeepRM" if isinstance(self.agents[agent].network, Mlp) else "DeepRM2"
+        return SYSTEMS.get(self.agents[agent].network.name, agent)
 
     def protocol(self, agent: str) -> str:
         """Return how the agent was trained, for the foot of a finding."""
