@@ -104,11 +104,15 @@ class Reinforce(Frozen):
         return self.updates
 
 
+PretrainConfig = Annotated[NoPretrain | Clone, Field(discriminator="name")]
+FinetuneConfig = Reinforce  # with a second one, a union like those above
+
+
 class Agent(Frozen):
     """One learned scheduler."""
 
     scenario: str
     objective: Literal["slowdown", "completion_time", "makespan", "utilisation"]
     network: NetworkConfig
-    pretrain: Annotated[NoPretrain | Clone, Field(discriminator="name")]
-    finetune: Reinforce
+    pretrain: PretrainConfig
+    finetune: FinetuneConfig

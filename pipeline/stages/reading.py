@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from pipeline import storage
-from pipeline.config import Clone, NoPretrain, Params, Reinforce
+from pipeline.config import FinetuneConfig, NoPretrain, Params, PretrainConfig
 from pipeline.core import Cluster
 from pipeline.errors import UserError
 from pipeline.evaluation.play import judge, score
@@ -14,7 +14,7 @@ from pipeline.training.task import Task
 from pipeline.workload.source import source
 
 
-def read_task(params: Params, agent: str, part: NoPretrain | Clone | Reinforce) -> Task:
+def read_task(params: Params, agent: str, part: PretrainConfig | FinetuneConfig) -> Task:
     """Return what an agent has to learn in one of its two stages."""
     row = params.agent(agent)
     scenario, folder = params.scenario(row.scenario), storage.jobsets_folder(row.scenario)

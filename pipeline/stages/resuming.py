@@ -7,14 +7,14 @@ from pathlib import Path
 from typing import Any
 
 from pipeline import storage
-from pipeline.config import Clone, NoPretrain, Params, Reinforce
+from pipeline.config import FinetuneConfig, Params, PretrainConfig
 from pipeline.errors import UserError
 from pipeline.policies.networks import Network
 from pipeline.progress import say
 from pipeline.training.decisions import Update
 from pipeline.training.memory import Memory
 
-Part = NoPretrain | Clone | Reinforce
+Part = PretrainConfig | FinetuneConfig
 
 EVERY_S = 10.0  # of work that a kill may cost; PIPELINE_CHECKPOINT_S says otherwise
 
@@ -69,9 +69,7 @@ class Course:
             storage.drop_checkpoints(self._place)
 
 
-def course(
-    params: Params, stage: str, agent: str, part: NoPretrain | Clone | Reinforce, inputs: Iterable[Path]
-) -> Course:
+def course(params: Params, stage: str, agent: str, part: Part, inputs: Iterable[Path]) -> Course:
     """Return the course of an agent's training.
 
     Args:
