@@ -122,6 +122,14 @@ class Victim(Folder):
             text=True,
             start_new_session=True,
         )
+        try:
+            return self._watch(process, kill, lasts or {})
+        finally:
+            if process.poll() is None:
+                os.killpg(process.pid, signal.SIGKILL)
+            ended(process.pid)
+
+    def _watch(self, process: subprocess.Popen[str], kill: Kill | None, lasts: Mapping[str, float]) -> Seen:
         assert process.stdout is not None
         said, stage, begun, struck = [], "", time.monotonic(), ("", 0.0)
         for line in process.stdout:
@@ -129,7 +137,7 @@ class Victim(Folder):
             if line.startswith("Running stage '"):
                 stage, begun = line.split("'")[1], time.monotonic()
                 self.lasted[stage] = 0.0
-                if kill and lasts and kill.moment == "random" and stage == kill.stage:
+                if kill and kill.moment == "random" and stage == kill.stage:
                     time.sleep(kill.share * lasts[stage])
                     os.killpg(process.pid, kill.sent)
                     struck = (stage, time.monotonic() - begun)
@@ -138,7 +146,6 @@ class Victim(Folder):
             elif line.startswith(("Generating lock file", "Updating lock file")):
                 self.lasted[stage] = time.monotonic() - begun
         process.wait()
-        ended(process.pid)
         return Seen(said, *struck)
 
     def __init__(self, root: Path, more: Mapping[str, str]) -> None:
@@ -170,11 +177,11 @@ def victim(root: Path, environment: Mapping[str, str]) -> Victim:  # noqa: F811
     more = {**environment, "PYTHONPATH": path, "PIPELINE_CHECKPOINT_S": "0.1"}
     folder = begin(root, more)
     folder.edit(
-        agents__plain__finetune__updates=250,
+        agents__plain__finetune__updates=120,
         agents__plain__finetune__validate_every=20,
-        agents__cloned__finetune__updates=80,
+        agents__cloned__finetune__updates=40,
         agents__cloned__finetune__validate_every=10,
-        agents__cloned__pretrain={**CLONE, "jobsets": 16, "epochs": 60, "patience": 60},
+        agents__cloned__pretrain={**CLONE, "jobsets": 16, "epochs": 40, "patience": 40},
     )
     return Victim(root, more)
 
@@ -197,9 +204,8 @@ def test_whatever_is_killed_the_next_repro_goes_on_to_the_same_bytes(
     tmp_path: Path,
     environment: dict[str, str],  # noqa: F811
 ) -> None:
-    calm = victim(tmp_path / "calm" / "repository", environment)
+    calm, hit = (victim(tmp_path / name / "repository", environment) for name in ("calm", "hit"))
     assert set(ran("\n".join(calm.watched().said))) == STAGES == set(KILLS)
-    hit = victim(tmp_path / "hit" / "repository", environment)
     order = list(calm.lasted)
     kills = sorted(planned(random.Random(SEED)), key=lambda kill: order.index(kill.stage))
     sys.stdout.write("\n| stage | signal | moment | s into it | the next run |\n| --- | --- | --- | ---: | --- |\n")
@@ -211,6 +217,7 @@ def test_whatever_is_killed_the_next_repro_goes_on_to_the_same_bytes(
         if before:
             fates.append((before[0], after(before[0], seen.said)))
             sys.stdout.write(row(*before, fates[-1][1]))
+            sys.stdout.flush()
         before = (kill, seen) if kill and seen.struck else None
         if kill and seen.struck and kill.sent != signal.SIGKILL:
             assert set(parts(hit.root)) <= left
