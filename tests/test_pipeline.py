@@ -123,13 +123,16 @@ def test_another_folder_gives_the_same_bytes(
 
 
 @pytest.mark.slow
-def test_another_folder_gives_the_same_dvc_lock(
-    reproduced: tuple[Folder, str], tmp_path: Path, environment: dict[str, str]
-) -> None:
-    other = begin(tmp_path / "elsewhere" / "deeper", {**environment, "PYTHONHASHSEED": "7"})
-    other.dvc("repro")
-    assert other.outs() == reproduced[0].outs()
-    assert (other.root / "dvc.lock").read_bytes() == (reproduced[0].root / "dvc.lock").read_bytes()
+@pytest.mark.parametrize("threads", [1, 2])
+def test_another_folder_gives_the_same_dvc_lock(tmp_path: Path, environment: dict[str, str], threads: int) -> None:
+    locks = []
+    for place, more in (("here", {}), ("elsewhere/deeper", {"PYTHONHASHSEED": "7"})):
+        folder = begin(tmp_path / place, {**environment, **more})
+        folder.edit(threads=threads)
+        folder.dvc("repro")
+        locks.append((folder.root / "dvc.lock").read_bytes())
+    assert locks[0] == locks[1]
+    assert b"threads: %d\n" % threads in locks[0]
 
 
 # Experiments, and MLflow's view of them

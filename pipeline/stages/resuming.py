@@ -26,14 +26,14 @@ class Course:
     """
 
     def __init__(self, title: str, place: Path | None, total: int) -> None:
-        self._title, self._place = title, place
-        self._every = float(os.environ.get("PIPELINE_CHECKPOINT_S", EVERY_S))
+        self.place = place
+        self._title, self._every = title, _seconds()
         self.curve: list[Update] = []
         self.memory = self._begin(total)
 
     def _begin(self, total: int) -> Memory:
         try:
-            saved = None if self._place is None else storage.read_checkpoint(self._place)
+            saved = None if self.place is None else storage.read_checkpoint(self.place)
         except UserError as error:
             say(f"{error}; starting from the beginning")
             saved = None
@@ -51,8 +51,8 @@ class Course:
         for update in updates:
             self.curve.append(update)
             yield update
-            if self._place is not None and time.monotonic() - saved >= self._every:
-                self._save(self._place)
+            if self.place is not None and time.monotonic() - saved >= self._every:
+                self._save(self.place)
                 saved = time.monotonic()
 
     def _save(self, place: Path) -> None:
@@ -61,12 +61,12 @@ class Course:
             storage.write_checkpoint(place, storage.Checkpoint(self.memory.state(), notes))
         except UserError as error:  # the result does not need it
             say(f"{error}; {self._title} goes on without checkpoints")
-            self._place = None
+            self.place = None
 
     def finish(self) -> None:
         """Forget it, once all results are written."""
-        if self._place is not None:
-            storage.drop_checkpoints(self._place)
+        if self.place is not None:
+            storage.drop_checkpoints(self.place)
 
 
 def course(params: Params, stage: str, agent: str, part: Part, inputs: Iterable[Path]) -> Course:
@@ -81,6 +81,17 @@ def course(params: Params, stage: str, agent: str, part: Part, inputs: Iterable[
     """
     key = storage.checkpoint_key(_rows(params, agent, part), inputs)
     return Course(f"{stage} {agent}", storage.checkpoint_file(f"{stage}@{agent}", key), part.budget)
+
+
+def _seconds() -> float:
+    said = os.environ.get("PIPELINE_CHECKPOINT_S", str(EVERY_S))
+    try:
+        every = float(said)
+    except ValueError:
+        every = -1.0
+    if not every >= 0:
+        raise UserError(f"PIPELINE_CHECKPOINT_S: expected seconds, got '{said}'")
+    return every
 
 
 def _rows(params: Params, agent: str, part: Part) -> Mapping[str, Any]:
