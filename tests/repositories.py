@@ -159,3 +159,9 @@ def begin(root: Path, more: Mapping[str, str]) -> Folder:
     folder.git("add", "--all")
     folder.git("commit", "--quiet", "-m", "the small problem")
     return folder
+
+
+def bytes_of(root: Path) -> dict[str, bytes]:
+    """All results, by name."""
+    found = (path for place in ("data", "models", "reports") for path in (root / place).rglob("*"))
+    return {path.relative_to(root).as_posix(): path.read_bytes() for path in found if path.is_file()}

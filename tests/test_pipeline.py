@@ -7,15 +7,8 @@ from typing import Any
 
 import pytest
 from mlflow import MlflowClient
-from repositories import AGENTS, NOTHING, STAGES, Folder, begin, ran
+from repositories import AGENTS, NOTHING, STAGES, Folder, begin, bytes_of, ran
 from ruamel.yaml import YAML
-
-
-def bytes_of(root: Path) -> dict[str, bytes]:
-    """All results, by name."""
-    found = (path for place in ("data", "models", "reports") for path in (root / place).rglob("*"))
-    return {path.relative_to(root).as_posix(): path.read_bytes() for path in found if path.is_file()}
-
 
 # What runs
 
