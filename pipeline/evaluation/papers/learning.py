@@ -70,7 +70,7 @@ def _draw(evidence: Evidence, agent: str) -> "Figure":
         plots.line(axes[2], "validation", judgements["update"], judgements["value"], look)
     for panel in axes:
         panel.set_xlim(-0.03 * curve["update"].max(), 1.03 * curve["update"].max())
-        panel.xaxis.set_major_locator(MaxNLocator(integer=True))
+        panel.xaxis.set_major_locator(MaxNLocator(integer=True, steps=[1, 2, 5, 10]))
     _levels(axes[1], evidence, agent)
     axes[-1].set_xlabel("Update")
     return figure
