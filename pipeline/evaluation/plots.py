@@ -170,7 +170,8 @@ def scale(axes: "Axes", values: Iterable[float], above: float = LOG_ABOVE) -> No
     values = list(values)
     if 0 < above * min(values) < max(values):
         axes.set_yscale("log")
-        axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+        wide = max(values) > 10 * min(values)
+        axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if wide else (1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 7.0)))
         axes.yaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
         axes.yaxis.set_minor_formatter(NullFormatter())
 

@@ -264,8 +264,9 @@ ALL_WAIT = {1: (9.0, 1), 3: (7.0, 1), 10: (2.0, 0), 15: (2.0, 0)}
         ("After training", {"random": UNFAIR, "deep": FAIR}, YES),
         ("After training", {"random": FAIR, "deep": UNFAIR}, NO),
         ("After training", {}, CANNOT),
-        ("Short jobs tend", {"deep": {**FAIR, 3: (2.0, 1), 1: (2.0, 0)}}, YES),
-        ("Short jobs tend", {"deep": FAIR}, NO),
+        ("Short jobs tend", {"deep": {**FAIR, 2: (2.0, 0), 3: (2.0, 1)}}, YES),
+        ("Short jobs tend", {"deep": FAIR}, PARTLY),
+        ("Short jobs tend", {"deep": UNFAIR}, NO),
         ("Short jobs tend", {"deep": ALL_WAIT}, PARTLY),
         ("DeepRM2 is better", {"shallow": UNFAIR, "deep": {**FAIR, 10: (1.5, 0), 15: (1.5, 0)}}, YES),
         ("DeepRM2 is better", {"shallow": UNFAIR, "deep": FAIR}, PARTLY),
@@ -286,7 +287,9 @@ def test_jobs_of_one_kind_only_leave_claims_about_lengths_open() -> None:
 # Withheld jobs
 
 
-@pytest.mark.parametrize(("share", "word"), [(0.234, YES), (0.19, YES), (0.30, PARTLY), (0.05, PARTLY), (0.0, NO)])
+@pytest.mark.parametrize(
+    ("share", "word"), [(0.234, YES), (0.19, YES), (0.30, PARTLY), (0.12, PARTLY), (0.05, NO), (0.0, NO)]
+)
 def test_the_share_of_steps_not_work_conserving(share: float, word: str) -> None:
     made = evidence(withheld={"shallow": share} if share else {})
     found = verdict(withheld.CLAIMS, "23.4 %", made, 110, "shallow")
@@ -301,12 +304,12 @@ def test_the_share_of_steps_not_work_conserving(share: float, word: str) -> None
         (
             FAIR,
             YES,
-            "of 8 jobs that shallow withholds at load 110, 100.0 % run 10 steps or longer (of all 16 jobs 50.0 %)",
+            "of 8 jobs that shallow withholds at load 110, 100.0 % are of 10 steps or more (of all 16 jobs 50.0 %)",
         ),
         (
             {**FAIR, 3: (2.0, 1)},
             PARTLY,
-            "66.7 % run 10 steps or longer (of all 16 jobs 50.0 %), and of the steps that it withholds them 80.0 %",
+            "66.7 % are of 10 steps or more (of all 16 jobs 50.0 %), of the steps that it withholds them 80.0 %",
         ),
         (ALL_WAIT, NO, "of 8 jobs that shallow withholds at load 110, 0.0 %"),
         (UNFAIR, CANNOT, "shallow withholds no job at load 110"),

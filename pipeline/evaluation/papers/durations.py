@@ -121,7 +121,9 @@ def _not_every_short_job_goes_first(evidence: Evidence, load: int, agent: str | 
     jobs = evidence.jobs_of(load, name)
     held = [float((jobs.loc[jobs["duration"].isin(some), "withheld"] > 0).mean()) for some in (short, long)]
     found = f"{name} at load {load} lets {100 * held[0]:.1f} % of short jobs wait though they would fit"
-    return Verdict(f"{found}, and {100 * held[1]:.1f} % of long ones", decided(0 < held[0] < held[1], held[0] > 0))
+    first, not_every = held[0] < held[1] / 2, held[0] > 0
+    said = f"{found}, and {100 * held[1]:.1f} % of long ones; yes means less than half as many, yet some"
+    return Verdict(said, decided(first and not_every, first or not_every))
 
 
 def _second_below_first(evidence: Evidence, load: int, agent: str | None) -> Verdict:

@@ -52,6 +52,8 @@ def shown(evidence: Evidence) -> list[Shown]:
 
 
 def _draw(evidence: Evidence, agent: str) -> "Figure":
+    from matplotlib.ticker import MaxNLocator
+
     curve, row = evidence.curves[agent], evidence.cast.agents[agent]
     plain = row.objective == "slowdown"
     titles = [
@@ -66,6 +68,10 @@ def _draw(evidence: Evidence, agent: str) -> "Figure":
     if not plain:
         judgements = points(curve, "validation")
         plots.line(axes[2], "validation", judgements["update"], judgements["value"], look)
+    for panel in axes:
+        panel.set_xlim(-0.03 * curve["update"].max(), 1.03 * curve["update"].max())
+        panel.xaxis.set_major_locator(MaxNLocator(integer=True, steps=[1, 2, 5, 10]))
+    _levels(axes[1], evidence, agent)
     axes[-1].set_xlabel("Update")
     return figure
 
@@ -79,20 +85,29 @@ def _returns(axes: "Axes", curve: pd.DataFrame, look: plots.Look) -> None:
 
 
 def _slowdown(axes: "Axes", evidence: Evidence, agent: str, look: plots.Look) -> None:
-    curve, levels = evidence.curves[agent], {n: v for n, v in evidence.levels[agent].items() if n in LEVELS}
+    curve = evidence.curves[agent]
     training = points(curve, "slowdown")
     axes.plot(training["update"], training["value"], color=look.colour, alpha=FAINT, label="training, sampled play")
-    values = [*training["value"], *levels.values()]
+    values = [*training["value"], *_shown_levels(evidence, agent).values()]
     if evidence.cast.agents[agent].objective == "slowdown":
         judgements = points(curve, "validation")
         plots.line(axes, "validation", judgements["update"], judgements["value"], look)
         values += list(judgements["value"])
-    for level in levels.values():
-        axes.axhline(level, color=plots.GREY, linewidth=1, linestyle="--", zorder=1)
     plots.scale(axes, values, LOG_ABOVE)
     axes.legend(loc="best")
-    grey, right = plots.Look(plots.GREY, "", 1.0, "normal"), axes.get_xlim()[1]
+
+
+def _levels(axes: "Axes", evidence: Evidence, agent: str) -> None:
+    """Draw the heuristics, once the limits are settled."""
+    levels, grey = _shown_levels(evidence, agent), plots.Look(plots.GREY, "", 1.0, "normal")
+    for level in levels.values():
+        axes.axhline(level, color=plots.GREY, linewidth=1, linestyle="--", zorder=1)
+    right = axes.get_xlim()[1]
     plots.write_beside(axes, [plots.Label(name, right, level, grey) for name, level in levels.items()], 0.09)
+
+
+def _shown_levels(evidence: Evidence, agent: str) -> dict[str, float]:
+    return {name: level for name, level in evidence.levels[agent].items() if name in LEVELS}
 
 
 def _start_like_random(evidence: Evidence, agent: str) -> Verdict:
