@@ -17,17 +17,23 @@ class Advance(Protocol):
 
 
 @contextmanager
-def progress(title: str, total: float) -> Iterator[Advance]:
-    """Show the progress of some work."""
+def progress(title: str, total: float, brief: bool = False) -> Iterator[Advance]:
+    """Show the progress of some work.
+
+    Args:
+        title: what is done.
+        total: how much of it there is.
+        brief: it is mostly over in a moment: show nothing before it moves on, and no line before it has taken a while.
+    """
     if sys.stderr.isatty():
-        with _bar(title, total) as advance:
+        with _bar(title, total, brief) as advance:
             yield advance
     else:
-        yield _lines(title, total)
+        yield _lines(title, total, brief)
 
 
 @contextmanager
-def _bar(title: str, total: float) -> Iterator[Advance]:
+def _bar(title: str, total: float, brief: bool) -> Iterator[Advance]:
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
@@ -35,20 +41,24 @@ def _bar(title: str, total: float) -> Iterator[Advance]:
     with Progress(
         *columns, TimeRemainingColumn(), TextColumn("{task.fields[note]}"), console=Console(stderr=True)
     ) as bar:
-        task = bar.add_task(title, total=total, note="")
-        yield lambda done, note="": bar.update(task, completed=done, note=note)
+        task = bar.add_task(title, total=total, note="", visible=not brief)
+        yield lambda done, note="": bar.update(task, completed=done, note=note, visible=True)
 
 
-def _lines(title: str, total: float) -> Advance:
+def _lines(title: str, total: float, brief: bool) -> Advance:
     begun = said = time.monotonic()
-    say(f"{title}: started")
+    spoken = not brief
+    if spoken:
+        say(f"{title}: started")
 
     def advance(done: float, note: str = "") -> None:
-        nonlocal said
+        nonlocal said, spoken
         now = time.monotonic()
         if done < total and now - said < LINES_EVERY_S:
             return
-        said = now
+        if not spoken and now - begun < LINES_EVERY_S:
+            return
+        said, spoken = now, True
         left = (now - begun) * (total - done) / max(done, 1e-9)
         when = f"{left:.0f} s left" if done < total else f"done in {now - begun:.0f} s"
         say(f"{title}: {done:g} of {total:g}, {when}{', ' + note if note else ''}")

@@ -3,7 +3,7 @@
 from pipeline import storage, tracking
 from pipeline.config import Params
 from pipeline.core import SPLITS
-from pipeline.progress import say
+from pipeline.progress import progress, say
 from pipeline.workload.source import source
 
 
@@ -11,7 +11,8 @@ def run(params: Params, scenario: str) -> None:
     """Write data/jobsets/<scenario>: one table a split."""
     resources = params.scenario(scenario).resources
     with tracking.stage("generate", scenario, params) as run:
-        origin = source(params, scenario, storage.LOG.resolve())
+        with progress("read the log, percent", 100, brief=True) as advance:
+            origin = source(params, scenario, storage.LOG.resolve(), advance)
         run.inputs(storage.LOG)
         for note in origin.notes:
             say(note)

@@ -6,12 +6,9 @@ from pipeline import storage
 from pipeline.config import Params, Scenario, Swf
 from pipeline.core import Cluster, Policy
 from pipeline.errors import UserError
-from pipeline.evaluation.scheduling import schedule
+from pipeline.evaluation.scheduling import mean_slowdown, schedule
 from pipeline.policies.heuristics import HEURISTICS
-from pipeline.policies.loading import must_match, restore
-from pipeline.progress import say
-from pipeline.schemas import SCHEDULE
-from pipeline.workload.tables import jobsets_of
+from pipeline.progress import progress, say
 
 
 def run(params: Params, jobs: Path, scenario: Scenario, policy: str, out: Path) -> None:
@@ -27,13 +24,15 @@ def run(params: Params, jobs: Path, scenario: Scenario, policy: str, out: Path) 
     storage.check_table_suffix(out)
     chosen, masked = _policy(policy, scenario)
     swf = params.workload if isinstance(params.workload, Swf) else Swf(name="swf", path=str(jobs))
-    frame, notes = storage.read_jobs(jobs, scenario, swf)
+    with progress(f"read {jobs}, percent", 100, brief=True) as advance:
+        table, notes = storage.read_jobs(jobs, scenario, swf, advance)
     for note in notes:
         say(note)
-    table = jobsets_of(frame, list(scenario.resources))
-    found = schedule(frame, table, Cluster.of(scenario), chosen, masked, params.seed)
-    storage.write_table(out, found, SCHEDULE)
-    say(f"{out}: {len(found)} jobs, mean slowdown {found['slowdown'].mean():.4g} under {policy}")
+    with progress(f"schedule by {policy}, percent", 100, brief=True) as advance:
+        start = schedule(table, Cluster.of(scenario), chosen, masked, params.seed, advance)
+    with progress(f"write {out}, percent", 100, brief=True) as advance:
+        storage.write_schedule(out, table, start, advance)
+    say(f"{out}: {len(start)} jobs, mean slowdown {mean_slowdown(table, start):.4g} under {policy}")
 
 
 def _policy(name: str, scenario: Scenario) -> tuple[Policy, bool]:
@@ -43,6 +42,8 @@ def _policy(name: str, scenario: Scenario) -> tuple[Policy, bool]:
     if not Path(name).is_dir():
         known = ", ".join(sorted(HEURISTICS))
         raise UserError(f"unknown policy '{name}': expected a model directory or one of {known}")
+    from pipeline.policies.loading import must_match, restore  # torch: 2 s and 250 MB that heuristics do without
+
     model = storage.read_model(Path(name))
     must_match(model.card, scenario)
     loaded = restore(model.card, model.weights)
