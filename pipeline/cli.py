@@ -7,9 +7,10 @@ import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
+from typer.exceptions import TyperException
 
 from pipeline.errors import UserError
 
@@ -184,12 +185,25 @@ def schedule(
 
 
 def main() -> None:
-    """Run a command; a user's mistake ends it with one line on stderr and exit code 2."""
+    """Run a command; a user's mistake ends it with one line on stderr and exit code 2, as does a full disk."""
     try:
-        app()
+        code = app(standalone_mode=False)
     except UserError as error:
-        sys.stderr.write(f"error: {error}\n")
-        raise SystemExit(2) from None
+        _end(str(error))
+    except TyperException as error:
+        _end(f"{said.rstrip('.')}; --help shows what there is" if (said := error.format_message()) else "")
+    except OSError as error:
+        _end(f"{error.filename or 'the system'}: {error.strerror or error}")
+    except MemoryError as error:
+        _end(f"out of memory ({error})")
     except KeyboardInterrupt:
+        code = 130
+    if code == 130:
         sys.stderr.write("interrupted\n")
-        raise SystemExit(130) from None
+    raise SystemExit(code)
+
+
+def _end(said: str) -> NoReturn:
+    """End with one line; with none where help was shown instead."""
+    sys.stderr.write(f"error: {' '.join(said.split())}\n" if said else "")
+    raise SystemExit(2) from None

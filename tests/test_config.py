@@ -97,10 +97,13 @@ OUT_OF_RANGE: list[tuple[str, Any, str]] = [
         "workload: expected train_share + validation_share below 1, so that a test period is left",
     ),
 ]
+SCENARIOS = "there are: offline, online; did you mean 'online'?"
+DEMANDS = "there are: code, text; did you mean 'code'?"
+RECIPES = "there are: ours, paper; did you mean 'ours'?"
 UNKNOWN_NAMES: list[tuple[str, Any, str]] = [
-    ("agents.deeprm.scenario", "onlin", "agents.deeprm.scenario: unknown 'onlin'; there are: offline, online"),
-    ("scenarios.online.demand", "cod", "scenarios.online.demand: unknown 'cod'; there are: code, text"),
-    ("agents.deeprm.finetune.recipe", "our", "agents.deeprm.finetune.recipe: unknown 'our'; there are: ours, paper"),
+    ("agents.deeprm.scenario", "onlin", f"agents.deeprm.scenario: unknown 'onlin'; {SCENARIOS}"),
+    ("scenarios.online.demand", "cod", f"scenarios.online.demand: unknown 'cod'; {DEMANDS}"),
+    ("agents.deeprm.finetune.recipe", "our", f"agents.deeprm.finetune.recipe: unknown 'our'; {RECIPES}"),
     (
         "agents.deeprm.objective",
         "speed",

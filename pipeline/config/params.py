@@ -11,7 +11,7 @@ from ruamel.yaml.error import YAMLError
 
 from pipeline.config.learning import Agent, Cnn, Evaluation, HeuristicKnobs, NoPretrain, Recipe
 from pipeline.config.problem import Demand, Scenario, Swf, Synthetic
-from pipeline.config.records import Frozen, Name, Positive, first_problem, pick
+from pipeline.config.records import Frozen, Name, Positive, first_problem, pick, there_are
 from pipeline.errors import UserError
 
 PARAMS_FILE = Path("params.yaml")
@@ -114,4 +114,4 @@ def _has_its_jobsets(where: str, name: str, agent: Agent, params: Params) -> Non
 
 def _must_know(where: str, place: str, name: str, rows: dict[str, Any]) -> None:
     if name not in rows:
-        raise UserError(f"{where}: {place}: unknown '{name}'; there are: {', '.join(sorted(rows))}")
+        raise UserError(f"{where}: {place}: unknown '{name}'; {there_are(rows, name)}")

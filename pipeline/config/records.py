@@ -1,6 +1,7 @@
 """What every record of params.yaml is, the types its fields share, and how a problem with one is told."""
 
-from collections.abc import Mapping, Sequence
+import difflib
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Annotated, Any, TypeVar
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
@@ -51,8 +52,19 @@ def pick(rows: dict[str, Row], name: str, kind: str) -> Row:
         UserError: there is no such name.
     """
     if name not in rows:
-        raise UserError(f"unknown {kind} '{name}'; there are: {', '.join(sorted(rows))}")
+        raise UserError(f"unknown {kind} '{name}'; {there_are(rows, name)}")
     return rows[name]
+
+
+def there_are(known: Iterable[str], name: str) -> str:
+    """Return which names there are, and which of them is nearest to one that there is not.
+
+    >>> there_are(["online", "offline"], "onlin")
+    "there are: offline, online; did you mean 'online'?"
+    """
+    names = sorted(known)
+    near = difflib.get_close_matches(name, names, n=1)
+    return f"there are: {', '.join(names)}" + (f"; did you mean '{near[0]}'?" if near else "")
 
 
 def first_problem(error: ValidationError, raw: Any, where: str) -> str:

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from pipeline import storage
-from pipeline.config import Params, Scenario, Swf
+from pipeline.config import Params, Scenario, Swf, there_are
 from pipeline.core import Cluster, Policy
 from pipeline.errors import UserError
 from pipeline.evaluation.scheduling import mean_slowdown, schedule
@@ -40,8 +40,9 @@ def _policy(name: str, scenario: Scenario) -> tuple[Policy, bool]:
     if name in HEURISTICS:
         return HEURISTICS[name], True
     if not Path(name).is_dir():
-        known = ", ".join(sorted(HEURISTICS))
-        raise UserError(f"unknown policy '{name}': expected a model directory or one of {known}")
+        raise UserError(
+            f"unknown policy '{name}': expected a model directory or a heuristic; {there_are(HEURISTICS, name)}"
+        )
     from pipeline.policies.loading import must_match, restore  # torch: 2 s and 250 MB that heuristics do without
 
     model = storage.read_model(Path(name))
