@@ -144,8 +144,7 @@ PARAMS = [
          params("seed: 1 ", "seed: 100000000000000000000 ")),
     Case("more jobsets than can be", GENERATE, ("scenarios.online.jobsets.train: ", "got 10000000000"),
          params("train: 100", "train: 10000000000")),
-    Case("a huge cluster", GENERATE, ("scenarios.online.resources.cpu: ", "at most 10000", "got 1000000000000")
-         if False else ("scenarios.online.resources.cpu: ", "10000", "got 1000000000000"),
+    Case("a huge cluster", GENERATE, ("scenarios.online.resources.cpu: ", "10000", "got 1000000000000"),
          params("{cpu: 10,", "{cpu: 1000000000000,")),
     Case("a key twice", GENERATE, ("params.yaml: not YAML: ", "duplicate key", '"seed"', "line "),
          params("threads: 2", "seed: 2\nthreads: 2")),
@@ -157,7 +156,7 @@ PARAMS = [
     Case("only comments", GENERATE, ("params.yaml: ", "found nothing"), {"params.yaml": b"# nothing yet\n"}),
     Case("a list", GENERATE, ("params.yaml: ", "expected a mapping", "found a list"),
          {"params.yaml": b"- seed: 1\n- threads: 2\n"}),
-    Case("a word", GENERATE, ("params.yaml: ", "expected a mapping", "found a word"), {"params.yaml": b"seed\n"}),
+    Case("a word", GENERATE, ("params.yaml: ", "expected a mapping", "found 'seed'"), {"params.yaml": b"seed\n"}),
     Case("params.yaml in UTF-16", GENERATE, ("params.yaml: not YAML: ",), {"params.yaml": "seed: 1\n".encode("utf-16")}),
     Case("params.yaml in Latin-1", GENERATE, ("params.yaml: not YAML: ",), {"params.yaml": b"# \xe9\nseed: 1\n"}),
     Case("params.yaml is a folder", GENERATE, ("params.yaml: cannot be read (Is a directory)",), {"params.yaml": None}),
@@ -177,8 +176,7 @@ PARAMS = [
     Case("an unknown workload", GENERATE, ("params.yaml: workload.name: unknown 'csv'", "'synthetic', 'swf'"),
          params("name: synthetic", "name: csv")),
     Case("a load that Bernoulli arrivals cannot reach", GENERATE,
-         ("params.yaml: scenarios.online.loads: 190 %", "largest reachable load is 176.", "poisson")
-         if False else ("params.yaml: scenarios.online.loads: 190 %", "largest reachable load is ", "poisson"),
+         ("params.yaml: scenarios.online.loads: 190 %", "largest reachable load is ", "poisson"),
          params("{name: poisson, steps: 50}", "{name: bernoulli, steps: 50}")),
     Case("a job longer than the horizon", GENERATE, ("scenarios.online.horizon", "at least the longest job's 15", "got 12"),
          params("horizon: 20 ", "horizon: 12 ")),
@@ -439,9 +437,14 @@ def run_once(label: str) -> Outcome:
     return seen[label]
 
 
+def said_of(found: Outcome) -> list[str]:
+    """All lines but those of progress."""
+    return [line for line in found.lines if not line.endswith(": started")]
+
+
 def check(case: Case, found: Outcome) -> None:
     assert found.code == 2
-    (line,) = found.lines
+    (line,) = said_of(found)
     assert line.startswith("error: ")
     assert "Traceback" not in line
     for words in case.says:
@@ -477,7 +480,7 @@ def document() -> str:
         "What is said of it: one line, exit code 2, no file left. Written by `python tests/test_bad_input.py`.",
     ]
     for title, group in GROUPS.items():
-        rows = [f"| {case.what} | `{run_once(f'{title}: {case.what}').lines[0]}` |" for case in group]
+        rows = [f"| {case.what} | `{said_of(run_once(f'{title}: {case.what}'))[0]}` |" for case in group]
         parts.append("\n".join([f"## {title}\n", "| mistake | line |", "| --- | --- |", *rows]))
     rows = []
     for case in MENDED:

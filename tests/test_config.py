@@ -258,9 +258,11 @@ def test_a_long_value_is_not_shown_whole() -> None:
     assert len(refusal(changed("seed", raw()["agents"]))) < 200
 
 
-@pytest.mark.parametrize("values", [None, [], "text", 3])
-def test_params_must_be_a_mapping(values: Any) -> None:
-    assert refusal(values) == f"top level: Input should be an object, got {values!r}"
+@pytest.mark.parametrize(
+    ("values", "found"), [(None, "nothing"), ([], "a list"), ("text", "'text'"), (3, "3")], ids=str
+)
+def test_params_must_be_a_mapping(values: Any, found: str) -> None:
+    assert refusal(values) == f"expected a mapping of keys to values, found {found}"
 
 
 def test_the_first_of_many_problems_is_shown_with_their_number() -> None:
@@ -323,7 +325,7 @@ def test_what_is_not_yaml_is_refused_in_one_line(tmp_path: Path, text: str | byt
 
 def test_an_empty_file_is_refused(tmp_path: Path) -> None:
     path = written(tmp_path, "")
-    assert file_refusal(path) == f"{path}: top level: Input should be an object, got None"
+    assert file_refusal(path) == f"{path}: expected a mapping of keys to values, found nothing"
 
 
 # YAML 1.1 (PyYAML) reads 1e-3 as text and `on` as true; DVC, and we, read YAML 1.2. Both must see the same numbers.

@@ -14,9 +14,9 @@ def run(params: Params, scenario: str) -> None:
         with progress("read the log, percent", 100, brief=True) as advance:
             origin = source(params, scenario, storage.LOG.resolve(), advance)
         run.inputs(storage.LOG)
+        drawn = {split: origin.split(split) for split in SPLITS}  # all of them, or none is written
         for note in origin.notes:
             say(note)
-        for split in SPLITS:
-            jobsets = origin.split(split)
+        for split, jobsets in drawn.items():
             storage.write_jobsets(storage.jobsets_folder(scenario), split, jobsets, resources)
             run.metrics({f"jobsets/{split}": sum(len(group) for group in jobsets.values())}, step=0)

@@ -134,7 +134,8 @@ def _frames(path: Path, rows: int) -> Iterator[tuple[pd.DataFrame, float]]:
         found = f"expected UTF-8 text, found byte 0x{error.object[error.start]:02x}, as in UTF-16 or Latin-1"
         raise UserError(f"{path}: not a readable table ({found})") from error
     except (OSError, ValueError, EOFError, zlib.error, pa.ArrowException) as error:
-        raise UserError(f"{path}: not a readable table ({one_line(error)})") from error
+        found = getattr(error, "strerror", None) or one_line(error)
+        raise UserError(f"{path}: not a readable table ({found})") from error
 
 
 def _parquet(path: Path, rows: int) -> Iterator[tuple[pd.DataFrame, float]]:
