@@ -16,7 +16,7 @@ from dvc.repo import Repo
 from ruamel.yaml import YAML
 
 LEFT_OUT = (
-    "pipeline/cli.py",
+    "pipeline/cli",
     "pipeline/tracking",
     "pipeline/progress.py",
     "pipeline/evaluation/plots.py",

@@ -21,7 +21,7 @@ from pipeline.config.learning import (
 )
 from pipeline.config.params import PARAMS_FILE, Params, check_params, load_params, repository_root
 from pipeline.config.problem import AtOnce, Counts, Demand, Scenario, Streaming, Swf, Synthetic
-from pipeline.config.records import Frozen, pick
+from pipeline.config.records import Frozen, pick, there_are
 
 __all__ = [
     "FORMAT",
@@ -56,4 +56,5 @@ __all__ = [
     "load_params",
     "pick",
     "repository_root",
+    "there_are",
 ]

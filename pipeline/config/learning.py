@@ -6,6 +6,8 @@ from pydantic import Field
 
 from pipeline.config.records import Frozen, Loads, Positive, PositiveShare, Rate, Share
 
+Wide = Annotated[int, Field(gt=0, le=10_000)]  # of a network's layer
+
 
 class HeuristicKnobs(Frozen):
     """Candidates among which validation jobsets choose."""
@@ -17,7 +19,7 @@ class HeuristicKnobs(Frozen):
 class Evaluation(Frozen):
     """The paired bootstrap of the comparison."""
 
-    resamples: Annotated[int, Field(ge=100)]
+    resamples: Annotated[int, Field(ge=100, le=1_000_000)]
     confidence: Annotated[float, Field(gt=0.5, lt=1)]
 
 
@@ -41,7 +43,7 @@ class Mlp(Frozen):
     """DeepRM's network: one hidden layer over the image."""
 
     name: Literal["mlp"]
-    hidden: Positive
+    hidden: Wide
     clock: bool
 
 
@@ -49,8 +51,8 @@ class Cnn(Frozen):
     """DeepRM2's network (Table 1)."""
 
     name: Literal["cnn"]
-    channels: tuple[Positive, Positive]
-    hidden: Positive
+    channels: tuple[Wide, Wide]
+    hidden: Wide
     clock: bool
 
 

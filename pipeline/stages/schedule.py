@@ -5,11 +5,9 @@ from pathlib import Path
 from pipeline import storage
 from pipeline.config import Params, Scenario, Swf
 from pipeline.core import Cluster
-from pipeline.evaluation.scheduling import schedule
-from pipeline.progress import say
-from pipeline.schemas import SCHEDULE
+from pipeline.evaluation.scheduling import mean_slowdown, schedule
+from pipeline.progress import progress, say
 from pipeline.stages.policies import policy_by_name
-from pipeline.workload.tables import jobsets_of
 
 
 def run(params: Params, jobs: Path, scenario: Scenario, policy: str, out: Path) -> None:
@@ -25,10 +23,12 @@ def run(params: Params, jobs: Path, scenario: Scenario, policy: str, out: Path) 
     storage.check_table_suffix(out)
     chosen, masked = policy_by_name(policy, scenario)
     swf = params.workload if isinstance(params.workload, Swf) else Swf(name="swf", path=str(jobs))
-    frame, notes = storage.read_jobs(jobs, scenario, swf)
+    with progress(f"read {jobs}, percent", 100, brief=True) as advance:
+        table, notes = storage.read_jobs(jobs, scenario, swf, advance)
     for note in notes:
         say(note)
-    table = jobsets_of(frame, list(scenario.resources))
-    found = schedule(frame, table, Cluster.of(scenario), chosen, masked, params.seed)
-    storage.write_table(out, found, SCHEDULE)
-    say(f"{out}: {len(found)} jobs, mean slowdown {found['slowdown'].mean():.4g} under {policy}")
+    with progress(f"schedule by {policy}, percent", 100, brief=True) as advance:
+        start = schedule(table, Cluster.of(scenario), chosen, masked, params.seed, advance)
+    with progress(f"write {out}, percent", 100, brief=True) as advance:
+        storage.write_schedule(out, table, start, advance)
+    say(f"{out}: {len(start)} jobs, mean slowdown {mean_slowdown(table, start):.4g} under {policy}")

@@ -13,7 +13,7 @@ from pipeline.evaluation.showing.choosing import Chosen, test_jobset, user_jobse
 from pipeline.evaluation.showing.drawing import side_by_side
 from pipeline.evaluation.showing.scene import Scene, described, window
 from pipeline.evaluation.showing.watching import Trace, watch
-from pipeline.progress import say
+from pipeline.progress import progress, say
 from pipeline.stages.policies import policy_by_name
 
 
@@ -76,7 +76,8 @@ def _choose(params: Params, asked: Asked, scenario: Scenario) -> Chosen:
     if asked.load is not None:
         raise UserError("--load is one of the scenario's own jobsets; a job table has none")
     swf = params.workload if isinstance(params.workload, Swf) else Swf(name="swf", path=str(asked.jobs))
-    frame, notes = storage.read_jobs(asked.jobs, scenario, swf)
+    with progress(f"read {asked.jobs}, percent", 100, brief=True) as advance:
+        table, notes = storage.read_jobs(asked.jobs, scenario, swf, advance)
     for note in notes:
         say(note)
-    return user_jobset(frame, list(scenario.resources), str(asked.jobs), asked.scenario, asked.jobset)
+    return user_jobset(table, str(asked.jobs), asked.scenario, asked.jobset)

@@ -35,6 +35,7 @@ from pipeline.storage.results import (
     write_figure,
     write_results,
 )
+from pipeline.storage.schedules import write_schedule
 from pipeline.storage.user import check_table_suffix, read_jobs
 
 __all__ = [
@@ -77,5 +78,6 @@ __all__ = [
     "write_json",
     "write_model",
     "write_results",
+    "write_schedule",
     "write_table",
 ]

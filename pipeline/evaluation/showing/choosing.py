@@ -4,13 +4,12 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
-import pandas as pd
 
 from pipeline.core import Cluster, JobSet, KeyArray, keys
 from pipeline.errors import UserError
 from pipeline.evaluation.play import MOST_JOBSETS
 from pipeline.evaluation.scheduling import PATIENCE
-from pipeline.workload.tables import jobsets_of
+from pipeline.workload.tables import JobTable
 
 MOST_NAMED = 12  # ids in a line of refusal
 
@@ -61,14 +60,14 @@ def test_jobset(
     return Chosen(title, jobs, names, at * MOST_JOBSETS + number, step_limit)
 
 
-def user_jobset(frame: pd.DataFrame, resources: list[str], where: str, scenario: str, jobset: str | None) -> Chosen:
+def user_jobset(table: JobTable, where: str, scenario: str, jobset: str | None) -> Chosen:
     """Return one jobset of a checked job table.
 
     Raises:
         UserError: there is no such jobset, or several and none is named.
     """
-    table = jobsets_of(frame, resources)
-    known = [str(name) for name in frame["jobset"].unique()]
+    _, first = np.unique(table.jobset, return_index=True)
+    known = [str(table.ids["jobset"][int(row)].as_py()) for row in first]
     more = f" and {len(known) - MOST_NAMED} more" if len(known) > MOST_NAMED else ""
     there = f"there are: {', '.join(known[:MOST_NAMED])}{more}"
     if jobset is None and len(known) > 1:
@@ -77,8 +76,8 @@ def user_jobset(frame: pd.DataFrame, resources: list[str], where: str, scenario:
     if name not in known:
         raise UserError(f"{where}: unknown jobset '{name}'; {there}")
     number = known.index(name)
-    jobs = table.jobsets[number]
-    before = sum(len(others.arrival) for others in table.jobsets[:number])
-    rows = table.rows[before : before + len(jobs.arrival)]
+    rows = np.flatnonzero(table.jobset == number)
+    rows = rows[np.argsort(table.arrival[rows], kind="stable")]
+    jobs = JobSet(*(column[rows].astype(np.int64) for column in (table.arrival, table.duration, table.demand)))
     title = f"{where}, jobset {name}, on the cluster of scenario {scenario}: {len(rows)} jobs"
-    return Chosen(title, jobs, [str(job) for job in frame["job"].to_numpy()[rows]], number, None)
+    return Chosen(title, jobs, [str(job) for job in table.ids["job"].take(rows).to_pylist()], number, None)
