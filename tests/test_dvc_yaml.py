@@ -182,6 +182,14 @@ def test_the_closure_of_a_stage_reaches_what_it_runs() -> None:
     assert not [file for file in found if covered(Path(file), LEFT_OUT)]
 
 
+def test_code_that_dvc_ignores_is_run_by_no_stage(stages: dict[str, Stage]) -> None:
+    lines = (REPOSITORY / ".dvcignore").read_text().splitlines()
+    ignored = [line.lstrip("/") for line in lines if line.startswith("/")]
+    assert [name for name in ignored if not (REPOSITORY / name).exists()] == []
+    run = set().union(*(closure(REPOSITORY, stage.file) for stage in stages.values()))
+    assert sorted(file.as_posix() for file in run if covered(file, ignored)) == []
+
+
 SYNTHETIC = {
     "pipeline/__init__.py": '"""Nothing to run."""\n',
     "pipeline/stages/__init__.py": "",

@@ -461,3 +461,10 @@ def test_a_log_that_is_not_there_keeps_what_was_linked(params: Params, log: Path
         link_log(on_log(params, "logs/missing.swf"))
     assert one_line(caught).startswith("params.yaml: workload.path: no such file: ")
     assert LOG.readlink() == log
+
+
+def test_floats_that_happen_to_be_whole_come_back_as_floats(root: Path) -> None:
+    frame = pd.DataFrame({"update": [0, 1], "metric": "loss", "value": [2.0, 1.0]})
+    write_table(Path("curve.csv"), frame, CURVE)
+    assert Path("curve.csv").read_text() == "update,metric,value\n0,loss,2\n1,loss,1\n"
+    assert read_table(Path("curve.csv"), CURVE)["value"].tolist() == [2.0, 1.0]

@@ -34,6 +34,7 @@ def run(params: Params) -> None:
     agents = {name: row.objective for name, row in params.agents.items()}
     scored = {name: goal for name, goal in agents.items() if (summary["policy"] == name).any()}
     lock, values = evidence.read_lock(), evidence.read_params_values()
+    shown = list(figures(evidence.read_pictures(storage.REPORTS / "figures"), summary, _curves(scored)))
     notes = _notes(sorted(set(agents) - set(scored)), differences.stale(lock, values))
     schedule, why = _schedule(params, comparison, scored)
     notes += why
@@ -48,7 +49,7 @@ def run(params: Params) -> None:
             confidence=params.evaluation.confidence,
             resamples=params.evaluation.resamples,
             seed=params.seed,
-            figures=list(figures(evidence.read_pictures(storage.REPORTS / "figures"), summary, _curves(scored))),
+            figures=shown,
             papers=_papers(),
             schedule=schedule,
             notes=notes,

@@ -114,7 +114,13 @@ def read_table(path: Path, schema: pa.DataFrameSchema, rows: Sequence[tuple[str,
         raise missing(path) from error
     except (OSError, ValueError, pyarrow.ArrowException) as error:
         raise UserError(f"{path}: not a readable table ({one_line(error)})") from error
-    return check_table(frame, schema, str(path))
+    return check_table(frame if path.suffix == ".parquet" else _whole_as_floats(frame, schema), schema, str(path))
+
+
+def _whole_as_floats(frame: pd.DataFrame, schema: pa.DataFrameSchema) -> pd.DataFrame:
+    """Return a table from text; there, a column of floats that happen to be whole looks like one of integers."""
+    floats = [name for name, column in schema.columns.items() if str(column.dtype) == "float64" and name in frame]
+    return frame.astype({name: "float64" for name in floats if frame[name].dtype == "int64"})
 
 
 def check_table(frame: pd.DataFrame, schema: pa.DataFrameSchema, where: str) -> pd.DataFrame:

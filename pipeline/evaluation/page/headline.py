@@ -59,15 +59,14 @@ def span(low: float, high: float) -> str:
     return f"{100 * low:+.{digits}f} to {100 * high:+.{digits}f}"
 
 
-def _beyond(row: pd.Series) -> str:
-    """Return the interval of a difference that the words before it call below or above."""
-    low, high = row["difference_low"], row["difference_high"]
+def _clause(row: pd.Series, word: str = "") -> str:
+    """Say how a policy compares with a reference; `word` stands before the interval."""
+    low, high, against = row["difference_low"], row["difference_high"], SPOKEN[row["against"]]
     found = side(low, high)
-    return (
-        span(low, high)
-        if found == "open"
-        else f"{100 * min(abs(low), abs(high)):.1f} to {100 * max(abs(low), abs(high)):.1f}"
-    )
+    if found == "open":
+        return f"not clearly apart from {against} ({percent(row['difference'])}, {word}{span(low, high)})"
+    near, far = sorted((100 * abs(low), 100 * abs(high)))
+    return f"{100 * abs(row['difference']):.1f} % {found} {against} ({word}{near:.1f} to {far:.1f})"
 
 
 def sentences(comparison: pd.DataFrame, agents: Mapping[str, str], confidence: float) -> list[str]:
@@ -92,20 +91,12 @@ def _best(rows: pd.DataFrame, scenario: str, confidence: float) -> str:
     first = mine.iloc[0]
     loads = rows["load"].nunique() - 1
     where = f"over {loads} loads" if loads > 1 else f"at load {next(iter(set(rows['load']) - {ALL})).lstrip('0')}"
-    parts = []
-    for place, (_, row) in enumerate(mine.iterrows()):
-        word = "" if place else f"{100 * confidence:g} % interval "
-        parts.append(f"{_relation(row)} {SPOKEN[row['against']]} ({word}{_beyond(row)})")
+    word = f"{100 * confidence:g} % interval "
+    parts = [_clause(row, "" if place else word) for place, (_, row) in enumerate(mine.iterrows())]
     return (
         f"Scenario {scenario}: {policy} has the lowest mean slowdown of the learned policies, {first['mean']:.2f} "
         f"{where}: {_listed(parts)}; n = {first['n']} test jobsets{_cut(first)}."
     )
-
-
-def _relation(row: pd.Series) -> str:
-    found = side(row["difference_low"], row["difference_high"])
-    size = f"{100 * abs(row['difference']):.1f} %"
-    return f"not clearly below or above ({percent(row['difference'])})" if found == "open" else f"{size} {found}"
 
 
 def _cut(row: pd.Series) -> str:
@@ -115,9 +106,8 @@ def _cut(row: pd.Series) -> str:
 def _losses(rows: pd.DataFrame, scenario: str) -> Iterator[str]:
     over = rows[rows["load"] == ALL]
     for _, row in over.iterrows():
-        found = side(row["difference_low"], row["difference_high"])
-        if found != "below":
-            yield f"{row['policy']} is {_relation(row)} {SPOKEN[row['against']]} in {scenario} ({_beyond(row)})"
+        if side(row["difference_low"], row["difference_high"]) != "below":
+            yield f"{row['policy']} is {_clause(row)} in {scenario}"
     single = rows[(rows["load"] != ALL) & (rows["against"] == REFERENCES[0])]
     open_at = [load for load, group in single.groupby("load") if not (group["difference_high"] < 0).any()]
     if open_at:
