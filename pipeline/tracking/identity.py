@@ -24,6 +24,7 @@ NO_GIT = "nogit"
 LONGEST_PARAM = 6000
 PIPELINE_STAGE = "pipeline"  # tag `stage` of a parent run
 STAGE_KEY = "stage.key"
+STAGE_RESULT = "stage.result"  # the same also where a param changed that did not matter to the stage
 
 
 class Identity(NamedTuple):
@@ -73,9 +74,9 @@ def stage_tags(name: str, subject: str) -> dict[str, str]:
 
 
 def output_tags(title: str, outs: Mapping[str, str], params: Mapping[str, str]) -> dict[str, str]:
-    """Return the tags that say what came out of a stage: the md5 of each output, and the stage's key."""
-    key = md5_of(json.dumps([title, outs, params], sort_keys=True).encode())
-    return {STAGE_KEY: key, **{f"dvc.out.{path}": md5 for path, md5 in outs.items()}}
+    """Return the tags that say what came out of a stage: the md5 of each output and of all, and the stage's key."""
+    key, result = (md5_of(json.dumps([title, outs, more], sort_keys=True).encode()) for more in (params, {}))
+    return {STAGE_KEY: key, STAGE_RESULT: result, **{f"dvc.out.{path}": md5 for path, md5 in outs.items()}}
 
 
 def outputs(title: str) -> dict[str, str] | None:

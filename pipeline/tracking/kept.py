@@ -1,6 +1,7 @@
 """Kept: what is left of the outputs of a stage, found by md5: in the workspace, DVC's cache, a revision of git."""
 
 import json
+import shutil
 import tarfile
 from io import BytesIO
 from pathlib import Path
@@ -55,7 +56,7 @@ class Kept:
         for name, one in files.items():
             place = copy / name
             place.parent.mkdir(parents=True, exist_ok=True)
-            place.symlink_to(self._cached(one))
+            shutil.copyfile(self._cached(one), place)  # MLflow takes no links
         return True
 
     def _from_git(self, path: str, copy: Path) -> bool:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from pipeline.errors import UserError
 from pipeline.tracking.delivery import Delivery
 from pipeline.tracking.digests import md5_of
-from pipeline.tracking.identity import PIPELINE_STAGE, STAGE_KEY, Identity, shared_params, stage_tags
+from pipeline.tracking.identity import PIPELINE_STAGE, STAGE_KEY, STAGE_RESULT, Identity, shared_params, stage_tags
 from pipeline.tracking.kept import Kept
 from pipeline.tracking.rebuild import Done, done, evidence, is_stale
 from pipeline.tracking.record import FINISHED, SOURCE, WITHOUT, Begin, End, Inputs, Pipeline, Tags
@@ -80,7 +80,7 @@ def _recorded(store: Store, parent: "Run") -> set[str]:
 
 def _restore(store: Store, stage: Done, pipeline: Pipeline, parent: "Run", tree: Tree, kept: Kept) -> str:
     """Add the run of a stage, and return whether its results were reused or restored."""
-    origin = _origin(store, stage.key)
+    origin = _origin(store, stage.tags[STAGE_RESULT])
     events, missing = evidence(stage, tree, kept)
     begin = Begin(
         id=md5_of(f"{parent.info.run_id} {stage.key}".encode()),
@@ -102,8 +102,8 @@ def _tags(stage: Done, pipeline: Pipeline) -> dict[str, str]:
     return {**pipeline.tags, **stage_tags(stage.name, stage.subject), **stage.tags, SOURCE: RESTORED}
 
 
-def _origin(store: Store, key: str) -> str | None:
+def _origin(store: Store, result: str) -> str | None:
     """Return the run in which a stage ran, or the first that was restored."""
-    same = f"tags.`{STAGE_KEY}` = '{key}' AND attributes.status = '{FINISHED}'"
+    same = f"tags.`{STAGE_RESULT}` = '{result}' AND attributes.status = '{FINISHED}'"
     found: Sequence[Run] = store.client.search_runs([store.experiment], same, max_results=1, order_by=["start_time"])
     return next((run.data.tags.get(REUSED_FROM) or str(run.info.run_id) for run in found), None)

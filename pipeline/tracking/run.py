@@ -63,8 +63,8 @@ class StageRun:
         self._complained = False
 
     def inputs(self, *paths: Path) -> None:
-        """Record what the stage reads: path and DVC's md5."""
-        self._tell(lambda: Inputs(md5={path.as_posix(): digest(path) for path in paths}))
+        """Record what the stage reads: path and DVC's md5; of what is missing the stage itself will tell."""
+        self._tell(lambda: Inputs(md5={path.as_posix(): digest(path) for path in paths if path.exists()}))
 
     def metrics(self, values: Mapping[str, float], step: int) -> None:
         """Record numbers of one step; they are sent now and then, and at the end."""
@@ -127,7 +127,7 @@ class StageRun:
         try:
             event = make()
         except Exception as error:
-            self._complain(error)
+            self._complain(error, lost=True)
             return
         try:
             if self._spool is not None:
@@ -158,12 +158,12 @@ class StageRun:
         params = stage_params(self._params, self._name, self._subject)
         return Tags(tags=output_tags(self._title, found, params) if found else {})
 
-    def _complain(self, error: Exception) -> None:
+    def _complain(self, error: Exception, lost: bool = False) -> None:
         if self._complained:
             return
         self._complained = True
         later = "what MLflow misses is sent by 'python -m pipeline publish'"
-        rest = later if self._spool is not None else "only MLflow misses this run"
+        rest = later if self._spool is not None and not lost else "only MLflow misses this"
         sys.stderr.write(f"tracking: {reason(error)}; the results are safe, {rest}\n")
 
 
@@ -201,7 +201,7 @@ def reason(error: Exception) -> str:
     """Return why something failed, on one line."""
     # The cause comes first: what follows is SQL on lines of its own, or the insides of an HTTP client.
     first_line = (str(error).strip().splitlines() or [type(error).__name__])[0]
-    return first_line.split(" with exception ")[0][:LONGEST_REASON]
+    return first_line.split(" with exception ")[0].rstrip(":")[:LONGEST_REASON]
 
 
 def _status(error: BaseException | None) -> str:
