@@ -152,7 +152,8 @@ def _results(place: Path, _: str, scenario: str) -> Iterator[Event]:
 
     frame = pd.read_parquet(place / "jobsets.parquet", columns=["policy", "load", "mean_slowdown"])
     for policy in frame["policy"].unique():
-        yield Curve(name=curve_name(f"slowdown/{policy}", scenario), values=_by_load(frame[frame["policy"] == policy]))
+        values = _by_load(frame[frame["policy"] == policy])
+        yield Curve(name=curve_name(f"slowdown/{policy}", scenario, values), values=values)
     chosen = place / "chosen.json"
     if chosen.exists():
         knobs = json.loads(chosen.read_text())["knobs"]

@@ -5,7 +5,7 @@ import signal
 import sys
 import threading
 import traceback
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import FrameType
@@ -74,10 +74,10 @@ class StageRun:
         """Record a curve over loads on the pipeline's run, where MLflow draws all pipeline runs in one chart.
 
         Args:
-            name: as slowdown/sjf; the scenario is put into it, for scenarios have policies and loads in common.
+            name: as slowdown/sjf.
             values: by load.
         """
-        self._tell(lambda: Curve(name=curve_name(name, self._scenario), values=dict(values)))
+        self._tell(lambda: Curve(name=curve_name(name, self._scenario, values), values=dict(values)))
 
     def figure(self, path: Path) -> None:
         """Record a file as an artifact."""
@@ -187,14 +187,20 @@ def stage(name: str, subject: str, params: Params) -> Iterator[StageRun]:
         run._close(None)
 
 
-def curve_name(name: str, scenario: str) -> str:
-    """Return the metric of a curve, as 'slowdown online/sjf'; MLflow shows what is before the slash as a heading.
+def curve_name(name: str, scenario: str, loads: Collection[int]) -> str:
+    """Return the metric of a curve: it says the scenario, for scenarios have policies and loads in common.
 
-    >>> curve_name("slowdown/sjf", "online")
-    'slowdown online/sjf'
+    MLflow makes a section of charts of what stands before a slash; sections come first, so what is one point and no
+    curve has no slash. Titles of charts are cut after some ten letters: slowdown goes without saying.
+
+    >>> curve_name("slowdown/sjf", "online", [10, 50]), curve_name("makespan/sjf", "online", [10, 50])
+    ('online/sjf', 'online makespan/sjf')
+    >>> curve_name("slowdown/sjf", "offline", [100])
+    'sjf offline'
     """
     kind, _, policy = name.partition("/")
-    return f"{kind} {scenario}/{policy}"
+    heading = scenario if kind == "slowdown" else f"{scenario} {kind}"
+    return f"{heading}/{policy}" if len(loads) > 1 else f"{policy} {heading}"
 
 
 def reason(error: Exception) -> str:

@@ -26,10 +26,10 @@ RECORD = "record.id"  # tag of a stage's run; a record that is sent twice finds 
 EXPERIMENT_TAGS = {
     "mlflow.experimentKind": "custom_model_development",
     "mlflow.note.content": (
-        "One row = one `dvc repro` or `dvc exp run`; unfold it for its stages. The charts `slowdown <scenario>/...` "
-        "show mean slowdown on test jobsets (step = load in percent), one line a row. DVC decides what runs and holds "
-        "the results; stages that DVC skipped or restored are added by `python -m pipeline publish`, tagged `source` "
-        "= restored."
+        "One row = one `dvc repro` or `dvc exp run`; unfold it for its stages. Charts `<scenario>/<policy>`: mean "
+        "slowdown on the test jobsets over load (step, in percent), one line a row; `<policy> <scenario>`: the same "
+        "where there is a single load. DVC decides what runs and holds the results; stages that it skipped or restored "
+        "are added by `python -m pipeline publish`, tagged `source = restored`."
     ),
 }
 QUIET = {
@@ -38,6 +38,7 @@ QUIET = {
     "MLFLOW_HTTP_REQUEST_TIMEOUT": "3",
     "MLFLOW_LOGGING_LEVEL": "CRITICAL",  # below it MLflow prints every error it raises, with its traceback
     "MLFLOW_ENABLE_ARTIFACTS_PROGRESS_BAR": "false",
+    "MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT": "true",
 }
 SET_UP_S = 60  # longest wait for other processes that set the database up
 SERVER_LOCK_S = 2  # the same where a server does it: no more is done under the lock than to ask for a parent
@@ -141,5 +142,8 @@ def _check_database(path: Path) -> None:
 def _experiment(client: "MlflowClient", artifacts: str | None) -> str:
     found = client.get_experiment_by_name(EXPERIMENT)
     if found is not None:
+        for key, value in EXPERIMENT_TAGS.items():
+            if found.tags.get(key) != value:
+                client.set_experiment_tag(found.experiment_id, key, value)
         return str(found.experiment_id)
     return str(client.create_experiment(EXPERIMENT, artifact_location=artifacts, tags=EXPERIMENT_TAGS))

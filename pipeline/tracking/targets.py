@@ -62,7 +62,8 @@ def chosen(revs: Sequence[str], everything: bool) -> list[Target]:
     if not everything:
         return [_named(rev, experiments) for rev in revs]
     changed = git("log", "--format=%H", "--reverse", "HEAD", "--", LOCK) or b""
-    commits = dict.fromkeys([*changed.decode().split(), *(_commit("HEAD") or "").split()])
+    found_in = dict.fromkeys([*changed.decode().split(), *(_commit("HEAD") or "").split()])
+    commits = [commit for commit in found_in if git("cat-file", "-e", f"{commit}:{LOCK}") is not None]
     found = [Target(one.name, one.rev, one.name, one.baseline) for one in experiments]
     return [*found, *(Target(commit[:SHOWN], commit, "", commit) for commit in commits), workspace()]
 

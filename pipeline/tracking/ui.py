@@ -1,6 +1,7 @@
 """Ui: MLflow's server on this machine, as light as it goes, and the link that opens on this pipeline's charts."""
 
 import os
+import signal
 import socket
 import sqlite3
 import subprocess
@@ -9,7 +10,7 @@ import time
 import urllib.request
 import webbrowser
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 
 from pipeline.config import repository_root
 from pipeline.errors import UserError
@@ -39,7 +40,7 @@ def serve(port: int, browser: bool) -> Iterator[str]:
     experiment = _experiment()
     _must_be_free(port)
     link = f"http://{HOST}:{port}/{PAGE.format(experiment=experiment)}"
-    with _server(port) as server:
+    with suppress(KeyboardInterrupt), _server(port) as server:
         _wait(server, port)
         yield link
         if browser:
@@ -76,15 +77,30 @@ def _server(port: int) -> Iterator[subprocess.Popen[bytes]]:
     root = repository_root().absolute()
     words = ["--backend-store-uri", f"sqlite:///{database()}", "--artifacts-destination", str(root / "mlartifacts")]
     words += ["--host", HOST, "--port", str(port), "--workers", "1", "--uvicorn-opts", "--log-level=warning"]
-    server = subprocess.Popen([sys.executable, "-m", "mlflow", "server", *words], env={**os.environ, **LIGHT}, cwd=root)
+    command = [sys.executable, "-m", "mlflow", "server", *words]
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # as Ctrl-C does: the server must not be left behind
+    server = subprocess.Popen(
+        command,
+        env={**os.environ, **LIGHT},
+        cwd=root,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
     try:
         yield server
     finally:
-        server.terminate()
-        try:
+        _stop(server)
+
+
+def _stop(server: subprocess.Popen[bytes]) -> None:
+    """End the server and its worker, which are a group of their own."""
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        with suppress(ProcessLookupError):
+            os.killpg(server.pid, number)
+        with suppress(subprocess.TimeoutExpired):
             server.wait(STOP_S)
-        except subprocess.TimeoutExpired:
-            server.kill()
+            return
 
 
 def _wait(server: subprocess.Popen[bytes], port: int) -> None:
@@ -92,7 +108,7 @@ def _wait(server: subprocess.Popen[bytes], port: int) -> None:
     until = time.monotonic() + START_S
     while time.monotonic() < until:
         if server.poll() is not None:
-            raise UserError(f"MLflow's server ended with exit code {server.returncode}")
+            raise UserError(f"MLflow's server ended with exit code {server.returncode}; 'mlflow server' says why")
         try:
             urllib.request.urlopen(f"http://{HOST}:{port}/health", timeout=2).close()
         except OSError:
