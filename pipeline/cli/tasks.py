@@ -65,3 +65,35 @@ def report() -> None:
     from pipeline.stages.report import run
 
     run(params)
+
+
+@app.command()
+def publish(
+    rev: Annotated[list[str] | None, typer.Option(help="A commit, tag, branch or experiment; may be repeated.")] = None,
+    everything: Annotated[
+        bool, typer.Option("--all", help="All experiments, commits with a dvc.lock, workspace.")
+    ] = False,
+) -> None:
+    """Add to MLflow what it misses: skipped, restored and spooled stages.
+
+    Example: python -m pipeline publish --all
+    """
+    from pipeline.tracking.publish import publish as lines
+
+    for line in lines(rev or [], everything):
+        typer.echo(line)
+
+
+@app.command()
+def ui(
+    port: Annotated[int, typer.Option(help="Port on this machine.")] = 5000,
+    browser: Annotated[bool, typer.Option(help="Open the link in a browser.")] = True,
+) -> None:
+    """Open MLflow on this pipeline's runs.
+
+    Example: python -m pipeline ui --port 5001
+    """
+    from pipeline.tracking.ui import serve
+
+    for link in serve(port, browser):
+        typer.echo(link)
