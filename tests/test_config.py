@@ -312,14 +312,16 @@ def test_a_missing_file_is_named(tmp_path: Path) -> None:
         ("seed: [1", "expected ',' or ']'"),
         ("seed: 1: 2", "mapping values are not allowed here"),
         ("seed: 1\nseed: 2\n", 'found duplicate key "seed"'),
-        (b"\xff\xfe\x00", "can't decode byte 0xff"),
     ],
 )
-def test_what_is_not_yaml_is_refused_in_one_line(tmp_path: Path, text: str | bytes, said: str) -> None:
+def test_what_is_not_yaml_is_refused_in_one_line(tmp_path: Path, text: str, said: str) -> None:
     path = written(tmp_path, text)
-    found = file_refusal(path)
-    assert found.startswith(f"{path}: not YAML: ")
-    assert said in found
+    assert file_refusal(path).startswith(f"{path}:{text.count(chr(10)) or 1}: not YAML: {said}")
+
+
+def test_another_encoding_is_named_by_its_first_byte(tmp_path: Path) -> None:
+    path = written(tmp_path, b"\xff\xfe\x00")
+    assert file_refusal(path) == f"{path}: expected UTF-8 text, found byte 0xff"
 
 
 def test_an_empty_file_is_refused(tmp_path: Path) -> None:
