@@ -9,6 +9,7 @@ import re
 import subprocess
 import sys
 import tracemalloc
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -258,8 +259,8 @@ def measured(folder: Path, *words: str) -> tuple[float, str]:
 
 def write_log(path: Path, jobs: int) -> None:
     rng = np.random.default_rng(1)
-    with path.open("wb") as file, gzip.GzipFile(fileobj=file, mode="wb", compresslevel=1) as packed:
-        stream = packed if path.suffix == ".gz" else file
+    opener = partial(gzip.open, compresslevel=1) if path.suffix == ".gz" else open
+    with opener(path, "wb") as stream:
         stream.write(b"; Version: 2.2\n; MaxProcs: 1024\n")
         for first in range(0, jobs, 250_000):
             n = min(250_000, jobs - first)
