@@ -152,6 +152,23 @@ SUMMARY = pa.DataFrameSchema(
     name="Summary",
 )
 
+# What the papers claim beside what our results say; a figure that could not be drawn has rows all the same.
+AGREES = ("yes", "no", "partly", "cannot be told")
+PAPERS = pa.DataFrameSchema(
+    {
+        "figure": pa.Column(str, pa.Check.str_matches(r"^[a-z0-9_]+$", error="a file's stem")),
+        "title": pa.Column(str),
+        "paper": pa.Column(str),
+        "claim": pa.Column(str),
+        "found": pa.Column(str),
+        "agrees": pa.Column(str, pa.Check.isin(AGREES, error=f"one of {', '.join(AGREES)}")),
+    },
+    strict=True,
+    ordered=True,
+    unique=["figure", "paper", "claim"],
+    name="Papers",
+)
+
 
 def user_jobs_schema(resources: Mapping[str, int], horizon: int) -> pa.DataFrameSchema:
     """Return the schema of a user's own job table: demands within `resources`, durations within the horizon."""

@@ -1,12 +1,15 @@
 """What all tests share: params.yaml, no deadline where the first call compiles, and one thread for small batches."""
 
+import shutil
 from collections.abc import Iterator
+from pathlib import Path
 
 import numba
 import pytest
 import torch
 from builders import params as read_params
 from hypothesis import settings
+from repositories import LOCATOR, Folder, begin
 
 from pipeline.config import Params
 
@@ -34,3 +37,33 @@ def two_threads(threads_at_most: int) -> Iterator[None]:
     numba.set_num_threads(min(2, threads_at_most))
     yield
     numba.set_num_threads(1)
+
+
+@pytest.fixture(scope="session")
+def environment(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """What lets every process of these tests share compiled code, and keeps DVC's own notes out of the system's."""
+    place = tmp_path_factory.mktemp("shared")
+    (place / "shared_locator.py").write_text(LOCATOR)
+    return {
+        "PYTHONPATH": str(place),
+        "NUMBA_CACHE_LOCATOR_CLASSES": "shared_locator.Shared,InTreeCacheLocator",
+        "DVC_SITE_CACHE_DIR": str(place / "dvc"),
+        "HOME": str(place),
+    }
+
+
+@pytest.fixture(scope="session")
+def reproduced(tmp_path_factory: pytest.TempPathFactory, environment: dict[str, str]) -> tuple[Folder, str]:
+    """A repository in which `dvc repro` ran once, its dvc.lock committed, and what DVC said."""
+    folder = begin(tmp_path_factory.mktemp("first") / "repository", environment)
+    said = folder.dvc("repro")
+    folder.git("add", "--all")
+    folder.git("commit", "--quiet", "-m", "reproduced")
+    return folder, said
+
+
+@pytest.fixture
+def folder(reproduced: tuple[Folder, str], tmp_path: Path, environment: dict[str, str]) -> Folder:
+    """A copy of it, to be changed."""
+    shutil.copytree(reproduced[0].root, tmp_path / "copy", symlinks=True)
+    return Folder(tmp_path / "copy", environment)

@@ -124,6 +124,7 @@ def test_there_is_a_command_for_every_stage_and_task() -> None:
         "evaluate heuristics",
         "evaluate agent",
         "evaluate compare",
+        "evaluate papers",
         "schedule",
     }
 
@@ -185,6 +186,7 @@ def test_a_real_process_ends_a_mistake_with_one_line(tmp_path: Path) -> None:
         ("schedule jobs.csv --scenario onlin --policy sjf --out out.csv", "unknown scenario 'onlin'; there are: "),
         ("schedule jobs.csv --scenario online --policy sjff --out out.csv", "unknown policy 'sjff': expected a model "),
         ("evaluate compare", "reports/tables/heuristics/online/jobsets.parquet is missing: run 'dvc repro'"),
+        ("evaluate papers", "reports/tables/heuristics/online/jobsets.parquet is missing: run 'dvc repro'"),
         ("evaluate heuristics online", "data/jobsets/online/train.parquet is missing: run 'dvc repro'"),
     ],
 )
@@ -495,7 +497,9 @@ def test_weights_of_another_network_are_refused(command: Command, model: Path, p
     Path("jobs.csv").write_text(JOBS)
     other = build(params.agent("deeprm2").network, Cluster.of(params.scenario("online")), seed=3)
     storage.write_model(model / "policy", storage.Model(card_of(params, "deeprm"), weights_of(other)))
-    refused(schedule(command, "jobs.csv", policy=model), "model of agent 'deeprm': expected weights {")
+    refused(
+        schedule(command, "jobs.csv", policy=model), "model of agent 'deeprm': tensor first.bias: expected 20 float32, "
+    )
 
 
 # The original DeepRM, and a real log

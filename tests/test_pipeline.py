@@ -1,202 +1,15 @@
 """The pipeline as DVC runs it, on a problem of seconds: what runs, what is left alone, and what is the same twice."""
 
 import json
-import os
 import shutil
-import subprocess
 import sys
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
-from builders import REPOSITORY
 from mlflow import MlflowClient
+from repositories import AGENTS, NOTHING, STAGES, Folder, begin, bytes_of, ran
 from ruamel.yaml import YAML
-
-COPIED = ("pipeline", "dvc.yaml", "params.yaml", ".dvc/config", ".dvcignore", ".gitignore")
-NOTHING = "Data and pipelines are up to date."
-FOREIGN = ("DVC_", "MLFLOW_", "PIPELINE_", "GIT_", "NUMBA_")
-
-# Numba keeps what it compiled beside the code, and temporary experiments have their code in a folder of their own: all
-# of them shall use what the repository's own modules have compiled already (a stamp of the source guards it).
-LOCATOR = f"""
-from pathlib import Path
-from numba.core.caching import InTreeCacheLocator
-
-class Shared(InTreeCacheLocator):
-    def __init__(self, py_func, py_file):
-        super().__init__(py_func, py_file)
-        self._cache_path = str(Path({str(REPOSITORY / "pipeline")!r}) / Path(py_file).parent.name / "__pycache__")
-"""
-
-SCENARIO = {
-    "horizon": 16,
-    "slots": 3,
-    "backlog": 10,
-    "step_limit": 200,
-    "arrivals": {"name": "poisson", "steps": 20},
-    "loads": [60, 150],
-    "jobsets": {"train": 8, "validation": 4, "test": 6},
-}
-REINFORCE = {
-    "name": "reinforce",
-    "recipe": "ours",
-    "loads": [150],
-    "updates": 2,
-    "jobsets": 2,
-    "episodes": 2,
-    "validate_every": 1,
-}
-CLONE = {
-    "name": "clone",
-    "teacher": "sjf",
-    "loads": [60, 150],
-    "jobsets": 4,
-    "epochs": 2,
-    "patience": 1,
-    "batch": 16,
-    "learning_rate": 0.001,
-    "entropy": 0.3,
-}
-AGENTS = {
-    "plain": {
-        "scenario": "online",
-        "objective": "slowdown",
-        "network": {"name": "mlp", "hidden": 4, "clock": False},
-        "pretrain": {"name": "none"},
-        "finetune": REINFORCE,
-    },
-    "cloned": {
-        "scenario": "online",
-        "objective": "makespan",
-        "network": {"name": "cnn", "channels": [2, 2], "hidden": 8, "clock": True},
-        "pretrain": CLONE,
-        "finetune": REINFORCE | {"recipe": "paper"},
-    },
-}
-STAGES = {
-    "log",
-    "generate@online",
-    "heuristics@online",
-    *(f"{kind}@{agent}" for kind in ("pretrain", "finetune", "evaluate") for agent in AGENTS),
-    "compare",
-}
-
-
-class Folder:
-    """A repository of its own, and the commands that are run in it."""
-
-    def __init__(self, root: Path, more: Mapping[str, str]) -> None:
-        self.root = root
-        self._environment = {
-            **{key: value for key, value in os.environ.items() if not key.startswith(FOREIGN)},
-            "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
-            "DVC_NO_ANALYTICS": "1",
-            "GIT_CONFIG_NOSYSTEM": "1",
-            "PIPELINE_TRACKING": "off",
-            **{f"GIT_{who}_{what}": "t@t" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")},
-            **more,
-        }
-
-    def run(self, *words: str, **more: str) -> str:
-        """Run a command and return all that it says."""
-        named = {**self._environment, **more}
-        done = subprocess.run(
-            words, check=False, cwd=self.root, env=named, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
-        )
-        assert done.returncode == 0, done.stdout
-        return done.stdout
-
-    def dvc(self, *words: str, **more: str) -> str:
-        return self.run(sys.executable, "-m", "dvc", *words, **more)
-
-    def git(self, *words: str) -> str:
-        return self.run("git", *words)
-
-    def stale(self) -> set[str]:
-        """The stages that DVC would look at again."""
-        return set(json.loads(self.dvc("status", "--json")))
-
-    def edit(self, **values: Any) -> None:
-        """Change rows of params.yaml, as scenarios__online__horizon=16."""
-        path = self.root / "params.yaml"
-        params = YAML().load(path)
-        for place, value in values.items():
-            *way, last = place.split("__")
-            at = params
-            for key in way:
-                at = at[key]
-            at[last] = value
-        with path.open("w") as stream:
-            YAML().dump(params, stream)
-
-    def outs(self) -> dict[str, str]:
-        """The md5 of every output, by dvc.lock."""
-        stages = YAML(typ="safe").load(self.root / "dvc.lock")["stages"].values()
-        return {out["path"]: out["md5"] for stage in stages for out in stage["outs"]}
-
-
-def ran(said: str) -> list[str]:
-    """The stages that DVC ran, by what it said."""
-    return [line.split("'")[1] for line in said.splitlines() if line.startswith("Running stage '")]
-
-
-def begin(root: Path, more: Mapping[str, str]) -> Folder:
-    """The working tree's pipeline in a new repository, on the small problem."""
-    for name in COPIED:
-        source, target = REPOSITORY / name, root / name
-        target.parent.mkdir(parents=True, exist_ok=True)
-        if source.is_dir():
-            shutil.copytree(source, target, ignore=shutil.ignore_patterns("__pycache__"))
-        else:
-            shutil.copy(source, target)
-    folder = Folder(root, more)
-    rows = YAML(typ="safe").load(root / "params.yaml")
-    scenario = rows["scenarios"]["online"] | SCENARIO
-    knobs = {"tetris_weights": [0.1, 0.5], "hold_quantiles": [0.9]}
-    folder.edit(threads=1, scenarios={"online": scenario}, agents=AGENTS, heuristics=knobs, evaluation__resamples=100)
-    folder.git("init", "--quiet", "--initial-branch", "main")
-    folder.git("add", "--all")
-    folder.git("commit", "--quiet", "-m", "the small problem")
-    return folder
-
-
-@pytest.fixture(scope="session")
-def environment(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """What lets every process of these tests share compiled code, and keeps DVC's own notes out of the system's."""
-    place = tmp_path_factory.mktemp("shared")
-    (place / "shared_locator.py").write_text(LOCATOR)
-    return {
-        "PYTHONPATH": str(place),
-        "NUMBA_CACHE_LOCATOR_CLASSES": "shared_locator.Shared,InTreeCacheLocator",
-        "DVC_SITE_CACHE_DIR": str(place / "dvc"),
-        "HOME": str(place),
-    }
-
-
-@pytest.fixture(scope="session")
-def reproduced(tmp_path_factory: pytest.TempPathFactory, environment: dict[str, str]) -> tuple[Folder, str]:
-    """A repository in which `dvc repro` ran once, its dvc.lock committed, and what DVC said."""
-    folder = begin(tmp_path_factory.mktemp("first") / "repository", environment)
-    said = folder.dvc("repro")
-    folder.git("add", "--all")
-    folder.git("commit", "--quiet", "-m", "reproduced")
-    return folder, said
-
-
-@pytest.fixture
-def folder(reproduced: tuple[Folder, str], tmp_path: Path, environment: dict[str, str]) -> Folder:
-    """A copy of it, to be changed."""
-    shutil.copytree(reproduced[0].root, tmp_path / "copy", symlinks=True)
-    return Folder(tmp_path / "copy", environment)
-
-
-def bytes_of(root: Path) -> dict[str, bytes]:
-    """All results, by name."""
-    found = (path for place in ("data", "models", "reports") for path in (root / place).rglob("*"))
-    return {path.relative_to(root).as_posix(): path.read_bytes() for path in found if path.is_file()}
-
 
 # What runs
 
@@ -204,13 +17,24 @@ def bytes_of(root: Path) -> dict[str, bytes]:
 def test_one_repro_runs_every_stage_once(reproduced: tuple[Folder, str]) -> None:
     folder, said = reproduced
     assert sorted(ran(said)) == sorted(STAGES)
-    slowdown = json.loads((folder.root / "reports" / "slowdown.json").read_text())["online"]
-    assert list(slowdown) == ["load_060", "load_150"]
-    assert {"sjf", "plain", "plain_pretrained", "cloned", "cloned_pretrained"} <= set(slowdown["load_060"])
+    points = json.loads((folder.root / "reports" / "slowdown.json").read_text())
+    assert {(point["scenario"], point["load"]) for point in points} == {("online", 60), ("online", 150)}
+    policies = {point["policy"] for point in points if point["load"] == 60}
+    assert {"sjf", "plain", "plain_pretrained", "cloned", "cloned_pretrained"} <= policies
     assert {path.name for path in (folder.root / "reports" / "figures").iterdir()} == {
         "slowdown_online.png",
         "learning_plain.png",
         "learning_cloned.png",
+    }
+    # `cloned` is trained for makespan, so of the papers' schedulers only DeepRM is there.
+    assert {path.name for path in (folder.root / "reports" / "papers").iterdir()} == {
+        "loads_online.png",
+        "objectives_online_60.png",
+        "objectives_online_150.png",
+        "learning_plain.png",
+        "learning_cloned.png",
+        "durations_plain.png",
+        "withheld_plain.png",
     }
 
 
@@ -226,16 +50,25 @@ def test_a_second_repro_does_nothing(folder: Folder) -> None:
 
 def test_nothing_of_a_run_but_results_is_left_for_git(reproduced: tuple[Folder, str]) -> None:
     tracked = set(reproduced[0].git("ls-files").split())
-    assert {"dvc.lock", "reports/comparison.csv", "reports/slowdown.json"} <= tracked
+    assert {"dvc.lock", "reports/comparison.csv", "reports/metrics.json", "reports/papers.csv"} <= tracked
     assert not [name for name in tracked if name.startswith(("data/", "models/", "reports/tables/"))]
+
+
+def test_the_report_of_a_run_is_one_page_that_git_does_not_see(folder: Folder) -> None:
+    folder.run(sys.executable, "-m", "pipeline", "report")
+    page = (folder.root / "reports" / "index.html").read_text()
+    assert "Nothing: metrics, parameters and outputs are those of commit " in page
+    assert page.count("data:image/png;base64,") >= 4  # slowdown, two that learned, one schedule
+    assert folder.git("status", "--porcelain") == ""
+    assert folder.dvc("status").strip() == NOTHING
 
 
 @pytest.mark.parametrize(
     ("values", "stale"),
     [
-        ({"agents__plain__finetune__updates": 3}, {"finetune@plain", "compare"}),
-        ({"agents__cloned__pretrain__epochs": 3}, {"pretrain@cloned", "compare"}),
-        ({"evaluation__confidence": 0.9}, {"compare"}),
+        ({"agents__plain__finetune__updates": 3}, {"finetune@plain", "compare", "papers"}),
+        ({"agents__cloned__pretrain__epochs": 3}, {"pretrain@cloned", "compare", "papers"}),
+        ({"evaluation__confidence": 0.9}, {"compare", "papers"}),
         ({"heuristics__hold_quantiles": [0.8]}, {"heuristics@online"}),
         ({"recipes__paper__gamma": 0.9}, {"pretrain@cloned", "finetune@cloned", "evaluate@cloned"}),
         ({"seed": 2}, STAGES - {"log"}),
@@ -254,7 +87,7 @@ def test_an_agents_finetuning_runs_again_alone(folder: Folder) -> None:
     assert "reports/curves/plain_finetune.csv" in changed
     # The best weights on validation jobsets are kept; where they are the old ones, there is nothing to evaluate.
     evaluated = {"evaluate@plain"} if "models/plain/policy" in changed else set()
-    assert set(ran(said)) == {"finetune@plain", "compare"} | evaluated
+    assert set(ran(said)) == {"finetune@plain", "compare", "papers"} | evaluated
     assert not [path for path in changed if "cloned" in path or path.startswith(("data", "reports/tables/heur"))]
 
 
@@ -293,13 +126,16 @@ def test_another_folder_gives_the_same_bytes(
 
 
 @pytest.mark.slow
-def test_another_folder_gives_the_same_dvc_lock(
-    reproduced: tuple[Folder, str], tmp_path: Path, environment: dict[str, str]
-) -> None:
-    other = begin(tmp_path / "elsewhere" / "deeper", {**environment, "PYTHONHASHSEED": "7"})
-    other.dvc("repro")
-    assert other.outs() == reproduced[0].outs()
-    assert (other.root / "dvc.lock").read_bytes() == (reproduced[0].root / "dvc.lock").read_bytes()
+@pytest.mark.parametrize("threads", [1, 2])
+def test_another_folder_gives_the_same_dvc_lock(tmp_path: Path, environment: dict[str, str], threads: int) -> None:
+    locks = []
+    for place, more in (("here", {}), ("elsewhere/deeper", {"PYTHONHASHSEED": "7"})):
+        folder = begin(tmp_path / place, {**environment, **more})
+        folder.edit(threads=threads)
+        folder.dvc("repro")
+        locks.append((folder.root / "dvc.lock").read_bytes())
+    assert locks[0] == locks[1]
+    assert b"threads: %d\n" % threads in locks[0]
 
 
 # Experiments, and MLflow's view of them
@@ -322,21 +158,28 @@ def tracked(root: Path) -> dict[str, list[str]]:
 def test_a_temporary_experiment_logs_beside_the_repository_s_own_runs(folder: Folder) -> None:
     folder.edit(evaluation__confidence=0.9)
     said = folder.dvc("repro", PIPELINE_TRACKING="on")
-    assert ran(said) == ["compare"]
+    assert sorted(ran(said)) == ["compare", "papers"]
     assert "tracking:" not in said
     ((own, stages),) = tracked(folder.root).items()
-    assert stages == ["compare"]
+    assert sorted(stages) == ["compare", "papers"]
     lock = (folder.root / "dvc.lock").read_bytes()
     before = bytes_of(folder.root)
 
     said = folder.dvc("exp", "run", "--temp", "-n", "bold", "-S", "evaluation.confidence=0.8", PIPELINE_TRACKING="on")
-    assert ran(said) == ["log", "compare"]  # the link to the log is never cached, so there is none in a new folder
+    assert sorted(ran(said)) == [
+        "compare",
+        "log",
+        "papers",
+    ]  # the link to the log is never cached, so there is none in a new folder
     assert "tracking:" not in said
     found = tracked(folder.root)
     assert len(found) == 2
     (added,) = set(found) - {own}
     assert added.startswith("bold-")
-    assert found == {own: ["compare"], added: ["compare"]}
+    assert {name: sorted(stages) for name, stages in found.items()} == {
+        own: ["compare", "papers"],
+        added: ["compare", "papers"],
+    }
     assert (folder.root / "dvc.lock").read_bytes() == lock
     assert bytes_of(folder.root) == before
     assert "bold" in folder.dvc("exp", "list", "--name-only")
@@ -349,7 +192,7 @@ def test_queued_experiments_log_beside_the_repository_s_own_runs(folder: Folder)
     folder.dvc("exp", "run", "--run-all", PIPELINE_TRACKING="on")
     found = tracked(folder.root)
     assert sorted(name.partition("-")[0] for name in found) == ["first", "second"]
-    assert list(found.values()) == [["compare"], ["compare"]]
+    assert [sorted(stages) for stages in found.values()] == [["compare", "papers"]] * 2
     assert {"first", "second"} <= set(folder.dvc("exp", "list", "--name-only").split())
 
 

@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from pipeline.config.records import Frozen, Loads, Name, Positive, PositiveShare, Rate, Share, Units
+from pipeline.config.records import Frozen, Loads, Positive, PositiveShare, Rate, Share
 
 Wide = Annotated[int, Field(gt=0, le=10_000)]  # of a network's layer
 
@@ -56,6 +56,9 @@ class Cnn(Frozen):
     clock: bool
 
 
+NetworkConfig = Annotated[Mlp | Cnn, Field(discriminator="name")]
+
+
 class NoPretrain(Frozen):
     """Start from the seeded initial weights."""
 
@@ -103,28 +106,15 @@ class Reinforce(Frozen):
         return self.updates
 
 
+PretrainConfig = Annotated[NoPretrain | Clone, Field(discriminator="name")]
+FinetuneConfig = Reinforce  # with a second one, a union like those above
+
+
 class Agent(Frozen):
     """One learned scheduler."""
 
     scenario: str
     objective: Literal["slowdown", "completion_time", "makespan", "utilisation"]
-    network: Annotated[Mlp | Cnn, Field(discriminator="name")]
-    pretrain: Annotated[NoPretrain | Clone, Field(discriminator="name")]
-    finetune: Reinforce
-
-
-class ModelCard(Frozen):
-    """What a stored network is: all that is needed to rebuild it, and the problem it was trained on."""
-
-    format: Literal[1] = 1
-    agent: Name
-    scenario: Name
-    resources: dict[Name, Units]
-    horizon: Positive
-    slots: Positive
-    backlog: Annotated[int, Field(ge=0)]
-    place_ahead: bool
-    objective: str
-    network: Annotated[Mlp | Cnn, Field(discriminator="name")]
-    masked: bool
-    play: Literal["greedy", "sampled"]
+    network: NetworkConfig
+    pretrain: PretrainConfig
+    finetune: FinetuneConfig

@@ -1,17 +1,19 @@
 """Which policy is compared with which: all with SJF, tuned Tetris and the best heuristic, an agent with its start."""
 
 from collections.abc import Collection, Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 
 from pipeline.config import Evaluation
-from pipeline.evaluation.statistics import comparison, summary
+from pipeline.evaluation.statistics import ALL, comparison, summary
 
 REFERENCES = ("sjf", "tetris")
+ALSO_SHOWN = ("hold",)
 BEST = "best_heuristic"
 START = "{agent}_pretrained"
+UNFINISHED = "unfinished_jobs"
 
 
 class Compared(NamedTuple):
@@ -48,12 +50,33 @@ def compare(
     return Compared(summary(results, scenario, settings, np.random.default_rng(seed)), rows[own])
 
 
-def by_policy(summaries: pd.DataFrame) -> dict[str, dict[str, dict[str, float]]]:
-    """Return mean slowdown by scenario, load and policy, in the order in which they are best read as metrics."""
-    return {
-        str(scenario): {
-            f"load_{int(str(load)):03d}": dict(zip(group["policy"], group["slowdown"], strict=True))
-            for load, group in rows.sort_values(["load", "policy"]).groupby("load")
-        }
-        for scenario, rows in summaries.groupby("scenario")
-    }
+def key_metrics(summaries: pd.DataFrame, comparisons: pd.DataFrame, agents: Collection[str]) -> dict[str, Any]:
+    """Return the few numbers of each scenario that a person compares between two runs; lower is better.
+
+    Slowdowns are means over loads. A heuristic without a knob changes with the workload only, so few are shown.
+    """
+    found = {}
+    for name, rows in summaries.groupby("scenario"):
+        over_all = comparisons[(comparisons["scenario"] == name) & (comparisons["load"] == ALL)]
+        means = rows.groupby("policy")["slowdown"].mean().to_dict()
+        policies = {policy: {"slowdown": means[policy]} for policy in (*REFERENCES, *ALSO_SHOWN)}
+        policies[BEST] = {"slowdown": over_all.loc[over_all["against"] == BEST, "mean_against"].iloc[0]}
+        policies |= {agent: _of_agent(agent, means[agent], over_all) for agent in agents if agent in means}
+        found[str(name)] = dict(sorted(policies.items())) | {UNFINISHED: int(rows["unfinished"].sum())}
+    return found
+
+
+def _of_agent(agent: str, slowdown: float, over_all: pd.DataFrame) -> dict[str, float]:
+    percent = 100 * over_all[over_all["policy"] == agent].set_index("against")["difference"]
+    best, sjf = (round(percent[reference], 2) for reference in (BEST, REFERENCES[0]))
+    return {"percent_from_best": best, "percent_from_sjf": sjf, "slowdown": slowdown}
+
+
+def slowdown_curves(summaries: pd.DataFrame) -> list[dict[str, Any]]:
+    """Return mean slowdown and its interval as records, one a scenario, load and policy: what `dvc plots` draws."""
+    columns = {"slowdown_low": "low", "slowdown_high": "high"}
+    rows = summaries.rename(columns=columns)[["scenario", "load", "policy", "slowdown", "low", "high"]]
+    return [
+        {str(key): value for key, value in row.items()}
+        for row in rows.sort_values(["scenario", "policy", "load"]).to_dict("records")
+    ]

@@ -7,13 +7,13 @@ import pandas as pd
 from pipeline import storage, tracking
 from pipeline.config import Params
 from pipeline.evaluation import plots, report
-from pipeline.evaluation.comparing import Compared, by_policy, compare
+from pipeline.evaluation.comparing import Compared, compare, key_metrics, slowdown_curves
 from pipeline.progress import say
 from pipeline.schemas import COMPARISON, SUMMARY
 
 
 def run(params: Params) -> None:
-    """Write reports/: summary, comparison, figures, slowdown by load, and the table for people."""
+    """Write reports/: summary, comparison, key metrics, curves, figures, and the table for people."""
     with tracking.stage("compare", "", params) as run:
         run.inputs(storage.TABLES)
         found = [_scenario(params, name, run) for name in params.scenarios]
@@ -23,7 +23,8 @@ def run(params: Params) -> None:
         comparison = pd.concat([evidence.comparison for evidence in found], ignore_index=True)
         storage.write_table(storage.REPORTS / "summary.csv", summary, SUMMARY)
         storage.write_table(storage.REPORTS / "comparison.csv", comparison, COMPARISON)
-        storage.write_json(storage.REPORTS / "slowdown.json", by_policy(summary))
+        storage.write_json(storage.REPORTS / "metrics.json", key_metrics(summary, comparison, params.agents))
+        storage.write_json(storage.REPORTS / "slowdown.json", slowdown_curves(summary))
         table = report.table(comparison)
         storage.write(storage.REPORTS / "comparison.md", f"{table}\n".encode())
         run.figure(storage.REPORTS / "comparison.md")

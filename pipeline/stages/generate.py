@@ -17,6 +17,7 @@ def run(params: Params, scenario: str) -> None:
         drawn = {split: origin.split(split) for split in SPLITS}  # all of them, or none is written
         for note in origin.notes:
             say(note)
+        storage.discard(storage.jobsets_folder(scenario))
         for split, jobsets in drawn.items():
             storage.write_jobsets(storage.jobsets_folder(scenario), split, jobsets, resources)
             run.metrics({f"jobsets/{split}": sum(len(group) for group in jobsets.values())}, step=0)

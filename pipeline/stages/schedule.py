@@ -3,12 +3,11 @@
 from pathlib import Path
 
 from pipeline import storage
-from pipeline.config import Params, Scenario, Swf, there_are
-from pipeline.core import Cluster, Policy
-from pipeline.errors import UserError
+from pipeline.config import Params, Scenario, Swf
+from pipeline.core import Cluster
 from pipeline.evaluation.scheduling import mean_slowdown, schedule
-from pipeline.policies.heuristics import HEURISTICS
 from pipeline.progress import progress, say
+from pipeline.stages.policies import policy_by_name
 
 
 def run(params: Params, jobs: Path, scenario: Scenario, policy: str, out: Path) -> None:
@@ -21,8 +20,8 @@ def run(params: Params, jobs: Path, scenario: Scenario, policy: str, out: Path) 
         policy: a heuristic by name, or a model directory.
         out: .csv, .csv.gz or .parquet.
     """
-    storage.check_table_suffix(out)
-    chosen, masked = _policy(policy, scenario)
+    storage.check_out(out)
+    chosen, masked = policy_by_name(policy, scenario)
     swf = params.workload if isinstance(params.workload, Swf) else Swf(name="swf", path=str(jobs))
     with progress(f"read {jobs}, percent", 100, brief=True) as advance:
         table, notes = storage.read_jobs(jobs, scenario, swf, advance)
@@ -33,19 +32,3 @@ def run(params: Params, jobs: Path, scenario: Scenario, policy: str, out: Path) 
     with progress(f"write {out}, percent", 100, brief=True) as advance:
         storage.write_schedule(out, table, start, advance)
     say(f"{out}: {len(start)} jobs, mean slowdown {mean_slowdown(table, start):.4g} under {policy}")
-
-
-def _policy(name: str, scenario: Scenario) -> tuple[Policy, bool]:
-    """Return a policy, and whether it keeps to the legal actions."""
-    if name in HEURISTICS:
-        return HEURISTICS[name], True
-    if not Path(name).is_dir():
-        raise UserError(
-            f"unknown policy '{name}': expected a model directory or a heuristic; {there_are(HEURISTICS, name)}"
-        )
-    from pipeline.policies.loading import must_match, restore  # torch: 2 s and 250 MB that heuristics do without
-
-    model = storage.read_model(Path(name))
-    must_match(model.card, scenario)
-    loaded = restore(model.card, model.weights)
-    return loaded.policy, loaded.masked

@@ -1,0 +1,154 @@
+"""What DVC prints and draws of two runs is what a person needs: names, digits, order, policies apart from revisions."""
+
+import csv
+import io
+import json
+import shutil
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+from builders import REPOSITORY
+from repositories import AGENTS, Folder
+
+KNOB = "heuristics.tetris_weights"
+TEMPLATES = sorted(path.stem for path in (REPOSITORY / ".dvc" / "plots").iterdir())
+
+
+@pytest.fixture(scope="module")
+def changed(
+    reproduced: tuple[Folder, str], tmp_path_factory: pytest.TempPathFactory, environment: dict[str, str]
+) -> Folder:
+    """A repository in which one experiment, `early`, changed one knob and thereby the heuristic `tetris`."""
+    root = tmp_path_factory.mktemp("views") / "copy"
+    shutil.copytree(reproduced[0].root, root, symlinks=True)
+    folder = Folder(root, environment)
+    folder.dvc("exp", "run", "-n", "early", "-S", f"{KNOB}=[0.9]")
+    return folder
+
+
+def table(said: str) -> list[list[str]]:
+    """The rows of a Markdown table, without the line under its head."""
+    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in said.splitlines() if "|" in line]
+    return [row for row in rows if not set(row[0]) <= {"-", ":"} or not row[0]]
+
+
+def significant(number: str) -> int:
+    return len(number.lstrip("-0.").replace(".", ""))
+
+
+def test_metrics_are_few_and_in_order_of_name(changed: Folder) -> None:
+    shown = json.loads(changed.dvc("metrics", "show", "--json"))[""]["data"]["reports/metrics.json"]["data"]
+    (scenario,) = shown.values()
+    assert list(scenario) == sorted(scenario)
+    numbers = {"percent_from_best", "percent_from_sjf", "slowdown"}
+    assert {name: set(row) for name, row in scenario.items() if name in AGENTS} == dict.fromkeys(AGENTS, numbers)
+    assert {name for name in scenario if name not in AGENTS} == {
+        "best_heuristic",
+        "hold",
+        "sjf",
+        "tetris",
+        "unfinished_jobs",
+    }
+    assert scenario["unfinished_jobs"] == 0
+
+
+def test_metrics_diff_names_what_moved_and_nothing_else(changed: Folder) -> None:
+    head, *rows = table(changed.dvc("metrics", "diff", "--md"))
+    assert head == ["Path", "Metric", "HEAD", "workspace", "Change"]
+    names = [row[1] for row in rows]
+    assert "online.tetris.slowdown" in names
+    assert not {"online.sjf.slowdown", "online.plain.slowdown", "online.unfinished_jobs"} & set(names)
+    assert names == sorted(names)
+    for _, name, before, after, change in rows:
+        assert float(after) - float(before) == pytest.approx(float(change), abs=2e-5), name
+        assert all(significant(number) <= 6 for number in (before, after)), name
+
+
+def test_params_diff_shows_the_one_parameter(changed: Folder) -> None:
+    head, row = table(changed.dvc("params", "diff", "--md"))
+    assert head == ["Path", "Param", "HEAD", "workspace"]
+    assert row == ["params.yaml", KNOB, "[0.1, 0.5]", "[0.9]"]
+
+
+def test_all_experiments_side_by_side_show_only_what_differs(changed: Folder) -> None:
+    head, *rows = table(changed.dvc("exp", "show", "--md", "--only-changed"))
+    assert head[:2] == ["Experiment", "Created"]
+    metrics = [name for name in head if name.startswith("online.")]
+    assert "online.tetris.slowdown" in metrics
+    assert metrics == sorted(metrics)
+    assert KNOB in head
+    knob, tetris = head.index(KNOB), head.index("online.tetris.slowdown")
+    found = {row[0].split()[-1].strip("[]"): (row[knob], row[tetris]) for row in rows}
+    assert found["early"][0].replace("'", "") == "[0.9]"
+    assert found["main"][0].replace("'", "") == "[0.1, 0.5]"
+    assert float(found["early"][1]) != float(found["main"][1])
+
+
+def test_the_table_of_experiments_has_a_column_a_number(changed: Folder) -> None:
+    columns = next(csv.reader(io.StringIO(changed.dvc("exp", "show", "--csv"))))
+    metrics = [name for name in columns if name.startswith("online.")]
+    # Three numbers an agent, four heuristics, unfinished jobs; a curve by load would be a hundred and more.
+    assert len(metrics) == 3 * len(AGENTS) + 5
+    assert metrics == sorted(metrics)
+
+
+@pytest.fixture(scope="module")
+def drawn(changed: Folder) -> dict[str, dict[str, Any]]:
+    """What `dvc plots diff` would draw, as Vega-Lite, by file."""
+    plots = json.loads(changed.dvc("plots", "diff", "HEAD", "--json"))["data"]
+    found = {name: plot[0] for name, plot in plots.items() if plot[0]["type"] == "vega"}
+    for plot in found.values():
+        plot["content"] = json.loads(plot["content"]) if isinstance(plot["content"], str) else plot["content"]
+    return found
+
+
+def channels(spec: Any) -> dict[str, set[str]]:
+    """The fields by encoding channel, anywhere in a specification."""
+    found: dict[str, set[str]] = {}
+    nodes = [spec]
+    while nodes:
+        node = nodes.pop()
+        if isinstance(node, list):
+            nodes += node
+        elif isinstance(node, dict):
+            nodes += [value for key, value in node.items() if key != "data"]
+            for channel, of in (node.get("encoding") or {}).items():
+                if isinstance(of, dict) and "field" in of:
+                    found.setdefault(channel, set()).add(of["field"])
+    return found
+
+
+def test_every_plot_holds_both_revisions(drawn: dict[str, dict[str, Any]]) -> None:
+    curves = {f"reports/curves/{agent}_{stage}.csv" for agent in AGENTS for stage in ("pretrain", "finetune")}
+    assert set(drawn) == {"reports/slowdown.json", "reports/summary.csv", "reports/comparison.csv"} | curves
+    for plot in drawn.values():
+        assert plot["revisions"] == ["workspace", "HEAD"]
+        assert set(Counter(point["rev"] for point in plot["content"]["data"]["values"])) == {"workspace", "HEAD"}
+
+
+def test_policies_differ_by_colour_and_revisions_by_dash(drawn: dict[str, dict[str, Any]]) -> None:
+    for name, y in (("slowdown.json", "slowdown"), ("summary.csv", "p99_slowdown"), ("comparison.csv", "difference")):
+        found = channels(drawn[f"reports/{name}"]["content"])
+        assert found["color"] == {"policy"}, name
+        assert found["strokeDash"] == {"rev"}, name
+        assert found["y"] == {y}, name
+    assert drawn["reports/slowdown.json"]["content"]["facet"]["row"]["field"] == "scenario"
+
+
+def test_a_learning_curve_has_a_panel_a_metric(drawn: dict[str, dict[str, Any]]) -> None:
+    content = drawn["reports/curves/plain_finetune.csv"]["content"]
+    assert content["facet"]["field"] == "metric"
+    assert {"validation", "entropy"} <= {point["metric"] for point in content["data"]["values"]}
+    assert channels(content)["color"] == {"rev"}
+
+
+def test_every_template_becomes_a_picture(drawn: dict[str, dict[str, Any]], tmp_path: Path) -> None:
+    vl_convert = pytest.importorskip("vl_convert")
+    for name in ("slowdown.json", "comparison.csv", "curves/plain_finetune.csv"):
+        content = drawn[f"reports/{name}"]["content"]
+        svg = vl_convert.vegalite_to_svg(content)
+        assert not svg.count("NaN"), name
+        assert svg.count('aria-roledescription="line mark"') + svg.count("line mark") > 0, name
+    assert TEMPLATES == ["difference", "learning", "slowdown"]

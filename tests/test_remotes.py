@@ -1,0 +1,109 @@
+"""Data shared through a remote, as docs/remotes.md tells it: a folder, and S3 as a server of this test speaks it."""
+
+import json
+import os
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import pytest
+from builders import REPOSITORY
+from repositories import Folder, bytes_of, ran
+from ruamel.yaml import YAML
+
+KEYS = {"AWS_ACCESS_KEY_ID": "key", "AWS_SECRET_ACCESS_KEY": "secret", "AWS_DEFAULT_REGION": "us-east-1"}
+LOG = "data/log"  # a link or a note, never cached
+
+
+class Remote:
+    """Where it is, and what DVC must be told of it."""
+
+    def __init__(self, url: str, settings: Mapping[str, str], environment: Mapping[str, str]) -> None:
+        self.url = url
+        self.settings = settings
+        self.environment = environment
+
+    def name_in(self, folder: Folder) -> None:
+        folder.dvc("remote", "add", "--local", "--default", "shared", self.url)
+        for key, value in self.settings.items():
+            folder.dvc("remote", "modify", "--local", "shared", key, value)
+
+
+@pytest.fixture
+def bucket(monkeypatch: pytest.MonkeyPatch) -> Iterator[Remote]:
+    boto3, moto_server = pytest.importorskip("boto3"), pytest.importorskip("moto.server")
+    for key in [key for key in os.environ if key.startswith("AWS_")]:
+        monkeypatch.delenv(key)
+    server = moto_server.ThreadedMotoServer("127.0.0.1", 0, verbose=False)
+    server.start()
+    host, port = server.get_host_and_port()
+    endpoint = f"http://{host}:{port}"
+    try:
+        keys = {"aws_access_key_id": "key", "aws_secret_access_key": "secret", "region_name": "us-east-1"}
+        boto3.client("s3", endpoint_url=endpoint, **keys).create_bucket(Bucket="shared")
+        yield Remote("s3://shared/deeprm", {"endpointurl": endpoint}, KEYS)
+    finally:
+        server.stop()
+
+
+def uploads(folder: Folder, remote: Remote) -> list[str]:
+    """What DVC says is not in the remote."""
+    status = json.loads(folder.dvc("data", "status", "--not-in-remote", "--json", **remote.environment))
+    return [name.rstrip("/") for name in status.get("not_in_remote", [])]
+
+
+def goes_round(folder: Folder, remote: Remote, place: Path, environment: Mapping[str, str]) -> None:
+    """Push from one clone, then let others have all of it without running anything."""
+    remote.name_in(folder)
+    cached = {path for path in folder.outs() if not path.startswith(("reports/", LOG))}
+    cached |= {path for path in folder.outs() if path.startswith("reports/tables") or path.endswith(".md")}
+    assert set(uploads(folder, remote)) == cached
+    folder.dvc("push", "--run-cache", **remote.environment)
+    assert uploads(folder, remote) == []
+    assert "in sync" in folder.dvc("status", "--cloud", **remote.environment)
+
+    clones = [Folder(place / name, environment) for name in ("pulled", "reproduced")]
+    for clone in clones:
+        folder.git("clone", "--quiet", str(folder.root), str(clone.root))
+        remote.name_in(clone)
+    clones[0].dvc("pull", **remote.environment)
+    assert ran(clones[1].dvc("repro", "--pull", **remote.environment)) == ["log"]
+
+    results = bytes_of(folder.root)
+    del results[LOG]
+    for clone in clones:
+        found = bytes_of(clone.root)
+        found.pop(LOG, None)
+        assert found == results
+        assert clone.git("status", "--porcelain") == ""
+    # The run cache came with it: what was run once is not run again, wherever that was.
+    clones[1].edit(evaluation__confidence=0.9)
+    clones[1].dvc("repro", "compare")
+    clones[1].dvc("push", "--run-cache", **remote.environment)
+    folder.edit(evaluation__confidence=0.9)
+    assert ran(folder.dvc("repro", "--pull", **remote.environment)) == []
+
+
+def test_a_folder_shares_results_and_runs(folder: Folder, tmp_path: Path, environment: dict[str, str]) -> None:
+    goes_round(folder, Remote(str(tmp_path / "remote"), {}, {}), tmp_path, environment)
+
+
+@pytest.mark.slow
+def test_a_bucket_shares_results_and_runs(
+    folder: Folder, bucket: Remote, tmp_path: Path, environment: dict[str, str]
+) -> None:
+    goes_round(folder, bucket, tmp_path, environment)
+
+
+def test_what_is_in_no_remote_is_named(folder: Folder, tmp_path: Path, environment: dict[str, str]) -> None:
+    Remote(str(tmp_path / "empty"), {}, {}).name_in(folder)
+    clone = Folder(tmp_path / "clone", environment)
+    folder.git("clone", "--quiet", str(folder.root), str(clone.root))
+    Remote(str(tmp_path / "empty"), {}, {}).name_in(clone)
+    with pytest.raises(AssertionError, match="data/jobsets/online"):
+        clone.dvc("pull")
+
+
+def test_the_repository_names_no_remote() -> None:
+    assert "remote" not in (REPOSITORY / ".dvc" / "config").read_text()
+    stages = YAML(typ="safe").load(REPOSITORY / "dvc.yaml")["stages"]
+    assert "remote:" not in json.dumps(stages)

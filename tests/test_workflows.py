@@ -1,0 +1,291 @@
+"""The workflows keep to their rules, and every one of their shell blocks does what it says, in a clone."""
+
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from builders import REPOSITORY
+from repositories import Folder, ran
+from walks import STAND_INS, STATED, WORKFLOWS, Walk, workflow
+
+NAMES = ("check", "rerun")
+TOOLS = Path(sys.executable).parent
+SETTING = "heuristics.tetris_weights=[0.9]"
+
+
+# The rules
+
+
+def steps(name: str) -> Iterator[dict[str, Any]]:
+    for job in workflow(name)["jobs"].values():
+        yield from job["steps"]
+
+
+def test_every_workflow_has_its_tests() -> None:
+    assert sorted(path.name for path in WORKFLOWS.iterdir()) == [f"{name}.yml" for name in NAMES]
+
+
+def lint(*words: str | Path) -> subprocess.CompletedProcess[str]:
+    tool, *rest = words
+    return subprocess.run(
+        [TOOLS / tool, *rest], check=False, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    )
+
+
+SCHEMA = ("check-jsonschema", "--builtin-schema", "vendor.github-workflows")
+ZIZMOR = ("zizmor", "--offline", "--no-progress")
+
+
+def test_workflows_keep_to_the_schema_and_the_linter_finds_nothing() -> None:
+    for words in (SCHEMA, ZIZMOR):
+        done = lint(*words, *(WORKFLOWS / f"{name}.yml" for name in NAMES))
+        assert done.returncode == 0, done.stdout
+
+
+@pytest.mark.parametrize(
+    ("words", "old", "new", "found"),
+    [
+        (SCHEMA, "    runs-on:", "    run-on:", "run-on"),
+        (ZIZMOR, 'run: echo "$PWD', 'run: echo "${{ github.head_ref }}/$PWD', "template-injection"),
+        (ZIZMOR, "\npermissions:\n  contents: read", "\npermissions: write-all", "excessive-permissions"),
+    ],
+    ids=["key", "injection", "permissions"],
+)
+def test_the_linters_find_a_fault(tmp_path: Path, words: tuple[str, ...], old: str, new: str, found: str) -> None:
+    text = (WORKFLOWS / "rerun.yml").read_text()
+    assert old in text
+    broken = tmp_path / ".github" / "workflows" / "rerun.yml"
+    broken.parent.mkdir(parents=True)
+    broken.write_text(text.replace(old, new))
+    done = lint(*words, broken)
+    assert done.returncode != 0
+    assert found in done.stdout
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_workflow_may_read_only_and_has_an_end(name: str) -> None:
+    loaded = workflow(name)
+    assert loaded["permissions"] == {"contents": "read"}
+    assert loaded["defaults"] == {"run": {"shell": "bash"}}
+    assert loaded["concurrency"]["group"].startswith(f"{name}-${{{{")
+    assert all(
+        step["with"]["persist-credentials"] is False for step in steps(name) if "/checkout@" in step.get("uses", "")
+    )
+    for job in loaded["jobs"].values():
+        assert 0 < job["timeout-minutes"] <= 180
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_inputs_reach_the_shell_through_the_environment(name: str) -> None:
+    assert not [step["run"] for step in steps(name) if "run" in step and "${{" in step["run"]]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_actions_are_pinned_by_commit_and_the_same_everywhere(name: str) -> None:
+    pinned = re.findall(r"uses: (\S+)@([0-9a-f]{40}) # v[\d.]+\n", (WORKFLOWS / f"{name}.yml").read_text())
+    assert len(pinned) == sum("uses" in step for step in steps(name))
+    assert {action for action, _ in pinned} <= set(STAND_INS)
+    known = [step["uses"] for other in NAMES for step in steps(other) if "uses" in step]
+    for action in {use.split("@")[0] for use in known}:
+        assert len({use for use in known if use.startswith(f"{action}@")}) == 1
+
+
+def test_only_jobs_that_run_nothing_of_the_repository_may_write() -> None:
+    jobs = workflow("rerun")["jobs"]
+    assert {name: job.get("permissions") for name, job in jobs.items()} == {
+        "repro": None,
+        "comment": {"pull-requests": "write"},
+        "propose": {"contents": "write", "pull-requests": "write"},
+    }
+    for job in (jobs["comment"], jobs["propose"]):
+        shell = "\n".join(step.get("run", "") for step in job["steps"])
+        assert not re.search(r"\b(make|python|dvc (?!lock)|bash|\.ci)\b", shell.replace("dvc.lock", ""))
+
+
+def test_nothing_is_pushed_but_a_branch_of_its_own() -> None:
+    pushes = [line.strip() for name in NAMES for step in steps(name) for line in step.get("run", "").splitlines()]
+    assert [line for line in pushes if "git push" in line] == [
+        'git push --force origin "HEAD:refs/heads/rerun/$BRANCH"'
+    ]
+
+
+def test_the_rerun_comes_at_an_odd_minute_by_hand_and_by_label() -> None:
+    events = workflow("rerun")["on"]
+    (schedule,) = events["schedule"]
+    minute, hour, *_ = schedule["cron"].split()
+    assert int(minute) % 2 == 1
+    assert 0 <= int(hour) < 24
+    assert set(events["workflow_dispatch"]["inputs"]) == {"targets", "settings"}
+    assert events["pull_request"] == {"types": ["labeled"]}
+
+
+def test_checks_on_push_and_pull_request_are_those_at_home() -> None:
+    loaded = workflow("check")
+    assert set(loaded["on"]) == {"push", "pull_request"}
+    assert [step["run"] for step in steps("check") if "run" in step] == [".ci/run", ".venv/bin/python .ci/fresh.py"]
+
+
+# The walks
+
+EVENTS = {
+    "schedule": {"github.event_name != 'schedule'": False},
+    "workflow_dispatch": {"github.event_name != 'schedule'": True},
+    "pull_request": {"github.event_name != 'schedule'": True},
+}
+MAY_RUN = "github.event_name != 'pull_request' || (github.event.label.name == 'rerun' && "
+MAY_RUN += "github.event.pull_request.head.repo.full_name == github.repository)"
+
+
+@pytest.fixture
+def shared(folder: Folder, tmp_path: Path) -> Path:
+    """What outlives a job: the repository that jobs clone, and later caches and artifacts."""
+    place = tmp_path / "shared"
+    place.mkdir()
+    folder.git("clone", "--quiet", "--bare", str(folder.root), str(place / "origin"))
+    folder.git("remote", "add", "origin", str(place / "origin"))
+    return place
+
+
+def rerun(shared: Path, environment: dict[str, str], event: str, branch: str = "main", **values: str) -> Walk:
+    """A walk through the rerun of a branch; values are inputs, secrets and the like by the end of their name."""
+    given = {
+        "github.head_ref || github.ref_name": branch,
+        "github.event.pull_request.head.sha || github.sha": f"origin/{branch}",
+        "github.event.pull_request.base.sha || 'HEAD'": values.get("base", "HEAD"),
+        "github.event.pull_request.number": values.get("number", ""),
+        "github.token": "token",
+        "github.repository": "us/here",
+        "hashFiles('dvc.lock')": "hash",
+        "inputs.settings": values.get("settings", ""),
+        "inputs.targets": values.get("targets", ""),
+        "secrets.DVC_REMOTE_URL": values.get("remote", ""),
+        **{f"secrets.AWS_{name}": "" for name in ("ACCESS_KEY_ID", "SECRET_ACCESS_KEY", "ENDPOINT_URL")},
+        "open": values.get("open", ""),
+        MAY_RUN: True,
+        **EVENTS[event],
+    }
+    return Walk("rerun", shared, environment, given)
+
+
+def branches(origin: Path) -> dict[str, str]:
+    said = subprocess.check_output(["git", "for-each-ref", "--format=%(refname:short) %(objectname)"], cwd=origin)
+    return dict(line.split() for line in said.decode().splitlines() if not line.startswith("refs/"))
+
+
+def changed_files(origin: Path, old: str, new: str) -> list[str]:
+    return subprocess.check_output(["git", "diff", "--name-only", old, new], cwd=origin, text=True).split()
+
+
+def test_a_rerun_that_changes_nothing_proposes_nothing(shared: Path, environment: dict[str, str]) -> None:
+    before = branches(shared / "origin")
+    walk = rerun(shared, environment, "schedule")  # without cache and remote: there is nothing to run
+    assert walk.run() == {"repro"}
+    assert ran(walk.values["log"]) == []
+    assert branches(shared / "origin") == before
+    assert walk.said.read_text() == ""
+    assert "### Metrics of main against HEAD" in walk.summary.read_text()
+
+
+def test_a_changed_parameter_is_run_told_and_proposed(
+    folder: Folder, shared: Path, environment: dict[str, str]
+) -> None:
+    shutil.copytree(folder.root / ".dvc" / "cache", shared / "cache")
+    before = branches(shared / "origin")
+    walk = rerun(shared, environment, "workflow_dispatch", settings=SETTING)
+    assert walk.run() == {"repro", "comment", "propose"}
+    assert ran(walk.values["log"]) == ["heuristics@online", "compare"]
+
+    summary = walk.summary.read_text()
+    assert re.search(r"\| reports/metrics.json \| online.tetris.slowdown +\| [\d.]+ +\| [\d.]+ ", summary)
+    assert "| params.yaml | heuristics.tetris_weights | [0.1, 0.5] | [0.9]" in re.sub(" +", " ", summary)
+
+    after = branches(shared / "origin")
+    assert after == {**before, "rerun/main": after["rerun/main"]}
+    proposed = changed_files(shared / "origin", "main", "rerun/main")
+    assert {"dvc.lock", "params.yaml", "reports/metrics.json", "reports/comparison.csv"} <= set(proposed)
+    assert [name for name in proposed if not name.startswith(("dvc.lock", "params.yaml", "reports/"))] == []
+    said = walk.said.read_text().splitlines()
+    assert [line.split(" --")[0] for line in said] == ["pr list", "auth setup-git", "pr list", "pr create"]
+    assert "--head rerun/main --base main" in said[-1]
+    assert "online.tetris.slowdown" in walk.bodies.read_text()
+    kept = shared / "artifacts" / "reports"
+    assert (kept / "dvc.lock").is_file()
+    assert (kept / "reports" / "comparison.md").is_file()
+
+
+def label(folder: Folder) -> None:
+    """Make a pull request: a branch with a commit that needs a rerun."""
+    folder.git("switch", "--quiet", "--create", "wider")
+    folder.edit(evaluation__confidence=0.9)
+    folder.git("commit", "--quiet", "--all", "-m", "wider")
+    folder.git("push", "--quiet", "origin", "wider")
+
+
+@pytest.mark.slow
+def test_a_labelled_pull_request_gets_the_difference_and_a_proposal(
+    folder: Folder, shared: Path, environment: dict[str, str], tmp_path: Path
+) -> None:
+    folder.dvc("remote", "add", "--local", "--default", "here", str(tmp_path / "remote"))
+    folder.dvc("push", "--run-cache")
+    label(folder)
+    base = branches(shared / "origin")["main"]
+    with_remote = {"remote": str(tmp_path / "remote"), "base": base, "number": "7", "open": "rerun/wider"}
+    walk = rerun(shared, environment, "pull_request", "wider", **with_remote)
+    assert walk.run() == {"repro", "comment", "propose"}
+    assert ran(walk.values["log"]) == ["compare"]
+    said = walk.said.read_text().splitlines()
+    assert said[0].startswith("pr comment 7 --edit-last --create-if-none --body-file ")
+    assert said[-1].startswith("pr edit 7 --body-file ")  # one is open from the last time
+    assert "evaluation.confidence" in walk.bodies.read_text()
+    assert branches(shared / "origin")["main"] == base
+    # Whoever takes the proposal finds its data in the remote.
+    taken = Folder(tmp_path / "taken", environment)
+    folder.git("clone", "--quiet", "--branch", "rerun/wider", str(shared / "origin"), str(taken.root))
+    taken.dvc("remote", "add", "--local", "--default", "here", str(tmp_path / "remote"))
+    taken.dvc("pull")
+    assert ran(taken.dvc("repro")) == ["log"]  # never cached
+
+
+@pytest.mark.slow
+def test_data_that_is_nowhere_is_made_again(folder: Folder, shared: Path, environment: dict[str, str]) -> None:
+    label(folder)
+    walk = rerun(shared, environment, "workflow_dispatch", "wider")
+    assert walk.run() == {"repro", "comment", "propose"}
+    assert {"generate@online", "heuristics@online", "compare"} <= set(ran(walk.values["log"]))
+    assert "dvc.lock" in changed_files(shared / "origin", "wider", "rerun/wider")
+    assert (shared / "cache" / "runs").is_dir()
+
+
+def test_every_stand_in_is_used(tmp_path: Path) -> None:
+    blocks = [step["run"].strip() for name in NAMES for step in steps(name) if "run" in step]
+    assert set(STATED) <= set(blocks)
+
+
+# dvc.lock
+
+
+def fresh(folder: Folder) -> subprocess.CompletedProcess[str]:
+    words = [sys.executable, str(REPOSITORY / ".ci" / "fresh.py")]
+    return subprocess.run(words, check=False, cwd=folder.root, capture_output=True, text=True)
+
+
+def test_a_lock_is_fresh_without_data_and_stale_with_other_code(folder: Folder, tmp_path: Path) -> None:
+    clone = Folder(tmp_path / "clone", {})
+    folder.git("clone", "--quiet", str(folder.root), str(clone.root))
+    assert fresh(clone).returncode == 0
+    with (clone.root / "pipeline" / "evaluation" / "play.py").open("a") as file:
+        file.write("# changed\n")
+    clone.edit(evaluation__confidence=0.9)
+    done = fresh(clone)
+    assert done.returncode == 1
+    first, *lines = done.stderr.splitlines()
+    assert first == "dvc.lock is stale: run 'dvc repro', then commit dvc.lock and reports/"
+    assert "  evaluate@plain: pipeline/evaluation modified" in lines
+    (compare,) = [line for line in lines if line.startswith("  compare: ")]
+    assert "params.yaml: evaluation modified" in compare
+    assert not [line for line in lines if "deleted" in line or line.startswith("  generate")]
