@@ -51,7 +51,7 @@ class Case(NamedTuple):
     what: str
     words: str  # of the command
     says: tuple[str, ...]
-    files: Files = {}
+    files: Files | None = None
 
 
 class Outcome(NamedTuple):
@@ -120,72 +120,200 @@ def of(name: str) -> str:
 PARAMS = [
     Case("a misspelt key", GENERATE, ("params.yaml: sead: unknown key",), params("seed: 1 ", "sead: 1 ")),
     Case("a missing key", GENERATE, ("params.yaml: threads: missing key",), params("threads: 2", "#")),
-    Case("a misspelt key of an agent", GENERATE, ("agents.deeprm.finetune.update: unknown key",),
-         params("updates: 400", "update: 400")),
-    Case("words for a number", GENERATE, ("params.yaml: agents.deeprm.finetune.updates", "integer", "got 'many'"),
-         params("updates: 400", "updates: many")),
-    Case("a fraction for a whole number", GENERATE, ("scenarios.online.horizon", "integer", "got 20.5"),
-         params("horizon: 20 ", "horizon: 20.5 ")),
-    Case("yes for a number", GENERATE, ("params.yaml: seed: ", "integer", "got True"), params("seed: 1 ", "seed: true ")),
-    Case("a number for a list", GENERATE, ("scenarios.online.loads: ", "got 130"),
-         params("loads: [10, 30, 50, 70, 90, 110, 130, 150, 170, 190]", "loads: 130")),
-    Case("a number out of range", GENERATE, ("params.yaml: evaluation.confidence: ", "less than 1", "got 1.5"),
-         params("confidence: 0.95", "confidence: 1.5")),
-    Case("a negative number", GENERATE, ("scenarios.online.jobsets.train", "greater than 0", "got -3"),
-         params("train: 100", "train: -3")),
-    Case("a range the wrong way round", GENERATE, ("params.yaml: workload.short: ", "low <= high", "[3, 1]"),
-         params("short: [1, 3]", "short: [3, 1]")),
-    Case("not a number (.nan)", GENERATE, ("workload.short_share: ", "got "),
-         params("short_share: 0.8", "short_share: .nan")),
-    Case("a number without end (.inf)", GENERATE, ("workload.short_share: ", "got "),
-         params("short_share: 0.8", "short_share: .inf")),
-    Case("a huge number", GENERATE, ("params.yaml: seed: ", "less than 9223372036854775808", "got 10000000000"),
-         params("seed: 1 ", "seed: 100000000000000000000 ")),
-    Case("more jobsets than can be", GENERATE, ("scenarios.online.jobsets.train: ", "got 10000000000"),
-         params("train: 100", "train: 10000000000")),
-    Case("a huge cluster", GENERATE, ("scenarios.online.resources.cpu: ", "10000", "got 1000000000000"),
-         params("{cpu: 10,", "{cpu: 1000000000000,")),
-    Case("a key twice", GENERATE, ("params.yaml: not YAML: ", "duplicate key", '"seed"', "line "),
-         params("threads: 2", "seed: 2\nthreads: 2")),
-    Case("a tab for spaces", GENERATE, ("params.yaml: not YAML: ", "'\\t'", "line "),
-         params("  short: [1, 3]", "\tshort: [1, 3]")),
-    Case("a bracket that is never closed", GENERATE, ("params.yaml: not YAML: ", "line "),
-         params("short: [1, 3]", "short: [1, 3")),
+    Case(
+        "a misspelt key of an agent",
+        GENERATE,
+        ("agents.deeprm.finetune.update: unknown key",),
+        params("updates: 400", "update: 400"),
+    ),
+    Case(
+        "words for a number",
+        GENERATE,
+        ("params.yaml: agents.deeprm.finetune.updates", "integer", "got 'many'"),
+        params("updates: 400", "updates: many"),
+    ),
+    Case(
+        "a fraction for a whole number",
+        GENERATE,
+        ("scenarios.online.horizon", "integer", "got 20.5"),
+        params("horizon: 20 ", "horizon: 20.5 "),
+    ),
+    Case(
+        "yes for a number", GENERATE, ("params.yaml: seed: ", "integer", "got True"), params("seed: 1 ", "seed: true ")
+    ),
+    Case(
+        "a number for a list",
+        GENERATE,
+        ("scenarios.online.loads: ", "got 130"),
+        params("loads: [10, 30, 50, 70, 90, 110, 130, 150, 170, 190]", "loads: 130"),
+    ),
+    Case(
+        "a number out of range",
+        GENERATE,
+        ("params.yaml: evaluation.confidence: ", "less than 1", "got 1.5"),
+        params("confidence: 0.95", "confidence: 1.5"),
+    ),
+    Case(
+        "a negative number",
+        GENERATE,
+        ("scenarios.online.jobsets.train", "greater than 0", "got -3"),
+        params("train: 100", "train: -3"),
+    ),
+    Case(
+        "a range the wrong way round",
+        GENERATE,
+        ("params.yaml: workload.short: ", "low <= high", "[3, 1]"),
+        params("short: [1, 3]", "short: [3, 1]"),
+    ),
+    Case(
+        "not a number (.nan)",
+        GENERATE,
+        ("workload.short_share: ", "got "),
+        params("short_share: 0.8", "short_share: .nan"),
+    ),
+    Case(
+        "a number without end (.inf)",
+        GENERATE,
+        ("workload.short_share: ", "got "),
+        params("short_share: 0.8", "short_share: .inf"),
+    ),
+    Case(
+        "a huge number",
+        GENERATE,
+        ("params.yaml: seed: ", "less than 9223372036854775808", "got 10000000000"),
+        params("seed: 1 ", "seed: 100000000000000000000 "),
+    ),
+    Case(
+        "more jobsets than can be",
+        GENERATE,
+        ("scenarios.online.jobsets.train: ", "got 10000000000"),
+        params("train: 100", "train: 10000000000"),
+    ),
+    Case(
+        "a huge cluster",
+        GENERATE,
+        ("scenarios.online.resources.cpu: ", "10000", "got 1000000000000"),
+        params("{cpu: 10,", "{cpu: 1000000000000,"),
+    ),
+    Case(
+        "a key twice",
+        GENERATE,
+        ("params.yaml:4: not YAML: found duplicate key ", '"seed"'),
+        params("threads: 2", "seed: 2\nthreads: 2"),
+    ),
+    Case(
+        "a tab for spaces",
+        GENERATE,
+        ("params.yaml:11: not YAML: found character '\\t'",),
+        params("  short: [1, 3]", "\tshort: [1, 3]"),
+    ),
+    Case(
+        "a bracket that is never closed",
+        GENERATE,
+        ("params.yaml:12: not YAML: expected ',' or ']'",),
+        params("short: [1, 3]", "short: [1, 3"),
+    ),
     Case("an empty file", GENERATE, ("params.yaml: ", "expected a mapping", "found nothing"), {"params.yaml": b""}),
     Case("only comments", GENERATE, ("params.yaml: ", "found nothing"), {"params.yaml": b"# nothing yet\n"}),
-    Case("a list", GENERATE, ("params.yaml: ", "expected a mapping", "found a list"),
-         {"params.yaml": b"- seed: 1\n- threads: 2\n"}),
+    Case(
+        "a list",
+        GENERATE,
+        ("params.yaml: ", "expected a mapping", "found a list"),
+        {"params.yaml": b"- seed: 1\n- threads: 2\n"},
+    ),
     Case("a word", GENERATE, ("params.yaml: ", "expected a mapping", "found 'seed'"), {"params.yaml": b"seed\n"}),
-    Case("params.yaml in UTF-16", GENERATE, ("params.yaml: not YAML: ",), {"params.yaml": "seed: 1\n".encode("utf-16")}),
-    Case("params.yaml in Latin-1", GENERATE, ("params.yaml: not YAML: ",), {"params.yaml": b"# \xe9\nseed: 1\n"}),
+    Case(
+        "params.yaml in UTF-16",
+        GENERATE,
+        ("params.yaml: expected UTF-8 text, found byte 0xff",),
+        {"params.yaml": "seed: 1\n".encode("utf-16")},
+    ),
+    Case(
+        "params.yaml in Latin-1",
+        GENERATE,
+        ("params.yaml: expected UTF-8 text, found byte 0xe9",),
+        {"params.yaml": b"# \xe9\nseed: 1\n"},
+    ),
     Case("params.yaml is a folder", GENERATE, ("params.yaml: cannot be read (Is a directory)",), {"params.yaml": None}),
-    Case("two documents", GENERATE, ("params.yaml: not YAML: ", "document"), {"params.yaml": b"seed: 1\n---\nseed: 2\n"}),
-    Case("a name with capitals", GENERATE, ("params.yaml: agents.DeepRM: ", "got 'DeepRM'"),
-         params("  deeprm:\n", "  DeepRM:\n")),
-    Case("an agent of an unknown scenario", GENERATE, ("agents.deeprm.scenario: unknown 'onlin'", "did you mean 'online'"),
-         params("scenario: online\n", "scenario: onlin\n")),
-    Case("an unknown recipe", GENERATE, ("agents.deeprm.finetune.recipe: unknown 'hers'", "there are: ours, paper"),
-         params("recipe: ours", "recipe: hers")),
-    Case("an unknown teacher", GENERATE, ("agents.deeprm2.pretrain.teacher: unknown 'sjff'", "did you mean 'sjf'"),
-         params("teacher: sjf", "teacher: sjff")),
-    Case("an unknown network", GENERATE, ("agents.deeprm.network.name: unknown 'rnn'", "'mlp', 'cnn'"),
-         params("{name: mlp,", "{name: rnn,")),
-    Case("an unknown objective", GENERATE, ("agents.deeprm.objective: ", "'slowdown'", "got 'speed'"),
-         params("objective: slowdown ", "objective: speed ")),
-    Case("an unknown workload", GENERATE, ("params.yaml: workload.name: unknown 'csv'", "'synthetic', 'swf'"),
-         params("name: synthetic", "name: csv")),
-    Case("a load that Bernoulli arrivals cannot reach", GENERATE,
-         ("params.yaml: scenarios.online.loads: 190 %", "largest reachable load is ", "poisson"),
-         params("{name: poisson, steps: 50}", "{name: bernoulli, steps: 50}")),
-    Case("a job longer than the horizon", GENERATE, ("scenarios.online.horizon", "at least the longest job's 15", "got 12"),
-         params("horizon: 20 ", "horizon: 12 ")),
-    Case("a demand without a whole unit", GENERATE, ("scenarios.online: demand 'code': no whole unit", "0.1-0.2 of 4"),
-         params("{cpu: 10, memory: 10}", "{cpu: 4, memory: 10}")),
-    Case("a load that is not drawn", GENERATE, ("agents.deeprm.finetune.loads: 100 is not a load of scenario 'online'",),
-         params("loads: [110, 130, 150, 170, 190]\n      updates: 400", "loads: [100]\n      updates: 400")),
-    Case("more jobs at once than can be seen", GENERATE, ("scenarios.offline: arrivals.jobs 31 exceed slots 30",),
-         params("jobs: 30}", "jobs: 31}")),
-]  # fmt: skip
+    Case(
+        "two documents",
+        GENERATE,
+        ("params.yaml:2: not YAML: but found another document",),
+        {"params.yaml": b"seed: 1\n---\nseed: 2\n"},
+    ),
+    Case(
+        "a name with capitals",
+        GENERATE,
+        ("params.yaml: agents.DeepRM: ", "got 'DeepRM'"),
+        params("  deeprm:\n", "  DeepRM:\n"),
+    ),
+    Case(
+        "an agent of an unknown scenario",
+        GENERATE,
+        ("agents.deeprm.scenario: unknown 'onlin'", "did you mean 'online'"),
+        params("scenario: online\n", "scenario: onlin\n"),
+    ),
+    Case(
+        "an unknown recipe",
+        GENERATE,
+        ("agents.deeprm.finetune.recipe: unknown 'hers'", "there are: ours, paper"),
+        params("recipe: ours", "recipe: hers"),
+    ),
+    Case(
+        "an unknown teacher",
+        GENERATE,
+        ("agents.deeprm2.pretrain.teacher: unknown 'sjff'", "did you mean 'sjf'"),
+        params("teacher: sjf", "teacher: sjff"),
+    ),
+    Case(
+        "an unknown network",
+        GENERATE,
+        ("agents.deeprm.network.name: unknown 'rnn'", "'mlp', 'cnn'"),
+        params("{name: mlp,", "{name: rnn,"),
+    ),
+    Case(
+        "an unknown objective",
+        GENERATE,
+        ("agents.deeprm.objective: ", "'slowdown'", "got 'speed'"),
+        params("objective: slowdown ", "objective: speed "),
+    ),
+    Case(
+        "an unknown workload",
+        GENERATE,
+        ("params.yaml: workload.name: unknown 'csv'", "'synthetic', 'swf'"),
+        params("name: synthetic", "name: csv"),
+    ),
+    Case(
+        "a load that Bernoulli arrivals cannot reach",
+        GENERATE,
+        ("params.yaml: scenarios.online.loads: 190 %", "largest reachable load is ", "poisson"),
+        params("{name: poisson, steps: 50}", "{name: bernoulli, steps: 50}"),
+    ),
+    Case(
+        "a job longer than the horizon",
+        GENERATE,
+        ("scenarios.online.horizon", "at least the longest job's 15", "got 12"),
+        params("horizon: 20 ", "horizon: 12 "),
+    ),
+    Case(
+        "a demand without a whole unit",
+        GENERATE,
+        ("scenarios.online: demand 'code': no whole unit", "0.1-0.2 of 4"),
+        params("{cpu: 10, memory: 10}", "{cpu: 4, memory: 10}"),
+    ),
+    Case(
+        "a load that is not drawn",
+        GENERATE,
+        ("agents.deeprm.finetune.loads: 100 is not a load of scenario 'online'",),
+        params("loads: [110, 130, 150, 170, 190]\n      updates: 400", "loads: [100]\n      updates: 400"),
+    ),
+    Case(
+        "more jobs at once than can be seen",
+        GENERATE,
+        ("scenarios.offline: arrivals.jobs 31 exceed slots 30",),
+        params("jobs: 30}", "jobs: 31}"),
+    ),
+]
 
 WORDS = [
     Case("an unknown command", "generat online", ("No such command 'generat'", "Did you mean 'generate'")),
@@ -195,18 +323,28 @@ WORDS = [
     Case("a missing option", "schedule jobs.csv --scenario online --policy sjf", ("Missing option '--out'",)),
     Case("one argument too many", "generate online offline", ("unexpected extra argument", "offline")),
     Case("words for a number", f"{SJF} --slots many", ("'--slots'", "valid integer")),
-    Case("an unknown scenario", "generate onlin", ("unknown scenario 'onlin'", "offline, online", "did you mean 'online'")),
+    Case(
+        "an unknown scenario",
+        "generate onlin",
+        ("unknown scenario 'onlin'", "offline, online", "did you mean 'online'"),
+    ),
     Case("an unknown agent", "pretrain deeprn", ("unknown agent 'deeprn'", "deeprm, deeprm2", "did you mean 'deeprm'")),
     Case("an unknown agent to finetune", "finetune x", ("unknown agent 'x'", "there are: deeprm")),
     Case("an unknown agent to evaluate", "evaluate agent x", ("unknown agent 'x'", "there are: deeprm")),
     Case("an unknown scenario to evaluate", "evaluate heuristics x", ("unknown scenario 'x'", "offline, online")),
-    Case("an unknown policy", SJF.replace("sjf", "sjff"), ("unknown policy 'sjff'", "model directory", "did you mean 'sjf'")),
+    Case(
+        "an unknown policy",
+        SJF.replace("sjf", "sjff"),
+        ("unknown policy 'sjff'", "model directory", "did you mean 'sjf'"),
+    ),
     Case("a cluster without capacity", f"{SJF} --capacity 0", ("scenario: resources.cpu: ", "greater than 0", "got 0")),
     Case("a negative number of slots", f"{SJF} --slots -1", ("scenario: slots: ", "greater than 0", "got -1")),
     Case("no horizon", f"{SJF} --horizon 0", ("scenario: horizon: ", "greater than 1", "got 0")),
     Case("a horizon out of all bounds", f"{SJF} --horizon 1000000", ("scenario: horizon: ", "10000", "got 1000000")),
-    Case("a schedule of no known kind", SJF.replace("out.csv", "out.xlsx"), ("out.xlsx: ", ".csv, .csv.gz or .parquet")),
-]  # fmt: skip
+    Case(
+        "a schedule of no known kind", SJF.replace("out.csv", "out.xlsx"), ("out.xlsx: ", ".csv, .csv.gz or .parquet")
+    ),
+]
 
 
 def row(what: str, rows: str, *says: str) -> Case:
@@ -232,104 +370,263 @@ TABLES = [
     row("a long first row", "0,a,0,3,1,2,7", "as many fields in a row as in the header, found more"),
     row("a long row", "0,a,0,3,1,2\n0,b,0,3,1,2,7", "not a readable table", "line 3, saw 7"),
     row("no rows", "", "expected jobs, found none"),
-    Case("a missing column", SJF, ("jobs.csv: columns: expected jobset, job,", "missing memory"),
-         {"jobs.csv": text("0,a,0,3,1", head=HEAD.removesuffix(",memory"))}),
-    Case("a column too many", SJF, ("jobs.csv: columns: ", "unknown gpu"),
-         {"jobs.csv": text("0,a,0,3,1,2,1", head=f"{HEAD},gpu")}),
-    Case("a column twice", SJF, ("jobs.csv: columns: ", "unknown cpu.1"),
-         {"jobs.csv": text("0,a,0,3,1,2,1", head=f"{HEAD},cpu")}),
-    Case("semicolons for commas", SJF, ("jobs.csv: columns: ", "missing jobset, job"),
-         {"jobs.csv": JOBS.replace(",", ";").encode()}),
+    Case(
+        "a missing column",
+        SJF,
+        ("jobs.csv: columns: expected jobset, job,", "missing memory"),
+        {"jobs.csv": text("0,a,0,3,1", head=HEAD.removesuffix(",memory"))},
+    ),
+    Case(
+        "a column too many",
+        SJF,
+        ("jobs.csv: columns: ", "unknown gpu"),
+        {"jobs.csv": text("0,a,0,3,1,2,1", head=f"{HEAD},gpu")},
+    ),
+    Case(
+        "a column twice",
+        SJF,
+        ("jobs.csv: columns: ", "unknown cpu.1"),
+        {"jobs.csv": text("0,a,0,3,1,2,1", head=f"{HEAD},cpu")},
+    ),
+    Case(
+        "semicolons for commas",
+        SJF,
+        ("jobs.csv: columns: ", "missing jobset, job"),
+        {"jobs.csv": JOBS.replace(",", ";").encode()},
+    ),
     Case("no header", SJF, ("jobs.csv: columns: ", "missing jobset, job"), {"jobs.csv": b"0,a,0,3,1,2\n0,b,0,3,1,2\n"}),
     Case("an empty file", SJF, ("jobs.csv: expected jobs, found an empty file",), {"jobs.csv": b""}),
-    Case("UTF-16", SJF, ("jobs.csv: not a readable table (expected UTF-8 text", "UTF-16"),
-         {"jobs.csv": JOBS.encode("utf-16")}),
-    Case("UTF-16 without its mark", SJF, ("jobs.csv: not a readable table (expected UTF-8 text", "UTF-16"),
-         {"jobs.csv": JOBS.encode("utf-16-le")}),
-    Case("Latin-1", SJF, ("jobs.csv: not a readable table (expected UTF-8 text, found byte 0xe9",),
-         {"jobs.csv": text("0,\xe9,0,3,1,2").decode().encode("latin-1")}),
-    Case("a quote that is never closed", SJF, ("jobs.csv: not a readable table (",),
-         {"jobs.csv": text('0,"a,0,3,1,2')}),
+    Case(
+        "UTF-16",
+        SJF,
+        ("jobs.csv: not a readable table (expected UTF-8 text", "UTF-16"),
+        {"jobs.csv": JOBS.encode("utf-16")},
+    ),
+    Case(
+        "UTF-16 without its mark",
+        SJF,
+        ("jobs.csv: not a readable table (expected UTF-8 text", "UTF-16"),
+        {"jobs.csv": JOBS.encode("utf-16-le")},
+    ),
+    Case(
+        "Latin-1",
+        SJF,
+        ("jobs.csv: not a readable table (expected UTF-8 text, found byte 0xe9",),
+        {"jobs.csv": text("0,\xe9,0,3,1,2").decode().encode("latin-1")},
+    ),
+    Case(
+        "a quote that is never closed", SJF, ("jobs.csv: not a readable table (",), {"jobs.csv": text('0,"a,0,3,1,2')}
+    ),
     Case("a missing file", SJF, ("jobs.csv: no such file",), {"jobs.csv": b"-"}),
     Case("a folder", SJF, ("jobs.csv: not a readable table (Is a directory",), {"jobs.csv": None}),
-    Case("another kind of file", of("jobs.xlsx"), ("jobs.xlsx: expected .csv, .csv.gz, .parquet, .swf or .swf.gz",),
-         {"jobs.xlsx": b"PK"}),
-    Case("junk for gzip", of("jobs.csv.gz"), ("jobs.csv.gz: not a readable table (Not a gzipped file",),
-         {"jobs.csv.gz": JOBS.encode()}),
-    Case("truncated gzip", of("jobs.csv.gz"), ("jobs.csv.gz: not a readable table (Compressed file ended before",),
-         {"jobs.csv.gz": gzip.compress(JOBS.encode(), mtime=0)[:-9]}),
-    Case("junk for parquet", of("jobs.parquet"), ("jobs.parquet: not a readable table (",), {"jobs.parquet": b"junk" * 9}),
-    Case("truncated parquet", of("jobs.parquet"), ("jobs.parquet: not a readable table (",),
-         {"jobs.parquet": parquet()[:-40]}),
+    Case(
+        "another kind of file",
+        of("jobs.xlsx"),
+        ("jobs.xlsx: expected .csv, .csv.gz, .parquet, .swf or .swf.gz",),
+        {"jobs.xlsx": b"PK"},
+    ),
+    Case(
+        "junk for gzip",
+        of("jobs.csv.gz"),
+        ("jobs.csv.gz: not a readable table (Not a gzipped file",),
+        {"jobs.csv.gz": JOBS.encode()},
+    ),
+    Case(
+        "truncated gzip",
+        of("jobs.csv.gz"),
+        ("jobs.csv.gz: not a readable table (Compressed file ended before",),
+        {"jobs.csv.gz": gzip.compress(JOBS.encode(), mtime=0)[:-9]},
+    ),
+    Case(
+        "junk for parquet", of("jobs.parquet"), ("jobs.parquet: not a readable table (",), {"jobs.parquet": b"junk" * 9}
+    ),
+    Case(
+        "truncated parquet",
+        of("jobs.parquet"),
+        ("jobs.parquet: not a readable table (",),
+        {"jobs.parquet": parquet()[:-40]},
+    ),
     Case("empty parquet", of("jobs.parquet"), ("jobs.parquet: not a readable table (",), {"jobs.parquet": b""}),
-    Case("dates in parquet", of("jobs.parquet"), ("jobs.parquet: arrival: expected whole numbers, got datetime64",),
-         {"jobs.parquet": parquet(arrival=pd.Timestamp("2024-01-01"))}),
-    Case("lists in parquet", of("jobs.parquet"), ("jobs.parquet: cpu: expected ", "[1]"),
-         {"jobs.parquet": parquet(cpu=[[1], [1], [1]])}),
-    Case("ids of two kinds in parquet", of("jobs.parquet"), ("jobs.parquet: ", "once"),
-         {"jobs.parquet": parquet(job=["a", "b", "a"])}),
-    Case("a missing column in parquet", of("jobs.parquet"), ("jobs.parquet: columns: ", "missing memory; unknown ram"),
-         {"jobs.parquet": bytes(pd.read_csv(io.StringIO(JOBS)).rename(columns={"memory": "ram"}).to_parquet())}),
-]  # fmt: skip
+    Case(
+        "dates in parquet",
+        of("jobs.parquet"),
+        ("jobs.parquet: arrival: expected whole numbers, got datetime64",),
+        {"jobs.parquet": parquet(arrival=pd.Timestamp("2024-01-01"))},
+    ),
+    Case(
+        "lists in parquet",
+        of("jobs.parquet"),
+        ("jobs.parquet: cpu: expected ", "[1]"),
+        {"jobs.parquet": parquet(cpu=[[1], [1], [1]])},
+    ),
+    Case(
+        "a job twice in parquet",
+        of("jobs.parquet"),
+        ("jobs.parquet: expected each jobset, job once",),
+        {"jobs.parquet": parquet(job=["a", "b", "a"])},
+    ),
+    Case(
+        "a missing column in parquet",
+        of("jobs.parquet"),
+        ("jobs.parquet: columns: ", "missing memory; unknown ram"),
+        {"jobs.parquet": bytes(pd.read_csv(io.StringIO(JOBS)).rename(columns={"memory": "ram"}).to_parquet())},
+    ),
+]
 
 LOGS = [
-    Case("a line of three numbers", ON_LOG, ("log.swf:4: expected 18 numbers, found 3",),
-         {"log.swf": log(LOG[0], LOG[1], "1 2 3", LOG[2])}),
-    Case("a line of 19 numbers", ON_LOG, ("log.swf:3: expected 18 numbers, found 19",),
-         {"log.swf": log(LOG[0], f"{LOG[1]} 1")}),
-    Case("a word in a line", ON_LOG, ("log.swf:3: expected 18 numbers, found 'long' as field 4",),
-         {"log.swf": log(LOG[0], LINE.format(id=2, submit=9, run="long"))}),
-    Case("nan in a line", ON_LOG, ("log.swf:2: expected 18 numbers below 1e+12, found nan as field 4",),
-         {"log.swf": log(LINE.format(id=2, submit=9, run="nan"))}),
-    Case("a log in UTF-16", ON_LOG, ("log.swf:1: expected 18 numbers, found bytes that are not plain text", "UTF-16"),
-         {"log.swf": log(*LOG).decode().encode("utf-16")}),
+    Case(
+        "a line of three numbers",
+        ON_LOG,
+        ("log.swf:4: expected 18 numbers, found 3",),
+        {"log.swf": log(LOG[0], LOG[1], "1 2 3", LOG[2])},
+    ),
+    Case(
+        "a line of 19 numbers",
+        ON_LOG,
+        ("log.swf:3: expected 18 numbers, found 19",),
+        {"log.swf": log(LOG[0], f"{LOG[1]} 1")},
+    ),
+    Case(
+        "a word in a line",
+        ON_LOG,
+        ("log.swf:3: expected 18 numbers, found 'long' as field 4",),
+        {"log.swf": log(LOG[0], LINE.format(id=2, submit=9, run="long"))},
+    ),
+    Case(
+        "nan in a line",
+        ON_LOG,
+        ("log.swf:2: expected 18 numbers below 1e+12, found nan as field 4",),
+        {"log.swf": log(LINE.format(id=2, submit=9, run="nan"))},
+    ),
+    Case(
+        "a log in UTF-16",
+        ON_LOG,
+        ("log.swf:1: expected 18 numbers, found bytes that are not plain text", "UTF-16"),
+        {"log.swf": log(*LOG).decode().encode("utf-16")},
+    ),
     Case("a job table for a log", ON_LOG, ("log.swf:1: expected 18 numbers, found 1",), {"log.swf": JOBS.encode()}),
     Case("a log without jobs", ON_LOG, ("log.swf: no jobs",), {"log.swf": log()}),
     Case("an empty log", ON_LOG, ("log.swf: no jobs",), {"log.swf": b""}),
-    Case("a log whose jobs never ran", ON_LOG, ("log.swf: no jobs; run time unknown: set aside (1)",),
-         {"log.swf": log(LINE.format(id=1, submit=0, run=-1))}),
+    Case(
+        "a log whose jobs never ran",
+        ON_LOG,
+        ("log.swf: no jobs; run time unknown: set aside (1)",),
+        {"log.swf": log(LINE.format(id=1, submit=0, run=-1))},
+    ),
     Case("a missing log", ON_LOG, ("log.swf: cannot be read (No such file or directory)",)),
     Case("a folder for a log", ON_LOG, ("log.swf: cannot be read (Is a directory)",), {"log.swf": None}),
-    Case("junk for a packed log", ON_LOG.replace(".swf", ".swf.gz"), ("log.swf.gz: ", "not a whole gzip file"),
-         {"log.swf.gz": log(*LOG)}),
-    Case("a truncated packed log", ON_LOG.replace(".swf", ".swf.gz"), ("log.swf.gz: ", "not a whole gzip file", "ended"),
-         {"log.swf.gz": gzip.compress(log(*LOG), mtime=0)[:-9]}),
-    Case("params.yaml names a missing log", "log", ("params.yaml: workload.path: no such file: ", "none.swf"),
-         on_log("path: none.swf")),
-    Case("params.yaml names a folder", "log", ("params.yaml: workload.path: no such file: ", "logs"),
-         {**on_log("path: logs"), "logs": None}),
+    Case(
+        "junk for a packed log",
+        ON_LOG.replace(".swf", ".swf.gz"),
+        ("log.swf.gz: ", "not a whole gzip file"),
+        {"log.swf.gz": log(*LOG)},
+    ),
+    Case(
+        "a truncated packed log",
+        ON_LOG.replace(".swf", ".swf.gz"),
+        ("log.swf.gz: ", "not a whole gzip file", "ended"),
+        {"log.swf.gz": gzip.compress(log(*LOG), mtime=0)[:-9]},
+    ),
+    Case(
+        "params.yaml names a missing log",
+        "log",
+        ("params.yaml: workload.path: no such file: ", "none.swf"),
+        on_log("path: none.swf"),
+    ),
+    Case(
+        "params.yaml names a folder",
+        "log",
+        ("params.yaml: workload.path: no such file: ", "logs"),
+        {**on_log("path: logs"), "logs": None},
+    ),
     Case("a log that was not linked", GENERATE, ("data/log: cannot be read", "No such file"), on_log("path: log.swf")),
-    Case("shares that leave no test period", GENERATE, ("params.yaml: workload: ", "train_share + validation_share below 1"),
-         on_log("path: log.swf, train_share: 0.8, validation_share: 0.2")),
-    Case("a log shorter than its windows", GENERATE, ("a period of 24 jobs", "shorter than a window of 100"),
-         {**on_log("path: log.swf"), "data/log": log(*LOG)}),
-    Case("a resource that no log knows", GENERATE, ("a log knows processors and 'memory' only", "'gpu'"),
-         {"params.yaml": (on_log("path: log.swf")["params.yaml"] or b"").replace(b"{cpu: 10, memory: 10}", b"{cpu: 4, gpu: 4}"),
-          "data/log": log(*LOG)}),
-]  # fmt: skip
+    Case(
+        "shares that leave no test period",
+        GENERATE,
+        ("params.yaml: workload: ", "train_share + validation_share below 1"),
+        on_log("path: log.swf, train_share: 0.8, validation_share: 0.2"),
+    ),
+    Case(
+        "a log shorter than its windows",
+        GENERATE,
+        ("a period of 24 jobs", "shorter than a window of 100"),
+        {**on_log("path: log.swf"), "data/log": log(*LOG)},
+    ),
+    Case(
+        "a resource that no log knows",
+        GENERATE,
+        ("a log knows processors and 'memory' only", "'gpu'"),
+        {
+            "params.yaml": (on_log("path: log.swf")["params.yaml"] or b"").replace(
+                b"{cpu: 10, memory: 10}", b"{cpu: 4, gpu: 4}"
+            ),
+            "data/log": log(*LOG),
+        },
+    ),
+]
 
 FILES = [
-    Case("params.yaml is not there", GENERATE, ("params.yaml: cannot be read (No such file", "repository's root"),
-         {"params.yaml": b"-"}),
-    Case("jobsets are not there", "evaluate heuristics online", ("data/jobsets/online/train.parquet is missing", "dvc repro")),
+    Case(
+        "params.yaml is not there",
+        GENERATE,
+        ("params.yaml: cannot be read (No such file", "repository's root"),
+        {"params.yaml": b"-"},
+    ),
+    Case(
+        "jobsets are not there",
+        "evaluate heuristics online",
+        ("data/jobsets/online/train.parquet is missing", "dvc repro"),
+    ),
     Case("jobsets are not there to learn from", "pretrain deeprm", ("data/jobsets/online/train.parquet is missing",)),
-    Case("jobsets are junk", "evaluate heuristics online", ("data/jobsets/online/train.parquet: not a readable table (",),
-         {"data/jobsets/online/train.parquet": b"junk" * 9}),
-    Case("jobsets of an older version", "evaluate heuristics online",
-         ("data/jobsets/online/train.parquet: columns: ", "missing load"), {"data/jobsets/online/train.parquet": parquet()}),
+    Case(
+        "jobsets are junk",
+        "evaluate heuristics online",
+        ("data/jobsets/online/train.parquet: not a readable table (",),
+        {"data/jobsets/online/train.parquet": b"junk" * 9},
+    ),
+    Case(
+        "jobsets of an older version",
+        "evaluate heuristics online",
+        ("data/jobsets/online/train.parquet: columns: ", "missing load"),
+        {"data/jobsets/online/train.parquet": parquet()},
+    ),
     Case("results are not there", "evaluate compare", ("reports/tables/heuristics/online/jobsets.parquet is missing",)),
     Case("a model is not there", BY_MODEL, ("unknown policy 'model': expected a model directory or a heuristic",)),
-    Case("an empty model directory", BY_MODEL, ("model: not a model directory: expected policy.json and",), {"model": None}),
+    Case(
+        "an empty model directory",
+        BY_MODEL,
+        ("model: not a model directory: expected policy.json and",),
+        {"model": None},
+    ),
     Case("a model without weights", BY_MODEL, ("model: not a model directory",), damaged("policy.safetensors", None)),
-    Case("junk for weights", BY_MODEL, ("model/policy.safetensors: not weights (",), damaged("policy.safetensors", b"junk")),
-    Case("truncated weights", BY_MODEL, ("model/policy.safetensors: not weights (",),
-         damaged("policy.safetensors", (model()["model/policy.safetensors"] or b"")[:-5])),
+    Case(
+        "junk for weights",
+        BY_MODEL,
+        ("model/policy.safetensors: not weights (",),
+        damaged("policy.safetensors", b"junk"),
+    ),
+    Case(
+        "truncated weights",
+        BY_MODEL,
+        ("model/policy.safetensors: not weights (",),
+        damaged("policy.safetensors", (model()["model/policy.safetensors"] or b"")[:-5]),
+    ),
     Case("junk for a model card", BY_MODEL, ("model/policy.json: not a model card (",), damaged("policy.json", b"{")),
-    Case("a model of another cluster", f"{BY_MODEL} --slots 5", ("model of agent 'deeprm'", "slots 10", "has 5"), model()),
-    Case("a schedule into a file's place", SJF.replace("out.csv", "jobs.csv/out.csv"), ("jobs.csv/out.csv: cannot be written (",)),
-    Case("a schedule over a folder", SJF.replace("out.csv", "taken.csv"), ("taken.csv: cannot be written (Is a directory)",),
-         {"taken.csv": None}),
-]  # fmt: skip
+    Case(
+        "a model of another cluster", f"{BY_MODEL} --slots 5", ("model of agent 'deeprm'", "slots 10", "has 5"), model()
+    ),
+    Case(
+        "a schedule into a file's place",
+        SJF.replace("out.csv", "jobs.csv/out.csv"),
+        ("jobs.csv/out.csv: cannot be written (",),
+    ),
+    Case(
+        "a schedule over a folder",
+        SJF.replace("out.csv", "taken.csv"),
+        ("taken.csv: cannot be written (Is a directory)",),
+        {"taken.csv": None},
+    ),
+]
 
 GROUPS = {
     "params.yaml": PARAMS,
@@ -344,33 +641,57 @@ LABELS = [f"{title}: {case.what}" for title, group in GROUPS.items() for case in
 
 # What is mended or set aside, and what is said of it.
 MENDED = [
-    Case("17 columns", ON_LOG, ("17 columns: last one taken as unknown (40 lines)",),
-         {"log.swf": log(*(line.rsplit(" ", 1)[0] for line in LOG))}),
+    Case(
+        "17 columns",
+        ON_LOG,
+        ("17 columns: last one taken as unknown (40 lines)",),
+        {"log.swf": log(*(line.rsplit(" ", 1)[0] for line in LOG))},
+    ),
     Case("arrivals out of order", ON_LOG, ("unsorted arrivals: sorted (39 lines)",), {"log.swf": log(*reversed(LOG))}),
-    Case("run = -1", ON_LOG, ("run time unknown: set aside (1 lines)", "40 jobs over"),
-         {"log.swf": log(*LOG, LINE.format(id=41, submit=9, run=-1))}),
-    Case("run = 0", ON_LOG, ("run time 0: set aside (2 lines)",),
-         {"log.swf": log(*LOG, *[LINE.format(id=41, submit=9, run=0)] * 2)}),
-    Case("a missing header", ON_LOG, ("no MaxProcs header: the largest job's processors taken",),
-         {"log.swf": "\n".join(LOG).encode()}),
-    Case("fractions", ON_LOG, ("fractions: rounded (1 lines)",),
-         {"log.swf": log(*LOG, LINE.format(id=41, submit=9, run=77.5))}),
+    Case(
+        "run = -1",
+        ON_LOG,
+        ("run time unknown: set aside (1 lines)", "40 jobs over"),
+        {"log.swf": log(*LOG, LINE.format(id=41, submit=9, run=-1))},
+    ),
+    Case(
+        "run = 0",
+        ON_LOG,
+        ("run time 0: set aside (2 lines)",),
+        {"log.swf": log(*LOG, *[LINE.format(id=41, submit=9, run=0)] * 2)},
+    ),
+    Case(
+        "a missing header",
+        ON_LOG,
+        ("no MaxProcs header: the largest job's processors taken",),
+        {"log.swf": "\n".join(LOG).encode()},
+    ),
+    Case(
+        "fractions",
+        ON_LOG,
+        ("fractions: rounded (1 lines)",),
+        {"log.swf": log(*LOG, LINE.format(id=41, submit=9, run=77.5))},
+    ),
     Case("a log with Windows' line ends", ON_LOG, ("40 jobs over",), {"log.swf": log(*LOG).replace(b"\n", b"\r\n")}),
     Case("a table with a byte order mark", SJF, ("3 jobs, ",), {"jobs.csv": JOBS.encode("utf-8-sig")}),
     Case("a table with Windows' line ends", SJF, ("3 jobs, ",), {"jobs.csv": JOBS.replace("\n", "\r\n").encode()}),
-    Case("rows and columns in any order", SJF, ("2 jobs, ",),
-         {"jobs.csv": text("3,1,2,b,5,0", "3,1,2,a,0,0", head="duration,cpu,memory,job,arrival,jobset")}),
-]  # fmt: skip
+    Case(
+        "rows and columns in any order",
+        SJF,
+        ("2 jobs, ",),
+        {"jobs.csv": text("3,1,2,b,5,0", "3,1,2,a,0,0", head="duration,cpu,memory,job,arrival,jobset")},
+    ),
+]
 
 
 @contextlib.contextmanager
-def place(files: Files) -> Iterator[Path]:
+def place(files: Files | None) -> Iterator[Path]:
     """A folder with params.yaml (of as many threads as this process has begun), a job table, and a case's own files."""
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder).resolve()
         shutil.copy(REPOSITORY / "params.yaml", root)
         (root / "jobs.csv").write_text(JOBS)
-        for name, content in files.items():
+        for name, content in (files or {}).items():
             path = root / name
             path.parent.mkdir(parents=True, exist_ok=True)
             path.unlink(missing_ok=True)

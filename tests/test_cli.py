@@ -427,9 +427,9 @@ def test_one_slot_shows_one_job_at_a_time(command: Command) -> None:
 @pytest.mark.parametrize(
     ("flag", "value", "said"),
     [
-        ("--slots", 0, "scenario: slots: Input should be greater than 0, got 0"),
-        ("--horizon", 1, "scenario: horizon: Input should be greater than 1, got 1"),
-        ("--capacity", -3, "scenario: resources.cpu: Input should be greater than 0, got -3 (and 1 more)"),
+        ("--slots", 0, "scenario: slots: expected greater than 0, got 0"),
+        ("--horizon", 1, "scenario: horizon: expected greater than 1, got 1"),
+        ("--capacity", -3, "scenario: resources.cpu: expected greater than 0, got -3 (and 1 more)"),
     ],
 )
 def test_a_cluster_that_cannot_be_is_refused(command: Command, flag: str, value: int, said: str) -> None:

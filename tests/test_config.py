@@ -37,52 +37,52 @@ WRONG_TYPES: list[tuple[str, Any, str]] = [
     (
         "agents.deeprm.finetune.updates",
         "3",
-        "agents.deeprm.finetune.updates: Input should be a valid integer, got '3'",
+        "agents.deeprm.finetune.updates: expected a valid integer, got '3'",
     ),
-    ("agents.deeprm.finetune.updates", 3.0, "agents.deeprm.finetune.updates: Input should be a valid integer, got 3.0"),
+    ("agents.deeprm.finetune.updates", 3.0, "agents.deeprm.finetune.updates: expected a valid integer, got 3.0"),
     (
         "agents.deeprm.finetune.updates",
         True,
-        "agents.deeprm.finetune.updates: Input should be a valid integer, got True",
+        "agents.deeprm.finetune.updates: expected a valid integer, got True",
     ),
     (
         "agents.deeprm.finetune.updates",
         None,
-        "agents.deeprm.finetune.updates: Input should be a valid integer, got None",
+        "agents.deeprm.finetune.updates: expected a valid integer, got None",
     ),
-    ("recipes.ours.learning_rate", "1e-3", "recipes.ours.learning_rate: Input should be a valid number, got '1e-3'"),
-    ("recipes.ours.masked", "yes", "recipes.ours.masked: Input should be a valid boolean, got 'yes'"),
-    ("recipes.ours.masked", 1, "recipes.ours.masked: Input should be a valid boolean, got 1"),
-    ("scenarios.online.loads", 50, "scenarios.online.loads: Input should be a valid array, got 50"),
-    ("scenarios.online.loads", [10, True], "scenarios.online.loads.1: Input should be a valid integer, got True"),
-    ("workload.short", 3, "workload.short: Input should be a valid array, got 3"),
-    ("workload", {"name": "swf", "path": 3}, "workload.path: Input should be a valid string, got 3"),
-    ("workload", "swf", "workload: Input should be an object, got 'swf'"),
-    ("agents", None, "agents: Input should be an object, got None"),
+    ("recipes.ours.learning_rate", "1e-3", "recipes.ours.learning_rate: expected a valid number, got '1e-3'"),
+    ("recipes.ours.masked", "yes", "recipes.ours.masked: expected a valid boolean, got 'yes'"),
+    ("recipes.ours.masked", 1, "recipes.ours.masked: expected a valid boolean, got 1"),
+    ("scenarios.online.loads", 50, "scenarios.online.loads: expected a valid array, got 50"),
+    ("scenarios.online.loads", [10, True], "scenarios.online.loads.1: expected a valid integer, got True"),
+    ("workload.short", 3, "workload.short: expected a valid array, got 3"),
+    ("workload", {"name": "swf", "path": 3}, "workload.path: expected a valid string, got 3"),
+    ("workload", "swf", "workload: expected an object, got 'swf'"),
+    ("agents", None, "agents: expected an object, got None"),
 ]
 OUT_OF_RANGE: list[tuple[str, Any, str]] = [
-    ("agents.deeprm.finetune.updates", 0, "agents.deeprm.finetune.updates: Input should be greater than 0, got 0"),
+    ("agents.deeprm.finetune.updates", 0, "agents.deeprm.finetune.updates: expected greater than 0, got 0"),
     (
         "agents.deeprm.finetune.episodes",
         1,
-        "agents.deeprm.finetune.episodes: Input should be greater than or equal to 2, got 1",
+        "agents.deeprm.finetune.episodes: expected greater than or equal to 2, got 1",
     ),
-    ("recipes.ours.gamma", 1.5, "recipes.ours.gamma: Input should be less than or equal to 1, got 1.5"),
-    ("recipes.ours.clip", 0, "recipes.ours.clip: Input should be greater than 0, got 0"),
-    ("recipes.ours.entropy", float("nan"), "recipes.ours.entropy: Input should be a finite number, got nan"),
-    ("recipes.ours.entropy", float("inf"), "recipes.ours.entropy: Input should be a finite number, got inf"),
-    ("evaluation.confidence", 95, "evaluation.confidence: Input should be less than 1, got 95"),
-    ("evaluation.resamples", 10, "evaluation.resamples: Input should be greater than or equal to 100, got 10"),
-    ("seed", -1, "seed: Input should be greater than or equal to 0, got -1"),
-    ("seed", 2**63, f"seed: Input should be less than {2**63}, got {2**63}"),
-    ("threads", 0, "threads: Input should be greater than 0, got 0"),
-    ("scenarios.online.horizon", 1, "scenarios.online.horizon: Input should be greater than 1, got 1"),
-    ("scenarios.online.resources.cpu", 0, "scenarios.online.resources.cpu: Input should be greater than 0, got 0"),
-    ("workload.short", [0, 3], "workload.short.0: Input should be greater than 0, got 0"),
+    ("recipes.ours.gamma", 1.5, "recipes.ours.gamma: expected less than or equal to 1, got 1.5"),
+    ("recipes.ours.clip", 0, "recipes.ours.clip: expected greater than 0, got 0"),
+    ("recipes.ours.entropy", float("nan"), "recipes.ours.entropy: expected a finite number, got nan"),
+    ("recipes.ours.entropy", float("inf"), "recipes.ours.entropy: expected a finite number, got inf"),
+    ("evaluation.confidence", 95, "evaluation.confidence: expected less than 1, got 95"),
+    ("evaluation.resamples", 10, "evaluation.resamples: expected greater than or equal to 100, got 10"),
+    ("seed", -1, "seed: expected greater than or equal to 0, got -1"),
+    ("seed", 2**63, f"seed: expected less than {2**63}, got {2**63}"),
+    ("threads", 0, "threads: expected greater than 0, got 0"),
+    ("scenarios.online.horizon", 1, "scenarios.online.horizon: expected greater than 1, got 1"),
+    ("scenarios.online.resources.cpu", 0, "scenarios.online.resources.cpu: expected greater than 0, got 0"),
+    ("workload.short", [0, 3], "workload.short.0: expected greater than 0, got 0"),
     ("workload.short", [3, 1], "workload.short: expected [low, high] with low <= high, got [3, 1]"),
-    ("workload.short_share", 1.2, "workload.short_share: Input should be less than or equal to 1, got 1.2"),
+    ("workload.short_share", 1.2, "workload.short_share: expected less than or equal to 1, got 1.2"),
     ("demands.code.other", [0.2, 0.1], "demands.code.other: expected [low, high] with low <= high, got [0.2, 0.1]"),
-    ("demands.code.dominant", [0.5, 1.5], "demands.code.dominant.1: Input should be less than or equal to 1, got 1.5"),
+    ("demands.code.dominant", [0.5, 1.5], "demands.code.dominant.1: expected less than or equal to 1, got 1.5"),
     ("scenarios.online.loads", [10, 30, 10], "scenarios.online.loads: expected distinct values, got [10, 30, 10]"),
     (
         "agents.deeprm.finetune.loads",
@@ -107,10 +107,9 @@ UNKNOWN_NAMES: list[tuple[str, Any, str]] = [
     (
         "agents.deeprm.objective",
         "speed",
-        "agents.deeprm.objective: "
-        "Input should be 'slowdown', 'completion_time', 'makespan' or 'utilisation', got 'speed'",
+        "agents.deeprm.objective: expected 'slowdown', 'completion_time', 'makespan' or 'utilisation', got 'speed'",
     ),
-    ("agents.deeprm.finetune.name", "ppo", "agents.deeprm.finetune.name: Input should be 'reinforce', got 'ppo'"),
+    ("agents.deeprm.finetune.name", "ppo", "agents.deeprm.finetune.name: expected 'reinforce', got 'ppo'"),
     ("workload.name", "swff", "workload.name: unknown 'swff'; there are: 'synthetic', 'swf'"),
     ("agents.deeprm.network.name", "rnn", "agents.deeprm.network.name: unknown 'rnn'; there are: 'mlp', 'cnn'"),
     (
@@ -313,14 +312,16 @@ def test_a_missing_file_is_named(tmp_path: Path) -> None:
         ("seed: [1", "expected ',' or ']'"),
         ("seed: 1: 2", "mapping values are not allowed here"),
         ("seed: 1\nseed: 2\n", 'found duplicate key "seed"'),
-        (b"\xff\xfe\x00", "can't decode byte 0xff"),
     ],
 )
-def test_what_is_not_yaml_is_refused_in_one_line(tmp_path: Path, text: str | bytes, said: str) -> None:
+def test_what_is_not_yaml_is_refused_in_one_line(tmp_path: Path, text: str, said: str) -> None:
     path = written(tmp_path, text)
-    found = file_refusal(path)
-    assert found.startswith(f"{path}: not YAML: ")
-    assert said in found
+    assert file_refusal(path).startswith(f"{path}:{text.count(chr(10)) or 1}: not YAML: {said}")
+
+
+def test_another_encoding_is_named_by_its_first_byte(tmp_path: Path) -> None:
+    path = written(tmp_path, b"\xff\xfe\x00")
+    assert file_refusal(path) == f"{path}: expected UTF-8 text, found byte 0xff"
 
 
 def test_an_empty_file_is_refused(tmp_path: Path) -> None:
@@ -412,9 +413,9 @@ def test_a_changed_cluster_keeps_all_else(params: Params) -> None:
 @pytest.mark.parametrize(
     ("scenario", "change", "said"),
     [
-        ("online", {"slots": 0}, "scenario: slots: Input should be greater than 0, got 0"),
-        ("online", {"horizon": 1}, "scenario: horizon: Input should be greater than 1, got 1"),
-        ("online", {"capacity": -3}, "scenario: resources.cpu: Input should be greater than 0, got -3 (and 1 more)"),
+        ("online", {"slots": 0}, "scenario: slots: expected greater than 0, got 0"),
+        ("online", {"horizon": 1}, "scenario: horizon: expected greater than 1, got 1"),
+        ("online", {"capacity": -3}, "scenario: resources.cpu: expected greater than 0, got -3 (and 1 more)"),
     ],
 )
 def test_a_cluster_that_cannot_be_is_refused(params: Params, scenario: str, change: dict[str, int], said: str) -> None:

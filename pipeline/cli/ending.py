@@ -29,7 +29,7 @@ def main() -> None:
     except UserError as error:
         _end(str(error))
     except TyperException as error:
-        _end(f"{said.rstrip('.')}; --help shows what there is" if (said := error.format_message()) else "")
+        _end(f"{said.rstrip('.')} (--help shows what there is)" if (said := error.format_message()) else "")
     except OSError as error:
         _end(f"{error.filename or 'the system'}: {error.strerror or error}")
     except MemoryError as error:

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 from pydantic import Field, ValidationError
 from ruamel.yaml import YAML
-from ruamel.yaml.error import YAMLError
+from ruamel.yaml.error import MarkedYAMLError, YAMLError
 
 from pipeline.config.learning import Agent, Cnn, Evaluation, HeuristicKnobs, NoPretrain, Recipe
 from pipeline.config.problem import Demand, Scenario, Swf, Synthetic
@@ -64,7 +64,12 @@ def load_params(path: Path = PARAMS_FILE) -> Params:
         raw = YAML(typ="safe").load(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise UserError(f"{path}: cannot be read ({error.strerror}); run this at the repository's root") from error
-    except (YAMLError, UnicodeDecodeError) as error:
+    except UnicodeDecodeError as error:
+        raise UserError(f"{path}: expected UTF-8 text, found byte 0x{error.object[error.start]:02x}") from error
+    except MarkedYAMLError as error:
+        line = f":{error.problem_mark.line + 1}" if error.problem_mark else ""
+        raise UserError(f"{path}{line}: not YAML: {error.problem or error.context}") from error
+    except YAMLError as error:
         raise UserError(f"{path}: not YAML: {' '.join(str(error).split())}") from error
     return check_params(raw, str(path))
 

@@ -20,7 +20,7 @@ def run(params: Params, jobs: Path, scenario: Scenario, policy: str, out: Path) 
         policy: a heuristic by name, or a model directory.
         out: .csv, .csv.gz or .parquet.
     """
-    storage.check_table_suffix(out)
+    storage.check_out(out)
     chosen, masked = policy_by_name(policy, scenario)
     swf = params.workload if isinstance(params.workload, Swf) else Swf(name="swf", path=str(jobs))
     with progress(f"read {jobs}, percent", 100, brief=True) as advance:

@@ -36,7 +36,7 @@ from pipeline.storage.results import (
     write_results,
 )
 from pipeline.storage.schedules import write_schedule
-from pipeline.storage.user import check_table_suffix, read_jobs
+from pipeline.storage.user import check_out, read_jobs
 
 __all__ = [
     "DATA",
@@ -47,8 +47,8 @@ __all__ = [
     "Checkpoint",
     "Chosen",
     "Model",
+    "check_out",
     "check_table",
-    "check_table_suffix",
     "checkpoint_file",
     "checkpoint_key",
     "curve_file",

@@ -6,8 +6,9 @@ import gzip
 import json
 import os
 import shutil
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -21,15 +22,16 @@ from pipeline.errors import UserError
 DIGITS = 6
 
 
-def write(path: Path, content: bytes) -> None:
-    """Write a file whole or not at all, whenever the process or the machine may die."""
+@contextmanager
+def writing(path: Path) -> Iterator[BinaryIO]:
+    """Open a file that is written whole or not at all, whenever the process or the machine may die."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         _sweep(path)
         part = path.with_name(f".{path.name}.{os.getpid()}.part")
         try:
             with _held(part) as stream:
-                stream.write(content)
+                yield stream
                 stream.flush()
                 os.fsync(stream.fileno())  # or a renamed file could be empty after a power cut
                 part.replace(path)
@@ -37,6 +39,12 @@ def write(path: Path, content: bytes) -> None:
             part.unlink(missing_ok=True)
     except OSError as error:
         raise UserError(f"{path}: cannot be written ({error.strerror})") from error
+
+
+def write(path: Path, content: bytes) -> None:
+    """Write a file whole or not at all."""
+    with writing(path) as stream:
+        stream.write(content)
 
 
 def discard(*places: Path) -> None:
@@ -100,14 +108,15 @@ def write_table(path: Path, frame: pd.DataFrame, schema: pa.DataFrameSchema) -> 
 
 def _packed(frame: pd.DataFrame, suffix: str) -> bytes:
     if suffix == ".parquet":
-        return frame.to_parquet(index=False)
+        return frame.to_parquet(index=False, write_page_checksum=True)  # DVC trusts its cache; who reads it need not
     text = frame.to_csv(index=False, float_format=f"%.{DIGITS}g", lineterminator="\n").encode()
     return gzip.compress(text, mtime=0) if suffix == ".gz" else text  # no time, no name: the same bytes twice
 
 
 def read_table(path: Path, schema: pa.DataFrameSchema, rows: list[tuple[str, str, Any]] | None = None) -> pd.DataFrame:
     """Read a table that the pipeline wrote, or some rows of a parquet (as pyarrow's filters), and check it."""
-    reader: Callable[..., pd.DataFrame] = pd.read_parquet if path.suffix == ".parquet" else pd.read_csv
+    parquet = partial(pd.read_parquet, page_checksum_verification=True)
+    reader: Callable[..., pd.DataFrame] = parquet if path.suffix == ".parquet" else pd.read_csv
     try:
         frame = reader(path, filters=rows) if rows else reader(path)
     except FileNotFoundError as error:

@@ -1,9 +1,7 @@
 """The schedule of a user's jobs, written a chunk at a time: whole or not at all, the same bytes as in one go."""
 
-import os
 import zlib
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
@@ -12,9 +10,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from pipeline.core import IntArray
-from pipeline.errors import UserError
 from pipeline.schemas import SCHEDULE
-from pipeline.storage.files import DIGITS, check_table
+from pipeline.storage.files import DIGITS, check_table, writing
 from pipeline.workload.tables import JobTable
 from pipeline.workload.traces import Heard
 
@@ -34,7 +31,7 @@ def write_schedule(path: Path, table: JobTable, start: IntArray, heard: Heard, r
         rows: that are written at a time.
     """
     frames = _frames(path, table, start, heard, rows)
-    with _written(path) as stream:
+    with writing(path) as stream:
         if path.suffix == ".parquet":
             _write_parquet(stream, frames)
         elif path.suffix == ".gz":
@@ -42,22 +39,6 @@ def write_schedule(path: Path, table: JobTable, start: IntArray, heard: Heard, r
         else:
             for text in _texts(frames):
                 stream.write(text)
-
-
-@contextmanager
-def _written(path: Path) -> Iterator[BinaryIO]:
-    """Open a file that has its name only when it is whole."""
-    part = path.with_name(f".{path.name}.{os.getpid()}.part")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        try:
-            with part.open("wb") as stream:
-                yield stream
-            part.replace(path)
-        finally:
-            part.unlink(missing_ok=True)
-    except OSError as error:
-        raise UserError(f"{path}: cannot be written ({error.strerror})") from error
 
 
 def _frames(path: Path, table: JobTable, start: IntArray, heard: Heard, rows: int) -> Iterator[pd.DataFrame]:
@@ -89,7 +70,7 @@ def _write_gz(stream: BinaryIO, frames: Iterator[pd.DataFrame]) -> None:
 
 def _write_parquet(stream: BinaryIO, frames: Iterator[pd.DataFrame]) -> None:
     first = pa.Table.from_pandas(next(frames), preserve_index=False)
-    with pq.ParquetWriter(stream, first.schema) as writer:
+    with pq.ParquetWriter(stream, first.schema, write_page_checksum=True) as writer:
         writer.write_table(first)
         del first
         for frame in frames:

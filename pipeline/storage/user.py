@@ -34,10 +34,17 @@ class _Checked(NamedTuple):
     demand: IntArray  # [J, R]
 
 
-def check_table_suffix(path: Path) -> None:
-    """Refuse, before any work is done, to write a table under a name that does not say how."""
+def check_out(path: Path) -> None:
+    """Refuse, before any work is done, to write a table where it cannot be, or under a name that does not say how."""
     if not path.name.endswith((".csv", ".csv.gz", ".parquet")):
         raise UserError(f"{path}: expected a name that ends in .csv, .csv.gz or .parquet")
+    if path.is_dir():
+        raise UserError(f"{path}: cannot be written (Is a directory)")
+    there = next(parent for parent in path.parents if parent.exists())
+    if not there.is_dir():
+        raise UserError(f"{path}: cannot be written (Not a directory: {there})")
+    if not os.access(there, os.W_OK | os.X_OK):
+        raise UserError(f"{path}: cannot be written (Permission denied: {there})")
 
 
 def read_jobs(
@@ -139,7 +146,7 @@ def _frames(path: Path, rows: int) -> Iterator[tuple[pd.DataFrame, float]]:
 
 
 def _parquet(path: Path, rows: int) -> Iterator[tuple[pd.DataFrame, float]]:
-    with pq.ParquetFile(path) as file:
+    with pq.ParquetFile(path, page_checksum_verification=True) as file:
         names = file.schema_arrow.names
         twice = sorted({name for name in names if names.count(name) > 1})
         if twice:

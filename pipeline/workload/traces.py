@@ -27,7 +27,7 @@ import numpy as np
 
 from pipeline.core import BoolArray, FloatArray, IntArray
 from pipeline.errors import UserError
-from pipeline.workload.lines import FIELDS, Lines, job_lines
+from pipeline.workload.lines import CHUNK, FIELDS, Lines, job_lines
 
 READ = (0, 1, 2, 3, 4, 6, 7, 9)  # of the 18 fields, those that are used
 SHORT = f"{FIELDS - 1} columns: last one taken as unknown"
@@ -68,12 +68,13 @@ def unheard(percent: float, note: str) -> None:
     """Tell nobody."""
 
 
-def read_swf(path: Path, heard: Heard = unheard) -> Log:
+def read_swf(path: Path, heard: Heard = unheard, chunk: int = CHUNK) -> Log:
     """Read a log, plain or .gz, and clean it by the rules above.
 
     Args:
         path: of the log.
         heard: told while it is read.
+        chunk: bytes that are read at a time.
 
     Raises:
         UserError: it cannot be read, a line is not a job's, or no job is left.
@@ -82,7 +83,7 @@ def read_swf(path: Path, heard: Heard = unheard) -> Log:
     try:
         with path.open("rb") as file, _unpacked(file, path) as stream:
             size = max(os.fstat(file.fileno()).st_size, 1)
-            for lines in job_lines(stream, path):
+            for lines in job_lines(stream, path, chunk):
                 parts.append(_kept(lines, counted))
                 sizes = {**lines.sizes, **sizes}  # the first word counts
                 seen += len(lines.fields)
@@ -167,4 +168,4 @@ def _peak(start: IntArray, run: IntArray, amount: FloatArray) -> float:
     return float(np.cumsum(change[np.lexsort((change, when))]).max())
 
 
-READERS: dict[str, Callable[..., Log]] = {"swf": read_swf}  # (path, heard)
+READERS: dict[str, Callable[..., Log]] = {"swf": read_swf}  # (path, heard), and more
