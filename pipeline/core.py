@@ -96,8 +96,9 @@ class Schedule(NamedTuple):
 
     start: IntArray  # [J]  first step of each job; -1 = never started
     finish: IntArray  # [J]  step after its last one; -1 = unfinished when the episode was cut
+    withheld: IntArray  # [J]  steps that passed while it stood in a slot and would have fitted
     steps: IntArray  # [B]  length of each episode: its makespan, unless cut
-    withheld_steps: IntArray  # [B]  steps that passed while a visible job would have fitted
+    withheld_steps: IntArray  # [B]  steps that passed while at least one such job was withheld
     used: FloatArray  # [B]  shares of capacity in use, summed over resources and steps
 
 

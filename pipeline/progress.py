@@ -17,17 +17,24 @@ class Advance(Protocol):
 
 
 @contextmanager
-def progress(title: str, total: float) -> Iterator[Advance]:
-    """Show the progress of some work."""
+def progress(title: str, total: float, start: float = 0, brief: bool = False) -> Iterator[Advance]:
+    """Show the progress of some work.
+
+    Args:
+        title: what is done.
+        total: how much of it there is.
+        start: how much was done before.
+        brief: it is mostly over in a moment: show nothing before it moves on, and no line before it has taken a while.
+    """
     if sys.stderr.isatty():
-        with _bar(title, total) as advance:
+        with _bar(title, total, start, brief) as advance:
             yield advance
     else:
-        yield _lines(title, total)
+        yield _lines(title, total, start, brief)
 
 
 @contextmanager
-def _bar(title: str, total: float) -> Iterator[Advance]:
+def _bar(title: str, total: float, start: float, brief: bool) -> Iterator[Advance]:
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
@@ -35,21 +42,25 @@ def _bar(title: str, total: float) -> Iterator[Advance]:
     with Progress(
         *columns, TimeRemainingColumn(), TextColumn("{task.fields[note]}"), console=Console(stderr=True)
     ) as bar:
-        task = bar.add_task(title, total=total, note="")
-        yield lambda done, note="": bar.update(task, completed=done, note=note)
+        task = bar.add_task(title, total=total, completed=int(start), note="", visible=not brief)
+        yield lambda done, note="": bar.update(task, completed=done, note=note, visible=True)
 
 
-def _lines(title: str, total: float) -> Advance:
+def _lines(title: str, total: float, start: float, brief: bool) -> Advance:
     begun = said = time.monotonic()
-    say(f"{title}: started")
+    spoken = not brief
+    if spoken and not start:
+        say(f"{title}: started")
 
     def advance(done: float, note: str = "") -> None:
-        nonlocal said
+        nonlocal said, spoken
         now = time.monotonic()
         if done < total and now - said < LINES_EVERY_S:
             return
-        said = now
-        left = (now - begun) * (total - done) / max(done, 1e-9)
+        if not spoken and now - begun < LINES_EVERY_S:
+            return
+        said, spoken = now, True
+        left = (now - begun) * (total - done) / max(done - start, 1e-9)
         when = f"{left:.0f} s left" if done < total else f"done in {now - begun:.0f} s"
         say(f"{title}: {done:g} of {total:g}, {when}{', ' + note if note else ''}")
 

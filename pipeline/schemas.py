@@ -54,8 +54,10 @@ JOB_RESULTS = pa.DataFrameSchema(
         "load": _integers(1, None),
         "jobset": _integers(0, None),
         "job": _integers(0, None),
+        "duration": _integers(1, None),
         "start": _integers(-1, None),
         "finish": _integers(1, None),
+        "withheld": _integers(0, None),
         "slowdown": _numbers(1.0),
         "unfinished": pa.Column(bool),
     },
@@ -148,6 +150,23 @@ SUMMARY = pa.DataFrameSchema(
     ordered=True,
     unique=["scenario", "load", "policy"],
     name="Summary",
+)
+
+# What the papers claim beside what our results say; a figure that could not be drawn has rows all the same.
+AGREES = ("yes", "no", "partly", "cannot be told")
+PAPERS = pa.DataFrameSchema(
+    {
+        "figure": pa.Column(str, pa.Check.str_matches(r"^[a-z0-9_]+$", error="a file's stem")),
+        "title": pa.Column(str),
+        "paper": pa.Column(str),
+        "claim": pa.Column(str),
+        "found": pa.Column(str),
+        "agrees": pa.Column(str, pa.Check.isin(AGREES, error=f"one of {', '.join(AGREES)}")),
+    },
+    strict=True,
+    ordered=True,
+    unique=["figure", "paper", "claim"],
+    name="Papers",
 )
 
 

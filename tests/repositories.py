@@ -79,6 +79,7 @@ STAGES = {
     "heuristics@online",
     *(f"{kind}@{agent}" for kind in ("pretrain", "finetune", "evaluate") for agent in AGENTS),
     "compare",
+    "papers",
 }
 
 

@@ -16,13 +16,18 @@ from dvc.repo import Repo
 from ruamel.yaml import YAML
 
 LEFT_OUT = (
-    "pipeline/cli.py",
+    "pipeline/cli",
     "pipeline/tracking",
     "pipeline/progress.py",
     "pipeline/evaluation/plots.py",
     "pipeline/evaluation/report.py",
 )
-FILES = {"evaluate heuristics": "heuristics", "evaluate agent": "evaluate", "evaluate compare": "compare"}
+FILES = {
+    "evaluate heuristics": "heuristics",
+    "evaluate agent": "evaluate",
+    "evaluate compare": "compare",
+    "evaluate papers": "papers",
+}
 AGENT_STAGES = ("pretrain", "finetune", "evaluate")
 
 
@@ -177,6 +182,14 @@ def test_the_closure_of_a_stage_reaches_what_it_runs() -> None:
     assert not [file for file in found if covered(Path(file), LEFT_OUT)]
 
 
+def test_code_that_dvc_ignores_is_run_by_no_stage(stages: dict[str, Stage]) -> None:
+    lines = (REPOSITORY / ".dvcignore").read_text().splitlines()
+    ignored = [line.lstrip("/") for line in lines if line.startswith("/")]
+    assert [name for name in ignored if not (REPOSITORY / name).exists()] == []
+    run = set().union(*(closure(REPOSITORY, stage.file) for stage in stages.values()))
+    assert sorted(file.as_posix() for file in run if covered(file, ignored)) == []
+
+
 SYNTHETIC = {
     "pipeline/__init__.py": '"""Nothing to run."""\n',
     "pipeline/stages/__init__.py": "",
@@ -245,6 +258,7 @@ def test_no_stage_of_an_agent_lists_the_rows_of_another(stages: dict[str, Stage]
 
 def test_the_comparison_lists_what_it_compares(stages: dict[str, Stage]) -> None:
     assert set(stages["compare"].params) >= {"seed", "evaluation", "scenarios", "agents"}
+    assert set(stages["papers"].params) >= {"seed", "evaluation", "scenarios", "agents", "workload"}
 
 
 def leaves(values: Any, place: str = "") -> Iterator[str]:
@@ -256,7 +270,7 @@ def leaves(values: Any, place: str = "") -> Iterator[str]:
 
 
 def test_no_parameter_can_change_unseen(stages: dict[str, Stage], rows: dict[str, Any]) -> None:
-    listed = {name for stage in stages.values() if stage.kind != "compare" for name in stage.params}
+    listed = {name for stage in stages.values() if stage.kind not in ("compare", "papers") for name in stage.params}
     listed |= {"evaluation"} & set(stages["compare"].params)  # the only rows that are its own
     used = {row["finetune"]["recipe"] for row in rows["agents"].values()}
     spare = tuple(f"recipes.{name}." for name in rows["recipes"] if name not in used)
@@ -279,7 +293,7 @@ def test_agents_and_scenarios_have_names_that_dvc_can_set(rows: dict[str, Any]) 
 def test_every_agent_and_scenario_has_its_stages(stages: dict[str, Stage], rows: dict[str, Any]) -> None:
     wanted = {f"{kind}@{name}" for kind in AGENT_STAGES for name in rows["agents"]}
     wanted |= {f"{kind}@{name}" for kind in ("generate", "heuristics") for name in rows["scenarios"]}
-    assert set(stages) == wanted | {"log", "compare"}
+    assert set(stages) == wanted | {"log", "compare", "papers"}
 
 
 def test_outputs_lie_in_data_models_and_reports(stages: dict[str, Stage]) -> None:

@@ -2,6 +2,7 @@
 
 import json
 import shutil
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,16 @@ def test_one_repro_runs_every_stage_once(reproduced: tuple[Folder, str]) -> None
         "learning_plain.png",
         "learning_cloned.png",
     }
+    # `cloned` is trained for makespan, so of the papers' schedulers only DeepRM is there.
+    assert {path.name for path in (folder.root / "reports" / "papers").iterdir()} == {
+        "loads_online.png",
+        "objectives_online_60.png",
+        "objectives_online_150.png",
+        "learning_plain.png",
+        "learning_cloned.png",
+        "durations_plain.png",
+        "withheld_plain.png",
+    }
 
 
 def test_a_second_repro_does_nothing(folder: Folder) -> None:
@@ -39,16 +50,25 @@ def test_a_second_repro_does_nothing(folder: Folder) -> None:
 
 def test_nothing_of_a_run_but_results_is_left_for_git(reproduced: tuple[Folder, str]) -> None:
     tracked = set(reproduced[0].git("ls-files").split())
-    assert {"dvc.lock", "reports/comparison.csv", "reports/metrics.json"} <= tracked
+    assert {"dvc.lock", "reports/comparison.csv", "reports/metrics.json", "reports/papers.csv"} <= tracked
     assert not [name for name in tracked if name.startswith(("data/", "models/", "reports/tables/"))]
+
+
+def test_the_report_of_a_run_is_one_page_that_git_does_not_see(folder: Folder) -> None:
+    folder.run(sys.executable, "-m", "pipeline", "report")
+    page = (folder.root / "reports" / "index.html").read_text()
+    assert "Nothing: metrics, parameters and outputs are those of commit " in page
+    assert page.count("data:image/png;base64,") >= 4  # slowdown, two that learned, one schedule
+    assert folder.git("status", "--porcelain") == ""
+    assert folder.dvc("status").strip() == NOTHING
 
 
 @pytest.mark.parametrize(
     ("values", "stale"),
     [
-        ({"agents__plain__finetune__updates": 3}, {"finetune@plain", "compare"}),
-        ({"agents__cloned__pretrain__epochs": 3}, {"pretrain@cloned", "compare"}),
-        ({"evaluation__confidence": 0.9}, {"compare"}),
+        ({"agents__plain__finetune__updates": 3}, {"finetune@plain", "compare", "papers"}),
+        ({"agents__cloned__pretrain__epochs": 3}, {"pretrain@cloned", "compare", "papers"}),
+        ({"evaluation__confidence": 0.9}, {"compare", "papers"}),
         ({"heuristics__hold_quantiles": [0.8]}, {"heuristics@online"}),
         ({"recipes__paper__gamma": 0.9}, {"pretrain@cloned", "finetune@cloned", "evaluate@cloned"}),
         ({"seed": 2}, STAGES - {"log"}),
@@ -67,7 +87,7 @@ def test_an_agents_finetuning_runs_again_alone(folder: Folder) -> None:
     assert "reports/curves/plain_finetune.csv" in changed
     # The best weights on validation jobsets are kept; where they are the old ones, there is nothing to evaluate.
     evaluated = {"evaluate@plain"} if "models/plain/policy" in changed else set()
-    assert set(ran(said)) == {"finetune@plain", "compare"} | evaluated
+    assert set(ran(said)) == {"finetune@plain", "compare", "papers"} | evaluated
     assert not [path for path in changed if "cloned" in path or path.startswith(("data", "reports/tables/heur"))]
 
 
@@ -106,13 +126,16 @@ def test_another_folder_gives_the_same_bytes(
 
 
 @pytest.mark.slow
-def test_another_folder_gives_the_same_dvc_lock(
-    reproduced: tuple[Folder, str], tmp_path: Path, environment: dict[str, str]
-) -> None:
-    other = begin(tmp_path / "elsewhere" / "deeper", {**environment, "PYTHONHASHSEED": "7"})
-    other.dvc("repro")
-    assert other.outs() == reproduced[0].outs()
-    assert (other.root / "dvc.lock").read_bytes() == (reproduced[0].root / "dvc.lock").read_bytes()
+@pytest.mark.parametrize("threads", [1, 2])
+def test_another_folder_gives_the_same_dvc_lock(tmp_path: Path, environment: dict[str, str], threads: int) -> None:
+    locks = []
+    for place, more in (("here", {}), ("elsewhere/deeper", {"PYTHONHASHSEED": "7"})):
+        folder = begin(tmp_path / place, {**environment, **more})
+        folder.edit(threads=threads)
+        folder.dvc("repro")
+        locks.append((folder.root / "dvc.lock").read_bytes())
+    assert locks[0] == locks[1]
+    assert b"threads: %d\n" % threads in locks[0]
 
 
 # Experiments, and MLflow's view of them
@@ -135,21 +158,28 @@ def tracked(root: Path) -> dict[str, list[str]]:
 def test_a_temporary_experiment_logs_beside_the_repository_s_own_runs(folder: Folder) -> None:
     folder.edit(evaluation__confidence=0.9)
     said = folder.dvc("repro", PIPELINE_TRACKING="on")
-    assert ran(said) == ["compare"]
+    assert sorted(ran(said)) == ["compare", "papers"]
     assert "tracking:" not in said
     ((own, stages),) = tracked(folder.root).items()
-    assert stages == ["compare"]
+    assert sorted(stages) == ["compare", "papers"]
     lock = (folder.root / "dvc.lock").read_bytes()
     before = bytes_of(folder.root)
 
     said = folder.dvc("exp", "run", "--temp", "-n", "bold", "-S", "evaluation.confidence=0.8", PIPELINE_TRACKING="on")
-    assert ran(said) == ["log", "compare"]  # the link to the log is never cached, so there is none in a new folder
+    assert sorted(ran(said)) == [
+        "compare",
+        "log",
+        "papers",
+    ]  # the link to the log is never cached, so there is none in a new folder
     assert "tracking:" not in said
     found = tracked(folder.root)
     assert len(found) == 2
     (added,) = set(found) - {own}
     assert added.startswith("bold-")
-    assert found == {own: ["compare"], added: ["compare"]}
+    assert {name: sorted(stages) for name, stages in found.items()} == {
+        own: ["compare", "papers"],
+        added: ["compare", "papers"],
+    }
     assert (folder.root / "dvc.lock").read_bytes() == lock
     assert bytes_of(folder.root) == before
     assert "bold" in folder.dvc("exp", "list", "--name-only")
@@ -162,7 +192,7 @@ def test_queued_experiments_log_beside_the_repository_s_own_runs(folder: Folder)
     folder.dvc("exp", "run", "--run-all", PIPELINE_TRACKING="on")
     found = tracked(folder.root)
     assert sorted(name.partition("-")[0] for name in found) == ["first", "second"]
-    assert list(found.values()) == [["compare"], ["compare"]]
+    assert [sorted(stages) for stages in found.values()] == [["compare", "papers"]] * 2
     assert {"first", "second"} <= set(folder.dvc("exp", "list", "--name-only").split())
 
 

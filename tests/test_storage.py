@@ -21,6 +21,7 @@ from pipeline.storage import (
     link_log,
     read_chosen,
     read_curve,
+    read_job_results,
     read_jobset_results,
     read_jobsets,
     read_json,
@@ -288,23 +289,41 @@ def test_a_curve_without_end_is_not_written(root: Path) -> None:
 
 def results(policy: str, slowdown: float = 2.0) -> tuple[pd.DataFrame, pd.DataFrame]:
     keys = {"policy": [policy], "load": [50], "jobset": [0]}
-    job = {"job": [0], "start": [0], "finish": [2], "slowdown": [slowdown], "unfinished": [False]}
+    job = {"job": [0], "duration": [1], "start": [0], "finish": [2], "withheld": [0]}
+    fared = {"slowdown": [slowdown], "unfinished": [False]}
     numbers = ["mean_slowdown", "p50_slowdown", "p99_slowdown", "worst_slowdown", "completion_time"]
     means = {"jobs": [1]} | {name: [slowdown] for name in numbers}
     rest = {"makespan": [2], "utilisation": [0.5], "not_work_conserving": [0.0], "unfinished": [0]}
-    return pd.DataFrame(keys | job), pd.DataFrame(keys | means | rest)
+    return pd.DataFrame(keys | job | fared), pd.DataFrame(keys | means | rest)
 
 
 def test_results_of_all_policies_of_a_scenario_come_back(params: Params) -> None:
+    two = params.model_copy(update={"agents": {name: params.agents[name] for name in ("deeprm", "deeprm2")}})
     mine = {"heuristics": ["sjf", "fcfs"], "deeprm": ["deeprm_pretrained", "deeprm"], "deeprm2": ["deeprm2"]}
     for owner, policies in mine.items():
         kind, name = ("heuristics", "online") if owner == "heuristics" else ("agents", owner)
         jobs, jobsets = zip(*(results(policy) for policy in policies), strict=True)
         write_results(storage.results_folder(kind, name), jobs, jobsets)
-    found = read_jobset_results(params, "online")
+    found = read_jobset_results(two, "online")
     assert found["policy"].tolist() == ["sjf", "fcfs", "deeprm_pretrained", "deeprm", "deeprm2"]
+    some = read_job_results(two, "online", ["sjf", "deeprm", "deeprm2", "nobody"], [50, 70])
+    assert some["policy"].tolist() == ["sjf", "deeprm", "deeprm2"]
+    assert read_job_results(two, "online", ["sjf"], [70]).empty
     with pytest.raises(UserError, match=r"^reports/tables/heuristics/offline/jobsets.parquet is missing"):
         read_jobset_results(params, "offline")
+    with pytest.raises(UserError, match=r"^reports/tables/heuristics/offline/jobs.parquet is missing"):
+        read_job_results(params, "offline", ["sjf"], [50])
+
+
+def test_job_results_of_an_older_schema_are_refused_whatever_is_asked_of_them(params: Params) -> None:
+    path = storage.results_folder("heuristics", "online") / "jobs.parquet"
+    path.parent.mkdir(parents=True)
+    results("sjf")[0].drop(columns="withheld").to_parquet(path)
+    with pytest.raises(UserError, match=r"jobs.parquet: columns: expected policy, .*; missing withheld"):
+        read_job_results(params, "online", ["sjf"], [50])
+    results("sjf")[0].drop(columns="policy").to_parquet(path)
+    with pytest.raises(UserError, match=r"jobs.parquet: not a readable table \("):
+        read_job_results(params, "online", ["sjf"], [50])
 
 
 def test_a_policy_is_scored_once_on_a_jobset(root: Path) -> None:
@@ -442,3 +461,10 @@ def test_a_log_that_is_not_there_keeps_what_was_linked(params: Params, log: Path
         link_log(on_log(params, "logs/missing.swf"))
     assert one_line(caught).startswith("params.yaml: workload.path: no such file: ")
     assert LOG.readlink() == log
+
+
+def test_floats_that_happen_to_be_whole_come_back_as_floats(root: Path) -> None:
+    frame = pd.DataFrame({"update": [0, 1], "metric": "loss", "value": [2.0, 1.0]})
+    write_table(Path("curve.csv"), frame, CURVE)
+    assert Path("curve.csv").read_text() == "update,metric,value\n0,loss,2\n1,loss,1\n"
+    assert read_table(Path("curve.csv"), CURVE)["value"].tolist() == [2.0, 1.0]

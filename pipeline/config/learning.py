@@ -4,7 +4,9 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from pipeline.config.records import Frozen, Loads, Name, Positive, PositiveShare, Rate, Share, Units
+from pipeline.config.records import Frozen, Loads, Positive, PositiveShare, Rate, Share
+
+Wide = Annotated[int, Field(gt=0, le=10_000)]  # of a network's layer
 
 
 class HeuristicKnobs(Frozen):
@@ -17,7 +19,7 @@ class HeuristicKnobs(Frozen):
 class Evaluation(Frozen):
     """The paired bootstrap of the comparison."""
 
-    resamples: Annotated[int, Field(ge=100)]
+    resamples: Annotated[int, Field(ge=100, le=1_000_000)]
     confidence: Annotated[float, Field(gt=0.5, lt=1)]
 
 
@@ -41,7 +43,7 @@ class Mlp(Frozen):
     """DeepRM's network: one hidden layer over the image."""
 
     name: Literal["mlp"]
-    hidden: Positive
+    hidden: Wide
     clock: bool
 
 
@@ -49,9 +51,12 @@ class Cnn(Frozen):
     """DeepRM2's network (Table 1)."""
 
     name: Literal["cnn"]
-    channels: tuple[Positive, Positive]
-    hidden: Positive
+    channels: tuple[Wide, Wide]
+    hidden: Wide
     clock: bool
+
+
+NetworkConfig = Annotated[Mlp | Cnn, Field(discriminator="name")]
 
 
 class NoPretrain(Frozen):
@@ -101,28 +106,15 @@ class Reinforce(Frozen):
         return self.updates
 
 
+PretrainConfig = Annotated[NoPretrain | Clone, Field(discriminator="name")]
+FinetuneConfig = Reinforce  # with a second one, a union like those above
+
+
 class Agent(Frozen):
     """One learned scheduler."""
 
     scenario: str
     objective: Literal["slowdown", "completion_time", "makespan", "utilisation"]
-    network: Annotated[Mlp | Cnn, Field(discriminator="name")]
-    pretrain: Annotated[NoPretrain | Clone, Field(discriminator="name")]
-    finetune: Reinforce
-
-
-class ModelCard(Frozen):
-    """What a stored network is: all that is needed to rebuild it, and the problem it was trained on."""
-
-    format: Literal[1] = 1
-    agent: Name
-    scenario: Name
-    resources: dict[Name, Units]
-    horizon: Positive
-    slots: Positive
-    backlog: Annotated[int, Field(ge=0)]
-    place_ahead: bool
-    objective: str
-    network: Annotated[Mlp | Cnn, Field(discriminator="name")]
-    masked: bool
-    play: Literal["greedy", "sampled"]
+    network: NetworkConfig
+    pretrain: PretrainConfig
+    finetune: FinetuneConfig

@@ -2,6 +2,7 @@
 
 import json
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -11,7 +12,7 @@ from ruamel.yaml.error import YAMLError
 
 from pipeline.config.learning import Agent, Cnn, Evaluation, HeuristicKnobs, NoPretrain, Recipe
 from pipeline.config.problem import Demand, Scenario, Swf, Synthetic
-from pipeline.config.records import Frozen, Name, Positive, first_problem, pick
+from pipeline.config.records import Frozen, Name, first_problem, pick, there_are
 from pipeline.errors import UserError
 
 PARAMS_FILE = Path("params.yaml")
@@ -22,7 +23,7 @@ class Params(Frozen):
     """All of params.yaml."""
 
     seed: Annotated[int, Field(ge=0, lt=2**63)]
-    threads: Positive
+    threads: Annotated[int, Field(gt=0, le=1024)]
     workload: Annotated[Synthetic | Swf, Field(discriminator="name")]
     demands: dict[Name, Demand]
     scenarios: Annotated[dict[Name, Scenario], Field(min_length=1)]
@@ -74,6 +75,9 @@ def check_params(raw: Any, where: str) -> Params:
     Raises:
         UserError: one line for the first problem, with its place.
     """
+    if not isinstance(raw, Mapping):
+        found = {type(None): "nothing", list: "a list"}.get(type(raw), repr(raw)[:40])
+        raise UserError(f"{where}: expected a mapping of keys to values, found {found}")
     try:
         params = Params.model_validate_json(json.dumps(raw, default=str), strict=True)
     except ValidationError as error:
@@ -114,4 +118,4 @@ def _has_its_jobsets(where: str, name: str, agent: Agent, params: Params) -> Non
 
 def _must_know(where: str, place: str, name: str, rows: dict[str, Any]) -> None:
     if name not in rows:
-        raise UserError(f"{where}: {place}: unknown '{name}'; there are: {', '.join(sorted(rows))}")
+        raise UserError(f"{where}: {place}: unknown '{name}'; {there_are(rows, name)}")

@@ -7,6 +7,7 @@ from pydantic import AfterValidator, Field, ValidationError, model_validator
 from pipeline.config.records import (
     Frozen,
     Loads,
+    Many,
     Name,
     Positive,
     PositiveShare,
@@ -71,22 +72,22 @@ class Streaming(Frozen):
     """Jobs arrive over `steps` steps: several a step (poisson) or at most one (bernoulli)."""
 
     name: Literal["poisson", "bernoulli"]
-    steps: Positive
+    steps: Many
 
 
 class AtOnce(Frozen):
     """All `jobs` jobs wait at step 0 (DeepRM_Off)."""
 
     name: Literal["at_once"]
-    jobs: Positive
+    jobs: Many
 
 
 class Counts(Frozen):
     """Jobsets of each load in each split."""
 
-    train: Positive
-    validation: Positive
-    test: Positive
+    train: Many
+    validation: Many
+    test: Many
 
 
 def _no_column_of_jobs(resources: dict[str, int]) -> dict[str, int]:
@@ -102,9 +103,9 @@ class Scenario(Frozen):
     resources: Annotated[dict[Name, Units], Field(min_length=1), AfterValidator(_no_column_of_jobs)]
     horizon: Annotated[int, Field(gt=1, le=10_000)]
     slots: Annotated[int, Field(gt=0, le=1000)]
-    backlog: Annotated[int, Field(ge=0)]
+    backlog: Annotated[int, Field(ge=0, le=100_000)]
     place_ahead: bool
-    step_limit: Positive
+    step_limit: Annotated[int, Field(gt=0, le=100_000_000)]
     demand: str
     arrivals: Annotated[Streaming | AtOnce, Field(discriminator="name")]
     loads: Loads

@@ -1,11 +1,15 @@
 """What every record of params.yaml is, the types its fields share, and how a problem with one is told."""
 
-from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, TypeVar
+import difflib
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
 from pipeline.errors import UserError
+
+if TYPE_CHECKING:
+    from pydantic_core import ErrorDetails
 
 LONGEST_SHOWN = 80  # characters of a wrong value
 
@@ -13,6 +17,7 @@ Row = TypeVar("Row")
 Number = TypeVar("Number", int, float)
 
 Positive = Annotated[int, Field(gt=0)]
+Many = Annotated[int, Field(gt=0, le=1_000_000)]  # of things that are all held in memory
 Units = Annotated[int, Field(gt=0, le=10_000)]
 Share = Annotated[float, Field(ge=0, le=1)]
 PositiveShare = Annotated[float, Field(gt=0, le=1)]
@@ -51,8 +56,23 @@ def pick(rows: dict[str, Row], name: str, kind: str) -> Row:
         UserError: there is no such name.
     """
     if name not in rows:
-        raise UserError(f"unknown {kind} '{name}'; there are: {', '.join(sorted(rows))}")
+        raise UserError(f"unknown {kind} '{name}'; {there_are(rows, name)}")
     return rows[name]
+
+
+def there_are(known: Iterable[str], name: str) -> str:
+    """Return which names there are, and which of them is nearest to one that there is not.
+
+    >>> there_are(["online", "offline"], "onlin")
+    "there are: offline, online; did you mean 'online'?"
+    """
+    names = sorted(known)
+    return f"there are: {', '.join(names)}{_nearest(names, name)}"
+
+
+def _nearest(known: Sequence[str], name: str) -> str:
+    near = difflib.get_close_matches(name, known, n=1)
+    return f"; did you mean '{near[0]}'?" if near else ""
 
 
 def first_problem(error: ValidationError, raw: Any, where: str) -> str:
@@ -63,20 +83,32 @@ def first_problem(error: ValidationError, raw: Any, where: str) -> str:
         raw: what was checked; it tells keys from the words that pydantic puts among them.
         where: the file.
     """
-    problem = error.errors()[0]
+    problems = error.errors()
+    # A misspelt key is also a missing one; what stands in the file is what can be found there.
+    problem = next((wrong for wrong in problems if wrong["type"] == "extra_forbidden"), problems[0])
     keys = _keys(problem["loc"], raw)
-    kind, expected = problem["type"], problem.get("ctx", {})
-    if kind.startswith("union_tag"):
+    if problem["type"].startswith("union_tag"):
         keys.append("name")
-    said = {"extra_forbidden": "unknown key", "missing": "missing key", "union_tag_not_found": "missing key"}.get(kind)
-    if kind == "value_error":  # one of ours, which says what was found
-        said = str(expected["error"])
-    if kind == "union_tag_invalid":
-        said = f"unknown '{expected['tag']}'; there are: {expected['expected_tags']}"
     place = ".".join(keys) or "top level"
-    more = f" (and {error.error_count() - 1} more)" if error.error_count() > 1 else ""
-    said = said or f"{problem['msg']}, got {_shown(problem['input'])}"
-    return f"{where}: {place}: {said}{more}"
+    more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
+    return f"{where}: {place}: {_said(problem, problems)}{more}"
+
+
+def _said(problem: "ErrorDetails", problems: "Sequence[ErrorDetails]") -> str:
+    kind, expected = problem["type"], problem.get("ctx", {})
+    if kind in ("missing", "union_tag_not_found"):
+        return "missing key"
+    if kind == "extra_forbidden":
+        *around, key = problem["loc"]
+        absent = [
+            str(wrong["loc"][-1]) for wrong in problems if wrong["type"] == "missing" and [*wrong["loc"][:-1]] == around
+        ]
+        return f"unknown key{_nearest(absent, str(key))}"
+    if kind == "value_error":  # one of ours, which says what was found
+        return str(expected["error"])
+    if kind == "union_tag_invalid":
+        return f"unknown '{expected['tag']}'; there are: {expected['expected_tags']}"
+    return f"{problem['msg']}, got {_shown(problem['input'])}"
 
 
 def _shown(value: Any) -> str:

@@ -1,32 +1,10 @@
-"""What a schedule was worth: one row for every job, and one for every jobset.
-
-Slowdown is DeepRM's (section 3): time from arrival to completion over duration. A job that the step limit cut off is
-counted as if it had finished there, a lower bound, and is flagged, so that no policy gains by leaving jobs undone.
-"""
-
-from typing import NamedTuple
+"""What a schedule was worth, as tables: one row for every job, and one for every jobset."""
 
 import numpy as np
 import pandas as pd
 
-from pipeline.core import BoolArray, FloatArray, IntArray, JobBatch, Schedule
-
-
-class Outcome(NamedTuple):
-    """How every job fared."""
-
-    finish: IntArray  # [J]  step after the last one; of an unfinished job the step limit
-    slowdown: FloatArray  # [J]
-    unfinished: BoolArray  # [J]
-
-
-def outcome(batch: JobBatch, schedule: Schedule, step_limit: int) -> Outcome:
-    """Return how every job fared, unfinished ones by their lower bound."""
-    unfinished = schedule.finish < 0
-    cut = np.maximum(step_limit, batch.arrival + 1)  # a job may be due after the cut
-    finish = np.where(unfinished, cut, schedule.finish).astype(np.int64)
-    slowdown = (finish - batch.arrival) / batch.duration
-    return Outcome(finish, np.where(unfinished, np.maximum(slowdown, 1.0), slowdown), unfinished)
+from pipeline.core import FloatArray, IntArray, JobBatch, Schedule
+from pipeline.simulator.outcomes import jobset_means, outcome
 
 
 def job_results(
@@ -41,8 +19,10 @@ def job_results(
         "load": load.astype(np.int64)[episode],
         "jobset": jobset.astype(np.int64)[episode],
         "job": np.arange(len(episode)) - batch.first[episode],
+        "duration": batch.duration.astype(np.int64),
         "start": schedule.start.astype(np.int64),
         "finish": finish,
+        "withheld": schedule.withheld.astype(np.int64),
         "slowdown": slowdown,
         "unfinished": unfinished,
     }
@@ -62,15 +42,15 @@ def jobset_results(
         "load": load.astype(np.int64),
         "jobset": jobset.astype(np.int64),
         "jobs": jobs.astype(np.int64),
-        "mean_slowdown": _total(batch, slowdown) / jobs,
+        "mean_slowdown": jobset_means(batch, slowdown),
         "p50_slowdown": percentile(ordered, batch.first, 0.50),
         "p99_slowdown": percentile(ordered, batch.first, 0.99),
         "worst_slowdown": ordered[batch.first[1:] - 1],
-        "completion_time": _total(batch, (finish - batch.arrival).astype(float)) / jobs,
+        "completion_time": jobset_means(batch, (finish - batch.arrival).astype(float)),
         "makespan": schedule.steps.astype(np.int64),
         "utilisation": schedule.used / (resources * schedule.steps),
         "not_work_conserving": schedule.withheld_steps / schedule.steps,
-        "unfinished": _total(batch, unfinished.astype(float)).astype(np.int64),
+        "unfinished": np.add.reduceat(unfinished, batch.first[:-1], dtype=np.int64),
     }
     return pd.DataFrame(columns)
 
@@ -87,10 +67,6 @@ def percentile(ordered: FloatArray, first: IntArray, share: float) -> FloatArray
     low = first[:-1] + below
     left, right = ordered[low], ordered[np.minimum(low + 1, last)]
     return np.asarray(left + (right - left) * (place - below))
-
-
-def _total(batch: JobBatch, value: FloatArray) -> FloatArray:
-    return np.bincount(batch.episode, weights=value, minlength=batch.episodes).astype(float)
 
 
 def _check(load: IntArray, jobset: IntArray, batch: JobBatch, schedule: Schedule) -> None:

@@ -44,14 +44,18 @@ class Label(NamedTuple):
 
 def slowdown_by_load(summary: pd.DataFrame, title: str, learned: Collection[str] = ()) -> "Figure":
     """Draw the mean slowdown of each policy of one scenario: lines over loads, or bars where there is one load."""
-    looks = _looks(summary["policy"].unique(), learned)
+    return by_load(summary, title, looks(summary["policy"].unique(), learned))
+
+
+def by_load(summary: pd.DataFrame, title: str, drawn: Mapping[str, Look]) -> "Figure":
+    """Draw the mean slowdown of some policies, each in its look."""
     if summary["load"].nunique() == 1:
-        return _bars(summary, title, looks)
-    figure, axes = _canvas(title)
+        return _bars(summary, title, drawn)
+    figure, axes = canvas(title)
     labels = []
-    for policy, look in looks.items():
+    for policy, look in drawn.items():
         rows = summary[summary["policy"] == policy].sort_values("load")
-        _line(axes, policy, rows["load"], rows["slowdown"], look)
+        line(axes, policy, rows["load"], rows["slowdown"], look)
         axes.fill_between(
             rows["load"], rows["slowdown_low"], rows["slowdown_high"], color=look.colour, alpha=0.15, lw=0
         )
@@ -59,8 +63,8 @@ def slowdown_by_load(summary: pd.DataFrame, title: str, learned: Collection[str]
     axes.set_xticks(sorted(summary["load"].unique()))
     axes.set_xlabel("Load (percent of the cluster)")
     axes.set_ylabel("Mean slowdown (band: its interval)")
-    _scale(axes, summary["slowdown"])
-    _write_beside(axes, labels)
+    scale(axes, summary["slowdown"])
+    write_beside(axes, labels)
     return figure
 
 
@@ -76,23 +80,23 @@ def learning_curve(
     Raises:
         ValueError: a curve holds nothing of the metric.
     """
-    figure, axes = _canvas(title)
+    figure, axes = canvas(title)
     values = list(heuristics.values())
-    for agent, look in _looks(curves, curves).items():
+    for agent, look in looks(curves, curves).items():
         points = curves[agent][curves[agent]["metric"] == metric].sort_values("update")
         if points.empty:
             raise ValueError(f"the curve of '{agent}' has no metric '{metric}'")
-        _line(axes, agent, points["update"], points["value"], look)
+        line(axes, agent, points["update"], points["value"], look)
         values += points["value"].tolist()
     for level in heuristics.values():
         axes.axhline(level, color=GREY, linewidth=1, linestyle="--", zorder=1)
     axes.set_xlabel("Update")
     axes.set_ylabel(label)
     axes.legend(loc="best")
-    _scale(axes, values)
+    scale(axes, values)
     right = axes.get_xlim()[1]
     look = Look(GREY, "", 1.0, "normal")
-    _write_beside(axes, [Label(name, right, level, look) for name, level in heuristics.items()])
+    write_beside(axes, [Label(name, right, level, look) for name, level in heuristics.items()])
     return figure
 
 
@@ -119,52 +123,65 @@ def spread(places: Sequence[float], gap: float) -> list[float]:
     return [min(max(value, 0.0), top) + gap * i for i, value in enumerate(fitted)]
 
 
-def _looks(policies: Iterable[str], learned: Collection[str]) -> dict[str, Look]:
-    looks, seen = {}, [0, 0]
+def looks(policies: Iterable[str], learned: Collection[str]) -> dict[str, Look]:
+    """Return a look for each policy; the same policies in the same order look the same in every figure."""
+    found, seen = {}, [0, 0]
     for policy in policies:
         kind = int(policy in learned)
         palette, place = (LEARNED if kind else HEURISTIC), seen[kind]
         width, weight = (2.8, "bold") if kind else (1.2, "normal")
-        looks[policy] = Look(palette[place % len(palette)], MARKERS[place % len(MARKERS)], width, weight)
+        found[policy] = Look(palette[place % len(palette)], MARKERS[place % len(MARKERS)], width, weight)
         seen[kind] += 1
-    return looks
+    return found
 
 
-def _canvas(title: str, height: float = 5.0) -> "tuple[Figure, Axes]":
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(8, height), layout="constrained")
-    axes = figure.add_subplot()
-    axes.set_title(title, loc="left")
-    axes.spines[["top", "right"]].set_visible(False)
-    axes.grid(axis="y", color="#E5E5E5", zorder=0)
-    axes.set_axisbelow(True)
+def canvas(title: str, height: float = 5.0) -> "tuple[Figure, Axes]":
+    """Return an empty figure of one panel."""
+    figure, (axes,) = panels([title], height)
     return figure, axes
 
 
-def _line(axes: "Axes", name: str, x: pd.Series, y: pd.Series, look: Look) -> None:
-    (line,) = axes.plot(x, y, color=look.colour, marker=look.marker, linewidth=look.width, label=name)
-    line.set_markersize(3 + look.width)
-    line.set_zorder(2 + look.width)
+def panels(titles: Sequence[str], height: float, across: bool = False) -> "tuple[Figure, list[Axes]]":
+    """Return an empty figure with a panel for each title: below each other, or across."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(8, height), layout="constrained")
+    grid = (1, len(titles)) if across else (len(titles), 1)
+    every = [figure.add_subplot(*grid, place) for place in range(1, len(titles) + 1)]
+    for axes, title in zip(every, titles, strict=True):
+        axes.set_title(title, loc="left")
+        axes.spines[["top", "right"]].set_visible(False)
+        axes.grid(axis="y", color="#E5E5E5", zorder=0)
+        axes.set_axisbelow(True)
+    return figure, every
 
 
-def _scale(axes: "Axes", values: Iterable[float]) -> None:
+def line(axes: "Axes", name: str, x: pd.Series, y: pd.Series, look: Look) -> None:
+    """Draw a policy's line."""
+    (drawn,) = axes.plot(x, y, color=look.colour, marker=look.marker, linewidth=look.width, label=name)
+    drawn.set_markersize(3 + look.width)
+    drawn.set_zorder(2 + look.width)
+
+
+def scale(axes: "Axes", values: Iterable[float], above: float = LOG_ABOVE) -> None:
+    """Make the upright axis logarithmic if the largest value is more than `above` times the smallest."""
     from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
 
     values = list(values)
-    if 0 < LOG_ABOVE * min(values) < max(values):
+    if 0 < above * min(values) < max(values):
         axes.set_yscale("log")
-        axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+        wide = max(values) > 10 * min(values)
+        axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if wide else (1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 7.0)))
         axes.yaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
         axes.yaxis.set_minor_formatter(NullFormatter())
 
 
-def _write_beside(axes: "Axes", labels: Iterable[Label]) -> None:
-    """Write names to the right of the axes, moved apart, each tied to its point."""
+def write_beside(axes: "Axes", labels: Iterable[Label], gap: float = LABEL_GAP) -> None:
+    """Write names to the right of the axes, moved apart by a share of their height, each tied to its point."""
     axes.get_ylim()  # settles the limits, which the transforms below read
     heights = axes.transData + axes.transAxes.inverted()
     rising = sorted(labels, key=lambda label: label.y)
-    places = spread([float(heights.transform((label.x, label.y))[1]) for label in rising], LABEL_GAP)
+    places = spread([float(heights.transform((label.x, label.y))[1]) for label in rising], gap)
     for label, place in zip(rising, places, strict=True):
         axes.annotate(
             label.name,
@@ -181,7 +198,7 @@ def _write_beside(axes: "Axes", labels: Iterable[Label]) -> None:
 
 def _bars(summary: pd.DataFrame, title: str, looks: Mapping[str, Look]) -> "Figure":
     rows = summary.sort_values(["slowdown", "policy"], ascending=False)
-    figure, axes = _canvas(title, height=1.2 + 0.32 * len(rows))
+    figure, axes = canvas(title, height=1.2 + 0.32 * len(rows))
     colours = [looks[policy].colour if looks[policy].weight == "bold" else "#BBBBBB" for policy in rows["policy"]]
     below, above = rows["slowdown"] - rows["slowdown_low"], rows["slowdown_high"] - rows["slowdown"]
     axes.barh(rows["policy"], rows["slowdown"], color=colours, xerr=[below, above], error_kw={"elinewidth": 1.2})

@@ -97,14 +97,28 @@ def interval(resampled: FloatArray, confidence: float) -> tuple[FloatArray, Floa
     return low, high
 
 
+def resample(jobsets: int, resamples: int, rng: np.random.Generator) -> FloatArray:
+    """Return how often each jobset counts, [1 + S, N]: once each in row 0, the sample itself."""
+    drawn = rng.multinomial(jobsets, np.full(jobsets, 1 / jobsets), size=resamples)
+    return np.vstack([np.ones(jobsets), drawn])
+
+
+def by_jobset(part: pd.DataFrame, policies: Sequence[str], column: str) -> pd.DataFrame:
+    """Return a metric of one load, a row for each jobset and a column for each policy.
+
+    Raises:
+        ValueError: policies were scored on different jobsets.
+    """
+    found = part.pivot(index="jobset", columns="policy", values=column).reindex(columns=list(policies))
+    _must_be_paired(found, part["load"].iloc[0])
+    return found
+
+
 def _strata(frame: pd.DataFrame, policies: list[str], resamples: int, rng: np.random.Generator) -> list[Stratum]:
     strata = []
-    for load, part in frame.groupby("load"):
-        slowdown = part.pivot(index="jobset", columns="policy", values="mean_slowdown").reindex(columns=policies)
-        _must_be_paired(slowdown, load)
-        jobsets = len(slowdown)
-        drawn = rng.multinomial(jobsets, np.full(jobsets, 1 / jobsets), size=resamples)
-        counts = np.vstack([np.ones(jobsets), drawn])
+    for _, part in frame.groupby("load"):
+        slowdown = by_jobset(part, policies, "mean_slowdown")
+        counts = resample(len(slowdown), resamples, rng)
         unfinished = part.groupby("policy")["unfinished"].sum().loc[policies].to_numpy()
         strata.append(Stratum(int(part["load"].iloc[0]), slowdown.to_numpy(), unfinished, counts))
     return strata

@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from pipeline.config import Clone, Params
+from pipeline.config import Clone, Params, there_are
 from pipeline.core import FloatArray, IntArray, Observation, Policy, legal_actions
 from pipeline.errors import UserError
 
@@ -126,7 +126,7 @@ def check_teachers(params: Params) -> None:
         if isinstance(agent.pretrain, Clone) and agent.pretrain.teacher not in HEURISTICS:
             raise UserError(
                 f"params.yaml: agents.{name}.pretrain.teacher: unknown '{agent.pretrain.teacher}'; "
-                f"there are: {', '.join(sorted(HEURISTICS))}"
+                f"{there_are(HEURISTICS, agent.pretrain.teacher)}"
             )
 
 

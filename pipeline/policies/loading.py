@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import torch
 
-from pipeline.config import ModelCard, Params, Scenario
+from pipeline.config import ModelCard, Params, Scenario, described, difference
 from pipeline.core import Cluster, FloatArray, Policy
 from pipeline.errors import UserError
 from pipeline.policies.acting import PLAY
@@ -53,10 +53,9 @@ def restore(card: ModelCard, weights: Mapping[str, FloatArray]) -> Loaded:
         UserError: the weights are not those of the network on the card.
     """
     network = build(card.network, cluster_of(card), seed=0)
-    wanted = {name: tuple(value.shape) for name, value in network.state_dict().items()}
-    found = {name: value.shape for name, value in weights.items()}
-    if wanted != found:
-        raise UserError(f"model of agent '{card.agent}': expected weights {wanted}, found {found}")
+    differing = difference(described(weights_of(network)), described(weights))
+    if differing:
+        raise UserError(f"model of agent '{card.agent}': {differing}")
     network.load_state_dict({name: torch.from_numpy(value.copy()) for name, value in weights.items()})
     return Loaded(network, cluster_of(card), PLAY[card.play](network, card.masked), card.masked)
 

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from pipeline.config import Cnn as CnnConfig
 from pipeline.config import Mlp as MlpConfig
+from pipeline.config import NetworkConfig
 from pipeline.core import Cluster, Observation
 from pipeline.policies.encodings import Layout, clock, draw, pieces
 from pipeline.policies.lookup import SumRows, piece_table
@@ -92,7 +93,7 @@ def _cnn(config: CnnConfig, cluster: Cluster) -> Network:
     return Cnn(Layout.of(cluster, config.clock), config.channels, config.hidden)
 
 
-def build(config: MlpConfig | CnnConfig, cluster: Cluster, seed: int) -> Network:
+def build(config: NetworkConfig, cluster: Cluster, seed: int) -> Network:
     """Return a network with the initial weights that `seed` gives."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)

@@ -78,4 +78,4 @@ class Batched:
         s = self._state
         end = s.start + s.duration
         finish = np.where((s.start >= 0) & (end <= s.now[self.jobs.episode]), end, -1)
-        return Schedule(s.start.copy(), finish, s.now.copy(), s.withheld.copy(), s.used.copy())
+        return Schedule(s.start.copy(), finish, s.withheld.copy(), s.now.copy(), s.withheld_steps.copy(), s.used.copy())

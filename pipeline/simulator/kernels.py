@@ -17,6 +17,7 @@ class State(NamedTuple):
     demand: IntArray  # [J, R]
     capacity: IntArray  # [R]
     start: IntArray  # [J]           -1 = not started
+    withheld: IntArray  # [J]           steps that passed though it would have fitted
     free: IntArray  # [B, T, R]
     slot_job: IntArray  # [B, M]        -1 = empty
     fits_now: BoolArray  # [B, M]
@@ -30,7 +31,7 @@ class State(NamedTuple):
     present: IntArray  # [B]           jobs in the system
     inverse: FloatArray  # [B]           their sum of 1 / duration
     finished: IntArray  # [B]
-    withheld: IntArray  # [B]
+    withheld_steps: IntArray  # [B]
     used: FloatArray  # [B]
     rewards: FloatArray  # [B, steps]    of step [t, t + 1); no column where nobody asks for them
     done: BoolArray  # [B]
@@ -57,6 +58,7 @@ def empty_state(jobs: JobBatch, cluster: Cluster, rewarded_steps: int) -> State:
         demand=jobs.demand.astype(np.int16),
         capacity=capacity,
         start=np.full(len(jobs.arrival), -1, dtype=np.int64),
+        withheld=np.zeros(len(jobs.arrival), dtype=np.int32),
         free=np.ascontiguousarray(np.broadcast_to(capacity, (episodes, rows, resources))),
         slot_job=np.full((episodes, cluster.slots), -1, dtype=np.int64),
         fits_now=np.zeros((episodes, cluster.slots), dtype=np.bool_),
@@ -70,7 +72,7 @@ def empty_state(jobs: JobBatch, cluster: Cluster, rewarded_steps: int) -> State:
         present=np.zeros(episodes, dtype=np.int32),
         inverse=np.zeros(episodes),
         finished=np.zeros(episodes, dtype=np.int64),
-        withheld=np.zeros(episodes, dtype=np.int32),
+        withheld_steps=np.zeros(episodes, dtype=np.int32),
         used=np.zeros(episodes),
         rewards=np.zeros((episodes, rewarded_steps)),
         done=np.zeros(episodes, dtype=np.bool_),
@@ -142,7 +144,10 @@ def _pass_one_step(s: State, rules: Rules, b: int) -> None:
     if s.now[b] < s.rewards.shape[1]:
         s.rewards[b, s.now[b]] = _reward(rules.objective, s.inverse[b], s.present[b], shares)
     s.used[b] += shares
-    s.withheld[b] += s.fits_now[b].any()
+    for m in range(s.slot_job.shape[1]):
+        if s.fits_now[b, m]:
+            s.withheld[s.slot_job[b, m]] += 1
+    s.withheld_steps[b] += s.fits_now[b].any()
     s.free[b, :-1] = s.free[b, 1:].copy()
     s.free[b, -1] = s.capacity
     s.now[b] += 1

@@ -33,6 +33,7 @@ class Timestep:
         self.backlog: deque[int] = deque()
         self.to_come = deque(range(len(self.start)))
         self.free = np.tile(np.array(self.cluster.capacity), (self.cluster.horizon, 1))
+        self.withheld = [0] * len(self.start)
         self.withheld_steps = 0
         self.used = 0.0
         self._admit()
@@ -80,7 +81,10 @@ class Timestep:
         inverse = sum(1.0 / float(self.jobs.duration[job]) for job in present)
         self.rewards.append(REWARDS[self.objective](inverse, len(present), shares))
         self.used += shares
-        self.withheld_steps += any(job is not None and self._fits_now(job) for job in self.slots)
+        fitting = [job for job in self.slots if job is not None and self._fits_now(job)]
+        self.withheld_steps += bool(fitting)
+        for job in fitting:
+            self.withheld[job] += 1
         self.free = np.vstack([self.free[1:], capacity])
         self.now += 1
         self._admit()
@@ -130,5 +134,5 @@ class Timestep:
         start = np.array(self.start)
         done = np.array([self._finished(job) for job in range(len(start))])
         finish = np.where(done, start + self.jobs.duration, -1)
-        steps, withheld = np.array([self.now]), np.array([self.withheld_steps])
-        return Schedule(start, finish, steps, withheld, np.array([self.used]))
+        steps, withheld_steps = np.array([self.now]), np.array([self.withheld_steps])
+        return Schedule(start, finish, np.array(self.withheld), steps, withheld_steps, np.array([self.used]))

@@ -20,9 +20,10 @@ def run(params: Params, agent: str) -> None:
         test = storage.read_jobsets(folder, "test", scenario.resources)
         results = []
         for done, (which, title) in enumerate(STAGES.items(), 1):
-            name, policy = title.format(agent=agent), read_network(agent, which).policy
+            name, policy = title.format(agent=agent), read_network(params, agent, which).policy
             results.append(score(name, policy, test, Cluster.of(scenario), scenario.step_limit, params.seed, masked))
             run.parent_curve(f"slowdown/{name}", results[-1].by_load)
             advance(done, f"slowdown {results[-1].mean:.3f}")
         place = storage.results_folder("agents", agent)
+        storage.discard(place)
         storage.write_results(place, [done.jobs for done in results], [done.jobsets for done in results])

@@ -28,6 +28,7 @@ def run(params: Params, scenario: str) -> None:
                 advance(done, f"{name}: slowdown {results[-1].mean:.3f}")
                 run.parent_curve(f"slowdown/{name}", results[-1].by_load)
         place = storage.results_folder("heuristics", scenario)
+        storage.discard(place)
         storage.write_results(place, [done.jobs for done in results], [done.jobsets for done in results])
         chosen = {"knobs": knobs, "best": best_by_load(examined), "validation": examined}
         storage.write_json(place / "chosen.json", chosen)

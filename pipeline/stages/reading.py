@@ -3,17 +3,18 @@
 from collections.abc import Callable
 
 from pipeline import storage
-from pipeline.config import Clone, NoPretrain, Params, Reinforce
+from pipeline.config import FinetuneConfig, NoPretrain, Params, PretrainConfig
 from pipeline.core import Cluster
+from pipeline.errors import UserError
 from pipeline.evaluation.play import judge, score
 from pipeline.policies.acting import PLAY
-from pipeline.policies.loading import Loaded, restore
+from pipeline.policies.loading import Loaded, must_match, restore
 from pipeline.policies.networks import Network
 from pipeline.training.task import Task
 from pipeline.workload.source import source
 
 
-def read_task(params: Params, agent: str, part: NoPretrain | Clone | Reinforce) -> Task:
+def read_task(params: Params, agent: str, part: PretrainConfig | FinetuneConfig) -> Task:
     """Return what an agent has to learn in one of its two stages."""
     row = params.agent(agent)
     scenario, folder = params.scenario(row.scenario), storage.jobsets_folder(row.scenario)
@@ -32,9 +33,20 @@ def read_task(params: Params, agent: str, part: NoPretrain | Clone | Reinforce) 
     )
 
 
-def read_network(agent: str, which: str) -> Loaded:
-    """Return an agent's stored network: `pretrained` or `policy`."""
-    model = storage.read_model(storage.model_folder(agent, which))
+def read_network(params: Params, agent: str, which: str) -> Loaded:
+    """Return an agent's stored network: `pretrained` or `policy`.
+
+    Raises:
+        UserError: it is damaged, or was made for another cluster or network than params.yaml has now.
+    """
+    place, row = storage.model_folder(agent, which), params.agent(agent)
+    model = storage.read_model(place)
+    must_match(model.card, params.scenario(row.scenario))
+    if model.card.network != row.network:
+        raise UserError(
+            f"{place}: network {model.card.network.model_dump()}; params.yaml: agents.{agent}.network has "
+            f"{row.network.model_dump()}: run 'dvc repro' first"
+        )
     return restore(model.card, model.weights)
 
 

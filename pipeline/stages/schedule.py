@@ -4,14 +4,10 @@ from pathlib import Path
 
 from pipeline import storage
 from pipeline.config import Params, Scenario, Swf
-from pipeline.core import Cluster, Policy
-from pipeline.errors import UserError
-from pipeline.evaluation.scheduling import schedule
-from pipeline.policies.heuristics import HEURISTICS
-from pipeline.policies.loading import must_match, restore
-from pipeline.progress import say
-from pipeline.schemas import SCHEDULE
-from pipeline.workload.tables import jobsets_of
+from pipeline.core import Cluster
+from pipeline.evaluation.scheduling import mean_slowdown, schedule
+from pipeline.progress import progress, say
+from pipeline.stages.policies import policy_by_name
 
 
 def run(params: Params, jobs: Path, scenario: Scenario, policy: str, out: Path) -> None:
@@ -25,25 +21,14 @@ def run(params: Params, jobs: Path, scenario: Scenario, policy: str, out: Path) 
         out: .csv, .csv.gz or .parquet.
     """
     storage.check_table_suffix(out)
-    chosen, masked = _policy(policy, scenario)
+    chosen, masked = policy_by_name(policy, scenario)
     swf = params.workload if isinstance(params.workload, Swf) else Swf(name="swf", path=str(jobs))
-    frame, notes = storage.read_jobs(jobs, scenario, swf)
+    with progress(f"read {jobs}, percent", 100, brief=True) as advance:
+        table, notes = storage.read_jobs(jobs, scenario, swf, advance)
     for note in notes:
         say(note)
-    table = jobsets_of(frame, list(scenario.resources))
-    found = schedule(frame, table, Cluster.of(scenario), chosen, masked, params.seed)
-    storage.write_table(out, found, SCHEDULE)
-    say(f"{out}: {len(found)} jobs, mean slowdown {found['slowdown'].mean():.4g} under {policy}")
-
-
-def _policy(name: str, scenario: Scenario) -> tuple[Policy, bool]:
-    """Return a policy, and whether it keeps to the legal actions."""
-    if name in HEURISTICS:
-        return HEURISTICS[name], True
-    if not Path(name).is_dir():
-        known = ", ".join(sorted(HEURISTICS))
-        raise UserError(f"unknown policy '{name}': expected a model directory or one of {known}")
-    model = storage.read_model(Path(name))
-    must_match(model.card, scenario)
-    loaded = restore(model.card, model.weights)
-    return loaded.policy, loaded.masked
+    with progress(f"schedule by {policy}, percent", 100, brief=True) as advance:
+        start = schedule(table, Cluster.of(scenario), chosen, masked, params.seed, advance)
+    with progress(f"write {out}, percent", 100, brief=True) as advance:
+        storage.write_schedule(out, table, start, advance)
+    say(f"{out}: {len(start)} jobs, mean slowdown {mean_slowdown(table, start):.4g} under {policy}")

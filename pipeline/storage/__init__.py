@@ -3,7 +3,15 @@
 Files are written beside their place and renamed, so that a killed run leaves no partial file behind.
 """
 
-from pipeline.storage.files import check_table, read_json, read_table, write, write_json, write_table
+from pipeline.storage.checkpoints import (
+    Checkpoint,
+    checkpoint_file,
+    checkpoint_key,
+    drop_checkpoints,
+    read_checkpoint,
+    write_checkpoint,
+)
+from pipeline.storage.files import check_table, discard, read_json, read_table, write, write_json, write_table
 from pipeline.storage.jobsets import jobs_frame, link_log, log_path, read_jobsets, write_jobsets
 from pipeline.storage.models import Model, read_model, write_model
 from pipeline.storage.paths import (
@@ -21,11 +29,13 @@ from pipeline.storage.results import (
     Chosen,
     read_chosen,
     read_curve,
+    read_job_results,
     read_jobset_results,
     write_curve,
     write_figure,
     write_results,
 )
+from pipeline.storage.schedules import write_schedule
 from pipeline.storage.user import check_table_suffix, read_jobs
 
 __all__ = [
@@ -34,18 +44,25 @@ __all__ = [
     "MODELS",
     "REPORTS",
     "TABLES",
+    "Checkpoint",
     "Chosen",
     "Model",
     "check_table",
     "check_table_suffix",
+    "checkpoint_file",
+    "checkpoint_key",
     "curve_file",
+    "discard",
+    "drop_checkpoints",
     "jobs_frame",
     "jobsets_folder",
     "link_log",
     "log_path",
     "model_folder",
+    "read_checkpoint",
     "read_chosen",
     "read_curve",
+    "read_job_results",
     "read_jobs",
     "read_jobset_results",
     "read_jobsets",
@@ -54,11 +71,13 @@ __all__ = [
     "read_table",
     "results_folder",
     "write",
+    "write_checkpoint",
     "write_curve",
     "write_figure",
     "write_jobsets",
     "write_json",
     "write_model",
     "write_results",
+    "write_schedule",
     "write_table",
 ]

@@ -1,11 +1,15 @@
 """Files and tables, written whole or not at all; every table is checked by its schema on the way in and out."""
 
+import fcntl
+import glob
 import gzip
 import json
 import os
-from collections.abc import Callable, Mapping
+import shutil
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import pandas as pd
 import pandera.pandas as pa
@@ -18,17 +22,52 @@ DIGITS = 6
 
 
 def write(path: Path, content: bytes) -> None:
-    """Write a file whole or not at all."""
-    part = path.with_name(f".{path.name}.{os.getpid()}.part")
+    """Write a file whole or not at all, whenever the process or the machine may die."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
+        _sweep(path)
+        part = path.with_name(f".{path.name}.{os.getpid()}.part")
         try:
-            part.write_bytes(content)
-            part.replace(path)
+            with _held(part) as stream:
+                stream.write(content)
+                stream.flush()
+                os.fsync(stream.fileno())  # or a renamed file could be empty after a power cut
+                part.replace(path)
         finally:
             part.unlink(missing_ok=True)
     except OSError as error:
         raise UserError(f"{path}: cannot be written ({error.strerror})") from error
+
+
+def discard(*places: Path) -> None:
+    """Remove old results before new ones are written, as DVC does: a kill between two files leaves no mix of them."""
+    for place in places:
+        try:
+            if place.is_dir() and not place.is_symlink():
+                shutil.rmtree(place)
+            else:
+                place.unlink(missing_ok=True)
+        except OSError as error:
+            raise UserError(f"{place}: cannot be replaced ({error.strerror})") from error
+
+
+def _sweep(path: Path) -> None:
+    """Remove what killed processes left of this file: a lock dies with its process, and a number can be given again."""
+    for part in path.parent.glob(f".{glob.escape(path.name)}.*.part"):
+        with suppress(OSError), part.open("rb") as stream:
+            fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            part.unlink()
+
+
+def _held(part: Path) -> BinaryIO:
+    """Open a part and lock it, so that nobody sweeps it; on file systems without locks, hope."""
+    while True:
+        stream = part.open("wb")
+        with suppress(OSError):
+            fcntl.flock(stream, fcntl.LOCK_EX)
+        if os.fstat(stream.fileno()).st_nlink:  # it was not swept before it was locked
+            return stream
+        stream.close()
 
 
 def write_json(path: Path, values: Mapping[str, Any] | list[Any]) -> None:
@@ -66,16 +105,22 @@ def _packed(frame: pd.DataFrame, suffix: str) -> bytes:
     return gzip.compress(text, mtime=0) if suffix == ".gz" else text  # no time, no name: the same bytes twice
 
 
-def read_table(path: Path, schema: pa.DataFrameSchema) -> pd.DataFrame:
-    """Read a table that the pipeline wrote, and check it."""
+def read_table(path: Path, schema: pa.DataFrameSchema, rows: Sequence[tuple[str, str, Any]] = ()) -> pd.DataFrame:
+    """Read a table that the pipeline wrote, or some rows of a parquet (as pyarrow's filters), and check it."""
     reader: Callable[..., pd.DataFrame] = pd.read_parquet if path.suffix == ".parquet" else pd.read_csv
     try:
-        frame = reader(path)
+        frame = reader(path, filters=list(rows)) if rows else reader(path)
     except FileNotFoundError as error:
         raise missing(path) from error
     except (OSError, ValueError, pyarrow.ArrowException) as error:
         raise UserError(f"{path}: not a readable table ({one_line(error)})") from error
-    return check_table(frame, schema, str(path))
+    return check_table(frame if path.suffix == ".parquet" else _whole_as_floats(frame, schema), schema, str(path))
+
+
+def _whole_as_floats(frame: pd.DataFrame, schema: pa.DataFrameSchema) -> pd.DataFrame:
+    """Return a table from text; there, a column of floats that happen to be whole looks like one of integers."""
+    floats = [name for name, column in schema.columns.items() if str(column.dtype) == "float64" and name in frame]
+    return frame.astype({name: "float64" for name in floats if frame[name].dtype == "int64"})
 
 
 def check_table(frame: pd.DataFrame, schema: pa.DataFrameSchema, where: str) -> pd.DataFrame:

@@ -52,12 +52,20 @@ def jobs_frame(jobsets: JobSets, resources: Mapping[str, int]) -> pd.DataFrame:
 
 def link_log(params: Params) -> None:
     """Point data/log at the workload's log, so that DVC sees its content; a plain note where there is none."""
-    LOG.parent.mkdir(parents=True, exist_ok=True)
-    if not isinstance(params.workload, Swf):
-        LOG.unlink(missing_ok=True)  # never write through a link into the user's log
+    place = log_path(params.workload) if isinstance(params.workload, Swf) else None
+    try:
+        LOG.parent.mkdir(parents=True, exist_ok=True)
+        if place is None:
+            LOG.unlink(missing_ok=True)  # never write through a link into the user's log
+        else:
+            _link(place)
+    except OSError as error:
+        raise UserError(f"{LOG}: cannot be written ({error.strerror})") from error
+    if place is None:
         write(LOG, b"The workload is synthetic: there is no log.\n")
-        return
-    place = log_path(params.workload)
+
+
+def _link(place: Path) -> None:
     part = LOG.with_name(f".{LOG.name}.part")
     part.unlink(missing_ok=True)
     part.symlink_to(place)

@@ -1,5 +1,9 @@
-"""Model directories: weights without pickle, and a card that says what they are."""
+"""Model directories: weights without pickle, and a card that says what they are and must be true."""
 
+import hashlib
+import json
+from collections.abc import Mapping
+from importlib.metadata import version
 from pathlib import Path
 from typing import NamedTuple
 
@@ -9,10 +13,15 @@ from safetensors import SafetensorError
 from safetensors.numpy import load as load_weights
 from safetensors.numpy import save as save_weights
 
-from pipeline.config import ModelCard
+from pipeline.config import FORMAT, ModelCard, Weights, described, difference
 from pipeline.core import FloatArray
 from pipeline.errors import UserError
 from pipeline.storage.files import one_line, write
+
+CARD, WEIGHTS = "policy.json", "policy.safetensors"
+PACKAGES = ("torch", "numpy", "numba", "safetensors")
+PICKLES = (b"\x80", b"PK\x03\x04")  # how files of pickle and torch.save begin
+SHOWN = 12  # characters of a digest
 
 
 class Model(NamedTuple):
@@ -23,26 +32,79 @@ class Model(NamedTuple):
 
 
 def write_model(folder: Path, model: Model) -> None:
-    """Write a model directory: weights without pickle, and a card that says what they are."""
-    write(folder / "policy.safetensors", save_weights({k: np.ascontiguousarray(v) for k, v in model.weights.items()}))
-    write(folder / "policy.json", (model.card.model_dump_json(indent=2) + "\n").encode())
+    """Write a model directory: weights without pickle, and a card that says what they are.
+
+    Raises:
+        UserError: a weight is not a number, or it cannot be written.
+    """
+    weights = {name: np.ascontiguousarray(value) for name, value in model.weights.items()}
+    _must_be_finite(weights, f"{folder}: not written", "; training went astray: try a lower learning_rate")
+    content = save_weights(weights)
+    packages = {name: version(name).split("+")[0] for name in PACKAGES}  # the same for every build of a version
+    stored = Weights(sha256=_sha256(content), tensors=described(weights), packages=packages)
+    card = model.card.model_copy(update={"weights": stored})
+    write(folder / WEIGHTS, content)
+    write(folder / CARD, (card.model_dump_json(indent=2) + "\n").encode())
 
 
 def read_model(folder: Path) -> Model:
     """Read a model directory, or the `policy` inside an agent's directory.
 
     Raises:
-        UserError: it is no model directory, or its files are damaged.
+        UserError: it is no model directory, its files are damaged, or they are not of one model.
     """
     inside = folder / "policy"
     place = inside if inside.is_dir() else folder
-    card_file, weights_file = place / "policy.json", place / "policy.safetensors"
+    card_file, weights_file = place / CARD, place / WEIGHTS
     if not card_file.is_file() or not weights_file.is_file():
-        raise UserError(f"{folder}: not a model directory: expected policy.json and policy.safetensors in it")
+        raise UserError(f"{folder}: not a model directory: expected {CARD} and {WEIGHTS} in it")
     try:
-        card = ModelCard.model_validate_json(card_file.read_bytes())
-        return Model(card, load_weights(weights_file.read_bytes()))
-    except ValidationError as error:
-        raise UserError(f"{card_file}: not a model card ({one_line(error)})") from error
-    except (SafetensorError, ValueError, KeyError) as error:
-        raise UserError(f"{weights_file}: not weights ({one_line(error)})") from error
+        card = _read_card(card_file)
+        weights = _read_weights(weights_file, card.weights)
+    except OSError as error:
+        raise UserError(f"{folder}: cannot be read ({error.strerror})") from error
+    return Model(card.model_copy(update={"weights": None}), weights)
+
+
+def _read_card(file: Path) -> ModelCard:
+    try:
+        raw = json.loads(file.read_bytes())
+        found = raw.get("format", FORMAT) if isinstance(raw, dict) else FORMAT
+        if found != FORMAT:
+            raise UserError(f"{file}: expected a card of format {FORMAT}, found format {found}: make the model again")
+        return ModelCard.model_validate_json(file.read_bytes())
+    except (ValidationError, ValueError, RecursionError) as error:
+        raise UserError(f"{file}: not a model card ({one_line(error)})") from error
+
+
+def _read_weights(file: Path, card: Weights | None) -> dict[str, FloatArray]:
+    content = file.read_bytes()
+    if content.startswith(PICKLES):
+        raise UserError(f"{file}: not safetensors: this looks like a pickle, and pickles are never loaded")
+    try:
+        weights = load_weights(content)
+    except KeyError as error:
+        raise UserError(f"{file}: not weights (a tensor of type {error.args[0]})") from error
+    except (SafetensorError, ValueError, TypeError) as error:
+        raise UserError(f"{file}: not weights ({one_line(error)})") from error
+    if card is None:
+        raise UserError(f"{file.with_name(CARD)}: not a model card (it does not describe the weights)")
+    differing = difference(card.tensors, described(weights))
+    if differing:
+        raise UserError(f"{file}: not the weights of {CARD}: {differing}")
+    _must_be_finite(weights, str(file), "")
+    if _sha256(content) != card.sha256:
+        wanted, got = card.sha256[:SHOWN], _sha256(content)[:SHOWN]
+        raise UserError(f"{file}: not the weights of {CARD}: expected sha256 {wanted}..., found {got}...")
+    return weights
+
+
+def _must_be_finite(weights: Mapping[str, FloatArray], where: str, why: str) -> None:
+    for name, value in weights.items():
+        wrong = value[~np.isfinite(value)] if np.issubdtype(value.dtype, np.floating) else value[:0]
+        if wrong.size:
+            raise UserError(f"{where}: tensor {name}: expected finite numbers, found {wrong.flat[0]}{why}")
+
+
+def _sha256(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()

@@ -21,10 +21,20 @@ def write_results(folder: Path, jobs: Sequence[pd.DataFrame], jobsets: Sequence[
 
 def read_jobset_results(params: Params, scenario: str) -> pd.DataFrame:
     """Read the jobset results of every policy of a scenario: heuristics, and the agents of params.yaml."""
-    folders = [results_folder("heuristics", scenario)]
-    folders += [results_folder("agents", agent) for agent, row in params.agents.items() if row.scenario == scenario]
-    frames = [read_table(folder / "jobsets.parquet", JOBSET_RESULTS) for folder in folders]
+    frames = [read_table(folder / "jobsets.parquet", JOBSET_RESULTS) for folder in _folders(params, scenario)]
     return pd.concat(frames, ignore_index=True)
+
+
+def read_job_results(params: Params, scenario: str, policies: Sequence[str], loads: Sequence[int]) -> pd.DataFrame:
+    """Read what became of every job of a scenario under some policies at some loads; nothing else is held."""
+    wanted = [("policy", "in", list(policies)), ("load", "in", list(loads))]
+    frames = [read_table(folder / "jobs.parquet", JOB_RESULTS, wanted) for folder in _folders(params, scenario)]
+    return pd.concat(frames, ignore_index=True)
+
+
+def _folders(params: Params, scenario: str) -> list[Path]:
+    agents = [agent for agent, row in params.agents.items() if row.scenario == scenario]
+    return [results_folder("heuristics", scenario), *(results_folder("agents", agent) for agent in agents)]
 
 
 class Chosen(NamedTuple):
@@ -58,8 +68,8 @@ def read_curve(agent: str, stage: str) -> pd.DataFrame:
     return read_table(curve_file(agent, stage), CURVE)
 
 
-def write_figure(name: str, content: bytes) -> Path:
+def write_figure(name: str, content: bytes, folder: str = "figures") -> Path:
     """Write a figure and return where it is."""
-    path = REPORTS / "figures" / f"{name}.png"
+    path = REPORTS / folder / f"{name}.png"
     write(path, content)
     return path

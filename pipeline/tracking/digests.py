@@ -1,8 +1,9 @@
-"""Digests: DVC's md5 of a file or folder, so that a run's inputs can be found by what `dvc.lock` says."""
+"""Digests: DVC's md5 of a file or folder, so that a run's inputs and outputs can be found by what `dvc.lock` says."""
 
 import hashlib
 import json
 import os
+from collections.abc import Mapping
 from pathlib import Path
 
 from ruamel.yaml import YAML
@@ -11,12 +12,31 @@ LOCK = Path("dvc.lock")
 
 
 def digest(path: Path) -> str:
+    """Return the md5 of an input: what DVC wrote down of it, else its own."""
+    return _locked(path) or measured(path)
+
+
+def measured(path: Path) -> str:
     """Return the md5 of a file, or of a folder as DVC computes it (ends in .dir; 36 characters)."""
-    return _locked(path) or (_folder(path) if path.is_dir() else _file(path))
+    if not path.is_dir():
+        return _file(path)
+    inside = (file for file in path.rglob("*") if file.is_file())
+    return digest_of_files({file.relative_to(path).as_posix(): _file(file) for file in inside})
+
+
+def digest_of_files(files: Mapping[str, str]) -> str:
+    """Return DVC's md5 of a folder from the md5 of its files."""
+    tree = [{"md5": files[name], "relpath": name} for name in sorted(files)]
+    return md5_of(json.dumps(tree, sort_keys=True).encode()) + ".dir"
+
+
+def md5_of(content: bytes) -> str:
+    """Return the md5 of some bytes."""
+    return hashlib.md5(content, usedforsecurity=False).hexdigest()
 
 
 def _locked(path: Path) -> str | None:
-    """Return the md5 that DVC wrote down for an output.
+    """Return the md5 that DVC wrote down for an output of an earlier stage.
 
     Only under DVC: a stage that is run by hand may read files that are newer than dvc.lock.
     """
@@ -27,19 +47,9 @@ def _locked(path: Path) -> str | None:
     return outs.get(path.as_posix())
 
 
-def _folder(path: Path) -> str:
-    files = {file.relative_to(path).as_posix(): file for file in path.rglob("*") if file.is_file()}
-    tree = [{"md5": _file(files[name]), "relpath": name} for name in sorted(files)]
-    return _md5(json.dumps(tree, sort_keys=True).encode()) + ".dir"
-
-
 def _file(path: Path) -> str:
     with path.open("rb") as stream:
         return hashlib.file_digest(stream, _plain_md5).hexdigest()
-
-
-def _md5(content: bytes) -> str:
-    return hashlib.md5(content, usedforsecurity=False).hexdigest()
 
 
 def _plain_md5() -> "hashlib._Hash":

@@ -1,39 +1,51 @@
-"""Identity: which pipeline run a stage belongs to, and the tags and params that say so.
+"""Identity: which pipeline run a stage belongs to, what the stage is, and the tags and params that say so.
 
 Stages are processes of their own, and DVC hands them no id of the `dvc repro` they are part of. So the id is computed
-from what makes a run what it is: experiment name, commit, uncommitted code and params. All stages of one `dvc repro`
-agree on it, a resumed one joins the same parent, an edit begins a new one. dvc.lock is left out: a repro rewrites it.
+from what makes a run what it is: experiment name, code, params and log. All stages of one `dvc repro` agree on it, a
+resumed one joins the same parent, a commit changes nothing, an edit begins a new one. A stage, too, has a key: its
+outputs and its params. Whoever knows dvc.lock knows it, so `publish` sees what has been recorded.
 """
 
-import hashlib
 import json
 import os
-import subprocess
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import NamedTuple
 
-from pipeline.config import PARAMS_FILE, Params
+from ruamel.yaml import YAML
 
-CODE = ("pipeline", "params.yaml", "dvc.yaml")
+from pipeline.config import Params
+from pipeline.tracking.digests import md5_of, measured
+from pipeline.tracking.tree import CODE, git, working_tree
+
 AGENT_STAGES = ("pretrain", "finetune", "evaluate")
-OWN_SECTION = {"heuristics": "heuristics", "compare": "evaluation"}  # of params.yaml, by stage
+OWN_SECTION = {"heuristics": "heuristics", "compare": "evaluation", "papers": "evaluation"}  # of params.yaml, by stage
 NO_GIT = "nogit"
 LONGEST_PARAM = 6000
+PIPELINE_STAGE = "pipeline"  # tag `stage` of a parent run
+STAGE_KEY = "stage.key"
+STAGE_RESULT = "stage.result"  # the same also where a param changed that did not matter to the stage
 
 
 class Identity(NamedTuple):
     """One pipeline run."""
 
-    pipeline: str
+    content: str
     experiment: str  # DVC's name of it; "" in a plain `dvc repro`
     commit: str
     dirty: str  # true, false, or unknown without git
+
+    @property
+    def pipeline(self) -> str:
+        """Return its id."""
+        return f"{self.experiment or 'repro'}-{self.content}"
 
     @property
     def tags(self) -> dict[str, str]:
         """Return the tags that parent and children share."""
         shared = {
             "pipeline.id": self.pipeline,
+            "pipeline.content": self.content,
             "pipeline.kind": "experiment" if self.experiment else "repro",
             "dvc.exp.name": self.experiment,
             "git.commit": self.commit,
@@ -44,21 +56,51 @@ class Identity(NamedTuple):
 
 def identify() -> Identity:
     """Return the pipeline run of this process, from its working directory and DVC's environment."""
-    experiment = os.environ.get("DVC_EXP_NAME", "")
-    head = _git("rev-parse", os.environ.get("DVC_EXP_BASELINE_REV") or "HEAD")
+    head = git("rev-parse", os.environ.get("DVC_EXP_BASELINE_REV") or "HEAD")
     commit = NO_GIT if head is None else head.decode().strip()
-    changed = b"" if head is None else _git("diff", "--no-ext-diff", "--binary", commit, "--", *CODE) or b""
-    status = None if head is None else _git("status", "--porcelain", "--", *CODE)
-    values = PARAMS_FILE.read_bytes() if PARAMS_FILE.exists() else b""
-    key = hashlib.md5(commit.encode() + changed + values, usedforsecurity=False).hexdigest()[:10]
+    status = None if head is None else git("status", "--porcelain", "--", *CODE)
     dirty = "unknown" if status is None else str(bool(status)).lower()
-    return Identity(f"{experiment or 'repro'}-{key}", experiment, commit, dirty)
+    return Identity(working_tree().content, os.environ.get("DVC_EXP_NAME", ""), commit, dirty)
 
 
-def stage_tags(identity: Identity, name: str, subject: str) -> dict[str, str]:
-    """Return the tags of a stage's run."""
-    own = {"stage": name, "subject": subject, "dvc.stage": os.environ.get("DVC_STAGE", "")}
-    return {**identity.tags, **_said(own)}
+def title_of(name: str, subject: str) -> str:
+    """Return the name of a stage as DVC has it, as finetune@deeprm."""
+    return f"{name}@{subject}" if subject else name
+
+
+def stage_tags(name: str, subject: str) -> dict[str, str]:
+    """Return the tags that say which stage a run is."""
+    return _said({"stage": name, "subject": subject, "dvc.stage": title_of(name, subject)})
+
+
+def output_tags(title: str, outs: Mapping[str, str], params: Mapping[str, str]) -> dict[str, str]:
+    """Return the tags that say what came out of a stage: the md5 of each output and of all, and the stage's key."""
+    key, result = (md5_of(json.dumps([title, outs, more], sort_keys=True).encode()) for more in (params, {}))
+    return {STAGE_KEY: key, STAGE_RESULT: result, **{f"dvc.out.{path}": md5 for path, md5 in outs.items()}}
+
+
+def outputs(title: str) -> dict[str, str] | None:
+    """Return the md5 of each output of a stage that has just ended; nothing where it has not written all of them."""
+    paths = [Path(path) for path in _declared(title)]
+    if not paths or not all(path.exists() for path in paths):
+        return None
+    return {path.as_posix(): measured(path) for path in paths}
+
+
+def _declared(title: str) -> list[str]:
+    """Return the outputs of a stage by dvc.yaml."""
+    file = Path("dvc.yaml")
+    name, _, subject = title.partition("@")
+    stage = YAML(typ="safe").load(file)["stages"].get(name, {}) if file.exists() else {}
+    body = stage.get("do", stage)
+    items = [item for kind in ("outs", "metrics", "plots") for item in body.get(kind, [])]
+    names = [item if isinstance(item, str) else next(iter(item)) for item in items]
+    return [name.replace("${key}", subject) for name in names]
+
+
+def scenario_of(params: Params, name: str, subject: str) -> str:
+    """Return the scenario that a stage is about."""
+    return params.agent(subject).scenario if name in AGENT_STAGES else subject
 
 
 def shared_params(params: Params) -> dict[str, str]:
@@ -97,12 +139,3 @@ def _leaves(place: str, value: object) -> Iterator[tuple[str, str]]:
 
 def _said(tags: Mapping[str, str]) -> dict[str, str]:
     return {key: value for key, value in tags.items() if value}
-
-
-def _git(*words: str) -> bytes | None:
-    """Return what git prints, or nothing where there is no git, no repository or no such commit."""
-    command = ["git", "--no-optional-locks", *words]
-    try:
-        return subprocess.run(command, capture_output=True, check=True, timeout=30).stdout
-    except (OSError, subprocess.SubprocessError):
-        return None

@@ -1,153 +1,170 @@
 """Run: the record of one stage; whatever goes wrong with it, the stage goes on."""
 
-import json
 import os
+import signal
 import sys
-import time
+import threading
 import traceback
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
-from functools import wraps
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Concatenate, NamedTuple, ParamSpec
+from types import FrameType
+from typing import TYPE_CHECKING
+from uuid import uuid4
 
 from pipeline.config import Params
-from pipeline.tracking.digests import digest
-from pipeline.tracking.identity import identify, stage_params, stage_tags
-from pipeline.tracking.store import Store, begin_run, open_store
+from pipeline.tracking.digests import digest, measured
+from pipeline.tracking.identity import (
+    Identity,
+    identify,
+    output_tags,
+    outputs,
+    scenario_of,
+    shared_params,
+    stage_params,
+    stage_tags,
+    title_of,
+)
+from pipeline.tracking.record import (
+    FAILED,
+    FINISHED,
+    KILLED,
+    Begin,
+    Curve,
+    End,
+    Event,
+    Figure,
+    Inputs,
+    Metrics,
+    Pipeline,
+    Policy,
+    Tags,
+    now_ms,
+)
+from pipeline.tracking.spool import Spool
 
 if TYPE_CHECKING:
-    from mlflow.entities import Metric, Run
+    from pipeline.tracking.delivery import Delivery
 
-Args = ParamSpec("Args")
-
-LARGEST_BATCH = 1000  # metrics that MLflow takes at once
-FLUSH_S = 5.0
 LONGEST_TAG = 5000
 LONGEST_REASON = 300
-
-
-class Link(NamedTuple):
-    """Where a stage writes to."""
-
-    store: Store
-    run: "Run"
-
-    @property
-    def run_id(self) -> str:
-        """Return the id of the stage's run."""
-        return str(self.run.info.run_id)
-
-    @property
-    def parent_id(self) -> str:
-        """Return the id of the pipeline's run."""
-        return str(self.store.parent.info.run_id)
-
-
-def _soft(
-    method: Callable[Concatenate["StageRun", Args], None],
-) -> Callable[Concatenate["StageRun", Args], None]:
-    """Make a method lose the record rather than raise, and do nothing once it is lost."""
-
-    @wraps(method)
-    def soft(self: "StageRun", /, *args: Args.args, **kwargs: Args.kwargs) -> None:
-        if self._off:
-            return
-        try:
-            method(self, *args, **kwargs)
-        except Exception as error:
-            self._off = True
-            _complain(error)
-
-    return soft
+TERMINATED = 128 + signal.SIGTERM  # exit code of a process that a signal ended, as shells have it
 
 
 class StageRun:
-    """The MLflow run of one stage."""
+    """The record of one stage: spooled event by event, and sent to MLflow at once as long as MLflow answers."""
 
-    def __init__(self) -> None:
+    def __init__(self, name: str, subject: str, params: Params) -> None:
+        self._title = title_of(name, subject)
+        self._name, self._subject, self._params = name, subject, params
         self._off = os.environ.get("PIPELINE_TRACKING", "").lower() == "off"
-        self._link: Link | None = None
-        self._buffer: list[Metric] = []
-        self._flushed = time.monotonic()
+        self._spool: Spool | None = None
+        self._delivery: Delivery | None = None
+        self._complained = False
 
-    @property
-    def _at(self) -> Link:
-        if self._link is None:
-            raise RuntimeError("the run is not open")
-        return self._link
-
-    @_soft
-    def _open(self, name: str, subject: str, params: Params) -> None:
-        identity = identify()
-        store = open_store(identity, params)
-        parent = store.parent.info
-        title = f"{name}@{subject}" if subject else name
-        tags = {**stage_tags(identity, name, subject), "mlflow.parentRunId": parent.run_id}
-        rows = stage_params(params, name, subject)
-        self._link = Link(store, begin_run(store.client, parent.experiment_id, title, tags, rows))
-
-    @_soft
     def inputs(self, *paths: Path) -> None:
-        """Record what the stage reads: path, DVC's md5 and commit."""
-        from mlflow.data.code_dataset_source import CodeDatasetSource
-        from mlflow.entities import Dataset, DatasetInput, InputTag
+        """Record what the stage reads: path and DVC's md5; of what is missing the stage itself will tell."""
+        self._tell(lambda: Inputs(md5={path.as_posix(): digest(path) for path in paths if path.exists()}))
 
-        def described(path: Path) -> DatasetInput:
-            name, md5 = path.as_posix(), digest(path)
-            tags = {"dvc.path": name, "dvc.md5": md5, "git.commit": self._at.run.data.tags["git.commit"]}
-            dataset = Dataset(name, md5, "code", json.dumps(CodeDatasetSource(tags).to_dict()))
-            return DatasetInput(dataset, [InputTag("mlflow.data.context", "input")])
-
-        self._at.store.client.log_inputs(self._at.run_id, [described(path) for path in paths])
-
-    @_soft
     def metrics(self, values: Mapping[str, float], step: int) -> None:
-        """Record numbers of one step; they are written now and then, and at the end."""
-        from mlflow.entities import Metric
+        """Record numbers of one step; they are sent now and then, and at the end."""
+        self._tell(lambda: Metrics(step=step, values={k: float(value) for k, value in values.items()}, at=now_ms()))
 
-        now = _now_ms()
-        self._buffer += [Metric(key, float(value), now, step) for key, value in values.items()]
-        if len(self._buffer) >= LARGEST_BATCH or time.monotonic() - self._flushed >= FLUSH_S:
-            self._flush()
-
-    @_soft
     def parent_curve(self, name: str, values: Mapping[int, float]) -> None:
-        """Record a curve over loads on the pipeline's run, where MLflow draws all pipeline runs in one chart."""
-        from mlflow.entities import Metric
+        """Record a curve over loads on the pipeline's run, where MLflow draws all pipeline runs in one chart.
 
-        # One timestamp for all, so that a stage that runs again overwrites its points instead of doubling them.
-        begun = self._at.store.parent.info.start_time
-        points = [Metric(name, float(value), begun, load) for load, value in values.items()]
-        self._at.store.client.log_batch(self._at.parent_id, metrics=points)
+        Args:
+            name: as slowdown/sjf.
+            values: by load.
+        """
+        self._tell(lambda: Curve(name=curve_name(name, self._scenario, values), values=dict(values)))
 
-    @_soft
     def figure(self, path: Path) -> None:
         """Record a file as an artifact."""
-        self._at.store.client.log_artifact(self._at.run_id, str(path))
+        self._tell(lambda: Figure(path=path.as_posix(), md5=measured(path)))
 
-    @_soft
     def model(self, folder: Path) -> None:
         """Record a model directory as the model of this run, ready to be served."""
-        from pipeline.tracking.model import log_policy
+        self._tell(lambda: Policy(path=folder.as_posix(), md5=measured(folder)))
 
-        log_policy(self._at.store.client, self._at.run, folder)
+    @property
+    def _scenario(self) -> str:
+        return scenario_of(self._params, self._name, self._subject)
 
-    @_soft
+    def _open(self) -> None:
+        if self._off:
+            return
+        try:
+            begin = self._begin(identify())
+            with suppress(OSError):  # where nothing can be written MLflow may still be reached
+                self._spool = Spool(begin.id)
+                self._spool.add(begin)
+            from pipeline.tracking.delivery import Delivery
+            from pipeline.tracking.store import open_store
+
+            self._delivery = Delivery(open_store(), begin, lambda path, _: Path(path))
+        except Exception as error:
+            self._complain(error)
+
+    def _begin(self, identity: Identity) -> Begin:
+        at = now_ms()
+        parent = Pipeline(title=identity.pipeline, at=at, tags=identity.tags, params=shared_params(self._params))
+        return Begin(
+            id=uuid4().hex,
+            title=self._title,
+            at=at,
+            tags={**identity.tags, **stage_tags(self._name, self._subject)},
+            params=stage_params(self._params, self._name, self._subject),
+            pipeline=parent,
+        )
+
+    def _tell(self, make: Callable[[], Event]) -> None:
+        """Spool an event and send it; the first thing that goes wrong is said, and what can still be done is done."""
+        if self._off or (self._spool is None and self._delivery is None):
+            return
+        from pipeline.tracking.delivery import MissingFileError
+
+        try:
+            event = make()
+        except Exception as error:
+            self._complain(error, lost=True)
+            return
+        try:
+            if self._spool is not None:
+                self._spool.add(event)
+        except OSError:
+            self._spool = None
+        try:
+            if self._delivery is not None:
+                self._delivery.send(event)
+        except MissingFileError as error:
+            self._complain(error)
+        except Exception as error:
+            self._delivery = None
+            self._complain(error)
+
     def _close(self, error: BaseException | None) -> None:
-        client = self._at.store.client
-        self._flush()
-        if error is not None:
+        if error is None:
+            self._tell(self._outputs)
+        else:
             last_line = traceback.format_exception_only(error)[-1].strip().splitlines()[-1]
-            client.set_tag(self._at.run_id, "error", last_line[:LONGEST_TAG])
-        client.set_terminated(self._at.run_id, "FINISHED" if error is None else "FAILED")
-        client.set_terminated(self._at.parent_id, "FINISHED")
+            self._tell(lambda: Tags(tags={"error": last_line[:LONGEST_TAG]}))
+        self._tell(lambda: End(at=now_ms(), status=_status(error)))
+        if self._spool is not None:
+            self._spool.close(sent=self._delivery is not None)
 
-    def _flush(self) -> None:
-        waiting, self._buffer, self._flushed = self._buffer, [], time.monotonic()
-        for first in range(0, len(waiting), LARGEST_BATCH):
-            batch = waiting[first : first + LARGEST_BATCH]
-            self._at.store.client.log_batch(self._at.run_id, metrics=batch)
+    def _outputs(self) -> Tags:
+        found = outputs(self._title)
+        params = stage_params(self._params, self._name, self._subject)
+        return Tags(tags=output_tags(self._title, found, params) if found else {})
+
+    def _complain(self, error: Exception, lost: bool = False) -> None:
+        if self._complained:
+            return
+        self._complained = True
+        later = "what MLflow misses is sent by 'python -m pipeline publish'"
+        rest = later if self._spool is not None and not lost else "only MLflow misses this"
+        sys.stderr.write(f"tracking: {reason(error)}; the results are safe, {rest}\n")
 
 
 @contextmanager
@@ -155,26 +172,63 @@ def stage(name: str, subject: str, params: Params) -> Iterator[StageRun]:
     """Record a stage while its body runs; what the body raises is recorded and passes on.
 
     Args:
-        name: the stage: generate, heuristics, pretrain, finetune, evaluate or compare.
-        subject: the scenario or agent it is about; "" for compare.
+        name: the stage: generate, heuristics, pretrain, finetune, evaluate, compare or papers.
+        subject: the scenario or agent it is about; "" for compare and papers.
         params: all of params.yaml; the rows about the subject become params of the run.
     """
-    run = StageRun()
-    run._open(name, subject, params)
-    try:
-        yield run
-    except BaseException as error:
-        run._close(error)
-        raise
-    run._close(None)
+    run = StageRun(name, subject, params)
+    with _terminable():
+        run._open()
+        try:
+            yield run
+        except BaseException as error:
+            run._close(error)
+            raise
+        run._close(None)
 
 
-def _now_ms() -> int:
-    return int(time.time() * 1000)
+def curve_name(name: str, scenario: str, loads: Collection[int]) -> str:
+    """Return the metric of a curve: it says the scenario, for scenarios have policies and loads in common.
+
+    MLflow makes a section of charts of what stands before a slash; sections come first, so what is one point and no
+    curve has no slash. Titles of charts are cut after some ten letters: slowdown goes without saying.
+
+    >>> curve_name("slowdown/sjf", "online", [10, 50]), curve_name("makespan/sjf", "online", [10, 50])
+    ('online/sjf', 'online makespan/sjf')
+    >>> curve_name("slowdown/sjf", "offline", [100])
+    'sjf offline'
+    """
+    kind, _, policy = name.partition("/")
+    heading = scenario if kind == "slowdown" else f"{scenario} {kind}"
+    return f"{heading}/{policy}" if len(loads) > 1 else f"{policy} {heading}"
 
 
-def _complain(error: Exception) -> None:
+def reason(error: Exception) -> str:
+    """Return why something failed, on one line."""
     # The cause comes first: what follows is SQL on lines of its own, or the insides of an HTTP client.
     first_line = (str(error).strip().splitlines() or [type(error).__name__])[0]
-    why = first_line.split(" with exception ")[0][:LONGEST_REASON]
-    sys.stderr.write(f"tracking: {why}; results are kept in the DVC outputs, only MLflow misses this run\n")
+    return first_line.split(" with exception ")[0].rstrip(":")[:LONGEST_REASON]
+
+
+def _status(error: BaseException | None) -> str:
+    if error is None:
+        return FINISHED
+    killed = isinstance(error, KeyboardInterrupt) or (isinstance(error, SystemExit) and error.code == TERMINATED)
+    return KILLED if killed else FAILED
+
+
+@contextmanager
+def _terminable() -> Iterator[None]:
+    """Let SIGTERM end the stage as an exception does, so that it can be recorded; others' handlers stay."""
+    ours = threading.current_thread() is threading.main_thread() and signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
+    if ours:
+        signal.signal(signal.SIGTERM, _terminate)
+    try:
+        yield
+    finally:
+        if ours:
+            signal.signal(signal.SIGTERM, signal.SIG_DFL)
+
+
+def _terminate(number: int, frame: FrameType | None) -> None:
+    raise SystemExit(TERMINATED)

@@ -1,4 +1,4 @@
-"""Store: open MLflow's database or server, and get or create the experiment and the parent run.
+"""Store: open MLflow's database or server, and get or create the experiment, a pipeline's run and a stage's run.
 
 A new sqlite file is spoilt for good when several processes set it up at once, and two stages must not create two
 parents: a file lock lets one process through at a time. The database has an absolute path, for a temporary experiment
@@ -12,8 +12,9 @@ from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from pipeline.config import Params, repository_root
-from pipeline.tracking.identity import Identity, shared_params
+from pipeline.config import repository_root
+from pipeline.tracking.identity import PIPELINE_STAGE
+from pipeline.tracking.record import Begin, Pipeline
 
 if TYPE_CHECKING:
     from filelock import BaseFileLock
@@ -21,13 +22,14 @@ if TYPE_CHECKING:
     from mlflow.entities import Run
 
 EXPERIMENT = "scheduler-pipeline"
-PIPELINE_STAGE = "pipeline"  # tag `stage` of a parent run
+RECORD = "record.id"  # tag of a stage's run; a record that is sent twice finds the run of the first time
 EXPERIMENT_TAGS = {
     "mlflow.experimentKind": "custom_model_development",
     "mlflow.note.content": (
-        "One row = one `dvc repro` or `dvc exp run`; unfold it for its stages. The charts `slowdown/<policy>` show "
-        "slowdown (step = load in percent), one line per row. DVC decides what runs and holds the results; a stage "
-        "that DVC restores from its cache runs no code and has no row here."
+        "One row = one `dvc repro` or `dvc exp run`; unfold it for its stages. Charts `<scenario>/<policy>`: mean "
+        "slowdown on the test jobsets over load (step, in percent), one line a row; `<policy> <scenario>`: the same "
+        "where there is a single load. DVC decides what runs and holds the results; stages that it skipped or restored "
+        "are added by `python -m pipeline publish`, tagged `source = restored`."
     ),
 }
 QUIET = {
@@ -36,19 +38,21 @@ QUIET = {
     "MLFLOW_HTTP_REQUEST_TIMEOUT": "3",
     "MLFLOW_LOGGING_LEVEL": "CRITICAL",  # below it MLflow prints every error it raises, with its traceback
     "MLFLOW_ENABLE_ARTIFACTS_PROGRESS_BAR": "false",
+    "MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT": "true",
 }
-LOCK_TIMEOUT_S = 60
-BUSY_TIMEOUT_S = 10
+SET_UP_S = 60  # longest wait for other processes that set the database up
+SERVER_LOCK_S = 2  # the same where a server does it: no more is done under the lock than to ask for a parent
+BUSY_S = 4
 
 
 class Store(NamedTuple):
-    """An open store and the parent run of this pipeline run."""
+    """An open store."""
 
     client: "MlflowClient"
-    parent: "Run"
+    experiment: str
 
 
-def open_store(identity: Identity, params: Params) -> Store:
+def open_store() -> Store:
     """Return the store that MLFLOW_TRACKING_URI names, else the database at the repository's root."""
     for key, value in QUIET.items():
         os.environ.setdefault(key, value)
@@ -56,31 +60,80 @@ def open_store(identity: Identity, params: Params) -> Store:
 
     root = repository_root().absolute()
     chosen = os.environ.get("MLFLOW_TRACKING_URI")
-    with _lock(root):
+    if chosen:
+        client = MlflowClient(chosen)
+        client.get_experiment_by_name(EXPERIMENT)  # a dead server is noticed before others wait for the lock
+    with _set_up():
         if not chosen:
-            _check_database(root / "mlflow.db")
-        client = MlflowClient(chosen or f"sqlite:///{root / 'mlflow.db'}")
-        experiment = _experiment(client, None if chosen else (root / "mlartifacts").as_uri())
-        return Store(client, _parent(client, experiment, identity, params))
+            _check_database(database())
+            client = MlflowClient(f"sqlite:///{database()}")
+        return Store(client, _experiment(client, None if chosen else (root / "mlartifacts").as_uri()))
 
 
-def _lock(root: Path) -> "BaseFileLock":
+def database() -> Path:
+    """Return where the database is, unless MLFLOW_TRACKING_URI names another store."""
+    return repository_root().absolute() / "mlflow.db"
+
+
+def parent_of(store: Store, pipeline: Pipeline) -> "Run":
+    """Return the run of a pipeline run; it is created by whoever comes first."""
+    wanted = f"tags.`pipeline.id` = '{pipeline.tags['pipeline.id']}' AND tags.stage = '{PIPELINE_STAGE}'"
+    with _set_up():
+        found = store.client.search_runs([store.experiment], wanted, max_results=1)
+        if found:
+            return found[0]
+        tags = {**pipeline.tags, "stage": PIPELINE_STAGE}
+        return _create(store, pipeline.title, pipeline.at, tags, pipeline.params)
+
+
+def run_of(store: Store, begin: Begin, parent: str) -> "Run":
+    """Return the run of a record; another one of the same record, left by a request that was never answered, goes."""
+    found = store.client.search_runs([store.experiment], f"tags.`{RECORD}` = '{begin.id}'")
+    for extra in found[1:]:
+        store.client.delete_run(extra.info.run_id)
+    if found:
+        run = found[0]
+        _log_params(store, run.info.run_id, begin.params)
+        return run
+    tags = {**begin.tags, RECORD: begin.id, "mlflow.parentRunId": parent}
+    return _create(store, begin.title, begin.at, tags, begin.params)
+
+
+def _create(store: Store, title: str, at: int, tags: Mapping[str, str], params: Mapping[str, str]) -> "Run":
+    run = store.client.create_run(store.experiment, start_time=at, tags=dict(tags), run_name=title)
+    _log_params(store, run.info.run_id, params)
+    return run
+
+
+def _log_params(store: Store, run_id: str, params: Mapping[str, str]) -> None:
+    from mlflow.entities import Param
+
+    store.client.log_batch(run_id, params=[Param(key, value) for key, value in params.items()])
+
+
+def _set_up() -> "BaseFileLock":
+    return lock("lock", SERVER_LOCK_S if os.environ.get("MLFLOW_TRACKING_URI") else SET_UP_S)
+
+
+def lock(name: str, timeout_s: float) -> "BaseFileLock":
+    """Return a lock that one process of the repository can hold at a time."""
     from filelock import FileLock
 
+    root = repository_root().absolute()
     hidden = root / ".dvc" / "tmp"
     if not (root / ".dvc").is_dir():
-        return FileLock(root / "mlflow.db.lock", timeout=LOCK_TIMEOUT_S)
+        return FileLock(root / f"mlflow.db.{name}", timeout=timeout_s)
     hidden.mkdir(exist_ok=True)
-    return FileLock(hidden / "mlflow.lock", timeout=LOCK_TIMEOUT_S)
+    return FileLock(hidden / f"mlflow.{name}", timeout=timeout_s)
 
 
 def _check_database(path: Path) -> None:
     """Refuse a file that cannot be written at once; MLflow would try it ten times, for 100 seconds."""
     try:
-        with closing(sqlite3.connect(path, timeout=BUSY_TIMEOUT_S)) as database:
-            database.execute("PRAGMA schema_version")
-            database.execute("BEGIN IMMEDIATE")
-            database.rollback()
+        with closing(sqlite3.connect(path, timeout=BUSY_S)) as file:
+            file.execute("PRAGMA schema_version")
+            file.execute("BEGIN IMMEDIATE")
+            file.rollback()
     except sqlite3.Error as error:
         advice = "" if isinstance(error, sqlite3.OperationalError) else "; move it away"
         raise OSError(f"{path} cannot be used ({error}){advice}") from error
@@ -89,25 +142,8 @@ def _check_database(path: Path) -> None:
 def _experiment(client: "MlflowClient", artifacts: str | None) -> str:
     found = client.get_experiment_by_name(EXPERIMENT)
     if found is not None:
-        return found.experiment_id
-    return client.create_experiment(EXPERIMENT, artifact_location=artifacts, tags=EXPERIMENT_TAGS)
-
-
-def _parent(client: "MlflowClient", experiment: str, identity: Identity, params: Params) -> "Run":
-    wanted = f"tags.`pipeline.id` = '{identity.pipeline}' AND tags.stage = '{PIPELINE_STAGE}'"
-    found = client.search_runs([experiment], wanted, max_results=1)
-    if found:
-        return found[0]
-    tags = {**identity.tags, "stage": PIPELINE_STAGE}
-    return begin_run(client, experiment, identity.pipeline, tags, shared_params(params))
-
-
-def begin_run(
-    client: "MlflowClient", experiment: str, title: str, tags: Mapping[str, str], params: Mapping[str, str]
-) -> "Run":
-    """Create a run with its tags and params."""
-    from mlflow.entities import Param
-
-    run = client.create_run(experiment, tags=dict(tags), run_name=title)
-    client.log_batch(run.info.run_id, params=[Param(key, value) for key, value in params.items()])
-    return run
+        for key, value in EXPERIMENT_TAGS.items():
+            if found.tags.get(key) != value:
+                client.set_experiment_tag(found.experiment_id, key, value)
+        return str(found.experiment_id)
+    return str(client.create_experiment(EXPERIMENT, artifact_location=artifacts, tags=EXPERIMENT_TAGS))

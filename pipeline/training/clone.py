@@ -16,40 +16,42 @@ from pipeline.policies.heuristics import HEURISTICS
 from pipeline.policies.networks import Network
 from pipeline.simulator.batched import Batched
 from pipeline.training.decisions import Decisions, Update, record
+from pipeline.training.memory import Best, Memory
 from pipeline.training.task import Task, in_turn
 
 
-def clone(network: Network, task: Task, config: Clone) -> Iterator[Update]:
+def clone(network: Network, task: Task, config: Clone, memory: Memory | None = None) -> Iterator[Update]:
     """Teach a network the decisions of a teacher, one update an epoch.
 
     Args:
         network: changed in place; after the last update it holds the weights of the best epoch.
         task: what is learned; its training jobsets are the lessons, its validation jobsets the exam.
         config: teacher, jobsets, epochs, patience, batch, learning rate, entropy.
+        memory: what survives a kill.
     """
+    memory = memory or Memory()
     masked, rng = task.recipe.masked, np.random.default_rng(task.seed)
     teacher = pick(HEURISTICS, config.teacher, "teacher")
     lessons = _watch(teacher, in_turn(task.train, task.loads, config.jobsets), task)
     exam = _watch(teacher, [jobs for load in task.loads for jobs in task.validation[load]], task)
     optimizer = torch.optim.Adam(network.parameters(), lr=config.learning_rate)
-    best, kept, stale = -1.0, network.state_dict(), 0
-    for epoch in range(1, config.epochs + 1):
+    best = Best(network)
+    memory.keep(optimizer=optimizer, best_epoch=best)
+    for _ in range(memory.done):  # the orders of the epochs that were learned before a kill
+        rng.permutation(len(lessons.action))
+    for epoch in range(memory.done + 1, config.epochs + 1):
+        if best.stale >= config.patience:
+            return
         order = rng.permutation(len(lessons.action))
         losses = [
             _learn(network, optimizer, lessons, order[k : k + config.batch], config.entropy, masked)
             for k in range(0, len(order), config.batch)
         ]
         accuracy = score(network, exam, masked)
-        better = accuracy > best
-        if better:
-            best, kept = accuracy, {name: weight.clone() for name, weight in network.state_dict().items()}
-        stale = 0 if better else stale + 1
-        last = stale >= config.patience or epoch == config.epochs
-        if last:
-            network.load_state_dict(kept)
-        yield Update(epoch, {"loss": float(np.mean(losses)), "accuracy": accuracy, "best_accuracy": best})
-        if last:
-            return
+        best.offer(-accuracy)
+        if best.stale >= config.patience or epoch == config.epochs:
+            best.restore()
+        yield Update(epoch, {"loss": float(np.mean(losses)), "accuracy": accuracy, "best_accuracy": -best.cost})
 
 
 def _watch(teacher: Policy, jobsets: list[JobSet], task: Task) -> Decisions:

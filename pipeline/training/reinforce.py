@@ -18,24 +18,29 @@ from pipeline.policies.acting import allowed, log_probabilities, sampled
 from pipeline.policies.networks import Network
 from pipeline.returns import decision_baseline, discounted, leave_one_out
 from pipeline.simulator.batched import Batched
+from pipeline.simulator.outcomes import jobset_means, outcome
 from pipeline.training.decisions import Decisions, Update, record
+from pipeline.training.memory import Memory
 from pipeline.training.task import JOBSETS, Task
 
 MOST_JOBSETS = 100_000  # of an update; keeps the random keys of updates apart
 
 
-def reinforce(network: Network, task: Task, config: Reinforce) -> Iterator[Update]:
+def reinforce(network: Network, task: Task, config: Reinforce, memory: Memory | None = None) -> Iterator[Update]:
     """Improve a network by its own play, one update at a time.
 
     Args:
         network: changed in place.
         task: what is learned; its recipe says how.
         config: how much: updates, jobsets of each, episodes of each jobset.
+        memory: what survives a kill; the draws of an update depend on its number alone.
     """
+    memory = memory or Memory()
     recipe, episodes = task.recipe, config.episodes
     jobsets = JOBSETS[recipe.jobsets](task, config.jobsets)
     optimizer = OPTIMIZERS[recipe.optimizer](network.parameters(), lr=recipe.learning_rate)
-    for step in range(1, config.updates + 1):
+    memory.keep(optimizer=optimizer)
+    for step in range(memory.done + 1, config.updates + 1):
         jobs = repeat(jobsets(step), episodes)
         simulator = Batched(batch(jobs), task.cluster, task.step_limit, task.objective, skip_forced=recipe.masked)
         if not len(simulator.rows):  # no job had to wait for another: nothing to learn from
@@ -50,16 +55,18 @@ def reinforce(network: Network, task: Task, config: Reinforce) -> Iterator[Updat
             _learn(network, optimizer, played, gain, rows, recipe)
             for rows in np.array_split(order, min(recipe.minibatches, len(order)))
         ]
-        yield Update(step, {"entropy": float(np.mean(spread)), **_report(simulator, played, episodes)})
+        yield Update(step, {"entropy": float(np.mean(spread)), **_report(simulator, played, episodes, task.step_limit)})
 
 
-def _report(simulator: Batched, played: Decisions, episodes: int) -> dict[str, float]:
+def _report(simulator: Batched, played: Decisions, episodes: int, step_limit: int) -> dict[str, float]:
     total = played.rewards.sum(axis=1)
+    fared = outcome(simulator.jobs, simulator.schedule(), step_limit)
     return {
         "mean_return": float(total.mean()),
         "best_return": float(total.reshape(-1, episodes).max(axis=1).mean()),
+        "slowdown": float(jobset_means(simulator.jobs, fared.slowdown).mean()),
         "decisions": float(len(played.action)),
-        "unfinished": float((simulator.schedule().finish < 0).sum()),
+        "unfinished": float(fared.unfinished.sum()),
     }
 
 

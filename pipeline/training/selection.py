@@ -4,10 +4,16 @@ from collections.abc import Callable, Iterable, Iterator
 
 from pipeline.policies.networks import Network
 from pipeline.training.decisions import Update
+from pipeline.training.memory import Best, Memory
 
 
 def best_on_validation(
-    updates: Iterable[Update], network: Network, judge: Callable[[], float], every: int, last: int
+    updates: Iterable[Update],
+    network: Network,
+    judge: Callable[[], float],
+    every: int,
+    last: int,
+    memory: Memory | None = None,
 ) -> Iterator[Update]:
     """Pass updates on, with `validation` whenever the network was judged; leave the best weights in it.
 
@@ -17,19 +23,20 @@ def best_on_validation(
         judge: how good it is now; less is better.
         every: updates between two judgements.
         last: number of the last update, which is always judged.
+        memory: what survives a kill.
     """
-    best, kept = judge(), _copied(network)
-    yield Update(0, {"validation": best})
+    memory = memory or Memory()
+    best = Best(network)
+    memory.keep(best_on_validation=best)
+    if not memory.resumed:
+        start = judge()
+        best.offer(start)
+        yield Update(0, {"validation": start})
     for update in updates:
         if update.step % every and update.step != last:
             yield update
             continue
         now = judge()
-        if now < best:
-            best, kept = now, _copied(network)
+        best.offer(now)
         yield Update(update.step, {**update.metrics, "validation": now})
-    network.load_state_dict(kept)
-
-
-def _copied(network: Network) -> dict[str, object]:
-    return {name: value.clone() for name, value in network.state_dict().items()}
+    best.restore()

@@ -13,7 +13,7 @@ import numpy as np
 from pipeline.config import AtOnce, Params, Scenario, Swf, Synthetic
 from pipeline.core import SPLITS, JobSet
 from pipeline.workload.synthetic import draw_jobset
-from pipeline.workload.traces import READERS, Log
+from pipeline.workload.traces import READERS, Heard, Log, unheard
 from pipeline.workload.windows import Discretised, at_once, cut, describe, discretise, periods, random_window
 
 STREAMS = {name: number for number, name in enumerate((*SPLITS, "fresh"))}
@@ -92,16 +92,17 @@ class Windows:
         return at_once(jobs) if isinstance(self.scenario.arrivals, AtOnce) else jobs
 
 
-def source(params: Params, scenario: str, log: Path) -> Recipe | Windows:
+def source(params: Params, scenario: str, log: Path, heard: Heard = unheard) -> Recipe | Windows:
     """Return where a scenario's jobsets come from.
 
     Args:
         params: say whether that is a recipe or a log.
         scenario: its name.
         log: the log's file; not read for a recipe.
+        heard: told while a log is read.
     """
     chosen, workload = params.scenario(scenario), params.workload
     if isinstance(workload, Synthetic):
         return Recipe(params, chosen, workload)
-    read = READERS[workload.name](log)
+    read = READERS[workload.name](log, heard)
     return Windows(params.seed, chosen, workload, read, discretise(read, workload, chosen.resources, chosen.horizon))

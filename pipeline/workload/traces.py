@@ -1,6 +1,7 @@
 """Logs of real clusters, read from the formats they are published in.
 
 A Standard Workload Format log (Parallel Workloads Archive, version 2.2) has one job a line in 18 fields; -1 is unknown.
+It is read a chunk at a time, and only what is used of a job is kept: 48 bytes.
 
 Read: arrival = field 2 (s), wait = 3 (s), run time = 4 (s), processors = the larger of 5 and 8, memory = 10 if above 0,
 else 7 (KB per processor; 0 counts as unknown). The machine has MaxProcs processors, else MaxNodes, else as many as its
@@ -15,22 +16,28 @@ Refused, with its line: anything else that is not 18 numbers.
 """
 
 import gzip
-import re
+import os
 import zlib
-from array import array
-from collections.abc import Callable, Iterable
+from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
-from typing import NamedTuple
+from typing import BinaryIO, NamedTuple, cast
 
 import numpy as np
 
 from pipeline.core import BoolArray, FloatArray, IntArray
 from pipeline.errors import UserError
+from pipeline.workload.lines import FIELDS, Lines, job_lines
 
-FIELDS = 18
-ID, SUBMIT, WAIT, RUN, ALLOCATED, USED_KB, REQUESTED, REQUESTED_KB = READ = (0, 1, 2, 3, 4, 6, 7, 9)
-MOST = 1e12  # of any field: more is junk, and could overflow the sums below
-SIZE = re.compile(rb"\s*;\s*(MaxProcs|MaxNodes)\s*:\s*(\d+)")  # MaxNodes may carry words after its number
+READ = (0, 1, 2, 3, 4, 6, 7, 9)  # of the 18 fields, those that are used
+SHORT = f"{FIELDS - 1} columns: last one taken as unknown"
+FRACTIONS = "fractions: rounded"
+NO_ARRIVAL, NO_RUN = "arrival unknown: set aside", "run time unknown: set aside"
+ZERO_RUN, NO_PROCESSORS = "run time 0: set aside", "no processors: set aside"
+UNSORTED = "unsorted arrivals: sorted"
+TOLD = (SHORT, FRACTIONS, NO_ARRIVAL, NO_RUN, ZERO_RUN, NO_PROCESSORS, UNSORTED)  # in this order
+
+Heard = Callable[[float, str], None]  # told the percent of a file that is read, and what was read
 
 
 class Log(NamedTuple):
@@ -46,125 +53,108 @@ class Log(NamedTuple):
     repaired: dict[str, int]  # what was mended or set aside: on how many lines; 0 = not a matter of lines
 
 
-class _Lines(NamedTuple):
-    """The job lines of a log as they stand."""
+class _Jobs(NamedTuple):
+    """What is kept of some jobs."""
 
-    fields: FloatArray  # [J, 18]
-    line: IntArray  # [J]  number of each in the file
-    sizes: dict[str, int]  # what the header says of the machine
-    short: int  # lines of 17 fields
+    id: IntArray  # [J]
+    submit_s: IntArray  # [J]
+    start_s: IntArray  # [J]
+    run_s: IntArray  # [J]
+    processors: IntArray  # [J]
+    memory_kb: IntArray  # [J]
 
 
-def read_swf(path: Path) -> Log:
+def unheard(percent: float, note: str) -> None:
+    """Tell nobody."""
+
+
+def read_swf(path: Path, heard: Heard = unheard) -> Log:
     """Read a log, plain or .gz, and clean it by the rules above.
+
+    Args:
+        path: of the log.
+        heard: told while it is read.
 
     Raises:
         UserError: it cannot be read, a line is not a job's, or no job is left.
     """
+    parts, sizes, counted, seen = list[_Jobs](), dict[str, int](), Counter[str](), 0
     try:
-        with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as stream:
-            lines = _parse(stream, path)
+        with path.open("rb") as file, _unpacked(file, path) as stream:
+            size = max(os.fstat(file.fileno()).st_size, 1)
+            for lines in job_lines(stream, path):
+                parts.append(_kept(lines, counted))
+                sizes = {**lines.sizes, **sizes}  # the first word counts
+                seen += len(lines.fields)
+                heard(min(100 * file.tell() / size, 100), f"{seen:,} jobs")
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
         raise UserError(f"{path}: its name ends in .gz, but it is not a whole gzip file ({error})") from error
     except OSError as error:
         raise UserError(f"{path}: cannot be read ({error.strerror})") from error
-    return _clean(lines, path)
+    return _log(parts, sizes, counted, path)
 
 
-def _parse(stream: Iterable[bytes], path: Path) -> _Lines:
-    values, numbers, sizes, short = array("d"), array("q"), dict[str, int](), 0
-    for number, line in enumerate(stream, 1):
-        fields = line.split()
-        if not fields:
-            continue
-        if fields[0].startswith(b";"):
-            if said := SIZE.match(line):
-                sizes.setdefault(said[1].decode(), int(said[2]))
-            continue
-        if len(fields) == FIELDS - 1:
-            fields.append(b"-1")
-            short += 1
-        try:
-            row = array("d", map(float, fields))
-        except ValueError:
-            row = array("d")
-        if len(row) != FIELDS or b"_" in line:  # Python reads 1_000 as a number
-            raise UserError(f"{path}:{number}: expected {FIELDS} numbers, found {_found(fields)}")
-        values.extend(row)
-        numbers.append(number)
-    return _Lines(np.frombuffer(values).reshape(-1, FIELDS), np.frombuffer(numbers, dtype=np.int64), sizes, short)
+def _unpacked(file: BinaryIO, path: Path) -> BinaryIO:
+    return cast("BinaryIO", gzip.open(file)) if path.suffix == ".gz" else file
 
 
-def _found(fields: list[bytes]) -> str:
-    if any(byte == 0 or byte > 127 for field in fields for byte in field):
-        return "bytes that are not plain text (a binary file, or another encoding such as UTF-16)"
-    if len(fields) != FIELDS:
-        return str(len(fields))
-    place, junk = next((k, field) for k, field in enumerate(fields, 1) if not _is_number(field))
-    return f"'{junk.decode()[:40]}' as field {place}"
-
-
-def _is_number(field: bytes) -> bool:
-    try:
-        return b"_" not in field and bool(np.isfinite(float(field)))
-    except ValueError:
-        return False
-
-
-def _clean(lines: _Lines, path: Path) -> Log:
-    whole, repaired = _whole(lines, path)
-    kept = _keep(whole, repaired)
-    if not kept.any():
-        raise UserError(f"{path}: no jobs" + "".join(f"; {what} ({count})" for what, count in repaired.items()))
-    whole = whole[kept]
-    _count(repaired, "unsorted arrivals: sorted", int((np.diff(whole[:, SUBMIT]) < 0).sum()))
-    whole = whole[np.argsort(whole[:, SUBMIT], kind="stable")]
-    processors = np.maximum(whole[:, ALLOCATED], whole[:, REQUESTED])
-    memory = np.where(whole[:, REQUESTED_KB] > 0, whole[:, REQUESTED_KB], whole[:, USED_KB])
-    memory = np.where(memory > 0, memory, -1)
-    machine = lines.sizes.get("MaxProcs") or lines.sizes.get("MaxNodes") or 0
-    if not machine:
-        machine = int(processors.max())
-        repaired["no MaxProcs header: the largest job's processors taken"] = 0
-    start = whole[:, SUBMIT] + np.maximum(whole[:, WAIT], 0)
-    peak = _peak(start, whole[:, RUN], processors * np.maximum(memory, 0).astype(float))
-    return Log(whole[:, ID], whole[:, SUBMIT], whole[:, RUN], processors, memory, machine, int(peak), repaired)
-
-
-def _whole(lines: _Lines, path: Path) -> tuple[IntArray, dict[str, int]]:
-    """Return the fields [J, 18] as whole numbers, and what was mended so far."""
-    wrong = np.argwhere(~(np.abs(lines.fields) < MOST))  # written so that nan is wrong, too
-    if len(wrong):
-        row, column = wrong[0]
-        found = f"{lines.fields[row, column]:g} as field {column + 1}"
-        raise UserError(f"{path}:{lines.line[row]}: expected {FIELDS} numbers below {MOST:g}, found {found}")
+def _kept(lines: Lines, counted: Counter[str]) -> _Jobs:
+    """Return the jobs of some lines that can be used, and count what was mended or set aside."""
     read = lines.fields[:, READ]
-    whole = np.full(lines.fields.shape, -1, dtype=np.int64)
-    whole[:, READ] = np.floor(read + 0.5)
-    repaired: dict[str, int] = {}
-    _count(repaired, f"{FIELDS - 1} columns: last one taken as unknown", lines.short)
-    _count(repaired, "fractions: rounded", int((read != whole[:, READ]).any(axis=1).sum()))
-    return whole, repaired
+    whole = np.floor(read + 0.5).astype(np.int64)
+    counted[SHORT] += lines.short
+    counted[FRACTIONS] += int((read != whole).any(axis=1).sum())
+    id, submit, wait, run, allocated, used_kb, requested, requested_kb = whole.T
+    processors = np.maximum(allocated, requested)
+    memory = np.where(requested_kb > 0, requested_kb, used_kb)
+    memory = np.where(memory > 0, memory, -1)
+    kept = _usable(submit, run, processors, counted)
+    jobs = _Jobs(id, submit, submit + np.maximum(wait, 0), run, processors, memory)
+    return _Jobs(*(column[kept] for column in jobs))
 
 
-def _keep(whole: IntArray, repaired: dict[str, int]) -> BoolArray:
+def _usable(submit: IntArray, run: IntArray, processors: IntArray, counted: Counter[str]) -> BoolArray:
     """Return which jobs [J] can be used; count each of the others once, by its first cause."""
-    causes = {
-        "arrival unknown: set aside": whole[:, SUBMIT] < 0,
-        "run time unknown: set aside": whole[:, RUN] < 0,
-        "run time 0: set aside": whole[:, RUN] == 0,
-        "no processors: set aside": np.maximum(whole[:, ALLOCATED], whole[:, REQUESTED]) <= 0,
-    }
-    kept = np.ones(len(whole), dtype=bool)
+    causes = {NO_ARRIVAL: submit < 0, NO_RUN: run < 0, ZERO_RUN: run == 0, NO_PROCESSORS: processors <= 0}
+    kept = np.ones(len(submit), dtype=bool)
     for what, jobs in causes.items():
-        _count(repaired, what, int((kept & jobs).sum()))
+        counted[what] += int((kept & jobs).sum())
         kept &= ~jobs
     return kept
 
 
-def _count(repaired: dict[str, int], what: str, lines: int) -> None:
-    if lines:
-        repaired[what] = lines
+def _log(parts: list[_Jobs], sizes: dict[str, int], counted: Counter[str], path: Path) -> Log:
+    """Return all jobs in order of arrival."""
+    if not any(len(part.id) for part in parts):
+        raise UserError(f"{path}: no jobs" + "".join(f"; {what} ({count})" for what, count in _told(counted).items()))
+    jobs = _end_to_end(parts)
+    counted[UNSORTED] = int((np.diff(jobs.submit_s) < 0).sum())
+    if counted[UNSORTED]:
+        order = np.argsort(jobs.submit_s, kind="stable")
+        jobs = _Jobs(*(column[order] for column in jobs))
+    repaired = _told(counted)
+    machine = sizes.get("MaxProcs") or sizes.get("MaxNodes") or 0
+    if not machine:
+        machine = int(jobs.processors.max())
+        repaired["no MaxProcs header: the largest job's processors taken"] = 0
+    known = jobs.memory_kb > 0
+    held = jobs.processors[known] * jobs.memory_kb[known].astype(float)
+    peak = _peak(jobs.start_s[known], jobs.run_s[known], held) if known.any() else 0
+    return Log(jobs.id, jobs.submit_s, jobs.run_s, jobs.processors, jobs.memory_kb, machine, int(peak), repaired)
+
+
+def _end_to_end(parts: list[_Jobs]) -> _Jobs:
+    """Return the jobs of all parts, and let go of the parts: a long log is not held twice."""
+    columns = [list(column) for column in zip(*parts, strict=True)]
+    parts.clear()
+    joined = []
+    while columns:
+        joined.append(np.concatenate(columns.pop(0)))
+    return _Jobs(*joined)
+
+
+def _told(counted: Counter[str]) -> dict[str, int]:
+    return {what: counted[what] for what in TOLD if counted[what]}
 
 
 def _peak(start: IntArray, run: IntArray, amount: FloatArray) -> float:
@@ -177,4 +167,4 @@ def _peak(start: IntArray, run: IntArray, amount: FloatArray) -> float:
     return float(np.cumsum(change[np.lexsort((change, when))]).max())
 
 
-READERS: dict[str, Callable[[Path], Log]] = {"swf": read_swf}
+READERS: dict[str, Callable[..., Log]] = {"swf": read_swf}  # (path, heard)

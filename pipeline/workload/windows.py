@@ -36,8 +36,8 @@ class Discretised(NamedTuple):
 
     id: IntArray  # [J]
     arrival: IntArray  # [J]     steps since the first job
-    duration: IntArray  # [J]     steps
-    demand: IntArray  # [J, R]  units
+    duration: IntArray  # [J]     steps; at most the horizon's 10,000, so that 16 bits hold them
+    demand: IntArray  # [J, R]  units; at most 10,000, too
     step_s: int
     longest: int  # steps at which durations are cut
     capped: int  # jobs whose duration was cut
@@ -71,26 +71,30 @@ def discretise(log: Log, swf: Swf, resources: Mapping[str, int], horizon: int) -
     Raises:
         UserError: a log has no such resource.
     """
-    held = {name: _held(log, swf, name == MEMORY) for name in _known(resources)}
     longest = min(swf.max_steps, horizon)
     steps = -(-log.run_s // swf.step_s)
-    duration = np.minimum(steps, longest)
+    duration = np.minimum(steps, longest).astype(np.int16)
     span_s = float(log.submit_s[-1] - log.submit_s[0])
-    units, load = {}, {}
-    for name, (amount, total) in held.items():
-        units[name] = _units(amount, total, resources[name])
-        before = _share(log.run_s * amount, total * span_s)
-        load[name] = before, _share(duration * units[name], resources[name] * span_s / swf.step_s)
+    names = _known(resources)
+    demand = np.zeros((len(duration), len(names)), dtype=np.int16)
+    oversized, totals, load = {}, {}, {}
+    for r, name in enumerate(names):
+        amount, totals[name] = _held(log, swf, name == MEMORY)
+        demand[:, r] = _units(amount, totals[name], resources[name])
+        oversized[name] = int((amount > totals[name]).sum())
+        work = np.multiply(duration, demand[:, r], dtype=np.int64)
+        before, after = totals[name] * span_s, resources[name] * span_s / swf.step_s
+        load[name] = _share(log.run_s * amount, before), _share(work, after)
     return Discretised(
         id=log.id,
         arrival=(log.submit_s - log.submit_s[0]) // swf.step_s,
         duration=duration,
-        demand=np.stack(list(units.values()), axis=1),
+        demand=demand,
         step_s=swf.step_s,
         longest=longest,
         capped=int((steps > longest).sum()),
-        oversized={name: int((amount > total).sum()) for name, (amount, total) in held.items()},
-        total={name: total for name, (_, total) in held.items()},
+        oversized=oversized,
+        total=totals,
         capacity=dict(resources),
         load=load,
     )
@@ -120,10 +124,10 @@ def _units(amount: FloatArray, total: float, capacity: int) -> IntArray:
     """Return the units of each job.
 
     >>> _units(np.array([0.0, 1.0, 5.9, 6.0, 99.0]), total=40.0, capacity=10)
-    array([ 0,  1,  1,  2, 10])
+    array([ 0,  1,  1,  2, 10], dtype=int16)
     """
     nearest = np.floor(amount * capacity / max(total, 1.0) + 0.5)
-    return np.where(amount > 0, np.clip(nearest, 1, capacity), 0).astype(np.int64)
+    return np.where(amount > 0, np.clip(nearest, 1, capacity), 0).astype(np.int16)
 
 
 def _share(held: FloatArray | IntArray, offered: float) -> float:

@@ -1,6 +1,7 @@
 """What every learning algorithm must keep to."""
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -9,8 +10,11 @@ from builders import tiny_task
 
 from pipeline.config import Clone, Mlp, NoPretrain, Params, Reinforce
 from pipeline.policies.networks import Network, build
+from pipeline.storage import Checkpoint, read_checkpoint, write_checkpoint
 from pipeline.training.algorithms import ALGORITHMS
 from pipeline.training.decisions import Update
+from pipeline.training.memory import Memory
+from pipeline.training.selection import best_on_validation
 from pipeline.training.task import Task
 
 CONFIGS: dict[str, NoPretrain | Clone | Reinforce] = {
@@ -100,3 +104,58 @@ class TestEveryAlgorithm:
         list(learn(name, untrained(task), task))
         after = [field for jobs in (*task.train[120], *task.validation[120]) for field in jobs]
         assert all(np.array_equal(one, other) for one, other in zip(before, after, strict=True))
+
+
+LONGER: dict[str, NoPretrain | Clone | Reinforce] = {
+    "none": CONFIGS["none"],
+    "clone": CONFIGS["clone"].model_copy(update={"epochs": 5, "patience": 5, "learning_rate": 0.05}),
+    "reinforce": CONFIGS["reinforce"].model_copy(update={"updates": 5}),
+}
+
+
+def course(name: str, network: Network, task: Task, memory: Memory, judged: bool) -> Iterator[Update]:
+    """A training as a stage runs it; the verdicts of its judge rise and fall."""
+    memory.keep(network=network)
+    updates = ALGORITHMS[name](network, task, LONGER[name], memory)
+    if not judged:
+        return updates
+
+    def judge() -> float:
+        return float(np.sin(1e4 * sum(float(weight.detach().sum()) for weight in network.parameters())))
+
+    return best_on_validation(updates, network, judge, every=2, last=LONGER[name].budget, memory=memory)
+
+
+@pytest.mark.parametrize("judged", [False, True])
+@pytest.mark.parametrize("name", list(ALGORITHMS))
+def test_a_training_goes_on_from_every_update_to_the_same_bytes(
+    name: str, task: Task, judged: bool, tmp_path: Path
+) -> None:
+    whole = untrained(task)
+    memory, files = Memory(), []
+    expected = []
+    for k, update in enumerate(course(name, whole, task, memory, judged)):
+        expected.append(update)
+        files.append(tmp_path / f"{k}.safetensors")
+        write_checkpoint(files[-1], Checkpoint(memory.state(), update.step))
+    assert len(files) == {"none": 0, "clone": 5, "reinforce": 5}[name] + judged
+    for k, file in enumerate(files):
+        found = read_checkpoint(file)
+        assert found is not None
+        other = build(Mlp(name="mlp", hidden=8, clock=True), task.cluster, seed=99)  # to be overwritten
+        rest = list(course(name, other, task, Memory(found.tensors, found.notes), judged))
+        assert rest == expected[k + 1 :]
+        assert content(other) == content(whole)
+
+
+def test_a_clone_that_lost_patience_is_not_taught_again_after_a_kill(task: Task) -> None:
+    config = LONGER["clone"].model_copy(update={"epochs": 40, "patience": 1, "learning_rate": 0.5})
+    memory, network = Memory(), untrained(task)
+    memory.keep(network=network)
+    updates = list(ALGORITHMS["clone"](network, task, config, memory))
+    assert len(updates) < 40
+    state, done = {place: value.copy() for place, value in memory.state().items()}, len(updates)
+    again, memory = untrained(task), Memory(state, done)
+    memory.keep(network=again)
+    assert list(ALGORITHMS["clone"](again, task, config, memory)) == []
+    assert content(again) == content(network)

@@ -23,6 +23,7 @@ def played() -> tuple[JobBatch, Schedule]:
     schedule = Schedule(
         start=np.array([0, 2, 2, 7, -1, -1], dtype=np.int32),
         finish=np.array([2, 3, 6, -1, -1, -1], dtype=np.int32),
+        withheld=np.array([0, 1, 2, 0, 0, 0], dtype=np.int32),
         steps=np.array([6, 10], dtype=np.int32),
         withheld_steps=np.array([3, 0], dtype=np.int32),
         used=np.array([3.0, 12.0]),
@@ -34,6 +35,8 @@ def test_slowdown_is_time_in_the_system_over_duration() -> None:
     table = JOB_RESULTS.validate(job_results("sjf", LOAD, JOBSET, *played(), STEP_LIMIT))
     assert table["slowdown"].tolist()[:3] == [2 / 2, 3 / 1, 5 / 4]
     assert table["finish"].tolist()[:3] == [2, 3, 6]
+    assert table["duration"].tolist()[:3] == [2, 1, 4]
+    assert table["withheld"].tolist()[:3] == [0, 1, 2]
     assert not table["unfinished"][:3].any()
 
 

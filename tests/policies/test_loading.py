@@ -1,6 +1,9 @@
 """A stored network acts as it did before it was stored; anything else is refused in one line."""
 
+import hashlib
 import json
+import pickle
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -8,6 +11,7 @@ import numpy as np
 import pytest
 import torch
 from builders import seen, wander
+from safetensors.numpy import save
 
 from pipeline.config import Cnn, Mlp, ModelCard, Params, Scenario
 from pipeline.core import Cluster
@@ -100,29 +104,100 @@ def test_a_stored_model_does_not_change_with_the_network_it_was_read_into(folder
     assert np.array_equal(stored.weights["last.bias"], before)
 
 
-def test_weights_of_another_shape_are_refused() -> None:
-    stored = model()
-    wrong = {**stored.weights, "last.bias": np.zeros(9, dtype=np.float32)}
-    told = refusal(lambda: restore(stored.card, wrong))
-    assert told.startswith("model of agent 'small': expected weights")
-    assert "(9,)" in told
-    assert "(4,)" in told
+def without(weights: dict[str, np.ndarray], name: str) -> dict[str, np.ndarray]:
+    return {key: value for key, value in weights.items() if key != name}
 
 
-@pytest.mark.parametrize("change", ["missing", "unknown"])
-def test_missing_and_unknown_weights_are_refused(change: str) -> None:
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda own: own | {"last.bias": np.zeros(9, np.float32)}, "last.bias: expected 4 float32, found 9 float32"),
+        (lambda own: own | {"last.bias": own["last.bias"][None]}, "last.bias: expected 4 float32, found 1 x 4 float32"),
+        (lambda own: own | {"last.bias": np.float32([1])[0]}, "last.bias: expected 4 float32, found one float32"),
+        (lambda own: own | {"last.bias": np.zeros(4)}, "last.bias: expected 4 float32, found 4 float64"),
+        (lambda own: own | {"last.bias": np.zeros(4, np.int8)}, "last.bias: expected 4 float32, found 4 int8"),
+        (lambda own: own | {"extra": np.zeros(3, np.float32)}, "extra: expected none, found 3 float32"),
+        (lambda own: without(own, "last.bias"), "last.bias: expected 4 float32, found none"),
+        (lambda own: {}, "first.bias: expected 4 float32, found none"),
+    ],
+    ids=["size", "rank", "scalar", "double", "whole", "extra", "missing", "empty"],
+)
+def test_other_weights_than_the_networks_are_refused(
+    folder: Path, change: Callable[[dict[str, np.ndarray]], dict[str, np.ndarray]], said: str
+) -> None:
     stored = model()
-    wrong = dict(stored.weights)
-    if change == "missing":
-        del wrong["first.bias"]
-    else:
-        wrong["second.bias"] = np.zeros(3, dtype=np.float32)
-    assert "expected weights" in refusal(lambda: restore(stored.card, wrong))
+    wrong = change(stored.weights)
+    assert refusal(lambda: restore(stored.card, wrong)) == f"model of agent 'small': tensor {said}"
+    # The same on disk, where the card tells.
+    weights = folder / "policy.safetensors"
+    weights.write_bytes(save({name: np.array(value) for name, value in wrong.items()}))
+    assert refusal(lambda: read_model(folder)) == f"{weights}: not the weights of policy.json: tensor {said}"
 
 
 def test_weights_of_another_network_are_refused() -> None:
     stored = model(network={"name": "cnn", "channels": [2, 3], "hidden": 5, "clock": True})
-    assert "expected weights" in refusal(lambda: restore(card(), stored.weights))
+    assert "tensor first.bias: expected 4 float32, found 2 float32" in refusal(lambda: restore(card(), stored.weights))
+
+
+def test_weights_of_another_training_are_refused(folder: Path, tmp_path: Path) -> None:
+    """As a kill between the two files of a model would leave them."""
+    other = model()
+    other.weights["last.bias"] += 1
+    write_model(tmp_path / "other", other)
+    file = folder / "policy.safetensors"
+    shutil.copy(tmp_path / "other" / file.name, file)
+    digests = [hashlib.sha256(save(stored.weights)).hexdigest()[:12] for stored in (model(), other)]
+    told = "{}: not the weights of policy.json: expected sha256 {}..., found {}..."
+    assert refusal(lambda: read_model(folder)) == told.format(file, *digests)
+
+
+@pytest.mark.parametrize("number", [np.nan, np.inf, -np.inf])
+def test_weights_that_are_no_numbers_are_neither_written_nor_read(folder: Path, tmp_path: Path, number: float) -> None:
+    wrong = model()
+    wrong.weights["last.bias"][2] = number
+    told = refusal(lambda: write_model(tmp_path / "astray", wrong))
+    said = f"tensor last.bias: expected finite numbers, found {number}"
+    assert told == f"{tmp_path / 'astray'}: not written: {said}; training went astray: try a lower learning_rate"
+    assert not (tmp_path / "astray").exists()
+    file = folder / "policy.safetensors"
+    file.write_bytes(save(wrong.weights))
+    assert refusal(lambda: read_model(folder)) == f"{file}: {said}"
+
+
+class Trap:
+    """What a pickle may do when it is loaded."""
+
+    def __reduce__(self) -> tuple[Callable[..., object], tuple[object, ...]]:
+        return Path("sprung").write_text, ("sprung",)
+
+
+@pytest.mark.parametrize("protocol", [2, 5])
+def test_a_pickle_is_never_loaded(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, protocol: int) -> None:
+    monkeypatch.chdir(tmp_path)
+    file = folder / "policy.safetensors"
+    file.write_bytes(pickle.dumps(Trap(), protocol))
+    said = f"{file}: not safetensors: this looks like a pickle, and pickles are never loaded"
+    assert refusal(lambda: read_model(folder)) == said
+    torch.save({"last.bias": torch.zeros(3)}, file)
+    assert refusal(lambda: read_model(folder)) == said
+    assert not Path("sprung").exists()
+    pickle.loads(pickle.dumps(Trap(), protocol))  # the trap does work
+    assert Path("sprung").exists()
+
+
+def test_a_tensor_of_a_type_that_is_not_known_is_refused(folder: Path) -> None:
+    header = json.dumps({"last.bias": {"dtype": "BF16", "shape": [2], "data_offsets": [0, 4]}}).encode()
+    file = folder / "policy.safetensors"
+    file.write_bytes(len(header).to_bytes(8, "little") + header + bytes(4))
+    assert refusal(lambda: read_model(folder)) == f"{file}: not weights (a tensor of type BF16)"
+
+
+def test_the_card_says_what_the_weights_are(folder: Path) -> None:
+    said = json.loads((folder / "policy.json").read_text())["weights"]
+    assert said["sha256"] == hashlib.sha256((folder / "policy.safetensors").read_bytes()).hexdigest()
+    assert said["tensors"]["last.weight"] == {"shape": [4, 4], "dtype": "float32"}  # 4 hidden units, 3 slots and void
+    assert set(said["packages"]) == {"torch", "numpy", "numba", "safetensors"}
+    assert not [number for number in said["packages"].values() if "+" in number]
 
 
 @pytest.mark.parametrize("junk", [b"", b"junk", b"\xff" * 64, b'{"a": 1}'])
@@ -137,19 +212,34 @@ def test_weights_cut_short_are_refused(folder: Path) -> None:
     assert "not weights" in refusal(lambda: read_model(folder))
 
 
-@pytest.mark.parametrize("junk", [b"", b"junk", b"\xff\xfe", b"[]", b"{}", b'{"format": 2}'])
+@pytest.mark.parametrize("junk", [b"", b"junk", b"\xff\xfe", b"[]", b"{}", b'{"format": 2}', b"[" * 100_000])
 def test_a_junk_card_is_refused(folder: Path, junk: bytes) -> None:
     (folder / "policy.json").write_bytes(junk)
     assert refusal(lambda: read_model(folder)).startswith(f"{folder / 'policy.json'}: not a model card")
 
 
 @pytest.mark.parametrize(
-    ("key", "value"), [("format", 2), ("slots", 0), ("play", "boldly"), ("objective", None), ("colour", "red")]
+    ("key", "value"),
+    [("format", 1), ("format", "two"), ("slots", 0), ("play", "boldly"), ("objective", None), ("hue", 1)],
 )
 def test_a_card_with_a_wrong_entry_is_refused(folder: Path, key: str, value: object) -> None:
-    own = card().model_dump(mode="json") | {key: value}
+    own = json.loads((folder / "policy.json").read_text()) | {key: value}
     (folder / "policy.json").write_text(json.dumps(own))
     assert key in refusal(lambda: read_model(folder))
+
+
+def test_a_card_of_another_format_is_refused(folder: Path) -> None:
+    file = folder / "policy.json"
+    file.write_text('{"format": 3, "future": true}')
+    assert refusal(lambda: read_model(folder)) == (
+        f"{file}: expected a card of format 2, found format 3: make the model again"
+    )
+
+
+def test_a_card_that_does_not_describe_the_weights_is_refused(folder: Path) -> None:
+    file = folder / "policy.json"
+    file.write_text(card().model_dump_json())
+    assert refusal(lambda: read_model(folder)) == f"{file}: not a model card (it does not describe the weights)"
 
 
 @pytest.mark.parametrize("missing", ["policy.json", "policy.safetensors"])

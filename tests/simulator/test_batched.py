@@ -30,8 +30,8 @@ def assert_same_view(plain: Observation, compiled: Observation) -> None:
         assert np.array_equal(one, other), name
 
 
-def jobs_of(schedule: Schedule, first: int, last: int) -> tuple[list[int], list[int]]:
-    return schedule.start[first:last].tolist(), schedule.finish[first:last].tolist()
+def jobs_of(schedule: Schedule, first: int, last: int) -> list[list[int]]:
+    return [column[first:last].tolist() for column in (schedule.start, schedule.finish, schedule.withheld)]
 
 
 def assert_agreement(of: Cluster, several: list[JobSet], limit: int, objective: str, rng: np.random.Generator) -> None:
@@ -147,7 +147,9 @@ def test_jobs_start_once_never_early_and_never_overbook(kind: str, problem: Prob
 
 def test_units_in_use_are_told_from_starts_and_durations() -> None:
     jobs = jobset((0, 2, 2, 1), (0, 1, 1, 1), (0, 1, 1, 1))
-    schedule = Schedule(np.array([0, 1, -1]), np.array([2, 2, -1]), np.array([2]), np.array([0]), np.array([0.0]))
+    schedule = Schedule(
+        np.array([0, 1, -1]), np.array([2, 2, -1]), np.zeros(3, int), np.array([2]), np.array([0]), np.array([0.0])
+    )
     held = units_in_use(jobs, schedule, Cluster((3, 3), 4, 2, 0, False, 4))
     assert held[:2].tolist() == [[2, 1], [3, 2]]
 

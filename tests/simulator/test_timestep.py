@@ -77,8 +77,10 @@ def test_a_step_is_withheld_when_a_visible_job_would_have_fitted(kind: str) -> N
     simulator = four_jobs(kind)
     act(simulator, 0, 1)  # job 2 fits beside job 0, and the policy let the step pass
     assert simulator.schedule().withheld_steps.tolist() == [1]
+    assert simulator.schedule().withheld.tolist() == [0, 0, 1, 0]
     act(simulator, 0, VOID)  # no job fits any more
     assert simulator.schedule().withheld_steps.tolist() == [1]
+    assert simulator.schedule().withheld.tolist() == [0, 0, 1, 0]
 
 
 def test_the_episode_is_over_once_the_last_job_has_finished(kind: str) -> None:

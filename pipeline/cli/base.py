@@ -1,0 +1,72 @@
+"""What the commands share: the program, names that shells complete, and the checked parameters."""
+
+import os
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from pipeline.errors import UserError
+
+if TYPE_CHECKING:
+    from pipeline.config import Params
+
+app = typer.Typer(
+    help="Learn cluster schedulers and compare them with the heuristics people already use.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+evaluation = typer.Typer(help="Score heuristics or an agent on the test jobsets, or compare all that was scored.")
+app.add_typer(evaluation, name="evaluate", no_args_is_help=True)
+
+
+def names_in(section: str) -> Callable[[str], list[str]]:
+    """Return what completes a name of params.yaml; a broken file completes nothing."""
+
+    def complete(incomplete: str) -> list[str]:
+        from pipeline.config import load_params
+
+        try:
+            names = getattr(load_params(), section)
+        except UserError:
+            return []
+        return [name for name in names if name.startswith(incomplete)]
+
+    return complete
+
+
+ScenarioName = Annotated[
+    str,
+    typer.Argument(
+        help="A scenario of params.yaml, as 'online'.", metavar="SCENARIO", autocompletion=names_in("scenarios")
+    ),
+]
+AgentName = Annotated[
+    str,
+    typer.Argument(help="An agent of params.yaml, as 'deeprm'.", metavar="AGENT", autocompletion=names_in("agents")),
+]
+
+
+def read_params() -> "Params":
+    """Read and check all of params.yaml, then hold numba and torch to its threads."""
+    from pipeline.config import load_params
+    from pipeline.policies.heuristics import check_names, check_teachers
+    from pipeline.workload.synthetic import check_synthetic
+
+    params = load_params()
+    check_synthetic(params)
+    check_names(params)
+    check_teachers(params)
+    os.environ["NUMBA_NUM_THREADS"] = os.environ["OMP_NUM_THREADS"] = str(params.threads)
+    os.environ.setdefault("OMP_WAIT_POLICY", "passive")  # torch's idle threads leave the cores to numba's
+    return params
+
+
+def learning(params: "Params", agent: str) -> str:
+    """Hold torch to the threads of params.yaml, and return the agent's name if there is one."""
+    import torch
+
+    params.agent(agent)
+    torch.set_num_threads(params.threads)
+    return agent

@@ -1,0 +1,50 @@
+"""How a command ends: a mistake, a full disk or a signal is one line on stderr, and never a traceback."""
+
+import signal
+import sys
+from typing import NoReturn
+
+from typer.exceptions import TyperException
+
+from pipeline.cli.base import app
+from pipeline.errors import UserError
+
+STOPPED = {signal.SIGINT: "interrupted", signal.SIGTERM: "terminated"}
+
+
+class Stopped(BaseException):
+    """The process was told to end; no library takes this for an error of its own, as some do a KeyboardInterrupt."""
+
+
+def main() -> None:
+    """Run a command; a user's mistake or a full disk ends it with exit code 2, a signal with its number and 128.
+
+    What is half written is cleared away on the way out.
+    """
+    for number in STOPPED:
+        if signal.getsignal(number) != signal.SIG_IGN:  # as it is behind nohup
+            signal.signal(number, _stop)
+    try:
+        code = app(standalone_mode=False)
+    except UserError as error:
+        _end(str(error))
+    except TyperException as error:
+        _end(f"{said.rstrip('.')}; --help shows what there is" if (said := error.format_message()) else "")
+    except OSError as error:
+        _end(f"{error.filename or 'the system'}: {error.strerror or error}")
+    except MemoryError as error:
+        _end(f"out of memory ({error})")
+    except Stopped as stopped:
+        sys.stderr.write(f"{STOPPED[stopped.args[0]]}; run again to resume\n")
+        raise SystemExit(128 + stopped.args[0]) from None
+    raise SystemExit(code)
+
+
+def _stop(number: int, _: object) -> None:
+    raise Stopped(number)
+
+
+def _end(said: str) -> NoReturn:
+    """End with one line; with none where help was shown instead."""
+    sys.stderr.write(f"error: {' '.join(said.split())}\n" if said else "")
+    raise SystemExit(2) from None

@@ -1,0 +1,98 @@
+"""The commands that dvc.yaml runs, one a stage."""
+
+from pipeline.cli.base import AgentName, ScenarioName, app, evaluation, learning, read_params
+
+
+@app.command()
+def log() -> None:
+    """Point data/log at the workload's log, so that DVC sees its content.
+
+    Example: python -m pipeline log
+    """
+    from pipeline.stages.log import run
+
+    run(read_params())
+
+
+@app.command()
+def generate(scenario: ScenarioName) -> None:
+    """Draw a scenario's train, validation and test jobsets.
+
+    Example: python -m pipeline generate online
+    """
+    params = read_params()
+    from pipeline.stages.generate import run
+
+    run(params, scenario)
+
+
+@app.command()
+def pretrain(agent: AgentName) -> None:
+    """Clone a heuristic, or write the initial weights.
+
+    Example: python -m pipeline pretrain deeprm2
+    """
+    params = read_params()
+    from pipeline.stages.pretrain import run
+
+    run(params, learning(params, agent))
+
+
+@app.command()
+def finetune(agent: AgentName) -> None:
+    """Improve an agent by policy gradient.
+
+    Example: python -m pipeline finetune deeprm2
+    """
+    params = read_params()
+    from pipeline.stages.finetune import run
+
+    run(params, learning(params, agent))
+
+
+@evaluation.command("heuristics")
+def evaluate_heuristics(scenario: ScenarioName) -> None:
+    """Tune and score the heuristics of a scenario.
+
+    Example: python -m pipeline evaluate heuristics online
+    """
+    params = read_params()
+    from pipeline.stages.heuristics import run
+
+    run(params, scenario)
+
+
+@evaluation.command("agent")
+def evaluate_agent(agent: AgentName) -> None:
+    """Score an agent on its scenario's test jobsets.
+
+    Example: python -m pipeline evaluate agent deeprm
+    """
+    params = read_params()
+    from pipeline.stages.evaluate import run
+
+    run(params, learning(params, agent))
+
+
+@evaluation.command("compare")
+def evaluate_compare() -> None:
+    """Compare every scored policy, with intervals.
+
+    Example: python -m pipeline evaluate compare
+    """
+    params = read_params()
+    from pipeline.stages.compare import run
+
+    run(params)
+
+
+@evaluation.command("papers")
+def evaluate_papers() -> None:
+    """Draw the papers' figures, beside what they claim.
+
+    Example: python -m pipeline evaluate papers
+    """
+    params = read_params()
+    from pipeline.stages.papers import run
+
+    run(params)

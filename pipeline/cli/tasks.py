@@ -1,0 +1,99 @@
+"""The commands that people run beside the stages."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from pipeline.cli.base import app, names_in, read_params
+
+
+@app.command()
+def schedule(
+    jobs: Annotated[Path, typer.Argument(help="Job table (.csv, .csv.gz, .parquet) or log (.swf, .swf.gz).")],
+    scenario: Annotated[
+        str, typer.Option(help="The scenario whose cluster runs the jobs.", autocompletion=names_in("scenarios"))
+    ],
+    policy: Annotated[str, typer.Option(help="A heuristic by name, or a model directory, as models/deeprm.")],
+    out: Annotated[Path, typer.Option(help="Where to write the schedule (.csv, .csv.gz or .parquet).")],
+    capacity: Annotated[int | None, typer.Option(help="Units of each resource instead of the scenario's.")] = None,
+    slots: Annotated[int | None, typer.Option(help="Job slots instead of the scenario's.")] = None,
+    horizon: Annotated[int | None, typer.Option(help="Steps of the horizon instead of the scenario's.")] = None,
+) -> None:
+    """Schedule your own jobs.
+
+    Example: python -m pipeline schedule jobs.csv --scenario online --policy sjf --out schedule.csv
+    """
+    params = read_params()
+    row = params.scenario(scenario).changed(capacity, slots, horizon)
+    from pipeline.stages.schedule import run
+
+    run(params, jobs, row, policy, out)
+
+
+@app.command()
+def show(
+    scenario: Annotated[str, typer.Option(help="The scenario whose cluster runs the jobs.")],
+    policy: Annotated[str, typer.Option(help="A heuristic by name, or a model directory, as models/deeprm.")],
+    against: Annotated[str, typer.Option(help="The other policy, drawn to its right.")],
+    out: Annotated[Path, typer.Option(help="Where to write the picture (.png).")],
+    jobs: Annotated[
+        Path | None, typer.Argument(help="Job table or log; without one, a test jobset of the scenario is shown.")
+    ] = None,
+    load: Annotated[int | None, typer.Option(help="Load of the test jobset, in percent.")] = None,
+    jobset: Annotated[str | None, typer.Option(help="Number of the test jobset (0), or an id of the table.")] = None,
+    begin: Annotated[int | None, typer.Option("--from", help="First step to draw.")] = None,
+    end: Annotated[int | None, typer.Option("--to", help="Step to draw up to.")] = None,
+) -> None:
+    """Draw one jobset under two policies, side by side.
+
+    Example: python -m pipeline show --scenario online --load 130 --policy models/deeprm --against sjf --out gantt.png
+    """
+    params = read_params()
+    from pipeline.stages.show import Asked, run
+
+    run(params, Asked(jobs, scenario, load, jobset, begin, end), [policy, against], out)
+
+
+@app.command()
+def report() -> None:
+    """Write all results as one page, reports/index.html.
+
+    Example: python -m pipeline report
+    """
+    params = read_params()
+    from pipeline.stages.report import run
+
+    run(params)
+
+
+@app.command()
+def publish(
+    rev: Annotated[list[str] | None, typer.Option(help="A commit, tag, branch or experiment; may be repeated.")] = None,
+    everything: Annotated[
+        bool, typer.Option("--all", help="All experiments, commits with a dvc.lock, workspace.")
+    ] = False,
+) -> None:
+    """Add to MLflow what it misses: skipped, restored and spooled stages.
+
+    Example: python -m pipeline publish --all
+    """
+    from pipeline.tracking.publish import publish as lines
+
+    for line in lines(rev or [], everything):
+        typer.echo(line)
+
+
+@app.command()
+def ui(
+    port: Annotated[int, typer.Option(help="Port on this machine.")] = 5000,
+    browser: Annotated[bool, typer.Option(help="Open the link in a browser.")] = True,
+) -> None:
+    """Open MLflow on this pipeline's runs.
+
+    Example: python -m pipeline ui --port 5001
+    """
+    from pipeline.tracking.ui import serve
+
+    for link in serve(port, browser):
+        typer.echo(link)

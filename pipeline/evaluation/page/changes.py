@@ -1,0 +1,139 @@
+"""What differs between the last commit's run and this one: metrics, parameters, outputs."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+import pandas as pd
+
+KEYS = ("scenario", "load", "policy")
+METRIC_COLUMNS = (*KEYS, "slowdown")
+MOST_SHOWN = 20
+NONE = "-"
+
+
+class Change(NamedTuple):
+    """One thing that differs; before or after is a dash where it was not there."""
+
+    what: str
+    before: str
+    after: str
+    note: str = ""
+
+
+class Changes(NamedTuple):
+    """All that differs from a commit."""
+
+    against: str  # the commit, or why there is none to compare with
+    compared: bool
+    metrics: list[Change]
+    more_metrics: int  # that are not listed
+    parameters: list[Change]
+    outputs: list[Change]
+
+    @property
+    def any(self) -> bool:
+        """Return whether anything differs."""
+        return bool(self.metrics or self.parameters or self.outputs)
+
+
+def no_changes(why: str) -> Changes:
+    """Return what to say where nothing can be compared."""
+    return Changes(why, False, [], 0, [], [])
+
+
+def moved(before: pd.DataFrame | None, after: pd.DataFrame) -> list[Change]:
+    """Return the mean slowdowns that moved, the largest relative move first; new and lost policies before them."""
+    old = _slowdowns(before) if before is not None else {}
+    new = _slowdowns(after)
+    found = []
+    for key in dict.fromkeys([*new, *old]):
+        was, now = old.get(key), new.get(key)
+        if was == now:
+            continue
+        size = float("inf") if was is None or now is None else now / was - 1
+        note = ("new" if was is None else "gone") if was is None or now is None else f"{100 * size:+.2f} %"
+        what = f"{key[0]}, load {key[1]}, {key[2]}"
+        found.append((abs(size), Change(what, _number(was), _number(now), note)))
+    return [change for _, change in sorted(found, key=lambda pair: -pair[0])]
+
+
+def _slowdowns(summary: pd.DataFrame) -> dict[tuple[str, int, str], float]:
+    rows = summary[list(METRIC_COLUMNS)].itertuples(index=False)
+    return {(scenario, int(load), policy): float(slowdown) for scenario, load, policy, slowdown in rows}
+
+
+def _number(value: float | None) -> str:
+    return NONE if value is None else f"{value:.6g}"
+
+
+def differing(before: Mapping[str, str], after: Mapping[str, str]) -> list[Change]:
+    """Return what differs between two flat mappings, in the order of the second.
+
+    >>> differing({"a": "1", "b": "2"}, {"a": "1", "b": "3", "c": "4"})
+    [Change(what='b', before='2', after='3', note=''), Change(what='c', before='-', after='4', note='')]
+    """
+    names = dict.fromkeys([*after, *before])
+    pairs = ((name, before.get(name, NONE), after.get(name, NONE)) for name in names)
+    return [Change(name, was, now) for name, was, now in pairs if was != now]
+
+
+def flat(values: Any, place: str = "") -> dict[str, str]:
+    """Return the leaves of nested mappings by their place.
+
+    >>> flat({"seed": 1, "a": {"b": [1, 2], "c": None}})
+    {'seed': '1', 'a.b': '[1, 2]', 'a.c': 'null'}
+    """
+    return dict(_leaves(values, place))
+
+
+def _leaves(values: Any, place: str) -> Iterator[tuple[str, str]]:
+    if isinstance(values, Mapping) and values:
+        for name, value in values.items():
+            yield from _leaves(value, f"{place}.{name}" if place else str(name))
+    else:
+        yield place, "null" if values is None else str(values)
+
+
+def revalued(before: Any, after: Any, place: str = "") -> Iterator[Change]:
+    """Yield the parameters that differ; a whole row that came or went is one of them.
+
+    >>> list(revalued({"seed": 1, "a": {"b": 1}}, {"seed": 2}))
+    [Change(what='seed', before='1', after='2', note=''), Change(what='a', before='1 value', after='-', note='gone')]
+    """
+    if not (isinstance(before, Mapping) and isinstance(after, Mapping)):
+        if before != after:
+            note = "new" if before is None else "gone" if after is None else ""
+            yield Change(place, _told(before), _told(after), note)
+        return
+    for name in dict.fromkeys([*after, *before]):
+        yield from revalued(before.get(name), after.get(name), f"{place}.{name}" if place else str(name))
+
+
+def _told(value: Any) -> str:
+    if not isinstance(value, Mapping):
+        return NONE if value is None else str(value)
+    leaves = len(flat(value))
+    return f"{leaves} value{'s' if leaves != 1 else ''}"
+
+
+def outputs(lock: Mapping[str, Any]) -> dict[str, str]:
+    """Return the md5 of every output of a dvc.lock."""
+    stages = lock.get("stages") or {}
+    return {out["path"]: str(out.get("md5", NONE)) for stage in stages.values() for out in stage.get("outs", [])}
+
+
+def stale(lock: Mapping[str, Any], params: Any) -> list[str]:
+    """Return the parameters whose value is another one than what the outputs were made with."""
+    now = flat(params)
+    found: dict[str, None] = {}
+    for stage in (lock.get("stages") or {}).values():
+        for name, value in (stage.get("params", {}).get("params.yaml") or {}).items():
+            used = flat(value, name)
+            mine = {leaf: text for leaf, text in now.items() if leaf == name or leaf.startswith(f"{name}.")}
+            found |= dict.fromkeys(change.what for change in differing(used, mine))
+    return list(found)
+
+
+def changes(against: str, metrics: list[Change], parameters: list[Change], outs: list[Change]) -> Changes:
+    """Return all that differs from a commit, of the metrics those that moved most."""
+    return Changes(against, True, metrics[:MOST_SHOWN], max(0, len(metrics) - MOST_SHOWN), parameters, outs)

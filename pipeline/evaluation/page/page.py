@@ -1,0 +1,74 @@
+"""Put the page together: content in, one self-contained HTML text out.
+
+The template escapes every value; pictures are data, the style is in the page, and nothing is loaded from elsewhere.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+import pandas as pd
+from jinja2 import Environment, PackageLoader, StrictUndefined
+
+from pipeline.evaluation.page.changes import Changes
+from pipeline.evaluation.page.headline import SPOKEN, sentences, verdicts
+from pipeline.evaluation.page.pictures import Picture, Shown
+from pipeline.evaluation.page.tables import scenarios, unfinished
+
+
+class Origin(NamedTuple):
+    """Where the code and the data of the page come from."""
+
+    commit: str  # nothing without git
+    subject: str
+    dirty: Sequence[str]  # files that differ from the commit
+    packages: Mapping[str, str]  # versions
+    remote: bool  # does DVC have a place to pull data from?
+
+
+class Digest(NamedTuple):
+    """An output as dvc.lock has it, or what a model's card says."""
+
+    path: str
+    md5: str
+    size: str
+
+
+class Content(NamedTuple):
+    """All that the page shows."""
+
+    comparison: pd.DataFrame
+    summary: pd.DataFrame
+    agents: Mapping[str, str]  # each with its objective
+    confidence: float
+    resamples: int
+    seed: int
+    figures: Sequence[Picture]
+    papers: Sequence[Shown]
+    schedule: Picture | None
+    notes: Sequence[str]  # what is missing or out of date
+    changes: Changes
+    parameters: str  # params.yaml as it is written
+    digests: Sequence[Digest]
+    cards: Sequence[Digest]
+    origin: Origin
+
+
+def html(content: Content) -> str:
+    """Return the page."""
+    environment = Environment(
+        loader=PackageLoader("pipeline.evaluation.page"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    return environment.get_template("page.html").render(
+        it=content,
+        said=sentences(content.comparison, content.agents, content.confidence),
+        verdicts=verdicts(content.comparison, content.agents),
+        references=list(SPOKEN.values()),
+        scenarios=scenarios(content.comparison),
+        unfinished=unfinished(content.summary),
+        jobs=f"{int(content.summary['jobs'].sum()):,}".replace(",", " "),
+        percent=f"{100 * content.confidence:g} %",
+    )

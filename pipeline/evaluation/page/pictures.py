@@ -1,0 +1,99 @@
+"""Pictures inside the page: as data, each with its numbers in words for those who do not see it."""
+
+import base64
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
+
+import pandas as pd
+
+
+class Picture(NamedTuple):
+    """A picture and its words."""
+
+    title: str
+    alt: str
+    source: str  # data: URI
+
+
+class Claim(NamedTuple):
+    """What a paper claims, and what was found here."""
+
+    paper: str
+    claim: str
+    found: str
+    agrees: str
+
+
+class Shown(NamedTuple):
+    """A figure of the papers, and all claims about it."""
+
+    title: str
+    picture: Picture | None
+    claims: list[Claim]
+
+
+def data_uri(png: bytes) -> str:
+    """Return a PNG as a URI that needs no file.
+
+    >>> data_uri(b"abc")
+    'data:image/png;base64,YWJj'
+    """
+    return f"data:image/png;base64,{base64.b64encode(png).decode()}"
+
+
+def figures(drawn: Mapping[str, bytes], summary: pd.DataFrame, curves: Mapping[str, pd.DataFrame]) -> Iterator[Picture]:
+    """Return the figures of `compare`, those by load first.
+
+    Args:
+        drawn: PNG by file name without its suffix.
+        summary: SUMMARY.
+        curves: CURVE of each agent's finetuning.
+    """
+    first = [f"slowdown_{scenario}" for scenario in summary["scenario"].unique()]
+    order = [name for name in first if name in drawn]
+    for name in [*order, *sorted(set(drawn) - set(order))]:
+        kind, _, subject = name.partition("_")
+        if kind == "slowdown" and (summary["scenario"] == subject).any():
+            yield Picture(f"Mean slowdown, scenario {subject}", _by_load(summary, subject), data_uri(drawn[name]))
+        elif kind == "learning" and subject in curves:
+            yield Picture(f"{subject} while learning", _learning(curves[subject], subject), data_uri(drawn[name]))
+        else:
+            yield Picture(name.replace("_", " "), f"Figure {name.replace('_', ' ')}", data_uri(drawn[name]))
+
+
+def _by_load(summary: pd.DataFrame, scenario: str) -> str:
+    rows = summary[summary["scenario"] == scenario].sort_values("load")
+    order = rows.groupby("policy")["slowdown"].mean().sort_values(kind="stable").index
+    lines = []
+    for policy in order:
+        mine = rows[rows["policy"] == policy].drop_duplicates("load")
+        ends = mine.iloc[[0, -1]].drop_duplicates("load")
+        lines.append(f"{policy} {', '.join(f'{r.slowdown:.2f} at load {r.load}' for r in ends.itertuples())}")
+    return f"Mean slowdown by load in scenario {scenario}, lowest first: {'; '.join(lines)}."
+
+
+def _learning(curve: pd.DataFrame, agent: str) -> str:
+    points = curve[curve["metric"].str.startswith("validation")].sort_values("update")
+    if points.empty:
+        return f"Learning curve of {agent}"
+    best = points.sort_values("value", kind="stable").iloc[0]
+    first, last = points.iloc[0], points.iloc[-1]
+    return (
+        f"Learning curve of {agent} on validation jobsets: {first['value']:.4g} at update {first['update']}, lowest "
+        f"{best['value']:.4g} at update {best['update']}, {last['value']:.4g} at the last update, {last['update']}."
+    )
+
+
+def papers(table: pd.DataFrame, drawn: Mapping[str, bytes]) -> Iterator[Shown]:
+    """Return the papers' figures, each with what its papers claim.
+
+    Args:
+        table: one row a claim: figure, title, paper, claim, found, agrees.
+        drawn: PNG by file name without its suffix; a figure that is not there has claims only.
+    """
+    rows = table.fillna("").astype(str)
+    for (name, title), group in rows.groupby(["figure", "title"], sort=False):
+        listed = [Claim(*row) for row in group[list(Claim._fields)].to_numpy().tolist()]
+        png = drawn.get(str(name).removesuffix(".png"))
+        alt = f"{title}. {' '.join(f'Found: {claim.found}.' for claim in listed)}"
+        yield Shown(str(title), None if png is None else Picture(str(title), alt, data_uri(png)), listed)

@@ -1,0 +1,33 @@
+"""`papers`: the papers' figures from our results, each beside what the paper claims."""
+
+from pipeline import storage, tracking
+from pipeline.config import Params
+from pipeline.evaluation import plots
+from pipeline.evaluation.papers.cast import Cast, casts
+from pipeline.evaluation.papers.evidence import Evidence
+from pipeline.evaluation.papers.figures import figures, gathered, jobs_needed, table
+from pipeline.progress import say
+from pipeline.schemas import PAPERS
+
+
+def run(params: Params) -> None:
+    """Write reports/papers/ and reports/papers.csv."""
+    with tracking.stage("papers", "", params) as run:
+        run.inputs(storage.TABLES)
+        found = figures([_evidence(params, cast) for cast in casts(params)])
+        for shown in found:
+            if shown.drawing is not None:
+                run.figure(storage.write_figure(shown.figure, plots.png(shown.drawing), "papers"))
+        rows = table(found)
+        storage.write_table(storage.REPORTS / "papers.csv", rows, PAPERS)
+        run.figure(storage.REPORTS / "papers.csv")
+        counted = rows["agrees"].value_counts()
+        say("claims of the papers: " + ", ".join(f"{word} {counted[word]}" for word in sorted(counted.index)))
+
+
+def _evidence(params: Params, cast: Cast) -> Evidence:
+    results, chosen = storage.read_jobset_results(params, cast.scenario), storage.read_chosen(cast.scenario)
+    jobs = storage.read_job_results(params, cast.scenario, *jobs_needed(cast, list(chosen.best)))
+    curves = {agent: storage.read_curve(agent, "finetune") for agent in cast.agents}
+    levels = {agent: chosen.over(row.finetune.loads) for agent, row in cast.agents.items()}
+    return gathered(params, cast, results, jobs, curves, levels, chosen.best)

@@ -1,0 +1,25 @@
+"""A policy by the name that a user gives: a heuristic, or a model directory."""
+
+from pathlib import Path
+
+from pipeline import storage
+from pipeline.config import Scenario, there_are
+from pipeline.core import Policy
+from pipeline.errors import UserError
+from pipeline.policies.heuristics import HEURISTICS
+
+
+def policy_by_name(name: str, scenario: Scenario) -> tuple[Policy, bool]:
+    """Return a policy, and whether it keeps to the legal actions."""
+    if name in HEURISTICS:
+        return HEURISTICS[name], True
+    if not Path(name).is_dir():
+        raise UserError(
+            f"unknown policy '{name}': expected a model directory or a heuristic; {there_are(HEURISTICS, name)}"
+        )
+    from pipeline.policies.loading import must_match, restore  # torch: 2 s and 250 MB that heuristics do without
+
+    model = storage.read_model(Path(name))
+    must_match(model.card, scenario)
+    loaded = restore(model.card, model.weights)
+    return loaded.policy, loaded.masked

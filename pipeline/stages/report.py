@@ -1,0 +1,126 @@
+"""`report`: all evidence as one page that opens without a network. Not a stage of DVC: it speaks of the last commit."""
+
+from collections.abc import Collection, Mapping, Sequence
+from importlib import metadata
+from platform import python_version
+from typing import Any
+
+import pandas as pd
+
+from pipeline import storage
+from pipeline.config import PARAMS_FILE, Params
+from pipeline.errors import UserError
+from pipeline.evaluation.page import changes as differences
+from pipeline.evaluation.page.changes import Changes
+from pipeline.evaluation.page.digests import cards, digests
+from pipeline.evaluation.page.headline import best_agent, middle_load, typical_jobset
+from pipeline.evaluation.page.page import Content, Origin, html
+from pipeline.evaluation.page.pictures import Picture, Shown, data_uri, figures, papers
+from pipeline.progress import say
+from pipeline.schemas import COMPARISON, SUMMARY
+from pipeline.stages.show import Asked, draw
+from pipeline.storage import evidence, revisions
+
+PAGE = storage.REPORTS / "index.html"
+SUMMARY_FILE, COMPARISON_FILE = storage.REPORTS / "summary.csv", storage.REPORTS / "comparison.csv"
+PACKAGES = ("torch", "numpy", "numba", "pandas", "pyarrow", "pandera", "pydantic", "dvc", "mlflow", "matplotlib")
+
+
+def run(params: Params) -> None:
+    """Write reports/index.html."""
+    evidence.must_exist([SUMMARY_FILE, COMPARISON_FILE, storage.REPORTS / "figures", evidence.LOCK])
+    summary = storage.read_table(SUMMARY_FILE, SUMMARY)
+    comparison = storage.read_table(COMPARISON_FILE, COMPARISON)
+    agents = {name: row.objective for name, row in params.agents.items()}
+    scored = {name: goal for name, goal in agents.items() if (summary["policy"] == name).any()}
+    lock, values = evidence.read_lock(), evidence.read_params_values()
+    shown = list(figures(evidence.read_pictures(storage.REPORTS / "figures"), summary, _curves(scored)))
+    notes = _notes(sorted(set(agents) - set(scored)), differences.stale(lock, values))
+    schedule, why = _schedule(params, comparison, scored)
+    notes += why
+    for note in notes:
+        say(f"report: {note}")
+    head = revisions.head()
+    page = html(
+        Content(
+            comparison=comparison,
+            summary=summary,
+            agents=scored,
+            confidence=params.evaluation.confidence,
+            resamples=params.evaluation.resamples,
+            seed=params.seed,
+            figures=shown,
+            papers=_papers(),
+            schedule=schedule,
+            notes=notes,
+            changes=_changes(head, summary, lock, values),
+            parameters=evidence.read_params_text(),
+            digests=digests(lock),
+            cards=cards(evidence.read_cards()),
+            origin=_origin(head),
+        )
+    )
+    storage.write(PAGE, page.encode())
+    say(f"{PAGE}: {len(page.encode()) / 1e6:.1f} MB; opens in any browser, without a network")
+
+
+def _notes(missing: Sequence[str], stale: Sequence[str]) -> list[str]:
+    """Return what is not, or no longer, what params.yaml says."""
+    notes = []
+    if missing:
+        notes.append(f"No results yet of {', '.join(missing)}: run 'dvc repro'.")
+    if stale:
+        shown = ", ".join(stale[:5]) + (f" and {len(stale) - 5} more" if len(stale) > 5 else "")
+        notes.append(f"params.yaml has changed since these results were made ({shown}): run 'dvc repro'.")
+    return notes
+
+
+def _curves(agents: Collection[str]) -> dict[str, pd.DataFrame]:
+    return {agent: storage.read_curve(agent, "finetune") for agent in agents}
+
+
+def _papers() -> list[Shown]:
+    table = evidence.read_papers()
+    return [] if table is None else list(papers(table, evidence.read_pictures(storage.REPORTS / "papers")))
+
+
+def _schedule(params: Params, comparison: pd.DataFrame, agents: Collection[str]) -> tuple[Picture | None, list[str]]:
+    """Return the picture of the best agent beside SJF, or why there is none."""
+    agent = best_agent(comparison, agents)
+    if agent is None:
+        return None, ["No schedule is drawn: no agent was compared with SJF."]
+    scenario = params.agent(agent).scenario
+    load = middle_load(comparison, scenario)
+    try:
+        asked = Asked(None, scenario, load, str(typical_jobset(evidence.read_pair(agent, scenario), agent, load)))
+        drawn = draw(params, asked, [str(storage.model_folder(agent, "policy")), "sjf"], [agent, "sjf"])
+    except UserError as error:
+        return None, [f"No schedule is drawn: {error}."]
+    halves = ". ".join(half.replace("\n", "; ") for half in drawn.halves)
+    said = f"{drawn.title}; of its load, the one whose difference is nearest to the mean difference. {halves}."
+    return Picture(said, f"Schedules side by side. {said}", data_uri(drawn.content)), []
+
+
+def _changes(
+    head: revisions.Commit | None, summary: pd.DataFrame, lock: Mapping[str, Any], values: Mapping[str, Any]
+) -> Changes:
+    if head is None:
+        return differences.no_changes("No git repository, or no commit in it: there is no last run to compare with.")
+    before = evidence.committed_table(SUMMARY_FILE, differences.METRIC_COLUMNS)
+    old_lock, old_values = (evidence.committed_yaml(path) for path in (evidence.LOCK, PARAMS_FILE))
+    if before is None and not old_lock:
+        why = f"Commit {head.id[:10]} holds neither dvc.lock nor {SUMMARY_FILE}: there is no last run to compare with."
+        return differences.no_changes(why)
+    return differences.changes(
+        f"{head.id[:10]} ({head.subject})",
+        differences.moved(before, summary),
+        list(differences.revalued(old_values, values)),
+        differences.differing(differences.outputs(old_lock), differences.outputs(lock)),
+    )
+
+
+def _origin(head: revisions.Commit | None) -> Origin:
+    versions = {"python": python_version()} | {name: metadata.version(name) for name in PACKAGES}
+    if head is None:
+        return Origin("", "", (), versions, evidence.has_remote())
+    return Origin(head.id, head.subject, head.dirty, versions, evidence.has_remote())

@@ -1,0 +1,103 @@
+"""What lets a killed training go on: its state on disk now and then, and the updates that it has told already."""
+
+import os
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from pipeline import storage
+from pipeline.config import FinetuneConfig, Params, PretrainConfig
+from pipeline.errors import UserError
+from pipeline.policies.networks import Network
+from pipeline.progress import say
+from pipeline.training.decisions import Update
+from pipeline.training.memory import Memory
+
+Part = PretrainConfig | FinetuneConfig
+
+EVERY_S = 10.0  # of work that a kill may cost; PIPELINE_CHECKPOINT_S says otherwise
+
+
+class Course:
+    """The updates of one training, from the last checkpoint on if there is one.
+
+    Time decides when a checkpoint is written, which changes no result.
+    """
+
+    def __init__(self, title: str, place: Path | None, total: int) -> None:
+        self.place = place
+        self._title, self._every = title, _seconds()
+        self.curve: list[Update] = []
+        self.memory = self._begin(total)
+
+    def _begin(self, total: int) -> Memory:
+        try:
+            saved = None if self.place is None else storage.read_checkpoint(self.place)
+        except UserError as error:
+            say(f"{error}; starting from the beginning")
+            saved = None
+        if saved is None:
+            return Memory()
+        self.curve = [Update(step, dict(metrics)) for step, metrics in saved.notes]
+        done = self.curve[-1].step
+        say(f"{self._title}: resumed at update {done} of {total}")
+        return Memory(saved.tensors, done)
+
+    def kept(self, updates: Iterable[Update], network: Network) -> Iterator[Update]:
+        """Pass updates on, and write a checkpoint behind one whenever it is time."""
+        self.memory.keep(network=network)
+        saved = time.monotonic()
+        for update in updates:
+            self.curve.append(update)
+            yield update
+            if self.place is not None and time.monotonic() - saved >= self._every:
+                self._save(self.place)
+                saved = time.monotonic()
+
+    def _save(self, place: Path) -> None:
+        notes = [(update.step, list(update.metrics.items())) for update in self.curve]
+        try:
+            storage.write_checkpoint(place, storage.Checkpoint(self.memory.state(), notes))
+        except UserError as error:  # the result does not need it
+            say(f"{error}; {self._title} goes on without checkpoints")
+            self.place = None
+
+    def finish(self) -> None:
+        """Forget it, once all results are written."""
+        if self.place is not None:
+            storage.drop_checkpoints(self.place)
+
+
+def course(params: Params, stage: str, agent: str, part: Part, inputs: Iterable[Path]) -> Course:
+    """Return the course of an agent's training.
+
+    Args:
+        params: all of params.yaml.
+        stage: pretrain or finetune.
+        agent: whose.
+        part: the rows of the agent about this stage.
+        inputs: files and folders that the stage reads.
+    """
+    key = storage.checkpoint_key(_rows(params, agent, part), inputs)
+    return Course(f"{stage} {agent}", storage.checkpoint_file(f"{stage}@{agent}", key), part.budget)
+
+
+def _seconds() -> float:
+    said = os.environ.get("PIPELINE_CHECKPOINT_S", str(EVERY_S))
+    try:
+        every = float(said)
+    except ValueError:
+        every = -1.0
+    if not every >= 0:
+        raise UserError(f"PIPELINE_CHECKPOINT_S: expected seconds, got '{said}'")
+    return every
+
+
+def _rows(params: Params, agent: str, part: Part) -> Mapping[str, Any]:
+    """Return what a training depends on of params.yaml."""
+    whole, row = params.model_dump(mode="json"), params.agent(agent)
+    own = {"agent": agent, "objective": row.objective, "network": row.network.model_dump(mode="json")}
+    shared = {name: whole[name] for name in ("seed", "threads", "workload", "demands")}
+    scenario, recipe = whole["scenarios"][row.scenario], whole["recipes"][row.finetune.recipe]
+    return {**own, **shared, "scenario": scenario, "recipe": recipe, "part": part.model_dump(mode="json")}

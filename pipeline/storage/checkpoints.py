@@ -1,0 +1,115 @@
+"""Checkpoints: where a killed stage goes on; outside DVC's outputs, named by all that the stage's result depends on."""
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from safetensors import SafetensorError
+from safetensors.numpy import load as load_tensors
+from safetensors.numpy import save as save_tensors
+
+from pipeline.config import repository_root
+from pipeline.errors import UserError
+from pipeline.storage.files import one_line, write
+
+Tensors = Mapping[str, npt.NDArray[Any]]
+
+CODE = Path(__file__).parents[1]
+PACKAGES = ("torch", "numpy", "numba")  # whose version may change a result
+ENTRY = "checkpoint"  # one entry of metadata: several would be written in random order
+
+
+class Checkpoint(NamedTuple):
+    """How far a learner came."""
+
+    tensors: Tensors
+    notes: Any  # what JSON can hold
+
+
+def checkpoint_key(rows: Mapping[str, Any], inputs: Iterable[Path]) -> str:
+    """Return the digest of all that a result depends on: params, input files and folders, code, packages."""
+    whole = {
+        "rows": rows,
+        "inputs": {path.as_posix(): _digest(path) for path in inputs if path.exists()},
+        "code": {file.relative_to(CODE).as_posix(): _digest(file) for file in sorted(CODE.rglob("*.py"))},
+        "packages": {name: version(name) for name in PACKAGES},
+    }
+    return hashlib.sha256(json.dumps(whole, sort_keys=True).encode()).hexdigest()
+
+
+def checkpoint_file(stage: str, key: str) -> Path | None:
+    """Return where a checkpoint of a stage (as `finetune@deeprm`) is kept; None outside of a DVC repository."""
+    dvc = repository_root() / ".dvc"
+    return dvc / "tmp" / "checkpoints" / stage / f"{key}.safetensors" if dvc.is_dir() else None
+
+
+def write_checkpoint(path: Path, checkpoint: Checkpoint) -> None:
+    """Write a checkpoint under its key."""
+    notes = json.dumps(checkpoint.notes, sort_keys=True)
+    entry = {"key": path.stem, "notes": notes, "sha256": _contents(checkpoint.tensors, notes)}
+    write(path, save_tensors(dict(checkpoint.tensors), metadata={ENTRY: json.dumps(entry, sort_keys=True)}))
+
+
+def read_checkpoint(path: Path) -> Checkpoint | None:
+    """Read a checkpoint; None where there is none.
+
+    Raises:
+        UserError: it is damaged, or made with other parameters, inputs or code than its name says.
+    """
+    try:
+        content = path.read_bytes()
+    except FileNotFoundError:
+        others = sorted(path.parent.glob("*.safetensors"))
+        if others:
+            raise UserError(f"checkpoint {others[-1]}: made with other parameters, inputs or code") from None
+        return None
+    except OSError as error:
+        raise UserError(f"checkpoint {path}: cannot be read ({error.strerror})") from error
+    try:
+        tensors, entry = load_tensors(content), _entry(content)
+        key, notes, sha256 = entry["key"], entry["notes"], entry["sha256"]
+        found = Checkpoint(tensors, json.loads(notes))
+    except (SafetensorError, ValueError, TypeError, KeyError, RecursionError) as error:
+        raise UserError(f"checkpoint {path}: not a checkpoint ({one_line(error)})") from error
+    if key != path.stem:
+        raise UserError(f"checkpoint {path}: made with other parameters, inputs or code")
+    if sha256 != _contents(tensors, notes):
+        raise UserError(f"checkpoint {path}: damaged (its content is not what was written)")
+    return found
+
+
+def drop_checkpoints(path: Path) -> None:
+    """Remove the checkpoints of a stage that is done: this one and those of other parameters."""
+    for file in path.parent.glob("*"):
+        file.unlink(missing_ok=True)
+    if path.parent.is_dir():
+        path.parent.rmdir()
+
+
+def _entry(content: bytes) -> Any:
+    """Return what a safetensors file says of itself, read from its header: eight bytes of length, then JSON."""
+    header = json.loads(content[8 : 8 + int.from_bytes(content[:8], "little")])
+    return json.loads(header["__metadata__"][ENTRY])
+
+
+def _contents(tensors: Tensors, notes: str) -> str:
+    found = hashlib.sha256(notes.encode())
+    for name in sorted(tensors):
+        value = tensors[name]
+        found.update(f"{name} {value.dtype} {value.shape} ".encode())
+        found.update(np.ascontiguousarray(value).tobytes())
+    return found.hexdigest()
+
+
+def _digest(path: Path) -> str:
+    """Return the sha256 of a file, or of the names and contents in a folder."""
+    if path.is_dir():
+        inside = {file.relative_to(path).as_posix(): _digest(file) for file in path.rglob("*") if file.is_file()}
+        return hashlib.sha256(json.dumps(inside, sort_keys=True).encode()).hexdigest()
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()

@@ -1,0 +1,77 @@
+"""Kept: what is left of the outputs of a stage, found by md5: in the workspace, DVC's cache, a revision of git."""
+
+import json
+import shutil
+import tarfile
+from io import BytesIO
+from pathlib import Path
+
+from pipeline.config import repository_root
+from pipeline.tracking.digests import measured
+from pipeline.tracking.tree import git
+
+FOLDER = ".dir"  # end of the md5 of a folder
+
+
+class Kept:
+    """Where the files and folders of dvc.lock are now; what is found has the md5 that was asked for."""
+
+    def __init__(self, scratch: Path, rev: str | None = None) -> None:
+        """Look in the workspace, the cache and, if one is given, a revision.
+
+        Args:
+            scratch: a folder for copies; the caller removes it.
+            rev: of git.
+        """
+        self._scratch, self._rev = scratch, rev
+        self._root = repository_root().absolute()
+        self._cache = _cache(self._root)
+
+    def find(self, path: str, md5: str) -> Path | None:
+        """Return where a file or folder of some md5 is, under its own name; nothing where it is not kept."""
+        if self.is_here(path, md5):
+            return self._root / path
+        copy = self._scratch / md5 / Path(path).name
+        if copy.exists() or self._from_cache(copy, md5) or self._from_git(path, copy):
+            return copy if measured(copy) == md5 else None
+        return None
+
+    def is_here(self, path: str, md5: str) -> bool:
+        """Return whether the workspace has it."""
+        here = self._root / path
+        return here.exists() and measured(here) == md5
+
+    def inside(self, md5: str) -> dict[str, str] | None:
+        """Return the md5 of each file of a folder in the cache."""
+        listing = self._cached(md5)
+        return {item["relpath"]: item["md5"] for item in json.loads(listing.read_bytes())} if listing.exists() else None
+
+    def _cached(self, md5: str) -> Path:
+        return self._cache / md5[:2] / md5[2:]
+
+    def _from_cache(self, copy: Path, md5: str) -> bool:
+        files = self.inside(md5) if md5.endswith(FOLDER) else {"": md5}
+        if files is None or not all(self._cached(one).exists() for one in files.values()):
+            return False
+        for name, one in files.items():
+            place = copy / name
+            place.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(self._cached(one), place)  # MLflow takes no links
+        return True
+
+    def _from_git(self, path: str, copy: Path) -> bool:
+        packed = git("archive", "--format=tar", self._rev, "--", path) if self._rev else None
+        if packed is None:
+            return False
+        with tarfile.open(fileobj=BytesIO(packed)) as archive:
+            archive.extractall(self._scratch / "git", filter="data")
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        (self._scratch / "git" / path).rename(copy)
+        return True
+
+
+def _cache(root: Path) -> Path:
+    from dvc.repo import Repo
+
+    with Repo(str(root)) as repo:
+        return Path(repo.cache.local.path)

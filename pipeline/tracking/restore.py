@@ -1,0 +1,109 @@
+"""Restore: give each stage of a revision's dvc.lock that has no run in MLflow one that says what DVC kept of it."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pipeline.errors import UserError
+from pipeline.tracking.delivery import Delivery
+from pipeline.tracking.digests import md5_of
+from pipeline.tracking.identity import PIPELINE_STAGE, STAGE_KEY, STAGE_RESULT, Identity, shared_params, stage_tags
+from pipeline.tracking.kept import Kept
+from pipeline.tracking.rebuild import Done, done, evidence, is_stale
+from pipeline.tracking.record import FINISHED, SOURCE, WITHOUT, Begin, End, Inputs, Pipeline, Tags
+from pipeline.tracking.store import Store, parent_of
+from pipeline.tracking.targets import Target
+from pipeline.tracking.tree import Tree
+
+if TYPE_CHECKING:
+    from mlflow.entities import Run
+
+RESTORED = "restored"
+REUSED_FROM = "reused.from"  # tag: the run in which a restored stage ran
+MOST_CHILDREN = 10_000
+
+
+def restore(store: Store, target: Target, scratch: Path) -> str:
+    """Add what MLflow misses of a revision, and return what was done.
+
+    Raises:
+        UserError: dvc.lock is empty, or today's code cannot read it or params.yaml.
+    """
+    tree, kept = target.tree(), Kept(scratch, target.rev)
+    stages = done(tree)
+    if not stages:
+        raise UserError(f"{tree.where}dvc.lock: expected stages, found none: run 'dvc repro' first")
+    stale = [stage.title for stage in stages if is_stale(stage, tree, stages, kept)]
+    if len(stale) == len(stages):
+        return f"{target.title}: all {len(stages)} stages of dvc.lock are stale: run 'dvc repro' first"
+    identity = target.identity(tree)
+    pipeline = _pipeline(store, identity, target, tree)
+    parent = parent_of(store, pipeline)
+    _say_where(store, parent, identity, target)
+    counts = dict.fromkeys(("recorded", "reused", RESTORED), 0)
+    recorded = _recorded(store, parent)
+    for stage in (stage for stage in stages if stage.title not in stale):
+        what = "recorded" if stage.key in recorded else _restore(store, stage, pipeline, parent, tree, kept)
+        counts[what] += 1
+    said = [f"{count} {what}" for what, count in counts.items() if count]
+    said += [f"{len(stale)} stale ({', '.join(stale)})"] if stale else []
+    return f"{pipeline.title}: {len(stages)} stages, {', '.join(said)}"
+
+
+def _pipeline(store: Store, identity: Identity, target: Target, tree: Tree) -> Pipeline:
+    """Return the pipeline run of a revision; without a name, an experiment of the same content is the one meant."""
+    same = f"tags.`pipeline.content` = '{identity.content}' AND tags.stage = '{PIPELINE_STAGE}'"
+    found = [] if identity.experiment else store.client.search_runs([store.experiment], same, order_by=["start_time"])
+    ids = [run.data.tags["pipeline.id"] for run in found]
+    title = identity.pipeline if identity.pipeline in ids or not ids else ids[0]
+    tags = {**identity.tags, "pipeline.id": title}
+    return Pipeline(title=title, at=target.at, tags=tags, params=shared_params(tree.params))
+
+
+def _say_where(store: Store, parent: "Run", identity: Identity, target: Target) -> None:
+    """Tag the pipeline run with the commit that holds it; a run of uncommitted code may have been committed since."""
+    has = parent.data.tags
+    wanted = {"git.rev": target.rev} if target.experiment and target.rev else {}
+    if has.get("git.dirty") != "false":
+        wanted |= {"git.commit": identity.commit, "git.dirty": identity.dirty}
+    for key, value in wanted.items():
+        if has.get(key) != value:
+            store.client.set_tag(parent.info.run_id, key, value)
+
+
+def _recorded(store: Store, parent: "Run") -> set[str]:
+    """Return the keys of the stages that the pipeline run has."""
+    mine = f"tags.`mlflow.parentRunId` = '{parent.info.run_id}' AND attributes.status = '{FINISHED}'"
+    found = store.client.search_runs([store.experiment], mine, max_results=MOST_CHILDREN)
+    return {run.data.tags.get(STAGE_KEY, "") for run in found}
+
+
+def _restore(store: Store, stage: Done, pipeline: Pipeline, parent: "Run", tree: Tree, kept: Kept) -> str:
+    """Add the run of a stage, and return whether its results were reused or restored."""
+    origin = _origin(store, stage.tags[STAGE_RESULT])
+    events, missing = evidence(stage, tree, kept)
+    begin = Begin(
+        id=md5_of(f"{parent.info.run_id} {stage.key}".encode()),
+        title=stage.title,
+        at=pipeline.at,
+        tags={**_tags(stage, pipeline), **({REUSED_FROM: origin} if origin else {})},
+        params=stage.params,
+        pipeline=pipeline,
+    )
+    delivery = Delivery(store, begin, lambda path, _: Path(path))
+    data = {path: md5 for path, md5 in stage.deps.items() if not path.startswith("pipeline")}
+    without = [Tags(tags={WITHOUT: ", ".join(missing)})] if missing else []
+    for event in (Inputs(md5=data), *events, *without, End(at=pipeline.at, status=FINISHED)):
+        delivery.send(event)
+    return "reused" if origin else RESTORED
+
+
+def _tags(stage: Done, pipeline: Pipeline) -> dict[str, str]:
+    return {**pipeline.tags, **stage_tags(stage.name, stage.subject), **stage.tags, SOURCE: RESTORED}
+
+
+def _origin(store: Store, result: str) -> str | None:
+    """Return the run in which a stage ran, or the first that was restored."""
+    same = f"tags.`{STAGE_RESULT}` = '{result}' AND attributes.status = '{FINISHED}'"
+    found: Sequence[Run] = store.client.search_runs([store.experiment], same, max_results=1, order_by=["start_time"])
+    return next((run.data.tags.get(REUSED_FROM) or str(run.info.run_id) for run in found), None)

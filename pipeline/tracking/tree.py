@@ -1,0 +1,118 @@
+"""Tree: what a pipeline run is made of, read from the working directory or from a revision of git.
+
+That is the code, params.yaml, dvc.yaml, and dvc.lock, which says what came out of them. Its content has an id: the
+same before and after a commit, and another one after any edit.
+"""
+
+import io
+import json
+import os
+import subprocess
+import tarfile
+from collections.abc import Mapping
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from ruamel.yaml import YAML
+from ruamel.yaml.error import YAMLError
+
+from pipeline.config import PARAMS_FILE, Params, check_params
+from pipeline.errors import UserError
+from pipeline.tracking.digests import digest_of_files, md5_of
+
+CODE = ("pipeline", "params.yaml", "dvc.yaml")
+LOCK = "dvc.lock"
+LOG_STAGE = "log"  # its output is the user's log: an input of the pipeline, and no result
+
+
+class Tree:
+    """Files by path, and what follows from them."""
+
+    def __init__(self, files: Mapping[str, bytes], where: str) -> None:
+        self.files = files
+        self.where = where
+
+    @cached_property
+    def lock(self) -> dict[str, dict[str, Any]]:
+        """Return the stages of dvc.lock by name."""
+        found = self._yaml(LOCK) if LOCK in self.files else {}
+        stages = found.get("stages", {}) if isinstance(found, dict) else None
+        if not isinstance(stages, dict):
+            raise UserError(f"{self.where}{LOCK}: expected stages by name")
+        return stages
+
+    @cached_property
+    def content(self) -> str:
+        """Return the id of the content."""
+        code = {path: md5_of(data) for path, data in self.files.items() if path != LOCK}
+        log = {out["path"]: out.get("md5") for out in self.lock.get(LOG_STAGE, {}).get("outs", [])}
+        return md5_of(json.dumps([code, log], sort_keys=True).encode())[:10]
+
+    @cached_property
+    def raw_params(self) -> Any:
+        """Return params.yaml as it is written."""
+        return self._yaml(PARAMS_FILE.as_posix())
+
+    @cached_property
+    def params(self) -> Params:
+        """Return params.yaml, checked by today's code."""
+        return check_params(self.raw_params, f"{self.where}{PARAMS_FILE}")
+
+    def md5(self, path: str) -> str | None:
+        """Return DVC's md5 of a file or folder of the tree."""
+        if path in self.files:
+            return md5_of(self.files[path])
+        inside = {name.removeprefix(f"{path}/"): md5_of(data) for name, data in self.files.items() if _in(name, path)}
+        return digest_of_files(inside) if inside else None
+
+    def _yaml(self, path: str) -> Any:
+        if path not in self.files:
+            raise UserError(f"{self.where}{path} is missing")
+        try:
+            return YAML(typ="safe").load(self.files[path].decode())
+        except (YAMLError, UnicodeDecodeError) as error:
+            raise UserError(f"{self.where}{path}: not YAML: {' '.join(str(error).split())[:200]}") from error
+
+
+def working_tree() -> Tree:
+    """Return what is in the working directory: what git tracks or would track; all files where there is no git."""
+    listed = git("ls-files", "-z", "--cached", "--others", "--exclude-standard", "--", *CODE)
+    names = listed.decode().split("\0") if listed is not None else [path.as_posix() for path in _walk()]
+    paths = [Path(name) for name in {*names, LOCK} if name]
+    return Tree({path.as_posix(): path.read_bytes() for path in sorted(paths) if path.is_file()}, "")
+
+
+def tree_of(rev: str, title: str) -> Tree:
+    """Return what is in a revision of git.
+
+    Raises:
+        UserError: it holds no pipeline.
+    """
+    packed = git("archive", "--format=tar", rev, "--", *CODE, LOCK)
+    if packed is None:
+        raise UserError(f"{title}: expected a revision with {', '.join((*CODE, LOCK))}")
+    with tarfile.open(fileobj=io.BytesIO(packed)) as archive:
+        members = [(member.name, archive.extractfile(member)) for member in archive if member.isfile()]
+        return Tree({name: stream.read() for name, stream in members if stream is not None}, f"{title}: ")
+
+
+def git(*words: str) -> bytes | None:
+    """Return what git prints, or nothing where there is no git, no repository or no such thing."""
+    # Inside a hook or an experiment GIT_DIR may be set; that is the repository meant.
+    command = ["git", "--no-optional-locks", *words]
+    try:
+        return subprocess.run(command, capture_output=True, check=True, timeout=30).stdout
+    except (OSError, subprocess.SubprocessError):
+        return None
+
+
+def _walk() -> list[Path]:
+    found = [Path(name) for name in CODE]
+    for place, _, names in os.walk("pipeline"):
+        found += [Path(place, name) for name in names if Path(place).name != "__pycache__"]
+    return found
+
+
+def _in(name: str, folder: str) -> bool:
+    return name.startswith(f"{folder}/")

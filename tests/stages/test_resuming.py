@@ -1,0 +1,158 @@
+"""A course: what was told before a kill is told no more, and a checkpoint that does not fit costs nothing."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import torch
+from torch import nn
+
+from pipeline.config import Params
+from pipeline.errors import UserError
+from pipeline.policies.networks import Network
+from pipeline.stages.resuming import Course, course
+from pipeline.storage import read_checkpoint
+from pipeline.training.decisions import Update
+
+
+class Counter(Network):
+    """A network of one weight: how many updates it has seen."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.seen = nn.Parameter(torch.zeros(1))
+
+
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where the checkpoint goes, behind every update."""
+    monkeypatch.setenv("PIPELINE_CHECKPOINT_S", "0")
+    return tmp_path / "checkpoints" / "finetune@plain" / "key.safetensors"
+
+
+def counting(network: Counter, going: Course, updates: int) -> Iterator[Update]:
+    """An algorithm that counts."""
+    for step in range(going.memory.done + 1, updates + 1):
+        with torch.no_grad():
+            network.seen.add_(1)
+        yield Update(step, {"b": 0.1 * step, "a": float(step)})
+
+
+def run(place: Path | None, updates: int = 5, killed_after: int | None = None) -> tuple[Course, Counter, list[int]]:
+    """Learn; return the course, the network and the updates that were told."""
+    going, network, told = Course("finetune plain", place, updates), Counter(), []
+    for update in going.kept(counting(network, going, updates), network):
+        if update.step == killed_after:
+            break
+        told.append(update.step)
+    return going, network, told
+
+
+@pytest.mark.parametrize("kill", [2, 3, 4, 5])
+def test_a_killed_training_goes_on_behind_its_last_checkpoint(
+    place: Path, kill: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    whole, _, _ = run(None)
+    run(place, killed_after=kill)  # while it learns update `kill` or tells of it
+    capsys.readouterr()
+    going, network, told = run(place)
+    assert told == list(range(kill, 6))
+    assert int(network.seen) == 5
+    assert going.curve == whole.curve
+    assert [list(update.metrics) for update in going.curve] == [["b", "a"]] * 5  # in their own order
+    assert capsys.readouterr().err == f"finetune plain: resumed at update {kill - 1} of 5\n"
+    going.finish()
+    assert not place.exists()
+
+
+def test_a_training_that_is_not_killed_says_nothing(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run(place)[0].finish()
+    assert capsys.readouterr() == ("", "")
+
+
+def test_a_checkpoint_is_written_only_when_it_is_time(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("PIPELINE_CHECKPOINT_S")
+    run(place)
+    assert read_checkpoint(place) is None
+
+
+@pytest.mark.parametrize("content", [b"", b"junk"])
+def test_junk_costs_a_line_and_the_beginning(place: Path, content: bytes, capsys: pytest.CaptureFixture[str]) -> None:
+    place.parent.mkdir(parents=True)
+    place.write_bytes(content)
+    _, network, told = run(place)
+    assert told == [1, 2, 3, 4, 5]
+    assert int(network.seen) == 5
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith(f"checkpoint {place}: not a checkpoint (")
+    assert line.endswith("; starting from the beginning")
+
+
+def test_a_checkpoint_of_other_parameters_costs_a_line_and_the_beginning(
+    place: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run(place, killed_after=3)
+    other = place.with_name("other.safetensors")
+    going, _, told = run(other)
+    assert told == [1, 2, 3, 4, 5]
+    said = f"checkpoint {place}: made with other parameters, inputs or code; starting from the beginning\n"
+    assert capsys.readouterr().err == said
+    going.finish()
+    assert not place.exists()
+
+
+def test_where_no_checkpoint_can_be_written_the_training_goes_on(
+    place: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    place.parents[1].write_text("a file where a folder should be")
+    going, _, told = run(place)
+    going.finish()
+    assert told == [1, 2, 3, 4, 5]
+    said = f"{place}: cannot be written (Not a directory); finetune plain goes on without checkpoints"
+    assert capsys.readouterr().err.splitlines()[-1] == said
+
+
+@pytest.mark.parametrize("value", ["soon", "-1", "nan"])
+def test_a_wrong_time_between_checkpoints_is_refused(place: Path, monkeypatch: pytest.MonkeyPatch, value: str) -> None:
+    monkeypatch.setenv("PIPELINE_CHECKPOINT_S", value)
+    with pytest.raises(UserError, match=f"^PIPELINE_CHECKPOINT_S: expected seconds, got '{value}'$"):
+        Course("finetune plain", place, 5)
+
+
+def test_every_number_that_a_training_reads_makes_another_checkpoint(
+    params: Params, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / ".dvc").mkdir()
+
+    def key(changed: Params, agent: str = "deeprm2", stage: str = "finetune") -> Path | None:
+        return course(changed, stage, agent, getattr(changed.agent(agent), stage), ()).place
+
+    raw = params.model_dump(mode="json")
+
+    def edited(*way: str, value: object) -> Params:
+        own = params.model_dump(mode="json")
+        at = own
+        for name in way[:-1]:
+            at = at[name]
+        assert at[way[-1]] != value
+        at[way[-1]] = value
+        return Params.model_validate(own)
+
+    first = key(Params.model_validate(raw))
+    assert key(params) == first
+    others = [
+        edited("seed", value=9),
+        edited("threads", value=7),
+        edited("workload", "short_share", value=0.7),
+        edited("demands", "code", "other", value=[0.1, 0.3]),
+        edited("scenarios", "online", "slots", value=9),
+        edited("recipes", "ours", "gamma", value=0.9),
+        edited("agents", "deeprm2", "objective", value="makespan"),
+        edited("agents", "deeprm2", "network", "hidden", value=70),
+        edited("agents", "deeprm2", "finetune", "updates", value=61),
+    ]
+    found = [key(other) for other in others]
+    assert len({first, *found}) == 1 + len(others)
+    assert key(edited("evaluation", "confidence", value=0.9)) == first
+    assert key(edited("agents", "deeprm", "finetune", "updates", value=7)) == first

@@ -1,0 +1,102 @@
+"""Files: what a killed process leaves beside them is swept, and nobody else's."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from builders import REPOSITORY
+
+from pipeline.errors import UserError
+from pipeline.storage import discard, write
+from pipeline.storage.files import _held
+
+KILLED = """
+import os
+from pathlib import Path
+from pipeline.storage import write
+Path.replace = lambda *_: os._exit(9)
+write(Path({name!r}), b"new, but nobody will read it")
+"""
+BUSY = """
+from pathlib import Path
+from pipeline.storage import write
+for k in range(300):
+    write(Path("x.txt"), bytes([{letter}]) * 5000)
+"""
+
+
+@pytest.fixture(autouse=True)
+def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PYTHONPATH", str(REPOSITORY))
+    return tmp_path
+
+
+def names(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
+
+
+def kill_while_writing(name: str) -> str:
+    """Leave a part behind, and return its name."""
+    before = set(names(Path()))
+    assert subprocess.run([sys.executable, "-c", KILLED.format(name=name)], check=False).returncode == 9
+    (left,) = set(names(Path())) - before
+    assert left.startswith(f".{name}.")
+    assert left.endswith(".part")
+    return left
+
+
+@pytest.mark.parametrize("name", ["x.txt", "[x].txt"])
+def test_what_a_killed_process_left_of_a_file_is_swept_by_the_next_write(root: Path, name: str) -> None:
+    kill_while_writing(name)
+    write(Path(name), b"second")
+    assert names(root) == [name]
+    assert Path(name).read_bytes() == b"second"
+
+
+def test_what_was_left_of_another_file_stays(root: Path) -> None:
+    left = kill_while_writing("x.txt")
+    write(Path("y.txt"), b"second")
+    assert names(root) == [left, "y.txt"]
+
+
+def test_what_another_process_is_writing_stays(root: Path) -> None:
+    with _held(Path(".x.txt.1.part")):
+        write(Path("x.txt"), b"mine")
+        assert names(root) == [".x.txt.1.part", "x.txt"]
+    write(Path("x.txt"), b"mine")
+    assert names(root) == ["x.txt"]
+
+
+def test_two_processes_may_write_the_same_file(root: Path) -> None:
+    writers = [subprocess.Popen([sys.executable, "-c", BUSY.format(letter=letter)]) for letter in (65, 66)]
+    assert [writer.wait() for writer in writers] == [0, 0]
+    assert names(root) == ["x.txt"]
+    assert Path("x.txt").read_bytes() in (b"A" * 5000, b"B" * 5000)
+
+
+def test_old_results_are_discarded_files_and_folders_alike(root: Path) -> None:
+    write(Path("model/policy.json"), b"{}")
+    write(Path("model/policy.safetensors"), b"")
+    write(Path("curve.csv"), b"")
+    write(Path("kept.csv"), b"")
+    discard(Path("model"), Path("curve.csv"), Path("nowhere"))
+    assert names(root) == ["kept.csv"]
+
+
+def test_a_link_is_discarded_and_not_what_it_points_to(root: Path) -> None:
+    write(Path("real/file.txt"), b"")
+    Path("link").symlink_to("real")
+    discard(Path("link"))
+    assert names(root) == ["real"]
+    assert names(root / "real") == ["file.txt"]
+
+
+def test_what_cannot_be_discarded_is_said_in_one_line(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def denied(path: Path, missing_ok: bool) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(Path, "unlink", denied)
+    with pytest.raises(UserError, match=r"^x\.csv: cannot be replaced \(Permission denied\)$"):
+        discard(Path("x.csv"))

@@ -1,0 +1,498 @@
+"""All that users may get wrong, in one table: one line that says it, exit code 2, no traceback, and no file left.
+
+Most cases run within this process, as the command line does from its words to its exit; one of each kind is run as a
+process of its own, too. docs/bad-inputs.md is this table with its lines; to write it anew:
+
+    python tests/test_bad_input.py
+"""
+
+import contextlib
+import gzip
+import io
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple
+from unittest import mock
+
+import numba
+import pandas as pd
+import pytest
+from builders import REPOSITORY
+
+from pipeline import storage
+from pipeline.cli import main
+from pipeline.config import load_params
+from pipeline.core import Cluster
+from pipeline.policies.loading import card_of, weights_of
+from pipeline.policies.networks import build
+
+DOCUMENT = REPOSITORY / "docs" / "bad-inputs.md"
+THREADS = ("NUMBA_NUM_THREADS", "OMP_NUM_THREADS", "OMP_WAIT_POLICY")  # which a command sets
+
+HEAD = "jobset,job,arrival,duration,cpu,memory"
+JOBS = f"{HEAD}\n0,a,0,3,6,2\n0,b,0,1,6,2\n0,c,1,2,4,8\n"
+LINE = "{id} {submit} 0 {run} 1 -1 100 1 -1 -1 1 1 1 1 1 -1 -1 -1"
+LOG = [LINE.format(id=k, submit=60 * k, run=600) for k in range(1, 41)]
+
+Files = dict[str, bytes | None]  # by path; None is a folder
+
+
+class Case(NamedTuple):
+    """One mistake, and what the line must say."""
+
+    what: str
+    words: str  # of the command
+    says: tuple[str, ...]
+    files: Files = {}
+
+
+class Outcome(NamedTuple):
+    code: int
+    lines: tuple[str, ...]  # on stderr
+    left: tuple[str, ...]  # files that were not there before
+
+
+def text(*rows: str, head: str = HEAD) -> bytes:
+    return "\n".join([head, *rows, ""]).encode()
+
+
+def log(*rows: str) -> bytes:
+    return "\n".join(["; MaxProcs: 4", *rows, ""]).encode()
+
+
+def params(old: str, new: str) -> Files:
+    """The repository's params.yaml with one passage changed."""
+    whole = (REPOSITORY / "params.yaml").read_text()
+    assert whole.count(old) >= 1, old
+    return {"params.yaml": whole.replace(old, new, 1).encode()}
+
+
+def on_log(settings: str) -> Files:
+    whole = (REPOSITORY / "params.yaml").read_text()
+    synthetic = re.search(r"(?ms)^workload:\n.*?^$", whole)
+    assert synthetic is not None
+    return {"params.yaml": whole.replace(synthetic[0], f"workload: {{name: swf, {settings}}}\n").encode()}
+
+
+def parquet(**columns: object) -> bytes:
+    frame = pd.read_csv(io.StringIO(JOBS)).assign(**columns)
+    return bytes(frame.to_parquet(index=False))
+
+
+@cache
+def model() -> Files:
+    """A model directory with the initial weights."""
+    known = load_params(REPOSITORY / "params.yaml")
+    network = build(known.agent("deeprm").network, Cluster.of(known.scenario("online")), seed=3)
+    with tempfile.TemporaryDirectory() as folder:
+        storage.write_model(Path(folder), storage.Model(card_of(known, "deeprm"), weights_of(network)))
+        return {f"model/{path.name}": path.read_bytes() for path in Path(folder).iterdir()}
+
+
+def damaged(name: str, content: bytes | None) -> Files:
+    """A model directory with one file replaced, or left out."""
+    files = {path: kept for path, kept in model().items() if not path.endswith(name)}
+    return files if content is None else {**files, f"model/{name}": content}
+
+
+def card(**changes: object) -> bytes:
+    return json.dumps(json.loads(model()["model/policy.json"] or b"") | changes).encode()
+
+
+GENERATE = "generate online"
+SJF = "schedule jobs.csv --scenario online --policy sjf --out out.csv"
+ON_LOG = "schedule log.swf --scenario online --policy sjf --out out.csv"
+BY_MODEL = "schedule jobs.csv --scenario online --policy model --out out.csv"
+
+
+def of(name: str) -> str:
+    return SJF.replace("jobs.csv", name, 1)
+
+
+PARAMS = [
+    Case("a misspelt key", GENERATE, ("params.yaml: sead: unknown key",), params("seed: 1 ", "sead: 1 ")),
+    Case("a missing key", GENERATE, ("params.yaml: threads: missing key",), params("threads: 2", "#")),
+    Case("a misspelt key of an agent", GENERATE, ("agents.deeprm.finetune.update: unknown key",),
+         params("updates: 400", "update: 400")),
+    Case("words for a number", GENERATE, ("params.yaml: agents.deeprm.finetune.updates", "integer", "got 'many'"),
+         params("updates: 400", "updates: many")),
+    Case("a fraction for a whole number", GENERATE, ("scenarios.online.horizon", "integer", "got 20.5"),
+         params("horizon: 20 ", "horizon: 20.5 ")),
+    Case("yes for a number", GENERATE, ("params.yaml: seed: ", "integer", "got True"), params("seed: 1 ", "seed: true ")),
+    Case("a number for a list", GENERATE, ("scenarios.online.loads: ", "got 130"),
+         params("loads: [10, 30, 50, 70, 90, 110, 130, 150, 170, 190]", "loads: 130")),
+    Case("a number out of range", GENERATE, ("params.yaml: evaluation.confidence: ", "less than 1", "got 1.5"),
+         params("confidence: 0.95", "confidence: 1.5")),
+    Case("a negative number", GENERATE, ("scenarios.online.jobsets.train", "greater than 0", "got -3"),
+         params("train: 100", "train: -3")),
+    Case("a range the wrong way round", GENERATE, ("params.yaml: workload.short: ", "low <= high", "[3, 1]"),
+         params("short: [1, 3]", "short: [3, 1]")),
+    Case("not a number (.nan)", GENERATE, ("workload.short_share: ", "got "),
+         params("short_share: 0.8", "short_share: .nan")),
+    Case("a number without end (.inf)", GENERATE, ("workload.short_share: ", "got "),
+         params("short_share: 0.8", "short_share: .inf")),
+    Case("a huge number", GENERATE, ("params.yaml: seed: ", "less than 9223372036854775808", "got 10000000000"),
+         params("seed: 1 ", "seed: 100000000000000000000 ")),
+    Case("more jobsets than can be", GENERATE, ("scenarios.online.jobsets.train: ", "got 10000000000"),
+         params("train: 100", "train: 10000000000")),
+    Case("a huge cluster", GENERATE, ("scenarios.online.resources.cpu: ", "10000", "got 1000000000000"),
+         params("{cpu: 10,", "{cpu: 1000000000000,")),
+    Case("a key twice", GENERATE, ("params.yaml: not YAML: ", "duplicate key", '"seed"', "line "),
+         params("threads: 2", "seed: 2\nthreads: 2")),
+    Case("a tab for spaces", GENERATE, ("params.yaml: not YAML: ", "'\\t'", "line "),
+         params("  short: [1, 3]", "\tshort: [1, 3]")),
+    Case("a bracket that is never closed", GENERATE, ("params.yaml: not YAML: ", "line "),
+         params("short: [1, 3]", "short: [1, 3")),
+    Case("an empty file", GENERATE, ("params.yaml: ", "expected a mapping", "found nothing"), {"params.yaml": b""}),
+    Case("only comments", GENERATE, ("params.yaml: ", "found nothing"), {"params.yaml": b"# nothing yet\n"}),
+    Case("a list", GENERATE, ("params.yaml: ", "expected a mapping", "found a list"),
+         {"params.yaml": b"- seed: 1\n- threads: 2\n"}),
+    Case("a word", GENERATE, ("params.yaml: ", "expected a mapping", "found 'seed'"), {"params.yaml": b"seed\n"}),
+    Case("params.yaml in UTF-16", GENERATE, ("params.yaml: not YAML: ",), {"params.yaml": "seed: 1\n".encode("utf-16")}),
+    Case("params.yaml in Latin-1", GENERATE, ("params.yaml: not YAML: ",), {"params.yaml": b"# \xe9\nseed: 1\n"}),
+    Case("params.yaml is a folder", GENERATE, ("params.yaml: cannot be read (Is a directory)",), {"params.yaml": None}),
+    Case("two documents", GENERATE, ("params.yaml: not YAML: ", "document"), {"params.yaml": b"seed: 1\n---\nseed: 2\n"}),
+    Case("a name with capitals", GENERATE, ("params.yaml: agents.DeepRM: ", "got 'DeepRM'"),
+         params("  deeprm:\n", "  DeepRM:\n")),
+    Case("an agent of an unknown scenario", GENERATE, ("agents.deeprm.scenario: unknown 'onlin'", "did you mean 'online'"),
+         params("scenario: online\n", "scenario: onlin\n")),
+    Case("an unknown recipe", GENERATE, ("agents.deeprm.finetune.recipe: unknown 'hers'", "there are: ours, paper"),
+         params("recipe: ours", "recipe: hers")),
+    Case("an unknown teacher", GENERATE, ("agents.deeprm2.pretrain.teacher: unknown 'sjff'", "did you mean 'sjf'"),
+         params("teacher: sjf", "teacher: sjff")),
+    Case("an unknown network", GENERATE, ("agents.deeprm.network.name: unknown 'rnn'", "'mlp', 'cnn'"),
+         params("{name: mlp,", "{name: rnn,")),
+    Case("an unknown objective", GENERATE, ("agents.deeprm.objective: ", "'slowdown'", "got 'speed'"),
+         params("objective: slowdown ", "objective: speed ")),
+    Case("an unknown workload", GENERATE, ("params.yaml: workload.name: unknown 'csv'", "'synthetic', 'swf'"),
+         params("name: synthetic", "name: csv")),
+    Case("a load that Bernoulli arrivals cannot reach", GENERATE,
+         ("params.yaml: scenarios.online.loads: 190 %", "largest reachable load is ", "poisson"),
+         params("{name: poisson, steps: 50}", "{name: bernoulli, steps: 50}")),
+    Case("a job longer than the horizon", GENERATE, ("scenarios.online.horizon", "at least the longest job's 15", "got 12"),
+         params("horizon: 20 ", "horizon: 12 ")),
+    Case("a demand without a whole unit", GENERATE, ("scenarios.online: demand 'code': no whole unit", "0.1-0.2 of 4"),
+         params("{cpu: 10, memory: 10}", "{cpu: 4, memory: 10}")),
+    Case("a load that is not drawn", GENERATE, ("agents.deeprm.finetune.loads: 100 is not a load of scenario 'online'",),
+         params("loads: [110, 130, 150, 170, 190]\n      updates: 400", "loads: [100]\n      updates: 400")),
+    Case("more jobs at once than can be seen", GENERATE, ("scenarios.offline: arrivals.jobs 31 exceed slots 30",),
+         params("jobs: 30}", "jobs: 31}")),
+]  # fmt: skip
+
+WORDS = [
+    Case("an unknown command", "generat online", ("No such command 'generat'", "Did you mean 'generate'")),
+    Case("an unknown command of a group", "evaluate agnt deeprm", ("No such command 'agnt'",)),
+    Case("an unknown option", "generate online --fast", ("No such option: --fast",)),
+    Case("a missing argument", "generate", ("Missing argument 'SCENARIO'",)),
+    Case("a missing option", "schedule jobs.csv --scenario online --policy sjf", ("Missing option '--out'",)),
+    Case("one argument too many", "generate online offline", ("unexpected extra argument", "offline")),
+    Case("words for a number", f"{SJF} --slots many", ("'--slots'", "valid integer")),
+    Case("an unknown scenario", "generate onlin", ("unknown scenario 'onlin'", "offline, online", "did you mean 'online'")),
+    Case("an unknown agent", "pretrain deeprn", ("unknown agent 'deeprn'", "deeprm, deeprm2", "did you mean 'deeprm'")),
+    Case("an unknown agent to finetune", "finetune x", ("unknown agent 'x'", "there are: deeprm")),
+    Case("an unknown agent to evaluate", "evaluate agent x", ("unknown agent 'x'", "there are: deeprm")),
+    Case("an unknown scenario to evaluate", "evaluate heuristics x", ("unknown scenario 'x'", "offline, online")),
+    Case("an unknown policy", SJF.replace("sjf", "sjff"), ("unknown policy 'sjff'", "model directory", "did you mean 'sjf'")),
+    Case("a cluster without capacity", f"{SJF} --capacity 0", ("scenario: resources.cpu: ", "greater than 0", "got 0")),
+    Case("a negative number of slots", f"{SJF} --slots -1", ("scenario: slots: ", "greater than 0", "got -1")),
+    Case("no horizon", f"{SJF} --horizon 0", ("scenario: horizon: ", "greater than 1", "got 0")),
+    Case("a horizon out of all bounds", f"{SJF} --horizon 1000000", ("scenario: horizon: ", "10000", "got 1000000")),
+    Case("a schedule of no known kind", SJF.replace("out.csv", "out.xlsx"), ("out.xlsx: ", ".csv, .csv.gz or .parquet")),
+]  # fmt: skip
+
+
+def row(what: str, rows: str, *says: str) -> Case:
+    return Case(what, SJF, ("jobs.csv: ", *says), {"jobs.csv": text(rows)})
+
+
+TABLES = [
+    row("a job twice", "0,a,0,3,1,2\n0,b,0,3,1,2\n0,a,9,1,1,1", "each jobset, job once", "row 0 again"),
+    row("a negative arrival", "0,a,-1,3,1,2", "arrival: expected at least 0, got -1 in row 0"),
+    row("an arrival that is no number (nan)", "0,a,nan,3,1,2", "arrival: expected a whole number in row 0, got nan"),
+    row("an arrival that is missing", "0,a,0,3,1,2\n0,b,,3,1,2", "arrival: expected a whole number in row 1, got nan"),
+    row("an arrival in words", "0,a,soon,3,1,2", "arrival: expected a whole number in row 0, got soon"),
+    row("an arrival without end", "0,a,inf,3,1,2", "arrival: expected a whole number in row 0, got inf"),
+    row("an arrival beyond all bounds", "0,a,9000000000000,3,1,2", "arrival: expected at most 1000000000000"),
+    row("a duration of 0", "0,a,0,0,1,2", "duration: expected at least 1, got 0 in row 0"),
+    row("a duration of 2.5 steps", "0,a,0,2.5,1,2", "duration: expected a whole number in row 0, got 2.5"),
+    row("a duration beyond the horizon", "0,a,0,21,1,2", "duration: expected at most 20, got 21 in row 0"),
+    row("a demand above the capacity", "0,a,0,3,11,2", "cpu: expected at most 10, got 11 in row 0"),
+    row("a negative demand", "0,a,0,3,1,-2", "memory: expected at least 0, got -2 in row 0"),
+    row("a demand of half a unit", "0,a,0,3,0.5,2", "cpu: expected a whole number in row 0, got 0.5"),
+    row("a job without an id", "0,,0,3,1,2", "job: expected not_nullable, got nan in row 0"),
+    row("a short row", "0,a,0,3,1,2\n0,b,0,3,1", "memory: expected a whole number in row 1, got nan"),
+    row("a long first row", "0,a,0,3,1,2,7", "as many fields in a row as in the header, found more"),
+    row("a long row", "0,a,0,3,1,2\n0,b,0,3,1,2,7", "not a readable table", "line 3, saw 7"),
+    row("no rows", "", "expected jobs, found none"),
+    Case("a missing column", SJF, ("jobs.csv: columns: expected jobset, job,", "missing memory"),
+         {"jobs.csv": text("0,a,0,3,1", head=HEAD.removesuffix(",memory"))}),
+    Case("a column too many", SJF, ("jobs.csv: columns: ", "unknown gpu"),
+         {"jobs.csv": text("0,a,0,3,1,2,1", head=f"{HEAD},gpu")}),
+    Case("a column twice", SJF, ("jobs.csv: columns: ", "unknown cpu.1"),
+         {"jobs.csv": text("0,a,0,3,1,2,1", head=f"{HEAD},cpu")}),
+    Case("semicolons for commas", SJF, ("jobs.csv: columns: ", "missing jobset, job"),
+         {"jobs.csv": JOBS.replace(",", ";").encode()}),
+    Case("no header", SJF, ("jobs.csv: columns: ", "missing jobset, job"), {"jobs.csv": b"0,a,0,3,1,2\n0,b,0,3,1,2\n"}),
+    Case("an empty file", SJF, ("jobs.csv: expected jobs, found an empty file",), {"jobs.csv": b""}),
+    Case("UTF-16", SJF, ("jobs.csv: not a readable table (expected UTF-8 text", "UTF-16"),
+         {"jobs.csv": JOBS.encode("utf-16")}),
+    Case("UTF-16 without its mark", SJF, ("jobs.csv: not a readable table (expected UTF-8 text", "UTF-16"),
+         {"jobs.csv": JOBS.encode("utf-16-le")}),
+    Case("Latin-1", SJF, ("jobs.csv: not a readable table (expected UTF-8 text, found byte 0xe9",),
+         {"jobs.csv": text("0,\xe9,0,3,1,2").decode().encode("latin-1")}),
+    Case("a quote that is never closed", SJF, ("jobs.csv: not a readable table (",),
+         {"jobs.csv": text('0,"a,0,3,1,2')}),
+    Case("a missing file", SJF, ("jobs.csv: no such file",), {"jobs.csv": b"-"}),
+    Case("a folder", SJF, ("jobs.csv: not a readable table (Is a directory",), {"jobs.csv": None}),
+    Case("another kind of file", of("jobs.xlsx"), ("jobs.xlsx: expected .csv, .csv.gz, .parquet, .swf or .swf.gz",),
+         {"jobs.xlsx": b"PK"}),
+    Case("junk for gzip", of("jobs.csv.gz"), ("jobs.csv.gz: not a readable table (Not a gzipped file",),
+         {"jobs.csv.gz": JOBS.encode()}),
+    Case("truncated gzip", of("jobs.csv.gz"), ("jobs.csv.gz: not a readable table (Compressed file ended before",),
+         {"jobs.csv.gz": gzip.compress(JOBS.encode(), mtime=0)[:-9]}),
+    Case("junk for parquet", of("jobs.parquet"), ("jobs.parquet: not a readable table (",), {"jobs.parquet": b"junk" * 9}),
+    Case("truncated parquet", of("jobs.parquet"), ("jobs.parquet: not a readable table (",),
+         {"jobs.parquet": parquet()[:-40]}),
+    Case("empty parquet", of("jobs.parquet"), ("jobs.parquet: not a readable table (",), {"jobs.parquet": b""}),
+    Case("dates in parquet", of("jobs.parquet"), ("jobs.parquet: arrival: expected whole numbers, got datetime64",),
+         {"jobs.parquet": parquet(arrival=pd.Timestamp("2024-01-01"))}),
+    Case("lists in parquet", of("jobs.parquet"), ("jobs.parquet: cpu: expected ", "[1]"),
+         {"jobs.parquet": parquet(cpu=[[1], [1], [1]])}),
+    Case("ids of two kinds in parquet", of("jobs.parquet"), ("jobs.parquet: ", "once"),
+         {"jobs.parquet": parquet(job=["a", "b", "a"])}),
+    Case("a missing column in parquet", of("jobs.parquet"), ("jobs.parquet: columns: ", "missing memory; unknown ram"),
+         {"jobs.parquet": bytes(pd.read_csv(io.StringIO(JOBS)).rename(columns={"memory": "ram"}).to_parquet())}),
+]  # fmt: skip
+
+LOGS = [
+    Case("a line of three numbers", ON_LOG, ("log.swf:4: expected 18 numbers, found 3",),
+         {"log.swf": log(LOG[0], LOG[1], "1 2 3", LOG[2])}),
+    Case("a line of 19 numbers", ON_LOG, ("log.swf:3: expected 18 numbers, found 19",),
+         {"log.swf": log(LOG[0], f"{LOG[1]} 1")}),
+    Case("a word in a line", ON_LOG, ("log.swf:3: expected 18 numbers, found 'long' as field 4",),
+         {"log.swf": log(LOG[0], LINE.format(id=2, submit=9, run="long"))}),
+    Case("nan in a line", ON_LOG, ("log.swf:2: expected 18 numbers below 1e+12, found nan as field 4",),
+         {"log.swf": log(LINE.format(id=2, submit=9, run="nan"))}),
+    Case("a log in UTF-16", ON_LOG, ("log.swf:1: expected 18 numbers, found bytes that are not plain text", "UTF-16"),
+         {"log.swf": log(*LOG).decode().encode("utf-16")}),
+    Case("a job table for a log", ON_LOG, ("log.swf:1: expected 18 numbers, found 1",), {"log.swf": JOBS.encode()}),
+    Case("a log without jobs", ON_LOG, ("log.swf: no jobs",), {"log.swf": log()}),
+    Case("an empty log", ON_LOG, ("log.swf: no jobs",), {"log.swf": b""}),
+    Case("a log whose jobs never ran", ON_LOG, ("log.swf: no jobs; run time unknown: set aside (1)",),
+         {"log.swf": log(LINE.format(id=1, submit=0, run=-1))}),
+    Case("a missing log", ON_LOG, ("log.swf: cannot be read (No such file or directory)",)),
+    Case("a folder for a log", ON_LOG, ("log.swf: cannot be read (Is a directory)",), {"log.swf": None}),
+    Case("junk for a packed log", ON_LOG.replace(".swf", ".swf.gz"), ("log.swf.gz: ", "not a whole gzip file"),
+         {"log.swf.gz": log(*LOG)}),
+    Case("a truncated packed log", ON_LOG.replace(".swf", ".swf.gz"), ("log.swf.gz: ", "not a whole gzip file", "ended"),
+         {"log.swf.gz": gzip.compress(log(*LOG), mtime=0)[:-9]}),
+    Case("params.yaml names a missing log", "log", ("params.yaml: workload.path: no such file: ", "none.swf"),
+         on_log("path: none.swf")),
+    Case("params.yaml names a folder", "log", ("params.yaml: workload.path: no such file: ", "logs"),
+         {**on_log("path: logs"), "logs": None}),
+    Case("a log that was not linked", GENERATE, ("data/log: cannot be read", "No such file"), on_log("path: log.swf")),
+    Case("shares that leave no test period", GENERATE, ("params.yaml: workload: ", "train_share + validation_share below 1"),
+         on_log("path: log.swf, train_share: 0.8, validation_share: 0.2")),
+    Case("a log shorter than its windows", GENERATE, ("a period of 24 jobs", "shorter than a window of 100"),
+         {**on_log("path: log.swf"), "data/log": log(*LOG)}),
+    Case("a resource that no log knows", GENERATE, ("a log knows processors and 'memory' only", "'gpu'"),
+         {"params.yaml": (on_log("path: log.swf")["params.yaml"] or b"").replace(b"{cpu: 10, memory: 10}", b"{cpu: 4, gpu: 4}"),
+          "data/log": log(*LOG)}),
+]  # fmt: skip
+
+FILES = [
+    Case("params.yaml is not there", GENERATE, ("params.yaml: cannot be read (No such file", "repository's root"),
+         {"params.yaml": b"-"}),
+    Case("jobsets are not there", "evaluate heuristics online", ("data/jobsets/online/train.parquet is missing", "dvc repro")),
+    Case("jobsets are not there to learn from", "pretrain deeprm", ("data/jobsets/online/train.parquet is missing",)),
+    Case("jobsets are junk", "evaluate heuristics online", ("data/jobsets/online/train.parquet: not a readable table (",),
+         {"data/jobsets/online/train.parquet": b"junk" * 9}),
+    Case("jobsets of an older version", "evaluate heuristics online",
+         ("data/jobsets/online/train.parquet: columns: ", "missing load"), {"data/jobsets/online/train.parquet": parquet()}),
+    Case("results are not there", "evaluate compare", ("reports/tables/heuristics/online/jobsets.parquet is missing",)),
+    Case("a model is not there", BY_MODEL, ("unknown policy 'model': expected a model directory or a heuristic",)),
+    Case("an empty model directory", BY_MODEL, ("model: not a model directory: expected policy.json and",), {"model": None}),
+    Case("a model without weights", BY_MODEL, ("model: not a model directory",), damaged("policy.safetensors", None)),
+    Case("junk for weights", BY_MODEL, ("model/policy.safetensors: not weights (",), damaged("policy.safetensors", b"junk")),
+    Case("truncated weights", BY_MODEL, ("model/policy.safetensors: not weights (",),
+         damaged("policy.safetensors", (model()["model/policy.safetensors"] or b"")[:-5])),
+    Case("junk for a model card", BY_MODEL, ("model/policy.json: not a model card (",), damaged("policy.json", b"{")),
+    Case("a model of another cluster", f"{BY_MODEL} --slots 5", ("model of agent 'deeprm'", "slots 10", "has 5"), model()),
+    Case("a schedule into a file's place", SJF.replace("out.csv", "jobs.csv/out.csv"), ("jobs.csv/out.csv: cannot be written (",)),
+    Case("a schedule over a folder", SJF.replace("out.csv", "taken.csv"), ("taken.csv: cannot be written (Is a directory)",),
+         {"taken.csv": None}),
+]  # fmt: skip
+
+GROUPS = {
+    "params.yaml": PARAMS,
+    "The command line": WORDS,
+    "Job tables": TABLES,
+    "Logs": LOGS,
+    "Files and models": FILES,
+}
+CASES = [case for group in GROUPS.values() for case in group]
+AS_PROCESSES = [group[0] for group in GROUPS.values()]  # one of each kind
+LABELS = [f"{title}: {case.what}" for title, group in GROUPS.items() for case in group]
+
+# What is mended or set aside, and what is said of it.
+MENDED = [
+    Case("17 columns", ON_LOG, ("17 columns: last one taken as unknown (40 lines)",),
+         {"log.swf": log(*(line.rsplit(" ", 1)[0] for line in LOG))}),
+    Case("arrivals out of order", ON_LOG, ("unsorted arrivals: sorted (39 lines)",), {"log.swf": log(*reversed(LOG))}),
+    Case("run = -1", ON_LOG, ("run time unknown: set aside (1 lines)", "40 jobs over"),
+         {"log.swf": log(*LOG, LINE.format(id=41, submit=9, run=-1))}),
+    Case("run = 0", ON_LOG, ("run time 0: set aside (2 lines)",),
+         {"log.swf": log(*LOG, *[LINE.format(id=41, submit=9, run=0)] * 2)}),
+    Case("a missing header", ON_LOG, ("no MaxProcs header: the largest job's processors taken",),
+         {"log.swf": "\n".join(LOG).encode()}),
+    Case("fractions", ON_LOG, ("fractions: rounded (1 lines)",),
+         {"log.swf": log(*LOG, LINE.format(id=41, submit=9, run=77.5))}),
+    Case("a log with Windows' line ends", ON_LOG, ("40 jobs over",), {"log.swf": log(*LOG).replace(b"\n", b"\r\n")}),
+    Case("a table with a byte order mark", SJF, ("3 jobs, ",), {"jobs.csv": JOBS.encode("utf-8-sig")}),
+    Case("a table with Windows' line ends", SJF, ("3 jobs, ",), {"jobs.csv": JOBS.replace("\n", "\r\n").encode()}),
+    Case("rows and columns in any order", SJF, ("2 jobs, ",),
+         {"jobs.csv": text("3,1,2,b,5,0", "3,1,2,a,0,0", head="duration,cpu,memory,job,arrival,jobset")}),
+]  # fmt: skip
+
+
+@contextlib.contextmanager
+def place(files: Files) -> Iterator[Path]:
+    """A folder with params.yaml (of as many threads as this process has begun), a job table, and a case's own files."""
+    with tempfile.TemporaryDirectory() as folder:
+        root = Path(folder).resolve()
+        shutil.copy(REPOSITORY / "params.yaml", root)
+        (root / "jobs.csv").write_text(JOBS)
+        for name, content in files.items():
+            path = root / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.unlink(missing_ok=True)
+            if content is None:
+                path.mkdir()
+            elif content != b"-":  # which leaves it out
+                path.write_bytes(content)
+        path = root / "params.yaml"
+        if path.is_file():
+            threads = f"threads: {numba.config.NUMBA_NUM_THREADS}".encode()
+            path.write_bytes(re.sub(rb"(?m)^threads: \d+", threads, path.read_bytes()))
+        yield root
+
+
+def inside(root: Path) -> set[str]:
+    return {path.relative_to(root).as_posix() for path in root.rglob("*")}
+
+
+def within(root: Path, words: str) -> tuple[int, str]:
+    """Run a command in this process, from its words to its exit."""
+    said, heard = io.StringIO(), io.StringIO()
+    quiet = {"PIPELINE_TRACKING": "off"} | dict.fromkeys(THREADS[:2], str(numba.config.NUMBA_NUM_THREADS))
+    code: object = 0
+    with (
+        contextlib.chdir(root),
+        mock.patch.dict(os.environ, quiet),
+        mock.patch.object(sys, "argv", ["pipeline", *words.split()]),
+        contextlib.redirect_stderr(said),
+        contextlib.redirect_stdout(heard),
+    ):
+        os.environ.pop("DVC_ROOT", None)
+        try:
+            main()
+        except SystemExit as end:
+            code = end.code
+    assert heard.getvalue() == ""
+    return int(str(code or 0)), said.getvalue()
+
+
+def apart(root: Path, words: str) -> tuple[int, str]:
+    """Run a command as users do."""
+    named = {**os.environ, "PIPELINE_TRACKING": "off", "PYTHONPATH": str(REPOSITORY)}
+    command = [sys.executable, "-m", "pipeline", *words.split()]
+    done = subprocess.run(command, check=False, cwd=root, env=named, capture_output=True, text=True)
+    assert done.stdout == ""
+    return done.returncode, done.stderr
+
+
+def outcome(case: Case, *, process: bool = False) -> Outcome:
+    with place(case.files) as root:
+        before = inside(root)
+        code, said = (apart if process else within)(root, case.words)
+        lines = said.replace(str(root), "/place").splitlines()
+        return Outcome(code, tuple(lines), tuple(sorted(inside(root) - before)))
+
+
+seen: dict[str, Outcome] = {}  # by label: every case is run once, for its own test and for the document
+
+
+def run_once(label: str) -> Outcome:
+    if label not in seen:
+        seen[label] = outcome(CASES[LABELS.index(label)])
+    return seen[label]
+
+
+def said_of(found: Outcome) -> list[str]:
+    """All lines but those of progress."""
+    return [line for line in found.lines if not line.endswith(": started")]
+
+
+def check(case: Case, found: Outcome) -> None:
+    assert found.code == 2
+    (line,) = said_of(found)
+    assert line.startswith("error: ")
+    assert "Traceback" not in line
+    for words in case.says:
+        assert words in line
+    assert found.left == ()
+
+
+@pytest.mark.parametrize("label", LABELS)
+def test_bad_input_ends_with_one_line_and_leaves_nothing(label: str) -> None:
+    check(CASES[LABELS.index(label)], run_once(label))
+
+
+@pytest.mark.parametrize("case", AS_PROCESSES, ids=[case.what for case in AS_PROCESSES])
+def test_a_process_says_the_same(case: Case) -> None:
+    found = outcome(case, process=True)
+    check(case, found)
+    assert found == run_once(LABELS[CASES.index(case)])
+
+
+@pytest.mark.parametrize("case", MENDED, ids=[case.what for case in MENDED])
+def test_what_can_be_mended_is_mended_and_counted(case: Case) -> None:
+    found = outcome(case)
+    assert found.code == 0
+    for words in case.says:
+        assert any(words in line for line in found.lines), found.lines
+    assert found.left == ("out.csv",)
+
+
+def document() -> str:
+    """The table as Markdown."""
+    parts = [
+        "# Bad input",
+        "What is said of it: one line, exit code 2, no file left. Written by `python tests/test_bad_input.py`.",
+    ]
+    for title, group in GROUPS.items():
+        rows = [f"| {case.what} | `{said_of(run_once(f'{title}: {case.what}'))[0]}` |" for case in group]
+        parts.append("\n".join([f"## {title}\n", "| mistake | line |", "| --- | --- |", *rows]))
+    rows = []
+    for case in MENDED:
+        line = next(line for line in outcome(case).lines if case.says[0] in line)
+        rows.append(f"| {case.what} | `{line}` |")
+    said = "These are read; what is mended or set aside is counted."
+    parts.append("\n".join([f"## Mended\n\n{said}\n", "| input | line |", "| --- | --- |", *rows]))
+    return "\n\n".join(parts) + "\n"
+
+
+def test_the_document_has_every_line() -> None:
+    assert DOCUMENT.read_text() == document(), "run: python tests/test_bad_input.py"
+
+
+if __name__ == "__main__":
+    DOCUMENT.write_text(document())

@@ -1,0 +1,242 @@
+"""Kills at random moments and during writes: the next `dvc repro` goes on, to the bytes of a run that nobody disturbed.
+
+`python -m pytest -m slow tests/test_kills.py -s` prints a table of the kills.
+"""
+
+import os
+import random
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+import psutil
+import pytest
+from test_pipeline import CLONE, NOTHING, STAGES, Folder, begin, bytes_of, environment, ran  # noqa: F401  (a fixture)
+
+SEED = 20260101
+KILLS = {  # of each stage; half of them during writes
+    "log": 7,
+    "generate@online": 7,
+    "heuristics@online": 7,
+    "pretrain@plain": 3,
+    "pretrain@cloned": 8,
+    "finetune@plain": 7,
+    "finetune@cloned": 7,
+    "evaluate@plain": 4,
+    "evaluate@cloned": 4,
+    "compare": 7,
+}
+LONG = {"pretrain@cloned", "finetune@plain", "finetune@cloned"}  # they go on, so that less is left after each kill
+MOMENTS = ("half", "whole", "named", "half")
+SIGNALS = (signal.SIGKILL, signal.SIGKILL, signal.SIGKILL, signal.SIGTERM, signal.SIGINT)
+ANSWERS = {signal.SIGTERM: "terminated; run again to resume", signal.SIGINT: "interrupted; run again to resume"}
+
+# Python runs this at the start of every process whose PYTHONPATH has it. In a stage, KILL_AT="finetune@plain 3 half 9"
+# sends signal 9 to the process group at the third write: when half of the file is written, when all of it is but it has
+# not got its name, or when it has and the next file has not.
+HOOK = """
+import os
+
+def install():
+    stage, number, moment, sent = os.environ["KILL_AT"].split()
+    if stage != os.environ["DVC_STAGE"]:
+        return
+    fsync, replace, seen = os.fsync, os.replace, 0
+
+    def strike():
+        print("struck by the test", flush=True)
+        os.killpg(0, int(sent))
+
+    def synced(at):
+        nonlocal seen
+        if os.readlink(f"/proc/self/fd/{at}").endswith(".part"):
+            seen += 1
+            if seen == int(number) and moment == "half":
+                os.ftruncate(at, os.fstat(at).st_size // 2)
+                strike()
+        fsync(at)
+
+    def replaced(source, target, **more):
+        ours = str(source).endswith(".part") and seen == int(number)
+        if ours and moment == "whole":
+            strike()
+        replace(source, target, **more)
+        if ours and moment == "named":
+            strike()
+
+    os.fsync, os.replace = synced, replaced
+
+if "KILL_AT" in os.environ and "DVC_STAGE" in os.environ:
+    install()
+"""
+
+
+class Kill(NamedTuple):
+    """One kill to come, or that was."""
+
+    stage: str
+    sent: signal.Signals
+    moment: str  # of a write: half, whole, named; or random
+    share: float = 0.0  # of the time of the stage, where the moment is random
+    number: int = 0  # of the write, otherwise
+
+
+class Seen(NamedTuple):
+    """What a `dvc repro` did before it ended or was killed."""
+
+    said: list[str]
+    struck: str  # the stage that was running; "" if it ended first
+    seconds: float  # that the stage ran before
+
+
+def planned(rng: random.Random) -> list[Kill]:
+    """The kills, those of a stage in a row."""
+    kills = []
+    for stage, count in KILLS.items():
+        for k in range(count):
+            moment = rng.choice(MOMENTS) if k % 2 == 0 else "random"
+            share = rng.uniform(0, 0.45 if stage in LONG else 0.9)
+            number = rng.randint(1, 1 if stage in ("log",) else 3)
+            kills.append(Kill(stage, rng.choice(SIGNALS), moment, share, number))
+    return kills
+
+
+class Victim(Folder):
+    """A repository whose `dvc repro` is watched, and killed."""
+
+    def watched(self, kill: Kill | None = None, lasts: Mapping[str, float] | None = None) -> Seen:
+        """Run `dvc repro` in a process group of its own, to its end or its kill."""
+        more = {"KILL_AT": f"{kill.stage} {kill.number} {kill.moment} {int(kill.sent)}"} if kill else {}
+        process = subprocess.Popen(
+            [sys.executable, "-m", "dvc", "repro"],
+            cwd=self.root,
+            env={**self._environment, **more},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            start_new_session=True,
+        )
+        try:
+            return self._watch(process, kill, lasts or {})
+        finally:
+            if process.poll() is None:
+                os.killpg(process.pid, signal.SIGKILL)
+            ended(process.pid)
+
+    def _watch(self, process: subprocess.Popen[str], kill: Kill | None, lasts: Mapping[str, float]) -> Seen:
+        assert process.stdout is not None
+        said, stage, begun, struck = [], "", time.monotonic(), ("", 0.0)
+        for line in process.stdout:
+            said.append(line.rstrip())
+            if line.startswith("Running stage '"):
+                stage, begun = line.split("'")[1], time.monotonic()
+                self.lasted[stage] = 0.0
+                if kill and kill.moment == "random" and stage == kill.stage:
+                    time.sleep(kill.share * lasts[stage])
+                    os.killpg(process.pid, kill.sent)
+                    struck = (stage, time.monotonic() - begun)
+            elif line.startswith("struck by the test"):
+                struck = (stage, time.monotonic() - begun)
+            elif line.startswith(("Generating lock file", "Updating lock file")):
+                self.lasted[stage] = time.monotonic() - begun
+        process.wait()
+        return Seen(said, *struck)
+
+    def __init__(self, root: Path, more: Mapping[str, str]) -> None:
+        super().__init__(root, more)
+        self.lasted: dict[str, float] = {}
+
+
+def ended(group: int) -> None:
+    """Wait until no process of a group is left."""
+    until = time.monotonic() + 60
+    while any(_of(group, process) for process in psutil.process_iter(["status"])):
+        assert time.monotonic() < until, "a process outlived its signal"
+        time.sleep(0.02)
+
+
+def _of(group: int, process: psutil.Process) -> bool:
+    try:
+        return process.info["status"] != psutil.STATUS_ZOMBIE and os.getpgid(process.pid) == group
+    except ProcessLookupError:
+        return False
+
+
+def victim(root: Path, environment: Mapping[str, str]) -> Victim:  # noqa: F811
+    """The small problem with trainings of some seconds, and a checkpoint every moment."""
+    hook = root.parent / "hook"
+    hook.mkdir(parents=True)
+    (hook / "sitecustomize.py").write_text(HOOK)
+    path = f"{hook}{os.pathsep}{environment['PYTHONPATH']}"
+    more = {**environment, "PYTHONPATH": path, "PIPELINE_CHECKPOINT_S": "0.1"}
+    folder = begin(root, more)
+    folder.edit(
+        agents__plain__finetune__updates=120,
+        agents__plain__finetune__validate_every=20,
+        agents__cloned__finetune__updates=40,
+        agents__cloned__finetune__validate_every=10,
+        agents__cloned__pretrain={**CLONE, "jobsets": 16, "epochs": 40, "patience": 40},
+    )
+    return Victim(root, more)
+
+
+def after(kill: Kill, said: list[str]) -> str:
+    """What the next run made of a killed stage."""
+    title = kill.stage.replace("@", " ")
+    resumed = [line for line in said if re.match(rf"{title}: resumed at update \d+ of \d+$", line)]
+    if resumed:
+        return resumed[0].partition(": ")[2]
+    return "started again" if kill.stage in ran("\n".join(said)) else "had finished"
+
+
+def parts(root: Path) -> list[Path]:
+    return list(root.rglob(".*.part"))
+
+
+@pytest.mark.slow
+def test_whatever_is_killed_the_next_repro_goes_on_to_the_same_bytes(
+    tmp_path: Path,
+    environment: dict[str, str],  # noqa: F811
+) -> None:
+    calm, hit = (victim(tmp_path / name / "repository", environment) for name in ("calm", "hit"))
+    assert set(ran("\n".join(calm.watched().said))) == STAGES == set(KILLS)
+    order = list(calm.lasted)
+    kills = sorted(planned(random.Random(SEED)), key=lambda kill: order.index(kill.stage))
+    sys.stdout.write("\n| stage | signal | moment | s into it | the next run |\n| --- | --- | --- | ---: | --- |\n")
+    fates: list[tuple[Kill, str]] = []
+    before: tuple[Kill, Seen] | None = None  # the kill whose fate the next run shows
+    for kill in [*kills, None]:
+        left = set(parts(hit.root))
+        seen = hit.watched(kill, calm.lasted)
+        if before:
+            fates.append((before[0], after(before[0], seen.said)))
+            sys.stdout.write(row(*before, fates[-1][1]))
+            sys.stdout.flush()
+        before = (kill, seen) if kill and seen.struck else None
+        if kill and seen.struck and kill.sent != signal.SIGKILL:
+            assert set(parts(hit.root)) <= left
+            assert kill.moment == "random" or ANSWERS[kill.sent] in seen.said, seen.said
+
+    assert hit.dvc("status").strip() == NOTHING
+    assert (hit.root / "dvc.lock").read_bytes() == (calm.root / "dvc.lock").read_bytes()
+    assert bytes_of(hit.root) == bytes_of(calm.root)
+    assert parts(hit.root) == list((hit.root / ".dvc" / "tmp" / "checkpoints").rglob("*.safetensors")) == []
+
+    struck = Counter(kill.stage.partition("@")[0] for kill, _ in fates)
+    assert len(struck) == 7
+    assert min(struck.values()) >= 5
+    assert len(fates) >= 50
+    assert 2 * sum(kill.moment != "random" for kill, _ in fates) >= len(fates)
+    assert sum("resumed" in fate for _, fate in fates) >= 5
+
+
+def row(kill: Kill, seen: Seen, fate: str) -> str:
+    """A line of the table."""
+    moment = "random" if kill.moment == "random" else f"write {kill.number}, {kill.moment}"
+    return f"| {seen.struck} | {kill.sent.name} | {moment} | {seen.seconds:.1f} | {fate} |\n"

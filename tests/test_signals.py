@@ -1,0 +1,127 @@
+"""Signals: one line, nothing half written, and the next run goes on; a few kills, of the many in test_kills.py."""
+
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from test_pipeline import Folder, begin, bytes_of, environment  # noqa: F401  (a fixture)
+
+UPDATES = 25
+
+
+class Trained(Folder):
+    """A repository in which stages are run by hand."""
+
+    def stage(self, *words: str) -> subprocess.Popen[str]:
+        """Begin a stage."""
+        return subprocess.Popen(
+            [sys.executable, "-m", "pipeline", *words],
+            cwd=self.root,
+            env=self._environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+
+    def checkpoints(self) -> list[Path]:
+        return list((self.root / ".dvc" / "tmp" / "checkpoints").rglob("*.safetensors"))
+
+
+@pytest.fixture(scope="module")
+def ready(tmp_path_factory: pytest.TempPathFactory, environment: dict[str, str]) -> Trained:  # noqa: F811
+    """A repository ready to finetune the agent `plain`."""
+    root, more = tmp_path_factory.mktemp("signals") / "ready", {**environment, "PIPELINE_CHECKPOINT_S": "0"}
+    folder = begin(root, more)
+    folder.edit(agents__plain__finetune__updates=UPDATES, agents__plain__finetune__validate_every=7)
+    for words in (("log",), ("generate", "online"), ("pretrain", "plain")):
+        folder.run(sys.executable, "-m", "pipeline", *words)
+    return Trained(root, more)
+
+
+@pytest.fixture(scope="module")
+def undisturbed(ready: Trained) -> dict[str, bytes]:
+    """All results of a training that nobody kills."""
+    root = ready.root.with_name("undisturbed")
+    shutil.copytree(ready.root, root)
+    folder = Trained(root, ready._environment)
+    said = folder.run(sys.executable, "-m", "pipeline", "finetune", "plain")
+    assert "resumed" not in said
+    assert folder.checkpoints() == []
+    return bytes_of(root)
+
+
+@pytest.mark.parametrize(
+    ("sent", "code", "line"),
+    [
+        (signal.SIGKILL, -9, None),
+        (signal.SIGTERM, 143, "terminated; run again to resume"),
+        (signal.SIGINT, 130, "interrupted; run again to resume"),
+    ],
+)
+def test_a_killed_training_goes_on_to_the_same_bytes(
+    ready: Trained,
+    undisturbed: dict[str, bytes],
+    tmp_path: Path,
+    sent: signal.Signals,
+    code: int,
+    line: str | None,
+) -> None:
+    shutil.copytree(ready.root, tmp_path / "copy")
+    folder = Trained(tmp_path / "copy", ready._environment)
+    process = folder.stage("finetune", "plain")
+    while not folder.checkpoints():
+        assert process.poll() is None
+        time.sleep(0.01)
+    process.send_signal(sent)
+    said = process.communicate()[0].splitlines()
+    assert process.returncode == code
+    assert not [row for row in said if "Traceback" in row]
+    if line:
+        assert said[-1] == line
+        assert list(folder.root.rglob("*.part")) == []
+    assert not (folder.root / "models" / "plain" / "policy").exists()
+
+    again = folder.run(sys.executable, "-m", "pipeline", "finetune", "plain")
+    (resumed,) = [row for row in again.splitlines() if "resumed" in row]
+    done = int(resumed.removeprefix("finetune plain: resumed at update ").removesuffix(f" of {UPDATES}"))
+    assert 0 <= done < UPDATES
+    assert bytes_of(folder.root) == undisturbed
+    assert folder.checkpoints() == []
+
+
+@pytest.mark.slow
+def test_a_checkpoint_of_other_parameters_is_said_and_not_used(
+    ready: Trained, undisturbed: dict[str, bytes], tmp_path: Path
+) -> None:
+    shutil.copytree(ready.root, tmp_path / "copy")
+    folder = Trained(tmp_path / "copy", ready._environment)
+    folder.edit(agents__plain__finetune__updates=UPDATES + 1)
+    process = folder.stage("finetune", "plain")
+    while not folder.checkpoints():
+        assert process.poll() is None
+        time.sleep(0.01)
+    process.kill()
+    process.communicate()
+    folder.edit(agents__plain__finetune__updates=UPDATES)
+    said = folder.run(sys.executable, "-m", "pipeline", "finetune", "plain").splitlines()
+    assert said[0].endswith(": made with other parameters, inputs or code; starting from the beginning")
+    assert bytes_of(folder.root) == undisturbed
+
+
+def test_models_made_for_other_parameters_are_refused_where_a_stage_is_run_by_hand(
+    ready: Trained, tmp_path: Path
+) -> None:
+    shutil.copytree(ready.root, tmp_path / "copy")
+    folder = Trained(tmp_path / "copy", ready._environment)
+    folder.edit(agents__plain__network={"name": "mlp", "hidden": 5, "clock": False})
+    process = folder.stage("finetune", "plain")
+    (line,) = process.communicate()[0].splitlines()
+    assert process.returncode == 2
+    assert line == (
+        "error: models/plain/pretrained: network {'name': 'mlp', 'hidden': 4, 'clock': False}; params.yaml: "
+        "agents.plain.network has {'name': 'mlp', 'hidden': 5, 'clock': False}: run 'dvc repro' first"
+    )
