@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 import psutil
 import pytest
-from test_pipeline import CLONE, NOTHING, STAGES, Folder, begin, bytes_of, environment, ran  # noqa: F401  (a fixture)
+from repositories import CLONE, NOTHING, STAGES, Folder, begin, bytes_of, ran
 
 SEED = 20260101
 KILLS = {  # of each stage; half of them during writes
@@ -168,7 +168,7 @@ def _of(group: int, process: psutil.Process) -> bool:
         return False
 
 
-def victim(root: Path, environment: Mapping[str, str]) -> Victim:  # noqa: F811
+def victim(root: Path, environment: Mapping[str, str]) -> Victim:
     """The small problem with trainings of some seconds, and a checkpoint every moment."""
     hook = root.parent / "hook"
     hook.mkdir(parents=True)
@@ -202,7 +202,7 @@ def parts(root: Path) -> list[Path]:
 @pytest.mark.slow
 def test_whatever_is_killed_the_next_repro_goes_on_to_the_same_bytes(
     tmp_path: Path,
-    environment: dict[str, str],  # noqa: F811
+    environment: dict[str, str],
 ) -> None:
     calm, hit = (victim(tmp_path / name / "repository", environment) for name in ("calm", "hit"))
     assert set(ran("\n".join(calm.watched().said))) == STAGES == set(KILLS)
