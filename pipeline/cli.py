@@ -151,7 +151,7 @@ def show(
 ) -> None:
     """Draw one jobset under two policies, side by side.
 
-    Example: python -m pipeline show --scenario online --load 130 --policy models/deeprm --against sjf --out gantt.png.
+    Example: python -m pipeline show --scenario online --load 130 --policy models/deeprm --against sjf --out gantt.png
     """
     params = _params()
     from pipeline.stages.show import Asked, run
@@ -161,7 +161,10 @@ def show(
 
 @app.command()
 def report() -> None:
-    """Write all results as one page, reports/index.html. Example: python -m pipeline report."""
+    """Write all results as one page, reports/index.html.
+
+    Example: python -m pipeline report
+    """
     params = _params()
     from pipeline.stages.report import run
 

@@ -1,6 +1,7 @@
 """Choose the one jobset to show: of the pipeline's own, by load and number, or of a user's table, by its id."""
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -80,5 +81,5 @@ def user_jobset(frame: pd.DataFrame, resources: list[str], where: str, scenario:
     jobs = table.jobsets[number]
     before = sum(len(others.arrival) for others in table.jobsets[:number])
     rows = table.rows[before : before + len(jobs.arrival)]
-    title = f"{where}, jobset {name}, on the cluster of scenario {scenario}: {len(rows)} jobs"
+    title = f"{Path(where).name}, jobset {name}, on the cluster of scenario {scenario}: {len(rows)} jobs"
     return Chosen(title, jobs, [str(job) for job in frame["job"].to_numpy()[rows]], number, None)
