@@ -186,13 +186,15 @@ def victim(root: Path, environment: Mapping[str, str]) -> Victim:  # noqa: F811
     return Victim(root, more)
 
 
-def after(kill: Kill, said: list[str]) -> str:
+def after(kill: Kill, seen: Seen) -> str:
     """What the next run made of a killed stage."""
     title = kill.stage.replace("@", " ")
-    resumed = [line for line in said if re.match(rf"{title}: resumed at update \d+ of \d+$", line)]
+    resumed = [line for line in seen.said if re.match(rf"{title}: resumed at update \d+ of \d+$", line)]
     if resumed:
         return resumed[0].partition(": ")[2]
-    return "started again" if kill.stage in ran("\n".join(said)) else "had finished"
+    if seen.struck == kill.stage and kill.stage in LONG:
+        return "killed again before it said"
+    return "started again" if kill.stage in ran("\n".join(seen.said)) else "had finished"
 
 
 def parts(root: Path) -> list[Path]:
@@ -215,7 +217,7 @@ def test_whatever_is_killed_the_next_repro_goes_on_to_the_same_bytes(
         left = set(parts(hit.root))
         seen = hit.watched(kill, calm.lasted)
         if before:
-            fates.append((before[0], after(before[0], seen.said)))
+            fates.append((before[0], after(before[0], seen)))
             sys.stdout.write(row(*before, fates[-1][1]))
             sys.stdout.flush()
         before = (kill, seen) if kill and seen.struck else None
