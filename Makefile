@@ -26,7 +26,9 @@ $(READY): requirements.lock pyproject.toml
 
 repro: $(READY)  ## Run the pipeline: whatever params.yaml, code or data make stale
 	dvc repro
-	@echo "figures and tables: reports/; runs: make ui"
+	python -m pipeline publish
+	python -m pipeline report
+	@echo "the report: reports/index.html; runs: make ui"
 
 test: $(READY)  ## Run the tests (without those marked slow)
 	python -m pytest -m "not slow"
@@ -45,9 +47,8 @@ format: $(READY)  ## Format the code
 	ruff check --fix .
 	ruff format .
 
-ui: $(READY)  ## Open MLflow on this pipeline's runs: http://127.0.0.1:5000
-	@echo "http://127.0.0.1:5000/#/experiments/1/runs?compareRunsMode=CHART&workflowType=machine_learning"
-	MLFLOW_SERVER_ENABLE_JOB_EXECUTION=false mlflow server --backend-store-uri sqlite:///$(CURDIR)/mlflow.db --host 127.0.0.1 --port 5000
+ui: $(READY)  ## Open MLflow on this pipeline's runs
+	python -m pipeline ui
 
 lock: $(READY)  ## Write requirements.lock from what is in .venv
 	@echo "# Everything the project runs and is checked with, pinned; made by 'make lock'. torch is installed first, by itself." > requirements.lock

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from builders import REPOSITORY
+from mlflow import MlflowClient
 from ruamel.yaml import YAML
 
 COPIED = ("pipeline", "dvc.yaml", "params.yaml", ".dvc/config", ".dvc/plots", ".ci", ".dvcignore", ".gitignore")
@@ -165,3 +166,17 @@ def bytes_of(root: Path) -> dict[str, bytes]:
     """All results, by name."""
     found = (path for place in ("data", "models", "reports") for path in (root / place).rglob("*"))
     return {path.relative_to(root).as_posix(): path.read_bytes() for path in found if path.is_file()}
+
+
+def tracked(root: Path) -> dict[str, list[str]]:
+    """The stages of every pipeline run in the root's database."""
+    client = MlflowClient(f"sqlite:///{root / 'mlflow.db'}")
+    experiment = client.get_experiment_by_name("scheduler-pipeline")
+    runs = client.search_runs([experiment.experiment_id])
+    assert {run.info.status for run in runs} == {"FINISHED"}
+    names = {run.info.run_id: run.info.run_name for run in runs if run.data.tags["stage"] == "pipeline"}
+    found: dict[str, list[str]] = {name: [] for name in names.values()}
+    for run in runs:
+        if run.info.run_id not in names:
+            found[names[run.data.tags["mlflow.parentRunId"]]].append(run.info.run_name)
+    return found

@@ -122,7 +122,8 @@ def channels(spec: Any) -> dict[str, set[str]]:
 
 def test_every_plot_holds_both_revisions(drawn: dict[str, dict[str, Any]]) -> None:
     curves = {f"reports/curves/{agent}_{stage}.csv" for agent in AGENTS for stage in ("pretrain", "finetune")}
-    assert set(drawn) == {"reports/slowdown.json", "reports/summary.csv", "reports/comparison.csv"} | curves
+    joined = {f"reports/{name}" for name in ("slowdown.json", "summary.csv", "comparison.csv", "papers.csv")}
+    assert set(drawn) == joined | curves
     for plot in drawn.values():
         assert plot["revisions"] == ["workspace", "HEAD"]
         assert set(Counter(point["rev"] for point in plot["content"]["data"]["values"])) == {"workspace", "HEAD"}

@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from mlflow import MlflowClient
-from repositories import AGENTS, NOTHING, STAGES, Folder, begin, bytes_of, ran
+from repositories import AGENTS, NOTHING, STAGES, Folder, begin, bytes_of, ran, tracked
 from ruamel.yaml import YAML
 
 # What runs
@@ -139,20 +138,6 @@ def test_another_folder_gives_the_same_dvc_lock(tmp_path: Path, environment: dic
 
 
 # Experiments, and MLflow's view of them
-
-
-def tracked(root: Path) -> dict[str, list[str]]:
-    """The stages of every pipeline run in the root's database."""
-    client = MlflowClient(f"sqlite:///{root / 'mlflow.db'}")
-    experiment = client.get_experiment_by_name("scheduler-pipeline")
-    runs = client.search_runs([experiment.experiment_id])
-    assert {run.info.status for run in runs} == {"FINISHED"}
-    names = {run.info.run_id: run.info.run_name for run in runs if run.data.tags["stage"] == "pipeline"}
-    found: dict[str, list[str]] = {name: [] for name in names.values()}
-    for run in runs:
-        if run.info.run_id not in names:
-            found[names[run.data.tags["mlflow.parentRunId"]]].append(run.info.run_name)
-    return found
 
 
 def test_a_temporary_experiment_logs_beside_the_repository_s_own_runs(folder: Folder) -> None:

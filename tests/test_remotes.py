@@ -66,7 +66,7 @@ def goes_round(folder: Folder, remote: Remote, place: Path, environment: Mapping
         folder.git("clone", "--quiet", str(folder.root), str(clone.root))
         remote.name_in(clone)
     clones[0].dvc("pull", **remote.environment)
-    assert ran(clones[1].dvc("repro", "--pull", **remote.environment)) == ["log"]
+    assert ran(clones[1].dvc("repro", "--pull", **remote.environment)) == []
 
     results = bytes_of(folder.root)
     del results[LOG]
@@ -75,12 +75,12 @@ def goes_round(folder: Folder, remote: Remote, place: Path, environment: Mapping
         found.pop(LOG, None)
         assert found == results
         assert clone.git("status", "--porcelain") == ""
-    # The run cache came with it: what was run once is not run again, wherever that was.
-    clones[1].edit(evaluation__confidence=0.9)
-    clones[1].dvc("repro", "compare")
+    # The run cache came with it: what was run there is not run here.
+    for at in (clones[1], folder):
+        at.edit(heuristics__tetris_weights=[0.9])
+    clones[1].dvc("repro", "heuristics@online")
     clones[1].dvc("push", "--run-cache", **remote.environment)
-    folder.edit(evaluation__confidence=0.9)
-    assert ran(folder.dvc("repro", "--pull", **remote.environment)) == []
+    assert ran(folder.dvc("repro", "--pull", "heuristics@online", **remote.environment)) == []
 
 
 def test_a_folder_shares_results_and_runs(folder: Folder, tmp_path: Path, environment: dict[str, str]) -> None:

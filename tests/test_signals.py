@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 
 import pytest
-from test_pipeline import Folder, begin, bytes_of, environment  # noqa: F401  (a fixture)
+from repositories import Folder, begin, bytes_of
 
 UPDATES = 25
 
@@ -32,11 +32,11 @@ class Trained(Folder):
 
 
 @pytest.fixture(scope="module")
-def ready(tmp_path_factory: pytest.TempPathFactory, environment: dict[str, str]) -> Trained:  # noqa: F811
+def ready(tmp_path_factory: pytest.TempPathFactory, environment: dict[str, str]) -> Trained:
     """A repository ready to finetune the agent `plain`."""
     root, more = tmp_path_factory.mktemp("signals") / "ready", {**environment, "PIPELINE_CHECKPOINT_S": "0"}
     folder = begin(root, more)
-    folder.edit(agents__plain__finetune__updates=UPDATES, agents__plain__finetune__validate_every=7)
+    folder.edit(threads=2, agents__plain__finetune__updates=UPDATES, agents__plain__finetune__validate_every=7)
     for words in (("log",), ("generate", "online"), ("pretrain", "plain")):
         folder.run(sys.executable, "-m", "pipeline", *words)
     return Trained(root, more)

@@ -15,6 +15,7 @@ from walks import STAND_INS, STATED, WORKFLOWS, Walk, workflow
 
 NAMES = ("check", "rerun")
 TOOLS = Path(sys.executable).parent
+JOINED = {"compare", "papers"}  # they read what every policy did
 SETTING = "heuristics.tetris_weights=[0.9]"
 
 
@@ -198,7 +199,7 @@ def test_a_changed_parameter_is_run_told_and_proposed(
     before = branches(shared / "origin")
     walk = rerun(shared, environment, "workflow_dispatch", settings=SETTING)
     assert walk.run() == {"repro", "comment", "propose"}
-    assert ran(walk.values["log"]) == ["heuristics@online", "compare"]
+    assert set(ran(walk.values["log"])) == {"heuristics@online", *JOINED}
 
     summary = walk.summary.read_text()
     assert re.search(r"\| reports/metrics.json \| online.tetris.slowdown +\| [\d.]+ +\| [\d.]+ ", summary)
@@ -237,7 +238,7 @@ def test_a_labelled_pull_request_gets_the_difference_and_a_proposal(
     with_remote = {"remote": str(tmp_path / "remote"), "base": base, "number": "7", "open": "rerun/wider"}
     walk = rerun(shared, environment, "pull_request", "wider", **with_remote)
     assert walk.run() == {"repro", "comment", "propose"}
-    assert ran(walk.values["log"]) == ["compare"]
+    assert set(ran(walk.values["log"])) == JOINED
     said = walk.said.read_text().splitlines()
     assert said[0].startswith("pr comment 7 --edit-last --create-if-none --body-file ")
     assert said[-1].startswith("pr edit 7 --body-file ")  # one is open from the last time

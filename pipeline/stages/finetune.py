@@ -30,5 +30,5 @@ def run(params: Params, agent: str) -> None:
         storage.discard(*results)
         storage.write_model(results[0], storage.Model(card_of(params, agent), weights_of(network)))
         storage.write_curve(results[1], going.curve)
-        going.finish()
         run.model(results[0])
+    going.finish()

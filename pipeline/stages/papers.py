@@ -15,6 +15,7 @@ def run(params: Params) -> None:
     with tracking.stage("papers", "", params) as run:
         run.inputs(storage.TABLES)
         found = figures([_evidence(params, cast) for cast in casts(params)])
+        storage.discard(storage.REPORTS / "papers.csv", storage.REPORTS / "papers")
         for shown in found:
             if shown.drawing is not None:
                 run.figure(storage.write_figure(shown.figure, plots.png(shown.drawing), "papers"))

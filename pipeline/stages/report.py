@@ -1,6 +1,6 @@
 """`report`: all evidence as one page that opens without a network. Not a stage of DVC: it speaks of the last commit."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from importlib import metadata
 from platform import python_version
 from typing import Any
@@ -35,7 +35,7 @@ def run(params: Params) -> None:
     scored = {name: goal for name, goal in agents.items() if (summary["policy"] == name).any()}
     lock, values = evidence.read_lock(), evidence.read_params_values()
     shown = list(figures(evidence.read_pictures(storage.REPORTS / "figures"), summary, _curves(scored)))
-    notes = _notes(sorted(set(agents) - set(scored)), differences.stale(lock, values))
+    notes = differences.warnings(sorted(set(agents) - set(scored)), differences.stale(lock, values))
     schedule, why = _schedule(params, comparison, scored)
     notes += why
     for note in notes:
@@ -62,17 +62,6 @@ def run(params: Params) -> None:
     )
     storage.write(PAGE, page.encode())
     say(f"{PAGE}: {len(page.encode()) / 1e6:.1f} MB; opens in any browser, without a network")
-
-
-def _notes(missing: Sequence[str], stale: Sequence[str]) -> list[str]:
-    """Return what is not, or no longer, what params.yaml says."""
-    notes = []
-    if missing:
-        notes.append(f"No results yet of {', '.join(missing)}: run 'dvc repro'.")
-    if stale:
-        shown = ", ".join(stale[:5]) + (f" and {len(stale) - 5} more" if len(stale) > 5 else "")
-        notes.append(f"params.yaml has changed since these results were made ({shown}): run 'dvc repro'.")
-    return notes
 
 
 def _curves(agents: Collection[str]) -> dict[str, pd.DataFrame]:

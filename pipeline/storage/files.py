@@ -6,7 +6,7 @@ import gzip
 import json
 import os
 import shutil
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
@@ -114,12 +114,12 @@ def _packed(frame: pd.DataFrame, suffix: str) -> bytes:
     return gzip.compress(text, mtime=0) if suffix == ".gz" else text  # no time, no name: the same bytes twice
 
 
-def read_table(path: Path, schema: pa.DataFrameSchema, rows: Sequence[tuple[str, str, Any]] = ()) -> pd.DataFrame:
+def read_table(path: Path, schema: pa.DataFrameSchema, rows: list[tuple[str, str, Any]] | None = None) -> pd.DataFrame:
     """Read a table that the pipeline wrote, or some rows of a parquet (as pyarrow's filters), and check it."""
     parquet = partial(pd.read_parquet, page_checksum_verification=True)
     reader: Callable[..., pd.DataFrame] = parquet if path.suffix == ".parquet" else pd.read_csv
     try:
-        frame = reader(path, filters=list(rows)) if rows else reader(path)
+        frame = reader(path, filters=rows) if rows else reader(path)
     except FileNotFoundError as error:
         raise missing(path) from error
     except (OSError, ValueError, pyarrow.ArrowException) as error:

@@ -81,13 +81,13 @@ def output_tags(title: str, outs: Mapping[str, str], params: Mapping[str, str]) 
 
 def outputs(title: str) -> dict[str, str] | None:
     """Return the md5 of each output of a stage that has just ended; nothing where it has not written all of them."""
-    paths = [Path(path) for path in _declared(title)]
+    paths = [Path(path) for path in declared(title)]
     if not paths or not all(path.exists() for path in paths):
         return None
     return {path.as_posix(): measured(path) for path in paths}
 
 
-def _declared(title: str) -> list[str]:
+def declared(title: str) -> list[str]:
     """Return the outputs of a stage by dvc.yaml."""
     file = Path("dvc.yaml")
     name, _, subject = title.partition("@")
@@ -116,7 +116,7 @@ def stage_params(params: Params, name: str, subject: str) -> dict[str, str]:
         recipe = params.agent(subject).finetune.recipe
         chosen["agents"] = {subject: rows["agents"][subject]}
         chosen["recipes"] = {recipe: rows["recipes"][recipe]}
-    elif subject:
+    elif subject in rows["scenarios"]:
         chosen["scenarios"] = {subject: rows["scenarios"][subject]}
     return {**shared_params(params), **_flat(chosen)}
 

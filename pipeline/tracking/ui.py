@@ -50,6 +50,11 @@ def serve(port: int, browser: bool) -> Iterator[str]:
 
 def _experiment() -> str:
     """Return the id of the experiment; asking sqlite takes no time, opening MLflow's store takes seconds."""
+    elsewhere = os.environ.get("MLFLOW_TRACKING_URI")
+    if elsewhere:
+        raise UserError(
+            f"MLFLOW_TRACKING_URI is {elsewhere}: runs are recorded there; unset it to see those of this folder"
+        )
     path, remedy = database(), "run 'python -m pipeline publish' (or 'dvc repro')"
     if not path.exists():
         raise UserError(f"{path}: there is no MLflow database yet: {remedy}")

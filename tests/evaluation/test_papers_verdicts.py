@@ -50,6 +50,12 @@ def test_a_comparison_over_loads_is_judged_by_whole_intervals(
     assert often(gaps) == often_below
 
 
+def test_a_comparable_policy_may_be_a_little_above() -> None:
+    assert often([BELOW, ABOVE], slack=0.1) == YES  # above by 10 to 20 %
+    assert often([BELOW, ABOVE], slack=0.05) == PARTLY
+    assert often([ABOVE, EITHER], slack=0.1) == CANNOT
+
+
 @pytest.mark.parametrize(
     ("words", "word"),
     [
@@ -79,7 +85,7 @@ def test_a_gap_is_told_with_both_means_its_interval_and_n() -> None:
 def test_many_loads_are_counted_and_the_widest_is_told() -> None:
     gaps = [gap(-0.3, -0.2, 70), gap(-0.6, -0.4, 110), gap(0.1, 0.2, 130), gap(-0.1, 0.1, 150)]
     assert over_loads(gaps, 0.95) == (
-        "net below sjf at 2 of 4 loads, above at 1; most at load 110, 2.00 to 4.00: "
+        "net below sjf at 2 of 4 loads, above at 1; widest at load 110, 2.00 to 4.00: "
         "50.0 % below (95 % interval 40.0 to 60.0, n = 200 jobsets)"
     )
     assert over_loads(gaps[:1], 0.95) == told(gaps[0], 0.95)

@@ -152,16 +152,15 @@ def test_steps_in_which_nothing_happens_are_refused(begin: int, end: int | None)
         window(jobs, [watched(jobs, cluster(1))], begin, end)
 
 
-def test_of_too_many_waiting_jobs_those_stay_that_are_withheld_and_the_first() -> None:
+def test_of_too_many_waiting_jobs_those_stay_that_are_withheld_or_wait_longest() -> None:
     count = MOST_LINES + 10
-    jobs = jobset(*[(0, 1, 1)] * count)
-    left = np.arange(1, count + 1)
+    left = np.arange(1, count + 1)  # job k waits for k + 1 steps
     withheld: list[list[int]] = [[] for _ in range(count)]
-    withheld[count - 1] = [3]
+    withheld[3] = [2]
     trace = Trace("one", left, left + 1, left, withheld, count + 1, 1.0, 0)
-    late, waits = late_jobs(jobs, [trace], Window(0, count))
+    late, waits = late_jobs(jobset(*[(0, 1, 1)] * count), [trace], Window(0, count))
     assert waits == count
-    assert late == [*range(MOST_LINES - 1), count - 1]
+    assert late == [3, *range(11, count)]
 
 
 # The picture

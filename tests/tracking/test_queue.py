@@ -7,9 +7,8 @@ from typing import Any
 
 import pytest
 from laid_out import snapshot
-from test_pipeline import STAGES, Folder, begin, environment, ran, tracked
+from repositories import STAGES, Folder, begin, ran, tracked
 
-__all__ = ["environment"]  # a fixture of theirs
 RECORDED = sorted(STAGES - {"log"})
 
 

@@ -42,6 +42,11 @@ def test_without_runs_one_line_says_how_to_make_some(root: Path) -> None:
     assert refused().startswith(f"{root}/mlflow.db: no runs yet: ")
 
 
+def test_a_store_of_the_users_is_theirs_to_show(recorded: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", "http://mlflow.example")
+    assert refused().startswith("MLFLOW_TRACKING_URI is http://mlflow.example: ")
+
+
 def test_a_database_of_junk_is_one_line(root: Path) -> None:
     (root / "mlflow.db").write_bytes(b"junk" * 1000)
     assert refused().startswith(f"{root}/mlflow.db cannot be used (file is not a database): move it away, then run")

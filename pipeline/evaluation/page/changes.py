@@ -1,13 +1,13 @@
 """What differs between the last commit's run and this one: metrics, parameters, outputs."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import pandas as pd
 
 KEYS = ("scenario", "load", "policy")
 METRIC_COLUMNS = (*KEYS, "slowdown")
-MOST_SHOWN = 20
+MOST_SHOWN, MOST_NAMED = 20, 5
 NONE = "-"
 
 
@@ -122,16 +122,38 @@ def outputs(lock: Mapping[str, Any]) -> dict[str, str]:
     return {out["path"]: str(out.get("md5", NONE)) for stage in stages.values() for out in stage.get("outs", [])}
 
 
-def stale(lock: Mapping[str, Any], params: Any) -> list[str]:
+def stale(lock: Mapping[str, Any], params: Mapping[str, Any]) -> list[str]:
     """Return the parameters whose value is another one than what the outputs were made with."""
-    now = flat(params)
     found: dict[str, None] = {}
     for stage in (lock.get("stages") or {}).values():
-        for name, value in (stage.get("params", {}).get("params.yaml") or {}).items():
-            used = flat(value, name)
-            mine = {leaf: text for leaf, text in now.items() if leaf == name or leaf.startswith(f"{name}.")}
-            found |= dict.fromkeys(change.what for change in differing(used, mine))
+        for name, used in (stage.get("params", {}).get("params.yaml") or {}).items():
+            found |= dict.fromkeys(change.what for change in revalued(used, _at(params, name), name))
     return list(found)
+
+
+def _at(params: Any, name: str) -> Any:
+    for key in name.split("."):
+        params = params.get(key) if isinstance(params, Mapping) else None
+    return params
+
+
+def warnings(missing: Sequence[str], changed: Sequence[str]) -> list[str]:
+    """Return what is not, or no longer, what params.yaml says.
+
+    Args:
+        missing: agents without results.
+        changed: parameters that are newer than the results.
+
+    >>> warnings(["net"], ["agents.net", "seed"])[1]
+    "params.yaml has changed since these results were made (seed): run 'dvc repro'."
+    """
+    notes = [f"No results yet of {', '.join(missing)}: run 'dvc repro'."] if missing else []
+    news = [name for name in changed if name.removeprefix("agents.") not in missing]
+    if news:
+        more = f" and {len(news) - MOST_NAMED} more" if len(news) > MOST_NAMED else ""
+        named = f"{', '.join(news[:MOST_NAMED])}{more}"
+        notes.append(f"params.yaml has changed since these results were made ({named}): run 'dvc repro'.")
+    return notes
 
 
 def changes(against: str, metrics: list[Change], parameters: list[Change], outs: list[Change]) -> Changes:

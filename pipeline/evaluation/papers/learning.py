@@ -178,7 +178,7 @@ def _second_converges_sooner(evidence: Evidence, agent: str) -> Verdict:
 
 def _size(evidence: Evidence, agent: str) -> int:
     part = evidence.cast.agents[agent].finetune
-    return part.jobsets * part.episodes
+    return part.jobsets * getattr(part, "episodes", 1)
 
 
 def _offline_reaches_its_best(evidence: Evidence, agent: str) -> Verdict:

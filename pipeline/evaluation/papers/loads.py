@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 METRIC = "mean_slowdown"
+COMPARABLE = 0.05  # a share: no farther above another policy
 CROSSING = 90  # percent: where DeepRM2's Figure 3 has the lines of Tetris and Random cross
 
 
@@ -87,7 +88,9 @@ def _learned_among_the_best(evidence: Evidence) -> Verdict:
     best = [evidence.gap(METRIC, load, agent, evidence.best[load]) for load in evidence.loads]
     below, above = (sum(gap.side == way for gap in best) for way in (-1, 1))
     ours = f"against the best of all our heuristics (by validation) below at {below} of {len(best)}, above at {above}"
-    return Verdict(f"{said}; {ours}. Ours: {evidence.cast.protocol(agent)}", together(map(often, against)))
+    note = f"comparable means at most {100 * COMPARABLE:g} % above"
+    word = together(often(found, COMPARABLE) for found in against)
+    return Verdict(f"{said}; {ours}; {note}. Ours: {evidence.cast.protocol(agent)}", word)
 
 
 def _learned_below_tetris_at_high_loads(evidence: Evidence) -> Verdict:

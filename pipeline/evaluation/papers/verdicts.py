@@ -59,14 +59,12 @@ def every(gaps: Sequence["Gap"]) -> str:
     return {len(gaps): YES, 0: NO}.get(below, PARTLY)
 
 
-def often(gaps: Sequence["Gap"]) -> str:
-    """Return whether a policy is below another somewhere, and above it nowhere."""
-    sides = {gap.side for gap in gaps}
-    if sides <= {0}:
+def often(gaps: Sequence["Gap"], slack: float = 0.0) -> str:
+    """Return whether a policy is below another somewhere, and nowhere above it by more than `slack` (a share)."""
+    below, above = any(gap.side < 0 for gap in gaps), any(gap.low > slack for gap in gaps)
+    if not below and not above:
         return CANNOT
-    if -1 not in sides:
-        return NO
-    return PARTLY if 1 in sides else YES
+    return decided(below and not above, below)
 
 
 def together(words: Iterable[str]) -> str:
@@ -99,7 +97,7 @@ def over_loads(gaps: Sequence["Gap"], confidence: float) -> str:
         return told(widest, confidence)
     below, above = (sum(gap.side == way for gap in gaps) for way in (-1, 1))
     counted = f"{gaps[0].policy} below {gaps[0].against} at {below} of {len(gaps)} loads, above at {above}"
-    most = f"most at load {widest.load}, {widest.mean:.2f} to {widest.mean_against:.2f}"
+    most = f"widest at load {widest.load}, {widest.mean:.2f} to {widest.mean_against:.2f}"
     return f"{counted}; {most}: {_sure(widest, confidence)}"
 
 

@@ -125,7 +125,9 @@ def _long_jobs_pay(evidence: Evidence, load: int, agent: str | None) -> Verdict:
 
 
 def _of(lengths: Sequence[int]) -> str:
-    return f"jobs of {lengths[0]}" + (f" to {lengths[-1]}" if len(lengths) > 1 else "") + " steps"
+    if len(lengths) == 1:
+        return f"jobs of {lengths[0]} step" + ("s" if lengths[0] > 1 else "")
+    return f"jobs of {lengths[0]} to {lengths[-1]} steps"
 
 
 def _known(evidence: Evidence, agent: str | None) -> str:

@@ -1,6 +1,7 @@
 """Choose the one jobset to show: of the pipeline's own, by load and number, or of a user's table, by its id."""
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -79,5 +80,5 @@ def user_jobset(table: JobTable, where: str, scenario: str, jobset: str | None) 
     rows = np.flatnonzero(table.jobset == number)
     rows = rows[np.argsort(table.arrival[rows], kind="stable")]
     jobs = JobSet(*(column[rows].astype(np.int64) for column in (table.arrival, table.duration, table.demand)))
-    title = f"{where}, jobset {name}, on the cluster of scenario {scenario}: {len(rows)} jobs"
+    title = f"{Path(where).name}, jobset {name}, on the cluster of scenario {scenario}: {len(rows)} jobs"
     return Chosen(title, jobs, [str(job) for job in table.ids["job"].take(rows).to_pylist()], number, None)

@@ -69,15 +69,15 @@ def described(trace: Trace) -> str:
 def late_jobs(jobs: JobSet, traces: Sequence[Trace], shown: Window) -> tuple[list[int], int]:
     """Return the jobs that wait in the window under any policy, in order of arrival, and how many there are.
 
-    Of too many, those stay that are withheld, and those that came first.
+    Of too many, those stay that are withheld, and those that wait longest.
     """
-    late = np.zeros(len(jobs.arrival), dtype=bool)
-    held = np.zeros_like(late)
+    waits, held = np.zeros(len(jobs.arrival), dtype=np.int64), np.zeros(len(jobs.arrival), dtype=bool)
     for trace in traces:
-        late |= (jobs.arrival < np.minimum(left_slot(trace), shown.end)) & (left_slot(trace) > shown.begin)
+        inside = np.minimum(left_slot(trace), shown.end) - np.maximum(jobs.arrival, shown.begin)
+        waits = np.maximum(waits, inside)
         held |= [any(shown.begin <= step < shown.end for step in steps) for steps in trace.withheld]
-    found = np.flatnonzero(late)
-    kept = found[np.argsort(~held[found], kind="stable")][:MOST_LINES]
+    found = np.flatnonzero(waits > 0)
+    kept = found[np.lexsort((-waits[found], ~held[found]))][:MOST_LINES]
     return sorted(kept.tolist()), len(found)
 
 

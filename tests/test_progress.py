@@ -1,0 +1,43 @@
+"""Progress in plain lines: the time left is told by the work of this process."""
+
+import sys
+
+import pytest
+
+from pipeline import progress as module
+from pipeline.progress import progress
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """The time, to be set; stderr is no terminal."""
+    now = [1000.0]
+    monkeypatch.setattr(module.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: False, raising=False)
+    return now
+
+
+def test_the_time_left_follows_from_what_is_done(clock: list[float], capsys: pytest.CaptureFixture[str]) -> None:
+    with progress("finetune deeprm", 400) as advance:
+        clock[0] += 20
+        advance(100, "loss 1")
+    assert capsys.readouterr().err.splitlines() == [
+        "finetune deeprm: started",
+        "finetune deeprm: 100 of 400, 60 s left, loss 1",
+    ]
+
+
+def test_work_done_before_a_kill_does_not_count_for_the_time_left(
+    clock: list[float], capsys: pytest.CaptureFixture[str]
+) -> None:
+    with progress("finetune deeprm", 400, start=100) as advance:
+        clock[0] += 20
+        advance(120)
+        clock[0] += 1
+        advance(121)  # too soon for a line
+        clock[0] += 279
+        advance(400)
+    assert capsys.readouterr().err.splitlines() == [
+        "finetune deeprm: 120 of 400, 280 s left",
+        "finetune deeprm: 400 of 400, done in 300 s",
+    ]
