@@ -64,7 +64,8 @@ def _sweep(path: Path) -> None:
     for part in path.parent.glob(f".{glob.escape(path.name)}.*.part"):
         with suppress(OSError), part.open("rb") as stream:
             fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            part.unlink()
+            if os.path.samestat(os.fstat(stream.fileno()), part.stat()):  # and not renamed since, and written anew
+                part.unlink()
 
 
 def _held(part: Path) -> BinaryIO:

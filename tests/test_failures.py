@@ -1,0 +1,317 @@
+"""What the machine does to users: full disks, closed folders, damaged caches. One line each, and nothing is lost."""
+
+import json
+import os
+import resource
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import pandas as pd
+import pytest
+from builders import REPOSITORY
+from repositories import Folder, begin, bytes_of
+
+ROOT = os.geteuid() == 0
+HEAD = "jobset,job,arrival,duration,cpu,memory"
+SJF = "schedule jobs.csv --scenario online --policy sjf --out"
+
+needs_root = pytest.mark.skipif(not ROOT, reason="only root may act as another user, or mount a file system")
+
+
+class Said(NamedTuple):
+    code: int
+    lines: list[str]
+
+
+def run(folder: Path, words: str, **how: object) -> Said:
+    """Run a command as users do."""
+    named = {**os.environ, "PIPELINE_TRACKING": "off", "PYTHONPATH": str(REPOSITORY), "PYTHONDONTWRITEBYTECODE": "1"}
+    command = [sys.executable, "-m", "pipeline", *words.split()]
+    done = subprocess.run(command, check=False, cwd=folder, env=named, capture_output=True, text=True, **how)  # type: ignore[call-overload]
+    return Said(done.returncode, [line for line in done.stderr.splitlines() if not line.endswith(": started")])
+
+
+def refused(said: Said, line: str) -> None:
+    assert said == Said(2, [f"error: {line}"])
+
+
+def files(root: Path) -> dict[str, bytes]:
+    return {path.relative_to(root).as_posix(): path.read_bytes() for path in root.rglob("*") if path.is_file()}
+
+
+def fill(folder: Path, jobs: int = 3) -> None:
+    """Put params.yaml and a job table into a folder."""
+    shutil.copy(REPOSITORY / "params.yaml", folder)
+    rows = [f"{k // 100},{k},{k % 100},1,1,1" for k in range(jobs)]
+    (folder / "jobs.csv").write_text("\n".join([HEAD, *rows]))
+
+
+# A full disk
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system of 600 KB, of which a file takes all but 60."""
+    place = tmp_path / "disk"
+    place.mkdir()
+    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=600k", "none", str(place)], check=False)
+    if mounted.returncode:
+        pytest.skip("this system lets nobody mount a tmpfs")
+    try:
+        (place / "taken").write_bytes(b"0" * 550_000)
+        yield place
+    finally:
+        subprocess.run(["umount", str(place)], check=True)
+
+
+@needs_root
+@pytest.mark.parametrize("name", ["out.csv", "out.csv.gz", "out.parquet"])
+def test_a_full_disk_keeps_the_older_schedule(tmp_path: Path, small_disk: Path, name: str) -> None:
+    fill(tmp_path, jobs=100_000)
+    (small_disk / name).write_bytes(b"older")
+    before = files(small_disk)
+    refused(run(tmp_path, f"{SJF} disk/{name}"), f"disk/{name}: cannot be written (No space left on device)")
+    assert files(small_disk) == before
+
+
+@needs_root
+def test_a_full_disk_keeps_older_jobsets_or_leaves_none(tmp_path: Path, small_disk: Path) -> None:
+    fill(tmp_path)
+    (small_disk / "log").write_bytes(b"")
+    (tmp_path / "data").symlink_to(small_disk)
+    said = run(tmp_path, "generate online")
+    assert said.code == 2
+    assert said.lines[-1].startswith("error: data/jobsets/online/")
+    assert said.lines[-1].endswith(".parquet: cannot be written (No space left on device)")
+    for path in (small_disk / "jobsets").rglob("*"):
+        assert path.suffix != ".part"
+        assert path.is_dir() or len(pd.read_parquet(path))
+
+
+@pytest.mark.parametrize("name", ["out.csv", "out.csv.gz", "out.parquet"])
+def test_a_file_larger_than_allowed_keeps_the_older_schedule(tmp_path: Path, name: str) -> None:
+    fill(tmp_path, jobs=60_000)
+    (tmp_path / name).write_bytes(b"older")
+    before = files(tmp_path)
+    limit = 100_000
+    said = run(tmp_path, f"{SJF} {name}", preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit)))
+    refused(said, f"{name}: cannot be written (File too large)")
+    assert files(tmp_path) == before
+
+
+# Closed folders
+
+
+# Python itself may lie where root alone can read: the same command runs once as root, so that all is imported.
+AS_NOBODY = """
+import contextlib, io, os, sys
+from pipeline.cli import main
+
+def run_in(folder):
+    os.chdir(folder)
+    try:
+        main()
+    except SystemExit as end:
+        return end.code
+
+open_folder, closed_folder, *sys.argv[1:] = sys.argv[1:]
+with contextlib.redirect_stderr(io.StringIO()):
+    run_in(open_folder)
+os.setgroups([])
+os.setgid(65534)
+os.setuid(65534)
+sys.exit(run_in(closed_folder))
+"""
+
+
+@pytest.fixture
+def closed(tmp_path: Path) -> Path:
+    """A folder of root's, with all that commands read, for a user who is not root."""
+    for parent in (tmp_path, *list(tmp_path.parents)[:2]):
+        parent.chmod(0o755)
+    for place in (tmp_path / "open", tmp_path / "closed"):
+        place.mkdir()
+        fill(place)
+        pd.read_csv(place / "jobs.csv").to_parquet(place / "jobs.parquet")
+        (place / "log.swf").write_text("1 0 0 60 1 -1 -1 1 -1 -1 1 1 1 1 1 -1 -1 -1\n")
+    return tmp_path / "closed"
+
+
+def as_nobody(folder: Path, words: str) -> Said:
+    named = {**os.environ, "PIPELINE_TRACKING": "off", "PYTHONPATH": str(REPOSITORY)}
+    command = [sys.executable, "-c", AS_NOBODY, str(folder.parent / "open"), str(folder), *words.split()]
+    done = subprocess.run(command, check=False, env=named, capture_output=True, text=True)
+    return Said(done.returncode, [line for line in done.stderr.splitlines() if not line.endswith(": started")])
+
+
+@needs_root
+@pytest.mark.parametrize(
+    ("words", "line"),
+    [
+        ("log", "data/log: cannot be written (Permission denied)"),
+        ("generate online", "data/jobsets/online/train.parquet: cannot be written (Permission denied)"),
+        (f"{SJF} out.csv", "out.csv: cannot be written (Permission denied: .)"),
+        (f"{SJF} new/out.csv", "new/out.csv: cannot be written (Permission denied: .)"),
+    ],
+)
+def test_a_folder_that_may_not_be_written_to_is_named(closed: Path, words: str, line: str) -> None:
+    before = files(closed)
+    refused(as_nobody(closed, words), line)
+    assert files(closed) == before
+
+
+@needs_root
+@pytest.mark.parametrize(
+    ("name", "words", "line"),
+    [
+        (
+            "params.yaml",
+            "generate online",
+            "params.yaml: cannot be read (Permission denied); run this at the repository's root",
+        ),
+        *(
+            (
+                name,
+                SJF.replace("jobs.csv", name) + " ../open/out.csv",
+                f"Invalid value for 'jobs': path '{name}' is not readable",
+            )
+            for name in ("jobs.csv", "log.swf", "jobs.parquet")
+        ),
+    ],
+)
+def test_a_file_that_may_not_be_read_is_named(closed: Path, name: str, words: str, line: str) -> None:
+    (closed / name).chmod(0o600)
+    (closed.parent / "open").chmod(0o777)
+    said = as_nobody(closed, words)
+    assert said.code == 2
+    assert [found.removesuffix(" (--help shows what there is)") for found in said.lines] == [f"error: {line}"]
+
+
+@needs_root
+def test_a_folder_that_is_read_only_for_everybody_is_named(tmp_path: Path, small_disk: Path) -> None:
+    fill(tmp_path)
+    (small_disk / "out.csv").write_bytes(b"older")
+    subprocess.run(["mount", "-o", "remount,ro", str(small_disk)], check=True)
+    said = run(tmp_path, f"{SJF} disk/out.csv")
+    assert said.code == 2
+    assert said.lines[0].startswith("error: disk/out.csv: cannot be written (")
+    assert (small_disk / "out.csv").read_bytes() == b"older"
+
+
+# Without git, without dvc.lock, and with a damaged cache
+
+
+@pytest.fixture(scope="module")
+def environment(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    place = tmp_path_factory.mktemp("shared")
+    return {"DVC_SITE_CACHE_DIR": str(place / "dvc"), "HOME": str(place)}
+
+
+@pytest.fixture(scope="module")
+def generated(tmp_path_factory: pytest.TempPathFactory, environment: dict[str, str]) -> Folder:
+    """A repository in which DVC has generated jobsets."""
+    folder = begin(tmp_path_factory.mktemp("first") / "repository", environment)
+    folder.dvc("repro", "generate@online")
+    return folder
+
+
+@pytest.fixture
+def folder(generated: Folder, tmp_path: Path, environment: dict[str, str]) -> Folder:
+    """A copy of it, to be changed."""
+    shutil.copytree(generated.root, tmp_path / "copy", symlinks=True)
+    return Folder(tmp_path / "copy", environment)
+
+
+def damage(path: Path) -> None:
+    """Change one byte in the middle of a file, as a failing disk does: its mode and size stay."""
+    mode = path.stat().st_mode
+    path.chmod(0o644)
+    content = bytearray(path.read_bytes())
+    content[len(content) // 3] ^= 0xFF
+    path.write_bytes(bytes(content))
+    path.chmod(mode)
+
+
+def cached(folder: Folder, content: bytes) -> Path:
+    """Where DVC's cache holds some content."""
+    found = [path for path in (folder.root / ".dvc/cache/files/md5").rglob("*") if path.is_file()]
+    (path,) = [path for path in found if path.read_bytes() == content]
+    return path
+
+
+@pytest.mark.parametrize("split", ["train", "validation", "test"])
+def test_jobsets_from_a_damaged_cache_are_not_taken(folder: Folder, split: str) -> None:
+    # DVC does not look into files of its cache that nobody may write to: it puts the damaged one in place.
+    table = folder.root / f"data/jobsets/online/{split}.parquet"
+    whole = table.read_bytes()
+    damage(cached(folder, whole))
+    shutil.rmtree(folder.root / "data/jobsets")
+    assert "data/jobsets/online" in folder.dvc("checkout", "--allow-missing")
+    assert table.read_bytes() != whole
+    said = run(folder.root, "evaluate heuristics online")
+    assert said.code == 2
+    (line,) = said.lines
+    assert line.startswith(f"error: data/jobsets/online/{split}.parquet: not a readable table (")
+    assert files(folder.root / "reports/tables") == {}
+
+
+def test_a_damaged_cache_is_found_and_mended_when_dvc_may_look(folder: Folder) -> None:
+    before = bytes_of(folder.root)
+    damage(cached(folder, before["data/jobsets/online/train.parquet"]))
+    shutil.rmtree(folder.root / "data/jobsets")
+    for path in (folder.root / ".dvc/cache").rglob("*"):
+        path.chmod(path.stat().st_mode | 0o200)  # chmod -R u+w .dvc/cache
+    folder.dvc("repro", "generate@online")
+    assert bytes_of(folder.root) == before
+
+
+@pytest.mark.parametrize(
+    ("change", "line"),
+    [
+        (lambda table: table.rename(columns={"arrival": "submit"}), "missing arrival; unknown submit"),
+        (lambda table: table.drop(columns="job"), "missing job"),
+        (lambda table: table.assign(version=1), "unknown version"),
+    ],
+)
+def test_jobsets_of_an_older_schema_are_refused_and_older_results_stay(
+    folder: Folder, change: Callable[[pd.DataFrame], pd.DataFrame], line: str
+) -> None:
+    path = folder.root / "data/jobsets/online/train.parquet"
+    change(pd.read_parquet(path)).to_parquet(path)
+    results = folder.root / "reports/tables/heuristics/online/jobsets.parquet"
+    results.parent.mkdir(parents=True)
+    results.write_bytes(b"older")
+    wanted = "columns: expected load, jobset, job, arrival, duration, cpu, memory"
+    refused(run(folder.root, "evaluate heuristics online"), f"data/jobsets/online/train.parquet: {wanted}; {line}")
+    assert list(files(folder.root / "reports/tables")) == ["heuristics/online/jobsets.parquet"]
+    assert results.read_bytes() == b"older"
+
+
+def test_without_git_the_pipeline_runs_and_experiments_are_refused(folder: Folder) -> None:
+    shutil.rmtree(folder.root / ".git")
+    folder.run(sys.executable, "-m", "dvc", "config", "core.no_scm", "true")
+    before = bytes_of(folder.root)
+    shutil.rmtree(folder.root / "data/jobsets")
+    assert run(folder.root, "generate online") == Said(0, [])
+    assert bytes_of(folder.root) == before
+    command = [sys.executable, "-m", "dvc", "exp", "run", "--dry"]
+    named = {**os.environ, "DVC_NO_ANALYTICS": "1"}
+    done = subprocess.run(command, check=False, cwd=folder.root, env=named, capture_output=True, text=True)
+    assert done.returncode != 0
+    assert "Traceback" not in done.stderr
+    assert "scm" in done.stderr.lower() or "git" in done.stderr.lower()
+
+
+def test_without_dvc_lock_dvc_takes_what_it_did_before(folder: Folder) -> None:
+    lock, before = folder.root / "dvc.lock", bytes_of(folder.root)
+    content = lock.read_bytes()
+    lock.unlink()
+    said = folder.dvc("repro", "generate@online")
+    assert "is cached - skipping run" in said
+    assert bytes_of(folder.root) == before
+    assert lock.read_bytes() == content
+    assert json.loads(folder.dvc("status", "--json", "generate@online")) == {}
