@@ -190,7 +190,10 @@ def _offline_reaches_its_best(evidence: Evidence, agent: str) -> Verdict:
     lowest = slowdown[-1] - slowdown.min() <= SHORT_OF * (slowdown[0] - slowdown.min())
     better = returns[-1] > returns[0] and slowdown[-1] < slowdown[0]
     word = decided(bool(at_best and lowest and better), bool(better))
-    return Verdict(f"first tenth of updates to last: {said}, {more}. Ours: {evidence.cast.protocol(agent)}", word)
+    rule = f"at its best: within {SHORT_OF:.0%} of the way there"
+    return Verdict(
+        f"first tenth of updates to last: {said}, {more} ({rule}). Ours: {evidence.cast.protocol(agent)}", word
+    )
 
 
 def _offline_below_the_others(evidence: Evidence, agent: str) -> Verdict:
