@@ -104,7 +104,7 @@ def planned(rng: random.Random) -> dict[str, list[Kill]]:
     for stage, count in KILLS.items():
         for k in range(count):
             moment = rng.choice(MOMENTS) if k % 2 == 0 else "random"
-            share = rng.uniform(0, 0.45 if stage in LONG else 0.9)
+            share = rng.uniform(0, 0.35 if stage in LONG else 0.5)  # or it could be done before
             kill = Kill(stage, rng.choice(SIGNALS), moment, share, rng.randint(1, FEW_WRITES.get(stage, 3)))
             plan.setdefault(stage, []).append(kill)
     return plan
@@ -235,12 +235,13 @@ def test_whatever_is_killed_the_next_repro_goes_on_to_the_same_bytes(
     assert bytes_of(hit.root) == bytes_of(calm.root)
     assert parts(hit.root) == list((hit.root / ".dvc" / "tmp" / "checkpoints").rglob("*.safetensors")) == []
 
-    struck = Counter(kill.stage.partition("@")[0] for kill, _ in fates)
+    met = [(kill, fate) for kill, fate in fates if fate != "had finished"]
+    struck = Counter(kill.stage.partition("@")[0] for kill, _ in met)
     assert len(struck) == 7
     assert min(struck.values()) >= 5
-    assert len(fates) >= 50
-    assert 2 * sum(kill.moment != "random" for kill, _ in fates) >= len(fates)
-    assert sum("resumed" in fate for _, fate in fates) >= 5
+    assert len(met) >= 50
+    assert 2 * sum(kill.moment != "random" for kill, _ in met) >= len(met)
+    assert sum("resumed" in fate for _, fate in met) >= 5
 
 
 def row(kill: Kill, seen: Seen, fate: str) -> str:

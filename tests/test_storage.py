@@ -160,6 +160,14 @@ def test_numbers_of_a_json_file_have_six_significant_digits() -> None:
     assert read_json(Path("x.json")) == {"load": {"050": 1234.57, "110": 0.666667}, "n": 3}
 
 
+def test_records_are_json_too() -> None:
+    write_json(Path("x.json"), [{"policy": "sjf", "slowdown": 1234.56789}, {"policy": "hold", "slowdown": 2 / 3}])
+    assert read_json(Path("x.json")) == [
+        {"policy": "sjf", "slowdown": 1234.57},
+        {"policy": "hold", "slowdown": 0.666667},
+    ]
+
+
 def test_numbers_of_a_csv_file_have_six_significant_digits() -> None:
     write_table(Path("x.csv"), schedule(), SCHEDULE)
     assert Path("x.csv").read_text() == "jobset,job,start,finish,slowdown\n0,a,1,4,1.33333\n"
