@@ -316,7 +316,7 @@ PARAMS = [
 ]
 
 WORDS = [
-    Case("an unknown command", "generat online", ("No such command 'generat'", "Did you mean 'generate'")),
+    Case("an unknown command", "generates online", ("No such command 'generates'", "Did you mean 'generate'")),
     Case("an unknown command of a group", "evaluate agnt deeprm", ("No such command 'agnt'",)),
     Case("an unknown option", "generate online --fast", ("No such option: --fast",)),
     Case("a missing argument", "generate", ("Missing argument 'SCENARIO'",)),

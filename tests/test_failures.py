@@ -10,13 +10,19 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+import numpy as np
 import pandas as pd
 import pytest
 from builders import REPOSITORY
 from repositories import Folder, begin, bytes_of
 
+from pipeline import storage
+from pipeline.core import JobSet
+from pipeline.errors import UserError
+
 ROOT = os.geteuid() == 0
 HEAD = "jobset,job,arrival,duration,cpu,memory"
+RESOURCES = {"cpu": 10, "memory": 10}
 SJF = "schedule jobs.csv --scenario online --policy sjf --out"
 
 needs_root = pytest.mark.skipif(not ROOT, reason="only root may act as another user, or mount a file system")
@@ -257,6 +263,25 @@ def test_jobsets_from_a_damaged_cache_are_not_taken(folder: Folder, split: str) 
     (line,) = said.lines
     assert line.startswith(f"error: data/jobsets/online/{split}.parquet: not a readable table (")
     assert files(folder.root / "reports/tables") == {}
+
+
+def test_no_damaged_byte_gives_other_jobsets(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    arrival, duration = np.sort(rng.integers(0, 50, 150)), rng.integers(1, 20, 150)
+    jobs = JobSet(arrival, duration, rng.integers(1, 10, (150, 2)))
+    storage.write_jobsets(tmp_path, "train", {50: [jobs]}, RESOURCES)
+    whole = (tmp_path / "train.parquet").read_bytes()
+    values = len(whole) - 8 - int.from_bytes(whole[-8:-4], "little")  # what stands before the footer
+    refusals = 0
+    for place in range(4, values, 3):
+        (tmp_path / "train.parquet").write_bytes(whole[:place] + bytes([whole[place] ^ 0xFF]) + whole[place + 1 :])
+        try:
+            (found,) = storage.read_jobsets(tmp_path, "train", RESOURCES)[50]
+        except UserError:
+            refusals += 1
+        else:
+            assert all(np.array_equal(mine, yours) for mine, yours in zip(found, jobs, strict=True)), place
+    assert refusals > values / 6
 
 
 def test_a_damaged_cache_is_found_and_mended_when_dvc_may_look(folder: Folder) -> None:

@@ -208,6 +208,15 @@ def test_ids_are_as_written_whatever_chunk_they_stand_in(tmp_path: Path, online:
     assert jobs.jobset.tolist() == [0, 0, 0, 1, 1, 1, 2, 2, 2, 3, 2, 4]
 
 
+def test_numbers_with_a_point_stay_whole_as_ids(tmp_path: Path, online: Scenario) -> None:
+    frame = table(1, 3).assign(job=[1234567.0, 12345678.0, 3.0], jobset=[0.5, 0.5, 1234567.25])
+    frame.to_parquet(tmp_path / "jobs.parquet")
+    jobs = read(tmp_path / "jobs.parquet", online, rows=10**6)
+    storage.write_schedule(tmp_path / "out.csv", jobs, jobs.arrival, unheard)
+    ids = [line.split(",")[:2] for line in (tmp_path / "out.csv").read_text().splitlines()[1:]]
+    assert ids == [["0.5", "1234567"], ["0.5", "12345678"], ["1234567.25", "3"]]
+
+
 @pytest.mark.parametrize(
     ("row", "said"),
     [

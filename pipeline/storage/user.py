@@ -17,7 +17,7 @@ from pipeline.core import IntArray
 from pipeline.errors import UserError
 from pipeline.schemas import user_jobs_schema
 from pipeline.storage.files import check_columns, check_table, one_line
-from pipeline.workload.tables import IDS, JobTable, log_table, repeated, whole_numbers
+from pipeline.workload.tables import EXACT, IDS, JobTable, log_table, repeated, whole_numbers
 from pipeline.workload.traces import READERS, Heard
 from pipeline.workload.windows import describe, discretise
 
@@ -98,9 +98,16 @@ def _checked(frame: pd.DataFrame, scenario: Scenario, where: str) -> _Checked:
 
 
 def _plain(frame: pd.DataFrame) -> dict[str, pd.Series]:
-    """Return, as numbers, the ids that are written like them."""
-    words = [name for name in IDS if frame[name].dtype == "str"]
-    return {name: frame[name].astype("int64") for name in words if frame[name].str.fullmatch(PLAIN).all()}
+    """Return, as whole numbers, the ids that are written like them; other numbers as words, lest digits are lost."""
+    plain = {}
+    for name in IDS:
+        ids = frame[name]
+        if ids.dtype.kind == "f":  # as pandas makes of whole numbers beside missing ones
+            whole = (ids == np.floor(ids)) & (ids.abs() < EXACT)
+            plain[name] = ids.astype("int64") if whole.all() else ids.map(repr).astype("str")
+        elif ids.dtype == "str" and ids.str.fullmatch(PLAIN).all():
+            plain[name] = ids.astype("int64")
+    return plain
 
 
 def _encoded(ids: pa.ChunkedArray) -> pa.ChunkedArray:
