@@ -104,7 +104,7 @@ def planned(rng: random.Random) -> dict[str, list[Kill]]:
     for stage, count in KILLS.items():
         for k in range(count):
             moment = rng.choice(MOMENTS) if k % 2 == 0 else "random"
-            share = rng.uniform(0, 0.35 if stage in LONG else 0.5)  # or it could be done before
+            share = rng.uniform(0, 0.5)  # or it could be done before
             kill = Kill(stage, rng.choice(SIGNALS), moment, share, rng.randint(1, FEW_WRITES.get(stage, 3)))
             plan.setdefault(stage, []).append(kill)
     return plan

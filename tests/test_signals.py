@@ -78,7 +78,7 @@ def test_a_killed_training_goes_on_to_the_same_bytes(
         time.sleep(0.01)
     process.send_signal(sent)
     said = process.communicate()[0].splitlines()
-    assert process.returncode == code
+    assert process.returncode == code, said
     assert not [row for row in said if "Traceback" in row]
     if line:
         assert said[-1] == line
