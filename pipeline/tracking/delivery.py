@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pipeline.tracking.record import FINISHED, SOURCE, Begin, Curve, End, Event, Figure, Inputs, Metrics, Policy, Tags
-from pipeline.tracking.store import Store, parent_of, run_of
+from pipeline.tracking.store import Store, check, parent_of, run_of
 
 if TYPE_CHECKING:
+    from mlflow import MlflowClient
     from mlflow.entities import DatasetInput, Metric, Run
 
 LARGEST_BATCH = 1000  # metrics that MLflow takes at once
@@ -46,6 +47,11 @@ class Delivery:
         return str(self._run.info.run_id)
 
     @property
+    def _client(self) -> "MlflowClient":
+        check(self._store)
+        return self._store.client
+
+    @property
     def _parent_id(self) -> str:
         return str(self._parent.info.run_id)
 
@@ -61,7 +67,7 @@ class Delivery:
     @send.register
     def _inputs(self, event: Inputs) -> None:
         datasets = [self._dataset(path, md5) for path, md5 in event.md5.items()]
-        self._store.client.log_inputs(self.run_id, datasets)
+        self._client.log_inputs(self.run_id, datasets)
 
     @send.register
     def _metrics(self, event: Metrics) -> None:
@@ -79,11 +85,11 @@ class Delivery:
         # One timestamp for all, so that a stage that runs again overwrites its points instead of doubling them.
         begun = self._parent.info.start_time
         points = [Metric(event.name, value, begun, load) for load, value in event.values.items()]
-        self._store.client.log_batch(self._parent_id, metrics=points)
+        self._client.log_batch(self._parent_id, metrics=points)
 
     @send.register
     def _figure(self, event: Figure) -> None:
-        self._store.client.log_artifact(self.run_id, str(self._found(event)))
+        self._client.log_artifact(self.run_id, str(self._found(event)))
 
     @send.register
     def _policy(self, event: Policy) -> None:
@@ -101,18 +107,18 @@ class Delivery:
     def _tags(self, event: Tags) -> None:
         from mlflow.entities import RunTag
 
-        self._store.client.log_batch(self.run_id, tags=[RunTag(key, value) for key, value in event.tags.items()])
+        self._client.log_batch(self.run_id, tags=[RunTag(key, value) for key, value in event.tags.items()])
 
     @send.register
     def _end(self, event: End) -> None:
         self._flush()
-        self._store.client.set_terminated(self.run_id, event.status, end_time=event.at)
-        self._store.client.set_terminated(self._parent_id, FINISHED, end_time=event.at)
+        self._client.set_terminated(self.run_id, event.status, end_time=event.at)
+        self._client.set_terminated(self._parent_id, FINISHED, end_time=event.at)
 
     def _flush(self) -> None:
         waiting, self._buffer, self._flushed = self._buffer, [], time.monotonic()
         for first in range(0, len(waiting), LARGEST_BATCH):
-            self._store.client.log_batch(self.run_id, metrics=waiting[first : first + LARGEST_BATCH])
+            self._client.log_batch(self.run_id, metrics=waiting[first : first + LARGEST_BATCH])
 
     def _found(self, event: Figure | Policy) -> Path:
         place = self._find(event.path, event.md5)

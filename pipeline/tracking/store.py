@@ -50,6 +50,7 @@ class Store(NamedTuple):
 
     client: "MlflowClient"
     experiment: str
+    file: Path | None  # the database, where it is ours
 
 
 def open_store() -> Store:
@@ -67,7 +68,14 @@ def open_store() -> Store:
         if not chosen:
             _check_database(database())
             client = MlflowClient(f"sqlite:///{database()}")
-        return Store(client, _experiment(client, None if chosen else (root / "mlartifacts").as_uri()))
+        artifacts = None if chosen else (root / "mlartifacts").as_uri()
+        return Store(client, _experiment(client, artifacts), None if chosen else database())
+
+
+def check(store: Store) -> None:
+    """Refuse a database that another program holds: MLflow would wait 20 seconds for it."""
+    if store.file is not None:
+        _check_database(store.file)
 
 
 def database() -> Path:

@@ -47,12 +47,12 @@ def laid(root: Path) -> LaidOut:
     return LaidOut(root)
 
 
-def waited(laid: LaidOut, *before: str, **more: str) -> tuple[float, str]:
+def waited(laid: LaidOut, *before: str, stage: str = STAGE, **more: str) -> tuple[float, str]:
     """Run a stage that ends well, and return how long it took and what it said."""
     result = laid.root / "reports" / "result"
     result.unlink(missing_ok=True)
     more = {"MLFLOW_DISABLE_TELEMETRY": "true", "MLFLOW_LOGGING_LEVEL": "CRITICAL", **more}
-    command = [*before, sys.executable, "-c", STAGE, str(result)]
+    command = [*before, sys.executable, "-c", stage, str(result)]
     done = subprocess.run(command, env=environment(**more), capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert result.read_text() == "result"
@@ -92,6 +92,13 @@ def lock(path: Path) -> sqlite3.Connection:
 def test_a_database_that_another_program_holds_costs_one_line_and_ten_seconds(laid: LaidOut) -> None:
     with closing(lock(laid.root / "mlflow.db")):
         costs_little(laid)
+    assert spooled(laid) == 1
+
+
+def test_a_database_that_is_held_from_the_middle_of_a_stage_costs_one_line_and_ten_seconds(laid: LaidOut) -> None:
+    connect = "held = sqlite3.connect('mlflow.db', isolation_level=None)"
+    held = f"import sqlite3\n    {connect}\n    held.execute('BEGIN EXCLUSIVE')"
+    costs_little(laid, stage=STAGE.replace("run.figure", f"{held}\n    run.figure"))
     assert spooled(laid) == 1
 
 
