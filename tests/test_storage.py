@@ -18,6 +18,7 @@ from pipeline.policies.loading import card_of
 from pipeline.schemas import CURVE, JOBSET_RESULTS, SCHEDULE
 from pipeline.storage import (
     LOG,
+    Chosen,
     link_log,
     read_chosen,
     read_curve,
@@ -27,6 +28,7 @@ from pipeline.storage import (
     read_json,
     read_table,
     write,
+    write_chosen,
     write_curve,
     write_jobsets,
     write_json,
@@ -345,9 +347,8 @@ def test_a_policy_is_scored_once_on_a_jobset(root: Path) -> None:
 
 
 def test_what_was_chosen_comes_back_by_load() -> None:
-    place = storage.results_folder("heuristics", "online")
     means = {"sjf": {50: 2.0, 110: 4.0}, "fcfs": {50: 3.0, 110: 9.0}}
-    write_json(place / "chosen.json", {"knobs": {"tetris": 0.1}, "best": {50: "sjf", 110: "sjf"}, "validation": means})
+    write_chosen("online", Chosen(knobs={"tetris": 0.1}, best={50: "sjf", 110: "sjf"}, validation=means))
     found = read_chosen("online")
     assert found.best == {50: "sjf", 110: "sjf"}
     assert found.validation == means
@@ -355,8 +356,20 @@ def test_what_was_chosen_comes_back_by_load() -> None:
     assert found.over([70]) == {"sjf": 3.0, "fcfs": 6.0}  # of a log: nothing at that load, so all of them
 
 
+def test_choices_of_another_version_are_refused() -> None:
+    path = storage.results_folder("heuristics", "online") / "chosen.json"
+    write(path, b'{"knobs": {}, "best": {"all": "sjf"}, "validation": {}}')
+    with pytest.raises(UserError, match=r"chosen\.json: not what validation chose \(.*best"):
+        read_chosen("online")
+
+
 @pytest.mark.parametrize(
-    ("content", "said"), [(None, " is missing: run 'dvc repro' "), (b"{", ": not JSON ("), (b"\xff", ": not JSON (")]
+    ("content", "said"),
+    [
+        (None, " is missing: run 'dvc repro' "),
+        (b"{", ": not JSON ("),
+        (b"\xff", ": not JSON ("),
+    ],
 )
 def test_json_that_cannot_be_read_is_said_in_one_line(content: bytes | None, said: str) -> None:
     if content is not None:

@@ -30,6 +30,6 @@ def run(params: Params, scenario: str) -> None:
         place = storage.results_folder("heuristics", scenario)
         storage.discard(place)
         storage.write_results(place, [done.jobs for done in results], [done.jobsets for done in results])
-        chosen = {"knobs": knobs, "best": best_by_load(examined), "validation": examined}
-        storage.write_json(place / "chosen.json", chosen)
+        chosen = storage.Chosen(knobs=knobs, best=best_by_load(examined), validation=examined)
+        storage.write_chosen(scenario, chosen)
         run.metrics({f"knob/{name}": knob for name, knob in knobs.items()}, step=0)

@@ -2,14 +2,15 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
+from pydantic import ValidationError
 
-from pipeline.config import Params
+from pipeline.config import Frozen, Params
+from pipeline.errors import UserError
 from pipeline.schemas import CURVE, JOB_RESULTS, JOBSET_RESULTS
-from pipeline.storage.files import read_json, read_table, write, write_table
+from pipeline.storage.files import one_line, read_json, read_table, write, write_json, write_table
 from pipeline.storage.paths import REPORTS, curve_file, results_folder
 
 
@@ -37,9 +38,10 @@ def _folders(params: Params, scenario: str) -> list[Path]:
     return [results_folder("heuristics", scenario), *(results_folder("agents", agent) for agent in agents)]
 
 
-class Chosen(NamedTuple):
+class Chosen(Frozen):
     """What validation jobsets chose among the heuristics of a scenario."""
 
+    knobs: dict[str, float]  # of heuristics that have one
     best: dict[int, str]  # load -> heuristic
     validation: dict[str, dict[int, float]]  # heuristic -> load -> mean slowdown
 
@@ -49,12 +51,22 @@ class Chosen(NamedTuple):
         return {name: float(np.mean([row[load] for load in scored])) for name, row in self.validation.items()}
 
 
+def write_chosen(scenario: str, chosen: Chosen) -> None:
+    """Write what validation jobsets chose."""
+    write_json(results_folder("heuristics", scenario) / "chosen.json", chosen.model_dump())
+
+
 def read_chosen(scenario: str) -> Chosen:
-    """Read what validation jobsets chose."""
-    found = read_json(results_folder("heuristics", scenario) / "chosen.json")
-    best = {int(load): name for load, name in found["best"].items()}
-    means = {name: {int(load): mean for load, mean in row.items()} for name, row in found["validation"].items()}
-    return Chosen(best, means)
+    """Read what validation jobsets chose.
+
+    Raises:
+        UserError: the file is missing, or is no such record.
+    """
+    path = results_folder("heuristics", scenario) / "chosen.json"
+    try:
+        return Chosen.model_validate(read_json(path))
+    except ValidationError as error:
+        raise UserError(f"{path}: not what validation chose ({one_line(error)}): run 'dvc repro'") from error
 
 
 def write_curve(path: Path, updates: Sequence[tuple[int, Mapping[str, float]]]) -> None:
