@@ -26,6 +26,7 @@ evaluation = typer.Typer(help="Score heuristics or an agent on the test jobsets,
 app.add_typer(evaluation, name="evaluate", no_args_is_help=True)
 
 STOPPED = {signal.SIGINT: "interrupted", signal.SIGTERM: "terminated"}
+AGAIN_S = 2.0  # behind a signal that was lost
 
 ScenarioName = Annotated[str, typer.Argument(help="A scenario of params.yaml, as 'online'.", metavar="SCENARIO")]
 AgentName = Annotated[str, typer.Argument(help="An agent of params.yaml, as 'deeprm'.", metavar="AGENT")]
@@ -143,6 +144,9 @@ class Stopped(BaseException):
 
 
 def _stop(number: int, _: object) -> None:
+    # What is raised while compiled code calls back into Python is lost: come again until it gets through.
+    signal.signal(signal.SIGALRM, lambda *_: _stop(number, None))
+    signal.setitimer(signal.ITIMER_REAL, AGAIN_S)
     raise Stopped(number)
 
 
@@ -160,5 +164,6 @@ def main() -> None:
         sys.stderr.write(f"error: {error}\n")
         raise SystemExit(2) from None
     except Stopped as stopped:
+        signal.setitimer(signal.ITIMER_REAL, 0)
         sys.stderr.write(f"{STOPPED[stopped.args[0]]}; run again to resume\n")
         raise SystemExit(128 + stopped.args[0]) from None
