@@ -125,3 +125,28 @@ def test_models_made_for_other_parameters_are_refused_where_a_stage_is_run_by_ha
         "error: models/plain/pretrained: network {'name': 'mlp', 'hidden': 4, 'clock': False}; params.yaml: "
         "agents.plain.network has {'name': 'mlp', 'hidden': 5, 'clock': False}: run 'dvc repro' first"
     )
+
+
+LOSES_IT = """
+import ctypes, os, signal, time
+from pipeline.cli import ending
+
+def lose():
+    os.kill(os.getpid(), signal.SIGTERM)
+    time.sleep(0.1)
+
+def app():
+    ctypes.CFUNCTYPE(None)(lose)()  # what is raised in there is printed and forgotten
+    time.sleep(60)
+
+ending.app = app
+ending.main()
+"""
+
+
+def test_a_signal_that_compiled_code_loses_comes_again() -> None:
+    begun = time.monotonic()
+    done = subprocess.run([sys.executable, "-c", LOSES_IT], check=False, capture_output=True, text=True)
+    assert done.returncode == 143
+    assert done.stderr.splitlines()[-1] == "terminated; run again to resume"
+    assert time.monotonic() - begun < 30

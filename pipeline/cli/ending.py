@@ -10,6 +10,7 @@ from pipeline.cli.base import app
 from pipeline.errors import UserError
 
 STOPPED = {signal.SIGINT: "interrupted", signal.SIGTERM: "terminated"}
+AGAIN_S = 2.0  # behind a signal that was lost
 
 
 class Stopped(BaseException):
@@ -35,12 +36,16 @@ def main() -> None:
     except MemoryError as error:
         _end(f"out of memory ({error})")
     except Stopped as stopped:
+        signal.setitimer(signal.ITIMER_REAL, 0)
         sys.stderr.write(f"{STOPPED[stopped.args[0]]}; run again to resume\n")
         raise SystemExit(128 + stopped.args[0]) from None
     raise SystemExit(code)
 
 
 def _stop(number: int, _: object) -> None:
+    # What is raised while compiled code calls back into Python is lost: come again until it gets through.
+    signal.signal(signal.SIGALRM, lambda *_: _stop(number, None))
+    signal.setitimer(signal.ITIMER_REAL, AGAIN_S)
     raise Stopped(number)
 
 
