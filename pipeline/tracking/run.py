@@ -213,8 +213,7 @@ def reason(error: Exception) -> str:
 def _status(error: BaseException | None) -> str:
     if error is None:
         return FINISHED
-    killed = isinstance(error, KeyboardInterrupt) or (isinstance(error, SystemExit) and error.code == TERMINATED)
-    return KILLED if killed else FAILED
+    return FAILED if isinstance(error, Exception) else KILLED  # what is no Exception is a signal's wish to end
 
 
 @contextmanager
