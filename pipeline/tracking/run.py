@@ -1,6 +1,7 @@
 """Run: the record of one stage; whatever goes wrong with it, the stage goes on."""
 
 import os
+import re
 import signal
 import sys
 import threading
@@ -207,7 +208,7 @@ def reason(error: Exception) -> str:
     """Return why something failed, on one line."""
     # The cause comes first: what follows is SQL on lines of its own, or the insides of an HTTP client.
     first_line = (str(error).strip().splitlines() or [type(error).__name__])[0]
-    return first_line.split(" with exception ")[0].rstrip(":")[:LONGEST_REASON]
+    return re.split(r" with (?:\w+ )?exception ", first_line)[0].rstrip(":")[:LONGEST_REASON]
 
 
 def _status(error: BaseException | None) -> str:
