@@ -83,7 +83,8 @@ def _server(port: int) -> Iterator[subprocess.Popen[bytes]]:
     words = ["--backend-store-uri", f"sqlite:///{database()}", "--artifacts-destination", str(root / "mlartifacts")]
     words += ["--host", HOST, "--port", str(port), "--workers", "1", "--uvicorn-opts", "--log-level=warning"]
     command = [sys.executable, "-m", "mlflow", "server", *words]
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # as Ctrl-C does: the server must not be left behind
+    for number in (signal.SIGINT, signal.SIGTERM):  # the server must not be left behind
+        signal.signal(number, signal.default_int_handler)
     server = subprocess.Popen(
         command,
         env={**os.environ, **LIGHT},
