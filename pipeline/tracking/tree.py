@@ -14,6 +14,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from pathspec import PathSpec, Pattern
 from ruamel.yaml import YAML
 from ruamel.yaml.error import YAMLError
 
@@ -23,6 +24,7 @@ from pipeline.tracking.digests import digest_of_files, md5_of
 
 CODE = ("pipeline", "params.yaml", "dvc.yaml")
 LOCK = "dvc.lock"
+IGNORED = ".dvcignore"
 LOG_STAGE = "log"  # its output is the user's log: an input of the pipeline, and no result
 
 
@@ -45,7 +47,7 @@ class Tree:
     @cached_property
     def content(self) -> str:
         """Return the id of the content."""
-        code = {path: md5_of(data) for path, data in self.files.items() if path != LOCK}
+        code = {path: md5_of(data) for path, data in self.files.items() if path not in (LOCK, IGNORED)}
         log = {out["path"]: out.get("md5") for out in self.lock.get(LOG_STAGE, {}).get("outs", [])}
         return md5_of(json.dumps([code, log], sort_keys=True).encode())[:10]
 
@@ -60,11 +62,16 @@ class Tree:
         return check_params(self.raw_params, f"{self.where}{PARAMS_FILE}")
 
     def md5(self, path: str) -> str | None:
-        """Return DVC's md5 of a file or folder of the tree."""
+        """Return DVC's md5 of a file or folder of the tree, without what .dvcignore leaves out."""
         if path in self.files:
             return md5_of(self.files[path])
-        inside = {name.removeprefix(f"{path}/"): md5_of(data) for name, data in self.files.items() if _in(name, path)}
+        names = [name for name in self.files if name.startswith(f"{path}/") and not self._ignored.match_file(name)]
+        inside = {name.removeprefix(f"{path}/"): md5_of(self.files[name]) for name in names}
         return digest_of_files(inside) if inside else None
+
+    @cached_property
+    def _ignored(self) -> PathSpec[Pattern]:
+        return PathSpec.from_lines("gitwildmatch", self.files.get(IGNORED, b"").decode().splitlines())
 
     def _yaml(self, path: str) -> Any:
         if path not in self.files:
@@ -79,7 +86,7 @@ def working_tree() -> Tree:
     """Return what is in the working directory: what git tracks or would track; all files where there is no git."""
     listed = git("ls-files", "-z", "--cached", "--others", "--exclude-standard", "--", *CODE)
     names = listed.decode().split("\0") if listed is not None else [path.as_posix() for path in _walk()]
-    paths = [Path(name) for name in {*names, LOCK} if name]
+    paths = [Path(name) for name in {*names, LOCK, IGNORED} if name]
     return Tree({path.as_posix(): path.read_bytes() for path in sorted(paths) if path.is_file()}, "")
 
 
@@ -94,7 +101,9 @@ def tree_of(rev: str, title: str) -> Tree:
         raise UserError(f"{title}: expected a revision with {', '.join((*CODE, LOCK))}")
     with tarfile.open(fileobj=io.BytesIO(packed)) as archive:
         members = [(member.name, archive.extractfile(member)) for member in archive if member.isfile()]
-        return Tree({name: stream.read() for name, stream in members if stream is not None}, f"{title}: ")
+        files = {name: stream.read() for name, stream in members if stream is not None}
+    ignored = git("show", f"{rev}:{IGNORED}")
+    return Tree(files if ignored is None else {**files, IGNORED: ignored}, f"{title}: ")
 
 
 def git(*words: str) -> bytes | None:
@@ -112,7 +121,3 @@ def _walk() -> list[Path]:
     for place, _, names in os.walk("pipeline"):
         found += [Path(place, name) for name in names if Path(place).name != "__pycache__"]
     return found
-
-
-def _in(name: str, folder: str) -> bool:
-    return name.startswith(f"{folder}/")

@@ -7,6 +7,7 @@ from dvc.repo import Repo
 from tracking_records import REPOSITORY
 
 from pipeline.tracking.identity import declared
+from pipeline.tracking.tree import working_tree
 
 
 def test_a_stage_knows_its_outputs_as_dvc_resolves_them(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -22,3 +23,12 @@ def test_a_stage_that_dvc_does_not_know_has_no_outputs(bare: Path) -> None:
     assert declared("finetune@deeprm") == []
     (bare / "dvc.yaml").write_text("stages: {}\n")
     assert declared("finetune@deeprm") == []
+
+
+@pytest.mark.parametrize("folder", ["pipeline/evaluation", "pipeline/storage", "pipeline/config"])
+def test_a_folder_of_code_has_the_md5_that_dvc_gives_it(folder: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(REPOSITORY)
+    with Repo(str(REPOSITORY)) as repo:
+        dep = next(dep for stage in repo.index.stages for dep in stage.deps if dep.def_path == folder)
+        expected = dep.get_hash()
+    assert working_tree().md5(folder) == expected.value  # .dvcignore leaves out some of two of them
