@@ -1,6 +1,7 @@
 """What all tests share: params.yaml, no deadline where the first call compiles, and one thread for small batches."""
 
 import shutil
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,6 +14,10 @@ from repositories import LOCATOR, Folder, begin
 
 from pipeline.config import Params
 
+if (
+    signal.getsignal(signal.SIGINT) == signal.SIG_IGN
+):  # as shells start what runs in the background; children inherit it
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 settings.register_profile("compiled", deadline=None)
 settings.load_profile("compiled")
 

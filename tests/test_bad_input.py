@@ -628,12 +628,26 @@ FILES = [
     ),
 ]
 
+SHOW = "show --scenario online --policy sjf --against hold --out out.png"
+
+REPORTS = [
+    Case("a report without results", "report", ("reports/summary.csv", "missing", "dvc repro")),
+    Case("no database", "ui --no-browser", ("mlflow.db: there is no MLflow database yet", "publish")),
+    Case("a port out of range", "ui --port 99999", ("'--port'", "65535")),
+    Case("an unknown policy to show", SHOW.replace("sjf", "sjff"), ("unknown policy 'sjff'", "did you mean 'sjf'")),
+    Case("no jobsets to show", f"{SHOW} --load 130", ("data/jobsets/online/test.parquet is missing", "dvc repro")),
+    Case("an unknown jobset of a table", f"{SHOW} jobs.csv --jobset 9", ("unknown jobset '9'", "there are: 0")),
+    Case("a picture of no known kind", SHOW.replace("out.png", "out.svg"), ("out.svg: ", ".png")),
+    Case("a schedule over its own jobs", SJF.replace("out.csv", "jobs.csv"), ("jobs.csv: the jobs are read from it",)),
+]
+
 GROUPS = {
     "params.yaml": PARAMS,
     "The command line": WORDS,
     "Job tables": TABLES,
     "Logs": LOGS,
     "Files and models": FILES,
+    "Reports, pictures and records": REPORTS,
 }
 CASES = [case for group in GROUPS.values() for case in group]
 AS_PROCESSES = [group[0] for group in GROUPS.values()]  # one of each kind

@@ -135,11 +135,11 @@ def lose():
     os.kill(os.getpid(), signal.SIGTERM)
     time.sleep(0.1)
 
-def app():
+def app(**settings):
     ctypes.CFUNCTYPE(None)(lose)()  # what is raised in there is printed and forgotten
     time.sleep(60)
 
-ending.app = app
+ending.app, ending.AGAIN_S = app, 1.0
 ending.main()
 """
 

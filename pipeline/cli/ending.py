@@ -10,7 +10,7 @@ from pipeline.cli.base import app
 from pipeline.errors import UserError
 
 STOPPED = {signal.SIGINT: "interrupted", signal.SIGTERM: "terminated"}
-AGAIN_S = 2.0  # behind a signal that was lost
+AGAIN_S = 15.0  # behind a signal that was lost; longer than a stage may take to clean up with MLflow away
 
 
 class Stopped(BaseException):

@@ -33,7 +33,9 @@ def schedule(
 
 @app.command()
 def show(
-    scenario: Annotated[str, typer.Option(help="The scenario whose cluster runs the jobs.")],
+    scenario: Annotated[
+        str, typer.Option(help="The scenario whose cluster runs the jobs.", autocompletion=names_in("scenarios"))
+    ],
     policy: Annotated[str, typer.Option(help="A heuristic by name, or a model directory, as models/deeprm.")],
     against: Annotated[str, typer.Option(help="The other policy, drawn to its right.")],
     out: Annotated[Path, typer.Option(help="Where to write the picture (.png).")],
@@ -86,7 +88,7 @@ def publish(
 
 @app.command()
 def ui(
-    port: Annotated[int, typer.Option(help="Port on this machine.")] = 5000,
+    port: Annotated[int, typer.Option(min=1, max=65535, help="Port on this machine.")] = 5000,
     browser: Annotated[bool, typer.Option(help="Open the link in a browser.")] = True,
 ) -> None:
     """Open MLflow on this pipeline's runs.

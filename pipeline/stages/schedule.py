@@ -5,6 +5,7 @@ from pathlib import Path
 from pipeline import storage
 from pipeline.config import Params, Scenario, Swf
 from pipeline.core import Cluster
+from pipeline.errors import UserError
 from pipeline.evaluation.scheduling import mean_slowdown, schedule
 from pipeline.progress import progress, say
 from pipeline.stages.policies import policy_by_name
@@ -21,6 +22,8 @@ def run(params: Params, jobs: Path, scenario: Scenario, policy: str, out: Path) 
         out: .csv, .csv.gz or .parquet.
     """
     storage.check_out(out)
+    if out.exists() and jobs.exists() and out.samefile(jobs):
+        raise UserError(f"{out}: the jobs are read from it: name another file for the schedule")
     chosen, masked = policy_by_name(policy, scenario)
     swf = params.workload if isinstance(params.workload, Swf) else Swf(name="swf", path=str(jobs))
     with progress(f"read {jobs}, percent", 100, brief=True) as advance:

@@ -52,11 +52,18 @@ def read_papers() -> pd.DataFrame | None:
 
 
 def read_lock() -> dict[str, Any]:
-    """Read dvc.lock."""
+    """Read dvc.lock.
+
+    Raises:
+        UserError: it is missing, or not what DVC writes.
+    """
     try:
-        return _yaml(LOCK.read_bytes())
+        lock = _yaml(LOCK.read_bytes())
     except (OSError, YAMLError, UnicodeDecodeError) as error:
         raise UserError(f"{LOCK}: cannot be read: run 'dvc repro' first") from error
+    if not _is_lock(lock):
+        raise UserError(f"{LOCK}: expected stages by name, each with outputs and params: 'git checkout {LOCK}'")
+    return lock
 
 
 def read_params_text() -> str:
@@ -73,9 +80,10 @@ def committed_yaml(path: Path) -> dict[str, Any]:
     """Return a YAML file as the last commit holds it; nothing in it where there is none."""
     content = committed(path)
     try:
-        return _yaml(content) if content else {}
+        found = _yaml(content) if content else {}
     except (YAMLError, UnicodeDecodeError):
         return {}
+    return found if path != LOCK or _is_lock(found) else {}
 
 
 def committed_table(path: Path, columns: Sequence[str]) -> pd.DataFrame | None:
@@ -100,3 +108,13 @@ def has_remote() -> bool:
 def _yaml(content: bytes) -> dict[str, Any]:
     found = YAML(typ="safe").load(content.decode())
     return found if isinstance(found, dict) else {}
+
+
+def _is_lock(lock: dict[str, Any]) -> bool:
+    """Return whether a lock has the shape that its readers rely on."""
+    stages = lock.get("stages") or {}
+    if not isinstance(stages, dict) or not all(isinstance(stage, dict) for stage in stages.values()):
+        return False
+    outs = [out for stage in stages.values() for out in stage.get("outs", [])]
+    used = [stage.get("params", {}) for stage in stages.values()]
+    return all(isinstance(out, dict) and "path" in out for out in outs) and all(isinstance(one, dict) for one in used)

@@ -7,7 +7,7 @@ from functools import singledispatchmethod
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pipeline.tracking.record import FINISHED, SOURCE, Begin, Curve, End, Event, Figure, Inputs, Metrics, Policy, Tags
+from pipeline.tracking.record import SOURCE, Begin, Curve, End, Event, Figure, Inputs, Metrics, Policy, Tags
 from pipeline.tracking.store import Store, check, parent_of, run_of
 
 if TYPE_CHECKING:
@@ -113,7 +113,7 @@ class Delivery:
     def _end(self, event: End) -> None:
         self._flush()
         self._client.set_terminated(self.run_id, event.status, end_time=event.at)
-        self._client.set_terminated(self._parent_id, FINISHED, end_time=event.at)
+        self._client.set_terminated(self._parent_id, event.status, end_time=event.at)  # as its last stage ended
 
     def _flush(self) -> None:
         waiting, self._buffer, self._flushed = self._buffer, [], time.monotonic()

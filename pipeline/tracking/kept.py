@@ -7,6 +7,7 @@ from io import BytesIO
 from pathlib import Path
 
 from pipeline.config import repository_root
+from pipeline.errors import UserError
 from pipeline.tracking.digests import measured
 from pipeline.tracking.tree import git
 
@@ -71,7 +72,13 @@ class Kept:
 
 
 def _cache(root: Path) -> Path:
+    from dvc.exceptions import DvcException
     from dvc.repo import Repo
 
-    with Repo(str(root)) as repo:
-        return Path(repo.cache.local.path)
+    try:
+        with Repo(str(root)) as repo:
+            return Path(repo.cache.local.path)
+    except DvcException as error:
+        raise UserError(
+            f"{root}: publish needs a repository of git and DVC ({' '.join(str(error).split())})"
+        ) from error

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pipeline.errors import UserError
-from pipeline.tracking.identity import STAGE_KEY, output_tags, scenario_of, stage_params
+from pipeline.tracking.identity import AGENT_STAGES, STAGE_KEY, output_tags, scenario_of, stage_params
 from pipeline.tracking.kept import FOLDER, Kept
 from pipeline.tracking.record import Curve, Event, Figure, Metrics, Policy
 from pipeline.tracking.run import curve_name
@@ -53,12 +53,14 @@ def done(tree: Tree) -> list[Done]:
     params, found = tree.params, []
     for title, entry in tree.lock.items():
         name, _, subject = title.partition("@")
-        if title == LOG_STAGE or (subject and subject not in {**params.agents, **params.scenarios}):
+        known = params.agents if name in AGENT_STAGES else params.scenarios
+        if title == LOG_STAGE or (subject and subject not in known):
             continue
         try:
             deps, outs = ({item["path"]: item["md5"] for item in entry.get(kind, [])} for kind in ("deps", "outs"))
-            values = entry.get("params", {}).get("params.yaml", {})
-        except (KeyError, TypeError, AttributeError) as error:
+            values = dict(entry.get("params", {}).get("params.yaml", {}))
+            "".join([*deps, *deps.values(), *outs, *outs.values(), *values])  # words, all of them
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise UserError(
                 f"{tree.where}dvc.lock: {title}: expected outputs and dependencies with their md5"
             ) from error

@@ -139,7 +139,7 @@ class StageRun:
             if self._delivery is not None:
                 self._delivery.send(event)
         except MissingFileError as error:
-            self._complain(error)
+            self._complain(error, lost=True)
         except Exception as error:
             self._delivery = None
             self._complain(error)

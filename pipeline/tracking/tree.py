@@ -14,7 +14,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from pathspec import PathSpec, Pattern
+from pathspec import GitIgnoreSpec
 from ruamel.yaml import YAML
 from ruamel.yaml.error import YAMLError
 
@@ -70,8 +70,8 @@ class Tree:
         return digest_of_files(inside) if inside else None
 
     @cached_property
-    def _ignored(self) -> PathSpec[Pattern]:
-        return PathSpec.from_lines("gitwildmatch", self.files.get(IGNORED, b"").decode().splitlines())
+    def _ignored(self) -> GitIgnoreSpec:
+        return GitIgnoreSpec.from_lines(self.files.get(IGNORED, b"").decode().splitlines())
 
     def _yaml(self, path: str) -> Any:
         if path not in self.files:

@@ -271,7 +271,12 @@ def test_a_failing_stage_is_recorded_as_failed_and_its_exception_passes_on(root:
     assert failed.info.status == "FAILED"
     assert failed.data.tags["error"] == "the cluster has 10"
     assert seen.points(failed, "return") == [(7, 1.0)]
-    assert seen.parents()[0].info.status == "FINISHED"
+    assert seen.parents()[0].info.status == "FAILED"
+
+    with stage("finetune", "deeprm", params):
+        pass
+    (parent,) = Records(root).parents()  # it is run again: the same pipeline run, which is well now
+    assert parent.info.status == "FINISHED"
 
 
 def test_an_interrupted_stage_is_recorded_as_killed(root: Path, params: Params) -> None:
