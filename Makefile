@@ -25,6 +25,7 @@ $(READY): requirements.lock pyproject.toml
 	@touch $(READY)
 
 repro: $(READY)  ## Run the pipeline: whatever params.yaml, code or data make stale
+	python -m pipeline check
 	dvc repro
 	python -m pipeline publish || echo "MLflow's view is not complete; the results are"
 	python -m pipeline report

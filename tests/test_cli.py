@@ -158,6 +158,20 @@ def test_the_shell_completes_commands_and_names_of_params_yaml(typed: str, compl
     assert outcome.out.split() == completions
 
 
+def test_completion_is_offered_for_the_program_and_not_for_python() -> None:
+    assert "--install-completion" not in process("-m", "pipeline", "--help").out
+    asked = "import sys; sys.argv = ['deeprm', '--help']; from pipeline.cli import app; app()"
+    assert "--install-completion" in process("-c", asked).out
+
+
+def test_params_are_checked_without_running_anything(command: Command) -> None:
+    outcome = command("check")
+    assert (outcome.code, outcome.err) == (0, "")
+    assert outcome.out.startswith("params.yaml: as it should be; scenarios online, offline; agents deeprm, ")
+    Path("params.yaml").write_text(Path("params.yaml").read_text().replace("recipe: ours", "recipe: our", 1))
+    refused(command("check"), "params.yaml: agents.deeprm.finetune.recipe: unknown 'our'")
+
+
 # Mistakes on the command line
 
 

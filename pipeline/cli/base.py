@@ -1,7 +1,9 @@
 """What the commands share: the program, names that shells complete, and the checked parameters."""
 
 import os
+import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -11,14 +13,17 @@ from pipeline.errors import UserError
 if TYPE_CHECKING:
     from pipeline.config import Params
 
+STAGES = "Stages, which DVC runs"  # a heading of the help
+
 app = typer.Typer(
     help="Learn cluster schedulers and compare them with the heuristics people already use.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
+    add_completion=Path(sys.argv[0]).name != "__main__.py",  # it would be taken for that of `python`
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 evaluation = typer.Typer(help="Score heuristics or an agent on the test jobsets, or compare all that was scored.")
-app.add_typer(evaluation, name="evaluate", no_args_is_help=True)
+app.add_typer(evaluation, name="evaluate", no_args_is_help=True, rich_help_panel=STAGES)
 
 
 def names_in(section: str) -> Callable[[str], list[str]]:

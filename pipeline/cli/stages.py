@@ -1,9 +1,9 @@
 """The commands that dvc.yaml runs, one a stage."""
 
-from pipeline.cli.base import AgentName, ScenarioName, app, evaluation, learning, read_params
+from pipeline.cli.base import STAGES, AgentName, ScenarioName, app, evaluation, learning, read_params
 
 
-@app.command()
+@app.command(rich_help_panel=STAGES)
 def log() -> None:
     """Point data/log at the workload's log, so that DVC sees its content.
 
@@ -14,7 +14,7 @@ def log() -> None:
     run(read_params())
 
 
-@app.command()
+@app.command(rich_help_panel=STAGES)
 def generate(scenario: ScenarioName) -> None:
     """Draw a scenario's train, validation and test jobsets.
 
@@ -26,7 +26,7 @@ def generate(scenario: ScenarioName) -> None:
     run(params, scenario)
 
 
-@app.command()
+@app.command(rich_help_panel=STAGES)
 def pretrain(agent: AgentName) -> None:
     """Clone a heuristic, or write the initial weights.
 
@@ -38,7 +38,7 @@ def pretrain(agent: AgentName) -> None:
     run(params, learning(params, agent))
 
 
-@app.command()
+@app.command(rich_help_panel=STAGES)
 def finetune(agent: AgentName) -> None:
     """Improve an agent by policy gradient.
 

@@ -9,6 +9,18 @@ from pipeline.cli.base import app, names_in, read_params
 
 
 @app.command()
+def check() -> None:
+    """Check all of params.yaml; what runs a stage checks it, too.
+
+    Example: python -m pipeline check
+    """
+    params = read_params()
+    typer.echo(
+        f"params.yaml: as it should be; scenarios {', '.join(params.scenarios)}; agents {', '.join(params.agents)}"
+    )
+
+
+@app.command()
 def schedule(
     jobs: Annotated[Path, typer.Argument(help="Job table (.csv, .csv.gz, .parquet) or log (.swf, .swf.gz).")],
     scenario: Annotated[

@@ -14,8 +14,9 @@ def policy_by_name(name: str, scenario: Scenario) -> tuple[Policy, bool]:
     if name in HEURISTICS:
         return HEURISTICS[name], True
     if not Path(name).is_dir():
+        near = f"; did you mean '{storage.MODELS / name}'?" if (storage.MODELS / name).is_dir() else ""
         raise UserError(
-            f"unknown policy '{name}': expected a model directory or a heuristic; {there_are(HEURISTICS, name)}"
+            f"unknown policy '{name}': expected a model directory or a heuristic; {there_are(HEURISTICS, name)}{near}"
         )
     from pipeline.policies.loading import must_match, restore  # torch: 2 s and 250 MB that heuristics do without
 

@@ -35,7 +35,8 @@ def restore(store: Store, target: Target, scratch: Path) -> str:
         raise UserError(f"{tree.where}dvc.lock: expected stages, found none: run 'dvc repro' first")
     stale = [stage.title for stage in stages if is_stale(stage, tree, stages, kept)]
     if len(stale) == len(stages):
-        return f"{target.title}: all {len(stages)} stages of dvc.lock are stale: run 'dvc repro' first"
+        remedy = "nothing to publish" if target.rev else "run 'dvc repro' first"
+        return f"{target.title}: all {len(stages)} stages of dvc.lock were made by other code or parameters: {remedy}"
     identity = target.identity(tree)
     pipeline = _pipeline(store, identity, target, tree)
     parent = parent_of(store, pipeline)

@@ -244,7 +244,10 @@ def test_stages_of_other_code_or_params_are_not_taken_for_this_ones(laid: LaidOu
     assert line.endswith("6 stages, 5 restored, 1 stale (finetune@deeprm)")
     laid.write("pipeline/code.py", "a = 2\n")
     (line,) = published()
-    assert line == "publish: workspace: all 6 stages of dvc.lock are stale: run 'dvc repro' first"
+    assert (
+        line
+        == "publish: workspace: all 6 stages of dvc.lock were made by other code or parameters: run 'dvc repro' first"
+    )
     assert len(Records(laid.root).parents()) == 1
 
 
