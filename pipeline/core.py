@@ -91,6 +91,21 @@ class Observation(NamedTuple):
         return Observation._make(field[rows] for field in self)
 
 
+class Seen(NamedTuple):
+    """What an image shows of D observations of one machine, and what may be done then: compact, kept by the million.
+
+    In the default scenario 70 + 8 + 11 bytes each. The type of `cells` is the smallest that holds capacity and horizon.
+    """
+
+    cells: IntArray  # [D, T * R + M * (1 + R)]  free units, row by row; then duration and demand, slot by slot
+    rest: IntArray  # [D, 2]       jobs in the backlog; steps since a job last arrived
+    may: BoolArray  # [D, A]       the legal actions
+
+    def take(self, rows: IntArray | slice) -> "Seen":
+        """Return some of them."""
+        return Seen(self.cells[rows], self.rest[rows], self.may[rows])
+
+
 class Schedule(NamedTuple):
     """What became of every job of a batch, and of every episode."""
 
@@ -154,6 +169,29 @@ def legal_actions(view: Observation) -> BoolArray:
     placements = view.legal.reshape(len(view.now), -1)
     void = ~(idle(view) & view.fits_now.any(axis=(1, 2)))
     return np.concatenate([placements, void[:, None]], axis=1)
+
+
+def cell_type(largest: int) -> type[np.unsignedinteger]:
+    """Return the type of cells none of which is above `largest`."""
+    return np.uint8 if largest <= np.iinfo(np.uint8).max else np.uint16
+
+
+def compact(view: Observation) -> Seen:
+    """Return observations in compact form.
+
+    A job longer than the horizon fills its block, as in the image.
+    """
+    count, _, steps, resources = view.free.shape
+    slots = view.duration.shape[1]
+    kind = cell_type(max(steps, int(view.capacity.max(initial=0))))
+    cells = np.empty((count, steps * resources + slots * (1 + resources)), dtype=kind)
+    cells[:, : steps * resources] = view.free[:, 0].reshape(count, -1)
+    blocks = cells[:, steps * resources :].reshape(count, slots, 1 + resources)
+    blocks[:, :, 0] = np.minimum(view.duration, steps)
+    blocks[:, :, 1:] = view.demand
+    cells[:, steps * resources :] = blocks.reshape(count, -1)
+    rest = np.stack([view.backlog, view.since_arrival], axis=1).astype(np.int32)
+    return Seen(cells, rest, legal_actions(view))
 
 
 def keys(seed: int, jobset: IntArray, episode: IntArray) -> KeyArray:

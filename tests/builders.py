@@ -7,10 +7,10 @@ import numpy as np
 from hypothesis import strategies as st
 
 from pipeline.config import Counts, Demand, Params, Recipe, Scenario, Streaming, Synthetic, load_params
-from pipeline.core import Cluster, JobSet, Observation, Policy, Schedule, batch, keys
+from pipeline.core import Cluster, JobSet, Observation, Policy, Schedule, Seen, batch, compact, keys
 from pipeline.simulator.batched import Batched
+from pipeline.simulator.rollout import play
 from pipeline.simulator.timestep import Timestep
-from pipeline.training.decisions import record
 from pipeline.training.task import Task
 from pipeline.workload.synthetic import draw_jobset
 
@@ -113,12 +113,20 @@ def random_jobset(rng: np.random.Generator, of: Cluster, jobs: int, steps: int) 
     return JobSet(np.sort(rng.integers(0, steps, jobs)), rng.integers(1, of.usable + 1, jobs), demand)
 
 
-def seen(of: Cluster, policy: Policy, episodes: int = 6, jobs: int = 12, seed: int = 0) -> Observation:
+def viewed(of: Cluster, policy: Policy, episodes: int = 6, jobs: int = 12, seed: int = 0) -> Observation:
     """What a policy meets on random jobsets, all decisions end to end."""
     rng = np.random.default_rng(seed)
     jobsets = batch([random_jobset(rng, of, jobs, 10) for _ in range(episodes)])
+    views: list[Observation] = []
     number = np.arange(episodes)
-    return record(Batched(jobsets, of, 60), policy, keys(seed, number, np.zeros_like(number))).view
+    simulator = Batched(jobsets, of, 60)
+    play(simulator, policy, keys(seed, number, np.zeros_like(number)), lambda rows, view, actions: views.append(view))
+    return Observation._make(np.concatenate(field) for field in zip(*views, strict=True))
+
+
+def seen(of: Cluster, policy: Policy, episodes: int = 6, jobs: int = 12, seed: int = 0) -> Seen:
+    """The same in compact form."""
+    return compact(viewed(of, policy, episodes, jobs, seed))
 
 
 @st.composite

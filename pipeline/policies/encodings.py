@@ -1,4 +1,4 @@
-"""DeepRM's image of an observation: drawn pixel by pixel, or as the table rows that it is made of.
+"""DeepRM's image of an observation, drawn cell by cell for networks that need pixels.
 
 Columns, resource after resource: units in use (capacity), then each slot (capacity; a job fills rows 0..duration - 1
 of columns 0..demand - 1); then the backlog (filled row by row), then, with a clock, the time since a job last arrived
@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit, prange
 
-from pipeline.core import Cluster, FloatArray, IntArray, Observation
+from pipeline.core import Cluster, FloatArray, IntArray, Seen
 
 CLOCK_STEPS = 10
 
@@ -50,54 +50,34 @@ class Layout(NamedTuple):
         return np.concatenate([[0], np.cumsum(self.capacity)[:-1]]).astype(np.int64) * (1 + self.slots)
 
 
-def clock(view: Observation) -> FloatArray:
-    """Return the clock [B]: time since a job last arrived, as a share of ten steps."""
-    return np.asarray(np.minimum(view.since_arrival, CLOCK_STEPS) / CLOCK_STEPS).astype(np.float32)
+def clock(seen: Seen) -> FloatArray:
+    """Return the clock [D]: time since a job last arrived, as a share of ten steps."""
+    return np.asarray(np.minimum(seen.rest[:, 1], CLOCK_STEPS) / CLOCK_STEPS).astype(np.float32)
 
 
-def draw(view: Observation, layout: Layout) -> FloatArray:
-    """Return the images [B, T, columns], float32, of occupancy 0 or 1."""
-    image = np.zeros((len(view.now), layout.rows, layout.columns), dtype=np.float32)
+def draw(seen: Seen, layout: Layout) -> FloatArray:
+    """Return the images [D, T, columns], float32, of occupancy 0 or 1."""
+    image = np.zeros((len(seen.cells), layout.rows, layout.columns), dtype=np.float32)
     capacity = np.array(layout.capacity, dtype=np.int64)
-    _draw_cluster(image, view.free[:, 0], view.demand, view.duration, capacity, layout.strips)
+    _draw_cluster(image, seen.cells, capacity, layout.strips, layout.slots)
     if layout.backlog:
         first = layout.columns - layout.backlog_columns - int(layout.clock)
-        shown = np.minimum(view.backlog, layout.backlog)[:, None, None]
+        shown = np.minimum(seen.rest[:, 0], layout.backlog)[:, None, None]
         place = np.arange(layout.rows * layout.backlog_columns).reshape(layout.rows, -1)
         image[:, :, first : first + layout.backlog_columns] = place < shown
     if layout.clock:
-        image[:, :, -1] = clock(view)[:, None]
+        image[:, :, -1] = clock(seen)[:, None]
     return image
 
 
 @njit(cache=True, parallel=True)
-def _draw_cluster(
-    image: FloatArray, free: IntArray, demand: IntArray, duration: IntArray, capacity: IntArray, strips: IntArray
-) -> None:
+def _draw_cluster(image: FloatArray, cells: IntArray, capacity: IntArray, strips: IntArray, slots: int) -> None:
+    steps, resources = image.shape[1], len(capacity)
     for b in prange(image.shape[0]):
-        for r in range(capacity.shape[0]):
+        for r in range(resources):
             left, width = strips[r], capacity[r]
-            for t in range(image.shape[1]):
-                image[b, t, left : left + width - free[b, t, r]] = 1.0
-            for m in range(duration.shape[1]):
-                start = left + width * (1 + m)
-                image[b, : duration[b, m], start : start + demand[b, m, r]] = 1.0
-
-
-def pieces(view: Observation, layout: Layout) -> IntArray:
-    """Return the pieces [B, R * T + R * M + 1] that the image is the sum of, as rows of one table.
-
-    A row of the cluster image is one of capacity + 1 pieces, a slot's block one of (T + 1) * (capacity + 1), the
-    backlog one of backlog + 1: a dense layer on the image is the sum of its values on the pieces.
-    """
-    numbers = []
-    offset = 0
-    for r, units in enumerate(layout.capacity):
-        used = units - view.free[:, 0, :, r].astype(np.int64)
-        numbers.append(offset + np.arange(layout.rows) * (units + 1) + used)
-        offset += layout.rows * (units + 1)
-        block = view.duration.astype(np.int64) * (units + 1) + view.demand[:, :, r]
-        numbers.append(offset + np.arange(layout.slots) * (layout.rows + 1) * (units + 1) + block)
-        offset += layout.slots * (layout.rows + 1) * (units + 1)
-    numbers.append(offset + np.minimum(view.backlog, layout.backlog).astype(np.int64)[:, None])
-    return np.concatenate(numbers, axis=1).astype(np.int32)
+            for t in range(steps):
+                image[b, t, left : left + width - cells[b, t * resources + r]] = 1.0
+            for m in range(slots):
+                at, start = steps * resources + m * (1 + resources), left + width * (1 + m)
+                image[b, : cells[b, at], start : start + cells[b, at + 1 + r]] = 1.0

@@ -9,7 +9,8 @@ from pipeline.config import ModelCard, Params, Scenario, described, difference
 from pipeline.core import Cluster, FloatArray, Policy
 from pipeline.errors import UserError
 from pipeline.policies.acting import PLAY
-from pipeline.policies.networks import Network, build
+from pipeline.policies.network import Network
+from pipeline.policies.networks import build
 
 
 class Loaded(NamedTuple):

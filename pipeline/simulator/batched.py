@@ -2,8 +2,9 @@
 
 import numpy as np
 
-from pipeline.core import OBJECTIVES, BoolArray, Cluster, FloatArray, IntArray, JobBatch, Observation, Schedule
+from pipeline.core import OBJECTIVES, BoolArray, Cluster, FloatArray, IntArray, JobBatch, Observation, Schedule, Seen
 from pipeline.simulator.kernels import Rules, begin_all, empty_state, step_rows
+from pipeline.simulator.looking import look, room
 
 
 class Batched:
@@ -32,6 +33,11 @@ class Batched:
     def rows(self) -> IntArray:
         """Return the episodes that await a decision."""
         return np.flatnonzero(~self._state.done)
+
+    @property
+    def now(self) -> IntArray:
+        """Return the current step [B] of every episode; of those that are over, their length."""
+        return self._state.now
 
     @property
     def done(self) -> BoolArray:
@@ -72,6 +78,14 @@ class Batched:
             fits_now=s.fits_now[rows][:, :, None],
             now=now,
         )
+
+    def room(self, count: int) -> Seen:
+        """Return empty arrays for `count` observations in compact form."""
+        return room(self._state, count)
+
+    def look(self, rows: IntArray, seen: Seen) -> None:
+        """Write what the policy sees in some episodes into compact arrays, as long as `rows`."""
+        look(self._state, rows, seen)
 
     def schedule(self) -> Schedule:
         """Return what has become of every job so far."""

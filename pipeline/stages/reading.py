@@ -9,7 +9,7 @@ from pipeline.errors import UserError
 from pipeline.evaluation.play import judge, score
 from pipeline.policies.acting import PLAY
 from pipeline.policies.loading import Loaded, must_match, restore
-from pipeline.policies.networks import Network
+from pipeline.policies.network import Network
 from pipeline.training.task import Task
 from pipeline.workload.source import source
 
@@ -53,9 +53,9 @@ def read_network(params: Params, agent: str, which: str) -> Loaded:
 def judge_of(network: Network, task: Task) -> Callable[[], float]:
     """Return what tells how good a network is on the task's validation jobsets; less is better."""
     jobsets = {load: task.validation[load] for load in task.loads}
-    policy = PLAY[task.recipe.play](network, task.recipe.masked)
 
     def judged() -> float:
+        policy = PLAY[task.recipe.play](network, task.recipe.masked)
         results = score("learner", policy, jobsets, task.cluster, task.step_limit, task.seed, task.recipe.masked)
         return judge(results, task.objective)
 

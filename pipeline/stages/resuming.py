@@ -9,7 +9,7 @@ from typing import Any
 from pipeline import storage
 from pipeline.config import FinetuneConfig, Params, PretrainConfig
 from pipeline.errors import UserError
-from pipeline.policies.networks import Network
+from pipeline.policies.network import Network
 from pipeline.progress import say
 from pipeline.training.decisions import Update
 from pipeline.training.memory import Memory

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from pipeline.config import NoPretrain
-from pipeline.policies.networks import Network
+from pipeline.policies.network import Network
 from pipeline.training.clone import clone
 from pipeline.training.decisions import Update
 from pipeline.training.memory import Memory

@@ -10,12 +10,13 @@ import numpy as np
 import torch
 
 from pipeline.config import Clone, pick
-from pipeline.core import IntArray, JobSet, Observation, Policy, batch, keys
-from pipeline.policies.acting import allowed, log_probabilities, logits_of
+from pipeline.core import IntArray, JobSet, Policy, batch, keys
+from pipeline.policies.acting import allowed, log_probabilities
 from pipeline.policies.heuristics import HEURISTICS
-from pipeline.policies.networks import Network
+from pipeline.policies.network import Network
+from pipeline.policies.sampling import best
 from pipeline.simulator.batched import Batched
-from pipeline.training.decisions import Decisions, Update, record
+from pipeline.training.decisions import Decisions, Update, by_policy, record
 from pipeline.training.memory import Best, Memory
 from pipeline.training.task import Task, in_turn
 
@@ -35,12 +36,12 @@ def clone(network: Network, task: Task, config: Clone, memory: Memory | None = N
     lessons = _watch(teacher, in_turn(task.train, task.loads, config.jobsets), task)
     exam = _watch(teacher, [jobs for load in task.loads for jobs in task.validation[load]], task)
     optimizer = torch.optim.Adam(network.parameters(), lr=config.learning_rate)
-    best = Best(network)
-    memory.keep(optimizer=optimizer, best_epoch=best)
+    kept = Best(network)
+    memory.keep(optimizer=optimizer, best_epoch=kept)
     for _ in range(memory.done):  # the orders of the epochs that were learned before a kill
         rng.permutation(len(lessons.action))
     for epoch in range(memory.done + 1, config.epochs + 1):
-        if best.stale >= config.patience:
+        if kept.stale >= config.patience:
             return
         order = rng.permutation(len(lessons.action))
         losses = [
@@ -48,25 +49,25 @@ def clone(network: Network, task: Task, config: Clone, memory: Memory | None = N
             for k in range(0, len(order), config.batch)
         ]
         accuracy = score(network, exam, masked)
-        best.offer(-accuracy)
-        if best.stale >= config.patience or epoch == config.epochs:
-            best.restore()
-        yield Update(epoch, {"loss": float(np.mean(losses)), "accuracy": accuracy, "best_accuracy": -best.cost})
+        kept.offer(-accuracy)
+        if kept.stale >= config.patience or epoch == config.epochs:
+            kept.restore()
+        yield Update(epoch, {"loss": float(np.mean(losses)), "accuracy": accuracy, "best_accuracy": -kept.cost})
 
 
 def _watch(teacher: Policy, jobsets: list[JobSet], task: Task) -> Decisions:
     """Return what a teacher saw and did."""
     simulator = Batched(batch(jobsets), task.cluster, task.step_limit, skip_forced=task.recipe.masked)
     jobset = np.arange(len(jobsets))
-    return record(simulator, teacher, keys(task.seed, jobset, np.zeros_like(jobset)))
+    return record(simulator, by_policy(teacher), keys(task.seed, jobset, np.zeros_like(jobset)))
 
 
 def _learn(
     network: Network, optimizer: torch.optim.Optimizer, lessons: Decisions, rows: IntArray, entropy: float, masked: bool
 ) -> float:
-    view: Observation = lessons.view.take(rows)
-    chances = log_probabilities(network(view), allowed(view, masked))
-    imitated = -chances.gather(1, torch.from_numpy(lessons.action[rows])[:, None]).mean()
+    seen = lessons.seen.take(rows)
+    chances = log_probabilities(network(seen), allowed(seen, masked))
+    imitated = -chances.gather(1, torch.from_numpy(lessons.action[rows].astype(np.int64))[:, None]).mean()
     spread = -(chances.exp() * chances).sum(dim=1).mean()
     optimizer.zero_grad()
     loss = imitated - entropy * spread
@@ -77,5 +78,4 @@ def _learn(
 
 def score(network: Network, exam: Decisions, masked: bool) -> float:
     """Return the share of the teacher's decisions that the greedy network takes too."""
-    logits = np.where(allowed(exam.view, masked), logits_of(network, exam.view).numpy(), -np.inf)
-    return float((logits.argmax(axis=1) == exam.action).mean())
+    return float((best(network.frozen()(exam.seen), exam.seen.may, masked) == exam.action).mean())

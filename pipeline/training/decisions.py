@@ -1,14 +1,17 @@
 """What was seen and done in every decision of many episodes, and what an update reports."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 import numpy as np
 
-from pipeline.core import FloatArray, IntArray, KeyArray, Observation, Policy
+from pipeline.core import FloatArray, IntArray, KeyArray, Policy, Seen, uniform
 from pipeline.errors import UserError
+from pipeline.policies.network import Judge
+from pipeline.policies.sampling import sample
 from pipeline.simulator.batched import Batched
-from pipeline.simulator.rollout import play
+
+Actor = Callable[[Batched, IntArray, Seen, FloatArray], IntArray]  # (simulator, episodes, seen, draws) -> actions
 
 
 class Update(NamedTuple):
@@ -26,36 +29,69 @@ class Update(NamedTuple):
 class Decisions(NamedTuple):
     """D decisions of B episodes, in the order in which they were taken."""
 
-    view: Observation  # of D episodes
+    seen: Seen  # of D episodes
     action: IntArray  # [D]
     episode: IntArray  # [D]
     turn: IntArray  # [D]  place among the decisions of its episode
+    now: IntArray  # [D]  simulated step
     rewards: FloatArray  # [B, steps]  of each simulated step
 
 
-def record(simulator: Batched, policy: Policy, key: KeyArray) -> Decisions:
-    """Play a policy and keep every decision that was asked of it.
+class Book:
+    """Room for decisions, which grows by doubling and is used again by the next roll-out."""
+
+    def __init__(self) -> None:
+        self._kept: Decisions | None = None
+
+    def pages(self, simulator: Batched, used: int, more: int) -> Decisions:
+        """Return room for at least `used + more` decisions, the first `used` of them as they were."""
+        kept, needed = self._kept, used + more
+        if kept is None or needed > len(kept.action) or kept.seen.cells.shape[1] != simulator.room(0).cells.shape[1]:
+            size = max(needed, 2 * used, 1024)
+            action, episode, step, now = np.empty((4, size), dtype=np.int32)
+            fresh = Decisions(simulator.room(size), action, episode, step, now, np.empty((0, 0)))
+            if kept is not None and used:
+                for old, new in zip((*kept.seen, *kept[1:5]), (*fresh.seen, *fresh[1:5]), strict=True):
+                    new[:used] = old[:used]
+            self._kept = kept = fresh
+        return kept
+
+
+def record(simulator: Batched, actor: Actor, key: KeyArray, book: Book | None = None) -> Decisions:
+    """Play to the end of every episode and keep every decision that was asked for.
+
+    Args:
+        simulator: at the beginning of its episodes, so that in each lock step all that still go decide.
+        actor: decides.
+        key: random key [B] of each episode.
+        book: where decisions are kept; they are lost when it is used again.
 
     Raises:
-        UserError: none was.
+        UserError: nothing was asked for.
     """
-    views: list[Observation] = []
-    actions: list[IntArray] = []
-    rows: list[IntArray] = []
-
-    def watch(episodes: IntArray, view: Observation, taken: IntArray) -> None:
-        rows.append(episodes)
-        views.append(view)
-        actions.append(taken)
-
-    play(simulator, policy, key, watch)
-    if not rows:
+    book, used, turn = book or Book(), 0, 0
+    rows = simulator.rows
+    while len(rows):
+        page, here = book.pages(simulator, used, len(rows)), slice(used, used + len(rows))
+        seen = page.seen.take(here)
+        simulator.look(rows, seen)
+        actions = actor(simulator, rows, seen, uniform(key[rows], np.array(turn)))
+        page.action[here], page.episode[here], page.turn[here] = actions, rows, turn
+        page.now[here] = simulator.now[rows]
+        simulator.step(rows, actions)
+        used, turn, rows = used + len(rows), turn + 1, simulator.rows
+    if not used:
         raise UserError("the jobsets leave no decision to learn from: train on higher loads")
-    steps = int(simulator.schedule().steps.max())
-    return Decisions(
-        view=Observation._make(np.concatenate(field) for field in zip(*views, strict=True)),
-        action=np.concatenate(actions),
-        episode=np.concatenate(rows),
-        turn=np.repeat(np.arange(len(rows)), [len(group) for group in rows]),
-        rewards=simulator.rewards[:, :steps],
-    )
+    steps = int(simulator.now.max())
+    action, episode, step, now = (column[:used] for column in page[1:5])
+    return Decisions(page.seen.take(slice(0, used)), action, episode, step, now, simulator.rewards[:, :steps])
+
+
+def by_policy(policy: Policy) -> Actor:
+    """Let a policy decide, from whole observations."""
+    return lambda simulator, rows, seen, draws: policy(simulator.observe(rows), draws)
+
+
+def by_chance(judge: Judge, masked: bool) -> Actor:
+    """Let a network decide, each action drawn by its probability."""
+    return lambda simulator, rows, seen, draws: sample(judge(seen), seen.may, masked, draws)

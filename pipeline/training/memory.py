@@ -7,7 +7,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from pipeline.policies.networks import Network
+from pipeline.policies.network import Network
 
 Tensors = Mapping[str, npt.NDArray[Any]]
 

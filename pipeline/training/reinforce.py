@@ -4,26 +4,31 @@ Two recipes of params.yaml are played by this one file. `paper`: the same jobset
 return at the same decision, RMSprop, no masks. `ours`: fresh jobsets in every update, baseline = mean of the jobset's
 other episodes at the same simulated time, illegal actions masked, an entropy term, advantages in units of their
 standard deviation, Adam, clipped gradient. The loss is a mean over decisions where the paper has a sum: a factor that
-RMSprop and Adam undo.
+RMSprop and Adam undo. The jobsets of an update are shared out among its optimizer steps (`minibatches`).
+
+Memory is bounded by what is played together, and not by an update's length: the gradient is summed group by group of
+jobsets and chunk by chunk of decisions.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
 
 import numpy as np
 import torch
 
 from pipeline.config import Recipe, Reinforce
-from pipeline.core import FloatArray, IntArray, batch, keys, repeat
-from pipeline.policies.acting import allowed, log_probabilities, sampled
-from pipeline.policies.networks import Network
+from pipeline.core import FloatArray, IntArray, JobSet, batch, keys, repeat
+from pipeline.policies.network import Network
 from pipeline.returns import decision_baseline, discounted, leave_one_out
 from pipeline.simulator.batched import Batched
 from pipeline.simulator.outcomes import jobset_means, outcome
-from pipeline.training.decisions import Decisions, Update, record
+from pipeline.training.decisions import Book, Decisions, Update, by_chance, record
+from pipeline.training.gradient import loss_gradient
 from pipeline.training.memory import Memory
 from pipeline.training.task import JOBSETS, Task
 
 MOST_JOBSETS = 100_000  # of an update; keeps the random keys of updates apart
+JOBS_AT_ONCE = 200_000  # of the episodes played side by side, if more than one jobset's: ~5 decisions of 100 bytes each
 
 
 def reinforce(network: Network, task: Task, config: Reinforce, memory: Memory | None = None) -> Iterator[Update]:
@@ -36,79 +41,109 @@ def reinforce(network: Network, task: Task, config: Reinforce, memory: Memory | 
         memory: what survives a kill; the draws of an update depend on its number alone.
     """
     memory = memory or Memory()
-    recipe, episodes = task.recipe, config.episodes
+    recipe, book = task.recipe, Book()
     jobsets = JOBSETS[recipe.jobsets](task, config.jobsets)
     optimizer = OPTIMIZERS[recipe.optimizer](network.parameters(), lr=recipe.learning_rate)
     memory.keep(optimizer=optimizer)
     for step in range(memory.done + 1, config.updates + 1):
-        jobs = repeat(jobsets(step), episodes)
-        simulator = Batched(batch(jobs), task.cluster, task.step_limit, task.objective, skip_forced=recipe.masked)
-        if not len(simulator.rows):  # no job had to wait for another: nothing to learn from
-            yield Update(step, {"decisions": 0.0})
-            continue
-        episode = np.arange(len(jobs))
-        key = keys(task.seed, step * MOST_JOBSETS + episode // episodes, episode % episodes)
-        played = record(simulator, sampled(network, recipe.masked), key)
-        gain = advantages(played, episodes, recipe)
-        order = np.random.default_rng([task.seed, step]).permutation(len(played.action))
-        spread = [
-            _learn(network, optimizer, played, gain, rows, recipe)
-            for rows in np.array_split(order, min(recipe.minibatches, len(order)))
-        ]
-        yield Update(step, {"entropy": float(np.mean(spread)), **_report(simulator, played, episodes, task.step_limit)})
+        drawn = jobsets(step)
+        told = []
+        for share in np.array_split(np.arange(len(drawn)), min(recipe.minibatches, len(drawn))):
+            optimizer.zero_grad()
+            groups = [
+                _learn(network, task, [drawn[k] for k in group], (step * MOST_JOBSETS + group), config.episodes, book)
+                for group in _groups(share, drawn, config.episodes)
+            ]
+            told += groups
+            decisions = sum(group.decisions for group in groups)
+            if decisions:  # else no job had to wait for another: nothing to learn from
+                _take_step(network, optimizer, decisions, recipe)
+        yield Update(step, _report(told))
 
 
-def _report(simulator: Batched, played: Decisions, episodes: int, step_limit: int) -> dict[str, float]:
-    total = played.rewards.sum(axis=1)
-    fared = outcome(simulator.jobs, simulator.schedule(), step_limit)
+class Told(NamedTuple):
+    """How the episodes of a group fared; those of a jobset stand in a row."""
+
+    decisions: int
+    entropy: float  # summed over decisions
+    total: FloatArray  # [jobsets, episodes]  return
+    slowdown: FloatArray  # [jobsets * episodes]  mean over jobs
+    unfinished: int  # jobs
+
+
+def _groups(share: IntArray, jobsets: Sequence[JobSet], episodes: int) -> list[IntArray]:
+    """Cut jobsets into groups that are played, learned and forgotten together: the bound of the memory."""
+    jobs = np.cumsum([episodes * len(jobsets[k].arrival) for k in share])
+    return [group for group in np.split(share, np.flatnonzero(np.diff(jobs // JOBS_AT_ONCE)) + 1) if len(group)]
+
+
+def _learn(
+    network: Network, task: Task, jobsets: Sequence[JobSet], number: IntArray, episodes: int, book: Book
+) -> Told:
+    """Play some jobsets, and add the gradient of the sum of their decisions' losses to the network's."""
+    recipe = task.recipe
+    jobs = batch(repeat(jobsets, episodes))
+    simulator = Batched(jobs, task.cluster, task.step_limit, task.objective, skip_forced=recipe.masked)
+    count, entropy = 0, 0.0
+    if len(simulator.rows):
+        key = keys(task.seed, np.repeat(number, episodes), np.tile(np.arange(episodes), len(jobsets)))
+        played = record(simulator, by_chance(network.frozen(), recipe.masked), key, book)
+        entropy = _add_gradient(network, played, advantages(played, episodes, recipe), recipe)
+        count = len(played.action)
+    fared = outcome(jobs, simulator.schedule(), task.step_limit)
+    total = simulator.rewards.sum(axis=1).reshape(-1, episodes)
+    return Told(count, entropy, total, jobset_means(jobs, fared.slowdown), int(fared.unfinished.sum()))
+
+
+def _report(told: Sequence[Told]) -> dict[str, float]:
+    total = np.concatenate([group.total for group in told])
+    decisions = sum(group.decisions for group in told)
     return {
+        "entropy": sum(group.entropy for group in told) / max(decisions, 1),
         "mean_return": float(total.mean()),
-        "best_return": float(total.reshape(-1, episodes).max(axis=1).mean()),
-        "slowdown": float(jobset_means(simulator.jobs, fared.slowdown).mean()),
-        "decisions": float(len(played.action)),
-        "unfinished": float(fared.unfinished.sum()),
+        "best_return": float(total.max(axis=1).mean()),
+        "slowdown": float(np.concatenate([group.slowdown for group in told]).mean()),
+        "decisions": float(decisions),
+        "unfinished": float(sum(group.unfinished for group in told)),
     }
 
 
 def advantages(played: Decisions, episodes: int, recipe: Recipe) -> FloatArray:
-    """Return the advantage [D] of each decision."""
+    """Return the advantage [D] of each decision; normalised, in units of their standard deviation."""
     returns = discounted(played.rewards, recipe.gamma)
     if recipe.baseline == "leave_one_out":
-        gain = leave_one_out(returns, episodes)[played.episode, played.view.now]
+        gain = leave_one_out(returns, episodes)[played.episode, played.now]
     else:
-        value = returns[played.episode, played.view.now]
+        value = returns[played.episode, played.now]
         gain = value - decision_baseline(value, played.episode // episodes, played.turn)
     return gain / (gain.std() + 1e-9) if recipe.normalise else gain
 
 
-def _learn(
-    network: Network,
-    optimizer: torch.optim.Optimizer,
-    played: Decisions,
-    gain: FloatArray,
-    rows: IntArray,
-    recipe: Recipe,
-) -> float:
-    """Take one optimizer step on some decisions; return their mean entropy.
-
-    The gradient is summed chunk by chunk, so that memory is bounded by a chunk and not by the update.
-    """
-    optimizer.zero_grad()
+def _add_gradient(network: Network, played: Decisions, gain: FloatArray, recipe: Recipe) -> float:
+    """Add the gradient of some decisions to the network's, chunk by chunk; return their entropies' sum."""
     total = 0.0
-    for part in range(0, len(rows), network.chunk):
-        some = rows[part : part + network.chunk]
-        view = played.view.take(some)
-        chances = log_probabilities(network(view), allowed(view, recipe.masked))
-        taken = chances.gather(1, torch.from_numpy(played.action[some])[:, None])[:, 0]
-        entropy = -(chances.exp() * chances).sum(dim=1).sum()
-        gained = (taken * torch.from_numpy(gain[some].astype(np.float32))).sum()
-        loss = -(gained + recipe.entropy * entropy) / len(rows)
-        loss.backward()  # type: ignore[no-untyped-call]
-        total += float(entropy.detach())
+    for part in range(0, len(gain), network.chunk):
+        some = slice(part, part + network.chunk)
+        seen = played.seen.take(some)
+        logits = network(seen)
+        values = logits.detach().cpu().numpy()
+        gradient, entropy = np.empty_like(values), np.empty(len(values))
+        loss_gradient(
+            values, seen.may, recipe.masked, played.action[some], gain[some], recipe.entropy, gradient, entropy
+        )
+        logits.backward(torch.from_numpy(gradient).to(logits.device))
+        total += float(entropy.sum())
+    return total
+
+
+def _take_step(network: Network, optimizer: torch.optim.Optimizer, decisions: int, recipe: Recipe) -> None:
+    """Follow the gradient of the mean over decisions."""
+    for weight in network.parameters():
+        if weight.grad is not None:
+            weight.grad /= decisions
     if recipe.clip is not None:
         torch.nn.utils.clip_grad_norm_(network.parameters(), recipe.clip)
     optimizer.step()
-    return total / len(rows)
 
 
 OPTIMIZERS: dict[str, Callable[..., torch.optim.Optimizer]] = {"rmsprop": torch.optim.RMSprop, "adam": torch.optim.Adam}

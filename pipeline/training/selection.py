@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator
 
-from pipeline.policies.networks import Network
+from pipeline.policies.network import Network
 from pipeline.training.decisions import Update
 from pipeline.training.memory import Best, Memory
 

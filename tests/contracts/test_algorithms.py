@@ -9,7 +9,8 @@ import torch
 from builders import tiny_task
 
 from pipeline.config import Clone, Mlp, NoPretrain, Params, Reinforce
-from pipeline.policies.networks import Network, build
+from pipeline.policies.network import Network
+from pipeline.policies.networks import build
 from pipeline.storage import Checkpoint, read_checkpoint, write_checkpoint
 from pipeline.training.algorithms import ALGORITHMS
 from pipeline.training.decisions import Update

@@ -10,9 +10,11 @@ from hypothesis.extra import numpy as hnp
 from torch import Tensor
 
 from pipeline.config import Mlp
-from pipeline.core import Cluster, Observation, batch, keys, legal_actions, uniform
-from pipeline.policies.acting import PLAY, allowed, greedy, inverse_cdf, log_probabilities, logits_of, sampled
-from pipeline.policies.networks import Network, build
+from pipeline.core import Cluster, Observation, Seen, batch, compact, keys, legal_actions, uniform
+from pipeline.policies.acting import PLAY, allowed, greedy, log_probabilities, sampled
+from pipeline.policies.network import Network
+from pipeline.policies.networks import build
+from pipeline.policies.sampling import sample
 from pipeline.simulator.batched import Batched
 from pipeline.simulator.rollout import play
 
@@ -28,9 +30,9 @@ class Fixed(Network):
         super().__init__()
         self.logits = torch.tensor(logits)
 
-    def forward(self, view: Observation) -> Tensor:
-        assert len(view.now) <= self.chunk
-        return self.logits.expand(len(view.now), -1)
+    def forward(self, seen: Seen) -> Tensor:
+        assert len(seen.cells) <= self.chunk
+        return self.logits.expand(len(seen.cells), -1)
 
 
 def busy(fits: list[bool]) -> Observation:
@@ -65,7 +67,7 @@ def test_without_a_mask_illegal_actions_are_drawn_too() -> None:
 @pytest.mark.parametrize("play_it", list(PLAY))
 def test_void_is_out_of_the_question_on_an_idle_cluster_with_a_job_that_fits(play_it: str, masked: bool) -> None:
     idle = observation(duration=[1, 1, 1], fits_now=[False, True, False])
-    assert allowed(idle, masked).tolist() == [[not masked, True, not masked, not masked]]
+    assert allowed(compact(idle), masked).tolist() == [[not masked, True, not masked, not masked]]
     policy = PLAY[play_it](Fixed(0.0, 0.0, 0.0, 50.0), masked)
     assert policy(idle, np.array([0.5])).tolist() == [1 if masked else 3]
 
@@ -118,9 +120,8 @@ def test_a_forbidden_action_gets_no_gradient_and_no_nan() -> None:
 
 
 def test_logits_are_taken_in_chunks_and_put_together_in_order() -> None:
-    view = many(busy([True] * 3), 20)
-    assert logits_of(Fixed(1.0, 2.0, 3.0, 4.0), view).tolist() == [[1.0, 2.0, 3.0, 4.0]] * 20
-    assert not logits_of(Fixed(1.0), view).requires_grad
+    seen = compact(many(busy([True] * 3), 20))
+    assert Fixed(1.0, 2.0, 3.0, 4.0).frozen()(seen).tolist() == [[1.0, 2.0, 3.0, 4.0]] * 20
 
 
 DRAWS = st.one_of(st.sampled_from([0.0, 1 - 2**-53, 0.5]), st.floats(0, 1, exclude_max=True))
@@ -134,13 +135,17 @@ DRAWS = st.one_of(st.sampled_from([0.0, 1 - 2**-53, 0.5]), st.floats(0, 1, exclu
 def test_an_action_of_no_chance_is_never_drawn(weights: np.ndarray, draw: float) -> None:
     if not weights.any():
         weights = np.append(weights, 1.0)
-    (action,) = inverse_cdf(weights[None] / weights.sum(), np.array([draw]))
+    logits, may = np.zeros_like(weights, dtype=np.float32), weights > 0
+    logits[may] = np.log(weights[may])
+    (action,) = sample(logits[None], may[None], True, np.array([draw]))
     assert weights[action] > 0
 
 
 def test_a_draw_falls_into_the_share_of_its_action() -> None:
-    chances = np.tile([0.0, 0.25, 0.25, 0.0, 0.5], (5, 1))
-    assert inverse_cdf(chances, np.array([0.0, 0.2499, 0.25, 0.5, 0.9999])).tolist() == [1, 1, 2, 4, 4]
+    chances = np.array([1.0, 0.25, 0.25, 1.0, 0.5])
+    logits, may = np.tile(np.log(chances), (5, 1)).astype(np.float32), np.tile([False, True, True, False, True], (5, 1))
+    draws = np.array([0.0, 0.2499, 0.2501, 0.5001, 0.9999])
+    assert sample(logits, may, True, draws).tolist() == [1, 1, 2, 4, 4]
 
 
 OF = Cluster((4, 4), 6, 3, 6, True, 6)

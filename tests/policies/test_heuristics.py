@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from builders import many, observation, seen, wander
+from builders import many, observation, viewed, wander
 
 from pipeline.core import Cluster, Observation, legal_actions
 from pipeline.policies.heuristics import (
@@ -178,7 +178,7 @@ CLUSTERS = [
 @pytest.fixture(scope="module")
 def met() -> list[Observation]:
     """What random moves come across on clusters of one to three resources."""
-    return [seen(of, wander) for of in CLUSTERS]
+    return [viewed(of, wander) for of in CLUSTERS]
 
 
 @pytest.mark.parametrize("name", list(HEURISTICS))

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from builders import seen, wander
+from builders import viewed, wander
 from safetensors.numpy import save
 
 from pipeline.config import Cnn, Mlp, ModelCard, Params, Scenario
@@ -77,7 +77,7 @@ def test_a_stored_network_acts_as_before(tmp_path: Path, network: object, masked
     loaded = restore(stored.card, stored.weights)
     assert stored.card == own
     assert (loaded.cluster, loaded.masked) == (OF, masked)
-    view = seen(OF, wander)
+    view = viewed(OF, wander)
     draws = np.random.default_rng(0).random(len(view.now))
     expected = PLAY[play](trained, masked)(view, draws)
     assert loaded.policy(view, draws).tolist() == expected.tolist()

@@ -6,10 +6,13 @@ import torch
 from builders import many, observation, seen, wander
 
 from pipeline.config import Cnn, Mlp
-from pipeline.core import Cluster, Observation
-from pipeline.policies import networks
-from pipeline.policies.encodings import Layout, clock, draw, pieces
-from pipeline.policies.networks import NETWORKS, Network, build
+from pipeline.core import Cluster, Observation, Seen, compact
+from pipeline.policies import lookup
+from pipeline.policies.encodings import Layout, clock, draw
+from pipeline.policies.lookup import places_of
+from pipeline.policies.mlp import Mlp as MlpNetwork
+from pipeline.policies.network import Network
+from pipeline.policies.networks import NETWORKS, build
 
 DEEPRM = Cluster((10, 10), 20, 10, 60, False, 20)
 OFFLINE = Cluster((10, 10), 20, 30, 0, False, 20)
@@ -61,9 +64,13 @@ def tiny(backlog: int) -> Observation:
     )
 
 
+def see(backlog: int) -> Seen:
+    return compact(tiny(backlog))
+
+
 def test_an_image_is_drawn_as_by_hand() -> None:
     # cpu in use | slot 1 | slot 2 | memory in use | slot 1 | slot 2 | backlog
-    image = draw(tiny(backlog=3), Layout((3, 2), 3, 2, 5, clock=False))
+    image = draw(see(backlog=3), Layout((3, 2), 3, 2, 5, clock=False))
     assert picture(image[0]) == [
         "##." + "##." + "..." + ".." + "#." + ".." + "##",
         "#.." + "##." + "..." + "##" + "#." + ".." + "#.",
@@ -72,17 +79,17 @@ def test_an_image_is_drawn_as_by_hand() -> None:
 
 
 def test_a_backlog_beyond_the_image_fills_the_places_it_has() -> None:
-    image = draw(tiny(backlog=9), Layout((3, 2), 3, 2, 5, clock=False))
+    image = draw(see(backlog=9), Layout((3, 2), 3, 2, 5, clock=False))
     assert [row[-2:] for row in picture(image[0])] == ["##", "##", "#."]
 
 
 def test_an_image_without_backlog_ends_with_the_last_slot() -> None:
-    image = draw(tiny(backlog=3), Layout((3, 2), 3, 2, 0, clock=False))
+    image = draw(see(backlog=3), Layout((3, 2), 3, 2, 0, clock=False))
     assert picture(image[0])[0] == "##." + "##." + "..." + ".." + "#." + ".."
 
 
 def test_the_clock_fills_the_last_column() -> None:
-    image = draw(tiny(backlog=3), Layout((3, 2), 3, 2, 5, clock=True))
+    image = draw(see(backlog=3), Layout((3, 2), 3, 2, 5, clock=True))
     assert image.shape == (1, 3, 18)
     assert image[0, :, -1] == pytest.approx([0.4, 0.4, 0.4])
     assert picture(image[0, :, :-1])[0].endswith("##")
@@ -90,17 +97,18 @@ def test_the_clock_fills_the_last_column() -> None:
 
 @pytest.mark.parametrize(("steps", "shown"), [(0, 0.0), (3, 0.3), (10, 1.0), (25, 1.0)])
 def test_the_clock_is_full_after_ten_steps(steps: int, shown: float) -> None:
-    assert clock(observation(duration=[1], since_arrival=steps))[0] == pytest.approx(shown)
+    assert clock(compact(observation(duration=[1], since_arrival=steps)))[0] == pytest.approx(shown)
 
 
-def test_pieces_are_one_for_each_row_slot_and_the_backlog() -> None:
-    view = tiny(backlog=9)
-    numbers = pieces(view, Layout((3, 2), 3, 2, 5, clock=False))
-    cpu_rows = [0 * 4 + 2, 1 * 4 + 1, 2 * 4 + 0]  # 4 = 0 to 3 units in use
-    cpu_slots = [12 + 2 * 4 + 2, 12 + 16 + 0]  # 16 = 4 durations, 0 to 3, times 4 demands
-    memory_rows = [44 + 0 * 3 + 0, 44 + 1 * 3 + 2, 44 + 2 * 3 + 0]
-    memory_slots = [53 + 2 * 3 + 1, 53 + 12 + 0]
-    assert numbers.tolist() == [[*cpu_rows, *cpu_slots, *memory_rows, *memory_slots, 77 + 5]]
+def test_pieces_are_those_of_the_rows_slots_and_backlog_that_are_not_empty() -> None:
+    layout = Layout((3, 2), 3, 2, 5, clock=True)
+    seen, places = compact(tiny(backlog=9)), places_of(layout)
+    found = np.empty(11, dtype=np.int64)
+    count = lookup._pieces(seen.cells, seen.rest, places, 0, found)
+    cpu_rows, cpu_slot = [0 * 4 + 2, 1 * 4 + 1], 12 + 2 * 4 + 2  # 4 = 0 to 3 units; 16 = 4 durations, 0 to 3, times 4
+    memory_rows, memory_slot = [44 + 1 * 3 + 2], 53 + 2 * 3 + 1
+    assert sorted(found[:count].tolist()) == sorted([*cpu_rows, cpu_slot, *memory_rows, memory_slot, 77 + 5])
+    assert places.clock == 77 + 6
 
 
 LAYOUTS = {
@@ -131,7 +139,7 @@ def assert_close(ours: torch.Tensor, dense: torch.Tensor) -> None:
 def test_the_mlp_equals_the_dense_layer_on_the_drawn_image(of: Cluster, with_clock: bool) -> None:
     view = seen(of, wander, episodes=4, jobs=20)
     network = build(Mlp(name="mlp", hidden=20, clock=with_clock), of, seed=3)
-    assert isinstance(network, networks.Mlp)
+    assert isinstance(network, MlpNetwork)
     image = torch.from_numpy(draw(view, network.layout))
     ours, dense = network(view), network.on_image(image)
     assert_close(ours, dense)
@@ -142,7 +150,7 @@ def test_the_mlp_equals_the_dense_layer_on_the_drawn_image(of: Cluster, with_clo
 
 
 def test_the_gradient_does_not_depend_on_how_threads_share_the_views(request: pytest.FixtureRequest) -> None:
-    view = many(observation(duration=[3, 0, 5]), 5)  # an odd number, for two
+    view = compact(many(observation(duration=[3, 0, 5]), 5))  # an odd number, for two
     network = build(Mlp(name="mlp", hidden=4, clock=False), Cluster((10, 10), 20, 3, 4, False, 20), seed=3)
     alone = gradients(network, network(view))
     request.getfixturevalue("two_threads")
@@ -158,7 +166,7 @@ class TestEveryNetwork:
     def test_gives_a_logit_to_every_slot_and_to_void(self, name: str) -> None:
         view = seen(SMALL, wander)
         logits = build(CONFIGS[name], SMALL, seed=1)(view)
-        assert logits.shape == (len(view.now), 4)
+        assert logits.shape == (len(view.cells), 4)
         assert logits.dtype == torch.float32
         assert torch.isfinite(logits).all()
 
@@ -170,7 +178,7 @@ class TestEveryNetwork:
 
     def test_tells_one_view_from_another(self, name: str) -> None:
         network = build(CONFIGS[name], SMALL, seed=1)
-        short, long = (observation([n, 0, 0], capacity=[4, 3], horizon=8) for n in (1, 8))
+        short, long = (compact(observation([n, 0, 0], capacity=[4, 3], horizon=8)) for n in (1, 8))
         assert not torch.equal(network(short), network(long))
 
     def test_learns_with_all_of_its_weights(self, name: str) -> None:

@@ -7,7 +7,19 @@ from builders import ONLY, clusters, jobset, jobsets, random_jobset, start, unit
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipeline.core import OBJECTIVES, Cluster, JobSet, Observation, Policy, Schedule, batch, idle, keys, legal_actions
+from pipeline.core import (
+    OBJECTIVES,
+    Cluster,
+    JobSet,
+    Observation,
+    Policy,
+    Schedule,
+    batch,
+    compact,
+    idle,
+    keys,
+    legal_actions,
+)
 from pipeline.policies.heuristics import HEURISTICS
 from pipeline.simulator.batched import Batched
 from pipeline.simulator.rollout import play
@@ -42,6 +54,9 @@ def assert_agreement(of: Cluster, several: list[JobSet], limit: int, objective: 
     while len(rows := compiled.rows):
         assert rows.tolist() == [b for b, one in enumerate(plain) if len(one.rows)]
         views = compiled.observe(rows)
+        seen = compiled.room(len(rows))
+        compiled.look(rows, seen)
+        assert all(np.array_equal(one, other) for one, other in zip(compact(views), seen, strict=True))
         actions = wander(views, rng.random(len(rows)))
         for i, b in enumerate(rows):
             assert_same_view(plain[b].observe(ONLY), views.take(np.array([i])))

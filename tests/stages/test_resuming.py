@@ -9,7 +9,7 @@ from torch import nn
 
 from pipeline.config import Params
 from pipeline.errors import UserError
-from pipeline.policies.networks import Network
+from pipeline.policies.network import Network
 from pipeline.stages.resuming import Course, course
 from pipeline.storage import read_checkpoint
 from pipeline.training.decisions import Update

@@ -7,14 +7,15 @@ from builders import many, observation, tiny_task
 from torch import Tensor
 
 from pipeline.config import Clone, Mlp, Params
-from pipeline.core import Observation, batch
+from pipeline.core import Observation, Seen, batch, compact
 from pipeline.errors import UserError
-from pipeline.policies.acting import allowed, greedy, log_probabilities, logits_of
+from pipeline.policies.acting import allowed, greedy, log_probabilities
 from pipeline.policies.heuristics import HEURISTICS
-from pipeline.policies.networks import Network, build
+from pipeline.policies.network import Network
+from pipeline.policies.networks import build
 from pipeline.simulator.batched import Batched
 from pipeline.training.clone import clone, score
-from pipeline.training.decisions import Decisions, Update, record
+from pipeline.training.decisions import Decisions, Update, by_policy, record
 from pipeline.training.task import Task
 
 LESSONS = Clone(
@@ -43,12 +44,12 @@ def exam(task: Task, teacher: str) -> Decisions:
     """A teacher's decisions on validation jobsets."""
     jobsets = task.validation[120]
     simulator = Batched(batch(jobsets), task.cluster, task.step_limit, skip_forced=task.recipe.masked)
-    return record(simulator, HEURISTICS[teacher], np.arange(len(jobsets), dtype=np.uint64))
+    return record(simulator, by_policy(HEURISTICS[teacher]), np.arange(len(jobsets), dtype=np.uint64))
 
 
-def spread(network: Network, view: Observation) -> float:
+def spread(network: Network, seen: Seen) -> float:
     """Mean entropy of the network's choices."""
-    chances = log_probabilities(logits_of(network, view), allowed(view, masked=True))
+    chances = log_probabilities(torch.from_numpy(network.frozen()(seen)), allowed(seen, masked=True))
     return float(-(chances.exp() * chances).sum(dim=1).mean())
 
 
@@ -87,7 +88,7 @@ def test_lessons_end_when_accuracy_has_not_risen_for_a_while(task: Task) -> None
 
 
 def test_the_entropy_term_keeps_a_clone_unsure(task: Task) -> None:
-    view = exam(task, "sjf").view
+    view = exam(task, "sjf").seen
     (sure, _), (unsure, updates) = (taught(task, entropy=entropy, epochs=20, patience=20) for entropy in (0.0, 0.3))
     assert spread(unsure, view) > 1.5 * spread(sure, view)
     assert updates[-1].metrics["best_accuracy"] > 0.9
@@ -112,19 +113,25 @@ class Fixed(Network):
 
     chunk = 10
 
-    def forward(self, view: Observation) -> Tensor:
-        return torch.tensor([[0.0, 2.0, 1.0]]).expand(len(view.now), -1)
+    def forward(self, seen: Seen) -> Tensor:
+        return torch.tensor([[0.0, 2.0, 1.0]]).expand(len(seen.cells), -1)
+
+
+def decisions(view: Observation, *actions: int) -> Decisions:
+    """One decision of each episode."""
+    zero = np.zeros(len(actions), dtype=np.int64)
+    return Decisions(compact(view), np.array(actions), np.arange(len(actions)), zero, zero, np.zeros((len(actions), 0)))
 
 
 def test_accuracy_is_the_share_of_the_teachers_decisions() -> None:
     view = many(observation(duration=[1, 1], free=[[5, 5]]), 4)
-    own = Decisions(view, np.array([1, 0, 1, 2]), np.arange(4), np.zeros(4, dtype=np.int64), np.zeros((4, 0)))
+    own = decisions(view, 1, 0, 1, 2)
     assert score(Fixed(), own, masked=True) == 0.5
 
 
 def test_accuracy_counts_legal_choices_alone_under_a_mask() -> None:
     view = many(observation(duration=[1, 1], fits_now=[True, False], free=[[5, 5]]), 2)
-    own = Decisions(view, np.array([2, 1]), np.arange(2), np.zeros(2, dtype=np.int64), np.zeros((2, 0)))
+    own = decisions(view, 2, 1)
     assert greedy(Fixed(), masked=True)(view, np.zeros(2)).tolist() == [2, 2]
     assert score(Fixed(), own, masked=True) == 0.5
     assert score(Fixed(), own, masked=False) == 0.5

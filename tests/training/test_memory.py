@@ -7,7 +7,7 @@ import torch
 from torch import nn
 from torch.optim import Adam, RMSprop
 
-from pipeline.policies.networks import Network
+from pipeline.policies.network import Network
 from pipeline.training.memory import Best, Memory
 
 

@@ -4,17 +4,20 @@ import numpy as np
 import pytest
 import torch
 from builders import many, observation, tiny_jobset, tiny_task
+from torch.optim.optimizer import register_optimizer_step_post_hook
 
+import pipeline.training.reinforce as learner
 from pipeline.config import Mlp, Params, Recipe, Reinforce
-from pipeline.core import JobSet, batch, keys
+from pipeline.core import JobSet, batch, compact, keys
 from pipeline.errors import UserError
 from pipeline.evaluation.play import score
 from pipeline.policies.acting import sampled
 from pipeline.policies.heuristics import HEURISTICS
 from pipeline.policies.loading import weights_of
-from pipeline.policies.networks import Network, build
+from pipeline.policies.network import Network
+from pipeline.policies.networks import build
 from pipeline.simulator.batched import Batched
-from pipeline.training.decisions import Decisions, Update, record
+from pipeline.training.decisions import Book, Decisions, Update, by_policy, record
 from pipeline.training.reinforce import advantages, reinforce
 from pipeline.training.task import JOBSETS, Task
 
@@ -108,10 +111,11 @@ def two_episodes() -> Decisions:
     Rewards to come: -3, -1, 0 and -8, -4, -2. The first episode decides at steps 0, 0, 1, the second at 0, 1, 2.
     """
     return Decisions(
-        view=many(observation(duration=[1]), 6)._replace(now=np.array([0, 0, 0, 1, 1, 2])),
+        seen=compact(many(observation(duration=[1]), 6)),
         action=np.zeros(6, dtype=np.int64),
         episode=np.array([0, 1, 0, 1, 0, 1]),
         turn=np.array([0, 0, 1, 1, 2, 2]),
+        now=np.array([0, 0, 0, 1, 1, 2]),
         rewards=np.array([[-2.0, -1.0, 0.0], [-4.0, -2.0, -2.0]]),
     )
 
@@ -151,11 +155,11 @@ def test_a_job_that_did_better_than_its_peers_becomes_more_probable(params: Para
     )
     task = task._replace(train={120: [jobs]})
     network = untrained(task)
-    view = Batched(batch([jobs]), task.cluster, 50).observe(np.array([0]))
-    before = torch.softmax(network(view)[0, :2], dim=0)[1]
+    seen = compact(Batched(batch([jobs]), task.cluster, 50).observe(np.array([0])))
+    before = torch.softmax(network(seen)[0, :2], dim=0)[1]
     for _ in reinforce(network, task, BUDGET.model_copy(update={"jobsets": 1, "updates": 3})):
         pass
-    assert torch.softmax(network(view)[0, :2], dim=0)[1] > before
+    assert torch.softmax(network(seen)[0, :2], dim=0)[1] > before
 
 
 def test_gradients_are_clipped_where_the_recipe_says(params: Params) -> None:
@@ -169,18 +173,66 @@ def test_gradients_are_clipped_where_the_recipe_says(params: Params) -> None:
         assert (norm > 0.011) == (clip is None)
 
 
+@pytest.mark.usefixtures("two_threads")
+def test_groups_that_are_played_one_after_another_give_the_gradient_of_all_at_once(
+    params: Params, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    task = tiny_task(params.recipes["paper"])
+    found = []
+    for jobs_at_once in (10**6, 1):
+        monkeypatch.setattr(learner, "JOBS_AT_ONCE", jobs_at_once)
+        network = untrained(task)
+        (update,) = reinforce(network, task, BUDGET.model_copy(update={"updates": 1}))
+        found.append(([weight.grad for weight in network.parameters()], update.metrics))
+    (whole, told), (grouped, told_in_groups) = found
+    assert told_in_groups == pytest.approx(told)
+    for one, other in zip(whole, grouped, strict=True):
+        assert one is not None
+        assert other is not None
+        torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-6 * float(one.abs().max()))
+
+
+def test_the_jobsets_of_an_update_are_shared_out_among_its_steps(params: Params) -> None:
+    """Two steps of half the jobsets each are two updates of half the jobsets, but for their draws."""
+    task = tiny_task(params.recipes["ours"])
+    for minibatches, norms in ((1, 1), (2, 2), (99, BRIEF.jobsets)):
+        recipe = task.recipe.model_copy(update={"minibatches": minibatches})
+        network, steps = untrained(task), 0
+
+        def count(optimizer: object, *_: object) -> None:
+            nonlocal steps
+            steps += 1
+
+        handle = register_optimizer_step_post_hook(count)
+        next(reinforce(network, task._replace(recipe=recipe), BRIEF))
+        handle.remove()
+        assert steps == norms
+
+
+def test_a_book_is_used_again_and_grows(params: Params) -> None:
+    task, book = tiny_task(params.recipes["paper"]), Book()
+    for jobsets in (2, 5, 3):
+        jobs, number = batch(task.train[120][:jobsets]), np.arange(jobsets)
+        key = keys(0, number, np.zeros_like(number))
+        sjf = by_policy(HEURISTICS["sjf"])
+        kept, fresh = (record(Batched(jobs, task.cluster, 100, "slowdown"), sjf, key, where) for where in (book, None))
+        assert all(np.array_equal(one, other) for one, other in zip(kept.seen, fresh.seen, strict=True))
+        assert all(np.array_equal(one, other) for one, other in zip(kept[1:], fresh[1:], strict=True))
+
+
 def test_decisions_are_kept_in_order_with_what_was_seen(params: Params) -> None:
     task = tiny_task(params.recipes["paper"])
     jobsets = task.train[120][:5]
     number = np.arange(5)
     simulator = Batched(batch(jobsets), task.cluster, 100, "slowdown")
-    kept = record(simulator, HEURISTICS["sjf"], keys(0, number, np.zeros_like(number)))
+    kept = record(simulator, by_policy(HEURISTICS["sjf"]), keys(0, number, np.zeros_like(number)))
     again = Batched(batch(jobsets), task.cluster, 100, "slowdown")
     for turn in range(kept.turn.max() + 1):
         now = np.flatnonzero(kept.turn == turn)
         assert kept.episode[now].tolist() == again.rows.tolist()
         view = again.observe(again.rows)
-        assert all(np.array_equal(one[now], other) for one, other in zip(kept.view, view, strict=True))
+        assert all(np.array_equal(one, other) for one, other in zip(kept.seen.take(now), compact(view), strict=True))
+        assert np.array_equal(kept.now[now], view.now)
         again.step(again.rows, kept.action[now])
     assert not len(again.rows)
     assert kept.rewards.shape == (5, again.schedule().steps.max())
@@ -192,7 +244,7 @@ def test_episodes_without_a_choice_are_refused(params: Params) -> None:
     alone = task.train[120][0]._replace(arrival=np.array([0]), duration=np.array([1]), demand=np.array([[1, 1]]))
     simulator = Batched(batch([alone]), task.cluster, 100, skip_forced=True)
     with pytest.raises(UserError, match="no decision to learn from"):
-        record(simulator, HEURISTICS["sjf"], np.zeros(1, dtype=np.uint64))
+        record(simulator, by_policy(HEURISTICS["sjf"]), np.zeros(1, dtype=np.uint64))
 
 
 def test_fresh_jobsets_are_never_met_twice_and_take_the_loads_in_turn(params: Params) -> None:

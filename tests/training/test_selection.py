@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import torch
 from torch import nn
 
-from pipeline.policies.networks import Network
+from pipeline.policies.network import Network
 from pipeline.training.decisions import Update
 from pipeline.training.selection import best_on_validation
 

@@ -1,0 +1,46 @@
+"""From logits to actions, compiled: a draw by the network's chances, or the most probable action."""
+
+import numpy as np
+from numba import njit
+
+from pipeline.core import BoolArray, FloatArray, IntArray
+
+
+@njit(cache=True)
+def sample(logits: FloatArray, may: BoolArray, masked: bool, draws: FloatArray) -> IntArray:
+    """Return the action [D] whose share of [0, 1) each draw falls into; with masks, only legal ones have a share.
+
+    >>> chances = np.log(np.array([[0.25, 0.5, 0.25]] * 2, dtype=np.float32))
+    >>> sample(chances, np.array([[True, False, True]] * 2), True, np.array([0.4, 0.6]))
+    array([0, 2])
+    """
+    actions = np.empty(len(logits), dtype=np.int64)
+    share = np.empty(logits.shape[1])
+    for i in range(len(logits)):
+        highest = -np.inf
+        for a in range(logits.shape[1]):
+            if may[i, a] or not masked:
+                highest = max(highest, np.float64(logits[i, a]))
+        total = 0.0
+        for a in range(logits.shape[1]):
+            if may[i, a] or not masked:
+                total += np.exp(np.float64(logits[i, a]) - highest)
+            share[a] = total
+        a = 0
+        while not share[a] > draws[i] * total:
+            a += 1
+        actions[i] = a
+    return actions
+
+
+@njit(cache=True)
+def best(logits: FloatArray, may: BoolArray, masked: bool) -> IntArray:
+    """Return the action [D] of the highest logit, with masks among the legal ones; ties go to the lowest action."""
+    actions = np.empty(len(logits), dtype=np.int64)
+    for i in range(len(logits)):
+        chosen = -1
+        for a in range(logits.shape[1]):
+            if (may[i, a] or not masked) and (chosen < 0 or logits[i, a] > logits[i, chosen]):
+                chosen = a
+        actions[i] = chosen
+    return actions

@@ -1,0 +1,47 @@
+"""What a policy sees of `batched`, in compact form: one compiled call for any number of episodes."""
+
+import numpy as np
+from numba import njit, prange
+
+from pipeline.core import IntArray, Seen, cell_type
+from pipeline.simulator.kernels import State
+
+
+def room(state: State, count: int) -> Seen:
+    """Return empty arrays for `count` observations."""
+    _, steps, resources = state.free.shape
+    slots = state.slot_job.shape[1]
+    kind = cell_type(max(steps, int(state.capacity.max())))
+    return Seen(
+        np.empty((count, steps * resources + slots * (1 + resources)), dtype=kind),
+        np.empty((count, 2), dtype=np.int32),
+        np.empty((count, slots + 1), dtype=np.bool_),
+    )
+
+
+@njit(cache=True, parallel=True)
+def look(s: State, rows: IntArray, seen: Seen) -> None:
+    """Write what `core.compact` would return of what each of some episodes shows."""
+    for i in prange(rows.shape[0]):
+        _look_at(s, rows[i], seen, i)  # a call: numba takes writes to a tuple's arrays within prange for dead code
+
+
+@njit(cache=True)
+def _look_at(s: State, b: int, seen: Seen, i: int) -> None:
+    steps, resources = s.free.shape[1], s.free.shape[2]
+    slots = s.slot_job.shape[1]
+    idle, startable = True, False
+    for t in range(steps):
+        for r in range(resources):
+            seen.cells[i, t * resources + r] = s.free[b, t, r]
+            idle = idle and s.free[b, t, r] == s.capacity[r]
+    for m in range(slots):
+        at, job = steps * resources + m * (1 + resources), s.slot_job[b, m]
+        seen.cells[i, at] = min(s.duration[job], steps) if job >= 0 else 0
+        for r in range(resources):
+            seen.cells[i, at + 1 + r] = s.demand[job, r] if job >= 0 else 0
+        seen.may[i, m] = s.legal[b, m]
+        startable = startable or s.fits_now[b, m]
+    seen.may[i, slots] = not (idle and startable)
+    seen.rest[i, 0] = s.to_come[b] - s.queue[b]
+    seen.rest[i, 1] = s.now[b] - s.last_arrival[b]
