@@ -142,8 +142,8 @@ def ran(said: str) -> list[str]:
     return [line.split("'")[1] for line in said.splitlines() if line.startswith("Running stage '")]
 
 
-def begin(root: Path, more: Mapping[str, str]) -> Folder:
-    """The working tree's pipeline in a new repository, on the small problem."""
+def copied(root: Path, more: Mapping[str, str]) -> Folder:
+    """The working tree's pipeline in a new folder."""
     for name in COPIED:
         source, target = REPOSITORY / name, root / name
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -151,7 +151,12 @@ def begin(root: Path, more: Mapping[str, str]) -> Folder:
             shutil.copytree(source, target, ignore=shutil.ignore_patterns("__pycache__"))
         else:
             shutil.copy(source, target)
-    folder = Folder(root, more)
+    return Folder(root, more)
+
+
+def begin(root: Path, more: Mapping[str, str]) -> Folder:
+    """The working tree's pipeline in a new repository, on the small problem."""
+    folder = copied(root, more)
     rows = YAML(typ="safe").load(root / "params.yaml")
     scenario = rows["scenarios"]["online"] | SCENARIO
     knobs = {"tetris_weights": [0.1, 0.5], "hold_quantiles": [0.9]}

@@ -75,6 +75,16 @@ OUT_OF_RANGE: list[tuple[str, Any, str]] = [
     ("evaluation.resamples", 10, "evaluation.resamples: expected greater than or equal to 100, got 10"),
     ("seed", -1, "seed: expected greater than or equal to 0, got -1"),
     ("seed", 2**63, f"seed: expected less than {2**63}, got {2**63}"),
+    (
+        "agents.deeprm.finetune.seed",
+        2**63,
+        f"agents.deeprm.finetune.seed: expected less than {2**63}, got {2**63}",
+    ),
+    (
+        "agents.deeprm.pretrain.seed",
+        -1,
+        "agents.deeprm.pretrain.seed: expected greater than or equal to 0, got -1",
+    ),
     ("threads", 0, "threads: expected greater than 0, got 0"),
     ("scenarios.online.horizon", 1, "scenarios.online.horizon: expected greater than 1, got 1"),
     ("scenarios.online.resources.cpu", 0, "scenarios.online.resources.cpu: expected greater than 0, got 0"),

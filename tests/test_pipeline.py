@@ -67,6 +67,8 @@ def test_the_report_of_a_run_is_one_page_that_git_does_not_see(folder: Folder) -
     [
         ({"agents__plain__finetune__updates": 3}, {"finetune@plain", "compare", "papers"}),
         ({"agents__cloned__pretrain__epochs": 3}, {"pretrain@cloned", "compare", "papers"}),
+        ({"agents__plain__pretrain__seed": 2}, {"pretrain@plain", "compare", "papers"}),
+        ({"agents__plain__finetune__seed": 2}, {"finetune@plain", "compare", "papers"}),
         ({"evaluation__confidence": 0.9}, {"compare", "papers"}),
         ({"heuristics__hold_quantiles": [0.8]}, {"heuristics@online"}),
         ({"recipes__paper__gamma": 0.9}, {"pretrain@cloned", "finetune@cloned", "evaluate@cloned"}),

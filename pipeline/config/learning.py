@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from pipeline.config.records import Frozen, Loads, Positive, PositiveShare, Rate, Share
+from pipeline.config.records import Frozen, Loads, Positive, PositiveShare, Rate, Seed, Share
 
 Wide = Annotated[int, Field(gt=0, le=10_000)]  # of a network's layer
 
@@ -63,6 +63,7 @@ class NoPretrain(Frozen):
     """Start from the seeded initial weights."""
 
     name: Literal["none"]
+    seed: Seed | None = None  # of the initial weights; params.yaml's unless told
 
     @property
     def budget(self) -> int:
@@ -82,6 +83,7 @@ class Clone(Frozen):
     batch: Positive
     learning_rate: Rate
     entropy: Annotated[float, Field(ge=0)]
+    seed: Seed | None = None  # of the initial weights and of the order of samples; params.yaml's unless told
 
     @property
     def budget(self) -> int:
@@ -99,6 +101,7 @@ class Reinforce(Frozen):
     jobsets: Positive
     episodes: Annotated[int, Field(ge=2)]
     validate_every: Positive
+    seed: Seed | None = None  # of what is drawn while playing; params.yaml's unless told. Jobsets do not depend on it
 
     @property
     def budget(self) -> int:

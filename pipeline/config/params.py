@@ -12,7 +12,7 @@ from ruamel.yaml.error import MarkedYAMLError, YAMLError
 
 from pipeline.config.learning import Agent, Cnn, Evaluation, HeuristicKnobs, NoPretrain, Recipe
 from pipeline.config.problem import Demand, Scenario, Swf, Synthetic
-from pipeline.config.records import Frozen, Name, first_problem, pick, there_are
+from pipeline.config.records import Frozen, Name, Seed, first_problem, pick, there_are
 from pipeline.errors import UserError
 
 PARAMS_FILE = Path("params.yaml")
@@ -22,7 +22,7 @@ LEAST_CNN_ROWS = 4  # two pools halve the image twice
 class Params(Frozen):
     """All of params.yaml."""
 
-    seed: Annotated[int, Field(ge=0, lt=2**63)]
+    seed: Seed
     threads: Annotated[int, Field(gt=0, le=1024)]
     workload: Annotated[Synthetic | Swf, Field(discriminator="name")]
     demands: dict[Name, Demand]

@@ -23,6 +23,7 @@ Share = Annotated[float, Field(ge=0, le=1)]
 PositiveShare = Annotated[float, Field(gt=0, le=1)]
 Load = Annotated[int, Field(gt=0, le=1000)]
 Rate = Annotated[float, Field(gt=0)]
+Seed = Annotated[int, Field(ge=0, lt=2**63)]
 
 
 def _ordered(span: tuple[Number, Number]) -> tuple[Number, Number]:

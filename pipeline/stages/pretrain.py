@@ -19,7 +19,7 @@ def run(params: Params, agent: str) -> None:
         inputs = (storage.jobsets_folder(row.scenario),)
         run.inputs(*inputs)
         task = read_task(params, agent, chosen)
-        network = build(row.network, task.cluster, params.seed)
+        network = build(row.network, task.cluster, task.seed)
         going = course(params, "pretrain", agent, chosen, (storage.LOG, *inputs))
         updates = ALGORITHMS[chosen.name](network, task, chosen, going.memory)
         with progress(f"pretrain {agent}", chosen.budget, going.memory.done) as advance:

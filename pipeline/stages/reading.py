@@ -25,7 +25,7 @@ def read_task(params: Params, agent: str, part: PretrainConfig | FinetuneConfig)
         step_limit=scenario.step_limit,
         objective=row.objective,
         recipe=params.recipe(agent),
-        seed=params.seed,
+        seed=params.seed if part.seed is None else part.seed,
         loads=origin.loads(scenario.loads if isinstance(part, NoPretrain) else part.loads),
         train=train,
         validation=validation,

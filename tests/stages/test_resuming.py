@@ -151,6 +151,7 @@ def test_every_number_that_a_training_reads_makes_another_checkpoint(
         edited("agents", "deeprm2", "objective", value="makespan"),
         edited("agents", "deeprm2", "network", "hidden", value=70),
         edited("agents", "deeprm2", "finetune", "updates", value=61),
+        edited("agents", "deeprm2", "finetune", "seed", value=2),
     ]
     found = [key(other) for other in others]
     assert len({first, *found}) == 1 + len(others)
