@@ -108,6 +108,7 @@ def card(**changes: object) -> bytes:
 
 
 GENERATE = "generate online"
+PRETRAIN = "pretrain deeprm"
 SJF = "schedule jobs.csv --scenario online --policy sjf --out out.csv"
 ON_LOG = "schedule log.swf --scenario online --policy sjf --out out.csv"
 BY_MODEL = "schedule jobs.csv --scenario online --policy model --out out.csv"
@@ -120,6 +121,12 @@ def of(name: str) -> str:
 PARAMS = [
     Case("a misspelt key", GENERATE, ("params.yaml: sead: unknown key",), params("seed: 1 ", "sead: 1 ")),
     Case("a missing key", GENERATE, ("params.yaml: threads: missing key",), params("threads: 2", "#")),
+    Case(
+        "a GPU where there is none",
+        PRETRAIN,
+        ("params.yaml: device: 'cuda' asked for",),
+        params("device: auto", "device: cuda"),
+    ),
     Case(
         "a misspelt key of an agent",
         GENERATE,
@@ -204,13 +211,13 @@ PARAMS = [
     Case(
         "a tab for spaces",
         GENERATE,
-        ("params.yaml:11: not YAML: found character '\\t'",),
+        ("params.yaml:12: not YAML: found character '\\t'",),
         params("  short: [1, 3]", "\tshort: [1, 3]"),
     ),
     Case(
         "a bracket that is never closed",
         GENERATE,
-        ("params.yaml:12: not YAML: expected ',' or ']'",),
+        ("params.yaml:13: not YAML: expected ',' or ']'",),
         params("short: [1, 3]", "short: [1, 3"),
     ),
     Case("an empty file", GENERATE, ("params.yaml: ", "expected a mapping", "found nothing"), {"params.yaml": b""}),

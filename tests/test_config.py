@@ -275,7 +275,7 @@ def test_params_must_be_a_mapping(values: Any, found: str) -> None:
 
 
 def test_the_first_of_many_problems_is_shown_with_their_number() -> None:
-    assert refusal({}) == "seed: missing key (and 8 more)"
+    assert refusal({}) == "seed: missing key (and 9 more)"
 
 
 def test_the_largest_load_of_bernoulli_arrivals_is_accepted() -> None:

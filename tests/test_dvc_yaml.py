@@ -242,7 +242,7 @@ def test_every_stage_of_a_scenario_lists_its_rows(stages: dict[str, Stage], rows
 def test_every_stage_of_an_agent_lists_its_rows(stages: dict[str, Stage], rows: dict[str, Any]) -> None:
     for name, row in rows["agents"].items():
         mine = f"agents.{name}"
-        learned = {"seed", "threads", "workload", f"scenarios.{row['scenario']}", f"{mine}.scenario"}
+        learned = {"seed", "threads", "device", "workload", f"scenarios.{row['scenario']}", f"{mine}.scenario"}
         learned |= {f"recipes.{row['finetune']['recipe']}"}
         parts = {part: {"demands", f"{mine}.objective", f"{mine}.{part}"} for part in ("pretrain", "finetune")}
         parts["pretrain"] |= {f"{mine}.network"}

@@ -4,7 +4,7 @@ import json
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import Field, ValidationError
 from ruamel.yaml import YAML
@@ -24,6 +24,7 @@ class Params(Frozen):
 
     seed: Seed
     threads: Annotated[int, Field(gt=0, le=1024)]
+    device: Literal["auto", "cpu", "cuda"]
     workload: Annotated[Synthetic | Swf, Field(discriminator="name")]
     demands: dict[Name, Demand]
     scenarios: Annotated[dict[Name, Scenario], Field(min_length=1)]

@@ -9,7 +9,9 @@ out.
 from typing import NamedTuple
 
 import numpy as np
+import torch
 from numba import njit, prange
+from torch import Tensor
 
 from pipeline.core import Cluster, FloatArray, IntArray, Seen
 
@@ -53,6 +55,29 @@ class Layout(NamedTuple):
 def clock(seen: Seen) -> FloatArray:
     """Return the clock [D]: time since a job last arrived, as a share of ten steps."""
     return np.asarray(np.minimum(seen.rest[:, 1], CLOCK_STEPS) / CLOCK_STEPS).astype(np.float32)
+
+
+def paint(seen: Seen, layout: Layout, device: torch.device) -> Tensor:
+    """Return what `draw` does, drawn on a device by torch's operations."""
+    cells = torch.from_numpy(seen.cells if seen.cells.itemsize == 1 else seen.cells.astype(np.int32)).to(device).int()
+    count, steps, resources = len(cells), layout.rows, len(layout.capacity)
+    free = cells[:, : steps * resources].view(count, steps, resources)
+    slots = cells[:, steps * resources :].view(count, layout.slots, 1 + resources)
+    step = torch.arange(steps, device=device)[:, None, None]
+    parts = []
+    for r, units in enumerate(layout.capacity):
+        unit = torch.arange(units, device=device)
+        parts.append(unit < units - free[:, :, r, None])
+        block = (step < slots[:, None, :, :1]) & (unit < slots[:, None, :, 1 + r, None])
+        parts.append(block.view(count, steps, -1))
+    rest = torch.from_numpy(seen.rest).to(device)
+    place = torch.arange(steps * layout.backlog_columns, device=device).view(steps, layout.backlog_columns)
+    parts.append(place < rest[:, 0].clamp(max=layout.backlog)[:, None, None])
+    image = torch.cat(parts, dim=2).float()
+    if not layout.clock:
+        return image
+    since = (rest[:, 1].clamp(max=CLOCK_STEPS) / CLOCK_STEPS)[:, None, None].expand(count, steps, 1)
+    return torch.cat([image, since], dim=2)
 
 
 def draw(seen: Seen, layout: Layout) -> FloatArray:

@@ -47,8 +47,8 @@ def cluster_of(card: ModelCard) -> Cluster:
     return Cluster(units, card.horizon, card.slots, card.backlog, card.place_ahead, card.horizon)
 
 
-def restore(card: ModelCard, weights: Mapping[str, FloatArray]) -> Loaded:
-    """Rebuild a network and its policy.
+def restore(card: ModelCard, weights: Mapping[str, FloatArray], device: torch.device | None = None) -> Loaded:
+    """Rebuild a network and its policy, on the CPU unless told otherwise.
 
     Raises:
         UserError: the weights are not those of the network on the card.
@@ -58,6 +58,7 @@ def restore(card: ModelCard, weights: Mapping[str, FloatArray]) -> Loaded:
     if differing:
         raise UserError(f"model of agent '{card.agent}': {differing}")
     network.load_state_dict({name: torch.from_numpy(value.copy()) for name, value in weights.items()})
+    network.to(device)
     return Loaded(network, cluster_of(card), PLAY[card.play](network, card.masked), card.masked)
 
 
@@ -76,4 +77,4 @@ def must_match(card: ModelCard, scenario: Scenario) -> None:
 
 def weights_of(network: Network) -> dict[str, FloatArray]:
     """Return a network's weights by name, to be stored."""
-    return {name: value.detach().contiguous().numpy() for name, value in network.state_dict().items()}
+    return {name: value.detach().cpu().contiguous().numpy() for name, value in network.state_dict().items()}

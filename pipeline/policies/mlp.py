@@ -4,7 +4,7 @@ import torch
 from torch import Tensor, nn
 
 from pipeline.core import FloatArray, Seen
-from pipeline.policies.encodings import Layout
+from pipeline.policies.encodings import Layout, paint
 from pipeline.policies.lookup import SumRows, decide, piece_table, places_of
 from pipeline.policies.network import Judge, Network
 
@@ -12,7 +12,7 @@ from pipeline.policies.network import Judge, Network
 class Mlp(Network):
     """One hidden layer over the image."""
 
-    chunk = 16384
+    chunk = 65536
 
     def __init__(self, layout: Layout, hidden: int) -> None:
         super().__init__()
@@ -22,6 +22,8 @@ class Mlp(Network):
 
     def forward(self, seen: Seen) -> Tensor:
         """Return the logits [D, A]."""
+        if self.by_torch:
+            return self.on_image(paint(seen, self.layout, self.device))
         table = piece_table(self.first.weight, self.layout)
         hidden = SumRows.apply(table, seen, places_of(self.layout)) + self.first.bias  # type: ignore[no-untyped-call]
         logits: Tensor = self.last(torch.relu(hidden))
@@ -29,6 +31,8 @@ class Mlp(Network):
 
     def frozen(self) -> Judge:
         """Return the network as it is now, wholly compiled."""
+        if self.by_torch:
+            return super().frozen()
         places = places_of(self.layout)
         with torch.no_grad():
             table = piece_table(self.first.weight, self.layout).numpy()

@@ -2,6 +2,7 @@
 
 from pipeline import storage, tracking
 from pipeline.config import Params
+from pipeline.policies.device import device_of
 from pipeline.policies.loading import card_of, weights_of
 from pipeline.policies.networks import build
 from pipeline.progress import progress
@@ -19,7 +20,7 @@ def run(params: Params, agent: str) -> None:
         inputs = (storage.jobsets_folder(row.scenario),)
         run.inputs(*inputs)
         task = read_task(params, agent, chosen)
-        network = build(row.network, task.cluster, task.seed)
+        network = build(row.network, task.cluster, task.seed).to(device_of(params.device))
         going = course(params, "pretrain", agent, chosen, (storage.LOG, *inputs))
         updates = ALGORITHMS[chosen.name](network, task, chosen, going.memory)
         with progress(f"pretrain {agent}", chosen.budget, going.memory.done) as advance:

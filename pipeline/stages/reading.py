@@ -8,6 +8,7 @@ from pipeline.core import Cluster
 from pipeline.errors import UserError
 from pipeline.evaluation.play import judge, score
 from pipeline.policies.acting import PLAY
+from pipeline.policies.device import device_of
 from pipeline.policies.loading import Loaded, must_match, restore
 from pipeline.policies.network import Network
 from pipeline.training.task import Task
@@ -47,7 +48,7 @@ def read_network(params: Params, agent: str, which: str) -> Loaded:
             f"{place}: network {model.card.network.model_dump()}; params.yaml: agents.{agent}.network has "
             f"{row.network.model_dump()}: run 'dvc repro' first"
         )
-    return restore(model.card, model.weights)
+    return restore(model.card, model.weights, device_of(params.device))
 
 
 def judge_of(network: Network, task: Task) -> Callable[[], float]:

@@ -98,6 +98,6 @@ def _rows(params: Params, agent: str, part: Part) -> Mapping[str, Any]:
     """Return what a training depends on of params.yaml."""
     whole, row = params.model_dump(mode="json"), params.agent(agent)
     own = {"agent": agent, "objective": row.objective, "network": row.network.model_dump(mode="json")}
-    shared = {name: whole[name] for name in ("seed", "threads", "workload", "demands")}
+    shared = {name: whole[name] for name in ("seed", "threads", "device", "workload", "demands")}
     scenario, recipe = whole["scenarios"][row.scenario], whole["recipes"][row.finetune.recipe]
     return {**own, **shared, "scenario": scenario, "recipe": recipe, "part": part.model_dump(mode="json")}

@@ -104,8 +104,10 @@ def scenario_of(params: Params, name: str, subject: str) -> str:
 
 
 def shared_params(params: Params) -> dict[str, str]:
-    """Return what every stage depends on: seed, threads and workload, flat."""
-    return _flat({key: value for key, value in _plain(params).items() if key in ("seed", "threads", "workload")})
+    """Return what every stage depends on: seed, threads, device and workload, flat."""
+    return _flat(
+        {key: value for key, value in _plain(params).items() if key in ("seed", "threads", "device", "workload")}
+    )
 
 
 def stage_params(params: Params, name: str, subject: str) -> dict[str, str]:

@@ -67,7 +67,9 @@ def _learn(
 ) -> float:
     seen = lessons.seen.take(rows)
     chances = log_probabilities(network(seen), allowed(seen, masked))
-    imitated = -chances.gather(1, torch.from_numpy(lessons.action[rows].astype(np.int64))[:, None]).mean()
+    imitated = -chances.gather(
+        1, torch.from_numpy(lessons.action[rows].astype(np.int64)).to(chances.device)[:, None]
+    ).mean()
     spread = -(chances.exp() * chances).sum(dim=1).mean()
     optimizer.zero_grad()
     loss = imitated - entropy * spread

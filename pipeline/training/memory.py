@@ -47,7 +47,7 @@ class Memory:
     def state(self) -> dict[str, npt.NDArray[Any]]:
         """Return the tensors of all parts by name, to be saved."""
         parts = {name: part.state_dict() for name, part in self._parts.items()}
-        return {place: value.detach().contiguous().numpy() for place, value in _leaves(parts, "")}
+        return {place: value.detach().cpu().contiguous().numpy() for place, value in _leaves(parts, "")}
 
 
 class Best:

@@ -122,8 +122,8 @@ def advantages(played: Decisions, episodes: int, recipe: Recipe) -> FloatArray:
 def _add_gradient(network: Network, played: Decisions, gain: FloatArray, recipe: Recipe) -> float:
     """Add the gradient of some decisions to the network's, chunk by chunk; return their entropies' sum."""
     total = 0.0
-    for part in range(0, len(gain), network.chunk):
-        some = slice(part, part + network.chunk)
+    for part in range(0, len(gain), network.at_once):
+        some = slice(part, part + network.at_once)
         seen = played.seen.take(some)
         logits = network(seen)
         values = logits.detach().cpu().numpy()

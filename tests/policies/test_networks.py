@@ -8,7 +8,7 @@ from builders import many, observation, seen, wander
 from pipeline.config import Cnn, Mlp
 from pipeline.core import Cluster, Observation, Seen, compact
 from pipeline.policies import lookup
-from pipeline.policies.encodings import Layout, clock, draw
+from pipeline.policies.encodings import Layout, clock, draw, paint
 from pipeline.policies.lookup import places_of
 from pipeline.policies.mlp import Mlp as MlpNetwork
 from pipeline.policies.network import Network
@@ -147,6 +147,28 @@ def test_the_mlp_equals_the_dense_layer_on_the_drawn_image(of: Cluster, with_clo
     assert set(by_pieces) == set(by_image) == {"first.weight", "first.bias", "last.weight", "last.bias"}
     for name, gradient in by_image.items():
         assert_close(by_pieces[name], gradient)
+
+
+@pytest.mark.parametrize("with_clock", [False, True])
+@pytest.mark.parametrize("of", [*LAYOUTS.values(), Cluster((300, 2), 5, 2, 7, False, 5)], ids=[*LAYOUTS, "wide"])
+def test_torch_paints_what_is_drawn(of: Cluster, with_clock: bool) -> None:
+    view, layout = seen(of, wander, episodes=4, jobs=20), Layout.of(of, with_clock)
+    painted = paint(view, layout, torch.device("cpu"))
+    assert painted.dtype == torch.float32
+    assert torch.equal(painted, torch.from_numpy(draw(view, layout)))
+
+
+@pytest.mark.parametrize("name", list(CONFIGS))
+def test_a_network_on_a_gpu_is_the_same_function(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its path by torch's operations, run on the CPU here."""
+    view, network = seen(DEEPRM, wander), build(CONFIGS[name], DEEPRM, seed=3)
+    ours, played = network(view), network.frozen()(view)
+    found = gradients(network, ours)
+    monkeypatch.setattr(Network, "by_torch", True)
+    assert_close(ours, network(view))
+    assert_close(torch.from_numpy(played), torch.from_numpy(network.frozen()(view)))
+    for weight, gradient in gradients(network, network(view)).items():
+        assert_close(found[weight], gradient)
 
 
 def test_the_gradient_does_not_depend_on_how_threads_share_the_views(request: pytest.FixtureRequest) -> None:

@@ -158,14 +158,14 @@ def test_params_of_a_run_are_the_rows_about_its_subject(root: Path, params: Para
         pass
     seen = Records(root)
     agent, scenario = seen.only("finetune").data.params, seen.only("generate").data.params
-    shared = {"seed", "threads", "workload.name", "workload.short", "workload.long", "workload.short_share"}
+    shared = {"seed", "threads", "device", "workload.name", "workload.short", "workload.long", "workload.short_share"}
     assert set(seen.parents()[0].data.params) == shared
     assert shared <= set(agent) & set(scenario)
     assert agent["agents.deeprm.finetune.loads"] == "[110, 130, 150, 170, 190]"
     assert agent["recipes.ours.masked"] == "true"
     assert scenario["scenarios.online.arrivals.name"] == "poisson"
-    assert {key.split(".")[0] for key in agent} == {"seed", "threads", "workload", "agents", "recipes"}
-    assert {key.split(".")[0] for key in scenario} == {"seed", "threads", "workload", "scenarios"}
+    assert {key.split(".")[0] for key in agent} == {"seed", "threads", "device", "workload", "agents", "recipes"}
+    assert {key.split(".")[0] for key in scenario} == {"seed", "threads", "device", "workload", "scenarios"}
 
 
 def test_a_value_too_long_for_mlflow_is_cut(root: Path, params: Params) -> None:
