@@ -120,6 +120,13 @@ class Schedule(NamedTuple):
 Policy = Callable[[Observation, FloatArray], IntArray]  # (view, uniform draws [B] in [0, 1)) -> actions [B]
 
 
+class Twin(NamedTuple):
+    """The compiled rule that decides as a policy does, for simulators to play without asking it."""
+
+    rule: str  # a word of simulator.twins.RULES
+    knob: float = 0.0
+
+
 class Simulator(Protocol):
     """Episodes that wait for decisions; those in `rows` are still going."""
 

@@ -130,12 +130,12 @@ def seen(of: Cluster, policy: Policy, episodes: int = 6, jobs: int = 12, seed: i
 
 
 @st.composite
-def clusters(draw: st.DrawFn) -> Cluster:
-    """Clusters of 1 to 3 resources, of any kind; of some the last rows may not be filled."""
-    capacity = draw(st.lists(st.integers(1, 6), min_size=1, max_size=3))
+def clusters(draw: st.DrawFn, most_resources: int = 3, most_slots: int = 5) -> Cluster:
+    """Clusters of any kind; of some the last rows may not be filled."""
+    capacity = draw(st.lists(st.integers(1, 6), min_size=1, max_size=most_resources))
     horizon = draw(st.integers(3, 8))
     usable = draw(st.one_of(st.just(horizon), st.integers(1, horizon)))
-    slots, backlog = draw(st.integers(1, 5)), draw(st.integers(0, 4))
+    slots, backlog = draw(st.integers(1, most_slots)), draw(st.integers(0, 4))
     return Cluster(tuple(capacity), horizon, slots, backlog, draw(st.booleans()), usable)
 
 

@@ -1,16 +1,18 @@
 """Heuristics: each scores the waiting jobs of an observation; `choose` settles legality, ties and void once.
 
+Most have a compiled twin (`simulator.twins`) that plays whole episodes by itself; one without is asked move by move.
 Scores are [B, M]: what a job is worth to start, highest first; -inf holds it back. Ties go to the lowest slot. The
 rules are DeepRM's comparables (section 4.1) with the semantics of its published code, plus two that are stronger:
 `sjf_align` and `hold`.
 """
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 
 from pipeline.config import Clone, Params, there_are
-from pipeline.core import FloatArray, IntArray, Observation, Policy, legal_actions
+from pipeline.core import FloatArray, IntArray, Observation, Policy, Twin, legal_actions
 from pipeline.errors import UserError
 
 Score = Callable[[Observation], FloatArray]
@@ -50,7 +52,8 @@ def alignment(view: Observation) -> FloatArray:
     """Return the mean over resources of free share times demanded share, in [0, 1] (Tetris)."""
     capacity = view.capacity[:, 0].astype(float)
     free = view.free[:, 0, 0] / capacity
-    return np.asarray((view.demand / capacity[:, None] * free[:, None]).mean(axis=2))
+    shares = view.demand / capacity[:, None] * free[:, None]
+    return np.asarray(shares.cumsum(axis=2)[:, :, -1] / shares.shape[2])  # summed in order, as the twin does
 
 
 def tetris(weight: float) -> Score:
@@ -83,13 +86,36 @@ def hold(long_steps: int) -> Score:
     return score
 
 
-def heuristic(score: Score) -> Policy:
+@dataclass(frozen=True)
+class Heuristic:
+    """A policy that needs no network."""
+
+    decide: Policy
+    twin: Twin | None = None  # decides alike, compiled
+
+    def __call__(self, view: Observation, draws: FloatArray) -> IntArray:
+        """Return an action [B] for every episode."""
+        return self.decide(view, draws)
+
+
+def heuristic(score: Score, twin: Twin | None = None) -> Heuristic:
     """Return the policy that starts the best-scored job."""
+    return Heuristic(lambda view, draws: choose(score(view), view), twin)
 
-    def policy(view: Observation, draws: FloatArray) -> IntArray:
-        return choose(score(view), view)
 
-    return policy
+def twin_of(policy: Policy) -> Twin | None:
+    """Return the compiled twin of a policy, if it has one."""
+    return policy.twin if isinstance(policy, Heuristic) else None
+
+
+def with_weight(weight: float) -> Heuristic:
+    """Return Tetris with a weight of alignment."""
+    return heuristic(tetris(weight), Twin("tetris", weight))
+
+
+def with_patience(long_steps: int) -> Heuristic:
+    """Return `hold` with the duration from which a job is long."""
+    return heuristic(hold(long_steps), Twin("hold", long_steps))
 
 
 def random(view: Observation, draws: FloatArray) -> IntArray:
@@ -130,13 +156,13 @@ def check_teachers(params: Params) -> None:
             )
 
 
-# Heuristics without a knob, by their params.yaml word.
+# Heuristics as they are without tuning, by their params.yaml word.
 HEURISTICS: dict[str, Policy] = {
-    "fcfs": heuristic(fcfs),
-    "random": random,
-    "sjf": heuristic(sjf),
-    "packer": heuristic(packer),
-    "tetris": heuristic(tetris(EVEN)),
-    "sjf_align": heuristic(sjf_align),
-    "hold": heuristic(hold(LONG_STEPS)),
+    "fcfs": heuristic(fcfs, Twin("fcfs")),
+    "random": Heuristic(random, Twin("random")),
+    "sjf": heuristic(sjf, Twin("sjf")),
+    "packer": heuristic(packer, Twin("packer")),
+    "tetris": with_weight(EVEN),
+    "sjf_align": heuristic(sjf_align, Twin("sjf_align")),
+    "hold": with_patience(LONG_STEPS),
 }

@@ -12,6 +12,7 @@ import torch
 from numba import get_num_threads, njit, prange
 from torch import Tensor
 
+from pipeline.compiled import inlined
 from pipeline.core import FloatArray, IntArray, Seen
 from pipeline.policies.encodings import CLOCK_STEPS, Layout
 
@@ -113,7 +114,7 @@ def decide(
     return logits
 
 
-@njit(cache=True)
+@inlined
 def _pieces(cells: IntArray, rest: IntArray, p: Places, i: int, found: IntArray) -> int:
     """Write the table rows of what one observation shows, and return how many; the clock's is not among them."""
     count, resources = 0, len(p.capacity)
@@ -137,13 +138,13 @@ def _pieces(cells: IntArray, rest: IntArray, p: Places, i: int, found: IntArray)
     return count
 
 
-@njit(cache=True)
+@inlined
 def _since(rest: IntArray, i: int) -> np.float32:
     """Return what `encodings.clock` does."""
     return np.float32(min(rest[i, 1], CLOCK_STEPS) / CLOCK_STEPS)
 
 
-@njit(cache=True)
+@inlined
 def _sum(
     table: FloatArray, cells: IntArray, rest: IntArray, p: Places, i: int, found: IntArray, total: FloatArray
 ) -> None:
@@ -160,7 +161,7 @@ def _sum(
             total[h] += share * table[p.clock, h]
 
 
-@njit(cache=True)
+@inlined
 def _most(p: Places) -> int:
     """Return the most pieces an observation can have."""
     return len(p.capacity) * (p.steps + p.slots) + 1

@@ -3,8 +3,10 @@
 import numpy as np
 
 from pipeline.core import OBJECTIVES, BoolArray, Cluster, FloatArray, IntArray, JobBatch, Observation, Schedule, Seen
-from pipeline.simulator.kernels import Rules, begin_all, empty_state, step_rows
+from pipeline.simulator.kernels import begin_all, step_rows
 from pipeline.simulator.looking import look, room
+from pipeline.simulator.state import Rules, empty_state, free_rows
+from pipeline.simulator.twins import Players, decide_rows, play_rows
 
 
 class Batched:
@@ -28,11 +30,12 @@ class Batched:
         self._rules = Rules(cluster.usable, cluster.place_ahead, step_limit, code, skip_forced)
         self._state = empty_state(jobs, cluster, 0 if objective is None else step_limit)
         begin_all(self._state, self._rules)
+        self._rows = np.flatnonzero(~self._state.done)
 
     @property
     def rows(self) -> IntArray:
         """Return the episodes that await a decision."""
-        return np.flatnonzero(~self._state.done)
+        return self._rows
 
     @property
     def now(self) -> IntArray:
@@ -54,22 +57,33 @@ class Batched:
 
     def step(self, rows: IntArray, actions: IntArray) -> None:
         """Carry out one decision in each of some episodes."""
-        step_rows(self._state, self._rules, rows, actions)
+        if step_rows(self._state, self._rules, rows, actions):
+            self._rows = np.flatnonzero(~self._state.done)
+
+    def decide(self, rows: IntArray, who: Players) -> IntArray:
+        """Return what compiled heuristics do next in some episodes; the decisions are counted, but not carried out."""
+        actions = np.empty(len(rows), dtype=np.int64)
+        decide_rows(self._state, self._rules, rows, who, actions)
+        return actions
+
+    def play(self, rows: IntArray, who: Players, most: int) -> None:
+        """Let compiled heuristics play some episodes to their end, or for at most so many decisions each."""
+        if play_rows(self._state, self._rules, rows, who, most):
+            self._rows = np.flatnonzero(~self._state.done)
 
     def observe(self, rows: IntArray) -> Observation:
         """Return what the policy sees in some episodes, as copies."""
         s = self._state
         job = s.slot_job[rows]
-        full = job >= 0
         queue = s.queue[rows]
         waits = queue < s.to_come[rows]
         head = np.minimum(queue, len(s.duration) - 1)
         now = s.now[rows]
         return Observation(
-            free=s.free[rows][:, None],
-            demand=np.where(full[:, :, None], s.demand[job], 0),
-            duration=np.where(full, s.duration[job], 0),
-            waited=np.where(full, now[:, None] - s.arrival[job], 0),
+            free=free_rows(s, rows)[:, None],
+            demand=s.slot_demand[rows],
+            duration=s.slot_duration[rows],
+            waited=np.where(job >= 0, now[:, None] - s.arrival[job], 0),
             backlog=s.to_come[rows] - queue,
             backlog_head=np.where(waits[:, None], np.column_stack([s.duration[head], s.demand[head]]), 0),
             capacity=np.broadcast_to(s.capacity, (len(rows), 1, len(s.capacity))),

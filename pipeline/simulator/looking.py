@@ -3,8 +3,9 @@
 import numpy as np
 from numba import njit, prange
 
+from pipeline.compiled import inlined
 from pipeline.core import IntArray, Seen, cell_type
-from pipeline.simulator.kernels import State
+from pipeline.simulator.state import State
 
 
 def room(state: State, count: int) -> Seen:
@@ -26,22 +27,22 @@ def look(s: State, rows: IntArray, seen: Seen) -> None:
         _look_at(s, rows[i], seen, i)  # a call: numba takes writes to a tuple's arrays within prange for dead code
 
 
-@njit(cache=True)
+@inlined
 def _look_at(s: State, b: int, seen: Seen, i: int) -> None:
     steps, resources = s.free.shape[1], s.free.shape[2]
     slots = s.slot_job.shape[1]
-    idle, startable = True, False
+    idle = True
     for t in range(steps):
+        row = s.head[b] + t if s.head[b] + t < steps else s.head[b] + t - steps
         for r in range(resources):
-            seen.cells[i, t * resources + r] = s.free[b, t, r]
-            idle = idle and s.free[b, t, r] == s.capacity[r]
+            seen.cells[i, t * resources + r] = s.free[b, row, r]
+            idle = idle and s.free[b, row, r] == s.capacity[r]
     for m in range(slots):
-        at, job = steps * resources + m * (1 + resources), s.slot_job[b, m]
-        seen.cells[i, at] = min(s.duration[job], steps) if job >= 0 else 0
+        at = steps * resources + m * (1 + resources)
+        seen.cells[i, at] = min(s.slot_duration[b, m], steps)
         for r in range(resources):
-            seen.cells[i, at + 1 + r] = s.demand[job, r] if job >= 0 else 0
+            seen.cells[i, at + 1 + r] = s.slot_demand[b, m, r]
         seen.may[i, m] = s.legal[b, m]
-        startable = startable or s.fits_now[b, m]
-    seen.may[i, slots] = not (idle and startable)
+    seen.may[i, slots] = not (idle and s.fitting[b] > 0)
     seen.rest[i, 0] = s.to_come[b] - s.queue[b]
     seen.rest[i, 1] = s.now[b] - s.last_arrival[b]

@@ -1,0 +1,153 @@
+"""The heuristics of `policies`, compiled: each decides on the simulator's own state, many episodes at once.
+
+The scores, ties and draws are those of the plain definitions, operation for operation, so that the schedules are the
+same bit for bit; a test holds them to it. A batch may hold any mix: rule, knob and key are told for every episode.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit, prange
+
+from pipeline.compiled import inlined
+from pipeline.core import FloatArray, IntArray, KeyArray, Twin
+from pipeline.simulator.kernels import go_on, idle
+from pipeline.simulator.state import Rules, State
+
+FCFS, RANDOM, SJF, PACKER, TETRIS, SJF_ALIGN, HOLD = range(7)
+
+# Rules by the word that a policy names its twin by.
+RULES = {
+    "fcfs": FCFS,
+    "random": RANDOM,
+    "sjf": SJF,
+    "packer": PACKER,
+    "tetris": TETRIS,
+    "sjf_align": SJF_ALIGN,
+    "hold": HOLD,
+}
+
+
+class Players(NamedTuple):
+    """Who decides in each episode."""
+
+    rule: IntArray  # [B]
+    knob: FloatArray  # [B]
+    key: KeyArray  # [B]  of its draws
+    decision: IntArray  # [B]  how many it has made
+
+
+def players(twins: Sequence[Twin], key: KeyArray) -> Players:
+    """Return who decides, before the first decision; twins and key [B] are told for every episode."""
+    rule = np.array([RULES[twin.rule] for twin in twins], dtype=np.int64)
+    knob = np.array([twin.knob for twin in twins], dtype=np.float64)
+    return Players(rule, knob, np.ascontiguousarray(key), np.zeros(len(twins), dtype=np.int64))
+
+
+@inlined
+def _mix(bits: np.uint64) -> np.uint64:
+    bits = (bits ^ (bits >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    bits = (bits ^ (bits >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return bits ^ (bits >> np.uint64(31))
+
+
+@inlined
+def _uniform(key: np.uint64, decision: int) -> float:
+    """Return core.uniform of one key."""
+    bits = _mix(key + np.uint64(decision) * np.uint64(0x9E3779B97F4A7C15))
+    return float(bits >> np.uint64(11)) / 9007199254740992.0
+
+
+@inlined
+def _random(s: State, rules: Rules, b: int, draw: float) -> int:
+    """Return one of the legal actions, void among them where it is."""
+    void = not (s.fitting[b] > 0 and idle(s, rules, b))
+    place = int(draw * (s.placeable[b] + void))
+    for m in range(s.slot_job.shape[1]):
+        if s.legal[b, m]:
+            if place == 0:
+                return m
+            place -= 1
+    return int(s.slot_job.shape[1])
+
+
+@inlined
+def _packed(s: State, b: int, m: int) -> float:
+    units = 0
+    for r in range(s.capacity.shape[0]):
+        units += int(s.slot_demand[b, m, r]) * int(s.free[b, s.head[b], r])
+    return float(units)
+
+
+@inlined
+def _alignment(s: State, b: int, m: int) -> float:
+    shares = 0.0
+    for r in range(s.capacity.shape[0]):
+        capacity = float(s.capacity[r])
+        shares += s.slot_demand[b, m, r] / capacity * (s.free[b, s.head[b], r] / capacity)
+    return shares / float(s.capacity.shape[0])
+
+
+@inlined
+def _score(s: State, b: int, m: int, rule: int, knob: float) -> float:
+    duration = float(s.slot_duration[b, m])
+    if rule == SJF:
+        return -duration
+    if rule == FCFS:
+        return float(s.now[b] - s.arrival[s.slot_job[b, m]])
+    if rule == PACKER:
+        return _packed(s, b, m)
+    if rule == TETRIS:
+        return knob * _alignment(s, b, m) + (1.0 - knob) * (1.0 / duration)
+    return -duration + 0.5 * _alignment(s, b, m)
+
+
+@inlined
+def _short_waits(s: State, b: int, long_steps: float) -> bool:
+    shortest = long_steps
+    for m in range(s.slot_job.shape[1]):
+        if s.slot_duration[b, m] > 0:
+            shortest = min(shortest, float(s.slot_duration[b, m]))
+    return shortest < long_steps
+
+
+@inlined
+def decide(s: State, rules: Rules, b: int, who: Players) -> int:
+    """Return the next action of an episode, and count it."""
+    rule, knob, void = who.rule[b], who.knob[b], int(s.slot_job.shape[1])
+    decision = who.decision[b]
+    who.decision[b] = decision + 1
+    if rule == RANDOM:
+        return _random(s, rules, b, _uniform(who.key[b], decision))
+    if s.placeable[b] == 0:
+        return void
+    holds = rule == HOLD and _short_waits(s, b, knob)
+    chosen, best = void, -np.inf
+    for m in range(void):
+        if s.legal[b, m] and not (holds and s.slot_duration[b, m] >= knob):
+            score = _score(s, b, m, rule, knob)
+            if score > best:
+                chosen, best = m, score
+    return chosen
+
+
+@njit(cache=True, parallel=True)
+def decide_rows(s: State, rules: Rules, rows: IntArray, who: Players, actions: IntArray) -> None:
+    """Write the next action of some episodes."""
+    for i in prange(rows.shape[0]):
+        actions[i] = decide(s, rules, rows[i], who)
+
+
+@njit(cache=True, parallel=True)
+def play_rows(s: State, rules: Rules, rows: IntArray, who: Players, most: int) -> int:
+    """Play some episodes to their end, or for at most so many decisions each; return how many are over."""
+    over = 0
+    for i in prange(rows.shape[0]):
+        b = rows[i]
+        for _ in range(most):
+            if s.done[b]:
+                break
+            go_on(s, rules, b, decide(s, rules, b, who))
+        over += s.done[b]
+    return over
