@@ -91,7 +91,7 @@ def _learn(
         entropy = _add_gradient(network, played, advantages(played, episodes, recipe), recipe)
         count = len(played.action)
     fared = outcome(jobs, simulator.schedule(), task.step_limit)
-    total = simulator.rewards.sum(axis=1).reshape(-1, episodes)
+    total = simulator.rewards[:, : simulator.now.max()].sum(axis=1).reshape(-1, episodes)
     return Told(count, entropy, total, jobset_means(jobs, fared.slowdown), int(fared.unfinished.sum()))
 
 
