@@ -70,6 +70,18 @@ class JobBatch(NamedTuple):
         """Return the episode [J] that owns each job."""
         return np.repeat(np.arange(self.episodes), np.diff(self.first))
 
+    def take(self, episodes: IntArray) -> "JobBatch":
+        """Return the batch of some episodes, in that order; one may be named often.
+
+        >>> one, other = (JobSet(np.array([k]), np.array([1]), np.array([[1]])) for k in (4, 7))
+        >>> batch([one, other]).take(np.array([1, 1])).arrival
+        array([7, 7])
+        """
+        length = np.diff(self.first)[episodes]
+        first = np.concatenate([[0], np.cumsum(length)]).astype(np.int64)
+        rows = np.arange(first[-1]) + np.repeat(self.first[episodes] - first[:-1], length)
+        return JobBatch(first, self.arrival[rows], self.duration[rows], self.demand[rows])
+
 
 class Observation(NamedTuple):
     """All that a policy may see: M waiting jobs x K machines, for B episodes."""

@@ -7,37 +7,32 @@ import numpy as np
 from pipeline.config import HeuristicKnobs
 from pipeline.core import JobSet, Policy
 from pipeline.evaluation.play import Results, judge
-from pipeline.policies.heuristics import HEURISTICS, LONG_STEPS, heuristic, hold, tetris
+from pipeline.policies.heuristics import HEURISTICS, LONG_STEPS, Heuristic, with_patience, with_weight
 
-Play = Callable[[str, Policy], Results]  # on validation jobsets
+Play = Callable[[Mapping[str, Policy]], dict[str, Results]]  # on validation jobsets, all policies at once
+
+WITH_KNOB: dict[str, Callable[[float], Heuristic]] = {"tetris": with_weight, "hold": with_patience}
 
 
 def tuned(play: Play, knobs: HeuristicKnobs, training: Mapping[int, Sequence[JobSet]]) -> dict[str, float]:
     """Return the best knob of each heuristic that has one, by mean slowdown."""
     duration = np.concatenate([jobs.duration for group in training.values() for jobs in group])
     long = {float(LONG_STEPS), *(float(np.quantile(duration, q, method="higher")) for q in knobs.hold_quantiles)}
-    return {
-        "tetris": _best(lambda weight: play("tetris", heuristic(tetris(weight))), knobs.tetris_weights),
-        "hold": _best(lambda steps: play("hold", heuristic(hold(int(steps)))), sorted(long)),
-    }
-
-
-def _best(results: Callable[[float], Results], candidates: Sequence[float]) -> float:
-    return min(candidates, key=lambda knob: judge(results(knob), "slowdown"))
+    candidates = {"tetris": knobs.tetris_weights, "hold": sorted(long)}
+    tried = {(name, knob): WITH_KNOB[name](knob) for name, values in candidates.items() for knob in values}
+    results = play({f"{name} {knob!r}": policy for (name, knob), policy in tried.items()})
+    cost = {(name, knob): judge(results[f"{name} {knob!r}"], "slowdown") for name, knob in tried}
+    return {name: min((pair for pair in tried if pair[0] == name), key=cost.__getitem__)[1] for name in candidates}
 
 
 def heuristics_with(knobs: Mapping[str, float]) -> dict[str, Policy]:
     """Return all heuristics, those with a knob as tuned."""
-    with_knobs = {
-        "tetris": heuristic(tetris(knobs["tetris"])),
-        "hold": heuristic(hold(int(knobs["hold"]))),
-    }
-    return HEURISTICS | with_knobs
+    return HEURISTICS | {name: WITH_KNOB[name](knob) for name, knob in knobs.items()}
 
 
 def means_of(play: Play, policies: Mapping[str, Policy]) -> dict[str, dict[int, float]]:
     """Return the mean slowdown of each policy at each load."""
-    return {name: play(name, policy).by_load for name, policy in policies.items()}
+    return {name: results.by_load for name, results in play(policies).items()}
 
 
 def best_by_load(means: Mapping[str, Mapping[int, float]]) -> dict[int, str]:

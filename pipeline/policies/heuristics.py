@@ -113,9 +113,9 @@ def with_weight(weight: float) -> Heuristic:
     return heuristic(tetris(weight), Twin("tetris", weight))
 
 
-def with_patience(long_steps: int) -> Heuristic:
-    """Return `hold` with the duration from which a job is long."""
-    return heuristic(hold(long_steps), Twin("hold", long_steps))
+def with_patience(long_steps: float) -> Heuristic:
+    """Return `hold` with the duration from which a job is long, in whole steps."""
+    return heuristic(hold(int(long_steps)), Twin("hold", int(long_steps)))
 
 
 def random(view: Observation, draws: FloatArray) -> IntArray:

@@ -1,10 +1,14 @@
-"""Play a policy in a simulator to the end of every episode."""
+"""Play policies in a simulator to the end of every episode."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
 from pipeline.core import IntArray, KeyArray, Observation, Policy, Simulator, uniform
+from pipeline.simulator.batched import Batched
+from pipeline.simulator.twins import Players
+
+DECISIONS_AT_ONCE = 1_000_000  # of compiled play between two looks at it: a few tenths of a second
 
 Watch = Callable[[IntArray, Observation, IntArray], None]  # (episodes, what they saw, what was done)
 
@@ -28,3 +32,31 @@ def play(simulator: Simulator, policy: Policy, key: KeyArray, watch: Watch | Non
         simulator.step(rows, actions)
         decision[rows] += 1
         rows = simulator.rows
+
+
+def play_together(simulator: Simulator, policies: Sequence[Policy], whose: IntArray, key: KeyArray) -> Iterator[int]:
+    """Let several policies decide, each in its own episodes; yield how many episodes go on, after each lock step.
+
+    Args:
+        simulator: at any point of its episodes.
+        policies: asked once a lock step, each for those of its episodes that are still going.
+        whose: policy [B] of each episode, by its place; never falling.
+        key: see `play`.
+    """
+    decision = np.zeros(len(key), dtype=np.int64)
+    rows = simulator.rows
+    while len(rows):
+        view, draws = simulator.observe(rows), uniform(key[rows], decision[rows])
+        edges = np.searchsorted(whose[rows], np.arange(len(policies) + 1))
+        asked = [(policy, slice(*edges[k : k + 2])) for k, policy in enumerate(policies) if edges[k] < edges[k + 1]]
+        simulator.step(rows, np.concatenate([policy(view.take(mine), draws[mine]) for policy, mine in asked]))
+        decision[rows] += 1
+        rows = simulator.rows
+        yield len(rows)
+
+
+def play_compiled(simulator: Batched, who: Players) -> Iterator[int]:
+    """Let compiled heuristics play to the end; yield how many episodes go on, a few times a second."""
+    while len(rows := simulator.rows):
+        simulator.play(rows, who, max(1, DECISIONS_AT_ONCE // len(rows)))
+        yield len(simulator.rows)

@@ -15,15 +15,25 @@ def run(params: Params, agent: str) -> None:
     row = params.agent(agent)
     scenario, folder = params.scenario(row.scenario), storage.jobsets_folder(row.scenario)
     masked = params.recipe(agent).masked
-    with tracking.stage("evaluate", agent, params) as run, progress(f"evaluate {agent}", len(STAGES)) as advance:
+    with tracking.stage("evaluate", agent, params) as run:
         run.inputs(folder, *(storage.model_folder(agent, which) for which in STAGES))
         test = storage.read_jobsets(folder, "test", scenario.resources)
-        results = []
-        for done, (which, title) in enumerate(STAGES.items(), 1):
-            name, policy = title.format(agent=agent), read_network(params, agent, which).policy
-            results.append(score(name, policy, test, Cluster.of(scenario), scenario.step_limit, params.seed, masked))
-            run.parent_curve(f"slowdown/{name}", results[-1].by_load)
-            advance(done, f"slowdown {results[-1].mean:.3f}")
+        policies = {
+            title.format(agent=agent): read_network(params, agent, which).policy for which, title in STAGES.items()
+        }
+        with progress(f"evaluate {agent}, percent", 100) as advance:
+            results = score(
+                policies,
+                test,
+                Cluster.of(scenario),
+                scenario.step_limit,
+                params.seed,
+                masked,
+                lambda share: advance(100 * share),
+            )
+        for name, done in results.items():
+            run.parent_curve(f"slowdown/{name}", done.by_load)
         place = storage.results_folder("agents", agent)
         storage.discard(place)
-        storage.write_results(place, [done.jobs for done in results], [done.jobsets for done in results])
+        tables = list(results.values())
+        storage.write_results(place, [done.jobs for done in tables], [done.jobsets for done in tables])

@@ -17,19 +17,18 @@ def run(params: Params, scenario: str) -> None:
         run.inputs(folder)
         train, validation, test = (storage.read_jobsets(folder, split, row.resources) for split in SPLITS)
         on = partial(score, cluster=Cluster.of(row), step_limit=row.step_limit, seed=params.seed)
-        examine = partial(on, jobsets=validation)
-        knobs = tuned(examine, params.heuristics, train)
-        policies = heuristics_with(knobs)
-        examined = means_of(examine, policies)
-        results = []
-        with progress(f"heuristics {scenario}", len(policies)) as advance:
-            for done, (name, policy) in enumerate(policies.items(), 1):
-                results.append(on(name, policy, test))
-                advance(done, f"{name}: slowdown {results[-1].mean:.3f}")
-                run.parent_curve(f"slowdown/{name}", results[-1].by_load)
+        with progress(f"heuristics {scenario}, percent", 100) as advance:
+            examine = partial(on, jobsets=validation)
+            knobs = tuned(examine, params.heuristics, train)
+            policies = heuristics_with(knobs)
+            examined = means_of(examine, policies)
+            results = on(policies, test, heard=lambda share: advance(100 * share))
+        for name, done in results.items():
+            run.parent_curve(f"slowdown/{name}", done.by_load)
         place = storage.results_folder("heuristics", scenario)
         storage.discard(place)
-        storage.write_results(place, [done.jobs for done in results], [done.jobsets for done in results])
+        tables = list(results.values())
+        storage.write_results(place, [done.jobs for done in tables], [done.jobsets for done in tables])
         chosen = storage.Chosen(knobs=knobs, best=best_by_load(examined), validation=examined)
         storage.write_chosen(scenario, chosen)
         run.metrics({f"knob/{name}": knob for name, knob in knobs.items()}, step=0)

@@ -57,7 +57,7 @@ def judge_of(network: Network, task: Task) -> Callable[[], float]:
 
     def judged() -> float:
         policy = PLAY[task.recipe.play](network, task.recipe.masked)
-        results = score("learner", policy, jobsets, task.cluster, task.step_limit, task.seed, task.recipe.masked)
-        return judge(results, task.objective)
+        results = score({"learner": policy}, jobsets, task.cluster, task.step_limit, task.seed, task.recipe.masked)
+        return judge(results["learner"], task.objective)
 
     return judged

@@ -41,7 +41,7 @@ def content(network: Network) -> dict[str, bytes]:
 def slowdown(network: Network, task: Task) -> float:
     """Mean slowdown on validation jobsets, sampled."""
     policy = sampled(network, task.recipe.masked)
-    return score("", policy, task.validation, task.cluster, task.step_limit, 0, task.recipe.masked).mean
+    return score({"": policy}, task.validation, task.cluster, task.step_limit, 0, task.recipe.masked)[""].mean
 
 
 def test_play_improves_with_the_recipe_of_ours(params: Params) -> None:
