@@ -1,14 +1,16 @@
 """Run one policy over a user's jobs."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from pipeline.core import Cluster, IntArray, JobBatch, Observation, Policy, keys
+from pipeline.core import Cluster, IntArray, KeyArray, Policy, keys
 from pipeline.errors import UserError
+from pipeline.policies.heuristics import twin_of
 from pipeline.simulator.batched import Batched
-from pipeline.simulator.rollout import Watch, play
+from pipeline.simulator.rollout import play_compiled, play_together
+from pipeline.simulator.twins import players
 from pipeline.workload.tables import AT_ONCE, JobTable, parts
 
 PATIENCE = 20  # times the steps that one job after another would take
@@ -46,8 +48,9 @@ def schedule(
     played = 0
     for part in parts(table, cluster.horizon, at_once):
         simulator = Batched(part.jobs, cluster, limit, skip_forced=masked)
-        watch = _watch(part.jobs, played, len(start), heard)
-        play(simulator, policy, keys(seed, part.number, np.zeros_like(part.number)), watch)
+        for _ in _seldom(_going(simulator, policy, keys(seed, part.number, np.zeros_like(part.number)))):
+            begun = played + simulator.placed
+            heard(100 * begun / len(start), f"{begun:,} jobs")
         end = simulator.schedule()
         undone = int((end.finish < 0).sum())
         if undone:
@@ -63,26 +66,18 @@ def mean_slowdown(table: JobTable, start: IntArray) -> float:
     return float(1 + ((start - table.arrival) / table.duration).mean())
 
 
-def _watch(jobs: JobBatch, played: int, total: int, heard: Heard) -> Watch:
-    """Return what tells, now and then, how many jobs have been started; `played` were in earlier parts."""
+def _going(simulator: Batched, policy: Policy, key: KeyArray) -> Iterator[int]:
+    """Return what plays a policy to the end, compiled if it can be."""
+    twin, episodes = twin_of(policy), len(key)
+    if twin is not None:
+        return play_compiled(simulator, players([twin] * episodes, key))
+    return play_together(simulator, [policy], np.zeros(episodes, dtype=np.int64), key)
+
+
+def _seldom(going: Iterator[int]) -> Iterator[int]:
+    """Pass on, now and then, that play goes on."""
     due = time.monotonic() + LOOK_EVERY_S
-
-    def watch(rows: IntArray, view: Observation, actions: IntArray) -> None:
-        nonlocal due
-        if time.monotonic() < due:
-            return
-        due = time.monotonic() + LOOK_EVERY_S
-        done = played + int(jobs.first[-1]) - _to_start(jobs, rows, view)
-        heard(100 * done / total, f"{done:,} jobs")
-
-    return watch
-
-
-def _to_start(jobs: JobBatch, rows: IntArray, view: Observation) -> int:
-    """Return how many jobs of the episodes that go on have not been started: those that wait, and those to come."""
-    waiting = int(view.backlog.sum()) + int((view.duration > 0).sum())
-    to_come = 0
-    for b, now in zip(rows, view.now, strict=True):
-        arrival = jobs.arrival[jobs.first[b] : jobs.first[b + 1]]
-        to_come += len(arrival) - int(np.searchsorted(arrival, now, side="right"))
-    return waiting + to_come
+    for left in going:
+        if time.monotonic() >= due:
+            yield left
+            due = time.monotonic() + LOOK_EVERY_S

@@ -101,6 +101,12 @@ class Batched:
         """Write what the policy sees in some episodes into compact arrays, as long as `rows`."""
         look(self._state, rows, seen)
 
+    @property
+    def placed(self) -> int:
+        """Return how many jobs have been started, or given a start ahead."""
+        s = self._state
+        return int((s.queue - s.first[:-1]).sum()) - int((s.slot_job >= 0).sum())
+
     def schedule(self) -> Schedule:
         """Return what has become of every job so far."""
         s = self._state
