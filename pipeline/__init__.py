@@ -16,7 +16,7 @@ def _keep_compiled_code_by_its_sources() -> None:
     """
     here = Path(__file__).parent
     digest = hashlib.sha256()
-    for path in sorted(here.glob("*/*.py")):
+    for path in sorted(here.rglob("*.py")):
         source = path.read_bytes()
         if b"njit" in source or b"@inlined" in source:
             digest.update(path.name.encode() + source)
