@@ -1,1 +1,30 @@
 """Learn cluster schedulers and prove whether they beat the heuristics people already use."""
+
+import hashlib
+import os
+import sys
+from pathlib import Path
+
+COMPILED = "compiled-"  # begins the name of a folder of compiled code
+
+
+def _keep_compiled_code_by_its_sources() -> None:
+    """Have numba keep compiled code in a folder that is named by all the sources of it.
+
+    By itself it looks at one file only: where a kernel has a function of another file inlined, it would go on with the
+    old one when that is changed. A folder that cannot be written to makes numba fall back on the user's own.
+    """
+    here = Path(__file__).parent
+    digest = hashlib.sha256()
+    for path in sorted(here.rglob("*.py")):
+        source = path.read_bytes()
+        if b"njit" in source or b"@inlined" in source:
+            digest.update(path.name.encode() + source)
+    given = Path(os.environ.get("NUMBA_CACHE_DIR", here / "__pycache__"))
+    place = here / "__pycache__" if given.name.startswith(COMPILED) else given  # that of the process that began this
+    os.environ["NUMBA_CACHE_DIR"] = str(place / f"{COMPILED}{digest.hexdigest()[:16]}")
+    if "numba" in sys.modules:  # it has read its environment already
+        sys.modules["numba"].config.CACHE_DIR = os.environ["NUMBA_CACHE_DIR"]
+
+
+_keep_compiled_code_by_its_sources()  # the one thing done on import: later would be too late for numba

@@ -17,16 +17,19 @@ COPIED = ("pipeline", "dvc.yaml", "params.yaml", ".dvc/config", ".dvc/plots", ".
 NOTHING = "Data and pipelines are up to date."
 FOREIGN = ("DVC_", "MLFLOW_", "PIPELINE_", "GIT_", "NUMBA_")
 
-# Numba keeps what it compiled beside the code, and temporary experiments have their code in a folder of their own: all
-# of them shall use what the repository's own modules have compiled already (a stamp of the source guards it).
+# Compiled code is kept by the place of its sources, and temporary experiments have theirs in a folder of their own: all
+# of them shall use what the repository's own modules have compiled already (the folder's name tells its sources).
 LOCATOR = f"""
+import os
 from pathlib import Path
 from numba.core.caching import InTreeCacheLocator
 
 class Shared(InTreeCacheLocator):
     def __init__(self, py_func, py_file):
         super().__init__(py_func, py_file)
-        self._cache_path = str(Path({str(REPOSITORY / "pipeline")!r}) / Path(py_file).parent.name / "__pycache__")
+        compiled = Path({str(REPOSITORY / "pipeline" / "__pycache__")!r}) / Path(os.environ["NUMBA_CACHE_DIR"]).name
+        original = Path({str(REPOSITORY / "pipeline")!r}) / Path(py_file).parent.name / Path(py_file).name
+        self._cache_path = str(compiled / self.get_suitable_cache_subpath(str(original)))
 """
 
 SCENARIO = {

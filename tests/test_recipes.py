@@ -6,6 +6,7 @@ import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 import pandas as pd
@@ -20,8 +21,9 @@ NEEDED = ("pipeline", "params.yaml", "dvc.yaml", ".dvc/config", "pyproject.toml"
 class Copy:
     """A copy of the project with one recipe applied."""
 
-    def __init__(self, root: Path, recipe: str) -> None:
+    def __init__(self, root: Path, recipe: str, environment: Mapping[str, str]) -> None:
         self.root = root
+        self._environment = {**environment, "PYTHONPATH": f"{root}{os.pathsep}{environment['PYTHONPATH']}"}
         for name in NEEDED:
             source, target = REPOSITORY / name, root / name
             target.parent.mkdir(parents=True, exist_ok=True)
@@ -31,7 +33,7 @@ class Copy:
 
     def run(self, *words: str) -> str:
         """Run a command in the copy and return what it says."""
-        named = {**os.environ, "PIPELINE_TRACKING": "off", "PYTHONPATH": str(self.root)}
+        named = {**os.environ, **self._environment, "PIPELINE_TRACKING": "off"}
         done = subprocess.run(words, check=False, cwd=self.root, env=named, capture_output=True, text=True)
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout
@@ -50,8 +52,8 @@ class Copy:
 
 
 @pytest.fixture
-def copy(tmp_path: Path, request: pytest.FixtureRequest) -> Copy:
-    return Copy(tmp_path / "copy", request.param)
+def copy(tmp_path: Path, request: pytest.FixtureRequest, environment: dict[str, str]) -> Copy:
+    return Copy(tmp_path / "copy", request.param, environment)
 
 
 def test_contributing_names_every_recipe() -> None:

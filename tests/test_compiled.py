@@ -1,0 +1,88 @@
+"""Compiled code is kept between processes, and made anew when any source of it has changed."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from builders import REPOSITORY
+
+import pipeline
+
+INNER = "from numba import njit\ninlined = njit\n@inlined\ndef inner(x):\n    return x + {number}\n"
+OUTER = """
+from numba import njit
+from pipeline.simulator.inner import inner
+@njit(cache=True)
+def outer(x):
+    return inner(x)
+"""
+SAY = "from pipeline.simulator.outer import outer; print(outer(1), sum(outer.stats.cache_hits.values()))"
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """A package with a kernel that has a function of another file within it."""
+    package = tmp_path / "pipeline"
+    (package / "simulator").mkdir(parents=True)
+    shutil.copy(REPOSITORY / "pipeline" / "__init__.py", package)
+    (package / "simulator" / "inner.py").write_text(INNER.format(number=1))
+    (package / "simulator" / "outer.py").write_text(OUTER)
+    return tmp_path
+
+
+def said(root: Path, script: str = SAY, **more: str) -> list[str]:
+    """What a new process says; NUMBA_CACHE_DIR is that of the tests' own, as a child inherits it."""
+    named = os.environ | {"PYTHONPATH": str(root)} | more
+    return subprocess.run(
+        [sys.executable, "-c", script], check=True, cwd=root, env=named, capture_output=True, text=True
+    ).stdout.split()
+
+
+def folders(place: Path) -> list[str]:
+    return sorted(path.name for path in place.glob("compiled-*"))
+
+
+def test_a_change_in_another_file_is_compiled(root: Path) -> None:
+    place = root / "pipeline" / "__pycache__"
+    assert said(root) == ["2", "0"]
+    assert said(root) == ["2", "1"]
+    assert len(folders(place)) == 1
+    (root / "pipeline" / "simulator" / "inner.py").write_text(INNER.format(number=5))
+    assert said(root) == ["6", "0"]
+    assert said(root) == ["6", "1"]
+    assert len(folders(place)) == 2
+
+
+def test_a_change_in_what_is_not_compiled_is_not(root: Path) -> None:
+    assert said(root) == ["2", "0"]
+    (root / "pipeline" / "simulator" / "plain.py").write_text("x = 1\n")
+    assert said(root) == ["2", "1"]
+
+
+def test_numba_may_be_there_before(root: Path) -> None:
+    assert said(root, f"import numba; {SAY}") == ["2", "0"]
+    assert said(root) == ["2", "1"]
+
+
+def test_a_folder_of_the_users_own_is_kept_to(root: Path, tmp_path: Path) -> None:
+    own = str(tmp_path / "own")
+    assert said(root, NUMBA_CACHE_DIR=own) == ["2", "0"]
+    assert said(root, NUMBA_CACHE_DIR=own) == ["2", "1"]
+    assert len(folders(tmp_path / "own")) == 1
+
+
+def test_code_that_may_not_be_written_beside_is_compiled_elsewhere(root: Path, tmp_path: Path) -> None:
+    (root / "pipeline" / "__pycache__").write_text("no folder can be made here")
+    for name in ("simulator", "home"):
+        (tmp_path / "blocked" / name).mkdir(parents=True)
+    (root / "pipeline" / "simulator" / "__pycache__").write_text("nor here")
+    home = {"HOME": str(tmp_path / "home"), "XDG_CACHE_HOME": str(tmp_path / "home")}
+    assert said(root, **home) == ["2", "0"]
+    assert said(root, **home) == ["2", "1"]
+
+
+def test_the_tests_use_the_folder_of_their_own_sources() -> None:
+    assert Path(os.environ["NUMBA_CACHE_DIR"]).name.startswith(pipeline.COMPILED)
