@@ -1,0 +1,197 @@
+"""The engine as it is measured: all that the benchmark asks of `training`, `policies` and `evaluation` stands here."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import torch
+from torch import Tensor
+
+from benchmarks.described import Dense, described
+from benchmarks.problem import DEEPRM, PAPER, Problem
+from pipeline import storage
+from pipeline.config import ModelCard, NetworkConfig, Reinforce
+from pipeline.core import FloatArray, IntArray, JobSet, Observation, Policy, batch, keys, legal_actions
+from pipeline.evaluation.scheduling import schedule
+from pipeline.policies.acting import sampled
+from pipeline.policies.encodings import Layout, draw
+from pipeline.policies.heuristics import HEURISTICS
+from pipeline.policies.loading import restore, weights_of
+from pipeline.policies.networks import Network, build
+from pipeline.simulator.batched import Batched
+from pipeline.simulator.rollout import play
+from pipeline.training.reinforce import reinforce
+from pipeline.workload.tables import JobTable
+
+Work = Callable[[], object]
+Play = Callable[[Problem, list[JobSet]], Callable[[], int]]
+Views = Observation  # of many decisions, as the learner keeps them
+
+
+def hold_to(threads: int) -> None:
+    """Hold torch to some threads; numba's stand in the environment."""
+    torch.set_num_threads(threads)
+
+
+def network(problem: Problem, config: NetworkConfig) -> Network:
+    """Return a freshly initialised network."""
+    return build(config, problem.cluster, problem.seed)
+
+
+def dense(problem: Problem) -> Dense:
+    """Return a freshly initialised deeprm for drawn images, with the weights of the engine's."""
+    same = Dense(Layout.of(problem.cluster, DEEPRM.clock), DEEPRM.hidden)
+    same.load_state_dict(network(problem, DEEPRM).state_dict())
+    return same
+
+
+def iteration(path: str, problem: Problem) -> Callable[[], int]:
+    """Return one iteration of a freshly initialised deeprm, to be called once; it returns how many decisions it took."""
+    task = problem.task()
+    config = Reinforce(
+        name="reinforce",
+        recipe="paper",
+        loads=(problem.load,),
+        updates=1,
+        jobsets=problem.jobsets,
+        episodes=problem.episodes,
+        validate_every=1,
+    )
+    if path == "described":
+        baseline = described(dense(problem), task, config)
+        return lambda: next(baseline)
+    learner = reinforce(network(problem, DEEPRM), task, config)
+    return lambda: int(next(learner).metrics["decisions"])
+
+
+def played(learner: Network, problem: Problem) -> Views:
+    """Return what a network meets in all decisions of an iteration, in the order in which they are learned from."""
+    jobsets = problem.draw()
+    number = np.arange(len(jobsets)).repeat(problem.episodes)
+    simulator = Batched(batch([jobsets[k] for k in number]), problem.cluster, problem.step_limit, skip_forced=True)
+    views: list[Observation] = []
+    key = keys(problem.seed, number, np.tile(np.arange(problem.episodes), len(jobsets)))
+    play(simulator, sampled(learner, masked=True), key, lambda rows, view, actions: views.append(view))
+    return Observation._make(np.concatenate(field) for field in zip(*views, strict=True))
+
+
+def count(views: Views) -> int:
+    """Return how many decisions these are."""
+    return len(views.now)
+
+
+def take(views: Views, rows: IntArray) -> Views:
+    """Return some of them."""
+    return views.take(rows)
+
+
+def images(views: Views, layout: Layout) -> FloatArray:
+    """Return the drawn images [D, T, columns], float32."""
+    return draw(views, layout)
+
+
+def on_image(learner: Network, image: Tensor) -> Tensor:
+    """Return the logits [D, A] by the network's layers on whole images."""
+    logits: Tensor = learner.on_image(image)  # type: ignore[operator]
+    return logits
+
+
+def learning(learner: Network, views: Views) -> Work:
+    """Return a forward and a backward pass over decisions, chunk by chunk as `reinforce` does it."""
+
+    def work() -> None:
+        learner.zero_grad()
+        for first in range(0, count(views), learner.chunk):
+            logits = learner(views.take(slice(first, first + learner.chunk)))
+            logits.backward(torch.ones_like(logits))
+
+    return work
+
+
+def deployed(learner: Network, problem: Problem, config: NetworkConfig, folder: Path) -> Policy:
+    """Return a network's greedy policy, written to a folder and read as `schedule` reads it."""
+    cluster = problem.cluster
+    card = ModelCard(
+        agent="bench",
+        scenario="bench",
+        resources={f"r{r}": units for r, units in enumerate(cluster.capacity)},
+        horizon=cluster.horizon,
+        slots=cluster.slots,
+        backlog=cluster.backlog,
+        place_ahead=cluster.place_ahead,
+        objective="slowdown",
+        network=config,
+        masked=True,
+        play="greedy",
+    )
+    storage.write_model(folder, storage.Model(card, weights_of(learner)))
+    model = storage.read_model(folder)
+    return restore(model.card, model.weights).policy
+
+
+def deployed_plainly(learner: Network) -> Policy:
+    """Return the same greedy policy, on drawn images."""
+
+    def policy(view: Observation, draws: FloatArray) -> IntArray:
+        with torch.no_grad():
+            logits = on_image(learner, torch.from_numpy(draw(view, learner.layout))).numpy()
+        return np.asarray(np.where(legal_actions(view), logits, -np.inf).argmax(axis=1))
+
+    return policy
+
+
+def met(policy: Policy, decisions: int) -> list[Observation]:
+    """Return what a policy meets in its first decisions, one episode after another, one observation each."""
+    views: list[Observation] = []
+    number = 0
+    while len(views) < decisions:
+        problem = Problem(jobsets=1, seed=number)
+        simulator = Batched(batch(problem.draw()), problem.cluster, problem.step_limit, skip_forced=True)
+        one = np.array([number])
+        play(simulator, policy, keys(0, one, one), lambda rows, view, actions: views.append(view))
+        number += 1
+    return views[:decisions]
+
+
+def all_heuristics(problem: Problem, streams: list[JobSet]) -> Work:
+    """Return a schedule of streams by every heuristic, as `schedule` makes it of a user's table."""
+    jobs = batch(streams)
+    ids = pa.table({"job": np.arange(len(jobs.arrival))})
+    table = JobTable(ids, jobs.episode.astype(np.int32), jobs.arrival, jobs.duration, jobs.demand)
+
+    def work() -> None:
+        for policy in HEURISTICS.values():
+            schedule(table, problem.cluster, policy, True, problem.seed, lambda percent, note: None)
+
+    return work
+
+
+def all_heuristics_watching(problem: Problem, streams: list[JobSet]) -> Work:
+    """Return a schedule of streams by every heuristic in lock step, from observations."""
+    jobs, number = batch(streams), np.arange(len(streams))
+    key = keys(problem.seed, number, np.zeros_like(number))
+
+    def work() -> None:
+        for policy in HEURISTICS.values():
+            play(Batched(jobs, problem.cluster, problem.step_limit, skip_forced=True), policy, key)
+
+    return work
+
+
+def lock_step(problem: Problem, jobsets: list[JobSet]) -> Callable[[], int]:
+    """Return SJF asked for every decision of many episodes in lock step; it returns how many there were."""
+    simulator = Batched(batch(jobsets), problem.cluster, problem.step_limit)
+
+    def work() -> int:
+        decisions = 0
+        while len(rows := simulator.rows):
+            view = simulator.observe(rows)
+            simulator.step(rows, HEURISTICS["sjf"](view, np.zeros(len(rows))))
+            decisions += len(rows)
+        return decisions
+
+    return work
+
+
+whole_episodes = lock_step

@@ -1,0 +1,65 @@
+"""How much is measured: what the figures are meant for, or next to nothing, to try the benchmark itself."""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from benchmarks.problem import Problem
+
+
+class Axis(NamedTuple):
+    """Problems that differ in one quantity alone, by that quantity, rising."""
+
+    name: str
+    sizes: tuple[int, ...]
+    problems: tuple[Problem, ...]
+
+
+def axis(name: str, base: dict[str, int], sizes: tuple[int, ...]) -> Axis:
+    """Return the problems of an axis; `name` is a field of Problem."""
+    return Axis(name, sizes, tuple(Problem(**(base | {name: size})) for size in sizes))
+
+
+# Where slots or resources grow, 200 jobs wait at once and the episode is cut at step 50, so that all slots are full in
+# every decision and there are as many decisions whatever the size.
+CROWD = {"waiting": 200, "steps": 50, "jobsets": 20, "episodes": 20}
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """How much is measured."""
+
+    iteration: Problem = Problem()
+    longer: Problem = Problem(jobsets=400)  # the same iteration, four times as long
+    episodes: int = 2000  # played under SJF
+    plain: int = 40  # of which the plain simulator plays so many
+    states: int = 512  # distinct states in a batch of the CNN
+    batch: int = 1024  # decisions of an iteration in a batch of the CNN
+    rollout: Problem = Problem(jobsets=10, episodes=20)  # where states come from
+    decisions: int = 4000  # of a deployed policy
+    streams: int = 100
+    stream_steps: int = 20_500  # about 10,000 jobs at 90 %
+    slice_steps: int = 300  # of a stream, for the baseline
+    axes: tuple[Axis, ...] = (
+        axis("jobsets", {}, (25, 50, 100, 200)),
+        axis("episodes", {}, (5, 10, 20, 40)),
+        axis("slots", CROWD, (10, 20, 40, 80, 128)),
+        axis("steps", {"jobsets": 4, "episodes": 5}, (50, 160, 500, 1600, 5000)),
+        axis("resources", CROWD, (2, 3, 4, 6, 8)),
+    )
+
+
+TINY = Problem(jobsets=2, episodes=3)
+QUICK = Sizes(
+    iteration=TINY,
+    longer=Problem(jobsets=8, episodes=3),
+    episodes=20,
+    plain=2,
+    states=8,
+    batch=16,
+    rollout=TINY,
+    decisions=50,
+    streams=4,
+    stream_steps=200,
+    slice_steps=50,
+    axes=(axis("jobsets", {"episodes": 2}, (1, 2)),),
+)
