@@ -38,7 +38,9 @@ def parser() -> argparse.ArgumentParser:
         prog="python -m benchmarks",
         description="Measure how fast the engine is, against baselines measured in the same run.",
     )
-    line.add_argument("--only", nargs="+", choices=NAMES, metavar="NAME", help=f"measure only these: {', '.join(NAMES)}")
+    line.add_argument(
+        "--only", nargs="+", choices=NAMES, metavar="NAME", help=f"measure only these: {', '.join(NAMES)}"
+    )
     line.add_argument("--runs", type=int, default=LEAST_RUNS, help="runs of each figure (%(default)s)")
     line.add_argument("--out", type=Path, default=REPORT, help="where the figures are written (%(default)s)")
     line.add_argument("--strict", action="store_true", help="exit with 1 where a target does not hold")

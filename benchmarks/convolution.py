@@ -10,6 +10,7 @@ from benchmarks.measure import Tell, in_turns, seconds
 from benchmarks.problem import DEEPRM2
 from benchmarks.record import Row, Target, figure
 from benchmarks.sizes import Sizes
+from pipeline.policies.networks import Network
 
 EAGER = "eager float32 NCHW on images drawn beforehand, the same batch"
 
@@ -40,7 +41,7 @@ def _milliseconds(work: engine.Work, decisions: int) -> float:
     return 1e3 * seconds(work) / decisions
 
 
-def _eager(network: engine.Network, views: engine.Views) -> engine.Work:
+def _eager(network: Network, views: engine.Views) -> engine.Work:
     image = torch.from_numpy(engine.images(views, network.layout))
 
     def work() -> None:
@@ -50,7 +51,7 @@ def _eager(network: engine.Network, views: engine.Views) -> engine.Work:
     return work
 
 
-def _distinct(views: engine.Views, network: engine.Network, most: int) -> np.ndarray:
+def _distinct(views: engine.Views, network: Network, most: int) -> np.ndarray:
     """Return the first places of at most so many states of which no two have the same image."""
     first: dict[bytes, int] = {}
     for place in range(engine.count(views)):

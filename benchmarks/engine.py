@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from benchmarks.described import Dense, described
-from benchmarks.problem import DEEPRM, PAPER, Problem
+from benchmarks.problem import DEEPRM, Problem
 from pipeline import storage
 from pipeline.config import ModelCard, NetworkConfig, Reinforce
 from pipeline.core import FloatArray, IntArray, JobSet, Observation, Policy, batch, keys, legal_actions
@@ -46,10 +46,9 @@ def dense(problem: Problem) -> Dense:
     return same
 
 
-def iteration(path: str, problem: Problem) -> Callable[[], int]:
-    """Return one iteration of a freshly initialised deeprm, to be called once; it returns how many decisions it took."""
-    task = problem.task()
-    config = Reinforce(
+def budget(problem: Problem) -> Reinforce:
+    """Return how much is learned: one iteration."""
+    return Reinforce(
         name="reinforce",
         recipe="paper",
         loads=(problem.load,),
@@ -58,6 +57,16 @@ def iteration(path: str, problem: Problem) -> Callable[[], int]:
         episodes=problem.episodes,
         validate_every=1,
     )
+
+
+def iteration(path: str, problem: Problem) -> Callable[[], int]:
+    """Return one iteration of a freshly initialised deeprm, to be called once; it returns its count of decisions.
+
+    Args:
+        path: ours or described.
+        problem: its jobsets and episodes.
+    """
+    task, config = problem.task(), budget(problem)
     if path == "described":
         baseline = described(dense(problem), task, config)
         return lambda: next(baseline)

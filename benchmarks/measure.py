@@ -22,7 +22,7 @@ def seconds(work: Callable[[], object]) -> float:
 def in_turns(
     runs: int, tell: Tell, ours: Callable[[], float], baseline: Callable[[], float]
 ) -> tuple[list[float], list[float]]:
-    """Return what ours and the baseline measured in each run; a first run of both, to compile and warm up, is dropped."""
+    """Return what ours and the baseline measured in each run; a first one of both, to warm up, is dropped."""
     measured = []
     for run in range(runs + 1):
         tell("warm up" if run == 0 else f"run {run} of {runs}")

@@ -70,13 +70,16 @@ class Target(NamedTuple):
         return all(kept) if kept else None
 
 
+NOTHING = Target()
+
+
 def figure(
     name: str,
     values: Sequence[float],
     unit: str,
     baseline: Sequence[float] = (),
     more_is_better: bool = False,
-    target: Target = Target(),  # noqa: B008: immutable
+    target: Target = NOTHING,
 ) -> Figure:
     """Return a figure: medians of the runs, and the ratio of the medians."""
     value = float(median(values))

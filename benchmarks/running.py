@@ -12,7 +12,7 @@ from benchmarks.engine import hold_to
 from benchmarks.measure import Tell
 from benchmarks.names import NAMES
 from benchmarks.record import Row, write_figures
-from benchmarks.sizes import QUICK, Sizes
+from benchmarks.sizes import FULL, QUICK, Sizes
 from benchmarks.table import show
 from pipeline.progress import say
 
@@ -31,7 +31,7 @@ def run(names: Sequence[str], runs: int, threads: int, out: Path, strict: bool, 
     rows: list[Row] = []
     for name in NAMES:
         if name in names:
-            rows += BENCHES[name](runs, QUICK if quick else Sizes(), teller(name))
+            rows += BENCHES[name](runs, QUICK if quick else FULL, teller(name))
     console = Console()
     show(rows, console if console.is_terminal else Console(width=WIDTH))
     write_figures(out, [row.figure for row in rows])

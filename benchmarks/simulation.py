@@ -24,7 +24,9 @@ def run(runs: int, sizes: Sizes, tell: Tell) -> Iterator[Row]:
 
     def plain() -> float:
         begun = time.perf_counter()
-        decisions = sum(plain_sjf(Timestep(jobs, problem.cluster, problem.step_limit)) for jobs in jobsets[: sizes.plain])
+        decisions = sum(
+            plain_sjf(Timestep(jobs, problem.cluster, problem.step_limit)) for jobs in jobsets[: sizes.plain]
+        )
         return decisions / (time.perf_counter() - begun) / 1e6
 
     for name, play, least in (

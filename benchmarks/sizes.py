@@ -28,25 +28,38 @@ CROWD = {"waiting": 200, "steps": 50, "jobsets": 20, "episodes": 20}
 class Sizes:
     """How much is measured."""
 
-    iteration: Problem = Problem()
-    longer: Problem = Problem(jobsets=400)  # the same iteration, four times as long
-    episodes: int = 2000  # played under SJF
-    plain: int = 40  # of which the plain simulator plays so many
-    states: int = 512  # distinct states in a batch of the CNN
-    batch: int = 1024  # decisions of an iteration in a batch of the CNN
-    rollout: Problem = Problem(jobsets=10, episodes=20)  # where states come from
-    decisions: int = 4000  # of a deployed policy
-    streams: int = 100
-    stream_steps: int = 20_500  # about 10,000 jobs at 90 %
-    slice_steps: int = 300  # of a stream, for the baseline
-    axes: tuple[Axis, ...] = (
+    iteration: Problem
+    longer: Problem  # the same iteration, four times as long
+    episodes: int  # played under SJF
+    plain: int  # of which the plain simulator plays so many
+    states: int  # distinct states in a batch of the CNN
+    batch: int  # decisions of an iteration in a batch of the CNN
+    rollout: Problem  # where states come from
+    decisions: int  # of a deployed policy
+    streams: Problem
+    start_of_streams: Problem  # for the baseline
+    axes: tuple[Axis, ...]
+
+
+FULL = Sizes(
+    iteration=Problem(),
+    longer=Problem(jobsets=400),
+    episodes=2000,
+    plain=40,
+    states=512,
+    batch=1024,
+    rollout=Problem(jobsets=10, episodes=20),
+    decisions=4000,
+    streams=Problem(jobsets=100, steps=20_500, load=90),  # about 10,000 jobs each
+    start_of_streams=Problem(jobsets=100, steps=300, load=90),
+    axes=(
         axis("jobsets", {}, (25, 50, 100, 200)),
         axis("episodes", {}, (5, 10, 20, 40)),
         axis("slots", CROWD, (10, 20, 40, 80, 128)),
         axis("steps", {"jobsets": 4, "episodes": 5}, (50, 160, 500, 1600, 5000)),
         axis("resources", CROWD, (2, 3, 4, 6, 8)),
-    )
-
+    ),
+)
 
 TINY = Problem(jobsets=2, episodes=3)
 QUICK = Sizes(
@@ -58,8 +71,7 @@ QUICK = Sizes(
     batch=16,
     rollout=TINY,
     decisions=50,
-    streams=4,
-    stream_steps=200,
-    slice_steps=50,
+    streams=Problem(jobsets=4, steps=200, load=90),
+    start_of_streams=Problem(jobsets=4, steps=50, load=90),
     axes=(axis("jobsets", {"episodes": 2}, (1, 2)),),
 )

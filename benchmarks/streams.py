@@ -1,11 +1,9 @@
 """All heuristics over a million jobs in long streams."""
 
 from collections.abc import Iterator
-from dataclasses import replace
 
 from benchmarks import engine
 from benchmarks.measure import Tell, in_turns, seconds
-from benchmarks.problem import Problem
 from benchmarks.record import Row, Target, figure
 from benchmarks.sizes import Sizes
 
@@ -16,9 +14,8 @@ MILLION = 1_000_000
 def run(runs: int, sizes: Sizes, tell: Tell) -> Iterator[Row]:
     """Measure how long all heuristics take, as `schedule` plays them."""
     tell("draw the jobs")
-    problem = Problem(jobsets=sizes.streams, steps=sizes.stream_steps, load=90)
-    streams = problem.draw()
-    first = replace(problem, steps=sizes.slice_steps).draw()
+    problem = sizes.streams
+    streams, first = problem.draw(), sizes.start_of_streams.draw()
     jobs, jobs_of_first = (sum(len(stream.arrival) for stream in some) for some in (streams, first))
 
     def ours() -> float:
