@@ -1,16 +1,17 @@
 """Forward and backward of the CNN, against eager float32 convolutions of whole drawn images."""
 
 from collections.abc import Iterator
+from hashlib import blake2b
 
 import numpy as np
-import torch
 
 from benchmarks import engine
 from benchmarks.measure import Tell, in_turns, seconds
 from benchmarks.problem import DEEPRM2
 from benchmarks.record import Row, Target, figure
 from benchmarks.sizes import Sizes
-from pipeline.policies.networks import Network
+from pipeline.core import IntArray, Seen
+from pipeline.policies.network import Network
 
 EAGER = "eager float32 NCHW on images drawn beforehand, the same batch"
 
@@ -20,10 +21,10 @@ def run(runs: int, sizes: Sizes, tell: Tell) -> Iterator[Row]:
     tell("play")
     network = engine.network(sizes.rollout, DEEPRM2)
     played = engine.played(network, sizes.rollout)
-    count = engine.count(played)
-    distinct = engine.take(played, _distinct(played, network, sizes.states))
+    count = len(played.cells)
+    distinct = played.take(_distinct(played, network, sizes.states))
     middle = np.arange(count)[max(0, count // 2 - sizes.batch // 2) :][: sizes.batch]
-    some = engine.take(played, middle)
+    some = played.take(middle)
     for name, all_ours, same, ratio in (
         ("cnn, a distinct state", distinct, distinct, 1.5),
         ("cnn, a decision of an iteration", played, some, 3.0),
@@ -31,8 +32,8 @@ def run(runs: int, sizes: Sizes, tell: Tell) -> Iterator[Row]:
         mine, theirs = in_turns(
             runs,
             tell,
-            lambda: _milliseconds(engine.learning(network, all_ours), engine.count(all_ours)),  # noqa: B023
-            lambda: _milliseconds(_eager(network, same), engine.count(same)),  # noqa: B023
+            lambda: _milliseconds(engine.learning(network, all_ours), len(all_ours.cells)),  # noqa: B023
+            lambda: _milliseconds(_eager(network, same), len(same.cells)),  # noqa: B023
         )
         yield Row(figure(name, mine, "ms", theirs, target=Target(ratio=ratio)), EAGER)
 
@@ -41,8 +42,8 @@ def _milliseconds(work: engine.Work, decisions: int) -> float:
     return 1e3 * seconds(work) / decisions
 
 
-def _eager(network: Network, views: engine.Views) -> engine.Work:
-    image = torch.from_numpy(engine.images(views, network.layout))
+def _eager(network: Network, seen: Seen) -> engine.Work:
+    image = engine.images(seen, network.layout)
 
     def work() -> None:
         network.zero_grad()
@@ -51,11 +52,11 @@ def _eager(network: Network, views: engine.Views) -> engine.Work:
     return work
 
 
-def _distinct(views: engine.Views, network: Network, most: int) -> np.ndarray:
-    """Return the first places of at most so many states of which no two have the same image."""
+def _distinct(seen: Seen, network: Network, most: int) -> IntArray:
+    """Return the places of at most so many states of which no two have the same image."""
     first: dict[bytes, int] = {}
-    for place in range(engine.count(views)):
-        image = engine.images(engine.take(views, np.array([place])), network.layout)
-        first.setdefault(np.packbits(image > 0).tobytes() + image[0, 0, -1:].tobytes(), place)
+    for place in range(len(seen.cells)):
+        image = engine.images(seen.take(slice(place, place + 1)), network.layout)
+        first.setdefault(blake2b(image.numpy()).digest(), place)
     places = np.array(list(first.values()))
     return places[:: max(1, len(places) // most)][:most]

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from pipeline.config import Reinforce
-from pipeline.core import FloatArray, IntArray, KeyArray, Observation, batch, keys, repeat, uniform
+from pipeline.core import FloatArray, IntArray, KeyArray, Seen, batch, keys, repeat, uniform
 from pipeline.policies.encodings import Layout, draw
 from pipeline.returns import decision_baseline, discounted
 from pipeline.simulator.batched import Batched
@@ -34,9 +34,9 @@ class Dense(nn.Module):
         self.first = nn.Linear(layout.rows * layout.columns, hidden)
         self.last = nn.Linear(hidden, layout.slots + 1)
 
-    def forward(self, view: Observation) -> Tensor:
-        """Return the log-probabilities [B, A]."""
-        image = torch.from_numpy(draw(view, self.layout)).flatten(1)
+    def forward(self, seen: Seen) -> Tensor:
+        """Return the log-probabilities [D, A]."""
+        image = torch.from_numpy(draw(seen, self.layout)).flatten(1)
         logits = self.last(torch.relu(self.first(image)))
         return torch.log_softmax(logits, dim=1)
 
@@ -44,8 +44,9 @@ class Dense(nn.Module):
 class Play(NamedTuple):
     """D decisions, in the order in which they were taken."""
 
-    view: Observation  # of D episodes
+    seen: Seen  # D observations
     action: IntArray  # [D]
+    now: IntArray  # [D]  simulated step
     episode: IntArray  # [D]
     turn: IntArray  # [D]  place among the decisions of its episode
 
@@ -59,13 +60,13 @@ def described(network: Dense, task: Task, config: Reinforce) -> Iterator[int]:
     for step in range(1, config.updates + 1):
         simulator = Batched(batch(jobs), task.cluster, task.step_limit, task.objective)
         play = _play(network, simulator, keys(task.seed, step * MOST_JOBSETS + jobset, episode % config.episodes))
-        returns = discounted(simulator.rewards, task.recipe.gamma)[play.episode, play.view.now]
+        returns = discounted(simulator.rewards, task.recipe.gamma)[play.episode, play.now]
         gain = returns - decision_baseline(returns, jobset[play.episode], play.turn)
         optimizer.zero_grad()
         for first in range(0, len(gain), AT_ONCE):
             some = slice(first, first + AT_ONCE)
             taken = torch.from_numpy(play.action[some])[:, None]
-            chances = network(play.view.take(some)).gather(1, taken)[:, 0]
+            chances = network(play.seen.take(some)).gather(1, taken)[:, 0]
             loss = -(chances * torch.from_numpy(gain[some].astype(np.float32))).sum() / len(gain)
             loss.backward()
         optimizer.step()
@@ -73,26 +74,29 @@ def described(network: Dense, task: Task, config: Reinforce) -> Iterator[int]:
 
 
 def _play(network: Dense, simulator: Batched, key: KeyArray) -> Play:
-    views: list[Observation] = []
+    kept: list[Seen] = []
     actions: list[IntArray] = []
+    now: list[IntArray] = []
     rows: list[IntArray] = []
     while len(going := simulator.rows):
-        view = simulator.observe(going)
-        chosen = _sample(network, view, uniform(key[going], np.full(len(going), len(rows))))
-        simulator.step(going, chosen)
-        views.append(view)
-        actions.append(chosen)
+        seen = simulator.room(len(going))
+        simulator.look(going, seen)
+        kept.append(seen)
+        now.append(simulator.now[going])
+        actions.append(_sample(network, seen, uniform(key[going], np.full(len(going), len(rows)))))
         rows.append(going)
+        simulator.step(going, actions[-1])
     return Play(
-        view=Observation._make(np.concatenate(field) for field in zip(*views, strict=True)),
+        seen=Seen._make(np.concatenate(field) for field in zip(*kept, strict=True)),
         action=np.concatenate(actions),
+        now=np.concatenate(now),
         episode=np.concatenate(rows),
         turn=np.repeat(np.arange(len(rows)), [len(going) for going in rows]),
     )
 
 
-def _sample(network: Dense, view: Observation, draws: FloatArray) -> IntArray:
+def _sample(network: Dense, seen: Seen, draws: FloatArray) -> IntArray:
     with torch.no_grad():
-        parts = [network(view.take(slice(k, k + AT_ONCE))) for k in range(0, len(draws), AT_ONCE)]
+        parts = [network(seen.take(slice(k, k + AT_ONCE))) for k in range(0, len(draws), AT_ONCE)]
     cumulative = torch.cat(parts).double().exp().cumsum(dim=1).numpy()
     return np.asarray((cumulative > draws[:, None] * cumulative[:, -1:]).argmax(axis=1))

@@ -12,21 +12,34 @@ from benchmarks.described import Dense, described
 from benchmarks.problem import DEEPRM, Problem
 from pipeline import storage
 from pipeline.config import ModelCard, NetworkConfig, Reinforce
-from pipeline.core import FloatArray, IntArray, JobSet, Observation, Policy, batch, keys, legal_actions
+from pipeline.core import (
+    FloatArray,
+    IntArray,
+    JobSet,
+    Observation,
+    Policy,
+    Seen,
+    Twin,
+    batch,
+    compact,
+    keys,
+    legal_actions,
+)
 from pipeline.evaluation.scheduling import schedule
-from pipeline.policies.acting import sampled
 from pipeline.policies.encodings import Layout, draw
 from pipeline.policies.heuristics import HEURISTICS
 from pipeline.policies.loading import restore, weights_of
-from pipeline.policies.networks import Network, build
+from pipeline.policies.network import Network
+from pipeline.policies.networks import build
 from pipeline.simulator.batched import Batched
 from pipeline.simulator.rollout import play
+from pipeline.simulator.twins import Players, players
+from pipeline.training.decisions import by_chance, record
 from pipeline.training.reinforce import reinforce
 from pipeline.workload.tables import JobTable
 
 Work = Callable[[], object]
 Play = Callable[[Problem, list[JobSet]], Callable[[], int]]
-Views = Observation  # of many decisions, as the learner keeps them
 
 
 def hold_to(threads: int) -> None:
@@ -74,30 +87,18 @@ def iteration(path: str, problem: Problem) -> Callable[[], int]:
     return lambda: int(next(learner).metrics["decisions"])
 
 
-def played(learner: Network, problem: Problem) -> Views:
+def played(learner: Network, problem: Problem) -> Seen:
     """Return what a network meets in all decisions of an iteration, in the order in which they are learned from."""
     jobsets = problem.draw()
     number = np.arange(len(jobsets)).repeat(problem.episodes)
     simulator = Batched(batch([jobsets[k] for k in number]), problem.cluster, problem.step_limit, skip_forced=True)
-    views: list[Observation] = []
     key = keys(problem.seed, number, np.tile(np.arange(problem.episodes), len(jobsets)))
-    play(simulator, sampled(learner, masked=True), key, lambda rows, view, actions: views.append(view))
-    return Observation._make(np.concatenate(field) for field in zip(*views, strict=True))
+    return record(simulator, by_chance(learner.frozen(), masked=True), key).seen
 
 
-def count(views: Views) -> int:
-    """Return how many decisions these are."""
-    return len(views.now)
-
-
-def take(views: Views, rows: IntArray) -> Views:
-    """Return some of them."""
-    return views.take(rows)
-
-
-def images(views: Views, layout: Layout) -> FloatArray:
+def images(seen: Seen, layout: Layout) -> Tensor:
     """Return the drawn images [D, T, columns], float32."""
-    return draw(views, layout)
+    return torch.from_numpy(draw(seen, layout))
 
 
 def on_image(learner: Network, image: Tensor) -> Tensor:
@@ -106,13 +107,13 @@ def on_image(learner: Network, image: Tensor) -> Tensor:
     return logits
 
 
-def learning(learner: Network, views: Views) -> Work:
+def learning(learner: Network, seen: Seen) -> Work:
     """Return a forward and a backward pass over decisions, chunk by chunk as `reinforce` does it."""
 
     def work() -> None:
         learner.zero_grad()
-        for first in range(0, count(views), learner.chunk):
-            logits = learner(views.take(slice(first, first + learner.chunk)))
+        for first in range(0, len(seen.cells), learner.at_once):
+            logits = learner(seen.take(slice(first, first + learner.at_once)))
             logits.backward(torch.ones_like(logits))
 
     return work
@@ -144,7 +145,7 @@ def deployed_plainly(learner: Network) -> Policy:
 
     def policy(view: Observation, draws: FloatArray) -> IntArray:
         with torch.no_grad():
-            logits = on_image(learner, torch.from_numpy(draw(view, learner.layout))).numpy()
+            logits = on_image(learner, images(compact(view), learner.layout)).numpy()
         return np.asarray(np.where(legal_actions(view), logits, -np.inf).argmax(axis=1))
 
     return policy
@@ -189,18 +190,29 @@ def all_heuristics_watching(problem: Problem, streams: list[JobSet]) -> Work:
 
 
 def lock_step(problem: Problem, jobsets: list[JobSet]) -> Callable[[], int]:
-    """Return SJF asked for every decision of many episodes in lock step; it returns how many there were."""
-    simulator = Batched(batch(jobsets), problem.cluster, problem.step_limit)
+    """Return compiled SJF, asked for every decision of many episodes in lock step; it returns how many there were."""
+    simulator, who = _sjf(problem, jobsets)
 
     def work() -> int:
-        decisions = 0
         while len(rows := simulator.rows):
-            view = simulator.observe(rows)
-            simulator.step(rows, HEURISTICS["sjf"](view, np.zeros(len(rows))))
-            decisions += len(rows)
-        return decisions
+            simulator.step(rows, simulator.decide(rows, who))
+        return int(who.decision.sum())
 
     return work
 
 
-whole_episodes = lock_step
+def whole_episodes(problem: Problem, jobsets: list[JobSet]) -> Callable[[], int]:
+    """Return compiled SJF, playing every episode to its end by itself; it returns how many decisions there were."""
+    simulator, who = _sjf(problem, jobsets)
+
+    def work() -> int:
+        simulator.play(simulator.rows, who, most=np.iinfo(np.int64).max)
+        return int(who.decision.sum())
+
+    return work
+
+
+def _sjf(problem: Problem, jobsets: list[JobSet]) -> tuple[Batched, Players]:
+    number = np.arange(len(jobsets))
+    who = players([Twin("sjf")] * len(jobsets), keys(problem.seed, number, np.zeros_like(number)))
+    return Batched(batch(jobsets), problem.cluster, problem.step_limit), who
