@@ -57,6 +57,6 @@ def _distinct(seen: Seen, network: Network, most: int) -> IntArray:
     first: dict[bytes, int] = {}
     for place in range(len(seen.cells)):
         image = engine.images(seen.take(slice(place, place + 1)), network.layout)
-        first.setdefault(blake2b(image.numpy()).digest(), place)
+        first.setdefault(blake2b(image.numpy().tobytes()).digest(), place)
     places = np.array(list(first.values()))
     return places[:: max(1, len(places) // most)][:most]
