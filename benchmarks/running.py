@@ -57,7 +57,7 @@ def teller(name: str) -> Tell:
 
 BENCHES: dict[str, Bench] = {
     "iteration": iteration.run,
-    "memory": iteration.run_longer,
+    "memory": iteration.run_larger,
     "simulator": simulation.run,
     "cnn": convolution.run,
     "decision": deployed.run,

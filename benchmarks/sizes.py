@@ -29,7 +29,8 @@ class Sizes:
     """How much is measured."""
 
     iteration: Problem
-    longer: Problem  # the same iteration, four times as long
+    large: Problem  # about as much as is played together
+    larger: Problem  # four times that
     episodes: int  # played under SJF
     plain: int  # of which the plain simulator plays so many
     states: int  # distinct states in a batch of the CNN
@@ -43,7 +44,8 @@ class Sizes:
 
 FULL = Sizes(
     iteration=Problem(),
-    longer=Problem(jobsets=400),
+    large=Problem(jobsets=200),
+    larger=Problem(jobsets=800),
     episodes=2000,
     plain=40,
     states=512,
@@ -64,7 +66,8 @@ FULL = Sizes(
 TINY = Problem(jobsets=2, episodes=3)
 QUICK = Sizes(
     iteration=TINY,
-    longer=Problem(jobsets=8, episodes=3),
+    large=TINY,
+    larger=Problem(jobsets=8, episodes=3),
     episodes=20,
     plain=2,
     states=8,
