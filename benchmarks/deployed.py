@@ -20,14 +20,14 @@ DRAWN = "the image drawn, the network on it in torch"
 def run(runs: int, sizes: Sizes, tell: Tell) -> Iterator[Row]:
     """Measure medians and 99th percentiles over the decisions of a play, one at a time."""
     problem = Problem(jobsets=1)
-    for name, config, targets in (
-        ("deeprm", DEEPRM, (Target(most=0.15), Target(most=0.5))),
-        ("deeprm2", DEEPRM2, (Target(), Target())),
+    for name, config, decisions, targets in (
+        ("deeprm", DEEPRM, sizes.decisions, (Target(most=0.15), Target(most=0.5))),
+        ("deeprm2", DEEPRM2, sizes.decisions_cnn, (Target(), Target())),
     ):
         network = engine.network(problem, config)
         with TemporaryDirectory() as folder:
             policy = engine.deployed(network, problem, config, Path(folder))
-        views = engine.met(policy, sizes.decisions)
+        views = engine.met(policy, decisions)
         plain = engine.deployed_plainly(network)
         mine, theirs = [], []
         for number in range(runs + 1):

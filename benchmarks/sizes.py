@@ -36,7 +36,8 @@ class Sizes:
     states: int  # distinct states in a batch of the CNN
     batch: int  # decisions of an iteration in a batch of the CNN
     rollout: Problem  # where states come from
-    decisions: int  # of a deployed policy
+    decisions: int  # of a deployed deeprm
+    decisions_cnn: int  # of a deployed deeprm2
     streams: Problem
     start_of_streams: Problem  # for the baseline
     axes: tuple[Axis, ...]
@@ -50,8 +51,9 @@ FULL = Sizes(
     plain=40,
     states=512,
     batch=1024,
-    rollout=Problem(jobsets=10, episodes=20),
+    rollout=Problem(jobsets=4, episodes=20),
     decisions=4000,
+    decisions_cnn=1000,
     streams=Problem(jobsets=100, steps=20_500, load=90),  # about 10,000 jobs each
     start_of_streams=Problem(jobsets=100, steps=300, load=90),
     axes=(
@@ -74,6 +76,7 @@ QUICK = Sizes(
     batch=16,
     rollout=TINY,
     decisions=50,
+    decisions_cnn=20,
     streams=Problem(jobsets=4, steps=200, load=90),
     start_of_streams=Problem(jobsets=4, steps=50, load=90),
     axes=(axis("jobsets", {"episodes": 2}, (1, 2)),),
