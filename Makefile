@@ -8,7 +8,7 @@ export DVC_NO_ANALYTICS := 1
 export MLFLOW_DISABLE_TELEMETRY := true
 
 .DEFAULT_GOAL := help
-.PHONY: help setup repro test test-slow check format ui lock clean
+.PHONY: help setup repro test test-slow bench check format ui lock clean
 
 help:  ## List the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -36,6 +36,9 @@ test: $(READY)  ## Run the tests (without those marked slow)
 
 test-slow: $(READY)  ## Run the tests marked slow
 	python -m pytest -m slow
+
+bench: $(READY)  ## Measure speed, memory and growth (minutes; leave the machine alone)
+	python -m benchmarks
 
 check: $(READY)  ## Lint, format, types, spelling and import contracts
 	ruff check .

@@ -1,0 +1,52 @@
+"""`make bench`: measure, print a table, write reports/bench.json.
+
+Exit code 0 whether targets hold or not; with --strict 1 where one does not; 2 for a mistake of the user.
+"""
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from benchmarks.names import NAMES
+from pipeline.cli.base import read_params
+from pipeline.errors import UserError
+
+REPORT = Path("reports/bench.json")
+LEAST_RUNS = 5
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Measure what is asked for; return the exit code."""
+    asked = parser().parse_args(arguments)
+    try:
+        threads = read_params().threads  # tells numba and torch, which are not imported before
+        from benchmarks.running import run
+
+        return run(asked.only or NAMES, asked.runs, threads, asked.out, asked.strict, asked.quick)
+    except UserError as error:
+        sys.stderr.write(f"error: {error}\n")
+        return 2
+    except KeyboardInterrupt:
+        sys.stderr.write("interrupted; nothing was written\n")
+        return 130
+
+
+def parser() -> argparse.ArgumentParser:
+    """Return the command line."""
+    line = argparse.ArgumentParser(
+        prog="python -m benchmarks",
+        description="Measure how fast the engine is, against baselines measured in the same run.",
+    )
+    line.add_argument(
+        "--only", nargs="+", choices=NAMES, metavar="NAME", help=f"measure only these: {', '.join(NAMES)}"
+    )
+    line.add_argument("--runs", type=int, default=LEAST_RUNS, help="runs of each figure (%(default)s)")
+    line.add_argument("--out", type=Path, default=REPORT, help="where the figures are written (%(default)s)")
+    line.add_argument("--strict", action="store_true", help="exit with 1 where a target does not hold")
+    line.add_argument("--quick", action="store_true", help=argparse.SUPPRESS)  # next to nothing, to try the benchmark
+    return line
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

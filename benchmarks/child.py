@@ -1,0 +1,74 @@
+"""Iterations in a process of their own: how long they take, and how much memory.
+
+One process takes several problems of rising size. The high-water mark of one is then that of all before it, so that it
+needs no new process, and what the allocator kept from a smaller one is used again by the larger.
+"""
+
+import multiprocessing
+import time
+from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from typing import NamedTuple
+
+from benchmarks.measure import MIB, forget_high_water, high_water
+from benchmarks.problem import Problem
+from pipeline.config import load_params
+from pipeline.errors import UserError
+
+WARM = Problem(jobsets=2, episodes=2)
+
+# A server that has imported everything and computed nothing forks a new process for every order: the same memory as a
+# process started by itself, without seconds of imports.
+CONTEXT = multiprocessing.get_context("forkserver")
+CONTEXT.set_forkserver_preload(["benchmarks.engine"])
+
+
+class Cost(NamedTuple):
+    """What one problem cost."""
+
+    seconds: tuple[float, ...]  # of each of the iterations, which are all the first one of a new network
+    decisions: int  # of one
+    peak_mib: float  # of the whole process, so far
+    above_mib: float  # of which beyond what it held before the first problem
+
+
+def measured(path: str, problems: Sequence[Problem], iterations: int = 2) -> list[Cost]:
+    """Return what problems of rising size cost in a new process.
+
+    Args:
+        path: ours or described.
+        problems: each of which needs no less memory than the one before.
+        iterations: of each problem.
+
+    Raises:
+        UserError: the process was killed.
+    """
+    with ProcessPoolExecutor(1, mp_context=CONTEXT) as process:
+        try:
+            return process.submit(measure, path, problems, iterations).result()
+        except BrokenProcessPool as error:
+            raise UserError("a measuring process was killed; is there memory enough?") from error
+
+
+def measure(path: str, problems: Sequence[Problem], iterations: int) -> list[Cost]:
+    """Measure in this process."""
+    from benchmarks.engine import hold_to, iteration
+
+    hold_to(load_params().threads)
+    for _ in range(2):
+        iteration(path, WARM)()
+    before = high_water()
+    forget_high_water()
+    level = high_water()
+    costs = []
+    for problem in problems:
+        spent, decisions = [], 0
+        for _ in range(iterations):
+            work = iteration(path, problem)
+            begun = time.perf_counter()
+            decisions = work()
+            spent.append(time.perf_counter() - begun)
+        mark = high_water()
+        costs.append(Cost(tuple(spent), decisions, max(before, mark) / MIB, (mark - level) / MIB))
+    return costs

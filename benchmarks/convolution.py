@@ -1,0 +1,62 @@
+"""Forward and backward of the CNN, against eager float32 convolutions of whole drawn images."""
+
+from collections.abc import Iterator
+from hashlib import blake2b
+
+import numpy as np
+
+from benchmarks import engine
+from benchmarks.measure import Tell, in_turns, seconds
+from benchmarks.problem import DEEPRM2
+from benchmarks.record import Row, Target, figure
+from benchmarks.sizes import Sizes
+from pipeline.core import IntArray, Seen
+from pipeline.policies.network import Network
+
+EAGER = "eager float32 NCHW on images drawn beforehand, the same batch"
+
+
+def run(runs: int, sizes: Sizes, tell: Tell) -> Iterator[Row]:
+    """Measure a batch of distinct states, and the decisions of an iteration with all their duplicates."""
+    tell("play")
+    network = engine.network(sizes.rollout, DEEPRM2)
+    played = engine.played(network, sizes.rollout)
+    count = len(played.cells)
+    distinct = played.take(_distinct(played, network, sizes.states))
+    middle = np.arange(count)[max(0, count // 2 - sizes.batch // 2) :][: sizes.batch]
+    some = played.take(middle)
+    for name, all_ours, same, ratio in (
+        ("cnn, a distinct state", distinct, distinct, 1.5),
+        ("cnn, a decision of an iteration", played, some, 3.0),
+    ):
+        mine, theirs = in_turns(
+            runs,
+            tell,
+            lambda: _milliseconds(engine.learning(network, all_ours), len(all_ours.cells)),  # noqa: B023
+            lambda: _milliseconds(_eager(network, same), len(same.cells)),  # noqa: B023
+        )
+        yield Row(figure(name, mine, "ms", theirs, target=Target(ratio=ratio)), EAGER)
+
+
+def _milliseconds(work: engine.Work, decisions: int) -> float:
+    return 1e3 * seconds(work) / decisions
+
+
+def _eager(network: Network, seen: Seen) -> engine.Work:
+    image = engine.images(seen, network.layout)
+
+    def work() -> None:
+        network.zero_grad()
+        engine.on_image(network, image).sum().backward()  # type: ignore[no-untyped-call]
+
+    return work
+
+
+def _distinct(seen: Seen, network: Network, most: int) -> IntArray:
+    """Return the places of at most so many states of which no two have the same image."""
+    first: dict[bytes, int] = {}
+    for place in range(len(seen.cells)):
+        image = engine.images(seen.take(slice(place, place + 1)), network.layout)
+        first.setdefault(blake2b(image.numpy().tobytes()).digest(), place)
+    places = np.array(list(first.values()))
+    return places[:: max(1, len(places) // most)][:most]

@@ -1,0 +1,218 @@
+"""The engine as it is measured: all that the benchmark asks of `training`, `policies` and `evaluation` stands here."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import torch
+from torch import Tensor
+
+from benchmarks.described import Dense, described
+from benchmarks.problem import DEEPRM, Problem
+from pipeline import storage
+from pipeline.config import ModelCard, NetworkConfig, Reinforce
+from pipeline.core import (
+    FloatArray,
+    IntArray,
+    JobSet,
+    Observation,
+    Policy,
+    Seen,
+    Twin,
+    batch,
+    compact,
+    keys,
+    legal_actions,
+)
+from pipeline.evaluation.scheduling import schedule
+from pipeline.policies.encodings import Layout, draw
+from pipeline.policies.heuristics import HEURISTICS
+from pipeline.policies.loading import restore, weights_of
+from pipeline.policies.network import Network
+from pipeline.policies.networks import build
+from pipeline.simulator.batched import Batched
+from pipeline.simulator.rollout import play
+from pipeline.simulator.twins import Players, players
+from pipeline.training.decisions import by_chance, record
+from pipeline.training.reinforce import reinforce
+from pipeline.workload.tables import JobTable
+
+Work = Callable[[], object]
+Play = Callable[[Problem, list[JobSet]], Callable[[], int]]
+
+
+def hold_to(threads: int) -> None:
+    """Hold torch to some threads; numba's stand in the environment."""
+    torch.set_num_threads(threads)
+
+
+def network(problem: Problem, config: NetworkConfig) -> Network:
+    """Return a freshly initialised network."""
+    return build(config, problem.cluster, problem.seed)
+
+
+def dense(problem: Problem) -> Dense:
+    """Return a freshly initialised deeprm for drawn images, with the weights of the engine's."""
+    same = Dense(Layout.of(problem.cluster, DEEPRM.clock), DEEPRM.hidden)
+    same.load_state_dict(network(problem, DEEPRM).state_dict())
+    return same
+
+
+def budget(problem: Problem) -> Reinforce:
+    """Return how much is learned: one iteration."""
+    return Reinforce(
+        name="reinforce",
+        recipe="paper",
+        loads=(problem.load,),
+        updates=1,
+        jobsets=problem.jobsets,
+        episodes=problem.episodes,
+        validate_every=1,
+    )
+
+
+def iteration(path: str, problem: Problem) -> Callable[[], int]:
+    """Return one iteration of a freshly initialised deeprm, to be called once; it returns its count of decisions.
+
+    Args:
+        path: ours or described.
+        problem: its jobsets and episodes.
+    """
+    task, config = problem.task(), budget(problem)
+    if path == "described":
+        baseline = described(dense(problem), task, config)
+        return lambda: next(baseline)
+    learner = reinforce(network(problem, DEEPRM), task, config)
+    return lambda: int(next(learner).metrics["decisions"])
+
+
+def played(learner: Network, problem: Problem) -> Seen:
+    """Return what a network meets in all decisions of an iteration, in the order in which they are learned from."""
+    jobsets = problem.draw()
+    number = np.arange(len(jobsets)).repeat(problem.episodes)
+    simulator = Batched(batch([jobsets[k] for k in number]), problem.cluster, problem.step_limit, skip_forced=True)
+    key = keys(problem.seed, number, np.tile(np.arange(problem.episodes), len(jobsets)))
+    return record(simulator, by_chance(learner.frozen(), masked=True), key).seen
+
+
+def images(seen: Seen, layout: Layout) -> Tensor:
+    """Return the drawn images [D, T, columns], float32."""
+    return torch.from_numpy(draw(seen, layout))
+
+
+def on_image(learner: Network, image: Tensor) -> Tensor:
+    """Return the logits [D, A] by the network's layers on whole images."""
+    logits: Tensor = learner.on_image(image)  # type: ignore[operator]
+    return logits
+
+
+def learning(learner: Network, seen: Seen) -> Work:
+    """Return a forward and a backward pass over decisions, chunk by chunk as `reinforce` does it."""
+
+    def work() -> None:
+        learner.zero_grad()
+        for first in range(0, len(seen.cells), learner.at_once):
+            logits = learner(seen.take(slice(first, first + learner.at_once)))
+            logits.backward(torch.ones_like(logits))
+
+    return work
+
+
+def deployed(learner: Network, problem: Problem, config: NetworkConfig, folder: Path) -> Policy:
+    """Return a network's greedy policy, written to a folder and read as `schedule` reads it."""
+    cluster = problem.cluster
+    card = ModelCard(
+        agent="bench",
+        scenario="bench",
+        resources={f"r{r}": units for r, units in enumerate(cluster.capacity)},
+        horizon=cluster.horizon,
+        slots=cluster.slots,
+        backlog=cluster.backlog,
+        place_ahead=cluster.place_ahead,
+        objective="slowdown",
+        network=config,
+        masked=True,
+        play="greedy",
+    )
+    storage.write_model(folder, storage.Model(card, weights_of(learner)))
+    model = storage.read_model(folder)
+    return restore(model.card, model.weights).policy
+
+
+def deployed_plainly(learner: Network) -> Policy:
+    """Return the same greedy policy, on drawn images."""
+
+    def policy(view: Observation, draws: FloatArray) -> IntArray:
+        with torch.no_grad():
+            logits = on_image(learner, images(compact(view), learner.layout)).numpy()
+        return np.asarray(np.where(legal_actions(view), logits, -np.inf).argmax(axis=1))
+
+    return policy
+
+
+def met(policy: Policy, decisions: int) -> list[Observation]:
+    """Return what a policy meets in its first decisions, one episode after another, one observation each."""
+    views: list[Observation] = []
+    number = 0
+    while len(views) < decisions:
+        problem = Problem(jobsets=1, seed=number)
+        simulator = Batched(batch(problem.draw()), problem.cluster, problem.step_limit, skip_forced=True)
+        one = np.array([number])
+        play(simulator, policy, keys(0, one, one), lambda rows, view, actions: views.append(view))
+        number += 1
+    return views[:decisions]
+
+
+def all_heuristics(problem: Problem, streams: list[JobSet]) -> Work:
+    """Return a schedule of streams by every heuristic, as `schedule` makes it of a user's table."""
+    jobs = batch(streams)
+    ids = pa.table({"job": np.arange(len(jobs.arrival))})
+    table = JobTable(ids, jobs.episode.astype(np.int32), jobs.arrival, jobs.duration, jobs.demand)
+
+    def work() -> None:
+        for policy in HEURISTICS.values():
+            schedule(table, problem.cluster, policy, True, problem.seed, lambda percent, note: None)
+
+    return work
+
+
+def all_heuristics_watching(problem: Problem, streams: list[JobSet]) -> Work:
+    """Return a schedule of streams by every heuristic in lock step, from observations."""
+    jobs, number = batch(streams), np.arange(len(streams))
+    key = keys(problem.seed, number, np.zeros_like(number))
+
+    def work() -> None:
+        for policy in HEURISTICS.values():
+            play(Batched(jobs, problem.cluster, problem.step_limit, skip_forced=True), policy, key)
+
+    return work
+
+
+def lock_step(problem: Problem, jobsets: list[JobSet]) -> Callable[[], int]:
+    """Return compiled SJF, asked for every decision of many episodes in lock step; it returns how many there were."""
+    simulator, who = _sjf(problem, jobsets)
+
+    def work() -> int:
+        while len(rows := simulator.rows):
+            simulator.step(rows, simulator.decide(rows, who))
+        return int(who.decision.sum())
+
+    return work
+
+
+def whole_episodes(problem: Problem, jobsets: list[JobSet]) -> Callable[[], int]:
+    """Return compiled SJF, playing every episode to its end by itself; it returns how many decisions there were."""
+    simulator, who = _sjf(problem, jobsets)
+
+    def work() -> int:
+        simulator.play(simulator.rows, who, most=np.iinfo(np.int64).max)
+        return int(who.decision.sum())
+
+    return work
+
+
+def _sjf(problem: Problem, jobsets: list[JobSet]) -> tuple[Batched, Players]:
+    number = np.arange(len(jobsets))
+    who = players([Twin("sjf")] * len(jobsets), keys(problem.seed, number, np.zeros_like(number)))
+    return Batched(batch(jobsets), problem.cluster, problem.step_limit), who

@@ -1,0 +1,34 @@
+"""How time and memory of an iteration grow: the slope of log cost against log size, in one quantity at a time."""
+
+from collections.abc import Iterator
+
+from benchmarks.child import Cost, measured
+from benchmarks.measure import Tell, exponent
+from benchmarks.record import Row, Target, figure
+from benchmarks.sizes import Axis, Sizes
+
+MOST = Target(most=1.1)
+LEAST_MIB = 1 / 16  # of memory, below which pages and not sizes are counted
+
+
+def run(runs: int, sizes: Sizes, tell: Tell) -> Iterator[Row]:
+    """Fit exponents, each run of an axis in a new process."""
+    for axis in sizes.axes:
+        costs = []
+        for number in range(runs):
+            tell(f"{axis.name}, run {number + 1} of {runs}")
+            costs.append(measured("ours", axis.problems))
+        points = f"no baseline, an exponent compares our own points: {report(axis, costs[-1])}"
+        name = f"{axis.name} {axis.sizes[0]} to {axis.sizes[-1]}"
+        time = [exponent(axis.sizes, [cost.seconds[-1] for cost in run]) for run in costs]
+        yield Row(figure(f"growth of time, {name}", time, "exponent", target=MOST), points)
+        memory = [exponent(axis.sizes, [max(cost.above_mib, LEAST_MIB) for cost in run]) for run in costs]
+        yield Row(figure(f"growth of memory, {name}", memory, "exponent", target=MOST), points)
+
+
+def report(axis: Axis, costs: list[Cost]) -> str:
+    """Return the points of an axis for people."""
+    return f"{axis.name} " + "; ".join(
+        f"{size}: {cost.decisions:,} decisions, {cost.seconds[-1]:.2g} s, {cost.above_mib:.3g} MiB"
+        for size, cost in zip(axis.sizes, costs, strict=True)
+    )

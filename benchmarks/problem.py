@@ -1,0 +1,99 @@
+"""The problems that are measured. They stay as they are whatever params.yaml says, or figures could not be compared."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from pipeline.config import AtOnce, Cnn, Counts, Demand, Mlp, Recipe, Scenario, Streaming, Synthetic
+from pipeline.core import Cluster, JobSet
+from pipeline.training.task import Task
+from pipeline.workload.synthetic import draw_jobset
+
+WORKLOAD = Synthetic(name="synthetic", short=(1, 3), long=(10, 15), short_share=0.8)
+DEMAND = Demand(dominant=(0.5, 1.0), other=(0.1, 0.2))
+UNITS, HORIZON, BACKLOG = 10, 20, 60
+LEEWAY = 40  # an episode is cut after so many times the steps in which jobs arrive
+
+DEEPRM = Mlp(name="mlp", hidden=20, clock=False)
+DEEPRM2 = Cnn(name="cnn", channels=(8, 16), hidden=72, clock=True)
+
+# DeepRM's recipe: every action may be drawn, RMSprop, baseline at the same decision.
+PAPER = Recipe(
+    jobsets="fixed",
+    baseline="decision",
+    masked=False,
+    play="sampled",
+    optimizer="rmsprop",
+    learning_rate=0.001,
+    gamma=1.0,
+    entropy=0.0,
+    normalise=False,
+    clip=None,
+    minibatches=1,
+)
+
+
+@dataclass(frozen=True)
+class Problem:
+    """An iteration of REINFORCE; unless told, the paper's."""
+
+    jobsets: int = 100
+    episodes: int = 20  # of each jobset
+    slots: int = 10
+    steps: int = 50  # in which jobs arrive; where they all wait at once, after which the episode is cut
+    resources: int = 2
+    load: int = 130  # percent
+    waiting: int = 0  # jobs that wait at step 0, instead of arrivals
+    seed: int = 1
+
+    @property
+    def cluster(self) -> Cluster:
+        """Return the cluster."""
+        return Cluster((UNITS,) * self.resources, HORIZON, self.slots, BACKLOG, place_ahead=False, usable=HORIZON)
+
+    @property
+    def step_limit(self) -> int:
+        """Return where an episode is cut."""
+        return self.steps if self.waiting else LEEWAY * self.steps
+
+    def draw(self) -> list[JobSet]:
+        """Draw the jobsets; a third resource is asked for as the first is, a fourth as the second, and so on."""
+        drawn = [
+            draw_jobset(WORKLOAD, DEMAND, self._scenario(), self.load, np.random.default_rng([self.seed, number]))
+            for number in range(self.jobsets)
+        ]
+        like = np.arange(self.resources) % 2
+        return [JobSet(jobs.arrival, jobs.duration, jobs.demand[:, like]) for jobs in drawn]
+
+    def task(self, recipe: Recipe = PAPER) -> Task:
+        """Return what is learned."""
+        jobsets = self.draw()
+        return Task(
+            cluster=self.cluster,
+            step_limit=self.step_limit,
+            objective="slowdown",
+            recipe=recipe,
+            seed=self.seed,
+            loads=[self.load],
+            train={self.load: jobsets},
+            validation={},
+            fresh=lambda load, number: jobsets[number % len(jobsets)],
+        )
+
+    def _scenario(self) -> Scenario:
+        return Scenario(
+            resources={"cpu": UNITS, "memory": UNITS},
+            horizon=HORIZON,
+            slots=self.slots,
+            backlog=max(BACKLOG, self.waiting),
+            place_ahead=False,
+            step_limit=self.step_limit,
+            demand="code",
+            arrivals=(
+                AtOnce(name="at_once", jobs=self.waiting)
+                if self.waiting
+                else Streaming(name="bernoulli", steps=self.steps)
+            ),
+            loads=(self.load,),
+            jobsets=Counts(train=1, validation=1, test=1),
+        )

@@ -1,0 +1,116 @@
+"""One figure of the benchmark, as `reports/bench.json` holds it."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from statistics import median
+from typing import Annotated, NamedTuple
+
+from pydantic import Field, TypeAdapter, ValidationError
+
+from pipeline import storage
+from pipeline.config import Frozen
+from pipeline.errors import UserError
+from pipeline.storage.files import one_line
+
+Finite = Annotated[float, Field(allow_inf_nan=False)]
+
+
+class Figure(Frozen):
+    """A measured quantity: the median, least and most of several runs."""
+
+    name: Annotated[str, Field(min_length=1)]
+    value: Finite
+    unit: str
+    min: Finite
+    max: Finite
+    baseline: Finite | None  # median of the baseline's runs, in the same unit; None for an exponent
+    ratio: Finite | None  # how many times better than the baseline; above 1 is better, whatever the unit
+    target: str | None
+    holds: bool | None
+
+
+class Row(NamedTuple):
+    """A figure, and in words what its baseline is."""
+
+    figure: Figure
+    against: str
+
+
+class Target(NamedTuple):
+    """What a figure must reach; None asks for nothing."""
+
+    most: float | None = None  # of the value
+    least: float | None = None
+    ratio: float | None = None  # at least so many times better than the baseline
+
+    def text(self, unit: str) -> str | None:
+        """Return the target for people.
+
+        >>> Target(most=1.0, ratio=15).text("s")
+        '<= 1 s, >= 15 x'
+        """
+        parts = [
+            f"{sign} {bound:g} {of}".rstrip()
+            for sign, bound, of in (("<=", self.most, unit), (">=", self.least, unit), (">=", self.ratio, "x"))
+            if bound is not None
+        ]
+        return ", ".join(parts) or None
+
+    def holds(self, value: float, ratio: float | None) -> bool | None:
+        """Return whether all that is asked is reached; None where nothing is.
+
+        >>> Target(most=1.0, ratio=15).holds(0.5, 12.0)
+        False
+        """
+        kept = [
+            *([] if self.most is None else [value <= self.most]),
+            *([] if self.least is None else [value >= self.least]),
+            *([] if self.ratio is None else [ratio is not None and ratio >= self.ratio]),
+        ]
+        return all(kept) if kept else None
+
+
+NOTHING = Target()
+
+
+def figure(
+    name: str,
+    values: Sequence[float],
+    unit: str,
+    baseline: Sequence[float] = (),
+    more_is_better: bool = False,
+    target: Target = NOTHING,
+) -> Figure:
+    """Return a figure: medians of the runs, and the ratio of the medians."""
+    value = float(median(values))
+    against = float(median(baseline)) if baseline else None
+    ratio = None if against is None else (value / against if more_is_better else against / value)
+    return Figure(
+        name=name,
+        value=value,
+        unit=unit,
+        min=float(min(values)),
+        max=float(max(values)),
+        baseline=against,
+        ratio=ratio,
+        target=target.text(unit),
+        holds=target.holds(value, ratio),
+    )
+
+
+def write_figures(path: Path, figures: Sequence[Figure]) -> None:
+    """Write the report whole or not at all."""
+    storage.write_json(path, [one.model_dump() for one in figures])
+
+
+def read_figures(path: Path) -> list[Figure]:
+    """Read a report, and check it.
+
+    Raises:
+        UserError: it is missing, or is no such report.
+    """
+    raw = storage.read_json(path)
+    try:
+        return TypeAdapter(list[Figure]).validate_python(raw)
+    except ValidationError as error:
+        raise UserError(f"{path}: not a report of the benchmark ({one_line(error)})") from error

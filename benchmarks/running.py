@@ -1,0 +1,66 @@
+"""Measure one thing after the other, and say so."""
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+from rich.console import Console
+
+from benchmarks import convolution, deployed, growth, iteration, simulation, streams
+from benchmarks.child import WARM, measured
+from benchmarks.engine import hold_to
+from benchmarks.measure import Tell
+from benchmarks.names import NAMES
+from benchmarks.record import Row, write_figures
+from benchmarks.sizes import FULL, QUICK, Sizes
+from benchmarks.table import show
+from pipeline.progress import say
+
+SAY_EVERY_S = 10.0
+WIDTH = 160  # columns of the table where there is no terminal
+
+Bench = Callable[[int, Sizes, Tell], Iterator[Row]]
+
+
+def run(names: Sequence[str], runs: int, threads: int, out: Path, strict: bool, quick: bool) -> int:
+    """Measure, print and write; return the exit code."""
+    hold_to(threads)
+    say("compile")
+    for path in ("ours", "described"):
+        measured(path, [WARM], iterations=1)
+    rows: list[Row] = []
+    for name in NAMES:
+        if name in names:
+            rows += BENCHES[name](runs, QUICK if quick else FULL, teller(name))
+    console = Console()
+    show(rows, console if console.is_terminal else Console(width=WIDTH))
+    write_figures(out, [row.figure for row in rows])
+    missed = [row.figure.name for row in rows if row.figure.holds is False]
+    say(f"{out}: {len(rows)} figures; " + (f"NOT reached: {'; '.join(missed)}" if missed else "all targets hold"))
+    return 1 if strict and missed else 0
+
+
+def teller(name: str) -> Tell:
+    """Return what says now and then how far a measurement is."""
+    begun = time.monotonic()
+    said = begun - SAY_EVERY_S
+
+    def tell(what: str) -> None:
+        nonlocal said
+        now = time.monotonic()
+        if now - said >= SAY_EVERY_S:
+            said = now
+            say(f"{name}: {what}, after {now - begun:.0f} s")
+
+    return tell
+
+
+BENCHES: dict[str, Bench] = {
+    "iteration": iteration.run,
+    "memory": iteration.run_larger,
+    "simulator": simulation.run,
+    "cnn": convolution.run,
+    "decision": deployed.run,
+    "heuristics": streams.run,
+    "growth": growth.run,
+}

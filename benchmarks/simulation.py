@@ -1,0 +1,67 @@
+"""Decisions a second of the simulator under SJF, observations excluded."""
+
+import time
+from collections.abc import Iterator
+
+import numpy as np
+
+from benchmarks import engine
+from benchmarks.measure import Tell, in_turns
+from benchmarks.problem import Problem
+from benchmarks.record import Row, Target, figure
+from benchmarks.sizes import Sizes
+from pipeline.core import JobSet
+from pipeline.simulator.timestep import Timestep
+
+PLAIN = "simulator/timestep.py, a plain loop"
+ONLY = np.array([0])  # the row of a simulator's only episode
+
+
+def run(runs: int, sizes: Sizes, tell: Tell) -> Iterator[Row]:
+    """Measure lock step, and whole episodes inside the compiled loop."""
+    problem = Problem(jobsets=sizes.episodes)
+    jobsets = problem.draw()
+
+    def plain() -> float:
+        begun = time.perf_counter()
+        decisions = sum(
+            plain_sjf(Timestep(jobs, problem.cluster, problem.step_limit)) for jobs in jobsets[: sizes.plain]
+        )
+        return decisions / (time.perf_counter() - begun) / 1e6
+
+    for name, play, least in (
+        ("simulator, lock step", engine.lock_step, 6.0),
+        ("simulator, whole episodes", engine.whole_episodes, 12.0),
+    ):
+
+        def ours() -> float:
+            return _rate(play, problem, jobsets)  # noqa: B023
+
+        mine, theirs = in_turns(runs, tell, ours, plain)
+        target = Target(least=least, ratio=20)
+        yield Row(figure(name, mine, "M decisions/s", theirs, more_is_better=True, target=target), PLAIN)
+
+
+def _rate(play: engine.Play, problem: Problem, jobsets: list[JobSet]) -> float:
+    game = play(problem, jobsets)
+    begun = time.perf_counter()
+    return game() / (time.perf_counter() - begun) / 1e6
+
+
+def plain_sjf(episode: Timestep) -> int:
+    """Play SJF in the plain simulator to the end; return how many decisions that took."""
+    decisions = 0
+    while not episode.done:
+        episode.step(ONLY, np.array([_shortest(episode)]))
+        decisions += 1
+    return decisions
+
+
+def _shortest(episode: Timestep) -> int:
+    """Return the slot of the shortest job that fits now, the lowest of equals; void where none fits."""
+    fitting = [
+        (int(episode.jobs.duration[job]), slot)
+        for slot, job in enumerate(episode.slots)
+        if job is not None and (episode.free[: episode.jobs.duration[job]] >= episode.jobs.demand[job]).all()
+    ]
+    return min(fitting)[1] if fitting else len(episode.slots)

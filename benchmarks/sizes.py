@@ -1,0 +1,83 @@
+"""How much is measured: what the figures are meant for, or next to nothing, to try the benchmark itself."""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from benchmarks.problem import Problem
+
+
+class Axis(NamedTuple):
+    """Problems that differ in one quantity alone, by that quantity, rising."""
+
+    name: str
+    sizes: tuple[int, ...]
+    problems: tuple[Problem, ...]
+
+
+def axis(name: str, base: dict[str, int], sizes: tuple[int, ...]) -> Axis:
+    """Return the problems of an axis; `name` is a field of Problem."""
+    return Axis(name, sizes, tuple(Problem(**(base | {name: size})) for size in sizes))
+
+
+# Where slots or resources grow, 200 jobs wait at once and the episode is cut at step 50, so that all slots are full in
+# every decision and there are as many decisions whatever the size.
+CROWD = {"waiting": 200, "steps": 50, "jobsets": 20, "episodes": 20}
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """How much is measured."""
+
+    iteration: Problem
+    large: Problem  # about as much as is played together
+    larger: Problem  # four times that
+    episodes: int  # played under SJF
+    plain: int  # of which the plain simulator plays so many
+    states: int  # distinct states in a batch of the CNN
+    batch: int  # decisions of an iteration in a batch of the CNN
+    rollout: Problem  # where states come from
+    decisions: int  # of a deployed deeprm
+    decisions_cnn: int  # of a deployed deeprm2
+    streams: Problem
+    start_of_streams: Problem  # for the baseline
+    axes: tuple[Axis, ...]
+
+
+FULL = Sizes(
+    iteration=Problem(),
+    large=Problem(jobsets=200),
+    larger=Problem(jobsets=800),
+    episodes=2000,
+    plain=40,
+    states=512,
+    batch=1024,
+    rollout=Problem(jobsets=4, episodes=20),
+    decisions=4000,
+    decisions_cnn=1000,
+    streams=Problem(jobsets=100, steps=20_500, load=90),  # about 10,000 jobs each
+    start_of_streams=Problem(jobsets=100, steps=300, load=90),
+    axes=(
+        axis("jobsets", {}, (25, 50, 100, 200)),
+        axis("episodes", {}, (5, 10, 20, 40)),
+        axis("slots", CROWD, (10, 20, 40, 80, 128)),
+        axis("steps", {"jobsets": 4, "episodes": 5}, (50, 160, 500, 1600, 5000)),
+        axis("resources", CROWD, (2, 3, 4, 6, 8)),
+    ),
+)
+
+TINY = Problem(jobsets=2, episodes=3)
+QUICK = Sizes(
+    iteration=TINY,
+    large=TINY,
+    larger=Problem(jobsets=8, episodes=3),
+    episodes=20,
+    plain=2,
+    states=8,
+    batch=16,
+    rollout=TINY,
+    decisions=50,
+    decisions_cnn=20,
+    streams=Problem(jobsets=4, steps=200, load=90),
+    start_of_streams=Problem(jobsets=4, steps=50, load=90),
+    axes=(axis("jobsets", {"episodes": 2}, (1, 2)),),
+)

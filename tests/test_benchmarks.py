@@ -1,0 +1,172 @@
+"""The benchmark: that it measures the same thing twice, writes what it says, and ends as it should."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+from builders import REPOSITORY
+
+from benchmarks import engine, running
+from benchmarks.__main__ import main
+from benchmarks.described import described
+from benchmarks.measure import exponent, high_water
+from benchmarks.names import NAMES
+from benchmarks.problem import DEEPRM, Problem
+from benchmarks.record import Figure, Row, Target, figure, read_figures, write_figures
+from benchmarks.simulation import plain_sjf
+from benchmarks.sizes import CROWD, FULL
+from pipeline.errors import UserError
+from pipeline.simulator.timestep import Timestep
+from pipeline.training.reinforce import reinforce
+
+SMALL = Problem(jobsets=2, episodes=3, steps=8)
+KEYS = ["name", "value", "unit", "min", "max", "baseline", "ratio", "target", "holds"]
+
+
+def test_the_described_path_has_the_gradient_of_the_engine() -> None:
+    task, config = SMALL.task(), engine.budget(SMALL)
+    ours, theirs = engine.network(SMALL, DEEPRM), engine.dense(SMALL)
+    decisions = next(reinforce(ours, task, config)).metrics["decisions"]
+    assert next(described(theirs, task, config)) == decisions
+    described_by_name = dict(theirs.named_parameters())
+    for name, weight in ours.named_parameters():
+        mine, other = weight.grad, described_by_name[name].grad
+        assert mine is not None
+        assert other is not None
+        assert float((mine - other).norm()) <= 1e-4 * float(other.norm()) > 0, name
+
+
+def test_the_network_has_the_papers_size() -> None:
+    assert sum(weight.numel() for weight in engine.network(FULL.iteration, DEEPRM).parameters()) == 89_451
+
+
+def test_plain_and_compiled_sjf_take_the_same_decisions() -> None:
+    problem = Problem(jobsets=3, steps=10)
+    jobsets = problem.draw()
+    plain = sum(plain_sjf(Timestep(jobs, problem.cluster, problem.step_limit)) for jobs in jobsets)
+    assert engine.lock_step(problem, jobsets)() == plain
+    assert engine.whole_episodes(problem, jobsets)() == plain
+
+
+def test_more_resources_of_a_crowd_change_no_schedule() -> None:
+    two, four = (Problem(**(CROWD | {"resources": count, "jobsets": 2})) for count in (2, 4))  # type: ignore[arg-type]
+    assert engine.lock_step(two, two.draw())() == engine.lock_step(four, four.draw())()
+
+
+def test_an_axis_differs_in_one_quantity() -> None:
+    for axis in FULL.axes:
+        assert [getattr(problem, axis.name) for problem in axis.problems] == list(axis.sizes)
+        same = {tuple((k, v) for k, v in vars(problem).items() if k != axis.name) for problem in axis.problems}
+        assert len(same) == 1
+
+
+def test_the_exponent_of_a_power_law_is_its_power() -> None:
+    sizes = [10, 20, 40, 128]
+    assert exponent(sizes, [3 * size**1.5 for size in sizes]) == pytest.approx(1.5)
+
+
+def test_the_high_water_mark_rises_with_what_is_held() -> None:
+    before = high_water()
+    held = np.ones(300 * 2**20, dtype=np.uint8)
+    assert high_water() >= before + 150 * 2**20
+    assert held[-1] == 1
+
+
+def test_a_figure_is_the_median_of_its_runs() -> None:
+    one = figure("time", [3.0, 1.0, 2.0], "s", baseline=[30.0, 40.0, 20.0], target=Target(most=2.5, ratio=20))
+    assert one.model_dump() == {
+        "name": "time",
+        "value": 2.0,
+        "unit": "s",
+        "min": 1.0,
+        "max": 3.0,
+        "baseline": 30.0,
+        "ratio": 15.0,
+        "target": "<= 2.5 s, >= 20 x",
+        "holds": False,
+    }
+    rate = figure("rate", [6.0], "M/s", baseline=[2.0], more_is_better=True, target=Target(least=6, ratio=3))
+    assert (rate.ratio, rate.holds) == (3.0, True)
+    assert figure("time", [1.0], "s").holds is None
+
+
+def test_a_report_is_read_as_it_was_written(tmp_path: Path) -> None:
+    figures = [figure("a", [1.0], "s", [2.0]), figure("b", [0.5], "exponent", target=Target(most=1.1))]
+    write_figures(tmp_path / "bench.json", figures)
+    assert [list(row) for row in json.loads((tmp_path / "bench.json").read_text())] == [KEYS, KEYS]
+    assert read_figures(tmp_path / "bench.json") == figures
+
+
+def test_a_report_with_another_key_is_refused(tmp_path: Path) -> None:
+    row = figure("a", [1.0], "s").model_dump() | {"machine": "mine"}
+    (tmp_path / "bench.json").write_text(json.dumps([row]))
+    with pytest.raises(UserError, match="not a report of the benchmark"):
+        read_figures(tmp_path / "bench.json")
+
+
+def test_every_name_is_measured() -> None:
+    assert list(running.BENCHES) == list(NAMES)
+
+
+@pytest.fixture
+def fakes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Measurements that take no time, `growth` of which misses its target."""
+
+    def bench(name: str, value: float) -> running.Bench:
+        def measure(*_: object) -> Iterator[Row]:
+            yield Row(figure(name, [value], "s", target=Target(most=1.0)), "nothing")
+
+        return measure
+
+    monkeypatch.setattr(running, "BENCHES", {name: bench(name, 2.0 if name == "growth" else 0.5) for name in NAMES})
+    monkeypatch.setattr(running, "measured", lambda *_, **__: [])
+    monkeypatch.setattr(running, "hold_to", lambda threads: None)
+    monkeypatch.chdir(REPOSITORY)
+
+
+@pytest.mark.usefixtures("fakes")
+def test_only_what_is_asked_for_is_measured(tmp_path: Path) -> None:
+    assert main(["--only", "growth", "cnn", "--out", str(tmp_path / "bench.json")]) == 0
+    assert [one.name for one in read_figures(tmp_path / "bench.json")] == ["cnn", "growth"]
+
+
+@pytest.mark.usefixtures("fakes")
+def test_a_target_that_is_missed_is_said_and_with_strict_fails(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = ["--out", str(tmp_path / "bench.json")]
+    assert main(out) == 0
+    assert "NOT reached: growth" in capsys.readouterr().err
+    assert main([*out, "--strict"]) == 1
+    assert main([*out, "--strict", "--only", "cnn"]) == 0
+    assert "all targets hold" in capsys.readouterr().err
+
+
+def test_a_name_that_there_is_not_ends_with_2(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["--only", "spped"])
+    assert ended.value.code == 2
+    assert "spped" in capsys.readouterr().err
+
+
+def test_everything_is_measured_and_written(tmp_path: Path, environment: dict[str, str]) -> None:
+    out = tmp_path / "bench.json"
+    done = subprocess.run(
+        [sys.executable, "-m", "benchmarks", "--quick", "--runs", "1", "--out", str(out)],
+        cwd=REPOSITORY,
+        env=os.environ | environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    figures: list[Figure] = read_figures(out)
+    assert len(figures) == 15
+    assert all(one.min <= one.value <= one.max for one in figures)
+    assert all((one.baseline is None) == (one.unit == "exponent") for one in figures)
+    assert all(one.name in done.stdout for one in figures)
