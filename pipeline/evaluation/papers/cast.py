@@ -68,9 +68,13 @@ class Cast(NamedTuple):
         Raises:
             CannotTellError: there is none.
         """
-        row = self.agents[agent]
-        equal = [name for name in self.of(row.objective, "mlp") if self.agents[name].finetune == row.finetune]
-        return equal[0] if equal else self.lead(row.objective, "mlp")
+        objective, wanted = self.agents[agent].objective, self._conditions(agent)
+        equal = [name for name in self.of(objective, "mlp") if self._conditions(name) == wanted]
+        return equal[0] if equal else self.lead(objective, "mlp")
+
+    def _conditions(self, agent: str) -> dict[str, object]:
+        """Return how an agent was finetuned; how often it was judged is not part of that."""
+        return self.agents[agent].finetune.model_dump(exclude={"validate_every"})
 
     def episodes(self, agent: str) -> int:
         """Return how many episodes an agent was trained on."""
