@@ -22,11 +22,18 @@ Means = Mapping[str, Mapping[int, float]]  # policy -> load -> mean over jobsets
 ByLength = Mapping[int, tuple[float, int]]  # duration -> slowdown, steps withheld
 
 
-def agent(network: str = "mlp", objective: str = "slowdown", cloned: bool = False, updates: int = 400) -> Agent:
-    """An agent of the scenario "made"."""
+def agent(
+    network: str = "mlp",
+    objective: str = "slowdown",
+    cloned: bool = False,
+    updates: int = 400,
+    loads: Sequence[int] = (110, 130),
+    **more: int,
+) -> Agent:
+    """An agent of the scenario "made"; `more` of its finetuning."""
     some = params().agents["deeprm2" if network == "cnn" else "deeprm"]
     start = params().agents["deeprm2" if cloned else "deeprm"].pretrain
-    part = some.finetune.model_copy(update={"updates": updates, "loads": (110, 130)})
+    part = some.finetune.model_copy(update={"updates": updates, "loads": tuple(loads), **more})
     changes = {"scenario": "made", "objective": objective, "pretrain": start, "finetune": part}
     return some.model_copy(update=changes)
 

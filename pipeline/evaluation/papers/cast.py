@@ -24,17 +24,62 @@ class Cast(NamedTuple):
             if row.objective == objective and network in ("", row.network.name)
         ]
 
-    def lead(self, objective: str, network: str) -> str:
-        """Return the agent that stands for a paper's scheduler: the first of its kind.
+    def at(self, objective: str, network: str, load: int) -> list[str]:
+        """Return the agents of a kind that were trained at that load alone, those of the largest budget.
+
+        They are more than one where an agent was trained from several seeds.
+        """
+        found = [name for name in self.of(objective, network) if self.agents[name].finetune.loads == (load,)]
+        most = max((self.episodes(name) for name in found), default=0)
+        return [name for name in found if self.episodes(name) == most]
+
+    def about(self, objective: str, network: str, load: int) -> list[str]:
+        """Return the agents that a claim about training at a load is asked of: those `at` it, or all of the kind."""
+        return self.at(objective, network, load) or self.of(objective, network)
+
+    def lead(self, objective: str, network: str, load: int | None = None) -> str:
+        """Return the agent that stands for a paper's scheduler: the first that the claim is about, or of its kind.
 
         Raises:
             CannotTellError: there is none.
         """
-        found = self.of(objective, network)
+        found = self.of(objective, network) if load is None else self.about(objective, network, load)
         if not found:
             what = f"network {network} and objective {objective}"
             raise CannotTellError(f"no agent of scenario {self.scenario} has {what}")
         return found[0]
+
+    def each_at_its_load(self, objective: str, network: str) -> dict[int, str]:
+        """Return the agents that were each trained at one load alone: of the largest budget, and the first seed's.
+
+        None if they are not several: then they do not stand for a line over loads.
+        """
+        alone = [name for name in self.of(objective, network) if len(self.agents[name].finetune.loads) == 1]
+        most = max((self.episodes(name) for name in alone), default=0)
+        found: dict[int, str] = {}
+        for name in alone:
+            if self.episodes(name) == most:
+                found.setdefault(self.agents[name].finetune.loads[0], name)
+        return found if len(found) > 1 else {}
+
+    def rival(self, agent: str) -> str:
+        """Return DeepRM's agent to hold against one of DeepRM2: trained under equal conditions, or else the lead.
+
+        Raises:
+            CannotTellError: there is none.
+        """
+        objective, wanted = self.agents[agent].objective, self._conditions(agent)
+        equal = [name for name in self.of(objective, "mlp") if self._conditions(name) == wanted]
+        return equal[0] if equal else self.lead(objective, "mlp")
+
+    def _conditions(self, agent: str) -> dict[str, object]:
+        """Return how an agent was finetuned; how often it was judged is not part of that."""
+        return self.agents[agent].finetune.model_dump(exclude={"validate_every"})
+
+    def episodes(self, agent: str) -> int:
+        """Return how many episodes an agent was trained on."""
+        part = self.agents[agent].finetune
+        return part.updates * part.jobsets * getattr(part, "episodes", 1)
 
     def paper(self, agent: str) -> str:
         """Return what the papers call a scheduler of the agent's kind."""

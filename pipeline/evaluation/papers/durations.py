@@ -38,7 +38,7 @@ def pretrained(agent: str) -> str:
 def shown(evidence: Evidence) -> list[Shown]:
     """Return a figure for each agent trained for slowdown."""
     load, found = nearest(evidence.loads, LOAD), []
-    for agent in evidence.cast.of("slowdown"):
+    for agent in _agents(evidence):
         title = f"Slowdown by job length at load {load}, before and after training: {agent}"
         drawing = _draw(evidence, load, agent, title)
         verdicts = judged(_claims(evidence, agent), evidence, load, agent)
@@ -47,6 +47,14 @@ def shown(evidence: Evidence) -> list[Shown]:
         title = "Slowdown by job length, before and after training"
         found = [Shown("durations", title, None, judged(CLAIMS, evidence, load, None))]
     return found
+
+
+def _agents(evidence: Evidence) -> list[str]:
+    """Return the agents to be shown: DeepRM2's trained at the load and DeepRM's beside it, or all for slowdown."""
+    pairs = [
+        name for second in evidence.cast.at("slowdown", "cnn", LOAD) for name in (evidence.cast.rival(second), second)
+    ]
+    return pairs or evidence.cast.of("slowdown")
 
 
 def box(slowdown: pd.Series) -> dict[str, object]:
@@ -127,7 +135,8 @@ def _not_every_short_job_goes_first(evidence: Evidence, load: int, agent: str | 
 
 
 def _second_below_first(evidence: Evidence, load: int, agent: str | None) -> Verdict:
-    first, second = evidence.cast.lead("slowdown", "mlp"), _known(evidence, agent)
+    second = _known(evidence, agent)
+    first = evidence.cast.rival(second)
     short, long = evidence.split(load)
     gaps = [evidence.job_gap(load, second, first, some) for some in (short, long)]
     said = [told(gap, evidence.confidence) for gap in gaps]

@@ -46,7 +46,10 @@ def shown(evidence: Evidence) -> list[Shown]:
         title = f"{agent} while learning"
         drawing = _draw(evidence, agent)
         paper = evidence.cast.paper(agent)
-        claims = CLAIMS[paper] if row.objective == "slowdown" else ANY[paper]
+        asked = evidence.cast.of("slowdown")
+        if paper in LOAD:
+            asked = evidence.cast.about("slowdown", row.network.name, LOAD[paper])
+        claims = CLAIMS[paper] if agent in asked else ANY[paper]
         found.append(Shown(f"learning_{agent}", title, drawing, judged(claims, evidence, agent)))
     return found
 
@@ -154,7 +157,7 @@ def _gap_closes(evidence: Evidence, agent: str) -> Verdict:
 
 
 def _second_ends_better(evidence: Evidence, agent: str) -> Verdict:
-    other = evidence.cast.lead("slowdown", "mlp")
+    other = evidence.cast.rival(agent)
     gap = evidence.gap(METRIC, nearest(evidence.loads, LOAD["DeepRM2"]), agent, other)
     returns = {name: ends(evidence.curves[name], "mean_return", name)[1] for name in (agent, other)}
     rows = evidence.cast.agents
@@ -166,12 +169,16 @@ def _second_ends_better(evidence: Evidence, agent: str) -> Verdict:
 
 
 def _second_converges_sooner(evidence: Evidence, agent: str) -> Verdict:
-    other = evidence.cast.lead("slowdown", "mlp")
+    other = evidence.cast.rival(agent)
     took = {name: first_near_best(evidence.curves[name], name) for name in (agent, other)}
     said = ", ".join(f"{name} after update {update}" for name, update in took.items())
+    sizes = {name: _size(evidence, name) for name in took}
+    if len({*sizes.values()}) == 1:
+        updates = f"updates of {sizes[agent]} episodes each"
+    else:
+        updates = f"updates of other sizes: {agent} {sizes[agent]}, {other} {sizes[other]} episodes"
     return Verdict(
-        f"within 5 % of its own best validation: {said} (updates of other sizes: {agent} {_size(evidence, agent)}, "
-        f"{other} {_size(evidence, other)} episodes)",
+        f"within 5 % of its own best validation: {said} ({updates})",
         decided(took[agent] < took[other]),
     )
 

@@ -1,5 +1,6 @@
 """Slowdown against load: DeepRM's Figure 4 and DeepRM2's Figure 3."""
 
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -26,30 +27,52 @@ if TYPE_CHECKING:
 
 METRIC = "mean_slowdown"
 COMPARABLE = 0.05  # a share: no farther above another policy
+SECOND = 100  # percent: what DeepRM2's Figure 5 trains at; Figure 3 names no load
+TRAINED_THERE = "the agent trained there"
 CROSSING = 90  # percent: where DeepRM2's Figure 3 has the lines of Tetris and Random cross
 
 
 def shown(evidence: Evidence) -> list[Shown]:
-    """Return the figure of a scenario with arrivals over time."""
-    title = f"Mean slowdown against load, scenario {evidence.cast.scenario}"
-    return [Shown(f"loads_{evidence.cast.scenario}", title, _draw(evidence, title), judged(CLAIMS, evidence))]
+    """Return the figure of a scenario with arrivals over time; one a paper where each has agents of its own."""
+    cast = evidence.cast
+    title, stem = f"Mean slowdown against load, scenario {cast.scenario}", f"loads_{cast.scenario}"
+    own = list(cast.each_at_its_load("slowdown", "mlp").values())
+    pair = [name for second in cast.at("slowdown", "cnn", SECOND) for name in (second, cast.rival(second))]
+    if not own or not pair:
+        agents = cast.of("slowdown")
+        return [Shown(stem, title, _draw(evidence, title, agents), judged(CLAIMS, evidence))]
+    return [
+        Shown(f"{stem}_deeprm", title, _draw(evidence, title, own), judged(_of(FOUR), evidence)),
+        Shown(f"{stem}_deeprm2", title, _draw(evidence, title, pair), judged(_of(THREE), evidence)),
+    ]
 
 
-def _policies(evidence: Evidence) -> list[str]:
-    """Return the papers' policies: heuristics, random, and agents trained for slowdown."""
-    wanted = ("random", *HEURISTICS, *evidence.cast.of("slowdown"))
+def _of(paper: str) -> list[Claim]:
+    return [claim for claim in CLAIMS if claim.paper == paper]
+
+
+def _policies(evidence: Evidence, agents: list[str]) -> list[str]:
+    """Return the papers' policies: heuristics, random, and some agents."""
+    wanted = ("random", *HEURISTICS, *agents)
     return [policy for policy in evidence.policies if policy in wanted]
 
 
-def _draw(evidence: Evidence, title: str) -> "Figure":
-    rows = []
-    for policy in _policies(evidence):
+def _draw(evidence: Evidence, title: str, agents: list[str]) -> "Figure":
+    policies, rows = _policies(evidence, agents), []
+    names = {policy: _named(evidence, policy) for policy in policies}
+    for policy in policies:
         for load in evidence.loads:
             mean = evidence.mean(METRIC, load, policy)
-            rows.append((policy, load, mean.value, mean.low, mean.high))
+            rows.append((names[policy], load, mean.value, mean.low, mean.high))
     table = pd.DataFrame(rows, columns=["policy", "load", "slowdown", "slowdown_low", "slowdown_high"])
     looks = plots.looks(evidence.policies, evidence.cast.agents)
-    return plots.by_load(table, title, {policy: looks[policy] for policy in _policies(evidence)})
+    return plots.by_load(table, title, {names[policy]: looks[policy] for policy in policies})
+
+
+def _named(evidence: Evidence, policy: str) -> str:
+    """Return what a line is called: an agent that was trained at one load alone says so."""
+    loads = evidence.cast.agents[policy].finetune.loads if policy in evidence.cast.agents else ()
+    return f"{policy} (trained at {loads[0]} %)" if len(loads) == 1 else policy
 
 
 def gaps(evidence: Evidence, policy: str, against: str) -> list[Gap]:
@@ -61,7 +84,8 @@ def _rises(evidence: Evidence) -> Verdict:
     if len(evidence.loads) == 1:
         raise CannotTellError(f"there is one load only, {evidence.loads[0]}")
     first, last = evidence.loads[0], evidence.loads[-1]
-    means = {p: [evidence.mean(METRIC, load, p).value for load in evidence.loads] for p in _policies(evidence)}
+    policies = _policies(evidence, evidence.cast.of("slowdown"))
+    means = {p: [evidence.mean(METRIC, load, p).value for load in evidence.loads] for p in policies}
     steadily = [policy for policy, line in means.items() if all(low < high for low, high in pairwise(line))]
     in_all = sum(line[0] < line[-1] for line in means.values())
     ends = ", ".join(f"{policy} {line[0]:.2f} to {line[-1]:.2f}" for policy, line in means.items())
@@ -81,26 +105,64 @@ def _tetris_below_both(evidence: Evidence) -> Verdict:
     return Verdict(f"{said}. Our tetris's knob is tuned on validation jobsets", together(map(often, against)))
 
 
+def _first(evidence: Evidence) -> dict[int, str]:
+    """Return who stands for DeepRM at which load: its agent, or where there are such the one trained at that load."""
+    alone = evidence.cast.each_at_its_load("slowdown", "mlp")
+    return alone or dict.fromkeys(evidence.loads, evidence.cast.lead("slowdown", "mlp"))
+
+
+def _first_gaps(evidence: Evidence, against: Mapping[int, str]) -> list[Gap]:
+    """Compare DeepRM with a policy at each load, by the agent that stands for it there."""
+    agents = _first(evidence)
+    found = [evidence.gap(METRIC, load, agent, against[load]) for load, agent in agents.items() if load in against]
+    return found if len({*agents.values()}) == 1 else [gap._replace(policy=TRAINED_THERE) for gap in found]
+
+
+def _everywhere(evidence: Evidence, against: str) -> str:
+    """Return how each agent trained at one load alone does over all loads."""
+    agents = {*_first(evidence).values()}
+    lines = {name: gaps(evidence, name, against) for name in evidence.cast.of("slowdown", "mlp") if name in agents}
+    if len(lines) == 1:
+        return ""
+    each = [f"{name} {_count(line, -1)} and {_count(line, 1)}" for name, line in lines.items()]
+    return f"; over all {len(evidence.loads)} loads, below {against} and above it at: {', '.join(each)}"
+
+
+def _count(found: Sequence[Gap], way: int) -> int:
+    return sum(gap.side == way for gap in found)
+
+
 def _learned_among_the_best(evidence: Evidence) -> Verdict:
-    agent = evidence.cast.lead("slowdown", "mlp")
-    against = [gaps(evidence, agent, other) for other in HEURISTICS]
+    agents = _first(evidence)
+    agent = next(iter(agents.values()))
+    against = [_first_gaps(evidence, dict.fromkeys(evidence.loads, other)) for other in HEURISTICS]
     said = "; ".join(over_loads(found, evidence.confidence) for found in against)
-    best = [evidence.gap(METRIC, load, agent, evidence.best[load]) for load in evidence.loads]
-    below, above = (sum(gap.side == way for gap in best) for way in (-1, 1))
+    said += _everywhere(evidence, HEURISTICS[0])
+    best = _first_gaps(evidence, evidence.best)
+    below, above = _count(best, -1), _count(best, 1)
     ours = f"against the best of all our heuristics (by validation) below at {below} of {len(best)}, above at {above}"
     note = f"comparable means at most {100 * COMPARABLE:g} % above"
     word = together(often(found, COMPARABLE) for found in against)
-    return Verdict(f"{said}; {ours}; {note}. Ours: {evidence.cast.protocol(agent)}", word)
+    protocol = evidence.cast.protocol(agent) if len({*agents.values()}) == 1 else _protocols(evidence)
+    return Verdict(f"{said}; {ours}; {note}. Ours: {protocol}", word)
+
+
+def _protocols(evidence: Evidence) -> str:
+    return "; ".join(f"{name}: {evidence.cast.protocol(name)}" for name in _first(evidence).values())
 
 
 def _learned_below_tetris_at_high_loads(evidence: Evidence) -> Verdict:
-    agent = evidence.cast.lead("slowdown", "mlp")
-    found = gaps(evidence, agent, "tetris")[len(evidence.loads) // 2 :]
-    return Verdict(f"loads from {found[0].load}: {over_loads(found, evidence.confidence)}", every(found))
+    high = evidence.loads[len(evidence.loads) // 2 :]
+    found = _first_gaps(evidence, dict.fromkeys(high, "tetris"))
+    if not found:
+        raise CannotTellError(f"no agent is trained at a load from {high[0]}")
+    said = over_loads(found, evidence.confidence) + _everywhere(evidence, "tetris")
+    return Verdict(f"loads from {found[0].load}: {said}", every(found))
 
 
 def _learned_in_order(evidence: Evidence) -> Verdict:
-    first, second = evidence.cast.lead("slowdown", "cnn"), evidence.cast.lead("slowdown", "mlp")
+    first = evidence.cast.lead("slowdown", "cnn", SECOND)
+    second = evidence.cast.rival(first)
     pairs = [gaps(evidence, first, second), gaps(evidence, second, "sjf")]
     said = "; ".join(over_loads(found, evidence.confidence) for found in pairs)
     budgets = f"{first}: {evidence.cast.protocol(first)}; {second}: {evidence.cast.protocol(second)}"

@@ -26,7 +26,7 @@ ROOM = 1.25  # above the bars, for the legend
 def shown(evidence: Evidence) -> list[Shown]:
     """Return a figure for each agent with DeepRM's network that was trained for slowdown; for any if none has it."""
     load, found = nearest(evidence.loads, LOAD), []
-    for agent in evidence.cast.of("slowdown", "mlp") or evidence.cast.of("slowdown"):
+    for agent in evidence.cast.about("slowdown", "mlp", LOAD) or evidence.cast.of("slowdown"):
         title = f"Withheld jobs at load {load}: {agent} against {RIVAL}"
         drawing = _draw(evidence, load, agent, title)
         found.append(Shown(f"withheld_{agent}", title, drawing, judged(CLAIMS, evidence, load, agent)))

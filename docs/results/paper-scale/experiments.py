@@ -1,0 +1,173 @@
+"""Why a result disagrees with a paper: the same jobsets under the rules and the accounting of the published code.
+
+    python docs/results/paper-scale/experiments.py FOLDER
+
+FOLDER is that of a finished run of the paper's scale (see ../paper-scale.md). Writes experiments.csv beside this file:
+mean slowdown of each policy at each load with its interval, in three ways of counting:
+
+- all: every job, the mean over jobsets of the jobset's mean, as everywhere in this project;
+- started: only jobs that were started before arrivals end, the mean over those jobs. So does the test of
+  hongzimao/deeprm, which ends an episode with the last arrival and leaves out what waits then;
+- floored: the same, each slowdown rounded down, as the test of hongzimao/deeprm divides integers.
+
+Also seen.csv: each agent, Tetris and SJF on the agent's own training jobsets and on test jobsets of the same load, for
+the published test plays the training jobsets.
+
+Policies that the run did not score are played here: Tetris with other weights of alignment, a random choice among all
+eleven actions that may reserve future steps, and the trained networks made greedy and kept to legal actions.
+"""
+
+import os
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from pipeline import storage
+from pipeline.config import Params, load_params
+from pipeline.core import Cluster, FloatArray, IntArray, JobSet, Observation, Policy, batch, keys
+from pipeline.evaluation.metrics import job_results
+from pipeline.evaluation.statistics import interval, resample
+from pipeline.policies.heuristics import heuristic, sjf, tetris
+from pipeline.policies.loading import restore
+from pipeline.progress import say
+from pipeline.simulator.batched import Batched
+from pipeline.simulator.rollout import play
+
+HERE = Path(__file__).resolve().parent
+SCENARIO = "bernoulli"
+ARRIVALS_END = 50  # steps
+COUNTING = ("all", "started", "floored")
+
+# Weights of the alignment in [0, 1]. The published function has knob * dot product of units + (1 - knob) / duration;
+# two resources of 10 units make the dot product 200 times our alignment, so its knob of 0.5 is a weight of 0.995.
+TETRIS = {"tetris_0.5": 0.5, "tetris_code_0.5": 0.995}
+
+
+def random_of_all(view: Observation, draws: FloatArray) -> IntArray:
+    """Draw uniformly among all actions, as the published code does; one that cannot be carried out is void."""
+    return (draws * (view.duration.shape[1] + 1)).astype(np.int64)
+
+
+def jobsets_of(params: Params, split: str) -> Mapping[int, Sequence[JobSet]]:
+    """Return the jobsets of a split, by load."""
+    return storage.read_jobsets(storage.jobsets_folder(SCENARIO), split, params.scenario(SCENARIO).resources)
+
+
+def played(
+    params: Params,
+    name: str,
+    policy: Policy,
+    jobsets: Mapping[int, Sequence[JobSet]],
+    masked: bool = True,
+    ahead: bool = False,
+) -> pd.DataFrame:
+    """Return what became of every job under a policy."""
+    row = params.scenario(SCENARIO)
+    load = np.repeat(list(jobsets), [len(group) for group in jobsets.values()])
+    number = np.concatenate([np.arange(len(group)) for group in jobsets.values()])
+    jobs = batch([jobs for group in jobsets.values() for jobs in group])
+    cluster = Cluster.of(row)._replace(place_ahead=ahead)
+    simulator = Batched(jobs, cluster, row.step_limit, skip_forced=masked)
+    play(simulator, policy, keys(params.seed, load * 1_000_000 + number, np.zeros_like(number)))
+    return job_results(name, load, number, jobs, simulator.schedule(), row.step_limit)
+
+
+def trained(agent: str, greedy: bool) -> Policy:
+    """Return a trained agent as it is, or one that takes its most probable legal action."""
+    model = storage.read_model(storage.model_folder(agent, "policy"))
+    changes = {"play": "greedy", "masked": True} if greedy else {}
+    return restore(model.card.model_copy(update=changes), model.weights).policy
+
+
+def online(params: Params) -> list[str]:
+    """Return the agents of the scenario with arrivals."""
+    return [name for name, agent in params.agents.items() if agent.scenario == SCENARIO]
+
+
+def tables(params: Params) -> Iterator[pd.DataFrame]:
+    """Give what became of every test job, one policy after the other."""
+    row, agents, test = params.scenario(SCENARIO), online(params), jobsets_of(params, "test")
+    for policy in ("random", "sjf", "packer", "tetris", "hold", *agents, *(f"{name}_pretrained" for name in agents)):
+        yield storage.read_job_results(params, SCENARIO, [policy], row.loads)
+    for name, weight in TETRIS.items():
+        yield played(params, name, heuristic(tetris(weight)), test)
+    yield played(params, "random_of_all", random_of_all, test, masked=False)
+    yield played(params, "random_of_all_ahead", random_of_all, test, masked=False, ahead=True)
+    for agent in agents:
+        yield played(params, f"{agent}_greedy", trained(agent, greedy=True), test)
+
+
+def seen(params: Params) -> Iterator[dict[str, object]]:
+    """Give how each agent and two heuristics do on the agent's training jobsets, and on test jobsets of that load."""
+    rules = {
+        "sjf": heuristic(sjf),
+        "tetris": heuristic(tetris(storage.read_chosen(SCENARIO).knobs["tetris"])),
+    }
+    for agent in online(params):
+        part, masked = params.agents[agent].finetune, params.recipe(agent).masked
+        load, players = part.loads[0], {"sampled": trained(agent, greedy=False), "greedy": trained(agent, greedy=True)}
+        for split, count in (("train", part.jobsets), ("test", None)):
+            jobsets = {load: jobsets_of(params, split)[load][:count]}
+            for name, policy in {**players, **rules}.items():
+                table = played(params, name, policy, jobsets, masked=masked or name != "sampled")
+                whole = next(row for row in measured(params, table) if row["counting"] == "all")
+                yield {"agent": agent, "split": split, **whole}
+
+
+def counted(jobs: pd.DataFrame) -> dict[str, tuple[FloatArray, FloatArray]]:
+    """Return, for each way of counting, the sum [N] of a jobset's value and what it is divided by [N]."""
+    ordered = jobs.sort_values(["jobset", "job"])
+    # A job starts in the step that its start names; the last step of arrivals is ARRIVALS_END - 1.
+    started = (ordered["start"] >= 0) & (ordered["start"] < ARRIVALS_END)
+    whole = ordered.groupby("jobset")["slowdown"].mean().to_numpy()
+
+    def among_started(slowdown: pd.Series) -> tuple[FloatArray, FloatArray]:
+        sums = slowdown.where(started, 0.0).groupby(ordered["jobset"]).sum()
+        return sums.to_numpy(), started.groupby(ordered["jobset"]).sum().to_numpy(dtype=float)
+
+    return {
+        "all": (whole, np.ones_like(whole)),
+        "started": among_started(ordered["slowdown"]),
+        "floored": among_started(np.floor(ordered["slowdown"])),
+    }
+
+
+def measured(params: Params, table: pd.DataFrame) -> Iterator[dict[str, object]]:
+    """Give a row for each load and way of counting; the resamples of a load are the same for every policy."""
+    for load, jobs in table.groupby("load"):
+        late = float(((jobs["start"] < 0) | (jobs["start"] >= ARRIVALS_END)).mean())
+        for way, (total, per) in counted(jobs).items():
+            rng = np.random.default_rng([params.seed, int(str(load))])
+            counts = resample(len(total), params.evaluation.resamples, rng)
+            means = counts @ total / (counts @ per)
+            low, high = interval(means[1:], params.evaluation.confidence)
+            yield {
+                "policy": jobs["policy"].iloc[0],
+                "load": load,
+                "counting": way,
+                "n": len(total),
+                "slowdown": round(float(means[0]), 4),
+                "low": round(float(low), 4),
+                "high": round(float(high), 4),
+                "left_out": 0.0 if way == "all" else round(late, 4),
+            }
+
+
+def main(folder: str) -> None:
+    """Write experiments.csv and seen.csv from a finished run."""
+    os.chdir(folder)
+    params = load_params()
+    rows: list[Mapping[str, object]] = []
+    for table in tables(params):
+        say(str(table["policy"].iloc[0]))
+        rows += measured(params, table)
+    pd.DataFrame(rows).to_csv(HERE / "experiments.csv", index=False)
+    table = pd.DataFrame(seen(params)).drop(columns=["counting", "left_out"])
+    table.to_csv(HERE / "seen.csv", index=False)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

@@ -1,0 +1,91 @@
+"""What the two papers say in short, each beside our verdict: made from reports/papers.csv, which a stage judges."""
+
+from typing import NamedTuple
+
+import pandas as pd
+
+WORDS = {
+    "yes": "holds",
+    "partly": "holds in part",
+    "no": "does not hold",
+    "cannot be told": "cannot be checked",
+}
+LESS = 0.375  # of the time of an epoch: DeepRM2 section 4.2
+
+
+class Headline(NamedTuple):
+    """One statement, and the words by which its claims are found in papers.csv."""
+
+    text: str
+    claims: tuple[str, ...]  # beginnings of claims
+
+
+HEADLINES = (
+    Headline("DeepRM: slowdown rises with load", ("Mean slowdown rises with load",)),
+    Headline("DeepRM: SJF is better than Packer", ("SJF has a lower slowdown than Packer",)),
+    Headline("DeepRM: Tetris is better than both", ("Tetris has a lower slowdown than both",)),
+    Headline("DeepRM2: SJF is better than Tetris, and both Tetris and Random are high", ("SJF is below Tetris",)),
+    Headline("DeepRM2: Tetris and Random cross near 90 %", ("Tetris is below Random at loads under 90 %",)),
+    Headline("DeepRM: comparable to all heuristics, often better", ("DeepRM is comparable to",)),
+    Headline("DeepRM: better than Tetris at high loads", ("DeepRM has a lower slowdown than Tetris",)),
+    Headline("DeepRM: iteration 0 is no better than random", ("Before training, DeepRM",)),
+    Headline("DeepRM: better than Tetris by iteration 200, at 70 %", ("After 200 iterations",)),
+    Headline("DeepRM: rewards rise and slowdown falls, at 70 %", ("Mean and best return rise",)),
+    Headline("DeepRM: the gap between best and mean reward closes by 1,000, at 70 %", ("The gap between best",)),
+    Headline("DeepRM: best on the objective trained for, at 130 %", ("At 130 % DeepRM trained",)),
+    Headline("DeepRM: Tetris before SJF and Packer on both objectives, at 130 %", ("At 130 % Tetris",)),
+    Headline("DeepRM: not work-conserving in 23.4 % of steps, at 110 %", ("At 110 % DeepRM does not conserve",)),
+    Headline("DeepRM: withholds almost only long jobs", ("DeepRM withholds almost",)),
+    Headline(
+        "DeepRM: short jobs far below Tetris's, long jobs above", ("Short jobs have a far", "Long jobs have a higher")
+    ),
+    Headline("DeepRM2: below DeepRM, which is below SJF, at every load", ("DeepRM2 is below DeepRM",)),
+    Headline("DeepRM2: better than DeepRM on both objectives, at 70 %", ("At 70 % DeepRM2",)),
+    Headline("DeepRM2: higher return and lower slowdown than DeepRM, at 100 %", ("DeepRM2 ends with",)),
+    Headline("DeepRM2: fewer epochs to converge than DeepRM, at 100 %", ("DeepRM2 converges",)),
+    Headline("DeepRM_Off: reward to its maximum, slowdown to its minimum", ("The return rises to its maximum",)),
+    Headline("DeepRM_Off: beside SJF, Tetris and Random", ("DeepRM_Off ends below",)),
+)
+ASKED = {"Mean and best return rise": "DeepRM, Figure 6", "The gap between best": "DeepRM, Figure 6"}
+
+
+def headline_table(claims: pd.DataFrame, times: pd.DataFrame, at_70: str) -> str:
+    """Return every headline with our verdict and what was found.
+
+    Args:
+        claims: reports/papers.csv.
+        times: seconds of each agent's training.
+        at_70: the agent that the claims about DeepRM's learning at 70 % are asked of.
+    """
+    lines = ["| | paper | ours | found |", "| ---: | --- | --- | --- |"]
+    rows = [(headline.text, *_answer(claims, headline, at_70)) for headline in HEADLINES]
+    rows.append(("DeepRM2: 37.5 % less time an epoch than DeepRM", *time_of_an_epoch(times)))
+    lines += [f"| {k} | {text} | {word} | {found} |" for k, (text, word, found) in enumerate(rows, 1)]
+    return "\n".join(lines)
+
+
+def _answer(claims: pd.DataFrame, headline: Headline, at_70: str) -> tuple[str, str]:
+    words, found = [], []
+    for start in headline.claims:
+        rows = claims[claims["claim"].str.startswith(start)]
+        if start in ASKED:  # every agent's curve is judged; the headline is about one of them
+            rows = rows[(rows["paper"] == ASKED[start]) & (rows["figure"] == f"learning_{at_70}")]
+        if rows.empty:
+            raise SystemExit(f"papers.csv has no claim '{start}'")
+        words += [WORDS[word] for word in rows["agrees"]]
+        found += list(rows["found"])
+    return ", ".join(dict.fromkeys(words)), " / ".join(found).replace("|", "\\|")
+
+
+def time_of_an_epoch(times: pd.DataFrame) -> tuple[str, str]:
+    """Judge DeepRM2's time an epoch against DeepRM's, of the two agents trained alike at 100 %."""
+    alike = times[(times["load"] == 100) & (times["objective"] == "slowdown") & times["agent"].str.startswith("small")]
+    seconds = dict(zip(alike["network"], alike["seconds_an_update"], strict=True))
+    if not seconds.keys() >= {"mlp", "cnn"} or alike["seconds_an_update"].isna().any():
+        return WORDS["cannot be told"], "no times of both"
+    change = seconds["cnn"] / seconds["mlp"] - 1
+    word = "yes" if change <= -LESS else "partly" if change < 0 else "no"
+    said = f"median of an update at load 100, DeepRM {seconds['mlp']:.3f} s, DeepRM2 {seconds['cnn']:.3f} s"
+    return WORDS[
+        word
+    ], f"{said}: {100 * change:+.0f} %. Ours: both on one core, equal episodes; yes means at least 37.5 % less"
