@@ -1,117 +1,289 @@
-"""DeepRM2's convolutions on each distinct patch of the images once.
+"""What distinct parts the images of many observations are made of, found without drawing the images.
 
-A column of the second pool's output depends on 16 columns of the image only. Neighbouring states, and the episodes of
-one jobset, share nearly all of their slots, so few of the 16-column patches in a batch are distinct: the convolutions
-run on those, and their outputs are laid out again as the maps of every image. The function is exactly that of
-convolving whole images (a test holds it), for a fraction of the arithmetic.
+A column of the second pool's output depends on 16 columns of the image only: a patch. Neighbouring states, and the
+episodes of one jobset, share nearly all of their slots, so few patches are distinct, and fewer of the strips of 6
+columns that one column of the first pool depends on. Both are numbered in the order in which they are met, and so is
+each place that a patch stands in, for the third layer has weights of its own for every place.
 """
 
 from typing import NamedTuple
 
 import numpy as np
-import torch
-import torch.nn.functional as nnf
-from numba import njit, prange
-from torch import Tensor, nn
+from numba import get_num_threads, njit, prange
 
-from pipeline.core import FloatArray, IntArray
+from pipeline.core import FloatArray, IntArray, KeyArray, Seen, keys
+from pipeline.policies.encodings import CLOCK_STEPS, Layout, draw
 
 STRIDE = 4  # image columns per column of the second pool
-WIDTH = 16  # image columns that one of them depends on
-MARGIN = 6  # of which to the left of its own
-POOLED = 6  # columns of the first pool within a patch
-AT_ONCE = 512  # patches whose maps stay in the cache
+MARGIN = 6  # image columns that a patch begins before its own
+WIDTH = 16  # image columns of a patch
+STRIPS = 6  # strips of a patch: columns of the first pool
+STRIP = 6  # image columns of a strip; the next one begins two later
+AT_ONCE = 1 << 16  # placed patches looked for at once
+OUTSIDE = np.uint64(0xD1B54A32D192ED03)  # stands for a column beyond the image
+SPREAD = np.uint64(0x9E3779B97F4A7C15)
+MIXING = np.uint64(0xBF58476D1CE4E5B9)
 
 
-class Patches(NamedTuple):
-    """The distinct patches of B images, and where they stand."""
+class Sight(NamedTuple):
+    """A layout, and the random bits of what its columns can show."""
 
-    patch: FloatArray  # [U, T, WIDTH]  distinct patches
-    inside: FloatArray  # [U, POOLED]     1 where a column of the first pool lies within the image, else 0
-    place: IntArray  # [B, columns]    which patch stands there
-
-
-def patches_of(image: FloatArray) -> Patches:
-    """Return the distinct patches of images [B, T, columns]."""
-    episodes, rows, width = image.shape
-    columns = width // STRIDE
-    padded = np.zeros((episodes, rows, columns * STRIDE + WIDTH), dtype=np.float32)
-    padded[:, :, MARGIN : MARGIN + width] = image[:, :, : padded.shape[2] - MARGIN]
-    mark = np.empty((episodes, columns), dtype=np.uint64)
-    _mark(padded, mark)
-    first = np.arange(columns)[:, None] * 2 - 2 + np.arange(POOLED)
-    inside = (first >= 0) & (first < width // 2)
-    # Patches at an edge are told apart by what lies outside: the second convolution pads with zeros there.
-    _, kind = np.unique(inside, axis=0, return_inverse=True)
-    mark ^= (kind.reshape(-1).astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15))[None]
-    example, place = _distinct(mark.reshape(-1))
-    at, column = np.divmod(example, columns)
-    patch = np.empty((len(example), rows, WIDTH), dtype=np.float32)
-    _copy(padded, at, column, patch)
-    return Patches(patch, inside[column].astype(np.float32), place.reshape(episodes, columns))
+    capacity: IntArray  # [R]
+    left: IntArray  # [R]  first column of each resource
+    steps: int  # T
+    slots: int  # M
+    shown: int  # jobs the backlog can show
+    backlog: int  # its columns
+    clock: int  # 1 = the last column is one
+    width: int  # of the image
+    columns: int  # of the second pool's output
+    row: KeyArray  # [T]  of a filled cell
+    filled: KeyArray  # [T + 1]  of a column filled from the top
+    tenth: KeyArray  # [11]  of a clock
+    place: KeyArray  # [columns]
 
 
-@njit(cache=True, parallel=True)
-def _mark(padded: FloatArray, mark: IntArray) -> None:
-    """Give each patch 64 bits (FNV-1a): of a million patches, two meet by chance once in 10^7 times.
+def sight_of(layout: Layout) -> Sight:
+    """Return the sight of a layout."""
+    columns, steps = layout.columns // STRIDE, layout.rows
+    bits = keys(0, np.arange(steps + CLOCK_STEPS + 1 + columns), np.zeros(steps + CLOCK_STEPS + 1 + columns))
+    row, tenth, place = np.split(bits, [steps, steps + CLOCK_STEPS + 1])
+    filled = np.concatenate([np.zeros(1, np.uint64), np.bitwise_xor.accumulate(row)])
+    capacity = np.array(layout.capacity, dtype=np.int64)
+    backlog, width = layout.backlog_columns, layout.columns
+    clock = int(layout.clock)
+    return Sight(
+        capacity, layout.strips, steps, layout.slots, layout.backlog, backlog, clock, width, columns,
+        row, filled, tenth, place,
+    )  # fmt: skip
 
-    A patch is four blocks of STRIDE columns, each of which it shares with its neighbours.
-    """
-    blocks = mark.shape[1] + WIDTH // STRIDE - 1
-    for b in prange(mark.shape[0]):
-        block = np.full(blocks, np.uint64(0xCBF29CE484222325))
-        for t in range(padded.shape[1]):
-            for k in range(blocks):
-                row = np.uint64(0)
-                for cell in padded[b, t, k * STRIDE : (k + 1) * STRIDE]:
-                    row = row * np.uint64(16) + np.uint64(cell * 10.0 + 0.5)  # 0, 1 or a clock's tenths
-                block[k] = (block[k] ^ row) * np.uint64(0x100000001B3)
-                block[k] ^= block[k] >> np.uint64(29)
-        for column in range(mark.shape[1]):
-            bits = np.uint64(0)
-            for k in range(column, column + WIDTH // STRIDE):
-                bits = (bits ^ block[k]) * np.uint64(0x9E3779B97F4A7C15)
-                bits ^= bits >> np.uint64(32)
-            mark[b, column] = bits
+
+class Patchwork:
+    """The distinct strips, patches and placed patches met so far, each numbered in order of appearance."""
+
+    def __init__(self, layout: Layout) -> None:
+        self._layout, self._sight = layout, sight_of(layout)
+        self._counts = np.zeros(3, dtype=np.int64)
+        self._tables = [np.zeros((2, 2), dtype=np.uint64) for _ in range(3)]
+        self._cells = np.empty((0, layout.rows, STRIP), dtype=np.float32)
+        self._strips = np.empty((0, STRIPS), dtype=np.int32)
+        self._placed = np.empty((0, 2), dtype=np.int32)
+
+    @property
+    def cells(self) -> FloatArray:
+        """Return what each distinct strip shows [S, T, STRIP]."""
+        return self._cells[: self._counts[0]]
+
+    @property
+    def strips(self) -> IntArray:
+        """Return the strips [U, STRIPS] of each distinct patch; -1 = beyond the first pool's output, where zeros are."""
+        return self._strips[: self._counts[1]]
+
+    @property
+    def placed(self) -> IntArray:
+        """Return patch and place [P, 2] of each distinct pair of them."""
+        return self._placed[: self._counts[2]]
+
+    def add(self, seen: Seen) -> IntArray:
+        """Return which placed patch [D, columns] stands in each column, with those that are new numbered on."""
+        where = np.empty((len(seen.cells), self._sight.columns), dtype=np.int32)
+        at_once = max(1, AT_ONCE // max(1, self._sight.columns))
+        for k in range(0, len(where), at_once):
+            self._add(seen.take(slice(k, k + at_once)), where[k : k + at_once])
+        return where
+
+    def _add(self, seen: Seen, where: IntArray) -> None:
+        _find_all(self._sight, seen.cells, seen.rest, self._tables[2], get_num_threads(), where)
+        new = np.flatnonzero((where < 0).any(axis=1))
+        if not len(new):
+            return
+        at_most = int((where < 0).sum())
+        strips, patches, placed = (int(count) for count in self._counts)
+        for k, (count, more) in enumerate(((strips, STRIPS * at_most), (patches, at_most), (placed, at_most))):
+            self._tables[k] = _roomier(self._tables[k], count + more)
+        self._strips, self._placed = _longer(self._strips, patches + at_most), _longer(self._placed, placed + at_most)
+        example = np.empty((STRIPS * at_most, 2), dtype=np.int64)
+        _number(
+            self._sight, seen.cells, seen.rest, new, self._tables[0], self._tables[1], self._tables[2], self._counts,
+            example, self._strips, self._placed, where,
+        )  # fmt: skip
+        self._cells = _longer(self._cells, int(self._counts[0]))
+        example = example[: self._counts[0] - strips]
+        states, at = np.unique(example[:, 0], return_inverse=True)
+        _copy(draw(seen.take(states), self._layout), at, example[:, 1], self._cells[strips:])
+
+
+def _longer(old: IntArray, length: int) -> IntArray:
+    """Return an array with room for `length` rows, grown by doubling."""
+    if length <= len(old):
+        return old
+    new = np.empty((max(length, 2 * len(old)), *old.shape[1:]), dtype=old.dtype)
+    new[: len(old)] = old
+    return new
+
+
+def _roomier(table: KeyArray, count: int) -> KeyArray:
+    """Return a hash table that is at most half full with `count` marks."""
+    size = len(table)
+    while size < 2 * count:
+        size *= 2
+    if size == len(table):
+        return table
+    larger = np.zeros((size, 2), dtype=np.uint64)
+    _move(table, larger)
+    return larger
 
 
 @njit(cache=True)
-def _distinct(mark: IntArray) -> tuple[IntArray, IntArray]:
-    """Return the first place of each distinct mark, and which of those stands at every place (a hash table)."""
-    size = 1
-    while size < 2 * len(mark):
-        size *= 2
-    slot = np.full(size, -1, dtype=np.int64)
-    example, place = np.empty(len(mark), dtype=np.int64), np.empty(len(mark), dtype=np.int64)
-    count = 0
-    for k in range(len(mark)):
-        at = np.int64(mark[k] & np.uint64(size - 1))
-        while slot[at] >= 0 and mark[example[slot[at]]] != mark[k]:
-            at = (at + 1) & (size - 1)
-        if slot[at] < 0:
-            slot[at] = count
-            example[count] = k
-            count += 1
-        place[k] = slot[at]
-    return example[:count].copy(), place
+def _move(table: KeyArray, larger: KeyArray) -> None:
+    for k in range(len(table)):
+        if table[k, 0] != 0:
+            _put(larger, table[k, 0], np.int64(table[k, 1]))
+
+
+@njit(cache=True)
+def _get(table: KeyArray, mark: int) -> int:
+    """Return the number of a mark, or -1."""
+    last = np.uint64(len(table) - 1)
+    at = mark & last
+    while table[at, 0] != mark:
+        if table[at, 0] == 0:
+            return -1
+        at = (at + np.uint64(1)) & last
+    return np.int64(table[at, 1])
+
+
+@njit(cache=True)
+def _put(table: KeyArray, mark: int, number: int) -> None:
+    last = np.uint64(len(table) - 1)
+    at = mark & last
+    while table[at, 0] != 0:
+        at = (at + np.uint64(1)) & last
+    table[at, 0], table[at, 1] = mark, np.uint64(number)
+
+
+@njit(cache=True)
+def _codes(s: Sight, cells: IntArray, rest: IntArray, i: int, code: KeyArray) -> None:
+    """Write 64 bits for each column of an image, equal where the columns are; MARGIN columns lie to the left of it."""
+    resources = len(s.capacity)
+    code[:] = OUTSIDE
+    for r in range(resources):
+        units, at = s.capacity[r], MARGIN + s.left[r]
+        for u in range(units):
+            bits = np.uint64(0)
+            for t in range(s.steps):
+                if units - cells[i, t * resources + r] > u:
+                    bits ^= s.row[t]
+            code[at + u] = bits
+        for m in range(s.slots):
+            at += units
+            job = s.steps * resources + m * (1 + resources)
+            wanted, bits = np.int64(cells[i, job + 1 + r]), s.filled[np.int64(cells[i, job])]
+            for u in range(units):
+                code[at + u] = bits if u < wanted else np.uint64(0)
+    at, waiting = MARGIN + s.width - s.clock - s.backlog, min(np.int64(rest[i, 0]), s.shown)
+    for k in range(s.backlog):
+        code[at + k] = s.filled[max(0, -((k - waiting) // s.backlog))]
+    if s.clock:
+        code[MARGIN + s.width - 1] = s.tenth[min(np.int64(rest[i, 1]), CLOCK_STEPS)]
+
+
+@njit(cache=True)
+def _mixed(bits: int) -> int:
+    """Spread 64 bits; 0 stands for an empty place of a hash table."""
+    bits = (bits ^ (bits >> np.uint64(30))) * MIXING
+    bits ^= bits >> np.uint64(27)
+    return bits if bits != 0 else np.uint64(1)
+
+
+@njit(cache=True)
+def _mark(code: KeyArray, begin: int, end: int) -> int:
+    """Return 64 bits of some neighbouring columns: of a million, two meet by chance once in 10^7 times."""
+    bits = np.uint64(0)
+    for k in range(begin, end):
+        bits = bits * SPREAD + code[k]
+    return bits
+
+
+@njit(cache=True)
+def _marks(s: Sight, code: KeyArray, block: KeyArray, mark: KeyArray) -> None:
+    """Write the mark [columns] of each patch, from blocks of STRIDE columns that it shares with its neighbours."""
+    for k in range(len(block)):
+        block[k] = _mixed(_mark(code, k * STRIDE, (k + 1) * STRIDE))
+    for w in range(s.columns):
+        mark[w] = _mixed(_mark(block, w, w + WIDTH // STRIDE))
 
 
 @njit(cache=True, parallel=True)
-def _copy(padded: FloatArray, at: IntArray, column: IntArray, patch: FloatArray) -> None:
-    for u in prange(len(at)):
-        patch[u] = padded[at[u], :, column[u] * STRIDE : column[u] * STRIDE + WIDTH]
+def _find_all(s: Sight, cells: IntArray, rest: IntArray, table: KeyArray, parts: int, where: IntArray) -> None:
+    share = -(-where.shape[0] // parts)
+    for part in prange(parts):
+        blocks = s.columns + WIDTH // STRIDE - 1
+        code, block = np.empty(blocks * STRIDE, np.uint64), np.empty(blocks, np.uint64)
+        mark = np.empty(s.columns, np.uint64)
+        for i in range(part * share, min((part + 1) * share, where.shape[0])):
+            _codes(s, cells, rest, i, code)
+            _marks(s, code, block, mark)
+            for w in range(s.columns):
+                where[i, w] = _get(table, _mixed(mark[w] ^ s.place[w]))
 
 
-def convolved(found: Patches, first: nn.Conv2d, second: nn.Conv2d) -> Tensor:
-    """Return the second pool's maps [B, channels * T // 4 * columns], flat in the order of whole images."""
-    cells, inside = torch.from_numpy(found.patch)[:, None], torch.from_numpy(found.inside)[:, None, None]
-    parts = []
-    for k in range(0, len(cells), AT_ONCE):
-        some = cells[k : k + AT_ONCE].contiguous(memory_format=torch.channels_last)
-        maps = nnf.conv2d(some, first.weight, first.bias, padding=(2, 0))
-        maps = nnf.avg_pool2d(torch.relu(maps), 2) * inside[k : k + AT_ONCE]
-        maps = nnf.conv2d(maps, second.weight, second.bias, padding=(2, 0))
-        parts.append(nnf.avg_pool2d(torch.relu(maps), 2).flatten(1))
-    table = torch.cat(parts)
-    laid = nnf.embedding(torch.from_numpy(found.place), table)
-    return laid.transpose(1, 2).flatten(1)
+@njit(cache=True)
+def _number(
+    s: Sight, cells: IntArray, rest: IntArray, rows: IntArray, strips: KeyArray, patches: KeyArray, pairs: KeyArray,
+    counts: IntArray, example: IntArray, strips_of: IntArray, placed: IntArray, where: IntArray,
+) -> None:  # fmt: skip
+    """Number what is new in some rows."""
+    known = counts[0]
+    blocks = s.columns + WIDTH // STRIDE - 1
+    code, block = np.empty(blocks * STRIDE, np.uint64), np.empty(blocks, np.uint64)
+    mark = np.empty(s.columns, np.uint64)
+    for i in rows:
+        _codes(s, cells, rest, i, code)
+        _marks(s, code, block, mark)
+        for w in range(s.columns):
+            if where[i, w] >= 0:
+                continue
+            pair = _mixed(mark[w] ^ s.place[w])
+            where[i, w] = _get(pairs, pair)
+            if where[i, w] >= 0:
+                continue
+            patch = _get(patches, mark[w])
+            if patch < 0:
+                patch = counts[1]
+                counts[1] += 1
+                _put(patches, mark[w], patch)
+                for k in range(STRIPS):
+                    strips_of[patch, k] = _strip(s, code, w, k, i, strips, counts, known, example)
+            where[i, w] = counts[2]
+            placed[counts[2], 0], placed[counts[2], 1] = patch, w
+            counts[2] += 1
+            _put(pairs, pair, where[i, w])
+
+
+@njit(cache=True)
+def _strip(
+    s: Sight, code: KeyArray, w: int, k: int, i: int, strips: KeyArray, counts: IntArray, known: int, example: IntArray
+) -> int:
+    """Return the number of a patch's k-th strip; a new one's example is where it was first met."""
+    column = 2 * w - 2 + k
+    if column < 0 or column >= s.width // 2:
+        return -1
+    mark = _mixed(_mark(code, w * STRIDE + 2 * k, w * STRIDE + 2 * k + STRIP))
+    number = _get(strips, mark)
+    if number < 0:
+        number = counts[0]
+        counts[0] += 1
+        _put(strips, mark, number)
+        example[number - known, 0], example[number - known, 1] = i, 2 * column - 2
+    return number
+
+
+@njit(cache=True)
+def _copy(image: FloatArray, at: IntArray, first: IntArray, cells: FloatArray) -> None:
+    """Copy strips from images; beyond them is nothing."""
+    for k in range(len(at)):
+        for x in range(STRIP):
+            inside = first[k] + x >= 0 and first[k] + x < image.shape[2]
+            for t in range(image.shape[1]):
+                cells[k, t, x] = image[at[k], t, first[k] + x] if inside else 0.0
