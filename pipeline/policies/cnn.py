@@ -1,51 +1,56 @@
-"""DeepRM2's network (Table 1, 326,859 weights): convolutions over the image, on each distinct part of it once."""
+"""DeepRM2's network (Table 1, 326,859 weights): convolutions, on each distinct part of the images once."""
+
+import copy
 
 import numpy as np
 import torch
 import torch.nn.functional as nnf
+from numba import get_num_threads
 from torch import Tensor, nn
 
 from pipeline.core import FloatArray, Seen
-from pipeline.policies.convolving import LONE, Pool, Sum, add_up, pool, share, strip_rows
-from pipeline.policies.encodings import Layout
+from pipeline.policies.convolving import TAPS, Pool, Sum, add_up, pool, share, strip_rows, weigh
+from pipeline.policies.encodings import Layout, paint
 from pipeline.policies.network import Judge, Network
-from pipeline.policies.patches import Patchwork
-from numba import get_num_threads
+from pipeline.policies.patches import AT_ONCE, Patchwork, longer
 
-MOST = 400_000
+CHUNK = 65536 * 56  # places of patches in the observations that are learned together
+LONE = 64  # strips convolved at once for play: always as many, for a row must not depend on the size of its batch
+MOST = 1 << 18  # placed patches remembered in play; 75 MB of DeepRM2's
 
 
 class Cnn(Network):
     """Two convolutions with average pools, then two dense layers."""
 
-    chunk = 65536
-
     def __init__(self, layout: Layout, channels: tuple[int, int], hidden: int) -> None:
         super().__init__()
         self.layout = layout
+        self.columns = layout.columns // 4
+        self.chunk = max(1, CHUNK // max(1, self.columns))
         self.first = nn.Conv2d(1, channels[0], kernel_size=5, padding=2)
         self.second = nn.Conv2d(channels[0], channels[1], kernel_size=5, padding=2)
-        self.third = nn.Linear(channels[1] * (layout.rows // 4) * (layout.columns // 4), hidden)
+        self.third = nn.Linear(channels[1] * (layout.rows // 4) * self.columns, hidden)
         self.last = nn.Linear(hidden, layout.slots + 1)
 
     def forward(self, seen: Seen) -> Tensor:
         """Return the logits [D, A]."""
+        if self.by_torch:
+            return self.on_image(paint(seen, self.layout, self.device))
         patchwork = Patchwork(self.layout)
         where = patchwork.add(seen)
         rows = strip_rows(torch.from_numpy(patchwork.cells), self.first, self.second)
-        maps = Pool.apply(rows, self.second.bias, patchwork.strips)
-        hidden = Sum.apply(maps, self._by_column(), patchwork.placed, where) + self.third.bias
+        maps = Pool.apply(rows, self.second.bias, patchwork.strips)  # type: ignore[no-untyped-call]
+        hidden = Sum.apply(maps, self.by_place(), patchwork.placed, where) + self.third.bias  # type: ignore[no-untyped-call]
         logits: Tensor = self.last(torch.tanh(hidden))
         return logits
 
     def frozen(self) -> Judge:
-        """Return the network as it is now, with memory of what it met."""
-        return Memory(self)
+        """Return the network as it is now, which remembers what it has met."""
+        return super().frozen() if self.by_torch else Played(self)
 
-    def _by_column(self) -> Tensor:
-        """Return the third layer's weights [columns, C, H]."""
-        columns = self.layout.columns // 4
-        return self.third.weight.view(len(self.third.bias), -1, columns).permute(2, 1, 0).contiguous()
+    def by_place(self) -> Tensor:
+        """Return the third layer's weights [columns, C, H], apart for each place of a patch."""
+        return self.third.weight.view(len(self.third.bias), -1, self.columns).permute(2, 1, 0).contiguous()
 
     def on_image(self, image: Tensor) -> Tensor:
         """Return the same logits by convolving whole drawn images [D, T, columns]."""
@@ -55,44 +60,54 @@ class Cnn(Network):
         return logits
 
 
-class Memory:
-    def __init__(self, net: Cnn) -> None:
-        import copy
-        self.net = copy.deepcopy(net)
-        self.weight = self.net._by_column().detach().numpy()
-        self.bias = self.net.second.bias.detach().numpy()
-        self.reset()
+class Played:
+    """A network as it was, with what it gave for every part it has met since.
 
-    def reset(self):
-        self.patchwork = Patchwork(self.net.layout)
-        self.rows = np.empty((0, 5, self.net.second.out_channels * (self.net.layout.rows // 2)), np.float32)
-        self.maps = np.empty((0, self.weight.shape[1]), np.float32)
-        self.shares = np.empty((0, self.weight.shape[2]), np.float32)
-        self.n = [0, 0, 0]
+    A part's values do not depend on what was met before or with it, so forgetting changes nothing.
+    """
+
+    def __init__(self, network: Cnn) -> None:
+        self._network = copy.deepcopy(network).requires_grad_(False)
+        self._weight = self._network.by_place().numpy()  # [columns, C, H]
+        self._forget()
+
+    def _forget(self) -> None:
+        network = self._network
+        self._patchwork = Patchwork(network.layout)
+        self._rows = np.empty((0, TAPS, network.second.out_channels * (network.layout.rows // 2)), dtype=np.float32)
+        self._maps = np.empty((0, self._weight.shape[1]), dtype=np.float32)
+        self._shares = np.empty((0, self._weight.shape[2]), dtype=np.float32)
 
     def __call__(self, seen: Seen) -> FloatArray:
-        B = max(1, 65536 // self.weight.shape[0])
-        out = []
-        for k in range(0, len(seen.cells), B):
-            out.append(self.block(seen.take(slice(k, k + B))))
-        return np.concatenate(out)
+        """Return the logits [D, A]."""
+        at_once = max(1, AT_ONCE // max(1, self._network.columns))
+        parts = [self._judge(seen.take(slice(k, k + at_once))) for k in range(0, len(seen.cells), at_once)]
+        return np.concatenate(parts)
 
-    def block(self, seen):
-        if self.n[2] > MOST: self.reset()
-        where = self.patchwork.add(seen)
-        p = self.patchwork
-        s, u, q = self.n
-        S, U, P = len(p.cells), len(p.strips), len(p.placed)
-        from pipeline.policies.patches import _longer
-        self.rows, self.maps, self.shares = _longer(self.rows, S), _longer(self.maps, U), _longer(self.shares, P)
-        with torch.no_grad():
-            for k in range(s, S, LONE):
-                some = p.cells[k:k + LONE]
-                full = np.zeros((LONE, *some.shape[1:]), np.float32); full[:len(some)] = some
-                self.rows[k:k + len(some)] = strip_rows(torch.from_numpy(full), self.net.first, self.net.second)[:len(some)].numpy()
-            if U > u: pool(self.rows, self.bias, p.strips[u:], self.maps[u:U])
-            if P > q: share(self.maps, self.weight, p.placed[q:], self.shares[q:P])
-            self.n = [S, U, P]
-            hidden = np.empty((len(where), self.weight.shape[2]), np.float32)
-            add_up(self.shares, where, get_num_threads(), hidden)
-            return self.net.last(torch.tanh(torch.from_numpy(hidden) + self.net.third.bias)).numpy()
+    def _judge(self, seen: Seen) -> FloatArray:
+        if len(self._patchwork.placed) > MOST:
+            self._forget()
+        known = tuple(len(part) for part in (self._patchwork.cells, self._patchwork.strips, self._patchwork.placed))
+        where = self._patchwork.add(seen)
+        self._learn(*known)
+        hidden = np.empty((len(where), self._weight.shape[2]), dtype=np.float32)
+        add_up(self._shares, where, get_num_threads(), hidden)
+        values = torch.tanh(torch.from_numpy(hidden) + self._network.third.bias).numpy()
+        logits = np.empty((len(where), len(self._network.last.bias)), dtype=np.float32)
+        weigh(values, self._network.last.weight.numpy(), self._network.last.bias.numpy(), logits)
+        return logits
+
+    def _learn(self, strips: int, patches: int, placed: int) -> None:
+        """Work out what has been numbered since there were so many."""
+        network, found = self._network, self._patchwork
+        self._rows = longer(self._rows, strips, len(found.cells) - strips)
+        self._maps = longer(self._maps, patches, len(found.strips) - patches)
+        self._shares = longer(self._shares, placed, len(found.placed) - placed)
+        for k in range(strips, len(found.cells), LONE):
+            some = found.cells[k : k + LONE]
+            cells = np.zeros((LONE, *some.shape[1:]), dtype=np.float32)
+            cells[: len(some)] = some
+            rows = strip_rows(torch.from_numpy(cells), network.first, network.second)
+            self._rows[k : k + len(some)] = rows[: len(some)].numpy()
+        pool(self._rows, network.second.bias.numpy(), found.strips[patches:], self._maps[patches : len(found.strips)])
+        share(self._maps, self._weight, found.placed[placed:], self._shares[placed : len(found.placed)])

@@ -14,10 +14,10 @@ import torch.nn.functional as nnf
 from numba import get_num_threads, njit, prange
 from torch import Tensor, nn
 
+from pipeline.compiled import inlined
 from pipeline.core import FloatArray, IntArray
 
 TAPS = 5  # columns of the second convolution
-LONE = 64  # strips convolved at once for play: always as many, for a row must not depend on the size of its batch
 
 
 def strip_rows(cells: Tensor, first: nn.Conv2d, second: nn.Conv2d) -> Tensor:
@@ -82,18 +82,19 @@ class Sum(torch.autograd.Function):
         return to_maps, to_weight, None, None
 
 
-@njit(cache=True)
+@inlined
 def _convolve(
-    rows: FloatArray, bias: FloatArray, strips: IntArray, first: int, last: int, columns: FloatArray
+    rows: FloatArray, bias: FloatArray, strips: IntArray, u: int, first: int, last: int, columns: FloatArray
 ) -> None:
     """Write a patch's two columns [2, C2 * T2] of the second convolution, of channels first to last - 1."""
     steps = rows.shape[2] // len(bias)
     begin, end = first * steps, last * steps
     for x in range(2):
         for c in range(first, last):
-            columns[x, c * steps : (c + 1) * steps] = bias[c]
+            for k in range(c * steps, (c + 1) * steps):
+                columns[x, k] = bias[c]
         for tap in range(TAPS):
-            strip = strips[x + tap]
+            strip = strips[u, x + tap]
             if strip >= 0:
                 for k in range(begin, end):
                     columns[x, k] += rows[strip, tap, k]
@@ -107,7 +108,7 @@ def pool(rows: FloatArray, bias: FloatArray, strips: IntArray, out: FloatArray) 
     for part in prange(-(-len(out) // 64)):
         columns = np.empty((2, rows.shape[2]), dtype=np.float32)
         for u in range(part * 64, min((part + 1) * 64, len(out))):
-            _convolve(rows, bias, strips[u], 0, channels, columns)
+            _convolve(rows, bias, strips, u, 0, channels, columns)
             for k in range(columns.shape[1]):
                 columns[0, k] = max(columns[0, k], np.float32(0.0)) + max(columns[1, k], np.float32(0.0))
             for c in range(channels):
@@ -128,7 +129,7 @@ def _unpool(
         first, last = channels * part // parts, channels * (part + 1) // parts
         columns = np.empty((2, rows.shape[2]), dtype=np.float32)
         for u in range(len(strips)):
-            _convolve(rows, bias, strips[u], first, last, columns)
+            _convolve(rows, bias, strips, u, first, last, columns)
             for x in range(2):
                 for c in range(first, last):
                     total = np.float32(0.0)
@@ -182,3 +183,14 @@ def _hand_down(gradient: FloatArray, where: IntArray, parts: int, shares: FloatA
                 p = where[i, w]
                 for h in range(first, last):
                     shares[p, h] += gradient[i, h]
+
+
+@njit(cache=True)
+def weigh(values: FloatArray, weight: FloatArray, bias: FloatArray, logits: FloatArray) -> None:
+    """Write the last layer's output [D, A] of values [D, H], each row by itself."""
+    for i in range(len(values)):
+        for a in range(len(bias)):
+            total = bias[a]
+            for h in range(values.shape[1]):
+                total += weight[a, h] * values[i, h]
+            logits[i, a] = total
