@@ -12,7 +12,7 @@ from pipeline.core import FloatArray, Seen
 from pipeline.policies.convolving import TAPS, Pool, Sum, add_up, pool, share, strip_rows, weigh
 from pipeline.policies.encodings import Layout, paint
 from pipeline.policies.network import Judge, Network
-from pipeline.policies.patches import AT_ONCE, Patchwork, longer
+from pipeline.policies.patches import Patchwork, longer
 
 CHUNK = 65536 * 56  # places of patches in the observations that are learned together
 LONE = 64  # strips convolved at once for play: always as many, for a row must not depend on the size of its batch
@@ -80,7 +80,7 @@ class Played:
 
     def __call__(self, seen: Seen) -> FloatArray:
         """Return the logits [D, A]."""
-        at_once = max(1, AT_ONCE // max(1, self._network.columns))
+        at_once = max(1, MOST // 4 // max(1, self._network.columns))
         parts = [self._judge(seen.take(slice(k, k + at_once))) for k in range(0, len(seen.cells), at_once)]
         return np.concatenate(parts)
 

@@ -14,7 +14,7 @@ from pipeline.core import FloatArray, IntArray, KeyArray, Seen
 from pipeline.policies.encodings import Layout
 from pipeline.policies.marks import STRIP, STRIPS, Found, find, move, number, sight_of
 
-AT_ONCE = 1 << 16  # places of patches looked at together
+AT_ONCE = 1 << 14  # places of patches looked for together; room is made as if all were new
 
 Array = TypeVar("Array", IntArray, FloatArray)
 
@@ -39,7 +39,7 @@ class Patchwork:
 
     @property
     def strips(self) -> IntArray:
-        """Return the strips [U, STRIPS] of each distinct patch; -1 = beyond the first pool's output, where zeros are."""
+        """Return the strips [U, STRIPS] of each distinct patch; -1 = beyond the first pool's output."""
         return self._found.strips_of[: self._found.counts[1]]
 
     @property
@@ -79,10 +79,13 @@ def _with_room(found: Found, more: int) -> Found:
 
 
 def longer(old: Array, used: int, more: int) -> Array:
-    """Return an array with room for more rows than those in use, grown by doubling."""
+    """Return an array with room for more rows than those in use, grown by doubling.
+
+    Memory that was never written to costs nothing.
+    """
     if used + more <= len(old):
         return old
-    new = np.empty((max(used + more, 2 * used), *old.shape[1:]), dtype=old.dtype)
+    new = np.empty((max(used + more, 2 * len(old)), *old.shape[1:]), dtype=old.dtype)
     new[:used] = old[:used]
     return new
 
