@@ -127,10 +127,10 @@ def gradients(network: Network, logits: torch.Tensor) -> dict[str, torch.Tensor]
     return {name: weight.grad.clone() for name, weight in network.named_parameters() if weight.grad is not None}
 
 
-def assert_close(ours: torch.Tensor, dense: torch.Tensor) -> None:
-    """Equal to 1e-5 of the largest value: the two sum in another order."""
+def assert_close(ours: torch.Tensor, dense: torch.Tensor, by: float = 1e-5) -> None:
+    """Equal but for so much of the largest value: the two sum in another order."""
     assert ours.shape == dense.shape
-    assert float((ours - dense).abs().max().detach()) <= 1e-5 * float(dense.abs().max().detach())
+    assert float((ours - dense).abs().max().detach()) <= by * float(dense.abs().max().detach())
 
 
 @pytest.mark.parametrize("with_clock", [False, True])
@@ -168,7 +168,8 @@ def test_a_network_on_a_gpu_is_the_same_function(name: str, monkeypatch: pytest.
     assert_close(ours, network(view))
     assert_close(torch.from_numpy(played), torch.from_numpy(network.frozen()(view)))
     for weight, gradient in gradients(network, network(view)).items():
-        assert_close(found[weight], gradient)
+        # Float32 sums over whole images are further than 1e-5 from exact ones; `test_cnn` holds ours to those.
+        assert_close(found[weight], gradient, by=3e-4 if name == "cnn" else 1e-5)
 
 
 def test_the_gradient_does_not_depend_on_how_threads_share_the_views(request: pytest.FixtureRequest) -> None:
