@@ -149,9 +149,9 @@ def test_a_target_that_is_missed_is_said_and_with_strict_fails(
 
 def test_a_name_that_there_is_not_ends_with_2(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended:
-        main(["--only", "spped"])
+        main(["--only", "speed"])
     assert ended.value.code == 2
-    assert "spped" in capsys.readouterr().err
+    assert "speed" in capsys.readouterr().err
 
 
 def test_no_runs_end_with_2_and_one_line(capsys: pytest.CaptureFixture[str]) -> None:
