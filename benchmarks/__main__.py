@@ -20,6 +20,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Measure what is asked for; return the exit code."""
     asked = parser().parse_args(arguments)
     try:
+        if asked.runs < 1:
+            raise UserError(f"--runs: expected at least 1, got {asked.runs}")
         threads = read_params().threads  # tells numba and torch, which are not imported before
         from benchmarks.running import run
 

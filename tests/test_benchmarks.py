@@ -149,9 +149,14 @@ def test_a_target_that_is_missed_is_said_and_with_strict_fails(
 
 def test_a_name_that_there_is_not_ends_with_2(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended:
-        main(["--only", "spped"])
+        main(["--only", "speed"])
     assert ended.value.code == 2
-    assert "spped" in capsys.readouterr().err
+    assert "speed" in capsys.readouterr().err
+
+
+def test_no_runs_end_with_2_and_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--runs", "0"]) == 2
+    assert capsys.readouterr().err == "error: --runs: expected at least 1, got 0\n"
 
 
 def test_everything_is_measured_and_written(tmp_path: Path, environment: dict[str, str]) -> None:
