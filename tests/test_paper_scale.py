@@ -1,6 +1,7 @@
 """The papers at their scale: the patch still turns params.yaml into that run, and the run goes through."""
 
-import json
+import re
+import shutil
 import sys
 from pathlib import Path
 from typing import Any
@@ -12,8 +13,12 @@ from repositories import Folder, copied
 from ruamel.yaml import YAML
 
 from pipeline.config import Agent, Params, load_params
+from pipeline.evaluation.papers import durations, learning, loads, objectives, withheld
 
 PATCH = REPOSITORY / "docs" / "results" / "paper-scale" / "params.diff"
+sys.path.insert(0, str(PATCH.parent))
+import headlines  # noqa: E402  beside the patch, for it is run there
+
 SCALE = (1000, 100, 20)  # updates, jobsets, episodes: DeepRM section 4.1
 
 
@@ -76,6 +81,37 @@ def test_deeprm2_meets_deeprm_under_equal_conditions(rows: Params) -> None:
     assert all(sorted(networks) == ["cnn", "mlp"] for networks in pairs.values())
 
 
+def every_claim() -> list[str]:
+    """The texts of all claims that the pipeline judges."""
+    several = [*objectives.CLAIMS.values(), *learning.CLAIMS.values()]
+    return [claim.text for claims in (loads.CLAIMS, durations.CLAIMS, withheld.CLAIMS, *several) for claim in claims]
+
+
+def test_every_headline_is_found_among_the_claims() -> None:
+    texts = every_claim()
+    starts = [start for headline in headlines.HEADLINES for start in headline.claims]
+    assert [start for start in starts if not any(text.startswith(start) for text in texts)] == []
+
+
+@pytest.mark.parametrize(
+    ("seconds", "word"), [(0.6, "holds"), (0.7, "holds in part"), (4.0, "does not hold"), (None, "cannot be checked")]
+)
+def test_the_time_of_an_epoch_is_held_against_deeprms(seconds: float | None, word: str) -> None:
+    rows = {"network": ["mlp", "cnn"], "seconds_an_update": [1.0, seconds], "agent": ["small_deeprm", "small_deeprm2"]}
+    times = pd.DataFrame({**rows, "load": 100, "objective": "slowdown"})
+    assert headlines.time_of_an_epoch(times)[0] == word
+
+
+def test_a_headline_about_70_percent_is_answered_by_the_agent_trained_there() -> None:
+    rows = [
+        ("learning_deeprm_70", "DeepRM, Figure 6", "The gap between best and mean", "closes", "yes"),
+        ("learning_deeprm_130", "DeepRM, Figure 6", "The gap between best and mean", "does not", "no"),
+    ]
+    claims = pd.DataFrame(rows, columns=["figure", "paper", "claim", "found", "agrees"])
+    (headline,) = [some for some in headlines.HEADLINES if some.claims == ("The gap between best",)]
+    assert headlines.answer(claims, headline, "deeprm_70") == ("holds", "closes")
+
+
 def shrunk(path: Path) -> None:
     """Make the run one of minutes: three updates of 4 x 3, few jobsets."""
     file = YAML()
@@ -90,11 +126,28 @@ def shrunk(path: Path) -> None:
     file.dump(raw, path)
 
 
+def run_small(folder: Folder) -> str:
+    """Run the pipeline with a small budget, recorded; put its results on the page as the page says."""
+    for name in ("paper-scale", "paper-scale.md"):
+        source, target = PATCH.parents[1] / name, folder.root / "docs" / "results" / name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copytree(source, target) if source.is_dir() else shutil.copy(source, target)
+    shrunk(folder.root / "params.yaml")
+    folder.dvc("repro", PIPELINE_TRACKING="on")
+    for script in ("experiments.py", "make.py"):
+        folder.run(sys.executable, f"docs/results/paper-scale/{script}", ".", PYTHONPATH=str(folder.root))
+    return (folder.root / "docs" / "results" / "paper-scale.md").read_text()
+
+
 @pytest.mark.slow
-def test_the_run_goes_through_with_a_small_budget(patched: Folder) -> None:
-    shrunk(patched.root / "params.yaml")
-    patched.dvc("repro")
+def test_the_run_goes_through_with_a_small_budget_and_fills_its_page(patched: Folder) -> None:
+    page = run_small(patched)
     claims = pd.read_csv(patched.root / "reports" / "papers.csv")
-    assert set(claims["agrees"]) <= {"yes", "partly", "no", "cannot be told"}
-    metrics = json.loads((patched.root / "reports" / "metrics.json").read_text())
-    assert metrics.keys() == {"bernoulli", "offline"}
+    assert set(claims["agrees"]) <= set(headlines.WORDS)
+    assert page.count("| holds |") + page.count("| does not hold |") + page.count("| holds in part |") > 10
+    times = pd.read_csv(patched.root / "docs" / "results" / "paper-scale" / "times.csv")
+    assert (times["hours"] > 0).all()
+    assert (times["seconds_an_update"] > 0).all()
+    pictures = re.findall(r"\]\((paper-scale/.*?\.png)\)", page)
+    assert [name for name in pictures if not (PATCH.parents[1] / name).parent.exists()] == []
+    assert [name for name in pictures if not (patched.root / "docs" / "results" / name).exists()] == []

@@ -58,13 +58,14 @@ def headline_table(claims: pd.DataFrame, times: pd.DataFrame, at_70: str) -> str
         at_70: the agent that the claims about DeepRM's learning at 70 % are asked of.
     """
     lines = ["| | paper | ours | found |", "| ---: | --- | --- | --- |"]
-    rows = [(headline.text, *_answer(claims, headline, at_70)) for headline in HEADLINES]
+    rows = [(headline.text, *answer(claims, headline, at_70)) for headline in HEADLINES]
     rows.append(("DeepRM2: 37.5 % less time an epoch than DeepRM", *time_of_an_epoch(times)))
     lines += [f"| {k} | {text} | {word} | {found} |" for k, (text, word, found) in enumerate(rows, 1)]
     return "\n".join(lines)
 
 
-def _answer(claims: pd.DataFrame, headline: Headline, at_70: str) -> tuple[str, str]:
+def answer(claims: pd.DataFrame, headline: Headline, at_70: str) -> tuple[str, str]:
+    """Return our verdict on a headline, and what was found."""
     words, found = [], []
     for start in headline.claims:
         rows = claims[claims["claim"].str.startswith(start)]
