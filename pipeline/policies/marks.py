@@ -1,8 +1,7 @@
 """The columns of an image, known by 64 random bits and not drawn; neighbouring ones together have a mark.
 
-All compiled code that numbers strips and patches is in this file, for numba's cache does not see that a function of
-another file has changed. Equal columns have equal bits, whatever they stand for; other columns have other bits, save by
-chance: of a million patches, two meet once in 10^7 times.
+Equal columns have equal bits, whatever they stand for; other columns have other bits, save by chance: of a million
+patches, two meet once in 10^7 times.
 """
 
 from typing import NamedTuple
@@ -13,6 +12,7 @@ from numba import get_num_threads, njit, prange
 from pipeline.compiled import inlined
 from pipeline.core import FloatArray, IntArray, KeyArray, Seen, keys
 from pipeline.policies.encodings import CLOCK_STEPS, Layout
+from pipeline.policies.hashing import get, put
 
 STRIDE = 4  # image columns per column of the second pool
 MARGIN = 6  # image columns that a patch begins before its own
@@ -83,35 +83,6 @@ def find(sight: Sight, seen: Seen, placed: KeyArray, where: IntArray) -> None:
         _find_some(sight, seen.cells, seen.rest, placed, 0, len(where), where)
     else:
         _find_all(sight, seen.cells, seen.rest, placed, get_num_threads(), where)
-
-
-@inlined
-def _get(table: KeyArray, mark: int) -> int:
-    """Return the number of a mark, or -1."""
-    last = np.uint64(len(table) - 1)
-    at = mark & last
-    while table[at, 0] != mark:
-        if table[at, 0] == 0:
-            return -1
-        at = (at + np.uint64(1)) & last
-    return np.int64(table[at, 1])
-
-
-@inlined
-def _put(table: KeyArray, mark: int, number: int) -> None:
-    last = np.uint64(len(table) - 1)
-    at = mark & last
-    while table[at, 0] != 0:
-        at = (at + np.uint64(1)) & last
-    table[at, 0], table[at, 1] = mark, np.uint64(number)
-
-
-@njit(cache=True)
-def move(table: KeyArray, larger: KeyArray) -> None:
-    """Copy a hash table into a larger one."""
-    for k in range(len(table)):
-        if table[k, 0] != 0:
-            _put(larger, table[k, 0], np.int64(table[k, 1]))
 
 
 @inlined
@@ -215,7 +186,7 @@ def _find_some(
         _look(s, cells, rest, i, code)
         _marks(s, code, block, mark)
         for w in range(s.columns):
-            where[i, w] = _get(placed, _mixed(mark[w] ^ s.place[w]))
+            where[i, w] = get(placed, _mixed(mark[w] ^ s.place[w]))
 
 
 @njit(cache=True)
@@ -231,15 +202,15 @@ def number(s: Sight, cells: IntArray, rest: IntArray, rows: IntArray, found: Fou
             if where[i, w] >= 0:
                 continue
             placed = _mixed(mark[w] ^ s.place[w])
-            where[i, w] = _get(found.placed, placed)
+            where[i, w] = get(found.placed, placed)
             if where[i, w] >= 0:
                 continue
             where[i, w] = counts[2]
-            _put(found.placed, placed, counts[2])
-            patch = _get(found.patches, mark[w])
+            put(found.placed, placed, counts[2])
+            patch = get(found.patches, mark[w])
             if patch < 0:
                 patch = counts[1]
-                _put(found.patches, mark[w], patch)
+                put(found.patches, mark[w], patch)
                 for k in range(STRIPS):
                     found.strips_of[patch, k] = _strip(s, cells, rest, i, code, w, k, found)
                 counts[1] += 1
@@ -254,10 +225,10 @@ def _strip(s: Sight, cells: IntArray, rest: IntArray, i: int, code: KeyArray, w:
     if first + 2 < 0 or (first + 2) // 2 >= s.width // 2:
         return -1
     mark = _mark(code, w * STRIDE + 2 * k, w * STRIDE + 2 * k + STRIP)
-    strip = _get(found.strips, mark)
+    strip = get(found.strips, mark)
     if strip < 0:
         strip = found.counts[0]
-        _put(found.strips, mark, strip)
+        put(found.strips, mark, strip)
         for x in range(STRIP):
             _draw(s, cells, rest, i, first + x, found.cells, strip, x)
         found.counts[0] += 1

@@ -12,7 +12,8 @@ import numpy as np
 
 from pipeline.core import FloatArray, IntArray, KeyArray, Seen
 from pipeline.policies.encodings import Layout
-from pipeline.policies.marks import STRIP, STRIPS, Found, find, move, number, sight_of
+from pipeline.policies.hashing import move
+from pipeline.policies.marks import STRIP, STRIPS, Found, find, number, sight_of
 
 AT_ONCE = 1 << 14  # places of patches looked for together; room is made as if all were new
 

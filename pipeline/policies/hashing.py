@@ -1,0 +1,37 @@
+"""Hash tables [2^n, 2] of 64-bit marks (0 = nothing) and their numbers, for compiled code."""
+
+import numpy as np
+from numba import njit
+
+from pipeline.compiled import inlined
+from pipeline.core import KeyArray
+
+
+@inlined
+def get(table: KeyArray, mark: int) -> int:
+    """Return the number of a mark, or -1."""
+    last = np.uint64(len(table) - 1)
+    at = mark & last
+    while table[at, 0] != mark:
+        if table[at, 0] == 0:
+            return -1
+        at = (at + np.uint64(1)) & last
+    return np.int64(table[at, 1])
+
+
+@inlined
+def put(table: KeyArray, mark: int, number: int) -> None:
+    """Number a mark that has none yet; there is room for it."""
+    last = np.uint64(len(table) - 1)
+    at = mark & last
+    while table[at, 0] != 0:
+        at = (at + np.uint64(1)) & last
+    table[at, 0], table[at, 1] = mark, np.uint64(number)
+
+
+@njit(cache=True)
+def move(table: KeyArray, larger: KeyArray) -> None:
+    """Copy a hash table into a larger one."""
+    for k in range(len(table)):
+        if table[k, 0] != 0:
+            put(larger, table[k, 0], np.int64(table[k, 1]))
