@@ -20,7 +20,7 @@ sys.path.insert(0, str(PATCH.parent))
 import headlines  # noqa: E402  beside the patch, for it is run there
 
 SCALE = (1000, 100, 20)  # updates, jobsets, episodes: DeepRM section 4.1
-PART = (200, 100, 20)  # the first part of that: two more seeds, for want of time
+PART = (100, 100, 20)  # the first part of that: two more seeds, for want of time
 
 
 def budget(agent: Agent) -> tuple[int, int, int]:
