@@ -50,7 +50,8 @@ class Cnn(Network):
 
     def by_place(self) -> Tensor:
         """Return the third layer's weights [columns, C, H], apart for each place of a patch."""
-        return self.third.weight.view(len(self.third.bias), -1, self.columns).permute(2, 1, 0).contiguous()
+        channels = self.second.out_channels * (self.layout.rows // 4)
+        return self.third.weight.view(len(self.third.bias), channels, self.columns).permute(2, 1, 0).contiguous()
 
     def on_image(self, image: Tensor) -> Tensor:
         """Return the same logits by convolving whole drawn images [D, T, columns]."""
