@@ -7,14 +7,13 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-import numpy as np
 import pytest
 from builders import REPOSITORY
 
 from benchmarks import engine, running
 from benchmarks.__main__ import main
 from benchmarks.described import described
-from benchmarks.measure import exponent, high_water
+from benchmarks.measure import exponent
 from benchmarks.names import NAMES
 from benchmarks.problem import DEEPRM, Problem
 from benchmarks.record import Figure, Row, Target, figure, read_figures, write_figures
@@ -71,10 +70,16 @@ def test_the_exponent_of_a_power_law_is_its_power() -> None:
 
 
 def test_the_high_water_mark_rises_with_what_is_held() -> None:
-    before = high_water()
-    held = np.ones(300 * 2**20, dtype=np.uint8)
-    assert high_water() >= before + 150 * 2**20
-    assert held[-1] == 1
+    """In a process of its own: this one may have held more before."""
+    lines = [
+        "import numpy as np",
+        "from benchmarks.measure import high_water",
+        "before = high_water()",
+        "held = np.ones(300 * 2**20, dtype=np.uint8)",
+        "print(high_water() - before)",
+    ]
+    said = subprocess.run([sys.executable, "-c", "\n".join(lines)], capture_output=True, text=True, check=True)
+    assert int(said.stdout) >= 150 * 2**20
 
 
 def test_a_figure_is_the_median_of_its_runs() -> None:
