@@ -110,5 +110,6 @@ class Played:
             cells[: len(some)] = some
             rows = strip_rows(torch.from_numpy(cells), network.first, network.second)
             self._rows[k : k + len(some)] = rows[: len(some)].numpy()
-        pool(self._rows, network.second.bias.numpy(), found.strips[patches:], self._maps[patches : len(found.strips)])
+        bias: Tensor = network.second.get_parameter("bias")
+        pool(self._rows, bias.numpy(), found.strips[patches:], self._maps[patches : len(found.strips)])
         share(self._maps, self._weight, found.placed[placed:], self._shares[placed : len(found.placed)])

@@ -1,14 +1,18 @@
 """Hash tables [2^n, 2] of 64-bit marks (0 = nothing) and their numbers, for compiled code."""
 
+from typing import Any
+
 import numpy as np
 from numba import njit
 
 from pipeline.compiled import inlined
 from pipeline.core import KeyArray
 
+Scalar = Any  # in compiled code: numba works out whether it is signed
+
 
 @inlined
-def get(table: KeyArray, mark: int) -> int:
+def get(table: KeyArray, mark: Scalar) -> Scalar:
     """Return the number of a mark, or -1."""
     last = np.uint64(len(table) - 1)
     at = mark & last
@@ -20,7 +24,7 @@ def get(table: KeyArray, mark: int) -> int:
 
 
 @inlined
-def put(table: KeyArray, mark: int, number: int) -> None:
+def put(table: KeyArray, mark: Scalar, number: Scalar) -> None:
     """Number a mark that has none yet; there is room for it."""
     last = np.uint64(len(table) - 1)
     at = mark & last

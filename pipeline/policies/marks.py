@@ -12,7 +12,7 @@ from numba import get_num_threads, njit, prange
 from pipeline.compiled import inlined
 from pipeline.core import FloatArray, IntArray, KeyArray, Seen, keys
 from pipeline.policies.encodings import CLOCK_STEPS, Layout
-from pipeline.policies.hashing import get, put
+from pipeline.policies.hashing import Scalar, get, put
 
 STRIDE = 4  # image columns per column of the second pool
 MARGIN = 6  # image columns that a patch begins before its own
@@ -86,7 +86,7 @@ def find(sight: Sight, seen: Seen, placed: KeyArray, where: IntArray) -> None:
 
 
 @inlined
-def _height(s: Sight, waiting: int, k: int) -> int:
+def _height(s: Sight, waiting: Scalar, k: int) -> Scalar:
     """Return the filled cells of the backlog's k-th column; it is filled row by row."""
     return max(0, -((k - min(waiting, s.shown)) // s.backlog))
 
@@ -114,13 +114,15 @@ def _look(s: Sight, cells: IntArray, rest: IntArray, i: int, code: KeyArray) -> 
     for k in range(s.backlog):
         code[at + k] = s.filled[_height(s, np.int64(rest[i, 0]), k)]
     if s.clock > 0:
-        code[MARGIN + s.width - 1] = s.tenth[min(np.int64(rest[i, 1]), CLOCK_STEPS)]
+        since: Scalar = min(np.int64(rest[i, 1]), CLOCK_STEPS)
+        code[MARGIN + s.width - 1] = s.tenth[since]
 
 
 @inlined
 def _draw(s: Sight, cells: IntArray, rest: IntArray, i: int, column: int, drawn: FloatArray, n: int, x: int) -> None:
     """Draw one column of an image, as `encodings.draw` does, into column x of the n-th strip."""
-    resources, r, height = len(s.capacity), 0, 0
+    resources, r = len(s.capacity), 0
+    height: Scalar = 0
     for t in range(s.steps):
         drawn[n, t, x] = 0.0
     waiting = column - (s.width - s.clock - s.backlog)
@@ -128,7 +130,8 @@ def _draw(s: Sight, cells: IntArray, rest: IntArray, i: int, column: int, drawn:
         r += 1
     if s.clock > 0 and column == s.width - 1:
         for t in range(s.steps):
-            drawn[n, t, x] = min(np.int64(rest[i, 1]), CLOCK_STEPS) / CLOCK_STEPS
+            since: Scalar = min(np.int64(rest[i, 1]), CLOCK_STEPS)
+            drawn[n, t, x] = since / CLOCK_STEPS
     elif waiting >= 0 and column < s.width:
         height = _height(s, np.int64(rest[i, 0]), waiting)
     elif 0 <= column < s.width:
@@ -144,7 +147,7 @@ def _draw(s: Sight, cells: IntArray, rest: IntArray, i: int, column: int, drawn:
 
 
 @inlined
-def _mixed(bits: int) -> int:
+def _mixed(bits: Scalar) -> Scalar:
     """Spread 64 bits; 0 stands for an empty place of a hash table."""
     bits = (bits ^ (bits >> np.uint64(30))) * MIXING
     bits ^= bits >> np.uint64(27)
@@ -152,7 +155,7 @@ def _mixed(bits: int) -> int:
 
 
 @inlined
-def _mark(code: KeyArray, begin: int, end: int) -> int:
+def _mark(code: KeyArray, begin: int, end: int) -> Scalar:
     """Return the mark of some neighbours in a row."""
     bits = np.uint64(0)
     for k in range(begin, end):
@@ -219,7 +222,7 @@ def number(s: Sight, cells: IntArray, rest: IntArray, rows: IntArray, found: Fou
 
 
 @inlined
-def _strip(s: Sight, cells: IntArray, rest: IntArray, i: int, code: KeyArray, w: int, k: int, found: Found) -> int:
+def _strip(s: Sight, cells: IntArray, rest: IntArray, i: int, code: KeyArray, w: int, k: int, found: Found) -> Scalar:
     """Return the number of a patch's k-th strip, and draw a new one."""
     first = w * STRIDE - MARGIN + 2 * k  # its first column
     if first + 2 < 0 or (first + 2) // 2 >= s.width // 2:

@@ -26,7 +26,9 @@ class Patchwork:
     def __init__(self, layout: Layout) -> None:
         self._sight = sight_of(layout)
         self._found = Found(
-            *(np.zeros((2, 2), dtype=np.uint64) for _ in range(3)),
+            strips=np.zeros((2, 2), dtype=np.uint64),
+            patches=np.zeros((2, 2), dtype=np.uint64),
+            placed=np.zeros((2, 2), dtype=np.uint64),
             counts=np.zeros(3, dtype=np.int64),
             cells=np.empty((0, layout.rows, STRIP), dtype=np.float32),
             strips_of=np.empty((0, STRIPS), dtype=np.int32),
