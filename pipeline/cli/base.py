@@ -64,7 +64,9 @@ def read_params() -> "Params":
     check_names(params)
     check_teachers(params)
     os.environ["NUMBA_NUM_THREADS"] = os.environ["OMP_NUM_THREADS"] = str(params.threads)
-    os.environ.setdefault("OMP_WAIT_POLICY", "passive")  # torch's idle threads leave the cores to numba's
+    # torch's idle threads leave the cores to numba's; but not at once, for waking one takes longer than a lock step
+    os.environ.setdefault("OMP_WAIT_POLICY", "passive")
+    os.environ.setdefault("GOMP_SPINCOUNT", "10000")  # some ten microseconds
     return params
 
 

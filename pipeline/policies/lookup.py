@@ -15,8 +15,7 @@ from torch import Tensor
 from pipeline.compiled import inlined
 from pipeline.core import FloatArray, IntArray, Seen
 from pipeline.policies.encodings import CLOCK_STEPS, Layout
-
-FEW = 64  # observations: waking a second thread takes longer than summing so few
+from pipeline.policies.rows import add_to_rows, padded, sum_rows
 
 
 class Places(NamedTuple):
@@ -46,7 +45,10 @@ def places_of(layout: Layout) -> Places:
 
 
 def piece_table(weight: Tensor, layout: Layout) -> Tensor:
-    """Return the layer's value [pieces, H] on every piece, from its weight [H, T * columns]; `places_of` says where."""
+    """Return the layer's value on every piece, from its weight [H, T * columns]; `places_of` says where.
+
+    The table is [pieces, padded(H)]; its last columns are 0.
+    """
     image = weight.view(-1, layout.rows, layout.columns)
     tables = []
     for left, units in zip(layout.strips.tolist(), layout.capacity, strict=True):
@@ -61,7 +63,7 @@ def piece_table(weight: Tensor, layout: Layout) -> Tensor:
     tables.append(_sums_along(backlog, dim=1).T)
     if layout.clock:
         tables.append(image[:, :, -1].sum(dim=1)[None])
-    return torch.cat(tables)
+    return torch.nn.functional.pad(torch.cat(tables), (0, padded(len(image)) - len(image)))
 
 
 def _sums_along(weights: Tensor, dim: int) -> Tensor:
@@ -79,159 +81,92 @@ class SumRows(torch.autograd.Function):
 
     @staticmethod
     def forward(context: Any, table: Tensor, seen: Seen, places: Places) -> Tensor:
-        """Return [D, H] from a table [pieces, H]."""
+        """Return [D, width] from a table [pieces, width]."""
         context.seen, context.places, context.rows = seen, places, len(table)
         sums = np.empty((len(seen.cells), table.shape[1]), dtype=np.float32)
-        _gather(table.detach().numpy(), seen.cells, seen.rest, places, get_num_threads(), sums)
+        _gather(table.detach().numpy(), seen, places, get_num_threads(), sums)
         return torch.from_numpy(sums)
 
     @staticmethod
     def backward(context: Any, gradient: Tensor) -> tuple[Tensor, None, None]:
         """Add each observation's gradient to its rows, in a fixed order for a given number of threads."""
         parts = np.zeros((get_num_threads(), context.rows, gradient.shape[1]), dtype=np.float32)
-        _scatter(parts, context.seen.cells, context.seen.rest, context.places, gradient.contiguous().numpy())
+        _scatter(parts, context.seen, context.places, gradient.contiguous().numpy())
         return torch.from_numpy(parts.sum(axis=0)), None, None
 
 
-def decide(
-    table: FloatArray, bias: FloatArray, last: FloatArray, last_bias: FloatArray, seen: Seen, places: Places
-) -> FloatArray:
-    """Return the logits [D, A] of the whole network; those of an observation do not depend on the others.
-
-    Args:
-        table: [pieces, H] of the first layer.
-        bias: [H] of it.
-        last: [A, H], weight of the last layer.
-        last_bias: [A] of it.
-        seen: D observations.
-        places: of the pieces.
-    """
-    logits = np.empty((len(seen.cells), len(last_bias)), dtype=np.float32)
-    if len(logits) < FEW:
-        _decide(table, bias, last, last_bias, seen.cells, seen.rest, places, 0, len(logits), logits)
-    else:
-        _decide_all(table, bias, last, last_bias, seen.cells, seen.rest, places, get_num_threads(), logits)
-    return logits
-
-
 @inlined
-def _pieces(cells: IntArray, rest: IntArray, p: Places, i: int, found: IntArray) -> int:
+def pieces(seen: Seen, p: Places, i: int, found: IntArray) -> int:
     """Write the table rows of what one observation shows, and return how many; the clock's is not among them."""
     count, resources = 0, len(p.capacity)
     for t in range(p.steps):
         for r in range(resources):
-            used = p.capacity[r] - cells[i, t * resources + r]
+            used = p.capacity[r] - seen.cells[i, t * resources + r]
             if used > 0:
                 found[count] = p.rows[r] + t * (p.capacity[r] + 1) + used
                 count += 1
     for m in range(p.slots):
         at = p.steps * resources + m * (1 + resources)
-        duration = np.int64(cells[i, at])
+        duration = np.int64(seen.cells[i, at])
         if duration == 0:
             continue
         for r in range(resources):
-            found[count] = p.blocks[r] + (m * (p.steps + 1) + duration) * (p.capacity[r] + 1) + cells[i, at + 1 + r]
+            row = (m * (p.steps + 1) + duration) * (p.capacity[r] + 1) + seen.cells[i, at + 1 + r]
+            found[count] = p.blocks[r] + row
             count += 1
-    if rest[i, 0] > 0 and p.shown > 0:
-        found[count] = p.backlog + min(rest[i, 0], p.shown)
+    if seen.rest[i, 0] > 0 and p.shown > 0:
+        found[count] = p.backlog + min(seen.rest[i, 0], p.shown)
         count += 1
     return count
 
 
 @inlined
-def _since(rest: IntArray, i: int) -> np.float32:
-    """Return what `encodings.clock` does."""
-    return np.float32(min(rest[i, 1], CLOCK_STEPS) / CLOCK_STEPS)
-
-
-@inlined
-def _sum(
-    table: FloatArray, cells: IntArray, rest: IntArray, p: Places, i: int, found: IntArray, total: FloatArray
-) -> None:
-    """Write the sum [H] of one observation's rows."""
-    count = _pieces(cells, rest, p, i, found)
-    total[:] = 0.0
-    for k in range(count):
-        row = found[k]
-        for h in range(table.shape[1]):
-            total[h] += table[row, h]
-    if p.clock >= 0:
-        share = _since(rest, i)
-        for h in range(table.shape[1]):
-            total[h] += share * table[p.clock, h]
-
-
-@inlined
-def _most(p: Places) -> int:
+def most_pieces(p: Places) -> int:
     """Return the most pieces an observation can have."""
     return len(p.capacity) * (p.steps + p.slots) + 1
 
 
+@inlined
+def _since(seen: Seen, i: int) -> np.float32:
+    """Return what `encodings.clock` does."""
+    return np.float32(min(seen.rest[i, 1], CLOCK_STEPS) / CLOCK_STEPS)
+
+
+@inlined
+def add_up(table: FloatArray, seen: Seen, p: Places, i: int, found: IntArray, total: FloatArray) -> int:
+    """Write the sum [width] of one observation's rows, and into `found` which they are; return how many."""
+    count = pieces(seen, p, i, found)
+    sum_rows(table, found, count, total)
+    if p.clock >= 0:
+        share = _since(seen, i)
+        for h in range(table.shape[1]):
+            total[h] += share * table[p.clock, h]
+    return count
+
+
+@inlined
+def hand_out(table: FloatArray, seen: Seen, p: Places, i: int, found: IntArray, count: int, more: FloatArray) -> None:
+    """Add a gradient [width] to one observation's rows, which `add_up` found."""
+    add_to_rows(table, found, count, more)
+    if p.clock >= 0:
+        share = _since(seen, i)
+        for h in range(table.shape[1]):
+            table[p.clock, h] += share * more[h]
+
+
 @njit(cache=True, parallel=True)
-def _gather(table: FloatArray, cells: IntArray, rest: IntArray, p: Places, parts: int, sums: FloatArray) -> None:
-    share = -(-cells.shape[0] // parts)
+def _gather(table: FloatArray, seen: Seen, p: Places, parts: int, sums: FloatArray) -> None:
+    share = -(-sums.shape[0] // parts)
     for part in prange(parts):
-        found = np.empty(_most(p), dtype=np.int64)
-        for i in range(part * share, min((part + 1) * share, cells.shape[0])):
-            _sum(table, cells, rest, p, i, found, sums[i])
+        found = np.empty(most_pieces(p), dtype=np.int64)
+        for i in range(part * share, min((part + 1) * share, sums.shape[0])):
+            add_up(table, seen, p, i, found, sums[i])
 
 
 @njit(cache=True, parallel=True)
-def _scatter(parts: FloatArray, cells: IntArray, rest: IntArray, p: Places, gradient: FloatArray) -> None:
-    share = -(-cells.shape[0] // parts.shape[0])
+def _scatter(parts: FloatArray, seen: Seen, p: Places, gradient: FloatArray) -> None:
+    share = -(-gradient.shape[0] // parts.shape[0])
     for part in prange(parts.shape[0]):
-        found = np.empty(_most(p), dtype=np.int64)
-        for i in range(part * share, min((part + 1) * share, cells.shape[0])):
-            count = _pieces(cells, rest, p, i, found)
-            for k in range(count):
-                row = found[k]
-                for h in range(gradient.shape[1]):
-                    parts[part, row, h] += gradient[i, h]
-            if p.clock >= 0:
-                since = _since(rest, i)
-                for h in range(gradient.shape[1]):
-                    parts[part, p.clock, h] += since * gradient[i, h]
-
-
-@njit(cache=True)
-def _decide(
-    table: FloatArray,
-    bias: FloatArray,
-    last: FloatArray,
-    last_bias: FloatArray,
-    cells: IntArray,
-    rest: IntArray,
-    p: Places,
-    begin: int,
-    end: int,
-    logits: FloatArray,
-) -> None:
-    found = np.empty(_most(p), dtype=np.int64)
-    hidden = np.empty(len(bias), dtype=np.float32)
-    for i in range(begin, end):
-        _sum(table, cells, rest, p, i, found, hidden)
-        for h in range(len(bias)):
-            hidden[h] = max(hidden[h] + bias[h], np.float32(0.0))
-        for a in range(len(last_bias)):
-            value = last_bias[a]
-            for h in range(len(bias)):
-                value += last[a, h] * hidden[h]
-            logits[i, a] = value
-
-
-@njit(cache=True, parallel=True)
-def _decide_all(
-    table: FloatArray,
-    bias: FloatArray,
-    last: FloatArray,
-    last_bias: FloatArray,
-    cells: IntArray,
-    rest: IntArray,
-    p: Places,
-    parts: int,
-    logits: FloatArray,
-) -> None:
-    share = -(-cells.shape[0] // parts)
-    for part in prange(parts):
-        end = min((part + 1) * share, cells.shape[0])
-        _decide(table, bias, last, last_bias, cells, rest, p, part * share, end, logits)
+        found = np.empty(most_pieces(p), dtype=np.int64)
+        for i in range(part * share, min((part + 1) * share, gradient.shape[0])):
+            hand_out(parts[part], seen, p, i, found, pieces(seen, p, i, found), gradient[i])

@@ -1,12 +1,17 @@
 """DeepRM's network (section 4.1): one hidden layer of 20, on an image that is never drawn."""
 
+import numpy as np
 import torch
 from torch import Tensor, nn
+from torch.nn.functional import pad
 
-from pipeline.core import FloatArray, Seen
+from pipeline.core import Seen
+from pipeline.policies.compiled_mlp import Weights, decide, gradient
 from pipeline.policies.encodings import Layout, paint
-from pipeline.policies.lookup import SumRows, decide, piece_table, places_of
+from pipeline.policies.lookup import Places, SumRows, piece_table, places_of
+from pipeline.policies.loss import Loss
 from pipeline.policies.network import Judge, Network
+from pipeline.policies.rows import padded
 
 
 class Mlp(Network):
@@ -25,25 +30,46 @@ class Mlp(Network):
         if self.by_torch:
             return self.on_image(paint(seen, self.layout, self.device))
         table = piece_table(self.first.weight, self.layout)
-        hidden = SumRows.apply(table, seen, places_of(self.layout)) + self.first.bias  # type: ignore[no-untyped-call]
+        sums = SumRows.apply(table, seen, places_of(self.layout))  # type: ignore[no-untyped-call]
+        hidden = sums[:, : len(self.first.bias)] + self.first.bias
         logits: Tensor = self.last(torch.relu(hidden))
         return logits
 
+    def compiled(self) -> tuple[Weights, Places] | None:
+        """Return the weights as they are now, for compiled play; None on a GPU."""
+        if self.by_torch:
+            return None
+        return self._laid_out(piece_table(self.first.weight, self.layout)), places_of(self.layout)
+
+    def _laid_out(self, table: Tensor) -> Weights:
+        hidden, actions = table.shape[1] - len(self.first.bias), padded(len(self.last.bias)) - len(self.last.bias)
+        with torch.no_grad():
+            bias, last_bias = pad(self.first.bias, (0, hidden)), pad(self.last.bias, (0, actions))
+            last = pad(self.last.weight.T, (0, actions, 0, hidden))
+            rows = (value.contiguous().numpy() for value in (table.detach(), bias, last, last_bias))
+        return Weights(*rows)
+
     def frozen(self) -> Judge:
         """Return the network as it is now, wholly compiled."""
+        weights = self.compiled()
+        return super().frozen() if weights is None else lambda seen: decide(*weights, seen)
+
+    def add_gradient(self, seen: Seen, loss: Loss) -> float:
+        """Add the gradient of some decisions' summed loss, wholly compiled; return the sum of their entropies."""
         if self.by_torch:
-            return super().frozen()
-        places = places_of(self.layout)
-        with torch.no_grad():
-            table = piece_table(self.first.weight, self.layout).numpy()
-            bias, last, last_bias = (
-                value.numpy().copy() for value in (self.first.bias, self.last.weight, self.last.bias)
-            )
-
-        def judge(seen: Seen) -> FloatArray:
-            return decide(table, bias, last, last_bias, seen, places)
-
-        return judge
+            return super().add_gradient(seen, loss)
+        table = piece_table(self.first.weight, self.layout)
+        found = gradient(self._laid_out(table), places_of(self.layout), seen, loss)
+        table.backward(torch.from_numpy(found.table.sum(axis=0)))  # type: ignore[no-untyped-call]
+        hidden, actions = len(self.first.bias), len(self.last.bias)
+        for weight, value in (
+            (self.first.bias, found.bias.sum(axis=0)[:hidden]),
+            (self.last.weight, found.last.sum(axis=0)[:hidden, :actions].T),
+            (self.last.bias, found.last_bias.sum(axis=0)[:actions]),
+        ):
+            more = torch.from_numpy(value.astype(np.float32))
+            weight.grad = more if weight.grad is None else weight.grad + more
+        return float(found.entropy.sum())
 
     def on_image(self, image: Tensor) -> Tensor:
         """Return the same logits by the dense layer on drawn images [D, T, columns]."""

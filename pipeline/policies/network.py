@@ -2,11 +2,15 @@
 
 from collections.abc import Callable
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
 from pipeline.core import FloatArray, Seen
+from pipeline.policies.compiled_mlp import Weights
 from pipeline.policies.encodings import Layout
+from pipeline.policies.lookup import Places
+from pipeline.policies.loss import Loss, loss_gradient
 
 Judge = Callable[[Seen], FloatArray]  # what is seen [D] -> logits [D, A], without gradients
 
@@ -38,6 +42,10 @@ class Network(nn.Module):
         """Return how many observations to take at once."""
         return IMAGES_AT_ONCE if self.by_torch else self.chunk
 
+    def compiled(self) -> tuple[Weights, Places] | None:
+        """Return the weights as they are now, if this network can play inside a compiled roll-out."""
+        return None
+
     def frozen(self) -> Judge:
         """Return the network as it is now, for play: what does not change between two updates is computed once."""
 
@@ -49,3 +57,17 @@ class Network(nn.Module):
             return values
 
         return judge
+
+    def add_gradient(self, seen: Seen, loss: Loss) -> float:
+        """Add the gradient of some decisions' summed loss to the weights' own; return the sum of their entropies."""
+        total = 0.0
+        for first in range(0, len(loss.gain), self.at_once):
+            some = slice(first, first + self.at_once)
+            part = seen.take(some)
+            logits = self(part)
+            values = logits.detach().cpu().numpy()
+            gradient, entropy = np.empty_like(values), np.empty(len(values))
+            loss_gradient(values, part.may, loss.take(some), gradient, entropy)
+            logits.backward(torch.from_numpy(gradient).to(logits.device))
+            total += float(entropy.sum())
+        return total

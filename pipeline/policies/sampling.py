@@ -3,7 +3,35 @@
 import numpy as np
 from numba import njit
 
+from pipeline.compiled import inlined
 from pipeline.core import BoolArray, FloatArray, IntArray
+
+
+@inlined
+def draw_action(logits: FloatArray, may: BoolArray, i: int, masked: bool, draw: float, share: FloatArray) -> int:
+    """Return the action of one observation whose share of [0, 1) a draw falls into.
+
+    Args:
+        logits: [A] or longer, its own.
+        may: [D, A], the legal actions of all.
+        i: the observation.
+        masked: have only legal actions a share?
+        draw: in [0, 1).
+        share: [A] or longer, to write on.
+    """
+    highest = -np.inf
+    for a in range(may.shape[1]):
+        if may[i, a] or not masked:
+            highest = max(highest, np.float64(logits[a]))
+    total = 0.0
+    for a in range(may.shape[1]):
+        if may[i, a] or not masked:
+            total += np.exp(np.float64(logits[a]) - highest)
+        share[a] = total
+    action = 0
+    while not share[action] > draw * total:
+        action += 1
+    return action
 
 
 @njit(cache=True)
@@ -17,19 +45,7 @@ def sample(logits: FloatArray, may: BoolArray, masked: bool, draws: FloatArray) 
     actions = np.empty(len(logits), dtype=np.int64)
     share = np.empty(logits.shape[1])
     for i in range(len(logits)):
-        highest = -np.inf
-        for a in range(logits.shape[1]):
-            if may[i, a] or not masked:
-                highest = max(highest, np.float64(logits[i, a]))
-        total = 0.0
-        for a in range(logits.shape[1]):
-            if may[i, a] or not masked:
-                total += np.exp(np.float64(logits[i, a]) - highest)
-            share[a] = total
-        a = 0
-        while not share[a] > draws[i] * total:
-            a += 1
-        actions[i] = a
+        actions[i] = draw_action(logits[i], may, i, masked, draws[i], share)
     return actions
 
 

@@ -1,5 +1,7 @@
 """The cluster of `timestep`, compiled: many episodes in lock step, observations in compact integers."""
 
+from collections.abc import Callable
+
 import numpy as np
 
 from pipeline.core import OBJECTIVES, BoolArray, Cluster, FloatArray, IntArray, JobBatch, Observation, Schedule, Seen
@@ -68,7 +70,11 @@ class Batched:
 
     def play(self, rows: IntArray, who: Players, most: int) -> None:
         """Let compiled heuristics play some episodes to their end, or for at most so many decisions each."""
-        if play_rows(self._state, self._rules, rows, who, most):
+        self.hand_over(play_rows, rows, who, most)
+
+    def hand_over(self, kernel: Callable[..., int], rows: IntArray, *others: object) -> None:
+        """Let a kernel go on with some episodes: (state, rules, rows, others) -> how many of them are over."""
+        if kernel(self._state, self._rules, rows, *others):
             self._rows = np.flatnonzero(~self._state.done)
 
     def observe(self, rows: IntArray) -> Observation:

@@ -24,11 +24,12 @@ def room(state: State, count: int) -> Seen:
 def look(s: State, rows: IntArray, seen: Seen) -> None:
     """Write what `core.compact` would return of what each of some episodes shows."""
     for i in prange(rows.shape[0]):
-        _look_at(s, rows[i], seen, i)  # a call: numba takes writes to a tuple's arrays within prange for dead code
+        look_at(s, rows[i], seen, i)  # a call: numba takes writes to a tuple's arrays within prange for dead code
 
 
 @inlined
-def _look_at(s: State, b: int, seen: Seen, i: int) -> None:
+def look_at(s: State, b: int, seen: Seen, i: int) -> None:
+    """Write what one episode shows."""
     steps, resources = s.free.shape[1], s.free.shape[2]
     slots = s.slot_job.shape[1]
     idle = True

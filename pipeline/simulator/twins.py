@@ -12,6 +12,7 @@ from numba import njit, prange
 
 from pipeline.compiled import inlined
 from pipeline.core import FloatArray, IntArray, KeyArray, Twin
+from pipeline.simulator.draws import uniform
 from pipeline.simulator.kernels import go_on, idle
 from pipeline.simulator.state import Rules, State
 
@@ -43,20 +44,6 @@ def players(twins: Sequence[Twin], key: KeyArray) -> Players:
     rule = np.array([RULES[twin.rule] for twin in twins], dtype=np.int64)
     knob = np.array([twin.knob for twin in twins], dtype=np.float64)
     return Players(rule, knob, np.ascontiguousarray(key), np.zeros(len(twins), dtype=np.int64))
-
-
-@inlined
-def _mix(bits: np.uint64) -> np.uint64:
-    bits = (bits ^ (bits >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    bits = (bits ^ (bits >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return bits ^ (bits >> np.uint64(31))
-
-
-@inlined
-def _uniform(key: np.uint64, decision: int) -> float:
-    """Return core.uniform of one key."""
-    bits = _mix(key + np.uint64(decision) * np.uint64(0x9E3779B97F4A7C15))
-    return float(bits >> np.uint64(11)) / 9007199254740992.0
 
 
 @inlined
@@ -119,7 +106,7 @@ def decide(s: State, rules: Rules, b: int, who: Players) -> int:
     decision = who.decision[b]
     who.decision[b] = decision + 1
     if rule == RANDOM:
-        return _random(s, rules, b, _uniform(who.key[b], decision))
+        return _random(s, rules, b, uniform(who.key[b], decision))
     if s.placeable[b] == 0:
         return void
     holds = rule == HOLD and _short_waits(s, b, knob)

@@ -36,6 +36,20 @@ class Decisions(NamedTuple):
     now: IntArray  # [D]  simulated step
     rewards: FloatArray  # [B, steps]  of each simulated step
 
+    def take(self, rows: slice) -> "Decisions":
+        """Return some of them, not copied."""
+        action, episode, turn, now = (column[rows] for column in self[1:5])
+        return Decisions(self.seen.take(rows), action, episode, turn, now, self.rewards)
+
+    def close_up(self, count: IntArray) -> int:
+        """Move up the decisions of episodes that each have as much room, of which `count` is in use; return the sum."""
+        room = len(self.action) // len(count)
+        if count.min() < room:
+            used = np.flatnonzero((np.arange(room) < count[:, None]).ravel())
+            for column in (*self.seen, *self[1:5]):
+                column[: len(used)] = column[used]
+        return int(count.sum())
+
 
 class Book:
     """Room for decisions, which grows by doubling and is used again by the next roll-out."""
@@ -55,6 +69,16 @@ class Book:
                     new[:used] = old[:used]
             self._kept = kept = fresh
         return kept
+
+    def all(self, simulator: Batched, used: int) -> Decisions:
+        """Return the first `used` decisions, which are all of a simulator's episodes.
+
+        Raises:
+            UserError: there are none.
+        """
+        if self._kept is None or not used:
+            raise UserError("the jobsets leave no decision to learn from: train on higher loads")
+        return self._kept.take(slice(0, used))._replace(rewards=simulator.rewards[:, : int(simulator.now.max())])
 
 
 def record(simulator: Batched, actor: Actor, key: KeyArray, book: Book | None = None) -> Decisions:
@@ -80,11 +104,7 @@ def record(simulator: Batched, actor: Actor, key: KeyArray, book: Book | None = 
         page.now[here] = simulator.now[rows]
         simulator.step(rows, actions)
         used, turn, rows = used + len(rows), turn + 1, simulator.rows
-    if not used:
-        raise UserError("the jobsets leave no decision to learn from: train on higher loads")
-    steps = int(simulator.now.max())
-    action, episode, step, now = (column[:used] for column in page[1:5])
-    return Decisions(page.seen.take(slice(0, used)), action, episode, step, now, simulator.rewards[:, :steps])
+    return book.all(simulator, used)
 
 
 def by_policy(policy: Policy) -> Actor:

@@ -18,13 +18,14 @@ import torch
 
 from pipeline.config import Recipe, Reinforce
 from pipeline.core import FloatArray, IntArray, JobSet, batch, keys, repeat
+from pipeline.policies.loss import Loss
 from pipeline.policies.network import Network
 from pipeline.returns import decision_baseline, discounted, leave_one_out
 from pipeline.simulator.batched import Batched
 from pipeline.simulator.outcomes import jobset_means, outcome
-from pipeline.training.decisions import Book, Decisions, Update, by_chance, record
-from pipeline.training.gradient import loss_gradient
+from pipeline.training.decisions import Book, Decisions, Update
 from pipeline.training.memory import Memory
+from pipeline.training.playing import play_by_chance
 from pipeline.training.task import JOBSETS, Task
 
 MOST_JOBSETS = 100_000  # of an update; keeps the random keys of updates apart
@@ -87,8 +88,9 @@ def _learn(
     count, entropy = 0, 0.0
     if len(simulator.rows):
         key = keys(task.seed, np.repeat(number, episodes), np.tile(np.arange(episodes), len(jobsets)))
-        played = record(simulator, by_chance(network.frozen(), recipe.masked), key, book)
-        entropy = _add_gradient(network, played, advantages(played, episodes, recipe), recipe)
+        played = play_by_chance(network, simulator, recipe.masked, key, book)
+        loss = Loss(played.action, advantages(played, episodes, recipe), recipe.masked, recipe.entropy)
+        entropy = network.add_gradient(played.seen, loss)
         count = len(played.action)
     fared = outcome(jobs, simulator.schedule(), task.step_limit)
     total = simulator.rewards[:, : simulator.now.max()].sum(axis=1).reshape(-1, episodes)
@@ -117,23 +119,6 @@ def advantages(played: Decisions, episodes: int, recipe: Recipe) -> FloatArray:
         value = returns[played.episode, played.now]
         gain = value - decision_baseline(value, played.episode // episodes, played.turn)
     return gain / (gain.std() + 1e-9) if recipe.normalise else gain
-
-
-def _add_gradient(network: Network, played: Decisions, gain: FloatArray, recipe: Recipe) -> float:
-    """Add the gradient of some decisions to the network's, chunk by chunk; return their entropies' sum."""
-    total = 0.0
-    for part in range(0, len(gain), network.at_once):
-        some = slice(part, part + network.at_once)
-        seen = played.seen.take(some)
-        logits = network(seen)
-        values = logits.detach().cpu().numpy()
-        gradient, entropy = np.empty_like(values), np.empty(len(values))
-        loss_gradient(
-            values, seen.may, recipe.masked, played.action[some], gain[some], recipe.entropy, gradient, entropy
-        )
-        logits.backward(torch.from_numpy(gradient).to(logits.device))
-        total += float(entropy.sum())
-    return total
 
 
 def _take_step(network: Network, optimizer: torch.optim.Optimizer, decisions: int, recipe: Recipe) -> None:

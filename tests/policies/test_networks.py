@@ -104,7 +104,7 @@ def test_pieces_are_those_of_the_rows_slots_and_backlog_that_are_not_empty() -> 
     layout = Layout((3, 2), 3, 2, 5, clock=True)
     seen, places = compact(tiny(backlog=9)), places_of(layout)
     found = np.empty(11, dtype=np.int64)
-    count = lookup._pieces.py_func(seen.cells, seen.rest, places, 0, found)
+    count = lookup.pieces.py_func(seen, places, 0, found)
     cpu_rows, cpu_slot = [0 * 4 + 2, 1 * 4 + 1], 12 + 2 * 4 + 2  # 4 = 0 to 3 units; 16 = 4 durations, 0 to 3, times 4
     memory_rows, memory_slot = [44 + 1 * 3 + 2], 53 + 2 * 3 + 1
     assert sorted(found[:count].tolist()) == sorted([*cpu_rows, cpu_slot, *memory_rows, memory_slot, 77 + 5])

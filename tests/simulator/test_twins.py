@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 from pipeline.core import Cluster, JobSet, Schedule, Twin, batch, keys, repeat, uniform
 from pipeline.policies.heuristics import HEURISTICS, Heuristic, sjf, twin_of, with_patience, with_weight
 from pipeline.simulator.batched import Batched
+from pipeline.simulator.draws import uniform as compiled_uniform
 from pipeline.simulator.rollout import play
-from pipeline.simulator.twins import RULES, _uniform, players
+from pipeline.simulator.twins import RULES, players
 
 KNOBS = st.tuples(st.floats(0.0, 1.0), st.integers(1, 9))
 INCREASED = Cluster((7, 5, 3, 9), 8, 12, 4, False, 8)
@@ -116,7 +117,7 @@ def test_a_twin_draws_the_numbers_of_core() -> None:
 
     @numba.njit
     def drawn(key: np.ndarray, decision: np.ndarray) -> list[float]:
-        return [_uniform(key[k], decision[k]) for k in range(len(key))]
+        return [compiled_uniform(key[k], decision[k]) for k in range(len(key))]
 
     assert drawn(key, decision) == uniform(key, decision).tolist()
 

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from pipeline.policies.acting import log_probabilities
-from pipeline.training.gradient import loss_gradient
+from pipeline.policies.loss import Loss, loss_gradient
 
 
 @pytest.mark.parametrize("masked", [True, False])
@@ -23,7 +23,7 @@ def test_the_closed_form_equals_autograd(masked: bool, weight: float) -> None:
     taken = chances.gather(1, torch.from_numpy(action)[:, None])[:, 0]
     (-(taken * torch.from_numpy(gain.astype(np.float32))).sum() - weight * spread.sum()).backward()  # type: ignore[no-untyped-call]
     gradient, entropy = np.empty_like(values), np.empty(50)
-    loss_gradient(values, may, masked, action, gain, weight, gradient, entropy)
+    loss_gradient(values, may, Loss(action, gain, masked, weight), gradient, entropy)
     assert logits.grad is not None
     assert gradient == pytest.approx(logits.grad.numpy(), abs=1e-5)
     assert entropy == pytest.approx(spread.detach().numpy(), abs=1e-5)

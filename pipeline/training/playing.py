@@ -1,0 +1,115 @@
+"""Roll-outs of a network's own play.
+
+A network that is compiled whole plays whole episodes inside one kernel, some decisions of each at a time: an episode's
+state stays in the cache, and no array is handed to and fro between decisions. Others are asked in lock step.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit, prange
+
+from pipeline.core import IntArray, KeyArray, Seen
+from pipeline.policies.compiled_mlp import Weights, logits_of, scratch
+from pipeline.policies.lookup import Places
+from pipeline.policies.network import Network
+from pipeline.policies.sampling import draw_action
+from pipeline.simulator.batched import Batched
+from pipeline.simulator.draws import uniform
+from pipeline.simulator.kernels import go_on
+from pipeline.simulator.looking import look_at
+from pipeline.simulator.state import Rules, State
+from pipeline.training.decisions import Book, Decisions, by_chance, record
+
+AT_LEAST = 64  # decisions of an episode in one call of the kernel, if it has as many
+ALTOGETHER = 100_000  # of all episodes
+
+
+class Notes(NamedTuple):
+    """What was done in D decisions: columns of Decisions."""
+
+    action: IntArray  # [D]
+    episode: IntArray  # [D]
+    turn: IntArray  # [D]
+    now: IntArray  # [D]
+
+
+def play_by_chance(
+    network: Network, simulator: Batched, masked: bool, key: KeyArray, book: Book | None = None
+) -> Decisions:
+    """Play every episode to its end, each action drawn with the network's chances; return all decisions.
+
+    Args:
+        network: plays as it is now.
+        simulator: at the beginning of its episodes.
+        masked: are illegal actions out of the question?
+        key: random key [B] of each episode.
+        book: where decisions are kept; they are lost when it is used again.
+
+    Raises:
+        UserError: nothing was asked for.
+    """
+    weights = network.compiled()
+    if weights is None:
+        return record(simulator, by_chance(network.frozen(), masked), key, book)
+    book, used, turn = book or Book(), 0, 0
+    while len(rows := simulator.rows):
+        most = max(AT_LEAST, ALTOGETHER // len(rows))
+        room = slice(used, used + len(rows) * most)
+        page = book.pages(simulator, used, len(rows) * most).take(room)
+        count = np.empty(len(rows), dtype=np.int64)
+        simulator.hand_over(_play_rows, rows, *weights, masked, key, turn, most, page.seen, Notes(*page[1:5]), count)
+        used, turn = used + page.close_up(count), turn + most
+    return book.all(simulator, used)
+
+
+@njit(cache=True, parallel=True)
+def _play_rows(
+    s: State,
+    rules: Rules,
+    rows: IntArray,
+    w: Weights,
+    p: Places,
+    masked: bool,
+    key: KeyArray,
+    turn: int,
+    most: int,
+    seen: Seen,
+    notes: Notes,
+    count: IntArray,
+) -> int:
+    over = 0
+    for i in prange(rows.shape[0]):
+        count[i] = _play(s, rules, rows[i], w, p, masked, key, turn, most, seen, notes, i * most)
+        over += s.done[rows[i]]
+    return over
+
+
+@njit(cache=True)
+def _play(
+    s: State,
+    rules: Rules,
+    b: int,
+    w: Weights,
+    p: Places,
+    masked: bool,
+    key: KeyArray,
+    turn: int,
+    most: int,
+    seen: Seen,
+    notes: Notes,
+    first: int,
+) -> int:
+    """Play one episode for some decisions, and write them down from a place on; return how many there were."""
+    room, share = scratch(w, p), np.empty(seen.may.shape[1])
+    for k in range(most):
+        if s.done[b]:
+            return k
+        at = first + k
+        look_at(s, b, seen, at)
+        logits_of(w, p, seen, at, room)
+        draw = uniform(key[b], turn + k)
+        action = draw_action(room.logits, seen.may, at, masked, draw, share)
+        notes.action[at], notes.episode[at], notes.turn[at], notes.now[at] = action, b, turn + k, s.now[b]
+        go_on(s, rules, b, action)
+    return most
