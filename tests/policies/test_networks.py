@@ -8,8 +8,10 @@ from builders import many, observation, seen, wander
 from pipeline.config import Cnn, Mlp
 from pipeline.core import Cluster, Observation, Seen, compact
 from pipeline.policies import lookup
+from pipeline.policies.compiled_mlp import BLOCK
 from pipeline.policies.encodings import Layout, clock, draw, paint
 from pipeline.policies.lookup import places_of
+from pipeline.policies.loss import Loss
 from pipeline.policies.mlp import Mlp as MlpNetwork
 from pipeline.policies.network import Network
 from pipeline.policies.networks import NETWORKS, build
@@ -147,6 +149,31 @@ def test_the_mlp_equals_the_dense_layer_on_the_drawn_image(of: Cluster, with_clo
     assert set(by_pieces) == set(by_image) == {"first.weight", "first.bias", "last.weight", "last.bias"}
     for name, gradient in by_image.items():
         assert_close(by_pieces[name], gradient)
+
+
+def learned(network: Network, view: Seen, loss: Loss, compiled: bool) -> tuple[float, dict[str, torch.Tensor]]:
+    """The entropy and the gradients of a loss, by the network's own way or by autograd; on top of 1 everywhere."""
+    for weight in network.parameters():
+        weight.grad = torch.ones_like(weight)
+    entropy = (network if compiled else super(type(network), network)).add_gradient(view, loss)
+    return entropy, {name: weight.grad - 1.0 for name, weight in network.named_parameters() if weight.grad is not None}
+
+
+@pytest.mark.parametrize("hidden", [20, 3, 41])
+@pytest.mark.parametrize("masked", [True, False])
+@pytest.mark.parametrize("of", list(LAYOUTS.values()), ids=list(LAYOUTS))
+@pytest.mark.usefixtures("two_threads")
+def test_the_compiled_gradient_of_the_loss_is_that_of_autograd(of: Cluster, masked: bool, hidden: int) -> None:
+    view, rng = seen(of, wander, episodes=60, jobs=40), np.random.default_rng(1)
+    action = np.array([rng.choice(np.flatnonzero(row)) for row in view.may], dtype=np.int32)
+    assert len(action) > 2 * BLOCK
+    loss = Loss(action, rng.normal(0, 5, len(action)), masked, 0.3)
+    network = build(Mlp(name="mlp", hidden=hidden, clock=True), of, seed=3)
+    (ours, found), (theirs, by_torch) = (learned(network, view, loss, compiled) for compiled in (True, False))
+    assert ours == pytest.approx(theirs, rel=1e-6)
+    assert set(found) == set(by_torch) == {"first.weight", "first.bias", "last.weight", "last.bias"}
+    for name, gradient in by_torch.items():
+        assert_close(found[name], gradient)
 
 
 @pytest.mark.parametrize("with_clock", [False, True])
