@@ -13,6 +13,7 @@ from pipeline.policies.convolving import TAPS, Pool, Sum, add_up, pool, share, s
 from pipeline.policies.encodings import Layout, paint
 from pipeline.policies.network import Judge, Network
 from pipeline.policies.patches import Patchwork, longer
+from pipeline.policies.rows import padded
 
 CHUNK = 65536 * 56  # places of patches in the observations that are learned together
 LONE = 64  # strips convolved at once for play: always as many, for a row must not depend on the size of its batch
@@ -40,7 +41,8 @@ class Cnn(Network):
         where = patchwork.add(seen)
         rows = strip_rows(torch.from_numpy(patchwork.cells), self.first, self.second)
         maps = Pool.apply(rows, self.second.bias, patchwork.strips)  # type: ignore[no-untyped-call]
-        hidden = Sum.apply(maps, self.by_place(), patchwork.placed, where) + self.third.bias  # type: ignore[no-untyped-call]
+        sums = Sum.apply(maps, self.by_place(), patchwork.placed, where)  # type: ignore[no-untyped-call]
+        hidden = sums[:, : len(self.third.bias)] + self.third.bias
         logits: Tensor = self.last(torch.tanh(hidden))
         return logits
 
@@ -49,9 +51,10 @@ class Cnn(Network):
         return super().frozen() if self.by_torch else Played(self)
 
     def by_place(self) -> Tensor:
-        """Return the third layer's weights [columns, C, H], apart for each place of a patch."""
-        channels = self.second.out_channels * (self.layout.rows // 4)
-        return self.third.weight.view(len(self.third.bias), channels, self.columns).permute(2, 1, 0).contiguous()
+        """Return the third layer's weights [columns, C, padded(H)], apart for each place of a patch."""
+        channels, units = self.second.out_channels * (self.layout.rows // 4), len(self.third.bias)
+        weight = self.third.weight.view(units, channels, self.columns).permute(2, 1, 0)
+        return nnf.pad(weight, (0, padded(units) - units)).contiguous()
 
     def on_image(self, image: Tensor) -> Tensor:
         """Return the same logits by convolving whole drawn images [D, T, columns]."""
@@ -69,7 +72,7 @@ class Played:
 
     def __init__(self, network: Cnn) -> None:
         self._network = copy.deepcopy(network).requires_grad_(False)
-        self._weight = self._network.by_place().numpy()  # [columns, C, H]
+        self._weight = self._network.by_place().numpy()  # [columns, C, padded(H)]
         self._forget()
 
     def _forget(self) -> None:
@@ -93,7 +96,8 @@ class Played:
         self._learn(*known)
         hidden = np.empty((len(where), self._weight.shape[2]), dtype=np.float32)
         add_up(self._shares, where, get_num_threads(), hidden)
-        values = torch.tanh(torch.from_numpy(hidden) + self._network.third.bias).numpy()
+        bias = self._network.third.bias
+        values = torch.tanh(torch.from_numpy(hidden)[:, : len(bias)] + bias).numpy()
         logits = np.empty((len(where), len(self._network.last.bias)), dtype=np.float32)
         weigh(values, self._network.last.weight.numpy(), self._network.last.bias.numpy(), logits)
         return logits

@@ -16,6 +16,7 @@ from torch import Tensor, nn
 
 from pipeline.compiled import inlined
 from pipeline.core import FloatArray, IntArray
+from pipeline.policies.rows import NARROW, add_mixture, add_to_rows, sum_rows
 
 TAPS = 5  # columns of the second convolution
 
@@ -55,7 +56,7 @@ class Sum(torch.autograd.Function):
 
     @staticmethod
     def forward(context: Any, maps: Tensor, weight: Tensor, placed: IntArray, where: IntArray) -> Tensor:
-        """Return [D, H] from maps [U, C], weights [columns, C, H], placed [P, 2] and where [D, columns]."""
+        """Return [D, H] from maps [U, C], weights [columns, C, H], placed [P, 2] and where [D, columns]; H is padded."""
         context.save_for_backward(maps, weight)
         context.placed, context.where = placed, where
         shares = np.empty((len(placed), weight.shape[2]), dtype=np.float32)
@@ -151,12 +152,8 @@ def _unpool(
 def share(maps: FloatArray, weight: FloatArray, placed: IntArray, shares: FloatArray) -> None:
     """Write the part [P, H] of each placed patch in the third layer."""
     for p in prange(len(placed)):
-        patch, column = placed[p, 0], placed[p, 1]
         shares[p] = 0.0
-        for k in range(maps.shape[1]):
-            value = maps[patch, k]
-            for h in range(weight.shape[2]):
-                shares[p, h] += value * weight[column, k, h]
+        add_mixture(weight[placed[p, 1]], maps[placed[p, 0]], maps.shape[1], shares[p])
 
 
 @njit(cache=True, parallel=True)
@@ -165,24 +162,17 @@ def add_up(shares: FloatArray, where: IntArray, parts: int, hidden: FloatArray) 
     each = -(-len(where) // parts)
     for part in prange(parts):
         for i in range(part * each, min((part + 1) * each, len(where))):
-            hidden[i] = 0.0
-            for w in range(where.shape[1]):
-                p = where[i, w]
-                for h in range(shares.shape[1]):
-                    hidden[i, h] += shares[p, h]
+            sum_rows(shares, where[i], where.shape[1], hidden[i])
 
 
 @njit(cache=True, parallel=True)
 def _hand_down(gradient: FloatArray, where: IntArray, parts: int, shares: FloatArray) -> None:
     """Add the gradient of each image to what stands in it; each thread has hidden units of its own."""
-    units = gradient.shape[1]
+    vectors = gradient.shape[1] // NARROW
     for part in prange(parts):
-        first, last = units * part // parts, units * (part + 1) // parts
+        first, last = vectors * part // parts * NARROW, vectors * (part + 1) // parts * NARROW
         for i in range(len(where)):
-            for w in range(where.shape[1]):
-                p = where[i, w]
-                for h in range(first, last):
-                    shares[p, h] += gradient[i, h]
+            add_to_rows(shares, where[i], where.shape[1], first, last, gradient[i])
 
 
 @njit(cache=True)

@@ -55,8 +55,10 @@ class Emitter:
         self.builder.store(value, self.place(array, row), align=4)
 
     def number(self, array: Any, place: Any) -> Any:
-        """Return one entry of an array."""
-        return self.builder.load(self.builder.gep(array.data, [place]))
+        """Return one entry of an array; integers as long ones."""
+        value = self.builder.load(self.builder.gep(array.data, [place]))
+        short = isinstance(value.type, ir.IntType) and value.type.width < INDEX.width
+        return self.builder.sext(value, INDEX) if short else value
 
     def spread(self, number: Any) -> Any:
         """Return a vector of one number."""
@@ -136,13 +138,13 @@ def sum_rows(table: FloatArray, found: IntArray, count: int, total: FloatArray) 
 
 
 @inlined
-def add_to_rows(table: FloatArray, found: IntArray, count: int, more: FloatArray) -> None:
-    """Add one row [width] to each of the rows `found[:count]`."""
-    at = 0
-    while at + WIDE <= table.shape[1]:
+def add_to_rows(table: FloatArray, found: IntArray, count: int, begin: int, end: int, more: FloatArray) -> None:
+    """Add columns begin to end - 1 of one row, which are whole vectors, to each of the rows `found[:count]`."""
+    at = begin
+    while at + WIDE <= end:
         _add_wide(table, found, count, at, more)
         at += WIDE
-    if at < table.shape[1]:
+    if at < end:
         _add_narrow(table, found, count, at, more)
 
 
