@@ -27,8 +27,8 @@ CONTEXT.set_forkserver_preload(["benchmarks.engine"])
 class Cost(NamedTuple):
     """What one problem cost."""
 
-    seconds: tuple[float, ...]  # of each of the iterations, which are all the first one of a new network
-    decisions: int  # of one
+    seconds: tuple[float, ...]  # of each of the iterations
+    decisions: tuple[int, ...]
     peak_mib: float  # of the whole process, so far
     above_mib: float  # of which beyond what it held before the first problem
 
@@ -53,22 +53,22 @@ def measured(path: str, problems: Sequence[Problem], iterations: int = 2) -> lis
 
 def measure(path: str, problems: Sequence[Problem], iterations: int) -> list[Cost]:
     """Measure in this process."""
-    from benchmarks.engine import hold_to, iteration
+    from benchmarks.engine import hold_to
+    from benchmarks.engine import iterations as iterate
 
     hold_to(load_params().threads)
-    for _ in range(2):
-        iteration(path, WARM)()
+    list(iterate(path, WARM, 2))
     before = high_water()
     forget_high_water()
     level = high_water()
     costs = []
     for problem in problems:
-        spent, decisions = [], 0
+        spent, decisions = [], []
+        run = iterate(path, problem, iterations)
         for _ in range(iterations):
-            work = iteration(path, problem)
             begun = time.perf_counter()
-            decisions = work()
+            decisions.append(next(run))
             spent.append(time.perf_counter() - begun)
         mark = high_water()
-        costs.append(Cost(tuple(spent), decisions, max(before, mark) / MIB, (mark - level) / MIB))
+        costs.append(Cost(tuple(spent), tuple(decisions), max(before, mark) / MIB, (mark - level) / MIB))
     return costs

@@ -1,6 +1,6 @@
 """The engine as it is measured: all that the benchmark asks of `training`, `policies` and `evaluation` stands here."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -59,32 +59,39 @@ def dense(problem: Problem) -> Dense:
     return same
 
 
-def budget(problem: Problem) -> Reinforce:
-    """Return how much is learned: one iteration."""
+def budget(problem: Problem, updates: int) -> Reinforce:
+    """Return how much is learned."""
     return Reinforce(
         name="reinforce",
         recipe="paper",
         loads=(problem.load,),
-        updates=1,
+        updates=updates,
         jobsets=problem.jobsets,
         episodes=problem.episodes,
         validate_every=1,
     )
 
 
-def iteration(path: str, problem: Problem) -> Callable[[], int]:
-    """Return one iteration of a freshly initialised deeprm, to be called once; it returns its count of decisions.
+def iterations(path: str, problem: Problem, count: int) -> Iterator[int]:
+    """Run the iterations of one run of deeprm; yield how many decisions each took.
+
+    Before each, the weights are set back to the initial ones, so that all do as much work but for other draws.
 
     Args:
         path: ours or described.
         problem: its jobsets and episodes.
+        count: iterations.
     """
-    task, config = problem.task(), budget(problem)
-    if path == "described":
-        baseline = described(dense(problem), task, config)
-        return lambda: next(baseline)
-    learner = reinforce(network(problem, DEEPRM), task, config)
-    return lambda: int(next(learner).metrics["decisions"])
+    task, config = problem.task(), budget(problem, count)
+    learner: Network | Dense = dense(problem) if path == "described" else network(problem, DEEPRM)
+    initial = {name: weight.clone() for name, weight in learner.state_dict().items()}
+    if isinstance(learner, Dense):
+        updates = described(learner, task, config)
+    else:
+        updates = (int(update.metrics["decisions"]) for update in reinforce(learner, task, config))
+    for decisions in updates:
+        yield decisions
+        learner.load_state_dict(initial)
 
 
 def played(learner: Network, problem: Problem) -> Seen:

@@ -29,6 +29,6 @@ def run(runs: int, sizes: Sizes, tell: Tell) -> Iterator[Row]:
 def report(axis: Axis, costs: list[Cost]) -> str:
     """Return the points of an axis for people."""
     return f"{axis.name} " + "; ".join(
-        f"{size}: {cost.decisions:,} decisions, {cost.seconds[-1]:.2g} s, {cost.above_mib:.3g} MiB"
+        f"{size}: {cost.decisions[-1]:,} decisions, {cost.seconds[-1]:.2g} s, {cost.above_mib:.3g} MiB"
         for size, cost in zip(axis.sizes, costs, strict=True)
     )

@@ -16,17 +16,22 @@ def run(runs: int, sizes: Sizes, tell: Tell) -> Iterator[Row]:
     theirs: list[Cost] = []
     for number in range(runs):
         tell(f"run {number + 1} of {runs}")
-        ours += measured("ours", [sizes.iteration], iterations=3)
-        theirs += measured("described", [sizes.iteration], iterations=1)
-    # The first iteration of a process asks the system for memory that later ones use again; it is dropped.
-    mine = [spent for cost in ours for spent in cost.seconds[1:]]
-    described = [cost.seconds[0] for cost in theirs]
+        ours += measured("ours", [sizes.iteration], iterations=4)
+        theirs += measured("described", [sizes.iteration], iterations=2)
+    (mine, learned), (described, learned_by_them) = settled(ours), settled(theirs)
     yield Row(figure("iteration", mine, "s", described, target=Target(most=1.0, ratio=15)), DESCRIBED)
     held, held_by_them = ([cost.peak_mib / 1024 for cost in costs] for costs in (ours, theirs))
     yield Row(figure("iteration, memory of its process", held, "GiB", held_by_them, target=Target(most=1.0)), DESCRIBED)
-    learned = [ours[0].decisions / spent / 1e6 for spent in mine]
-    learned_by_them = [theirs[0].decisions / spent / 1e6 for spent in described]
     yield Row(figure("iteration, decisions", learned, "M/s", learned_by_them, more_is_better=True), DESCRIBED)
+
+
+def settled(costs: list[Cost]) -> tuple[list[float], list[float]]:
+    """Return seconds and millions of decisions a second of all but the first iterations.
+
+    The first one of a process asks the system for memory that later ones use again.
+    """
+    later = [pair for cost in costs for pair in list(zip(cost.seconds, cost.decisions, strict=True))[1:]]
+    return [spent for spent, _ in later], [taken / spent / 1e6 for spent, taken in later]
 
 
 def run_larger(runs: int, sizes: Sizes, tell: Tell) -> Iterator[Row]:

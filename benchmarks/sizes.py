@@ -45,8 +45,8 @@ class Sizes:
 
 FULL = Sizes(
     iteration=Problem(),
-    large=Problem(jobsets=200),
-    larger=Problem(jobsets=800),
+    large=Problem(jobsets=400),
+    larger=Problem(jobsets=1600),
     episodes=2000,
     plain=40,
     states=512,

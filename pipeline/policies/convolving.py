@@ -56,7 +56,7 @@ class Sum(torch.autograd.Function):
 
     @staticmethod
     def forward(context: Any, maps: Tensor, weight: Tensor, placed: IntArray, where: IntArray) -> Tensor:
-        """Return [D, H] from maps [U, C], weights [columns, C, H], placed [P, 2] and where [D, columns]; H is padded."""
+        """Return [D, H], H padded, from maps [U, C], weights [columns, C, H], placed [P, 2] and where [D, columns]."""
         context.save_for_backward(maps, weight)
         context.placed, context.where = placed, where
         shares = np.empty((len(placed), weight.shape[2]), dtype=np.float32)

@@ -52,7 +52,7 @@ class Decisions(NamedTuple):
 
 
 class Book:
-    """Room for decisions, which grows by doubling and is used again by the next roll-out."""
+    """Room for decisions, which grows by a quarter and is used again by the next roll-out."""
 
     def __init__(self) -> None:
         self._kept: Decisions | None = None
@@ -61,7 +61,7 @@ class Book:
         """Return room for at least `used + more` decisions, the first `used` of them as they were."""
         kept, needed = self._kept, used + more
         if kept is None or needed > len(kept.action) or kept.seen.cells.shape[1] != simulator.room(0).cells.shape[1]:
-            size = max(needed, 2 * used, 1024)
+            size = max(needed, used + used // 4, 1024)
             action, episode, step, now = np.empty((4, size), dtype=np.int32)
             fresh = Decisions(simulator.room(size), action, episode, step, now, np.empty((0, 0)))
             if kept is not None and used:
