@@ -28,7 +28,7 @@ KEYS = ["name", "value", "unit", "min", "max", "baseline", "ratio", "target", "h
 
 
 def test_the_described_path_has_the_gradient_of_the_engine() -> None:
-    task, config = SMALL.task(), engine.budget(SMALL)
+    task, config = SMALL.task(), engine.budget(SMALL, 1)
     ours, theirs = engine.network(SMALL, DEEPRM), engine.dense(SMALL)
     decisions = next(reinforce(ours, task, config)).metrics["decisions"]
     assert next(described(theirs, task, config)) == decisions
