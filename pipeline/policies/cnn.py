@@ -16,6 +16,7 @@ from pipeline.policies.patches import Patchwork, longer
 from pipeline.policies.rows import padded
 
 CHUNK = 65536 * 56  # places of patches in the observations that are learned together
+STRIPS_AT_ONCE = 4096  # convolved together in learning
 LONE = 64  # strips convolved at once for play: always as many, for a row must not depend on the size of its batch
 MOST = 1 << 18  # placed patches remembered in play; 75 MB of DeepRM2's
 
@@ -39,7 +40,8 @@ class Cnn(Network):
             return self.on_image(paint(seen, self.layout, self.device))
         patchwork = Patchwork(self.layout)
         where = patchwork.add(seen)
-        rows = strip_rows(torch.from_numpy(patchwork.cells), self.first, self.second)
+        cells = torch.from_numpy(rounded_up(patchwork.cells)).split(STRIPS_AT_ONCE)
+        rows = torch.cat([strip_rows(some, self.first, self.second) for some in cells])
         maps = Pool.apply(rows, self.second.bias, patchwork.strips)  # type: ignore[no-untyped-call]
         sums = Sum.apply(maps, self.by_place(), patchwork.placed, where)  # type: ignore[no-untyped-call]
         hidden = sums[:, : len(self.third.bias)] + self.third.bias
@@ -62,6 +64,15 @@ class Cnn(Network):
         maps = nnf.avg_pool2d(torch.relu(self.second(maps)), 2)
         logits: Tensor = self.last(torch.tanh(self.third(maps.flatten(1))))
         return logits
+
+
+def rounded_up(cells: FloatArray) -> FloatArray:
+    """Return strips, and empty ones up to whole blocks, or of fewer strips up to a count of three binary digits.
+
+    oneDNN keeps what it has prepared for each size that it meets: over a thousand updates, gigabytes.
+    """
+    step = min(STRIPS_AT_ONCE, 1 << max(0, len(cells).bit_length() - 3))
+    return np.concatenate([cells, np.zeros((-len(cells) % step, *cells.shape[1:]), dtype=cells.dtype)])
 
 
 class Played:

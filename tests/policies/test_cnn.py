@@ -8,7 +8,7 @@ from builders import seen, wander
 from pipeline.config import Cnn as CnnConfig
 from pipeline.core import Cluster, Seen
 from pipeline.policies import cnn
-from pipeline.policies.cnn import Cnn
+from pipeline.policies.cnn import STRIPS_AT_ONCE, Cnn, rounded_up
 from pipeline.policies.encodings import Layout, draw
 from pipeline.policies.networks import build
 from pipeline.policies.patches import Patchwork
@@ -164,3 +164,16 @@ def test_logits_and_gradients_have_the_same_bytes_every_time_and_for_one_or_two_
     assert (network.frozen()(view) == judged).all()
     for name, gradient in gradients(network, network(view)).items():
         assert torch.equal(gradient, found[name]), name
+
+
+def test_strips_come_in_few_sizes_for_onednn_keeps_room_for_each() -> None:
+    sizes = {}
+    for count in range(0, 3 * STRIPS_AT_ONCE):
+        found = rounded_up(np.ones((count, 1, 2), dtype=np.float32))
+        assert found[:count].all()
+        assert not found[count:].any()
+        assert count <= len(found) <= max(count + 1, 1.25 * count, count + STRIPS_AT_ONCE - 1)
+        sizes[count] = len(found)
+    assert max(size - count for count, size in sizes.items() if count < STRIPS_AT_ONCE) <= STRIPS_AT_ONCE // 4
+    blocks = {min(size - first, STRIPS_AT_ONCE) for size in sizes.values() for first in range(0, size, STRIPS_AT_ONCE)}
+    assert len(blocks) <= 50

@@ -80,7 +80,7 @@ def answer(claims: pd.DataFrame, headline: Headline, at_70: str) -> tuple[str, s
 
 def time_of_an_epoch(times: pd.DataFrame) -> tuple[str, str]:
     """Judge DeepRM2's time an epoch against DeepRM's, of the two agents trained alike at 100 %."""
-    alike = times[(times["load"] == 100) & (times["objective"] == "slowdown") & times["agent"].str.startswith("small")]
+    alike = times[(times["load"] == 100) & (times["objective"] == "slowdown") & times["agent"].str.startswith("pair")]
     seconds = dict(zip(alike["network"], alike["seconds_an_update"], strict=True))
     if not seconds.keys() >= {"mlp", "cnn"} or alike["seconds_an_update"].isna().any():
         return WORDS["cannot be told"], "no times of both"
