@@ -21,7 +21,7 @@ from pipeline.returns import decision_baseline, discounted
 from pipeline.simulator.batched import Batched
 from pipeline.training.task import Task
 
-AT_ONCE = 2048  # images whose pixels are held at a time
+AT_ONCE = 1024  # images whose pixels are held at a time: the fastest of 256 to 2,048 on our machine
 MOST_JOBSETS = 100_000  # as in the engine, whose draws these are
 
 

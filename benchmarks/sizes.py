@@ -29,7 +29,7 @@ class Sizes:
     """How much is measured."""
 
     iteration: Problem
-    large: Problem  # about as much as is played together
+    large: Problem  # about twice what is played together
     larger: Problem  # four times that
     episodes: int  # played under SJF
     plain: int  # of which the plain simulator plays so many

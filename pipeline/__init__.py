@@ -18,7 +18,7 @@ def _keep_compiled_code_by_its_sources() -> None:
     digest = hashlib.sha256()
     for path in sorted(here.rglob("*.py")):
         source = path.read_bytes()
-        if b"njit" in source or b"@inlined" in source:
+        if any(word in source for word in (b"njit", b"@inlined", b"NamedTuple")):  # whose fields go by their place
             digest.update(path.name.encode() + source)
     given = Path(os.environ.get("NUMBA_CACHE_DIR", here / "__pycache__"))
     place = here / "__pycache__" if given.name.startswith(COMPILED) else given  # that of the process that began this

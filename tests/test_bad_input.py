@@ -35,7 +35,7 @@ from pipeline.policies.loading import card_of, weights_of
 from pipeline.policies.networks import build
 
 DOCUMENT = REPOSITORY / "docs" / "bad-inputs.md"
-THREADS = ("NUMBA_NUM_THREADS", "OMP_NUM_THREADS", "OMP_WAIT_POLICY")  # which a command sets
+THREADS = ("NUMBA_NUM_THREADS", "OMP_NUM_THREADS")  # which a command sets
 
 HEAD = "jobset,job,arrival,duration,cpu,memory"
 JOBS = f"{HEAD}\n0,a,0,3,6,2\n0,b,0,1,6,2\n0,c,1,2,4,8\n"
@@ -734,7 +734,7 @@ def inside(root: Path) -> set[str]:
 def within(root: Path, words: str) -> tuple[int, str]:
     """Run a command in this process, from its words to its exit."""
     said, heard = io.StringIO(), io.StringIO()
-    quiet = {"PIPELINE_TRACKING": "off"} | dict.fromkeys(THREADS[:2], str(numba.config.NUMBA_NUM_THREADS))
+    quiet = {"PIPELINE_TRACKING": "off"} | dict.fromkeys(THREADS, str(numba.config.NUMBA_NUM_THREADS))
     code: object = 0
     with (
         contextlib.chdir(root),

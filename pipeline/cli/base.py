@@ -66,7 +66,7 @@ def read_params() -> "Params":
     os.environ["NUMBA_NUM_THREADS"] = os.environ["OMP_NUM_THREADS"] = str(params.threads)
     # torch's idle threads leave the cores to numba's; but not at once, for waking one takes longer than a lock step
     os.environ.setdefault("OMP_WAIT_POLICY", "passive")
-    os.environ.setdefault("GOMP_SPINCOUNT", "10000")  # some ten microseconds
+    os.environ.setdefault("GOMP_SPINCOUNT", "10000")  # about a hundred microseconds
     return params
 
 

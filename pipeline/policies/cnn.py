@@ -40,7 +40,7 @@ class Cnn(Network):
             return self.on_image(paint(seen, self.layout, self.device))
         patchwork = Patchwork(self.layout)
         where = patchwork.add(seen)
-        cells = torch.from_numpy(rounded_up(patchwork.cells)).split(STRIPS_AT_ONCE)
+        cells = torch.split(torch.from_numpy(rounded_up(patchwork.cells)), STRIPS_AT_ONCE)
         rows = torch.cat([strip_rows(some, self.first, self.second) for some in cells])
         maps = Pool.apply(rows, self.second.bias, patchwork.strips)  # type: ignore[no-untyped-call]
         sums = Sum.apply(maps, self.by_place(), patchwork.placed, where)  # type: ignore[no-untyped-call]
@@ -67,7 +67,7 @@ class Cnn(Network):
 
 
 def rounded_up(cells: FloatArray) -> FloatArray:
-    """Return strips, and empty ones up to whole blocks, or of fewer strips up to a count of three binary digits.
+    """Return strips, and empty ones up to a count of three binary digits, at most a block more.
 
     oneDNN keeps what it has prepared for each size that it meets: over a thousand updates, gigabytes.
     """

@@ -12,7 +12,7 @@ from pipeline.policies.loss import Loss, loss_of
 from pipeline.policies.rows import add_mixture, add_outer
 
 FEW = 64  # observations: waking a second thread takes longer than judging so few
-BLOCK = 1024  # decisions whose gradients by a few weights are summed in float32; their sums are, in float64
+BLOCK = 1024  # decisions whose gradients, but for the table's, are summed in float32; their sums are, in float64
 
 
 class Weights(NamedTuple):
@@ -61,7 +61,7 @@ def logits_of(w: Weights, p: Places, seen: Seen, i: int, room: Scratch) -> int:
     return count
 
 
-def decide(w: Weights, p: Places, seen: Seen) -> FloatArray:
+def judge(w: Weights, p: Places, seen: Seen) -> FloatArray:
     """Return the logits [D, A] of observations; those of one do not depend on the others."""
     logits = np.empty((len(seen.cells), seen.may.shape[1]), dtype=np.float32)
     if len(logits) < FEW:
@@ -118,9 +118,10 @@ def _learn(
     room, table = scratch(w, p), parts.table[part]
     by_logit, by_hidden = np.zeros_like(w.last_bias), np.empty_like(w.bias)
     bias, by_last, last_bias = np.zeros_like(w.bias), np.zeros_like(w.last), np.zeros_like(w.last_bias)
+    entropy = 0.0
     for i in range(begin, end):
         count = logits_of(w, p, seen, i, room)
-        parts.entropy[part] += loss_of(room.logits, seen.may, i, loss, by_logit)
+        entropy += loss_of(room.logits, seen.may, i, loss, by_logit)
         add_outer(by_last, room.hidden, len(room.hidden), by_logit)
         by_hidden[:] = 0.0
         add_mixture(last, by_logit, len(by_logit), by_hidden)
@@ -130,6 +131,7 @@ def _learn(
             by_hidden[h] = by_hidden[h] if room.hidden[h] > 0.0 else np.float32(0.0)
             bias[h] += by_hidden[h]
         hand_out(table, seen, p, i, room.found, count, by_hidden)
+    parts.entropy[part] += entropy
     parts.bias[part] += bias
     parts.last[part] += by_last
     parts.last_bias[part] += last_bias

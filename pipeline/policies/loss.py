@@ -47,11 +47,12 @@ def loss_of(logits: FloatArray, may: BoolArray, i: int, loss: Loss, gradient: Fl
         gradient[a] = share
         total += share
         mean += share * (logits[a] - highest)
-    entropy: float = np.log(total) - mean / total
+    log_total = np.log(total)
+    entropy: float = log_total - mean / total
     for a in range(actions):
         chance = gradient[a] / total
         hit = 1.0 if a == action else 0.0
-        surprise = highest + np.log(total) - logits[a]
+        surprise = highest + log_total - logits[a]
         gradient[a] = loss.weight * chance * (entropy - surprise) - gain * (hit - chance)
     return entropy
 

@@ -6,7 +6,7 @@ from torch import Tensor, nn
 from torch.nn.functional import pad
 
 from pipeline.core import Seen
-from pipeline.policies.compiled_mlp import Weights, decide, gradient
+from pipeline.policies.compiled_mlp import Weights, gradient, judge
 from pipeline.policies.encodings import Layout, paint
 from pipeline.policies.lookup import Places, SumRows, piece_table, places_of
 from pipeline.policies.loss import Loss
@@ -39,7 +39,8 @@ class Mlp(Network):
         """Return the weights as they are now, for compiled play; None on a GPU."""
         if self.by_torch:
             return None
-        return self._laid_out(piece_table(self.first.weight, self.layout)), places_of(self.layout)
+        with torch.no_grad():
+            return self._laid_out(piece_table(self.first.weight, self.layout)), places_of(self.layout)
 
     def _laid_out(self, table: Tensor) -> Weights:
         hidden, actions = table.shape[1] - len(self.first.bias), padded(len(self.last.bias)) - len(self.last.bias)
@@ -52,7 +53,7 @@ class Mlp(Network):
     def frozen(self) -> Judge:
         """Return the network as it is now, wholly compiled."""
         weights = self.compiled()
-        return super().frozen() if weights is None else lambda seen: decide(*weights, seen)
+        return super().frozen() if weights is None else lambda seen: judge(*weights, seen)
 
     def add_gradient(self, seen: Seen, loss: Loss) -> float:
         """Add the gradient of some decisions' summed loss, wholly compiled; return the sum of their entropies."""

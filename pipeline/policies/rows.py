@@ -9,6 +9,7 @@ from typing import Any
 
 from llvmlite import ir
 from numba.core import cgutils, types
+from numba.core.errors import TypingError
 from numba.extending import intrinsic
 
 from pipeline.compiled import inlined
@@ -77,6 +78,9 @@ def _emitted(width: int, emit: Callable[..., None]) -> Callable[..., None]:
     """Return a function for kernels: (table, picked, count, at, row), `emit` being its code; `at`: first column."""
 
     def block(typing: Any, table: Any, picked: Any, count: Any, at: Any, row: Any) -> Any:
+        if any(array.dtype != types.float32 or array.layout != "C" for array in (table, row)) or picked.layout != "C":
+            raise TypingError(f"expected C-ordered float32 arrays, got {table}, {picked} and {row}")
+
         def code(context: Any, builder: Any, signature: Any, values: Any) -> Any:
             kinds, at = signature.args, values[3]
             emitter = Emitter(context, builder, width, at)

@@ -29,7 +29,7 @@ def draw_action(logits: FloatArray, may: BoolArray, i: int, masked: bool, draw: 
             total += np.exp(np.float64(logits[a]) - highest)
         share[a] = total
     action = 0
-    while not share[action] > draw * total:
+    while action < may.shape[1] - 1 and not share[action] > draw * total:  # of logits that are not numbers: the last
         action += 1
     return action
 

@@ -23,27 +23,47 @@ def room(state: State, count: int) -> Seen:
 @njit(cache=True, parallel=True)
 def look(s: State, rows: IntArray, seen: Seen) -> None:
     """Write what `core.compact` would return of what each of some episodes shows."""
+    free = flat(s)
     for i in prange(rows.shape[0]):
-        look_at(s, rows[i], seen, i)  # a call: numba takes writes to a tuple's arrays within prange for dead code
+        look_at(s, free, rows[i], seen, i)  # a call: numba takes writes to a tuple's arrays within prange for dead code
+
+
+@njit(cache=True)
+def flat(s: State) -> IntArray:
+    """Return the ring of free units as [B, T * R], not copied."""
+    return s.free.reshape(s.free.shape[0], -1)
 
 
 @inlined
-def look_at(s: State, b: int, seen: Seen, i: int) -> None:
-    """Write what one episode shows."""
+def look_at(s: State, free: IntArray, b: int, seen: Seen, i: int) -> None:
+    """Write what one episode shows; `free` is `flat(s)`.
+
+    Indices are unsigned, for numba lets signed ones count from the end, and then does not copy by vectors.
+    """
     steps, resources = s.free.shape[1], s.free.shape[2]
-    slots = s.slot_job.shape[1]
-    idle = True
-    for t in range(steps):
-        row = s.head[b] + t if s.head[b] + t < steps else s.head[b] + t - steps
-        for r in range(resources):
-            seen.cells[i, t * resources + r] = s.free[b, row, r]
-            idle = idle and s.free[b, row, r] == s.capacity[r]
-    for m in range(slots):
-        at = steps * resources + m * (1 + resources)
-        seen.cells[i, at] = min(s.slot_duration[b, m], steps)
-        for r in range(resources):
-            seen.cells[i, at + 1 + r] = s.slot_demand[b, m, r]
-        seen.may[i, m] = s.legal[b, m]
-    seen.may[i, slots] = not (idle and s.fitting[b] > 0)
+    slots, head, row = s.slot_job.shape[1], np.uintp(s.head[b] * resources), np.uintp(i)
+    rest, b = np.uintp(steps * resources) - head, np.uintp(b)  # type: ignore[assignment]
+    for k in range(rest):
+        seen.cells[row, k] = free[b, head + k]
+    for k in range(head):
+        seen.cells[row, rest + k] = free[b, k]
+    at = rest + head
+    for m in range(np.uintp(slots)):
+        seen.cells[row, at] = min(s.slot_duration[b, m], steps)
+        for r in range(np.uintp(resources)):
+            seen.cells[row, at + np.uintp(1) + r] = s.slot_demand[b, m, r]
+        at += np.uintp(1 + resources)
+        seen.may[row, m] = s.legal[b, m]
+    seen.may[i, slots] = not (s.fitting[b] > 0 and wholly_free(s, b))
     seen.rest[i, 0] = s.to_come[b] - s.queue[b]
     seen.rest[i, 1] = s.now[b] - s.last_arrival[b]
+
+
+@inlined
+def wholly_free(s: State, b: int) -> bool:
+    """Return whether no job holds a unit in any step of the horizon (core.idle)."""
+    for t in range(s.free.shape[1]):
+        for r in range(s.free.shape[2]):
+            if s.free[b, t, r] != s.capacity[r]:
+                return False
+    return True

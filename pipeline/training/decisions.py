@@ -4,8 +4,9 @@ from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 import numpy as np
+from numba import njit
 
-from pipeline.core import FloatArray, IntArray, KeyArray, Policy, Seen, uniform
+from pipeline.core import BoolArray, FloatArray, IntArray, KeyArray, Policy, Seen, uniform
 from pipeline.errors import UserError
 from pipeline.policies.network import Judge
 from pipeline.policies.sampling import sample
@@ -27,7 +28,7 @@ class Update(NamedTuple):
 
 
 class Decisions(NamedTuple):
-    """D decisions of B episodes, in the order in which they were taken."""
+    """D decisions of B episodes; those of one episode are in the order in which they were taken."""
 
     seen: Seen  # of D episodes
     action: IntArray  # [D]
@@ -45,10 +46,19 @@ class Decisions(NamedTuple):
         """Move up the decisions of episodes that each have as much room, of which `count` is in use; return the sum."""
         room = len(self.action) // len(count)
         if count.min() < room:
-            used = np.flatnonzero((np.arange(room) < count[:, None]).ravel())
             for column in (*self.seen, *self[1:5]):
-                column[: len(used)] = column[used]
+                _move_up(column.reshape(len(column), -1), count, room)
         return int(count.sum())
+
+
+@njit(cache=True)
+def _move_up(column: IntArray | BoolArray, count: IntArray, room: int) -> None:
+    place = 0
+    for i in range(len(count)):
+        for k in range(i * room, i * room + count[i]):
+            for c in range(column.shape[1]):
+                column[place, c] = column[k, c]
+            place += 1
 
 
 class Book:

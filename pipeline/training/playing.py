@@ -17,7 +17,7 @@ from pipeline.policies.sampling import draw_action
 from pipeline.simulator.batched import Batched
 from pipeline.simulator.draws import uniform
 from pipeline.simulator.kernels import go_on
-from pipeline.simulator.looking import look_at
+from pipeline.simulator.looking import flat, look_at
 from pipeline.simulator.state import Rules, State
 from pipeline.training.decisions import Book, Decisions, by_chance, record
 
@@ -101,12 +101,12 @@ def _play(
     first: int,
 ) -> int:
     """Play one episode for some decisions, and write them down from a place on; return how many there were."""
-    room, share = scratch(w, p), np.empty(seen.may.shape[1])
+    room, share, free = scratch(w, p), np.empty(seen.may.shape[1]), flat(s)
     for k in range(most):
         if s.done[b]:
             return k
         at = first + k
-        look_at(s, b, seen, at)
+        look_at(s, free, b, seen, at)
         logits_of(w, p, seen, at, room)
         draw = uniform(key[b], turn + k)
         action = draw_action(room.logits, seen.may, at, masked, draw, share)

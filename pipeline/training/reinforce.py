@@ -18,6 +18,7 @@ import torch
 
 from pipeline.config import Recipe, Reinforce
 from pipeline.core import FloatArray, IntArray, JobSet, batch, keys, repeat
+from pipeline.errors import UserError
 from pipeline.policies.loss import Loss
 from pipeline.policies.network import Network
 from pipeline.returns import decision_baseline, discounted, leave_one_out
@@ -58,7 +59,7 @@ def reinforce(network: Network, task: Task, config: Reinforce, memory: Memory | 
             told += groups
             decisions = sum(group.decisions for group in groups)
             if decisions:  # else no job had to wait for another: nothing to learn from
-                _take_step(network, optimizer, decisions, recipe)
+                _take_step(network, optimizer, decisions, recipe, step)
         yield Update(step, _report(told))
 
 
@@ -121,11 +122,17 @@ def advantages(played: Decisions, episodes: int, recipe: Recipe) -> FloatArray:
     return gain / (gain.std() + 1e-9) if recipe.normalise else gain
 
 
-def _take_step(network: Network, optimizer: torch.optim.Optimizer, decisions: int, recipe: Recipe) -> None:
-    """Follow the gradient of the mean over decisions."""
+def _take_step(network: Network, optimizer: torch.optim.Optimizer, decisions: int, recipe: Recipe, number: int) -> None:
+    """Follow the gradient of the mean over decisions.
+
+    Raises:
+        UserError: it is not finite.
+    """
     for weight in network.parameters():
         if weight.grad is not None:
             weight.grad /= decisions
+            if not weight.grad.isfinite().all():
+                raise UserError(f"update {number}: the gradient is not finite; lower learning_rate, or set clip")
     if recipe.clip is not None:
         torch.nn.utils.clip_grad_norm_(network.parameters(), recipe.clip)
     optimizer.step()

@@ -201,3 +201,9 @@ def test_no_two_jobsets_episodes_or_seeds_share_a_key() -> None:
     seed, jobset, episode = (axis.ravel() for axis in np.meshgrid(*[np.arange(12)] * 3))
     found = [keys(int(s), jobset[seed == s], episode[seed == s]) for s in range(12)]
     assert len(np.unique(np.concatenate(found))) == 12**3
+
+
+@pytest.mark.parametrize("masked", [True, False])
+def test_logits_that_are_not_numbers_draw_an_action_that_there_is(masked: bool) -> None:
+    logits = np.full((3, 4), np.nan, dtype=np.float32)
+    assert sample(logits, np.ones((3, 4), dtype=bool), masked, np.array([0.0, 0.5, 0.99])).tolist() == [3, 3, 3]

@@ -119,6 +119,7 @@ LAYOUTS = {
     "unequal": SMALL,
     "one resource": Cluster((5,), 6, 2, 6, True, 6),
     "three resources": Cluster((2, 5, 3), 5, 4, 7, False, 5),
+    "wide, one slot": Cluster((300, 2), 5, 1, 7, False, 5),
 }
 
 
@@ -177,7 +178,7 @@ def test_the_compiled_gradient_of_the_loss_is_that_of_autograd(of: Cluster, mask
 
 
 @pytest.mark.parametrize("with_clock", [False, True])
-@pytest.mark.parametrize("of", [*LAYOUTS.values(), Cluster((300, 2), 5, 2, 7, False, 5)], ids=[*LAYOUTS, "wide"])
+@pytest.mark.parametrize("of", list(LAYOUTS.values()), ids=list(LAYOUTS))
 def test_torch_paints_what_is_drawn(of: Cluster, with_clock: bool) -> None:
     view, layout = seen(of, wander, episodes=4, jobs=20), Layout.of(of, with_clock)
     painted = paint(view, layout, torch.device("cpu"))

@@ -173,6 +173,16 @@ def test_gradients_are_clipped_where_the_recipe_says(params: Params) -> None:
         assert (norm > 0.011) == (clip is None)
 
 
+@pytest.mark.parametrize("kind", ["mlp", "cnn"])
+def test_a_training_that_diverges_is_stopped(params: Params, kind: str) -> None:
+    task = tiny_task(params.recipes["paper"])
+    network = build(params.agents["deeprm" if kind == "mlp" else "deeprm2"].network, task.cluster, seed=1)
+    with torch.no_grad():
+        next(network.parameters())[0] = np.nan
+    with pytest.raises(UserError, match="update 1: the gradient is not finite; lower learning_rate, or set clip"):
+        next(reinforce(network, task, BRIEF))
+
+
 @pytest.mark.usefixtures("two_threads")
 def test_groups_that_are_played_one_after_another_give_the_gradient_of_all_at_once(
     params: Params, monkeypatch: pytest.MonkeyPatch
