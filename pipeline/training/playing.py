@@ -1,7 +1,7 @@
 """Roll-outs of a network's own play.
 
 A network that is compiled whole plays whole episodes inside one kernel, some decisions of each at a time: an episode's
-state stays in the cache, and no array is handed to and fro between decisions. Others are asked in lock step.
+state stays in the cache, and no array is handed back and forth between decisions. Others are asked in lock step.
 """
 
 from typing import NamedTuple
