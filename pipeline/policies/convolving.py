@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 from pipeline.compiled import inlined
 from pipeline.core import FloatArray, IntArray
-from pipeline.policies.rows import NARROW, add_mixture, add_to_rows, sum_rows
+from pipeline.policies.rows import NARROW, add_columns, add_mixture, sum_rows
 
 TAPS = 5  # columns of the second convolution
 
@@ -172,7 +172,7 @@ def _hand_down(gradient: FloatArray, where: IntArray, parts: int, shares: FloatA
     for part in prange(parts):
         first, last = vectors * part // parts * NARROW, vectors * (part + 1) // parts * NARROW
         for i in range(len(where)):
-            add_to_rows(shares, where[i], where.shape[1], first, last, gradient[i])
+            add_columns(shares, where[i], where.shape[1], first, last, gradient[i])
 
 
 @njit(cache=True)

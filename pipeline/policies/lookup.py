@@ -147,7 +147,7 @@ def add_up(table: FloatArray, seen: Seen, p: Places, i: int, found: IntArray, to
 @inlined
 def hand_out(table: FloatArray, seen: Seen, p: Places, i: int, found: IntArray, count: int, more: FloatArray) -> None:
     """Add a gradient [width] to one observation's rows, which `add_up` found."""
-    add_to_rows(table, found, count, 0, table.shape[1], more)
+    add_to_rows(table, found, count, more)
     if p.clock >= 0:
         share = _since(seen, i)
         for h in range(table.shape[1]):

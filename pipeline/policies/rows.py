@@ -124,51 +124,36 @@ def _outer(e: Emitter, table: Any, weights: Any, count: Any, row: Any) -> None:
         e.store(e.builder.fadd(e.load(table, loop.index), share), table, loop.index)
 
 
-_sum_wide, _sum_narrow = (_emitted(width, _sum) for width in (WIDE, NARROW))
-_add_wide, _add_narrow = (_emitted(width, _add) for width in (WIDE, NARROW))
-_mix_wide, _mix_narrow = (_emitted(width, _mix) for width in (WIDE, NARROW))
-_outer_wide, _outer_narrow = (_emitted(width, _outer) for width in (WIDE, NARROW))
+def _all_columns(emit: Callable[..., None]) -> Callable[..., None]:
+    """Return a function for kernels that goes through all columns of a table: (table, picked, count, row)."""
+    wide, narrow = _emitted(WIDE, emit), _emitted(NARROW, emit)
+
+    @inlined
+    def whole(table: FloatArray, picked: IntArray | FloatArray, count: int, row: FloatArray) -> None:
+        at = 0
+        while at + WIDE <= table.shape[1]:
+            wide(table, picked, count, at, row)
+            at += WIDE
+        if at < table.shape[1]:
+            narrow(table, picked, count, at, row)
+
+    return whole
+
+
+# Each takes a table, which rows or their weights, how many, and one row [width].
+sum_rows = _all_columns(_sum)  # writes the sum of the rows `picked[:count]` to the row
+add_to_rows = _all_columns(_add)  # adds the row to each of the rows `picked[:count]`
+add_mixture = _all_columns(_mix)  # adds the first `count` rows, each times its weight, to the row
+add_outer = _all_columns(_outer)  # adds the row, times their weights, to the first `count` rows
+_add_wide, _add_narrow = _emitted(WIDE, _add), _emitted(NARROW, _add)
 
 
 @inlined
-def sum_rows(table: FloatArray, found: IntArray, count: int, total: FloatArray) -> None:
-    """Write the sum [width] of the rows `found[:count]`."""
-    at = 0
-    while at + WIDE <= table.shape[1]:
-        _sum_wide(table, found, count, at, total)
-        at += WIDE
-    if at < table.shape[1]:
-        _sum_narrow(table, found, count, at, total)
-
-
-@inlined
-def add_to_rows(table: FloatArray, found: IntArray, count: int, begin: int, end: int, more: FloatArray) -> None:
-    """Add columns begin to end - 1 of one row, which are whole vectors, to each of the rows `found[:count]`."""
+def add_columns(table: FloatArray, found: IntArray, count: int, begin: int, end: int, more: FloatArray) -> None:
+    """Do what `add_to_rows` does in columns begin to end - 1 alone, which are whole vectors."""
     at = begin
     while at + WIDE <= end:
         _add_wide(table, found, count, at, more)
         at += WIDE
     if at < end:
         _add_narrow(table, found, count, at, more)
-
-
-@inlined
-def add_mixture(table: FloatArray, weights: FloatArray, count: int, total: FloatArray) -> None:
-    """Add the weighted sum of the first `count` rows to `total` [width]."""
-    at = 0
-    while at + WIDE <= table.shape[1]:
-        _mix_wide(table, weights, count, at, total)
-        at += WIDE
-    if at < table.shape[1]:
-        _mix_narrow(table, weights, count, at, total)
-
-
-@inlined
-def add_outer(table: FloatArray, weights: FloatArray, count: int, more: FloatArray) -> None:
-    """Add `more` [width], times its weight, to each of the first `count` rows."""
-    at = 0
-    while at + WIDE <= table.shape[1]:
-        _outer_wide(table, weights, count, at, more)
-        at += WIDE
-    if at < table.shape[1]:
-        _outer_narrow(table, weights, count, at, more)

@@ -105,7 +105,7 @@ class Batched:
 
     def look(self, rows: IntArray, seen: Seen) -> None:
         """Write what the policy sees in some episodes into compact arrays, as long as `rows`."""
-        look(self._state, rows, seen)
+        look(self._state, self._rules, rows, seen)
 
     @property
     def placed(self) -> int:

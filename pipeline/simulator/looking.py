@@ -5,7 +5,8 @@ from numba import njit, prange
 
 from pipeline.compiled import inlined
 from pipeline.core import IntArray, Seen, cell_type
-from pipeline.simulator.state import State
+from pipeline.simulator.kernels import idle
+from pipeline.simulator.state import Rules, State
 
 
 def room(state: State, count: int) -> Seen:
@@ -21,11 +22,13 @@ def room(state: State, count: int) -> Seen:
 
 
 @njit(cache=True, parallel=True)
-def look(s: State, rows: IntArray, seen: Seen) -> None:
+def look(s: State, rules: Rules, rows: IntArray, seen: Seen) -> None:
     """Write what `core.compact` would return of what each of some episodes shows."""
     free = flat(s)
     for i in prange(rows.shape[0]):
-        look_at(s, free, rows[i], seen, i)  # a call: numba takes writes to a tuple's arrays within prange for dead code
+        look_at(
+            s, rules, free, rows[i], seen, i
+        )  # a call: numba takes writes to a tuple's arrays within prange for dead code
 
 
 @njit(cache=True)
@@ -35,7 +38,7 @@ def flat(s: State) -> IntArray:
 
 
 @inlined
-def look_at(s: State, free: IntArray, b: int, seen: Seen, i: int) -> None:
+def look_at(s: State, rules: Rules, free: IntArray, b: int, seen: Seen, i: int) -> None:
     """Write what one episode shows; `free` is `flat(s)`.
 
     Indices are unsigned, for numba lets signed ones count from the end, and then does not copy by vectors.
@@ -54,16 +57,6 @@ def look_at(s: State, free: IntArray, b: int, seen: Seen, i: int) -> None:
             seen.cells[row, at + np.uintp(1) + r] = s.slot_demand[b, m, r]
         at += np.uintp(1 + resources)
         seen.may[row, m] = s.legal[b, m]
-    seen.may[i, slots] = not (s.fitting[b] > 0 and wholly_free(s, b))
+    seen.may[i, slots] = not (s.fitting[b] > 0 and idle(s, rules, b))
     seen.rest[i, 0] = s.to_come[b] - s.queue[b]
     seen.rest[i, 1] = s.now[b] - s.last_arrival[b]
-
-
-@inlined
-def wholly_free(s: State, b: int) -> bool:
-    """Return whether no job holds a unit in any step of the horizon (core.idle)."""
-    for t in range(s.free.shape[1]):
-        for r in range(s.free.shape[2]):
-            if s.free[b, t, r] != s.capacity[r]:
-                return False
-    return True

@@ -25,6 +25,15 @@ AT_LEAST = 64  # decisions of an episode in one call of the kernel, if it has as
 ALTOGETHER = 100_000  # of all episodes
 
 
+class How(NamedTuple):
+    """How some decisions of each of B episodes are taken."""
+
+    masked: bool  # are illegal actions out of the question?
+    key: KeyArray  # [B]  of their draws
+    turn: int  # the first decision's place in its episode
+    most: int  # decisions of an episode
+
+
 class Notes(NamedTuple):
     """What was done in D decisions: columns of Decisions."""
 
@@ -58,7 +67,9 @@ def play_by_chance(
         room = slice(used, used + len(rows) * most)
         page = book.pages(simulator, used, len(rows) * most).take(room)
         count = np.empty(len(rows), dtype=np.int64)
-        simulator.hand_over(_play_rows, rows, *weights, masked, key, turn, most, page.seen, Notes(*page[1:5]), count)
+        simulator.hand_over(
+            _play_rows, rows, *weights, How(masked, key, turn, most), page.seen, Notes(*page[1:5]), count
+        )
         used, turn = used + page.close_up(count), turn + most
     return book.all(simulator, used)
 
@@ -70,17 +81,14 @@ def _play_rows(
     rows: IntArray,
     w: Weights,
     p: Places,
-    masked: bool,
-    key: KeyArray,
-    turn: int,
-    most: int,
+    how: How,
     seen: Seen,
     notes: Notes,
     count: IntArray,
 ) -> int:
     over = 0
     for i in prange(rows.shape[0]):
-        count[i] = _play(s, rules, rows[i], w, p, masked, key, turn, most, seen, notes, i * most)
+        count[i] = _play(s, rules, rows[i], w, p, how, seen, notes, i * how.most)
         over += s.done[rows[i]]
     return over
 
@@ -92,24 +100,21 @@ def _play(
     b: int,
     w: Weights,
     p: Places,
-    masked: bool,
-    key: KeyArray,
-    turn: int,
-    most: int,
+    how: How,
     seen: Seen,
     notes: Notes,
     first: int,
 ) -> int:
     """Play one episode for some decisions, and write them down from a place on; return how many there were."""
     room, share, free = scratch(w, p), np.empty(seen.may.shape[1]), flat(s)
-    for k in range(most):
+    for k in range(how.most):
         if s.done[b]:
             return k
-        at = first + k
-        look_at(s, free, b, seen, at)
+        at, turn = first + k, how.turn + k
+        look_at(s, rules, free, b, seen, at)
         logits_of(w, p, seen, at, room)
-        draw = uniform(key[b], turn + k)
-        action = draw_action(room.logits, seen.may, at, masked, draw, share)
-        notes.action[at], notes.episode[at], notes.turn[at], notes.now[at] = action, b, turn + k, s.now[b]
+        draw = uniform(how.key[b], turn)
+        action = draw_action(room.logits, seen.may, at, how.masked, draw, share)
+        notes.action[at], notes.episode[at], notes.turn[at], notes.now[at] = action, b, turn, s.now[b]
         go_on(s, rules, b, action)
-    return most
+    return how.most
