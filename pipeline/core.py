@@ -97,6 +97,7 @@ class Observation(NamedTuple):
     legal: BoolArray  # [B, M, K]     may the job be placed: now, or ahead where the scenario lets it?
     fits_now: BoolArray  # [B, M, K]     would it start at once?
     now: IntArray  # [B]           current step
+    nodes: IntArray  # [B, M]        machines it runs on at once; 0 = empty slot
 
     def take(self, rows: IntArray | slice) -> "Observation":
         """Return the observation of some episodes."""
@@ -135,8 +136,9 @@ Policy = Callable[[Observation, FloatArray], IntArray]  # (view, uniform draws [
 class Twin(NamedTuple):
     """The compiled rule that decides as a policy does, for simulators to play without asking it."""
 
-    rule: str  # a word of simulator.twins.RULES
+    rule: str  # a word of RULES of simulator.twins, or of simulator.events.rules
     knob: float = 0.0
+    knobs: tuple[float, float] | None = None  # of a rule that has two
 
 
 class Simulator(Protocol):

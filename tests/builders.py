@@ -72,6 +72,7 @@ def observation(
         legal=may[None, :, None],
         fits_now=fits[None, :, None],
         now=np.array([0]),
+        nodes=full.astype(np.int64)[None],
     )
 
 

@@ -97,6 +97,7 @@ class Batched:
             legal=s.legal[rows][:, :, None],
             fits_now=s.fits_now[rows][:, :, None],
             now=now,
+            nodes=(job >= 0).astype(np.int64),
         )
 
     def room(self, count: int) -> Seen:

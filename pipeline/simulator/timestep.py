@@ -123,6 +123,7 @@ class Timestep:
             legal=np.array(legal)[None, :, None],
             fits_now=np.array(fits)[None, :, None],
             now=np.array([self.now]),
+            nodes=np.array([[int(job is not None) for job in self.slots]]),
         )
 
     def _card(self, job: int) -> tuple[int, list[int], int]:

@@ -47,6 +47,7 @@ def unflatten(rows: FloatArray, cluster: Cluster) -> Observation:
         legal=np.any(fits, axis=2, keepdims=True) if cluster.place_ahead else fits[:, :, :1],
         fits_now=fits[:, :, :1],
         now=np.zeros(count, dtype=np.int64),
+        nodes=(duration > 0).astype(np.int64),
     )
 
 
