@@ -48,3 +48,30 @@ def decision_baseline(returns: FloatArray, jobset: IntArray, index: IntArray) ->
     place = jobset * (int(index.max()) + 1) + index
     total = np.bincount(place, weights=returns)
     return np.asarray((total / np.maximum(np.bincount(place), 1))[place])
+
+
+def generalised_advantage(
+    rewards: FloatArray, value: FloatArray, length: IntArray, gamma: float, trace: float
+) -> FloatArray:
+    """Return generalised advantage estimates [B, turns] (Schulman et al. 2016, equation 16).
+
+    Args:
+        rewards: [B, turns], 0 from each episode's length on.
+        value: [B, turns + 1] of the states; those from each episode's length on count as 0.
+        length: [B] decisions of each episode.
+        gamma: discount of one decision.
+        trace: lambda; 0 is the one-step error, 1 the return less the value.
+
+    >>> generalised_advantage(np.array([[1.0, 2.0]]), np.array([[0.5, 1.0, 9.0]]), np.array([2]), 1.0, 1.0)
+    array([[2.5, 1. ]])
+    """
+    turns = rewards.shape[1]
+    going = np.arange(turns + 1)[None] < length[:, None]
+    value = np.where(going, value, 0.0)
+    error = rewards + gamma * value[:, 1:] - value[:, :-1]
+    gain = np.zeros_like(rewards)
+    last = np.zeros(len(rewards))
+    for t in range(turns - 1, -1, -1):
+        last = np.where(going[:, t], error[:, t] + gamma * trace * last, 0.0)
+        gain[:, t] = last
+    return gain

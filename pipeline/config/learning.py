@@ -4,6 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from pipeline.config.acting import A3c, A3cRecipe, Dagger, DaggerRecipe, DeepSets, Ppo, PpoRecipe, Vector
 from pipeline.config.records import Frozen, Loads, Positive, PositiveShare, Rate, Seed, Share
 
 Wide = Annotated[int, Field(gt=0, le=10_000)]  # of a network's layer
@@ -26,6 +27,7 @@ class Evaluation(Frozen):
 class Recipe(Frozen):
     """How REINFORCE learns: everything but the budget."""
 
+    algorithm: Literal["reinforce"]
     jobsets: Literal["fixed", "fresh"]
     baseline: Literal["decision", "leave_one_out"]
     masked: bool
@@ -56,7 +58,7 @@ class Cnn(Frozen):
     clock: bool
 
 
-NetworkConfig = Annotated[Mlp | Cnn, Field(discriminator="name")]
+NetworkConfig = Annotated[Mlp | Cnn | Vector | DeepSets, Field(discriminator="name")]
 
 
 class NoPretrain(Frozen):
@@ -110,14 +112,16 @@ class Reinforce(Frozen):
 
 
 PretrainConfig = Annotated[NoPretrain | Clone, Field(discriminator="name")]
-FinetuneConfig = Reinforce  # with a second one, a union like those above
+FinetuneConfig = Annotated[Reinforce | Ppo | A3c | Dagger, Field(discriminator="name")]
+EventRecipe = PpoRecipe | A3cRecipe | DaggerRecipe
+AnyRecipe = Annotated[Recipe | PpoRecipe | A3cRecipe | DaggerRecipe, Field(discriminator="algorithm")]
 
 
 class Agent(Frozen):
     """One learned scheduler."""
 
     scenario: str
-    objective: Literal["slowdown", "completion_time", "makespan", "utilisation"]
+    objective: Literal["slowdown", "bounded_slowdown", "completion_time", "makespan", "utilisation"]
     network: NetworkConfig
     pretrain: PretrainConfig
     finetune: FinetuneConfig

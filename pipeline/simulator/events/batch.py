@@ -3,11 +3,11 @@
 from collections.abc import Callable
 
 import numpy as np
-from numba import njit, prange
 
-from pipeline.core import BoolArray, FloatArray, IntArray, Observation
-from pipeline.machines import EASY, GREEDY, JobsBatch, Machines, Placed
-from pipeline.simulator.events.kernels import begin_all, could_ever, step_rows
+from pipeline.core import FloatArray, IntArray, Observation
+from pipeline.machines import EASY, JobsBatch, Machines, Placed
+from pipeline.simulator.events.kernels import begin_all, step_rows
+from pipeline.simulator.events.looking import observe
 from pipeline.simulator.events.rules import Players, decide_rows, play_rows
 from pipeline.simulator.events.state import Rules, State, empty_state
 
@@ -66,56 +66,10 @@ class Events:
 
     def observe(self, rows: IntArray) -> Observation:
         """Return what the policy sees in some episodes, as copies."""
-        s = self._state
-        job = s.slot_job[rows]
-        there = job >= 0
-        fits = s.can[rows] & (there & (s.able[rows] >= s.nodes[job]))[:, :, None]
-        legal = fits if self.machines.dispatch == GREEDY else legal_rows(s, rows)
-        now = s.now[rows]
-        head = backlog_heads(s, rows)
-        behind = head >= 0
-        return Observation(
-            free=s.free[rows][:, :, None],
-            demand=np.where(there[:, :, None], s.demand[job], 0),
-            duration=np.where(there, s.seen[job], 0.0),
-            waited=np.where(there, now[:, None] - s.arrival[job], 0.0),
-            backlog=s.behind[rows],
-            backlog_head=np.where(behind[:, None], np.column_stack([s.seen[head], s.demand[head]]), 0.0),
-            capacity=np.broadcast_to(s.capacity, (len(rows), *s.capacity.shape)),
-            since_arrival=now - s.last_arrival[rows],
-            legal=legal,
-            fits_now=fits,
-            now=now,
-            nodes=np.where(there, s.nodes[job], 0),
-        )
+        return observe(self._state, self._rules, rows)
 
     def placed(self) -> Placed:
         """Return what has become of every job so far."""
         s = self._state
         return Placed(s.start.copy(), s.finish.copy(), s.machine.copy(), s.now.copy(), s.busy.copy())
 
-
-@njit(cache=True, parallel=True)
-def legal_rows(s: State, rows: IntArray) -> BoolArray:
-    """Return which (job, machine) [B', M, K] may be chosen where a job need not fit."""
-    legal = np.zeros((rows.shape[0], s.slot_job.shape[1], s.kind.shape[0]), dtype=np.bool_)
-    for i in prange(rows.shape[0]):
-        b = rows[i]
-        for m in range(s.waiting[b]):
-            for k in range(s.kind.shape[0]):
-                legal[i, m, k] = could_ever(s, b, m, k)
-    return legal
-
-
-@njit(cache=True)
-def backlog_heads(s: State, rows: IntArray) -> IntArray:
-    """Return the first job behind the slots [B']; -1 where there is none."""
-    head = np.full(rows.shape[0], -1, dtype=np.int64)
-    for i in range(rows.shape[0]):
-        b = rows[i]
-        if s.behind[b] > 0:
-            job = s.queue[b]
-            while not np.isnan(s.start[job]):
-                job += 1
-            head[i] = job
-    return head

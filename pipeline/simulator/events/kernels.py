@@ -69,17 +69,21 @@ def go_on(s: State, rules: Rules, b: int, action: int) -> None:
     _settle(s, rules, b)
 
 
+@inlined
+def _begin(s: State, rules: Rules, b: int) -> None:
+    s.done[b] = s.first[b] == s.first[b + 1]
+    if not s.done[b]:
+        arrive(s, b)
+        while rules.dispatch == GREEDY and next_arrival(s, b) <= s.now[b]:
+            arrive(s, b)
+        _settle(s, rules, b)
+
+
 @njit(cache=True, parallel=True)
 def begin_all(s: State, rules: Rules) -> None:
     """Let the first jobs arrive, and go on to the first decision of every episode."""
     for i in prange(s.now.shape[0]):
-        b = int(np.int64(i))
-        s.done[b] = s.first[b] == s.first[b + 1]
-        if not s.done[b]:
-            arrive(s, b)
-            while rules.dispatch == GREEDY and next_arrival(s, b) <= s.now[b]:
-                arrive(s, b)
-            _settle(s, rules, b)
+        _begin(s, rules, int(np.int64(i)))  # a call: numba takes writes to a tuple's arrays within prange for dead code
 
 
 @njit(cache=True, parallel=True)

@@ -74,7 +74,8 @@ def _job_score(s: State, b: int, job: int, rule: int) -> float:
     if rule == SAF:
         area = 0.0
         for r in range(s.total.shape[0]):
-            area += seen * (s.nodes[job] * s.demand[job, r]) / s.total[r]
+            if s.total[r] > 0:
+                area += seen * (s.nodes[job] * s.demand[job, r]) / s.total[r]
         return -area
     if rule == F1:
         submit = max(s.arrival[job], 1.0)

@@ -67,7 +67,8 @@ def empty_state(jobs: JobsBatch, machines: Machines, weight: FloatArray, backfil
     episodes, count = jobs.episodes, len(jobs.arrival)
     capacity = np.ascontiguousarray(machines.capacity, dtype=np.int64)
     (number, resources), slots = capacity.shape, machines.slots
-    begin = jobs.arrival[np.minimum(jobs.first[:-1], max(count - 1, 0))] if count else np.zeros(episodes)
+    begin, some = np.zeros(episodes), np.diff(jobs.first) > 0  # an episode without jobs is over at 0
+    begin[some] = jobs.arrival[jobs.first[:-1][some]]
     return State(
         *jobs,
         weight=np.ascontiguousarray(weight, dtype=np.float64),
@@ -93,8 +94,8 @@ def empty_state(jobs: JobsBatch, machines: Machines, weight: FloatArray, backfil
         queue=jobs.first[:-1].copy(),
         to_come=jobs.first[:-1].copy(),
         behind=np.zeros(episodes, dtype=np.int64),
-        now=begin.astype(np.float64),
-        last_arrival=begin.astype(np.float64),
+        now=begin.copy(),
+        last_arrival=begin.copy(),
         present=np.zeros(episodes, dtype=np.int64),
         rate=np.zeros(episodes),
         cost=np.zeros(episodes),

@@ -1,0 +1,104 @@
+"""How schedulers of the event-driven problem learn: networks with an actor and a critic; PPO, A3C, DAgger.
+
+As for REINFORCE, a recipe says how and an agent's row how much.
+"""
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from pipeline.config.records import Frozen, Loads, Positive, PositiveShare, Rate, Seed, Share
+
+Wide = Annotated[int, Field(gt=0, le=10_000)]  # of a network's layer
+Weight = Annotated[float, Field(ge=0)]
+
+
+class Vector(Frozen):
+    """Deepk8s's network: two layers shared by actor and critic, for one size of the problem."""
+
+    name: Literal["vector"]
+    hidden: tuple[Wide, Wide]
+
+
+class DeepSets(Frozen):
+    """A network that scores (job, machine) pairs with shared weights, for any number of either."""
+
+    name: Literal["deepsets"]
+    hidden: Wide
+
+
+class _Recipe(Frozen):
+    """What the recipes have in common."""
+
+    play: Literal["greedy", "sampled"]  # once trained
+    optimizer: Literal["sgd", "rmsprop", "adam"]
+    learning_rate: Rate
+    clip: Rate | None  # norm of the gradient
+    entropy: Weight
+
+
+class PpoRecipe(_Recipe):
+    """How PPO learns (Schulman et al. 2017; Deepk8s, equation 4)."""
+
+    algorithm: Literal["ppo"]
+    epochs: Positive  # how often an update's play is learned
+    minibatches: Positive  # of an epoch
+    ratio: PositiveShare  # epsilon: how far the chance of an action may move from what it was
+    gamma: PositiveShare
+    trace: Share  # lambda of generalised advantage estimation; 1 is the return less the value
+    critic: Weight
+    advantage: Literal["critic", "leave_one_out"]
+
+
+class A3cRecipe(_Recipe):
+    """How A3C learns (Mnih et al. 2016; Deepk8s, equations 2 and 3)."""
+
+    algorithm: Literal["a3c"]
+    gamma: PositiveShare
+    critic: Weight
+
+
+class DaggerRecipe(_Recipe):
+    """How DAgger learns (Ross, Gordon, Bagnell 2011; Deepk8s, equation 5)."""
+
+    algorithm: Literal["dagger"]
+    pool: Annotated[int, Field(gt=0, le=10_000_000)]  # decisions that are kept, the latest ones
+    batch: Positive
+    steps: Positive  # of the optimizer in an update
+
+
+class _Budget(Frozen):
+    """How much of a recipe to run."""
+
+    recipe: str
+    loads: Loads
+    updates: Positive
+    jobsets: Positive  # of each update
+    validate_every: Positive
+    seed: Seed | None = None  # of what is drawn while playing; params.yaml's unless told. Jobsets do not depend on it
+
+    @property
+    def budget(self) -> int:
+        """Updates."""
+        return self.updates
+
+
+class Ppo(_Budget):
+    """Proximal policy optimisation."""
+
+    name: Literal["ppo"]
+    episodes: Positive  # of each jobset
+
+
+class A3c(_Budget):
+    """Asynchronous advantage actor-critic; an update is one gradient of one worker."""
+
+    name: Literal["a3c"]
+    workers: Annotated[int, Field(gt=0, le=64)]  # processes; with one, the same bytes every time
+
+
+class Dagger(_Budget):
+    """Imitation of a heuristic on the learner's own states."""
+
+    name: Literal["dagger"]
+    teacher: str

@@ -1,0 +1,89 @@
+"""Networks of the event-driven problem: an actor and a critic over the same features.
+
+`vector` is Deepk8s's (section 4.4, Figure 3): one vector of everything, two layers shared by actor and critic. Its
+size is that of one cluster. `deepsets` scores every (job, machine) with the same weights (Zaheer et al. 2017): what a
+job and a machine are, what both are to each other, and what all of them are together (sums over jobs and machines),
+so that it takes any number of either.
+"""
+
+import torch
+from torch import Tensor, nn
+
+from pipeline.policies.features import Features, Shape
+
+
+class ActorCritic(nn.Module):
+    """Logits of the actions, void last, and the value of the state."""
+
+    shape: Shape
+    scale: Tensor  # what the critic counts costs in; 0 = not known yet
+
+    def __init__(self, shape: Shape) -> None:
+        super().__init__()
+        self.shape = shape
+        self.register_buffer("scale", torch.zeros(()))
+
+    def forward(self, seen: "Inputs") -> tuple[Tensor, Tensor]:
+        """Return logits [D, A] and values [D]."""
+        raise NotImplementedError
+
+
+class Inputs:
+    """Features as tensors."""
+
+    def __init__(self, seen: Features) -> None:
+        self.job = torch.from_numpy(seen.job)
+        self.machine = torch.from_numpy(seen.machine)
+        self.pair = torch.from_numpy(seen.pair)
+        self.rest = torch.from_numpy(seen.rest)
+        self.may = torch.from_numpy(seen.may)
+
+
+class Vector(ActorCritic):
+    """Deepk8s's network: n * m placements and void."""
+
+    def __init__(self, shape: Shape, hidden: tuple[int, int]) -> None:
+        super().__init__(shape)
+        size = shape.slots * shape.of_job + shape.machines * shape.of_machine + shape.of_rest
+        self.shared = nn.Sequential(nn.Linear(size, hidden[0]), nn.ReLU(), nn.Linear(hidden[0], hidden[1]), nn.ReLU())
+        self.actor = nn.Linear(hidden[1], shape.slots * shape.machines + 1)
+        self.critic = nn.Linear(hidden[1], 1)
+
+    def forward(self, seen: Inputs) -> tuple[Tensor, Tensor]:
+        """Return logits [D, A] and values [D]."""
+        everything = torch.cat([seen.job.flatten(1), seen.machine.flatten(1), seen.rest], dim=1)
+        common = self.shared(everything)
+        return self.actor(common), self.critic(common)[:, 0]
+
+
+class DeepSets(ActorCritic):
+    """Scores of pairs with shared weights."""
+
+    def __init__(self, shape: Shape, hidden: int) -> None:
+        super().__init__(shape)
+        self.of_job = nn.Sequential(nn.Linear(shape.of_job, hidden), nn.ReLU())
+        self.of_machine = nn.Sequential(nn.Linear(shape.of_machine, hidden), nn.ReLU())
+        self.of_all = nn.Sequential(nn.Linear(3 * hidden + shape.of_rest, hidden), nn.ReLU())
+        self.job_part = nn.Linear(hidden, hidden)
+        self.machine_part = nn.Linear(hidden, hidden, bias=False)
+        self.pair_part = nn.Linear(shape.of_pair, hidden, bias=False)
+        self.all_part = nn.Linear(hidden, hidden, bias=False)
+        self.score = nn.Linear(hidden, 1)
+        self.void = nn.Linear(hidden, 1)
+        self.critic = nn.Sequential(nn.Linear(hidden, hidden), nn.ReLU(), nn.Linear(hidden, 1))
+
+    def forward(self, seen: Inputs) -> tuple[Tensor, Tensor]:
+        """Return logits [D, A] and values [D]."""
+        there = seen.job[:, :, :1]
+        job = self.of_job(seen.job) * there
+        machine = self.of_machine(seen.machine)
+        mean = job.sum(dim=1) / there.sum(dim=1).clamp(min=1)
+        together = torch.cat([mean, job.amax(dim=1), machine.mean(dim=1), seen.rest], dim=1)
+        common = self.of_all(together)
+        hidden = (
+            (self.job_part(job) + self.all_part(common)[:, None])[:, :, None]
+            + self.machine_part(machine)[:, None]
+            + self.pair_part(seen.pair)
+        )
+        scores = self.score(torch.relu(hidden))[:, :, :, 0].flatten(1)
+        return torch.cat([scores, self.void(common)], dim=1), self.critic(common)[:, 0]

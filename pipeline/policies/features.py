@@ -1,0 +1,154 @@
+"""What learned policies of the event-driven problem see: an observation as features of jobs, machines and pairs.
+
+Deepk8s (section 4.1, Figure 2) gives its network machines with what is taken and free, n tasks with what they ask for
+and their run time, and of the backlog its length and its head; a task's waiting time is ours. Amounts are shares of a
+machine or of all machines, and times go through log(1 + t / unit), so that a network knows neither the size of a
+cluster nor a log's unit of time: the same features serve any number of jobs and machines.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit, prange
+
+from pipeline.compiled import inlined
+from pipeline.core import BoolArray, FloatArray, Observation
+
+PER_JOB, PER_MACHINE, PER_PAIR, OF_REST = 7, 1, 2, 4  # features besides those of each resource
+SMALLEST = 1e-3  # share whose logarithm is still told from that of nothing
+
+
+class Shape(NamedTuple):
+    """What a network must know of the problem."""
+
+    slots: int  # M
+    machines: int  # K
+    resources: int  # R
+    unit: float  # of time
+    void: bool  # may a policy let time pass though something fits?
+
+    @property
+    def of_job(self) -> int:
+        """Return the features of a job."""
+        return PER_JOB + 2 * self.resources
+
+    @property
+    def of_machine(self) -> int:
+        """Return the features of a machine."""
+        return PER_MACHINE + 2 * self.resources
+
+    @property
+    def of_pair(self) -> int:
+        """Return the features of a job and a machine."""
+        return PER_PAIR + self.resources
+
+    @property
+    def of_rest(self) -> int:
+        """Return the features of all else."""
+        return OF_REST + 2 * self.resources
+
+
+class Features(NamedTuple):
+    """D observations as features."""
+
+    job: FloatArray  # [D, M, of_job]
+    machine: FloatArray  # [D, K, of_machine]
+    pair: FloatArray  # [D, M, K, of_pair]
+    rest: FloatArray  # [D, of_rest]
+    may: BoolArray  # [D, A]  the legal actions
+
+    def take(self, rows: "slice | np.ndarray") -> "Features":  # type: ignore[type-arg]
+        """Return some of them."""
+        return Features(*(field[rows] for field in self))
+
+
+def features(view: Observation, shape: Shape) -> Features:
+    """Return observations as features."""
+    count, slots, machines = view.legal.shape
+    room = Features(
+        np.zeros((count, slots, shape.of_job), dtype=np.float32),
+        np.zeros((count, machines, shape.of_machine), dtype=np.float32),
+        np.zeros((count, slots, machines, shape.of_pair), dtype=np.float32),
+        np.zeros((count, shape.of_rest), dtype=np.float32),
+        np.zeros((count, slots * machines + 1), dtype=np.bool_),
+    )
+    _fill(view, room, shape.unit, shape.void)
+    return room
+
+
+@njit(cache=True, parallel=True)
+def _fill(view: Observation, to: Features, unit: float, void: bool) -> None:
+    for i in prange(view.now.shape[0]):
+        _fill_one(view, to, i, unit, void)  # a call: see `simulator.events.looking`
+
+
+@inlined
+def _fill_one(view: Observation, to: Features, i: int, unit: float, void: bool) -> None:
+    resources = view.capacity.shape[2]
+    waiting, idle, some_fit = 0, True, False
+    for r in range(resources):
+        total, free = 0.0, 0.0
+        for k in range(view.capacity.shape[1]):
+            total += view.capacity[i, k, r]
+            free += view.free[i, k, 0, r]
+        idle = idle and free == total
+        share = free / max(total, 1.0)
+        to.rest[i, 4 + r] = share
+        to.rest[i, 4 + resources + r] = view.backlog_head[i, 1 + r] / max(total, 1.0)
+        for m in range(view.duration.shape[1]):
+            wanted = view.nodes[i, m] * view.demand[i, m, r] / max(total, 1.0)
+            to.job[i, m, 7 + r] = wanted
+            to.job[i, m, 7 + resources + r] = np.log(wanted + SMALLEST) + 6.9 if view.nodes[i, m] else 0.0
+    for k in range(view.capacity.shape[1]):
+        _machine(view, to, i, k)
+    for m in range(view.duration.shape[1]):
+        if view.nodes[i, m]:
+            waiting += 1
+            fit = _job(view, to, i, m, unit)
+            some_fit = some_fit or fit
+    to.rest[i, 0] = np.log1p(float(waiting))
+    to.rest[i, 1] = np.log1p(float(view.backlog[i]))
+    to.rest[i, 2] = np.log1p(view.backlog_head[i, 0] / unit)
+    to.rest[i, 3] = np.log1p(view.since_arrival[i] / unit)
+    to.may[i, to.may.shape[1] - 1] = void and not (idle and some_fit)
+
+
+@inlined
+def _machine(view: Observation, to: Features, i: int, k: int) -> None:
+    resources, whole = view.capacity.shape[2], True
+    for r in range(resources):
+        capacity, largest = view.capacity[i, k, r], 1
+        for other in range(view.capacity.shape[1]):
+            largest = max(largest, view.capacity[i, other, r])
+        to.machine[i, k, 1 + r] = view.free[i, k, 0, r] / max(capacity, 1)
+        to.machine[i, k, 1 + resources + r] = capacity / largest
+        whole = whole and view.free[i, k, 0, r] == capacity
+    to.machine[i, k, 0] = 1.0 if whole else 0.0
+
+
+@inlined
+def _job(view: Observation, to: Features, i: int, m: int, unit: float) -> bool:
+    """Write the features of a waiting job and of its pairs; return whether it fits."""
+    fit, resources, machines = False, view.capacity.shape[2], view.capacity.shape[1]
+    duration, waited, widest = view.duration[i, m], view.waited[i, m], 0.0
+    for k in range(machines):
+        fits, least, alignment = view.fits_now[i, m, k], 1.0, 0.0
+        fit = fit or fits
+        for r in range(resources):
+            capacity = float(max(view.capacity[i, k, r], 1))
+            free, wanted = view.free[i, k, 0, r] / capacity, view.demand[i, m, r] / capacity
+            to.pair[i, m, k, 2 + r] = free - wanted
+            alignment += free * wanted
+        to.pair[i, m, k, 0] = 1.0 if fits else 0.0
+        to.pair[i, m, k, 1] = alignment / resources
+        to.may[i, m * machines + k] = view.legal[i, m, k]
+    for r in range(resources):
+        widest = max(widest, np.float64(to.job[i, m, 7 + r]))
+    to.job[i, m, 0] = 1.0
+    to.job[i, m, 1] = np.log1p(duration / unit)
+    to.job[i, m, 2] = np.log1p(waited / unit)
+    to.job[i, m, 3] = np.log1p(waited / duration)
+    to.job[i, m, 4] = np.log1p(duration / unit * widest)
+    to.job[i, m, 5] = 1.0 if fit else 0.0
+    to.job[i, m, 6] = (m + 1) / view.duration.shape[1]
+    return bool(fit)
