@@ -98,6 +98,7 @@ class Observation(NamedTuple):
     fits_now: BoolArray  # [B, M, K]     would it start at once?
     now: IntArray  # [B]           current step
     nodes: IntArray  # [B, M]        machines it runs on at once; 0 = empty slot
+    fits_in: FloatArray  # [B, M]     time until it fits by what is told of running jobs; 0 where `free` shows a horizon
 
     def take(self, rows: IntArray | slice) -> "Observation":
         """Return the observation of some episodes."""

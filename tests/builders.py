@@ -73,6 +73,7 @@ def observation(
         fits_now=fits[None, :, None],
         now=np.array([0]),
         nodes=full.astype(np.int64)[None],
+        fits_in=np.zeros((1, len(steps))),
     )
 
 

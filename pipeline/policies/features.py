@@ -14,7 +14,7 @@ from numba import njit, prange
 from pipeline.compiled import inlined
 from pipeline.core import BoolArray, FloatArray, Observation
 
-PER_JOB, PER_MACHINE, PER_PAIR, OF_REST = 7, 1, 2, 4  # features besides those of each resource
+PER_JOB, PER_MACHINE, PER_PAIR, OF_REST = 9, 1, 2, 4  # features besides those of each resource
 SMALLEST = 1e-3  # share whose logarithm is still told from that of nothing
 
 
@@ -97,8 +97,8 @@ def _fill_one(view: Observation, to: Features, i: int, unit: float, void: bool) 
         to.rest[i, 4 + resources + r] = view.backlog_head[i, 1 + r] / max(total, 1.0)
         for m in range(view.duration.shape[1]):
             wanted = view.nodes[i, m] * view.demand[i, m, r] / max(total, 1.0)
-            to.job[i, m, 7 + r] = wanted
-            to.job[i, m, 7 + resources + r] = np.log(wanted + SMALLEST) + 6.9 if view.nodes[i, m] else 0.0
+            to.job[i, m, 9 + r] = wanted
+            to.job[i, m, 9 + resources + r] = np.log(wanted + SMALLEST) + 6.9 if view.nodes[i, m] else 0.0
     for k in range(view.capacity.shape[1]):
         _machine(view, to, i, k)
     for m in range(view.duration.shape[1]):
@@ -132,7 +132,7 @@ def _job(view: Observation, to: Features, i: int, m: int, unit: float) -> bool:
     fit, resources, machines = False, view.capacity.shape[2], view.capacity.shape[1]
     duration, waited, widest = view.duration[i, m], view.waited[i, m], 0.0
     for k in range(machines):
-        fits, least, alignment = view.fits_now[i, m, k], 1.0, 0.0
+        fits, alignment = view.fits_now[i, m, k], 0.0
         fit = fit or fits
         for r in range(resources):
             capacity = float(max(view.capacity[i, k, r], 1))
@@ -143,7 +143,7 @@ def _job(view: Observation, to: Features, i: int, m: int, unit: float) -> bool:
         to.pair[i, m, k, 1] = alignment / resources
         to.may[i, m * machines + k] = view.legal[i, m, k]
     for r in range(resources):
-        widest = max(widest, np.float64(to.job[i, m, 7 + r]))
+        widest = max(widest, np.float64(to.job[i, m, 9 + r]))
     to.job[i, m, 0] = 1.0
     to.job[i, m, 1] = np.log1p(duration / unit)
     to.job[i, m, 2] = np.log1p(waited / unit)
@@ -151,4 +151,6 @@ def _job(view: Observation, to: Features, i: int, m: int, unit: float) -> bool:
     to.job[i, m, 4] = np.log1p(duration / unit * widest)
     to.job[i, m, 5] = 1.0 if fit else 0.0
     to.job[i, m, 6] = (m + 1) / view.duration.shape[1]
+    to.job[i, m, 7] = np.log1p(view.fits_in[i, m] / unit)
+    to.job[i, m, 8] = np.log1p(view.fits_in[i, m] / duration)
     return bool(fit)

@@ -98,6 +98,7 @@ class Batched:
             fits_now=s.fits_now[rows][:, :, None],
             now=now,
             nodes=(job >= 0).astype(np.int64),
+            fits_in=np.zeros(job.shape),
         )
 
     def room(self, count: int) -> Seen:

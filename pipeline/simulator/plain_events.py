@@ -111,15 +111,19 @@ class PlainEvents:
             self._handle_one()
 
     def _reserve(self, job: int, wanted: int) -> Reservation:
-        """Give the resources of running jobs back in the order in which they seem to end, until the job fits."""
+        time, free = self._ahead(job)
+        free[self._places(job, free, wanted)] -= self.jobs.demand[job]
+        return Reservation(time, free)
+
+    def _ahead(self, job: int) -> tuple[float, IntArray]:
+        """Give back what running jobs hold, in the order in which they seem to end, until the job fits."""
         seem = [(self.start[other] + float(self.jobs.seen[other]), other) for other in self.running]
         ends = sorted(seem, key=itemgetter(0))  # those of one time as they were started
         free, time = self.free.copy(), self.now
         while not self._places(job, free):
             time, other = ends.pop(0)
             free[self.running[other]] += self.jobs.demand[other]
-        free[self._places(job, free, wanted)] -= self.jobs.demand[job]
-        return Reservation(time, free)
+        return time, free
 
     def _backfill(self, held: int, reservation: Reservation) -> None:
         """Start what does not delay the held job, as far as is seen; the backlog is looked through as well."""
@@ -241,6 +245,7 @@ class PlainEvents:
             fits_now=self._fits_now()[None],
             now=np.array([self.now]),
             nodes=np.array([[0 if job is None else self.jobs.nodes[job] for job in slots]]),
+            fits_in=np.array([[0.0 if job is None else max(self._ahead(job)[0] - self.now, 0.0) for job in slots]]),
         )
 
     def placed(self) -> Placed:

@@ -124,6 +124,7 @@ class Timestep:
             fits_now=np.array(fits)[None, :, None],
             now=np.array([self.now]),
             nodes=np.array([[int(job is not None) for job in self.slots]]),
+            fits_in=np.zeros((1, len(self.slots))),
         )
 
     def _card(self, job: int) -> tuple[int, list[int], int]:

@@ -48,6 +48,7 @@ def unflatten(rows: FloatArray, cluster: Cluster) -> Observation:
         fits_now=fits[:, :, :1],
         now=np.zeros(count, dtype=np.int64),
         nodes=(duration > 0).astype(np.int64),
+        fits_in=np.zeros(duration.shape),
     )
 
 

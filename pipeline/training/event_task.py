@@ -7,7 +7,7 @@ import numpy as np
 import torch
 
 from pipeline.config import EventRecipe
-from pipeline.core import FloatArray, IntArray, KeyArray, uniform
+from pipeline.core import FloatArray, IntArray, KeyArray, Policy, uniform
 from pipeline.machines import Jobs, Machines, end_to_end
 from pipeline.policies.actor_critic import ActorCritic, Inputs
 from pipeline.policies.features import Features, features
@@ -62,6 +62,7 @@ class Played(NamedTuple):
     spent: FloatArray  # [D]  cost of its episode so far
     cost: FloatArray  # [B]  of each episode
     end: FloatArray  # [B]  when it was over
+    taught: IntArray  # [D]  what a teacher would have done; none without one
 
 
 def log_chances(logits: torch.Tensor, may: torch.Tensor) -> torch.Tensor:
@@ -69,28 +70,31 @@ def log_chances(logits: torch.Tensor, may: torch.Tensor) -> torch.Tensor:
     return torch.log_softmax(logits.masked_fill(~may, -1e9), dim=1)
 
 
-def record(network: ActorCritic, simulator: Events, key: KeyArray) -> Played:
+def record(network: ActorCritic, simulator: Events, key: KeyArray, teacher: Policy | None = None) -> Played:
     """Let a network play by its own chances to the end of every episode, and record all decisions.
 
     Args:
         network: as it is now.
         simulator: before the first decision.
         key: random key [B] of each episode.
+        teacher: asked, if there is one, what it would do.
     """
     decision = np.zeros(len(key), dtype=np.int64)
     steps = []
     while len(rows := simulator.rows):
-        seen = features(simulator.observe(rows), network.shape)
+        view, draws = simulator.observe(rows), uniform(key[rows], decision[rows])
+        seen = features(view, network.shape)
         with torch.no_grad():
             inputs = Inputs(seen)
             logits, value = network(inputs)
             chances = log_chances(logits, inputs.may).numpy()
-        action: IntArray = sample(logits.numpy(), seen.may, True, uniform(key[rows], decision[rows]))
+        action: IntArray = sample(logits.numpy(), seen.may, True, draws)
         chosen = chances[np.arange(len(rows)), action]
+        taught = action[:0] if teacher is None else teacher(view, draws)
         turn, now, spent = decision[rows], simulator.now[rows], simulator.cost[rows]
-        steps.append((*seen, action, chosen, value.numpy(), rows, turn, now, spent))
+        steps.append((*seen, action, chosen, value.numpy(), rows, turn, now, spent, taught))
         simulator.step(rows, action)
         decision[rows] += 1
     columns = [np.concatenate(column) for column in zip(*steps, strict=True)]
     seen = Features(*columns[:5])
-    return Played(seen, *columns[5:], simulator.cost.copy(), simulator.now.copy())
+    return Played(seen, *columns[5:-1], simulator.cost.copy(), simulator.now.copy(), columns[-1])

@@ -8,19 +8,19 @@ less the mean of the jobset's other episodes at the same time; they are learned 
 and costs in units of that of the first update's returns.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import numpy as np
 import torch
 
 from pipeline.config import Ppo, PpoRecipe
 from pipeline.core import FloatArray, IntArray, keys
-from pipeline.errors import UserError
 from pipeline.policies.actor_critic import ActorCritic, Inputs
 from pipeline.training.advantage import by_critic, by_others
 from pipeline.training.decisions import Update
 from pipeline.training.event_task import MOST_JOBSETS, EventTask, Played, log_chances, record
 from pipeline.training.memory import Memory
+from pipeline.training.steps import optimizer_for, take_step
 
 
 def ppo(network: ActorCritic, task: EventTask, config: Ppo, memory: Memory | None = None) -> Iterator[Update]:
@@ -34,7 +34,7 @@ def ppo(network: ActorCritic, task: EventTask, config: Ppo, memory: Memory | Non
     """
     memory = memory or Memory()
     recipe = task.recipe_for(PpoRecipe)
-    optimizer = OPTIMIZERS[recipe.optimizer](network.parameters(), lr=recipe.learning_rate)
+    optimizer = optimizer_for(network, recipe)
     memory.keep(optimizer=optimizer)
     for step in range(memory.done + 1, config.updates + 1):
         jobsets = [jobs for jobs in task.draw(step, config.jobsets) for _ in range(config.episodes)]
@@ -94,21 +94,3 @@ def _learn(
     take_step(network, optimizer, recipe.clip, number)
     return float(actor.detach()), float(critic.detach()), float(entropy.detach())
 
-
-def take_step(network: ActorCritic, optimizer: torch.optim.Optimizer, clip: float | None, number: int) -> None:
-    """Follow the gradient, whose norm is clipped.
-
-    Raises:
-        UserError: it is not finite.
-    """
-    size = torch.nn.utils.clip_grad_norm_(network.parameters(), float("inf") if clip is None else clip)
-    if not bool(size.isfinite()):
-        raise UserError(f"update {number}: the gradient is not finite; lower learning_rate, or set clip")
-    optimizer.step()
-
-
-OPTIMIZERS: dict[str, Callable[..., torch.optim.Optimizer]] = {
-    "sgd": torch.optim.SGD,
-    "rmsprop": torch.optim.RMSprop,
-    "adam": torch.optim.Adam,
-}

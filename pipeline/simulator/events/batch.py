@@ -5,11 +5,11 @@ from collections.abc import Callable
 import numpy as np
 
 from pipeline.core import FloatArray, IntArray, Observation
-from pipeline.machines import EASY, JobsBatch, Machines, Placed
+from pipeline.machines import JobsBatch, Machines, Placed
 from pipeline.simulator.events.kernels import begin_all, step_rows
 from pipeline.simulator.events.looking import observe
 from pipeline.simulator.events.rules import Players, decide_rows, play_rows
-from pipeline.simulator.events.state import Rules, State, empty_state
+from pipeline.simulator.events.state import Rules, empty_state
 
 
 class Events:
@@ -19,7 +19,7 @@ class Events:
         self.jobs = jobs
         self.machines = machines
         self._rules = Rules(machines.dispatch, machines.pause, machines.time_limit)
-        self._state = empty_state(jobs, machines, weight, machines.dispatch >= EASY)
+        self._state = empty_state(jobs, machines, weight)
         begin_all(self._state, self._rules)
         self._rows = np.flatnonzero(~self._state.done)
 

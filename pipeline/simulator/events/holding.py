@@ -8,9 +8,9 @@ import numpy as np
 
 from pipeline.compiled import inlined
 from pipeline.machines import BLOCKING, EASY
+from pipeline.simulator.events.ahead import give_back, holds_spare, look_ahead, next_over
 from pipeline.simulator.events.clock import one_event
-from pipeline.simulator.events.heap import pop, push
-from pipeline.simulator.events.placing import can_hold, first_machine, kind_suits, run, start, take, take_out
+from pipeline.simulator.events.placing import can_hold, first_machine, run, start, take, take_out
 from pipeline.simulator.events.state import Rules, State
 
 
@@ -33,38 +33,23 @@ def hold(s: State, rules: Rules, b: int, m: int, k: int) -> None:
 
 
 @inlined
-def _holds_spare(s: State, b: int, job: int, k: int) -> bool:
-    for r in range(s.capacity.shape[1]):
-        if s.demand[job, r] > s.spare[b, k, r]:
-            return False
-    return kind_suits(s, job, k)
-
-
-@inlined
 def _spare_machines(s: State, b: int, job: int) -> int:
     able = 0
     for k in range(s.kind.shape[0]):
-        able += _holds_spare(s, b, job, k)
+        able += holds_spare(s, b, job, k)
     return able
 
 
 @inlined
 def _reserve(s: State, b: int, job: int, wanted: int) -> float:
     """Return when a job fits by the estimates; `spare` then holds what is free beside it at that time."""
-    base, left, at = s.first[b], 0, np.inf
-    for k in range(s.kind.shape[0]):
-        for r in range(s.capacity.shape[1]):
-            s.spare[b, k, r] = s.free[b, k, r]
-    for i in range(s.runs[b]):
-        push(s.order, base, left, s.estimated, s.rank, s.running[base + i])
-        left += 1
+    at, left = np.inf, look_ahead(s, b)
     while left > 0 and _spare_machines(s, b, job) < s.nodes[job]:
-        over = pop(s.order, base, left, s.estimated, s.rank)
+        over = next_over(s, b, left)
         left -= 1
         at = s.estimated[over]
         for place in range(s.held_first[over], s.held_first[over + 1]):
-            for r in range(s.capacity.shape[1]):
-                s.spare[b, s.held[place], r] += s.demand[over, r]
+            give_back(s, b, over, s.held[place])
     _take_spare(s, b, job, wanted)
     return float(at)
 
@@ -72,13 +57,13 @@ def _reserve(s: State, b: int, job: int, wanted: int) -> float:
 @inlined
 def _take_spare(s: State, b: int, job: int, wanted: int) -> None:
     begin, left = wanted, s.nodes[job]
-    if not _holds_spare(s, b, job, wanted):
+    if not holds_spare(s, b, job, wanted):
         begin = 0
     for step in range(s.kind.shape[0]):
         k = begin + step
         if k >= s.kind.shape[0]:
             k -= s.kind.shape[0]
-        if left > 0 and _holds_spare(s, b, job, k):
+        if left > 0 and holds_spare(s, b, job, k):
             left -= 1
             for r in range(s.capacity.shape[1]):
                 s.spare[b, k, r] -= s.demand[job, r]
@@ -110,7 +95,7 @@ def _may_start(s: State, rules: Rules, b: int, job: int, reserved: float) -> boo
         return False
     able = 0
     for k in range(s.kind.shape[0]):
-        able += can_hold(s, b, job, k) and _holds_spare(s, b, job, k)
+        able += can_hold(s, b, job, k) and holds_spare(s, b, job, k)
     return bool(able >= s.nodes[job])
 
 
@@ -127,7 +112,7 @@ def _start_beside(s: State, b: int, job: int) -> None:
     """Start a job on machines that can hold it now and beside the reservation."""
     left, at = s.nodes[job], s.held_first[job]
     for k in range(s.kind.shape[0]):
-        if left > 0 and can_hold(s, b, job, k) and _holds_spare(s, b, job, k):
+        if left > 0 and can_hold(s, b, job, k) and holds_spare(s, b, job, k):
             if left == s.nodes[job]:
                 s.machine[job] = k
             for r in range(s.capacity.shape[1]):

@@ -6,6 +6,7 @@ from numba import njit, prange
 from pipeline.compiled import inlined
 from pipeline.core import IntArray, Observation
 from pipeline.machines import GREEDY
+from pipeline.simulator.events.ahead import fits_in
 from pipeline.simulator.events.kernels import could_ever, fits
 from pipeline.simulator.events.state import Rules, State
 
@@ -33,6 +34,7 @@ def _empty(s: State, count: int) -> Observation:
         fits_now=np.empty((count, slots, machines), dtype=np.uint8),
         now=np.empty(count),
         nodes=np.empty((count, slots), dtype=np.int64),
+        fits_in=np.empty((count, slots)),
     )
 
 
@@ -43,6 +45,7 @@ def _look(s: State, rules: Rules, rows: IntArray, view: Observation) -> None:
         _look_at_machines(s, rows[i], view, i)
         for m in range(s.slot_job.shape[1]):
             _look_at_slot(s, rules, rows[i], view, i, m)
+        fits_in(s, rows[i], view.fits_in, i)
 
 
 @inlined

@@ -49,9 +49,9 @@ class State(NamedTuple):
     busy: FloatArray  # [B]
     finished: IntArray  # [B]
     done: BoolArray  # [B]
-    spare: IntArray  # [B, K, R]     scratch: free at a reservation; no machine without backfilling
-    estimated: FloatArray  # [J]           estimated end of a started job; none without backfilling
-    order: IntArray  # [J]           scratch: running jobs by their estimated end; none without backfilling
+    estimated: FloatArray  # [J]           when a started job seems to end
+    order: IntArray  # [J]           scratch: running jobs by that time
+    spare: IntArray  # [B, K, R]     scratch: free at a time to come
 
 
 class Rules(NamedTuple):
@@ -62,7 +62,7 @@ class Rules(NamedTuple):
     time_limit: float
 
 
-def empty_state(jobs: JobsBatch, machines: Machines, weight: FloatArray, backfills: bool) -> State:
+def empty_state(jobs: JobsBatch, machines: Machines, weight: FloatArray) -> State:
     """Return the state before anything has arrived."""
     episodes, count = jobs.episodes, len(jobs.arrival)
     capacity = np.ascontiguousarray(machines.capacity, dtype=np.int64)
@@ -102,7 +102,7 @@ def empty_state(jobs: JobsBatch, machines: Machines, weight: FloatArray, backfil
         busy=np.zeros(episodes),
         finished=np.zeros(episodes, dtype=np.int64),
         done=np.zeros(episodes, dtype=np.bool_),
-        spare=np.zeros((episodes, number if backfills else 0, resources), dtype=np.int64),
-        estimated=np.zeros(count if backfills else 0),
-        order=np.zeros(count if backfills else 0, dtype=np.int64),
+        estimated=np.zeros(count),
+        order=np.zeros(count, dtype=np.int64),
+        spare=np.zeros((episodes, number, resources), dtype=np.int64),
     )

@@ -1,0 +1,32 @@
+"""What PPO, A3C and DAgger share: optimizers, and one step of them."""
+
+from collections.abc import Callable
+
+import torch
+
+from pipeline.config import EventRecipe
+from pipeline.errors import UserError
+from pipeline.policies.actor_critic import ActorCritic
+
+OPTIMIZERS: dict[str, Callable[..., torch.optim.Optimizer]] = {
+    "sgd": torch.optim.SGD,
+    "rmsprop": torch.optim.RMSprop,
+    "adam": torch.optim.Adam,
+}
+
+
+def optimizer_for(network: ActorCritic, recipe: EventRecipe) -> torch.optim.Optimizer:
+    """Return the recipe's optimizer."""
+    return OPTIMIZERS[recipe.optimizer](network.parameters(), lr=recipe.learning_rate)
+
+
+def take_step(network: ActorCritic, optimizer: torch.optim.Optimizer, clip: float | None, number: int) -> None:
+    """Follow the gradient, whose norm is clipped.
+
+    Raises:
+        UserError: it is not finite.
+    """
+    size = torch.nn.utils.clip_grad_norm_(network.parameters(), float("inf") if clip is None else clip)
+    if not bool(size.isfinite()):
+        raise UserError(f"update {number}: the gradient is not finite; lower learning_rate, or set clip")
+    optimizer.step()
