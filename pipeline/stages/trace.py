@@ -1,0 +1,35 @@
+"""`trace`: what is in a log of a real cluster, as tables and figures."""
+
+from pathlib import Path
+
+import pandas as pd
+
+from pipeline import storage
+from pipeline.evaluation.plots import png
+from pipeline.evaluation.trace_plots import figures
+from pipeline.evaluation.tracing import tables
+from pipeline.progress import progress, say
+from pipeline.workload.formats import read
+
+
+def run(path: Path, format: str | None, nodes: Path | None, out: Path | None) -> dict[str, pd.DataFrame]:
+    """Write the tables and figures of a log, and return the tables.
+
+    Args:
+        path: of the log.
+        format: one of formats.FORMATS; None: what it looks like.
+        nodes: its machines, where they stand in a file of their own.
+        out: folder to write into; None: one in reports/trace/, under the log's name.
+    """
+    name = Path(path.name.removesuffix(".gz")).stem
+    folder = storage.REPORTS / "trace" / name if out is None else out
+    with progress(f"read {path}, percent", 100, brief=True) as advance:
+        trace = read(path, format, advance, nodes=nodes)
+    found = tables(trace)
+    frames = {what: frame for what, (frame, _) in found.items()}
+    for what, (frame, schema) in found.items():
+        storage.write_table(folder / f"{what}.csv", frame, schema)
+    for what, figure in figures(name, frames).items():
+        storage.write(folder / f"{what}.png", png(figure))
+    say(f"{folder}: {len(trace.id):,} jobs in {len(found)} tables and their figures")
+    return frames
