@@ -20,6 +20,7 @@ IntArray = npt.NDArray[np.integer]
 FloatArray = npt.NDArray[np.floating]
 BoolArray = npt.NDArray[np.bool_]
 KeyArray = npt.NDArray[np.uint64]
+TimeArray = npt.NDArray[np.integer | np.floating]  # whole steps, or time
 
 SPLITS = ("train", "validation", "test")
 GOLDEN = np.uint64(0x9E3779B97F4A7C15)  # SplitMix64's step: 2^64 over the golden ratio
@@ -88,15 +89,15 @@ class Observation(NamedTuple):
 
     free: IntArray  # [B, K, T, R]  units free in each step to come; row 0 is now
     demand: IntArray  # [B, M, R]     units the waiting job wants; 0 = empty slot
-    duration: IntArray  # [B, M]        steps it will run; 0 = empty slot
-    waited: IntArray  # [B, M]        steps since its arrival
+    duration: TimeArray  # [B, M]        it will run, or is said to; 0 = empty slot
+    waited: TimeArray  # [B, M]        since its arrival
     backlog: IntArray  # [B]           jobs waiting behind the slots
-    backlog_head: IntArray  # [B, R + 1]    duration and demand of the first of them; 0 = none
+    backlog_head: TimeArray  # [B, R + 1]    duration and demand of the first of them; 0 = none
     capacity: IntArray  # [B, K, R]     units in all
-    since_arrival: IntArray  # [B]           steps since a job last arrived
+    since_arrival: TimeArray  # [B]           since a job last arrived
     legal: BoolArray  # [B, M, K]     may the job be placed: now, or ahead where the scenario lets it?
     fits_now: BoolArray  # [B, M, K]     would it start at once?
-    now: IntArray  # [B]           current step
+    now: TimeArray  # [B]           current step, or time
     nodes: IntArray  # [B, M]        machines it runs on at once; 0 = empty slot
     fits_in: FloatArray  # [B, M]     time until it fits by what is told of running jobs; 0 where `free` shows a horizon
 

@@ -81,7 +81,7 @@ def end_to_end(jobs: Sequence[Jobs]) -> JobsBatch:
     columns = (
         np.ascontiguousarray(np.concatenate([one[k] for one in jobs]), dtype=kind) for k, kind in enumerate(kinds)
     )
-    return JobsBatch(first, *columns)
+    return JobsBatch._make([first, *columns])
 
 
 def check_jobs(jobs: Jobs, machines: Machines) -> None:

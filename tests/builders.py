@@ -162,6 +162,7 @@ def units_in_use(jobs: JobSet, schedule: Schedule, of: Cluster) -> np.ndarray:
 
 
 TINY = Scenario(
+    dynamics="steps",
     resources={"cpu": 4, "memory": 4},
     horizon=6,
     slots=3,

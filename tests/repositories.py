@@ -162,7 +162,7 @@ def begin(root: Path, more: Mapping[str, str]) -> Folder:
     folder = copied(root, more)
     rows = YAML(typ="safe").load(root / "params.yaml")
     scenario = rows["scenarios"]["online"] | SCENARIO
-    knobs = {"tetris_weights": [0.1, 0.5], "hold_quantiles": [0.9]}
+    knobs = {"tetris_weights": [0.1, 0.5], "hold_quantiles": [0.9], "mixes": [[0.0, 0.0], [0.5, 0.2]]}
     folder.edit(threads=1, scenarios={"online": scenario}, agents=AGENTS, heuristics=knobs, evaluation__resamples=100)
     folder.git("init", "--quiet", "--initial-branch", "main")
     folder.git("add", "--all")

@@ -24,7 +24,7 @@ def check() -> None:
 def schedule(
     jobs: Annotated[Path, typer.Argument(help="Job table (.csv, .csv.gz, .parquet) or log (.swf, .swf.gz).")],
     scenario: Annotated[
-        str, typer.Option(help="The scenario whose cluster runs the jobs.", autocompletion=names_in("scenarios"))
+        str, typer.Option(help="The scenario whose cluster runs the jobs.", autocompletion=names_in("step_scenarios"))
     ],
     policy: Annotated[str, typer.Option(help="A heuristic by name, or a model directory, as models/deeprm.")],
     out: Annotated[Path, typer.Option(help="Where to write the schedule (.csv, .csv.gz or .parquet).")],
@@ -46,7 +46,7 @@ def schedule(
 @app.command()
 def show(
     scenario: Annotated[
-        str, typer.Option(help="The scenario whose cluster runs the jobs.", autocompletion=names_in("scenarios"))
+        str, typer.Option(help="The scenario whose cluster runs the jobs.", autocompletion=names_in("step_scenarios"))
     ],
     policy: Annotated[str, typer.Option(help="A heuristic by name, or a model directory, as models/deeprm.")],
     against: Annotated[str, typer.Option(help="The other policy, drawn to its right.")],

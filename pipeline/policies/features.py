@@ -12,7 +12,7 @@ import numpy as np
 from numba import njit, prange
 
 from pipeline.compiled import inlined
-from pipeline.core import BoolArray, FloatArray, Observation
+from pipeline.core import BoolArray, FloatArray, IntArray, Observation
 
 PER_JOB, PER_MACHINE, PER_PAIR, OF_REST = 9, 1, 2, 4  # features besides those of each resource
 SMALLEST = 1e-3  # share whose logarithm is still told from that of nothing
@@ -57,9 +57,9 @@ class Features(NamedTuple):
     rest: FloatArray  # [D, of_rest]
     may: BoolArray  # [D, A]  the legal actions
 
-    def take(self, rows: "slice | np.ndarray") -> "Features":  # type: ignore[type-arg]
+    def take(self, rows: IntArray) -> "Features":
         """Return some of them."""
-        return Features(*(field[rows] for field in self))
+        return Features._make(field[rows] for field in self)
 
 
 def features(view: Observation, shape: Shape) -> Features:

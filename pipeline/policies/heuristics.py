@@ -1,9 +1,9 @@
 """Heuristics: each scores the waiting jobs of an observation; `choose` settles legality, ties and void once.
 
 Most have a compiled twin (`simulator.twins`) that plays whole episodes by itself; one without is asked move by move.
-Scores are [B, M]: what a job is worth to start, highest first; -inf holds it back. Ties go to the lowest slot. The
-rules are DeepRM's comparables (section 4.1) with the semantics of its published code, plus two that are stronger:
-`sjf_align` and `hold`.
+Scores are [B, M] or, where machines differ, [B, M, K]: what a job is worth to start, highest first; -inf holds it back.
+Ties go to the lowest slot, then to the lowest machine. The rules here are DeepRM's comparables (section 4.1) with the
+semantics of its published code, plus two that are stronger: `sjf_align` and `hold`.
 """
 
 from collections.abc import Callable
@@ -23,14 +23,12 @@ LONG_STEPS = 10  # a long job of DeepRM's workload runs at least this long
 
 def choose(scores: FloatArray, view: Observation) -> IntArray:
     """Return the best-scored legal placement of each episode, or void where no job is wanted."""
-    legal = view.legal.any(axis=2)
-    wanted = np.where(legal, scores, -np.inf)
+    count, slots, machines = view.legal.shape
+    each = scores if scores.ndim == 3 else scores[:, :, None]
+    wanted = np.where(view.legal, each, -np.inf).reshape(count, slots * machines)
     best = wanted.argmax(axis=1)
-    machine = view.legal[np.arange(len(best)), best].argmax(axis=1)
-    machines = view.legal.shape[2]
-    void = legal.shape[1] * machines
-    held_back = np.isneginf(wanted[np.arange(len(best)), best])
-    return np.asarray(np.where(held_back, void, best * machines + machine))
+    held_back = np.isneginf(wanted[np.arange(count), best])
+    return np.asarray(np.where(held_back, slots * machines, best))
 
 
 def fcfs(view: Observation) -> FloatArray:

@@ -1,19 +1,45 @@
 """Play policies in a simulator to the end of every episode."""
 
 from collections.abc import Callable, Iterator, Sequence
+from typing import Protocol, TypeVar
 
 import numpy as np
 
-from pipeline.core import IntArray, KeyArray, Observation, Policy, Simulator, uniform
-from pipeline.simulator.batched import Batched
-from pipeline.simulator.twins import Players
+from pipeline.core import IntArray, KeyArray, Observation, Policy, uniform
 
 DECISIONS_AT_ONCE = 1_000_000  # of compiled play between two looks at it: a few tenths of a second
 
 Watch = Callable[[IntArray, Observation, IntArray], None]  # (episodes, what they saw, what was done)
 
+Who_contra = TypeVar("Who_contra", contravariant=True)  # who decides in each episode
 
-def play(simulator: Simulator, policy: Policy, key: KeyArray, watch: Watch | None = None) -> None:
+
+class Episodes(Protocol):
+    """Episodes that wait for decisions, of either dynamics; those in `rows` are still going."""
+
+    @property
+    def rows(self) -> IntArray:
+        """Return the episodes [B'] that await a decision."""
+
+    def observe(self, rows: IntArray) -> Observation:
+        """Return what the policy sees in some episodes."""
+
+    def step(self, rows: IntArray, actions: IntArray) -> None:
+        """Carry out one decision in each of some episodes."""
+
+
+class Compiled(Protocol[Who_contra]):
+    """Episodes that compiled heuristics can play by themselves."""
+
+    @property
+    def rows(self) -> IntArray:
+        """Return the episodes [B'] that await a decision."""
+
+    def play(self, rows: IntArray, who: Who_contra, most: int) -> None:
+        """Let compiled heuristics play some episodes to their end, or for at most so many decisions each."""
+
+
+def play(simulator: Episodes, policy: Policy, key: KeyArray, watch: Watch | None = None) -> None:
     """Let a policy decide until every episode is over.
 
     Args:
@@ -34,7 +60,7 @@ def play(simulator: Simulator, policy: Policy, key: KeyArray, watch: Watch | Non
         rows = simulator.rows
 
 
-def play_together(simulator: Simulator, policies: Sequence[Policy], whose: IntArray, key: KeyArray) -> Iterator[int]:
+def play_together(simulator: Episodes, policies: Sequence[Policy], whose: IntArray, key: KeyArray) -> Iterator[int]:
     """Let several policies decide, each in its own episodes; yield how many episodes go on, after each lock step.
 
     Args:
@@ -55,7 +81,7 @@ def play_together(simulator: Simulator, policies: Sequence[Policy], whose: IntAr
         yield len(rows)
 
 
-def play_compiled(simulator: Batched, who: Players) -> Iterator[int]:
+def play_compiled(simulator: Compiled[Who_contra], who: Who_contra) -> Iterator[int]:
     """Let compiled heuristics play to the end; yield how many episodes go on, a few times a second."""
     while len(rows := simulator.rows):
         simulator.play(rows, who, max(1, DECISIONS_AT_ONCE // len(rows)))

@@ -92,9 +92,7 @@ def _keys(task: EventTask, number: int, jobsets: Sequence[Jobs]) -> Any:
     return keys(task.seed, place, np.zeros_like(place))
 
 
-def _gradient(
-    network: ActorCritic, task: EventTask, recipe: A3cRecipe, number: int, jobsets: Sequence[Jobs]
-) -> Sent:
+def _gradient(network: ActorCritic, task: EventTask, recipe: A3cRecipe, number: int, jobsets: Sequence[Jobs]) -> Sent:
     """Return the gradient that some episodes suggest."""
     played = record(network, task.begin(jobsets), _keys(task, number, jobsets))
     if not float(network.scale):

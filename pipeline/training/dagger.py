@@ -96,7 +96,8 @@ def _learn(
     imitated = -chances.gather(1, taught[:, None]).mean()
     entropy = -(chances.exp() * chances).sum(dim=1).mean()
     optimizer.zero_grad()
-    (imitated - recipe.entropy * entropy).backward()
+    loss = imitated - recipe.entropy * entropy
+    loss.backward()  # type: ignore[no-untyped-call]
     take_step(network, optimizer, recipe.clip, number)
     equal = (chances.argmax(dim=1) == taught).float().mean()
     return float(imitated.detach()), float(equal), float(entropy.detach())

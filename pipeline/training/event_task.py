@@ -97,4 +97,5 @@ def record(network: ActorCritic, simulator: Events, key: KeyArray, teacher: Poli
         decision[rows] += 1
     columns = [np.concatenate(column) for column in zip(*steps, strict=True)]
     seen = Features(*columns[:5])
-    return Played(seen, *columns[5:-1], simulator.cost.copy(), simulator.now.copy(), columns[-1])
+    ends = simulator.cost.copy(), simulator.now.copy()
+    return Played._make([seen, *columns[5:-1], *ends, columns[-1]])

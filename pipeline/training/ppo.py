@@ -54,9 +54,7 @@ def ppo(network: ActorCritic, task: EventTask, config: Ppo, memory: Memory | Non
         yield Update(step, {**report, "cost": float((played.cost / jobs).mean()), "decisions": float(len(gain))})
 
 
-def _judged(
-    network: ActorCritic, played: Played, recipe: PpoRecipe, episodes: int
-) -> tuple[FloatArray, FloatArray]:
+def _judged(network: ActorCritic, played: Played, recipe: PpoRecipe, episodes: int) -> tuple[FloatArray, FloatArray]:
     """Return the advantages [D] in units of their standard deviation, and the critic's targets [D]."""
     if not float(network.scale):
         network.scale.fill_(max(float(played.cost.std()), 1e-6))
@@ -93,4 +91,3 @@ def _learn(
     (actor + recipe.critic * critic - recipe.entropy * entropy).backward()
     take_step(network, optimizer, recipe.clip, number)
     return float(actor.detach()), float(critic.detach()), float(entropy.detach())
-

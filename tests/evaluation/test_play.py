@@ -88,7 +88,7 @@ def test_play_tells_how_far_it_is() -> None:
 
 
 def test_a_knob_is_the_best_of_its_candidates() -> None:
-    knobs = HeuristicKnobs(tetris_weights=(0.9, 0.0, 0.2), hold_quantiles=(0.5, 1.0))
+    knobs = HeuristicKnobs(tetris_weights=(0.9, 0.0, 0.2), hold_quantiles=(0.5, 1.0), mixes=((0.0, 0.0),))
 
     def on_validation(policies: dict[str, Policy]) -> dict[str, Results]:
         return score(policies, JOBSETS, CLUSTER, LIMIT, SEED)

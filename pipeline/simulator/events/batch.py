@@ -72,4 +72,3 @@ class Events:
         """Return what has become of every job so far."""
         s = self._state
         return Placed(s.start.copy(), s.finish.copy(), s.machine.copy(), s.now.copy(), s.busy.copy())
-

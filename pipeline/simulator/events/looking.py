@@ -7,7 +7,8 @@ from pipeline.compiled import inlined
 from pipeline.core import IntArray, Observation
 from pipeline.machines import GREEDY
 from pipeline.simulator.events.ahead import fits_in
-from pipeline.simulator.events.kernels import could_ever, fits
+from pipeline.simulator.events.kernels import could_ever
+from pipeline.simulator.events.placing import fits
 from pipeline.simulator.events.state import Rules, State
 
 

@@ -13,7 +13,8 @@ from pipeline.compiled import inlined
 from pipeline.core import FloatArray, IntArray, KeyArray, Twin
 from pipeline.machines import GREEDY
 from pipeline.simulator.draws import uniform
-from pipeline.simulator.events.kernels import could_ever, fits, go_on
+from pipeline.simulator.events.kernels import could_ever, go_on
+from pipeline.simulator.events.placing import fits
 from pipeline.simulator.events.state import Rules, State
 
 TINY = 1e-15  # RLScheduler's guard of logarithms and quotients
@@ -70,20 +71,20 @@ def _job_score(s: State, b: int, job: int, rule: int) -> float:
     if rule in (WFP_PEER, UNI_PEER):
         wait = -1.0 - s.arrival[job]  # RLScheduler's: a job that has not started has scheduled time -1
     if rule in (SJF, SJF_MOST):
-        return -seen
+        return float(-seen)
     if rule == SAF:
         area = 0.0
         for r in range(s.total.shape[0]):
             if s.total[r] > 0:
                 area += seen * (s.nodes[job] * s.demand[job, r]) / s.total[r]
-        return -area
+        return float(-area)
     if rule == F1:
         submit = max(s.arrival[job], 1.0)
-        return -(np.log10(seen) * _processors(s, job) + 870.0 * np.log10(submit))
+        return float(-(np.log10(seen) * _processors(s, job) + 870.0 * np.log10(submit)))
     if rule in (WFP3, WFP_PEER):
         ratio = wait / seen
-        return ratio * ratio * ratio * _processors(s, job)
-    return (wait + TINY) / (np.log2(_processors(s, job) + TINY) * seen)
+        return float(ratio * ratio * ratio * _processors(s, job))
+    return float((wait + TINY) / (np.log2(_processors(s, job) + TINY) * seen))
 
 
 @inlined
@@ -93,7 +94,7 @@ def _alignment(s: State, b: int, job: int, k: int) -> float:
         if s.capacity[k, r] > 0:
             capacity = float(s.capacity[k, r])
             shares += s.demand[job, r] / capacity * (s.free[b, k, r] / capacity)
-    return shares / s.capacity.shape[1]
+    return float(shares / s.capacity.shape[1])
 
 
 @inlined
@@ -108,10 +109,10 @@ def _allocated(s: State, b: int, job: int, k: int, rule: int) -> float:
         squares += share * share
     mean = total / s.capacity.shape[1]
     if rule == LEAST:
-        return 1.0 - mean
+        return float(1.0 - mean)
     if rule == BALANCED:
-        return 1.0 - np.sqrt(max(squares / s.capacity.shape[1] - mean * mean, 0.0))
-    return mean
+        return float(1.0 - np.sqrt(max(squares / s.capacity.shape[1] - mean * mean, 0.0)))
+    return float(mean)
 
 
 @inlined
@@ -181,7 +182,7 @@ def _random(s: State, rules: Rules, b: int, draw: float) -> int:
         for k in range(s.kind.shape[0]):
             if _may(s, rules, b, m, k):
                 if place == 0:
-                    return m * s.kind.shape[0] + k
+                    return int(m * s.kind.shape[0] + k)
                 place -= 1
     return -1
 

@@ -1,0 +1,38 @@
+"""The command that holds policies to what others published."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from pipeline.cli.base import app
+
+benchmarks = typer.Typer(help="Play policies under a protocol that others published.")
+app.add_typer(benchmarks, name="benchmark", no_args_is_help=True)
+
+
+@benchmarks.callback()
+def _group() -> None:
+    """Keep the protocol's name a word of its own, as there will be more."""
+
+
+@benchmarks.command()
+def rlscheduler(
+    trace: Annotated[Path, typer.Option(help="Log in the Standard Workload Format (.swf, .swf.gz).")],
+    out: Annotated[Path, typer.Option(help="Table to write (.csv): a row for each sequence and policy.")],
+    slice: Annotated[int, typer.Option(min=0, help="Use the first so many jobs of the log only; 0 = all.")] = 0,
+    backfill: Annotated[bool, typer.Option(help="Start others behind a job that waits for room.")] = False,
+    policy: Annotated[
+        list[str] | None, typer.Option(help="A heuristic by name, or a model directory; may be repeated.")
+    ] = None,
+) -> None:
+    """Play RLScheduler's ten sequences of 1,024 jobs (Zhang et al., SC 2020).
+
+    Example: python -m pipeline benchmark rlscheduler --trace lublin_256.swf.gz --backfill --out lublin.csv
+    """
+    from pipeline.stages.benchmark import run
+
+    means = run(trace, slice, backfill, policy or [], out)
+    for row in means.itertuples(index=False):
+        waits = f"p99 wait {row.p99_wait_s:,.0f} s, longest {row.longest_wait_s:,.0f} s"
+        typer.echo(f"{row.policy:>12} mean bounded slowdown {row.avg_bounded_slowdown:10.2f}, {waits}")

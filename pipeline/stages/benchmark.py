@@ -1,0 +1,67 @@
+"""`benchmark rlscheduler`: policies under a peer's published protocol."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pandas as pd
+
+from pipeline import storage
+from pipeline.config import there_are
+from pipeline.errors import UserError
+from pipeline.evaluation.rlscheduler import Player, apart, fitting, paired, rows
+from pipeline.policies.placing import EVENT_HEURISTICS, PEERS
+from pipeline.progress import progress, say
+from pipeline.schemas.rlscheduler import RLSCHEDULER, RLSCHEDULER_PAIRED, RLSCHEDULER_WAITS
+from pipeline.workload.rlscheduler import SEQUENCE, STARTS, read_protocol
+
+DEFAULT = ("fcfs", "sjf", "f1", "saf", "wfp3", "unicep", "wfp_peer", "uni_peer")
+SEED = 1  # of the bootstrap
+DIGITS = 12  # what others published is compared to a millionth
+LOG_ENDS = (".gz", ".swf")
+
+
+def run(trace: Path, most: int, backfill: bool, names: Sequence[str], out: Path) -> pd.DataFrame:
+    """Write one row a sequence and policy to `out`, and beside it waits and paired intervals; return the means."""
+    storage.check_out(out)
+    who = {_title(name): _player(name) for name in names or DEFAULT}
+    log = read_protocol(trace, most)
+    published, others = fitting(log), apart(log)
+    if not published:
+        raise UserError(f"{trace}: {len(log.fields)} jobs; the first published sequence needs {min(STARTS) + SEQUENCE}")
+    title = _name(trace)
+    with progress(f"benchmark {title}, percent", 100) as advance:
+        found = rows(log, title, backfill, who, published, lambda share: advance(50 * share))
+        alone = rows(log, title, backfill, who, others, lambda share: advance(50 + 50 * share))
+    if len(published) < len(STARTS):
+        say(f"{title}: long enough for {len(published)} of the {len(STARTS)} published sequences")
+    for end, frame, schema in (
+        ("", found, RLSCHEDULER),
+        ("_waits", found, RLSCHEDULER_WAITS),
+        ("_paired", paired(alone, SEED), RLSCHEDULER_PAIRED),
+    ):
+        storage.write_table(out.with_name(f"{out.stem}{end}{out.suffix}"), frame[list(schema.columns)], schema, DIGITS)
+    numbers = [name for name in RLSCHEDULER_WAITS.columns if found[name].dtype == "float64"]
+    return found.groupby("policy", sort=False)[numbers].mean().reset_index()
+
+
+def _name(trace: Path) -> str:
+    name = trace.name
+    for end in LOG_ENDS:
+        name = name.removesuffix(end)
+    return name
+
+
+def _title(name: str) -> str:
+    return name if name in EVENT_HEURISTICS or name in PEERS else Path(name).name
+
+
+def _player(name: str) -> Player:
+    rules = {**EVENT_HEURISTICS, **PEERS}
+    if name in rules:
+        return Player(rules[name], SEQUENCE)
+    if not Path(name).is_dir():
+        raise UserError(f"unknown policy '{name}': expected a model directory or a heuristic; {there_are(rules, name)}")
+    from pipeline.policies.event_loading import restore  # torch: 2 s and 250 MB that heuristics do without
+
+    model = storage.read_event_model(Path(name))
+    return Player(restore(model.card, model.weights).policy, model.card.slots)
