@@ -10,7 +10,7 @@ from pipeline.training.event_task import EventTask
 
 MACHINES = Machines(np.array([[4000, 8000], [2000, 4000]]), np.array([0, 0]), 4, GREEDY, 4.0, 1e6)
 SHAPE = Shape(slots=4, machines=2, resources=2, unit=1.0, void=True)
-COMMON = {"play": "greedy", "optimizer": "adam", "learning_rate": 0.01, "clip": 1.0, "entropy": 0.01}
+COMMON = {"play": "greedy", "optimizer": "adam", "learning_rate": 0.01, "falling": False, "clip": 1.0, "entropy": 0.01}
 
 RECIPES: dict[str, EventRecipe] = {
     "ppo": PpoRecipe(

@@ -33,6 +33,7 @@ class _Recipe(Frozen):
     play: Literal["greedy", "sampled"]  # once trained
     optimizer: Literal["sgd", "rmsprop", "adam"]
     learning_rate: Rate
+    falling: bool  # does the learning rate fall to 0, in a line, by the last update?
     clip: Rate | None  # norm of the gradient
     entropy: Weight
 

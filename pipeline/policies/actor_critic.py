@@ -74,16 +74,18 @@ class DeepSets(ActorCritic):
 
     def forward(self, seen: Inputs) -> tuple[Tensor, Tensor]:
         """Return logits [D, A] and values [D]."""
-        there = seen.job[:, :, :1]
-        job = self.of_job(seen.job) * there
-        machine = self.of_machine(seen.machine)
-        mean = job.sum(dim=1) / there.sum(dim=1).clamp(min=1)
-        together = torch.cat([mean, job.amax(dim=1), machine.mean(dim=1), seen.rest], dim=1)
-        common = self.of_all(together)
+        there = seen.job[:, :, 0] > 0
+        row, slot = there.nonzero(as_tuple=True)  # waiting jobs only: most slots may be empty
+        job, machine = self.of_job(seen.job[row, slot]), self.of_machine(seen.machine)
+        nothing = job.new_zeros(len(there), job.shape[1])
+        mean = nothing.index_add(0, row, job) / there.sum(dim=1, keepdim=True).clamp(min=1)
+        most = nothing.scatter_reduce(0, row[:, None].expand_as(job), job, "amax")
+        common = self.of_all(torch.cat([mean, most, machine.mean(dim=1), seen.rest], dim=1))
         hidden = (
-            (self.job_part(job) + self.all_part(common)[:, None])[:, :, None]
-            + self.machine_part(machine)[:, None]
-            + self.pair_part(seen.pair)
+            (self.job_part(job) + self.all_part(common)[row])[:, None]
+            + self.machine_part(machine)[row]
+            + self.pair_part(seen.pair[row, slot])
         )
-        scores = self.score(torch.relu(hidden))[:, :, :, 0].flatten(1)
-        return torch.cat([scores, self.void(common)], dim=1), self.critic(common)[:, 0]
+        placed = self.score(torch.relu(hidden))[:, :, 0]
+        scores = placed.new_zeros(*there.shape, machine.shape[1]).index_put((row, slot), placed)
+        return torch.cat([scores.flatten(1), self.void(common)], dim=1), self.critic(common)[:, 0]

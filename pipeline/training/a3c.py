@@ -26,7 +26,7 @@ from pipeline.training.advantage import by_critic
 from pipeline.training.decisions import Update
 from pipeline.training.event_task import MOST_JOBSETS, EventTask, log_chances, record
 from pipeline.training.memory import Memory
-from pipeline.training.steps import optimizer_for, take_step
+from pipeline.training.steps import optimizer_for, set_rate, take_step
 
 PATIENCE_S = 600.0  # a worker that says nothing for so long is taken for dead
 
@@ -72,12 +72,13 @@ def _applied(
     network: ActorCritic,
     optimizer: torch.optim.Optimizer,
     recipe: A3cRecipe,
-    numbers: Sequence[int],
+    numbers: range,
     found: Iterator[Sent],
 ) -> Iterator[Update]:
     for number, sent in zip(numbers, found, strict=True):
         for weight, gradient in zip(network.parameters(), sent.gradient, strict=True):
             weight.grad = torch.from_numpy(gradient)
+        set_rate(optimizer, recipe, number, numbers.stop - 1)
         take_step(network, optimizer, recipe.clip, number)
         yield Update(number, sent.metrics)
 

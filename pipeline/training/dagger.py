@@ -19,7 +19,7 @@ from pipeline.policies.placing import EVENT_HEURISTICS
 from pipeline.training.decisions import Update
 from pipeline.training.event_task import MOST_JOBSETS, EventTask, log_chances, record
 from pipeline.training.memory import Memory
-from pipeline.training.steps import optimizer_for, take_step
+from pipeline.training.steps import optimizer_for, set_rate, take_step
 
 
 def dagger(network: ActorCritic, task: EventTask, config: Dagger, memory: Memory | None = None) -> Iterator[Update]:
@@ -37,6 +37,7 @@ def dagger(network: ActorCritic, task: EventTask, config: Dagger, memory: Memory
     optimizer, pool = optimizer_for(network, recipe), Pool(recipe.pool)
     memory.keep(optimizer=optimizer, pool=pool)
     for step in range(memory.done + 1, config.updates + 1):
+        set_rate(optimizer, recipe, step, config.updates)
         jobsets = task.draw(step, config.jobsets)
         number = step * MOST_JOBSETS + np.arange(len(jobsets))
         played = record(network, task.begin(jobsets), keys(task.seed, number, np.zeros_like(number)), teacher)

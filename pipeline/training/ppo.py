@@ -20,7 +20,7 @@ from pipeline.training.advantage import by_critic, by_others
 from pipeline.training.decisions import Update
 from pipeline.training.event_task import MOST_JOBSETS, EventTask, Played, log_chances, record
 from pipeline.training.memory import Memory
-from pipeline.training.steps import optimizer_for, take_step
+from pipeline.training.steps import optimizer_for, set_rate, take_step
 
 
 def ppo(network: ActorCritic, task: EventTask, config: Ppo, memory: Memory | None = None) -> Iterator[Update]:
@@ -37,6 +37,7 @@ def ppo(network: ActorCritic, task: EventTask, config: Ppo, memory: Memory | Non
     optimizer = optimizer_for(network, recipe)
     memory.keep(optimizer=optimizer)
     for step in range(memory.done + 1, config.updates + 1):
+        set_rate(optimizer, recipe, step, config.updates)
         jobsets = [jobs for jobs in task.draw(step, config.jobsets) for _ in range(config.episodes)]
         simulator = task.begin(jobsets)
         number = step * MOST_JOBSETS + np.repeat(np.arange(config.jobsets), config.episodes)

@@ -20,6 +20,13 @@ def optimizer_for(network: ActorCritic, recipe: EventRecipe) -> torch.optim.Opti
     return OPTIMIZERS[recipe.optimizer](network.parameters(), lr=recipe.learning_rate)
 
 
+def set_rate(optimizer: torch.optim.Optimizer, recipe: EventRecipe, step: int, updates: int) -> None:
+    """Set the learning rate of an update, which depends on its number alone."""
+    left = (updates - step + 1) / updates if recipe.falling else 1.0
+    for group in optimizer.param_groups:
+        group["lr"] = recipe.learning_rate * left
+
+
 def take_step(network: ActorCritic, optimizer: torch.optim.Optimizer, clip: float | None, number: int) -> None:
     """Follow the gradient, whose norm is clipped.
 
