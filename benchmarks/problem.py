@@ -19,6 +19,7 @@ DEEPRM2 = Cnn(name="cnn", channels=(8, 16), hidden=72, clock=True)
 
 # DeepRM's recipe: every action may be drawn, RMSprop, baseline at the same decision.
 PAPER = Recipe(
+    algorithm="reinforce",
     jobsets="fixed",
     baseline="decision",
     masked=False,
@@ -82,6 +83,7 @@ class Problem:
 
     def _scenario(self) -> Scenario:
         return Scenario(
+            dynamics="steps",
             resources={"cpu": UNITS, "memory": UNITS},
             horizon=HORIZON,
             slots=self.slots,

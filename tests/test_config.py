@@ -107,7 +107,7 @@ OUT_OF_RANGE: list[tuple[str, Any, str]] = [
         "workload: expected train_share + validation_share below 1, so that a test period is left",
     ),
 ]
-SCENARIOS = "there are: offline, online; did you mean 'online'?"
+SCENARIOS = "there are: machines, offline, online; did you mean 'online'?"
 DEMANDS = "there are: code, text; did you mean 'code'?"
 RECIPES = "there are: ours, paper; did you mean 'ours'?"
 UNKNOWN_NAMES: list[tuple[str, Any, str]] = [
@@ -117,11 +117,20 @@ UNKNOWN_NAMES: list[tuple[str, Any, str]] = [
     (
         "agents.deeprm.objective",
         "speed",
-        "agents.deeprm.objective: expected 'slowdown', 'completion_time', 'makespan' or 'utilisation', got 'speed'",
+        "agents.deeprm.objective: expected 'slowdown', 'bounded_slowdown', 'completion_time', 'makespan' or "
+        "'utilisation', got 'speed'",
     ),
-    ("agents.deeprm.finetune.name", "ppo", "agents.deeprm.finetune.name: expected 'reinforce', got 'ppo'"),
+    (
+        "agents.deeprm.finetune.name",
+        "sarsa",
+        "agents.deeprm.finetune.name: unknown 'sarsa'; there are: 'reinforce', 'ppo', 'a3c', 'dagger'",
+    ),
     ("workload.name", "swff", "workload.name: unknown 'swff'; there are: 'synthetic', 'swf'"),
-    ("agents.deeprm.network.name", "rnn", "agents.deeprm.network.name: unknown 'rnn'; there are: 'mlp', 'cnn'"),
+    (
+        "agents.deeprm.network.name",
+        "rnn",
+        "agents.deeprm.network.name: unknown 'rnn'; there are: 'mlp', 'cnn', 'vector', 'deepsets'",
+    ),
     (
         "scenarios.online.arrivals.name",
         "burst",
@@ -407,7 +416,7 @@ def test_a_log_has_its_own_load_whatever_the_agents_list() -> None:
 def test_an_unknown_name_is_answered_with_those_there_are(params: Params) -> None:
     with pytest.raises(UserError, match=r"^unknown agent 'x'; there are: deeprm, deeprm2, "):
         params.agent("x")
-    with pytest.raises(UserError, match=r"^unknown scenario 'x'; there are: offline, online$"):
+    with pytest.raises(UserError, match=r"^unknown scenario 'x'; there are: machines, offline, online$"):
         params.scenario("x")
 
 

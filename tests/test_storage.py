@@ -441,7 +441,8 @@ def test_a_log_is_linked_and_not_copied(root: Path, params: Params, log: Path) -
         assert LOG.readlink() == log
     log.write_text("changed")
     assert LOG.read_text() == "changed"
-    assert files(root) == ["data/log", "logs/user.swf"]
+    notes = [f"data/logs/{name}/note" for name in sorted(params.scenarios)]
+    assert files(root) == ["data/log", *notes, "logs/user.swf"]
 
 
 def test_replacing_a_link_never_writes_into_the_users_log(root: Path, params: Params, log: Path) -> None:

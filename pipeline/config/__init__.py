@@ -5,10 +5,11 @@ live in params.yaml; only `Swf` has some here, because `{name: swf, path: ...}` 
 """
 
 from pipeline.config.acting import A3c, A3cRecipe, Dagger, DaggerRecipe, DeepSets, Ppo, PpoRecipe, Vector
-from pipeline.config.cards import FORMAT, ModelCard, Tensor, Weights, described, difference
-from pipeline.config.events import EventLog, EventScenario, Group, Sampled, Tasks
+from pipeline.config.cards import FORMAT, EventCard, ModelCard, Tensor, Weights, described, difference
+from pipeline.config.events import EventLog, EventScenario, Group, Parts, Sampled, Tasks
 from pipeline.config.learning import (
     Agent,
+    AnyRecipe,
     Clone,
     Cnn,
     Evaluation,
@@ -22,9 +23,10 @@ from pipeline.config.learning import (
     Recipe,
     Reinforce,
 )
-from pipeline.config.params import PARAMS_FILE, Params, check_params, load_params, repository_root
+from pipeline.config.params import PARAMS_FILE, AnyScenario, Params, check_params, load_params, repository_root
 from pipeline.config.problem import AtOnce, Counts, Demand, Scenario, Streaming, Swf, Synthetic
 from pipeline.config.records import Frozen, pick, there_are
+from pipeline.config.sites import Site
 
 __all__ = [
     "FORMAT",
@@ -32,6 +34,8 @@ __all__ = [
     "A3c",
     "A3cRecipe",
     "Agent",
+    "AnyRecipe",
+    "AnyScenario",
     "AtOnce",
     "Clone",
     "Cnn",
@@ -41,6 +45,7 @@ __all__ = [
     "DeepSets",
     "Demand",
     "Evaluation",
+    "EventCard",
     "EventLog",
     "EventRecipe",
     "EventScenario",
@@ -53,6 +58,7 @@ __all__ = [
     "NetworkConfig",
     "NoPretrain",
     "Params",
+    "Parts",
     "Ppo",
     "PpoRecipe",
     "PretrainConfig",
@@ -60,6 +66,7 @@ __all__ = [
     "Reinforce",
     "Sampled",
     "Scenario",
+    "Site",
     "Streaming",
     "Swf",
     "Synthetic",

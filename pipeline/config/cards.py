@@ -6,7 +6,7 @@ from typing import Annotated, Literal, Protocol
 from pydantic import Field
 
 from pipeline.config.learning import NetworkConfig
-from pipeline.config.records import Frozen, Name, Positive, Units
+from pipeline.config.records import Frozen, Name, Positive, Rate, Units
 
 FORMAT: Literal[2] = 2  # of the card; 1 did not describe the weights
 
@@ -44,6 +44,24 @@ class ModelCard(Frozen):
     objective: str
     network: NetworkConfig
     masked: bool
+    play: Literal["greedy", "sampled"]
+    weights: Weights | None = None  # known once they are stored
+
+
+class EventCard(Frozen):
+    """The same of a network of the event-driven problem."""
+
+    format: Literal[2] = FORMAT
+    dynamics: Literal["events"]
+    agent: Name
+    scenario: Name
+    resources: tuple[Name, ...]
+    machines: Positive
+    slots: Positive
+    dispatch: str
+    unit: Rate  # of time, in the log's
+    objective: str
+    network: NetworkConfig
     play: Literal["greedy", "sampled"]
     weights: Weights | None = None  # known once they are stored
 

@@ -1,20 +1,22 @@
 """The event-driven scheduling problem: machines, dispatch, and where its jobs come from."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import AfterValidator, Discriminator, Field, Tag, model_validator
 
 from pipeline.config.problem import Counts
-from pipeline.config.records import Frozen, Loads, Many, Name, Positive, PositiveShare, Rate, Share
+from pipeline.config.records import Frozen, Loads, Many, Name, Positive, PositiveShare, Rate
 
-TAKEN = ("load", "jobset", "job", "arrival", "duration", "seen", "nodes", "kinds")  # columns of job tables
+EVENT_JOB_COLUMNS = ("load", "jobset", "job", "arrival", "duration", "seen", "nodes", "kinds")
+MOST_KINDS = 63  # bits of one number hold those that a job may run on
+Place = Annotated[int, Field(ge=0)]  # of a job in order of arrival
 Amount = Annotated[float, Field(ge=0, le=1e9)]
 Choice = Annotated[tuple[Rate, ...], Field(min_length=1)]
 
 
 def _no_column_of_jobs(resources: dict[str, float]) -> dict[str, float]:
     for name in resources:
-        if name in TAKEN:
+        if name in EVENT_JOB_COLUMNS:
             raise ValueError(f"'{name}' is a column of job tables; give the resource another name")
     return resources
 
@@ -41,6 +43,25 @@ class Tasks(Frozen):
     jobs: Many  # of a jobset
 
 
+Spans = Annotated[tuple[tuple[Place, Place], ...], Field(min_length=1)]
+
+
+class Parts(Frozen):
+    """Parts of a log, each [first job, the one after its last], for every split; they share no job."""
+
+    train: Spans
+    validation: Spans
+    test: Spans
+
+    @model_validator(mode="after")
+    def _share_no_job(self) -> "Parts":
+        spans = sorted(span for spans in (self.train, self.validation, self.test) for span in spans)
+        for (first, after), (begin, _) in zip(spans, [*spans[1:], (2**62, 0)], strict=True):
+            if not first < after <= begin:
+                raise ValueError(f"expected [first, after its last] without a job in common, got [{first}, {after}]")
+        return self
+
+
 class EventLog(Frozen):
     """A log, cut into windows of consecutive jobs; `loads` of the scenario compress or stretch its arrivals."""
 
@@ -48,9 +69,13 @@ class EventLog(Frozen):
     format: Literal["swf", "openb", "alibaba2018", "alibaba2017", "cloudsimpy", "google2011"]
     path: str
     nodes: str | None = None  # the file of machines that some formats have
+    instances: Literal["one", "each"] = "one"  # a job for each task of a log, or for each of a task's instances
+    per_node: bool = False  # of swf: each processor is a machine by itself
     longest_s: Rate | None = None  # run times are cut here, and counted
-    first_s: Share | Rate = 0.0  # jobs that arrive before this are left out, and counted
+    first_s: Annotated[float, Field(ge=0)] = 0.0  # by the log's clock; jobs before it are left out, and counted
     window: Many = 100
+    parts: Parts | None = None  # jobsets are then resampled from these, and the shares below are not used
+    block: Positive = 64  # consecutive jobs that are resampled together
     train_share: PositiveShare = 0.6
     validation_share: PositiveShare = 0.15
 
@@ -64,15 +89,25 @@ class EventLog(Frozen):
 class Sampled(Frozen):
     """Machines drawn from the log's own file of them."""
 
-    sample: Positive
+    sample: Annotated[int, Field(gt=0, le=100_000)]
     seed: Annotated[int, Field(ge=0)] = 0
+
+
+def _kind_of_machines(value: Any) -> str:
+    return "[sampled]" if isinstance(value, (dict, Sampled)) else "[groups]"  # brackets: not for people
+
+
+Groups = Annotated[tuple[Group, ...], Field(min_length=1)]
+MachinesConfig = Annotated[
+    Annotated[Groups, Tag("[groups]")] | Annotated[Sampled, Tag("[sampled]")], Discriminator(_kind_of_machines)
+]
 
 
 class EventScenario(Frozen):
     """One event-driven scheduling problem, and the loads it is met at."""
 
     dynamics: Literal["events"]
-    machines: Annotated[tuple[Group, ...], Field(min_length=1)] | Sampled
+    machines: MachinesConfig
     slots: Annotated[int, Field(gt=0, le=10_000)]
     dispatch: Literal["greedy", "blocking", "easy", "easy_within"]
     told: Literal["durations", "estimates"]  # what policies are told of a job's run time
@@ -85,13 +120,32 @@ class EventScenario(Frozen):
     @model_validator(mode="after")
     def _machines_are_alike(self) -> "EventScenario":
         if isinstance(self.machines, Sampled):
-            if isinstance(self.workload, Tasks):
-                raise ValueError("machines.sample needs a log that has a file of machines (workload.nodes)")
             return self
         names = tuple(self.machines[0].has)
         for group in self.machines:
             if tuple(group.has) != names:
-                raise ValueError(f"all machines need the same resources in one order: {names}, {tuple(group.has)}")
-        if isinstance(self.workload, Tasks) and tuple(self.workload.demand) != names:
-            raise ValueError(f"workload.demand needs the machines' resources {names}, has {tuple(self.workload.demand)}")
+                raise ValueError(
+                    f"machines: expected the same resources in one order, got {list(names)} and {list(group.has)}"
+                )
+        kinds = {group.kind for group in self.machines}
+        if len(kinds) > MOST_KINDS:
+            raise ValueError(f"machines: expected at most {MOST_KINDS} kinds, got {len(kinds)}")
+        return self
+
+    @model_validator(mode="after")
+    def _tasks_can_run(self) -> "EventScenario":
+        tasks, machines = self.workload, self.machines
+        if isinstance(tasks, EventLog):
+            return self
+        if not isinstance(machines, tuple):
+            raise ValueError("machines.sample needs a log that has a file of machines (workload.nodes)")  # noqa: TRY004
+        if self.told == "estimates":
+            raise ValueError("told: only a log has estimates; expected durations")
+        if tuple(tasks.demand) != tuple(machines[0].has):
+            raise ValueError(
+                f"workload.demand: expected the machines' resources {list(machines[0].has)}, got {list(tasks.demand)}"
+            )
+        most = {name: max(amounts) for name, amounts in tasks.demand.items()}
+        if not any(all(group.has[name] >= amount for name, amount in most.items()) for group in machines):
+            raise ValueError(f"workload.demand: no machine can hold {most}, which a job may ask for")
         return self

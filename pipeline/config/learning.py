@@ -2,7 +2,7 @@
 
 from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
 from pipeline.config.acting import A3c, A3cRecipe, Dagger, DaggerRecipe, DeepSets, Ppo, PpoRecipe, Vector
 from pipeline.config.records import Frozen, Loads, Positive, PositiveShare, Rate, Seed, Share
@@ -10,11 +10,21 @@ from pipeline.config.records import Frozen, Loads, Positive, PositiveShare, Rate
 Wide = Annotated[int, Field(gt=0, le=10_000)]  # of a network's layer
 
 
+def _at_most_all(mix: tuple[float, float]) -> tuple[float, float]:
+    if sum(mix) > 1 + 1e-9:
+        raise ValueError(f"expected packing + fairness at most 1, got {list(mix)}; shortness has the rest")
+    return mix
+
+
+Mix = Annotated[tuple[Share, Share], AfterValidator(_at_most_all)]
+
+
 class HeuristicKnobs(Frozen):
     """Candidates among which validation jobsets choose."""
 
     tetris_weights: Annotated[tuple[Share, ...], Field(min_length=1)]
     hold_quantiles: Annotated[tuple[Share, ...], Field(min_length=1)]
+    mixes: Annotated[tuple[Mix, ...], Field(min_length=1)]  # packing and fairness of Tetris on many machines
 
 
 class Evaluation(Frozen):

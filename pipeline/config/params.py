@@ -2,7 +2,7 @@
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -10,13 +10,15 @@ from pydantic import Field, ValidationError
 from ruamel.yaml import YAML
 from ruamel.yaml.error import MarkedYAMLError, YAMLError
 
-from pipeline.config.learning import Agent, Cnn, Evaluation, HeuristicKnobs, NoPretrain, Recipe
+from pipeline.config.checks import check_agent, must_know
+from pipeline.config.events import EventScenario
+from pipeline.config.learning import Agent, AnyRecipe, Evaluation, EventRecipe, HeuristicKnobs, Recipe
 from pipeline.config.problem import Demand, Scenario, Swf, Synthetic
-from pipeline.config.records import Frozen, Name, Seed, first_problem, pick, there_are
+from pipeline.config.records import Frozen, Name, Seed, first_problem, pick
 from pipeline.errors import UserError
 
 PARAMS_FILE = Path("params.yaml")
-LEAST_CNN_ROWS = 4  # two pools halve the image twice
+AnyScenario = Annotated[Scenario | EventScenario, Field(discriminator="dynamics")]
 
 
 class Params(Frozen):
@@ -27,18 +29,49 @@ class Params(Frozen):
     device: Literal["auto", "cpu", "cuda"]
     workload: Annotated[Synthetic | Swf, Field(discriminator="name")]
     demands: dict[Name, Demand]
-    scenarios: Annotated[dict[Name, Scenario], Field(min_length=1)]
+    scenarios: Annotated[dict[Name, AnyScenario], Field(min_length=1)]
     heuristics: HeuristicKnobs
     evaluation: Evaluation
-    recipes: dict[Name, Recipe]
+    recipes: dict[Name, AnyRecipe]
     agents: Annotated[dict[Name, Agent], Field(min_length=1)]
 
+    @property
+    def step_scenarios(self) -> dict[str, Scenario]:
+        """Return the scenarios that go in steps, by name."""
+        return {name: row for name, row in self.scenarios.items() if isinstance(row, Scenario)}
+
+    @property
+    def event_scenarios(self) -> dict[str, EventScenario]:
+        """Return the event-driven scenarios, by name."""
+        return {name: row for name, row in self.scenarios.items() if isinstance(row, EventScenario)}
+
+    def any_scenario(self, name: str) -> AnyScenario:
+        """Return the named scenario, whatever its dynamics."""
+        return pick(self.scenarios, name, "scenario")
+
     def scenario(self, name: str) -> Scenario:
-        """Return the named scenario, with the log's own capacity where the workload is one that sets it."""
-        chosen = pick(self.scenarios, name, "scenario")
+        """Return the named scenario, with the log's own capacity where the workload is one that sets it.
+
+        Raises:
+            UserError: there is none, or it does not go in steps.
+        """
+        chosen = self.any_scenario(name)
+        if isinstance(chosen, EventScenario):
+            raise UserError(f"scenario '{name}' is event-driven; {_those(self.step_scenarios)} in steps")
         if isinstance(self.workload, Swf) and self.workload.capacity is not None:
             units = dict.fromkeys(chosen.resources, self.workload.capacity)
             return chosen.model_copy(update={"resources": units})
+        return chosen
+
+    def event_scenario(self, name: str) -> EventScenario:
+        """Return the named scenario.
+
+        Raises:
+            UserError: there is none, or it is not event-driven.
+        """
+        chosen = self.any_scenario(name)
+        if isinstance(chosen, Scenario):
+            raise UserError(f"scenario '{name}' goes in steps; {_those(self.event_scenarios)} event-driven")
         return chosen
 
     def agent(self, name: str) -> Agent:
@@ -46,8 +79,31 @@ class Params(Frozen):
         return pick(self.agents, name, "agent")
 
     def recipe(self, agent: str) -> Recipe:
-        """Return the learning recipe of the named agent."""
-        return self.recipes[self.agent(agent).finetune.recipe]
+        """Return the learning recipe of the named agent.
+
+        Raises:
+            UserError: its scenario is event-driven.
+        """
+        chosen = self.recipes[self.agent(agent).finetune.recipe]
+        if not isinstance(chosen, Recipe):
+            raise UserError(f"agent '{agent}' learns by {chosen.algorithm}, on an event-driven scenario")
+        return chosen
+
+    def event_recipe(self, agent: str) -> EventRecipe:
+        """Return the learning recipe of the named agent.
+
+        Raises:
+            UserError: its scenario goes in steps.
+        """
+        chosen = self.recipes[self.agent(agent).finetune.recipe]
+        if isinstance(chosen, Recipe):
+            raise UserError(f"agent '{agent}' learns by {chosen.algorithm}, on a scenario that goes in steps")
+        return chosen
+
+
+def _those(rows: Iterable[str]) -> str:
+    names = sorted(rows)
+    return f"{', '.join(names) or 'none'} {'are' if len(names) > 1 else 'is'}"
 
 
 def repository_root() -> Path:
@@ -88,40 +144,12 @@ def check_params(raw: Any, where: str) -> Params:
         params = Params.model_validate_json(json.dumps(raw, default=str), strict=True)
     except ValidationError as error:
         raise UserError(first_problem(error, raw, where)) from error
-    for name, scenario in params.scenarios.items():
-        _must_know(where, f"scenarios.{name}.demand", scenario.demand, params.demands)
+    for name, scenario in params.step_scenarios.items():
+        must_know(where, f"scenarios.{name}.demand", scenario.demand, params.demands)
+    own_load = isinstance(params.workload, Swf)
     for name, agent in params.agents.items():
-        _must_know(where, f"agents.{name}.scenario", agent.scenario, params.scenarios)
-        _must_know(where, f"agents.{name}.finetune.recipe", agent.finetune.recipe, params.recipes)
-        horizon = params.scenarios[agent.scenario].horizon
-        if isinstance(agent.network, Cnn) and horizon < LEAST_CNN_ROWS:
-            place = f"{where}: scenarios.{agent.scenario}.horizon"
-            raise UserError(f"{place}: expected at least {LEAST_CNN_ROWS} for the cnn of agent '{name}', got {horizon}")
-        _has_its_jobsets(where, name, agent, params)
+        must_know(where, f"agents.{name}.scenario", agent.scenario, params.scenarios)
+        must_know(where, f"agents.{name}.finetune.recipe", agent.finetune.recipe, params.recipes)
+        chosen, recipe = params.scenarios[agent.scenario], params.recipes[agent.finetune.recipe]
+        check_agent(where, name, agent, chosen, recipe, own_load)
     return params
-
-
-def _has_its_jobsets(where: str, name: str, agent: Agent, params: Params) -> None:
-    """Refuse training on loads or jobsets that `generate` does not draw; a log has a load of its own."""
-    if isinstance(params.workload, Swf):
-        return
-    scenario = params.scenarios[agent.scenario]
-    fixed = params.recipes[agent.finetune.recipe].jobsets == "fixed"
-    for part, chosen in (("pretrain", agent.pretrain), ("finetune", agent.finetune)):
-        if isinstance(chosen, NoPretrain):
-            continue
-        place = f"{where}: agents.{name}.{part}"
-        for load in chosen.loads:
-            if load not in scenario.loads:
-                raise UserError(f"{place}.loads: {load} is not a load of scenario '{agent.scenario}'")
-        each = -(-chosen.jobsets // len(chosen.loads))
-        if (part == "pretrain" or fixed) and each > scenario.jobsets.train:
-            raise UserError(
-                f"{place}.jobsets: {chosen.jobsets} need {each} training jobsets of each load; scenario "
-                f"'{agent.scenario}' has {scenario.jobsets.train}"
-            )
-
-
-def _must_know(where: str, place: str, name: str, rows: dict[str, Any]) -> None:
-    if name not in rows:
-        raise UserError(f"{where}: {place}: unknown '{name}'; {there_are(rows, name)}")

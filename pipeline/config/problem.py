@@ -100,6 +100,7 @@ def _no_column_of_jobs(resources: dict[str, int]) -> dict[str, int]:
 class Scenario(Frozen):
     """One scheduling problem: cluster, dynamics and the loads it is met at."""
 
+    dynamics: Literal["steps"]
     resources: Annotated[dict[Name, Units], Field(min_length=1), AfterValidator(_no_column_of_jobs)]
     horizon: Annotated[int, Field(gt=1, le=10_000)]
     slots: Annotated[int, Field(gt=0, le=1000)]

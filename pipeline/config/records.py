@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from pydantic_core import ErrorDetails
 
 LONGEST_SHOWN = 80  # characters of a wrong value
+TELLING = ("name", "dynamics", "algorithm")  # keys that say which record of several a mapping is
 
 Row = TypeVar("Row")
 Number = TypeVar("Number", int, float)
@@ -89,7 +90,7 @@ def first_problem(error: ValidationError, raw: Any, where: str) -> str:
     problem = next((wrong for wrong in problems if wrong["type"] == "extra_forbidden"), problems[0])
     keys = _keys(problem["loc"], raw)
     if problem["type"].startswith("union_tag"):
-        keys.append("name")
+        keys.append(problem["ctx"]["discriminator"].strip("'"))
     place = ".".join(keys) or "top level"
     more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
     return f"{where}: {place}: {_said(problem, problems)}{more}"
@@ -122,10 +123,13 @@ def _keys(place: tuple[int | str, ...], raw: Any) -> list[str]:
     """Return the keys of a place; pydantic names the chosen record of a union among them, params.yaml does not."""
     keys = []
     for part in place:
-        if isinstance(raw, Mapping) and part not in raw and raw.get("name") == part:
+        if isinstance(raw, Mapping) and part not in raw and part in (raw.get(key) for key in TELLING):
             continue
-        if part != "[key]":  # pydantic's word for "the key itself"
-            keys.append(str(part))
+        if str(part).startswith(
+            "["
+        ):  # pydantic's word for "the key itself", and ours for a record that has no such key
+            continue
+        keys.append(str(part))
         named = isinstance(raw, Mapping) and part in raw
         counted = isinstance(raw, Sequence) and isinstance(part, int) and part < len(raw)
         raw = raw[part] if named or counted else None

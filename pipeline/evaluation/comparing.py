@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 
 from pipeline.config import Evaluation
+from pipeline.evaluation.event_metrics import event_summary
 from pipeline.evaluation.statistics import ALL, comparison, summary
 
 REFERENCES = ("sjf", "tetris")
@@ -20,6 +21,7 @@ class Compared(NamedTuple):
     """The evidence of one scenario."""
 
     summary: pd.DataFrame
+    event_summary: pd.DataFrame
     comparison: pd.DataFrame
 
 
@@ -47,7 +49,8 @@ def compare(
     references |= {start: dict.fromkeys(loads, start) for start in starts}
     rows = comparison(results, scenario, references, settings, np.random.default_rng(seed))
     own = ~rows["against"].isin(starts) | (rows["against"].map(starts) == rows["policy"])
-    return Compared(summary(results, scenario, settings, np.random.default_rng(seed)), rows[own])
+    summaries = summary(results, scenario, settings, np.random.default_rng(seed))
+    return Compared(summaries, event_summary(results, scenario), rows[own])
 
 
 def key_metrics(summaries: pd.DataFrame, comparisons: pd.DataFrame, agents: Collection[str]) -> dict[str, Any]:
@@ -59,7 +62,7 @@ def key_metrics(summaries: pd.DataFrame, comparisons: pd.DataFrame, agents: Coll
     for name, rows in summaries.groupby("scenario"):
         over_all = comparisons[(comparisons["scenario"] == name) & (comparisons["load"] == ALL)]
         means = rows.groupby("policy")["slowdown"].mean().to_dict()
-        policies = {policy: {"slowdown": means[policy]} for policy in (*REFERENCES, *ALSO_SHOWN)}
+        policies = {policy: {"slowdown": means[policy]} for policy in (*REFERENCES, *ALSO_SHOWN) if policy in means}
         policies[BEST] = {"slowdown": over_all.loc[over_all["against"] == BEST, "mean_against"].iloc[0]}
         policies |= {agent: _of_agent(agent, means[agent], over_all) for agent in agents if agent in means}
         found[str(name)] = dict(sorted(policies.items())) | {UNFINISHED: int(rows["unfinished"].sum())}

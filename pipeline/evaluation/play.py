@@ -3,13 +3,13 @@
 Heuristics with a compiled twin play to their end by themselves; the other policies go in lock step, all at once.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 
-from pipeline.core import Cluster, IntArray, JobBatch, JobSet, KeyArray, Policy, Schedule, batch, keys
+from pipeline.core import Cluster, FloatArray, IntArray, JobBatch, JobSet, KeyArray, Policy, Schedule, batch, keys
 from pipeline.evaluation.metrics import job_results, jobset_results
 from pipeline.policies.heuristics import twin_of
 from pipeline.simulator.batched import Batched
@@ -24,11 +24,13 @@ MOST_JOBSETS = 1_000_000  # of one load; keeps the keys of (load, jobset) apart
 MOST_ABREAST = 16_384
 STEPS_ABREAST = 1 << 22
 
+Column = FloatArray | IntArray
 Heard = Callable[[float], None]  # told the share of the episodes that are over
 
 # Column of the jobset table that an objective is judged by, and the sign that makes less better.
 JUDGED_BY = {
     "slowdown": ("mean_slowdown", 1),
+    "bounded_slowdown": ("mean_bounded_slowdown", 1),
     "completion_time": ("completion_time", 1),
     "makespan": ("makespan", 1),
     "utilisation": ("utilisation", -1),
@@ -108,45 +110,60 @@ class Game(NamedTuple):
 
 
 def played(game: Game, policies: Sequence[Policy], heard: Heard) -> list[Schedule]:
-    """Return what each policy made of the jobs: first those play that are compiled, then the others."""
+    """Return what each policy made of the jobs."""
+
+    def begin(some: Sequence[Policy], group: IntArray) -> Going:
+        whose, episode = np.divmod(group, game.jobs.episodes)
+        simulator = Batched(game.jobs.take(episode), game.cluster, game.step_limit, skip_forced=game.masked)
+        twins = [twin for policy in some if (twin := twin_of(policy)) is not None]
+        if twins:
+            who = players([twins[k] for k in whose], game.key[episode])
+            return Going(play_compiled(simulator, who), simulator.schedule)
+        return Going(play_together(simulator, some, whose, game.key[episode]), simulator.schedule)
+
+    found = play_all(policies, game.jobs.episodes, game.abreast, begin, heard)
+    return [Schedule._make(columns) for columns in found]
+
+
+class Going(NamedTuple):
+    """Some episodes in play."""
+
+    left: Iterator[int]  # plays them, and tells now and then how many go on
+    end: Callable[[], Iterable[Column]]  # what has become of them: columns of jobs or episodes
+
+
+Begin = Callable[[Sequence[Policy], IntArray], Going]
+
+
+def play_all(
+    policies: Sequence[Policy], episodes: int, abreast: int, begin: Begin, heard: Heard
+) -> list[tuple[Column, ...]]:
+    """Let every policy play every episode; return the columns of what became of each policy's, in one piece.
+
+    Args:
+        policies: those with a compiled twin play first, by themselves.
+        episodes: of each policy.
+        abreast: how many may go side by side.
+        begin: starts some pairs of policy and episode, told by their number, policy by policy; the policies that it is
+            given have all a twin, or none has.
+        heard: told how far it is.
+    """
     order = sorted(range(len(policies)), key=lambda k: twin_of(policies[k]) is None)
     compiled = sum(twin_of(policy) is not None for policy in policies)
-    pairs = len(policies) * game.jobs.episodes
-    ends: dict[int, Schedule] = {}
+    ends: dict[int, tuple[Column, ...]] = {}
     for some in (order[:compiled], order[compiled:]):
-        over = len(ends) * game.jobs.episodes
-        parts = []
-        for group in _groups(len(some) * game.jobs.episodes, game.abreast):
-            simulator, going = _begin(game, [policies[k] for k in some], group)
-            for left in going:
-                heard((over + len(group) - left) / pairs)
+        over, pairs, parts = len(ends) * episodes, len(some) * episodes, []
+        for first in range(0, pairs, abreast):
+            group = np.arange(first, min(first + abreast, pairs))
+            going = begin([policies[k] for k in some], group)
+            for left in going.left:
+                heard((over + len(group) - left) / (len(policies) * episodes))
             over += len(group)
-            parts.append(simulator.schedule())
+            parts.append(going.end())
         if some:
-            ends |= zip(some, _dealt(parts, len(some)), strict=True)
+            columns = [np.split(np.concatenate(column), len(some)) for column in zip(*parts, strict=True)]
+            ends |= zip(some, zip(*columns, strict=True), strict=True)
     return [ends[k] for k in range(len(policies))]
-
-
-def _groups(pairs: int, most: int) -> Iterator[IntArray]:
-    """Yield the pairs of policy and episode, policy by policy, as many as may go side by side."""
-    for begin in range(0, pairs, most):
-        yield np.arange(begin, min(begin + most, pairs))
-
-
-def _begin(game: Game, policies: Sequence[Policy], group: IntArray) -> tuple[Batched, Iterator[int]]:
-    """Return a simulator of some pairs, and what plays it; the policies have all a twin, or none has."""
-    whose, episode = np.divmod(group, game.jobs.episodes)
-    simulator = Batched(game.jobs.take(episode), game.cluster, game.step_limit, skip_forced=game.masked)
-    twins = [twin for policy in policies if (twin := twin_of(policy)) is not None]
-    if twins:
-        return simulator, play_compiled(simulator, players([twins[k] for k in whose], game.key[episode]))
-    return simulator, play_together(simulator, policies, whose, game.key[episode])
-
-
-def _dealt(parts: Sequence[Schedule], policies: int) -> Iterator[Schedule]:
-    """Yield the schedule of each policy from those of the groups."""
-    columns = [np.split(np.concatenate(column), policies) for column in zip(*parts, strict=True)]
-    return (Schedule._make(own) for own in zip(*columns, strict=True))
 
 
 def judge(results: Results, objective: str) -> float:

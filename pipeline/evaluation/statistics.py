@@ -179,6 +179,7 @@ def _summary(
     low, high = interval(mean[1:], settings.confidence)
     scored = frame[frame["load"] == stratum.load].groupby("policy")
     averages = scored.mean(numeric_only=True).loc[policies]
+    withheld = averages.get("not_work_conserving", pd.Series(np.nan, averages.index))  # of scenarios in steps only
     totals = scored[["jobs", "unfinished"]].sum().loc[policies]
     columns = {
         "scenario": scenario,
@@ -195,7 +196,7 @@ def _summary(
         "completion_time": averages["completion_time"].to_numpy(),
         "makespan": averages["makespan"].to_numpy(),
         "utilisation": averages["utilisation"].to_numpy(),
-        "not_work_conserving": averages["not_work_conserving"].to_numpy(),
+        "not_work_conserving": withheld.to_numpy(),
         "unfinished": totals["unfinished"].to_numpy(),
     }
     return pd.DataFrame(columns)

@@ -8,10 +8,14 @@ from pipeline.config import HeuristicKnobs
 from pipeline.core import JobSet, Policy
 from pipeline.evaluation.play import Results, judge
 from pipeline.policies.heuristics import HEURISTICS, LONG_STEPS, Heuristic, with_patience, with_weight
+from pipeline.policies.placing import EVENT_HEURISTICS, with_mix
 
 Play = Callable[[Mapping[str, Policy]], dict[str, Results]]  # on validation jobsets, all policies at once
 
 WITH_KNOB: dict[str, Callable[[float], Heuristic]] = {"tetris": with_weight, "hold": with_patience}
+
+EVENT_TETRIS = "tetris"
+MIX = ("tetris_packing", "tetris_fairness")  # knobs of the same; shortness has the rest
 
 
 def tuned(play: Play, knobs: HeuristicKnobs, training: Mapping[int, Sequence[JobSet]]) -> dict[str, float]:
@@ -28,6 +32,19 @@ def tuned(play: Play, knobs: HeuristicKnobs, training: Mapping[int, Sequence[Job
 def heuristics_with(knobs: Mapping[str, float]) -> dict[str, Policy]:
     """Return all heuristics, those with a knob as tuned."""
     return HEURISTICS | {name: WITH_KNOB[name](knob) for name, knob in knobs.items()}
+
+
+def tuned_mix(play: Play, knobs: HeuristicKnobs) -> dict[str, float]:
+    """Return the best mix of Tetris on many machines, by mean slowdown."""
+    tried = {f"{EVENT_TETRIS} {mix!r}": mix for mix in knobs.mixes}
+    results = play({name: with_mix(*mix) for name, mix in tried.items()})
+    best = min(tried, key=lambda name: judge(results[name], "slowdown"))
+    return dict(zip(MIX, tried[best], strict=True))
+
+
+def event_heuristics_with(knobs: Mapping[str, float]) -> dict[str, Policy]:
+    """Return all heuristics of event-driven scenarios, Tetris as tuned."""
+    return EVENT_HEURISTICS | {EVENT_TETRIS: with_mix(*(knobs[name] for name in MIX))}
 
 
 def means_of(play: Play, policies: Mapping[str, Policy]) -> dict[str, dict[int, float]]:

@@ -69,6 +69,7 @@ class DeepSets(ActorCritic):
         self.pair_part = nn.Linear(shape.of_pair, hidden, bias=False)
         self.all_part = nn.Linear(hidden, hidden, bias=False)
         self.score = nn.Linear(hidden, 1)
+        self.direct = nn.Linear(shape.of_job, 1, bias=False)  # a heuristic is mostly a sum of logarithms
         self.void = nn.Linear(hidden, 1)
         self.critic = nn.Sequential(nn.Linear(hidden, hidden), nn.ReLU(), nn.Linear(hidden, 1))
 
@@ -86,6 +87,6 @@ class DeepSets(ActorCritic):
             + self.machine_part(machine)[row]
             + self.pair_part(seen.pair[row, slot])
         )
-        placed = self.score(torch.relu(hidden))[:, :, 0]
+        placed = self.score(torch.relu(hidden))[:, :, 0] + self.direct(seen.job[row, slot])
         scores = placed.new_zeros(*there.shape, machine.shape[1]).index_put((row, slot), placed)
         return torch.cat([scores.flatten(1), self.void(common)], dim=1), self.critic(common)[:, 0]

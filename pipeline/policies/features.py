@@ -1,9 +1,9 @@
 """What learned policies of the event-driven problem see: an observation as features of jobs, machines and pairs.
 
 Deepk8s (section 4.1, Figure 2) gives its network machines with what is taken and free, n tasks with what they ask for
-and their run time, and of the backlog its length and its head; a task's waiting time is ours. Amounts are shares of a
-machine or of all machines, and times go through log(1 + t / unit), so that a network knows neither the size of a
-cluster nor a log's unit of time: the same features serve any number of jobs and machines.
+and their run time, and of the backlog its length and its head; a task's waiting time is ours. Amounts are shares
+of a machine or of all machines, and times are logarithms in a log's own unit, so that a network knows neither the size
+of a cluster nor seconds: the same features serve any number of jobs and machines.
 """
 
 from typing import NamedTuple
@@ -14,8 +14,9 @@ from numba import njit, prange
 from pipeline.compiled import inlined
 from pipeline.core import BoolArray, FloatArray, IntArray, Observation
 
-PER_JOB, PER_MACHINE, PER_PAIR, OF_REST = 9, 1, 2, 4  # features besides those of each resource
-SMALLEST = 1e-3  # share whose logarithm is still told from that of nothing
+PER_JOB, PER_MACHINE, PER_PAIR, OF_REST = 10, 1, 2, 4  # features besides those of each resource
+SMALLEST, SHORTEST = 1e-3, 1e-2  # share and time whose logarithms are still told from those of nothing
+SCALE = 0.5  # of logarithms, so that features are of one size
 
 
 class Shape(NamedTuple):
@@ -83,6 +84,12 @@ def _fill(view: Observation, to: Features, unit: float, void: bool) -> None:
 
 
 @inlined
+def _log(value: float, least: float) -> float:
+    """Return a logarithm that is 0 for nothing."""
+    return float(SCALE * (np.log(value + least) - np.log(least)))
+
+
+@inlined
 def _fill_one(view: Observation, to: Features, i: int, unit: float, void: bool) -> None:
     resources = view.capacity.shape[2]
     waiting, idle, some_fit = 0, True, False
@@ -97,8 +104,8 @@ def _fill_one(view: Observation, to: Features, i: int, unit: float, void: bool) 
         to.rest[i, 4 + resources + r] = view.backlog_head[i, 1 + r] / max(total, 1.0)
         for m in range(view.duration.shape[1]):
             wanted = view.nodes[i, m] * view.demand[i, m, r] / max(total, 1.0)
-            to.job[i, m, 9 + r] = wanted
-            to.job[i, m, 9 + resources + r] = np.log(wanted + SMALLEST) + 6.9 if view.nodes[i, m] else 0.0
+            to.job[i, m, 10 + r] = wanted
+            to.job[i, m, 10 + resources + r] = _log(wanted, SMALLEST) if view.nodes[i, m] else 0.0
     for k in range(view.capacity.shape[1]):
         _machine(view, to, i, k)
     for m in range(view.duration.shape[1]):
@@ -108,8 +115,8 @@ def _fill_one(view: Observation, to: Features, i: int, unit: float, void: bool) 
             some_fit = some_fit or fit
     to.rest[i, 0] = np.log1p(float(waiting))
     to.rest[i, 1] = np.log1p(float(view.backlog[i]))
-    to.rest[i, 2] = np.log1p(view.backlog_head[i, 0] / unit)
-    to.rest[i, 3] = np.log1p(view.since_arrival[i] / unit)
+    to.rest[i, 2] = _log(view.backlog_head[i, 0] / unit, SHORTEST)
+    to.rest[i, 3] = _log(view.since_arrival[i] / unit, SHORTEST)
     to.may[i, to.may.shape[1] - 1] = void and not (idle and some_fit)
 
 
@@ -143,14 +150,16 @@ def _job(view: Observation, to: Features, i: int, m: int, unit: float) -> bool:
         to.pair[i, m, k, 1] = alignment / resources
         to.may[i, m * machines + k] = view.legal[i, m, k]
     for r in range(resources):
-        widest = max(widest, np.float64(to.job[i, m, 9 + r]))
+        widest = max(widest, np.float64(to.job[i, m, 10 + r]))
     to.job[i, m, 0] = 1.0
-    to.job[i, m, 1] = np.log1p(duration / unit)
-    to.job[i, m, 2] = np.log1p(waited / unit)
-    to.job[i, m, 3] = np.log1p(waited / duration)
-    to.job[i, m, 4] = np.log1p(duration / unit * widest)
+    over = duration + view.fits_in[i, m]  # if it is the next to start, it is over after so long
+    to.job[i, m, 1] = _log(duration / unit, SHORTEST)
+    to.job[i, m, 2] = _log(waited / unit, SHORTEST)
+    to.job[i, m, 3] = _log(waited / duration, SHORTEST)
+    to.job[i, m, 4] = _log(duration / unit * widest, SMALLEST)
     to.job[i, m, 5] = 1.0 if fit else 0.0
     to.job[i, m, 6] = (m + 1) / view.duration.shape[1]
-    to.job[i, m, 7] = np.log1p(view.fits_in[i, m] / unit)
-    to.job[i, m, 8] = np.log1p(view.fits_in[i, m] / duration)
+    to.job[i, m, 7] = _log(view.fits_in[i, m] / unit, SHORTEST)
+    to.job[i, m, 8] = _log(over / unit, SHORTEST)
+    to.job[i, m, 9] = _log(over / unit * widest, SMALLEST)
     return bool(fit)

@@ -34,11 +34,11 @@ def run(trace: Path, most: int, backfill: bool, names: Sequence[str], out: Path)
         alone = rows(log, title, backfill, who, others, lambda share: advance(50 + 50 * share))
     if len(published) < len(STARTS):
         say(f"{title}: long enough for {len(published)} of the {len(STARTS)} published sequences")
-    for end, frame, schema in (
-        ("", found, RLSCHEDULER),
-        ("_waits", found, RLSCHEDULER_WAITS),
-        ("_paired", paired(alone, SEED), RLSCHEDULER_PAIRED),
-    ):
+    tables = [("", found, RLSCHEDULER), ("_waits", found, RLSCHEDULER_WAITS)]
+    pairs = paired(alone, SEED)
+    if len(pairs):  # none where no reference plays, or nobody else
+        tables.append(("_paired", pairs, RLSCHEDULER_PAIRED))
+    for end, frame, schema in tables:
         storage.write_table(out.with_name(f"{out.stem}{end}{out.suffix}"), frame[list(schema.columns)], schema, DIGITS)
     numbers = [name for name in RLSCHEDULER_WAITS.columns if found[name].dtype == "float64"]
     return found.groupby("policy", sort=False)[numbers].mean().reset_index()

@@ -9,19 +9,19 @@ from pipeline.config import Params
 from pipeline.evaluation import plots, report
 from pipeline.evaluation.comparing import Compared, compare, key_metrics, slowdown_curves
 from pipeline.progress import say
-from pipeline.schemas import COMPARISON, SUMMARY
+from pipeline.schemas import COMPARISON, EVENT_SUMMARY, SUMMARY
 
 
 def run(params: Params) -> None:
-    """Write reports/: summary, comparison, key metrics, curves, figures, and the table for people."""
+    """Write reports/: summaries, comparison, key metrics, curves, figures, and the table for people."""
     with tracking.stage("compare", "", params) as run:
         run.inputs(storage.TABLES)
         found = [_scenario(params, name, run) for name in params.scenarios]
         for agent in params.agents:
             run.figure(_learning(params, agent))
-        summary = pd.concat([evidence.summary for evidence in found], ignore_index=True)
-        comparison = pd.concat([evidence.comparison for evidence in found], ignore_index=True)
+        summary, events, comparison = (pd.concat(tables, ignore_index=True) for tables in zip(*found, strict=True))
         storage.write_table(storage.REPORTS / "summary.csv", summary, SUMMARY)
+        storage.write_table(storage.REPORTS / "event_summary.csv", events, EVENT_SUMMARY)
         storage.write_table(storage.REPORTS / "comparison.csv", comparison, COMPARISON)
         storage.write_json(storage.REPORTS / "metrics.json", key_metrics(summary, comparison, params.agents))
         storage.write_json(storage.REPORTS / "slowdown.json", slowdown_curves(summary))

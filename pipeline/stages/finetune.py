@@ -2,33 +2,31 @@
 
 from pipeline import storage, tracking
 from pipeline.config import Params
-from pipeline.policies.loading import card_of, weights_of
 from pipeline.progress import progress
-from pipeline.stages.reading import judge_of, read_network, read_task
+from pipeline.stages.learning import learning
 from pipeline.stages.resuming import course
-from pipeline.training.algorithms import ALGORITHMS
 from pipeline.training.selection import best_on_validation
 
 
 def run(params: Params, agent: str) -> None:
     """Write models/<agent>/policy and the curve of its training."""
-    row = params.agent(agent)
+    row, how = params.agent(agent), learning(params, agent)
     chosen, results = row.finetune, (storage.model_folder(agent, "policy"), storage.curve_file(agent, "finetune"))
     with tracking.stage("finetune", agent, params) as run:
         inputs = (storage.jobsets_folder(row.scenario), storage.model_folder(agent, "pretrained"))
         run.inputs(*inputs)
-        task = read_task(params, agent, chosen)
-        network = read_network(params, agent, "pretrained").network
-        going = course(params, "finetune", agent, chosen, (storage.LOG, *inputs))
-        updates = ALGORITHMS[chosen.name](network, task, chosen, going.memory)
-        judge = judge_of(network, task)
+        task = how.task(params, agent, chosen)
+        network = how.stored(params, agent, "pretrained")
+        going = course(params, "finetune", agent, chosen, (storage.LOG, storage.scenario_log(row.scenario), *inputs))
+        updates = how.algorithms[chosen.name](network, task, chosen, going.memory)
+        judge = how.judge(network, task)
         best = best_on_validation(updates, network, judge, chosen.validate_every, chosen.updates, going.memory)
         with progress(f"finetune {agent}", chosen.updates, going.memory.done) as advance:
             for update in going.kept(best, network):
                 run.metrics(update.metrics, update.step)
                 advance(update.step, update.note)
         storage.discard(*results)
-        storage.write_model(results[0], storage.Model(card_of(params, agent), weights_of(network)))
+        storage.write_model(results[0], how.model(params, agent, network))
         storage.write_curve(results[1], going.curve)
         run.model(results[0])
     going.finish()

@@ -4,31 +4,31 @@ from functools import partial
 
 from pipeline import storage, tracking
 from pipeline.config import Params
-from pipeline.core import SPLITS, Cluster
-from pipeline.evaluation.play import score
-from pipeline.evaluation.tuning import best_by_load, heuristics_with, means_of, tuned
+from pipeline.core import SPLITS
+from pipeline.evaluation.tuning import best_by_load, means_of
 from pipeline.progress import progress
+from pipeline.stages.scoring import scoring
 
 
 def run(params: Params, scenario: str) -> None:
     """Write reports/tables/heuristics/<scenario>: every heuristic's results, and what validation chose."""
-    row, folder = params.scenario(scenario), storage.jobsets_folder(scenario)
     with tracking.stage("heuristics", scenario, params) as run:
-        run.inputs(folder)
-        train, validation, test = (storage.read_jobsets(folder, split, row.resources) for split in SPLITS)
-        on = partial(score, cluster=Cluster.of(row), step_limit=row.step_limit, seed=params.seed)
+        run.inputs(storage.jobsets_folder(scenario))
+        here = scoring(params, scenario)
+        train, validation, test = (here.read(split) for split in SPLITS)
         with progress(f"heuristics {scenario}, percent", 100) as advance:
-            examine = partial(on, jobsets=validation)
-            knobs = tuned(examine, params.heuristics, train)
-            policies = heuristics_with(knobs)
+            examine = partial(here.score, jobsets=validation)
+            knobs = here.tune(examine, train)
+            policies = here.heuristics(knobs)
             examined = means_of(examine, policies)
-            results = on(policies, test, heard=lambda share: advance(100 * share))
+            results = here.score(policies, jobsets=test, heard=lambda share: advance(100 * share))
         for name, done in results.items():
             run.parent_curve(f"slowdown/{name}", done.by_load)
         place = storage.results_folder("heuristics", scenario)
         storage.discard(place)
         tables = list(results.values())
-        storage.write_results(place, [done.jobs for done in tables], [done.jobsets for done in tables])
+        jobs, jobsets = [done.jobs for done in tables], [done.jobsets for done in tables]
+        storage.write_results(place, jobs, jobsets, params.any_scenario(scenario).dynamics)
         chosen = storage.Chosen(knobs=knobs, best=best_by_load(examined), validation=examined)
         storage.write_chosen(scenario, chosen)
         run.metrics({f"knob/{name}": knob for name, knob in knobs.items()}, step=0)

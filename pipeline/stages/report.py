@@ -74,8 +74,8 @@ def _papers() -> list[Shown]:
 
 
 def _schedule(params: Params, comparison: pd.DataFrame, agents: Collection[str]) -> tuple[Picture | None, list[str]]:
-    """Return the picture of the best agent beside SJF, or why there is none."""
-    agent = best_agent(comparison, agents)
+    """Return the picture of the best agent of scenarios in steps beside SJF, or why there is none."""
+    agent = best_agent(comparison, [name for name in agents if params.agent(name).scenario in params.step_scenarios])
     if agent is None:
         return None, ["No schedule is drawn: no agent was compared with SJF."]
     scenario = params.agent(agent).scenario

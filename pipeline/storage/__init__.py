@@ -11,12 +11,15 @@ from pipeline.storage.checkpoints import (
     read_checkpoint,
     write_checkpoint,
 )
+from pipeline.storage.event_jobsets import read_event_jobsets, read_site, write_event_jobsets, write_site
 from pipeline.storage.files import check_table, discard, read_json, read_table, write, write_json, write_table
-from pipeline.storage.jobsets import jobs_frame, link_log, log_path, read_jobsets, write_jobsets
-from pipeline.storage.models import Model, read_model, write_model
+from pipeline.storage.jobsets import jobs_frame, read_jobsets, write_jobsets
+from pipeline.storage.logs import link_log, log_path
+from pipeline.storage.models import Model, read_event_model, read_model, write_model
 from pipeline.storage.paths import (
     DATA,
     LOG,
+    LOGS,
     MODELS,
     REPORTS,
     TABLES,
@@ -24,6 +27,7 @@ from pipeline.storage.paths import (
     jobsets_folder,
     model_folder,
     results_folder,
+    scenario_log,
 )
 from pipeline.storage.results import (
     Chosen,
@@ -42,6 +46,7 @@ from pipeline.storage.user import check_out, read_jobs
 __all__ = [
     "DATA",
     "LOG",
+    "LOGS",
     "MODELS",
     "REPORTS",
     "TABLES",
@@ -63,23 +68,29 @@ __all__ = [
     "read_checkpoint",
     "read_chosen",
     "read_curve",
+    "read_event_jobsets",
+    "read_event_model",
     "read_job_results",
     "read_jobs",
     "read_jobset_results",
     "read_jobsets",
     "read_json",
     "read_model",
+    "read_site",
     "read_table",
     "results_folder",
+    "scenario_log",
     "write",
     "write_checkpoint",
     "write_chosen",
     "write_curve",
+    "write_event_jobsets",
     "write_figure",
     "write_jobsets",
     "write_json",
     "write_model",
     "write_results",
     "write_schedule",
+    "write_site",
     "write_table",
 ]

@@ -102,15 +102,15 @@ def _rounded(values: Any) -> Any:
     return float(f"{values:.{DIGITS}g}") if isinstance(values, float) else values
 
 
-def write_table(path: Path, frame: pd.DataFrame, schema: pa.DataFrameSchema) -> None:
-    """Check a table and write it, as parquet or CSV by the path's suffix (.csv, .csv.gz, .parquet)."""
-    write(path, _packed(check_table(frame, schema, str(path)), path.suffix))
+def write_table(path: Path, frame: pd.DataFrame, schema: pa.DataFrameSchema, digits: int = DIGITS) -> None:
+    """Check a table and write it, as parquet or CSV by the path's suffix (.csv, .csv.gz, .parquet); text is rounded."""
+    write(path, _packed(check_table(frame, schema, str(path)), path.suffix, digits))
 
 
-def _packed(frame: pd.DataFrame, suffix: str) -> bytes:
+def _packed(frame: pd.DataFrame, suffix: str, digits: int) -> bytes:
     if suffix == ".parquet":
         return frame.to_parquet(index=False, write_page_checksum=True)  # DVC trusts its cache; who reads it need not
-    text = frame.to_csv(index=False, float_format=f"%.{DIGITS}g", lineterminator="\n").encode()
+    text = frame.to_csv(index=False, float_format=f"%.{digits}g", lineterminator="\n").encode()
     return gzip.compress(text, mtime=0) if suffix == ".gz" else text  # no time, no name: the same bytes twice
 
 

@@ -1,4 +1,4 @@
-"""Jobsets as tables, and the workload's log."""
+"""Jobsets as tables."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -6,12 +6,9 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from pipeline.config import Params, Swf, repository_root
 from pipeline.core import SPLITS, JobSet
-from pipeline.errors import UserError
 from pipeline.schemas import jobs_schema
-from pipeline.storage.files import read_table, write, write_table
-from pipeline.storage.paths import LOG
+from pipeline.storage.files import read_table, write_table
 
 JobSets = Mapping[int, list[JobSet]]  # by load
 
@@ -48,33 +45,3 @@ def jobs_frame(jobsets: JobSets, resources: Mapping[str, int]) -> pd.DataFrame:
         for k, jobs in enumerate(group)
     ]
     return pd.concat([pd.DataFrame(row) for row in rows], ignore_index=True).astype("int64")
-
-
-def link_log(params: Params) -> None:
-    """Point data/log at the workload's log, so that DVC sees its content; a plain note where there is none."""
-    place = log_path(params.workload) if isinstance(params.workload, Swf) else None
-    try:
-        LOG.parent.mkdir(parents=True, exist_ok=True)
-        if place is None:
-            LOG.unlink(missing_ok=True)  # never write through a link into the user's log
-        else:
-            _link(place)
-    except OSError as error:
-        raise UserError(f"{LOG}: cannot be written ({error.strerror})") from error
-    if place is None:
-        write(LOG, b"The workload is synthetic: there is no log.\n")
-
-
-def _link(place: Path) -> None:
-    part = LOG.with_name(f".{LOG.name}.part")
-    part.unlink(missing_ok=True)
-    part.symlink_to(place)
-    part.replace(LOG)
-
-
-def log_path(workload: Swf) -> Path:
-    """Return where the log lies; a relative path starts at the repository's root."""
-    place = (repository_root() / workload.path).resolve()
-    if not place.is_file():
-        raise UserError(f"params.yaml: workload.path: no such file: {place}")
-    return place

@@ -5,7 +5,7 @@ import json
 from collections.abc import Mapping
 from importlib.metadata import version
 from pathlib import Path
-from typing import NamedTuple
+from typing import Generic, NamedTuple, TypeVar
 
 import numpy as np
 from pydantic import ValidationError
@@ -13,7 +13,7 @@ from safetensors import SafetensorError
 from safetensors.numpy import load as load_weights
 from safetensors.numpy import save as save_weights
 
-from pipeline.config import FORMAT, ModelCard, Weights, described, difference
+from pipeline.config import FORMAT, EventCard, ModelCard, Weights, described, difference
 from pipeline.core import FloatArray
 from pipeline.errors import UserError
 from pipeline.storage.files import one_line, write
@@ -24,14 +24,17 @@ PICKLES = (b"\x80", b"PK\x03\x04")  # how files of pickle and torch.save begin
 SHOWN = 12  # characters of a digest
 
 
-class Model(NamedTuple):
+Card = TypeVar("Card", ModelCard, EventCard)
+
+
+class Model(NamedTuple, Generic[Card]):
     """A network as it is stored: what it is, and its weights by name."""
 
-    card: ModelCard
+    card: Card
     weights: dict[str, FloatArray]
 
 
-def write_model(folder: Path, model: Model) -> None:
+def write_model(folder: Path, model: Model[Card]) -> None:
     """Write a model directory: weights without pickle, and a card that says what they are.
 
     Raises:
@@ -47,32 +50,49 @@ def write_model(folder: Path, model: Model) -> None:
     write(folder / CARD, (card.model_dump_json(indent=2) + "\n").encode())
 
 
-def read_model(folder: Path) -> Model:
+def read_model(folder: Path) -> Model[ModelCard]:
     """Read a model directory, or the `policy` inside an agent's directory.
 
     Raises:
         UserError: it is no model directory, its files are damaged, or they are not of one model.
     """
+    return _read(folder, ModelCard)
+
+
+def read_event_model(folder: Path) -> Model[EventCard]:
+    """Read a model directory of an event-driven scenario's agent, or the `policy` inside the agent's directory.
+
+    Raises:
+        UserError: see `read_model`.
+    """
+    return _read(folder, EventCard)
+
+
+def _read(folder: Path, kind: type[Card]) -> Model[Card]:
     inside = folder / "policy"
     place = inside if inside.is_dir() else folder
     card_file, weights_file = place / CARD, place / WEIGHTS
     if not card_file.is_file() or not weights_file.is_file():
         raise UserError(f"{folder}: not a model directory: expected {CARD} and {WEIGHTS} in it")
     try:
-        card = _read_card(card_file)
+        card = _read_card(card_file, kind)
         weights = _read_weights(weights_file, card.weights)
     except OSError as error:
         raise UserError(f"{folder}: cannot be read ({error.strerror})") from error
     return Model(card.model_copy(update={"weights": None}), weights)
 
 
-def _read_card(file: Path) -> ModelCard:
+def _read_card(file: Path, kind: type[Card]) -> Card:
     try:
         raw = json.loads(file.read_bytes())
         found = raw.get("format", FORMAT) if isinstance(raw, dict) else FORMAT
         if found != FORMAT:
             raise UserError(f"{file}: expected a card of format {FORMAT}, found format {found}: make the model again")
-        return ModelCard.model_validate_json(file.read_bytes())
+        events = isinstance(raw, dict) and raw.get("dynamics") == "events"
+        if events != (kind is EventCard):
+            worlds = ("time-stepped", "event-driven")
+            raise UserError(f"{file}: expected a model of {worlds[not events]} scenarios, found {worlds[events]}")
+        return kind.model_validate_json(file.read_bytes())
     except (ValidationError, ValueError, RecursionError) as error:
         raise UserError(f"{file}: not a model card ({one_line(error)})") from error
 

@@ -7,6 +7,12 @@ MODELS = Path("models")
 REPORTS = Path("reports")
 TABLES = REPORTS / "tables"
 LOG = DATA / "log"
+LOGS = DATA / "logs"
+
+
+def scenario_log(scenario: str) -> Path:
+    """Return the folder of a scenario's own log."""
+    return LOGS / scenario
 
 
 def jobsets_folder(scenario: str) -> Path:

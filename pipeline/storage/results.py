@@ -9,28 +9,37 @@ from pydantic import ValidationError
 
 from pipeline.config import Frozen, Params
 from pipeline.errors import UserError
-from pipeline.schemas import CURVE, JOB_RESULTS, JOBSET_RESULTS
+from pipeline.schemas import CURVE, RESULTS, ResultTables
 from pipeline.storage.files import one_line, read_json, read_table, write, write_json, write_table
 from pipeline.storage.paths import REPORTS, curve_file, results_folder
 
 
-def write_results(folder: Path, jobs: Sequence[pd.DataFrame], jobsets: Sequence[pd.DataFrame]) -> None:
-    """Write what became of every job and jobset under some policies."""
-    write_table(folder / "jobs.parquet", pd.concat(jobs, ignore_index=True), JOB_RESULTS)
-    write_table(folder / "jobsets.parquet", pd.concat(jobsets, ignore_index=True), JOBSET_RESULTS)
+def write_results(
+    folder: Path, jobs: Sequence[pd.DataFrame], jobsets: Sequence[pd.DataFrame], dynamics: str = "steps"
+) -> None:
+    """Write what became of every job and jobset under some policies, on a scenario of some dynamics."""
+    tables = RESULTS[dynamics]
+    write_table(folder / "jobs.parquet", pd.concat(jobs, ignore_index=True), tables.jobs)
+    write_table(folder / "jobsets.parquet", pd.concat(jobsets, ignore_index=True), tables.jobsets)
 
 
 def read_jobset_results(params: Params, scenario: str) -> pd.DataFrame:
     """Read the jobset results of every policy of a scenario: heuristics, and the agents of params.yaml."""
-    frames = [read_table(folder / "jobsets.parquet", JOBSET_RESULTS) for folder in _folders(params, scenario)]
+    schema = _tables(params, scenario).jobsets
+    frames = [read_table(folder / "jobsets.parquet", schema) for folder in _folders(params, scenario)]
     return pd.concat(frames, ignore_index=True)
 
 
 def read_job_results(params: Params, scenario: str, policies: Sequence[str], loads: Sequence[int]) -> pd.DataFrame:
     """Read what became of every job of a scenario under some policies at some loads; nothing else is held."""
     wanted = [("policy", "in", list(policies)), ("load", "in", list(loads))]
-    frames = [read_table(folder / "jobs.parquet", JOB_RESULTS, wanted) for folder in _folders(params, scenario)]
+    schema = _tables(params, scenario).jobs
+    frames = [read_table(folder / "jobs.parquet", schema, wanted) for folder in _folders(params, scenario)]
     return pd.concat(frames, ignore_index=True)
+
+
+def _tables(params: Params, scenario: str) -> ResultTables:
+    return RESULTS[params.any_scenario(scenario).dynamics]
 
 
 def _folders(params: Params, scenario: str) -> list[Path]:

@@ -3,6 +3,7 @@
 A logged model is loaded where there is no repository, so it is read here and not by `storage`.
 """
 
+import json
 from importlib.metadata import version
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -74,6 +75,15 @@ def _log(store: Store, run_id: str, folder: Path, md5: str, cluster: Cluster) ->
         client.log_model_artifacts(logged.model_id, str(Path(place) / "model"))
     client.finalize_logged_model(logged.model_id, LoggedModelStatus.READY)
     return str(logged.model_id)
+
+
+def is_event_driven(folder: Path) -> bool:
+    """Return whether a model directory is that of an event-driven scenario's agent."""
+    try:
+        card = json.loads((folder / "policy.json").read_bytes())
+    except (OSError, ValueError):
+        return False
+    return isinstance(card, dict) and card.get("dynamics") == "events"
 
 
 def read_policy(folder: Path) -> "Loaded":

@@ -47,7 +47,7 @@ def check_synthetic(params: Params) -> None:
     """
     if not isinstance(params.workload, Synthetic):
         return
-    for name, scenario in params.scenarios.items():
+    for name, scenario in params.step_scenarios.items():
         longest = params.workload.longest
         if longest > scenario.horizon:
             raise UserError(

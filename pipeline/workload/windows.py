@@ -23,7 +23,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pipeline.config import Counts, Swf
+from pipeline.config import Counts, EventLog, Swf
 from pipeline.core import FloatArray, IntArray, JobSet
 from pipeline.errors import UserError
 from pipeline.workload.traces import Log
@@ -175,7 +175,7 @@ def cut(steps: Discretised, swf: Swf, size: int, most: Counts) -> Windows:
     return Windows(**{split: consecutive(steps, span, size, getattr(most, split)) for split, span in spans.items()})
 
 
-def periods(jobs: int, swf: Swf) -> dict[str, tuple[int, int]]:
+def periods(jobs: int, swf: Swf | EventLog) -> dict[str, tuple[int, int]]:
     """Return each split's first job and the one after its last.
 
     >>> periods(100, Swf(name="swf", path="", train_share=0.6, validation_share=0.15))
@@ -191,10 +191,22 @@ def consecutive(steps: Discretised, span: tuple[int, int], size: int, most: int)
     Raises:
         UserError: the period is too short for one window.
     """
+    return [_window(steps, start, size) for start in starts(span, size, most)]
+
+
+def starts(span: tuple[int, int], size: int, most: int) -> list[int]:
+    """Return the first jobs of as many windows as fit side by side in a period, at most `most`, spread evenly.
+
+    Raises:
+        UserError: the period is too short for one window.
+
+    >>> starts((60, 100), 10, 3)
+    [60, 75, 90]
+    """
     room = _room(span, size)
     windows = min((room + size) // size, most)
     # Whole numbers throughout: a start rounded down could overlap the window before it.
-    return [_window(steps, span[0] + k * room // max(windows - 1, 1), size) for k in range(windows)]
+    return [span[0] + k * room // max(windows - 1, 1) for k in range(windows)]
 
 
 def random_window(steps: Discretised, span: tuple[int, int], size: int, rng: np.random.Generator) -> JobSet:
@@ -203,7 +215,16 @@ def random_window(steps: Discretised, span: tuple[int, int], size: int, rng: np.
     Raises:
         UserError: the period is too short for one window.
     """
-    return _window(steps, span[0] + int(rng.integers(_room(span, size) + 1)), size)
+    return _window(steps, random_start(span, size, rng), size)
+
+
+def random_start(span: tuple[int, int], size: int, rng: np.random.Generator) -> int:
+    """Return any job of a period that leaves room for a window which starts there.
+
+    Raises:
+        UserError: the period is too short for one window.
+    """
+    return span[0] + int(rng.integers(_room(span, size) + 1))
 
 
 def at_once(jobs: JobSet) -> JobSet:

@@ -113,9 +113,9 @@ def test_agents_are_cast_by_network_and_objective() -> None:
         cast.lead("completion_time", "cnn")
 
 
-def test_every_scenario_has_its_cast() -> None:
+def test_every_scenario_in_steps_has_its_cast() -> None:
     found = {cast.scenario: cast for cast in casts(OURS)}
-    assert list(found) == list(OURS.scenarios)
+    assert list(found) == list(OURS.step_scenarios)
     assert [name for cast in found.values() for name in cast.agents] == list(OURS.agents)
     assert found["offline"].at_once
     assert not found["online"].at_once

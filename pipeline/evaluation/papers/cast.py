@@ -49,6 +49,21 @@ class Cast(NamedTuple):
             raise CannotTellError(f"no agent of scenario {self.scenario} has {what}")
         return found[0]
 
+    def learned_by(self, algorithm: str) -> list[str]:
+        """Return the agents for slowdown that were finetuned by an algorithm."""
+        return [name for name in self.of("slowdown") if self.agents[name].finetune.name == algorithm]
+
+    def lead_by(self, algorithm: str) -> str:
+        """Return the agent that stands for Deepk8s with an algorithm: the first of its kind in params.yaml.
+
+        Raises:
+            CannotTellError: there is none.
+        """
+        found = self.learned_by(algorithm)
+        if not found:
+            raise CannotTellError(f"no agent of scenario {self.scenario} has finetune {algorithm} and objective slowdown")
+        return found[0]
+
     def each_at_its_load(self, objective: str, network: str) -> dict[int, str]:
         """Return the agents that were each trained at one load alone: of the largest budget, and the first seed's.
 
@@ -96,12 +111,18 @@ class Cast(NamedTuple):
 
 
 def casts(params: Params) -> list[Cast]:
-    """Return the cast of every scenario, in the order of params.yaml."""
+    """Return the cast of every scenario that goes in steps, in the order of params.yaml."""
     return [
-        Cast(
-            scenario,
-            isinstance(row.arrivals, AtOnce),
-            {name: agent for name, agent in params.agents.items() if agent.scenario == scenario},
-        )
-        for scenario, row in params.scenarios.items()
+        Cast(scenario, isinstance(row.arrivals, AtOnce), _agents(params, scenario))
+        for scenario, row in params.step_scenarios.items()
     ]
+
+
+def event_casts(params: Params) -> list[Cast]:
+    """Return the cast of every event-driven scenario in which an agent is trained for slowdown."""
+    every = [Cast(scenario, False, _agents(params, scenario)) for scenario in params.event_scenarios]
+    return [cast for cast in every if cast.of("slowdown")]
+
+
+def _agents(params: Params, scenario: str) -> dict[str, Agent]:
+    return {name: agent for name, agent in params.agents.items() if agent.scenario == scenario}

@@ -1,0 +1,111 @@
+"""What must agree across the sections of params.yaml: names, and that an agent learns by what its scenario allows."""
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from pipeline.config.events import EventScenario
+from pipeline.config.learning import Agent, AnyRecipe, Cnn, NoPretrain, Recipe
+from pipeline.config.problem import Scenario
+from pipeline.config.records import there_are
+from pipeline.errors import UserError
+
+LEAST_CNN_ROWS = 4  # two pools halve the image twice
+
+
+class Allowed(NamedTuple):
+    """What an agent may have on the scenarios of one dynamics."""
+
+    networks: tuple[str, ...]
+    pretrains: tuple[str, ...]
+    finetunes: tuple[str, ...]
+    objectives: tuple[str, ...]
+
+
+ALLOWED = {
+    "steps": Allowed(
+        ("mlp", "cnn"),
+        ("none", "clone"),
+        ("reinforce",),
+        ("slowdown", "completion_time", "makespan", "utilisation"),
+    ),
+    "events": Allowed(
+        ("vector", "deepsets"),
+        ("none",),
+        ("ppo", "a3c", "dagger"),
+        ("slowdown", "bounded_slowdown", "completion_time"),
+    ),
+}
+
+
+def must_know(where: str, place: str, name: str, rows: Mapping[str, Any]) -> None:
+    """Refuse a name that is not among the rows it is chosen from.
+
+    Raises:
+        UserError: it is not.
+    """
+    if name not in rows:
+        raise UserError(f"{where}: {place}: unknown '{name}'; {there_are(rows, name)}")
+
+
+def check_agent(
+    where: str, name: str, agent: Agent, scenario: Scenario | EventScenario, recipe: AnyRecipe, own_load: bool
+) -> None:
+    """Refuse an agent that its scenario or its recipe does not go with.
+
+    Args:
+        where: the file.
+        name: the agent's.
+        agent: its row.
+        scenario: the row that it names.
+        recipe: the row that it names.
+        own_load: do the jobs of scenarios in steps come from a log, which has a load of its own?
+
+    Raises:
+        UserError: one line for the first thing that does not go with another.
+    """
+    _fits_the_dynamics(where, name, agent, scenario.dynamics)
+    if recipe.algorithm != agent.finetune.name:
+        raise UserError(
+            f"{where}: agents.{name}.finetune.recipe: '{agent.finetune.recipe}' is one of {recipe.algorithm}, "
+            f"not of {agent.finetune.name}"
+        )
+    if isinstance(scenario, Scenario) and isinstance(agent.network, Cnn) and scenario.horizon < LEAST_CNN_ROWS:
+        place, got = f"{where}: scenarios.{agent.scenario}.horizon", scenario.horizon
+        raise UserError(f"{place}: expected at least {LEAST_CNN_ROWS} for the cnn of agent '{name}', got {got}")
+    if isinstance(scenario, EventScenario) or not own_load:
+        _has_its_jobsets(where, name, agent, scenario, recipe)
+
+
+def _fits_the_dynamics(where: str, name: str, agent: Agent, dynamics: str) -> None:
+    allowed = ALLOWED[dynamics]
+    for place, found, wanted in (
+        ("network.name", agent.network.name, allowed.networks),
+        ("pretrain.name", agent.pretrain.name, allowed.pretrains),
+        ("finetune.name", agent.finetune.name, allowed.finetunes),
+        ("objective", agent.objective, allowed.objectives),
+    ):
+        if found not in wanted:
+            raise UserError(
+                f"{where}: agents.{name}.{place}: expected {' or '.join(wanted)} for scenario '{agent.scenario}' "
+                f"(dynamics: {dynamics}), got '{found}'"
+            )
+
+
+def _has_its_jobsets(
+    where: str, name: str, agent: Agent, scenario: Scenario | EventScenario, recipe: AnyRecipe
+) -> None:
+    """Refuse training on loads or jobsets that `generate` does not draw."""
+    fixed = isinstance(recipe, Recipe) and recipe.jobsets == "fixed"
+    for part, chosen in (("pretrain", agent.pretrain), ("finetune", agent.finetune)):
+        if isinstance(chosen, NoPretrain):
+            continue
+        place = f"{where}: agents.{name}.{part}"
+        for load in chosen.loads:
+            if load not in scenario.loads:
+                raise UserError(f"{place}.loads: {load} is not a load of scenario '{agent.scenario}'")
+        each = -(-chosen.jobsets // len(chosen.loads))
+        if (part == "pretrain" or fixed) and each > scenario.jobsets.train:
+            raise UserError(
+                f"{place}.jobsets: {chosen.jobsets} need {each} training jobsets of each load; scenario "
+                f"'{agent.scenario}' has {scenario.jobsets.train}"
+            )

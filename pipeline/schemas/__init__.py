@@ -1,0 +1,58 @@
+"""pandera models of every table that crosses a stage: strict, checked when written and when read.
+
+A table whose columns depend on the scenario (one per resource) has a function that builds its schema.
+"""
+
+from typing import NamedTuple
+
+import pandera.pandas as pa
+
+from pipeline.schemas.columns import KEYS
+from pipeline.schemas.events import EVENT_JOB_RESULTS, EVENT_JOBSET_RESULTS, EVENT_SUMMARY, event_jobs_schema
+from pipeline.schemas.tables import (
+    AGREES,
+    COMPARISON,
+    CURVE,
+    JOB_RESULTS,
+    JOBSET_RESULTS,
+    LAST_ARRIVAL,
+    PAPERS,
+    SCHEDULE,
+    SUMMARY,
+    jobs_schema,
+    user_jobs_schema,
+)
+
+
+class ResultTables(NamedTuple):
+    """The tables of what policies did on one scenario."""
+
+    jobs: pa.DataFrameSchema
+    jobsets: pa.DataFrameSchema
+
+
+RESULTS = {  # by dynamics
+    "steps": ResultTables(JOB_RESULTS, JOBSET_RESULTS),
+    "events": ResultTables(EVENT_JOB_RESULTS, EVENT_JOBSET_RESULTS),
+}
+
+__all__ = [
+    "AGREES",
+    "COMPARISON",
+    "CURVE",
+    "EVENT_JOBSET_RESULTS",
+    "EVENT_JOB_RESULTS",
+    "EVENT_SUMMARY",
+    "JOBSET_RESULTS",
+    "JOB_RESULTS",
+    "KEYS",
+    "LAST_ARRIVAL",
+    "PAPERS",
+    "RESULTS",
+    "SCHEDULE",
+    "SUMMARY",
+    "ResultTables",
+    "event_jobs_schema",
+    "jobs_schema",
+    "user_jobs_schema",
+]

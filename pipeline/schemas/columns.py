@@ -1,0 +1,52 @@
+"""Columns and rules that tables have in common."""
+
+from collections.abc import Collection
+
+import numpy as np
+import pandas as pd
+import pandera.pandas as pa
+
+KEYS = ["policy", "load", "jobset"]
+
+
+def integers(low: int, high: int | None = None) -> pa.Column:
+    """Return a column of whole numbers within bounds."""
+    checks = [pa.Check.ge(low, error=f"at least {low}")]
+    checks += [pa.Check.le(high, error=f"at most {high}")] if high is not None else []
+    return pa.Column("int64", checks)
+
+
+def numbers(low: float, nullable: bool = False) -> pa.Column:
+    """Return a column of finite numbers from a bound on; where it may be null, there is nothing to tell."""
+    checks = [pa.Check.ge(low, error=f"at least {low:g}"), pa.Check(np.isfinite, error="finite")]
+    return pa.Column("float64", checks, nullable=nullable)
+
+
+def above_zero() -> pa.Column:
+    """Return a column of finite numbers above 0."""
+    return pa.Column("float64", [pa.Check.gt(0, error="above 0"), pa.Check(np.isfinite, error="finite")])
+
+
+def job_rules() -> list[pa.Check]:
+    """Return what holds for the jobs of every jobset."""
+    return [
+        pa.Check(_jobs_are_numbered, error="jobs of a jobset are numbered 0, 1, 2, ..."),
+        pa.Check(_arrivals_never_fall, error="arrivals of a jobset never fall"),
+    ]
+
+
+def table(name: str, columns: dict[str, pa.Column], unique: Collection[str]) -> pa.DataFrameSchema:
+    """Return the schema of a table with exactly these columns in this order."""
+    return pa.DataFrameSchema(columns, strict=True, ordered=True, unique=list(unique), name=name)
+
+
+def _same_jobset(frame: pd.DataFrame) -> pd.Series:
+    return (frame["load"].diff() == 0) & (frame["jobset"].diff() == 0)
+
+
+def _jobs_are_numbered(frame: pd.DataFrame) -> pd.Series:
+    return frame["job"].diff().where(_same_jobset(frame), frame["job"] + 1) == 1
+
+
+def _arrivals_never_fall(frame: pd.DataFrame) -> pd.Series:
+    return frame["arrival"].diff().where(_same_jobset(frame), 0) >= 0

@@ -1,0 +1,164 @@
+"""Tables of scenarios that go in steps, and those of all scenarios."""
+
+from collections.abc import Iterable, Mapping
+
+import numpy as np
+import pandera.pandas as pa
+
+from pipeline.schemas.columns import KEYS, integers, job_rules, numbers
+
+LAST_ARRIVAL = 10**12  # step of a user's job; sums of more could overflow
+
+
+def jobs_schema(resources: Iterable[str]) -> pa.DataFrameSchema:
+    """Return the schema of jobsets: sorted by (load, jobset), jobs numbered from 0 in order of arrival."""
+    least = {"load": 1, "jobset": 0, "job": 0, "arrival": 0, "duration": 1} | dict.fromkeys(resources, 0)
+    columns = {name: integers(low) for name, low in least.items()}
+    return pa.DataFrameSchema(columns, checks=job_rules(), strict=True, ordered=True, name="Jobs")
+
+
+# What became of each job under each policy; finish and slowdown of an unfinished job are the cap's lower bound.
+JOB_RESULTS = pa.DataFrameSchema(
+    {
+        "policy": pa.Column(str),
+        "load": integers(1),
+        "jobset": integers(0),
+        "job": integers(0),
+        "duration": integers(1),
+        "start": integers(-1),
+        "finish": integers(1),
+        "withheld": integers(0),
+        "slowdown": numbers(1.0),
+        "unfinished": pa.Column(bool),
+    },
+    strict=True,
+    ordered=True,
+    unique=[*KEYS, "job"],
+    name="JobResults",
+)
+
+# Each policy on each jobset; the unit of every comparison.
+JOBSET_RESULTS = pa.DataFrameSchema(
+    {
+        "policy": pa.Column(str),
+        "load": integers(1),
+        "jobset": integers(0),
+        "jobs": integers(1),
+        "mean_slowdown": numbers(1.0),
+        "p50_slowdown": numbers(1.0),
+        "p99_slowdown": numbers(1.0),
+        "worst_slowdown": numbers(1.0),
+        "completion_time": numbers(1.0),
+        "makespan": integers(1),
+        "utilisation": numbers(0.0),
+        "not_work_conserving": numbers(0.0),
+        "unfinished": integers(0),
+    },
+    strict=True,
+    ordered=True,
+    unique=KEYS,
+    name="JobsetResults",
+)
+
+# A learning curve: one row per (update, metric).
+CURVE = pa.DataFrameSchema(
+    {
+        "update": integers(0),
+        "metric": pa.Column(str),
+        "value": pa.Column("float64", pa.Check(np.isfinite, error="finite")),
+    },
+    strict=True,
+    ordered=True,
+    unique=["update", "metric"],
+    name="Curve",
+)
+
+# Paired comparison of a policy with another one; load "all" is the mean over loads. Differences are relative.
+COMPARISON = pa.DataFrameSchema(
+    {
+        "scenario": pa.Column(str),
+        "load": pa.Column(str),
+        "policy": pa.Column(str),
+        "against": pa.Column(str),
+        "n": integers(1),
+        "mean": numbers(1.0),
+        "low": numbers(0.0),
+        "high": numbers(0.0),
+        "mean_against": numbers(1.0),
+        "difference": pa.Column("float64"),
+        "difference_low": pa.Column("float64"),
+        "difference_high": pa.Column("float64"),
+        "unfinished": integers(0),
+    },
+    strict=True,
+    ordered=True,
+    unique=["scenario", "load", "policy", "against"],
+    name="Comparison",
+)
+
+# Metrics of each policy at each load, beside its slowdown.
+SUMMARY = pa.DataFrameSchema(
+    {
+        "scenario": pa.Column(str),
+        "load": integers(1),
+        "policy": pa.Column(str),
+        "n": integers(1),
+        "jobs": integers(1),
+        "slowdown": numbers(1.0),
+        "slowdown_low": numbers(0.0),
+        "slowdown_high": numbers(0.0),
+        "p50_slowdown": numbers(1.0),
+        "p99_slowdown": numbers(1.0),
+        "worst_slowdown": numbers(1.0),
+        "completion_time": numbers(0.0),
+        "makespan": numbers(0.0),
+        "utilisation": numbers(0.0),
+        "not_work_conserving": numbers(0.0, nullable=True),  # not told of event-driven scenarios
+        "unfinished": integers(0),
+    },
+    strict=True,
+    ordered=True,
+    unique=["scenario", "load", "policy"],
+    name="Summary",
+)
+
+# What the papers claim beside what our results say; a figure that could not be drawn has rows all the same.
+AGREES = ("yes", "no", "partly", "cannot be told")
+PAPERS = pa.DataFrameSchema(
+    {
+        "figure": pa.Column(str, pa.Check.str_matches(r"^[a-z0-9_]+$", error="a file's stem")),
+        "title": pa.Column(str),
+        "paper": pa.Column(str),
+        "claim": pa.Column(str),
+        "found": pa.Column(str),
+        "agrees": pa.Column(str, pa.Check.isin(AGREES, error=f"one of {', '.join(AGREES)}")),
+    },
+    strict=True,
+    ordered=True,
+    unique=["figure", "paper", "claim"],
+    name="Papers",
+)
+
+
+def user_jobs_schema(resources: Mapping[str, int], horizon: int) -> pa.DataFrameSchema:
+    """Return the schema of a user's own job table: demands within `resources`, durations within the horizon."""
+    columns = {"jobset": pa.Column(nullable=False), "job": pa.Column(nullable=False)}
+    columns |= {"arrival": integers(0, LAST_ARRIVAL), "duration": integers(1, horizon)}
+    columns |= {name: integers(0, units) for name, units in resources.items()}
+    return pa.DataFrameSchema(columns, strict=True, unique=["jobset", "job"], name="UserJobs")
+
+
+# What `schedule` writes.
+SCHEDULE = pa.DataFrameSchema(
+    {
+        "jobset": pa.Column(),
+        "job": pa.Column(),
+        "start": integers(0),
+        "finish": integers(1),
+        "slowdown": numbers(1.0),
+    },
+    strict=True,
+    ordered=True,
+    unique=["jobset", "job"],
+    name="Schedule",
+)
