@@ -103,7 +103,7 @@ class TestReading:
             run(path, 0, False, ["sjf"], tmp_path / "out.csv")
 
     def test_an_unknown_policy_is_named_before_the_log_is_read(self, tmp_path: Path) -> None:
-        with pytest.raises(UserError, match="unknown policy 'sfj'.*did you mean 'sjf'"):
+        with pytest.raises(UserError, match=r"unknown policy 'sfj'.*did you mean 'sjf'"):
             run(tmp_path / "missing.swf", 0, False, ["sfj"], tmp_path / "out.csv")
 
 

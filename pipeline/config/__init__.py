@@ -4,7 +4,19 @@ Unknown keys are refused by name, every number has its type and range, and deriv
 live in params.yaml; only `Swf` has some here, because `{name: swf, path: ...}` is all a user must write to read a log.
 """
 
-from pipeline.config.acting import A3c, A3cRecipe, Dagger, DaggerRecipe, DeepSets, Ppo, PpoRecipe, Vector
+from pipeline.config.acting import (
+    A3c,
+    A3cRecipe,
+    Cem,
+    CemRecipe,
+    Dagger,
+    DaggerRecipe,
+    DeepSets,
+    Linear,
+    Ppo,
+    PpoRecipe,
+    Vector,
+)
 from pipeline.config.cards import FORMAT, EventCard, ModelCard, Tensor, Weights, described, difference
 from pipeline.config.events import EventLog, EventScenario, Group, Parts, Sampled, Tasks
 from pipeline.config.learning import (
@@ -37,6 +49,8 @@ __all__ = [
     "AnyRecipe",
     "AnyScenario",
     "AtOnce",
+    "Cem",
+    "CemRecipe",
     "Clone",
     "Cnn",
     "Counts",
@@ -53,6 +67,7 @@ __all__ = [
     "Frozen",
     "Group",
     "HeuristicKnobs",
+    "Linear",
     "Mlp",
     "ModelCard",
     "NetworkConfig",

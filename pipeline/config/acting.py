@@ -5,7 +5,7 @@ As for REINFORCE, a recipe says how and an agent's row how much.
 
 from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from pipeline.config.records import Frozen, Loads, Positive, PositiveShare, Rate, Seed, Share
 
@@ -25,6 +25,12 @@ class DeepSets(Frozen):
 
     name: Literal["deepsets"]
     hidden: Wide
+
+
+class Linear(Frozen):
+    """Scores that are sums of weighted features, as heuristics are: a few weights, for any number of jobs or machines."""
+
+    name: Literal["linear"]
 
 
 class _Recipe(Frozen):
@@ -68,6 +74,23 @@ class DaggerRecipe(_Recipe):
     steps: Positive  # of the optimizer in an update
 
 
+class CemRecipe(Frozen):
+    """How the cross-entropy method learns (Rubinstein 1999; Szita and Lőrincz 2006)."""
+
+    algorithm: Literal["cem"]
+    play: Literal["greedy"]
+    population: Annotated[int, Field(ge=2)]  # candidates of an update
+    elite: Positive  # the best of them, which the next ones are drawn around
+    spread: Rate  # standard deviation of the first candidates' weights
+    keep: Share  # of the mean, and of the spread, of the update before
+
+    @model_validator(mode="after")
+    def _elite_is_some(self) -> "CemRecipe":
+        if self.elite >= self.population:
+            raise ValueError(f"expected an elite below the population of {self.population}, got {self.elite}")
+        return self
+
+
 class _Budget(Frozen):
     """How much of a recipe to run."""
 
@@ -103,3 +126,9 @@ class Dagger(_Budget):
 
     name: Literal["dagger"]
     teacher: str
+
+
+class Cem(_Budget):
+    """The cross-entropy method, on a linear network; an update is one population."""
+
+    name: Literal["cem"]

@@ -29,9 +29,9 @@ ALLOWED = {
         ("slowdown", "completion_time", "makespan", "utilisation"),
     ),
     "events": Allowed(
-        ("vector", "deepsets"),
+        ("vector", "deepsets", "linear"),
         ("none",),
-        ("ppo", "a3c", "dagger"),
+        ("ppo", "a3c", "dagger", "cem"),
         ("slowdown", "bounded_slowdown", "completion_time"),
     ),
 }
@@ -69,6 +69,8 @@ def check_agent(
             f"{where}: agents.{name}.finetune.recipe: '{agent.finetune.recipe}' is one of {recipe.algorithm}, "
             f"not of {agent.finetune.name}"
         )
+    if agent.finetune.name == "cem" and agent.network.name != "linear":
+        raise UserError(f"{where}: agents.{name}.network.name: expected linear for cem, got '{agent.network.name}'")
     if isinstance(scenario, Scenario) and isinstance(agent.network, Cnn) and scenario.horizon < LEAST_CNN_ROWS:
         place, got = f"{where}: scenarios.{agent.scenario}.horizon", scenario.horizon
         raise UserError(f"{place}: expected at least {LEAST_CNN_ROWS} for the cnn of agent '{name}', got {got}")

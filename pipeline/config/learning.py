@@ -4,7 +4,19 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field
 
-from pipeline.config.acting import A3c, A3cRecipe, Dagger, DaggerRecipe, DeepSets, Ppo, PpoRecipe, Vector
+from pipeline.config.acting import (
+    A3c,
+    A3cRecipe,
+    Cem,
+    CemRecipe,
+    Dagger,
+    DaggerRecipe,
+    DeepSets,
+    Linear,
+    Ppo,
+    PpoRecipe,
+    Vector,
+)
 from pipeline.config.records import Frozen, Loads, Positive, PositiveShare, Rate, Seed, Share
 
 Wide = Annotated[int, Field(gt=0, le=10_000)]  # of a network's layer
@@ -68,7 +80,7 @@ class Cnn(Frozen):
     clock: bool
 
 
-NetworkConfig = Annotated[Mlp | Cnn | Vector | DeepSets, Field(discriminator="name")]
+NetworkConfig = Annotated[Mlp | Cnn | Vector | DeepSets | Linear, Field(discriminator="name")]
 
 
 class NoPretrain(Frozen):
@@ -122,9 +134,9 @@ class Reinforce(Frozen):
 
 
 PretrainConfig = Annotated[NoPretrain | Clone, Field(discriminator="name")]
-FinetuneConfig = Annotated[Reinforce | Ppo | A3c | Dagger, Field(discriminator="name")]
-EventRecipe = PpoRecipe | A3cRecipe | DaggerRecipe
-AnyRecipe = Annotated[Recipe | PpoRecipe | A3cRecipe | DaggerRecipe, Field(discriminator="algorithm")]
+FinetuneConfig = Annotated[Reinforce | Ppo | A3c | Dagger | Cem, Field(discriminator="name")]
+EventRecipe = PpoRecipe | A3cRecipe | DaggerRecipe | CemRecipe
+AnyRecipe = Annotated[Recipe | PpoRecipe | A3cRecipe | DaggerRecipe | CemRecipe, Field(discriminator="algorithm")]
 
 
 class Agent(Frozen):

@@ -3,25 +3,27 @@
 `vector` is Deepk8s's (section 4.4, Figure 3): one vector of everything, two layers shared by actor and critic. Its
 size is that of one cluster. `deepsets` scores every (job, machine) with the same weights (Zaheer et al. 2017): what a
 job and a machine are, what both are to each other, and what all of them are together (sums over jobs and machines),
-so that it takes any number of either.
+so that it takes any number of either. `linear` is what heuristics are: a sum of weighted features.
 """
 
 import torch
 from torch import Tensor, nn
 
-from pipeline.policies.features import Features, Shape
+from pipeline.policies.features import AREA, Features, Shape
+
+LITTLE = -20.0  # score of void at first: below that of any job
 
 
 class ActorCritic(nn.Module):
     """Logits of the actions, void last, and the value of the state."""
 
     shape: Shape
-    scale: Tensor  # what the critic counts costs in; 0 = not known yet
+    scale: Tensor  # [1]  what the critic counts costs in; 0 = not known yet
 
     def __init__(self, shape: Shape) -> None:
         super().__init__()
         self.shape = shape
-        self.register_buffer("scale", torch.zeros(()))
+        self.register_buffer("scale", torch.zeros(1))
 
     def forward(self, seen: "Inputs") -> tuple[Tensor, Tensor]:
         """Return logits [D, A] and values [D]."""
@@ -90,3 +92,20 @@ class DeepSets(ActorCritic):
         placed = self.score(torch.relu(hidden))[:, :, 0] + self.direct(seen.job[row, slot])
         scores = placed.new_zeros(*there.shape, machine.shape[1]).index_put((row, slot), placed)
         return torch.cat([scores.flatten(1), self.void(common)], dim=1), self.critic(common)[:, 0]
+
+
+class Linear(ActorCritic):
+    """A sum of weighted features; it begins as smallest area first. It has no critic: all values are 0."""
+
+    def __init__(self, shape: Shape) -> None:
+        super().__init__(shape)
+        of_job = torch.zeros(shape.of_job)
+        of_job[AREA] = -1.0
+        self.of_job, self.of_pair = nn.Parameter(of_job), nn.Parameter(torch.zeros(shape.of_pair))
+        self.void = nn.Parameter(torch.full((1,), LITTLE))
+
+    def forward(self, seen: Inputs) -> tuple[Tensor, Tensor]:
+        """Return logits [D, A] and values [D]."""
+        scores = (seen.job @ self.of_job)[:, :, None] + seen.pair @ self.of_pair
+        void = self.void.expand(len(scores), 1)
+        return torch.cat([scores.flatten(1), void], dim=1), torch.zeros(len(scores))

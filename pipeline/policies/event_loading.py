@@ -7,10 +7,11 @@ import torch
 
 from pipeline.config import DeepSets as DeepSetsConfig
 from pipeline.config import EventCard, NetworkConfig, described, difference
+from pipeline.config import Linear as LinearConfig
 from pipeline.config import Vector as VectorConfig
 from pipeline.core import FloatArray, Policy
 from pipeline.errors import UserError
-from pipeline.policies.actor_critic import ActorCritic, DeepSets, Vector
+from pipeline.policies.actor_critic import ActorCritic, DeepSets, Linear, Vector
 from pipeline.policies.event_acting import EVENT_PLAY
 from pipeline.policies.features import Shape
 
@@ -28,6 +29,10 @@ def _vector(config: VectorConfig, shape: Shape) -> ActorCritic:
 
 def _deepsets(config: DeepSetsConfig, shape: Shape) -> ActorCritic:
     return DeepSets(shape, config.hidden)
+
+
+def _linear(config: LinearConfig, shape: Shape) -> ActorCritic:
+    return Linear(shape)
 
 
 def build(config: NetworkConfig, shape: Shape, seed: int) -> ActorCritic:
@@ -61,4 +66,4 @@ def weights_of(network: ActorCritic) -> dict[str, FloatArray]:
     return {name: value.detach().contiguous().numpy() for name, value in network.state_dict().items()}
 
 
-EVENT_NETWORKS: dict[str, Callable[..., ActorCritic]] = {"vector": _vector, "deepsets": _deepsets}
+EVENT_NETWORKS: dict[str, Callable[..., ActorCritic]] = {"vector": _vector, "deepsets": _deepsets, "linear": _linear}

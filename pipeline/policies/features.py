@@ -15,6 +15,7 @@ from pipeline.compiled import inlined
 from pipeline.core import BoolArray, FloatArray, IntArray, Observation
 
 PER_JOB, PER_MACHINE, PER_PAIR, OF_REST = 10, 1, 2, 4  # features besides those of each resource
+AREA = 4  # place of a job's area among its features
 SMALLEST, SHORTEST = 1e-3, 1e-2  # share and time whose logarithms are still told from those of nothing
 SCALE = 0.5  # of logarithms, so that features are of one size
 
@@ -156,7 +157,7 @@ def _job(view: Observation, to: Features, i: int, m: int, unit: float) -> bool:
     to.job[i, m, 1] = _log(duration / unit, SHORTEST)
     to.job[i, m, 2] = _log(waited / unit, SHORTEST)
     to.job[i, m, 3] = _log(waited / duration, SHORTEST)
-    to.job[i, m, 4] = _log(duration / unit * widest, SMALLEST)
+    to.job[i, m, AREA] = _log(duration / unit * widest, SMALLEST)
     to.job[i, m, 5] = 1.0 if fit else 0.0
     to.job[i, m, 6] = (m + 1) / view.duration.shape[1]
     to.job[i, m, 7] = _log(view.fits_in[i, m] / unit, SHORTEST)

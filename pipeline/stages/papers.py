@@ -3,9 +3,10 @@
 from pipeline import storage, tracking
 from pipeline.config import Params
 from pipeline.evaluation import plots
-from pipeline.evaluation.papers.cast import Cast, casts
+from pipeline.evaluation.papers.cast import Cast, casts, event_casts
+from pipeline.evaluation.papers.event_evidence import EventEvidence, compared, gathered_events
 from pipeline.evaluation.papers.evidence import Evidence
-from pipeline.evaluation.papers.figures import figures, gathered, jobs_needed, table
+from pipeline.evaluation.papers.figures import event_figures, figures, gathered, jobs_needed, table
 from pipeline.progress import say
 from pipeline.schemas import PAPERS
 
@@ -15,6 +16,7 @@ def run(params: Params) -> None:
     with tracking.stage("papers", "", params) as run:
         run.inputs(storage.TABLES)
         found = figures([_evidence(params, cast) for cast in casts(params)])
+        found += event_figures([_event_evidence(params, cast) for cast in event_casts(params)])
         storage.discard(storage.REPORTS / "papers.csv", storage.REPORTS / "papers")
         for shown in found:
             if shown.drawing is not None:
@@ -32,3 +34,12 @@ def _evidence(params: Params, cast: Cast) -> Evidence:
     curves = {agent: storage.read_curve(agent, "finetune") for agent in cast.agents}
     levels = {agent: chosen.over(row.finetune.loads) for agent, row in cast.agents.items()}
     return gathered(params, cast, results, jobs, curves, levels, chosen.best)
+
+
+def _event_evidence(params: Params, cast: Cast) -> EventEvidence:
+    results, chosen = storage.read_jobset_results(params, cast.scenario), storage.read_chosen(cast.scenario)
+    jobs = storage.read_job_results(params, cast.scenario, compared(cast), list(chosen.best))
+    agents = {agent: cast.agents[agent].finetune for agent in cast.of("slowdown")}
+    curves = {agent: storage.read_curve(agent, "finetune") for agent in agents}
+    levels = {agent: chosen.over(part.loads) for agent, part in agents.items()}
+    return gathered_events(params, cast, results, jobs, curves, levels)

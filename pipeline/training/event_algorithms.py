@@ -6,6 +6,7 @@ from typing import Any
 from pipeline.config import NoPretrain
 from pipeline.policies.actor_critic import ActorCritic
 from pipeline.training.a3c import a3c
+from pipeline.training.cem import cem
 from pipeline.training.dagger import dagger
 from pipeline.training.decisions import Update
 from pipeline.training.event_task import EventTask
@@ -23,4 +24,5 @@ EVENT_ALGORITHMS: dict[str, Callable[[ActorCritic, EventTask, Any, Memory | None
     "ppo": ppo,
     "a3c": a3c,
     "dagger": dagger,
+    "cem": cem,
 }

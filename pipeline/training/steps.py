@@ -4,9 +4,11 @@ from collections.abc import Callable
 
 import torch
 
-from pipeline.config import EventRecipe
+from pipeline.config import A3cRecipe, DaggerRecipe, PpoRecipe
 from pipeline.errors import UserError
 from pipeline.policies.actor_critic import ActorCritic
+
+Gradient = PpoRecipe | A3cRecipe | DaggerRecipe
 
 OPTIMIZERS: dict[str, Callable[..., torch.optim.Optimizer]] = {
     "sgd": torch.optim.SGD,
@@ -15,12 +17,12 @@ OPTIMIZERS: dict[str, Callable[..., torch.optim.Optimizer]] = {
 }
 
 
-def optimizer_for(network: ActorCritic, recipe: EventRecipe) -> torch.optim.Optimizer:
+def optimizer_for(network: ActorCritic, recipe: Gradient) -> torch.optim.Optimizer:
     """Return the recipe's optimizer."""
     return OPTIMIZERS[recipe.optimizer](network.parameters(), lr=recipe.learning_rate)
 
 
-def set_rate(optimizer: torch.optim.Optimizer, recipe: EventRecipe, step: int, updates: int) -> None:
+def set_rate(optimizer: torch.optim.Optimizer, recipe: Gradient, step: int, updates: int) -> None:
     """Set the learning rate of an update, which depends on its number alone."""
     left = (updates - step + 1) / updates if recipe.falling else 1.0
     for group in optimizer.param_groups:
