@@ -28,7 +28,7 @@ class DeepSets(Frozen):
 
 
 class Linear(Frozen):
-    """Scores that are sums of weighted features, as heuristics are: a few weights, for any number of jobs or machines."""
+    """Scores that are sums of weighted features, as heuristics are; for any number of jobs and machines."""
 
     name: Literal["linear"]
 

@@ -61,7 +61,9 @@ class Cast(NamedTuple):
         """
         found = self.learned_by(algorithm)
         if not found:
-            raise CannotTellError(f"no agent of scenario {self.scenario} has finetune {algorithm} and objective slowdown")
+            raise CannotTellError(
+                f"no agent of scenario {self.scenario} has finetune {algorithm} and objective slowdown"
+            )
         return found[0]
 
     def each_at_its_load(self, objective: str, network: str) -> dict[int, str]:

@@ -5,17 +5,28 @@ from collections.abc import Mapping, Sequence
 import pandas as pd
 
 from pipeline.config import Params, Synthetic
-from pipeline.evaluation.papers import durations, learning, loads, objectives, withheld
+from pipeline.evaluation.papers import (
+    deepk8s,
+    deepk8s_learning,
+    durations,
+    learning,
+    loads,
+    objectives,
+    withheld,
+)
 from pipeline.evaluation.papers.cast import Cast
+from pipeline.evaluation.papers.event_evidence import EventEvidence
 from pipeline.evaluation.papers.evidence import Evidence, nearest, samples_of
 from pipeline.evaluation.papers.verdicts import CANNOT, Claim, Shown, Verdict
 
 ONLINE = (loads, objectives, learning, durations, withheld)
 OFFLINE = (learning,)
+EVENTS = (deepk8s, deepk8s_learning)
 NOBODY = {
     "DeepRM": "no agent of a scenario with arrivals over time has network mlp and objective slowdown",
     "DeepRM2": "no agent of a scenario with arrivals over time has network cnn and objective slowdown",
     "DeepRM_Off": "no agent of a scenario in which all jobs wait at the start has objective slowdown",
+    "Deepk8s": "no agent of an event-driven scenario has objective slowdown",
 }
 
 
@@ -79,6 +90,22 @@ def _open(scenarios: Sequence[Evidence]) -> list[Shown]:
             verdicts = [(claim, Verdict(NOBODY[paper], CANNOT)) for claim in claims]
             left.append(Shown("learning", "Learning curves", None, verdicts))
     return left
+
+
+def event_figures(scenarios: Sequence[EventEvidence]) -> list[Shown]:
+    """Return every figure of every event-driven scenario; where there is none, its claims are left open."""
+    if scenarios:
+        return [shown for evidence in scenarios for module in EVENTS for shown in module.shown(evidence)]
+    nobody = Verdict(NOBODY["Deepk8s"], CANNOT)
+    return [Shown(kind, title, None, [(claim, nobody) for claim in claims]) for kind, title, claims in _events()]
+
+
+def _events() -> list[tuple[str, str, Sequence[Claim]]]:
+    return [
+        ("deepk8s_slowdown", "Mean slowdown of tasks", deepk8s.OF_SLOWDOWN),
+        ("deepk8s_completion", "Mean completion time of tasks", deepk8s.OF_COMPLETION),
+        ("deepk8s_learning", "Learning on many machines", deepk8s_learning.CLAIMS),
+    ]
 
 
 def _online() -> list[tuple[str, str, Sequence[Claim]]]:
