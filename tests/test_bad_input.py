@@ -336,8 +336,8 @@ WORDS = [
         ("unknown scenario 'onlin'", "offline, online", "did you mean 'online'"),
     ),
     Case("an unknown agent", "pretrain deeprn", ("unknown agent 'deeprn'", "deeprm, deeprm2", "did you mean 'deeprm'")),
-    Case("an unknown agent to finetune", "finetune x", ("unknown agent 'x'", "there are: deeprm")),
-    Case("an unknown agent to evaluate", "evaluate agent x", ("unknown agent 'x'", "there are: deeprm")),
+    Case("an unknown agent to finetune", "finetune x", ("unknown agent 'x'", "there are: ", "deeprm")),
+    Case("an unknown agent to evaluate", "evaluate agent x", ("unknown agent 'x'", "there are: ", "deeprm")),
     Case("an unknown scenario to evaluate", "evaluate heuristics x", ("unknown scenario 'x'", "offline, online")),
     Case(
         "an unknown policy",

@@ -10,6 +10,7 @@ from builders import REPOSITORY
 from ruamel.yaml import YAML
 
 from pipeline.config import Params, Swf, check_params, load_params, repository_root
+from pipeline.config.checks import ALLOWED
 from pipeline.errors import UserError
 from pipeline.policies.heuristics import HEURISTICS, check_names
 from pipeline.workload.synthetic import check_synthetic
@@ -107,9 +108,21 @@ OUT_OF_RANGE: list[tuple[str, Any, str]] = [
         "workload: expected train_share + validation_share below 1, so that a test period is left",
     ),
 ]
-SCENARIOS = "there are: machines, offline, online; did you mean 'online'?"
+
+
+def there_are(section: str) -> str:
+    """The names of a section, as a mistake is told them."""
+    return f"there are: {', '.join(sorted(YAML(typ='safe').load(PARAMS)[section]))}"
+
+
+def words(part: str) -> str:
+    """What may stand for a part of an agent, as a mistake is told it."""
+    return "there are: " + ", ".join(f"'{word}'" for allowed in ALLOWED.values() for word in getattr(allowed, part))
+
+
+SCENARIOS = f"{there_are('scenarios')}; did you mean 'online'?"
 DEMANDS = "there are: code, text; did you mean 'code'?"
-RECIPES = "there are: ours, paper; did you mean 'ours'?"
+RECIPES = f"{there_are('recipes')}; did you mean 'ours'?"
 UNKNOWN_NAMES: list[tuple[str, Any, str]] = [
     ("agents.deeprm.scenario", "onlin", f"agents.deeprm.scenario: unknown 'onlin'; {SCENARIOS}"),
     ("scenarios.online.demand", "cod", f"scenarios.online.demand: unknown 'cod'; {DEMANDS}"),
@@ -123,13 +136,13 @@ UNKNOWN_NAMES: list[tuple[str, Any, str]] = [
     (
         "agents.deeprm.finetune.name",
         "sarsa",
-        "agents.deeprm.finetune.name: unknown 'sarsa'; there are: 'reinforce', 'ppo', 'a3c', 'dagger'",
+        f"agents.deeprm.finetune.name: unknown 'sarsa'; {words('finetunes')}",
     ),
     ("workload.name", "swff", "workload.name: unknown 'swff'; there are: 'synthetic', 'swf'"),
     (
         "agents.deeprm.network.name",
         "rnn",
-        "agents.deeprm.network.name: unknown 'rnn'; there are: 'mlp', 'cnn', 'vector', 'deepsets'",
+        f"agents.deeprm.network.name: unknown 'rnn'; {words('networks')}",
     ),
     (
         "scenarios.online.arrivals.name",
@@ -414,9 +427,9 @@ def test_a_log_has_its_own_load_whatever_the_agents_list() -> None:
 
 
 def test_an_unknown_name_is_answered_with_those_there_are(params: Params) -> None:
-    with pytest.raises(UserError, match=r"^unknown agent 'x'; there are: deeprm, deeprm2, "):
+    with pytest.raises(UserError, match=f"^unknown agent 'x'; {there_are('agents')}$"):
         params.agent("x")
-    with pytest.raises(UserError, match=r"^unknown scenario 'x'; there are: machines, offline, online$"):
+    with pytest.raises(UserError, match=f"^unknown scenario 'x'; {there_are('scenarios')}$"):
         params.scenario("x")
 
 

@@ -7,6 +7,7 @@ import pytest
 from event_rows import AGENT, DAGGER_RECIPE, LOG, PPO_RECIPE, few, rows
 
 from pipeline.config import EventScenario, Scenario, check_params, load_params
+from pipeline.config.checks import ALLOWED
 from pipeline.errors import UserError
 from pipeline.policies.event_names import check_event_names
 from pipeline.policies.placing import EVENT_HEURISTICS
@@ -134,16 +135,17 @@ def test_a_wrong_value_is_refused_in_one_line(place: str, value: Any, said: str)
     assert refusal(changed(rows(), place, value)).startswith(said)
 
 
+NETWORKS = " or ".join(ALLOWED["events"].networks)
 EVENTS, STEPS = "for scenario 'few' (dynamics: events)", "for scenario 'online' (dynamics: steps)"
 DO_NOT_GO: list[tuple[dict[str, Any], str]] = [
     (
         {"agents.mine.network": {"name": "mlp", "hidden": 20, "clock": False}},
-        f"agents.mine.network.name: expected vector or deepsets {EVENTS}, got 'mlp'",
+        f"agents.mine.network.name: expected {NETWORKS} {EVENTS}, got 'mlp'",
     ),
     ({"agents.mine.objective": "makespan"}, f"slowdown or bounded_slowdown or completion_time {EVENTS}"),
     ({"agents.deeprm.objective": "bounded_slowdown"}, f"{STEPS}, got 'bounded_slowdown'"),
     ({"agents.deeprm.network": AGENT["network"]}, f"agents.deeprm.network.name: expected mlp or cnn {STEPS}"),
-    ({"agents.deeprm.scenario": "few"}, f"agents.deeprm.network.name: expected vector or deepsets {EVENTS}, got 'mlp'"),
+    ({"agents.deeprm.scenario": "few"}, f"agents.deeprm.network.name: expected {NETWORKS} {EVENTS}, got 'mlp'"),
     ({"agents.mine.scenario": "online"}, f"agents.mine.network.name: expected mlp or cnn {STEPS}, got 'deepsets'"),
     (
         {"agents.mine.finetune.recipe": "ours"},
