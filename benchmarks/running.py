@@ -6,7 +6,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from benchmarks import convolution, deployed, growth, iteration, simulation, streams
+from benchmarks import convolution, deployed, events, growth, iteration, simulation, streams
 from benchmarks.child import WARM, measured
 from benchmarks.engine import hold_to
 from benchmarks.measure import Tell
@@ -62,5 +62,6 @@ BENCHES: dict[str, Bench] = {
     "cnn": convolution.run,
     "decision": deployed.run,
     "heuristics": streams.run,
+    "events": events.run,
     "growth": growth.run,
 }

@@ -41,6 +41,10 @@ class Sizes:
     streams: Problem
     start_of_streams: Problem  # for the baseline
     axes: tuple[Axis, ...]
+    crowd: tuple[int, int, int, int]  # event-driven: episodes, jobs of each, machines, slots
+    cluster: tuple[int, int, int, int]
+    plain_jobs: int  # of which the plain event-driven simulator plays so many
+    pairs: dict[str, tuple[int, ...]]
 
 
 FULL = Sizes(
@@ -63,6 +67,10 @@ FULL = Sizes(
         axis("steps", {"jobsets": 4, "episodes": 5}, (50, 160, 500, 1600, 5000)),
         axis("resources", CROWD, (2, 3, 4, 6, 8)),
     ),
+    crowd=(2000, 200, 5, 10),
+    cluster=(1, 100_000, 1000, 10),
+    plain_jobs=100,
+    pairs={"machines": (5, 10, 20, 40, 80), "slots": (10, 20, 40, 80)},
 )
 
 TINY = Problem(jobsets=2, episodes=3)
@@ -80,4 +88,8 @@ QUICK = Sizes(
     streams=Problem(jobsets=4, steps=200, load=90),
     start_of_streams=Problem(jobsets=4, steps=50, load=90),
     axes=(axis("jobsets", {"episodes": 2}, (1, 2)),),
+    crowd=(10, 20, 2, 3),
+    cluster=(1, 200, 20, 5),
+    plain_jobs=10,
+    pairs={"machines": (2, 4)},
 )

@@ -176,7 +176,7 @@ def test_everything_is_measured_and_written(tmp_path: Path, environment: dict[st
     )
     assert done.returncode == 0, done.stderr
     figures: list[Figure] = read_figures(out)
-    assert len(figures) == 15
+    assert len(figures) == 18
     assert all(one.min <= one.value <= one.max for one in figures)
     assert all((one.baseline is None) == (one.unit == "exponent") for one in figures)
     assert all(one.name in done.stdout for one in figures)

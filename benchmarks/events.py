@@ -1,0 +1,102 @@
+"""The event-driven simulator under heuristics: decisions a second, a large cluster, and how a decision grows."""
+
+import time
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+from benchmarks.measure import Tell, exponent, in_turns
+from benchmarks.record import Row, Target, figure
+from benchmarks.sizes import Sizes
+from pipeline.core import Twin
+from pipeline.machines import ANY_KIND, GREEDY, Jobs, Machines, end_to_end
+from pipeline.policies.placing import EVENT_HEURISTICS
+from pipeline.simulator.events.batch import Events
+from pipeline.simulator.events.rules import players
+from pipeline.simulator.plain_events import PlainEvents
+from pipeline.simulator.rollout import play
+
+PLAIN = "simulator/plain_events.py under SJF on observations, by the decision"
+OURS = "no baseline: our own points, under Tetris"
+CPU, MEMORY = 10_000, 64_000  # thousandths of a machine of Deepk8s
+BUSY = 1.2  # arrivals over what the machines can run: there is always a queue
+FOREVER = 1e12
+
+
+class Crowd(NamedTuple):
+    """Some episodes on alike machines."""
+
+    episodes: int
+    jobs: int
+    machines: int
+    slots: int
+
+    def cluster(self) -> Machines:
+        """Return the machines."""
+        capacity = np.tile([[CPU, MEMORY]], (self.machines, 1))
+        return Machines(capacity, np.zeros(self.machines, dtype=np.int64), self.slots, GREEDY, 16.0, FOREVER)
+
+    def draw(self) -> list[Jobs]:
+        """Return the jobs of each episode: log-normal run times, Poisson arrivals."""
+        return [self._one(np.random.default_rng([7, k])) for k in range(self.episodes)]
+
+    def _one(self, rng: np.random.Generator) -> Jobs:
+        demand = np.column_stack([rng.choice([500, 1000, 2000, 4000], self.jobs), rng.integers(500, 16_000, self.jobs)])
+        duration = np.exp(rng.normal(1.0, 1.0, self.jobs))
+        rate = BUSY * self.machines * MEMORY / (8_250 * np.exp(1.5))
+        arrival = np.cumsum(rng.exponential(1 / rate, self.jobs))
+        nodes = np.ones(self.jobs, dtype=np.int64)
+        return Jobs(arrival, duration, duration, demand, nodes, np.full(self.jobs, ANY_KIND))
+
+
+def run(runs: int, sizes: Sizes, tell: Tell) -> Iterator[Row]:
+    """Measure SJF's decisions a second, a cluster of many machines, and growth with machines and slots."""
+    small, large = Crowd(*sizes.crowd), Crowd(*sizes.cluster)
+    tell("draw the jobs")
+    drawn, many = small.draw(), large.draw()
+    rate, plain = in_turns(
+        runs,
+        tell,
+        lambda: len(drawn) * small.jobs / _seconds(small, drawn, "sjf") / 1e6,
+        lambda: sizes.plain_jobs / _plain_seconds(small, drawn[0], sizes.plain_jobs) / 1e6,
+    )
+    target = Target(least=1.0, ratio=100)
+    yield Row(figure("events, SJF", rate, "M decisions/s", plain, more_is_better=True, target=target), PLAIN)
+    whole, by_job = in_turns(
+        runs,
+        tell,
+        lambda: _seconds(large, many, "sjf"),
+        lambda: _plain_seconds(large, many[0], sizes.plain_jobs) * large.jobs / sizes.plain_jobs,
+    )
+    name = f"events, {large.machines:,} machines, {large.jobs:,} jobs"
+    yield Row(figure(name, whole, "s", by_job, target=Target(most=60.0)), PLAIN)
+    yield from _growth(runs, sizes, small, tell)
+
+
+def _growth(runs: int, sizes: Sizes, base: Crowd, tell: Tell) -> Iterator[Row]:
+    for axis, values in sizes.pairs.items():
+        slopes = []
+        for number in range(runs):
+            tell(f"{axis}, run {number + 1} of {runs}")
+            crowds = [base._replace(**{axis: value}) for value in values]
+            each = [_seconds(crowd, crowd.draw(), "tetris_fair") / crowd.jobs / crowd.episodes for crowd in crowds]
+            slopes.append(exponent(values, each))
+        name = f"growth of a decision's time, {axis} {values[0]} to {values[-1]}"
+        yield Row(figure(name, slopes, "exponent", target=Target(most=1.1)), OURS)
+
+
+def _seconds(crowd: Crowd, drawn: list[Jobs], rule: str) -> float:
+    jobs = end_to_end(drawn)
+    begun = time.perf_counter()
+    simulator = Events(jobs, crowd.cluster(), np.ones(len(jobs.arrival)))
+    who = players([Twin(rule)] * jobs.episodes, np.zeros(jobs.episodes, dtype=np.uint64))
+    simulator.play(simulator.rows, who, crowd.jobs * crowd.jobs)
+    return time.perf_counter() - begun
+
+
+def _plain_seconds(crowd: Crowd, jobs: Jobs, count: int) -> float:
+    some = Jobs._make(column[:count] for column in jobs)
+    begun = time.perf_counter()
+    play(PlainEvents(some, crowd.cluster(), np.ones(count)), EVENT_HEURISTICS["sjf"], np.zeros(1, dtype=np.uint64))
+    return time.perf_counter() - begun
