@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from pipeline.config import A3cRecipe, DaggerRecipe, EventRecipe, PpoRecipe
+from pipeline.config import A3cRecipe, CemRecipe, DaggerRecipe, EventRecipe, PpoRecipe
 from pipeline.machines import ANY_KIND, GREEDY, Jobs, Machines
-from pipeline.policies.actor_critic import ActorCritic, DeepSets, Vector
+from pipeline.policies.actor_critic import ActorCritic, DeepSets, Linear, Vector
 from pipeline.policies.features import Shape
 from pipeline.training.event_task import EventTask
 
@@ -25,6 +25,7 @@ RECIPES: dict[str, EventRecipe] = {
         **COMMON,
     ),
     "a3c": A3cRecipe(algorithm="a3c", gamma=1.0, critic=0.5, **COMMON),
+    "cem": CemRecipe(algorithm="cem", play="greedy", population=8, elite=3, spread=0.3, keep=0.5),
     "dagger": DaggerRecipe(algorithm="dagger", pool=500, batch=64, steps=4, **COMMON),
 }
 
@@ -50,4 +51,4 @@ def untrained(kind: str = "deepsets", seed: int = 2) -> ActorCritic:
 
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        return DeepSets(SHAPE, 8) if kind == "deepsets" else Vector(SHAPE, (16, 8))
+        return {"deepsets": DeepSets(SHAPE, 8), "vector": Vector(SHAPE, (16, 8)), "linear": Linear(SHAPE)}[kind]

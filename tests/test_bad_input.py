@@ -263,7 +263,7 @@ PARAMS = [
     Case(
         "an unknown recipe",
         GENERATE,
-        ("agents.deeprm.finetune.recipe: unknown 'hers'", "there are: ours, paper"),
+        ("agents.deeprm.finetune.recipe: unknown 'hers'", "ours, paper"),
         params("recipe: ours", "recipe: hers"),
     ),
     Case(

@@ -92,12 +92,12 @@ SMALL = ("jobsets: {train: 100, validation: 50, test: 200}", "jobsets: {train: 8
 def test_a_new_network_is_built_stored_and_played(copy: Copy) -> None:
     copy.edit(
         jobsets=SMALL,
-        network=("network: {name: mlp, hidden: 20, clock: false}", "network: {name: linear, clock: true}"),
+        network=("network: {name: mlp, hidden: 20, clock: false}", "network: {name: flat, clock: true}"),
     )
     for words in ("log", "generate online", "pretrain deeprm"):
         copy.pipeline(*words.split())
     card = json.loads((copy.root / "models" / "deeprm" / "pretrained" / "policy.json").read_text())
-    assert card["network"] == {"name": "linear", "clock": True}
+    assert card["network"] == {"name": "flat", "clock": True}
     assert card["weights"]["tensors"]["only.weight"]["shape"] == [11, 20 * (2 * 10 * 11 + 3 + 1)]
 
 

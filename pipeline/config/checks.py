@@ -64,10 +64,11 @@ def check_agent(
         UserError: one line for the first thing that does not go with another.
     """
     _fits_the_dynamics(where, name, agent, scenario.dynamics)
-    if recipe.algorithm != agent.finetune.name:
+    wanted = "reinforce" if isinstance(scenario, Scenario) else agent.finetune.name  # in steps, all learn by such ones
+    if recipe.algorithm != wanted:
         raise UserError(
             f"{where}: agents.{name}.finetune.recipe: '{agent.finetune.recipe}' is one of {recipe.algorithm}, "
-            f"not of {agent.finetune.name}"
+            f"not of {wanted}"
         )
     if agent.finetune.name == "cem" and agent.network.name != "linear":
         raise UserError(f"{where}: agents.{name}.network.name: expected linear for cem, got '{agent.network.name}'")

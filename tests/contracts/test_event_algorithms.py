@@ -8,7 +8,7 @@ import pytest
 import torch
 from event_learning import RECIPES, tiny_event_task, untrained
 
-from pipeline.config import A3c, Dagger, NoPretrain, Ppo
+from pipeline.config import A3c, Cem, Dagger, NoPretrain, Ppo
 from pipeline.policies.actor_critic import ActorCritic
 from pipeline.storage import Checkpoint, read_checkpoint, write_checkpoint
 from pipeline.training.decisions import Update
@@ -17,12 +17,16 @@ from pipeline.training.event_task import EventTask
 from pipeline.training.memory import Memory
 
 BUDGET = {"recipe": "", "loads": (100,), "updates": 4, "jobsets": 2, "validate_every": 1}
-CONFIGS: dict[str, NoPretrain | Ppo | A3c | Dagger] = {
+CONFIGS: dict[str, NoPretrain | Ppo | A3c | Dagger | Cem] = {
     "none": NoPretrain(name="none"),
     "ppo": Ppo(name="ppo", episodes=3, **BUDGET),
     "a3c": A3c(name="a3c", workers=1, **BUDGET),
     "dagger": Dagger(name="dagger", teacher="sjf", **BUDGET),
+    "cem": Cem(name="cem", **BUDGET),
 }
+PAIRS = [
+    (name, kind) for name in CONFIGS for kind in ("deepsets", "vector", "linear") if name != "cem" or kind == "linear"
+]
 
 
 def task_of(name: str) -> EventTask:
@@ -41,8 +45,7 @@ def test_every_algorithm_of_the_table_is_tested_here() -> None:
     assert set(CONFIGS) == set(EVENT_ALGORITHMS)
 
 
-@pytest.mark.parametrize("kind", ["deepsets", "vector"])
-@pytest.mark.parametrize("name", list(EVENT_ALGORITHMS))
+@pytest.mark.parametrize(("name", "kind"), PAIRS)
 class TestEveryAlgorithm:
     def test_counts_its_updates_from_one_to_its_budget(self, name: str, kind: str) -> None:
         steps = [update.step for update in learn(name, untrained(kind))]
@@ -88,8 +91,13 @@ class TestEveryAlgorithm:
             assert content(other) == content(whole)
 
 
-@pytest.mark.parametrize("name", ["ppo", "a3c", "dagger"])
+@pytest.mark.parametrize("name", ["ppo", "a3c", "dagger", "cem"])
 def test_a_recipe_of_another_algorithm_is_refused(name: str) -> None:
     wrong = tiny_event_task(RECIPES["ppo" if name != "ppo" else "a3c"])
     with pytest.raises(TypeError, match="Recipe, got a"):
-        next(EVENT_ALGORITHMS[name](untrained(), wrong, CONFIGS[name], None))
+        next(EVENT_ALGORITHMS[name](untrained("linear"), wrong, CONFIGS[name], None))
+
+
+def test_the_cross_entropy_method_takes_a_linear_network_only() -> None:
+    with pytest.raises(TypeError, match="expected a linear network, got DeepSets"):
+        next(EVENT_ALGORITHMS["cem"](untrained(), task_of("cem"), CONFIGS["cem"], None))

@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 from event_learning import RECIPES, SHAPE, some_jobs, tiny_event_task, untrained
 
-from pipeline.config import A3c, Dagger, Ppo
+from pipeline.config import A3c, Cem, Dagger, Ppo
 from pipeline.core import keys
 from pipeline.errors import UserError
 from pipeline.machines import end_to_end
-from pipeline.policies.actor_critic import ActorCritic
+from pipeline.policies.actor_critic import ActorCritic, Linear
 from pipeline.policies.event_acting import greedy
 from pipeline.policies.features import Features
 from pipeline.policies.heuristics import twin_of
@@ -16,6 +16,7 @@ from pipeline.policies.placing import EVENT_HEURISTICS
 from pipeline.simulator.rollout import play
 from pipeline.training.a3c import a3c
 from pipeline.training.advantage import by_critic, by_others
+from pipeline.training.cem import cem, play_side_by_side, set_weights, weights_in
 from pipeline.training.dagger import Pool, dagger
 from pipeline.training.event_task import EventTask, Played, record
 from pipeline.training.ppo import ppo
@@ -59,6 +60,29 @@ def test_dagger_comes_to_do_what_its_teacher_does() -> None:
     updates = list(dagger(network, task, Dagger(name="dagger", teacher="sjf", updates=60, jobsets=4, **BUDGET)))
     assert updates[-1].metrics["accuracy"] > 0.9 > updates[0].metrics["accuracy"]
     assert cost(task, network) == pytest.approx(cost(task, None, "sjf"), rel=0.05)
+
+
+def test_the_cross_entropy_method_becomes_better() -> None:
+    task, network = tiny_event_task(RECIPES["cem"]), untrained("linear")
+    assert isinstance(network, Linear)
+    set_weights(network, -weights_in(network))  # largest area first, and void before any job
+    start = cost(task, network)
+    list(cem(network, task, Cem(name="cem", updates=15, jobsets=8, **BUDGET)))
+    assert cost(task, network) < 0.8 * start
+
+
+def test_candidates_side_by_side_play_as_each_would_alone() -> None:
+    task, network = tiny_event_task(RECIPES["cem"]), untrained("linear")
+    assert isinstance(network, Linear)
+    mean = weights_in(network)
+    drawn = (mean + np.random.default_rng(2).normal(0, 0.5, (3, len(mean)))).astype(np.float32)
+    jobsets = [some_jobs(100, k) for k in range(4)]
+    together = task.begin(jobsets * 3)
+    play_side_by_side(network, together, drawn, each=4)
+    for k in range(3):
+        alone = task.begin(jobsets)
+        play_side_by_side(network, alone, drawn[k : k + 1], each=4)
+        assert together.cost[4 * k : 4 * k + 4].tolist() == alone.cost.tolist()
 
 
 def test_a_learning_rate_without_bounds_is_told_in_one_line() -> None:
