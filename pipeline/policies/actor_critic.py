@@ -101,11 +101,13 @@ class Linear(ActorCritic):
         super().__init__(shape)
         of_job = torch.zeros(shape.of_job)
         of_job[AREA] = -1.0
-        self.of_job, self.of_pair = nn.Parameter(of_job), nn.Parameter(torch.zeros(shape.of_pair))
-        self.void = nn.Parameter(torch.full((1,), LITTLE))
+        self.of_job = nn.Parameter(of_job)
+        # With one machine a pair is its job, and without void there is nothing to weigh it against.
+        self.of_pair = nn.Parameter(torch.zeros(shape.of_pair if shape.machines > 1 else 0))
+        self.void = nn.Parameter(torch.full((int(shape.void),), LITTLE))
 
     def forward(self, seen: Inputs) -> tuple[Tensor, Tensor]:
         """Return logits [D, A] and values [D]."""
-        scores = (seen.job @ self.of_job)[:, :, None] + seen.pair @ self.of_pair
-        void = self.void.expand(len(scores), 1)
+        scores = (seen.job @ self.of_job)[:, :, None] + seen.pair[..., : len(self.of_pair)] @ self.of_pair
+        void = self.void.expand(len(scores), -1) if len(self.void) else scores.new_zeros(len(scores), 1)
         return torch.cat([scores.flatten(1), void], dim=1), torch.zeros(len(scores))

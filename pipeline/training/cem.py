@@ -89,6 +89,7 @@ def play_side_by_side(network: Linear, simulator: Events, drawn: FloatArray, eac
     while len(rows := simulator.rows):
         seen, who = features(simulator.observe(rows), network.shape), rows // each
         scores = np.einsum("dmf,df->dm", seen.job, of_job[who])[:, :, None]
-        scores = scores + np.einsum("dmkf,df->dmk", seen.pair, of_pair[who])
-        logits = np.concatenate([scores.reshape(len(rows), -1), void[who]], axis=1)
+        scores = scores + np.einsum("dmkf,df->dmk", seen.pair[..., : of_pair.shape[1]], of_pair[who])
+        waits = void[who] if void.shape[1] else np.zeros((len(rows), 1), dtype=np.float32)
+        logits = np.concatenate([scores.reshape(len(rows), -1), waits], axis=1)
         simulator.step(rows, best(logits, seen.may, True))
