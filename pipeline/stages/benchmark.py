@@ -23,6 +23,8 @@ LOG_ENDS = (".gz", ".swf")
 def run(trace: Path, most: int, backfill: bool, names: Sequence[str], out: Path) -> pd.DataFrame:
     """Write one row a sequence and policy to `out`, and beside it waits and paired intervals; return the means."""
     storage.check_out(out)
+    if out.suffix != ".csv":
+        raise UserError(f"{out}: expected a name that ends in .csv, for two more tables stand beside it")
     who = {_title(name): _player(name) for name in names or DEFAULT}
     log = read_protocol(trace, most)
     published, others = fitting(log), apart(log)
