@@ -1,0 +1,35 @@
+"""The parameter files of published results are still ones that the pipeline takes."""
+
+from pathlib import Path
+
+import pytest
+from builders import REPOSITORY
+
+from pipeline.config import load_params
+from pipeline.policies.event_names import check_event_names
+
+FILES = sorted((REPOSITORY / "docs" / "results").glob("*/params.yaml"))
+
+
+def test_there_are_such_files() -> None:
+    assert {file.parent.name for file in FILES} == {"deepk8s", "rlscheduler"}
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda file: file.parent.name)
+def test_the_pipeline_takes_it(file: Path) -> None:
+    params = load_params(file)
+    check_event_names(params)
+    assert set(params.event_scenarios) == {agent.scenario for agent in params.agents.values()}
+
+
+def test_rlscheduler_learns_from_no_job_of_the_published_sequences() -> None:
+    from pipeline.config import EventLog
+    from pipeline.workload.rlscheduler import SEQUENCE, STARTS
+
+    published = {job for start in STARTS for job in range(start, start + SEQUENCE)}
+    params = load_params(REPOSITORY / "docs" / "results" / "rlscheduler" / "params.yaml")
+    for name, scenario in params.event_scenarios.items():
+        assert isinstance(scenario.workload, EventLog), name
+        assert scenario.workload.parts is not None, name
+        for first, after in (*scenario.workload.parts.train, *scenario.workload.parts.validation):
+            assert not published & set(range(first, after)), (name, first, after)
