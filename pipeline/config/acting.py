@@ -31,6 +31,7 @@ class Linear(Frozen):
     """Scores that are sums of weighted features, as heuristics are; for any number of jobs and machines."""
 
     name: Literal["linear"]
+    begins: Literal["area", "area_ahead"]  # smallest area first; or with the time until the job fits in it
 
 
 class _Recipe(Frozen):

@@ -9,8 +9,9 @@ so that it takes any number of either. `linear` is what heuristics are: a sum of
 import torch
 from torch import Tensor, nn
 
-from pipeline.policies.features import AREA, Features, Shape
+from pipeline.policies.features import AREA, AREA_AHEAD, Features, Shape
 
+BEGINS = {"area": AREA, "area_ahead": AREA_AHEAD}  # what is small comes first
 LITTLE = -20.0  # score of void at first: below that of any job
 
 
@@ -95,12 +96,12 @@ class DeepSets(ActorCritic):
 
 
 class Linear(ActorCritic):
-    """A sum of weighted features; it begins as smallest area first. It has no critic: all values are 0."""
+    """A sum of weighted features; it begins as a heuristic. It has no critic: all values are 0."""
 
-    def __init__(self, shape: Shape) -> None:
+    def __init__(self, shape: Shape, begins: str = "area") -> None:
         super().__init__(shape)
         of_job = torch.zeros(shape.of_job)
-        of_job[AREA] = -1.0
+        of_job[BEGINS[begins]] = -1.0
         self.of_job = nn.Parameter(of_job)
         # With one machine a pair is its job, and without void there is nothing to weigh it against.
         self.of_pair = nn.Parameter(torch.zeros(shape.of_pair if shape.machines > 1 else 0))

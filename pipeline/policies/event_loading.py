@@ -32,7 +32,7 @@ def _deepsets(config: DeepSetsConfig, shape: Shape) -> ActorCritic:
 
 
 def _linear(config: LinearConfig, shape: Shape) -> ActorCritic:
-    return Linear(shape)
+    return Linear(shape, config.begins)
 
 
 def build(config: NetworkConfig, shape: Shape, seed: int) -> ActorCritic:

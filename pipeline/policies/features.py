@@ -15,7 +15,7 @@ from pipeline.compiled import inlined
 from pipeline.core import BoolArray, FloatArray, IntArray, Observation
 
 PER_JOB, PER_MACHINE, PER_PAIR, OF_REST = 10, 1, 2, 4  # features besides those of each resource
-AREA = 4  # place of a job's area among its features
+AREA, AREA_AHEAD = 4, 9  # places of a job's area among its features, and of that with its time until it fits
 SMALLEST, SHORTEST = 1e-3, 1e-2  # share and time whose logarithms are still told from those of nothing
 SCALE = 0.5  # of logarithms, so that features are of one size
 
@@ -162,5 +162,5 @@ def _job(view: Observation, to: Features, i: int, m: int, unit: float) -> bool:
     to.job[i, m, 6] = (m + 1) / view.duration.shape[1]
     to.job[i, m, 7] = _log(view.fits_in[i, m] / unit, SHORTEST)
     to.job[i, m, 8] = _log(over / unit, SHORTEST)
-    to.job[i, m, 9] = _log(over / unit * widest, SMALLEST)
+    to.job[i, m, AREA_AHEAD] = _log(over / unit * widest, SMALLEST)
     return bool(fit)
