@@ -20,7 +20,7 @@ def _group() -> None:
 def rlscheduler(
     trace: Annotated[Path, typer.Option(help="Log in the Standard Workload Format (.swf, .swf.gz).")],
     out: Annotated[Path, typer.Option(help="Table to write (.csv): a row for each sequence and policy.")],
-    slice: Annotated[int, typer.Option(min=0, help="Use the first so many jobs of the log only; 0 = all.")] = 0,
+    slice: Annotated[int, typer.Option(min=0, help="Use the log's first so many job lines only; 0 = all.")] = 0,
     backfill: Annotated[bool, typer.Option(help="Start others behind a job that waits for room.")] = False,
     policy: Annotated[
         list[str] | None, typer.Option(help="A heuristic by name, or a model directory; may be repeated.")

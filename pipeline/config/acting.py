@@ -81,7 +81,7 @@ class CemRecipe(Frozen):
     algorithm: Literal["cem"]
     play: Literal["greedy"]
     population: Annotated[int, Field(ge=2)]  # candidates of an update
-    elite: Positive  # the best of them, which the next ones are drawn around
+    elite: Annotated[int, Field(ge=2)]  # the best of them, which the next ones are drawn around
     spread: Rate  # standard deviation of the first candidates' weights
     keep: Share  # of the mean, and of the spread, of the update before
 

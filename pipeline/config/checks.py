@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from pipeline.config.acting import Ppo, PpoRecipe
 from pipeline.config.events import EventScenario
 from pipeline.config.learning import Agent, AnyRecipe, Cnn, NoPretrain, Recipe
 from pipeline.config.problem import Scenario
@@ -70,6 +71,9 @@ def check_agent(
             f"{where}: agents.{name}.finetune.recipe: '{agent.finetune.recipe}' is one of {recipe.algorithm}, "
             f"not of {wanted}"
         )
+    alone = isinstance(agent.finetune, Ppo) and agent.finetune.episodes < 2
+    if alone and isinstance(recipe, PpoRecipe) and recipe.advantage == "leave_one_out":
+        raise UserError(f"{where}: agents.{name}.finetune.episodes: expected at least 2 for leave_one_out, got 1")
     if agent.finetune.name == "cem" and agent.network.name != "linear":
         raise UserError(f"{where}: agents.{name}.network.name: expected linear for cem, got '{agent.network.name}'")
     if isinstance(scenario, Scenario) and isinstance(agent.network, Cnn) and scenario.horizon < LEAST_CNN_ROWS:

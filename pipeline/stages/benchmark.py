@@ -25,7 +25,7 @@ def run(trace: Path, most: int, backfill: bool, names: Sequence[str], out: Path)
     storage.check_out(out)
     if out.suffix != ".csv":
         raise UserError(f"{out}: expected a name that ends in .csv, for two more tables stand beside it")
-    who = {_title(name): _player(name) for name in names or DEFAULT}
+    who = _players(names or DEFAULT)
     log = read_protocol(trace, most)
     published, others = fitting(log), apart(log)
     if not published:
@@ -57,6 +57,15 @@ def _title(name: str) -> str:
     return name if name in EVENT_HEURISTICS or name in PEERS else Path(name).name
 
 
+def _players(names: Sequence[str]) -> dict[str, Player]:
+    who: dict[str, Player] = {}
+    for name in dict.fromkeys(names):
+        if _title(name) in who or (_title(name) in EVENT_HEURISTICS and name not in EVENT_HEURISTICS):
+            raise UserError(f"--policy {name}: expected names that differ, found another '{_title(name)}'")
+        who[_title(name)] = _player(name)
+    return who
+
+
 def _player(name: str) -> Player:
     rules = {**EVENT_HEURISTICS, **PEERS}
     if name in rules:
@@ -66,4 +75,8 @@ def _player(name: str) -> Player:
     from pipeline.policies.event_loading import restore  # torch: 2 s and 250 MB that heuristics do without
 
     model = storage.read_event_model(Path(name))
+    card = model.card
+    if len(card.resources) != 1 or card.machines != 1 or card.dispatch == "greedy":
+        found = f"{card.machines} machines of {', '.join(card.resources)}, dispatch {card.dispatch}"
+        raise UserError(f"{name}: expected an agent of one machine with one resource that blocks, found {found}")
     return Player(restore(model.card, model.weights).policy, model.card.slots)

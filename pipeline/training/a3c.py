@@ -26,9 +26,9 @@ from pipeline.training.advantage import by_critic
 from pipeline.training.decisions import Update
 from pipeline.training.event_task import MOST_JOBSETS, EventTask, log_chances, record
 from pipeline.training.memory import Memory
-from pipeline.training.steps import optimizer_for, set_rate, take_step
+from pipeline.training.steps import optimizer_for, set_rate, set_scale, take_step
 
-PATIENCE_S = 600.0  # a worker that says nothing for so long is taken for dead
+LOOK_EVERY_S = 1.0  # whether all workers still live
 
 
 class Sent(NamedTuple):
@@ -85,7 +85,7 @@ def _applied(
 
 def _set_scale(network: ActorCritic, task: EventTask, number: int, jobsets: Sequence[Jobs]) -> None:
     played = record(network, task.begin(jobsets), _keys(task, number, jobsets))
-    network.scale.fill_(max(float(played.cost.std()), 1e-6))
+    set_scale(network, played.cost)
 
 
 def _keys(task: EventTask, number: int, jobsets: Sequence[Jobs]) -> Any:
@@ -96,8 +96,7 @@ def _keys(task: EventTask, number: int, jobsets: Sequence[Jobs]) -> Any:
 def _gradient(network: ActorCritic, task: EventTask, recipe: A3cRecipe, number: int, jobsets: Sequence[Jobs]) -> Sent:
     """Return the gradient that some episodes suggest."""
     played = record(network, task.begin(jobsets), _keys(task, number, jobsets))
-    if not float(network.scale):
-        network.scale.fill_(max(float(played.cost.std()), 1e-6))
+    set_scale(network, played.cost)
     _, returns = by_critic(played, recipe.gamma, 1.0, float(network.scale))
     inputs = Inputs(played.seen)
     logits, value = network(inputs)
@@ -107,7 +106,7 @@ def _gradient(network: ActorCritic, task: EventTask, recipe: A3cRecipe, number: 
     entropy = -(chances.exp() * chances).sum(dim=1).mean()
     actor, critic = -(chosen * error.detach()).mean(), error.square().mean()
     loss = actor + recipe.critic * critic - recipe.entropy * entropy
-    gradient = torch.autograd.grad(loss, list(network.parameters()))
+    gradient = torch.autograd.grad(loss, list(network.parameters()), materialize_grads=True)  # a part may have no say
     jobs = np.array([len(one.arrival) for one in jobsets])
     metrics = {
         "actor_loss": float(actor.detach()),
@@ -163,13 +162,14 @@ class _Workers:
                 self._asked.put((more[0], task.draw(*more)))
 
     def _next(self) -> Sent:
-        for _ in range(int(PATIENCE_S)):
+        while True:
+            alive = all(process.is_alive() for process in self._processes)
             try:
-                sent = self._told.get(timeout=1.0)
+                sent = self._told.get(timeout=LOOK_EVERY_S)
             except queue.Empty:
-                if not all(process.is_alive() for process in self._processes):
-                    break
-                continue
+                if alive:
+                    continue
+                break
             if isinstance(sent, str):
                 raise UserError(f"a worker of a3c failed ({sent})")
             found: Sent = sent

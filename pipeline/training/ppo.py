@@ -20,7 +20,7 @@ from pipeline.training.advantage import by_critic, by_others
 from pipeline.training.decisions import Update
 from pipeline.training.event_task import MOST_JOBSETS, EventTask, Played, log_chances, record
 from pipeline.training.memory import Memory
-from pipeline.training.steps import optimizer_for, set_rate, take_step
+from pipeline.training.steps import optimizer_for, set_rate, set_scale, take_step
 
 
 def ppo(network: ActorCritic, task: EventTask, config: Ppo, memory: Memory | None = None) -> Iterator[Update]:
@@ -48,7 +48,7 @@ def ppo(network: ActorCritic, task: EventTask, config: Ppo, memory: Memory | Non
         told = [
             _learn(network, optimizer, played, gain, target, rows, recipe, step)
             for _ in range(recipe.epochs)
-            for rows in np.array_split(rng.permutation(len(gain)), recipe.minibatches)
+            for rows in np.array_split(rng.permutation(len(gain)), min(recipe.minibatches, len(gain)))
         ]
         report = dict(zip(("actor_loss", "critic_loss", "entropy"), np.mean(told, axis=0), strict=True))
         jobs = np.array([len(one.arrival) for one in jobsets])
@@ -57,8 +57,7 @@ def ppo(network: ActorCritic, task: EventTask, config: Ppo, memory: Memory | Non
 
 def _judged(network: ActorCritic, played: Played, recipe: PpoRecipe, episodes: int) -> tuple[FloatArray, FloatArray]:
     """Return the advantages [D] in units of their standard deviation, and the critic's targets [D]."""
-    if not float(network.scale):
-        network.scale.fill_(max(float(played.cost.std()), 1e-6))
+    set_scale(network, played.cost)
     gain, target = by_critic(played, recipe.gamma, recipe.trace, float(network.scale))
     if recipe.advantage == "leave_one_out":
         gain = by_others(played, episodes)

@@ -5,6 +5,7 @@ from collections.abc import Callable
 import torch
 
 from pipeline.config import A3cRecipe, DaggerRecipe, PpoRecipe
+from pipeline.core import FloatArray
 from pipeline.errors import UserError
 from pipeline.policies.actor_critic import ActorCritic
 
@@ -20,6 +21,12 @@ OPTIMIZERS: dict[str, Callable[..., torch.optim.Optimizer]] = {
 def optimizer_for(network: ActorCritic, recipe: Gradient) -> torch.optim.Optimizer:
     """Return the recipe's optimizer."""
     return OPTIMIZERS[recipe.optimizer](network.parameters(), lr=recipe.learning_rate)
+
+
+def set_scale(network: ActorCritic, cost: FloatArray) -> None:
+    """Set what the critic counts costs in, if it is not known yet: the standard deviation of the episodes' costs."""
+    if not float(network.scale):
+        network.scale.fill_(float(cost.std()) or float(cost.mean()) or 1.0)
 
 
 def set_rate(optimizer: torch.optim.Optimizer, recipe: Gradient, step: int, updates: int) -> None:

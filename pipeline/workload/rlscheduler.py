@@ -41,11 +41,11 @@ class Protocol(NamedTuple):
 
 
 def read_protocol(path: Path, most: int = 0) -> Protocol:
-    """Read a log, or its first jobs only.
+    """Read a log, or its first job lines only.
 
     Args:
         path: of a log in the Standard Workload Format, plain or .gz.
-        most: jobs that are used; 0 = all.
+        most: job lines that are used, from the first on; 0 = all.
 
     Raises:
         UserError: it cannot be read, or a job is not one that the protocol can play.

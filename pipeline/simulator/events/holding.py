@@ -1,6 +1,7 @@
 """Blocking dispatch: the chosen job holds the head until it fits; with EASY, others are started behind it meanwhile.
 
-EASY backfilling: Lifka 1995; Mu'alem and Feitelson 2001. `easy_within` starts only jobs that end before the
+EASY backfilling: Lifka 1995; Mu'alem and Feitelson 2001; but the reservation is computed once, and not anew when a job
+ends before its estimate. `easy_within` starts only jobs that end before the
 reservation, computed once: RLScheduler's rule (Zhang et al. 2020).
 """
 
