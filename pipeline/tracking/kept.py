@@ -65,7 +65,9 @@ class Kept:
         if packed is None:
             return False
         with tarfile.open(fileobj=BytesIO(packed)) as archive:
-            archive.extractall(self._scratch / "git", filter="data")
+            # As Python's documentation has it for versions before 3.11.4, which take no `filter`.
+            archive.extraction_filter = getattr(tarfile, "data_filter", lambda member, _: member)
+            archive.extractall(self._scratch / "git")
         copy.parent.mkdir(parents=True, exist_ok=True)
         (self._scratch / "git" / path).rename(copy)
         return True
