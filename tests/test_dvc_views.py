@@ -80,8 +80,27 @@ def test_all_experiments_side_by_side_show_only_what_differs(changed: Folder) ->
     assert metrics == sorted(metrics)
     assert KNOB in head
     knob, tetris = head.index(KNOB), head.index("online.tetris.slowdown")
+    found = {row[0].split()[-1].strip("[]"): (row[knob], row[tetris]) for row in rows}
+    assert found["early"][0].replace("'", "") == "[0.9]"
+    assert found["main"][0].replace("'", "") == "[0.1, 0.5]"
+    assert float(found["early"][1]) != float(found["main"][1])
+
+
+def test_the_table_of_experiments_has_a_column_a_number(changed: Folder) -> None:
+    columns = next(csv.reader(io.StringIO(changed.dvc("exp", "show", "--csv"))))
+    metrics = [name for name in columns if name.startswith("online.")]
+    # Three numbers an agent, four heuristics, unfinished jobs; a curve by load would be a hundred and more.
+    assert len(metrics) == 3 * len(AGENTS) + 5
+    assert metrics == sorted(metrics)
+
+
+@pytest.fixture(scope="module")
+def drawn(changed: Folder) -> dict[str, dict[str, Any]]:
+    """What `dvc plots diff` would draw, as Vega-Lite, by file."""
+    plots = json.loads(changed.dvc("plots", "diff", "HEAD", "--json"))["data"]
     shown = {name: plot[0] for name, plot in plots.items() if plot}  # an empty table is not
-    found = {name: plot for name, plot in shown.items() if plot["type"] == "vega"}    for plot in found.values():
+    found = {name: plot for name, plot in shown.items() if plot["type"] == "vega"}
+    for plot in found.values():
         plot["content"] = json.loads(plot["content"]) if isinstance(plot["content"], str) else plot["content"]
     return found
 
