@@ -86,8 +86,9 @@ class DeepSets(ActorCritic):
         most = nothing.scatter_reduce(0, row[:, None].expand_as(job), job, "amax")
         common = self.of_all(torch.cat([mean, most, machine.mean(dim=1), seen.rest], dim=1))
         hidden = (
-            (self.job_part(job) + self.all_part(common)[row])[:, None]
-            + self.machine_part(machine)[row]
+            # index_select: the gradient of `[row]` is summed by several threads in whatever order they come
+            (self.job_part(job) + self.all_part(common).index_select(0, row))[:, None]
+            + self.machine_part(machine).index_select(0, row)
             + self.pair_part(seen.pair[row, slot])
         )
         placed = self.score(torch.relu(hidden))[:, :, 0] + self.direct(seen.job[row, slot])
