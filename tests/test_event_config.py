@@ -60,9 +60,9 @@ def test_a_scenario_of_the_other_dynamics_is_refused_with_those_there_are() -> N
 def test_a_recipe_of_the_other_dynamics_is_refused() -> None:
     params = check_params(with_agent(), "params.yaml")
     assert params.event_recipe("mine").algorithm == "ppo"
-    with pytest.raises(UserError, match="agent 'mine' learns by ppo, on an event-driven scenario"):
+    with pytest.raises(UserError, match="agent 'mine' learns by ppo: its scenario is event-driven"):
         params.recipe("mine")
-    with pytest.raises(UserError, match="agent 'deeprm' learns by reinforce, on a scenario that goes in steps"):
+    with pytest.raises(UserError, match="agent 'deeprm' learns by reinforce: its scenario goes in steps"):
         params.event_recipe("deeprm")
 
 

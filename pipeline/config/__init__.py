@@ -19,6 +19,7 @@ from pipeline.config.acting import (
 )
 from pipeline.config.cards import FORMAT, EventCard, ModelCard, Tensor, Weights, described, difference
 from pipeline.config.events import EventLog, EventScenario, Group, Parts, Sampled, Tasks
+from pipeline.config.groups import Dqn, DqnRecipe, GroupLog, GroupQ, GroupScenario, Replay, Swinging
 from pipeline.config.learning import (
     Agent,
     AnyRecipe,
@@ -58,6 +59,8 @@ __all__ = [
     "DaggerRecipe",
     "DeepSets",
     "Demand",
+    "Dqn",
+    "DqnRecipe",
     "Evaluation",
     "EventCard",
     "EventLog",
@@ -66,6 +69,9 @@ __all__ = [
     "FinetuneConfig",
     "Frozen",
     "Group",
+    "GroupLog",
+    "GroupQ",
+    "GroupScenario",
     "HeuristicKnobs",
     "Linear",
     "Mlp",
@@ -79,11 +85,13 @@ __all__ = [
     "PretrainConfig",
     "Recipe",
     "Reinforce",
+    "Replay",
     "Sampled",
     "Scenario",
     "Site",
     "Streaming",
     "Swf",
+    "Swinging",
     "Synthetic",
     "Tasks",
     "Tensor",

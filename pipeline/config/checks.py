@@ -5,11 +5,13 @@ from typing import Any, NamedTuple
 
 from pipeline.config.acting import Ppo, PpoRecipe
 from pipeline.config.events import EventScenario
+from pipeline.config.groups import GroupScenario
 from pipeline.config.learning import Agent, AnyRecipe, Cnn, NoPretrain, Recipe
 from pipeline.config.problem import Scenario
 from pipeline.config.records import there_are
 from pipeline.errors import UserError
 
+AnyScenario = Scenario | EventScenario | GroupScenario
 LEAST_CNN_ROWS = 4  # two pools halve the image twice
 
 
@@ -35,6 +37,7 @@ ALLOWED = {
         ("ppo", "a3c", "dagger", "cem"),
         ("slowdown", "bounded_slowdown", "completion_time"),
     ),
+    "groups": Allowed(("group_q",), ("none", "replay"), ("dqn",), ("delay", "slowdown")),
 }
 
 
@@ -49,7 +52,12 @@ def must_know(where: str, place: str, name: str, rows: Mapping[str, Any]) -> Non
 
 
 def check_agent(
-    where: str, name: str, agent: Agent, scenario: Scenario | EventScenario, recipe: AnyRecipe, own_load: bool
+    where: str,
+    name: str,
+    agent: Agent,
+    scenario: AnyScenario,
+    recipe: AnyRecipe,
+    own_load: bool,
 ) -> None:
     """Refuse an agent that its scenario or its recipe does not go with.
 
@@ -79,7 +87,7 @@ def check_agent(
     if isinstance(scenario, Scenario) and isinstance(agent.network, Cnn) and scenario.horizon < LEAST_CNN_ROWS:
         place, got = f"{where}: scenarios.{agent.scenario}.horizon", scenario.horizon
         raise UserError(f"{place}: expected at least {LEAST_CNN_ROWS} for the cnn of agent '{name}', got {got}")
-    if isinstance(scenario, EventScenario) or not own_load:
+    if not isinstance(scenario, Scenario) or not own_load:
         _has_its_jobsets(where, name, agent, scenario, recipe)
 
 
@@ -98,9 +106,7 @@ def _fits_the_dynamics(where: str, name: str, agent: Agent, dynamics: str) -> No
             )
 
 
-def _has_its_jobsets(
-    where: str, name: str, agent: Agent, scenario: Scenario | EventScenario, recipe: AnyRecipe
-) -> None:
+def _has_its_jobsets(where: str, name: str, agent: Agent, scenario: AnyScenario, recipe: AnyRecipe) -> None:
     """Refuse training on loads or jobsets that `generate` does not draw."""
     fixed = isinstance(recipe, Recipe) and recipe.jobsets == "fixed"
     for part, chosen in (("pretrain", agent.pretrain), ("finetune", agent.finetune)):

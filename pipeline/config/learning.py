@@ -17,6 +17,7 @@ from pipeline.config.acting import (
     PpoRecipe,
     Vector,
 )
+from pipeline.config.groups import Dqn, DqnRecipe, GroupQ, Replay
 from pipeline.config.records import Frozen, Loads, Positive, PositiveShare, Rate, Seed, Share
 
 Wide = Annotated[int, Field(gt=0, le=10_000)]  # of a network's layer
@@ -80,7 +81,7 @@ class Cnn(Frozen):
     clock: bool
 
 
-NetworkConfig = Annotated[Mlp | Cnn | Vector | DeepSets | Linear, Field(discriminator="name")]
+NetworkConfig = Annotated[Mlp | Cnn | Vector | DeepSets | Linear | GroupQ, Field(discriminator="name")]
 
 
 class NoPretrain(Frozen):
@@ -133,17 +134,19 @@ class Reinforce(Frozen):
         return self.updates
 
 
-PretrainConfig = Annotated[NoPretrain | Clone, Field(discriminator="name")]
-FinetuneConfig = Annotated[Reinforce | Ppo | A3c | Dagger | Cem, Field(discriminator="name")]
+PretrainConfig = Annotated[NoPretrain | Clone | Replay, Field(discriminator="name")]
+FinetuneConfig = Annotated[Reinforce | Ppo | A3c | Dagger | Cem | Dqn, Field(discriminator="name")]
 EventRecipe = PpoRecipe | A3cRecipe | DaggerRecipe | CemRecipe
-AnyRecipe = Annotated[Recipe | PpoRecipe | A3cRecipe | DaggerRecipe | CemRecipe, Field(discriminator="algorithm")]
+AnyRecipe = Annotated[
+    Recipe | PpoRecipe | A3cRecipe | DaggerRecipe | CemRecipe | DqnRecipe, Field(discriminator="algorithm")
+]
 
 
 class Agent(Frozen):
     """One learned scheduler."""
 
     scenario: str
-    objective: Literal["slowdown", "bounded_slowdown", "completion_time", "makespan", "utilisation"]
+    objective: Literal["slowdown", "bounded_slowdown", "completion_time", "makespan", "utilisation", "delay"]
     network: NetworkConfig
     pretrain: PretrainConfig
     finetune: FinetuneConfig

@@ -12,13 +12,15 @@ from ruamel.yaml.error import MarkedYAMLError, YAMLError
 
 from pipeline.config.checks import check_agent, must_know
 from pipeline.config.events import EventScenario
+from pipeline.config.groups import DqnRecipe, GroupScenario
 from pipeline.config.learning import Agent, AnyRecipe, Evaluation, EventRecipe, HeuristicKnobs, Recipe
 from pipeline.config.problem import Demand, Scenario, Swf, Synthetic
 from pipeline.config.records import Frozen, Name, Seed, first_problem, pick
 from pipeline.errors import UserError
 
 PARAMS_FILE = Path("params.yaml")
-AnyScenario = Annotated[Scenario | EventScenario, Field(discriminator="dynamics")]
+AnyScenario = Annotated[Scenario | EventScenario | GroupScenario, Field(discriminator="dynamics")]
+GOES = {"steps": "goes in steps", "events": "is event-driven", "groups": "is one of user groups"}
 
 
 class Params(Frozen):
@@ -45,6 +47,11 @@ class Params(Frozen):
         """Return the event-driven scenarios, by name."""
         return {name: row for name, row in self.scenarios.items() if isinstance(row, EventScenario)}
 
+    @property
+    def group_scenarios(self) -> dict[str, GroupScenario]:
+        """Return the scenarios of user groups, by name."""
+        return {name: row for name, row in self.scenarios.items() if isinstance(row, GroupScenario)}
+
     def any_scenario(self, name: str) -> AnyScenario:
         """Return the named scenario, whatever its dynamics."""
         return pick(self.scenarios, name, "scenario")
@@ -56,8 +63,8 @@ class Params(Frozen):
             UserError: there is none, or it does not go in steps.
         """
         chosen = self.any_scenario(name)
-        if isinstance(chosen, EventScenario):
-            raise UserError(f"scenario '{name}' is event-driven; {_those(self.step_scenarios)} in steps")
+        if not isinstance(chosen, Scenario):
+            raise UserError(f"scenario '{name}' {GOES[chosen.dynamics]}; {_those(self.step_scenarios)} in steps")
         if isinstance(self.workload, Swf) and self.workload.capacity is not None:
             units = dict.fromkeys(chosen.resources, self.workload.capacity)
             return chosen.model_copy(update={"resources": units})
@@ -70,8 +77,19 @@ class Params(Frozen):
             UserError: there is none, or it is not event-driven.
         """
         chosen = self.any_scenario(name)
-        if isinstance(chosen, Scenario):
-            raise UserError(f"scenario '{name}' goes in steps; {_those(self.event_scenarios)} event-driven")
+        if not isinstance(chosen, EventScenario):
+            raise UserError(f"scenario '{name}' {GOES[chosen.dynamics]}; {_those(self.event_scenarios)} event-driven")
+        return chosen
+
+    def group_scenario(self, name: str) -> GroupScenario:
+        """Return the named scenario.
+
+        Raises:
+            UserError: there is none, or it is not one of user groups.
+        """
+        chosen = self.any_scenario(name)
+        if not isinstance(chosen, GroupScenario):
+            raise UserError(f"scenario '{name}' {GOES[chosen.dynamics]}; {_those(self.group_scenarios)} of user groups")
         return chosen
 
     def agent(self, name: str) -> Agent:
@@ -86,7 +104,7 @@ class Params(Frozen):
         """
         chosen = self.recipes[self.agent(agent).finetune.recipe]
         if not isinstance(chosen, Recipe):
-            raise UserError(f"agent '{agent}' learns by {chosen.algorithm}, on an event-driven scenario")
+            raise UserError(self._other(agent, chosen))
         return chosen
 
     def event_recipe(self, agent: str) -> EventRecipe:
@@ -96,9 +114,24 @@ class Params(Frozen):
             UserError: its scenario goes in steps.
         """
         chosen = self.recipes[self.agent(agent).finetune.recipe]
-        if isinstance(chosen, Recipe):
-            raise UserError(f"agent '{agent}' learns by {chosen.algorithm}, on a scenario that goes in steps")
+        if isinstance(chosen, Recipe | DqnRecipe):
+            raise UserError(self._other(agent, chosen))
         return chosen
+
+    def group_recipe(self, agent: str) -> DqnRecipe:
+        """Return the learning recipe of the named agent.
+
+        Raises:
+            UserError: its scenario has no user groups.
+        """
+        chosen = self.recipes[self.agent(agent).finetune.recipe]
+        if not isinstance(chosen, DqnRecipe):
+            raise UserError(self._other(agent, chosen))
+        return chosen
+
+    def _other(self, agent: str, recipe: AnyRecipe) -> str:
+        goes = GOES[self.any_scenario(self.agent(agent).scenario).dynamics]
+        return f"agent '{agent}' learns by {recipe.algorithm}: its scenario {goes}"
 
 
 def _those(rows: Iterable[str]) -> str:

@@ -1,0 +1,166 @@
+"""The nouns of the controller's problem: user groups that share a cluster, and what sets each group's share.
+
+A controller is asked at the beginning of every interval, and what it sets holds until the next: for each group, how
+many units of each resource it may use, and in which order its queues are served. Letters, beside those of `core`:
+
+    G  user groups     Q  queues of a group (the most that any has; the rest stay empty)
+    L  levels: amounts of units that a group may be given     O  orders of the queues
+"""
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from pipeline.core import FloatArray, IntArray
+
+
+class SharedCluster(NamedTuple):
+    """What the simulator of groups must know of a scenario."""
+
+    capacity: IntArray  # [R]     units
+    groups: int  # G
+    orders: IntArray  # [O, Q]  queues, the one served first at the head
+    interval: float  # time between two decisions of the controller
+    borrowing: bool  # may a job use what other groups leave idle?
+    time_limit: float  # an episode is cut at the first decision at or behind it; its unfinished jobs are counted
+
+    @property
+    def queues(self) -> int:
+        """Return Q."""
+        return int(self.orders.shape[1])
+
+
+class GroupJobs(NamedTuple):
+    """The jobs of one episode in order of arrival."""
+
+    arrival: FloatArray  # [J]     time, from 0 on, never falling
+    duration: FloatArray  # [J]     that it runs, above 0
+    seen: FloatArray  # [J]     that the controller is told it runs: the duration, or its user's estimate; above 0
+    demand: IntArray  # [J, R]  units that it holds while it runs
+    group: IntArray  # [J]     0 .. G - 1
+    queue: IntArray  # [J]     0 .. Q - 1, of its group
+
+
+class GroupJobsBatch(NamedTuple):
+    """The jobs of B episodes end to end; episode b owns the jobs first[b] : first[b + 1]."""
+
+    first: IntArray  # [B + 1]
+    arrival: FloatArray  # [J]
+    duration: FloatArray  # [J]
+    seen: FloatArray  # [J]
+    demand: IntArray  # [J, R]
+    group: IntArray  # [J]
+    queue: IntArray  # [J]
+
+    @property
+    def episodes(self) -> int:
+        """Return B."""
+        return len(self.first) - 1
+
+    @property
+    def episode(self) -> IntArray:
+        """Return the episode [J] that owns each job."""
+        return np.repeat(np.arange(self.episodes), np.diff(self.first))
+
+
+class GroupObservation(NamedTuple):
+    """All that a controller may see of B episodes at the beginning of an interval.
+
+    Work is what jobs hold times how long, as a share of all units: mean over resources, times the time told of them.
+    What is `recent` is smoothed over intervals: RECENT times the last one, the rest what it was before.
+    """
+
+    now: FloatArray  # [B]           time
+    waiting: IntArray  # [B, G, Q]     jobs that have arrived and not started
+    waiting_demand: IntArray  # [B, G, Q, R]  units that they want, summed
+    waiting_work: FloatArray  # [B, G, Q]     of them
+    waited: FloatArray  # [B, G, Q]     since their arrivals, summed
+    head_waited: FloatArray  # [B, G, Q]     of the first of them; 0 = nobody waits
+    head_demand: IntArray  # [B, G, Q, R]  of the first of them; 0 = nobody waits
+    head_seen: FloatArray  # [B, G, Q]     time told of the first of them; 0 = nobody waits
+    running: IntArray  # [B, G]        jobs
+    used: IntArray  # [B, G, R]     units that running jobs hold
+    left: FloatArray  # [B, G]        work that is left of running jobs, by what is told (at least 0 of each)
+    releasing: IntArray  # [B, G, R]     units that running jobs, by what is told, give back by the interval's end
+    recent_jobs: FloatArray  # [B, G, Q]     that arrived in an interval
+    recent_work: FloatArray  # [B, G, Q]     that arrived in an interval
+    share: IntArray  # [B, G, R]     units that the group has been given for the interval that is over; at first, equal
+    order: IntArray  # [B, G]        place in `orders` of the same; at first 0
+
+
+RECENT = 0.3
+
+
+class Setting(NamedTuple):
+    """What the controller sets in B episodes, until it is asked again."""
+
+    share: IntArray  # [B, G, R]  units that a group's jobs may use; sums above capacity are allowed, and of no use
+    order: IntArray  # [B, G]     place in `orders`
+
+
+class Served(NamedTuple):
+    """What became of every job of a batch, and of every episode."""
+
+    start: FloatArray  # [J]  time; nan = never started
+    finish: FloatArray  # [J]  time; nan = unfinished when the episode was cut
+    end: FloatArray  # [B]  when its last job ended; where it was cut, the limit
+    busy: FloatArray  # [B]  shares of all units in use, mean over resources, summed over time until `end`
+
+
+class Configurations(NamedTuple):
+    """The finite list of what one group may be given: every level with every order."""
+
+    units: IntArray  # [L, R]  rising in all resources at once; the first is 0
+    orders: int  # O
+
+    @property
+    def total(self) -> int:
+        """Return L * O; configuration a has level a // O and order a % O."""
+        return len(self.units) * self.orders
+
+
+Controller = Callable[[GroupObservation, FloatArray], Setting]  # (view, uniform draws [B] in [0, 1)) -> what it sets
+
+
+def equal_shares(cluster: SharedCluster) -> IntArray:
+    """Return units [G, R] as equal as whole units can be; the first groups have the odd ones.
+
+    >>> one = SharedCluster(np.array([10]), 4, np.array([[0]]), 1.0, False, 1.0)
+    >>> equal_shares(one)[:, 0]
+    array([3, 3, 2, 2])
+    """
+    each, odd = np.divmod(cluster.capacity, cluster.groups)
+    return np.asarray(each + (np.arange(cluster.groups)[:, None] < odd))
+
+
+def group_batch(jobs: Sequence[GroupJobs]) -> GroupJobsBatch:
+    """Lay the jobs of episodes end to end."""
+    first = np.concatenate([[0], np.cumsum([len(one.arrival) for one in jobs])]).astype(np.int64)
+    kinds = (np.float64, np.float64, np.float64, np.int64, np.int64, np.int64)
+    columns = (
+        np.ascontiguousarray(np.concatenate([one[k] for one in jobs]), dtype=kind) for k, kind in enumerate(kinds)
+    )
+    return GroupJobsBatch._make([first, *columns])
+
+
+def check_group_jobs(jobs: GroupJobs, cluster: SharedCluster) -> None:
+    """Refuse jobs that no simulator could run to their end.
+
+    Raises:
+        ValueError: a time, an amount, a group or a queue is out of range.
+    """
+    if len(jobs.arrival) and (jobs.arrival[0] < 0 or (np.diff(jobs.arrival) < 0).any()):
+        raise ValueError("jobs are not in order of arrival from 0 on")
+    for name, time in (("duration", jobs.duration), ("seen", jobs.seen)):
+        if len(time) and not time.min() > 0:
+            raise ValueError(f"job {int(time.argmin())} has {name} {time.min()}; expected more than 0")
+    for name, column, most in (("group", jobs.group, cluster.groups), ("queue", jobs.queue, cluster.queues)):
+        wrong = np.flatnonzero((column < 0) | (column >= most))
+        if len(wrong):
+            raise ValueError(f"job {wrong[0]} has {name} {column[wrong[0]]}; expected 0 to {most - 1}")
+    wide = np.flatnonzero(((jobs.demand < 0) | (jobs.demand > cluster.capacity)).any(axis=1))
+    if len(wide):
+        raise ValueError(
+            f"job {wide[0]} wants {jobs.demand[wide[0]].tolist()} units; there are {cluster.capacity.tolist()}"
+        )
