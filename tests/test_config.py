@@ -130,8 +130,8 @@ UNKNOWN_NAMES: list[tuple[str, Any, str]] = [
     (
         "agents.deeprm.objective",
         "speed",
-        "agents.deeprm.objective: expected 'slowdown', 'bounded_slowdown', 'completion_time', 'makespan' or "
-        "'utilisation', got 'speed'",
+        "agents.deeprm.objective: expected 'slowdown', 'bounded_slowdown', 'completion_time', 'makespan', "
+        "'utilisation' or 'delay', got 'speed'",
     ),
     (
         "agents.deeprm.finetune.name",

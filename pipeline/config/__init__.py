@@ -17,7 +17,7 @@ from pipeline.config.acting import (
     PpoRecipe,
     Vector,
 )
-from pipeline.config.cards import FORMAT, EventCard, ModelCard, Tensor, Weights, described, difference
+from pipeline.config.cards import FORMAT, EventCard, GroupCard, ModelCard, Tensor, Weights, described, difference
 from pipeline.config.events import EventLog, EventScenario, Group, Parts, Sampled, Tasks
 from pipeline.config.groups import Dqn, DqnRecipe, GroupLog, GroupQ, GroupScenario, Replay, Swinging
 from pipeline.config.learning import (
@@ -70,6 +70,7 @@ __all__ = [
     "Frozen",
     "Group",
     "GroupLog",
+    "GroupCard",
     "GroupQ",
     "GroupScenario",
     "HeuristicKnobs",

@@ -66,6 +66,26 @@ class EventCard(Frozen):
     weights: Weights | None = None  # known once they are stored
 
 
+class GroupCard(Frozen):
+    """The same of a controller's network."""
+
+    format: Literal[2] = FORMAT
+    dynamics: Literal["groups"]
+    agent: Name
+    scenario: Name
+    resources: dict[Name, Positive]
+    groups: Positive
+    queues: tuple[Name, ...]
+    orders: tuple[tuple[Name, ...], ...]
+    levels: tuple[float, ...]
+    interval: Rate
+    objective: str
+    against: str
+    gamma: float
+    network: NetworkConfig
+    weights: Weights | None = None  # known once they are stored
+
+
 class Array(Protocol):
     """What has a shape and a type, as numpy's arrays."""
 

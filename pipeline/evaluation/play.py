@@ -34,6 +34,7 @@ JUDGED_BY = {
     "completion_time": ("completion_time", 1),
     "makespan": ("makespan", 1),
     "utilisation": ("utilisation", -1),
+    "delay": ("mean_wait", 1),
 }
 
 
@@ -42,17 +43,28 @@ class Results(NamedTuple):
 
     jobs: pd.DataFrame
     jobsets: pd.DataFrame
+    others: Mapping[str, pd.DataFrame] = {}  # tables that only some dynamics have, by name
 
     @property
     def by_load(self) -> dict[int, float]:
         """Return the mean slowdown at each load: the mean over jobsets of the jobset's mean."""
-        means = self.jobsets.groupby("load")["mean_slowdown"].mean()
+        return self.mean_by_load("mean_slowdown")
+
+    def mean_by_load(self, column: str) -> dict[int, float]:
+        """Return the mean over jobsets of a column of their table, at each load."""
+        means = self.jobsets.groupby("load")[column].mean()
         return {int(load): float(mean) for load, mean in zip(means.index, means, strict=True)}
 
     @property
     def mean(self) -> float:
         """Return the mean slowdown over loads."""
         return float(np.mean(list(self.by_load.values())))
+
+
+def tables_of(results: Mapping[str, Results]) -> dict[str, pd.DataFrame]:
+    """Return the tables that only some dynamics have, of all policies in one, by name."""
+    names = dict.fromkeys(name for done in results.values() for name in done.others)
+    return {name: pd.concat([done.others[name] for done in results.values()], ignore_index=True) for name in names}
 
 
 def unheard(share: float) -> None:

@@ -47,9 +47,9 @@ def event_heuristics_with(knobs: Mapping[str, float]) -> dict[str, Policy]:
     return EVENT_HEURISTICS | {EVENT_TETRIS: with_mix(*(knobs[name] for name in MIX))}
 
 
-def means_of(play: Play, policies: Mapping[str, Policy]) -> dict[str, dict[int, float]]:
-    """Return the mean slowdown of each policy at each load."""
-    return {name: results.by_load for name, results in play(policies).items()}
+def best_of(results: Mapping[str, Results], column: str = "mean_slowdown") -> dict[int, str]:
+    """Return the policy with the least mean of a column of jobset tables at each load."""
+    return best_by_load({name: done.mean_by_load(column) for name, done in results.items()})
 
 
 def best_by_load(means: Mapping[str, Mapping[int, float]]) -> dict[int, str]:

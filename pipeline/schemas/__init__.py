@@ -3,16 +3,28 @@
 A table whose columns depend on the scenario (one per resource) has a function that builds its schema.
 """
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
 import pandera.pandas as pa
 
 from pipeline.schemas.columns import KEYS
 from pipeline.schemas.events import EVENT_JOB_RESULTS, EVENT_JOBSET_RESULTS, EVENT_SUMMARY, event_jobs_schema
+from pipeline.schemas.groups import (
+    GROUP_FAIRNESS,
+    GROUP_INTERVALS,
+    GROUP_JOB_RESULTS,
+    GROUP_JOBSET_RESULTS,
+    GROUP_RESULTS,
+    GROUP_SUMMARY,
+    OFF_POLICY,
+    group_jobs_schema,
+)
 from pipeline.schemas.tables import (
     AGREES,
     COMPARISON,
     CURVE,
+    DELAY,
     JOB_RESULTS,
     JOBSET_RESULTS,
     LAST_ARRIVAL,
@@ -29,14 +41,29 @@ class ResultTables(NamedTuple):
 
     jobs: pa.DataFrameSchema
     jobsets: pa.DataFrameSchema
+    also: Mapping[str, pa.DataFrameSchema] = {}  # that only this dynamics has
 
 
 RESULTS = {  # by dynamics
     "steps": ResultTables(JOB_RESULTS, JOBSET_RESULTS),
     "events": ResultTables(EVENT_JOB_RESULTS, EVENT_JOBSET_RESULTS),
+    "groups": ResultTables(
+        GROUP_JOB_RESULTS,
+        GROUP_JOBSET_RESULTS,
+        {"groups": GROUP_RESULTS, "intervals": GROUP_INTERVALS, "off_policy": OFF_POLICY},
+    ),
 }
 
 __all__ = [
+    "DELAY",
+    "GROUP_FAIRNESS",
+    "GROUP_INTERVALS",
+    "GROUP_JOBSET_RESULTS",
+    "GROUP_JOB_RESULTS",
+    "GROUP_RESULTS",
+    "GROUP_SUMMARY",
+    "OFF_POLICY",
+    "group_jobs_schema",
     "AGREES",
     "COMPARISON",
     "CURVE",

@@ -74,27 +74,32 @@ CURVE = pa.DataFrameSchema(
 )
 
 # Paired comparison of a policy with another one; load "all" is the mean over loads. Differences are relative.
-COMPARISON = pa.DataFrameSchema(
-    {
-        "scenario": pa.Column(str),
-        "load": pa.Column(str),
-        "policy": pa.Column(str),
-        "against": pa.Column(str),
-        "n": integers(1),
-        "mean": numbers(1.0),
-        "low": numbers(0.0),
-        "high": numbers(0.0),
-        "mean_against": numbers(1.0),
-        "difference": pa.Column("float64"),
-        "difference_low": pa.Column("float64"),
-        "difference_high": pa.Column("float64"),
-        "unfinished": integers(0),
-    },
-    strict=True,
-    ordered=True,
-    unique=["scenario", "load", "policy", "against"],
-    name="Comparison",
-)
+def _paired(name: str, least: float) -> pa.DataFrameSchema:
+    return pa.DataFrameSchema(
+        {
+            "scenario": pa.Column(str),
+            "load": pa.Column(str),
+            "policy": pa.Column(str),
+            "against": pa.Column(str),
+            "n": integers(1),
+            "mean": numbers(least),
+            "low": numbers(0.0),
+            "high": numbers(0.0),
+            "mean_against": numbers(least),
+            "difference": pa.Column("float64"),
+            "difference_low": pa.Column("float64"),
+            "difference_high": pa.Column("float64"),
+            "unfinished": integers(0),
+        },
+        strict=True,
+        ordered=True,
+        unique=["scenario", "load", "policy", "against"],
+        name=name,
+    )
+
+
+COMPARISON = _paired("Comparison", 1.0)  # of slowdown
+DELAY = _paired("Delay", 0.0)  # of waiting time
 
 # Metrics of each policy at each load, beside its slowdown.
 SUMMARY = pa.DataFrameSchema(

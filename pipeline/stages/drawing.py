@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 from pipeline import storage
 from pipeline.config import Params
 from pipeline.core import SPLITS
+from pipeline.workload.group_source import group_stream
 from pipeline.workload.source import source
 from pipeline.workload.streams import stream
 from pipeline.workload.traces import Heard
@@ -15,7 +16,7 @@ from pipeline.workload.traces import Heard
 class Drawn(NamedTuple):
     """All jobsets of a scenario, and what to do with them."""
 
-    splits: Mapping[str, Mapping[int, Sequence[Any]]]  # by load: JobSet or Jobs
+    splits: Mapping[str, Mapping[int, Sequence[Any]]]  # by load: JobSet, Jobs or GroupJobs
     notes: Sequence[str]  # for people
     write: Callable[[Path], None]  # into a folder
 
@@ -49,4 +50,20 @@ def _event_driven(params: Params, scenario: str, heard: Heard) -> Drawn:
     return Drawn(splits, origin.notes, write)
 
 
-DYNAMICS: dict[str, Callable[[Params, str, Heard], Drawn]] = {"steps": _in_steps, "events": _event_driven}
+def _of_groups(params: Params, scenario: str, heard: Heard) -> Drawn:
+    origin = group_stream(params, scenario, storage.scenario_log(scenario), heard)
+    splits = {split: origin.split(split) for split in SPLITS}
+    resources = params.group_scenario(scenario).resources
+
+    def write(folder: Path) -> None:
+        for split, jobsets in splits.items():
+            storage.write_group_jobsets(folder, split, jobsets, resources)
+
+    return Drawn(splits, origin.notes, write)
+
+
+DYNAMICS: dict[str, Callable[[Params, str, Heard], Drawn]] = {
+    "steps": _in_steps,
+    "events": _event_driven,
+    "groups": _of_groups,
+}

@@ -2,27 +2,28 @@
 
 from pipeline import storage, tracking
 from pipeline.config import Params
+from pipeline.evaluation.play import tables_of
 from pipeline.progress import progress
 from pipeline.stages.learning import learning
 from pipeline.stages.scoring import scoring
 
-STAGES = {"pretrained": "{agent}_pretrained", "policy": "{agent}"}  # stored network: policy's name in the tables
+STORED = ("pretrained", "policy")
 
 
 def run(params: Params, agent: str) -> None:
     """Write reports/tables/agents/<agent>: the results of its networks."""
     scenario, how = params.agent(agent).scenario, learning(params, agent)
     with tracking.stage("evaluate", agent, params) as run:
-        run.inputs(storage.jobsets_folder(scenario), *(storage.model_folder(agent, which) for which in STAGES))
+        run.inputs(storage.jobsets_folder(scenario), *(storage.model_folder(agent, which) for which in STORED))
         here = scoring(params, scenario, agent)
         test = here.read("test")
-        policies = {title.format(agent=agent): how.policy(params, agent, which) for which, title in STAGES.items()}
+        policies = how.policies(params, agent)
         with progress(f"evaluate {agent}, percent", 100) as advance:
             results = here.score(policies, jobsets=test, heard=lambda share: advance(100 * share))
         for name, done in results.items():
             run.parent_curve(f"slowdown/{name}", done.by_load)
         place = storage.results_folder("agents", agent)
         storage.discard(place)
-        tables = list(results.values())
-        jobs, jobsets = [done.jobs for done in tables], [done.jobsets for done in tables]
-        storage.write_results(place, jobs, jobsets, params.any_scenario(scenario).dynamics)
+        also = tables_of(results) | how.examined(params, agent)
+        jobs, jobsets = [done.jobs for done in results.values()], [done.jobsets for done in results.values()]
+        storage.write_results(place, jobs, jobsets, params.any_scenario(scenario).dynamics, also)

@@ -5,7 +5,7 @@ from functools import partial
 from pipeline import storage, tracking
 from pipeline.config import Params
 from pipeline.core import SPLITS
-from pipeline.evaluation.tuning import best_by_load, means_of
+from pipeline.evaluation.play import tables_of
 from pipeline.progress import progress
 from pipeline.stages.scoring import scoring
 
@@ -20,15 +20,15 @@ def run(params: Params, scenario: str) -> None:
             examine = partial(here.score, jobsets=validation)
             knobs = here.tune(examine, train)
             policies = here.heuristics(knobs)
-            examined = means_of(examine, policies)
+            examined = examine(policies)
             results = here.score(policies, jobsets=test, heard=lambda share: advance(100 * share))
         for name, done in results.items():
             run.parent_curve(f"slowdown/{name}", done.by_load)
         place = storage.results_folder("heuristics", scenario)
         storage.discard(place)
-        tables = list(results.values())
-        jobs, jobsets = [done.jobs for done in tables], [done.jobsets for done in tables]
-        storage.write_results(place, jobs, jobsets, params.any_scenario(scenario).dynamics)
-        chosen = storage.Chosen(knobs=knobs, best=best_by_load(examined), validation=examined)
+        jobs, jobsets = [done.jobs for done in results.values()], [done.jobsets for done in results.values()]
+        storage.write_results(place, jobs, jobsets, params.any_scenario(scenario).dynamics, tables_of(results))
+        means = {name: done.by_load for name, done in examined.items()}
+        chosen = storage.Chosen(knobs=knobs, validation=means, **here.best(examined))
         storage.write_chosen(scenario, chosen)
         run.metrics({f"knob/{name}": knob for name, knob in knobs.items()}, step=0)

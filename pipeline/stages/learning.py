@@ -18,13 +18,15 @@ from pipeline.policies.device import device_of
 from pipeline.policies.event_acting import EVENT_PLAY
 from pipeline.policies.networks import build
 from pipeline.simulator.rollout import play
-from pipeline.stages import reading
+from pipeline.stages import group_learning, reading
 from pipeline.training.algorithms import ALGORITHMS
 from pipeline.training.event_algorithms import EVENT_ALGORITHMS
 from pipeline.training.event_task import EventTask
+from pipeline.training.group_algorithms import GROUP_ALGORITHMS
 from pipeline.workload.sites import machines_of
 from pipeline.workload.streams import stream
 
+SCORED = {"pretrained": "{agent}_pretrained", "policy": "{agent}"}  # stored network: policy's name in the tables
 Part = PretrainConfig | FinetuneConfig
 
 
@@ -34,7 +36,7 @@ class Learning(NamedTuple):
     task: Callable[[Params, str, Part], Any]  # (params, agent, part) -> the problem
     untrained: Callable[[Params, str, Any], Any]  # (params, agent, task) -> a network
     stored: Callable[[Params, str, str], Any]  # (params, agent, which) -> a stored network
-    policy: Callable[[Params, str, str], Policy]  # (params, agent, which) -> the same, ready to act
+    policies: Callable[[Params, str], Mapping[str, Any]]  # (params, agent) -> what is scored, by its name in the tables
     judge: Callable[[Any, Any], Callable[[], float]]  # (network, task) -> how good it is; less is better
     model: Callable[[Params, str, Any], storage.Model[Any]]  # (params, agent, network) -> what to store
     algorithms: Mapping[str, Callable[..., Any]]
@@ -132,12 +134,17 @@ def _event_model(params: Params, agent: str, network: ActorCritic) -> storage.Mo
     return storage.Model(_event_card(params, agent), event_loading.weights_of(network))
 
 
+def _both(params: Params, agent: str, read: Callable[[Params, str, str], Any]) -> dict[str, Policy]:
+    """Return an agent's policies, as pretrained and as finetuned."""
+    return {title.format(agent=agent): read(params, agent, which).policy for which, title in SCORED.items()}
+
+
 LEARNING = {
     "steps": Learning(
         task=reading.read_task,
         untrained=_untrained,
         stored=lambda params, agent, which: reading.read_network(params, agent, which).network,
-        policy=lambda params, agent, which: reading.read_network(params, agent, which).policy,
+        policies=lambda params, agent: _both(params, agent, reading.read_network),
         judge=reading.judge_of,
         model=_model,
         algorithms=ALGORITHMS,
@@ -146,9 +153,18 @@ LEARNING = {
         task=_event_task,
         untrained=_event_untrained,
         stored=_event_stored,
-        policy=lambda params, agent, which: _restored(params, agent, which).policy,
+        policies=lambda params, agent: _both(params, agent, _restored),
         judge=_event_judge,
         model=_event_model,
         algorithms=EVENT_ALGORITHMS,
+    ),
+    "groups": Learning(
+        task=group_learning.group_task,
+        untrained=group_learning.untrained,
+        stored=group_learning.stored,
+        policies=group_learning.players,
+        judge=group_learning.judge,
+        model=group_learning.model,
+        algorithms=GROUP_ALGORITHMS,
     ),
 }

@@ -13,9 +13,10 @@ from pipeline.storage.checkpoints import (
 )
 from pipeline.storage.event_jobsets import read_event_jobsets, read_site, write_event_jobsets, write_site
 from pipeline.storage.files import check_table, discard, read_json, read_table, write, write_json, write_table
+from pipeline.storage.group_jobsets import read_group_jobsets, write_group_jobsets
 from pipeline.storage.jobsets import jobs_frame, read_jobsets, write_jobsets
 from pipeline.storage.logs import link_log, log_path
-from pipeline.storage.models import Model, read_event_model, read_model, write_model
+from pipeline.storage.models import Model, read_event_model, read_group_model, read_model, write_model
 from pipeline.storage.paths import (
     DATA,
     LOG,
@@ -70,6 +71,8 @@ __all__ = [
     "read_curve",
     "read_event_jobsets",
     "read_event_model",
+    "read_group_model",
+    "read_group_jobsets",
     "read_job_results",
     "read_jobs",
     "read_jobset_results",
@@ -86,6 +89,7 @@ __all__ = [
     "write_curve",
     "write_event_jobsets",
     "write_figure",
+    "write_group_jobsets",
     "write_jobsets",
     "write_json",
     "write_model",

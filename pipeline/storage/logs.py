@@ -1,13 +1,13 @@
 """Users' logs, linked into data/ so that DVC sees their content.
 
-data/log is the workload's, or a note where there is none. data/logs/<scenario> is a folder for every scenario: of an
-event-driven one with a log, it holds `log` and, where there is one, the file of `nodes`; of the others, a note. A link
-to a folder would hide its content from DVC, so that a log of many files has a folder of links.
+data/log is the workload's, or a note where there is none. data/logs/<scenario> is a folder for every scenario: of one
+with a log of its own, it holds `log` and, where there is one, the file of `nodes`; of the others, a note. A link to a
+folder would hide its content from DVC, so that a log of many files has a folder of links.
 """
 
 from pathlib import Path
 
-from pipeline.config import EventLog, EventScenario, Params, Scenario, Swf, repository_root
+from pipeline.config import AnyScenario, EventLog, GroupLog, Params, Scenario, Swf, repository_root
 from pipeline.errors import UserError
 from pipeline.storage.files import discard, write
 from pipeline.storage.paths import LOG, LOGS, scenario_log
@@ -50,14 +50,14 @@ def log_path(workload: Swf) -> Path:
     return place
 
 
-def _note(row: Scenario | EventScenario) -> bytes:
+def _note(row: AnyScenario) -> bytes:
     source = "in data/log" if isinstance(row, Scenario) else "synthetic"
     return f"The jobs of this scenario are {source}: it has no log of its own.\n".encode()
 
 
-def _files(name: str, row: Scenario | EventScenario) -> dict[Path, Path]:
+def _files(name: str, row: AnyScenario) -> dict[Path, Path]:
     """Return the files of a scenario's own log, by their place in its folder."""
-    if isinstance(row, Scenario) or not isinstance(row.workload, EventLog):
+    if isinstance(row, Scenario) or not isinstance(row.workload, EventLog | GroupLog):
         return {}
     where, found = f"params.yaml: scenarios.{name}.workload", dict[Path, Path]()
     place = _resolved(row.workload.path)
@@ -69,7 +69,7 @@ def _files(name: str, row: Scenario | EventScenario) -> dict[Path, Path]:
         found = {Path(LOG_NAME): place}
     else:
         raise UserError(f"{where}.path: no such file or folder: {place}")
-    if row.workload.nodes is not None:
+    if isinstance(row.workload, EventLog) and row.workload.nodes is not None:
         nodes = _resolved(row.workload.nodes)
         if not nodes.is_file():
             raise UserError(f"{where}.nodes: no such file: {nodes}")

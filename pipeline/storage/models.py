@@ -13,7 +13,7 @@ from safetensors import SafetensorError
 from safetensors.numpy import load as load_weights
 from safetensors.numpy import save as save_weights
 
-from pipeline.config import FORMAT, EventCard, ModelCard, Weights, described, difference
+from pipeline.config import FORMAT, EventCard, GroupCard, ModelCard, Weights, described, difference
 from pipeline.core import FloatArray
 from pipeline.errors import UserError
 from pipeline.storage.files import one_line, write
@@ -24,7 +24,9 @@ PICKLES = (b"\x80", b"PK\x03\x04")  # how files of pickle and torch.save begin
 SHOWN = 12  # characters of a digest
 
 
-Card = TypeVar("Card", ModelCard, EventCard)
+Card = TypeVar("Card", ModelCard, EventCard, GroupCard)
+WORLDS = {ModelCard: "time-stepped", EventCard: "event-driven", GroupCard: "user-group"}  # of scenarios
+OF = {"events": EventCard, "groups": GroupCard}
 
 
 class Model(NamedTuple, Generic[Card]):
@@ -68,6 +70,15 @@ def read_event_model(folder: Path) -> Model[EventCard]:
     return _read(folder, EventCard)
 
 
+def read_group_model(folder: Path) -> Model[GroupCard]:
+    """Read a model directory of a controller, or the `policy` inside the agent's directory.
+
+    Raises:
+        UserError: see `read_model`.
+    """
+    return _read(folder, GroupCard)
+
+
 def _read(folder: Path, kind: type[Card]) -> Model[Card]:
     inside = folder / "policy"
     place = inside if inside.is_dir() else folder
@@ -88,10 +99,9 @@ def _read_card(file: Path, kind: type[Card]) -> Card:
         found = raw.get("format", FORMAT) if isinstance(raw, dict) else FORMAT
         if found != FORMAT:
             raise UserError(f"{file}: expected a card of format {FORMAT}, found format {found}: make the model again")
-        events = isinstance(raw, dict) and raw.get("dynamics") == "events"
-        if events != (kind is EventCard):
-            worlds = ("time-stepped", "event-driven")
-            raise UserError(f"{file}: expected a model of {worlds[not events]} scenarios, found {worlds[events]}")
+        there = OF.get(raw.get("dynamics", ""), ModelCard) if isinstance(raw, dict) else ModelCard
+        if there is not kind:
+            raise UserError(f"{file}: expected a model of {WORLDS[kind]} scenarios, found {WORLDS[there]}")
         return kind.model_validate_json(file.read_bytes())
     except (ValidationError, ValueError, RecursionError) as error:
         raise UserError(f"{file}: not a model card ({one_line(error)})") from error

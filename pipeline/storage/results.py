@@ -13,14 +13,30 @@ from pipeline.schemas import CURVE, RESULTS, ResultTables
 from pipeline.storage.files import one_line, read_json, read_table, write, write_json, write_table
 from pipeline.storage.paths import REPORTS, curve_file, results_folder
 
+NO_TABLES: Mapping[str, pd.DataFrame] = {}
+
 
 def write_results(
-    folder: Path, jobs: Sequence[pd.DataFrame], jobsets: Sequence[pd.DataFrame], dynamics: str = "steps"
+    folder: Path,
+    jobs: Sequence[pd.DataFrame],
+    jobsets: Sequence[pd.DataFrame],
+    dynamics: str = "steps",
+    also: Mapping[str, pd.DataFrame] = NO_TABLES,
 ) -> None:
-    """Write what became of every job and jobset under some policies, on a scenario of some dynamics."""
+    """Write what became of every job and jobset under some policies, on a scenario of some dynamics.
+
+    Args:
+        folder: of the results.
+        jobs: tables of jobs, one a policy.
+        jobsets: tables of jobsets, one a policy.
+        dynamics: of the scenario.
+        also: tables that only this dynamics has, by name.
+    """
     tables = RESULTS[dynamics]
     write_table(folder / "jobs.parquet", pd.concat(jobs, ignore_index=True), tables.jobs)
     write_table(folder / "jobsets.parquet", pd.concat(jobsets, ignore_index=True), tables.jobsets)
+    for name, frame in also.items():
+        write_table(folder / f"{name}.parquet", frame, tables.also[name])
 
 
 def read_jobset_results(params: Params, scenario: str) -> pd.DataFrame:
@@ -38,6 +54,13 @@ def read_job_results(params: Params, scenario: str, policies: Sequence[str], loa
     return pd.concat(frames, ignore_index=True)
 
 
+def read_also(params: Params, scenario: str, name: str) -> pd.DataFrame:
+    """Read a table that only the dynamics of a scenario has, of every policy that has it."""
+    schema = _tables(params, scenario).also[name]
+    files = [folder / f"{name}.parquet" for folder in _folders(params, scenario)]
+    return pd.concat([read_table(file, schema) for file in files if file.exists()], ignore_index=True)
+
+
 def _tables(params: Params, scenario: str) -> ResultTables:
     return RESULTS[params.any_scenario(scenario).dynamics]
 
@@ -52,6 +75,7 @@ class Chosen(Frozen):
 
     knobs: dict[str, float]  # of heuristics that have one
     best: dict[int, str]  # load -> heuristic
+    best_delay: dict[int, str] = {}  # the same by mean waiting time, where scenarios are judged by it
     validation: dict[str, dict[int, float]]  # heuristic -> load -> mean slowdown
 
     def over(self, loads: Sequence[int]) -> dict[str, float]:
@@ -62,7 +86,7 @@ class Chosen(Frozen):
 
 def write_chosen(scenario: str, chosen: Chosen) -> None:
     """Write what validation jobsets chose."""
-    write_json(results_folder("heuristics", scenario) / "chosen.json", chosen.model_dump())
+    write_json(results_folder("heuristics", scenario) / "chosen.json", chosen.model_dump(exclude_defaults=True))
 
 
 def read_chosen(scenario: str) -> Chosen:

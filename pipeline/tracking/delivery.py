@@ -93,10 +93,10 @@ class Delivery:
 
     @send.register
     def _policy(self, event: Policy) -> None:
-        from pipeline.tracking.model import is_event_driven, log_policy, read_policy
+        from pipeline.tracking.model import is_stepped, log_policy, read_policy
 
         folder = self._found(event)
-        if is_event_driven(folder):  # asked with jobs and machines of any number, which one row of numbers cannot say
+        if not is_stepped(folder):  # asked with jobs and machines, or groups, of any number, which one row of numbers cannot say
             self._client.log_artifacts(self.run_id, str(folder), "policy")
             return
         try:

@@ -77,13 +77,13 @@ def _log(store: Store, run_id: str, folder: Path, md5: str, cluster: Cluster) ->
     return str(logged.model_id)
 
 
-def is_event_driven(folder: Path) -> bool:
-    """Return whether a model directory is that of an event-driven scenario's agent."""
+def is_stepped(folder: Path) -> bool:
+    """Return whether a model directory is that of an agent of a scenario that goes in steps."""
     try:
         card = json.loads((folder / "policy.json").read_bytes())
     except (OSError, ValueError):
-        return False
-    return isinstance(card, dict) and card.get("dynamics") == "events"
+        return True
+    return not isinstance(card, dict) or "dynamics" not in card
 
 
 def read_policy(folder: Path) -> "Loaded":

@@ -1,0 +1,70 @@
+"""From values of configurations to what the controller sets: the dynamic programme over groups, and what it leaves.
+
+The programme hands out levels. What no level used up goes to groups that want more than they were given, up to that;
+and what is then left, in proportion to the work that lately arrived: the source is silent about it.
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+
+from pipeline.core import FloatArray, IntArray
+from pipeline.groups import Configurations, Controller, GroupObservation, Setting, SharedCluster
+from pipeline.policies.group_features import states
+from pipeline.policies.group_q import GroupQ, values_of
+from pipeline.policies.programme import own_best, squeezed
+from pipeline.policies.programme_many import plan
+from pipeline.policies.sharing import demanded, whole
+
+Choose = Callable[[FloatArray, IntArray, IntArray], IntArray]  # (values [D, G, L], units [L, R], total [R]) -> levels
+
+
+class Decided(NamedTuple):
+    """Configurations chosen in D cluster states."""
+
+    level: IntArray  # [D, G]
+    order: IntArray  # [D, G]
+    value: FloatArray  # [D, G]  of them
+
+
+def decided(values: FloatArray, configurations: Configurations, total: IntArray, choose: Choose = plan) -> Decided:
+    """Return the configurations of most value in all that the cluster has units for.
+
+    Args:
+        values: [D, G, L, O] of every configuration.
+        configurations: their list.
+        total: units [R] of the cluster.
+        choose: picks the levels.
+    """
+    level = choose(values.max(axis=-1).astype(np.float64), configurations.units, total)
+    at = np.take_along_axis(values, level[:, :, None, None], axis=2)[:, :, 0]
+    return Decided(level, at.argmax(axis=-1), at.max(axis=-1))
+
+
+def setting_of(chosen: Decided, view: GroupObservation, configurations: Configurations, total: IntArray) -> Setting:
+    """Return what is set: the chosen levels, and beyond them what is left over."""
+    share = configurations.units[chosen.level]
+    missing = np.maximum(demanded(view) - share, 0)
+    over = np.maximum(total - share.sum(axis=1, keepdims=True), 0)
+    met = whole(missing, np.minimum(over, missing.sum(axis=1, keepdims=True).astype(np.int64)))
+    lately = np.broadcast_to(view.recent_work.sum(axis=2)[:, :, None], missing.shape)
+    return Setting(share + met + whole(lately, over - met.sum(axis=1, keepdims=True)), chosen.order)
+
+
+def controller(
+    network: GroupQ, cluster: SharedCluster, configurations: Configurations, choose: Choose = plan
+) -> Controller:
+    """Return the controller that sets what a network values most."""
+
+    def control(view: GroupObservation, draws: FloatArray) -> Setting:
+        values = values_of(network, states(view, cluster), configurations.units)
+        chosen = decided(values, configurations, cluster.capacity, choose)
+        return setting_of(chosen, view, configurations, cluster.capacity)
+
+    return control
+
+
+def own(values: FloatArray, units: IntArray, total: IntArray) -> IntArray:
+    """Return each group's own best level [D, G] (the source's equation 8), brought down to what there is."""
+    return squeezed(own_best(values), units, total)

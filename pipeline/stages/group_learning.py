@@ -1,0 +1,130 @@
+"""What learning needs of scenarios of user groups: the problem, the value function, its judge, how it is stored."""
+
+from collections.abc import Callable
+
+import numpy as np
+
+from pipeline import storage
+from pipeline.config import FinetuneConfig, GroupCard, GroupQ, NoPretrain, Params, PretrainConfig, Replay
+from pipeline.core import FloatArray
+from pipeline.errors import UserError
+from pipeline.evaluation.group_play import Expectation, Player, controlled
+from pipeline.groups import GroupObservation
+from pipeline.policies import group_q
+from pipeline.policies.controlling import controller, decided, own
+from pipeline.policies.group_features import past, states
+from pipeline.policies.group_loading import restore, weights_of
+from pipeline.simulator.group_rewards import moments
+from pipeline.training.group_task import GroupTask
+from pipeline.workload.group_source import cluster_of, configurations_of, group_stream
+
+MUST_MATCH = ("resources", "groups", "queues", "orders", "levels", "interval", "network")
+
+
+def group_task(params: Params, agent: str, part: PretrainConfig | FinetuneConfig) -> GroupTask:
+    """Return the cluster that an agent learns to control."""
+    row = params.agent(agent)
+    scenario, folder = params.group_scenario(row.scenario), storage.jobsets_folder(row.scenario)
+    origin = group_stream(params, row.scenario, storage.scenario_log(row.scenario))
+    train, validation = (
+        storage.read_group_jobsets(folder, split, origin.cluster, scenario.resources) for split in ("train", "validation")
+    )
+    return GroupTask(
+        cluster=origin.cluster,
+        configurations=configurations_of(scenario),
+        objective=row.objective,
+        recipe=params.group_recipe(agent),
+        generator=row.pretrain if isinstance(row.pretrain, Replay) else None,
+        seed=params.seed if part.seed is None else part.seed,
+        loads=origin.loads(scenario.loads if isinstance(part, NoPretrain) else part.loads),
+        train=train,
+        validation=validation,
+        fresh=origin.fresh,
+    )
+
+
+def untrained(params: Params, agent: str, task: GroupTask) -> group_q.GroupQ:
+    """Return an agent's network with its seeded initial weights."""
+    config = params.agent(agent).network
+    if not isinstance(config, GroupQ):  # refused by params.yaml's check
+        raise TypeError(f"expected network group_q, got {config.name}")
+    return group_q.build(config, task.cluster, past(task.train, task.cluster), task.seed)
+
+
+def stored(params: Params, agent: str, which: str) -> group_q.GroupQ:
+    """Return an agent's stored network.
+
+    Raises:
+        UserError: it is damaged, or was made for another problem or network than params.yaml has now.
+    """
+    place, wanted = storage.model_folder(agent, which), _card(params, agent)
+    model = storage.read_group_model(place)
+    for name in MUST_MATCH:
+        found, asked = getattr(model.card, name), getattr(wanted, name)
+        if found != asked:
+            raise UserError(f"{place}: {name} {found}; params.yaml has {asked} now: run 'dvc repro' first")
+    return restore(model.card, model.weights)
+
+
+def players(params: Params, agent: str) -> dict[str, Player]:
+    """Return an agent as it is scored: pretrained, finetuned, and without the programme, each group for itself."""
+    pretrained, policy = (stored(params, agent, which) for which in ("pretrained", "policy"))
+    made = {f"{agent}_pretrained": (pretrained, False), agent: (policy, False), f"{agent}_own": (policy, True)}
+    return {name: _player(params, agent, network, alone) for name, (network, alone) in made.items()}
+
+
+def judge(network: group_q.GroupQ, task: GroupTask) -> Callable[[], float]:
+    """Return what tells the mean over loads of the mean cost of a job on validation jobsets."""
+
+    def judged() -> float:
+        control = controller(network, task.cluster, task.configurations)
+        means = []
+        for load in task.loads:
+            jobsets = task.validation[load]
+            cost, jobs = np.zeros(len(jobsets)), np.array([len(one.arrival) for one in jobsets])
+            for moment in moments(task.begin(jobsets), lambda rows, view: control(view, np.zeros(len(rows))), "zero"):
+                cost[moment.rows] += moment.cost.sum(axis=1)
+            means.append(float(np.mean(cost / jobs)))
+        return float(np.mean(means))
+
+    return judged
+
+
+def model(params: Params, agent: str, network: group_q.GroupQ) -> storage.Model[GroupCard]:
+    """Return what is stored of an agent's network."""
+    return storage.Model(_card(params, agent), weights_of(network))
+
+
+def _player(params: Params, agent: str, network: group_q.GroupQ, alone: bool) -> Player:
+    row, recipe = params.agent(agent), params.group_recipe(agent)
+    scenario = params.group_scenario(row.scenario)
+    cluster, configurations = cluster_of(scenario), configurations_of(scenario)
+    choose = {"choose": own} if alone else {}
+
+    def expects(view: GroupObservation) -> FloatArray:
+        values = group_q.values_of(network, states(view, cluster), configurations.units)
+        expected: FloatArray = decided(values, configurations, cluster.capacity, **choose).value * float(network.scale)
+        return expected
+
+    measure = Expectation(expects, row.objective, recipe.against, recipe.gamma)
+    return Player(controlled(controller(network, cluster, configurations, **choose)), measure)
+
+
+def _card(params: Params, agent: str) -> GroupCard:
+    row, recipe = params.agent(agent), params.group_recipe(agent)
+    scenario = params.group_scenario(row.scenario)
+    return GroupCard(
+        dynamics="groups",
+        agent=agent,
+        scenario=row.scenario,
+        resources=scenario.resources,
+        groups=scenario.groups,
+        queues=scenario.queues,
+        orders=scenario.orders,
+        levels=scenario.levels,
+        interval=scenario.interval,
+        objective=row.objective,
+        against=recipe.against,
+        gamma=recipe.gamma,
+        network=row.network,
+    )
