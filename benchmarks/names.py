@@ -1,3 +1,3 @@
 """What there is to measure, by name, in the order in which it is measured."""
 
-NAMES = ("iteration", "memory", "simulator", "cnn", "decision", "heuristics", "events", "growth")
+NAMES = ("iteration", "memory", "simulator", "cnn", "decision", "heuristics", "events", "programme", "growth")

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from benchmarks import convolution, deployed, events, growth, iteration, simulation, streams
+from benchmarks import convolution, deployed, events, growth, iteration, programme, simulation, streams
 from benchmarks.child import WARM, measured
 from benchmarks.engine import hold_to
 from benchmarks.measure import Tell
@@ -63,5 +63,6 @@ BENCHES: dict[str, Bench] = {
     "decision": deployed.run,
     "heuristics": streams.run,
     "events": events.run,
+    "programme": programme.run,
     "growth": growth.run,
 }

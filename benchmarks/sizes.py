@@ -45,6 +45,9 @@ class Sizes:
     cluster: tuple[int, int, int, int]
     plain_jobs: int  # of which the plain event-driven simulator plays so many
     pairs: dict[str, tuple[int, ...]]
+    shares: tuple[int, int, int]  # of a cluster: groups, levels, units
+    two_shares: tuple[int, int, int]  # the same, where the programme on two resources is exact
+    questions: int  # of shares, for the gaps
 
 
 FULL = Sizes(
@@ -71,6 +74,9 @@ FULL = Sizes(
     cluster=(1, 100_000, 1000, 10),
     plain_jobs=100,
     pairs={"machines": (5, 10, 20, 40, 80), "slots": (10, 20, 40, 80)},
+    shares=(80, 30, 1000),
+    two_shares=(12, 10, 60),
+    questions=200,
 )
 
 TINY = Problem(jobsets=2, episodes=3)
@@ -92,4 +98,7 @@ QUICK = Sizes(
     cluster=(1, 200, 20, 5),
     plain_jobs=10,
     pairs={"machines": (2, 4)},
+    shares=(4, 3, 20),
+    two_shares=(3, 3, 10),
+    questions=3,
 )

@@ -155,7 +155,7 @@ class DqnRecipe(Frozen):
     falling: bool  # in a line to 0 by the last update of online learning?
     clip: Rate | None  # norm of the gradient
     gamma: Annotated[float, Field(ge=0, lt=1)]
-    against: Literal["present", "nothing", "zero"]  # what a reward is measured against; docs/systems/controller.md says how
+    against: Literal["present", "nothing", "zero"]  # what a reward is measured against: docs/systems/controller.md
     batch: Positive  # decisions of the whole cluster that a step of the optimizer learns from
     memory: Many  # decisions of the whole cluster that are kept
     target: Annotated[int, Field(ge=0)]  # steps between two copies to the target network; 0 = there is none

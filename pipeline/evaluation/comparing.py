@@ -1,4 +1,8 @@
-"""Which policy is compared with which: all with SJF, tuned Tetris and the best heuristic, an agent with its start."""
+"""Which policy is compared with which: all with the references and the best heuristic, an agent with its start.
+
+References are SJF and tuned Tetris; of controllers, shares by demand, dominant resource fairness and the best fixed
+shares. Scenarios of user groups are compared by mean waiting time as well.
+"""
 
 from collections.abc import Collection, Mapping
 from typing import Any, NamedTuple
@@ -8,13 +12,22 @@ import pandas as pd
 
 from pipeline.config import Evaluation
 from pipeline.evaluation.event_metrics import event_summary
+from pipeline.evaluation.group_metrics import group_summary
 from pipeline.evaluation.statistics import ALL, comparison, summary
 
 REFERENCES = ("sjf", "tetris")
+OF_GROUPS = ("proportional", "drf", "fixed", "lookahead")
 ALSO_SHOWN = ("hold",)
 BEST = "best_heuristic"
 START = "{agent}_pretrained"
 UNFINISHED = "unfinished_jobs"
+
+
+class Chosen(NamedTuple):
+    """The best heuristic at each load, chosen on validation jobsets."""
+
+    slowdown: Mapping[int, str]
+    delay: Mapping[int, str]  # nothing where scenarios are not judged by it
 
 
 class Compared(NamedTuple):
@@ -22,13 +35,15 @@ class Compared(NamedTuple):
 
     summary: pd.DataFrame
     event_summary: pd.DataFrame
+    group_summary: pd.DataFrame
     comparison: pd.DataFrame
+    delay: pd.DataFrame  # the same as `comparison`, by mean waiting time
 
 
 def compare(
     scenario: str,
     results: pd.DataFrame,
-    best: Mapping[int, str],
+    best: Chosen,
     agents: Collection[str],
     settings: Evaluation,
     seed: int,
@@ -37,20 +52,39 @@ def compare(
 
     Args:
         scenario: its name.
-        results: JobsetResults of all its policies.
+        results: jobset results of all its policies.
         best: the best heuristic at each load, chosen on validation jobsets.
         agents: the scenario's agents; each is also compared with its own pretrained policy.
         settings: of the bootstrap.
         seed: of its resamples.
     """
-    loads = sorted(results["load"].unique())
-    references = {name: dict.fromkeys(loads, name) for name in REFERENCES} | {BEST: dict(best)}
+    rng = np.random.default_rng(seed)
+    summaries = summary(results, scenario, settings, rng)
+    compared = paired(results, scenario, best.slowdown, agents, settings, seed)
+    by_delay = compared[:0]
+    if best.delay:
+        waits = results.assign(mean_slowdown=results["mean_wait"])
+        by_delay = paired(waits, scenario, best.delay, agents, settings, seed)
+    more = event_summary(results, scenario), group_summary(results, scenario)
+    return Compared(summaries, *more, compared, by_delay)
+
+
+def paired(
+    results: pd.DataFrame,
+    scenario: str,
+    best: Mapping[int, str],
+    agents: Collection[str],
+    settings: Evaluation,
+    seed: int,
+) -> pd.DataFrame:
+    """Return every policy against every reference and the best heuristic, by the column `mean_slowdown`."""
+    loads, there = sorted(results["load"].unique()), set(results["policy"])
+    references = {name: dict.fromkeys(loads, name) for name in (*REFERENCES, *OF_GROUPS) if name in there}
+    references[BEST] = dict(best)
     starts = {START.format(agent=agent): agent for agent in agents}
     references |= {start: dict.fromkeys(loads, start) for start in starts}
     rows = comparison(results, scenario, references, settings, np.random.default_rng(seed))
-    own = ~rows["against"].isin(starts) | (rows["against"].map(starts) == rows["policy"])
-    summaries = summary(results, scenario, settings, np.random.default_rng(seed))
-    return Compared(summaries, event_summary(results, scenario), rows[own])
+    return rows[~rows["against"].isin(starts) | (rows["against"].map(starts) == rows["policy"])]
 
 
 def key_metrics(summaries: pd.DataFrame, comparisons: pd.DataFrame, agents: Collection[str]) -> dict[str, Any]:
@@ -62,7 +96,8 @@ def key_metrics(summaries: pd.DataFrame, comparisons: pd.DataFrame, agents: Coll
     for name, rows in summaries.groupby("scenario"):
         over_all = comparisons[(comparisons["scenario"] == name) & (comparisons["load"] == ALL)]
         means = rows.groupby("policy")["slowdown"].mean().to_dict()
-        policies = {policy: {"slowdown": means[policy]} for policy in (*REFERENCES, *ALSO_SHOWN) if policy in means}
+        shown = [policy for policy in (*REFERENCES, *ALSO_SHOWN, *OF_GROUPS) if policy in means]
+        policies = {policy: {"slowdown": means[policy]} for policy in shown}
         policies[BEST] = {"slowdown": over_all.loc[over_all["against"] == BEST, "mean_against"].iloc[0]}
         policies |= {agent: _of_agent(agent, means[agent], over_all) for agent in agents if agent in means}
         found[str(name)] = dict(sorted(policies.items())) | {UNFINISHED: int(rows["unfinished"].sum())}
@@ -71,8 +106,9 @@ def key_metrics(summaries: pd.DataFrame, comparisons: pd.DataFrame, agents: Coll
 
 def _of_agent(agent: str, slowdown: float, over_all: pd.DataFrame) -> dict[str, float]:
     percent = 100 * over_all[over_all["policy"] == agent].set_index("against")["difference"]
-    best, sjf = (round(percent[reference], 2) for reference in (BEST, REFERENCES[0]))
-    return {"percent_from_best": best, "percent_from_sjf": sjf, "slowdown": slowdown}
+    against = BEST, next(name for name in (*REFERENCES, *OF_GROUPS) if name in percent)
+    best, other = (round(percent[reference], 2) for reference in against)
+    return {"percent_from_best": best, f"percent_from_{against[1]}": other, "slowdown": slowdown}
 
 
 def slowdown_curves(summaries: pd.DataFrame) -> list[dict[str, Any]]:

@@ -150,5 +150,5 @@ def _calibrated(kept: pd.DataFrame, player: Player, expectation: Expectation, ga
     for moment in reversed(played):
         later[moment.rows] = moment.reward + expectation.gamma * later[moment.rows]
         realised.append(later[moment.rows].ravel())
-    columns = {"q": expected, "realised": realised[::-1]}
-    return kept.assign(**{name: np.concatenate([one.ravel() for one in of]) for name, of in columns.items()})
+    realised.reverse()
+    return kept.assign(q=np.concatenate([one.ravel() for one in expected]), realised=np.concatenate(realised))

@@ -46,7 +46,9 @@ def tuned_rules(
     tried: dict[str, Make] = {name: _rule(make, cluster) for name, make in SHARERS.items()}
     tried |= {"capacity": lambda order: capacity(cluster, order, part), "undivided": lambda order: _all(cluster, order)}
     orders = range(len(cluster.orders))
-    results = play({f"{name} {order}": Player(controlled(make(order))) for name, make in tried.items() for order in orders})
+    results = play(
+        {f"{name} {order}": Player(controlled(make(order))) for name, make in tried.items() for order in orders}
+    )
     best = {name: min(orders, key=lambda order: judge(results[f"{name} {order}"], "delay")) for name in tried}
     weights = _best_fixed(play, cluster, part, best["equal"], seed)
     knobs = {ORDER.format(rule=name): float(order) for name, order in best.items()}
@@ -55,9 +57,7 @@ def tuned_rules(
     return knobs | {PART.format(group=g): float(value) for g, value in enumerate(part)}
 
 
-def rules_with(
-    knobs: Mapping[str, float], cluster: SharedCluster, configurations: Configurations
-) -> dict[str, Player]:
+def rules_with(knobs: Mapping[str, float], cluster: SharedCluster, configurations: Configurations) -> dict[str, Player]:
     """Return all rules as tuned, and the references."""
     order = {name: int(knobs[ORDER.format(rule=name)]) for name in (*SHARERS, "capacity", "undivided", "fixed")}
     weights, part = ([knobs[name.format(group=g)] for g in range(cluster.groups)] for name in (WEIGHT, PART))

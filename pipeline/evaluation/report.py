@@ -6,12 +6,14 @@ import pandas as pd
 
 from pipeline.evaluation.statistics import ALL
 
+MUCH = {"slowdown": "slow", "waiting time": "long"}
 
-def table(comparison: pd.DataFrame) -> str:
-    """Return a Markdown table for each scenario and reference: policies by loads, lowest slowdown over all first."""
+
+def table(comparison: pd.DataFrame, what: str = "slowdown") -> str:
+    """Return a Markdown table for each scenario and reference: policies by loads, lowest over all first."""
     scenarios = comparison.groupby("scenario", sort=False)
     return "\n\n".join(
-        _table(rows, str(name), str(label)) for name, rows in scenarios for label in rows["against"].unique()
+        _table(rows, str(name), str(label), what) for name, rows in scenarios for label in rows["against"].unique()
     )
 
 
@@ -22,7 +24,7 @@ def headline(comparison: pd.DataFrame, policies: Collection[str], confidence: fl
     return [said for _, rows in chosen.groupby(keys, sort=False) for said in _findings(rows, confidence)]
 
 
-def _table(rows: pd.DataFrame, scenario: str, against: str) -> str:
+def _table(rows: pd.DataFrame, scenario: str, against: str, what: str) -> str:
     compared = rows[rows["against"] == against]
     loads = list(compared["load"].unique())
     means = rows.drop_duplicates(["policy", "load"]).pivot(index="policy", columns="load", values="mean")
@@ -33,8 +35,8 @@ def _table(rows: pd.DataFrame, scenario: str, against: str) -> str:
     cells = {(row["policy"], row["load"]): _cell(row) for _, row in compared.iterrows()}
     shown = loads if len(loads) > 2 else loads[:1]
     lines = [
-        f"**{scenario}**: mean slowdown (difference from {against}, ± half its interval). "
-        "Bold: the whole interval is below. †: some jobs unfinished, so at least this slow.",
+        f"**{scenario}**: mean {what} (difference from {against}, ± half its interval). "
+        f"Bold: the whole interval is below. †: some jobs unfinished, so at least this {MUCH[what]}.",
         "",
         "| policy | " + " | ".join(load.lstrip("0") for load in shown) + " |",
         "| --- |" + " ---: |" * len(shown),

@@ -10,9 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from pipeline.core import FloatArray, IntArray
-from pipeline.groups import Configurations, Controller, GroupObservation, Setting, SharedCluster
-from pipeline.policies.group_features import states
-from pipeline.policies.group_q import GroupQ, values_of
+from pipeline.groups import Configurations, GroupObservation, Setting
 from pipeline.policies.programme import own_best, squeezed
 from pipeline.policies.programme_many import plan
 from pipeline.policies.sharing import demanded, whole
@@ -50,19 +48,6 @@ def setting_of(chosen: Decided, view: GroupObservation, configurations: Configur
     met = whole(missing, np.minimum(over, missing.sum(axis=1, keepdims=True).astype(np.int64)))
     lately = np.broadcast_to(view.recent_work.sum(axis=2)[:, :, None], missing.shape)
     return Setting(share + met + whole(lately, over - met.sum(axis=1, keepdims=True)), chosen.order)
-
-
-def controller(
-    network: GroupQ, cluster: SharedCluster, configurations: Configurations, choose: Choose = plan
-) -> Controller:
-    """Return the controller that sets what a network values most."""
-
-    def control(view: GroupObservation, draws: FloatArray) -> Setting:
-        values = values_of(network, states(view, cluster), configurations.units)
-        chosen = decided(values, configurations, cluster.capacity, choose)
-        return setting_of(chosen, view, configurations, cluster.capacity)
-
-    return control
 
 
 def own(values: FloatArray, units: IntArray, total: IntArray) -> IntArray:

@@ -19,7 +19,7 @@ def random_setting(cluster: SharedCluster, configurations: Configurations) -> Co
     def control(view: GroupObservation, draws: FloatArray) -> Setting:
         (of_level, of_order), rest = _split(draws, cluster, configurations, numbers=2)
         level, order = _place(of_level, len(configurations.units)), _place(of_order, configurations.orders)
-        return Setting(_fitted(configurations.units[level], level - 1, configurations, cluster, rest), order)
+        return Setting(_fitted(configurations.units[level], cluster, configurations, rest), order)
 
     return control
 
@@ -44,11 +44,7 @@ def noisy(cluster: SharedCluster, controller: Controller, configurations: Config
         level = _place(of_level, len(configurations.units))
         share = np.where(changed[:, :, None], configurations.units[level], setting.share)
         order = np.where(changed, _place(of_order, configurations.orders), setting.order)
-        below = _level(share, configurations)
-        below -= (configurations.units[below] == share).all(axis=2)
-        fits = (share.sum(axis=1) <= cluster.capacity).all(axis=1)
-        fitted = share if fits.all() else _fitted(share, below, configurations, cluster, rest)
-        return Setting(fitted, order)
+        return Setting(_fitted(share, cluster, configurations, rest), order)
 
     return control
 
@@ -83,12 +79,13 @@ def _place(draws: FloatArray, count: int) -> IntArray:
     return np.asarray((draws * count).astype(np.int64))
 
 
-def _fitted(
-    share: IntArray, below: IntArray, configurations: Configurations, cluster: SharedCluster, draws: FloatArray
-) -> IntArray:
-    fitted = np.ascontiguousarray(share, dtype=np.int64).copy()
+def _fitted(share: IntArray, cluster: SharedCluster, configurations: Configurations, draws: FloatArray) -> IntArray:
+    """Return the shares after as many steps down as it takes until the cluster has the units."""
+    below = _level(share, configurations)
+    below -= (configurations.units[below] == share).all(axis=2)
+    fitted = np.array(share, dtype=np.int64, order="C")
     units, capacity = (np.ascontiguousarray(a, dtype=np.int64) for a in (configurations.units, cluster.capacity))
-    _step_down(fitted, below.astype(np.int64), units, capacity, draws)
+    _step_down(fitted, below, units, capacity, draws)
     return fitted
 
 

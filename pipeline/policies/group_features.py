@@ -108,7 +108,7 @@ def of_levels(shape: GroupShape, amounts: Tensor, given: Tensor) -> Tensor:
     """
     r = shape.resources
     used, releasing, share, wanted = (amounts[:, :, None, k * r : (k + 1) * r] for k in range(4))
-    heads = amounts[:, :, 4 * r :].unflatten(-1, (shape.queues, r))[:, :, None]
+    heads = amounts[:, :, 4 * r :].reshape(*amounts.shape[:2], 1, shape.queues, r)
     room = given - used
     served = (room.clamp(min=0) / wanted.clamp(min=1e-6)).clamp(max=1)
     features = [
@@ -120,7 +120,7 @@ def of_levels(shape: GroupShape, amounts: Tensor, given: Tensor) -> Tensor:
         (given - share).amin(-1).clamp(-MOST_SHARES, MOST_SHARES),
     ]
     fits = (heads <= room[:, :, :, None] + 1e-5).all(-1) & (heads > 0).any(-1)
-    whole = torch.broadcast_tensors(*features)
+    whole: list[Tensor] = torch.broadcast_tensors(*features)  # type: ignore[no-untyped-call]
     return torch.cat([torch.stack(whole, dim=-1), fits.expand(*whole[0].shape, -1).to(room.dtype)], dim=-1)
 
 
@@ -144,7 +144,7 @@ def _wide(jobs: GroupJobs, cluster: SharedCluster) -> FloatArray:
 
 def _sum(place: IntArray, value: FloatArray, cluster: SharedCluster) -> FloatArray:
     size = cluster.groups * cluster.queues
-    return np.bincount(place, weights=value, minlength=size).reshape(cluster.groups, cluster.queues)
+    return np.asarray(np.bincount(place, weights=value, minlength=size).reshape(cluster.groups, cluster.queues), float)
 
 
 def _flat(columns: Sequence[FloatArray]) -> FloatArray:

@@ -64,8 +64,9 @@ class GroupQ(nn.Module):
         count = levels.shape[2]
         level = self.of_level(self._by_copy(levels).flatten(1, 2)).unflatten(1, (-1, count))
         hidden = torch.relu(state[:, :, None] + level).flatten(1, 2)
-        values = self.value(torch.relu(self.hidden(hidden))).unflatten(1, (-1, count))
-        return values.transpose(0, 1) if self.per_group else values[0].unflatten(0, (len(told), -1))
+        laid: Tensor = self.value(torch.relu(self.hidden(hidden)))
+        values = laid.reshape(laid.shape[0], -1, count, laid.shape[2])
+        return values.transpose(0, 1) if self.per_group else values[0].reshape(len(told), -1, *values.shape[2:])
 
     def _by_copy(self, value: Tensor) -> Tensor:
         """Return [C, N, ...] of [D, G, ...]: a network of its own for each group, or one for all."""

@@ -1,9 +1,10 @@
 """Shares of several resources at once: exact where that is quick, else by a Lagrangian relaxation.
 
 Prices of the resources take the place of their limits: at given prices each group chooses by itself, and what all
-groups are then worth, with the price of what is left over, is never less than the optimum (Everett 1963). Prices move
-against the subgradient with Held and Karp's steps (1971): the least such bound is kept. Every few steps the groups'
-choices are made to fit and filled up (`mending.py`), and the best of these, bettered in pairs, is the answer.
+groups are then worth, with the price of what is left over, is never less than the optimum (Everett 1963). The least
+such bound is found by the ellipsoid method (Shor 1977) on its subgradients, in a fixed number of steps. The groups'
+choices at the prices on the way are made to fit and filled up (`mending.py`); the best of these, bettered in pairs, is
+the answer.
 """
 
 from typing import NamedTuple
@@ -12,13 +13,13 @@ import numpy as np
 from numba import njit, prange
 
 from pipeline.core import FloatArray, IntArray
-from pipeline.policies.mending import better_in_pairs, fill, mend
+from pipeline.policies.mending import better_in_pairs, fill, holding, mend
 from pipeline.policies.programme import best_shares, best_shares_two, check, own_best, work, worth
 
-PRICES = 300  # steps of the subgradient
-EVERY = 10  # steps between two choices that are made to fit
+PRICES = 100  # steps a resource
+EVERY = 4  # steps between two choices that are made to fit
 PAIRS = 1_000_000  # (groups * levels)^2: with more groups what pairs could better is a small part of the whole
-PATIENCE = 10  # steps without a lower bound before they are halved
+FAR = 4  # steps a resource at first, when prices are far off and choices would have to be changed much
 QUICK_WORK = 10_000_000  # steps of the programme on two resources that `plan` takes for a state: some 5 ms
 
 
@@ -69,7 +70,9 @@ def lagrangian(value: FloatArray, units: IntArray, total: IntArray) -> Bounded:
     check(value, units, total)
     usable = np.flatnonzero((units <= total).all(axis=1))  # by a single group
     gain = np.ascontiguousarray(value[:, :, usable] - value[:, :, :1], dtype=np.float64)
-    each, most = np.ascontiguousarray(units[usable], dtype=np.int64), np.asarray(total, dtype=np.int64)
+    # An ellipsoid has at least two dimensions: a single resource stands twice.
+    columns = np.arange(len(total)) if len(total) > 1 else np.zeros(2, dtype=np.int64)
+    each, most = units[usable][:, columns].astype(np.int64, order="C"), np.asarray(total)[columns].astype(np.int64)
     level = np.zeros(value.shape[:2], dtype=np.int64)
     bound = np.zeros(len(value))
     _relax_all(gain, each, each / np.maximum(most, 1), most, level, bound)
@@ -89,28 +92,59 @@ def _relax_all(
 @njit(cache=True)
 def _relax(gain: FloatArray, units: IntArray, part: FloatArray, total: IntArray, level: IntArray) -> float:
     """Write the levels [G] of one state; return its bound. `part` are units as parts of the totals."""
-    price, cost, chosen = np.zeros(len(total)), np.zeros(len(units)), np.zeros_like(level)
-    bound, reached, stride, since = np.inf, 0.0, 1.0, 0
-    for step in range(PRICES):
-        for l in range(len(units)):  # noqa: E741  the glossary's letter
-            cost[l] = (part[l] * price).sum()
-        asked = price.sum() + _choose(gain, cost, chosen)
-        since = 0 if asked < bound else since + 1
-        bound = min(bound, asked)
-        slope = np.ones(len(total))
-        for g in range(len(gain)):
-            slope -= part[chosen[g]]
-        steepness = (slope * slope).sum()
-        if step % EVERY == 0 or step == PRICES - 1 or steepness == 0.0:
-            reached = _keep_better(gain, units, part, total, cost, chosen, level, reached)
-        if bound <= reached or steepness == 0.0:
+    chosen, cost = np.zeros_like(level), np.zeros(len(units))
+    bound, reached = _choose(gain, cost, chosen), 0.0
+    if (holding(units, chosen) <= total).all():
+        level[:] = chosen
+        return bound
+    # A bound is at least the sum of its prices, so that of the best ones is not above the bound at prices of 0.
+    price = np.full(len(total), bound / (len(total) + 1))
+    ellipsoid = np.eye(len(total)) * bound * bound
+    for step in range(PRICES * len(total)):
+        slope = _below_nothing(price)
+        if (slope == 0.0).all():
+            for l in range(len(units)):  # noqa: E741  the glossary's letter
+                cost[l] = (part[l] * price).sum()
+            bound = min(bound, price.sum() + _choose(gain, cost, chosen))
+            slope = np.ones(len(total))
+            for g in range(len(gain)):
+                slope -= part[chosen[g]]
+            if step % EVERY == 0 and step >= FAR * len(total):
+                reached = _keep_better(gain, units, part, total, cost, chosen, level, reached)
+        if bound <= reached or not _cut(ellipsoid, price, slope):
             break
-        if since == PATIENCE:
-            stride, since = stride / 2, 0
-        price = np.maximum(price - stride * max(asked - reached, 0.0) / steepness * slope, 0.0)
+    reached = _keep_better(gain, units, part, total, cost, chosen, level, reached)
     if gain.size * gain.size <= PAIRS:
         better_in_pairs(gain, units, total, level)
     return bound
+
+
+@njit(cache=True)
+def _below_nothing(price: FloatArray) -> FloatArray:
+    """Return the slope that leads the lowest price up to 0; zeros where none is below."""
+    slope = np.zeros(len(price))
+    lowest = price.argmin()
+    if price[lowest] < 0.0:
+        slope[lowest] = -1.0
+    return slope
+
+
+@njit(cache=True)
+def _cut(ellipsoid: FloatArray, price: FloatArray, slope: FloatArray) -> bool:
+    """Move the prices to the middle of the half of their ellipsoid that is down the slope; False: it is a point."""
+    n = len(price)
+    along = np.zeros(n)
+    for r in range(n):
+        along[r] = (ellipsoid[r] * slope).sum()
+    width = (along * slope).sum()
+    if not width > 1e-24 * price.sum() ** 2:
+        return False
+    along /= np.sqrt(width)
+    for r in range(n):
+        price[r] -= along[r] / (n + 1)
+        for q in range(n):
+            ellipsoid[r, q] = n * n / (n * n - 1.0) * (ellipsoid[r, q] - 2.0 / (n + 1) * along[r] * along[q])
+    return True
 
 
 @njit(cache=True)

@@ -197,8 +197,8 @@ def _rise(
         for r in range(len(free)):
             pace[r] += wanted[g, r] * (weights[g] / dominant[g])
     lasts = np.full(len(free), np.inf)
-    for r in np.flatnonzero(pace):
-        lasts[r] = level + free[r] / pace[r]
+    for k in np.flatnonzero(pace):
+        lasts[k] = level + free[k] / pace[k]
     until = min(until, float(lasts.min()))
     free -= pace * (until - level)
     free[(lasts <= until) | (free < 1e-12)] = 0.0  # or rounding leaves a trace, for which groups would rise for ever
@@ -207,10 +207,10 @@ def _rise(
 
 @njit(cache=True)
 def _short(wanted: FloatArray, free: FloatArray) -> bool:
+    short = False
     for r in range(len(free)):
-        if wanted[r] > 0.0 and free[r] == 0.0:
-            return True
-    return False
+        short = short or (wanted[r] > 0 and free[r] == 0)
+    return short
 
 
 @njit(cache=True)

@@ -73,6 +73,7 @@ CURVE = pa.DataFrameSchema(
     name="Curve",
 )
 
+
 # Paired comparison of a policy with another one; load "all" is the mean over loads. Differences are relative.
 def _paired(name: str, least: float) -> pa.DataFrameSchema:
     return pa.DataFrameSchema(

@@ -7,9 +7,10 @@ import pandas as pd
 from pipeline import storage, tracking
 from pipeline.config import Params
 from pipeline.evaluation import plots, report
-from pipeline.evaluation.comparing import Compared, compare, key_metrics, slowdown_curves
+from pipeline.evaluation.comparing import Chosen, Compared, compare, key_metrics, slowdown_curves
 from pipeline.progress import say
-from pipeline.schemas import COMPARISON, EVENT_SUMMARY, SUMMARY
+from pipeline.schemas import COMPARISON, DELAY, EVENT_SUMMARY, GROUP_SUMMARY, SUMMARY
+from pipeline.stages.controlling import controlling
 
 
 def run(params: Params) -> None:
@@ -17,15 +18,20 @@ def run(params: Params) -> None:
     with tracking.stage("compare", "", params) as run:
         run.inputs(storage.TABLES)
         found = [_scenario(params, name, run) for name in params.scenarios]
+        controlling(params, run)
         for agent in params.agents:
             run.figure(_learning(params, agent))
-        summary, events, comparison = (pd.concat(tables, ignore_index=True) for tables in zip(*found, strict=True))
+        summary, events, groups, comparison, delay = (
+            pd.concat(tables, ignore_index=True) for tables in zip(*found, strict=True)
+        )
         storage.write_table(storage.REPORTS / "summary.csv", summary, SUMMARY)
         storage.write_table(storage.REPORTS / "event_summary.csv", events, EVENT_SUMMARY)
+        storage.write_table(storage.REPORTS / "group_summary.csv", groups, GROUP_SUMMARY)
         storage.write_table(storage.REPORTS / "comparison.csv", comparison, COMPARISON)
+        storage.write_table(storage.REPORTS / "delay.csv", delay, DELAY)
         storage.write_json(storage.REPORTS / "metrics.json", key_metrics(summary, comparison, params.agents))
         storage.write_json(storage.REPORTS / "slowdown.json", slowdown_curves(summary))
-        table = report.table(comparison)
+        table = "\n\n".join(filter(None, [report.table(comparison), report.table(delay, "waiting time")]))
         storage.write(storage.REPORTS / "comparison.md", f"{table}\n".encode())
         run.figure(storage.REPORTS / "comparison.md")
         for line in report.headline(comparison, list(params.agents), params.evaluation.confidence):
@@ -34,8 +40,8 @@ def run(params: Params) -> None:
 
 def _scenario(params: Params, name: str, run: tracking.StageRun) -> Compared:
     agents = [agent for agent, row in params.agents.items() if row.scenario == name]
-    results, best = storage.read_jobset_results(params, name), storage.read_chosen(name).best
-    found = compare(name, results, best, agents, params.evaluation, params.seed)
+    results, chosen = storage.read_jobset_results(params, name), storage.read_chosen(name)
+    found = compare(name, results, Chosen(chosen.best, chosen.best_delay), agents, params.evaluation, params.seed)
     figure = plots.slowdown_by_load(found.summary, f"Mean slowdown on test jobsets, scenario {name}", agents)
     run.figure(storage.write_figure(f"slowdown_{name}", plots.png(figure)))
     return found

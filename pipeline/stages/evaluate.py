@@ -24,6 +24,6 @@ def run(params: Params, agent: str) -> None:
             run.parent_curve(f"slowdown/{name}", done.by_load)
         place = storage.results_folder("agents", agent)
         storage.discard(place)
-        also = tables_of(results) | how.examined(params, agent)
+        also = {**tables_of(results), **how.examined(params, agent)}
         jobs, jobsets = [done.jobs for done in results.values()], [done.jobsets for done in results.values()]
         storage.write_results(place, jobs, jobsets, params.any_scenario(scenario).dynamics, also)

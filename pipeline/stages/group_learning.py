@@ -3,6 +3,7 @@
 from collections.abc import Callable
 
 import numpy as np
+import pandas as pd
 
 from pipeline import storage
 from pipeline.config import FinetuneConfig, GroupCard, GroupQ, NoPretrain, Params, PretrainConfig, Replay
@@ -11,11 +12,14 @@ from pipeline.errors import UserError
 from pipeline.evaluation.group_play import Expectation, Player, controlled
 from pipeline.groups import GroupObservation
 from pipeline.policies import group_q
-from pipeline.policies.controlling import controller, decided, own
+from pipeline.policies.controlling import decided, own
+from pipeline.policies.group_acting import controller
 from pipeline.policies.group_features import past, states
 from pipeline.policies.group_loading import restore, weights_of
+from pipeline.policies.sharing import SHARERS
 from pipeline.simulator.group_rewards import moments
 from pipeline.training.group_task import GroupTask
+from pipeline.training.off_policy import off_policy
 from pipeline.workload.group_source import cluster_of, configurations_of, group_stream
 
 MUST_MATCH = ("resources", "groups", "queues", "orders", "levels", "interval", "network")
@@ -27,7 +31,8 @@ def group_task(params: Params, agent: str, part: PretrainConfig | FinetuneConfig
     scenario, folder = params.group_scenario(row.scenario), storage.jobsets_folder(row.scenario)
     origin = group_stream(params, row.scenario, storage.scenario_log(row.scenario))
     train, validation = (
-        storage.read_group_jobsets(folder, split, origin.cluster, scenario.resources) for split in ("train", "validation")
+        storage.read_group_jobsets(folder, split, scenario.resources, origin.cluster)
+        for split in ("train", "validation")
     )
     return GroupTask(
         cluster=origin.cluster,
@@ -93,6 +98,19 @@ def judge(network: group_q.GroupQ, task: GroupTask) -> Callable[[], float]:
 def model(params: Params, agent: str, network: group_q.GroupQ) -> storage.Model[GroupCard]:
     """Return what is stored of an agent's network."""
     return storage.Model(_card(params, agent), weights_of(network))
+
+
+def examined(params: Params, agent: str) -> dict[str, pd.DataFrame]:
+    """Return off-policy estimates of an agent and of some rules, beside the truth; nothing where there is no log."""
+    row = params.agent(agent)
+    task = group_task(params, agent, row.finetune)
+    if task.generator is None or not isinstance(row.network, GroupQ):
+        return {}
+    controllers = {name: make(task.cluster, 0) for name, make in SHARERS.items()}
+    for title, which in {f"{agent}_pretrained": "pretrained", agent: "policy"}.items():
+        controllers[title] = controller(stored(params, agent, which), task.cluster, task.configurations)
+    held_out = [jobs for group in task.validation.values() for jobs in group]
+    return {"off_policy": off_policy(task, row.network, task.generator, controllers, held_out)}
 
 
 def _player(params: Params, agent: str, network: group_q.GroupQ, alone: bool) -> Player:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 
 from pipeline import storage
 from pipeline.config import EventCard, FinetuneConfig, NoPretrain, Params, PretrainConfig
@@ -40,6 +41,7 @@ class Learning(NamedTuple):
     judge: Callable[[Any, Any], Callable[[], float]]  # (network, task) -> how good it is; less is better
     model: Callable[[Params, str, Any], storage.Model[Any]]  # (params, agent, network) -> what to store
     algorithms: Mapping[str, Callable[..., Any]]
+    examined: Callable[[Params, str], Mapping[str, pd.DataFrame]] = lambda params, agent: {}  # more tables, by name
 
 
 def learning(params: Params, agent: str) -> Learning:
@@ -166,5 +168,6 @@ LEARNING = {
         judge=group_learning.judge,
         model=group_learning.model,
         algorithms=GROUP_ALGORITHMS,
+        examined=group_learning.examined,
     ),
 }

@@ -11,7 +11,7 @@ from pipeline.evaluation.event_play import event_score
 from pipeline.evaluation.group_play import group_score
 from pipeline.evaluation.group_tuning import best_rules, rules_with, tuned_rules
 from pipeline.evaluation.play import Results, score
-from pipeline.evaluation.tuning import Play, best_of, event_heuristics_with, heuristics_with, tuned, tuned_mix
+from pipeline.evaluation.tuning import best_of, event_heuristics_with, heuristics_with, tuned, tuned_mix
 from pipeline.workload.group_source import cluster_of, configurations_of
 from pipeline.workload.sites import machines_of
 
@@ -60,7 +60,7 @@ def _of_groups(params: Params, scenario: str, agent: str | None) -> Scoring:
     row, folder = params.group_scenario(scenario), storage.jobsets_folder(scenario)
     cluster, configurations = cluster_of(row), configurations_of(row)
     return Scoring(
-        read=lambda split: storage.read_group_jobsets(folder, split, cluster, row.resources),
+        read=lambda split: storage.read_group_jobsets(folder, split, row.resources, cluster),
         score=partial(group_score, cluster=cluster, seed=params.seed),
         tune=lambda examine, training: tuned_rules(examine, cluster, training, params.seed),
         heuristics=lambda knobs: rules_with(knobs, cluster, configurations),

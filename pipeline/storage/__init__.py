@@ -32,6 +32,7 @@ from pipeline.storage.paths import (
 )
 from pipeline.storage.results import (
     Chosen,
+    read_also,
     read_chosen,
     read_curve,
     read_job_results,
@@ -66,13 +67,14 @@ __all__ = [
     "link_log",
     "log_path",
     "model_folder",
+    "read_also",
     "read_checkpoint",
     "read_chosen",
     "read_curve",
     "read_event_jobsets",
     "read_event_model",
-    "read_group_model",
     "read_group_jobsets",
+    "read_group_model",
     "read_job_results",
     "read_jobs",
     "read_jobset_results",

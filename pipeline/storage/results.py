@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from pydantic import ValidationError
+from pydantic import Field, ValidationError
 
 from pipeline.config import Frozen, Params
 from pipeline.errors import UserError
@@ -75,7 +75,9 @@ class Chosen(Frozen):
 
     knobs: dict[str, float]  # of heuristics that have one
     best: dict[int, str]  # load -> heuristic
-    best_delay: dict[int, str] = {}  # the same by mean waiting time, where scenarios are judged by it
+    best_delay: dict[int, str] = Field(
+        default_factory=dict
+    )  # the same by mean waiting time, of groups
     validation: dict[str, dict[int, float]]  # heuristic -> load -> mean slowdown
 
     def over(self, loads: Sequence[int]) -> dict[str, float]:

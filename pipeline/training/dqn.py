@@ -12,9 +12,9 @@ import numpy as np
 from pipeline.config import Dqn
 from pipeline.core import IntArray, KeyArray, uniform
 from pipeline.groups import Controller, GroupObservation, Setting
-from pipeline.policies.controlling import controller
-from pipeline.policies.group_q import GroupQ
 from pipeline.policies.exploring import noisy
+from pipeline.policies.group_acting import controller
+from pipeline.policies.group_q import GroupQ
 from pipeline.simulator.group_rewards import Acts, moments
 from pipeline.training.decisions import Update
 from pipeline.training.group_task import GroupTask, Recorder
@@ -36,8 +36,7 @@ def dqn(network: GroupQ, task: GroupTask, config: Dqn, memory: Memory | None = N
         memory: what survives a kill.
     """
     memory = memory or Memory()
-    resumed = memory.resumed or task.generator is None
-    held = empty(task) if resumed else filled(task, task.generator)
+    held = empty(task) if memory.resumed or task.generator is None else filled(task, task.generator)
     memory.keep(held=held)
     learner = Learner(network, task, memory)
     for step in range(memory.done + 1, config.updates + 1):

@@ -1,9 +1,9 @@
 """Off-policy evaluation: what would a controller cost, judged from logged decisions of others alone?
 
 Fitted Q evaluation (Le, Voloshin, Yue 2019): a value function of the controller's cost is fitted to the log, again and
-again, on targets cost + gamma * Q(s', what the controller would set in s'). Importance weights, and with them the doubly
-robust estimator, are of no use here: a decision is a configuration for each of G groups, and no log holds enough of
-the controller's own to weigh the others by.
+again, on targets cost + gamma * Q(s', what the controller would set in s'). Importance weights, and with them the
+doubly robust estimator, are of no use here: a decision is a configuration for each of G groups, and no log holds enough
+of the controller's own to weigh the others by.
 
 The log says what would be set for every group; each group's value is fitted apart, as in Q-learning.
 """

@@ -1,7 +1,7 @@
 """One step of Q-learning from the replay memory (Algorithm 1, lines 10 to 12), with what was found to help since.
 
 Target: reward + gamma * Q'(phi(s*'), a'), where Q' is a copy of the network that follows it now and then (Mnih et al.
-2015), the network itself chooses a' (double DQN, van Hasselt et al. 2016), and the error is Huber's: settings, all three.
+2015), the network itself chooses a' (double DQN, van Hasselt et al. 2016), and the error is Huber's: all are settings.
 
 What a' is, is a setting as well. With each group's `own` best, as in the source, every group expects all that it could
 wish from the next interval on, which no cluster can give to all of them. `joint` takes what the dynamic programme would

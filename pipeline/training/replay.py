@@ -13,9 +13,9 @@ import numpy as np
 from pipeline.config import Replay
 from pipeline.core import IntArray, keys, uniform
 from pipeline.groups import Controller, GroupObservation, Setting
+from pipeline.policies.exploring import noisy, random_setting
 from pipeline.policies.group_features import shape_of
 from pipeline.policies.group_q import GroupQ
-from pipeline.policies.exploring import noisy, random_setting
 from pipeline.policies.sharing import SHARERS
 from pipeline.simulator.group_rewards import Acts, moments
 from pipeline.training.decisions import Update
@@ -53,7 +53,7 @@ def filled(task: GroupTask, config: Replay) -> ReplayMemory:
     jobsets = [task.train[config.loads[k % len(config.loads)]][k // len(config.loads)] for k in range(config.jobsets)]
     held = empty(task)
     recorder = Recorder(held, task.cluster, len(jobsets))
-    for moment in moments(task.begin(jobsets), _mixed(task, config), task.recipe.against):
+    for moment in moments(task.begin(jobsets), mixed(task, config), task.recipe.against):
         recorder.note(moment)
     return held
 
@@ -69,7 +69,7 @@ def set_scale(network: GroupQ, held: ReplayMemory) -> None:
         network.scale.fill_(float(held.all().reward.std()) or 1.0)
 
 
-def _mixed(task: GroupTask, config: Replay) -> Acts:
+def mixed(task: GroupTask, config: Replay) -> Acts:
     """Return what lets every jobset be controlled in its own way."""
     ways = behaviours(task, config.noise)
     at_random = round(config.random * config.jobsets)

@@ -152,6 +152,10 @@ def test_weighted_drf_lets_dominant_shares_rise_by_weight() -> None:
     assert units(drf(cluster(12, groups=2), 0, [1, 3]), wanting([[0], [0]], [[50], [50]])) == [[3], [9]]
 
 
+def test_what_weighted_drf_has_left_over_is_handed_out_equally() -> None:
+    assert units(drf(cluster(12, groups=2), 0, [1, 3]), wanting([[0], [0]], [[1], [3]])) == [[5], [7]]
+
+
 @given(situations())
 def test_whom_filling_leaves_unsatisfied_nobody_beats_at_a_used_up_resource(
     situation: tuple[SharedCluster, GroupObservation],
@@ -181,16 +185,16 @@ def test_capacity_shares_what_nobody_wants_by_guarantees() -> None:
 
 
 def test_shortest_first_serves_the_smallest_jobs_of_all_groups() -> None:
-    # Work per job: 6 and 1 in the first group, 2 in the second. 10 units, 2 in use: 3 jobs of 1 unit (3), then of
-    # the second group's jobs of 2 units, 2 fit whole (4), and nothing of the job of 6. The unit that is left goes by
-    # what is still wanted: 6 in the first group, 2 in the second.
+    # Work per job: 9 and 1 in the first group, 2 in the second. 16 units, 2 in use: 5 jobs of 1 unit (5), then one
+    # whole job of 5 of the second group's two, and nothing of the job of 9. The 4 units that are left go by what is
+    # still wanted, 9 and 5: 2.57 and 1.43.
     view = observation(
         used=np.array([[[2], [0]]]),
-        waiting=np.array([[[1, 3], [3, 0]]]),
-        demand=np.array([[[[6], [3]], [[6], [0]]]]),
-        work=np.array([[[6.0, 3.0], [6.0, 0.0]]]),
+        waiting=np.array([[[1, 5], [2, 0]]]),
+        demand=np.array([[[[9], [5]], [[10], [0]]]]),
+        work=np.array([[[9.0, 5.0], [4.0, 0.0]]]),
     )
-    assert units(shortest_first(cluster(10, groups=2), 0), view) == [[6], [4]]
+    assert units(shortest_first(cluster(16, groups=2), 0), view) == [[10], [6]]
 
 
 @given(situations())
@@ -236,11 +240,12 @@ def test_random_settings_that_fit_are_equally_likely() -> None:
 
 
 def test_a_random_setting_goes_down_no_further_than_it_must() -> None:
-    share = random_setting(cluster(12, groups=3), LEVELS)(nothing_happens(2000, 3), drawn(2000)).share[:, :, 0]
-    full = random_setting(cluster(99, groups=3), LEVELS)(nothing_happens(2000, 3), drawn(2000)).share[:, :, 0]
-    fits = full.sum(axis=1) <= 12
-    np.testing.assert_array_equal(share[fits], full[fits])
-    assert share[~fits].sum(axis=1).min() >= 10  # a step down takes 4 at most, and is not taken from 12
+    by_one = Configurations(np.arange(6)[:, None], orders=1)
+    total, full = (
+        random_setting(cluster(units, groups=3), by_one)(nothing_happens(500, 3), drawn(500)).share.sum(axis=1)
+        for units in (7, 99)
+    )
+    np.testing.assert_array_equal(total, np.minimum(full, 7))
 
 
 def test_random_settings_depend_on_their_draw_alone() -> None:
@@ -275,6 +280,17 @@ def test_a_share_between_levels_goes_down_to_the_next_one() -> None:
 
     share = noisy(cluster(14, groups=3), five_each, LEVELS, chance=0.0)(nothing_happens(50, 3), drawn(50)).share
     assert {tuple(sorted(row)) for row in share[:, :, 0].tolist()} == {(4, 5, 5)}
+
+
+def test_every_step_down_draws_its_group_anew() -> None:
+    # Three groups of 5 units must come down to 9: 6 steps, of which each group takes 2 in 90 of the 3^6 = 729 ways.
+    def five_each(view: GroupObservation, _: FloatArray) -> Setting:
+        return Setting(np.full_like(view.used, 5), view.order)
+
+    by_one = Configurations(np.arange(6)[:, None], orders=1)
+    control = noisy(cluster(9, groups=3), five_each, by_one, chance=0.0)
+    share = control(nothing_happens(4000, 3), drawn(4000)).share
+    assert abs((share == 3).all(axis=(1, 2)).mean() - 90 / 729) < 0.02
 
 
 def test_a_setting_is_on_the_highest_levels_that_it_has_the_units_for() -> None:

@@ -165,7 +165,7 @@ def test_every_scenario_has_a_folder_with_its_log_or_a_note(root: Path) -> None:
     write_log(root / "log.csv", 30)
     (root / "nodes.csv").write_text("nodes")
     link_log(on_log(nodes="nodes.csv"))
-    assert {path.name for path in LOGS.iterdir()} == {"online", "offline", "machines", "few"}
+    assert {path.name for path in LOGS.iterdir()} == {"online", "offline", "machines", "shares", "few"}
     assert (scenario_log("few") / "log").readlink() == root / "log.csv"
     assert (scenario_log("few") / "nodes").readlink() == root / "nodes.csv"
     assert (scenario_log("online") / "note").read_text().startswith("The jobs of this scenario are in data/log")

@@ -279,11 +279,14 @@ def test_no_window_reaches_into_the_next_period() -> None:
 
 
 def test_a_random_window_without_a_job_is_moved_to_the_nearest() -> None:
-    # Training: up to 60 s, with jobs at 0 and 50 only; a window of 4 s can begin up to 56 s.
-    found = fit(log([0, 50, 100], [9, 9, 9], [1, 2, 3], [1, 2, 3]))
+    # Training: up to 60 s, with jobs at 0 and 59 s only; a window of 4 s can begin up to 56 s.
+    found = fit(log([0, 59, 100], [9, 9, 9], [1, 2, 3], [1, 2, 3]))
     windows = [random_window(found, 4.0, 100, np.random.default_rng(seed)) for seed in range(40)]
     assert {len(jobs.arrival) for jobs in windows} == {1}
-    assert {int(jobs.demand[0, 0]) for jobs in windows} == {1, 2}
+    early = [jobs.arrival[0] for jobs in windows if jobs.demand[0, 0] == 1]
+    late = [jobs.arrival[0] / found.stretch(100) for jobs in windows if jobs.demand[0, 0] == 2]
+    assert set(early) == {0}
+    assert min(late) == pytest.approx(3)  # no window ends behind the period
 
 
 @pytest.mark.parametrize(

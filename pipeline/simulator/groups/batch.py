@@ -1,7 +1,6 @@
 """Many episodes of groups that share a cluster, in lock step, compiled."""
 
 import numpy as np
-import numpy.typing as npt
 from numba import get_num_threads
 
 from pipeline.core import FloatArray, IntArray
@@ -30,7 +29,7 @@ class Groups:
     @property
     def interval(self) -> IntArray:
         """Return the number [B] of the decision that every episode is at, from 0 on."""
-        return self._state.number
+        return self._state.number.copy()
 
     @property
     def now(self) -> FloatArray:
@@ -44,7 +43,7 @@ class Groups:
 
     def observe(self, rows: IntArray) -> GroupObservation:
         """Return what the controller sees in some episodes, as copies."""
-        return observe(self._state, self._rules, rows)
+        return observe(self._state, self._rules, np.array(rows, dtype=np.int64, order="C"))
 
     def step(self, rows: IntArray, setting: Setting) -> FloatArray:
         """Play one interval in some episodes; return what their groups' waiting costs in it [rows, G]."""
@@ -69,8 +68,7 @@ class Groups:
         s, episode, count = self._state, self.jobs.episode, len(self.jobs.arrival)
         start, ends, now = s.start[:count].copy(), s.ends[:count], self.now
         left = np.zeros(self.jobs.episodes, dtype=np.bool_)
-        left[episode[np.isnan(start)]] = True  # their running jobs are cut, too; all others' run to their end
-        left |= ~s.over
+        left[episode[np.isnan(start)]] = True  # their running jobs are cut, too; those of the others run to their end
         finish = np.where(left[episode] & (ends > now[episode]), np.nan, ends)
         unfinished = np.bincount(episode, np.isnan(finish), self.jobs.episodes)
         last = np.zeros(self.jobs.episodes)
@@ -81,13 +79,15 @@ class Groups:
         return Served(start, finish, end, busy)
 
     def _play(self, rows: IntArray, setting: Setting, how: int) -> FloatArray:
-        share, order = self._checked(rows, setting)
+        self._check(rows, setting)
+        # Copies of one kind: kernels are compiled anew for another memory order or for what may not be written.
+        numbers, share, order = (np.array(one, dtype=np.int64, order="C") for one in (rows, *setting))
         costs = np.empty(order.shape)
-        play_rows(self._state, self._rules, rows, share, order, how, costs)
+        play_rows(self._state, self._rules, numbers, share, order, how, costs)
         return costs
 
-    def _checked(self, rows: IntArray, setting: Setting) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-        """Return share and order as kernels want them, which read what lies behind an array without asking."""
+    def _check(self, rows: IntArray, setting: Setting) -> None:
+        """Refuse what kernels would not: they read what lies behind an array without asking."""
         shape = (len(rows), self.cluster.groups, len(self.cluster.capacity))
         if setting.share.shape != shape or setting.order.shape != shape[:2]:
             raise ValueError(
@@ -96,5 +96,3 @@ class Groups:
         wrong = (setting.order < 0) | (setting.order >= len(self.cluster.orders))
         if wrong.any():
             raise ValueError(f"order {setting.order[wrong][0]}; expected 0 to {len(self.cluster.orders) - 1}")
-        share = np.ascontiguousarray(setting.share, dtype=np.int64)
-        return share, np.ascontiguousarray(setting.order, dtype=np.int64)

@@ -54,8 +54,7 @@ def _events(s: State, b: int, x: int, now: float, last_arrival: float, scarce: b
 def _play(s: State, rules: Rules, b: int, x: int, how: int) -> None:
     """Let an interval pass in a row whose shares and orders have been set."""
     begin, until = s.number[b] * rules.interval, (s.number[b] + 1) * rules.interval
-    told, borrowing = how & TOLD != 0, rules.borrowing and how & ALONE == 0
-    scarce = how & ALONE == 0 and (borrowing or may_run_out(s, x))
+    told, scarce = how & TOLD != 0, how & ALONE == 0 and (rules.borrowing or may_run_out(s, x))
     last_arrival = -np.inf if told else until
     for g in range(s.used.shape[1]):
         s.cost[x, g] = 0.0
@@ -65,7 +64,7 @@ def _play(s: State, rules: Rules, b: int, x: int, how: int) -> None:
         if now >= until:
             break
         if scarce:
-            start_in_turn(s, b, x, tried, borrowing, begin, now, told)
+            start_in_turn(s, b, x, tried, rules.borrowing, begin, now, told)
         else:
             start_each(s, b, x, tried, begin, now, told)
         arrival = _next_arrival(s, b, x)

@@ -70,23 +70,23 @@ def empty_state(jobs: GroupJobsBatch, cluster: SharedCluster, weight: FloatArray
     episodes, count, groups, queues = jobs.episodes, len(jobs.arrival), cluster.groups, cluster.queues
     rows, room = episodes + desks, int(np.diff(jobs.first).max(initial=0))
     places = count + desks * room
-    capacity = np.ascontiguousarray(cluster.capacity, dtype=np.int64)
+    capacity = np.array(cluster.capacity, dtype=np.int64, order="C")
     behind, head = _chains(jobs, groups, queues)
-    first = np.ascontiguousarray(jobs.first, dtype=np.int64)
+    first = np.array(jobs.first, dtype=np.int64, order="C")
     none = np.zeros((desks, groups, queues), dtype=np.int64)
     return State(
         first=first,
-        arrival=np.ascontiguousarray(jobs.arrival, dtype=np.float64),
-        duration=np.ascontiguousarray(jobs.duration, dtype=np.float64),
-        seen=np.ascontiguousarray(jobs.seen, dtype=np.float64),
-        demand=np.ascontiguousarray(jobs.demand, dtype=np.int64),
-        group=np.ascontiguousarray(jobs.group, dtype=np.int64),
-        queue=np.ascontiguousarray(jobs.queue, dtype=np.int64),
-        weight=np.ascontiguousarray(weight, dtype=np.float64),
+        arrival=np.array(jobs.arrival, dtype=np.float64, order="C"),
+        duration=np.array(jobs.duration, dtype=np.float64, order="C"),
+        seen=np.array(jobs.seen, dtype=np.float64, order="C"),
+        demand=np.array(jobs.demand, dtype=np.int64, order="C"),
+        group=np.array(jobs.group, dtype=np.int64, order="C"),
+        queue=np.array(jobs.queue, dtype=np.int64, order="C"),
+        weight=np.array(weight, dtype=np.float64, order="C"),
         held=(jobs.demand / capacity).mean(axis=1),
         behind=behind,
         capacity=capacity,
-        orders=np.ascontiguousarray(cluster.orders, dtype=np.int64),
+        orders=np.array(cluster.orders, dtype=np.int64, order="C"),
         base=np.concatenate([first[:-1], count + room * np.arange(desks)]),
         start=np.full(places, np.nan),
         ends=np.full(places, np.nan),

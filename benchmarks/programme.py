@@ -1,0 +1,95 @@
+"""Shares of many groups: how long a plan takes, and how far a relaxation is from the best there is."""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+from benchmarks.measure import Tell, in_turns, seconds
+from benchmarks.record import Row, Target, figure
+from benchmarks.sizes import Sizes
+from pipeline.core import FloatArray, IntArray
+from pipeline.policies.programme import best_shares, best_shares_two
+from pipeline.policies.programme_many import lagrangian
+
+PLAIN = "equation 9 in numpy: a group's level at a time, all amounts at once"
+NONE = "no baseline"
+BEST = "no baseline: what is missing to the optimum, as a part of what the optimum gains on nothing for anyone"
+BOUND = "no baseline: what is missing to its own bound, as a part of the bound's gain"
+SHARES = 4.0  # equal shares of the cluster that the highest level is worth
+
+
+class Question(NamedTuple):
+    """One state's values and what there is to share."""
+
+    value: FloatArray  # [1, G, L]
+    units: IntArray  # [L, R]
+    total: IntArray  # [R]
+
+    def gap(self, reached: FloatArray, most: FloatArray) -> float:
+        """Return what is missing to the most, in per cent of what it gains on nothing for anyone."""
+        nothing = self.value[:, :, 0].sum()
+        return float(100 * (most[0] - reached[0]) / (most[0] - nothing))
+
+
+def asked(groups: int, levels: int, total: int, resources: int, number: int) -> Question:
+    """Draw a question: values rise ever less, so that no level is out of the running; units rise, but not together."""
+    rng = np.random.default_rng([11, number])
+    even = np.linspace(0, SHARES * total / groups, levels)[:, None] * rng.uniform(0.6, 1.4, (levels, resources))
+    units = np.sort(even.round().astype(np.int64), axis=0)
+    more = np.sort(rng.exponential(1.0, (groups, levels - 1)), axis=1)[:, ::-1] * rng.exponential(1.0, (groups, 1))
+    value = np.concatenate([np.zeros((groups, 1)), more.cumsum(axis=1)], axis=1) - rng.exponential(1.0, (groups, 1))
+    return Question(value[None], units, np.full(resources, total))
+
+
+def run(runs: int, sizes: Sizes, tell: Tell) -> Iterator[Row]:
+    """Measure the programme on one resource and on two, and the relaxation's time and gaps."""
+    one = asked(*sizes.shares, 1, 0)
+    many, exact = asked(*sizes.shares, 2, 0), asked(*sizes.two_shares, 2, 0)
+    units, total = one.units[:, 0], int(one.total[0])
+    mine, plain = in_turns(
+        runs,
+        tell,
+        lambda: 1e3 * seconds(lambda: best_shares(one.value, units, total)),
+        lambda: 1e3 * seconds(lambda: plainly(one.value[0], units, total)),
+    )
+    name = "programme, {} groups x {} levels x {:,} units".format(*sizes.shares)
+    yield Row(figure(name, mine, "ms", plain, target=Target(most=50.0)), PLAIN)
+    relaxed, two = in_turns(
+        runs,
+        tell,
+        lambda: 1e3 * seconds(lambda: lagrangian(*many)),
+        lambda: 1e3 * seconds(lambda: best_shares_two(*exact)),
+    )
+    groups, levels, most = sizes.two_shares
+    yield Row(figure(f"programme, {groups} x {levels} x {most:,} x {most:,} units", two, "ms"), NONE)
+    yield Row(figure("relaxation, {} x {} x 2 resources of {:,}".format(*sizes.shares), relaxed, "ms"), NONE)
+    yield from _gaps(sizes, tell)
+
+
+def _gaps(sizes: Sizes, tell: Tell) -> Iterator[Row]:
+    missing, slack = [], []
+    for number in range(sizes.questions):
+        tell(f"question {number + 1} of {sizes.questions}")
+        small, large = asked(*sizes.two_shares, 2, number), asked(*sizes.shares, 2, number)
+        missing.append(small.gap(lagrangian(*small).value, best_shares_two(*small).value))
+        found = lagrangian(*large)
+        slack.append(large.gap(found.value, found.bound))
+    name = f"of {sizes.questions} questions"
+    yield Row(figure(f"relaxation's gap, mean {name}", [float(np.mean(missing))], "%", target=Target(most=1.0)), BEST)
+    yield Row(figure(f"relaxation's gap, worst {name}", [max(missing)], "%"), BEST)
+    within = Target(most=1.0)
+    yield Row(figure(f"relaxation's gap to its bound, mean {name}", [float(np.mean(slack))], "%", target=within), BOUND)
+    yield Row(figure(f"relaxation's gap to its bound, worst {name}", [max(slack)], "%"), BOUND)
+
+
+def plainly(value: FloatArray, units: IntArray, total: int) -> float:
+    """Return the optimum of one state by equation 9, without compiled code and without the walk back."""
+    before = np.zeros(total + 1)
+    for group in value - value[:, :1]:
+        best = before.copy()
+        for gain, amount in zip(group[1:], units[1:], strict=True):
+            if amount <= total:
+                np.maximum(best[amount:], before[: total + 1 - amount] + gain, out=best[amount:])
+        before = best
+    return float(before[total] + value[:, 0].sum())
