@@ -78,7 +78,7 @@ def calibration(frame: pd.DataFrame, title: str) -> "Figure":
         raise ValueError("no decision has both a q and a realised return")
     pearson, spearman = _correlation(both), _correlation(both.rank())
     error = (both["q"] - both["realised"]).mean()
-    figure, axes = canvas(f"{title}: Pearson {pearson}, Spearman {spearman}, mean error {error:+.3g}")
+    figure, axes = canvas(f"{title}\nPearson {pearson}, Spearman {spearman}, mean error {error:+.3g}")
     bins = both.groupby(pd.qcut(both["q"].rank(method="first"), min(BINS, len(both)), labels=False))
     means, spread = bins.mean(), bins["realised"].std(ddof=0)
     ends = [means["q"].min(), means["q"].max()]

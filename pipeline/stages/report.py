@@ -17,18 +17,19 @@ from pipeline.evaluation.page.headline import best_agent, middle_load, typical_j
 from pipeline.evaluation.page.page import Content, Origin, html
 from pipeline.evaluation.page.pictures import Picture, Shown, data_uri, figures, papers
 from pipeline.progress import say
-from pipeline.schemas import COMPARISON, SUMMARY
+from pipeline.schemas import COMPARISON, DELAY, SUMMARY
 from pipeline.stages.show import Asked, draw
 from pipeline.storage import evidence, revisions
 
 PAGE = storage.REPORTS / "index.html"
 SUMMARY_FILE, COMPARISON_FILE = storage.REPORTS / "summary.csv", storage.REPORTS / "comparison.csv"
+DELAY_FILE = storage.REPORTS / "delay.csv"
 PACKAGES = ("torch", "numpy", "numba", "pandas", "pyarrow", "pandera", "pydantic", "dvc", "mlflow", "matplotlib")
 
 
 def run(params: Params) -> None:
     """Write reports/index.html."""
-    evidence.must_exist([SUMMARY_FILE, COMPARISON_FILE, storage.REPORTS / "figures", evidence.LOCK])
+    evidence.must_exist([SUMMARY_FILE, COMPARISON_FILE, DELAY_FILE, storage.REPORTS / "figures", evidence.LOCK])
     summary = storage.read_table(SUMMARY_FILE, SUMMARY)
     comparison = storage.read_table(COMPARISON_FILE, COMPARISON)
     agents = {name: row.objective for name, row in params.agents.items()}
@@ -44,6 +45,7 @@ def run(params: Params) -> None:
     page = html(
         Content(
             comparison=comparison,
+            delay=storage.read_table(DELAY_FILE, DELAY),
             summary=summary,
             agents=scored,
             confidence=params.evaluation.confidence,

@@ -96,9 +96,7 @@ class Delivery:
         from pipeline.tracking.model import is_stepped, log_policy, read_policy
 
         folder = self._found(event)
-        if not is_stepped(
-            folder
-        ):  # asked with any number of jobs: one row of numbers cannot say that
+        if not is_stepped(folder):  # asked with any number of jobs: one row of numbers cannot say that
             self._client.log_artifacts(self.run_id, str(folder), "policy")
             return
         try:

@@ -75,7 +75,7 @@ def test_calibration_shows_bins_the_diagonal_and_how_well_they_agree() -> None:
     # deviations sum to 15, squares of deviations to 5 and 49: Pearson 15 / sqrt(245) = 0.96. Mean error: 1.5 - 3.5.
     frame = pd.DataFrame({"q": [3.0, 0.0, 2.0, 1.0, np.nan], "realised": [9.0, 0.0, 4.0, 1.0, 5.0]})
     (axes,) = calibration(frame, "net").axes
-    assert axes.get_title(loc="left") == "net: Pearson 0.96, Spearman 1.00, mean error -2"
+    assert axes.get_title(loc="left") == "net\nPearson 0.96, Spearman 1.00, mean error -2"
     diagonal, means = axes.get_lines()
     assert x_of(diagonal) == y_of(diagonal) == [0, 3]
     assert x_of(means) == [0, 1, 2, 3]
@@ -97,7 +97,7 @@ def test_calibration_has_ten_bins_of_equally_many_decisions() -> None:
 
 def test_a_q_value_that_never_changes_has_no_correlation() -> None:
     (axes,) = calibration(pd.DataFrame({"q": [1.0, 1.0], "realised": [0.0, 1.0]}), "net").axes
-    assert axes.get_title(loc="left") == "net: Pearson undefined, Spearman undefined, mean error +0.5"
+    assert axes.get_title(loc="left") == "net\nPearson undefined, Spearman undefined, mean error +0.5"
 
 
 def test_calibration_of_a_rule_is_refused() -> None:

@@ -9,7 +9,16 @@ from pipeline.errors import UserError
 from pipeline.evaluation.comparing import BEST, REFERENCES
 from pipeline.evaluation.statistics import ALL
 
-SPOKEN = {"sjf": "SJF", "tetris": "tuned Tetris", BEST: "the best heuristic"}
+SPOKEN = {
+    "sjf": "SJF",
+    "tetris": "tuned Tetris",
+    "proportional": "shares by demand",
+    "drf": "DRF",
+    "fixed": "the best fixed shares",
+    "lookahead": "lookahead",
+    BEST: "the best heuristic",
+}
+COLUMNS = (*REFERENCES, BEST)  # of the table of all agents
 
 
 class Verdict(NamedTuple):
@@ -128,7 +137,7 @@ def verdicts(comparison: pd.DataFrame, agents: Mapping[str, str]) -> list[Row]:
         if over.empty:
             continue
         first = over.iloc[0]
-        cells = [_verdict(rows[rows["against"] == against]) for against in SPOKEN]
+        cells = [_verdict(rows[rows["against"] == against]) for against in COLUMNS]
         mean = f"{first['mean']:.2f}{'†' if first['unfinished'] else ''}"
         found.append(Row(agent, first["scenario"], objective.replace("_", " "), mean, int(first["n"]), cells))
     return found

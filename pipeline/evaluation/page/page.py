@@ -10,7 +10,7 @@ import pandas as pd
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from pipeline.evaluation.page.changes import Changes
-from pipeline.evaluation.page.headline import SPOKEN, sentences, verdicts
+from pipeline.evaluation.page.headline import COLUMNS, SPOKEN, sentences, verdicts
 from pipeline.evaluation.page.pictures import Picture, Shown
 from pipeline.evaluation.page.tables import scenarios, unfinished
 
@@ -37,6 +37,7 @@ class Content(NamedTuple):
     """All that the page shows."""
 
     comparison: pd.DataFrame
+    delay: pd.DataFrame  # the same by waiting time, of scenarios of user groups
     summary: pd.DataFrame
     agents: Mapping[str, str]  # each with its objective
     confidence: float
@@ -66,8 +67,8 @@ def html(content: Content) -> str:
         it=content,
         said=sentences(content.comparison, content.agents, content.confidence),
         verdicts=verdicts(content.comparison, content.agents),
-        references=list(SPOKEN.values()),
-        scenarios=scenarios(content.comparison),
+        references=[SPOKEN[name] for name in COLUMNS],
+        scenarios=[*scenarios(content.comparison), *scenarios(content.delay, ", mean waiting time")],
         unfinished=unfinished(content.summary),
         jobs=f"{int(content.summary['jobs'].sum()):,}".replace(",", " "),
         percent=f"{100 * content.confidence:g} %",

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import pandas as pd
 
-from pipeline.evaluation.comparing import BEST, REFERENCES
+from pipeline.evaluation.comparing import BEST, OF_GROUPS, REFERENCES
 from pipeline.evaluation.page.headline import percent, side, span
 from pipeline.evaluation.statistics import ALL
 
@@ -45,13 +45,18 @@ class Unfinished(NamedTuple):
     loads: str
 
 
-def scenarios(comparison: pd.DataFrame) -> list[Scenario]:
-    """Return the tables of every scenario: one a reference, and last the agents against their own start."""
-    return [Scenario(str(name), list(_tables(rows))) for name, rows in comparison.groupby("scenario", sort=False)]
+def scenarios(comparison: pd.DataFrame, what: str = "") -> list[Scenario]:
+    """Return the tables of every scenario: one a reference, and last the agents against their own start.
+
+    Args:
+        comparison: COMPARISON or DELAY.
+        what: is compared, behind the name; nothing where it is slowdown.
+    """
+    return [Scenario(f"{name}{what}", list(_tables(rows))) for name, rows in comparison.groupby("scenario", sort=False)]
 
 
 def _tables(rows: pd.DataFrame) -> Iterator[Table]:
-    shared = [against for against in (*REFERENCES, BEST) if (rows["against"] == against).any()]
+    shared = [against for against in (*REFERENCES, *OF_GROUPS, BEST) if (rows["against"] == against).any()]
     for against in shared:
         yield _table(f"Against {against}", rows[rows["against"] == against], rows, against)
     own = rows[~rows["against"].isin(shared)]
