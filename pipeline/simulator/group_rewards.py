@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pipeline.core import FloatArray, IntArray
+from pipeline.core import BoolArray, FloatArray, IntArray
 from pipeline.groups import GroupJobsBatch, GroupObservation, Setting
 from pipeline.machines import SHORTEST_BOUNDED
 from pipeline.simulator.groups.batch import Groups
@@ -30,6 +30,7 @@ class Moment(NamedTuple):
     setting: Setting
     reward: FloatArray  # [B', G]
     cost: FloatArray  # [B', G]
+    over: BoolArray  # [B']     was it the episode's last?
 
 
 Acts = Callable[[IntArray, GroupObservation], Setting]  # (episodes [B'], what is seen of them)
@@ -60,7 +61,7 @@ def moments(groups: Groups, acts: Acts, against: str) -> Iterator[Moment]:
         setting = acts(rows, view)
         base = AGAINST[against](groups, rows, view)
         cost = groups.step(rows, setting)
-        yield Moment(rows, view, setting, base - cost, cost)
+        yield Moment(rows, view, setting, base - cost, cost, ~np.isin(rows, groups.rows))
 
 
 def _delay(jobs: GroupJobsBatch) -> FloatArray:

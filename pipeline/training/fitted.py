@@ -21,6 +21,7 @@ from pipeline.training.q_learning import Target
 from pipeline.training.replay_memory import Transitions
 
 STREAM = 13
+LEAST = 8  # decisions of the cluster in a batch
 
 
 class Fit(NamedTuple):
@@ -28,7 +29,7 @@ class Fit(NamedTuple):
 
     gamma: float
     steps: int
-    batch: int
+    batch: int  # decisions of single groups
     learning_rate: float
     target: int  # steps between two copies to the target network
     clip: float
@@ -59,7 +60,7 @@ def fitted(network: GroupQ, log: Transitions, then: Meant, how: Fit, seed: int) 
     for step in range(how.steps):
         for group in optimizer.param_groups:
             group["lr"] = how.learning_rate * (1 - step / how.steps)
-        some = rng.integers(0, len(log.over), how.batch)
+        some = rng.integers(0, len(log.over), max(LEAST, how.batch // log.order.shape[1]))
         with torch.no_grad():
             later = _at(target, _some(log.then, some), Meant(then.share[some], then.order[some]))
             wanted = reward[some] + how.gamma * goes_on[some] * later

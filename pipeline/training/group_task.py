@@ -56,5 +56,5 @@ class Recorder:
         before = self._last[moment.rows]
         followed = before >= 0
         self._memory.follow(before[followed], place[followed])
-        self._memory.reward(place, moment.reward)
+        self._memory.reward(place, moment.reward, moment.over)
         self._last[moment.rows] = place

@@ -22,7 +22,7 @@ from pipeline.training.group_task import GroupTask
 from pipeline.training.replay import mixed
 from pipeline.training.replay_memory import Transitions
 
-FIT = Fit(gamma=0.9, steps=1500, batch=64, learning_rate=1e-3, target=50, clip=1.0)
+FIT = Fit(gamma=0.9, steps=1500, batch=256, learning_rate=1e-3, target=50, clip=1.0)
 EARLIEST, LATEST = 6, 60  # intervals after which a state is handed over
 SURE = 1.96  # standard errors of a mean, for 95 %
 

@@ -51,9 +51,9 @@ class ReplayMemory:
         self._written += count
         return np.asarray(place)
 
-    def reward(self, place: IntArray, reward: FloatArray) -> None:
-        """Keep what came of decisions: rewards [D, G]; until a next state is known, the episode is over."""
-        self._reward[place], self._next[place] = reward, OVER
+    def reward(self, place: IntArray, reward: FloatArray, over: BoolArray) -> None:
+        """Keep what came of decisions: rewards [D, G], and whether [D] the episodes are over; if not, more will come."""
+        self._reward[place], self._next[place] = reward, np.where(over, OVER, PENDING)
 
     def follow(self, place: IntArray, then: IntArray) -> None:
         """Say which decision came after another, in the same episodes."""
@@ -87,4 +87,4 @@ class ReplayMemory:
 
 
 KEPT = ("told", "amounts", "share", "order", "reward", "next", "written")
-PENDING, OVER = -2, -1  # nothing came of it yet; the episode was over after it
+PENDING, OVER = -2, -1  # the next state is not known yet; the episode was over after it
