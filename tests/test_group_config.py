@@ -82,8 +82,8 @@ def test_a_scenario_of_another_dynamics_is_refused_with_those_there_are() -> Non
         params.group_scenario("online")
     with pytest.raises(UserError, match=r"^scenario 'machines' is event-driven; shared, shares are of user groups$"):
         params.group_scenario("machines")
-    with pytest.raises(UserError, match=r"unknown scenario 'sharde'; .*did you mean 'shared'\?$"):
-        params.group_scenario("sharde")
+    with pytest.raises(UserError, match=r"unknown scenario 'sharred'; .*did you mean 'shared'\?$"):
+        params.group_scenario("sharred")
 
 
 def test_where_there_is_none_of_a_dynamics_the_line_says_so() -> None:

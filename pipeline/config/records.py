@@ -121,10 +121,12 @@ def _shown(value: Any) -> str:
 
 def _keys(place: tuple[int | str, ...], raw: Any) -> list[str]:
     """Return the keys of a place; pydantic names the chosen record of a union among them, params.yaml does not."""
-    keys = []
+    keys, told = [], False
     for part in place:
-        if isinstance(raw, Mapping) and part not in raw and part in (raw.get(key) for key in TELLING):
+        if isinstance(raw, Mapping) and not told and part in (raw.get(key) for key in TELLING):
+            told = True  # said once: the record may have a key of that word, as `groups` has
             continue
+        told = False
         if str(part).startswith(
             "["
         ):  # pydantic's word for "the key itself", and ours for a record that has no such key

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import torch
-from group_builders import CLUSTER, CONFIGURATIONS, built, observed, untrained
+from group_builders import CLUSTER, CONFIGURATIONS, built, untrained
 from numpy.testing import assert_allclose, assert_array_equal
 
 from pipeline.config import DeepSets, GroupCard
@@ -173,7 +173,7 @@ def test_weights_of_another_network_are_refused_in_one_line() -> None:
 
 def test_a_card_with_another_kind_of_network_is_refused() -> None:
     wrong = CARD.model_copy(update={"network": DeepSets(name="deepsets", hidden=8)})
-    with pytest.raises(UserError, match="^model of agent 'controller': expected network group_q, found deepsets$"):
+    with pytest.raises(UserError, match=r"^model of agent 'controller': expected network group_q, found deepsets$"):
         restore(wrong, weights_of(untrained()))
 
 
