@@ -14,6 +14,7 @@ from pipeline.config import Evaluation
 from pipeline.evaluation.event_metrics import event_summary
 from pipeline.evaluation.group_metrics import group_summary
 from pipeline.evaluation.statistics import ALL, comparison, summary
+from pipeline.schemas import DELAY, empty
 
 REFERENCES = ("sjf", "tetris")
 OF_GROUPS = ("proportional", "drf", "fixed", "lookahead")
@@ -61,7 +62,7 @@ def compare(
     rng = np.random.default_rng(seed)
     summaries = summary(results, scenario, settings, rng)
     compared = paired(results, scenario, best.slowdown, agents, settings, seed)
-    by_delay = compared[:0]
+    by_delay = empty(DELAY)
     if best.delay:
         waits = results.assign(mean_slowdown=results["mean_wait"])
         by_delay = paired(waits, scenario, best.delay, agents, settings, seed)

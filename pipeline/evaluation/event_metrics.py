@@ -16,7 +16,7 @@ import pandas as pd
 from pipeline.core import BoolArray, FloatArray, IntArray
 from pipeline.evaluation.metrics import percentile
 from pipeline.machines import SHORTEST_BOUNDED, JobsBatch, Machines, Placed
-from pipeline.schemas import EVENT_SUMMARY
+from pipeline.schemas import EVENT_SUMMARY, empty
 
 
 class Fate(NamedTuple):
@@ -106,8 +106,8 @@ def event_summary(frame: pd.DataFrame, scenario: str) -> pd.DataFrame:
         frame: jobset results of one scenario.
         scenario: its name.
     """
-    if "mean_bounded_slowdown" not in frame:
-        return pd.DataFrame({name: pd.Series(dtype=str(kind)) for name, kind in EVENT_SUMMARY.dtypes.items()})
+    if "area_weighted_response" not in frame:
+        return empty(EVENT_SUMMARY)
     scored = frame.groupby(["load", "policy"], sort=False)
     mean = scored.mean(numeric_only=True)
     columns = {

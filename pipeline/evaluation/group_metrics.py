@@ -19,7 +19,7 @@ from pipeline.errors import UserError
 from pipeline.evaluation.metrics import percentile
 from pipeline.groups import GroupJobsBatch, Served, SharedCluster
 from pipeline.machines import SHORTEST_BOUNDED
-from pipeline.schemas import GROUP_FAIRNESS, GROUP_SUMMARY
+from pipeline.schemas import GROUP_FAIRNESS, GROUP_SUMMARY, empty
 
 
 class Fate(NamedTuple):
@@ -176,7 +176,7 @@ def group_summary(frame: pd.DataFrame, scenario: str) -> pd.DataFrame:
         scenario: its name.
     """
     if "jain_wait" not in frame:
-        return pd.DataFrame({name: pd.Series(dtype=str(kind)) for name, kind in GROUP_SUMMARY.dtypes.items()})
+        return empty(GROUP_SUMMARY)
     scored = frame.groupby(["load", "policy"], sort=False)
     mean = scored.mean(numeric_only=True)
     columns = {

@@ -151,4 +151,6 @@ def _calibrated(kept: pd.DataFrame, player: Player, expectation: Expectation, ga
         later[moment.rows] = moment.reward + expectation.gamma * later[moment.rows]
         realised.append(later[moment.rows].ravel())
     realised.reverse()
-    return kept.assign(q=np.concatenate([one.ravel() for one in expected]), realised=np.concatenate(realised))
+    return kept.assign(
+        q=np.concatenate([one.ravel() for one in expected]).astype(float), realised=np.concatenate(realised)
+    )

@@ -16,6 +16,7 @@ from pipeline.config import Evaluation
 from pipeline.core import FloatArray, IntArray
 
 ALL = "all"
+NOTHING = 1e-9  # a reference under which nobody waits has no relative difference: whoever waits is far above it
 
 
 class Stratum(NamedTuple):
@@ -155,7 +156,7 @@ def _over(estimates: Estimates, loads: list[int]) -> Estimates:
 
 def _compare(strata: Sequence[Stratum], estimates: Estimates, confidence: float) -> dict[str, FloatArray | IntArray]:
     """Return the numbers of a Comparison, each [P]."""
-    difference = estimates.gap / estimates.mean_against[:, None]
+    difference = estimates.gap / np.maximum(estimates.mean_against, NOTHING)[:, None]
     low, high = interval(estimates.mean[1:], confidence)
     difference_low, difference_high = interval(difference[1:], confidence)
     policies = len(low)

@@ -2,6 +2,9 @@
 
 The programme hands out levels. What no level used up goes to groups that want more than they were given, up to that;
 and what is then left, in proportion to the work that lately arrived: the source is silent about it.
+
+Progress rule: while nothing runs, the group whose first job has waited longest is given what that job wants. Values
+alone may say otherwise, in a state that then never changes.
 """
 
 from collections.abc import Callable
@@ -47,7 +50,24 @@ def setting_of(chosen: Decided, view: GroupObservation, configurations: Configur
     over = np.maximum(total - share.sum(axis=1, keepdims=True), 0)
     met = whole(missing, np.minimum(over, missing.sum(axis=1, keepdims=True).astype(np.int64)))
     lately = np.broadcast_to(view.recent_work.sum(axis=2)[:, :, None], missing.shape)
-    return Setting(share + met + whole(lately, over - met.sum(axis=1, keepdims=True)), chosen.order)
+    share = share + met + whole(lately, over - met.sum(axis=1, keepdims=True))
+    return Setting(_going_on(share, view, total), chosen.order)
+
+
+def _going_on(share: IntArray, view: GroupObservation, total: IntArray) -> IntArray:
+    """Return shares [D, G, R] by the progress rule."""
+    still = np.flatnonzero((view.running.sum(axis=1) == 0) & view.waiting.any(axis=(1, 2)))
+    since = np.where(view.waiting > 0, view.head_waited, -1.0)[still].reshape(len(still), -1)
+    group, queue = np.divmod(since.argmax(axis=1), view.waiting.shape[2])
+    head = view.head_demand[still, group, queue]
+    stuck = (head > share[still, group]).any(axis=1)
+    still, group, head = still[stuck], group[stuck], head[stuck]
+    others = share[still].astype(float)
+    others[np.arange(len(still)), group] = 0
+    given = share.copy()
+    given[still] = whole(others, (total - head)[:, None])
+    given[still, group] += head
+    return given
 
 
 def own(values: FloatArray, units: IntArray, total: IntArray) -> IntArray:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import pandera.pandas as pa
 
-from pipeline.schemas.columns import KEYS
+from pipeline.schemas.columns import KEYS, empty
 from pipeline.schemas.events import EVENT_JOB_RESULTS, EVENT_JOBSET_RESULTS, EVENT_SUMMARY, event_jobs_schema
 from pipeline.schemas.groups import (
     GROUP_FAIRNESS,
@@ -78,6 +78,7 @@ __all__ = [
     "SCHEDULE",
     "SUMMARY",
     "ResultTables",
+    "empty",
     "event_jobs_schema",
     "group_jobs_schema",
     "jobs_schema",

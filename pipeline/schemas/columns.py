@@ -40,6 +40,11 @@ def table(name: str, columns: dict[str, pa.Column], unique: Collection[str]) -> 
     return pa.DataFrameSchema(columns, strict=True, ordered=True, unique=list(unique), name=name)
 
 
+def empty(schema: pa.DataFrameSchema) -> pd.DataFrame:
+    """Return a table without rows."""
+    return pd.DataFrame({name: pd.Series(dtype=str(kind)) for name, kind in schema.dtypes.items()})
+
+
 def _same_jobset(frame: pd.DataFrame) -> pd.Series:
     return (frame["load"].diff() == 0) & (frame["jobset"].diff() == 0)
 

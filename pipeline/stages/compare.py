@@ -51,7 +51,7 @@ def _learning(params: Params, agent: str) -> Path:
     row = params.agents[agent]
     levels = storage.read_chosen(row.scenario).over(row.finetune.loads)
     curve = {agent: storage.read_curve(agent, "finetune")}
-    shown = levels if row.objective == "slowdown" else {}
+    shown = levels if row.objective == "slowdown" and row.scenario not in params.group_scenarios else {}
     label = f"Mean {row.objective.replace('_', ' ')} on validation jobsets"
     figure = plots.learning_curve(curve, shown, f"{agent} while learning", "validation", label)
     return storage.write_figure(f"learning_{agent}", plots.png(figure))

@@ -8,7 +8,7 @@ from pipeline.evaluation import group_plots
 from pipeline.evaluation.comparing import OF_GROUPS
 from pipeline.evaluation.group_metrics import group_fairness, group_summary
 from pipeline.evaluation.plots import png
-from pipeline.schemas import GROUP_FAIRNESS, OFF_POLICY
+from pipeline.schemas import GROUP_FAIRNESS, OFF_POLICY, empty
 
 
 def controlling(params: Params, run: tracking.StageRun) -> None:
@@ -19,8 +19,7 @@ def controlling(params: Params, run: tracking.StageRun) -> None:
         ("group_fairness.csv", fairness, GROUP_FAIRNESS),
         ("off_policy.csv", off_policy, OFF_POLICY),
     ):
-        empty = pd.DataFrame({column: pd.Series(dtype=str(kind)) for column, kind in schema.dtypes.items()})
-        frame = pd.concat(frames, ignore_index=True) if frames else empty
+        frame = pd.concat(frames, ignore_index=True) if frames else empty(schema)
         storage.write_table(storage.REPORTS / name, frame, schema)
 
 

@@ -99,7 +99,7 @@ def _read_card(file: Path, kind: type[Card]) -> Card:
         found = raw.get("format", FORMAT) if isinstance(raw, dict) else FORMAT
         if found != FORMAT:
             raise UserError(f"{file}: expected a card of format {FORMAT}, found format {found}: make the model again")
-        there = OF.get(raw.get("dynamics", ""), ModelCard) if isinstance(raw, dict) else ModelCard
+        there = OF.get(str(raw.get("dynamics")), ModelCard) if isinstance(raw, dict) else ModelCard
         if there is not kind:
             raise UserError(f"{file}: expected a model of {WORLDS[kind]} scenarios, found {WORLDS[there]}")
         return kind.model_validate_json(file.read_bytes())

@@ -9,7 +9,7 @@ from pydantic import Field, ValidationError
 
 from pipeline.config import Frozen, Params
 from pipeline.errors import UserError
-from pipeline.schemas import CURVE, RESULTS, ResultTables
+from pipeline.schemas import CURVE, RESULTS, ResultTables, empty
 from pipeline.storage.files import one_line, read_json, read_table, write, write_json, write_table
 from pipeline.storage.paths import REPORTS, curve_file, results_folder
 
@@ -58,7 +58,8 @@ def read_also(params: Params, scenario: str, name: str) -> pd.DataFrame:
     """Read a table that only the dynamics of a scenario has, of every policy that has it."""
     schema = _tables(params, scenario).also[name]
     files = [folder / f"{name}.parquet" for folder in _folders(params, scenario)]
-    return pd.concat([read_table(file, schema) for file in files if file.exists()], ignore_index=True)
+    frames = [read_table(file, schema) for file in files if file.exists()]
+    return pd.concat(frames, ignore_index=True) if frames else empty(schema)
 
 
 def _tables(params: Params, scenario: str) -> ResultTables:

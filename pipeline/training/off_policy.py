@@ -16,6 +16,7 @@ from pipeline.groups import Controller, GroupJobs, GroupObservation, Setting
 from pipeline.policies import group_q
 from pipeline.policies.group_features import States, past, states
 from pipeline.policies.sharing import proportional
+from pipeline.schemas import OFF_POLICY, empty
 from pipeline.simulator.group_rewards import Moment, moments
 from pipeline.training.fitted import Fit, Meant, estimated, fitted
 from pipeline.training.group_task import GroupTask
@@ -24,6 +25,7 @@ from pipeline.training.replay_memory import Transitions
 
 FIT = Fit(gamma=0.9, steps=1500, batch=256, learning_rate=1e-3, target=50, clip=1.0)
 EARLIEST, LATEST = 6, 60  # intervals after which a state is handed over
+LEAST = 2  # states: one has no interval
 SURE = 1.96  # standard errors of a mean, for 95 %
 
 
@@ -36,6 +38,8 @@ def off_policy(
 ) -> pd.DataFrame:
     """Return, for each controller, the estimated and the true discounted cost from states on.
 
+    There are no rows where fewer than two jobsets last until they are handed over.
+
     Args:
         task: the cluster, and the training jobsets of the log.
         network: of the value function that is fitted.
@@ -43,8 +47,10 @@ def off_policy(
         controllers: by name.
         held_out: jobsets in which states are handed over.
     """
-    logged = _logged(task, log)
-    seen, views = _handed_over(task, held_out)
+    handed = _handed_over(task, held_out)
+    if handed is None:
+        return empty(OFF_POLICY)
+    (seen, views), logged = handed, _logged(task, log)
     rows = []
     for name, controller in controllers.items():
         fresh = group_q.build(network, task.cluster, past(task.train, task.cluster), task.seed)
@@ -106,8 +112,11 @@ def _changes_at(task: GroupTask, episodes: int) -> IntArray:
     return np.random.default_rng([task.seed, 14]).integers(EARLIEST, LATEST, episodes)
 
 
-def _handed_over(task: GroupTask, jobsets: Sequence[GroupJobs]) -> tuple[States, GroupObservation]:
-    """Return the states, and views, in which jobsets are handed over; those that end earlier are left out."""
+def _handed_over(task: GroupTask, jobsets: Sequence[GroupJobs]) -> tuple[States, GroupObservation] | None:
+    """Return the states, and views, in which jobsets are handed over; those that end earlier are left out.
+
+    None where fewer than two are left.
+    """
     at, rule = _changes_at(task, len(jobsets)), proportional(task.cluster, 0)
     views: list[tuple[IntArray, GroupObservation]] = []
     played = moments(task.begin(jobsets), lambda rows, view: rule(view, np.zeros(len(rows))), "zero")
@@ -115,6 +124,8 @@ def _handed_over(task: GroupTask, jobsets: Sequence[GroupJobs]) -> tuple[States,
         here = np.flatnonzero(at[moment.rows] == turn)
         if len(here):
             views.append((moment.rows[here], GroupObservation._make(field[here] for field in moment.view)))
+    if sum(len(rows) for rows, _ in views) < LEAST:
+        return None
     order = np.argsort(np.concatenate([rows for rows, _ in views]), kind="stable")
     view = GroupObservation._make(
         np.concatenate(column)[order] for column in zip(*(view for _, view in views), strict=True)
