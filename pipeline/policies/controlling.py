@@ -57,8 +57,9 @@ def setting_of(chosen: Decided, view: GroupObservation, configurations: Configur
 def _going_on(share: IntArray, view: GroupObservation, total: IntArray) -> IntArray:
     """Return shares [D, G, R] by the progress rule."""
     still = np.flatnonzero((view.running.sum(axis=1) == 0) & view.waiting.any(axis=(1, 2)))
-    since = np.where(view.waiting > 0, view.head_waited, -1.0)[still].reshape(len(still), -1)
-    group, queue = np.divmod(since.argmax(axis=1), view.waiting.shape[2])
+    groups, queues = view.waiting.shape[1:]
+    since = np.where(view.waiting > 0, view.head_waited, -1.0)[still].reshape(-1, groups * queues)
+    group, queue = np.divmod(since.argmax(axis=1), queues)
     head = view.head_demand[still, group, queue]
     stuck = (head > share[still, group]).any(axis=1)
     still, group, head = still[stuck], group[stuck], head[stuck]

@@ -209,5 +209,5 @@ def test_draws_depend_on_the_seed_and_the_jobset() -> None:
 
 def test_play_tells_how_far_it_is() -> None:
     heard: list[float] = []
-    group_score({name: EQUAL for name in "abcd"}, {50: [FOUR]}, cluster(), SEED, heard.append)
+    group_score(dict.fromkeys("abcd", EQUAL), {50: [FOUR]}, cluster(), SEED, heard.append)
     assert heard == [0.25, 0.5, 0.75, 1.0]
