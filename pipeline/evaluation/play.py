@@ -56,6 +56,12 @@ class Results(NamedTuple):
         return {int(load): float(mean) for load, mean in zip(means.index, means, strict=True)}
 
     @property
+    def curves(self) -> dict[str, dict[int, float]]:
+        """Return what is drawn over loads of these: mean slowdown, and waiting time where controllers are judged by it."""
+        drawn = {"slowdown": self.by_load}
+        return drawn | {"delay": self.mean_by_load("mean_wait")} if "jain_wait" in self.jobsets else drawn
+
+    @property
     def mean(self) -> float:
         """Return the mean slowdown over loads."""
         return float(np.mean(list(self.by_load.values())))

@@ -21,7 +21,8 @@ def run(params: Params, agent: str) -> None:
         with progress(f"evaluate {agent}, percent", 100) as advance:
             results = here.score(policies, jobsets=test, heard=lambda share: advance(100 * share))
         for name, done in results.items():
-            run.parent_curve(f"slowdown/{name}", done.by_load)
+            for what, curve in done.curves.items():
+                run.parent_curve(f"{what}/{name}", curve)
         place = storage.results_folder("agents", agent)
         storage.discard(place)
         also = {**tables_of(results), **how.examined(params, agent)}

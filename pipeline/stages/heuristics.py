@@ -23,7 +23,8 @@ def run(params: Params, scenario: str) -> None:
             examined = examine(policies)
             results = here.score(policies, jobsets=test, heard=lambda share: advance(100 * share))
         for name, done in results.items():
-            run.parent_curve(f"slowdown/{name}", done.by_load)
+            for what, curve in done.curves.items():
+                run.parent_curve(f"{what}/{name}", curve)
         place = storage.results_folder("heuristics", scenario)
         storage.discard(place)
         jobs, jobsets = [done.jobs for done in results.values()], [done.jobsets for done in results.values()]

@@ -128,7 +128,12 @@ def read_table(path: Path, schema: pa.DataFrameSchema, rows: list[tuple[str, str
 
 
 def _whole_as_floats(frame: pd.DataFrame, schema: pa.DataFrameSchema) -> pd.DataFrame:
-    """Return a table from text; there, a column of floats that happen to be whole looks like one of integers."""
+    """Return a table from text; there, a column of floats that happen to be whole looks like one of integers.
+
+    Without rows nothing tells what the columns are.
+    """
+    if frame.empty:
+        return frame.astype({name: str(kind) for name, kind in schema.dtypes.items() if name in frame})
     floats = [name for name, column in schema.columns.items() if str(column.dtype) == "float64" and name in frame]
     return frame.astype({name: "float64" for name in floats if frame[name].dtype == "int64"})
 
