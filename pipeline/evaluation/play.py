@@ -57,7 +57,7 @@ class Results(NamedTuple):
 
     @property
     def curves(self) -> dict[str, dict[int, float]]:
-        """Return what is drawn over loads of these: mean slowdown, and waiting time where controllers are judged by it."""
+        """Return what is drawn over loads of these: mean slowdown, and of controllers mean waiting time."""
         drawn = {"slowdown": self.by_load}
         return drawn | {"delay": self.mean_by_load("mean_wait")} if "jain_wait" in self.jobsets else drawn
 
