@@ -69,7 +69,7 @@ AGENT: dict[str, Any] = {
     "finetune": {
         "name": "dqn",
         "recipe": "by_value",
-        "loads": [120],
+        "loads": [60, 120],
         "updates": 4,
         "jobsets": 2,
         "every": 2,

@@ -26,6 +26,7 @@ import numba
 import pandas as pd
 import pytest
 from builders import REPOSITORY
+from ruamel.yaml import YAML
 
 from pipeline import storage
 from pipeline.cli import main
@@ -41,6 +42,17 @@ HEAD = "jobset,job,arrival,duration,cpu,memory"
 JOBS = f"{HEAD}\n0,a,0,3,6,2\n0,b,0,1,6,2\n0,c,1,2,4,8\n"
 LINE = "{id} {submit} 0 {run} 1 -1 100 1 -1 -1 1 1 1 1 1 -1 -1 -1"
 LOG = [LINE.format(id=k, submit=60 * k, run=600) for k in range(1, 41)]
+
+SWINGING: dict[str, object] = {
+    "name": "swinging",
+    "intervals": 20,
+    "period": 10,
+    "swing": 0.5,
+    "run": {"short": 3.0, "medium": 15.0, "long": 60.0},
+    "spread": 0.5,
+    "demand": {"cpu": [1, 2]},
+    "mixes": [{"short": 0.5, "medium": 0.3, "long": 0.2}],
+}
 
 Files = dict[str, bytes | None]  # by path; None is a folder
 
@@ -73,6 +85,13 @@ def params(old: str, new: str) -> Files:
     whole = (REPOSITORY / "params.yaml").read_text()
     assert whole.count(old) >= 1, old
     return {"params.yaml": whole.replace(old, new, 1).encode()}
+
+
+def groups(**rows: object) -> Files:
+    """The repository's params.yaml with other rows for its scenario of user groups."""
+    values = YAML(typ="safe").load(REPOSITORY / "params.yaml")
+    values["scenarios"]["shares"] |= rows
+    return {"params.yaml": json.dumps(values).encode()}
 
 
 def on_log(settings: str) -> Files:
@@ -320,6 +339,48 @@ PARAMS = [
         ("scenarios.offline: arrivals.jobs 31 exceed slots 30",),
         params("jobs: 30}", "jobs: 31}"),
     ),
+    Case(
+        "a misspelt queue in an order",
+        "generate shares",
+        ("scenarios.shares: orders: expected each of the queues ['short', 'medium', 'long'] once", "'medum'"),
+        groups(queues=["short", "medium", "long"], orders=[["short", "medum", "long"]]),
+    ),
+    Case(
+        "levels that do not begin with 0",
+        "generate shares",
+        ("scenarios.shares.levels: expected 0 and then rising numbers, got [0.5, 1.0]",),
+        groups(levels=[0.5, 1]),
+    ),
+    Case(
+        "levels of as many units",
+        "generate shares",
+        ("scenarios.shares.levels: expected more cpu at 0.2 than at 0.1, found 1 units at both",),
+        groups(resources={"cpu": 16}, groups=4, levels=[0, 0.1, 0.2]),
+    ),
+    Case(
+        "parts of a mix that do not sum to 1",
+        "generate shares",
+        ("scenarios.shares: workload.mixes: expected shares that sum to 1", "'long': 0.1"),
+        groups(workload=SWINGING | {"mixes": [{"short": 0.5, "medium": 0.3, "long": 0.1}]}),
+    ),
+    Case(
+        "a job of a group larger than the cluster",
+        "generate shares",
+        ("scenarios.shares: workload.demand.cpu: the cluster has 16, got 32",),
+        groups(resources={"cpu": 16}, workload=SWINGING | {"demand": {"cpu": [1, 32]}}),
+    ),
+    Case(
+        "a controller for a cluster that no groups share",
+        "generate shares",
+        ("agents.controller.network.name: expected mlp or cnn for scenario 'online' (dynamics: steps), got 'group_q'",),
+        params("    scenario: shares\n", "    scenario: online\n"),
+    ),
+    Case(
+        "a controller with the name of a rule",
+        "generate shares",
+        ("params.yaml: agents.fixed: 'fixed' is the name of another policy",),
+        params("  controller:\n", "  fixed:\n"),
+    ),
 ]
 
 WORDS = [
@@ -343,6 +404,11 @@ WORDS = [
         "an unknown policy",
         SJF.replace("sjf", "sjff"),
         ("unknown policy 'sjff'", "model directory", "did you mean 'sjf'"),
+    ),
+    Case(
+        "jobs of a table on a scenario of user groups",
+        SJF.replace("online", "shares"),
+        ("scenario 'shares' is one of user groups; offline, online are in steps",),
     ),
     Case("a cluster without capacity", f"{SJF} --capacity 0", ("scenario: resources.cpu: ", "greater than 0", "got 0")),
     Case("a negative number of slots", f"{SJF} --slots -1", ("scenario: slots: ", "greater than 0", "got -1")),

@@ -9,6 +9,7 @@ from group_rows import AGENT, LOG, RECIPE, REPLAY, ROW, SWINGING, rows, shared
 from pipeline.config import Dqn, DqnRecipe, GroupLog, GroupQ, GroupScenario, Replay, Swinging, check_params, load_params
 from pipeline.config.checks import ALLOWED
 from pipeline.errors import UserError
+from pipeline.policies.group_names import RULES, check_group_names
 
 GONE = object()
 SHARED, MINE = "scenarios.shared", "agents.mine"
@@ -355,3 +356,29 @@ def test_what_goes_together_is_taken(pretrain: dict[str, Any], objective: str) -
     values = changed(changed(rows(), f"{MINE}.pretrain", pretrain), f"{MINE}.objective", objective)
     assert check_params(values, "params.yaml").agent("mine").objective == objective
     assert ROW["dynamics"] == "groups"
+
+
+# Names
+
+
+@pytest.mark.parametrize("name", RULES)
+def test_a_controller_may_not_have_the_name_of_a_rule(name: str) -> None:
+    values = rows()
+    values["agents"][name] = values["agents"].pop("mine")
+    with pytest.raises(UserError) as caught:
+        check_group_names(check_params(values, "params.yaml"))
+    assert str(caught.value) == f"params.yaml: agents.{name}: '{name}' is the name of another policy; choose another"
+
+
+def test_a_controller_may_not_have_the_name_that_another_is_scored_under() -> None:
+    values = rows()
+    values["agents"]["mine_own"] = copy.deepcopy(AGENT)
+    with pytest.raises(UserError, match=r"^params.yaml: agents.mine_own: 'mine_own' is the name of another policy; "):
+        check_group_names(check_params(values, "params.yaml"))
+
+
+def test_agents_of_other_scenarios_may_have_those_names() -> None:
+    values = rows()
+    values["agents"]["fixed"] = values["agents"]["deeprm"]
+    check_group_names(check_params(values, "params.yaml"))
+    check_group_names(load_params())

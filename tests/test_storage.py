@@ -1,5 +1,6 @@
 """Files: whole or not at all, the same bytes twice, checked both ways; a user's log is never touched."""
 
+import json
 import os
 import subprocess
 import sys
@@ -7,15 +8,27 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import pandera.pandas as pa
 import pytest
 from builders import REPOSITORY, jobset
+from group_rows import AGENT
 
 from pipeline import storage
-from pipeline.config import Params, Swf
+from pipeline.config import DeepSets, EventCard, GroupCard, GroupQ, Params, Swf
 from pipeline.core import JobSet
 from pipeline.errors import UserError
 from pipeline.policies.loading import card_of
-from pipeline.schemas import CURVE, JOBSET_RESULTS, SCHEDULE
+from pipeline.schemas import (
+    COMPARISON,
+    CURVE,
+    DELAY,
+    GROUP_FAIRNESS,
+    GROUP_SUMMARY,
+    JOBSET_RESULTS,
+    OFF_POLICY,
+    SCHEDULE,
+    empty,
+)
 from pipeline.storage import (
     LOG,
     Chosen,
@@ -287,6 +300,27 @@ def test_a_curve_comes_back_as_it_was_written() -> None:
     }
 
 
+@pytest.mark.parametrize("schema", [DELAY, GROUP_SUMMARY, GROUP_FAIRNESS, OFF_POLICY, COMPARISON, CURVE])
+def test_a_table_without_rows_comes_back(schema: pa.DataFrameSchema) -> None:
+    write_table(Path("x.csv"), empty(schema), schema)
+    assert Path("x.csv").read_text() == f"{','.join(schema.columns)}\n"
+    found = read_table(Path("x.csv"), schema)
+    assert found.empty
+    assert found.dtypes.equals(empty(schema).dtypes)
+
+
+def test_a_table_that_no_policy_has_is_empty(params: Params) -> None:
+    assert OFF_POLICY.validate(storage.read_also(params, "shares", "off_policy")).empty
+
+
+def test_a_table_of_some_policies_is_read_of_those(params: Params) -> None:
+    row = {"policy": "mine", "n": 2, "decisions": 9, "estimate": 1.0, "low": 0.5, "high": 1.5, "error": 0.25}
+    frame = pd.DataFrame([row | {"truth": 0.8, "truth_low": 0.7, "truth_high": 0.9}])[list(OFF_POLICY.columns)]
+    for folder in (storage.results_folder("agents", name) for name in ("controller", "deeprm")):
+        write_table(folder / "off_policy.parquet", frame, OFF_POLICY)
+    assert storage.read_also(params, "shares", "off_policy")["policy"].tolist() == ["mine"]
+
+
 def test_a_curve_without_end_is_not_written(root: Path) -> None:
     with pytest.raises(UserError) as caught:
         write_curve(Path("curve.csv"), [(0, {"loss": float("nan")})])
@@ -356,6 +390,17 @@ def test_what_was_chosen_comes_back_by_load() -> None:
     assert found.over([70]) == {"sjf": 3.0, "fcfs": 6.0}  # of a log: nothing at that load, so all of them
 
 
+def test_the_best_by_waiting_time_is_in_the_file_only_where_there_is_one() -> None:
+    path = storage.results_folder("heuristics", "online") / "chosen.json"
+    known = {"knobs": {}, "best": {50: "drf"}, "validation": {"drf": {50: 2.0}}}
+    write_chosen("online", Chosen(**known))
+    assert set(read_json(path)) == {"knobs", "best", "validation"}  # as before there was any
+    assert read_chosen("online").best_delay == {}
+    write_chosen("online", Chosen(**known, best_delay={50: "fixed"}))
+    assert read_json(path)["best_delay"] == {"50": "fixed"}
+    assert read_chosen("online").best_delay == {50: "fixed"}
+
+
 def test_choices_of_another_version_are_refused() -> None:
     path = storage.results_folder("heuristics", "online") / "chosen.json"
     write(path, b'{"knobs": {}, "best": {"all": "sjf"}, "validation": {}}')
@@ -409,6 +454,70 @@ def test_a_model_comes_back_as_it_was_written(root: Path, params: Params) -> Non
         assert {name: value.tolist() for name, value in found.weights.items()} == {
             name: value.tolist() for name, value in weights.items()
         }
+
+
+def group_card() -> GroupCard:
+    row = AGENT["network"] | {"hidden": (8, 8)}
+    return GroupCard(
+        dynamics="groups",
+        agent="mine",
+        scenario="shared",
+        resources={"cpu": 8, "memory": 6},
+        groups=2,
+        queues=("short", "long"),
+        orders=(("short", "long"), ("long", "short")),
+        levels=(0, 0.5, 1),
+        interval=5.0,
+        objective="delay",
+        against="zero",
+        gamma=0.5,
+        network=GroupQ(**row),
+    )
+
+
+def test_a_controller_comes_back_as_it_was_written(root: Path) -> None:
+    weights = {"scale": np.float32(3.5) * np.ones(1, dtype=np.float32), "w": np.zeros((2, 3), dtype=np.float32)}
+    model = storage.Model(group_card(), weights)
+    storage.write_model(storage.model_folder("mine", "policy"), model)
+    for folder in (Path("models/mine"), Path("models/mine/policy")):
+        found = storage.read_group_model(folder)
+        assert found.card == model.card
+        assert {name: value.tolist() for name, value in found.weights.items()} == {"scale": [3.5], "w": [[0.0] * 3] * 2}
+
+
+def test_a_model_of_another_dynamics_is_refused_in_one_line(params: Params) -> None:
+    weights = {"w": np.zeros(1, dtype=np.float32)}
+    event_card = EventCard(
+        dynamics="events", agent="mine", scenario="few", resources=("cpu",), machines=1, slots=4, dispatch="greedy",
+        unit=1.0, objective="slowdown", network=DeepSets(name="deepsets", hidden=8), play="greedy",
+    )  # fmt: skip
+    cards = {"user-group": group_card(), "event-driven": event_card, "time-stepped": card_of(params, "deeprm")}
+    for world, card in cards.items():
+        storage.write_model(Path(world), storage.Model(card, weights))
+    readers = {
+        "user-group": storage.read_group_model,
+        "event-driven": storage.read_event_model,
+        "time-stepped": storage.read_model,
+    }
+    for wanted, read in readers.items():
+        assert read(Path(wanted)).card == cards[wanted]
+        for found in readers.keys() - {wanted}:
+            with pytest.raises(UserError) as caught:
+                read(Path(found))
+            said = f"{found}/policy.json: expected a model of {wanted} scenarios, found {found}"
+            assert one_line(caught) == said
+
+
+@pytest.mark.parametrize("dynamics", [[], {}, None, 3, "turns"])
+def test_a_card_whose_dynamics_is_no_word_of_ours_is_refused_in_one_line(dynamics: object) -> None:
+    storage.write_model(Path("model"), storage.Model(group_card(), {"w": np.zeros(1, dtype=np.float32)}))
+    card = Path("model/policy.json")
+    card.write_text(json.dumps(json.loads(card.read_text()) | {"dynamics": dynamics}))
+    with pytest.raises(UserError) as caught:
+        storage.read_group_model(Path("model"))
+    assert one_line(caught) == "model/policy.json: expected a model of user-group scenarios, found time-stepped"
+    with pytest.raises(UserError, match=r"^model/policy.json: not a model card \("):
+        storage.read_model(Path("model"))
 
 
 # The log

@@ -57,6 +57,7 @@ def read_params() -> "Params":
     """Read and check all of params.yaml, then hold numba and torch to its threads."""
     from pipeline.config import load_params
     from pipeline.policies.event_names import check_event_names
+    from pipeline.policies.group_names import check_group_names
     from pipeline.policies.heuristics import check_names, check_teachers
     from pipeline.workload.synthetic import check_synthetic
 
@@ -65,6 +66,7 @@ def read_params() -> "Params":
     check_names(params)
     check_teachers(params)
     check_event_names(params)
+    check_group_names(params)
     os.environ["NUMBA_NUM_THREADS"] = os.environ["OMP_NUM_THREADS"] = str(params.threads)
     # torch's idle threads leave the cores to numba's; but not at once, for waking one takes longer than a lock step
     os.environ.setdefault("OMP_WAIT_POLICY", "passive")

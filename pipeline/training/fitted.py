@@ -65,7 +65,8 @@ def fitted(network: GroupQ, log: Transitions, then: Meant, how: Fit, seed: int) 
             later = _at(target, _some(log.then, some), Meant(then.share[some], then.order[some]))
             wanted = reward[some] + how.gamma * goes_on[some] * later
         values = _at(network, _some(log.seen, some), Meant(log.share[some], log.order[some]))
-        loss = torch.nn.functional.smooth_l1_loss(values, wanted)
+        # Squares, for a mean is asked for: Huber's error leans to the median, and costs have a long tail.
+        loss = torch.nn.functional.mse_loss(values, wanted)
         optimizer.zero_grad()
         loss.backward()  # type: ignore[no-untyped-call]
         torch.nn.utils.clip_grad_norm_(network.parameters(), how.clip)

@@ -28,7 +28,7 @@ from pipeline.evaluation.page.headline import best_agent, middle_load, sentences
 from pipeline.evaluation.page.page import Content, Digest, Origin, html
 from pipeline.evaluation.page.pictures import Picture, data_uri, figures, papers
 from pipeline.evaluation.page.tables import scenarios, unfinished
-from pipeline.schemas import COMPARISON, SUMMARY
+from pipeline.schemas import COMPARISON, DELAY, SUMMARY, empty
 
 HOSTILE = "<script>alert('x')</script>&\"_"
 PIXEL = bytes.fromhex(
@@ -73,6 +73,7 @@ def content(scenario: str = "online", **more: object) -> Content:
     picture = Picture("Schedules", "Schedules: net 2.5, sjf 3.5", data_uri(PIXEL))
     shown = Content(
         comparison=comparison(scenario=scenario),
+        delay=empty(DELAY),
         summary=summary(scenario),
         agents=AGENTS,
         confidence=0.95,
@@ -268,6 +269,80 @@ def test_the_schedule_is_of_the_best_agent_at_a_middle_load_and_a_typical_jobset
 def test_one_load_has_one_column() -> None:
     (found,) = scenarios(comparison([row for row in ROWS if row[1] != "010"]))
     assert [table.loads for table in found.tables] == [["130"], ["130"]]
+
+
+# Waiting time in shared clusters
+
+# Of one load; `all` is then the same.
+WAITS = [
+    ("shared", load, policy, against, 60, *numbers, 0)
+    for load in ("080", "all")
+    for policy, against, *numbers in (
+        ("mine", "drf", 4.0, 5.0, -0.2, -0.3, -0.1),
+        ("fixed", "drf", 6.0, 5.0, 0.2, 0.1, 0.3),
+        ("mine", "fixed", 4.0, 6.0, -0.333, -0.4, -0.2),
+        ("mine", "best_heuristic", 4.0, 3.9, 0.026, -0.1, 0.1),
+        ("mine", "mine_pretrained", 4.0, 8.0, -0.5, -0.6, -0.4),
+    )
+]
+
+
+def delay() -> pd.DataFrame:
+    return DELAY.validate(comparison(WAITS))
+
+
+def test_waiting_times_have_tables_of_their_own_behind_those_of_slowdown() -> None:
+    text = html(content(delay=delay()))
+    page = Page(text)
+    assert page.open == []
+    assert text.count("shared, mean waiting time") >= 1
+    assert "mean waiting time" not in html(content())
+    assert text.index("Scenario online") < text.index("shared, mean waiting time")
+    assert len(page.tables) == 7 + 4
+    tables = [[[" ".join(cell.split()) for cell in row] for row in table] for table in page.tables]
+    against_drf = next(table for table in tables if ["drf", "5.00 reference"] in table)
+    assert against_drf[2:] == [
+        ["mine", "▼ 4.00 -20.0 % -30.0 to -10.0"],
+        ["drf", "5.00 reference"],
+        ["fixed", "▲ 6.00 +20.0 % +10.0 to +30.0"],
+    ]
+
+
+def test_references_of_groups_come_before_the_best_heuristic_and_the_agents_own_start_last() -> None:
+    (found,) = scenarios(delay(), ", mean waiting time")
+    assert found.name == "shared, mean waiting time"
+    assert [table.title for table in found.tables] == [
+        "Against drf",
+        "Against fixed",
+        "Against best_heuristic",
+        "Agents against their own weights before reinforcement",
+    ]
+    assert [table.loads for table in found.tables] == [["80"]] * 4
+
+
+def test_waits_shorter_than_one_are_told() -> None:
+    frame = delay().assign(mean=0.25, mean_against=0.5)
+    (found,) = scenarios(DELAY.validate(frame))
+    assert found.tables[0].rows[0][1][0].mean == "0.25"
+
+
+def test_the_answer_compares_a_controller_with_the_references_of_groups() -> None:
+    first, last = sentences(comparison(WAITS), {"mine": "delay"}, 0.95)
+    assert first == (
+        "Scenario shared: mine has the lowest mean slowdown of the learned policies, 4.00 at load 80: 20.0 % below DRF "
+        "(95 % interval 10.0 to 30.0), 33.3 % below the best fixed shares (20.0 to 40.0) and not clearly apart from "
+        "the best heuristic (+2.6 %, -10.0 to +10.0); n = 60 test jobsets."
+    )
+    assert last == (
+        "Where they are not better: mine is not clearly apart from the best heuristic (+2.6 %, -10.0 to +10.0) in "
+        "shared."
+    )
+
+
+def test_a_controller_has_a_verdict_on_the_best_heuristic_alone() -> None:
+    (row,) = verdicts(comparison(WAITS), {"mine": "delay"})
+    assert row[:5] == ("mine", "shared", "delay", "4.00", 60)
+    assert [verdict.difference for verdict in row.verdicts] == ["", "", "+2.6 % (-10.0 to +10.0)"]
 
 
 # What changed

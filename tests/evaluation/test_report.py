@@ -1,9 +1,10 @@
 """Tables and sentences a reader can check against the numbers."""
 
 import pandas as pd
+import pandera.pandas as pa
 
 from pipeline.evaluation.report import headline, table
-from pipeline.schemas import COMPARISON
+from pipeline.schemas import COMPARISON, DELAY, empty
 
 COLUMNS = ["load", "policy", "mean", "mean_against", "difference", "difference_low", "difference_high", "unfinished"]
 ROWS = [
@@ -16,10 +17,12 @@ ROWS = [
 ]
 
 
-def comparison(rows: list[tuple[str, str, float, float, float, float, float, int]]) -> pd.DataFrame:
+def comparison(
+    rows: list[tuple[str, str, float, float, float, float, float, int]], schema: pa.DataFrameSchema = COMPARISON
+) -> pd.DataFrame:
     frame = pd.DataFrame(rows, columns=COLUMNS).assign(scenario="online", against="sjf", low=1.0, high=9.0)
     frame["n"] = frame["load"].map({"010": 200, "130": 200, "all": 400})
-    return COMPARISON.validate(frame[list(COMPARISON.columns)])
+    return schema.validate(frame[list(schema.columns)])
 
 
 def test_the_table_ranks_policies_and_shows_the_reference_among_them() -> None:
@@ -49,3 +52,23 @@ def test_a_headline_of_one_load_is_one_sentence_and_tells_unfinished_jobs() -> N
         "lpt (online): mean slowdown 80.0 % above sjf at load 130 "
         "(90 % interval 70.0 to 90.0, n = 200 jobsets; 3 jobs unfinished, so at least this slow)",
     ]
+
+
+def test_a_table_of_waiting_times_says_so() -> None:
+    waits = [("130", "net", 0.50, 0.80, -0.375, -0.5, -0.25, 2), ("all", "net", 0.50, 0.80, -0.375, -0.5, -0.25, 2)]
+    frame = comparison(waits, DELAY)
+    lines = table(frame, "waiting time").splitlines()
+    assert lines[0] == (
+        "**online**: mean waiting time (difference from sjf, ± half its interval). Bold: the whole interval is below. "
+        "†: some jobs unfinished, so at least this long."
+    )
+    assert lines[2:] == [
+        "| policy | 130 |",
+        "| --- | ---: |",
+        "| net | **0.50**† (-37.5 ±12.5 %) |",
+        "| sjf | 0.80 |",
+    ]
+
+
+def test_of_no_comparison_there_is_no_table() -> None:
+    assert table(empty(DELAY), "waiting time") == ""

@@ -35,7 +35,7 @@ def stand_in(params: Params) -> None:
     """Results of the agent, as if it placed at random before it learned, and the shortest first afterwards."""
     here, policies = scoring(params, "few", "mine"), {"mine_pretrained": "random", "mine": "sjf"}
     scored = here.score({name: EVENT_HEURISTICS[rule] for name, rule in policies.items()}, jobsets=here.read("test"))
-    tables = [list(found) for found in zip(*scored.values(), strict=True)]
+    tables = [list(found) for found in zip(*(done[:2] for done in scored.values()), strict=True)]
     storage.write_results(storage.results_folder("agents", "mine"), *tables, dynamics="events")
     updates = [(1, {"validation": 2.0}), (2, {"validation": 1.5})]
     storage.write_curve(storage.curve_file("mine", "finetune"), updates)
