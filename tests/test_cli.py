@@ -168,7 +168,8 @@ def test_completion_is_offered_for_the_program_and_not_for_python() -> None:
 def test_params_are_checked_without_running_anything(command: Command) -> None:
     outcome = command("check")
     assert (outcome.code, outcome.err) == (0, "")
-    assert outcome.out.startswith("params.yaml: as it should be; scenarios online, offline, machines; agents deeprm, ")
+    said = "params.yaml: as it should be; scenarios online, offline, machines, shares; agents deeprm, "
+    assert outcome.out.startswith(said)
     Path("params.yaml").write_text(Path("params.yaml").read_text().replace("recipe: ours", "recipe: our", 1))
     refused(command("check"), "params.yaml: agents.deeprm.finetune.recipe: unknown 'our'")
 
@@ -178,7 +179,7 @@ def test_params_are_checked_without_running_anything(command: Command) -> None:
 
 def test_a_real_process_ends_a_mistake_with_one_line(tmp_path: Path) -> None:
     outcome = process("-m", "pipeline", "evaluate", "agent", "deeprn")
-    refused(outcome, "unknown agent 'deeprn'; there are: deep")
+    refused(outcome, "unknown agent 'deeprn'; there are: controller, deep")
 
 
 @pytest.mark.parametrize(
@@ -188,15 +189,15 @@ def test_a_real_process_ends_a_mistake_with_one_line(tmp_path: Path) -> None:
         ("evaluate heuristics onlin", "unknown scenario 'onlin'; there are: machines, offline, online"),
         (
             "pretrain deeprn",
-            "unknown agent 'deeprn'; there are: deep",
+            "unknown agent 'deeprn'; there are: controller, deep",
         ),
         (
             "finetune deeprn",
-            "unknown agent 'deeprn'; there are: deep",
+            "unknown agent 'deeprn'; there are: controller, deep",
         ),
         (
             "evaluate agent deeprn",
-            "unknown agent 'deeprn'; there are: deep",
+            "unknown agent 'deeprn'; there are: controller, deep",
         ),
         ("schedule jobs.csv --scenario onlin --policy sjf --out out.csv", "unknown scenario 'onlin'; there are: "),
         ("schedule jobs.csv --scenario online --policy sjff --out out.csv", "unknown policy 'sjff': expected a model "),

@@ -2,9 +2,9 @@
 
 from pipeline.config import Params
 from pipeline.errors import UserError
-from pipeline.policies.sharing import SHARERS
 
-RULES = (*SHARERS, "capacity", "fixed", "undivided", "lookahead", "oracle")  # in the tables of results
+# In the tables of results. Written out: `sharing` imports numba, which must not begin before its threads are set.
+RULES = ("equal", "proportional", "drf", "shortest_first", "capacity", "fixed", "undivided", "lookahead", "oracle")
 OWN = "{agent}_own"  # an agent without the programme, each group for itself
 
 

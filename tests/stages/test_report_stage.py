@@ -14,7 +14,7 @@ from pipeline.config import Params
 from pipeline.core import Cluster
 from pipeline.policies.loading import card_of, weights_of
 from pipeline.policies.networks import build
-from pipeline.schemas import COMPARISON, CURVE, JOBSET_RESULTS, SUMMARY
+from pipeline.schemas import COMPARISON, CURVE, DELAY, JOBSET_RESULTS, SUMMARY, empty
 from pipeline.storage import revisions
 
 UNITS = {"cpu": 10, "memory": 10}
@@ -25,6 +25,8 @@ stages:
     params: {params.yaml: {seed: 1}}
     outs: [{path: reports/summary.csv, hash: md5, md5: 0123456789abcdef0123456789abcdef, size: 10}]
 """
+
+GONE = ["reports/summary.csv", "reports/delay.csv", "dvc.lock", "reports/curves/deeprm_finetune.csv"]
 
 Command = Callable[..., Any]
 
@@ -49,6 +51,7 @@ def outputs(place: Path) -> Path:
     frame = pd.DataFrame([{**row, "load": load} for load in ("090", "all")])
     frame = frame.assign(difference_low=-0.4, difference_high=-0.3)[list(COMPARISON.columns)]
     storage.write_table(storage.REPORTS / "comparison.csv", frame, COMPARISON)
+    storage.write_table(storage.REPORTS / "delay.csv", empty(DELAY), DELAY)
     storage.write_figure("slowdown_online", b"\x89PNG")
     curve = pd.DataFrame({"update": [0, 25], "metric": "validation", "value": [4.0, 2.0]})
     storage.write_table(storage.curve_file("deeprm", "finetune"), curve, CURVE)
@@ -67,19 +70,31 @@ def test_what_is_missing_is_named_in_one_line(command: Command) -> None:
     outcome = command("report")
     assert (outcome.code, outcome.out) == (2, "")
     assert outcome.err == (
-        "error: reports/summary.csv, reports/comparison.csv, reports/figures, dvc.lock are missing: "
+        "error: reports/summary.csv, reports/comparison.csv, reports/delay.csv, reports/figures, dvc.lock are missing: "
         "run 'dvc repro' (or 'dvc pull') first\n"
     )
     assert not Path("reports").exists()
 
 
-@pytest.mark.parametrize("gone", ["reports/summary.csv", "dvc.lock", "reports/curves/deeprm_finetune.csv"])
+@pytest.mark.parametrize("gone", GONE)
 def test_one_missing_output_is_named(command: Command, outputs: Path, gone: str) -> None:
     (outputs / gone).unlink()
     outcome = command("report")
     assert outcome.code == 2
     assert outcome.err == f"error: {gone} is missing: run 'dvc repro' (or 'dvc pull') first\n"
     assert not Path("reports/index.html").exists()
+
+
+def test_waiting_times_are_on_the_page_where_there_are_any(command: Command, outputs: Path) -> None:
+    assert "mean waiting time" not in report(command)[0]
+    row = {"scenario": "shares", "policy": "controller", "against": "drf", "n": 2, "unfinished": 0}
+    numbers = {"mean": 0.4, "low": 0.3, "high": 0.5, "mean_against": 0.8, "difference": -0.5}
+    frame = pd.DataFrame([{**row, **numbers, "load": load} for load in ("080", "all")])
+    frame = frame.assign(difference_low=-0.6, difference_high=-0.4)[list(DELAY.columns)]
+    storage.write_table(outputs / "reports/delay.csv", frame, DELAY)
+    page, _ = report(command)
+    assert "shares, mean waiting time" in page
+    assert "-50.0 %" in page
 
 
 @pytest.mark.usefixtures("outputs")

@@ -1,3 +1,4 @@
+import json
 import subprocess
 import sys
 import time
@@ -17,7 +18,7 @@ from pipeline.simulator.timestep import Timestep
 from pipeline.storage import Model, write_model
 from pipeline.tracking import stage
 from pipeline.tracking.flat import flatten, unflatten, width
-from pipeline.tracking.model import read_policy
+from pipeline.tracking.model import is_stepped, read_policy
 
 ASK = """
 import sys
@@ -122,3 +123,35 @@ def test_a_folder_that_holds_no_model_costs_one_line(
         run.model(root)
     (line,) = capfd.readouterr().err.splitlines()
     assert "policy.json" in line
+
+
+CARDS = {
+    "controller": {"dynamics": "groups", "agent": "controller"},
+    "deepk8s_ppo": {"dynamics": "events", "agent": "deepk8s_ppo"},
+}
+
+
+@pytest.mark.parametrize("agent", CARDS)
+def test_a_policy_that_no_row_of_numbers_can_ask_is_logged_as_its_files(
+    root: Path, params: Params, agent: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    place = root / "models" / agent / "policy"
+    place.mkdir(parents=True)
+    (place / "policy.json").write_text(json.dumps(CARDS[agent]))
+    (place / "policy.safetensors").write_bytes(b"weights")
+    with stage("finetune", agent, params) as run:
+        run.model(place)
+    assert capfd.readouterr() == ("", "")
+    seen = Records(root)
+    found = seen.only("finetune")
+    assert not (found.outputs and found.outputs.model_outputs)
+    files = {file.path for file in seen.client.list_artifacts(found.info.run_id, "policy")}
+    assert files == {"policy/policy.json", "policy/policy.safetensors"}
+
+
+def test_a_card_tells_whether_its_agent_goes_in_steps(folder: Path, tmp_path: Path) -> None:
+    assert is_stepped(folder)
+    (tmp_path / "policy.json").write_text(json.dumps(CARDS["controller"]))
+    assert not is_stepped(tmp_path)
+    (tmp_path / "policy.json").write_text("junk")  # which reading it will tell of
+    assert is_stepped(tmp_path)

@@ -105,10 +105,11 @@ def test_a_decision_whose_next_state_is_not_known_is_not_drawn() -> None:
 
 
 def test_a_decision_of_which_nothing_came_yet_is_not_drawn() -> None:
-    held = memory(10)
-    keep(held, 1, over=OVER)
-    held.add(numbered(2), np.zeros((1, 2, 1)), np.zeros((1, 2)))
-    assert numbers(held.all()) == [1]
+    held = memory(4)
+    for number in (1, 2, 3, 4):
+        keep(held, number, over=OVER)
+    held.add(numbered(5), np.zeros((1, 2, 1)), np.zeros((1, 2)))  # in the place of the first
+    assert numbers(held.all()) == [2, 3, 4]
 
 
 def test_all_that_can_be_learned_from_is_drawn_equally_often() -> None:
