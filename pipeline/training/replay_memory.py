@@ -52,7 +52,7 @@ class ReplayMemory:
         return np.asarray(place)
 
     def reward(self, place: IntArray, reward: FloatArray, over: BoolArray) -> None:
-        """Keep what came of decisions: rewards [D, G], and and which episodes [D] are over."""
+        """Keep what came of decisions: rewards [D, G], and which episodes [D] are over."""
         self._reward[place], self._next[place] = reward, np.where(over, OVER, PENDING)
 
     def follow(self, place: IntArray, then: IntArray) -> None:

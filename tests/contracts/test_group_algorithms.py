@@ -183,3 +183,34 @@ def test_costs_that_are_told_are_of_a_job() -> None:
         intervals = -update.metrics["cost"] * 2 * 16 / update.metrics["reward"]  # 2 jobsets of 16 jobs
         assert intervals == pytest.approx(round(intervals), abs=1e-6)
         assert 2 <= round(intervals) <= 2 * 10
+
+
+def test_every_update_of_replays_learns_from_batches_of_its_own() -> None:
+    losses = [update.metrics["loss"] for update in learn("replay", untrained(), task=tiny_group_task(SLOW))]
+    assert len(set(losses)) == 3
+
+
+def online(seed: int = 3, epsilon: float = 0.0) -> list[Update]:
+    """Updates that begin with an empty memory, and change no decision."""
+    config, task = ONLINE.model_copy(update={"epsilon": epsilon}), tiny_group_task(SLOW, seed, generator=None)
+    return list(GROUP_ALGORITHMS["dqn"](begun("dqn"), task, config, None))
+
+
+def test_batches_of_online_learning_are_drawn_by_the_seed() -> None:
+    one, other = online(seed=3), online(seed=4)
+    assert [update.metrics["cost"] for update in one] == [update.metrics["cost"] for update in other]
+    assert all(a.metrics["loss"] != b.metrics["loss"] for a, b in zip(one, other, strict=True))
+
+
+def test_what_is_set_is_now_and_then_something_else() -> None:
+    greedy, random = online(epsilon=0.0), online(epsilon=1.0)
+    assert all(a.metrics["cost"] != b.metrics["cost"] for a, b in zip(greedy, random, strict=True))
+
+
+def test_every_update_draws_jobsets_of_its_own_the_loads_in_turn() -> None:
+    task = tiny_group_task()._replace(loads=[60, 80], fresh=lambda load, number: (load, number))
+    (first, key), (second, other) = task.draw(1, 3), task.draw(2, 3)
+    assert first == [(60, 3), (80, 4), (60, 5)]
+    assert second == [(60, 6), (80, 7), (60, 8)]
+    assert len({*key.tolist(), *other.tolist()}) == 6
+    assert task.draw(2, 3)[1].tolist() == other.tolist()

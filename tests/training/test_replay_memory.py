@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 import pytest
-from group_builders import CLUSTER, CONFIGURATIONS, RECIPE, REPLAY, tiny_group_task
+from group_builders import CLUSTER, CONFIGURATIONS, RECIPE, REPLAY, drawn_jobs, tiny_group_task
 from numpy.testing import assert_array_equal
 
 from pipeline.core import FloatArray, IntArray
@@ -113,11 +113,11 @@ def test_a_decision_of_which_nothing_came_yet_is_not_drawn() -> None:
 
 
 def test_all_that_can_be_learned_from_is_drawn_equally_often() -> None:
-    held = memory(5)
-    for number in range(8):
+    held = memory(8)
+    for number in range(5):
         keep(held, number, over=OVER)
     drawn = np.array(numbers(held.sample(np.random.default_rng(1), 5000)))
-    assert np.abs(np.bincount(drawn, minlength=8) - [0, 0, 0, 1000, 1000, 1000, 1000, 1000]).max() < 120  # 4 sigma
+    assert np.abs(np.bincount(drawn) - [1000] * 5).max() < 120  # 4 sigma
 
 
 def test_a_state_that_is_taken_over_gives_the_same_samples() -> None:
@@ -154,7 +154,8 @@ def known_by(told: FloatArray) -> list[bytes]:
 def test_every_interval_of_play_is_recorded_with_the_one_that_followed(size: int) -> None:
     task, held, noted = tiny_group_task(), memory(size), 0
     recorder, expected, last = Recorder(held, CLUSTER, 4), set(), [b""] * 4
-    for moment in moments(task.begin(task.train[100]), equally, "zero"):
+    jobsets = [drawn_jobs(100, 7, count=3), *task.train[100][:2], drawn_jobs(100, 8, count=6)]  # some end earlier
+    for moment in moments(task.begin(jobsets), equally, "zero"):
         recorder.note(moment)
         noted += len(moment.rows)
         assert len(held) == min(noted, size) - (~moment.over).sum()  # what comes after these is not known yet
@@ -194,6 +195,10 @@ def test_replays_are_controlled_at_random_or_by_each_rule_in_turn() -> None:
         expected = rules[row % 8](view, np.zeros(20))
         assert setting.share[row].tolist() == expected.share[row].tolist()
         assert setting.order[row].tolist() == expected.order[row].tolist()
+    few = np.array([3, 7, 19])  # of an episode that is over, nothing is asked
+    some = mixed(task, config)(few, groups.observe(few))
+    assert_array_equal(some.share, setting.share[few])
+    assert_array_equal(some.order, setting.order[few])
     levels = {0, 2, 4}
     assert all(set(setting.share[row, :, 0].tolist()) <= levels for row in range(5))
     assert len(behaviours(task, 0.0)) == 1 + len(rules)
