@@ -113,7 +113,7 @@ ON_LOG = {"workload": LOG, "told": "durations"}
 WRONG: list[tuple[str, Any, str]] = [
     ("dynamics", "group", "dynamics: unknown 'group'; there are: 'steps', 'events', 'groups'"),
     ("slots", 10, "slots: unknown key"),
-    ("intervall", 5.0, "intervall: unknown key"),
+    ("intrval", 5.0, "intrval: unknown key"),
     ("levels", GONE, "levels: missing key"),
     ("resources", {}, "resources: "),
     ("resources.cpu", 0, "resources.cpu: expected greater than 0, got 0"),

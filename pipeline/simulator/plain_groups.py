@@ -10,7 +10,7 @@ arrive join their queues, and then (at the beginning of an interval: once the co
 
 Of each group the candidate is the head of the first of its queues, in the order set, whose head may start; nobody
 overtakes inside a queue. Of the groups' candidates the one that arrived first starts, and starts are tried anew.
-Nothing is pre-empted: a group that uses more than its share starts nothing as its own until enough of its jobs end.
+Nothing is preempted: a group that uses more than its share starts nothing as its own until enough of its jobs end.
 
 A job costs its weight for each time unit that it waits. The episode is over at the first decision at which no job waits
 or is still to arrive (those that run then run to their ends), or is cut at the first one at or behind the time limit.

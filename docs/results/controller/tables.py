@@ -1,7 +1,7 @@
 """Put the runs of params.yaml together: three seeds of a controller against every rule, on the same test jobsets.
 
-Run it where the stages ran: `python tables.py OUT`. A seed's controller is a policy of its own; `controller` is the mean
-of the three on each jobset, so that the interval is one over jobsets, and the seeds stand beside it.
+Run it where the stages ran: `python tables.py OUT`. Each seed's controller is a policy of its own; `controller` is the
+mean of the three on each jobset, so that the interval is one over jobsets, and the seeds stand beside it.
 """
 
 import sys
@@ -19,6 +19,7 @@ KINDS = {"controller": "", "pretrained": "_pretrained", "own": "_own"}
 
 
 def main(out: Path) -> None:
+    """Write seeds.csv, paired.csv and metrics.csv."""
     params = load_params()
     seeds, paired, metrics = [], [], []
     for scenario in params.scenarios:
@@ -58,7 +59,8 @@ def main(out: Path) -> None:
     pd.concat(metrics).to_csv(out / "metrics.csv", index=False, float_format="%.5g")
     over = pd.concat(paired)
     over = over[(over["load"] == ALL) & (over["policy"] == "controller")]
-    sys.stdout.write(over[["scenario", "measure", "against", "mean", "mean_against", "difference", "difference_low", "difference_high"]].to_string())
+    shown = ["scenario", "measure", "against", "mean", "mean_against", "difference", "difference_low", "difference_high"]
+    sys.stdout.write(over[shown].to_string())
 
 
 def with_means(frame: pd.DataFrame, agents: list[str]) -> pd.DataFrame:
