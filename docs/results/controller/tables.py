@@ -59,8 +59,8 @@ def main(out: Path) -> None:
     pd.concat(metrics).to_csv(out / "metrics.csv", index=False, float_format="%.5g")
     over = pd.concat(paired)
     over = over[(over["load"] == ALL) & (over["policy"] == "controller")]
-    shown = ["scenario", "measure", "against", "mean", "mean_against", "difference", "difference_low", "difference_high"]
-    sys.stdout.write(over[shown].to_string())
+    shown = ["scenario", "measure", "against", "mean", "mean_against", "difference"]
+    sys.stdout.write(over[[*shown, "difference_low", "difference_high"]].to_string())
 
 
 def with_means(frame: pd.DataFrame, agents: list[str]) -> pd.DataFrame:
