@@ -1,3 +1,4 @@
 """What there is to measure, by name, in the order in which it is measured."""
 
-NAMES = ("iteration", "memory", "simulator", "cnn", "decision", "heuristics", "events", "programme", "growth")
+FIRST = ("iteration", "memory", "simulator", "cnn", "decision", "heuristics")
+NAMES = (*FIRST, "events", "programme", "sharing", "growth")

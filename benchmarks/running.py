@@ -6,7 +6,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from benchmarks import convolution, deployed, events, growth, iteration, programme, simulation, streams
+from benchmarks import convolution, deployed, events, growth, iteration, programme, sharing, simulation, streams
 from benchmarks.child import WARM, measured
 from benchmarks.engine import hold_to
 from benchmarks.measure import Tell
@@ -64,5 +64,6 @@ BENCHES: dict[str, Bench] = {
     "heuristics": streams.run,
     "events": events.run,
     "programme": programme.run,
+    "sharing": sharing.run,
     "growth": growth.run,
 }

@@ -48,6 +48,7 @@ class Sizes:
     shares: tuple[int, int, int]  # of a cluster: groups, levels, units
     two_shares: tuple[int, int, int]  # the same, where the programme on two resources is exact
     questions: int  # of shares, for the gaps
+    sharing: tuple[int, int]  # episodes, groups of each
 
 
 FULL = Sizes(
@@ -77,6 +78,7 @@ FULL = Sizes(
     shares=(80, 30, 1000),
     two_shares=(12, 10, 60),
     questions=200,
+    sharing=(256, 4),
 )
 
 TINY = Problem(jobsets=2, episodes=3)
@@ -101,4 +103,5 @@ QUICK = Sizes(
     shares=(4, 3, 20),
     two_shares=(3, 3, 10),
     questions=3,
+    sharing=(2, 2),
 )

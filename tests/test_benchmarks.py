@@ -176,7 +176,13 @@ def test_everything_is_measured_and_written(tmp_path: Path, environment: dict[st
     )
     assert done.returncode == 0, done.stderr
     figures: list[Figure] = read_figures(out)
-    assert len(figures) == 18
+    assert len(figures) == 27
     assert all(one.min <= one.value <= one.max for one in figures)
-    assert all((one.baseline is None) == (one.unit == "exponent") for one in figures)
+    alone = [one.name for one in figures if one.baseline is None and one.unit not in ("exponent", "%")]
+    assert alone == [
+        "programme, 3 x 3 x 10 x 10 units",
+        "relaxation, 4 x 3 x 2 resources of 20",
+        "sharing, a decision for 4 groups",
+    ]
+    assert all(one.baseline is None for one in figures if one.unit in ("exponent", "%"))
     assert all(one.name in done.stdout for one in figures)

@@ -123,6 +123,18 @@ def test_rules_expect_nothing_and_agents_do(inside: Path) -> None:
         assert realised == pytest.approx(-cost + 0.5 * np.append(realised[1:], 0), abs=1e-9)
 
 
+def test_an_agent_is_scored_before_and_after_learning_and_without_the_programme(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(group_learning, "stored", lambda params, agent, which: which)
+    monkeypatch.setattr(group_learning, "_player", lambda params, agent, network, alone: (network, alone))
+    assert group_learning.players(small(), "mine") == {
+        "mine_pretrained": ("pretrained", False),
+        "mine": ("policy", False),
+        "mine_own": ("policy", True),
+    }
+
+
 def test_off_policy_estimates_are_of_rules_and_of_the_agent(inside: Path) -> None:
     found = storage.read_table(inside / "reports/off_policy.csv", OFF_POLICY)
     assert found["policy"].tolist() == [*SHARERS, "mine_pretrained", "mine"]

@@ -126,6 +126,38 @@ def test_until_the_hand_over_demand_is_shared_in_proportion(monkeypatch: pytest.
     assert found["n"].tolist() == [2]
 
 
+def test_the_interval_of_the_hand_over_is_the_controllers_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    # The job arrives at 5, when both groups have 2 units, and would start at 10 by its demand: starved from there on,
+    # it costs 10 + 5 + 10 / 4 + 10 / 8 + 10 / 16.
+    found = estimates([lone(5), lone(5)], monkeypatch, starving=starving)
+    assert found["truth"].tolist() == pytest.approx([19.375])
+
+
+def counting(view: GroupObservation, draws: FloatArray) -> Setting:
+    """Give group 0 a unit for each job that waits in its queue 0, up to 4."""
+    share = np.zeros_like(view.share)
+    share[:, 0, 0] = np.minimum(view.waiting[:, 0, 0], 4)
+    return Setting(share, np.zeros_like(view.order))
+
+
+def test_the_log_says_what_followed_and_what_would_be_set_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    given: list[tuple[Transitions, Meant]] = []
+    monkeypatch.setattr(off_policy, "fitted", lambda network, log, then, how, seed: given.append((log, then)))
+    estimates([lone(25), lone(35)], monkeypatch, counting=counting)
+    ((log, then),) = given
+    assert log.over.sum() == 4  # jobsets
+    told = [state.tobytes() for state in log.seen.told]
+    after = [state.tobytes() for state in log.then.told]
+    assert all(a == b for a, b, over in zip(after, told, log.over, strict=True) if over)
+    goes_on = ~log.over
+    assert {a for a, on in zip(after, goes_on, strict=True) if on} <= set(told)
+    assert (log.then.told[goes_on] != log.seen.told[goes_on]).any(axis=(1, 2)).mean() > 0.9
+    waiting = np.expm1(log.then.told[:, 0, 0]).round()
+    assert waiting.max() > 1
+    assert then.share[:, 0, 0].tolist() == np.minimum(waiting, 4).tolist()
+    assert not then.share[:, 1].any()
+
+
 def test_the_table_has_a_row_a_controller_and_passes_its_schema(monkeypatch: pytest.MonkeyPatch) -> None:
     rules = {"equal": equal(CLUSTER, 0), "starving": starving}
     found = estimates([lone(25), lone(35)], monkeypatch, **rules)

@@ -1,0 +1,101 @@
+"""User groups that share a cluster: intervals a second of the simulator, and a whole decision of a controller."""
+
+import time
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+from benchmarks.measure import Tell, in_turns, seconds
+from benchmarks.record import Row, Target, figure
+from benchmarks.sizes import Sizes
+from pipeline.config import GroupQ
+from pipeline.core import IntArray
+from pipeline.groups import Configurations, Controller, GroupJobs, GroupObservation, SharedCluster, group_batch
+from pipeline.policies.group_acting import controller
+from pipeline.policies.group_features import past
+from pipeline.policies.group_q import build
+from pipeline.policies.sharing import equal
+from pipeline.simulator.groups.batch import Groups
+from pipeline.simulator.plain_groups import PlainGroups
+
+PLAIN = "simulator/plain_groups.py under equal shares, observations included, by the interval of a cluster"
+NONE = "no baseline"
+UNITS, INTERVAL, LOAD, INTERVALS = 16, 10.0, 0.8, 50
+WIDEST, LONGEST = 8, 30.0
+LEVELS = np.array([0, 4, 8, 12, 16, 24, 32, 40, 48, 64])
+ORDERS: IntArray = np.array([[0, 1, 2], [1, 0, 2], [2, 1, 0]])
+
+
+class Sharing(NamedTuple):
+    """Some clusters of alike groups."""
+
+    episodes: int
+    groups: int
+
+    @property
+    def cluster(self) -> SharedCluster:
+        """Return the cluster."""
+        return SharedCluster(np.array([UNITS * self.groups]), self.groups, ORDERS, INTERVAL, False, 1e9)
+
+    def draw(self) -> list[GroupJobs]:
+        """Return the jobs of each episode, Poisson arrivals over INTERVALS intervals."""
+        return [self._one(np.random.default_rng([13, k])) for k in range(self.episodes)]
+
+    def _one(self, rng: np.random.Generator) -> GroupJobs:
+        rate = LOAD * UNITS * self.groups / ((1 + WIDEST) / 2 * LONGEST / 2)
+        jobs = int(rate * INTERVALS * INTERVAL)
+        duration = rng.uniform(0.1, LONGEST, jobs)
+        place = [rng.integers(0, high, jobs) for high in (self.groups, ORDERS.shape[1])]
+        arrival, demand = np.cumsum(rng.exponential(1 / rate, jobs)), rng.integers(1, WIDEST + 1, (jobs, 1))
+        return GroupJobs(arrival, duration, duration, demand, *place)
+
+
+def run(runs: int, sizes: Sizes, tell: Tell) -> Iterator[Row]:
+    """Measure intervals a second under equal shares, and a decision of a learned controller for many groups."""
+    few, many = Sharing(*sizes.sharing), Sharing(1, sizes.shares[0])
+    drawn = few.draw()
+    rate, plain = in_turns(runs, tell, lambda: _compiled(few, drawn) / 1e6, lambda: _plain(few, drawn[0]) / 1e6)
+    name = f"sharing, intervals of {few.groups} groups, equal shares"
+    yield Row(figure(name, rate, "M intervals/s", plain, more_is_better=True, target=Target(ratio=20)), PLAIN)
+    control, view = _controlled(many)
+    times = [1000 * seconds(lambda: control(view, np.zeros(1))) for _ in range(runs)]
+    yield Row(figure(f"sharing, a decision for {many.groups} groups", times, "ms", target=Target(most=50.0)), NONE)
+
+
+def _compiled(sharing: Sharing, drawn: list[GroupJobs]) -> float:
+    """Return intervals a second."""
+    jobs, control = group_batch(drawn), equal(sharing.cluster, 0)
+    groups, played = Groups(jobs, sharing.cluster, np.ones(len(jobs.arrival))), 0
+    begun = time.perf_counter()
+    while len(rows := groups.rows):
+        groups.step(rows, control(groups.observe(rows), np.zeros(len(rows))))
+        played += len(rows)
+    return played / (time.perf_counter() - begun)
+
+
+def _plain(sharing: Sharing, jobs: GroupJobs) -> float:
+    groups, control, played = (
+        PlainGroups(jobs, sharing.cluster, np.ones(len(jobs.arrival))),
+        equal(sharing.cluster, 0),
+        0,
+    )
+    begun = time.perf_counter()
+    while not groups.over:
+        groups.step(control(groups.observe(), np.zeros(1)))
+        played += 1
+    return played / (time.perf_counter() - begun)
+
+
+def _controlled(sharing: Sharing) -> tuple[Controller, GroupObservation]:
+    """Return a controller with an untrained network, and a view in the midst of an episode."""
+    cluster, drawn = sharing.cluster, sharing.draw()
+    network = build(GroupQ(name="group_q", hidden=(64, 64), weights="shared"), cluster, past({1: drawn}, cluster), 1)
+    control = controller(network, cluster, Configurations(LEVELS[:, None], len(ORDERS)))
+    jobs = group_batch(drawn)
+    groups, rule = Groups(jobs, cluster, np.ones(len(jobs.arrival))), equal(cluster, 0)
+    for _ in range(INTERVALS // 2):
+        groups.step(groups.rows, rule(groups.observe(groups.rows), np.zeros(1)))
+    view = groups.observe(groups.rows)
+    control(view, np.zeros(1))
+    return control, view
