@@ -76,11 +76,11 @@ def _gaps(sizes: Sizes, tell: Tell) -> Iterator[Row]:
         found = lagrangian(*large)
         slack.append(large.gap(found.value, found.bound))
     name = f"of {sizes.questions} questions"
-    yield Row(figure(f"relaxation's gap, mean {name}", [float(np.mean(missing))], "%", target=Target(most=1.0)), BEST)
-    yield Row(figure(f"relaxation's gap, worst {name}", [max(missing)], "%"), BEST)
+    yield Row(figure(f"gap to optimum, mean {name}", [float(np.mean(missing))], "%", target=Target(most=1.0)), BEST)
+    yield Row(figure(f"gap to optimum, worst {name}", [max(missing)], "%"), BEST)
     within = Target(most=1.0)
-    yield Row(figure(f"relaxation's gap to its bound, mean {name}", [float(np.mean(slack))], "%", target=within), BOUND)
-    yield Row(figure(f"relaxation's gap to its bound, worst {name}", [max(slack)], "%"), BOUND)
+    yield Row(figure(f"gap to bound, mean {name}", [float(np.mean(slack))], "%", target=within), BOUND)
+    yield Row(figure(f"gap to bound, worst {name}", [max(slack)], "%"), BOUND)
 
 
 def plainly(value: FloatArray, units: IntArray, total: int) -> float:

@@ -56,7 +56,7 @@ def run(runs: int, sizes: Sizes, tell: Tell) -> Iterator[Row]:
     few, many = Sharing(*sizes.sharing), Sharing(1, sizes.shares[0])
     drawn = few.draw()
     rate, plain = in_turns(runs, tell, lambda: _compiled(few, drawn) / 1e6, lambda: _plain(few, drawn[0]) / 1e6)
-    name = f"sharing, intervals of {few.groups} groups, equal shares"
+    name = f"sharing, intervals of {few.groups} groups"
     yield Row(figure(name, rate, "M intervals/s", plain, more_is_better=True, target=Target(ratio=20)), PLAIN)
     control, view = _controlled(many)
     times = [1000 * seconds(lambda: control(view, np.zeros(1))) for _ in range(runs)]
