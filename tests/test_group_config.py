@@ -334,6 +334,10 @@ DO_NOT_GO: list[tuple[dict[str, Any], str]] = [
         {"agents.deeprm.finetune": AGENT["finetune"]},
         "agents.deeprm.finetune.name: expected reinforce for scenario 'online' (dynamics: steps), got 'dqn'",
     ),
+    (
+        {"recipes.by_value.memory": 7},
+        "recipes.by_value.memory: expected at least 8, twice the jobsets that agent 'mine' has side by side, got 7",
+    ),
 ]  # fmt: skip
 
 

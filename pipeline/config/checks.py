@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 from pipeline.config.acting import Ppo, PpoRecipe
 from pipeline.config.events import EventScenario
-from pipeline.config.groups import GroupScenario
+from pipeline.config.groups import DqnRecipe, GroupScenario
 from pipeline.config.learning import Agent, AnyRecipe, Cnn, NoPretrain, Recipe
 from pipeline.config.problem import Scenario
 from pipeline.config.records import there_are
@@ -82,6 +82,12 @@ def check_agent(
     alone = isinstance(agent.finetune, Ppo) and agent.finetune.episodes < 2
     if alone and isinstance(recipe, PpoRecipe) and recipe.advantage == "leave_one_out":
         raise UserError(f"{where}: agents.{name}.finetune.episodes: expected at least 2 for leave_one_out, got 1")
+    if isinstance(recipe, DqnRecipe):
+        side_by_side = max(getattr(agent.pretrain, "jobsets", 1), agent.finetune.jobsets)
+        if recipe.memory < 2 * side_by_side:
+            place = f"{where}: recipes.{agent.finetune.recipe}.memory"
+            wanted = f"at least {2 * side_by_side}, twice the jobsets that agent '{name}' has side by side"
+            raise UserError(f"{place}: expected {wanted}, got {recipe.memory}")
     if agent.finetune.name == "cem" and agent.network.name != "linear":
         raise UserError(f"{where}: agents.{name}.network.name: expected linear for cem, got '{agent.network.name}'")
     if isinstance(scenario, Scenario) and isinstance(agent.network, Cnn) and scenario.horizon < LEAST_CNN_ROWS:
