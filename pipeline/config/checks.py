@@ -86,8 +86,8 @@ def check_agent(
         side_by_side = max(getattr(agent.pretrain, "jobsets", 1), agent.finetune.jobsets)
         if recipe.memory < 2 * side_by_side:
             place = f"{where}: recipes.{agent.finetune.recipe}.memory"
-            wanted = f"at least {2 * side_by_side}, twice the jobsets that agent '{name}' has side by side"
-            raise UserError(f"{place}: expected {wanted}, got {recipe.memory}")
+            least = f"at least {2 * side_by_side}, twice the jobsets that agent '{name}' has side by side"
+            raise UserError(f"{place}: expected {least}, got {recipe.memory}")
     if agent.finetune.name == "cem" and agent.network.name != "linear":
         raise UserError(f"{where}: agents.{name}.network.name: expected linear for cem, got '{agent.network.name}'")
     if isinstance(scenario, Scenario) and isinstance(agent.network, Cnn) and scenario.horizon < LEAST_CNN_ROWS:
