@@ -7,19 +7,21 @@ from builders import REPOSITORY
 
 from pipeline.config import load_params
 from pipeline.policies.event_names import check_event_names
+from pipeline.policies.group_names import check_group_names
 
 FILES = sorted((REPOSITORY / "docs" / "results").glob("*/params.yaml"))
 
 
 def test_there_are_such_files() -> None:
-    assert {file.parent.name for file in FILES} == {"deepk8s", "rlscheduler"}
+    assert {file.parent.name for file in FILES} == {"controller", "deepk8s", "rlscheduler"}
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.parent.name)
 def test_the_pipeline_takes_it(file: Path) -> None:
     params = load_params(file)
     check_event_names(params)
-    assert set(params.event_scenarios) == {agent.scenario for agent in params.agents.values()}
+    check_group_names(params)
+    assert set(params.scenarios) == {agent.scenario for agent in params.agents.values()}
 
 
 def test_rlscheduler_learns_from_no_job_of_the_published_sequences() -> None:
