@@ -17,7 +17,7 @@ from benchmarks.table import show
 from pipeline.progress import say
 
 SAY_EVERY_S = 10.0
-WIDTH = 160  # columns of the table where there is no terminal
+WIDTH = 180  # columns of the table where there is no terminal
 
 Bench = Callable[[int, Sizes, Tell], Iterator[Row]]
 
