@@ -97,6 +97,36 @@ def test_what_is_decided_for_a_group_is_not_taken_from_it() -> None:
     assert shares([0, 2], wanting([0, 0], [8, 0]), total=4) == [0, 4]
 
 
+ALL_TO_THE_FIRST = Decided(np.array([[2, 0]]), np.array([[0, 0]]), np.zeros((1, 2)))  # 4 of 4 units
+
+
+def shares_where(running: list[int], wants: list[int], waited: list[float]) -> list[int]:
+    """Return the shares when all was decided for the first group, and each group's second queue has one job."""
+    view = observed(
+        CLUSTER,
+        running=running,
+        used=[[number] for number in running],
+        waiting=[[0, 1], [0, 1]],
+        waiting_demand=[[[0], [units]] for units in wants],
+        head_demand=[[[0], [units]] for units in wants],
+        head_waited=[[0.0, time] for time in waited],
+    )
+    found: list[int] = setting_of(ALL_TO_THE_FIRST, view, CONFIGURATIONS, np.array([4])).share[0, :, 0].tolist()
+    return found
+
+
+def test_while_nothing_runs_the_group_that_has_waited_longest_is_given_what_its_job_wants() -> None:
+    assert shares_where(running=[0, 0], wants=[4, 3], waited=[5.0, 7.0]) == [1, 3]
+
+
+def test_while_something_runs_a_group_may_be_left_with_nothing() -> None:
+    assert shares_where(running=[1, 0], wants=[3, 3], waited=[5.0, 7.0]) == [4, 0]
+
+
+def test_who_has_waited_longest_and_has_the_units_keeps_what_was_decided() -> None:
+    assert shares_where(running=[0, 0], wants=[3, 3], waited=[9.0, 7.0]) == [4, 0]
+
+
 def test_orders_are_set_as_decided() -> None:
     chosen = Decided(np.array([[0, 1]]), np.array([[1, 0]]), np.zeros((1, 2)))
     setting = setting_of(chosen, wanting([0, 0], [1, 1]), CONFIGURATIONS, np.array([8]))
