@@ -100,6 +100,7 @@ class Observation(NamedTuple):
     now: TimeArray  # [B]           current step, or time
     nodes: IntArray  # [B, M]        machines it runs on at once; 0 = empty slot
     fits_in: FloatArray  # [B, M]     time until it fits by what is told of running jobs; 0 where `free` shows a horizon
+    arrived: FloatArray  # [B, 2 + R]  jobs so far, their duration, and duration * demand; 0 where not told
 
     def take(self, rows: IntArray | slice) -> "Observation":
         """Return the observation of some episodes."""

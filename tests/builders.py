@@ -74,6 +74,7 @@ def observation(
         now=np.array([0]),
         nodes=full.astype(np.int64)[None],
         fits_in=np.zeros((1, len(steps))),
+        arrived=np.zeros((1, len(capacity) + 2)),
     )
 
 

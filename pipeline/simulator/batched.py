@@ -99,6 +99,7 @@ class Batched:
             now=now,
             nodes=(job >= 0).astype(np.int64),
             fits_in=np.zeros(job.shape),
+            arrived=s.arrived[s.to_come[rows]] - s.arrived[s.first[rows]],
         )
 
     def room(self, count: int) -> Seen:

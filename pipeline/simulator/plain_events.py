@@ -246,6 +246,7 @@ class PlainEvents:
             now=np.array([self.now]),
             nodes=np.array([[0 if job is None else self.jobs.nodes[job] for job in slots]]),
             fits_in=np.array([[0.0 if job is None else max(self._ahead(job)[0] - self.now, 0.0) for job in slots]]),
+            arrived=np.zeros((1, 2 + len(nothing))),
         )
 
     def placed(self) -> Placed:

@@ -18,6 +18,7 @@ class State(NamedTuple):
     arrival: IntArray  # [J]
     duration: IntArray  # [J]
     demand: IntArray  # [J, R]
+    arrived: FloatArray  # [J + 1, 2 + R]  of all jobs before each: how many, their duration, duration * demand
     capacity: IntArray  # [R]
     start: IntArray  # [J]           -1 = not started
     withheld: IntArray  # [J]           steps that passed though it would have fitted
@@ -66,6 +67,7 @@ def empty_state(jobs: JobBatch, cluster: Cluster, rewarded_steps: int) -> State:
         arrival=jobs.arrival.astype(np.int64),
         duration=jobs.duration.astype(np.int16),
         demand=jobs.demand.astype(np.int16),
+        arrived=_arrived(jobs),
         capacity=capacity,
         start=np.full(len(jobs.arrival), -1, dtype=np.int64),
         withheld=np.zeros(len(jobs.arrival), dtype=np.int32),
@@ -92,6 +94,12 @@ def empty_state(jobs: JobBatch, cluster: Cluster, rewarded_steps: int) -> State:
         rewards=np.zeros((episodes, rewarded_steps)),
         done=np.zeros(episodes, dtype=np.bool_),
     )
+
+
+def _arrived(jobs: JobBatch) -> FloatArray:
+    duration = jobs.duration.astype(float)[:, None]
+    each = np.concatenate([np.ones_like(duration), duration, duration * jobs.demand], axis=1)
+    return np.concatenate([np.zeros((1, each.shape[1])), each.cumsum(axis=0)])
 
 
 def free_rows(state: State, rows: IntArray) -> IntArray:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from pipeline.core import Cluster, IntArray, JobSet, Observation, Schedule
+from pipeline.core import Cluster, FloatArray, IntArray, JobSet, Observation, Schedule
 from pipeline.simulator.rewards import REWARDS
 
 
@@ -125,7 +125,13 @@ class Timestep:
             now=np.array([self.now]),
             nodes=np.array([[int(job is not None) for job in self.slots]]),
             fits_in=np.zeros((1, len(self.slots))),
+            arrived=self._arrived()[None],
         )
+
+    def _arrived(self) -> FloatArray:
+        so_far = len(self.start) - len(self.to_come)
+        duration = self.jobs.duration[:so_far].astype(float)
+        return np.array([so_far, duration.sum(), *(duration[:, None] * self.jobs.demand[:so_far]).sum(axis=0)])
 
     def _card(self, job: int) -> tuple[int, list[int], int]:
         demand = [int(units) for units in self.jobs.demand[job]]

@@ -49,6 +49,7 @@ def unflatten(rows: FloatArray, cluster: Cluster) -> Observation:
         now=np.zeros(count, dtype=np.int64),
         nodes=(duration > 0).astype(np.int64),
         fits_in=np.zeros(duration.shape),
+        arrived=np.zeros((count, 2 + resources)),
     )
 
 

@@ -65,6 +65,7 @@ def view_of(
         now=np.array([now], dtype=float),
         nodes=width[None],
         fits_in=np.zeros((1, len(there))),
+        arrived=np.zeros((1, 2 + left.shape[1])),
     )
 
 

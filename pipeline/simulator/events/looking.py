@@ -36,6 +36,7 @@ def _empty(s: State, count: int) -> Observation:
         now=np.empty(count),
         nodes=np.empty((count, slots), dtype=np.int64),
         fits_in=np.empty((count, slots)),
+        arrived=np.zeros((count, 2 + resources)),
     )
 
 
