@@ -47,7 +47,7 @@ def hold_to(threads: int) -> None:
     torch.set_num_threads(threads)
 
 
-def network(problem: Problem, config: NetworkConfig) -> Network:
+def network(problem: Problem, config: NetworkConfig) -> Scorer[Any]:
     """Return a freshly initialised network."""
     return build(config, problem.cluster, problem.seed)
 

@@ -51,6 +51,12 @@ class JobSet(NamedTuple):
     arrival: IntArray  # [J]     step of arrival, never falling
     duration: IntArray  # [J]     steps, at least 1
     demand: IntArray  # [J, R]  units held while running
+    told: IntArray | None = None  # [J]     steps that policies are told, at least 1; None: durations are known
+
+    @property
+    def seen(self) -> IntArray:
+        """Return the steps [J] that policies are told."""
+        return self.duration if self.told is None else self.told
 
 
 class JobBatch(NamedTuple):
@@ -60,6 +66,12 @@ class JobBatch(NamedTuple):
     arrival: IntArray  # [J]
     duration: IntArray  # [J]
     demand: IntArray  # [J, R]
+    told: IntArray | None = None  # [J]  None: durations are known
+
+    @property
+    def seen(self) -> IntArray:
+        """Return the steps [J] that policies are told."""
+        return self.duration if self.told is None else self.told
 
     @property
     def episodes(self) -> int:
@@ -81,7 +93,8 @@ class JobBatch(NamedTuple):
         length = np.diff(self.first)[episodes]
         first = np.concatenate([[0], np.cumsum(length)]).astype(np.int64)
         rows = np.arange(first[-1]) + np.repeat(self.first[episodes] - first[:-1], length)
-        return JobBatch(first, self.arrival[rows], self.duration[rows], self.demand[rows])
+        told = None if self.told is None else self.told[rows]
+        return JobBatch(first, self.arrival[rows], self.duration[rows], self.demand[rows], told)
 
 
 class Observation(NamedTuple):
@@ -142,6 +155,7 @@ class Twin(NamedTuple):
     rule: str  # a word of RULES of simulator.twins, or of simulator.events.rules
     knob: float = 0.0
     knobs: tuple[float, float] | None = None  # of a rule that has two
+    weights: tuple[float, ...] | None = None  # of a rule that adds up features
 
 
 class Simulator(Protocol):
@@ -169,9 +183,11 @@ def batch(jobsets: Sequence[JobSet]) -> JobBatch:
     array([0, 1, 2])
     """
     first = np.concatenate([[0], np.cumsum([len(jobs.arrival) for jobs in jobsets])]).astype(np.int64)
+    fields = zip(*((jobs.arrival, jobs.duration, jobs.demand, jobs.seen) for jobs in jobsets), strict=True)
     # One memory order whatever the jobsets came from: numba compiles its kernels anew for another.
-    columns = (np.ascontiguousarray(np.concatenate([jobs[k] for jobs in jobsets]), dtype=np.int64) for k in range(3))
-    return JobBatch(first, *columns)
+    arrival, duration, demand, seen = (np.ascontiguousarray(np.concatenate(each), dtype=np.int64) for each in fields)
+    told = seen if any(jobs.told is not None for jobs in jobsets) else None
+    return JobBatch(first, arrival, duration, demand, told)
 
 
 def repeat(jobsets: Sequence[JobSet], episodes: int) -> list[JobSet]:

@@ -59,10 +59,12 @@ def read_params() -> "Params":
     from pipeline.policies.event_names import check_event_names
     from pipeline.policies.group_names import check_group_names
     from pipeline.policies.heuristics import check_names, check_teachers
+    from pipeline.workload.estimates import check_estimates
     from pipeline.workload.synthetic import check_synthetic
 
     params = load_params()
     check_synthetic(params)
+    check_estimates(params)
     check_names(params)
     check_teachers(params)
     check_event_names(params)

@@ -62,6 +62,18 @@ def evaluate_heuristics(scenario: ScenarioName) -> None:
     run(params, scenario)
 
 
+@app.command(rich_help_panel=STAGES)
+def hindsight(scenario: ScenarioName) -> None:
+    """Solve test jobsets as if all their jobs were known.
+
+    Example: python -m pipeline hindsight online
+    """
+    params = read_params()
+    from pipeline.stages.hindsight import run
+
+    run(params, scenario)
+
+
 @evaluation.command("agent")
 def evaluate_agent(agent: AgentName) -> None:
     """Score an agent on its scenario's test jobsets.

@@ -20,6 +20,7 @@ from pipeline.config.acting import (
 from pipeline.config.cards import FORMAT, EventCard, GroupCard, ModelCard, Tensor, Weights, described, difference
 from pipeline.config.events import EventLog, EventScenario, Group, Parts, Sampled, Tasks
 from pipeline.config.groups import Dqn, DqnRecipe, GroupLog, GroupQ, GroupScenario, Replay, Swinging
+from pipeline.config.hindsight import Hindsight, must_be_solvable
 from pipeline.config.learning import (
     Agent,
     AnyRecipe,
@@ -36,6 +37,7 @@ from pipeline.config.learning import (
     Recipe,
     Reinforce,
 )
+from pipeline.config.mixture import Imitate, Mixture, Sets, StreamWindows
 from pipeline.config.params import PARAMS_FILE, AnyScenario, Params, check_params, load_params, repository_root
 from pipeline.config.problem import AtOnce, Counts, Demand, Scenario, Streaming, Swf, Synthetic
 from pipeline.config.records import Frozen, pick, there_are
@@ -74,7 +76,10 @@ __all__ = [
     "GroupQ",
     "GroupScenario",
     "HeuristicKnobs",
+    "Hindsight",
+    "Imitate",
     "Linear",
+    "Mixture",
     "Mlp",
     "ModelCard",
     "NetworkConfig",
@@ -89,7 +94,9 @@ __all__ = [
     "Replay",
     "Sampled",
     "Scenario",
+    "Sets",
     "Site",
+    "StreamWindows",
     "Streaming",
     "Swf",
     "Swinging",
@@ -102,6 +109,7 @@ __all__ = [
     "described",
     "difference",
     "load_params",
+    "must_be_solvable",
     "pick",
     "repository_root",
     "there_are",

@@ -26,9 +26,9 @@ class Allowed(NamedTuple):
 
 ALLOWED = {
     "steps": Allowed(
-        ("mlp", "cnn"),
-        ("none", "clone"),
-        ("reinforce",),
+        ("mlp", "cnn", "sets"),
+        ("none", "clone", "imitate"),
+        ("reinforce", "mixture"),
         ("slowdown", "completion_time", "makespan", "utilisation"),
     ),
     "events": Allowed(

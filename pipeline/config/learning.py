@@ -2,7 +2,7 @@
 
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, Field, model_validator
 
 from pipeline.config.acting import (
     A3c,
@@ -18,6 +18,7 @@ from pipeline.config.acting import (
     Vector,
 )
 from pipeline.config.groups import Dqn, DqnRecipe, GroupQ, Replay
+from pipeline.config.mixture import Imitate, Mixture, Sets
 from pipeline.config.records import Frozen, Loads, Positive, PositiveShare, Rate, Seed, Share
 
 Wide = Annotated[int, Field(gt=0, le=10_000)]  # of a network's layer
@@ -32,12 +33,27 @@ def _at_most_all(mix: tuple[float, float]) -> tuple[float, float]:
 Mix = Annotated[tuple[Share, Share], AfterValidator(_at_most_all)]
 
 
+class FamilySearch(Frozen):
+    """How many weights of the heuristic `family` are tried: the cross-entropy method."""
+
+    population: Annotated[int, Field(ge=2, le=10_000)]  # candidates of a round
+    rounds: Annotated[int, Field(gt=0, le=10_000)]
+    elite: Annotated[int, Field(gt=0)]  # the best of a round; the next ones are drawn around these
+
+    @model_validator(mode="after")
+    def _some_are_best(self) -> "FamilySearch":
+        if self.elite > self.population:
+            raise ValueError(f"expected elite at most population ({self.population}), got {self.elite}")
+        return self
+
+
 class HeuristicKnobs(Frozen):
     """Candidates among which validation jobsets choose."""
 
     tetris_weights: Annotated[tuple[Share, ...], Field(min_length=1)]
     hold_quantiles: Annotated[tuple[Share, ...], Field(min_length=1)]
     mixes: Annotated[tuple[Mix, ...], Field(min_length=1)]  # packing and fairness of Tetris on many machines
+    family: FamilySearch | None = None  # None: its weights are not searched
 
 
 class Evaluation(Frozen):
@@ -52,7 +68,7 @@ class Recipe(Frozen):
 
     algorithm: Literal["reinforce"]
     jobsets: Literal["fixed", "fresh"]
-    baseline: Literal["decision", "leave_one_out"]
+    baseline: Literal["decision", "time", "leave_one_out"]
     masked: bool
     play: Literal["greedy", "sampled"]
     optimizer: Literal["rmsprop", "adam"]
@@ -62,6 +78,7 @@ class Recipe(Frozen):
     normalise: bool
     clip: Rate | None
     minibatches: Positive
+    falling: bool = False  # does the learning rate fall to 0, in a line, by the last update? Of `mixture` only
 
 
 class Mlp(Frozen):
@@ -81,7 +98,7 @@ class Cnn(Frozen):
     clock: bool
 
 
-NetworkConfig = Annotated[Mlp | Cnn | Vector | DeepSets | Linear | GroupQ, Field(discriminator="name")]
+NetworkConfig = Annotated[Mlp | Cnn | Sets | Vector | DeepSets | Linear | GroupQ, Field(discriminator="name")]
 
 
 class NoPretrain(Frozen):
@@ -134,8 +151,8 @@ class Reinforce(Frozen):
         return self.updates
 
 
-PretrainConfig = Annotated[NoPretrain | Clone | Replay, Field(discriminator="name")]
-FinetuneConfig = Annotated[Reinforce | Ppo | A3c | Dagger | Cem | Dqn, Field(discriminator="name")]
+PretrainConfig = Annotated[NoPretrain | Clone | Imitate | Replay, Field(discriminator="name")]
+FinetuneConfig = Annotated[Reinforce | Mixture | Ppo | A3c | Dagger | Cem | Dqn, Field(discriminator="name")]
 EventRecipe = PpoRecipe | A3cRecipe | DaggerRecipe | CemRecipe
 AnyRecipe = Annotated[
     Recipe | PpoRecipe | A3cRecipe | DaggerRecipe | CemRecipe | DqnRecipe, Field(discriminator="algorithm")

@@ -13,7 +13,9 @@ from ruamel.yaml.error import MarkedYAMLError, YAMLError
 from pipeline.config.checks import check_agent, must_know
 from pipeline.config.events import EventScenario
 from pipeline.config.groups import DqnRecipe, GroupScenario
+from pipeline.config.hindsight import Hindsight, check_hindsight
 from pipeline.config.learning import Agent, AnyRecipe, Evaluation, EventRecipe, HeuristicKnobs, Recipe
+from pipeline.config.mixture import Transfer
 from pipeline.config.problem import Demand, Scenario, Swf, Synthetic
 from pipeline.config.records import Frozen, Name, Seed, first_problem, pick
 from pipeline.errors import UserError
@@ -36,6 +38,8 @@ class Params(Frozen):
     evaluation: Evaluation
     recipes: dict[Name, AnyRecipe]
     agents: Annotated[dict[Name, Agent], Field(min_length=1)]
+    transfers: dict[Name, Transfer] = Field(default_factory=dict, exclude_if=lambda rows: not rows)
+    hindsight: Hindsight
 
     @property
     def step_scenarios(self) -> dict[str, Scenario]:
@@ -91,6 +95,11 @@ class Params(Frozen):
         if not isinstance(chosen, GroupScenario):
             raise UserError(f"scenario '{name}' {GOES[chosen.dynamics]}; {_those(self.group_scenarios)} of user groups")
         return chosen
+
+    def agents_of(self, scenario: str) -> list[str]:
+        """Return the agents that are scored on a scenario: its own, and those that are carried over to it."""
+        own = [name for name, row in self.agents.items() if row.scenario == scenario]
+        return own + [row.agent for row in self.transfers.values() if row.scenario == scenario]
 
     def agent(self, name: str) -> Agent:
         """Return the named agent."""
@@ -179,6 +188,7 @@ def check_params(raw: Any, where: str) -> Params:
         raise UserError(first_problem(error, raw, where)) from error
     for name, scenario in params.step_scenarios.items():
         must_know(where, f"scenarios.{name}.demand", scenario.demand, params.demands)
+    check_hindsight(where, params.hindsight.scenarios, params.scenarios)
     own_load = isinstance(params.workload, Swf)
     for name, agent in params.agents.items():
         must_know(where, f"agents.{name}.scenario", agent.scenario, params.scenarios)

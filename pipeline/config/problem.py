@@ -19,7 +19,15 @@ from pipeline.config.records import (
 )
 from pipeline.errors import UserError
 
-JOB_COLUMNS = ("load", "jobset", "job", "arrival", "duration")
+JOB_COLUMNS = ("load", "jobset", "job", "arrival", "duration", "told")
+
+
+def _nothing(value: object) -> bool:
+    return value is None or value == 0.0
+
+
+def _known(value: object) -> bool:
+    return value == "durations"
 
 
 class Synthetic(Frozen):
@@ -29,6 +37,8 @@ class Synthetic(Frozen):
     short: StepRange
     long: StepRange
     short_share: Share
+    # Of the logarithm of what users say of a duration; left out of what is written, as below, where there is none.
+    estimate_noise: Annotated[float, Field(ge=0, le=5, exclude_if=_nothing)] = 0.0
 
     @property
     def mean_duration(self) -> float:
@@ -69,10 +79,24 @@ class Demand(Frozen):
 
 
 class Streaming(Frozen):
-    """Jobs arrive over `steps` steps: several a step (poisson) or at most one (bernoulli)."""
+    """Jobs arrive over `steps` steps: several a step (poisson) or at most one (bernoulli).
+
+    Of a stream, only jobs that arrive in the steps `measured` = [first, after) count; the others are played as well.
+    """
 
     name: Literal["poisson", "bernoulli"]
     steps: Many
+    # Left out of what is written of params.yaml where there is none: checkpoints and records are named by that.
+    measured: Annotated[tuple[int, int] | None, Field(exclude_if=_nothing)] = None
+
+    @model_validator(mode="after")
+    def _measures_steps_that_there_are(self) -> "Streaming":
+        if self.measured is not None and not 0 <= self.measured[0] < self.measured[1] <= self.steps:
+            raise ValueError(
+                f"measured: expected [first, after] with 0 <= first < after <= steps {self.steps}, "
+                f"got {list(self.measured)}"
+            )
+        return self
 
 
 class AtOnce(Frozen):
@@ -111,6 +135,12 @@ class Scenario(Frozen):
     arrivals: Annotated[Streaming | AtOnce, Field(discriminator="name")]
     loads: Loads
     jobsets: Counts
+    told: Annotated[Literal["durations", "estimates"], Field(exclude_if=_known)] = "durations"
+
+    @property
+    def measured(self) -> tuple[int, int] | None:
+        """Return the steps [first, after) whose arrivals alone are measured; None where all jobs are."""
+        return None if isinstance(self.arrivals, AtOnce) else self.arrivals.measured
 
     def changed(self, capacity: int | None, slots: int | None, horizon: int | None) -> "Scenario":
         """Return the scenario with another cluster; None leaves a number as it is.
@@ -134,4 +164,10 @@ class Scenario(Frozen):
     def _all_jobs_are_seen(self) -> "Scenario":
         if isinstance(self.arrivals, AtOnce) and self.arrivals.jobs > self.slots + self.backlog:
             raise ValueError(f"arrivals.jobs {self.arrivals.jobs} exceed slots {self.slots} + backlog {self.backlog}")
+        return self
+
+    @model_validator(mode="after")
+    def _durations_are_known_ahead(self) -> "Scenario":
+        if self.told == "estimates" and self.place_ahead:
+            raise ValueError("told: where jobs are placed ahead, expected durations, got estimates")
         return self

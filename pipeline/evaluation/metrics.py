@@ -1,10 +1,38 @@
-"""What a schedule was worth, as tables: one row for every job, and one for every jobset."""
+"""What a schedule was worth, as tables: one row for every job, and one for every jobset.
+
+Of a stream, `measured_part` leaves the jobs that count (`stream_metrics`).
+"""
+
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 
-from pipeline.core import FloatArray, IntArray, JobBatch, Schedule
+from pipeline.config import Scenario, Streaming
+from pipeline.core import BoolArray, FloatArray, IntArray, JobBatch, Schedule
+from pipeline.errors import UserError
 from pipeline.simulator.outcomes import jobset_means, outcome
+
+
+class Span(NamedTuple):
+    """Which arrivals of a stream are measured, and in which cluster."""
+
+    first: int
+    after: int
+    steps: int  # in which jobs arrive
+    capacity: tuple[int, ...]  # [R]
+
+    def measures(self, batch: JobBatch) -> BoolArray:
+        """Return which jobs [J] are measured."""
+        return np.asarray((batch.arrival >= self.first) & (batch.arrival < self.after))
+
+
+def span_of(scenario: Scenario) -> Span | None:
+    """Return what is measured of a scenario; None where all its jobs are."""
+    arrivals = scenario.arrivals
+    if not isinstance(arrivals, Streaming) or arrivals.measured is None:
+        return None
+    return Span(*arrivals.measured, arrivals.steps, tuple(scenario.resources.values()))
 
 
 def job_results(
@@ -53,6 +81,25 @@ def jobset_results(
         "unfinished": np.add.reduceat(unfinished, batch.first[:-1], dtype=np.int64),
     }
     return pd.DataFrame(columns)
+
+
+def measured_part(
+    load: IntArray, jobset: IntArray, batch: JobBatch, schedule: Schedule, span: Span
+) -> tuple[JobBatch, Schedule]:
+    """Return the measured jobs of each episode, and what became of them.
+
+    Raises:
+        UserError: a jobset has none.
+    """
+    kept = span.measures(batch)
+    count = np.bincount(batch.episode[kept], minlength=batch.episodes)
+    if not count.all():
+        where = f"jobset {jobset[count.argmin()]} of load {load[count.argmin()]}"
+        raise UserError(f"{where}: expected a job that arrives in a step of [{span.first}, {span.after}), found none")
+    first = np.concatenate([[0], np.cumsum(count)]).astype(np.int64)
+    part = JobBatch(first, batch.arrival[kept], batch.duration[kept], batch.demand[kept])
+    of_jobs = {name: getattr(schedule, name)[kept] for name in ("start", "finish", "withheld")}
+    return part, schedule._replace(**of_jobs)
 
 
 def percentile(ordered: FloatArray, first: IntArray, share: float) -> FloatArray:

@@ -10,7 +10,8 @@ import numpy as np
 import pandas as pd
 
 from pipeline.core import Cluster, FloatArray, IntArray, JobBatch, JobSet, KeyArray, Policy, Schedule, batch, keys
-from pipeline.evaluation.metrics import job_results, jobset_results
+from pipeline.evaluation.metrics import Span, job_results, jobset_results
+from pipeline.evaluation.stream_metrics import stream_results
 from pipeline.policies.heuristics import twin_of
 from pipeline.simulator.batched import Batched
 from pipeline.simulator.rollout import play_compiled, play_together
@@ -85,6 +86,7 @@ def score(
     seed: int,
     masked: bool = True,
     heard: Heard = unheard,
+    measured: Span | None = None,
 ) -> dict[str, Results]:
     """Return the results of policies, by name, on jobsets by load.
 
@@ -97,19 +99,20 @@ def score(
         seed: of the policies' draws, if they make any.
         masked: see `policies`.
         heard: told how far it is.
+        measured: which jobs enter the tables; None: all of them.
+
+    Raises:
+        UserError: a jobset has no job that is measured.
     """
     load = np.concatenate([np.full(len(group), load) for load, group in jobsets.items()])
     number = np.concatenate([np.arange(len(group)) for group in jobsets.values()])
     jobs = batch([jobs for group in jobsets.values() for jobs in group])
     game = Game(jobs, cluster, step_limit, masked, keys(seed, load * MOST_JOBSETS + number, np.zeros_like(number)))
     ends = played(game, list(policies.values()), heard)
-    return {
-        name: Results(
-            job_results(name, load, number, jobs, end, step_limit),
-            jobset_results(name, load, number, jobs, end, step_limit),
-        )
-        for name, end in zip(policies, ends, strict=True)
-    }
+    about = {name: (name, load, number, jobs, end, step_limit) for name, end in zip(policies, ends, strict=True)}
+    if measured is not None:
+        return {name: Results(*stream_results(*one, measured)) for name, one in about.items()}
+    return {name: Results(job_results(*one), jobset_results(*one)) for name, one in about.items()}
 
 
 class Game(NamedTuple):

@@ -1,13 +1,23 @@
 """Choose on validation jobsets: the knobs of heuristics, and the best heuristic at each load."""
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
 from pipeline.config import HeuristicKnobs
-from pipeline.core import JobSet, Policy
+from pipeline.config.learning import FamilySearch
+from pipeline.core import FloatArray, JobSet, Policy
 from pipeline.evaluation.play import Results, judge
-from pipeline.policies.heuristics import HEURISTICS, LONG_STEPS, Heuristic, with_patience, with_weight
+from pipeline.policies.heuristics import (
+    HEURISTICS,
+    LONG_STEPS,
+    PATIENT,
+    Heuristic,
+    with_patience,
+    with_weight,
+    with_weights,
+)
 from pipeline.policies.placing import EVENT_HEURISTICS, with_mix
 
 Play = Callable[[Mapping[str, Policy]], dict[str, Results]]  # on validation jobsets, all policies at once
@@ -17,21 +27,75 @@ WITH_KNOB: dict[str, Callable[[float], Heuristic]] = {"tetris": with_weight, "ho
 EVENT_TETRIS = "tetris"
 MIX = ("tetris_packing", "tetris_fairness")  # knobs of the same; shortness has the rest
 
+FAMILY_SEED = 7  # of the search of the family's weights
+WEIGHT = "family_{number}"  # knob
+AT_ONCE = 64  # candidates whose results are in memory together
+NEVER = -20.0  # the score of void that no job's comes down to: none lasts e^20 steps
 
-def tuned(play: Play, knobs: HeuristicKnobs, training: Mapping[int, Sequence[JobSet]]) -> dict[str, float]:
-    """Return the best knob of each heuristic that has one, by mean slowdown."""
-    duration = np.concatenate([jobs.duration for group in training.values() for jobs in group])
+# Where the search begins. The first decides as `sjf_align` does: alignment only where durations are equal.
+FIRST = (
+    (1.0, 0.0, 1e-5, *(0.0,) * 5, NEVER, 0.0, 0.0, 0.0),
+    PATIENT,
+    (1.0, 1.0, *(0.0,) * 6, NEVER, 0.0, 0.0, 0.0),  # as `saf`
+    (2.0, 1.0, *(0.0,) * 6, 2.0 * NEVER, 0.0, 0.0, 0.0),  # as `wspt`
+)
+SPREAD = (0.5, 0.5, 0.5, 0.2, 0.5, 0.5, 0.5, 0.5, 1.0, 0.5, 1.0, 1.0)  # of the first candidates around PATIENT
+LEAST_SPREAD = 0.02
+KEPT = 0.3  # of mean and spread of the round before
+
+
+def tuned(
+    play: Play, knobs: HeuristicKnobs, training: Mapping[int, Sequence[JobSet]], seed: int = FAMILY_SEED
+) -> dict[str, float]:
+    """Return the best knob of each heuristic that has one, by mean slowdown, and the best weights of the family."""
+    duration = np.concatenate([jobs.seen for group in training.values() for jobs in group])
     long = {float(LONG_STEPS), *(float(np.quantile(duration, q, method="higher")) for q in knobs.hold_quantiles)}
     candidates = {"tetris": knobs.tetris_weights, "hold": sorted(long)}
     tried = {(name, knob): WITH_KNOB[name](knob) for name, values in candidates.items() for knob in values}
     results = play({f"{name} {knob!r}": policy for (name, knob), policy in tried.items()})
     cost = {(name, knob): judge(results[f"{name} {knob!r}"], "slowdown") for name, knob in tried}
-    return {name: min((pair for pair in tried if pair[0] == name), key=cost.__getitem__)[1] for name in candidates}
+    best = {name: min((pair for pair in tried if pair[0] == name), key=cost.__getitem__)[1] for name in candidates}
+    weights = () if knobs.family is None else tuned_family(play, knobs.family, seed)
+    return best | {WEIGHT.format(number=number): weight for number, weight in enumerate(weights)}
+
+
+def tuned_family(play: Play, config: FamilySearch, seed: int) -> tuple[float, ...]:
+    """Return the best weights of the family that were tried: what FIRST has, then the cross-entropy method.
+
+    What they cost is their mean slowdown to that of SJF, mean over loads, so that no load outweighs the others.
+    """
+    rng = np.random.default_rng(seed)
+    sjf = play({"sjf": HEURISTICS["sjf"]})["sjf"].by_load
+    mean, spread = np.array(PATIENT), np.array(SPREAD)
+    best, least = FIRST[0], math.inf
+    for number in range(config.rounds):
+        drawn = mean + spread * rng.standard_normal((config.population, len(mean)))
+        if number == 0:
+            drawn = np.concatenate([np.array(FIRST), drawn])[: config.population]
+        cost = _cost(play, drawn, sjf)
+        order = np.argsort(cost, kind="stable")[: config.elite]
+        if cost[order[0]] < least:
+            best, least = tuple(drawn[order[0]].tolist()), float(cost[order[0]])
+        mean = KEPT * mean + (1 - KEPT) * drawn[order].mean(axis=0)
+        spread = KEPT * spread + (1 - KEPT) * np.maximum(drawn[order].std(axis=0), LEAST_SPREAD)
+    return best
+
+
+def _cost(play: Play, drawn: FloatArray, sjf: Mapping[int, float]) -> FloatArray:
+    """Return the mean over loads of slowdown to SJF's, of every candidate."""
+    cost = []
+    for first in range(0, len(drawn), AT_ONCE):
+        some = drawn[first : first + AT_ONCE].tolist()
+        results = play({WEIGHT.format(number=number): with_weights(weights) for number, weights in enumerate(some)})
+        cost += [np.mean([mean / sjf[load] for load, mean in done.by_load.items()]) for done in results.values()]
+    return np.array(cost)
 
 
 def heuristics_with(knobs: Mapping[str, float]) -> dict[str, Policy]:
     """Return all heuristics, those with a knob as tuned."""
-    return HEURISTICS | {name: WITH_KNOB[name](knob) for name, knob in knobs.items()}
+    found = HEURISTICS | {name: make(knobs[name]) for name, make in WITH_KNOB.items() if name in knobs}
+    weights = [knobs[name] for number in range(len(PATIENT)) if (name := WEIGHT.format(number=number)) in knobs]
+    return found | {"family": with_weights(weights)} if weights else found
 
 
 def tuned_mix(play: Play, knobs: HeuristicKnobs) -> dict[str, float]:

@@ -4,8 +4,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from pipeline.core import BoolArray, FloatArray, IntArray, Observation, Policy, Seen, compact
-from pipeline.policies.network import Network
+from pipeline.core import BoolArray, FloatArray, IntArray, Observation, Policy, Seen
+from pipeline.policies.network import Scorer, Seeing
 from pipeline.policies.sampling import best, sample
 
 
@@ -19,24 +19,24 @@ def log_probabilities(logits: Tensor, may: BoolArray) -> Tensor:
     return torch.log_softmax(logits.masked_fill(~torch.from_numpy(may).to(logits.device), -1e9), dim=1)
 
 
-def sampled(network: Network, masked: bool) -> Policy:
+def sampled(network: Scorer[Seeing], masked: bool) -> Policy:
     """Return the policy that draws each action with the chances that the network gives it now."""
     judge = network.frozen()
 
     def policy(view: Observation, draws: FloatArray) -> IntArray:
-        seen = compact(view)
+        seen = network.see(view)
         actions: IntArray = sample(judge(seen), seen.may, masked, draws)
         return actions
 
     return policy
 
 
-def greedy(network: Network, masked: bool) -> Policy:
+def greedy(network: Scorer[Seeing], masked: bool) -> Policy:
     """Return the policy that takes what is the most probable action to the network now; ties go to the lowest."""
     judge = network.frozen()
 
     def policy(view: Observation, draws: FloatArray) -> IntArray:
-        seen = compact(view)
+        seen = network.see(view)
         actions: IntArray = best(judge(seen), seen.may, masked)
         return actions
 

@@ -48,7 +48,7 @@ class Cnn(Network):
         logits: Tensor = self.last(torch.tanh(hidden))
         return logits
 
-    def frozen(self) -> Judge:
+    def frozen(self) -> Judge[Seen]:
         """Return the network as it is now, which remembers what it has met."""
         return super().frozen() if self.by_torch else Played(self)
 

@@ -3,10 +3,11 @@
 Most have a compiled twin (`simulator.twins`) that plays whole episodes by itself; one without is asked move by move.
 Scores are [B, M] or, where machines differ, [B, M, K]: what a job is worth to start, highest first; -inf holds it back.
 Ties go to the lowest slot, then to the lowest machine. The rules here are DeepRM's comparables (section 4.1) with the
-semantics of its published code, plus two that are stronger: `sjf_align` and `hold`.
+semantics of its published code, plus stronger ones: `sjf_align`, `hold`, and those made of `rules`.
 """
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,11 +15,14 @@ import numpy as np
 from pipeline.config import Clone, Params, there_are
 from pipeline.core import FloatArray, IntArray, Observation, Policy, Twin, legal_actions
 from pipeline.errors import UserError
+from pipeline.policies.rules import alignment, easy, family, mean_share
 
 Score = Callable[[Observation], FloatArray]
 
 EVEN = 0.5  # Tetris untuned: alignment and shortness count alike
 LONG_STEPS = 10  # a long job of DeepRM's workload runs at least this long
+# The family untuned: shortest first, and nothing of LONG_STEPS and more while one much shorter waits.
+PATIENT = (1.0, *(0.0,) * 6, 1.0, -math.log(LONG_STEPS) - 1.0, 0.0, 0.0, 0.0)
 
 
 def choose(scores: FloatArray, view: Observation) -> IntArray:
@@ -46,14 +50,6 @@ def packer(view: Observation) -> FloatArray:
     return _dot(view).astype(float)
 
 
-def alignment(view: Observation) -> FloatArray:
-    """Return the mean over resources of free share times demanded share, in [0, 1] (Tetris)."""
-    capacity = view.capacity[:, 0].astype(float)
-    free = view.free[:, 0, 0] / capacity
-    shares = view.demand / capacity[:, None] * free[:, None]
-    return np.asarray(shares.cumsum(axis=2)[:, :, -1] / shares.shape[2])  # summed in order, as the twin does
-
-
 def tetris(weight: float) -> Score:
     """Return a mix of alignment (weight) and shortness, 1 / duration, both in [0, 1]."""
 
@@ -67,6 +63,17 @@ def tetris(weight: float) -> Score:
 def sjf_align(view: Observation) -> FloatArray:
     """Prefer the shortest job; among equals the best aligned one."""
     return sjf(view) + 0.5 * alignment(view)
+
+
+def saf(view: Observation) -> FloatArray:
+    """Prefer the smallest area: duration times the mean over resources of the demanded share."""
+    return -(view.duration.astype(float) * mean_share(view))
+
+
+def wspt(view: Observation) -> FloatArray:
+    """Prefer the largest weight to area, the weight of a job's slowdown being 1 / duration."""
+    duration = view.duration.astype(float)
+    return -(duration * (duration * mean_share(view)))
 
 
 def hold(long_steps: int) -> Score:
@@ -116,6 +123,11 @@ def with_patience(long_steps: float) -> Heuristic:
     return heuristic(hold(int(long_steps)), Twin("hold", int(long_steps)))
 
 
+def with_weights(weights: Sequence[float]) -> Heuristic:
+    """Return the family with weights of its features."""
+    return heuristic(family(weights), Twin("family", weights=tuple(weights)))
+
+
 def random(view: Observation, draws: FloatArray) -> IntArray:
     """Draw uniformly among the legal actions, void among them."""
     legal = legal_actions(view)
@@ -163,4 +175,9 @@ HEURISTICS: dict[str, Policy] = {
     "tetris": with_weight(EVEN),
     "sjf_align": heuristic(sjf_align, Twin("sjf_align")),
     "hold": with_patience(LONG_STEPS),
+    "saf": heuristic(saf, Twin("saf")),
+    "wspt": heuristic(wspt, Twin("wspt")),
+    "easy": heuristic(easy(sjf_align), Twin("easy")),
+    "easy_fcfs": heuristic(easy(fcfs), Twin("easy_fcfs")),
+    "family": with_weights(PATIENT),
 }

@@ -1,22 +1,22 @@
 """A policy from a stored network's card and weights."""
 
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 
-from pipeline.config import ModelCard, Params, Scenario, described, difference
+from pipeline.config import ModelCard, Params, Scenario, Sets, described, difference
 from pipeline.core import Cluster, FloatArray, Policy
 from pipeline.errors import UserError
 from pipeline.policies.acting import PLAY
-from pipeline.policies.network import Network
+from pipeline.policies.network import Scorer
 from pipeline.policies.networks import build
 
 
 class Loaded(NamedTuple):
     """A network ready to act."""
 
-    network: Network
+    network: Scorer[Any]
     cluster: Cluster  # that it was trained on
     policy: Policy
     masked: bool  # does it keep to the legal actions?
@@ -58,16 +58,18 @@ def restore(card: ModelCard, weights: Mapping[str, FloatArray], device: torch.de
     if differing:
         raise UserError(f"model of agent '{card.agent}': {differing}")
     network.load_state_dict({name: torch.from_numpy(value.copy()) for name, value in weights.items()})
-    network.to(device)
+    network = network.placed(device)
     return Loaded(network, cluster_of(card), PLAY[card.play](network, card.masked), card.masked)
 
 
 def must_match(card: ModelCard, scenario: Scenario) -> None:
-    """Refuse a network that was trained on another cluster than the scenario's.
+    """Refuse a network that was trained on another cluster than the scenario's, unless its weights serve any.
 
     Raises:
         UserError: the cluster differs in any way.
     """
+    if isinstance(card.network, Sets):
+        return
     for name in ("resources", "horizon", "slots", "backlog", "place_ahead"):
         trained, asked = getattr(card, name), getattr(scenario, name)
         same = list(trained.items()) == list(asked.items()) if isinstance(trained, dict) else trained == asked
@@ -75,6 +77,6 @@ def must_match(card: ModelCard, scenario: Scenario) -> None:
             raise UserError(f"model of agent '{card.agent}': trained with {name} {trained}, the scenario has {asked}")
 
 
-def weights_of(network: Network) -> dict[str, FloatArray]:
+def weights_of(network: torch.nn.Module) -> dict[str, FloatArray]:
     """Return a network's weights by name, to be stored."""
     return {name: value.detach().cpu().contiguous().numpy() for name, value in network.state_dict().items()}

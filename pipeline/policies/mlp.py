@@ -50,7 +50,7 @@ class Mlp(Network):
             rows = (value.contiguous().numpy() for value in (table.detach(), bias, last, last_bias))
         return Weights(*rows)
 
-    def frozen(self) -> Judge:
+    def frozen(self) -> Judge[Seen]:
         """Return the network as it is now, wholly compiled."""
         weights = self.compiled()
         return super().frozen() if weights is None else lambda seen: judge(*weights, seen)

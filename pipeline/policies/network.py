@@ -1,27 +1,63 @@
 """What every network here is."""
 
 from collections.abc import Callable
+from typing import Generic, Protocol, TypeVar
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
-from pipeline.core import FloatArray, Seen
+from pipeline.core import BoolArray, FloatArray, Observation, Seen, compact
 from pipeline.policies.compiled_mlp import Weights
 from pipeline.policies.encodings import Layout
 from pipeline.policies.lookup import Places
 from pipeline.policies.loss import Loss, loss_gradient
 
-Judge = Callable[[Seen], FloatArray]  # what is seen [D] -> logits [D, A], without gradients
+
+
+class Sight(Protocol):
+    """What a network sees of D observations."""
+
+    @property
+    def may(self) -> BoolArray:
+        """Return the legal actions [D, A]."""
+
+
+Seeing = TypeVar("Seeing", bound=Sight)
+Judge = Callable[[Seeing], FloatArray]  # what is seen [D] -> logits [D, A], without gradients
 
 IMAGES_AT_ONCE = 4096  # on a GPU; 73 MB of DeepRM's images
 
 
-class Network(nn.Module):
+class Scorer(nn.Module, Generic[Seeing]):
+    """What scores actions by something that it sees of an observation."""
+
+    def see(self, view: Observation) -> Seeing:
+        """Return what it sees of observations."""
+        raise NotImplementedError
+
+    def forward(self, seen: Seeing) -> Tensor:
+        """Return the logits [D, A] of the actions, void last."""
+        raise NotImplementedError
+
+    def frozen(self) -> Judge[Seeing]:
+        """Return the network as it is now, for play: what does not change between two updates is computed once."""
+        raise NotImplementedError
+
+    def placed(self, device: torch.device | None) -> "Scorer[Seeing]":
+        """Return it where it computes."""
+        return self.to(device)
+
+
+class Network(Scorer[Seen]):
     """A layout of the image, and how many observations to take at once on a CPU."""
 
     layout: Layout
     chunk: int
+
+    def see(self, view: Observation) -> Seen:
+        """Return observations in compact form."""
+        return compact(view)
 
     def forward(self, seen: Seen) -> Tensor:
         """Return the logits [D, A] of the actions, void last."""
@@ -46,7 +82,7 @@ class Network(nn.Module):
         """Return the weights as they are now, if this network can play inside a compiled roll-out."""
         return None
 
-    def frozen(self) -> Judge:
+    def frozen(self) -> Judge[Seen]:
         """Return the network as it is now, for play: what does not change between two updates is computed once."""
 
         def judge(seen: Seen) -> FloatArray:

@@ -20,6 +20,8 @@ from pipeline.schemas.groups import (
     OFF_POLICY,
     group_jobs_schema,
 )
+from pipeline.schemas.hindsight import HINDSIGHT, HINDSIGHT_SUMMARY
+from pipeline.schemas.streams import STREAM_BACKLOG, STREAM_FAIRNESS, STREAM_SUMMARY
 from pipeline.schemas.tables import (
     AGREES,
     COMPARISON,
@@ -41,11 +43,15 @@ class ResultTables(NamedTuple):
 
     jobs: pa.DataFrameSchema
     jobsets: pa.DataFrameSchema
-    also: Mapping[str, pa.DataFrameSchema] = {}  # that only this dynamics has
+    also: Mapping[str, pa.DataFrameSchema] = {}  # that only this dynamics may have
 
 
 RESULTS = {  # by dynamics
-    "steps": ResultTables(JOB_RESULTS, JOBSET_RESULTS),
+    "steps": ResultTables(
+        JOB_RESULTS,
+        JOBSET_RESULTS,
+        {"backlog": STREAM_BACKLOG, "fairness": STREAM_FAIRNESS},  # of streams only
+    ),
     "events": ResultTables(EVENT_JOB_RESULTS, EVENT_JOBSET_RESULTS),
     "groups": ResultTables(
         GROUP_JOB_RESULTS,
@@ -68,6 +74,8 @@ __all__ = [
     "GROUP_JOB_RESULTS",
     "GROUP_RESULTS",
     "GROUP_SUMMARY",
+    "HINDSIGHT",
+    "HINDSIGHT_SUMMARY",
     "JOBSET_RESULTS",
     "JOB_RESULTS",
     "KEYS",
@@ -76,6 +84,9 @@ __all__ = [
     "PAPERS",
     "RESULTS",
     "SCHEDULE",
+    "STREAM_BACKLOG",
+    "STREAM_FAIRNESS",
+    "STREAM_SUMMARY",
     "SUMMARY",
     "ResultTables",
     "empty",

@@ -10,14 +10,21 @@ from pipeline.schemas.columns import KEYS, integers, job_rules, numbers
 LAST_ARRIVAL = 10**12  # step of a user's job; sums of more could overflow
 
 
-def jobs_schema(resources: Iterable[str]) -> pa.DataFrameSchema:
-    """Return the schema of jobsets: sorted by (load, jobset), jobs numbered from 0 in order of arrival."""
+def jobs_schema(resources: Iterable[str], told: bool = False) -> pa.DataFrameSchema:
+    """Return the schema of jobsets: sorted by (load, jobset), jobs numbered from 0 in order of arrival.
+
+    Args:
+        resources: each has a column.
+        told: have policies been told other durations? These have a column, too.
+    """
     least = {"load": 1, "jobset": 0, "job": 0, "arrival": 0, "duration": 1} | dict.fromkeys(resources, 0)
+    least |= {"told": 1} if told else {}
     columns = {name: integers(low) for name, low in least.items()}
     return pa.DataFrameSchema(columns, checks=job_rules(), strict=True, ordered=True, name="Jobs")
 
 
-# What became of each job under each policy; finish and slowdown of an unfinished job are the cap's lower bound.
+# What became of each job under each policy; finish and slowdown of an unfinished job are the cap's lower bound. Of
+# streams, the measured jobs only, numbered as in their jobset.
 JOB_RESULTS = pa.DataFrameSchema(
     {
         "policy": pa.Column(str),
@@ -37,7 +44,8 @@ JOB_RESULTS = pa.DataFrameSchema(
     name="JobResults",
 )
 
-# Each policy on each jobset; the unit of every comparison.
+# Each policy on each jobset; the unit of every comparison. Of streams, all but `makespan` and `not_work_conserving` is
+# told of the measured jobs and steps.
 JOBSET_RESULTS = pa.DataFrameSchema(
     {
         "policy": pa.Column(str),

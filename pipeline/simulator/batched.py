@@ -5,6 +5,7 @@ from collections.abc import Callable
 import numpy as np
 
 from pipeline.core import OBJECTIVES, BoolArray, Cluster, FloatArray, IntArray, JobBatch, Observation, Schedule, Seen
+from pipeline.simulator.forking import forked
 from pipeline.simulator.kernels import begin_all, step_rows
 from pipeline.simulator.looking import look, room
 from pipeline.simulator.state import Rules, empty_state, free_rows
@@ -29,10 +30,19 @@ class Batched:
         self.jobs = jobs
         self.cluster = cluster
         code = 0 if objective is None else OBJECTIVES.index(objective)
-        self._rules = Rules(cluster.usable, cluster.place_ahead, step_limit, code, skip_forced)
         self._state = empty_state(jobs, cluster, 0 if objective is None else step_limit)
+        told = len(self._state.running) > 0
+        self._rules = Rules(cluster.usable, cluster.place_ahead, step_limit, code, skip_forced, told)
         begin_all(self._state, self._rules)
         self._rows = np.flatnonzero(~self._state.done)
+
+    def fork(self, episodes: IntArray) -> "Batched":
+        """Return copies of some episodes as they are now, each to be played on by itself; one may be named often."""
+        copy = object.__new__(Batched)
+        copy.jobs, copy.cluster, copy._rules = self.jobs.take(episodes), self.cluster, self._rules
+        copy._state = forked(self._state, episodes, copy.jobs)
+        copy._rows = np.flatnonzero(~copy._state.done)
+        return copy
 
     @property
     def rows(self) -> IntArray:
@@ -91,7 +101,7 @@ class Batched:
             duration=s.slot_duration[rows],
             waited=np.where(job >= 0, now[:, None] - s.arrival[job], 0),
             backlog=s.to_come[rows] - queue,
-            backlog_head=np.where(waits[:, None], np.column_stack([s.duration[head], s.demand[head]]), 0),
+            backlog_head=np.where(waits[:, None], np.column_stack([s.told[head], s.demand[head]]), 0),
             capacity=np.broadcast_to(s.capacity, (len(rows), 1, len(s.capacity))),
             since_arrival=now - s.last_arrival[rows],
             legal=s.legal[rows][:, :, None],

@@ -2,7 +2,8 @@
 
 Where nothing is placed ahead, every job began now or before, so that the free units of the horizon never fall from
 one row to the next: a job fits if the present row has room, one that fits goes on fitting while steps pass, and room
-is made only by jobs that leave.
+is made only by jobs that leave. A job that ends before it was told to gives back what it has reserved, and one that
+runs on holds its units a row at a time, so that this is so for estimates, too.
 """
 
 from pipeline.compiled import inlined
@@ -71,7 +72,7 @@ def look(s: State, rules: Rules, b: int, placed: int) -> None:
 @inlined
 def _fill(s: State, b: int, m: int, job: int) -> None:
     s.slot_job[b, m] = job
-    s.slot_duration[b, m] = s.duration[job]
+    s.slot_duration[b, m] = s.told[job]
     for r in range(s.capacity.shape[0]):
         s.slot_demand[b, m, r] = s.demand[job, r]
 
@@ -111,6 +112,53 @@ def _reward(objective: int, inverse_durations: float, jobs: int, shares: float) 
 
 
 @inlined
+def _leave(s: State, b: int, row: int) -> int:
+    """Let the jobs end that ran for the last time in a row of the ring; return how many."""
+    left = int(s.leaving[b, row])
+    if left:
+        s.leaving[b, row] = 0
+        if s.rewards.shape[1]:
+            s.inverse[b] -= s.leaving_inverse[b, row]
+            s.leaving_inverse[b, row] = 0.0
+    return left
+
+
+@inlined
+def _give(s: State, b: int, job: int, rows: int, sign: int) -> None:
+    """Give back (1) or take (-1) what a job holds in the next rows."""
+    row = s.head[b]
+    for _ in range(rows):
+        for r in range(s.capacity.shape[0]):
+            s.free[b, row, r] += sign * s.demand[job, r]
+        row += 1
+        if row >= s.free.shape[1]:
+            row = 0
+
+
+@inlined
+def _settle(s: State, b: int) -> int:
+    """Let the jobs end that are done, whatever was told, and others run on; return how many end."""
+    kept = first = s.first[b]
+    inverse = 0.0
+    for i in range(first, first + s.runs[b]):
+        job = s.running[i]
+        left = s.start[job] + s.told[job] - s.now[b]
+        if s.start[job] + s.duration[job] <= s.now[b]:
+            _give(s, b, job, left, 1)
+            inverse += 1.0 / s.duration[job]
+            continue
+        if left <= 0:
+            _give(s, b, job, 1, -1)
+        s.running[kept] = job
+        kept += 1
+    ended = first + s.runs[b] - kept
+    s.runs[b] = kept - first
+    if s.rewards.shape[1]:
+        s.inverse[b] -= inverse
+    return int(ended)
+
+
+@inlined
 def pass_one_step(s: State, rules: Rules, b: int) -> None:
     """Let time move on: jobs run, leave and arrive."""
     row = s.head[b]
@@ -128,14 +176,9 @@ def pass_one_step(s: State, rules: Rules, b: int) -> None:
                 s.withheld[s.slot_job[b, m]] += 1
     s.head[b] = row + 1 if row + 1 < s.free.shape[1] else 0
     s.now[b] += 1
-    left = s.leaving[b, row]
-    if left:
-        s.finished[b] += left
-        s.present[b] -= left
-        s.leaving[b, row] = 0
-        if s.rewards.shape[1]:
-            s.inverse[b] -= s.leaving_inverse[b, row]
-            s.leaving_inverse[b, row] = 0.0
+    left = _settle(s, b) if rules.told else _leave(s, b, row)
+    s.finished[b] += left
+    s.present[b] -= left
     filled = admit(s, b)
     if left or filled or rules.place_ahead:
         look(s, rules, b, -1)
@@ -153,9 +196,13 @@ def place(s: State, rules: Rules, b: int, m: int, begin: int) -> None:
             row -= s.free.shape[1]
         for r in range(s.capacity.shape[0]):
             s.free[b, row, r] -= s.slot_demand[b, m, r]
-    s.leaving[b, row] += 1
-    if s.rewards.shape[1]:
-        s.leaving_inverse[b, row] += 1.0 / s.duration[job]
+    if rules.told:
+        s.running[s.first[b] + s.runs[b]] = job
+        s.runs[b] += 1
+    else:
+        s.leaving[b, row] += 1
+        if s.rewards.shape[1]:
+            s.leaving_inverse[b, row] += 1.0 / s.duration[job]
     if s.queue[b] < s.to_come[b]:
         _fill(s, b, m, s.queue[b])
         s.queue[b] += 1

@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pipeline.core import BoolArray, Cluster, FloatArray, IntArray, JobBatch
+from pipeline.core import BoolArray, Cluster, FloatArray, IntArray, JobBatch, JobSet
 
 
 class State(NamedTuple):
@@ -16,16 +16,17 @@ class State(NamedTuple):
 
     first: IntArray  # [B + 1]
     arrival: IntArray  # [J]
-    duration: IntArray  # [J]
+    duration: IntArray  # [J]           how long it runs
+    told: IntArray  # [J]           what policies are told of that; the same array where all is known
     demand: IntArray  # [J, R]
-    arrived: FloatArray  # [J + 1, 2 + R]  of all jobs before each: how many, their duration, duration * demand
+    arrived: FloatArray  # [J + 1, 2 + R]  of all jobs before each: how many, what is told of them, that * demand
     capacity: IntArray  # [R]
     start: IntArray  # [J]           -1 = not started
     withheld: IntArray  # [J]           steps that passed though it would have fitted
     free: IntArray  # [B, T, R]     a ring
     head: IntArray  # [B]           row of the present step in the ring
     slot_job: IntArray  # [B, M]        -1 = empty
-    slot_duration: IntArray  # [B, M]        of its job; 0 = empty
+    slot_duration: IntArray  # [B, M]        told of its job; 0 = empty
     slot_demand: IntArray  # [B, M, R]     of its job; 0 where empty
     fits_now: BoolArray  # [B, M]
     legal: BoolArray  # [B, M]        the same array where nothing may be placed ahead
@@ -37,6 +38,8 @@ class State(NamedTuple):
     last_arrival: IntArray  # [B]
     leaving: IntArray  # [B, T]        jobs that run for the last time in each row of the ring
     leaving_inverse: FloatArray  # [B, T]        their sum of 1 / duration; no column without rewards
+    running: IntArray  # [J]           those that run, each episode's from its first on; none where all is known
+    runs: IntArray  # [B]           how many they are
     present: IntArray  # [B]           jobs in the system
     inverse: FloatArray  # [B]           their sum of 1 / duration; kept for rewards only
     finished: IntArray  # [B]
@@ -54,6 +57,7 @@ class Rules(NamedTuple):
     step_limit: int
     objective: int
     skip_forced: bool  # play moves that leave no choice without asking
+    told: bool  # do some jobs run for another time than policies are told?
 
 
 def empty_state(jobs: JobBatch, cluster: Cluster, rewarded_steps: int) -> State:
@@ -62,12 +66,16 @@ def empty_state(jobs: JobBatch, cluster: Cluster, rewarded_steps: int) -> State:
     capacity = np.array(cluster.capacity, dtype=np.int16)
     slots = (episodes, cluster.slots)
     fits_now = np.zeros(slots, dtype=np.bool_)
+    seen = told_steps(jobs, cluster)
+    duration = jobs.duration.astype(np.int16)
+    known = jobs.told is None or np.array_equal(seen, jobs.duration)
     return State(
         first=jobs.first,
         arrival=jobs.arrival.astype(np.int64),
-        duration=jobs.duration.astype(np.int16),
+        duration=duration,
+        told=duration if known else seen.astype(np.int16),
         demand=jobs.demand.astype(np.int16),
-        arrived=_arrived(jobs),
+        arrived=_arrived(seen, jobs.demand),
         capacity=capacity,
         start=np.full(len(jobs.arrival), -1, dtype=np.int64),
         withheld=np.zeros(len(jobs.arrival), dtype=np.int32),
@@ -86,6 +94,8 @@ def empty_state(jobs: JobBatch, cluster: Cluster, rewarded_steps: int) -> State:
         last_arrival=np.zeros(episodes, dtype=np.int64),
         leaving=np.zeros((episodes, rows), dtype=np.int32),
         leaving_inverse=np.zeros((episodes, rows if rewarded_steps else 0)),
+        running=np.zeros(0 if known else len(jobs.arrival), dtype=np.int64),
+        runs=np.zeros(episodes, dtype=np.int64),
         present=np.zeros(episodes, dtype=np.int64),
         inverse=np.zeros(episodes),
         finished=np.zeros(episodes, dtype=np.int64),
@@ -96,9 +106,26 @@ def empty_state(jobs: JobBatch, cluster: Cluster, rewarded_steps: int) -> State:
     )
 
 
-def _arrived(jobs: JobBatch) -> FloatArray:
-    duration = jobs.duration.astype(float)[:, None]
-    each = np.concatenate([np.ones_like(duration), duration, duration * jobs.demand], axis=1)
+def told_steps(jobs: JobSet | JobBatch, cluster: Cluster) -> IntArray:
+    """Return the steps [J] that policies are told: durations, or estimates cut to the horizon.
+
+    Raises:
+        ValueError: estimates where jobs are placed ahead: a job that runs on would meet what is reserved for others.
+    """
+    if jobs.told is None:
+        return jobs.duration
+    other = jobs.told != jobs.duration
+    if cluster.place_ahead and other.any():
+        job = int(other.argmax())
+        runs = f"job {job} is told {jobs.told[job]} steps and runs {jobs.duration[job]}"
+        raise ValueError(f"{runs}: jobs can be placed ahead only where durations are known")
+    # A job told as it is goes as where durations are known: if too long for the horizon, it never starts.
+    return np.where(other, np.minimum(jobs.told, cluster.usable), jobs.duration)
+
+
+def _arrived(seen: IntArray, demand: IntArray) -> FloatArray:
+    steps = seen.astype(float)[:, None]
+    each = np.concatenate([np.ones_like(steps), steps, steps * demand], axis=1)
     return np.concatenate([np.zeros((1, each.shape[1])), each.cumsum(axis=0)])
 
 

@@ -4,6 +4,10 @@ DeepRM section 3.1-3.2. Time stands still while a policy starts jobs; void, an e
 placed lets one step pass: the images shift up, arrivals are revealed in order into the lowest free slots, and the rest
 queue in the backlog, whose head refills a slot in the moment that slot is emptied. `batched` must agree with this file
 step for step.
+
+Policies may be told an estimate of a job's duration (a departure). Told steps are what a job reserves. If it ends
+earlier, the rest is given back in the moment it ends; if it runs on, it keeps its units, and in every step seems to end
+after that step. Rewards know the true duration.
 """
 
 from collections import deque
@@ -13,6 +17,7 @@ import numpy as np
 
 from pipeline.core import Cluster, FloatArray, IntArray, JobSet, Observation, Schedule
 from pipeline.simulator.rewards import REWARDS
+from pipeline.simulator.state import told_steps
 
 
 @dataclass
@@ -28,6 +33,7 @@ class Timestep:
     def __post_init__(self) -> None:
         self.now = 0
         self.last_arrival = 0
+        self.told = told_steps(self.jobs, self.cluster)
         self.start = [-1] * len(self.jobs.arrival)
         self.slots: list[int | None] = [None] * self.cluster.slots
         self.backlog: deque[int] = deque()
@@ -57,12 +63,12 @@ class Timestep:
             self._pass_one_step()
             return
         self.start[job] = self.now + begin
-        self.free[begin : begin + self.jobs.duration[job]] -= self.jobs.demand[job]
+        self.free[begin : begin + self.told[job]] -= self.jobs.demand[job]
         self.slots[slot] = self.backlog.popleft() if self.backlog else None
 
     def _earliest_start(self, job: int) -> int | None:
         """Return the first step of the horizon from which a job fits until it ends."""
-        duration, demand = self.jobs.duration[job], self.jobs.demand[job]
+        duration, demand = self.told[job], self.jobs.demand[job]
         last = self.cluster.usable - duration if self.cluster.place_ahead else 0
         for begin in range(last + 1):
             if begin + duration <= self.cluster.usable and (self.free[begin : begin + duration] >= demand).all():
@@ -70,7 +76,7 @@ class Timestep:
         return None
 
     def _fits_now(self, job: int) -> bool:
-        duration = self.jobs.duration[job]
+        duration = self.told[job]
         fits = (self.free[:duration] >= self.jobs.demand[job]).all()
         return bool(fits) and duration <= self.cluster.usable
 
@@ -87,7 +93,18 @@ class Timestep:
             self.withheld[job] += 1
         self.free = np.vstack([self.free[1:], capacity])
         self.now += 1
+        self._settle()
         self._admit()
+
+    def _settle(self) -> None:
+        """Give back what is reserved for jobs that have ended; let the others keep their units though told to end."""
+        for job in (job for job, start in enumerate(self.start) if start >= 0):
+            end = self.start[job] + int(self.jobs.duration[job])
+            reserved = max(0, self.start[job] + int(self.told[job]) - self.now)
+            if end == self.now:
+                self.free[:reserved] += self.jobs.demand[job]
+            elif end > self.now and not reserved:
+                self.free[0] -= self.jobs.demand[job]
 
     def _admit(self) -> None:
         while self.to_come and self.jobs.arrival[self.to_come[0]] <= self.now:
@@ -130,12 +147,12 @@ class Timestep:
 
     def _arrived(self) -> FloatArray:
         so_far = len(self.start) - len(self.to_come)
-        duration = self.jobs.duration[:so_far].astype(float)
-        return np.array([so_far, duration.sum(), *(duration[:, None] * self.jobs.demand[:so_far]).sum(axis=0)])
+        seen = self.told[:so_far].astype(float)
+        return np.array([so_far, seen.sum(), *(seen[:, None] * self.jobs.demand[:so_far]).sum(axis=0)])
 
     def _card(self, job: int) -> tuple[int, list[int], int]:
         demand = [int(units) for units in self.jobs.demand[job]]
-        return int(self.jobs.duration[job]), demand, self.now - int(self.jobs.arrival[job])
+        return int(self.told[job]), demand, self.now - int(self.jobs.arrival[job])
 
     def schedule(self) -> Schedule:
         """Return what has become of every job so far."""

@@ -13,10 +13,12 @@ from numba import njit, prange
 from pipeline.compiled import inlined
 from pipeline.core import FloatArray, IntArray, KeyArray, Twin
 from pipeline.simulator.draws import uniform
+from pipeline.simulator.families import WEIGHTS, alignment, family, first_room, leaves_room, mean_share
 from pipeline.simulator.kernels import go_on, idle
 from pipeline.simulator.state import Rules, State
 
-FCFS, RANDOM, SJF, PACKER, TETRIS, SJF_ALIGN, HOLD = range(7)
+FCFS, RANDOM, SJF, PACKER, TETRIS, SJF_ALIGN, HOLD, SAF, WSPT, EASY, EASY_FCFS, FAMILY = range(12)
+NO_WEIGHTS = (0.0,) * WEIGHTS
 
 # Rules by the word that a policy names its twin by.
 RULES = {
@@ -27,6 +29,11 @@ RULES = {
     "tetris": TETRIS,
     "sjf_align": SJF_ALIGN,
     "hold": HOLD,
+    "saf": SAF,
+    "wspt": WSPT,
+    "easy": EASY,
+    "easy_fcfs": EASY_FCFS,
+    "family": FAMILY,
 }
 
 
@@ -37,13 +44,18 @@ class Players(NamedTuple):
     knob: FloatArray  # [B]
     key: KeyArray  # [B]  of its draws
     decision: IntArray  # [B]  how many it has made
+    weights: FloatArray  # [B, WEIGHTS]  of the family's features
 
 
 def players(twins: Sequence[Twin], key: KeyArray) -> Players:
     """Return who decides, before the first decision; twins and key [B] are told for every episode."""
     rule = np.array([RULES[twin.rule] for twin in twins], dtype=np.int64)
     knob = np.array([twin.knob for twin in twins], dtype=np.float64)
-    return Players(rule, knob, np.ascontiguousarray(key), np.zeros(len(twins), dtype=np.int64))
+    for twin in twins:
+        if twin.weights is not None and len(twin.weights) != WEIGHTS:
+            raise ValueError(f"{twin.rule}: expected {WEIGHTS} weights, got {len(twin.weights)}")
+    weights = np.array([twin.weights or NO_WEIGHTS for twin in twins], dtype=np.float64).reshape(-1, WEIGHTS)
+    return Players(rule, knob, np.ascontiguousarray(key), np.zeros(len(twins), dtype=np.int64), weights)
 
 
 @inlined
@@ -68,26 +80,20 @@ def _packed(s: State, b: int, m: int) -> float:
 
 
 @inlined
-def _alignment(s: State, b: int, m: int) -> float:
-    shares = 0.0
-    for r in range(s.capacity.shape[0]):
-        capacity = float(s.capacity[r])
-        shares += s.slot_demand[b, m, r] / capacity * (s.free[b, s.head[b], r] / capacity)
-    return shares / float(s.capacity.shape[0])
-
-
-@inlined
 def _score(s: State, b: int, m: int, rule: int, knob: float) -> float:
     duration = float(s.slot_duration[b, m])
     if rule == SJF:
         return -duration
-    if rule == FCFS:
+    if rule in (FCFS, EASY_FCFS):
         return float(s.now[b] - s.arrival[s.slot_job[b, m]])
     if rule == PACKER:
         return _packed(s, b, m)
     if rule == TETRIS:
-        return knob * _alignment(s, b, m) + (1.0 - knob) * (1.0 / duration)
-    return -duration + 0.5 * _alignment(s, b, m)
+        return knob * alignment(s, b, m) + (1.0 - knob) * (1.0 / duration)
+    if rule in (SAF, WSPT):
+        area = duration * mean_share(s, b, m)
+        return -area if rule == SAF else -(duration * area)
+    return -duration + 0.5 * alignment(s, b, m)
 
 
 @inlined
@@ -100,15 +106,31 @@ def _short_waits(s: State, b: int, long_steps: float) -> bool:
 
 
 @inlined
-def decide(s: State, rules: Rules, b: int, who: Players) -> int:
-    """Return the next action of an episode, and count it."""
-    rule, knob, void = who.rule[b], who.knob[b], int(s.slot_job.shape[1])
-    decision = who.decision[b]
-    who.decision[b] = decision + 1
-    if rule == RANDOM:
-        return _random(s, rules, b, uniform(who.key[b], decision))
-    if s.placeable[b] == 0:
-        return void
+def _easy(s: State, b: int, rule: int) -> int:
+    """Return the head job, or the best job that fits now and does not delay it."""
+    void = int(s.slot_job.shape[1])
+    head, best = 0, -np.inf
+    for m in range(void):
+        if s.slot_duration[b, m] > 0:
+            score = _score(s, b, m, rule, 0.0)
+            if score > best:
+                head, best = m, score
+    if s.legal[b, head]:
+        return head
+    begin = first_room(s, b, head)
+    chosen, best = void, -np.inf
+    for m in range(void):
+        if s.fits_now[b, m] and leaves_room(s, b, m, head, begin):
+            score = _score(s, b, m, rule, 0.0)
+            if score > best:
+                chosen, best = m, score
+    return chosen
+
+
+@inlined
+def _best(s: State, b: int, rule: int, knob: float) -> int:
+    """Return the best-scored job that may be placed and is not held back."""
+    void = int(s.slot_job.shape[1])
     holds = rule == HOLD and _short_waits(s, b, knob)
     chosen, best = void, -np.inf
     for m in range(void):
@@ -117,6 +139,22 @@ def decide(s: State, rules: Rules, b: int, who: Players) -> int:
             if score > best:
                 chosen, best = m, score
     return chosen
+
+
+@inlined
+def decide(s: State, rules: Rules, b: int, who: Players) -> int:
+    """Return the next action of an episode, and count it."""
+    rule, decision = who.rule[b], who.decision[b]
+    who.decision[b] = decision + 1
+    if rule == RANDOM:
+        return _random(s, rules, b, uniform(who.key[b], decision))
+    if s.placeable[b] == 0:
+        return int(s.slot_job.shape[1])
+    if rule in (EASY, EASY_FCFS):
+        return _easy(s, b, rule)
+    if rule == FAMILY:
+        return family(s, rules, b, who.weights)
+    return _best(s, b, rule, who.knob[b])
 
 
 @njit(cache=True, parallel=True)

@@ -50,7 +50,7 @@ def learning(params: Params, agent: str) -> Learning:
 
 
 def _untrained(params: Params, agent: str, task: Any) -> Any:
-    return build(params.agent(agent).network, task.cluster, task.seed).to(device_of(params.device))
+    return build(params.agent(agent).network, task.cluster, task.seed).placed(device_of(params.device))
 
 
 def _model(params: Params, agent: str, network: Any) -> storage.Model[Any]:

@@ -1,6 +1,7 @@
 """What more than one stage reads: the task of an agent, and its stored networks."""
 
 from collections.abc import Callable
+from typing import Any
 
 from pipeline import storage
 from pipeline.config import FinetuneConfig, NoPretrain, Params, PretrainConfig
@@ -10,7 +11,9 @@ from pipeline.evaluation.play import judge, score
 from pipeline.policies.acting import PLAY
 from pipeline.policies.device import device_of
 from pipeline.policies.loading import Loaded, must_match, restore
-from pipeline.policies.network import Network
+from pipeline.policies.network import Scorer
+from pipeline.policies.sets import Sets
+from pipeline.training.judging import judge_of_sets
 from pipeline.training.task import Task
 from pipeline.workload.source import source
 
@@ -31,6 +34,8 @@ def read_task(params: Params, agent: str, part: PretrainConfig | FinetuneConfig)
         train=train,
         validation=validation,
         fresh=origin.fresh,
+        stream=origin.piece,
+        streams=getattr(part, "streams", None),
     )
 
 
@@ -51,8 +56,10 @@ def read_network(params: Params, agent: str, which: str) -> Loaded:
     return restore(model.card, model.weights, device_of(params.device))
 
 
-def judge_of(network: Network, task: Task) -> Callable[[], float]:
+def judge_of(network: Scorer[Any], task: Task) -> Callable[[], float]:
     """Return what tells how good a network is on the task's validation jobsets; less is better."""
+    if isinstance(network, Sets):
+        return judge_of_sets(network, task)
     jobsets = {load: task.validation[load] for load in task.loads}
 
     def judged() -> float:

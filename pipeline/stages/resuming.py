@@ -9,7 +9,7 @@ from typing import Any
 from pipeline import storage
 from pipeline.config import FinetuneConfig, Params, PretrainConfig
 from pipeline.errors import UserError
-from pipeline.policies.network import Network
+from torch import nn
 from pipeline.progress import say
 from pipeline.training.decisions import Update
 from pipeline.training.memory import Memory
@@ -44,7 +44,7 @@ class Course:
         say(f"{self._title}: resumed at update {done} of {total}")
         return Memory(saved.tensors, done)
 
-    def kept(self, updates: Iterable[Update], network: Network) -> Iterator[Update]:
+    def kept(self, updates: Iterable[Update], network: nn.Module) -> Iterator[Update]:
         """Pass updates on, and write a checkpoint behind one whenever it is time."""
         self.memory.keep(network=network)
         saved = time.monotonic()

@@ -10,6 +10,7 @@ from pipeline.core import Cluster
 from pipeline.evaluation.event_play import event_score
 from pipeline.evaluation.group_play import group_score
 from pipeline.evaluation.group_tuning import best_rules, rules_with, tuned_rules
+from pipeline.evaluation.metrics import span_of
 from pipeline.evaluation.play import Results, score
 from pipeline.evaluation.tuning import best_of, event_heuristics_with, heuristics_with, tuned, tuned_mix
 from pipeline.workload.group_source import cluster_of, configurations_of
@@ -34,9 +35,10 @@ def scoring(params: Params, scenario: str, agent: str | None = None) -> Scoring:
 def _in_steps(params: Params, scenario: str, agent: str | None) -> Scoring:
     row, folder = params.scenario(scenario), storage.jobsets_folder(scenario)
     masked = agent is None or params.recipe(agent).masked
+    scored = partial(score, cluster=Cluster.of(row), step_limit=row.step_limit, measured=span_of(row))
     return Scoring(
         read=lambda split: storage.read_jobsets(folder, split, row.resources),
-        score=partial(score, cluster=Cluster.of(row), step_limit=row.step_limit, seed=params.seed, masked=masked),
+        score=partial(scored, seed=params.seed, masked=masked),
         tune=lambda examine, training: tuned(examine, params.heuristics, training),
         heuristics=heuristics_with,
         best=lambda examined: {"best": best_of(examined)},

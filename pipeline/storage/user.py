@@ -65,7 +65,7 @@ def read_jobs(
     suffixes = "".join(path.suffixes[-2:] if path.suffix == ".gz" else path.suffixes[-1:])
     if suffixes in (".swf", ".swf.gz"):
         log = READERS["swf"](path, heard)
-        steps = discretise(log, swf, scenario.resources, scenario.horizon)
+        steps = discretise(log, swf, scenario.resources, scenario.horizon, scenario.told == "estimates")
         return log_table(steps), describe(log, steps)
     if suffixes not in (".csv", ".csv.gz", ".parquet"):
         raise UserError(f"{path}: expected .csv, .csv.gz, .parquet, .swf or .swf.gz")

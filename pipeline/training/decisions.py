@@ -122,6 +122,6 @@ def by_policy(policy: Policy) -> Actor:
     return lambda simulator, rows, seen, draws: policy(simulator.observe(rows), draws)
 
 
-def by_chance(judge: Judge, masked: bool) -> Actor:
+def by_chance(judge: Judge[Seen], masked: bool) -> Actor:
     """Let a network decide, each action drawn by its probability."""
     return lambda simulator, rows, seen, draws: sample(judge(seen), seen.may, masked, draws)

@@ -7,7 +7,6 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from pipeline.policies.network import Network
 
 Tensors = Mapping[str, npt.NDArray[Any]]
 
@@ -53,7 +52,7 @@ class Memory:
 class Best:
     """The best weights of a network so far; less cost is better, and of equals the first is kept."""
 
-    def __init__(self, network: Network) -> None:
+    def __init__(self, network: torch.nn.Module) -> None:
         self._network = network
         self.cost = float("inf")
         self.stale = 0  # offers since the best one

@@ -2,14 +2,14 @@
 
 from collections.abc import Callable, Iterable, Iterator
 
-from pipeline.policies.network import Network
+from torch import nn
 from pipeline.training.decisions import Update
 from pipeline.training.memory import Best, Memory
 
 
 def best_on_validation(
     updates: Iterable[Update],
-    network: Network,
+    network: nn.Module,
     judge: Callable[[], float],
     every: int,
     last: int,

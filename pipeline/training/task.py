@@ -3,10 +3,16 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
-from pipeline.config import Recipe
+from pipeline.config import Recipe, StreamWindows
 from pipeline.core import Cluster, JobSet
 
 Draw = Callable[[int], Sequence[JobSet]]  # update -> its jobsets
+Piece = Callable[[str, int, int, int], JobSet]  # (split, load, number, steps) -> the beginning of a stream
+
+
+def no_streams(split: str, load: int, number: int, steps: int) -> JobSet:
+    """Refuse: the jobs of this task have no stream."""
+    raise NotImplementedError("this task draws no streams")
 
 
 class Task(NamedTuple):
@@ -21,6 +27,8 @@ class Task(NamedTuple):
     train: Mapping[int, Sequence[JobSet]]  # by load, as `generate` wrote them
     validation: Mapping[int, Sequence[JobSet]]
     fresh: Callable[[int, int], JobSet]  # (load, number) -> a training jobset that `generate` did not write
+    stream: Piece = no_streams
+    streams: StreamWindows | None = None  # those it is to be good at, too
 
 
 def fresh(task: Task, count: int) -> Draw:

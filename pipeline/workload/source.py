@@ -1,7 +1,8 @@
 """A scenario's jobsets, drawn from a recipe or cut from a log: the same questions to both.
 
 Every jobset of a recipe has its own random stream, keyed by (seed, split, load, number): training, validation and test
-never share one. `fresh` ones are training jobsets beyond those that `generate` writes.
+never share one. `fresh` ones are training jobsets beyond those that `generate` writes. Estimates have
+streams of their own.
 """
 
 from collections.abc import Sequence
@@ -10,13 +11,15 @@ from pathlib import Path
 
 import numpy as np
 
-from pipeline.config import AtOnce, Params, Scenario, Swf, Synthetic
+from pipeline.config import AtOnce, Params, Scenario, Streaming, Swf, Synthetic
 from pipeline.core import SPLITS, JobSet
+from pipeline.workload.estimates import check_estimates, estimated
 from pipeline.workload.synthetic import draw_jobset
 from pipeline.workload.traces import READERS, Heard, Log, unheard
 from pipeline.workload.windows import Discretised, at_once, cut, describe, discretise, periods, random_window
 
 STREAMS = {name: number for number, name in enumerate((*SPLITS, "fresh"))}
+TOLD = 1  # ends the key of a jobset's estimates
 
 
 @dataclass(frozen=True)
@@ -41,9 +44,20 @@ class Recipe:
         """Return a training jobset that `generate` did not write."""
         return self._draw("fresh", load, number)
 
+    def piece(self, split: str, load: int, number: int, steps: int) -> JobSet:
+        """Return the first steps of a stream that does not end; it shares no draw with any jobset."""
+        endless = self.scenario.model_copy(update={"arrivals": Streaming(name="poisson", steps=steps)})
+        return self._drawn([self.params.seed, len(STREAMS) + STREAMS[split], load, number], endless, load)
+
     def _draw(self, stream: str, load: int, number: int) -> JobSet:
-        rng = np.random.default_rng([self.params.seed, STREAMS[stream], load, number])
-        return draw_jobset(self.workload, self.params.demands[self.scenario.demand], self.scenario, load, rng)
+        return self._drawn([self.params.seed, STREAMS[stream], load, number], self.scenario, load)
+
+    def _drawn(self, key: list[int], scenario: Scenario, load: int) -> JobSet:
+        rng = np.random.default_rng(key)
+        jobs = draw_jobset(self.workload, self.params.demands[scenario.demand], scenario, load, rng)
+        if scenario.told == "durations":
+            return jobs
+        return estimated(jobs, self.workload.estimate_noise, scenario.horizon, np.random.default_rng([*key, TOLD]))
 
 
 @dataclass(frozen=True)
@@ -88,6 +102,16 @@ class Windows:
         span = periods(len(self.steps.arrival), self.workload)["train"]
         return self._arranged(random_window(self.steps, span, self.size, rng))
 
+    def piece(self, split: str, load: int, number: int, steps: int) -> JobSet:
+        """Return the jobs of some steps from any job of a split's period on, fewer where it ends before."""
+        period = "train" if split == "fresh" else split
+        first, after = periods(len(self.steps.arrival), self.workload)[period]
+        rng = np.random.default_rng([self.seed, len(STREAMS) + STREAMS[split], number])
+        end = self.steps.arrival[after - 1] - steps
+        start = first + int(rng.integers(max(1, np.searchsorted(self.steps.arrival[first:after], end, side="right"))))
+        jobs = int(np.searchsorted(self.steps.arrival[start:after], self.steps.arrival[start] + steps))
+        return random_window(self.steps, (start, start + jobs), jobs, rng)
+
     def _arranged(self, jobs: JobSet) -> JobSet:
         return at_once(jobs) if isinstance(self.scenario.arrivals, AtOnce) else jobs
 
@@ -100,9 +124,14 @@ def source(params: Params, scenario: str, log: Path, heard: Heard = unheard) -> 
         scenario: its name.
         log: the log's file; not read for a recipe.
         heard: told while a log is read.
+
+    Raises:
+        UserError: policies are to be told estimates, and there are none.
     """
+    check_estimates(params)
     chosen, workload = params.scenario(scenario), params.workload
     if isinstance(workload, Synthetic):
         return Recipe(params, chosen, workload)
     read = READERS[workload.name](log, heard)
-    return Windows(params.seed, chosen, workload, read, discretise(read, workload, chosen.resources, chosen.horizon))
+    steps = discretise(read, workload, chosen.resources, chosen.horizon, chosen.told == "estimates")
+    return Windows(params.seed, chosen, workload, read, steps)

@@ -1,7 +1,7 @@
 """DeepRM's synthetic workload (section 4.1): arrivals at a load, short and long jobs, one dominant resource each.
 
 The load is what users set: the mean over resources of (jobs a step) * E[duration] * E[demand] / capacity. Demands are
-the whole units inside the range of shares; jobsets without a job are redrawn.
+the whole units inside the range of shares; jobsets without a job that is measured are redrawn.
 """
 
 import math
@@ -87,5 +87,5 @@ def _arrivals(rate: float, scenario: Scenario, rng: np.random.Generator) -> IntA
         return np.zeros(arrivals.jobs, dtype=np.int64)
     while True:
         many = rng.random(arrivals.steps) < rate if arrivals.name == "bernoulli" else rng.poisson(rate, arrivals.steps)
-        if many.any():
+        if many[slice(*(arrivals.measured or (0, None)))].any():
             return np.repeat(np.arange(arrivals.steps), many)

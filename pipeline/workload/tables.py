@@ -31,6 +31,7 @@ class JobTable(NamedTuple):
     arrival: IntArray  # [J]
     duration: IntArray  # [J]
     demand: IntArray  # [J, R]
+    told: IntArray | None = None  # [J]     steps that policies are told; None: durations
 
 
 class Part(NamedTuple):
@@ -73,7 +74,7 @@ def log_table(steps: Discretised) -> JobTable:
     number = np.zeros(len(steps.id), dtype=np.int32)
     one = pa.DictionaryArray.from_arrays(pa.array(number), pa.array([0]))
     ids = pa.table({"jobset": one, "job": steps.id})
-    return JobTable(ids, number, steps.arrival, steps.duration, steps.demand)
+    return JobTable(ids, number, steps.arrival, steps.duration, steps.demand, steps.told)
 
 
 def repeated(table: JobTable) -> int | None:
@@ -112,7 +113,8 @@ def parts(table: JobTable, horizon: int, jobs: int = AT_ONCE) -> Iterator[Part]:
         end = min(max(begin + 1, full), begin + most, len(edges) - 1)
         at = slice(edges[begin], edges[end])
         mine = at if rows is None else rows[at]
-        columns = (table.arrival[mine], table.duration[mine], table.demand[mine])
+        told = None if table.told is None else table.told[mine]
+        columns = (table.arrival[mine], table.duration[mine], table.demand[mine], told)
         yield Part(np.arange(begin, end), mine, JobBatch(edges[begin : end + 1] - edges[begin], *columns))
         begin = end
 

@@ -1,11 +1,11 @@
 """Logs of real clusters, read from the formats they are published in.
 
 A Standard Workload Format log (Parallel Workloads Archive, version 2.2) has one job a line in 18 fields; -1 is unknown.
-It is read a chunk at a time, and only what is used of a job is kept: 48 bytes.
+It is read a chunk at a time, and only what is used of a job is kept: 56 bytes.
 
-Read: arrival = field 2 (s), wait = 3 (s), run time = 4 (s), processors = the larger of 5 and 8, memory = 10 if above 0,
-else 7 (KB per processor; 0 counts as unknown). The machine has MaxProcs processors, else MaxNodes, else as many as its
-largest job.
+Read: arrival = field 2 (s), wait = 3 (s), run time = 4 (s), processors = the larger of 5 and 8, estimate = 9 (s; 0
+counts as unknown), memory = 10 if above 0, else 7 (KB per processor; 0 counts as unknown). The machine has MaxProcs
+processors, else MaxNodes, else as many as its largest job.
 
 Mended and counted: a missing 18th field is unknown; fractions in fields that are read are rounded half up; jobs out of
 order are sorted by arrival, those of one second staying as they were.
@@ -29,7 +29,7 @@ from pipeline.core import BoolArray, FloatArray, IntArray
 from pipeline.errors import UserError
 from pipeline.workload.lines import CHUNK, FIELDS, Lines, job_lines
 
-READ = (0, 1, 2, 3, 4, 6, 7, 9)  # of the 18 fields, those that are used
+READ = (0, 1, 2, 3, 4, 6, 7, 8, 9)  # of the 18 fields, those that are used
 SHORT = f"{FIELDS - 1} columns: last one taken as unknown"
 FRACTIONS = "fractions: rounded"
 NO_ARRIVAL, NO_RUN = "arrival unknown: set aside", "run time unknown: set aside"
@@ -48,6 +48,7 @@ class Log(NamedTuple):
     run_s: IntArray  # [J]
     processors: IntArray  # [J]
     memory_kb: IntArray  # [J]  of each of its processors; -1 = unknown
+    estimate_s: IntArray  # [J]  of its run time, by its user; -1 = unknown
     max_processors: int  # of the machine
     peak_memory_kb: int  # most held at once in the log's own history; 0 = unknown
     repaired: dict[str, int]  # what was mended or set aside: on how many lines; 0 = not a matter of lines
@@ -62,6 +63,7 @@ class _Jobs(NamedTuple):
     run_s: IntArray  # [J]
     processors: IntArray  # [J]
     memory_kb: IntArray  # [J]
+    estimate_s: IntArray  # [J]
 
 
 def unheard(percent: float, note: str) -> None:
@@ -105,12 +107,13 @@ def _kept(lines: Lines, counted: Counter[str]) -> _Jobs:
     whole = np.floor(read + 0.5).astype(np.int64)
     counted[SHORT] += lines.short
     counted[FRACTIONS] += int((read != whole).any(axis=1).sum())
-    id, submit, wait, run, allocated, used_kb, requested, requested_kb = whole.T
+    id, submit, wait, run, allocated, used_kb, requested, estimate, requested_kb = whole.T
     processors = np.maximum(allocated, requested)
     memory = np.where(requested_kb > 0, requested_kb, used_kb)
     memory = np.where(memory > 0, memory, -1)
     kept = _usable(submit, run, processors, counted)
-    jobs = _Jobs(id, submit, submit + np.maximum(wait, 0), run, processors, memory)
+    estimate = np.where(estimate > 0, estimate, -1)
+    jobs = _Jobs(id, submit, submit + np.maximum(wait, 0), run, processors, memory, estimate)
     return _Jobs(*(column[kept] for column in jobs))
 
 
@@ -141,7 +144,17 @@ def _log(parts: list[_Jobs], sizes: dict[str, int], counted: Counter[str], path:
     known = jobs.memory_kb > 0
     held = jobs.processors[known] * jobs.memory_kb[known].astype(float)
     peak = _peak(jobs.start_s[known], jobs.run_s[known], held) if known.any() else 0
-    return Log(jobs.id, jobs.submit_s, jobs.run_s, jobs.processors, jobs.memory_kb, machine, int(peak), repaired)
+    return Log(
+        id=jobs.id,
+        submit_s=jobs.submit_s,
+        run_s=jobs.run_s,
+        processors=jobs.processors,
+        memory_kb=jobs.memory_kb,
+        estimate_s=jobs.estimate_s,
+        max_processors=machine,
+        peak_memory_kb=int(peak),
+        repaired=repaired,
+    )
 
 
 def _end_to_end(parts: list[_Jobs]) -> _Jobs:

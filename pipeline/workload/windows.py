@@ -1,7 +1,8 @@
 """Jobsets cut from a log: its jobs in steps and units, in windows of consecutive jobs.
 
 Steps: arrival = whole steps since the first job; duration = run time rounded up to steps, cut to
-min(max_steps, horizon) and counted.
+min(max_steps, horizon) and counted. Estimates of users, where policies are told them, likewise; a job without one tells
+its duration.
 
 Units: the resource called `memory` is memory, the other one is processors, whatever its name. Demand = what the job
 holds, to the nearest unit (half up), at least 1; a job that wants more than the whole machine gets all of it and is
@@ -26,6 +27,7 @@ import numpy as np
 from pipeline.config import Counts, EventLog, Swf
 from pipeline.core import FloatArray, IntArray, JobSet
 from pipeline.errors import UserError
+from pipeline.workload.estimates import describe_said, said_steps
 from pipeline.workload.traces import Log
 
 MEMORY = "memory"
@@ -45,6 +47,7 @@ class Discretised(NamedTuple):
     total: dict[str, float]  # per resource: what all its units stand for, in processors or KB
     capacity: dict[str, int]  # per resource: its units
     load: dict[str, tuple[float, float]]  # per resource: before and after; nan = all jobs arrive at once
+    told: IntArray | None = None  # [J]  steps that users said; None: policies are told durations
 
     @property
     def load_before(self) -> float:
@@ -65,8 +68,8 @@ class Windows(NamedTuple):
     test: list[JobSet]
 
 
-def discretise(log: Log, swf: Swf, resources: Mapping[str, int], horizon: int) -> Discretised:
-    """Return a log in steps and units, by the rules above.
+def discretise(log: Log, swf: Swf, resources: Mapping[str, int], horizon: int, estimates: bool = False) -> Discretised:
+    """Return a log in steps and units, by the rules above; with its estimates, if they are what policies are told.
 
     Raises:
         UserError: a log has no such resource.
@@ -97,6 +100,7 @@ def discretise(log: Log, swf: Swf, resources: Mapping[str, int], horizon: int) -
         total=totals,
         capacity=dict(resources),
         load=load,
+        told=said_steps(log, swf.step_s, longest) if estimates else None,
     )
 
 
@@ -143,6 +147,7 @@ def describe(log: Log, steps: Discretised) -> list[str]:
         f"{jobs} jobs over {days:.1f} days on {log.max_processors} processors",
         *(f"{what} ({count} lines)" if count else what for what, count in log.repaired.items()),
         f"durations: steps of {steps.step_s} s, rounded up; {longer}",
+        *([] if steps.told is None else [describe_said(log, steps.duration, steps.told)]),
         *(_describe_resource(name, log, steps) for name in steps.total),
     ]
 
@@ -245,4 +250,5 @@ def _room(span: tuple[int, int], size: int) -> int:
 
 def _window(steps: Discretised, start: int, size: int) -> JobSet:
     jobs = slice(start, start + size)
-    return JobSet(steps.arrival[jobs] - steps.arrival[start], steps.duration[jobs], steps.demand[jobs])
+    told = None if steps.told is None else steps.told[jobs]
+    return JobSet(steps.arrival[jobs] - steps.arrival[start], steps.duration[jobs], steps.demand[jobs], told)

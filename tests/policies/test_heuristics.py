@@ -1,5 +1,7 @@
 """What each heuristic prefers, worked by hand, and what all of them must keep to."""
 
+from math import log
+
 import numpy as np
 import pytest
 from builders import many, observation, viewed, wander
@@ -8,15 +10,18 @@ from pipeline.core import Cluster, Observation, legal_actions
 from pipeline.policies.heuristics import (
     HEURISTICS,
     Score,
-    alignment,
     choose,
     fcfs,
     hold,
     packer,
+    saf,
     sjf,
     sjf_align,
     tetris,
+    with_weights,
+    wspt,
 )
+from pipeline.policies.rules import JOB_FEATURES, VOID_FEATURES, alignment, easy, family
 
 INFINITE = float("inf")
 GRID = (np.arange(1200) + 0.5) / 1200  # draws, evenly spread over [0, 1)
@@ -143,6 +148,172 @@ def test_hold_calls_a_job_long_from_its_limit_on() -> None:
     assert (pick(hold(10), view), pick(hold(9), view)) == (0, 2)
 
 
+# Areas 4 * 0.1, 2 * 0.3 and 6 * 0.05; times the duration 1.6, 1.2 and 1.8.
+WIDE_AND_SHORT = observation(duration=[4, 2, 6], demand=[[1, 1], [5, 1], [1, 0]])
+
+
+def test_saf_takes_the_job_of_the_smallest_area() -> None:
+    assert saf(WIDE_AND_SHORT)[0] == pytest.approx([-0.4, -0.6, -0.3])
+    assert pick(saf, WIDE_AND_SHORT) == 2
+
+
+def test_wspt_takes_the_job_of_the_largest_weight_to_area() -> None:
+    assert wspt(WIDE_AND_SHORT)[0] == pytest.approx([-1.6, -1.2, -1.8])
+    assert pick(wspt, WIDE_AND_SHORT) == 1
+
+
+def behind(duration: int, wants: int, free: list[list[int]] | None = None) -> int:
+    """What EASY does with a job that fits now, while one of 2 steps that wants 7 units is first and does not.
+
+    Unless told, 4 units are free for three steps, and then all.
+    """
+    view = observation(
+        duration=[2, duration],
+        demand=[[7, 7], [wants, wants]],
+        free=free or [[4, 4]] * 3,
+        fits_now=[False, True],
+    )
+    return pick(easy(sjf_align), view)
+
+
+def test_easy_takes_the_first_job_where_it_fits() -> None:
+    assert pick(easy(sjf_align), observation(duration=[3, 2], demand=[[1, 1], [9, 9]])) == 1
+
+
+def test_easy_starts_a_job_that_ends_before_the_first_one_can_start() -> None:
+    assert behind(duration=3, wants=4) == 1
+
+
+def test_easy_holds_back_a_job_that_would_delay_the_first_one() -> None:
+    assert behind(duration=4, wants=4) == 2
+
+
+def test_easy_starts_a_long_job_that_leaves_the_first_one_room() -> None:
+    assert behind(duration=20, wants=3) == 1
+
+
+def test_easy_finds_room_for_the_first_job_through_its_whole_duration() -> None:
+    # Steps 1 and 3 have 9 units, but only for one step each: it starts at 5.
+    holes = [[4, 4], [9, 9], [4, 4], [9, 9], [4, 4]]
+    assert behind(duration=5, wants=4, free=holes) == 1
+    assert behind(duration=6, wants=4, free=holes) == 2
+
+
+def test_easy_looks_at_every_step_of_the_first_job() -> None:
+    # It starts at 1 and has 9 units, then 8: beside it 2, then 1.
+    falling = [[4, 4], [9, 9], [8, 8]]
+    assert [behind(duration, wants=2, free=falling) for duration in (1, 2, 3)] == [1, 1, 2]
+
+
+def test_easy_keeps_no_room_for_a_job_that_has_it_and_may_not_be_placed() -> None:
+    view = observation(duration=[2, 20], demand=[[7, 7], [4, 4]], fits_now=[False, True])
+    assert pick(easy(sjf_align), view) == 1
+
+
+def test_easy_places_the_first_job_ahead_where_that_is_legal() -> None:
+    view = observation(duration=[2, 3], free=[[0, 0]], fits_now=[False, True], legal=[True, True])
+    assert pick(easy(sjf_align), view) == 0
+
+
+def test_easy_by_arrival_keeps_room_for_the_job_that_came_first() -> None:
+    view = observation(
+        duration=[9, 4], demand=[[7, 7], [4, 4]], waited=[5, 1], free=[[4, 4]] * 3, fits_now=[False, True]
+    )
+    assert (pick(easy(fcfs), view), pick(easy(sjf_align), view)) == (2, 1)
+
+
+def earliest(view: Observation, b: int, job: int, beside: int | None = None) -> int:
+    """The first step at which a job has room until it ends, another one being started now, by trying all."""
+    free = view.free[b, 0].astype(int)
+    if beside is not None:
+        free[: view.duration[b, beside]] -= view.demand[b, beside]
+    length = view.duration[b, job]
+    return next(t for t in range(len(free) + 1) if (free[t : t + length] >= view.demand[b, job]).all())
+
+
+@pytest.mark.parametrize("order", [sjf_align, fcfs])
+def test_easy_holds_back_just_the_jobs_that_delay_the_first_one(order: Score, met: list[Observation]) -> None:
+    held = kept = 0
+    for view in met:
+        wanted = np.where(view.duration > 0, order(view), -INFINITE)
+        found = easy(order)(view)
+        for b, head in enumerate(wanted.argmax(axis=1)):
+            begin = earliest(view, b, int(head))
+            if not view.duration[b].any() or view.legal[b, head, 0] or begin == 0:
+                continue
+            for job in np.flatnonzero(view.fits_now[b, :, 0]):
+                delayed = earliest(view, b, int(head), beside=int(job)) > begin
+                assert np.isneginf(found[b, job]) == delayed
+                held, kept = held + delayed, kept + (not delayed)
+    assert held > 10
+    assert kept > 10
+
+
+# Shares 0.5 and 0.5, and 0.1 and 0.25, of which 0.8 and 0.75 are free.
+PAIR = observation(duration=[4, 2], demand=[[5, 2], [1, 1]], waited=[3, 0], free=[[8, 3]], capacity=[10, 4], backlog=5)
+FEATURES = {
+    "short": [-log(4), -log(2)],
+    "narrow": [-log(0.5), -log(0.175)],
+    "aligned": [0.3875, 0.13375],
+    "waited": [log(4), 0],
+    "slowed": [log(1.75), 0],
+    "dominant": [0.5, 0.25],
+    "left": [0.25, 0.5],  # the least of 3 / 10 and 1 / 4; of 7 / 10 and 2 / 4
+    "shortest": [-log(2), 0],
+}
+
+
+def weights(**of: float) -> list[float]:
+    """Weights of the named features, void never wanted unless told; 0 of all others."""
+    return [{"always": -20.0, **of}.get(name, 0.0) for name in JOB_FEATURES + VOID_FEATURES]
+
+
+@pytest.mark.parametrize("name", JOB_FEATURES)
+def test_the_family_scores_a_job_by_each_of_its_features(name: str) -> None:
+    assert family(weights(**{name: 1.0}))(PAIR)[0] == pytest.approx(FEATURES[name])
+    assert family(weights(**{name: -2.0}))(PAIR)[0] == pytest.approx([-2 * value for value in FEATURES[name]])
+
+
+def test_the_family_adds_features_up() -> None:
+    # -log 4 + 3 * 0.5 = 0.11, -log 2 + 3 * 0.25 = 0.06
+    assert (pick(family(weights(short=1, dominant=3)), PAIR), pick(family(weights(short=1)), PAIR)) == (0, 1)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    # Two wait in slots and five behind; of the two one is shorter than the better one; 0.8 and 0.75 are free.
+    [("waiting", log(8)), ("shorter", 0.5), ("free", 0.775)],
+)
+def test_the_family_is_void_where_that_is_worth_more_than_the_best_job(name: str, value: float) -> None:
+    # The better job is worth 0.5.
+    above, below = (weights(dominant=1, always=0.5 - value + by, **{name: 1}) for by in (1e-9, -1e-9))
+    assert (pick(family(above), PAIR), pick(family(below), PAIR)) == (2, 0)
+
+
+def test_the_family_compares_void_with_the_jobs_that_may_start() -> None:
+    view = PAIR._replace(legal=np.array([[[False], [True]]]), fits_now=np.array([[[False], [True]]]))
+    # The job that may is worth 0.25, and nothing is shorter than it.
+    assert pick(family(weights(dominant=1, always=0.3, shorter=-9)), view) == 2
+    assert pick(family(weights(dominant=1, always=0.2, shorter=9)), view) == 1
+
+
+def test_the_family_never_idles_on_an_idle_cluster_with_a_job_that_fits() -> None:
+    eager, idle = family(weights(always=20)), observation(duration=[1, 2])
+    assert pick(eager, idle) == 0
+    assert pick(eager, idle._replace(free=idle.free - 1)) == 2
+    assert pick(eager, observation(duration=[1, 2], fits_now=[False, False])) == 2
+
+
+def test_the_family_takes_a_job_that_wants_nothing_for_a_thousandth() -> None:
+    view = observation(duration=[1, 1], demand=[[0, 0], [1, 1]])
+    assert family(weights(narrow=1))(view)[0] == pytest.approx([log(1000), log(10)])
+
+
+def test_the_family_wants_a_weight_for_every_feature() -> None:
+    with pytest.raises(ValueError, match="expected 12 weights, got 3"):
+        with_weights([1.0, 2.0, 3.0])
+
+
 def shares(view: Observation) -> list[int]:
     """How many of 1,200 evenly spread draws end in each action."""
     actions = HEURISTICS["random"](many(view, len(GRID)), GRID)
@@ -201,7 +372,7 @@ class TestEveryHeuristic:
             placeable = view.legal.any(axis=(1, 2))
             assert void[~placeable].all()
             held_back += int(void[placeable].sum())
-        assert (held_back > 0) == (name in ("hold", "random"))
+        assert (held_back > 0) == (name in ("hold", "random", "easy", "easy_fcfs", "family"))
 
     def test_decides_the_same_on_the_same_view_and_draws(self, name: str, met: list[Observation]) -> None:
         for view in met:

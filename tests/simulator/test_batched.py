@@ -33,7 +33,16 @@ def problems(draw: st.DrawFn, most: int = 3) -> Problem:
     """A cluster, some jobsets, a step limit, and where random moves come from."""
     of = draw(clusters())
     several = draw(st.lists(jobsets(of), min_size=1, max_size=most))
-    return of, several, draw(st.integers(1, 60)), np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    if not of.place_ahead:
+        several = [estimated(jobs, of, rng) if draw(st.booleans()) else jobs for jobs in several]
+    return of, several, draw(st.integers(1, 60)), rng
+
+
+def estimated(jobs: JobSet, of: Cluster, rng: np.random.Generator) -> JobSet:
+    """The same jobs under any estimates, some beyond the horizon; half of them run three times as long."""
+    longer = np.where(rng.random(len(jobs.duration)) < 0.5, 3, 1)
+    return jobs._replace(duration=jobs.duration * longer, told=rng.integers(1, of.horizon + 3, len(jobs.duration)))
 
 
 def assert_same_view(plain: Observation, compiled: Observation) -> None:

@@ -8,13 +8,22 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipeline.core import Cluster, JobSet, Schedule, Twin, batch, keys, repeat, uniform
-from pipeline.policies.heuristics import HEURISTICS, Heuristic, sjf, twin_of, with_patience, with_weight
+from pipeline.policies.heuristics import (
+    HEURISTICS,
+    Heuristic,
+    sjf,
+    twin_of,
+    with_patience,
+    with_weight,
+    with_weights,
+)
 from pipeline.simulator.batched import Batched
 from pipeline.simulator.draws import uniform as compiled_uniform
 from pipeline.simulator.rollout import play
 from pipeline.simulator.twins import RULES, players
 
-KNOBS = st.tuples(st.floats(0.0, 1.0), st.integers(1, 9))
+KNOBS = st.tuples(st.floats(0.0, 1.0), st.integers(1, 9), st.lists(st.floats(-2.0, 2.0), min_size=12, max_size=12))
+WEIGHTS = [1.1, 0.3, -0.4, 0.2, 0.7, 0.5, -0.3, 1.2, -1.9, -0.2, 0.4, 0.6]
 INCREASED = Cluster((7, 5, 3, 9), 8, 12, 4, False, 8)
 
 
@@ -25,10 +34,10 @@ def problems(draw: st.DrawFn) -> tuple[Cluster, list[JobSet], int]:
     return of, draw(st.lists(jobsets(of), min_size=1, max_size=3)), draw(st.integers(1, 60))
 
 
-def all_heuristics(weight: float, long_steps: int) -> list[Heuristic]:
-    """Every heuristic, those with a knob twice."""
+def all_heuristics(weight: float, long_steps: int, weights: list[float]) -> list[Heuristic]:
+    """Every heuristic, those with knobs twice."""
     table = [policy for policy in HEURISTICS.values() if isinstance(policy, Heuristic)]
-    return [*table, with_weight(weight), with_patience(long_steps)]
+    return [*table, with_weight(weight), with_patience(long_steps), with_weights(weights)]
 
 
 def by_twins(
@@ -66,10 +75,17 @@ def test_every_heuristic_has_a_twin_of_its_own() -> None:
     assert twin_of(lambda view, draws: sjf(view).argmax(axis=1)) is None
 
 
+def test_a_twin_with_weights_has_one_for_every_feature() -> None:
+    jobs = [jobset((0, 1, 1))]
+    assert players([Twin("family", weights=tuple(WEIGHTS))], key_of(jobs)).weights.tolist() == [WEIGHTS]
+    with pytest.raises(ValueError, match="expected 12 weights, got 11"):
+        players([Twin("sjf"), Twin("family", weights=tuple(WEIGHTS[1:]))], key_of(jobs * 2))
+
+
 @settings(max_examples=150)
 @given(problem=problems(), knobs=KNOBS, skip=st.booleans())
 def test_a_twin_decides_as_the_heuristic_does(
-    problem: tuple[Cluster, list[JobSet], int], knobs: tuple[float, int], skip: bool
+    problem: tuple[Cluster, list[JobSet], int], knobs: tuple[float, int, list[float]], skip: bool
 ) -> None:
     assert_same(*problem, all_heuristics(*knobs), skip)
 
@@ -78,14 +94,14 @@ def test_a_twin_decides_as_the_heuristic_does(
 def test_twins_decide_alike_where_many_jobs_compete(of: Cluster) -> None:
     rng = np.random.default_rng(6)
     several = [random_jobset(rng, of, 60, 50) for _ in range(3)]
-    assert_same(of, several, 2000, all_heuristics(0.3, 4), skip=True)
+    assert_same(of, several, 2000, all_heuristics(0.3, 4, WEIGHTS), skip=True)
 
 
 def test_a_twin_decides_alike_in_lock_step_and_counts_what_it_was_asked() -> None:
     of = Cluster((5, 4), 8, 4, 4, True, 8)
     rng = np.random.default_rng(1)
     several = [random_jobset(rng, of, 20, 20) for _ in range(4)]
-    twins = [Twin("random"), Twin("hold", 4), Twin("tetris", 0.4), Twin("packer")]
+    twins = [Twin("random"), Twin("hold", 4), Twin("family", weights=tuple(WEIGHTS)), Twin("easy")]
     simulator = Batched(batch(several), of, 100)
     who, asked = players(twins, key_of(several)), np.zeros(4, dtype=np.int64)
     while len(rows := simulator.rows):
@@ -130,5 +146,5 @@ def test_the_number_of_threads_changes_nothing_for_twins() -> None:
     played = []
     for threads in (numba.get_num_threads(), 1):
         numba.set_num_threads(threads)
-        played.append(by_twins(of, several, 200, all_heuristics(0.2, 3), skip=True, most=50)[0])
+        played.append(by_twins(of, several, 200, all_heuristics(0.2, 3, WEIGHTS), skip=True, most=50)[0])
     assert all(np.array_equal(one, other) for one, other in zip(*played, strict=True))

@@ -26,7 +26,7 @@ def recipe(params: Params, seed: int = 1, **settings: object) -> Recipe:
 
 
 def content(jobs: JobSet) -> bytes:
-    return b"|".join(np.asarray(field, dtype=np.int64).tobytes() for field in jobs)
+    return b"|".join(np.asarray(field, dtype=np.int64).tobytes() for field in jobs if field is not None)
 
 
 def drawn(origin: Recipe | Windows, split: str) -> list[bytes]:

@@ -4,8 +4,10 @@ from collections.abc import Sequence
 
 import numpy as np
 import pytest
+from pydantic import ValidationError
 
 from pipeline.config import AtOnce, Demand, Params, Scenario, Streaming, Synthetic
+from pipeline.config.records import first_problem
 from pipeline.core import JobSet
 from pipeline.errors import UserError
 from pipeline.workload.synthetic import check_synthetic, draw_jobset, load_of_one, units
@@ -134,6 +136,45 @@ def test_a_jobset_without_jobs_is_drawn_again(params: Params, workload: Syntheti
     )  # 97 % of these would be empty
     jobsets = drawn(workload, params.demands["code"], of, load=2, jobsets=50)
     assert min(len(jobs.arrival) for jobs in jobsets) == 1
+
+
+@pytest.mark.parametrize("arrivals", ["poisson", "bernoulli"])
+def test_a_jobset_without_a_measured_job_is_drawn_again(params: Params, workload: Synthetic, arrivals: str) -> None:
+    own = {"name": arrivals, "steps": 30, "measured": (10, 12)}  # 98 % have none in these two steps
+    of = scenario(params, arrivals=POISSON.model_copy(update=own))
+    jobsets = drawn(workload, params.demands["code"], of, load=2, jobsets=50)
+    assert all(np.isin(jobs.arrival, [10, 11]).any() for jobs in jobsets)
+    assert any((jobs.arrival < 10).any() for jobs in jobsets)
+
+
+def test_what_is_measured_of_it_does_not_change_a_jobset(params: Params, workload: Synthetic) -> None:
+    measured = scenario(params, arrivals=POISSON.model_copy(update={"measured": (10, 40)}))
+    plain, stream = (drawn(workload, params.demands["code"], of, 90, 3) for of in (scenario(params), measured))
+    for one, other in zip(plain, stream, strict=True):
+        assert one.arrival.tolist() == other.arrival.tolist()
+        assert one.demand.tolist() == other.demand.tolist()
+
+
+@pytest.mark.parametrize("measured", [[-1, 10], [10, 10], [20, 10], [0, 51]])
+def test_measured_steps_that_there_are_not_are_refused(params: Params, measured: list[int]) -> None:
+    raw = params.scenarios["online"].model_dump()
+    raw["arrivals"]["measured"] = measured
+    with pytest.raises(ValidationError) as told:
+        Scenario.model_validate(raw)
+    assert first_problem(told.value, raw, "params.yaml") == (
+        f"params.yaml: arrivals: measured: expected [first, after] with 0 <= first < after <= steps 50, got {measured}"
+    )
+
+
+def test_a_scenario_says_what_is_measured_of_it(params: Params) -> None:
+    assert scenario(params).measured is None
+    assert scenario(params, arrivals=AtOnce(name="at_once", jobs=30)).measured is None
+    assert scenario(params, arrivals=Streaming(name="poisson", steps=50, measured=(0, 50))).measured == (0, 50)
+
+
+def test_where_all_jobs_are_measured_records_of_params_say_nothing_of_it() -> None:
+    assert POISSON.model_dump() == {"name": "poisson", "steps": STEPS}
+    assert "measured" in POISSON.model_copy(update={"measured": (0, 9)}).model_dump()
 
 
 def test_all_jobs_wait_from_the_start_where_they_arrive_at_once(params: Params, workload: Synthetic) -> None:

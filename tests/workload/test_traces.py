@@ -9,6 +9,7 @@ import pytest
 from pipeline.config import Counts, Swf
 from pipeline.core import JobSet
 from pipeline.errors import UserError
+from pipeline.workload.tables import log_table, parts
 from pipeline.workload.traces import READERS, Log, read_swf
 from pipeline.workload.windows import (
     Discretised,
@@ -35,9 +36,10 @@ def line(
     allocated: float | str = 1,
     used_kb: float = -1,
     requested: float = -1,
+    estimate: float = -1,
     requested_kb: float = -1,
 ) -> str:
-    fields = [id, submit, wait, run, allocated, -1, used_kb, requested, -1, requested_kb, 1, -1, -1, -1, -1, -1, -1, -1]
+    fields = [id, submit, wait, run, allocated, -1, used_kb, requested, estimate, requested_kb, 1, *[-1] * 7]
     return " ".join(str(field) for field in fields)
 
 
@@ -82,6 +84,12 @@ def test_every_field_comes_from_its_place(folder: Path) -> None:
 def test_processors_are_the_larger_of_allocated_and_requested(folder: Path) -> None:
     log = read(folder, line(allocated=4, requested=6), line(allocated=4, requested=2), line(allocated=-1, requested=3))
     assert log.processors.tolist() == [6, 4, 3]
+
+
+def test_estimates_are_read_and_zero_is_unknown(folder: Path) -> None:
+    log = read(folder, line(estimate=90), line(estimate=0), line(), line(estimate=7.5))
+    assert log.estimate_s.tolist() == [90, -1, -1, 8]
+    assert log.repaired["fractions: rounded"] == 1
 
 
 def test_requested_memory_goes_before_used_and_zero_is_unknown(folder: Path) -> None:
@@ -255,6 +263,32 @@ def test_durations_are_rounded_up_and_cut_to_the_shorter_limit(folder: Path) -> 
     assert (steps.duration.tolist(), steps.capped) == ([1, 1, 2, 5, 5, 5], 2)
     steps = discretise(log, swf(step_s=60, max_steps=5), {"cpu": 10}, 4)
     assert (steps.duration.tolist(), steps.capped) == ([1, 1, 2, 4, 4, 4], 3)
+
+
+def test_estimates_become_steps_as_durations_do_and_unknown_ones_are_durations(folder: Path) -> None:
+    log = read(folder, *(line(run=100, estimate=s) for s in (1, 60, 61, 9999, -1)))
+    told = discretise(log, swf(step_s=60, max_steps=5), {"cpu": 10}, 20, estimates=True)
+    assert told.told is not None
+    assert told.told.tolist() == [1, 1, 2, 5, 2]
+    assert discretise(log, swf(step_s=60, max_steps=5), {"cpu": 10}, 20).told is None
+    assert random_window(told, (0, 5), 5, np.random.default_rng(1)).seen.tolist() == [1, 1, 2, 5, 2]
+
+
+def test_those_who_overrun_are_told_of(folder: Path) -> None:
+    # Of 100 s told 1 and 60 s; 61 s are two steps, as 100 s are.
+    log = read(folder, *(line(run=100, estimate=s) for s in (1, 60, 61, 9999, -1)))
+    steps = discretise(log, swf(step_s=60, max_steps=5), {"cpu": 10}, 20, estimates=True)
+    said = "estimates: 3 jobs (60.0%) run longer than told, 2 (40.0%) in steps; 1 jobs have none"
+    assert any(note.startswith(said) for note in describe(log, steps))
+
+
+def test_a_log_as_a_table_tells_its_estimates_in_every_part(folder: Path) -> None:
+    log = read(folder, *(line(id=k, submit=60 * k, run=100, estimate=60 * k) for k in (1, 2, 3)))
+    how = swf(step_s=60, max_steps=5)
+    (part,) = parts(log_table(discretise(log, how, {"cpu": 10}, 20, estimates=True)), 20)
+    assert part.jobs.seen.tolist() == [1, 2, 3]
+    (part,) = parts(log_table(discretise(log, how, {"cpu": 10}, 20)), 20)
+    assert part.jobs.told is None
 
 
 def test_processors_become_the_nearest_unit_half_up_and_at_least_one(folder: Path) -> None:

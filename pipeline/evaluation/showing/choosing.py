@@ -79,6 +79,10 @@ def user_jobset(table: JobTable, where: str, scenario: str, jobset: str | None) 
     number = known.index(name)
     rows = np.flatnonzero(table.jobset == number)
     rows = rows[np.argsort(table.arrival[rows], kind="stable")]
-    jobs = JobSet(*(column[rows].astype(np.int64) for column in (table.arrival, table.duration, table.demand)))
+    told = None if table.told is None else table.told[rows].astype(np.int64)
+    arrival, duration, demand = (
+        column[rows].astype(np.int64) for column in (table.arrival, table.duration, table.demand)
+    )
+    jobs = JobSet(arrival, duration, demand, told)
     title = f"{Path(where).name}, jobset {name}, on the cluster of scenario {scenario}: {len(rows)} jobs"
     return Chosen(title, jobs, [str(job) for job in table.ids["job"].take(rows).to_pylist()], number, None)

@@ -1,0 +1,189 @@
+"""`python -m benchmarks.offline_table`: slowdown against evaluations and seconds of the offline search, beside CP-SAT.
+
+Both begin with shortest job first on the same test jobsets of scenario `offline`, with one thread. Seconds are the
+processor's for the search, and the limit by the clock for CP-SAT. Prints Markdown.
+"""
+
+import argparse
+import math
+import time
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from pipeline.cli.base import read_params
+from pipeline.config import AtOnce, Params, Synthetic
+from pipeline.core import IntArray, JobBatch, JobSet, batch
+from pipeline.errors import UserError
+
+if TYPE_CHECKING:
+    from ortools.sat.python import cp_model
+
+SCENARIO, SEED = "offline", 1
+BUDGETS = (10_000, 50_000, 250_000, 1_000_000)  # evaluations
+SHORT_SECONDS = 2.0
+WORKERS = 1
+
+Units = tuple[int, ...]  # [R]
+
+
+class Line(NamedTuple):
+    """How one method fared on jobsets of one size."""
+
+    jobs: int
+    method: str
+    evaluations: int | None  # a jobset
+    seconds: float  # a jobset
+    slowdown: float  # mean over all jobsets; nan where only some were asked for
+    solved: float  # mean over those that CP-SAT was given
+    worst: float  # of those, the most that one is above CP-SAT's longest run; nan where there is none
+
+
+class Solved(NamedTuple):
+    """What CP-SAT found in some time."""
+
+    slowdown: list[float]
+    bound: list[float]
+    optimal: int
+
+
+def main() -> None:
+    """Measure, and print the table."""
+    asked = parser().parse_args()
+    params = read_params()
+    capacity = tuple(params.step_scenarios[SCENARIO].resources.values())
+    print("| jobs | method | evaluations | seconds | slowdown, all | those of CP-SAT | above CP-SAT | worst |")
+    print("| ---: | --- | ---: | ---: | ---: | ---: | ---: | ---: |")
+    notes = []
+    for count in asked.jobs:
+        jobsets = drawn(params, count, asked.jobsets)
+        some, limits = jobsets[: asked.solved], (SHORT_SECONDS, asked.seconds_solver)
+        solved = {seconds: solve(some, capacity, seconds) for seconds in limits}
+        best = solved[asked.seconds_solver]
+        for line in searched(jobsets, capacity, best, asked.evaluations) + rows(count, solved, best):
+            print(written(line, best), flush=True)
+        notes.append(
+            f"{count} jobs, {asked.seconds_solver:g} s: bound {np.mean(best.bound):.4f}, optimal in {best.optimal} of "
+            f"{len(best.bound)}"
+        )
+    print("\n" + "; ".join(notes) + ".")
+
+
+def parser() -> argparse.ArgumentParser:
+    """Return the command line."""
+    line = argparse.ArgumentParser(prog="python -m benchmarks.offline_table", description="Offline search and CP-SAT.")
+    line.add_argument("--jobs", type=int, nargs="+", default=[30, 50], help="jobs of a jobset")
+    line.add_argument("--jobsets", type=int, default=10, help="of each size (%(default)s)")
+    line.add_argument("--solved", type=int, default=4, help="of these, how many CP-SAT is given (%(default)s)")
+    line.add_argument("--seconds-solver", type=float, default=60.0, help="of CP-SAT, a jobset (%(default)s)")
+    line.add_argument("--evaluations", type=int, nargs="+", default=list(BUDGETS), help="of the search, a jobset")
+    return line
+
+
+def drawn(params: Params, jobs: int, count: int) -> list[JobSet]:
+    """Return test jobsets of the scenario, with another number of jobs."""
+    from pipeline.workload.source import Recipe
+
+    scenario = params.step_scenarios[SCENARIO]
+    if not isinstance(params.workload, Synthetic):
+        raise UserError("params.yaml: workload: expected a recipe, for jobsets of other sizes are drawn from it")
+    sizes = scenario.jobsets.model_copy(update={"test": count})
+    arrivals = AtOnce(name="at_once", jobs=jobs)
+    changed = scenario.model_copy(update={"arrivals": arrivals, "jobsets": sizes, "slots": jobs})
+    (jobsets,) = Recipe(params, changed, params.workload).split("test").values()
+    return jobsets
+
+
+def shortest_first(jobs: JobBatch) -> IntArray:
+    """Return the jobs of each jobset by duration."""
+    from pipeline.evaluation.searching import order_of
+
+    return order_of(jobs, jobs.duration)
+
+
+def searched(jobsets: Sequence[JobSet], capacity: Units, best: Solved, budgets: Sequence[int]) -> list[Line]:
+    """Return how the search fared within each budget; the first line is the order that it begins with."""
+    import numba
+
+    from pipeline.evaluation.searching import search
+
+    numba.set_num_threads(1)
+    jobs, some = batch(jobsets), len(best.slowdown)
+    orders = shortest_first(jobs)
+    search(jobs, capacity, orders, 1, SEED)  # compiles
+    lines = []
+    for budget in (1, *budgets):
+        begun = time.process_time()
+        found = search(jobs, capacity, orders, budget, SEED)
+        seconds = (time.process_time() - begun) / len(jobsets)
+        worst = float((found.slowdown[:some] / best.slowdown).max() - 1.0)
+        name, ours = "search" if budget > 1 else "shortest first", found.slowdown
+        lines.append(
+            Line(len(jobsets[0].arrival), name, budget, seconds, float(ours.mean()), float(ours[:some].mean()), worst)
+        )
+    return lines
+
+
+def rows(jobs: int, solved: dict[float, Solved], best: Solved) -> list[Line]:
+    """Return how CP-SAT fared within each limit."""
+    lines = []
+    for seconds, found in solved.items():
+        worst = float((np.array(found.slowdown) / best.slowdown).max() - 1.0)
+        lines.append(Line(jobs, "CP-SAT", None, seconds, math.nan, float(np.mean(found.slowdown)), worst))
+    return lines
+
+
+def solve(jobsets: Sequence[JobSet], capacity: Units, seconds: float) -> Solved:
+    """Return what CP-SAT finds with one worker, from the schedule of shortest job first."""
+    from ortools.sat.python import cp_model
+
+    slowdown, bound, optimal = [], [], 0
+    for jobs in jobsets:
+        model, scale = modelled(jobs, capacity)
+        solver = cp_model.CpSolver()
+        solver.parameters.num_workers, solver.parameters.max_time_in_seconds = WORKERS, seconds
+        solver.parameters.interleave_search = True  # strategies take turns; one alone finds next to nothing
+        optimal += solver.solve(model) == cp_model.OPTIMAL
+        slowdown.append(1.0 + solver.objective_value / scale)
+        bound.append(1.0 + solver.best_objective_bound / scale)
+    return Solved(slowdown, bound, optimal)
+
+
+def modelled(jobs: JobSet, capacity: Units) -> "tuple[cp_model.CpModel, int]":
+    """Return the model, and what its objective is to be divided by: whole numbers, so that nothing is rounded."""
+    from ortools.sat.python import cp_model
+
+    from pipeline.simulator.listing import decoded
+
+    only = batch([jobs])
+    hint = decoded(only, capacity, shortest_first(only))
+    latest = int((hint + jobs.duration).max()) + int(jobs.duration.max())
+    scale = math.lcm(*(int(steps) for steps in jobs.duration))
+    model = cp_model.CpModel()
+    starts = [model.new_int_var(int(at), latest, f"start {j}") for j, at in enumerate(jobs.arrival)]
+    spans = [model.new_fixed_size_interval_var(starts[j], int(d), f"job {j}") for j, d in enumerate(jobs.duration)]
+    for r, units in enumerate(capacity):
+        model.add_cumulative(spans, [int(wanted) for wanted in jobs.demand[:, r]], units)
+    waits = (
+        (start - int(at)) * (scale // int(d)) for start, at, d in zip(starts, jobs.arrival, jobs.duration, strict=True)
+    )
+    model.minimize(sum(waits))
+    for start, at in zip(starts, hint, strict=True):
+        model.add_hint(start, int(at))
+    return model, scale * len(starts)
+
+
+def written(line: Line, best: Solved) -> str:
+    """Return a row of the table."""
+    above = line.solved / float(np.mean(best.slowdown)) - 1.0
+    everywhere = "" if math.isnan(line.slowdown) else f"{line.slowdown:.4f}"
+    evaluations = "" if line.evaluations is None else f"{line.evaluations:,}"
+    return (
+        f"| {line.jobs} | {line.method} | {evaluations} | {line.seconds:.2g} | {everywhere} | {line.solved:.4f} | "
+        f"{100 * above:+.2f} % | {100 * line.worst:+.2f} % |"
+    )
+
+
+if __name__ == "__main__":
+    main()

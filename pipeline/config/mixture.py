@@ -1,0 +1,82 @@
+"""How DeepRM3 learns: from short runs and from windows of endless streams."""
+
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, Field
+
+from pipeline.config.records import Frozen, Loads, Positive, Rate, Seed
+
+Slots = Annotated[int, Field(gt=0, le=1000)]
+Jobsets = Annotated[int, Field(ge=0, le=10_000)]
+
+
+def _whole_vectors(units: int) -> int:
+    if units % 8:
+        raise ValueError(f"expected a multiple of 8, got {units}")
+    return units
+
+
+class Sets(Frozen):
+    """A network that scores every waiting job by shared weights, for clusters and queues of any size."""
+
+    name: Literal["sets"]
+    hidden: Annotated[int, Field(gt=0, le=512), AfterValidator(_whole_vectors)]
+    elapsed: bool  # is it told how long it has run? Short runs give away their end by that
+
+
+class StreamWindows(Frozen):
+    """Pieces of streams that do not end; state and return go beyond them."""
+
+    loads: Loads
+    slots: Annotated[tuple[Slots, ...], Field(min_length=1)]  # in turn
+    windows: Positive  # of an update; in cloning: streams in all
+    latest: Annotated[int, Field(ge=0, le=100_000)]  # step at which a window begins at the latest
+    steps: Positive  # of a window
+    beyond: Annotated[int, Field(ge=0, le=100_000)]  # steps behind it that count for its decisions
+
+
+class Mixture(Frozen):
+    """Policy gradient on short runs and stream windows: how much of a recipe to run."""
+
+    name: Literal["mixture"]
+    recipe: str
+    loads: Loads  # of short runs
+    updates: Positive
+    jobsets: Jobsets  # short runs of an update; 0: streams only
+    episodes: Annotated[int, Field(ge=2)]  # of each jobset, and of each window
+    streams: StreamWindows | None  # null: short runs only
+    validate_every: Positive
+    seed: Seed | None = None  # of what is drawn while playing; params.yaml's unless told. Jobsets do not depend on it
+
+    @property
+    def budget(self) -> int:
+        """Updates."""
+        return self.updates
+
+
+class Imitate(Frozen):
+    """Cloning of the best heuristic of each jobset."""
+
+    name: Literal["imitate"]
+    teachers: Annotated[tuple[str, ...], Field(min_length=1)]
+    loads: Loads
+    jobsets: Positive  # short runs that are played by the teachers
+    streams: StreamWindows | None
+    epochs: Positive
+    patience: Positive
+    batch: Positive
+    learning_rate: Rate
+    entropy: Annotated[float, Field(ge=0)]
+    seed: Seed | None = None  # of the initial weights and of the order of samples; params.yaml's unless told
+
+    @property
+    def budget(self) -> int:
+        """Updates at most: one an epoch."""
+        return self.epochs
+
+
+class Transfer(Frozen):
+    """An agent that is scored on a scenario which it was not trained on."""
+
+    agent: str
+    scenario: str
