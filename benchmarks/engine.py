@@ -47,9 +47,12 @@ def hold_to(threads: int) -> None:
     torch.set_num_threads(threads)
 
 
-def network(problem: Problem, config: NetworkConfig) -> Scorer[Any]:
-    """Return a freshly initialised network."""
-    return build(config, problem.cluster, problem.seed)
+def network(problem: Problem, config: NetworkConfig) -> Network:
+    """Return a freshly initialised network on images."""
+    made = build(config, problem.cluster, problem.seed)
+    if not isinstance(made, Network):
+        raise TypeError(f"expected a network on images, got {config.name}")
+    return made
 
 
 def dense(problem: Problem) -> Dense:

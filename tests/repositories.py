@@ -77,10 +77,13 @@ AGENTS = {
         "finetune": REINFORCE | {"recipe": "paper"},
     },
 }
+FAMILY = {"population": 4, "rounds": 1, "elite": 2}
+HINDSIGHT = {"scenarios": ["online"], "jobsets": 2, "limit": 0.01}
 STAGES = {
     "log",
     "generate@online",
     "heuristics@online",
+    "hindsight@online",
     *(f"{kind}@{agent}" for kind in ("pretrain", "finetune", "evaluate") for agent in AGENTS),
     "compare",
     "papers",
@@ -163,7 +166,8 @@ def begin(root: Path, more: Mapping[str, str]) -> Folder:
     rows = YAML(typ="safe").load(root / "params.yaml")
     scenario = rows["scenarios"]["online"] | SCENARIO
     knobs = {"tetris_weights": [0.1, 0.5], "hold_quantiles": [0.9], "mixes": [[0.0, 0.0], [0.5, 0.2]]}
-    folder.edit(threads=1, scenarios={"online": scenario}, agents=AGENTS, heuristics=knobs, evaluation__resamples=100)
+    sections = {"scenarios": {"online": scenario}, "agents": AGENTS, "transfers": {}, "hindsight": HINDSIGHT}
+    folder.edit(threads=1, heuristics=knobs | {"family": FAMILY}, evaluation__resamples=100, **sections)
     folder.git("init", "--quiet", "--initial-branch", "main")
     folder.git("add", "--all")
     folder.git("commit", "--quiet", "-m", "the small problem")

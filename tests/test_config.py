@@ -13,6 +13,7 @@ from pipeline.config import Params, Swf, check_params, load_params, repository_r
 from pipeline.config.checks import ALLOWED
 from pipeline.errors import UserError
 from pipeline.policies.heuristics import HEURISTICS, check_names
+from pipeline.workload.estimates import check_estimates
 from pipeline.workload.synthetic import check_synthetic
 
 PARAMS = REPOSITORY / "params.yaml"
@@ -33,6 +34,13 @@ WRONG_KEYS: list[tuple[str, Any, str]] = [
     ("workload", {"name": "swf", "path": "a.swf", "short": [1, 3]}, "workload.short: unknown key"),
     ("agents.deeprm.network.channels", [8, 16], "agents.deeprm.network.channels: unknown key"),
     ("workload.short", [1], "workload.short.1: missing key"),
+    (
+        "scenarios.online.workload",
+        {"name": "synthetic", "short": [1, 3], "long": [4, 5], "short_share": 1.0, "noise": 1},
+        "scenarios.online.workload.noise: unknown key",
+    ),
+    ("transfers.streams.from", "deeprm3", "transfers.streams.from: unknown key"),
+    ("transfers.streams.agent", GONE, "transfers.streams.agent: missing key"),
 ]
 WRONG_TYPES: list[tuple[str, Any, str]] = [
     (
@@ -103,6 +111,21 @@ OUT_OF_RANGE: list[tuple[str, Any, str]] = [
     ("scenarios", {}, "scenarios: Dictionary should have at least 1 item after validation, not 0, got {}"),
     ("scenarios.offline.slots", 29, "scenarios.offline: arrivals.jobs 30 exceed slots 29 + backlog 0"),
     (
+        "scenarios.bursts.arrivals.size",
+        0.5,
+        "scenarios.bursts.arrivals.size: expected greater than or equal to 1, got 0.5",
+    ),
+    (
+        "scenarios.bursts.arrivals.size",
+        GONE,
+        "scenarios.bursts.arrivals: size: expected the mean number of jobs of a burst, got none",
+    ),
+    (
+        "scenarios.online.arrivals.size",
+        2.5,
+        "scenarios.online.arrivals: size: expected none, for only bursts have one, got 2.5",
+    ),
+    (
         "workload",
         {"name": "swf", "path": "a.swf", "train_share": 0.9, "validation_share": 0.1},
         "workload: expected train_share + validation_share below 1, so that a test period is left",
@@ -125,6 +148,17 @@ DEMANDS = "there are: code, text; did you mean 'code'?"
 RECIPES = f"{there_are('recipes')}; did you mean 'ours'?"
 UNKNOWN_NAMES: list[tuple[str, Any, str]] = [
     ("agents.deeprm.scenario", "onlin", f"agents.deeprm.scenario: unknown 'onlin'; {SCENARIOS}"),
+    (
+        "transfers.streams.scenario",
+        "stream",
+        f"transfers.streams.scenario: unknown 'stream'; {there_are('scenarios')}; did you mean 'streams'?",
+    ),
+    (
+        "transfers.streams.agent",
+        "deeprm33",
+        f"transfers.streams.agent: unknown 'deeprm33'; {there_are('agents')}; did you mean 'deeprm3'?",
+    ),
+    ("transfers.To", {}, f"transfers.To: {NAMES}, got 'To' (and 2 more)"),
     ("scenarios.online.demand", "cod", f"scenarios.online.demand: unknown 'cod'; {DEMANDS}"),
     ("agents.deeprm.finetune.recipe", "our", f"agents.deeprm.finetune.recipe: unknown 'our'; {RECIPES}"),
     (
@@ -147,13 +181,38 @@ UNKNOWN_NAMES: list[tuple[str, Any, str]] = [
     (
         "scenarios.online.arrivals.name",
         "burst",
-        "scenarios.online.arrivals.name: unknown 'burst'; there are: 'poisson', 'bernoulli', 'at_once'",
+        "scenarios.online.arrivals.name: unknown 'burst'; there are: 'poisson', 'bernoulli', 'bursts', 'at_once'",
     ),
     ("agents.Deep", {}, f"agents.Deep: {NAMES}, got 'Deep' (and 5 more)"),
     ("agents.deep-rm", {}, f"agents.deep-rm: {NAMES}, got 'deep-rm' (and 5 more)"),
     ("scenarios.online.resources.CPU", 10, f"scenarios.online.resources.CPU: {NAMES}, got 'CPU'"),
 ]
 DO_NOT_FIT: list[tuple[str, Any, str]] = [
+    (
+        "transfers.streams.agent",
+        "deeprm",
+        "transfers.streams.agent: expected one with network sets, which serves any size; 'deeprm' has mlp",
+    ),
+    (
+        "transfers.streams.agent",
+        "deepk8s_ppo",
+        "transfers.streams.agent: expected dynamics steps, scenario 'machines' has events",
+    ),
+    (
+        "transfers.streams.scenario",
+        "shares",
+        "transfers.streams.scenario: expected dynamics steps, scenario 'shares' has groups",
+    ),
+    (
+        "transfers.streams.scenario",
+        "online",
+        "transfers.streams.scenario: expected another one than agent 'deeprm3' is trained on, got 'online'",
+    ),
+    (
+        "transfers.three.scenario",
+        "bursts",
+        "transfers.three: expected each agent and scenario once; 'transfers.bursts' has the same",
+    ),
     ("agents.deeprm.finetune.loads", [110, 60], "agents.deeprm.finetune.loads: 60 is not a load of scenario 'online'"),
     ("agents.deeprm2.pretrain.loads", [100], "agents.deeprm2.pretrain.loads: 100 is not a load of scenario 'online'"),
     (
@@ -297,7 +356,7 @@ def test_params_must_be_a_mapping(values: Any, found: str) -> None:
 
 
 def test_the_first_of_many_problems_is_shown_with_their_number() -> None:
-    assert refusal({}) == "seed: missing key (and 9 more)"
+    assert refusal({}) == "seed: missing key (and 10 more)"
 
 
 def test_the_largest_load_of_bernoulli_arrivals_is_accepted() -> None:
@@ -306,13 +365,81 @@ def test_the_largest_load_of_bernoulli_arrivals_is_accepted() -> None:
     for row in values["agents"].values():
         if row["scenario"] == "online":
             row["finetune"] |= {"loads": [110], "jobsets": 15}
-            row["pretrain"] |= {"loads": [110], "jobsets": 100} if row["pretrain"]["name"] == "clone" else {}
+            row["pretrain"] |= {"loads": [110], "jobsets": 100} if row["pretrain"]["name"] != "none" else {}
     checked(values)
 
 
 def test_every_teacher_of_the_repositorys_params_is_a_heuristic() -> None:
     found = {row.pretrain.teacher for row in load_params(PARAMS).agents.values() if row.pretrain.name == "clone"}
     assert found <= set(HEURISTICS)
+
+
+def test_transfers_may_be_left_out_and_then_nothing_says_so() -> None:
+    params = checked(changed("transfers", GONE))
+    assert params.transfers == {}
+    assert "transfers" not in params.model_dump()
+
+
+def test_a_scenario_has_its_own_agents_and_those_that_are_carried_over_to_it() -> None:
+    values = raw()
+    values["agents"]["mine"] = copy.deepcopy(values["agents"]["deeprm"])
+    values["agents"]["mine"] |= {"scenario": "bursts"}
+    values["agents"]["mine"]["finetune"]["loads"] = [130]
+    assert checked(values).agents_of("bursts") == ["mine", "deeprm3"]
+    assert checked(values).transfer("bursts").agent == "deeprm3"
+    with pytest.raises(UserError, match=r"unknown transfer 'burst'; there are: .*; did you mean 'bursts'"):
+        checked(values).transfer("burst")
+
+
+# A scenario's own workload
+
+OWN = {"name": "synthetic", "short": [1, 3], "long": [4, 9], "short_share": 0.5}
+
+
+def test_a_scenario_without_a_workload_of_its_own_says_nothing_of_it() -> None:
+    params = checked(raw())
+    scenario = params.scenario("online")
+    assert params.workload_of(scenario) == params.workload
+    assert "workload" not in scenario.model_dump()
+    arrivals = {name: set(row.arrivals.model_dump()) for name, row in params.step_scenarios.items()}
+    assert arrivals["online"] == {"name", "steps"}
+    assert arrivals["bursts"] == {"name", "steps", "size"}
+
+
+def test_a_scenarios_own_workload_is_kept_when_its_cluster_is_changed() -> None:
+    scenario = checked(changed("scenarios.online.workload", OWN)).scenario("online")
+    assert scenario.workload is not None
+    assert scenario.changed(capacity=20, slots=None, horizon=None).workload == scenario.workload
+
+
+def test_a_horizon_must_hold_the_longest_job_of_the_scenarios_own_workload() -> None:
+    values = changed("scenarios.online.workload", OWN)
+    values["scenarios"]["online"]["horizon"] = 9  # the others' jobs run up to 15 steps
+    checked(values)
+    values["scenarios"]["online"]["horizon"] = 8
+    assert refusal(values) == "scenarios.online.horizon: expected at least the longest job's 9 steps, got 8"
+
+
+@pytest.mark.parametrize(("noise", "is_told"), [(0.0, False), (0.4, True)])
+def test_estimates_may_come_from_the_scenarios_own_workload(noise: float, is_told: bool) -> None:
+    values = changed("scenarios.online.workload", {**OWN, "estimate_noise": noise})
+    values["scenarios"]["online"]["told"] = "estimates"
+    params = check_params(values, "params.yaml")
+    if is_told:
+        check_estimates(params)
+        return
+    with pytest.raises(UserError, match=r"^params\.yaml: scenarios\.online\.told: estimates need a log, or "):
+        check_estimates(params)
+
+
+def test_a_scenarios_own_recipe_holds_where_all_others_have_a_log() -> None:
+    values = changed("workload", {"name": "swf", "path": "logs/a.swf.gz"})
+    values["scenarios"]["online"]["workload"] = OWN
+    params = checked(values)
+    assert params.scenario("online").resources == {"cpu": 10, "memory": 10}
+    assert params.scenario("offline").resources == {"cpu": 20, "memory": 20}
+    values["agents"]["deeprm"]["finetune"]["loads"] = [60]  # a recipe has the loads of its scenario, and no other
+    assert refusal(values) == "agents.deeprm.finetune.loads: 60 is not a load of scenario 'online'"
 
 
 # Files

@@ -123,7 +123,8 @@ def channels(spec: Any) -> dict[str, set[str]]:
 
 def test_every_plot_holds_both_revisions(drawn: dict[str, dict[str, Any]]) -> None:
     curves = {f"reports/curves/{agent}_{stage}.csv" for agent in AGENTS for stage in ("pretrain", "finetune")}
-    joined = {f"reports/{name}" for name in ("slowdown.json", "summary.csv", "comparison.csv", "papers.csv")}
+    names = ("slowdown.json", "summary.csv", "comparison.csv", "hindsight.csv", "papers.csv")
+    joined = {f"reports/{name}" for name in names}
     assert set(drawn) == joined | curves
     for plot in drawn.values():
         assert plot["revisions"] == ["workspace", "HEAD"]

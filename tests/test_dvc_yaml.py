@@ -27,6 +27,7 @@ LEFT_OUT = (
 FILES = {
     "evaluate heuristics": "heuristics",
     "evaluate agent": "evaluate",
+    "evaluate transfer": "transfer",
     "evaluate compare": "compare",
     "evaluate papers": "papers",
 }
@@ -260,9 +261,32 @@ def test_no_stage_of_an_agent_lists_the_rows_of_another(stages: dict[str, Stage]
         assert not {"agents", "scenarios", "recipes"} & set(stage.params)
 
 
+def test_every_transfer_lists_its_rows_those_of_its_agent_and_of_the_other_scenario(
+    stages: dict[str, Stage], rows: dict[str, Any]
+) -> None:
+    assert rows["transfers"]
+    for name, row in rows["transfers"].items():
+        agent, stage = row["agent"], stages[f"transfer@{name}"]
+        shared = {"seed", "threads", "device", "workload", "recipes"}
+        parts = {f"agents.{agent}.{part}" for part in ("scenario", "objective", "network", "pretrain", "finetune")}
+        assert set(stage.params) == shared | parts | {f"transfers.{name}", f"scenarios.{row['scenario']}"}
+        models = {f"models/{agent}/{which}" for which in ("pretrained", "policy")}
+        assert {f"data/jobsets/{row['scenario']}"} | models <= set(stage.deps)
+        assert stage.words == ["evaluate", "transfer", name]
+        assert stage.outs == [f"reports/tables/transfers/{name}"]
+
+
+def test_what_compares_waits_for_all_that_is_scored(stages: dict[str, Stage]) -> None:
+    scored = {out for stage in stages.values() for out in stage.outs if out.startswith("reports/tables/")}
+    assert {Path(out).parent.name for out in scored} == {"heuristics", "agents", "transfers", "hindsight"}
+    for name in ("compare", "papers"):
+        assert [out for out in scored if not covered(Path(out), stages[name].deps)] == []
+
+
 def test_the_comparison_lists_what_it_compares(stages: dict[str, Stage]) -> None:
-    assert set(stages["compare"].params) >= {"seed", "evaluation", "scenarios", "agents"}
-    assert set(stages["papers"].params) >= {"seed", "evaluation", "scenarios", "agents", "workload"}
+    compared = {"seed", "evaluation", "scenarios", "agents", "transfers"}
+    assert set(stages["compare"].params) >= compared
+    assert set(stages["papers"].params) >= compared | {"workload"}
 
 
 def leaves(values: Any, place: str = "") -> Iterator[str]:
@@ -290,13 +314,15 @@ def test_no_parameter_can_change_unseen(stages: dict[str, Stage], rows: dict[str
 
 
 def test_agents_and_scenarios_have_names_that_dvc_can_set(rows: dict[str, Any]) -> None:
-    names = [name for section in ("agents", "scenarios", "recipes", "demands") for name in rows[section]]
+    names = [name for section in ("agents", "scenarios", "recipes", "demands", "transfers") for name in rows[section]]
     assert [name for name in names if not re.fullmatch(r"[a-z0-9_]+", name)] == []
 
 
 def test_every_agent_and_scenario_has_its_stages(stages: dict[str, Stage], rows: dict[str, Any]) -> None:
     wanted = {f"{kind}@{name}" for kind in AGENT_STAGES for name in rows["agents"]}
     wanted |= {f"{kind}@{name}" for kind in ("generate", "heuristics") for name in rows["scenarios"]}
+    wanted |= {f"transfer@{name}" for name in rows["transfers"]}
+    wanted |= {f"hindsight@{name}" for name in rows["hindsight"]["scenarios"]}
     assert set(stages) == wanted | {"log", "compare", "papers"}
 
 
@@ -325,3 +351,14 @@ def test_a_new_row_has_its_stages_without_an_edit_of_dvc_yaml(tmp_path: Path, ro
     }
     assert found["finetune@mine_2"].words == ["finetune", "mine_2"]
     assert "agents.mine_2.finetune" in found["finetune@mine_2"].params
+
+
+def test_without_a_transfer_there_is_no_stage_of_one(tmp_path: Path, rows: dict[str, Any]) -> None:
+    shutil.copy(REPOSITORY / "dvc.yaml", tmp_path)
+    with (tmp_path / "params.yaml").open("w") as stream:
+        YAML().dump({**rows, "transfers": {}}, stream)
+    with Repo.init(str(tmp_path), no_scm=True):
+        pass
+    kinds = {stage.kind for stage in resolved(tmp_path).values()}
+    assert {"evaluate", "compare"} <= kinds
+    assert "transfer" not in kinds

@@ -51,6 +51,12 @@ AgentName = Annotated[
     str,
     typer.Argument(help="An agent of params.yaml, as 'deeprm'.", metavar="AGENT", autocompletion=names_in("agents")),
 ]
+TransferName = Annotated[
+    str,
+    typer.Argument(
+        help="A transfer of params.yaml, as 'streams'.", metavar="TRANSFER", autocompletion=names_in("transfers")
+    ),
+]
 
 
 def read_params() -> "Params":

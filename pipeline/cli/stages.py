@@ -1,6 +1,6 @@
 """The commands that dvc.yaml runs, one a stage."""
 
-from pipeline.cli.base import STAGES, AgentName, ScenarioName, app, evaluation, learning, read_params
+from pipeline.cli.base import STAGES, AgentName, ScenarioName, TransferName, app, evaluation, learning, read_params
 
 
 @app.command(rich_help_panel=STAGES)
@@ -84,6 +84,19 @@ def evaluate_agent(agent: AgentName) -> None:
     from pipeline.stages.evaluate import run
 
     run(params, learning(params, agent))
+
+
+@evaluation.command("transfer")
+def evaluate_transfer(transfer: TransferName) -> None:
+    """Score an agent on a scenario that it was not trained on.
+
+    Example: python -m pipeline evaluate transfer streams
+    """
+    params = read_params()
+    learning(params, params.transfer(transfer).agent)
+    from pipeline.stages.transfer import run
+
+    run(params, transfer)
 
 
 @evaluation.command("compare")

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from pipeline.cli.base import app, names_in, read_params
+from pipeline.cli.base import app, learning, names_in, read_params
 
 
 @app.command()
@@ -67,6 +67,24 @@ def show(
     from pipeline.stages.show import Asked, run
 
     run(params, Asked(jobs, scenario, load, jobset, begin, end), [policy, against], out)
+
+
+@app.command()
+def explain(
+    agent: Annotated[
+        str, typer.Option(help="An agent of params.yaml, of a scenario in steps.", autocompletion=names_in("agents"))
+    ],
+    jobsets: Annotated[int, typer.Option(min=1, help="Jobsets of each load to look at, at most.")] = 50,
+    leaves: Annotated[int, typer.Option(min=2, help="Leaves of the tree, at most.")] = 24,
+) -> None:
+    """Tell what an agent does differently from SJF, and distil it into a small tree.
+
+    Example: python -m pipeline explain --agent deeprm
+    """
+    params = read_params()
+    from pipeline.stages.explain import Asked, run
+
+    run(params, Asked(learning(params, agent), jobsets, leaves))
 
 
 @app.command()

@@ -11,6 +11,10 @@ from pipeline.config.records import Frozen, Name, Positive, Rate, Units
 FORMAT: Literal[2] = 2  # of the card; 1 did not describe the weights
 
 
+def _nothing(value: float) -> bool:
+    return value == 0
+
+
 class Tensor(Frozen):
     """One tensor of the weights."""
 
@@ -45,6 +49,7 @@ class ModelCard(Frozen):
     network: NetworkConfig
     masked: bool
     play: Literal["greedy", "sampled"]
+    ageing: Annotated[float, Field(ge=0, exclude_if=_nothing)] = 0.0  # of `sets`
     weights: Weights | None = None  # known once they are stored
 
 

@@ -7,6 +7,7 @@ from pipeline.config.acting import Ppo, PpoRecipe
 from pipeline.config.events import EventScenario
 from pipeline.config.groups import DqnRecipe, GroupScenario
 from pipeline.config.learning import Agent, AnyRecipe, Cnn, NoPretrain, Recipe
+from pipeline.config.mixture import Mixture, Transfer
 from pipeline.config.problem import Scenario
 from pipeline.config.records import there_are
 from pipeline.errors import UserError
@@ -67,7 +68,7 @@ def check_agent(
         agent: its row.
         scenario: the row that it names.
         recipe: the row that it names.
-        own_load: do the jobs of scenarios in steps come from a log, which has a load of its own?
+        own_load: do the scenario's jobs, in steps, come from a log, which has a load of its own?
 
     Raises:
         UserError: one line for the first thing that does not go with another.
@@ -79,6 +80,9 @@ def check_agent(
             f"{where}: agents.{name}.finetune.recipe: '{agent.finetune.recipe}' is one of {recipe.algorithm}, "
             f"not of {wanted}"
         )
+    if isinstance(scenario, Scenario) and isinstance(recipe, Recipe):
+        _goes_with_the_network(where, name, agent)
+        _goes_with_the_recipe(where, name, agent, recipe)
     alone = isinstance(agent.finetune, Ppo) and agent.finetune.episodes < 2
     if alone and isinstance(recipe, PpoRecipe) and recipe.advantage == "leave_one_out":
         raise UserError(f"{where}: agents.{name}.finetune.episodes: expected at least 2 for leave_one_out, got 1")
@@ -93,7 +97,7 @@ def check_agent(
     if isinstance(scenario, Scenario) and isinstance(agent.network, Cnn) and scenario.horizon < LEAST_CNN_ROWS:
         place, got = f"{where}: scenarios.{agent.scenario}.horizon", scenario.horizon
         raise UserError(f"{place}: expected at least {LEAST_CNN_ROWS} for the cnn of agent '{name}', got {got}")
-    if not isinstance(scenario, Scenario) or not own_load:
+    if not own_load:
         _has_its_jobsets(where, name, agent, scenario, recipe)
 
 
@@ -109,6 +113,40 @@ def _fits_the_dynamics(where: str, name: str, agent: Agent, dynamics: str) -> No
             raise UserError(
                 f"{where}: agents.{name}.{place}: expected {' or '.join(wanted)} for scenario '{agent.scenario}' "
                 f"(dynamics: {dynamics}), got '{found}'"
+            )
+
+
+def _goes_with_the_network(where: str, name: str, agent: Agent) -> None:
+    """Refuse other ways to learn than those of `sets` for it, and those for other networks."""
+    sets = agent.network.name == "sets"
+    for part, found, wanted in (
+        ("pretrain", agent.pretrain.name, ("none", "imitate") if sets else ("none", "clone")),
+        ("finetune", agent.finetune.name, ("mixture",) if sets else ("reinforce",)),
+    ):
+        if found not in wanted:
+            raise UserError(
+                f"{where}: agents.{name}.{part}.name: expected {' or '.join(wanted)} for a network "
+                f"'{agent.network.name}', got '{found}'"
+            )
+
+
+def _goes_with_the_recipe(where: str, name: str, agent: Agent, recipe: Recipe) -> None:
+    """Refuse what a recipe says and the algorithm would not do."""
+    chosen, mixed = agent.finetune, isinstance(agent.finetune, Mixture)
+    if isinstance(chosen, Mixture) and not chosen.jobsets and chosen.streams is None:
+        raise UserError(f"{where}: agents.{name}.finetune: expected jobsets above 0, or streams; got neither")
+    for key, found, wrong, wanted in (
+        ("masked", recipe.masked, mixed and not recipe.masked, "true"),
+        ("optimizer", recipe.optimizer, mixed and recipe.optimizer != "adam", "adam"),
+        ("minibatches", recipe.minibatches, mixed and recipe.minibatches > 1, "1"),
+        ("baseline", recipe.baseline, not mixed and recipe.baseline == "time", "decision or leave_one_out"),
+        ("falling", recipe.falling, not mixed and recipe.falling, "false"),
+    ):
+        if wrong:
+            shown = str(found).lower()
+            raise UserError(
+                f"{where}: recipes.{chosen.recipe}.{key}: expected {wanted} for the {chosen.name} of agent '{name}', "
+                f"got {shown}"
             )
 
 
@@ -128,3 +166,35 @@ def _has_its_jobsets(where: str, name: str, agent: Agent, scenario: AnyScenario,
                 f"{place}.jobsets: {chosen.jobsets} need {each} training jobsets of each load; scenario "
                 f"'{agent.scenario}' has {scenario.jobsets.train}"
             )
+
+
+def check_transfers(
+    where: str,
+    transfers: Mapping[str, Transfer],
+    agents: Mapping[str, Agent],
+    scenarios: Mapping[str, AnyScenario],
+) -> None:
+    """Refuse an agent on a scenario that it cannot play, was trained on, or is carried over to already.
+
+    Raises:
+        UserError: one line for the first such row.
+    """
+    pairs: dict[tuple[str, str], str] = {}
+    for name, row in transfers.items():
+        place = f"{where}: transfers.{name}"
+        must_know(where, f"transfers.{name}.agent", row.agent, agents)
+        must_know(where, f"transfers.{name}.scenario", row.scenario, scenarios)
+        agent = agents[row.agent]
+        for of, scenario in (("agent", agent.scenario), ("scenario", row.scenario)):
+            if not isinstance(scenarios[scenario], Scenario):
+                found = f"scenario '{scenario}' has {scenarios[scenario].dynamics}"
+                raise UserError(f"{place}.{of}: expected dynamics steps, {found}")
+        if agent.network.name != "sets":
+            expected = "expected one with network sets, which serves any size"
+            raise UserError(f"{place}.agent: {expected}; '{row.agent}' has {agent.network.name}")
+        if row.scenario == agent.scenario:
+            expected = f"expected another one than agent '{row.agent}' is trained on"
+            raise UserError(f"{place}.scenario: {expected}, got '{row.scenario}'")
+        same = pairs.setdefault((row.agent, row.scenario), name)
+        if same != name:
+            raise UserError(f"{place}: expected each agent and scenario once; 'transfers.{same}' has the same")

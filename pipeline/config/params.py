@@ -10,7 +10,7 @@ from pydantic import Field, ValidationError
 from ruamel.yaml import YAML
 from ruamel.yaml.error import MarkedYAMLError, YAMLError
 
-from pipeline.config.checks import check_agent, must_know
+from pipeline.config.checks import check_agent, check_transfers, must_know
 from pipeline.config.events import EventScenario
 from pipeline.config.groups import DqnRecipe, GroupScenario
 from pipeline.config.hindsight import Hindsight, check_hindsight
@@ -69,10 +69,15 @@ class Params(Frozen):
         chosen = self.any_scenario(name)
         if not isinstance(chosen, Scenario):
             raise UserError(f"scenario '{name}' {GOES[chosen.dynamics]}; {_those(self.step_scenarios)} in steps")
-        if isinstance(self.workload, Swf) and self.workload.capacity is not None:
-            units = dict.fromkeys(chosen.resources, self.workload.capacity)
+        workload = self.workload_of(chosen)
+        if isinstance(workload, Swf) and workload.capacity is not None:
+            units = dict.fromkeys(chosen.resources, workload.capacity)
             return chosen.model_copy(update={"resources": units})
         return chosen
+
+    def workload_of(self, scenario: Scenario) -> Synthetic | Swf:
+        """Return where the jobs of a scenario in steps come from: its own recipe, or what all others share."""
+        return self.workload if scenario.workload is None else scenario.workload
 
     def event_scenario(self, name: str) -> EventScenario:
         """Return the named scenario.
@@ -104,6 +109,10 @@ class Params(Frozen):
     def agent(self, name: str) -> Agent:
         """Return the named agent."""
         return pick(self.agents, name, "agent")
+
+    def transfer(self, name: str) -> Transfer:
+        """Return the named transfer."""
+        return pick(self.transfers, name, "transfer")
 
     def recipe(self, agent: str) -> Recipe:
         """Return the learning recipe of the named agent.
@@ -189,10 +198,11 @@ def check_params(raw: Any, where: str) -> Params:
     for name, scenario in params.step_scenarios.items():
         must_know(where, f"scenarios.{name}.demand", scenario.demand, params.demands)
     check_hindsight(where, params.hindsight.scenarios, params.scenarios)
-    own_load = isinstance(params.workload, Swf)
     for name, agent in params.agents.items():
         must_know(where, f"agents.{name}.scenario", agent.scenario, params.scenarios)
         must_know(where, f"agents.{name}.finetune.recipe", agent.finetune.recipe, params.recipes)
         chosen, recipe = params.scenarios[agent.scenario], params.recipes[agent.finetune.recipe]
+        own_load = isinstance(chosen, Scenario) and isinstance(params.workload_of(chosen), Swf)
         check_agent(where, name, agent, chosen, recipe, own_load)
+    check_transfers(where, params.transfers, params.agents, params.scenarios)
     return params

@@ -79,15 +79,24 @@ class Demand(Frozen):
 
 
 class Streaming(Frozen):
-    """Jobs arrive over `steps` steps: several a step (poisson) or at most one (bernoulli).
+    """Jobs arrive over `steps` steps: several a step (poisson), at most one (bernoulli), or many at a time (bursts).
 
     Of a stream, only jobs that arrive in the steps `measured` = [first, after) count; the others are played as well.
     """
 
-    name: Literal["poisson", "bernoulli"]
+    name: Literal["poisson", "bernoulli", "bursts"]
     steps: Many
+    size: Annotated[float | None, Field(ge=1, le=1000, exclude_if=_nothing)] = None  # jobs of a burst, on average
     # Left out of what is written of params.yaml where there is none: checkpoints and records are named by that.
     measured: Annotated[tuple[int, int] | None, Field(exclude_if=_nothing)] = None
+
+    @model_validator(mode="after")
+    def _has_a_size_if_it_comes_in_bursts(self) -> "Streaming":
+        if self.name == "bursts" and self.size is None:
+            raise ValueError("size: expected the mean number of jobs of a burst, got none")
+        if self.name != "bursts" and self.size is not None:
+            raise ValueError(f"size: expected none, for only bursts have one, got {self.size:g}")
+        return self
 
     @model_validator(mode="after")
     def _measures_steps_that_there_are(self) -> "Streaming":
@@ -136,6 +145,7 @@ class Scenario(Frozen):
     loads: Loads
     jobsets: Counts
     told: Annotated[Literal["durations", "estimates"], Field(exclude_if=_known)] = "durations"
+    workload: Annotated[Synthetic | None, Field(exclude_if=_nothing)] = None  # its own, in place of params.yaml's
 
     @property
     def measured(self) -> tuple[int, int] | None:

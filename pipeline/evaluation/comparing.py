@@ -55,7 +55,7 @@ def compare(
         scenario: its name.
         results: jobset results of all its policies.
         best: the best heuristic at each load, chosen on validation jobsets.
-        agents: the scenario's agents; each is also compared with its own pretrained policy.
+        agents: the scenario's agents; each is also compared with its own pretrained policy, where that was scored.
         settings: of the bootstrap.
         seed: of its resamples.
     """
@@ -82,7 +82,7 @@ def paired(
     loads, there = sorted(results["load"].unique()), set(results["policy"])
     references = {name: dict.fromkeys(loads, name) for name in (*REFERENCES, *OF_GROUPS) if name in there}
     references[BEST] = dict(best)
-    starts = {START.format(agent=agent): agent for agent in agents}
+    starts = {start: agent for agent in agents if (start := START.format(agent=agent)) in there}
     references |= {start: dict.fromkeys(loads, start) for start in starts}
     rows = comparison(results, scenario, references, settings, np.random.default_rng(seed))
     return rows[~rows["against"].isin(starts) | (rows["against"].map(starts) == rows["policy"])]

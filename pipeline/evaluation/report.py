@@ -1,12 +1,36 @@
 """The comparison in words: Markdown tables and one-line findings."""
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 
+import numpy as np
 import pandas as pd
 
+from pipeline.evaluation.hindsight import hindsight_markdown
 from pipeline.evaluation.statistics import ALL
 
 MUCH = {"slowdown": "slow", "waiting time": "long"}
+OF_STREAMS = ("Mean slowdown", "99th percentile", "Worst wait", "Utilisation", "Growth")  # columns
+
+
+def document(
+    comparison: pd.DataFrame,
+    delay: pd.DataFrame,
+    streams: pd.DataFrame,
+    foreseen: pd.DataFrame,
+    closing: Sequence[str],
+) -> str:
+    """Return all tables as one Markdown text; what there are no rows of is left out.
+
+    Args:
+        comparison: COMPARISON.
+        delay: DELAY.
+        streams: STREAM_SUMMARY.
+        foreseen: HINDSIGHT_SUMMARY.
+        closing: what to say of it, one sentence a scenario.
+    """
+    waits = table(delay, "waiting time")
+    parts = [table(comparison), waits, stream_tables(streams), *closing, hindsight_markdown(foreseen)]
+    return "\n\n".join(filter(None, parts)) + "\n"
 
 
 def table(comparison: pd.DataFrame, what: str = "slowdown") -> str:
@@ -22,6 +46,74 @@ def headline(comparison: pd.DataFrame, policies: Collection[str], confidence: fl
     chosen = comparison[comparison["policy"].isin(policies)]
     keys = ["scenario", "policy", "against"]
     return [said for _, rows in chosen.groupby(keys, sort=False) for said in _findings(rows, confidence)]
+
+
+def closing(foreseen: pd.DataFrame, policies: Collection[str], confidence: float) -> list[str]:
+    """Return how much of the distance to hindsight policies close over all loads: a sentence a scenario."""
+    over = foreseen[foreseen["policy"].isin(policies) & (foreseen["load"] == ALL)]
+    return [_closing(rows, str(name), confidence) for name, rows in over.groupby("scenario", sort=False)]
+
+
+def _closing(rows: pd.DataFrame, scenario: str, confidence: float) -> str:
+    about = f"(the best schedules found with all jobs known; {rows['n'].iloc[0]} jobsets)"
+    if rows["closes"].isna().all():  # the distance is the same for all
+        return f"Scenario {scenario}: there is no distance from the best heuristic to hindsight {about}."
+    word = f"{100 * confidence:g} % interval "
+    parts = [
+        f"{row['policy']} closes {_percent(row, 'closes')} % "
+        f"({'' if place else word}{_percent(row, 'closes_low')} to {_percent(row, 'closes_high')})"
+        for place, (_, row) in enumerate(rows.iterrows())
+    ]
+    return f"Scenario {scenario}: {listed(parts)} of the distance from the best heuristic to hindsight {about}."
+
+
+def _percent(row: pd.Series, column: str) -> str:
+    return "-" if np.isnan(row[column]) else f"{100 * row[column]:.0f}"
+
+
+def listed(parts: Sequence[str]) -> str:
+    """Join words as a sentence does.
+
+    >>> listed(["a", "b", "c"]), listed(["a"])
+    ('a, b and c', 'a')
+    """
+    return " and ".join(filter(None, [", ".join(parts[:-1]), parts[-1]]))
+
+
+def stream_tables(streams: pd.DataFrame) -> str:
+    """Return a Markdown table for each stream and load, lowest slowdown first."""
+    loads = streams.groupby(["scenario", "load"], sort=False)
+    return "\n\n".join("\n".join(_stream(rows, str(name), str(load))) for (name, load), rows in loads)
+
+
+def _stream(rows: pd.DataFrame, scenario: str, load: str) -> Iterator[str]:
+    yield (
+        f"**{scenario}**, load {load}: jobs that arrive in the measured steps of {rows['n'].iloc[0]} streams. Slowdown "
+        "and growth of the jobs waiting, per 100 steps, have their interval; the worst wait is in steps. "
+        "†: some jobs unfinished, so at least this slow."
+    )
+    yield ""
+    yield f"| policy | {' | '.join(OF_STREAMS)} |"
+    yield "| --- |" + " ---: |" * len(OF_STREAMS)
+    for policy, cells in stream_rows(rows):
+        yield f"| {policy} | {' | '.join(cells)} |"
+
+
+def stream_rows(rows: pd.DataFrame) -> list[tuple[str, list[str]]]:
+    """Return the cells of each policy of one stream at one load, in the order of OF_STREAMS, lowest slowdown first."""
+    ordered = rows.sort_values("slowdown", kind="stable")
+    return [(str(row["policy"]), _stream_cells(row)) for _, row in ordered.iterrows()]
+
+
+def _stream_cells(row: pd.Series) -> list[str]:
+    cut = "†" if row["unfinished"] else ""
+    return [
+        f"{row['slowdown']:.2f}{cut} ({row['slowdown_low']:.2f} to {row['slowdown_high']:.2f})",
+        f"{row['p99_slowdown']:.1f}",
+        str(row["longest_wait"]),
+        f"{100 * row['utilisation']:.1f} %",
+        f"{row['growth']:+.2f} ({row['growth_low']:+.2f} to {row['growth_high']:+.2f})",
+    ]
 
 
 def _table(rows: pd.DataFrame, scenario: str, against: str, what: str) -> str:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pipeline.config import Clone, Params, there_are
+from pipeline.config import Clone, Imitate, Params, PretrainConfig, there_are
 from pipeline.core import FloatArray, IntArray, Observation, Policy, Twin, legal_actions
 from pipeline.errors import UserError
 from pipeline.policies.rules import alignment, easy, family, mean_share
@@ -153,17 +153,25 @@ def check_names(params: Params) -> None:
 
 
 def check_teachers(params: Params) -> None:
-    """Check that every agent learns from a heuristic that there is.
+    """Check that every agent learns from heuristics that there are; those whose play is compiled, from compiled ones.
 
     Raises:
         UserError: there is no such heuristic.
     """
     for name, agent in params.agents.items():
-        if isinstance(agent.pretrain, Clone) and agent.pretrain.teacher not in HEURISTICS:
-            raise UserError(
-                f"params.yaml: agents.{name}.pretrain.teacher: unknown '{agent.pretrain.teacher}'; "
-                f"{there_are(HEURISTICS, agent.pretrain.teacher)}"
-            )
+        several = isinstance(agent.pretrain, Imitate)
+        place = f"params.yaml: agents.{name}.pretrain.{'teachers' if several else 'teacher'}"
+        for teacher in _teachers(agent.pretrain):
+            if teacher not in HEURISTICS:
+                raise UserError(f"{place}: unknown '{teacher}'; {there_are(HEURISTICS, teacher)}")
+            if several and twin_of(HEURISTICS[teacher]) is None:
+                raise UserError(f"{place}: expected heuristics that have a compiled twin, got '{teacher}'")
+
+
+def _teachers(pretrain: PretrainConfig) -> tuple[str, ...]:
+    if isinstance(pretrain, Imitate):
+        return pretrain.teachers
+    return (pretrain.teacher,) if isinstance(pretrain, Clone) else ()
 
 
 # Heuristics as they are without tuning, by their params.yaml word.

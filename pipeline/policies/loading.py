@@ -11,6 +11,7 @@ from pipeline.errors import UserError
 from pipeline.policies.acting import PLAY
 from pipeline.policies.network import Scorer
 from pipeline.policies.networks import build
+from pipeline.policies.sets import Sets as SetsNetwork
 
 
 class Loaded(NamedTuple):
@@ -38,6 +39,7 @@ def card_of(params: Params, agent: str) -> ModelCard:
         network=row.network,
         masked=recipe.masked,
         play=recipe.play,
+        ageing=getattr(row.finetune, "ageing", 0.0),
     )
 
 
@@ -59,7 +61,8 @@ def restore(card: ModelCard, weights: Mapping[str, FloatArray], device: torch.de
         raise UserError(f"model of agent '{card.agent}': {differing}")
     network.load_state_dict({name: torch.from_numpy(value.copy()) for name, value in weights.items()})
     network = network.placed(device)
-    return Loaded(network, cluster_of(card), PLAY[card.play](network, card.masked), card.masked)
+    acting = network.aged(card.ageing) if isinstance(network, SetsNetwork) and card.ageing else network
+    return Loaded(network, cluster_of(card), PLAY[card.play](acting, card.masked), card.masked)
 
 
 def must_match(card: ModelCard, scenario: Scenario) -> None:

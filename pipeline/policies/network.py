@@ -14,7 +14,6 @@ from pipeline.policies.lookup import Places
 from pipeline.policies.loss import Loss, loss_gradient
 
 
-
 class Sight(Protocol):
     """What a network sees of D observations."""
 

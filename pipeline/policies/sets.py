@@ -4,15 +4,18 @@ What a job is, what all waiting jobs are together (mean and largest of each hidd
 put together as in the event-driven `deepsets`; here there is one machine, and features are `relative`.
 """
 
+import copy
+
 import numpy as np
 import torch
 from torch import Tensor, nn
 
 from pipeline.core import FloatArray, Observation
 from pipeline.policies.compiled_sets import Weights, judge
+from pipeline.policies.describing import relative
 from pipeline.policies.loss import Loss
 from pipeline.policies.network import Judge, Scorer
-from pipeline.policies.relative import ELAPSED, OF_JOB, OF_REST, Relative, relative
+from pipeline.policies.relative import ELAPSED, OF_JOB, OF_REST, STRETCH, STRETCH_SCALE, Relative
 from pipeline.policies.rows import padded
 from pipeline.policies.set_gradient import gradient
 
@@ -50,6 +53,13 @@ class Sets(Scorer[Relative]):
         """Return the network as it is now, compiled; logits of illegal actions mean nothing."""
         weights = self.compiled()
         return lambda seen: judge(weights, seen)
+
+    def aged(self, weight: float) -> "Sets":
+        """Return a copy that adds weight * log(1 + waited / duration) to every job's score: less mean for less tail."""
+        older = copy.deepcopy(self)
+        with torch.no_grad():
+            older.direct.weight[0, STRETCH] += weight * STRETCH_SCALE
+        return older
 
     def forward(self, seen: Relative) -> Tensor:
         """Return the logits [D, A] of the actions, void last; those of empty slots mean nothing."""

@@ -128,7 +128,7 @@ def decide(tree: Tree, threshold: float, seen: Scene) -> IntArray:
     best = chance.max(axis=1, keepdims=True)
     shortness = np.where(seen.may_start & (chance == best), -seen.job[:, :, 0], -np.inf)
     void = np.isneginf(best[:, 0]) | ((best[:, 0] <= threshold) & seen.may_wait)
-    return np.asarray(np.where(void, chance.shape[1], shortness.argmax(axis=1)))
+    return np.asarray(np.where(void, seen.may_start.shape[1], shortness.argmax(axis=1)))
 
 
 def tree_policy(card: TreeCard) -> Policy:
@@ -146,7 +146,9 @@ def _of_jobs(view: Observation) -> list[FloatArray]:
     duration, share = view.duration.astype(float), view.demand / _capacity(view)[:, None]
     waits = duration > 0
     free = (view.free[:, 0, 0] / _capacity(view))[:, None]
-    shorter = waits[:, None, :] & (duration[:, None, :] < duration[:, :, None])  # [B, M, M]  the last than the one before
+    shorter = waits[:, None, :] & (
+        duration[:, None, :] < duration[:, :, None]
+    )  # [B, M, M]  the last than the one before
     beside = (view.demand[:, :, None] + view.demand[:, None] <= view.free[:, 0, 0][:, None, None]).all(axis=3)
     shortest = np.where(waits, duration, np.inf).min(axis=1, keepdims=True)
     return [
@@ -163,7 +165,7 @@ def _of_jobs(view: Observation) -> list[FloatArray]:
 def _of_rest(view: Observation) -> list[FloatArray]:
     """Return OF_REST, each [B]."""
     free, capacity = view.free[:, 0], _capacity(view)
-    more = (free > free[:, :1]).any(axis=2)
+    more = np.any(free > free[:, :1], axis=2)
     return [
         (view.duration > 0).sum(axis=1).astype(float),
         view.backlog.astype(float),

@@ -10,6 +10,7 @@ import pandera.pandas as pa
 
 from pipeline.schemas.columns import KEYS, empty
 from pipeline.schemas.events import EVENT_JOB_RESULTS, EVENT_JOBSET_RESULTS, EVENT_SUMMARY, event_jobs_schema
+from pipeline.schemas.explain import CLASSES, DIFFERENCES, EFFECTS, IMPORTANCE, OUTCOMES, WITHHELD
 from pipeline.schemas.groups import (
     GROUP_FAIRNESS,
     GROUP_INTERVALS,
@@ -62,9 +63,12 @@ RESULTS = {  # by dynamics
 
 __all__ = [
     "AGREES",
+    "CLASSES",
     "COMPARISON",
     "CURVE",
     "DELAY",
+    "DIFFERENCES",
+    "EFFECTS",
     "EVENT_JOBSET_RESULTS",
     "EVENT_JOB_RESULTS",
     "EVENT_SUMMARY",
@@ -76,11 +80,13 @@ __all__ = [
     "GROUP_SUMMARY",
     "HINDSIGHT",
     "HINDSIGHT_SUMMARY",
+    "IMPORTANCE",
     "JOBSET_RESULTS",
     "JOB_RESULTS",
     "KEYS",
     "LAST_ARRIVAL",
     "OFF_POLICY",
+    "OUTCOMES",
     "PAPERS",
     "RESULTS",
     "SCHEDULE",
@@ -88,6 +94,7 @@ __all__ = [
     "STREAM_FAIRNESS",
     "STREAM_SUMMARY",
     "SUMMARY",
+    "WITHHELD",
     "ResultTables",
     "empty",
     "event_jobs_schema",

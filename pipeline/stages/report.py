@@ -13,23 +13,25 @@ from pipeline.errors import UserError
 from pipeline.evaluation.page import changes as differences
 from pipeline.evaluation.page.changes import Changes
 from pipeline.evaluation.page.digests import cards, digests
-from pipeline.evaluation.page.headline import best_agent, middle_load, typical_jobset
+from pipeline.evaluation.page.headline import at_home, best_agent, middle_load, typical_jobset
 from pipeline.evaluation.page.page import Content, Origin, html
 from pipeline.evaluation.page.pictures import Picture, Shown, data_uri, figures, papers
 from pipeline.progress import say
-from pipeline.schemas import COMPARISON, DELAY, SUMMARY
+from pipeline.schemas import COMPARISON, DELAY, HINDSIGHT_SUMMARY, STREAM_SUMMARY, SUMMARY
 from pipeline.stages.show import Asked, draw
 from pipeline.storage import evidence, revisions
 
 PAGE = storage.REPORTS / "index.html"
 SUMMARY_FILE, COMPARISON_FILE = storage.REPORTS / "summary.csv", storage.REPORTS / "comparison.csv"
 DELAY_FILE = storage.REPORTS / "delay.csv"
+STREAMS_FILE, HINDSIGHT_FILE = storage.REPORTS / "stream_summary.csv", storage.REPORTS / "hindsight.csv"
+TABLES = (SUMMARY_FILE, COMPARISON_FILE, DELAY_FILE, STREAMS_FILE, HINDSIGHT_FILE)
 PACKAGES = ("torch", "numpy", "numba", "pandas", "pyarrow", "pandera", "pydantic", "dvc", "mlflow", "matplotlib")
 
 
 def run(params: Params) -> None:
     """Write reports/index.html."""
-    evidence.must_exist([SUMMARY_FILE, COMPARISON_FILE, DELAY_FILE, storage.REPORTS / "figures", evidence.LOCK])
+    evidence.must_exist([*TABLES, storage.REPORTS / "figures", evidence.LOCK])
     summary = storage.read_table(SUMMARY_FILE, SUMMARY)
     comparison = storage.read_table(COMPARISON_FILE, COMPARISON)
     agents = {name: row.objective for name, row in params.agents.items()}
@@ -47,6 +49,8 @@ def run(params: Params) -> None:
             comparison=comparison,
             delay=storage.read_table(DELAY_FILE, DELAY),
             summary=summary,
+            streams=storage.read_table(STREAMS_FILE, STREAM_SUMMARY),
+            foreseen=storage.read_table(HINDSIGHT_FILE, HINDSIGHT_SUMMARY),
             agents=scored,
             confidence=params.evaluation.confidence,
             resamples=params.evaluation.resamples,
@@ -77,7 +81,9 @@ def _papers() -> list[Shown]:
 
 def _schedule(params: Params, comparison: pd.DataFrame, agents: Collection[str]) -> tuple[Picture | None, list[str]]:
     """Return the picture of the best agent of scenarios in steps beside SJF, or why there is none."""
-    agent = best_agent(comparison, [name for name in agents if params.agent(name).scenario in params.step_scenarios])
+    homes = {name: params.agent(name).scenario for name in agents}
+    stepped = [name for name, home in homes.items() if home in params.step_scenarios]
+    agent = best_agent(at_home(comparison, homes), stepped)
     if agent is None:
         return None, ["No schedule is drawn: no agent was compared with SJF."]
     scenario = params.agent(agent).scenario

@@ -6,10 +6,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from torch import nn
+
 from pipeline import storage
 from pipeline.config import FinetuneConfig, Params, PretrainConfig
 from pipeline.errors import UserError
-from torch import nn
 from pipeline.progress import say
 from pipeline.training.decisions import Update
 from pipeline.training.memory import Memory

@@ -40,7 +40,7 @@ def write_results(
 
 
 def read_jobset_results(params: Params, scenario: str) -> pd.DataFrame:
-    """Read the jobset results of every policy of a scenario: heuristics, and the agents of params.yaml."""
+    """Read the jobset results of every policy of a scenario: heuristics, its agents, and those carried over to it."""
     schema = _tables(params, scenario).jobsets
     frames = [read_table(folder / "jobsets.parquet", schema) for folder in _folders(params, scenario)]
     return pd.concat(frames, ignore_index=True)
@@ -67,8 +67,10 @@ def _tables(params: Params, scenario: str) -> ResultTables:
 
 
 def _folders(params: Params, scenario: str) -> list[Path]:
-    agents = [agent for agent, row in params.agents.items() if row.scenario == scenario]
-    return [results_folder("heuristics", scenario), *(results_folder("agents", agent) for agent in agents)]
+    found = [results_folder("heuristics", scenario)]
+    for kind, rows in (("agents", params.agents), ("transfers", params.transfers)):
+        found += [results_folder(kind, name) for name, row in rows.items() if row.scenario == scenario]
+    return found
 
 
 class Chosen(Frozen):

@@ -19,7 +19,12 @@ from pipeline.tracking.digests import md5_of, measured
 from pipeline.tracking.tree import CODE, git, working_tree
 
 AGENT_STAGES = ("pretrain", "finetune", "evaluate")
-OWN_SECTION = {"heuristics": "heuristics", "compare": "evaluation", "papers": "evaluation"}  # of params.yaml, by stage
+OWN_SECTION = {  # of params.yaml, by stage
+    "heuristics": "heuristics",
+    "hindsight": "hindsight",
+    "compare": "evaluation",
+    "papers": "evaluation",
+}
 NO_GIT = "nogit"
 LONGEST_PARAM = 6000
 PIPELINE_STAGE = "pipeline"  # tag `stage` of a parent run
@@ -95,7 +100,7 @@ def declared(title: str) -> list[str]:
     body = stage.get("do", stage)
     items = [item for kind in ("outs", "metrics", "plots") for item in body.get(kind, [])]
     names = [item if isinstance(item, str) else next(iter(item)) for item in items]
-    return [name.replace("${key}", subject) for name in names]
+    return [name.replace("${key}", subject).replace("${item}", subject) for name in names]
 
 
 def scenario_of(params: Params, name: str, subject: str) -> str:

@@ -162,6 +162,15 @@ def _results(place: Path, _: str, scenario: str) -> Iterator[Event]:
         yield Metrics(step=0, values={f"knob/{name}": knob for name, knob in knobs.items()})
 
 
+def _hindsight(place: Path, _: str, scenario: str) -> Iterator[Event]:
+    """Give the slowdown of the best schedules over loads, as the stage did."""
+    import pandas as pd
+
+    frame = pd.read_parquet(place / "hindsight.parquet", columns=["load", "objective"])
+    values = _by_load(frame.rename(columns={"objective": "mean_slowdown"}))
+    yield Curve(name=curve_name("slowdown/hindsight", scenario, values), values=values)
+
+
 def _by_load(frame: "pd.DataFrame") -> dict[int, float]:
     means = frame.groupby("load")["mean_slowdown"].mean()
     return {int(load): float(mean) for load, mean in zip(means.index, means, strict=True)}
@@ -179,6 +188,7 @@ READERS: dict[str, Reader] = {
     "data/": _jobsets,
     "models/": _policy,
     "reports/curves/": _training,
+    "reports/tables/hindsight/": _hindsight,
     "reports/tables/": _results,
     "": _figures,
 }

@@ -173,7 +173,7 @@ def stage(name: str, subject: str, params: Params) -> Iterator[StageRun]:
     """Record a stage while its body runs; what the body raises is recorded and passes on.
 
     Args:
-        name: the stage: generate, heuristics, pretrain, finetune, evaluate, compare or papers.
+        name: the stage: generate, heuristics, hindsight, pretrain, finetune, evaluate, compare or papers.
         subject: the scenario or agent it is about; "" for compare and papers.
         params: all of params.yaml; the rows about the subject become params of the run.
     """

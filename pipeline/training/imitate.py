@@ -1,7 +1,7 @@
 """Cloning of the heuristic that is best on each jobset, short runs and streams, with an entropy term.
 
-The teacher of a jobset is the one of `teachers` with the least mean slowdown on it. Each decision costs -log p(taken) less
-the entropy's weight times the entropy: plain cloning is so sure of itself that reinforcement explores nothing.
+The teacher of a jobset is the one of `teachers` with the least mean slowdown on it. Each decision costs -log p(taken)
+less the entropy's weight times the entropy: plain cloning is so sure of itself that reinforcement explores nothing.
 """
 
 from collections.abc import Iterator, Sequence
@@ -37,6 +37,7 @@ def imitate(network: Sets, task: Task, config: Imitate, memory: Memory | None = 
     memory, rng = memory or Memory(), np.random.default_rng(task.seed)
     lessons = _lessons(network, task, config)
     exam = watch(network, [jobs for load in task.loads for jobs in task.validation[load]], task, config.teachers)
+    decisions = sum(len(lesson.action) for lesson in lessons)
     optimizer = torch.optim.Adam(network.parameters(), lr=config.learning_rate)
     kept = Best(network)
     memory.keep(optimizer=optimizer, best_epoch=kept)
@@ -45,9 +46,8 @@ def imitate(network: Sets, task: Task, config: Imitate, memory: Memory | None = 
     for epoch in range(memory.done + 1, config.epochs + 1):
         if kept.stale >= config.patience:
             return
-        spread = 0.0
-        for lesson, rows in _orders(lessons, rng, config.batch):
-            spread += _learn(network, optimizer, lesson, rows, config.entropy) / sum(len(one.action) for one in lessons)
+        batches = _orders(lessons, rng, config.batch)
+        spread = sum(_learn(network, optimizer, lesson, rows, config.entropy) for lesson, rows in batches) / decisions
         accuracy = float((best(network.frozen()(exam.seen), exam.seen.may, True) == exam.action).mean())
         kept.offer(-accuracy)
         if kept.stale >= config.patience or epoch == config.epochs:
@@ -107,9 +107,7 @@ def _orders(lessons: Sequence[Played], rng: np.random.Generator, size: int) -> l
     return [batches[k] for k in rng.permutation(len(batches))]
 
 
-def _learn(
-    network: Sets, optimizer: torch.optim.Optimizer, lesson: Played, rows: IntArray, weight: float
-) -> float:
+def _learn(network: Sets, optimizer: torch.optim.Optimizer, lesson: Played, rows: IntArray, weight: float) -> float:
     """Take one step; return the summed entropy of the decisions."""
     optimizer.zero_grad()
     loss = Loss(lesson.action[rows], np.ones(len(rows)), True, weight)

@@ -6,13 +6,14 @@ import numpy as np
 
 from pipeline.config import StreamWindows
 from pipeline.core import Cluster, JobSet, batch, keys
+from pipeline.errors import UserError
 from pipeline.policies.sets import Sets
 from pipeline.simulator.batched import Batched
 from pipeline.simulator.outcomes import outcome
 from pipeline.training.rolling import Roller
 from pipeline.training.task import Task
 
-PIECES = 6  # of each load
+PIECES = 16  # of each load
 MEASURED = (0.3, 0.9)  # jobs that arrive in this part of a piece count: not its empty beginning, nor its end
 PATIENCE = 10  # times a piece's steps in which it must be over
 
@@ -45,12 +46,18 @@ def _on_streams(network: Sets, task: Task, config: StreamWindows) -> list[float]
 def slowdown(
     network: Sets, jobsets: Sequence[JobSet], task: Task, cluster: Cluster, limit: int, span: tuple[float, float]
 ) -> float:
-    """Return the mean over jobsets of the mean slowdown of the jobs that arrive in a span of steps, played greedily."""
+    """Return the mean over jobsets of the mean slowdown of the jobs that arrive in a span of steps, played greedily.
+
+    Raises:
+        UserError: there are no such jobs.
+    """
     jobs = batch(jobsets)
     simulator = Batched(jobs, cluster, limit, skip_forced=True)
     number = np.arange(jobs.episodes)
     Roller(simulator, network.compiled(), keys(task.seed, number, np.zeros_like(number)), greedy=True).play()
     counted = (jobs.arrival >= span[0]) & (jobs.arrival < span[1])
     each = outcome(jobs, simulator.schedule(), limit).slowdown
-    total = np.bincount(jobs.episode, weights=each * counted, minlength=jobs.episodes)
-    return float((total / np.maximum(np.bincount(jobs.episode, weights=counted, minlength=jobs.episodes), 1)).mean())
+    total, count = (np.bincount(jobs.episode, weights=w, minlength=jobs.episodes) for w in (each * counted, counted))
+    if not count.any():
+        raise UserError(f"no validation job arrives in steps {span[0]:g} to {span[1]:g}: take longer streams")
+    return float((total[count > 0] / count[count > 0]).mean())

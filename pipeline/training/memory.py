@@ -7,7 +7,6 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-
 Tensors = Mapping[str, npt.NDArray[Any]]
 
 

@@ -63,7 +63,7 @@ class Roller:
     def _kept(self, rows: IntArray, until: int) -> Played:
         slots, count = self._simulator.cluster.slots, np.zeros(len(rows), dtype=np.int64)
         seen, notes = room(len(rows) * AT_ONCE, slots), _notes(len(rows) * AT_ONCE)
-        before = self._who.decision[rows] if self._who.rule[0] != NETWORK else self._turn[rows]
+        before = self._turn[rows]
         if len(rows):
             how = Going(self._who.key, self._turn, until, self._greedy, AT_ONCE)
             self._simulator.hand_over(play_kept, rows, self._weights, self._who, how, seen, notes, count)

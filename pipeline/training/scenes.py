@@ -20,7 +20,6 @@ def scene_of(s: State, b: int) -> Scene:
         s.slot_duration[b : b + 1],
         s.slot_demand[b : b + 1],
         np.zeros((1, slots), dtype=np.int64),
-        s.legal[b : b + 1],
         s.fits_now[b : b + 1],
         np.zeros(1, dtype=np.int64),
         np.zeros((1, 1 + resources)),

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator
 
 from torch import nn
+
 from pipeline.training.decisions import Update
 from pipeline.training.memory import Best, Memory
 

@@ -1,4 +1,4 @@
-"""Compiled play of `sets`: whole episodes, or up to some step, inside one kernel; what was seen and done is kept or not."""
+"""Compiled play of `sets`: whole episodes, or up to some step, in one kernel; what was seen and done is kept or not."""
 
 from typing import NamedTuple
 
@@ -7,7 +7,8 @@ from numba import njit, prange
 
 from pipeline.core import BoolArray, FloatArray, IntArray, KeyArray
 from pipeline.policies.compiled_sets import Weights, logits_of, scratch
-from pipeline.policies.relative import Relative, describe
+from pipeline.policies.describing import describe
+from pipeline.policies.relative import Relative
 from pipeline.policies.sampling import draw_action
 from pipeline.simulator.draws import uniform
 from pipeline.simulator.kernels import go_on
@@ -16,14 +17,13 @@ from pipeline.simulator.twins import Players, decide
 from pipeline.training.scenes import refresh, scene_of
 
 NETWORK = -1  # a rule of nobody: the network decides
-OF_EPISODE = 1  # room of an episode whose decisions are not kept
 
 
 class Going(NamedTuple):
     """How some episodes go on."""
 
     key: KeyArray  # [B]  of the draws
-    turn: IntArray  # [B]  decisions taken so far; counted on
+    turn: IntArray  # [B]  decisions taken so far, whoever took them; counted on
     until: int  # no decision is taken from this step on
     greedy: bool
     most: int  # decisions of an episode in one call
@@ -98,6 +98,7 @@ def _play(
             action = _taken(room.logits, seen.may, at, how, b, share)
         else:
             action = decide(s, rules, b, who)
+        how.turn[b] += 1
         if keep:
             notes.action[at], notes.episode[at], notes.now[at] = action, b, s.now[b]
         go_on(s, rules, b, action)
@@ -107,8 +108,7 @@ def _play(
 @njit(cache=True)
 def _taken(logits: FloatArray, may: BoolArray, at: int, how: Going, b: int, share: FloatArray) -> int:
     if not how.greedy:
-        how.turn[b] += 1
-        return int(draw_action(logits, may, at, True, uniform(how.key[b], how.turn[b] - 1), share))
+        return int(draw_action(logits, may, at, True, uniform(how.key[b], how.turn[b]), share))
     chosen = -1
     for a in range(may.shape[1]):
         if may[at, a] and (chosen < 0 or logits[a] > logits[chosen]):

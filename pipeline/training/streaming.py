@@ -1,10 +1,10 @@
 """Windows of endless streams: the state carries on, and what a decision brings beyond the window is not lost.
 
-A stream begins empty and is played by the policy as it is, up to a step that is drawn. From there its state is copied; the
-copies, with the same jobs to come, are played by chance. The decisions of the first steps, the window, are learned. What
-they bring is counted on for more steps, in which the copies are only played: the return of a decision is the sum of the
-rewards up to the same step for all copies, of which the mean of the others is taken away. Their common average reward
-falls out of that difference (an average-reward formulation with a finite horizon; Sutton and Barto 2018, 10.3).
+A stream begins empty and is played by the policy as it is, up to a step that is drawn. From there its state is copied;
+the copies, with the same jobs to come, are played by chance. The decisions of the first steps, the window, are learned.
+What they bring is counted on for more steps, in which the copies are only played: the return of a decision is the sum
+of the rewards up to the same step for all copies, of which the mean of the others is taken away. Their common average
+reward falls out of that difference (an average-reward formulation with a finite horizon; Sutton and Barto 2018, 10.3).
 """
 
 from typing import NamedTuple

@@ -19,10 +19,9 @@ def check_estimates(params: Params) -> None:
     Raises:
         UserError: durations are drawn, and no noise is set.
     """
-    if not isinstance(params.workload, Synthetic) or params.workload.estimate_noise > 0:
-        return
     for name, scenario in params.step_scenarios.items():
-        if scenario.told == "estimates":
+        workload = params.workload_of(scenario)
+        if scenario.told == "estimates" and isinstance(workload, Synthetic) and workload.estimate_noise == 0:
             raise UserError(
                 f"params.yaml: scenarios.{name}.told: estimates need a log, or workload.estimate_noise above 0, got 0"
             )

@@ -46,7 +46,10 @@ class Recipe:
 
     def piece(self, split: str, load: int, number: int, steps: int) -> JobSet:
         """Return the first steps of a stream that does not end; it shares no draw with any jobset."""
-        endless = self.scenario.model_copy(update={"arrivals": Streaming(name="poisson", steps=steps)})
+        own = self.scenario.arrivals
+        size = None if isinstance(own, AtOnce) else own.size
+        arrivals = Streaming(name="poisson" if size is None else "bursts", steps=steps, size=size)
+        endless = self.scenario.model_copy(update={"arrivals": arrivals})
         return self._drawn([self.params.seed, len(STREAMS) + STREAMS[split], load, number], endless, load)
 
     def _draw(self, stream: str, load: int, number: int) -> JobSet:
@@ -129,7 +132,8 @@ def source(params: Params, scenario: str, log: Path, heard: Heard = unheard) -> 
         UserError: policies are to be told estimates, and there are none.
     """
     check_estimates(params)
-    chosen, workload = params.scenario(scenario), params.workload
+    chosen = params.scenario(scenario)
+    workload = params.workload_of(chosen)
     if isinstance(workload, Synthetic):
         return Recipe(params, chosen, workload)
     read = READERS[workload.name](log, heard)

@@ -8,7 +8,7 @@ import math
 
 import numpy as np
 
-from pipeline.config import AtOnce, Demand, Params, Scenario, Synthetic
+from pipeline.config import AtOnce, Demand, Params, Scenario, Streaming, Synthetic
 from pipeline.core import IntArray, JobSet
 from pipeline.errors import UserError
 
@@ -45,17 +45,18 @@ def check_synthetic(params: Params) -> None:
     Raises:
         UserError: a load beyond Bernoulli arrivals, a job longer than the horizon, a demand of no whole unit.
     """
-    if not isinstance(params.workload, Synthetic):
-        return
     for name, scenario in params.step_scenarios.items():
-        longest = params.workload.longest
+        workload = params.workload_of(scenario)
+        if not isinstance(workload, Synthetic):
+            continue
+        longest = workload.longest
         if longest > scenario.horizon:
             raise UserError(
                 f"params.yaml: scenarios.{name}.horizon: expected at least the longest job's {longest} steps, "
                 f"got {scenario.horizon}"
             )
         try:
-            most = load_of_one(params.workload, params.demands[scenario.demand], scenario)
+            most = load_of_one(workload, params.demands[scenario.demand], scenario)
         except UserError as error:
             raise UserError(f"params.yaml: scenarios.{name}: demand '{scenario.demand}': {error}") from error
         if scenario.arrivals.name == "bernoulli" and max(scenario.loads) > most + 1e-9:
@@ -86,6 +87,17 @@ def _arrivals(rate: float, scenario: Scenario, rng: np.random.Generator) -> IntA
     if isinstance(arrivals, AtOnce):
         return np.zeros(arrivals.jobs, dtype=np.int64)
     while True:
-        many = rng.random(arrivals.steps) < rate if arrivals.name == "bernoulli" else rng.poisson(rate, arrivals.steps)
+        many = _in_each_step(rate, arrivals, rng)
         if many[slice(*(arrivals.measured or (0, None)))].any():
             return np.repeat(np.arange(arrivals.steps), many)
+
+
+def _in_each_step(rate: float, arrivals: Streaming, rng: np.random.Generator) -> IntArray:
+    """Return the jobs of each step. Bursts are as much rarer as they are larger, so that the rate of jobs is kept."""
+    if arrivals.size is not None:
+        step = np.repeat(np.arange(arrivals.steps), rng.poisson(rate / arrivals.size, arrivals.steps))
+        jobs = rng.geometric(1.0 / arrivals.size, len(step))
+        return np.bincount(step, weights=jobs, minlength=arrivals.steps).astype(np.int64)
+    if arrivals.name == "bernoulli":
+        return (rng.random(arrivals.steps) < rate).astype(np.int64)
+    return rng.poisson(rate, arrivals.steps)

@@ -165,3 +165,9 @@ def test_key_metrics_of_groups_name_their_references() -> None:
             "unfinished_jobs": 0,
         }
     }
+
+
+def test_an_agent_whose_start_was_not_scored_is_compared_with_the_others_alone() -> None:
+    frame = of_groups().query("policy != 'mine_pretrained'")
+    found = compare("shared", frame, AGAINST_EVEN, ["mine"], SETTINGS, seed=1)
+    assert set(over_all(found.comparison, "mine")) == {"drf", "fixed", "best_heuristic"}

@@ -24,11 +24,11 @@ from pipeline.evaluation.page.changes import (
     stale,
 )
 from pipeline.evaluation.page.digests import cards, digests
-from pipeline.evaluation.page.headline import best_agent, middle_load, sentences, typical_jobset, verdicts
+from pipeline.evaluation.page.headline import at_home, best_agent, middle_load, sentences, typical_jobset, verdicts
 from pipeline.evaluation.page.page import Content, Digest, Origin, html
 from pipeline.evaluation.page.pictures import Picture, data_uri, figures, papers
 from pipeline.evaluation.page.tables import scenarios, unfinished
-from pipeline.schemas import COMPARISON, DELAY, SUMMARY, empty
+from pipeline.schemas import COMPARISON, DELAY, HINDSIGHT_SUMMARY, STREAM_SUMMARY, SUMMARY, empty
 
 HOSTILE = "<script>alert('x')</script>&\"_"
 PIXEL = bytes.fromhex(
@@ -49,6 +49,7 @@ ROWS = [
     ("online", "all", "net", "best_heuristic", 200, 2.57, 2.54, 0.012, -0.009, 0.021, 0),
 ]
 AGENTS = {"net": "slowdown"}
+NOTHING = empty(HINDSIGHT_SUMMARY)
 
 
 def comparison(rows: list[tuple[object, ...]] = ROWS, scenario: str | None = None) -> pd.DataFrame:
@@ -67,6 +68,25 @@ def summary(scenario: str = "online") -> pd.DataFrame:
         if name not in frame:
             frame[name] = 2.0
     return SUMMARY.validate(frame[list(SUMMARY.columns)])
+
+
+def foreseen(closes: float = 0.25, low: float = 0.0, high: float = 0.5) -> pd.DataFrame:
+    """Two policies that close the same of the distance; at its load and over all."""
+    rows = [(load, policy) for load in ("130", "all") for policy in ("net", "sjf")]
+    frame = pd.DataFrame(rows, columns=["load", "policy"]).assign(scenario="online", n=30, closes=closes)
+    frame = frame.assign(closes_low=low, closes_high=high, optimal=0.5, bound=1.0, hindsight=2.0)
+    frame = frame.assign(slowdown=3.5, best_heuristic=4.0)
+    return HINDSIGHT_SUMMARY.validate(frame[list(HINDSIGHT_SUMMARY.columns)])
+
+
+def streams() -> pd.DataFrame:
+    """Two policies on one stream; the better one comes last, and left jobs unfinished."""
+    frame = pd.DataFrame({"policy": ["sjf", "net"], "slowdown": [7.5, 6.0], "unfinished": [0, 2]})
+    frame = frame.assign(scenario="endless", load=95, n=24, jobs=900, longest_wait=412, utilisation=0.905)
+    frame = frame.assign(slowdown_low=5.0, slowdown_high=8.0, p99_slowdown=61.25)
+    frame = frame.assign(growth=[0.1, -0.25], growth_low=-0.5, growth_high=0.75)
+    rest = {name: 9.0 for name in STREAM_SUMMARY.columns if name not in frame}
+    return STREAM_SUMMARY.validate(frame.assign(**rest)[list(STREAM_SUMMARY.columns)])
 
 
 def content(scenario: str = "online", **more: object) -> Content:
@@ -231,7 +251,7 @@ def test_the_papers_claims_stand_beside_their_figure() -> None:
 
 
 def test_the_answer_names_gains_intervals_and_what_is_not_better() -> None:
-    assert sentences(comparison(), AGENTS, 0.95) == [
+    assert sentences(comparison(), NOTHING, AGENTS, 0.95) == [
         "Scenario online: net has the lowest mean slowdown of the learned policies, 2.57 over 2 loads: 20.8 % below "
         "SJF (95 % interval 19.0 to 23.0) and not clearly apart from the best heuristic (+1.2 %, -0.9 to +2.1); "
         "n = 200 test jobsets.",
@@ -241,8 +261,64 @@ def test_the_answer_names_gains_intervals_and_what_is_not_better() -> None:
 
 
 def test_an_answer_without_learned_policies_is_empty() -> None:
-    assert sentences(comparison(), {}, 0.95) == []
+    assert sentences(comparison(), foreseen(), {}, 0.95) == []
     assert "No learned policy was compared" in html(content(agents={}))
+
+
+def test_the_answer_tells_what_learned_policies_close_of_the_distance_to_hindsight() -> None:
+    known = "(the best schedules found with all jobs known; 30 jobsets)"
+    of = f"of the distance from the best heuristic to hindsight {known}."
+    closed = "Scenario online: net closes 25 % (95 % interval 0 to 50)"
+    answer = sentences(comparison(), foreseen(), AGENTS, 0.95)
+    assert answer[1] == f"{closed} {of}"
+    assert [line.partition(":")[0] for line in answer] == [
+        "Scenario online",
+        "Scenario online",
+        "Where they are not better",
+    ]
+    assert answer[1] in Page(html(content(foreseen=foreseen()))).text
+    assert "hindsight (the best" not in html(content())
+
+
+def test_an_agent_that_is_carried_over_has_a_verdict_in_each_scenario_and_its_home_is_its_own() -> None:
+    carried = comparison(ROWS, "other").assign(mean=9.0, difference=-0.9)
+    both = pd.concat([comparison(), carried], ignore_index=True)
+    assert [(row.agent, row.scenario, row.mean) for row in verdicts(both, AGENTS)] == [
+        ("net", "online", "2.57"),
+        ("net", "other", "9.00"),
+    ]
+    home = at_home(both, {"net": "online"})
+    assert set(home["scenario"]) == {"online"}
+    assert set(home["policy"]) == {"net"}
+
+
+# Streams
+
+
+def test_streams_have_a_table_a_load_with_the_best_policy_first() -> None:
+    page = Page(html(content(streams=streams())))
+    assert page.open == []
+    (table,) = [rows for rows in page.tables if "Growth " in rows[0]]
+    assert [[" ".join(cell.split()) for cell in row] for row in table] == [
+        ["Policy", "Mean slowdown", "99th percentile", "Worst wait", "Utilisation", "Growth"],
+        ["net", "6.00† (5.00 to 8.00)", "61.2", "412", "90.5 %", "-0.25 (-0.50 to +0.75)"],
+        ["sjf", "7.50 (5.00 to 8.00)", "61.2", "412", "90.5 %", "+0.10 (-0.50 to +0.75)"],
+    ]
+    assert "Scenario endless at load 95 %, n = 24 streams" in page.text
+    assert "#streams" in [link.get("href") for link in page.of("a")]
+
+
+def test_without_streams_there_is_no_such_part() -> None:
+    page = Page(html(content()))
+    assert "#streams" not in [link.get("href") for link in page.of("a")]
+
+
+def test_a_backlog_is_named_and_points_to_its_numbers() -> None:
+    (shown,) = figures({"backlog_endless": PIXEL}, summary(), {})
+    assert shown[:2] == (
+        "Jobs waiting, scenario endless",
+        "Jobs waiting, scenario endless, over its steps; the table of streams has their growth",
+    )
 
 
 def test_every_agent_has_a_verdict_on_each_reference() -> None:
@@ -327,7 +403,7 @@ def test_waits_shorter_than_one_are_told() -> None:
 
 
 def test_the_answer_compares_a_controller_with_the_references_of_groups() -> None:
-    first, last = sentences(comparison(WAITS), {"mine": "delay"}, 0.95)
+    first, last = sentences(comparison(WAITS), NOTHING, {"mine": "delay"}, 0.95)
     assert first == (
         "Scenario shared: mine has the lowest mean slowdown of the learned policies, 4.00 at load 80: 20.0 % below DRF "
         "(95 % interval 10.0 to 30.0), 33.3 % below the best fixed shares (20.0 to 40.0) and not clearly apart from "

@@ -26,6 +26,7 @@ def small() -> Params:
     values["scenarios"] = {"few": values["scenarios"]["few"], "online": values["scenarios"]["online"] | STEPS}
     values["recipes"]["clipped"] = PPO_RECIPE
     values["agents"] = {"mine": AGENT}
+    values |= {"transfers": {}, "hindsight": {"scenarios": [], "jobsets": 2, "limit": 0.01}}
     values["heuristics"] = {"tetris_weights": [0.5], "hold_quantiles": [1.0], "mixes": [[0.0, 0.0], [1.0, 0.0]]}
     values["evaluation"]["resamples"] = 100
     return check_params(values, "params.yaml")

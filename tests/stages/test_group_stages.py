@@ -42,6 +42,7 @@ def small(**changes: Any) -> Params:
     values: dict[str, Any] = rows()
     values["scenarios"] = {"shared": values["scenarios"]["shared"], "online": values["scenarios"]["online"] | STEPS}
     values["agents"] = {"mine": AGENT | changes}
+    values |= {"transfers": {}, "hindsight": {"scenarios": [], "jobsets": 2, "limit": 0.01}}
     values["heuristics"] = {"tetris_weights": [0.5], "hold_quantiles": [1.0], "mixes": [[0.0, 0.0]]}
     values["evaluation"]["resamples"] = 100
     return check_params(values, "params.yaml")

@@ -48,7 +48,7 @@ def solved(params: Params, tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_the_first_test_jobsets_of_each_load_are_solved(solved: Path) -> None:
     frame = HINDSIGHT.validate(pd.read_parquet(solved / FILE))
     assert frame[["load", "jobset"]].to_numpy().tolist() == [[60, 0], [60, 1], [150, 0], [150, 1]]
-    assert set(frame["warm"]) <= set(HEURISTICS)
+    assert set(frame["warm"]) <= {*HEURISTICS, "search"}
     assert (frame["objective"] <= frame["warm_slowdown"] + 1e-9).all()
 
 

@@ -14,7 +14,16 @@ from pipeline.config import Params
 from pipeline.core import Cluster
 from pipeline.policies.loading import card_of, weights_of
 from pipeline.policies.networks import build
-from pipeline.schemas import COMPARISON, CURVE, DELAY, JOBSET_RESULTS, SUMMARY, empty
+from pipeline.schemas import (
+    COMPARISON,
+    CURVE,
+    DELAY,
+    HINDSIGHT_SUMMARY,
+    JOBSET_RESULTS,
+    STREAM_SUMMARY,
+    SUMMARY,
+    empty,
+)
 from pipeline.storage import revisions
 
 UNITS = {"cpu": 10, "memory": 10}
@@ -26,7 +35,13 @@ stages:
     outs: [{path: reports/summary.csv, hash: md5, md5: 0123456789abcdef0123456789abcdef, size: 10}]
 """
 
-GONE = ["reports/summary.csv", "reports/delay.csv", "dvc.lock", "reports/curves/deeprm_finetune.csv"]
+GONE = [
+    "reports/summary.csv",
+    "reports/delay.csv",
+    "reports/hindsight.csv",
+    "dvc.lock",
+    "reports/curves/deeprm_finetune.csv",
+]
 
 Command = Callable[..., Any]
 
@@ -51,7 +66,8 @@ def outputs(place: Path) -> Path:
     frame = pd.DataFrame([{**row, "load": load} for load in ("090", "all")])
     frame = frame.assign(difference_low=-0.4, difference_high=-0.3)[list(COMPARISON.columns)]
     storage.write_table(storage.REPORTS / "comparison.csv", frame, COMPARISON)
-    storage.write_table(storage.REPORTS / "delay.csv", empty(DELAY), DELAY)
+    for name, schema in (("delay", DELAY), ("stream_summary", STREAM_SUMMARY), ("hindsight", HINDSIGHT_SUMMARY)):
+        storage.write_table(storage.REPORTS / f"{name}.csv", empty(schema), schema)
     storage.write_figure("slowdown_online", b"\x89PNG")
     curve = pd.DataFrame({"update": [0, 25], "metric": "validation", "value": [4.0, 2.0]})
     storage.write_table(storage.curve_file("deeprm", "finetune"), curve, CURVE)
@@ -70,7 +86,8 @@ def test_what_is_missing_is_named_in_one_line(command: Command) -> None:
     outcome = command("report")
     assert (outcome.code, outcome.out) == (2, "")
     assert outcome.err == (
-        "error: reports/summary.csv, reports/comparison.csv, reports/delay.csv, reports/figures, dvc.lock are missing: "
+        "error: reports/summary.csv, reports/comparison.csv, reports/delay.csv, reports/stream_summary.csv, "
+        "reports/hindsight.csv, reports/figures, dvc.lock are missing: "
         "run 'dvc repro' (or 'dvc pull') first\n"
     )
     assert not Path("reports").exists()
@@ -95,6 +112,23 @@ def test_waiting_times_are_on_the_page_where_there_are_any(command: Command, out
     page, _ = report(command)
     assert "shares, mean waiting time" in page
     assert "-50.0 %" in page
+
+
+def test_hindsight_and_streams_are_on_the_page_where_there_are_any(command: Command, outputs: Path) -> None:
+    before, _ = report(command)
+    assert "to hindsight (the best schedules found" not in before
+    assert 'id="streams"' not in before
+    row = {"scenario": "online", "load": "all", "policy": "deeprm", "n": 30, "closes": 0.25, "closes_low": 0.1}
+    frame = pd.DataFrame([row]).assign(closes_high=0.4, optimal=0.5, slowdown=3.0, best_heuristic=3.5)
+    frame = frame.assign(hindsight=1.5, bound=1.0)[list(HINDSIGHT_SUMMARY.columns)]
+    storage.write_table(outputs / "reports/hindsight.csv", frame, HINDSIGHT_SUMMARY)
+    whole = {"scenario": "streams", "load": 95, "policy": "deeprm", "n": 24, "jobs": 9, "longest_wait": 7}
+    rest = {name: 2.5 for name in STREAM_SUMMARY.columns if name not in whole} | {"unfinished": 0}
+    stream = pd.DataFrame([whole | rest])[list(STREAM_SUMMARY.columns)]
+    storage.write_table(outputs / "reports/stream_summary.csv", stream, STREAM_SUMMARY)
+    page, _ = report(command)
+    assert "deeprm closes 25 % (95 % interval 10 to 40) of the distance from the best heuristic to hindsight" in page
+    assert 'id="streams"' in page
 
 
 @pytest.mark.usefixtures("outputs")

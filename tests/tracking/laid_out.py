@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
+from repositories import HINDSIGHT
 from ruamel.yaml import YAML
 from tracking_records import REPOSITORY, Records
 
@@ -34,7 +35,7 @@ READ = {
     "pretrain@deeprm": ["data/jobsets/online"],
     "finetune@deeprm": ["data/jobsets/online", "models/deeprm/pretrained"],
     "evaluate@deeprm": ["data/jobsets/online", "models/deeprm/policy"],
-    "compare": ["reports/tables/heuristics", "reports/tables/agents", "reports/curves"],
+    "compare": ["reports/tables", "reports/curves"],
 }
 FIGURES = "reports/figures"
 MEANS = {10: [1.0, 1.5], 190: [4.0, 5.0]}  # slowdown of two jobsets by load
@@ -50,6 +51,7 @@ class LaidOut:
             shutil.copy(REPOSITORY / name, root / name)
         self.edit(lambda rows: [rows["agents"].pop(name) for name in ("deeprm2", "deeprm_off")])
         self.edit(lambda rows: rows["scenarios"].pop("offline"))
+        self.edit(lambda rows: rows.update(transfers={}, hindsight=HINDSIGHT))
         self.write("pipeline/code.py", "a = 1\n")
         self.write("data/log", "no log\n")
         self._outs()

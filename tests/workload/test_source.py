@@ -4,7 +4,7 @@ from pathlib import Path
 
 import numpy as np
 
-from pipeline.config import AtOnce, Counts, Params, Swf
+from pipeline.config import AtOnce, Counts, Params, Streaming, Swf, Synthetic
 from pipeline.core import SPLITS, JobSet
 from pipeline.workload.source import STREAMS, Recipe, Windows, source
 
@@ -147,3 +147,35 @@ def test_only_a_log_has_something_to_tell(params: Params, tmp_path: Path) -> Non
 def test_a_recipe_needs_no_log(params: Params) -> None:
     assert not NO_LOG.exists()
     assert recipe(params).split("train")
+
+
+OWN = Synthetic(name="synthetic", short=(4, 4), long=(7, 7), short_share=0.5)
+
+
+def test_a_scenario_with_a_workload_of_its_own_draws_from_that(params: Params) -> None:
+    jobsets = recipe(params, workload=OWN).split("train")
+    duration = np.concatenate([jobs.duration for group in jobsets.values() for jobs in group])
+    assert set(duration.tolist()) == {4, 7}
+
+
+def test_a_workload_like_that_of_all_others_draws_the_same_jobsets(params: Params) -> None:
+    assert drawn(recipe(params, workload=params.workload), "test") == drawn(recipe(params), "test")
+
+
+def test_a_scenarios_own_recipe_is_drawn_where_all_others_are_cut_from_a_log(params: Params) -> None:
+    swf = Swf(name="swf", path="no.swf")
+    mine = changed(params, workload=OWN).model_copy(update={"workload": swf})
+    origin = source(mine, "online", NO_LOG)
+    assert isinstance(origin, Recipe)
+    assert origin.scenario.resources == {"cpu": 10, "memory": 10}  # not the 20 units of the log
+    assert drawn(origin, "validation") == drawn(recipe(params, workload=OWN), "validation")
+
+
+def test_a_piece_of_a_stream_comes_as_its_scenarios_jobs_do(params: Params) -> None:
+    # Of 2,000 steps at 90 %, some 976 jobs: one a step at most often, or five.
+    most = {}
+    for name, size in (("poisson", None), ("bursts", 5.0)):
+        origin = recipe(params, arrivals=Streaming(name=name, steps=50, size=size))
+        most[name] = np.unique(origin.piece("fresh", 90, 0, 2000).arrival, return_counts=True)[1].mean()
+    assert most["poisson"] < 1.5
+    assert most["bursts"] > 4

@@ -129,6 +129,40 @@ def test_a_step_has_several_poisson_arrivals_and_at_most_one_bernoulli_arrival(
     assert most["poisson"] > 1
 
 
+BURSTS = Streaming(name="bursts", steps=STEPS, size=5.0)
+
+
+def test_bursts_keep_the_load_that_was_asked_for(params: Params, workload: Synthetic) -> None:
+    # A jobset has about 24.4 jobs, with a deviation of sqrt(24.4 * (2 * 5 - 1)) = 14.8: 0.015 of the mean over 1600.
+    jobsets = drawn(workload, params.demands["code"], scenario(params, arrivals=BURSTS), 90, 1600)
+    held = sum((jobs.duration[:, None] * jobs.demand).sum(axis=0) for jobs in jobsets)
+    assert 100 * held / (10 * STEPS * 1600) == pytest.approx(90, rel=0.05)
+    assert all((np.diff(jobs.arrival) >= 0).all() for jobs in jobsets)
+
+
+def test_a_burst_has_a_geometric_number_of_jobs_all_in_one_step(params: Params, workload: Synthetic) -> None:
+    # At 2 % a burst comes every 461 steps, so that hardly two meet: P(1) = 1 / 5, P(2) = 4 / 5 * 1 / 5.
+    of = scenario(params, arrivals=BURSTS.model_copy(update={"steps": 100_000}))
+    jobsets = drawn(workload, params.demands["code"], of, 2, 20)
+    many = np.concatenate([np.unique(jobs.arrival, return_counts=True)[1] for jobs in jobsets])
+    assert len(many) == pytest.approx(20 * 100_000 * (2 / 184.5) / 5, rel=0.06)  # about 4,336
+    assert many.mean() == pytest.approx(5, rel=0.05)
+    assert (many == 1).mean() == pytest.approx(0.2, abs=0.025)
+    assert (many == 2).mean() == pytest.approx(0.16, abs=0.025)
+
+
+def test_bursts_of_one_job_are_as_uneven_as_poisson_arrivals_and_larger_ones_more(
+    params: Params, workload: Synthetic
+) -> None:
+    # The variance of the jobs in a step, over their mean: 2 * size - 1 for a geometric size.
+    for size in (1.0, 3.0):
+        of = scenario(params, arrivals=BURSTS.model_copy(update={"size": size, "steps": 60_000}))
+        (jobs,) = drawn(workload, params.demands["code"], of, 90, 1)
+        counts = np.bincount(jobs.arrival, minlength=60_000)
+        assert counts.mean() == pytest.approx(90 / 184.5, rel=0.05)
+        assert counts.var() / counts.mean() == pytest.approx(2 * size - 1, rel=0.08)
+
+
 @pytest.mark.parametrize("arrivals", ["poisson", "bernoulli"])
 def test_a_jobset_without_jobs_is_drawn_again(params: Params, workload: Synthetic, arrivals: str) -> None:
     of = scenario(
@@ -138,9 +172,10 @@ def test_a_jobset_without_jobs_is_drawn_again(params: Params, workload: Syntheti
     assert min(len(jobs.arrival) for jobs in jobsets) == 1
 
 
-@pytest.mark.parametrize("arrivals", ["poisson", "bernoulli"])
+@pytest.mark.parametrize("arrivals", ["poisson", "bernoulli", "bursts"])
 def test_a_jobset_without_a_measured_job_is_drawn_again(params: Params, workload: Synthetic, arrivals: str) -> None:
-    own = {"name": arrivals, "steps": 30, "measured": (10, 12)}  # 98 % have none in these two steps
+    size = 2.0 if arrivals == "bursts" else None
+    own = {"name": arrivals, "steps": 30, "size": size, "measured": (10, 12)}  # 98 % have none in these two steps
     of = scenario(params, arrivals=POISSON.model_copy(update=own))
     jobsets = drawn(workload, params.demands["code"], of, load=2, jobsets=50)
     assert all(np.isin(jobs.arrival, [10, 11]).any() for jobs in jobsets)
@@ -222,6 +257,13 @@ def test_a_job_longer_than_the_horizon_is_refused(params: Params) -> None:
     with pytest.raises(UserError, match=r"mine\.horizon: expected at least the longest job's 15 steps, got 14"):
         checked(params, scenario(params, horizon=14))
     checked(params, scenario(params, horizon=15))
+
+
+def test_a_scenarios_own_workload_is_the_one_that_is_checked(params: Params, workload: Synthetic) -> None:
+    shorter = workload.model_copy(update={"long": (10, 12)})
+    checked(params, scenario(params, horizon=12, workload=shorter))
+    with pytest.raises(UserError, match=r"mine\.horizon: expected at least the longest job's 12 steps, got 11"):
+        checked(params, scenario(params, horizon=11, workload=shorter))
 
 
 def test_a_demand_of_no_whole_unit_is_refused_with_its_scenario(params: Params) -> None:

@@ -18,7 +18,7 @@ from pipeline.policies.tree import FEATURES, Node, TreeCard, decide
 PASSED_OVER = 0.1  # what a job counts that waits for another to start
 LEAST_SHARE = 0.001  # of all rows, in a leaf
 DIGITS = 6  # that a file keeps, so that the tree that is measured is the one that is stored
-THRESHOLDS = (0.2, 0.3, 0.4, 0.5, 0.6, 0.7)
+THRESHOLDS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6)
 
 
 class Lesson(NamedTuple):
@@ -140,4 +140,3 @@ def _below(card: TreeCard, place: int, depth: int) -> list[str]:
 
 def _short(value: float) -> float:
     return float(f"{value:.{DIGITS}g}")
-

@@ -26,7 +26,7 @@ class Decisions(NamedTuple):
     @property
     def slots(self) -> int:
         """Return M, which is void, too."""
-        return self.scene.may_start.shape[1]
+        return int(self.scene.may_start.shape[1])
 
     @property
     def voids(self) -> IntArray:

@@ -1,12 +1,13 @@
 """The answer in a few sentences, and the same for every agent and reference as a table."""
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping
 from typing import NamedTuple
 
 import pandas as pd
 
 from pipeline.errors import UserError
 from pipeline.evaluation.comparing import BEST, REFERENCES
+from pipeline.evaluation.report import closing, listed
 from pipeline.evaluation.statistics import ALL
 
 SPOKEN = {
@@ -78,16 +79,20 @@ def _clause(row: pd.Series, word: str = "") -> str:
     return f"{100 * abs(row['difference']):.1f} % {found} {against} ({word}{near:.1f} to {far:.1f})"
 
 
-def sentences(comparison: pd.DataFrame, agents: Mapping[str, str], confidence: float) -> list[str]:
-    """Return what the comparison says of the learned policies, a sentence a scenario, and where they are not better.
+def sentences(
+    comparison: pd.DataFrame, foreseen: pd.DataFrame, agents: Mapping[str, str], confidence: float
+) -> list[str]:
+    """Return what to say of the learned policies, scenario by scenario, and where they are not better.
 
     Args:
         comparison: COMPARISON.
+        foreseen: HINDSIGHT_SUMMARY.
         agents: learned policies, each with its objective.
         confidence: of the intervals.
     """
     learned = comparison[comparison["policy"].isin(agents) & comparison["against"].isin(SPOKEN)]
     said = [_best(rows, str(name), confidence) for name, rows in learned.groupby("scenario", sort=False)]
+    said += closing(foreseen, agents, confidence)
     losses = [loss for name, rows in learned.groupby("scenario", sort=False) for loss in _losses(rows, str(name))]
     return [*said, f"Where they are not better: {'; '.join(losses)}."] if losses else said
 
@@ -104,7 +109,7 @@ def _best(rows: pd.DataFrame, scenario: str, confidence: float) -> str:
     parts = [_clause(row, "" if place else word) for place, (_, row) in enumerate(mine.iterrows())]
     return (
         f"Scenario {scenario}: {policy} has the lowest mean slowdown of the learned policies, {first['mean']:.2f} "
-        f"{where}: {_listed(parts)}; n = {first['n']} test jobsets{_cut(first)}."
+        f"{where}: {listed(parts)}; n = {first['n']} test jobsets{_cut(first)}."
     )
 
 
@@ -120,27 +125,24 @@ def _losses(rows: pd.DataFrame, scenario: str) -> Iterator[str]:
     single = rows[(rows["load"] != ALL) & (rows["against"] == REFERENCES[0])]
     open_at = [load for load, group in single.groupby("load") if not (group["difference_high"] < 0).any()]
     if open_at:
-        loads = _listed([f"{str(load).lstrip('0')} %" for load in open_at])
+        loads = listed([f"{str(load).lstrip('0')} %" for load in open_at])
         yield f"at {loads} load in {scenario} no learned policy is clearly below {SPOKEN[REFERENCES[0]]}"
 
 
-def _listed(parts: Sequence[str]) -> str:
-    return " and ".join(filter(None, [", ".join(parts[:-1]), parts[-1]]))
-
-
 def verdicts(comparison: pd.DataFrame, agents: Mapping[str, str]) -> list[Row]:
-    """Return every agent against every reference, over all loads."""
-    found = []
-    for agent, objective in agents.items():
-        rows = comparison[comparison["policy"] == agent]
-        over = rows[rows["load"] == ALL]
-        if over.empty:
-            continue
-        first = over.iloc[0]
-        cells = [_verdict(rows[rows["against"] == against]) for against in COLUMNS]
-        mean = f"{first['mean']:.2f}{'†' if first['unfinished'] else ''}"
-        found.append(Row(agent, first["scenario"], objective.replace("_", " "), mean, int(first["n"]), cells))
-    return found
+    """Return every agent against every reference, over all loads of each scenario that it was scored on."""
+    return [
+        _row(agent, objective.replace("_", " "), rows)
+        for agent, objective in agents.items()
+        for _, rows in comparison[comparison["policy"] == agent].groupby("scenario", sort=False)
+    ]
+
+
+def _row(agent: str, objective: str, rows: pd.DataFrame) -> Row:
+    first = rows[rows["load"] == ALL].iloc[0]
+    cells = [_verdict(rows[rows["against"] == against]) for against in COLUMNS]
+    mean = f"{first['mean']:.2f}{'†' if first['unfinished'] else ''}"
+    return Row(agent, first["scenario"], objective, mean, int(first["n"]), cells)
 
 
 def _verdict(rows: pd.DataFrame) -> Verdict:
@@ -151,6 +153,11 @@ def _verdict(rows: pd.DataFrame) -> Verdict:
     below = int((single["difference_high"] < 0).sum())
     difference = f"{percent(over['difference'])} ({span(low, high)})"
     return Verdict(difference, side(low, high), f"below at {below} of {len(single)} loads")
+
+
+def at_home(comparison: pd.DataFrame, homes: Mapping[str, str]) -> pd.DataFrame:
+    """Return the rows of agents on the scenario that each was trained on."""
+    return comparison[comparison["policy"].map(homes) == comparison["scenario"]]
 
 
 def best_agent(comparison: pd.DataFrame, agents: Collection[str]) -> str | None:

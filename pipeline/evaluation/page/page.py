@@ -12,7 +12,9 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from pipeline.evaluation.page.changes import Changes
 from pipeline.evaluation.page.headline import COLUMNS, SPOKEN, sentences, verdicts
 from pipeline.evaluation.page.pictures import Picture, Shown
-from pipeline.evaluation.page.tables import scenarios, unfinished
+from pipeline.evaluation.page.tables import scenarios, streams, unfinished
+from pipeline.evaluation.report import OF_STREAMS
+from pipeline.schemas import HINDSIGHT_SUMMARY, STREAM_SUMMARY, empty
 
 
 class Origin(NamedTuple):
@@ -52,6 +54,8 @@ class Content(NamedTuple):
     digests: Sequence[Digest]
     cards: Sequence[Digest]
     origin: Origin
+    streams: pd.DataFrame = empty(STREAM_SUMMARY)  # metrics that only streams have
+    foreseen: pd.DataFrame = empty(HINDSIGHT_SUMMARY)  # how much of the distance to hindsight policies close
 
 
 def html(content: Content) -> str:
@@ -65,10 +69,12 @@ def html(content: Content) -> str:
     )
     return environment.get_template("page.html").render(
         it=content,
-        said=sentences(content.comparison, content.agents, content.confidence),
+        said=sentences(content.comparison, content.foreseen, content.agents, content.confidence),
         verdicts=verdicts(content.comparison, content.agents),
         references=[SPOKEN[name] for name in COLUMNS],
         scenarios=[*scenarios(content.comparison), *scenarios(content.delay, ", mean waiting time")],
+        streams=streams(content.streams),
+        of_streams=OF_STREAMS,
         unfinished=unfinished(content.summary),
         jobs=f"{int(content.summary['jobs'].sum()):,}".replace(",", " "),
         percent=f"{100 * content.confidence:g} %",

@@ -57,6 +57,11 @@ def figures(drawn: Mapping[str, bytes], summary: pd.DataFrame, curves: Mapping[s
             yield Picture(f"Mean slowdown, scenario {subject}", _by_load(summary, subject), data_uri(drawn[name]))
         elif kind == "learning" and subject in curves:
             yield Picture(f"{subject} while learning", _learning(curves[subject], subject), data_uri(drawn[name]))
+        elif kind == "backlog":
+            waiting = f"Jobs waiting, scenario {subject}"
+            yield Picture(
+                waiting, f"{waiting}, over its steps; the table of streams has their growth", data_uri(drawn[name])
+            )
         else:
             yield Picture(name.replace("_", " "), f"Figure {name.replace('_', ' ')}", data_uri(drawn[name]))
 

@@ -1,4 +1,4 @@
-"""The tables of the page: policies by loads against each reference, and the jobs that were left unfinished."""
+"""The tables of the page: policies by loads against each reference, streams, and jobs that were left unfinished."""
 
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -7,6 +7,7 @@ import pandas as pd
 
 from pipeline.evaluation.comparing import BEST, OF_GROUPS, REFERENCES
 from pipeline.evaluation.page.headline import percent, side, span
+from pipeline.evaluation.report import stream_rows
 from pipeline.evaluation.statistics import ALL
 
 
@@ -33,6 +34,15 @@ class Scenario(NamedTuple):
 
     name: str
     tables: list[Table]
+
+
+class Stream(NamedTuple):
+    """Policies of one stream at one load, lowest slowdown first."""
+
+    scenario: str
+    load: str
+    n: int  # jobsets: independent replications
+    rows: list[tuple[str, list[str]]]  # cells in the order of OF_STREAMS
 
 
 class Unfinished(NamedTuple):
@@ -87,6 +97,12 @@ def _cell(row: pd.Series) -> Cell:
     low, high = row["difference_low"], row["difference_high"]
     mean = f"{row['mean']:.2f}{'†' if row['unfinished'] else ''}"
     return Cell(mean, percent(row["difference"]), span(low, high), side(low, high))
+
+
+def streams(summary: pd.DataFrame) -> list[Stream]:
+    """Return the table of every stream and load of STREAM_SUMMARY."""
+    loads = summary.groupby(["scenario", "load"], sort=False)
+    return [Stream(str(name), str(load), int(rows["n"].iloc[0]), stream_rows(rows)) for (name, load), rows in loads]
 
 
 def unfinished(summary: pd.DataFrame) -> list[Unfinished]:

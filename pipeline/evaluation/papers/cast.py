@@ -113,11 +113,20 @@ class Cast(NamedTuple):
 
 
 def casts(params: Params) -> list[Cast]:
-    """Return the cast of every scenario that goes in steps, in the order of params.yaml."""
-    return [
-        Cast(scenario, isinstance(row.arrivals, AtOnce), _agents(params, scenario))
+    """Return the cast of every scenario in steps that an agent with a paper's network was trained on.
+
+    Streams have none: the papers' runs end, and all their jobs count. Nor do scenarios that agents are carried over to.
+    """
+    every = [
+        Cast(scenario, isinstance(row.arrivals, AtOnce), _papers_agents(params, scenario))
         for scenario, row in params.step_scenarios.items()
+        if row.measured is None
     ]
+    return [cast for cast in every if cast.agents]
+
+
+def _papers_agents(params: Params, scenario: str) -> dict[str, Agent]:
+    return {name: row for name, row in _agents(params, scenario).items() if row.network.name in SYSTEMS}
 
 
 def event_casts(params: Params) -> list[Cast]:

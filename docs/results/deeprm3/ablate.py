@@ -1,0 +1,93 @@
+"""Train variants of deeprm3 at a small budget, and measure them on short runs and streams.
+
+    python docs/results/deeprm3/ablate.py OUT.csv UPDATES SEED [VARIANT ...]
+
+Run at a root that has data/jobsets/online. The last weights are measured: nothing is chosen. Appends one row a load and
+jobset to OUT.csv.
+"""
+
+import sys
+from pathlib import Path
+
+from measure import play, problems
+
+from pipeline.config import Params, load_params
+from pipeline.policies.networks import build
+from pipeline.policies.sets import Sets
+from pipeline.progress import say
+from pipeline.stages.reading import read_task
+from pipeline.training.imitate import imitate
+from pipeline.training.mixture import mixture
+
+AGENT = "deeprm3"
+LOADS = {"short": (70, 110, 150, 190), "streams": (70, 80, 90, 95)}
+COUNT = {"short": 100, "streams": 12}
+
+# Variant -> what it changes of (network, cloning, policy gradient, recipe).
+VARIANTS: dict[str, tuple[dict, dict | None, dict, dict]] = {
+    "full": ({}, {}, {}, {}),
+    "no cloning": ({}, None, {}, {}),
+    "plain cloning": ({}, {"entropy": 0.0}, {}, {}),
+    "baseline at equal decision": ({}, {}, {}, {"baseline": "decision"}),
+    "baseline at equal time": ({}, {}, {}, {"baseline": "time"}),
+    "fixed jobsets": ({}, {}, {}, {"jobsets": "fixed"}),
+    "short runs only": ({}, {}, {"streams": None, "jobsets": 24}, {}),
+    "streams only": ({}, {}, {"jobsets": 0}, {}),
+    "nothing beyond the window": ({}, {}, {"beyond": 0}, {}),
+    "32 hidden units": ({"hidden": 32}, {}, {}, {}),
+    "elapsed time known": ({"elapsed": True}, {}, {}, {}),
+}
+
+
+def changed(params: Params, variant: str, updates: int, seed: int) -> Params:
+    """Return the parameters of a variant."""
+    network, cloning, gradient, recipe = VARIANTS[variant]
+    row = params.agents[AGENT]
+    finetune = {**row.finetune.model_dump(), **gradient, "updates": updates, "seed": seed}
+    if "beyond" in finetune:
+        finetune["streams"]["beyond"] = finetune.pop("beyond")
+    pretrain = {**row.pretrain.model_dump(), **(cloning or {}), "seed": seed}
+    raw = params.model_dump()
+    raw["agents"][AGENT] = row.model_dump() | {
+        "network": row.network.model_dump() | network,
+        "pretrain": pretrain,
+        "finetune": finetune,
+    }
+    raw["recipes"][row.finetune.recipe] |= recipe
+    return Params.model_validate(raw)
+
+
+def train(params: Params, cloned: bool) -> Sets:
+    """Return the trained network."""
+    row = params.agents[AGENT]
+    task = read_task(params, AGENT, row.pretrain)
+    network = build(row.network, task.cluster, task.seed)
+    assert isinstance(network, Sets)
+    if cloned:
+        for _ in imitate(network, task, row.pretrain):
+            pass
+    for _ in mixture(network, read_task(params, AGENT, row.finetune), row.finetune):
+        pass
+    return network
+
+
+def main(out: Path, updates: int, seed: int, names: list[str]) -> None:
+    """Train and measure."""
+    base = load_params()
+    tests = {}
+    for kind, problem in problems(base).items():
+        if kind in LOADS:
+            found = problem.jobsets("test", COUNT[kind])
+            tests[kind] = problem, {load: found[load] for load in LOADS[kind]}
+    for name in names or list(VARIANTS):
+        params = changed(base, name, updates, seed)
+        network = train(params, VARIANTS[name][1] is not None)
+        for kind, (problem, jobsets) in tests.items():
+            table = play(problem, jobsets, network).assign(variant=name, seed=seed, kind=kind)
+            table["jobset"] = table.groupby("load").cumcount()
+            table.to_csv(out, mode="a", header=not out.exists(), index=False, float_format="%.6g")
+            say(f"{name} {seed} {kind} {table.groupby('load')['mean'].mean().round(3).to_dict()}")
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]), sys.argv[4:])

@@ -1,0 +1,188 @@
+"""Play heuristics and stored networks on problems that differ from `online` in one thing, and compare them.
+
+    python docs/results/deeprm3/measure.py WEIGHTS_FOLDER OUT_FOLDER [PROBLEM ...]
+
+WEIGHTS_FOLDER has stored networks, one folder each; those on images play problem `short` only. For every problem
+heuristics are tuned on its validation jobsets, the best of them at each load is chosen there, and all play the same
+test jobsets; networks are played as they are. Writes OUT_FOLDER/<problem>.csv: one row a load, policy and jobset.
+"""
+
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from pipeline import storage
+from pipeline.config import Params, Scenario, load_params
+from pipeline.core import Cluster, JobSet, Twin, batch, keys
+from pipeline.evaluation.play import Results
+from pipeline.evaluation.tuning import heuristics_with, tuned
+from pipeline.policies.heuristics import twin_of
+from pipeline.policies.loading import restore
+from pipeline.policies.sets import Sets
+from pipeline.progress import say
+from pipeline.simulator.batched import Batched
+from pipeline.simulator.outcomes import outcome
+from pipeline.simulator.rollout import play as play_plainly
+from pipeline.simulator.twins import players
+from pipeline.training.rolling import NEVER, Roller
+from pipeline.workload.source import source
+
+ABREAST = 2_000_000  # jobs played side by side
+VALIDATION, TEST = 40, 300
+
+
+@dataclass(frozen=True)
+class Problem:
+    """A scenario, and how much of it."""
+
+    name: str
+    params: Params
+    loads: tuple[int, ...]
+    steps: int | None = None  # of a stream
+    validation: int = VALIDATION
+    test: int = TEST
+
+    @property
+    def scenario(self) -> Scenario:
+        """Return the cluster and how jobs arrive."""
+        return self.params.scenario("online")
+
+    @property
+    def measured(self) -> tuple[float, float]:
+        """Steps in which jobs that count arrive."""
+        return (0.2 * self.steps, 0.8 * self.steps) if self.steps else (0.0, float("inf"))
+
+    def jobsets(self, split: str, count: int) -> dict[int, list[JobSet]]:
+        """Return so many jobsets of a split, by load."""
+        origin = source(self.params, "online", storage.LOG.resolve())
+        if self.steps:
+            return {load: [origin.piece(split, load, k, self.steps) for k in range(count)] for load in self.loads}
+        if self.params.workload.name == "swf":
+            return {load: jobs[:count] for load, jobs in origin.split(split).items()}
+        return {load: [origin._draw(split, load, k) for k in range(count)] for load in self.loads}
+
+
+def play(problem: Problem, jobsets: Mapping[int, Sequence[JobSet]], who: object) -> pd.DataFrame:
+    """Return slowdowns of every jobset under a heuristic or a network."""
+    rows = []
+    for load, group in jobsets.items():
+        size = max(1, ABREAST // max(len(jobs.arrival) for jobs in group))
+        for first in range(0, len(group), size):
+            rows.append(_play(problem, group[first : first + size], who).assign(load=load))
+    return pd.concat(rows, ignore_index=True)
+
+
+def _play(problem: Problem, group: Sequence[JobSet], who: object) -> pd.DataFrame:
+    jobs = batch(group)
+    limit = 40 * (problem.steps or 50 if problem.params.workload.name == "synthetic" else 1_000_000)
+    simulator = Batched(jobs, Cluster.of(problem.scenario), limit, skip_forced=True)
+    number = np.arange(jobs.episodes)
+    key = keys(problem.params.seed, number, np.zeros_like(number))
+    if isinstance(who, Sets):
+        Roller(simulator, who.compiled(), key, greedy=True).play()
+    elif isinstance(who, Twin):
+        simulator.play(simulator.rows, players([who] * jobs.episodes, key), NEVER)
+    else:
+        play_plainly(simulator, who, key)
+    fared = outcome(jobs, simulator.schedule(), limit)
+    low, high = problem.measured
+    kept = (jobs.arrival >= low) & (jobs.arrival < high)
+    table = pd.DataFrame({"episode": jobs.episode[kept], "slowdown": fared.slowdown[kept]})
+    table["wait"] = (fared.finish - jobs.arrival - jobs.duration)[kept]
+    table["unfinished"] = fared.unfinished[kept]
+    each = table.groupby("episode")
+    return pd.DataFrame(
+        {
+            "mean": each["slowdown"].mean(),
+            "p99": each["slowdown"].quantile(0.99),
+            "worst_wait": each["wait"].max(),
+            "unfinished": each["unfinished"].sum(),
+        }
+    ).reset_index(drop=True)
+
+
+def heuristics(problem: Problem) -> tuple[dict[str, Twin], dict[int, str]]:
+    """Return heuristics as tuned on validation jobsets, and the best of them at each load."""
+    validation = problem.jobsets("validation", problem.validation)
+
+    def examine(policies: Mapping[str, object]) -> dict[str, Results]:
+        played = {name: play(problem, validation, twin_of(policy)) for name, policy in policies.items()}
+        return {name: Results(table, table.rename(columns={"mean": "mean_slowdown"})) for name, table in played.items()}
+
+    knobs = tuned(examine, problem.params.heuristics, {0: [jobs for group in validation.values() for jobs in group]})
+    policies = {name: policy for name, policy in heuristics_with(knobs).items() if name != "random"}
+    found = examine(policies)
+    means = {name: done.by_load for name, done in found.items()}
+    best = {load: min(means, key=lambda name: means[name][load]) for load in next(iter(means.values()))}
+    return {name: twin_of(policy) for name, policy in policies.items()}, best
+
+
+def networks(folder: Path) -> dict[str, object]:
+    """Return the stored networks of a folder, by its name there."""
+    found = {}
+    for place in sorted(path for path in folder.iterdir() if (path / "policy.safetensors").exists()):
+        model = storage.read_model(place)
+        loaded = restore(model.card, model.weights)
+        found[place.name] = loaded.network if isinstance(loaded.network, Sets) else loaded.policy
+    return found
+
+
+def run(problem: Problem, folder: Path, out: Path, image: bool) -> None:
+    """Measure one problem."""
+    rules, best = heuristics(problem)
+    players_ = {**rules, **{n: w for n, w in networks(folder).items() if image or isinstance(w, Sets)}}
+    test = problem.jobsets("test", problem.test)
+    tables = [play(problem, test, who).assign(policy=name) for name, who in players_.items()]
+    table = pd.concat(tables, ignore_index=True)
+    table["jobset"] = table.groupby(["policy", "load"]).cumcount()
+    table["best"] = table["load"].map(best)
+    out.mkdir(parents=True, exist_ok=True)
+    table.to_csv(out / f"{problem.name}.csv", index=False, float_format="%.6g")
+    means = table.groupby(["policy", "load"])["mean"].mean().unstack().round(3)
+    say(f"{problem.name}: best {best}, {int(table['unfinished'].sum())} unfinished\n{means.to_string()}")
+
+
+def _with(params: Params, **changed: object) -> Params:
+    row = params.scenarios["online"].model_copy(update=changed)
+    return params.model_copy(update={"scenarios": {**params.scenarios, "online": row}})
+
+
+def problems(params: Params) -> dict[str, Problem]:
+    """Return all problems by name."""
+    short = (70, 90, 110, 130, 150, 170, 190)
+    streams = (70, 80, 90, 95)
+    few = (70, 110, 150, 190)
+    shares = params.model_copy(
+        update={"workload": params.workload.model_copy(update={"short": (1, 5), "long": (8, 20), "short_share": 0.6})}
+    )
+    shorter = params.model_copy(
+        update={"workload": params.workload.model_copy(update={"short": (1, 2), "long": (5, 8), "short_share": 0.7})}
+    )
+    search = params.heuristics.model_copy(update={"family": params.heuristics.family.model_copy(update={"rounds": 8})})
+    light = params.model_copy(update={"heuristics": search})
+    found = [
+        Problem("short", params, short),
+        Problem("streams", _with(light, slots=60), streams, steps=2500, validation=6),
+        Problem("streams_10", light, streams, steps=2500, validation=6),
+        *(Problem(f"slots_{slots}", _with(light, slots=slots), few) for slots in (5, 20, 60, 128)),
+        *(
+            Problem(f"capacity_{units}", _with(light, resources={"cpu": units, "memory": units}), few)
+            for units in (20, 40)
+        ),
+        Problem("three", _with(light, resources={"cpu": 20, "memory": 20, "gpu": 20}), few),
+        Problem("text", _with(light, resources={"cpu": 20, "memory": 20}, demand="text"), few),
+        Problem("horizon_40", _with(light, horizon=40), few),
+        Problem("mix_flat", _with(shares.model_copy(update={"heuristics": search}), horizon=20), few),
+        Problem("mix_short", shorter.model_copy(update={"heuristics": search}), few),
+    ]
+    return {problem.name: problem for problem in found}
+
+
+if __name__ == "__main__":
+    known = problems(load_params())
+    for name in sys.argv[3:] or known:
+        run(known[name], Path(sys.argv[1]), Path(sys.argv[2]), image=name == "short")

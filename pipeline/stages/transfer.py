@@ -1,0 +1,12 @@
+"""`transfer`: score an agent, as pretrained and as finetuned, on a scenario that it was not trained on."""
+
+from pipeline import storage, tracking
+from pipeline.config import Params
+from pipeline.stages.evaluate import score_agent
+
+
+def run(params: Params, transfer: str) -> None:
+    """Write reports/tables/transfers/<transfer>: the results of the agent's networks on the other scenario."""
+    row = params.transfer(transfer)
+    with tracking.stage("transfer", transfer, params) as run:
+        score_agent(params, row.agent, row.scenario, storage.results_folder("transfers", transfer), run)

@@ -1,0 +1,157 @@
+"""`explain`: files of an agent, the same twice, and its tree by name; or one line that says why not."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from builders import REPOSITORY, many, observation
+from repositories import SCENARIO
+from ruamel.yaml import YAML
+
+from pipeline import storage
+from pipeline.config import Params, check_params
+from pipeline.core import Cluster, Observation
+from pipeline.errors import UserError
+from pipeline.policies.loading import card_of, weights_of
+from pipeline.policies.networks import build
+from pipeline.policies.tree import TreeCard
+from pipeline.schemas import CLASSES, DIFFERENCES, EFFECTS, IMPORTANCE, OUTCOMES, WITHHELD
+from pipeline.stages import generate
+from pipeline.stages.explain import Asked, run, tree_by_name
+
+FOLDER = Path("reports/explain/deeprm")
+TABLES = {
+    "differences": DIFFERENCES,
+    "withheld": WITHHELD,
+    "classes": CLASSES,
+    "effects": EFFECTS,
+    "importance": IMPORTANCE,
+    "outcomes": OUTCOMES,
+}
+PICTURES = {"differences", "classes", "effects", "outcomes"}
+
+Command = Callable[..., Any]
+
+
+def small(**changed: object) -> Params:
+    """params.yaml with one small scenario and one agent."""
+    rows: dict[str, Any] = YAML(typ="safe").load(REPOSITORY / "params.yaml")
+    rows["scenarios"] = {"online": rows["scenarios"]["online"] | SCENARIO | {"loads": [80, 160]} | changed}
+    deeprm = rows["agents"]["deeprm"]
+    rows["agents"] = {"deeprm": deeprm | {"finetune": deeprm["finetune"] | {"loads": [80, 160]}}}
+    rows["hindsight"]["scenarios"] = ["online"]
+    rows["evaluation"]["resamples"] = 100
+    return check_params(rows, "params.yaml")
+
+
+def write_agent(params: Params) -> None:
+    """A network that nobody has trained: it decides by chance weights, and is as good to explain as another."""
+    network = build(params.agent("deeprm").network, Cluster.of(params.scenario("online")), seed=1)
+    model = storage.Model(card_of(params, "deeprm"), weights_of(network))
+    storage.write_model(storage.model_folder("deeprm", "policy"), model)
+
+
+@pytest.fixture(scope="module")
+def explained(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder in which an agent was explained."""
+    root = tmp_path_factory.mktemp("explained")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(root)
+        patch.setenv("PIPELINE_TRACKING", "off")
+        params = small()
+        generate.run(params, "online")
+        write_agent(params)
+        run(params, Asked("deeprm", 2, 6))
+    return root
+
+
+@pytest.fixture
+def here(explained: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(explained)
+    monkeypatch.setenv("PIPELINE_TRACKING", "off")
+    return explained
+
+
+@pytest.mark.usefixtures("here")
+def test_tables_figures_and_the_tree_are_written() -> None:
+    expected = {f"{name}.csv" for name in TABLES} | {f"{name}.png" for name in PICTURES} | {"tree.json", "rules.md"}
+    assert {path.name for path in FOLDER.iterdir()} == expected
+    for name, schema in TABLES.items():
+        storage.read_table(FOLDER / f"{name}.csv", schema)
+    outcomes = pd.read_csv(FOLDER / "outcomes.csv")
+    assert set(outcomes["policy"]) == {"deeprm", "deeprm_tree", "sjf", "hold"}
+    assert set(outcomes["n"]) <= {2, 4}  # two jobsets of each load
+    card = TreeCard.model_validate_json((FOLDER / "tree.json").read_text())
+    assert card.leaves <= 6
+
+
+@pytest.mark.usefixtures("here")
+def test_the_same_bytes_twice() -> None:
+    before = {path.name: path.read_bytes() for path in FOLDER.iterdir()}
+    run(small(), Asked("deeprm", 2, 6))
+    assert {path.name: path.read_bytes() for path in FOLDER.iterdir()} == before
+
+
+def busy() -> Observation:
+    return observation(duration=[9, 1, 5], free=[[9, 10], [9, 10]])
+
+
+@pytest.mark.usefixtures("here")
+def test_the_tree_is_a_policy_by_its_name() -> None:
+    Path("reports/explain/other").mkdir(parents=True, exist_ok=True)
+    shortest = (
+        '{"agent": "other", "scenario": "online", "threshold": 0.5, "nodes": [{"chance": 0.5, "feature": "duration", '
+        '"at": 3.0, "left": 1, "right": 2}, {"chance": 0.9}, {"chance": 0.1}]}'
+    )
+    Path("reports/explain/other/tree.json").write_text(shortest)
+    assert tree_by_name("other_tree")(many(busy(), 2), np.zeros(2)).tolist() == [1, 1]
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (None, r"policy 'b_tree': reports/explain/b/tree.json is missing: run 'python -m pipeline explain --agent b' "),
+        ("{", "reports/explain/b/tree.json: not JSON "),
+        ("[]", "reports/explain/b/tree.json: not a tree "),
+        ('{"agent": "b", "scenario": "s", "threshold": 2, "nodes": []}', "tree.json: not a tree .threshold: "),
+        (
+            '{"agent": "b", "scenario": "s", "threshold": 0.5, "nodes": [{"chance": 1, "feature": "age"}]}',
+            "not a tree .*node 0: unknown feature 'age'.*run 'python -m pipeline explain --agent b' first",
+        ),
+    ],
+)
+def test_a_tree_that_is_none_is_refused_in_one_line(
+    content: str | None, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    if content is not None:
+        storage.write(Path("reports/explain/b/tree.json"), content.encode())
+    with pytest.raises(UserError, match=said) as error:
+        tree_by_name("b_tree")
+    assert "\n" not in str(error.value)
+
+
+def test_jobs_placed_ahead_are_not_explained(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    rows = small().model_copy()
+    online = rows.scenario("online").model_copy(update={"place_ahead": True})
+    with pytest.raises(UserError, match="scenario 'online': expected place_ahead: false"):
+        run(rows.model_copy(update={"scenarios": {"online": online}}), Asked("deeprm", 1, 4))
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("--agent deeprn", "unknown agent 'deeprn'; there are: "),
+        ("--agent deepk8s_ppo", "scenario 'machines' is event-driven; "),
+        ("--agent deeprm", "models/deeprm/policy: not a model directory: "),
+    ],
+)
+def test_what_cannot_be_explained_is_refused_in_one_line(command: Command, words: str, said: str) -> None:
+    outcome = command("explain", *words.split())
+    assert (outcome.code, outcome.out) == (2, "")
+    assert outcome.err.startswith(f"error: {said}")
+    assert outcome.err.count("\n") == 1
