@@ -5,6 +5,7 @@ of figures and tables.
 """
 
 import ast
+import functools
 import re
 import shutil
 from collections.abc import Iterator, Sequence
@@ -120,6 +121,7 @@ def run_nodes(tree: ast.AST) -> Iterator[ast.AST]:
         yield from run_nodes(node)
 
 
+@functools.cache  # stages share most of their code
 def imported(root: Path, file: Path) -> set[Path]:
     """The files of this repository that importing a file, and running its functions, imports."""
     names: set[str] = set()

@@ -26,7 +26,10 @@ def schedule(
     scenario: Annotated[
         str, typer.Option(help="The scenario whose cluster runs the jobs.", autocompletion=names_in("step_scenarios"))
     ],
-    policy: Annotated[str, typer.Option(help="A heuristic by name, or a model directory, as models/deeprm.")],
+    policy: Annotated[
+        str,
+        typer.Option(help="A heuristic by name, a model directory, as models/deeprm, or deeprm_tree after explain."),
+    ],
     out: Annotated[Path, typer.Option(help="Where to write the schedule (.csv, .csv.gz or .parquet).")],
     capacity: Annotated[int | None, typer.Option(help="Units of each resource instead of the scenario's.")] = None,
     slots: Annotated[int | None, typer.Option(help="Job slots instead of the scenario's.")] = None,

@@ -46,9 +46,7 @@ class Mixture(Frozen):
     episodes: Annotated[int, Field(ge=2)]  # of each jobset, and of each window
     streams: StreamWindows | None  # null: short runs only
     validate_every: Positive
-    ageing: Annotated[float, Field(ge=0)] = (
-        0.0  # of a job's score once trained, per log(1 + waited / duration)
-    )
+    ageing: Annotated[float, Field(ge=0)] = 0.0  # of a job's score once trained, per log(1 + waited / duration)
     seed: Seed | None = None  # of what is drawn while playing; params.yaml's unless told. Jobsets do not depend on it
 
     @property

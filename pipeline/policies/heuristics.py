@@ -146,7 +146,7 @@ def check_names(params: Params) -> None:
     Raises:
         UserError: it does.
     """
-    taken = {*HEURISTICS, *(f"{agent}_pretrained" for agent in params.agents)}
+    taken = {*HEURISTICS, *(f"{agent}{end}" for agent in params.agents for end in ("_pretrained", "_tree"))}
     for name in params.agents:
         if name in taken:
             raise UserError(f"params.yaml: agents.{name}: '{name}' is the name of another policy; choose another")

@@ -26,8 +26,8 @@ from pipeline.policies.heuristics import HEURISTICS
 from pipeline.policies.tree import TreeCard, tree_policy
 from pipeline.progress import progress, say
 from pipeline.schemas import CLASSES, DIFFERENCES, EFFECTS, IMPORTANCE, OUTCOMES, WITHHELD
+from pipeline.stages.policies import TREE
 
-SUFFIX = "_tree"  # of an agent's name: its tree's
 ROUNDS = 2  # in which the tree plays, and the agent says what it would do
 ON_TRAINING = 20  # jobsets of each load, at most: the agent is asked in all decisions of every round
 ON_VALIDATION = 10  # jobsets of each load, at most: every tree of every round plays them
@@ -86,7 +86,7 @@ def run(params: Params, asked: Asked) -> None:
         storage.write(folder / f"{name}.png", png(figure))
     storage.write(folder / "tree.json", (card.model_dump_json(indent=1, exclude_defaults=True) + "\n").encode())
     storage.write(folder / "rules.md", rules(card).encode())
-    for line in summary(asked.agent, asked.agent + SUFFIX, {name: frame for name, (frame, _) in tables.items()}, card):
+    for line in summary(asked.agent, asked.agent + TREE, {name: frame for name, (frame, _) in tables.items()}, card):
         say(line)
     say(f"{folder}: {', '.join(sorted(path.name for path in folder.iterdir()))}")
 
@@ -102,7 +102,7 @@ def tree_by_name(name: str) -> Policy:
     Raises:
         UserError: it has not been made, or is no tree.
     """
-    agent = name.removesuffix(SUFFIX)
+    agent = name.removesuffix(TREE)
     path, first = explain_folder(agent) / "tree.json", f"run 'python -m pipeline explain --agent {agent}' first"
     if not path.is_file():
         raise UserError(f"policy '{name}': {path} is missing: {first}")
@@ -168,7 +168,7 @@ def _tables(
     seen: tuple[Decisions, IntArray],
     test: Mapping[int, Sequence[JobSet]],
 ) -> dict[str, tuple[pd.DataFrame, pa.DataFrameSchema]]:
-    agent, tree = card.agent, card.agent + SUFFIX
+    agent, tree = card.agent, card.agent + TREE
     row, times = player.scenario, differing.Times(seen[0])
     mine = score(
         {agent: player.policy}, test, Cluster.of(row), row.step_limit, player.seed, player.masked, measured=span_of(row)

@@ -1,4 +1,4 @@
-"""A policy by the name that a user gives: a heuristic, or a model directory."""
+"""A policy by the name that a user gives: a heuristic, a model directory, or the tree that explains an agent."""
 
 from pathlib import Path
 
@@ -8,11 +8,17 @@ from pipeline.core import Policy
 from pipeline.errors import UserError
 from pipeline.policies.heuristics import HEURISTICS
 
+TREE = "_tree"  # ends the name of an agent's tree
+
 
 def policy_by_name(name: str, scenario: Scenario) -> tuple[Policy, bool]:
     """Return a policy, and whether it keeps to the legal actions."""
     if name in HEURISTICS:
         return HEURISTICS[name], True
+    if name.endswith(TREE) and not Path(name).is_dir():
+        from pipeline.stages.explain import tree_by_name  # figures and tables that others do without
+
+        return tree_by_name(name), True
     if not Path(name).is_dir():
         near = f"; did you mean '{storage.MODELS / name}'?" if (storage.MODELS / name).is_dir() else ""
         raise UserError(

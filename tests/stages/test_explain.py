@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from builders import REPOSITORY, many, observation
+from builders import many, observation
+from builders import params as read_params
 from repositories import SCENARIO
-from ruamel.yaml import YAML
 
 from pipeline import storage
-from pipeline.config import Params, check_params
+from pipeline.config import Params
 from pipeline.core import Cluster, Observation
 from pipeline.errors import UserError
 from pipeline.policies.loading import card_of, weights_of
@@ -36,15 +36,14 @@ PICTURES = {"differences", "classes", "effects", "outcomes"}
 Command = Callable[..., Any]
 
 
-def small(**changed: object) -> Params:
+def small() -> Params:
     """params.yaml with one small scenario and one agent."""
-    rows: dict[str, Any] = YAML(typ="safe").load(REPOSITORY / "params.yaml")
-    rows["scenarios"] = {"online": rows["scenarios"]["online"] | SCENARIO | {"loads": [80, 160]} | changed}
-    deeprm = rows["agents"]["deeprm"]
-    rows["agents"] = {"deeprm": deeprm | {"finetune": deeprm["finetune"] | {"loads": [80, 160]}}}
-    rows["hindsight"]["scenarios"] = ["online"]
-    rows["evaluation"]["resamples"] = 100
-    return check_params(rows, "params.yaml")
+    params = read_params()
+    online = params.scenario("online")
+    row = type(online).model_validate(online.model_dump() | SCENARIO | {"loads": [80, 160]})
+    settings = params.evaluation.model_copy(update={"resamples": 100})
+    agents = {"deeprm": params.agents["deeprm"]}
+    return params.model_copy(update={"scenarios": {"online": row}, "agents": agents, "evaluation": settings})
 
 
 def write_agent(params: Params) -> None:
@@ -136,7 +135,7 @@ def test_a_tree_that_is_none_is_refused_in_one_line(
 
 def test_jobs_placed_ahead_are_not_explained(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    rows = small().model_copy()
+    rows = small()
     online = rows.scenario("online").model_copy(update={"place_ahead": True})
     with pytest.raises(UserError, match="scenario 'online': expected place_ahead: false"):
         run(rows.model_copy(update={"scenarios": {"online": online}}), Asked("deeprm", 1, 4))

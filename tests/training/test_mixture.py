@@ -163,12 +163,12 @@ def test_play_improves_on_short_runs(recipe: Recipe) -> None:
 
 def test_streams_alone_teach_short_jobs_first(recipe: Recipe) -> None:
     """The two jobs of above: what is learned comes from beyond the window alone."""
-    task = two_jobs(recipe.model_copy(update={"learning_rate": 0.02, "entropy": 0.0}))
+    task = two_jobs(recipe.model_copy(update={"learning_rate": 0.05, "entropy": 0.0}))
     network = sets()
     simulator = Batched(batch([jobset((0, 6, 3), (0, 1, 3))]), task.cluster, 50)
     seen = network.see(simulator.observe(np.array([0])))
     before = torch.softmax(network(seen)[0], dim=0)[SHORT]
-    config = STREAMS_ONLY.model_copy(update={"streams": one_step(beyond=9), "updates": 12, "episodes": 8})
+    config = STREAMS_ONLY.model_copy(update={"streams": one_step(beyond=9), "updates": 20, "episodes": 8})
     list(mixture(network, task, config))
     assert torch.softmax(network(seen)[0], dim=0)[SHORT] > before + 0.2
 

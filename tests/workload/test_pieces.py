@@ -68,8 +68,8 @@ def log(arrival: np.ndarray) -> Discretised:
 
 def windows(params: Params, arrival: np.ndarray, seed: int = 1) -> Windows:
     swf = Swf(name="swf", path="", train_share=0.6, validation_share=0.15)
-    nothing = Log.__new__(Log)
-    return Windows(seed, params.scenarios["online"], swf, nothing, log(arrival))  # type: ignore[arg-type]
+    untold = Log(*(np.empty(0),) * 6, 1, 1.0, {})
+    return Windows(seed, params.scenario("online"), swf, untold, log(arrival))
 
 
 @pytest.mark.parametrize("split", list(PERIODS))

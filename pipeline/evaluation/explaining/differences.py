@@ -89,7 +89,7 @@ def edges(values: FloatArray, most: int) -> list[tuple[float, float]]:
     """Return the least and largest value of each of at most so many bins of about equally many values.
 
     >>> edges(np.array([1.0, 1.0, 1.0, 2.0, 3.0, 9.0]), 3)
-    [(1.0, 1.0), (2.0, 3.0), (9.0, 9.0)]
+    [(1.0, 1.0), (2.0, 2.0), (3.0, 9.0)]
     """
     if not len(values):
         return []
