@@ -372,7 +372,9 @@ PARAMS = [
     Case(
         "a controller for a cluster that no groups share",
         "generate shares",
-        ("agents.controller.network.name: expected mlp or cnn for scenario 'online' (dynamics: steps), got 'group_q'",),
+        (
+            "agents.controller.network.name: expected mlp or cnn or sets for scenario 'online' (dynamics: steps), got 'group_q'",
+        ),
         params("    scenario: shares\n", "    scenario: online\n"),
     ),
     Case(
@@ -408,7 +410,7 @@ WORDS = [
     Case(
         "jobs of a table on a scenario of user groups",
         SJF.replace("online", "shares"),
-        ("scenario 'shares' is one of user groups; offline, online are in steps",),
+        ("scenario 'shares' is one of user groups; bursts, offline, online, slots_60, streams, three are in steps",),
     ),
     Case("a cluster without capacity", f"{SJF} --capacity 0", ("scenario: resources.cpu: ", "greater than 0", "got 0")),
     Case("a negative number of slots", f"{SJF} --slots -1", ("scenario: slots: ", "greater than 0", "got -1")),

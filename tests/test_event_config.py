@@ -52,7 +52,10 @@ def test_params_yaml_tells_its_scenarios_apart() -> None:
 
 def test_a_scenario_of_the_other_dynamics_is_refused_with_those_there_are() -> None:
     params = few()
-    with pytest.raises(UserError, match=r"^scenario 'few' is event-driven; offline, online are in steps$"):
+    with pytest.raises(
+        UserError,
+        match=r"^scenario 'few' is event-driven; bursts, offline, online, slots_60, streams, three are in steps$",
+    ):
         params.scenario("few")
     with pytest.raises(UserError, match=r"^scenario 'online' goes in steps; few, machines are event-driven$"):
         params.event_scenario("online")

@@ -75,7 +75,10 @@ def test_a_log_has_its_defaults() -> None:
 
 def test_a_scenario_of_another_dynamics_is_refused_with_those_there_are() -> None:
     params = shared()
-    with pytest.raises(UserError, match=r"^scenario 'shared' is one of user groups; offline, online are in steps$"):
+    with pytest.raises(
+        UserError,
+        match=r"^scenario 'shared' is one of user groups; bursts, offline, online, slots_60, streams, three are in steps$",
+    ):
         params.scenario("shared")
     with pytest.raises(UserError, match=r"^scenario 'shared' is one of user groups; machines is event-driven$"):
         params.event_scenario("shared")
@@ -91,6 +94,7 @@ def test_where_there_is_none_of_a_dynamics_the_line_says_so() -> None:
     values = rows()
     values["scenarios"] = {"online": values["scenarios"]["online"]}
     values["agents"] = {"deeprm": values["agents"]["deeprm"]}
+    values |= {"transfers": {}, "hindsight": values["hindsight"] | {"scenarios": ["online"]}}
     with pytest.raises(UserError, match=r"^scenario 'online' goes in steps; none is of user groups$"):
         check_params(values, "params.yaml").group_scenario("online")
 
@@ -306,11 +310,11 @@ DO_NOT_GO: list[tuple[dict[str, Any], str]] = [
     ),
     (
         {"agents.deeprm.network": NETWORK},
-        "agents.deeprm.network.name: expected mlp or cnn for scenario 'online' (dynamics: steps), got 'group_q'",
+        "agents.deeprm.network.name: expected mlp or cnn or sets for scenario 'online' (dynamics: steps), got 'group_q'",
     ),
     (
         {f"{MINE}.scenario": "online"},
-        f"{MINE}.network.name: expected mlp or cnn for scenario 'online' (dynamics: steps), got 'group_q'",
+        f"{MINE}.network.name: expected mlp or cnn or sets for scenario 'online' (dynamics: steps), got 'group_q'",
     ),
     (
         {f"{MINE}.scenario": "machines"},
@@ -328,11 +332,11 @@ DO_NOT_GO: list[tuple[dict[str, Any], str]] = [
     ),
     (
         {"agents.deeprm.pretrain": REPLAY},
-        "agents.deeprm.pretrain.name: expected none or clone for scenario 'online' (dynamics: steps), got 'replay'",
+        "agents.deeprm.pretrain.name: expected none or clone or imitate for scenario 'online' (dynamics: steps), got 'replay'",
     ),
     (
         {"agents.deeprm.finetune": AGENT["finetune"]},
-        "agents.deeprm.finetune.name: expected reinforce for scenario 'online' (dynamics: steps), got 'dqn'",
+        "agents.deeprm.finetune.name: expected reinforce or mixture for scenario 'online' (dynamics: steps), got 'dqn'",
     ),
     (
         {"recipes.by_value.memory": 7},

@@ -13,6 +13,7 @@ from pipeline.config.records import there_are
 from pipeline.errors import UserError
 
 AnyScenario = Scenario | EventScenario | GroupScenario
+OF_SETS = ("imitate", "mixture")  # ways to learn
 LEAST_CNN_ROWS = 4  # two pools halve the image twice
 
 
@@ -119,15 +120,21 @@ def _fits_the_dynamics(where: str, name: str, agent: Agent, dynamics: str) -> No
 def _goes_with_the_network(where: str, name: str, agent: Agent) -> None:
     """Refuse other ways to learn than those of `sets` for it, and those for other networks."""
     sets = agent.network.name == "sets"
+    steps = ALLOWED["steps"]
     for part, found, wanted in (
-        ("pretrain", agent.pretrain.name, ("none", "imitate") if sets else ("none", "clone")),
-        ("finetune", agent.finetune.name, ("mixture",) if sets else ("reinforce",)),
+        ("pretrain", agent.pretrain.name, _ways(steps.pretrains, sets)),
+        ("finetune", agent.finetune.name, _ways(steps.finetunes, sets)),
     ):
         if found not in wanted:
             raise UserError(
                 f"{where}: agents.{name}.{part}.name: expected {' or '.join(wanted)} for a network "
                 f"'{agent.network.name}', got '{found}'"
             )
+
+
+def _ways(allowed: tuple[str, ...], sets: bool) -> list[str]:
+    """Return those of the ways to learn that `sets` have, or that the other networks have."""
+    return [name for name in allowed if name == "none" or (name in OF_SETS) == sets]
 
 
 def _goes_with_the_recipe(where: str, name: str, agent: Agent, recipe: Recipe) -> None:

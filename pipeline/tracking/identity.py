@@ -19,6 +19,7 @@ from pipeline.tracking.digests import md5_of, measured
 from pipeline.tracking.tree import CODE, git, working_tree
 
 AGENT_STAGES = ("pretrain", "finetune", "evaluate")
+TRANSFER = "transfer"  # the stage of an agent on another scenario
 OWN_SECTION = {  # of params.yaml, by stage
     "heuristics": "heuristics",
     "hindsight": "hindsight",
@@ -105,6 +106,8 @@ def declared(title: str) -> list[str]:
 
 def scenario_of(params: Params, name: str, subject: str) -> str:
     """Return the scenario that a stage is about."""
+    if name == TRANSFER:
+        return params.transfer(subject).scenario
     return params.agent(subject).scenario if name in AGENT_STAGES else subject
 
 
@@ -123,6 +126,12 @@ def stage_params(params: Params, name: str, subject: str) -> dict[str, str]:
         recipe = params.agent(subject).finetune.recipe
         chosen["agents"] = {subject: rows["agents"][subject]}
         chosen["recipes"] = {recipe: rows["recipes"][recipe]}
+    elif name == TRANSFER:
+        row = params.transfer(subject)
+        recipe = params.agent(row.agent).finetune.recipe
+        chosen["transfers"] = {subject: rows["transfers"][subject]}
+        for section, key in (("scenarios", row.scenario), ("agents", row.agent), ("recipes", recipe)):
+            chosen[section] = {key: rows[section][key]}
     elif subject in rows["scenarios"]:
         chosen["scenarios"] = {subject: rows["scenarios"][subject]}
     return {**shared_params(params), **_flat(chosen)}

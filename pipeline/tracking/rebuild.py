@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pipeline.errors import UserError
-from pipeline.tracking.identity import AGENT_STAGES, STAGE_KEY, output_tags, scenario_of, stage_params
+from pipeline.tracking.identity import AGENT_STAGES, STAGE_KEY, TRANSFER, output_tags, scenario_of, stage_params
 from pipeline.tracking.kept import FOLDER, Kept
 from pipeline.tracking.record import Curve, Event, Figure, Metrics, Policy
 from pipeline.tracking.run import curve_name
@@ -53,7 +53,7 @@ def done(tree: Tree) -> list[Done]:
     params, found = tree.params, []
     for title, entry in tree.lock.items():
         name, _, subject = title.partition("@")
-        known = params.agents if name in AGENT_STAGES else params.scenarios
+        known = params.agents if name in AGENT_STAGES else params.transfers if name == TRANSFER else params.scenarios
         if title == LOG_STAGE or (subject and subject not in known):
             continue
         try:

@@ -10,7 +10,7 @@ from pipeline.config import Params, StreamWindows
 from pipeline.core import Cluster, JobSet
 from pipeline.errors import UserError
 from pipeline.policies.sets import Sets
-from pipeline.training.judging import judge_of_sets, slowdown
+from pipeline.training.judging import PIECES, judge_of_sets, slowdown
 from pipeline.training.task import Task
 
 ALWAYS = (0.0, float("inf"))
@@ -85,7 +85,7 @@ def test_streams_weigh_as_much_as_short_runs(task: Task) -> None:
     of = task._replace(validation={50: [ALONE], 90: [ONE_WAITS]}, stream=stream, streams=streams)
     # short runs: 1 and 2.5; streams: 9 and 1
     assert judge_of_sets(sets(), of)() == pytest.approx((2.5 * 9) ** 0.25)
-    assert asked == [("validation", load, number, 10) for load in (60, 70) for number in range(6)]
+    assert asked == [("validation", load, number, 10) for load in (60, 70) for number in range(PIECES)]
 
 
 def test_the_network_is_judged_as_it_is_then(task: Task) -> None:
