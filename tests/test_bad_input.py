@@ -373,7 +373,8 @@ PARAMS = [
         "a controller for a cluster that no groups share",
         "generate shares",
         (
-            "agents.controller.network.name: expected mlp or cnn or sets for scenario 'online' (dynamics: steps), got 'group_q'",
+            "agents.controller.network.name: expected mlp or cnn or sets for scenario 'online' (dynamics: steps), "
+            "got 'group_q'"
         ),
         params("    scenario: shares\n", "    scenario: online\n"),
     ),

@@ -54,7 +54,7 @@ def test_a_scenario_of_the_other_dynamics_is_refused_with_those_there_are() -> N
     params = few()
     with pytest.raises(
         UserError,
-        match=r"^scenario 'few' is event-driven; bursts, offline, online, slots_60, streams, three are in steps$",
+        match=r"^scenario 'few' is event-driven; bursts, .*, three are in steps$",
     ):
         params.scenario("few")
     with pytest.raises(UserError, match=r"^scenario 'online' goes in steps; few, machines are event-driven$"):
