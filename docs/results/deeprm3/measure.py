@@ -19,6 +19,7 @@ from pipeline import storage
 from pipeline.config import Params, Scenario, load_params
 from pipeline.core import Cluster, JobSet, Twin, batch, keys
 from pipeline.evaluation.play import Results
+from pipeline.evaluation.statistics import comparison
 from pipeline.evaluation.tuning import heuristics_with, tuned
 from pipeline.policies.heuristics import twin_of
 from pipeline.policies.loading import restore
@@ -33,6 +34,7 @@ from pipeline.workload.source import source
 
 ABREAST = 2_000_000  # jobs played side by side
 VALIDATION, TEST = 40, 300
+REFERENCES = ("sjf", "hold", "family")
 
 
 @dataclass(frozen=True)
@@ -132,18 +134,34 @@ def networks(folder: Path) -> dict[str, object]:
 
 
 def run(problem: Problem, folder: Path, out: Path, image: bool) -> None:
-    """Measure one problem."""
+    """Measure one problem, and write who is how much better than whom."""
     rules, best = heuristics(problem)
-    players_ = {**rules, **{n: w for n, w in networks(folder).items() if image or isinstance(w, Sets)}}
+    learned = {name: who for name, who in networks(folder).items() if image or isinstance(who, Sets)}
     test = problem.jobsets("test", problem.test)
-    tables = [play(problem, test, who).assign(policy=name) for name, who in players_.items()]
-    table = pd.concat(tables, ignore_index=True)
+    tables = [play(problem, test, who).assign(policy=name) for name, who in {**rules, **learned}.items()]
+    table = pd.concat([*tables, *over_seeds(tables, learned)], ignore_index=True)
     table["jobset"] = table.groupby(["policy", "load"]).cumcount()
-    table["best"] = table["load"].map(best)
+    frame = table.rename(columns={"mean": "mean_slowdown"})
+    against = {name: dict.fromkeys(best, name) for name in REFERENCES} | {"best_heuristic": best}
+    rows = comparison(frame, problem.name, against, problem.params.evaluation, np.random.default_rng(1))
+    tails = table.groupby(["load", "policy"])[["p99", "worst_wait"]].mean().reset_index()
+    tails["load"] = tails["load"].map(lambda load: f"{load:03d}")
+    rows = rows.merge(tails, on=["load", "policy"], how="left")
+    rows["best_heuristic"] = rows["load"].map({f"{load:03d}": name for load, name in best.items()})
     out.mkdir(parents=True, exist_ok=True)
-    table.to_csv(out / f"{problem.name}.csv", index=False, float_format="%.6g")
+    rows.to_csv(out / f"{problem.name}.csv", index=False, float_format="%.5g")
     means = table.groupby(["policy", "load"])["mean"].mean().unstack().round(3)
     say(f"{problem.name}: best {best}, {int(table['unfinished'].sum())} unfinished\n{means.to_string()}")
+
+
+def over_seeds(tables: Sequence[pd.DataFrame], learned: Mapping[str, object]) -> list[pd.DataFrame]:
+    """Return the mean over training seeds (agent_1, agent_2, ...) of each agent, jobset by jobset."""
+    found = []
+    for agent in {name.rsplit("_", 1)[0] for name in learned}:
+        mine = [table for table in tables if table["policy"].iloc[0].rsplit("_", 1)[0] == agent]
+        mean = sum(table[["mean", "p99", "worst_wait", "unfinished"]] for table in mine) / len(mine)
+        found.append(mean.assign(load=mine[0]["load"].to_numpy(), policy=agent))
+    return found
 
 
 def _with(params: Params, **changed: object) -> Params:
