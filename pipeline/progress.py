@@ -60,8 +60,10 @@ def _lines(title: str, total: float, start: float, brief: bool) -> Advance:
         if not spoken and now - begun < LINES_EVERY_S:
             return
         said, spoken = now, True
-        left = (now - begun) * (total - done) / max(done - start, 1e-9)
-        when = f"{left:.0f} s left" if done < total else f"done in {now - begun:.0f} s"
+        when = f"done in {now - begun:.0f} s"
+        if done < total:  # before the first step, nobody knows how long one takes
+            left = (now - begun) * (total - done) / (done - start) if done > start else None
+            when = "time left unknown" if left is None else f"{left:.0f} s left"
         say(f"{title}: {done:g} of {total:g}, {when}{', ' + note if note else ''}")
 
     return advance

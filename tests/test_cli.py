@@ -168,7 +168,8 @@ def test_completion_is_offered_for_the_program_and_not_for_python() -> None:
 def test_params_are_checked_without_running_anything(command: Command) -> None:
     outcome = command("check")
     assert (outcome.code, outcome.err) == (0, "")
-    said = "params.yaml: as it should be; scenarios online, offline, machines, shares; agents deeprm, "
+    there = "online, offline, streams, slots_60, bursts, three, machines, shares"
+    said = f"params.yaml: as it should be; scenarios {there}; agents deeprm, "
     assert outcome.out.startswith(said)
     Path("params.yaml").write_text(Path("params.yaml").read_text().replace("recipe: ours", "recipe: our", 1))
     refused(command("check"), "params.yaml: agents.deeprm.finetune.recipe: unknown 'our'")
@@ -185,8 +186,8 @@ def test_a_real_process_ends_a_mistake_with_one_line(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        ("generate onlin", "unknown scenario 'onlin'; there are: machines, offline, online"),
-        ("evaluate heuristics onlin", "unknown scenario 'onlin'; there are: machines, offline, online"),
+        ("generate onlin", "unknown scenario 'onlin'; there are: bursts, machines, offline, online"),
+        ("evaluate heuristics onlin", "unknown scenario 'onlin'; there are: bursts, machines, offline, online"),
         (
             "pretrain deeprn",
             "unknown agent 'deeprn'; there are: controller, deep",

@@ -148,9 +148,12 @@ DO_NOT_GO: list[tuple[dict[str, Any], str]] = [
     ),
     ({"agents.mine.objective": "makespan"}, f"slowdown or bounded_slowdown or completion_time {EVENTS}"),
     ({"agents.deeprm.objective": "bounded_slowdown"}, f"{STEPS}, got 'bounded_slowdown'"),
-    ({"agents.deeprm.network": AGENT["network"]}, f"agents.deeprm.network.name: expected mlp or cnn {STEPS}"),
+    ({"agents.deeprm.network": AGENT["network"]}, f"agents.deeprm.network.name: expected mlp or cnn or sets {STEPS}"),
     ({"agents.deeprm.scenario": "few"}, f"agents.deeprm.network.name: expected {NETWORKS} {EVENTS}, got 'mlp'"),
-    ({"agents.mine.scenario": "online"}, f"agents.mine.network.name: expected mlp or cnn {STEPS}, got 'deepsets'"),
+    (
+        {"agents.mine.scenario": "online"},
+        f"agents.mine.network.name: expected mlp or cnn or sets {STEPS}, got 'deepsets'",
+    ),
     (
         {"agents.mine.finetune.recipe": "ours"},
         "agents.mine.finetune.recipe: 'ours' is one of reinforce, not of ppo",
