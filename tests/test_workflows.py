@@ -199,7 +199,7 @@ def test_a_changed_parameter_is_run_told_and_proposed(
     before = branches(shared / "origin")
     walk = rerun(shared, environment, "workflow_dispatch", settings=SETTING)
     assert walk.run() == {"repro", "comment", "propose"}
-    assert set(ran(walk.values["log"])) == {"heuristics@online", *JOINED}
+    assert set(ran(walk.values["log"])) == {"heuristics@online", "hindsight@online", *JOINED}
 
     summary = walk.summary.read_text()
     assert re.search(r"\| reports/metrics.json \| online.tetris.slowdown +\| [\d.]+ +\| [\d.]+ ", summary)

@@ -90,7 +90,7 @@ def test_networks_of_their_own_begin_apart() -> None:
     known = np.zeros((2, shape_of(CLUSTER).past), dtype=np.float32)
     apart, shared = (all_values(built(kind, 2, CLUSTER, known), alike) for kind in ("per_group", "shared"))
     assert (apart[:, 0] != apart[:, 1]).all()
-    assert_allclose(shared[:, 0], shared[:, 1], rtol=1e-6)
+    assert_allclose(shared[:, 0], shared[:, 1], rtol=1e-5, atol=1e-7)  # sums are taken in another order
 
 
 def test_one_network_for_all_does_not_mind_which_group_is_which() -> None:

@@ -209,7 +209,7 @@ def test_the_gradient_does_not_depend_on_how_threads_share_the_views(request: py
         assert_close(gradient, alone[name])
 
 
-@pytest.mark.parametrize("name", list(NETWORKS))
+@pytest.mark.parametrize("name", list(CONFIGS))
 class TestEveryNetwork:
     def test_is_built_here(self, name: str) -> None:
         assert CONFIGS[name].name == name
@@ -255,4 +255,4 @@ class TestEveryNetwork:
 
 
 def test_every_network_of_the_table_has_its_config_here() -> None:
-    assert set(CONFIGS) == set(NETWORKS)
+    assert {*CONFIGS, "sets"} == set(NETWORKS)  # sets sees no image: test_sets

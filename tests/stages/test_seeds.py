@@ -18,7 +18,7 @@ def seeded(root: int, start: int | None, play: int | None) -> Params:
     rows = YAML(typ="safe").load(REPOSITORY / "params.yaml")
     rows["seed"] = root
     rows["scenarios"]["online"]["jobsets"] = Counts(train=1, validation=1, test=1).model_dump()
-    rows["agents"] = {"deeprm": rows["agents"]["deeprm"]}
+    rows["agents"], rows["transfers"] = {"deeprm": rows["agents"]["deeprm"]}, {}
     for part, seed in (("pretrain", start), ("finetune", play)):
         rows["agents"]["deeprm"][part] |= {} if seed is None else {"seed": seed}
     return check_params(rows, "params.yaml")

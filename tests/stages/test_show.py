@@ -92,7 +92,7 @@ def test_a_part_of_a_long_jobset_is_drawn(command: Command) -> None:
 @pytest.mark.parametrize(
     ("policy", "out", "said"),
     [
-        ("sjff", "out.png", "unknown policy 'sjff': expected a model directory or a heuristic; there are: fcfs, "),
+        ("sjff", "out.png", "unknown policy 'sjff': expected a model directory or a heuristic; there are: easy, "),
         ("models", "out.png", "models: not a model directory: "),
         ("sjf", "out.pdf", "out.pdf: expected a name that ends in .png"),
     ],

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from builders import params
 from event_rows import LOG, few, write_log
 
 from pipeline.config import Params, Site
@@ -165,7 +166,7 @@ def test_every_scenario_has_a_folder_with_its_log_or_a_note(root: Path) -> None:
     write_log(root / "log.csv", 30)
     (root / "nodes.csv").write_text("nodes")
     link_log(on_log(nodes="nodes.csv"))
-    assert {path.name for path in LOGS.iterdir()} == {"online", "offline", "machines", "shares", "few"}
+    assert {path.name for path in LOGS.iterdir()} == {*params().scenarios, "few"}
     assert (scenario_log("few") / "log").readlink() == root / "log.csv"
     assert (scenario_log("few") / "nodes").readlink() == root / "nodes.csv"
     assert (scenario_log("online") / "note").read_text().startswith("The jobs of this scenario are in data/log")

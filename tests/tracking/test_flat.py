@@ -5,7 +5,7 @@ from pipeline.core import Cluster, JobSet, Observation
 from pipeline.simulator.timestep import Timestep
 from pipeline.tracking.flat import flatten, unflatten, width
 
-NOT_TOLD = ("backlog_head", "now")
+NOT_TOLD = ("backlog_head", "now", "arrived")
 
 
 def cluster(place_ahead: bool) -> Cluster:
