@@ -1,7 +1,7 @@
 """Flat: an observation of one pooled cluster as a row of numbers, the way a served policy is asked.
 
-A row [N] holds free [T * R], demand [M * R], duration [M], waited [M], backlog [1], since_arrival [1], in that order.
-What may be placed follows from the rest. Left out, for no network reads them: backlog_head and now, which become 0.
+A row [N] holds free [T * R], demand [M * R], duration [M], waited [M], backlog [1], since_arrival [1],
+backlog_head [R + 1], now [1], arrived [2 + R], in that order. What may be placed follows from the rest.
 """
 
 import numpy as np
@@ -13,15 +13,16 @@ def width(cluster: Cluster) -> int:
     """Return N.
 
     >>> width(Cluster((10, 10), horizon=20, slots=10, backlog=60, place_ahead=False, usable=20))
-    82
+    90
     """
     resources = len(cluster.capacity)
-    return cluster.horizon * resources + cluster.slots * (resources + 2) + 2
+    return cluster.horizon * resources + cluster.slots * (resources + 2) + 2 * resources + 6
 
 
 def flatten(view: Observation) -> FloatArray:
     """Return the rows [B, N], float32."""
-    fields = (view.free, view.demand, view.duration, view.waited, view.backlog, view.since_arrival)
+    slots = (view.demand, view.duration, view.waited)
+    fields = (view.free, *slots, view.backlog, view.since_arrival, view.backlog_head, view.now, view.arrived)
     columns = [np.asarray(field).reshape(len(view.now), -1) for field in fields]
     return np.concatenate(columns, axis=1).astype(np.float32)
 
@@ -29,9 +30,10 @@ def flatten(view: Observation) -> FloatArray:
 def unflatten(rows: FloatArray, cluster: Cluster) -> Observation:
     """Return the observation of some rows [B, N]."""
     count, resources = len(rows), len(cluster.capacity)
-    sizes = (cluster.horizon * resources, cluster.slots * resources, cluster.slots, cluster.slots, 1)
+    sizes = (cluster.horizon * resources, cluster.slots * resources, cluster.slots, cluster.slots, 1, 1)
     whole = np.rint(rows).astype(np.int64)
-    free, demand, duration, waited, backlog, since_arrival = np.split(whole, np.cumsum(sizes), axis=1)
+    places = np.cumsum((*sizes, resources + 1, 1))
+    free, demand, duration, waited, backlog, since_arrival, head, now, arrived = np.split(whole, places, axis=1)
     free = free.reshape(count, cluster.horizon, resources)
     demand = demand.reshape(count, cluster.slots, resources)
     fits = _fits(free, demand, duration, cluster)
@@ -41,15 +43,15 @@ def unflatten(rows: FloatArray, cluster: Cluster) -> Observation:
         duration=duration,
         waited=waited,
         backlog=backlog[:, 0],
-        backlog_head=np.zeros((count, resources + 1), dtype=np.int64),
+        backlog_head=head,
         capacity=np.tile(np.array(cluster.capacity), (count, 1, 1)),
         since_arrival=since_arrival[:, 0],
         legal=np.any(fits, axis=2, keepdims=True) if cluster.place_ahead else fits[:, :, :1],
         fits_now=fits[:, :, :1],
-        now=np.zeros(count, dtype=np.int64),
+        now=now[:, 0],
         nodes=(duration > 0).astype(np.int64),
         fits_in=np.zeros(duration.shape),
-        arrived=np.zeros((count, 2 + resources)),
+        arrived=arrived.astype(float),
     )
 
 
