@@ -79,6 +79,7 @@ class Problem:
             train={self.load: jobsets},
             validation={},
             fresh=lambda load, number: jobsets[number % len(jobsets)],
+            stream=lambda split, load, number, steps: jobsets[number % len(jobsets)],
         )
 
     def _scenario(self) -> Scenario:

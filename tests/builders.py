@@ -15,6 +15,7 @@ from pipeline.training.task import Task
 from pipeline.workload.synthetic import draw_jobset
 
 REPOSITORY = Path(__file__).parents[1]
+STREAM = {"train": 5, "validation": 6, "fresh": 7}  # numbers of the tiny problem's random streams
 ONLY = np.array([0])  # the row of a simulator's only episode
 
 
@@ -184,6 +185,12 @@ def tiny_jobset(load: int, stream: int, number: int) -> JobSet:
     return draw_jobset(TINY_WORKLOAD, WIDE, TINY, load, np.random.default_rng([7, stream, load, number]))
 
 
+def tiny_piece(split: str, load: int, number: int, steps: int) -> JobSet:
+    """The beginning of a stream of the tiny problem."""
+    longer = TINY.model_copy(update={"arrivals": Streaming(name="poisson", steps=steps)})
+    return draw_jobset(TINY_WORKLOAD, WIDE, longer, load, np.random.default_rng([7, STREAM[split], load, number]))
+
+
 def tiny_task(recipe: Recipe, objective: str = "slowdown", step_limit: int = 100, seed: int = 3) -> Task:
     """That problem, to be learned by a recipe."""
     train, validation = ({120: [tiny_jobset(120, s, k) for k in range(count)]} for s, count in ((0, 40), (1, 30)))
@@ -197,4 +204,5 @@ def tiny_task(recipe: Recipe, objective: str = "slowdown", step_limit: int = 100
         train=train,
         validation=validation,
         fresh=lambda load, number: tiny_jobset(load, 2, number),
+        stream=tiny_piece,
     )

@@ -1,17 +1,14 @@
 """A problem of seconds for DeepRM3: short runs and streams, and a small network."""
 
-import numpy as np
-from builders import TINY, TINY_WORKLOAD, WIDE, tiny_task
+from builders import TINY, tiny_task
 
-from pipeline.config import Mixture, Recipe, Streaming, StreamWindows
+from pipeline.config import Mixture, Recipe, StreamWindows
 from pipeline.config import Sets as SetsConfig
-from pipeline.core import Cluster, JobSet
+from pipeline.core import Cluster
 from pipeline.policies.networks import build
 from pipeline.policies.sets import Sets
 from pipeline.training.task import Task
-from pipeline.workload.synthetic import draw_jobset
 
-SPLITS = {"train": 5, "validation": 6, "fresh": 7}  # numbers of random streams
 WINDOWS = StreamWindows(loads=(80, 100), slots=(5, 3), windows=2, latest=6, steps=4, beyond=5)
 BRIEF = Mixture(
     name="mixture",
@@ -25,15 +22,9 @@ BRIEF = Mixture(
 )
 
 
-def tiny_piece(split: str, load: int, number: int, steps: int) -> JobSet:
-    """The beginning of a stream of the tiny problem."""
-    longer = TINY.model_copy(update={"arrivals": Streaming(name="poisson", steps=steps)})
-    return draw_jobset(TINY_WORKLOAD, WIDE, longer, load, np.random.default_rng([7, SPLITS[split], load, number]))
-
-
 def set_task(recipe: Recipe, seed: int = 3) -> Task:
     """The tiny problem, with streams."""
-    return tiny_task(recipe, seed=seed)._replace(stream=tiny_piece, streams=WINDOWS)
+    return tiny_task(recipe, seed=seed)._replace(streams=WINDOWS)
 
 
 def sets(hidden: int = 8, elapsed: bool = False, seed: int = 2) -> Sets:

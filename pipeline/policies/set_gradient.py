@@ -72,9 +72,21 @@ def _learn(
     begin: int,
     end: int,
 ) -> None:
-    slots, units = seen.job.shape[1], len(w.score)
-    room = scratch(w, slots)
-    g = Hidden(
+    """Learn a block of decisions, and add what was found to a part's sums."""
+    slots = seen.job.shape[1]
+    room, g, to = scratch(w, slots), _hidden(slots, len(w.score)), _nothing(w)
+    for i in range(begin, end):
+        logits_of(w, seen, i, room)
+        entropy[part] += loss_of(room.logits, seen.may, i, loss, g.logit)
+        _scores(w, t, seen, i, room, g, to)
+        _rest(w, t, seen, i, room, g, to)
+        _jobs(seen, i, room, g, to)
+    _add(parts, part, to)
+
+
+@njit(cache=True)
+def _hidden(slots: int, units: int) -> Hidden:
+    return Hidden(
         np.zeros(slots + 1, dtype=np.float32),
         np.zeros((slots, units), dtype=np.float32),
         np.zeros(units, dtype=np.float32),
@@ -82,7 +94,12 @@ def _learn(
         np.zeros(units, dtype=np.float32),
         np.zeros(2 * units, dtype=np.float32),
     )
-    to = Weights(
+
+
+@njit(cache=True)
+def _nothing(w: Weights) -> Weights:
+    """Return zeros of the shapes of the weights; compiled code does not go through the fields of a tuple."""
+    return Weights(
         np.zeros_like(w.of_job),
         np.zeros_like(w.job_bias),
         np.zeros_like(w.of_all),
@@ -95,12 +112,10 @@ def _learn(
         np.zeros_like(w.void),
         np.zeros_like(w.void_bias),
     )
-    for i in range(begin, end):
-        logits_of(w, seen, i, room)
-        entropy[part] += loss_of(room.logits, seen.may, i, loss, g.logit)
-        _scores(w, t, seen, i, room, g, to)
-        _rest(w, t, seen, i, room, g, to)
-        _jobs(seen, i, room, g, to)
+
+
+@njit(cache=True)
+def _add(parts: Weights, part: int, to: Weights) -> None:
     parts.of_job[part] += to.of_job
     parts.job_bias[part] += to.job_bias
     parts.of_all[part] += to.of_all

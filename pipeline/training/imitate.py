@@ -22,7 +22,7 @@ from pipeline.simulator.twins import Players, players
 from pipeline.training.decisions import Update
 from pipeline.training.memory import Best, Memory
 from pipeline.training.rolling import NEVER, Played, Roller
-from pipeline.training.task import Task, in_turn
+from pipeline.training.task import PATIENCE, Task, in_turn
 
 
 def imitate(network: Sets, task: Task, config: Imitate, memory: Memory | None = None) -> Iterator[Update]:
@@ -62,7 +62,7 @@ def _lessons(network: Sets, task: Task, config: Imitate) -> list[Played]:
         loads, steps = config.streams.loads, config.streams.latest + config.streams.steps
         pieces = [task.stream("train", loads[k % len(loads)], k, steps) for k in range(config.streams.windows)]
         for slots in config.streams.slots:
-            other = task._replace(cluster=task.cluster._replace(slots=slots))
+            other = task._replace(cluster=task.cluster._replace(slots=slots), step_limit=PATIENCE * steps)
             found.append(watch(network, pieces, other, config.teachers))
     return found
 

@@ -11,11 +11,10 @@ from pipeline.policies.sets import Sets
 from pipeline.simulator.batched import Batched
 from pipeline.simulator.outcomes import outcome
 from pipeline.training.rolling import Roller
-from pipeline.training.task import Task
+from pipeline.training.task import PATIENCE, Task
 
 PIECES = 16  # of each load
 MEASURED = (0.3, 0.9)  # jobs that arrive in this part of a piece count: not its empty beginning, nor its end
-PATIENCE = 10  # times a piece's steps in which it must be over
 
 
 def judge_of_sets(network: Sets, task: Task) -> Callable[[], float]:

@@ -9,10 +9,7 @@ from pipeline.core import Cluster, JobSet
 Draw = Callable[[int], Sequence[JobSet]]  # update -> its jobsets
 Piece = Callable[[str, int, int, int], JobSet]  # (split, load, number, steps) -> the beginning of a stream
 
-
-def no_streams(split: str, load: int, number: int, steps: int) -> JobSet:
-    """Refuse: the jobs of this task have no stream."""
-    raise NotImplementedError("this task draws no streams")
+PATIENCE = 10  # times a piece's steps in which it must be over
 
 
 class Task(NamedTuple):
@@ -27,7 +24,7 @@ class Task(NamedTuple):
     train: Mapping[int, Sequence[JobSet]]  # by load, as `generate` wrote them
     validation: Mapping[int, Sequence[JobSet]]
     fresh: Callable[[int, int], JobSet]  # (load, number) -> a training jobset that `generate` did not write
-    stream: Piece = no_streams
+    stream: Piece
     streams: StreamWindows | None = None  # those it is to be good at, too
 
 
