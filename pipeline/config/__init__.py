@@ -19,6 +19,7 @@ from pipeline.config.acting import (
 )
 from pipeline.config.cards import FORMAT, EventCard, GroupCard, ModelCard, Tensor, Weights, described, difference
 from pipeline.config.events import EventLog, EventScenario, Group, Parts, Sampled, Tasks
+from pipeline.config.families import FamilySearch
 from pipeline.config.groups import Dqn, DqnRecipe, GroupLog, GroupQ, GroupScenario, Replay, Swinging
 from pipeline.config.hindsight import Hindsight, must_be_solvable
 from pipeline.config.learning import (
@@ -68,6 +69,7 @@ __all__ = [
     "EventLog",
     "EventRecipe",
     "EventScenario",
+    "FamilySearch",
     "FinetuneConfig",
     "Frozen",
     "Group",

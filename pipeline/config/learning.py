@@ -2,7 +2,7 @@
 
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import AfterValidator, Field
 
 from pipeline.config.acting import (
     A3c,
@@ -17,6 +17,7 @@ from pipeline.config.acting import (
     PpoRecipe,
     Vector,
 )
+from pipeline.config.families import FamilySearch
 from pipeline.config.groups import Dqn, DqnRecipe, GroupQ, Replay
 from pipeline.config.mixture import Imitate, Mixture, Sets
 from pipeline.config.records import Frozen, Loads, Positive, PositiveShare, Rate, Seed, Share
@@ -31,20 +32,6 @@ def _at_most_all(mix: tuple[float, float]) -> tuple[float, float]:
 
 
 Mix = Annotated[tuple[Share, Share], AfterValidator(_at_most_all)]
-
-
-class FamilySearch(Frozen):
-    """How many weights of the heuristic `family` are tried: the cross-entropy method."""
-
-    population: Annotated[int, Field(ge=2, le=10_000)]  # candidates of a round
-    rounds: Annotated[int, Field(gt=0, le=10_000)]
-    elite: Annotated[int, Field(gt=0)]  # the best of a round; the next ones are drawn around these
-
-    @model_validator(mode="after")
-    def _some_are_best(self) -> "FamilySearch":
-        if self.elite > self.population:
-            raise ValueError(f"expected elite at most population ({self.population}), got {self.elite}")
-        return self
 
 
 class HeuristicKnobs(Frozen):

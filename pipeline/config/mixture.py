@@ -2,8 +2,9 @@
 
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, Field, model_validator
 
+from pipeline.config.families import FamilySearch
 from pipeline.config.records import Frozen, Loads, Positive, Rate, Seed
 
 Slots = Annotated[int, Field(gt=0, le=1000)]
@@ -33,6 +34,19 @@ class StreamWindows(Frozen):
     latest: Annotated[int, Field(ge=0, le=100_000)]  # step at which a window begins at the latest
     steps: Positive  # of a window
     beyond: Annotated[int, Field(ge=0, le=100_000)]  # steps behind it that count for its decisions
+    # What is left behind these costs later, in steps of what a step costs on average; see `training.streaming`.
+    left_job: Annotated[float, Field(ge=0)] = 0.0  # a waiting job
+    left_work: Annotated[float, Field(ge=0)] = 0.0  # a step of the whole cluster's work
+    left_by_load: tuple[Annotated[float, Field(ge=0)], ...] | None = None  # times this, in the order of `loads`
+    examined: Annotated[int | None, Field(gt=0, le=1_000_000)] = None  # steps of validation streams; None: a window's
+
+    @model_validator(mode="after")
+    def _every_load_has_its_own(self) -> "StreamWindows":
+        if self.left_by_load is not None and len(self.left_by_load) != len(self.loads):
+            raise ValueError(
+                f"left_by_load: expected {len(self.loads)} numbers, as `loads` has, got {len(self.left_by_load)}"
+            )
+        return self
 
 
 class Mixture(Frozen):
@@ -60,6 +74,7 @@ class Imitate(Frozen):
 
     name: Literal["imitate"]
     teachers: Annotated[tuple[str, ...], Field(min_length=1)]
+    family: FamilySearch | None = None  # of the weights of teacher `family`, on what it teaches; null: as they are
     loads: Loads
     jobsets: Positive  # short runs that are played by the teachers
     streams: StreamWindows | None

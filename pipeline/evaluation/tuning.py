@@ -1,14 +1,13 @@
 """Choose on validation jobsets: the knobs of heuristics, and the best heuristic at each load."""
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
-from pipeline.config import HeuristicKnobs
-from pipeline.config.learning import FamilySearch
+from pipeline.config import FamilySearch, HeuristicKnobs
 from pipeline.core import FloatArray, JobSet, Policy
 from pipeline.evaluation.play import Results, judge
+from pipeline.policies.family_search import least_cost
 from pipeline.policies.heuristics import (
     HEURISTICS,
     LONG_STEPS,
@@ -30,18 +29,6 @@ MIX = ("tetris_packing", "tetris_fairness")  # knobs of the same; shortness has 
 FAMILY_SEED = 7  # of the search of the family's weights
 WEIGHT = "family_{number}"  # knob
 AT_ONCE = 64  # candidates whose results are in memory together
-NEVER = -20.0  # the score of void that no job's comes down to: none lasts e^20 steps
-
-# Where the search begins. The first decides as `sjf_align` does: alignment only where durations are equal.
-FIRST = (
-    (1.0, 0.0, 1e-5, *(0.0,) * 5, NEVER, 0.0, 0.0, 0.0),
-    PATIENT,
-    (1.0, 1.0, *(0.0,) * 6, NEVER, 0.0, 0.0, 0.0),  # as `saf`
-    (2.0, 1.0, *(0.0,) * 6, 2.0 * NEVER, 0.0, 0.0, 0.0),  # as `wspt`
-)
-SPREAD = (0.5, 0.5, 0.5, 0.2, 0.5, 0.5, 0.5, 0.5, 1.0, 0.5, 1.0, 1.0)  # of the first candidates around PATIENT
-LEAST_SPREAD = 0.02
-KEPT = 0.3  # of mean and spread of the round before
 
 
 def tuned(
@@ -60,25 +47,12 @@ def tuned(
 
 
 def tuned_family(play: Play, config: FamilySearch, seed: int) -> tuple[float, ...]:
-    """Return the best weights of the family that were tried: what FIRST has, then the cross-entropy method.
+    """Return the best weights of the family that were tried.
 
     What they cost is their mean slowdown to that of SJF, mean over loads, so that no load outweighs the others.
     """
-    rng = np.random.default_rng(seed)
     sjf = play({"sjf": HEURISTICS["sjf"]})["sjf"].by_load
-    mean, spread = np.array(PATIENT), np.array(SPREAD)
-    best, least = FIRST[0], math.inf
-    for number in range(config.rounds):
-        drawn = mean + spread * rng.standard_normal((config.population, len(mean)))
-        if number == 0:
-            drawn = np.concatenate([np.array(FIRST), drawn])[: config.population]
-        cost = _cost(play, drawn, sjf)
-        order = np.argsort(cost, kind="stable")[: config.elite]
-        if cost[order[0]] < least:
-            best, least = tuple(drawn[order[0]].tolist()), float(cost[order[0]])
-        mean = KEPT * mean + (1 - KEPT) * drawn[order].mean(axis=0)
-        spread = KEPT * spread + (1 - KEPT) * np.maximum(drawn[order].std(axis=0), LEAST_SPREAD)
-    return best
+    return least_cost(lambda drawn: _cost(play, drawn, sjf), config, seed)
 
 
 def _cost(play: Play, drawn: FloatArray, sjf: Mapping[int, float]) -> FloatArray:

@@ -1,6 +1,7 @@
 """Cloning of the heuristic that is best on each jobset, short runs and streams, with an entropy term.
 
-The teacher of a jobset is the one of `teachers` with the least mean slowdown on it. Each decision costs -log p(taken)
+The teacher of a jobset is the one of `teachers` with the least mean slowdown on it; `family` has weights that were
+searched for on the same jobsets, short runs and streams apart. Each decision costs -log p(taken)
 less the entropy's weight times the entropy: plain cloning is so sure of itself that reinforcement explores nothing.
 """
 
@@ -12,17 +13,20 @@ import torch
 from pipeline.config import Imitate, pick
 from pipeline.core import FloatArray, IntArray, JobBatch, JobSet, Twin, batch, keys
 from pipeline.errors import UserError
+from pipeline.policies.family_search import least_cost
 from pipeline.policies.heuristics import HEURISTICS, twin_of
 from pipeline.policies.loss import Loss
 from pipeline.policies.sampling import best
 from pipeline.policies.sets import Sets
 from pipeline.simulator.batched import Batched
 from pipeline.simulator.outcomes import jobset_means, outcome
-from pipeline.simulator.twins import Players, players
+from pipeline.simulator.twins import players
 from pipeline.training.decisions import Update
 from pipeline.training.memory import Best, Memory
 from pipeline.training.rolling import NEVER, Played, Roller
 from pipeline.training.task import PATIENCE, Task, in_turn
+
+FAMILY, SJF = "family", Twin("sjf")
 
 
 def imitate(network: Sets, task: Task, config: Imitate, memory: Memory | None = None) -> Iterator[Update]:
@@ -31,12 +35,13 @@ def imitate(network: Sets, task: Task, config: Imitate, memory: Memory | None = 
     Args:
         network: changed in place; after the last update it holds the weights of the best epoch.
         task: what is learned; its training jobsets are the lessons, its validation jobsets the exam.
-        config: teachers, jobsets, streams, epochs, patience, batch, learning rate, entropy.
+        config: teachers, search of the family, jobsets, streams, epochs, patience, batch, learning rate, entropy.
         memory: what survives a kill.
     """
     memory, rng = memory or Memory(), np.random.default_rng(task.seed)
     lessons = _lessons(network, task, config)
-    exam = watch(network, [jobs for load in task.loads for jobs in task.validation[load]], task, config.teachers)
+    validation = [jobs for load in task.loads for jobs in task.validation[load]]
+    exam = watch(network, validation, task, [_twin(name) for name in config.teachers])
     decisions = sum(len(lesson.action) for lesson in lessons)
     optimizer = torch.optim.Adam(network.parameters(), lr=config.learning_rate)
     kept = Best(network)
@@ -57,25 +62,42 @@ def imitate(network: Sets, task: Task, config: Imitate, memory: Memory | None = 
 
 def _lessons(network: Sets, task: Task, config: Imitate) -> list[Played]:
     """Return what the teachers saw and did on training jobsets, and on streams."""
-    found = [watch(network, in_turn(task.train, task.loads, config.jobsets), task, config.teachers)]
+    short = in_turn(task.train, task.loads, config.jobsets)
+    found = [watch(network, short, task, teachers(short, task, config))]
     if config.streams is not None:
         loads, steps = config.streams.loads, config.streams.latest + config.streams.steps
         pieces = [task.stream("train", loads[k % len(loads)], k, steps) for k in range(config.streams.windows)]
         for slots in config.streams.slots:
             other = task._replace(cluster=task.cluster._replace(slots=slots), step_limit=PATIENCE * steps)
-            found.append(watch(network, pieces, other, config.teachers))
+            found.append(watch(network, pieces, other, teachers(pieces, other, config)))
     return found
 
 
-def watch(network: Sets, jobsets: Sequence[JobSet], task: Task, teachers: Sequence[str]) -> Played:
+def teachers(jobsets: Sequence[JobSet], task: Task, config: Imitate) -> list[Twin]:
+    """Return who may teach; of the family, the weights that are best on these jobsets."""
+    found = [_twin(name) for name in config.teachers]
+    if config.family is None:
+        return found
+    jobs = batch(jobsets)
+    sjf = _cost(jobs, task, SJF)
+
+    def cost(drawn: FloatArray) -> FloatArray:
+        each = (_cost(jobs, task, Twin(FAMILY, weights=tuple(weights))) for weights in drawn.tolist())
+        return np.array([(slowdown / sjf).mean() for slowdown in each])
+
+    tuned = Twin(FAMILY, weights=least_cost(cost, config.family, task.seed))
+    return [tuned if twin.rule == FAMILY else twin for twin in found]
+
+
+def watch(network: Sets, jobsets: Sequence[JobSet], task: Task, twins: Sequence[Twin]) -> Played:
     """Return what the best teacher of each jobset saw and did.
 
     Raises:
         UserError: the jobsets leave no decision.
     """
-    jobs, twins = batch(jobsets), [_twin(name) for name in teachers]
+    jobs = batch(jobsets)
     key = keys(task.seed, np.arange(jobs.episodes), np.zeros(jobs.episodes, dtype=np.int64))
-    costs = np.stack([_cost(jobs, task, players([twin] * jobs.episodes, key)) for twin in twins])
+    costs = np.stack([_cost(jobs, task, twin) for twin in twins])
     chosen = players([twins[k] for k in costs.argmin(axis=0)], key)
     simulator = Batched(jobs, task.cluster, task.step_limit, skip_forced=True)
     played = Roller(simulator, network.compiled(), key).led_by(chosen).keep()
@@ -84,10 +106,11 @@ def watch(network: Sets, jobsets: Sequence[JobSet], task: Task, teachers: Sequen
     return played
 
 
-def _cost(jobs: JobBatch, task: Task, who: Players) -> FloatArray:
+def _cost(jobs: JobBatch, task: Task, twin: Twin) -> FloatArray:
     """Return the mean slowdown [B] of each jobset under a teacher."""
     simulator = Batched(jobs, task.cluster, task.step_limit, skip_forced=True)
-    simulator.play(simulator.rows, who, NEVER)
+    key = keys(task.seed, np.arange(jobs.episodes), np.zeros(jobs.episodes, dtype=np.int64))
+    simulator.play(simulator.rows, players([twin] * jobs.episodes, key), NEVER)
     return jobset_means(jobs, outcome(jobs, simulator.schedule(), task.step_limit).slowdown)
 
 

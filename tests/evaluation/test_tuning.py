@@ -8,11 +8,11 @@ import pytest
 from builders import tiny_jobset
 from pydantic import ValidationError
 
-from pipeline.config import HeuristicKnobs
-from pipeline.config.learning import FamilySearch
+from pipeline.config import FamilySearch, HeuristicKnobs
 from pipeline.core import Cluster, JobSet, Policy
 from pipeline.evaluation.play import Results, score
-from pipeline.evaluation.tuning import FIRST, heuristics_with, tuned, tuned_family
+from pipeline.evaluation.tuning import heuristics_with, tuned, tuned_family
+from pipeline.policies.family_search import FIRST
 from pipeline.policies.heuristics import HEURISTICS, twin_of, with_weights
 
 CLUSTER, LIMIT = Cluster((4, 4), 6, 3, 6, False, 6), 60

@@ -5,18 +5,20 @@ import pytest
 from builders import jobset
 from set_learning import WINDOWS, content, set_task, sets
 
-from pipeline.config import Imitate, Params
-from pipeline.core import Cluster, JobSet, batch, keys
+from pipeline.config import FamilySearch, Imitate, Params
+from pipeline.core import Cluster, JobSet, Twin, batch, keys
 from pipeline.errors import UserError
 from pipeline.evaluation.play import score
-from pipeline.policies.heuristics import HEURISTICS
+from pipeline.policies.heuristics import HEURISTICS, twin_of
 from pipeline.simulator.batched import Batched
 from pipeline.simulator.outcomes import jobset_means, outcome
 from pipeline.simulator.rollout import play
+from pipeline.simulator.twins import players
 from pipeline.training.decisions import Update
-from pipeline.training.imitate import imitate, watch
+from pipeline.training.imitate import imitate, teachers, watch
 from pipeline.training.judging import slowdown
 from pipeline.training.memory import Memory
+from pipeline.training.rolling import NEVER
 from pipeline.training.task import Task
 
 CONFIG = Imitate(
@@ -34,6 +36,10 @@ CONFIG = Imitate(
 LONG_FIRST, SHORT_FIRST = 0, 1  # slots
 
 
+def twins(*names: str) -> list[Twin]:
+    return [twin for name in names if (twin := twin_of(HEURISTICS[name])) is not None]
+
+
 @pytest.fixture
 def task(params: Params) -> Task:
     return set_task(params.recipes["deeprm3"])
@@ -49,13 +55,13 @@ def test_the_teacher_of_a_jobset_is_the_one_that_is_best_on_it(task: Task) -> No
     task = task._replace(cluster=Cluster((3,), 8, 10, 4, False, 8))
     first = jobset((0, 6, 3), (0, 1, 2))
     second = jobset((0, 2, 3), *((step, 1, 1) for step in range(10)))
-    played = watch(sets(), [first, second], task, ("sjf", "packer"))
+    played = watch(sets(), [first, second], task, twins("sjf", "packer"))
     begun = {
         int(episode): int(action) for episode, action in zip(played.episode[::-1], played.action[::-1], strict=True)
     }
     assert begun == {0: SHORT_FIRST, 1: LONG_FIRST}
     for teacher, expected in (("sjf", {0: SHORT_FIRST, 1: 1}), ("packer", {0: LONG_FIRST, 1: LONG_FIRST})):
-        alone = watch(sets(), [first, second], task, (teacher,))
+        alone = watch(sets(), [first, second], task, twins(teacher))
         found = {int(e): int(a) for e, a in zip(alone.episode[::-1], alone.action[::-1], strict=True)}
         assert found == expected
 
@@ -69,8 +75,8 @@ def costs(task: Task, teacher: str) -> np.ndarray:
 
 
 def test_what_is_watched_costs_the_least_of_all_teachers(task: Task) -> None:
-    teachers = ("sjf", "packer", "hold", "easy_fcfs")
-    played = watch(sets(), task.validation[120], task, teachers)
+    names = ("sjf", "packer", "hold", "easy_fcfs")
+    played = watch(sets(), task.validation[120], task, twins(*names))
     jobs = batch(task.validation[120])
     again = Batched(jobs, task.cluster, task.step_limit, skip_forced=True)
     for turn in range(played.turn.max() + 1):
@@ -78,7 +84,7 @@ def test_what_is_watched_costs_the_least_of_all_teachers(task: Task) -> None:
         again.step(played.episode[now], played.action[now])
     assert again.done.all()
     found = jobset_means(jobs, outcome(jobs, again.schedule(), task.step_limit).slowdown)
-    each = np.stack([costs(task, teacher) for teacher in teachers])
+    each = np.stack([costs(task, teacher) for teacher in names])
     assert found == pytest.approx(each.min(axis=0))
     assert len(np.unique(each.argmin(axis=0))) > 1
 
@@ -142,4 +148,24 @@ def test_one_that_lost_patience_is_not_taught_again_after_a_kill(task: Task) -> 
 def test_jobsets_without_a_choice_are_refused(task: Task) -> None:
     alone = jobset((0, 1, 1, 1))
     with pytest.raises(UserError, match=r"^the jobsets leave no decision to learn from: train on higher loads$"):
-        watch(sets(), [alone], task, ("sjf",))
+        watch(sets(), [alone], task, twins("sjf"))
+
+
+def test_the_family_is_searched_for_on_what_it_teaches(task: Task) -> None:
+    jobsets = task.validation[120]
+    search = {"teachers": ("sjf", "family"), "family": FamilySearch(population=6, rounds=3, elite=2)}
+    sjf, found = teachers(jobsets, task, CONFIG.model_copy(update=search))
+    _, untuned = teachers(jobsets, task, CONFIG.model_copy(update=search | {"family": None}))
+    assert sjf == Twin("sjf")
+    assert (found.rule, untuned.rule) == ("family", "family")
+    ratio = {who: (costs_of(task, who) / costs_of(task, sjf)).mean() for who in (found, untuned)}
+    assert ratio[found] < ratio[untuned]  # the search begins with these weights
+    assert found == teachers(jobsets, task, CONFIG.model_copy(update=search))[1]
+
+
+def costs_of(task: Task, twin: Twin) -> np.ndarray:
+    """The mean slowdown of each validation jobset, by the compiled twin."""
+    jobs = batch(task.validation[120])
+    simulator, number = Batched(jobs, task.cluster, task.step_limit, skip_forced=True), np.arange(jobs.episodes)
+    simulator.play(simulator.rows, players([twin] * jobs.episodes, keys(task.seed, number, 0 * number)), NEVER)
+    return jobset_means(jobs, outcome(jobs, simulator.schedule(), task.step_limit).slowdown)
