@@ -143,8 +143,15 @@ def test_a_mixture_has_every_baseline_and_play(baseline: str, play: str) -> None
 
 
 def test_streams_may_have_loads_that_the_scenario_has_not() -> None:
-    params = checked(changed(agents__deeprm3__finetune__streams__loads=[57], agents__deeprm3__pretrain__streams=None))
+    own = {"agents__deeprm3__finetune__streams__loads": [57], "agents__deeprm3__finetune__streams__left_by_load": [1.0]}
+    params = checked(changed(**own, agents__deeprm3__pretrain__streams=None))
     assert 57 not in params.scenario("online").loads
+
+
+def test_what_is_left_counts_at_every_load_or_alike() -> None:
+    said = refusal(agents__deeprm3__finetune__streams__left_by_load=[1.0, 2.0])
+    assert said == "agents.deeprm3.finetune.streams: left_by_load: expected 6 numbers, as `loads` has, got 2"
+    checked(changed(agents__deeprm3__finetune__streams__left_by_load=None))
 
 
 def test_a_network_may_start_untaught() -> None:

@@ -35,7 +35,7 @@ def judge_of_sets(network: Sets, task: Task) -> Callable[[], float]:
 
 
 def _on_streams(network: Sets, task: Task, config: StreamWindows) -> list[float]:
-    steps = config.latest + config.steps
+    steps = config.examined or config.latest + config.steps
     cluster = task.cluster._replace(slots=max(config.slots))
     span = (MEASURED[0] * steps, MEASURED[1] * steps)
     pieces = [[task.stream("validation", load, k, steps) for k in range(PIECES)] for load in config.loads]

@@ -1,9 +1,9 @@
 """DeepRM3: REINFORCE over a mixture of short runs and windows of endless streams.
 
 Every update plays fresh jobsets to their end and windows of streams (`streaming`), each `episodes` times. A decision's
-advantage is its return less the mean of the jobset's other episodes at the same simulated time, as a share of what the
-jobset costs in all, so that all loads count alike; then in units of the standard deviation over short runs, or over
-windows.
+advantage is its return less the mean of the jobset's other episodes at the same simulated time, so scaled that all
+loads count alike: of short runs as a share of what the jobset costs in all, of a window in units of its own standard
+deviation, for what a full queue costs is mostly none of the window's doing; then all by their standard deviation.
 """
 
 from collections.abc import Iterator, Sequence
@@ -12,7 +12,7 @@ import numpy as np
 import torch
 
 from pipeline.config import Mixture, Recipe
-from pipeline.core import FloatArray, batch, keys, repeat
+from pipeline.core import FloatArray, IntArray, batch, keys, repeat
 from pipeline.errors import UserError
 from pipeline.policies.loss import Loss
 from pipeline.policies.sets import Sets
@@ -26,6 +26,7 @@ from pipeline.training.task import JOBSETS, Task
 
 MOST_JOBSETS = 100_000  # of an update; keeps the random keys of updates apart
 TINY = 1e-9
+LEAST = 0.01  # of the deviation that a window's advantages are measured by, so that next to none stay small
 
 
 def mixture(network: Sets, task: Task, config: Mixture, memory: Memory | None = None) -> Iterator[Update]:
@@ -65,7 +66,7 @@ def _short(network: Sets, task: Task, config: Mixture, step: int) -> Iterator[Le
         place = np.repeat(step * MOST_JOBSETS + np.arange(len(drawn)), config.episodes)
         key = keys(task.seed, place, np.tile(np.arange(config.episodes), len(drawn)))
         played = Roller(simulator, network.compiled(), key).keep()
-        yield Lesson(played, simulator.rewards[:, : int(simulator.now.max())], 0)
+        yield Lesson(played, simulator.rewards[:, : int(simulator.now.max())], 0, apart=False)
 
 
 def _streams(network: Sets, task: Task, config: Mixture, step: int) -> Iterator[Lesson]:
@@ -87,9 +88,18 @@ def advantages(lesson: Lesson, episodes: int, recipe: Recipe) -> FloatArray:
     else:
         index = played.turn if recipe.baseline == "decision" else place[1]
         gain = returns[place] - decision_baseline(returns[place], played.episode // episodes, index)
+    jobset = played.episode // episodes
     cost = np.abs(rewards.sum(axis=1)).reshape(-1, episodes).mean(axis=1)
-    gain = gain / np.maximum(cost[played.episode // episodes], TINY)
+    gain = gain / np.maximum(cost[jobset], TINY)
+    if lesson.apart:
+        gain = gain / (_deviation(gain, jobset)[jobset] + LEAST)
     return np.asarray(gain / (gain.std() + TINY) if recipe.normalise else gain)
+
+
+def _deviation(gain: FloatArray, jobset: IntArray) -> FloatArray:
+    """Return the root of the mean square of the advantages of each jobset."""
+    count = np.maximum(np.bincount(jobset), 1)
+    return np.asarray(np.sqrt(np.bincount(jobset, weights=gain**2) / count))
 
 
 def take_step(

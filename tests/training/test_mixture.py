@@ -14,9 +14,9 @@ from pipeline.policies.sets import Sets
 from pipeline.simulator.batched import Batched
 from pipeline.training.judging import slowdown
 from pipeline.training.memory import Memory
-from pipeline.training.mixture import advantages, mixture
+from pipeline.training.mixture import LEAST, advantages, mixture
 from pipeline.training.rolling import Played
-from pipeline.training.streaming import Lesson, windows
+from pipeline.training.streaming import Lesson, left, windows
 from pipeline.training.task import Task
 
 SHORT_RUNS = BRIEF.model_copy(update={"streams": None, "updates": 15, "jobsets": 12, "episodes": 8})
@@ -41,7 +41,7 @@ def two_episodes(first: int = 0, copies: int = 1) -> Lesson:
     played = Played(
         room(count, 1), np.zeros(count, dtype=np.int64), episode, np.tile(turn, copies), np.tile(now + first, copies)
     )
-    return Lesson(played, np.concatenate([REWARDS * 10.0**k for k in range(copies)]), first)
+    return Lesson(played, np.concatenate([REWARDS * 10.0**k for k in range(copies)]), first, apart=False)
 
 
 # In the order of the decisions: steps 0, 0, 0, 1, 1, 2 of episodes 0, 1, 0, 1, 0, 1.
@@ -102,7 +102,7 @@ def test_what_a_decision_costs_after_its_window_counts(recipe: Recipe) -> None:
     task = two_jobs(recipe)
     lesson = windows(task, one_step(beyond=9), sets().compiled(), update=1, episodes=12, number=100)
     played, total = lesson.played, lesson.rewards.sum(axis=1)
-    assert lesson.rewards.shape == (12, 10)
+    assert lesson.rewards.shape == (12, 10 + 1)
     assert set(played.now.tolist()) == {0}
     # the short one first: it is there for a step, the long one for seven; the long one first: for six, and seven
     by_action = {SHORT: -(1 + 7 / 6), LONG: -(7 + 6 / 6)}
@@ -116,9 +116,38 @@ def test_what_a_decision_costs_after_its_window_counts(recipe: Recipe) -> None:
 def test_without_steps_beyond_the_window_nothing_tells_the_two_apart(recipe: Recipe) -> None:
     lesson = windows(two_jobs(recipe), one_step(beyond=0), sets().compiled(), update=1, episodes=12, number=100)
     assert {LONG, SHORT} <= set(lesson.played.action.tolist())
-    assert lesson.rewards == pytest.approx(np.full((12, 1), -(1 + 1 / 6)))
+    assert lesson.rewards == pytest.approx(np.array([[-(1 + 1 / 6), 0.0]] * 12))
     plain = recipe.model_copy(update={"normalise": False})
     assert advantages(lesson, 12, plain) == pytest.approx(np.zeros(len(lesson.played.action)))
+
+
+def test_what_is_left_costs_by_jobs_that_wait_and_by_work_not_yet_done() -> None:
+    """At step 4, of three units: one waits, one has two of its five steps to go, one is over, one is yet to come."""
+    jobs = batch([jobset((0, 6, 3), (1, 5, 1), (0, 2, 3), (4, 9, 3)), jobset((0, 7, 3))])
+    start = np.array([-1, 1, 2, -1, 4])
+    of = Cluster((3,), 8, 2, 4, False, 8)
+    assert left(jobs, start, of, 4, (1.0, 0.0)).tolist() == [1.0, 1.0]
+    assert left(jobs, start, of, 4, (0.0, 1.0)).tolist() == pytest.approx([6 + 2 / 3, 7.0])
+    assert left(jobs, start, of, 4, (10.0, 2.0)).tolist() == pytest.approx([10 + 2 * (6 + 2 / 3), 10 + 14.0])
+
+
+def test_what_is_left_after_a_window_is_its_last_reward(recipe: Recipe) -> None:
+    """Whoever starts, one job waits for six or for one step; the running one has none or five to go."""
+    config = one_step(beyond=0).model_copy(update={"left_job": 3.0, "left_work": 2.0})
+    lesson = windows(two_jobs(recipe), config, sets().compiled(), update=1, episodes=12, number=100)
+    rate = 1 + 1 / 6
+    assert lesson.rewards[:, -1] == pytest.approx(np.full(12, -rate * (3 + 2 * 6)))
+    twice = config.model_copy(update={"left_by_load": (2.0,)})
+    again = windows(two_jobs(recipe), twice, sets().compiled(), update=1, episodes=12, number=100)
+    assert again.rewards[:, -1] == pytest.approx(2 * lesson.rewards[:, -1])
+
+
+def test_advantages_of_windows_are_in_units_of_their_own_spread(recipe: Recipe) -> None:
+    plain = recipe.model_copy(update={"normalise": False})
+    lesson = two_episodes()
+    share = advantages(lesson, 2, plain)
+    apart = advantages(lesson._replace(apart=True), 2, plain)
+    assert apart == pytest.approx(share / (np.sqrt((share**2).mean()) + LEAST))
 
 
 def test_the_copies_of_a_window_share_its_past_and_not_its_draws(recipe: Recipe) -> None:
@@ -126,7 +155,7 @@ def test_the_copies_of_a_window_share_its_past_and_not_its_draws(recipe: Recipe)
     found = [windows(set_task(recipe), config, sets().compiled(), update, 3, 100) for update in range(1, 9)]
     assert {lesson.first for lesson in found} > {found[0].first}
     for lesson in found:
-        assert lesson.rewards.shape == (2 * 3, 6 + 5)
+        assert lesson.rewards.shape == (2 * 3, 6 + 5 + 1)
         assert ((lesson.played.now >= lesson.first) & (lesson.played.now < lesson.first + 6)).all()
     assert any(len(np.unique(lesson.rewards[:3].sum(axis=1))) == 3 for lesson in found)
 

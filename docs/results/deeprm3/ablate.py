@@ -23,6 +23,7 @@ AGENT = "deeprm3"
 LOADS = {"short": (70, 110, 150, 190), "streams": (70, 80, 90, 95)}
 COUNT = {"short": 100, "streams": 12}
 
+NO_VALUE = {"left_job": 0.0, "left_work": 0.0}
 # Variant -> what it changes of (network, cloning, policy gradient, recipe).
 VARIANTS: dict[str, tuple[dict, dict | None, dict, dict]] = {
     "full": ({}, {}, {}, {}),
@@ -31,9 +32,11 @@ VARIANTS: dict[str, tuple[dict, dict | None, dict, dict]] = {
     "baseline at equal decision": ({}, {}, {}, {"baseline": "decision"}),
     "baseline at equal time": ({}, {}, {}, {"baseline": "time"}),
     "fixed jobsets": ({}, {}, {}, {"jobsets": "fixed"}),
-    "short runs only": ({}, {}, {"streams": None, "jobsets": 24}, {}),
+    "short runs only": ({}, {}, {"streams": None, "jobsets": 40}, {}),
     "streams only": ({}, {}, {"jobsets": 0}, {}),
-    "nothing beyond the window": ({}, {}, {"beyond": 0}, {}),
+    "family does not teach": ({}, {"teachers": ["sjf", "sjf_align", "tetris", "hold", "easy"], "family": None}, {}, {}),
+    "nothing beyond the window": ({}, {}, {"streams": {"beyond": 0} | NO_VALUE}, {}),
+    "no value of what is left": ({}, {}, {"streams": {"beyond": 400} | NO_VALUE}, {}),
     "32 hidden units": ({"hidden": 32}, {}, {}, {}),
     "elapsed time known": ({"elapsed": True}, {}, {}, {}),
 }
@@ -44,8 +47,8 @@ def changed(params: Params, variant: str, updates: int, seed: int) -> Params:
     network, cloning, gradient, recipe = VARIANTS[variant]
     row = params.agents[AGENT]
     finetune = {**row.finetune.model_dump(), **gradient, "updates": updates, "seed": seed}
-    if "beyond" in finetune:
-        finetune["streams"]["beyond"] = finetune.pop("beyond")
+    if finetune["streams"] is not None:
+        finetune["streams"] = row.finetune.streams.model_dump() | finetune["streams"]
     pretrain = {**row.pretrain.model_dump(), **(cloning or {}), "seed": seed}
     raw = params.model_dump()
     raw["agents"][AGENT] = row.model_dump() | {

@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 
 from pipeline import storage
-from pipeline.config import Params, Scenario, load_params
+from pipeline.config import Params, Scenario, Streaming, Swf, load_params
 from pipeline.core import Cluster, JobSet, Twin, batch, keys
 from pipeline.evaluation.play import Results
 from pipeline.evaluation.statistics import comparison
@@ -34,6 +34,8 @@ from pipeline.workload.source import source
 
 ABREAST = 2_000_000  # jobs played side by side
 VALIDATION, TEST = 40, 300
+NOISE = 0.5  # of the logarithm of estimates
+HPC2N = "../shared/traces/HPC2N-2002-2.2-cln.first15000.swf.gz"  # from the project's root
 REFERENCES = ("sjf", "hold", "family")
 
 
@@ -60,10 +62,11 @@ class Problem:
 
     def jobsets(self, split: str, count: int) -> dict[int, list[JobSet]]:
         """Return so many jobsets of a split, by load."""
-        origin = source(self.params, "online", storage.LOG.resolve())
+        workload = self.params.workload
+        origin = source(self.params, "online", Path(workload.path) if isinstance(workload, Swf) else storage.LOG)
         if self.steps:
             return {load: [origin.piece(split, load, k, self.steps) for k in range(count)] for load in self.loads}
-        if self.params.workload.name == "swf":
+        if isinstance(workload, Swf):
             return {load: jobs[:count] for load, jobs in origin.split(split).items()}
         return {load: [origin._draw(split, load, k) for k in range(count)] for load in self.loads}
 
@@ -182,6 +185,8 @@ def problems(params: Params) -> dict[str, Problem]:
     )
     search = params.heuristics.model_copy(update={"family": params.heuristics.family.model_copy(update={"rounds": 8})})
     light = params.model_copy(update={"heuristics": search})
+    noisy = light.model_copy(update={"workload": params.workload.model_copy(update={"estimate_noise": NOISE})})
+    log = light.model_copy(update={"workload": Swf(name="swf", path=HPC2N)})
     found = [
         Problem("short", params, short),
         Problem("streams", _with(light, slots=60), streams, steps=2500, validation=6),
@@ -196,6 +201,10 @@ def problems(params: Params) -> dict[str, Problem]:
         Problem("horizon_40", _with(light, horizon=40), few),
         Problem("mix_flat", _with(shares.model_copy(update={"heuristics": search}), horizon=20), few),
         Problem("mix_short", shorter.model_copy(update={"heuristics": search}), few),
+        Problem("bernoulli", _with(light, arrivals=Streaming(name="bernoulli", steps=50)), few),
+        Problem("bursts", _with(light, arrivals=Streaming(name="bursts", steps=50, size=5.0)), few),
+        Problem("estimates", _with(noisy, told="estimates"), few),
+        *(Problem(f"hpc2n_{told}", _with(log, told=told), ()) for told in ("durations", "estimates")),
     ]
     return {problem.name: problem for problem in found}
 
@@ -203,4 +212,7 @@ def problems(params: Params) -> dict[str, Problem]:
 if __name__ == "__main__":
     known = problems(load_params())
     for name in sys.argv[3:] or known:
+        if isinstance(known[name].params.workload, Swf) and not Path(HPC2N).exists():
+            say(f"{name}: left out, for there is no {HPC2N}")
+            continue
         run(known[name], Path(sys.argv[1]), Path(sys.argv[2]), image=name == "short")
