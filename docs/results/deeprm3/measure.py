@@ -37,6 +37,7 @@ VALIDATION, TEST = 40, 300
 NOISE = 0.5  # of the logarithm of estimates
 HPC2N = "../shared/traces/HPC2N-2002-2.2-cln.first15000.swf.gz"  # from the project's root
 REFERENCES = ("sjf", "hold", "family")
+BASELINES = ("deeprm", "deeprm2", "deeprmwall", "deeprm2wall")  # networks on images, where there are any
 
 
 @dataclass(frozen=True)
@@ -145,7 +146,8 @@ def run(problem: Problem, folder: Path, out: Path, image: bool) -> None:
     table = pd.concat([*tables, *over_seeds(tables, learned)], ignore_index=True)
     table["jobset"] = table.groupby(["policy", "load"]).cumcount()
     frame = table.rename(columns={"mean": "mean_slowdown"})
-    against = {name: dict.fromkeys(best, name) for name in REFERENCES} | {"best_heuristic": best}
+    others = {name.rsplit("_", 1)[0] for name in learned} & set(BASELINES)
+    against = {name: dict.fromkeys(best, name) for name in (*REFERENCES, *sorted(others))} | {"best_heuristic": best}
     rows = comparison(frame, problem.name, against, problem.params.evaluation, np.random.default_rng(1))
     tails = table.groupby(["load", "policy"])[["p99", "worst_wait"]].mean().reset_index()
     tails["load"] = tails["load"].map(lambda load: f"{load:03d}")
