@@ -418,6 +418,26 @@ WORDS = [
     Case("no horizon", f"{SJF} --horizon 0", ("scenario: horizon: ", "greater than 1", "got 0")),
     Case("a horizon out of all bounds", f"{SJF} --horizon 1000000", ("scenario: horizon: ", "10000", "got 1000000")),
     Case(
+        "draws of a heuristic",
+        f"{SJF} --samples 16",
+        ("--samples: expected a model directory, got 'sjf', which makes the same schedule every time",),
+    ),
+    Case("a negative number of draws", f"{SJF} --samples -1", ("'--samples'", "greater than or equal to 0")),
+    Case(
+        "a search of too many jobs and schedules",
+        f"{SJF} --search 400000000",
+        ("jobs.csv: --search: expected at most 1,000,000,000 jobs times schedules, found 3 jobs times 400,000,000",),
+    ),
+    Case(
+        "a search of too many steps",
+        f"{SJF} --search 9",
+        (
+            "jobs.csv: --search: expected jobsets of at most 200,000 steps between arrivals and of work",
+            "found 300,004 in jobset 'late'",
+        ),
+        {"jobs.csv": text("0,a,0,3,6,2", "late,b,7,3,6,2", "late,c,300007,1,6,2")},
+    ),
+    Case(
         "a schedule of no known kind", SJF.replace("out.csv", "out.xlsx"), ("out.xlsx: ", ".csv, .csv.gz or .parquet")
     ),
 ]

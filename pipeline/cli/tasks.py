@@ -34,8 +34,18 @@ def schedule(
     capacity: Annotated[int | None, typer.Option(help="Units of each resource instead of the scenario's.")] = None,
     slots: Annotated[int | None, typer.Option(help="Job slots instead of the scenario's.")] = None,
     horizon: Annotated[int | None, typer.Option(help="Steps of the horizon instead of the scenario's.")] = None,
+    samples: Annotated[
+        int, typer.Option(min=0, help="Schedules that a model draws; of them and its own, the best. In hindsight.")
+    ] = 0,
+    search: Annotated[
+        int, typer.Option(min=0, help="Schedules that a local search tries from the best so far. In hindsight.")
+    ] = 0,
 ) -> None:
     """Schedule your own jobs.
+
+    With --samples and --search all jobs are known beforehand: a plan in hindsight, not an online policy, and never
+    worse in mean slowdown than without them. A search takes at most 1,000,000,000 jobs times schedules, and jobsets of
+    at most 200,000 steps between arrivals and of work.
 
     Example: python -m pipeline schedule jobs.csv --scenario online --policy sjf --out schedule.csv
     """
@@ -43,7 +53,7 @@ def schedule(
     row = params.scenario(scenario).changed(capacity, slots, horizon)
     from pipeline.stages.schedule import run
 
-    run(params, jobs, row, policy, out)
+    run(params, jobs, row, policy, out, samples, search)
 
 
 @app.command()

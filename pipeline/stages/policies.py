@@ -1,5 +1,6 @@
 """A policy by the name that a user gives: a heuristic, a model directory, or the tree that explains an agent."""
 
+from collections.abc import Mapping
 from pathlib import Path
 
 from pipeline import storage
@@ -24,9 +25,26 @@ def policy_by_name(name: str, scenario: Scenario) -> tuple[Policy, bool]:
         raise UserError(
             f"unknown policy '{name}': expected a model directory or a heuristic; {there_are(HEURISTICS, name)}{near}"
         )
+    return _model(name, scenario)
+
+
+def drawn_by_name(name: str, scenario: Scenario) -> tuple[Policy, bool]:
+    """Return a model's policy that draws its actions, however it plays else, and whether it keeps to the legal ones.
+
+    Raises:
+        UserError: it is no model.
+    """
+    if name in HEURISTICS or not Path(name).is_dir():
+        raise UserError(
+            f"--samples: expected a model directory, got '{name}', which makes the same schedule every time"
+        )
+    return _model(name, scenario, {"play": "sampled"})
+
+
+def _model(name: str, scenario: Scenario, changes: Mapping[str, str] = {}) -> tuple[Policy, bool]:
     from pipeline.policies.loading import must_match, restore  # torch: 2 s and 250 MB that heuristics do without
 
     model = storage.read_model(Path(name))
     must_match(model.card, scenario)
-    loaded = restore(model.card, model.weights)
+    loaded = restore(model.card.model_copy(update=changes), model.weights)
     return loaded.policy, loaded.masked

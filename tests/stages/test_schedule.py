@@ -1,0 +1,132 @@
+"""`schedule` with all jobs known beforehand: `--samples` and `--search`, as their users meet them."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from pipeline import storage
+from pipeline.config import Params
+from pipeline.core import Cluster
+from pipeline.evaluation.planning import MOST_STEPS, MOST_TRIED
+from pipeline.policies.loading import card_of, weights_of
+from pipeline.policies.networks import build
+
+HEAD = "jobset,job,arrival,duration,cpu,memory"
+
+Command = Callable[..., Any]
+
+
+def schedule(command: Command, *more: object, policy: str = "fcfs", out: str = "out.csv") -> Any:
+    return command("schedule", "jobs.csv", "--scenario", "online", "--policy", policy, "--out", out, *more)
+
+
+@pytest.fixture
+def crowds(place: Path) -> None:
+    """Three jobsets of 25 jobs, most of which want more than half of a resource."""
+    rng = np.random.default_rng(1)
+    rows = [HEAD]
+    for k in range(75):
+        demand = rng.permuted([rng.integers(5, 11), rng.integers(1, 3)])
+        rows.append(f"{k % 3},{k},{k // 10},{rng.choice([1, 2, 3, 12, 15])},{demand[0]},{demand[1]}")
+    Path("jobs.csv").write_text("\n".join([*rows, ""]))
+
+
+@pytest.fixture(params=["deeprm", "deeprm2", "deeprm3"])
+def model(request: pytest.FixtureRequest, place: Path, params: Params) -> str:
+    """An agent's directory with a policy of the initial weights: of an image, of another, and of sets."""
+    agent = str(request.param)
+    network = build(params.agent(agent).network, Cluster.of(params.scenario("online")), seed=3)
+    storage.write_model(Path("model"), storage.Model(card_of(params, agent), weights_of(network)))
+    return "model"
+
+
+def means() -> np.ndarray:
+    """The mean slowdown of each jobset that was written."""
+    return pd.read_csv("out.csv").groupby("jobset")["slowdown"].mean().to_numpy()
+
+
+def test_a_search_finds_the_schedule_that_is_known_to_be_the_best(command: Command) -> None:
+    # First come, first served: a at 0, b at 10, c at 11. Shortest first: 1, 3 / 2 and 13 / 10.
+    Path("jobs.csv").write_text(f"{HEAD}\n0,a,0,10,10,1\n0,b,0,1,10,1\n0,c,0,2,10,1\n")
+    assert schedule(command).code == 0
+    assert Path("out.csv").read_text() == "jobset,job,start,finish,slowdown\n0,a,0,10,1\n0,b,10,11,11\n0,c,11,13,6.5\n"
+    assert schedule(command, "--search", 100).code == 0
+    assert Path("out.csv").read_text() == "jobset,job,start,finish,slowdown\n0,a,3,13,1.3\n0,b,0,1,1\n0,c,1,3,1.5\n"
+
+
+def test_a_search_knows_what_has_not_arrived_yet_and_says_so(command: Command) -> None:
+    # No policy knows of b when a could start; in hindsight a waits for two steps. The table begins late.
+    Path("jobs.csv").write_text(f"{HEAD}\n0,a,1700000000,10,10,10\n0,b,1700000001,1,10,10\n")
+    outcome = schedule(command, "--search", 20, policy="sjf")
+    assert outcome.code == 0
+    assert Path("out.csv").read_text().splitlines()[1:] == [
+        "0,a,1700000002,1700000012,1.2",
+        "0,b,1700000001,1700000002,1",
+    ]
+    assert outcome.err.splitlines() == [
+        "a plan in hindsight, all jobs known beforehand: mean slowdown 5.5 as scheduled, 1.1 after a search of 20",
+        "out.csv: 2 jobs, mean slowdown 1.1 under a plan in hindsight from sjf",
+    ]
+
+
+def test_the_help_says_that_all_jobs_are_known_beforehand(command: Command) -> None:
+    said = " ".join(command("schedule", "--help").out.split())
+    assert (
+        "With --samples and --search all jobs are known beforehand: a plan in hindsight, not an online policy" in said
+    )
+    assert f"at most {MOST_TRIED:,} jobs times schedules, and jobsets of at most {MOST_STEPS:,} steps" in said
+
+
+@pytest.mark.usefixtures("crowds")
+def test_a_plan_is_never_worse_and_the_same_twice(command: Command, model: str) -> None:
+    found = []
+    for more in ((), ("--samples", 6), ("--samples", 6, "--search", 300)):
+        outcome = schedule(command, *more, policy=model)
+        assert outcome.code == 0, outcome.err
+        assert ("in hindsight" in outcome.err) == bool(more)
+        found.append(means())
+        first = Path("out.csv").read_bytes()
+        assert schedule(command, *more, policy=model).code == 0
+        assert Path("out.csv").read_bytes() == first
+    assert (found[1] <= found[0]).all()
+    assert (found[2] <= found[1]).all()
+    assert found[1].mean() < found[0].mean()
+    assert found[2].mean() < 0.9 * found[1].mean()
+
+
+@pytest.mark.usefixtures("crowds")
+def test_a_policy_that_draws_anyway_has_its_own_schedule_among_them(command: Command, params: Params) -> None:
+    network = build(params.agent("deeprm3").network, Cluster.of(params.scenario("online")), seed=3)
+    card = card_of(params, "deeprm3").model_copy(update={"play": "sampled"})
+    storage.write_model(Path("model"), storage.Model(card, weights_of(network)))
+    assert schedule(command, policy="model").code == 0
+    alone = means()
+    assert schedule(command, "--samples", 1, policy="model").code == 0
+    assert (means() <= alone).all()
+
+
+@pytest.mark.usefixtures("crowds")
+def test_jobs_stay_within_the_cluster_and_behind_their_arrival(command: Command) -> None:
+    assert schedule(command, "--search", 500, policy="sjf").code == 0
+    jobs, found = pd.read_csv("jobs.csv"), pd.read_csv("out.csv")
+    assert (found["start"] >= jobs["arrival"]).all()
+    assert (found["finish"] == found["start"] + jobs["duration"]).all()
+    for _, mine in jobs.join(found[["start", "finish"]]).groupby("jobset"):
+        for step in mine["start"]:
+            running = mine[(mine["start"] <= step) & (step < mine["finish"])]
+            assert (running[["cpu", "memory"]].sum() <= 10).all()
+
+
+@pytest.mark.usefixtures("crowds")
+@pytest.mark.parametrize("policy", ["sjf", "random"])
+def test_draws_of_a_heuristic_are_refused_before_any_work(command: Command, policy: str) -> None:
+    outcome = schedule(command, "--samples", 2, policy=policy)
+    assert outcome.code == 2
+    assert outcome.err == (
+        f"error: --samples: expected a model directory, got '{policy}', which makes the same schedule every time\n"
+    )
+    assert not Path("out.csv").exists()
