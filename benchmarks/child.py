@@ -1,4 +1,4 @@
-"""Iterations in a process of their own: how long they take, and how much memory.
+"""Work in a process of its own: how long iterations take, and how much memory.
 
 One process takes several problems of rising size. The high-water mark of one is then that of all before it, so that it
 needs no new process, and what the allocator kept from a smaller one is used again by the larger.
@@ -6,10 +6,10 @@ needs no new process, and what the allocator kept from a smaller one is used aga
 
 import multiprocessing
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from typing import NamedTuple
+from typing import NamedTuple, ParamSpec, TypeVar
 
 from benchmarks.measure import MIB, forget_high_water, high_water
 from benchmarks.problem import Problem
@@ -17,6 +17,9 @@ from pipeline.config import load_params
 from pipeline.errors import UserError
 
 WARM = Problem(jobsets=2, episodes=2)
+
+Given = ParamSpec("Given")
+Found = TypeVar("Found")
 
 # A server that has imported everything and computed nothing forks a new process for every order: the same memory as a
 # process started by itself, without seconds of imports.
@@ -33,6 +36,19 @@ class Cost(NamedTuple):
     above_mib: float  # of which beyond what it held before the first problem
 
 
+def alone(work: Callable[Given, Found], *given: Given.args, **named: Given.kwargs) -> Found:
+    """Return what a function of a module returns in a new process.
+
+    Raises:
+        UserError: the process was killed.
+    """
+    with ProcessPoolExecutor(1, mp_context=CONTEXT) as process:
+        try:
+            return process.submit(work, *given, **named).result()
+        except BrokenProcessPool as error:
+            raise UserError("a measuring process was killed; is there memory enough?") from error
+
+
 def measured(path: str, problems: Sequence[Problem], iterations: int = 2) -> list[Cost]:
     """Return what problems of rising size cost in a new process.
 
@@ -40,15 +56,8 @@ def measured(path: str, problems: Sequence[Problem], iterations: int = 2) -> lis
         path: ours or described.
         problems: each of which needs no less memory than the one before.
         iterations: of each problem.
-
-    Raises:
-        UserError: the process was killed.
     """
-    with ProcessPoolExecutor(1, mp_context=CONTEXT) as process:
-        try:
-            return process.submit(measure, path, problems, iterations).result()
-        except BrokenProcessPool as error:
-            raise UserError("a measuring process was killed; is there memory enough?") from error
+    return alone(measure, path, problems, iterations)
 
 
 def measure(path: str, problems: Sequence[Problem], iterations: int) -> list[Cost]:

@@ -1,4 +1,5 @@
 """What there is to measure, by name, in the order in which it is measured."""
 
 FIRST = ("iteration", "memory", "simulator", "cnn", "decision", "heuristics")
-NAMES = (*FIRST, "events", "programme", "sharing", "growth")
+SETS = ("gradient", "rollout", "mixture", "search")
+NAMES = (*FIRST, "events", "programme", "sharing", *SETS, "growth")

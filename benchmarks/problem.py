@@ -1,10 +1,24 @@
 """The problems that are measured. They stay as they are whatever params.yaml says, or figures could not be compared."""
 
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 
-from pipeline.config import AtOnce, Cnn, Counts, Demand, Mlp, Recipe, Scenario, Streaming, Synthetic
+from pipeline.config import (
+    AtOnce,
+    Cnn,
+    Counts,
+    Demand,
+    Mixture,
+    Mlp,
+    Recipe,
+    Scenario,
+    Sets,
+    Streaming,
+    StreamWindows,
+    Synthetic,
+)
 from pipeline.core import Cluster, JobSet
 from pipeline.training.task import Task
 from pipeline.workload.synthetic import draw_jobset
@@ -16,6 +30,7 @@ LEEWAY = 40  # an episode is cut after so many times the steps in which jobs arr
 
 DEEPRM = Mlp(name="mlp", hidden=20, clock=False)
 DEEPRM2 = Cnn(name="cnn", channels=(8, 16), hidden=72, clock=True)
+SETS = Sets(name="sets", hidden=64, elapsed=False)
 
 # DeepRM's recipe: every action may be drawn, RMSprop, baseline at the same decision.
 PAPER = Recipe(
@@ -33,6 +48,43 @@ PAPER = Recipe(
     minibatches=1,
 )
 
+# DeepRM3's recipe and updates, as its row of params.yaml had them when they were first measured.
+MIXED = PAPER.model_copy(
+    update={
+        "jobsets": "fresh",
+        "baseline": "leave_one_out",
+        "masked": True,
+        "play": "greedy",
+        "optimizer": "adam",
+        "learning_rate": 0.002,
+        "falling": True,
+        "entropy": 0.02,
+        "normalise": True,
+        "clip": 1.0,
+    }
+)
+MIXTURE = Mixture(
+    name="mixture",
+    recipe="deeprm3",
+    loads=(50, 70, 90, 110, 130, 150, 170, 190),
+    updates=400,
+    jobsets=24,
+    episodes=16,
+    streams=StreamWindows(
+        loads=(60, 70, 80, 90, 95, 100),
+        slots=(60,),
+        windows=16,
+        latest=1500,
+        steps=100,
+        beyond=100,
+        left_job=4.0,
+        left_work=2.5,
+        left_by_load=(1.0, 1.0, 1.0, 1.0, 2.5, 2.5),
+        examined=2500,
+    ),
+    validate_every=100,
+)
+
 
 @dataclass(frozen=True)
 class Problem:
@@ -44,6 +96,7 @@ class Problem:
     steps: int = 50  # in which jobs arrive; where they all wait at once, after which the episode is cut
     resources: int = 2
     load: int = 130  # percent
+    arrivals: Literal["bernoulli", "poisson"] = "bernoulli"
     waiting: int = 0  # jobs that wait at step 0, instead of arrivals
     seed: int = 1
 
@@ -58,13 +111,14 @@ class Problem:
         return self.steps if self.waiting else LEEWAY * self.steps
 
     def draw(self) -> list[JobSet]:
-        """Draw the jobsets; a third resource is asked for as the first is, a fourth as the second, and so on."""
-        drawn = [
-            draw_jobset(WORKLOAD, DEMAND, self._scenario(), self.load, np.random.default_rng([self.seed, number]))
-            for number in range(self.jobsets)
-        ]
-        like = np.arange(self.resources) % 2
-        return [JobSet(jobs.arrival, jobs.duration, jobs.demand[:, like]) for jobs in drawn]
+        """Draw the jobsets."""
+        return [self.one(number) for number in range(self.jobsets)]
+
+    def one(self, number: int) -> JobSet:
+        """Draw a jobset; a third resource is asked for as the first is, a fourth as the second, and so on."""
+        rng = np.random.default_rng([self.seed, number])
+        jobs = draw_jobset(WORKLOAD, DEMAND, self._scenario(), self.load, rng)
+        return JobSet(jobs.arrival, jobs.duration, jobs.demand[:, np.arange(self.resources) % 2])
 
     def task(self, recipe: Recipe = PAPER) -> Task:
         """Return what is learned."""
@@ -95,8 +149,21 @@ class Problem:
             arrivals=(
                 AtOnce(name="at_once", jobs=self.waiting)
                 if self.waiting
-                else Streaming(name="bernoulli", steps=self.steps)
+                else Streaming(name=self.arrivals, steps=self.steps)
             ),
             loads=(self.load,),
             jobsets=Counts(train=1, validation=1, test=1),
         )
+
+
+def mixed_task(config: Mixture) -> Task:
+    """Return what `mixture` learns: every jobset is drawn on the spot."""
+
+    def fresh(load: int, number: int) -> JobSet:
+        return Problem(load=load, arrivals="poisson").one(number)
+
+    def stream(split: str, load: int, number: int, steps: int) -> JobSet:
+        return Problem(load=load, arrivals="poisson", steps=steps, seed=2).one(number)
+
+    task = Problem(jobsets=1).task(MIXED)
+    return task._replace(loads=config.loads, fresh=fresh, stream=stream, streams=config.streams)

@@ -6,7 +6,21 @@ from pathlib import Path
 
 from rich.console import Console
 
-from benchmarks import convolution, deployed, events, growth, iteration, programme, sharing, simulation, streams
+from benchmarks import (
+    convolution,
+    deployed,
+    events,
+    gradient,
+    growth,
+    iteration,
+    mixture,
+    programme,
+    rollout,
+    search,
+    sharing,
+    simulation,
+    streams,
+)
 from benchmarks.child import WARM, measured
 from benchmarks.engine import hold_to
 from benchmarks.measure import Tell
@@ -65,5 +79,9 @@ BENCHES: dict[str, Bench] = {
     "events": events.run,
     "programme": programme.run,
     "sharing": sharing.run,
+    "gradient": gradient.run,
+    "rollout": rollout.run,
+    "mixture": mixture.run,
+    "search": search.run,
     "growth": growth.run,
 }

@@ -3,7 +3,8 @@
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from benchmarks.problem import Problem
+from benchmarks.problem import MIXTURE, Problem
+from pipeline.config import Mixture, StreamWindows
 
 
 class Axis(NamedTuple):
@@ -16,7 +17,27 @@ class Axis(NamedTuple):
 
 def axis(name: str, base: dict[str, int], sizes: tuple[int, ...]) -> Axis:
     """Return the problems of an axis; `name` is a field of Problem."""
-    return Axis(name, sizes, tuple(Problem(**(base | {name: size})) for size in sizes))
+    return Axis(name, sizes, tuple(Problem(**(base | {name: size})) for size in sizes))  # type: ignore[arg-type]
+
+
+class Search(NamedTuple):
+    """How many schedules the local search and its baselines try."""
+
+    jobsets: int
+    jobs: int  # of each
+    evaluations: int  # of each
+    once: int  # orders that the compiled decoder is asked for one at a time
+    plain: int  # orders listed in numpy
+
+
+def short_runs(jobsets: int, episodes: int) -> Problem:
+    """Return short runs of the default 10 slots."""
+    return Problem(jobsets=jobsets, episodes=episodes, arrivals="poisson")
+
+
+def long_queues(jobsets: int, episodes: int, steps: int) -> Problem:
+    """Return beginnings of streams of 60 slots."""
+    return Problem(jobsets=jobsets, episodes=episodes, slots=60, steps=steps, load=90, arrivals="poisson")
 
 
 # Where slots or resources grow, 200 jobs wait at once and the episode is cut at step 50, so that all slots are full in
@@ -49,6 +70,10 @@ class Sizes:
     two_shares: tuple[int, int, int]  # the same, where the programme on two resources is exact
     questions: int  # of shares, for the gaps
     sharing: tuple[int, int]  # episodes, groups of each
+    learned: tuple[Problem, Problem]  # whose decisions `sets` learns: short runs of few slots, streams of many
+    rolled: tuple[Problem, Problem]  # what it plays: the same
+    mixture: Mixture
+    search: Search
 
 
 FULL = Sizes(
@@ -79,6 +104,10 @@ FULL = Sizes(
     two_shares=(12, 10, 60),
     questions=200,
     sharing=(256, 4),
+    learned=(short_runs(16, 16), long_queues(12, 4, 300)),
+    rolled=(short_runs(16, 16), long_queues(12, 16, 300)),
+    mixture=MIXTURE,
+    search=Search(jobsets=4, jobs=50, evaluations=50_000, once=2000, plain=100),
 )
 
 TINY = Problem(jobsets=2, episodes=3)
@@ -104,4 +133,14 @@ QUICK = Sizes(
     two_shares=(3, 3, 10),
     questions=3,
     sharing=(2, 2),
+    learned=(short_runs(2, 2), long_queues(2, 2, 30)),
+    rolled=(short_runs(2, 2), long_queues(2, 2, 30)),
+    mixture=MIXTURE.model_copy(
+        update={
+            "jobsets": 2,
+            "episodes": 2,
+            "streams": StreamWindows(loads=(90,), slots=(60, 10), windows=2, latest=6, steps=20, beyond=5),
+        }
+    ),
+    search=Search(jobsets=2, jobs=5, evaluations=20, once=3, plain=2),
 )

@@ -7,20 +7,24 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
 import pytest
 from builders import REPOSITORY
 
-from benchmarks import engine, running
+from benchmarks import engine, running, set_engine
 from benchmarks.__main__ import main
 from benchmarks.described import described
 from benchmarks.measure import exponent
+from benchmarks.mixture import updates
 from benchmarks.names import NAMES
-from benchmarks.problem import DEEPRM, Problem
+from benchmarks.problem import DEEPRM, Problem, mixed_task
 from benchmarks.record import Figure, Row, Target, figure, read_figures, write_figures
+from benchmarks.search import list_one_by_one, list_plainly, question, swapped
 from benchmarks.simulation import plain_sjf
-from benchmarks.sizes import CROWD, FULL
+from benchmarks.sizes import CROWD, FULL, QUICK
 from pipeline.errors import UserError
 from pipeline.simulator.timestep import Timestep
+from pipeline.training.mixture import mixture
 from pipeline.training.reinforce import reinforce
 
 SMALL = Problem(jobsets=2, episodes=3, steps=8)
@@ -50,6 +54,50 @@ def test_plain_and_compiled_sjf_take_the_same_decisions() -> None:
     plain = sum(plain_sjf(Timestep(jobs, problem.cluster, problem.step_limit)) for jobs in jobsets)
     assert engine.lock_step(problem, jobsets)() == plain
     assert engine.whole_episodes(problem, jobsets)() == plain
+
+
+@pytest.mark.parametrize("problem", QUICK.learned, ids=["short runs", "streams"])
+def test_the_gradient_of_sets_is_that_of_its_baseline(problem: Problem) -> None:
+    network = set_engine.network(problem)
+    given = set_engine.played(network, problem)
+    ours, theirs = (
+        set_engine.compiled_gradient(network, given),
+        set_engine.by_autograd(network, given, at_once=len(given.loss.gain) // 3),
+    )
+    assert 0 < set_engine.gap(network, ours, theirs) <= 1e-5
+    other = set_engine.compiled_gradient(network, given._replace(loss=given.loss._replace(weight=0.2)))
+    assert set_engine.gap(network, other, theirs) > 1e-3
+
+
+@pytest.mark.parametrize("problem", QUICK.rolled, ids=["short runs", "streams"])
+def test_both_ways_to_play_sets_make_the_same_schedule(problem: Problem) -> None:
+    network, jobsets = set_engine.network(problem), problem.draw()
+    starts = []
+    for way in (set_engine.rolled, set_engine.stepped):
+        simulator, key = set_engine.begun(problem, jobsets)
+        way(network, simulator, key)()
+        assert simulator.done.all()
+        starts.append(simulator.schedule().start.tolist())
+    assert starts[0] == starts[1]
+    kept = set_engine.played(network, problem).loss.action
+    assert set_engine.decisions_of(network, problem, jobsets) == len(kept)
+
+
+def test_the_parts_of_an_update_are_timed_and_nothing_of_it_is_changed() -> None:
+    task, config = mixed_task(QUICK.mixture), QUICK.mixture
+    plain = next(mixture(set_engine.network(Problem()), task, config))
+    ((seconds, decisions), *_) = updates(config, 1)
+    assert decisions == plain.metrics["decisions"]
+    assert len(seconds) == 3
+    assert min(seconds) > 0
+
+
+def test_orders_are_listed_alike_in_numpy_and_compiled() -> None:
+    asked = question(1, 12)
+    orders = swapped(asked.first, 20)
+    assert ((orders != asked.first).sum(axis=1) == 2).all()
+    for one, other in zip(list_plainly(asked, orders), list_one_by_one(asked, orders), strict=True):
+        assert np.array_equal(one, other)
 
 
 def test_more_resources_of_a_crowd_change_no_schedule() -> None:
@@ -176,13 +224,19 @@ def test_everything_is_measured_and_written(tmp_path: Path, environment: dict[st
     )
     assert done.returncode == 0, done.stderr
     figures: list[Figure] = read_figures(out)
-    assert len(figures) == 27
+    assert len(figures) == 41
     assert all(one.min <= one.value <= one.max for one in figures)
     alone = [one.name for one in figures if one.baseline is None and one.unit not in ("exponent", "%")]
     assert alone == [
         "programme, 3 x 3 x 10 x 10 units",
         "relaxation, 4 x 3 x 2 resources of 20",
         "sharing, a decision for 4 groups",
+        "mixture, an update",
+        "mixture, short runs",
+        "mixture, windows of streams",
+        "mixture, gradient",
+        "mixture, memory of its process",
+        "mixture, memory of its updates",
     ]
     assert all(one.baseline is None for one in figures if one.unit in ("exponent", "%"))
     assert all(one.name in done.stdout for one in figures)
