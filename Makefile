@@ -31,8 +31,9 @@ repro: $(READY)  ## Run the pipeline: whatever params.yaml, code or data make st
 	python -m pipeline report
 	@echo "the report: reports/index.html; runs: make ui"
 
+# A file's tests stay together, for those that are slow to set up share that.
 test: $(READY)  ## Run the tests (without those marked slow)
-	python -m pytest -m "not slow"
+	python -m pytest -m "not slow" -n auto --maxprocesses 4 --dist loadfile
 
 test-slow: $(READY)  ## Run the tests marked slow
 	python -m pytest -m slow

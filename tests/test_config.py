@@ -108,7 +108,7 @@ OUT_OF_RANGE: list[tuple[str, Any, str]] = [
         [110, 110],
         "agents.deeprm.finetune.loads: expected distinct values, got [110, 110]",
     ),
-    ("scenarios", {}, "scenarios: Dictionary should have at least 1 item after validation, not 0, got {}"),
+    ("scenarios", {}, "scenarios: expected at least 1, got {}"),
     ("scenarios.offline.slots", 29, "scenarios.offline: arrivals.jobs 30 exceed slots 29 + backlog 0"),
     (
         "scenarios.bursts.arrivals.size",
@@ -144,7 +144,7 @@ def words(part: str) -> str:
 
 
 SCENARIOS = f"{there_are('scenarios')}; did you mean 'online'?"
-DEMANDS = "there are: code, text; did you mean 'code'?"
+DEMANDS = "there are: code, text, wide; did you mean 'code'?"
 RECIPES = f"{there_are('recipes')}; did you mean 'ours'?"
 UNKNOWN_NAMES: list[tuple[str, Any, str]] = [
     ("agents.deeprm.scenario", "onlin", f"agents.deeprm.scenario: unknown 'onlin'; {SCENARIOS}"),

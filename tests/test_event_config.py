@@ -84,7 +84,7 @@ WRONG: list[tuple[str, Any, str]] = [
     (
         f"{FEW}.machines",
         [],
-        f"{FEW}.machines: Tuple should have at least 1 item after validation, not 0, got []",
+        f"{FEW}.machines: expected at least 1, got []",
     ),
     (f"{FEW}.machines.0.count", 0, f"{FEW}.machines.0.count: expected greater than 0, got 0"),
     (f"{FEW}.machines.0.has", GONE, f"{FEW}.machines.0.has: missing key"),

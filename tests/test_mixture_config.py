@@ -12,6 +12,7 @@ from pipeline.config import Params, check_params
 from pipeline.errors import UserError
 from pipeline.policies import heuristics
 from pipeline.policies.heuristics import HEURISTICS, Heuristic, check_teachers
+from pipeline.workload.synthetic import check_synthetic
 
 CLONE = {
     "name": "clone",
@@ -48,6 +49,7 @@ def changed(**places: Any) -> dict[str, Any]:
 def checked(values: dict[str, Any]) -> Params:
     params = check_params(values, "params.yaml")
     check_teachers(params)
+    check_synthetic(params)
     return params
 
 
@@ -152,6 +154,24 @@ def test_what_is_left_counts_at_every_load_or_alike() -> None:
     said = refusal(agents__deeprm3__finetune__streams__left_by_load=[1.0, 2.0])
     assert said == "agents.deeprm3.finetune.streams: left_by_load: expected 6 numbers, as `loads` has, got 2"
     checked(changed(agents__deeprm3__finetune__streams__left_by_load=None))
+
+
+def test_demands_are_mixed_from_those_there_are() -> None:
+    assert refusal(agents__deeprm3__finetune__demands=["code", "wild"]) == (
+        "agents.deeprm3.finetune.demands: unknown 'wild'; there are: code, text, wide; did you mean 'wide'?"
+    )
+    assert (
+        refusal(agents__deeprm3__finetune__demands=[]) == "agents.deeprm3.finetune.demands: expected at least 1, got []"
+    )
+    checked(changed(agents__deeprm3__finetune__demands=["text"]))
+    checked(changed(agents__deeprm3__finetune__demands=None))
+
+
+def test_every_demand_of_a_mix_can_be_drawn() -> None:
+    tiny = {"dominant": [0.01, 0.02], "other": [0.01, 0.02]}
+    assert refusal(demands__tiny=tiny, agents__deeprm3__finetune__demands=["code", "tiny"]) == (
+        "agents.deeprm3.finetune: demand 'tiny': no whole unit lies within 0.01-0.02 of 10 units; give more units"
+    )
 
 
 def test_a_network_may_start_untaught() -> None:

@@ -59,6 +59,8 @@ class Mixture(Frozen):
     jobsets: Jobsets  # short runs of an update; 0: streams only
     episodes: Annotated[int, Field(ge=2)]  # of each jobset, and of each window
     streams: StreamWindows | None  # null: short runs only
+    # What the jobs of each fresh jobset and window ask for: one of these, all equally often. null: the scenario's.
+    demands: Annotated[tuple[str, ...], Field(min_length=1)] | None = None
     validate_every: Positive
     ageing: Annotated[float, Field(ge=0)] = 0.0  # of a job's score once trained, per log(1 + waited / duration)
     seed: Seed | None = None  # of what is drawn while playing; params.yaml's unless told. Jobsets do not depend on it

@@ -203,6 +203,8 @@ def check_params(raw: Any, where: str) -> Params:
         must_know(where, f"agents.{name}.finetune.recipe", agent.finetune.recipe, params.recipes)
         chosen, recipe = params.scenarios[agent.scenario], params.recipes[agent.finetune.recipe]
         own_load = isinstance(chosen, Scenario) and isinstance(params.workload_of(chosen), Swf)
+        for demand in getattr(agent.finetune, "demands", None) or ():
+            must_know(where, f"agents.{name}.finetune.demands", demand, params.demands)
         check_agent(where, name, agent, chosen, recipe, own_load)
     check_transfers(where, params.transfers, params.agents, params.scenarios)
     return params

@@ -110,6 +110,8 @@ def _said(problem: "ErrorDetails", problems: "Sequence[ErrorDetails]") -> str:
         return str(expected["error"])
     if kind == "union_tag_invalid":
         return f"unknown '{expected['tag']}'; there are: {expected['expected_tags']}"
+    if kind == "too_short":
+        return f"expected at least {expected['min_length']}, got {_shown(problem['input'])}"
     wanted = problem["msg"].replace("Input should be ", "expected ", 1)
     return f"{wanted}, got {_shown(problem['input'])}"
 

@@ -22,7 +22,7 @@ def read_task(params: Params, agent: str, part: PretrainConfig | FinetuneConfig)
     """Return what an agent has to learn in one of its two stages."""
     row = params.agent(agent)
     scenario, folder = params.scenario(row.scenario), storage.jobsets_folder(row.scenario)
-    origin = source(params, row.scenario, storage.LOG.resolve())
+    origin = source(params, row.scenario, storage.LOG.resolve(), mix=getattr(part, "demands", None) or ())
     train, validation = (storage.read_jobsets(folder, split, scenario.resources) for split in ("train", "validation"))
     return Task(
         cluster=Cluster.of(scenario),

@@ -1,8 +1,8 @@
 """A scenario's jobsets, drawn from a recipe or cut from a log: the same questions to both.
 
 Every jobset of a recipe has its own random stream, keyed by (seed, split, load, number): training, validation and test
-never share one. `fresh` ones are training jobsets beyond those that `generate` writes. Estimates have
-streams of their own.
+never share one. `fresh` ones are training jobsets beyond those that `generate` writes; they may mix demands, so that a
+policy meets more than its scenario has. Estimates have streams of their own.
 """
 
 from collections.abc import Sequence
@@ -19,7 +19,7 @@ from pipeline.workload.traces import READERS, Heard, Log, unheard
 from pipeline.workload.windows import Discretised, at_once, cut, describe, discretise, periods, random_window
 
 STREAMS = {name: number for number, name in enumerate((*SPLITS, "fresh"))}
-TOLD = 1  # ends the key of a jobset's estimates
+TOLD, ASKED = 1, 2  # end the key of a jobset's estimates, and of which demand of a mix it has
 
 
 @dataclass(frozen=True)
@@ -29,6 +29,7 @@ class Recipe:
     params: Params
     scenario: Scenario
     workload: Synthetic
+    mix: tuple[str, ...] = ()  # demands of fresh jobsets, all equally often; none: the scenario's
     notes: tuple[str, ...] = ()
 
     def loads(self, wanted: Sequence[int]) -> Sequence[int]:
@@ -42,7 +43,8 @@ class Recipe:
 
     def fresh(self, load: int, number: int) -> JobSet:
         """Return a training jobset that `generate` did not write."""
-        return self._draw("fresh", load, number)
+        key = [self.params.seed, STREAMS["fresh"], load, number]
+        return self._drawn(key, self._mixed(key, self.scenario), load)
 
     def piece(self, split: str, load: int, number: int, steps: int) -> JobSet:
         """Return the first steps of a stream that does not end; it shares no draw with any jobset."""
@@ -50,10 +52,22 @@ class Recipe:
         size = None if isinstance(own, AtOnce) else own.size
         arrivals = Streaming(name="poisson" if size is None else "bursts", steps=steps, size=size)
         endless = self.scenario.model_copy(update={"arrivals": arrivals})
-        return self._drawn([self.params.seed, len(STREAMS) + STREAMS[split], load, number], endless, load)
+        key = [self.params.seed, len(STREAMS) + STREAMS[split], load, number]
+        return self._drawn(key, self._mixed(key, endless) if split == "fresh" else endless, load)
 
-    def _draw(self, stream: str, load: int, number: int) -> JobSet:
-        return self._drawn([self.params.seed, STREAMS[stream], load, number], self.scenario, load)
+    def _draw(self, split: str, load: int, number: int) -> JobSet:
+        return self._drawn([self.params.seed, STREAMS[split], load, number], self.scenario, load)
+
+    def _mixed(self, key: list[int], scenario: Scenario) -> Scenario:
+        if not self.mix:
+            return scenario
+        demand = self.mix[np.random.default_rng([*key, ASKED]).integers(len(self.mix))]
+        if demand == scenario.demand:
+            return scenario
+        arrivals = scenario.arrivals
+        if arrivals.name == "bernoulli":  # at most one job a step: of small jobs that is no load
+            arrivals = arrivals.model_copy(update={"name": "poisson"})
+        return scenario.model_copy(update={"demand": demand, "arrivals": arrivals})
 
     def _drawn(self, key: list[int], scenario: Scenario, load: int) -> JobSet:
         rng = np.random.default_rng(key)
@@ -119,7 +133,9 @@ class Windows:
         return at_once(jobs) if isinstance(self.scenario.arrivals, AtOnce) else jobs
 
 
-def source(params: Params, scenario: str, log: Path, heard: Heard = unheard) -> Recipe | Windows:
+def source(
+    params: Params, scenario: str, log: Path, heard: Heard = unheard, mix: Sequence[str] = ()
+) -> Recipe | Windows:
     """Return where a scenario's jobsets come from.
 
     Args:
@@ -127,6 +143,7 @@ def source(params: Params, scenario: str, log: Path, heard: Heard = unheard) -> 
         scenario: its name.
         log: the log's file; not read for a recipe.
         heard: told while a log is read.
+        mix: demands of a recipe's fresh jobsets; a log has its own.
 
     Raises:
         UserError: policies are to be told estimates, and there are none.
@@ -135,7 +152,7 @@ def source(params: Params, scenario: str, log: Path, heard: Heard = unheard) -> 
     chosen = params.scenario(scenario)
     workload = params.workload_of(chosen)
     if isinstance(workload, Synthetic):
-        return Recipe(params, chosen, workload)
+        return Recipe(params, chosen, workload, tuple(mix))
     read = READERS[workload.name](log, heard)
     steps = discretise(read, workload, chosen.resources, chosen.horizon, chosen.told == "estimates")
     return Windows(params.seed, chosen, workload, read, steps)

@@ -8,7 +8,7 @@ import math
 
 import numpy as np
 
-from pipeline.config import AtOnce, Demand, Params, Scenario, Streaming, Synthetic
+from pipeline.config import AtOnce, Demand, Mixture, Params, Scenario, Streaming, Synthetic
 from pipeline.core import IntArray, JobSet
 from pipeline.errors import UserError
 
@@ -43,7 +43,8 @@ def check_synthetic(params: Params) -> None:
     """Check that every scenario's workload can be drawn.
 
     Raises:
-        UserError: a load beyond Bernoulli arrivals, a job longer than the horizon, a demand of no whole unit.
+        UserError: a load beyond Bernoulli arrivals, a job longer than the horizon, a demand of no whole unit;
+            also of the demands that an agent mixes.
     """
     for name, scenario in params.step_scenarios.items():
         workload = params.workload_of(scenario)
@@ -55,15 +56,29 @@ def check_synthetic(params: Params) -> None:
                 f"params.yaml: scenarios.{name}.horizon: expected at least the longest job's {longest} steps, "
                 f"got {scenario.horizon}"
             )
-        try:
-            most = load_of_one(workload, params.demands[scenario.demand], scenario)
-        except UserError as error:
-            raise UserError(f"params.yaml: scenarios.{name}: demand '{scenario.demand}': {error}") from error
+        most = _reachable(params, scenario, scenario.demand, f"scenarios.{name}")
         if scenario.arrivals.name == "bernoulli" and max(scenario.loads) > most + 1e-9:
             raise UserError(
                 f"params.yaml: scenarios.{name}.loads: {max(scenario.loads)} % cannot be reached by bernoulli "
                 f"arrivals, at most one job a step: the largest reachable load is {most:.2f} %; use poisson arrivals"
             )
+    for name, agent in params.agents.items():
+        if isinstance(agent.finetune, Mixture):
+            for demand in agent.finetune.demands or ():
+                _reachable(params, params.scenario(agent.scenario), demand, f"agents.{name}.finetune")
+
+
+def _reachable(params: Params, scenario: Scenario, demand: str, place: str) -> float:
+    """Return the load in percent that one job a step makes; 0 where jobs come from a log.
+
+    Raises:
+        UserError: the demand has no whole unit.
+    """
+    workload = params.workload_of(scenario)
+    try:
+        return load_of_one(workload, params.demands[demand], scenario) if isinstance(workload, Synthetic) else 0.0
+    except UserError as error:
+        raise UserError(f"params.yaml: {place}: demand '{demand}': {error}") from error
 
 
 def draw_jobset(workload: Synthetic, demand: Demand, scenario: Scenario, load: int, rng: np.random.Generator) -> JobSet:

@@ -50,9 +50,14 @@ def test_ppo_with_the_other_episodes_as_its_baseline_learns_too() -> None:
 def test_a3c_with_two_processes_becomes_better() -> None:
     task, network = tiny_event_task(RECIPES["a3c"]), untrained()
     start = cost(task, network)
-    updates = list(a3c(network, task, A3c(name="a3c", workers=2, updates=120, jobsets=6, **BUDGET)))
-    assert [update.step for update in updates] == list(range(1, 121))
-    assert cost(task, network) < start
+    steps, costs = [], []
+    for update in a3c(network, task, A3c(name="a3c", workers=2, updates=120, jobsets=6, **BUDGET)):
+        steps.append(update.step)
+        if update.step % 20 == 0:
+            costs.append(cost(task, network))
+    assert steps == list(range(1, 121))
+    # Not the last alone: no two runs are the same, and a stage keeps the best of those it examines, too.
+    assert min(costs) < start * 0.9
 
 
 def test_dagger_comes_to_do_what_its_teacher_does() -> None:

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 from pipeline.config import AtOnce, Counts, Params, Streaming, Swf, Synthetic
 from pipeline.core import SPLITS, JobSet
@@ -179,3 +180,56 @@ def test_a_piece_of_a_stream_comes_as_its_scenarios_jobs_do(params: Params) -> N
         most[name] = np.unique(origin.piece("fresh", 90, 0, 2000).arrival, return_counts=True)[1].mean()
     assert most["poisson"] < 1.5
     assert most["bursts"] > 4
+
+
+def asks(jobs: JobSet) -> str:
+    """Return which of `code` and `wide` a jobset of many jobs was drawn from: the first has no small job."""
+    return "code" if jobs.demand.max(axis=1).min() >= 5 else "wide"
+
+
+def test_fresh_jobsets_and_pieces_have_each_demand_of_a_mix_equally_often(params: Params) -> None:
+    mixed = source(params, "online", NO_LOG, mix=("code", "wide"))
+    for drawn_ones in (
+        [mixed.fresh(130, number) for number in range(400)],
+        [mixed.piece("fresh", 130, number, 50) for number in range(400)],
+    ):
+        found = [asks(jobs) for jobs in drawn_ones]
+        assert 160 < found.count("wide") < 240
+        assert found[:10] != found[10:20]
+
+
+def test_a_mix_changes_no_written_jobset_and_no_piece_of_another_split(params: Params) -> None:
+    plain, mixed = (source(params, "online", NO_LOG, mix=mix) for mix in ((), ("wide",)))
+    for split in SPLITS:
+        assert drawn(mixed, split) == drawn(plain, split)
+        assert content(mixed.piece(split, 130, 3, 50)) == content(plain.piece(split, 130, 3, 50))
+    assert {asks(mixed.fresh(130, number)) for number in range(9)} == {"wide"}
+
+
+def test_a_mix_of_one_demand_is_the_scenario_with_that_demand(params: Params) -> None:
+    wide = changed(params, 1, demand="wide")
+    mixed, plain = source(params, "online", NO_LOG, mix=("wide",)), source(wide, "online", NO_LOG)
+    assert content(mixed.fresh(130, 5)) == content(plain.fresh(130, 5))
+    assert content(mixed.piece("fresh", 130, 5, 50)) == content(plain.piece("fresh", 130, 5, 50))
+
+
+def test_jobs_of_every_demand_of_a_mix_make_the_load(params: Params) -> None:
+    mixed = source(params, "online", NO_LOG, mix=("code", "wide"))
+    work = {"code": [0.0, 0], "wide": [0.0, 0]}
+    for number in range(300):
+        jobs = mixed.piece("fresh", 100, number, 200)
+        total = work[asks(jobs)]
+        total[0] += float((jobs.duration[:, None] * jobs.demand).mean(axis=1).sum() / 10 / 200)
+        total[1] += 1
+    for load, count in work.values():
+        assert load / count == pytest.approx(1.0, abs=0.04)
+
+
+def test_small_jobs_of_a_mix_arrive_by_poisson_where_bernoulli_could_not_make_the_load(params: Params) -> None:
+    bernoulli = changed(params, 1, arrivals=Streaming(name="bernoulli", steps=400))
+    mixed = source(bernoulli, "online", NO_LOG, mix=("code", "wide"))
+    most = {"code": 0, "wide": 0}
+    for number in range(12):
+        jobs = mixed.fresh(130, number)
+        most[asks(jobs)] = max(most[asks(jobs)], int(np.bincount(jobs.arrival).max()))
+    assert most["code"] == 1 < most["wide"]

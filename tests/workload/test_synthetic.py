@@ -234,7 +234,7 @@ def test_a_share_of_no_whole_unit_is_refused() -> None:
 
 
 def checked(params: Params, of: Scenario) -> None:
-    check_synthetic(params.model_copy(update={"scenarios": {"mine": of}}))
+    check_synthetic(params.model_copy(update={"scenarios": {"mine": of}, "agents": {}}))
 
 
 @pytest.mark.parametrize(("preset", "most", "reachable"), [("code", "184.50", 184), ("text", "92.25", 92)])
