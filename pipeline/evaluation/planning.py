@@ -58,7 +58,7 @@ def best_drawn(
 
     Args:
         table: the jobs.
-        cluster: that runs each jobset by itself.
+        cluster: of every jobset, alone.
         policy: draws its actions; keeps to the legal ones if `masked`.
         masked: see `policy`.
         start: of each job [J], in a schedule that is known.

@@ -1,8 +1,8 @@
 """`pretrain`: clone a heuristic, or write the seeded initial weights."""
 
 from pipeline import storage, tracking
-from pipeline.config import Params
-from pipeline.progress import progress
+from pipeline.config import Imitate, Params
+from pipeline.progress import progress, say
 from pipeline.stages.learning import learning
 from pipeline.stages.resuming import course
 from pipeline.training.decisions import Update
@@ -19,6 +19,8 @@ def run(params: Params, agent: str) -> None:
         network = how.untrained(params, agent, task)
         going = course(params, "pretrain", agent, chosen, (storage.LOG, storage.scenario_log(row.scenario), *inputs))
         updates = how.algorithms[chosen.name](network, task, chosen, going.memory)
+        if isinstance(chosen, Imitate):
+            say(f"pretrain {agent}: first its teachers play, and weights of family are searched for")
         with progress(f"pretrain {agent}", chosen.budget, going.memory.done) as advance:
             for update in going.kept(updates, network):
                 run.metrics(update.metrics, update.step)

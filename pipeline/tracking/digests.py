@@ -4,6 +4,7 @@ import hashlib
 import json
 import os
 from collections.abc import Mapping
+from functools import lru_cache
 from pathlib import Path
 
 from ruamel.yaml import YAML
@@ -42,9 +43,15 @@ def _locked(path: Path) -> str | None:
     """
     if not os.environ.get("DVC_STAGE") or not LOCK.exists():
         return None
-    stages = YAML(typ="safe").load(LOCK)["stages"].values()
-    outs = {out["path"]: out.get("md5") for stage in stages for out in stage.get("outs", [])}
-    return outs.get(path.as_posix())
+    written = LOCK.stat()
+    return _outs(LOCK.resolve(), (written.st_mtime_ns, written.st_size)).get(path.as_posix())
+
+
+@lru_cache(maxsize=1)  # a stage has many inputs, and dvc.lock is long
+def _outs(lock: Path, _written: tuple[int, int]) -> dict[str, str | None]:
+    """Return the md5 of every output of a dvc.lock."""
+    stages = YAML(typ="safe").load(lock)["stages"].values()
+    return {out["path"]: out.get("md5") for stage in stages for out in stage.get("outs", [])}
 
 
 def _file(path: Path) -> str:

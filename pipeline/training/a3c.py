@@ -121,12 +121,23 @@ def _gradient(network: ActorCritic, task: EventTask, recipe: A3cRecipe, number: 
 def _work(network: ActorCritic, task: EventTask, recipe: A3cRecipe, asked: Any, told: Any) -> None:
     """Answer what is asked until nothing more is: a worker's whole life."""
     torch.set_num_threads(1)
-    while (said := asked.get()) is not None:
+    while (said := _next_of(asked)) is not None:
         try:
             told.put(_gradient(network, task, recipe, *said))
         except Exception as error:  # told to the learner, which ends
             told.put(f"{type(error).__name__}: {error}")
             return
+
+
+def _next_of(asked: Any) -> Any:
+    """Return what is asked next; nothing once the learner is gone, which may have been killed."""
+    learner = mp.parent_process()
+    while learner is not None and learner.is_alive():
+        try:
+            return asked.get(timeout=LOOK_EVERY_S)
+        except queue.Empty:
+            continue
+    return None
 
 
 class _Workers:

@@ -20,8 +20,8 @@ from pipeline.training.imitate import imitate
 from pipeline.training.mixture import mixture
 
 AGENT = "deeprm3"
-LOADS = {"short": (70, 110, 150, 190), "streams": (70, 80, 90, 95)}
-COUNT = {"short": 100, "streams": 12}
+LOADS = {"short": (70, 110, 150, 190), "streams": (70, 80, 90, 95), "text": (70, 110, 150, 190)}
+COUNT = {"short": 100, "streams": 12, "text": 100}
 
 NO_VALUE = {"left_job": 0.0, "left_work": 0.0}
 # Variant -> what it changes of (network, cloning, policy gradient, recipe).
@@ -32,11 +32,12 @@ VARIANTS: dict[str, tuple[dict, dict | None, dict, dict]] = {
     "baseline at equal decision": ({}, {}, {}, {"baseline": "decision"}),
     "baseline at equal time": ({}, {}, {}, {"baseline": "time"}),
     "fixed jobsets": ({}, {}, {}, {"jobsets": "fixed"}),
-    "short runs only": ({}, {}, {"streams": None, "jobsets": 40}, {}),
+    "short runs only": ({}, {}, {"streams": None, "jobsets": 24}, {}),
     "streams only": ({}, {}, {"jobsets": 0}, {}),
     "family does not teach": ({}, {"teachers": ["sjf", "sjf_align", "tetris", "hold", "easy"], "family": None}, {}, {}),
     "nothing beyond the window": ({}, {}, {"streams": {"beyond": 0} | NO_VALUE}, {}),
     "no value of what is left": ({}, {}, {"streams": {"beyond": 400} | NO_VALUE}, {}),
+    "one demand": ({}, {}, {"demands": None}, {}),
     "32 hidden units": ({"hidden": 32}, {}, {}, {}),
     "elapsed time known": ({"elapsed": True}, {}, {}, {}),
 }

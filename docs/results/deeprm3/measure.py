@@ -37,7 +37,7 @@ VALIDATION, TEST = 40, 300
 NOISE = 0.5  # of the logarithm of estimates
 HPC2N = "../shared/traces/HPC2N-2002-2.2-cln.first15000.swf.gz"  # from the project's root
 REFERENCES = ("sjf", "hold", "family")
-BASELINES = ("deeprm", "deeprm2", "deeprmwall", "deeprm2wall")  # networks on images, where there are any
+BASELINES = ("deeprm", "deeprm2", "deeprm_long", "deeprm2_long")  # networks on images, where there are any
 
 
 @dataclass(frozen=True)
