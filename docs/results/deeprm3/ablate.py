@@ -6,6 +6,7 @@ Run at a root that has data/jobsets/online. The last weights are measured: nothi
 jobset to OUT.csv.
 """
 
+import copy
 import sys
 from pathlib import Path
 
@@ -61,15 +62,19 @@ def changed(params: Params, variant: str, updates: int, seed: int) -> Params:
     return Params.model_validate(raw)
 
 
-def train(params: Params, cloned: bool) -> Sets:
-    """Return the trained network."""
+def train(params: Params, cloned: bool, clones: dict[str, dict]) -> Sets:
+    """Return the trained network; variants that are cloned alike share a clone."""
     row = params.agents[AGENT]
     task = read_task(params, AGENT, row.pretrain)
     network = build(row.network, task.cluster, task.seed)
     assert isinstance(network, Sets)
-    if cloned:
+    key = f"{row.network} {row.pretrain}"
+    if cloned and key not in clones:
         for _ in imitate(network, task, row.pretrain):
             pass
+        clones[key] = copy.deepcopy(network.state_dict())
+    if cloned:
+        network.load_state_dict(clones[key])
     for _ in mixture(network, read_task(params, AGENT, row.finetune), row.finetune):
         pass
     return network
@@ -78,14 +83,14 @@ def train(params: Params, cloned: bool) -> Sets:
 def main(out: Path, updates: int, seed: int, names: list[str]) -> None:
     """Train and measure."""
     base = load_params()
-    tests = {}
+    tests, clones = {}, {}
     for kind, problem in problems(base).items():
         if kind in LOADS:
             found = problem.jobsets("test", COUNT[kind])
             tests[kind] = problem, {load: found[load] for load in LOADS[kind]}
     for name in names or list(VARIANTS):
         params = changed(base, name, updates, seed)
-        network = train(params, VARIANTS[name][1] is not None)
+        network = train(params, VARIANTS[name][1] is not None, clones)
         for kind, (problem, jobsets) in tests.items():
             table = play(problem, jobsets, network).assign(variant=name, seed=seed, kind=kind)
             table["jobset"] = table.groupby("load").cumcount()

@@ -2,9 +2,9 @@
 
     python docs/results/deeprm3/measure.py WEIGHTS_FOLDER OUT_FOLDER [PROBLEM ...]
 
-WEIGHTS_FOLDER has stored networks, one folder each; those on images play problem `short` only. For every problem
-heuristics are tuned on its validation jobsets, the best of them at each load is chosen there, and all play the same
-test jobsets; networks are played as they are. Writes OUT_FOLDER/<problem>.csv: one row a load, policy and jobset.
+WEIGHTS_FOLDER has stored networks, one folder each; those on images play `short` and `streams_10` only. For every
+problem heuristics are tuned on its validation jobsets, the best of them at each load is chosen there, and all play the
+same test jobsets; networks are played as they are. Writes OUT_FOLDER/<problem>.csv: one row a load, policy and jobset.
 """
 
 import sys
@@ -192,7 +192,7 @@ def problems(params: Params) -> dict[str, Problem]:
     found = [
         Problem("short", params, short),
         Problem("streams", _with(light, slots=60), streams, steps=2500, validation=6),
-        Problem("streams_10", light, streams, steps=2500, validation=6),
+        Problem("streams_10", light, streams, steps=2500, validation=6, test=60),
         *(Problem(f"slots_{slots}", _with(light, slots=slots), few) for slots in (5, 20, 60, 128)),
         *(
             Problem(f"capacity_{units}", _with(light, resources={"cpu": units, "memory": units}), few)
@@ -217,4 +217,4 @@ if __name__ == "__main__":
         if isinstance(known[name].params.workload, Swf) and not Path(HPC2N).exists():
             say(f"{name}: left out, for there is no {HPC2N}")
             continue
-        run(known[name], Path(sys.argv[1]), Path(sys.argv[2]), image=name == "short")
+        run(known[name], Path(sys.argv[1]), Path(sys.argv[2]), image=name in ("short", "streams_10"))
