@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from itertools import takewhile
 from pathlib import Path
 from typing import NamedTuple
 
@@ -137,8 +138,9 @@ sys.exit(run_in(closed_folder))
 @pytest.fixture
 def closed(tmp_path: Path) -> Path:
     """A folder of root's, with all that commands read, for a user who is not root."""
-    for parent in (tmp_path, *list(tmp_path.parents)[:2]):
-        parent.chmod(0o755)
+    of_pytest = takewhile(lambda folder: folder.name.startswith(("pytest-", "popen-")), tmp_path.parents)
+    for folder in (tmp_path, *of_pytest):
+        folder.chmod(0o755)
     for place in (tmp_path / "open", tmp_path / "closed"):
         place.mkdir()
         fill(place)

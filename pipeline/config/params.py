@@ -169,7 +169,8 @@ def load_params(path: Path = PARAMS_FILE) -> Params:
         UserError: the file is missing, is not YAML, or holds a key or value that it should not.
     """
     try:
-        raw = YAML(typ="safe").load(path.read_text(encoding="utf-8"))
+        # Not by the compiled reader: what that says of a mistake is less clear, and of another line.
+        raw = YAML(typ="safe", pure=True).load(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise UserError(f"{path}: cannot be read ({error.strerror}); run this at the repository's root") from error
     except UnicodeDecodeError as error:
