@@ -33,6 +33,6 @@ class Records:
 
 
 def environment(**more: str) -> dict[str, str]:
-    """The environment of a process that runs the working tree's pipeline."""
-    own = {key: value for key, value in os.environ.items() if key not in FOREIGN}
+    """The environment of a process that runs the working tree's pipeline, without what another test's MLflow set."""
+    own = {key: value for key, value in os.environ.items() if key not in FOREIGN and not key.startswith("MLFLOW_HTTP")}
     return {**own, "PYTHONPATH": str(REPOSITORY), **more}
