@@ -58,7 +58,7 @@ def best_drawn(
 
     Args:
         table: the jobs.
-        cluster: of every jobset, alone.
+        cluster: that runs each jobset by itself.
         policy: draws its actions; keeps to the legal ones if `masked`.
         masked: see `policy`.
         start: of each job [J], in a schedule that is known.

@@ -20,7 +20,8 @@ def run(params: Params, agent: str) -> None:
         going = course(params, "pretrain", agent, chosen, (storage.LOG, storage.scenario_log(row.scenario), *inputs))
         updates = how.algorithms[chosen.name](network, task, chosen, going.memory)
         if isinstance(chosen, Imitate):
-            say(f"pretrain {agent}: first its teachers play, and weights of family are searched for")
+            searched = "" if chosen.family is None else ", and weights of family are searched for"
+            say(f"pretrain {agent}: first its teachers play{searched}")
         with progress(f"pretrain {agent}", chosen.budget, going.memory.done) as advance:
             for update in going.kept(updates, network):
                 run.metrics(update.metrics, update.step)
