@@ -20,6 +20,18 @@ def check() -> None:
     )
 
 
+@app.command("compile")
+def compile_code() -> None:
+    """Compile what the stages run, on all cores; else each does when it first gets there.
+
+    Example: python -m pipeline compile
+    """
+    params = read_params()
+    from pipeline.stages.compiling import run
+
+    run(params)
+
+
 @app.command()
 def schedule(
     jobs: Annotated[Path, typer.Argument(help="Job table (.csv, .csv.gz, .parquet) or log (.swf, .swf.gz).")],

@@ -43,6 +43,7 @@ from pipeline.config.params import PARAMS_FILE, AnyScenario, Params, check_param
 from pipeline.config.problem import AtOnce, Counts, Demand, Scenario, Streaming, Swf, Synthetic
 from pipeline.config.records import Frozen, pick, there_are
 from pipeline.config.sites import Site
+from pipeline.config.smallest import smallest
 
 __all__ = [
     "FORMAT",
@@ -114,5 +115,6 @@ __all__ = [
     "must_be_solvable",
     "pick",
     "repository_root",
+    "smallest",
     "there_are",
 ]
