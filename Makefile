@@ -17,7 +17,7 @@ setup: $(READY)  ## Make .venv with the pinned packages (done by every other tar
 
 # PyTorch first and by itself: any other way, pip may choose a build with gigabytes of CUDA.
 $(READY): requirements.lock pyproject.toml
-	@echo "setting up .venv (a few minutes, once)"
+	@echo "setting up .venv, and compiling what the stages run (some minutes, once)"
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check torch==2.13.0
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps -r requirements.lock
