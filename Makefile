@@ -3,6 +3,7 @@ PYTHON ?= $(shell command -v python3.11 || command -v python3)
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+COMPILED := $(VENV)/.compiled
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 export DVC_NO_ANALYTICS := 1
 export MLFLOW_DISABLE_TELEMETRY := true
@@ -17,15 +18,20 @@ setup: $(READY)  ## Make .venv with the pinned packages (done by every other tar
 
 # PyTorch first and by itself: any other way, pip may choose a build with gigabytes of CUDA.
 $(READY): requirements.lock pyproject.toml
-	@echo "setting up .venv, and compiling what the stages run (some minutes, once)"
+	@echo "setting up .venv (a few minutes, once)"
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check torch==2.13.0
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps -r requirements.lock
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps -e .
-	$(BIN)/python -m pipeline compile || echo "not all is compiled; each stage does what is left"
 	@touch $(READY)
 
-repro: $(READY)  ## Run the pipeline: whatever params.yaml, code or data make stale
+# On several cores and once; what changes behind it, each stage compiles when it gets there.
+$(COMPILED): $(READY)
+	@echo "compiling what the stages run (some minutes, once)"
+	$(BIN)/python -m pipeline compile
+	@touch $(COMPILED)
+
+repro: $(COMPILED)  ## Run the pipeline: whatever params.yaml, code or data make stale
 	python -m pipeline check
 	dvc repro
 	python -m pipeline publish || echo "MLflow's view is not complete; the results are"
@@ -33,7 +39,7 @@ repro: $(READY)  ## Run the pipeline: whatever params.yaml, code or data make st
 	@echo "the report: reports/index.html; runs: make ui"
 
 # A file's tests stay together, for those that are slow to set up share that.
-test: $(READY)  ## Run the tests (without those marked slow)
+test: $(COMPILED)  ## Run the tests (without those marked slow)
 	python -m pytest -m "not slow" -n auto --maxprocesses 4 --dist loadfile
 
 test-slow: $(READY)  ## Run the tests marked slow

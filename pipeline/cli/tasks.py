@@ -22,7 +22,7 @@ def check() -> None:
 
 @app.command("compile")
 def compile_code() -> None:
-    """Compile what the stages run, on all cores; else each does when it first gets there.
+    """Compile what the stages run, on up to four cores; else each does when it first gets there.
 
     Example: python -m pipeline compile
     """

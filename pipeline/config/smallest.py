@@ -7,7 +7,7 @@ from pipeline.config.params import Params
 
 AT_MOST: Mapping[str, float] = {
     "train": 8,
-    "validation": 2,
+    "validation": 16,  # some networks decide for 64 and more episodes by other code
     "test": 2,
     "jobsets": 8,
     "epochs": 1,

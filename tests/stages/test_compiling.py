@@ -1,13 +1,18 @@
 """`compile`: what it plays, and that stages find everything compiled behind it."""
 
+import signal
+import subprocess
+import sys
+import time
 from pathlib import Path
 
+import psutil
 import pytest
-from repositories import begin
+from repositories import Folder, begin, copied
 
 from pipeline.config import Params, smallest
 from pipeline.config.smallest import AT_MOST
-from pipeline.stages.compiling import Step, parts, play
+from pipeline.stages.compiling import parts, play
 
 
 def test_the_smallest_problem_has_the_same_rows_and_less_to_do(params: Params) -> None:
@@ -19,7 +24,8 @@ def test_the_smallest_problem_has_the_same_rows_and_less_to_do(params: Params) -
     for name, row in small.scenarios.items():
         big = params.scenarios[name]
         assert row.model_copy(update={"jobsets": big.jobsets}) == big
-        assert (row.jobsets.validation, row.jobsets.test) == (AT_MOST["validation"], AT_MOST["test"])
+        assert row.jobsets.validation == min(AT_MOST["validation"], big.jobsets.validation)
+        assert row.jobsets.test == AT_MOST["test"]
     budgets = {row.pretrain.budget for row in small.agents.values()} | {
         row.finetune.budget for row in small.agents.values()
     }
@@ -31,9 +37,8 @@ def test_what_is_smaller_already_stays(params: Params) -> None:
     assert smallest(params.model_copy(update={"hindsight": one})).hindsight == one
 
 
-def test_every_stage_that_computes_is_played_and_the_longest_parts_begin(params: Params) -> None:
-    found = parts(params)
-    steps = [step for part in found for step in part]
+def test_every_stage_that_computes_is_played(params: Params) -> None:
+    steps = [step for part in parts(params) for step in part]
     for stage, names in (
         ("pretrain", params.agents),
         ("finetune", params.agents),
@@ -42,26 +47,103 @@ def test_every_stage_that_computes_is_played_and_the_longest_parts_begin(params:
         ("heuristics", params.scenarios),
         ("hindsight", params.hindsight.scenarios),
     ):
-        assert {step.subject for step in steps if step.stage == stage} == set(names), stage
-    assert [len(part) for part in found] == sorted((len(part) for part in found), reverse=True)
+        assert {subject for played, subject in steps if played == stage} == set(names), stage
 
 
 def test_a_part_that_cannot_be_played_is_named(params: Params, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    said = play(smallest(params), [Step("heuristics", "online"), Step("hindsight", "online")])
+    said = play(smallest(params), [("heuristics", "online"), ("hindsight", "online")])
     assert said.startswith("heuristics online: ")
     assert "data/jobsets/online" in said
     assert not list(tmp_path.rglob("*.parquet"))
 
 
+def test_so_is_one_with_a_fault(params: Params, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(*_: object) -> None:
+        raise RuntimeError("expected a tensor,\n got none")
+
+    monkeypatch.setattr("pipeline.stages.generate.run", fails)
+    said = play(smallest(params), [("generate", "online")])
+    assert said == "generate online: RuntimeError expected a tensor, got none"
+
+
+class Started(Folder):
+    """A repository in which `compile` runs; what it compiles is its own."""
+
+    def begin(self) -> subprocess.Popen[str]:
+        """Begin it, and wait until its processes play."""
+        process = subprocess.Popen(
+            [sys.executable, "-m", "pipeline", "compile"],
+            cwd=self.root,
+            env=self._environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        while not list((self.root / "pipeline" / "__pycache__").glob("compiled-*/*/*.nbc")):
+            assert process.poll() is None, process.communicate()[0]
+            time.sleep(0.05)
+        return process
+
+
+@pytest.fixture
+def started(tmp_path: Path) -> Started:
+    more = {"HOME": str(tmp_path), "DVC_SITE_CACHE_DIR": str(tmp_path / "dvc")}
+    return Started(begin(tmp_path / "folder", more).root, more)
+
+
+@pytest.mark.parametrize(("sent", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_signal_ends_all_its_processes(started: Started, sent: signal.Signals, code: int) -> None:
+    process = started.begin()
+    children = psutil.Process(process.pid).children(recursive=True)
+    process.send_signal(sent)
+    said = process.communicate(timeout=30)[0]
+    assert process.returncode == code
+    assert said.splitlines()[-1].endswith("run again to resume")
+    assert "Traceback" not in said
+    assert children
+    _, alive = psutil.wait_procs(children, timeout=10)
+    assert alive == []
+
+
+def test_a_log_that_is_not_there_is_one_line(started: Started) -> None:
+    started.edit(workload={"name": "swf", "path": "nowhere.swf"})
+    done = subprocess.run(
+        [sys.executable, "-m", "pipeline", "compile"],
+        check=False,
+        cwd=started.root,
+        env=started._environment,
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 2
+    line = f"error: params.yaml: workload.path: no such file: {started.root / 'nowhere.swf'}"
+    assert done.stderr.splitlines()[-1] == line
+
+
+MORE = """
+import pipeline.config.smallest as smallest
+from pipeline.config import load_params
+from pipeline.stages.compiling import parts, play
+
+smallest.AT_MOST = {**smallest.AT_MOST, "validation": 20, "test": 70, "jobsets": 20, "updates": 2, "windows": 3}
+params = load_params()
+small = smallest.smallest(params)
+for steps in ([("log", "")], [("generate", name) for name in params.scenarios], *parts(params)):
+    said = play(small, steps)
+    assert not said, said
+"""
+
+
 @pytest.mark.slow
-def test_behind_it_no_stage_compiles_anything(tmp_path: Path) -> None:
-    folder = begin(tmp_path, {"HOME": str(tmp_path), "DVC_SITE_CACHE_DIR": str(tmp_path / "dvc")})
-    said = folder.run("python", "-m", "pipeline", "compile")
+def test_behind_it_no_stage_of_params_yaml_compiles_anything(tmp_path: Path) -> None:
+    folder = copied(tmp_path, {"HOME": str(tmp_path)})
+    said = folder.run(sys.executable, "-m", "pipeline", "compile")
     assert "left out" not in said
     assert "done in" in said
     assert not (tmp_path / "data" / "jobsets").exists()
-    kept = {path: path.stat().st_mtime_ns for path in (tmp_path / "pipeline" / "__pycache__").rglob("*.nbc")}
-    assert len(kept) > 20
-    folder.dvc("repro")
-    assert {path: path.stat().st_mtime_ns for path in (tmp_path / "pipeline" / "__pycache__").rglob("*.nbc")} == kept
+    place = tmp_path / "pipeline" / "__pycache__"
+    kept = {path: path.stat().st_mtime_ns for path in place.rglob("*.nbc")}
+    assert len(kept) > 50
+    folder.run(sys.executable, "-c", MORE)
+    assert {path: path.stat().st_mtime_ns for path in place.rglob("*.nbc")} == kept

@@ -4,7 +4,8 @@
 
 WEIGHTS_FOLDER has stored networks, one folder each; those on images play `short` and `streams_10` only. For every
 problem heuristics are tuned on its validation jobsets, the best of them at each load is chosen there, and all play the
-same test jobsets; networks are played as they are. Writes OUT_FOLDER/<problem>.csv: one row a load, policy and jobset.
+same test jobsets; networks are played as they are. Writes OUT_FOLDER/<problem>.csv: one row a load, policy and
+reference.
 """
 
 import sys

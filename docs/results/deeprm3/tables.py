@@ -11,7 +11,10 @@ import pandas as pd
 from pipeline.progress import say
 
 AGENT = "deeprm3"
-OTHERS = {"short": ("hold", "family", "deeprm", "deeprm2"), "streams": ("hold", "easy", "tetris", "family")}
+OTHERS = {
+    "short": ("hold", "family", "deeprm", "deeprm_long", "deeprm2"),
+    "streams": ("hold", "easy", "tetris", "family"),
+}
 TITLES = {
     "slots_5": "5 slots",
     "slots_20": "20 slots",
