@@ -43,7 +43,7 @@ from pipeline.config.params import PARAMS_FILE, AnyScenario, Params, check_param
 from pipeline.config.problem import AtOnce, Counts, Demand, Scenario, Streaming, Swf, Synthetic
 from pipeline.config.records import Frozen, pick, there_are
 from pipeline.config.sites import Site
-from pipeline.config.smallest import smallest
+from pipeline.config.small import smallest
 
 __all__ = [
     "FORMAT",

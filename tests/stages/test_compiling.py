@@ -11,7 +11,7 @@ import pytest
 from repositories import Folder, begin, copied
 
 from pipeline.config import Params, smallest
-from pipeline.config.smallest import AT_MOST
+from pipeline.config.small import AT_MOST
 from pipeline.stages.compiling import parts, play
 
 
@@ -122,15 +122,15 @@ def test_a_log_that_is_not_there_is_one_line(started: Started) -> None:
 
 
 MORE = """
-import pipeline.config.smallest as smallest
+from pipeline.config import small
 from pipeline.config import load_params
 from pipeline.stages.compiling import parts, play
 
-smallest.AT_MOST = {**smallest.AT_MOST, "validation": 20, "test": 70, "jobsets": 20, "updates": 2, "windows": 3}
+small.AT_MOST = {**small.AT_MOST, "validation": 20, "test": 70, "jobsets": 20, "updates": 2, "windows": 3}
 params = load_params()
-small = smallest.smallest(params)
+less = small.smallest(params)
 for steps in ([("log", "")], [("generate", name) for name in params.scenarios], *parts(params)):
-    said = play(small, steps)
+    said = play(less, steps)
     assert not said, said
 """
 
