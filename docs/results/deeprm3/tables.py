@@ -12,7 +12,7 @@ from pipeline.progress import say
 
 AGENT = "deeprm3"
 OTHERS = {
-    "short": ("hold", "family", "deeprm", "deeprm_long", "deeprm2"),
+    "short": ("hold", "family", "deeprm", "deeprm_long", "deeprm2", "deeprm2_long"),
     "streams": ("hold", "easy", "tetris", "family"),
 }
 TITLES = {
