@@ -2,6 +2,7 @@
 
 import signal
 import sys
+from concurrent.futures.process import BrokenProcessPool
 from typing import NoReturn
 
 from typer.exceptions import TyperException
@@ -35,6 +36,8 @@ def main() -> None:
         _end(f"{error.filename or 'the system'}: {error.strerror or error}")
     except MemoryError as error:
         _end(f"out of memory ({error})")
+    except BrokenProcessPool:
+        _end("a process was ended from outside, maybe for want of memory; run again")
     except Stopped as stopped:
         signal.setitimer(signal.ITIMER_REAL, 0)
         sys.stderr.write(f"{STOPPED[stopped.args[0]]}; run again to resume\n")

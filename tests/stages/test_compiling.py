@@ -106,6 +106,16 @@ def test_a_signal_ends_all_its_processes(started: Started, sent: signal.Signals,
     assert alive == []
 
 
+def test_a_process_that_the_system_ends_is_told_and_no_harm(started: Started) -> None:
+    process = started.begin()
+    playing = [child for child in psutil.Process(process.pid).children() if "spawn_main" in " ".join(child.cmdline())]
+    playing[0].kill()
+    said = process.communicate(timeout=30)[0].splitlines()
+    assert process.returncode == 0
+    assert said[-1].startswith("compile: a process was ended from outside")
+    assert not [line for line in said if "Traceback" in line]
+
+
 def test_a_log_that_is_not_there_is_one_line(started: Started) -> None:
     started.edit(workload={"name": "swf", "path": "nowhere.swf"})
     done = subprocess.run(
