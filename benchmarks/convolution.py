@@ -10,8 +10,9 @@ from benchmarks.measure import Tell, in_turns, seconds
 from benchmarks.problem import DEEPRM2
 from benchmarks.record import Row, Target, figure
 from benchmarks.sizes import Sizes
-from pipeline.core import IntArray, Seen
-from pipeline.policies.network import Network
+from pipeline.core import IntArray
+from pipeline.problems.pool.networks.network import Network
+from pipeline.problems.pool.nouns import Seen
 
 EAGER = "eager float32 NCHW on images drawn beforehand, the same batch"
 

@@ -15,11 +15,12 @@ import torch
 from torch import Tensor, nn
 
 from pipeline.config import Reinforce
-from pipeline.core import FloatArray, IntArray, KeyArray, Seen, batch, keys, repeat, uniform
-from pipeline.policies.encodings import Layout, draw
-from pipeline.returns import decision_baseline, discounted
-from pipeline.simulator.batched import Batched
-from pipeline.training.task import Task
+from pipeline.core import FloatArray, IntArray, KeyArray, keys, uniform
+from pipeline.learning.returns import decision_baseline, discounted
+from pipeline.problems.pool.networks.encodings import Layout, draw
+from pipeline.problems.pool.nouns import Seen, batch, repeat
+from pipeline.problems.pool.simulator.compiled.batch import Batched
+from pipeline.problems.pool.training.task import Task
 
 AT_ONCE = 1024  # images whose pixels are held at a time: the fastest of 256 to 2,048 on our machine
 MOST_JOBSETS = 100_000  # as in the engine, whose draws these are

@@ -11,32 +11,22 @@ from torch import Tensor
 from benchmarks.described import Dense, described
 from benchmarks.problem import DEEPRM, Problem
 from pipeline import storage
-from pipeline.config import ModelCard, NetworkConfig, Reinforce
-from pipeline.core import (
-    FloatArray,
-    IntArray,
-    JobSet,
-    Observation,
-    Policy,
-    Seen,
-    Twin,
-    batch,
-    compact,
-    keys,
-    legal_actions,
-)
-from pipeline.evaluation.scheduling import schedule
-from pipeline.policies.encodings import Layout, draw
-from pipeline.policies.heuristics import HEURISTICS
-from pipeline.policies.loading import restore, weights_of
-from pipeline.policies.network import Network
-from pipeline.policies.networks import build
-from pipeline.simulator.batched import Batched
-from pipeline.simulator.rollout import play
-from pipeline.simulator.twins import Players, players
-from pipeline.training.decisions import by_chance, record
-from pipeline.training.reinforce import reinforce
-from pipeline.workload.tables import JobTable
+from pipeline.config import NetworkConfig, PoolCard, Reinforce
+from pipeline.core import CompiledRule, FloatArray, IntArray, Observation, Policy, keys, legal_actions
+from pipeline.learning.stored import weights_of
+from pipeline.problems.pool.evaluation.scheduling import schedule
+from pipeline.problems.pool.heuristics.compiled import Players, players
+from pipeline.problems.pool.heuristics.scores import HEURISTICS
+from pipeline.problems.pool.networks.encodings import Layout, draw
+from pipeline.problems.pool.networks.loading import restore
+from pipeline.problems.pool.networks.network import Network
+from pipeline.problems.pool.networks.networks import build
+from pipeline.problems.pool.nouns import JobSet, Seen, batch, compact
+from pipeline.problems.pool.simulator.compiled.batch import Batched
+from pipeline.problems.pool.training.decisions import by_chance, record
+from pipeline.problems.pool.training.reinforce import reinforce
+from pipeline.problems.pool.workload.job_table import JobTable
+from pipeline.simulation.rollout import play
 
 Work = Callable[[], object]
 Play = Callable[[Problem, list[JobSet]], Callable[[], int]]
@@ -132,7 +122,7 @@ def learning(learner: Network, seen: Seen) -> Work:
 def deployed(learner: Network, problem: Problem, config: NetworkConfig, folder: Path) -> Policy:
     """Return a network's greedy policy, written to a folder and read as `schedule` reads it."""
     cluster = problem.cluster
-    card = ModelCard(
+    card = PoolCard(
         agent="bench",
         scenario="bench",
         resources={f"r{r}": units for r, units in enumerate(cluster.capacity)},
@@ -146,7 +136,7 @@ def deployed(learner: Network, problem: Problem, config: NetworkConfig, folder: 
         play="greedy",
     )
     storage.write_model(folder, storage.Model(card, weights_of(learner)))
-    model = storage.read_model(folder)
+    model = storage.read_model(folder, PoolCard)
     return restore(model.card, model.weights).policy
 
 
@@ -224,5 +214,5 @@ def whole_episodes(problem: Problem, jobsets: list[JobSet]) -> Callable[[], int]
 
 def _sjf(problem: Problem, jobsets: list[JobSet]) -> tuple[Batched, Players]:
     number = np.arange(len(jobsets))
-    who = players([Twin("sjf")] * len(jobsets), keys(problem.seed, number, np.zeros_like(number)))
+    who = players([CompiledRule("sjf")] * len(jobsets), keys(problem.seed, number, np.zeros_like(number)))
     return Batched(batch(jobsets), problem.cluster, problem.step_limit), who

@@ -9,13 +9,13 @@ import numpy as np
 from benchmarks.measure import Tell, exponent, in_turns
 from benchmarks.record import Row, Target, figure
 from benchmarks.sizes import Sizes
-from pipeline.core import Twin
-from pipeline.machines import ANY_KIND, GREEDY, Jobs, Machines, end_to_end
-from pipeline.policies.placing import EVENT_HEURISTICS
-from pipeline.simulator.events.batch import Events
-from pipeline.simulator.events.rules import players
-from pipeline.simulator.plain_events import PlainEvents
-from pipeline.simulator.rollout import play
+from pipeline.core import ANY_KIND, CompiledRule
+from pipeline.problems.machines.heuristics.compiled import players
+from pipeline.problems.machines.heuristics.scores import EVENT_HEURISTICS
+from pipeline.problems.machines.nouns import GREEDY, Jobs, Machines, end_to_end
+from pipeline.problems.machines.simulator.compiled.batch import Events
+from pipeline.problems.machines.simulator.reference import PlainEvents
+from pipeline.simulation.rollout import play
 
 PLAIN = "simulator/plain_events.py under SJF on observations, by the decision"
 OURS = "no baseline: our own points, under Tetris"
@@ -90,7 +90,7 @@ def _seconds(crowd: Crowd, drawn: list[Jobs], rule: str) -> float:
     jobs = end_to_end(drawn)
     begun = time.perf_counter()
     simulator = Events(jobs, crowd.cluster(), np.ones(len(jobs.arrival)))
-    who = players([Twin(rule)] * jobs.episodes, np.zeros(jobs.episodes, dtype=np.uint64))
+    who = players([CompiledRule(rule)] * jobs.episodes, np.zeros(jobs.episodes, dtype=np.uint64))
     simulator.play(simulator.rows, who, crowd.jobs * crowd.jobs)
     return time.perf_counter() - begun
 

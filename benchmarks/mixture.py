@@ -13,7 +13,7 @@ from benchmarks.problem import Problem, mixed_task
 from benchmarks.record import Row, figure
 from benchmarks.sizes import QUICK, Sizes
 from pipeline.config import Mixture, load_params
-from pipeline.training.mixture import mixture
+from pipeline.problems.pool.training.mixture import mixture
 
 PARTS = ("short runs", "windows of streams", "gradient")
 SETTLED = 3  # updates that are measured, after a first one that asks the system for memory that later ones use again

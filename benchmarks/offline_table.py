@@ -14,8 +14,9 @@ import numpy as np
 
 from pipeline.cli.base import read_params
 from pipeline.config import AtOnce, Params, Synthetic
-from pipeline.core import IntArray, JobBatch, JobSet, batch
+from pipeline.core import IntArray
 from pipeline.errors import UserError
+from pipeline.problems.pool.nouns import JobBatch, JobSet, batch
 
 if TYPE_CHECKING:
     from ortools.sat.python import cp_model
@@ -52,7 +53,7 @@ def main() -> None:
     """Measure, and print the table."""
     asked = parser().parse_args()
     params = read_params()
-    capacity = tuple(params.step_scenarios[SCENARIO].resources.values())
+    capacity = tuple(params.pool_scenarios[SCENARIO].resources.values())
     print("| jobs | method | evaluations | seconds | slowdown, all | those of CP-SAT | above CP-SAT | worst |")
     print("| ---: | --- | ---: | ---: | ---: | ---: | ---: | ---: |")
     notes = []
@@ -83,9 +84,9 @@ def parser() -> argparse.ArgumentParser:
 
 def drawn(params: Params, jobs: int, count: int) -> list[JobSet]:
     """Return test jobsets of the scenario, with another number of jobs."""
-    from pipeline.workload.source import Recipe
+    from pipeline.problems.pool.workload.source import Recipe
 
-    scenario = params.step_scenarios[SCENARIO]
+    scenario = params.pool_scenarios[SCENARIO]
     if not isinstance(params.workload, Synthetic):
         raise UserError("params.yaml: workload: expected a recipe, for jobsets of other sizes are drawn from it")
     sizes = scenario.jobsets.model_copy(update={"test": count})
@@ -97,7 +98,7 @@ def drawn(params: Params, jobs: int, count: int) -> list[JobSet]:
 
 def shortest_first(jobs: JobBatch) -> IntArray:
     """Return the jobs of each jobset by duration."""
-    from pipeline.evaluation.searching import order_of
+    from pipeline.problems.pool.evaluation.searching import order_of
 
     return order_of(jobs, jobs.duration)
 
@@ -106,7 +107,7 @@ def searched(jobsets: Sequence[JobSet], capacity: Units, best: Solved, budgets: 
     """Return how the search fared within each budget; the first line is the order that it begins with."""
     import numba
 
-    from pipeline.evaluation.searching import search
+    from pipeline.problems.pool.evaluation.searching import search
 
     numba.set_num_threads(1)
     jobs, some = batch(jobsets), len(best.slowdown)
@@ -154,7 +155,7 @@ def modelled(jobs: JobSet, capacity: Units) -> "tuple[cp_model.CpModel, int]":
     """Return the model, and what its objective is to be divided by: whole numbers, so that nothing is rounded."""
     from ortools.sat.python import cp_model
 
-    from pipeline.simulator.listing import decoded
+    from pipeline.problems.pool.simulator.compiled.list_scheduling import decoded
 
     only = batch([jobs])
     hint = decoded(only, capacity, shortest_first(only))

@@ -12,16 +12,16 @@ from pipeline.config import (
     Demand,
     Mixture,
     Mlp,
+    PoolScenario,
     Recipe,
-    Scenario,
     Sets,
     Streaming,
     StreamWindows,
     Synthetic,
 )
-from pipeline.core import Cluster, JobSet
-from pipeline.training.task import Task
-from pipeline.workload.synthetic import draw_jobset
+from pipeline.problems.pool.nouns import Cluster, JobSet
+from pipeline.problems.pool.training.task import Task
+from pipeline.problems.pool.workload.synthetic import draw_jobset
 
 WORKLOAD = Synthetic(name="synthetic", short=(1, 3), long=(10, 15), short_share=0.8)
 DEMAND = Demand(dominant=(0.5, 1.0), other=(0.1, 0.2))
@@ -136,9 +136,9 @@ class Problem:
             stream=lambda split, load, number, steps: jobsets[number % len(jobsets)],
         )
 
-    def _scenario(self) -> Scenario:
-        return Scenario(
-            dynamics="steps",
+    def _scenario(self) -> PoolScenario:
+        return PoolScenario(
+            problem="pool",
             resources={"cpu": UNITS, "memory": UNITS},
             horizon=HORIZON,
             slots=self.slots,

@@ -9,9 +9,10 @@ from benchmarks.measure import Tell, in_turns, seconds
 from benchmarks.problem import Problem
 from benchmarks.record import Row, Target, figure
 from benchmarks.sizes import Sizes
-from pipeline.core import IntArray, JobBatch, batch, keys
-from pipeline.evaluation.searching import order_of
-from pipeline.simulator.listing import decoded, improved
+from pipeline.core import IntArray, keys
+from pipeline.problems.pool.evaluation.searching import order_of
+from pipeline.problems.pool.nouns import JobBatch, batch
+from pipeline.problems.pool.simulator.compiled.list_scheduling import decoded, improved
 
 PLAIN = "list scheduling in numpy, one order after the other"
 ONE_BY_ONE = "the same compiled decoder, whole orders, asked of Python for one order at a time"

@@ -8,16 +8,17 @@ from torch import Tensor
 
 from benchmarks.engine import Work
 from benchmarks.problem import SETS, Problem
-from pipeline.core import FloatArray, IntArray, JobSet, KeyArray, Observation, Policy, batch, keys, repeat
-from pipeline.policies.acting import log_probabilities
-from pipeline.policies.loss import Loss
-from pipeline.policies.networks import build
-from pipeline.policies.relative import HASTE, Relative
-from pipeline.policies.sampling import sample
-from pipeline.policies.sets import Sets
-from pipeline.simulator.batched import Batched
-from pipeline.simulator.rollout import play
-from pipeline.training.rolling import Roller
+from pipeline.core import FloatArray, IntArray, KeyArray, Observation, Policy, keys
+from pipeline.learning.sampling import sample
+from pipeline.problems.pool.networks.acting import log_probabilities
+from pipeline.problems.pool.networks.loss import Loss
+from pipeline.problems.pool.networks.networks import build
+from pipeline.problems.pool.networks.relative import HASTE, Relative
+from pipeline.problems.pool.networks.sets import Sets
+from pipeline.problems.pool.nouns import JobSet, batch, repeat
+from pipeline.problems.pool.simulator.compiled.batch import Batched
+from pipeline.problems.pool.training.rolling import Roller
+from pipeline.simulation.rollout import play
 
 EAGER, BUSY = 5.0, 3.0  # added to the weight of 1 / duration, taken from the score of void
 ENTROPY = 0.02

@@ -11,13 +11,20 @@ from benchmarks.record import Row, Target, figure
 from benchmarks.sizes import Sizes
 from pipeline.config import GroupQ
 from pipeline.core import IntArray
-from pipeline.groups import Configurations, Controller, GroupJobs, GroupObservation, SharedCluster, group_batch
-from pipeline.policies.group_acting import controller
-from pipeline.policies.group_features import past
-from pipeline.policies.group_q import build
-from pipeline.policies.sharing import equal
-from pipeline.simulator.groups.batch import Groups
-from pipeline.simulator.plain_groups import PlainGroups
+from pipeline.problems.groups.heuristics.scores import equal
+from pipeline.problems.groups.networks.acting import controller
+from pipeline.problems.groups.networks.features import past
+from pipeline.problems.groups.networks.group_q import build
+from pipeline.problems.groups.nouns import (
+    Configurations,
+    Controller,
+    GroupJobs,
+    GroupObservation,
+    SharedCluster,
+    group_batch,
+)
+from pipeline.problems.groups.simulator.compiled.batch import Groups
+from pipeline.problems.groups.simulator.reference import PlainGroups
 
 PLAIN = "simulator/plain_groups.py under equal shares, observations included, by the interval of a cluster"
 NONE = "no baseline"

@@ -10,8 +10,8 @@ from benchmarks.measure import Tell, in_turns
 from benchmarks.problem import Problem
 from benchmarks.record import Row, Target, figure
 from benchmarks.sizes import Sizes
-from pipeline.core import JobSet
-from pipeline.simulator.timestep import Timestep
+from pipeline.problems.pool.nouns import JobSet
+from pipeline.problems.pool.simulator.reference import Timestep
 
 PLAIN = "simulator/timestep.py, a plain loop"
 ONLY = np.array([0])  # the row of a simulator's only episode

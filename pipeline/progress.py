@@ -2,11 +2,18 @@
 
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Protocol
 
 LINES_EVERY_S = 20.0
+
+ShareCallback = Callable[[float], None]  # told the share of the work that is done
+ProgressCallback = Callable[[float, str], None]  # told the percent that is done, and what was found so far
+
+
+def no_progress(done: float, note: str = "") -> None:
+    """Tell nobody."""
 
 
 class Advance(Protocol):

@@ -31,9 +31,10 @@ from ruamel.yaml import YAML
 from pipeline import storage
 from pipeline.cli import main
 from pipeline.config import load_params
-from pipeline.core import Cluster
-from pipeline.policies.loading import card_of, weights_of
-from pipeline.policies.networks import build
+from pipeline.learning.stored import weights_of
+from pipeline.problems.pool.networks.loading import card_of
+from pipeline.problems.pool.networks.networks import build
+from pipeline.problems.pool.nouns import Cluster
 
 DOCUMENT = REPOSITORY / "docs" / "bad-inputs.md"
 THREADS = ("NUMBA_NUM_THREADS", "OMP_NUM_THREADS")  # which a command sets
@@ -110,7 +111,7 @@ def parquet(**columns: object) -> bytes:
 def model() -> Files:
     """A model directory with the initial weights."""
     known = load_params(REPOSITORY / "params.yaml")
-    network = build(known.agent("deeprm").network, Cluster.of(known.scenario("online")), seed=3)
+    network = build(known.agent("deeprm").network, Cluster.of(known.pool_scenario("online")), seed=3)
     with tempfile.TemporaryDirectory() as folder:
         storage.write_model(Path(folder), storage.Model(card_of(known, "deeprm"), weights_of(network)))
         return {f"model/{path.name}": path.read_bytes() for path in Path(folder).iterdir()}
@@ -373,7 +374,7 @@ PARAMS = [
         "a controller for a cluster that no groups share",
         "generate shares",
         (
-            "agents.controller.network.name: expected mlp or cnn or sets for scenario 'online' (dynamics: steps), "
+            "agents.controller.network.name: expected mlp or cnn or sets for scenario 'online' (problem: pool), "
             "got 'group_q'"
         ),
         params("    scenario: shares\n", "    scenario: online\n"),
@@ -822,7 +823,7 @@ def inside(root: Path) -> set[str]:
 
 def within(root: Path, words: str) -> tuple[int, str]:
     """Run a command in this process, from its words to its exit."""
-    said, heard = io.StringIO(), io.StringIO()
+    said, on_progress = io.StringIO(), io.StringIO()
     quiet = {"PIPELINE_TRACKING": "off"} | dict.fromkeys(THREADS, str(numba.config.NUMBA_NUM_THREADS))
     code: object = 0
     with (
@@ -830,14 +831,14 @@ def within(root: Path, words: str) -> tuple[int, str]:
         mock.patch.dict(os.environ, quiet),
         mock.patch.object(sys, "argv", ["pipeline", *words.split()]),
         contextlib.redirect_stderr(said),
-        contextlib.redirect_stdout(heard),
+        contextlib.redirect_stdout(on_progress),
     ):
         os.environ.pop("DVC_ROOT", None)
         try:
             main()
         except SystemExit as end:
             code = end.code
-    assert heard.getvalue() == ""
+    assert on_progress.getvalue() == ""
     return int(str(code or 0)), said.getvalue()
 
 

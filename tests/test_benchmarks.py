@@ -23,9 +23,9 @@ from benchmarks.search import list_one_by_one, list_plainly, question, swapped
 from benchmarks.simulation import plain_sjf
 from benchmarks.sizes import CROWD, FULL, QUICK
 from pipeline.errors import UserError
-from pipeline.simulator.timestep import Timestep
-from pipeline.training.mixture import mixture
-from pipeline.training.reinforce import reinforce
+from pipeline.problems.pool.simulator.reference import Timestep
+from pipeline.problems.pool.training.mixture import mixture
+from pipeline.problems.pool.training.reinforce import reinforce
 
 SMALL = Problem(jobsets=2, episodes=3, steps=8)
 KEYS = ["name", "value", "unit", "min", "max", "baseline", "ratio", "target", "holds"]

@@ -22,8 +22,8 @@ LEFT_OUT = (
     "pipeline/cli",
     "pipeline/tracking",
     "pipeline/progress.py",
-    "pipeline/evaluation/plots.py",
-    "pipeline/evaluation/report.py",
+    "pipeline/comparing/plots.py",
+    "pipeline/comparing/words.py",
 )
 FILES = {
     "evaluate heuristics": "heuristics",
@@ -177,10 +177,10 @@ def test_the_closure_of_a_stage_reaches_what_it_runs() -> None:
     assert found >= {
         "pipeline/stages/finetune.py",
         "pipeline/stages/reading.py",
-        "pipeline/training/reinforce.py",
-        "pipeline/simulator/dynamics.py",
-        "pipeline/policies/networks.py",
-        "pipeline/workload/traces.py",
+        "pipeline/problems/pool/training/reinforce.py",
+        "pipeline/problems/pool/simulator/compiled/dynamics.py",
+        "pipeline/problems/pool/networks/networks.py",
+        "pipeline/logs/step_log.py",
         "pipeline/config/params.py",
         "pipeline/errors.py",
     }

@@ -17,9 +17,9 @@ import pytest
 from builders import REPOSITORY
 from repositories import Folder, begin, bytes_of
 
-from pipeline import storage
-from pipeline.core import JobSet
 from pipeline.errors import UserError
+from pipeline.problems.pool.nouns import JobSet
+from pipeline.problems.pool.storage import read_jobsets, write_jobsets
 
 ROOT = os.geteuid() == 0
 HEAD = "jobset,job,arrival,duration,cpu,memory"
@@ -271,14 +271,14 @@ def test_no_damaged_byte_gives_other_jobsets(tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     arrival, duration = np.sort(rng.integers(0, 50, 150)), rng.integers(1, 20, 150)
     jobs = JobSet(arrival, duration, rng.integers(1, 10, (150, 2)))
-    storage.write_jobsets(tmp_path, "train", {50: [jobs]}, RESOURCES)
+    write_jobsets(tmp_path, "train", {50: [jobs]}, RESOURCES)
     whole = (tmp_path / "train.parquet").read_bytes()
     values = len(whole) - 8 - int.from_bytes(whole[-8:-4], "little")  # what stands before the footer
     refusals = 0
     for place in range(4, values, 3):
         (tmp_path / "train.parquet").write_bytes(whole[:place] + bytes([whole[place] ^ 0xFF]) + whole[place + 1 :])
         try:
-            (found,) = storage.read_jobsets(tmp_path, "train", RESOURCES)[50]
+            (found,) = read_jobsets(tmp_path, "train", RESOURCES)[50]
         except UserError:
             refusals += 1
         else:

@@ -17,15 +17,17 @@ import pandas as pd
 import pytest
 from builders import REPOSITORY
 
-from pipeline import storage
-from pipeline.config import Params, Scenario, Swf
-from pipeline.core import Cluster
+from pipeline.config import Params, PoolScenario, Swf
 from pipeline.errors import UserError
-from pipeline.evaluation.scheduling import schedule
-from pipeline.policies.heuristics import HEURISTICS
-from pipeline.workload import lines
-from pipeline.workload.tables import JobTable, parts
-from pipeline.workload.traces import Log, read_swf, unheard
+from pipeline.logs import lines
+from pipeline.logs.step_log import Log, read_swf
+from pipeline.problems.pool.evaluation.scheduling import schedule
+from pipeline.problems.pool.heuristics.scores import HEURISTICS
+from pipeline.problems.pool.nouns import Cluster
+from pipeline.problems.pool.user_jobs import read_jobs
+from pipeline.problems.pool.user_schedules import write_schedule
+from pipeline.problems.pool.workload.job_table import JobTable, parts
+from pipeline.progress import no_progress
 
 MIB = 1 << 20
 MOST_MIB = 2048
@@ -140,23 +142,23 @@ def table(jobsets: int, each: int, seed: int = 1) -> pd.DataFrame:
 
 
 @pytest.fixture
-def online(params: Params) -> Scenario:
-    return params.scenario("online")
+def online(params: Params) -> PoolScenario:
+    return params.pool_scenario("online")
 
 
-def read(path: Path, scenario: Scenario, rows: int) -> JobTable:
-    return storage.read_jobs(path, scenario, Swf(name="swf", path=""), unheard, rows)[0]
+def read(path: Path, scenario: PoolScenario, rows: int) -> JobTable:
+    return read_jobs(path, scenario, Swf(name="swf", path=""), no_progress, rows)[0]
 
 
-def scheduled(jobs: JobTable, scenario: Scenario, at_once: int, policy: str = "random") -> list[int]:
-    found = schedule(jobs, Cluster.of(scenario), HEURISTICS[policy], True, 1, unheard, at_once)
+def scheduled(jobs: JobTable, scenario: PoolScenario, at_once: int, policy: str = "random") -> list[int]:
+    found = schedule(jobs, Cluster.of(scenario), HEURISTICS[policy], True, 1, no_progress, at_once)
     return [int(step) for step in found]
 
 
 @pytest.mark.parametrize("name", ["jobs.csv", "jobs.csv.gz", "jobs.parquet"])
 @pytest.mark.parametrize("shuffled", [False, True])
 def test_a_table_is_the_same_in_chunks_and_parts_of_any_size(
-    tmp_path: Path, online: Scenario, name: str, shuffled: bool
+    tmp_path: Path, online: PoolScenario, name: str, shuffled: bool
 ) -> None:
     frame = table(60, 50)
     if shuffled:
@@ -171,7 +173,7 @@ def test_a_table_is_the_same_in_chunks_and_parts_of_any_size(
     assert scheduled(chunked, online, at_once=120) == scheduled(whole, online, at_once=10**6)
 
 
-def test_parts_hold_whole_jobsets_up_to_a_number_of_jobs(tmp_path: Path, online: Scenario) -> None:
+def test_parts_hold_whole_jobsets_up_to_a_number_of_jobs(tmp_path: Path, online: PoolScenario) -> None:
     path = tmp_path / "jobs.csv"
     table(7, 10).to_csv(path, index=False)
     jobs = read(path, online, 10**6)
@@ -181,13 +183,13 @@ def test_parts_hold_whole_jobsets_up_to_a_number_of_jobs(tmp_path: Path, online:
 
 
 @pytest.mark.parametrize("name", ["out.csv", "out.csv.gz", "out.parquet"])
-def test_a_schedule_is_the_same_in_chunks_of_any_size(tmp_path: Path, online: Scenario, name: str) -> None:
+def test_a_schedule_is_the_same_in_chunks_of_any_size(tmp_path: Path, online: PoolScenario, name: str) -> None:
     path = tmp_path / "jobs.csv"
     table(5, 40).to_csv(path, index=False)
     jobs = read(path, online, rows=77)
     start = np.array(scheduled(jobs, online, at_once=10**6))
     for folder, rows in (("one", 10**6), ("more", 33)):
-        storage.write_schedule(tmp_path / folder / name, jobs, start, unheard, rows)
+        write_schedule(tmp_path / folder / name, jobs, start, no_progress, rows)
     one, more = tmp_path / "one" / name, tmp_path / "more" / name
     if name == "out.parquet":  # of other row groups, so of other bytes
         pd.testing.assert_frame_equal(pd.read_parquet(one), pd.read_parquet(more))
@@ -198,7 +200,7 @@ def test_a_schedule_is_the_same_in_chunks_of_any_size(tmp_path: Path, online: Sc
     assert sorted(place.name for place in (tmp_path / "one").iterdir()) == [name]
 
 
-def test_ids_are_as_written_whatever_chunk_they_stand_in(tmp_path: Path, online: Scenario) -> None:
+def test_ids_are_as_written_whatever_chunk_they_stand_in(tmp_path: Path, online: PoolScenario) -> None:
     rows = [f"{k // 3},{k},0,1,1,1" for k in range(9)] + ["night,007,0,1,1,1", "2,x,0,1,1,1", "NA,7,0,1,1,1"]
     path = tmp_path / "jobs.csv"
     path.write_text("\n".join([HEAD, *rows]))
@@ -208,11 +210,11 @@ def test_ids_are_as_written_whatever_chunk_they_stand_in(tmp_path: Path, online:
     assert jobs.jobset.tolist() == [0, 0, 0, 1, 1, 1, 2, 2, 2, 3, 2, 4]
 
 
-def test_numbers_with_a_point_stay_whole_as_ids(tmp_path: Path, online: Scenario) -> None:
+def test_numbers_with_a_point_stay_whole_as_ids(tmp_path: Path, online: PoolScenario) -> None:
     frame = table(1, 3).assign(job=[1234567.0, 12345678.0, 3.0], jobset=[0.5, 0.5, 1234567.25])
     frame.to_parquet(tmp_path / "jobs.parquet")
     jobs = read(tmp_path / "jobs.parquet", online, rows=10**6)
-    storage.write_schedule(tmp_path / "out.csv", jobs, jobs.arrival, unheard)
+    write_schedule(tmp_path / "out.csv", jobs, jobs.arrival, no_progress)
     ids = [line.split(",")[:2] for line in (tmp_path / "out.csv").read_text().splitlines()[1:]]
     assert ids == [["0.5", "1234567"], ["0.5", "12345678"], ["1234567.25", "3"]]
 
@@ -229,7 +231,7 @@ def test_numbers_with_a_point_stay_whole_as_ids(tmp_path: Path, online: Scenario
 )
 @pytest.mark.parametrize("rows", [33, 10**6])
 def test_a_bad_row_is_named_by_its_number_in_the_whole_table(
-    tmp_path: Path, online: Scenario, row: str, said: str, rows: int
+    tmp_path: Path, online: PoolScenario, row: str, said: str, rows: int
 ) -> None:
     path = tmp_path / "jobs.csv"
     path.write_text("\n".join([HEAD, *(f"0,{k},0,1,1,1" for k in range(500)), row, "1,0,0,1,1,1"]))
@@ -239,7 +241,7 @@ def test_a_bad_row_is_named_by_its_number_in_the_whole_table(
 
 
 @pytest.mark.parametrize(("words", "bytes_of_a_row"), [(False, 28), (True, 44)])
-def test_a_table_is_held_in_few_bytes(tmp_path: Path, online: Scenario, words: bool, bytes_of_a_row: int) -> None:
+def test_a_table_is_held_in_few_bytes(tmp_path: Path, online: PoolScenario, words: bool, bytes_of_a_row: int) -> None:
     frame = table(100, 300)
     if words:
         frame["jobset"] = "night-" + frame["jobset"].astype(str)

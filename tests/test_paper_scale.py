@@ -13,7 +13,7 @@ from repositories import Folder, copied
 from ruamel.yaml import YAML
 
 from pipeline.config import Agent, Params, load_params
-from pipeline.evaluation.papers import durations, learning, loads, objectives, withheld
+from pipeline.papers import durations, learning, loads, objectives, withheld
 
 PATCH = REPOSITORY / "docs" / "results" / "paper-scale" / "params.diff"
 sys.path.insert(0, str(PATCH.parent))

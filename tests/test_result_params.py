@@ -6,8 +6,8 @@ import pytest
 from builders import REPOSITORY
 
 from pipeline.config import load_params
-from pipeline.policies.event_names import check_event_names
-from pipeline.policies.group_names import check_group_names
+from pipeline.problems.groups.heuristics.names import check_group_names
+from pipeline.problems.machines.heuristics.names import check_event_names
 
 FILES = sorted((REPOSITORY / "docs" / "results").glob("*/params.yaml"))
 
@@ -25,13 +25,13 @@ def test_the_pipeline_takes_it(file: Path) -> None:
 
 
 def test_rlscheduler_learns_from_no_job_of_the_published_sequences() -> None:
-    from pipeline.config import EventLog
-    from pipeline.workload.rlscheduler import SEQUENCE, STARTS
+    from pipeline.config import MachinesLog
+    from pipeline.problems.machines.workload.rlscheduler import SEQUENCE, STARTS
 
     published = {job for start in STARTS for job in range(start, start + SEQUENCE)}
     params = load_params(REPOSITORY / "docs" / "results" / "rlscheduler" / "params.yaml")
-    for name, scenario in params.event_scenarios.items():
-        assert isinstance(scenario.workload, EventLog), name
+    for name, scenario in params.machines_scenarios.items():
+        assert isinstance(scenario.workload, MachinesLog), name
         assert scenario.workload.parts is not None, name
         for first, after in (*scenario.workload.parts.train, *scenario.workload.parts.validation):
             assert not published & set(range(first, after)), (name, first, after)

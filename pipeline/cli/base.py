@@ -62,11 +62,11 @@ TransferName = Annotated[
 def read_params() -> "Params":
     """Read and check all of params.yaml, then hold numba and torch to its threads."""
     from pipeline.config import load_params
-    from pipeline.policies.event_names import check_event_names
-    from pipeline.policies.group_names import check_group_names
-    from pipeline.policies.heuristics import check_names, check_teachers
-    from pipeline.workload.estimates import check_estimates
-    from pipeline.workload.synthetic import check_synthetic
+    from pipeline.problems.groups.heuristics.names import check_group_names
+    from pipeline.problems.machines.heuristics.names import check_event_names
+    from pipeline.problems.pool.heuristics.scores import check_names, check_teachers
+    from pipeline.problems.pool.workload.estimates import check_estimates
+    from pipeline.problems.pool.workload.synthetic import check_synthetic
 
     params = load_params()
     check_synthetic(params)
@@ -86,7 +86,7 @@ def learning(params: "Params", agent: str) -> str:
     """Hold torch to the threads of params.yaml, and return the agent's name if there is one."""
     import torch
 
-    from pipeline.policies.device import device_of
+    from pipeline.learning.device import device_of
 
     params.agent(agent)
     device_of(params.device)  # before any work

@@ -24,7 +24,7 @@ SHOWN = {
 
 def formats(incomplete: str) -> list[str]:
     """Return the formats that a shell may complete."""
-    from pipeline.workload.formats import FORMATS
+    from pipeline.logs.registry import FORMATS
 
     return [name for name in FORMATS if name.startswith(incomplete)]
 

@@ -36,7 +36,7 @@ def compile_code() -> None:
 def schedule(
     jobs: Annotated[Path, typer.Argument(help="Job table (.csv, .csv.gz, .parquet) or log (.swf, .swf.gz).")],
     scenario: Annotated[
-        str, typer.Option(help="The scenario whose cluster runs the jobs.", autocompletion=names_in("step_scenarios"))
+        str, typer.Option(help="The scenario whose cluster runs the jobs.", autocompletion=names_in("scenarios"))
     ],
     policy: Annotated[
         str,
@@ -62,16 +62,16 @@ def schedule(
     Example: python -m pipeline schedule jobs.csv --scenario online --policy sjf --out schedule.csv
     """
     params = read_params()
-    row = params.scenario(scenario).changed(capacity, slots, horizon)
+    from pipeline.problems import ScheduleRequest
     from pipeline.stages.schedule import run
 
-    run(params, jobs, row, policy, out, samples, search)
+    run(params, ScheduleRequest(jobs, scenario, policy, out, capacity, slots, horizon, samples, search))
 
 
 @app.command()
 def show(
     scenario: Annotated[
-        str, typer.Option(help="The scenario whose cluster runs the jobs.", autocompletion=names_in("step_scenarios"))
+        str, typer.Option(help="The scenario whose cluster runs the jobs.", autocompletion=names_in("scenarios"))
     ],
     policy: Annotated[str, typer.Option(help="A heuristic by name, or a model directory, as models/deeprm.")],
     against: Annotated[str, typer.Option(help="The other policy, drawn to its right.")],
@@ -89,16 +89,15 @@ def show(
     Example: python -m pipeline show --scenario online --load 130 --policy models/deeprm --against sjf --out gantt.png
     """
     params = read_params()
-    from pipeline.stages.show import Asked, run
+    from pipeline.problems import ShowRequest
+    from pipeline.stages.show import run
 
-    run(params, Asked(jobs, scenario, load, jobset, begin, end), [policy, against], out)
+    run(params, ShowRequest(jobs, scenario, load, jobset, begin, end), [policy, against], out)
 
 
 @app.command()
 def explain(
-    agent: Annotated[
-        str, typer.Option(help="An agent of params.yaml, of a scenario in steps.", autocompletion=names_in("agents"))
-    ],
+    agent: Annotated[str, typer.Option(help="An agent of params.yaml.", autocompletion=names_in("agents"))],
     jobsets: Annotated[int, typer.Option(min=1, help="Jobsets of each load to look at, at most.")] = 50,
     leaves: Annotated[int, typer.Option(min=2, help="Leaves of the tree, at most.")] = 24,
 ) -> None:
@@ -107,9 +106,10 @@ def explain(
     Example: python -m pipeline explain --agent deeprm
     """
     params = read_params()
-    from pipeline.stages.explain import Asked, run
+    from pipeline.problems import ExplainRequest
+    from pipeline.stages.explain import run
 
-    run(params, Asked(learning(params, agent), jobsets, leaves))
+    run(params, ExplainRequest(learning(params, agent), jobsets, leaves))
 
 
 @app.command()

@@ -17,10 +17,20 @@ from pipeline.config.acting import (
     PpoRecipe,
     Vector,
 )
-from pipeline.config.cards import FORMAT, EventCard, GroupCard, ModelCard, Tensor, Weights, described, difference
-from pipeline.config.events import EventLog, EventScenario, Group, Parts, Sampled, Tasks
+from pipeline.config.cards import (
+    FORMAT,
+    Card,
+    GroupsCard,
+    MachinesCard,
+    PoolCard,
+    Tensor,
+    Weights,
+    described,
+    difference,
+)
+from pipeline.config.events import Group, MachinesLog, MachinesScenario, Parts, Sampled, Tasks
 from pipeline.config.families import FamilySearch
-from pipeline.config.groups import Dqn, DqnRecipe, GroupLog, GroupQ, GroupScenario, Replay, Swinging
+from pipeline.config.groups import Dqn, DqnRecipe, GroupQ, GroupsLog, GroupsScenario, Replay, Swinging
 from pipeline.config.hindsight import Hindsight, must_be_solvable
 from pipeline.config.learning import (
     Agent,
@@ -28,9 +38,9 @@ from pipeline.config.learning import (
     Clone,
     Cnn,
     Evaluation,
-    EventRecipe,
     FinetuneConfig,
     HeuristicKnobs,
+    MachinesRecipe,
     Mlp,
     NetworkConfig,
     NoPretrain,
@@ -40,7 +50,7 @@ from pipeline.config.learning import (
 )
 from pipeline.config.mixture import Imitate, Mixture, Sets, StreamWindows
 from pipeline.config.params import PARAMS_FILE, AnyScenario, Params, check_params, load_params, repository_root
-from pipeline.config.problem import AtOnce, Counts, Demand, Scenario, Streaming, Swf, Synthetic
+from pipeline.config.problem import AtOnce, Counts, Demand, PoolScenario, Streaming, Swf, Synthetic
 from pipeline.config.records import Frozen, pick, there_are
 from pipeline.config.sites import Site
 from pipeline.config.small import smallest
@@ -56,6 +66,7 @@ __all__ = [
     "AtOnce",
     "Cem",
     "CemRecipe",
+    "Card",
     "Clone",
     "Cnn",
     "Counts",
@@ -66,25 +77,25 @@ __all__ = [
     "Dqn",
     "DqnRecipe",
     "Evaluation",
-    "EventCard",
-    "EventLog",
-    "EventRecipe",
-    "EventScenario",
+    "MachinesCard",
+    "MachinesLog",
+    "MachinesRecipe",
+    "MachinesScenario",
     "FamilySearch",
     "FinetuneConfig",
     "Frozen",
     "Group",
-    "GroupCard",
-    "GroupLog",
+    "GroupsCard",
+    "GroupsLog",
     "GroupQ",
-    "GroupScenario",
+    "GroupsScenario",
     "HeuristicKnobs",
     "Hindsight",
     "Imitate",
     "Linear",
     "Mixture",
     "Mlp",
-    "ModelCard",
+    "PoolCard",
     "NetworkConfig",
     "NoPretrain",
     "Params",
@@ -96,7 +107,7 @@ __all__ = [
     "Reinforce",
     "Replay",
     "Sampled",
-    "Scenario",
+    "PoolScenario",
     "Sets",
     "Site",
     "StreamWindows",

@@ -1,13 +1,14 @@
 """What a stored network says of itself."""
 
 from collections.abc import Mapping
-from typing import Annotated, Literal, Protocol
+from typing import TYPE_CHECKING, Annotated, Literal, Protocol
 
 from pydantic import Field
 
 from pipeline.config.learning import NetworkConfig
 from pipeline.config.records import Frozen, Name, Positive, Rate, Units
 
+POOL = "pool"  # the problem of cards that name none
 FORMAT: Literal[2] = 2  # of the card; 1 did not describe the weights
 
 
@@ -34,8 +35,23 @@ class Weights(Frozen):
     packages: dict[str, str]  # and versions that made it; said and not checked
 
 
-class ModelCard(Frozen):
+class Card(Frozen):
     """What a stored network is: all that is needed to rebuild it, and the problem it was trained on."""
+
+    if TYPE_CHECKING:  # each kind of card has them at places of its own
+        agent: str
+        scenario: str
+        objective: str
+        weights: Weights | None
+
+    @property
+    def word(self) -> str:
+        """Return params.yaml's word for that problem."""
+        return str(getattr(self, "problem", POOL))
+
+
+class PoolCard(Card):
+    """A network of a pooled cluster."""
 
     format: Literal[2] = FORMAT
     agent: Name
@@ -53,11 +69,11 @@ class ModelCard(Frozen):
     weights: Weights | None = None  # known once they are stored
 
 
-class EventCard(Frozen):
-    """The same of a network of the event-driven problem."""
+class MachinesCard(Card):
+    """A network of many machines."""
 
     format: Literal[2] = FORMAT
-    dynamics: Literal["events"]
+    problem: Literal["machines"]
     agent: Name
     scenario: Name
     resources: tuple[Name, ...]
@@ -71,11 +87,11 @@ class EventCard(Frozen):
     weights: Weights | None = None  # known once they are stored
 
 
-class GroupCard(Frozen):
-    """The same of a controller's network."""
+class GroupsCard(Card):
+    """A controller's network."""
 
     format: Literal[2] = FORMAT
-    dynamics: Literal["groups"]
+    problem: Literal["groups"]
     agent: Name
     scenario: Name
     resources: dict[Name, Positive]

@@ -4,21 +4,21 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from pipeline.config.acting import Ppo, PpoRecipe
-from pipeline.config.events import EventScenario
-from pipeline.config.groups import DqnRecipe, GroupScenario
+from pipeline.config.events import MachinesScenario
+from pipeline.config.groups import DqnRecipe, GroupsScenario
 from pipeline.config.learning import Agent, AnyRecipe, Cnn, NoPretrain, Recipe
 from pipeline.config.mixture import Mixture, Transfer
-from pipeline.config.problem import Scenario
+from pipeline.config.problem import PoolScenario
 from pipeline.config.records import there_are
 from pipeline.errors import UserError
 
-AnyScenario = Scenario | EventScenario | GroupScenario
+AnyScenario = PoolScenario | MachinesScenario | GroupsScenario
 OF_SETS = ("imitate", "mixture")  # ways to learn
 LEAST_CNN_ROWS = 4  # two pools halve the image twice
 
 
 class Allowed(NamedTuple):
-    """What an agent may have on the scenarios of one dynamics."""
+    """What an agent may have on the scenarios of one problem."""
 
     networks: tuple[str, ...]
     pretrains: tuple[str, ...]
@@ -27,13 +27,13 @@ class Allowed(NamedTuple):
 
 
 ALLOWED = {
-    "steps": Allowed(
+    "pool": Allowed(
         ("mlp", "cnn", "sets"),
         ("none", "clone", "imitate"),
         ("reinforce", "mixture"),
         ("slowdown", "completion_time", "makespan", "utilisation"),
     ),
-    "events": Allowed(
+    "machines": Allowed(
         ("vector", "deepsets", "linear"),
         ("none",),
         ("ppo", "a3c", "dagger", "cem"),
@@ -74,14 +74,16 @@ def check_agent(
     Raises:
         UserError: one line for the first thing that does not go with another.
     """
-    _fits_the_dynamics(where, name, agent, scenario.dynamics)
-    wanted = "reinforce" if isinstance(scenario, Scenario) else agent.finetune.name  # in steps, all learn by such ones
+    _fits_the_problem(where, name, agent, scenario.problem)
+    wanted = (
+        "reinforce" if isinstance(scenario, PoolScenario) else agent.finetune.name
+    )  # in steps, all learn by such ones
     if recipe.algorithm != wanted:
         raise UserError(
             f"{where}: agents.{name}.finetune.recipe: '{agent.finetune.recipe}' is one of {recipe.algorithm}, "
             f"not of {wanted}"
         )
-    if isinstance(scenario, Scenario) and isinstance(recipe, Recipe):
+    if isinstance(scenario, PoolScenario) and isinstance(recipe, Recipe):
         _goes_with_the_network(where, name, agent)
         _goes_with_the_recipe(where, name, agent, recipe)
     alone = isinstance(agent.finetune, Ppo) and agent.finetune.episodes < 2
@@ -95,15 +97,15 @@ def check_agent(
             raise UserError(f"{place}: expected {least}, got {recipe.memory}")
     if agent.finetune.name == "cem" and agent.network.name != "linear":
         raise UserError(f"{where}: agents.{name}.network.name: expected linear for cem, got '{agent.network.name}'")
-    if isinstance(scenario, Scenario) and isinstance(agent.network, Cnn) and scenario.horizon < LEAST_CNN_ROWS:
+    if isinstance(scenario, PoolScenario) and isinstance(agent.network, Cnn) and scenario.horizon < LEAST_CNN_ROWS:
         place, got = f"{where}: scenarios.{agent.scenario}.horizon", scenario.horizon
         raise UserError(f"{place}: expected at least {LEAST_CNN_ROWS} for the cnn of agent '{name}', got {got}")
     if not own_load:
         _has_its_jobsets(where, name, agent, scenario, recipe)
 
 
-def _fits_the_dynamics(where: str, name: str, agent: Agent, dynamics: str) -> None:
-    allowed = ALLOWED[dynamics]
+def _fits_the_problem(where: str, name: str, agent: Agent, problem: str) -> None:
+    allowed = ALLOWED[problem]
     for place, found, wanted in (
         ("network.name", agent.network.name, allowed.networks),
         ("pretrain.name", agent.pretrain.name, allowed.pretrains),
@@ -113,17 +115,17 @@ def _fits_the_dynamics(where: str, name: str, agent: Agent, dynamics: str) -> No
         if found not in wanted:
             raise UserError(
                 f"{where}: agents.{name}.{place}: expected {' or '.join(wanted)} for scenario '{agent.scenario}' "
-                f"(dynamics: {dynamics}), got '{found}'"
+                f"(problem: {problem}), got '{found}'"
             )
 
 
 def _goes_with_the_network(where: str, name: str, agent: Agent) -> None:
     """Refuse other ways to learn than those of `sets` for it, and those for other networks."""
     sets = agent.network.name == "sets"
-    steps = ALLOWED["steps"]
+    pool = ALLOWED["pool"]
     for part, found, wanted in (
-        ("pretrain", agent.pretrain.name, _ways(steps.pretrains, sets)),
-        ("finetune", agent.finetune.name, _ways(steps.finetunes, sets)),
+        ("pretrain", agent.pretrain.name, _ways(pool.pretrains, sets)),
+        ("finetune", agent.finetune.name, _ways(pool.finetunes, sets)),
     ):
         if found not in wanted:
             raise UserError(
@@ -193,9 +195,9 @@ def check_transfers(
         must_know(where, f"transfers.{name}.scenario", row.scenario, scenarios)
         agent = agents[row.agent]
         for of, scenario in (("agent", agent.scenario), ("scenario", row.scenario)):
-            if not isinstance(scenarios[scenario], Scenario):
-                found = f"scenario '{scenario}' has {scenarios[scenario].dynamics}"
-                raise UserError(f"{place}.{of}: expected dynamics steps, {found}")
+            if not isinstance(scenarios[scenario], PoolScenario):
+                found = f"scenario '{scenario}' has {scenarios[scenario].problem}"
+                raise UserError(f"{place}.{of}: expected problem pool, {found}")
         if agent.network.name != "sets":
             expected = "expected one with network sets, which serves any size"
             raise UserError(f"{place}.agent: {expected}; '{row.agent}' has {agent.network.name}")

@@ -62,7 +62,7 @@ class Parts(Frozen):
         return self
 
 
-class EventLog(Frozen):
+class MachinesLog(Frozen):
     """A log, cut into windows of consecutive jobs; `loads` of the scenario compress or stretch its arrivals."""
 
     name: Literal["log"]
@@ -80,7 +80,7 @@ class EventLog(Frozen):
     validation_share: PositiveShare = 0.15
 
     @model_validator(mode="after")
-    def _leaves_a_test_period(self) -> "EventLog":
+    def _leaves_a_test_period(self) -> "MachinesLog":
         if self.train_share + self.validation_share >= 1:
             raise ValueError("expected train_share + validation_share below 1, so that a test period is left")
         return self
@@ -103,22 +103,22 @@ MachinesConfig = Annotated[
 ]
 
 
-class EventScenario(Frozen):
+class MachinesScenario(Frozen):
     """One event-driven scheduling problem, and the loads it is met at."""
 
-    dynamics: Literal["events"]
+    problem: Literal["machines"]
     machines: MachinesConfig
     slots: Annotated[int, Field(gt=0, le=10_000)]
     dispatch: Literal["greedy", "blocking", "easy", "easy_within"]
     told: Literal["durations", "estimates"]  # what policies are told of a job's run time
     pause: Rate  # times the unit of time: what passes at most when void is chosen
     time_limit: Rate  # times the unit of time: an episode is cut here, and its unfinished jobs are counted
-    workload: Annotated[Tasks | EventLog, Field(discriminator="name")]
+    workload: Annotated[Tasks | MachinesLog, Field(discriminator="name")]
     loads: Loads
     jobsets: Counts
 
     @model_validator(mode="after")
-    def _machines_are_alike(self) -> "EventScenario":
+    def _machines_are_alike(self) -> "MachinesScenario":
         if isinstance(self.machines, Sampled):
             return self
         names = tuple(self.machines[0].has)
@@ -133,9 +133,9 @@ class EventScenario(Frozen):
         return self
 
     @model_validator(mode="after")
-    def _tasks_can_run(self) -> "EventScenario":
+    def _tasks_can_run(self) -> "MachinesScenario":
         tasks, machines = self.workload, self.machines
-        if isinstance(tasks, EventLog):
+        if isinstance(tasks, MachinesLog):
             return self
         if not isinstance(machines, tuple):
             raise ValueError("machines.sample needs a log that has a file of machines (workload.nodes)")  # noqa: TRY004

@@ -50,7 +50,7 @@ class Swinging(Frozen):
     mixes: Annotated[tuple[dict[Name, Share], ...], Field(min_length=1)]  # groups in turn: queues' shares of the jobs
 
 
-class GroupLog(Frozen):
+class GroupsLog(Frozen):
     """A log whose users are gathered into groups, cut into windows of time; `loads` compress or stretch arrivals.
 
     Users are dealt out by what they used in the training period: the heaviest first, each into the group that has the
@@ -69,16 +69,16 @@ class GroupLog(Frozen):
     validation_share: PositiveShare = 0.15
 
     @model_validator(mode="after")
-    def _leaves_a_test_period(self) -> "GroupLog":
+    def _leaves_a_test_period(self) -> "GroupsLog":
         if self.train_share + self.validation_share >= 1:
             raise ValueError("expected train_share + validation_share below 1, so that a test period is left")
         return self
 
 
-class GroupScenario(Frozen):
+class GroupsScenario(Frozen):
     """One cluster that user groups share, and the loads it is met at."""
 
-    dynamics: Literal["groups"]
+    problem: Literal["groups"]
     resources: Annotated[dict[Name, SharedUnits], Field(min_length=1), AfterValidator(_no_column_of_jobs)]
     groups: Annotated[int, Field(gt=1, le=1000)]
     queues: Annotated[tuple[Name, ...], Field(min_length=2, max_length=4)]
@@ -88,12 +88,12 @@ class GroupScenario(Frozen):
     borrowing: bool
     told: Literal["durations", "estimates"]  # what the controller is told of a job's run time
     time_limit: Rate  # an episode is cut here, and its unfinished jobs are counted
-    workload: Annotated[Swinging | GroupLog, Field(discriminator="name")]
+    workload: Annotated[Swinging | GroupsLog, Field(discriminator="name")]
     loads: Loads
     jobsets: Counts
 
     @model_validator(mode="after")
-    def _orders_have_every_queue(self) -> "GroupScenario":
+    def _orders_have_every_queue(self) -> "GroupsScenario":
         if len(set(self.queues)) != len(self.queues):
             raise ValueError(f"queues: expected distinct names, got {list(self.queues)}")
         for order in self.orders:
@@ -104,16 +104,16 @@ class GroupScenario(Frozen):
         return self
 
     @model_validator(mode="after")
-    def _units_for_every_group(self) -> "GroupScenario":
+    def _units_for_every_group(self) -> "GroupsScenario":
         for name, units in self.resources.items():
             if units < self.groups:
                 raise ValueError(f"resources.{name}: expected at least a unit for each of {self.groups} groups")
         return self
 
     @model_validator(mode="after")
-    def _jobs_are_of_the_queues(self) -> "GroupScenario":
+    def _jobs_are_of_the_queues(self) -> "GroupsScenario":
         work = self.workload
-        if isinstance(work, GroupLog):
+        if isinstance(work, GroupsLog):
             if len(work.bounds) != len(self.queues) - 1:
                 raise ValueError(f"workload.bounds: expected {len(self.queues) - 1} for {len(self.queues)} queues")
             if any(low >= high for low, high in pairwise(work.bounds)):
@@ -181,6 +181,11 @@ class Replay(Frozen):
     def budget(self) -> int:
         """Updates."""
         return self.updates
+
+    @property
+    def first(self) -> str:
+        """What happens before the first update."""
+        return ""
 
 
 class Dqn(Frozen):

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, Field
 
 from pipeline.config.checks import must_know
-from pipeline.config.problem import Scenario
+from pipeline.config.problem import PoolScenario
 from pipeline.config.records import Frozen, Many, Name
 from pipeline.errors import UserError
 
@@ -42,8 +42,8 @@ def must_be_solvable(where: str, name: str, scenario: Any) -> None:
     Raises:
         UserError: it does not go in steps, is a stream, or places jobs ahead.
     """
-    if not isinstance(scenario, Scenario):
-        raise UserError(f"{where}: '{name}': expected dynamics steps, found {scenario.dynamics}")
+    if not isinstance(scenario, PoolScenario):
+        raise UserError(f"{where}: '{name}': expected problem pool, found {scenario.problem}")
     if scenario.measured is not None:
         raise UserError(f"{where}: '{name}': expected runs of which all jobs count, found a stream")
     if scenario.place_ahead:

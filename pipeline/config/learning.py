@@ -99,6 +99,11 @@ class NoPretrain(Frozen):
         """Updates at most."""
         return 1
 
+    @property
+    def first(self) -> str:
+        """What happens before the first update."""
+        return ""
+
 
 class Clone(Frozen):
     """Behaviour cloning of a heuristic, until validation accuracy stops rising."""
@@ -118,6 +123,11 @@ class Clone(Frozen):
     def budget(self) -> int:
         """Updates at most: one an epoch."""
         return self.epochs
+
+    @property
+    def first(self) -> str:
+        """What happens before the first update."""
+        return ""
 
 
 class Reinforce(Frozen):
@@ -140,7 +150,7 @@ class Reinforce(Frozen):
 
 PretrainConfig = Annotated[NoPretrain | Clone | Imitate | Replay, Field(discriminator="name")]
 FinetuneConfig = Annotated[Reinforce | Mixture | Ppo | A3c | Dagger | Cem | Dqn, Field(discriminator="name")]
-EventRecipe = PpoRecipe | A3cRecipe | DaggerRecipe | CemRecipe
+MachinesRecipe = PpoRecipe | A3cRecipe | DaggerRecipe | CemRecipe
 AnyRecipe = Annotated[
     Recipe | PpoRecipe | A3cRecipe | DaggerRecipe | CemRecipe | DqnRecipe, Field(discriminator="algorithm")
 ]

@@ -92,6 +92,12 @@ class Imitate(Frozen):
         """Updates at most: one an epoch."""
         return self.epochs
 
+    @property
+    def first(self) -> str:
+        """What happens before the first update."""
+        searched = "" if self.family is None else ", and weights of family are searched for"
+        return f"its teachers play{searched}"
+
 
 class Transfer(Frozen):
     """An agent that is scored on a scenario which it was not trained on."""

@@ -11,18 +11,18 @@ from ruamel.yaml import YAML
 from ruamel.yaml.error import MarkedYAMLError, YAMLError
 
 from pipeline.config.checks import check_agent, check_transfers, must_know
-from pipeline.config.events import EventScenario
-from pipeline.config.groups import DqnRecipe, GroupScenario
+from pipeline.config.events import MachinesScenario
+from pipeline.config.groups import DqnRecipe, GroupsScenario
 from pipeline.config.hindsight import Hindsight, check_hindsight
-from pipeline.config.learning import Agent, AnyRecipe, Evaluation, EventRecipe, HeuristicKnobs, Recipe
+from pipeline.config.learning import Agent, AnyRecipe, Evaluation, HeuristicKnobs, MachinesRecipe, Recipe
 from pipeline.config.mixture import Transfer
-from pipeline.config.problem import Demand, Scenario, Swf, Synthetic
+from pipeline.config.problem import Demand, PoolScenario, Swf, Synthetic
 from pipeline.config.records import Frozen, Name, Seed, first_problem, pick
 from pipeline.errors import UserError
 
 PARAMS_FILE = Path("params.yaml")
-AnyScenario = Annotated[Scenario | EventScenario | GroupScenario, Field(discriminator="dynamics")]
-GOES = {"steps": "goes in steps", "events": "is event-driven", "groups": "is one of user groups"}
+AnyScenario = Annotated[PoolScenario | MachinesScenario | GroupsScenario, Field(discriminator="problem")]
+GOES = {"pool": "is one pooled cluster", "machines": "has many machines", "groups": "is one of user groups"}
 
 
 class Params(Frozen):
@@ -42,63 +42,63 @@ class Params(Frozen):
     hindsight: Hindsight
 
     @property
-    def step_scenarios(self) -> dict[str, Scenario]:
+    def pool_scenarios(self) -> dict[str, PoolScenario]:
         """Return the scenarios that go in steps, by name."""
-        return {name: row for name, row in self.scenarios.items() if isinstance(row, Scenario)}
+        return {name: row for name, row in self.scenarios.items() if isinstance(row, PoolScenario)}
 
     @property
-    def event_scenarios(self) -> dict[str, EventScenario]:
+    def machines_scenarios(self) -> dict[str, MachinesScenario]:
         """Return the event-driven scenarios, by name."""
-        return {name: row for name, row in self.scenarios.items() if isinstance(row, EventScenario)}
+        return {name: row for name, row in self.scenarios.items() if isinstance(row, MachinesScenario)}
 
     @property
-    def group_scenarios(self) -> dict[str, GroupScenario]:
+    def groups_scenarios(self) -> dict[str, GroupsScenario]:
         """Return the scenarios of user groups, by name."""
-        return {name: row for name, row in self.scenarios.items() if isinstance(row, GroupScenario)}
+        return {name: row for name, row in self.scenarios.items() if isinstance(row, GroupsScenario)}
 
-    def any_scenario(self, name: str) -> AnyScenario:
-        """Return the named scenario, whatever its dynamics."""
+    def scenario(self, name: str) -> AnyScenario:
+        """Return the named scenario, whatever its problem."""
         return pick(self.scenarios, name, "scenario")
 
-    def scenario(self, name: str) -> Scenario:
+    def pool_scenario(self, name: str) -> PoolScenario:
         """Return the named scenario, with the log's own capacity where the workload is one that sets it.
 
         Raises:
             UserError: there is none, or it does not go in steps.
         """
-        chosen = self.any_scenario(name)
-        if not isinstance(chosen, Scenario):
-            raise UserError(f"scenario '{name}' {GOES[chosen.dynamics]}; {_those(self.step_scenarios)} in steps")
+        chosen = self.scenario(name)
+        if not isinstance(chosen, PoolScenario):
+            raise UserError(f"scenario '{name}' {GOES[chosen.problem]}; {_those(self.pool_scenarios)} pooled clusters")
         workload = self.workload_of(chosen)
         if isinstance(workload, Swf) and workload.capacity is not None:
             units = dict.fromkeys(chosen.resources, workload.capacity)
             return chosen.model_copy(update={"resources": units})
         return chosen
 
-    def workload_of(self, scenario: Scenario) -> Synthetic | Swf:
+    def workload_of(self, scenario: PoolScenario) -> Synthetic | Swf:
         """Return where the jobs of a scenario in steps come from: its own recipe, or what all others share."""
         return self.workload if scenario.workload is None else scenario.workload
 
-    def event_scenario(self, name: str) -> EventScenario:
+    def machines_scenario(self, name: str) -> MachinesScenario:
         """Return the named scenario.
 
         Raises:
             UserError: there is none, or it is not event-driven.
         """
-        chosen = self.any_scenario(name)
-        if not isinstance(chosen, EventScenario):
-            raise UserError(f"scenario '{name}' {GOES[chosen.dynamics]}; {_those(self.event_scenarios)} event-driven")
+        chosen = self.scenario(name)
+        if not isinstance(chosen, MachinesScenario):
+            raise UserError(f"scenario '{name}' {GOES[chosen.problem]}; {_those(self.machines_scenarios)} event-driven")
         return chosen
 
-    def group_scenario(self, name: str) -> GroupScenario:
+    def groups_scenario(self, name: str) -> GroupsScenario:
         """Return the named scenario.
 
         Raises:
             UserError: there is none, or it is not one of user groups.
         """
-        chosen = self.any_scenario(name)
-        if not isinstance(chosen, GroupScenario):
-            raise UserError(f"scenario '{name}' {GOES[chosen.dynamics]}; {_those(self.group_scenarios)} of user groups")
+        chosen = self.scenario(name)
+        if not isinstance(chosen, GroupsScenario):
+            raise UserError(f"scenario '{name}' {GOES[chosen.problem]}; {_those(self.groups_scenarios)} of user groups")
         return chosen
 
     def agents_of(self, scenario: str) -> list[str]:
@@ -114,7 +114,7 @@ class Params(Frozen):
         """Return the named transfer."""
         return pick(self.transfers, name, "transfer")
 
-    def recipe(self, agent: str) -> Recipe:
+    def pool_recipe(self, agent: str) -> Recipe:
         """Return the learning recipe of the named agent.
 
         Raises:
@@ -125,7 +125,7 @@ class Params(Frozen):
             raise UserError(self._other(agent, chosen))
         return chosen
 
-    def event_recipe(self, agent: str) -> EventRecipe:
+    def machines_recipe(self, agent: str) -> MachinesRecipe:
         """Return the learning recipe of the named agent.
 
         Raises:
@@ -136,7 +136,7 @@ class Params(Frozen):
             raise UserError(self._other(agent, chosen))
         return chosen
 
-    def group_recipe(self, agent: str) -> DqnRecipe:
+    def groups_recipe(self, agent: str) -> DqnRecipe:
         """Return the learning recipe of the named agent.
 
         Raises:
@@ -148,7 +148,7 @@ class Params(Frozen):
         return chosen
 
     def _other(self, agent: str, recipe: AnyRecipe) -> str:
-        goes = GOES[self.any_scenario(self.agent(agent).scenario).dynamics]
+        goes = GOES[self.scenario(self.agent(agent).scenario).problem]
         return f"agent '{agent}' learns by {recipe.algorithm}: its scenario {goes}"
 
 
@@ -196,14 +196,14 @@ def check_params(raw: Any, where: str) -> Params:
         params = Params.model_validate_json(json.dumps(raw, default=str), strict=True)
     except ValidationError as error:
         raise UserError(first_problem(error, raw, where)) from error
-    for name, scenario in params.step_scenarios.items():
+    for name, scenario in params.pool_scenarios.items():
         must_know(where, f"scenarios.{name}.demand", scenario.demand, params.demands)
     check_hindsight(where, params.hindsight.scenarios, params.scenarios)
     for name, agent in params.agents.items():
         must_know(where, f"agents.{name}.scenario", agent.scenario, params.scenarios)
         must_know(where, f"agents.{name}.finetune.recipe", agent.finetune.recipe, params.recipes)
         chosen, recipe = params.scenarios[agent.scenario], params.recipes[agent.finetune.recipe]
-        own_load = isinstance(chosen, Scenario) and isinstance(params.workload_of(chosen), Swf)
+        own_load = isinstance(chosen, PoolScenario) and isinstance(params.workload_of(chosen), Swf)
         for demand in getattr(agent.finetune, "demands", None) or ():
             must_know(where, f"agents.{name}.finetune.demands", demand, params.demands)
         check_agent(where, name, agent, chosen, recipe, own_load)

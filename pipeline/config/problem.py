@@ -130,10 +130,10 @@ def _no_column_of_jobs(resources: dict[str, int]) -> dict[str, int]:
     return resources
 
 
-class Scenario(Frozen):
+class PoolScenario(Frozen):
     """One scheduling problem: cluster, dynamics and the loads it is met at."""
 
-    dynamics: Literal["steps"]
+    problem: Literal["pool"]
     resources: Annotated[dict[Name, Units], Field(min_length=1), AfterValidator(_no_column_of_jobs)]
     horizon: Annotated[int, Field(gt=1, le=10_000)]
     slots: Annotated[int, Field(gt=0, le=1000)]
@@ -152,7 +152,7 @@ class Scenario(Frozen):
         """Return the steps [first, after) whose arrivals alone are measured; None where all jobs are."""
         return None if isinstance(self.arrivals, AtOnce) else self.arrivals.measured
 
-    def changed(self, capacity: int | None, slots: int | None, horizon: int | None) -> "Scenario":
+    def changed(self, capacity: int | None, slots: int | None, horizon: int | None) -> "PoolScenario":
         """Return the scenario with another cluster; None leaves a number as it is.
 
         Raises:
@@ -166,18 +166,18 @@ class Scenario(Frozen):
         if "jobs" in raw["arrivals"]:  # these jobs are the user's own, however many slots there are
             raw["arrivals"]["jobs"] = min(raw["arrivals"]["jobs"], max(raw["slots"] + raw["backlog"], 1))
         try:
-            return Scenario.model_validate(raw)
+            return PoolScenario.model_validate(raw)
         except ValidationError as error:
             raise UserError(first_problem(error, raw, "scenario")) from error
 
     @model_validator(mode="after")
-    def _all_jobs_are_seen(self) -> "Scenario":
+    def _all_jobs_are_seen(self) -> "PoolScenario":
         if isinstance(self.arrivals, AtOnce) and self.arrivals.jobs > self.slots + self.backlog:
             raise ValueError(f"arrivals.jobs {self.arrivals.jobs} exceed slots {self.slots} + backlog {self.backlog}")
         return self
 
     @model_validator(mode="after")
-    def _durations_are_known_ahead(self) -> "Scenario":
+    def _durations_are_known_ahead(self) -> "PoolScenario":
         if self.told == "estimates" and self.place_ahead:
             raise ValueError("told: where jobs are placed ahead, expected durations, got estimates")
         return self

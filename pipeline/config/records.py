@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from pydantic_core import ErrorDetails
 
 LONGEST_SHOWN = 80  # characters of a wrong value
-TELLING = ("name", "dynamics", "algorithm")  # keys that say which record of several a mapping is
+TELLING = ("name", "problem", "algorithm")  # keys that say which record of several a mapping is
 
 Row = TypeVar("Row")
 Number = TypeVar("Number", int, float)

@@ -1,72 +1,9 @@
 """Tables of scenarios that go in steps, and those of all scenarios."""
 
-from collections.abc import Iterable, Mapping
-
 import numpy as np
 import pandera.pandas as pa
 
-from pipeline.schemas.columns import KEYS, integers, job_rules, numbers
-
-LAST_ARRIVAL = 10**12  # step of a user's job; sums of more could overflow
-
-
-def jobs_schema(resources: Iterable[str], told: bool = False) -> pa.DataFrameSchema:
-    """Return the schema of jobsets: sorted by (load, jobset), jobs numbered from 0 in order of arrival.
-
-    Args:
-        resources: each has a column.
-        told: have policies been told other durations? These have a column, too.
-    """
-    least = {"load": 1, "jobset": 0, "job": 0, "arrival": 0, "duration": 1} | dict.fromkeys(resources, 0)
-    least |= {"told": 1} if told else {}
-    columns = {name: integers(low) for name, low in least.items()}
-    return pa.DataFrameSchema(columns, checks=job_rules(), strict=True, ordered=True, name="Jobs")
-
-
-# What became of each job under each policy; finish and slowdown of an unfinished job are the cap's lower bound. Of
-# streams, the measured jobs only, numbered as in their jobset.
-JOB_RESULTS = pa.DataFrameSchema(
-    {
-        "policy": pa.Column(str),
-        "load": integers(1),
-        "jobset": integers(0),
-        "job": integers(0),
-        "duration": integers(1),
-        "start": integers(-1),
-        "finish": integers(1),
-        "withheld": integers(0),
-        "slowdown": numbers(1.0),
-        "unfinished": pa.Column(bool),
-    },
-    strict=True,
-    ordered=True,
-    unique=[*KEYS, "job"],
-    name="JobResults",
-)
-
-# Each policy on each jobset; the unit of every comparison. Of streams, all but `makespan` and `not_work_conserving` is
-# told of the measured jobs and steps.
-JOBSET_RESULTS = pa.DataFrameSchema(
-    {
-        "policy": pa.Column(str),
-        "load": integers(1),
-        "jobset": integers(0),
-        "jobs": integers(1),
-        "mean_slowdown": numbers(1.0),
-        "p50_slowdown": numbers(1.0),
-        "p99_slowdown": numbers(1.0),
-        "worst_slowdown": numbers(1.0),
-        "completion_time": numbers(1.0),
-        "makespan": integers(1),
-        "utilisation": numbers(0.0),
-        "not_work_conserving": numbers(0.0),
-        "unfinished": integers(0),
-    },
-    strict=True,
-    ordered=True,
-    unique=KEYS,
-    name="JobsetResults",
-)
+from pipeline.schemas.columns import integers, numbers
 
 # A learning curve: one row per (update, metric).
 CURVE = pa.DataFrameSchema(
@@ -151,28 +88,4 @@ PAPERS = pa.DataFrameSchema(
     ordered=True,
     unique=["figure", "paper", "claim"],
     name="Papers",
-)
-
-
-def user_jobs_schema(resources: Mapping[str, int], horizon: int) -> pa.DataFrameSchema:
-    """Return the schema of a user's own job table: demands within `resources`, durations within the horizon."""
-    columns = {"jobset": pa.Column(nullable=False), "job": pa.Column(nullable=False)}
-    columns |= {"arrival": integers(0, LAST_ARRIVAL), "duration": integers(1, horizon)}
-    columns |= {name: integers(0, units) for name, units in resources.items()}
-    return pa.DataFrameSchema(columns, strict=True, unique=["jobset", "job"], name="UserJobs")
-
-
-# What `schedule` writes.
-SCHEDULE = pa.DataFrameSchema(
-    {
-        "jobset": pa.Column(),
-        "job": pa.Column(),
-        "start": integers(0),
-        "finish": integers(1),
-        "slowdown": numbers(1.0),
-    },
-    strict=True,
-    ordered=True,
-    unique=["jobset", "job"],
-    name="Schedule",
 )

@@ -7,12 +7,14 @@ import pandas as pd
 
 from pipeline import storage
 from pipeline.config import there_are
+from pipeline.config.cards import MachinesCard
 from pipeline.errors import UserError
-from pipeline.evaluation.rlscheduler import Player, apart, fitting, paired, rows
-from pipeline.policies.placing import EVENT_HEURISTICS, PEERS
+from pipeline.problems.machines.evaluation.rlscheduler import Player, apart, fitting, paired, rows
+from pipeline.problems.machines.heuristics.scores import EVENT_HEURISTICS, PEERS
+from pipeline.problems.machines.rlscheduler_tables import RLSCHEDULER, RLSCHEDULER_PAIRED, RLSCHEDULER_WAITS
+from pipeline.problems.machines.workload.rlscheduler import SEQUENCE, STARTS, read_protocol
 from pipeline.progress import progress, say
-from pipeline.schemas.rlscheduler import RLSCHEDULER, RLSCHEDULER_PAIRED, RLSCHEDULER_WAITS
-from pipeline.workload.rlscheduler import SEQUENCE, STARTS, read_protocol
+from pipeline.storage.files import check_out
 
 DEFAULT = ("fcfs", "sjf", "f1", "saf", "wfp3", "unicep", "wfp_peer", "uni_peer")
 SEED = 1  # of the bootstrap
@@ -22,7 +24,7 @@ LOG_ENDS = (".gz", ".swf")
 
 def run(trace: Path, most: int, backfill: bool, names: Sequence[str], out: Path) -> pd.DataFrame:
     """Write one row a sequence and policy to `out`, and beside it waits and paired intervals; return the means."""
-    storage.check_out(out)
+    check_out(out)
     if out.suffix != ".csv":
         raise UserError(f"{out}: expected a name that ends in .csv, for two more tables stand beside it")
     who = _players(names or DEFAULT)
@@ -72,9 +74,9 @@ def _player(name: str) -> Player:
         return Player(rules[name], SEQUENCE)
     if not Path(name).is_dir():
         raise UserError(f"unknown policy '{name}': expected a model directory or a heuristic; {there_are(rules, name)}")
-    from pipeline.policies.event_loading import restore  # torch: 2 s and 250 MB that heuristics do without
+    from pipeline.problems.machines.networks.loading import restore  # torch: 2 s and 250 MB that heuristics do without
 
-    model = storage.read_event_model(Path(name))
+    model = storage.read_model(Path(name), MachinesCard)
     card = model.card
     if len(card.resources) != 1 or card.machines != 1 or card.dispatch == "greedy":
         found = f"{card.machines} machines of {', '.join(card.resources)}, dispatch {card.dispatch}"

@@ -102,7 +102,7 @@ def _processes(place: Path) -> Iterator[ProcessPoolExecutor]:
 
 
 def _settle(place: Path, root: Path) -> None:
-    """Work in a folder of its own, on one thread, unheard and untracked; the parent alone answers Ctrl-C."""
+    """Work in a folder of its own, on one thread, no_progress and untracked; the parent alone answers Ctrl-C."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, _end)
     os.environ |= {"PIPELINE_TRACKING": "off", "DVC_ROOT": str(root)}

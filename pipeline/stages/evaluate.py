@@ -3,11 +3,10 @@
 from pathlib import Path
 
 from pipeline import storage, tracking
+from pipeline.comparing.results import tables_of
 from pipeline.config import Params
-from pipeline.evaluation.play import tables_of
+from pipeline.problems import problem_of
 from pipeline.progress import progress
-from pipeline.stages.learning import learning
-from pipeline.stages.scoring import scoring
 
 STORED = ("pretrained", "policy")
 
@@ -29,16 +28,17 @@ def score_agent(params: Params, agent: str, scenario: str, place: Path, run: tra
         place: folder of the results.
         run: the record of the stage.
     """
-    how, here = learning(params, agent), scoring(params, scenario, agent)
+    problem = problem_of(params, scenario)
+    how, here = problem.learning, problem.scoring(params, scenario, agent)
     run.inputs(storage.jobsets_folder(scenario), *(storage.model_folder(agent, which) for which in STORED))
     test = here.read("test")
     policies = how.policies(params, agent)
     with progress(f"evaluate {agent} on {scenario}, percent", 100) as advance:
-        results = here.score(policies, jobsets=test, heard=lambda share: advance(100 * share))
+        results = here.score(policies, jobsets=test, on_progress=lambda share: advance(100 * share))
     for name, done in results.items():
         for what, curve in done.curves.items():
             run.parent_curve(f"{what}/{name}", curve)
     storage.discard(place)
     also = {**tables_of(results), **how.examined(params, agent)}
     jobs, jobsets = [done.jobs for done in results.values()], [done.jobsets for done in results.values()]
-    storage.write_results(place, jobs, jobsets, params.any_scenario(scenario).dynamics, also)
+    storage.write_results(place, jobs, jobsets, problem.tables, also)

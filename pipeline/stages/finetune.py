@@ -2,15 +2,16 @@
 
 from pipeline import storage, tracking
 from pipeline.config import Params
+from pipeline.learning.selection import best_on_validation
+from pipeline.problems import problem_of
 from pipeline.progress import progress
-from pipeline.stages.learning import learning
 from pipeline.stages.resuming import course
-from pipeline.training.selection import best_on_validation
 
 
 def run(params: Params, agent: str) -> None:
     """Write models/<agent>/policy and the curve of its training."""
-    row, how = params.agent(agent), learning(params, agent)
+    row = params.agent(agent)
+    how = problem_of(params, row.scenario).learning
     chosen, results = row.finetune, (storage.model_folder(agent, "policy"), storage.curve_file(agent, "finetune"))
     with tracking.stage("finetune", agent, params) as run:
         inputs = (storage.jobsets_folder(row.scenario), storage.model_folder(agent, "pretrained"))
@@ -19,8 +20,8 @@ def run(params: Params, agent: str) -> None:
         network = how.stored(params, agent, "pretrained")
         going = course(params, "finetune", agent, chosen, (storage.LOG, storage.scenario_log(row.scenario), *inputs))
         updates = how.algorithms[chosen.name](network, task, chosen, going.memory)
-        judge = how.judge(network, task)
-        best = best_on_validation(updates, network, judge, chosen.validate_every, chosen.updates, going.memory)
+        validate = how.validate(network, task)
+        best = best_on_validation(updates, network, validate, chosen.validate_every, chosen.updates, going.memory)
         with progress(f"finetune {agent}", chosen.updates, going.memory.done) as advance:
             for update in going.kept(best, network):
                 run.metrics(update.metrics, update.step)

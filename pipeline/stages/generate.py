@@ -2,15 +2,15 @@
 
 from pipeline import storage, tracking
 from pipeline.config import Params
+from pipeline.problems import problem_of
 from pipeline.progress import progress, say
-from pipeline.stages.drawing import draw
 
 
 def run(params: Params, scenario: str) -> None:
     """Write data/jobsets/<scenario>: one table a split, and where many machines are, which."""
     with tracking.stage("generate", scenario, params) as run:
         with progress("read the log, percent", 100, brief=True) as advance:
-            drawn = draw(params, scenario, advance)  # all of them, or none is written
+            drawn = problem_of(params, scenario).draw(params, scenario, advance)  # all of them, or none is written
         run.inputs(storage.LOG, storage.scenario_log(scenario))
         for note in drawn.notes:
             say(note)

@@ -3,33 +3,35 @@
 from functools import partial
 
 from pipeline import storage, tracking
+from pipeline.comparing.results import tables_of
 from pipeline.config import Params
 from pipeline.core import SPLITS
-from pipeline.evaluation.play import tables_of
+from pipeline.problems import problem_of
 from pipeline.progress import progress
-from pipeline.stages.scoring import scoring
 
 
 def run(params: Params, scenario: str) -> None:
     """Write reports/tables/heuristics/<scenario>: every heuristic's results, and what validation chose."""
     with tracking.stage("heuristics", scenario, params) as run:
         run.inputs(storage.jobsets_folder(scenario))
-        here = scoring(params, scenario)
+        problem = problem_of(params, scenario)
+        here = problem.scoring(params, scenario, None)
         train, validation, test = (here.read(split) for split in SPLITS)
         with progress(f"heuristics {scenario}, percent", 100) as advance:
             examine = partial(here.score, jobsets=validation)
             knobs = here.tune(examine, train)
             policies = here.heuristics(knobs)
             examined = examine(policies)
-            results = here.score(policies, jobsets=test, heard=lambda share: advance(100 * share))
+            results = here.score(policies, jobsets=test, on_progress=lambda share: advance(100 * share))
         for name, done in results.items():
             for what, curve in done.curves.items():
                 run.parent_curve(f"{what}/{name}", curve)
         place = storage.results_folder("heuristics", scenario)
         storage.discard(place)
         jobs, jobsets = [done.jobs for done in results.values()], [done.jobsets for done in results.values()]
-        storage.write_results(place, jobs, jobsets, params.any_scenario(scenario).dynamics, tables_of(results))
+        storage.write_results(place, jobs, jobsets, problem.tables, tables_of(results))
         means = {name: done.by_load for name, done in examined.items()}
-        chosen = storage.Chosen(knobs=knobs, validation=means, **here.best(examined))
+        best = here.best(examined)
+        chosen = storage.Chosen(knobs=knobs, validation=means, best=best.slowdown, best_delay=best.delay)
         storage.write_chosen(scenario, chosen)
         run.metrics({f"knob/{name}": knob for name, knob in knobs.items()}, step=0)

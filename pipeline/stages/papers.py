@@ -1,12 +1,13 @@
 """`papers`: the papers' figures from our results, each beside what the paper claims."""
 
 from pipeline import storage, tracking
+from pipeline.comparing import plots
 from pipeline.config import Params
-from pipeline.evaluation import plots
-from pipeline.evaluation.papers.cast import Cast, casts, event_casts
-from pipeline.evaluation.papers.event_evidence import EventEvidence, compared, gathered_events
-from pipeline.evaluation.papers.evidence import Evidence
-from pipeline.evaluation.papers.figures import event_figures, figures, gathered, jobs_needed, table
+from pipeline.papers.cast import Cast, casts, event_casts
+from pipeline.papers.event_evidence import EventEvidence, compared, gathered_events
+from pipeline.papers.evidence import Evidence
+from pipeline.papers.figures import event_figures, figures, gathered, jobs_needed, table
+from pipeline.problems import problem_of
 from pipeline.progress import say
 from pipeline.schemas import PAPERS
 
@@ -29,16 +30,18 @@ def run(params: Params) -> None:
 
 
 def _evidence(params: Params, cast: Cast) -> Evidence:
-    results, chosen = storage.read_jobset_results(params, cast.scenario), storage.read_chosen(cast.scenario)
-    jobs = storage.read_job_results(params, cast.scenario, *jobs_needed(cast, list(chosen.best)))
+    tables = problem_of(params, cast.scenario).tables
+    results, chosen = storage.read_jobset_results(params, cast.scenario, tables), storage.read_chosen(cast.scenario)
+    jobs = storage.read_job_results(params, cast.scenario, tables, *jobs_needed(cast, list(chosen.best)))
     curves = {agent: storage.read_curve(agent, "finetune") for agent in cast.agents}
     levels = {agent: chosen.over(row.finetune.loads) for agent, row in cast.agents.items()}
     return gathered(params, cast, results, jobs, curves, levels, chosen.best)
 
 
 def _event_evidence(params: Params, cast: Cast) -> EventEvidence:
-    results, chosen = storage.read_jobset_results(params, cast.scenario), storage.read_chosen(cast.scenario)
-    jobs = storage.read_job_results(params, cast.scenario, compared(cast), list(chosen.best))
+    tables = problem_of(params, cast.scenario).tables
+    results, chosen = storage.read_jobset_results(params, cast.scenario, tables), storage.read_chosen(cast.scenario)
+    jobs = storage.read_job_results(params, cast.scenario, tables, compared(cast), list(chosen.best))
     agents = {agent: cast.agents[agent].finetune for agent in cast.of("slowdown")}
     curves = {agent: storage.read_curve(agent, "finetune") for agent in agents}
     levels = {agent: chosen.over(part.loads) for agent, part in agents.items()}

@@ -1,16 +1,17 @@
 """`pretrain`: clone a heuristic, or write the seeded initial weights."""
 
 from pipeline import storage, tracking
-from pipeline.config import Imitate, Params
+from pipeline.config import Params
+from pipeline.learning.update import Update
+from pipeline.problems import problem_of
 from pipeline.progress import progress, say
-from pipeline.stages.learning import learning
 from pipeline.stages.resuming import course
-from pipeline.training.decisions import Update
 
 
 def run(params: Params, agent: str) -> None:
     """Write models/<agent>/pretrained and the curve of its training."""
-    row, how = params.agent(agent), learning(params, agent)
+    row = params.agent(agent)
+    how = problem_of(params, row.scenario).learning
     chosen, results = row.pretrain, (storage.model_folder(agent, "pretrained"), storage.curve_file(agent, "pretrain"))
     with tracking.stage("pretrain", agent, params) as run:
         inputs = (storage.jobsets_folder(row.scenario),)
@@ -19,14 +20,13 @@ def run(params: Params, agent: str) -> None:
         network = how.untrained(params, agent, task)
         going = course(params, "pretrain", agent, chosen, (storage.LOG, storage.scenario_log(row.scenario), *inputs))
         updates = how.algorithms[chosen.name](network, task, chosen, going.memory)
-        if isinstance(chosen, Imitate):
-            searched = "" if chosen.family is None else ", and weights of family are searched for"
-            say(f"pretrain {agent}: first its teachers play{searched}")
+        if chosen.first:
+            say(f"pretrain {agent}: first {chosen.first}")
         with progress(f"pretrain {agent}", chosen.budget, going.memory.done) as advance:
             for update in going.kept(updates, network):
                 run.metrics(update.metrics, update.step)
                 advance(update.step, update.note)
-            end = Update(len(going.curve) + 1, {"validation": how.judge(network, task)()})
+            end = Update(len(going.curve) + 1, {"validation": how.validate(network, task)()})
             run.metrics(end.metrics, end.step)
             advance(chosen.budget, end.note)
         storage.discard(*results)

@@ -10,15 +10,15 @@ import pandas as pd
 from pipeline import storage
 from pipeline.config import PARAMS_FILE, Params
 from pipeline.errors import UserError
-from pipeline.evaluation.page import changes as differences
-from pipeline.evaluation.page.changes import Changes
-from pipeline.evaluation.page.digests import cards, digests
-from pipeline.evaluation.page.headline import at_home, best_agent, middle_load, typical_jobset
-from pipeline.evaluation.page.page import Content, Origin, html
-from pipeline.evaluation.page.pictures import Picture, Shown, data_uri, figures, papers
+from pipeline.problems import ShowRequest, problem_of
 from pipeline.progress import say
+from pipeline.report import changes as differences
+from pipeline.report.changes import Changes
+from pipeline.report.digests import cards, digests
+from pipeline.report.headline import at_home, best_agent, middle_load, typical_jobset
+from pipeline.report.page import Content, Origin, html
+from pipeline.report.pictures import Picture, Shown, data_uri, figures, papers
 from pipeline.schemas import COMPARISON, DELAY, HINDSIGHT_SUMMARY, STREAM_SUMMARY, SUMMARY
-from pipeline.stages.show import Asked, draw
 from pipeline.storage import evidence, revisions
 
 PAGE = storage.REPORTS / "index.html"
@@ -82,15 +82,17 @@ def _papers() -> list[Shown]:
 def _schedule(params: Params, comparison: pd.DataFrame, agents: Collection[str]) -> tuple[Picture | None, list[str]]:
     """Return the picture of the best agent of scenarios in steps beside SJF, or why there is none."""
     homes = {name: params.agent(name).scenario for name in agents}
-    stepped = [name for name, home in homes.items() if home in params.step_scenarios]
+    stepped = [name for name, home in homes.items() if home in params.pool_scenarios]
     agent = best_agent(at_home(comparison, homes), stepped)
     if agent is None:
         return None, ["No schedule is drawn: no agent was compared with SJF."]
     scenario = params.agent(agent).scenario
     load = middle_load(comparison, scenario)
+    there = problem_of(params, scenario)
     try:
-        asked = Asked(None, scenario, load, str(typical_jobset(evidence.read_pair(agent, scenario), agent, load)))
-        drawn = draw(params, asked, [str(storage.model_folder(agent, "policy")), "sjf"], [agent, "sjf"])
+        pair = evidence.read_pair(agent, scenario, there.tables)
+        asked = ShowRequest(None, scenario, load, str(typical_jobset(pair, agent, load)))
+        drawn = there.use.draw(params, asked, [str(storage.model_folder(agent, "policy")), "sjf"], [agent, "sjf"])
     except UserError as error:
         return None, [f"No schedule is drawn: {error}."]
     halves = ". ".join(half.replace("\n", "; ") for half in drawn.halves)

@@ -11,9 +11,9 @@ from torch import nn
 from pipeline import storage
 from pipeline.config import FinetuneConfig, Params, PretrainConfig
 from pipeline.errors import UserError
+from pipeline.learning.memory import Memory
+from pipeline.learning.update import Update
 from pipeline.progress import say
-from pipeline.training.decisions import Update
-from pipeline.training.memory import Memory
 
 Part = PretrainConfig | FinetuneConfig
 

@@ -1,72 +1,9 @@
 """`schedule`: run any policy over a user's own jobs and write when each starts."""
 
-from pathlib import Path
-
-from pipeline import storage
-from pipeline.config import Params, Scenario, Swf
-from pipeline.core import Cluster, IntArray, Policy
-from pipeline.errors import UserError
-from pipeline.evaluation.planning import best_drawn, must_be_searchable, searched
-from pipeline.evaluation.scheduling import mean_slowdown, schedule
-from pipeline.progress import progress, say
-from pipeline.stages.policies import drawn_by_name, policy_by_name
-from pipeline.workload.tables import JobTable
+from pipeline.config import Params
+from pipeline.problems import ScheduleRequest, problem_of
 
 
-def run(
-    params: Params, jobs: Path, scenario: Scenario, policy: str, out: Path, samples: int = 0, tries: int = 0
-) -> None:
-    """Write the schedule of a job table or log.
-
-    Args:
-        params: settings of logs, and the seed.
-        jobs: .csv, .csv.gz, .parquet, .swf or .swf.gz.
-        scenario: the cluster that the jobs run on.
-        policy: a heuristic by name, or a model directory.
-        out: .csv, .csv.gz or .parquet.
-        samples: schedules that the policy draws beside its own, with all jobs known beforehand.
-        tries: schedules of a search from the best of them, with all jobs known beforehand.
-    """
-    storage.check_out(out)
-    if out.exists() and jobs.exists() and out.samefile(jobs):
-        raise UserError(f"{out}: the jobs are read from it: name another file for the schedule")
-    cluster, (chosen, masked) = Cluster.of(scenario), policy_by_name(policy, scenario)
-    drawn = drawn_by_name(policy, scenario) if samples else None
-    swf = params.workload if isinstance(params.workload, Swf) else Swf(name="swf", path=str(jobs))
-    with progress(f"read {jobs}, percent", 100, brief=True) as advance:
-        table, notes = storage.read_jobs(jobs, scenario, swf, advance)
-    for note in notes:
-        say(note)
-    if tries:
-        must_be_searchable(table, cluster.horizon, tries, str(jobs))
-    with progress(f"schedule by {policy}, percent", 100, brief=True) as advance:
-        start = schedule(table, cluster, chosen, masked, params.seed, advance)
-    if samples or tries:
-        start = planned(table, cluster, start, drawn, samples, tries, params.seed)
-    with progress(f"write {out}, percent", 100, brief=True) as advance:
-        storage.write_schedule(out, table, start, advance)
-    who = f"a plan in hindsight from {policy}" if samples or tries else policy
-    say(f"{out}: {len(start)} jobs, mean slowdown {mean_slowdown(table, start):.4g} under {who}")
-
-
-def planned(
-    table: JobTable,
-    cluster: Cluster,
-    start: IntArray,
-    drawn: tuple[Policy, bool] | None,
-    samples: int,
-    tries: int,
-    seed: int,
-) -> IntArray:
-    """Return starts [J] no worse than those of a schedule, and say what they are."""
-    said = [f"{mean_slowdown(table, start):.4g} as scheduled"]
-    if drawn is not None:
-        with progress(f"draw {samples:,} schedules, percent", 100, brief=True) as advance:
-            start = best_drawn(table, cluster, *drawn, start, samples, seed, advance)
-        said.append(f"{mean_slowdown(table, start):.4g} the best beside {samples:,} drawn")
-    if tries:
-        with progress(f"search {tries:,} schedules, percent", 100, brief=True) as advance:
-            start = searched(table, cluster, start, tries, seed, advance)
-        said.append(f"{mean_slowdown(table, start):.4g} after a search of {tries:,}")
-    say(f"a plan in hindsight, all jobs known beforehand: mean slowdown {', '.join(said)}")
-    return start
+def run(params: Params, asked: ScheduleRequest) -> None:
+    """Write the schedule of a job table or log."""
+    problem_of(params, asked.scenario).use.schedule(params, asked)

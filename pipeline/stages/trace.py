@@ -5,11 +5,11 @@ from pathlib import Path
 import pandas as pd
 
 from pipeline import storage
-from pipeline.evaluation.plots import png
-from pipeline.evaluation.trace_plots import figures
-from pipeline.evaluation.tracing import tables
+from pipeline.comparing.plots import png
+from pipeline.logs.figures import figures
+from pipeline.logs.overview import tables
+from pipeline.logs.registry import read
 from pipeline.progress import progress, say
-from pipeline.workload.formats import read
 
 
 def run(path: Path, format: str | None, nodes: Path | None, out: Path | None) -> dict[str, pd.DataFrame]:

@@ -11,12 +11,9 @@ from pipeline.storage.checkpoints import (
     read_checkpoint,
     write_checkpoint,
 )
-from pipeline.storage.event_jobsets import read_event_jobsets, read_site, write_event_jobsets, write_site
 from pipeline.storage.files import check_table, discard, read_json, read_table, write, write_json, write_table
-from pipeline.storage.group_jobsets import read_group_jobsets, write_group_jobsets
-from pipeline.storage.jobsets import jobs_frame, read_jobsets, write_jobsets
 from pipeline.storage.logs import link_log, log_path
-from pipeline.storage.models import Model, read_event_model, read_group_model, read_model, write_model
+from pipeline.storage.models import Model, read_model, write_model
 from pipeline.storage.paths import (
     DATA,
     LOG,
@@ -42,8 +39,6 @@ from pipeline.storage.results import (
     write_figure,
     write_results,
 )
-from pipeline.storage.schedules import write_schedule
-from pipeline.storage.user import check_out, read_jobs
 
 __all__ = [
     "DATA",
@@ -55,14 +50,12 @@ __all__ = [
     "Checkpoint",
     "Chosen",
     "Model",
-    "check_out",
     "check_table",
     "checkpoint_file",
     "checkpoint_key",
     "curve_file",
     "discard",
     "drop_checkpoints",
-    "jobs_frame",
     "jobsets_folder",
     "link_log",
     "log_path",
@@ -71,17 +64,10 @@ __all__ = [
     "read_checkpoint",
     "read_chosen",
     "read_curve",
-    "read_event_jobsets",
-    "read_event_model",
-    "read_group_jobsets",
-    "read_group_model",
     "read_job_results",
-    "read_jobs",
     "read_jobset_results",
-    "read_jobsets",
     "read_json",
     "read_model",
-    "read_site",
     "read_table",
     "results_folder",
     "scenario_log",
@@ -89,14 +75,9 @@ __all__ = [
     "write_checkpoint",
     "write_chosen",
     "write_curve",
-    "write_event_jobsets",
     "write_figure",
-    "write_group_jobsets",
-    "write_jobsets",
     "write_json",
     "write_model",
     "write_results",
-    "write_schedule",
-    "write_site",
     "write_table",
 ]

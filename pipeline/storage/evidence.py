@@ -11,7 +11,7 @@ from ruamel.yaml.error import YAMLError
 
 from pipeline.config import PARAMS_FILE
 from pipeline.errors import UserError
-from pipeline.schemas import JOBSET_RESULTS
+from pipeline.schemas import ResultTables
 from pipeline.storage.files import read_table
 from pipeline.storage.paths import MODELS, REPORTS, results_folder
 from pipeline.storage.revisions import committed
@@ -34,10 +34,10 @@ def read_pictures(folder: Path) -> dict[str, bytes]:
     return {path.stem: path.read_bytes() for path in sorted(folder.glob("*.png"))}
 
 
-def read_pair(agent: str, scenario: str) -> pd.DataFrame:
+def read_pair(agent: str, scenario: str, tables: ResultTables) -> pd.DataFrame:
     """Read the jobset results of one agent, and of the heuristics of its scenario."""
     folders = (results_folder("agents", agent), results_folder("heuristics", scenario))
-    return pd.concat([read_table(folder / "jobsets.parquet", JOBSET_RESULTS) for folder in folders])
+    return pd.concat([read_table(folder / "jobsets.parquet", tables.jobsets) for folder in folders])
 
 
 def read_papers() -> pd.DataFrame | None:

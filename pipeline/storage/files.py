@@ -178,3 +178,16 @@ def missing(path: Path) -> UserError:
 def one_line(error: Exception) -> str:
     """Return what a library says of an error, as one line."""
     return " ".join(str(error).split())[:200]
+
+
+def check_out(path: Path) -> None:
+    """Refuse, before any work is done, to write a table where it cannot be, or under a name that does not say how."""
+    if not path.name.endswith((".csv", ".csv.gz", ".parquet")):
+        raise UserError(f"{path}: expected a name that ends in .csv, .csv.gz or .parquet")
+    if path.is_dir():
+        raise UserError(f"{path}: cannot be written (Is a directory)")
+    there = next(parent for parent in path.parents if parent.exists())
+    if not there.is_dir():
+        raise UserError(f"{path}: cannot be written (Not a directory: {there})")
+    if not os.access(there, os.W_OK | os.X_OK):
+        raise UserError(f"{path}: cannot be written (Permission denied: {there})")

@@ -7,11 +7,11 @@ folder would hide its content from DVC, so that a log of many files has a folder
 
 from pathlib import Path
 
-from pipeline.config import AnyScenario, EventLog, GroupLog, Params, Scenario, Swf, repository_root
+from pipeline.config import AnyScenario, GroupsLog, MachinesLog, Params, PoolScenario, Swf, repository_root
+from pipeline.core import LOG_NAME, NODES_NAME
 from pipeline.errors import UserError
 from pipeline.storage.files import discard, write
 from pipeline.storage.paths import LOG, LOGS, scenario_log
-from pipeline.workload.streams import LOG_NAME, NODES_NAME
 
 NOTE = "note"
 
@@ -51,13 +51,13 @@ def log_path(workload: Swf) -> Path:
 
 
 def _note(row: AnyScenario) -> bytes:
-    source = "in data/log" if isinstance(row, Scenario) else "synthetic"
+    source = "in data/log" if isinstance(row, PoolScenario) else "synthetic"
     return f"The jobs of this scenario are {source}: it has no log of its own.\n".encode()
 
 
 def _files(name: str, row: AnyScenario) -> dict[Path, Path]:
     """Return the files of a scenario's own log, by their place in its folder."""
-    if isinstance(row, Scenario) or not isinstance(row.workload, EventLog | GroupLog):
+    if isinstance(row, PoolScenario) or not isinstance(row.workload, MachinesLog | GroupsLog):
         return {}
     where, found = f"params.yaml: scenarios.{name}.workload", dict[Path, Path]()
     place = _resolved(row.workload.path)
@@ -69,7 +69,7 @@ def _files(name: str, row: AnyScenario) -> dict[Path, Path]:
         found = {Path(LOG_NAME): place}
     else:
         raise UserError(f"{where}.path: no such file or folder: {place}")
-    if isinstance(row.workload, EventLog) and row.workload.nodes is not None:
+    if isinstance(row.workload, MachinesLog) and row.workload.nodes is not None:
         nodes = _resolved(row.workload.nodes)
         if not nodes.is_file():
             raise UserError(f"{where}.nodes: no such file: {nodes}")

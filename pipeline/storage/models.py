@@ -13,7 +13,17 @@ from safetensors import SafetensorError
 from safetensors.numpy import load as load_weights
 from safetensors.numpy import save as save_weights
 
-from pipeline.config import FORMAT, EventCard, GroupCard, ModelCard, Weights, described, difference
+from pipeline.config import (
+    FORMAT,
+    Card,
+    GroupsCard,
+    MachinesCard,
+    PoolCard,
+    Weights,
+    described,
+    difference,
+)
+from pipeline.config.cards import POOL
 from pipeline.core import FloatArray
 from pipeline.errors import UserError
 from pipeline.storage.files import one_line, write
@@ -24,15 +34,14 @@ PICKLES = (b"\x80", b"PK\x03\x04")  # how files of pickle and torch.save begin
 SHOWN = 12  # characters of a digest
 
 
-Card = TypeVar("Card", ModelCard, EventCard, GroupCard)
-WORLDS = {ModelCard: "time-stepped", EventCard: "event-driven", GroupCard: "user-group"}  # of scenarios
-OF = {"events": EventCard, "groups": GroupCard}
+CARDS: Mapping[str, type[Card]] = {"pool": PoolCard, "machines": MachinesCard, "groups": GroupsCard}
+Kind = TypeVar("Kind", bound=Card, covariant=True)
 
 
-class Model(NamedTuple, Generic[Card]):
+class Model(NamedTuple, Generic[Kind]):
     """A network as it is stored: what it is, and its weights by name."""
 
-    card: Card
+    card: Kind
     weights: dict[str, FloatArray]
 
 
@@ -52,34 +61,16 @@ def write_model(folder: Path, model: Model[Card]) -> None:
     write(folder / CARD, (card.model_dump_json(indent=2) + "\n").encode())
 
 
-def read_model(folder: Path) -> Model[ModelCard]:
+def read_model(folder: Path, kind: type[Kind]) -> Model[Kind]:
     """Read a model directory, or the `policy` inside an agent's directory.
 
-    Raises:
-        UserError: it is no model directory, its files are damaged, or they are not of one model.
-    """
-    return _read(folder, ModelCard)
-
-
-def read_event_model(folder: Path) -> Model[EventCard]:
-    """Read a model directory of an event-driven scenario's agent, or the `policy` inside the agent's directory.
+    Args:
+        folder: either of them.
+        kind: of card that is expected.
 
     Raises:
-        UserError: see `read_model`.
+        UserError: it is no model directory, is of another problem, its files are damaged or not of one model.
     """
-    return _read(folder, EventCard)
-
-
-def read_group_model(folder: Path) -> Model[GroupCard]:
-    """Read a model directory of a controller, or the `policy` inside the agent's directory.
-
-    Raises:
-        UserError: see `read_model`.
-    """
-    return _read(folder, GroupCard)
-
-
-def _read(folder: Path, kind: type[Card]) -> Model[Card]:
     inside = folder / "policy"
     place = inside if inside.is_dir() else folder
     card_file, weights_file = place / CARD, place / WEIGHTS
@@ -93,15 +84,16 @@ def _read(folder: Path, kind: type[Card]) -> Model[Card]:
     return Model(card.model_copy(update={"weights": None}), weights)
 
 
-def _read_card(file: Path, kind: type[Card]) -> Card:
+def _read_card(file: Path, kind: type[Kind]) -> Kind:
     try:
         raw = json.loads(file.read_bytes())
         found = raw.get("format", FORMAT) if isinstance(raw, dict) else FORMAT
         if found != FORMAT:
             raise UserError(f"{file}: expected a card of format {FORMAT}, found format {found}: make the model again")
-        there = OF.get(str(raw.get("dynamics")), ModelCard) if isinstance(raw, dict) else ModelCard
-        if there is not kind:
-            raise UserError(f"{file}: expected a model of {WORLDS[kind]} scenarios, found {WORLDS[there]}")
+        word = str(raw.get("problem", POOL)) if isinstance(raw, dict) else POOL
+        wanted = next(name for name, card in CARDS.items() if card is kind)
+        if word != wanted and word in CARDS:
+            raise UserError(f"{file}: expected a model of problem {wanted}, found one of {word}")
         return kind.model_validate_json(file.read_bytes())
     except (ValidationError, ValueError, RecursionError) as error:
         raise UserError(f"{file}: not a model card ({one_line(error)})") from error

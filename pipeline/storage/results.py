@@ -9,7 +9,7 @@ from pydantic import Field, ValidationError
 
 from pipeline.config import Frozen, Params
 from pipeline.errors import UserError
-from pipeline.schemas import CURVE, RESULTS, ResultTables, empty
+from pipeline.schemas import CURVE, ResultTables, empty
 from pipeline.storage.files import one_line, read_json, read_table, write, write_json, write_table
 from pipeline.storage.paths import REPORTS, curve_file, results_folder
 
@@ -20,50 +20,47 @@ def write_results(
     folder: Path,
     jobs: Sequence[pd.DataFrame],
     jobsets: Sequence[pd.DataFrame],
-    dynamics: str = "steps",
+    tables: ResultTables,
     also: Mapping[str, pd.DataFrame] = NO_TABLES,
 ) -> None:
-    """Write what became of every job and jobset under some policies, on a scenario of some dynamics.
+    """Write what became of every job and jobset under some policies.
 
     Args:
         folder: of the results.
         jobs: tables of jobs, one a policy.
         jobsets: tables of jobsets, one a policy.
-        dynamics: of the scenario.
-        also: tables that only this dynamics has, by name.
+        tables: their schemas.
+        also: tables that only this problem has, by name.
     """
-    tables = RESULTS[dynamics]
     write_table(folder / "jobs.parquet", pd.concat(jobs, ignore_index=True), tables.jobs)
     write_table(folder / "jobsets.parquet", pd.concat(jobsets, ignore_index=True), tables.jobsets)
     for name, frame in also.items():
         write_table(folder / f"{name}.parquet", frame, tables.also[name])
 
 
-def read_jobset_results(params: Params, scenario: str) -> pd.DataFrame:
+def read_jobset_results(params: Params, scenario: str, tables: ResultTables) -> pd.DataFrame:
     """Read the jobset results of every policy of a scenario: heuristics, its agents, and those carried over to it."""
-    schema = _tables(params, scenario).jobsets
+    schema = tables.jobsets
     frames = [read_table(folder / "jobsets.parquet", schema) for folder in _folders(params, scenario)]
     return pd.concat(frames, ignore_index=True)
 
 
-def read_job_results(params: Params, scenario: str, policies: Sequence[str], loads: Sequence[int]) -> pd.DataFrame:
+def read_job_results(
+    params: Params, scenario: str, tables: ResultTables, policies: Sequence[str], loads: Sequence[int]
+) -> pd.DataFrame:
     """Read what became of every job of a scenario under some policies at some loads; nothing else is held."""
     wanted = [("policy", "in", list(policies)), ("load", "in", list(loads))]
-    schema = _tables(params, scenario).jobs
+    schema = tables.jobs
     frames = [read_table(folder / "jobs.parquet", schema, wanted) for folder in _folders(params, scenario)]
     return pd.concat(frames, ignore_index=True)
 
 
-def read_also(params: Params, scenario: str, name: str) -> pd.DataFrame:
-    """Read a table that only the dynamics of a scenario has, of every policy that has it."""
-    schema = _tables(params, scenario).also[name]
+def read_also(params: Params, scenario: str, tables: ResultTables, name: str) -> pd.DataFrame:
+    """Read a table that only the problem of a scenario has, of every policy that has it."""
+    schema = tables.also[name]
     files = [folder / f"{name}.parquet" for folder in _folders(params, scenario)]
     frames = [read_table(file, schema) for file in files if file.exists()]
     return pd.concat(frames, ignore_index=True) if frames else empty(schema)
-
-
-def _tables(params: Params, scenario: str) -> ResultTables:
-    return RESULTS[params.any_scenario(scenario).dynamics]
 
 
 def _folders(params: Params, scenario: str) -> list[Path]:

@@ -93,18 +93,15 @@ class Delivery:
 
     @send.register
     def _policy(self, event: Policy) -> None:
-        from pipeline.tracking.model import is_stepped, log_policy, read_policy
+        from pipeline.tracking.model import log_policy, served_by
 
         folder = self._found(event)
-        if not is_stepped(folder):  # asked with any number of jobs: one row of numbers cannot say that
-            self._client.log_artifacts(self.run_id, str(folder), "policy")
-            return
         try:
-            cluster = read_policy(folder).cluster
+            served = served_by(folder)
         except Exception as error:
             raise MissingFileError(f"{event.path} is not a model that today's code can read: {error}") from error
         restored = SOURCE in self._run.data.tags
-        log_policy(self._store, self._run, folder, event.md5, cluster, shared=restored)
+        log_policy(self._store, self._run, folder, event.md5, served, shared=restored)
 
     @send.register
     def _tags(self, event: Tags) -> None:

@@ -11,23 +11,21 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pipeline.config import ModelCard
-from pipeline.core import Cluster
-from pipeline.tracking import flat
+from pipeline.config.cards import POOL
+from pipeline.problems import Served, problem
 from pipeline.tracking.store import Store
 
 if TYPE_CHECKING:
     from mlflow.entities import Run
     from mlflow.models import Model, ModelSignature
-
-    from pipeline.policies.loading import Loaded
+    from mlflow.types import TensorSpec
 
 MD5 = "dvc.md5"  # tag of a model
 CODE = Path(__file__).with_name("policy_model.py")
 PACKAGES = ("mlflow", "torch", "numpy", "numba", "safetensors", "pydantic", "ruamel.yaml")
 
 
-def log_policy(store: Store, run: "Run", folder: Path, md5: str, cluster: Cluster, shared: bool) -> None:
+def log_policy(store: Store, run: "Run", folder: Path, md5: str, served: Served, shared: bool) -> None:
     """Log the policy of a model directory as the model `policy` of a run; it loads as `runs:/<run id>/policy`.
 
     Args:
@@ -35,13 +33,13 @@ def log_policy(store: Store, run: "Run", folder: Path, md5: str, cluster: Cluste
         run: whose model it is; nothing is logged where it has this one already.
         folder: the model directory.
         md5: of the directory.
-        cluster: that the policy schedules.
+        served: what makes the policy answer.
         shared: may another run's model of the same md5 be named instead of logging one more?
     """
     from mlflow.entities import LoggedModelOutput
 
     client, run_id = store.client, run.info.run_id
-    logged = _logged(store, md5, None if shared else run_id) or _log(store, run_id, folder, md5, cluster)
+    logged = _logged(store, md5, None if shared else run_id) or _log(store, run_id, folder, md5, served)
     outputs = client.get_run(run_id).outputs
     if outputs is None or logged not in {output.model_id for output in outputs.model_outputs}:
         client.log_outputs(run_id, [LoggedModelOutput(logged, step=0)])
@@ -54,7 +52,7 @@ def _logged(store: Store, md5: str, run_id: str | None) -> str | None:
     return next((str(model.model_id) for model in ready), None)
 
 
-def _log(store: Store, run_id: str, folder: Path, md5: str, cluster: Cluster) -> str:
+def _log(store: Store, run_id: str, folder: Path, md5: str, served: Served) -> str:
     from mlflow.entities.logged_model_status import LoggedModelStatus
     from mlflow.models import Model
 
@@ -68,35 +66,22 @@ def _log(store: Store, run_id: str, folder: Path, md5: str, cluster: Cluster) ->
         model_uuid=logged.model_id,
         run_id=run_id,
         model_id=logged.model_id,
-        signature=_signature(cluster),
+        signature=_signature(served),
     )
     with TemporaryDirectory() as place:
-        _save(Path(place) / "model", folder, described, cluster)
+        _save(Path(place) / "model", folder, described, served.width)
         client.log_model_artifacts(logged.model_id, str(Path(place) / "model"))
     client.finalize_logged_model(logged.model_id, LoggedModelStatus.READY)
     return str(logged.model_id)
 
 
-def is_stepped(folder: Path) -> bool:
-    """Return whether a model directory is that of an agent of a scenario that goes in steps."""
-    try:
-        card = json.loads((folder / "policy.json").read_bytes())
-    except (OSError, ValueError):
-        return True
-    return not isinstance(card, dict) or "dynamics" not in card
+def served_by(folder: Path) -> Served:
+    """Return what makes the policy of a model directory answer, by the problem on its card."""
+    card = json.loads((folder / "policy.json").read_bytes())
+    return problem(str(card.get("problem", POOL))).served(folder)
 
 
-def read_policy(folder: Path) -> "Loaded":
-    """Return the network and policy of a model directory."""
-    from safetensors.numpy import load
-
-    from pipeline.policies.loading import restore
-
-    card = ModelCard.model_validate_json((folder / "policy.json").read_bytes())
-    return restore(card, load((folder / "policy.safetensors").read_bytes()))
-
-
-def _save(target: Path, folder: Path, described: "Model", cluster: Cluster) -> None:
+def _save(target: Path, folder: Path, described: "Model", width: int) -> None:
     from mlflow.pyfunc import save_model
 
     save_model(
@@ -105,17 +90,25 @@ def _save(target: Path, folder: Path, described: "Model", cluster: Cluster) -> N
         artifacts={"policy": str(folder.absolute())},
         mlflow_model=described,
         signature=described.signature,
-        input_example=np.zeros((1, flat.width(cluster)), dtype=np.float32),
+        input_example=np.zeros((1, width), dtype=np.float32),
         pip_requirements=[f"{package}=={version(package).split('+')[0]}" for package in PACKAGES],
     )
 
 
-def _signature(cluster: Cluster) -> "ModelSignature":
+def _signature(served: Served) -> "ModelSignature":
     from mlflow.models import ModelSignature
     from mlflow.types import DataType, ParamSchema, ParamSpec, Schema, TensorSpec
 
     return ModelSignature(
-        inputs=Schema([TensorSpec(np.dtype(np.float32), (-1, flat.width(cluster)))]),
-        outputs=Schema([TensorSpec(np.dtype(np.int64), (-1,))]),
+        inputs=Schema([TensorSpec(np.dtype(np.float32), (-1, served.width))]),
+        outputs=Schema([_answer(served)]),
         params=ParamSchema([ParamSpec("seed", DataType.long, 0)]),
     )
+
+
+def _answer(served: Served) -> "TensorSpec":
+    from mlflow.types import TensorSpec
+
+    if served.answer is None:
+        return TensorSpec(np.dtype(np.int64), (-1,))
+    return TensorSpec(np.dtype(np.float64), (-1, served.answer))

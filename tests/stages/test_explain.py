@@ -13,12 +13,14 @@ from repositories import SCENARIO
 
 from pipeline import storage
 from pipeline.config import Params
-from pipeline.core import Cluster, Observation
+from pipeline.core import Observation
 from pipeline.errors import UserError
-from pipeline.policies.loading import card_of, weights_of
-from pipeline.policies.networks import build
-from pipeline.policies.tree import TreeCard
-from pipeline.schemas import CLASSES, DIFFERENCES, EFFECTS, IMPORTANCE, OUTCOMES, WITHHELD
+from pipeline.learning.stored import weights_of
+from pipeline.problems.pool.explaining.tables import CLASSES, DIFFERENCES, EFFECTS, IMPORTANCE, OUTCOMES, WITHHELD
+from pipeline.problems.pool.explaining.tree import TreeCard
+from pipeline.problems.pool.networks.loading import card_of
+from pipeline.problems.pool.networks.networks import build
+from pipeline.problems.pool.nouns import Cluster
 from pipeline.stages import generate
 from pipeline.stages.explain import Asked, run, tree_by_name
 
@@ -39,7 +41,7 @@ Command = Callable[..., Any]
 def small() -> Params:
     """params.yaml with one small scenario and one agent."""
     params = read_params()
-    online = params.scenario("online")
+    online = params.pool_scenario("online")
     row = type(online).model_validate(online.model_dump() | SCENARIO | {"loads": [80, 160]})
     settings = params.evaluation.model_copy(update={"resamples": 100})
     agents = {"deeprm": params.agents["deeprm"]}
@@ -48,7 +50,7 @@ def small() -> Params:
 
 def write_agent(params: Params) -> None:
     """A network that nobody has trained: it decides by chance weights, and is as good to explain as another."""
-    network = build(params.agent("deeprm").network, Cluster.of(params.scenario("online")), seed=1)
+    network = build(params.agent("deeprm").network, Cluster.of(params.pool_scenario("online")), seed=1)
     model = storage.Model(card_of(params, "deeprm"), weights_of(network))
     storage.write_model(storage.model_folder("deeprm", "policy"), model)
 
@@ -136,7 +138,7 @@ def test_a_tree_that_is_none_is_refused_in_one_line(
 def test_jobs_placed_ahead_are_not_explained(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     rows = small()
-    online = rows.scenario("online").model_copy(update={"place_ahead": True})
+    online = rows.pool_scenario("online").model_copy(update={"place_ahead": True})
     with pytest.raises(UserError, match="scenario 'online': expected place_ahead: false"):
         run(rows.model_copy(update={"scenarios": {"online": online}}), Asked("deeprm", 1, 4))
 

@@ -6,13 +6,14 @@ import pytest
 
 from pipeline.config import Counts, Params
 from pipeline.errors import UserError
+from pipeline.problems.pool.storage import read_jobsets
 from pipeline.stages.generate import run
-from pipeline.storage import jobsets_folder, read_jobsets
+from pipeline.storage import jobsets_folder
 
 
 def small(params: Params, seed: int) -> Params:
     """A few jobsets of one load."""
-    row = params.scenario("online").model_copy(
+    row = params.pool_scenario("online").model_copy(
         update={"loads": (110,), "jobsets": Counts(train=2, validation=2, test=2)}
     )
     return params.model_copy(update={"seed": seed, "scenarios": {"online": row}})
@@ -24,7 +25,7 @@ def test_jobsets_of_two_seeds_are_never_mixed(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PIPELINE_TRACKING", "off")
-    resources = params.scenario("online").resources
+    resources = params.pool_scenario("online").resources
     run(small(params, seed=1), "online")
     old = read_jobsets(jobsets_folder("online"), "test", resources)
     plain, done = Path.replace, []

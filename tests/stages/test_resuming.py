@@ -9,10 +9,10 @@ from torch import nn
 
 from pipeline.config import Params
 from pipeline.errors import UserError
-from pipeline.policies.network import Network
+from pipeline.learning.update import Update
+from pipeline.problems.pool.networks.network import Network
 from pipeline.stages.resuming import Course, course
 from pipeline.storage import read_checkpoint
-from pipeline.training.decisions import Update
 
 
 class Counter(Network):

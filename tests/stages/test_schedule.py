@@ -10,10 +10,11 @@ import pytest
 
 from pipeline import storage
 from pipeline.config import Params
-from pipeline.core import Cluster
-from pipeline.evaluation.planning import MOST_STEPS, MOST_TRIED
-from pipeline.policies.loading import card_of, weights_of
-from pipeline.policies.networks import build
+from pipeline.learning.stored import weights_of
+from pipeline.problems.pool.evaluation.planning import MOST_STEPS, MOST_TRIED
+from pipeline.problems.pool.networks.loading import card_of
+from pipeline.problems.pool.networks.networks import build
+from pipeline.problems.pool.nouns import Cluster
 
 HEAD = "jobset,job,arrival,duration,cpu,memory"
 
@@ -39,7 +40,7 @@ def crowds(place: Path) -> None:
 def model(request: pytest.FixtureRequest, place: Path, params: Params) -> str:
     """An agent's directory with a policy of the initial weights: of an image, of another, and of sets."""
     agent = str(request.param)
-    network = build(params.agent(agent).network, Cluster.of(params.scenario("online")), seed=3)
+    network = build(params.agent(agent).network, Cluster.of(params.pool_scenario("online")), seed=3)
     storage.write_model(Path("model"), storage.Model(card_of(params, agent), weights_of(network)))
     return "model"
 
@@ -100,7 +101,7 @@ def test_a_plan_is_never_worse_and_the_same_twice(command: Command, model: str) 
 
 @pytest.mark.usefixtures("crowds")
 def test_a_policy_that_draws_anyway_has_its_own_schedule_among_them(command: Command, params: Params) -> None:
-    network = build(params.agent("deeprm3").network, Cluster.of(params.scenario("online")), seed=3)
+    network = build(params.agent("deeprm3").network, Cluster.of(params.pool_scenario("online")), seed=3)
     card = card_of(params, "deeprm3").model_copy(update={"play": "sampled"})
     storage.write_model(Path("model"), storage.Model(card, weights_of(network)))
     assert schedule(command, policy="model").code == 0

@@ -8,6 +8,7 @@ import pytest
 from builders import jobset
 
 from pipeline import storage
+from pipeline.problems.pool.storage import write_jobsets
 
 HEAD = "jobset,job,arrival,duration,cpu,memory"
 # On ten units of each, shortest first: b at 0, c and a at 1. First come first served: a at 0, c at 1, b at 3.
@@ -25,7 +26,7 @@ def show(command: Command, *words: object, policy: str = "sjf", out: str = "out.
 def jobsets(place: Path) -> None:
     """Test jobsets of two loads: one of 10 %, two of 90 %."""
     one, two = jobset((0, 2, 6, 1), (0, 1, 6, 1)), jobset((1, 1, 1, 1))
-    storage.write_jobsets(storage.jobsets_folder("online"), "test", {10: [one], 90: [one, two]}, UNITS)
+    write_jobsets(storage.jobsets_folder("online"), "test", {10: [one], 90: [one, two]}, UNITS)
 
 
 def test_a_job_table_is_drawn_the_same_twice(command: Command) -> None:

@@ -6,16 +6,17 @@ from typing import Any
 
 import pandas as pd
 import pytest
+from pipeline.stages.learning import learning
 
 from pipeline import storage
 from pipeline.config import Counts, Params
 from pipeline.config.mixture import Transfer
-from pipeline.core import Cluster, JobSet
 from pipeline.errors import UserError
-from pipeline.policies.networks import build
-from pipeline.schemas import JOB_RESULTS, JOBSET_RESULTS
+from pipeline.problems.pool.networks.networks import build
+from pipeline.problems.pool.nouns import Cluster, JobSet
+from pipeline.problems.pool.storage import read_jobsets
+from pipeline.problems.pool.tables import JOB_RESULTS, JOBSET_RESULTS
 from pipeline.stages import generate, transfer
-from pipeline.stages.learning import learning
 
 Command = Callable[..., Any]
 AGENT, OTHER = "deeprm3", "three"
@@ -25,7 +26,7 @@ COUNTS = Counts(train=1, validation=1, test=3)
 
 def small(params: Params) -> Params:
     """The agent's own scenario, the other one at two loads, and the agent carried over to it."""
-    scenarios = {name: params.scenario(name) for name in ("online", OTHER)}
+    scenarios = {name: params.pool_scenario(name) for name in ("online", OTHER)}
     scenarios[OTHER] = scenarios[OTHER].model_copy(update={"loads": (70, 190), "jobsets": COUNTS})
     rows = {"scenarios": scenarios, "agents": {AGENT: params.agent(AGENT)}}
     return params.model_copy(update=rows | {"transfers": {"wider": Transfer(agent=AGENT, scenario=OTHER)}})
@@ -33,7 +34,7 @@ def small(params: Params) -> Params:
 
 def write_networks(params: Params) -> None:
     """Two untrained networks in place of the agent's."""
-    cluster = Cluster.of(params.scenario("online"))
+    cluster = Cluster.of(params.pool_scenario("online"))
     for seed, which in enumerate(("pretrained", "policy")):
         network = build(params.agent(AGENT).network, cluster, seed)
         storage.write_model(storage.model_folder(AGENT, which), learning(params, AGENT).model(params, AGENT, network))
@@ -59,7 +60,7 @@ def jobs_of(root: Path) -> pd.DataFrame:
 
 def test_both_networks_are_scored_on_every_test_jobset_of_the_other_scenario(scored: Path) -> None:
     rows = jobs_of(scored)
-    jobsets = storage.read_jobsets(scored / "data/jobsets" / OTHER, "test", UNITS)
+    jobsets = read_jobsets(scored / "data/jobsets" / OTHER, "test", UNITS)
     wanted = {(load, k): len(jobs.arrival) for load, group in jobsets.items() for k, jobs in enumerate(group)}
     assert len(wanted) == 6
     assert set(rows["policy"]) == {AGENT, f"{AGENT}_pretrained"}
@@ -77,7 +78,7 @@ def most_in_use(rows: pd.DataFrame, jobs: JobSet) -> int:
 
 def test_jobs_run_on_the_other_cluster_and_not_on_the_one_of_training(scored: Path) -> None:
     rows = jobs_of(scored)
-    crowded = storage.read_jobsets(scored / "data/jobsets" / OTHER, "test", UNITS)[190]
+    crowded = read_jobsets(scored / "data/jobsets" / OTHER, "test", UNITS)[190]
     most = [
         most_in_use(mine[mine["jobset"] == k], jobs)
         for _, mine in rows[rows["load"] == 190].groupby("policy")

@@ -1,9 +1,10 @@
 import numpy as np
 import pytest
-
-from pipeline.core import Cluster, JobSet, Observation
-from pipeline.simulator.timestep import Timestep
 from pipeline.tracking.flat import flatten, unflatten, width
+
+from pipeline.core import Observation
+from pipeline.problems.pool.nouns import Cluster, JobSet
+from pipeline.problems.pool.simulator.reference import Timestep
 
 
 def cluster(place_ahead: bool) -> Cluster:

@@ -8,16 +8,18 @@ import mlflow
 import numpy as np
 import pytest
 from mlflow.exceptions import MlflowException
+from pipeline.tracking.flat import flatten, unflatten, width
 from tracking_records import Records, environment
 
 from pipeline.config import Params
-from pipeline.core import Cluster, JobSet, Observation
-from pipeline.policies.loading import card_of, weights_of
-from pipeline.policies.networks import build
-from pipeline.simulator.timestep import Timestep
+from pipeline.core import Observation
+from pipeline.learning.stored import weights_of
+from pipeline.problems.pool.networks.loading import card_of
+from pipeline.problems.pool.networks.networks import build
+from pipeline.problems.pool.nouns import Cluster, JobSet
+from pipeline.problems.pool.simulator.reference import Timestep
 from pipeline.storage import Model, write_model
 from pipeline.tracking import stage
-from pipeline.tracking.flat import flatten, unflatten, width
 from pipeline.tracking.model import is_stepped, read_policy
 
 ASK = """
@@ -31,7 +33,7 @@ print(*model.predict(np.load(sys.argv[2])))
 
 @pytest.fixture
 def cluster(params: Params) -> Cluster:
-    return Cluster.of(params.scenario("online"))
+    return Cluster.of(params.pool_scenario("online"))
 
 
 @pytest.fixture
@@ -126,8 +128,8 @@ def test_a_folder_that_holds_no_model_costs_one_line(
 
 
 CARDS = {
-    "controller": {"dynamics": "groups", "agent": "controller"},
-    "deepk8s_ppo": {"dynamics": "events", "agent": "deepk8s_ppo"},
+    "controller": {"problem": "groups", "agent": "controller"},
+    "deepk8s_ppo": {"problem": "machines", "agent": "deepk8s_ppo"},
 }
 
 

@@ -11,8 +11,8 @@ import numpy as np
 import pandas as pd
 
 from pipeline import storage
+from pipeline.comparing.statistics import ALL, comparison
 from pipeline.config import load_params
-from pipeline.evaluation.statistics import ALL, comparison
 
 MEASURES = {"delay": "mean_wait", "slowdown": "mean_slowdown", "bounded_slowdown": "mean_bounded_slowdown"}
 KINDS = {"controller": "", "pretrained": "_pretrained", "own": "_own"}

@@ -11,14 +11,14 @@ import sys
 from pathlib import Path
 
 from measure import play, problems
+from pipeline.stages.reading import read_task
 
 from pipeline.config import Params, load_params
-from pipeline.policies.networks import build
-from pipeline.policies.sets import Sets
+from pipeline.problems.pool.networks.networks import build
+from pipeline.problems.pool.networks.sets import Sets
+from pipeline.problems.pool.training.imitate import imitate
+from pipeline.problems.pool.training.mixture import mixture
 from pipeline.progress import say
-from pipeline.stages.reading import read_task
-from pipeline.training.imitate import imitate
-from pipeline.training.mixture import mixture
 
 AGENT = "deeprm3"
 LOADS = {"short": (70, 110, 150, 190), "streams": (70, 80, 90, 95), "text": (70, 110, 150, 190)}

@@ -15,16 +15,17 @@ import numba
 import numpy as np
 import pyarrow as pa
 import torch
+from pipeline.stages.policies import drawn_by_name, policy_by_name
 
 from benchmarks.offline_table import SCENARIO, drawn
 from pipeline.config import load_params
-from pipeline.core import Cluster, IntArray, JobSet
+from pipeline.core import IntArray
 from pipeline.errors import UserError
-from pipeline.evaluation.planning import best_drawn, searched
-from pipeline.evaluation.scheduling import mean_slowdown, schedule
+from pipeline.problems.pool.evaluation.planning import best_drawn, searched
+from pipeline.problems.pool.evaluation.scheduling import mean_slowdown, schedule
+from pipeline.problems.pool.nouns import Cluster, JobSet
+from pipeline.problems.pool.workload.job_table import JobTable
 from pipeline.progress import say
-from pipeline.stages.policies import drawn_by_name, policy_by_name
-from pipeline.workload.tables import JobTable
 
 SIZES, JOBSETS, SEED = (30, 50), 10, 1
 SAMPLES = (0, 16, 64, 256, 1024)
@@ -41,25 +42,25 @@ def table_of(jobsets: Sequence[JobSet]) -> JobTable:
 def measure(jobsets: Sequence[JobSet], model: Path) -> None:
     """Print a row for each number of schedules."""
     count = len(jobsets[0].arrival)
-    scenario = load_params().step_scenarios[SCENARIO].model_copy(update={"slots": count})
+    scenario = load_params().pool_scenarios[SCENARIO].model_copy(update={"slots": count})
     table, cluster = table_of(jobsets), Cluster.of(scenario)
     own, sampled = policy_by_name(str(model), scenario), drawn_by_name(str(model), scenario)
 
     def best_of(samples: int) -> IntArray:
-        start = schedule(table, cluster, *own, SEED, unheard)
-        return best_drawn(table, cluster, *sampled, start, samples, SEED, unheard) if samples else start
+        start = schedule(table, cluster, *own, SEED, no_progress)
+        return best_drawn(table, cluster, *sampled, start, samples, SEED, no_progress) if samples else start
 
     best_of(max(SAMPLES))  # compiles
     for samples in SAMPLES:
         begun = time.process_time()
         best = best_of(samples)
         seconds = (time.process_time() - begun) / len(jobsets)
-        found = searched(table, cluster, best, SEARCHED, SEED, unheard)
+        found = searched(table, cluster, best, SEARCHED, SEED, no_progress)
         means = f"{mean_slowdown(table, best):.4f} | {mean_slowdown(table, found):.4f}"
         say(f"| {count} | {model.name} | {samples:,} | {seconds:.2g} | {means} |")
 
 
-def unheard(percent: float, note: object) -> None:
+def no_progress(percent: float, note: object) -> None:
     """Hear how far it is, and say nothing."""
 
 

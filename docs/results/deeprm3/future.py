@@ -16,13 +16,14 @@ from measure import networks, problems
 
 from pipeline import storage
 from pipeline.config import load_params
-from pipeline.core import Cluster, FloatArray, JobSet, batch, keys
-from pipeline.policies.sets import Sets
+from pipeline.core import FloatArray, keys
+from pipeline.problems.pool.networks.sets import Sets
+from pipeline.problems.pool.nouns import Cluster, JobSet, batch
+from pipeline.problems.pool.simulator.compiled.batch import Batched
+from pipeline.problems.pool.training.rolling import Roller
+from pipeline.problems.pool.training.stream_windows import left
+from pipeline.problems.pool.workload.source import source
 from pipeline.progress import say
-from pipeline.simulator.batched import Batched
-from pipeline.training.rolling import Roller
-from pipeline.training.streaming import left
-from pipeline.workload.source import source
 
 LOADS = (70, 80, 90, 95)
 FIRSTS, AFTER = (0, 400, 800, 1200), (100, 200, 300, 400, 500)  # steps of forks, and of questions after them

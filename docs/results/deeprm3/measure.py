@@ -17,21 +17,22 @@ import numpy as np
 import pandas as pd
 
 from pipeline import storage
-from pipeline.config import Params, Scenario, Streaming, Swf, load_params
-from pipeline.core import Cluster, JobSet, Twin, batch, keys
-from pipeline.evaluation.play import Results
-from pipeline.evaluation.statistics import comparison
-from pipeline.evaluation.tuning import heuristics_with, tuned
-from pipeline.policies.heuristics import twin_of
-from pipeline.policies.loading import restore
-from pipeline.policies.sets import Sets
+from pipeline.comparing.results import Results
+from pipeline.comparing.statistics import comparison
+from pipeline.config import Params, PoolScenario, Streaming, Swf, load_params
+from pipeline.core import CompiledRule, keys
+from pipeline.problems.pool.heuristics.compiled import players
+from pipeline.problems.pool.heuristics.tuning import heuristics_with, tuned
+from pipeline.problems.pool.networks.loading import restore
+from pipeline.problems.pool.networks.sets import Sets
+from pipeline.problems.pool.nouns import Cluster, JobSet, batch
+from pipeline.problems.pool.simulator.compiled.batch import Batched
+from pipeline.problems.pool.simulator.outcomes import outcome
+from pipeline.problems.pool.training.rolling import NEVER, Roller
+from pipeline.problems.pool.workload.source import source
 from pipeline.progress import say
-from pipeline.simulator.batched import Batched
-from pipeline.simulator.outcomes import outcome
-from pipeline.simulator.rollout import play as play_plainly
-from pipeline.simulator.twins import players
-from pipeline.training.rolling import NEVER, Roller
-from pipeline.workload.source import source
+from pipeline.simulation.choosing import compiled_rule_of
+from pipeline.simulation.rollout import play as play_plainly
 
 ABREAST = 2_000_000  # jobs played side by side
 VALIDATION, TEST = 40, 300
@@ -53,9 +54,9 @@ class Problem:
     test: int = TEST
 
     @property
-    def scenario(self) -> Scenario:
+    def pool_scenario(self) -> PoolScenario:
         """Return the cluster and how jobs arrive."""
-        return self.params.scenario("online")
+        return self.params.pool_scenario("online")
 
     @property
     def measured(self) -> tuple[float, float]:
@@ -91,7 +92,7 @@ def _play(problem: Problem, group: Sequence[JobSet], who: object) -> pd.DataFram
     key = keys(problem.params.seed, number, np.zeros_like(number))
     if isinstance(who, Sets):
         Roller(simulator, who.compiled(), key, greedy=True).play()
-    elif isinstance(who, Twin):
+    elif isinstance(who, CompiledRule):
         simulator.play(simulator.rows, players([who] * jobs.episodes, key), NEVER)
     else:
         play_plainly(simulator, who, key)
@@ -112,12 +113,12 @@ def _play(problem: Problem, group: Sequence[JobSet], who: object) -> pd.DataFram
     ).reset_index(drop=True)
 
 
-def heuristics(problem: Problem) -> tuple[dict[str, Twin], dict[int, str]]:
+def heuristics(problem: Problem) -> tuple[dict[str, CompiledRule], dict[int, str]]:
     """Return heuristics as tuned on validation jobsets, and the best of them at each load."""
     validation = problem.jobsets("validation", problem.validation)
 
     def examine(policies: Mapping[str, object]) -> dict[str, Results]:
-        played = {name: play(problem, validation, twin_of(policy)) for name, policy in policies.items()}
+        played = {name: play(problem, validation, compiled_rule_of(policy)) for name, policy in policies.items()}
         return {name: Results(table, table.rename(columns={"mean": "mean_slowdown"})) for name, table in played.items()}
 
     knobs = tuned(examine, problem.params.heuristics, {0: [jobs for group in validation.values() for jobs in group]})
@@ -125,7 +126,7 @@ def heuristics(problem: Problem) -> tuple[dict[str, Twin], dict[int, str]]:
     found = examine(policies)
     means = {name: done.by_load for name, done in found.items()}
     best = {load: min(means, key=lambda name: means[name][load]) for load in next(iter(means.values()))}
-    return {name: twin_of(policy) for name, policy in policies.items()}, best
+    return {name: compiled_rule_of(policy) for name, policy in policies.items()}, best
 
 
 def networks(folder: Path) -> dict[str, object]:

@@ -16,7 +16,7 @@ from measure import networks, play, problems
 from scipy.stats import bootstrap
 
 from pipeline.config import load_params
-from pipeline.policies.sets import Sets
+from pipeline.problems.pool.networks.sets import Sets
 from pipeline.progress import say
 
 AGEING = (0.0, 0.5, 1.0, 2.0, 4.0)

@@ -16,7 +16,6 @@ the published test plays the training jobsets.
 Policies that the run did not score are played here: Tetris with other weights of alignment, a random choice among all
 eleven actions that may reserve future steps, and the trained networks made greedy and kept to legal actions.
 """
-
 import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -26,15 +25,18 @@ import numpy as np
 import pandas as pd
 
 from pipeline import storage
+from pipeline.comparing.statistics import interval, resample
 from pipeline.config import Params, load_params
-from pipeline.core import Cluster, FloatArray, IntArray, JobSet, Observation, Policy, batch, keys
-from pipeline.evaluation.metrics import job_results
-from pipeline.evaluation.statistics import interval, resample
-from pipeline.policies.heuristics import heuristic, sjf, tetris
-from pipeline.policies.loading import restore
+from pipeline.core import FloatArray, IntArray, Observation, Policy, keys
+from pipeline.problems.pool.evaluation.metrics import job_results
+from pipeline.problems.pool.heuristics.scores import tetris
+from pipeline.problems.pool.networks.loading import restore
+from pipeline.problems.pool.nouns import Cluster, JobSet, batch
+from pipeline.problems.pool.simulator.compiled.batch import Batched
+from pipeline.problems.pool.storage import read_jobsets
 from pipeline.progress import say
-from pipeline.simulator.batched import Batched
-from pipeline.simulator.rollout import play
+from pipeline.simulation.choosing import heuristic, sjf
+from pipeline.simulation.rollout import play
 
 HERE = Path(__file__).resolve().parent
 SCENARIO = "bernoulli"
@@ -53,7 +55,7 @@ def random_of_all(view: Observation, draws: FloatArray) -> IntArray:
 
 def jobsets_of(params: Params, split: str) -> Mapping[int, Sequence[JobSet]]:
     """Return the jobsets of a split, by load."""
-    return storage.read_jobsets(storage.jobsets_folder(SCENARIO), split, params.scenario(SCENARIO).resources)
+    return read_jobsets(storage.jobsets_folder(SCENARIO), split, params.pool_scenario(SCENARIO).resources)
 
 
 def played(
@@ -65,7 +67,7 @@ def played(
     ahead: bool = False,
 ) -> pd.DataFrame:
     """Return what became of every job under a policy."""
-    row = params.scenario(SCENARIO)
+    row = params.pool_scenario(SCENARIO)
     load = np.repeat(list(jobsets), [len(group) for group in jobsets.values()])
     number = np.concatenate([np.arange(len(group)) for group in jobsets.values()])
     jobs = batch([jobs for group in jobsets.values() for jobs in group])
@@ -89,7 +91,7 @@ def online(params: Params) -> list[str]:
 
 def tables(params: Params) -> Iterator[pd.DataFrame]:
     """Give what became of every test job, one policy after the other."""
-    row, agents, test = params.scenario(SCENARIO), online(params), jobsets_of(params, "test")
+    row, agents, test = params.pool_scenario(SCENARIO), online(params), jobsets_of(params, "test")
     for policy in ("random", "sjf", "packer", "tetris", "hold", *agents, *(f"{name}_pretrained" for name in agents)):
         yield storage.read_job_results(params, SCENARIO, [policy], row.loads)
     for name, weight in TETRIS.items():
@@ -107,7 +109,7 @@ def seen(params: Params) -> Iterator[dict[str, object]]:
         "tetris": heuristic(tetris(storage.read_chosen(SCENARIO).knobs["tetris"])),
     }
     for agent in online(params):
-        part, masked = params.agents[agent].finetune, params.recipe(agent).masked
+        part, masked = params.agents[agent].finetune, params.pool_recipe(agent).masked
         load, players = part.loads[0], {"sampled": trained(agent, greedy=False), "greedy": trained(agent, greedy=True)}
         for split, count in (("train", part.jobsets), ("test", None)):
             jobsets = {load: jobsets_of(params, split)[load][:count]}

@@ -1,0 +1,165 @@
+"""How much of the distance from the best heuristic to hindsight a policy closes.
+
+Hindsight is the best schedule that CP-SAT found with full knowledge of the jobs: a reference, and only where it is
+proved optimal a limit. Means and intervals are those of `statistics`: over jobsets, stratified by load, paired.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from pipeline.comparing.statistics import ALL, NOTHING, by_jobset, interval, resample
+from pipeline.config import Evaluation
+from pipeline.core import FloatArray
+
+HINDSIGHT = "hindsight"
+
+
+class Means(NamedTuple):
+    """Means over the jobsets of one load, in the sample (row 0) and in S resamples."""
+
+    slowdown: FloatArray  # [P]
+    reference: FloatArray  # [3]  of the best heuristic, hindsight, and its bound
+    gained: FloatArray  # [1 + S, P]  the best heuristic's less the policy's
+    distance: FloatArray  # [1 + S]  the best heuristic's less hindsight's
+    optimal: float  # share of the jobsets
+    n: int
+
+
+def closes(gained: FloatArray, distance: FloatArray) -> FloatArray:
+    """Return what share of a distance was gained; nothing can be said where there is no distance.
+
+    Args:
+        gained: the best heuristic's mean slowdown less the policy's.
+        distance: the best heuristic's less hindsight's.
+
+    >>> closes(np.array([1.0, -0.5, 0.0]), np.array([2.0, 1.0, 0.0]))
+    array([ 0.5, -0.5,  nan])
+    """
+    there = np.broadcast_to(distance > NOTHING, gained.shape)
+    return np.where(there, gained / np.where(there, distance, 1.0), np.nan)
+
+
+def hindsight_table(
+    scenario: str,
+    results: pd.DataFrame,
+    hindsight: pd.DataFrame,
+    best: Mapping[int, str],
+    settings: Evaluation,
+    seed: int,
+) -> pd.DataFrame:
+    """Return what share of the distance each policy closes, at each load and over all.
+
+    Args:
+        scenario: its name.
+        results: jobset results of all its policies; only jobsets that were solved in hindsight count.
+        hindsight: these jobsets.
+        best: the best heuristic at each load, chosen on validation jobsets.
+        settings: of the bootstrap; an interval leaves out resamples in which there is no distance.
+        seed: of its resamples.
+
+    Raises:
+        ValueError: a policy has no result on one of the jobsets, or a load no best heuristic.
+    """
+    policies, rng = list(results["policy"].unique()), np.random.default_rng(seed)
+    found = {
+        int(part["load"].iloc[0]): _means(results, part, policies, best, settings.resamples, rng)
+        for _, part in hindsight.groupby("load")
+    }
+    tables = [_rows(f"{load:03d}", policies, [means], settings.confidence) for load, means in found.items()]
+    tables.append(_rows(ALL, policies, list(found.values()), settings.confidence))
+    table = pd.concat(tables, ignore_index=True)
+    table.insert(0, "scenario", scenario)
+    return table
+
+
+def _means(
+    results: pd.DataFrame,
+    solved: pd.DataFrame,
+    policies: Sequence[str],
+    best: Mapping[int, str],
+    resamples: int,
+    rng: np.random.Generator,
+) -> Means:
+    load, jobsets = int(solved["load"].iloc[0]), solved["jobset"]
+    if best.get(load) not in policies:
+        raise ValueError(f"load {load}: expected a best heuristic with scores, found {best.get(load)}")
+    part = results[(results["load"] == load) & results["jobset"].isin(jobsets)]
+    if len(part) != len(policies) * len(jobsets):
+        raise ValueError(f"load {load}: expected {len(jobsets)} jobsets of each policy, found other ones")
+    slowdown = by_jobset(part, policies, "mean_slowdown").loc[jobsets].to_numpy()
+    reference = slowdown[:, policies.index(best[load])]
+    ideal, bound = solved["objective"].to_numpy(), solved["bound"].to_numpy()
+    counts = resample(len(jobsets), resamples, rng)
+    return Means(
+        slowdown=slowdown.mean(axis=0),
+        reference=np.array([reference.mean(), ideal.mean(), bound.mean()]),
+        # Means of differences: between equal scores they are exactly 0, however BLAS rounds.
+        gained=np.asarray(counts @ (reference[:, None] - slowdown) / len(jobsets)),
+        distance=np.asarray(counts @ (reference - ideal) / len(jobsets)),
+        optimal=float((solved["status"] == "OPTIMAL").mean()),
+        n=len(jobsets),
+    )
+
+
+def _rows(load: str, policies: Sequence[str], loads: Sequence[Means], confidence: float) -> pd.DataFrame:
+    gained = np.mean([means.gained for means in loads], axis=0)
+    distance = np.mean([means.distance for means in loads], axis=0)
+    share = closes(gained, distance[:, None])
+    low, high = _interval(share[1:], confidence) if distance[0] > NOTHING else np.full((2, len(policies)), np.nan)
+    best, ideal, bound = np.mean([means.reference for means in loads], axis=0)
+    return pd.DataFrame(
+        {
+            "load": load,
+            "policy": policies,
+            "n": sum(means.n for means in loads),
+            "slowdown": np.mean([means.slowdown for means in loads], axis=0),
+            "best_heuristic": best,
+            "hindsight": ideal,
+            "bound": bound,
+            "closes": share[0],
+            "closes_low": low,
+            "closes_high": high,
+            "optimal": float(np.mean([means.optimal for means in loads])),
+        }
+    )
+
+
+def _interval(share: FloatArray, confidence: float) -> tuple[FloatArray, FloatArray]:
+    """Return the interval of each policy's share over the resamples that have a distance."""
+    told = share[~np.isnan(share).any(axis=1)]
+    nothing = np.full(share.shape[1], np.nan)
+    return interval(told, confidence) if len(told) else (nothing, nothing)
+
+
+def hindsight_markdown(table: pd.DataFrame) -> str:
+    """Return a Markdown table for each scenario: the shares of policies by loads, largest over all first."""
+    return "\n\n".join("\n".join(_lines(rows, str(name))) for name, rows in table.groupby("scenario", sort=False))
+
+
+def _lines(rows: pd.DataFrame, scenario: str) -> Iterator[str]:
+    loads = list(rows["load"].unique())
+    shown = loads if len(loads) > 2 else loads[:1]
+    once = rows.drop_duplicates("load").set_index("load").loc[shown]
+    yield (
+        f"**{scenario}**: percent of the distance from the best heuristic to hindsight that is closed (its interval), "
+        f"on {rows.loc[rows['load'] == ALL, 'n'].iloc[0]} jobsets. -: no distance."
+    )
+    yield ""
+    yield "| policy | " + " | ".join(load.lstrip("0") for load in shown) + " |"
+    yield "| --- |" + " ---: |" * len(shown)
+    for label, column in (("best heuristic", "best_heuristic"), (HINDSIGHT, HINDSIGHT), ("bound", "bound")):
+        yield f"| *{label}*: mean slowdown | " + " | ".join(f"{value:.2f}" for value in once[column]) + " |"
+    yield "| *proved optimal* | " + " | ".join(f"{100 * value:.0f} %" for value in once["optimal"]) + " |"
+    over = rows[rows["load"] == ALL].sort_values(["closes", "slowdown"], ascending=[False, True], kind="stable")
+    cells = {(row["policy"], row["load"]): _cell(row) for _, row in rows.iterrows()}
+    for policy in over["policy"]:
+        yield f"| {policy} | " + " | ".join(cells[policy, load] for load in shown) + " |"
+
+
+def _cell(row: pd.Series) -> str:
+    if np.isnan(row["closes"]):
+        return "-"
+    return f"{100 * row['closes']:.0f} % ({100 * row['closes_low']:.0f} to {100 * row['closes_high']:.0f})"

@@ -1,0 +1,165 @@
+"""The comparison in words: Markdown tables and one-line findings."""
+
+from collections.abc import Collection, Iterator, Sequence
+
+import numpy as np
+import pandas as pd
+
+from pipeline.comparing.statistics import ALL
+
+MUCH = {"slowdown": "slow", "waiting time": "long"}
+OF_STREAMS = ("Mean slowdown", "99th percentile", "Worst wait", "Utilisation", "Growth")  # columns
+
+
+def document(comparison: pd.DataFrame, delay: pd.DataFrame, sections: Sequence[str]) -> str:
+    """Return all tables as one Markdown text; what there are no rows of is left out.
+
+    Args:
+        comparison: COMPARISON.
+        delay: DELAY.
+        sections: what problems say beside it.
+    """
+    return "\n\n".join(filter(None, [table(comparison), table(delay, "waiting time"), *sections])) + "\n"
+
+
+def table(comparison: pd.DataFrame, what: str = "slowdown") -> str:
+    """Return a Markdown table for each scenario and reference: policies by loads, lowest over all first."""
+    scenarios = comparison.groupby("scenario", sort=False)
+    return "\n\n".join(
+        _table(rows, str(name), str(label), what) for name, rows in scenarios for label in rows["against"].unique()
+    )
+
+
+def headline(comparison: pd.DataFrame, policies: Collection[str], confidence: float) -> list[str]:
+    """Return what to say of each policy against each reference: over all loads, and at its best and worst load."""
+    chosen = comparison[comparison["policy"].isin(policies)]
+    keys = ["scenario", "policy", "against"]
+    return [said for _, rows in chosen.groupby(keys, sort=False) for said in _findings(rows, confidence)]
+
+
+def closing(foreseen: pd.DataFrame, policies: Collection[str], confidence: float) -> list[str]:
+    """Return how much of the distance to hindsight policies close over all loads: a sentence a scenario."""
+    over = foreseen[foreseen["policy"].isin(policies) & (foreseen["load"] == ALL)]
+    return [_closing(rows, str(name), confidence) for name, rows in over.groupby("scenario", sort=False)]
+
+
+def _closing(rows: pd.DataFrame, scenario: str, confidence: float) -> str:
+    about = f"(the best schedules found with all jobs known; {rows['n'].iloc[0]} jobsets)"
+    if rows["closes"].isna().all():  # the distance is the same for all
+        return f"Scenario {scenario}: there is no distance from the best heuristic to hindsight {about}."
+    word = f"{100 * confidence:g} % interval "
+    parts = [
+        f"{row['policy']} closes {_percent(row, 'closes')} % "
+        f"({'' if place else word}{_percent(row, 'closes_low')} to {_percent(row, 'closes_high')})"
+        for place, (_, row) in enumerate(rows.iterrows())
+    ]
+    return f"Scenario {scenario}: {listed(parts)} of the distance from the best heuristic to hindsight {about}."
+
+
+def _percent(row: pd.Series, column: str) -> str:
+    return "-" if np.isnan(row[column]) else f"{100 * row[column]:.0f}"
+
+
+def listed(parts: Sequence[str]) -> str:
+    """Join words as a sentence does.
+
+    >>> listed(["a", "b", "c"]), listed(["a"])
+    ('a, b and c', 'a')
+    """
+    return " and ".join(filter(None, [", ".join(parts[:-1]), parts[-1]]))
+
+
+def stream_tables(streams: pd.DataFrame) -> str:
+    """Return a Markdown table for each stream and load, lowest slowdown first."""
+    loads = streams.groupby(["scenario", "load"], sort=False)
+    return "\n\n".join("\n".join(_stream(rows, str(name), str(load))) for (name, load), rows in loads)
+
+
+def _stream(rows: pd.DataFrame, scenario: str, load: str) -> Iterator[str]:
+    yield (
+        f"**{scenario}**, load {load}: jobs that arrive in the measured steps of {rows['n'].iloc[0]} streams. Slowdown "
+        "and growth of the jobs waiting, per 100 steps, have their interval; the worst wait is in steps. "
+        "†: some jobs unfinished, so at least this slow."
+    )
+    yield ""
+    yield f"| policy | {' | '.join(OF_STREAMS)} |"
+    yield "| --- |" + " ---: |" * len(OF_STREAMS)
+    for policy, cells in stream_rows(rows):
+        yield f"| {policy} | {' | '.join(cells)} |"
+
+
+def stream_rows(rows: pd.DataFrame) -> list[tuple[str, list[str]]]:
+    """Return the cells of each policy of one stream at one load, in the order of OF_STREAMS, lowest slowdown first."""
+    ordered = rows.sort_values("slowdown", kind="stable")
+    return [(str(row["policy"]), _stream_cells(row)) for _, row in ordered.iterrows()]
+
+
+def _stream_cells(row: pd.Series) -> list[str]:
+    cut = "†" if row["unfinished"] else ""
+    return [
+        f"{row['slowdown']:.2f}{cut} ({row['slowdown_low']:.2f} to {row['slowdown_high']:.2f})",
+        f"{row['p99_slowdown']:.1f}",
+        str(row["longest_wait"]),
+        f"{100 * row['utilisation']:.1f} %",
+        f"{row['growth']:+.2f} ({row['growth_low']:+.2f} to {row['growth_high']:+.2f})",
+    ]
+
+
+def _table(rows: pd.DataFrame, scenario: str, against: str, what: str) -> str:
+    compared = rows[rows["against"] == against]
+    loads = list(compared["load"].unique())
+    means = rows.drop_duplicates(["policy", "load"]).pivot(index="policy", columns="load", values="mean")
+    reference = compared.drop_duplicates("load").set_index("load")["mean_against"]
+    if against not in means.index:
+        means.loc[against] = reference
+    means = means.fillna(reference)  # a policy has no row of its own where it is the reference
+    cells = {(row["policy"], row["load"]): _cell(row) for _, row in compared.iterrows()}
+    shown = loads if len(loads) > 2 else loads[:1]
+    lines = [
+        f"**{scenario}**: mean {what} (difference from {against}, ± half its interval). "
+        f"Bold: the whole interval is below. †: some jobs unfinished, so at least this {MUCH[what]}.",
+        "",
+        "| policy | " + " | ".join(load.lstrip("0") for load in shown) + " |",
+        "| --- |" + " ---: |" * len(shown),
+    ]
+    for policy, row in means.sort_values(ALL, kind="stable").iterrows():
+        lines.append(f"| {policy} | " + " | ".join(cells.get((policy, at), f"{row[at]:.2f}") for at in shown) + " |")
+    return "\n".join(lines)
+
+
+def _cell(row: pd.Series) -> str:
+    half = (row["difference_high"] - row["difference_low"]) / 2
+    mark = "**" if row["difference_high"] < 0 else ""
+    cut = "†" if row["unfinished"] else ""
+    return f"{mark}{row['mean']:.2f}{mark}{cut} ({100 * row['difference']:+.1f} ±{100 * half:.1f} %)"
+
+
+def _findings(rows: pd.DataFrame, confidence: float) -> Iterator[str]:
+    single = rows[rows["load"] != ALL].sort_values("difference", kind="stable")
+    if len(single) == 1:
+        yield _sentence(single.iloc[0], confidence)
+        return
+    chosen = pd.concat([rows[rows["load"] == ALL], single.iloc[[0, -1]]])
+    for _, row in chosen.iterrows():
+        yield _sentence(row, confidence)
+
+
+def _sentence(row: pd.Series, confidence: float) -> str:
+    low, high = row["difference_low"], row["difference_high"]
+    ends = (-high, -low) if high < 0 else (low, high)
+    span = f"{_side(low)} to {_side(high)}" if low < 0 <= high else " to ".join(f"{100 * end:.1f}" for end in ends)
+    where = "over all loads" if row["load"] == ALL else f"at load {int(row['load'])}"
+    cut = f"; {row['unfinished']} jobs unfinished, so at least this slow" if row["unfinished"] else ""
+    return (
+        f"{row['policy']} ({row['scenario']}): mean slowdown {_side(row['difference'], ' %')} {row['against']} {where} "
+        f"({100 * confidence:g} % interval {span}, n = {row['n']} jobsets{cut})"
+    )
+
+
+def _side(difference: float, unit: str = "") -> str:
+    """Return a relative difference in words.
+
+    >>> _side(-0.271, " %")
+    '27.1 % below'
+    """
+    return f"{100 * abs(difference):.1f}{unit} {'below' if difference < 0 else 'above'}"

@@ -1,1 +1,0 @@
-"""Every policy on the same jobsets: metrics, paired statistics and figures."""

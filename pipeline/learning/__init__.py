@@ -1,0 +1,1 @@
+"""What learning algorithms of every problem share."""

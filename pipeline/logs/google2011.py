@@ -1,0 +1,156 @@
+"""Google's clusterdata-2011: the task events, one `part-*.csv[.gz]` or a folder of them, which are one log.
+
+The thirteen columns have no header. A row is an event of a task, which is a job's number and the task's index in it.
+A task is submitted (event 0), is given to a machine (1) and finishes (4): its run time lies between the last two. It
+wants what it asked for when it was submitted; cores and memory are shares of the largest machine, here in percent.
+
+A task that was ever evicted (2), failed (3), killed (5) or lost (6) is set aside for the first of these, for what it
+ran before is not all that it would have run. So is one that was there before the log began (time 0), or did not finish
+before it ended. Of a task that finished and was submitted again, the first run counts. Later changes of requests (7, 8)
+do not. Rows that are counted are tasks, each by the line of its first event; in a folder lines are counted on from
+file to file.
+"""
+
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from pipeline.core import BoolArray, FloatArray, IntArray
+from pipeline.errors import UserError
+from pipeline.logs.gathering import Facts, Part, in_order, jobs
+from pipeline.logs.lines import CHUNK
+from pipeline.logs.raw_tables import GOOGLE2011
+from pipeline.logs.rows import Layout, rows
+from pipeline.logs.trace import PERCENT, Sieve, Trace, thousandths
+from pipeline.progress import ProgressCallback, no_progress
+
+NAMES = "time missing job task machine event user class priority cpu memory disk different_machine"
+LAYOUT = Layout(GOOGLE2011, tuple(NAMES.split()))
+FACTS = Facts(("cpu", "memory"), (PERCENT, PERCENT))
+SUBMIT, SCHEDULE, FINISH = 0, 1, 4
+BROKEN = {2: "evicted", 3: "failed", 5: "killed", 6: "lost"}
+MICRO = 1e-6
+AFTER = float(2**63 - 1)  # a time that stands for "when the log had ended"
+NO_SUBMIT, BEFORE = "no event of submission", "submitted before the log begins"
+NEVER, NOT_DONE = "never scheduled", "not finished when the log ends"
+NO_DEMAND, BELOW_0, ZERO_RUN = "CPU or memory unknown", "CPU or memory below 0", "run time 0 or less"
+AGAIN = "submitted again after it finished: first run taken"
+
+
+class _Events(NamedTuple):
+    """Some events; compact, for there are many."""
+
+    job: IntArray  # [E]
+    task: IntArray  # [E]  its index in the job
+    time: FloatArray  # [E]  microseconds
+    event: IntArray  # [E]
+    cpu: FloatArray  # [E]
+    memory: FloatArray  # [E]
+    user: IntArray  # [E]
+    line: IntArray  # [E]
+    row: IntArray  # [E]  from 1
+
+
+def read(path: Path, on_progress: ProgressCallback = no_progress, *, chunk: int = CHUNK) -> Trace:
+    """Read the tasks of a file of events, or of a folder of such files."""
+    sieve = Sieve()
+    events = _in_order(_chunks(path, on_progress, chunk), path)
+    first = np.flatnonzero(np.diff(events.job, prepend=-1) | np.diff(events.task, prepend=-1))
+    return in_order([_tasks(events, first, sieve)], sieve, FACTS, len(first), path)
+
+
+def _chunks(path: Path, on_progress: ProgressCallback, chunk: int) -> list[_Events]:
+    files = sorted(path.glob("part-*.csv*")) if path.is_dir() else [path]
+    if not files:
+        raise UserError(f"{path}: expected files part-*.csv or part-*.csv.gz, found none")
+    parts, users, seen, lines = list[_Events](), dict[str, int](), 0, 0
+    for place, file in enumerate(files):
+
+        def of_all(percent: float, note: str, done: int = place) -> None:
+            on_progress((100 * done + percent) / len(files), note)
+
+        before = lines
+        for frame in rows(file, LAYOUT, of_all, chunk):
+            parts.append(_compact(frame, users, before, seen))
+            seen, lines = seen + len(frame), before + int(frame.index[-1])
+    return parts
+
+
+def _compact(frame: pd.DataFrame, users: dict[str, int], lines: int, rows: int) -> _Events:
+    codes, names = pd.factorize(frame["user"])
+    known = np.array([users.setdefault(name, len(users)) for name in names] + [-1], dtype=np.int32)
+    return _Events(
+        job=frame["job"].to_numpy(dtype=np.int64),
+        task=frame["task"].to_numpy(dtype=np.int32),
+        time=frame["time"].to_numpy(),
+        event=frame["event"].to_numpy(dtype=np.int8),
+        cpu=frame["cpu"].to_numpy(dtype=np.float32),
+        memory=frame["memory"].to_numpy(dtype=np.float32),
+        user=known[codes],  # an unknown user's code, -1, is the last place
+        line=(frame.index.to_numpy() + lines).astype(np.int32),
+        row=np.arange(rows + 1, rows + len(frame) + 1, dtype=np.int32),
+    )
+
+
+def _in_order(parts: list[_Events], path: Path) -> _Events:
+    """Return all events task by task, those of a task as they came, and let go of the parts."""
+    if not parts:
+        raise UserError(f"{path}: expected jobs, found an empty log")
+    columns = [list(column) for column in zip(*parts, strict=True)]
+    parts.clear()
+    joined = []
+    while columns:
+        joined.append(np.concatenate(columns.pop(0)))
+    order = np.lexsort((joined[1], joined[0]))
+    for k in range(len(joined)):
+        joined[k] = joined[k][order]
+    return _Events(*joined)
+
+
+def _tasks(events: _Events, first: IntArray, sieve: Sieve) -> Part:
+    """Return the tasks that can be used.
+
+    Args:
+        events: task by task.
+        first: place of each task's first event.
+        sieve: counts the others.
+    """
+    submit, start, finish = (_place(events.event == event, first) for event in (SUBMIT, SCHEDULE, FINISH))
+    time = np.append(events.time, np.nan)
+    causes = {NO_SUBMIT: submit < 0, BEFORE: time[submit] <= 0}
+    causes |= _broken(events, first)
+    causes |= {NEVER: start < 0, NOT_DONE: (finish < 0) | (time[finish] >= AFTER)}
+    cpu, memory = (np.append(column, np.nan)[submit].astype(np.float64) for column in (events.cpu, events.memory))
+    causes |= {ZERO_RUN: time[finish] <= time[start], NO_DEMAND: np.isnan(cpu) | np.isnan(memory)}
+    kept = sieve.keep(events.line[first], causes | {BELOW_0: (cpu < 0) | (memory < 0)})
+    submissions = np.add.reduceat(events.event == SUBMIT, first, dtype=np.int64)
+    sieve.mend(AGAIN, events.line[first][kept & (submissions > 1)])
+    submit, start, finish = submit[kept], start[kept], finish[kept]
+    return jobs(
+        events.row[submit],
+        time[submit] * MICRO,
+        (time[finish] - time[start]) * MICRO,
+        thousandths(100 * np.column_stack([cpu[kept], memory[kept]])),
+        wait_s=np.where(time[start] >= time[submit], time[start] - time[submit], np.nan) * MICRO,
+        user=events.user[submit],
+    )
+
+
+def _broken(events: _Events, first: IntArray) -> dict[str, BoolArray]:
+    """Return which tasks ended otherwise than by finishing, by what ended them first."""
+    place = _place(np.isin(events.event, list(BROKEN)), first)
+    found = np.where(place < 0, -1, events.event[place])
+    return {reason: found == event for event, reason in BROKEN.items()}
+
+
+def _place(events: BoolArray, first: IntArray) -> IntArray:
+    """Return the place of each task's first event of a kind; -1 = there is none.
+
+    >>> _place(np.array([False, True, True, False, False, True]), np.array([0, 3, 4]))
+    array([ 1, -1,  5])
+    """
+    places = np.where(events, np.arange(len(events)), len(events))
+    found = np.minimum.reduceat(places, first)
+    return np.where(found == len(events), -1, found)

@@ -1,0 +1,121 @@
+"""Alibaba's cluster-trace-gpu-v2023: pods (`openb_pod_list_*.csv`) and nodes (`openb_node_list_*.csv`).
+
+The first line names the columns. A pod is submitted when it is created, waits until it is scheduled, and runs until it
+is deleted. It wants cpu_milli of a core, memory_mib, and num_gpu times gpu_milli of a GPU: the GPUs of a node are
+pooled, and two pods may share one in any parts. gpu_spec names the models it may run on; without one, it runs on all.
+
+The kinds of machines are the models of the nodes, in the order in which they first stand; "" has no GPU. Without a
+file of nodes they are the models that pods name.
+"""
+
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from pipeline.core import ANY_KIND, MOST_KINDS, THOUSANDTHS, BoolArray, FloatArray, IntArray, KeyArray
+from pipeline.errors import UserError
+from pipeline.logs.gathering import Facts, Part, in_order, jobs
+from pipeline.logs.lines import CHUNK
+from pipeline.logs.raw_tables import OPENB_NODES, OPENB_PODS
+from pipeline.logs.rows import Layout, rows
+from pipeline.logs.trace import CORES, GIB, GPUS, MachineTable, Sieve, Trace, thousandths
+from pipeline.progress import ProgressCallback, no_progress
+
+PODS, NODES = Layout(OPENB_PODS), Layout(OPENB_NODES)
+RESOURCES, UNITS = ("cpu", "memory", "gpu"), (CORES, GIB, GPUS)
+NO_SUBMIT, NO_END, ZERO_RUN = "time of creation unknown", "time of deletion unknown", "run time 0 or less"
+NEVER, EARLY = "never scheduled", "scheduled before it was created"
+NO_DEMAND, BELOW_0 = "CPU, memory or GPU unknown", "CPU, memory or GPU below 0"
+NO_MODEL = "wants GPU models that no node has"
+
+
+class _Pods(NamedTuple):
+    """Some rows as pods; nan = unknown."""
+
+    create: FloatArray  # [J]
+    start: FloatArray  # [J]
+    end: FloatArray  # [J]
+    amount: FloatArray  # [J, R]  cores, GiB, GPUs
+    kinds: KeyArray  # [J]
+
+
+def read(
+    path: Path, on_progress: ProgressCallback = no_progress, *, nodes: Path | None = None, chunk: int = CHUNK
+) -> Trace:
+    """Read the pods of the log, and its nodes from another file.
+
+    Args:
+        path: of the pods, plain or .gz.
+        on_progress: told while they are read.
+        nodes: the file of nodes; without one, the log has no machines.
+        chunk: bytes that are read at a time.
+
+    Raises:
+        UserError: a file cannot be read, a row is not a pod's or a node's, or no job is left.
+    """
+    names: dict[str, int] = {}
+    machines = None if nodes is None else read_nodes(nodes, names, chunk)
+    parts, sieve, seen = list[Part](), Sieve(), 0
+    for frame in rows(path, PODS, on_progress, chunk):
+        pods = _pods(frame, _kinds(frame["gpu_spec"], names, machines is not None, path))
+        kept = sieve.keep(frame.index.to_numpy(), _causes(pods))
+        number = np.arange(seen + 1, seen + len(frame) + 1)
+        run, demand = (pods.end - pods.start)[kept], thousandths(pods.amount[kept])
+        wait = (pods.start - pods.create)[kept]
+        parts.append(jobs(number[kept], pods.create[kept], run, demand, wait_s=wait, kinds=pods.kinds[kept]))
+        seen += len(frame)
+    return in_order(parts, sieve, Facts(RESOURCES, UNITS, tuple(names) or ("",), machines=machines), seen, path)
+
+
+def read_nodes(path: Path, names: dict[str, int], chunk: int = CHUNK) -> MachineTable:
+    """Read the machines, and enter their kinds by name."""
+    capacity, kind = list[IntArray](), list[int]()
+    for frame in rows(path, NODES, chunk=chunk):
+        amount = np.column_stack([frame["cpu_milli"] / THOUSANDTHS, frame["memory_mib"] / 1024, frame["gpu"]])
+        below = np.flatnonzero((amount < 0).any(axis=1))
+        if len(below):
+            raise UserError(f"{path}:{frame.index[below[0]]}: expected amounts of at least 0, found less")
+        capacity.append(thousandths(amount))
+        kind += [_entered(model, names, path) for model in frame["model"].fillna("")]
+    if not capacity:
+        raise UserError(f"{path}: expected nodes, found none")
+    return MachineTable(np.concatenate(capacity), np.array(kind, dtype=np.int64), RESOURCES)
+
+
+def _pods(frame: pd.DataFrame, kinds: KeyArray) -> _Pods:
+    column = {name: frame[name].to_numpy() for name in frame.columns.drop("gpu_spec")}
+    # Who wants no GPU need not say how much of one.
+    gpus = np.where(column["num_gpu"] == 0, 0, column["num_gpu"] * column["gpu_milli"] / THOUSANDTHS)
+    amount = np.column_stack([column["cpu_milli"] / THOUSANDTHS, column["memory_mib"] / 1024, gpus])
+    return _Pods(column["creation_time"], column["scheduled_time"], column["deletion_time"], amount, kinds)
+
+
+def _causes(pods: _Pods) -> dict[str, BoolArray]:
+    return {
+        NO_SUBMIT: np.isnan(pods.create),
+        NEVER: np.isnan(pods.start),
+        EARLY: pods.start < pods.create,
+        NO_END: np.isnan(pods.end),
+        ZERO_RUN: pods.end <= pods.start,
+        NO_DEMAND: np.isnan(pods.amount).any(axis=1),
+        BELOW_0: (pods.amount < 0).any(axis=1),
+        NO_MODEL: pods.kinds == 0,
+    }
+
+
+def _kinds(specs: pd.Series, names: dict[str, int], fixed: bool, path: Path) -> KeyArray:
+    """Return the kinds that jobs may run on; models are entered as they come, unless the nodes fixed them."""
+    codes, specs_found = pd.factorize(specs)
+    bits = [ANY_KIND] * (len(specs_found) + 1)  # a missing spec's code, -1, is the last place
+    for place, spec in enumerate(specs_found):
+        models = {model for model in spec.split("|") if model and (model in names or not fixed)}
+        bits[place] = np.uint64(sum(1 << _entered(model, names, path) for model in sorted(models)))
+    return np.array(bits, dtype=np.uint64)[codes]
+
+
+def _entered(model: str, names: dict[str, int], path: Path) -> int:
+    if model not in names and len(names) == MOST_KINDS:
+        raise UserError(f"{path}: expected at most {MOST_KINDS} models of GPUs, found '{model}' beside them")
+    return names.setdefault(model, len(names))

@@ -1,0 +1,132 @@
+"""Logs of real clusters by format: how each is recognised and read."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+from pipeline.errors import UserError
+from pipeline.logs import alibaba2017, alibaba2018, cloudsimpy, google2011, openb, swf
+from pipeline.logs.gathering import Instances
+from pipeline.logs.lines import FIELDS
+from pipeline.logs.rows import MARK, Layout, opened
+from pipeline.logs.trace import Trace
+from pipeline.progress import ProgressCallback, no_progress
+
+__all__ = ["FORMATS", "OPTIONS", "Instances", "Reader", "guess", "read"]
+
+HEAD = 1 << 16  # bytes that are looked at
+Likeness = Callable[[Path, str], bool]  # (path, first line)
+
+
+Reader = Callable[..., Trace]  # (path, on_progress), and the format's own options
+
+
+def read(
+    path: Path,
+    format: str | None = None,
+    on_progress: ProgressCallback = no_progress,
+    *,
+    nodes: Path | None = None,
+    instances: Instances = "one",
+    per_node: bool = False,
+) -> Trace:
+    """Read a log of any format.
+
+    Args:
+        path: of the log, plain or .gz.
+        format: one of FORMATS; None: what it looks like.
+        on_progress: told while it is read.
+        nodes: the machines, where they stand in a file of their own.
+        instances: one job a task, or one for each of its instances.
+        per_node: each processor is a machine by itself.
+
+    Raises:
+        UserError: the format is unknown or has no such option, or the log cannot be read.
+    """
+    name = guess(path) if format is None else format
+    if name not in FORMATS:
+        raise UserError(f"format: expected one of {', '.join(FORMATS)}, found '{name}'")
+    asked = {"nodes": nodes, "instances": instances, "per_node": per_node}
+    given = {option: value for option, value in asked.items() if value not in (None, "one", False)}
+    for option in given:
+        if option not in OPTIONS[name]:
+            having = ", ".join(other for other, options in OPTIONS.items() if option in options)
+            raise UserError(f"{path}: a log of format '{name}' has no {option}; expected one of format {having}")
+    return FORMATS[name](path, on_progress, **given)
+
+
+def guess(path: Path) -> str:
+    """Return the format of a log by its first lines.
+
+    Raises:
+        UserError: it cannot be read, or looks like none of the formats.
+    """
+    first = "" if path.is_dir() else _first_line(path)
+    for name, alike in LIKENESSES.items():
+        if alike(path, first):
+            return name
+    raise UserError(f"{path}: cannot tell its format from its first line: name it, one of {', '.join(FORMATS)}")
+
+
+def _first_line(path: Path) -> str:
+    """Return the first line that is not empty."""
+    with opened(path) as (stream, _):
+        lines = stream.read(HEAD).removeprefix(MARK).decode(errors="replace").splitlines()
+    first = next((line for line in lines if line.strip()), "")
+    if not first:
+        raise UserError(f"{path}: expected jobs, found an empty file")
+    return first
+
+
+def _is_swf(path: Path, first: str) -> bool:
+    fields = first.split()
+    return first.lstrip().startswith(";") or (len(fields) in (FIELDS - 1, FIELDS) and all(map(_is_number, fields)))
+
+
+def _has_header(layout: Layout) -> Likeness:
+    wanted = set(layout.schema.columns)
+    return lambda path, first: wanted <= {name.strip() for name in first.split(",")}
+
+
+def _has_columns(layout: Layout) -> Likeness:
+    kinds = {name: str(column.dtype) for name, column in layout.schema.columns.items()}
+    numbers = [place for place, name in enumerate(layout.names) if kinds.get(name) == "float64"]
+
+    def alike(path: Path, first: str) -> bool:
+        fields = first.strip("\r\n").split(",")
+        return len(fields) == len(layout.names) and all(_is_number(fields[place] or "0") for place in numbers)
+
+    return alike
+
+
+def _is_number(field: str) -> bool:
+    try:
+        float(field)
+    except ValueError:
+        return False
+    return True
+
+
+FORMATS: dict[str, Reader] = {
+    "swf": swf.read,
+    "openb": openb.read,
+    "alibaba2018": alibaba2018.read,
+    "alibaba2017": alibaba2017.read,
+    "cloudsimpy": cloudsimpy.read,
+    "google2011": google2011.read,
+}
+OPTIONS: dict[str, tuple[str, ...]] = {
+    "swf": ("per_node",),
+    "openb": ("nodes",),
+    "alibaba2018": ("instances",),
+    "alibaba2017": ("instances",),
+    "cloudsimpy": ("instances",),
+    "google2011": (),
+}
+LIKENESSES: dict[str, Likeness] = {
+    "swf": _is_swf,
+    "openb": _has_header(openb.PODS),
+    "alibaba2018": _has_columns(alibaba2018.LAYOUT),
+    "alibaba2017": _has_columns(alibaba2017.LAYOUT),
+    "cloudsimpy": _has_header(cloudsimpy.LAYOUT),
+    "google2011": lambda path, first: path.is_dir() or _has_columns(google2011.LAYOUT)(path, first),
+}

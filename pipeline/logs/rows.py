@@ -1,0 +1,172 @@
+"""Logs that are tables of fields between commas, read a chunk at a time; every row is numbered by its line.
+
+Quotes mean nothing in such logs, so that a line is a row. Empty lines are passed over.
+"""
+
+import csv
+import gzip
+import os
+import zlib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from io import BytesIO
+from pathlib import Path
+from typing import BinaryIO, NamedTuple, cast
+
+import numpy as np
+import pandas as pd
+import pandera.pandas as pa
+from pandera.errors import SchemaErrors
+
+from pipeline.core import IntArray
+from pipeline.errors import UserError
+from pipeline.logs.lines import CHUNK, LONGEST_LINE
+from pipeline.progress import ProgressCallback, no_progress
+
+MARK = b"\xef\xbb\xbf"  # of UTF-8, with which some programs begin a file
+COMMA, LINE_END = b",\n"
+NUMBER = "a number"
+
+
+class Layout(NamedTuple):
+    """The columns of a log."""
+
+    schema: pa.DataFrameSchema  # of those that are read
+    names: tuple[str, ...] = ()  # of all, in order; () = its first line names them
+
+
+class Opened(NamedTuple):
+    """A log that is being read."""
+
+    stream: BinaryIO
+    percent: Callable[[], float]  # how much of it is read
+
+
+@contextmanager
+def opened(path: Path) -> Iterator[Opened]:
+    """Open a log, plain or .gz; what goes wrong while it is read is said in one line."""
+    try:
+        with path.open("rb") as file:
+            size = max(os.fstat(file.fileno()).st_size, 1)
+            with _unpacked(file, path) as stream:
+                yield Opened(stream, lambda: min(100 * file.tell() / size, 100))
+    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
+        raise UserError(f"{path}: its name ends in .gz, but it is not a whole gzip file ({error})") from error
+    except OSError as error:
+        raise UserError(f"{path}: cannot be read ({error.strerror})") from error
+
+
+def _unpacked(file: BinaryIO, path: Path) -> BinaryIO:
+    return cast("BinaryIO", gzip.open(file)) if path.suffix == ".gz" else file
+
+
+def rows(
+    path: Path, layout: Layout, on_progress: ProgressCallback = no_progress, chunk: int = CHUNK
+) -> Iterator[pd.DataFrame]:
+    """Yield the rows of a log in order, checked by their schema and indexed by their lines.
+
+    Args:
+        path: of the log.
+        layout: of its columns.
+        on_progress: told while it is read.
+        chunk: bytes that are read at a time.
+
+    Raises:
+        UserError: it cannot be read, lacks a column, or a row is not one of such a log.
+    """
+    names, first, seen = layout.names, 1, 0
+    with opened(path) as (stream, percent):
+        while text := stream.read(chunk):
+            text += stream.readline(LONGEST_LINE)
+            text = _plain(text.removeprefix(MARK) if first == 1 else text, first, path)
+            if not names:
+                header, _, text = text.partition(b"\n")
+                names, first = _named(header.decode(), layout, path), first + 1
+            lines, filled = text.count(b"\n"), _filled(text, first, names, path)
+            if len(filled):
+                seen += len(filled)
+                yield _checked(_parsed(text, names, layout), first + filled, layout, path)
+                on_progress(percent(), f"{seen:,} rows")
+            first += lines
+
+
+def _plain(text: bytes, first: int, path: Path) -> bytes:
+    """Return text whose lines all end in one byte, and refuse what is none."""
+    if b"\0" in text:
+        raise UserError(f"{path}: expected lines of text, found zero bytes (an archive to unpack, or UTF-16)")
+    if b"\r" in text:
+        text = text.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+    try:
+        text.decode()
+    except UnicodeDecodeError as error:
+        line = first + text.count(b"\n", 0, error.start)
+        raise UserError(f"{path}:{line}: expected UTF-8 text, found byte 0x{text[error.start]:02x}") from error
+    return text if text.endswith(b"\n") else text + b"\n"
+
+
+def _named(header: str, layout: Layout, path: Path) -> tuple[str, ...]:
+    """Return the columns that the first line names."""
+    names = tuple(name.strip() for name in header.split(","))
+    wanted = list(layout.schema.columns)
+    if not set(wanted) <= set(names):
+        raise UserError(f"{path}:1: expected the columns {', '.join(wanted)}, found {', '.join(names)[:200]}")
+    twice = [name for name in wanted if names.count(name) > 1]
+    if twice:
+        raise UserError(f"{path}:1: expected each column once, found {', '.join(twice)} twice")
+    return names
+
+
+def _filled(text: bytes, first: int, names: tuple[str, ...], path: Path) -> IntArray:
+    """Return which lines are rows, from 0; all of them must have as many fields as there are columns."""
+    codes = np.frombuffer(text, dtype=np.uint8)
+    ends = np.flatnonzero(codes == LINE_END)
+    lengths = np.diff(ends, prepend=-1) - 1
+    fields = np.diff(np.searchsorted(np.flatnonzero(codes == COMMA), ends), prepend=0) + 1
+    wrong = np.flatnonzero((lengths > 0) & (fields != len(names)))
+    if len(wrong):
+        expected = f"{len(names)} columns ({', '.join(name or '-' for name in names)})"
+        raise UserError(f"{path}:{first + wrong[0]}: expected {expected}, found {fields[wrong[0]]}")
+    return np.flatnonzero(lengths > 0)
+
+
+def _parsed(text: bytes, names: tuple[str, ...], layout: Layout) -> pd.DataFrame:
+    places = {names.index(name): name for name in layout.schema.columns}
+    words = {name: "str" for name, column in layout.schema.columns.items() if str(column.dtype) == "str"}
+    return pd.read_csv(
+        BytesIO(text),
+        header=None,
+        names=[places[place] for place in sorted(places)],
+        usecols=sorted(places),
+        dtype=words,
+        quoting=csv.QUOTE_NONE,
+        keep_default_na=False,
+        na_values=[""],
+        low_memory=False,
+    )
+
+
+def _checked(frame: pd.DataFrame, lines: IntArray, layout: Layout, path: Path) -> pd.DataFrame:
+    """Return rows of numbers and words, or say which of them is the first that is none."""
+    frame.index = pd.Index(lines)
+    kinds = {name: str(column.dtype) for name, column in layout.schema.columns.items()}
+    numbers = [name for name in kinds if kinds[name] == "float64" and frame[name].dtype.kind not in "iuf"]
+    # What pandas did not read as a number may still look like one to Python, as 1_000 does, or True.
+    read = {name: pd.to_numeric(frame[name].astype("str"), errors="coerce") for name in numbers}
+    texts = frame[numbers].where(pd.DataFrame(read, index=frame.index).isna())
+    cases = texts.melt(ignore_index=False, var_name="column", value_name="found").dropna().rename_axis("index")
+    if len(cases):
+        raise _refused(cases.reset_index().assign(check=NUMBER), path)
+    try:
+        return layout.schema.validate(frame.assign(**read), lazy=True)
+    except SchemaErrors as error:
+        raise _refused(error.failure_cases.rename(columns={"failure_case": "found"}), path) from error
+
+
+def _refused(cases: pd.DataFrame, path: Path) -> UserError:
+    """Return what to say of rows: of each the line, the column, what was expected and what was found."""
+    cases = cases.sort_values("index", kind="stable")
+    first, more = cases.iloc[0], cases["index"].nunique() - 1
+    expected = first["check"] if str(first["check"]).startswith(NUMBER) else NUMBER
+    found = "nothing" if pd.isna(first["found"]) else f"'{str(first['found'])[:40]}'"
+    others = f" (and {more:,} more rows of this part)" if more else ""
+    return UserError(f"{path}:{first['index']}: expected {expected} as {first['column']}, found {found}{others}")

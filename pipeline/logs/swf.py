@@ -1,0 +1,155 @@
+"""The Standard Workload Format of the Parallel Workloads Archive, version 2.2: one job a line in 18 fields.
+
+Read: id = field 1, submitted = 2 (s), wait = 3, run time = 4, processors = the larger of 5 and 8, estimate = 9, memory
+= 10 if above 0, else 7 (KB of each processor), user = 12. Lines, and what is refused of them, are those of
+`workload.lines`. Times keep their fractions; processors are rounded half up.
+
+The processors are pooled: a job runs on one node and holds all its processors and the memory of all of them, and the
+machine has MaxProcs processors, else MaxNodes, else those of its largest job. Of its memory a log says nothing: it
+counts as the most that the log's own jobs held at one time. Or each processor is a machine by itself, and a job runs
+on as many nodes as it has processors; memory is then left out.
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import BinaryIO, NamedTuple, cast
+
+import numpy as np
+
+from pipeline.core import THOUSANDTHS, FloatArray, IntArray
+from pipeline.errors import UserError
+from pipeline.logs.gathering import Facts, Part, in_order, jobs
+from pipeline.logs.lines import CHUNK, FIELDS, job_lines
+from pipeline.logs.rows import opened
+from pipeline.logs.trace import CORES, GIB, MachineTable, Sieve, Trace, held_at_once, thousandths
+from pipeline.progress import ProgressCallback, no_progress
+
+KB_OF_GIB = 1024.0**2
+NO_ARRIVAL, NO_RUN, ZERO_RUN = "arrival unknown", "run time unknown", "run time 0"
+NO_PROCESSORS = "no processors"
+SHORT = f"{FIELDS - 1} columns: last one taken as unknown"
+FRACTIONS = "fraction of a processor: rounded"
+NO_ESTIMATE, NO_MEMORY = "estimate unknown: its run time taken", "memory unknown: holds none"
+ABSURD = "memory beyond 1e9 GiB"
+MOST_GIB = 1e9
+MOST_USER = 2**31
+MOST_MACHINES = 1_000_000  # each processor one
+NO_SIZE = "no MaxProcs header: the largest job's processors taken"
+
+
+class _Recalled:
+    """A stream that keeps its last chunk, so that what is set aside can be told by its line."""
+
+    def __init__(self, stream: BinaryIO) -> None:
+        self._stream, self.text, self.first = stream, b"", 1
+
+    def read(self, size: int) -> bytes:
+        self.first += self.text.count(b"\n")
+        self.text = self._stream.read(size)
+        return self.text
+
+    def readline(self, size: int) -> bytes:
+        more = self._stream.readline(size)
+        self.text += more
+        return more
+
+
+class _Some(NamedTuple):
+    """The job lines of a chunk."""
+
+    fields: FloatArray  # [J, 18]
+    line: IntArray  # [J]
+    short: IntArray  # lines of 17 fields
+
+
+def read(
+    path: Path, on_progress: ProgressCallback = no_progress, *, per_node: bool = False, chunk: int = CHUNK
+) -> Trace:
+    """Read a log.
+
+    Args:
+        path: of the log, plain or .gz.
+        on_progress: told while it is read.
+        per_node: each processor is a machine by itself.
+        chunk: bytes that are read at a time.
+
+    Raises:
+        UserError: it cannot be read, a line is not a job's, or no job is left.
+    """
+    parts, sieve, sizes, rows = list[Part](), Sieve(), dict[str, int](), 0
+    estimates = memory = False
+    for some in _chunks(path, sizes, chunk, on_progress):
+        part = _part(some, sieve, per_node)
+        estimates |= bool((some.fields[:, 8] > 0).any())
+        memory |= not per_node and bool((part.demand[:, 1] > 0).any())
+        parts.append(part)
+        rows += len(some.line)
+    if not estimates:
+        sieve.forget(NO_ESTIMATE)
+    if not memory:
+        sieve.forget(NO_MEMORY)
+        parts = [part._replace(demand=part.demand[:, :1]) for part in parts]
+    facts = Facts(("cpu", "memory"), (CORES, GIB)) if memory else Facts(("cpu",), (CORES,))
+    trace = in_order(parts, sieve, facts._replace(has_estimates=estimates), rows, path)
+    size = sizes.get("MaxProcs") or sizes.get("MaxNodes") or 0
+    if not size:
+        sieve.mend(NO_SIZE, np.zeros(1, dtype=np.int64))
+        size = int((trace.nodes if per_node else trace.demand[:, 0] // THOUSANDTHS).max())
+    return trace._replace(machines=_machines(trace, size, per_node, path), mended=sieve.mended)
+
+
+def _chunks(path: Path, sizes: dict[str, int], chunk: int, on_progress: ProgressCallback) -> Iterator[_Some]:
+    """Yield the job lines of a log, and enter what its header says of the machine: its first word counts."""
+    seen = 0
+    with opened(path) as (stream, percent):
+        recalled = _Recalled(stream)
+        for lines in job_lines(cast("BinaryIO", recalled), path, chunk):
+            for word, size in lines.sizes.items():
+                sizes.setdefault(word, size)
+            count = recalled.text.count(b"\n") + (not recalled.text.endswith(b"\n"))
+            numbers = np.arange(recalled.first, recalled.first + count)
+            short = numbers[:0]
+            if lines.short or len(lines.fields) < count:  # else each line is a job's
+                words = [0 if line.lstrip()[:1] == b";" else len(line.split()) for line in recalled.text.split(b"\n")]
+                fields = np.array(words)[:count]
+                short, numbers = numbers[fields == FIELDS - 1], numbers[fields > 0]
+            yield _Some(lines.fields, numbers, short)
+            seen += len(lines.fields)
+            on_progress(percent(), f"{seen:,} jobs")
+
+
+def _part(some: _Some, sieve: Sieve, per_node: bool) -> Part:
+    """Return the jobs that can be used, and count what was mended of them, and the others."""
+    id, submit, wait, run, allocated, _, used_kb, requested, estimate, requested_kb, _, user = some.fields.T[:12]
+    wanted = np.maximum(allocated, requested)
+    processors = np.floor(wanted + 0.5)
+    gib = np.maximum(np.where(requested_kb > 0, requested_kb, used_kb), 0) * processors / KB_OF_GIB
+    causes = {NO_ARRIVAL: submit < 0, NO_RUN: run < 0, ZERO_RUN: run == 0}
+    kept = sieve.keep(some.line, causes | {NO_PROCESSORS: processors <= 0, ABSURD: gib > MOST_GIB})
+    sieve.mend(SHORT, some.short)
+    mended = {FRACTIONS: processors != wanted, NO_ESTIMATE: estimate <= 0, NO_MEMORY: gib == 0}
+    for reason, jobs_of_it in mended.items():
+        sieve.mend(reason, some.line[kept & jobs_of_it])
+    amount = np.ones((len(run), 1)) if per_node else np.column_stack([processors, gib])
+    return jobs(
+        np.floor(id[kept] + 0.5).astype(np.int64),
+        submit[kept],
+        run[kept],
+        thousandths(amount[kept]),
+        nodes=processors[kept].astype(np.int64) if per_node else 1,
+        wait_s=np.where(wait >= 0, wait, np.nan)[kept],
+        estimate_s=np.where(estimate > 0, estimate, run)[kept],
+        user=np.where((user >= 0) & (user < MOST_USER), user, -1)[kept].astype(np.int32),
+    )
+
+
+def _machines(trace: Trace, size: int, per_node: bool, path: Path) -> MachineTable:
+    if not per_node:
+        capacity = [size * THOUSANDTHS]
+        if "memory" in trace.resources:
+            start = trace.submit_s + np.nan_to_num(trace.wait_s)
+            capacity.append(int(held_at_once(start, start + trace.run_s, trace.demand[:, 1].astype(float))))
+        return MachineTable(np.array([capacity]), np.zeros(1, dtype=np.int64), trace.resources)
+    if size > MOST_MACHINES:
+        raise UserError(f"{path}: expected at most {MOST_MACHINES:,} processors as machines, found {size:,}")
+    return MachineTable(np.full((size, 1), THOUSANDTHS), np.zeros(size, dtype=np.int64), trace.resources)

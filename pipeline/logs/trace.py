@@ -1,0 +1,142 @@
+"""A log of a real cluster, read and cleaned: its jobs in order of arrival, its machines, and what became of its rows.
+
+Amounts are whole thousandths of a unit, as in `machines`: a job that asks for anything holds at least one of them.
+Every row of a log is a job, or is counted under `dropped` by the first thing that is wrong with it. What was changed
+in rows that are jobs is counted under `mended`.
+"""
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import numpy as np
+
+from pipeline.core import THOUSANDTHS, BoolArray, FloatArray, IntArray, KeyArray
+
+CORES, GIB, GPUS, PERCENT = "cores", "GiB", "GPUs", "percent of a machine"  # units of resources
+
+
+class Dropped(NamedTuple):
+    """Rows of a log that were set aside or mended, for one reason."""
+
+    reason: str
+    rows: int
+    first_line: int  # of the file; 0 = not a matter of lines
+
+
+class MachineTable(NamedTuple):
+    """The machines of a log."""
+
+    capacity: IntArray  # [K, R]  thousandths
+    kind: IntArray  # [K]     place in the log's kind_names
+    resources: tuple[str, ...]
+
+
+class Trace(NamedTuple):
+    """A cleaned log in order of arrival; jobs of one time stay as they were."""
+
+    id: IntArray  # [J]     the log's own number of the job, else that of its data row, from 1
+    submit_s: FloatArray  # [J]
+    wait_s: FloatArray  # [J]     in the log's own history; nan = unknown
+    run_s: FloatArray  # [J]     above 0
+    estimate_s: FloatArray  # [J]     its user's, above 0; the run time where the log has none
+    demand: IntArray  # [J, R]  thousandths, on each of its nodes
+    nodes: IntArray  # [J]     machines it runs on at once
+    user: IntArray  # [J]     -1 = unknown
+    kinds: KeyArray  # [J]     bits of the kinds of machines that it may run on
+    resources: tuple[str, ...]
+    kind_names: tuple[str, ...]  # of machines; "" = without a GPU
+    has_estimates: bool
+    machines: MachineTable | None  # None: the log does not say
+    dropped: tuple[Dropped, ...]
+    mended: tuple[Dropped, ...]
+    units: tuple[str, ...]  # of the resources, a thousand thousandths each
+    rows: int  # of the log: those that are jobs, and those that were dropped
+
+
+def thousandths(amount: FloatArray) -> IntArray:
+    """Return amounts in whole thousandths: the nearest, but at least one of what is above 0.
+
+    >>> thousandths(np.array([0.0, 0.0001, 0.5, 1.2344])).tolist()
+    [0, 1, 500, 1234]
+    """
+    nearest = np.floor(amount * THOUSANDTHS + 0.5).astype(np.int64)
+    return np.asarray(np.where(amount > 0, np.maximum(nearest, 1), nearest))
+
+
+def held_at_once(start: FloatArray, end: FloatArray, amount: FloatArray) -> float:
+    """Return the most that was held at one time; what ends at a time is free at that time.
+
+    >>> held_at_once(np.array([0.0, 5.0, 10.0]), np.array([10.0, 7.0, 11.0]), np.array([4.0, 3.0, 6.0]))
+    7.0
+    """
+    began, over = np.argsort(start), np.argsort(end)
+    given_back = np.concatenate([[0.0], np.cumsum(amount[over])])
+    by_then = given_back[np.searchsorted(end[over], start[began], side="right")]
+    return float((np.cumsum(amount[began]) - by_then).max(initial=0.0))
+
+
+def fits_somewhere(trace: Trace) -> BoolArray:
+    """Return which jobs [J] the log's own machines could run, if idle; all of them where it has no machines."""
+    fits = np.ones(len(trace.id), dtype=bool)
+    if trace.machines is None:
+        return fits
+    shapes, count = np.unique(
+        np.column_stack([trace.machines.kind, trace.machines.capacity]), axis=0, return_counts=True
+    )
+    able = np.zeros(len(trace.id), dtype=np.int64)
+    for shape, machines in zip(shapes, count, strict=True):
+        holds = (trace.kinds >> np.uint64(shape[0])) & np.uint64(1) > 0
+        for r, capacity in enumerate(shape[1:]):
+            holds &= trace.demand[:, r] <= capacity
+        able += machines * holds
+    return np.asarray(able >= trace.nodes)
+
+
+class Sieve:
+    """Counts the rows that are set aside or mended: each one that is set aside once, for its first cause."""
+
+    def __init__(self) -> None:
+        self._dropped: dict[str, tuple[int, int]] = {}
+        self._mended: dict[str, tuple[int, int]] = {}
+
+    def keep(self, line: IntArray, causes: Mapping[str, BoolArray]) -> BoolArray:
+        """Return which rows can be used, and count each of the others once.
+
+        Args:
+            line: of each row in its file.
+            causes: what may be wrong, in the order in which it is told, and of which rows it is true.
+        """
+        kept = np.ones(len(line), dtype=bool)
+        for reason, wrong in causes.items():
+            _count(self._dropped, reason, line[kept & wrong])
+            kept &= ~wrong
+        return kept
+
+    def mend(self, reason: str, line: IntArray) -> None:
+        """Count rows that were mended."""
+        _count(self._mended, reason, line)
+
+    def forget(self, reason: str) -> None:
+        """Take back what turned out to be no matter of mending."""
+        self._mended.pop(reason, None)
+
+    @property
+    def dropped(self) -> tuple[Dropped, ...]:
+        """Return what was set aside."""
+        return _told(self._dropped)
+
+    @property
+    def mended(self) -> tuple[Dropped, ...]:
+        """Return what was mended."""
+        return _told(self._mended)
+
+
+def _count(counted: dict[str, tuple[int, int]], reason: str, line: IntArray) -> None:
+    # A cause is entered when it is first looked for, so that causes are told in their order, however rare.
+    rows, first = counted.setdefault(reason, (0, 0))
+    if len(line):
+        counted[reason] = (rows + len(line), first or int(line.min()))
+
+
+def _told(counted: Mapping[str, tuple[int, int]]) -> tuple[Dropped, ...]:
+    return tuple(Dropped(reason, rows, first) for reason, (rows, first) in counted.items() if rows)

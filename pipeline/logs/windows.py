@@ -1,0 +1,51 @@
+"""Periods of a log, and windows of consecutive jobs in them."""
+
+import numpy as np
+
+from pipeline.config import MachinesLog, Swf
+from pipeline.errors import UserError
+
+
+def periods(jobs: int, swf: Swf | MachinesLog) -> dict[str, tuple[int, int]]:
+    """Return each split's first job and the one after its last.
+
+    >>> periods(100, Swf(name="swf", path="", train_share=0.6, validation_share=0.15))
+    {'train': (0, 60), 'validation': (60, 75), 'test': (75, 100)}
+    """
+    first, second = round(jobs * swf.train_share), round(jobs * (swf.train_share + swf.validation_share))
+    return {"train": (0, first), "validation": (first, second), "test": (second, jobs)}
+
+
+def starts(span: tuple[int, int], size: int, most: int) -> list[int]:
+    """Return the first jobs of as many windows as fit side by side in a period, at most `most`, spread evenly.
+
+    Raises:
+        UserError: the period is too short for one window.
+
+    >>> starts((60, 100), 10, 3)
+    [60, 75, 90]
+    """
+    room = _room(span, size)
+    windows = min((room + size) // size, most)
+    # Whole numbers throughout: a start rounded down could overlap the window before it.
+    return [span[0] + k * room // max(windows - 1, 1) for k in range(windows)]
+
+
+def random_start(span: tuple[int, int], size: int, rng: np.random.Generator) -> int:
+    """Return any job of a period that leaves room for a window which starts there.
+
+    Raises:
+        UserError: the period is too short for one window.
+    """
+    return span[0] + int(rng.integers(_room(span, size) + 1))
+
+
+def _room(span: tuple[int, int], size: int) -> int:
+    """Return by how many jobs a window can be moved within a period."""
+    room = span[1] - span[0] - size
+    if room < 0:
+        jobs = f"{span[1] - span[0]} jobs ({span[0]} to {span[1]} of the log)"
+        raise UserError(
+            f"workload: a period of {jobs} is shorter than a window of {size}: lower it, or read a longer log"
+        )
+    return room

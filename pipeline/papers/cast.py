@@ -1,0 +1,139 @@
+"""Which of params.yaml's agents plays which of the papers' schedulers: told from its rows, never from its name."""
+
+from typing import NamedTuple
+
+from pipeline.config import Agent, AtOnce, Params
+from pipeline.papers.verdicts import CannotTellError
+
+HEURISTICS = ("sjf", "packer", "tetris")  # the papers' own, beside random
+SYSTEMS = {"mlp": "DeepRM", "cnn": "DeepRM2"}  # by network
+
+
+class Cast(NamedTuple):
+    """The agents of one scenario, and what the papers would call them."""
+
+    scenario: str
+    at_once: bool  # do all jobs wait at the start, as in DeepRM_Off?
+    agents: dict[str, Agent]  # in the order of params.yaml
+
+    def of(self, objective: str, network: str = "") -> list[str]:
+        """Return the agents that were trained for an objective, with a network if one is named."""
+        return [
+            name
+            for name, row in self.agents.items()
+            if row.objective == objective and network in ("", row.network.name)
+        ]
+
+    def at(self, objective: str, network: str, load: int) -> list[str]:
+        """Return the agents of a kind that were trained at that load alone, those of the largest budget.
+
+        They are more than one where an agent was trained from several seeds.
+        """
+        found = [name for name in self.of(objective, network) if self.agents[name].finetune.loads == (load,)]
+        most = max((self.episodes(name) for name in found), default=0)
+        return [name for name in found if self.episodes(name) == most]
+
+    def about(self, objective: str, network: str, load: int) -> list[str]:
+        """Return the agents that a claim about training at a load is asked of: those `at` it, or all of the kind."""
+        return self.at(objective, network, load) or self.of(objective, network)
+
+    def lead(self, objective: str, network: str, load: int | None = None) -> str:
+        """Return the agent that stands for a paper's scheduler: the first that the claim is about, or of its kind.
+
+        Raises:
+            CannotTellError: there is none.
+        """
+        found = self.of(objective, network) if load is None else self.about(objective, network, load)
+        if not found:
+            what = f"network {network} and objective {objective}"
+            raise CannotTellError(f"no agent of scenario {self.scenario} has {what}")
+        return found[0]
+
+    def learned_by(self, algorithm: str) -> list[str]:
+        """Return the agents for slowdown that were finetuned by an algorithm."""
+        return [name for name in self.of("slowdown") if self.agents[name].finetune.name == algorithm]
+
+    def lead_by(self, algorithm: str) -> str:
+        """Return the agent that stands for Deepk8s with an algorithm: the first of its kind in params.yaml.
+
+        Raises:
+            CannotTellError: there is none.
+        """
+        found = self.learned_by(algorithm)
+        if not found:
+            raise CannotTellError(
+                f"no agent of scenario {self.scenario} has finetune {algorithm} and objective slowdown"
+            )
+        return found[0]
+
+    def each_at_its_load(self, objective: str, network: str) -> dict[int, str]:
+        """Return the agents that were each trained at one load alone: of the largest budget, and the first seed's.
+
+        None if they are not several: then they do not stand for a line over loads.
+        """
+        alone = [name for name in self.of(objective, network) if len(self.agents[name].finetune.loads) == 1]
+        most = max((self.episodes(name) for name in alone), default=0)
+        found: dict[int, str] = {}
+        for name in alone:
+            if self.episodes(name) == most:
+                found.setdefault(self.agents[name].finetune.loads[0], name)
+        return found if len(found) > 1 else {}
+
+    def rival(self, agent: str) -> str:
+        """Return DeepRM's agent to hold against one of DeepRM2: trained under equal conditions, or else the lead.
+
+        Raises:
+            CannotTellError: there is none.
+        """
+        objective, wanted = self.agents[agent].objective, self._conditions(agent)
+        equal = [name for name in self.of(objective, "mlp") if self._conditions(name) == wanted]
+        return equal[0] if equal else self.lead(objective, "mlp")
+
+    def _conditions(self, agent: str) -> dict[str, object]:
+        """Return how an agent was finetuned; how often it was judged is not part of that."""
+        return self.agents[agent].finetune.model_dump(exclude={"validate_every"})
+
+    def episodes(self, agent: str) -> int:
+        """Return how many episodes an agent was trained on."""
+        part = self.agents[agent].finetune
+        return part.updates * part.jobsets * getattr(part, "episodes", 1)
+
+    def paper(self, agent: str) -> str:
+        """Return what the papers call a scheduler of the agent's kind."""
+        if self.at_once:
+            return "DeepRM_Off"
+        return SYSTEMS.get(self.agents[agent].network.name, agent)
+
+    def protocol(self, agent: str) -> str:
+        """Return how the agent was trained, for the foot of a finding."""
+        part = self.agents[agent].finetune
+        loads = sorted(part.loads)
+        where = f"load {loads[0]}" if len(loads) == 1 else f"loads {loads[0]} to {loads[-1]} together"
+        return f"recipe {part.recipe}, {part.updates} updates on {where}"
+
+
+def casts(params: Params) -> list[Cast]:
+    """Return the cast of every scenario in steps that an agent with a paper's network was trained on.
+
+    Streams have none: the papers' runs end, and all their jobs count. Nor do scenarios that agents are carried over to.
+    """
+    every = [
+        Cast(scenario, isinstance(row.arrivals, AtOnce), _papers_agents(params, scenario))
+        for scenario, row in params.pool_scenarios.items()
+        if row.measured is None
+    ]
+    return [cast for cast in every if cast.agents]
+
+
+def _papers_agents(params: Params, scenario: str) -> dict[str, Agent]:
+    return {name: row for name, row in _agents(params, scenario).items() if row.network.name in SYSTEMS}
+
+
+def event_casts(params: Params) -> list[Cast]:
+    """Return the cast of every event-driven scenario in which an agent is trained for slowdown."""
+    every = [Cast(scenario, False, _agents(params, scenario)) for scenario in params.machines_scenarios]
+    return [cast for cast in every if cast.of("slowdown")]
+
+
+def _agents(params: Params, scenario: str) -> dict[str, Agent]:
+    return {name: agent for name, agent in params.agents.items() if agent.scenario == scenario}

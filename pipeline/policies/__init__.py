@@ -1,1 +1,0 @@
-"""Functions from an observation to an action: heuristics and networks."""

@@ -1,0 +1,69 @@
+"""What is compared of controllers beside slowdown: waits, fairness, shares over time, what was expected, estimates."""
+
+from collections.abc import Sequence
+
+import pandas as pd
+
+from pipeline import storage
+from pipeline.comparing.plots import png
+from pipeline.config import Params
+from pipeline.problems import Comparison, Evidence, Validated
+from pipeline.problems.groups.evaluation import plots
+from pipeline.problems.groups.evaluation.metrics import group_fairness, group_summary
+from pipeline.problems.groups.tables import GROUP_FAIRNESS, GROUP_SUMMARY, OFF_POLICY, TABLES
+from pipeline.schemas import empty
+from pipeline.storage import Chosen
+
+SHOWN = ("proportional", "drf", "fixed", "lookahead")  # rules whose shares are drawn
+
+
+def evidence(params: Params, scenarios: Sequence[str]) -> Evidence:
+    """Return the tables and figures that only shared clusters have."""
+    found = {
+        "groups_summary.csv": (
+            [group_summary(storage.read_jobset_results(params, name, TABLES), name) for name in scenarios],
+            GROUP_SUMMARY,
+        ),
+        "groups_fairness.csv": (
+            [group_fairness(storage.read_also(params, name, TABLES, "groups"), name) for name in scenarios],
+            GROUP_FAIRNESS,
+        ),
+        "off_policy.csv": (
+            [storage.read_also(params, name, TABLES, "off_policy") for name in scenarios],
+            OFF_POLICY,
+        ),
+    }
+    tables = {
+        name: (pd.concat(frames, ignore_index=True) if frames else empty(schema), schema)
+        for name, (frames, schema) in found.items()
+    }
+    figures = [_drawn(params, name) for name in scenarios]
+    return Evidence(tables, {title: content for drawn in figures for title, content in drawn.items()})
+
+
+def validated(params: Params, agent: str, chosen: Chosen) -> Validated:
+    """Return what an agent's learning curve is drawn beside: no rule is validated on the controller's scale."""
+    return Validated({}, f"Mean {params.agents[agent].objective.replace('_', ' ')} on validation jobsets")
+
+
+def _drawn(params: Params, name: str) -> dict[str, bytes]:
+    agents = [agent for agent, row in params.agents.items() if row.scenario == name]
+    intervals = storage.read_also(params, name, TABLES, "intervals")
+    heaviest = intervals[(intervals["load"] == intervals["load"].max()) & (intervals["jobset"] == 0)]
+    drawn = {
+        f"shares_{name}": plots.shares_over_time(
+            heaviest, f"Share of each group over time, scenario {name}", [*agents, *SHOWN]
+        ),
+        f"delay_{name}": plots.delay_by_load(
+            group_summary(storage.read_jobset_results(params, name, TABLES), name),
+            f"Mean waiting time on test jobsets, scenario {name}",
+            agents,
+        ),
+    }
+    for agent in agents:
+        mine = intervals[intervals["policy"] == agent]
+        drawn[f"calibration_{agent}"] = plots.calibration(mine, f"{agent}: what was expected and what came")
+    return {title: png(figure) for title, figure in drawn.items()}
+
+
+COMPARISON = Comparison(evidence, validated)

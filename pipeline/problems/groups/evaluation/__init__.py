@@ -1,0 +1,1 @@
+"""What schedules of user groups were worth."""

@@ -1,0 +1,241 @@
+"""What controlled groups got, as tables: one row for every job, for every jobset, and for every group of a jobset.
+
+Delay, or wait = time from arrival to start. Slowdown = time from arrival to completion over run time; bounded, no job
+is taken for shorter than 10 time units (Feitelson), and the least is 1. Makespan = time from the first arrival to the
+episode's end. Fairness = Jain's index of the groups' mean waits, and of their mean slowdowns: 1 where all fare alike,
+one over their number where one has all of it. Groups without jobs do not count (Jain, Chiu and Hawe 1984).
+
+A job that was cut off is counted as if it had ended, or had started, when its episode was cut: a lower bound. It is
+flagged, so that no controller gains by leaving jobs undone.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from pipeline.comparing.results import percentile
+from pipeline.core import SHORTEST_BOUNDED, BoolArray, FloatArray, IntArray
+from pipeline.errors import UserError
+from pipeline.problems.groups.nouns import GroupJobsBatch, Served, SharedCluster
+from pipeline.problems.groups.tables import GROUP_FAIRNESS, GROUP_SUMMARY
+from pipeline.schemas import empty
+
+
+class Fate(NamedTuple):
+    """How every job fared."""
+
+    finish: FloatArray  # [J]
+    wait: FloatArray  # [J]
+    slowdown: FloatArray  # [J]
+    bounded_slowdown: FloatArray  # [J]
+    unfinished: BoolArray  # [J]
+
+
+class Parts(NamedTuple):
+    """The jobs of each group of each episode, where there are any: P of the B * G."""
+
+    of_job: IntArray  # [J]     place in B * G: episode * G + group
+    jobs: IntArray  # [B * G]
+    there: IntArray  # [P]     places that have jobs
+
+    def mean(self, value: FloatArray) -> FloatArray:
+        """Return the mean [B * G] of a value [J]; nan where there are no jobs."""
+        total = np.bincount(self.of_job, weights=value, minlength=len(self.jobs))
+        return np.where(self.jobs > 0, total / np.maximum(self.jobs, 1), np.nan)
+
+    def p99(self, value: FloatArray) -> FloatArray:
+        """Return the 99th percentile [P] of a value [J]."""
+        first = np.concatenate([[0], np.cumsum(self.jobs[self.there])])
+        return percentile(value[np.lexsort((value, self.of_job))], first, 0.99)
+
+
+def jain(value: FloatArray) -> FloatArray:
+    """Return Jain's index of fairness along the last axis; 1 where all are 0. What is nan does not count.
+
+    >>> jain(np.array([[1.0, 3.0, np.nan], [2.0, 2.0, 2.0], [0.0, 0.0, np.nan]])).tolist()
+    [0.8, 1.0, 1.0]
+    """
+    count = (~np.isnan(value)).sum(axis=-1)
+    total, squares = np.nansum(value, axis=-1), np.nansum(value**2, axis=-1)
+    index = total**2 / np.where(squares > 0, count * squares, 1.0)
+    return np.where(squares > 0, np.minimum(index, 1.0), 1.0)  # a sum of floats may be above 1 by its last bit
+
+
+def fate(jobs: GroupJobsBatch, served: Served) -> Fate:
+    """Return how every job fared, unfinished ones by their lower bound."""
+    unfinished = np.isnan(served.finish)
+    cut = np.maximum(served.end[jobs.episode], jobs.arrival)
+    finish = np.where(unfinished, cut, served.finish)
+    wait = np.where(np.isnan(served.start), cut, served.start) - jobs.arrival
+    response = finish - jobs.arrival
+    return Fate(
+        finish=finish,
+        wait=wait,
+        slowdown=np.maximum(response / jobs.duration, 1.0),
+        bounded_slowdown=np.maximum(response / np.maximum(jobs.duration, SHORTEST_BOUNDED), 1.0),
+        unfinished=unfinished,
+    )
+
+
+def group_job_results(
+    policy: str, load: IntArray, jobset: IntArray, jobs: GroupJobsBatch, served: Served, cluster: SharedCluster
+) -> pd.DataFrame:
+    """Return what became of each job; load and jobset [B] name the episodes."""
+    _check(load, jobset, jobs, served, cluster)
+    found, episode = fate(jobs, served), jobs.episode
+    columns = {
+        "policy": policy,
+        "load": load.astype(np.int64)[episode],
+        "jobset": jobset.astype(np.int64)[episode],
+        "job": np.arange(len(episode)) - jobs.first[episode],
+        "group": jobs.group.astype(np.int64),
+        "queue": jobs.queue.astype(np.int64),
+        "arrival": jobs.arrival,
+        "duration": jobs.duration,
+        "start": served.start,
+        "finish": found.finish,
+        "wait": found.wait,
+        "slowdown": found.slowdown,
+        "bounded_slowdown": found.bounded_slowdown,
+        "unfinished": found.unfinished,
+    }
+    return pd.DataFrame(columns)
+
+
+def group_jobset_results(
+    policy: str,
+    load: IntArray,
+    jobset: IntArray,
+    jobs: GroupJobsBatch,
+    served: Served,
+    cluster: SharedCluster,
+    reward: FloatArray,
+) -> pd.DataFrame:
+    """Return the metrics of each jobset; load and jobset [B] name the episodes.
+
+    The cluster's reward [B] is the mean over the intervals of each.
+    """
+    _check(load, jobset, jobs, served, cluster)
+    found, first, parts = fate(jobs, served), jobs.first, _parts(jobs, cluster)
+    slowdown, wait = _rising(jobs, found.slowdown), _rising(jobs, found.wait)
+    makespan = served.end - jobs.arrival[first[:-1]]
+    columns = {
+        "policy": policy,
+        "load": load.astype(np.int64),
+        "jobset": jobset.astype(np.int64),
+        "jobs": np.diff(first),
+        "mean_slowdown": _mean(jobs, found.slowdown),
+        "p50_slowdown": percentile(slowdown, first, 0.50),
+        "p99_slowdown": percentile(slowdown, first, 0.99),
+        "worst_slowdown": slowdown[first[1:] - 1],
+        "mean_bounded_slowdown": _mean(jobs, found.bounded_slowdown),
+        "mean_wait": _mean(jobs, found.wait),
+        "p99_wait": percentile(wait, first, 0.99),
+        "longest_wait": wait[first[1:] - 1],
+        "completion_time": _mean(jobs, found.finish - jobs.arrival),
+        "makespan": makespan,
+        "utilisation": served.busy / makespan,
+        "jain_wait": jain(parts.mean(found.wait).reshape(jobs.episodes, -1)),
+        "jain_slowdown": jain(parts.mean(found.slowdown).reshape(jobs.episodes, -1)),
+        "reward": reward,
+        "unfinished": np.add.reduceat(found.unfinished, first[:-1], dtype=np.int64),
+    }
+    return pd.DataFrame(columns)
+
+
+def group_results(
+    policy: str, load: IntArray, jobset: IntArray, jobs: GroupJobsBatch, served: Served, cluster: SharedCluster
+) -> pd.DataFrame:
+    """Return the metrics of each group that has jobs, in each jobset; load and jobset [B] name the episodes."""
+    _check(load, jobset, jobs, served, cluster)
+    found, parts = fate(jobs, served), _parts(jobs, cluster)
+    episode, group = np.divmod(parts.there, cluster.groups)
+    unfinished = np.bincount(parts.of_job, weights=found.unfinished, minlength=len(parts.jobs))
+    columns = {
+        "policy": policy,
+        "load": load.astype(np.int64)[episode],
+        "jobset": jobset.astype(np.int64)[episode],
+        "group": group,
+        "jobs": parts.jobs[parts.there],
+        "mean_wait": parts.mean(found.wait)[parts.there],
+        "mean_slowdown": parts.mean(found.slowdown)[parts.there],
+        "p99_slowdown": parts.p99(found.slowdown),
+        "mean_bounded_slowdown": parts.mean(found.bounded_slowdown)[parts.there],
+        "p99_wait": parts.p99(found.wait),
+        "unfinished": unfinished[parts.there].astype(np.int64),
+    }
+    return pd.DataFrame(columns)
+
+
+def group_summary(frame: pd.DataFrame, scenario: str) -> pd.DataFrame:
+    """Return, at each load, the metrics of each policy that only scenarios of groups have; no rows of others.
+
+    Args:
+        frame: jobset results of one scenario.
+        scenario: its name.
+    """
+    if "jain_wait" not in frame:
+        return empty(GROUP_SUMMARY)
+    scored = frame.groupby(["load", "policy"], sort=False)
+    mean = scored.mean(numeric_only=True)
+    columns = {
+        "n": scored.size(),
+        "jobs": scored["jobs"].sum(),
+        "delay": mean["mean_wait"],
+        "p99_delay": mean["p99_wait"],
+        "longest_delay": scored["longest_wait"].max(),
+        "bounded_slowdown": mean["mean_bounded_slowdown"],
+        "jain_delay": mean["jain_wait"],
+        "jain_slowdown": mean["jain_slowdown"],
+        "reward": mean["reward"],
+        "unfinished": scored["unfinished"].sum(),
+    }
+    rows = pd.DataFrame(columns).reset_index().assign(scenario=scenario)[list(GROUP_SUMMARY.columns)]
+    return rows.sort_values("load", kind="stable")
+
+
+def group_fairness(frame: pd.DataFrame, scenario: str) -> pd.DataFrame:
+    """Return how each policy treats each group at each load: the mean over the jobsets in which it has jobs.
+
+    Args:
+        frame: results of groups in one scenario.
+        scenario: its name.
+    """
+    scored = frame.groupby(["load", "policy", "group"], sort=False)
+    mean = scored[["mean_wait", "mean_slowdown", "p99_slowdown"]].mean()
+    named = mean.rename(columns={"mean_wait": "delay", "mean_slowdown": "slowdown"})
+    rows = named.assign(jobs=scored["jobs"].sum(), scenario=scenario).reset_index()
+    turn = {policy: k for k, policy in enumerate(rows["policy"].unique())}
+    rows = rows.sort_values(["load", "policy", "group"], key=lambda one: one.map(turn) if one.name == "policy" else one)
+    return rows[list(GROUP_FAIRNESS.columns)].reset_index(drop=True)
+
+
+def _parts(jobs: GroupJobsBatch, cluster: SharedCluster) -> Parts:
+    of_job = jobs.episode * cluster.groups + jobs.group
+    count = np.bincount(of_job, minlength=jobs.episodes * cluster.groups)
+    return Parts(of_job, count, np.flatnonzero(count))
+
+
+def _mean(jobs: GroupJobsBatch, value: FloatArray) -> FloatArray:
+    return np.bincount(jobs.episode, weights=value, minlength=jobs.episodes) / np.diff(jobs.first)
+
+
+def _rising(jobs: GroupJobsBatch, value: FloatArray) -> FloatArray:
+    """Return a value [J], rising within each episode."""
+    return np.asarray(value[np.lexsort((value, jobs.episode))])
+
+
+def _check(load: IntArray, jobset: IntArray, jobs: GroupJobsBatch, served: Served, cluster: SharedCluster) -> None:
+    for name, length in {"load": len(load), "jobset": len(jobset), "served": len(served.end)}.items():
+        if length != jobs.episodes:
+            raise ValueError(f"{name} has {length} episodes; the batch has {jobs.episodes}")
+    if jobs.group.max(initial=0) >= cluster.groups:
+        raise ValueError(f"job {jobs.group.argmax()} has group {jobs.group.max()}; there are {cluster.groups}")
+    for b in range(jobs.episodes):
+        if jobs.first[b] == jobs.first[b + 1]:
+            raise ValueError(f"jobset {jobset[b]} of load {load[b]} has no jobs")
+        begin, end = jobs.arrival[jobs.first[b]], served.end[b]
+        if end <= begin:
+            where = f"jobset {jobset[b]} of load {load[b]}"
+            raise UserError(f"{where}: expected a time_limit behind its first arrival, {begin:g}; got {end:g}")

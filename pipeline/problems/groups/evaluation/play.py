@@ -1,0 +1,157 @@
+"""Let controllers control the same jobsets, and tell what became of jobs, of groups, and in some jobsets of intervals.
+
+What a decision was worth is told in one measure for all: waiting time saved against the configuration before. What a
+learned controller expected is told in its own, beside what then came of it.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from pipeline.comparing.results import MOST_JOBSETS, Results
+from pipeline.core import FloatArray, IntArray, KeyArray, keys, uniform
+from pipeline.problems.groups.evaluation.foresight import Act
+from pipeline.problems.groups.evaluation.metrics import group_job_results, group_jobset_results, group_results
+from pipeline.problems.groups.nouns import Controller, GroupJobs, GroupObservation, Setting, SharedCluster, group_batch
+from pipeline.problems.groups.simulator.compiled.batch import Groups
+from pipeline.problems.groups.simulator.rewards import WAITING, Moment, moments
+from pipeline.progress import ShareCallback, no_progress
+
+SHOWN = 3  # jobsets of each load whose jobs and intervals are told one by one: all of them would be millions of rows
+
+
+class Expectation(NamedTuple):
+    """What a learned controller expects of its decisions, and in which measure."""
+
+    value: Callable[[GroupObservation], FloatArray]  # [B, G]  of what it sets
+    objective: str  # a word of WAITING
+    against: str  # a word of AGAINST
+    gamma: float
+
+
+class Player(NamedTuple):
+    """A controller as it is scored."""
+
+    act: Act
+    expectation: Expectation | None = None  # of rules, none
+
+
+def controlled(controller: Controller) -> Act:
+    """Return a controller that only looks at what it is shown."""
+    return lambda groups, rows, view, draws: controller(view, draws)
+
+
+class Game(NamedTuple):
+    """What every controller plays: B jobsets."""
+
+    load: IntArray  # [B]
+    number: IntArray  # [B]  of the jobset
+    episodes: Sequence[GroupJobs]
+    cluster: SharedCluster
+    key: KeyArray  # [B]
+
+    def some(self, rows: IntArray) -> "Game":
+        """Return the game with some of the jobsets."""
+        episodes = [self.episodes[b] for b in rows]
+        return Game(self.load[rows], self.number[rows], episodes, self.cluster, self.key[rows])
+
+
+def group_score(
+    policies: Mapping[str, Player],
+    jobsets: Mapping[int, Sequence[GroupJobs]],
+    cluster: SharedCluster,
+    seed: int,
+    on_progress: ShareCallback = no_progress,
+) -> dict[str, Results]:
+    """Return the results of controllers, by name, on jobsets by load.
+
+    Args:
+        policies: by their name in the tables.
+        jobsets: by load, in percent.
+        cluster: that is controlled.
+        seed: of the controllers' draws, if they make any.
+        on_progress: told how far it is.
+    """
+    load = np.concatenate([np.full(len(group), load) for load, group in jobsets.items()])
+    number = np.concatenate([np.arange(len(group)) for group in jobsets.values()])
+    episodes = [jobs for group in jobsets.values() for jobs in group]
+    game = Game(load, number, episodes, cluster, keys(seed, load * MOST_JOBSETS + number, np.zeros_like(number)))
+    found = {}
+    for k, (name, player) in enumerate(policies.items()):
+        found[name] = _scored(name, player, game)
+        on_progress((k + 1) / len(policies))
+    return found
+
+
+def _scored(name: str, player: Player, game: Game) -> Results:
+    jobs = group_batch(game.episodes)
+    groups = Groups(jobs, game.cluster, WAITING["delay"](jobs))
+    reward, intervals = np.zeros(len(game.load)), np.zeros(len(game.load))
+    told = []
+    for turn, moment in enumerate(_played(player, groups, game, "present")):
+        reward[moment.rows] += moment.reward.sum(axis=1)
+        intervals[moment.rows] += 1
+        told.append(_rows(name, game, turn, moment))
+    served = groups.served()
+    about = (name, game.load, game.number, jobs, served, game.cluster)
+    kept = pd.concat(told, ignore_index=True)
+    if player.expectation is not None:
+        kept = _calibrated(kept, player, player.expectation, game)
+    every = group_job_results(*about)
+    return Results(
+        every[every["jobset"] < SHOWN].reset_index(drop=True),
+        group_jobset_results(*about, reward / np.maximum(intervals, 1)),
+        {"groups": group_results(*about), "intervals": kept},
+    )
+
+
+def _played(player: Player, groups: Groups, game: Game, against: str) -> Iterator[Moment]:
+    turn = np.zeros(len(game.key), dtype=np.int64)
+
+    def acts(rows: IntArray, view: GroupObservation) -> Setting:
+        draws = uniform(game.key[rows], turn[rows])
+        turn[rows] += 1
+        return player.act(groups, rows, view, draws)
+
+    return moments(groups, acts, against)
+
+
+def _rows(name: str, game: Game, turn: int, moment: Moment) -> pd.DataFrame:
+    """Return one interval of the jobsets that are told of, a row a group."""
+    here = np.flatnonzero(game.number[moment.rows] < SHOWN)
+    rows, number = moment.rows[here], game.cluster.groups
+    share, used = (amount[here] / game.cluster.capacity for amount in (moment.setting.share, moment.view.used))
+    columns = {
+        "policy": name,
+        "load": np.repeat(game.load[rows], number),
+        "jobset": np.repeat(game.number[rows], number),
+        "interval": turn,
+        "group": np.tile(np.arange(number), len(rows)),
+        "share": share.max(axis=-1).ravel(),
+        "used": used.max(axis=-1).ravel(),
+        "waiting": moment.view.waiting[here].sum(axis=-1).ravel(),
+        "cost": moment.cost[here].ravel(),
+        "reward": moment.reward[here].ravel(),
+        "q": np.nan,
+        "realised": np.nan,
+    }
+    return pd.DataFrame(columns)
+
+
+def _calibrated(kept: pd.DataFrame, player: Player, expectation: Expectation, game: Game) -> pd.DataFrame:
+    """Return the rows with what was expected of each decision, and the discounted rewards that came of it."""
+    few = game.some(np.flatnonzero(game.number < SHOWN))
+    jobs = group_batch(few.episodes)
+    groups = Groups(jobs, few.cluster, WAITING[expectation.objective](jobs))
+    played = list(_played(player, groups, few, expectation.against))
+    expected = [expectation.value(moment.view) for moment in played]
+    later, realised = np.zeros((len(few.load), few.cluster.groups)), []
+    for moment in reversed(played):
+        later[moment.rows] = moment.reward + expectation.gamma * later[moment.rows]
+        realised.append(later[moment.rows].ravel())
+    realised.reverse()
+    return kept.assign(
+        q=np.concatenate([one.ravel() for one in expected]).astype(float), realised=np.concatenate(realised)
+    )

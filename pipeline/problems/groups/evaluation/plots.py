@@ -1,0 +1,114 @@
+"""Figures of a controller: what it gives each group, what it expected of that, and how jobs wait under it."""
+
+from collections.abc import Collection, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pandas as pd
+
+from pipeline.comparing.plots import GREY, HEURISTIC, LEARNED, Label, canvas, line, looks, panels, scale, write_beside
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+MOST_GROUPS = 12  # that have a colour each; of more, the SHOWN that vary most have one
+SHOWN = 8
+OTHERS = "others"
+COLOURS = (*LEARNED, *HEURISTIC)
+BINS = 10
+LOG_DELAY_ABOVE = 20.0  # largest over smallest delay from which the axis is logarithmic
+
+
+def shares_over_time(frame: pd.DataFrame, title: str, policies: Sequence[str]) -> "Figure":
+    """Draw what each policy gives each group in the intervals of one jobset: a panel a policy, on the same axes.
+
+    Args:
+        frame: rows of GROUP_INTERVALS of one jobset.
+        title: of the figure.
+        policies: from the top down.
+
+    Raises:
+        ValueError: the frame has no rows of a policy.
+    """
+    for policy in policies:
+        if not (frame["policy"] == policy).any():
+            raise ValueError(f"the intervals have no rows of '{policy}'")
+    shares = _shown(frame[frame["policy"].isin(policies)])
+    figure, every = panels(policies, 1.0 + 2.2 * len(policies))
+    right = shares.index.get_level_values("interval").max() + 1
+    top = shares.sum(axis=1).max()
+    colours = [GREY if name == OTHERS else COLOURS[k] for k, name in enumerate(shares.columns)]
+    for axes, policy in zip(every, policies, strict=True):
+        rows = shares.loc[policy]
+        rows = pd.concat([rows, rows.iloc[-1:].set_axis([rows.index[-1] + 1])])  # the last share holds to its end
+        axes.stackplot(rows.index, rows.to_numpy().T, labels=rows.columns, colors=colours, step="post", lw=0)
+        axes.set_xlim(0, right)
+        axes.set_ylim(0, top)
+        axes.set_ylabel("Share of the cluster")
+    every[-1].set_xlabel("Interval")
+    handles, names = every[0].get_legend_handles_labels()
+    figure.legend(handles[::-1], names[::-1], loc="outside right upper")  # from the top down, as the areas are
+    figure.suptitle(title, x=0.01, ha="left")
+    return figure
+
+
+def calibration(frame: pd.DataFrame, title: str) -> "Figure":
+    """Draw the return that came against the one expected: means of bins that have equally many decisions each.
+
+    Args:
+        frame: rows that have `q` and `realised`; those without either count for nothing.
+        title: of the figure; both correlations and the mean of q - realised are added to it.
+
+    Raises:
+        ValueError: no row has both.
+    """
+    both = frame[["q", "realised"]].dropna()
+    if both.empty:
+        raise ValueError("no decision has both a q and a realised return")
+    pearson, spearman = _correlation(both), _correlation(both.rank())
+    error = (both["q"] - both["realised"]).mean()
+    figure, axes = canvas(f"{title}\nPearson {pearson}, Spearman {spearman}, mean error {error:+.3g}")
+    bins = both.groupby(pd.qcut(both["q"].rank(method="first"), min(BINS, len(both)), labels=False))
+    means, spread = bins.mean(), bins["realised"].std(ddof=0)
+    ends = [means["q"].min(), means["q"].max()]
+    axes.plot(ends, ends, color=GREY, linewidth=1, linestyle="--", label="as expected")
+    label = "mean of a bin (bar: its standard deviation)"
+    axes.errorbar(means["q"], means["realised"], spread, color=LEARNED[1], marker="o", elinewidth=0.8, label=label)
+    axes.set_xlabel("Q-value: return expected")
+    axes.set_ylabel("Return realised")
+    axes.legend(loc="best")
+    return figure
+
+
+def delay_by_load(summary: pd.DataFrame, title: str, agents: Collection[str] = ()) -> "Figure":
+    """Draw the mean delay of each policy of one scenario over loads; agents are drawn thicker."""
+    figure, axes = canvas(title)
+    labels = []
+    for policy, look in looks(summary["policy"].unique(), agents).items():
+        rows = summary[summary["policy"] == policy].sort_values("load")
+        line(axes, policy, rows["load"], rows["delay"], look)
+        labels.append(Label(policy, rows["load"].iloc[-1], rows["delay"].iloc[-1], look))
+    axes.set_xticks(sorted(summary["load"].unique()))
+    axes.set_xlabel("Load (percent of the cluster)")
+    axes.set_ylabel("Mean delay")
+    scale(axes, summary["delay"], LOG_DELAY_ABOVE)
+    write_beside(axes, labels)
+    return figure
+
+
+def _shown(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return shares by (policy, interval), a column a group: all, or those that vary most and the sum of the others."""
+    shares = frame.pivot_table("share", ["policy", "interval"], "group", aggfunc="sum", fill_value=0.0)
+    names = [f"group {group}" for group in shares.columns]
+    shares = shares.set_axis(names, axis="columns")
+    if len(names) <= MOST_GROUPS:
+        return shares
+    varying = shares.groupby(level="policy").var(ddof=0).mean().sort_values(ascending=False, kind="stable")
+    kept = shares[[name for name in names if name in varying.index[:SHOWN]]]
+    return kept.assign(**{OTHERS: shares.sum(axis=1) - kept.sum(axis=1)})
+
+
+def _correlation(both: pd.DataFrame) -> str:
+    if both.nunique().min() < 2:
+        return "undefined"
+    return f"{np.corrcoef(both['q'], both['realised'])[0, 1]:.2f}"

@@ -1,0 +1,21 @@
+"""Names of params.yaml that must not be those of rules that share a cluster."""
+
+from pipeline.config import Params
+from pipeline.errors import UserError
+
+# In the tables of results. Written out: `sharing` imports numba, which must not begin before its threads are set.
+RULES = ("equal", "proportional", "drf", "shortest_first", "capacity", "fixed", "undivided", "lookahead", "oracle")
+OWN = "{agent}_own"  # an agent without the programme, each group for itself
+
+
+def check_group_names(params: Params) -> None:
+    """Check that agents of scenarios of user groups have names of their own.
+
+    Raises:
+        UserError: one has the name of a rule, or of what another agent is scored as.
+    """
+    agents = [name for name, agent in params.agents.items() if agent.scenario in params.groups_scenarios]
+    taken = {*RULES, *(OWN.format(agent=agent) for agent in agents)}
+    for name in agents:
+        if name in taken:
+            raise UserError(f"params.yaml: agents.{name}: '{name}' is the name of another policy; choose another")

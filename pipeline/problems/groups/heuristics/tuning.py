@@ -1,0 +1,110 @@
+"""The rules that a controller is compared with, and what validation jobsets choose about them.
+
+Every rule sets one order of queues for all groups, the one with the least mean waiting time on validation jobsets.
+`fixed` is the best fixed configuration found there: its weights are drawn around each group's part of the work in the
+training jobsets. `capacity` guarantees each group that part. Two more are references, and nothing that one could run:
+`oracle` knows what is to come, and `undivided` gives every group the whole cluster.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+
+import numpy as np
+
+from pipeline.comparing.results import Results, best_of, judge
+from pipeline.core import FloatArray
+from pipeline.problems import Best
+from pipeline.problems.groups.evaluation.foresight import foresight
+from pipeline.problems.groups.evaluation.play import Player, controlled
+from pipeline.problems.groups.heuristics.scores import SHARERS, capacity, fixed
+from pipeline.problems.groups.nouns import (
+    Configurations,
+    Controller,
+    GroupJobs,
+    GroupObservation,
+    Setting,
+    SharedCluster,
+)
+
+Play = Callable[[Mapping[str, Player]], dict[str, Results]]  # on validation jobsets, all controllers at once
+Make = Callable[[int], Controller]  # from the place of an order in the cluster's list
+
+CANDIDATES = 30  # fixed configurations that are tried
+POWERS = (0.0, 0.5, 1.0)  # of each group's part of the work, in turn: from equal shares to shares by work
+SPREAD = 0.4  # of the logarithm of what weights are drawn times
+REFERENCES = ("oracle", "undivided")
+ORDER, WEIGHT, PART = "{rule}_order", "fixed_{group}", "part_{group}"  # knobs
+
+
+def parts_of_work(training: Mapping[int, Sequence[GroupJobs]], cluster: SharedCluster) -> FloatArray:
+    """Return each group's part [G] of the work in training jobsets, none of them nothing."""
+    work = np.full(cluster.groups, 1e-9)
+    for jobs in (one for group in training.values() for one in group):
+        held = (jobs.demand / cluster.capacity).mean(axis=1) * jobs.seen
+        work += np.bincount(jobs.group, weights=held, minlength=cluster.groups)
+    part = np.maximum(work / work.sum(), 0.01 / cluster.groups)
+    return np.asarray(part / part.sum())
+
+
+def tuned_rules(
+    play: Play, cluster: SharedCluster, training: Mapping[int, Sequence[GroupJobs]], seed: int
+) -> dict[str, float]:
+    """Return the knobs of all rules: orders, and the weights of the best fixed configuration."""
+    part = parts_of_work(training, cluster)
+    tried: dict[str, Make] = {name: _rule(make, cluster) for name, make in SHARERS.items()}
+    tried |= {"capacity": lambda order: capacity(cluster, order, part), "undivided": lambda order: _all(cluster, order)}
+    orders = range(len(cluster.orders))
+    results = play(
+        {f"{name} {order}": Player(controlled(make(order))) for name, make in tried.items() for order in orders}
+    )
+    best = {name: min(orders, key=lambda order: judge(results[f"{name} {order}"], "delay")) for name in tried}
+    weights = _best_fixed(play, cluster, part, best["equal"], seed)
+    knobs = {ORDER.format(rule=name): float(order) for name, order in best.items()}
+    knobs[ORDER.format(rule="fixed")] = float(best["equal"])
+    knobs |= {WEIGHT.format(group=g): float(weight) for g, weight in enumerate(weights)}
+    return knobs | {PART.format(group=g): float(value) for g, value in enumerate(part)}
+
+
+def rules_with(knobs: Mapping[str, float], cluster: SharedCluster, configurations: Configurations) -> dict[str, Player]:
+    """Return all rules as tuned, and the references."""
+    order = {name: int(knobs[ORDER.format(rule=name)]) for name in (*SHARERS, "capacity", "undivided", "fixed")}
+    weights, part = ([knobs[name.format(group=g)] for g in range(cluster.groups)] for name in (WEIGHT, PART))
+    made = {name: make(cluster, order[name]) for name, make in SHARERS.items()}
+    made["capacity"] = capacity(cluster, order["capacity"], part)
+    made["fixed"] = fixed(cluster, order["fixed"], weights)
+    made["undivided"] = _all(cluster, order["undivided"])
+    found = {name: Player(controlled(one)) for name, one in made.items()}
+    for name, told in {"lookahead": True, "oracle": False}.items():
+        found[name] = Player(foresight(cluster, configurations, told))
+    return found
+
+
+def best_rules(examined: Mapping[str, Results]) -> Best:
+    """Return the best rule at each load, by mean slowdown and by mean waiting time."""
+    rules = {name: done for name, done in examined.items() if name not in REFERENCES}
+    return Best(best_of(rules), best_of(rules, "mean_wait"))
+
+
+def _rule(make: Callable[..., Controller], cluster: SharedCluster) -> Make:
+    return lambda order: make(cluster, order)
+
+
+def _best_fixed(play: Play, cluster: SharedCluster, part: FloatArray, order: int, seed: int) -> FloatArray:
+    rng = np.random.default_rng(seed)
+    drawn = [part ** POWERS[k % len(POWERS)] for k in range(CANDIDATES)]
+    drawn = [
+        weights * np.exp(SPREAD * rng.standard_normal(cluster.groups)) if k >= len(POWERS) else weights
+        for k, weights in enumerate(drawn)
+    ]
+    results = play({str(k): Player(controlled(fixed(cluster, order, weights))) for k, weights in enumerate(drawn)})
+    best = min(range(CANDIDATES), key=lambda k: judge(results[str(k)], "delay"))
+    return np.asarray(drawn[best] / drawn[best].sum())
+
+
+def _all(cluster: SharedCluster, order: int) -> Controller:
+    """Return what gives every group the whole cluster: no shares at all."""
+
+    def control(view: GroupObservation, draws: FloatArray) -> Setting:
+        share = np.broadcast_to(cluster.capacity, view.share.shape)
+        return Setting(np.ascontiguousarray(share), np.full_like(view.order, order))
+
+    return control

@@ -1,0 +1,30 @@
+"""Controllers' networks, restored from a card and weights."""
+
+from collections.abc import Mapping
+
+import numpy as np
+import torch
+
+from pipeline.config import GroupQ as GroupQConfig
+from pipeline.config import GroupsCard
+from pipeline.core import FloatArray
+from pipeline.errors import UserError
+from pipeline.learning.stored import put_back
+from pipeline.problems.groups.networks.features import GroupShape
+from pipeline.problems.groups.networks.group_q import GroupQ
+
+
+def restore(card: GroupsCard, weights: Mapping[str, FloatArray]) -> GroupQ:
+    """Rebuild a controller's network.
+
+    Raises:
+        UserError: the weights are not those of the network on the card.
+    """
+    if not isinstance(card.network, GroupQConfig):
+        raise UserError(f"model of agent '{card.agent}': expected network group_q, found {card.network.name}")
+    shape = GroupShape(len(card.queues), len(card.orders), len(card.resources))
+    past = np.zeros((card.groups, shape.past), dtype=np.float32)
+    with torch.random.fork_rng(devices=[]):
+        network = GroupQ(shape, card.network, past, np.ones(shape.resources))
+    put_back(network, weights, card.agent)
+    return network

@@ -1,0 +1,76 @@
+"""What user groups that share a cluster gives the seam; nothing but assembly, each part imported when it is asked for."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pipeline.config import Params
+from pipeline.problems import Comparison, Drawn, Hindsight, Learning, Problem, Scoring, Served, Use, no_hindsight
+from pipeline.problems.groups.nouns import GroupJobs
+from pipeline.problems.groups.tables import TABLES
+from pipeline.progress import ProgressCallback
+from pipeline.schemas import ResultTables
+
+if TYPE_CHECKING:
+    from pipeline.problems.groups.evaluation.play import Player
+    from pipeline.problems.groups.networks.group_q import GroupQ
+    from pipeline.problems.groups.training.task import GroupTask
+
+
+class Groups:
+    """The parts; what each is for stands at `Problem`."""
+
+    @property
+    def tables(self) -> ResultTables:
+        """Return the tables of what policies did."""
+        return TABLES
+
+    @property
+    def draw(self) -> Callable[[Params, str, ProgressCallback], Drawn[GroupJobs]]:
+        """Return what draws all jobsets of a scenario, or cuts them from its log."""
+        from pipeline.problems.groups.drawing import draw
+
+        return draw
+
+    @property
+    def scoring(self) -> "Callable[[Params, str, str | None], Scoring[GroupJobs, Player]]":
+        """Return how policies are scored."""
+        from pipeline.problems.groups.scoring import scoring
+
+        return scoring
+
+    @property
+    def learning(self) -> "Learning[Player, GroupTask, GroupQ]":
+        """Return how its agents learn."""
+        from pipeline.problems.groups.learning import LEARNING
+
+        return LEARNING
+
+    @property
+    def hindsight(self) -> Hindsight:
+        """Return what full knowledge could have made of its jobsets."""
+        return no_hindsight
+
+    @property
+    def comparison(self) -> Comparison:
+        """Return what is compared beside slowdown."""
+        from pipeline.problems.groups.comparison import COMPARISON
+
+        return COMPARISON
+
+    @property
+    def use(self) -> Use:
+        """Return what people do with its policies."""
+        from pipeline.problems.groups.using import USE
+
+        return USE
+
+    @property
+    def served(self) -> Callable[[Path], Served]:
+        """Return what makes a stored policy answer rows of numbers."""
+        from pipeline.problems.groups.serving import served
+
+        return served
+
+
+PROBLEM: "Problem[GroupJobs, Player, GroupTask, GroupQ]" = Groups()

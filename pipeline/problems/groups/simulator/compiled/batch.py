@@ -1,0 +1,98 @@
+"""Many episodes of groups that share a cluster, in lock step, compiled."""
+
+import numpy as np
+from numba import get_num_threads
+
+from pipeline.core import FloatArray, IntArray
+from pipeline.problems.groups.nouns import GroupJobsBatch, GroupObservation, Served, Setting, SharedCluster
+from pipeline.problems.groups.simulator.compiled.kernels import ALONE, LASTING, TOLD, begin_all, play_rows
+from pipeline.problems.groups.simulator.compiled.observing import observe
+from pipeline.problems.groups.simulator.compiled.state import Rules, empty_state
+
+
+class Groups:
+    """The episodes of a batch; each awaits a setting at every interval's beginning until it is over."""
+
+    def __init__(self, jobs: GroupJobsBatch, cluster: SharedCluster, weight: FloatArray) -> None:
+        self.jobs = jobs
+        self.cluster = cluster
+        self._rules = Rules(float(cluster.interval), bool(cluster.borrowing), float(cluster.time_limit))
+        self._state = empty_state(jobs, cluster, weight, get_num_threads())
+        begin_all(self._state, self._rules)
+        self._rows = np.flatnonzero(~self._state.over)
+
+    @property
+    def rows(self) -> IntArray:
+        """Return the episodes that await a decision."""
+        return self._rows
+
+    @property
+    def interval(self) -> IntArray:
+        """Return the number [B] of the decision that every episode is at, from 0 on."""
+        return self._state.number.copy()
+
+    @property
+    def now(self) -> FloatArray:
+        """Return the time [B] of every episode."""
+        return np.asarray(self._state.number * self._rules.interval)
+
+    @property
+    def used(self) -> IntArray:
+        """Return the units [B, G, R] that running jobs hold."""
+        return self._state.used[: self.jobs.episodes].copy()
+
+    def observe(self, rows: IntArray) -> GroupObservation:
+        """Return what the controller sees in some episodes, as copies."""
+        return observe(self._state, self._rules, np.array(rows, dtype=np.int64, order="C"))
+
+    def step(self, rows: IntArray, setting: Setting) -> FloatArray:
+        """Play one interval in some episodes; return what their groups' waiting costs in it [rows, G]."""
+        costs = self._play(rows, setting, LASTING)
+        if self._state.over[rows].any():
+            self._rows = np.flatnonzero(~self._state.over)
+        return costs
+
+    def what_if(self, rows: IntArray, setting: Setting, alone: bool = False, told: bool = False) -> FloatArray:
+        """Return what `step` would, and change nothing; an episode may be named often.
+
+        Args:
+            rows: episodes.
+            setting: one of each row.
+            alone: every group plays as if the others were not there: only its share counts.
+            told: no job arrives, and jobs end when they are said to; those that overran it, at once.
+        """
+        return self._play(rows, setting, ALONE * alone + TOLD * told)
+
+    def served(self) -> Served:
+        """Return what has become of every job so far: in an episode that goes on, as if it were cut now."""
+        s, episode, count = self._state, self.jobs.episode, len(self.jobs.arrival)
+        start, ends, now = s.start[:count].copy(), s.ends[:count], self.now
+        left = np.zeros(self.jobs.episodes, dtype=np.bool_)
+        left[episode[np.isnan(start)]] = True  # their running jobs are cut, too; those of the others run to their end
+        finish = np.where(left[episode] & (ends > now[episode]), np.nan, ends)
+        unfinished = np.bincount(episode, np.isnan(finish), self.jobs.episodes)
+        last = np.zeros(self.jobs.episodes)
+        np.fmax.at(last, episode, finish)
+        end = np.asarray(np.where(unfinished > 0, now, last))
+        ran = np.where(np.isnan(start), 0.0, s.held * (np.minimum(ends, end[episode]) - start))
+        busy = np.bincount(episode, ran, self.jobs.episodes).astype(np.float64)
+        return Served(start, finish, end, busy)
+
+    def _play(self, rows: IntArray, setting: Setting, how: int) -> FloatArray:
+        self._check(rows, setting)
+        # Copies of one kind: kernels are compiled anew for another memory order or for what may not be written.
+        numbers, share, order = (np.array(one, dtype=np.int64, order="C") for one in (rows, *setting))
+        costs = np.empty(order.shape)
+        play_rows(self._state, self._rules, numbers, share, order, how, costs)
+        return costs
+
+    def _check(self, rows: IntArray, setting: Setting) -> None:
+        """Refuse what kernels would not: they read what lies behind an array without asking."""
+        shape = (len(rows), self.cluster.groups, len(self.cluster.capacity))
+        if setting.share.shape != shape or setting.order.shape != shape[:2]:
+            raise ValueError(
+                f"share {setting.share.shape} and order {setting.order.shape}; expected {shape} and {shape[:2]}"
+            )
+        wrong = (setting.order < 0) | (setting.order >= len(self.cluster.orders))
+        if wrong.any():
+            raise ValueError(f"order {setting.order[wrong][0]}; expected 0 to {len(self.cluster.orders) - 1}")

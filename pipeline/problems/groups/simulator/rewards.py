@@ -1,0 +1,75 @@
+"""What a controller's decision was worth to each group: the waiting that it saved over the interval.
+
+The source leaves its equation 6 out; it speaks of the reduction of job delay. Ours: what the group's jobs would have
+cost by waiting through the interval under a baseline, less what they did cost. Baselines:
+
+    present  the configuration that was set before is kept, in all groups; the simulator plays the interval both ways
+    nothing  no job of the group starts; so that a group which is given nothing is worth nothing, as in equation 9
+    zero     none: the reward is what waiting costs, with a minus
+
+A waiting job costs its weight for each unit of time: 1 for `delay`, 1 / run time for `slowdown` (of less than
+SHORTEST_BOUNDED, as in bounded slowdown).
+"""
+
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+from pipeline.core import SHORTEST_BOUNDED, BoolArray, FloatArray, IntArray
+from pipeline.problems.groups.nouns import GroupJobsBatch, GroupObservation, Setting
+from pipeline.problems.groups.simulator.compiled.batch import Groups
+
+
+class Moment(NamedTuple):
+    """One interval of the episodes that were going, as it was and what came of it."""
+
+    rows: IntArray  # [B']     episodes
+    view: GroupObservation  # of them, at its beginning
+    setting: Setting
+    reward: FloatArray  # [B', G]
+    cost: FloatArray  # [B', G]
+    over: BoolArray  # [B']     was it the episode's last?
+
+
+Acts = Callable[[IntArray, GroupObservation], Setting]  # (episodes [B'], what is seen of them)
+
+
+def _present(groups: Groups, rows: IntArray, view: GroupObservation) -> FloatArray:
+    return groups.what_if(rows, Setting(view.share, view.order))
+
+
+def _nothing(groups: Groups, rows: IntArray, view: GroupObservation) -> FloatArray:
+    return groups.what_if(rows, Setting(np.zeros_like(view.share), view.order), alone=True)
+
+
+def _zero(groups: Groups, rows: IntArray, view: GroupObservation) -> FloatArray:
+    return np.zeros(view.order.shape)
+
+
+def moments(groups: Groups, acts: Acts, against: str) -> Iterator[Moment]:
+    """Play to the end of every episode, and yield every interval behind it.
+
+    Args:
+        groups: at its beginning.
+        acts: sets.
+        against: a word of AGAINST.
+    """
+    while len(rows := groups.rows):
+        view = groups.observe(rows)
+        setting = acts(rows, view)
+        base = AGAINST[against](groups, rows, view)
+        cost = groups.step(rows, setting)
+        yield Moment(rows, view, setting, base - cost, cost, ~np.isin(rows, groups.rows))
+
+
+def _delay(jobs: GroupJobsBatch) -> FloatArray:
+    return np.ones(len(jobs.duration))
+
+
+def _slowdown(jobs: GroupJobsBatch) -> FloatArray:
+    return 1 / np.maximum(jobs.duration, SHORTEST_BOUNDED)
+
+
+AGAINST = {"present": _present, "nothing": _nothing, "zero": _zero}
+WAITING = {"delay": _delay, "slowdown": _slowdown}

@@ -1,0 +1,177 @@
+"""Tables of user groups that share a cluster; times are those of the jobs, amounts whole units."""
+
+from collections.abc import Iterable
+
+import numpy as np
+import pandera.pandas as pa
+
+from pipeline.schemas import ResultTables
+from pipeline.schemas.columns import KEYS, above_zero, integers, job_rules, numbers, table
+
+
+def group_jobs_schema(resources: Iterable[str]) -> pa.DataFrameSchema:
+    """Return the schema of jobsets: sorted by (load, jobset), jobs numbered from 0 in order of arrival."""
+    columns = {"load": integers(1), "jobset": integers(0), "job": integers(0)}
+    columns |= {"arrival": numbers(0.0), "duration": above_zero(), "seen": above_zero()}
+    columns |= {"group": integers(0), "queue": integers(0)}
+    columns |= {name: integers(0) for name in resources}
+    return pa.DataFrameSchema(columns, checks=job_rules(), strict=True, ordered=True, name="GroupJobs")
+
+
+def _finite(nullable: bool = False) -> pa.Column:
+    return pa.Column("float64", pa.Check(np.isfinite, error="finite"), nullable=nullable)
+
+
+def _share() -> pa.Column:
+    return pa.Column("float64", [pa.Check.ge(0, error="at least 0"), pa.Check.le(1, error="at most 1")])
+
+
+# What became of each job under each policy. What is told of an unfinished job is the cut's lower bound; a job that
+# never started has no start.
+GROUP_JOB_RESULTS = table(
+    "GroupJobResults",
+    {
+        "policy": pa.Column(str),
+        "load": integers(1),
+        "jobset": integers(0),
+        "job": integers(0),
+        "group": integers(0),
+        "queue": integers(0),
+        "arrival": numbers(0.0),
+        "duration": above_zero(),
+        "start": numbers(0.0, nullable=True),
+        "finish": numbers(0.0),
+        "wait": numbers(0.0),
+        "slowdown": numbers(1.0),
+        "bounded_slowdown": numbers(1.0),
+        "unfinished": pa.Column(bool),
+    },
+    [*KEYS, "job"],
+)
+
+# Each policy on each jobset; the unit of every comparison.
+GROUP_JOBSET_RESULTS = table(
+    "GroupJobsetResults",
+    {
+        "policy": pa.Column(str),
+        "load": integers(1),
+        "jobset": integers(0),
+        "jobs": integers(1),
+        "mean_slowdown": numbers(1.0),
+        "p50_slowdown": numbers(1.0),
+        "p99_slowdown": numbers(1.0),
+        "worst_slowdown": numbers(1.0),
+        "mean_bounded_slowdown": numbers(1.0),
+        "mean_wait": numbers(0.0),
+        "p99_wait": numbers(0.0),
+        "longest_wait": numbers(0.0),
+        "completion_time": numbers(0.0),
+        "makespan": above_zero(),
+        "utilisation": numbers(0.0),
+        "jain_wait": _share(),
+        "jain_slowdown": _share(),
+        "reward": _finite(),  # of the cluster, mean over intervals
+        "unfinished": integers(0),
+    },
+    KEYS,
+)
+
+# Each group that has jobs, in each jobset.
+GROUP_RESULTS = table(
+    "GroupResults",
+    {
+        "policy": pa.Column(str),
+        "load": integers(1),
+        "jobset": integers(0),
+        "group": integers(0),
+        "jobs": integers(1),
+        "mean_wait": numbers(0.0),
+        "mean_slowdown": numbers(1.0),
+        "p99_slowdown": numbers(1.0),
+        "mean_bounded_slowdown": numbers(1.0),
+        "p99_wait": numbers(0.0),
+        "unfinished": integers(0),
+    },
+    [*KEYS, "group"],
+)
+
+# What a controller gave each group, interval by interval, and what came of it.
+GROUP_INTERVALS = table(
+    "GroupIntervals",
+    {
+        "policy": pa.Column(str),
+        "load": integers(1),
+        "jobset": integers(0),
+        "interval": integers(0),
+        "group": integers(0),
+        "share": numbers(0.0),
+        "used": _share(),
+        "waiting": integers(0),
+        "cost": numbers(0.0),
+        "reward": _finite(),
+        "q": _finite(nullable=True),  # what the controller expected; a rule expects nothing
+        "realised": _finite(nullable=True),
+    },
+    [*KEYS, "interval", "group"],
+)
+
+# Metrics that only scenarios of groups have, of each policy at each load; the others are in the summary of all.
+GROUP_SUMMARY = table(
+    "GroupSummary",
+    {
+        "scenario": pa.Column(str),
+        "load": integers(1),
+        "policy": pa.Column(str),
+        "n": integers(1),
+        "jobs": integers(1),
+        "delay": numbers(0.0),
+        "p99_delay": numbers(0.0),
+        "longest_delay": numbers(0.0),
+        "bounded_slowdown": numbers(1.0),
+        "jain_delay": _share(),
+        "jain_slowdown": _share(),
+        "reward": _finite(),
+        "unfinished": integers(0),
+    },
+    ["scenario", "load", "policy"],
+)
+
+# How each policy treats each group at each load.
+GROUP_FAIRNESS = table(
+    "GroupFairness",
+    {
+        "scenario": pa.Column(str),
+        "load": integers(1),
+        "policy": pa.Column(str),
+        "group": integers(0),
+        "jobs": integers(1),
+        "delay": numbers(0.0),
+        "slowdown": numbers(1.0),
+        "p99_slowdown": numbers(1.0),
+    },
+    ["scenario", "load", "policy", "group"],
+)
+
+# What is estimated of a controller from logged decisions of others, beside what the simulator says.
+OFF_POLICY = table(
+    "OffPolicy",
+    {
+        "policy": pa.Column(str),
+        "n": integers(1),  # states that the value is a mean over
+        "decisions": integers(1),  # of the log
+        "estimate": _finite(),  # discounted cost from there on
+        "low": _finite(),
+        "high": _finite(),
+        "truth": _finite(),
+        "truth_low": _finite(),
+        "truth_high": _finite(),
+        "error": _finite(),  # of the estimate, relative to the truth
+    },
+    ["policy"],
+)
+
+TABLES = ResultTables(
+    GROUP_JOB_RESULTS,
+    GROUP_JOBSET_RESULTS,
+    {"groups": GROUP_RESULTS, "intervals": GROUP_INTERVALS, "off_policy": OFF_POLICY},
+)

@@ -1,0 +1,123 @@
+"""One step of Q-learning from the replay memory (Algorithm 1, lines 10 to 12), with what was found to help since.
+
+Target: reward + gamma * Q'(phi(s*'), a'), where Q' is a copy of the network that follows it now and then (Mnih et al.
+2015), the network itself chooses a' (double DQN, van Hasselt et al. 2016), and the error is Huber's: all are settings.
+
+What a' is, is a setting as well. With each group's `own` best, as in the source, every group expects all that it could
+wish from the next interval on, which no cluster can give to all of them. `joint` takes what the dynamic programme would
+choose for all groups: the values are then those of the controller that will be played.
+
+The conservative term (CQL, Kumar et al. 2020) lowers the values of configurations that the log does not show.
+"""
+
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from pipeline.core import IntArray
+from pipeline.errors import UserError
+from pipeline.learning.memory import Memory
+from pipeline.problems.groups.networks.controlling import decided
+from pipeline.problems.groups.networks.group_q import GroupQ, Inputs, tensors
+from pipeline.problems.groups.training.replay_memory import Transitions
+from pipeline.problems.groups.training.task import GroupTask
+
+
+class Learner:
+    """A value function that learns."""
+
+    def __init__(self, network: GroupQ, task: GroupTask, memory: Memory) -> None:
+        recipe = task.recipe
+        self.network, self._task, self._recipe = network, task, recipe
+        self._units = torch.from_numpy(task.configurations.units.astype("float32"))
+        self._optimizer = torch.optim.Adam(network.parameters(), lr=recipe.learning_rate)
+        self._target = Target(network)
+        memory.keep(network_target=self._target, optimizer=self._optimizer)
+
+    def slow_down(self, left: float) -> None:
+        """Set the learning rate to a part of the recipe's, if it is one whose rate falls."""
+        if self._recipe.falling:
+            for group in self._optimizer.param_groups:
+                group["lr"] = self._recipe.learning_rate * left
+
+    def step(self, batch: Transitions, conservative: float = 0.0) -> dict[str, float]:
+        """Learn from some decisions; return the loss, and the mean value.
+
+        Raises:
+            UserError: the gradient is not finite.
+        """
+        seen = tensors(batch.seen)
+        target = batch_target(self.network, self._target, self._task, batch)
+        values = self._of_log(seen, batch)
+        loss = self._loss(values, target)
+        if conservative:
+            every = self.network(seen, self._units).flatten(2)
+            loss = loss + conservative * (every.logsumexp(dim=2) - values).mean()
+        self._optimizer.zero_grad()
+        loss.backward()  # type: ignore[no-untyped-call]
+        clip = float("inf") if self._recipe.clip is None else self._recipe.clip
+        if not bool(torch.nn.utils.clip_grad_norm_(self.network.parameters(), clip).isfinite()):
+            raise UserError("the gradient is not finite; lower learning_rate, or set clip")
+        self._optimizer.step()
+        self._target.follow(max(self._recipe.target, 1))
+        return {"loss": float(loss.detach()), "q": float(values.detach().mean())}
+
+    def _of_log(self, seen: Inputs, batch: Transitions) -> Tensor:
+        """Return the values [N, G] of what was set."""
+        given = torch.from_numpy(batch.share)[:, :, None]
+        values: Tensor = self.network(seen, given)[:, :, 0]
+        return values.gather(2, torch.from_numpy(batch.order)[:, :, None])[:, :, 0]
+
+    def _loss(self, values: Tensor, target: Tensor) -> Tensor:
+        if self._recipe.huber:
+            return torch.nn.functional.smooth_l1_loss(values, target)
+        return torch.nn.functional.mse_loss(values, target)
+
+
+class Target:
+    """A copy of a network that follows it every so many steps."""
+
+    def __init__(self, network: GroupQ) -> None:
+        self._network = network
+        self.weights = {name: value.clone() for name, value in network.state_dict().items()}
+        self._steps = torch.zeros(1, dtype=torch.int64)
+
+    def __call__(self, seen: Inputs, given: Tensor) -> Tensor:
+        """Return the copy's values."""
+        found: Tensor = torch.func.functional_call(self._network, self.weights, (seen, given))
+        return found
+
+    def follow(self, every: int) -> None:
+        """Count a step, and copy the network if it is time."""
+        self._steps += 1
+        if int(self._steps) % every == 0:
+            for name, value in self._network.state_dict().items():
+                self.weights[name].copy_(value)
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return the state."""
+        return {"weights": self.weights, "steps": self._steps}
+
+    def load_state_dict(self, state: dict[str, Any], /) -> None:
+        """Take a state over."""
+        self.weights = {name: value.clone() for name, value in state["weights"].items()}
+        self._steps = state["steps"].clone()
+
+
+def batch_target(network: GroupQ, target: Target, task: GroupTask, batch: Transitions) -> Tensor:
+    """Return what the values [N, G] of some decisions should be."""
+    recipe, then = task.recipe, tensors(batch.then)
+    units = torch.from_numpy(task.configurations.units.astype("float32"))
+    with torch.no_grad():
+        valued = target(then, units)
+        judged = network(then, units) if recipe.double else valued
+        if recipe.bootstrap == "joint":
+            chosen = decided(judged.numpy(), task.configurations, task.cluster.capacity)
+            place: IntArray = chosen.level * task.configurations.orders + chosen.order
+        else:
+            place = judged.flatten(2).numpy().argmax(axis=2)
+        later = valued.flatten(2).gather(2, torch.from_numpy(place)[:, :, None])[:, :, 0]
+        goes_on = torch.from_numpy((~batch.over).astype(np.float32))[:, None]
+        return torch.from_numpy(batch.reward) / network.scale + recipe.gamma * goes_on * later

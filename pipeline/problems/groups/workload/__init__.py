@@ -1,0 +1,1 @@
+"""Where the jobs of user groups come from: recipes and logs."""

@@ -1,0 +1,233 @@
+"""A log whose users are gathered into groups, cut into windows of time at the loads of a scenario.
+
+Units are the log's own: processors are processors, and memory is in whole GiB, rounded up. Jobs that arrive before
+`first_s`, or want more than the scenario has, are left out; run times beyond `longest_s` are cut, and so is what is
+told of them. All of it is counted. Users whom the log does not name count as one user, -1.
+
+Load = what jobs hold times how long, over what the cluster offers from the first arrival to the last, mean over
+resources; it is that of all jobs that are used. At another load, gaps between arrivals are own load / load as long.
+
+Periods are shares of the time from the first arrival to the last: training, then validation, then test. A window is
+`window` intervals long in the controller's time, whatever the load, and so load / own load times as long in the log's:
+at a high load it holds more jobs. It holds the jobs that arrive from its beginning up to its end, which is not in it.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from pipeline.config import GroupsLog, GroupsScenario
+from pipeline.core import SPLITS, THOUSANDTHS, BoolArray, FloatArray, IntArray
+from pipeline.errors import UserError
+from pipeline.logs.trace import Trace
+from pipeline.problems.groups.nouns import GroupJobs
+
+DAY_S = 86_400
+
+
+class Gathered(NamedTuple):
+    """A log as jobs of user groups."""
+
+    jobs: GroupJobs  # all that are used, at the log's own times
+    user: IntArray  # [J]
+    work: FloatArray  # [J]  processors times run time
+    load: dict[str, float]  # of each resource: the log's own, 1 = all of it
+    periods: dict[str, tuple[float, float]]  # of each split: from when, up to when, by the log's clock
+    left_out: dict[str, int]  # why: how many jobs
+    capped: int  # jobs whose run time was cut
+    unused: tuple[str, ...]  # resources of the log that the scenario does not have
+
+    @property
+    def own_load(self) -> float:
+        """Return the log's own load, 1 = all of every resource."""
+        return float(np.mean(list(self.load.values())))
+
+    def stretch(self, load: int) -> float:
+        """Return how much longer gaps between arrivals become at a load in percent."""
+        return 100 * self.own_load / load
+
+    def within(self, split: str) -> BoolArray:
+        """Return which jobs [J] arrive in a period."""
+        first, after = self.periods[split]
+        return np.asarray((self.jobs.arrival >= first) & (self.jobs.arrival < after))
+
+    def window(self, split: str, start: float, length: float, load: int) -> GroupJobs:
+        """Return the jobs of a window of a period at a load in percent, its beginning at 0; none is possible."""
+        # Rounding must not reach a job of the next period.
+        after = min(start + length, self.periods[split][1])
+        low, high = np.searchsorted(self.jobs.arrival, [start, after])
+        jobs = GroupJobs._make(column[low:high] for column in self.jobs)
+        return jobs._replace(arrival=(jobs.arrival - start) * self.stretch(load))
+
+
+def gathered(trace: Trace, workload: GroupsLog, scenario: GroupsScenario) -> Gathered:
+    """Return a log as jobs of a scenario's groups, by the rules above.
+
+    Raises:
+        UserError: the log does not say what the scenario needs, or no job is left.
+    """
+    if scenario.told == "estimates" and not trace.has_estimates:
+        raise UserError("told: the log has no estimates; expected durations")
+    demand = _units(trace, scenario)
+    early = trace.submit_s < workload.first_s
+    wide = ~early & (demand > np.array(list(scenario.resources.values()))).any(axis=1)
+    used = ~early & ~wide
+    if not used.any():
+        raise UserError(f"workload: no job of {len(used):,} is left: all come before first_s, or want too much")
+    longest = np.inf if workload.longest_s is None else workload.longest_s
+    arrival, duration = trace.submit_s[used], np.minimum(trace.run_s[used], longest)
+    seen = np.minimum(trace.estimate_s[used], longest) if scenario.told == "estimates" else duration
+    user, work = trace.user[used], trace.demand[used, trace.resources.index("cpu")] / THOUSANDTHS * duration
+    periods = _periods(float(arrival[0]), float(arrival[-1]), workload)
+    group = _groups(user, work, arrival < periods["train"][1], scenario.groups)
+    queue = np.searchsorted(np.array(workload.bounds), seen).astype(np.int64)
+    return Gathered(
+        jobs=GroupJobs(arrival, duration, seen, demand[used], group, queue),
+        user=user,
+        work=work,
+        load=_load(duration, demand[used], periods["test"][1] - periods["train"][0], scenario),
+        periods=periods,
+        left_out={
+            f"arrived before {workload.first_s:g} s": int(early.sum()),
+            "want more than the cluster has": int(wide.sum()),
+        },
+        capped=int((trace.run_s[used] > longest).sum()),
+        unused=tuple(name for name in trace.resources if name not in scenario.resources),
+    )
+
+
+def _units(trace: Trace, scenario: GroupsScenario) -> IntArray:
+    """Return what jobs want [J, R], in whole units of the log."""
+    for name in scenario.resources:
+        if name not in trace.resources:
+            raise UserError(f"resources: the log has no resource '{name}'; there are: {', '.join(trace.resources)}")
+    columns = [trace.resources.index(name) for name in scenario.resources]
+    return np.asarray(-(-trace.demand[:, columns] // THOUSANDTHS))
+
+
+def _periods(first: float, last: float, workload: GroupsLog) -> dict[str, tuple[float, float]]:
+    if not last > first:
+        raise UserError("workload: all jobs of the log arrive at once, so that it has no load which could be changed")
+    learned = first + (last - first) * workload.train_share
+    chosen = first + (last - first) * (workload.train_share + workload.validation_share)
+    return dict(zip(SPLITS, ((first, learned), (learned, chosen), (chosen, last)), strict=True))
+
+
+def _load(duration: FloatArray, demand: IntArray, span: float, scenario: GroupsScenario) -> dict[str, float]:
+    held = duration @ demand
+    load = {name: float(held[r] / (units * span)) for r, (name, units) in enumerate(scenario.resources.items())}
+    if not any(load.values()):
+        raise UserError("workload: no job of the log holds anything that the cluster has, so that it has no load")
+    return load
+
+
+def dealt(user: IntArray, work: FloatArray, groups: int) -> dict[int, int]:
+    """Return the group of each user who has jobs: the heaviest first, each into the group with the least work so far.
+
+    Of users with as much work the lower number is first, and of groups, too.
+
+    >>> dealt(np.array([7, 8, 7, 9]), np.array([3.0, 5.0, 3.0, 4.0]), groups=2)
+    {7: 0, 8: 1, 9: 1}
+    """
+    users, place = np.unique(user, return_inverse=True)
+    used = np.bincount(place, weights=work)
+    filled, found = np.zeros(groups), dict[int, int]()
+    for k in np.argsort(-used, kind="stable"):
+        least = int(filled.argmin())
+        filled[least] += used[k]
+        found[int(users[k])] = least
+    return found
+
+
+def _groups(user: IntArray, work: FloatArray, learned: BoolArray, groups: int) -> IntArray:
+    """Return the group [J] of each job's user."""
+    known = dealt(user[learned], work[learned], groups)
+    users, place = np.unique(user, return_inverse=True)
+    return np.array([known.get(int(one), int(one) % groups) for one in users], dtype=np.int64)[place]
+
+
+def spread(period: tuple[float, float], length: float, count: int) -> list[float]:
+    """Return when some windows begin that are spread evenly over a period; they overlap where there is no room.
+
+    Raises:
+        UserError: the period is shorter than one window.
+
+    >>> spread((60.0, 100.0), 10.0, 3)
+    [60.0, 75.0, 90.0]
+    """
+    room = _room(period, length)
+    return [period[0] + k * room / max(count - 1, 1) for k in range(count)]
+
+
+def overlap(period: tuple[float, float], length: float, count: int) -> float:
+    """Return which share of a window the next one has, too.
+
+    >>> overlap((0.0, 20.0), 10.0, 2), overlap((0.0, 20.0), 10.0, 5)
+    (0.0, 0.75)
+    """
+    return max(0.0, 1 - _room(period, length) / (count - 1) / length) if count > 1 else 0.0
+
+
+def random_window(log: Gathered, length: float, load: int, rng: np.random.Generator) -> GroupJobs:
+    """Return a window that begins at any time of the training period which leaves room for it.
+
+    One without a job is moved just as far as the nearest job.
+
+    Raises:
+        UserError: the period is shorter than a window.
+    """
+    first, room = log.periods["train"][0], _room(log.periods["train"], length)
+    start = first + float(rng.random()) * room
+    jobs = log.window("train", start, length, load)
+    if len(jobs.arrival):
+        return jobs
+    there = log.jobs.arrival[log.within("train")]
+    nearest = float(there[np.abs(there - start).argmin()])
+    return log.window("train", min(nearest, first + room), length, load)
+
+
+def _room(period: tuple[float, float], length: float) -> float:
+    """Return by how long a window can be moved within a period."""
+    room = period[1] - period[0] - length
+    if room < 0:
+        days = f"{(period[1] - period[0]) / DAY_S:.3g} days of a period ({period[0]:g} to {period[1]:g} s of the log)"
+        raise UserError(
+            f"workload.window: expected at most the {days}, found {length / DAY_S:.3g} days at this load: lower either"
+        )
+    return room
+
+
+def describe(trace: Trace, log: Gathered, scenario: GroupsScenario) -> list[str]:
+    """Return, for people, what became of a log."""
+    days = (trace.submit_s[-1] - trace.submit_s[0]) / DAY_S
+    amounts = ", ".join(f"{units:,} {name}" for name, units in scenario.resources.items())
+    widest = ", ".join(f"{most:,}" for most in log.jobs.demand.max(axis=0))
+    return [
+        f"{trace.rows:,} rows, {len(trace.id):,} jobs over {days:.1f} days",
+        *(f"{what.reason} ({what.rows:,} rows)" for what in (*trace.dropped, *trace.mended)),
+        *(f"left out: {count:,} jobs that {why}" for why, count in log.left_out.items() if count),
+        f"{len(log.user):,} jobs are used; {log.capped:,} of them run longer than the longest and are cut",
+        *([f"not looked at, for the cluster does not tell it: {', '.join(log.unused)}"] if log.unused else []),
+        f"cluster: {amounts}; the widest jobs want {widest}",
+        f"own load {log.own_load:.1%}: {', '.join(f'{name} {share:.1%}' for name, share in log.load.items())}",
+        _describe_groups(log, scenario.groups),
+        *(_describe_unseen(log, split) for split in SPLITS[1:]),
+    ]
+
+
+def _describe_groups(log: Gathered, groups: int) -> str:
+    learned = log.within("train")
+    user, work, group = log.user[learned], log.work[learned], log.jobs.group[learned]
+    each = (
+        f"{g}: {len(np.unique(user[group == g]))}, {(group == g).sum():,}, {work[group == g].sum() / work.sum():.1%}"
+        for g in range(groups)
+    )
+    return f"{len(np.unique(log.user)):,} users; groups in training (users, jobs, share of the work): {'; '.join(each)}"
+
+
+def _describe_unseen(log: Gathered, split: str) -> str:
+    there = log.within(split)
+    users, place = np.unique(log.user[there], return_inverse=True)
+    new = ~np.isin(users, log.user[log.within("train")])
+    part = float(log.work[there] @ new[place] / max(log.work[there].sum(), 1.0))
+    return f"{split}: {new.sum():,} of {len(users):,} users are not seen in training; they have {part:.1%} of its work"

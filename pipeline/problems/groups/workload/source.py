@@ -1,0 +1,205 @@
+"""Where the jobs of user groups come from, a recipe or a log, and the cluster they share: the same questions to both.
+
+Every jobset has its own random stream, as in `source`: keyed by (seed, split, load, number). Of a log, training
+jobsets are windows that begin at any time; those of validation and test are spread evenly over their periods, and
+overlap where these have no room for so many. Such a window in which no job arrives is skipped.
+"""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+
+from pipeline.config import GroupsLog, GroupsScenario, Params, Swinging
+from pipeline.core import LOG_NAME, STREAMS
+from pipeline.errors import UserError
+from pipeline.logs.registry import read
+from pipeline.problems.groups.nouns import Configurations, GroupJobs, SharedCluster
+from pipeline.problems.groups.workload.log import DAY_S, Gathered, describe, gathered, overlap, random_window, spread
+from pipeline.problems.groups.workload.sinusoidal import draw_group_jobs
+from pipeline.progress import ProgressCallback, no_progress
+
+EVEN = ("validation", "test")  # splits whose windows are spread evenly
+
+
+def cluster_of(scenario: GroupsScenario) -> SharedCluster:
+    """Return what the simulator must know of a scenario."""
+    return SharedCluster(
+        capacity=np.array(list(scenario.resources.values()), dtype=np.int64),
+        groups=scenario.groups,
+        orders=np.array([[scenario.queues.index(queue) for queue in order] for order in scenario.orders]),
+        interval=scenario.interval,
+        borrowing=scenario.borrowing,
+        time_limit=scenario.time_limit,
+    )
+
+
+def configurations_of(scenario: GroupsScenario) -> Configurations:
+    """Return what one group may be given.
+
+    A level is a number of equal shares: of the first resource rounded up to whole units, of the others down, and of
+    none more than there is. So whatever levels fit together by the first resource fit by the others: without a cut, for
+    they then sum to at most G; and where the first is cut, all other groups have nothing.
+
+    Raises:
+        UserError: two levels are as many units of the first resource.
+    """
+    capacity = np.array(list(scenario.resources.values()), dtype=np.int64)
+    # Fractions of what params.yaml says: 0.7 of 10 units must not become 7.000000000000001 and then 8.
+    shares = [Fraction(str(level)) / scenario.groups for level in scenario.levels]
+    rows = [
+        [-(-share * int(capacity[0]) // 1), *(share * int(units) // 1 for units in capacity[1:])] for share in shares
+    ]
+    units = np.minimum(np.array(rows, dtype=np.int64), capacity)
+    for k in np.flatnonzero(np.diff(units[:, 0]) == 0):
+        low, high = scenario.levels[k], scenario.levels[k + 1]
+        name = next(iter(scenario.resources))
+        raise UserError(f"levels: expected more {name} at {high:g} than at {low:g}, found {units[k, 0]} units at both")
+    return Configurations(units, len(scenario.orders))
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """Jobs drawn from a recipe; the unit of time is its own."""
+
+    seed: int
+    scenario: GroupsScenario
+    workload: Swinging
+    notes: tuple[str, ...] = ()
+
+    @property
+    def cluster(self) -> SharedCluster:
+        """Return what the simulator must know."""
+        return cluster_of(self.scenario)
+
+    def loads(self, wanted: Sequence[int]) -> Sequence[int]:
+        """Return the loads to train on."""
+        return wanted
+
+    def split(self, name: str) -> dict[int, list[GroupJobs]]:
+        """Return the jobsets of a split, by load."""
+        count = getattr(self.scenario.jobsets, name)
+        return {load: [self._draw(name, load, k) for k in range(count)] for load in self.scenario.loads}
+
+    def fresh(self, load: int, number: int) -> GroupJobs:
+        """Return a training jobset that `generate` did not write."""
+        return self._draw("fresh", load, number)
+
+    def _draw(self, stream: str, load: int, number: int) -> GroupJobs:
+        rng = np.random.default_rng([self.seed, STREAMS[stream], load, number])
+        return draw_group_jobs(self.workload, self.scenario, load, rng)
+
+
+@dataclass(frozen=True)
+class Cut:
+    """Jobs cut from a log; its times are seconds."""
+
+    seed: int
+    scenario: GroupsScenario
+    workload: GroupsLog
+    log: Gathered
+    notes: tuple[str, ...] = ()
+
+    @property
+    def cluster(self) -> SharedCluster:
+        """Return what the simulator must know."""
+        return cluster_of(self.scenario)
+
+    def loads(self, wanted: Sequence[int]) -> Sequence[int]:
+        """Return the loads to train on."""
+        return wanted
+
+    def split(self, name: str) -> dict[int, list[GroupJobs]]:
+        """Return the windows of a split, by load.
+
+        Raises:
+            UserError: the period is shorter than a window, or no job arrives in any.
+        """
+        cut = self._even if name in EVEN else self._random
+        return {load: cut(name, load) for load in self.scenario.loads}
+
+    def fresh(self, load: int, number: int) -> GroupJobs:
+        """Return a window that begins at any time of the training period.
+
+        Raises:
+            UserError: the period is shorter than a window at this load.
+        """
+        return self._at_random("fresh", load, number)
+
+    def length(self, load: int) -> float:
+        """Return how long a window is at a load in percent, by the log's clock."""
+        return self.workload.window * self.scenario.interval / self.log.stretch(load)
+
+    def _random(self, name: str, load: int) -> list[GroupJobs]:
+        return [self._at_random(name, load, k) for k in range(getattr(self.scenario.jobsets, name))]
+
+    def _at_random(self, stream: str, load: int, number: int) -> GroupJobs:
+        rng = np.random.default_rng([self.seed, STREAMS[stream], load, number])
+        return random_window(self.log, self.length(load), load, rng)
+
+    def _even(self, name: str, load: int) -> list[GroupJobs]:
+        length = self.length(load)
+        first = spread(self.log.periods[name], length, getattr(self.scenario.jobsets, name))
+        windows = (self.log.window(name, start, length, load) for start in first)
+        found = [jobs for jobs in windows if len(jobs.arrival)]
+        if not found:
+            raise UserError(f"workload: expected jobs in the {name} period, found none in its windows at load {load}")
+        return found
+
+
+def group_stream(params: Params, name: str, folder: Path, on_progress: ProgressCallback = no_progress) -> Drawn | Cut:
+    """Return where the jobs of a scenario of user groups come from.
+
+    Args:
+        params: of the scenario, and the seed.
+        name: of the scenario.
+        folder: holds its log; not read for a recipe.
+        on_progress: told while a log is read.
+
+    Raises:
+        UserError: the log cannot be read, or does not go with the scenario.
+    """
+    scenario = params.groups_scenario(name)
+    workload = scenario.workload
+    with _told_of(name):
+        configurations_of(scenario)
+    if isinstance(workload, Swinging):
+        return Drawn(params.seed, scenario, workload)
+    trace = read((folder / LOG_NAME).resolve(), workload.format, on_progress)
+    with _told_of(name):
+        origin = Cut(params.seed, scenario, workload, gathered(trace, workload, scenario))
+        return replace(origin, notes=(*describe(trace, origin.log, scenario), *_describe_windows(origin)))
+
+
+@contextmanager
+def _told_of(name: str) -> Iterator[None]:
+    """Say of which scenario a problem is."""
+    try:
+        yield
+    except UserError as error:
+        raise UserError(f"params.yaml: scenarios.{name}.{error}") from error
+
+
+def _describe_windows(origin: Cut) -> list[str]:
+    """Return, for people, the windows of each split; all that training may want are cut to see that they can be."""
+    splits = {name: origin.split(name) for name in STREAMS if name != "fresh"}
+    return [
+        f"load {load}: gaps between arrivals are {origin.log.stretch(load):.3g} times as long; a window is "
+        f"{origin.length(load) / DAY_S:.1f} days of the log; "
+        + "; ".join(_describe_split(origin, name, load, jobsets[load]) for name, jobsets in splits.items())
+        for load in origin.scenario.loads
+    ]
+
+
+def _describe_split(origin: Cut, name: str, load: int, jobsets: Sequence[GroupJobs]) -> str:
+    jobs = [len(one.arrival) for one in jobsets]
+    said = f"{name} {len(jobs)} of {min(jobs):,} to {max(jobs):,} jobs"
+    if name not in EVEN:
+        return said
+    wanted = getattr(origin.scenario.jobsets, name)
+    skipped = f", {wanted - len(jobs)} without a job skipped" if len(jobs) < wanted else ""
+    shared = overlap(origin.log.periods[name], origin.length(load), wanted)
+    return f"{said}, {shared:.0%} of each also in the next{skipped}"

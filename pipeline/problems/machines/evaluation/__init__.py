@@ -1,0 +1,1 @@
+"""What schedules of many machines were worth."""

@@ -1,0 +1,85 @@
+"""Play policies on the same jobsets of an event-driven scenario: all policies, loads and jobsets side by side.
+
+Heuristics with a compiled twin play to their end by themselves; the other policies go in lock step, all at once.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from pipeline.comparing.results import MOST_JOBSETS, Results
+from pipeline.core import IntArray, KeyArray, Policy, keys
+from pipeline.problems.machines.evaluation.metrics import event_job_results, event_jobset_results
+from pipeline.problems.machines.heuristics.compiled import players
+from pipeline.problems.machines.nouns import Jobs, Machines, Placed, end_to_end
+from pipeline.problems.machines.simulator.compiled.batch import Events
+from pipeline.progress import ShareCallback, no_progress
+from pipeline.simulation.choosing import compiled_rule_of
+from pipeline.simulation.rollout import play_compiled, play_together
+from pipeline.simulation.side_by_side import MOST_ABREAST, InPlay, play_all
+
+NUMBERS_ABREAST = 1 << 24  # that the simulator, and what policies see, hold of all episodes side by side: 128 MiB
+
+
+def event_score(
+    policies: Mapping[str, Policy],
+    jobsets: Mapping[int, Sequence[Jobs]],
+    machines: Machines,
+    seed: int,
+    on_progress: ShareCallback = no_progress,
+) -> dict[str, Results]:
+    """Return the results of policies, by name, on jobsets by load.
+
+    Args:
+        policies: by their name in the tables.
+        jobsets: by load, in percent.
+        machines: where they are scheduled.
+        seed: of the policies' draws, if they make any.
+        on_progress: told how far it is.
+    """
+    load = np.concatenate([np.full(len(group), load) for load, group in jobsets.items()])
+    number = np.concatenate([np.arange(len(group)) for group in jobsets.values()])
+    episodes = [jobs for group in jobsets.values() for jobs in group]
+    game = EventGame(episodes, machines, keys(seed, load * MOST_JOBSETS + number, np.zeros_like(number)))
+    ends, jobs = event_played(game, list(policies.values()), on_progress), end_to_end(episodes)
+    return {
+        name: Results(
+            event_job_results(name, load, number, jobs, end, machines),
+            event_jobset_results(name, load, number, jobs, end, machines),
+        )
+        for name, end in zip(policies, ends, strict=True)
+    }
+
+
+class EventGame(NamedTuple):
+    """What every policy plays."""
+
+    episodes: Sequence[Jobs]
+    machines: Machines
+    key: KeyArray  # [B]
+
+    @property
+    def abreast(self) -> int:
+        """Return how many episodes may go side by side."""
+        number, resources = self.machines.capacity.shape
+        pairs, longest = self.machines.slots * number, max(len(jobs.arrival) for jobs in self.episodes)
+        each = 3 * pairs + 4 * number * resources + 20 * longest
+        return max(1, min(MOST_ABREAST, int(NUMBERS_ABREAST // each)))
+
+
+def event_played(game: EventGame, policies: Sequence[Policy], on_progress: ShareCallback) -> list[Placed]:
+    """Return what each policy made of the jobs."""
+
+    def begin(some: Sequence[Policy], group: IntArray) -> InPlay:
+        whose, episode = np.divmod(group, len(game.episodes))
+        jobs = end_to_end([game.episodes[b] for b in episode])
+        simulator = Events(jobs, game.machines, np.zeros(len(jobs.arrival)))  # nobody learns: presence costs nothing
+        twins = [twin for policy in some if (twin := compiled_rule_of(policy)) is not None]
+        if twins:
+            who = players([twins[k] for k in whose], game.key[episode])
+            return InPlay(play_compiled(simulator, who), simulator.placed)
+        return InPlay(play_together(simulator, some, whose, game.key[episode]), simulator.placed)
+
+    found = play_all(policies, len(game.episodes), game.abreast, begin, on_progress)
+    return [Placed._make(columns) for columns in found]

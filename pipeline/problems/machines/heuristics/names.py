@@ -1,0 +1,24 @@
+"""Names of params.yaml that must be, or must not be, those of heuristics on many machines."""
+
+from pipeline.config import Dagger, Params, there_are
+from pipeline.errors import UserError
+from pipeline.problems.machines.heuristics.scores import EVENT_HEURISTICS
+
+
+def check_event_names(params: Params) -> None:
+    """Check that agents of event-driven scenarios have names of their own, and teachers that there are.
+
+    Raises:
+        UserError: one has the name of a heuristic, or learns from one that is none.
+    """
+    for name, agent in params.agents.items():
+        if agent.scenario not in params.machines_scenarios:
+            continue
+        if name in EVENT_HEURISTICS:
+            raise UserError(f"params.yaml: agents.{name}: '{name}' is the name of another policy; choose another")
+        if isinstance(agent.finetune, Dagger) and agent.finetune.teacher not in EVENT_HEURISTICS:
+            teacher = agent.finetune.teacher
+            raise UserError(
+                f"params.yaml: agents.{name}.finetune.teacher: unknown '{teacher}'; "
+                f"{there_are(EVENT_HEURISTICS, teacher)}"
+            )

@@ -1,0 +1,110 @@
+"""What learning needs of many machines: the task, the network, how good it is, and how it is stored."""
+
+from collections.abc import Callable
+
+import numpy as np
+
+from pipeline import storage
+from pipeline.config import MachinesCard, NoPretrain, Params
+from pipeline.core import Policy, keys
+from pipeline.learning.stored import must_be_as_asked, weights_of
+from pipeline.problems import Learning, Part, both, nothing_more
+from pipeline.problems.machines.networks import loading
+from pipeline.problems.machines.networks.acting import EVENT_PLAY
+from pipeline.problems.machines.networks.actor_critic import ActorCritic
+from pipeline.problems.machines.storage import read_event_jobsets, read_site
+from pipeline.problems.machines.training.algorithms import EVENT_ALGORITHMS
+from pipeline.problems.machines.training.task import EventTask
+from pipeline.problems.machines.workload.park import machines_of
+from pipeline.problems.machines.workload.source import stream
+from pipeline.simulation.rollout import play
+
+MUST_MATCH = ("resources", "machines", "slots", "dispatch", "network")
+
+
+def _task(params: Params, agent: str, part: Part) -> EventTask:
+    row = params.agent(agent)
+    scenario, folder = params.machines_scenario(row.scenario), storage.jobsets_folder(row.scenario)
+    origin, site = stream(params, row.scenario, storage.scenario_log(row.scenario)), read_site(folder)
+    train, validation = (read_event_jobsets(folder, split, site) for split in ("train", "validation"))
+    return EventTask(
+        machines=machines_of(scenario, site),
+        objective=row.objective,
+        recipe=params.machines_recipe(agent),
+        seed=params.seed if part.seed is None else part.seed,
+        loads=origin.loads(scenario.loads if isinstance(part, NoPretrain) else part.loads),
+        train=train,
+        validation=validation,
+        fresh=origin.fresh,
+    )
+
+
+def _card(params: Params, agent: str) -> MachinesCard:
+    row = params.agent(agent)
+    scenario, site = params.machines_scenario(row.scenario), read_site(storage.jobsets_folder(row.scenario))
+    return MachinesCard(
+        problem="machines",
+        agent=agent,
+        scenario=row.scenario,
+        resources=site.resources,
+        machines=len(site.capacity),
+        slots=scenario.slots,
+        dispatch=scenario.dispatch,
+        unit=site.unit,
+        objective=row.objective,
+        network=row.network,
+        play=params.machines_recipe(agent).play,
+    )
+
+
+def _untrained(params: Params, agent: str, task: EventTask) -> ActorCritic:
+    shape = loading.shape_of(_card(params, agent))
+    return loading.build(params.agent(agent).network, shape, task.seed)
+
+
+def _stored(params: Params, agent: str, which: str) -> ActorCritic:
+    return _restored(params, agent, which).network
+
+
+def _restored(params: Params, agent: str, which: str) -> loading.EventLoaded:
+    """Return an agent's stored network.
+
+    Raises:
+        UserError: it is damaged, or was made for another problem or network than params.yaml has now.
+    """
+    place, wanted = storage.model_folder(agent, which), _card(params, agent)
+    model = storage.read_model(place, MachinesCard)
+    must_be_as_asked(place, model.card, wanted, MUST_MATCH)
+    return loading.restore(model.card, model.weights)
+
+
+def _validate(network: ActorCritic, task: EventTask) -> Callable[[], float]:
+    """Return what tells the mean over loads of the mean cost of a job on validation jobsets."""
+
+    def mean_cost() -> float:
+        policy = EVENT_PLAY[task.recipe.play](network)
+        means = []
+        for load in task.loads:
+            jobsets = task.validation[load]
+            simulator, number = task.begin(jobsets), np.arange(len(jobsets))
+            play(simulator, policy, keys(task.seed, number, np.zeros_like(number)))
+            means.append(float(np.mean(simulator.cost / [len(jobs.arrival) for jobs in jobsets])))
+        return float(np.mean(means))
+
+    return mean_cost
+
+
+def _model(params: Params, agent: str, network: ActorCritic) -> storage.Model[MachinesCard]:
+    return storage.Model(_card(params, agent), weights_of(network))
+
+
+LEARNING: Learning[Policy, EventTask, ActorCritic] = Learning(
+    task=_task,
+    untrained=_untrained,
+    stored=_stored,
+    policies=lambda params, agent: both(agent, lambda which: _restored(params, agent, which).policy),
+    validate=_validate,
+    model=_model,
+    algorithms=EVENT_ALGORITHMS,
+    examined=nothing_more,
+)

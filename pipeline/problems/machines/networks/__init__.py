@@ -1,0 +1,1 @@
+"""Networks that schedule for many machines."""

@@ -1,0 +1,42 @@
+"""Turn a network of the event-driven problem into a policy."""
+
+import numpy as np
+import torch
+
+from pipeline.core import FloatArray, IntArray, Observation, Policy
+from pipeline.learning.sampling import best, sample
+from pipeline.problems.machines.networks.actor_critic import ActorCritic, Inputs
+from pipeline.problems.machines.networks.features import Features, features
+
+
+def judged(network: ActorCritic, seen: Features) -> FloatArray:
+    """Return the logits [D, A], without gradients."""
+    with torch.no_grad():
+        logits, _ = network(Inputs(seen))
+    values: FloatArray = logits.numpy()
+    return values
+
+
+def greedy(network: ActorCritic) -> Policy:
+    """Return the policy that takes the legal action most probable to the network now; ties go to the lowest."""
+
+    def policy(view: Observation, draws: FloatArray) -> IntArray:
+        seen = features(view, network.shape)
+        actions: IntArray = best(judged(network, seen), seen.may, True)
+        return actions
+
+    return policy
+
+
+def sampled(network: ActorCritic) -> Policy:
+    """Return the policy that draws each legal action with the chances that the network gives it now."""
+
+    def policy(view: Observation, draws: FloatArray) -> IntArray:
+        seen = features(view, network.shape)
+        actions: IntArray = sample(judged(network, seen), seen.may, True, np.ascontiguousarray(draws))
+        return actions
+
+    return policy
+
+
+EVENT_PLAY = {"greedy": greedy, "sampled": sampled}

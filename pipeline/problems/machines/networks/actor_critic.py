@@ -1,0 +1,115 @@
+"""Networks of the event-driven problem: an actor and a critic over the same features.
+
+`vector` is Deepk8s's (section 4.4, Figure 3): one vector of everything, two layers shared by actor and critic. Its
+size is that of one cluster. `deepsets` scores every (job, machine) with the same weights (Zaheer et al. 2017): what a
+job and a machine are, what both are to each other, and what all of them are together (sums over jobs and machines),
+so that it takes any number of either. `linear` is what heuristics are: a sum of weighted features.
+"""
+
+import torch
+from torch import Tensor, nn
+
+from pipeline.problems.machines.networks.features import AREA, AREA_AHEAD, Features, Shape
+
+BEGINS = {"area": AREA, "area_ahead": AREA_AHEAD}  # what is small comes first
+LITTLE = -20.0  # score of void at first: below that of any job
+
+
+class ActorCritic(nn.Module):
+    """Logits of the actions, void last, and the value of the state."""
+
+    shape: Shape
+    scale: Tensor  # [1]  what the critic counts costs in; 0 = not known yet
+
+    def __init__(self, shape: Shape) -> None:
+        super().__init__()
+        self.shape = shape
+        self.register_buffer("scale", torch.zeros(1))
+
+    def forward(self, seen: "Inputs") -> tuple[Tensor, Tensor]:
+        """Return logits [D, A] and values [D]."""
+        raise NotImplementedError
+
+
+class Inputs:
+    """Features as tensors."""
+
+    def __init__(self, seen: Features) -> None:
+        self.job = torch.from_numpy(seen.job)
+        self.machine = torch.from_numpy(seen.machine)
+        self.pair = torch.from_numpy(seen.pair)
+        self.rest = torch.from_numpy(seen.rest)
+        self.may = torch.from_numpy(seen.may)
+
+
+class Vector(ActorCritic):
+    """Deepk8s's network: n * m placements and void."""
+
+    def __init__(self, shape: Shape, hidden: tuple[int, int]) -> None:
+        super().__init__(shape)
+        size = shape.slots * shape.of_job + shape.machines * shape.of_machine + shape.of_rest
+        self.shared = nn.Sequential(nn.Linear(size, hidden[0]), nn.ReLU(), nn.Linear(hidden[0], hidden[1]), nn.ReLU())
+        self.actor = nn.Linear(hidden[1], shape.slots * shape.machines + 1)
+        self.critic = nn.Linear(hidden[1], 1)
+
+    def forward(self, seen: Inputs) -> tuple[Tensor, Tensor]:
+        """Return logits [D, A] and values [D]."""
+        everything = torch.cat([seen.job.flatten(1), seen.machine.flatten(1), seen.rest], dim=1)
+        common = self.shared(everything)
+        return self.actor(common), self.critic(common)[:, 0]
+
+
+class DeepSets(ActorCritic):
+    """Scores of pairs with shared weights."""
+
+    def __init__(self, shape: Shape, hidden: int) -> None:
+        super().__init__(shape)
+        self.of_job = nn.Sequential(nn.Linear(shape.of_job, hidden), nn.ReLU())
+        self.of_machine = nn.Sequential(nn.Linear(shape.of_machine, hidden), nn.ReLU())
+        self.of_all = nn.Sequential(nn.Linear(3 * hidden + shape.of_rest, hidden), nn.ReLU())
+        self.job_part = nn.Linear(hidden, hidden)
+        self.machine_part = nn.Linear(hidden, hidden, bias=False)
+        self.pair_part = nn.Linear(shape.of_pair, hidden, bias=False)
+        self.all_part = nn.Linear(hidden, hidden, bias=False)
+        self.score = nn.Linear(hidden, 1)
+        self.direct = nn.Linear(shape.of_job, 1, bias=False)  # a heuristic is mostly a sum of logarithms
+        self.void = nn.Linear(hidden, 1)
+        self.critic = nn.Sequential(nn.Linear(hidden, hidden), nn.ReLU(), nn.Linear(hidden, 1))
+
+    def forward(self, seen: Inputs) -> tuple[Tensor, Tensor]:
+        """Return logits [D, A] and values [D]."""
+        there = seen.job[:, :, 0] > 0
+        row, slot = there.nonzero(as_tuple=True)  # waiting jobs only: most slots may be empty
+        job, machine = self.of_job(seen.job[row, slot]), self.of_machine(seen.machine)
+        nothing = job.new_zeros(len(there), job.shape[1])
+        mean = nothing.index_add(0, row, job) / there.sum(dim=1, keepdim=True).clamp(min=1)
+        most = nothing.scatter_reduce(0, row[:, None].expand_as(job), job, "amax")
+        common = self.of_all(torch.cat([mean, most, machine.mean(dim=1), seen.rest], dim=1))
+        hidden = (
+            # index_select: the gradient of `[row]` is summed by several threads in whatever order they come
+            (self.job_part(job) + self.all_part(common).index_select(0, row))[:, None]
+            + self.machine_part(machine).index_select(0, row)
+            + self.pair_part(seen.pair[row, slot])
+        )
+        placed = self.score(torch.relu(hidden))[:, :, 0] + self.direct(seen.job[row, slot])
+        scores = placed.new_zeros(*there.shape, machine.shape[1]).index_put((row, slot), placed)
+        return torch.cat([scores.flatten(1), self.void(common)], dim=1), self.critic(common)[:, 0]
+
+
+class Linear(ActorCritic):
+    """A sum of weighted features; it begins as a heuristic. It has no critic: all values are 0."""
+
+    def __init__(self, shape: Shape, begins: str = "area") -> None:
+        super().__init__(shape)
+        of_job = torch.zeros(shape.of_job)
+        of_job[BEGINS[begins]] = -1.0
+        self.of_job = nn.Parameter(of_job)
+        # With one machine a pair is its job, and without void there is nothing to weigh it against.
+        self.of_pair = nn.Parameter(torch.zeros(shape.of_pair if shape.machines > 1 else 0))
+        self.void = nn.Parameter(torch.full((int(shape.void),), LITTLE))
+
+    def forward(self, seen: Inputs) -> tuple[Tensor, Tensor]:
+        """Return logits [D, A] and values [D]."""
+        scores = (seen.job @ self.of_job)[:, :, None] + seen.pair[..., : len(self.of_pair)] @ self.of_pair
+        void = self.void.expand(len(scores), -1) if len(self.void) else scores.new_zeros(len(scores), 1)
+        return torch.cat([scores.flatten(1), void], dim=1), torch.zeros(len(scores))

@@ -1,0 +1,76 @@
+"""What many machines gives the seam; nothing but assembly, each part imported when it is asked for."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pipeline.config import Params
+from pipeline.core import Policy
+from pipeline.problems import Comparison, Drawn, Hindsight, Learning, Problem, Scoring, Served, Use, no_hindsight
+from pipeline.problems.machines.nouns import Jobs
+from pipeline.problems.machines.tables import TABLES
+from pipeline.progress import ProgressCallback
+from pipeline.schemas import ResultTables
+
+if TYPE_CHECKING:
+    from pipeline.problems.machines.networks.actor_critic import ActorCritic
+    from pipeline.problems.machines.training.task import EventTask
+
+
+class Machines:
+    """The parts; what each is for stands at `Problem`."""
+
+    @property
+    def tables(self) -> ResultTables:
+        """Return the tables of what policies did."""
+        return TABLES
+
+    @property
+    def draw(self) -> Callable[[Params, str, ProgressCallback], Drawn[Jobs]]:
+        """Return what draws all jobsets of a scenario, or cuts them from its log."""
+        from pipeline.problems.machines.drawing import draw
+
+        return draw
+
+    @property
+    def scoring(self) -> "Callable[[Params, str, str | None], Scoring[Jobs, Policy]]":
+        """Return how policies are scored."""
+        from pipeline.problems.machines.scoring import scoring
+
+        return scoring
+
+    @property
+    def learning(self) -> "Learning[Policy, EventTask, ActorCritic]":
+        """Return how its agents learn."""
+        from pipeline.problems.machines.learning import LEARNING
+
+        return LEARNING
+
+    @property
+    def hindsight(self) -> Hindsight:
+        """Return what full knowledge could have made of its jobsets."""
+        return no_hindsight
+
+    @property
+    def comparison(self) -> Comparison:
+        """Return what is compared beside slowdown."""
+        from pipeline.problems.machines.comparison import COMPARISON
+
+        return COMPARISON
+
+    @property
+    def use(self) -> Use:
+        """Return what people do with its policies."""
+        from pipeline.problems.machines.using import USE
+
+        return USE
+
+    @property
+    def served(self) -> Callable[[Path], Served]:
+        """Return what makes a stored policy answer rows of numbers."""
+        from pipeline.problems.machines.serving import served
+
+        return served
+
+
+PROBLEM: "Problem[Jobs, Policy, EventTask, ActorCritic]" = Machines()

@@ -1,0 +1,124 @@
+"""Blocking dispatch: the chosen job holds the head until it fits; with EASY, others are started behind it meanwhile.
+
+EASY backfilling: Lifka 1995; Mu'alem and Feitelson 2001; but the reservation is computed once, and not anew when a job
+ends before its estimate. `easy_within` starts only jobs that end before the
+reservation, computed once: RLScheduler's rule (Zhang et al. 2020).
+"""
+
+import numpy as np
+
+from pipeline.compiled import inlined
+from pipeline.problems.machines.nouns import BLOCKING, EASY
+from pipeline.problems.machines.simulator.compiled.ahead import give_back, holds_spare, look_ahead, next_over
+from pipeline.problems.machines.simulator.compiled.clock import one_event
+from pipeline.problems.machines.simulator.compiled.placing import can_hold, first_machine, run, start, take, take_out
+from pipeline.problems.machines.simulator.compiled.state import Rules, State
+
+
+@inlined
+def hold(s: State, rules: Rules, b: int, m: int, k: int) -> None:
+    """Start the job of a slot as soon as it fits: on machine k if that can hold it then, else on the lowest."""
+    job = take_out(s, b, m)
+    place = first_machine(s, b, job, k)
+    reserved = -np.inf
+    if place < 0 and rules.dispatch != BLOCKING:
+        reserved = _reserve(s, b, job, k)
+    while place < 0:
+        if rules.dispatch != BLOCKING:
+            _backfill(s, rules, b, reserved)
+        one_event(s, rules, b)
+        if s.done[b]:
+            return
+        place = first_machine(s, b, job, k)
+    start(s, b, job, place)
+
+
+@inlined
+def _spare_machines(s: State, b: int, job: int) -> int:
+    able = 0
+    for k in range(s.kind.shape[0]):
+        able += holds_spare(s, b, job, k)
+    return able
+
+
+@inlined
+def _reserve(s: State, b: int, job: int, wanted: int) -> float:
+    """Return when a job fits by the estimates; `spare` then holds what is free beside it at that time."""
+    at, left = np.inf, look_ahead(s, b)
+    while left > 0 and _spare_machines(s, b, job) < s.nodes[job]:
+        over = next_over(s, b, left)
+        left -= 1
+        at = s.estimated[over]
+        for place in range(s.held_first[over], s.held_first[over + 1]):
+            give_back(s, b, over, s.held[place])
+    _take_spare(s, b, job, wanted)
+    return float(at)
+
+
+@inlined
+def _take_spare(s: State, b: int, job: int, wanted: int) -> None:
+    begin, left = wanted, s.nodes[job]
+    if not holds_spare(s, b, job, wanted):
+        begin = 0
+    for step in range(s.kind.shape[0]):
+        k = begin + step
+        if k >= s.kind.shape[0]:
+            k -= s.kind.shape[0]
+        if left > 0 and holds_spare(s, b, job, k):
+            left -= 1
+            for r in range(s.capacity.shape[1]):
+                s.spare[b, k, r] -= s.demand[job, r]
+
+
+@inlined
+def _backfill(s: State, rules: Rules, b: int, reserved: float) -> None:
+    """Start what does not delay the reservation, in order of arrival."""
+    m = 0
+    while m < s.waiting[b]:
+        job = s.slot_job[b, m]
+        if _may_start(s, rules, b, job, reserved):
+            take_out(s, b, m)
+            _start_behind(s, b, job, reserved)
+        else:
+            m += 1
+    if s.behind[b] > 0:
+        for job in range(s.queue[b], s.to_come[b]):
+            if np.isnan(s.start[job]) and _may_start(s, rules, b, job, reserved):
+                s.behind[b] -= 1
+                _start_behind(s, b, job, reserved)
+
+
+@inlined
+def _may_start(s: State, rules: Rules, b: int, job: int, reserved: float) -> bool:
+    if s.now[b] + s.seen[job] < reserved:
+        return first_machine(s, b, job, -1) >= 0
+    if rules.dispatch != EASY:
+        return False
+    able = 0
+    for k in range(s.kind.shape[0]):
+        able += can_hold(s, b, job, k) and holds_spare(s, b, job, k)
+    return bool(able >= s.nodes[job])
+
+
+@inlined
+def _start_behind(s: State, b: int, job: int, reserved: float) -> None:
+    if s.now[b] + s.seen[job] < reserved:
+        start(s, b, job, first_machine(s, b, job, -1))
+        return
+    _start_beside(s, b, job)
+
+
+@inlined
+def _start_beside(s: State, b: int, job: int) -> None:
+    """Start a job on machines that can hold it now and beside the reservation."""
+    left, at = s.nodes[job], s.held_first[job]
+    for k in range(s.kind.shape[0]):
+        if left > 0 and can_hold(s, b, job, k) and holds_spare(s, b, job, k):
+            if left == s.nodes[job]:
+                s.machine[job] = k
+            for r in range(s.capacity.shape[1]):
+                s.spare[b, k, r] -= s.demand[job, r]
+            take(s, b, job, k, at)
+            at += 1
+            left -= 1
+    run(s, b, job)

@@ -1,0 +1,96 @@
+"""How an episode goes on: one decision, then time passes until the next one is awaited; many episodes at once."""
+
+import numpy as np
+from numba import njit, prange
+
+from pipeline.compiled import inlined
+from pipeline.core import IntArray
+from pipeline.problems.machines.nouns import GREEDY
+from pipeline.problems.machines.simulator.compiled.clock import all_events, arrive, next_arrival, one_event
+from pipeline.problems.machines.simulator.compiled.holding import hold
+from pipeline.problems.machines.simulator.compiled.placing import fits, kind_suits, start, take_out
+from pipeline.problems.machines.simulator.compiled.state import Rules, State
+
+
+@inlined
+def awaits(s: State, rules: Rules, b: int) -> bool:
+    """Return whether an episode awaits a decision."""
+    return bool(s.fitting[b] > 0 if rules.dispatch == GREEDY else s.waiting[b] > 0)
+
+
+@inlined
+def idle(s: State, b: int) -> bool:
+    """Return whether nothing runs."""
+    return bool(s.runs[b] == 0)
+
+
+@inlined
+def could_ever(s: State, b: int, m: int, k: int) -> bool:
+    """Return whether an idle machine could hold the job of a slot."""
+    job = s.slot_job[b, m]
+    for r in range(s.capacity.shape[1]):
+        if s.demand[job, r] > s.capacity[k, r]:
+            return False
+    return kind_suits(s, job, k)
+
+
+@inlined
+def _settle(s: State, rules: Rules, b: int) -> None:
+    while not (s.done[b] or awaits(s, rules, b)):
+        if rules.dispatch == GREEDY:
+            all_events(s, rules, b, np.inf)
+        else:
+            one_event(s, rules, b)
+
+
+@inlined
+def _first_legal(s: State, b: int) -> int:
+    for k in range(s.kind.shape[0]):
+        if could_ever(s, b, 0, k):
+            return k
+    return 0
+
+
+@inlined
+def go_on(s: State, rules: Rules, b: int, action: int) -> None:
+    """Carry out one decision, and go on to the next."""
+    machines = s.kind.shape[0]
+    m, k = action // machines, action % machines
+    there = m < s.waiting[b]
+    if rules.dispatch == GREEDY:
+        if there and s.can[b, m, k] and fits(s, b, m):
+            start(s, b, take_out(s, b, m), k)
+        else:
+            all_events(s, rules, b, rules.pause)
+    else:
+        if not (there and could_ever(s, b, m, k)):
+            m, k = 0, _first_legal(s, b)
+        hold(s, rules, b, m, k)
+    _settle(s, rules, b)
+
+
+@inlined
+def _begin(s: State, rules: Rules, b: int) -> None:
+    s.done[b] = s.first[b] == s.first[b + 1]
+    if not s.done[b]:
+        arrive(s, b)
+        while rules.dispatch == GREEDY and next_arrival(s, b) <= s.now[b]:
+            arrive(s, b)
+        _settle(s, rules, b)
+
+
+@njit(cache=True, parallel=True)
+def begin_all(s: State, rules: Rules) -> None:
+    """Let the first jobs arrive, and go on to the first decision of every episode."""
+    for i in prange(s.now.shape[0]):
+        _begin(s, rules, int(np.int64(i)))  # a call: numba takes writes to a tuple's arrays within prange for dead code
+
+
+@njit(cache=True, parallel=True)
+def step_rows(s: State, rules: Rules, rows: IntArray, actions: IntArray) -> int:
+    """Carry out one decision in each of some episodes; return how many of them are over."""
+    over = 0
+    for i in prange(rows.shape[0]):
+        go_on(s, rules, rows[i], actions[i])
+        over += s.done[rows[i]]
+    return over

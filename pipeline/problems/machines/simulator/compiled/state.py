@@ -1,0 +1,108 @@
+"""What the compiled event-driven simulator keeps of its episodes."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from pipeline.core import BoolArray, FloatArray, IntArray, KeyArray
+from pipeline.problems.machines.nouns import JobsBatch, Machines
+
+
+class State(NamedTuple):
+    """All episodes; letters as in `core`. What belongs to running jobs fills each episode's part [J] from its first."""
+
+    first: IntArray  # [B + 1]
+    arrival: FloatArray  # [J]
+    duration: FloatArray  # [J]
+    seen: FloatArray  # [J]
+    demand: IntArray  # [J, R]
+    nodes: IntArray  # [J]
+    kinds: KeyArray  # [J]
+    weight: FloatArray  # [J]           what a time unit of its presence costs
+    capacity: IntArray  # [K, R]
+    total: FloatArray  # [R]           capacity of all machines
+    kind: IntArray  # [K]
+    start: FloatArray  # [J]           nan = not started
+    finish: FloatArray  # [J]           nan = not finished
+    machine: IntArray  # [J]           -1 = not started
+    held_first: IntArray  # [J + 1]       where its machines stand in `held`
+    held: IntArray  # [nodes of all jobs]  machines
+    running: IntArray  # [J]           jobs, a heap by their end
+    runs: IntArray  # [B]           how many
+    ends: FloatArray  # [J]           when a started job ends
+    rank: IntArray  # [J]           how many of its episode had started before it
+    free: IntArray  # [B, K, R]
+    in_use: IntArray  # [B, R]
+    slot_job: IntArray  # [B, M]        in order of arrival; -1 = empty
+    waiting: IntArray  # [B]           jobs in slots
+    can: BoolArray  # [B, M, K]     could the machine hold the job now?
+    able: IntArray  # [B, M]        how many machines could
+    fitting: IntArray  # [B]           jobs in slots that fit
+    queue: IntArray  # [B]           the backlog: what is not started from here
+    to_come: IntArray  # [B]           to here, the next job to arrive
+    behind: IntArray  # [B]           how many jobs those are
+    now: FloatArray  # [B]
+    last_arrival: FloatArray  # [B]
+    present: IntArray  # [B]           jobs in the system
+    rate: FloatArray  # [B]           their sum of weights
+    cost: FloatArray  # [B]
+    busy: FloatArray  # [B]
+    finished: IntArray  # [B]
+    done: BoolArray  # [B]
+    estimated: FloatArray  # [J]           when a started job seems to end
+    order: IntArray  # [J]           scratch: running jobs by that time
+    spare: IntArray  # [B, K, R]     scratch: free at a time to come
+
+
+class Rules(NamedTuple):
+    """Constants of a run."""
+
+    dispatch: int
+    pause: float
+    time_limit: float
+
+
+def empty_state(jobs: JobsBatch, machines: Machines, weight: FloatArray) -> State:
+    """Return the state before anything has arrived."""
+    episodes, count = jobs.episodes, len(jobs.arrival)
+    capacity = np.ascontiguousarray(machines.capacity, dtype=np.int64)
+    (number, resources), slots = capacity.shape, machines.slots
+    begin, some = np.zeros(episodes), np.diff(jobs.first) > 0  # an episode without jobs is over at 0
+    begin[some] = jobs.arrival[jobs.first[:-1][some]]
+    return State(
+        *jobs,
+        weight=np.ascontiguousarray(weight, dtype=np.float64),
+        capacity=capacity,
+        total=capacity.sum(axis=0).astype(np.float64),
+        kind=np.ascontiguousarray(machines.kind, dtype=np.int64),
+        start=np.full(count, np.nan),
+        finish=np.full(count, np.nan),
+        machine=np.full(count, -1, dtype=np.int64),
+        held_first=np.concatenate([[0], np.cumsum(jobs.nodes)]).astype(np.int64),
+        held=np.full(int(jobs.nodes.sum()), -1, dtype=np.int32),
+        running=np.zeros(count, dtype=np.int64),
+        runs=np.zeros(episodes, dtype=np.int64),
+        ends=np.zeros(count),
+        rank=np.zeros(count, dtype=np.int64),
+        free=np.tile(capacity, (episodes, 1, 1)),
+        in_use=np.zeros((episodes, resources), dtype=np.int64),
+        slot_job=np.full((episodes, slots), -1, dtype=np.int64),
+        waiting=np.zeros(episodes, dtype=np.int64),
+        can=np.zeros((episodes, slots, number), dtype=np.bool_),
+        able=np.zeros((episodes, slots), dtype=np.int64),
+        fitting=np.zeros(episodes, dtype=np.int64),
+        queue=jobs.first[:-1].copy(),
+        to_come=jobs.first[:-1].copy(),
+        behind=np.zeros(episodes, dtype=np.int64),
+        now=begin.copy(),
+        last_arrival=begin.copy(),
+        present=np.zeros(episodes, dtype=np.int64),
+        rate=np.zeros(episodes),
+        cost=np.zeros(episodes),
+        busy=np.zeros(episodes),
+        finished=np.zeros(episodes, dtype=np.int64),
+        done=np.zeros(episodes, dtype=np.bool_),
+        estimated=np.zeros(count),
+        order=np.zeros(count, dtype=np.int64),
+        spare=np.zeros((episodes, number, resources), dtype=np.int64),
+    )

@@ -1,0 +1,86 @@
+"""Tables of event-driven scenarios; times are those of the jobs, amounts thousandths of a unit."""
+
+from collections.abc import Iterable
+
+import pandera.pandas as pa
+
+from pipeline.schemas import ResultTables
+from pipeline.schemas.columns import KEYS, above_zero, integers, job_rules, numbers, table
+
+
+def event_jobs_schema(resources: Iterable[str]) -> pa.DataFrameSchema:
+    """Return the schema of jobsets: sorted by (load, jobset), jobs numbered from 0 in order of arrival."""
+    columns = {"load": integers(1), "jobset": integers(0), "job": integers(0)}
+    columns |= {"arrival": numbers(0.0), "duration": above_zero(), "seen": above_zero()}
+    columns |= {"nodes": integers(1), "kinds": integers(1)}  # bits of the kinds of machines that it runs on
+    columns |= {name: integers(0) for name in resources}
+    return pa.DataFrameSchema(columns, checks=job_rules(), strict=True, ordered=True, name="EventJobs")
+
+
+# What became of each job under each policy. What is told of an unfinished job is the limit's lower bound; a job that
+# never started has no start, and its machine is -1.
+EVENT_JOB_RESULTS = table(
+    "EventJobResults",
+    {
+        "policy": pa.Column(str),
+        "load": integers(1),
+        "jobset": integers(0),
+        "job": integers(0),
+        "arrival": numbers(0.0),
+        "duration": above_zero(),
+        "start": numbers(0.0, nullable=True),
+        "finish": numbers(0.0),
+        "wait": numbers(0.0),
+        "slowdown": numbers(1.0),
+        "bounded_slowdown": numbers(1.0),
+        "machine": integers(-1),
+        "unfinished": pa.Column(bool),
+    },
+    [*KEYS, "job"],
+)
+
+# Each policy on each jobset; the unit of every comparison.
+EVENT_JOBSET_RESULTS = table(
+    "EventJobsetResults",
+    {
+        "policy": pa.Column(str),
+        "load": integers(1),
+        "jobset": integers(0),
+        "jobs": integers(1),
+        "mean_slowdown": numbers(1.0),
+        "p50_slowdown": numbers(1.0),
+        "p99_slowdown": numbers(1.0),
+        "worst_slowdown": numbers(1.0),
+        "mean_bounded_slowdown": numbers(1.0),
+        "mean_wait": numbers(0.0),
+        "p99_wait": numbers(0.0),
+        "longest_wait": numbers(0.0),
+        "completion_time": numbers(0.0),
+        "area_weighted_response": numbers(0.0),
+        "makespan": above_zero(),
+        "utilisation": numbers(0.0),
+        "unfinished": integers(0),
+    },
+    KEYS,
+)
+
+# Metrics that only event-driven scenarios have, of each policy at each load; the others are in the summary of all.
+EVENT_SUMMARY = table(
+    "EventSummary",
+    {
+        "scenario": pa.Column(str),
+        "load": integers(1),
+        "policy": pa.Column(str),
+        "n": integers(1),
+        "jobs": integers(1),
+        "bounded_slowdown": numbers(1.0),
+        "wait": numbers(0.0),
+        "p99_wait": numbers(0.0),
+        "longest_wait": numbers(0.0),
+        "area_weighted_response": numbers(0.0),
+        "unfinished": integers(0),
+    },
+    ["scenario", "load", "policy"],
+)
+
+TABLES = ResultTables(EVENT_JOB_RESULTS, EVENT_JOBSET_RESULTS)

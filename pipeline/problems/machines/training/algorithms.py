@@ -1,0 +1,28 @@
+"""The learning algorithms of the event-driven problem by their params.yaml word; each file holds one."""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from pipeline.config import NoPretrain
+from pipeline.learning.memory import Memory
+from pipeline.learning.update import Update
+from pipeline.problems.machines.networks.actor_critic import ActorCritic
+from pipeline.problems.machines.training.a3c import a3c
+from pipeline.problems.machines.training.cem import cem
+from pipeline.problems.machines.training.dagger import dagger
+from pipeline.problems.machines.training.ppo import ppo
+from pipeline.problems.machines.training.task import EventTask
+
+
+def none(network: ActorCritic, task: EventTask, config: NoPretrain, memory: Memory | None = None) -> Iterator[Update]:
+    """Leave the seeded initial weights as they are."""
+    return iter(())
+
+
+EVENT_ALGORITHMS: dict[str, Callable[[ActorCritic, EventTask, Any, Memory | None], Iterator[Update]]] = {
+    "none": none,
+    "ppo": ppo,
+    "a3c": a3c,
+    "dagger": dagger,
+    "cem": cem,
+}

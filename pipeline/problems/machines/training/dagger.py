@@ -1,0 +1,104 @@
+"""Dataset aggregation (Deepk8s section 4.5.3, equation 5; Ross, Gordon, Bagnell 2011).
+
+One update: the network plays by its own chances, a teacher says what it would have done in each of the states that
+come up, and the network learns a sample of all such pairs so far: minus the log-probability of the teacher's action,
+less an entropy term. There is no critic. Departure: the pool keeps the latest pairs only, so that memory is bounded.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import torch
+
+from pipeline.config import Dagger, DaggerRecipe, pick
+from pipeline.core import IntArray, keys
+from pipeline.learning.memory import Memory
+from pipeline.learning.update import Update
+from pipeline.problems.machines.heuristics.scores import EVENT_HEURISTICS
+from pipeline.problems.machines.networks.actor_critic import ActorCritic, Inputs
+from pipeline.problems.machines.networks.features import Features
+from pipeline.problems.machines.training.optimizing import optimizer_for, set_rate, take_step
+from pipeline.problems.machines.training.task import MOST_JOBSETS, EventTask, log_chances, record
+
+
+def dagger(network: ActorCritic, task: EventTask, config: Dagger, memory: Memory | None = None) -> Iterator[Update]:
+    """Teach a network what a heuristic would do in the states that the network comes to.
+
+    Args:
+        network: changed in place.
+        task: what is learned.
+        config: whom to imitate, and how much.
+        memory: what survives a kill; the draws of an update depend on its number alone.
+    """
+    memory = memory or Memory()
+    recipe = task.recipe_for(DaggerRecipe)
+    teacher = pick(EVENT_HEURISTICS, config.teacher, "teacher")
+    optimizer, pool = optimizer_for(network, recipe), Pool(recipe.pool)
+    memory.keep(optimizer=optimizer, pool=pool)
+    for step in range(memory.done + 1, config.updates + 1):
+        set_rate(optimizer, recipe, step, config.updates)
+        jobsets = task.draw(step, config.jobsets)
+        number = step * MOST_JOBSETS + np.arange(len(jobsets))
+        played = record(network, task.begin(jobsets), keys(task.seed, number, np.zeros_like(number)), teacher)
+        pool.add(played.seen, played.taught)
+        rng = np.random.default_rng([task.seed, step])
+        told = [
+            _learn(network, optimizer, pool, rng.integers(len(pool), size=recipe.batch), recipe, step)
+            for _ in range(recipe.steps)
+        ]
+        report = dict(zip(("loss", "accuracy", "entropy"), np.mean(told, axis=0), strict=True))
+        jobs = np.array([len(one.arrival) for one in jobsets])
+        yield Update(step, {**report, "cost": float((played.cost / jobs).mean()), "pool": float(len(pool))})
+
+
+class Pool:
+    """The latest pairs of state and teacher's action."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self.columns: list[Any] = []
+
+    def __len__(self) -> int:
+        return len(self.columns[-1]) if self.columns else 0
+
+    def add(self, seen: Features, action: IntArray) -> None:
+        """Add pairs, and forget the oldest where there are too many."""
+        new = [*seen, action]
+        old = self.columns or [column[:0] for column in new]
+        self.columns = [np.concatenate(pair)[-self._most :] for pair in zip(old, new, strict=True)]
+
+    def take(self, rows: IntArray) -> tuple[Features, IntArray]:
+        """Return some pairs."""
+        *seen, action = (column[rows] for column in self.columns)
+        return Features(*seen), action
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return the pairs, to be saved."""
+        return {str(k): torch.from_numpy(column) for k, column in enumerate(self.columns)}
+
+    def load_state_dict(self, state: dict[str, Any], /) -> None:
+        """Take pairs over."""
+        self.columns = [state[str(k)].numpy().copy() for k in range(len(state))]
+
+
+def _learn(
+    network: ActorCritic,
+    optimizer: torch.optim.Optimizer,
+    pool: Pool,
+    rows: IntArray,
+    recipe: DaggerRecipe,
+    number: int,
+) -> tuple[float, float, float]:
+    """Take one step of the optimizer; return the loss, the share of equal actions, and the mean entropy."""
+    seen, action = pool.take(rows)
+    inputs, taught = Inputs(seen), torch.from_numpy(action)
+    chances = log_chances(network(inputs)[0], inputs.may)
+    imitated = -chances.gather(1, taught[:, None]).mean()
+    entropy = -(chances.exp() * chances).sum(dim=1).mean()
+    optimizer.zero_grad()
+    loss = imitated - recipe.entropy * entropy
+    loss.backward()  # type: ignore[no-untyped-call]
+    take_step(network, optimizer, recipe.clip, number)
+    equal = (chances.argmax(dim=1) == taught).float().mean()
+    return float(imitated.detach()), float(equal), float(entropy.detach())

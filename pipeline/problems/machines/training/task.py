@@ -1,0 +1,101 @@
+"""What a learner of the event-driven problem is given, and how its play is recorded."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple, TypeVar
+
+import numpy as np
+import torch
+
+from pipeline.config import MachinesRecipe
+from pipeline.core import FloatArray, IntArray, KeyArray, Policy, uniform
+from pipeline.learning.sampling import sample
+from pipeline.problems.machines.networks.actor_critic import ActorCritic, Inputs
+from pipeline.problems.machines.networks.features import Features, features
+from pipeline.problems.machines.nouns import Jobs, Machines, end_to_end
+from pipeline.problems.machines.simulator.compiled.batch import Events
+from pipeline.problems.machines.simulator.compiled.costs import WEIGHTS
+
+Kind = TypeVar("Kind", bound=MachinesRecipe)
+
+MOST_JOBSETS = 100_000  # of an update; keeps the random keys of updates apart
+
+
+class EventTask(NamedTuple):
+    """A scheduling problem to learn."""
+
+    machines: Machines
+    objective: str  # a word of WEIGHTS
+    recipe: MachinesRecipe
+    seed: int
+    loads: Sequence[int]  # to train on, in percent
+    train: Mapping[int, Sequence[Jobs]]  # by load, as `generate` wrote them
+    validation: Mapping[int, Sequence[Jobs]]
+    fresh: Callable[[int, int], Jobs]  # (load, number) -> a training jobset that `generate` did not write
+
+    def recipe_for(self, kind: type[Kind]) -> Kind:
+        """Return the recipe, which must be of a kind."""
+        if not isinstance(self.recipe, kind):
+            raise TypeError(f"expected a {kind.__name__}, got a {type(self.recipe).__name__}")
+        return self.recipe
+
+    def draw(self, update: int, count: int) -> list[Jobs]:
+        """Return `count` new jobsets for an update, the loads in turn."""
+        loads = self.loads
+        return [self.fresh(loads[k % len(loads)], update * count + k) for k in range(count)]
+
+    def begin(self, jobsets: Sequence[Jobs]) -> Events:
+        """Return a simulator of some jobsets, with the costs of the objective."""
+        jobs = end_to_end(jobsets)
+        return Events(jobs, self.machines, WEIGHTS[self.objective](jobs))
+
+
+class Played(NamedTuple):
+    """D decisions of B episodes, one lock step after the other."""
+
+    seen: Features  # of D observations
+    action: IntArray  # [D]
+    log_chance: FloatArray  # [D]  of that action
+    value: FloatArray  # [D]  the critic's
+    episode: IntArray  # [D]
+    turn: IntArray  # [D]  place among the decisions of its episode
+    now: FloatArray  # [D]  time
+    spent: FloatArray  # [D]  cost of its episode so far
+    cost: FloatArray  # [B]  of each episode
+    end: FloatArray  # [B]  when it was over
+    taught: IntArray  # [D]  what a teacher would have done; none without one
+
+
+def log_chances(logits: torch.Tensor, may: torch.Tensor) -> torch.Tensor:
+    """Return the log-probabilities [D, A]; those of illegal actions are very low, not infinite, to keep gradients."""
+    return torch.log_softmax(logits.masked_fill(~may, -1e9), dim=1)
+
+
+def record(network: ActorCritic, simulator: Events, key: KeyArray, teacher: Policy | None = None) -> Played:
+    """Let a network play by its own chances to the end of every episode, and record all decisions.
+
+    Args:
+        network: as it is now.
+        simulator: before the first decision.
+        key: random key [B] of each episode.
+        teacher: asked, if there is one, what it would do.
+    """
+    decision = np.zeros(len(key), dtype=np.int64)
+    steps = []
+    while len(rows := simulator.rows):
+        view, draws = simulator.observe(rows), uniform(key[rows], decision[rows])
+        seen = features(view, network.shape)
+        with torch.no_grad():
+            inputs = Inputs(seen)
+            logits, value = network(inputs)
+            chances = log_chances(logits, inputs.may).numpy()
+        action: IntArray = sample(logits.numpy(), seen.may, True, draws)
+        chosen = chances[np.arange(len(rows)), action]
+        taught = action[:0] if teacher is None else teacher(view, draws)
+        turn, now, spent = decision[rows], simulator.now[rows], simulator.cost[rows]
+        steps.append((*seen, action, chosen, value.numpy(), rows, turn, now, spent, taught))
+        simulator.step(rows, action)
+        decision[rows] += 1
+    columns = [np.concatenate(column) for column in zip(*steps, strict=True)]
+    seen = Features(*columns[:5])
+    ends = simulator.cost.copy(), simulator.now.copy()
+    return Played._make([seen, *columns[5:-1], *ends, columns[-1]])

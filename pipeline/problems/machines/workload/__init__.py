@@ -1,0 +1,1 @@
+"""Where the jobs of many machines come from: recipes and logs."""

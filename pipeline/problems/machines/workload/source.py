@@ -1,0 +1,162 @@
+"""An event-driven scenario's jobs, drawn from a recipe or cut from a log: the same questions to both.
+
+Every jobset has its own random stream, as in `source`: keyed by (seed, split, load, number).
+
+Recipe: Deepk8s draws from Alibaba's log; ours draws as logs look. Run times are log-normal and cut at the longest;
+each resource's demand is one of a few, all equally often; arrivals are Poisson from the first job, at 0, on. Load =
+arrivals per time unit * E[run time] * E[demand] / all machines' capacity, mean over resources, exactly for the cut law.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from pipeline.config import MachinesLog, MachinesScenario, Params, Sampled, Site, Tasks
+from pipeline.core import ANY_KIND, LOG_NAME, NODES_NAME, SPLITS, STREAMS, THOUSANDTHS
+from pipeline.errors import UserError
+from pipeline.logs.registry import read
+from pipeline.logs.trace import thousandths
+from pipeline.logs.windows import periods, random_start, starts
+from pipeline.problems.machines.nouns import Jobs
+from pipeline.problems.machines.workload.park import grouped
+from pipeline.problems.machines.workload.resampled import Blocks, check_parts
+from pipeline.problems.machines.workload.windows import Fitted, describe, fitted
+from pipeline.progress import ProgressCallback, no_progress
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """Jobs drawn from a recipe; the unit of time is its own."""
+
+    seed: int
+    scenario: MachinesScenario
+    tasks: Tasks
+    site: Site
+    notes: tuple[str, ...] = ()
+
+    def loads(self, wanted: Sequence[int]) -> Sequence[int]:
+        """Return the loads to train on."""
+        return wanted
+
+    def split(self, name: str) -> dict[int, list[Jobs]]:
+        """Return the jobsets of a split, by load."""
+        count = getattr(self.scenario.jobsets, name)
+        return {load: [self._draw(name, load, k) for k in range(count)] for load in self.scenario.loads}
+
+    def fresh(self, load: int, number: int) -> Jobs:
+        """Return a training jobset that `generate` did not write."""
+        return self._draw("fresh", load, number)
+
+    def _draw(self, stream: str, load: int, number: int) -> Jobs:
+        rng = np.random.default_rng([self.seed, STREAMS[stream], load, number])
+        return draw_jobs(self.tasks, load / load_of_one(self.tasks, self.site), rng)
+
+
+@dataclass(frozen=True)
+class Cut:
+    """Jobs cut from a log; its times are seconds."""
+
+    seed: int
+    scenario: MachinesScenario
+    workload: MachinesLog
+    fit: Fitted
+    notes: tuple[str, ...]
+
+    @property
+    def site(self) -> Site:
+        """Return the machines and the unit of time."""
+        return self.fit.site
+
+    def loads(self, wanted: Sequence[int]) -> Sequence[int]:
+        """Return the loads to train on."""
+        return wanted
+
+    def split(self, name: str) -> dict[int, list[Jobs]]:
+        """Return the windows of a split, the same jobs at every load."""
+        first = starts(self._period(name), self.workload.window, getattr(self.scenario.jobsets, name))
+        return {load: [self._window(start, load) for start in first] for load in self.scenario.loads}
+
+    def fresh(self, load: int, number: int) -> Jobs:
+        """Return a window that starts at any job of the training period."""
+        rng = np.random.default_rng([self.seed, STREAMS["fresh"], load, number])
+        return self._window(random_start(self._period("train"), self.workload.window, rng), load)
+
+    def _period(self, split: str) -> tuple[int, int]:
+        return periods(len(self.fit.jobs.arrival), self.workload)[split]
+
+    def _window(self, start: int, load: int) -> Jobs:
+        return self.fit.window(start, self.workload.window, load)
+
+
+def stream(
+    params: Params, name: str, folder: Path, on_progress: ProgressCallback = no_progress
+) -> Drawn | Cut | Blocks:
+    """Return where an event-driven scenario's jobs come from.
+
+    Args:
+        params: of the scenario, and the seed.
+        name: of the scenario.
+        folder: holds its log, and the log's file of machines; not read for a recipe.
+        on_progress: told while a log is read.
+
+    Raises:
+        UserError: the log cannot be read, or does not go with the scenario.
+    """
+    scenario = params.machines_scenario(name)
+    workload = scenario.workload
+    if isinstance(workload, Tasks):
+        if isinstance(scenario.machines, Sampled):  # refused by params.yaml's check
+            raise TypeError("tasks have no file of machines")
+        return Drawn(params.seed, scenario, workload, grouped(scenario.machines, unit=1.0))
+    nodes = None if workload.nodes is None else (folder / NODES_NAME).resolve()
+    path, instances = (folder / LOG_NAME).resolve(), workload.instances
+    trace = read(path, workload.format, on_progress, nodes=nodes, instances=instances, per_node=workload.per_node)
+    try:
+        fit = fitted(trace, workload, scenario)
+        if workload.parts is not None:
+            check_parts(workload.parts, workload.block, len(fit.jobs.arrival))
+        for split in SPLITS if workload.parts is None else ():
+            starts(periods(len(fit.jobs.arrival), workload)[split], workload.window, 1)
+    except UserError as error:
+        raise UserError(f"params.yaml: scenarios.{name}.{error}") from error
+    notes = tuple(describe(trace, fit, {load: fit.stretch(load) for load in scenario.loads}))
+    if workload.parts is not None:
+        return Blocks(params.seed, scenario, workload, workload.parts, fit, notes)
+    return Cut(params.seed, scenario, workload, fit, notes)
+
+
+def mean_run(tasks: Tasks) -> float:
+    """Return the expected run time of a log-normal law that is cut at the longest.
+
+    >>> round(mean_run(Tasks(name="tasks", median=1.0, spread=1.0, longest=1e9, demand={}, jobs=1)), 6)  # e ** (1 / 2)
+    1.648721
+    """
+    place = math.log(tasks.longest / tasks.median) / tasks.spread
+    whole = tasks.median * math.exp(tasks.spread**2 / 2) * _below(place - tasks.spread)
+    return whole + tasks.longest * _below(-place)
+
+
+def _below(place: float) -> float:
+    """Return the standard normal law's share below a place."""
+    return math.erfc(-place / math.sqrt(2)) / 2
+
+
+def load_of_one(tasks: Tasks, site: Site) -> float:
+    """Return the load in percent that one job a time unit makes."""
+    total = np.array(site.capacity, dtype=np.int64).sum(axis=0) / THOUSANDTHS
+    shares = [float(np.mean(tasks.demand[name]) / total[r]) for r, name in enumerate(site.resources)]
+    return 100.0 * mean_run(tasks) * sum(shares) / len(shares)
+
+
+def draw_jobs(tasks: Tasks, rate: float, rng: np.random.Generator) -> Jobs:
+    """Draw one jobset, `rate` arrivals a time unit."""
+    arrival = np.concatenate([[0.0], np.cumsum(rng.exponential(1 / rate, tasks.jobs - 1))])
+    duration = np.minimum(tasks.median * np.exp(tasks.spread * rng.standard_normal(tasks.jobs)), tasks.longest)
+    demand = np.column_stack(
+        [thousandths(rng.choice(np.array(amounts), tasks.jobs)) for amounts in tasks.demand.values()]
+    )
+    nodes = np.ones(tasks.jobs, dtype=np.int64)
+    return Jobs(arrival, duration, duration, demand, nodes, np.full(tasks.jobs, ANY_KIND))

@@ -1,0 +1,156 @@
+"""Jobs of an event-driven scenario cut from a log: windows of consecutive jobs, at the loads of the scenario.
+
+Arrivals before `first_s` are left out; run times beyond `longest_s` are cut, and so is what their users told of them;
+jobs that the scenario's machines could not run, were they idle, are dropped. All of it is counted.
+
+Load = what jobs hold times how long, over what the machines offer from the first arrival to the last, mean over
+resources; it is that of all jobs that are left. A window at another load has its gaps between arrivals stretched or
+compressed by own load / load. The unit of time is the median run time.
+
+Periods are those of `windows`: training first, then validation, then test, without a job in common.
+"""
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import numpy as np
+
+from pipeline.config import MachinesLog, MachinesScenario, Sampled, Site
+from pipeline.core import THOUSANDTHS, BoolArray, FloatArray, IntArray
+from pipeline.errors import UserError
+from pipeline.logs.trace import MachineTable, Trace, fits_somewhere
+from pipeline.problems.machines.nouns import Jobs
+from pipeline.problems.machines.workload.park import grouped, kinds_at, sampled
+
+
+class Fitted(NamedTuple):
+    """A log as jobs of some machines."""
+
+    jobs: Jobs  # all that are left, at the log's own times
+    site: Site
+    load: dict[str, float]  # per resource that the machines have: the log's own, 1 = all of it
+    left_out: dict[str, int]  # what became of other jobs: how many
+    capped: int  # jobs whose run time was cut
+    unused: tuple[str, ...]  # resources of the log that the machines do not tell
+
+    @property
+    def own_load(self) -> float:
+        """Return the log's own load, 1 = all of every resource."""
+        return float(np.mean(list(self.load.values())))
+
+    def window(self, start: int, size: int, load: int) -> Jobs:
+        """Return consecutive jobs at a load in percent, the first one arriving at 0."""
+        some = slice(start, start + size)
+        jobs = Jobs._make(column[some] for column in self.jobs)
+        return jobs._replace(arrival=(jobs.arrival - jobs.arrival[0]) * self.stretch(load))
+
+    def stretch(self, load: int) -> float:
+        """Return how much longer gaps between arrivals become at a load in percent."""
+        return 100 * self.own_load / load
+
+
+def fitted(trace: Trace, workload: MachinesLog, scenario: MachinesScenario) -> Fitted:
+    """Return a log as jobs of a scenario's machines, by the rules above.
+
+    Raises:
+        UserError: the log does not say what the scenario needs, or no job is left.
+    """
+    if scenario.told == "estimates" and not trace.has_estimates:
+        raise UserError("told: the log has no estimates; expected durations")
+    early = trace.submit_s < workload.first_s
+    longest = np.inf if workload.longest_s is None else workload.longest_s
+    kept = _only(trace, ~early)
+    site = _site(scenario, kept, longest)
+    moved = _moved(kept, site)
+    runs = fits_somewhere(moved)
+    left = _only(moved, runs)
+    seen = left.estimate_s if scenario.told == "estimates" else left.run_s
+    duration = np.minimum(left.run_s, longest)
+    jobs = Jobs(left.submit_s, duration, np.minimum(seen, longest), left.demand, left.nodes, left.kinds)
+    return Fitted(
+        jobs=jobs,
+        site=site,
+        load=_load(jobs, site),
+        left_out={
+            f"arrived before {workload.first_s:g} s": int(early.sum()),
+            "could run on none of the machines": int((~runs).sum()),
+        },
+        capped=int((left.run_s > longest).sum()),
+        unused=tuple(name for name in trace.resources if name not in site.resources),
+    )
+
+
+def _only(trace: Trace, kept: BoolArray) -> Trace:
+    """Return some jobs of a log.
+
+    Raises:
+        UserError: there are none.
+    """
+    if not kept.any():
+        raise UserError(f"workload: no job of {len(kept):,} is left: all come before first_s, or fit on no machine")
+    columns = ("id", "submit_s", "wait_s", "run_s", "estimate_s", "demand", "nodes", "user", "kinds")
+    return trace._replace(**{name: getattr(trace, name)[kept] for name in columns})
+
+
+def _site(scenario: MachinesScenario, trace: Trace, longest: float) -> Site:
+    unit = float(np.median(np.minimum(trace.run_s, longest)))
+    if not isinstance(scenario.machines, Sampled):
+        return grouped(scenario.machines, unit)
+    if trace.machines is None:
+        raise UserError("machines.sample: the log has no machines; name their file as workload.nodes, or groups")
+    return sampled(trace.machines, scenario.machines, trace.kind_names, unit)
+
+
+def _moved(trace: Trace, site: Site) -> Trace:
+    """Return a log whose resources, kinds and machines are those of a site."""
+    for name in site.resources:
+        if name not in trace.resources:
+            raise UserError(f"machines: the log has no resource '{name}'; there are: {', '.join(trace.resources)}")
+    columns = [trace.resources.index(name) for name in site.resources]
+    capacity, kind = np.array(site.capacity, dtype=np.int64), np.array(site.kind, dtype=np.int64)
+    return trace._replace(
+        demand=np.ascontiguousarray(trace.demand[:, columns]),
+        kinds=kinds_at(site, trace.kinds, trace.kind_names),
+        resources=site.resources,
+        kind_names=site.kind_names,
+        machines=MachineTable(capacity, kind, site.resources),
+    )
+
+
+def _load(jobs: Jobs, site: Site) -> dict[str, float]:
+    span = float(jobs.arrival[-1] - jobs.arrival[0])
+    if not span > 0:
+        raise UserError("workload: all jobs of the log arrive at once, so that it has no load which could be changed")
+    total = np.array(site.capacity, dtype=np.int64).sum(axis=0)
+    held = _held(jobs)
+    load = {name: float(held[r] / (total[r] * span)) for r, name in enumerate(site.resources) if total[r]}
+    if not any(load.values()):
+        raise UserError("workload: no job of the log holds anything that the machines have, so that it has no load")
+    return load
+
+
+def _held(jobs: Jobs) -> FloatArray:
+    """Return what all jobs hold of each resource [R], times how long."""
+    work = jobs.nodes * jobs.duration
+    return np.array([float(work @ jobs.demand[:, r]) for r in range(jobs.demand.shape[1])])
+
+
+def describe(trace: Trace, fit: Fitted, loads: Mapping[int, float]) -> list[str]:
+    """Return, for people, what became of a log; loads tell how much longer gaps become at each."""
+    jobs, days = fit.jobs, (trace.submit_s[-1] - trace.submit_s[0]) / 86_400
+    counted = [*trace.dropped, *trace.mended]
+    return [
+        f"{trace.rows:,} rows, {len(trace.id):,} jobs over {days:.1f} days",
+        *(f"{what.reason} ({what.rows:,} rows)" for what in counted),
+        *(f"left out: {count:,} jobs that {why}" for why, count in fit.left_out.items() if count),
+        f"{len(jobs.arrival):,} jobs are used; {fit.capped:,} of them run longer than the longest and are cut",
+        *([f"not looked at, for the machines do not tell it: {', '.join(fit.unused)}"] if fit.unused else []),
+        f"{len(fit.site.kind):,} machines: {_amounts(fit.site)}; unit of time {fit.site.unit:g} s, the median run time",
+        f"own load {fit.own_load:.1%}: {', '.join(f'{name} {share:.1%}' for name, share in fit.load.items())}",
+        f"gaps between arrivals: {', '.join(f'{gap:.3g} times at load {load}' for load, gap in loads.items())}",
+    ]
+
+
+def _amounts(site: Site) -> str:
+    total: IntArray = np.array(site.capacity, dtype=np.int64).sum(axis=0)
+    return ", ".join(f"{amount / THOUSANDTHS:,g} {name}" for name, amount in zip(site.resources, total, strict=True))

@@ -1,0 +1,64 @@
+"""What is compared on a pooled cluster beside slowdown: streams, and the distance to hindsight."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+
+from pipeline import storage
+from pipeline.comparing import words
+from pipeline.comparing.hindsight import hindsight_markdown, hindsight_table
+from pipeline.comparing.plots import png
+from pipeline.config import Params
+from pipeline.problems import Comparison, Evidence, Validated
+from pipeline.problems.pool.evaluation.stream_metrics import stream_summary
+from pipeline.problems.pool.evaluation.stream_plots import backlog_growth
+from pipeline.problems.pool.tables import TABLES
+from pipeline.schemas import HINDSIGHT, HINDSIGHT_SUMMARY, STREAM_SUMMARY, empty
+from pipeline.storage import Chosen
+
+
+def evidence(params: Params, scenarios: Sequence[str]) -> Evidence:
+    """Return what streams had, and what each policy closes of the distance to hindsight."""
+    measured = [name for name in scenarios if params.pool_scenario(name).measured is not None]
+    figures = {f"backlog_{name}": _backlog(params, name) for name in measured}
+    found = [_stream(params, name) for name in measured]
+    streams = pd.concat(found, ignore_index=True) if found else empty(STREAM_SUMMARY)
+    closed = [_closed(params, name) for name in params.hindsight.scenarios]
+    foreseen = pd.concat(closed, ignore_index=True) if closed else empty(HINDSIGHT_SUMMARY)
+    said = words.closing(foreseen, params.agents, params.evaluation.confidence)
+    return Evidence(
+        tables={"stream_summary.csv": (streams, STREAM_SUMMARY), "hindsight.csv": (foreseen, HINDSIGHT_SUMMARY)},
+        figures=figures,
+        sections=[words.stream_tables(streams), *said, hindsight_markdown(foreseen)],
+        findings=said,
+    )
+
+
+def validated(params: Params, agent: str, chosen: Chosen) -> Validated:
+    """Return what an agent's learning curve is drawn beside."""
+    row = params.agents[agent]
+    if row.finetune.name == "mixture":  # validated on streams as well, of which no heuristic's level is known
+        return Validated({}, "Geometric mean of slowdown over loads, validation")
+    levels = chosen.over(row.finetune.loads) if row.objective == "slowdown" else {}
+    return Validated(levels, f"Mean {row.objective.replace('_', ' ')} on validation jobsets")
+
+
+def _backlog(params: Params, name: str) -> bytes:
+    row, backlog = params.pool_scenario(name), storage.read_also(params, name, TABLES, "backlog")
+    return png(backlog_growth(backlog, f"Jobs waiting, scenario {name}", params.agents_of(name), row.measured))
+
+
+def _stream(params: Params, name: str) -> pd.DataFrame:
+    backlog, classes = (storage.read_also(params, name, TABLES, table) for table in ("backlog", "fairness"))
+    results, rng = storage.read_jobset_results(params, name, TABLES), np.random.default_rng(params.seed)
+    return stream_summary(results, backlog, classes, name, params.evaluation, rng)
+
+
+def _closed(params: Params, name: str) -> pd.DataFrame:
+    solved = storage.read_table(storage.results_folder("hindsight", name) / "hindsight.parquet", HINDSIGHT)
+    results, chosen = storage.read_jobset_results(params, name, TABLES), storage.read_chosen(name)
+    return hindsight_table(name, results, solved, chosen.best, params.evaluation, params.seed)
+
+
+COMPARISON = Comparison(evidence, validated)

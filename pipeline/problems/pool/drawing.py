@@ -1,0 +1,25 @@
+"""Where the jobsets of a pooled cluster come from, and how they are stored."""
+
+from pathlib import Path
+
+from pipeline import storage
+from pipeline.config import Params
+from pipeline.core import SPLITS
+from pipeline.problems import Drawn
+from pipeline.problems.pool.nouns import JobSet
+from pipeline.problems.pool.storage import write_jobsets
+from pipeline.problems.pool.workload.source import source
+from pipeline.progress import ProgressCallback
+
+
+def draw(params: Params, scenario: str, on_progress: ProgressCallback) -> Drawn[JobSet]:
+    """Draw all jobsets of a scenario, or cut them from its log."""
+    origin = source(params, scenario, storage.LOG.resolve(), on_progress)
+    splits = {split: origin.split(split) for split in SPLITS}
+    resources = params.pool_scenario(scenario).resources
+
+    def write(folder: Path) -> None:
+        for split, jobsets in splits.items():
+            write_jobsets(folder, split, jobsets, resources)
+
+    return Drawn(splits, origin.notes, write)

@@ -1,0 +1,1 @@
+"""What schedules of one pooled cluster were worth."""

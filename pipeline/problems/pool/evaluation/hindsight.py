@@ -1,0 +1,106 @@
+"""Solve the first test jobsets of a scenario with full knowledge of their jobs."""
+
+from collections.abc import Mapping, Sequence
+from contextlib import closing
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from pipeline import storage
+from pipeline.comparing.results import MOST_JOBSETS
+from pipeline.config import Params
+from pipeline.core import Policy, keys
+from pipeline.errors import UserError
+from pipeline.problems.pool.evaluation.hindsight_model import Hindsight, Work, mean_slowdown, solve_all
+from pipeline.problems.pool.evaluation.play import Game, played
+from pipeline.problems.pool.evaluation.searching import order_of, search
+from pipeline.problems.pool.heuristics.tuning import heuristics_with
+from pipeline.problems.pool.nouns import Cluster, JobSet, batch
+from pipeline.problems.pool.storage import read_jobsets
+from pipeline.progress import no_progress, progress
+from pipeline.schemas import HINDSIGHT
+
+SEARCHED = 50_000  # schedules of each jobset before the solver begins: 0.05 s, and worth minutes of it
+SEARCH = "search"
+
+
+class Warm(NamedTuple):
+    """A jobset, and the best schedule that a heuristic made of it, or a search from that one."""
+
+    load: int
+    jobset: int
+    policy: str
+    work: Work
+
+
+def solve(params: Params, scenario: str) -> pd.DataFrame:
+    """Return the best schedule found for each of a scenario's first test jobsets, and its bound: a table HINDSIGHT."""
+    row, how = params.pool_scenario(scenario), params.hindsight
+    test = read_jobsets(storage.jobsets_folder(scenario), "test", row.resources)
+    few = {load: group[: how.jobsets] for load, group in test.items()}
+    made = warm_starts(params, scenario, few, heuristics_with(storage.read_chosen(scenario).knobs))
+    warm = searched(made, Cluster.of(row), params.seed)
+    found: list[Hindsight] = []
+    solving = solve_all([one.work for one in warm], Cluster.of(row), how.limit, params.seed, params.threads)
+    with progress(f"hindsight {scenario}, jobsets", len(warm)) as advance, closing(solving):
+        for one in solving:
+            found.append(one)
+            advance(len(found), f"{sum(each.status == 'OPTIMAL' for each in found)} optimal")
+    return hindsight_frame(warm, found)
+
+
+def warm_starts(
+    params: Params, scenario: str, jobsets: Mapping[int, Sequence[JobSet]], heuristics: Mapping[str, Policy]
+) -> list[Warm]:
+    """Return the best schedule that a heuristic makes of each jobset.
+
+    Raises:
+        UserError: no heuristic starts all jobs of a jobset within the scenario's step limit.
+    """
+    row = params.pool_scenario(scenario)
+    named = [(load, k, jobs) for load, group in jobsets.items() for k, jobs in enumerate(group)]
+    together = batch([jobs for _, _, jobs in named])
+    number = np.array([load * MOST_JOBSETS + k for load, k, _ in named])
+    game = Game(together, Cluster.of(row), row.step_limit, True, keys(params.seed, number, np.zeros_like(number)))
+    ends = played(game, list(heuristics.values()), no_progress)
+    starts = [np.split(end.start, together.first[1:-1]) for end in ends]
+    found = []
+    for place, (load, k, jobs) in enumerate(named):
+        known = {name: mine[place] for name, mine in zip(heuristics, starts, strict=True) if mine[place].min() >= 0}
+        if not known:
+            raise UserError(f"jobset {k} of load {load}: no heuristic starts all jobs in {row.step_limit} steps")
+        name = min(known, key=lambda policy: mean_slowdown(jobs, known[policy]))
+        found.append(Warm(load, k, name, Work(jobs, known[name])))
+    return found
+
+
+def searched(warm: Sequence[Warm], cluster: Cluster, seed: int) -> list[Warm]:
+    """Return the warm starts, improved by a local search where it finds anything better."""
+    jobs = batch([one.work.jobs for one in warm])
+    order = order_of(jobs, np.concatenate([one.work.warm for one in warm]))
+    found = np.split(search(jobs, cluster.capacity, order, SEARCHED, seed).start, jobs.first[1:-1])
+    return [
+        one._replace(policy=SEARCH, work=Work(one.work.jobs, start))
+        if mean_slowdown(one.work.jobs, start) < mean_slowdown(one.work.jobs, one.work.warm)
+        else one
+        for one, start in zip(warm, found, strict=True)
+    ]
+
+
+def hindsight_frame(warm: Sequence[Warm], found: Sequence[Hindsight]) -> pd.DataFrame:
+    """Return the table of what was found."""
+    rows = [
+        {
+            "load": start.load,
+            "jobset": start.jobset,
+            "jobs": len(start.work.warm),
+            "objective": one.objective,
+            "bound": one.bound,
+            "status": one.status,
+            "warm": start.policy,
+            "warm_slowdown": mean_slowdown(start.work.jobs, start.work.warm),
+        }
+        for start, one in zip(warm, found, strict=True)
+    ]
+    return pd.DataFrame(rows, columns=list(HINDSIGHT.columns))

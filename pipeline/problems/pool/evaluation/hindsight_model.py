@@ -1,0 +1,181 @@
+"""What full knowledge of the jobs could have made of a jobset: least mean slowdown, by OR-Tools' CP-SAT.
+
+Jobs are not interrupted, none starts before it arrives, and in no step do they hold more units than there are; slots
+are no limit. The search is one worker's that takes its strategies in turn and is cut by deterministic time, so that the
+same jobset gives the same bytes on any machine.
+
+Start times may go as far as any schedule at least as good as the warm one needs, not only to the warm one's makespan:
+waiting for short jobs can pay although everything ends later, and a bound must hold for those schedules too.
+"""
+
+import math
+import multiprocessing as mp
+import signal
+from collections.abc import Generator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from functools import partial
+from typing import NamedTuple
+
+import numpy as np
+
+from pipeline.core import IntArray
+from pipeline.problems.pool.nouns import Cluster, JobSet
+
+MOST = 10**9  # of the least common multiple of durations; with a larger one weights are rounded down
+ROUNDED = 10**6
+NEARLY = 1e-9
+
+
+class Hindsight(NamedTuple):
+    """The best schedule found for a jobset, and how much better one could be at most."""
+
+    start: IntArray  # [J]
+    objective: float  # mean slowdown
+    bound: float  # no schedule has a lower one
+    status: str  # OPTIMAL, FEASIBLE, or WARM: nothing better than the warm start was found, nor was it proved best
+
+
+class Weights(NamedTuple):
+    """Slowdowns as whole numbers."""
+
+    weight: list[int]  # [J]  of a step from arrival to completion: scale / duration, rounded down
+    scale: int
+
+
+def mean_slowdown(jobs: JobSet, start: IntArray) -> float:
+    """Return the mean slowdown of a schedule."""
+    return float(((start + jobs.duration - jobs.arrival) / jobs.duration).mean())
+
+
+def check_schedule(jobs: JobSet, cluster: Cluster, start: IntArray) -> None:
+    """Play a schedule step by step.
+
+    Raises:
+        ValueError: a job starts before it arrives, or jobs hold more units than there are.
+    """
+    early = np.flatnonzero(start < jobs.arrival)
+    if len(early):
+        job = early[0]
+        raise ValueError(f"job {job} starts at {start[job]}, before it arrives at {jobs.arrival[job]}")
+    held = np.zeros((int((start + jobs.duration).max()), len(cluster.capacity)), dtype=np.int64)
+    for first, duration, demand in zip(start, jobs.duration, jobs.demand, strict=True):
+        held[first : first + duration] += demand
+    over = np.argwhere(held > np.array(cluster.capacity))
+    if len(over):
+        step, resource = over[0]
+        raise ValueError(f"step {step}: {held[step, resource]} units of resource {resource} in use")
+
+
+def solve(jobs: JobSet, cluster: Cluster, warm: Sequence[IntArray], limit: float, seed: int) -> Hindsight:
+    """Return the best schedule found, never worse than the best warm one.
+
+    Args:
+        jobs: of one jobset, all of it known.
+        cluster: where they run.
+        warm: start times [J] of known schedules, at least one.
+        limit: of the search, in units of deterministic time.
+        seed: of the search.
+
+    Raises:
+        ValueError: a schedule breaks a rule of the cluster.
+    """
+    best = min(warm, key=lambda start: mean_slowdown(jobs, start))  # the first of equals
+    check_schedule(jobs, cluster, best)
+    found, bound = _search(jobs, cluster, best, limit, seed)
+    slowdown = mean_slowdown(jobs, best)
+    status = "WARM"
+    if found is not None and mean_slowdown(jobs, found) < slowdown - NEARLY:
+        check_schedule(jobs, cluster, found)
+        best, slowdown, status = found, mean_slowdown(jobs, found), "FEASIBLE"
+    bound = min(max(bound, 1.0), slowdown)
+    return Hindsight(best, slowdown, bound, "OPTIMAL" if slowdown - bound <= NEARLY else status)
+
+
+def weights_of(duration: IntArray) -> Weights:
+    """Return whole weights of the steps from arrival to completion.
+
+    They are exact where the durations have a common multiple that is not too large; rounded down, a bound stays one.
+
+    >>> weights_of(np.array([2, 3]))
+    Weights(weight=[3, 2], scale=6)
+    """
+    common = math.lcm(*(int(steps) for steps in duration))
+    scale = common if common <= MOST else ROUNDED
+    return Weights([scale // int(steps) for steps in duration], scale)
+
+
+def latest_starts(jobs: JobSet, warm: IntArray, weight: Sequence[int]) -> list[int]:
+    """Return the latest start of each job in any schedule that is worth a look.
+
+    In a better schedule no job is so late that it alone costs more than the warm schedule, and nothing runs later than
+    all jobs one after another behind the last arrival.
+    """
+    steps, spent = jobs.duration.tolist(), (warm + jobs.duration - jobs.arrival).tolist()
+    spare = sum(w * (one - least) for w, one, least in zip(weight, spent, steps, strict=True))
+    end = max(int(jobs.arrival.max()) + sum(steps), int((warm + jobs.duration).max()))
+    rows = zip(jobs.arrival.tolist(), steps, weight, strict=True)
+    return [min(arrival + spare // w, end - duration) for arrival, duration, w in rows]
+
+
+def _search(jobs: JobSet, cluster: Cluster, warm: IntArray, limit: float, seed: int) -> tuple[IntArray | None, float]:
+    """Return the start times that CP-SAT found, if any, and its bound of the mean slowdown."""
+    from ortools.sat.python import cp_model  # slow to import
+
+    weight, scale = weights_of(jobs.duration)
+    model, duration = cp_model.CpModel(), jobs.duration.tolist()
+    latest = latest_starts(jobs, warm, weight)
+    start = [
+        model.new_int_var(low, high, f"start{k}")
+        for k, (low, high) in enumerate(zip(jobs.arrival.tolist(), latest, strict=True))
+    ]
+    running = [model.new_fixed_size_interval_var(start[k], steps, f"run{k}") for k, steps in enumerate(duration)]
+    for resource, units in enumerate(cluster.capacity):
+        model.add_cumulative(running, jobs.demand[:, resource].tolist(), units)
+    least = sum(w * (steps - at) for w, steps, at in zip(weight, duration, jobs.arrival.tolist(), strict=True))
+    model.minimize(cp_model.LinearExpr.weighted_sum(start, weight) + least)
+    for variable, at in zip(start, warm.tolist(), strict=True):
+        model.add_hint(variable, at)
+    solver = cp_model.CpSolver()
+    rules = solver.parameters
+    rules.num_workers, rules.interleave_search = 1, True  # large neighbourhoods among its strategies
+    rules.max_deterministic_time, rules.random_seed = limit, seed % 2**31
+    rules.catch_sigint_signal = False
+    status = solver.solve(model)
+    if status not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
+        return None, 1.0
+    found = np.array([solver.value(variable) for variable in start], dtype=np.int64)
+    return found, solver.best_objective_bound / scale / len(duration)
+
+
+class Work(NamedTuple):
+    """One jobset to be solved."""
+
+    jobs: JobSet
+    warm: IntArray  # [J]  start times of the best schedule known
+
+
+def solve_all(
+    work: Sequence[Work], cluster: Cluster, limit: float, seed: int, processes: int
+) -> Generator[Hindsight, None, None]:
+    """Yield what hindsight finds for each jobset, in their order; several are solved side by side.
+
+    Whoever stops listening ends the processes.
+    """
+    context = mp.get_context("spawn")  # a fork would inherit compiled code's threads in the middle of their work
+    pool = ProcessPoolExecutor(max(1, min(processes, len(work))), context, _leave_signals)
+    try:
+        yield from pool.map(partial(_solve_one, cluster=cluster, limit=limit, seed=seed), work)
+    except BaseException:
+        for child in mp.active_children():  # or a signal would wait for what is being solved
+            child.terminate()
+        raise
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+def _solve_one(work: Work, cluster: Cluster, limit: float, seed: int) -> Hindsight:
+    return solve(work.jobs, cluster, [work.warm], limit, seed)
+
+
+def _leave_signals() -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal's Ctrl-C comes here, too; the parent ends us

@@ -1,0 +1,114 @@
+"""What a schedule was worth, as tables: one row for every job, and one for every jobset.
+
+Of a stream, `measured_part` leaves the jobs that count (`stream_metrics`).
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from pipeline.comparing.results import percentile
+from pipeline.config import PoolScenario, Streaming
+from pipeline.core import BoolArray, IntArray
+from pipeline.errors import UserError
+from pipeline.problems.pool.nouns import JobBatch, Schedule
+from pipeline.problems.pool.simulator.outcomes import jobset_means, outcome
+
+
+class Span(NamedTuple):
+    """Which arrivals of a stream are measured, and in which cluster."""
+
+    first: int
+    after: int
+    steps: int  # in which jobs arrive
+    capacity: tuple[int, ...]  # [R]
+
+    def measures(self, batch: JobBatch) -> BoolArray:
+        """Return which jobs [J] are measured."""
+        return np.asarray((batch.arrival >= self.first) & (batch.arrival < self.after))
+
+
+def span_of(scenario: PoolScenario) -> Span | None:
+    """Return what is measured of a scenario; None where all its jobs are."""
+    arrivals = scenario.arrivals
+    if not isinstance(arrivals, Streaming) or arrivals.measured is None:
+        return None
+    return Span(*arrivals.measured, arrivals.steps, tuple(scenario.resources.values()))
+
+
+def job_results(
+    policy: str, load: IntArray, jobset: IntArray, batch: JobBatch, schedule: Schedule, step_limit: int
+) -> pd.DataFrame:
+    """Return what became of each job; load and jobset [B] name the episodes."""
+    _check(load, jobset, batch, schedule)
+    finish, slowdown, unfinished = outcome(batch, schedule, step_limit)
+    episode = batch.episode
+    columns = {
+        "policy": policy,
+        "load": load.astype(np.int64)[episode],
+        "jobset": jobset.astype(np.int64)[episode],
+        "job": np.arange(len(episode)) - batch.first[episode],
+        "duration": batch.duration.astype(np.int64),
+        "start": schedule.start.astype(np.int64),
+        "finish": finish,
+        "withheld": schedule.withheld.astype(np.int64),
+        "slowdown": slowdown,
+        "unfinished": unfinished,
+    }
+    return pd.DataFrame(columns)
+
+
+def jobset_results(
+    policy: str, load: IntArray, jobset: IntArray, batch: JobBatch, schedule: Schedule, step_limit: int
+) -> pd.DataFrame:
+    """Return the metrics of each jobset; load and jobset [B] name the episodes."""
+    _check(load, jobset, batch, schedule)
+    finish, slowdown, unfinished = outcome(batch, schedule, step_limit)
+    jobs, resources = np.diff(batch.first), batch.demand.shape[1]
+    ordered = slowdown[np.lexsort((slowdown, batch.episode))]
+    columns = {
+        "policy": policy,
+        "load": load.astype(np.int64),
+        "jobset": jobset.astype(np.int64),
+        "jobs": jobs.astype(np.int64),
+        "mean_slowdown": jobset_means(batch, slowdown),
+        "p50_slowdown": percentile(ordered, batch.first, 0.50),
+        "p99_slowdown": percentile(ordered, batch.first, 0.99),
+        "worst_slowdown": ordered[batch.first[1:] - 1],
+        "completion_time": jobset_means(batch, (finish - batch.arrival).astype(float)),
+        "makespan": schedule.steps.astype(np.int64),
+        "utilisation": schedule.used / (resources * schedule.steps),
+        "not_work_conserving": schedule.withheld_steps / schedule.steps,
+        "unfinished": np.add.reduceat(unfinished, batch.first[:-1], dtype=np.int64),
+    }
+    return pd.DataFrame(columns)
+
+
+def measured_part(
+    load: IntArray, jobset: IntArray, batch: JobBatch, schedule: Schedule, span: Span
+) -> tuple[JobBatch, Schedule]:
+    """Return the measured jobs of each episode, and what became of them.
+
+    Raises:
+        UserError: a jobset has none.
+    """
+    kept = span.measures(batch)
+    count = np.bincount(batch.episode[kept], minlength=batch.episodes)
+    if not count.all():
+        where = f"jobset {jobset[count.argmin()]} of load {load[count.argmin()]}"
+        raise UserError(f"{where}: expected a job that arrives in a step of [{span.first}, {span.after}), found none")
+    first = np.concatenate([[0], np.cumsum(count)]).astype(np.int64)
+    part = JobBatch(first, batch.arrival[kept], batch.duration[kept], batch.demand[kept])
+    of_jobs = {name: getattr(schedule, name)[kept] for name in ("start", "finish", "withheld")}
+    return part, schedule._replace(**of_jobs)
+
+
+def _check(load: IntArray, jobset: IntArray, batch: JobBatch, schedule: Schedule) -> None:
+    lengths = {"load": len(load), "jobset": len(jobset), "schedule": len(schedule.steps)}
+    for name, length in lengths.items():
+        if length != batch.episodes:
+            raise ValueError(f"{name} has {length} episodes; the batch has {batch.episodes}")
+    empty = np.flatnonzero(np.diff(batch.first) == 0)
+    if len(empty):
+        raise ValueError(f"jobset {jobset[empty[0]]} of load {load[empty[0]]} has no jobs")

@@ -1,0 +1,64 @@
+"""Run any policy over a user's own jobs and write when each starts."""
+
+from pipeline.config import Params, Swf
+from pipeline.core import IntArray, Policy
+from pipeline.errors import UserError
+from pipeline.problems import ScheduleRequest
+from pipeline.problems.pool.evaluation.planning import best_drawn, must_be_searchable, searched
+from pipeline.problems.pool.evaluation.scheduling import mean_slowdown, schedule
+from pipeline.problems.pool.nouns import Cluster
+from pipeline.problems.pool.policies import drawn_by_name, policy_by_name
+from pipeline.problems.pool.user_jobs import read_jobs
+from pipeline.problems.pool.user_schedules import write_schedule
+from pipeline.problems.pool.workload.job_table import JobTable
+from pipeline.progress import progress, say
+from pipeline.storage.files import check_out
+
+
+def schedule_jobs(params: Params, asked: ScheduleRequest) -> None:
+    """Write the schedule of a job table or log."""
+    jobs, policy, out, samples, tries = asked.jobs, asked.policy, asked.out, asked.samples, asked.tries
+    scenario = params.pool_scenario(asked.scenario).changed(asked.capacity, asked.slots, asked.horizon)
+    check_out(out)
+    if out.exists() and jobs.exists() and out.samefile(jobs):
+        raise UserError(f"{out}: the jobs are read from it: name another file for the schedule")
+    cluster, (chosen, masked) = Cluster.of(scenario), policy_by_name(policy, scenario)
+    drawn = drawn_by_name(policy, scenario) if samples else None
+    swf = params.workload if isinstance(params.workload, Swf) else Swf(name="swf", path=str(jobs))
+    with progress(f"read {jobs}, percent", 100, brief=True) as advance:
+        table, notes = read_jobs(jobs, scenario, swf, advance)
+    for note in notes:
+        say(note)
+    if tries:
+        must_be_searchable(table, cluster.horizon, tries, str(jobs))
+    with progress(f"schedule by {policy}, percent", 100, brief=True) as advance:
+        start = schedule(table, cluster, chosen, masked, params.seed, advance)
+    if samples or tries:
+        start = planned(table, cluster, start, drawn, samples, tries, params.seed)
+    with progress(f"write {out}, percent", 100, brief=True) as advance:
+        write_schedule(out, table, start, advance)
+    who = f"a plan in hindsight from {policy}" if samples or tries else policy
+    say(f"{out}: {len(start)} jobs, mean slowdown {mean_slowdown(table, start):.4g} under {who}")
+
+
+def planned(
+    table: JobTable,
+    cluster: Cluster,
+    start: IntArray,
+    drawn: tuple[Policy, bool] | None,
+    samples: int,
+    tries: int,
+    seed: int,
+) -> IntArray:
+    """Return starts [J] no worse than those of a schedule, and say what they are."""
+    said = [f"{mean_slowdown(table, start):.4g} as scheduled"]
+    if drawn is not None:
+        with progress(f"draw {samples:,} schedules, percent", 100, brief=True) as advance:
+            start = best_drawn(table, cluster, *drawn, start, samples, seed, advance)
+        said.append(f"{mean_slowdown(table, start):.4g} the best beside {samples:,} drawn")
+    if tries:
+        with progress(f"search {tries:,} schedules, percent", 100, brief=True) as advance:
+            start = searched(table, cluster, start, tries, seed, advance)
+        said.append(f"{mean_slowdown(table, start):.4g} after a search of {tries:,}")
+    say(f"a plan in hindsight, all jobs known beforehand: mean slowdown {', '.join(said)}")
+    return start

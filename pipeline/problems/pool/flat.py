@@ -1,0 +1,67 @@
+"""Flat: an observation of one pooled cluster as a row of numbers, the way a served policy is asked.
+
+A row [N] holds free [T * R], demand [M * R], duration [M], waited [M], backlog [1], since_arrival [1],
+backlog_head [R + 1], now [1], arrived [2 + R], in that order. What may be placed follows from the rest.
+"""
+
+import numpy as np
+
+from pipeline.core import BoolArray, FloatArray, IntArray, Observation
+from pipeline.problems.pool.nouns import Cluster
+
+
+def width(cluster: Cluster) -> int:
+    """Return N.
+
+    >>> width(Cluster((10, 10), horizon=20, slots=10, backlog=60, place_ahead=False, usable=20))
+    90
+    """
+    resources = len(cluster.capacity)
+    return cluster.horizon * resources + cluster.slots * (resources + 2) + 2 * resources + 6
+
+
+def flatten(view: Observation) -> FloatArray:
+    """Return the rows [B, N], float32."""
+    slots = (view.demand, view.duration, view.waited)
+    fields = (view.free, *slots, view.backlog, view.since_arrival, view.backlog_head, view.now, view.arrived)
+    columns = [np.asarray(field).reshape(len(view.now), -1) for field in fields]
+    return np.concatenate(columns, axis=1).astype(np.float32)
+
+
+def unflatten(rows: FloatArray, cluster: Cluster) -> Observation:
+    """Return the observation of some rows [B, N]."""
+    count, resources = len(rows), len(cluster.capacity)
+    sizes = (cluster.horizon * resources, cluster.slots * resources, cluster.slots, cluster.slots, 1, 1)
+    whole = np.rint(rows).astype(np.int64)
+    places = np.cumsum((*sizes, resources + 1, 1))
+    free, demand, duration, waited, backlog, since_arrival, head, now, arrived = np.split(whole, places, axis=1)
+    free = free.reshape(count, cluster.horizon, resources)
+    demand = demand.reshape(count, cluster.slots, resources)
+    fits = _fits(free, demand, duration, cluster)
+    return Observation(
+        free=free[:, None],
+        demand=demand,
+        duration=duration,
+        waited=waited,
+        backlog=backlog[:, 0],
+        backlog_head=head,
+        capacity=np.tile(np.array(cluster.capacity), (count, 1, 1)),
+        since_arrival=since_arrival[:, 0],
+        legal=np.any(fits, axis=2, keepdims=True) if cluster.place_ahead else fits[:, :, :1],
+        fits_now=fits[:, :, :1],
+        now=now[:, 0],
+        nodes=(duration > 0).astype(np.int64),
+        fits_in=np.zeros(duration.shape),
+        arrived=arrived.astype(float),
+    )
+
+
+def _fits(free: IntArray, demand: IntArray, duration: IntArray, cluster: Cluster) -> BoolArray:
+    """Return whether each job [B, M] would fit until it ends if it began in each step [T] of the horizon."""
+    short = np.asarray((free[:, None] < demand[:, :, None]).any(axis=3))
+    short_before = np.concatenate([np.zeros_like(short[:, :, :1], dtype=np.int64), short.cumsum(axis=2)], axis=2)
+    begin = np.arange(cluster.horizon)
+    end = begin + duration[:, :, None]
+    until = np.take_along_axis(short_before, np.minimum(end, cluster.horizon), axis=2)
+    free_throughout = until == short_before[:, :, :-1]
+    return np.asarray(free_throughout & (end <= cluster.usable) & (duration > 0)[:, :, None])

@@ -1,0 +1,1 @@
+"""Heuristics of one pooled cluster: what they score, the same compiled, and how they are tuned."""

@@ -1,0 +1,185 @@
+"""The heuristics of `policies`, compiled: each decides on the simulator's own state, many episodes at once.
+
+The scores, ties and draws are those of the plain definitions, operation for operation, so that the schedules are the
+same bit for bit; a test holds them to it. A batch may hold any mix: rule, knob and key are told for every episode.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit, prange
+
+from pipeline.compiled import inlined
+from pipeline.core import CompiledRule, FloatArray, IntArray, KeyArray
+from pipeline.problems.pool.heuristics.compiled_linear import (
+    WEIGHTS,
+    alignment,
+    family,
+    first_room,
+    leaves_room,
+    mean_share,
+)
+from pipeline.problems.pool.simulator.compiled.kernels import go_on, idle
+from pipeline.problems.pool.simulator.compiled.state import Rules, State
+from pipeline.simulation.draws import uniform
+
+FCFS, RANDOM, SJF, PACKER, TETRIS, SJF_ALIGN, HOLD, SAF, WSPT, EASY, EASY_FCFS, FAMILY = range(12)
+NO_WEIGHTS = (0.0,) * WEIGHTS
+
+# Rules by the word that a policy names its twin by.
+RULES = {
+    "fcfs": FCFS,
+    "random": RANDOM,
+    "sjf": SJF,
+    "packer": PACKER,
+    "tetris": TETRIS,
+    "sjf_align": SJF_ALIGN,
+    "hold": HOLD,
+    "saf": SAF,
+    "wspt": WSPT,
+    "easy": EASY,
+    "easy_fcfs": EASY_FCFS,
+    "family": FAMILY,
+}
+
+
+class Players(NamedTuple):
+    """Who decides in each episode."""
+
+    rule: IntArray  # [B]
+    knob: FloatArray  # [B]
+    key: KeyArray  # [B]  of its draws
+    decision: IntArray  # [B]  how many it has made
+    weights: FloatArray  # [B, WEIGHTS]  of the family's features
+
+
+def players(twins: Sequence[CompiledRule], key: KeyArray) -> Players:
+    """Return who decides, before the first decision; twins and key [B] are told for every episode."""
+    rule = np.array([RULES[twin.rule] for twin in twins], dtype=np.int64)
+    knob = np.array([twin.knob for twin in twins], dtype=np.float64)
+    for twin in twins:
+        if twin.weights is not None and len(twin.weights) != WEIGHTS:
+            raise ValueError(f"{twin.rule}: expected {WEIGHTS} weights, got {len(twin.weights)}")
+    weights = np.array([twin.weights or NO_WEIGHTS for twin in twins], dtype=np.float64).reshape(-1, WEIGHTS)
+    return Players(rule, knob, np.ascontiguousarray(key), np.zeros(len(twins), dtype=np.int64), weights)
+
+
+@inlined
+def _random(s: State, rules: Rules, b: int, draw: float) -> int:
+    """Return one of the legal actions, void among them where it is."""
+    void = not (s.fitting[b] > 0 and idle(s, rules, b))
+    place = int(draw * (s.placeable[b] + void))
+    for m in range(s.slot_job.shape[1]):
+        if s.legal[b, m]:
+            if place == 0:
+                return m
+            place -= 1
+    return int(s.slot_job.shape[1])
+
+
+@inlined
+def _packed(s: State, b: int, m: int) -> float:
+    units = 0
+    for r in range(s.capacity.shape[0]):
+        units += int(s.slot_demand[b, m, r]) * int(s.free[b, s.head[b], r])
+    return float(units)
+
+
+@inlined
+def _score(s: State, b: int, m: int, rule: int, knob: float) -> float:
+    duration = float(s.slot_duration[b, m])
+    if rule == SJF:
+        return -duration
+    if rule in (FCFS, EASY_FCFS):
+        return float(s.now[b] - s.arrival[s.slot_job[b, m]])
+    if rule == PACKER:
+        return _packed(s, b, m)
+    if rule == TETRIS:
+        return knob * alignment(s, b, m) + (1.0 - knob) * (1.0 / duration)
+    if rule in (SAF, WSPT):
+        area = duration * mean_share(s, b, m)
+        return -area if rule == SAF else -(duration * area)
+    return -duration + 0.5 * alignment(s, b, m)
+
+
+@inlined
+def _short_waits(s: State, b: int, long_steps: float) -> bool:
+    shortest = long_steps
+    for m in range(s.slot_job.shape[1]):
+        if s.slot_duration[b, m] > 0:
+            shortest = min(shortest, float(s.slot_duration[b, m]))
+    return shortest < long_steps
+
+
+@inlined
+def _easy(s: State, b: int, rule: int) -> int:
+    """Return the head job, or the best job that fits now and does not delay it."""
+    void = int(s.slot_job.shape[1])
+    head, best = 0, -np.inf
+    for m in range(void):
+        if s.slot_duration[b, m] > 0:
+            score = _score(s, b, m, rule, 0.0)
+            if score > best:
+                head, best = m, score
+    if s.legal[b, head]:
+        return head
+    begin = first_room(s, b, head)
+    chosen, best = void, -np.inf
+    for m in range(void):
+        if s.fits_now[b, m] and leaves_room(s, b, m, head, begin):
+            score = _score(s, b, m, rule, 0.0)
+            if score > best:
+                chosen, best = m, score
+    return chosen
+
+
+@inlined
+def _best(s: State, b: int, rule: int, knob: float) -> int:
+    """Return the best-scored job that may be placed and is not held back."""
+    void = int(s.slot_job.shape[1])
+    holds = rule == HOLD and _short_waits(s, b, knob)
+    chosen, best = void, -np.inf
+    for m in range(void):
+        if s.legal[b, m] and not (holds and s.slot_duration[b, m] >= knob):
+            score = _score(s, b, m, rule, knob)
+            if score > best:
+                chosen, best = m, score
+    return chosen
+
+
+@inlined
+def decide(s: State, rules: Rules, b: int, who: Players) -> int:
+    """Return the next action of an episode, and count it."""
+    rule, decision = who.rule[b], who.decision[b]
+    who.decision[b] = decision + 1
+    if rule == RANDOM:
+        return _random(s, rules, b, uniform(who.key[b], decision))
+    if s.placeable[b] == 0:
+        return int(s.slot_job.shape[1])
+    if rule in (EASY, EASY_FCFS):
+        return _easy(s, b, rule)
+    if rule == FAMILY:
+        return family(s, rules, b, who.weights)
+    return _best(s, b, rule, who.knob[b])
+
+
+@njit(cache=True, parallel=True)
+def decide_rows(s: State, rules: Rules, rows: IntArray, who: Players, actions: IntArray) -> None:
+    """Write the next action of some episodes."""
+    for i in prange(rows.shape[0]):
+        actions[i] = decide(s, rules, rows[i], who)
+
+
+@njit(cache=True, parallel=True)
+def play_rows(s: State, rules: Rules, rows: IntArray, who: Players, most: int) -> int:
+    """Play some episodes to their end, or for at most so many decisions each; return how many are over."""
+    over = 0
+    for i in prange(rows.shape[0]):
+        b = rows[i]
+        for _ in range(most):
+            if s.done[b]:
+                break
+            go_on(s, rules, b, decide(s, rules, b, who))
+        over += s.done[b]
+    return over

@@ -1,0 +1,125 @@
+"""Rules of several parts, compiled: those of `policies.rules`, on the simulator's own state."""
+
+import numpy as np
+
+from pipeline.compiled import inlined
+from pipeline.core import FloatArray
+from pipeline.problems.pool.simulator.compiled.kernels import idle
+from pipeline.problems.pool.simulator.compiled.state import Rules, State
+
+LEAST_SHARE = 1e-3  # of the cluster that a job counts for
+WEIGHTS = 12  # eight of a job, four of void
+
+
+@inlined
+def alignment(s: State, b: int, m: int) -> float:
+    """Return the mean over resources of free share times demanded share."""
+    shares = 0.0
+    for r in range(s.capacity.shape[0]):
+        capacity = float(s.capacity[r])
+        shares += s.slot_demand[b, m, r] / capacity * (s.free[b, s.head[b], r] / capacity)
+    return shares / float(s.capacity.shape[0])
+
+
+@inlined
+def mean_share(s: State, b: int, m: int) -> float:
+    """Return the mean over resources of the share of the cluster that a job wants."""
+    shares = 0.0
+    for r in range(s.capacity.shape[0]):
+        shares += s.slot_demand[b, m, r] / float(s.capacity[r])
+    return shares / float(s.capacity.shape[0])
+
+
+@inlined
+def first_room(s: State, b: int, m: int) -> int:
+    """Return the first step from which there is room for a job; beyond the horizon all is free."""
+    begin, row = 0, s.head[b] - 1
+    for t in range(s.free.shape[1]):
+        if t - begin >= s.slot_duration[b, m]:
+            return begin
+        row += 1
+        if row >= s.free.shape[1]:
+            row -= s.free.shape[1]
+        for r in range(s.capacity.shape[0]):
+            if s.free[b, row, r] < s.slot_demand[b, m, r]:
+                begin = t + 1
+    return begin
+
+
+@inlined
+def leaves_room(s: State, b: int, m: int, head: int, begin: int) -> bool:
+    """Return whether a job that starts now does not delay the head job, which has room from a step on."""
+    if begin == 0:
+        return True  # it has room and still may not be placed: it never will be
+    last = min(int(s.slot_duration[b, m]), begin + int(s.slot_duration[b, head]), s.free.shape[1])
+    for t in range(begin, last):
+        row = s.head[b] + t
+        if row >= s.free.shape[1]:
+            row -= s.free.shape[1]
+        for r in range(s.capacity.shape[0]):
+            if s.free[b, row, r] - s.slot_demand[b, head, r] < s.slot_demand[b, m, r]:
+                return False
+    return True
+
+
+@inlined
+def _of_job(s: State, b: int, m: int, shortest: float, w: FloatArray) -> float:
+    """Return the weighted features of the job of a slot."""
+    length, waited = float(s.slot_duration[b, m]), float(s.now[b] - s.arrival[s.slot_job[b, m]])
+    dominant, left = 0.0, np.inf
+    for r in range(s.capacity.shape[0]):
+        dominant = max(dominant, s.slot_demand[b, m, r] / float(s.capacity[r]))
+        left = min(left, (s.free[b, s.head[b], r] - s.slot_demand[b, m, r]) / float(s.capacity[r]))
+    long = np.log(length)
+    total = w[b, 0] * -long
+    total += w[b, 1] * -np.log(max(mean_share(s, b, m), LEAST_SHARE))
+    total += w[b, 2] * alignment(s, b, m)
+    total += w[b, 3] * np.log(1.0 + waited)
+    total += w[b, 4] * np.log(1.0 + waited / length)
+    total += w[b, 5] * dominant
+    total += w[b, 6] * left
+    total += w[b, 7] * (np.log(shortest) - long)
+    return float(total)
+
+
+@inlined
+def _of_void(s: State, b: int, best: int, w: FloatArray) -> float:
+    """Return the weighted features of letting a step pass instead of starting the best job."""
+    count = shorter = 0
+    for m in range(s.slot_job.shape[1]):
+        if s.slot_duration[b, m] > 0:
+            count += 1
+            shorter += int(s.slot_duration[b, m] < s.slot_duration[b, best])
+    free = 0.0
+    for r in range(s.capacity.shape[0]):
+        free += s.free[b, s.head[b], r] / float(s.capacity[r])
+    total = w[b, 8]
+    total += w[b, 9] * np.log(1.0 + (count + s.to_come[b] - s.queue[b]))
+    total += w[b, 10] * (shorter / count)
+    total += w[b, 11] * (free / float(s.capacity.shape[0]))
+    return float(total)
+
+
+@inlined
+def family(s: State, rules: Rules, b: int, weights: FloatArray) -> int:
+    """Return the best job that may start, or void where that is worth more and legal; one may.
+
+    Args:
+        s: all episodes.
+        rules: of the run.
+        b: the episode.
+        weights: [B, WEIGHTS] of each episode's features.
+    """
+    shortest = np.inf
+    for m in range(s.slot_job.shape[1]):
+        if s.slot_duration[b, m] > 0:
+            shortest = min(shortest, float(s.slot_duration[b, m]))
+    chosen, best = 0, -np.inf
+    for m in range(s.slot_job.shape[1]):
+        if s.legal[b, m]:
+            score = _of_job(s, b, m, shortest, weights)
+            if score > best:
+                chosen, best = m, score
+    if _of_void(s, b, chosen, weights) > best and not (s.fitting[b] > 0 and idle(s, rules, b)):
+        return int(s.slot_job.shape[1])
+    return chosen

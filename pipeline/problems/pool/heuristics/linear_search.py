@@ -1,0 +1,47 @@
+"""Search of good weights of the heuristic `family`, whatever they cost: the cross-entropy method."""
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+
+from pipeline.config import FamilySearch
+from pipeline.core import FloatArray
+from pipeline.problems.pool.heuristics.scores import PATIENT
+
+NEVER = -20.0  # the score of void that no job's comes down to: none lasts e^20 steps
+
+# Where the search begins. The first decides as `sjf_align` does: alignment only where durations are equal.
+FIRST = (
+    (1.0, 0.0, 1e-5, *(0.0,) * 5, NEVER, 0.0, 0.0, 0.0),
+    PATIENT,
+    (1.0, 1.0, *(0.0,) * 6, NEVER, 0.0, 0.0, 0.0),  # as `saf`
+    (2.0, 1.0, *(0.0,) * 6, 2.0 * NEVER, 0.0, 0.0, 0.0),  # as `wspt`
+)
+SPREAD = (0.5, 0.5, 0.5, 0.2, 0.5, 0.5, 0.5, 0.5, 1.0, 0.5, 1.0, 1.0)  # of the first candidates around PATIENT
+LEAST_SPREAD = 0.02
+KEPT = 0.3  # of mean and spread of the round before
+
+
+def least_cost(cost: Callable[[FloatArray], FloatArray], config: FamilySearch, seed: int) -> tuple[float, ...]:
+    """Return the weights of least cost among FIRST and those that are drawn around the best of the round before.
+
+    Args:
+        cost: tells what candidates [C, weights] cost [C].
+        config: candidates of a round, rounds, and how many are the best.
+        seed: of the draws.
+    """
+    rng = np.random.default_rng(seed)
+    mean, spread = np.array(PATIENT), np.array(SPREAD)
+    best, least = FIRST[0], math.inf
+    for number in range(config.rounds):
+        drawn = mean + spread * rng.standard_normal((config.population, len(mean)))
+        if number == 0:
+            drawn = np.concatenate([np.array(FIRST), drawn])[: config.population]
+        found = cost(drawn)
+        order = np.argsort(found, kind="stable")[: config.elite]
+        if found[order[0]] < least:
+            best, least = tuple(drawn[order[0]].tolist()), float(found[order[0]])
+        mean = KEPT * mean + (1 - KEPT) * drawn[order].mean(axis=0)
+        spread = KEPT * spread + (1 - KEPT) * np.maximum(drawn[order].std(axis=0), LEAST_SPREAD)
+    return best

@@ -1,0 +1,99 @@
+"""What learning needs of a pooled cluster: the task, the network, how good it is, and how it is stored."""
+
+from collections.abc import Callable
+from typing import Any
+
+from pipeline import storage
+from pipeline.comparing.results import judge
+from pipeline.config import FinetuneConfig, NoPretrain, Params, PretrainConfig
+from pipeline.config.cards import PoolCard
+from pipeline.core import Policy
+from pipeline.errors import UserError
+from pipeline.learning.device import device_of
+from pipeline.learning.stored import weights_of
+from pipeline.problems import Learning, both, nothing_more
+from pipeline.problems.pool.evaluation.play import score
+from pipeline.problems.pool.networks.acting import PLAY
+from pipeline.problems.pool.networks.loading import Loaded, card_of, must_match, restore
+from pipeline.problems.pool.networks.network import Scorer
+from pipeline.problems.pool.networks.networks import PoolNetwork, build
+from pipeline.problems.pool.networks.sets import Sets
+from pipeline.problems.pool.nouns import Cluster
+from pipeline.problems.pool.storage import read_jobsets
+from pipeline.problems.pool.training.algorithms import ALGORITHMS
+from pipeline.problems.pool.training.task import Task
+from pipeline.problems.pool.training.validation import judge_of_sets
+from pipeline.problems.pool.workload.source import source
+
+
+def read_task(params: Params, agent: str, part: PretrainConfig | FinetuneConfig) -> Task:
+    """Return what an agent has to learn in one of its two stages."""
+    row = params.agent(agent)
+    scenario, folder = params.pool_scenario(row.scenario), storage.jobsets_folder(row.scenario)
+    origin = source(params, row.scenario, storage.LOG.resolve(), mix=getattr(part, "demands", None) or ())
+    train, validation = (read_jobsets(folder, split, scenario.resources) for split in ("train", "validation"))
+    return Task(
+        cluster=Cluster.of(scenario),
+        step_limit=scenario.step_limit,
+        objective=row.objective,
+        recipe=params.pool_recipe(agent),
+        seed=params.seed if part.seed is None else part.seed,
+        loads=origin.loads(scenario.loads if isinstance(part, NoPretrain) else part.loads),
+        train=train,
+        validation=validation,
+        fresh=origin.fresh,
+        stream=origin.piece,
+        streams=getattr(part, "streams", None),
+    )
+
+
+def read_network(params: Params, agent: str, which: str) -> Loaded:
+    """Return an agent's stored network: `pretrained` or `policy`.
+
+    Raises:
+        UserError: it is damaged, or was made for another cluster or network than params.yaml has now.
+    """
+    place, row = storage.model_folder(agent, which), params.agent(agent)
+    model = storage.read_model(place, PoolCard)
+    must_match(model.card, params.pool_scenario(row.scenario))
+    if model.card.network != row.network:
+        raise UserError(
+            f"{place}: network {model.card.network.model_dump()}; params.yaml: agents.{agent}.network has "
+            f"{row.network.model_dump()}: run 'dvc repro' first"
+        )
+    return restore(model.card, model.weights, device_of(params.device))
+
+
+def validate(network: Scorer[Any], task: Task) -> Callable[[], float]:
+    """Return what tells how good a network is on the task's validation jobsets; less is better."""
+    if isinstance(network, Sets):
+        return judge_of_sets(network, task)
+    jobsets = {load: task.validation[load] for load in task.loads}
+
+    def judged() -> float:
+        policy = PLAY[task.recipe.play](network, task.recipe.masked)
+        results = score({"learner": policy}, jobsets, task.cluster, task.step_limit, task.seed, task.recipe.masked)
+        return judge(results["learner"], task.objective)
+
+    return judged
+
+
+def _untrained(params: Params, agent: str, task: Task) -> PoolNetwork:
+    network: PoolNetwork = build(params.agent(agent).network, task.cluster, task.seed).placed(device_of(params.device))
+    return network
+
+
+def _model(params: Params, agent: str, network: PoolNetwork) -> storage.Model[PoolCard]:
+    return storage.Model(card_of(params, agent), weights_of(network))
+
+
+LEARNING: Learning[Policy, Task, PoolNetwork] = Learning(
+    task=read_task,
+    untrained=_untrained,
+    stored=lambda params, agent, which: read_network(params, agent, which).network,
+    policies=lambda params, agent: both(agent, lambda which: read_network(params, agent, which).policy),
+    validate=validate,
+    model=_model,
+    algorithms=ALGORITHMS,
+    examined=nothing_more,
+)

@@ -1,0 +1,131 @@
+"""DeepRM2's network (Table 1, 326,859 weights): convolutions, on each distinct part of the images once."""
+
+import copy
+
+import numpy as np
+import torch
+import torch.nn.functional as nnf
+from numba import get_num_threads
+from torch import Tensor, nn
+
+from pipeline.core import FloatArray
+from pipeline.problems.pool.networks.convolving import TAPS, Pool, Sum, add_up, pool, share, strip_rows, weigh
+from pipeline.problems.pool.networks.encodings import Layout, paint
+from pipeline.problems.pool.networks.network import Judge, Network
+from pipeline.problems.pool.networks.patches import Patchwork, longer
+from pipeline.problems.pool.networks.rows import padded
+from pipeline.problems.pool.nouns import Seen
+
+CHUNK = 65536 * 56  # places of patches in the observations that are learned together
+STRIPS_AT_ONCE = 4096  # convolved together in learning
+LONE = 64  # strips convolved at once for play: always as many, for a row must not depend on the size of its batch
+MOST = 1 << 18  # placed patches remembered in play; 75 MB of DeepRM2's
+
+
+class Cnn(Network):
+    """Two convolutions with average pools, then two dense layers."""
+
+    def __init__(self, layout: Layout, channels: tuple[int, int], hidden: int) -> None:
+        super().__init__()
+        self.layout = layout
+        self.columns = layout.columns // 4
+        self.chunk = max(1, CHUNK // max(1, self.columns))
+        self.first = nn.Conv2d(1, channels[0], kernel_size=5, padding=2)
+        self.second = nn.Conv2d(channels[0], channels[1], kernel_size=5, padding=2)
+        self.third = nn.Linear(channels[1] * (layout.rows // 4) * self.columns, hidden)
+        self.last = nn.Linear(hidden, layout.slots + 1)
+
+    def forward(self, seen: Seen) -> Tensor:
+        """Return the logits [D, A]."""
+        if self.by_torch:
+            return self.on_image(paint(seen, self.layout, self.device))
+        patchwork = Patchwork(self.layout)
+        where = patchwork.add(seen)
+        cells = torch.split(torch.from_numpy(rounded_up(patchwork.cells)), STRIPS_AT_ONCE)
+        rows = torch.cat([strip_rows(some, self.first, self.second) for some in cells])
+        maps = Pool.apply(rows, self.second.bias, patchwork.strips)  # type: ignore[no-untyped-call]
+        sums = Sum.apply(maps, self.by_place(), patchwork.placed, where)  # type: ignore[no-untyped-call]
+        hidden = sums[:, : len(self.third.bias)] + self.third.bias
+        logits: Tensor = self.last(torch.tanh(hidden))
+        return logits
+
+    def frozen(self) -> Judge[Seen]:
+        """Return the network as it is now, which remembers what it has met."""
+        return super().frozen() if self.by_torch else Played(self)
+
+    def by_place(self) -> Tensor:
+        """Return the third layer's weights [columns, C, padded(H)], apart for each place of a patch."""
+        channels, units = self.second.out_channels * (self.layout.rows // 4), len(self.third.bias)
+        weight = self.third.weight.view(units, channels, self.columns).permute(2, 1, 0)
+        return nnf.pad(weight, (0, padded(units) - units)).contiguous()
+
+    def on_image(self, image: Tensor) -> Tensor:
+        """Return the same logits by convolving whole drawn images [D, T, columns]."""
+        maps = nnf.avg_pool2d(torch.relu(self.first(image[:, None])), 2)
+        maps = nnf.avg_pool2d(torch.relu(self.second(maps)), 2)
+        logits: Tensor = self.last(torch.tanh(self.third(maps.flatten(1))))
+        return logits
+
+
+def rounded_up(cells: FloatArray) -> FloatArray:
+    """Return strips, and empty ones up to a count of three binary digits, at most a block more.
+
+    oneDNN keeps what it has prepared for each size that it meets: over a thousand updates, gigabytes.
+    """
+    step = min(STRIPS_AT_ONCE, 1 << max(0, len(cells).bit_length() - 3))
+    return np.concatenate([cells, np.zeros((-len(cells) % step, *cells.shape[1:]), dtype=cells.dtype)])
+
+
+class Played:
+    """A network as it was, with what it gave for every part it has met since.
+
+    A part's values do not depend on what was met before or with it, so forgetting changes nothing.
+    """
+
+    def __init__(self, network: Cnn) -> None:
+        self._network = copy.deepcopy(network).requires_grad_(False)
+        self._weight = self._network.by_place().numpy()  # [columns, C, padded(H)]
+        self._forget()
+
+    def _forget(self) -> None:
+        network = self._network
+        self._patchwork = Patchwork(network.layout)
+        self._rows = np.empty((0, TAPS, network.second.out_channels * (network.layout.rows // 2)), dtype=np.float32)
+        self._maps = np.empty((0, self._weight.shape[1]), dtype=np.float32)
+        self._shares = np.empty((0, self._weight.shape[2]), dtype=np.float32)
+
+    def __call__(self, seen: Seen) -> FloatArray:
+        """Return the logits [D, A]."""
+        at_once = max(1, MOST // 4 // max(1, self._network.columns))
+        parts = [self._judge(seen.take(slice(k, k + at_once))) for k in range(0, len(seen.cells), at_once)]
+        return np.concatenate(parts)
+
+    def _judge(self, seen: Seen) -> FloatArray:
+        if len(self._patchwork.placed) > MOST:
+            self._forget()
+        known = tuple(len(part) for part in (self._patchwork.cells, self._patchwork.strips, self._patchwork.placed))
+        where = self._patchwork.add(seen)
+        self._learn(*known)
+        hidden = np.empty((len(where), self._weight.shape[2]), dtype=np.float32)
+        add_up(self._shares, where, get_num_threads(), hidden)
+        bias = self._network.third.bias
+        values = torch.tanh(torch.from_numpy(hidden)[:, : len(bias)] + bias).numpy()
+        logits = np.empty((len(where), len(self._network.last.bias)), dtype=np.float32)
+        weigh(values, self._network.last.weight.numpy(), self._network.last.bias.numpy(), logits)
+        return logits
+
+    def _learn(self, strips: int, patches: int, placed: int) -> None:
+        """Work out what has been numbered since there were so many."""
+        network, found = self._network, self._patchwork
+        self._rows = longer(self._rows, strips, len(found.cells) - strips)
+        self._maps = longer(self._maps, patches, len(found.strips) - patches)
+        self._shares = longer(self._shares, placed, len(found.placed) - placed)
+        for k in range(strips, len(found.cells), LONE):
+            some = found.cells[k : k + LONE]
+            cells = np.zeros((LONE, *some.shape[1:]), dtype=np.float32)
+            cells[: len(some)] = some
+            rows = strip_rows(torch.from_numpy(cells), network.first, network.second)
+            self._rows[k : k + len(some)] = rows[: len(some)].numpy()
+        bias: Tensor = network.second.get_parameter("bias")
+        pool(self._rows, bias.numpy(), found.strips[patches:], self._maps[patches : len(found.strips)])
+        share(self._maps, self._weight, found.placed[placed:], self._shares[placed : len(found.placed)])

@@ -1,0 +1,138 @@
+"""DeepRM's network, wholly compiled: one observation's logits for play, and the loss's gradient of many."""
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import get_num_threads, njit, prange
+
+from pipeline.compiled import inlined
+from pipeline.core import FloatArray, IntArray
+from pipeline.problems.pool.networks.lookup import Places, add_up, hand_out, most_pieces
+from pipeline.problems.pool.networks.loss import Loss, loss_of
+from pipeline.problems.pool.networks.rows import add_mixture, add_outer
+from pipeline.problems.pool.nouns import Seen
+
+FEW = 64  # observations: waking a second thread takes longer than judging so few
+BLOCK = 1024  # decisions whose gradients, but for the table's, are summed in float32; their sums are, in float64
+
+
+class Weights(NamedTuple):
+    """A network's; H and A padded, and 0 beyond."""
+
+    table: FloatArray  # [pieces, H]  of the first layer
+    bias: FloatArray  # [H]  of it
+    last: FloatArray  # [H, A]
+    last_bias: FloatArray  # [A]
+
+
+class Gradient(NamedTuple):
+    """Of the loss of some decisions by the weights, for each share of the decisions."""
+
+    table: FloatArray  # [shares, pieces, H]
+    bias: FloatArray  # [shares, H]
+    last: FloatArray  # [shares, H, A]
+    last_bias: FloatArray  # [shares, A]
+    entropy: FloatArray  # [shares]  summed
+
+
+class Scratch(NamedTuple):
+    """What one thread writes on."""
+
+    found: IntArray  # [pieces of an observation]
+    hidden: FloatArray  # [H]
+    logits: FloatArray  # [A]
+
+
+@njit(cache=True)
+def scratch(w: Weights, p: Places) -> Scratch:
+    """Return room to write on."""
+    found = np.empty(most_pieces(p), dtype=np.int64)
+    return Scratch(found, np.empty_like(w.bias), np.empty_like(w.last_bias))
+
+
+@inlined
+def logits_of(w: Weights, p: Places, seen: Seen, i: int, room: Scratch) -> int:
+    """Write the hidden layer and the logits of one observation; return how many pieces it has."""
+    count = add_up(w.table, seen, p, i, room.found, room.hidden)
+    for h in range(len(w.bias)):
+        room.hidden[h] = max(room.hidden[h] + w.bias[h], np.float32(0.0))
+    for a in range(len(w.last_bias)):
+        room.logits[a] = w.last_bias[a]
+    add_mixture(w.last, room.hidden, len(room.hidden), room.logits)
+    return count
+
+
+def judge(w: Weights, p: Places, seen: Seen) -> FloatArray:
+    """Return the logits [D, A] of observations; those of one do not depend on the others."""
+    logits = np.empty((len(seen.cells), seen.may.shape[1]), dtype=np.float32)
+    if len(logits) < FEW:
+        _decide(w, p, seen, 0, len(logits), logits)
+    else:
+        _decide_all(w, p, seen, get_num_threads(), logits)
+    return logits
+
+
+@njit(cache=True)
+def _decide(w: Weights, p: Places, seen: Seen, begin: int, end: int, logits: FloatArray) -> None:
+    room = scratch(w, p)
+    for i in range(begin, end):
+        logits_of(w, p, seen, i, room)
+        for a in range(logits.shape[1]):
+            logits[i, a] = room.logits[a]
+
+
+@njit(cache=True, parallel=True)
+def _decide_all(w: Weights, p: Places, seen: Seen, parts: int, logits: FloatArray) -> None:
+    share = -(-logits.shape[0] // parts)
+    for part in prange(parts):
+        _decide(w, p, seen, part * share, min((part + 1) * share, logits.shape[0]), logits)
+
+
+def gradient(w: Weights, p: Places, seen: Seen, loss: Loss) -> Gradient:
+    """Return the gradient of the decisions' summed loss, in a fixed order for a given number of threads."""
+    shares = get_num_threads()
+    parts = Gradient(
+        np.zeros((shares, *w.table.shape), dtype=np.float32),
+        np.zeros((shares, *w.bias.shape)),
+        np.zeros((shares, *w.last.shape)),
+        np.zeros((shares, *w.last_bias.shape)),
+        np.zeros(shares),
+    )
+    _learn_all(w, p, w.last.T.copy(), seen, loss, parts)
+    return parts
+
+
+@njit(cache=True, parallel=True)
+def _learn_all(w: Weights, p: Places, last: FloatArray, seen: Seen, loss: Loss, parts: Gradient) -> None:
+    shares = parts.entropy.shape[0]
+    share = -(-loss.action.shape[0] // shares)
+    for part in prange(shares):
+        for begin in range(part * share, min((part + 1) * share, loss.action.shape[0]), BLOCK):
+            end = min(begin + BLOCK, (part + 1) * share, loss.action.shape[0])
+            _learn(w, p, last, seen, loss, parts, part, begin, end)
+
+
+@njit(cache=True)
+def _learn(
+    w: Weights, p: Places, last: FloatArray, seen: Seen, loss: Loss, parts: Gradient, part: int, begin: int, end: int
+) -> None:
+    room, table = scratch(w, p), parts.table[part]
+    by_logit, by_hidden = np.zeros_like(w.last_bias), np.empty_like(w.bias)
+    bias, by_last, last_bias = np.zeros_like(w.bias), np.zeros_like(w.last), np.zeros_like(w.last_bias)
+    entropy = 0.0
+    for i in range(begin, end):
+        count = logits_of(w, p, seen, i, room)
+        entropy += loss_of(room.logits, seen.may, i, loss, by_logit)
+        add_outer(by_last, room.hidden, len(room.hidden), by_logit)
+        by_hidden[:] = 0.0
+        add_mixture(last, by_logit, len(by_logit), by_hidden)
+        for a in range(len(by_logit)):
+            last_bias[a] += by_logit[a]
+        for h in range(len(by_hidden)):
+            by_hidden[h] = by_hidden[h] if room.hidden[h] > 0.0 else np.float32(0.0)
+            bias[h] += by_hidden[h]
+        hand_out(table, seen, p, i, room.found, count, by_hidden)
+    parts.entropy[part] += entropy
+    parts.bias[part] += bias
+    parts.last[part] += by_last
+    parts.last_bias[part] += last_bias

@@ -1,0 +1,81 @@
+"""A policy from a stored network's card and weights."""
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import torch
+
+from pipeline.config import Params, PoolCard, PoolScenario, Sets
+from pipeline.core import FloatArray, Policy
+from pipeline.errors import UserError
+from pipeline.learning.stored import put_back
+from pipeline.problems.pool.networks.acting import PLAY
+from pipeline.problems.pool.networks.networks import PoolNetwork, build
+from pipeline.problems.pool.networks.sets import Sets as SetsNetwork
+from pipeline.problems.pool.nouns import Cluster
+
+
+class Loaded(NamedTuple):
+    """A network ready to act."""
+
+    network: PoolNetwork
+    cluster: Cluster  # that it was trained on
+    policy: Policy
+    masked: bool  # does it keep to the legal actions?
+
+
+def card_of(params: Params, agent: str) -> PoolCard:
+    """Return the card of an agent's network."""
+    row, recipe = params.agent(agent), params.pool_recipe(agent)
+    scenario = params.pool_scenario(row.scenario)
+    return PoolCard(
+        agent=agent,
+        scenario=row.scenario,
+        resources=scenario.resources,
+        horizon=scenario.horizon,
+        slots=scenario.slots,
+        backlog=scenario.backlog,
+        place_ahead=scenario.place_ahead,
+        objective=row.objective,
+        network=row.network,
+        masked=recipe.masked,
+        play=recipe.play,
+        ageing=getattr(row.finetune, "ageing", 0.0),
+    )
+
+
+def cluster_of(card: PoolCard) -> Cluster:
+    """Return the cluster that a network was trained on."""
+    units = tuple(card.resources.values())
+    return Cluster(units, card.horizon, card.slots, card.backlog, card.place_ahead, card.horizon)
+
+
+def restore(card: PoolCard, weights: Mapping[str, FloatArray], device: torch.device | None = None) -> Loaded:
+    """Rebuild a network and its policy, on the CPU unless told otherwise.
+
+    Raises:
+        UserError: the weights are not those of the network on the card.
+    """
+    network = build(card.network, cluster_of(card), seed=0)
+    put_back(network, weights, card.agent)
+    network, play = network.placed(device), PLAY[card.play]
+    if isinstance(network, SetsNetwork):
+        policy = play(network.aged(card.ageing) if card.ageing else network, card.masked)
+    else:
+        policy = play(network, card.masked)
+    return Loaded(network, cluster_of(card), policy, card.masked)
+
+
+def must_match(card: PoolCard, scenario: PoolScenario) -> None:
+    """Refuse a network that was trained on another cluster than the scenario's, unless its weights serve any.
+
+    Raises:
+        UserError: the cluster differs in any way.
+    """
+    if isinstance(card.network, Sets):
+        return
+    for name in ("resources", "horizon", "slots", "backlog", "place_ahead"):
+        trained, asked = getattr(card, name), getattr(scenario, name)
+        same = list(trained.items()) == list(asked.items()) if isinstance(trained, dict) else trained == asked
+        if not same:  # of resources, the order counts too
+            raise UserError(f"model of agent '{card.agent}': trained with {name} {trained}, the scenario has {asked}")

@@ -1,0 +1,40 @@
+"""The networks by their params.yaml word; each file holds one."""
+
+from collections.abc import Callable
+
+import torch
+
+from pipeline.config import Cnn as CnnConfig
+from pipeline.config import Mlp as MlpConfig
+from pipeline.config import NetworkConfig
+from pipeline.config import Sets as SetsConfig
+from pipeline.problems.pool.networks.cnn import Cnn
+from pipeline.problems.pool.networks.encodings import Layout
+from pipeline.problems.pool.networks.mlp import Mlp
+from pipeline.problems.pool.networks.network import Network
+from pipeline.problems.pool.networks.sets import Sets
+from pipeline.problems.pool.nouns import Cluster
+
+PoolNetwork = Network | Sets
+
+
+def _mlp(config: MlpConfig, cluster: Cluster) -> Network:
+    return Mlp(Layout.of(cluster, config.clock), config.hidden)
+
+
+def _cnn(config: CnnConfig, cluster: Cluster) -> Network:
+    return Cnn(Layout.of(cluster, config.clock), config.channels, config.hidden)
+
+
+def _sets(config: SetsConfig, cluster: Cluster) -> Sets:
+    return Sets(config.hidden, config.elapsed)
+
+
+def build(config: NetworkConfig, cluster: Cluster, seed: int) -> PoolNetwork:
+    """Return a network with the initial weights that `seed` gives."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        return NETWORKS[config.name](config, cluster)
+
+
+NETWORKS: dict[str, Callable[..., PoolNetwork]] = {"mlp": _mlp, "cnn": _cnn, "sets": _sets}

@@ -1,0 +1,195 @@
+"""The gradient of the policy-gradient loss by the weights of `sets`, compiled.
+
+Only legal jobs are scored and only waiting ones are looked at, which with many slots is a small part of what tensors
+padded to all slots would cost. The derivative is that of `Sets.forward`; a test holds it to torch's.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import get_num_threads, njit, prange
+
+from pipeline.core import FloatArray
+from pipeline.problems.pool.networks.compiled_sets import Scratch, Weights, logits_of, scratch
+from pipeline.problems.pool.networks.loss import Loss, loss_of
+from pipeline.problems.pool.networks.relative import HASTE, OF_JOB, OF_REST, Relative
+from pipeline.problems.pool.networks.rows import add_mixture, add_outer
+
+BLOCK = 256  # decisions whose gradients are summed in float32; the sums of blocks are, in float64
+
+
+class Turned(NamedTuple):
+    """Weights by what comes out."""
+
+    of_all: FloatArray  # [H, 2 * H]  without the rest
+    job_part: FloatArray  # [H, H]
+    all_part: FloatArray  # [H, H]
+
+
+class Hidden(NamedTuple):
+    """Gradients by hidden units, which one thread writes on."""
+
+    logit: FloatArray  # [A]
+    each: FloatArray  # [M, H]
+    before: FloatArray  # [H]  of one job's score, before its rectifier
+    shared: FloatArray  # [H]
+    common: FloatArray  # [H]
+    pooled: FloatArray  # [2 * H]
+
+
+def gradient(w: Weights, seen: Relative, loss: Loss) -> tuple[Weights, float]:
+    """Return the gradient of the decisions' summed loss, and their summed entropy.
+
+    It is summed in a fixed order for a given number of threads.
+    """
+    shares, units = get_num_threads(), len(w.score)
+    turned = Turned(w.of_all[: 2 * units].T.copy(), w.job_part.T.copy(), w.all_part.T.copy())
+    parts = Weights._make(np.zeros((shares, *table.shape)) for table in w)
+    entropy = np.zeros(shares)
+    _learn_all(w, turned, seen, loss, parts, entropy)
+    return Weights._make(part.sum(axis=0) for part in parts), float(entropy.sum())
+
+
+@njit(cache=True, parallel=True)
+def _learn_all(w: Weights, t: Turned, seen: Relative, loss: Loss, parts: Weights, entropy: FloatArray) -> None:
+    shares, count = entropy.shape[0], loss.action.shape[0]
+    share = -(-count // shares)
+    for k in prange(shares):
+        part = int(np.int64(k))
+        for begin in range(part * share, min((part + 1) * share, count), BLOCK):
+            _learn(w, t, seen, loss, parts, entropy, part, begin, min(begin + BLOCK, (part + 1) * share, count))
+
+
+@njit(cache=True)
+def _learn(
+    w: Weights,
+    t: Turned,
+    seen: Relative,
+    loss: Loss,
+    parts: Weights,
+    entropy: FloatArray,
+    part: int,
+    begin: int,
+    end: int,
+) -> None:
+    """Learn a block of decisions, and add what was found to a part's sums."""
+    slots = seen.job.shape[1]
+    room, g, to = scratch(w, slots), _hidden(slots, len(w.score)), _nothing(w)
+    for i in range(begin, end):
+        logits_of(w, seen, i, room)
+        entropy[part] += loss_of(room.logits, seen.may, i, loss, g.logit)
+        _scores(w, t, seen, i, room, g, to)
+        _rest(w, t, seen, i, room, g, to)
+        _jobs(seen, i, room, g, to)
+    _add(parts, part, to)
+
+
+@njit(cache=True)
+def _hidden(slots: int, units: int) -> Hidden:
+    return Hidden(
+        np.zeros(slots + 1, dtype=np.float32),
+        np.zeros((slots, units), dtype=np.float32),
+        np.zeros(units, dtype=np.float32),
+        np.zeros(units, dtype=np.float32),
+        np.zeros(units, dtype=np.float32),
+        np.zeros(2 * units, dtype=np.float32),
+    )
+
+
+@njit(cache=True)
+def _nothing(w: Weights) -> Weights:
+    """Return zeros of the shapes of the weights; compiled code does not go through the fields of a tuple."""
+    return Weights(
+        np.zeros_like(w.of_job),
+        np.zeros_like(w.job_bias),
+        np.zeros_like(w.of_all),
+        np.zeros_like(w.all_bias),
+        np.zeros_like(w.job_part),
+        np.zeros_like(w.part_bias),
+        np.zeros_like(w.all_part),
+        np.zeros_like(w.score),
+        np.zeros_like(w.direct),
+        np.zeros_like(w.void),
+        np.zeros_like(w.void_bias),
+    )
+
+
+@njit(cache=True)
+def _add(parts: Weights, part: int, to: Weights) -> None:
+    parts.of_job[part] += to.of_job
+    parts.job_bias[part] += to.job_bias
+    parts.of_all[part] += to.of_all
+    parts.all_bias[part] += to.all_bias
+    parts.job_part[part] += to.job_part
+    parts.part_bias[part] += to.part_bias
+    parts.all_part[part] += to.all_part
+    parts.score[part] += to.score
+    parts.direct[part] += to.direct
+    parts.void[part] += to.void
+    parts.void_bias[part] += to.void_bias
+
+
+@njit(cache=True)
+def _scores(w: Weights, t: Turned, seen: Relative, i: int, room: Scratch, g: Hidden, to: Weights) -> None:
+    """Go back from the logits of legal jobs to what each job is, and to what all share."""
+    units = len(w.score)
+    g.shared[:] = np.float32(0.0)
+    for m in range(seen.job.shape[1]):
+        g.each[m] = np.float32(0.0)
+        if not seen.may[i, m]:
+            continue
+        slope = g.logit[m]
+        room.hidden[:] = room.shared
+        add_mixture(w.job_part, room.each[m], units, room.hidden)
+        for h in range(units):
+            alive = room.hidden[h] > 0
+            to.score[h] += slope * room.hidden[h] if alive else np.float32(0.0)
+            g.before[h] = slope * w.score[h] if alive else np.float32(0.0)
+            g.shared[h] += g.before[h]
+        for k in range(OF_JOB):
+            to.direct[k] += slope * seen.job[i, m, k]
+        add_outer(to.job_part, room.each[m], units, g.before)
+        add_mixture(t.job_part, g.before, units, g.each[m])
+
+
+@njit(cache=True)
+def _rest(w: Weights, t: Turned, seen: Relative, i: int, room: Scratch, g: Hidden, to: Weights) -> None:
+    """Go back from void and from what all share to the pooled jobs."""
+    units, slope = len(w.score), g.logit[seen.job.shape[1]]
+    for h in range(units):
+        to.part_bias[h] += g.shared[h]
+        to.void[h] += slope * room.common[h]
+        g.common[h] = slope * w.void[h]
+    for k in range(OF_REST):
+        to.void[units + k] += slope * seen.rest[i, k]
+    to.void_bias[0] += slope
+    add_outer(to.all_part, room.common, units, g.shared)
+    add_mixture(t.all_part, g.shared, units, g.common)
+    for h in range(units):
+        g.common[h] = g.common[h] if room.common[h] > 0 else np.float32(0.0)
+        to.all_bias[h] += g.common[h]
+    add_outer(to.of_all, room.everything, 2 * units + OF_REST, g.common)
+    g.pooled[:] = np.float32(0.0)
+    add_mixture(t.of_all, g.common, units, g.pooled)
+
+
+@njit(cache=True)
+def _jobs(seen: Relative, i: int, room: Scratch, g: Hidden, to: Weights) -> None:
+    """Go back from the pooled jobs to each; of equally large ones the first has the maximum's."""
+    units, waiting = len(to.score), 0
+    for m in range(seen.job.shape[1]):
+        waiting += int(seen.job[i, m, HASTE] > 0)
+    for h in range(units):
+        for m in range(seen.job.shape[1]):
+            largest = room.everything[units + h]
+            if seen.job[i, m, HASTE] > 0 and largest > 0 and room.each[m, h] == largest:
+                g.each[m, h] += g.pooled[units + h]
+                break
+    for m in range(seen.job.shape[1]):
+        if seen.job[i, m, HASTE] == 0:
+            continue
+        for h in range(units):
+            more = g.each[m, h] + g.pooled[h] / np.float32(waiting)
+            g.each[m, h] = more if room.each[m, h] > 0 else np.float32(0.0)
+            to.job_bias[h] += g.each[m, h]
+        add_outer(to.of_job, seen.job[i, m], OF_JOB, g.each[m])

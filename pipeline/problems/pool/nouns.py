@@ -1,0 +1,151 @@
+"""The nouns of one pooled cluster that is scheduled in steps: cluster, jobs, what a policy sees, what became of them.
+
+Letters are those of `core`.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from pipeline.config import PoolScenario
+from pipeline.core import BoolArray, FloatArray, IntArray, Observation, legal_actions
+
+
+class Cluster(NamedTuple):
+    """What a simulator must know of a scenario."""
+
+    capacity: tuple[int, ...]  # [R]  units of each resource
+    horizon: int  # T
+    slots: int  # M
+    backlog: int  # jobs the backlog's image can show
+    place_ahead: bool  # may a job be given a start later than now?
+    usable: int  # rows of the horizon a job may fill; below T only to replay a peer's bug
+
+    @classmethod
+    def of(cls, scenario: PoolScenario) -> "Cluster":
+        """Return the cluster of a scenario."""
+        units = tuple(scenario.resources.values())
+        rows = scenario.horizon
+        return cls(units, rows, scenario.slots, scenario.backlog, scenario.place_ahead, rows)
+
+
+class JobSet(NamedTuple):
+    """The jobs of one episode in order of arrival."""
+
+    arrival: IntArray  # [J]     step of arrival, never falling
+    duration: IntArray  # [J]     steps, at least 1
+    demand: IntArray  # [J, R]  units held while running
+    told: IntArray | None = None  # [J]     steps that policies are told, at least 1; None: durations are known
+
+    @property
+    def seen(self) -> IntArray:
+        """Return the steps [J] that policies are told."""
+        return self.duration if self.told is None else self.told
+
+
+class JobBatch(NamedTuple):
+    """The jobsets of B episodes end to end; episode b owns the jobs first[b] : first[b + 1]."""
+
+    first: IntArray  # [B + 1]
+    arrival: IntArray  # [J]
+    duration: IntArray  # [J]
+    demand: IntArray  # [J, R]
+    told: IntArray | None = None  # [J]  None: durations are known
+
+    @property
+    def seen(self) -> IntArray:
+        """Return the steps [J] that policies are told."""
+        return self.duration if self.told is None else self.told
+
+    @property
+    def episodes(self) -> int:
+        """Return B."""
+        return len(self.first) - 1
+
+    @property
+    def episode(self) -> IntArray:
+        """Return the episode [J] that owns each job."""
+        return np.repeat(np.arange(self.episodes), np.diff(self.first))
+
+    def take(self, episodes: IntArray) -> "JobBatch":
+        """Return the batch of some episodes, in that order; one may be named often.
+
+        >>> one, other = (JobSet(np.array([k]), np.array([1]), np.array([[1]])) for k in (4, 7))
+        >>> batch([one, other]).take(np.array([1, 1])).arrival
+        array([7, 7])
+        """
+        length = np.diff(self.first)[episodes]
+        first = np.concatenate([[0], np.cumsum(length)]).astype(np.int64)
+        rows = np.arange(first[-1]) + np.repeat(self.first[episodes] - first[:-1], length)
+        told = None if self.told is None else self.told[rows]
+        return JobBatch(first, self.arrival[rows], self.duration[rows], self.demand[rows], told)
+
+
+class Seen(NamedTuple):
+    """What an image shows of D observations of one machine, and what may be done then: compact, kept by the million.
+
+    In the default scenario 70 + 8 + 11 bytes each. The type of `cells` is the smallest that holds capacity and horizon.
+    """
+
+    cells: IntArray  # [D, T * R + M * (1 + R)]  free units, row by row; then duration and demand, slot by slot
+    rest: IntArray  # [D, 2]       jobs in the backlog; steps since a job last arrived
+    may: BoolArray  # [D, A]       the legal actions
+
+    def take(self, rows: IntArray | slice) -> "Seen":
+        """Return some of them."""
+        return Seen(self.cells[rows], self.rest[rows], self.may[rows])
+
+
+class Schedule(NamedTuple):
+    """What became of every job of a batch, and of every episode."""
+
+    start: IntArray  # [J]  first step of each job; -1 = never started
+    finish: IntArray  # [J]  step after its last one; -1 = unfinished when the episode was cut
+    withheld: IntArray  # [J]  steps that passed while it stood in a slot and would have fitted
+    steps: IntArray  # [B]  length of each episode: its makespan, unless cut
+    withheld_steps: IntArray  # [B]  steps that passed while at least one such job was withheld
+    used: FloatArray  # [B]  shares of capacity in use, summed over resources and steps
+
+
+def batch(jobsets: Sequence[JobSet]) -> JobBatch:
+    """Lay jobsets end to end.
+
+    >>> one = JobSet(np.array([0]), np.array([2]), np.array([[3, 1]]))
+    >>> batch([one, one]).first
+    array([0, 1, 2])
+    """
+    first = np.concatenate([[0], np.cumsum([len(jobs.arrival) for jobs in jobsets])]).astype(np.int64)
+    fields = zip(*((jobs.arrival, jobs.duration, jobs.demand, jobs.seen) for jobs in jobsets), strict=True)
+    # One memory order whatever the jobsets came from: numba compiles its kernels anew for another.
+    arrival, duration, demand, seen = (np.ascontiguousarray(np.concatenate(each), dtype=np.int64) for each in fields)
+    told = seen if any(jobs.told is not None for jobs in jobsets) else None
+    return JobBatch(first, arrival, duration, demand, told)
+
+
+def repeat(jobsets: Sequence[JobSet], episodes: int) -> list[JobSet]:
+    """Return every jobset `episodes` times in a row."""
+    return [jobs for jobs in jobsets for _ in range(episodes)]
+
+
+def cell_type(largest: int) -> type[np.unsignedinteger]:
+    """Return the type of cells none of which is above `largest`."""
+    return np.uint8 if largest <= np.iinfo(np.uint8).max else np.uint16
+
+
+def compact(view: Observation) -> Seen:
+    """Return observations in compact form.
+
+    A job longer than the horizon fills its block, as in the image.
+    """
+    count, _, steps, resources = view.free.shape
+    slots = view.duration.shape[1]
+    kind = cell_type(max(steps, int(view.capacity.max(initial=0))))
+    cells = np.empty((count, steps * resources + slots * (1 + resources)), dtype=kind)
+    cells[:, : steps * resources] = view.free[:, 0].reshape(count, -1)
+    blocks = cells[:, steps * resources :].reshape(count, slots, 1 + resources)
+    blocks[:, :, 0] = np.minimum(view.duration, steps)
+    blocks[:, :, 1:] = view.demand
+    cells[:, steps * resources :] = blocks.reshape(count, -1)
+    rest = np.stack([view.backlog, view.since_arrival], axis=1).astype(np.int32)
+    return Seen(cells, rest, legal_actions(view))

@@ -1,0 +1,28 @@
+"""How policies of a pooled cluster are scored."""
+
+from functools import partial
+
+from pipeline import storage
+from pipeline.comparing.results import best_of
+from pipeline.config import Params
+from pipeline.core import Policy
+from pipeline.problems import Best, Scoring
+from pipeline.problems.pool.evaluation.metrics import span_of
+from pipeline.problems.pool.evaluation.play import score
+from pipeline.problems.pool.heuristics.tuning import heuristics_with, tuned
+from pipeline.problems.pool.nouns import Cluster, JobSet
+from pipeline.problems.pool.storage import read_jobsets
+
+
+def scoring(params: Params, scenario: str, agent: str | None = None) -> Scoring[JobSet, Policy]:
+    """Return how policies are scored on a scenario's jobsets: those of an agent, or heuristics."""
+    row, folder = params.pool_scenario(scenario), storage.jobsets_folder(scenario)
+    masked = agent is None or params.pool_recipe(agent).masked
+    scored = partial(score, cluster=Cluster.of(row), step_limit=row.step_limit, measured=span_of(row))
+    return Scoring(
+        read=lambda split: read_jobsets(folder, split, row.resources),
+        score=partial(scored, seed=params.seed, masked=masked),
+        tune=lambda examine, training: tuned(examine, params.heuristics, training),
+        heuristics=heuristics_with,
+        best=lambda examined: Best(best_of(examined)),
+    )

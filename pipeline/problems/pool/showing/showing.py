@@ -1,0 +1,54 @@
+"""One jobset under two policies, side by side, as a picture."""
+
+from collections.abc import Sequence
+
+from pipeline import storage
+from pipeline.comparing.plots import png
+from pipeline.config import Params, PoolScenario, Swf
+from pipeline.errors import UserError
+from pipeline.problems import Picture, ShowRequest
+from pipeline.problems.pool.nouns import Cluster
+from pipeline.problems.pool.policies import policy_by_name
+from pipeline.problems.pool.showing.choosing import Chosen, test_jobset, user_jobset
+from pipeline.problems.pool.showing.drawing import side_by_side
+from pipeline.problems.pool.showing.scene import Scene, described, window
+from pipeline.problems.pool.showing.watching import Trace, watch
+from pipeline.problems.pool.storage import read_jobsets
+from pipeline.problems.pool.user_jobs import read_jobs
+from pipeline.progress import progress, say
+
+
+def draw(params: Params, asked: ShowRequest, policies: Sequence[str], names: Sequence[str]) -> Picture:
+    """Return the picture of a jobset under some policies.
+
+    Args:
+        params: of the scenario, and the seed.
+        asked: what to show.
+        policies: heuristics by name, or model directories.
+        names: for people, instead of these; none: these.
+    """
+    scenario = params.pool_scenario(asked.scenario)
+    known = [policy_by_name(name, scenario) for name in policies]
+    chosen, cluster = _choose(params, asked, scenario), Cluster.of(scenario)
+    traces: list[Trace] = []
+    for name, (policy, masked) in zip(names or policies, known, strict=True):
+        limit = chosen.limit(cluster, masked)
+        traces.append(watch(name, policy, chosen.jobs, cluster, limit, chosen.key(params.seed), masked))
+    shown = window(chosen.jobs, traces, asked.begin, asked.end)
+    scene = Scene(chosen.title, chosen.jobs, chosen.names, scenario.resources, scenario.slots)
+    return Picture(png(side_by_side(scene, traces, shown)), chosen.title, [described(trace) for trace in traces])
+
+
+def _choose(params: Params, asked: ShowRequest, scenario: PoolScenario) -> Chosen:
+    if asked.jobs is None:
+        folder = storage.jobsets_folder(asked.scenario)
+        jobsets = read_jobsets(folder, "test", scenario.resources)
+        return test_jobset(jobsets, asked.scenario, asked.load, asked.jobset, scenario.step_limit)
+    if asked.load is not None:
+        raise UserError("--load is one of the scenario's own jobsets; a job table has none")
+    swf = params.workload if isinstance(params.workload, Swf) else Swf(name="swf", path=str(asked.jobs))
+    with progress(f"read {asked.jobs}, percent", 100, brief=True) as advance:
+        table, notes = read_jobs(asked.jobs, scenario, swf, advance)
+    for note in notes:
+        say(note)
+    return user_jobset(table, str(asked.jobs), asked.scenario, asked.jobset)

@@ -1,0 +1,135 @@
+"""The cluster of `timestep`, compiled: many episodes in lock step, observations in compact integers."""
+
+from collections.abc import Callable
+
+import numpy as np
+
+from pipeline.core import OBJECTIVES, BoolArray, FloatArray, IntArray, Observation
+from pipeline.problems.pool.heuristics.compiled import Players, decide_rows, play_rows
+from pipeline.problems.pool.nouns import Cluster, JobBatch, Schedule, Seen
+from pipeline.problems.pool.simulator.compiled.forking import forked
+from pipeline.problems.pool.simulator.compiled.kernels import begin_all, step_rows
+from pipeline.problems.pool.simulator.compiled.observing import look, room
+from pipeline.problems.pool.simulator.compiled.state import Rules, empty_state, free_rows
+
+
+class Batched:
+    """The episodes of a batch.
+
+    With `skip_forced`, moves that leave no choice are played without asking (exact for every policy that keeps to
+    `core.legal_actions`: probability 1, gradient 0); without it, every decision is asked for.
+    """
+
+    def __init__(
+        self,
+        jobs: JobBatch,
+        cluster: Cluster,
+        step_limit: int,
+        objective: str | None = None,
+        skip_forced: bool = False,
+    ) -> None:
+        self.jobs = jobs
+        self.cluster = cluster
+        code = 0 if objective is None else OBJECTIVES.index(objective)
+        self._state = empty_state(jobs, cluster, 0 if objective is None else step_limit)
+        told = len(self._state.running) > 0
+        self._rules = Rules(cluster.usable, cluster.place_ahead, step_limit, code, skip_forced, told)
+        begin_all(self._state, self._rules)
+        self._rows = np.flatnonzero(~self._state.done)
+
+    def fork(self, episodes: IntArray) -> "Batched":
+        """Return copies of some episodes as they are now, each to be played on by itself; one may be named often."""
+        copy = object.__new__(Batched)
+        copy.jobs, copy.cluster, copy._rules = self.jobs.take(episodes), self.cluster, self._rules
+        copy._state = forked(self._state, episodes, copy.jobs)
+        copy._rows = np.flatnonzero(~copy._state.done)
+        return copy
+
+    @property
+    def rows(self) -> IntArray:
+        """Return the episodes that await a decision."""
+        return self._rows
+
+    @property
+    def now(self) -> IntArray:
+        """Return the current step [B] of every episode; of those that are over, their length."""
+        return self._state.now
+
+    @property
+    def done(self) -> BoolArray:
+        """Return which episodes [B] are over."""
+        return self._state.done
+
+    @property
+    def rewards(self) -> FloatArray:
+        """Return the reward [B, step_limit] of every step [t, t + 1); 0 beyond an episode's end.
+
+        Without an objective there are none: [B, 0].
+        """
+        return self._state.rewards
+
+    def step(self, rows: IntArray, actions: IntArray) -> None:
+        """Carry out one decision in each of some episodes."""
+        if step_rows(self._state, self._rules, rows, actions):
+            self._rows = np.flatnonzero(~self._state.done)
+
+    def decide(self, rows: IntArray, who: Players) -> IntArray:
+        """Return what compiled heuristics do next in some episodes; the decisions are counted, but not carried out."""
+        actions = np.empty(len(rows), dtype=np.int64)
+        decide_rows(self._state, self._rules, rows, who, actions)
+        return actions
+
+    def play(self, rows: IntArray, who: Players, most: int) -> None:
+        """Let compiled heuristics play some episodes to their end, or for at most so many decisions each."""
+        self.hand_over(play_rows, rows, who, most)
+
+    def hand_over(self, kernel: Callable[..., int], rows: IntArray, *others: object) -> None:
+        """Let a kernel go on with some episodes: (state, rules, rows, others) -> how many of them are over."""
+        if kernel(self._state, self._rules, rows, *others):
+            self._rows = np.flatnonzero(~self._state.done)
+
+    def observe(self, rows: IntArray) -> Observation:
+        """Return what the policy sees in some episodes, as copies."""
+        s = self._state
+        job = s.slot_job[rows]
+        queue = s.queue[rows]
+        waits = queue < s.to_come[rows]
+        head = np.minimum(queue, len(s.duration) - 1)
+        now = s.now[rows]
+        return Observation(
+            free=free_rows(s, rows)[:, None],
+            demand=s.slot_demand[rows],
+            duration=s.slot_duration[rows],
+            waited=np.where(job >= 0, now[:, None] - s.arrival[job], 0),
+            backlog=s.to_come[rows] - queue,
+            backlog_head=np.where(waits[:, None], np.column_stack([s.told[head], s.demand[head]]), 0),
+            capacity=np.broadcast_to(s.capacity, (len(rows), 1, len(s.capacity))),
+            since_arrival=now - s.last_arrival[rows],
+            legal=s.legal[rows][:, :, None],
+            fits_now=s.fits_now[rows][:, :, None],
+            now=now,
+            nodes=(job >= 0).astype(np.int64),
+            fits_in=np.zeros(job.shape),
+            arrived=s.arrived[s.to_come[rows]] - s.arrived[s.first[rows]],
+        )
+
+    def room(self, count: int) -> Seen:
+        """Return empty arrays for `count` observations in compact form."""
+        return room(self._state, count)
+
+    def look(self, rows: IntArray, seen: Seen) -> None:
+        """Write what the policy sees in some episodes into compact arrays, as long as `rows`."""
+        look(self._state, self._rules, rows, seen)
+
+    @property
+    def placed(self) -> int:
+        """Return how many jobs have been started, or given a start ahead."""
+        s = self._state
+        return int((s.queue - s.first[:-1]).sum()) - int((s.slot_job >= 0).sum())
+
+    def schedule(self) -> Schedule:
+        """Return what has become of every job so far."""
+        s = self._state
+        end = s.start + s.duration
+        finish = np.where((s.start >= 0) & (end <= s.now[self.jobs.episode]), end, -1)
+        return Schedule(s.start.copy(), finish, s.withheld.copy(), s.now.copy(), s.withheld_steps.copy(), s.used.copy())

@@ -1,0 +1,88 @@
+"""How an episode goes on, compiled: one decision, then the moves that leave no choice; many episodes at once."""
+
+import numpy as np
+from numba import njit, prange
+
+from pipeline.compiled import inlined
+from pipeline.core import IntArray
+from pipeline.problems.pool.simulator.compiled.dynamics import admit, earliest_start, look, pass_one_step, place
+from pipeline.problems.pool.simulator.compiled.state import Rules, State
+
+NONE = -1  # no action: go on to the first choice
+
+
+@inlined
+def _act(s: State, rules: Rules, b: int, action: int) -> None:
+    begin = earliest_start(s, rules, b, action) if action < s.slot_job.shape[1] and s.slot_job[b, action] >= 0 else -1
+    if begin < 0:
+        pass_one_step(s, rules, b)
+    else:
+        place(s, rules, b, action, begin)
+    s.done[b] = s.finished[b] == s.first[b + 1] - s.first[b] or s.now[b] >= rules.step_limit
+
+
+@inlined
+def idle(s: State, rules: Rules, b: int) -> bool:
+    """Return whether no job holds a unit in any step of the horizon (core.idle)."""
+    for t in range(s.free.shape[1] if rules.place_ahead else 1):
+        row = s.head[b] + t
+        if row >= s.free.shape[1]:
+            row -= s.free.shape[1]
+        for r in range(s.capacity.shape[0]):
+            if s.free[b, row, r] != s.capacity[r]:
+                return False
+    return True
+
+
+@inlined
+def _forced(s: State, rules: Rules, b: int) -> int:
+    """Return the only legal action of an episode, or -1 where there is a choice (core.legal_actions)."""
+    if s.placeable[b] == 0:
+        return int(s.slot_job.shape[1])
+    if s.placeable[b] == 1 and s.fitting[b] and idle(s, rules, b):
+        for m in range(s.slot_job.shape[1]):
+            if s.legal[b, m]:
+                return m
+    return -1
+
+
+@inlined
+def _go_to_next_arrival(s: State, rules: Rules, b: int) -> None:
+    """Let all but the last of the steps pass in which nothing is there; users' tables may start at step 10^9."""
+    if s.to_come[b] < s.first[b + 1]:
+        s.now[b] = max(s.now[b], min(s.arrival[s.to_come[b]], rules.step_limit) - 1)
+
+
+@inlined
+def go_on(s: State, rules: Rules, b: int, action: int) -> None:
+    """Carry out one decision, or NONE, and then the moves that leave no choice, if those are skipped."""
+    while True:
+        if action >= 0:
+            _act(s, rules, b, action)
+        if not rules.skip_forced or s.done[b]:
+            return
+        if s.present[b] == 0 and s.rewards.shape[1] == 0:
+            _go_to_next_arrival(s, rules, b)
+        action = _forced(s, rules, b)
+        if action < 0:
+            return
+
+
+@njit(cache=True, parallel=True)
+def begin_all(s: State, rules: Rules) -> None:
+    """Reveal the jobs of step 0 and go on to the first choice of every episode."""
+    for i in prange(s.now.shape[0]):
+        b = int(np.int64(i))  # prange counts in uint64, for which all would be compiled once more
+        admit(s, b)
+        look(s, rules, b, -1)
+        go_on(s, rules, b, NONE)
+
+
+@njit(cache=True, parallel=True)
+def step_rows(s: State, rules: Rules, rows: IntArray, actions: IntArray) -> int:
+    """Carry out one decision in each of some episodes; return how many of them are over."""
+    over = 0
+    for i in prange(rows.shape[0]):
+        go_on(s, rules, rows[i], actions[i])
+        over += s.done[rows[i]]
+    return over

@@ -1,0 +1,137 @@
+"""What the compiled simulator keeps of every episode."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from pipeline.core import BoolArray, FloatArray, IntArray
+from pipeline.problems.pool.nouns import Cluster, JobBatch, JobSet
+
+
+class State(NamedTuple):
+    """Everything the kernels read and write; episodes and jobs numbered as in the batch.
+
+    The horizon is a ring, so that nothing is moved when a step passes: the row of step now + t is
+    (head + t) modulo T (`free_rows`).
+    """
+
+    first: IntArray  # [B + 1]
+    arrival: IntArray  # [J]
+    duration: IntArray  # [J]           how long it runs
+    told: IntArray  # [J]           what policies are told of that; the same array where all is known
+    demand: IntArray  # [J, R]
+    arrived: FloatArray  # [J + 1, 2 + R]  of all jobs before each: how many, what is told of them, that * demand
+    capacity: IntArray  # [R]
+    start: IntArray  # [J]           -1 = not started
+    withheld: IntArray  # [J]           steps that passed though it would have fitted
+    free: IntArray  # [B, T, R]     a ring
+    head: IntArray  # [B]           row of the present step in the ring
+    slot_job: IntArray  # [B, M]        -1 = empty
+    slot_duration: IntArray  # [B, M]        told of its job; 0 = empty
+    slot_demand: IntArray  # [B, M, R]     of its job; 0 where empty
+    fits_now: BoolArray  # [B, M]
+    legal: BoolArray  # [B, M]        the same array where nothing may be placed ahead
+    fitting: IntArray  # [B]           slots that fit now
+    placeable: IntArray  # [B]           slots that are legal
+    queue: IntArray  # [B]           head of the backlog, which reaches to the next job to come
+    to_come: IntArray  # [B]           next job to arrive
+    now: IntArray  # [B]
+    last_arrival: IntArray  # [B]
+    leaving: IntArray  # [B, T]        jobs that run for the last time in each row of the ring
+    leaving_inverse: FloatArray  # [B, T]        their sum of 1 / duration; no column without rewards
+    running: IntArray  # [J]           those that run, each episode's from its first on; none where all is known
+    runs: IntArray  # [B]           how many they are
+    present: IntArray  # [B]           jobs in the system
+    inverse: FloatArray  # [B]           their sum of 1 / duration; kept for rewards only
+    finished: IntArray  # [B]
+    withheld_steps: IntArray  # [B]
+    used: FloatArray  # [B]
+    rewards: FloatArray  # [B, steps]    of step [t, t + 1); no column where nobody asks for them
+    done: BoolArray  # [B]
+
+
+class Rules(NamedTuple):
+    """Constants of a run."""
+
+    usable: int
+    place_ahead: bool
+    step_limit: int
+    objective: int
+    skip_forced: bool  # play moves that leave no choice without asking
+    told: bool  # do some jobs run for another time than policies are told?
+
+
+def empty_state(jobs: JobBatch, cluster: Cluster, rewarded_steps: int) -> State:
+    """Return the state before step 0; nothing has arrived."""
+    episodes, rows, resources = jobs.episodes, cluster.horizon, len(cluster.capacity)
+    capacity = np.array(cluster.capacity, dtype=np.int16)
+    slots = (episodes, cluster.slots)
+    fits_now = np.zeros(slots, dtype=np.bool_)
+    seen = told_steps(jobs, cluster)
+    duration = jobs.duration.astype(np.int16)
+    known = jobs.told is None or np.array_equal(seen, jobs.duration)
+    return State(
+        first=jobs.first,
+        arrival=jobs.arrival.astype(np.int64),
+        duration=duration,
+        told=duration if known else seen.astype(np.int16),
+        demand=jobs.demand.astype(np.int16),
+        arrived=_arrived(seen, jobs.demand),
+        capacity=capacity,
+        start=np.full(len(jobs.arrival), -1, dtype=np.int64),
+        withheld=np.zeros(len(jobs.arrival), dtype=np.int32),
+        free=np.ascontiguousarray(np.broadcast_to(capacity, (episodes, rows, resources))),
+        head=np.zeros(episodes, dtype=np.int64),
+        slot_job=np.full(slots, -1, dtype=np.int64),
+        slot_duration=np.zeros(slots, dtype=np.int16),
+        slot_demand=np.zeros((*slots, resources), dtype=np.int16),
+        fits_now=fits_now,
+        legal=np.zeros_like(fits_now) if cluster.place_ahead else fits_now,
+        fitting=np.zeros(episodes, dtype=np.int64),
+        placeable=np.zeros(episodes, dtype=np.int64),
+        queue=jobs.first[:-1].copy(),
+        to_come=jobs.first[:-1].copy(),
+        now=np.zeros(episodes, dtype=np.int64),
+        last_arrival=np.zeros(episodes, dtype=np.int64),
+        leaving=np.zeros((episodes, rows), dtype=np.int32),
+        leaving_inverse=np.zeros((episodes, rows if rewarded_steps else 0)),
+        running=np.zeros(0 if known else len(jobs.arrival), dtype=np.int64),
+        runs=np.zeros(episodes, dtype=np.int64),
+        present=np.zeros(episodes, dtype=np.int64),
+        inverse=np.zeros(episodes),
+        finished=np.zeros(episodes, dtype=np.int64),
+        withheld_steps=np.zeros(episodes, dtype=np.int32),
+        used=np.zeros(episodes),
+        rewards=np.zeros((episodes, rewarded_steps)),
+        done=np.zeros(episodes, dtype=np.bool_),
+    )
+
+
+def told_steps(jobs: JobSet | JobBatch, cluster: Cluster) -> IntArray:
+    """Return the steps [J] that policies are told: durations, or estimates cut to the horizon.
+
+    Raises:
+        ValueError: estimates where jobs are placed ahead: a job that runs on would meet what is reserved for others.
+    """
+    if jobs.told is None:
+        return jobs.duration
+    other = jobs.told != jobs.duration
+    if cluster.place_ahead and other.any():
+        job = int(other.argmax())
+        runs = f"job {job} is told {jobs.told[job]} steps and runs {jobs.duration[job]}"
+        raise ValueError(f"{runs}: jobs can be placed ahead only where durations are known")
+    # A job told as it is goes as where durations are known: if too long for the horizon, it never starts.
+    return np.where(other, np.minimum(jobs.told, cluster.usable), jobs.duration)
+
+
+def _arrived(seen: IntArray, demand: IntArray) -> FloatArray:
+    steps = seen.astype(float)[:, None]
+    each = np.concatenate([np.ones_like(steps), steps, steps * demand], axis=1)
+    return np.concatenate([np.zeros((1, each.shape[1])), each.cumsum(axis=0)])
+
+
+def free_rows(state: State, rows: IntArray) -> IntArray:
+    """Return the units free [B', T, R] in some episodes, from the present step on."""
+    steps = state.free.shape[1]
+    ring = (state.head[rows][:, None] + np.arange(steps)) % steps
+    return np.asarray(state.free[rows[:, None], ring])

@@ -1,0 +1,85 @@
+"""Behaviour cloning of a heuristic (DeepRM2 section 3.3, Figure 2), until validation accuracy stops rising.
+
+Departures: an entropy term in the loss (plain cloning is so sure of itself that reinforcement explores nothing); only
+decisions that leave a choice are learned when illegal actions are masked, for the others have probability 1.
+"""
+
+from collections.abc import Iterator
+
+import numpy as np
+import torch
+
+from pipeline.config import Clone, pick
+from pipeline.core import IntArray, Policy, keys
+from pipeline.learning.memory import Best, Memory
+from pipeline.learning.sampling import best
+from pipeline.learning.update import Update
+from pipeline.problems.pool.heuristics.scores import HEURISTICS
+from pipeline.problems.pool.networks.acting import allowed, log_probabilities
+from pipeline.problems.pool.networks.network import Network
+from pipeline.problems.pool.nouns import JobSet, batch
+from pipeline.problems.pool.simulator.compiled.batch import Batched
+from pipeline.problems.pool.training.decisions import Decisions, by_policy, record
+from pipeline.problems.pool.training.task import Task, in_turn
+
+
+def clone(network: Network, task: Task, config: Clone, memory: Memory | None = None) -> Iterator[Update]:
+    """Teach a network the decisions of a teacher, one update an epoch.
+
+    Args:
+        network: changed in place; after the last update it holds the weights of the best epoch.
+        task: what is learned; its training jobsets are the lessons, its validation jobsets the exam.
+        config: teacher, jobsets, epochs, patience, batch, learning rate, entropy.
+        memory: what survives a kill.
+    """
+    memory = memory or Memory()
+    masked, rng = task.recipe.masked, np.random.default_rng(task.seed)
+    teacher = pick(HEURISTICS, config.teacher, "teacher")
+    lessons = _watch(teacher, in_turn(task.train, task.loads, config.jobsets), task)
+    exam = _watch(teacher, [jobs for load in task.loads for jobs in task.validation[load]], task)
+    optimizer = torch.optim.Adam(network.parameters(), lr=config.learning_rate)
+    kept = Best(network)
+    memory.keep(optimizer=optimizer, best_epoch=kept)
+    for _ in range(memory.done):  # the orders of the epochs that were learned before a kill
+        rng.permutation(len(lessons.action))
+    for epoch in range(memory.done + 1, config.epochs + 1):
+        if kept.stale >= config.patience:
+            return
+        order = rng.permutation(len(lessons.action))
+        losses = [
+            _learn(network, optimizer, lessons, order[k : k + config.batch], config.entropy, masked)
+            for k in range(0, len(order), config.batch)
+        ]
+        accuracy = score(network, exam, masked)
+        kept.offer(-accuracy)
+        if kept.stale >= config.patience or epoch == config.epochs:
+            kept.restore()
+        yield Update(epoch, {"loss": float(np.mean(losses)), "accuracy": accuracy, "best_accuracy": -kept.cost})
+
+
+def _watch(teacher: Policy, jobsets: list[JobSet], task: Task) -> Decisions:
+    """Return what a teacher saw and did."""
+    simulator = Batched(batch(jobsets), task.cluster, task.step_limit, skip_forced=task.recipe.masked)
+    jobset = np.arange(len(jobsets))
+    return record(simulator, by_policy(teacher), keys(task.seed, jobset, np.zeros_like(jobset)))
+
+
+def _learn(
+    network: Network, optimizer: torch.optim.Optimizer, lessons: Decisions, rows: IntArray, entropy: float, masked: bool
+) -> float:
+    seen = lessons.seen.take(rows)
+    chances = log_probabilities(network(seen), allowed(seen, masked))
+    imitated = -chances.gather(
+        1, torch.from_numpy(lessons.action[rows].astype(np.int64)).to(chances.device)[:, None]
+    ).mean()
+    spread = -(chances.exp() * chances).sum(dim=1).mean()
+    optimizer.zero_grad()
+    loss = imitated - entropy * spread
+    loss.backward()  # type: ignore[no-untyped-call]
+    optimizer.step()
+    return float(imitated.detach())
+
+
+def score(network: Network, exam: Decisions, masked: bool) -> float:
+    """Return the share of the teacher's decisions that the greedy network takes too."""
+    return float((best(network.frozen()(exam.seen), exam.seen.may, masked) == exam.action).mean())

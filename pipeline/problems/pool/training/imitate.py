@@ -1,0 +1,144 @@
+"""Cloning of the heuristic that is best on each jobset, short runs and streams, with an entropy term.
+
+The teacher of a jobset is the one of `teachers` with the least mean slowdown on it; `family` has weights that were
+searched for on the same jobsets, short runs and streams apart. Each decision costs -log p(taken)
+less the entropy's weight times the entropy: plain cloning is so sure of itself that reinforcement explores nothing.
+"""
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import torch
+
+from pipeline.config import Imitate, pick
+from pipeline.core import CompiledRule, FloatArray, IntArray, keys
+from pipeline.errors import UserError
+from pipeline.learning.memory import Best, Memory
+from pipeline.learning.sampling import best
+from pipeline.learning.update import Update
+from pipeline.problems.pool.heuristics.compiled import players
+from pipeline.problems.pool.heuristics.linear_search import least_cost
+from pipeline.problems.pool.heuristics.scores import HEURISTICS
+from pipeline.problems.pool.networks.loss import Loss
+from pipeline.problems.pool.networks.sets import Sets
+from pipeline.problems.pool.nouns import JobBatch, JobSet, batch
+from pipeline.problems.pool.simulator.compiled.batch import Batched
+from pipeline.problems.pool.simulator.outcomes import jobset_means, outcome
+from pipeline.problems.pool.training.rolling import NEVER, Played, Roller
+from pipeline.problems.pool.training.task import PATIENCE, Task, in_turn
+from pipeline.simulation.choosing import compiled_rule_of
+
+FAMILY, SJF = "family", CompiledRule("sjf")
+
+
+def imitate(network: Sets, task: Task, config: Imitate, memory: Memory | None = None) -> Iterator[Update]:
+    """Teach a network the decisions of the best heuristic of each jobset, one update an epoch.
+
+    Args:
+        network: changed in place; after the last update it holds the weights of the best epoch.
+        task: what is learned; its training jobsets are the lessons, its validation jobsets the exam.
+        config: teachers, search of the family, jobsets, streams, epochs, patience, batch, learning rate, entropy.
+        memory: what survives a kill.
+    """
+    memory, rng = memory or Memory(), np.random.default_rng(task.seed)
+    lessons = _lessons(network, task, config)
+    validation = [jobs for load in task.loads for jobs in task.validation[load]]
+    exam = watch(network, validation, task, [_twin(name) for name in config.teachers])
+    decisions = sum(len(lesson.action) for lesson in lessons)
+    optimizer = torch.optim.Adam(network.parameters(), lr=config.learning_rate)
+    kept = Best(network)
+    memory.keep(optimizer=optimizer, best_epoch=kept)
+    for _ in range(memory.done):  # the orders of the epochs that were learned before a kill
+        _orders(lessons, rng, config.batch)
+    for epoch in range(memory.done + 1, config.epochs + 1):
+        if kept.stale >= config.patience:
+            return
+        batches = _orders(lessons, rng, config.batch)
+        spread = sum(_learn(network, optimizer, lesson, rows, config.entropy) for lesson, rows in batches) / decisions
+        accuracy = float((best(network.frozen()(exam.seen), exam.seen.may, True) == exam.action).mean())
+        kept.offer(-accuracy)
+        if kept.stale >= config.patience or epoch == config.epochs:
+            kept.restore()
+        yield Update(epoch, {"entropy": spread, "accuracy": accuracy, "best_accuracy": -kept.cost})
+
+
+def _lessons(network: Sets, task: Task, config: Imitate) -> list[Played]:
+    """Return what the teachers saw and did on training jobsets, and on streams."""
+    short = in_turn(task.train, task.loads, config.jobsets)
+    found = [watch(network, short, task, teachers(short, task, config))]
+    if config.streams is not None:
+        loads, steps = config.streams.loads, config.streams.latest + config.streams.steps
+        pieces = [task.stream("train", loads[k % len(loads)], k, steps) for k in range(config.streams.windows)]
+        for slots in config.streams.slots:
+            other = task._replace(cluster=task.cluster._replace(slots=slots), step_limit=PATIENCE * steps)
+            found.append(watch(network, pieces, other, teachers(pieces, other, config)))
+    return found
+
+
+def teachers(jobsets: Sequence[JobSet], task: Task, config: Imitate) -> list[CompiledRule]:
+    """Return who may teach; of the family, the weights that are best on these jobsets."""
+    found = [_twin(name) for name in config.teachers]
+    if config.family is None:
+        return found
+    jobs = batch(jobsets)
+    sjf = _cost(jobs, task, SJF)
+
+    def cost(drawn: FloatArray) -> FloatArray:
+        each = (_cost(jobs, task, CompiledRule(FAMILY, weights=tuple(weights))) for weights in drawn.tolist())
+        return np.array([(slowdown / sjf).mean() for slowdown in each])
+
+    tuned = CompiledRule(FAMILY, weights=least_cost(cost, config.family, task.seed))
+    return [tuned if twin.rule == FAMILY else twin for twin in found]
+
+
+def watch(network: Sets, jobsets: Sequence[JobSet], task: Task, twins: Sequence[CompiledRule]) -> Played:
+    """Return what the best teacher of each jobset saw and did.
+
+    Raises:
+        UserError: the jobsets leave no decision.
+    """
+    jobs = batch(jobsets)
+    key = keys(task.seed, np.arange(jobs.episodes), np.zeros(jobs.episodes, dtype=np.int64))
+    costs = np.stack([_cost(jobs, task, twin) for twin in twins])
+    chosen = players([twins[k] for k in costs.argmin(axis=0)], key)
+    simulator = Batched(jobs, task.cluster, task.step_limit, skip_forced=True)
+    played = Roller(simulator, network.compiled(), key).led_by(chosen).keep()
+    if not len(played.action):
+        raise UserError("the jobsets leave no decision to learn from: train on higher loads")
+    return played
+
+
+def _cost(jobs: JobBatch, task: Task, twin: CompiledRule) -> FloatArray:
+    """Return the mean slowdown [B] of each jobset under a teacher."""
+    simulator = Batched(jobs, task.cluster, task.step_limit, skip_forced=True)
+    key = keys(task.seed, np.arange(jobs.episodes), np.zeros(jobs.episodes, dtype=np.int64))
+    simulator.play(simulator.rows, players([twin] * jobs.episodes, key), NEVER)
+    return jobset_means(jobs, outcome(jobs, simulator.schedule(), task.step_limit).slowdown)
+
+
+def _twin(name: str) -> CompiledRule:
+    twin = compiled_rule_of(pick(HEURISTICS, name, "teacher"))
+    if twin is None:
+        raise UserError(f"teacher '{name}' has no compiled twin")
+    return twin
+
+
+def _orders(lessons: Sequence[Played], rng: np.random.Generator, size: int) -> list[tuple[Played, IntArray]]:
+    """Return an epoch's batches, in an order of their own."""
+    batches = []
+    for lesson in lessons:
+        order = rng.permutation(len(lesson.action))
+        batches += [(lesson, order[k : k + size]) for k in range(0, len(order), size)]
+    return [batches[k] for k in rng.permutation(len(batches))]
+
+
+def _learn(network: Sets, optimizer: torch.optim.Optimizer, lesson: Played, rows: IntArray, weight: float) -> float:
+    """Take one step; return the summed entropy of the decisions."""
+    optimizer.zero_grad()
+    loss = Loss(lesson.action[rows], np.ones(len(rows)), True, weight)
+    spread = network.add_gradient(lesson.seen.take(rows), loss)
+    for tensor in network.parameters():
+        if tensor.grad is not None:
+            tensor.grad /= len(rows)
+    optimizer.step()
+    return spread

@@ -1,0 +1,128 @@
+"""DeepRM3: REINFORCE over a mixture of short runs and windows of endless streams.
+
+Every update plays fresh jobsets to their end and windows of streams (`streaming`), each `episodes` times. A decision's
+advantage is its return less the mean of the jobset's other episodes at the same simulated time, so scaled that all
+loads count alike: of short runs as a share of what the jobset costs in all, of a window in units of its own standard
+deviation, for what a full queue costs is mostly none of the window's doing; then all by their standard deviation.
+"""
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import torch
+
+from pipeline.config import Mixture, Recipe
+from pipeline.core import FloatArray, IntArray, keys
+from pipeline.errors import UserError
+from pipeline.learning.memory import Memory
+from pipeline.learning.returns import decision_baseline, discounted, leave_one_out
+from pipeline.learning.update import Update
+from pipeline.problems.pool.networks.loss import Loss
+from pipeline.problems.pool.networks.sets import Sets
+from pipeline.problems.pool.nouns import batch, repeat
+from pipeline.problems.pool.simulator.compiled.batch import Batched
+from pipeline.problems.pool.training.rolling import Roller
+from pipeline.problems.pool.training.stream_windows import Lesson, windows
+from pipeline.problems.pool.training.task import JOBSETS, Task
+
+MOST_JOBSETS = 100_000  # of an update; keeps the random keys of updates apart
+TINY = 1e-9
+LEAST = 0.01  # of the deviation that a window's advantages are measured by, so that next to none stay small
+
+
+def mixture(network: Sets, task: Task, config: Mixture, memory: Memory | None = None) -> Iterator[Update]:
+    """Improve a network by its own play, one update at a time.
+
+    Args:
+        network: changed in place.
+        task: what is learned; its recipe says how.
+        config: how much: updates, jobsets, episodes of each, stream windows.
+        memory: what survives a kill; the draws of an update depend on its number alone.
+    """
+    memory, recipe = memory or Memory(), task.recipe
+    optimizer = torch.optim.Adam(network.parameters(), lr=recipe.learning_rate)
+    memory.keep(optimizer=optimizer)
+    for step in range(memory.done + 1, config.updates + 1):
+        lessons = [*_short(network, task, config, step), *_streams(network, task, config, step)]
+        gains = [advantages(lesson, config.episodes, recipe) for lesson in lessons]
+        optimizer.zero_grad()
+        entropy = sum(
+            network.add_gradient(lesson.played.seen, Loss(lesson.played.action, gain, True, recipe.entropy))
+            for lesson, gain in zip(lessons, gains, strict=True)
+        )
+        decisions = sum(len(gain) for gain in gains)
+        if decisions:  # else no job had to wait for another: nothing to learn from
+            left = (config.updates - step + 1) / config.updates if recipe.falling else 1.0
+            take_step(network, optimizer, decisions, recipe, left, step)
+        yield Update(step, _report(lessons, decisions, entropy))
+
+
+def _short(network: Sets, task: Task, config: Mixture, step: int) -> Iterator[Lesson]:
+    """Play the short runs of an update."""
+    if config.jobsets:
+        drawn = JOBSETS[task.recipe.jobsets](task, config.jobsets)(step)
+        simulator = Batched(
+            batch(repeat(drawn, config.episodes)), task.cluster, task.step_limit, task.objective, skip_forced=True
+        )
+        place = np.repeat(step * MOST_JOBSETS + np.arange(len(drawn)), config.episodes)
+        key = keys(task.seed, place, np.tile(np.arange(config.episodes), len(drawn)))
+        played = Roller(simulator, network.compiled(), key).keep()
+        yield Lesson(played, simulator.rewards[:, : int(simulator.now.max())], 0, apart=False)
+
+
+def _streams(network: Sets, task: Task, config: Mixture, step: int) -> Iterator[Lesson]:
+    """Play the stream windows of an update."""
+    if config.streams is not None:
+        number = step * MOST_JOBSETS + config.jobsets
+        yield windows(task, config.streams, network.compiled(), step, config.episodes, number)
+
+
+def advantages(lesson: Lesson, episodes: int, recipe: Recipe) -> FloatArray:
+    """Return the advantage [D] of each decision, in units of their standard deviation."""
+    played, rewards = lesson.played, lesson.rewards
+    if not len(played.action):
+        return np.empty(0)
+    returns = discounted(rewards, recipe.gamma)
+    place = played.episode, played.now - lesson.first
+    if recipe.baseline == "leave_one_out":
+        gain = leave_one_out(returns, episodes)[place]
+    else:
+        index = played.turn if recipe.baseline == "decision" else place[1]
+        gain = returns[place] - decision_baseline(returns[place], played.episode // episodes, index)
+    jobset = played.episode // episodes
+    cost = np.abs(rewards.sum(axis=1)).reshape(-1, episodes).mean(axis=1)
+    gain = gain / np.maximum(cost[jobset], TINY)
+    if lesson.apart:
+        gain = gain / (_deviation(gain, jobset)[jobset] + LEAST)
+    return np.asarray(gain / (gain.std() + TINY) if recipe.normalise else gain)
+
+
+def _deviation(gain: FloatArray, jobset: IntArray) -> FloatArray:
+    """Return the root of the mean square of the advantages of each jobset."""
+    count = np.maximum(np.bincount(jobset), 1)
+    return np.asarray(np.sqrt(np.bincount(jobset, weights=gain**2) / count))
+
+
+def take_step(
+    network: Sets, optimizer: torch.optim.Optimizer, decisions: int, recipe: Recipe, left: float, number: int
+) -> None:
+    """Follow the gradient of the mean over decisions; `left` is the share of the learning rate.
+
+    Raises:
+        UserError: it is not finite.
+    """
+    for weight in network.parameters():
+        if weight.grad is not None:
+            weight.grad /= decisions
+    limit = float("inf") if recipe.clip is None else recipe.clip
+    if not bool(torch.nn.utils.clip_grad_norm_(network.parameters(), limit).isfinite()):
+        raise UserError(f"update {number}: the gradient is not finite; lower learning_rate, or set clip")
+    for group in optimizer.param_groups:
+        group["lr"] = recipe.learning_rate * left
+    optimizer.step()
+
+
+def _report(lessons: Sequence[Lesson], decisions: int, entropy: float) -> dict[str, float]:
+    kinds = ("short_return", "stream_return") if len(lessons) > 1 else ("mean_return",)
+    returns = {kind: float(lesson.rewards.sum(axis=1).mean()) for kind, lesson in zip(kinds, lessons, strict=True)}
+    return {"entropy": entropy / max(decisions, 1), "decisions": float(decisions), **returns}

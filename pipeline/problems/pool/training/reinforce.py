@@ -1,0 +1,143 @@
+"""REINFORCE with a per-jobset baseline (DeepRM section 3.3, Figure 3): one update over all jobsets an iteration.
+
+Two recipes of params.yaml are played by this one file. `paper`: the same jobsets in every update, baseline = mean
+return at the same decision, RMSprop, no masks. `ours`: fresh jobsets in every update, baseline = mean of the jobset's
+other episodes at the same simulated time, illegal actions masked, an entropy term, advantages in units of their
+standard deviation, Adam, clipped gradient. The loss is a mean over decisions where the paper has a sum: a factor that
+RMSprop and Adam undo. The jobsets of an update are shared out among its optimizer steps (`minibatches`).
+
+Memory is bounded by what is played together, and not by an update's length: the gradient is summed group by group of
+jobsets and chunk by chunk of decisions.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import torch
+
+from pipeline.config import Recipe, Reinforce
+from pipeline.core import FloatArray, IntArray, keys
+from pipeline.errors import UserError
+from pipeline.learning.memory import Memory
+from pipeline.learning.returns import decision_baseline, discounted, leave_one_out
+from pipeline.learning.update import Update
+from pipeline.problems.pool.networks.loss import Loss
+from pipeline.problems.pool.networks.network import Network
+from pipeline.problems.pool.nouns import JobSet, batch, repeat
+from pipeline.problems.pool.simulator.compiled.batch import Batched
+from pipeline.problems.pool.simulator.outcomes import jobset_means, outcome
+from pipeline.problems.pool.training.decisions import Book, Decisions
+from pipeline.problems.pool.training.playing import play_by_chance
+from pipeline.problems.pool.training.task import JOBSETS, Task
+
+MOST_JOBSETS = 100_000  # of an update; keeps the random keys of updates apart
+JOBS_AT_ONCE = 200_000  # of the episodes played side by side, if more than one jobset's: ~5 decisions of 100 bytes each
+
+
+def reinforce(network: Network, task: Task, config: Reinforce, memory: Memory | None = None) -> Iterator[Update]:
+    """Improve a network by its own play, one update at a time.
+
+    Args:
+        network: changed in place.
+        task: what is learned; its recipe says how.
+        config: how much: updates, jobsets of each, episodes of each jobset.
+        memory: what survives a kill; the draws of an update depend on its number alone.
+    """
+    memory = memory or Memory()
+    recipe, book = task.recipe, Book()
+    jobsets = JOBSETS[recipe.jobsets](task, config.jobsets)
+    optimizer = OPTIMIZERS[recipe.optimizer](network.parameters(), lr=recipe.learning_rate)
+    memory.keep(optimizer=optimizer)
+    for step in range(memory.done + 1, config.updates + 1):
+        drawn = jobsets(step)
+        told = []
+        for share in np.array_split(np.arange(len(drawn)), min(recipe.minibatches, len(drawn))):
+            optimizer.zero_grad()
+            groups = [
+                _learn(network, task, [drawn[k] for k in group], (step * MOST_JOBSETS + group), config.episodes, book)
+                for group in _groups(share, drawn, config.episodes)
+            ]
+            told += groups
+            decisions = sum(group.decisions for group in groups)
+            if decisions:  # else no job had to wait for another: nothing to learn from
+                _take_step(network, optimizer, decisions, recipe, step)
+        yield Update(step, _report(told))
+
+
+class Told(NamedTuple):
+    """How the episodes of a group fared; those of a jobset stand in a row."""
+
+    decisions: int
+    entropy: float  # summed over decisions
+    total: FloatArray  # [jobsets, episodes]  return
+    slowdown: FloatArray  # [jobsets * episodes]  mean over jobs
+    unfinished: int  # jobs
+
+
+def _groups(share: IntArray, jobsets: Sequence[JobSet], episodes: int) -> list[IntArray]:
+    """Cut jobsets into groups that are played, learned and forgotten together: the bound of the memory."""
+    jobs = np.cumsum([episodes * len(jobsets[k].arrival) for k in share])
+    return [group for group in np.split(share, np.flatnonzero(np.diff(jobs // JOBS_AT_ONCE)) + 1) if len(group)]
+
+
+def _learn(
+    network: Network, task: Task, jobsets: Sequence[JobSet], number: IntArray, episodes: int, book: Book
+) -> Told:
+    """Play some jobsets, and add the gradient of the sum of their decisions' losses to the network's."""
+    recipe = task.recipe
+    jobs = batch(repeat(jobsets, episodes))
+    simulator = Batched(jobs, task.cluster, task.step_limit, task.objective, skip_forced=recipe.masked)
+    count, entropy = 0, 0.0
+    if len(simulator.rows):
+        key = keys(task.seed, np.repeat(number, episodes), np.tile(np.arange(episodes), len(jobsets)))
+        played = play_by_chance(network, simulator, recipe.masked, key, book)
+        loss = Loss(played.action, advantages(played, episodes, recipe), recipe.masked, recipe.entropy)
+        entropy = network.add_gradient(played.seen, loss)
+        count = len(played.action)
+    fared = outcome(jobs, simulator.schedule(), task.step_limit)
+    total = simulator.rewards[:, : simulator.now.max()].sum(axis=1).reshape(-1, episodes)
+    return Told(count, entropy, total, jobset_means(jobs, fared.slowdown), int(fared.unfinished.sum()))
+
+
+def _report(told: Sequence[Told]) -> dict[str, float]:
+    total = np.concatenate([group.total for group in told])
+    decisions = sum(group.decisions for group in told)
+    return {
+        "entropy": sum(group.entropy for group in told) / max(decisions, 1),
+        "mean_return": float(total.mean()),
+        "best_return": float(total.max(axis=1).mean()),
+        "slowdown": float(np.concatenate([group.slowdown for group in told]).mean()),
+        "decisions": float(decisions),
+        "unfinished": float(sum(group.unfinished for group in told)),
+    }
+
+
+def advantages(played: Decisions, episodes: int, recipe: Recipe) -> FloatArray:
+    """Return the advantage [D] of each decision; normalised, in units of their standard deviation."""
+    returns = discounted(played.rewards, recipe.gamma)
+    if recipe.baseline == "leave_one_out":
+        gain = leave_one_out(returns, episodes)[played.episode, played.now]
+    else:
+        value = returns[played.episode, played.now]
+        gain = value - decision_baseline(value, played.episode // episodes, played.turn)
+    return gain / (gain.std() + 1e-9) if recipe.normalise else gain
+
+
+def _take_step(network: Network, optimizer: torch.optim.Optimizer, decisions: int, recipe: Recipe, number: int) -> None:
+    """Follow the gradient of the mean over decisions.
+
+    Raises:
+        UserError: it is not finite.
+    """
+    for weight in network.parameters():
+        if weight.grad is not None:
+            weight.grad /= decisions
+            if not weight.grad.isfinite().all():
+                raise UserError(f"update {number}: the gradient is not finite; lower learning_rate, or set clip")
+    if recipe.clip is not None:
+        torch.nn.utils.clip_grad_norm_(network.parameters(), recipe.clip)
+    optimizer.step()
+
+
+OPTIMIZERS: dict[str, Callable[..., torch.optim.Optimizer]] = {"rmsprop": torch.optim.RMSprop, "adam": torch.optim.Adam}

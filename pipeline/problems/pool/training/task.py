@@ -1,0 +1,53 @@
+"""What every learning algorithm is given."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
+
+from pipeline.config import Recipe, StreamWindows
+from pipeline.problems.pool.nouns import Cluster, JobSet
+
+Draw = Callable[[int], Sequence[JobSet]]  # update -> its jobsets
+Piece = Callable[[str, int, int, int], JobSet]  # (split, load, number, steps) -> the beginning of a stream
+
+PATIENCE = 10  # times a piece's steps in which it must be over
+
+
+class Task(NamedTuple):
+    """A scheduling problem to learn, and how."""
+
+    cluster: Cluster
+    step_limit: int  # where an episode is cut
+    objective: str  # which reward a step brings
+    recipe: Recipe
+    seed: int
+    loads: Sequence[int]  # to train on, in percent
+    train: Mapping[int, Sequence[JobSet]]  # by load, as `generate` wrote them
+    validation: Mapping[int, Sequence[JobSet]]
+    fresh: Callable[[int, int], JobSet]  # (load, number) -> a training jobset that `generate` did not write
+    stream: Piece
+    streams: StreamWindows | None = None  # those it is to be good at, too
+
+
+def fresh(task: Task, count: int) -> Draw:
+    """Return what draws `count` new jobsets for every update, the loads in turn."""
+    loads = task.loads
+    return lambda update: [task.fresh(loads[k % len(loads)], update * count + k) for k in range(count)]
+
+
+def fixed(task: Task, count: int) -> Draw:
+    """Return what gives the same `count` written training jobsets in every update."""
+    chosen = in_turn(task.train, task.loads, count)
+    return lambda update: chosen
+
+
+def in_turn(written: Mapping[int, Sequence[JobSet]], loads: Sequence[int], count: int) -> list[JobSet]:
+    """Return `count` written jobsets, the loads in turn; fewer where a log has not so many windows.
+
+    >>> in_turn({10: ["a", "b"], 20: ["c"]}, [10, 20], count=4)  # any rows will do
+    ['a', 'c', 'b']
+    """
+    places = [(loads[k % len(loads)], k // len(loads)) for k in range(count)]
+    return [written[load][place] for load, place in places if place < len(written[load])]
+
+
+JOBSETS: dict[str, Callable[[Task, int], Draw]] = {"fresh": fresh, "fixed": fixed}

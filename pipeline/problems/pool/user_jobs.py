@@ -1,0 +1,179 @@
+"""A user's own job table or log: read and checked a chunk at a time, so that it may be longer than memory."""
+
+import gzip
+import os
+import zlib
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import BinaryIO, NamedTuple, cast
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from pipeline.config import PoolScenario, Swf
+from pipeline.core import IntArray
+from pipeline.errors import UserError
+from pipeline.logs.step_log import READERS
+from pipeline.problems.pool.tables import user_jobs_schema
+from pipeline.problems.pool.workload.job_table import EXACT, IDS, JobTable, log_table, repeated, whole_numbers
+from pipeline.problems.pool.workload.windows import describe, discretise
+from pipeline.progress import ProgressCallback
+from pipeline.storage.files import check_columns, check_table, one_line
+
+ROWS = 250_000  # of a chunk
+PLAIN = r"0|-?[1-9]\d{0,17}"  # ids that are the same as numbers and as words
+
+
+class _Checked(NamedTuple):
+    """Rows that are jobs."""
+
+    ids: pa.Table
+    arrival: IntArray  # [J]
+    duration: IntArray  # [J]
+    demand: IntArray  # [J, R]
+
+
+def read_jobs(
+    path: Path, scenario: PoolScenario, swf: Swf, on_progress: ProgressCallback, rows: int = ROWS
+) -> tuple[JobTable, Sequence[str]]:
+    """Read a user's job table, or a log as one; return it with what there is to say of it.
+
+    Args:
+        path: .csv, .csv.gz, .parquet, .swf or .swf.gz.
+        scenario: the cluster that the jobs must fit.
+        swf: settings of logs.
+        on_progress: told while the file is read.
+        rows: of a table that are read at a time.
+
+    Raises:
+        UserError: the file cannot be read, or a row is not a job that the scenario's cluster can run.
+    """
+    suffixes = "".join(path.suffixes[-2:] if path.suffix == ".gz" else path.suffixes[-1:])
+    if suffixes in (".swf", ".swf.gz"):
+        log = READERS["swf"](path, on_progress)
+        steps = discretise(log, swf, scenario.resources, scenario.horizon, scenario.told == "estimates")
+        return log_table(steps), describe(log, steps)
+    if suffixes not in (".csv", ".csv.gz", ".parquet"):
+        raise UserError(f"{path}: expected .csv, .csv.gz, .parquet, .swf or .swf.gz")
+    chunks, seen = [], 0
+    for frame, percent in _frames(path, rows):
+        chunks.append(_checked(frame, scenario, str(path)))
+        seen += len(frame)
+        on_progress(percent, f"{seen:,} jobs")
+    if not seen:
+        raise UserError(f"{path}: expected jobs, found none")
+    table = _table(chunks)
+    again = repeated(table)
+    if again is not None:
+        raise UserError(f"{path}: expected each jobset, job once, got the one in row {again} again")
+    return table, ()
+
+
+def _checked(frame: pd.DataFrame, scenario: PoolScenario, where: str) -> _Checked:
+    resources = list(scenario.resources)
+    schema = user_jobs_schema(scenario.resources, scenario.horizon)
+    check_columns(frame, schema, where)
+    frame = check_table(whole_numbers(frame, resources, where), schema, where)
+    ids = pa.Table.from_pandas(frame[list(IDS)].assign(**_plain(frame)), preserve_index=False)
+    return _Checked(
+        ids.set_column(0, "jobset", _encoded(ids["jobset"])).replace_schema_metadata(),
+        frame["arrival"].to_numpy(dtype="int64"),
+        frame["duration"].to_numpy(dtype="int16"),  # of at most 10,000, as units are
+        np.ascontiguousarray(frame[resources].to_numpy(dtype="int16")),
+    )
+
+
+def _plain(frame: pd.DataFrame) -> dict[str, pd.Series]:
+    """Return, as whole numbers, the ids that are written like them; other numbers as words, lest digits are lost."""
+    plain = {}
+    for name in IDS:
+        ids = frame[name]
+        if ids.dtype.kind == "f":  # as pandas makes of whole numbers beside missing ones
+            whole = (ids == np.floor(ids)) & (ids.abs() < EXACT)
+            plain[name] = ids.astype("int64") if whole.all() else ids.map(repr).astype("str")
+        elif ids.dtype == "str" and ids.str.fullmatch(PLAIN).all():
+            plain[name] = ids.astype("int64")
+    return plain
+
+
+def _encoded(ids: pa.ChunkedArray) -> pa.ChunkedArray:
+    return ids if pa.types.is_dictionary(ids.type) else ids.dictionary_encode()
+
+
+def _table(chunks: list[_Checked]) -> JobTable:
+    """Return all chunks as one table, and let go of them."""
+    tables = [chunk.ids for chunk in chunks]
+    columns: list[list[IntArray]] = [list(column) for column in list(zip(*chunks, strict=True))[1:]]
+    chunks.clear()
+    ids = pa.concat_tables(_alike(tables)).unify_dictionaries()
+    number = np.concatenate([chunk.indices.to_numpy() for chunk in ids["jobset"].chunks])
+    joined = []
+    while columns:
+        joined.append(np.concatenate(columns.pop(0)))
+    return JobTable(ids, number, *joined)
+
+
+def _alike(tables: list[pa.Table]) -> list[pa.Table]:
+    """Return ids of one kind each: words, if any chunk has some that are no plain numbers."""
+    if all(table.schema == tables[0].schema for table in tables):
+        return tables
+    words = pa.schema([(name, pa.large_string()) for name in IDS])
+    same = [table.cast(words) for table in tables]
+    return [table.set_column(0, "jobset", table["jobset"].dictionary_encode()) for table in same]
+
+
+def _frames(path: Path, rows: int) -> Iterator[tuple[pd.DataFrame, float]]:
+    """Yield a table in chunks, its rows numbered throughout, each with the percent of the file that is read."""
+    try:
+        yield from _parquet(path, rows) if path.suffix == ".parquet" else _csv(path, rows)
+    except pd.errors.EmptyDataError as error:
+        raise UserError(f"{path}: expected jobs, found an empty file") from error
+    except FileNotFoundError as error:
+        raise UserError(f"{path}: no such file") from error
+    except UnicodeDecodeError as error:
+        found = f"expected UTF-8 text, found byte 0x{error.object[error.start]:02x}, as in UTF-16 or Latin-1"
+        raise UserError(f"{path}: not a readable table ({found})") from error
+    except (OSError, ValueError, EOFError, zlib.error, pa.ArrowException) as error:
+        found = getattr(error, "strerror", None) or one_line(error)
+        raise UserError(f"{path}: not a readable table ({found})") from error
+
+
+def _parquet(path: Path, rows: int) -> Iterator[tuple[pd.DataFrame, float]]:
+    with pq.ParquetFile(path, page_checksum_verification=True) as file:
+        names = file.schema_arrow.names
+        twice = sorted({name for name in names if names.count(name) > 1})
+        if twice:
+            raise UserError(f"{path}: columns: expected each once, got twice: {', '.join(twice)}")
+        labels = (file.schema_arrow.pandas_metadata or {}).get("index_columns", [])
+        wanted = [name for name in names if name in IDS or name not in labels]
+        if not file.metadata.num_rows:
+            yield file.schema_arrow.empty_table().to_pandas(ignore_metadata=True)[wanted], 100
+        first = 0
+        for batch in file.iter_batches(rows, columns=wanted):
+            frame = pa.Table.from_batches([batch]).to_pandas(ignore_metadata=True)
+            frame.index = pd.RangeIndex(first, first + len(frame))
+            first += len(frame)
+            yield frame, 100 * first / file.metadata.num_rows
+
+
+def _csv(path: Path, rows: int) -> Iterator[tuple[pd.DataFrame, float]]:
+    """Read ids as they are written: 007 is not 7, and NA is a name."""
+    with path.open("rb") as file, _unpacked(file, path) as stream:
+        size = max(os.fstat(file.fileno()).st_size, 1)
+        if b"\0" in stream.read(4096):
+            raise UserError(f"{path}: not a readable table (expected UTF-8 text, found zero bytes, as in UTF-16)")
+        stream.seek(0)
+        words = dict.fromkeys(IDS, "str")
+        reader = pd.read_csv(
+            stream, dtype=words, keep_default_na=False, na_values=[""], chunksize=rows, low_memory=False
+        )
+        for frame in reader:
+            if not isinstance(frame.index, pd.RangeIndex):
+                raise UserError(f"{path}: expected as many fields in a row as in the header, found more")
+            yield frame, min(100 * file.tell() / size, 100)
+
+
+def _unpacked(file: BinaryIO, path: Path) -> BinaryIO:
+    return cast("BinaryIO", gzip.open(file)) if path.suffix == ".gz" else file

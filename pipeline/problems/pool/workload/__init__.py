@@ -1,0 +1,1 @@
+"""Where the jobs of one pooled cluster come from: recipes and logs."""

@@ -1,0 +1,160 @@
+"""A scenario's jobsets, drawn from a recipe or cut from a log: the same questions to both.
+
+Every jobset of a recipe has its own random stream, keyed by (seed, split, load, number): training, validation and test
+never share one. `fresh` ones are training jobsets beyond those that `generate` writes; they may mix demands, so that a
+policy meets more than its scenario has. Estimates have streams of their own.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from pipeline.config import AtOnce, Params, PoolScenario, Streaming, Swf, Synthetic
+from pipeline.core import STREAMS
+from pipeline.logs.step_log import READERS, Log
+from pipeline.logs.windows import periods
+from pipeline.problems.pool.nouns import JobSet
+from pipeline.problems.pool.workload.estimates import check_estimates, estimated
+from pipeline.problems.pool.workload.synthetic import draw_jobset
+from pipeline.problems.pool.workload.windows import Discretised, at_once, cut, describe, discretise, random_window
+from pipeline.progress import ProgressCallback, no_progress
+
+TOLD, ASKED = 1, 2  # end the key of a jobset's estimates, and of which demand of a mix it has
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """Jobsets drawn from the synthetic workload."""
+
+    params: Params
+    scenario: PoolScenario
+    workload: Synthetic
+    mix: tuple[str, ...] = ()  # demands of fresh jobsets, all equally often; none: the scenario's
+    notes: tuple[str, ...] = ()
+
+    def loads(self, wanted: Sequence[int]) -> Sequence[int]:
+        """Return the loads to train on."""
+        return wanted
+
+    def split(self, name: str) -> dict[int, list[JobSet]]:
+        """Return the jobsets of a split, by load."""
+        count = getattr(self.scenario.jobsets, name)
+        return {load: [self._draw(name, load, k) for k in range(count)] for load in self.scenario.loads}
+
+    def fresh(self, load: int, number: int) -> JobSet:
+        """Return a training jobset that `generate` did not write."""
+        key = [self.params.seed, STREAMS["fresh"], load, number]
+        return self._drawn(key, self._mixed(key, self.scenario), load)
+
+    def piece(self, split: str, load: int, number: int, steps: int) -> JobSet:
+        """Return the first steps of a stream that does not end; it shares no draw with any jobset."""
+        own = self.scenario.arrivals
+        size = None if isinstance(own, AtOnce) else own.size
+        arrivals = Streaming(name="poisson" if size is None else "bursts", steps=steps, size=size)
+        endless = self.scenario.model_copy(update={"arrivals": arrivals})
+        key = [self.params.seed, len(STREAMS) + STREAMS[split], load, number]
+        return self._drawn(key, self._mixed(key, endless) if split == "fresh" else endless, load)
+
+    def _draw(self, split: str, load: int, number: int) -> JobSet:
+        return self._drawn([self.params.seed, STREAMS[split], load, number], self.scenario, load)
+
+    def _mixed(self, key: list[int], scenario: PoolScenario) -> PoolScenario:
+        if not self.mix:
+            return scenario
+        demand = self.mix[np.random.default_rng([*key, ASKED]).integers(len(self.mix))]
+        if demand == scenario.demand:
+            return scenario
+        arrivals = scenario.arrivals
+        if arrivals.name == "bernoulli":  # at most one job a step: of small jobs that is no load
+            arrivals = arrivals.model_copy(update={"name": "poisson"})
+        return scenario.model_copy(update={"demand": demand, "arrivals": arrivals})
+
+    def _drawn(self, key: list[int], scenario: PoolScenario, load: int) -> JobSet:
+        rng = np.random.default_rng(key)
+        jobs = draw_jobset(self.workload, self.params.demands[scenario.demand], scenario, load, rng)
+        if scenario.told == "durations":
+            return jobs
+        return estimated(jobs, self.workload.estimate_noise, scenario.horizon, np.random.default_rng([*key, TOLD]))
+
+
+@dataclass(frozen=True)
+class Windows:
+    """Jobsets cut from a log; its own load is the only one."""
+
+    seed: int
+    scenario: PoolScenario
+    workload: Swf
+    log: Log
+    steps: Discretised
+
+    @property
+    def load(self) -> int:
+        """Return the load of the log in steps and units, in whole percent; 100 where it has none."""
+        load = self.steps.load_after
+        return 100 if np.isnan(load) else max(1, round(100 * load))
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Return what became of the log, for people."""
+        return tuple(describe(self.log, self.steps))
+
+    @property
+    def size(self) -> int:
+        """Return the jobs of a window."""
+        arrivals = self.scenario.arrivals
+        return arrivals.jobs if isinstance(arrivals, AtOnce) else self.workload.window
+
+    def loads(self, wanted: Sequence[int]) -> Sequence[int]:
+        """Return the log's own load, whatever an agent's row lists."""
+        return (self.load,)
+
+    def split(self, name: str) -> dict[int, list[JobSet]]:
+        """Return the windows of a split."""
+        windows = getattr(cut(self.steps, self.workload, self.size, self.scenario.jobsets), name)
+        return {self.load: [self._arranged(jobs) for jobs in windows]}
+
+    def fresh(self, load: int, number: int) -> JobSet:
+        """Return a window that starts at any job of the training period."""
+        rng = np.random.default_rng([self.seed, STREAMS["fresh"], number])
+        span = periods(len(self.steps.arrival), self.workload)["train"]
+        return self._arranged(random_window(self.steps, span, self.size, rng))
+
+    def piece(self, split: str, load: int, number: int, steps: int) -> JobSet:
+        """Return the jobs of some steps from any job of a split's period on, fewer where it ends before."""
+        period = "train" if split == "fresh" else split
+        first, after = periods(len(self.steps.arrival), self.workload)[period]
+        rng = np.random.default_rng([self.seed, len(STREAMS) + STREAMS[split], number])
+        end = self.steps.arrival[after - 1] - steps
+        start = first + int(rng.integers(max(1, np.searchsorted(self.steps.arrival[first:after], end, side="right"))))
+        jobs = int(np.searchsorted(self.steps.arrival[start:after], self.steps.arrival[start] + steps))
+        return random_window(self.steps, (start, start + jobs), jobs, rng)
+
+    def _arranged(self, jobs: JobSet) -> JobSet:
+        return at_once(jobs) if isinstance(self.scenario.arrivals, AtOnce) else jobs
+
+
+def source(
+    params: Params, scenario: str, log: Path, on_progress: ProgressCallback = no_progress, mix: Sequence[str] = ()
+) -> Recipe | Windows:
+    """Return where a scenario's jobsets come from.
+
+    Args:
+        params: say whether that is a recipe or a log.
+        scenario: its name.
+        log: the log's file; not read for a recipe.
+        on_progress: told while a log is read.
+        mix: demands of a recipe's fresh jobsets; a log has its own.
+
+    Raises:
+        UserError: policies are to be told estimates, and there are none.
+    """
+    check_estimates(params)
+    chosen = params.pool_scenario(scenario)
+    workload = params.workload_of(chosen)
+    if isinstance(workload, Synthetic):
+        return Recipe(params, chosen, workload, tuple(mix))
+    read = READERS[workload.name](log, on_progress)
+    steps = discretise(read, workload, chosen.resources, chosen.horizon, chosen.told == "estimates")
+    return Windows(params.seed, chosen, workload, read, steps)

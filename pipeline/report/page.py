@@ -1,0 +1,81 @@
+"""Put the page together: content in, one self-contained HTML text out.
+
+The template escapes every value; pictures are data, the style is in the page, and nothing is loaded from elsewhere.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+import pandas as pd
+from jinja2 import Environment, PackageLoader, StrictUndefined
+
+from pipeline.comparing.words import OF_STREAMS
+from pipeline.report.changes import Changes
+from pipeline.report.headline import COLUMNS, SPOKEN, sentences, verdicts
+from pipeline.report.pictures import Picture, Shown
+from pipeline.report.tables import scenarios, streams, unfinished
+from pipeline.schemas import HINDSIGHT_SUMMARY, STREAM_SUMMARY, empty
+
+
+class Origin(NamedTuple):
+    """Where the code and the data of the page come from."""
+
+    commit: str  # nothing without git
+    subject: str
+    dirty: Sequence[str]  # files that differ from the commit
+    packages: Mapping[str, str]  # versions
+    remote: bool  # does DVC have a place to pull data from?
+
+
+class Digest(NamedTuple):
+    """An output as dvc.lock has it, or what a model's card says."""
+
+    path: str
+    md5: str
+    size: str
+
+
+class Content(NamedTuple):
+    """All that the page shows."""
+
+    comparison: pd.DataFrame
+    delay: pd.DataFrame  # the same by waiting time, of scenarios of user groups
+    summary: pd.DataFrame
+    agents: Mapping[str, str]  # each with its objective
+    confidence: float
+    resamples: int
+    seed: int
+    figures: Sequence[Picture]
+    papers: Sequence[Shown]
+    schedule: Picture | None
+    notes: Sequence[str]  # what is missing or out of date
+    changes: Changes
+    parameters: str  # params.yaml as it is written
+    digests: Sequence[Digest]
+    cards: Sequence[Digest]
+    origin: Origin
+    streams: pd.DataFrame = empty(STREAM_SUMMARY)  # metrics that only streams have
+    foreseen: pd.DataFrame = empty(HINDSIGHT_SUMMARY)  # how much of the distance to hindsight policies close
+
+
+def html(content: Content) -> str:
+    """Return the page."""
+    environment = Environment(
+        loader=PackageLoader("pipeline.evaluation.page"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    return environment.get_template("page.html").render(
+        it=content,
+        said=sentences(content.comparison, content.foreseen, content.agents, content.confidence),
+        verdicts=verdicts(content.comparison, content.agents),
+        references=[SPOKEN[name] for name in COLUMNS],
+        scenarios=[*scenarios(content.comparison), *scenarios(content.delay, ", mean waiting time")],
+        streams=streams(content.streams),
+        of_streams=OF_STREAMS,
+        unfinished=unfinished(content.summary),
+        jobs=f"{int(content.summary['jobs'].sum()):,}".replace(",", " "),
+        percent=f"{100 * content.confidence:g} %",
+    )

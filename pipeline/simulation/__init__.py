@@ -1,0 +1,1 @@
+"""What simulators of every problem share: how policies play in them, and who chooses."""

@@ -1,1 +1,0 @@
-"""User groups that share a cluster, compiled: many episodes at once; `plain_groups` says what it must do."""

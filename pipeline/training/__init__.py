@@ -1,1 +1,0 @@
-"""Learning algorithms, one a file: each `train` is a generator of updates."""

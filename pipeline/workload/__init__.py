@@ -1,1 +1,0 @@
-"""Where jobs come from: synthetic recipes and real logs."""

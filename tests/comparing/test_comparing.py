@@ -1,0 +1,175 @@
+"""The numbers that DVC shows of a comparison: few, named, and by hand what the tables say."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from pipeline.comparing.comparing import Chosen, compare, key_metrics, slowdown_curves
+from pipeline.config import Evaluation
+from pipeline.problems.groups.tables import GROUP_SUMMARY
+from pipeline.problems.machines.tables import EVENT_SUMMARY
+from pipeline.schemas import COMPARISON, DELAY, RESULTS, SUMMARY
+
+# Mean slowdown at loads 50 and 150; over both, sjf 4, tetris 3.5, hold 3, net 2.5, fcfs 8.
+MEANS = {"fcfs": (4.0, 12.0), "hold": (2.0, 4.0), "net": (2.0, 3.0), "sjf": (2.0, 6.0), "tetris": (1.5, 5.5)}
+BEST = (1.5 + 4.0) / 2  # tetris at load 50, hold at 150
+REST = {"p50_slowdown": 1.0, "p99_slowdown": 1.0, "worst_slowdown": 9.0, "completion_time": 5.0, "makespan": 40.0}
+
+
+def summaries() -> pd.DataFrame:
+    rows = [
+        {"scenario": "online", "load": load, "policy": policy, "slowdown": means[k], "unfinished": k}
+        for policy, means in MEANS.items()
+        for k, load in enumerate((50, 150))
+    ]
+    frame = pd.DataFrame(rows).assign(n=10, jobs=90, utilisation=0.5, not_work_conserving=0.0, **REST)
+    frame = frame.assign(slowdown_low=frame["slowdown"] - 0.5, slowdown_high=frame["slowdown"] + 0.5)
+    return SUMMARY.validate(frame[list(SUMMARY.columns)])
+
+
+def comparisons() -> pd.DataFrame:
+    mean = {policy: sum(means) / 2 for policy, means in MEANS.items()}
+    against = {"sjf": mean["sjf"], "best_heuristic": BEST}
+    rows = [
+        {"policy": policy, "against": name, "mean": mean[policy], "mean_against": other}
+        | {"difference": mean[policy] / other - 1}
+        for name, other in against.items()
+        for policy in MEANS
+        if policy != name
+    ]
+    frame = pd.DataFrame(rows).assign(scenario="online", load="all", n=20, low=1.0, high=9.0, unfinished=0)
+    frame = frame.assign(difference_low=-1.0, difference_high=1.0)
+    other_load = frame.assign(load="050", mean_against=1.0, difference=9.0)
+    return COMPARISON.validate(pd.concat([other_load, frame])[list(COMPARISON.columns)])
+
+
+def test_key_metrics_are_those_over_all_loads() -> None:
+    found = key_metrics(summaries(), comparisons(), ["net", "of_another_scenario"])
+    assert found == {
+        "online": {
+            "best_heuristic": {"slowdown": BEST},
+            "hold": {"slowdown": 3.0},
+            # 2.5 is 9.09 % below 2.75, and 37.5 % below 4.
+            "net": {"percent_from_best": -9.09, "percent_from_sjf": -37.5, "slowdown": 2.5},
+            "sjf": {"slowdown": 4.0},
+            "tetris": {"slowdown": 3.5},
+            "unfinished_jobs": 5,
+        }
+    }
+
+
+def test_key_metrics_are_in_order_of_name_whatever_the_order_of_agents() -> None:
+    found = key_metrics(summaries(), comparisons(), ["net", "fcfs"])["online"]
+    assert list(found) == ["best_heuristic", "fcfs", "hold", "net", "sjf", "tetris", "unfinished_jobs"]
+
+
+@pytest.mark.parametrize("place", [0, -1])
+def test_curves_are_records_in_order_of_policy_and_load(place: int) -> None:
+    found = slowdown_curves(summaries().sample(frac=1, random_state=7))
+    first = {"scenario": "online", "load": 50, "policy": "fcfs", "slowdown": 4.0, "low": 3.5, "high": 4.5}
+    last = {"scenario": "online", "load": 150, "policy": "tetris", "slowdown": 5.5, "low": 5.0, "high": 6.0}
+    assert len(found) == 10
+    assert found[place] == (first, last)[place]
+
+
+# A scenario whole
+
+SETTINGS = Evaluation(resamples=100, confidence=0.9)
+AGAINST_EVEN = Chosen({50: "equal", 90: "drf"}, {})
+
+# Mean slowdown and mean wait at loads 50 and 90, the same in both jobsets of each.
+OF_GROUPS_MEANS = {
+    "equal": ((2.0, 8.0), (10.0, 40.0)),
+    "drf": ((3.0, 6.0), (5.0, 20.0)),
+    "fixed": ((4.0, 9.0), (8.0, 10.0)),
+    "oracle": ((1.0, 1.0), (0.0, 0.0)),
+    "mine_pretrained": ((5.0, 9.0), (20.0, 60.0)),
+    "mine": ((2.5, 5.0), (4.0, 16.0)),
+}
+
+
+def of_groups() -> pd.DataFrame:
+    """Jobset results of user groups."""
+    rows = [
+        {"policy": policy, "load": load, "jobset": k, "mean_slowdown": slowdown[place], "mean_wait": wait[place]}
+        for policy, (slowdown, wait) in OF_GROUPS_MEANS.items()
+        for place, load in enumerate((50, 90))
+        for k in range(2)
+    ]
+    schema = RESULTS["groups"].jobsets
+    frame = pd.DataFrame(rows).assign(jobs=10, unfinished=0)
+    frame = frame.assign(**{name: 1.0 for name in schema.columns if name not in frame})
+    return schema.validate(frame[list(schema.columns)])
+
+
+def over_all(frame: pd.DataFrame, policy: str) -> dict[str, tuple[float, float, float]]:
+    mine = frame[(frame["policy"] == policy) & (frame["load"] == "all")].set_index("against")
+    return {str(name): tuple(row) for name, row in mine[["mean", "mean_against", "difference"]].iterrows()}
+
+
+def test_groups_are_compared_by_slowdown_and_by_waiting_time_each_with_its_own_best() -> None:
+    best = Chosen({50: "equal", 90: "drf"}, {50: "drf", 90: "fixed"})
+    found = compare("shared", of_groups(), best, ["mine"], SETTINGS, seed=1)
+    COMPARISON.validate(found.comparison)
+    DELAY.validate(found.delay)
+    # Over both loads 2.5 and 5 are 3.75 in the mean. The best are 2 and 6 by slowdown, and 5 and 10 by waiting time.
+    assert over_all(found.comparison, "mine") == {
+        "drf": (3.75, 4.5, pytest.approx(3.75 / 4.5 - 1)),
+        "fixed": (3.75, 6.5, pytest.approx(3.75 / 6.5 - 1)),
+        "best_heuristic": (3.75, 4.0, pytest.approx(3.75 / 4 - 1)),
+        "mine_pretrained": (3.75, 7.0, pytest.approx(3.75 / 7 - 1)),
+    }
+    assert over_all(found.delay, "mine") == {
+        "drf": (10.0, 12.5, pytest.approx(-0.2)),
+        "fixed": (10.0, 9.0, pytest.approx(1 / 9)),
+        "best_heuristic": (10.0, 7.5, pytest.approx(1 / 3)),
+        "mine_pretrained": (10.0, 40.0, pytest.approx(-0.75)),
+    }
+    assert over_all(found.delay, "oracle")["drf"] == (0.0, 12.5, -1.0)
+    assert "mine_pretrained" not in over_all(found.delay, "equal")  # whose start is the agent's own
+
+
+def test_summaries_of_groups_tell_waiting_times_and_none_of_machines() -> None:
+    found = compare("shared", of_groups(), Chosen(AGAINST_EVEN.slowdown, {50: "drf", 90: "drf"}), [], SETTINGS, seed=1)
+    SUMMARY.validate(found.summary)
+    told = GROUP_SUMMARY.validate(found.group_summary).set_index(["policy", "load"])
+    assert told.loc[("mine", 90), ["n", "jobs", "delay"]].tolist() == [2, 20, 16]
+    assert EVENT_SUMMARY.validate(found.event_summary).empty
+
+
+def test_without_a_best_by_waiting_time_there_is_no_such_comparison() -> None:
+    found = compare("shared", of_groups(), AGAINST_EVEN, ["mine"], SETTINGS, seed=1)
+    assert DELAY.validate(found.delay).empty
+    assert len(found.comparison)
+
+
+def test_a_reference_under_which_nobody_waits_has_differences_that_can_be_written() -> None:
+    frame = of_groups()
+    frame.loc[frame["policy"].isin(["fixed", "oracle"]), "mean_wait"] = 0.0
+    found = compare("shared", frame, Chosen(AGAINST_EVEN.slowdown, {50: "fixed", 90: "drf"}), [], SETTINGS, seed=1)
+    DELAY.validate(found.delay)
+    columns = ["difference", "difference_low", "difference_high"]
+    assert np.isfinite(found.delay[columns]).all(axis=None)
+    rows = found.delay[(found.delay["against"] == "fixed") & (found.delay["load"] == "050")].set_index("policy")
+    assert rows.loc["oracle", columns].tolist() == [0, 0, 0]
+    assert (rows.loc["drf", columns] > 1e6).all()
+
+
+def test_key_metrics_of_groups_name_their_references() -> None:
+    found = compare("shared", of_groups(), AGAINST_EVEN, ["mine"], SETTINGS, seed=1)
+    assert key_metrics(found.summary, found.comparison, ["mine"]) == {
+        "shared": {
+            "best_heuristic": {"slowdown": 4.0},
+            "drf": {"slowdown": 4.5},
+            "fixed": {"slowdown": 6.5},
+            # 3.75 is 6.25 % below 4 and 16.67 % below 4.5, the first of the references that there is.
+            "mine": {"percent_from_best": -6.25, "percent_from_drf": -16.67, "slowdown": 3.75},
+            "unfinished_jobs": 0,
+        }
+    }
+
+
+def test_an_agent_whose_start_was_not_scored_is_compared_with_the_others_alone() -> None:
+    frame = of_groups().query("policy != 'mine_pretrained'")
+    found = compare("shared", frame, AGAINST_EVEN, ["mine"], SETTINGS, seed=1)
+    assert set(over_all(found.comparison, "mine")) == {"drf", "fixed", "best_heuristic"}

@@ -1,0 +1,152 @@
+"""Tables and sentences a reader can check against the numbers."""
+
+import pandas as pd
+import pandera.pandas as pa
+
+from pipeline.comparing.words import closing, document, headline, stream_tables, table
+from pipeline.schemas import COMPARISON, DELAY, HINDSIGHT_SUMMARY, STREAM_SUMMARY, empty
+
+COLUMNS = ["load", "policy", "mean", "mean_against", "difference", "difference_low", "difference_high", "unfinished"]
+ROWS = [
+    ("010", "net", 1.50, 1.50, 0.004, -0.010, 0.021, 0),
+    ("130", "net", 3.65, 5.00, -0.271, -0.292, -0.250, 0),
+    ("all", "net", 2.575, 3.25, -0.208, -0.230, -0.190, 0),
+    ("010", "lpt", 3.00, 1.50, 1.0, 0.9, 1.1, 0),
+    ("130", "lpt", 9.00, 5.00, 0.8, 0.7, 0.9, 3),
+    ("all", "lpt", 6.00, 3.25, 0.846, 0.8, 0.9, 3),
+]
+
+
+def comparison(
+    rows: list[tuple[str, str, float, float, float, float, float, int]], schema: pa.DataFrameSchema = COMPARISON
+) -> pd.DataFrame:
+    frame = pd.DataFrame(rows, columns=COLUMNS).assign(scenario="online", against="sjf", low=1.0, high=9.0)
+    frame["n"] = frame["load"].map({"010": 200, "130": 200, "all": 400})
+    return schema.validate(frame[list(schema.columns)])
+
+
+def test_the_table_ranks_policies_and_shows_the_reference_among_them() -> None:
+    lines = table(comparison(ROWS)).splitlines()
+    assert lines[0].startswith("**online**: mean slowdown (difference from sjf")
+    assert lines[2:] == [
+        "| policy | 10 | 130 | all |",
+        "| --- | ---: | ---: | ---: |",
+        "| net | 1.50 (+0.4 ±1.6 %) | **3.65** (-27.1 ±2.1 %) | **2.58** (-20.8 ±2.0 %) |",
+        "| sjf | 1.50 | 5.00 | 3.25 |",
+        "| lpt | 3.00 (+100.0 ±10.0 %) | 9.00† (+80.0 ±10.0 %) | 6.00† (+84.6 ±5.0 %) |",
+    ]
+
+
+def test_a_headline_tells_all_loads_then_the_best_and_the_worst() -> None:
+    assert headline(comparison(ROWS), {"net"}, 0.95) == [
+        "net (online): mean slowdown 20.8 % below sjf over all loads (95 % interval 19.0 to 23.0, n = 400 jobsets)",
+        "net (online): mean slowdown 27.1 % below sjf at load 130 (95 % interval 25.0 to 29.2, n = 200 jobsets)",
+        "net (online): mean slowdown 0.4 % above sjf at load 10 "
+        "(95 % interval 1.0 below to 2.1 above, n = 200 jobsets)",
+    ]
+
+
+def test_a_headline_of_one_load_is_one_sentence_and_tells_unfinished_jobs() -> None:
+    one_load = [ROWS[4], ROWS[5]]
+    assert headline(comparison(one_load), {"lpt"}, 0.9) == [
+        "lpt (online): mean slowdown 80.0 % above sjf at load 130 "
+        "(90 % interval 70.0 to 90.0, n = 200 jobsets; 3 jobs unfinished, so at least this slow)",
+    ]
+
+
+def test_a_table_of_waiting_times_says_so() -> None:
+    waits = [("130", "net", 0.50, 0.80, -0.375, -0.5, -0.25, 2), ("all", "net", 0.50, 0.80, -0.375, -0.5, -0.25, 2)]
+    frame = comparison(waits, DELAY)
+    lines = table(frame, "waiting time").splitlines()
+    assert lines[0] == (
+        "**online**: mean waiting time (difference from sjf, ± half its interval). Bold: the whole interval is below. "
+        "†: some jobs unfinished, so at least this long."
+    )
+    assert lines[2:] == [
+        "| policy | 130 |",
+        "| --- | ---: |",
+        "| net | **0.50**† (-37.5 ±12.5 %) |",
+        "| sjf | 0.80 |",
+    ]
+
+
+def test_of_no_comparison_there_is_no_table() -> None:
+    assert table(empty(DELAY), "waiting time") == ""
+
+
+# Streams
+
+
+def streams() -> pd.DataFrame:
+    """Two loads of one stream, of two policies each."""
+    rows = [(70, "sjf", 3.0, 0.0, 0), (70, "net", 2.5, 0.0, 0), (110, "sjf", 30.0, 4.0, 3), (110, "net", 40.0, 2.0, 0)]
+    frame = pd.DataFrame(rows, columns=["load", "policy", "slowdown", "growth", "unfinished"])
+    frame = frame.assign(scenario="endless", n=24, jobs=900, longest_wait=412, utilisation=0.7012, p99_slowdown=12.34)
+    frame = frame.assign(slowdown_low=frame["slowdown"] - 0.5, slowdown_high=frame["slowdown"] + 1)
+    frame = frame.assign(growth_low=frame["growth"] - 1, growth_high=frame["growth"] + 0.25)
+    rest = {name: 9.0 for name in STREAM_SUMMARY.columns if name not in frame}
+    return STREAM_SUMMARY.validate(frame.assign(**rest)[list(STREAM_SUMMARY.columns)])
+
+
+def test_a_stream_has_a_table_a_load_with_slowdown_tail_use_and_growth() -> None:
+    first, second = stream_tables(streams()).split("\n\n**endless**, load 110: ")
+    assert first.startswith("**endless**, load 70: jobs that arrive in the measured steps of 24 streams.")
+    assert first.splitlines()[2:] == [
+        "| policy | Mean slowdown | 99th percentile | Worst wait | Utilisation | Growth |",
+        "| --- | ---: | ---: | ---: | ---: | ---: |",
+        "| net | 2.50 (2.00 to 3.50) | 12.3 | 412 | 70.1 % | +0.00 (-1.00 to +0.25) |",
+        "| sjf | 3.00 (2.50 to 4.00) | 12.3 | 412 | 70.1 % | +0.00 (-1.00 to +0.25) |",
+    ]
+    assert [row.split(" |")[:2] for row in second.splitlines()[4:]] == [
+        ["| sjf", " 30.00† (29.50 to 31.00)"],
+        ["| net", " 40.00 (39.50 to 41.00)"],
+    ]
+
+
+# Hindsight
+
+
+def foreseen(net: tuple[float, float, float], plain: tuple[float, float, float]) -> pd.DataFrame:
+    """What two agents and SJF close; elsewhere than over all loads nothing."""
+    over = {"net": net, "plain": plain, "sjf": (-0.5, -0.6, -0.4)}
+    rows = [("all", policy, *closes) for policy, closes in over.items()]
+    rows += [("130", policy, 0.0, 0.0, 0.0) for policy in over]
+    frame = pd.DataFrame(rows, columns=["load", "policy", "closes", "closes_low", "closes_high"])
+    frame = frame.assign(scenario="online", n=frame["load"].map({"130": 15, "all": 30}), optimal=0.5)
+    frame = frame.assign(slowdown=3.0, best_heuristic=4.0, hindsight=2.0, bound=1.0)
+    return HINDSIGHT_SUMMARY.validate(frame[list(HINDSIGHT_SUMMARY.columns)])
+
+
+NAN = float("nan")
+TO_HINDSIGHT = "from the best heuristic to hindsight (the best schedules found with all jobs known; 30 jobsets)."
+
+
+def test_every_agent_tells_what_it_closes_of_the_distance_to_hindsight() -> None:
+    assert closing(foreseen((0.421, 0.38, 0.466), (-0.07, -0.2, 0.06)), {"net", "plain"}, 0.95) == [
+        "Scenario online: net closes 42 % (95 % interval 38 to 47) and plain closes -7 % (-20 to 6) of the distance "
+        + TO_HINDSIGHT
+    ]
+
+
+def test_where_there_is_no_distance_the_sentence_says_so_and_without_agents_there_is_none() -> None:
+    nothing = foreseen((NAN, NAN, NAN), (NAN, NAN, NAN)).query("policy != 'sjf'")
+    assert closing(nothing, {"net", "plain"}, 0.95) == [f"Scenario online: there is no distance {TO_HINDSIGHT}"]
+    assert closing(foreseen((0.1, 0.1, 0.1), (0.1, 0.1, 0.1)), {}, 0.95) == []
+    assert closing(empty(HINDSIGHT_SUMMARY), {"net"}, 0.95) == []
+
+
+def test_the_document_has_all_that_there_is_and_no_gaps() -> None:
+    solved = foreseen((0.5, 0.4, 0.6), (0.2, 0.1, 0.3))
+    said = closing(solved, {"net"}, 0.95)
+    whole = document(comparison(ROWS), empty(DELAY), streams(), solved, said)
+    starts = [
+        "**online**: mean slowdown",
+        "**endless**, load 70",
+        "**endless**, load 110",
+        "Scenario online: net closes",
+    ]
+    places = [whole.index(start) for start in [*starts, "**online**: percent of the distance"]]
+    assert places == sorted(places)
+    assert "| net | 50 % (40 to 60) |" in whole
+    bare = document(comparison(ROWS), empty(DELAY), empty(STREAM_SUMMARY), empty(HINDSIGHT_SUMMARY), [])
+    assert bare == table(comparison(ROWS)) + "\n"

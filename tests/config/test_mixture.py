@@ -1,0 +1,195 @@
+"""What of DeepRM3's rows must go together, refused in one line."""
+
+import copy
+from functools import cache
+from typing import Any
+
+import pytest
+from builders import REPOSITORY
+from ruamel.yaml import YAML
+
+from pipeline.config import Params, check_params
+from pipeline.errors import UserError
+from pipeline.problems.pool.heuristics import scores as heuristics
+from pipeline.problems.pool.heuristics.scores import HEURISTICS, check_teachers
+from pipeline.problems.pool.workload.synthetic import check_synthetic
+from pipeline.simulation.choosing import Heuristic
+
+CLONE = {
+    "name": "clone",
+    "teacher": "sjf",
+    "loads": [110],
+    "jobsets": 10,
+    "epochs": 1,
+    "patience": 1,
+    "batch": 8,
+    "learning_rate": 0.01,
+    "entropy": 0.0,
+}
+MLP = {"name": "mlp", "hidden": 20, "clock": False}
+
+
+@cache
+def raw() -> dict[str, Any]:
+    loaded: dict[str, Any] = YAML(typ="safe").load(REPOSITORY / "params.yaml")
+    return loaded
+
+
+def changed(**places: Any) -> dict[str, Any]:
+    """The file with other values; `__` stands between the keys of a place."""
+    edited = copy.deepcopy(raw())
+    for place, value in places.items():
+        *way, last = place.split("__")
+        at = edited
+        for key in way:
+            at = at[key]
+        at[last] = value
+    return edited
+
+
+def checked(values: dict[str, Any]) -> Params:
+    params = check_params(values, "params.yaml")
+    check_teachers(params)
+    check_synthetic(params)
+    return params
+
+
+def refusal(**places: Any) -> str:
+    with pytest.raises(UserError) as caught:
+        checked(changed(**places))
+    line = str(caught.value)
+    assert "\n" not in line
+    return line.removeprefix("params.yaml: ")
+
+
+WRONG: list[tuple[str, Any, str]] = [
+    (
+        "agents__deeprm3__pretrain",
+        CLONE,
+        "agents.deeprm3.pretrain.name: expected none or imitate for a network 'sets', got 'clone'",
+    ),
+    (
+        "agents__deeprm3__network",
+        MLP,
+        "agents.deeprm3.pretrain.name: expected none or clone for a network 'mlp', got 'imitate'",
+    ),
+    (
+        "agents__deeprm__network",
+        {"name": "sets", "hidden": 32, "elapsed": False},
+        "agents.deeprm.finetune.name: expected mixture for a network 'sets', got 'reinforce'",
+    ),
+    (
+        "recipes__deeprm3__masked",
+        False,
+        "recipes.deeprm3.masked: expected true for the mixture of agent 'deeprm3', got false",
+    ),
+    (
+        "recipes__deeprm3__optimizer",
+        "rmsprop",
+        "recipes.deeprm3.optimizer: expected adam for the mixture of agent 'deeprm3', got rmsprop",
+    ),
+    (
+        "recipes__deeprm3__minibatches",
+        2,
+        "recipes.deeprm3.minibatches: expected 1 for the mixture of agent 'deeprm3', got 2",
+    ),
+    (
+        "recipes__ours__baseline",
+        "time",
+        "recipes.ours.baseline: expected decision or leave_one_out for the reinforce of agent 'deeprm', got time",
+    ),
+    (
+        "recipes__ours__falling",
+        True,
+        "recipes.ours.falling: expected false for the reinforce of agent 'deeprm', got true",
+    ),
+    (
+        "recipes__deeprm3__play",
+        "luck",
+        "recipes.deeprm3.play: expected 'greedy' or 'sampled', got 'luck'",
+    ),
+    (
+        "agents__deeprm3__finetune__loads",
+        [60],
+        "agents.deeprm3.finetune.loads: 60 is not a load of scenario 'online'",
+    ),
+    (
+        "agents__deeprm3__finetune__episodes",
+        1,
+        "agents.deeprm3.finetune.episodes: expected greater than or equal to 2, got 1",
+    ),
+    (
+        "agents__deeprm3__network__hidden",
+        20,
+        "agents.deeprm3.network.hidden: expected a multiple of 8, got 20",
+    ),
+]
+
+
+@pytest.mark.parametrize(("place", "value", "said"), WRONG)
+def test_what_does_not_go_together_is_refused(place: str, value: Any, said: str) -> None:
+    assert refusal(**{place: value}) == said
+
+
+def test_something_must_be_played() -> None:
+    assert refusal(agents__deeprm3__finetune__jobsets=0, agents__deeprm3__finetune__streams=None) == (
+        "agents.deeprm3.finetune: expected jobsets above 0, or streams; got neither"
+    )
+    checked(changed(agents__deeprm3__finetune__jobsets=0))
+    checked(changed(agents__deeprm3__finetune__streams=None))
+
+
+@pytest.mark.parametrize("baseline", ["decision", "time", "leave_one_out"])
+@pytest.mark.parametrize("play", ["greedy", "sampled"])
+def test_a_mixture_has_every_baseline_and_play(baseline: str, play: str) -> None:
+    checked(changed(recipes__deeprm3__baseline=baseline, recipes__deeprm3__play=play))
+
+
+def test_streams_may_have_loads_that_the_scenario_has_not() -> None:
+    own = {"agents__deeprm3__finetune__streams__loads": [57], "agents__deeprm3__finetune__streams__left_by_load": [1.0]}
+    params = checked(changed(**own, agents__deeprm3__pretrain__streams=None))
+    assert 57 not in params.pool_scenario("online").loads
+
+
+def test_what_is_left_counts_at_every_load_or_alike() -> None:
+    said = refusal(agents__deeprm3__finetune__streams__left_by_load=[1.0, 2.0])
+    assert said == "agents.deeprm3.finetune.streams: left_by_load: expected 6 numbers, as `loads` has, got 2"
+    checked(changed(agents__deeprm3__finetune__streams__left_by_load=None))
+
+
+def test_demands_are_mixed_from_those_there_are() -> None:
+    assert refusal(agents__deeprm3__finetune__demands=["code", "wild"]) == (
+        "agents.deeprm3.finetune.demands: unknown 'wild'; there are: code, text, wide; did you mean 'wide'?"
+    )
+    assert (
+        refusal(agents__deeprm3__finetune__demands=[]) == "agents.deeprm3.finetune.demands: expected at least 1, got []"
+    )
+    checked(changed(agents__deeprm3__finetune__demands=["text"]))
+    checked(changed(agents__deeprm3__finetune__demands=None))
+
+
+def test_every_demand_of_a_mix_can_be_drawn() -> None:
+    tiny = {"dominant": [0.01, 0.02], "other": [0.01, 0.02]}
+    assert refusal(demands__tiny=tiny, agents__deeprm3__finetune__demands=["code", "tiny"]) == (
+        "agents.deeprm3.finetune: demand 'tiny': no whole unit lies within 0.01-0.02 of 10 units; give more units"
+    )
+
+
+def test_a_network_may_start_untaught() -> None:
+    checked(changed(agents__deeprm3__pretrain={"name": "none"}))
+
+
+def test_teachers_must_be_heuristics() -> None:
+    said = refusal(agents__deeprm3__pretrain__teachers=["sjf", "sfj"])
+    assert said.startswith("agents.deeprm3.pretrain.teachers: unknown 'sfj'; there are: easy, ")
+    assert said.endswith("did you mean 'sjf'?")
+
+
+def test_teachers_must_have_a_compiled_twin(monkeypatch: pytest.MonkeyPatch) -> None:
+    sjf = HEURISTICS["sjf"]
+    assert isinstance(sjf, Heuristic)
+    monkeypatch.setattr(heuristics, "HEURISTICS", HEURISTICS | {"slow": Heuristic(sjf.decide)})
+    assert refusal(agents__deeprm3__pretrain__teachers=["sjf", "slow"]) == (
+        "agents.deeprm3.pretrain.teachers: expected heuristics that have a compiled twin, got 'slow'"
+    )
+    checked(changed(agents__deeprm2__pretrain__teacher="slow"))  # plain cloning asks it move by move

@@ -1,0 +1,113 @@
+"""The compiled event-driven simulator agrees with the plain one, decision by decision, whatever is chosen."""
+
+import numpy as np
+import pytest
+from builders import ONLY
+from machine_builders import Problem, jobs_of, parts, random_problem, roam
+
+from pipeline.core import Observation
+from pipeline.problems.machines.nouns import BLOCKING, DISPATCH, GREEDY, Jobs, Machines
+from pipeline.problems.machines.simulator.compiled.batch import Events
+from pipeline.problems.machines.simulator.reference import PlainEvents
+
+PROBLEMS = 30  # of each size and rule
+CLOSE = 1e-9  # sums of many intervals, taken in another order
+
+
+def assert_same_view(plain: Observation, compiled: Observation) -> None:
+    for name, one, other in zip(Observation._fields, plain, compiled, strict=True):
+        assert one.shape == other.shape, name
+        assert np.array_equal(one, other), (name, one, other)
+
+
+def assert_agreement(problem: Problem, rng: np.random.Generator) -> None:
+    """Choose anything, in all three ways to simulate the episodes, to their end."""
+    plain, together, alone = problem.plain(), problem.compiled(), problem.one_at_a_time()
+    while len(rows := together.rows):
+        assert rows.tolist() == [b for b, one in enumerate(plain) if len(one.rows)]
+        views = together.observe(rows)
+        actions = roam(views, rng)
+        together.step(rows, actions)
+        for place, b in enumerate(rows):
+            view = views.take(slice(place, place + 1))
+            assert_same_view(plain[b].observe(ONLY), view)
+            assert_same_view(alone[b].observe(ONLY), view)
+            plain[b].step(ONLY, actions[place : place + 1])
+            alone[b].step(ONLY, actions[place : place + 1])
+            assert together.cost[b] == pytest.approx(plain[b].cost, rel=CLOSE)
+    assert_same_end(problem, plain, together, alone)
+
+
+def assert_same_end(problem: Problem, plain: list[PlainEvents], together: Events, alone: list[Events]) -> None:
+    placed = together.placed()
+    for b, mine in enumerate(parts(problem.episodes)):
+        expected = plain[b].placed()
+        assert jobs_of(placed, mine) == jobs_of(expected, slice(None)) == jobs_of(alone[b].placed(), slice(None))
+        assert placed.end[b] == expected.end[0] == alone[b].placed().end[0]
+        assert placed.busy[b] == pytest.approx(expected.busy[0], rel=CLOSE)
+        assert together.cost[b] == pytest.approx(plain[b].cost, rel=CLOSE)
+        assert (together.cost[b], placed.busy[b]) == (alone[b].cost[0], alone[b].placed().busy[0])
+        assert not len(plain[b].rows)
+        assert not len(alone[b].rows)
+
+
+@pytest.mark.parametrize("whole_times", [True, False])
+@pytest.mark.parametrize("number", [1, 3, 6])
+@pytest.mark.parametrize("dispatch", range(len(DISPATCH)), ids=DISPATCH)
+def test_the_compiled_simulator_agrees_with_the_plain_one(dispatch: int, number: int, whole_times: bool) -> None:
+    for seed in range(PROBLEMS if whole_times else PROBLEMS // 3):
+        rng = np.random.default_rng([seed, dispatch, number])
+        assert_agreement(random_problem(rng, dispatch, number, whole_times), rng)
+
+
+def some_jobs(*rows: tuple[float, float, int]) -> Jobs:
+    """Jobs of (arrival, duration, thousandths of the only resource), on one machine each and of any kind."""
+    table = np.array(rows, dtype=float).reshape(-1, 3)
+    ones = np.ones(len(table), dtype=np.int64)
+    whole = table[:, 2:].astype(np.int64)
+    return Jobs(table[:, 0], table[:, 1], table[:, 1], whole, ones, ones.astype(np.uint64))
+
+
+def one_machine(dispatch: int, time_limit: float = np.inf) -> Machines:
+    return Machines(np.array([[1000]]), np.array([0]), 2, dispatch, 1.0, time_limit)
+
+
+def test_the_cost_is_the_sum_of_slowdowns_where_a_job_weighs_one_over_its_duration() -> None:
+    jobs = some_jobs((0, 4, 1000), (1, 2, 1000))
+    simulator = Problem(one_machine(BLOCKING), [jobs], [1.0 / jobs.duration]).compiled()
+    while len(simulator.rows):
+        simulator.step(ONLY, np.array([0]))
+    # Job 0 runs 0 .. 4, job 1 from 4 to 6: slowdowns 4 / 4 and (6 - 1) / 2; the machine is full throughout.
+    assert simulator.placed().finish.tolist() == [4.0, 6.0]
+    assert simulator.cost.tolist() == [1.0 + 2.5]
+    assert simulator.placed().busy.tolist() == [6.0]
+
+
+def test_what_is_unfinished_at_the_limit_has_cost_until_then() -> None:
+    jobs = some_jobs((5, 4, 500), (6, 9, 1000))
+    simulator = Problem(one_machine(GREEDY, time_limit=3.0), [jobs], [np.array([1.0, 10.0])]).compiled()
+    simulator.step(ONLY, np.array([0]))
+    # Job 0 runs from 5 on, job 1 waits from 6 on; it ends at 5 + 3: 3 * 1 + 2 * 10.
+    assert not len(simulator.rows)
+    assert simulator.placed().end.tolist() == [8.0]
+    assert simulator.cost.tolist() == [23.0]
+    assert simulator.placed().busy.tolist() == [1.5]
+    assert np.isnan(simulator.placed().finish).all()
+
+
+@pytest.mark.parametrize("dispatch", range(len(DISPATCH)), ids=DISPATCH)
+def test_an_episode_without_jobs_is_over_at_once_wherever_it_stands(dispatch: int) -> None:
+    none, later = some_jobs(), some_jobs((7, 2, 1000))
+    problem = Problem(one_machine(dispatch), [none, later, none], [np.ones(0), np.ones(1), np.ones(0)])
+    assert problem.compiled().rows.tolist() == [1]
+    assert_agreement(problem, np.random.default_rng(0))
+
+
+def test_placed_jobs_are_those_that_have_started() -> None:
+    jobs = some_jobs((0, 4, 500), (0, 2, 500), (0, 2, 500))
+    simulator = Problem(one_machine(GREEDY), [jobs], [np.ones(3)]).compiled()
+    assert simulator.placed_jobs == 0
+    simulator.step(ONLY, np.array([0]))
+    assert (simulator.placed_jobs, simulator.now.tolist()) == (1, [0.0])
+    simulator.step(ONLY, np.array([1]))  # slot 1: job 2, so job 1 is next to be chosen, once job 2 has ended
+    assert (simulator.placed_jobs, simulator.now.tolist()) == (2, [2.0])

@@ -1,0 +1,145 @@
+"""Estimates: what is told of a job, and that telling it changes no job."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from pipeline.config import AtOnce, Counts, Params, Swf, Synthetic
+from pipeline.config.params import check_params
+from pipeline.errors import UserError
+from pipeline.problems.pool.nouns import JobSet
+from pipeline.problems.pool.workload.estimates import check_estimates, estimated
+from pipeline.problems.pool.workload.source import Recipe, Windows, source
+
+NO_LOG = Path("no/log")
+
+
+def asked(params: Params, noise: float, told: str = "estimates", **settings: object) -> Params:
+    """The online scenario alone, with few jobsets at one load."""
+    own = {"loads": (90,), "jobsets": Counts(train=4, validation=2, test=3), "told": told, **settings}
+    online = params.scenarios["online"].model_copy(update=own)
+    workload = params.workload.model_copy(update={"estimate_noise": noise})
+    return params.model_copy(update={"workload": workload, "scenarios": {"online": online}})
+
+
+def jobsets(params: Params) -> list[JobSet]:
+    origin = source(params, "online", NO_LOG)
+    assert isinstance(origin, Recipe)
+    return [*origin.split("train")[90], *origin.split("test")[90], origin.fresh(90, 5)]
+
+
+def several(duration: int, count: int = 40_000) -> JobSet:
+    return JobSet(np.zeros(count, dtype=int), np.full(count, duration), np.ones((count, 1), dtype=int))
+
+
+def test_half_of_the_jobs_are_told_less_and_two_thirds_lie_within_a_factor() -> None:
+    jobs = estimated(several(10_000), 0.7, 1_000_000, np.random.default_rng(1))
+    assert jobs.told is not None
+    factor = np.log(jobs.told / 10_000)
+    assert (factor < 0).mean() == pytest.approx(0.5, abs=0.01)
+    assert (np.abs(factor) < 0.7).mean() == pytest.approx(0.683, abs=0.01)
+
+
+def test_estimates_are_whole_steps_from_one_to_the_horizon() -> None:
+    jobs = estimated(several(6, 2000), 1.5, 20, np.random.default_rng(1))
+    assert jobs.told is not None
+    assert (jobs.told.min(), jobs.told.max()) == (1, 20)
+    assert jobs.told.dtype == np.int64
+
+
+def test_without_noise_the_truth_is_told() -> None:
+    jobs = estimated(several(6, 50), 0.0, 20, np.random.default_rng(1))
+    assert jobs.seen.tolist() == jobs.duration.tolist()
+
+
+def test_the_jobs_are_the_same_whatever_is_told_of_them(params: Params) -> None:
+    plain = jobsets(asked(params, 0.0, "durations"))
+    for noise in (0.3, 1.0):
+        for known, told in zip(plain, jobsets(asked(params, noise)), strict=True):
+            assert known.told is None
+            assert told.told is not None
+            assert all(np.array_equal(one, other) for one, other in zip(known[:3], told[:3], strict=True))
+
+
+def test_only_a_scenario_that_tells_estimates_has_them(params: Params) -> None:
+    assert all(jobs.told is None for jobs in jobsets(asked(params, 1.0, "durations")))
+
+
+def test_estimates_are_drawn_alike_every_time_and_apart_for_every_jobset(params: Params) -> None:
+    one, same = jobsets(asked(params, 0.5)), jobsets(asked(params, 0.5))
+    assert [jobs.seen.tolist() for jobs in one] == [jobs.seen.tolist() for jobs in same]
+    factors = {tuple((jobs.seen[:8] / jobs.duration[:8]).tolist()) for jobs in one}
+    assert len(factors) == len(one)
+
+
+def test_estimates_do_not_repeat_the_draws_that_made_the_jobs(params: Params) -> None:
+    """More noise moves estimates further in the same direction: one draw a job, whatever the noise."""
+    little, much = (jobsets(asked(params, noise)) for noise in (0.5, 2.0))
+    for one, other in zip(little, much, strict=True):
+        assert ((one.seen > one.duration) <= (other.seen >= one.duration)).all()
+        assert ((one.seen < one.duration) <= (other.seen <= one.duration)).all()
+
+
+def test_estimates_that_there_are_not_are_refused(params: Params) -> None:
+    with pytest.raises(UserError, match=r"^params.yaml: scenarios.online.told: estimates need a log, or workload.est"):
+        source(asked(params, 0.0), "online", NO_LOG)
+    check_estimates(asked(params, 0.1))
+    check_estimates(asked(params, 0.0, "durations"))
+
+
+def test_estimates_are_refused_where_jobs_are_placed_ahead(params: Params) -> None:
+    raw = params.model_dump(mode="json", exclude_none=True)
+    raw["scenarios"]["online"] |= {"told": "estimates", "place_ahead": True}
+    with pytest.raises(UserError, match=r"^p: scenarios.online: .*told: where jobs are placed ahead, expected duratio"):
+        check_params(raw, "p")
+
+
+def test_settings_that_tell_durations_are_written_as_before(params: Params) -> None:
+    assert isinstance(params.workload, Synthetic)
+    assert "estimate_noise" not in params.workload.model_dump()
+    assert "told" not in params.scenarios["online"].model_dump()
+    told = asked(params, 0.5)
+    assert told.workload.model_dump()["estimate_noise"] == 0.5
+    assert told.scenarios["online"].model_dump()["told"] == "estimates"
+
+
+def log(folder: Path) -> Path:
+    """Jobs of two hours, an hour apart; of every three the first asks for one hour, the next for four, one for none."""
+    lines = ["; MaxProcs: 4"]
+    for k in range(60):
+        estimate = (3600, 4 * 3600, -1)[k % 3]
+        lines.append(f"{k + 1} {3600 * k} 0 7200 1 -1 100 1 {estimate} -1 1 1 1 -1 1 -1 -1 -1")
+    path = folder / "small.swf"
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+def windows(params: Params, path: Path, told: str, **settings: object) -> Windows:
+    own = asked(params, 0.0, told, **settings)
+    swf = Swf(name="swf", path=str(path), window=6, capacity=4)
+    origin = source(own.model_copy(update={"workload": swf}), "online", path)
+    assert isinstance(origin, Windows)
+    return origin
+
+
+def test_windows_of_a_log_tell_what_its_users_said(params: Params, tmp_path: Path) -> None:
+    origin = windows(params, log(tmp_path), "estimates")
+    (jobs, *_) = origin.split("train")[origin.load]
+    assert jobs.duration.tolist() == [2] * 6
+    assert jobs.told is not None
+    assert jobs.told.tolist() == [1, 4, 2, 1, 4, 2]
+    fresh = origin.fresh(0, 1)
+    assert sorted(fresh.seen.tolist()) == [1, 1, 2, 2, 4, 4]
+    assert "estimates: 20 jobs (33.3%) run longer than told, 20 (33.3%) in steps; 20 jobs have none" in origin.notes[2]
+
+
+def test_windows_that_wait_all_at_once_tell_estimates_too(params: Params, tmp_path: Path) -> None:
+    origin = windows(params, log(tmp_path), "estimates", arrivals=AtOnce(name="at_once", jobs=3))
+    assert origin.split("test")[origin.load][0].seen.tolist() == [1, 4, 2]
+
+
+def test_a_log_tells_its_durations_unless_asked_for_estimates(params: Params, tmp_path: Path) -> None:
+    origin = windows(params, log(tmp_path), "durations")
+    assert all(jobs.told is None for jobs in origin.split("train")[origin.load])
+    assert not any("estimates" in note for note in origin.notes)

@@ -1,0 +1,209 @@
+"""Small instances for tests: jobsets, clusters, views, simulators, and a problem that is learned in seconds."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+from hypothesis import strategies as st
+
+from pipeline.config import Counts, Demand, Params, PoolScenario, Recipe, Streaming, Synthetic, load_params
+from pipeline.core import Observation, Policy, keys
+from pipeline.problems.pool.nouns import Cluster, JobSet, Schedule, Seen, batch, compact
+from pipeline.problems.pool.simulator.compiled.batch import Batched
+from pipeline.problems.pool.simulator.reference import Timestep
+from pipeline.problems.pool.training.task import Task
+from pipeline.problems.pool.workload.synthetic import draw_jobset
+from pipeline.simulation.rollout import play
+
+REPOSITORY = Path(__file__).parents[2]
+STREAM = {"train": 5, "validation": 6, "fresh": 7}  # numbers of the tiny problem's random streams
+ONLY = np.array([0])  # the row of a simulator's only episode
+
+
+def params() -> Params:
+    """The repository's params.yaml."""
+    return load_params(REPOSITORY / "params.yaml")
+
+
+def jobset(*jobs: Sequence[int]) -> JobSet:
+    """A jobset of (arrival, duration, demand of each resource)."""
+    table = np.array(jobs, dtype=np.int64)
+    return JobSet(table[:, 0], table[:, 1], table[:, 2:])
+
+
+def cluster(
+    *capacity: int, horizon: int = 4, slots: int = 2, backlog: int = 4, ahead: bool = False, usable: int | None = None
+) -> Cluster:
+    """A small cluster; of one resource with 3 units unless told."""
+    return Cluster(capacity or (3,), horizon, slots, backlog, ahead, horizon if usable is None else usable)
+
+
+def observation(
+    duration: Sequence[int],
+    demand: Sequence[Sequence[int]] | None = None,
+    free: Sequence[Sequence[int]] | None = None,
+    capacity: Sequence[int] = (10, 10),
+    waited: Sequence[int] | None = None,
+    fits_now: Sequence[bool] | None = None,
+    legal: Sequence[bool] | None = None,
+    backlog: int = 0,
+    since_arrival: int = 0,
+    horizon: int = 20,
+) -> Observation:
+    """One episode's view of one machine.
+
+    Unless told, every job wants one unit, fits now, and nothing runs; rows that `free` leaves out are free.
+    """
+    steps = np.array(duration)
+    full = steps > 0
+    wanted = np.array([[int(waits)] * len(capacity) for waits in full] if demand is None else demand)
+    rows = np.tile(np.array(capacity), (horizon, 1))
+    if free is not None:
+        rows[: len(free)] = free
+    fits = full if fits_now is None else np.array(fits_now)
+    may = fits if legal is None else np.array(legal)
+    return Observation(
+        free=rows[None, None],
+        demand=wanted[None],
+        duration=steps[None],
+        waited=(np.zeros_like(steps) if waited is None else np.array(waited))[None],
+        backlog=np.array([backlog]),
+        backlog_head=np.zeros((1, len(capacity) + 1), dtype=np.int64),
+        capacity=np.array([[capacity]]),
+        since_arrival=np.array([since_arrival]),
+        legal=may[None, :, None],
+        fits_now=fits[None, :, None],
+        now=np.array([0]),
+        nodes=full.astype(np.int64)[None],
+        fits_in=np.zeros((1, len(steps))),
+        arrived=np.zeros((1, len(capacity) + 2)),
+    )
+
+
+def many(view: Observation, count: int) -> Observation:
+    """The same view, seen by `count` episodes."""
+    return view.take(np.zeros(count, dtype=np.int64))
+
+
+def start(
+    kind: str, jobs: JobSet, of: Cluster, step_limit: int = 100, objective: str = "slowdown"
+) -> Timestep | Batched:
+    """A simulator of one episode: the plain one or the compiled one."""
+    if kind == "plain":
+        return Timestep(jobs, of, step_limit, objective)
+    return Batched(batch([jobs]), of, step_limit, objective)
+
+
+def act(simulator: Timestep | Batched, *actions: int) -> None:
+    """Carry out actions in a simulator's only episode."""
+    for action in actions:
+        simulator.step(ONLY, np.array([action]))
+
+
+def rewards(simulator: Timestep | Batched) -> list[float]:
+    """The reward of every step so far of a simulator's only episode."""
+    if isinstance(simulator, Timestep):
+        return simulator.rewards
+    return [float(reward) for reward in simulator.rewards[0, : simulator.schedule().steps[0]]]
+
+
+def wander(view: Observation, draws: np.ndarray) -> np.ndarray:
+    """Any actions, legal or not, void among them."""
+    return np.asarray((draws * (view.duration.shape[1] + 1)).astype(np.int64))
+
+
+def random_jobset(rng: np.random.Generator, of: Cluster, jobs: int, steps: int) -> JobSet:
+    """Jobs of any size that the empty cluster can run, arriving over some steps."""
+    demand = np.column_stack([rng.integers(0, units + 1, jobs) for units in of.capacity])
+    return JobSet(np.sort(rng.integers(0, steps, jobs)), rng.integers(1, of.usable + 1, jobs), demand)
+
+
+def viewed(of: Cluster, policy: Policy, episodes: int = 6, jobs: int = 12, seed: int = 0) -> Observation:
+    """What a policy meets on random jobsets, all decisions end to end."""
+    rng = np.random.default_rng(seed)
+    jobsets = batch([random_jobset(rng, of, jobs, 10) for _ in range(episodes)])
+    views: list[Observation] = []
+    number = np.arange(episodes)
+    simulator = Batched(jobsets, of, 60)
+    play(simulator, policy, keys(seed, number, np.zeros_like(number)), lambda rows, view, actions: views.append(view))
+    return Observation._make(np.concatenate(field) for field in zip(*views, strict=True))
+
+
+def seen(of: Cluster, policy: Policy, episodes: int = 6, jobs: int = 12, seed: int = 0) -> Seen:
+    """The same in compact form."""
+    return compact(viewed(of, policy, episodes, jobs, seed))
+
+
+@st.composite
+def clusters(draw: st.DrawFn, most_resources: int = 3, most_slots: int = 5) -> Cluster:
+    """Clusters of any kind; of some the last rows may not be filled."""
+    capacity = draw(st.lists(st.integers(1, 6), min_size=1, max_size=most_resources))
+    horizon = draw(st.integers(3, 8))
+    usable = draw(st.one_of(st.just(horizon), st.integers(1, horizon)))
+    slots, backlog = draw(st.integers(1, most_slots)), draw(st.integers(0, 4))
+    return Cluster(tuple(capacity), horizon, slots, backlog, draw(st.booleans()), usable)
+
+
+@st.composite
+def jobsets(draw: st.DrawFn, of: Cluster) -> JobSet:
+    """A few jobs of any kind, some too long to ever start; or a crowd that fills the cluster."""
+    if draw(st.booleans()):
+        rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+        return random_jobset(rng, of, jobs=draw(st.integers(10, 20)), steps=draw(st.integers(1, 10)))
+    demand = [st.integers(0, units) for units in of.capacity]
+    job = st.tuples(st.integers(0, 9), st.integers(1, of.horizon), *demand)
+    return jobset(*sorted(draw(st.lists(job, min_size=1, max_size=6)), key=lambda fields: fields[0]))
+
+
+def units_in_use(jobs: JobSet, schedule: Schedule, of: Cluster) -> np.ndarray:
+    """Units [steps, R] held in every step, told from starts and durations alone."""
+    held = np.zeros((max(0, int(schedule.start.max())) + int(jobs.duration.max()), len(of.capacity)), dtype=np.int64)
+    for begin, duration, demand in zip(schedule.start, jobs.duration, jobs.demand, strict=True):
+        if begin >= 0:
+            held[begin : begin + duration] += demand
+    return held
+
+
+TINY = PoolScenario(
+    problem="pool",
+    resources={"cpu": 4, "memory": 4},
+    horizon=6,
+    slots=3,
+    backlog=6,
+    place_ahead=False,
+    step_limit=100,
+    demand="wide",
+    arrivals=Streaming(name="poisson", steps=12),
+    loads=(120,),
+    jobsets=Counts(train=40, validation=20, test=10),
+)
+TINY_WORKLOAD = Synthetic(name="synthetic", short=(1, 2), long=(5, 6), short_share=0.7)
+WIDE = Demand(dominant=(0.5, 1.0), other=(0.25, 0.5))
+
+
+def tiny_jobset(load: int, stream: int, number: int) -> JobSet:
+    """A jobset of a problem that is learned in seconds: three slots, jobs short or long."""
+    return draw_jobset(TINY_WORKLOAD, WIDE, TINY, load, np.random.default_rng([7, stream, load, number]))
+
+
+def tiny_piece(split: str, load: int, number: int, steps: int) -> JobSet:
+    """The beginning of a stream of the tiny problem."""
+    longer = TINY.model_copy(update={"arrivals": Streaming(name="poisson", steps=steps)})
+    return draw_jobset(TINY_WORKLOAD, WIDE, longer, load, np.random.default_rng([7, STREAM[split], load, number]))
+
+
+def tiny_task(recipe: Recipe, objective: str = "slowdown", step_limit: int = 100, seed: int = 3) -> Task:
+    """That problem, to be learned by a recipe."""
+    train, validation = ({120: [tiny_jobset(120, s, k) for k in range(count)]} for s, count in ((0, 40), (1, 30)))
+    return Task(
+        cluster=Cluster.of(TINY),
+        step_limit=step_limit,
+        objective=objective,
+        recipe=recipe,
+        seed=seed,
+        loads=[120],
+        train=train,
+        validation=validation,
+        fresh=lambda load, number: tiny_jobset(load, 2, number),
+        stream=tiny_piece,
+    )

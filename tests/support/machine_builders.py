@@ -1,0 +1,95 @@
+"""Random machines and jobs for tests of the event-driven simulators, and how to drive those."""
+
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+
+from pipeline.core import Observation
+from pipeline.problems.machines.nouns import Jobs, Machines, Placed, end_to_end
+from pipeline.problems.machines.simulator.compiled.batch import Events
+from pipeline.problems.machines.simulator.reference import PlainEvents
+
+HALF = 500  # thousandths of a unit, in which demands are drawn
+
+
+class Problem(NamedTuple):
+    """Some episodes on the same machines."""
+
+    machines: Machines
+    episodes: list[Jobs]
+    weights: list[np.ndarray]
+
+    def plain(self) -> list[PlainEvents]:
+        """Every episode in a plain simulator of its own."""
+        return [
+            PlainEvents(jobs, self.machines, weight) for jobs, weight in zip(self.episodes, self.weights, strict=True)
+        ]
+
+    def compiled(self, times: int = 1) -> Events:
+        """All episodes in one compiled batch, `times` in a row."""
+        return Events(end_to_end(self.episodes * times), self.machines, np.concatenate(self.weights * times))
+
+    def one_at_a_time(self) -> list[Events]:
+        """Every episode in a compiled batch of its own."""
+        return [
+            self._replace(episodes=self.episodes[b : b + 1], weights=self.weights[b : b + 1]).compiled()
+            for b in range(len(self.episodes))
+        ]
+
+
+def random_machines(
+    rng: np.random.Generator, dispatch: int, number: int, resources: int, slots: int, time_limit: float
+) -> Machines:
+    """Machines of any size and up to three kinds; one in four has none of its last resource."""
+    capacity = rng.integers(2, 9, (number, resources)) * HALF
+    if resources > 1:
+        capacity[rng.random(number) < 1 / 4, -1] = 0
+    return Machines(
+        capacity, rng.integers(0, 3, number), slots, dispatch, float(rng.choice([0.5, 2.0, 7.0])), time_limit
+    )
+
+
+def random_jobs(rng: np.random.Generator, machines: Machines, count: int, steps: int, whole_times: bool = True) -> Jobs:
+    """Jobs that some of the machines can hold, on up to three at once; whole times let many fall on one another."""
+    number, resources = machines.capacity.shape
+    demand, nodes = np.empty((count, resources), dtype=np.int64), rng.integers(1, min(number, 3) + 1, count)
+    kinds = rng.integers(0, 8, count).astype(np.uint64)
+    for j in range(count):
+        hosts = rng.permutation(number)[: nodes[j]]
+        demand[j] = rng.integers(0, machines.capacity[hosts].min(axis=0) // HALF + 1) * HALF
+        kinds[j] |= np.bitwise_or.reduce(np.uint64(1) << machines.kind[hosts].astype(np.uint64))
+    times = rng.integers(0, steps, count) if whole_times else rng.uniform(0, steps, count)
+    durations = rng.integers(1, 10, count) if whole_times else rng.uniform(0.1, 10, count)
+    guesses = rng.integers(1, 12, count) if whole_times else rng.uniform(0.1, 12, count)
+    seen = np.where(rng.random(count) < 0.5, durations, guesses).astype(float)
+    return Jobs(np.sort(times).astype(float), durations.astype(float), seen, demand, nodes, kinds)
+
+
+def random_problem(rng: np.random.Generator, dispatch: int, number: int, whole_times: bool = True) -> Problem:
+    """Any problem on so many machines; a third of them is cut before all jobs can have ended."""
+    limit = float(rng.choice([np.inf, np.inf, rng.integers(1, 25)]))
+    machines = random_machines(rng, dispatch, number, int(rng.integers(1, 4)), int(rng.choice([1, 3, 10])), limit)
+    sizes = rng.integers(1, 25, int(rng.integers(1, 4)))
+    episodes = [random_jobs(rng, machines, int(count), int(rng.integers(1, 30)), whole_times) for count in sizes]
+    weights = [rng.choice([1.0, 1.0 / 3.0, 0.1], count) for count in sizes]
+    return Problem(machines, episodes, weights)
+
+
+def roam(view: Observation, rng: np.random.Generator) -> np.ndarray:
+    """Any actions [B]: a legal one, void, an empty slot, or what does not fit."""
+    legal = view.legal.reshape(len(view.now), -1)
+    anything = rng.integers(0, legal.shape[1] + 1, len(legal))
+    placement = np.where(legal, rng.random(legal.shape), -1.0).argmax(axis=1)
+    return np.asarray(np.where(rng.random(len(legal)) < 0.4, anything, placement))
+
+
+def jobs_of(placed: Placed, rows: slice) -> list[list[float]]:
+    """What became of some jobs, as lists that compare; what never was is -1."""
+    return [np.nan_to_num(column[rows], nan=-1.0).tolist() for column in (placed.start, placed.finish, placed.machine)]
+
+
+def parts(jobs: Sequence[Jobs]) -> list[slice]:
+    """Where the jobs of each episode stand in their batch."""
+    return [slice(begin, after) for begin, after in pairwise(end_to_end(jobs).first.tolist())]

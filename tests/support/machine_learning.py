@@ -1,0 +1,55 @@
+"""A small event-driven problem to learn, for tests."""
+
+import numpy as np
+
+from pipeline.config import A3cRecipe, CemRecipe, DaggerRecipe, MachinesRecipe, PpoRecipe
+from pipeline.core import ANY_KIND
+from pipeline.problems.machines.networks.actor_critic import ActorCritic, DeepSets, Linear, Vector
+from pipeline.problems.machines.networks.features import Shape
+from pipeline.problems.machines.nouns import GREEDY, Jobs, Machines
+from pipeline.problems.machines.training.task import EventTask
+
+MACHINES = Machines(np.array([[4000, 8000], [2000, 4000]]), np.array([0, 0]), 4, GREEDY, 4.0, 1e6)
+SHAPE = Shape(slots=4, machines=2, resources=2, unit=1.0, void=True)
+COMMON = {"play": "greedy", "optimizer": "adam", "learning_rate": 0.01, "falling": False, "clip": 1.0, "entropy": 0.01}
+
+RECIPES: dict[str, MachinesRecipe] = {
+    "ppo": PpoRecipe(
+        algorithm="ppo",
+        epochs=2,
+        minibatches=2,
+        ratio=0.2,
+        gamma=1.0,
+        trace=0.95,
+        critic=0.5,
+        advantage="critic",
+        **COMMON,
+    ),
+    "a3c": A3cRecipe(algorithm="a3c", gamma=1.0, critic=0.5, **COMMON),
+    "cem": CemRecipe(algorithm="cem", play="greedy", population=8, elite=3, spread=0.3, keep=0.5),
+    "dagger": DaggerRecipe(algorithm="dagger", pool=500, batch=64, steps=4, **COMMON),
+}
+
+
+def some_jobs(load: int, number: int, count: int = 20) -> Jobs:
+    """Jobs of one machine's size at most, one in four of them long."""
+    rng = np.random.default_rng([load, number])
+    duration = np.where(rng.random(count) < 0.25, 20.0, 1.0) * rng.uniform(0.5, 1.5, count)
+    arrival = np.cumsum(rng.exponential(1.0, count))
+    demand = np.column_stack([rng.integers(1, 5, count) * 500, rng.integers(1, 5, count) * 1000])
+    return Jobs(arrival - arrival[0], duration, duration, demand, np.ones(count, dtype=int), np.full(count, ANY_KIND))
+
+
+def tiny_event_task(recipe: MachinesRecipe, objective: str = "slowdown", seed: int = 3) -> EventTask:
+    """A task of one load, with a few jobsets of each split."""
+    train, validation = ([some_jobs(100, 1000 + k + base) for k in range(4)] for base in (0, 500))
+    return EventTask(MACHINES, objective, recipe, seed, [100], {100: train}, {100: validation}, some_jobs)
+
+
+def untrained(kind: str = "deepsets", seed: int = 2) -> ActorCritic:
+    """A small network."""
+    import torch
+
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        return {"deepsets": DeepSets(SHAPE, 8), "vector": Vector(SHAPE, (16, 8)), "linear": Linear(SHAPE)}[kind]

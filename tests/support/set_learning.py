@@ -1,0 +1,39 @@
+"""A problem of seconds for DeepRM3: short runs and streams, and a small network."""
+
+from builders import TINY, tiny_task
+
+from pipeline.config import Mixture, Recipe, StreamWindows
+from pipeline.config import Sets as SetsConfig
+from pipeline.problems.pool.networks.networks import build
+from pipeline.problems.pool.networks.sets import Sets
+from pipeline.problems.pool.nouns import Cluster
+from pipeline.problems.pool.training.task import Task
+
+WINDOWS = StreamWindows(loads=(80, 100), slots=(5, 3), windows=2, latest=6, steps=4, beyond=5)
+BRIEF = Mixture(
+    name="mixture",
+    recipe="deeprm3",
+    loads=(120,),
+    updates=2,
+    jobsets=3,
+    episodes=3,
+    streams=WINDOWS,
+    validate_every=1,
+)
+
+
+def set_task(recipe: Recipe, seed: int = 3) -> Task:
+    """The tiny problem, with streams."""
+    return tiny_task(recipe, seed=seed)._replace(streams=WINDOWS)
+
+
+def sets(hidden: int = 8, elapsed: bool = False, seed: int = 2) -> Sets:
+    """An untrained network; it knows no size of a cluster."""
+    network = build(SetsConfig(name="sets", hidden=hidden, elapsed=elapsed), Cluster.of(TINY), seed)
+    assert isinstance(network, Sets)
+    return network
+
+
+def content(network: Sets) -> dict[str, bytes]:
+    """All weights, to the last bit."""
+    return {name: weight.numpy().tobytes() for name, weight in network.state_dict().items()}
