@@ -62,19 +62,10 @@ TransferName = Annotated[
 def read_params() -> "Params":
     """Read and check all of params.yaml, then hold numba and torch to its threads."""
     from pipeline.config import load_params
-    from pipeline.problems.groups.heuristics.names import check_group_names
-    from pipeline.problems.machines.heuristics.names import check_event_names
-    from pipeline.problems.pool.heuristics.scores import check_names, check_teachers
-    from pipeline.problems.pool.workload.estimates import check_estimates
-    from pipeline.problems.pool.workload.synthetic import check_synthetic
+    from pipeline.problems import check
 
     params = load_params()
-    check_synthetic(params)
-    check_estimates(params)
-    check_names(params)
-    check_teachers(params)
-    check_event_names(params)
-    check_group_names(params)
+    check(params)
     os.environ["NUMBA_NUM_THREADS"] = os.environ["OMP_NUM_THREADS"] = str(params.threads)
     # torch's idle threads leave the cores to numba's; but not at once, for waking one takes longer than a lock step
     os.environ.setdefault("OMP_WAIT_POLICY", "passive")

@@ -30,7 +30,9 @@ def rlscheduler(
 
     Example: python -m pipeline benchmark rlscheduler --trace lublin_256.swf.gz --backfill --out lublin.csv
     """
-    from pipeline.stages.benchmark import run
+    from pipeline.problems import protocol
+
+    run = protocol("rlscheduler")
 
     means = run(trace, slice, backfill, policy or [], out)
     for row in means.itertuples(index=False):

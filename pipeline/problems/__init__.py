@@ -33,6 +33,9 @@ PROBLEMS: Mapping[str, str] = {
     "groups": "pipeline.problems.groups.problem",
 }
 
+# Protocols of others that policies can be played under: the word of `benchmark`, and the module that does it.
+PROTOCOLS: Mapping[str, str] = {"rlscheduler": "pipeline.problems.machines.benchmark"}
+
 Jobs = TypeVar("Jobs")  # of one episode
 Policy = TypeVar("Policy")  # as it is scored
 Task = TypeVar("Task")  # what a learner is given
@@ -208,6 +211,10 @@ class Problem(Protocol[Jobs, Policy, Task, Network]):
     """What one problem supplies; a part is imported when it is first asked for."""
 
     @property
+    def check(self) -> Callable[[Params], None]:
+        """Return what refuses rows of params.yaml that the problem's code cannot go with."""
+
+    @property
     def tables(self) -> ResultTables:
         """Return the tables of what policies did."""
 
@@ -256,6 +263,22 @@ def problem_of(params: Params, scenario: str) -> AnyProblem:
         UserError: there is no such scenario.
     """
     return problem(params.scenario(scenario).problem)
+
+
+def check(params: Params) -> None:
+    """Check all that only the problems' own code can tell of params.yaml.
+
+    Raises:
+        UserError: one line for the first thing that it does not go with.
+    """
+    for word in PROBLEMS:
+        problem(word).check(params)
+
+
+def protocol(word: str) -> Callable[[Path, int, bool, Sequence[str], Path], pd.DataFrame]:
+    """Return what plays policies under a protocol of others: (log, jobs at most, backfill, policies, out) -> means."""
+    run: Callable[[Path, int, bool, Sequence[str], Path], pd.DataFrame] = import_module(PROTOCOLS[word]).run
+    return run
 
 
 def scenarios_by_problem(params: Params) -> dict[str, list[str]]:

@@ -21,6 +21,13 @@ class Groups:
     """The parts; what each is for stands at `Problem`."""
 
     @property
+    def check(self) -> Callable[[Params], None]:
+        """Return what refuses rows of params.yaml that do not go with this code."""
+        from pipeline.problems.groups.heuristics.names import check_group_names
+
+        return check_group_names
+
+    @property
     def tables(self) -> ResultTables:
         """Return the tables of what policies did."""
         return TABLES

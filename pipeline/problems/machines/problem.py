@@ -21,6 +21,13 @@ class Machines:
     """The parts; what each is for stands at `Problem`."""
 
     @property
+    def check(self) -> Callable[[Params], None]:
+        """Return what refuses rows of params.yaml that do not go with this code."""
+        from pipeline.problems.machines.heuristics.names import check_event_names
+
+        return check_event_names
+
+    @property
     def tables(self) -> ResultTables:
         """Return the tables of what policies did."""
         return TABLES
