@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from pipeline.tracking.flat import flatten, unflatten, width
+from pipeline.problems.pool.flat import flatten, unflatten, width
 
 from pipeline.core import Observation
 from pipeline.problems.pool.nouns import Cluster, JobSet
