@@ -12,7 +12,7 @@ from benchmarks.record import Row, Target, figure
 from benchmarks.sizes import Sizes
 from pipeline.core import IntArray
 from pipeline.problems.pool.networks.network import Network
-from pipeline.problems.pool.nouns import Seen
+from pipeline.problems.pool.nouns import CompactObservation
 
 EAGER = "eager float32 NCHW on images drawn beforehand, the same batch"
 
@@ -43,8 +43,8 @@ def _milliseconds(work: engine.Work, decisions: int) -> float:
     return 1e3 * seconds(work) / decisions
 
 
-def _eager(network: Network, seen: Seen) -> engine.Work:
-    image = engine.images(seen, network.layout)
+def _eager(network: Network, observed: CompactObservation) -> engine.Work:
+    image = engine.images(observed, network.layout)
 
     def work() -> None:
         network.zero_grad()
@@ -53,11 +53,11 @@ def _eager(network: Network, seen: Seen) -> engine.Work:
     return work
 
 
-def _distinct(seen: Seen, network: Network, most: int) -> IntArray:
+def _distinct(observed: CompactObservation, network: Network, most: int) -> IntArray:
     """Return the places of at most so many states of which no two have the same image."""
     first: dict[bytes, int] = {}
-    for place in range(len(seen.cells)):
-        image = engine.images(seen.take(slice(place, place + 1)), network.layout)
+    for place in range(len(observed.cells)):
+        image = engine.images(observed.take(slice(place, place + 1)), network.layout)
         first.setdefault(blake2b(image.numpy().tobytes()).digest(), place)
     places = np.array(list(first.values()))
     return places[:: max(1, len(places) // most)][:most]

@@ -18,7 +18,7 @@ from pipeline.config import Reinforce
 from pipeline.core import FloatArray, IntArray, KeyArray, keys, uniform
 from pipeline.learning.returns import decision_baseline, discounted
 from pipeline.problems.pool.networks.encodings import Layout, draw
-from pipeline.problems.pool.nouns import Seen, batch, repeat
+from pipeline.problems.pool.nouns import CompactObservation, batch, repeat
 from pipeline.problems.pool.simulator.compiled.batch import Batched
 from pipeline.problems.pool.training.task import Task
 
@@ -35,9 +35,9 @@ class Dense(nn.Module):
         self.first = nn.Linear(layout.rows * layout.columns, hidden)
         self.last = nn.Linear(hidden, layout.slots + 1)
 
-    def forward(self, seen: Seen) -> Tensor:
+    def forward(self, observed: CompactObservation) -> Tensor:
         """Return the log-probabilities [D, A]."""
-        image = torch.from_numpy(draw(seen, self.layout)).flatten(1)
+        image = torch.from_numpy(draw(observed, self.layout)).flatten(1)
         logits = self.last(torch.relu(self.first(image)))
         return torch.log_softmax(logits, dim=1)
 
@@ -45,7 +45,7 @@ class Dense(nn.Module):
 class Play(NamedTuple):
     """D decisions, in the order in which they were taken."""
 
-    seen: Seen  # D observations
+    observed: CompactObservation  # D observations
     action: IntArray  # [D]
     now: IntArray  # [D]  simulated step
     episode: IntArray  # [D]
@@ -67,7 +67,7 @@ def described(network: Dense, task: Task, config: Reinforce) -> Iterator[int]:
         for first in range(0, len(gain), AT_ONCE):
             some = slice(first, first + AT_ONCE)
             taken = torch.from_numpy(play.action[some])[:, None]
-            chances = network(play.seen.take(some)).gather(1, taken)[:, 0]
+            chances = network(play.observed.take(some)).gather(1, taken)[:, 0]
             loss = -(chances * torch.from_numpy(gain[some].astype(np.float32))).sum() / len(gain)
             loss.backward()
         optimizer.step()
@@ -75,20 +75,20 @@ def described(network: Dense, task: Task, config: Reinforce) -> Iterator[int]:
 
 
 def _play(network: Dense, simulator: Batched, key: KeyArray) -> Play:
-    kept: list[Seen] = []
+    kept: list[CompactObservation] = []
     actions: list[IntArray] = []
     now: list[IntArray] = []
     rows: list[IntArray] = []
     while len(going := simulator.rows):
-        seen = simulator.room(len(going))
-        simulator.look(going, seen)
-        kept.append(seen)
+        observed = simulator.compact_buffer(len(going))
+        simulator.observe_compact(going, observed)
+        kept.append(observed)
         now.append(simulator.now[going])
-        actions.append(_sample(network, seen, uniform(key[going], np.full(len(going), len(rows)))))
+        actions.append(_sample(network, observed, uniform(key[going], np.full(len(going), len(rows)))))
         rows.append(going)
         simulator.step(going, actions[-1])
     return Play(
-        seen=Seen._make(np.concatenate(field) for field in zip(*kept, strict=True)),
+        observed=CompactObservation._make(np.concatenate(field) for field in zip(*kept, strict=True)),
         action=np.concatenate(actions),
         now=np.concatenate(now),
         episode=np.concatenate(rows),
@@ -96,8 +96,8 @@ def _play(network: Dense, simulator: Batched, key: KeyArray) -> Play:
     )
 
 
-def _sample(network: Dense, seen: Seen, draws: FloatArray) -> IntArray:
+def _sample(network: Dense, observed: CompactObservation, draws: FloatArray) -> IntArray:
     with torch.no_grad():
-        parts = [network(seen.take(slice(k, k + AT_ONCE))) for k in range(0, len(draws), AT_ONCE)]
+        parts = [network(observed.take(slice(k, k + AT_ONCE))) for k in range(0, len(draws), AT_ONCE)]
     cumulative = torch.cat(parts).double().exp().cumsum(dim=1).numpy()
     return np.asarray((cumulative > draws[:, None] * cumulative[:, -1:]).argmax(axis=1))

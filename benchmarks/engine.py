@@ -14,14 +14,14 @@ from pipeline import storage
 from pipeline.config import NetworkConfig, PoolCard, Reinforce
 from pipeline.core import CompiledRule, FloatArray, IntArray, Observation, Policy, keys, legal_actions
 from pipeline.learning.stored import weights_of
-from pipeline.problems.pool.evaluation.scheduling import schedule
 from pipeline.problems.pool.heuristics.compiled import Players, players
 from pipeline.problems.pool.heuristics.scores import HEURISTICS
 from pipeline.problems.pool.networks.encodings import Layout, draw
 from pipeline.problems.pool.networks.loading import restore
 from pipeline.problems.pool.networks.network import Network
 from pipeline.problems.pool.networks.networks import build
-from pipeline.problems.pool.nouns import JobSet, Seen, batch, compact
+from pipeline.problems.pool.nouns import CompactObservation, JobSet, batch, compact
+from pipeline.problems.pool.scheduling.playing import schedule
 from pipeline.problems.pool.simulator.compiled.batch import Batched
 from pipeline.problems.pool.training.decisions import by_chance, record
 from pipeline.problems.pool.training.reinforce import reinforce
@@ -87,18 +87,18 @@ def iterations(path: str, problem: Problem, count: int) -> Iterator[int]:
         learner.load_state_dict(initial)
 
 
-def played(learner: Network, problem: Problem) -> Seen:
+def played(learner: Network, problem: Problem) -> CompactObservation:
     """Return what a network meets in all decisions of an iteration, in the order in which they are learned from."""
     jobsets = problem.draw()
     number = np.arange(len(jobsets)).repeat(problem.episodes)
     simulator = Batched(batch([jobsets[k] for k in number]), problem.cluster, problem.step_limit, skip_forced=True)
     key = keys(problem.seed, number, np.tile(np.arange(problem.episodes), len(jobsets)))
-    return record(simulator, by_chance(learner.frozen(), masked=True), key).seen
+    return record(simulator, by_chance(learner.frozen(), masked=True), key).observed
 
 
-def images(seen: Seen, layout: Layout) -> Tensor:
+def images(observed: CompactObservation, layout: Layout) -> Tensor:
     """Return the drawn images [D, T, columns], float32."""
-    return torch.from_numpy(draw(seen, layout))
+    return torch.from_numpy(draw(observed, layout))
 
 
 def on_image(learner: Network, image: Tensor) -> Tensor:
@@ -107,13 +107,13 @@ def on_image(learner: Network, image: Tensor) -> Tensor:
     return logits
 
 
-def learning(learner: Network, seen: Seen) -> Work:
+def learning(learner: Network, observed: CompactObservation) -> Work:
     """Return a forward and a backward pass over decisions, chunk by chunk as `reinforce` does it."""
 
     def work() -> None:
         learner.zero_grad()
-        for first in range(0, len(seen.cells), learner.at_once):
-            logits = learner(seen.take(slice(first, first + learner.at_once)))
+        for first in range(0, len(observed.cells), learner.at_once):
+            logits = learner(observed.take(slice(first, first + learner.at_once)))
             logits.backward(torch.ones_like(logits))
 
     return work

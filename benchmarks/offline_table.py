@@ -84,7 +84,7 @@ def parser() -> argparse.ArgumentParser:
 
 def drawn(params: Params, jobs: int, count: int) -> list[JobSet]:
     """Return test jobsets of the scenario, with another number of jobs."""
-    from pipeline.problems.pool.workload.source import Recipe
+    from pipeline.problems.pool.workload.source import DrawnSource
 
     scenario = params.pool_scenarios[SCENARIO]
     if not isinstance(params.workload, Synthetic):

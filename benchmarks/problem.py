@@ -103,7 +103,7 @@ class Problem:
     @property
     def cluster(self) -> Cluster:
         """Return the cluster."""
-        return Cluster((UNITS,) * self.resources, HORIZON, self.slots, BACKLOG, place_ahead=False, usable=HORIZON)
+        return Cluster((UNITS,) * self.resources, HORIZON, self.slots, BACKLOG, place_ahead=False)
 
     @property
     def step_limit(self) -> int:

@@ -28,7 +28,7 @@ SOME_STEPS = 50  # whose decisions are kept at a time, to be counted
 class Learned(NamedTuple):
     """Decisions, and what their loss is made of."""
 
-    seen: Relative
+    observed: Relative
     loss: Loss
 
 
@@ -56,7 +56,7 @@ def played(learner: Sets, problem: Problem) -> Learned:
     simulator, key = begun(problem, problem.draw())
     kept = Roller(simulator, learner.compiled(), key).keep()
     gain = np.random.default_rng(problem.seed).normal(size=len(kept.action))
-    return Learned(kept.seen, Loss(kept.action, gain, True, ENTROPY))
+    return Learned(kept.observed, Loss(kept.action, gain, True, ENTROPY))
 
 
 def decisions_of(learner: Sets, problem: Problem, jobsets: list[JobSet]) -> int:
@@ -83,10 +83,10 @@ def plainly(learner: Sets) -> Policy:
     """Return the policy that draws actions by torch's own forward."""
 
     def policy(view: Observation, draws: FloatArray) -> IntArray:
-        seen = learner.see(view)
+        observed = learner.encode(view)
         with torch.no_grad():
-            logits = learner(seen).numpy()
-        actions: IntArray = sample(logits, seen.may, True, draws)
+            logits = learner(observed).numpy()
+        actions: IntArray = sample(logits, observed.may, True, draws)
         return actions
 
     return policy
@@ -109,13 +109,13 @@ def by_autograd(learner: Sets, given: Learned, at_once: int) -> Work:
         learner.zero_grad()
         for first in range(0, len(given.loss.gain), at_once):
             some = slice(first, first + at_once)
-            _loss(learner, given.seen.take(some), given.loss.take(some)).backward()  # type: ignore[no-untyped-call]
+            _loss(learner, given.observed.take(some), given.loss.take(some)).backward()  # type: ignore[no-untyped-call]
 
     return work
 
 
-def _loss(learner: Sets, seen: Relative, loss: Loss) -> Tensor:
-    chances = log_probabilities(learner(seen), seen.may)
+def _loss(learner: Sets, observed: Relative, loss: Loss) -> Tensor:
+    chances = log_probabilities(learner(observed), observed.may)
     taken = chances.gather(1, torch.from_numpy(loss.action)[:, None])[:, 0]
     gain = torch.from_numpy(loss.gain.astype(np.float32))
     return -(taken * gain).sum() + loss.weight * (chances.exp() * chances).sum()

@@ -26,7 +26,7 @@ MOST_KINDS = 63  # of machines; a job's are bits of one number
 ANY_KIND = np.uint64(2**MOST_KINDS - 1)  # the job runs everywhere
 SHORTEST_BOUNDED = 10.0  # time units: bounded slowdown takes no job for shorter (Feitelson)
 SPLITS = ("train", "validation", "test")
-STREAMS = {name: number for number, name in enumerate((*SPLITS, "fresh"))}
+SPLIT_NUMBERS = {name: number for number, name in enumerate((*SPLITS, "fresh"))}
 GOLDEN = np.uint64(0x9E3779B97F4A7C15)  # SplitMix64's step: 2^64 over the golden ratio
 OBJECTIVES = ("slowdown", "completion_time", "makespan", "utilisation")
 
@@ -60,7 +60,7 @@ Policy = Callable[[Observation, FloatArray], IntArray]  # (view, uniform draws [
 class CompiledRule(NamedTuple):
     """The compiled rule that decides as a policy does, for simulators to play without asking it."""
 
-    rule: str  # a word of RULES of simulator.twins, or of simulator.events.rules
+    rule: str  # a word of RULES of heuristics.compiled
     knob: float = 0.0
     knobs: tuple[float, float] | None = None  # of a rule that has two
     weights: tuple[float, ...] | None = None  # of a rule that adds up features

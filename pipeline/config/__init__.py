@@ -29,7 +29,6 @@ from pipeline.config.cards import (
     difference,
 )
 from pipeline.config.events import Group, MachinesLog, MachinesScenario, Parts, Sampled, Tasks
-from pipeline.config.families import FamilySearch
 from pipeline.config.groups import Dqn, DqnRecipe, GroupQ, GroupsLog, GroupsScenario, Replay, Swinging
 from pipeline.config.hindsight import Hindsight, must_be_solvable
 from pipeline.config.learning import (
@@ -48,6 +47,7 @@ from pipeline.config.learning import (
     Recipe,
     Reinforce,
 )
+from pipeline.config.linear_rule import LinearRuleSearch
 from pipeline.config.mixture import Imitate, Mixture, Sets, StreamWindows
 from pipeline.config.params import PARAMS_FILE, AnyScenario, Params, check_params, load_params, repository_root
 from pipeline.config.problem import AtOnce, Counts, Demand, PoolScenario, Streaming, Swf, Synthetic
@@ -64,9 +64,9 @@ __all__ = [
     "AnyRecipe",
     "AnyScenario",
     "AtOnce",
+    "Card",
     "Cem",
     "CemRecipe",
-    "Card",
     "Clone",
     "Cnn",
     "Counts",
@@ -77,29 +77,30 @@ __all__ = [
     "Dqn",
     "DqnRecipe",
     "Evaluation",
-    "MachinesCard",
-    "MachinesLog",
-    "MachinesRecipe",
-    "MachinesScenario",
-    "FamilySearch",
     "FinetuneConfig",
     "Frozen",
     "Group",
+    "GroupQ",
     "GroupsCard",
     "GroupsLog",
-    "GroupQ",
     "GroupsScenario",
     "HeuristicKnobs",
     "Hindsight",
     "Imitate",
     "Linear",
+    "LinearRuleSearch",
+    "MachinesCard",
+    "MachinesLog",
+    "MachinesRecipe",
+    "MachinesScenario",
     "Mixture",
     "Mlp",
-    "PoolCard",
     "NetworkConfig",
     "NoPretrain",
     "Params",
     "Parts",
+    "PoolCard",
+    "PoolScenario",
     "Ppo",
     "PpoRecipe",
     "PretrainConfig",
@@ -107,7 +108,6 @@ __all__ = [
     "Reinforce",
     "Replay",
     "Sampled",
-    "PoolScenario",
     "Sets",
     "Site",
     "StreamWindows",

@@ -17,8 +17,8 @@ from pipeline.config.acting import (
     PpoRecipe,
     Vector,
 )
-from pipeline.config.families import FamilySearch
 from pipeline.config.groups import Dqn, DqnRecipe, GroupQ, Replay
+from pipeline.config.linear_rule import LinearRuleSearch
 from pipeline.config.mixture import Imitate, Mixture, Sets
 from pipeline.config.records import Frozen, Loads, Positive, PositiveShare, Rate, Seed, Share
 
@@ -40,7 +40,7 @@ class HeuristicKnobs(Frozen):
     tetris_weights: Annotated[tuple[Share, ...], Field(min_length=1)]
     hold_quantiles: Annotated[tuple[Share, ...], Field(min_length=1)]
     mixes: Annotated[tuple[Mix, ...], Field(min_length=1)]  # packing and fairness of Tetris on many machines
-    family: FamilySearch | None = None  # None: its weights are not searched
+    linear: LinearRuleSearch | None = None  # None: its weights are not searched
 
 
 class Evaluation(Frozen):

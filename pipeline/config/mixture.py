@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field, model_validator
 
-from pipeline.config.families import FamilySearch
+from pipeline.config.linear_rule import LinearRuleSearch
 from pipeline.config.records import Frozen, Loads, Positive, Rate, Seed
 
 Slots = Annotated[int, Field(gt=0, le=1000)]
@@ -76,7 +76,7 @@ class Imitate(Frozen):
 
     name: Literal["imitate"]
     teachers: Annotated[tuple[str, ...], Field(min_length=1)]
-    family: FamilySearch | None = None  # of the weights of teacher `family`, on what it teaches; null: as they are
+    linear: LinearRuleSearch | None = None  # of the weights of teacher `linear`, on what it teaches; null: as they are
     loads: Loads
     jobsets: Positive  # short runs that are played by the teachers
     streams: StreamWindows | None
@@ -95,7 +95,7 @@ class Imitate(Frozen):
     @property
     def first(self) -> str:
         """What happens before the first update."""
-        searched = "" if self.family is None else ", and weights of family are searched for"
+        searched = "" if self.linear is None else ", and weights of linear are searched for"
         return f"its teachers play{searched}"
 
 

@@ -35,21 +35,21 @@ class Heuristic:
     """A policy that needs no network."""
 
     decide: Policy
-    twin: CompiledRule | None = None  # decides alike, compiled
+    rule: CompiledRule | None = None  # decides alike, compiled
 
     def __call__(self, view: Observation, draws: FloatArray) -> IntArray:
         """Return an action [B] for every episode."""
         return self.decide(view, draws)
 
 
-def heuristic(score: Score, twin: CompiledRule | None = None) -> Heuristic:
+def heuristic(score: Score, rule: CompiledRule | None = None) -> Heuristic:
     """Return the policy that starts the best-scored job."""
-    return Heuristic(lambda view, draws: choose(score(view), view), twin)
+    return Heuristic(lambda view, draws: choose(score(view), view), rule)
 
 
 def compiled_rule_of(policy: Policy) -> CompiledRule | None:
-    """Return the compiled twin of a policy, if it has one."""
-    return policy.twin if isinstance(policy, Heuristic) else None
+    """Return the compiled rule of a policy, if it has one."""
+    return policy.rule if isinstance(policy, Heuristic) else None
 
 
 def random(view: Observation, draws: FloatArray) -> IntArray:

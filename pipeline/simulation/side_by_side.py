@@ -34,11 +34,11 @@ def play_all(
     """Let every policy play every episode; return the columns of what became of each policy's, in one piece.
 
     Args:
-        policies: those with a compiled twin play first, by themselves.
+        policies: those with a compiled rule play first, by themselves.
         episodes: of each policy.
         abreast: how many may go side by side.
         begin: starts some pairs of policy and episode, told by their number, policy by policy; the policies that it is
-            given have all a twin, or none has.
+            given have all a rule, or none has.
         on_progress: told how far it is.
     """
     order = sorted(range(len(policies)), key=lambda k: compiled_rule_of(policies[k]) is None)

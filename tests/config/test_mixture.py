@@ -190,6 +190,6 @@ def test_teachers_must_have_a_compiled_twin(monkeypatch: pytest.MonkeyPatch) -> 
     assert isinstance(sjf, Heuristic)
     monkeypatch.setattr(heuristics, "HEURISTICS", HEURISTICS | {"slow": Heuristic(sjf.decide)})
     assert refusal(agents__deeprm3__pretrain__teachers=["sjf", "slow"]) == (
-        "agents.deeprm3.pretrain.teachers: expected heuristics that have a compiled twin, got 'slow'"
+        "agents.deeprm3.pretrain.teachers: expected heuristics that have a compiled rule, got 'slow'"
     )
     checked(changed(agents__deeprm2__pretrain__teacher="slow"))  # plain cloning asks it move by move

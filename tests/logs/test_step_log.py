@@ -268,9 +268,9 @@ def test_durations_are_rounded_up_and_cut_to_the_shorter_limit(folder: Path) -> 
 def test_estimates_become_steps_as_durations_do_and_unknown_ones_are_durations(folder: Path) -> None:
     log = read(folder, *(line(run=100, estimate=s) for s in (1, 60, 61, 9999, -1)))
     told = discretise(log, swf(step_s=60, max_steps=5), {"cpu": 10}, 20, estimates=True)
-    assert told.told is not None
-    assert told.told.tolist() == [1, 1, 2, 5, 2]
-    assert discretise(log, swf(step_s=60, max_steps=5), {"cpu": 10}, 20).told is None
+    assert told.estimate is not None
+    assert told.estimate.tolist() == [1, 1, 2, 5, 2]
+    assert discretise(log, swf(step_s=60, max_steps=5), {"cpu": 10}, 20).estimate is None
     assert random_window(told, (0, 5), 5, np.random.default_rng(1)).seen.tolist() == [1, 1, 2, 5, 2]
 
 
@@ -278,7 +278,7 @@ def test_those_who_overrun_are_told_of(folder: Path) -> None:
     # Of 100 s told 1 and 60 s; 61 s are two steps, as 100 s are.
     log = read(folder, *(line(run=100, estimate=s) for s in (1, 60, 61, 9999, -1)))
     steps = discretise(log, swf(step_s=60, max_steps=5), {"cpu": 10}, 20, estimates=True)
-    said = "estimates: 3 jobs (60.0%) run longer than told, 2 (40.0%) in steps; 1 jobs have none"
+    said = "estimates: 3 jobs (60.0%) run longer than estimated, 2 (40.0%) in steps; 1 jobs have none"
     assert any(note.startswith(said) for note in describe(log, steps))
 
 
@@ -288,7 +288,7 @@ def test_a_log_as_a_table_tells_its_estimates_in_every_part(folder: Path) -> Non
     (part,) = parts(log_table(discretise(log, how, {"cpu": 10}, 20, estimates=True)), 20)
     assert part.jobs.seen.tolist() == [1, 2, 3]
     (part,) = parts(log_table(discretise(log, how, {"cpu": 10}, 20)), 20)
-    assert part.jobs.told is None
+    assert part.jobs.estimate is None
 
 
 def test_processors_become_the_nearest_unit_half_up_and_at_least_one(folder: Path) -> None:

@@ -11,10 +11,10 @@ import pytest
 from pipeline import storage
 from pipeline.config import Params
 from pipeline.learning.stored import weights_of
-from pipeline.problems.pool.evaluation.planning import MOST_STEPS, MOST_TRIED
 from pipeline.problems.pool.networks.loading import card_of
 from pipeline.problems.pool.networks.networks import build
 from pipeline.problems.pool.nouns import Cluster
+from pipeline.problems.pool.scheduling.planning import MOST_STEPS, MOST_TRIED
 
 HEAD = "jobset,job,arrival,duration,cpu,memory"
 

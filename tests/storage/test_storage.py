@@ -187,7 +187,7 @@ def same(one: JobSet, other: JobSet) -> bool:
 
 
 def test_jobsets_that_tell_estimates_come_back_with_them(root: Path) -> None:
-    told = {50: [jobs._replace(told=jobs.duration + k) for k, jobs in enumerate(TWO[50], 1)]}
+    told = {50: [jobs._replace(estimate=jobs.duration + k) for k, jobs in enumerate(TWO[50], 1)]}
     write_jobsets(Path("jobs"), "test", told, RESOURCES)
     found = read_jobsets(Path("jobs"), "test", RESOURCES)
     assert [jobs.seen.tolist() for jobs in found[50]] == [[4, 2], [4]]
@@ -199,12 +199,12 @@ def test_jobsets_of_known_durations_have_no_other_column(root: Path) -> None:
     write_jobsets(Path("jobs"), "test", TWO, RESOURCES)
     frame = pd.read_parquet("jobs/test.parquet")
     assert list(frame) == ["load", "jobset", "job", "arrival", "duration", "cpu", "memory"]
-    assert all(jobs.told is None for jobs in read_jobsets(Path("jobs"), "test", RESOURCES)[110])
+    assert all(jobs.estimate is None for jobs in read_jobsets(Path("jobs"), "test", RESOURCES)[110])
 
 
 def test_an_estimate_of_no_step_is_refused(root: Path) -> None:
     with pytest.raises(UserError, match=r"told: expected at least 1, got 0 in row 1$"):
-        write_jobsets(Path("jobs"), "test", {50: [TWO[50][0]._replace(told=np.array([1, 0]))]}, RESOURCES)
+        write_jobsets(Path("jobs"), "test", {50: [TWO[50][0]._replace(estimate=np.array([1, 0]))]}, RESOURCES)
 
 
 def test_jobsets_come_back_as_they_were_written(root: Path) -> None:

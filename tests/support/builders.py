@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from pipeline.config import Counts, Demand, Params, PoolScenario, Recipe, Streaming, Synthetic, load_params
 from pipeline.core import Observation, Policy, keys
-from pipeline.problems.pool.nouns import Cluster, JobSet, Schedule, Seen, batch, compact
+from pipeline.problems.pool.nouns import Cluster, CompactObservation, JobSet, Schedule, batch, compact
 from pipeline.problems.pool.simulator.compiled.batch import Batched
 from pipeline.problems.pool.simulator.reference import Timestep
 from pipeline.problems.pool.training.task import Task
@@ -16,7 +16,7 @@ from pipeline.problems.pool.workload.synthetic import draw_jobset
 from pipeline.simulation.rollout import play
 
 REPOSITORY = Path(__file__).parents[2]
-STREAM = {"train": 5, "validation": 6, "fresh": 7}  # numbers of the tiny problem's random streams
+SPLIT = {"train": 5, "validation": 6, "fresh": 7}  # numbers of the tiny problem's random sequences
 ONLY = np.array([0])  # the row of a simulator's only episode
 
 
@@ -31,11 +31,9 @@ def jobset(*jobs: Sequence[int]) -> JobSet:
     return JobSet(table[:, 0], table[:, 1], table[:, 2:])
 
 
-def cluster(
-    *capacity: int, horizon: int = 4, slots: int = 2, backlog: int = 4, ahead: bool = False, usable: int | None = None
-) -> Cluster:
+def cluster(*capacity: int, horizon: int = 4, slots: int = 2, backlog: int = 4, ahead: bool = False) -> Cluster:
     """A small cluster; of one resource with 3 units unless told."""
-    return Cluster(capacity or (3,), horizon, slots, backlog, ahead, horizon if usable is None else usable)
+    return Cluster(capacity or (3,), horizon, slots, backlog, ahead)
 
 
 def observation(
@@ -81,7 +79,7 @@ def observation(
 
 
 def many(view: Observation, count: int) -> Observation:
-    """The same view, seen by `count` episodes."""
+    """The same view, observed by `count` episodes."""
     return view.take(np.zeros(count, dtype=np.int64))
 
 
@@ -115,7 +113,7 @@ def wander(view: Observation, draws: np.ndarray) -> np.ndarray:
 def random_jobset(rng: np.random.Generator, of: Cluster, jobs: int, steps: int) -> JobSet:
     """Jobs of any size that the empty cluster can run, arriving over some steps."""
     demand = np.column_stack([rng.integers(0, units + 1, jobs) for units in of.capacity])
-    return JobSet(np.sort(rng.integers(0, steps, jobs)), rng.integers(1, of.usable + 1, jobs), demand)
+    return JobSet(np.sort(rng.integers(0, steps, jobs)), rng.integers(1, of.horizon + 1, jobs), demand)
 
 
 def viewed(of: Cluster, policy: Policy, episodes: int = 6, jobs: int = 12, seed: int = 0) -> Observation:
@@ -129,19 +127,18 @@ def viewed(of: Cluster, policy: Policy, episodes: int = 6, jobs: int = 12, seed:
     return Observation._make(np.concatenate(field) for field in zip(*views, strict=True))
 
 
-def seen(of: Cluster, policy: Policy, episodes: int = 6, jobs: int = 12, seed: int = 0) -> Seen:
+def observed(of: Cluster, policy: Policy, episodes: int = 6, jobs: int = 12, seed: int = 0) -> CompactObservation:
     """The same in compact form."""
     return compact(viewed(of, policy, episodes, jobs, seed))
 
 
 @st.composite
 def clusters(draw: st.DrawFn, most_resources: int = 3, most_slots: int = 5) -> Cluster:
-    """Clusters of any kind; of some the last rows may not be filled."""
+    """Clusters of any kind."""
     capacity = draw(st.lists(st.integers(1, 6), min_size=1, max_size=most_resources))
     horizon = draw(st.integers(3, 8))
-    usable = draw(st.one_of(st.just(horizon), st.integers(1, horizon)))
     slots, backlog = draw(st.integers(1, most_slots)), draw(st.integers(0, 4))
-    return Cluster(tuple(capacity), horizon, slots, backlog, draw(st.booleans()), usable)
+    return Cluster(tuple(capacity), horizon, slots, backlog, draw(st.booleans()))
 
 
 @st.composite
@@ -181,15 +178,15 @@ TINY_WORKLOAD = Synthetic(name="synthetic", short=(1, 2), long=(5, 6), short_sha
 WIDE = Demand(dominant=(0.5, 1.0), other=(0.25, 0.5))
 
 
-def tiny_jobset(load: int, stream: int, number: int) -> JobSet:
+def tiny_jobset(load: int, split: int, number: int) -> JobSet:
     """A jobset of a problem that is learned in seconds: three slots, jobs short or long."""
-    return draw_jobset(TINY_WORKLOAD, WIDE, TINY, load, np.random.default_rng([7, stream, load, number]))
+    return draw_jobset(TINY_WORKLOAD, WIDE, TINY, load, np.random.default_rng([7, split, load, number]))
 
 
 def tiny_piece(split: str, load: int, number: int, steps: int) -> JobSet:
     """The beginning of a stream of the tiny problem."""
     longer = TINY.model_copy(update={"arrivals": Streaming(name="poisson", steps=steps)})
-    return draw_jobset(TINY_WORKLOAD, WIDE, longer, load, np.random.default_rng([7, STREAM[split], load, number]))
+    return draw_jobset(TINY_WORKLOAD, WIDE, longer, load, np.random.default_rng([7, SPLIT[split], load, number]))
 
 
 def tiny_task(recipe: Recipe, objective: str = "slowdown", step_limit: int = 100, seed: int = 3) -> Task:

@@ -78,7 +78,7 @@ AGENTS = {
         "finetune": REINFORCE | {"recipe": "paper"},
     },
 }
-FAMILY = {"population": 4, "rounds": 1, "elite": 2}
+LINEAR_SEARCH = {"population": 4, "rounds": 1, "elite": 2}
 HINDSIGHT = {"scenarios": ["online"], "jobsets": 2, "limit": 0.01}
 STAGES = {
     "log",
@@ -168,7 +168,7 @@ def begin(root: Path, more: Mapping[str, str]) -> Folder:
     scenario = rows["scenarios"]["online"] | SCENARIO
     knobs = {"tetris_weights": [0.1, 0.5], "hold_quantiles": [0.9], "mixes": [[0.0, 0.0], [0.5, 0.2]]}
     sections = {"scenarios": {"online": scenario}, "agents": AGENTS, "transfers": {}, "hindsight": HINDSIGHT}
-    folder.edit(threads=1, heuristics=knobs | {"family": FAMILY}, evaluation__resamples=100, **sections)
+    folder.edit(threads=1, heuristics=knobs | {"linear": LINEAR_SEARCH}, evaluation__resamples=100, **sections)
     folder.git("init", "--quiet", "--initial-branch", "main")
     folder.git("add", "--all")
     folder.git("commit", "--quiet", "-m", "the small problem")

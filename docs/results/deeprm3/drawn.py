@@ -21,9 +21,9 @@ from benchmarks.offline_table import SCENARIO, drawn
 from pipeline.config import load_params
 from pipeline.core import IntArray
 from pipeline.errors import UserError
-from pipeline.problems.pool.evaluation.planning import best_drawn, searched
-from pipeline.problems.pool.evaluation.scheduling import mean_slowdown, schedule
 from pipeline.problems.pool.nouns import Cluster, JobSet
+from pipeline.problems.pool.scheduling.planning import best_drawn, searched
+from pipeline.problems.pool.scheduling.playing import mean_slowdown, schedule
 from pipeline.problems.pool.workload.job_table import JobTable
 from pipeline.progress import say
 

@@ -43,10 +43,10 @@ def main(folder: Path, steps: int) -> None:
             ask, end = range(1000 + first, 1000 + first + WINDOWS), first + AFTER[-1] + steps
             jobsets = [origin.piece("train", load, number, end) for number in ask]
             parts.append(asked(network, Cluster.of(problem.scenario), jobsets, first, steps))
-        seen, cost = (np.concatenate(column) for column in zip(*parts, strict=True))
-        found = np.linalg.lstsq(seen, cost, rcond=None)[0]
-        rest = cost - seen @ found
-        error = np.sqrt(np.diag(np.linalg.inv(seen.T @ seen)) * rest.var() * len(AFTER))
+        observed, cost = (np.concatenate(column) for column in zip(*parts, strict=True))
+        found = np.linalg.lstsq(observed, cost, rcond=None)[0]
+        rest = cost - observed @ found
+        error = np.sqrt(np.diag(np.linalg.inv(observed.T @ observed)) * rest.var() * len(AFTER))
         explained = 1.0 - rest.var() / cost.var()
         say(
             f"load {load}: a job {found[0]:.1f} (+- {error[0]:.1f}), a step of work {found[1]:.1f} "
@@ -64,18 +64,18 @@ def asked(
     copies = stream.fork(np.repeat(place, COPIES))
     key = keys(1, np.repeat(place, COPIES), np.tile(1 + np.arange(COPIES), WINDOWS))
     roller = Roller(copies, network.compiled(), key)
-    seen = []
+    observed = []
     for after in AFTER:
         roller.play(first + after)
         start = copies.schedule().start
-        seen.append(np.stack([left(copies.jobs, start, cluster, first + after, kind) for kind in KINDS], axis=1))
+        observed.append(np.stack([left(copies.jobs, start, cluster, first + after, kind) for kind in KINDS], axis=1))
     roller.play(end)
     cost = []
     for after in AFTER:
         spent = -copies.rewards[:, first + after : first + after + steps].mean(axis=1)
         usual = spent.reshape(WINDOWS, COPIES).mean(axis=1).repeat(COPIES)
         cost.append(steps * beside_others(spent[:, None]) / usual[:, None])
-    return beside_others(np.concatenate(seen)), np.concatenate(cost)[:, 0]
+    return beside_others(np.concatenate(observed)), np.concatenate(cost)[:, 0]
 
 
 def beside_others(values: FloatArray) -> FloatArray:

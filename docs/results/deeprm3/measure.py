@@ -38,7 +38,7 @@ ABREAST = 2_000_000  # jobs played side by side
 VALIDATION, TEST = 40, 300
 NOISE = 0.5  # of the logarithm of estimates
 HPC2N = "../shared/traces/HPC2N-2002-2.2-cln.first15000.swf.gz"  # from the project's root
-REFERENCES = ("sjf", "hold", "family")
+REFERENCES = ("sjf", "hold", "linear")
 BASELINES = ("deeprm", "deeprm2", "deeprm_long", "deeprm2_long")  # networks on images, where there are any
 
 
@@ -187,7 +187,7 @@ def problems(params: Params) -> dict[str, Problem]:
     shorter = params.model_copy(
         update={"workload": params.workload.model_copy(update={"short": (1, 2), "long": (5, 8), "short_share": 0.7})}
     )
-    search = params.heuristics.model_copy(update={"family": params.heuristics.family.model_copy(update={"rounds": 8})})
+    search = params.heuristics.model_copy(update={"linear": params.heuristics.linear.model_copy(update={"rounds": 8})})
     light = params.model_copy(update={"heuristics": search})
     noisy = light.model_copy(update={"workload": params.workload.model_copy(update={"estimate_noise": NOISE})})
     log = light.model_copy(update={"workload": Swf(name="swf", path=HPC2N)})

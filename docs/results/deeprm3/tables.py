@@ -12,8 +12,8 @@ from pipeline.progress import say
 
 AGENT = "deeprm3"
 OTHERS = {
-    "short": ("hold", "family", "deeprm", "deeprm_long", "deeprm2", "deeprm2_long"),
-    "streams": ("hold", "easy", "tetris", "family"),
+    "short": ("hold", "linear", "deeprm", "deeprm_long", "deeprm2", "deeprm2_long"),
+    "streams": ("hold", "easy", "tetris", "linear"),
 }
 TITLES = {
     "slots_5": "5 slots",

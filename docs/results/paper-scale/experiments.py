@@ -16,6 +16,7 @@ the published test plays the training jobsets.
 Policies that the run did not score are played here: Tetris with other weights of alignment, a random choice among all
 eleven actions that may reserve future steps, and the trained networks made greedy and kept to legal actions.
 """
+
 import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence

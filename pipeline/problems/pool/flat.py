@@ -13,7 +13,7 @@ from pipeline.problems.pool.nouns import Cluster
 def width(cluster: Cluster) -> int:
     """Return N.
 
-    >>> width(Cluster((10, 10), horizon=20, slots=10, backlog=60, place_ahead=False, usable=20))
+    >>> width(Cluster((10, 10), horizon=20, slots=10, backlog=60, place_ahead=False))
     90
     """
     resources = len(cluster.capacity)
@@ -64,4 +64,4 @@ def _fits(free: IntArray, demand: IntArray, duration: IntArray, cluster: Cluster
     end = begin + duration[:, :, None]
     until = np.take_along_axis(short_before, np.minimum(end, cluster.horizon), axis=2)
     free_throughout = until == short_before[:, :, :-1]
-    return np.asarray(free_throughout & (end <= cluster.usable) & (duration > 0)[:, :, None])
+    return np.asarray(free_throughout & (end <= cluster.horizon) & (duration > 0)[:, :, None])

@@ -22,7 +22,7 @@ from pipeline.problems.pool.nouns import Cluster
 from pipeline.problems.pool.storage import read_jobsets
 from pipeline.problems.pool.training.algorithms import ALGORITHMS
 from pipeline.problems.pool.training.task import Task
-from pipeline.problems.pool.training.validation import judge_of_sets
+from pipeline.problems.pool.training.validation import validate_sets
 from pipeline.problems.pool.workload.source import source
 
 
@@ -67,15 +67,15 @@ def read_network(params: Params, agent: str, which: str) -> Loaded:
 def validate(network: Scorer[Any], task: Task) -> Callable[[], float]:
     """Return what tells how good a network is on the task's validation jobsets; less is better."""
     if isinstance(network, Sets):
-        return judge_of_sets(network, task)
+        return validate_sets(network, task)
     jobsets = {load: task.validation[load] for load in task.loads}
 
-    def judged() -> float:
+    def cost() -> float:
         policy = PLAY[task.recipe.play](network, task.recipe.masked)
         results = score({"learner": policy}, jobsets, task.cluster, task.step_limit, task.seed, task.recipe.masked)
         return judge(results["learner"], task.objective)
 
-    return judged
+    return cost
 
 
 def _untrained(params: Params, agent: str, task: Task) -> PoolNetwork:

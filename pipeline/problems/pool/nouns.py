@@ -20,14 +20,12 @@ class Cluster(NamedTuple):
     slots: int  # M
     backlog: int  # jobs the backlog's image can show
     place_ahead: bool  # may a job be given a start later than now?
-    usable: int  # rows of the horizon a job may fill; below T only to replay a peer's bug
 
     @classmethod
     def of(cls, scenario: PoolScenario) -> "Cluster":
         """Return the cluster of a scenario."""
         units = tuple(scenario.resources.values())
-        rows = scenario.horizon
-        return cls(units, rows, scenario.slots, scenario.backlog, scenario.place_ahead, rows)
+        return cls(units, scenario.horizon, scenario.slots, scenario.backlog, scenario.place_ahead)
 
 
 class JobSet(NamedTuple):
@@ -36,12 +34,12 @@ class JobSet(NamedTuple):
     arrival: IntArray  # [J]     step of arrival, never falling
     duration: IntArray  # [J]     steps, at least 1
     demand: IntArray  # [J, R]  units held while running
-    told: IntArray | None = None  # [J]     steps that policies are told, at least 1; None: durations are known
+    estimate: IntArray | None = None  # [J]     steps that users ask for, at least 1; None: run times are known
 
     @property
-    def seen(self) -> IntArray:
-        """Return the steps [J] that policies are told."""
-        return self.duration if self.told is None else self.told
+    def requested(self) -> IntArray:
+        """Return the run times [J] that policies know of, in steps: estimates, where there are any."""
+        return self.duration if self.estimate is None else self.estimate
 
 
 class JobBatch(NamedTuple):
@@ -51,12 +49,12 @@ class JobBatch(NamedTuple):
     arrival: IntArray  # [J]
     duration: IntArray  # [J]
     demand: IntArray  # [J, R]
-    told: IntArray | None = None  # [J]  None: durations are known
+    estimate: IntArray | None = None  # [J]  None: run times are known
 
     @property
-    def seen(self) -> IntArray:
-        """Return the steps [J] that policies are told."""
-        return self.duration if self.told is None else self.told
+    def requested(self) -> IntArray:
+        """Return the run times [J] that policies know of, in steps: estimates, where there are any."""
+        return self.duration if self.estimate is None else self.estimate
 
     @property
     def episodes(self) -> int:
@@ -78,11 +76,11 @@ class JobBatch(NamedTuple):
         length = np.diff(self.first)[episodes]
         first = np.concatenate([[0], np.cumsum(length)]).astype(np.int64)
         rows = np.arange(first[-1]) + np.repeat(self.first[episodes] - first[:-1], length)
-        told = None if self.told is None else self.told[rows]
-        return JobBatch(first, self.arrival[rows], self.duration[rows], self.demand[rows], told)
+        estimate = None if self.estimate is None else self.estimate[rows]
+        return JobBatch(first, self.arrival[rows], self.duration[rows], self.demand[rows], estimate)
 
 
-class Seen(NamedTuple):
+class CompactObservation(NamedTuple):
     """What an image shows of D observations of one machine, and what may be done then: compact, kept by the million.
 
     In the default scenario 70 + 8 + 11 bytes each. The type of `cells` is the smallest that holds capacity and horizon.
@@ -92,9 +90,9 @@ class Seen(NamedTuple):
     rest: IntArray  # [D, 2]       jobs in the backlog; steps since a job last arrived
     may: BoolArray  # [D, A]       the legal actions
 
-    def take(self, rows: IntArray | slice) -> "Seen":
+    def take(self, rows: IntArray | slice) -> "CompactObservation":
         """Return some of them."""
-        return Seen(self.cells[rows], self.rest[rows], self.may[rows])
+        return CompactObservation(self.cells[rows], self.rest[rows], self.may[rows])
 
 
 class Schedule(NamedTuple):
@@ -116,11 +114,13 @@ def batch(jobsets: Sequence[JobSet]) -> JobBatch:
     array([0, 1, 2])
     """
     first = np.concatenate([[0], np.cumsum([len(jobs.arrival) for jobs in jobsets])]).astype(np.int64)
-    fields = zip(*((jobs.arrival, jobs.duration, jobs.demand, jobs.seen) for jobs in jobsets), strict=True)
+    fields = zip(*((jobs.arrival, jobs.duration, jobs.demand, jobs.requested) for jobs in jobsets), strict=True)
     # One memory order whatever the jobsets came from: numba compiles its kernels anew for another.
-    arrival, duration, demand, seen = (np.ascontiguousarray(np.concatenate(each), dtype=np.int64) for each in fields)
-    told = seen if any(jobs.told is not None for jobs in jobsets) else None
-    return JobBatch(first, arrival, duration, demand, told)
+    arrival, duration, demand, requested = (
+        np.ascontiguousarray(np.concatenate(each), dtype=np.int64) for each in fields
+    )
+    estimate = requested if any(jobs.estimate is not None for jobs in jobsets) else None
+    return JobBatch(first, arrival, duration, demand, estimate)
 
 
 def repeat(jobsets: Sequence[JobSet], episodes: int) -> list[JobSet]:
@@ -133,7 +133,7 @@ def cell_type(largest: int) -> type[np.unsignedinteger]:
     return np.uint8 if largest <= np.iinfo(np.uint8).max else np.uint16
 
 
-def compact(view: Observation) -> Seen:
+def compact(view: Observation) -> CompactObservation:
     """Return observations in compact form.
 
     A job longer than the horizon fills its block, as in the image.
@@ -148,4 +148,4 @@ def compact(view: Observation) -> Seen:
     blocks[:, :, 1:] = view.demand
     cells[:, steps * resources :] = blocks.reshape(count, -1)
     rest = np.stack([view.backlog, view.since_arrival], axis=1).astype(np.int32)
-    return Seen(cells, rest, legal_actions(view))
+    return CompactObservation(cells, rest, legal_actions(view))

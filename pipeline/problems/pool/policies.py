@@ -7,9 +7,8 @@ from pipeline import storage
 from pipeline.config import PoolCard, PoolScenario, there_are
 from pipeline.core import Policy
 from pipeline.errors import UserError
+from pipeline.problems.pool.explaining.stored import TREE, tree_by_name
 from pipeline.problems.pool.heuristics.scores import HEURISTICS
-
-TREE = "_tree"  # ends the name of an agent's tree
 
 
 def policy_by_name(name: str, scenario: PoolScenario) -> tuple[Policy, bool]:
@@ -17,8 +16,6 @@ def policy_by_name(name: str, scenario: PoolScenario) -> tuple[Policy, bool]:
     if name in HEURISTICS:
         return HEURISTICS[name], True
     if name.endswith(TREE) and not Path(name).is_dir():
-        from pipeline.problems.pool.explaining.explain import tree_by_name  # figures and tables that others do without
-
         return tree_by_name(name), True
     if not Path(name).is_dir():
         near = f"; did you mean '{storage.MODELS / name}'?" if (storage.MODELS / name).is_dir() else ""

@@ -20,7 +20,7 @@ JobSets = Mapping[int, list[JobSet]]  # by load
 def write_jobsets(folder: Path, split: str, jobsets: JobSets, resources: Mapping[str, int]) -> None:
     """Write the jobsets of one split."""
     frame = jobs_frame(jobsets, resources)
-    write_table(folder / f"{split}.parquet", frame, jobs_schema(resources, "told" in frame))
+    write_table(folder / f"{split}.parquet", frame, jobs_schema(resources, "estimate" in frame))
 
 
 def read_jobsets(folder: Path, split: str, resources: Mapping[str, int]) -> dict[int, list[JobSet]]:
@@ -28,11 +28,11 @@ def read_jobsets(folder: Path, split: str, resources: Mapping[str, int]) -> dict
     if split not in SPLITS:
         raise ValueError(f"expected one of {SPLITS}, got {split!r}")
     path = folder / f"{split}.parquet"
-    tells = _tells(path)
-    frame = read_table(path, jobs_schema(resources, tells))
+    estimated = _has_estimates(path)
+    frame = read_table(path, jobs_schema(resources, estimated))
     found: dict[int, list[JobSet]] = {}
     edges = np.flatnonzero(np.diff(frame["load"]) | np.diff(frame["jobset"])) + 1
-    fields = ("arrival", "duration", list(resources), *(["told"] if tells else []))
+    fields = ("arrival", "duration", list(resources), *(["estimate"] if estimated else []))
     jobsets = zip(*(np.split(frame[field].to_numpy(), edges) for field in fields), strict=True)
     loads = frame["load"].to_numpy()[np.concatenate([[0], edges])] if len(frame) else []
     for load, columns in zip(loads, jobsets, strict=True):
@@ -40,10 +40,10 @@ def read_jobsets(folder: Path, split: str, resources: Mapping[str, int]) -> dict
     return found
 
 
-def _tells(path: Path) -> bool:
-    """Return whether the jobsets of a file tell estimates; whoever reads it all says what is wrong with it."""
+def _has_estimates(path: Path) -> bool:
+    """Return whether the jobsets of a file have estimates; whoever reads it all says what is wrong with it."""
     with suppress(OSError, pyarrow.ArrowException):
-        return "told" in pq.read_schema(path).names
+        return "estimate" in pq.read_schema(path).names
     return False
 
 
@@ -53,7 +53,7 @@ def jobs_frame(jobsets: JobSets, resources: Mapping[str, int]) -> pd.DataFrame:
         {"load": load, "jobset": k, "job": np.arange(len(jobs.arrival)), "arrival": jobs.arrival}
         | {"duration": jobs.duration}
         | {name: jobs.demand[:, r] for r, name in enumerate(resources)}
-        | ({} if jobs.told is None else {"told": jobs.told})
+        | ({} if jobs.estimate is None else {"estimate": jobs.estimate})
         for load, group in jobsets.items()
         for k, jobs in enumerate(group)
     ]

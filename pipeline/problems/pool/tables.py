@@ -10,15 +10,15 @@ from pipeline.schemas.columns import KEYS, integers, job_rules, numbers
 LAST_ARRIVAL = 10**12  # step of a user's job; sums of more could overflow
 
 
-def jobs_schema(resources: Iterable[str], told: bool = False) -> pa.DataFrameSchema:
+def jobs_schema(resources: Iterable[str], estimates: bool = False) -> pa.DataFrameSchema:
     """Return the schema of jobsets: sorted by (load, jobset), jobs numbered from 0 in order of arrival.
 
     Args:
         resources: each has a column.
-        told: have policies been told other durations? These have a column, too.
+        estimates: do policies know but estimates of run times? These have a column, too.
     """
     least = {"load": 1, "jobset": 0, "job": 0, "arrival": 0, "duration": 1} | dict.fromkeys(resources, 0)
-    least |= {"told": 1} if told else {}
+    least |= {"estimate": 1} if estimates else {}
     columns = {name: integers(low) for name, low in least.items()}
     return pa.DataFrameSchema(columns, checks=job_rules(), strict=True, ordered=True, name="Jobs")
 
@@ -46,7 +46,7 @@ JOB_RESULTS = pa.DataFrameSchema(
 
 
 # Each policy on each jobset; the unit of every comparison. Of streams, all but `makespan` and `not_work_conserving` is
-# told of the measured jobs and steps.
+# of the measured jobs and steps.
 JOBSET_RESULTS = pa.DataFrameSchema(
     {
         "policy": pa.Column(str),

@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from pipeline.config import GroupsLog, GroupsScenario, Params, Swinging
-from pipeline.core import LOG_NAME, STREAMS
+from pipeline.core import LOG_NAME, SPLIT_NUMBERS
 from pipeline.errors import UserError
 from pipeline.logs.registry import read
 from pipeline.problems.groups.nouns import Configurations, GroupJobs, SharedCluster
@@ -89,7 +89,7 @@ class Drawn:
         return self._draw("fresh", load, number)
 
     def _draw(self, stream: str, load: int, number: int) -> GroupJobs:
-        rng = np.random.default_rng([self.seed, STREAMS[stream], load, number])
+        rng = np.random.default_rng([self.seed, SPLIT_NUMBERS[stream], load, number])
         return draw_group_jobs(self.workload, self.scenario, load, rng)
 
 
@@ -137,7 +137,7 @@ class Cut:
         return [self._at_random(name, load, k) for k in range(getattr(self.scenario.jobsets, name))]
 
     def _at_random(self, stream: str, load: int, number: int) -> GroupJobs:
-        rng = np.random.default_rng([self.seed, STREAMS[stream], load, number])
+        rng = np.random.default_rng([self.seed, SPLIT_NUMBERS[stream], load, number])
         return random_window(self.log, self.length(load), load, rng)
 
     def _even(self, name: str, load: int) -> list[GroupJobs]:
@@ -185,7 +185,7 @@ def _told_of(name: str) -> Iterator[None]:
 
 def _describe_windows(origin: Cut) -> list[str]:
     """Return, for people, the windows of each split; all that training may want are cut to see that they can be."""
-    splits = {name: origin.split(name) for name in STREAMS if name != "fresh"}
+    splits = {name: origin.split(name) for name in SPLIT_NUMBERS if name != "fresh"}
     return [
         f"load {load}: gaps between arrivals are {origin.log.stretch(load):.3g} times as long; a window is "
         f"{origin.length(load) / DAY_S:.1f} days of the log; "

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from pipeline.config import MachinesLog, MachinesScenario, Parts, Site
-from pipeline.core import STREAMS
+from pipeline.core import SPLIT_NUMBERS
 from pipeline.errors import UserError
 from pipeline.problems.machines.nouns import Jobs
 from pipeline.problems.machines.workload.windows import Fitted
@@ -48,7 +48,7 @@ class Blocks:
         return self._draw("fresh", load, number)
 
     def _draw(self, stream: str, load: int, number: int) -> Jobs:
-        rng = np.random.default_rng([self.seed, STREAMS[stream], load, number])
+        rng = np.random.default_rng([self.seed, SPLIT_NUMBERS[stream], load, number])
         parts: Sequence[tuple[int, int]] = getattr(self.parts, "train" if stream == "fresh" else stream)
         places = np.concatenate([np.arange(first, after) for first, after in parts])
         last = len(places) - self.workload.block

@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from pipeline.config import MachinesLog, MachinesScenario, Params, Sampled, Site, Tasks
-from pipeline.core import ANY_KIND, LOG_NAME, NODES_NAME, SPLITS, STREAMS, THOUSANDTHS
+from pipeline.core import ANY_KIND, LOG_NAME, NODES_NAME, SPLIT_NUMBERS, SPLITS, THOUSANDTHS
 from pipeline.errors import UserError
 from pipeline.logs.registry import read
 from pipeline.logs.trace import thousandths
@@ -51,7 +51,7 @@ class Drawn:
         return self._draw("fresh", load, number)
 
     def _draw(self, stream: str, load: int, number: int) -> Jobs:
-        rng = np.random.default_rng([self.seed, STREAMS[stream], load, number])
+        rng = np.random.default_rng([self.seed, SPLIT_NUMBERS[stream], load, number])
         return draw_jobs(self.tasks, load / load_of_one(self.tasks, self.site), rng)
 
 
@@ -81,7 +81,7 @@ class Cut:
 
     def fresh(self, load: int, number: int) -> Jobs:
         """Return a window that starts at any job of the training period."""
-        rng = np.random.default_rng([self.seed, STREAMS["fresh"], load, number])
+        rng = np.random.default_rng([self.seed, SPLIT_NUMBERS["fresh"], load, number])
         return self._window(random_start(self._period("train"), self.workload.window, rng), load)
 
     def _period(self, split: str) -> tuple[int, int]:

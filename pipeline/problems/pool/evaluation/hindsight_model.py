@@ -35,7 +35,7 @@ class Hindsight(NamedTuple):
     status: str  # OPTIMAL, FEASIBLE, or WARM: nothing better than the warm start was found, nor was it proved best
 
 
-class Weights(NamedTuple):
+class StepWeights(NamedTuple):
     """Slowdowns as whole numbers."""
 
     weight: list[int]  # [J]  of a step from arrival to completion: scale / duration, rounded down
@@ -91,17 +91,17 @@ def solve(jobs: JobSet, cluster: Cluster, warm: Sequence[IntArray], limit: float
     return Hindsight(best, slowdown, bound, "OPTIMAL" if slowdown - bound <= NEARLY else status)
 
 
-def weights_of(duration: IntArray) -> Weights:
+def weights_of(duration: IntArray) -> StepWeights:
     """Return whole weights of the steps from arrival to completion.
 
     They are exact where the durations have a common multiple that is not too large; rounded down, a bound stays one.
 
     >>> weights_of(np.array([2, 3]))
-    Weights(weight=[3, 2], scale=6)
+    StepWeights(weight=[3, 2], scale=6)
     """
     common = math.lcm(*(int(steps) for steps in duration))
     scale = common if common <= MOST else ROUNDED
-    return Weights([scale // int(steps) for steps in duration], scale)
+    return StepWeights([scale // int(steps) for steps in duration], scale)
 
 
 def latest_starts(jobs: JobSet, warm: IntArray, weight: Sequence[int]) -> list[int]:

@@ -1,6 +1,6 @@
 """Play policies on the same jobsets: all policies, loads and jobsets of a scenario side by side.
 
-Heuristics with a compiled twin play to their end by themselves; the other policies go in lock step, all at once.
+Heuristics with a compiled rule play to their end by themselves; the other policies go in lock step, all at once.
 """
 
 from collections.abc import Mapping, Sequence
@@ -81,9 +81,9 @@ def played(game: Game, policies: Sequence[Policy], on_progress: ShareCallback) -
     def begin(some: Sequence[Policy], group: IntArray) -> InPlay:
         whose, episode = np.divmod(group, game.jobs.episodes)
         simulator = Batched(game.jobs.take(episode), game.cluster, game.step_limit, skip_forced=game.masked)
-        twins = [twin for policy in some if (twin := compiled_rule_of(policy)) is not None]
-        if twins:
-            who = players([twins[k] for k in whose], game.key[episode])
+        rules = [rule for policy in some if (rule := compiled_rule_of(policy)) is not None]
+        if rules:
+            who = players([rules[k] for k in whose], game.key[episode])
             return InPlay(play_compiled(simulator, who), simulator.schedule)
         return InPlay(play_together(simulator, some, whose, game.key[episode]), simulator.schedule)
 

@@ -15,7 +15,7 @@ from pipeline.problems.pool.simulator.compiled.list_scheduling import improved
 from pipeline.problems.pool.simulator.outcomes import jobset_means
 
 
-class Found(NamedTuple):
+class SearchResult(NamedTuple):
     """The best schedule that a search came upon, of each jobset."""
 
     start: IntArray  # [J]
@@ -23,7 +23,7 @@ class Found(NamedTuple):
     evaluations: int  # schedules tried of each jobset
 
 
-def search(jobs: JobBatch, capacity: Sequence[int], orders: IntArray, evaluations: int, seed: int) -> Found:
+def search(jobs: JobBatch, capacity: Sequence[int], orders: IntArray, evaluations: int, seed: int) -> SearchResult:
     """Return the best schedules found from an order of each jobset's jobs.
 
     Args:
@@ -37,10 +37,10 @@ def search(jobs: JobBatch, capacity: Sequence[int], orders: IntArray, evaluation
         raise ValueError(f"evaluations: expected at least 1, got {evaluations}")
     number = np.arange(jobs.episodes)
     start = improved(jobs, capacity, orders, evaluations, keys(seed, number, np.zeros_like(number)))
-    return Found(start, mean_slowdown(jobs, start), evaluations)
+    return SearchResult(start, mean_slowdown(jobs, start), evaluations)
 
 
-def search_from(jobs: JobBatch, capacity: Sequence[int], starts: IntArray, evaluations: int, seed: int) -> Found:
+def search_from(jobs: JobBatch, capacity: Sequence[int], starts: IntArray, evaluations: int, seed: int) -> SearchResult:
     """Return what `search` finds from the best of the schedules [k, J] of each jobset."""
     return search(jobs, capacity, order_of(jobs, best_of_k(jobs, starts)), evaluations, seed)
 

@@ -9,7 +9,7 @@ from pipeline.comparing.results import Results
 from pipeline.comparing.statistics import comparison
 from pipeline.config import Evaluation
 from pipeline.core import BoolArray, FloatArray, IntArray
-from pipeline.problems.pool.explaining.recording import NEVER, Decisions
+from pipeline.problems.pool.explaining.recording import NEVER, AgentDecisions
 from pipeline.problems.pool.explaining.tables import CLASSES, DIFFERENCES, WITHHELD
 from pipeline.problems.pool.explaining.tree import OF_JOB
 
@@ -18,13 +18,13 @@ DIGITS = 6  # of what was kept in single precision
 PLACE = {name: place for place, name in enumerate(OF_JOB)}
 
 
-def agrees(decisions: Decisions) -> BoolArray:
+def agrees(decisions: AgentDecisions) -> BoolArray:
     """Return in which decisions [D] the agent starts SJF's job or one as short, which SJF takes as well."""
     started = decisions.agent < decisions.slots
     return np.asarray(started & (decisions.duration(decisions.agent) == decisions.duration(decisions.sjf)))
 
 
-def differences(decisions: Decisions, load: IntArray) -> pd.DataFrame:
+def differences(decisions: AgentDecisions, load: IntArray) -> pd.DataFrame:
     """Return DIFFERENCES; load [B] is that of each episode."""
     same, void = agrees(decisions), decisions.agent == decisions.slots
     another = ~same & ~void
@@ -41,12 +41,12 @@ def differences(decisions: Decisions, load: IntArray) -> pd.DataFrame:
     return by_load.mean().assign(decisions=by_load["decisions"].sum()["decisions"])[list(DIFFERENCES.columns)]
 
 
-def withheld(decisions: Decisions, load: IntArray) -> pd.DataFrame:
+def withheld(decisions: AgentDecisions, load: IntArray) -> pd.DataFrame:
     """Return WITHHELD; load [B] is that of each episode."""
-    place, slot = np.nonzero(decisions.scene.may_start)
+    place, slot = np.nonzero(decisions.features.may_start)
     held = decisions.agent[place] == decisions.slots
     place, slot = place[held], slot[held]
-    job, until = decisions.scene.job[place, slot], decisions.until_arrival[place]
+    job, until = decisions.features.job[place, slot], decisions.until_arrival[place]
     told = {name: job[:, PLACE[name]].astype(float) for name in ("duration", "demand", "waited", "shorter_waiting")}
     columns = {
         "load": load[decisions.episode[place]].astype(np.int64),
@@ -64,11 +64,11 @@ def withheld(decisions: Decisions, load: IntArray) -> pd.DataFrame:
 class Times:
     """The N times that a job was withheld, or started though it could have been: what a chance to be withheld is of."""
 
-    def __init__(self, decisions: Decisions) -> None:
-        place, slot = np.nonzero(decisions.scene.may_start)
+    def __init__(self, decisions: AgentDecisions) -> None:
+        place, slot = np.nonzero(decisions.features.may_start)
         did = decisions.agent[place]
-        kept = ((did == slot) & decisions.scene.may_wait[place]) | (did == decisions.slots)
-        self.rows: FloatArray = decisions.scene.rows()[kept].astype(float).round(DIGITS)  # [N, FEATURES]
+        kept = ((did == slot) & decisions.features.may_wait[place]) | (did == decisions.slots)
+        self.rows: FloatArray = decisions.features.rows()[kept].astype(float).round(DIGITS)  # [N, FEATURES]
         self.withheld: BoolArray = did[kept] == decisions.slots  # [N]
 
 

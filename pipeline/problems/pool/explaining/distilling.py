@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from pipeline.core import BoolArray, FloatArray, IntArray
-from pipeline.problems.pool.explaining.recording import Decisions
+from pipeline.problems.pool.explaining.recording import AgentDecisions
 from pipeline.problems.pool.explaining.tree import FEATURES, Node, TreeCard, decide
 
 PASSED_OVER = 0.1  # what a job counts that waits for another to start
@@ -21,7 +21,7 @@ DIGITS = 6  # that a file keeps, so that the tree that is measured is the one th
 THRESHOLDS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6)
 
 
-class Lesson(NamedTuple):
+class Examples(NamedTuple):
     """N jobs that could start, and what the agent did."""
 
     rows: FloatArray  # [N, FEATURES]
@@ -36,20 +36,20 @@ class Named(NamedTuple):
     scenario: str
 
 
-def lesson(decisions: Decisions) -> Lesson:
+def examples(decisions: AgentDecisions) -> Examples:
     """Return what a tree is to learn of some decisions."""
-    decision, slot = np.nonzero(decisions.scene.may_start)
+    decision, slot = np.nonzero(decisions.features.may_start)
     did = decisions.agent[decision]
     started = slot == did
     passed_over = ~started & (did < decisions.slots)
-    return Lesson(decisions.scene.rows(), started, np.where(passed_over, PASSED_OVER, 1.0))
+    return Examples(decisions.features.rows(), started, np.where(passed_over, PASSED_OVER, 1.0))
 
 
-def grow(lessons: Sequence[Lesson], leaves: int, named: Named, seed: int) -> TreeCard:
+def grow(parts: Sequence[Examples], leaves: int, named: Named, seed: int) -> TreeCard:
     """Return a tree of at most so many leaves; its threshold is yet to be chosen."""
     from sklearn.tree import DecisionTreeClassifier  # a second that nobody else need wait
 
-    rows, started, weight = (np.concatenate(field) for field in zip(*lessons, strict=True))
+    rows, started, weight = (np.concatenate(field) for field in zip(*parts, strict=True))
     least = max(1, int(LEAST_SHARE * len(rows)))
     grown = DecisionTreeClassifier(max_leaf_nodes=leaves, min_samples_leaf=least, random_state=seed)
     # A job of each kind that counts nothing, so that there are two kinds even if the agent withholds none.
@@ -72,15 +72,15 @@ def grow(lessons: Sequence[Lesson], leaves: int, named: Named, seed: int) -> Tre
     return TreeCard(agent=named.agent, scenario=named.scenario, threshold=0.5, nodes=tuple(nodes))
 
 
-def candidates(lessons: Sequence[Lesson], sizes: Sequence[int], named: Named, seed: int) -> list[TreeCard]:
+def candidates(parts: Sequence[Examples], sizes: Sequence[int], named: Named, seed: int) -> list[TreeCard]:
     """Return trees of some sizes, each with every threshold."""
-    grown = [grow(lessons, leaves, named, seed) for leaves in sizes]
+    grown = [grow(parts, leaves, named, seed) for leaves in sizes]
     return [tree.model_copy(update={"threshold": threshold}) for tree in grown for threshold in THRESHOLDS]
 
 
 def distil(
-    first: Decisions,
-    asked: Callable[[TreeCard], Decisions],
+    first: AgentDecisions,
+    asked: Callable[[TreeCard], AgentDecisions],
     costs: Callable[[Sequence[TreeCard]], Sequence[float]],
     sizes: Sequence[int],
     rounds: int,
@@ -98,23 +98,23 @@ def distil(
         named: whom it is of.
         seed: of ties between splits.
     """
-    lessons, best, least = [lesson(first)], None, np.inf
+    parts, best, least = [examples(first)], None, np.inf
     for number in range(rounds + 1):
-        tried = candidates(lessons, sizes, named, seed)
+        tried = candidates(parts, sizes, named, seed)
         cost = list(costs(tried))
         place = int(np.argmin(cost))
         if best is None or cost[place] < least:
             best, least = tried[place], cost[place]
         if number < rounds:
-            lessons.append(lesson(asked(tried[place])))
+            parts.append(examples(asked(tried[place])))
     if best is None:
         raise ValueError(f"expected at least 0 rounds, got {rounds}")
     return best
 
 
-def does(card: TreeCard, decisions: Decisions) -> IntArray:
+def does(card: TreeCard, decisions: AgentDecisions) -> IntArray:
     """Return what a tree would do [D] in some decisions."""
-    return decide(card.tree(), card.threshold, decisions.scene)
+    return decide(card.tree(), card.threshold, decisions.features)
 
 
 def rules(card: TreeCard) -> str:

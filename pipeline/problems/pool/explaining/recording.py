@@ -6,7 +6,7 @@ import numpy as np
 
 from pipeline.core import FloatArray, IntArray, Observation, Policy
 from pipeline.problems.pool.evaluation.play import Game
-from pipeline.problems.pool.explaining.tree import Scene, scene
+from pipeline.problems.pool.explaining.tree import TreeFeatures, tree_features
 from pipeline.problems.pool.simulator.compiled.batch import Batched
 from pipeline.simulation.choosing import choose, sjf
 from pipeline.simulation.rollout import play
@@ -14,11 +14,11 @@ from pipeline.simulation.rollout import play
 NEVER = -1  # no job is to come
 
 
-class Decisions(NamedTuple):
+class AgentDecisions(NamedTuple):
     """D decisions in which a job could have started; actions are slots, and M is void."""
 
     episode: IntArray  # [D]  of the game
-    scene: Scene
+    features: TreeFeatures
     agent: IntArray  # [D]  what the agent does
     sjf: IntArray  # [D]  what SJF would do
     until_arrival: IntArray  # [D]  steps until the next job came; NEVER
@@ -26,7 +26,7 @@ class Decisions(NamedTuple):
     @property
     def slots(self) -> int:
         """Return M, which is void, too."""
-        return int(self.scene.may_start.shape[1])
+        return int(self.features.may_start.shape[1])
 
     @property
     def voids(self) -> IntArray:
@@ -43,10 +43,10 @@ class Decisions(NamedTuple):
 
     def _of(self, action: IntArray, column: int) -> FloatArray:
         slot = np.minimum(action, self.slots - 1)
-        return np.asarray(np.where(action < self.slots, self.scene.job[np.arange(len(action)), slot, column], 0.0))
+        return np.asarray(np.where(action < self.slots, self.features.job[np.arange(len(action)), slot, column], 0.0))
 
 
-def record(game: Game, agent: Policy, player: Policy | None = None) -> Decisions:
+def record(game: Game, agent: Policy, player: Policy | None = None) -> AgentDecisions:
     """Return the decisions of a game.
 
     Args:
@@ -56,7 +56,7 @@ def record(game: Game, agent: Policy, player: Policy | None = None) -> Decisions
     """
     simulator = Batched(game.jobs, game.cluster, game.step_limit, skip_forced=game.masked)
     said: list[IntArray] = []
-    parts: list[Decisions] = []
+    parts: list[AgentDecisions] = []
 
     def both(view: Observation, draws: FloatArray) -> IntArray:
         actions = agent(view, draws)
@@ -70,25 +70,29 @@ def record(game: Game, agent: Policy, player: Policy | None = None) -> Decisions
     return together(parts)
 
 
-def together(parts: list[Decisions]) -> Decisions:
+def together(parts: list[AgentDecisions]) -> AgentDecisions:
     """Return decisions end to end."""
-    scenes = Scene._make(np.concatenate(field) for field in zip(*(part.scene for part in parts), strict=True))
+    features = TreeFeatures._make(
+        np.concatenate(field) for field in zip(*(part.features for part in parts), strict=True)
+    )
     episode, _, *rest = zip(*parts, strict=True)
-    return Decisions(np.concatenate(episode), scenes, *(np.concatenate(field) for field in rest))
+    return AgentDecisions(np.concatenate(episode), features, *(np.concatenate(field) for field in rest))
 
 
-def _noted(game: Game, rows: IntArray, view: Observation, actions: IntArray) -> Decisions:
+def _noted(game: Game, rows: IntArray, view: Observation, actions: IntArray) -> AgentDecisions:
     """Return the decisions in which a job could start; what is not legal lets a step pass, as void does."""
-    seen = scene(view)
-    slots = seen.may_start.shape[1]
-    legal = np.concatenate([seen.may_start, np.ones((len(rows), 1), dtype=bool)], axis=1)
+    features = tree_features(view)
+    slots = features.may_start.shape[1]
+    legal = np.concatenate([features.may_start, np.ones((len(rows), 1), dtype=bool)], axis=1)
     done = np.where(legal[np.arange(len(rows)), actions], actions, slots)
-    kept = seen.may_start.any(axis=1)
-    small = Scene(seen.job.astype(np.float32), seen.rest.astype(np.float32), seen.may_start, seen.may_wait)
-    noted = Decisions(rows, small, done, choose(sjf(view), view), _until_arrival(game, rows, view))
-    return Decisions(
+    kept = features.may_start.any(axis=1)
+    small = TreeFeatures(
+        features.job.astype(np.float32), features.rest.astype(np.float32), features.may_start, features.may_wait
+    )
+    noted = AgentDecisions(rows, small, done, choose(sjf(view), view), _until_arrival(game, rows, view))
+    return AgentDecisions(
         noted.episode[kept],
-        Scene._make(field[kept] for field in small),
+        TreeFeatures._make(field[kept] for field in small),
         *(field[kept] for field in noted[2:]),
     )
 

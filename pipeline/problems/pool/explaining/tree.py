@@ -14,7 +14,7 @@ from pipeline.core import BoolArray, FloatArray, IntArray, Observation, Policy, 
 
 LEAF = -1  # in place of a feature
 
-# What is told of a job, and of all else, in the order of columns.
+# What it looks at of a job, and of all else, in the order of columns.
 OF_JOB = {
     "duration": "duration (steps)",
     "times_shortest": "duration / shortest waiting",
@@ -35,7 +35,7 @@ OF_REST = {
 FEATURES = OF_JOB | OF_REST
 
 
-class Scene(NamedTuple):
+class TreeFeatures(NamedTuple):
     """What the tree sees of D decisions."""
 
     job: FloatArray  # [D, M, OF_JOB]
@@ -114,21 +114,21 @@ class TreeCard(Frozen):
         )
 
 
-def scene(view: Observation) -> Scene:
+def tree_features(view: Observation) -> TreeFeatures:
     """Return what the tree sees of observations of one machine."""
     rest = _of_rest(view)
     jobs, others = np.stack(_of_jobs(view), axis=2), np.stack(rest, axis=1)
-    return Scene(jobs, others, view.legal[:, :, 0] & view.fits_now[:, :, 0], legal_actions(view)[:, -1])
+    return TreeFeatures(jobs, others, view.legal[:, :, 0] & view.fits_now[:, :, 0], legal_actions(view)[:, -1])
 
 
-def decide(tree: Tree, threshold: float, seen: Scene) -> IntArray:
-    """Return the action [D] of the tree in each scene, void last."""
-    chance = np.full(seen.may_start.shape, -np.inf)
-    chance[seen.may_start] = tree.chances(seen.rows())
+def decide(tree: Tree, threshold: float, features: TreeFeatures) -> IntArray:
+    """Return the action [D] of the tree in each decision, void last."""
+    chance = np.full(features.may_start.shape, -np.inf)
+    chance[features.may_start] = tree.chances(features.rows())
     best = chance.max(axis=1, keepdims=True)
-    shortness = np.where(seen.may_start & (chance == best), -seen.job[:, :, 0], -np.inf)
-    void = np.isneginf(best[:, 0]) | ((best[:, 0] <= threshold) & seen.may_wait)
-    return np.asarray(np.where(void, seen.may_start.shape[1], shortness.argmax(axis=1)))
+    shortness = np.where(features.may_start & (chance == best), -features.job[:, :, 0], -np.inf)
+    void = np.isneginf(best[:, 0]) | ((best[:, 0] <= threshold) & features.may_wait)
+    return np.asarray(np.where(void, features.may_start.shape[1], shortness.argmax(axis=1)))
 
 
 def tree_policy(card: TreeCard) -> Policy:
@@ -136,7 +136,7 @@ def tree_policy(card: TreeCard) -> Policy:
     tree = card.tree()
 
     def policy(view: Observation, draws: FloatArray) -> IntArray:
-        return decide(tree, card.threshold, scene(view))
+        return decide(tree, card.threshold, tree_features(view))
 
     return policy
 

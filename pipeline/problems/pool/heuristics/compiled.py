@@ -1,7 +1,7 @@
-"""The heuristics of `policies`, compiled: each decides on the simulator's own state, many episodes at once.
+"""The heuristics of `scores`, compiled: each decides on the simulator's own state, many episodes at once.
 
 The scores, ties and draws are those of the plain definitions, operation for operation, so that the schedules are the
-same bit for bit; a test holds them to it. A batch may hold any mix: rule, knob and key are told for every episode.
+same bit for bit; a test holds them to it. A batch may hold any mix: every episode has its rule, knob and key.
 """
 
 from collections.abc import Sequence
@@ -15,19 +15,19 @@ from pipeline.core import CompiledRule, FloatArray, IntArray, KeyArray
 from pipeline.problems.pool.heuristics.compiled_linear import (
     WEIGHTS,
     alignment,
-    family,
     first_room,
     leaves_room,
+    linear,
     mean_share,
 )
 from pipeline.problems.pool.simulator.compiled.kernels import go_on, idle
 from pipeline.problems.pool.simulator.compiled.state import Rules, State
 from pipeline.simulation.draws import uniform
 
-FCFS, RANDOM, SJF, PACKER, TETRIS, SJF_ALIGN, HOLD, SAF, WSPT, EASY, EASY_FCFS, FAMILY = range(12)
+FCFS, RANDOM, SJF, PACKER, TETRIS, SJF_ALIGN, HOLD, SAF, WSPT, EASY, EASY_FCFS, LINEAR = range(12)
 NO_WEIGHTS = (0.0,) * WEIGHTS
 
-# Rules by the word that a policy names its twin by.
+# Rules by the word that a policy names its compiled rule by.
 RULES = {
     "fcfs": FCFS,
     "random": RANDOM,
@@ -40,7 +40,7 @@ RULES = {
     "wspt": WSPT,
     "easy": EASY,
     "easy_fcfs": EASY_FCFS,
-    "family": FAMILY,
+    "linear": LINEAR,
 }
 
 
@@ -51,18 +51,18 @@ class Players(NamedTuple):
     knob: FloatArray  # [B]
     key: KeyArray  # [B]  of its draws
     decision: IntArray  # [B]  how many it has made
-    weights: FloatArray  # [B, WEIGHTS]  of the family's features
+    weights: FloatArray  # [B, WEIGHTS]  of the linear rule's features
 
 
-def players(twins: Sequence[CompiledRule], key: KeyArray) -> Players:
-    """Return who decides, before the first decision; twins and key [B] are told for every episode."""
-    rule = np.array([RULES[twin.rule] for twin in twins], dtype=np.int64)
-    knob = np.array([twin.knob for twin in twins], dtype=np.float64)
-    for twin in twins:
-        if twin.weights is not None and len(twin.weights) != WEIGHTS:
-            raise ValueError(f"{twin.rule}: expected {WEIGHTS} weights, got {len(twin.weights)}")
-    weights = np.array([twin.weights or NO_WEIGHTS for twin in twins], dtype=np.float64).reshape(-1, WEIGHTS)
-    return Players(rule, knob, np.ascontiguousarray(key), np.zeros(len(twins), dtype=np.int64), weights)
+def players(rules: Sequence[CompiledRule], key: KeyArray) -> Players:
+    """Return who decides, before the first decision; one rule and key [B] an episode."""
+    word = np.array([RULES[each.rule] for each in rules], dtype=np.int64)
+    knob = np.array([each.knob for each in rules], dtype=np.float64)
+    for each in rules:
+        if each.weights is not None and len(each.weights) != WEIGHTS:
+            raise ValueError(f"{each.rule}: expected {WEIGHTS} weights, got {len(each.weights)}")
+    weights = np.array([each.weights or NO_WEIGHTS for each in rules], dtype=np.float64).reshape(-1, WEIGHTS)
+    return Players(word, knob, np.ascontiguousarray(key), np.zeros(len(rules), dtype=np.int64), weights)
 
 
 @inlined
@@ -159,8 +159,8 @@ def decide(s: State, rules: Rules, b: int, who: Players) -> int:
         return int(s.slot_job.shape[1])
     if rule in (EASY, EASY_FCFS):
         return _easy(s, b, rule)
-    if rule == FAMILY:
-        return family(s, rules, b, who.weights)
+    if rule == LINEAR:
+        return linear(s, rules, b, who.weights)
     return _best(s, b, rule, who.knob[b])
 
 

@@ -1,4 +1,4 @@
-"""Rules of several parts, compiled: those of `policies.rules`, on the simulator's own state."""
+"""Rules of several parts, compiled: those of `rules`, on the simulator's own state."""
 
 import numpy as np
 
@@ -8,7 +8,10 @@ from pipeline.problems.pool.simulator.compiled.kernels import idle
 from pipeline.problems.pool.simulator.compiled.state import Rules, State
 
 LEAST_SHARE = 1e-3  # of the cluster that a job counts for
-WEIGHTS = 12  # eight of a job, four of void
+
+# The features that weights are of: of a job (`rules.JOB_FEATURES`), then of void (`rules.VOID_FEATURES`).
+WEIGHTS = 12
+SHORT, NARROW, ALIGNED, WAITED, SLOWED, DOMINANT, LEFT, SHORTEST, ALWAYS, WAITING, SHORTER, FREE = range(WEIGHTS)
 
 
 @inlined
@@ -71,14 +74,14 @@ def _of_job(s: State, b: int, m: int, shortest: float, w: FloatArray) -> float:
         dominant = max(dominant, s.slot_demand[b, m, r] / float(s.capacity[r]))
         left = min(left, (s.free[b, s.head[b], r] - s.slot_demand[b, m, r]) / float(s.capacity[r]))
     long = np.log(length)
-    total = w[b, 0] * -long
-    total += w[b, 1] * -np.log(max(mean_share(s, b, m), LEAST_SHARE))
-    total += w[b, 2] * alignment(s, b, m)
-    total += w[b, 3] * np.log(1.0 + waited)
-    total += w[b, 4] * np.log(1.0 + waited / length)
-    total += w[b, 5] * dominant
-    total += w[b, 6] * left
-    total += w[b, 7] * (np.log(shortest) - long)
+    total = w[b, SHORT] * -long
+    total += w[b, NARROW] * -np.log(max(mean_share(s, b, m), LEAST_SHARE))
+    total += w[b, ALIGNED] * alignment(s, b, m)
+    total += w[b, WAITED] * np.log(1.0 + waited)
+    total += w[b, SLOWED] * np.log(1.0 + waited / length)
+    total += w[b, DOMINANT] * dominant
+    total += w[b, LEFT] * left
+    total += w[b, SHORTEST] * (np.log(shortest) - long)
     return float(total)
 
 
@@ -93,15 +96,15 @@ def _of_void(s: State, b: int, best: int, w: FloatArray) -> float:
     free = 0.0
     for r in range(s.capacity.shape[0]):
         free += s.free[b, s.head[b], r] / float(s.capacity[r])
-    total = w[b, 8]
-    total += w[b, 9] * np.log(1.0 + (count + s.to_come[b] - s.queue[b]))
-    total += w[b, 10] * (shorter / count)
-    total += w[b, 11] * (free / float(s.capacity.shape[0]))
+    total = w[b, ALWAYS]
+    total += w[b, WAITING] * np.log(1.0 + (count + s.to_come[b] - s.queue[b]))
+    total += w[b, SHORTER] * (shorter / count)
+    total += w[b, FREE] * (free / float(s.capacity.shape[0]))
     return float(total)
 
 
 @inlined
-def family(s: State, rules: Rules, b: int, weights: FloatArray) -> int:
+def linear(s: State, rules: Rules, b: int, weights: FloatArray) -> int:
     """Return the best job that may start, or void where that is worth more and legal; one may.
 
     Args:

@@ -1,29 +1,31 @@
-"""Search of good weights of the heuristic `family`, whatever they cost: the cross-entropy method."""
+"""Search of good weights of the heuristic `linear`, whatever they cost: the cross-entropy method."""
 
 import math
 from collections.abc import Callable
 
 import numpy as np
 
-from pipeline.config import FamilySearch
+from pipeline.config import LinearRuleSearch
 from pipeline.core import FloatArray
+from pipeline.problems.pool.heuristics.rules import FEATURES, linear_weights
 from pipeline.problems.pool.heuristics.scores import PATIENT
 
 NEVER = -20.0  # the score of void that no job's comes down to: none lasts e^20 steps
 
 # Where the search begins. The first decides as `sjf_align` does: alignment only where durations are equal.
 FIRST = (
-    (1.0, 0.0, 1e-5, *(0.0,) * 5, NEVER, 0.0, 0.0, 0.0),
+    linear_weights(short=1.0, aligned=1e-5, always=NEVER),
     PATIENT,
-    (1.0, 1.0, *(0.0,) * 6, NEVER, 0.0, 0.0, 0.0),  # as `saf`
-    (2.0, 1.0, *(0.0,) * 6, 2.0 * NEVER, 0.0, 0.0, 0.0),  # as `wspt`
+    linear_weights(short=1.0, narrow=1.0, always=NEVER),  # as `saf`
+    linear_weights(short=2.0, narrow=1.0, always=2.0 * NEVER),  # as `wspt`
 )
-SPREAD = (0.5, 0.5, 0.5, 0.2, 0.5, 0.5, 0.5, 0.5, 1.0, 0.5, 1.0, 1.0)  # of the first candidates around PATIENT
+OTHERS = {"waited": 0.2, "always": 1.0, "shorter": 1.0, "free": 1.0}
+SPREAD = tuple(OTHERS.get(name, 0.5) for name in FEATURES)  # of the first candidates around PATIENT
 LEAST_SPREAD = 0.02
 KEPT = 0.3  # of mean and spread of the round before
 
 
-def least_cost(cost: Callable[[FloatArray], FloatArray], config: FamilySearch, seed: int) -> tuple[float, ...]:
+def least_cost(cost: Callable[[FloatArray], FloatArray], config: LinearRuleSearch, seed: int) -> tuple[float, ...]:
     """Return the weights of least cost among FIRST and those that are drawn around the best of the round before.
 
     Args:

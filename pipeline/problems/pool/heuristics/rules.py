@@ -1,12 +1,12 @@
-"""Rules of several parts, scores as those of `heuristics`: a reservation for the head job, and a weighted family.
+"""Rules of several parts, scores as those of `scores`: a reservation for the head job, and a linear rule.
 
 `easy` is EASY backfilling (Lifka, JSSPP 1995) seen from the waiting jobs. Departure: the head job is the best by any
 order and is chosen anew in every decision, and where jobs may be placed ahead a head that can be is, so that only one
 that finds no place in the horizon is kept room for.
 
-`family` adds up weighted features of a job, and of letting a step pass. Features are shares, ratios and logarithms, so
-that the same weights speak of clusters of any size. Sums and logarithms are those of the compiled twin
-(`simulator.families`), operation for operation.
+`linear` adds up weighted features of a job, and of letting a step pass. Features are shares, ratios and logarithms, so
+that the same weights speak of clusters of any size. Sums and logarithms are those of the compiled rule
+(`compiled_linear`), operation for operation.
 """
 
 import math
@@ -19,9 +19,10 @@ from pipeline.core import BoolArray, FloatArray, IntArray, Observation, TimeArra
 LEAST_SHARE = 1e-3  # of the cluster that a job counts for, so that its logarithm is there
 PLENTY = np.iinfo(np.int64).max
 
-# What the weights of the family are of, in their order: of a job, then of void.
+# What the weights of the linear rule are of, in their order: of a job, then of void.
 JOB_FEATURES = ("short", "narrow", "aligned", "waited", "slowed", "dominant", "left", "shortest")
 VOID_FEATURES = ("always", "waiting", "shorter", "free")
+FEATURES = JOB_FEATURES + VOID_FEATURES
 
 
 def alignment(view: Observation) -> FloatArray:
@@ -72,13 +73,18 @@ def _first_room(spare: IntArray, duration: TimeArray) -> IntArray:
     return np.asarray((np.take_along_axis(before, end, axis=1) == before).argmax(axis=1)[:, None])
 
 
-def family(weights: Sequence[float]) -> Callable[[Observation], FloatArray]:
+def linear_weights(**named: float) -> tuple[float, ...]:
+    """Return the weights of named features, 0 of all others."""
+    return tuple(named.get(name, 0.0) for name in FEATURES)
+
+
+def linear(weights: Sequence[float]) -> Callable[[Observation], FloatArray]:
     """Return the sum of weighted features; no job is wanted where that of void is above those of all that may start.
 
     Args:
         weights: of JOB_FEATURES, then of VOID_FEATURES.
     """
-    expected, jobs = len(JOB_FEATURES) + len(VOID_FEATURES), len(JOB_FEATURES)
+    expected, jobs = len(FEATURES), len(JOB_FEATURES)
     if len(weights) != expected:
         raise ValueError(f"expected {expected} weights, got {len(weights)}")
 
@@ -145,7 +151,7 @@ def _shares(view: Observation) -> FloatArray:
 
 
 def _mean(parts: FloatArray) -> FloatArray:
-    """Return the mean over the last axis, summed from its first to its last as the twin does."""
+    """Return the mean over the last axis, summed from its first to its last as the compiled rule does."""
     return np.asarray(parts.cumsum(axis=-1)[..., -1] / parts.shape[-1])
 
 

@@ -1,6 +1,6 @@
 """Heuristics: each scores the waiting jobs of an observation; `choose` settles legality, ties and void once.
 
-Most have a compiled twin (`simulator.twins`) that plays whole episodes by itself; one without is asked move by move.
+Most have a compiled rule (`compiled`) that plays whole episodes by itself; one without is asked move by move.
 Scores are [B, M] or, where machines differ, [B, M, K]: what a job is worth to start, highest first; -inf holds it back.
 Ties go to the lowest slot, then to the lowest machine. The rules here are DeepRM's comparables (section 4.1) with the
 semantics of its published code, plus stronger ones: `sjf_align`, `hold`, and those made of `rules`.
@@ -14,13 +14,13 @@ import numpy as np
 from pipeline.config import Clone, Imitate, Params, PretrainConfig, there_are
 from pipeline.core import CompiledRule, FloatArray, IntArray, Observation, Policy
 from pipeline.errors import UserError
-from pipeline.problems.pool.heuristics.rules import alignment, easy, family, mean_share
+from pipeline.problems.pool.heuristics.rules import alignment, easy, linear, linear_weights, mean_share
 from pipeline.simulation.choosing import Heuristic, Score, compiled_rule_of, fcfs, heuristic, random, sjf
 
 EVEN = 0.5  # Tetris untuned: alignment and shortness count alike
 LONG_STEPS = 10  # a long job of DeepRM's workload runs at least this long
-# The family untuned: shortest first, and nothing of LONG_STEPS and more while one much shorter waits.
-PATIENT = (1.0, *(0.0,) * 6, 1.0, -math.log(LONG_STEPS) - 1.0, 0.0, 0.0, 0.0)
+# The linear rule untuned: shortest first, and nothing of LONG_STEPS and more while one much shorter waits.
+PATIENT = linear_weights(short=1.0, shortest=1.0, always=-math.log(LONG_STEPS) - 1.0)
 
 
 def packer(view: Observation) -> FloatArray:
@@ -80,8 +80,8 @@ def with_patience(long_steps: float) -> Heuristic:
 
 
 def with_weights(weights: Sequence[float]) -> Heuristic:
-    """Return the family with weights of its features."""
-    return heuristic(family(weights), CompiledRule("family", weights=tuple(weights)))
+    """Return the linear rule with weights of its features."""
+    return heuristic(linear(weights), CompiledRule("linear", weights=tuple(weights)))
 
 
 def _dot(view: Observation) -> IntArray:
@@ -114,7 +114,7 @@ def check_teachers(params: Params) -> None:
             if teacher not in HEURISTICS:
                 raise UserError(f"{place}: unknown '{teacher}'; {there_are(HEURISTICS, teacher)}")
             if several and compiled_rule_of(HEURISTICS[teacher]) is None:
-                raise UserError(f"{place}: expected heuristics that have a compiled twin, got '{teacher}'")
+                raise UserError(f"{place}: expected heuristics that have a compiled rule, got '{teacher}'")
 
 
 def _teachers(pretrain: PretrainConfig) -> tuple[str, ...]:
@@ -136,5 +136,5 @@ HEURISTICS: dict[str, Policy] = {
     "wspt": heuristic(wspt, CompiledRule("wspt")),
     "easy": heuristic(easy(sjf_align), CompiledRule("easy")),
     "easy_fcfs": heuristic(easy(fcfs), CompiledRule("easy_fcfs")),
-    "family": with_weights(PATIENT),
+    "linear": with_weights(PATIENT),
 }

@@ -5,13 +5,13 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 
 from pipeline.comparing.results import Play, judge
-from pipeline.config import FamilySearch, HeuristicKnobs
+from pipeline.config import HeuristicKnobs, LinearRuleSearch
 from pipeline.core import FloatArray, Policy
 from pipeline.problems.pool.heuristics.linear_search import least_cost
+from pipeline.problems.pool.heuristics.rules import FEATURES
 from pipeline.problems.pool.heuristics.scores import (
     HEURISTICS,
     LONG_STEPS,
-    PATIENT,
     with_patience,
     with_weight,
     with_weights,
@@ -21,29 +21,29 @@ from pipeline.simulation.choosing import Heuristic
 
 WITH_KNOB: dict[str, Callable[[float], Heuristic]] = {"tetris": with_weight, "hold": with_patience}
 
-
-FAMILY_SEED = 7  # of the search of the family's weights
-WEIGHT = "family_{number}"  # knob
+SEARCH_SEED = 7  # of the search of the linear rule's weights
+KNOB_OF = {name: f"linear_{name}" for name in FEATURES}  # the knob that is a feature's weight
 AT_ONCE = 64  # candidates whose results are in memory together
 
 
 def tuned(
-    play: Play, knobs: HeuristicKnobs, training: Mapping[int, Sequence[JobSet]], seed: int = FAMILY_SEED
+    play: Play, knobs: HeuristicKnobs, training: Mapping[int, Sequence[JobSet]], seed: int = SEARCH_SEED
 ) -> dict[str, float]:
-    """Return the best knob of each heuristic that has one, by mean slowdown, and the best weights of the family."""
-    duration = np.concatenate([jobs.seen for group in training.values() for jobs in group])
+    """Return the best knob of each heuristic that has one, by mean slowdown, and the linear rule's best weights."""
+    duration = np.concatenate([jobs.requested for group in training.values() for jobs in group])
     long = {float(LONG_STEPS), *(float(np.quantile(duration, q, method="higher")) for q in knobs.hold_quantiles)}
     candidates = {"tetris": knobs.tetris_weights, "hold": sorted(long)}
     tried = {(name, knob): WITH_KNOB[name](knob) for name, values in candidates.items() for knob in values}
     results = play({f"{name} {knob!r}": policy for (name, knob), policy in tried.items()})
     cost = {(name, knob): judge(results[f"{name} {knob!r}"], "slowdown") for name, knob in tried}
     best = {name: min((pair for pair in tried if pair[0] == name), key=cost.__getitem__)[1] for name in candidates}
-    weights = () if knobs.family is None else tuned_family(play, knobs.family, seed)
-    return best | {WEIGHT.format(number=number): weight for number, weight in enumerate(weights)}
+    if knobs.linear is None:
+        return best
+    return best | dict(zip(KNOB_OF.values(), tuned_linear(play, knobs.linear, seed), strict=True))
 
 
-def tuned_family(play: Play, config: FamilySearch, seed: int) -> tuple[float, ...]:
-    """Return the best weights of the family that were tried.
+def tuned_linear(play: Play, config: LinearRuleSearch, seed: int) -> tuple[float, ...]:
+    """Return the best weights of the linear rule that were tried.
 
     What they cost is their mean slowdown to that of SJF, mean over loads, so that no load outweighs the others.
     """
@@ -56,7 +56,7 @@ def _cost(play: Play, drawn: FloatArray, sjf: Mapping[int, float]) -> FloatArray
     cost = []
     for first in range(0, len(drawn), AT_ONCE):
         some = drawn[first : first + AT_ONCE].tolist()
-        results = play({WEIGHT.format(number=number): with_weights(weights) for number, weights in enumerate(some)})
+        results = play({str(number): with_weights(weights) for number, weights in enumerate(some)})
         cost += [np.mean([mean / sjf[load] for load, mean in done.by_load.items()]) for done in results.values()]
     return np.array(cost)
 
@@ -64,5 +64,5 @@ def _cost(play: Play, drawn: FloatArray, sjf: Mapping[int, float]) -> FloatArray
 def heuristics_with(knobs: Mapping[str, float]) -> dict[str, Policy]:
     """Return all heuristics, those with a knob as tuned."""
     found = HEURISTICS | {name: make(knobs[name]) for name, make in WITH_KNOB.items() if name in knobs}
-    weights = [knobs[name] for number in range(len(PATIENT)) if (name := WEIGHT.format(number=number)) in knobs]
-    return found | {"family": with_weights(weights)} if weights else found
+    weights = [knobs[name] for name in KNOB_OF.values() if name in knobs]
+    return found | {"linear": with_weights(weights)} if weights else found

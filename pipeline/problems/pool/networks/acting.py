@@ -6,13 +6,13 @@ from torch import Tensor
 
 from pipeline.core import BoolArray, FloatArray, IntArray, Observation, Policy
 from pipeline.learning.sampling import best, sample
-from pipeline.problems.pool.networks.network import Scorer, Seeing
-from pipeline.problems.pool.nouns import Seen
+from pipeline.problems.pool.networks.network import Encoded, Scorer
+from pipeline.problems.pool.nouns import CompactObservation
 
 
-def allowed(seen: Seen, masked: bool) -> BoolArray:
+def allowed(observed: CompactObservation, masked: bool) -> BoolArray:
     """Return the actions [D, A] that may be chosen: the legal ones, or with no mask all."""
-    return seen.may if masked else np.ones_like(seen.may)
+    return observed.may if masked else np.ones_like(observed.may)
 
 
 def log_probabilities(logits: Tensor, may: BoolArray) -> Tensor:
@@ -20,25 +20,25 @@ def log_probabilities(logits: Tensor, may: BoolArray) -> Tensor:
     return torch.log_softmax(logits.masked_fill(~torch.from_numpy(may).to(logits.device), -1e9), dim=1)
 
 
-def sampled(network: Scorer[Seeing], masked: bool) -> Policy:
+def sampled(network: Scorer[Encoded], masked: bool) -> Policy:
     """Return the policy that draws each action with the chances that the network gives it now."""
-    judge = network.frozen()
+    forward = network.frozen()
 
     def policy(view: Observation, draws: FloatArray) -> IntArray:
-        seen = network.see(view)
-        actions: IntArray = sample(judge(seen), seen.may, masked, draws)
+        observed = network.encode(view)
+        actions: IntArray = sample(forward(observed), observed.may, masked, draws)
         return actions
 
     return policy
 
 
-def greedy(network: Scorer[Seeing], masked: bool) -> Policy:
+def greedy(network: Scorer[Encoded], masked: bool) -> Policy:
     """Return the policy that takes what is the most probable action to the network now; ties go to the lowest."""
-    judge = network.frozen()
+    forward = network.frozen()
 
     def policy(view: Observation, draws: FloatArray) -> IntArray:
-        seen = network.see(view)
-        actions: IntArray = best(judge(seen), seen.may, masked)
+        observed = network.encode(view)
+        actions: IntArray = best(forward(observed), observed.may, masked)
         return actions
 
     return policy

@@ -11,10 +11,10 @@ from torch import Tensor, nn
 from pipeline.core import FloatArray
 from pipeline.problems.pool.networks.convolving import TAPS, Pool, Sum, add_up, pool, share, strip_rows, weigh
 from pipeline.problems.pool.networks.encodings import Layout, paint
-from pipeline.problems.pool.networks.network import Judge, Network
+from pipeline.problems.pool.networks.network import Forward, Network
 from pipeline.problems.pool.networks.patches import Patchwork, longer
 from pipeline.problems.pool.networks.rows import padded
-from pipeline.problems.pool.nouns import Seen
+from pipeline.problems.pool.nouns import CompactObservation
 
 CHUNK = 65536 * 56  # places of patches in the observations that are learned together
 STRIPS_AT_ONCE = 4096  # convolved together in learning
@@ -35,12 +35,12 @@ class Cnn(Network):
         self.third = nn.Linear(channels[1] * (layout.rows // 4) * self.columns, hidden)
         self.last = nn.Linear(hidden, layout.slots + 1)
 
-    def forward(self, seen: Seen) -> Tensor:
+    def forward(self, observed: CompactObservation) -> Tensor:
         """Return the logits [D, A]."""
         if self.by_torch:
-            return self.on_image(paint(seen, self.layout, self.device))
+            return self.on_image(paint(observed, self.layout, self.device))
         patchwork = Patchwork(self.layout)
-        where = patchwork.add(seen)
+        where = patchwork.add(observed)
         cells = torch.split(torch.from_numpy(rounded_up(patchwork.cells)), STRIPS_AT_ONCE)
         rows = torch.cat([strip_rows(some, self.first, self.second) for some in cells])
         maps = Pool.apply(rows, self.second.bias, patchwork.strips)  # type: ignore[no-untyped-call]
@@ -49,9 +49,9 @@ class Cnn(Network):
         logits: Tensor = self.last(torch.tanh(hidden))
         return logits
 
-    def frozen(self) -> Judge[Seen]:
+    def frozen(self) -> Forward[CompactObservation]:
         """Return the network as it is now, which remembers what it has met."""
-        return super().frozen() if self.by_torch else Played(self)
+        return super().frozen() if self.by_torch else FrozenCnn(self)
 
     def by_place(self) -> Tensor:
         """Return the third layer's weights [columns, C, padded(H)], apart for each place of a patch."""
@@ -76,7 +76,7 @@ def rounded_up(cells: FloatArray) -> FloatArray:
     return np.concatenate([cells, np.zeros((-len(cells) % step, *cells.shape[1:]), dtype=cells.dtype)])
 
 
-class Played:
+class FrozenCnn:
     """A network as it was, with what it gave for every part it has met since.
 
     A part's values do not depend on what was met before or with it, so forgetting changes nothing.
@@ -94,17 +94,17 @@ class Played:
         self._maps = np.empty((0, self._weight.shape[1]), dtype=np.float32)
         self._shares = np.empty((0, self._weight.shape[2]), dtype=np.float32)
 
-    def __call__(self, seen: Seen) -> FloatArray:
+    def __call__(self, observed: CompactObservation) -> FloatArray:
         """Return the logits [D, A]."""
         at_once = max(1, MOST // 4 // max(1, self._network.columns))
-        parts = [self._judge(seen.take(slice(k, k + at_once))) for k in range(0, len(seen.cells), at_once)]
+        parts = [self._forward(observed.take(slice(k, k + at_once))) for k in range(0, len(observed.cells), at_once)]
         return np.concatenate(parts)
 
-    def _judge(self, seen: Seen) -> FloatArray:
+    def _forward(self, observed: CompactObservation) -> FloatArray:
         if len(self._patchwork.placed) > MOST:
             self._forget()
         known = tuple(len(part) for part in (self._patchwork.cells, self._patchwork.strips, self._patchwork.placed))
-        where = self._patchwork.add(seen)
+        where = self._patchwork.add(observed)
         self._learn(*known)
         hidden = np.empty((len(where), self._weight.shape[2]), dtype=np.float32)
         add_up(self._shares, where, get_num_threads(), hidden)
@@ -116,16 +116,16 @@ class Played:
 
     def _learn(self, strips: int, patches: int, placed: int) -> None:
         """Work out what has been numbered since there were so many."""
-        network, found = self._network, self._patchwork
-        self._rows = longer(self._rows, strips, len(found.cells) - strips)
-        self._maps = longer(self._maps, patches, len(found.strips) - patches)
-        self._shares = longer(self._shares, placed, len(found.placed) - placed)
-        for k in range(strips, len(found.cells), LONE):
-            some = found.cells[k : k + LONE]
+        network, parts = self._network, self._patchwork
+        self._rows = longer(self._rows, strips, len(parts.cells) - strips)
+        self._maps = longer(self._maps, patches, len(parts.strips) - patches)
+        self._shares = longer(self._shares, placed, len(parts.placed) - placed)
+        for k in range(strips, len(parts.cells), LONE):
+            some = parts.cells[k : k + LONE]
             cells = np.zeros((LONE, *some.shape[1:]), dtype=np.float32)
             cells[: len(some)] = some
             rows = strip_rows(torch.from_numpy(cells), network.first, network.second)
             self._rows[k : k + len(some)] = rows[: len(some)].numpy()
         bias: Tensor = network.second.get_parameter("bias")
-        pool(self._rows, bias.numpy(), found.strips[patches:], self._maps[patches : len(found.strips)])
-        share(self._maps, self._weight, found.placed[placed:], self._shares[placed : len(found.placed)])
+        pool(self._rows, bias.numpy(), parts.strips[patches:], self._maps[patches : len(parts.strips)])
+        share(self._maps, self._weight, parts.placed[placed:], self._shares[placed : len(parts.placed)])

@@ -10,13 +10,13 @@ from pipeline.core import FloatArray, IntArray
 from pipeline.problems.pool.networks.lookup import Places, add_up, hand_out, most_pieces
 from pipeline.problems.pool.networks.loss import Loss, loss_of
 from pipeline.problems.pool.networks.rows import add_mixture, add_outer
-from pipeline.problems.pool.nouns import Seen
+from pipeline.problems.pool.nouns import CompactObservation
 
-FEW = 64  # observations: waking a second thread takes longer than judging so few
+FEW = 64  # observations: waking a second thread takes longer than looking at so few
 BLOCK = 1024  # decisions whose gradients, but for the table's, are summed in float32; their sums are, in float64
 
 
-class Weights(NamedTuple):
+class MlpWeights(NamedTuple):
     """A network's; H and A padded, and 0 beyond."""
 
     table: FloatArray  # [pieces, H]  of the first layer
@@ -35,7 +35,7 @@ class Gradient(NamedTuple):
     entropy: FloatArray  # [shares]  summed
 
 
-class Scratch(NamedTuple):
+class MlpBuffer(NamedTuple):
     """What one thread writes on."""
 
     found: IntArray  # [pieces of an observation]
@@ -44,51 +44,51 @@ class Scratch(NamedTuple):
 
 
 @njit(cache=True)
-def scratch(w: Weights, p: Places) -> Scratch:
-    """Return room to write on."""
+def mlp_buffer(w: MlpWeights, p: Places) -> MlpBuffer:
+    """Return arrays to write on."""
     found = np.empty(most_pieces(p), dtype=np.int64)
-    return Scratch(found, np.empty_like(w.bias), np.empty_like(w.last_bias))
+    return MlpBuffer(found, np.empty_like(w.bias), np.empty_like(w.last_bias))
 
 
 @inlined
-def logits_of(w: Weights, p: Places, seen: Seen, i: int, room: Scratch) -> int:
+def logits_of(w: MlpWeights, p: Places, observed: CompactObservation, i: int, buffer: MlpBuffer) -> int:
     """Write the hidden layer and the logits of one observation; return how many pieces it has."""
-    count = add_up(w.table, seen, p, i, room.found, room.hidden)
+    count = add_up(w.table, observed, p, i, buffer.found, buffer.hidden)
     for h in range(len(w.bias)):
-        room.hidden[h] = max(room.hidden[h] + w.bias[h], np.float32(0.0))
+        buffer.hidden[h] = max(buffer.hidden[h] + w.bias[h], np.float32(0.0))
     for a in range(len(w.last_bias)):
-        room.logits[a] = w.last_bias[a]
-    add_mixture(w.last, room.hidden, len(room.hidden), room.logits)
+        buffer.logits[a] = w.last_bias[a]
+    add_mixture(w.last, buffer.hidden, len(buffer.hidden), buffer.logits)
     return count
 
 
-def judge(w: Weights, p: Places, seen: Seen) -> FloatArray:
+def forward(w: MlpWeights, p: Places, observed: CompactObservation) -> FloatArray:
     """Return the logits [D, A] of observations; those of one do not depend on the others."""
-    logits = np.empty((len(seen.cells), seen.may.shape[1]), dtype=np.float32)
+    logits = np.empty((len(observed.cells), observed.may.shape[1]), dtype=np.float32)
     if len(logits) < FEW:
-        _decide(w, p, seen, 0, len(logits), logits)
+        _decide(w, p, observed, 0, len(logits), logits)
     else:
-        _decide_all(w, p, seen, get_num_threads(), logits)
+        _decide_all(w, p, observed, get_num_threads(), logits)
     return logits
 
 
 @njit(cache=True)
-def _decide(w: Weights, p: Places, seen: Seen, begin: int, end: int, logits: FloatArray) -> None:
-    room = scratch(w, p)
+def _decide(w: MlpWeights, p: Places, observed: CompactObservation, begin: int, end: int, logits: FloatArray) -> None:
+    buffer = mlp_buffer(w, p)
     for i in range(begin, end):
-        logits_of(w, p, seen, i, room)
+        logits_of(w, p, observed, i, buffer)
         for a in range(logits.shape[1]):
-            logits[i, a] = room.logits[a]
+            logits[i, a] = buffer.logits[a]
 
 
 @njit(cache=True, parallel=True)
-def _decide_all(w: Weights, p: Places, seen: Seen, parts: int, logits: FloatArray) -> None:
+def _decide_all(w: MlpWeights, p: Places, observed: CompactObservation, parts: int, logits: FloatArray) -> None:
     share = -(-logits.shape[0] // parts)
     for part in prange(parts):
-        _decide(w, p, seen, part * share, min((part + 1) * share, logits.shape[0]), logits)
+        _decide(w, p, observed, part * share, min((part + 1) * share, logits.shape[0]), logits)
 
 
-def gradient(w: Weights, p: Places, seen: Seen, loss: Loss) -> Gradient:
+def gradient(w: MlpWeights, p: Places, observed: CompactObservation, loss: Loss) -> Gradient:
     """Return the gradient of the decisions' summed loss, in a fixed order for a given number of threads."""
     shares = get_num_threads()
     parts = Gradient(
@@ -98,40 +98,50 @@ def gradient(w: Weights, p: Places, seen: Seen, loss: Loss) -> Gradient:
         np.zeros((shares, *w.last_bias.shape)),
         np.zeros(shares),
     )
-    _learn_all(w, p, w.last.T.copy(), seen, loss, parts)
+    _learn_all(w, p, w.last.T.copy(), observed, loss, parts)
     return parts
 
 
 @njit(cache=True, parallel=True)
-def _learn_all(w: Weights, p: Places, last: FloatArray, seen: Seen, loss: Loss, parts: Gradient) -> None:
+def _learn_all(
+    w: MlpWeights, p: Places, last: FloatArray, observed: CompactObservation, loss: Loss, parts: Gradient
+) -> None:
     shares = parts.entropy.shape[0]
     share = -(-loss.action.shape[0] // shares)
     for part in prange(shares):
         for begin in range(part * share, min((part + 1) * share, loss.action.shape[0]), BLOCK):
             end = min(begin + BLOCK, (part + 1) * share, loss.action.shape[0])
-            _learn(w, p, last, seen, loss, parts, part, begin, end)
+            _learn(w, p, last, observed, loss, parts, part, begin, end)
 
 
 @njit(cache=True)
 def _learn(
-    w: Weights, p: Places, last: FloatArray, seen: Seen, loss: Loss, parts: Gradient, part: int, begin: int, end: int
+    w: MlpWeights,
+    p: Places,
+    last: FloatArray,
+    observed: CompactObservation,
+    loss: Loss,
+    parts: Gradient,
+    part: int,
+    begin: int,
+    end: int,
 ) -> None:
-    room, table = scratch(w, p), parts.table[part]
+    buffer, table = mlp_buffer(w, p), parts.table[part]
     by_logit, by_hidden = np.zeros_like(w.last_bias), np.empty_like(w.bias)
     bias, by_last, last_bias = np.zeros_like(w.bias), np.zeros_like(w.last), np.zeros_like(w.last_bias)
     entropy = 0.0
     for i in range(begin, end):
-        count = logits_of(w, p, seen, i, room)
-        entropy += loss_of(room.logits, seen.may, i, loss, by_logit)
-        add_outer(by_last, room.hidden, len(room.hidden), by_logit)
+        count = logits_of(w, p, observed, i, buffer)
+        entropy += loss_of(buffer.logits, observed.may, i, loss, by_logit)
+        add_outer(by_last, buffer.hidden, len(buffer.hidden), by_logit)
         by_hidden[:] = 0.0
         add_mixture(last, by_logit, len(by_logit), by_hidden)
         for a in range(len(by_logit)):
             last_bias[a] += by_logit[a]
         for h in range(len(by_hidden)):
-            by_hidden[h] = by_hidden[h] if room.hidden[h] > 0.0 else np.float32(0.0)
+            by_hidden[h] = by_hidden[h] if buffer.hidden[h] > 0.0 else np.float32(0.0)
             bias[h] += by_hidden[h]
-        hand_out(table, seen, p, i, room.found, count, by_hidden)
+        hand_out(table, observed, p, i, buffer.found, count, by_hidden)
     parts.entropy[part] += entropy
     parts.bias[part] += bias
     parts.last[part] += by_last

@@ -9,10 +9,10 @@ from pipeline.core import FloatArray
 from pipeline.problems.pool.networks.relative import HASTE, OF_JOB, OF_REST, Relative
 from pipeline.problems.pool.networks.rows import add_mixture
 
-FEW = 64  # observations: waking a second thread takes longer than judging so few
+FEW = 64  # observations: waking a second thread takes longer than looking at so few
 
 
-class Weights(NamedTuple):
+class SetWeights(NamedTuple):
     """A network's, float32, a row for each number that goes in; H hidden units."""
 
     of_job: FloatArray  # [OF_JOB, H]
@@ -28,7 +28,7 @@ class Weights(NamedTuple):
     void_bias: FloatArray  # [1]
 
 
-class Scratch(NamedTuple):
+class SetBuffer(NamedTuple):
     """What one thread writes on."""
 
     each: FloatArray  # [M, H]
@@ -40,10 +40,10 @@ class Scratch(NamedTuple):
 
 
 @njit(cache=True)
-def scratch(w: Weights, slots: int) -> Scratch:
-    """Return room to write on."""
+def set_buffer(w: SetWeights, slots: int) -> SetBuffer:
+    """Return arrays to write on."""
     units = len(w.score)
-    return Scratch(
+    return SetBuffer(
         np.zeros((slots, units), dtype=np.float32),
         np.zeros(2 * units + OF_REST, dtype=np.float32),
         np.zeros(units, dtype=np.float32),
@@ -53,80 +53,80 @@ def scratch(w: Weights, slots: int) -> Scratch:
     )
 
 
-def judge(w: Weights, seen: Relative) -> FloatArray:
+def forward(w: SetWeights, observed: Relative) -> FloatArray:
     """Return the logits [D, A] of the legal actions of observations; those of one do not depend on the others."""
-    logits = np.zeros(seen.may.shape, dtype=np.float32)
+    logits = np.zeros(observed.may.shape, dtype=np.float32)
     if len(logits) < FEW:
-        _judge(w, seen, 0, len(logits), logits)
+        _forward(w, observed, 0, len(logits), logits)
     else:
-        _judge_all(w, seen, get_num_threads(), logits)
+        _forward_all(w, observed, get_num_threads(), logits)
     return logits
 
 
 @njit(cache=True)
-def _judge(w: Weights, seen: Relative, begin: int, end: int, logits: FloatArray) -> None:
-    room = scratch(w, seen.job.shape[1])
+def _forward(w: SetWeights, observed: Relative, begin: int, end: int, logits: FloatArray) -> None:
+    buffer = set_buffer(w, observed.job.shape[1])
     for i in range(begin, end):
-        logits_of(w, seen, i, room)
+        logits_of(w, observed, i, buffer)
         for a in range(logits.shape[1]):
-            logits[i, a] = room.logits[a] if seen.may[i, a] else np.float32(0.0)
+            logits[i, a] = buffer.logits[a] if observed.may[i, a] else np.float32(0.0)
 
 
 @njit(cache=True, parallel=True)
-def _judge_all(w: Weights, seen: Relative, parts: int, logits: FloatArray) -> None:
+def _forward_all(w: SetWeights, observed: Relative, parts: int, logits: FloatArray) -> None:
     share = -(-logits.shape[0] // parts)
     for k in prange(parts):
         part = int(np.int64(k))
-        _judge(w, seen, part * share, min((part + 1) * share, logits.shape[0]), logits)
+        _forward(w, observed, part * share, min((part + 1) * share, logits.shape[0]), logits)
 
 
 @njit(cache=True)
-def logits_of(w: Weights, seen: Relative, i: int, room: Scratch) -> None:
+def logits_of(w: SetWeights, observed: Relative, i: int, buffer: SetBuffer) -> None:
     """Write the logits of one observation's legal actions."""
-    slots, units = seen.job.shape[1], len(w.score)
-    _pool(w, seen, i, room)
-    room.common[:] = w.all_bias
-    add_mixture(w.of_all, room.everything, 2 * units + OF_REST, room.common)
-    room.shared[:] = w.part_bias
+    slots, units = observed.job.shape[1], len(w.score)
+    _pool(w, observed, i, buffer)
+    buffer.common[:] = w.all_bias
+    add_mixture(w.of_all, buffer.everything, 2 * units + OF_REST, buffer.common)
+    buffer.shared[:] = w.part_bias
     for h in range(units):
-        room.common[h] = max(room.common[h], np.float32(0.0))
-    add_mixture(w.all_part, room.common, units, room.shared)
+        buffer.common[h] = max(buffer.common[h], np.float32(0.0))
+    add_mixture(w.all_part, buffer.common, units, buffer.shared)
     for m in range(slots):
-        if seen.may[i, m]:
-            room.hidden[:] = room.shared
-            add_mixture(w.job_part, room.each[m], units, room.hidden)
+        if observed.may[i, m]:
+            buffer.hidden[:] = buffer.shared
+            add_mixture(w.job_part, buffer.each[m], units, buffer.hidden)
             total = np.float32(0.0)
             for h in range(units):
-                total += max(room.hidden[h], np.float32(0.0)) * w.score[h]
+                total += max(buffer.hidden[h], np.float32(0.0)) * w.score[h]
             for k in range(OF_JOB):
-                total += seen.job[i, m, k] * w.direct[k]
-            room.logits[m] = total
+                total += observed.job[i, m, k] * w.direct[k]
+            buffer.logits[m] = total
     void = w.void_bias[0]
     for h in range(units):
-        void += room.common[h] * w.void[h]
+        void += buffer.common[h] * w.void[h]
     for k in range(OF_REST):
-        void += seen.rest[i, k] * w.void[units + k]
-    room.logits[slots] = void
+        void += observed.rest[i, k] * w.void[units + k]
+    buffer.logits[slots] = void
 
 
 @njit(cache=True)
-def _pool(w: Weights, seen: Relative, i: int, room: Scratch) -> None:
+def _pool(w: SetWeights, observed: Relative, i: int, buffer: SetBuffer) -> None:
     """Write what waiting jobs are, each and together: mean and largest of every hidden unit."""
     units, waiting = len(w.score), 0
-    room.everything[: 2 * units] = np.float32(0.0)
-    for m in range(seen.job.shape[1]):
-        if seen.job[i, m, HASTE] > 0:
+    buffer.everything[: 2 * units] = np.float32(0.0)
+    for m in range(observed.job.shape[1]):
+        if observed.job[i, m, HASTE] > 0:
             waiting += 1
-            each = room.each[m]
+            each = buffer.each[m]
             each[:] = w.job_bias
-            add_mixture(w.of_job, seen.job[i, m], OF_JOB, each)
+            add_mixture(w.of_job, observed.job[i, m], OF_JOB, each)
             for h in range(units):
                 value = max(each[h], np.float32(0.0))
                 each[h] = value
-                room.everything[h] += value
-                room.everything[units + h] = max(room.everything[units + h], value)
+                buffer.everything[h] += value
+                buffer.everything[units + h] = max(buffer.everything[units + h], value)
     if waiting > 1:
         for h in range(units):
-            room.everything[h] /= np.float32(waiting)
+            buffer.everything[h] /= np.float32(waiting)
     for k in range(OF_REST):
-        room.everything[2 * units + k] = seen.rest[i, k]
+        buffer.everything[2 * units + k] = observed.rest[i, k]

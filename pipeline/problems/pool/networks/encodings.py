@@ -14,7 +14,7 @@ from numba import njit, prange
 from torch import Tensor
 
 from pipeline.core import FloatArray, IntArray
-from pipeline.problems.pool.nouns import Cluster, Seen
+from pipeline.problems.pool.nouns import Cluster, CompactObservation
 
 CLOCK_STEPS = 10
 
@@ -53,14 +53,18 @@ class Layout(NamedTuple):
         return np.concatenate([[0], np.cumsum(self.capacity)[:-1]]).astype(np.int64) * (1 + self.slots)
 
 
-def clock(seen: Seen) -> FloatArray:
+def clock(observed: CompactObservation) -> FloatArray:
     """Return the clock [D]: time since a job last arrived, as a share of ten steps."""
-    return np.asarray(np.minimum(seen.rest[:, 1], CLOCK_STEPS) / CLOCK_STEPS).astype(np.float32)
+    return np.asarray(np.minimum(observed.rest[:, 1], CLOCK_STEPS) / CLOCK_STEPS).astype(np.float32)
 
 
-def paint(seen: Seen, layout: Layout, device: torch.device) -> Tensor:
+def paint(observed: CompactObservation, layout: Layout, device: torch.device) -> Tensor:
     """Return what `draw` does, drawn on a device by torch's operations."""
-    cells = torch.from_numpy(seen.cells if seen.cells.itemsize == 1 else seen.cells.astype(np.int32)).to(device).int()
+    cells = (
+        torch.from_numpy(observed.cells if observed.cells.itemsize == 1 else observed.cells.astype(np.int32))
+        .to(device)
+        .int()
+    )
     count, steps, resources = len(cells), layout.rows, len(layout.capacity)
     free = cells[:, : steps * resources].view(count, steps, resources)
     slots = cells[:, steps * resources :].view(count, layout.slots, 1 + resources)
@@ -71,7 +75,7 @@ def paint(seen: Seen, layout: Layout, device: torch.device) -> Tensor:
         parts.append(unit < units - free[:, :, r, None])
         block = (step < slots[:, None, :, :1]) & (unit < slots[:, None, :, 1 + r, None])
         parts.append(block.view(count, steps, -1))
-    rest = torch.from_numpy(seen.rest).to(device)
+    rest = torch.from_numpy(observed.rest).to(device)
     place = torch.arange(steps * layout.backlog_columns, device=device).view(steps, layout.backlog_columns)
     parts.append(place < rest[:, 0].clamp(max=layout.backlog)[:, None, None])
     image = torch.cat(parts, dim=2).float()
@@ -81,18 +85,18 @@ def paint(seen: Seen, layout: Layout, device: torch.device) -> Tensor:
     return torch.cat([image, since], dim=2)
 
 
-def draw(seen: Seen, layout: Layout) -> FloatArray:
+def draw(observed: CompactObservation, layout: Layout) -> FloatArray:
     """Return the images [D, T, columns], float32, of occupancy 0 or 1."""
-    image = np.zeros((len(seen.cells), layout.rows, layout.columns), dtype=np.float32)
+    image = np.zeros((len(observed.cells), layout.rows, layout.columns), dtype=np.float32)
     capacity = np.array(layout.capacity, dtype=np.int64)
-    _draw_cluster(image, seen.cells, capacity, layout.strips, layout.slots)
+    _draw_cluster(image, observed.cells, capacity, layout.strips, layout.slots)
     if layout.backlog:
         first = layout.columns - layout.backlog_columns - int(layout.clock)
-        shown = np.minimum(seen.rest[:, 0], layout.backlog)[:, None, None]
+        shown = np.minimum(observed.rest[:, 0], layout.backlog)[:, None, None]
         place = np.arange(layout.rows * layout.backlog_columns).reshape(layout.rows, -1)
         image[:, :, first : first + layout.backlog_columns] = place < shown
     if layout.clock:
-        image[:, :, -1] = clock(seen)[:, None]
+        image[:, :, -1] = clock(observed)[:, None]
     return image
 
 

@@ -1,4 +1,4 @@
-"""The columns of an image, known by 64 random bits and not drawn; neighbouring ones together have a mark.
+"""The columns of an image, known by 64 random bits and not drawn; neighbouring ones together have a hash.
 
 Equal columns have equal bits, whatever they stand for; other columns have other bits, save by chance: of a million
 patches, two meet once in 10^7 times.
@@ -13,7 +13,7 @@ from pipeline.compiled import inlined
 from pipeline.core import FloatArray, IntArray, KeyArray, keys
 from pipeline.problems.pool.networks.encodings import CLOCK_STEPS, Layout
 from pipeline.problems.pool.networks.hashing import Scalar, get, put
-from pipeline.problems.pool.nouns import Seen
+from pipeline.problems.pool.nouns import CompactObservation
 
 STRIDE = 4  # image columns per column of the second pool
 MARGIN = 6  # image columns that a patch begins before its own
@@ -26,7 +26,7 @@ SPREAD = np.uint64(0x9E3779B97F4A7C15)
 MIXING = np.uint64(0xBF58476D1CE4E5B9)
 
 
-class Sight(NamedTuple):
+class HashLayout(NamedTuple):
     """A layout, and the random bits of what its columns can show."""
 
     capacity: IntArray  # [R]
@@ -44,10 +44,10 @@ class Sight(NamedTuple):
     place: KeyArray  # [columns]  of a place
 
 
-class Found(NamedTuple):
-    """Hash tables from mark to number, and what they number."""
+class PatchTables(NamedTuple):
+    """Hash tables from hash to number, and what they number."""
 
-    strips: KeyArray  # [2^n, 2]  mark (0 = nothing) and number
+    strips: KeyArray  # [2^n, 2]  hash (0 = nothing) and number
     patches: KeyArray  # [2^n, 2]
     placed: KeyArray  # [2^n, 2]
     counts: IntArray  # [3]  of strips, patches and placed patches
@@ -56,12 +56,12 @@ class Found(NamedTuple):
     patch_of: IntArray  # [P, 2]  patch and place
 
 
-def sight_of(layout: Layout) -> Sight:
-    """Return the sight of a layout."""
+def hash_layout(layout: Layout) -> HashLayout:
+    """Return the layout of an image with random bits for what it can show."""
     columns, steps = layout.columns // STRIDE, layout.rows
     number = np.arange(steps + CLOCK_STEPS + 1 + columns)
     row, tenth, place = np.split(keys(0, number, np.zeros_like(number)), [steps, steps + CLOCK_STEPS + 1])
-    return Sight(
+    return HashLayout(
         capacity=np.array(layout.capacity, dtype=np.int64),
         left=layout.strips,
         steps=steps,
@@ -78,22 +78,22 @@ def sight_of(layout: Layout) -> Sight:
     )
 
 
-def find(sight: Sight, seen: Seen, placed: KeyArray, where: IntArray) -> None:
+def find(layout: HashLayout, observed: CompactObservation, placed: KeyArray, where: IntArray) -> None:
     """Write the number [D, columns] of each placed patch, -1 if it has none."""
     if len(where) < FEW:
-        _find_some(sight, seen.cells, seen.rest, placed, 0, len(where), where)
+        _find_some(layout, observed.cells, observed.rest, placed, 0, len(where), where)
     else:
-        _find_all(sight, seen.cells, seen.rest, placed, get_num_threads(), where)
+        _find_all(layout, observed.cells, observed.rest, placed, get_num_threads(), where)
 
 
 @inlined
-def _height(s: Sight, waiting: Scalar, k: int) -> Scalar:
+def _height(s: HashLayout, waiting: Scalar, k: int) -> Scalar:
     """Return the filled cells of the backlog's k-th column; it is filled row by row."""
     return max(0, -((k - min(waiting, s.shown)) // s.backlog))
 
 
 @inlined
-def _look(s: Sight, cells: IntArray, rest: IntArray, i: int, code: KeyArray) -> None:
+def _hash_columns(s: HashLayout, cells: IntArray, rest: IntArray, i: int, code: KeyArray) -> None:
     """Write 64 bits for each column of an image; MARGIN columns lie to the left of it."""
     resources = len(s.capacity)
     for k in range(len(code)):
@@ -120,7 +120,9 @@ def _look(s: Sight, cells: IntArray, rest: IntArray, i: int, code: KeyArray) -> 
 
 
 @inlined
-def _draw(s: Sight, cells: IntArray, rest: IntArray, i: int, column: int, drawn: FloatArray, n: int, x: int) -> None:
+def _draw(
+    s: HashLayout, cells: IntArray, rest: IntArray, i: int, column: int, drawn: FloatArray, n: int, x: int
+) -> None:
     """Draw one column of an image, as `encodings.draw` does, into column x of the n-th strip."""
     resources, r = len(s.capacity), 0
     height: Scalar = 0
@@ -156,8 +158,8 @@ def _mixed(bits: Scalar) -> Scalar:
 
 
 @inlined
-def _mark(code: KeyArray, begin: int, end: int) -> Scalar:
-    """Return the mark of some neighbours in a row."""
+def _hash(code: KeyArray, begin: int, end: int) -> Scalar:
+    """Return the hash of some neighbours in a row."""
     bits = np.uint64(0)
     for k in range(begin, end):
         bits = bits * SPREAD + code[k]
@@ -165,16 +167,16 @@ def _mark(code: KeyArray, begin: int, end: int) -> Scalar:
 
 
 @inlined
-def _marks(s: Sight, code: KeyArray, block: KeyArray, mark: KeyArray) -> None:
-    """Write the mark [columns] of each patch, from blocks of STRIDE columns that it shares with its neighbours."""
+def _patch_hashes(s: HashLayout, code: KeyArray, block: KeyArray, hashed: KeyArray) -> None:
+    """Write the hash [columns] of each patch, from blocks of STRIDE columns that it shares with its neighbours."""
     for k in range(len(block)):
-        block[k] = _mark(code, k * STRIDE, (k + 1) * STRIDE)
+        block[k] = _hash(code, k * STRIDE, (k + 1) * STRIDE)
     for w in range(s.columns):
-        mark[w] = _mark(block, w, w + BLOCKS)
+        hashed[w] = _hash(block, w, w + BLOCKS)
 
 
 @njit(cache=True, parallel=True)
-def _find_all(s: Sight, cells: IntArray, rest: IntArray, placed: KeyArray, parts: int, where: IntArray) -> None:
+def _find_all(s: HashLayout, cells: IntArray, rest: IntArray, placed: KeyArray, parts: int, where: IntArray) -> None:
     share = -(-where.shape[0] // parts)
     for part in prange(parts):
         _find_some(s, cells, rest, placed, part * share, min((part + 1) * share, where.shape[0]), where)
@@ -182,39 +184,39 @@ def _find_all(s: Sight, cells: IntArray, rest: IntArray, placed: KeyArray, parts
 
 @njit(cache=True)
 def _find_some(
-    s: Sight, cells: IntArray, rest: IntArray, placed: KeyArray, begin: int, end: int, where: IntArray
+    s: HashLayout, cells: IntArray, rest: IntArray, placed: KeyArray, begin: int, end: int, where: IntArray
 ) -> None:
     blocks = s.columns + BLOCKS - 1
-    code, block, mark = np.empty(blocks * STRIDE, np.uint64), np.empty(blocks, np.uint64), np.empty_like(s.place)
+    code, block, hashed = np.empty(blocks * STRIDE, np.uint64), np.empty(blocks, np.uint64), np.empty_like(s.place)
     for i in range(begin, end):
-        _look(s, cells, rest, i, code)
-        _marks(s, code, block, mark)
+        _hash_columns(s, cells, rest, i, code)
+        _patch_hashes(s, code, block, hashed)
         for w in range(s.columns):
-            where[i, w] = get(placed, _mixed(mark[w] ^ s.place[w]))
+            where[i, w] = get(placed, _mixed(hashed[w] ^ s.place[w]))
 
 
 @njit(cache=True)
-def number(s: Sight, cells: IntArray, rest: IntArray, rows: IntArray, found: Found, where: IntArray) -> None:
+def number(s: HashLayout, cells: IntArray, rest: IntArray, rows: IntArray, found: PatchTables, where: IntArray) -> None:
     """Number what is new in some rows; there is room for it."""
     blocks = s.columns + BLOCKS - 1
-    code, block, mark = np.empty(blocks * STRIDE, np.uint64), np.empty(blocks, np.uint64), np.empty_like(s.place)
+    code, block, hashed = np.empty(blocks * STRIDE, np.uint64), np.empty(blocks, np.uint64), np.empty_like(s.place)
     counts = found.counts
     for i in rows:
-        _look(s, cells, rest, i, code)
-        _marks(s, code, block, mark)
+        _hash_columns(s, cells, rest, i, code)
+        _patch_hashes(s, code, block, hashed)
         for w in range(s.columns):
             if where[i, w] >= 0:
                 continue
-            placed = _mixed(mark[w] ^ s.place[w])
+            placed = _mixed(hashed[w] ^ s.place[w])
             where[i, w] = get(found.placed, placed)
             if where[i, w] >= 0:
                 continue
             where[i, w] = counts[2]
             put(found.placed, placed, counts[2])
-            patch = get(found.patches, mark[w])
+            patch = get(found.patches, hashed[w])
             if patch < 0:
                 patch = counts[1]
-                put(found.patches, mark[w], patch)
+                put(found.patches, hashed[w], patch)
                 for k in range(STRIPS):
                     found.strips_of[patch, k] = _strip(s, cells, rest, i, code, w, k, found)
                 counts[1] += 1
@@ -223,16 +225,18 @@ def number(s: Sight, cells: IntArray, rest: IntArray, rows: IntArray, found: Fou
 
 
 @inlined
-def _strip(s: Sight, cells: IntArray, rest: IntArray, i: int, code: KeyArray, w: int, k: int, found: Found) -> Scalar:
+def _strip(
+    s: HashLayout, cells: IntArray, rest: IntArray, i: int, code: KeyArray, w: int, k: int, found: PatchTables
+) -> Scalar:
     """Return the number of a patch's k-th strip, and draw a new one."""
     first = w * STRIDE - MARGIN + 2 * k  # its first column
     if first + 2 < 0 or (first + 2) // 2 >= s.width // 2:
         return -1
-    mark = _mark(code, w * STRIDE + 2 * k, w * STRIDE + 2 * k + STRIP)
-    strip = get(found.strips, mark)
+    hashed = _hash(code, w * STRIDE + 2 * k, w * STRIDE + 2 * k + STRIP)
+    strip = get(found.strips, hashed)
     if strip < 0:
         strip = found.counts[0]
-        put(found.strips, mark, strip)
+        put(found.strips, hashed, strip)
         for x in range(STRIP):
             _draw(s, cells, rest, i, first + x, found.cells, strip, x)
         found.counts[0] += 1

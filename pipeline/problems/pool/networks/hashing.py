@@ -1,4 +1,4 @@
-"""Hash tables [2^n, 2] of 64-bit marks (0 = nothing) and their numbers, for compiled code."""
+"""Hash tables [2^n, 2] of 64-bit hashes (0 = nothing) and their numbers, for compiled code."""
 
 from typing import Any
 
@@ -12,11 +12,11 @@ Scalar = Any  # in compiled code: numba works out whether it is signed
 
 
 @inlined
-def get(table: KeyArray, mark: Scalar) -> Scalar:
-    """Return the number of a mark, or -1."""
+def get(table: KeyArray, hashed: Scalar) -> Scalar:
+    """Return the number of a hash, or -1."""
     last = np.uint64(len(table) - 1)
-    at = mark & last
-    while table[at, 0] != mark:
+    at = hashed & last
+    while table[at, 0] != hashed:
         if table[at, 0] == 0:
             return -1
         at = (at + np.uint64(1)) & last
@@ -24,13 +24,13 @@ def get(table: KeyArray, mark: Scalar) -> Scalar:
 
 
 @inlined
-def put(table: KeyArray, mark: Scalar, number: Scalar) -> None:
-    """Number a mark that has none yet; there is room for it."""
+def put(table: KeyArray, hashed: Scalar, number: Scalar) -> None:
+    """Number a hash that has none yet; there is room for it."""
     last = np.uint64(len(table) - 1)
-    at = mark & last
+    at = hashed & last
     while table[at, 0] != 0:
         at = (at + np.uint64(1)) & last
-    table[at, 0], table[at, 1] = mark, np.uint64(number)
+    table[at, 0], table[at, 1] = hashed, np.uint64(number)
 
 
 @njit(cache=True)

@@ -47,7 +47,7 @@ def card_of(params: Params, agent: str) -> PoolCard:
 def cluster_of(card: PoolCard) -> Cluster:
     """Return the cluster that a network was trained on."""
     units = tuple(card.resources.values())
-    return Cluster(units, card.horizon, card.slots, card.backlog, card.place_ahead, card.horizon)
+    return Cluster(units, card.horizon, card.slots, card.backlog, card.place_ahead)
 
 
 def restore(card: PoolCard, weights: Mapping[str, FloatArray], device: torch.device | None = None) -> Loaded:

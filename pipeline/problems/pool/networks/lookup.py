@@ -16,7 +16,7 @@ from pipeline.compiled import inlined
 from pipeline.core import FloatArray, IntArray
 from pipeline.problems.pool.networks.encodings import CLOCK_STEPS, Layout
 from pipeline.problems.pool.networks.rows import add_to_rows, padded, sum_rows
-from pipeline.problems.pool.nouns import Seen
+from pipeline.problems.pool.nouns import CompactObservation
 
 
 class Places(NamedTuple):
@@ -81,42 +81,42 @@ class SumRows(torch.autograd.Function):
     """Sum of the table's rows that each observation is made of; torch's own embedding_bag has a slower backward."""
 
     @staticmethod
-    def forward(context: Any, table: Tensor, seen: Seen, places: Places) -> Tensor:
+    def forward(context: Any, table: Tensor, observed: CompactObservation, places: Places) -> Tensor:
         """Return [D, width] from a table [pieces, width]."""
-        context.seen, context.places, context.rows = seen, places, len(table)
-        sums = np.empty((len(seen.cells), table.shape[1]), dtype=np.float32)
-        _gather(table.detach().numpy(), seen, places, get_num_threads(), sums)
+        context.observed, context.places, context.rows = observed, places, len(table)
+        sums = np.empty((len(observed.cells), table.shape[1]), dtype=np.float32)
+        _gather(table.detach().numpy(), observed, places, get_num_threads(), sums)
         return torch.from_numpy(sums)
 
     @staticmethod
     def backward(context: Any, gradient: Tensor) -> tuple[Tensor, None, None]:
         """Add each observation's gradient to its rows, in a fixed order for a given number of threads."""
         parts = np.zeros((get_num_threads(), context.rows, gradient.shape[1]), dtype=np.float32)
-        _scatter(parts, context.seen, context.places, gradient.contiguous().numpy())
+        _scatter(parts, context.observed, context.places, gradient.contiguous().numpy())
         return torch.from_numpy(parts.sum(axis=0)), None, None
 
 
 @inlined
-def pieces(seen: Seen, p: Places, i: int, found: IntArray) -> int:
+def pieces(observed: CompactObservation, p: Places, i: int, found: IntArray) -> int:
     """Write the table rows of what one observation shows, and return how many; the clock's is not among them."""
     count, resources = 0, len(p.capacity)
     for t in range(p.steps):
         for r in range(resources):
-            used = p.capacity[r] - seen.cells[i, t * resources + r]
+            used = p.capacity[r] - observed.cells[i, t * resources + r]
             if used > 0:
                 found[count] = p.rows[r] + t * (p.capacity[r] + 1) + used
                 count += 1
     for m in range(p.slots):
         at = p.steps * resources + m * (1 + resources)
-        duration = np.int64(seen.cells[i, at])
+        duration = np.int64(observed.cells[i, at])
         if duration == 0:
             continue
         for r in range(resources):
-            row = (m * (p.steps + 1) + duration) * (p.capacity[r] + 1) + seen.cells[i, at + 1 + r]
+            row = (m * (p.steps + 1) + duration) * (p.capacity[r] + 1) + observed.cells[i, at + 1 + r]
             found[count] = p.blocks[r] + row
             count += 1
-    if seen.rest[i, 0] > 0 and p.shown > 0:
-        found[count] = p.backlog + min(seen.rest[i, 0], p.shown)
+    if observed.rest[i, 0] > 0 and p.shown > 0:
+        found[count] = p.backlog + min(observed.rest[i, 0], p.shown)
         count += 1
     return count
 
@@ -128,46 +128,50 @@ def most_pieces(p: Places) -> int:
 
 
 @inlined
-def _since(seen: Seen, i: int) -> np.float32:
+def _since(observed: CompactObservation, i: int) -> np.float32:
     """Return what `encodings.clock` does."""
-    return np.float32(min(seen.rest[i, 1], CLOCK_STEPS) / CLOCK_STEPS)
+    return np.float32(min(observed.rest[i, 1], CLOCK_STEPS) / CLOCK_STEPS)
 
 
 @inlined
-def add_up(table: FloatArray, seen: Seen, p: Places, i: int, found: IntArray, total: FloatArray) -> int:
+def add_up(
+    table: FloatArray, observed: CompactObservation, p: Places, i: int, found: IntArray, total: FloatArray
+) -> int:
     """Write the sum [width] of one observation's rows, and into `found` which they are; return how many."""
-    count = pieces(seen, p, i, found)
+    count = pieces(observed, p, i, found)
     sum_rows(table, found, count, total)
     if p.clock >= 0:
-        share = _since(seen, i)
+        share = _since(observed, i)
         for h in range(table.shape[1]):
             total[h] += share * table[p.clock, h]
     return count
 
 
 @inlined
-def hand_out(table: FloatArray, seen: Seen, p: Places, i: int, found: IntArray, count: int, more: FloatArray) -> None:
+def hand_out(
+    table: FloatArray, observed: CompactObservation, p: Places, i: int, found: IntArray, count: int, more: FloatArray
+) -> None:
     """Add a gradient [width] to one observation's rows, which `add_up` found."""
     add_to_rows(table, found, count, more)
     if p.clock >= 0:
-        share = _since(seen, i)
+        share = _since(observed, i)
         for h in range(table.shape[1]):
             table[p.clock, h] += share * more[h]
 
 
 @njit(cache=True, parallel=True)
-def _gather(table: FloatArray, seen: Seen, p: Places, parts: int, sums: FloatArray) -> None:
+def _gather(table: FloatArray, observed: CompactObservation, p: Places, parts: int, sums: FloatArray) -> None:
     share = -(-sums.shape[0] // parts)
     for part in prange(parts):
         found = np.empty(most_pieces(p), dtype=np.int64)
         for i in range(part * share, min((part + 1) * share, sums.shape[0])):
-            add_up(table, seen, p, i, found, sums[i])
+            add_up(table, observed, p, i, found, sums[i])
 
 
 @njit(cache=True, parallel=True)
-def _scatter(parts: FloatArray, seen: Seen, p: Places, gradient: FloatArray) -> None:
+def _scatter(parts: FloatArray, observed: CompactObservation, p: Places, gradient: FloatArray) -> None:
     share = -(-gradient.shape[0] // parts.shape[0])
     for part in prange(parts.shape[0]):
         found = np.empty(most_pieces(p), dtype=np.int64)
         for i in range(part * share, min((part + 1) * share, gradient.shape[0])):
-            hand_out(parts[part], seen, p, i, found, pieces(seen, p, i, found), gradient[i])
+            hand_out(parts[part], observed, p, i, found, pieces(observed, p, i, found), gradient[i])

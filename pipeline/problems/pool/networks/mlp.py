@@ -5,13 +5,13 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import pad
 
-from pipeline.problems.pool.networks.compiled_mlp import Weights, gradient, judge
+from pipeline.problems.pool.networks.compiled_mlp import MlpWeights, forward, gradient
 from pipeline.problems.pool.networks.encodings import Layout, paint
 from pipeline.problems.pool.networks.lookup import Places, SumRows, piece_table, places_of
 from pipeline.problems.pool.networks.loss import Loss
-from pipeline.problems.pool.networks.network import Judge, Network
+from pipeline.problems.pool.networks.network import Forward, Network
 from pipeline.problems.pool.networks.rows import padded
-from pipeline.problems.pool.nouns import Seen
+from pipeline.problems.pool.nouns import CompactObservation
 
 
 class Mlp(Network):
@@ -25,42 +25,42 @@ class Mlp(Network):
         self.first = nn.Linear(layout.rows * layout.columns, hidden)
         self.last = nn.Linear(hidden, layout.slots + 1)
 
-    def forward(self, seen: Seen) -> Tensor:
+    def forward(self, observed: CompactObservation) -> Tensor:
         """Return the logits [D, A]."""
         if self.by_torch:
-            return self.on_image(paint(seen, self.layout, self.device))
+            return self.on_image(paint(observed, self.layout, self.device))
         table = piece_table(self.first.weight, self.layout)
-        sums = SumRows.apply(table, seen, places_of(self.layout))  # type: ignore[no-untyped-call]
+        sums = SumRows.apply(table, observed, places_of(self.layout))  # type: ignore[no-untyped-call]
         hidden = sums[:, : len(self.first.bias)] + self.first.bias
         logits: Tensor = self.last(torch.relu(hidden))
         return logits
 
-    def compiled(self) -> tuple[Weights, Places] | None:
+    def compiled(self) -> tuple[MlpWeights, Places] | None:
         """Return the weights as they are now, for compiled play; None on a GPU."""
         if self.by_torch:
             return None
         with torch.no_grad():
             return self._laid_out(piece_table(self.first.weight, self.layout)), places_of(self.layout)
 
-    def _laid_out(self, table: Tensor) -> Weights:
+    def _laid_out(self, table: Tensor) -> MlpWeights:
         hidden, actions = table.shape[1] - len(self.first.bias), padded(len(self.last.bias)) - len(self.last.bias)
         with torch.no_grad():
             bias, last_bias = pad(self.first.bias, (0, hidden)), pad(self.last.bias, (0, actions))
             last = pad(self.last.weight.T, (0, actions, 0, hidden))
             rows = (value.contiguous().numpy() for value in (table.detach(), bias, last, last_bias))
-        return Weights(*rows)
+        return MlpWeights(*rows)
 
-    def frozen(self) -> Judge[Seen]:
+    def frozen(self) -> Forward[CompactObservation]:
         """Return the network as it is now, wholly compiled."""
         weights = self.compiled()
-        return super().frozen() if weights is None else lambda seen: judge(*weights, seen)
+        return super().frozen() if weights is None else lambda observed: forward(*weights, observed)
 
-    def add_gradient(self, seen: Seen, loss: Loss) -> float:
+    def add_gradient(self, observed: CompactObservation, loss: Loss) -> float:
         """Add the gradient of some decisions' summed loss, wholly compiled; return the sum of their entropies."""
         if self.by_torch:
-            return super().add_gradient(seen, loss)
+            return super().add_gradient(observed, loss)
         table = piece_table(self.first.weight, self.layout)
-        found = gradient(self._laid_out(table), places_of(self.layout), seen, loss)
+        found = gradient(self._laid_out(table), places_of(self.layout), observed, loss)
         table.backward(torch.from_numpy(found.table.sum(axis=0)))  # type: ignore[no-untyped-call]
         hidden, actions = len(self.first.bias), len(self.last.bias)
         for weight, value in (

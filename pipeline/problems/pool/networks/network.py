@@ -8,39 +8,39 @@ import torch
 from torch import Tensor, nn
 
 from pipeline.core import BoolArray, FloatArray, Observation
-from pipeline.problems.pool.networks.compiled_mlp import Weights
+from pipeline.problems.pool.networks.compiled_mlp import MlpWeights
 from pipeline.problems.pool.networks.encodings import Layout
 from pipeline.problems.pool.networks.lookup import Places
 from pipeline.problems.pool.networks.loss import Loss, loss_gradient
-from pipeline.problems.pool.nouns import Seen, compact
+from pipeline.problems.pool.nouns import CompactObservation, compact
 
 
-class Sight(Protocol):
-    """What a network sees of D observations."""
+class EncodedObservation(Protocol):
+    """D observations as a network takes them."""
 
     @property
     def may(self) -> BoolArray:
         """Return the legal actions [D, A]."""
 
 
-Seeing = TypeVar("Seeing", bound=Sight)
-Judge = Callable[[Seeing], FloatArray]  # what is seen [D] -> logits [D, A], without gradients
+Encoded = TypeVar("Encoded", bound=EncodedObservation)
+Forward = Callable[[Encoded], FloatArray]  # observations [D] -> logits [D, A], without gradients
 
 IMAGES_AT_ONCE = 4096  # on a GPU; 73 MB of DeepRM's images
 
 
-class Scorer(nn.Module, Generic[Seeing]):
-    """What scores actions by something that it sees of an observation."""
+class Scorer(nn.Module, Generic[Encoded]):
+    """What scores the actions of encoded observations."""
 
-    def see(self, view: Observation) -> Seeing:
-        """Return what it sees of observations."""
+    def encode(self, view: Observation) -> Encoded:
+        """Return observations as it takes them."""
         raise NotImplementedError
 
-    def forward(self, seen: Seeing) -> Tensor:
+    def forward(self, observed: Encoded) -> Tensor:
         """Return the logits [D, A] of the actions, void last."""
         raise NotImplementedError
 
-    def frozen(self) -> Judge[Seeing]:
+    def frozen(self) -> Forward[Encoded]:
         """Return the network as it is now, for play: what does not change between two updates is computed once."""
         raise NotImplementedError
 
@@ -49,17 +49,17 @@ class Scorer(nn.Module, Generic[Seeing]):
         return self.to(device)
 
 
-class Network(Scorer[Seen]):
+class Network(Scorer[CompactObservation]):
     """A layout of the image, and how many observations to take at once on a CPU."""
 
     layout: Layout
     chunk: int
 
-    def see(self, view: Observation) -> Seen:
+    def encode(self, view: Observation) -> CompactObservation:
         """Return observations in compact form."""
         return compact(view)
 
-    def forward(self, seen: Seen) -> Tensor:
+    def forward(self, observed: CompactObservation) -> Tensor:
         """Return the logits [D, A] of the actions, void last."""
         raise NotImplementedError
 
@@ -78,28 +78,28 @@ class Network(Scorer[Seen]):
         """Return how many observations to take at once."""
         return IMAGES_AT_ONCE if self.by_torch else self.chunk
 
-    def compiled(self) -> tuple[Weights, Places] | None:
+    def compiled(self) -> tuple[MlpWeights, Places] | None:
         """Return the weights as they are now, if this network can play inside a compiled roll-out."""
         return None
 
-    def frozen(self) -> Judge[Seen]:
+    def frozen(self) -> Forward[CompactObservation]:
         """Return the network as it is now, for play: what does not change between two updates is computed once."""
 
-        def judge(seen: Seen) -> FloatArray:
+        def logits_of(observed: CompactObservation) -> FloatArray:
             with torch.no_grad():
-                parts = range(0, len(seen.cells), self.at_once)
-                logits = torch.cat([self(seen.take(slice(k, k + self.at_once))) for k in parts])
+                parts = range(0, len(observed.cells), self.at_once)
+                logits = torch.cat([self(observed.take(slice(k, k + self.at_once))) for k in parts])
             values: FloatArray = logits.cpu().numpy()
             return values
 
-        return judge
+        return logits_of
 
-    def add_gradient(self, seen: Seen, loss: Loss) -> float:
+    def add_gradient(self, observed: CompactObservation, loss: Loss) -> float:
         """Add the gradient of some decisions' summed loss to the weights' own; return the sum of their entropies."""
         total = 0.0
         for first in range(0, len(loss.gain), self.at_once):
             some = slice(first, first + self.at_once)
-            part = seen.take(some)
+            part = observed.take(some)
             logits = self(part)
             values = logits.detach().cpu().numpy()
             gradient, entropy = np.empty_like(values), np.empty(len(values))

@@ -12,11 +12,11 @@ import numpy as np
 
 from pipeline.core import FloatArray, IntArray, KeyArray
 from pipeline.problems.pool.networks.encodings import Layout
-from pipeline.problems.pool.networks.hashes import STRIP, STRIPS, Found, find, number, sight_of
+from pipeline.problems.pool.networks.hashes import STRIP, STRIPS, PatchTables, find, hash_layout, number
 from pipeline.problems.pool.networks.hashing import move
-from pipeline.problems.pool.nouns import Seen
+from pipeline.problems.pool.nouns import CompactObservation
 
-AT_ONCE = 1 << 14  # places of patches looked for together; room is made as if all were new
+AT_ONCE = 1 << 14  # places of patches looked for together; tables grow as if all were new
 
 Array = TypeVar("Array", IntArray, FloatArray)
 
@@ -25,8 +25,8 @@ class Patchwork:
     """The distinct strips, patches and placed patches met so far, each numbered in order of appearance."""
 
     def __init__(self, layout: Layout) -> None:
-        self._sight = sight_of(layout)
-        self._found = Found(
+        self._layout = hash_layout(layout)
+        self._found = PatchTables(
             strips=np.zeros((2, 2), dtype=np.uint64),
             patches=np.zeros((2, 2), dtype=np.uint64),
             placed=np.zeros((2, 2), dtype=np.uint64),
@@ -51,30 +51,30 @@ class Patchwork:
         """Return patch and place [P, 2] of each distinct pair of them."""
         return self._found.patch_of[: self._found.counts[2]]
 
-    def add(self, seen: Seen) -> IntArray:
+    def add(self, observed: CompactObservation) -> IntArray:
         """Return which placed patch [D, columns] stands in each place of the images; new ones are numbered on."""
-        where = np.empty((len(seen.cells), self._sight.columns), dtype=np.int32)
-        at_once = max(1, AT_ONCE // max(1, self._sight.columns))
+        where = np.empty((len(observed.cells), self._layout.columns), dtype=np.int32)
+        at_once = max(1, AT_ONCE // max(1, self._layout.columns))
         for k in range(0, len(where), at_once):
-            self._add(seen.take(slice(k, k + at_once)), where[k : k + at_once])
+            self._add(observed.take(slice(k, k + at_once)), where[k : k + at_once])
         return where
 
-    def _add(self, seen: Seen, where: IntArray) -> None:
-        find(self._sight, seen, self._found.placed, where)
+    def _add(self, observed: CompactObservation, where: IntArray) -> None:
+        find(self._layout, observed, self._found.placed, where)
         new = where < 0
         rows = np.flatnonzero(new.any(axis=1))
         if len(rows):
-            self._found = _with_room(self._found, int(new.sum()))
-            number(self._sight, seen.cells, seen.rest, rows, self._found, where)
+            self._found = _grown(self._found, int(new.sum()))
+            number(self._layout, observed.cells, observed.rest, rows, self._found, where)
 
 
-def _with_room(found: Found, more: int) -> Found:
+def _grown(found: PatchTables, more: int) -> PatchTables:
     """Return the same with room for so many more placed patches, each of a new patch of new strips."""
     strips, patches, placed = (int(count) for count in found.counts)
-    return Found(
-        _roomier(found.strips, strips + STRIPS * more),
-        _roomier(found.patches, patches + more),
-        _roomier(found.placed, placed + more),
+    return PatchTables(
+        _larger(found.strips, strips + STRIPS * more),
+        _larger(found.patches, patches + more),
+        _larger(found.placed, placed + more),
         found.counts,
         longer(found.cells, strips, STRIPS * more),
         longer(found.strips_of, patches, more),
@@ -94,8 +94,8 @@ def longer(old: Array, used: int, more: int) -> Array:
     return new
 
 
-def _roomier(table: KeyArray, count: int) -> KeyArray:
-    """Return a hash table that is at most half full with `count` marks."""
+def _larger(table: KeyArray, count: int) -> KeyArray:
+    """Return a hash table that is at most half full with `count` hashes."""
     size = len(table)
     while size < 2 * count:
         size *= 2

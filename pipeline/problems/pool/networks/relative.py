@@ -1,6 +1,6 @@
 """What `sets` sees: every waiting job and the rest of an observation, in numbers that know no size.
 
-Amounts are shares of capacity, durations are told by themselves and beside the mean of those that have arrived so far,
+Amounts are shares of capacity, durations stand by themselves and beside the mean of those that have arrived so far,
 resources only by their largest, mean and smallest, so that the same weights serve any number of slots and resources,
 any capacity and horizon. `describing` works them out.
 """
@@ -11,9 +11,53 @@ import numpy as np
 
 from pipeline.core import BoolArray, FloatArray, IntArray
 
-OF_JOB, OF_REST = 21, 26  # features
-STRETCH, FITS, HASTE, ELAPSED = 3, 7, 19, 25  # places of some; haste is 1 / duration
+AHEAD = (0, 1, 2, 4, 8, 16)  # steps ahead at which free units are looked up
+OF_JOB, OF_REST = 21, 2 * len(AHEAD) + 14  # features
 STRETCH_SCALE = 3.0  # what log(1 + waited / duration) is divided by
+
+# The features of a job, by their place. Shares are of capacity, and least, mean and most are over resources.
+(
+    DURATION,  # logarithm
+    DURATION_TO_MEAN,  # logarithm of the ratio to the mean of all that have arrived so far
+    WAITED,  # logarithm
+    STRETCH,  # log(1 + waited / duration)
+    MOST_DEMAND,
+    MEAN_DEMAND,
+    LEAST_DEMAND,
+    FITS,  # does it fit now?
+    LEAST_LEFT,  # free once it is started
+    MEAN_LEFT,
+    ALIGNMENT,  # mean of free times demanded share
+    FIRST_FIT,  # logarithm of the steps until there is room in some one step
+    SHORTER,  # share of the waiting jobs
+    SMALLER,  # share of the waiting jobs, by duration times mean demand
+    AREA,  # logarithm of duration times mean demand
+    FITTING_BESIDE,  # share of the fitting jobs that still fit once it is started
+    DURATION_TO_SHORTEST,  # logarithm of the ratio to the shortest waiting job
+    KEPT_OUT,  # share of the fitting jobs that are shorter and do not fit once it is started
+    LEFT_OF_MOST,  # free once it is started, of the resource that it demands most of
+    HASTE,  # 1 / duration
+    FREE_AT_END,  # mean, in the step after it would end
+) = range(OF_JOB)
+
+# The features of the rest.
+FREE = 0  # mean and least share that is free, in turn, at each of AHEAD
+(
+    WAITING,  # logarithm of the jobs in slots
+    BACKLOG,  # logarithm of the jobs behind them
+    LOAD,  # so far
+    MEAN_DURATION,  # logarithm; of all that have arrived so far
+    SINCE_ARRIVAL,  # logarithm
+    FITTING,  # share of the waiting jobs
+    WORK,  # logarithm of duration times demand of all waiting jobs, mean
+    IMBALANCE,  # by how much of the most such work of a resource the mean is less
+    HEAD_DURATION,  # logarithm of the ratio to the mean, of the backlog's head
+    HEAD_DEMAND,  # of the backlog's head, most
+    LONG,  # share of the waiting jobs that run more than twice the mean
+    MEAN_WAITED,  # logarithm
+    HAS_BACKLOG,
+    ELAPSED,  # logarithm of the present step
+) = range(2 * len(AHEAD), OF_REST)
 
 
 class Relative(NamedTuple):
@@ -28,7 +72,7 @@ class Relative(NamedTuple):
         return Relative(self.job[rows], self.rest[rows], self.may[rows])
 
 
-class Scene(NamedTuple):
+class EpisodeArrays(NamedTuple):
     """B episodes, as a simulator or an observation has them."""
 
     free: IntArray  # [B, T * R]  a ring of rows
@@ -45,7 +89,7 @@ class Scene(NamedTuple):
     arrived: FloatArray  # [B, 2 + R]
 
 
-def room(count: int, slots: int) -> Relative:
+def relative_buffer(count: int, slots: int) -> Relative:
     """Return empty arrays for so many observations."""
     return Relative(
         np.empty((count, slots, OF_JOB), dtype=np.float32),

@@ -10,7 +10,7 @@ import numpy as np
 from numba import get_num_threads, njit, prange
 
 from pipeline.core import FloatArray
-from pipeline.problems.pool.networks.compiled_sets import Scratch, Weights, logits_of, scratch
+from pipeline.problems.pool.networks.compiled_sets import SetBuffer, SetWeights, logits_of, set_buffer
 from pipeline.problems.pool.networks.loss import Loss, loss_of
 from pipeline.problems.pool.networks.relative import HASTE, OF_JOB, OF_REST, Relative
 from pipeline.problems.pool.networks.rows import add_mixture, add_outer
@@ -19,7 +19,7 @@ BLOCK = 256  # decisions whose gradients are summed in float32; the sums of bloc
 
 
 class Turned(NamedTuple):
-    """Weights by what comes out."""
+    """SetWeights by what comes out."""
 
     of_all: FloatArray  # [H, 2 * H]  without the rest
     job_part: FloatArray  # [H, H]
@@ -37,50 +37,52 @@ class Hidden(NamedTuple):
     pooled: FloatArray  # [2 * H]
 
 
-def gradient(w: Weights, seen: Relative, loss: Loss) -> tuple[Weights, float]:
+def gradient(w: SetWeights, observed: Relative, loss: Loss) -> tuple[SetWeights, float]:
     """Return the gradient of the decisions' summed loss, and their summed entropy.
 
     It is summed in a fixed order for a given number of threads.
     """
     shares, units = get_num_threads(), len(w.score)
     turned = Turned(w.of_all[: 2 * units].T.copy(), w.job_part.T.copy(), w.all_part.T.copy())
-    parts = Weights._make(np.zeros((shares, *table.shape)) for table in w)
+    parts = SetWeights._make(np.zeros((shares, *table.shape)) for table in w)
     entropy = np.zeros(shares)
-    _learn_all(w, turned, seen, loss, parts, entropy)
-    return Weights._make(part.sum(axis=0) for part in parts), float(entropy.sum())
+    _learn_all(w, turned, observed, loss, parts, entropy)
+    return SetWeights._make(part.sum(axis=0) for part in parts), float(entropy.sum())
 
 
 @njit(cache=True, parallel=True)
-def _learn_all(w: Weights, t: Turned, seen: Relative, loss: Loss, parts: Weights, entropy: FloatArray) -> None:
+def _learn_all(
+    w: SetWeights, t: Turned, observed: Relative, loss: Loss, parts: SetWeights, entropy: FloatArray
+) -> None:
     shares, count = entropy.shape[0], loss.action.shape[0]
     share = -(-count // shares)
     for k in prange(shares):
         part = int(np.int64(k))
         for begin in range(part * share, min((part + 1) * share, count), BLOCK):
-            _learn(w, t, seen, loss, parts, entropy, part, begin, min(begin + BLOCK, (part + 1) * share, count))
+            _learn(w, t, observed, loss, parts, entropy, part, begin, min(begin + BLOCK, (part + 1) * share, count))
 
 
 @njit(cache=True)
 def _learn(
-    w: Weights,
+    w: SetWeights,
     t: Turned,
-    seen: Relative,
+    observed: Relative,
     loss: Loss,
-    parts: Weights,
+    parts: SetWeights,
     entropy: FloatArray,
     part: int,
     begin: int,
     end: int,
 ) -> None:
     """Learn a block of decisions, and add what was found to a part's sums."""
-    slots = seen.job.shape[1]
-    room, g, to = scratch(w, slots), _hidden(slots, len(w.score)), _nothing(w)
+    slots = observed.job.shape[1]
+    buffer, g, to = set_buffer(w, slots), _hidden(slots, len(w.score)), _nothing(w)
     for i in range(begin, end):
-        logits_of(w, seen, i, room)
-        entropy[part] += loss_of(room.logits, seen.may, i, loss, g.logit)
-        _scores(w, t, seen, i, room, g, to)
-        _rest(w, t, seen, i, room, g, to)
-        _jobs(seen, i, room, g, to)
+        logits_of(w, observed, i, buffer)
+        entropy[part] += loss_of(buffer.logits, observed.may, i, loss, g.logit)
+        _scores(w, t, observed, i, buffer, g, to)
+        _rest(w, t, observed, i, buffer, g, to)
+        _jobs(observed, i, buffer, g, to)
     _add(parts, part, to)
 
 
@@ -97,9 +99,9 @@ def _hidden(slots: int, units: int) -> Hidden:
 
 
 @njit(cache=True)
-def _nothing(w: Weights) -> Weights:
+def _nothing(w: SetWeights) -> SetWeights:
     """Return zeros of the shapes of the weights; compiled code does not go through the fields of a tuple."""
-    return Weights(
+    return SetWeights(
         np.zeros_like(w.of_job),
         np.zeros_like(w.job_bias),
         np.zeros_like(w.of_all),
@@ -115,7 +117,7 @@ def _nothing(w: Weights) -> Weights:
 
 
 @njit(cache=True)
-def _add(parts: Weights, part: int, to: Weights) -> None:
+def _add(parts: SetWeights, part: int, to: SetWeights) -> None:
     parts.of_job[part] += to.of_job
     parts.job_bias[part] += to.job_bias
     parts.of_all[part] += to.of_all
@@ -130,66 +132,66 @@ def _add(parts: Weights, part: int, to: Weights) -> None:
 
 
 @njit(cache=True)
-def _scores(w: Weights, t: Turned, seen: Relative, i: int, room: Scratch, g: Hidden, to: Weights) -> None:
+def _scores(w: SetWeights, t: Turned, observed: Relative, i: int, buffer: SetBuffer, g: Hidden, to: SetWeights) -> None:
     """Go back from the logits of legal jobs to what each job is, and to what all share."""
     units = len(w.score)
     g.shared[:] = np.float32(0.0)
-    for m in range(seen.job.shape[1]):
+    for m in range(observed.job.shape[1]):
         g.each[m] = np.float32(0.0)
-        if not seen.may[i, m]:
+        if not observed.may[i, m]:
             continue
         slope = g.logit[m]
-        room.hidden[:] = room.shared
-        add_mixture(w.job_part, room.each[m], units, room.hidden)
+        buffer.hidden[:] = buffer.shared
+        add_mixture(w.job_part, buffer.each[m], units, buffer.hidden)
         for h in range(units):
-            alive = room.hidden[h] > 0
-            to.score[h] += slope * room.hidden[h] if alive else np.float32(0.0)
+            alive = buffer.hidden[h] > 0
+            to.score[h] += slope * buffer.hidden[h] if alive else np.float32(0.0)
             g.before[h] = slope * w.score[h] if alive else np.float32(0.0)
             g.shared[h] += g.before[h]
         for k in range(OF_JOB):
-            to.direct[k] += slope * seen.job[i, m, k]
-        add_outer(to.job_part, room.each[m], units, g.before)
+            to.direct[k] += slope * observed.job[i, m, k]
+        add_outer(to.job_part, buffer.each[m], units, g.before)
         add_mixture(t.job_part, g.before, units, g.each[m])
 
 
 @njit(cache=True)
-def _rest(w: Weights, t: Turned, seen: Relative, i: int, room: Scratch, g: Hidden, to: Weights) -> None:
+def _rest(w: SetWeights, t: Turned, observed: Relative, i: int, buffer: SetBuffer, g: Hidden, to: SetWeights) -> None:
     """Go back from void and from what all share to the pooled jobs."""
-    units, slope = len(w.score), g.logit[seen.job.shape[1]]
+    units, slope = len(w.score), g.logit[observed.job.shape[1]]
     for h in range(units):
         to.part_bias[h] += g.shared[h]
-        to.void[h] += slope * room.common[h]
+        to.void[h] += slope * buffer.common[h]
         g.common[h] = slope * w.void[h]
     for k in range(OF_REST):
-        to.void[units + k] += slope * seen.rest[i, k]
+        to.void[units + k] += slope * observed.rest[i, k]
     to.void_bias[0] += slope
-    add_outer(to.all_part, room.common, units, g.shared)
+    add_outer(to.all_part, buffer.common, units, g.shared)
     add_mixture(t.all_part, g.shared, units, g.common)
     for h in range(units):
-        g.common[h] = g.common[h] if room.common[h] > 0 else np.float32(0.0)
+        g.common[h] = g.common[h] if buffer.common[h] > 0 else np.float32(0.0)
         to.all_bias[h] += g.common[h]
-    add_outer(to.of_all, room.everything, 2 * units + OF_REST, g.common)
+    add_outer(to.of_all, buffer.everything, 2 * units + OF_REST, g.common)
     g.pooled[:] = np.float32(0.0)
     add_mixture(t.of_all, g.common, units, g.pooled)
 
 
 @njit(cache=True)
-def _jobs(seen: Relative, i: int, room: Scratch, g: Hidden, to: Weights) -> None:
+def _jobs(observed: Relative, i: int, buffer: SetBuffer, g: Hidden, to: SetWeights) -> None:
     """Go back from the pooled jobs to each; of equally large ones the first has the maximum's."""
     units, waiting = len(to.score), 0
-    for m in range(seen.job.shape[1]):
-        waiting += int(seen.job[i, m, HASTE] > 0)
+    for m in range(observed.job.shape[1]):
+        waiting += int(observed.job[i, m, HASTE] > 0)
     for h in range(units):
-        for m in range(seen.job.shape[1]):
-            largest = room.everything[units + h]
-            if seen.job[i, m, HASTE] > 0 and largest > 0 and room.each[m, h] == largest:
+        for m in range(observed.job.shape[1]):
+            largest = buffer.everything[units + h]
+            if observed.job[i, m, HASTE] > 0 and largest > 0 and buffer.each[m, h] == largest:
                 g.each[m, h] += g.pooled[units + h]
                 break
-    for m in range(seen.job.shape[1]):
-        if seen.job[i, m, HASTE] == 0:
+    for m in range(observed.job.shape[1]):
+        if observed.job[i, m, HASTE] == 0:
             continue
         for h in range(units):
             more = g.each[m, h] + g.pooled[h] / np.float32(waiting)
-            g.each[m, h] = more if room.each[m, h] > 0 else np.float32(0.0)
+            g.each[m, h] = more if buffer.each[m, h] > 0 else np.float32(0.0)
             to.job_bias[h] += g.each[m, h]
-        add_outer(to.of_job, seen.job[i, m], OF_JOB, g.each[m])
+        add_outer(to.of_job, observed.job[i, m], OF_JOB, g.each[m])

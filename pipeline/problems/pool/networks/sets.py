@@ -12,10 +12,10 @@ import torch
 from torch import Tensor, nn
 
 from pipeline.core import FloatArray, Observation
-from pipeline.problems.pool.networks.compiled_sets import Weights, judge
+from pipeline.problems.pool.networks.compiled_sets import SetWeights, forward
 from pipeline.problems.pool.networks.describing import relative
 from pipeline.problems.pool.networks.loss import Loss
-from pipeline.problems.pool.networks.network import Judge, Scorer
+from pipeline.problems.pool.networks.network import Forward, Scorer
 from pipeline.problems.pool.networks.relative import ELAPSED, OF_JOB, OF_REST, STRETCH, STRETCH_SCALE, Relative
 from pipeline.problems.pool.networks.rows import padded
 from pipeline.problems.pool.networks.set_gradient import gradient
@@ -42,7 +42,7 @@ class Sets(Scorer[Relative]):
             for layer in (self.score, self.direct, self.void):
                 layer.weight *= LITTLE
 
-    def see(self, view: Observation) -> Relative:
+    def encode(self, view: Observation) -> Relative:
         """Return observations as features."""
         return relative(view)
 
@@ -50,10 +50,10 @@ class Sets(Scorer[Relative]):
         """Return it: our compiled code is for the CPU, where it is faster than what it would save elsewhere."""
         return self
 
-    def frozen(self) -> Judge[Relative]:
+    def frozen(self) -> Forward[Relative]:
         """Return the network as it is now, compiled; logits of illegal actions mean nothing."""
         weights = self.compiled()
-        return lambda seen: judge(weights, seen)
+        return lambda observed: forward(weights, observed)
 
     def aged(self, weight: float) -> "Sets":
         """Return a copy that adds weight * log(1 + waited / duration) to every job's score: less mean for less tail."""
@@ -62,10 +62,10 @@ class Sets(Scorer[Relative]):
             older.direct.weight[0, STRETCH] += weight * STRETCH_SCALE
         return older
 
-    def forward(self, seen: Relative) -> Tensor:
+    def forward(self, observed: Relative) -> Tensor:
         """Return the logits [D, A] of the actions, void last; those of empty slots mean nothing."""
-        job, rest = torch.from_numpy(seen.job), self._rest(seen)
-        there = torch.from_numpy((seen.job != 0).any(axis=2))[:, :, None].float()
+        job, rest = torch.from_numpy(observed.job), self._rest(observed)
+        there = torch.from_numpy((observed.job != 0).any(axis=2))[:, :, None].float()
         each = torch.relu(self.of_job(job)) * there
         mean = each.sum(dim=1) / there.sum(dim=1).clamp(min=1)
         common = torch.relu(self.of_all(torch.cat([mean, each.amax(dim=1), rest], dim=1)))
@@ -73,15 +73,15 @@ class Sets(Scorer[Relative]):
         scores = (self.score(hidden) + self.direct(job))[:, :, 0]
         return torch.cat([scores, self.void(torch.cat([common, rest], dim=1))], dim=1)
 
-    def _rest(self, seen: Relative) -> Tensor:
-        rest = torch.from_numpy(seen.rest)
+    def _rest(self, observed: Relative) -> Tensor:
+        rest = torch.from_numpy(observed.rest)
         if self.elapsed:
             return rest
         kept = torch.ones(OF_REST)
         kept[ELAPSED] = 0.0
         return rest * kept
 
-    def compiled(self) -> Weights:
+    def compiled(self) -> SetWeights:
         """Return the weights as they are now, for compiled play."""
         layers = (self.of_job, self.of_all, self.job_part)
         tables = [(_rows(layer.weight), layer.bias.detach().numpy().copy()) for layer in layers]
@@ -90,7 +90,7 @@ class Sets(Scorer[Relative]):
         void = self.void.weight.detach().numpy()[0].copy()
         if not self.elapsed:
             void[-OF_REST + ELAPSED] = 0.0
-        return Weights(
+        return SetWeights(
             *tables[0],
             *tables[1],
             *tables[2],
@@ -101,9 +101,9 @@ class Sets(Scorer[Relative]):
             self.void.bias.detach().numpy().copy(),
         )
 
-    def add_gradient(self, seen: Relative, loss: Loss) -> float:
+    def add_gradient(self, observed: Relative, loss: Loss) -> float:
         """Add the gradient of some decisions' summed loss to the weights' own; return the sum of their entropies."""
-        found, entropy = gradient(self.compiled(), seen, loss)
+        found, entropy = gradient(self.compiled(), observed, loss)
         if not self.elapsed:
             found.of_all[-OF_REST + ELAPSED] = 0.0
             found.void[-OF_REST + ELAPSED] = 0.0

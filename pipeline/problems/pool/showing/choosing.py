@@ -9,8 +9,8 @@ import numpy as np
 from pipeline.comparing.results import MOST_JOBSETS
 from pipeline.core import KeyArray, keys
 from pipeline.errors import UserError
-from pipeline.problems.pool.evaluation.scheduling import PATIENCE
 from pipeline.problems.pool.nouns import Cluster, JobSet
+from pipeline.problems.pool.scheduling.playing import PATIENCE
 from pipeline.problems.pool.workload.job_table import JobTable
 
 MOST_NAMED = 12  # ids in a line of refusal
@@ -22,7 +22,7 @@ class Chosen(NamedTuple):
     title: str
     jobs: JobSet
     names: list[str]  # [J]  of jobs
-    number: int  # of its random stream
+    number: int  # of its random draws
     step_limit: int | None  # None: as many steps as its jobs may take
 
     def key(self, seed: int) -> KeyArray:
@@ -80,10 +80,10 @@ def user_jobset(table: JobTable, where: str, scenario: str, jobset: str | None) 
     number = known.index(name)
     rows = np.flatnonzero(table.jobset == number)
     rows = rows[np.argsort(table.arrival[rows], kind="stable")]
-    told = None if table.told is None else table.told[rows].astype(np.int64)
+    estimate = None if table.estimate is None else table.estimate[rows].astype(np.int64)
     arrival, duration, demand = (
         column[rows].astype(np.int64) for column in (table.arrival, table.duration, table.demand)
     )
-    jobs = JobSet(arrival, duration, demand, told)
+    jobs = JobSet(arrival, duration, demand, estimate)
     title = f"{Path(where).name}, jobset {name}, on the cluster of scenario {scenario}: {len(rows)} jobs"
     return Chosen(title, jobs, [str(job) for job in table.ids["job"].take(rows).to_pylist()], number, None)

@@ -75,11 +75,11 @@ class Witness:
     simulator: Batched
 
     def __post_init__(self) -> None:
-        self._seen = self.simulator.schedule()
+        self._before = self.simulator.schedule()
         self._asked_at = -1
         self._placed = False
-        self.left: IntArray = self._seen.start.copy()
-        self.withheld: list[list[int]] = [[] for _ in self._seen.start]
+        self.left: IntArray = self._before.start.copy()
+        self.withheld: list[list[int]] = [[] for _ in self._before.start]
 
     def __call__(self, rows: IntArray, view: Observation, actions: IntArray) -> None:
         """Note a decision before it is carried out."""
@@ -90,14 +90,14 @@ class Witness:
 
     def catch_up(self) -> None:
         """Note what came of the last decision, and of the moves without a choice since."""
-        seen, before = self.simulator.schedule(), self._seen
-        for job in np.flatnonzero(seen.withheld > before.withheld):
+        now, before = self.simulator.schedule(), self._before
+        for job in np.flatnonzero(now.withheld > before.withheld):
             self.withheld[job].append(self._asked_at)
-        started = np.flatnonzero((seen.start >= 0) & (before.start < 0))
-        self.left[started] = seen.start[started]
+        started = np.flatnonzero((now.start >= 0) & (before.start < 0))
+        self.left[started] = now.start[started]
         if self._placed:  # that job began before all that followed without a choice, for these found the cluster idle
-            self.left[started[np.argmin(seen.start[started])]] = self._asked_at
-        self._seen, self._placed = seen, False
+            self.left[started[np.argmin(now.start[started])]] = self._asked_at
+        self._before, self._placed = now, False
 
 
 def waiting(jobs: JobSet, left: IntArray, steps: Sequence[int] | IntArray) -> IntArray:

@@ -2,10 +2,10 @@
 
 DeepRM section 3.1-3.2. Time stands still while a policy starts jobs; void, an empty slot or a job that cannot be
 placed lets one step pass: the images shift up, arrivals are revealed in order into the lowest free slots, and the rest
-queue in the backlog, whose head refills a slot in the moment that slot is emptied. `batched` must agree with this file
+queue in the backlog, whose head refills a slot in the moment that slot is emptied. `compiled` must agree with this file
 step for step.
 
-Policies may be told an estimate of a job's duration (a departure). Told steps are what a job reserves. If it ends
+Policies may know but an estimate of a job's run time (a departure). It reserves the steps it requests. If it ends
 earlier, the rest is given back in the moment it ends; if it runs on, it keeps its units, and in every step seems to end
 after that step. Rewards know the true duration.
 """
@@ -17,7 +17,7 @@ import numpy as np
 
 from pipeline.core import FloatArray, IntArray, Observation
 from pipeline.problems.pool.nouns import Cluster, JobSet, Schedule
-from pipeline.problems.pool.simulator.compiled.state import told_steps
+from pipeline.problems.pool.simulator.compiled.state import requested_steps
 from pipeline.problems.pool.simulator.rewards import REWARDS
 
 
@@ -34,7 +34,7 @@ class Timestep:
     def __post_init__(self) -> None:
         self.now = 0
         self.last_arrival = 0
-        self.told = told_steps(self.jobs, self.cluster)
+        self.requested = requested_steps(self.jobs, self.cluster)
         self.start = [-1] * len(self.jobs.arrival)
         self.slots: list[int | None] = [None] * self.cluster.slots
         self.backlog: deque[int] = deque()
@@ -64,22 +64,22 @@ class Timestep:
             self._pass_one_step()
             return
         self.start[job] = self.now + begin
-        self.free[begin : begin + self.told[job]] -= self.jobs.demand[job]
+        self.free[begin : begin + self.requested[job]] -= self.jobs.demand[job]
         self.slots[slot] = self.backlog.popleft() if self.backlog else None
 
     def _earliest_start(self, job: int) -> int | None:
         """Return the first step of the horizon from which a job fits until it ends."""
-        duration, demand = self.told[job], self.jobs.demand[job]
-        last = self.cluster.usable - duration if self.cluster.place_ahead else 0
+        duration, demand = self.requested[job], self.jobs.demand[job]
+        last = self.cluster.horizon - duration if self.cluster.place_ahead else 0
         for begin in range(last + 1):
-            if begin + duration <= self.cluster.usable and (self.free[begin : begin + duration] >= demand).all():
+            if begin + duration <= self.cluster.horizon and (self.free[begin : begin + duration] >= demand).all():
                 return begin
         return None
 
     def _fits_now(self, job: int) -> bool:
-        duration = self.told[job]
+        duration = self.requested[job]
         fits = (self.free[:duration] >= self.jobs.demand[job]).all()
-        return bool(fits) and duration <= self.cluster.usable
+        return bool(fits) and duration <= self.cluster.horizon
 
     def _pass_one_step(self) -> None:
         capacity = np.array(self.cluster.capacity)
@@ -98,10 +98,10 @@ class Timestep:
         self._admit()
 
     def _settle(self) -> None:
-        """Give back what is reserved for jobs that have ended; let the others keep their units though told to end."""
+        """Give back what is reserved for jobs that have ended; let others run on beyond what they requested."""
         for job in (job for job, start in enumerate(self.start) if start >= 0):
             end = self.start[job] + int(self.jobs.duration[job])
-            reserved = max(0, self.start[job] + int(self.told[job]) - self.now)
+            reserved = max(0, self.start[job] + int(self.requested[job]) - self.now)
             if end == self.now:
                 self.free[:reserved] += self.jobs.demand[job]
             elif end > self.now and not reserved:
@@ -148,12 +148,12 @@ class Timestep:
 
     def _arrived(self) -> FloatArray:
         so_far = len(self.start) - len(self.to_come)
-        seen = self.told[:so_far].astype(float)
-        return np.array([so_far, seen.sum(), *(seen[:, None] * self.jobs.demand[:so_far]).sum(axis=0)])
+        steps = self.requested[:so_far].astype(float)
+        return np.array([so_far, steps.sum(), *(steps[:, None] * self.jobs.demand[:so_far]).sum(axis=0)])
 
     def _card(self, job: int) -> tuple[int, list[int], int]:
         demand = [int(units) for units in self.jobs.demand[job]]
-        return int(self.told[job]), demand, self.now - int(self.jobs.arrival[job])
+        return int(self.requested[job]), demand, self.now - int(self.jobs.arrival[job])
 
     def schedule(self) -> Schedule:
         """Return what has become of every job so far."""

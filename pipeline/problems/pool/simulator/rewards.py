@@ -2,7 +2,7 @@
 
 A job is charged in every step with arrival <= t < finish, so with gamma = 1 the return of `slowdown` is minus the sum
 of the jobs' slowdowns, that of `completion_time` minus the sum of their completion times, and that of `makespan` minus
-the makespan. `dynamics` has the compiled twin: numba does not notice when a function in another file changes.
+the makespan. `dynamics` has them compiled: numba does not notice when a function in another file changes.
 """
 
 from collections.abc import Callable

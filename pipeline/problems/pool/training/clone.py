@@ -28,29 +28,29 @@ def clone(network: Network, task: Task, config: Clone, memory: Memory | None = N
 
     Args:
         network: changed in place; after the last update it holds the weights of the best epoch.
-        task: what is learned; its training jobsets are the lessons, its validation jobsets the exam.
+        task: what is learned; its training jobsets are imitated, its validation jobsets tell how well.
         config: teacher, jobsets, epochs, patience, batch, learning rate, entropy.
         memory: what survives a kill.
     """
     memory = memory or Memory()
     masked, rng = task.recipe.masked, np.random.default_rng(task.seed)
     teacher = pick(HEURISTICS, config.teacher, "teacher")
-    lessons = _watch(teacher, in_turn(task.train, task.loads, config.jobsets), task)
-    exam = _watch(teacher, [jobs for load in task.loads for jobs in task.validation[load]], task)
+    examples = _watch(teacher, in_turn(task.train, task.loads, config.jobsets), task)
+    held_out = _watch(teacher, [jobs for load in task.loads for jobs in task.validation[load]], task)
     optimizer = torch.optim.Adam(network.parameters(), lr=config.learning_rate)
     kept = Best(network)
     memory.keep(optimizer=optimizer, best_epoch=kept)
     for _ in range(memory.done):  # the orders of the epochs that were learned before a kill
-        rng.permutation(len(lessons.action))
+        rng.permutation(len(examples.action))
     for epoch in range(memory.done + 1, config.epochs + 1):
         if kept.stale >= config.patience:
             return
-        order = rng.permutation(len(lessons.action))
+        order = rng.permutation(len(examples.action))
         losses = [
-            _learn(network, optimizer, lessons, order[k : k + config.batch], config.entropy, masked)
+            _learn(network, optimizer, examples, order[k : k + config.batch], config.entropy, masked)
             for k in range(0, len(order), config.batch)
         ]
-        accuracy = score(network, exam, masked)
+        accuracy = score(network, held_out, masked)
         kept.offer(-accuracy)
         if kept.stale >= config.patience or epoch == config.epochs:
             kept.restore()
@@ -65,12 +65,17 @@ def _watch(teacher: Policy, jobsets: list[JobSet], task: Task) -> Decisions:
 
 
 def _learn(
-    network: Network, optimizer: torch.optim.Optimizer, lessons: Decisions, rows: IntArray, entropy: float, masked: bool
+    network: Network,
+    optimizer: torch.optim.Optimizer,
+    examples: Decisions,
+    rows: IntArray,
+    entropy: float,
+    masked: bool,
 ) -> float:
-    seen = lessons.seen.take(rows)
-    chances = log_probabilities(network(seen), allowed(seen, masked))
+    observed = examples.observed.take(rows)
+    chances = log_probabilities(network(observed), allowed(observed, masked))
     imitated = -chances.gather(
-        1, torch.from_numpy(lessons.action[rows].astype(np.int64)).to(chances.device)[:, None]
+        1, torch.from_numpy(examples.action[rows].astype(np.int64)).to(chances.device)[:, None]
     ).mean()
     spread = -(chances.exp() * chances).sum(dim=1).mean()
     optimizer.zero_grad()
@@ -80,6 +85,6 @@ def _learn(
     return float(imitated.detach())
 
 
-def score(network: Network, exam: Decisions, masked: bool) -> float:
+def score(network: Network, held_out: Decisions, masked: bool) -> float:
     """Return the share of the teacher's decisions that the greedy network takes too."""
-    return float((best(network.frozen()(exam.seen), exam.seen.may, masked) == exam.action).mean())
+    return float((best(network.frozen()(held_out.observed), held_out.observed.may, masked) == held_out.action).mean())

@@ -1,6 +1,6 @@
 """Cloning of the heuristic that is best on each jobset, short runs and streams, with an entropy term.
 
-The teacher of a jobset is the one of `teachers` with the least mean slowdown on it; `family` has weights that were
+The teacher of a jobset is the one of `teachers` with the least mean slowdown on it; `linear` has weights that were
 searched for on the same jobsets, short runs and streams apart. Each decision costs -log p(taken)
 less the entropy's weight times the entropy: plain cloning is so sure of itself that reinforcement explores nothing.
 """
@@ -24,11 +24,11 @@ from pipeline.problems.pool.networks.sets import Sets
 from pipeline.problems.pool.nouns import JobBatch, JobSet, batch
 from pipeline.problems.pool.simulator.compiled.batch import Batched
 from pipeline.problems.pool.simulator.outcomes import jobset_means, outcome
-from pipeline.problems.pool.training.rolling import NEVER, Played, Roller
+from pipeline.problems.pool.training.rolling import NEVER, Roller, Rollout
 from pipeline.problems.pool.training.task import PATIENCE, Task, in_turn
 from pipeline.simulation.choosing import compiled_rule_of
 
-FAMILY, SJF = "family", CompiledRule("sjf")
+LINEAR, SJF = "linear", CompiledRule("sjf")
 
 
 def imitate(network: Sets, task: Task, config: Imitate, memory: Memory | None = None) -> Iterator[Update]:
@@ -36,33 +36,37 @@ def imitate(network: Sets, task: Task, config: Imitate, memory: Memory | None = 
 
     Args:
         network: changed in place; after the last update it holds the weights of the best epoch.
-        task: what is learned; its training jobsets are the lessons, its validation jobsets the exam.
-        config: teachers, search of the family, jobsets, streams, epochs, patience, batch, learning rate, entropy.
+        task: what is learned; its training jobsets are imitated, its validation jobsets tell how well.
+        config: teachers, search of the linear rule, jobsets, streams, epochs, patience, batch, learning rate, entropy.
         memory: what survives a kill.
     """
     memory, rng = memory or Memory(), np.random.default_rng(task.seed)
-    lessons = _lessons(network, task, config)
+    parts = _examples(network, task, config)
     validation = [jobs for load in task.loads for jobs in task.validation[load]]
-    exam = watch(network, validation, task, [_twin(name) for name in config.teachers])
-    decisions = sum(len(lesson.action) for lesson in lessons)
+    held_out = watch(network, validation, task, [_compiled_rule(name) for name in config.teachers])
+    decisions = sum(len(examples.action) for examples in parts)
     optimizer = torch.optim.Adam(network.parameters(), lr=config.learning_rate)
     kept = Best(network)
     memory.keep(optimizer=optimizer, best_epoch=kept)
     for _ in range(memory.done):  # the orders of the epochs that were learned before a kill
-        _orders(lessons, rng, config.batch)
+        _orders(parts, rng, config.batch)
     for epoch in range(memory.done + 1, config.epochs + 1):
         if kept.stale >= config.patience:
             return
-        batches = _orders(lessons, rng, config.batch)
-        spread = sum(_learn(network, optimizer, lesson, rows, config.entropy) for lesson, rows in batches) / decisions
-        accuracy = float((best(network.frozen()(exam.seen), exam.seen.may, True) == exam.action).mean())
+        batches = _orders(parts, rng, config.batch)
+        spread = (
+            sum(_learn(network, optimizer, examples, rows, config.entropy) for examples, rows in batches) / decisions
+        )
+        accuracy = float(
+            (best(network.frozen()(held_out.observed), held_out.observed.may, True) == held_out.action).mean()
+        )
         kept.offer(-accuracy)
         if kept.stale >= config.patience or epoch == config.epochs:
             kept.restore()
         yield Update(epoch, {"entropy": spread, "accuracy": accuracy, "best_accuracy": -kept.cost})
 
 
-def _lessons(network: Sets, task: Task, config: Imitate) -> list[Played]:
+def _examples(network: Sets, task: Task, config: Imitate) -> list[Rollout]:
     """Return what the teachers saw and did on training jobsets, and on streams."""
     short = in_turn(task.train, task.loads, config.jobsets)
     found = [watch(network, short, task, teachers(short, task, config))]
@@ -76,22 +80,22 @@ def _lessons(network: Sets, task: Task, config: Imitate) -> list[Played]:
 
 
 def teachers(jobsets: Sequence[JobSet], task: Task, config: Imitate) -> list[CompiledRule]:
-    """Return who may teach; of the family, the weights that are best on these jobsets."""
-    found = [_twin(name) for name in config.teachers]
-    if config.family is None:
+    """Return who may teach; of the linear rule, the weights that are best on these jobsets."""
+    found = [_compiled_rule(name) for name in config.teachers]
+    if config.linear is None:
         return found
     jobs = batch(jobsets)
     sjf = _cost(jobs, task, SJF)
 
     def cost(drawn: FloatArray) -> FloatArray:
-        each = (_cost(jobs, task, CompiledRule(FAMILY, weights=tuple(weights))) for weights in drawn.tolist())
+        each = (_cost(jobs, task, CompiledRule(LINEAR, weights=tuple(weights))) for weights in drawn.tolist())
         return np.array([(slowdown / sjf).mean() for slowdown in each])
 
-    tuned = CompiledRule(FAMILY, weights=least_cost(cost, config.family, task.seed))
-    return [tuned if twin.rule == FAMILY else twin for twin in found]
+    tuned = CompiledRule(LINEAR, weights=least_cost(cost, config.linear, task.seed))
+    return [tuned if rule.rule == LINEAR else rule for rule in found]
 
 
-def watch(network: Sets, jobsets: Sequence[JobSet], task: Task, twins: Sequence[CompiledRule]) -> Played:
+def watch(network: Sets, jobsets: Sequence[JobSet], task: Task, rules: Sequence[CompiledRule]) -> Rollout:
     """Return what the best teacher of each jobset saw and did.
 
     Raises:
@@ -99,8 +103,8 @@ def watch(network: Sets, jobsets: Sequence[JobSet], task: Task, twins: Sequence[
     """
     jobs = batch(jobsets)
     key = keys(task.seed, np.arange(jobs.episodes), np.zeros(jobs.episodes, dtype=np.int64))
-    costs = np.stack([_cost(jobs, task, twin) for twin in twins])
-    chosen = players([twins[k] for k in costs.argmin(axis=0)], key)
+    costs = np.stack([_cost(jobs, task, rule) for rule in rules])
+    chosen = players([rules[k] for k in costs.argmin(axis=0)], key)
     simulator = Batched(jobs, task.cluster, task.step_limit, skip_forced=True)
     played = Roller(simulator, network.compiled(), key).led_by(chosen).keep()
     if not len(played.action):
@@ -108,35 +112,35 @@ def watch(network: Sets, jobsets: Sequence[JobSet], task: Task, twins: Sequence[
     return played
 
 
-def _cost(jobs: JobBatch, task: Task, twin: CompiledRule) -> FloatArray:
+def _cost(jobs: JobBatch, task: Task, rule: CompiledRule) -> FloatArray:
     """Return the mean slowdown [B] of each jobset under a teacher."""
     simulator = Batched(jobs, task.cluster, task.step_limit, skip_forced=True)
     key = keys(task.seed, np.arange(jobs.episodes), np.zeros(jobs.episodes, dtype=np.int64))
-    simulator.play(simulator.rows, players([twin] * jobs.episodes, key), NEVER)
+    simulator.play(simulator.rows, players([rule] * jobs.episodes, key), NEVER)
     return jobset_means(jobs, outcome(jobs, simulator.schedule(), task.step_limit).slowdown)
 
 
-def _twin(name: str) -> CompiledRule:
-    twin = compiled_rule_of(pick(HEURISTICS, name, "teacher"))
-    if twin is None:
-        raise UserError(f"teacher '{name}' has no compiled twin")
-    return twin
+def _compiled_rule(name: str) -> CompiledRule:
+    rule = compiled_rule_of(pick(HEURISTICS, name, "teacher"))
+    if rule is None:
+        raise UserError(f"teacher '{name}' has no compiled rule")
+    return rule
 
 
-def _orders(lessons: Sequence[Played], rng: np.random.Generator, size: int) -> list[tuple[Played, IntArray]]:
+def _orders(parts: Sequence[Rollout], rng: np.random.Generator, size: int) -> list[tuple[Rollout, IntArray]]:
     """Return an epoch's batches, in an order of their own."""
     batches = []
-    for lesson in lessons:
-        order = rng.permutation(len(lesson.action))
-        batches += [(lesson, order[k : k + size]) for k in range(0, len(order), size)]
+    for examples in parts:
+        order = rng.permutation(len(examples.action))
+        batches += [(examples, order[k : k + size]) for k in range(0, len(order), size)]
     return [batches[k] for k in rng.permutation(len(batches))]
 
 
-def _learn(network: Sets, optimizer: torch.optim.Optimizer, lesson: Played, rows: IntArray, weight: float) -> float:
+def _learn(network: Sets, optimizer: torch.optim.Optimizer, examples: Rollout, rows: IntArray, weight: float) -> float:
     """Take one step; return the summed entropy of the decisions."""
     optimizer.zero_grad()
-    loss = Loss(lesson.action[rows], np.ones(len(rows)), True, weight)
-    spread = network.add_gradient(lesson.seen.take(rows), loss)
+    loss = Loss(examples.action[rows], np.ones(len(rows)), True, weight)
+    spread = network.add_gradient(examples.observed.take(rows), loss)
     for tensor in network.parameters():
         if tensor.grad is not None:
             tensor.grad /= len(rows)

@@ -1,9 +1,10 @@
 """DeepRM3: REINFORCE over a mixture of short runs and windows of endless streams.
 
-Every update plays fresh jobsets to their end and windows of streams (`streaming`), each `episodes` times. A decision's
-advantage is its return less the mean of the jobset's other episodes at the same simulated time, so scaled that all
-loads count alike: of short runs as a share of what the jobset costs in all, of a window in units of its own standard
-deviation, for what a full queue costs is mostly none of the window's doing; then all by their standard deviation.
+Every update plays fresh jobsets to their end and windows of streams (`stream_windows`), each `episodes` times. The
+advantage of a decision is its return less the mean of the jobset's other episodes at the same simulated time, so
+scaled that all loads count alike: of short runs as a share of what the jobset costs in all, of a window in units of
+its own standard deviation, for what a full queue costs is mostly none of the window's doing; then all by their
+standard deviation.
 """
 
 from collections.abc import Iterator, Sequence
@@ -22,7 +23,7 @@ from pipeline.problems.pool.networks.sets import Sets
 from pipeline.problems.pool.nouns import batch, repeat
 from pipeline.problems.pool.simulator.compiled.batch import Batched
 from pipeline.problems.pool.training.rolling import Roller
-from pipeline.problems.pool.training.stream_windows import Lesson, windows
+from pipeline.problems.pool.training.stream_windows import LearningBatch, windows
 from pipeline.problems.pool.training.task import JOBSETS, Task
 
 MOST_JOBSETS = 100_000  # of an update; keeps the random keys of updates apart
@@ -43,21 +44,21 @@ def mixture(network: Sets, task: Task, config: Mixture, memory: Memory | None = 
     optimizer = torch.optim.Adam(network.parameters(), lr=recipe.learning_rate)
     memory.keep(optimizer=optimizer)
     for step in range(memory.done + 1, config.updates + 1):
-        lessons = [*_short(network, task, config, step), *_streams(network, task, config, step)]
-        gains = [advantages(lesson, config.episodes, recipe) for lesson in lessons]
+        batches = [*_short(network, task, config, step), *_streams(network, task, config, step)]
+        gains = [advantages(part, config.episodes, recipe) for part in batches]
         optimizer.zero_grad()
         entropy = sum(
-            network.add_gradient(lesson.played.seen, Loss(lesson.played.action, gain, True, recipe.entropy))
-            for lesson, gain in zip(lessons, gains, strict=True)
+            network.add_gradient(part.played.observed, Loss(part.played.action, gain, True, recipe.entropy))
+            for part, gain in zip(batches, gains, strict=True)
         )
         decisions = sum(len(gain) for gain in gains)
         if decisions:  # else no job had to wait for another: nothing to learn from
             left = (config.updates - step + 1) / config.updates if recipe.falling else 1.0
             take_step(network, optimizer, decisions, recipe, left, step)
-        yield Update(step, _report(lessons, decisions, entropy))
+        yield Update(step, _report(batches, decisions, entropy))
 
 
-def _short(network: Sets, task: Task, config: Mixture, step: int) -> Iterator[Lesson]:
+def _short(network: Sets, task: Task, config: Mixture, step: int) -> Iterator[LearningBatch]:
     """Play the short runs of an update."""
     if config.jobsets:
         drawn = JOBSETS[task.recipe.jobsets](task, config.jobsets)(step)
@@ -67,23 +68,23 @@ def _short(network: Sets, task: Task, config: Mixture, step: int) -> Iterator[Le
         place = np.repeat(step * MOST_JOBSETS + np.arange(len(drawn)), config.episodes)
         key = keys(task.seed, place, np.tile(np.arange(config.episodes), len(drawn)))
         played = Roller(simulator, network.compiled(), key).keep()
-        yield Lesson(played, simulator.rewards[:, : int(simulator.now.max())], 0, apart=False)
+        yield LearningBatch(played, simulator.rewards[:, : int(simulator.now.max())], 0, apart=False)
 
 
-def _streams(network: Sets, task: Task, config: Mixture, step: int) -> Iterator[Lesson]:
+def _streams(network: Sets, task: Task, config: Mixture, step: int) -> Iterator[LearningBatch]:
     """Play the stream windows of an update."""
     if config.streams is not None:
         number = step * MOST_JOBSETS + config.jobsets
         yield windows(task, config.streams, network.compiled(), step, config.episodes, number)
 
 
-def advantages(lesson: Lesson, episodes: int, recipe: Recipe) -> FloatArray:
+def advantages(part: LearningBatch, episodes: int, recipe: Recipe) -> FloatArray:
     """Return the advantage [D] of each decision, in units of their standard deviation."""
-    played, rewards = lesson.played, lesson.rewards
+    played, rewards = part.played, part.rewards
     if not len(played.action):
         return np.empty(0)
     returns = discounted(rewards, recipe.gamma)
-    place = played.episode, played.now - lesson.first
+    place = played.episode, played.now - part.first
     if recipe.baseline == "leave_one_out":
         gain = leave_one_out(returns, episodes)[place]
     else:
@@ -92,7 +93,7 @@ def advantages(lesson: Lesson, episodes: int, recipe: Recipe) -> FloatArray:
     jobset = played.episode // episodes
     cost = np.abs(rewards.sum(axis=1)).reshape(-1, episodes).mean(axis=1)
     gain = gain / np.maximum(cost[jobset], TINY)
-    if lesson.apart:
+    if part.apart:
         gain = gain / (_deviation(gain, jobset)[jobset] + LEAST)
     return np.asarray(gain / (gain.std() + TINY) if recipe.normalise else gain)
 
@@ -122,7 +123,7 @@ def take_step(
     optimizer.step()
 
 
-def _report(lessons: Sequence[Lesson], decisions: int, entropy: float) -> dict[str, float]:
-    kinds = ("short_return", "stream_return") if len(lessons) > 1 else ("mean_return",)
-    returns = {kind: float(lesson.rewards.sum(axis=1).mean()) for kind, lesson in zip(kinds, lessons, strict=True)}
+def _report(batches: Sequence[LearningBatch], decisions: int, entropy: float) -> dict[str, float]:
+    kinds = ("short_return", "stream_return") if len(batches) > 1 else ("mean_return",)
+    returns = {kind: float(part.rewards.sum(axis=1).mean()) for kind, part in zip(kinds, batches, strict=True)}
     return {"entropy": entropy / max(decisions, 1), "decisions": float(decisions), **returns}

@@ -27,7 +27,7 @@ from pipeline.problems.pool.networks.network import Network
 from pipeline.problems.pool.nouns import JobSet, batch, repeat
 from pipeline.problems.pool.simulator.compiled.batch import Batched
 from pipeline.problems.pool.simulator.outcomes import jobset_means, outcome
-from pipeline.problems.pool.training.decisions import Book, Decisions
+from pipeline.problems.pool.training.decisions import DecisionBuffer, Decisions
 from pipeline.problems.pool.training.playing import play_by_chance
 from pipeline.problems.pool.training.task import JOBSETS, Task
 
@@ -45,27 +45,27 @@ def reinforce(network: Network, task: Task, config: Reinforce, memory: Memory | 
         memory: what survives a kill; the draws of an update depend on its number alone.
     """
     memory = memory or Memory()
-    recipe, book = task.recipe, Book()
+    recipe, buffer = task.recipe, DecisionBuffer()
     jobsets = JOBSETS[recipe.jobsets](task, config.jobsets)
     optimizer = OPTIMIZERS[recipe.optimizer](network.parameters(), lr=recipe.learning_rate)
     memory.keep(optimizer=optimizer)
     for step in range(memory.done + 1, config.updates + 1):
         drawn = jobsets(step)
-        told = []
+        results = []
         for share in np.array_split(np.arange(len(drawn)), min(recipe.minibatches, len(drawn))):
             optimizer.zero_grad()
             groups = [
-                _learn(network, task, [drawn[k] for k in group], (step * MOST_JOBSETS + group), config.episodes, book)
+                _learn(network, task, [drawn[k] for k in group], (step * MOST_JOBSETS + group), config.episodes, buffer)
                 for group in _groups(share, drawn, config.episodes)
             ]
-            told += groups
+            results += groups
             decisions = sum(group.decisions for group in groups)
             if decisions:  # else no job had to wait for another: nothing to learn from
                 _take_step(network, optimizer, decisions, recipe, step)
-        yield Update(step, _report(told))
+        yield Update(step, _report(results))
 
 
-class Told(NamedTuple):
+class GroupResult(NamedTuple):
     """How the episodes of a group fared; those of a jobset stand in a row."""
 
     decisions: int
@@ -82,8 +82,8 @@ def _groups(share: IntArray, jobsets: Sequence[JobSet], episodes: int) -> list[I
 
 
 def _learn(
-    network: Network, task: Task, jobsets: Sequence[JobSet], number: IntArray, episodes: int, book: Book
-) -> Told:
+    network: Network, task: Task, jobsets: Sequence[JobSet], number: IntArray, episodes: int, buffer: DecisionBuffer
+) -> GroupResult:
     """Play some jobsets, and add the gradient of the sum of their decisions' losses to the network's."""
     recipe = task.recipe
     jobs = batch(repeat(jobsets, episodes))
@@ -91,25 +91,25 @@ def _learn(
     count, entropy = 0, 0.0
     if len(simulator.rows):
         key = keys(task.seed, np.repeat(number, episodes), np.tile(np.arange(episodes), len(jobsets)))
-        played = play_by_chance(network, simulator, recipe.masked, key, book)
+        played = play_by_chance(network, simulator, recipe.masked, key, buffer)
         loss = Loss(played.action, advantages(played, episodes, recipe), recipe.masked, recipe.entropy)
-        entropy = network.add_gradient(played.seen, loss)
+        entropy = network.add_gradient(played.observed, loss)
         count = len(played.action)
     fared = outcome(jobs, simulator.schedule(), task.step_limit)
     total = simulator.rewards[:, : simulator.now.max()].sum(axis=1).reshape(-1, episodes)
-    return Told(count, entropy, total, jobset_means(jobs, fared.slowdown), int(fared.unfinished.sum()))
+    return GroupResult(count, entropy, total, jobset_means(jobs, fared.slowdown), int(fared.unfinished.sum()))
 
 
-def _report(told: Sequence[Told]) -> dict[str, float]:
-    total = np.concatenate([group.total for group in told])
-    decisions = sum(group.decisions for group in told)
+def _report(results: Sequence[GroupResult]) -> dict[str, float]:
+    total = np.concatenate([group.total for group in results])
+    decisions = sum(group.decisions for group in results)
     return {
-        "entropy": sum(group.entropy for group in told) / max(decisions, 1),
+        "entropy": sum(group.entropy for group in results) / max(decisions, 1),
         "mean_return": float(total.mean()),
         "best_return": float(total.max(axis=1).mean()),
-        "slowdown": float(np.concatenate([group.slowdown for group in told]).mean()),
+        "slowdown": float(np.concatenate([group.slowdown for group in results]).mean()),
         "decisions": float(decisions),
-        "unfinished": float(sum(group.unfinished for group in told)),
+        "unfinished": float(sum(group.unfinished for group in results)),
     }
 
 

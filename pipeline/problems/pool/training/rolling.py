@@ -6,20 +6,21 @@ import numpy as np
 
 from pipeline.core import CompiledRule, IntArray, KeyArray
 from pipeline.problems.pool.heuristics.compiled import Players, players
-from pipeline.problems.pool.networks.compiled_sets import Weights
-from pipeline.problems.pool.networks.relative import Relative, room
+from pipeline.problems.pool.networks.compiled_sets import SetWeights
+from pipeline.problems.pool.networks.relative import Relative, relative_buffer
 from pipeline.problems.pool.simulator.compiled.batch import Batched
-from pipeline.problems.pool.training.set_play import NETWORK, Going, Notes, play_kept, play_on
+from pipeline.problems.pool.training.decisions import ActionBuffer
+from pipeline.problems.pool.training.set_play import NETWORK, RunState, play_kept, play_on
 
 AT_ONCE = 64  # decisions of an episode in one call of the kernel that keeps them
 NEVER = 2**62  # a step that does not come
 SOMEBODY = CompiledRule("sjf")
 
 
-class Played(NamedTuple):
+class Rollout(NamedTuple):
     """D decisions of B episodes."""
 
-    seen: Relative
+    observed: Relative
     action: IntArray  # [D]
     episode: IntArray  # [D]
     turn: IntArray  # [D]  place among the decisions of its episode
@@ -29,7 +30,7 @@ class Played(NamedTuple):
 class Roller:
     """What plays the episodes of a simulator: the same player goes on where it stopped."""
 
-    def __init__(self, simulator: Batched, weights: Weights, key: KeyArray, greedy: bool = False) -> None:
+    def __init__(self, simulator: Batched, weights: SetWeights, key: KeyArray, greedy: bool = False) -> None:
         self._simulator, self._weights, self._greedy = simulator, weights, greedy
         self._who = players([SOMEBODY] * len(key), key)
         self._who.rule[:] = NETWORK
@@ -43,34 +44,34 @@ class Roller:
     def play(self, until: int = NEVER) -> None:
         """Play on up to a step, or to the end."""
         while len(rows := self._left(until)):
-            seen, notes = room(len(rows), self._simulator.cluster.slots), _notes(len(rows))
-            how = Going(self._who.key, self._turn, until, self._greedy, NEVER)
-            self._simulator.hand_over(play_on, rows, self._weights, self._who, how, seen, notes)
+            observed, done = relative_buffer(len(rows), self._simulator.cluster.slots), _action_buffer(len(rows))
+            how = RunState(self._who.key, self._turn, until, self._greedy, NEVER)
+            self._simulator.hand_over(play_on, rows, self._weights, self._who, how, observed, done)
 
-    def keep(self, until: int = NEVER) -> Played:
+    def keep(self, until: int = NEVER) -> Rollout:
         """Play on up to a step, or to the end, and return every decision; there may be none."""
         parts = [self._kept(np.empty(0, dtype=np.int64), until)]
         while len(rows := self._left(until)):
             parts.append(self._kept(rows, until))
-        seen = Relative._make(np.concatenate(columns) for columns in zip(*(part.seen for part in parts), strict=True))
+        observed = Relative._make(
+            np.concatenate(columns) for columns in zip(*(part.observed for part in parts), strict=True)
+        )
         rest = (np.concatenate(columns) for columns in zip(*(part[1:] for part in parts), strict=True))
-        return Played(seen, *rest)
+        return Rollout(observed, *rest)
 
     def _left(self, until: int) -> IntArray:
         rows = self._simulator.rows
         return rows[self._simulator.now[rows] < until]
 
-    def _kept(self, rows: IntArray, until: int) -> Played:
+    def _kept(self, rows: IntArray, until: int) -> Rollout:
         slots, count = self._simulator.cluster.slots, np.zeros(len(rows), dtype=np.int64)
-        seen, notes = room(len(rows) * AT_ONCE, slots), _notes(len(rows) * AT_ONCE)
-        before = self._turn[rows]
+        observed, done = relative_buffer(len(rows) * AT_ONCE, slots), _action_buffer(len(rows) * AT_ONCE)
         if len(rows):
-            how = Going(self._who.key, self._turn, until, self._greedy, AT_ONCE)
-            self._simulator.hand_over(play_kept, rows, self._weights, self._who, how, seen, notes, count)
+            how = RunState(self._who.key, self._turn, until, self._greedy, AT_ONCE)
+            self._simulator.hand_over(play_kept, rows, self._weights, self._who, how, observed, done, count)
         used = np.flatnonzero(np.arange(AT_ONCE) < count[:, None])
-        turn = np.repeat(before, count) + used % AT_ONCE
-        return Played(seen.take(used), notes.action[used], notes.episode[used], turn, notes.now[used])
+        return Rollout(observed.take(used), *(column[used] for column in done))
 
 
-def _notes(count: int) -> Notes:
-    return Notes._make(np.empty((3, count), dtype=np.int64))
+def _action_buffer(count: int) -> ActionBuffer:
+    return ActionBuffer._make(np.empty((4, count), dtype=np.int64))

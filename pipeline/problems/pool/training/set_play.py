@@ -1,4 +1,4 @@
-"""Compiled play of `sets`: whole episodes, or up to some step, in one kernel; what was seen and done is kept or not."""
+"""Compiled play of `sets`: whole episodes, or up to some step, in one kernel; decisions are kept or not."""
 
 from typing import NamedTuple
 
@@ -8,19 +8,20 @@ from numba import njit, prange
 from pipeline.core import BoolArray, FloatArray, IntArray, KeyArray
 from pipeline.learning.sampling import draw_action
 from pipeline.problems.pool.heuristics.compiled import Players, decide
-from pipeline.problems.pool.networks.compiled_sets import Weights, logits_of, scratch
+from pipeline.problems.pool.networks.compiled_sets import SetWeights, logits_of, set_buffer
 from pipeline.problems.pool.networks.describing import describe
 from pipeline.problems.pool.networks.relative import Relative
 from pipeline.problems.pool.simulator.compiled.kernels import go_on
 from pipeline.problems.pool.simulator.compiled.state import Rules, State
-from pipeline.problems.pool.training.scenes import refresh, scene_of
+from pipeline.problems.pool.training.decisions import ActionBuffer
+from pipeline.problems.pool.training.episode_arrays import arrays_of, refresh
 from pipeline.simulation.draws import uniform
 
 NETWORK = -1  # a rule of nobody: the network decides
 
 
-class Going(NamedTuple):
-    """How some episodes go on."""
+class RunState(NamedTuple):
+    """How far some episodes are, and how they go on."""
 
     key: KeyArray  # [B]  of the draws
     turn: IntArray  # [B]  decisions taken so far, whoever took them; counted on
@@ -29,44 +30,43 @@ class Going(NamedTuple):
     most: int  # decisions of an episode in one call
 
 
-class Notes(NamedTuple):
-    """What was done in D decisions."""
-
-    action: IntArray  # [D]
-    episode: IntArray  # [D]
-    now: IntArray  # [D]
-
-
 @njit(cache=True, parallel=True)
 def play_kept(
     s: State,
     rules: Rules,
     rows: IntArray,
-    w: Weights,
+    w: SetWeights,
     who: Players,
-    how: Going,
-    seen: Relative,
-    notes: Notes,
+    how: RunState,
+    observed: Relative,
+    done: ActionBuffer,
     count: IntArray,
 ) -> int:
     """Play some episodes and keep every decision, each episode's from its place on; return how many are over."""
     over = 0
     for k in prange(rows.shape[0]):
         i = int(np.int64(k))  # prange counts in uint64
-        count[i] = _play(s, rules, rows[i], w, who, how, seen, notes, i * how.most, True)
+        count[i] = _play(s, rules, rows[i], w, who, how, observed, done, i * how.most, True)
         over += s.done[rows[i]]
     return over
 
 
 @njit(cache=True, parallel=True)
 def play_on(
-    s: State, rules: Rules, rows: IntArray, w: Weights, who: Players, how: Going, seen: Relative, notes: Notes
+    s: State,
+    rules: Rules,
+    rows: IntArray,
+    w: SetWeights,
+    who: Players,
+    how: RunState,
+    observed: Relative,
+    done: ActionBuffer,
 ) -> int:
-    """Play some episodes and keep nothing; there is room for one decision of each."""
+    """Play some episodes and keep nothing; one decision of each is overwritten again and again."""
     over = 0
     for k in prange(rows.shape[0]):
         i = int(np.int64(k))
-        _play(s, rules, rows[i], w, who, how, seen, notes, i, False)
+        _play(s, rules, rows[i], w, who, how, observed, done, i, False)
         over += s.done[rows[i]]
     return over
 
@@ -76,37 +76,37 @@ def _play(
     s: State,
     rules: Rules,
     b: int,
-    w: Weights,
+    w: SetWeights,
     who: Players,
-    how: Going,
-    seen: Relative,
-    notes: Notes,
+    how: RunState,
+    observed: Relative,
+    done: ActionBuffer,
     first: int,
     keep: bool,
 ) -> int:
-    scene, room, share = scene_of(s, b), scratch(w, s.slot_job.shape[1]), np.empty(s.slot_job.shape[1] + 1)
+    arrays, buffer, share = arrays_of(s, b), set_buffer(w, s.slot_job.shape[1]), np.empty(s.slot_job.shape[1] + 1)
     for k in range(how.most):
         if s.done[b] or s.now[b] >= how.until:
             return k
         at = first + k if keep else first
         network = who.rule[b] == NETWORK
         if keep or network:
-            refresh(s, rules, b, scene, seen, at)
-            describe(scene, 0, seen, at)
+            refresh(s, rules, b, arrays, observed, at)
+            describe(arrays, 0, observed, at)
         if network:
-            logits_of(w, seen, at, room)
-            action = _taken(room.logits, seen.may, at, how, b, share)
+            logits_of(w, observed, at, buffer)
+            action = _taken(buffer.logits, observed.may, at, how, b, share)
         else:
             action = decide(s, rules, b, who)
-        how.turn[b] += 1
         if keep:
-            notes.action[at], notes.episode[at], notes.now[at] = action, b, s.now[b]
+            done.action[at], done.episode[at], done.turn[at], done.now[at] = action, b, how.turn[b], s.now[b]
+        how.turn[b] += 1
         go_on(s, rules, b, action)
     return how.most
 
 
 @njit(cache=True)
-def _taken(logits: FloatArray, may: BoolArray, at: int, how: Going, b: int, share: FloatArray) -> int:
+def _taken(logits: FloatArray, may: BoolArray, at: int, how: RunState, b: int, share: FloatArray) -> int:
     if not how.greedy:
         return int(draw_action(logits, may, at, True, uniform(how.key[b], how.turn[b]), share))
     chosen = -1

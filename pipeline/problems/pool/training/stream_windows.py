@@ -17,25 +17,27 @@ import numpy as np
 
 from pipeline.config import StreamWindows
 from pipeline.core import FloatArray, IntArray, keys
-from pipeline.problems.pool.networks.compiled_sets import Weights
+from pipeline.problems.pool.networks.compiled_sets import SetWeights
 from pipeline.problems.pool.nouns import Cluster, JobBatch, batch
 from pipeline.problems.pool.simulator.compiled.batch import Batched
-from pipeline.problems.pool.training.rolling import Played, Roller
+from pipeline.problems.pool.training.rolling import Roller, Rollout
 from pipeline.problems.pool.training.task import Task
 
 OWN = 1  # place of the episode's key that plays the stream up to the window; the copies have the next ones
 
 
-class Lesson(NamedTuple):
+class LearningBatch(NamedTuple):
     """Decisions, and the rewards of the steps that count for them."""
 
-    played: Played
+    played: Rollout
     rewards: FloatArray  # [B, steps]; of windows, the last is what the jobs left cost
     first: int  # step of the first of them
     apart: bool  # is each jobset's advantage in units of its own standard deviation?
 
 
-def windows(task: Task, config: StreamWindows, weights: Weights, update: int, episodes: int, number: int) -> Lesson:
+def windows(
+    task: Task, config: StreamWindows, weights: SetWeights, update: int, episodes: int, number: int
+) -> LearningBatch:
     """Play the stream windows of an update.
 
     Args:
@@ -65,7 +67,7 @@ def windows(task: Task, config: StreamWindows, weights: Weights, update: int, ep
     times = [by_load[k % len(config.loads)] for k in numbers]
     rate = (rewards.mean(axis=1).reshape(-1, episodes).mean(axis=1) * times).repeat(episodes)
     after = rate * left(copies.jobs, copies.schedule().start, cluster, end, (config.left_job, config.left_work))
-    return Lesson(played, np.concatenate([rewards, after[:, None]], axis=1), first, apart=True)
+    return LearningBatch(played, np.concatenate([rewards, after[:, None]], axis=1), first, apart=True)
 
 
 def left(jobs: JobBatch, start: IntArray, cluster: Cluster, now: int, costs: tuple[float, float]) -> FloatArray:

@@ -18,7 +18,7 @@ PIECES = 16  # of each load
 MEASURED = (0.3, 0.9)  # jobs that arrive in this part of a piece count: not its empty beginning, nor its end
 
 
-def judge_of_sets(network: Sets, task: Task) -> Callable[[], float]:
+def validate_sets(network: Sets, task: Task) -> Callable[[], float]:
     """Return what tells the geometric mean over loads of the mean slowdown on validation jobsets; less is better.
 
     Short runs and streams weigh the same. A geometric mean, for else one load of a stream would decide alone.
@@ -26,13 +26,13 @@ def judge_of_sets(network: Sets, task: Task) -> Callable[[], float]:
     short = [task.validation[load] for load in task.loads]
     whole = (0.0, float("inf"))
 
-    def judged() -> float:
+    def cost() -> float:
         costs = [[slowdown(network, jobsets, task, task.cluster, task.step_limit, whole) for jobsets in short]]
         if task.streams is not None:
             costs.append(_on_streams(network, task, task.streams))
         return float(np.exp(np.mean([np.log(kind).mean() for kind in costs])))
 
-    return judged
+    return cost
 
 
 def _on_streams(network: Sets, task: Task, config: StreamWindows) -> list[float]:

@@ -1,4 +1,4 @@
-"""What policies are told of a job's duration where they are not told the truth: a user's estimate of it.
+"""A user's estimate of a job's run time: what policies know of it where they do not know the truth.
 
 That of a log's job is what its user asked for. That of a synthetic job is the duration times a log-normal factor,
 exp(noise * N(0, 1)), to the nearest step, at least 1, cut to the horizon: half of the factors are below 1, so that
@@ -15,7 +15,7 @@ from pipeline.problems.pool.nouns import JobSet
 
 
 def check_estimates(params: Params) -> None:
-    """Check that there are estimates where policies are to be told them.
+    """Check that there are estimates where policies are to know no more.
 
     Raises:
         UserError: durations are drawn, and no noise is set.
@@ -29,33 +29,33 @@ def check_estimates(params: Params) -> None:
 
 
 def estimated(jobs: JobSet, noise: float, horizon: int, rng: np.random.Generator) -> JobSet:
-    """Return the same jobs, told by estimates.
+    """Return the same jobs, with estimates.
 
     Args:
-        jobs: whose durations are known.
+        jobs: whose run times are known.
         noise: standard deviation of the estimate's logarithm.
         horizon: no estimate is longer.
         rng: of the estimates alone: the same one draws alike at any noise.
 
     >>> jobs = JobSet(np.array([0, 0]), np.array([3, 15]), np.array([[1], [1]]))
-    >>> estimated(jobs, 0.0, 20, np.random.default_rng(1)).told
+    >>> estimated(jobs, 0.0, 20, np.random.default_rng(1)).estimate
     array([ 3, 15])
     """
     factor = np.exp(noise * rng.standard_normal(len(jobs.duration)))
-    return jobs._replace(told=np.clip(np.rint(jobs.duration * factor), 1, horizon).astype(np.int64))
+    return jobs._replace(estimate=np.clip(np.rint(jobs.duration * factor), 1, horizon).astype(np.int64))
 
 
-def said_steps(log: Log, step_s: int, longest: int) -> IntArray:
-    """Return the estimates [J] of a log in steps, as its durations are cut; a job without one tells its duration."""
+def estimated_steps(log: Log, step_s: int, longest: int) -> IntArray:
+    """Return the estimates [J] of a log in steps, as its durations are cut; of a job without one, its duration."""
     seconds = np.where(log.estimate_s > 0, log.estimate_s, log.run_s)
     return np.asarray(np.minimum(-(-seconds // step_s), longest), dtype=np.int16)
 
 
-def describe_said(log: Log, duration: IntArray, told: IntArray) -> str:
-    """Return, for people, how many jobs of a log run longer than their users said."""
+def describe_estimates(log: Log, duration: IntArray, estimate: IntArray) -> str:
+    """Return, for people, how many jobs of a log run longer than their users estimated."""
     jobs, known = len(log.id), log.estimate_s > 0
-    over, longer = int((known & (log.run_s > log.estimate_s)).sum()), int((duration > told).sum())
+    over, longer = int((known & (log.run_s > log.estimate_s)).sum()), int((duration > estimate).sum())
     return (
-        f"estimates: {over} jobs ({over / jobs:.1%}) run longer than told, {longer} ({longer / jobs:.1%}) in steps; "
-        f"{int((~known).sum())} jobs have none and tell their duration"
+        f"estimates: {over} jobs ({over / jobs:.1%}) run longer than estimated, {longer} ({longer / jobs:.1%}) in "
+        f"steps; {int((~known).sum())} jobs have none: their duration stands for it"
     )

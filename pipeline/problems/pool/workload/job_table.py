@@ -32,7 +32,7 @@ class JobTable(NamedTuple):
     arrival: IntArray  # [J]
     duration: IntArray  # [J]
     demand: IntArray  # [J, R]
-    told: IntArray | None = None  # [J]     steps that policies are told; None: durations
+    estimate: IntArray | None = None  # [J]     steps that users ask for; None: run times are known
 
 
 class Part(NamedTuple):
@@ -75,7 +75,7 @@ def log_table(steps: Discretised) -> JobTable:
     number = np.zeros(len(steps.id), dtype=np.int32)
     one = pa.DictionaryArray.from_arrays(pa.array(number), pa.array([0]))
     ids = pa.table({"jobset": one, "job": steps.id})
-    return JobTable(ids, number, steps.arrival, steps.duration, steps.demand, steps.told)
+    return JobTable(ids, number, steps.arrival, steps.duration, steps.demand, steps.estimate)
 
 
 def repeated(table: JobTable) -> int | None:
@@ -114,8 +114,8 @@ def parts(table: JobTable, horizon: int, jobs: int = AT_ONCE) -> Iterator[Part]:
         end = min(max(begin + 1, full), begin + most, len(edges) - 1)
         at = slice(edges[begin], edges[end])
         mine = at if rows is None else rows[at]
-        told = None if table.told is None else table.told[mine]
-        columns = (table.arrival[mine], table.duration[mine], table.demand[mine], told)
+        estimate = None if table.estimate is None else table.estimate[mine]
+        columns = (table.arrival[mine], table.duration[mine], table.demand[mine], estimate)
         yield Part(np.arange(begin, end), mine, JobBatch(edges[begin : end + 1] - edges[begin], *columns))
         begin = end
 

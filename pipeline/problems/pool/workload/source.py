@@ -1,8 +1,8 @@
 """A scenario's jobsets, drawn from a recipe or cut from a log: the same questions to both.
 
-Every jobset of a recipe has its own random stream, keyed by (seed, split, load, number): training, validation and test
-never share one. `fresh` ones are training jobsets beyond those that `generate` writes; they may mix demands, so that a
-policy meets more than its scenario has. Estimates have streams of their own.
+Every jobset of a recipe has its own random sequence, keyed by (seed, split, load, number): training, validation and
+test never share one. `fresh` ones are training jobsets beyond those that `generate` writes; they may mix demands, so
+that a policy meets more than its scenario has. Estimates have sequences of their own.
 """
 
 from collections.abc import Sequence
@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from pipeline.config import AtOnce, Params, PoolScenario, Streaming, Swf, Synthetic
-from pipeline.core import STREAMS
+from pipeline.core import SPLIT_NUMBERS
 from pipeline.logs.step_log import READERS, Log
 from pipeline.logs.windows import periods
 from pipeline.problems.pool.nouns import JobSet
@@ -21,11 +21,11 @@ from pipeline.problems.pool.workload.synthetic import draw_jobset
 from pipeline.problems.pool.workload.windows import Discretised, at_once, cut, describe, discretise, random_window
 from pipeline.progress import ProgressCallback, no_progress
 
-TOLD, ASKED = 1, 2  # end the key of a jobset's estimates, and of which demand of a mix it has
+ESTIMATE, DEMAND = 1, 2  # end the key of a jobset's estimates, and of which demand of a mix it has
 
 
 @dataclass(frozen=True)
-class Recipe:
+class DrawnSource:
     """Jobsets drawn from the synthetic workload."""
 
     params: Params
@@ -45,7 +45,7 @@ class Recipe:
 
     def fresh(self, load: int, number: int) -> JobSet:
         """Return a training jobset that `generate` did not write."""
-        key = [self.params.seed, STREAMS["fresh"], load, number]
+        key = [self.params.seed, SPLIT_NUMBERS["fresh"], load, number]
         return self._drawn(key, self._mixed(key, self.scenario), load)
 
     def piece(self, split: str, load: int, number: int, steps: int) -> JobSet:
@@ -54,16 +54,16 @@ class Recipe:
         size = None if isinstance(own, AtOnce) else own.size
         arrivals = Streaming(name="poisson" if size is None else "bursts", steps=steps, size=size)
         endless = self.scenario.model_copy(update={"arrivals": arrivals})
-        key = [self.params.seed, len(STREAMS) + STREAMS[split], load, number]
+        key = [self.params.seed, len(SPLIT_NUMBERS) + SPLIT_NUMBERS[split], load, number]
         return self._drawn(key, self._mixed(key, endless) if split == "fresh" else endless, load)
 
     def _draw(self, split: str, load: int, number: int) -> JobSet:
-        return self._drawn([self.params.seed, STREAMS[split], load, number], self.scenario, load)
+        return self._drawn([self.params.seed, SPLIT_NUMBERS[split], load, number], self.scenario, load)
 
     def _mixed(self, key: list[int], scenario: PoolScenario) -> PoolScenario:
         if not self.mix:
             return scenario
-        demand = self.mix[np.random.default_rng([*key, ASKED]).integers(len(self.mix))]
+        demand = self.mix[np.random.default_rng([*key, DEMAND]).integers(len(self.mix))]
         if demand == scenario.demand:
             return scenario
         arrivals = scenario.arrivals
@@ -76,11 +76,11 @@ class Recipe:
         jobs = draw_jobset(self.workload, self.params.demands[scenario.demand], scenario, load, rng)
         if scenario.told == "durations":
             return jobs
-        return estimated(jobs, self.workload.estimate_noise, scenario.horizon, np.random.default_rng([*key, TOLD]))
+        return estimated(jobs, self.workload.estimate_noise, scenario.horizon, np.random.default_rng([*key, ESTIMATE]))
 
 
 @dataclass(frozen=True)
-class Windows:
+class LogSource:
     """Jobsets cut from a log; its own load is the only one."""
 
     seed: int
@@ -117,7 +117,7 @@ class Windows:
 
     def fresh(self, load: int, number: int) -> JobSet:
         """Return a window that starts at any job of the training period."""
-        rng = np.random.default_rng([self.seed, STREAMS["fresh"], number])
+        rng = np.random.default_rng([self.seed, SPLIT_NUMBERS["fresh"], number])
         span = periods(len(self.steps.arrival), self.workload)["train"]
         return self._arranged(random_window(self.steps, span, self.size, rng))
 
@@ -125,7 +125,7 @@ class Windows:
         """Return the jobs of some steps from any job of a split's period on, fewer where it ends before."""
         period = "train" if split == "fresh" else split
         first, after = periods(len(self.steps.arrival), self.workload)[period]
-        rng = np.random.default_rng([self.seed, len(STREAMS) + STREAMS[split], number])
+        rng = np.random.default_rng([self.seed, len(SPLIT_NUMBERS) + SPLIT_NUMBERS[split], number])
         end = self.steps.arrival[after - 1] - steps
         start = first + int(rng.integers(max(1, np.searchsorted(self.steps.arrival[first:after], end, side="right"))))
         jobs = int(np.searchsorted(self.steps.arrival[start:after], self.steps.arrival[start] + steps))
@@ -137,7 +137,7 @@ class Windows:
 
 def source(
     params: Params, scenario: str, log: Path, on_progress: ProgressCallback = no_progress, mix: Sequence[str] = ()
-) -> Recipe | Windows:
+) -> DrawnSource | LogSource:
     """Return where a scenario's jobsets come from.
 
     Args:
@@ -148,13 +148,13 @@ def source(
         mix: demands of a recipe's fresh jobsets; a log has its own.
 
     Raises:
-        UserError: policies are to be told estimates, and there are none.
+        UserError: policies are to know estimates, and there are none.
     """
     check_estimates(params)
     chosen = params.pool_scenario(scenario)
     workload = params.workload_of(chosen)
     if isinstance(workload, Synthetic):
-        return Recipe(params, chosen, workload, tuple(mix))
+        return DrawnSource(params, chosen, workload, tuple(mix))
     read = READERS[workload.name](log, on_progress)
     steps = discretise(read, workload, chosen.resources, chosen.horizon, chosen.told == "estimates")
-    return Windows(params.seed, chosen, workload, read, steps)
+    return LogSource(params.seed, chosen, workload, read, steps)

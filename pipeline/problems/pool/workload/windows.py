@@ -1,8 +1,8 @@
 """Jobsets cut from a log: its jobs in steps and units, in windows of consecutive jobs.
 
 Steps: arrival = whole steps since the first job; duration = run time rounded up to steps, cut to
-min(max_steps, horizon) and counted. Estimates of users, where policies are told them, likewise; a job without one tells
-its duration.
+min(max_steps, horizon) and counted. Estimates of users, where policies know no more, likewise; of a job without
+one, its duration.
 
 Units: the resource called `memory` is memory, the other one is processors, whatever its name. Demand = what the job
 holds, to the nearest unit (half up), at least 1; a job that wants more than the whole machine gets all of it and is
@@ -30,7 +30,7 @@ from pipeline.errors import UserError
 from pipeline.logs.step_log import Log
 from pipeline.logs.windows import periods, random_start, starts
 from pipeline.problems.pool.nouns import JobSet
-from pipeline.problems.pool.workload.estimates import describe_said, said_steps
+from pipeline.problems.pool.workload.estimates import describe_estimates, estimated_steps
 
 MEMORY = "memory"
 
@@ -49,7 +49,7 @@ class Discretised(NamedTuple):
     total: dict[str, float]  # per resource: what all its units stand for, in processors or KB
     capacity: dict[str, int]  # per resource: its units
     load: dict[str, tuple[float, float]]  # per resource: before and after; nan = all jobs arrive at once
-    told: IntArray | None = None  # [J]  steps that users said; None: policies are told durations
+    estimate: IntArray | None = None  # [J]  steps that users ask for; None: policies know run times
 
     @property
     def load_before(self) -> float:
@@ -62,7 +62,7 @@ class Discretised(NamedTuple):
         return self.load[_processors_among(self.load)][1]
 
 
-class Windows(NamedTuple):
+class SplitWindows(NamedTuple):
     """The jobsets of each split."""
 
     train: list[JobSet]
@@ -71,7 +71,7 @@ class Windows(NamedTuple):
 
 
 def discretise(log: Log, swf: Swf, resources: Mapping[str, int], horizon: int, estimates: bool = False) -> Discretised:
-    """Return a log in steps and units, by the rules above; with its estimates, if they are what policies are told.
+    """Return a log in steps and units, by the rules above; with its estimates, if policies know no more.
 
     Raises:
         UserError: a log has no such resource.
@@ -102,7 +102,7 @@ def discretise(log: Log, swf: Swf, resources: Mapping[str, int], horizon: int, e
         total=totals,
         capacity=dict(resources),
         load=load,
-        told=said_steps(log, swf.step_s, longest) if estimates else None,
+        estimate=estimated_steps(log, swf.step_s, longest) if estimates else None,
     )
 
 
@@ -149,7 +149,7 @@ def describe(log: Log, steps: Discretised) -> list[str]:
         f"{jobs} jobs over {days:.1f} days on {log.max_processors} processors",
         *(f"{what} ({count} lines)" if count else what for what, count in log.repaired.items()),
         f"durations: steps of {steps.step_s} s, rounded up; {longer}",
-        *([] if steps.told is None else [describe_said(log, steps.duration, steps.told)]),
+        *([] if steps.estimate is None else [describe_estimates(log, steps.duration, steps.estimate)]),
         *(_describe_resource(name, log, steps) for name in steps.total),
     ]
 
@@ -172,14 +172,16 @@ def _percent(load: float) -> str:
     return "undefined (all jobs arrive at once)" if np.isnan(load) else f"{load:.1%}"
 
 
-def cut(steps: Discretised, swf: Swf, size: int, most: Counts) -> Windows:
+def cut(steps: Discretised, swf: Swf, size: int, most: Counts) -> SplitWindows:
     """Cut every split's jobsets of `size` jobs from its own period.
 
     Raises:
         UserError: a period is too short for one window.
     """
     spans = periods(len(steps.arrival), swf)
-    return Windows(**{split: consecutive(steps, span, size, getattr(most, split)) for split, span in spans.items()})
+    return SplitWindows(
+        **{split: consecutive(steps, span, size, getattr(most, split)) for split, span in spans.items()}
+    )
 
 
 def consecutive(steps: Discretised, span: tuple[int, int], size: int, most: int) -> list[JobSet]:
@@ -207,5 +209,5 @@ def at_once(jobs: JobSet) -> JobSet:
 
 def _window(steps: Discretised, start: int, size: int) -> JobSet:
     jobs = slice(start, start + size)
-    told = None if steps.told is None else steps.told[jobs]
-    return JobSet(steps.arrival[jobs] - steps.arrival[start], steps.duration[jobs], steps.demand[jobs], told)
+    estimate = None if steps.estimate is None else steps.estimate[jobs]
+    return JobSet(steps.arrival[jobs] - steps.arrival[start], steps.duration[jobs], steps.demand[jobs], estimate)

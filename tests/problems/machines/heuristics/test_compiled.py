@@ -48,10 +48,10 @@ def assert_same(problem: Problem, policy: Heuristic, compiled: Placed, cost: np.
     batched = problem.compiled()
     play(batched, policy, key_of(problem))
     for one, other in zip(batched.placed(), compiled, strict=True):
-        np.testing.assert_array_equal(one, other, err_msg=str(policy.twin))
+        np.testing.assert_array_equal(one, other, err_msg=str(policy.rule))
     for b, (plain, mine) in enumerate(zip(problem.plain(), parts(problem.episodes), strict=True)):
         play(plain, policy, key_of(problem)[b : b + 1])
-        assert jobs_of(plain.placed(), slice(None)) == jobs_of(compiled, mine), policy.twin
+        assert jobs_of(plain.placed(), slice(None)) == jobs_of(compiled, mine), policy.rule
         assert plain.placed().end[0] == compiled.end[b]
         assert plain.placed().busy[0] == pytest.approx(compiled.busy[b], rel=CLOSE)
         assert plain.cost == pytest.approx(cost[b], rel=CLOSE)
@@ -75,7 +75,7 @@ def test_a_rule_plays_the_schedule_of_its_heuristic(dispatch: int, number: int, 
             assert_same(problem, policy, of_policy(compiled.placed(), problem, place), cost)
 
 
-@pytest.mark.parametrize("policy", POLICIES, ids=lambda policy: policy.twin.rule)
+@pytest.mark.parametrize("policy", POLICIES, ids=lambda policy: policy.rule.rule)
 @pytest.mark.parametrize("dispatch", [GREEDY, BLOCKING], ids=["greedy", "blocking"])
 def test_a_rule_decides_as_its_heuristic_does_on_what_it_meets(policy: Heuristic, dispatch: int) -> None:
     problem = random_problem(np.random.default_rng([5, dispatch]), dispatch, 3)

@@ -1,4 +1,4 @@
-"""All policies side by side: as each by itself, in groups of any size, with a compiled twin or without one."""
+"""All policies side by side: as each by itself, in groups of any size, with a compiled rule or without one."""
 
 import numpy as np
 import pandas as pd
@@ -53,20 +53,20 @@ def test_policies_fare_together_as_alone(monkeypatch: pytest.MonkeyPatch, abreas
 
 
 def test_no_more_episodes_go_side_by_side_than_may(monkeypatch: pytest.MonkeyPatch) -> None:
-    seen: list[int] = []
+    observed: list[int] = []
 
     class Counted(Batched):
         def __init__(self, jobs: JobBatch, *more: object, **named: object) -> None:
-            seen.append(jobs.episodes)
+            observed.append(jobs.episodes)
             super().__init__(jobs, *more, **named)
 
     monkeypatch.setattr(module, "Batched", Counted)
     score(POLICIES, JOBSETS, CLUSTER, LIMIT, SEED)
-    assert seen == [12 * 6, 2 * 6]
-    seen.clear()
+    assert observed == [12 * 6, 2 * 6]
+    observed.clear()
     monkeypatch.setattr(module, "STEPS_ABREAST", 5 * CLUSTER.horizon)
     score({"sjf": HEURISTICS["sjf"]}, JOBSETS, CLUSTER, LIMIT, SEED)
-    assert seen == [5, 1]
+    assert observed == [5, 1]
 
 
 def test_a_policy_is_asked_for_its_own_episodes_only() -> None:

@@ -67,12 +67,12 @@ def test_a_search_from_a_policys_schedules_is_no_worse_than_the_best_of_them() -
     jobs = crowd(4)
     starts = []
     for name in ("sjf", "packer", "hold"):
-        simulator, twin = (
+        simulator, rule = (
             Batched(jobs, Cluster(CAPACITY, 20, 20, 0, False, 20), 2_000),
             compiled_rule_of(HEURISTICS[name]),
         )
-        assert twin is not None
-        for _ in play_compiled(simulator, players([twin] * 4, np.zeros(4, dtype=np.uint64))):
+        assert rule is not None
+        for _ in play_compiled(simulator, players([rule] * 4, np.zeros(4, dtype=np.uint64))):
             pass
         starts.append(simulator.schedule().start)
     played = np.array([mean_slowdown(jobs, start) for start in starts])

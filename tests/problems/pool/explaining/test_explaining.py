@@ -10,10 +10,10 @@ from pipeline.config import Evaluation
 from pipeline.core import FloatArray, IntArray, Observation, Policy, keys
 from pipeline.problems.pool.evaluation.play import Game, score
 from pipeline.problems.pool.explaining.differences import Times, agrees, classes, differences, edges, outcomes, withheld
-from pipeline.problems.pool.explaining.distilling import Named, distil, does, grow, lesson, rules
+from pipeline.problems.pool.explaining.distilling import Named, distil, does, examples, grow, rules
 from pipeline.problems.pool.explaining.effects import agreement, effects, importance
 from pipeline.problems.pool.explaining.figures import Tables, figures
-from pipeline.problems.pool.explaining.recording import NEVER, Decisions, record
+from pipeline.problems.pool.explaining.recording import NEVER, AgentDecisions, record
 from pipeline.problems.pool.explaining.tables import CLASSES, DIFFERENCES, EFFECTS, IMPORTANCE, OUTCOMES, WITHHELD
 from pipeline.problems.pool.explaining.telling import summary
 from pipeline.problems.pool.explaining.tree import tree_policy
@@ -38,7 +38,7 @@ def patient(view: Observation) -> FloatArray:
 
 
 HOLDER: Policy = heuristic(patient)
-# Asked move by move, for to compile twins takes longer than to do without.
+# Asked move by move, for to compile rules takes longer than to do without.
 PLAIN: dict[str, Policy] = {"sjf": heuristic(sjf), "hold": heuristic(hold(LONG))}
 
 
@@ -57,19 +57,19 @@ def game(*jobsets: JobSet, masked: bool = True) -> Game:
 
 
 @pytest.fixture(scope="module")
-def worked() -> Decisions:
+def worked() -> AgentDecisions:
     return record(game(WORKED), HOLDER)
 
 
 @pytest.fixture(scope="module")
-def held() -> Decisions:
+def held() -> AgentDecisions:
     return record(game(*JOBSETS[100], *JOBSETS[150]), HOLDER)
 
 
 LOADS = np.repeat([100, 150], 8)
 
 
-def test_an_agents_decisions_are_recorded_beside_sjfs(worked: Decisions) -> None:
+def test_an_agents_decisions_are_recorded_beside_sjfs(worked: AgentDecisions) -> None:
     # a first (two steps), then c, then the agent holds b until a and c have ended, where the move is forced or SJF's.
     assert worked.agent[:3].tolist() == [0, 2, VOID]
     assert worked.sjf[:3].tolist()[:2] == [0, 2]
@@ -77,7 +77,7 @@ def test_an_agents_decisions_are_recorded_beside_sjfs(worked: Decisions) -> None
     assert worked.demand(worked.agent)[:2].tolist() == [0.25, 0.25]
 
 
-def test_the_next_arrival_is_told_until_the_last_has_come(worked: Decisions) -> None:
+def test_the_next_arrival_is_told_until_the_last_has_come(worked: AgentDecisions) -> None:
     assert worked.until_arrival[:2].tolist() == [4, 4]
     assert set(worked.until_arrival.tolist()) <= {4, 3, 2, 1, NEVER}
 
@@ -108,17 +108,19 @@ def test_what_is_not_legal_counts_as_withheld() -> None:
     assert again.agent[0] == VOID
 
 
-def test_shares_add_up_and_only_long_jobs_are_withheld(held: Decisions) -> None:
+def test_shares_add_up_and_only_long_jobs_are_withheld(held: AgentDecisions) -> None:
     table = DIFFERENCES.validate(differences(held, LOADS))
     assert table["load"].tolist() == [100, 150]
     assert table[["agrees", "withholds", "starts_another"]].sum(axis=1).tolist() == pytest.approx([1, 1])
     assert table["decisions"].sum() == len(held.agent)
     jobs = WITHHELD.validate(withheld(held, LOADS))
     assert jobs["duration"].tolist() == [6, 6]
-    assert jobs["withheld"].sum() == sum(int(held.scene.may_start[k].sum()) for k in np.flatnonzero(held.agent == VOID))
+    assert jobs["withheld"].sum() == sum(
+        int(held.features.may_start[k].sum()) for k in np.flatnonzero(held.agent == VOID)
+    )
 
 
-def test_classes_tell_who_is_withheld(held: Decisions) -> None:
+def test_classes_tell_who_is_withheld(held: AgentDecisions) -> None:
     table = CLASSES.validate(classes(Times(held)))
     assert table["n"].sum() == len(Times(held).withheld)
     short = table[table["duration_to"] < LONG]
@@ -131,7 +133,7 @@ def test_bins_split_no_value() -> None:
     assert edges(np.array([3.0, 3.0]), 4) == [(3.0, 3.0)]
 
 
-def test_effects_of_duration_are_those_of_the_rule(held: Decisions) -> None:
+def test_effects_of_duration_are_those_of_the_rule(held: AgentDecisions) -> None:
     table = EFFECTS.validate(effects(Times(held)))
     rows = table[table["feature"] == "duration"]
     assert rows.loc[rows["high"] < LONG, "withheld"].eq(0).all()
@@ -139,8 +141,8 @@ def test_effects_of_duration_are_those_of_the_rule(held: Decisions) -> None:
     assert rows["n"].sum() == len(Times(held).withheld)
 
 
-def test_a_tree_learns_who_is_withheld(held: Decisions) -> None:
-    card = grow([lesson(held)], 6, NAMED, seed=1)
+def test_a_tree_learns_who_is_withheld(held: AgentDecisions) -> None:
+    card = grow([examples(held)], 6, NAMED, seed=1)
     assert card.leaves <= 6
     assert card.nodes[0].feature in ("duration", "times_shortest", "shorter_waiting", "free", "until_free")
     assert agreement(card, held) > 0.9
@@ -148,8 +150,8 @@ def test_a_tree_learns_who_is_withheld(held: Decisions) -> None:
     assert (does(card, held)[long] == VOID).mean() > 0.9
 
 
-def test_a_stored_tree_has_the_chances_that_its_rows_have(held: Decisions) -> None:
-    learned = lesson(held)
+def test_a_stored_tree_has_the_chances_that_its_rows_have(held: AgentDecisions) -> None:
+    learned = examples(held)
     card = grow([learned], 6, NAMED, seed=1)
     chance = card.tree().chances(learned.rows)
     for value in np.unique(chance):
@@ -160,12 +162,12 @@ def test_a_stored_tree_has_the_chances_that_its_rows_have(held: Decisions) -> No
 
 def test_a_tree_of_an_agent_that_withholds_nothing_always_starts() -> None:
     same = record(game(*JOBSETS[100]), PLAIN["sjf"])
-    card = grow([lesson(same)], 4, NAMED, seed=1)
+    card = grow([examples(same)], 4, NAMED, seed=1)
     assert (does(card, same) < VOID).all()
 
 
-def test_a_feature_matters_as_much_as_agreement_is_lost_without_it(held: Decisions) -> None:
-    card = grow([lesson(held)], 6, NAMED, seed=1)
+def test_a_feature_matters_as_much_as_agreement_is_lost_without_it(held: AgentDecisions) -> None:
+    card = grow([examples(held)], 6, NAMED, seed=1)
     table = IMPORTANCE.validate(importance(card, held, np.random.default_rng(1)))
     assert table["lost"].iloc[0] > 0.05
     asked = {node.feature for node in card.nodes if node.feature is not None}
@@ -173,11 +175,11 @@ def test_a_feature_matters_as_much_as_agreement_is_lost_without_it(held: Decisio
     assert table["agreement"].unique().tolist() == [agreement(card, held)]
 
 
-def test_the_cheapest_tree_of_all_rounds_is_kept(held: Decisions) -> None:
+def test_the_cheapest_tree_of_all_rounds_is_kept(held: AgentDecisions) -> None:
     played: list[int] = []
     costs = iter([[5.0] * 5 + [3.0], [4.0, 2.0] + [4.0] * 4, [2.5] * 6])
 
-    def asked(card: object) -> Decisions:
+    def asked(card: object) -> AgentDecisions:
         played.append(1)
         return held
 
@@ -186,8 +188,8 @@ def test_the_cheapest_tree_of_all_rounds_is_kept(held: Decisions) -> None:
     assert card.threshold == 0.2  # the second of the second round
 
 
-def test_the_tree_plays_nearly_as_its_agent(held: Decisions) -> None:
-    card = grow([lesson(held)], 8, NAMED, seed=1)
+def test_the_tree_plays_nearly_as_its_agent(held: AgentDecisions) -> None:
+    card = grow([examples(held)], 8, NAMED, seed=1)
     policies = {"holder": HOLDER, "holder_tree": tree_policy(card)} | PLAIN
     results = score(policies, JOBSETS, CLUSTER, LIMIT, 1)
     table = OUTCOMES.validate(outcomes(results, "online", ("sjf", "holder"), SETTINGS, 1))
@@ -201,15 +203,15 @@ def test_the_tree_plays_nearly_as_its_agent(held: Decisions) -> None:
     assert mine["mean"].iloc[0] == pytest.approx(short)
 
 
-def test_rules_are_readable(held: Decisions) -> None:
-    text = rules(grow([lesson(held)], 3, NAMED, seed=1))
+def test_rules_are_readable(held: AgentDecisions) -> None:
+    text = rules(grow([examples(held)], 3, NAMED, seed=1))
     assert text.startswith("# Rules of holder_tree\n")
     assert text.count("**start**") + text.count("**withhold**") == 3
 
 
-def test_figures_and_lines_are_the_same_twice(held: Decisions) -> None:
+def test_figures_and_lines_are_the_same_twice(held: AgentDecisions) -> None:
     def told() -> tuple[list[str], dict[str, bytes]]:
-        card = grow([lesson(held)], 6, NAMED, seed=1)
+        card = grow([examples(held)], 6, NAMED, seed=1)
         policies = {"holder": HOLDER, "holder_tree": tree_policy(card)} | PLAIN
         results = score(policies, JOBSETS, CLUSTER, LIMIT, 1)
         tables: dict[str, pd.DataFrame] = {

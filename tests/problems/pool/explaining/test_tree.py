@@ -6,7 +6,7 @@ from builders import cluster, many, observation, viewed, wander
 from pydantic import ValidationError
 
 from pipeline.core import Observation, legal_actions
-from pipeline.problems.pool.explaining.tree import FEATURES, OF_JOB, OF_REST, Node, TreeCard, scene, tree_policy
+from pipeline.problems.pool.explaining.tree import FEATURES, OF_JOB, OF_REST, Node, TreeCard, tree_features, tree_policy
 
 DRAWS = np.zeros(1)
 
@@ -43,7 +43,7 @@ def test_features_of_jobs_are_those_of_their_names() -> None:
         free=[[6, 10]],
         waited=[5, 0, 1, 0],
     )
-    found = scene(view).job[0]
+    found = tree_features(view).job[0]
     told = [dict(zip(OF_JOB, job.tolist(), strict=True)) for job in found]
     assert [job["duration"] for job in told[:3]] == [6, 2, 3]
     assert [job["times_shortest"] for job in told[:3]] == [3, 1, 1.5]
@@ -58,13 +58,13 @@ def test_features_of_the_rest_are_those_of_their_names() -> None:
     # In step 3, six units of cpu and nine of memory are free; one more of memory in two steps. Jobs came to 8 and 24.
     view = observation(duration=[6, 2, 0], free=[[6, 9], [6, 9], [6, 10]], backlog=4, since_arrival=3)
     view = view._replace(now=np.array([3]), arrived=np.array([[2.0, 8.0, 8.0, 24.0]]))
-    told = dict(zip(OF_REST, scene(view).rest[0].tolist(), strict=True))
+    told = dict(zip(OF_REST, tree_features(view).rest[0].tolist(), strict=True))
     assert told == {"waiting": 2, "backlog": 4, "free": 0.6, "until_free": 2, "since_arrival": 3, "load": 0.4}
 
 
 def test_on_an_idle_cluster_units_are_freed_no_sooner_than_beyond_the_horizon() -> None:
     place = list(OF_REST).index("until_free")
-    assert scene(observation(duration=[1], horizon=20)).rest[0, place] == 20
+    assert tree_features(observation(duration=[1], horizon=20)).rest[0, place] == 20
 
 
 def test_the_job_of_the_highest_chance_starts() -> None:
@@ -125,5 +125,7 @@ def test_what_is_no_tree_is_refused(node: Node, said: str) -> None:
 
 def test_every_feature_has_words_of_its_own() -> None:
     assert (
-        len(set(FEATURES.values())) == len(FEATURES) == scene(busy([1])).job.shape[2] + scene(busy([1])).rest.shape[1]
+        len(set(FEATURES.values()))
+        == len(FEATURES)
+        == tree_features(busy([1])).job.shape[2] + tree_features(busy([1])).rest.shape[1]
     )

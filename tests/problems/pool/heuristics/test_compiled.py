@@ -1,4 +1,4 @@
-"""Every heuristic and its compiled twin: the same schedules bit for bit, in any company, in slices of any length."""
+"""Every heuristic and its compiled rule: the same schedules bit for bit, in any company, in slices of any length."""
 
 import numba
 import numpy as np
@@ -38,9 +38,9 @@ def by_twins(
     of: Cluster, several: list[JobSet], limit: int, policies: list[Heuristic], skip: bool, most: int
 ) -> tuple[Schedule, list[int]]:
     """Play all jobsets under all policies in one batch; return the schedule, and how many decisions each made."""
-    twins = [policy.twin for policy in policies for _ in several]
+    rules = [policy.rule for policy in policies for _ in several]
     simulator = Batched(batch(several * len(policies)), of, limit, skip_forced=skip)
-    who = players([twin for twin in twins if twin is not None], np.tile(key_of(several), len(policies)))
+    who = players([rule for rule in rules if rule is not None], np.tile(key_of(several), len(policies)))
     while len(rows := simulator.rows):
         simulator.play(rows, who, most)
     return simulator.schedule(), who.decision.tolist()
@@ -51,7 +51,7 @@ def key_of(several: list[JobSet]) -> np.ndarray:
 
 
 def assert_same(of: Cluster, several: list[JobSet], limit: int, policies: list[Heuristic], skip: bool) -> None:
-    """Play all by the twins, and each by its plain definition."""
+    """Play all by the rules, and each by its plain definition."""
     compiled, _ = by_twins(of, several, limit, policies, skip, most=7)
     jobs, episodes = sum(len(jobs.arrival) for jobs in several), len(several)
     for number, policy in enumerate(policies):
@@ -59,21 +59,21 @@ def assert_same(of: Cluster, several: list[JobSet], limit: int, policies: list[H
         play(simulator, policy, key_of(several))
         for name, one, all_ in zip(Schedule._fields, simulator.schedule(), compiled, strict=True):
             size = jobs if name in ("start", "finish", "withheld") else episodes
-            assert one.tolist() == all_[number * size : (number + 1) * size].tolist(), (policy.twin, name)
+            assert one.tolist() == all_[number * size : (number + 1) * size].tolist(), (policy.rule, name)
 
 
 def test_every_heuristic_has_a_twin_of_its_own() -> None:
-    twins = {name: compiled_rule_of(policy) for name, policy in HEURISTICS.items()}
-    assert {name: twin.rule for name, twin in twins.items() if twin is not None} == {name: name for name in RULES}
+    rules = {name: compiled_rule_of(policy) for name, policy in HEURISTICS.items()}
+    assert {name: rule.rule for name, rule in rules.items() if rule is not None} == {name: name for name in RULES}
     assert compiled_rule_of(Heuristic(lambda view, draws: sjf(view).argmax(axis=1))) is None
     assert compiled_rule_of(lambda view, draws: sjf(view).argmax(axis=1)) is None
 
 
 def test_a_twin_with_weights_has_one_for_every_feature() -> None:
     jobs = [jobset((0, 1, 1))]
-    assert players([CompiledRule("family", weights=tuple(WEIGHTS))], key_of(jobs)).weights.tolist() == [WEIGHTS]
+    assert players([CompiledRule("linear", weights=tuple(WEIGHTS))], key_of(jobs)).weights.tolist() == [WEIGHTS]
     with pytest.raises(ValueError, match="expected 12 weights, got 11"):
-        players([CompiledRule("sjf"), CompiledRule("family", weights=tuple(WEIGHTS[1:]))], key_of(jobs * 2))
+        players([CompiledRule("sjf"), CompiledRule("linear", weights=tuple(WEIGHTS[1:]))], key_of(jobs * 2))
 
 
 @settings(max_examples=150)
@@ -95,19 +95,19 @@ def test_a_twin_decides_alike_in_lock_step_and_counts_what_it_was_asked() -> Non
     of = Cluster((5, 4), 8, 4, 4, True, 8)
     rng = np.random.default_rng(1)
     several = [random_jobset(rng, of, 20, 20) for _ in range(4)]
-    twins = [
+    rules = [
         CompiledRule("random"),
         CompiledRule("hold", 4),
-        CompiledRule("family", weights=tuple(WEIGHTS)),
+        CompiledRule("linear", weights=tuple(WEIGHTS)),
         CompiledRule("easy"),
     ]
     simulator = Batched(batch(several), of, 100)
-    who, asked = players(twins, key_of(several)), np.zeros(4, dtype=np.int64)
+    who, asked = players(rules, key_of(several)), np.zeros(4, dtype=np.int64)
     while len(rows := simulator.rows):
         simulator.step(rows, simulator.decide(rows, who))
         asked[rows] += 1
     assert who.decision.tolist() == asked.tolist()
-    whole, again = Batched(batch(several), of, 100), players(twins, key_of(several))
+    whole, again = Batched(batch(several), of, 100), players(rules, key_of(several))
     whole.play(whole.rows, again, 10_000)
     assert not len(whole.rows)
     assert again.decision.tolist() == asked.tolist()

@@ -7,7 +7,7 @@ import pytest
 from builders import many, observation, viewed, wander
 
 from pipeline.core import Observation, legal_actions
-from pipeline.problems.pool.heuristics.rules import JOB_FEATURES, VOID_FEATURES, alignment, easy, family
+from pipeline.problems.pool.heuristics.rules import JOB_FEATURES, VOID_FEATURES, alignment, easy, linear
 from pipeline.problems.pool.heuristics.scores import (
     HEURISTICS,
     hold,
@@ -267,14 +267,14 @@ def weights(**of: float) -> list[float]:
 
 
 @pytest.mark.parametrize("name", JOB_FEATURES)
-def test_the_family_scores_a_job_by_each_of_its_features(name: str) -> None:
-    assert family(weights(**{name: 1.0}))(PAIR)[0] == pytest.approx(FEATURES[name])
-    assert family(weights(**{name: -2.0}))(PAIR)[0] == pytest.approx([-2 * value for value in FEATURES[name]])
+def test_the_linear_rule_scores_a_job_by_each_of_its_features(name: str) -> None:
+    assert linear(weights(**{name: 1.0}))(PAIR)[0] == pytest.approx(FEATURES[name])
+    assert linear(weights(**{name: -2.0}))(PAIR)[0] == pytest.approx([-2 * value for value in FEATURES[name]])
 
 
-def test_the_family_adds_features_up() -> None:
+def test_the_linear_rule_adds_features_up() -> None:
     # -log 4 + 3 * 0.5 = 0.11, -log 2 + 3 * 0.25 = 0.06
-    assert (pick(family(weights(short=1, dominant=3)), PAIR), pick(family(weights(short=1)), PAIR)) == (0, 1)
+    assert (pick(linear(weights(short=1, dominant=3)), PAIR), pick(linear(weights(short=1)), PAIR)) == (0, 1)
 
 
 @pytest.mark.parametrize(
@@ -282,32 +282,32 @@ def test_the_family_adds_features_up() -> None:
     # Two wait in slots and five behind; of the two one is shorter than the better one; 0.8 and 0.75 are free.
     [("waiting", log(8)), ("shorter", 0.5), ("free", 0.775)],
 )
-def test_the_family_is_void_where_that_is_worth_more_than_the_best_job(name: str, value: float) -> None:
+def test_the_linear_rule_is_void_where_that_is_worth_more_than_the_best_job(name: str, value: float) -> None:
     # The better job is worth 0.5.
     above, below = (weights(dominant=1, always=0.5 - value + by, **{name: 1}) for by in (1e-9, -1e-9))
-    assert (pick(family(above), PAIR), pick(family(below), PAIR)) == (2, 0)
+    assert (pick(linear(above), PAIR), pick(linear(below), PAIR)) == (2, 0)
 
 
-def test_the_family_compares_void_with_the_jobs_that_may_start() -> None:
+def test_the_linear_rule_compares_void_with_the_jobs_that_may_start() -> None:
     view = PAIR._replace(legal=np.array([[[False], [True]]]), fits_now=np.array([[[False], [True]]]))
     # The job that may is worth 0.25, and nothing is shorter than it.
-    assert pick(family(weights(dominant=1, always=0.3, shorter=-9)), view) == 2
-    assert pick(family(weights(dominant=1, always=0.2, shorter=9)), view) == 1
+    assert pick(linear(weights(dominant=1, always=0.3, shorter=-9)), view) == 2
+    assert pick(linear(weights(dominant=1, always=0.2, shorter=9)), view) == 1
 
 
-def test_the_family_never_idles_on_an_idle_cluster_with_a_job_that_fits() -> None:
-    eager, idle = family(weights(always=20)), observation(duration=[1, 2])
+def test_the_linear_rule_never_idles_on_an_idle_cluster_with_a_job_that_fits() -> None:
+    eager, idle = linear(weights(always=20)), observation(duration=[1, 2])
     assert pick(eager, idle) == 0
     assert pick(eager, idle._replace(free=idle.free - 1)) == 2
     assert pick(eager, observation(duration=[1, 2], fits_now=[False, False])) == 2
 
 
-def test_the_family_takes_a_job_that_wants_nothing_for_a_thousandth() -> None:
+def test_the_linear_rule_takes_a_job_that_wants_nothing_for_a_thousandth() -> None:
     view = observation(duration=[1, 1], demand=[[0, 0], [1, 1]])
-    assert family(weights(narrow=1))(view)[0] == pytest.approx([log(1000), log(10)])
+    assert linear(weights(narrow=1))(view)[0] == pytest.approx([log(1000), log(10)])
 
 
-def test_the_family_wants_a_weight_for_every_feature() -> None:
+def test_the_linear_rule_wants_a_weight_for_every_feature() -> None:
     with pytest.raises(ValueError, match="expected 12 weights, got 3"):
         with_weights([1.0, 2.0, 3.0])
 
@@ -370,7 +370,7 @@ class TestEveryHeuristic:
             placeable = view.legal.any(axis=(1, 2))
             assert void[~placeable].all()
             held_back += int(void[placeable].sum())
-        assert (held_back > 0) == (name in ("hold", "random", "easy", "easy_fcfs", "family"))
+        assert (held_back > 0) == (name in ("hold", "random", "easy", "easy_fcfs", "linear"))
 
     def test_decides_the_same_on_the_same_view_and_draws(self, name: str, met: list[Observation]) -> None:
         for view in met:

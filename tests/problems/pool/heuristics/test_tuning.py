@@ -1,4 +1,4 @@
-"""How validation jobsets choose the weights of the family, and what becomes of them."""
+"""How validation jobsets choose the weights of the linear rule, and what becomes of them."""
 
 from collections.abc import Mapping
 
@@ -9,19 +9,20 @@ from builders import tiny_jobset
 from pydantic import ValidationError
 
 from pipeline.comparing.results import Results
-from pipeline.config import FamilySearch, HeuristicKnobs
+from pipeline.config import HeuristicKnobs, LinearRuleSearch
 from pipeline.core import Policy
 from pipeline.problems.pool.evaluation.play import score
 from pipeline.problems.pool.heuristics.linear_search import FIRST
+from pipeline.problems.pool.heuristics.rules import FEATURES
 from pipeline.problems.pool.heuristics.scores import HEURISTICS, with_weights
-from pipeline.problems.pool.heuristics.tuning import heuristics_with, tuned, tuned_family
+from pipeline.problems.pool.heuristics.tuning import heuristics_with, tuned, tuned_linear
 from pipeline.problems.pool.nouns import Cluster, JobSet
 from pipeline.simulation.choosing import compiled_rule_of
 
 CLUSTER, LIMIT = Cluster((4, 4), 6, 3, 6, False, 6), 60
 JOBSETS: dict[int, list[JobSet]] = {load: [tiny_jobset(load, 0, number) for number in range(5)] for load in (80, 160)}
 KNOBS = HeuristicKnobs(tetris_weights=(0.0,), hold_quantiles=(1.0,), mixes=((0.0, 0.0),))
-SMALL = FamilySearch(population=6, rounds=3, elite=2)
+SMALL = LinearRuleSearch(population=6, rounds=3, elite=2)
 AIM = np.linspace(-1.0, 1.0, 12)
 
 
@@ -30,8 +31,8 @@ def play(policies: Mapping[str, Policy]) -> dict[str, Results]:
 
 
 def weights_of(policy: Policy) -> tuple[float, ...]:
-    twin = compiled_rule_of(policy)
-    return () if twin is None or twin.weights is None else twin.weights
+    rule = compiled_rule_of(policy)
+    return () if rule is None or rule.weights is None else rule.weights
 
 
 def told(means: Mapping[int, float]) -> Results:
@@ -81,7 +82,7 @@ def by_order(first: Mapping[int, float], second: Mapping[int, float]) -> tuple[f
         means = {(): {50: 2.0, 190: 100.0}, FIRST[0]: first, FIRST[1]: second}
         return {name: told(means[weights_of(policy)]) for name, policy in policies.items()}
 
-    return tuned_family(answers, FamilySearch(population=2, rounds=1, elite=1), seed=1)
+    return tuned_linear(answers, LinearRuleSearch(population=2, rounds=1, elite=1), seed=1)
 
 
 def test_no_load_outweighs_the_others() -> None:
@@ -93,53 +94,53 @@ def test_no_load_outweighs_the_others() -> None:
 
 def test_the_weights_are_the_best_of_all_that_were_tried() -> None:
     listened = Listened()
-    found = tuned_family(listened, SMALL, seed=1)
+    found = tuned_linear(listened, SMALL, seed=1)
     assert len(listened.asked) == 3 * 6
     assert listened.asked[:4] == list(FIRST)
     assert cost(with_weights(found)) == min(cost(with_weights(weights)) for weights in listened.asked)
 
 
 @pytest.mark.parametrize("population", [2, 6])
-def test_the_family_is_never_worse_than_sjf_align_where_it_was_tuned(population: int) -> None:
-    found = tuned_family(play, FamilySearch(population=population, rounds=1, elite=1), seed=1)
+def test_the_linear_rule_is_never_worse_than_sjf_align_where_it_was_tuned(population: int) -> None:
+    found = tuned_linear(play, LinearRuleSearch(population=population, rounds=1, elite=1), seed=1)
     assert cost(with_weights(found)) <= cost(HEURISTICS["sjf_align"])
 
 
 def test_the_first_candidate_plays_as_sjf_align_does() -> None:
-    found = play({"sjf_align": HEURISTICS["sjf_align"], "family": with_weights(FIRST[0]), "sjf": HEURISTICS["sjf"]})
+    found = play({"sjf_align": HEURISTICS["sjf_align"], "linear": with_weights(FIRST[0]), "sjf": HEURISTICS["sjf"]})
     starts = {name: done.jobs["start"].tolist() for name, done in found.items()}
-    assert starts["family"] == starts["sjf_align"] != starts["sjf"]
+    assert starts["linear"] == starts["sjf_align"] != starts["sjf"]
 
 
 def test_each_round_is_drawn_around_the_best_of_the_one_before() -> None:
     valley = Valley()
-    found = tuned_family(valley, FamilySearch(population=40, rounds=30, elite=8), seed=1)
+    found = tuned_linear(valley, LinearRuleSearch(population=40, rounds=30, elite=8), seed=1)
     rounds = np.array(valley.costs).reshape(30, 40).mean(axis=1)
     assert rounds[-1] < 1.5 < rounds[0]
     assert Valley.depth(found) == min(valley.costs)
 
 
 def test_the_same_seed_finds_the_same_weights() -> None:
-    config = FamilySearch(population=8, rounds=2, elite=2)
-    once, again, other = (tuned_family(Valley(), config, seed) for seed in (1, 1, 2))
+    config = LinearRuleSearch(population=8, rounds=2, elite=2)
+    once, again, other = (tuned_linear(Valley(), config, seed) for seed in (1, 1, 2))
     assert once == again != other
 
 
-def test_tuned_weights_are_knobs_that_the_family_is_made_of() -> None:
-    knobs = tuned(play, KNOBS.model_copy(update={"family": SMALL}), JOBSETS, seed=3)
-    assert list(knobs) == ["tetris", "hold", *(f"family_{number}" for number in range(12))]
-    assert tuple(knobs[f"family_{number}"] for number in range(12)) == tuned_family(play, SMALL, seed=3)
+def test_tuned_weights_are_knobs_that_the_linear_rule_is_made_of() -> None:
+    knobs = tuned(play, KNOBS.model_copy(update={"linear": SMALL}), JOBSETS, seed=3)
+    assert list(knobs) == ["tetris", "hold", *(f"linear_{name}" for name in FEATURES)]
+    assert tuple(knobs[f"linear_{name}"] for name in FEATURES) == tuned_linear(play, SMALL, seed=3)
     named = heuristics_with(knobs)
     assert list(named) == list(HEURISTICS)
-    assert weights_of(named["family"]) == tuned_family(play, SMALL, seed=3)
+    assert weights_of(named["linear"]) == tuned_linear(play, SMALL, seed=3)
 
 
-def test_without_a_search_the_family_is_as_it_was() -> None:
+def test_without_a_search_the_linear_rule_is_as_it_was() -> None:
     knobs = tuned(play, KNOBS, JOBSETS)
     assert list(knobs) == ["tetris", "hold"]
-    assert heuristics_with(knobs)["family"] is HEURISTICS["family"]
+    assert heuristics_with(knobs)["linear"] is HEURISTICS["linear"]
 
 
 def test_no_more_are_best_than_are_tried() -> None:
     with pytest.raises(ValidationError, match=r"expected elite at most population \(4\), got 5"):
-        FamilySearch(population=4, rounds=1, elite=5)
+        LinearRuleSearch(population=4, rounds=1, elite=5)

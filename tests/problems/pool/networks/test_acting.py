@@ -15,7 +15,7 @@ from pipeline.learning.sampling import sample
 from pipeline.problems.pool.networks.acting import PLAY, allowed, greedy, log_probabilities, sampled
 from pipeline.problems.pool.networks.network import Network
 from pipeline.problems.pool.networks.networks import build
-from pipeline.problems.pool.nouns import Cluster, Seen, batch, compact
+from pipeline.problems.pool.nouns import Cluster, CompactObservation, batch, compact
 from pipeline.problems.pool.simulator.compiled.batch import Batched
 from pipeline.simulation.rollout import play
 
@@ -31,9 +31,9 @@ class Fixed(Network):
         super().__init__()
         self.logits = torch.tensor(logits)
 
-    def forward(self, seen: Seen) -> Tensor:
-        assert len(seen.cells) <= self.chunk
-        return self.logits.expand(len(seen.cells), -1)
+    def forward(self, observed: CompactObservation) -> Tensor:
+        assert len(observed.cells) <= self.chunk
+        return self.logits.expand(len(observed.cells), -1)
 
 
 def busy(fits: list[bool]) -> Observation:
@@ -121,8 +121,8 @@ def test_a_forbidden_action_gets_no_gradient_and_no_nan() -> None:
 
 
 def test_logits_are_taken_in_chunks_and_put_together_in_order() -> None:
-    seen = compact(many(busy([True] * 3), 20))
-    assert Fixed(1.0, 2.0, 3.0, 4.0).frozen()(seen).tolist() == [[1.0, 2.0, 3.0, 4.0]] * 20
+    observed = compact(many(busy([True] * 3), 20))
+    assert Fixed(1.0, 2.0, 3.0, 4.0).frozen()(observed).tolist() == [[1.0, 2.0, 3.0, 4.0]] * 20
 
 
 DRAWS = st.one_of(st.sampled_from([0.0, 1 - 2**-53, 0.5]), st.floats(0, 1, exclude_max=True))

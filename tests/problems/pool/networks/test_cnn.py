@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import torch
-from builders import seen, wander
+from builders import observed, wander
 
 from pipeline.config import Cnn as CnnConfig
 from pipeline.problems.pool.networks import cnn
@@ -11,7 +11,7 @@ from pipeline.problems.pool.networks.cnn import STRIPS_AT_ONCE, Cnn, rounded_up
 from pipeline.problems.pool.networks.encodings import Layout, draw
 from pipeline.problems.pool.networks.networks import build
 from pipeline.problems.pool.networks.patches import Patchwork
-from pipeline.problems.pool.nouns import Cluster, Seen
+from pipeline.problems.pool.nouns import Cluster, CompactObservation
 
 DEEPRM = Cluster((10, 10), 20, 10, 60, False, 20)
 LAYOUTS = {
@@ -50,7 +50,7 @@ def assert_close(ours: torch.Tensor, dense: torch.Tensor, exact: torch.Tensor, b
 @every_layout
 @pytest.mark.usefixtures("two_threads")
 def test_the_cnn_equals_convolutions_of_whole_drawn_images(of: Cluster, with_clock: bool) -> None:
-    view, network = seen(of, wander, episodes=4, jobs=20), untrained(of, with_clock)
+    view, network = observed(of, wander, episodes=4, jobs=20), untrained(of, with_clock)
     image = torch.from_numpy(draw(view, network.layout))
     ours, dense, played = network(view), network.on_image(image), network.frozen()(view)
     found, expected = gradients(network, ours), gradients(network, dense)
@@ -65,7 +65,7 @@ def test_the_cnn_equals_convolutions_of_whole_drawn_images(of: Cluster, with_clo
 
 @every_layout
 def test_equal_patches_have_one_number_and_others_another(of: Cluster) -> None:
-    view, layout = seen(of, wander, episodes=4, jobs=20), Layout.of(of, clock=True)
+    view, layout = observed(of, wander, episodes=4, jobs=20), Layout.of(of, clock=True)
     patchwork = Patchwork(layout)
     where = patchwork.add(view)
     columns = layout.columns // 4
@@ -82,7 +82,7 @@ def test_equal_patches_have_one_number_and_others_another(of: Cluster) -> None:
 
 @every_layout
 def test_a_strip_shows_what_is_drawn_there(of: Cluster) -> None:
-    view, layout = seen(of, wander, episodes=4, jobs=20), Layout.of(of, clock=True)
+    view, layout = observed(of, wander, episodes=4, jobs=20), Layout.of(of, clock=True)
     patchwork = Patchwork(layout)
     where = patchwork.add(view)
     image = np.pad(draw(view, layout), ((0, 0), (0, 0), (6, 20)))
@@ -100,7 +100,7 @@ def test_a_strip_shows_what_is_drawn_there(of: Cluster) -> None:
 
 
 def test_what_is_met_again_gets_no_new_number() -> None:
-    view = seen(DEEPRM, wander)
+    view = observed(DEEPRM, wander)
     patchwork = Patchwork(Layout.of(DEEPRM, clock=True))
     where = patchwork.add(view)
     sizes = len(patchwork.cells), len(patchwork.strips), len(patchwork.placed)
@@ -110,11 +110,11 @@ def test_what_is_met_again_gets_no_new_number() -> None:
 
 
 @pytest.fixture
-def view() -> Seen:
-    return seen(DEEPRM, wander, episodes=12, jobs=30)
+def view() -> CompactObservation:
+    return observed(DEEPRM, wander, episodes=12, jobs=30)
 
 
-def test_a_view_is_judged_the_same_in_any_company_bit_for_bit(view: Seen) -> None:
+def test_a_view_is_judged_the_same_in_any_company_bit_for_bit(view: CompactObservation) -> None:
     network = untrained(DEEPRM)
     together = network.frozen()(view)
     alone, judge = network.frozen(), network.frozen()
@@ -124,24 +124,24 @@ def test_a_view_is_judged_the_same_in_any_company_bit_for_bit(view: Seen) -> Non
     assert (alone(view.take(some)) == together[some]).all()
 
 
-def test_a_view_is_judged_the_same_after_forgetting(view: Seen, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_view_is_judged_the_same_after_forgetting(view: CompactObservation, monkeypatch: pytest.MonkeyPatch) -> None:
     network = untrained(DEEPRM)
     together = network.frozen()(view)
     forgotten = 0
 
-    def forget(self: cnn.Played) -> None:
+    def forget(self: cnn.Rollout) -> None:
         nonlocal forgotten
         forgotten += 1
         forgets(self)
 
-    forgets = cnn.Played._forget
+    forgets = cnn.Rollout._forget
     monkeypatch.setattr(cnn, "MOST", 4 * 56 * 10)
-    monkeypatch.setattr(cnn.Played, "_forget", forget)
+    monkeypatch.setattr(cnn.Rollout, "_forget", forget)
     assert (network.frozen()(view) == together).all()
     assert forgotten > 2
 
 
-def test_a_judge_keeps_to_the_weights_it_was_made_of(view: Seen) -> None:
+def test_a_judge_keeps_to_the_weights_it_was_made_of(view: CompactObservation) -> None:
     network = untrained(DEEPRM)
     judge = network.frozen()
     before = judge(view.take(slice(0, 5)))
@@ -154,7 +154,7 @@ def test_a_judge_keeps_to_the_weights_it_was_made_of(view: Seen) -> None:
 
 
 def test_logits_and_gradients_have_the_same_bytes_every_time_and_for_one_or_two_threads(
-    view: Seen, request: pytest.FixtureRequest
+    view: CompactObservation, request: pytest.FixtureRequest
 ) -> None:
     network = untrained(DEEPRM)
     logits, judged = network(view), network.frozen()(view)

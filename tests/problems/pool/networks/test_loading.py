@@ -74,7 +74,7 @@ def test_a_stored_network_acts_as_before(tmp_path: Path, network: object, masked
     own = card(network=network, masked=masked, play=play)
     trained = build(own.network, OF, seed=9)
     write_model(tmp_path, Model(own, weights_of(trained)))
-    stored = read_model(tmp_path)
+    stored = read_model(tmp_path, PoolCard)
     loaded = restore(stored.card, stored.weights)
     assert stored.card == own
     assert (loaded.cluster, loaded.masked) == (OF, masked)
@@ -94,11 +94,11 @@ def test_the_same_model_is_the_same_bytes(tmp_path: Path) -> None:
 
 def test_an_agents_directory_stands_for_the_policy_in_it(tmp_path: Path) -> None:
     write_model(tmp_path / "policy", model())
-    assert read_model(tmp_path).card == card()
+    assert read_model(tmp_path, PoolCard).card == card()
 
 
 def test_a_stored_model_does_not_change_with_the_network_it_was_read_into(folder: Path) -> None:
-    stored = read_model(folder)
+    stored = read_model(folder, PoolCard)
     before = stored.weights["last.bias"].copy()
     network = restore(stored.card, stored.weights).network
     torch.nn.init.zeros_(network.get_parameter("last.bias"))
@@ -132,7 +132,7 @@ def test_other_weights_than_the_networks_are_refused(
     # The same on disk, where the card tells.
     weights = folder / "policy.safetensors"
     weights.write_bytes(save({name: np.array(value) for name, value in wrong.items()}))
-    assert refusal(lambda: read_model(folder)) == f"{weights}: not the weights of policy.json: tensor {said}"
+    assert refusal(lambda: read_model(folder, PoolCard)) == f"{weights}: not the weights of policy.json: tensor {said}"
 
 
 def test_weights_of_another_network_are_refused() -> None:
@@ -149,7 +149,7 @@ def test_weights_of_another_training_are_refused(folder: Path, tmp_path: Path) -
     shutil.copy(tmp_path / "other" / file.name, file)
     digests = [hashlib.sha256(save(stored.weights)).hexdigest()[:12] for stored in (model(), other)]
     told = "{}: not the weights of policy.json: expected sha256 {}..., found {}..."
-    assert refusal(lambda: read_model(folder)) == told.format(file, *digests)
+    assert refusal(lambda: read_model(folder, PoolCard)) == told.format(file, *digests)
 
 
 @pytest.mark.parametrize("number", [np.nan, np.inf, -np.inf])
@@ -162,7 +162,7 @@ def test_weights_that_are_no_numbers_are_neither_written_nor_read(folder: Path, 
     assert not (tmp_path / "astray").exists()
     file = folder / "policy.safetensors"
     file.write_bytes(save(wrong.weights))
-    assert refusal(lambda: read_model(folder)) == f"{file}: {said}"
+    assert refusal(lambda: read_model(folder, PoolCard)) == f"{file}: {said}"
 
 
 class Trap:
@@ -178,9 +178,9 @@ def test_a_pickle_is_never_loaded(folder: Path, tmp_path: Path, monkeypatch: pyt
     file = folder / "policy.safetensors"
     file.write_bytes(pickle.dumps(Trap(), protocol))
     said = f"{file}: not safetensors: this looks like a pickle, and pickles are never loaded"
-    assert refusal(lambda: read_model(folder)) == said
+    assert refusal(lambda: read_model(folder, PoolCard)) == said
     torch.save({"last.bias": torch.zeros(3)}, file)
-    assert refusal(lambda: read_model(folder)) == said
+    assert refusal(lambda: read_model(folder, PoolCard)) == said
     assert not Path("sprung").exists()
     pickle.loads(pickle.dumps(Trap(), protocol))  # the trap does work
     assert Path("sprung").exists()
@@ -190,7 +190,7 @@ def test_a_tensor_of_a_type_that_is_not_known_is_refused(folder: Path) -> None:
     header = json.dumps({"last.bias": {"dtype": "BF16", "shape": [2], "data_offsets": [0, 4]}}).encode()
     file = folder / "policy.safetensors"
     file.write_bytes(len(header).to_bytes(8, "little") + header + bytes(4))
-    assert refusal(lambda: read_model(folder)) == f"{file}: not weights (a tensor of type BF16)"
+    assert refusal(lambda: read_model(folder, PoolCard)) == f"{file}: not weights (a tensor of type BF16)"
 
 
 def test_the_card_says_what_the_weights_are(folder: Path) -> None:
@@ -204,19 +204,19 @@ def test_the_card_says_what_the_weights_are(folder: Path) -> None:
 @pytest.mark.parametrize("junk", [b"", b"junk", b"\xff" * 64, b'{"a": 1}'])
 def test_junk_for_weights_is_refused(folder: Path, junk: bytes) -> None:
     (folder / "policy.safetensors").write_bytes(junk)
-    assert refusal(lambda: read_model(folder)).startswith(f"{folder / 'policy.safetensors'}: not weights")
+    assert refusal(lambda: read_model(folder, PoolCard)).startswith(f"{folder / 'policy.safetensors'}: not weights")
 
 
 def test_weights_cut_short_are_refused(folder: Path) -> None:
     file = folder / "policy.safetensors"
     file.write_bytes(file.read_bytes()[:-8])
-    assert "not weights" in refusal(lambda: read_model(folder))
+    assert "not weights" in refusal(lambda: read_model(folder, PoolCard))
 
 
 @pytest.mark.parametrize("junk", [b"", b"junk", b"\xff\xfe", b"[]", b"{}", b'{"format": 2}', b"[" * 100_000])
 def test_a_junk_card_is_refused(folder: Path, junk: bytes) -> None:
     (folder / "policy.json").write_bytes(junk)
-    assert refusal(lambda: read_model(folder)).startswith(f"{folder / 'policy.json'}: not a model card")
+    assert refusal(lambda: read_model(folder, PoolCard)).startswith(f"{folder / 'policy.json'}: not a model card")
 
 
 @pytest.mark.parametrize(
@@ -226,13 +226,13 @@ def test_a_junk_card_is_refused(folder: Path, junk: bytes) -> None:
 def test_a_card_with_a_wrong_entry_is_refused(folder: Path, key: str, value: object) -> None:
     own = json.loads((folder / "policy.json").read_text()) | {key: value}
     (folder / "policy.json").write_text(json.dumps(own))
-    assert key in refusal(lambda: read_model(folder))
+    assert key in refusal(lambda: read_model(folder, PoolCard))
 
 
 def test_a_card_of_another_format_is_refused(folder: Path) -> None:
     file = folder / "policy.json"
     file.write_text('{"format": 3, "future": true}')
-    assert refusal(lambda: read_model(folder)) == (
+    assert refusal(lambda: read_model(folder, PoolCard)) == (
         f"{file}: expected a card of format 2, found format 3: make the model again"
     )
 
@@ -240,18 +240,20 @@ def test_a_card_of_another_format_is_refused(folder: Path) -> None:
 def test_a_card_that_does_not_describe_the_weights_is_refused(folder: Path) -> None:
     file = folder / "policy.json"
     file.write_text(card().model_dump_json())
-    assert refusal(lambda: read_model(folder)) == f"{file}: not a model card (it does not describe the weights)"
+    assert (
+        refusal(lambda: read_model(folder, PoolCard)) == f"{file}: not a model card (it does not describe the weights)"
+    )
 
 
 @pytest.mark.parametrize("missing", ["policy.json", "policy.safetensors"])
 def test_a_directory_without_one_of_the_files_is_no_model(folder: Path, missing: str) -> None:
     (folder / missing).unlink()
-    assert refusal(lambda: read_model(folder)).startswith(f"{folder}: not a model directory")
+    assert refusal(lambda: read_model(folder, PoolCard)).startswith(f"{folder}: not a model directory")
 
 
 def test_a_file_or_nothing_is_no_model(folder: Path) -> None:
-    assert "not a model directory" in refusal(lambda: read_model(folder / "policy.json"))
-    assert "not a model directory" in refusal(lambda: read_model(folder / "nowhere"))
+    assert "not a model directory" in refusal(lambda: read_model(folder / "policy.json", PoolCard))
+    assert "not a model directory" in refusal(lambda: read_model(folder / "nowhere", PoolCard))
 
 
 def scenario(params: Params, **settings: object) -> PoolScenario:

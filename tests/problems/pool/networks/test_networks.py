@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import torch
-from builders import many, observation, seen, wander
+from builders import many, observation, observed, wander
 
 from pipeline.config import Cnn, Mlp
 from pipeline.core import Observation
@@ -15,7 +15,7 @@ from pipeline.problems.pool.networks.loss import Loss
 from pipeline.problems.pool.networks.mlp import Mlp as MlpNetwork
 from pipeline.problems.pool.networks.network import Network
 from pipeline.problems.pool.networks.networks import NETWORKS, build
-from pipeline.problems.pool.nouns import Cluster, Seen, compact
+from pipeline.problems.pool.nouns import Cluster, CompactObservation, compact
 
 DEEPRM = Cluster((10, 10), 20, 10, 60, False, 20)
 OFFLINE = Cluster((10, 10), 20, 30, 0, False, 20)
@@ -67,7 +67,7 @@ def tiny(backlog: int) -> Observation:
     )
 
 
-def see(backlog: int) -> Seen:
+def see(backlog: int) -> CompactObservation:
     return compact(tiny(backlog))
 
 
@@ -105,9 +105,9 @@ def test_the_clock_is_full_after_ten_steps(steps: int, shown: float) -> None:
 
 def test_pieces_are_those_of_the_rows_slots_and_backlog_that_are_not_empty() -> None:
     layout = Layout((3, 2), 3, 2, 5, clock=True)
-    seen, places = compact(tiny(backlog=9)), places_of(layout)
+    observed, places = compact(tiny(backlog=9)), places_of(layout)
     found = np.empty(11, dtype=np.int64)
-    count = lookup.pieces.py_func(seen, places, 0, found)
+    count = lookup.pieces.py_func(observed, places, 0, found)
     cpu_rows, cpu_slot = [0 * 4 + 2, 1 * 4 + 1], 12 + 2 * 4 + 2  # 4 = 0 to 3 units; 16 = 4 durations, 0 to 3, times 4
     memory_rows, memory_slot = [44 + 1 * 3 + 2], 53 + 2 * 3 + 1
     assert sorted(found[:count].tolist()) == sorted([*cpu_rows, cpu_slot, *memory_rows, memory_slot, 77 + 5])
@@ -141,7 +141,7 @@ def assert_close(ours: torch.Tensor, dense: torch.Tensor, by: float = 1e-5) -> N
 @pytest.mark.parametrize("of", list(LAYOUTS.values()), ids=list(LAYOUTS))
 @pytest.mark.usefixtures("two_threads")
 def test_the_mlp_equals_the_dense_layer_on_the_drawn_image(of: Cluster, with_clock: bool) -> None:
-    view = seen(of, wander, episodes=4, jobs=20)
+    view = observed(of, wander, episodes=4, jobs=20)
     network = build(Mlp(name="mlp", hidden=20, clock=with_clock), of, seed=3)
     assert isinstance(network, MlpNetwork)
     image = torch.from_numpy(draw(view, network.layout))
@@ -153,7 +153,9 @@ def test_the_mlp_equals_the_dense_layer_on_the_drawn_image(of: Cluster, with_clo
         assert_close(by_pieces[name], gradient)
 
 
-def learned(network: Network, view: Seen, loss: Loss, compiled: bool) -> tuple[float, dict[str, torch.Tensor]]:
+def learned(
+    network: Network, view: CompactObservation, loss: Loss, compiled: bool
+) -> tuple[float, dict[str, torch.Tensor]]:
     """The entropy and the gradients of a loss, by the network's own way or by autograd; on top of 1 everywhere."""
     for weight in network.parameters():
         weight.grad = torch.ones_like(weight)
@@ -166,7 +168,7 @@ def learned(network: Network, view: Seen, loss: Loss, compiled: bool) -> tuple[f
 @pytest.mark.parametrize("of", list(LAYOUTS.values()), ids=list(LAYOUTS))
 @pytest.mark.usefixtures("two_threads")
 def test_the_compiled_gradient_of_the_loss_is_that_of_autograd(of: Cluster, masked: bool, hidden: int) -> None:
-    view, rng = seen(of, wander, episodes=60, jobs=40), np.random.default_rng(1)
+    view, rng = observed(of, wander, episodes=60, jobs=40), np.random.default_rng(1)
     action = np.array([rng.choice(np.flatnonzero(row)) for row in view.may], dtype=np.int32)
     assert len(action) > 2 * BLOCK
     loss = Loss(action, rng.normal(0, 5, len(action)), masked, 0.3)
@@ -181,7 +183,7 @@ def test_the_compiled_gradient_of_the_loss_is_that_of_autograd(of: Cluster, mask
 @pytest.mark.parametrize("with_clock", [False, True])
 @pytest.mark.parametrize("of", list(LAYOUTS.values()), ids=list(LAYOUTS))
 def test_torch_paints_what_is_drawn(of: Cluster, with_clock: bool) -> None:
-    view, layout = seen(of, wander, episodes=4, jobs=20), Layout.of(of, with_clock)
+    view, layout = observed(of, wander, episodes=4, jobs=20), Layout.of(of, with_clock)
     painted = paint(view, layout, torch.device("cpu"))
     assert painted.dtype == torch.float32
     assert torch.equal(painted, torch.from_numpy(draw(view, layout)))
@@ -190,7 +192,7 @@ def test_torch_paints_what_is_drawn(of: Cluster, with_clock: bool) -> None:
 @pytest.mark.parametrize("name", list(CONFIGS))
 def test_a_network_on_a_gpu_is_the_same_function(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its path by torch's operations, run on the CPU here."""
-    view, network = seen(DEEPRM, wander), build(CONFIGS[name], DEEPRM, seed=3)
+    view, network = observed(DEEPRM, wander), build(CONFIGS[name], DEEPRM, seed=3)
     ours, played = network(view), network.frozen()(view)
     found = gradients(network, ours)
     monkeypatch.setattr(Network, "by_torch", True)
@@ -216,14 +218,14 @@ class TestEveryNetwork:
         assert CONFIGS[name].name == name
 
     def test_gives_a_logit_to_every_slot_and_to_void(self, name: str) -> None:
-        view = seen(SMALL, wander)
+        view = observed(SMALL, wander)
         logits = build(CONFIGS[name], SMALL, seed=1)(view)
         assert logits.shape == (len(view.cells), 4)
         assert logits.dtype == torch.float32
         assert torch.isfinite(logits).all()
 
     def test_sees_one_view_as_it_sees_it_among_others(self, name: str) -> None:
-        view = seen(SMALL, wander)
+        view = observed(SMALL, wander)
         network = build(CONFIGS[name], SMALL, seed=1)
         some = np.array([5, 0, 9])
         assert_close(network(view.take(some)), network(view)[some])
@@ -235,7 +237,7 @@ class TestEveryNetwork:
 
     def test_learns_with_all_of_its_weights(self, name: str) -> None:
         network = build(CONFIGS[name], SMALL, seed=1)
-        found = gradients(network, network(seen(SMALL, wander)))
+        found = gradients(network, network(observed(SMALL, wander)))
         assert set(found) == set(network.state_dict())
         assert all(gradient.abs().sum() > 0 for gradient in found.values())
 

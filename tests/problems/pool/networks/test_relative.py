@@ -124,7 +124,7 @@ def crowd(seed: int, of: Cluster, estimates: bool) -> JobSet:
     rng = np.random.default_rng(seed)
     known = random_jobset(rng, of, 25, 15)
     told = rng.integers(1, of.horizon + 1, 25)
-    return known._replace(duration=rng.integers(1, 2 * of.horizon, 25), told=told) if estimates else known
+    return known._replace(duration=rng.integers(1, 2 * of.horizon, 25), estimate=told) if estimates else known
 
 
 def to_a_choice(simulator: Timestep) -> None:
@@ -146,7 +146,7 @@ def test_state_and_observation_show_the_same_along_random_play(of: Cluster, esti
         for row in np.flatnonzero(played.episode == episode):
             to_a_choice(plain)
             found = relative(plain.observe(ONLY))
-            for one, other in zip(found, played.seen.take(np.array([row])), strict=True):
+            for one, other in zip(found, played.observed.take(np.array([row])), strict=True):
                 np.testing.assert_array_equal(one, other)
             plain.step(ONLY, played.action[[row]])
 
@@ -205,9 +205,9 @@ def shuffled(view: Observation, order: list[int]) -> Observation:
     return view._replace(**{name: getattr(view, name)[:, order] for name in names})
 
 
-def scores(seen: Relative) -> np.ndarray:
+def scores(observed: Relative) -> np.ndarray:
     """The logits of legal actions; 0 elsewhere."""
-    return sets(hidden=16, elapsed=True).frozen()(seen) * seen.may
+    return sets(hidden=16, elapsed=True).frozen()(observed) * observed.may
 
 
 def test_more_empty_slots_change_neither_features_nor_scores() -> None:

@@ -20,16 +20,16 @@ CLUSTER = Cluster((5, 4), 6, 4, 4, False, 6)
 
 
 def met(decisions: int = 2 * FEW) -> Relative:
-    """What is seen along a random walk."""
-    seen = relative(viewed(CLUSTER, wander, episodes=8)).take(slice(decisions))
-    assert len(seen.may) == decisions
-    return seen
+    """What is observed along a random walk."""
+    observed = relative(viewed(CLUSTER, wander, episodes=8)).take(slice(decisions))
+    assert len(observed.may) == decisions
+    return observed
 
 
-def loss_of(seen: Relative) -> Loss:
+def loss_of(observed: Relative) -> Loss:
     """Random legal actions, advantages of either sign, and a term of entropy."""
     rng = np.random.default_rng(3)
-    action = np.where(seen.may, rng.random(seen.may.shape), -1).argmax(axis=1)
+    action = np.where(observed.may, rng.random(observed.may.shape), -1).argmax(axis=1)
     return Loss(action, rng.normal(size=len(action)), True, 0.3)
 
 
@@ -55,20 +55,20 @@ def test_the_networks_of_params_are_as_small_as_promised(params: Params) -> None
 @pytest.mark.parametrize("decisions", [FEW - 1, 2 * FEW])
 @pytest.mark.parametrize("elapsed", [False, True])
 def test_compiled_scores_are_those_of_torch(elapsed: bool, decisions: int) -> None:
-    network, seen = confident(elapsed), met(decisions)
-    plain = network(seen).detach().numpy()
-    np.testing.assert_allclose(network.frozen()(seen)[seen.may], plain[seen.may], rtol=1e-4, atol=1e-5)
-    assert np.ptp(plain[seen.may]) > 0.5
+    network, observed = confident(elapsed), met(decisions)
+    plain = network(observed).detach().numpy()
+    np.testing.assert_allclose(network.frozen()(observed)[observed.may], plain[observed.may], rtol=1e-4, atol=1e-5)
+    assert np.ptp(plain[observed.may]) > 0.5
 
 
 @pytest.mark.parametrize("elapsed", [False, True])
 def test_the_compiled_gradient_is_that_of_autograd(elapsed: bool) -> None:
-    network, seen = confident(elapsed), met()
-    loss = loss_of(seen)
-    entropy = network.add_gradient(seen, loss)
+    network, observed = confident(elapsed), met()
+    loss = loss_of(observed)
+    entropy = network.add_gradient(observed, loss)
     found = [weight.grad for weight in network.parameters()]
     network.zero_grad()
-    chances = torch.log_softmax(network(seen).masked_fill(~torch.from_numpy(seen.may), -torch.inf), dim=1)
+    chances = torch.log_softmax(network(observed).masked_fill(~torch.from_numpy(observed.may), -torch.inf), dim=1)
     taken = chances.gather(1, torch.from_numpy(loss.action)[:, None])[:, 0]
     spread = -(chances.exp() * chances.masked_fill(chances.isneginf(), 0.0)).sum()
     (-(taken * torch.from_numpy(loss.gain)).sum() - loss.weight * spread).backward()
@@ -81,31 +81,31 @@ def test_the_compiled_gradient_is_that_of_autograd(elapsed: bool) -> None:
 
 
 def test_gradients_of_two_parts_add_up_to_that_of_the_whole() -> None:
-    whole, parts, seen = confident(True), confident(True), met()
-    loss = loss_of(seen)
-    total = whole.add_gradient(seen, loss)
+    whole, parts, observed = confident(True), confident(True), met()
+    loss = loss_of(observed)
+    total = whole.add_gradient(observed, loss)
     halves = [slice(0, 50), slice(50, None)]
-    assert sum(parts.add_gradient(seen.take(half), loss.take(half)) for half in halves) == pytest.approx(total)
+    assert sum(parts.add_gradient(observed.take(half), loss.take(half)) for half in halves) == pytest.approx(total)
     for one, other in zip(whole.parameters(), parts.parameters(), strict=True):
         assert one.grad is not None
         torch.testing.assert_close(one.grad, other.grad, rtol=1e-4, atol=1e-5 * float(one.grad.abs().max()))
 
 
 def test_no_decision_has_no_gradient() -> None:
-    network, seen = confident(True), met().take(slice(0))
-    assert network.add_gradient(seen, Loss(np.empty(0, dtype=np.int64), np.empty(0), True, 0.1)) == 0.0
+    network, observed = confident(True), met().take(slice(0))
+    assert network.add_gradient(observed, Loss(np.empty(0, dtype=np.int64), np.empty(0), True, 0.1)) == 0.0
     assert all(weight.grad is not None and not weight.grad.any() for weight in network.parameters())
 
 
 def test_a_network_that_is_not_told_how_long_it_has_run_does_not_know() -> None:
     """Of nothing that has arrived, the load so far is 0 at any time: only the clock itself differs."""
     early = many(observation(duration=[3, 1, 4], free=[[9, 9]]), 2)
-    seen = relative(early._replace(now=np.array([0, 500])))
+    observed = relative(early._replace(now=np.array([0, 500])))
     for elapsed in (False, True):
         network = confident(elapsed)
-        for logits in (network.frozen()(seen), network(seen).detach().numpy()):
+        for logits in (network.frozen()(observed), network(observed).detach().numpy()):
             assert np.allclose(logits[0], logits[1], rtol=1e-5) == (not elapsed)
-        network.add_gradient(seen, Loss(np.array([0, 1]), np.array([1.0, -2.0]), True, 0.1))
+        network.add_gradient(observed, Loss(np.array([0, 1]), np.array([1.0, -2.0]), True, 0.1))
         for weight in (network.of_all.weight, network.void.weight):
             assert weight.grad is not None
             assert bool(weight.grad[:, -OF_REST + ELAPSED].any()) == elapsed
@@ -113,13 +113,13 @@ def test_a_network_that_is_not_told_how_long_it_has_run_does_not_know() -> None:
 
 @pytest.mark.usefixtures("two_threads")
 def test_threads_change_the_gradient_by_rounding_alone_and_scores_not_at_all() -> None:
-    network, seen = confident(True), met()
+    network, observed = confident(True), met()
     found = []
     for threads in (1, 2):
         numba.set_num_threads(threads)
         network.zero_grad()
-        entropy = network.add_gradient(seen, loss_of(seen))
-        found.append((network.frozen()(seen), entropy, [weight.grad for weight in network.parameters()]))
+        entropy = network.add_gradient(observed, loss_of(observed))
+        found.append((network.frozen()(observed), entropy, [weight.grad for weight in network.parameters()]))
     (logits, entropy, alone), (others, entropy_of_two, shared) = found
     assert np.array_equal(logits, others)
     assert entropy == pytest.approx(entropy_of_two)
@@ -130,10 +130,10 @@ def test_threads_change_the_gradient_by_rounding_alone_and_scores_not_at_all() -
 
 def test_an_aged_network_prefers_jobs_that_have_waited_for_long() -> None:
     view = observation(duration=[2, 4, 0], waited=[6, 0, 0], free=[[9, 9]])
-    plain, seen = confident(True), relative(view)
-    more = plain.aged(0.5).frozen()(seen) - plain.frozen()(seen)
+    plain, observed = confident(True), relative(view)
+    more = plain.aged(0.5).frozen()(observed) - plain.frozen()(observed)
     assert more[0].tolist() == pytest.approx([0.5 * np.log(1 + 6 / 2), 0, 0, 0], abs=1e-5)
-    assert np.array_equal(plain.frozen()(seen), confident(True).frozen()(seen))  # a copy: itself is as it was
+    assert np.array_equal(plain.frozen()(observed), confident(True).frozen()(observed))  # a copy: itself is as it was
 
 
 def test_hidden_units_must_fill_vectors() -> None:
@@ -142,8 +142,8 @@ def test_hidden_units_must_fill_vectors() -> None:
 
 
 def test_at_first_all_actions_are_about_equally_likely() -> None:
-    seen = met()
-    logits = sets(hidden=32).frozen()(seen)
-    chances = np.where(seen.may, np.exp(logits), 0)
+    observed = met()
+    logits = sets(hidden=32).frozen()(observed)
+    chances = np.where(observed.may, np.exp(logits), 0)
     chances /= chances.sum(axis=1, keepdims=True)
-    assert (chances.max(axis=1) < 1.5 / seen.may.sum(axis=1)).all()
+    assert (chances.max(axis=1) < 1.5 / observed.may.sum(axis=1)).all()

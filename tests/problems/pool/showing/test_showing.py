@@ -17,7 +17,7 @@ from pipeline.problems.pool.heuristics.scores import HEURISTICS, hold
 from pipeline.problems.pool.nouns import Cluster, JobSet, batch
 from pipeline.problems.pool.showing.drawing import side_by_side
 from pipeline.problems.pool.showing.rows import Block, blocks
-from pipeline.problems.pool.showing.scene import MOST_LINES, Scene, Window, late_jobs, window
+from pipeline.problems.pool.showing.shown import MOST_LINES, ShownJobset, Window, late_jobs, window
 from pipeline.problems.pool.showing.watching import Trace, waiting, watch
 from pipeline.problems.pool.simulator.compiled.batch import Batched
 from pipeline.simulation.choosing import heuristic
@@ -168,15 +168,15 @@ def test_of_too_many_waiting_jobs_those_stay_that_are_withheld_or_wait_longest()
 # The picture
 
 
-def drawn(ratio: tuple[int, int] = (0, 6)) -> tuple[Scene, list[Trace], Window]:
+def drawn(ratio: tuple[int, int] = (0, 6)) -> tuple[ShownJobset, list[Trace], Window]:
     jobs, of = jobset((0, 2, 1, 1), (0, 4, 1, 1), (1, 1, 1, 0)), cluster(2, 2, slots=2)
-    scene = Scene("three jobs", jobs, ["a", "b", "c"], {"cpu": 2, "memory": 2}, 2)
-    return scene, [watched(jobs, of, short_ones, "short ones"), watched(jobs, of)], Window(*ratio)
+    three = ShownJobset("three jobs", jobs, ["a", "b", "c"], {"cpu": 2, "memory": 2}, 2)
+    return three, [watched(jobs, of, short_ones, "short ones"), watched(jobs, of)], Window(*ratio)
 
 
 def test_both_policies_are_drawn_on_the_same_axes() -> None:
-    scene, traces, shown = drawn()
-    figure = side_by_side(scene, traces, shown)
+    three, traces, shown = drawn()
+    figure = side_by_side(three, traces, shown)
     png(figure)
     left, right = figure.axes[:-1:2], figure.axes[1:-1:2]
     assert len(left) == len(right) == 4  # cpu, memory, jobs waiting, waiting jobs
@@ -188,8 +188,8 @@ def test_both_policies_are_drawn_on_the_same_axes() -> None:
 
 
 def test_a_withheld_job_is_hatched_in_its_steps() -> None:
-    scene, traces, shown = drawn()
-    figure = side_by_side(scene, traces, shown)
+    three, traces, shown = drawn()
+    figure = side_by_side(three, traces, shown)
     lines = figure.axes[6]
     hatched = [marks for marks in lines.collections if isinstance(marks, PolyCollection) and marks.get_hatch()]
     spans = [path.get_extents() for marks in hatched for path in marks.get_paths()]
@@ -199,8 +199,8 @@ def test_a_withheld_job_is_hatched_in_its_steps() -> None:
 
 
 def test_rectangles_end_where_the_picture_does() -> None:
-    scene, traces, _ = drawn()
-    axes = side_by_side(scene, traces, Window(1, 4)).axes[0]
+    three, traces, _ = drawn()
+    axes = side_by_side(three, traces, Window(1, 4)).axes[0]
     boxes = [bar.get_bbox() for bar in axes.patches if isinstance(bar, Rectangle)]
     assert sorted((box.x0, box.x1) for box in boxes) == [(1, 2), (1, 2), (2, 4)]
 

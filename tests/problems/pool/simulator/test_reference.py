@@ -27,8 +27,10 @@ def free(simulator: Timestep | Batched) -> list[int]:
 
 def slots(simulator: Timestep | Batched) -> list[tuple[int, int]]:
     """Duration and demand of the first resource, slot by slot."""
-    seen = view(simulator)
-    return [(int(steps), int(units)) for steps, units in zip(seen.duration[0], seen.demand[0, :, 0], strict=True)]
+    observed = view(simulator)
+    return [
+        (int(steps), int(units)) for steps, units in zip(observed.duration[0], observed.demand[0, :, 0], strict=True)
+    ]
 
 
 def four_jobs(kind: str, objective: str = "slowdown") -> Timestep | Batched:
@@ -122,11 +124,11 @@ def test_a_queued_job_goes_before_a_later_arrival(kind: str) -> None:
     assert view(simulator).backlog_head.tolist() == [[2, 1]]
     act(simulator, 1)
     assert view(simulator).backlog.tolist() == [3]
-    seen = []
+    observed = []
     for _ in range(3):
         act(simulator, 0)
-        seen += slots(simulator)
-    assert seen == [(2, 1), (3, 1), (4, 1)]
+        observed += slots(simulator)
+    assert observed == [(2, 1), (3, 1), (4, 1)]
 
 
 def test_arrivals_take_the_lowest_free_slots_in_order(kind: str) -> None:
@@ -206,14 +208,6 @@ def test_a_reservation_ahead_does_not_make_a_step_withheld(kind: str) -> None:
     simulator = start(kind, jobset((0, 2, 3), (0, 1, 1)), cluster(3, ahead=True))
     act(simulator, 0, VOID)
     assert simulator.schedule().withheld_steps.tolist() == [0]
-
-
-def test_rows_beyond_the_usable_ones_are_shown_and_never_filled(kind: str) -> None:
-    simulator = start(kind, jobset((0, 2, 3), (0, 2, 1), (0, 4, 1)), cluster(3, slots=3, ahead=True, usable=3))
-    assert view(simulator).legal[0, :, 0].tolist() == [True, True, False]
-    act(simulator, 0)
-    assert len(free(simulator)) == 4
-    assert view(simulator).legal[0, :, 0].tolist() == [False, False, False]
 
 
 def test_a_job_needs_room_in_every_resource(kind: str) -> None:

@@ -14,7 +14,7 @@ from pipeline.problems.pool.heuristics.scores import HEURISTICS
 from pipeline.problems.pool.networks.acting import allowed, greedy, log_probabilities
 from pipeline.problems.pool.networks.network import Network
 from pipeline.problems.pool.networks.networks import build
-from pipeline.problems.pool.nouns import Seen, batch, compact
+from pipeline.problems.pool.nouns import CompactObservation, batch, compact
 from pipeline.problems.pool.simulator.compiled.batch import Batched
 from pipeline.problems.pool.training.clone import clone, score
 from pipeline.problems.pool.training.decisions import Decisions, by_policy, record
@@ -49,9 +49,9 @@ def exam(task: Task, teacher: str) -> Decisions:
     return record(simulator, by_policy(HEURISTICS[teacher]), np.arange(len(jobsets), dtype=np.uint64))
 
 
-def spread(network: Network, seen: Seen) -> float:
+def spread(network: Network, observed: CompactObservation) -> float:
     """Mean entropy of the network's choices."""
-    chances = log_probabilities(torch.from_numpy(network.frozen()(seen)), allowed(seen, masked=True))
+    chances = log_probabilities(torch.from_numpy(network.frozen()(observed)), allowed(observed, masked=True))
     return float(-(chances.exp() * chances).sum(dim=1).mean())
 
 
@@ -90,7 +90,7 @@ def test_lessons_end_when_accuracy_has_not_risen_for_a_while(task: Task) -> None
 
 
 def test_the_entropy_term_keeps_a_clone_unsure(task: Task) -> None:
-    view = exam(task, "sjf").seen
+    view = exam(task, "sjf").observed
     (sure, _), (unsure, updates) = (taught(task, entropy=entropy, epochs=20, patience=20) for entropy in (0.0, 0.3))
     assert spread(unsure, view) > 1.5 * spread(sure, view)
     assert updates[-1].metrics["best_accuracy"] > 0.9
@@ -106,7 +106,7 @@ def test_without_a_mask_the_moves_that_leave_no_choice_are_learned_too(params: P
 
 
 def test_an_unknown_teacher_is_refused_by_name(task: Task) -> None:
-    with pytest.raises(UserError, match=r"unknown teacher 'nobody'; there are: easy, easy_fcfs, family, fcfs"):
+    with pytest.raises(UserError, match=r"unknown teacher 'nobody'; there are: easy, easy_fcfs, fcfs, hold, linear"):
         next(clone(untrained(task), task, LESSONS.model_copy(update={"teacher": "nobody"})))
 
 
@@ -115,8 +115,8 @@ class Fixed(Network):
 
     chunk = 10
 
-    def forward(self, seen: Seen) -> Tensor:
-        return torch.tensor([[0.0, 2.0, 1.0]]).expand(len(seen.cells), -1)
+    def forward(self, observed: CompactObservation) -> Tensor:
+        return torch.tensor([[0.0, 2.0, 1.0]]).expand(len(observed.cells), -1)
 
 
 def decisions(view: Observation, *actions: int) -> Decisions:

@@ -5,7 +5,7 @@ import pytest
 from builders import jobset
 from set_learning import WINDOWS, content, set_task, sets
 
-from pipeline.config import FamilySearch, Imitate, Params
+from pipeline.config import Imitate, LinearRuleSearch, Params
 from pipeline.core import CompiledRule, keys
 from pipeline.errors import UserError
 from pipeline.learning.memory import Memory
@@ -38,8 +38,8 @@ CONFIG = Imitate(
 LONG_FIRST, SHORT_FIRST = 0, 1  # slots
 
 
-def twins(*names: str) -> list[CompiledRule]:
-    return [twin for name in names if (twin := compiled_rule_of(HEURISTICS[name])) is not None]
+def rules(*names: str) -> list[CompiledRule]:
+    return [rule for name in names if (rule := compiled_rule_of(HEURISTICS[name])) is not None]
 
 
 @pytest.fixture
@@ -57,13 +57,13 @@ def test_the_teacher_of_a_jobset_is_the_one_that_is_best_on_it(task: Task) -> No
     task = task._replace(cluster=Cluster((3,), 8, 10, 4, False, 8))
     first = jobset((0, 6, 3), (0, 1, 2))
     second = jobset((0, 2, 3), *((step, 1, 1) for step in range(10)))
-    played = watch(sets(), [first, second], task, twins("sjf", "packer"))
+    played = watch(sets(), [first, second], task, rules("sjf", "packer"))
     begun = {
         int(episode): int(action) for episode, action in zip(played.episode[::-1], played.action[::-1], strict=True)
     }
     assert begun == {0: SHORT_FIRST, 1: LONG_FIRST}
     for teacher, expected in (("sjf", {0: SHORT_FIRST, 1: 1}), ("packer", {0: LONG_FIRST, 1: LONG_FIRST})):
-        alone = watch(sets(), [first, second], task, twins(teacher))
+        alone = watch(sets(), [first, second], task, rules(teacher))
         found = {int(e): int(a) for e, a in zip(alone.episode[::-1], alone.action[::-1], strict=True)}
         assert found == expected
 
@@ -78,7 +78,7 @@ def costs(task: Task, teacher: str) -> np.ndarray:
 
 def test_what_is_watched_costs_the_least_of_all_teachers(task: Task) -> None:
     names = ("sjf", "packer", "hold", "easy_fcfs")
-    played = watch(sets(), task.validation[120], task, twins(*names))
+    played = watch(sets(), task.validation[120], task, rules(*names))
     jobs = batch(task.validation[120])
     again = Batched(jobs, task.cluster, task.step_limit, skip_forced=True)
     for turn in range(played.turn.max() + 1):
@@ -150,24 +150,24 @@ def test_one_that_lost_patience_is_not_taught_again_after_a_kill(task: Task) -> 
 def test_jobsets_without_a_choice_are_refused(task: Task) -> None:
     alone = jobset((0, 1, 1, 1))
     with pytest.raises(UserError, match=r"^the jobsets leave no decision to learn from: train on higher loads$"):
-        watch(sets(), [alone], task, twins("sjf"))
+        watch(sets(), [alone], task, rules("sjf"))
 
 
-def test_the_family_is_searched_for_on_what_it_teaches(task: Task) -> None:
+def test_the_linear_rule_is_searched_for_on_what_it_teaches(task: Task) -> None:
     jobsets = task.validation[120]
-    search = {"teachers": ("sjf", "family"), "family": FamilySearch(population=6, rounds=3, elite=2)}
+    search = {"teachers": ("sjf", "linear"), "linear": LinearRuleSearch(population=6, rounds=3, elite=2)}
     sjf, found = teachers(jobsets, task, CONFIG.model_copy(update=search))
-    _, untuned = teachers(jobsets, task, CONFIG.model_copy(update=search | {"family": None}))
+    _, untuned = teachers(jobsets, task, CONFIG.model_copy(update=search | {"linear": None}))
     assert sjf == CompiledRule("sjf")
-    assert (found.rule, untuned.rule) == ("family", "family")
+    assert (found.rule, untuned.rule) == ("linear", "linear")
     ratio = {who: (costs_of(task, who) / costs_of(task, sjf)).mean() for who in (found, untuned)}
     assert ratio[found] < ratio[untuned]  # the search begins with these weights
     assert found == teachers(jobsets, task, CONFIG.model_copy(update=search))[1]
 
 
-def costs_of(task: Task, twin: CompiledRule) -> np.ndarray:
-    """The mean slowdown of each validation jobset, by the compiled twin."""
+def costs_of(task: Task, rule: CompiledRule) -> np.ndarray:
+    """The mean slowdown of each validation jobset, by the compiled rule."""
     jobs = batch(task.validation[120])
     simulator, number = Batched(jobs, task.cluster, task.step_limit, skip_forced=True), np.arange(jobs.episodes)
-    simulator.play(simulator.rows, players([twin] * jobs.episodes, keys(task.seed, number, 0 * number)), NEVER)
+    simulator.play(simulator.rows, players([rule] * jobs.episodes, keys(task.seed, number, 0 * number)), NEVER)
     return jobset_means(jobs, outcome(jobs, simulator.schedule(), task.step_limit).slowdown)

@@ -9,13 +9,13 @@ from set_learning import BRIEF, WINDOWS, content, set_task, sets
 from pipeline.config import Mixture, Params, Recipe, StreamWindows
 from pipeline.errors import UserError
 from pipeline.learning.memory import Memory
-from pipeline.problems.pool.networks.relative import room
+from pipeline.problems.pool.networks.relative import relative_buffer
 from pipeline.problems.pool.networks.sets import Sets
 from pipeline.problems.pool.nouns import Cluster, JobSet, batch
 from pipeline.problems.pool.simulator.compiled.batch import Batched
 from pipeline.problems.pool.training.mixture import LEAST, advantages, mixture
-from pipeline.problems.pool.training.rolling import Played
-from pipeline.problems.pool.training.stream_windows import Lesson, left, windows
+from pipeline.problems.pool.training.rolling import Rollout
+from pipeline.problems.pool.training.stream_windows import LearningBatch, left, windows
 from pipeline.problems.pool.training.task import Task
 from pipeline.problems.pool.training.validation import slowdown
 
@@ -33,15 +33,19 @@ def recipe(params: Params) -> Recipe:
 REWARDS = np.array([[-2.0, -1.0, 0.0], [-4.0, -2.0, -2.0]])  # to come: -3, -1, 0 and -8, -4, -2; 5.5 in the mean
 
 
-def two_episodes(first: int = 0, copies: int = 1) -> Lesson:
+def two_episodes(first: int = 0, copies: int = 1) -> LearningBatch:
     """Two episodes of a jobset, which decide at steps 0, 0, 1 and 0, 1, 2; of further jobsets all costs ten times."""
     episode, turn, now = np.array([[0, 1, 0, 1, 0, 1], [0, 0, 1, 1, 2, 2], [0, 0, 0, 1, 1, 2]])
     count = 6 * copies
     episode = np.concatenate([episode + 2 * k for k in range(copies)])
-    played = Played(
-        room(count, 1), np.zeros(count, dtype=np.int64), episode, np.tile(turn, copies), np.tile(now + first, copies)
+    played = Rollout(
+        relative_buffer(count, 1),
+        np.zeros(count, dtype=np.int64),
+        episode,
+        np.tile(turn, copies),
+        np.tile(now + first, copies),
     )
-    return Lesson(played, np.concatenate([REWARDS * 10.0**k for k in range(copies)]), first, apart=False)
+    return LearningBatch(played, np.concatenate([REWARDS * 10.0**k for k in range(copies)]), first, apart=False)
 
 
 # In the order of the decisions: steps 0, 0, 0, 1, 1, 2 of episodes 0, 1, 0, 1, 0, 1.
@@ -77,9 +81,9 @@ def test_advantages_are_of_discounted_returns(recipe: Recipe) -> None:
 
 
 def test_no_decision_has_no_advantage(recipe: Recipe) -> None:
-    lesson = two_episodes()
-    none = Played(lesson.played.seen.take(slice(0)), *(column[:0] for column in lesson.played[1:]))
-    assert len(advantages(lesson._replace(played=none), 2, recipe)) == 0
+    part = two_episodes()
+    none = Rollout(part.played.observed.take(slice(0)), *(column[:0] for column in part.played[1:]))
+    assert len(advantages(part._replace(played=none), 2, recipe)) == 0
 
 
 # Windows
@@ -100,25 +104,25 @@ def one_step(beyond: int) -> StreamWindows:
 
 def test_what_a_decision_costs_after_its_window_counts(recipe: Recipe) -> None:
     task = two_jobs(recipe)
-    lesson = windows(task, one_step(beyond=9), sets().compiled(), update=1, episodes=12, number=100)
-    played, total = lesson.played, lesson.rewards.sum(axis=1)
-    assert lesson.rewards.shape == (12, 10 + 1)
+    part = windows(task, one_step(beyond=9), sets().compiled(), update=1, episodes=12, number=100)
+    played, total = part.played, part.rewards.sum(axis=1)
+    assert part.rewards.shape == (12, 10 + 1)
     assert set(played.now.tolist()) == {0}
     # the short one first: it is there for a step, the long one for seven; the long one first: for six, and seven
     by_action = {SHORT: -(1 + 7 / 6), LONG: -(7 + 6 / 6)}
     assert {LONG, SHORT} <= set(played.action.tolist())
     for action, cost in by_action.items():
         assert total[played.episode[played.action == action]] == pytest.approx(cost)
-    gain = advantages(lesson, 12, recipe)
+    gain = advantages(part, 12, recipe)
     assert gain[played.action == SHORT].min() > 0 > gain[played.action == LONG].max()
 
 
 def test_without_steps_beyond_the_window_nothing_tells_the_two_apart(recipe: Recipe) -> None:
-    lesson = windows(two_jobs(recipe), one_step(beyond=0), sets().compiled(), update=1, episodes=12, number=100)
-    assert {LONG, SHORT} <= set(lesson.played.action.tolist())
-    assert lesson.rewards == pytest.approx(np.array([[-(1 + 1 / 6), 0.0]] * 12))
+    part = windows(two_jobs(recipe), one_step(beyond=0), sets().compiled(), update=1, episodes=12, number=100)
+    assert {LONG, SHORT} <= set(part.played.action.tolist())
+    assert part.rewards == pytest.approx(np.array([[-(1 + 1 / 6), 0.0]] * 12))
     plain = recipe.model_copy(update={"normalise": False})
-    assert advantages(lesson, 12, plain) == pytest.approx(np.zeros(len(lesson.played.action)))
+    assert advantages(part, 12, plain) == pytest.approx(np.zeros(len(part.played.action)))
 
 
 def test_what_is_left_costs_by_jobs_that_wait_and_by_work_not_yet_done() -> None:
@@ -134,30 +138,30 @@ def test_what_is_left_costs_by_jobs_that_wait_and_by_work_not_yet_done() -> None
 def test_what_is_left_after_a_window_is_its_last_reward(recipe: Recipe) -> None:
     """Whoever starts, one job waits for six or for one step; the running one has none or five to go."""
     config = one_step(beyond=0).model_copy(update={"left_job": 3.0, "left_work": 2.0})
-    lesson = windows(two_jobs(recipe), config, sets().compiled(), update=1, episodes=12, number=100)
+    part = windows(two_jobs(recipe), config, sets().compiled(), update=1, episodes=12, number=100)
     rate = 1 + 1 / 6
-    assert lesson.rewards[:, -1] == pytest.approx(np.full(12, -rate * (3 + 2 * 6)))
+    assert part.rewards[:, -1] == pytest.approx(np.full(12, -rate * (3 + 2 * 6)))
     twice = config.model_copy(update={"left_by_load": (2.0,)})
     again = windows(two_jobs(recipe), twice, sets().compiled(), update=1, episodes=12, number=100)
-    assert again.rewards[:, -1] == pytest.approx(2 * lesson.rewards[:, -1])
+    assert again.rewards[:, -1] == pytest.approx(2 * part.rewards[:, -1])
 
 
 def test_advantages_of_windows_are_in_units_of_their_own_spread(recipe: Recipe) -> None:
     plain = recipe.model_copy(update={"normalise": False})
-    lesson = two_episodes()
-    share = advantages(lesson, 2, plain)
-    apart = advantages(lesson._replace(apart=True), 2, plain)
+    part = two_episodes()
+    share = advantages(part, 2, plain)
+    apart = advantages(part._replace(apart=True), 2, plain)
     assert apart == pytest.approx(share / (np.sqrt((share**2).mean()) + LEAST))
 
 
 def test_the_copies_of_a_window_share_its_past_and_not_its_draws(recipe: Recipe) -> None:
     config = WINDOWS.model_copy(update={"latest": 8, "steps": 6})
     found = [windows(set_task(recipe), config, sets().compiled(), update, 3, 100) for update in range(1, 9)]
-    assert {lesson.first for lesson in found} > {found[0].first}
-    for lesson in found:
-        assert lesson.rewards.shape == (2 * 3, 6 + 5 + 1)
-        assert ((lesson.played.now >= lesson.first) & (lesson.played.now < lesson.first + 6)).all()
-    assert any(len(np.unique(lesson.rewards[:3].sum(axis=1))) == 3 for lesson in found)
+    assert {part.first for part in found} > {found[0].first}
+    for part in found:
+        assert part.rewards.shape == (2 * 3, 6 + 5 + 1)
+        assert ((part.played.now >= part.first) & (part.played.now < part.first + 6)).all()
+    assert any(len(np.unique(part.rewards[:3].sum(axis=1))) == 3 for part in found)
 
 
 def test_windows_have_slots_and_loads_in_turn(recipe: Recipe) -> None:
@@ -168,7 +172,9 @@ def test_windows_have_slots_and_loads_in_turn(recipe: Recipe) -> None:
         return set_task(recipe).stream(split, load, number, steps)
 
     task = set_task(recipe)._replace(stream=stream)
-    slots = [windows(task, WINDOWS, sets().compiled(), update, 2, 100).played.seen.job.shape[1] for update in (1, 2, 3)]
+    slots = [
+        windows(task, WINDOWS, sets().compiled(), update, 2, 100).played.observed.job.shape[1] for update in (1, 2, 3)
+    ]
     assert slots == [3, 5, 3]  # WINDOWS has 5 and 3, from update 0 on
     assert asked == [("fresh", load, number) for number, load in zip(range(2, 8), [80, 100] * 3, strict=True)]
 
@@ -195,11 +201,11 @@ def test_streams_alone_teach_short_jobs_first(recipe: Recipe) -> None:
     task = two_jobs(recipe.model_copy(update={"learning_rate": 0.05, "entropy": 0.0}))
     network = sets()
     simulator = Batched(batch([jobset((0, 6, 3), (0, 1, 3))]), task.cluster, 50)
-    seen = network.see(simulator.observe(np.array([0])))
-    before = torch.softmax(network(seen)[0], dim=0)[SHORT]
+    observed = network.encode(simulator.observe(np.array([0])))
+    before = torch.softmax(network(observed)[0], dim=0)[SHORT]
     config = STREAMS_ONLY.model_copy(update={"streams": one_step(beyond=9), "updates": 20, "episodes": 8})
     list(mixture(network, task, config))
-    assert torch.softmax(network(seen)[0], dim=0)[SHORT] > before + 0.2
+    assert torch.softmax(network(observed)[0], dim=0)[SHORT] > before + 0.2
 
 
 def test_what_an_update_tells(recipe: Recipe) -> None:

@@ -11,7 +11,7 @@ from pipeline.problems.pool.networks.networks import build
 from pipeline.problems.pool.nouns import Cluster, JobSet, batch
 from pipeline.problems.pool.simulator.compiled.batch import Batched
 from pipeline.problems.pool.training import playing
-from pipeline.problems.pool.training.decisions import Book, Decisions, by_chance, record
+from pipeline.problems.pool.training.decisions import DecisionBuffer, Decisions, by_chance, record
 from pipeline.problems.pool.training.playing import play_by_chance
 
 CLUSTERS = {
@@ -29,7 +29,7 @@ def drawn(of: Cluster, episodes: int = 9, jobs: int = 25) -> list[JobSet]:
 def in_order(played: Decisions) -> list[np.ndarray]:
     """The columns of all decisions, episode by episode."""
     order = np.lexsort((played.turn, played.episode))
-    return [column[order] for column in (*played.seen, *played[1:5])]
+    return [column[order] for column in (*played.observed, *played[1:5])]
 
 
 def both(of: Cluster, masked: bool, hidden: int = 7) -> tuple[Decisions, Decisions]:
@@ -65,12 +65,12 @@ def test_the_turns_of_an_episode_are_counted_across_calls() -> None:
 
 
 def test_a_book_is_used_again_and_grows() -> None:
-    of, book = CLUSTERS["deeprm"], Book()
+    of, buffer = CLUSTERS["deeprm"], DecisionBuffer()
     network, found = build(Mlp(name="mlp", hidden=4, clock=False), of, seed=1), []
     for episodes in (2, 30, 30):
         jobs = batch(drawn(of, episodes))
         key = keys(1, np.arange(episodes), np.zeros(episodes, dtype=np.int64))
-        found.append(in_order(play_by_chance(network, Batched(jobs, of, 200, "slowdown"), False, key, book)))
+        found.append(in_order(play_by_chance(network, Batched(jobs, of, 200, "slowdown"), False, key, buffer)))
     assert len(found[1][0]) > 3 * len(found[0][0])
     for small, again, larger in zip(found[0], found[2], found[1], strict=True):
         assert np.array_equal(again, larger)

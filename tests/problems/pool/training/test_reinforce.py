@@ -19,7 +19,7 @@ from pipeline.problems.pool.networks.network import Network
 from pipeline.problems.pool.networks.networks import build
 from pipeline.problems.pool.nouns import JobSet, batch, compact
 from pipeline.problems.pool.simulator.compiled.batch import Batched
-from pipeline.problems.pool.training.decisions import Book, Decisions, by_policy, record
+from pipeline.problems.pool.training.decisions import DecisionBuffer, Decisions, by_policy, record
 from pipeline.problems.pool.training.reinforce import advantages, reinforce
 from pipeline.problems.pool.training.task import JOBSETS, Task
 
@@ -113,7 +113,7 @@ def two_episodes() -> Decisions:
     Rewards to come: -3, -1, 0 and -8, -4, -2. The first episode decides at steps 0, 0, 1, the second at 0, 1, 2.
     """
     return Decisions(
-        seen=compact(many(observation(duration=[1]), 6)),
+        observed=compact(many(observation(duration=[1]), 6)),
         action=np.zeros(6, dtype=np.int64),
         episode=np.array([0, 1, 0, 1, 0, 1]),
         turn=np.array([0, 0, 1, 1, 2, 2]),
@@ -157,11 +157,11 @@ def test_a_job_that_did_better_than_its_peers_becomes_more_probable(params: Para
     )
     task = task._replace(train={120: [jobs]})
     network = untrained(task)
-    seen = compact(Batched(batch([jobs]), task.cluster, 50).observe(np.array([0])))
-    before = torch.softmax(network(seen)[0, :2], dim=0)[1]
+    observed = compact(Batched(batch([jobs]), task.cluster, 50).observe(np.array([0])))
+    before = torch.softmax(network(observed)[0, :2], dim=0)[1]
     for _ in reinforce(network, task, BUDGET.model_copy(update={"jobsets": 1, "updates": 3})):
         pass
-    assert torch.softmax(network(seen)[0, :2], dim=0)[1] > before
+    assert torch.softmax(network(observed)[0, :2], dim=0)[1] > before
 
 
 def test_gradients_are_clipped_where_the_recipe_says(params: Params) -> None:
@@ -222,13 +222,15 @@ def test_the_jobsets_of_an_update_are_shared_out_among_its_steps(params: Params)
 
 
 def test_a_book_is_used_again_and_grows(params: Params) -> None:
-    task, book = tiny_task(params.recipes["paper"]), Book()
+    task, buffer = tiny_task(params.recipes["paper"]), DecisionBuffer()
     for jobsets in (2, 5, 3):
         jobs, number = batch(task.train[120][:jobsets]), np.arange(jobsets)
         key = keys(0, number, np.zeros_like(number))
         sjf = by_policy(HEURISTICS["sjf"])
-        kept, fresh = (record(Batched(jobs, task.cluster, 100, "slowdown"), sjf, key, where) for where in (book, None))
-        assert all(np.array_equal(one, other) for one, other in zip(kept.seen, fresh.seen, strict=True))
+        kept, fresh = (
+            record(Batched(jobs, task.cluster, 100, "slowdown"), sjf, key, where) for where in (buffer, None)
+        )
+        assert all(np.array_equal(one, other) for one, other in zip(kept.observed, fresh.observed, strict=True))
         assert all(np.array_equal(one, other) for one, other in zip(kept[1:], fresh[1:], strict=True))
 
 
@@ -243,7 +245,9 @@ def test_decisions_are_kept_in_order_with_what_was_seen(params: Params) -> None:
         now = np.flatnonzero(kept.turn == turn)
         assert kept.episode[now].tolist() == again.rows.tolist()
         view = again.observe(again.rows)
-        assert all(np.array_equal(one, other) for one, other in zip(kept.seen.take(now), compact(view), strict=True))
+        assert all(
+            np.array_equal(one, other) for one, other in zip(kept.observed.take(now), compact(view), strict=True)
+        )
         assert np.array_equal(kept.now[now], view.now)
         again.step(again.rows, kept.action[now])
     assert not len(again.rows)

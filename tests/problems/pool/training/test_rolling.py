@@ -14,7 +14,7 @@ from pipeline.problems.pool.nouns import Cluster, JobSet, Schedule, batch
 from pipeline.problems.pool.simulator.compiled.batch import Batched
 from pipeline.problems.pool.simulator.reference import Timestep
 from pipeline.problems.pool.training import rolling
-from pipeline.problems.pool.training.rolling import Played, Roller
+from pipeline.problems.pool.training.rolling import Roller, Rollout
 
 NARROW = Cluster((5, 4), 6, 4, 4, False, 6)
 NUMBER = np.arange(4)
@@ -29,7 +29,7 @@ def jobsets(estimates: bool = False) -> list[JobSet]:
         jobs = random_jobset(rng, NARROW, count, count)
         if estimates:
             told = rng.integers(1, 7, count)
-            jobs = jobs._replace(duration=rng.integers(1, 9, count), told=told)
+            jobs = jobs._replace(duration=rng.integers(1, 9, count), estimate=told)
         found.append(jobs)
     return found
 
@@ -42,20 +42,20 @@ def roller(simulator: Batched, greedy: bool = False) -> Roller:
     return Roller(simulator, sets(seed=4).compiled(), KEY, greedy)
 
 
-def in_order(played: Played) -> Played:
+def in_order(played: Rollout) -> Rollout:
     """The same decisions, episode by episode, each in the order of its turns."""
     rows = np.lexsort((played.turn, played.episode))
-    return Played(played.seen.take(rows), *(column[rows] for column in played[1:]))
+    return Rollout(played.observed.take(rows), *(column[rows] for column in played[1:]))
 
 
-def equal(one: Played, other: Played) -> None:
-    for mine, its in zip((*one.seen, *one[1:]), (*other.seen, *other[1:]), strict=True):
+def equal(one: Rollout, other: Rollout) -> None:
+    for mine, its in zip((*one.observed, *one[1:]), (*other.observed, *other[1:]), strict=True):
         np.testing.assert_array_equal(mine, its)
 
 
-def joined(one: Played, other: Played) -> Played:
-    seen = Relative._make(np.concatenate(pair) for pair in zip(one.seen, other.seen, strict=True))
-    return in_order(Played(seen, *(np.concatenate(pair) for pair in zip(one[1:], other[1:], strict=True))))
+def joined(one: Rollout, other: Rollout) -> Rollout:
+    observed = Relative._make(np.concatenate(pair) for pair in zip(one.observed, other.observed, strict=True))
+    return in_order(Rollout(observed, *(np.concatenate(pair) for pair in zip(one[1:], other[1:], strict=True))))
 
 
 def same(one: Schedule, other: Schedule) -> bool:
@@ -122,7 +122,7 @@ def test_played_then_kept_is_as_kept_from_the_beginning() -> None:
     going.play(until=13)
     late = in_order(going.keep())
     rows = expected.now >= 13
-    equal(late, Played(expected.seen.take(np.flatnonzero(rows)), *(column[rows] for column in expected[1:])))
+    equal(late, Rollout(expected.observed.take(np.flatnonzero(rows)), *(column[rows] for column in expected[1:])))
 
 
 def test_how_many_decisions_are_kept_at_once_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -135,18 +135,18 @@ def test_actions_are_those_of_the_network_on_what_was_seen() -> None:
     judge = sets(seed=4).frozen()
     played = roller(begun()).keep()
     draws = uniform(KEY[played.episode], played.turn)
-    assert np.array_equal(sample(judge(played.seen), played.seen.may, True, draws), played.action)
+    assert np.array_equal(sample(judge(played.observed), played.observed.may, True, draws), played.action)
     played = roller(begun(), greedy=True).keep()
-    assert np.array_equal(best(judge(played.seen), played.seen.may, True), played.action)
+    assert np.array_equal(best(judge(played.observed), played.observed.may, True), played.action)
 
 
 def test_heuristics_play_as_they_do_by_themselves() -> None:
     led, alone = begun(), begun()
-    twins = [CompiledRule("sjf"), CompiledRule("random"), CompiledRule("hold", 4.0), CompiledRule("packer")]
-    played = roller(led).led_by(players(twins, KEY)).keep()
-    alone.play(alone.rows, players(twins, KEY), 10_000)
+    rules = [CompiledRule("sjf"), CompiledRule("random"), CompiledRule("hold", 4.0), CompiledRule("packer")]
+    played = roller(led).led_by(players(rules, KEY)).keep()
+    alone.play(alone.rows, players(rules, KEY), 10_000)
     assert same(led.schedule(), alone.schedule())
-    assert len(played.action) == len(played.now) == len(played.seen.may)
+    assert len(played.action) == len(played.now) == len(played.observed.may)
 
 
 @pytest.mark.usefixtures("two_threads")

@@ -35,41 +35,41 @@ def several(duration: int, count: int = 40_000) -> JobSet:
 
 def test_half_of_the_jobs_are_told_less_and_two_thirds_lie_within_a_factor() -> None:
     jobs = estimated(several(10_000), 0.7, 1_000_000, np.random.default_rng(1))
-    assert jobs.told is not None
-    factor = np.log(jobs.told / 10_000)
+    assert jobs.estimate is not None
+    factor = np.log(jobs.estimate / 10_000)
     assert (factor < 0).mean() == pytest.approx(0.5, abs=0.01)
     assert (np.abs(factor) < 0.7).mean() == pytest.approx(0.683, abs=0.01)
 
 
 def test_estimates_are_whole_steps_from_one_to_the_horizon() -> None:
     jobs = estimated(several(6, 2000), 1.5, 20, np.random.default_rng(1))
-    assert jobs.told is not None
-    assert (jobs.told.min(), jobs.told.max()) == (1, 20)
-    assert jobs.told.dtype == np.int64
+    assert jobs.estimate is not None
+    assert (jobs.estimate.min(), jobs.estimate.max()) == (1, 20)
+    assert jobs.estimate.dtype == np.int64
 
 
 def test_without_noise_the_truth_is_told() -> None:
     jobs = estimated(several(6, 50), 0.0, 20, np.random.default_rng(1))
-    assert jobs.seen.tolist() == jobs.duration.tolist()
+    assert jobs.observed.tolist() == jobs.duration.tolist()
 
 
 def test_the_jobs_are_the_same_whatever_is_told_of_them(params: Params) -> None:
     plain = jobsets(asked(params, 0.0, "durations"))
     for noise in (0.3, 1.0):
         for known, told in zip(plain, jobsets(asked(params, noise)), strict=True):
-            assert known.told is None
-            assert told.told is not None
+            assert known.estimate is None
+            assert told.estimate is not None
             assert all(np.array_equal(one, other) for one, other in zip(known[:3], told[:3], strict=True))
 
 
 def test_only_a_scenario_that_tells_estimates_has_them(params: Params) -> None:
-    assert all(jobs.told is None for jobs in jobsets(asked(params, 1.0, "durations")))
+    assert all(jobs.estimate is None for jobs in jobsets(asked(params, 1.0, "durations")))
 
 
 def test_estimates_are_drawn_alike_every_time_and_apart_for_every_jobset(params: Params) -> None:
     one, same = jobsets(asked(params, 0.5)), jobsets(asked(params, 0.5))
-    assert [jobs.seen.tolist() for jobs in one] == [jobs.seen.tolist() for jobs in same]
-    factors = {tuple((jobs.seen[:8] / jobs.duration[:8]).tolist()) for jobs in one}
+    assert [jobs.observed.tolist() for jobs in one] == [jobs.observed.tolist() for jobs in same]
+    factors = {tuple((jobs.observed[:8] / jobs.duration[:8]).tolist()) for jobs in one}
     assert len(factors) == len(one)
 
 
@@ -77,8 +77,8 @@ def test_estimates_do_not_repeat_the_draws_that_made_the_jobs(params: Params) ->
     """More noise moves estimates further in the same direction: one draw a job, whatever the noise."""
     little, much = (jobsets(asked(params, noise)) for noise in (0.5, 2.0))
     for one, other in zip(little, much, strict=True):
-        assert ((one.seen > one.duration) <= (other.seen >= one.duration)).all()
-        assert ((one.seen < one.duration) <= (other.seen <= one.duration)).all()
+        assert ((one.observed > one.duration) <= (other.observed >= one.duration)).all()
+        assert ((one.observed < one.duration) <= (other.observed <= one.duration)).all()
 
 
 def test_estimates_that_there_are_not_are_refused(params: Params) -> None:
@@ -127,19 +127,22 @@ def test_windows_of_a_log_tell_what_its_users_said(params: Params, tmp_path: Pat
     origin = windows(params, log(tmp_path), "estimates")
     (jobs, *_) = origin.split("train")[origin.load]
     assert jobs.duration.tolist() == [2] * 6
-    assert jobs.told is not None
-    assert jobs.told.tolist() == [1, 4, 2, 1, 4, 2]
+    assert jobs.estimate is not None
+    assert jobs.estimate.tolist() == [1, 4, 2, 1, 4, 2]
     fresh = origin.fresh(0, 1)
-    assert sorted(fresh.seen.tolist()) == [1, 1, 2, 2, 4, 4]
-    assert "estimates: 20 jobs (33.3%) run longer than told, 20 (33.3%) in steps; 20 jobs have none" in origin.notes[2]
+    assert sorted(fresh.requested.tolist()) == [1, 1, 2, 2, 4, 4]
+    assert (
+        "estimates: 20 jobs (33.3%) run longer than estimated, 20 (33.3%) in steps; 20 jobs have none"
+        in origin.notes[2]
+    )
 
 
 def test_windows_that_wait_all_at_once_tell_estimates_too(params: Params, tmp_path: Path) -> None:
     origin = windows(params, log(tmp_path), "estimates", arrivals=AtOnce(name="at_once", jobs=3))
-    assert origin.split("test")[origin.load][0].seen.tolist() == [1, 4, 2]
+    assert origin.split("test")[origin.load][0].observed.tolist() == [1, 4, 2]
 
 
 def test_a_log_tells_its_durations_unless_asked_for_estimates(params: Params, tmp_path: Path) -> None:
     origin = windows(params, log(tmp_path), "durations")
-    assert all(jobs.told is None for jobs in origin.split("train")[origin.load])
+    assert all(jobs.estimate is None for jobs in origin.split("train")[origin.load])
     assert not any("estimates" in note for note in origin.notes)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from pipeline.config import AtOnce, Counts, Params, Streaming, Swf, Synthetic
-from pipeline.core import SPLITS, STREAMS
+from pipeline.core import SPLIT_NUMBERS, SPLITS
 from pipeline.problems.pool.nouns import JobSet
 from pipeline.problems.pool.workload.source import Recipe, Windows, source
 
@@ -50,8 +50,8 @@ def test_no_jobset_is_drawn_twice_in_any_split_or_fresh(params: Params) -> None:
 
 
 def test_splits_and_fresh_jobsets_have_streams_of_their_own() -> None:
-    assert set(STREAMS) == {*SPLITS, "fresh"}
-    assert len(set(STREAMS.values())) == 4
+    assert set(SPLIT_NUMBERS) == {*SPLITS, "fresh"}
+    assert len(set(SPLIT_NUMBERS.values())) == 4
 
 
 def test_the_same_seed_draws_the_same_jobsets(params: Params) -> None:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from pipeline.config import Params, Swf
-from pipeline.core import STREAMS
+from pipeline.core import SPLIT_NUMBERS
 from pipeline.logs.step_log import Log
 from pipeline.problems.pool.nouns import JobSet
 from pipeline.problems.pool.workload.source import Recipe, Windows, source
@@ -42,7 +42,7 @@ def test_no_piece_and_no_jobset_of_a_recipe_are_the_same(recipe: Recipe) -> None
     scenario = recipe.scenario
     assert scenario.arrivals.name == "poisson"
     steps = 50  # as long as its jobsets: only the draws tell them apart
-    found = [content(recipe.piece(split, 110, number, steps)) for split in STREAMS for number in range(5)]
+    found = [content(recipe.piece(split, 110, number, steps)) for split in SPLIT_NUMBERS for number in range(5)]
     found += [content(recipe.fresh(110, number)) for number in range(5)]
     found += [content(jobs) for split in ("train", "validation", "test") for jobs in recipe.split(split)[110][:5]]
     assert len(found) == len(set(found)) == 5 * 4 + 5 + 15

@@ -1,4 +1,4 @@
-"""The cluster of `timestep`, compiled: many episodes in lock step, observations in compact integers."""
+"""The cluster of `reference`, compiled: many episodes in lock step, observations in compact integers."""
 
 from collections.abc import Callable
 
@@ -6,10 +6,10 @@ import numpy as np
 
 from pipeline.core import OBJECTIVES, BoolArray, FloatArray, IntArray, Observation
 from pipeline.problems.pool.heuristics.compiled import Players, decide_rows, play_rows
-from pipeline.problems.pool.nouns import Cluster, JobBatch, Schedule, Seen
+from pipeline.problems.pool.nouns import Cluster, CompactObservation, JobBatch, Schedule
 from pipeline.problems.pool.simulator.compiled.forking import forked
 from pipeline.problems.pool.simulator.compiled.kernels import begin_all, step_rows
-from pipeline.problems.pool.simulator.compiled.observing import look, room
+from pipeline.problems.pool.simulator.compiled.observing import compact_buffer, observe
 from pipeline.problems.pool.simulator.compiled.state import Rules, empty_state, free_rows
 
 
@@ -32,8 +32,8 @@ class Batched:
         self.cluster = cluster
         code = 0 if objective is None else OBJECTIVES.index(objective)
         self._state = empty_state(jobs, cluster, 0 if objective is None else step_limit)
-        told = len(self._state.running) > 0
-        self._rules = Rules(cluster.usable, cluster.place_ahead, step_limit, code, skip_forced, told)
+        estimated = len(self._state.running) > 0
+        self._rules = Rules(cluster.place_ahead, step_limit, code, skip_forced, estimated)
         begin_all(self._state, self._rules)
         self._rows = np.flatnonzero(~self._state.done)
 
@@ -102,7 +102,7 @@ class Batched:
             duration=s.slot_duration[rows],
             waited=np.where(job >= 0, now[:, None] - s.arrival[job], 0),
             backlog=s.to_come[rows] - queue,
-            backlog_head=np.where(waits[:, None], np.column_stack([s.told[head], s.demand[head]]), 0),
+            backlog_head=np.where(waits[:, None], np.column_stack([s.requested[head], s.demand[head]]), 0),
             capacity=np.broadcast_to(s.capacity, (len(rows), 1, len(s.capacity))),
             since_arrival=now - s.last_arrival[rows],
             legal=s.legal[rows][:, :, None],
@@ -113,13 +113,13 @@ class Batched:
             arrived=s.arrived[s.to_come[rows]] - s.arrived[s.first[rows]],
         )
 
-    def room(self, count: int) -> Seen:
+    def compact_buffer(self, count: int) -> CompactObservation:
         """Return empty arrays for `count` observations in compact form."""
-        return room(self._state, count)
+        return compact_buffer(self._state, count)
 
-    def look(self, rows: IntArray, seen: Seen) -> None:
+    def observe_compact(self, rows: IntArray, observed: CompactObservation) -> None:
         """Write what the policy sees in some episodes into compact arrays, as long as `rows`."""
-        look(self._state, self._rules, rows, seen)
+        observe(self._state, self._rules, rows, observed)
 
     @property
     def placed(self) -> int:

@@ -1,8 +1,8 @@
-"""The compiled steps of `batched`: what `timestep` does, on arrays, for many episodes at once.
+"""The compiled steps of `batch`: what `reference` does, on arrays, for many episodes at once.
 
 Where nothing is placed ahead, every job began now or before, so that the free units of the horizon never fall from
 one row to the next: a job fits if the present row has room, one that fits goes on fitting while steps pass, and room
-is made only by jobs that leave. A job that ends before it was told to gives back what it has reserved, and one that
+is made only by jobs that leave. A job that ends earlier than requested gives back what it has reserved, and one that
 runs on holds its units a row at a time, so that this is so for estimates, too.
 """
 
@@ -14,7 +14,7 @@ from pipeline.problems.pool.simulator.compiled.state import Rules, State
 def _fits_at(s: State, rules: Rules, b: int, m: int, begin: int) -> bool:
     """Return whether the job of a slot can run from a step of the horizon on."""
     rows = s.slot_duration[b, m] if rules.place_ahead else 1
-    if begin + s.slot_duration[b, m] > rules.usable:
+    if begin + s.slot_duration[b, m] > s.free.shape[1]:
         return False
     row = s.head[b] + begin
     for _ in range(rows):
@@ -33,14 +33,14 @@ def earliest_start(s: State, rules: Rules, b: int, m: int) -> int:
     if s.fits_now[b, m]:
         return 0
     if rules.place_ahead:
-        for begin in range(1, rules.usable - s.slot_duration[b, m] + 1):
+        for begin in range(1, s.free.shape[1] - s.slot_duration[b, m] + 1):
             if _fits_at(s, rules, b, m, begin):
                 return begin
     return -1
 
 
 @inlined
-def look(s: State, rules: Rules, b: int, placed: int) -> None:
+def update_fits(s: State, rules: Rules, b: int, placed: int) -> None:
     """Note which slots hold a job that can be placed.
 
     Args:
@@ -72,7 +72,7 @@ def look(s: State, rules: Rules, b: int, placed: int) -> None:
 @inlined
 def _fill(s: State, b: int, m: int, job: int) -> None:
     s.slot_job[b, m] = job
-    s.slot_duration[b, m] = s.told[job]
+    s.slot_duration[b, m] = s.requested[job]
     for r in range(s.capacity.shape[0]):
         s.slot_demand[b, m, r] = s.demand[job, r]
 
@@ -137,12 +137,12 @@ def _give(s: State, b: int, job: int, rows: int, sign: int) -> None:
 
 @inlined
 def _settle(s: State, b: int) -> int:
-    """Let the jobs end that are done, whatever was told, and others run on; return how many end."""
+    """Let the jobs end that are done, whatever they requested, and others run on; return how many end."""
     kept = first = s.first[b]
     inverse = 0.0
     for i in range(first, first + s.runs[b]):
         job = s.running[i]
-        left = s.start[job] + s.told[job] - s.now[b]
+        left = s.start[job] + s.requested[job] - s.now[b]
         if s.start[job] + s.duration[job] <= s.now[b]:
             _give(s, b, job, left, 1)
             inverse += 1.0 / s.duration[job]
@@ -176,12 +176,12 @@ def pass_one_step(s: State, rules: Rules, b: int) -> None:
                 s.withheld[s.slot_job[b, m]] += 1
     s.head[b] = row + 1 if row + 1 < s.free.shape[1] else 0
     s.now[b] += 1
-    left = _settle(s, b) if rules.told else _leave(s, b, row)
+    left = _settle(s, b) if rules.estimated else _leave(s, b, row)
     s.finished[b] += left
     s.present[b] -= left
     filled = admit(s, b)
     if left or filled or rules.place_ahead:
-        look(s, rules, b, -1)
+        update_fits(s, rules, b, -1)
 
 
 @inlined
@@ -196,7 +196,7 @@ def place(s: State, rules: Rules, b: int, m: int, begin: int) -> None:
             row -= s.free.shape[1]
         for r in range(s.capacity.shape[0]):
             s.free[b, row, r] -= s.slot_demand[b, m, r]
-    if rules.told:
+    if rules.estimated:
         s.running[s.first[b] + s.runs[b]] = job
         s.runs[b] += 1
     else:
@@ -210,4 +210,4 @@ def place(s: State, rules: Rules, b: int, m: int, begin: int) -> None:
         s.slot_job[b, m] = -1
         s.slot_duration[b, m] = 0
         s.slot_demand[b, m] = 0
-    look(s, rules, b, m)
+    update_fits(s, rules, b, m)

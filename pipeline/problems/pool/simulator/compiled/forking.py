@@ -6,7 +6,7 @@ from pipeline.core import FloatArray, IntArray
 from pipeline.problems.pool.nouns import JobBatch
 from pipeline.problems.pool.simulator.compiled.state import State
 
-OF_JOBS = ("arrival", "duration", "told", "demand", "start", "withheld")
+OF_JOBS = ("arrival", "duration", "requested", "demand", "start", "withheld")
 NUMBERS = ("slot_job", "queue", "to_come")  # of jobs, which are numbered anew
 
 
@@ -30,7 +30,7 @@ def forked(s: State, episodes: IntArray, jobs: JobBatch) -> State:
     fields |= {"first": jobs.first, "capacity": s.capacity, "arrived": _again(s.arrived, rows)}
     fields["running"] = s.running[rows] + each if len(s.running) else s.running
     fields |= {"legal": fields["fits_now"]} if s.legal is s.fits_now else {}
-    fields |= {"told": fields["duration"]} if s.told is s.duration else {}
+    fields |= {"requested": fields["duration"]} if s.requested is s.duration else {}
     return State(**fields)
 
 

@@ -5,7 +5,7 @@ from numba import njit, prange
 
 from pipeline.compiled import inlined
 from pipeline.core import IntArray
-from pipeline.problems.pool.simulator.compiled.dynamics import admit, earliest_start, look, pass_one_step, place
+from pipeline.problems.pool.simulator.compiled.dynamics import admit, earliest_start, pass_one_step, place, update_fits
 from pipeline.problems.pool.simulator.compiled.state import Rules, State
 
 NONE = -1  # no action: go on to the first choice
@@ -74,7 +74,7 @@ def begin_all(s: State, rules: Rules) -> None:
     for i in prange(s.now.shape[0]):
         b = int(np.int64(i))  # prange counts in uint64, for which all would be compiled once more
         admit(s, b)
-        look(s, rules, b, -1)
+        update_fits(s, rules, b, -1)
         go_on(s, rules, b, NONE)
 
 

@@ -32,18 +32,18 @@ GUARDS = np.uint64(0x8000800080008000)
 MOST_UNITS = (1 << (BITS - 1)) - 1
 
 
-class Listed(NamedTuple):
+class PackedJobs(NamedTuple):
     """Jobs as the kernels read them."""
 
     arrival: IntArray  # [J]
     duration: IntArray  # [J]
     worth: FloatArray  # [J]     1 / duration: what a step of waiting adds to the slowdown
     need: KeyArray  # [J, W]  units, packed
-    room: KeyArray  # [W]     units of the idle cluster, packed
+    idle: KeyArray  # [W]     units of the idle cluster, packed
 
 
-class Line(NamedTuple):
-    """An order of one jobset, a trial of another, and room to schedule in."""
+class SearchState(NamedTuple):
+    """An order of one jobset, a trial of another, and a buffer to schedule in."""
 
     order: IntArray  # [J]      jobs
     start: IntArray  # [J]      of the job at each place of the order
@@ -69,9 +69,9 @@ def improved(
     numbers = np.arange(len(jobs.arrival))
     if not np.array_equal(np.sort(orders), numbers) or (jobs.episode[orders] != jobs.episode).any():
         raise ValueError("orders do not name every job of each jobset once")
-    listed, start = listed_jobs(jobs, capacity), np.empty(len(orders), dtype=np.int64)
+    packed, start = packed_jobs(jobs, capacity), np.empty(len(orders), dtype=np.int64)
     keys = np.zeros(jobs.episodes, dtype=np.uint64) if key is None else np.ascontiguousarray(key)
-    _search_rows(jobs.first, listed, np.ascontiguousarray(orders, dtype=np.int64), evaluations, keys, start)
+    _search_rows(jobs.first, packed, np.ascontiguousarray(orders, dtype=np.int64), evaluations, keys, start)
     return start
 
 
@@ -80,7 +80,7 @@ def decoded(jobs: JobBatch, capacity: Sequence[int], orders: IntArray) -> IntArr
     return improved(jobs, capacity, orders, evaluations=1)
 
 
-def listed_jobs(jobs: JobBatch, capacity: Sequence[int]) -> Listed:
+def packed_jobs(jobs: JobBatch, capacity: Sequence[int]) -> PackedJobs:
     """Return jobs as the kernels read them; a job that never fits is refused."""
     units = np.array(capacity, dtype=np.int64)
     if units.max() > MOST_UNITS:
@@ -90,7 +90,7 @@ def listed_jobs(jobs: JobBatch, capacity: Sequence[int]) -> Listed:
         raise ValueError(f"job {job} wants {jobs.demand[job].tolist()} units; the cluster has {units.tolist()}")
     duration = np.ascontiguousarray(jobs.duration, dtype=np.int64)
     arrival = np.ascontiguousarray(jobs.arrival, dtype=np.int64)
-    return Listed(arrival, duration, 1.0 / duration, _packed(jobs.demand), _packed(units[None])[0] | GUARDS)
+    return PackedJobs(arrival, duration, 1.0 / duration, _packed(jobs.demand), _packed(units[None])[0] | GUARDS)
 
 
 def _packed(units: IntArray) -> KeyArray:
@@ -102,7 +102,7 @@ def _packed(units: IntArray) -> KeyArray:
 
 @njit(cache=True, parallel=True)
 def _search_rows(
-    first: IntArray, jobs: Listed, orders: IntArray, evaluations: int, key: KeyArray, start: IntArray
+    first: IntArray, jobs: PackedJobs, orders: IntArray, evaluations: int, key: KeyArray, start: IntArray
 ) -> None:
     for b in prange(first.shape[0] - 1):
         if first[b + 1] > first[b]:
@@ -110,48 +110,50 @@ def _search_rows(
 
 
 @njit(cache=True)
-def _search(jobs: Listed, order: IntArray, evaluations: int, key: np.uint64, best: IntArray) -> None:
+def _search(jobs: PackedJobs, order: IntArray, evaluations: int, key: np.uint64, best: IntArray) -> None:
     """Write the start of every job of one jobset."""
-    line = _line(jobs, order)
+    search = _search_state(jobs, order)
     count = order.shape[0]
-    current = _list(jobs, line, 0, np.inf)
-    _accept(jobs, line, 0, count - 1)
-    _note(line, best)
+    current = _list(jobs, search, 0, np.inf)
+    _accept(jobs, search, 0, count - 1)
+    _note(search, best)
     if count < 2:
         return
     least, heat, cooling = current, HOT * current / count, (COLD / HOT) ** (1.0 / evaluations)
     for k in range(1, evaluations):
-        low, high = _move(line, key, DRAWS * k)
+        low, high = _move(search, key, DRAWS * k)
         most = current - heat * math.log(1.0 - uniform(key, DRAWS * k + 3))
-        total = _list(jobs, line, low, most)
+        total = _list(jobs, search, low, most)
         if total <= most:
-            _accept(jobs, line, low, high)
+            _accept(jobs, search, low, high)
             current = total
             if current < least - 1e-9:
                 least = current
-                _note(line, best)
+                _note(search, best)
         else:
             for p in range(low, high + 1):
-                line.trial[p] = line.order[p]
+                search.trial[p] = search.order[p]
         heat *= cooling
 
 
 @njit(cache=True)
-def _line(jobs: Listed, order: IntArray) -> Line:
+def _search_state(jobs: PackedJobs, order: IntArray) -> SearchState:
     count, steps, latest = order.shape[0], 0, 0
     for job in order:
         steps += jobs.duration[job]
         latest = max(latest, jobs.arrival[job])
-    free = np.empty((latest + steps, jobs.room.shape[0]), dtype=np.uint64)
-    free[:] = jobs.room
+    free = np.empty((latest + steps, jobs.idle.shape[0]), dtype=np.uint64)
+    free[:] = jobs.idle
     starts, trials = np.zeros(count, dtype=np.int64), np.zeros(count, dtype=np.int64)
-    return Line(order.copy(), starts, np.zeros(count + 1), order.copy(), trials, free, np.zeros(1, dtype=np.int64))
+    return SearchState(
+        order.copy(), starts, np.zeros(count + 1), order.copy(), trials, free, np.zeros(1, dtype=np.int64)
+    )
 
 
 @inlined
-def _move(line: Line, key: np.uint64, draw: int) -> tuple[int, int]:
+def _move(search: SearchState, key: np.uint64, draw: int) -> tuple[int, int]:
     """Move jobs of the trial; return the ends of the stretch that is no longer as in the order."""
-    count, order, trial = line.order.shape[0], line.order, line.trial
+    count, order, trial = search.order.shape[0], search.order, search.trial
     length = 1 + int((count - 1) * uniform(key, draw) ** NEAR)
     low = int((count - length) * uniform(key, draw + 1))
     high, how = low + length, uniform(key, draw + 2)
@@ -169,17 +171,17 @@ def _move(line: Line, key: np.uint64, draw: int) -> tuple[int, int]:
 
 
 @inlined
-def _list(jobs: Listed, line: Line, low: int, most: float) -> float:
+def _list(jobs: PackedJobs, search: SearchState, low: int, most: float) -> float:
     """Schedule the trial, like the order before a place; return its sum of wait / duration, or one above `most`."""
-    _clear(jobs, line)
+    _clear(jobs, search)
     for p in range(low):
-        _put(jobs, line, line.order[p], line.start[p])
-    total = line.before[low]
-    for p in range(low, line.trial.shape[0]):
-        job = line.trial[p]
-        begin = _earliest(jobs, line, job)
-        _put(jobs, line, job, begin)
-        line.trial_start[p] = begin
+        _put(jobs, search, search.order[p], search.start[p])
+    total = search.before[low]
+    for p in range(low, search.trial.shape[0]):
+        job = search.trial[p]
+        begin = _earliest(jobs, search, job)
+        _put(jobs, search, job, begin)
+        search.trial_start[p] = begin
         total += (begin - jobs.arrival[job]) * jobs.worth[job]
         if total > most:
             break
@@ -187,20 +189,20 @@ def _list(jobs: Listed, line: Line, low: int, most: float) -> float:
 
 
 @inlined
-def _clear(jobs: Listed, line: Line) -> None:
-    for row in range(np.uintp(line.used[0])):
-        for w in range(np.uintp(line.free.shape[1])):
-            line.free[row, w] = jobs.room[w]
-    line.used[0] = 0
+def _clear(jobs: PackedJobs, search: SearchState) -> None:
+    for row in range(np.uintp(search.used[0])):
+        for w in range(np.uintp(search.free.shape[1])):
+            search.free[row, w] = jobs.idle[w]
+    search.used[0] = 0
 
 
 @inlined
-def _earliest(jobs: Listed, line: Line, job: int) -> int:
+def _earliest(jobs: PackedJobs, search: SearchState, job: int) -> int:
     """Return the first step from which a job fits throughout: past each row that is too full, the last one first."""
     begin, duration = jobs.arrival[job], jobs.duration[job]
     row = begin + duration - 1
     while row >= begin:
-        if _fits(jobs, line, job, row):
+        if _fits(jobs, search, job, row):
             row -= 1
         else:
             begin = row + 1
@@ -209,34 +211,34 @@ def _earliest(jobs: Listed, line: Line, job: int) -> int:
 
 
 @inlined
-def _fits(jobs: Listed, line: Line, job: int, row: int) -> bool:
-    for w in range(np.uintp(line.free.shape[1])):  # unsigned: numba lets signed indices count from the end
-        if (line.free[np.uintp(row), w] - jobs.need[np.uintp(job), w]) & GUARDS != GUARDS:
+def _fits(jobs: PackedJobs, search: SearchState, job: int, row: int) -> bool:
+    for w in range(np.uintp(search.free.shape[1])):  # unsigned: numba lets signed indices count from the end
+        if (search.free[np.uintp(row), w] - jobs.need[np.uintp(job), w]) & GUARDS != GUARDS:
             return False
     return True
 
 
 @inlined
-def _put(jobs: Listed, line: Line, job: int, begin: int) -> None:
+def _put(jobs: PackedJobs, search: SearchState, job: int, begin: int) -> None:
     end = begin + jobs.duration[job]
     for row in range(np.uintp(begin), np.uintp(end)):
-        for w in range(np.uintp(line.free.shape[1])):
-            line.free[row, w] -= jobs.need[np.uintp(job), w]
-    line.used[0] = max(line.used[0], end)
+        for w in range(np.uintp(search.free.shape[1])):
+            search.free[row, w] -= jobs.need[np.uintp(job), w]
+    search.used[0] = max(search.used[0], end)
 
 
 @inlined
-def _accept(jobs: Listed, line: Line, low: int, high: int) -> None:
+def _accept(jobs: PackedJobs, search: SearchState, low: int, high: int) -> None:
     """Make the trial the order; it differs between two places, its starts from the first of them on."""
     for p in range(low, high + 1):
-        line.order[p] = line.trial[p]
-    for p in range(low, line.order.shape[0]):
-        job = line.order[p]
-        line.start[p] = line.trial_start[p]
-        line.before[p + 1] = line.before[p] + (line.start[p] - jobs.arrival[job]) * jobs.worth[job]
+        search.order[p] = search.trial[p]
+    for p in range(low, search.order.shape[0]):
+        job = search.order[p]
+        search.start[p] = search.trial_start[p]
+        search.before[p + 1] = search.before[p] + (search.start[p] - jobs.arrival[job]) * jobs.worth[job]
 
 
 @inlined
-def _note(line: Line, best: IntArray) -> None:
-    for p in range(line.order.shape[0]):
-        best[line.order[p]] = line.start[p]
+def _note(search: SearchState, best: IntArray) -> None:
+    for p in range(search.order.shape[0]):
+        best[search.order[p]] = search.start[p]

@@ -18,16 +18,16 @@ class State(NamedTuple):
     first: IntArray  # [B + 1]
     arrival: IntArray  # [J]
     duration: IntArray  # [J]           how long it runs
-    told: IntArray  # [J]           what policies are told of that; the same array where all is known
+    requested: IntArray  # [J]           how long it is said to; the same array where run times are known
     demand: IntArray  # [J, R]
-    arrived: FloatArray  # [J + 1, 2 + R]  of all jobs before each: how many, what is told of them, that * demand
+    arrived: FloatArray  # [J + 1, 2 + R]  of all jobs before each: how many, their requested steps, those * demand
     capacity: IntArray  # [R]
     start: IntArray  # [J]           -1 = not started
     withheld: IntArray  # [J]           steps that passed though it would have fitted
     free: IntArray  # [B, T, R]     a ring
     head: IntArray  # [B]           row of the present step in the ring
     slot_job: IntArray  # [B, M]        -1 = empty
-    slot_duration: IntArray  # [B, M]        told of its job; 0 = empty
+    slot_duration: IntArray  # [B, M]        requested by its job; 0 = empty
     slot_demand: IntArray  # [B, M, R]     of its job; 0 where empty
     fits_now: BoolArray  # [B, M]
     legal: BoolArray  # [B, M]        the same array where nothing may be placed ahead
@@ -39,7 +39,7 @@ class State(NamedTuple):
     last_arrival: IntArray  # [B]
     leaving: IntArray  # [B, T]        jobs that run for the last time in each row of the ring
     leaving_inverse: FloatArray  # [B, T]        their sum of 1 / duration; no column without rewards
-    running: IntArray  # [J]           those that run, each episode's from its first on; none where all is known
+    running: IntArray  # [J]           those that run, each episode's from its first on; none where run times are known
     runs: IntArray  # [B]           how many they are
     present: IntArray  # [B]           jobs in the system
     inverse: FloatArray  # [B]           their sum of 1 / duration; kept for rewards only
@@ -53,12 +53,11 @@ class State(NamedTuple):
 class Rules(NamedTuple):
     """Constants of a run."""
 
-    usable: int
     place_ahead: bool
     step_limit: int
     objective: int
     skip_forced: bool  # play moves that leave no choice without asking
-    told: bool  # do some jobs run for another time than policies are told?
+    estimated: bool  # do some jobs run for another time than they requested?
 
 
 def empty_state(jobs: JobBatch, cluster: Cluster, rewarded_steps: int) -> State:
@@ -67,16 +66,16 @@ def empty_state(jobs: JobBatch, cluster: Cluster, rewarded_steps: int) -> State:
     capacity = np.array(cluster.capacity, dtype=np.int16)
     slots = (episodes, cluster.slots)
     fits_now = np.zeros(slots, dtype=np.bool_)
-    seen = told_steps(jobs, cluster)
+    requested = requested_steps(jobs, cluster)
     duration = jobs.duration.astype(np.int16)
-    known = jobs.told is None or np.array_equal(seen, jobs.duration)
+    known = jobs.estimate is None or np.array_equal(requested, jobs.duration)
     return State(
         first=jobs.first,
         arrival=jobs.arrival.astype(np.int64),
         duration=duration,
-        told=duration if known else seen.astype(np.int16),
+        requested=duration if known else requested.astype(np.int16),
         demand=jobs.demand.astype(np.int16),
-        arrived=_arrived(seen, jobs.demand),
+        arrived=_arrived(requested, jobs.demand),
         capacity=capacity,
         start=np.full(len(jobs.arrival), -1, dtype=np.int64),
         withheld=np.zeros(len(jobs.arrival), dtype=np.int32),
@@ -107,25 +106,25 @@ def empty_state(jobs: JobBatch, cluster: Cluster, rewarded_steps: int) -> State:
     )
 
 
-def told_steps(jobs: JobSet | JobBatch, cluster: Cluster) -> IntArray:
-    """Return the steps [J] that policies are told: durations, or estimates cut to the horizon.
+def requested_steps(jobs: JobSet | JobBatch, cluster: Cluster) -> IntArray:
+    """Return the run times [J] that policies know of, in steps: durations, or estimates cut to the horizon.
 
     Raises:
         ValueError: estimates where jobs are placed ahead: a job that runs on would meet what is reserved for others.
     """
-    if jobs.told is None:
+    if jobs.estimate is None:
         return jobs.duration
-    other = jobs.told != jobs.duration
+    other = jobs.estimate != jobs.duration
     if cluster.place_ahead and other.any():
         job = int(other.argmax())
-        runs = f"job {job} is told {jobs.told[job]} steps and runs {jobs.duration[job]}"
-        raise ValueError(f"{runs}: jobs can be placed ahead only where durations are known")
-    # A job told as it is goes as where durations are known: if too long for the horizon, it never starts.
-    return np.where(other, np.minimum(jobs.told, cluster.usable), jobs.duration)
+        runs = f"job {job} requests {jobs.estimate[job]} steps and runs {jobs.duration[job]}"
+        raise ValueError(f"{runs}: jobs can be placed ahead only where run times are known")
+    # A job of exact estimate goes as where run times are known: if too long for the horizon, it never starts.
+    return np.where(other, np.minimum(jobs.estimate, cluster.horizon), jobs.duration)
 
 
-def _arrived(seen: IntArray, demand: IntArray) -> FloatArray:
-    steps = seen.astype(float)[:, None]
+def _arrived(requested: IntArray, demand: IntArray) -> FloatArray:
+    steps = requested.astype(float)[:, None]
     each = np.concatenate([np.ones_like(steps), steps, steps * demand], axis=1)
     return np.concatenate([np.zeros((1, each.shape[1])), each.cumsum(axis=0)])
 

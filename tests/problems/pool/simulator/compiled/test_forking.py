@@ -23,7 +23,7 @@ def jobsets(of: Cluster, estimates: bool) -> list[JobSet]:
         if estimates:
             count = len(jobs.arrival)
             told = rng.integers(1, of.horizon + 1, count)
-            jobs = jobs._replace(duration=rng.integers(1, 2 * of.horizon, count), told=told)
+            jobs = jobs._replace(duration=rng.integers(1, 2 * of.horizon, count), estimate=told)
         found.append(jobs)
     return found
 

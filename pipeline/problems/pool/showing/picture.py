@@ -9,12 +9,12 @@ from pipeline.errors import UserError
 from pipeline.problems import Picture, ShowRequest
 from pipeline.problems.pool.nouns import Cluster
 from pipeline.problems.pool.policies import policy_by_name
+from pipeline.problems.pool.scheduling.reading import read_jobs
 from pipeline.problems.pool.showing.choosing import Chosen, test_jobset, user_jobset
 from pipeline.problems.pool.showing.drawing import side_by_side
-from pipeline.problems.pool.showing.scene import Scene, described, window
+from pipeline.problems.pool.showing.shown import ShownJobset, described, window
 from pipeline.problems.pool.showing.watching import Trace, watch
 from pipeline.problems.pool.storage import read_jobsets
-from pipeline.problems.pool.user_jobs import read_jobs
 from pipeline.progress import progress, say
 
 
@@ -35,8 +35,8 @@ def draw(params: Params, asked: ShowRequest, policies: Sequence[str], names: Seq
         limit = chosen.limit(cluster, masked)
         traces.append(watch(name, policy, chosen.jobs, cluster, limit, chosen.key(params.seed), masked))
     shown = window(chosen.jobs, traces, asked.begin, asked.end)
-    scene = Scene(chosen.title, chosen.jobs, chosen.names, scenario.resources, scenario.slots)
-    return Picture(png(side_by_side(scene, traces, shown)), chosen.title, [described(trace) for trace in traces])
+    jobset = ShownJobset(chosen.title, chosen.jobs, chosen.names, scenario.resources, scenario.slots)
+    return Picture(png(side_by_side(jobset, traces, shown)), chosen.title, [described(trace) for trace in traces])
 
 
 def _choose(params: Params, asked: ShowRequest, scenario: PoolScenario) -> Chosen:

@@ -33,14 +33,14 @@ def write_schedule(
         rows: that are written at a time.
     """
     frames = _frames(path, table, start, on_progress, rows)
-    with writing(path) as stream:
+    with writing(path) as file:
         if path.suffix == ".parquet":
-            _write_parquet(stream, frames)
+            _write_parquet(file, frames)
         elif path.suffix == ".gz":
-            _write_gz(stream, frames)
+            _write_gz(file, frames)
         else:
             for text in _texts(frames):
-                stream.write(text)
+                file.write(text)
 
 
 def _frames(
@@ -65,16 +65,16 @@ def _texts(frames: Iterator[pd.DataFrame]) -> Iterator[bytes]:
         yield text.encode()
 
 
-def _write_gz(stream: BinaryIO, frames: Iterator[pd.DataFrame]) -> None:
+def _write_gz(file: BinaryIO, frames: Iterator[pd.DataFrame]) -> None:
     packer = zlib.compressobj(BEST, zlib.DEFLATED, GZIP)
     for text in _texts(frames):
-        stream.write(packer.compress(text))
-    stream.write(packer.flush())
+        file.write(packer.compress(text))
+    file.write(packer.flush())
 
 
-def _write_parquet(stream: BinaryIO, frames: Iterator[pd.DataFrame]) -> None:
+def _write_parquet(file: BinaryIO, frames: Iterator[pd.DataFrame]) -> None:
     first = pa.Table.from_pandas(next(frames), preserve_index=False)
-    with pq.ParquetWriter(stream, first.schema, write_page_checksum=True) as writer:
+    with pq.ParquetWriter(file, first.schema, write_page_checksum=True) as writer:
         writer.write_table(first)
         del first
         for frame in frames:

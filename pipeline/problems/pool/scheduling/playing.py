@@ -68,9 +68,9 @@ def mean_slowdown(table: JobTable, start: IntArray) -> float:
 
 def _going(simulator: Batched, policy: Policy, key: KeyArray) -> Iterator[int]:
     """Return what plays a policy to the end, compiled if it can be."""
-    twin, episodes = compiled_rule_of(policy), len(key)
-    if twin is not None:
-        return play_compiled(simulator, players([twin] * episodes, key))
+    rule, episodes = compiled_rule_of(policy), len(key)
+    if rule is not None:
+        return play_compiled(simulator, players([rule] * episodes, key))
     return play_together(simulator, [policy], np.zeros(episodes, dtype=np.int64), key)
 
 

@@ -9,9 +9,9 @@ import numpy as np
 
 from pipeline.core import IntArray, Policy, keys
 from pipeline.errors import UserError
-from pipeline.problems.pool.evaluation.scheduling import mean_slowdown, schedule
 from pipeline.problems.pool.evaluation.searching import best_of_k, search_from
 from pipeline.problems.pool.nouns import Cluster, JobBatch
+from pipeline.problems.pool.scheduling.playing import mean_slowdown, schedule
 from pipeline.problems.pool.workload.job_table import AT_ONCE, JobTable, parts
 from pipeline.progress import ProgressCallback
 
@@ -111,9 +111,9 @@ def searched(
 def _copied(table: JobTable, count: int) -> JobTable:
     """Return the jobs several times over, each time in jobsets of their own; ids are those of one copy."""
     number = np.tile(table.jobset.astype(np.int64), (count, 1)) + np.arange(count)[:, None] * (table.jobset.max() + 1)
-    told = None if table.told is None else np.tile(table.told, count)
+    estimate = None if table.estimate is None else np.tile(table.estimate, count)
     columns = np.tile(table.arrival, count), np.tile(table.duration, count), np.tile(table.demand, (count, 1))
-    return JobTable(table.ids, number.ravel(), *columns, told)
+    return JobTable(table.ids, number.ravel(), *columns, estimate)
 
 
 def _best(table: JobTable, horizon: int, starts: IntArray) -> IntArray:

@@ -4,16 +4,16 @@ import numpy as np
 from numba import njit
 
 from pipeline.compiled import inlined
-from pipeline.problems.pool.networks.relative import Relative, Scene
+from pipeline.problems.pool.networks.relative import EpisodeArrays, Relative
 from pipeline.problems.pool.simulator.compiled.kernels import idle
 from pipeline.problems.pool.simulator.compiled.state import Rules, State
 
 
 @njit(cache=True)
-def scene_of(s: State, b: int) -> Scene:
+def arrays_of(s: State, b: int) -> EpisodeArrays:
     """Return one episode of a simulator; `refresh` writes what it does not keep in such arrays."""
     slots, resources = s.slot_demand.shape[1], s.slot_demand.shape[2]
-    return Scene(
+    return EpisodeArrays(
         s.free[b].reshape(1, -1),
         s.head[b : b + 1],
         s.capacity,
@@ -30,20 +30,20 @@ def scene_of(s: State, b: int) -> Scene:
 
 
 @inlined
-def refresh(s: State, rules: Rules, b: int, scene: Scene, seen: Relative, i: int) -> None:
-    """Write into the scene of an episode what has changed since, and what is legal."""
+def refresh(s: State, rules: Rules, b: int, arrays: EpisodeArrays, observed: Relative, i: int) -> None:
+    """Write into the arrays of an episode what has changed since, and what is legal."""
     slots = s.slot_job.shape[1]
     for m in range(slots):
         job = s.slot_job[b, m]
-        scene.waited[0, m] = s.now[b] - s.arrival[job] if job >= 0 else 0
-        seen.may[i, m] = s.legal[b, m]
-    seen.may[i, slots] = not (s.fitting[b] > 0 and idle(s, rules, b))
+        arrays.waited[0, m] = s.now[b] - s.arrival[job] if job >= 0 else 0
+        observed.may[i, m] = s.legal[b, m]
+    observed.may[i, slots] = not (s.fitting[b] > 0 and idle(s, rules, b))
     queue, to_come = s.queue[b], s.to_come[b]
     waits = queue < to_come
-    scene.backlog[0] = to_come - queue
-    scene.behind[0, 0] = s.told[queue] if waits else 0
+    arrays.backlog[0] = to_come - queue
+    arrays.behind[0, 0] = s.requested[queue] if waits else 0
     for r in range(s.capacity.shape[0]):
-        scene.behind[0, 1 + r] = s.demand[queue, r] if waits else 0
-    scene.since[0] = s.now[b] - s.last_arrival[b]
+        arrays.behind[0, 1 + r] = s.demand[queue, r] if waits else 0
+    arrays.since[0] = s.now[b] - s.last_arrival[b]
     for k in range(s.arrived.shape[1]):
-        scene.arrived[0, k] = s.arrived[to_come, k] - s.arrived[s.first[b], k]
+        arrays.arrived[0, k] = s.arrived[to_come, k] - s.arrived[s.first[b], k]

@@ -57,12 +57,12 @@ def read_jobs(
         return log_table(steps), describe(log, steps)
     if suffixes not in (".csv", ".csv.gz", ".parquet"):
         raise UserError(f"{path}: expected .csv, .csv.gz, .parquet, .swf or .swf.gz")
-    chunks, seen = [], 0
+    chunks, read = [], 0
     for frame, percent in _frames(path, rows):
         chunks.append(_checked(frame, scenario, str(path)))
-        seen += len(frame)
-        on_progress(percent, f"{seen:,} jobs")
-    if not seen:
+        read += len(frame)
+        on_progress(percent, f"{read:,} jobs")
+    if not read:
         raise UserError(f"{path}: expected jobs, found none")
     table = _table(chunks)
     again = repeated(table)
@@ -160,15 +160,13 @@ def _parquet(path: Path, rows: int) -> Iterator[tuple[pd.DataFrame, float]]:
 
 def _csv(path: Path, rows: int) -> Iterator[tuple[pd.DataFrame, float]]:
     """Read ids as they are written: 007 is not 7, and NA is a name."""
-    with path.open("rb") as file, _unpacked(file, path) as stream:
+    with path.open("rb") as file, _unpacked(file, path) as text:
         size = max(os.fstat(file.fileno()).st_size, 1)
-        if b"\0" in stream.read(4096):
+        if b"\0" in text.read(4096):
             raise UserError(f"{path}: not a readable table (expected UTF-8 text, found zero bytes, as in UTF-16)")
-        stream.seek(0)
+        text.seek(0)
         words = dict.fromkeys(IDS, "str")
-        reader = pd.read_csv(
-            stream, dtype=words, keep_default_na=False, na_values=[""], chunksize=rows, low_memory=False
-        )
+        reader = pd.read_csv(text, dtype=words, keep_default_na=False, na_values=[""], chunksize=rows, low_memory=False)
         for frame in reader:
             if not isinstance(frame.index, pd.RangeIndex):
                 raise UserError(f"{path}: expected as many fields in a row as in the header, found more")

@@ -1,13 +1,11 @@
 """What an agent does differently from SJF, and a small tree that does nearly the same."""
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 import pandera.pandas as pa
-from pydantic import ValidationError
 
 from pipeline import storage
 from pipeline.comparing.plots import png
@@ -22,13 +20,13 @@ from pipeline.problems.pool.explaining import differences as differing
 from pipeline.problems.pool.explaining.distilling import Named, distil, rules
 from pipeline.problems.pool.explaining.effects import effects, importance
 from pipeline.problems.pool.explaining.figures import Tables, figures
-from pipeline.problems.pool.explaining.recording import Decisions, record
+from pipeline.problems.pool.explaining.recording import AgentDecisions, record
+from pipeline.problems.pool.explaining.stored import TREE, explain_folder
 from pipeline.problems.pool.explaining.tables import CLASSES, DIFFERENCES, EFFECTS, IMPORTANCE, OUTCOMES, WITHHELD
 from pipeline.problems.pool.explaining.telling import summary
 from pipeline.problems.pool.explaining.tree import TreeCard, tree_policy
 from pipeline.problems.pool.heuristics.scores import HEURISTICS
 from pipeline.problems.pool.nouns import Cluster, JobSet, batch
-from pipeline.problems.pool.policies import TREE
 from pipeline.problems.pool.storage import read_jobsets
 from pipeline.progress import progress, say
 
@@ -87,29 +85,6 @@ def explain(params: Params, asked: ExplainRequest) -> None:
     say(f"{folder}: {', '.join(sorted(path.name for path in folder.iterdir()))}")
 
 
-def explain_folder(agent: str) -> Path:
-    """Return where an agent is explained."""
-    return storage.REPORTS / "explain" / agent
-
-
-def tree_by_name(name: str) -> Policy:
-    """Return the tree `<agent>_tree` as a policy; it keeps to the legal actions.
-
-    Raises:
-        UserError: it has not been made, or is no tree.
-    """
-    agent = name.removesuffix(TREE)
-    path, first = explain_folder(agent) / "tree.json", f"run 'python -m pipeline explain --agent {agent}' first"
-    if not path.is_file():
-        raise UserError(f"policy '{name}': {path} is missing: {first}")
-    try:
-        return tree_policy(TreeCard.model_validate(storage.read_json(path)))
-    except ValidationError as error:
-        found = error.errors()[0]
-        where = ".".join(str(part) for part in found["loc"])
-        raise UserError(f"{path}: not a tree ({where + ': ' if where else ''}{found['msg']}): {first}") from error
-
-
 def _player(params: Params, agent: str) -> Player:
     scenario = params.pool_scenario(params.agent(agent).scenario)
     if scenario.place_ahead:
@@ -128,7 +103,7 @@ def _few(name: str, scenario: PoolScenario, split: str, most: int) -> dict[int, 
     return {load: group[:most] for load, group in jobsets.items()}
 
 
-def _recorded(player: Player, jobsets: Mapping[int, Sequence[JobSet]]) -> tuple[Decisions, IntArray]:
+def _recorded(player: Player, jobsets: Mapping[int, Sequence[JobSet]]) -> tuple[AgentDecisions, IntArray]:
     game, load = player.game(jobsets, player.masked)
     return record(game, player.policy), load
 
@@ -161,11 +136,11 @@ def _tables(
     params: Params,
     player: Player,
     card: TreeCard,
-    seen: tuple[Decisions, IntArray],
+    features: tuple[AgentDecisions, IntArray],
     test: Mapping[int, Sequence[JobSet]],
 ) -> dict[str, tuple[pd.DataFrame, pa.DataFrameSchema]]:
     agent, tree = card.agent, card.agent + TREE
-    row, times = player.scenario, differing.Times(seen[0])
+    row, times = player.scenario, differing.Times(features[0])
     mine = score(
         {agent: player.policy}, test, Cluster.of(row), row.step_limit, player.seed, player.masked, measured=span_of(row)
     )
@@ -174,10 +149,10 @@ def _tables(
     )
     against = differing.outcomes(results, card.scenario, ("sjf", agent), params.evaluation, params.seed)
     return {
-        "differences": (differing.differences(*seen), DIFFERENCES),
-        "withheld": (differing.withheld(*seen), WITHHELD),
+        "differences": (differing.differences(*features), DIFFERENCES),
+        "withheld": (differing.withheld(*features), WITHHELD),
         "classes": (differing.classes(times), CLASSES),
         "effects": (effects(times), EFFECTS),
-        "importance": (importance(card, seen[0], np.random.default_rng(params.seed)), IMPORTANCE),
+        "importance": (importance(card, features[0], np.random.default_rng(params.seed)), IMPORTANCE),
         "outcomes": (against, OUTCOMES),
     }

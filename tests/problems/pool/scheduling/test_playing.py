@@ -8,9 +8,9 @@ from builders import random_jobset
 from pipeline.core import Observation, Policy
 from pipeline.errors import UserError
 from pipeline.problems.pool.evaluation import scheduling
-from pipeline.problems.pool.evaluation.scheduling import schedule
 from pipeline.problems.pool.heuristics.scores import HEURISTICS
 from pipeline.problems.pool.nouns import Cluster
+from pipeline.problems.pool.scheduling.playing import schedule
 from pipeline.problems.pool.workload.job_table import JobTable
 from pipeline.simulation import rollout
 from pipeline.simulation.choosing import Heuristic
@@ -28,7 +28,7 @@ def table(jobsets: int, jobs: int, steps: int) -> JobTable:
 
 
 def asked(policy: Policy) -> Policy:
-    """The same policy without its twin."""
+    """The same policy without its rule."""
     return Heuristic(policy)
 
 

@@ -1,4 +1,4 @@
-"""How good weights of the heuristic `family` are searched for."""
+"""How good weights of the heuristic `linear` are searched for."""
 
 from typing import Annotated
 
@@ -7,15 +7,15 @@ from pydantic import Field, model_validator
 from pipeline.config.records import Frozen
 
 
-class FamilySearch(Frozen):
-    """How many weights of the heuristic `family` are tried: the cross-entropy method."""
+class LinearRuleSearch(Frozen):
+    """How many weights of the heuristic `linear` are tried: the cross-entropy method."""
 
     population: Annotated[int, Field(ge=2, le=10_000)]  # candidates of a round
     rounds: Annotated[int, Field(gt=0, le=10_000)]
     elite: Annotated[int, Field(gt=0)]  # the best of a round; the next ones are drawn around these
 
     @model_validator(mode="after")
-    def _some_are_best(self) -> "FamilySearch":
+    def _some_are_best(self) -> "LinearRuleSearch":
         if self.elite > self.population:
             raise ValueError(f"expected elite at most population ({self.population}), got {self.elite}")
         return self

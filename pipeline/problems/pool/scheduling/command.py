@@ -4,12 +4,12 @@ from pipeline.config import Params, Swf
 from pipeline.core import IntArray, Policy
 from pipeline.errors import UserError
 from pipeline.problems import ScheduleRequest
-from pipeline.problems.pool.evaluation.planning import best_drawn, must_be_searchable, searched
-from pipeline.problems.pool.evaluation.scheduling import mean_slowdown, schedule
 from pipeline.problems.pool.nouns import Cluster
 from pipeline.problems.pool.policies import drawn_by_name, policy_by_name
-from pipeline.problems.pool.user_jobs import read_jobs
-from pipeline.problems.pool.user_schedules import write_schedule
+from pipeline.problems.pool.scheduling.planning import best_drawn, must_be_searchable, searched
+from pipeline.problems.pool.scheduling.playing import mean_slowdown, schedule
+from pipeline.problems.pool.scheduling.reading import read_jobs
+from pipeline.problems.pool.scheduling.writing import write_schedule
 from pipeline.problems.pool.workload.job_table import JobTable
 from pipeline.progress import progress, say
 from pipeline.storage.files import check_out
