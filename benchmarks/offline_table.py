@@ -92,7 +92,7 @@ def drawn(params: Params, jobs: int, count: int) -> list[JobSet]:
     sizes = scenario.jobsets.model_copy(update={"test": count})
     arrivals = AtOnce(name="at_once", jobs=jobs)
     changed = scenario.model_copy(update={"arrivals": arrivals, "jobsets": sizes, "slots": jobs})
-    (jobsets,) = Recipe(params, changed, params.workload).split("test").values()
+    (jobsets,) = DrawnSource(params, changed, params.workload).split("test").values()
     return jobsets
 
 
@@ -155,10 +155,10 @@ def modelled(jobs: JobSet, capacity: Units) -> "tuple[cp_model.CpModel, int]":
     """Return the model, and what its objective is to be divided by: whole numbers, so that nothing is rounded."""
     from ortools.sat.python import cp_model
 
-    from pipeline.problems.pool.simulator.compiled.list_scheduling import decoded
+    from pipeline.problems.pool.simulator.compiled.list_scheduling import improved
 
     only = batch([jobs])
-    hint = decoded(only, capacity, shortest_first(only))
+    hint = improved(only, capacity, shortest_first(only), 1)
     latest = int((hint + jobs.duration).max()) + int(jobs.duration.max())
     scale = math.lcm(*(int(steps) for steps in jobs.duration))
     model = cp_model.CpModel()

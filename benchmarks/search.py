@@ -12,7 +12,7 @@ from benchmarks.sizes import Sizes
 from pipeline.core import IntArray, keys
 from pipeline.problems.pool.evaluation.searching import order_of
 from pipeline.problems.pool.nouns import JobBatch, batch
-from pipeline.problems.pool.simulator.compiled.list_scheduling import decoded, improved
+from pipeline.problems.pool.simulator.compiled.list_scheduling import improved
 
 PLAIN = "list scheduling in numpy, one order after the other"
 ONE_BY_ONE = "the same compiled decoder, whole orders, asked of Python for one order at a time"
@@ -70,7 +70,7 @@ def swapped(order: IntArray, count: int) -> IntArray:
 
 def list_one_by_one(asked: Question, orders: IntArray) -> list[IntArray]:
     """Return the starts [J] that every order gives, by the compiled decoder."""
-    return [decoded(asked.jobs, asked.capacity, order) for order in orders]
+    return [improved(asked.jobs, asked.capacity, order, 1) for order in orders]
 
 
 def list_plainly(asked: Question, orders: IntArray) -> list[IntArray]:

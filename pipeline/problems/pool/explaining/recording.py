@@ -28,11 +28,6 @@ class AgentDecisions(NamedTuple):
         """Return M, which is void, too."""
         return int(self.features.may_start.shape[1])
 
-    @property
-    def voids(self) -> IntArray:
-        """Return the places [N] of decisions in which the agent starts nothing."""
-        return np.flatnonzero(self.agent == self.slots)
-
     def duration(self, action: IntArray) -> FloatArray:
         """Return the duration [D] of the jobs that actions start; 0 of void."""
         return self._of(action, 0)

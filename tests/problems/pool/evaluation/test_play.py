@@ -18,7 +18,7 @@ from pipeline.problems.pool.simulator.compiled.batch import Batched
 from pipeline.simulation.choosing import heuristic, random, sjf
 from pipeline.simulation.rollout import play
 
-CLUSTER = Cluster((4, 4), 6, 3, 6, False, 6)
+CLUSTER = Cluster((4, 4), 6, 3, 6, False)
 LIMIT, SEED = 60, 5
 JOBSETS: dict[int, list[JobSet]] = {
     load: [tiny_jobset(load, 0, number) for number in range(3)] for load in (80, 200)

@@ -174,7 +174,7 @@ def test_overload_is_shown_by_a_backlog_that_grows() -> None:
         arrival = np.arange(0, 40, every)
         return JobSet(arrival, np.full(len(arrival), 2), np.full((len(arrival), 1), 4))
 
-    cluster, span = Cluster((4,), 6, 3, 6, False, 6), Span(10, 30, 40, (4,))
+    cluster, span = Cluster((4,), 6, 3, 6, False), Span(10, 30, 40, (4,))
     done = score(BOTH, {50: [stream(4)], 200: [stream(1)]}, cluster, 200, 5, measured=span)["fcfs"]
     growth = done.others["backlog"].groupby("load")["growth"].mean()
     assert growth[50] == 0

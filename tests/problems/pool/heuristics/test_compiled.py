@@ -18,7 +18,7 @@ from pipeline.simulation.rollout import play
 
 KNOBS = st.tuples(st.floats(0.0, 1.0), st.integers(1, 9), st.lists(st.floats(-2.0, 2.0), min_size=12, max_size=12))
 WEIGHTS = [1.1, 0.3, -0.4, 0.2, 0.7, 0.5, -0.3, 1.2, -1.9, -0.2, 0.4, 0.6]
-INCREASED = Cluster((7, 5, 3, 9), 8, 12, 4, False, 8)
+INCREASED = Cluster((7, 5, 3, 9), 8, 12, 4, False)
 
 
 @st.composite
@@ -84,7 +84,7 @@ def test_a_twin_decides_as_the_heuristic_does(
     assert_same(*problem, all_heuristics(*knobs), skip)
 
 
-@pytest.mark.parametrize("of", [Cluster((10, 10), 20, 10, 60, ahead, 20) for ahead in (False, True)] + [INCREASED])
+@pytest.mark.parametrize("of", [Cluster((10, 10), 20, 10, 60, ahead) for ahead in (False, True)] + [INCREASED])
 def test_twins_decide_alike_where_many_jobs_compete(of: Cluster) -> None:
     rng = np.random.default_rng(6)
     several = [random_jobset(rng, of, 60, 50) for _ in range(3)]
@@ -92,7 +92,7 @@ def test_twins_decide_alike_where_many_jobs_compete(of: Cluster) -> None:
 
 
 def test_a_twin_decides_alike_in_lock_step_and_counts_what_it_was_asked() -> None:
-    of = Cluster((5, 4), 8, 4, 4, True, 8)
+    of = Cluster((5, 4), 8, 4, 4, True)
     rng = np.random.default_rng(1)
     several = [random_jobset(rng, of, 20, 20) for _ in range(4)]
     rules = [
@@ -116,7 +116,7 @@ def test_a_twin_decides_alike_in_lock_step_and_counts_what_it_was_asked() -> Non
 
 
 def test_play_stops_after_as_many_decisions_as_it_may_make() -> None:
-    simulator = Batched(batch([jobset((0, 1, 1), (0, 1, 1)), jobset((0, 1, 1))]), Cluster((2,), 4, 2, 0, False, 4), 9)
+    simulator = Batched(batch([jobset((0, 1, 1), (0, 1, 1)), jobset((0, 1, 1))]), Cluster((2,), 4, 2, 0, False), 9)
     who = players([CompiledRule("sjf"), CompiledRule("sjf")], key_of([jobset((0, 1, 1))] * 2))
     simulator.play(simulator.rows, who, 2)
     assert who.decision.tolist() == [2, 2]
@@ -139,7 +139,7 @@ def test_a_twin_draws_the_numbers_of_core() -> None:
 
 @pytest.mark.usefixtures("two_threads")
 def test_the_number_of_threads_changes_nothing_for_twins() -> None:
-    of = Cluster((5, 5), 8, 4, 4, True, 8)
+    of = Cluster((5, 5), 8, 4, 4, True)
     rng = np.random.default_rng(4)
     several = repeat([random_jobset(rng, of, 20, 20) for _ in range(10)], 3)
     played = []

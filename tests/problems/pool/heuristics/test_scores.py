@@ -337,10 +337,10 @@ def test_random_takes_the_outermost_draws_as_legal_actions_too() -> None:
 
 
 CLUSTERS = [
-    Cluster((8,), 12, 4, 3, False, 12),
-    Cluster((6, 9), 6, 4, 3, False, 6),
-    Cluster((6, 9), 6, 3, 3, True, 6),
-    Cluster((3, 4, 5), 6, 5, 3, True, 6),
+    Cluster((8,), 12, 4, 3, False),
+    Cluster((6, 9), 6, 4, 3, False),
+    Cluster((6, 9), 6, 3, 3, True),
+    Cluster((3, 4, 5), 6, 5, 3, True),
 ]
 
 

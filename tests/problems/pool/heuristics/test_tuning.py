@@ -19,7 +19,7 @@ from pipeline.problems.pool.heuristics.tuning import heuristics_with, tuned, tun
 from pipeline.problems.pool.nouns import Cluster, JobSet
 from pipeline.simulation.choosing import compiled_rule_of
 
-CLUSTER, LIMIT = Cluster((4, 4), 6, 3, 6, False, 6), 60
+CLUSTER, LIMIT = Cluster((4, 4), 6, 3, 6, False), 60
 JOBSETS: dict[int, list[JobSet]] = {load: [tiny_jobset(load, 0, number) for number in range(5)] for load in (80, 160)}
 KNOBS = HeuristicKnobs(tetris_weights=(0.0,), hold_quantiles=(1.0,), mixes=((0.0, 0.0),))
 SMALL = LinearRuleSearch(population=6, rounds=3, elite=2)

@@ -149,7 +149,7 @@ def test_a_draw_falls_into_the_share_of_its_action() -> None:
     assert sample(logits, may, True, draws).tolist() == [1, 1, 2, 4, 4]
 
 
-OF = Cluster((4, 4), 6, 3, 6, True, 6)
+OF = Cluster((4, 4), 6, 3, 6, True)
 
 
 def untrained(seed: int) -> Network:

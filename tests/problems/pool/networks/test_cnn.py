@@ -13,14 +13,14 @@ from pipeline.problems.pool.networks.networks import build
 from pipeline.problems.pool.networks.patches import Patchwork
 from pipeline.problems.pool.nouns import Cluster, CompactObservation
 
-DEEPRM = Cluster((10, 10), 20, 10, 60, False, 20)
+DEEPRM = Cluster((10, 10), 20, 10, 60, False)
 LAYOUTS = {
     "deeprm": DEEPRM,
-    "offline": Cluster((4, 4), 8, 12, 0, False, 8),
-    "unequal": Cluster((4, 3), 8, 3, 5, True, 8),
-    "one resource": Cluster((5,), 6, 2, 6, True, 6),
-    "three resources": Cluster((2, 5, 3), 5, 4, 7, False, 5),
-    "two columns of backlog": Cluster((3, 2), 4, 3, 7, False, 4),
+    "offline": Cluster((4, 4), 8, 12, 0, False),
+    "unequal": Cluster((4, 3), 8, 3, 5, True),
+    "one resource": Cluster((5,), 6, 2, 6, True),
+    "three resources": Cluster((2, 5, 3), 5, 4, 7, False),
+    "two columns of backlog": Cluster((3, 2), 4, 3, 7, False),
 }
 every_layout = pytest.mark.parametrize("of", list(LAYOUTS.values()), ids=list(LAYOUTS))
 with_and_without_clock = pytest.mark.parametrize("with_clock", [False, True])

@@ -22,7 +22,7 @@ from pipeline.problems.pool.networks.networks import build
 from pipeline.problems.pool.nouns import Cluster
 from pipeline.storage import Model, read_model, write_model
 
-OF = Cluster((4, 3), 8, 3, 5, True, 8)
+OF = Cluster((4, 3), 8, 3, 5, True)
 
 
 def card(**settings: object) -> PoolCard:

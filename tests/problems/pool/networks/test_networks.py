@@ -17,9 +17,9 @@ from pipeline.problems.pool.networks.network import Network
 from pipeline.problems.pool.networks.networks import NETWORKS, build
 from pipeline.problems.pool.nouns import Cluster, CompactObservation, compact
 
-DEEPRM = Cluster((10, 10), 20, 10, 60, False, 20)
-OFFLINE = Cluster((10, 10), 20, 30, 0, False, 20)
-SMALL = Cluster((4, 3), 8, 3, 5, True, 8)
+DEEPRM = Cluster((10, 10), 20, 10, 60, False)
+OFFLINE = Cluster((10, 10), 20, 30, 0, False)
+SMALL = Cluster((4, 3), 8, 3, 5, True)
 
 CONFIGS: dict[str, Mlp | Cnn] = {
     "mlp": Mlp(name="mlp", hidden=20, clock=False),
@@ -116,11 +116,11 @@ def test_pieces_are_those_of_the_rows_slots_and_backlog_that_are_not_empty() -> 
 
 LAYOUTS = {
     "deeprm": DEEPRM,
-    "offline": Cluster((4, 4), 8, 12, 0, False, 8),
+    "offline": Cluster((4, 4), 8, 12, 0, False),
     "unequal": SMALL,
-    "one resource": Cluster((5,), 6, 2, 6, True, 6),
-    "three resources": Cluster((2, 5, 3), 5, 4, 7, False, 5),
-    "wide, one slot": Cluster((300, 2), 5, 1, 7, False, 5),
+    "one resource": Cluster((5,), 6, 2, 6, True),
+    "three resources": Cluster((2, 5, 3), 5, 4, 7, False),
+    "wide, one slot": Cluster((300, 2), 5, 1, 7, False),
 }
 
 
@@ -205,7 +205,7 @@ def test_a_network_on_a_gpu_is_the_same_function(name: str, monkeypatch: pytest.
 
 def test_the_gradient_does_not_depend_on_how_threads_share_the_views(request: pytest.FixtureRequest) -> None:
     view = compact(many(observation(duration=[3, 0, 5]), 5))  # an odd number, for two
-    network = build(Mlp(name="mlp", hidden=4, clock=False), Cluster((10, 10), 20, 3, 4, False, 20), seed=3)
+    network = build(Mlp(name="mlp", hidden=4, clock=False), Cluster((10, 10), 20, 3, 4, False), seed=3)
     alone = gradients(network, network(view))
     request.getfixturevalue("two_threads")
     for name, gradient in gradients(network, network(view)).items():

@@ -16,7 +16,7 @@ from pipeline.problems.pool.simulator.compiled.batch import Batched
 from pipeline.problems.pool.simulator.reference import Timestep
 from pipeline.problems.pool.training.rolling import Roller
 
-CLUSTER = Cluster((5, 4), 6, 4, 4, False, 6)
+CLUSTER = Cluster((5, 4), 6, 4, 4, False)
 AHEAD = CLUSTER._replace(place_ahead=True)
 
 

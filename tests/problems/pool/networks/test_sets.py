@@ -16,7 +16,7 @@ from pipeline.problems.pool.networks.relative import ELAPSED, OF_REST, Relative
 from pipeline.problems.pool.networks.sets import Sets
 from pipeline.problems.pool.nouns import Cluster
 
-CLUSTER = Cluster((5, 4), 6, 4, 4, False, 6)
+CLUSTER = Cluster((5, 4), 6, 4, 4, False)
 
 
 def met(decisions: int = 2 * FEW) -> Relative:

@@ -7,14 +7,14 @@ from builders import random_jobset
 
 from pipeline.core import IntArray
 from pipeline.errors import UserError
-from pipeline.problems.pool.evaluation import planning
 from pipeline.problems.pool.heuristics.scores import HEURISTICS
 from pipeline.problems.pool.nouns import Cluster
+from pipeline.problems.pool.scheduling import planning
 from pipeline.problems.pool.scheduling.planning import best_drawn, must_be_searchable, searched
 from pipeline.problems.pool.scheduling.playing import schedule
 from pipeline.problems.pool.workload.job_table import JobTable
 
-CLUSTER = Cluster((5, 4), 8, 4, 4, False, 8)
+CLUSTER = Cluster((5, 4), 8, 4, 4, False)
 
 
 def table(jobsets: int, jobs: int, first: int = 0) -> JobTable:

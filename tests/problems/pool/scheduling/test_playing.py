@@ -7,15 +7,15 @@ from builders import random_jobset
 
 from pipeline.core import Observation, Policy
 from pipeline.errors import UserError
-from pipeline.problems.pool.evaluation import scheduling
 from pipeline.problems.pool.heuristics.scores import HEURISTICS
 from pipeline.problems.pool.nouns import Cluster
+from pipeline.problems.pool.scheduling import playing
 from pipeline.problems.pool.scheduling.playing import schedule
 from pipeline.problems.pool.workload.job_table import JobTable
 from pipeline.simulation import rollout
 from pipeline.simulation.choosing import Heuristic
 
-CLUSTER = Cluster((5, 4), 8, 4, 4, False, 8)
+CLUSTER = Cluster((5, 4), 8, 4, 4, False)
 
 
 def table(jobsets: int, jobs: int, steps: int) -> JobTable:
@@ -50,7 +50,7 @@ def test_a_compiled_schedule_is_that_of_the_heuristic(
 
 @pytest.mark.parametrize("policy", [HEURISTICS["sjf"], asked(HEURISTICS["sjf"])])
 def test_progress_counts_the_jobs_that_have_been_placed(monkeypatch: pytest.MonkeyPatch, policy: Policy) -> None:
-    monkeypatch.setattr(scheduling, "LOOK_EVERY_S", 0.0)
+    monkeypatch.setattr(playing, "LOOK_EVERY_S", 0.0)
     monkeypatch.setattr(rollout, "DECISIONS_AT_ONCE", 3)
     told: list[tuple[float, str]] = []
     schedule(table(3, 40, 80), CLUSTER, policy, True, 3, lambda percent, note: told.append((percent, note)), 50)
@@ -66,6 +66,6 @@ def test_a_policy_that_stands_still_is_given_up() -> None:
         return np.full(len(draws), view.duration.shape[1])
 
     jobs = JobTable(pa.table({}), np.zeros(2, int), np.array([0, 3]), np.array([2, 1]), np.ones((2, 2), int))
-    limit = 3 + scheduling.PATIENCE * 3 + CLUSTER.horizon
+    limit = 3 + playing.PATIENCE * 3 + CLUSTER.horizon
     with pytest.raises(UserError, match=f"leaves 2 of 2 jobs undone after {limit} steps"):
         schedule(jobs, CLUSTER, void, False, 1, lambda percent, note: None)

@@ -13,9 +13,9 @@ from pipeline.problems.pool.simulator.rewards import REWARDS
 from pipeline.simulation.rollout import play
 
 CLUSTERS = [
-    Cluster((10, 10), 20, 10, 60, False, 20),
-    Cluster((7, 3, 5), 6, 3, 2, True, 6),
-    Cluster((4,), 5, 1, 0, True, 4),
+    Cluster((10, 10), 20, 10, 60, False),
+    Cluster((7, 3, 5), 6, 3, 2, True),
+    Cluster((4,), 5, 1, 0, True),
 ]
 POLICIES = {"wander": wander, "sjf": HEURISTICS["sjf"], "random": HEURISTICS["random"]}
 EPISODES = 20

@@ -15,7 +15,7 @@ from pipeline.simulation.choosing import compiled_rule_of
 from pipeline.simulation.rollout import play
 
 VOID = 2  # of two slots
-NARROW = Cluster((5, 4), 6, 3, 4, False, 6)
+NARROW = Cluster((5, 4), 6, 3, 4, False)
 
 
 @pytest.fixture(params=["plain", "compiled"])

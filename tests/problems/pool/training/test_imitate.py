@@ -54,7 +54,7 @@ def test_the_teacher_of_a_jobset_is_the_one_that_is_best_on_it(task: Task) -> No
     narrow one a step. SJF lets the wide one wait for ten steps: slowdown 6, and 1 of the others; packer starts it, and
     the narrow ones have slowdowns 3, 2 and 1.
     """
-    task = task._replace(cluster=Cluster((3,), 8, 10, 4, False, 8))
+    task = task._replace(cluster=Cluster((3,), 8, 10, 4, False))
     first = jobset((0, 6, 3), (0, 1, 2))
     second = jobset((0, 2, 3), *((step, 1, 1) for step in range(10)))
     played = watch(sets(), [first, second], task, rules("sjf", "packer"))

@@ -15,10 +15,10 @@ from pipeline.problems.pool.training.decisions import DecisionBuffer, Decisions,
 from pipeline.problems.pool.training.playing import play_by_chance
 
 CLUSTERS = {
-    "deeprm": Cluster((10, 10), 20, 10, 60, False, 20),
-    "ahead": Cluster((4, 3), 8, 3, 5, True, 8),
-    "one resource": Cluster((5,), 6, 2, 6, True, 6),
-    "wide, one slot": Cluster((300, 2), 5, 1, 7, False, 5),
+    "deeprm": Cluster((10, 10), 20, 10, 60, False),
+    "ahead": Cluster((4, 3), 8, 3, 5, True),
+    "one resource": Cluster((5,), 6, 2, 6, True),
+    "wide, one slot": Cluster((300, 2), 5, 1, 7, False),
 }
 
 

@@ -16,7 +16,7 @@ from pipeline.problems.pool.simulator.reference import Timestep
 from pipeline.problems.pool.training import rolling
 from pipeline.problems.pool.training.rolling import Roller, Rollout
 
-NARROW = Cluster((5, 4), 6, 4, 4, False, 6)
+NARROW = Cluster((5, 4), 6, 4, 4, False)
 NUMBER = np.arange(4)
 KEY = keys(9, NUMBER, np.zeros_like(NUMBER))
 

@@ -20,7 +20,7 @@ ONE_WAITS = jobset((0, 4, 3), (1, 1, 3))  # from step 1 to 4, then runs a step: 
 
 @pytest.fixture
 def task(params: Params) -> Task:
-    of = Cluster((3,), 12, 2, 4, False, 12)
+    of = Cluster((3,), 12, 2, 4, False)
     return set_task(params.recipes["deeprm3"])._replace(cluster=of, loads=[50, 90], streams=None)
 
 

@@ -10,7 +10,7 @@ from pipeline.config.params import check_params
 from pipeline.errors import UserError
 from pipeline.problems.pool.nouns import JobSet
 from pipeline.problems.pool.workload.estimates import check_estimates, estimated
-from pipeline.problems.pool.workload.source import Recipe, Windows, source
+from pipeline.problems.pool.workload.source import DrawnSource, LogSource, source
 
 NO_LOG = Path("no/log")
 
@@ -25,7 +25,7 @@ def asked(params: Params, noise: float, told: str = "estimates", **settings: obj
 
 def jobsets(params: Params) -> list[JobSet]:
     origin = source(params, "online", NO_LOG)
-    assert isinstance(origin, Recipe)
+    assert isinstance(origin, DrawnSource)
     return [*origin.split("train")[90], *origin.split("test")[90], origin.fresh(90, 5)]
 
 
@@ -115,11 +115,11 @@ def log(folder: Path) -> Path:
     return path
 
 
-def windows(params: Params, path: Path, told: str, **settings: object) -> Windows:
+def windows(params: Params, path: Path, told: str, **settings: object) -> LogSource:
     own = asked(params, 0.0, told, **settings)
     swf = Swf(name="swf", path=str(path), window=6, capacity=4)
     origin = source(own.model_copy(update={"workload": swf}), "online", path)
-    assert isinstance(origin, Windows)
+    assert isinstance(origin, LogSource)
     return origin
 
 

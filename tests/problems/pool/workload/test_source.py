@@ -8,7 +8,7 @@ import pytest
 from pipeline.config import AtOnce, Counts, Params, Streaming, Swf, Synthetic
 from pipeline.core import SPLIT_NUMBERS, SPLITS
 from pipeline.problems.pool.nouns import JobSet
-from pipeline.problems.pool.workload.source import Recipe, Windows, source
+from pipeline.problems.pool.workload.source import DrawnSource, LogSource, source
 
 NO_LOG = Path("no/log")
 LOADS = (50, 130)
@@ -21,9 +21,9 @@ def changed(params: Params, seed: int = 1, **settings: object) -> Params:
     return params.model_copy(update={"seed": seed, "scenarios": {"online": online}})
 
 
-def recipe(params: Params, seed: int = 1, **settings: object) -> Recipe:
+def recipe(params: Params, seed: int = 1, **settings: object) -> DrawnSource:
     origin = source(changed(params, seed, **settings), "online", NO_LOG)
-    assert isinstance(origin, Recipe)
+    assert isinstance(origin, DrawnSource)
     return origin
 
 
@@ -31,7 +31,7 @@ def content(jobs: JobSet) -> bytes:
     return b"|".join(np.asarray(field, dtype=np.int64).tobytes() for field in jobs if field is not None)
 
 
-def drawn(origin: Recipe | Windows, split: str) -> list[bytes]:
+def drawn(origin: DrawnSource | LogSource, split: str) -> list[bytes]:
     return [content(jobs) for jobsets in origin.split(split).values() for jobs in jobsets]
 
 
@@ -91,11 +91,11 @@ def log(folder: Path, jobs: int, processors: int = 4) -> Path:
     return path
 
 
-def windows(params: Params, path: Path, seed: int = 1, **settings: object) -> Windows:
+def windows(params: Params, path: Path, seed: int = 1, **settings: object) -> LogSource:
     swf = Swf(name="swf", path=str(path), window=5, capacity=4)
     own = changed(params, seed, **settings).model_copy(update={"workload": swf})
     origin = source(own, "online", path)
-    assert isinstance(origin, Windows)
+    assert isinstance(origin, LogSource)
     return origin
 
 
@@ -168,7 +168,7 @@ def test_a_scenarios_own_recipe_is_drawn_where_all_others_are_cut_from_a_log(par
     swf = Swf(name="swf", path="no.swf")
     mine = changed(params, workload=OWN).model_copy(update={"workload": swf})
     origin = source(mine, "online", NO_LOG)
-    assert isinstance(origin, Recipe)
+    assert isinstance(origin, DrawnSource)
     assert origin.scenario.resources == {"cpu": 10, "memory": 10}  # not the 20 units of the log
     assert drawn(origin, "validation") == drawn(recipe(params, workload=OWN), "validation")
 

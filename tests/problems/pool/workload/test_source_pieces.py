@@ -9,7 +9,7 @@ from pipeline.config import Params, Swf
 from pipeline.core import SPLIT_NUMBERS
 from pipeline.logs.step_log import Log
 from pipeline.problems.pool.nouns import JobSet
-from pipeline.problems.pool.workload.source import Recipe, Windows, source
+from pipeline.problems.pool.workload.source import DrawnSource, LogSource, source
 from pipeline.problems.pool.workload.windows import Discretised
 
 STEPS = 200
@@ -21,13 +21,13 @@ def content(jobs: JobSet) -> bytes:
 
 
 @pytest.fixture
-def recipe(params: Params) -> Recipe:
+def recipe(params: Params) -> DrawnSource:
     origin = source(params, "online", Path("no/log"))
-    assert isinstance(origin, Recipe)
+    assert isinstance(origin, DrawnSource)
     return origin
 
 
-def test_a_piece_of_a_recipe_has_its_steps_and_its_load(recipe: Recipe) -> None:
+def test_a_piece_of_a_recipe_has_its_steps_and_its_load(recipe: DrawnSource) -> None:
     capacity = np.array([10, 10])
     work = np.zeros(2)
     for number in range(40):
@@ -38,7 +38,7 @@ def test_a_piece_of_a_recipe_has_its_steps_and_its_load(recipe: Recipe) -> None:
     assert (work / (40 * STEPS * capacity)).mean() == pytest.approx(0.9, abs=0.05)
 
 
-def test_no_piece_and_no_jobset_of_a_recipe_are_the_same(recipe: Recipe) -> None:
+def test_no_piece_and_no_jobset_of_a_recipe_are_the_same(recipe: DrawnSource) -> None:
     scenario = recipe.scenario
     assert scenario.arrivals.name == "poisson"
     steps = 50  # as long as its jobsets: only the draws tell them apart
@@ -67,10 +67,10 @@ def log(arrival: np.ndarray) -> Discretised:
     )
 
 
-def windows(params: Params, arrival: np.ndarray, seed: int = 1) -> Windows:
+def windows(params: Params, arrival: np.ndarray, seed: int = 1) -> LogSource:
     swf = Swf(name="swf", path="", train_share=0.6, validation_share=0.15)
     untold = Log(*(np.empty(0),) * 6, 1, 1.0, {})
-    return Windows(seed, params.pool_scenario("online"), swf, untold, log(arrival))
+    return LogSource(seed, params.pool_scenario("online"), swf, untold, log(arrival))
 
 
 @pytest.mark.parametrize("split", list(PERIODS))

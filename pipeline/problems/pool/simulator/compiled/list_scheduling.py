@@ -63,7 +63,7 @@ def improved(
         jobs: known from the start; none wants more than there is.
         capacity: units of each resource.
         orders: jobs [J] by their number in the batch, jobset after jobset.
-        evaluations: orders listed of each jobset, the first one included.
+        evaluations: orders listed of each jobset, the first one included; 1: no search.
         key: random key [B] of each jobset; not needed for one evaluation.
     """
     numbers = np.arange(len(jobs.arrival))
@@ -73,11 +73,6 @@ def improved(
     keys = np.zeros(jobs.episodes, dtype=np.uint64) if key is None else np.ascontiguousarray(key)
     _search_rows(jobs.first, packed, np.ascontiguousarray(orders, dtype=np.int64), evaluations, keys, start)
     return start
-
-
-def decoded(jobs: JobBatch, capacity: Sequence[int], orders: IntArray) -> IntArray:
-    """Return the start [J] of every job when each in turn begins as early as it fits; see `improved`."""
-    return improved(jobs, capacity, orders, evaluations=1)
 
 
 def packed_jobs(jobs: JobBatch, capacity: Sequence[int]) -> PackedJobs:

@@ -113,7 +113,7 @@ def test_skipping_forced_moves_changes_nothing(problem: Problem, policy: Policy)
 @pytest.mark.parametrize("limit", [5, 1_000, 3_000_000])
 def test_skipping_forced_moves_goes_through_long_silences(limit: int) -> None:
     jobs = jobset((0, 2, 1), (900, 3, 1), (2_999_000, 1, 1), (2_999_000, 1, 1))
-    simulator = Batched(batch([jobs]), Cluster((1,), 4, 2, 4, False, 4), limit, skip_forced=True)
+    simulator = Batched(batch([jobs]), Cluster((1,), 4, 2, 4, False), limit, skip_forced=True)
     play(simulator, HEURISTICS["sjf"], keys(0, np.array([0]), np.array([0])))
     schedule = simulator.schedule()
     began = [begin if begin < limit else -1 for begin in (0, 900, 2_999_000, 2_999_001)]
@@ -162,7 +162,7 @@ def test_units_in_use_are_told_from_starts_and_durations() -> None:
     schedule = Schedule(
         np.array([0, 1, -1]), np.array([2, 2, -1]), np.zeros(3, int), np.array([2]), np.array([0]), np.array([0.0])
     )
-    held = units_in_use(jobs, schedule, Cluster((3, 3), 4, 2, 0, False, 4))
+    held = units_in_use(jobs, schedule, Cluster((3, 3), 4, 2, 0, False))
     assert held[:2].tolist() == [[2, 1], [3, 2]]
 
 
@@ -203,7 +203,7 @@ def test_an_episode_is_the_same_in_any_company(
 @pytest.mark.usefixtures("two_threads")
 def test_the_number_of_threads_changes_nothing() -> None:
     rng = np.random.default_rng(4)
-    of = Cluster((5, 5), 8, 4, 4, True, 8)
+    of = Cluster((5, 5), 8, 4, 4, True)
     jobs = batch([random_jobset(rng, of, 20, 20) for _ in range(50)])
     number = np.arange(50)
     played = []
@@ -217,7 +217,7 @@ def test_the_number_of_threads_changes_nothing() -> None:
 
 def test_an_idle_cluster_is_one_where_no_step_ahead_is_booked_either() -> None:
     jobs = jobset((0, 1, 2), (0, 1, 1))
-    simulator = start("compiled", jobs, Cluster((2,), 4, 2, 0, True, 4))
+    simulator = start("compiled", jobs, Cluster((2,), 4, 2, 0, True))
     assert idle(simulator.observe(ONLY)).tolist() == [True]
     assert legal_actions(simulator.observe(ONLY)).tolist() == [[True, True, False]]
     simulator.step(ONLY, np.array([0]))
@@ -226,12 +226,12 @@ def test_an_idle_cluster_is_one_where_no_step_ahead_is_booked_either() -> None:
 
 
 def test_without_an_objective_there_are_no_rewards() -> None:
-    assert Batched(batch([jobset((0, 1, 1))]), Cluster((1,), 2, 1, 0, False, 2), 5).rewards.shape == (1, 0)
+    assert Batched(batch([jobset((0, 1, 1))]), Cluster((1,), 2, 1, 0, False), 5).rewards.shape == (1, 0)
 
 
 def test_only_the_rows_that_are_named_move() -> None:
     one = jobset((0, 1, 1), (0, 1, 1))
-    simulator = Batched(batch([one, one, one]), Cluster((1,), 2, 2, 0, False, 2), 5)
+    simulator = Batched(batch([one, one, one]), Cluster((1,), 2, 2, 0, False), 5)
     simulator.step(np.array([2, 0]), np.array([2, 1]))
     assert simulator.schedule().start.tolist() == [-1, 0, -1, -1, -1, -1]
     assert simulator.observe(np.array([0, 1, 2])).now.tolist() == [0, 0, 1]

@@ -9,7 +9,7 @@ from pipeline.problems.pool.heuristics.compiled import Players, players
 from pipeline.problems.pool.nouns import Cluster, JobSet, batch
 from pipeline.problems.pool.simulator.compiled.batch import Batched
 
-NARROW = Cluster((5, 4), 6, 3, 4, False, 6)
+NARROW = Cluster((5, 4), 6, 3, 4, False)
 AHEAD = NARROW._replace(place_ahead=True)
 TO_THE_END = 10_000  # decisions
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from pipeline.core import IntArray, keys
 from pipeline.problems.pool.nouns import JobBatch, JobSet, batch
-from pipeline.problems.pool.simulator.compiled.list_scheduling import decoded, improved
+from pipeline.problems.pool.simulator.compiled.list_scheduling import improved
 
 
 def some_jobs(rng: np.random.Generator, count: int, capacity: tuple[int, ...], late: int = 0) -> JobSet:
@@ -33,8 +33,13 @@ def assert_valid(jobs: JobBatch, capacity: tuple[int, ...], start: IntArray) -> 
             assert (jobs.demand[running].sum(axis=0) <= capacity).all()
 
 
+def listed(jobs: JobBatch, capacity: tuple[int, ...], orders: IntArray) -> IntArray:
+    """The schedule of an order, with no search."""
+    return improved(jobs, capacity, orders, evaluations=1)
+
+
 def plain(jobs: JobSet, capacity: tuple[int, ...], order: IntArray) -> IntArray:
-    """The decoder, written to be read."""
+    """List scheduling, written to be read."""
     free = np.tile(capacity, (int(jobs.arrival.max() + jobs.duration.sum()), 1))
     start = np.zeros(len(order), dtype=np.int64)
     for job in order:
@@ -54,53 +59,53 @@ def best_of_all(jobs: JobSet, capacity: tuple[int, ...]) -> float:
 def test_a_later_job_fills_the_gap_that_an_earlier_one_left() -> None:
     # Of 3 units: A takes 2 of steps 0-3, B all of 4-5; C needs one unit for 4 steps and fits beside A.
     jobs = batch([jobset((0, 4, 2), (0, 2, 3), (0, 4, 1))])
-    assert decoded(jobs, (3,), np.array([0, 1, 2])).tolist() == [0, 4, 0]
+    assert listed(jobs, (3,), np.array([0, 1, 2])).tolist() == [0, 4, 0]
 
 
 def test_a_gap_too_short_is_left_open() -> None:
     # As above, but C needs 5 steps: it would overlap B, and begins after it.
     jobs = batch([jobset((0, 4, 2), (0, 2, 3), (0, 5, 1))])
-    assert decoded(jobs, (3,), np.array([0, 1, 2])).tolist() == [0, 4, 6]
+    assert listed(jobs, (3,), np.array([0, 1, 2])).tolist() == [0, 4, 6]
 
 
 def test_a_job_never_starts_before_it_arrives() -> None:
     jobs = batch([jobset((0, 2, 1), (5, 1, 1), (6, 3, 3))])
-    assert decoded(jobs, (3,), np.array([2, 1, 0])).tolist() == [0, 5, 6]
+    assert listed(jobs, (3,), np.array([2, 1, 0])).tolist() == [0, 5, 6]
 
 
 def test_every_resource_counts_whatever_word_it_lies_in() -> None:
     for scarce in range(9):
         demand = [3 if r == scarce else 1 for r in range(9)]
         jobs = batch([jobset((0, 2, *demand), (0, 2, *demand))])
-        assert decoded(jobs, (5,) * 9, np.array([0, 1])).tolist() == [0, 2]
-        assert decoded(jobs, (6,) * 9, np.array([0, 1])).tolist() == [0, 0]
+        assert listed(jobs, (5,) * 9, np.array([0, 1])).tolist() == [0, 2]
+        assert listed(jobs, (6,) * 9, np.array([0, 1])).tolist() == [0, 0]
 
 
 def test_the_largest_number_of_units_is_taken_and_one_more_is_refused() -> None:
     jobs = batch([jobset((0, 1, 32766, 0), (0, 1, 1, 32767), (0, 1, 1, 0))])
-    assert decoded(jobs, (32767, 32767), np.arange(3)).tolist() == [0, 0, 1]
+    assert listed(jobs, (32767, 32767), np.arange(3)).tolist() == [0, 0, 1]
     with pytest.raises(ValueError, match="at most 32767"):
-        decoded(jobs, (32768, 32767), np.arange(3))
+        listed(jobs, (32768, 32767), np.arange(3))
 
 
 def test_a_job_that_never_fits_is_refused() -> None:
     jobs = batch([jobset((0, 1, 3, 1), (0, 1, 3, 5))])
     with pytest.raises(ValueError, match=r"job 1 wants \[3, 5\] units; the cluster has \[4, 4\]"):
-        decoded(jobs, (4, 4), np.arange(2))
+        listed(jobs, (4, 4), np.arange(2))
 
 
 @pytest.mark.parametrize("orders", [[0, 0, 2], [0, 2, 1], [0, 1]])
 def test_orders_name_every_job_of_their_jobset_once(orders: list[int]) -> None:
     jobs = batch([jobset((0, 1, 1), (0, 1, 1)), jobset((0, 1, 1))])
     with pytest.raises(ValueError, match="every job"):
-        decoded(jobs, (3,), np.array(orders))
+        listed(jobs, (3,), np.array(orders))
 
 
 @given(seed=st.integers(0, 10_000), count=st.integers(1, 12), late=st.sampled_from([0, 6]))
 def test_the_decoder_agrees_with_the_plain_one(seed: int, count: int, late: int) -> None:
     rng = np.random.default_rng(seed)
     jobs, order = some_jobs(rng, count, (4, 3), late), rng.permutation(count)
-    assert decoded(batch([jobs]), (4, 3), order).tolist() == plain(jobs, (4, 3), order).tolist()
+    assert listed(batch([jobs]), (4, 3), order).tolist() == plain(jobs, (4, 3), order).tolist()
 
 
 @given(seed=st.integers(0, 10_000))
@@ -109,8 +114,7 @@ def test_listed_by_the_starts_of_any_schedule_no_job_starts_later(seed: int) -> 
     jobs, delays = some_jobs(rng, 10, (4, 3), late=6), rng.integers(0, 5, 10)
     later = jobs._replace(arrival=jobs.arrival + delays)  # a wasteful schedule: it begins every job late for nothing
     start = plain(later, (4, 3), rng.permutation(10))
-    listed = decoded(batch([jobs]), (4, 3), np.argsort(start, kind="stable"))
-    assert (listed <= start).all()
+    assert (listed(batch([jobs]), (4, 3), np.argsort(start, kind="stable")) <= start).all()
 
 
 @pytest.mark.parametrize("late", [0, 5])
@@ -125,7 +129,7 @@ def test_the_search_finds_the_best_of_all_orders(late: int) -> None:
 def test_what_is_found_is_a_schedule_and_no_worse_than_the_first_order() -> None:
     jobs = batch([some_jobs(np.random.default_rng(seed), 20, (4, 3), late=9) for seed in range(5)])
     orders, key = np.arange(100), keys(7, np.arange(5), np.arange(5))
-    first = decoded(jobs, (4, 3), orders)
+    first = listed(jobs, (4, 3), orders)
     for evaluations in (1, 2, 10, 300):
         found = improved(jobs, (4, 3), orders, evaluations, key)
         assert_valid(jobs, (4, 3), found)
