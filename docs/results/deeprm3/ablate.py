@@ -35,12 +35,7 @@ VARIANTS: dict[str, tuple[dict, dict | None, dict, dict]] = {
     "fixed jobsets": ({}, {}, {}, {"jobsets": "fixed"}),
     "short runs only": ({}, {}, {"streams": None, "jobsets": 24}, {}),
     "streams only": ({}, {}, {"jobsets": 0}, {}),
-    "the linear rule does not teach": (
-        {},
-        {"teachers": ["sjf", "sjf_align", "tetris", "hold", "easy"], "linear": None},
-        {},
-        {},
-    ),
+    "linear does not teach": ({}, {"teachers": ["sjf", "sjf_align", "tetris", "hold", "easy"], "linear": None}, {}, {}),
     "nothing beyond the window": ({}, {}, {"streams": {"beyond": 0} | NO_VALUE}, {}),
     "no value of what is left": ({}, {}, {"streams": {"beyond": 400} | NO_VALUE}, {}),
     "one demand": ({}, {}, {"demands": None}, {}),

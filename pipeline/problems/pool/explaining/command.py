@@ -136,11 +136,11 @@ def _tables(
     params: Params,
     player: Player,
     card: TreeCard,
-    features: tuple[AgentDecisions, IntArray],
+    recorded: tuple[AgentDecisions, IntArray],
     test: Mapping[int, Sequence[JobSet]],
 ) -> dict[str, tuple[pd.DataFrame, pa.DataFrameSchema]]:
     agent, tree = card.agent, card.agent + TREE
-    row, times = player.scenario, differing.Times(features[0])
+    row, times = player.scenario, differing.Times(recorded[0])
     mine = score(
         {agent: player.policy}, test, Cluster.of(row), row.step_limit, player.seed, player.masked, measured=span_of(row)
     )
@@ -149,10 +149,10 @@ def _tables(
     )
     against = differing.outcomes(results, card.scenario, ("sjf", agent), params.evaluation, params.seed)
     return {
-        "differences": (differing.differences(*features), DIFFERENCES),
-        "withheld": (differing.withheld(*features), WITHHELD),
+        "differences": (differing.differences(*recorded), DIFFERENCES),
+        "withheld": (differing.withheld(*recorded), WITHHELD),
         "classes": (differing.classes(times), CLASSES),
         "effects": (effects(times), EFFECTS),
-        "importance": (importance(card, features[0], np.random.default_rng(params.seed)), IMPORTANCE),
+        "importance": (importance(card, recorded[0], np.random.default_rng(params.seed)), IMPORTANCE),
         "outcomes": (against, OUTCOMES),
     }

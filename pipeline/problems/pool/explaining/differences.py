@@ -47,11 +47,11 @@ def withheld(decisions: AgentDecisions, load: IntArray) -> pd.DataFrame:
     held = decisions.agent[place] == decisions.slots
     place, slot = place[held], slot[held]
     job, until = decisions.features.job[place, slot], decisions.until_arrival[place]
-    told = {name: job[:, PLACE[name]].astype(float) for name in ("duration", "demand", "waited", "shorter_waiting")}
+    of_job = {name: job[:, PLACE[name]].astype(float) for name in ("duration", "demand", "waited", "shorter_waiting")}
     columns = {
         "load": load[decisions.episode[place]].astype(np.int64),
         "withheld": np.ones(len(place), dtype=np.int64),
-        **told,
+        **of_job,
         "until_arrival": np.where(until == NEVER, np.nan, until),
         "after_last_arrival": (until == NEVER).astype(float),
     }

@@ -120,12 +120,12 @@ def does(card: TreeCard, decisions: AgentDecisions) -> IntArray:
 def rules(card: TreeCard) -> str:
     """Return a tree as text that people can read."""
     named = f"# Rules of {card.agent}_tree"
-    told = (
+    opening = (
         f"Of the jobs that may start now, the one with the highest chance does; of equal ones the shortest. None does "
         f"where that chance is not above {100 * card.threshold:g} %, save on an idle cluster. {card.leaves} leaves, in "
         f"the order in which they are asked."
     )
-    return "\n".join([named, "", told, "", *_below(card, 0, 0), ""])
+    return "\n".join([named, "", opening, "", *_below(card, 0, 0), ""])
 
 
 def _below(card: TreeCard, place: int, depth: int) -> list[str]:

@@ -60,9 +60,9 @@ def _classes(agent: str, table: pd.DataFrame) -> "Figure":
     grid, count = (table.pivot(index="demand_from", columns="duration_from", values=name) for name in ("withheld", "n"))
     drawn = axes.imshow(grid.to_numpy(), vmin=0.0, vmax=1.0, cmap="Blues", aspect="auto", origin="lower")
     for (row, column), share in np.ndenumerate(grid.to_numpy()):
-        told = "none" if np.isnan(share) else f"{100 * share:.0f} %\nn = {count.to_numpy()[row, column]}"
+        label = "none" if np.isnan(share) else f"{100 * share:.0f} %\nn = {count.to_numpy()[row, column]}"
         colour = "white" if share > DARK else "black"
-        axes.annotate(told, (column, row), ha="center", va="center", fontsize=8, color=colour)
+        axes.annotate(label, (column, row), ha="center", va="center", fontsize=8, color=colour)
     longs = table.drop_duplicates("duration_from")
     wides = table.drop_duplicates("demand_from")
     axes.set_xticks(

@@ -46,7 +46,7 @@ def record(game: Game, agent: Policy, player: Policy | None = None) -> AgentDeci
 
     Args:
         game: what is played; masked as its player is.
-        agent: whose doings are told of; it acts on the same draws.
+        agent: whose actions are recorded; it acts on the same draws.
         player: decides where play goes; None: the agent.
     """
     simulator = Batched(game.jobs, game.cluster, game.step_limit, skip_forced=game.masked)

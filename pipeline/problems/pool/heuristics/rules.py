@@ -1,4 +1,4 @@
-"""Rules of several parts, scores as those of `scores`: a reservation for the head job, and a linear rule.
+"""Rules of several parts, which score as those of `scores` do: a reservation for the head job, and a linear rule.
 
 `easy` is EASY backfilling (Lifka, JSSPP 1995) seen from the waiting jobs. Departure: the head job is the best by any
 order and is chosen anew in every decision, and where jobs may be placed ahead a head that can be is, so that only one
@@ -75,7 +75,7 @@ def _first_room(spare: IntArray, duration: TimeArray) -> IntArray:
 
 def linear_weights(**named: float) -> tuple[float, ...]:
     """Return the weights of named features, 0 of all others."""
-    return tuple(named.get(name, 0.0) for name in FEATURES)
+    return tuple((dict.fromkeys(FEATURES, 0.0) | named).values())
 
 
 def linear(weights: Sequence[float]) -> Callable[[Observation], FloatArray]:

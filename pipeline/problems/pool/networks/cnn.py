@@ -9,7 +9,7 @@ from numba import get_num_threads
 from torch import Tensor, nn
 
 from pipeline.core import FloatArray
-from pipeline.problems.pool.networks.convolving import TAPS, Pool, Sum, add_up, pool, share, strip_rows, weigh
+from pipeline.problems.pool.networks.convolving import TAPS, PoolPatches, Sum, add_up, pool, share, strip_rows, weigh
 from pipeline.problems.pool.networks.encodings import Layout, paint
 from pipeline.problems.pool.networks.network import Forward, Network
 from pipeline.problems.pool.networks.patches import Patchwork, longer
@@ -43,7 +43,7 @@ class Cnn(Network):
         where = patchwork.add(observed)
         cells = torch.split(torch.from_numpy(rounded_up(patchwork.cells)), STRIPS_AT_ONCE)
         rows = torch.cat([strip_rows(some, self.first, self.second) for some in cells])
-        maps = Pool.apply(rows, self.second.bias, patchwork.strips)  # type: ignore[no-untyped-call]
+        maps = PoolPatches.apply(rows, self.second.bias, patchwork.strips)  # type: ignore[no-untyped-call]
         sums = Sum.apply(maps, self.by_place(), patchwork.placed, where)  # type: ignore[no-untyped-call]
         hidden = sums[:, : len(self.third.bias)] + self.third.bias
         logits: Tensor = self.last(torch.tanh(hidden))

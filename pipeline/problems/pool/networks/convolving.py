@@ -29,7 +29,7 @@ def strip_rows(cells: Tensor, first: nn.Conv2d, second: nn.Conv2d) -> Tensor:
     return nnf.conv1d(pooled, taps, padding=2).view(len(cells), TAPS, -1)
 
 
-class Pool(torch.autograd.Function):
+class PoolPatches(torch.autograd.Function):
     """The second convolution's bias, ReLU and pool on distinct patches."""
 
     @staticmethod

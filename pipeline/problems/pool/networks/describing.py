@@ -113,17 +113,13 @@ def _describe_job(
     observed.job[i, m, at.DURATION_TO_MEAN] = _log(duration / max(mean, 1.0), 2.0)
     observed.job[i, m, at.WAITED] = _log1p(float(arrays.waited[b, m]), 4.0)
     observed.job[i, m, at.STRETCH] = _log1p(arrays.waited[b, m] / duration, STRETCH_SCALE)
-    observed.job[i, m, at.MOST_DEMAND], observed.job[i, m, at.MEAN_DEMAND], observed.job[i, m, at.LEAST_DEMAND] = (
-        most,
-        total / resources,
-        least,
-    )
+    observed.job[i, m, at.MOST_DEMAND] = most
+    observed.job[i, m, at.MEAN_DEMAND] = total / resources
+    observed.job[i, m, at.LEAST_DEMAND] = least
     observed.job[i, m, at.FITS] = 1.0 if arrays.fits[b, m] else 0.0
-    observed.job[i, m, at.LEAST_LEFT], observed.job[i, m, at.MEAN_LEFT], observed.job[i, m, at.ALIGNMENT] = (
-        left,
-        left_total / resources,
-        aligned / resources,
-    )
+    observed.job[i, m, at.LEAST_LEFT] = left
+    observed.job[i, m, at.MEAN_LEFT] = left_total / resources
+    observed.job[i, m, at.ALIGNMENT] = aligned / resources
     observed.job[i, m, at.FIRST_FIT] = _log1p(float(_earliest(arrays, b, m)), 3.0)
     observed.job[i, m, at.AREA] = _log(duration * total / resources, 3.0)
     observed.job[i, m, at.DURATION_TO_SHORTEST] = _log(duration / shortest, 2.0)
@@ -210,14 +206,13 @@ def _describe_rest(
     observed.rest[i, at.FITTING] = fitting / max(waiting, 1)
     observed.rest[i, at.WORK] = _log1p(work / resources, 3.0)
     observed.rest[i, at.IMBALANCE] = (most - work / resources) / max(most, 1e-3)
-    observed.rest[i, at.HEAD_DURATION] = (
-        _log(arrays.behind[b, 0] / max(mean, 1.0), 2.0) if arrays.backlog[b] > 0 else 0.0
-    )
+    later = arrays.backlog[b] > 0
+    observed.rest[i, at.HEAD_DURATION] = _log(arrays.behind[b, 0] / max(mean, 1.0), 2.0) if later else 0.0
     widest = 0.0
     for r in range(resources):
         widest = max(widest, arrays.behind[b, 1 + r] / float(arrays.capacity[r]))
     observed.rest[i, at.HEAD_DEMAND] = widest
     observed.rest[i, at.LONG] = longer / max(waiting, 1)
     observed.rest[i, at.MEAN_WAITED] = _log1p(waited / max(waiting, 1), 4.0)
-    observed.rest[i, at.HAS_BACKLOG] = 1.0 if arrays.backlog[b] > 0 else 0.0
+    observed.rest[i, at.HAS_BACKLOG] = 1.0 if later else 0.0
     observed.rest[i, at.ELAPSED] = _log1p(float(arrays.now[b]), 8.0)

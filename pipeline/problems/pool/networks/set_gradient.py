@@ -19,7 +19,7 @@ BLOCK = 256  # decisions whose gradients are summed in float32; the sums of bloc
 
 
 class Turned(NamedTuple):
-    """SetWeights by what comes out."""
+    """Weights by what comes out."""
 
     of_all: FloatArray  # [H, 2 * H]  without the rest
     job_part: FloatArray  # [H, H]
