@@ -8,12 +8,11 @@ import numpy as np
 import pandas as pd
 
 from pipeline import storage
-from pipeline.comparing.results import MOST_JOBSETS
 from pipeline.config import Params
-from pipeline.core import Policy, keys
+from pipeline.core import Policy
 from pipeline.errors import UserError
 from pipeline.problems.pool.evaluation.hindsight_model import Hindsight, Work, mean_slowdown, solve_all
-from pipeline.problems.pool.evaluation.play import Game, played
+from pipeline.problems.pool.evaluation.play import game_of, played
 from pipeline.problems.pool.evaluation.searching import order_of, search
 from pipeline.problems.pool.heuristics.tuning import heuristics_with
 from pipeline.problems.pool.nouns import Cluster, JobSet, batch
@@ -59,14 +58,12 @@ def warm_starts(
         UserError: no heuristic starts all jobs of a jobset within the scenario's step limit.
     """
     row = params.pool_scenario(scenario)
-    named = [(load, k, jobs) for load, group in jobsets.items() for k, jobs in enumerate(group)]
-    together = batch([jobs for _, _, jobs in named])
-    number = np.array([load * MOST_JOBSETS + k for load, k, _ in named])
-    game = Game(together, Cluster.of(row), row.step_limit, True, keys(params.seed, number, np.zeros_like(number)))
+    game, loads, numbers = game_of(jobsets, Cluster.of(row), row.step_limit, params.seed)
     ends = played(game, list(heuristics.values()), no_progress)
-    starts = [np.split(end.start, together.first[1:-1]) for end in ends]
+    starts = [np.split(end.start, game.jobs.first[1:-1]) for end in ends]
     found = []
-    for place, (load, k, jobs) in enumerate(named):
+    for place, (load, k) in enumerate(zip(loads.tolist(), numbers.tolist(), strict=True)):
+        jobs = jobsets[load][k]
         known = {name: mine[place] for name, mine in zip(heuristics, starts, strict=True) if mine[place].min() >= 0}
         if not known:
             raise UserError(f"jobset {k} of load {load}: no heuristic starts all jobs in {row.step_limit} steps")

@@ -49,12 +49,9 @@ def score(
     Raises:
         UserError: a jobset has no job that is measured.
     """
-    load = np.concatenate([np.full(len(group), load) for load, group in jobsets.items()])
-    number = np.concatenate([np.arange(len(group)) for group in jobsets.values()])
-    jobs = batch([jobs for group in jobsets.values() for jobs in group])
-    game = Game(jobs, cluster, step_limit, masked, keys(seed, load * MOST_JOBSETS + number, np.zeros_like(number)))
+    game, load, number = game_of(jobsets, cluster, step_limit, seed, masked)
     ends = played(game, list(policies.values()), on_progress)
-    about = {name: (name, load, number, jobs, end, step_limit) for name, end in zip(policies, ends, strict=True)}
+    about = {name: (name, load, number, game.jobs, end, step_limit) for name, end in zip(policies, ends, strict=True)}
     if measured is not None:
         return {name: Results(*stream_results(*one, measured)) for name, one in about.items()}
     return {name: Results(job_results(*one), jobset_results(*one)) for name, one in about.items()}
@@ -73,6 +70,17 @@ class Game(NamedTuple):
     def abreast(self) -> int:
         """Return how many episodes may go side by side."""
         return max(1, min(MOST_ABREAST, STEPS_ABREAST // self.cluster.horizon))
+
+
+def game_of(
+    jobsets: Mapping[int, Sequence[JobSet]], cluster: Cluster, step_limit: int, seed: int, masked: bool = True
+) -> tuple[Game, IntArray, IntArray]:
+    """Return jobsets by load as a game, and the load and number of each episode; see `score`."""
+    load = np.concatenate([np.full(len(group), load) for load, group in jobsets.items()])
+    number = np.concatenate([np.arange(len(group)) for group in jobsets.values()])
+    key = keys(seed, load * MOST_JOBSETS + number, np.zeros_like(number))
+    jobs = batch([jobs for group in jobsets.values() for jobs in group])
+    return Game(jobs, cluster, step_limit, masked, key), load, number
 
 
 def played(game: Game, policies: Sequence[Policy], on_progress: ShareCallback) -> list[Schedule]:

@@ -9,13 +9,13 @@ import pandera.pandas as pa
 
 from pipeline import storage
 from pipeline.comparing.plots import png
-from pipeline.comparing.results import MOST_JOBSETS, Results, judge
+from pipeline.comparing.results import Results, judge
 from pipeline.config import Params, PoolScenario
-from pipeline.core import IntArray, Policy, keys
+from pipeline.core import IntArray, Policy
 from pipeline.errors import UserError
 from pipeline.problems import ExplainRequest
 from pipeline.problems.pool.evaluation.metrics import span_of
-from pipeline.problems.pool.evaluation.play import Game, score
+from pipeline.problems.pool.evaluation.play import Game, game_of, score
 from pipeline.problems.pool.explaining import differences as differing
 from pipeline.problems.pool.explaining.distilling import Named, distil, rules
 from pipeline.problems.pool.explaining.effects import effects, importance
@@ -26,7 +26,7 @@ from pipeline.problems.pool.explaining.tables import CLASSES, DIFFERENCES, EFFEC
 from pipeline.problems.pool.explaining.telling import summary
 from pipeline.problems.pool.explaining.tree import TreeCard, tree_policy
 from pipeline.problems.pool.heuristics.scores import HEURISTICS
-from pipeline.problems.pool.nouns import Cluster, JobSet, batch
+from pipeline.problems.pool.nouns import Cluster, JobSet
 from pipeline.problems.pool.storage import read_jobsets
 from pipeline.progress import progress, say
 
@@ -44,12 +44,9 @@ class Player(NamedTuple):
     seed: int
 
     def game(self, jobsets: Mapping[int, Sequence[JobSet]], masked: bool) -> tuple[Game, IntArray]:
-        """Return jobsets by load as a game, and the load of each episode."""
-        load = np.concatenate([np.full(len(group), load) for load, group in jobsets.items()])
-        number = np.concatenate([np.arange(len(group)) for group in jobsets.values()])
-        jobs = batch([jobs for group in jobsets.values() for jobs in group])
-        key = keys(self.seed, load * MOST_JOBSETS + number, np.zeros_like(number))  # as when they are scored
-        return Game(jobs, Cluster.of(self.scenario), self.scenario.step_limit, masked, key), load
+        """Return jobsets by load as a game, drawn for as when they are scored, and the load of each episode."""
+        game, load, _ = game_of(jobsets, Cluster.of(self.scenario), self.scenario.step_limit, self.seed, masked)
+        return game, load
 
     def score(self, policies: Mapping[str, Policy], jobsets: Mapping[int, Sequence[JobSet]]) -> dict[str, Results]:
         """Score policies that keep to the legal actions."""
