@@ -267,11 +267,11 @@ def test_durations_are_rounded_up_and_cut_to_the_shorter_limit(folder: Path) -> 
 
 def test_estimates_become_steps_as_durations_do_and_unknown_ones_are_durations(folder: Path) -> None:
     log = read(folder, *(line(run=100, estimate=s) for s in (1, 60, 61, 9999, -1)))
-    told = discretise(log, swf(step_s=60, max_steps=5), {"cpu": 10}, 20, estimates=True)
-    assert told.estimate is not None
-    assert told.estimate.tolist() == [1, 1, 2, 5, 2]
+    steps = discretise(log, swf(step_s=60, max_steps=5), {"cpu": 10}, 20, estimates=True)
+    assert steps.estimate is not None
+    assert steps.estimate.tolist() == [1, 1, 2, 5, 2]
     assert discretise(log, swf(step_s=60, max_steps=5), {"cpu": 10}, 20).estimate is None
-    assert random_window(told, (0, 5), 5, np.random.default_rng(1)).seen.tolist() == [1, 1, 2, 5, 2]
+    assert random_window(steps, (0, 5), 5, np.random.default_rng(1)).requested.tolist() == [1, 1, 2, 5, 2]
 
 
 def test_those_who_overrun_are_told_of(folder: Path) -> None:
@@ -286,7 +286,7 @@ def test_a_log_as_a_table_tells_its_estimates_in_every_part(folder: Path) -> Non
     log = read(folder, *(line(id=k, submit=60 * k, run=100, estimate=60 * k) for k in (1, 2, 3)))
     how = swf(step_s=60, max_steps=5)
     (part,) = parts(log_table(discretise(log, how, {"cpu": 10}, 20, estimates=True)), 20)
-    assert part.jobs.seen.tolist() == [1, 2, 3]
+    assert part.jobs.requested.tolist() == [1, 2, 3]
     (part,) = parts(log_table(discretise(log, how, {"cpu": 10}, 20)), 20)
     assert part.jobs.estimate is None
 

@@ -186,13 +186,13 @@ def same(one: JobSet, other: JobSet) -> bool:
     return all(np.array_equal(*columns) for columns in zip(one, other, strict=True))
 
 
-def test_jobsets_that_tell_estimates_come_back_with_them(root: Path) -> None:
-    told = {50: [jobs._replace(estimate=jobs.duration + k) for k, jobs in enumerate(TWO[50], 1)]}
-    write_jobsets(Path("jobs"), "test", told, RESOURCES)
+def test_jobsets_with_estimates_come_back_with_them(root: Path) -> None:
+    estimated = {50: [jobs._replace(estimate=jobs.duration + k) for k, jobs in enumerate(TWO[50], 1)]}
+    write_jobsets(Path("jobs"), "test", estimated, RESOURCES)
     found = read_jobsets(Path("jobs"), "test", RESOURCES)
-    assert [jobs.seen.tolist() for jobs in found[50]] == [[4, 2], [4]]
+    assert [jobs.requested.tolist() for jobs in found[50]] == [[4, 2], [4]]
     assert [jobs.duration.tolist() for jobs in found[50]] == [[3, 1], [2]]
-    assert pd.read_parquet("jobs/test.parquet").columns[-1] == "told"
+    assert pd.read_parquet("jobs/test.parquet").columns[-1] == "estimate"
 
 
 def test_jobsets_of_known_durations_have_no_other_column(root: Path) -> None:
@@ -203,7 +203,7 @@ def test_jobsets_of_known_durations_have_no_other_column(root: Path) -> None:
 
 
 def test_an_estimate_of_no_step_is_refused(root: Path) -> None:
-    with pytest.raises(UserError, match=r"told: expected at least 1, got 0 in row 1$"):
+    with pytest.raises(UserError, match=r"estimate: expected at least 1, got 0 in row 1$"):
         write_jobsets(Path("jobs"), "test", {50: [TWO[50][0]._replace(estimate=np.array([1, 0]))]}, RESOURCES)
 
 
