@@ -11,7 +11,7 @@ from torch import Tensor
 from benchmarks.described import Dense, described
 from benchmarks.problem import DEEPRM, Problem
 from pipeline import storage
-from pipeline.config import NetworkConfig, PoolCard, Reinforce
+from pipeline.config import PoolCard, PoolNetworkConfig, Reinforce
 from pipeline.core import CompiledRule, FloatArray, IntArray, Observation, Policy, keys, legal_actions
 from pipeline.learning.stored import weights_of
 from pipeline.problems.pool.evaluation.scheduling import schedule
@@ -37,7 +37,7 @@ def hold_to(threads: int) -> None:
     torch.set_num_threads(threads)
 
 
-def network(problem: Problem, config: NetworkConfig) -> Network:
+def network(problem: Problem, config: PoolNetworkConfig) -> Network:
     """Return a freshly initialised network on images."""
     made = build(config, problem.cluster, problem.seed)
     if not isinstance(made, Network):
@@ -119,7 +119,7 @@ def learning(learner: Network, seen: Seen) -> Work:
     return work
 
 
-def deployed(learner: Network, problem: Problem, config: NetworkConfig, folder: Path) -> Policy:
+def deployed(learner: Network, problem: Problem, config: PoolNetworkConfig, folder: Path) -> Policy:
     """Return a network's greedy policy, written to a folder and read as `schedule` reads it."""
     cluster = problem.cluster
     card = PoolCard(

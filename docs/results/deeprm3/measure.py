@@ -121,7 +121,8 @@ def heuristics(problem: Problem) -> tuple[dict[str, CompiledRule], dict[int, str
         played = {name: play(problem, validation, compiled_rule_of(policy)) for name, policy in policies.items()}
         return {name: Results(table, table.rename(columns={"mean": "mean_slowdown"})) for name, table in played.items()}
 
-    knobs = tuned(examine, problem.params.heuristics, {0: [jobs for group in validation.values() for jobs in group]})
+    training = {0: [jobs for group in validation.values() for jobs in group]}
+    knobs = tuned(examine, problem.params.heuristics.pool, training)
     policies = {name: policy for name, policy in heuristics_with(knobs).items() if name != "random"}
     found = examine(policies)
     means = {name: done.by_load for name, done in found.items()}
@@ -187,7 +188,9 @@ def problems(params: Params) -> dict[str, Problem]:
     shorter = params.model_copy(
         update={"workload": params.workload.model_copy(update={"short": (1, 2), "long": (5, 8), "short_share": 0.7})}
     )
-    search = params.heuristics.model_copy(update={"family": params.heuristics.family.model_copy(update={"rounds": 8})})
+    knobs = params.heuristics.pool
+    longer = knobs.model_copy(update={"family": knobs.family.model_copy(update={"rounds": 8})})
+    search = params.heuristics.model_copy(update={"pool": longer})
     light = params.model_copy(update={"heuristics": search})
     noisy = light.model_copy(update={"workload": params.workload.model_copy(update={"estimate_noise": NOISE})})
     log = light.model_copy(update={"workload": Swf(name="swf", path=HPC2N)})

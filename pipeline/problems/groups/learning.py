@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 
 from pipeline import storage
-from pipeline.config import FinetuneConfig, GroupQ, GroupsCard, NoPretrain, Params, PretrainConfig, Replay
+from pipeline.config import FinetuneConfig, GroupQ, GroupsAgent, GroupsCard, NoPretrain, Params, PretrainConfig, Replay
 from pipeline.core import FloatArray
 from pipeline.learning.stored import must_be_as_asked, weights_of
 from pipeline.problems import Learning
@@ -128,7 +128,7 @@ def _player(params: Params, agent: str, network: group_q.GroupQ, alone: bool) ->
 
 
 def _card(params: Params, agent: str) -> GroupsCard:
-    row, recipe = params.agent(agent), params.groups_recipe(agent)
+    row, recipe = params.agent_of(GroupsAgent, agent), params.groups_recipe(agent)
     scenario = params.groups_scenario(row.scenario)
     return GroupsCard(
         problem="groups",

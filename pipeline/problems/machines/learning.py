@@ -5,7 +5,7 @@ from collections.abc import Callable
 import numpy as np
 
 from pipeline import storage
-from pipeline.config import MachinesCard, NoPretrain, Params
+from pipeline.config import MachinesAgent, MachinesCard, NoPretrain, Params
 from pipeline.core import Policy, keys
 from pipeline.learning.stored import must_be_as_asked, weights_of
 from pipeline.problems import Learning, Part, both, nothing_more
@@ -40,7 +40,7 @@ def _task(params: Params, agent: str, part: Part) -> EventTask:
 
 
 def _card(params: Params, agent: str) -> MachinesCard:
-    row = params.agent(agent)
+    row = params.agent_of(MachinesAgent, agent)
     scenario, site = params.machines_scenario(row.scenario), read_site(storage.jobsets_folder(row.scenario))
     return MachinesCard(
         problem="machines",
@@ -59,7 +59,7 @@ def _card(params: Params, agent: str) -> MachinesCard:
 
 def _untrained(params: Params, agent: str, task: EventTask) -> ActorCritic:
     shape = loading.shape_of(_card(params, agent))
-    return loading.build(params.agent(agent).network, shape, task.seed)
+    return loading.build(params.agent_of(MachinesAgent, agent).network, shape, task.seed)
 
 
 def _stored(params: Params, agent: str, which: str) -> ActorCritic:

@@ -5,8 +5,7 @@ from typing import Any
 
 from pipeline import storage
 from pipeline.comparing.results import judge
-from pipeline.config import FinetuneConfig, NoPretrain, Params, PretrainConfig
-from pipeline.config.cards import PoolCard
+from pipeline.config import FinetuneConfig, NoPretrain, Params, PoolAgent, PoolCard, PretrainConfig
 from pipeline.core import Policy
 from pipeline.errors import UserError
 from pipeline.learning.device import device_of
@@ -79,7 +78,8 @@ def validate(network: Scorer[Any], task: Task) -> Callable[[], float]:
 
 
 def _untrained(params: Params, agent: str, task: Task) -> PoolNetwork:
-    network: PoolNetwork = build(params.agent(agent).network, task.cluster, task.seed).placed(device_of(params.device))
+    config = params.agent_of(PoolAgent, agent).network
+    network: PoolNetwork = build(config, task.cluster, task.seed).placed(device_of(params.device))
     return network
 
 
