@@ -20,7 +20,6 @@ from pipeline.problems.groups.networks.loading import restore
 from pipeline.problems.groups.nouns import GroupObservation
 from pipeline.problems.groups.simulator.rewards import moments
 from pipeline.problems.groups.storage import read_group_jobsets
-from pipeline.problems.groups.training.algorithms import GROUP_ALGORITHMS
 from pipeline.problems.groups.training.off_policy import off_policy
 from pipeline.problems.groups.training.task import GroupTask
 from pipeline.problems.groups.workload.source import cluster_of, configurations_of, group_stream
@@ -154,6 +153,5 @@ LEARNING: Learning[Player, GroupTask, group_q.GroupQ] = Learning(
     policies=policies,
     validate=validate,
     model=model,
-    algorithms=GROUP_ALGORITHMS,
     examined=examined,
 )

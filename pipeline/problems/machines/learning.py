@@ -13,7 +13,6 @@ from pipeline.problems.machines.networks import loading
 from pipeline.problems.machines.networks.acting import EVENT_PLAY
 from pipeline.problems.machines.networks.actor_critic import ActorCritic
 from pipeline.problems.machines.storage import read_event_jobsets, read_site
-from pipeline.problems.machines.training.algorithms import EVENT_ALGORITHMS
 from pipeline.problems.machines.training.task import EventTask
 from pipeline.problems.machines.workload.park import machines_of
 from pipeline.problems.machines.workload.source import stream
@@ -105,6 +104,5 @@ LEARNING: Learning[Policy, EventTask, ActorCritic] = Learning(
     policies=lambda params, agent: both(agent, lambda which: _restored(params, agent, which).policy),
     validate=_validate,
     model=_model,
-    algorithms=EVENT_ALGORITHMS,
     examined=nothing_more,
 )

@@ -19,7 +19,6 @@ from pipeline.problems.pool.networks.networks import PoolNetwork, build
 from pipeline.problems.pool.networks.sets import Sets
 from pipeline.problems.pool.nouns import Cluster
 from pipeline.problems.pool.storage import read_jobsets
-from pipeline.problems.pool.training.algorithms import ALGORITHMS
 from pipeline.problems.pool.training.task import Task
 from pipeline.problems.pool.training.validation import judge_of_sets
 from pipeline.problems.pool.workload.source import source
@@ -94,6 +93,5 @@ LEARNING: Learning[Policy, Task, PoolNetwork] = Learning(
     policies=lambda params, agent: both(agent, lambda which: read_network(params, agent, which).policy),
     validate=validate,
     model=_model,
-    algorithms=ALGORITHMS,
     examined=nothing_more,
 )
