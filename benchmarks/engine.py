@@ -15,7 +15,6 @@ from pipeline.config import PoolCard, PoolNetworkConfig, Reinforce
 from pipeline.core import CompiledRule, FloatArray, IntArray, Observation, Policy, keys, legal_actions
 from pipeline.learning.stored import weights_of
 from pipeline.problems.pool.evaluation.scheduling import schedule
-from pipeline.problems.pool.heuristics.compiled import Players, players
 from pipeline.problems.pool.heuristics.scores import HEURISTICS
 from pipeline.problems.pool.networks.encodings import Layout, draw
 from pipeline.problems.pool.networks.loading import restore
@@ -23,6 +22,7 @@ from pipeline.problems.pool.networks.network import Network
 from pipeline.problems.pool.networks.networks import build
 from pipeline.problems.pool.nouns import JobSet, Seen, batch, compact
 from pipeline.problems.pool.simulator.compiled.batch import Batched
+from pipeline.problems.pool.simulator.compiled.rules import Players, players
 from pipeline.problems.pool.training.decisions import by_chance, record
 from pipeline.problems.pool.training.reinforce import reinforce
 from pipeline.problems.pool.workload.job_table import JobTable

@@ -9,7 +9,7 @@ from machine_rows import AGENT, DAGGER_RECIPE, LOG, PPO_RECIPE, few, rows
 from pipeline.config import MachinesScenario, PoolScenario, check_params, load_params
 from pipeline.errors import UserError
 from pipeline.problems.machines.heuristics.names import check_event_names
-from pipeline.problems.machines.heuristics.scores import EVENT_HEURISTICS
+from pipeline.problems.machines.heuristics.rules import EVENT_HEURISTICS
 
 GONE = object()
 

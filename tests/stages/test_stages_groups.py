@@ -15,7 +15,7 @@ from pipeline import storage
 from pipeline.config import Params, check_params
 from pipeline.errors import UserError
 from pipeline.problems.groups.heuristics.names import RULES
-from pipeline.problems.groups.heuristics.scores import SHARERS
+from pipeline.problems.groups.heuristics.rules import SHARERS
 from pipeline.problems.groups.tables import GROUP_FAIRNESS, GROUP_SUMMARY, OFF_POLICY, group_jobs_schema
 from pipeline.problems.groups.training import dqn, off_policy
 from pipeline.problems.groups.training.q_learning import Learner

@@ -14,7 +14,7 @@ from repositories import Folder, begin, ran
 from pipeline import storage
 from pipeline.config import Params, check_params
 from pipeline.errors import UserError
-from pipeline.problems.machines.heuristics.scores import EVENT_HEURISTICS
+from pipeline.problems.machines.heuristics.rules import EVENT_HEURISTICS
 from pipeline.problems.machines.tables import EVENT_SUMMARY
 from pipeline.problems.pool.heuristics.scores import HEURISTICS
 from pipeline.schemas import COMPARISON, RESULTS, SUMMARY

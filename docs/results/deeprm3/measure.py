@@ -21,7 +21,7 @@ from pipeline.comparing.results import Results
 from pipeline.comparing.statistics import comparison
 from pipeline.config import Params, PoolScenario, Streaming, Swf, load_params
 from pipeline.core import CompiledRule, keys
-from pipeline.problems.pool.heuristics.compiled import players
+from pipeline.problems.pool.simulator.compiled.rules import players
 from pipeline.problems.pool.heuristics.tuning import heuristics_with, tuned
 from pipeline.problems.pool.networks.loading import restore
 from pipeline.problems.pool.networks.sets import Sets

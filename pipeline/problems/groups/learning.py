@@ -10,11 +10,11 @@ from pipeline.config import FinetuneConfig, GroupQ, GroupsAgent, GroupsCard, NoP
 from pipeline.core import FloatArray
 from pipeline.learning.stored import must_be_as_asked, weights_of
 from pipeline.problems import Learning
+from pipeline.problems.groups.evaluation.controlling import decided, own
 from pipeline.problems.groups.evaluation.play import Expectation, Player, controlled
-from pipeline.problems.groups.heuristics.scores import SHARERS
+from pipeline.problems.groups.heuristics.rules import SHARERS
 from pipeline.problems.groups.networks import group_q
 from pipeline.problems.groups.networks.acting import controller
-from pipeline.problems.groups.networks.controlling import decided, own
 from pipeline.problems.groups.networks.features import past, states
 from pipeline.problems.groups.networks.loading import restore
 from pipeline.problems.groups.nouns import GroupObservation

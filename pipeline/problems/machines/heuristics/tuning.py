@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from pipeline.comparing.results import Play, judge
 from pipeline.config import MachinesKnobs
 from pipeline.core import Policy
-from pipeline.problems.machines.heuristics.scores import EVENT_HEURISTICS, with_mix
+from pipeline.problems.machines.heuristics.rules import EVENT_HEURISTICS, with_mix
 
 EVENT_TETRIS = "tetris"
 

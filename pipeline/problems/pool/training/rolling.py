@@ -5,10 +5,10 @@ from typing import NamedTuple
 import numpy as np
 
 from pipeline.core import CompiledRule, IntArray, KeyArray
-from pipeline.problems.pool.heuristics.compiled import Players, players
 from pipeline.problems.pool.networks.compiled_sets import Weights
 from pipeline.problems.pool.networks.relative import Relative, room
 from pipeline.problems.pool.simulator.compiled.batch import Batched
+from pipeline.problems.pool.simulator.compiled.rules import Players, players
 from pipeline.problems.pool.training.set_play import NETWORK, Going, Notes, play_kept, play_on
 
 AT_ONCE = 64  # decisions of an episode in one call of the kernel that keeps them

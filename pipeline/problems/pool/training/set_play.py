@@ -7,11 +7,11 @@ from numba import njit, prange
 
 from pipeline.core import BoolArray, FloatArray, IntArray, KeyArray
 from pipeline.learning.sampling import draw_action
-from pipeline.problems.pool.heuristics.compiled import Players, decide
 from pipeline.problems.pool.networks.compiled_sets import Weights, logits_of, scratch
 from pipeline.problems.pool.networks.describing import describe
 from pipeline.problems.pool.networks.relative import Relative
 from pipeline.problems.pool.simulator.compiled.kernels import go_on
+from pipeline.problems.pool.simulator.compiled.rules import Players, decide
 from pipeline.problems.pool.simulator.compiled.state import Rules, State
 from pipeline.problems.pool.training.scenes import refresh, scene_of
 from pipeline.simulation.draws import uniform

@@ -12,7 +12,7 @@ from pipeline.config import MachinesKnobs
 from pipeline.core import ANY_KIND, Policy
 from pipeline.problems.machines.evaluation import play as event_play
 from pipeline.problems.machines.evaluation.play import event_score
-from pipeline.problems.machines.heuristics.scores import EVENT_HEURISTICS, with_mix
+from pipeline.problems.machines.heuristics.rules import EVENT_HEURISTICS, with_mix
 from pipeline.problems.machines.heuristics.tuning import MIX, event_heuristics_with, tuned_mix
 from pipeline.problems.machines.nouns import GREEDY, Jobs, Machines
 from pipeline.problems.machines.workload.park import machines_of
