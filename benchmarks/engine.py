@@ -11,10 +11,9 @@ from torch import Tensor
 from benchmarks.described import Dense, described
 from benchmarks.problem import DEEPRM, Problem
 from pipeline import storage
-from pipeline.config import NetworkConfig, PoolCard, Reinforce
+from pipeline.config import PoolCard, PoolNetworkConfig, Reinforce
 from pipeline.core import CompiledRule, FloatArray, IntArray, Observation, Policy, keys, legal_actions
 from pipeline.learning.stored import weights_of
-from pipeline.problems.pool.heuristics.compiled import Players, players
 from pipeline.problems.pool.heuristics.scores import HEURISTICS
 from pipeline.problems.pool.networks.encodings import Layout, draw
 from pipeline.problems.pool.networks.loading import restore
@@ -23,6 +22,7 @@ from pipeline.problems.pool.networks.networks import build
 from pipeline.problems.pool.nouns import CompactObservation, JobSet, batch, compact
 from pipeline.problems.pool.scheduling.playing import schedule
 from pipeline.problems.pool.simulator.compiled.batch import Batched
+from pipeline.problems.pool.simulator.compiled.rules import Players, players
 from pipeline.problems.pool.training.decisions import by_chance, record
 from pipeline.problems.pool.training.reinforce import reinforce
 from pipeline.problems.pool.workload.job_table import JobTable
@@ -37,7 +37,7 @@ def hold_to(threads: int) -> None:
     torch.set_num_threads(threads)
 
 
-def network(problem: Problem, config: NetworkConfig) -> Network:
+def network(problem: Problem, config: PoolNetworkConfig) -> Network:
     """Return a freshly initialised network on images."""
     made = build(config, problem.cluster, problem.seed)
     if not isinstance(made, Network):
@@ -119,7 +119,7 @@ def learning(learner: Network, observed: CompactObservation) -> Work:
     return work
 
 
-def deployed(learner: Network, problem: Problem, config: NetworkConfig, folder: Path) -> Policy:
+def deployed(learner: Network, problem: Problem, config: PoolNetworkConfig, folder: Path) -> Policy:
     """Return a network's greedy policy, written to a folder and read as `schedule` reads it."""
     cluster = problem.cluster
     card = PoolCard(

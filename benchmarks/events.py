@@ -10,10 +10,10 @@ from benchmarks.measure import Tell, exponent, in_turns
 from benchmarks.record import Row, Target, figure
 from benchmarks.sizes import Sizes
 from pipeline.core import ANY_KIND, CompiledRule
-from pipeline.problems.machines.heuristics.compiled import players
-from pipeline.problems.machines.heuristics.scores import EVENT_HEURISTICS
+from pipeline.problems.machines.heuristics.rules import EVENT_HEURISTICS
 from pipeline.problems.machines.nouns import GREEDY, Jobs, Machines, end_to_end
 from pipeline.problems.machines.simulator.compiled.batch import Events
+from pipeline.problems.machines.simulator.compiled.rules import players
 from pipeline.problems.machines.simulator.reference import PlainEvents
 from pipeline.simulation.rollout import play
 

@@ -11,7 +11,7 @@ from benchmarks.record import Row, Target, figure
 from benchmarks.sizes import Sizes
 from pipeline.config import GroupQ
 from pipeline.core import IntArray
-from pipeline.problems.groups.heuristics.scores import equal
+from pipeline.problems.groups.heuristics.rules import equal
 from pipeline.problems.groups.networks.acting import controller
 from pipeline.problems.groups.networks.features import past
 from pipeline.problems.groups.networks.group_q import build

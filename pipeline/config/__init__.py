@@ -4,7 +4,14 @@ Unknown keys are refused by name, every number has its type and range, and deriv
 live in params.yaml; only `Swf` has some here, because `{name: swf, path: ...}` is all a user must write to read a log.
 """
 
-from pipeline.config.acting import (
+from pipeline.config.cards import FORMAT, Card, Tensor, Weights, described, difference
+from pipeline.config.groups.card import GroupsCard
+from pipeline.config.groups.learning import Dqn, DqnRecipe, GroupQ, GroupsAgent, Replay
+from pipeline.config.groups.scenario import GroupsLog, GroupsScenario, Swinging
+from pipeline.config.learning import NoPretrain
+from pipeline.config.machines.card import MachinesCard
+from pipeline.config.machines.heuristics import MachinesKnobs
+from pipeline.config.machines.learning import (
     A3c,
     A3cRecipe,
     Cem,
@@ -13,47 +20,41 @@ from pipeline.config.acting import (
     DaggerRecipe,
     DeepSets,
     Linear,
+    MachinesAgent,
+    MachinesNetworkConfig,
+    MachinesRecipe,
     Ppo,
     PpoRecipe,
     Vector,
 )
-from pipeline.config.cards import (
-    FORMAT,
-    Card,
-    GroupsCard,
-    MachinesCard,
-    PoolCard,
-    Tensor,
-    Weights,
-    described,
-    difference,
-)
-from pipeline.config.events import Group, MachinesLog, MachinesScenario, Parts, Sampled, Tasks
-from pipeline.config.groups import Dqn, DqnRecipe, GroupQ, GroupsLog, GroupsScenario, Replay, Swinging
-from pipeline.config.hindsight import Hindsight, must_be_solvable
-from pipeline.config.learning import (
-    Agent,
-    AnyRecipe,
+from pipeline.config.machines.park import Site
+from pipeline.config.machines.scenario import Group, MachinesLog, MachinesScenario, Parts, Sampled, Tasks
+from pipeline.config.params import PARAMS_FILE, Evaluation, Params, check_params, load_params, repository_root
+from pipeline.config.pool.card import PoolCard
+from pipeline.config.pool.heuristics import LinearRuleSearch, PoolKnobs
+from pipeline.config.pool.hindsight import Hindsight, must_be_solvable
+from pipeline.config.pool.learning import (
     Clone,
-    Cnn,
-    Evaluation,
-    FinetuneConfig,
-    HeuristicKnobs,
-    MachinesRecipe,
-    Mlp,
-    NetworkConfig,
-    NoPretrain,
-    PretrainConfig,
+    Imitate,
+    Mixture,
+    PoolAgent,
     Recipe,
     Reinforce,
+    StreamWindows,
+    Transfer,
 )
-from pipeline.config.linear_rule import LinearRuleSearch
-from pipeline.config.mixture import Imitate, Mixture, Sets, StreamWindows
-from pipeline.config.params import PARAMS_FILE, AnyScenario, Params, check_params, load_params, repository_root
-from pipeline.config.problem import AtOnce, Counts, Demand, PoolScenario, Streaming, Swf, Synthetic
-from pipeline.config.records import Frozen, pick, there_are
-from pipeline.config.sites import Site
-from pipeline.config.small import smallest
+from pipeline.config.pool.networks import Cnn, Mlp, PoolNetworkConfig, Sets
+from pipeline.config.pool.scenario import AtOnce, Demand, PoolScenario, Streaming, Swf, Synthetic
+from pipeline.config.problems import (
+    Agent,
+    AnyRecipe,
+    AnyScenario,
+    FinetuneConfig,
+    HeuristicKnobs,
+    PretrainConfig,
+)
+from pipeline.config.records import Counts, Frozen, pick, there_are
+from pipeline.config.smoke_test import smoke_test_params
 
 __all__ = [
     "FORMAT",
@@ -77,10 +78,12 @@ __all__ = [
     "Dqn",
     "DqnRecipe",
     "Evaluation",
+    "LinearRuleSearch",
     "FinetuneConfig",
     "Frozen",
     "Group",
     "GroupQ",
+    "GroupsAgent",
     "GroupsCard",
     "GroupsLog",
     "GroupsScenario",
@@ -88,18 +91,22 @@ __all__ = [
     "Hindsight",
     "Imitate",
     "Linear",
-    "LinearRuleSearch",
+    "MachinesAgent",
     "MachinesCard",
+    "MachinesKnobs",
     "MachinesLog",
+    "MachinesNetworkConfig",
     "MachinesRecipe",
     "MachinesScenario",
     "Mixture",
     "Mlp",
-    "NetworkConfig",
     "NoPretrain",
     "Params",
     "Parts",
+    "PoolAgent",
     "PoolCard",
+    "PoolKnobs",
+    "PoolNetworkConfig",
     "PoolScenario",
     "Ppo",
     "PpoRecipe",
@@ -117,6 +124,7 @@ __all__ = [
     "Synthetic",
     "Tasks",
     "Tensor",
+    "Transfer",
     "Vector",
     "Weights",
     "check_params",
@@ -126,6 +134,6 @@ __all__ = [
     "must_be_solvable",
     "pick",
     "repository_root",
-    "smallest",
+    "smoke_test_params",
     "there_are",
 ]

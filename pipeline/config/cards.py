@@ -1,19 +1,12 @@
 """What a stored network says of itself."""
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Annotated, Literal, Protocol
+from typing import TYPE_CHECKING, Literal, Protocol
 
-from pydantic import Field
-
-from pipeline.config.learning import NetworkConfig
-from pipeline.config.records import Frozen, Name, Positive, Rate, Units
+from pipeline.config.records import Frozen
 
 POOL = "pool"  # the problem of cards that name none
 FORMAT: Literal[2] = 2  # of the card; 1 did not describe the weights
-
-
-def _nothing(value: float) -> bool:
-    return value == 0
 
 
 class Tensor(Frozen):
@@ -48,63 +41,6 @@ class Card(Frozen):
     def word(self) -> str:
         """Return params.yaml's word for that problem."""
         return str(getattr(self, "problem", POOL))
-
-
-class PoolCard(Card):
-    """A network of a pooled cluster."""
-
-    format: Literal[2] = FORMAT
-    agent: Name
-    scenario: Name
-    resources: dict[Name, Units]
-    horizon: Positive
-    slots: Positive
-    backlog: Annotated[int, Field(ge=0)]
-    place_ahead: bool
-    objective: str
-    network: NetworkConfig
-    masked: bool
-    play: Literal["greedy", "sampled"]
-    ageing: Annotated[float, Field(ge=0, exclude_if=_nothing)] = 0.0  # of `sets`
-    weights: Weights | None = None  # known once they are stored
-
-
-class MachinesCard(Card):
-    """A network of many machines."""
-
-    format: Literal[2] = FORMAT
-    problem: Literal["machines"]
-    agent: Name
-    scenario: Name
-    resources: tuple[Name, ...]
-    machines: Positive
-    slots: Positive
-    dispatch: str
-    unit: Rate  # of time, in the log's
-    objective: str
-    network: NetworkConfig
-    play: Literal["greedy", "sampled"]
-    weights: Weights | None = None  # known once they are stored
-
-
-class GroupsCard(Card):
-    """A controller's network."""
-
-    format: Literal[2] = FORMAT
-    problem: Literal["groups"]
-    agent: Name
-    scenario: Name
-    resources: dict[Name, Positive]
-    groups: Positive
-    queues: tuple[Name, ...]
-    orders: tuple[tuple[Name, ...], ...]
-    levels: tuple[float, ...]
-    interval: Rate
-    objective: str
-    against: str
-    gamma: float
-    network: NetworkConfig
-    weights: Weights | None = None  # known once they are stored
 
 
 class Array(Protocol):

@@ -2,27 +2,36 @@
 
 import json
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeVar, get_args
 
 from pydantic import Field, ValidationError
 from ruamel.yaml import YAML
 from ruamel.yaml.error import MarkedYAMLError, YAMLError
 
-from pipeline.config.checks import check_agent, check_transfers, must_know
-from pipeline.config.events import MachinesScenario
-from pipeline.config.groups import DqnRecipe, GroupsScenario
-from pipeline.config.hindsight import Hindsight, check_hindsight
-from pipeline.config.learning import Agent, AnyRecipe, Evaluation, HeuristicKnobs, MachinesRecipe, Recipe
-from pipeline.config.mixture import Transfer
-from pipeline.config.problem import Demand, PoolScenario, Swf, Synthetic
+from pipeline.config.checks import check_names
+from pipeline.config.groups.learning import DqnRecipe
+from pipeline.config.groups.scenario import GroupsScenario
+from pipeline.config.machines.learning import MachinesRecipe
+from pipeline.config.machines.scenario import MachinesScenario
+from pipeline.config.pool.hindsight import Hindsight
+from pipeline.config.pool.learning import Recipe, Transfer
+from pipeline.config.pool.scenario import Demand, PoolScenario, Swf, Synthetic
+from pipeline.config.problems import CHECKS, Agent, AnyRecipe, AnyScenario, HeuristicKnobs
 from pipeline.config.records import Frozen, Name, Seed, first_problem, pick
 from pipeline.errors import UserError
 
 PARAMS_FILE = Path("params.yaml")
-AnyScenario = Annotated[PoolScenario | MachinesScenario | GroupsScenario, Field(discriminator="problem")]
-GOES = {"pool": "is one pooled cluster", "machines": "has many machines", "groups": "is one of user groups"}
+RENAMED = {"steps": "pool", "events": "machines", "groups": "groups"}  # the words of `dynamics`, as it was called
+Row = TypeVar("Row", bound=Frozen)
+
+
+class Evaluation(Frozen):
+    """The paired bootstrap of the comparison."""
+
+    resamples: Annotated[int, Field(ge=100, le=1_000_000)]
+    confidence: Annotated[float, Field(gt=0.5, lt=1)]
 
 
 class Params(Frozen):
@@ -33,128 +42,123 @@ class Params(Frozen):
     device: Literal["auto", "cpu", "cuda"]
     workload: Annotated[Synthetic | Swf, Field(discriminator="name")]
     demands: dict[Name, Demand]
-    scenarios: Annotated[dict[Name, AnyScenario], Field(min_length=1)]
+    scenarios: Annotated[dict[Name, Annotated[AnyScenario, Field(discriminator="problem")]], Field(min_length=1)]
     heuristics: HeuristicKnobs
     evaluation: Evaluation
     recipes: dict[Name, AnyRecipe]
-    agents: Annotated[dict[Name, Agent], Field(min_length=1)]
+    agents: Annotated[dict[Name, Annotated[Agent, Field(discriminator="problem")]], Field(min_length=1)]
     transfers: dict[Name, Transfer] = Field(default_factory=dict, exclude_if=lambda rows: not rows)
     hindsight: Hindsight
-
-    @property
-    def pool_scenarios(self) -> dict[str, PoolScenario]:
-        """Return the scenarios that go in steps, by name."""
-        return {name: row for name, row in self.scenarios.items() if isinstance(row, PoolScenario)}
-
-    @property
-    def machines_scenarios(self) -> dict[str, MachinesScenario]:
-        """Return the event-driven scenarios, by name."""
-        return {name: row for name, row in self.scenarios.items() if isinstance(row, MachinesScenario)}
-
-    @property
-    def groups_scenarios(self) -> dict[str, GroupsScenario]:
-        """Return the scenarios of user groups, by name."""
-        return {name: row for name, row in self.scenarios.items() if isinstance(row, GroupsScenario)}
 
     def scenario(self, name: str) -> AnyScenario:
         """Return the named scenario, whatever its problem."""
         return pick(self.scenarios, name, "scenario")
 
-    def pool_scenario(self, name: str) -> PoolScenario:
-        """Return the named scenario, with the log's own capacity where the workload is one that sets it.
+    def scenarios_of(self, kind: type[Row]) -> dict[str, Row]:
+        """Return the scenarios of one problem, by name."""
+        return {name: row for name, row in self.scenarios.items() if isinstance(row, kind)}
+
+    def scenario_of(self, kind: type[Row], name: str) -> Row:
+        """Return the named scenario as one of its problem.
 
         Raises:
-            UserError: there is none, or it does not go in steps.
+            UserError: there is none, or it is of another problem.
         """
         chosen = self.scenario(name)
-        if not isinstance(chosen, PoolScenario):
-            raise UserError(f"scenario '{name}' {GOES[chosen.problem]}; {_those(self.pool_scenarios)} pooled clusters")
-        workload = self.workload_of(chosen)
-        if isinstance(workload, Swf) and workload.capacity is not None:
-            units = dict.fromkeys(chosen.resources, workload.capacity)
-            return chosen.model_copy(update={"resources": units})
+        if not isinstance(chosen, kind):
+            there = ", ".join(sorted(self.scenarios_of(kind))) or "none"
+            raise UserError(f"scenario '{name}' is of problem {chosen.problem}; of problem {_word(kind)}: {there}")
         return chosen
 
+    @property
+    def pool_scenarios(self) -> dict[str, PoolScenario]:
+        """Return the scenarios of pooled clusters, by name."""
+        return self.scenarios_of(PoolScenario)
+
+    @property
+    def machines_scenarios(self) -> dict[str, MachinesScenario]:
+        """Return the scenarios of many machines, by name."""
+        return self.scenarios_of(MachinesScenario)
+
+    @property
+    def groups_scenarios(self) -> dict[str, GroupsScenario]:
+        """Return the scenarios of user groups, by name."""
+        return self.scenarios_of(GroupsScenario)
+
+    def pool_scenario(self, name: str) -> PoolScenario:
+        """Return the named scenario of a pooled cluster, with the log's own capacity where a log sets it."""
+        chosen = self.scenario_of(PoolScenario, name)
+        return chosen.with_log_capacity(self.workload_of(chosen))
+
     def workload_of(self, scenario: PoolScenario) -> Synthetic | Swf:
-        """Return where the jobs of a scenario in steps come from: its own recipe, or what all others share."""
+        """Return where the jobs of a pooled cluster come from: its own recipe, or what all others share."""
         return self.workload if scenario.workload is None else scenario.workload
 
     def machines_scenario(self, name: str) -> MachinesScenario:
-        """Return the named scenario.
-
-        Raises:
-            UserError: there is none, or it is not event-driven.
-        """
-        chosen = self.scenario(name)
-        if not isinstance(chosen, MachinesScenario):
-            raise UserError(f"scenario '{name}' {GOES[chosen.problem]}; {_those(self.machines_scenarios)} event-driven")
-        return chosen
+        """Return the named scenario of many machines."""
+        return self.scenario_of(MachinesScenario, name)
 
     def groups_scenario(self, name: str) -> GroupsScenario:
-        """Return the named scenario.
-
-        Raises:
-            UserError: there is none, or it is not one of user groups.
-        """
-        chosen = self.scenario(name)
-        if not isinstance(chosen, GroupsScenario):
-            raise UserError(f"scenario '{name}' {GOES[chosen.problem]}; {_those(self.groups_scenarios)} of user groups")
-        return chosen
+        """Return the named scenario of user groups."""
+        return self.scenario_of(GroupsScenario, name)
 
     def agents_of(self, scenario: str) -> list[str]:
         """Return the agents that are scored on a scenario: its own, and those that are carried over to it."""
         own = [name for name, row in self.agents.items() if row.scenario == scenario]
         return own + [row.agent for row in self.transfers.values() if row.scenario == scenario]
 
+    def agents_with(self, kind: type[Row]) -> dict[str, Row]:
+        """Return the agents of one problem, by name."""
+        return {name: row for name, row in self.agents.items() if isinstance(row, kind)}
+
     def agent(self, name: str) -> Agent:
         """Return the named agent."""
         return pick(self.agents, name, "agent")
+
+    def agent_of(self, kind: type[Row], name: str) -> Row:
+        """Return the named agent as one of its problem.
+
+        Raises:
+            UserError: there is none, or it is of another problem.
+        """
+        chosen = self.agent(name)
+        if not isinstance(chosen, kind):
+            raise UserError(f"agent '{name}' is of problem {chosen.problem}, not of {_word(kind)}")
+        return chosen
 
     def transfer(self, name: str) -> Transfer:
         """Return the named transfer."""
         return pick(self.transfers, name, "transfer")
 
-    def pool_recipe(self, agent: str) -> Recipe:
-        """Return the learning recipe of the named agent.
+    def recipe_of(self, kind: type[Row], agent: str) -> Row:
+        """Return the learning recipe of the named agent, as one of its problem.
 
         Raises:
-            UserError: its scenario is event-driven.
+            UserError: it is of another problem.
         """
-        chosen = self.recipes[self.agent(agent).finetune.recipe]
-        if not isinstance(chosen, Recipe):
-            raise UserError(self._other(agent, chosen))
+        row = self.agent(agent)
+        chosen = self.recipes[row.finetune.recipe]
+        if not isinstance(chosen, kind):
+            raise UserError(f"agent '{agent}' learns by {chosen.algorithm}: it is of problem {row.problem}")
         return chosen
+
+    def pool_recipe(self, agent: str) -> Recipe:
+        """Return the learning recipe of an agent of a pooled cluster."""
+        return self.recipe_of(Recipe, agent)
 
     def machines_recipe(self, agent: str) -> MachinesRecipe:
-        """Return the learning recipe of the named agent.
-
-        Raises:
-            UserError: its scenario goes in steps.
-        """
-        chosen = self.recipes[self.agent(agent).finetune.recipe]
-        if isinstance(chosen, Recipe | DqnRecipe):
-            raise UserError(self._other(agent, chosen))
-        return chosen
+        """Return the learning recipe of an agent of many machines."""
+        return self.recipe_of(MachinesRecipe, agent)
 
     def groups_recipe(self, agent: str) -> DqnRecipe:
-        """Return the learning recipe of the named agent.
-
-        Raises:
-            UserError: its scenario has no user groups.
-        """
-        chosen = self.recipes[self.agent(agent).finetune.recipe]
-        if not isinstance(chosen, DqnRecipe):
-            raise UserError(self._other(agent, chosen))
-        return chosen
-
-    def _other(self, agent: str, recipe: AnyRecipe) -> str:
-        goes = GOES[self.scenario(self.agent(agent).scenario).problem]
-        return f"agent '{agent}' learns by {recipe.algorithm}: its scenario {goes}"
+        """Return the learning recipe of a controller."""
+        return self.recipe_of(DqnRecipe, agent)
 
 
-def _those(rows: Iterable[str]) -> str:
-    names = sorted(rows)
-    return f"{', '.join(names) or 'none'} {'are' if len(names) > 1 else 'is'}"
+def _word(kind: type[Frozen]) -> str:
+    """Return the word of the problem whose rows these are."""
+    (word,) = get_args(kind.model_fields["problem"].annotation)
+    return str(word)
 
 
 def repository_root() -> Path:
@@ -192,20 +196,25 @@ def check_params(raw: Any, where: str) -> Params:
     if not isinstance(raw, Mapping):
         found = {type(None): "nothing", list: "a list"}.get(type(raw), repr(raw)[:40])
         raise UserError(f"{where}: expected a mapping of keys to values, found {found}")
+    _refuse_old_words(raw, where)
     try:
         params = Params.model_validate_json(json.dumps(raw, default=str), strict=True)
     except ValidationError as error:
         raise UserError(first_problem(error, raw, where)) from error
-    for name, scenario in params.pool_scenarios.items():
-        must_know(where, f"scenarios.{name}.demand", scenario.demand, params.demands)
-    check_hindsight(where, params.hindsight.scenarios, params.scenarios)
-    for name, agent in params.agents.items():
-        must_know(where, f"agents.{name}.scenario", agent.scenario, params.scenarios)
-        must_know(where, f"agents.{name}.finetune.recipe", agent.finetune.recipe, params.recipes)
-        chosen, recipe = params.scenarios[agent.scenario], params.recipes[agent.finetune.recipe]
-        own_load = isinstance(chosen, PoolScenario) and isinstance(params.workload_of(chosen), Swf)
-        for demand in getattr(agent.finetune, "demands", None) or ():
-            must_know(where, f"agents.{name}.finetune.demands", demand, params.demands)
-        check_agent(where, name, agent, chosen, recipe, own_load)
-    check_transfers(where, params.transfers, params.agents, params.scenarios)
+    check_names(params, where)
+    for check in CHECKS:
+        check(params, where)
     return params
+
+
+def _refuse_old_words(raw: Mapping[str, Any], where: str) -> None:
+    """Say in one line what to write in place of a key that has another name now."""
+    rows, knobs = raw.get("scenarios"), raw.get("heuristics")
+    for name, row in rows.items() if isinstance(rows, Mapping) else ():
+        if isinstance(row, Mapping) and "dynamics" in row:
+            word = RENAMED.get(str(row["dynamics"]), " | ".join(RENAMED.values()))
+            said = f"this key is called 'problem' now: write 'problem: {word}'"
+            raise UserError(f"{where}: scenarios.{name}.dynamics: {said}, here and in the rows of its agents")
+    if isinstance(knobs, Mapping) and "mixes" in knobs:
+        said = "knobs stand under their problem now: mixes under machines, the others under pool, none under groups: {}"
+        raise UserError(f"{where}: heuristics: {said}")

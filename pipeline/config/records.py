@@ -1,10 +1,10 @@
 """What every record of params.yaml is, the types its fields share, and how a problem with one is told."""
 
 import difflib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from pipeline.errors import UserError
 
@@ -24,6 +24,8 @@ Share = Annotated[float, Field(ge=0, le=1)]
 PositiveShare = Annotated[float, Field(gt=0, le=1)]
 Load = Annotated[int, Field(gt=0, le=1000)]
 Rate = Annotated[float, Field(gt=0)]
+Weight = Annotated[float, Field(ge=0)]
+Wide = Annotated[int, Field(gt=0, le=10_000)]  # of a network's layer
 Seed = Annotated[int, Field(ge=0, lt=2**63)]
 
 
@@ -51,6 +53,39 @@ class Frozen(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
 
+class Counts(Frozen):
+    """Jobsets of each load in each split."""
+
+    train: Many
+    validation: Many
+    test: Many
+
+
+class Periods(Frozen):
+    """The shares of a log that are trained and validated on; the rest is for tests."""
+
+    train_share: PositiveShare = 0.6
+    validation_share: PositiveShare = 0.15
+
+    @model_validator(mode="after")
+    def _leave_a_test_period(self) -> "Periods":
+        if self.train_share + self.validation_share >= 1:
+            raise ValueError("expected train_share + validation_share below 1, so that a test period is left")
+        return self
+
+
+def no_column_of(columns: Collection[str]) -> Callable[[dict[str, Number]], dict[str, Number]]:
+    """Return what refuses resources that are called as one of the columns of job tables."""
+
+    def checked(resources: dict[str, Number]) -> dict[str, Number]:
+        for name in resources:
+            if name in columns:
+                raise ValueError(f"'{name}' is a column of job tables; give the resource another name")
+        return resources
+
+    return checked
+
+
 def pick(rows: dict[str, Row], name: str, kind: str) -> Row:
     """Return rows[name], or say which names there are.
 
@@ -60,6 +95,16 @@ def pick(rows: dict[str, Row], name: str, kind: str) -> Row:
     if name not in rows:
         raise UserError(f"unknown {kind} '{name}'; {there_are(rows, name)}")
     return rows[name]
+
+
+def must_know(where: str, place: str, name: str, rows: Collection[str]) -> None:
+    """Refuse a name that is not among the rows it is chosen from.
+
+    Raises:
+        UserError: it is not.
+    """
+    if name not in rows:
+        raise UserError(f"{where}: {place}: unknown '{name}'; {there_are(rows, name)}")
 
 
 def there_are(known: Iterable[str], name: str) -> str:

@@ -87,6 +87,9 @@ class Scoring(NamedTuple, Generic[Jobs, Policy]):
     best: Callable[[Mapping[str, Results]], Best]
 
 
+Algorithms = Mapping[str, Callable[..., Iterator[Update]]]  # word -> (network, task, part, memory) -> updates
+
+
 class Learning(NamedTuple, Generic[Policy, Task, Network]):
     """How agents of a problem learn."""
 
@@ -98,7 +101,6 @@ class Learning(NamedTuple, Generic[Policy, Task, Network]):
         [Network, Task], Callable[[], float]
     ]  # how good a network is on validation jobsets, less is better
     model: Callable[[Params, str, Network], Model[Card]]  # what to store
-    algorithms: Mapping[str, Callable[..., Iterator[Update]]]  # (network, task, part, memory)
     examined: Callable[[Params, str], Mapping[str, pd.DataFrame]]  # (params, agent) -> more tables, by name
 
 
@@ -229,6 +231,14 @@ class Problem(Protocol[Jobs, Policy, Task, Network]):
     @property
     def learning(self) -> Learning[Policy, Task, Network]:
         """Return how its agents learn."""
+
+    @property
+    def pretraining(self) -> Algorithms:
+        """Return the ways to pre-train, by their params.yaml word."""
+
+    @property
+    def finetuning(self) -> Algorithms:
+        """Return the ways to fine-tune; apart from the others, for few of them imitate a heuristic."""
 
     @property
     def hindsight(self) -> Hindsight:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from filelock import FileLock
 
-from pipeline.config import Params, repository_root, smallest
+from pipeline.config import Params, repository_root, smoke_test_params
 from pipeline.errors import UserError
 from pipeline.progress import progress, say
 
@@ -31,7 +31,7 @@ def run(params: Params) -> None:
         UserError: a log is not there.
     """
     in_turn = [[[("generate", name)] for name in params.scenarios], parts(params)]
-    small, done = smallest(params), 0
+    small, done = smoke_test_params(params), 0
     with (
         tempfile.TemporaryDirectory() as place,
         _processes(Path(place)) as pool,

@@ -11,7 +11,8 @@ from pipeline.stages.resuming import course
 def run(params: Params, agent: str) -> None:
     """Write models/<agent>/policy and the curve of its training."""
     row = params.agent(agent)
-    how = problem_of(params, row.scenario).learning
+    problem = problem_of(params, row.scenario)
+    how = problem.learning
     chosen, results = row.finetune, (storage.model_folder(agent, "policy"), storage.curve_file(agent, "finetune"))
     with tracking.stage("finetune", agent, params) as run:
         inputs = (storage.jobsets_folder(row.scenario), storage.model_folder(agent, "pretrained"))
@@ -19,7 +20,7 @@ def run(params: Params, agent: str) -> None:
         task = how.task(params, agent, chosen)
         network = how.stored(params, agent, "pretrained")
         going = course(params, "finetune", agent, chosen, (storage.LOG, storage.scenario_log(row.scenario), *inputs))
-        updates = how.algorithms[chosen.name](network, task, chosen, going.memory)
+        updates = problem.finetuning[chosen.name](network, task, chosen, going.memory)
         validate = how.validate(network, task)
         best = best_on_validation(updates, network, validate, chosen.validate_every, chosen.updates, going.memory)
         with progress(f"finetune {agent}", chosen.updates, going.memory.done) as advance:

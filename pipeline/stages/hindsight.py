@@ -1,7 +1,7 @@
 """`hindsight`: solve the first test jobsets of a scenario with full knowledge of their jobs."""
 
 from pipeline import storage, tracking
-from pipeline.config import Params, must_be_solvable
+from pipeline.config import Params
 from pipeline.problems import problem_of
 from pipeline.schemas import HINDSIGHT
 
@@ -10,7 +10,6 @@ TABLE = "hindsight.parquet"
 
 def run(params: Params, scenario: str) -> None:
     """Write reports/tables/hindsight/<scenario>: the best schedule found for each jobset, and its bound."""
-    must_be_solvable("params.yaml", scenario, params.scenario(scenario))
     with tracking.stage("hindsight", scenario, params) as run:
         run.inputs(storage.jobsets_folder(scenario), storage.results_folder("heuristics", scenario))
         frame = problem_of(params, scenario).hindsight(params, scenario)

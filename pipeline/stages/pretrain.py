@@ -11,7 +11,8 @@ from pipeline.stages.resuming import course
 def run(params: Params, agent: str) -> None:
     """Write models/<agent>/pretrained and the curve of its training."""
     row = params.agent(agent)
-    how = problem_of(params, row.scenario).learning
+    problem = problem_of(params, row.scenario)
+    how = problem.learning
     chosen, results = row.pretrain, (storage.model_folder(agent, "pretrained"), storage.curve_file(agent, "pretrain"))
     with tracking.stage("pretrain", agent, params) as run:
         inputs = (storage.jobsets_folder(row.scenario),)
@@ -19,7 +20,7 @@ def run(params: Params, agent: str) -> None:
         task = how.task(params, agent, chosen)
         network = how.untrained(params, agent, task)
         going = course(params, "pretrain", agent, chosen, (storage.LOG, storage.scenario_log(row.scenario), *inputs))
-        updates = how.algorithms[chosen.name](network, task, chosen, going.memory)
+        updates = problem.pretraining[chosen.name](network, task, chosen, going.memory)
         if chosen.first:
             say(f"pretrain {agent}: first {chosen.first}")
         with progress(f"pretrain {agent}", chosen.budget, going.memory.done) as advance:

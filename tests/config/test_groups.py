@@ -17,7 +17,6 @@ from pipeline.config import (
     check_params,
     load_params,
 )
-from pipeline.config.checks import ALLOWED
 from pipeline.errors import UserError
 from pipeline.problems.groups.heuristics.names import RULES, check_group_names
 
@@ -83,41 +82,43 @@ def test_a_log_has_its_defaults() -> None:
     }
 
 
-def test_a_scenario_of_another_dynamics_is_refused_with_those_there_are() -> None:
+def test_a_scenario_of_another_problem_is_refused_with_those_there_are() -> None:
     params = shared()
     with pytest.raises(
         UserError,
-        match=r"^scenario 'shared' is one of user groups; bursts, .*, three are in steps$",
+        match=r"^scenario 'shared' is of problem groups; of problem pool: bursts, .*, three$",
     ):
         params.pool_scenario("shared")
-    with pytest.raises(UserError, match=r"^scenario 'shared' is one of user groups; machines is event-driven$"):
+    with pytest.raises(UserError, match=r"^scenario 'shared' is of problem groups; of problem machines: machines$"):
         params.machines_scenario("shared")
-    with pytest.raises(UserError, match=r"^scenario 'online' goes in steps; shared, shares are of user groups$"):
+    with pytest.raises(UserError, match=r"^scenario 'online' is of problem pool; of problem groups: shared, shares$"):
         params.groups_scenario("online")
-    with pytest.raises(UserError, match=r"^scenario 'machines' is event-driven; shared, shares are of user groups$"):
+    with pytest.raises(
+        UserError, match=r"^scenario 'machines' is of problem machines; of problem groups: shared, shares$"
+    ):
         params.groups_scenario("machines")
     with pytest.raises(UserError, match=r"unknown scenario 'sharred'; .*did you mean 'shared'\?$"):
         params.groups_scenario("sharred")
 
 
-def test_where_there_is_none_of_a_dynamics_the_line_says_so() -> None:
+def test_where_there_is_none_of_a_problem_the_line_says_so() -> None:
     values = rows()
     values["scenarios"] = {"online": values["scenarios"]["online"]}
     values["agents"] = {"deeprm": values["agents"]["deeprm"]}
     values |= {"transfers": {}, "hindsight": values["hindsight"] | {"scenarios": ["online"]}}
-    with pytest.raises(UserError, match=r"^scenario 'online' goes in steps; none is of user groups$"):
+    with pytest.raises(UserError, match=r"^scenario 'online' is of problem pool; of problem groups: none$"):
         check_params(values, "params.yaml").groups_scenario("online")
 
 
-def test_a_recipe_of_another_dynamics_is_refused() -> None:
+def test_a_recipe_of_another_problem_is_refused() -> None:
     params = shared()
     assert params.groups_recipe("mine").batch == RECIPE["batch"]
-    for ask in (params.recipe, params.machines_recipe):
-        with pytest.raises(UserError, match=r"^agent 'mine' learns by dqn: its scenario is one of user groups$"):
+    for ask in (params.pool_recipe, params.machines_recipe):
+        with pytest.raises(UserError, match=r"^agent 'mine' learns by dqn: it is of problem groups$"):
             ask("mine")
-    with pytest.raises(UserError, match=r"^agent 'deeprm' learns by reinforce: its scenario goes in steps$"):
+    with pytest.raises(UserError, match=r"^agent 'deeprm' learns by reinforce: it is of problem pool$"):
         params.groups_recipe("deeprm")
-    with pytest.raises(UserError, match=r"^agent 'deepk8s_ppo' learns by ppo: its scenario is event-driven$"):
+    with pytest.raises(UserError, match=r"^agent 'deepk8s_ppo' learns by ppo: it is of problem machines$"):
         params.groups_recipe("deepk8s_ppo")
 
 
@@ -125,7 +126,7 @@ def test_a_recipe_of_another_dynamics_is_refused() -> None:
 
 ON_LOG = {"workload": LOG, "told": "durations"}
 WRONG: list[tuple[str, Any, str]] = [
-    ("dynamics", "group", "dynamics: unknown 'group'; there are: 'steps', 'events', 'groups'"),
+    ("problem", "group", "problem: unknown 'group'; there are: 'pool', 'machines', 'groups'"),
     ("slots", 10, "slots: unknown key"),
     ("intrval", 5.0, "intrval: unknown key"),
     ("levels", GONE, "levels: missing key"),
@@ -301,61 +302,64 @@ def test_all_training_jobsets_may_be_replayed_and_more_may_be_drawn_anew() -> No
     assert check_params(changed(values, f"{MINE}.finetune.jobsets", 100), "params.yaml")
 
 
-HERE = "for scenario 'shared' (problem: groups)"
 NETWORK = {"name": "group_q", "hidden": [8, 8], "weights": "shared"}
+POOL_NETWORKS = "there are: 'mlp', 'cnn', 'sets'"
+REINFORCE = {
+    "name": "reinforce",
+    "recipe": "ours",
+    "loads": [60],
+    "updates": 1,
+    "jobsets": 1,
+    "every": 1,
+    "epsilon": 0.1,
+    "validate_every": 1,
+}
 DO_NOT_GO: list[tuple[dict[str, Any], str]] = [
     (
-        {f"{MINE}.network": {"name": "mlp", "hidden": 20, "clock": False}},
-        f"{MINE}.network.name: expected group_q {HERE}, got 'mlp'",
+        {f"{MINE}.network": NETWORK | {"name": "mlp"}},
+        f"{MINE}.network.name: expected 'group_q', got 'mlp'",
     ),
     (
-        {f"{MINE}.network": {"name": "deepsets", "hidden": 8}},
-        f"{MINE}.network.name: expected group_q {HERE}, got 'deepsets'",
+        {f"{MINE}.objective": "makespan"},
+        f"{MINE}.objective: expected 'delay' or 'slowdown', got 'makespan'",
     ),
-    ({f"{MINE}.objective": "makespan"}, f"{MINE}.objective: expected delay or slowdown {HERE}, got 'makespan'"),
     (
         {"agents.deeprm.objective": "delay"},
-        "agents.deeprm.objective: expected slowdown or completion_time or makespan or utilisation "
-        "for scenario 'online' (problem: pool), got 'delay'",
+        "agents.deeprm.objective: expected 'slowdown', 'completion_time', 'makespan' or 'utilisation', got 'delay'",
     ),
     (
         {"agents.deeprm.network": NETWORK},
-        "agents.deeprm.network.name: expected mlp or cnn or sets for scenario 'online' (problem: pool), "
-        "got 'group_q'",
+        f"agents.deeprm.network.name: unknown 'group_q'; {POOL_NETWORKS}",
     ),
     (
         {f"{MINE}.scenario": "online"},
-        f"{MINE}.network.name: expected mlp or cnn or sets for scenario 'online' (problem: pool), "
-        "got 'group_q'",
+        f"{MINE}.problem: expected pool, as of scenario 'online', got 'groups'",
     ),
     (
         {f"{MINE}.scenario": "machines"},
-        f"{MINE}.network.name: expected vector or deepsets or linear for scenario 'machines' (problem: machines), "
-        "got 'group_q'",
+        f"{MINE}.problem: expected machines, as of scenario 'machines', got 'groups'",
     ),
     (
         {"agents.deeprm.scenario": "shared"},
-        f"agents.deeprm.network.name: expected group_q {HERE}, got 'mlp'",
+        "agents.deeprm.problem: expected groups, as of scenario 'shared', got 'pool'",
     ),
     (
-        {f"{MINE}.finetune": {"name": "reinforce", "recipe": "ours", "loads": [60], "updates": 1, "jobsets": 1}
-         | {"episodes": 2, "validate_every": 1}},
-        f"{MINE}.finetune.name: expected dqn {HERE}, got 'reinforce'",
+        {f"{MINE}.finetune": REINFORCE},
+        f"{MINE}.finetune.name: expected 'dqn', got 'reinforce'",
     ),
     (
         {"agents.deeprm.pretrain": REPLAY},
-        "agents.deeprm.pretrain.name: expected none or clone or imitate for scenario 'online' (problem: pool), "
-        "got 'replay'",
+        "agents.deeprm.pretrain.name: unknown 'replay'; there are: 'none', 'clone', 'imitate'",
     ),
     (
         {"agents.deeprm.finetune": AGENT["finetune"]},
-        "agents.deeprm.finetune.name: expected reinforce or mixture for scenario 'online' (problem: pool), got 'dqn'",
+        "agents.deeprm.finetune.name: unknown 'dqn'; there are: 'reinforce', 'mixture'",
     ),
     (
         {"recipes.by_value.memory": 7},
         "recipes.by_value.memory: expected at least 8, twice the jobsets that agent 'mine' has side by side, got 7",
     ),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("changes", "said"), DO_NOT_GO)
@@ -366,17 +370,12 @@ def test_an_agent_that_its_scenario_does_not_go_with_is_refused(changes: dict[st
     assert refusal(values) == said
 
 
-def test_every_dynamics_says_what_goes_with_it() -> None:
-    assert list(ALLOWED) == ["steps", "events", "groups"]
-    assert ALLOWED["groups"] == (("group_q",), ("none", "replay"), ("dqn",), ("delay", "slowdown"))
-
-
 @pytest.mark.parametrize("pretrain", [{"name": "none"}, REPLAY])
-@pytest.mark.parametrize("objective", ALLOWED["groups"].objectives)
+@pytest.mark.parametrize("objective", ["delay", "slowdown"])
 def test_what_goes_together_is_taken(pretrain: dict[str, Any], objective: str) -> None:
     values = changed(changed(rows(), f"{MINE}.pretrain", pretrain), f"{MINE}.objective", objective)
     assert check_params(values, "params.yaml").agent("mine").objective == objective
-    assert ROW["dynamics"] == "groups"
+    assert ROW["problem"] == "groups"
 
 
 # Names

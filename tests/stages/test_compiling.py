@@ -10,13 +10,13 @@ import psutil
 import pytest
 from repositories import Folder, begin, copied
 
-from pipeline.config import Params, smallest
-from pipeline.config.small import AT_MOST
+from pipeline.config import Params, smoke_test_params
+from pipeline.config.smoke_test import AT_MOST
 from pipeline.stages.compiling import parts, play
 
 
 def test_the_smallest_problem_has_the_same_rows_and_less_to_do(params: Params) -> None:
-    small = smallest(params)
+    small = smoke_test_params(params)
     assert small.threads == 1
     assert {name: row.network for name, row in small.agents.items()} == {
         name: row.network for name, row in params.agents.items()
@@ -34,7 +34,7 @@ def test_the_smallest_problem_has_the_same_rows_and_less_to_do(params: Params) -
 
 def test_what_is_smaller_already_stays(params: Params) -> None:
     one = params.hindsight.model_copy(update={"jobsets": 1, "limit": 0.0005})
-    assert smallest(params.model_copy(update={"hindsight": one})).hindsight == one
+    assert smoke_test_params(params.model_copy(update={"hindsight": one})).hindsight == one
 
 
 def test_every_stage_that_computes_is_played(params: Params) -> None:
@@ -52,7 +52,7 @@ def test_every_stage_that_computes_is_played(params: Params) -> None:
 
 def test_a_part_that_cannot_be_played_is_named(params: Params, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    said = play(smallest(params), [("heuristics", "online"), ("hindsight", "online")])
+    said = play(smoke_test_params(params), [("heuristics", "online"), ("hindsight", "online")])
     assert said.startswith("heuristics online: ")
     assert "data/jobsets/online" in said
     assert not list(tmp_path.rglob("*.parquet"))
@@ -63,7 +63,7 @@ def test_so_is_one_with_a_fault(params: Params, monkeypatch: pytest.MonkeyPatch)
         raise RuntimeError("expected a tensor,\n got none")
 
     monkeypatch.setattr("pipeline.stages.generate.run", fails)
-    said = play(smallest(params), [("generate", "online")])
+    said = play(smoke_test_params(params), [("generate", "online")])
     assert said == "generate online: RuntimeError expected a tensor, got none"
 
 
@@ -132,13 +132,13 @@ def test_a_log_that_is_not_there_is_one_line(started: Started) -> None:
 
 
 MORE = """
-from pipeline.config import small
+from pipeline.config import smoke_test
 from pipeline.config import load_params
 from pipeline.stages.compiling import parts, play
 
-small.AT_MOST = {**small.AT_MOST, "validation": 20, "test": 70, "jobsets": 20, "updates": 2, "windows": 3}
+smoke_test.AT_MOST = {**smoke_test.AT_MOST, "validation": 20, "test": 70, "jobsets": 20, "updates": 2, "windows": 3}
 params = load_params()
-less = small.smallest(params)
+less = smoke_test.smoke_test_params(params)
 for steps in ([("log", "")], [("generate", name) for name in params.scenarios], *parts(params)):
     said = play(less, steps)
     assert not said, said

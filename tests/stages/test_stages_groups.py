@@ -15,7 +15,7 @@ from pipeline import storage
 from pipeline.config import Params, check_params
 from pipeline.errors import UserError
 from pipeline.problems.groups.heuristics.names import RULES
-from pipeline.problems.groups.heuristics.scores import SHARERS
+from pipeline.problems.groups.heuristics.rules import SHARERS
 from pipeline.problems.groups.tables import GROUP_FAIRNESS, GROUP_SUMMARY, OFF_POLICY, group_jobs_schema
 from pipeline.problems.groups.training import dqn, off_policy
 from pipeline.problems.groups.training.q_learning import Learner
@@ -34,7 +34,11 @@ def small(**changes: Any) -> Params:
     values["scenarios"] = {"shared": values["scenarios"]["shared"], "online": values["scenarios"]["online"] | STEPS}
     values["agents"] = {"mine": AGENT | changes}
     values |= {"transfers": {}, "hindsight": {"scenarios": [], "jobsets": 2, "limit": 0.01}}
-    values["heuristics"] = {"tetris_weights": [0.5], "hold_quantiles": [1.0], "mixes": [[0.0, 0.0]]}
+    values["heuristics"] = {
+        "pool": {"tetris_weights": [0.5], "hold_quantiles": [1.0]},
+        "machines": {"mixes": [[0.0, 0.0]]},
+        "groups": {},
+    }
     values["evaluation"]["resamples"] = 100
     return check_params(values, "params.yaml")
 

@@ -14,7 +14,7 @@ from repositories import Folder, begin, ran
 from pipeline import storage
 from pipeline.config import Params, check_params
 from pipeline.errors import UserError
-from pipeline.problems.machines.heuristics.scores import EVENT_HEURISTICS
+from pipeline.problems.machines.heuristics.rules import EVENT_HEURISTICS
 from pipeline.problems.machines.tables import EVENT_SUMMARY
 from pipeline.problems.pool.heuristics.scores import HEURISTICS
 from pipeline.schemas import COMPARISON, RESULTS, SUMMARY
@@ -28,7 +28,11 @@ def small() -> Params:
     values["recipes"]["clipped"] = PPO_RECIPE
     values["agents"] = {"mine": AGENT}
     values |= {"transfers": {}, "hindsight": {"scenarios": [], "jobsets": 2, "limit": 0.01}}
-    values["heuristics"] = {"tetris_weights": [0.5], "hold_quantiles": [1.0], "mixes": [[0.0, 0.0], [1.0, 0.0]]}
+    values["heuristics"] = {
+        "pool": {"tetris_weights": [0.5], "hold_quantiles": [1.0]},
+        "machines": {"mixes": [[0.0, 0.0], [1.0, 0.0]]},
+        "groups": {},
+    }
     values["evaluation"]["resamples"] = 100
     return check_params(values, "params.yaml")
 

@@ -6,11 +6,11 @@ from typing import Any
 
 import pandas as pd
 import pytest
+from pipeline.config.mixture import Transfer
 from pipeline.stages.learning import learning
 
 from pipeline import storage
 from pipeline.config import Counts, Params
-from pipeline.config.mixture import Transfer
 from pipeline.errors import UserError
 from pipeline.problems.pool.networks.networks import build
 from pipeline.problems.pool.nouns import Cluster, JobSet

@@ -62,6 +62,7 @@ REPLAY: dict[str, Any] = {
     "noise": 0.2,
 }
 AGENT: dict[str, Any] = {
+    "problem": "groups",
     "scenario": "shared",
     "objective": "delay",
     "network": {"name": "group_q", "hidden": [8, 8], "weights": "shared"},

@@ -64,6 +64,7 @@ DAGGER_RECIPE: dict[str, Any] = {
     "steps": 2,
 }
 AGENT: dict[str, Any] = {
+    "problem": "machines",
     "scenario": "few",
     "objective": "slowdown",
     "network": {"name": "deepsets", "hidden": 8},

@@ -64,6 +64,7 @@ CLONE = {
 }
 AGENTS = {
     "plain": {
+        "problem": "pool",
         "scenario": "online",
         "objective": "slowdown",
         "network": {"name": "mlp", "hidden": 4, "clock": False},
@@ -71,6 +72,7 @@ AGENTS = {
         "finetune": REINFORCE,
     },
     "cloned": {
+        "problem": "pool",
         "scenario": "online",
         "objective": "makespan",
         "network": {"name": "cnn", "channels": [2, 2], "hidden": 8, "clock": True},
@@ -166,9 +168,13 @@ def begin(root: Path, more: Mapping[str, str]) -> Folder:
     folder = copied(root, more)
     rows = YAML(typ="safe").load(root / "params.yaml")
     scenario = rows["scenarios"]["online"] | SCENARIO
-    knobs = {"tetris_weights": [0.1, 0.5], "hold_quantiles": [0.9], "mixes": [[0.0, 0.0], [0.5, 0.2]]}
+    knobs = {
+        "pool": {"tetris_weights": [0.1, 0.5], "hold_quantiles": [0.9], "linear": LINEAR_SEARCH},
+        "machines": {"mixes": [[0.0, 0.0], [0.5, 0.2]]},
+        "groups": {},
+    }
     sections = {"scenarios": {"online": scenario}, "agents": AGENTS, "transfers": {}, "hindsight": HINDSIGHT}
-    folder.edit(threads=1, heuristics=knobs | {"linear": LINEAR_SEARCH}, evaluation__resamples=100, **sections)
+    folder.edit(threads=1, heuristics=knobs, evaluation__resamples=100, **sections)
     folder.git("init", "--quiet", "--initial-branch", "main")
     folder.git("add", "--all")
     folder.git("commit", "--quiet", "-m", "the small problem")

@@ -21,12 +21,12 @@ from pipeline.comparing.results import Results
 from pipeline.comparing.statistics import comparison
 from pipeline.config import Params, PoolScenario, Streaming, Swf, load_params
 from pipeline.core import CompiledRule, keys
-from pipeline.problems.pool.heuristics.compiled import players
 from pipeline.problems.pool.heuristics.tuning import heuristics_with, tuned
 from pipeline.problems.pool.networks.loading import restore
 from pipeline.problems.pool.networks.sets import Sets
 from pipeline.problems.pool.nouns import Cluster, JobSet, batch
 from pipeline.problems.pool.simulator.compiled.batch import Batched
+from pipeline.problems.pool.simulator.compiled.rules import players
 from pipeline.problems.pool.simulator.outcomes import outcome
 from pipeline.problems.pool.training.rolling import NEVER, Roller
 from pipeline.problems.pool.workload.source import source
@@ -121,7 +121,8 @@ def heuristics(problem: Problem) -> tuple[dict[str, CompiledRule], dict[int, str
         played = {name: play(problem, validation, compiled_rule_of(policy)) for name, policy in policies.items()}
         return {name: Results(table, table.rename(columns={"mean": "mean_slowdown"})) for name, table in played.items()}
 
-    knobs = tuned(examine, problem.params.heuristics, {0: [jobs for group in validation.values() for jobs in group]})
+    training = {0: [jobs for group in validation.values() for jobs in group]}
+    knobs = tuned(examine, problem.params.heuristics.pool, training)
     policies = {name: policy for name, policy in heuristics_with(knobs).items() if name != "random"}
     found = examine(policies)
     means = {name: done.by_load for name, done in found.items()}
@@ -187,7 +188,9 @@ def problems(params: Params) -> dict[str, Problem]:
     shorter = params.model_copy(
         update={"workload": params.workload.model_copy(update={"short": (1, 2), "long": (5, 8), "short_share": 0.7})}
     )
-    search = params.heuristics.model_copy(update={"linear": params.heuristics.linear.model_copy(update={"rounds": 8})})
+    knobs = params.heuristics.pool
+    longer = knobs.model_copy(update={"linear": knobs.linear.model_copy(update={"rounds": 8})})
+    search = params.heuristics.model_copy(update={"pool": longer})
     light = params.model_copy(update={"heuristics": search})
     noisy = light.model_copy(update={"workload": params.workload.model_copy(update={"estimate_noise": NOISE})})
     log = light.model_copy(update={"workload": Swf(name="swf", path=HPC2N)})

@@ -6,21 +6,20 @@ import numpy as np
 import pandas as pd
 
 from pipeline import storage
-from pipeline.config import FinetuneConfig, GroupQ, GroupsCard, NoPretrain, Params, PretrainConfig, Replay
+from pipeline.config import FinetuneConfig, GroupQ, GroupsAgent, GroupsCard, NoPretrain, Params, PretrainConfig, Replay
 from pipeline.core import FloatArray
 from pipeline.learning.stored import must_be_as_asked, weights_of
 from pipeline.problems import Learning
+from pipeline.problems.groups.evaluation.controlling import decided, own
 from pipeline.problems.groups.evaluation.play import Expectation, Player, controlled
-from pipeline.problems.groups.heuristics.scores import SHARERS
+from pipeline.problems.groups.heuristics.rules import SHARERS
 from pipeline.problems.groups.networks import group_q
 from pipeline.problems.groups.networks.acting import controller
-from pipeline.problems.groups.networks.controlling import decided, own
 from pipeline.problems.groups.networks.features import past, states
 from pipeline.problems.groups.networks.loading import restore
 from pipeline.problems.groups.nouns import GroupObservation
 from pipeline.problems.groups.simulator.rewards import moments
 from pipeline.problems.groups.storage import read_group_jobsets
-from pipeline.problems.groups.training.algorithms import GROUP_ALGORITHMS
 from pipeline.problems.groups.training.off_policy import off_policy
 from pipeline.problems.groups.training.task import GroupTask
 from pipeline.problems.groups.workload.source import cluster_of, configurations_of, group_stream
@@ -128,7 +127,7 @@ def _player(params: Params, agent: str, network: group_q.GroupQ, alone: bool) ->
 
 
 def _card(params: Params, agent: str) -> GroupsCard:
-    row, recipe = params.agent(agent), params.groups_recipe(agent)
+    row, recipe = params.agent_of(GroupsAgent, agent), params.groups_recipe(agent)
     scenario = params.groups_scenario(row.scenario)
     return GroupsCard(
         problem="groups",
@@ -154,6 +153,5 @@ LEARNING: Learning[Player, GroupTask, group_q.GroupQ] = Learning(
     policies=policies,
     validate=validate,
     model=model,
-    algorithms=GROUP_ALGORITHMS,
     examined=examined,
 )

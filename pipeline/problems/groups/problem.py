@@ -5,7 +5,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pipeline.config import Params
-from pipeline.problems import Comparison, Drawn, Hindsight, Learning, Problem, Scoring, Served, Use, no_hindsight
+from pipeline.problems import (
+    Algorithms,
+    Comparison,
+    Drawn,
+    Hindsight,
+    Learning,
+    Problem,
+    Scoring,
+    Served,
+    Use,
+    no_hindsight,
+)
 from pipeline.problems.groups.nouns import GroupJobs
 from pipeline.problems.groups.tables import TABLES
 from pipeline.progress import ProgressCallback
@@ -52,6 +63,20 @@ class Groups:
         from pipeline.problems.groups.learning import LEARNING
 
         return LEARNING
+
+    @property
+    def pretraining(self) -> Algorithms:
+        """Return the ways to pre-train."""
+        from pipeline.problems.groups.training.algorithms import GROUP_ALGORITHMS
+
+        return GROUP_ALGORITHMS
+
+    @property
+    def finetuning(self) -> Algorithms:
+        """Return the ways to fine-tune."""
+        from pipeline.problems.groups.training.algorithms import GROUP_ALGORITHMS
+
+        return GROUP_ALGORITHMS
 
     @property
     def hindsight(self) -> Hindsight:

@@ -6,11 +6,10 @@ from pathlib import Path
 import pandas as pd
 
 from pipeline import storage
-from pipeline.config import there_are
-from pipeline.config.cards import MachinesCard
+from pipeline.config import MachinesCard, there_are
 from pipeline.errors import UserError
 from pipeline.problems.machines.evaluation.rlscheduler import Player, apart, fitting, paired, rows
-from pipeline.problems.machines.heuristics.scores import EVENT_HEURISTICS, PEERS
+from pipeline.problems.machines.heuristics.rules import EVENT_HEURISTICS, PEERS
 from pipeline.problems.machines.rlscheduler_tables import RLSCHEDULER, RLSCHEDULER_PAIRED, RLSCHEDULER_WAITS
 from pipeline.problems.machines.workload.rlscheduler import SEQUENCE, STARTS, read_protocol
 from pipeline.progress import progress, say

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import numpy as np
 
 from pipeline import storage
-from pipeline.config import MachinesCard, NoPretrain, Params
+from pipeline.config import MachinesAgent, MachinesCard, NoPretrain, Params
 from pipeline.core import Policy, keys
 from pipeline.learning.stored import must_be_as_asked, weights_of
 from pipeline.problems import Learning, Part, both, nothing_more
@@ -13,7 +13,6 @@ from pipeline.problems.machines.networks import loading
 from pipeline.problems.machines.networks.acting import EVENT_PLAY
 from pipeline.problems.machines.networks.actor_critic import ActorCritic
 from pipeline.problems.machines.storage import read_event_jobsets, read_site
-from pipeline.problems.machines.training.algorithms import EVENT_ALGORITHMS
 from pipeline.problems.machines.training.task import EventTask
 from pipeline.problems.machines.workload.park import machines_of
 from pipeline.problems.machines.workload.source import stream
@@ -40,7 +39,7 @@ def _task(params: Params, agent: str, part: Part) -> EventTask:
 
 
 def _card(params: Params, agent: str) -> MachinesCard:
-    row = params.agent(agent)
+    row = params.agent_of(MachinesAgent, agent)
     scenario, site = params.machines_scenario(row.scenario), read_site(storage.jobsets_folder(row.scenario))
     return MachinesCard(
         problem="machines",
@@ -59,7 +58,7 @@ def _card(params: Params, agent: str) -> MachinesCard:
 
 def _untrained(params: Params, agent: str, task: EventTask) -> ActorCritic:
     shape = loading.shape_of(_card(params, agent))
-    return loading.build(params.agent(agent).network, shape, task.seed)
+    return loading.build(params.agent_of(MachinesAgent, agent).network, shape, task.seed)
 
 
 def _stored(params: Params, agent: str, which: str) -> ActorCritic:
@@ -105,6 +104,5 @@ LEARNING: Learning[Policy, EventTask, ActorCritic] = Learning(
     policies=lambda params, agent: both(agent, lambda which: _restored(params, agent, which).policy),
     validate=_validate,
     model=_model,
-    algorithms=EVENT_ALGORITHMS,
     examined=nothing_more,
 )

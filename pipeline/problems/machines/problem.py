@@ -6,7 +6,18 @@ from typing import TYPE_CHECKING
 
 from pipeline.config import Params
 from pipeline.core import Policy
-from pipeline.problems import Comparison, Drawn, Hindsight, Learning, Problem, Scoring, Served, Use, no_hindsight
+from pipeline.problems import (
+    Algorithms,
+    Comparison,
+    Drawn,
+    Hindsight,
+    Learning,
+    Problem,
+    Scoring,
+    Served,
+    Use,
+    no_hindsight,
+)
 from pipeline.problems.machines.nouns import Jobs
 from pipeline.problems.machines.tables import TABLES
 from pipeline.progress import ProgressCallback
@@ -52,6 +63,20 @@ class Machines:
         from pipeline.problems.machines.learning import LEARNING
 
         return LEARNING
+
+    @property
+    def pretraining(self) -> Algorithms:
+        """Return the ways to pre-train."""
+        from pipeline.problems.machines.training.algorithms import EVENT_ALGORITHMS
+
+        return EVENT_ALGORITHMS
+
+    @property
+    def finetuning(self) -> Algorithms:
+        """Return the ways to fine-tune."""
+        from pipeline.problems.machines.training.algorithms import EVENT_ALGORITHMS
+
+        return EVENT_ALGORITHMS
 
     @property
     def hindsight(self) -> Hindsight:

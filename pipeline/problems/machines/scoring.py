@@ -22,7 +22,7 @@ def scoring(params: Params, scenario: str, agent: str | None = None) -> Scoring[
     return Scoring(
         read=lambda split: read_event_jobsets(folder, split, site),
         score=partial(event_score, machines=machines, seed=params.seed),
-        tune=lambda examine, training: tuned_mix(examine, params.heuristics),
+        tune=lambda examine, training: tuned_mix(examine, params.heuristics.machines),
         heuristics=event_heuristics_with,
         best=lambda examined: Best(best_of(examined)),
     )

@@ -5,8 +5,7 @@ from typing import Any
 
 from pipeline import storage
 from pipeline.comparing.results import judge
-from pipeline.config import FinetuneConfig, NoPretrain, Params, PretrainConfig
-from pipeline.config.cards import PoolCard
+from pipeline.config import FinetuneConfig, NoPretrain, Params, PoolAgent, PoolCard, PretrainConfig
 from pipeline.core import Policy
 from pipeline.errors import UserError
 from pipeline.learning.device import device_of
@@ -20,7 +19,6 @@ from pipeline.problems.pool.networks.networks import PoolNetwork, build
 from pipeline.problems.pool.networks.sets import Sets
 from pipeline.problems.pool.nouns import Cluster
 from pipeline.problems.pool.storage import read_jobsets
-from pipeline.problems.pool.training.algorithms import ALGORITHMS
 from pipeline.problems.pool.training.task import Task
 from pipeline.problems.pool.training.validation import validate_sets
 from pipeline.problems.pool.workload.source import source
@@ -79,7 +77,8 @@ def validate(network: Scorer[Any], task: Task) -> Callable[[], float]:
 
 
 def _untrained(params: Params, agent: str, task: Task) -> PoolNetwork:
-    network: PoolNetwork = build(params.agent(agent).network, task.cluster, task.seed).placed(device_of(params.device))
+    config = params.agent_of(PoolAgent, agent).network
+    network: PoolNetwork = build(config, task.cluster, task.seed).placed(device_of(params.device))
     return network
 
 
@@ -94,6 +93,5 @@ LEARNING: Learning[Policy, Task, PoolNetwork] = Learning(
     policies=lambda params, agent: both(agent, lambda which: read_network(params, agent, which).policy),
     validate=validate,
     model=_model,
-    algorithms=ALGORITHMS,
     examined=nothing_more,
 )

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from pipeline.config import Params
 from pipeline.core import Policy
-from pipeline.problems import Comparison, Drawn, Hindsight, Learning, Problem, Scoring, Served, Use
+from pipeline.problems import Algorithms, Comparison, Drawn, Hindsight, Learning, Problem, Scoring, Served, Use
 from pipeline.problems.pool.nouns import JobSet
 from pipeline.problems.pool.tables import TABLES
 from pipeline.progress import ProgressCallback
@@ -52,6 +52,20 @@ class Pool:
         from pipeline.problems.pool.learning import LEARNING
 
         return LEARNING
+
+    @property
+    def pretraining(self) -> Algorithms:
+        """Return the ways to pre-train."""
+        from pipeline.problems.pool.training.pretraining import PRETRAINING
+
+        return PRETRAINING
+
+    @property
+    def finetuning(self) -> Algorithms:
+        """Return the ways to fine-tune."""
+        from pipeline.problems.pool.training.finetuning import FINETUNING
+
+        return FINETUNING
 
     @property
     def hindsight(self) -> Hindsight:

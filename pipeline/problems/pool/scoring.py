@@ -22,7 +22,7 @@ def scoring(params: Params, scenario: str, agent: str | None = None) -> Scoring[
     return Scoring(
         read=lambda split: read_jobsets(folder, split, row.resources),
         score=partial(scored, seed=params.seed, masked=masked),
-        tune=lambda examine, training: tuned(examine, params.heuristics, training),
+        tune=lambda examine, training: tuned(examine, params.heuristics.pool, training),
         heuristics=heuristics_with,
         best=lambda examined: Best(best_of(examined)),
     )

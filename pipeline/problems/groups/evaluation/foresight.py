@@ -11,7 +11,7 @@ from collections.abc import Callable
 import numpy as np
 
 from pipeline.core import FloatArray, IntArray
-from pipeline.problems.groups.networks.controlling import decided, setting_of
+from pipeline.problems.groups.evaluation.controlling import decided, setting_of
 from pipeline.problems.groups.nouns import Configurations, GroupObservation, Setting, SharedCluster
 from pipeline.problems.groups.simulator.compiled.batch import Groups
 

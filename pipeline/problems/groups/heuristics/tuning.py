@@ -15,7 +15,7 @@ from pipeline.core import FloatArray
 from pipeline.problems import Best
 from pipeline.problems.groups.evaluation.foresight import foresight
 from pipeline.problems.groups.evaluation.play import Player, controlled
-from pipeline.problems.groups.heuristics.scores import SHARERS, capacity, fixed
+from pipeline.problems.groups.heuristics.rules import SHARERS, capacity, fixed
 from pipeline.problems.groups.nouns import (
     Configurations,
     Controller,

@@ -1,11 +1,11 @@
 """The controller that a value function makes."""
 
 from pipeline.core import FloatArray
-from pipeline.problems.groups.knapsack.several import plan
-from pipeline.problems.groups.networks.controlling import Choose, decided, setting_of
+from pipeline.problems.groups.evaluation.controlling import Choose, decided, setting_of
 from pipeline.problems.groups.networks.features import states
 from pipeline.problems.groups.networks.group_q import GroupQ, values_of
 from pipeline.problems.groups.nouns import Configurations, Controller, GroupObservation, Setting, SharedCluster
+from pipeline.problems.groups.simulator.knapsack.several import plan
 
 
 def controller(

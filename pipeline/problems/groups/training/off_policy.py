@@ -12,7 +12,7 @@ import pandas as pd
 
 from pipeline.config import GroupQ, Replay
 from pipeline.core import FloatArray, IntArray
-from pipeline.problems.groups.heuristics.scores import proportional
+from pipeline.problems.groups.heuristics.rules import proportional
 from pipeline.problems.groups.networks import group_q
 from pipeline.problems.groups.networks.features import States, past, states
 from pipeline.problems.groups.nouns import Controller, GroupJobs, GroupObservation, Setting

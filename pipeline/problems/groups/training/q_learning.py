@@ -19,7 +19,7 @@ from torch import Tensor
 from pipeline.core import IntArray
 from pipeline.errors import UserError
 from pipeline.learning.memory import Memory
-from pipeline.problems.groups.networks.controlling import decided
+from pipeline.problems.groups.evaluation.controlling import decided
 from pipeline.problems.groups.networks.group_q import GroupQ, Inputs, tensors
 from pipeline.problems.groups.training.replay_memory import Transitions
 from pipeline.problems.groups.training.task import GroupTask

@@ -14,7 +14,7 @@ from pipeline.config import Replay
 from pipeline.core import IntArray, keys, uniform
 from pipeline.learning.memory import Memory
 from pipeline.learning.update import Update
-from pipeline.problems.groups.heuristics.scores import SHARERS
+from pipeline.problems.groups.heuristics.rules import SHARERS
 from pipeline.problems.groups.networks.features import shape_of
 from pipeline.problems.groups.networks.group_q import GroupQ
 from pipeline.problems.groups.nouns import Controller, GroupObservation, Setting

@@ -11,9 +11,9 @@ import numpy as np
 from pipeline.comparing.results import MOST_JOBSETS, Results
 from pipeline.core import IntArray, KeyArray, Policy, keys
 from pipeline.problems.machines.evaluation.metrics import event_job_results, event_jobset_results
-from pipeline.problems.machines.heuristics.compiled import players
 from pipeline.problems.machines.nouns import Jobs, Machines, Placed, end_to_end
 from pipeline.problems.machines.simulator.compiled.batch import Events
+from pipeline.problems.machines.simulator.compiled.rules import players
 from pipeline.progress import ShareCallback, no_progress
 from pipeline.simulation.choosing import compiled_rule_of
 from pipeline.simulation.rollout import play_compiled, play_together

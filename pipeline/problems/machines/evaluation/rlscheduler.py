@@ -13,10 +13,10 @@ import pandas as pd
 
 from pipeline.comparing.statistics import interval, resample
 from pipeline.core import SHORTEST_BOUNDED, THOUSANDTHS, KeyArray, Policy
-from pipeline.problems.machines.heuristics.compiled import players
 from pipeline.problems.machines.nouns import BLOCKING, EASY_WITHIN, JobsBatch, Machines, Placed, end_to_end
 from pipeline.problems.machines.simulator.compiled.batch import Events
 from pipeline.problems.machines.simulator.compiled.costs import bounded_slowdown
+from pipeline.problems.machines.simulator.compiled.rules import players
 from pipeline.problems.machines.workload.rlscheduler import SEQUENCE, STARTS, Protocol
 from pipeline.simulation.choosing import compiled_rule_of
 from pipeline.simulation.rollout import play_compiled, play_together

@@ -2,7 +2,7 @@
 
 from pipeline.config import Dagger, Params, there_are
 from pipeline.errors import UserError
-from pipeline.problems.machines.heuristics.scores import EVENT_HEURISTICS
+from pipeline.problems.machines.heuristics.rules import EVENT_HEURISTICS
 
 
 def check_event_names(params: Params) -> None:

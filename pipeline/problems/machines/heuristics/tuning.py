@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 
 from pipeline.comparing.results import Play, judge
-from pipeline.config import HeuristicKnobs
+from pipeline.config import MachinesKnobs
 from pipeline.core import Policy
-from pipeline.problems.machines.heuristics.scores import EVENT_HEURISTICS, with_mix
+from pipeline.problems.machines.heuristics.rules import EVENT_HEURISTICS, with_mix
 
 EVENT_TETRIS = "tetris"
 
@@ -13,7 +13,7 @@ EVENT_TETRIS = "tetris"
 MIX = ("tetris_packing", "tetris_fairness")  # knobs of the same; shortness has the rest
 
 
-def tuned_mix(play: Play, knobs: HeuristicKnobs) -> dict[str, float]:
+def tuned_mix(play: Play, knobs: MachinesKnobs) -> dict[str, float]:
     """Return the best mix of Tetris on many machines, by mean slowdown."""
     tried = {f"{EVENT_TETRIS} {mix!r}": mix for mix in knobs.mixes}
     results = play({name: with_mix(*mix) for name, mix in tried.items()})

@@ -7,7 +7,7 @@ import torch
 
 from pipeline.config import DeepSets as DeepSetsConfig
 from pipeline.config import Linear as LinearConfig
-from pipeline.config import MachinesCard, NetworkConfig
+from pipeline.config import MachinesCard, MachinesNetworkConfig
 from pipeline.config import Vector as VectorConfig
 from pipeline.core import FloatArray, Policy
 from pipeline.learning.stored import put_back
@@ -35,7 +35,7 @@ def _linear(config: LinearConfig, shape: Shape) -> ActorCritic:
     return Linear(shape, config.begins)
 
 
-def build(config: NetworkConfig, shape: Shape, seed: int) -> ActorCritic:
+def build(config: MachinesNetworkConfig, shape: Shape, seed: int) -> ActorCritic:
     """Return a network with the initial weights that `seed` gives."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)

@@ -15,7 +15,7 @@ from pipeline.config import Dagger, DaggerRecipe, pick
 from pipeline.core import IntArray, keys
 from pipeline.learning.memory import Memory
 from pipeline.learning.update import Update
-from pipeline.problems.machines.heuristics.scores import EVENT_HEURISTICS
+from pipeline.problems.machines.heuristics.rules import EVENT_HEURISTICS
 from pipeline.problems.machines.networks.actor_critic import ActorCritic, Inputs
 from pipeline.problems.machines.networks.features import Features
 from pipeline.problems.machines.training.optimizing import optimizer_for, set_rate, take_step

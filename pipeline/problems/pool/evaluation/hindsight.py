@@ -9,6 +9,7 @@ import pandas as pd
 
 from pipeline import storage
 from pipeline.config import Params
+from pipeline.config.pool.hindsight import must_be_solvable
 from pipeline.core import Policy
 from pipeline.errors import UserError
 from pipeline.problems.pool.evaluation.hindsight_model import Hindsight, Work, mean_slowdown, solve_all
@@ -34,8 +35,13 @@ class Warm(NamedTuple):
 
 
 def solve(params: Params, scenario: str) -> pd.DataFrame:
-    """Return the best schedule found for each of a scenario's first test jobsets, and its bound: a table HINDSIGHT."""
+    """Return the best schedule found for each of a scenario's first test jobsets, and its bound: a table HINDSIGHT.
+
+    Raises:
+        UserError: the scenario is a stream, or places jobs ahead.
+    """
     row, how = params.pool_scenario(scenario), params.hindsight
+    must_be_solvable("params.yaml", scenario, row)
     test = read_jobsets(storage.jobsets_folder(scenario), "test", row.resources)
     few = {load: group[: how.jobsets] for load, group in test.items()}
     made = warm_starts(params, scenario, few, heuristics_with(storage.read_chosen(scenario).knobs))

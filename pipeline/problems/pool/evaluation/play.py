@@ -12,9 +12,9 @@ from pipeline.comparing.results import MOST_JOBSETS, Results
 from pipeline.core import IntArray, KeyArray, Policy, keys
 from pipeline.problems.pool.evaluation.metrics import Span, job_results, jobset_results
 from pipeline.problems.pool.evaluation.stream_metrics import stream_results
-from pipeline.problems.pool.heuristics.compiled import players
 from pipeline.problems.pool.nouns import Cluster, JobBatch, JobSet, Schedule, batch
 from pipeline.problems.pool.simulator.compiled.batch import Batched
+from pipeline.problems.pool.simulator.compiled.rules import players
 from pipeline.progress import ShareCallback, no_progress
 from pipeline.simulation.choosing import compiled_rule_of
 from pipeline.simulation.rollout import play_compiled, play_together

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 
 from pipeline.comparing.results import Play, judge
-from pipeline.config import HeuristicKnobs, LinearRuleSearch
+from pipeline.config import LinearRuleSearch, PoolKnobs
 from pipeline.core import FloatArray, Policy
 from pipeline.problems.pool.heuristics.linear_search import least_cost
 from pipeline.problems.pool.heuristics.rules import FEATURES
@@ -27,7 +27,7 @@ AT_ONCE = 64  # candidates whose results are in memory together
 
 
 def tuned(
-    play: Play, knobs: HeuristicKnobs, training: Mapping[int, Sequence[JobSet]], seed: int = SEARCH_SEED
+    play: Play, knobs: PoolKnobs, training: Mapping[int, Sequence[JobSet]], seed: int = SEARCH_SEED
 ) -> dict[str, float]:
     """Return the best knob of each heuristic that has one, by mean slowdown, and the linear rule's best weights."""
     duration = np.concatenate([jobs.requested for group in training.values() for jobs in group])

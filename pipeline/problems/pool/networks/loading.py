@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import torch
 
-from pipeline.config import Params, PoolCard, PoolScenario, Sets
+from pipeline.config import Params, PoolAgent, PoolCard, PoolScenario, Sets
 from pipeline.core import FloatArray, Policy
 from pipeline.errors import UserError
 from pipeline.learning.stored import put_back
@@ -26,7 +26,7 @@ class Loaded(NamedTuple):
 
 def card_of(params: Params, agent: str) -> PoolCard:
     """Return the card of an agent's network."""
-    row, recipe = params.agent(agent), params.pool_recipe(agent)
+    row, recipe = params.agent_of(PoolAgent, agent), params.pool_recipe(agent)
     scenario = params.pool_scenario(row.scenario)
     return PoolCard(
         agent=agent,

@@ -6,7 +6,7 @@ import torch
 
 from pipeline.config import Cnn as CnnConfig
 from pipeline.config import Mlp as MlpConfig
-from pipeline.config import NetworkConfig
+from pipeline.config import PoolNetworkConfig
 from pipeline.config import Sets as SetsConfig
 from pipeline.problems.pool.networks.cnn import Cnn
 from pipeline.problems.pool.networks.encodings import Layout
@@ -30,7 +30,7 @@ def _sets(config: SetsConfig, cluster: Cluster) -> Sets:
     return Sets(config.hidden, config.elapsed)
 
 
-def build(config: NetworkConfig, cluster: Cluster, seed: int) -> PoolNetwork:
+def build(config: PoolNetworkConfig, cluster: Cluster, seed: int) -> PoolNetwork:
     """Return a network with the initial weights that `seed` gives."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)

@@ -7,9 +7,9 @@ import numpy as np
 
 from pipeline.core import IntArray, KeyArray, Policy, keys
 from pipeline.errors import UserError
-from pipeline.problems.pool.heuristics.compiled import players
 from pipeline.problems.pool.nouns import Cluster
 from pipeline.problems.pool.simulator.compiled.batch import Batched
+from pipeline.problems.pool.simulator.compiled.rules import players
 from pipeline.problems.pool.workload.job_table import AT_ONCE, JobTable, parts
 from pipeline.progress import ProgressCallback
 from pipeline.simulation.choosing import compiled_rule_of

@@ -5,10 +5,10 @@ from typing import NamedTuple
 import numpy as np
 
 from pipeline.core import CompiledRule, IntArray, KeyArray
-from pipeline.problems.pool.heuristics.compiled import Players, players
 from pipeline.problems.pool.networks.compiled_sets import SetWeights
 from pipeline.problems.pool.networks.relative import Relative, relative_buffer
 from pipeline.problems.pool.simulator.compiled.batch import Batched
+from pipeline.problems.pool.simulator.compiled.rules import Players, players
 from pipeline.problems.pool.training.decisions import ActionBuffer
 from pipeline.problems.pool.training.set_play import NETWORK, RunState, play_kept, play_on
 

@@ -7,11 +7,11 @@ from numba import njit, prange
 
 from pipeline.core import BoolArray, FloatArray, IntArray, KeyArray
 from pipeline.learning.sampling import draw_action
-from pipeline.problems.pool.heuristics.compiled import Players, decide
 from pipeline.problems.pool.networks.compiled_sets import SetWeights, logits_of, set_buffer
 from pipeline.problems.pool.networks.describing import describe
 from pipeline.problems.pool.networks.relative import Relative
 from pipeline.problems.pool.simulator.compiled.kernels import go_on
+from pipeline.problems.pool.simulator.compiled.rules import Players, decide
 from pipeline.problems.pool.simulator.compiled.state import Rules, State
 from pipeline.problems.pool.training.decisions import ActionBuffer
 from pipeline.problems.pool.training.episode_arrays import arrays_of, refresh

@@ -8,7 +8,7 @@ from group_rows import cluster, group_jobs, shared
 from pipeline.comparing.results import Results, judge
 from pipeline.core import FloatArray
 from pipeline.problems.groups.evaluation.play import SHOWN, Expectation, Player, controlled, group_score
-from pipeline.problems.groups.heuristics.scores import SHARERS, equal
+from pipeline.problems.groups.heuristics.rules import SHARERS, equal
 from pipeline.problems.groups.nouns import GroupJobs, GroupObservation, Setting
 from pipeline.problems.groups.workload.sinusoidal import draw_group_jobs
 from pipeline.problems.groups.workload.source import cluster_of

@@ -11,7 +11,7 @@ from pipeline.comparing.results import Results, judge
 from pipeline.core import FloatArray
 from pipeline.problems.groups.evaluation.play import Player, controlled, group_score
 from pipeline.problems.groups.heuristics.names import RULES
-from pipeline.problems.groups.heuristics.scores import SHARERS, capacity, fixed
+from pipeline.problems.groups.heuristics.rules import SHARERS, capacity, fixed
 from pipeline.problems.groups.heuristics.tuning import (
     CANDIDATES,
     REFERENCES,

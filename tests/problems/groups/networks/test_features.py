@@ -8,7 +8,7 @@ import torch
 from group_builders import CLUSTER, Job, drawn_jobs, jobset, observed
 from numpy.testing import assert_allclose, assert_array_equal
 
-from pipeline.problems.groups.heuristics.scores import equal
+from pipeline.problems.groups.heuristics.rules import equal
 from pipeline.problems.groups.networks.features import MOST_SHARES, States, of_levels, past, shape_of, states
 from pipeline.problems.groups.nouns import GroupJobs, SharedCluster, group_batch
 from pipeline.problems.groups.simulator.compiled.batch import Groups

@@ -9,7 +9,7 @@ from group_builders import CLUSTER, RECIPE, REPLAY, Job, built, drawn_jobs, give
 
 from pipeline.config import GroupQ
 from pipeline.core import FloatArray
-from pipeline.problems.groups.heuristics.scores import equal, proportional
+from pipeline.problems.groups.heuristics.rules import equal, proportional
 from pipeline.problems.groups.networks.features import States, shape_of
 from pipeline.problems.groups.nouns import GroupJobs, GroupObservation, Setting
 from pipeline.problems.groups.tables import OFF_POLICY

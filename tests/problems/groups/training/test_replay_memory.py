@@ -8,7 +8,7 @@ from group_builders import CLUSTER, CONFIGURATIONS, RECIPE, REPLAY, drawn_jobs, 
 from numpy.testing import assert_array_equal
 
 from pipeline.core import FloatArray, IntArray
-from pipeline.problems.groups.heuristics.scores import SHARERS, equal
+from pipeline.problems.groups.heuristics.rules import SHARERS, equal
 from pipeline.problems.groups.networks.features import GroupShape, States, states
 from pipeline.problems.groups.nouns import GroupObservation, Setting, group_batch
 from pipeline.problems.groups.simulator.rewards import moments

@@ -8,11 +8,11 @@ import pytest
 from machine_rows import few
 
 from pipeline.comparing.results import Results, judge
-from pipeline.config import HeuristicKnobs
+from pipeline.config import MachinesKnobs
 from pipeline.core import ANY_KIND, Policy
 from pipeline.problems.machines.evaluation import play as event_play
 from pipeline.problems.machines.evaluation.play import event_score
-from pipeline.problems.machines.heuristics.scores import EVENT_HEURISTICS, with_mix
+from pipeline.problems.machines.heuristics.rules import EVENT_HEURISTICS, with_mix
 from pipeline.problems.machines.heuristics.tuning import MIX, event_heuristics_with, tuned_mix
 from pipeline.problems.machines.nouns import GREEDY, Jobs, Machines
 from pipeline.problems.machines.workload.park import machines_of
@@ -93,7 +93,7 @@ def test_jobs_beyond_the_limit_are_flagged() -> None:
 
 def test_the_mix_of_tetris_is_the_best_of_its_candidates() -> None:
     mixes = ((1.0, 0.0), (0.0, 0.0), (0.3, 0.2))
-    knobs = HeuristicKnobs(tetris_weights=(0.0,), hold_quantiles=(1.0,), mixes=mixes)
+    knobs = MachinesKnobs(mixes=mixes)
 
     def on_validation(policies: Mapping[str, Policy]) -> dict[str, Results]:
         return event_score(policies, JOBSETS, MACHINES, SEED)

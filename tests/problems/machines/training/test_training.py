@@ -13,7 +13,7 @@ from machine_learning import RECIPES, SHAPE, some_jobs, tiny_event_task, untrain
 from pipeline.config import A3c, Cem, Dagger, Ppo
 from pipeline.core import keys
 from pipeline.errors import UserError
-from pipeline.problems.machines.heuristics.scores import EVENT_HEURISTICS
+from pipeline.problems.machines.heuristics.rules import EVENT_HEURISTICS
 from pipeline.problems.machines.networks.acting import greedy
 from pipeline.problems.machines.networks.actor_critic import ActorCritic, Linear
 from pipeline.problems.machines.networks.features import Features

@@ -6,7 +6,7 @@ import pytest
 from builders import tiny_jobset
 
 from pipeline.comparing.results import MOST_JOBSETS, Results, judge
-from pipeline.config import HeuristicKnobs
+from pipeline.config import PoolKnobs
 from pipeline.core import Observation, Policy, keys
 from pipeline.problems.pool.evaluation import play as module
 from pipeline.problems.pool.evaluation.metrics import job_results, jobset_results
@@ -91,7 +91,7 @@ def test_play_tells_how_far_it_is() -> None:
 
 
 def test_a_knob_is_the_best_of_its_candidates() -> None:
-    knobs = HeuristicKnobs(tetris_weights=(0.9, 0.0, 0.2), hold_quantiles=(0.5, 1.0), mixes=((0.0, 0.0),))
+    knobs = PoolKnobs(tetris_weights=(0.9, 0.0, 0.2), hold_quantiles=(0.5, 1.0))
 
     def on_validation(policies: dict[str, Policy]) -> dict[str, Results]:
         return score(policies, JOBSETS, CLUSTER, LIMIT, SEED)

@@ -5,10 +5,10 @@ import pytest
 from builders import jobset
 
 from pipeline.problems.pool.evaluation.searching import best_of_k, mean_slowdown, order_of, search, search_from
-from pipeline.problems.pool.heuristics.compiled import players
 from pipeline.problems.pool.heuristics.scores import HEURISTICS
 from pipeline.problems.pool.nouns import Cluster, JobBatch, batch
 from pipeline.problems.pool.simulator.compiled.batch import Batched
+from pipeline.problems.pool.simulator.compiled.rules import players
 from pipeline.simulation.choosing import compiled_rule_of
 from pipeline.simulation.rollout import play_compiled
 

@@ -9,7 +9,7 @@ from builders import tiny_jobset
 from pydantic import ValidationError
 
 from pipeline.comparing.results import Results
-from pipeline.config import HeuristicKnobs, LinearRuleSearch
+from pipeline.config import LinearRuleSearch, PoolKnobs
 from pipeline.core import Policy
 from pipeline.problems.pool.evaluation.play import score
 from pipeline.problems.pool.heuristics.linear_search import FIRST
@@ -21,7 +21,7 @@ from pipeline.simulation.choosing import compiled_rule_of
 
 CLUSTER, LIMIT = Cluster((4, 4), 6, 3, 6, False), 60
 JOBSETS: dict[int, list[JobSet]] = {load: [tiny_jobset(load, 0, number) for number in range(5)] for load in (80, 160)}
-KNOBS = HeuristicKnobs(tetris_weights=(0.0,), hold_quantiles=(1.0,), mixes=((0.0, 0.0),))
+KNOBS = PoolKnobs(tetris_weights=(0.0,), hold_quantiles=(1.0,))
 SMALL = LinearRuleSearch(population=6, rounds=3, elite=2)
 AIM = np.linspace(-1.0, 1.0, 12)
 

@@ -8,11 +8,11 @@ from builders import ONLY, observation, random_jobset, viewed, wander
 from set_learning import sets
 
 from pipeline.core import CompiledRule, Observation, keys, legal_actions
-from pipeline.problems.pool.heuristics.compiled import players
 from pipeline.problems.pool.networks.describing import relative
 from pipeline.problems.pool.networks.relative import ELAPSED, FITS, HASTE, OF_JOB, OF_REST, Relative
 from pipeline.problems.pool.nouns import Cluster, JobSet, batch
 from pipeline.problems.pool.simulator.compiled.batch import Batched
+from pipeline.problems.pool.simulator.compiled.rules import players
 from pipeline.problems.pool.simulator.reference import Timestep
 from pipeline.problems.pool.training.rolling import Roller
 

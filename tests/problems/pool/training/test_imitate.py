@@ -11,10 +11,10 @@ from pipeline.errors import UserError
 from pipeline.learning.memory import Memory
 from pipeline.learning.update import Update
 from pipeline.problems.pool.evaluation.play import score
-from pipeline.problems.pool.heuristics.compiled import players
 from pipeline.problems.pool.heuristics.scores import HEURISTICS
 from pipeline.problems.pool.nouns import Cluster, JobSet, batch
 from pipeline.problems.pool.simulator.compiled.batch import Batched
+from pipeline.problems.pool.simulator.compiled.rules import players
 from pipeline.problems.pool.simulator.outcomes import jobset_means, outcome
 from pipeline.problems.pool.training.imitate import imitate, teachers, watch
 from pipeline.problems.pool.training.rolling import NEVER

@@ -8,10 +8,10 @@ from set_learning import sets
 
 from pipeline.core import CompiledRule, keys, legal_actions, uniform
 from pipeline.learning.sampling import best, sample
-from pipeline.problems.pool.heuristics.compiled import players
 from pipeline.problems.pool.networks.relative import Relative
 from pipeline.problems.pool.nouns import Cluster, JobSet, Schedule, batch
 from pipeline.problems.pool.simulator.compiled.batch import Batched
+from pipeline.problems.pool.simulator.compiled.rules import players
 from pipeline.problems.pool.simulator.reference import Timestep
 from pipeline.problems.pool.training import rolling
 from pipeline.problems.pool.training.rolling import Roller, Rollout

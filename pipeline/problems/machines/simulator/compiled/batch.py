@@ -5,10 +5,10 @@ from collections.abc import Callable
 import numpy as np
 
 from pipeline.core import FloatArray, IntArray, Observation
-from pipeline.problems.machines.heuristics.compiled import Players, decide_rows, play_rows
 from pipeline.problems.machines.nouns import JobsBatch, Machines, Placed
 from pipeline.problems.machines.simulator.compiled.kernels import begin_all, step_rows
 from pipeline.problems.machines.simulator.compiled.observing import observe
+from pipeline.problems.machines.simulator.compiled.rules import Players, decide_rows, play_rows
 from pipeline.problems.machines.simulator.compiled.state import Rules, empty_state
 
 

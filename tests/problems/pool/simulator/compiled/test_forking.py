@@ -5,9 +5,9 @@ import pytest
 from builders import cluster, jobset, random_jobset
 
 from pipeline.core import CompiledRule, IntArray, keys
-from pipeline.problems.pool.heuristics.compiled import Players, players
 from pipeline.problems.pool.nouns import Cluster, JobSet, batch
 from pipeline.problems.pool.simulator.compiled.batch import Batched
+from pipeline.problems.pool.simulator.compiled.rules import Players, players
 
 NARROW = Cluster((5, 4), 6, 3, 4, False)
 AHEAD = NARROW._replace(place_ahead=True)

@@ -1,4 +1,4 @@
-"""How schedulers of the event-driven problem learn: networks with an actor and a critic; PPO, A3C, DAgger.
+"""How agents of many machines learn: networks with an actor and a critic; PPO, A3C, DAgger, cross-entropy.
 
 As for REINFORCE, a recipe says how and an agent's row how much.
 """
@@ -7,10 +7,8 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
-from pipeline.config.records import Frozen, Loads, Positive, PositiveShare, Rate, Seed, Share
-
-Wide = Annotated[int, Field(gt=0, le=10_000)]  # of a network's layer
-Weight = Annotated[float, Field(ge=0)]
+from pipeline.config.learning import Budget, NoPretrain
+from pipeline.config.records import Frozen, Positive, PositiveShare, Rate, Share, Weight, Wide
 
 
 class Vector(Frozen):
@@ -34,10 +32,19 @@ class Linear(Frozen):
     begins: Literal["area", "area_ahead"]  # smallest area first; or with the time until the job fits in it
 
 
-class _Recipe(Frozen):
-    """What the recipes have in common."""
+MachinesNetworkConfig = Annotated[Vector | DeepSets | Linear, Field(discriminator="name")]
 
+
+class MachinesRecipe(Frozen):
+    """What all recipes have in common."""
+
+    algorithm: str
     play: Literal["greedy", "sampled"]  # once trained
+
+
+class _GradientRecipe(MachinesRecipe):
+    """What recipes that follow a gradient have in common."""
+
     optimizer: Literal["sgd", "rmsprop", "adam"]
     learning_rate: Rate
     falling: bool  # does the learning rate fall to 0, in a line, by the last update?
@@ -45,7 +52,7 @@ class _Recipe(Frozen):
     entropy: Weight
 
 
-class PpoRecipe(_Recipe):
+class PpoRecipe(_GradientRecipe):
     """How PPO learns (Schulman et al. 2017; Deepk8s, equation 4)."""
 
     algorithm: Literal["ppo"]
@@ -58,7 +65,7 @@ class PpoRecipe(_Recipe):
     advantage: Literal["critic", "leave_one_out"]
 
 
-class A3cRecipe(_Recipe):
+class A3cRecipe(_GradientRecipe):
     """How A3C learns (Mnih et al. 2016; Deepk8s, equations 2 and 3)."""
 
     algorithm: Literal["a3c"]
@@ -66,7 +73,7 @@ class A3cRecipe(_Recipe):
     critic: Weight
 
 
-class DaggerRecipe(_Recipe):
+class DaggerRecipe(_GradientRecipe):
     """How DAgger learns (Ross, Gordon, Bagnell 2011; Deepk8s, equation 5)."""
 
     algorithm: Literal["dagger"]
@@ -75,7 +82,7 @@ class DaggerRecipe(_Recipe):
     steps: Positive  # of the optimizer in an update
 
 
-class CemRecipe(Frozen):
+class CemRecipe(MachinesRecipe):
     """How the cross-entropy method learns (Rubinstein 1999; Szita and Lőrincz 2006)."""
 
     algorithm: Literal["cem"]
@@ -92,44 +99,43 @@ class CemRecipe(Frozen):
         return self
 
 
-class _Budget(Frozen):
-    """How much of a recipe to run."""
-
-    recipe: str
-    loads: Loads
-    updates: Positive
-    jobsets: Positive  # of each update
-    validate_every: Positive
-    seed: Seed | None = None  # of what is drawn while playing; params.yaml's unless told. Jobsets do not depend on it
-
-    @property
-    def budget(self) -> int:
-        """Updates."""
-        return self.updates
-
-
-class Ppo(_Budget):
+class Ppo(Budget):
     """Proximal policy optimisation."""
 
     name: Literal["ppo"]
     episodes: Positive  # of each jobset
 
 
-class A3c(_Budget):
+class A3c(Budget):
     """Asynchronous advantage actor-critic; an update is one gradient of one worker."""
 
     name: Literal["a3c"]
     workers: Annotated[int, Field(gt=0, le=64)]  # processes; with one, the same bytes every time
 
 
-class Dagger(_Budget):
+class Dagger(Budget):
     """Imitation of a heuristic on the learner's own states."""
 
     name: Literal["dagger"]
     teacher: str
 
 
-class Cem(_Budget):
+class Cem(Budget):
     """The cross-entropy method, on a linear network; an update is one population."""
 
     name: Literal["cem"]
+
+
+AnyMachinesRecipe = PpoRecipe | A3cRecipe | DaggerRecipe | CemRecipe
+MachinesFinetune = Ppo | A3c | Dagger | Cem
+
+
+class MachinesAgent(Frozen):
+    """One scheduler that is learned for many machines."""
+
+    problem: Literal["machines"]
+    scenario: str
+    objective: Literal["slowdown", "bounded_slowdown", "completion_time"]
+    network: MachinesNetworkConfig
+    pretrain: NoPretrain
+    finetune: Annotated[MachinesFinetune, Field(discriminator="name")]

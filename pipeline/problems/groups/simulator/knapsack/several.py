@@ -13,8 +13,8 @@ import numpy as np
 from numba import njit, prange
 
 from pipeline.core import FloatArray, IntArray
-from pipeline.problems.groups.knapsack.exact import best_shares, best_shares_two, check, own_best, work, worth
-from pipeline.problems.groups.knapsack.repair import better_in_pairs, fill, holding, mend
+from pipeline.problems.groups.simulator.knapsack.exact import best_shares, best_shares_two, check, own_best, work, worth
+from pipeline.problems.groups.simulator.knapsack.repair import better_in_pairs, fill, holding, mend
 
 PRICES = 100  # steps a resource
 EVERY = 4  # steps between two choices that are made to fit

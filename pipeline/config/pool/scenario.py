@@ -1,21 +1,23 @@
-"""The scheduling problem: workload, cluster, dynamics, loads."""
+"""One pooled cluster in steps: its units and queue, where its jobs come from, the loads it is met at."""
 
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field, ValidationError, model_validator
 
 from pipeline.config.records import (
+    Counts,
     Frozen,
     Loads,
     Many,
     Name,
+    Periods,
     Positive,
-    PositiveShare,
     Share,
     ShareRange,
     StepRange,
     Units,
     first_problem,
+    no_column_of,
 )
 from pipeline.errors import UserError
 
@@ -51,7 +53,7 @@ class Synthetic(Frozen):
         return max(self.short[1], self.long[1])
 
 
-class Swf(Frozen):
+class Swf(Periods):
     """A log in the Standard Workload Format, cut into windows of consecutive jobs."""
 
     name: Literal["swf"]
@@ -61,14 +63,6 @@ class Swf(Frozen):
     memory_kb: Positive | None = None
     max_steps: Positive = 20
     window: Positive = 100
-    train_share: PositiveShare = 0.6
-    validation_share: PositiveShare = 0.15
-
-    @model_validator(mode="after")
-    def _leaves_a_test_period(self) -> "Swf":
-        if self.train_share + self.validation_share >= 1:
-            raise ValueError("expected train_share + validation_share below 1, so that a test period is left")
-        return self
 
 
 class Demand(Frozen):
@@ -115,26 +109,11 @@ class AtOnce(Frozen):
     jobs: Many
 
 
-class Counts(Frozen):
-    """Jobsets of each load in each split."""
-
-    train: Many
-    validation: Many
-    test: Many
-
-
-def _no_column_of_jobs(resources: dict[str, int]) -> dict[str, int]:
-    for name in resources:
-        if name in JOB_COLUMNS:
-            raise ValueError(f"'{name}' is a column of job tables; give the resource another name")
-    return resources
-
-
 class PoolScenario(Frozen):
-    """One scheduling problem: cluster, dynamics and the loads it is met at."""
+    """One pooled cluster, and the loads it is met at."""
 
     problem: Literal["pool"]
-    resources: Annotated[dict[Name, Units], Field(min_length=1), AfterValidator(_no_column_of_jobs)]
+    resources: Annotated[dict[Name, Units], Field(min_length=1), AfterValidator(no_column_of(JOB_COLUMNS))]
     horizon: Annotated[int, Field(gt=1, le=10_000)]
     slots: Annotated[int, Field(gt=0, le=1000)]
     backlog: Annotated[int, Field(ge=0, le=100_000)]
@@ -151,6 +130,12 @@ class PoolScenario(Frozen):
     def measured(self) -> tuple[int, int] | None:
         """Return the steps [first, after) whose arrivals alone are measured; None where all jobs are."""
         return None if isinstance(self.arrivals, AtOnce) else self.arrivals.measured
+
+    def with_log_capacity(self, workload: Synthetic | Swf) -> "PoolScenario":
+        """Return the scenario with the log's own capacity, where its workload is a log that sets one."""
+        if isinstance(workload, Swf) and workload.capacity is not None:
+            return self.model_copy(update={"resources": dict.fromkeys(self.resources, workload.capacity)})
+        return self
 
     def changed(self, capacity: int | None, slots: int | None, horizon: int | None) -> "PoolScenario":
         """Return the scenario with another cluster; None leaves a number as it is.

@@ -1,4 +1,4 @@
-"""Event-driven scenarios in params.yaml: what they may hold, and which agents go with them."""
+"""Rows about many machines in params.yaml: what they may hold, and which agents go with them."""
 
 import copy
 from typing import Any
@@ -7,10 +7,9 @@ import pytest
 from machine_rows import AGENT, DAGGER_RECIPE, LOG, PPO_RECIPE, few, rows
 
 from pipeline.config import MachinesScenario, PoolScenario, check_params, load_params
-from pipeline.config.checks import ALLOWED
 from pipeline.errors import UserError
 from pipeline.problems.machines.heuristics.names import check_event_names
-from pipeline.problems.machines.heuristics.scores import EVENT_HEURISTICS
+from pipeline.problems.machines.heuristics.rules import EVENT_HEURISTICS
 
 GONE = object()
 
@@ -50,30 +49,30 @@ def test_params_yaml_tells_its_scenarios_apart() -> None:
     assert isinstance(params.machines_scenario("machines"), MachinesScenario)
 
 
-def test_a_scenario_of_the_other_dynamics_is_refused_with_those_there_are() -> None:
+def test_a_scenario_of_the_other_problem_is_refused_with_those_there_are() -> None:
     params = few()
     with pytest.raises(
         UserError,
-        match=r"^scenario 'few' is event-driven; bursts, .*, three are in steps$",
+        match=r"^scenario 'few' is of problem machines; of problem pool: bursts, .*, three$",
     ):
         params.pool_scenario("few")
-    with pytest.raises(UserError, match=r"^scenario 'online' goes in steps; few, machines are event-driven$"):
+    with pytest.raises(UserError, match=r"^scenario 'online' is of problem pool; of problem machines: few, machines$"):
         params.machines_scenario("online")
 
 
-def test_a_recipe_of_the_other_dynamics_is_refused() -> None:
+def test_a_recipe_of_the_other_problem_is_refused() -> None:
     params = check_params(with_agent(), "params.yaml")
     assert params.machines_recipe("mine").algorithm == "ppo"
-    with pytest.raises(UserError, match="agent 'mine' learns by ppo: its scenario is event-driven"):
+    with pytest.raises(UserError, match="agent 'mine' learns by ppo: it is of problem machines"):
         params.pool_recipe("mine")
-    with pytest.raises(UserError, match="agent 'deeprm' learns by reinforce: its scenario goes in steps"):
+    with pytest.raises(UserError, match="agent 'deeprm' learns by reinforce: it is of problem pool"):
         params.machines_recipe("deeprm")
 
 
 FEW = "scenarios.few"
 WRONG: list[tuple[str, Any, str]] = [
     (f"{FEW}.problem", GONE, f"{FEW}.problem: missing key"),
-    (f"{FEW}.problem", "turns", f"{FEW}.problem: unknown 'turns'; there are: 'steps', 'events'"),
+    (f"{FEW}.problem", "turns", f"{FEW}.problem: unknown 'turns'; there are: 'pool', 'machines', 'groups'"),
     (f"{FEW}.horizon", 20, f"{FEW}.horizon: unknown key"),
     (f"{FEW}.slots", 0, f"{FEW}.slots: expected greater than 0, got 0"),
     (
@@ -125,9 +124,9 @@ WRONG: list[tuple[str, Any, str]] = [
     ),
     (f"{FEW}.workload", LOG | {"first_s": -1}, f"{FEW}.workload.first_s: expected greater than or equal to 0, got -1"),
     (
-        "heuristics.mixes",
+        "heuristics.machines.mixes",
         [[0.5, 0.6]],
-        "heuristics.mixes.0: expected packing + fairness at most 1, got [0.5, 0.6]; shortness has the rest",
+        "heuristics.machines.mixes.0: expected packing + fairness at most 1, got [0.5, 0.6]; shortness has the rest",
     ),
     ("recipes.ours.algorithm", GONE, "recipes.ours.algorithm: missing key"),
     ("recipes.ours.algorithm", "ppo", "recipes.ours.jobsets: unknown key"),
@@ -139,20 +138,27 @@ def test_a_wrong_value_is_refused_in_one_line(place: str, value: Any, said: str)
     assert refusal(changed(rows(), place, value)).startswith(said)
 
 
-NETWORKS = " or ".join(ALLOWED["events"].networks)
-EVENTS, STEPS = "for scenario 'few' (problem: machines)", "for scenario 'online' (problem: pool)"
 DO_NOT_GO: list[tuple[dict[str, Any], str]] = [
     (
         {"agents.mine.network": {"name": "mlp", "hidden": 20, "clock": False}},
-        f"agents.mine.network.name: expected {NETWORKS} {EVENTS}, got 'mlp'",
+        "agents.mine.network.name: unknown 'mlp'; there are: 'vector', 'deepsets', 'linear'",
     ),
-    ({"agents.mine.objective": "makespan"}, f"slowdown or bounded_slowdown or completion_time {EVENTS}"),
-    ({"agents.deeprm.objective": "bounded_slowdown"}, f"{STEPS}, got 'bounded_slowdown'"),
-    ({"agents.deeprm.network": AGENT["network"]}, f"agents.deeprm.network.name: expected mlp or cnn or sets {STEPS}"),
-    ({"agents.deeprm.scenario": "few"}, f"agents.deeprm.network.name: expected {NETWORKS} {EVENTS}, got 'mlp'"),
+    (
+        {"agents.mine.objective": "makespan"},
+        "agents.mine.objective: expected 'slowdown', 'bounded_slowdown' or 'completion_time', got 'makespan'",
+    ),
+    ({"agents.deeprm.objective": "bounded_slowdown"}, "'makespan' or 'utilisation', got 'bounded_slowdown'"),
+    (
+        {"agents.deeprm.network": AGENT["network"]},
+        "agents.deeprm.network.name: unknown 'deepsets'; there are: 'mlp', 'cnn', 'sets'",
+    ),
+    (
+        {"agents.deeprm.scenario": "few"},
+        "agents.deeprm.problem: expected machines, as of scenario 'few', got 'pool'",
+    ),
     (
         {"agents.mine.scenario": "online"},
-        f"agents.mine.network.name: expected mlp or cnn or sets {STEPS}, got 'deepsets'",
+        "agents.mine.problem: expected pool, as of scenario 'online', got 'machines'",
     ),
     (
         {"agents.mine.finetune.recipe": "ours"},

@@ -13,10 +13,10 @@ from typing import NamedTuple
 import numpy as np
 
 from pipeline.core import FloatArray, IntArray
-from pipeline.problems.groups.heuristics.scores import demanded, whole
-from pipeline.problems.groups.knapsack.exact import own_best, squeezed
-from pipeline.problems.groups.knapsack.several import plan
+from pipeline.problems.groups.heuristics.rules import demanded, whole
 from pipeline.problems.groups.nouns import Configurations, GroupObservation, Setting
+from pipeline.problems.groups.simulator.knapsack.exact import own_best, squeezed
+from pipeline.problems.groups.simulator.knapsack.several import plan
 
 Choose = Callable[[FloatArray, IntArray, IntArray], IntArray]  # (values [D, G, L], units [L, R], total [R]) -> levels
 

@@ -9,9 +9,9 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from pipeline.core import FloatArray, IntArray
-from pipeline.problems.groups.knapsack import several as programme_many
-from pipeline.problems.groups.knapsack.exact import best_shares, best_shares_two, own_best, squeezed
-from pipeline.problems.groups.knapsack.several import lagrangian, plan
+from pipeline.problems.groups.simulator.knapsack import several as programme_many
+from pipeline.problems.groups.simulator.knapsack.exact import best_shares, best_shares_two, own_best, squeezed
+from pipeline.problems.groups.simulator.knapsack.several import lagrangian, plan
 
 INSTANCES = 300
 

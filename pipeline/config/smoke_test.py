@@ -1,4 +1,4 @@
-"""The smallest problem that takes the same paths through the code: what is played to have it compiled."""
+"""Smoke-test parameters: the least work that takes the same paths through the code, to have it compiled."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -23,7 +23,7 @@ AT_MOST: Mapping[str, float] = {
 }
 
 
-def smallest(params: Params) -> Params:
+def smoke_test_params(params: Params) -> Params:
     """Return these parameters with as little to do as there can be, on one thread.
 
     Scenarios, networks and algorithms stay as they are: code is compiled for their types.

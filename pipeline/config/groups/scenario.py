@@ -6,19 +6,11 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field, model_validator
 
-from pipeline.config.problem import Counts
-from pipeline.config.records import Frozen, Loads, Many, Name, Positive, PositiveShare, Rate, Share
+from pipeline.config.records import Counts, Frozen, Loads, Many, Name, Periods, Rate, Share, no_column_of
 
-GROUP_JOB_COLUMNS = ("load", "jobset", "job", "arrival", "duration", "seen", "group", "queue")
+JOB_COLUMNS = ("load", "jobset", "job", "arrival", "duration", "seen", "group", "queue")
 SharedUnits = Annotated[int, Field(gt=0, le=1_000_000)]
 Amounts = Annotated[tuple[SharedUnits, ...], Field(min_length=1)]
-
-
-def _no_column_of_jobs(resources: dict[str, int]) -> dict[str, int]:
-    for name in resources:
-        if name in GROUP_JOB_COLUMNS:
-            raise ValueError(f"'{name}' is a column of job tables; give the resource another name")
-    return resources
 
 
 def _from_nothing_up(levels: tuple[float, ...]) -> tuple[float, ...]:
@@ -50,7 +42,7 @@ class Swinging(Frozen):
     mixes: Annotated[tuple[dict[Name, Share], ...], Field(min_length=1)]  # groups in turn: queues' shares of the jobs
 
 
-class GroupsLog(Frozen):
+class GroupsLog(Periods):
     """A log whose users are gathered into groups, cut into windows of time; `loads` compress or stretch arrivals.
 
     Users are dealt out by what they used in the training period: the heaviest first, each into the group that has the
@@ -65,21 +57,13 @@ class GroupsLog(Frozen):
     longest_s: Rate | None = None  # run times are cut here, and counted
     bounds: Annotated[tuple[Rate, ...], Field(min_length=1)]  # of the time told, in seconds: one less than queues
     window: Many  # intervals of a jobset
-    train_share: PositiveShare = 0.6  # of the log's time
-    validation_share: PositiveShare = 0.15
-
-    @model_validator(mode="after")
-    def _leaves_a_test_period(self) -> "GroupsLog":
-        if self.train_share + self.validation_share >= 1:
-            raise ValueError("expected train_share + validation_share below 1, so that a test period is left")
-        return self
 
 
 class GroupsScenario(Frozen):
     """One cluster that user groups share, and the loads it is met at."""
 
     problem: Literal["groups"]
-    resources: Annotated[dict[Name, SharedUnits], Field(min_length=1), AfterValidator(_no_column_of_jobs)]
+    resources: Annotated[dict[Name, SharedUnits], Field(min_length=1), AfterValidator(no_column_of(JOB_COLUMNS))]
     groups: Annotated[int, Field(gt=1, le=1000)]
     queues: Annotated[tuple[Name, ...], Field(min_length=2, max_length=4)]
     orders: Annotated[tuple[tuple[Name, ...], ...], Field(min_length=1)]  # of the queues, the one served first ahead
@@ -137,71 +121,3 @@ def _same(where: str, found: Mapping[str, object], wanted: Iterable[str]) -> Non
     names = list(wanted)
     if list(found) != names:
         raise ValueError(f"{where}: expected {names} in this order, got {list(found)}")
-
-
-class GroupQ(Frozen):
-    """The controller's value function: of a group's state when it is given some units, for each order of its queues."""
-
-    name: Literal["group_q"]
-    hidden: tuple[Annotated[int, Field(gt=0, le=10_000)], Annotated[int, Field(gt=0, le=10_000)]]
-    weights: Literal["shared", "per_group"]  # one network for all groups, or (the source) one for each
-
-
-class DqnRecipe(Frozen):
-    """How the controller's value function learns: all but how much."""
-
-    algorithm: Literal["dqn"]
-    learning_rate: Rate
-    falling: bool  # in a line to 0 by the last update of online learning?
-    clip: Rate | None  # norm of the gradient
-    gamma: Annotated[float, Field(ge=0, lt=1)]
-    against: Literal["present", "nothing", "zero"]  # what a reward is measured against: docs/systems/controller.md
-    batch: Positive  # decisions of the whole cluster that a step of the optimizer learns from
-    memory: Many  # decisions of the whole cluster that are kept
-    target: Annotated[int, Field(ge=0)]  # steps between two copies to the target network; 0 = there is none
-    double: bool  # the next configuration is chosen by the network itself, and valued by its target
-    huber: bool  # or squares
-    bootstrap: Literal["joint", "own"]  # next configurations: the dynamic programme's, or each group's own best
-    conservative: Annotated[float, Field(ge=0)]  # weight of the conservative term (CQL) in pre-training
-
-
-class Replay(Frozen):
-    """Pre-training on a log that is replayed under random and heuristic configurations."""
-
-    name: Literal["replay"]
-    loads: Loads
-    jobsets: Positive  # training jobsets that are replayed, over all loads
-    updates: Positive
-    steps: Positive  # of the optimizer in an update
-    random: Share  # share of the replays whose controller sets at random
-    noise: Share  # chance that a heuristic controller's setting of a group is a random one instead
-    seed: Annotated[int, Field(ge=0, lt=2**63)] | None = None  # params.yaml's unless told
-
-    @property
-    def budget(self) -> int:
-        """Updates."""
-        return self.updates
-
-    @property
-    def first(self) -> str:
-        """What happens before the first update."""
-        return ""
-
-
-class Dqn(Frozen):
-    """Online learning: the controller's own decisions, a step of the optimizer every few of them (Algorithm 1)."""
-
-    name: Literal["dqn"]
-    recipe: str
-    loads: Loads
-    updates: Positive  # in each, some jobsets are controlled from their first interval to their last
-    jobsets: Positive  # of an update, side by side
-    every: Positive  # F: decisions of each jobset between two steps of the optimizer
-    epsilon: Share  # chance that a group's configuration is a random one; the source: 0
-    validate_every: Positive
-    seed: Annotated[int, Field(ge=0, lt=2**63)] | None = None  # params.yaml's unless told
-
-    @property
-    def budget(self) -> int:
-        """Updates."""
-        return self.updates

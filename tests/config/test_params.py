@@ -9,8 +9,7 @@ import yaml
 from builders import REPOSITORY
 from ruamel.yaml import YAML
 
-from pipeline.config import Params, Swf, check_params, load_params, repository_root
-from pipeline.config.checks import ALLOWED
+from pipeline.config import MachinesAgent, Params, PoolAgent, Swf, check_params, load_params, repository_root
 from pipeline.errors import UserError
 from pipeline.problems.pool.heuristics.scores import HEURISTICS, check_names
 from pipeline.problems.pool.workload.estimates import check_estimates
@@ -138,11 +137,6 @@ def there_are(section: str) -> str:
     return f"there are: {', '.join(sorted(YAML(typ='safe').load(PARAMS)[section]))}"
 
 
-def words(part: str) -> str:
-    """What may stand for a part of an agent, as a mistake is told it."""
-    return "there are: " + ", ".join(f"'{word}'" for allowed in ALLOWED.values() for word in getattr(allowed, part))
-
-
 SCENARIOS = f"{there_are('scenarios')}; did you mean 'online'?"
 DEMANDS = "there are: code, text, wide; did you mean 'code'?"
 RECIPES = f"{there_are('recipes')}; did you mean 'ours'?"
@@ -164,27 +158,26 @@ UNKNOWN_NAMES: list[tuple[str, Any, str]] = [
     (
         "agents.deeprm.objective",
         "speed",
-        "agents.deeprm.objective: expected 'slowdown', 'bounded_slowdown', 'completion_time', 'makespan', "
-        "'utilisation' or 'delay', got 'speed'",
+        "agents.deeprm.objective: expected 'slowdown', 'completion_time', 'makespan' or 'utilisation', got 'speed'",
     ),
     (
         "agents.deeprm.finetune.name",
         "sarsa",
-        f"agents.deeprm.finetune.name: unknown 'sarsa'; {words('finetunes')}",
+        "agents.deeprm.finetune.name: unknown 'sarsa'; there are: 'reinforce', 'mixture'",
     ),
     ("workload.name", "swff", "workload.name: unknown 'swff'; there are: 'synthetic', 'swf'"),
     (
         "agents.deeprm.network.name",
         "rnn",
-        f"agents.deeprm.network.name: unknown 'rnn'; {words('networks')}",
+        "agents.deeprm.network.name: unknown 'rnn'; there are: 'mlp', 'cnn', 'sets'",
     ),
     (
         "scenarios.online.arrivals.name",
         "burst",
         "scenarios.online.arrivals.name: unknown 'burst'; there are: 'poisson', 'bernoulli', 'bursts', 'at_once'",
     ),
-    ("agents.Deep", {}, f"agents.Deep: {NAMES}, got 'Deep' (and 5 more)"),
-    ("agents.deep-rm", {}, f"agents.deep-rm: {NAMES}, got 'deep-rm' (and 5 more)"),
+    ("agents.Deep", {}, f"agents.Deep: {NAMES}, got 'Deep' (and 1 more)"),
+    ("agents.deep-rm", {}, f"agents.deep-rm: {NAMES}, got 'deep-rm' (and 1 more)"),
     ("scenarios.online.resources.CPU", 10, f"scenarios.online.resources.CPU: {NAMES}, got 'CPU'"),
 ]
 DO_NOT_FIT: list[tuple[str, Any, str]] = [
@@ -196,12 +189,12 @@ DO_NOT_FIT: list[tuple[str, Any, str]] = [
     (
         "transfers.streams.agent",
         "deepk8s_ppo",
-        "transfers.streams.agent: expected problem pool, scenario 'machines' has machines",
+        "transfers.streams.agent: expected problem pool; scenario 'machines' is of problem machines",
     ),
     (
         "transfers.streams.scenario",
         "shares",
-        "transfers.streams.scenario: expected problem pool, scenario 'shares' has groups",
+        "transfers.streams.scenario: expected problem pool; scenario 'shares' is of problem groups",
     ),
     (
         "transfers.streams.scenario",
@@ -367,6 +360,36 @@ def test_the_largest_load_of_bernoulli_arrivals_is_accepted() -> None:
             row["finetune"] |= {"loads": [110], "jobsets": 15}
             row["pretrain"] |= {"loads": [110], "jobsets": 100} if row["pretrain"]["name"] != "none" else {}
     checked(values)
+
+
+@pytest.mark.parametrize(("old", "new"), [("steps", "pool"), ("events", "machines"), ("groups", "groups")])
+def test_a_file_of_before_is_told_what_to_write(old: str, new: str) -> None:
+    values = changed("scenarios.online.problem", GONE)
+    values["scenarios"]["online"]["dynamics"] = old
+    said = f"this key is called 'problem' now: write 'problem: {new}', here and in the rows of its agents"
+    assert refusal(values) == f"scenarios.online.dynamics: {said}"
+
+
+def test_knobs_of_before_are_told_where_to_stand() -> None:
+    values = raw()
+    values["heuristics"] = values["heuristics"]["pool"] | values["heuristics"]["machines"]
+    said = "heuristics: knobs stand under their problem now: mixes under machines, the others under pool"
+    assert refusal(values).startswith(said)
+
+
+def test_an_agent_is_of_the_problem_of_its_scenario() -> None:
+    assert refusal(changed("agents.deeprm.problem", GONE)) == "agents.deeprm.problem: missing key"
+    found = refusal(changed("agents.deeprm.problem", "steps"))
+    assert found == "agents.deeprm.problem: unknown 'steps'; there are: 'pool', 'machines', 'groups'"
+    found = refusal(changed("agents.deeprm.scenario", "machines"))
+    assert found == "agents.deeprm.problem: expected machines, as of scenario 'machines', got 'pool'"
+
+
+def test_rows_are_given_as_those_of_one_problem(params: Params) -> None:
+    assert params.agent_of(PoolAgent, "deeprm") == params.agent("deeprm")
+    assert "deeprm" not in params.agents_with(MachinesAgent)
+    with pytest.raises(UserError, match=r"^agent 'deeprm' is of problem pool, not of machines$"):
+        params.agent_of(MachinesAgent, "deeprm")
 
 
 def test_every_teacher_of_the_repositorys_params_is_a_heuristic() -> None:

@@ -1,4 +1,4 @@
-"""The learning algorithms by their params.yaml word; each file holds one."""
+"""The ways to pre-train by their params.yaml word; each file holds one."""
 
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -8,8 +8,6 @@ from pipeline.learning.memory import Memory
 from pipeline.learning.update import Update
 from pipeline.problems.pool.training.clone import clone
 from pipeline.problems.pool.training.imitate import imitate
-from pipeline.problems.pool.training.mixture import mixture
-from pipeline.problems.pool.training.reinforce import reinforce
 from pipeline.problems.pool.training.task import Task
 
 
@@ -18,10 +16,8 @@ def none(network: Any, task: Task, config: NoPretrain, memory: Memory | None = N
     return iter(())
 
 
-ALGORITHMS: dict[str, Callable[[Any, Task, Any, Memory | None], Iterator[Update]]] = {
+PRETRAINING: dict[str, Callable[[Any, Task, Any, Memory | None], Iterator[Update]]] = {
     "none": none,
     "clone": clone,
     "imitate": imitate,
-    "mixture": mixture,
-    "reinforce": reinforce,
 }

@@ -1,4 +1,4 @@
-"""Where the jobs of an event-driven scenario run."""
+"""Where the jobs of a scenario of many machines run."""
 
 from typing import Annotated
 
@@ -10,7 +10,7 @@ Whole = Annotated[int, Field(ge=0)]
 
 
 class Site(Frozen):
-    """The machines of an event-driven scenario and its unit of time: all that later stages need of a log."""
+    """The machines of a scenario and its unit of time: all that later stages need of a log."""
 
     resources: Annotated[tuple[Name, ...], Field(min_length=1)]
     capacity: Annotated[tuple[tuple[Whole, ...], ...], Field(min_length=1)]  # [K][R]  thousandths

@@ -5,10 +5,10 @@ import pytest
 from machine_builders import Problem, jobs_of, parts, random_problem
 
 from pipeline.core import CompiledRule, IntArray, Observation, keys
-from pipeline.problems.machines.heuristics.compiled import RULES, players
-from pipeline.problems.machines.heuristics.scores import EVENT_HEURISTICS, PEERS, with_mix
+from pipeline.problems.machines.heuristics.rules import EVENT_HEURISTICS, PEERS, with_mix
 from pipeline.problems.machines.nouns import BLOCKING, DISPATCH, GREEDY, Jobs, Machines, Placed
 from pipeline.problems.machines.simulator.compiled.batch import Events
+from pipeline.problems.machines.simulator.compiled.rules import RULES, players
 from pipeline.simulation.choosing import Heuristic, compiled_rule_of
 from pipeline.simulation.rollout import play, play_together
 

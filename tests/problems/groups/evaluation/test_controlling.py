@@ -9,8 +9,8 @@ from group_builders import CLUSTER, CONFIGURATIONS, observed, untrained
 from numpy.testing import assert_array_equal
 
 from pipeline.core import FloatArray, IntArray
+from pipeline.problems.groups.evaluation.controlling import Decided, decided, own, setting_of
 from pipeline.problems.groups.networks.acting import controller
-from pipeline.problems.groups.networks.controlling import Decided, decided, own, setting_of
 from pipeline.problems.groups.networks.group_q import GroupQ
 from pipeline.problems.groups.nouns import Configurations, GroupObservation
 

@@ -12,7 +12,8 @@ from numba import njit, prange
 
 from pipeline.compiled import inlined
 from pipeline.core import CompiledRule, FloatArray, IntArray, KeyArray
-from pipeline.problems.pool.heuristics.compiled_linear import (
+from pipeline.problems.pool.simulator.compiled.kernels import go_on, idle
+from pipeline.problems.pool.simulator.compiled.linear_rule import (
     WEIGHTS,
     alignment,
     first_room,
@@ -20,7 +21,6 @@ from pipeline.problems.pool.heuristics.compiled_linear import (
     linear,
     mean_share,
 )
-from pipeline.problems.pool.simulator.compiled.kernels import go_on, idle
 from pipeline.problems.pool.simulator.compiled.state import Rules, State
 from pipeline.simulation.draws import uniform
 

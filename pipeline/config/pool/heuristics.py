@@ -1,10 +1,10 @@
-"""How good weights of the heuristic `linear` are searched for."""
+"""Heuristics of a pooled cluster: what validation jobsets choose for them."""
 
 from typing import Annotated
 
 from pydantic import Field, model_validator
 
-from pipeline.config.records import Frozen
+from pipeline.config.records import Frozen, Share
 
 
 class LinearRuleSearch(Frozen):
@@ -19,3 +19,11 @@ class LinearRuleSearch(Frozen):
         if self.elite > self.population:
             raise ValueError(f"expected elite at most population ({self.population}), got {self.elite}")
         return self
+
+
+class PoolKnobs(Frozen):
+    """Candidates among which validation jobsets choose."""
+
+    linear: LinearRuleSearch | None = None  # None: its weights are not searched
+    tetris_weights: Annotated[tuple[Share, ...], Field(min_length=1)]
+    hold_quantiles: Annotated[tuple[Share, ...], Field(min_length=1)]

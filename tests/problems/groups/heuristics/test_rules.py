@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline.core import FloatArray, IntArray, keys, uniform
-from pipeline.problems.groups.heuristics.scores import (
+from pipeline.problems.groups.heuristics.rules import (
     SHARERS,
     capacity,
     drf,

@@ -1,24 +1,16 @@
-"""The event-driven scheduling problem: machines, dispatch, and where its jobs come from."""
+"""Many machines in real time: which there are, how jobs are dispatched, where they come from."""
 
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Discriminator, Field, Tag, model_validator
 
-from pipeline.config.problem import Counts
-from pipeline.config.records import Frozen, Loads, Many, Name, Positive, PositiveShare, Rate
+from pipeline.config.records import Counts, Frozen, Loads, Many, Name, Periods, Positive, Rate, no_column_of
 
-EVENT_JOB_COLUMNS = ("load", "jobset", "job", "arrival", "duration", "seen", "nodes", "kinds")
+JOB_COLUMNS = ("load", "jobset", "job", "arrival", "duration", "seen", "nodes", "kinds")
 MOST_KINDS = 63  # bits of one number hold those that a job may run on
 Place = Annotated[int, Field(ge=0)]  # of a job in order of arrival
 Amount = Annotated[float, Field(ge=0, le=1e9)]
 Choice = Annotated[tuple[Rate, ...], Field(min_length=1)]
-
-
-def _no_column_of_jobs(resources: dict[str, float]) -> dict[str, float]:
-    for name in resources:
-        if name in EVENT_JOB_COLUMNS:
-            raise ValueError(f"'{name}' is a column of job tables; give the resource another name")
-    return resources
 
 
 class Group(Frozen):
@@ -26,7 +18,9 @@ class Group(Frozen):
 
     count: Annotated[int, Field(gt=0, le=100_000)]
     kind: str = ""  # a GPU model, say; jobs may ask for some kinds only
-    has: Annotated[dict[Name, Amount], Field(min_length=1), AfterValidator(_no_column_of_jobs)]  # units, to thousandths
+    has: Annotated[
+        dict[Name, Amount], Field(min_length=1), AfterValidator(no_column_of(JOB_COLUMNS))
+    ]  # units, to thousandths
 
 
 class Tasks(Frozen):
@@ -62,7 +56,7 @@ class Parts(Frozen):
         return self
 
 
-class MachinesLog(Frozen):
+class MachinesLog(Periods):
     """A log, cut into windows of consecutive jobs; `loads` of the scenario compress or stretch its arrivals."""
 
     name: Literal["log"]
@@ -76,14 +70,6 @@ class MachinesLog(Frozen):
     window: Many = 100
     parts: Parts | None = None  # jobsets are then resampled from these, and the shares below are not used
     block: Positive = 64  # consecutive jobs that are resampled together
-    train_share: PositiveShare = 0.6
-    validation_share: PositiveShare = 0.15
-
-    @model_validator(mode="after")
-    def _leaves_a_test_period(self) -> "MachinesLog":
-        if self.train_share + self.validation_share >= 1:
-            raise ValueError("expected train_share + validation_share below 1, so that a test period is left")
-        return self
 
 
 class Sampled(Frozen):
@@ -104,7 +90,7 @@ MachinesConfig = Annotated[
 
 
 class MachinesScenario(Frozen):
-    """One event-driven scheduling problem, and the loads it is met at."""
+    """Some machines, and the loads they are met at."""
 
     problem: Literal["machines"]
     machines: MachinesConfig

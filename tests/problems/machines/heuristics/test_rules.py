@@ -7,8 +7,7 @@ import pytest
 from builders import many
 
 from pipeline.core import Observation
-from pipeline.problems.machines.heuristics.compiled import RULES
-from pipeline.problems.machines.heuristics.scores import (
+from pipeline.problems.machines.heuristics.rules import (
     EVENT_HEURISTICS,
     PEERS,
     balanced_allocation,
@@ -26,6 +25,7 @@ from pipeline.problems.machines.heuristics.scores import (
     wfp_peer,
     with_mix,
 )
+from pipeline.problems.machines.simulator.compiled.rules import RULES
 from pipeline.simulation.choosing import Score, choose, compiled_rule_of, fcfs, heuristic, sjf
 
 ONE = 1000  # thousandths

@@ -8,10 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipeline.core import CompiledRule, keys, uniform
-from pipeline.problems.pool.heuristics.compiled import RULES, players
 from pipeline.problems.pool.heuristics.scores import HEURISTICS, with_patience, with_weight, with_weights
 from pipeline.problems.pool.nouns import Cluster, JobSet, Schedule, batch, repeat
 from pipeline.problems.pool.simulator.compiled.batch import Batched
+from pipeline.problems.pool.simulator.compiled.rules import RULES, players
 from pipeline.simulation.choosing import Heuristic, compiled_rule_of, sjf
 from pipeline.simulation.draws import uniform as compiled_uniform
 from pipeline.simulation.rollout import play

@@ -1,0 +1,1 @@
+"""Rows about user groups that share a cluster."""

@@ -1,0 +1,27 @@
+"""What a stored network of a controller says of itself."""
+
+from typing import Literal
+
+from pipeline.config.cards import FORMAT, Card, Weights
+from pipeline.config.groups.learning import GroupQ
+from pipeline.config.records import Name, Positive, Rate
+
+
+class GroupsCard(Card):
+    """A controller's network."""
+
+    format: Literal[2] = FORMAT
+    problem: Literal["groups"]
+    agent: Name
+    scenario: Name
+    resources: dict[Name, Positive]
+    groups: Positive
+    queues: tuple[Name, ...]
+    orders: tuple[tuple[Name, ...], ...]
+    levels: tuple[float, ...]
+    interval: Rate
+    objective: str
+    against: str
+    gamma: float
+    network: GroupQ
+    weights: Weights | None = None  # known once they are stored

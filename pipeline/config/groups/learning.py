@@ -1,0 +1,74 @@
+"""How a controller of user groups learns: its value function, pre-training on a log, Q-learning."""
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from pipeline.config.learning import Budget, NoPretrain, Start
+from pipeline.config.records import Frozen, Loads, Many, Positive, Rate, Seed, Share, Weight, Wide
+
+
+class GroupQ(Frozen):
+    """The controller's value function: of a group's state when it is given some units, for each order of its queues."""
+
+    name: Literal["group_q"]
+    hidden: tuple[Wide, Wide]
+    weights: Literal["shared", "per_group"]  # one network for all groups, or (the source) one for each
+
+
+class DqnRecipe(Frozen):
+    """How the controller's value function learns: all but how much."""
+
+    algorithm: Literal["dqn"]
+    learning_rate: Rate
+    falling: bool  # in a line to 0 by the last update of online learning?
+    clip: Rate | None  # norm of the gradient
+    gamma: Annotated[float, Field(ge=0, lt=1)]
+    against: Literal["present", "nothing", "zero"]  # what a reward is measured against: docs/systems/controller.md
+    batch: Positive  # decisions of the whole cluster that a step of the optimizer learns from
+    memory: Many  # decisions of the whole cluster that are kept
+    target: Annotated[int, Field(ge=0)]  # steps between two copies to the target network; 0 = there is none
+    double: bool  # the next configuration is chosen by the network itself, and valued by its target
+    huber: bool  # or squares
+    bootstrap: Literal["joint", "own"]  # next configurations: the knapsack's, or each group's own best
+    conservative: Weight  # weight of the conservative term (CQL) in pre-training
+
+
+class Replay(Start):
+    """Pre-training on a log that is replayed under random and heuristic configurations."""
+
+    name: Literal["replay"]
+    loads: Loads
+    jobsets: Positive  # training jobsets that are replayed, over all loads
+    updates: Positive
+    steps: Positive  # of the optimizer in an update
+    random: Share  # share of the replays whose controller sets at random
+    noise: Share  # chance that a heuristic controller's setting of a group is a random one instead
+    seed: Seed | None = None  # params.yaml's unless told
+
+    @property
+    def budget(self) -> int:
+        """Updates."""
+        return self.updates
+
+
+class Dqn(Budget):
+    """Online learning: the controller's own decisions, a step of the optimizer every few of them (Algorithm 1).
+
+    In each update some jobsets are controlled, side by side, from their first interval to their last.
+    """
+
+    name: Literal["dqn"]
+    every: Positive  # F: decisions of each jobset between two steps of the optimizer
+    epsilon: Share  # chance that a group's configuration is a random one; the source: 0
+
+
+class GroupsAgent(Frozen):
+    """One controller that is learned for user groups."""
+
+    problem: Literal["groups"]
+    scenario: str
+    objective: Literal["delay", "slowdown"]
+    network: GroupQ
+    pretrain: Annotated[NoPretrain | Replay, Field(discriminator="name")]
+    finetune: Dqn

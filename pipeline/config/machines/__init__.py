@@ -1,0 +1,1 @@
+"""Rows about many machines in real time."""

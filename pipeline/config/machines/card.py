@@ -1,0 +1,25 @@
+"""What a stored network of many machines says of itself."""
+
+from typing import Literal
+
+from pipeline.config.cards import FORMAT, Card, Weights
+from pipeline.config.machines.learning import MachinesNetworkConfig
+from pipeline.config.records import Name, Positive, Rate
+
+
+class MachinesCard(Card):
+    """A network of many machines."""
+
+    format: Literal[2] = FORMAT
+    problem: Literal["machines"]
+    agent: Name
+    scenario: Name
+    resources: tuple[Name, ...]
+    machines: Positive
+    slots: Positive
+    dispatch: str
+    unit: Rate  # of time, in the log's
+    objective: str
+    network: MachinesNetworkConfig
+    play: Literal["greedy", "sampled"]
+    weights: Weights | None = None  # known once they are stored

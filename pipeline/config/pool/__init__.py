@@ -1,0 +1,1 @@
+"""Rows about one pooled cluster in steps."""

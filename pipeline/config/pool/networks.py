@@ -1,0 +1,41 @@
+"""Networks of a pooled cluster."""
+
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, Field
+
+from pipeline.config.records import Frozen, Wide
+
+
+def _whole_vectors(units: int) -> int:
+    if units % 8:
+        raise ValueError(f"expected a multiple of 8, got {units}")
+    return units
+
+
+class Mlp(Frozen):
+    """DeepRM's network: one hidden layer over the image."""
+
+    name: Literal["mlp"]
+    hidden: Wide
+    clock: bool
+
+
+class Cnn(Frozen):
+    """DeepRM2's network (Table 1)."""
+
+    name: Literal["cnn"]
+    channels: tuple[Wide, Wide]
+    hidden: Wide
+    clock: bool
+
+
+class Sets(Frozen):
+    """A network that scores every waiting job by shared weights, for clusters and queues of any size."""
+
+    name: Literal["sets"]
+    hidden: Annotated[int, Field(gt=0, le=512), AfterValidator(_whole_vectors)]
+    elapsed: bool  # is it told how long it has run? Short runs give away their end by that
+
+
+PoolNetworkConfig = Annotated[Mlp | Cnn | Sets, Field(discriminator="name")]

@@ -1,0 +1,52 @@
+"""The one place of config where a new problem is entered: what its rows may be, and what checks them.
+
+A problem brings a scenario, an agent, its recipes, ways to pre-train and to fine-tune, and the knobs of its
+heuristics: a folder here, a name in each of the lines below, and what checks that they go together.
+"""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Annotated
+
+from pydantic import Field
+
+from pipeline.config.groups.checks import check_groups
+from pipeline.config.groups.learning import Dqn, DqnRecipe, GroupsAgent, Replay
+from pipeline.config.groups.scenario import GroupsScenario
+from pipeline.config.learning import NoPretrain
+from pipeline.config.machines.checks import check_machines
+from pipeline.config.machines.heuristics import MachinesKnobs
+from pipeline.config.machines.learning import (
+    AnyMachinesRecipe,
+    MachinesAgent,
+    MachinesFinetune,
+)
+from pipeline.config.machines.scenario import MachinesScenario
+from pipeline.config.pool.checks import check_pool
+from pipeline.config.pool.heuristics import PoolKnobs
+from pipeline.config.pool.learning import PoolAgent, PoolFinetune, PoolPretrain, Recipe
+from pipeline.config.pool.scenario import PoolScenario
+from pipeline.config.records import Frozen
+
+if TYPE_CHECKING:
+    from pipeline.config.params import Params
+
+AnyScenario = PoolScenario | MachinesScenario | GroupsScenario
+Agent = PoolAgent | MachinesAgent | GroupsAgent
+AnyRecipe = Annotated[Recipe | AnyMachinesRecipe | DqnRecipe, Field(discriminator="algorithm")]
+PretrainConfig = NoPretrain | PoolPretrain | Replay
+FinetuneConfig = PoolFinetune | MachinesFinetune | Dqn
+
+
+class NoKnobs(Frozen):
+    """Heuristics without a choice."""
+
+
+class HeuristicKnobs(Frozen):
+    """What validation jobsets choose among for the heuristics of each problem."""
+
+    pool: PoolKnobs
+    machines: MachinesKnobs
+    groups: NoKnobs
+
+
+CHECKS: tuple[Callable[["Params", str], None], ...] = (check_pool, check_machines, check_groups)
