@@ -31,7 +31,7 @@ from pipeline.papers.event_evidence import (
 from pipeline.papers.evidence import Gap
 from pipeline.papers.figures import event_figures, table
 from pipeline.papers.verdicts import CANNOT, NO, PARTLY, YES, CannotTellError, Claim, Verdict, judged
-from pipeline.problems.machines.tables import EVENT_JOB_RESULTS, EVENT_JOBSET_RESULTS
+from pipeline.problems.machines.tables import TABLES
 from pipeline.schemas import PAPERS
 from pipeline.stages import papers
 
@@ -81,7 +81,7 @@ def jobset_table(
             for jobset, up in enumerate(UPS):
                 slow = [mean + up] * 5
                 lines.append((policy, load, jobset, 2, *slow, 1.0, 1.0, 1.0, done + up, done, whole, 0.5, 0))
-    return EVENT_JOBSET_RESULTS.validate(pd.DataFrame(lines, columns=list(EVENT_JOBSET_RESULTS.columns)))
+    return TABLES.jobsets.validate(pd.DataFrame(lines, columns=list(TABLES.jobsets.columns)))
 
 
 def job_table(tasks: Mapping[str, tuple[float, float]], long: float = 100.0) -> pd.DataFrame:
@@ -93,7 +93,7 @@ def job_table(tasks: Mapping[str, tuple[float, float]], long: float = 100.0) -> 
                 for job, (run, time) in enumerate(zip((10.0, long), took, strict=True)):
                     finish = 3.0 + time + up
                     lines.append((policy, load, jobset, job, 3.0, run, 3.0, finish, 0.0, 1.5, 1.5, 0, False))
-    return EVENT_JOB_RESULTS.validate(pd.DataFrame(lines, columns=list(EVENT_JOB_RESULTS.columns)))
+    return TABLES.jobs.validate(pd.DataFrame(lines, columns=list(TABLES.jobs.columns)))
 
 
 def evidence(
@@ -398,7 +398,7 @@ def test_agents_for_other_objectives_are_not_asked() -> None:
 def with_agents(**agents: dict[str, Any]) -> Params:
     """params.yaml without agents on many machines but for these, and with two scenarios more of that kind."""
     loaded = rows()
-    machines = {name for name, row in loaded["scenarios"].items() if row["dynamics"] == "events"}
+    machines = {name for name, row in loaded["scenarios"].items() if row["problem"] == "machines"}
     loaded["scenarios"]["other"] = loaded["scenarios"]["few"]
     loaded["recipes"] |= {"clipped": PPO_RECIPE, "taught": DAGGER_RECIPE}
     loaded["agents"] = {n: row for n, row in loaded["agents"].items() if row["scenario"] not in machines} | agents
@@ -489,12 +489,12 @@ def store(scenario: str, agent: str, slow: float) -> None:
     heuristics = {name: SLOWDOWN[name] for name in HEURISTICS}
     folder = storage.results_folder("heuristics", scenario)
     tasks = job_table({name: TASKS[name] for name in HEURISTICS})
-    storage.write_results(folder, [tasks], [jobset_table(heuristics, COMPLETION, {})], "events")
+    storage.write_results(folder, [tasks], [jobset_table(heuristics, COMPLETION, {})], TABLES)
     levels = {name: dict.fromkeys(LOADS, LEVELS[name]) for name in HEURISTICS}
     storage.write_chosen(scenario, storage.Chosen(knobs={}, best=dict.fromkeys(LOADS, "tetris"), validation=levels))
     means = {f"{agent}_pretrained": 3.0, agent: slow}
     jobs, jobsets = job_table(dict.fromkeys(means, (15.0, 130.0))), jobset_table(means, dict.fromkeys(means, 99.7), {})
-    storage.write_results(storage.results_folder("agents", agent), [jobs], [jobsets], "events")
+    storage.write_results(storage.results_folder("agents", agent), [jobs], [jobsets], TABLES)
     storage.write_curve(storage.curve_file(agent, "finetune"), [(0, {"validation": 3.0}), (2, {"validation": 1.4})])
 
 

@@ -316,7 +316,6 @@ def test_every_agent_has_a_verdict_on_each_reference() -> None:
     assert row[:5] == ("net", "online", "slowdown", "2.57", 200)
     assert [tuple(verdict) for verdict in row.verdicts] == [
         ("-20.8 % (-23.0 to -19.0)", "below", "below at 1 of 2 loads"),
-        ("", "open", ""),
         ("+1.2 % (-0.9 to +2.1)", "open", "below at 0 of 2 loads"),
     ]
 
@@ -405,10 +404,22 @@ def test_the_answer_compares_a_controller_with_the_references_of_groups() -> Non
     )
 
 
-def test_a_controller_has_a_verdict_on_the_best_heuristic_alone() -> None:
+def test_a_controller_has_a_verdict_on_the_references_of_groups() -> None:
     (row,) = verdicts(comparison(WAITS), {"mine": "delay"})
     assert row[:5] == ("mine", "shared", "delay", "4.00", 60)
-    assert [verdict.difference for verdict in row.verdicts] == ["", "", "+2.6 % (-10.0 to +10.0)"]
+    assert [verdict.difference for verdict in row.verdicts] == [
+        "-20.0 % (-30.0 to -10.0)",
+        "-33.3 % (-40.0 to -20.0)",
+        "+2.6 % (-10.0 to +10.0)",
+    ]
+
+
+def test_a_reference_of_another_scenario_has_an_empty_verdict() -> None:
+    both = pd.concat([comparison(), comparison(WAITS)])
+    first, last = verdicts(both, AGENTS | {"mine": "delay"})
+    assert references(both) == ["sjf", "drf", "fixed", "best_heuristic"]
+    assert [verdict.difference != "" for verdict in first.verdicts] == [True, False, False, True]
+    assert tuple(last.verdicts[0]) == ("", "open", "")
 
 
 # What changed

@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
-from pipeline.tracking.flat import flatten, unflatten, width
 
 from pipeline.core import Observation
+from pipeline.problems.pool.flat import flatten, unflatten, width
 from pipeline.problems.pool.nouns import Cluster, JobSet
 from pipeline.problems.pool.simulator.reference import Timestep
 
