@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from pipeline.papers.evidence import Gap
 
 YES, NO, PARTLY, CANNOT = "yes", "no", "partly", "cannot be told"
+NEARLY = 0.05  # a share: policies that differ by less are nearly equal
 
 
 class CannotTellError(Exception):
@@ -65,6 +66,25 @@ def often(gaps: Sequence["Gap"], slack: float = 0.0) -> str:
     if not below and not above:
         return CANNOT
     return decided(below and not above, below)
+
+
+def nearly(gaps: Sequence["Gap"]) -> str:
+    """Return whether policies are nearly equal everywhere: the whole interval must be within the bound."""
+    within = sum(gap.low > -NEARLY and gap.high < NEARLY for gap in gaps)
+    beyond = sum(gap.low > NEARLY or gap.high < -NEARLY for gap in gaps)
+    if not within and not beyond:
+        return CANNOT
+    return {len(gaps): YES, 0: NO}.get(within, PARTLY)
+
+
+def below_by(gaps: Sequence["Gap"], share: float) -> str:
+    """Return whether a policy is below another by at least a share everywhere: the whole interval must be."""
+    return every([gap._replace(low=gap.low + share, high=gap.high + share) for gap in gaps])
+
+
+def below_by_at_most(gaps: Sequence["Gap"], share: float) -> str:
+    """Return whether a policy is nowhere below another by more than a share: the whole interval must be nearer."""
+    return every([gap._replace(low=-gap.high - share, high=-gap.low - share) for gap in gaps])
 
 
 def together(words: Iterable[str]) -> str:
