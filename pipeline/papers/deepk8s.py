@@ -23,6 +23,7 @@ from pipeline.papers.verdicts import (
     Claim,
     Shown,
     Verdict,
+    at_load,
     below_by,
     below_by_at_most,
     every,
@@ -32,7 +33,6 @@ from pipeline.papers.verdicts import (
     side,
     span,
     together,
-    told,
 )
 
 if TYPE_CHECKING:
@@ -147,8 +147,8 @@ def _protocol(evidence: Evidence, *algorithms: str) -> str:
 
 def _order(evidence: Evidence) -> Verdict:
     pairs = [evidence.gaps(SLOWDOWN, *pair) for pair in (("random", "fcfs"), ("sjf", "random"), ("tetris", "random"))]
-    said = "; ".join(over_loads(found, evidence.confidence) for found in pairs)
-    return Verdict(f"{said}. Our tetris's weights are tuned on validation jobsets", together(map(every, pairs)))
+    text = "; ".join(over_loads(found, evidence.confidence) for found in pairs)
+    return Verdict(f"{text}. Our tetris's weights are tuned on validation jobsets", together(map(every, pairs)))
 
 
 def _at_least(evidence: Evidence) -> Verdict:
@@ -160,8 +160,8 @@ def _at_least(evidence: Evidence) -> Verdict:
 def _at_most(evidence: Evidence) -> Verdict:
     found = _against(evidence, SLOWDOWN)
     widest = min((gap for gaps in found for gap in gaps), key=lambda gap: gap.difference)
-    said = f"farthest below: {told(widest, evidence.confidence)}"
-    return Verdict(said, together(below_by_at_most(gaps, MOST) for gaps in found))
+    text = f"farthest below: {at_load(widest, evidence.confidence)}"
+    return Verdict(text, together(below_by_at_most(gaps, MOST) for gaps in found))
 
 
 def _sizes(evidence: Evidence, found: Sequence[Sequence[Gap]]) -> str:
@@ -177,18 +177,18 @@ def _sizes(evidence: Evidence, found: Sequence[Sequence[Gap]]) -> str:
 
 def _others(evidence: Evidence) -> str:
     """Return how other agents of the same kind do; the first of params.yaml is the one that is judged."""
-    said = ""
+    text = ""
     for name in evidence.roles.learned_by("ppo")[1:]:
         pairs = [evidence.gaps(SLOWDOWN, name, other) for other in HEURISTICS]
         reached = sum(gap.high < -LEAST for gaps in pairs for gap in gaps)
-        said += f"; also trained by ppo, {name}: so far below in {reached} of these {sum(map(len, pairs))}"
-    return said
+        text += f"; also trained by ppo, {name}: so far below in {reached} of these {sum(map(len, pairs))}"
+    return text
 
 
 def _like_a3c(evidence: Evidence) -> Verdict:
     found = evidence.gaps(SLOWDOWN, evidence.roles.lead_by("ppo"), evidence.roles.lead_by("a3c"))
-    said = f"{over_loads(found, evidence.confidence)}; nearly equal means within {100 * NEARLY:g} %"
-    return Verdict(f"{said}. {_protocol(evidence, 'ppo', 'a3c')}", nearly(found))
+    text = f"{over_loads(found, evidence.confidence)}; nearly equal means within {100 * NEARLY:g} %"
+    return Verdict(f"{text}. {_protocol(evidence, 'ppo', 'a3c')}", nearly(found))
 
 
 def _fastest(evidence: Evidence) -> Verdict:
@@ -212,23 +212,23 @@ def _as_far(gap: Gap) -> str:
 
 def _short_gain(evidence: Evidence) -> Verdict:
     found = _against(evidence, short(evidence))
-    said = "; ".join(over_loads(gaps, evidence.confidence) for gaps in found)
-    return Verdict(f"tasks of at most {evidence.long:.4g} (the mean): {said}", together(map(every, found)))
+    text = "; ".join(over_loads(gaps, evidence.confidence) for gaps in found)
+    return Verdict(f"tasks of at most {evidence.long:.4g} (the mean): {text}", together(map(every, found)))
 
 
 def _long_pay(evidence: Evidence) -> Verdict:
     found, agent = _against(evidence, long(evidence)), evidence.roles.lead_by("ppo")
     turned = [evidence.gaps(long(evidence), other, agent) for other in HEURISTICS]
-    said = "; ".join(over_loads(gaps, evidence.confidence) for gaps in found)
-    return Verdict(f"tasks of more than {evidence.long:.4g}: {said}", together(map(every, turned)))
+    text = "; ".join(over_loads(gaps, evidence.confidence) for gaps in found)
+    return Verdict(f"tasks of more than {evidence.long:.4g}: {text}", together(map(every, turned)))
 
 
 def _same_makespan(evidence: Evidence) -> Verdict:
     policies = [*HEURISTICS, evidence.roles.lead_by("ppo")]
     found = [gap for pair in combinations(policies, 2) for gap in evidence.gaps(MAKESPAN, *pair)]
     widest = max(found, key=lambda gap: abs(gap.difference))
-    said = f"the largest of {len(found)} differences, {told(widest, evidence.confidence)}"
-    return Verdict(f"{said}; nearly equal means within {100 * NEARLY:g} %", nearly(found))
+    text = f"the largest of {len(found)} differences, {at_load(widest, evidence.confidence)}"
+    return Verdict(f"{text}; nearly equal means within {100 * NEARLY:g} %", nearly(found))
 
 
 def _their_slowdown(evidence: Evidence) -> Verdict:
@@ -241,11 +241,11 @@ def _their_completion(evidence: Evidence) -> Verdict:
 
 def _beside(evidence: Evidence, metric: str, theirs: float, digits: int) -> Verdict:
     """Return our value beside the authors', which is of a log that they do not name."""
-    agent, said = evidence.roles.lead_by("ppo"), []
+    agent, text = evidence.roles.lead_by("ppo"), []
     for load in evidence.loads:
         mean = evidence.mean(metric, load, agent)
-        said.append(f"{mean.value:.{digits}f} ({mean.low:.{digits}f} to {mean.high:.{digits}f}) at load {load}")
-    found = f"{agent}: {', '.join(said)}; theirs, {theirs}, is of a log that they do not name"
+        text.append(f"{mean.value:.{digits}f} ({mean.low:.{digits}f} to {mean.high:.{digits}f}) at load {load}")
+    found = f"{agent}: {', '.join(text)}; theirs, {theirs}, is of a log that they do not name"
     return Verdict(found, CANNOT)
 
 

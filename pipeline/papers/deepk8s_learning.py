@@ -69,7 +69,7 @@ def _draw(evidence: Evidence, title: str) -> "Figure | None":
 
 def _ppo_takes(evidence: Evidence) -> Verdict:
     found = course(evidence, "ppo")
-    return Verdict(f"{_told([found])}; {_rule(PPO_AFTER)}", _about(found, PPO_AFTER))
+    return Verdict(f"{_in_words([found])}; {_rule(PPO_AFTER)}", _about(found, PPO_AFTER))
 
 
 def _a3c_later(evidence: Evidence) -> Verdict:
@@ -77,9 +77,9 @@ def _a3c_later(evidence: Evidence) -> Verdict:
     _must_be_alike(ppo, a3c)
     level = decided(abs(a3c.best - ppo.best) <= NEAR * ppo.best)
     later = decided(a3c.took >= MUCH * ppo.took and a3c.took > ppo.took, a3c.took > ppo.took)
-    said = f"best validation {a3c.best:.3f}, {ppo.best:.3f} of {ppo.agent}: {side(a3c.best / ppo.best - 1)}"
+    text = f"best validation {a3c.best:.3f}, {ppo.best:.3f} of {ppo.agent}: {side(a3c.best / ppo.best - 1)}"
     note = f"much later means {MUCH} times as many updates, the same level within {100 * NEAR:g} %"
-    return Verdict(f"{_told([ppo, a3c])}; {a3c.agent}: {said}; {note}", together([later, level]))
+    return Verdict(f"{_in_words([ppo, a3c])}; {a3c.agent}: {text}; {note}", together([later, level]))
 
 
 def _dagger_first(evidence: Evidence) -> Verdict:
@@ -87,16 +87,18 @@ def _dagger_first(evidence: Evidence) -> Verdict:
     others = [course(evidence, name) for name in ALGORITHMS[:2] if evidence.roles.learned_by(name)]
     sooner = [found.took < other.took for other in others]
     first = decided(all(sooner), any(sooner)) if others else CANNOT
-    return Verdict(f"{_told([found, *others])}; {_rule(DAGGER_AFTER)}", together([_about(found, DAGGER_AFTER), first]))
+    return Verdict(
+        f"{_in_words([found, *others])}; {_rule(DAGGER_AFTER)}", together([_about(found, DAGGER_AFTER), first])
+    )
 
 
 def _dagger_like_sjf(evidence: Evidence) -> Verdict:
     found = course(evidence, "dagger")
     level = evidence.levels[found.agent]["sjf"]
     teacher = getattr(evidence.roles.agents[found.agent].finetune, "teacher", "")
-    said = f"best validation of {found.agent} {found.best:.3f}, sjf {level:.3f}: {side(found.best / level - 1)}"
+    text = f"best validation of {found.agent} {found.best:.3f}, sjf {level:.3f}: {side(found.best / level - 1)}"
     note = f"taught by {teacher}; as good means within {100 * NEAR:g} %"
-    return Verdict(f"{said}; {note}", decided(abs(found.best - level) <= NEAR * level))
+    return Verdict(f"{text}; {note}", decided(abs(found.best - level) <= NEAR * level))
 
 
 def _about(found: Course, iterations: int) -> str:
@@ -111,7 +113,7 @@ def _rule(iterations: int) -> str:
     return f"yes means within {100 * ABOUT:g} % of {iterations}, partly within a factor of 2; a shorter run cannot tell"
 
 
-def _told(found: Sequence[Course]) -> str:
+def _in_words(found: Sequence[Course]) -> str:
     each = [f"{one.agent} after update {one.took} of {one.updates} (of {one.episodes} episodes each)" for one in found]
     return f"within {100 * NEAR:g} % of its own best validation: {', '.join(each)}"
 

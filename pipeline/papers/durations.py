@@ -13,12 +13,12 @@ from pipeline.papers.verdicts import (
     Claim,
     Shown,
     Verdict,
+    at_load,
     decided,
     every,
     judged,
     over_loads,
     together,
-    told,
 )
 
 if TYPE_CHECKING:
@@ -119,8 +119,8 @@ def _training_helps_short_jobs(evidence: Evidence, load: int, agent: str | None)
     name = _known(evidence, agent)
     short, _ = evidence.split(load)
     gaps = [evidence.gap(slowdown_of(short), load, name, other) for other in ("random", pretrained(name))]
-    said = "; ".join(over_loads([gap], evidence.confidence) for gap in gaps)
-    return Verdict(f"short jobs: {said}. Paper's before is random", every(gaps[:1]))
+    text = "; ".join(over_loads([gap], evidence.confidence) for gap in gaps)
+    return Verdict(f"short jobs: {text}. Paper's before is random", every(gaps[:1]))
 
 
 def _not_every_short_job_goes_first(evidence: Evidence, load: int, agent: str | None) -> Verdict:
@@ -130,8 +130,8 @@ def _not_every_short_job_goes_first(evidence: Evidence, load: int, agent: str | 
     held = [float((jobs.loc[jobs["duration"].isin(some), "withheld"] > 0).mean()) for some in (short, long)]
     found = f"{name} at load {load} lets {100 * held[0]:.1f} % of short jobs wait though they would fit"
     first, not_every = held[0] < held[1] / 2, held[0] > 0
-    said = f"{found}, and {100 * held[1]:.1f} % of long ones; yes means less than half as many, yet some"
-    return Verdict(said, decided(first and not_every, first or not_every))
+    text = f"{found}, and {100 * held[1]:.1f} % of long ones; yes means less than half as many, yet some"
+    return Verdict(text, decided(first and not_every, first or not_every))
 
 
 def _second_below_first(evidence: Evidence, load: int, agent: str | None) -> Verdict:
@@ -139,8 +139,8 @@ def _second_below_first(evidence: Evidence, load: int, agent: str | None) -> Ver
     first = evidence.roles.rival(second)
     short, long = evidence.split(load)
     gaps = [evidence.gap(slowdown_of(some), load, second, first) for some in (short, long)]
-    said = [told(gap, evidence.confidence) for gap in gaps]
-    return Verdict(f"short jobs: {said[0]}; long jobs: {said[1]}", together(every([gap]) for gap in gaps))
+    text = [at_load(gap, evidence.confidence) for gap in gaps]
+    return Verdict(f"short jobs: {text[0]}; long jobs: {text[1]}", together(every([gap]) for gap in gaps))
 
 
 def _known(evidence: Evidence, agent: str | None) -> str:

@@ -17,12 +17,12 @@ from pipeline.papers.verdicts import (
     Claim,
     Shown,
     Verdict,
+    at_load,
     decided,
     every,
     judged,
     over_loads,
     together,
-    told,
 )
 
 if TYPE_CHECKING:
@@ -119,7 +119,7 @@ def _start_like_random(evidence: Evidence, agent: str) -> Verdict:
         raise CannotTellError(f"{agent} starts from a clone, not from untrained weights")
     gap = evidence.gap(METRIC, nearest(evidence.loads, LOAD["DeepRM"]), pretrained(agent), "random")
     word = decided(gap.side >= 0)
-    return Verdict(f"test jobsets, before training: {told(gap, evidence.confidence)}", word)
+    return Verdict(f"test jobsets, before training: {at_load(gap, evidence.confidence)}", word)
 
 
 def _below_tetris_in_time(evidence: Evidence, agent: str) -> Verdict:
@@ -137,13 +137,13 @@ def _below_tetris_in_time(evidence: Evidence, agent: str) -> Verdict:
 def _returns_rise(evidence: Evidence, agent: str) -> Verdict:
     curve = evidence.curves[agent]
     found = {metric: ends(curve, metric, agent) for metric in ("mean_return", "best_return", "slowdown")}
-    said = ", ".join(f"{metric.replace('_', ' ')} {first:.4g} to {last:.4g}" for metric, (first, last) in found.items())
+    text = ", ".join(f"{metric.replace('_', ' ')} {first:.4g} to {last:.4g}" for metric, (first, last) in found.items())
     related = rank_correlation(curve, "mean_return", "slowdown")
     moved = [last - first for first, last in found.values()]
     good = [moved[0] > 0, moved[1] > 0, moved[2] < 0]
     note = "" if related is None else f"; rank correlation of mean return and slowdown over updates {related:.2f}"
     return Verdict(
-        f"first tenth of updates to last: {said}{note}. Ours: {evidence.roles.protocol(agent)}",
+        f"first tenth of updates to last: {text}{note}. Ours: {evidence.roles.protocol(agent)}",
         decided(all(good), any(good)),
     )
 
@@ -162,23 +162,23 @@ def _second_ends_better(evidence: Evidence, agent: str) -> Verdict:
     returns = {name: ends(evidence.curves[name], "mean_return", name)[1] for name in (agent, other)}
     rows = evidence.roles.agents
     alike = set(rows[agent].finetune.loads) == set(rows[other].finetune.loads)
-    said = f"mean return in the last tenth of updates: {agent} {returns[agent]:.4g}, {other} {returns[other]:.4g}"
+    text = f"mean return in the last tenth of updates: {agent} {returns[agent]:.4g}, {other} {returns[other]:.4g}"
     words = [every([gap])] + ([decided(returns[agent] > returns[other])] if alike else [])
     budgets = f"{agent}: {evidence.roles.protocol(agent)}; {other}: {evidence.roles.protocol(other)}"
-    return Verdict(f"test jobsets: {told(gap, evidence.confidence)}; {said}. Ours, {budgets}", together(words))
+    return Verdict(f"test jobsets: {at_load(gap, evidence.confidence)}; {text}. Ours, {budgets}", together(words))
 
 
 def _second_converges_sooner(evidence: Evidence, agent: str) -> Verdict:
     other = evidence.roles.rival(agent)
     took = {name: first_near_best(evidence.curves[name], name) for name in (agent, other)}
-    said = ", ".join(f"{name} after update {update}" for name, update in took.items())
+    text = ", ".join(f"{name} after update {update}" for name, update in took.items())
     sizes = {name: _size(evidence, name) for name in took}
     if len({*sizes.values()}) == 1:
         updates = f"updates of {sizes[agent]} episodes each"
     else:
         updates = f"updates of other sizes: {agent} {sizes[agent]}, {other} {sizes[other]} episodes"
     return Verdict(
-        f"within 5 % of its own best validation: {said} ({updates})",
+        f"within 5 % of its own best validation: {text} ({updates})",
         decided(took[agent] < took[other]),
     )
 
@@ -191,7 +191,7 @@ def _size(evidence: Evidence, agent: str) -> int:
 def _offline_reaches_its_best(evidence: Evidence, agent: str) -> Verdict:
     curve = evidence.curves[agent]
     returns, slowdown = tenths(curve, "mean_return", agent), tenths(curve, "slowdown", agent)
-    said = f"mean return {returns[0]:.4g} to {returns[-1]:.4g} (best tenth {returns.max():.4g})"
+    text = f"mean return {returns[0]:.4g} to {returns[-1]:.4g} (best tenth {returns.max():.4g})"
     more = f"slowdown {slowdown[0]:.4g} to {slowdown[-1]:.4g} (best tenth {slowdown.min():.4g})"
     at_best = returns.max() - returns[-1] <= SHORT_OF * (returns.max() - returns[0])
     lowest = slowdown[-1] - slowdown.min() <= SHORT_OF * (slowdown[0] - slowdown.min())
@@ -199,7 +199,7 @@ def _offline_reaches_its_best(evidence: Evidence, agent: str) -> Verdict:
     word = decided(bool(at_best and lowest and better), bool(better))
     rule = f"at its best: within {SHORT_OF:.0%} of the way there"
     return Verdict(
-        f"first tenth of updates to last: {said}, {more} ({rule}). Ours: {evidence.roles.protocol(agent)}", word
+        f"first tenth of updates to last: {text}, {more} ({rule}). Ours: {evidence.roles.protocol(agent)}", word
     )
 
 

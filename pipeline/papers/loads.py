@@ -96,8 +96,8 @@ def _sjf_below_packer(evidence: Evidence) -> Verdict:
 
 def _tetris_below_both(evidence: Evidence) -> Verdict:
     against = [evidence.gaps(METRIC, "tetris", other) for other in ("sjf", "packer")]
-    said = "; ".join(over_loads(found, evidence.confidence) for found in against)
-    return Verdict(f"{said}. Our tetris's knob is tuned on validation jobsets", together(map(often, against)))
+    text = "; ".join(over_loads(found, evidence.confidence) for found in against)
+    return Verdict(f"{text}. Our tetris's knob is tuned on validation jobsets", together(map(often, against)))
 
 
 def _first(evidence: Evidence) -> dict[int, str]:
@@ -133,15 +133,15 @@ def _learned_among_the_best(evidence: Evidence) -> Verdict:
     agents = _first(evidence)
     agent = next(iter(agents.values()))
     against = [_first_gaps(evidence, dict.fromkeys(evidence.loads, other)) for other in HEURISTICS]
-    said = "; ".join(over_loads(found, evidence.confidence) for found in against)
-    said += _everywhere(evidence, HEURISTICS[0])
+    text = "; ".join(over_loads(found, evidence.confidence) for found in against)
+    text += _everywhere(evidence, HEURISTICS[0])
     best = _first_gaps(evidence, evidence.best)
     below, above = _count(best, -1), _count(best, 1)
     ours = f"against the best of all our heuristics (by validation) below at {below} of {len(best)}, above at {above}"
     note = f"comparable means at most {100 * COMPARABLE:g} % above"
     word = together(often(found, COMPARABLE) for found in against)
     protocol = evidence.roles.protocol(agent) if len({*agents.values()}) == 1 else _protocols(evidence)
-    return Verdict(f"{said}; {ours}; {note}. Ours: {protocol}", word)
+    return Verdict(f"{text}; {ours}; {note}. Ours: {protocol}", word)
 
 
 def _protocols(evidence: Evidence) -> str:
@@ -153,34 +153,34 @@ def _learned_below_tetris_at_high_loads(evidence: Evidence) -> Verdict:
     found = _first_gaps(evidence, dict.fromkeys(high, "tetris"))
     if not found:
         raise CannotTellError(f"no agent is trained at a load from {high[0]}")
-    said = over_loads(found, evidence.confidence) + _everywhere(evidence, "tetris")
-    return Verdict(f"loads from {found[0].load}: {said}", every(found))
+    text = over_loads(found, evidence.confidence) + _everywhere(evidence, "tetris")
+    return Verdict(f"loads from {found[0].load}: {text}", every(found))
 
 
 def _learned_in_order(evidence: Evidence) -> Verdict:
     first = evidence.roles.lead("slowdown", "cnn", SECOND)
     second = evidence.roles.rival(first)
     pairs = [evidence.gaps(METRIC, first, second), evidence.gaps(METRIC, second, "sjf")]
-    said = "; ".join(over_loads(found, evidence.confidence) for found in pairs)
+    text = "; ".join(over_loads(found, evidence.confidence) for found in pairs)
     budgets = f"{first}: {evidence.roles.protocol(first)}; {second}: {evidence.roles.protocol(second)}"
-    return Verdict(f"{said}. Ours, {budgets}", together(map(every, pairs)))
+    return Verdict(f"{text}. Ours, {budgets}", together(map(every, pairs)))
 
 
 def _sjf_below_tetris_and_random(evidence: Evidence) -> Verdict:
     pairs = [evidence.gaps(METRIC, "sjf", other) for other in ("tetris", "random")]
-    said = "; ".join(over_loads(found, evidence.confidence) for found in pairs)
-    return Verdict(f"{said}. Our tetris's knob is tuned on validation jobsets", together(map(every, pairs)))
+    text = "; ".join(over_loads(found, evidence.confidence) for found in pairs)
+    return Verdict(f"{text}. Our tetris's knob is tuned on validation jobsets", together(map(every, pairs)))
 
 
 def _tetris_crosses_random(evidence: Evidence) -> Verdict:
     low = [evidence.gap(METRIC, load, "tetris", "random") for load in evidence.loads if load < CROSSING]
     high = [evidence.gap(METRIC, load, "random", "tetris") for load in evidence.loads if load > CROSSING]
     sides = {"below": low, "above": high}
-    said = [f"{name} {CROSSING} %: {over_loads(found, evidence.confidence)}" for name, found in sides.items() if found]
+    text = [f"{name} {CROSSING} %: {over_loads(found, evidence.confidence)}" for name, found in sides.items() if found]
     words = [every(found) for found in sides.values() if found]
     if len(words) < 2:
-        raise CannotTellError(f"there are no loads on both sides of {CROSSING} %; {'; '.join(said)}")
-    return Verdict("; ".join(said), together(words))
+        raise CannotTellError(f"there are no loads on both sides of {CROSSING} %; {'; '.join(text)}")
+    return Verdict("; ".join(text), together(words))
 
 
 FOUR, THREE = "DeepRM, Figure 4", "DeepRM2, Figure 3"

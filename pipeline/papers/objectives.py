@@ -75,8 +75,8 @@ def _tetris_before_the_others(evidence: Evidence, load: int) -> Verdict:
     pairs = [
         [evidence.gap(metric, load, "tetris", other)] for metric in OBJECTIVES.values() for other in ("sjf", "packer")
     ]
-    said = [over_loads(found, evidence.confidence) for found in pairs]
-    words = f"slowdown: {said[0]}; {said[1]}; completion time: {said[2]}; {said[3]}"
+    text = [over_loads(found, evidence.confidence) for found in pairs]
+    words = f"slowdown: {text[0]}; {text[1]}; completion time: {text[2]}; {text[3]}"
     return Verdict(words, together(map(often, pairs)))
 
 
@@ -98,14 +98,14 @@ def _best(evidence: Evidence, load: int, objective: str) -> Verdict:
     others = [name for goal in OBJECTIVES if goal != objective for name in roles.about(goal, "mlp", load)[:1]]
     seeds = [agent, *(name for name in roles.at(objective, "mlp", load) if name != agent)]
     lines = {name: [evidence.gap(metric, load, name, other) for other in (*others, *HEURISTICS)] for name in seeds}
-    said = "; ".join(over_loads([gap], evidence.confidence) for gap in lines[agent])
+    text = "; ".join(over_loads([gap], evidence.confidence) for gap in lines[agent])
     ours = over_loads([evidence.gap(metric, load, agent, evidence.best[load])], evidence.confidence)
-    said += f"; our best heuristic: {ours}"
+    text += f"; our best heuristic: {ours}"
     for name in seeds[1:]:
         below = sum(gap.side < 0 for gap in lines[name])
-        said += f"; another seed, {name}: {lines[name][0].mean:.2f}, below {below} of these {len(lines[name])}"
+        text += f"; another seed, {name}: {lines[name][0].mean:.2f}, below {below} of these {len(lines[name])}"
     word = every([gap for line in lines.values() for gap in line])
-    return Verdict(f"{said}. Ours: {roles.protocol(agent)}", word)
+    return Verdict(f"{text}. Ours: {roles.protocol(agent)}", word)
 
 
 def _second_for_slowdown(evidence: Evidence, load: int) -> Verdict:

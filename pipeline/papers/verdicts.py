@@ -104,7 +104,7 @@ def decided(holds: bool, in_part: bool = False) -> str:
     return YES if holds else PARTLY if in_part else NO
 
 
-def told(gap: "Gap", confidence: float) -> str:
+def at_load(gap: "Gap", confidence: float) -> str:
     """Return a comparison at one load as a sentence."""
     means = f"{gap.policy} {gap.mean:.2f}, {gap.against} {gap.mean_against:.2f}"
     return f"at load {gap.load} {means}: {_sure(gap, confidence)}"
@@ -114,7 +114,7 @@ def over_loads(gaps: Sequence["Gap"], confidence: float) -> str:
     """Return a comparison at several loads as a sentence: how often which side, and the load that differs most."""
     widest = max(gaps, key=lambda gap: abs(gap.difference))
     if len(gaps) == 1:
-        return told(widest, confidence)
+        return at_load(widest, confidence)
     below, above = (sum(gap.side == way for gap in gaps) for way in (-1, 1))
     counted = f"{gaps[0].policy} below {gaps[0].against} at {below} of {len(gaps)} loads, above at {above}"
     most = f"widest at load {widest.load}, {widest.mean:.2f} to {widest.mean_against:.2f}"

@@ -8,7 +8,7 @@ import pandas as pd
 
 from pipeline.comparing import plots
 from pipeline.papers.evidence import Evidence, groups, nearest, slowdown_of
-from pipeline.papers.verdicts import CannotTellError, Claim, Shown, Verdict, decided, every, judged, told
+from pipeline.papers.verdicts import CannotTellError, Claim, Shown, Verdict, at_load, decided, every, judged
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -114,14 +114,14 @@ def _only_long_jobs(evidence: Evidence, load: int, agent: str | None) -> Verdict
 def _short_jobs_gain(evidence: Evidence, load: int, agent: str | None) -> Verdict:
     short, _ = evidence.split(load)
     gap = evidence.gap(slowdown_of(short), load, _known(evidence, agent), RIVAL)
-    return Verdict(f"{_of(short)}: {told(gap, evidence.confidence)}", every([gap]))
+    return Verdict(f"{_of(short)}: {at_load(gap, evidence.confidence)}", every([gap]))
 
 
 def _long_jobs_pay(evidence: Evidence, load: int, agent: str | None) -> Verdict:
     _, long = evidence.split(load)
     name = _known(evidence, agent)
     gap, turned = (evidence.gap(slowdown_of(long), load, *pair) for pair in ((name, RIVAL), (RIVAL, name)))
-    return Verdict(f"{_of(long)}: {told(gap, evidence.confidence)}", every([turned]))
+    return Verdict(f"{_of(long)}: {at_load(gap, evidence.confidence)}", every([turned]))
 
 
 def _of(lengths: Sequence[int]) -> str:

@@ -90,10 +90,10 @@ def sentences(
         confidence: of the intervals.
     """
     learned = comparison[comparison["policy"].isin(agents) & comparison["against"].isin(SPOKEN)]
-    said = [_best(rows, str(name), confidence) for name, rows in learned.groupby("scenario", sort=False)]
-    said += closing(foreseen, agents, confidence)
+    found = [_best(rows, str(name), confidence) for name, rows in learned.groupby("scenario", sort=False)]
+    found += closing(foreseen, agents, confidence)
     losses = [loss for name, rows in learned.groupby("scenario", sort=False) for loss in _losses(rows, str(name))]
-    return [*said, f"Where they are not better: {'; '.join(losses)}."] if losses else said
+    return [*found, f"Where they are not better: {'; '.join(losses)}."] if losses else found
 
 
 def _best(rows: pd.DataFrame, scenario: str, confidence: float) -> str:

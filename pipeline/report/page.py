@@ -69,7 +69,7 @@ def html(content: Content) -> str:
     )
     return environment.get_template("page.html").render(
         it=content,
-        said=sentences(content.comparison, content.foreseen, content.agents, content.confidence),
+        answer=sentences(content.comparison, content.foreseen, content.agents, content.confidence),
         verdicts=verdicts(content.comparison, content.agents),
         references=[SPOKEN[name] for name in references(content.comparison)],
         scenarios=[*scenarios(content.comparison), *scenarios(content.delay, ", mean waiting time")],

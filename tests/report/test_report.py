@@ -14,11 +14,12 @@ import pytest
 from pipeline.errors import UserError
 from pipeline.report.changes import Change, Changes, changes, differing, moved, no_changes, outputs, revalued, stale
 from pipeline.report.digests import cards, digests
-from pipeline.report.headline import at_home, best_agent, middle_load, sentences, typical_jobset, verdicts
+from pipeline.report.headline import at_home, best_agent, middle_load, references, sentences, typical_jobset, verdicts
 from pipeline.report.page import Content, Digest, Origin, html
 from pipeline.report.pictures import Picture, data_uri, figures, papers
 from pipeline.report.tables import scenarios, unfinished
 from pipeline.schemas import COMPARISON, DELAY, HINDSIGHT_SUMMARY, STREAM_SUMMARY, SUMMARY, empty
+from pipeline.storage.evidence import Lock, Out
 
 HOSTILE = "<script>alert('x')</script>&\"_"
 PIXEL = bytes.fromhex(
@@ -445,14 +446,14 @@ def test_parameters_and_outputs_that_changed_are_listed() -> None:
         Change("agents.new", "-", "2 values", "new"),
         Change("agents.net", "2 values", "-", "gone"),
     ]
-    lock = {"stages": {"a": {"outs": [{"path": "data/x", "md5": "1"}, {"path": "data/y", "md5": "2"}]}}}
-    later = {"stages": {"a": {"outs": [{"path": "data/x", "md5": "1"}, {"path": "data/y", "md5": "3"}]}}}
+    lock = Lock([Out("data/x", "1", 9), Out("data/y", "2", 9)], [])
+    later = Lock([Out("data/x", "1", 9), Out("data/y", "3", 9)], [])
     assert differing(outputs(lock), outputs(later)) == [Change("data/y", "2", "3")]
-    assert outputs({}) == {}
+    assert outputs(Lock([Out("data/x", "", 9)], [])) == {"data/x": "-"}
 
 
 def test_parameters_newer_than_the_results_are_noticed() -> None:
-    lock = {"stages": {"a": {"params": {"params.yaml": {"seed": 1, "agents.net": {"lr": 0.1}}}}, "b": {}}}
+    lock = Lock([], [{"seed": 1, "agents.net": {"lr": 0.1}}, {}])
     assert stale(lock, {"seed": 1, "agents": {"net": {"lr": 0.1}, "other": {"lr": 9}}}) == []
     assert stale(lock, {"seed": 2, "agents": {"net": {"lr": 0.2}}}) == ["seed", "agents.net.lr"]
 
@@ -467,7 +468,7 @@ def test_the_page_says_what_changed_or_nothing() -> None:
 
 
 def test_digests_are_those_of_the_lock_and_of_cards() -> None:
-    lock = {"stages": {"a": {"outs": [{"path": "data/x", "md5": "1.dir", "size": 12345}]}}}
+    lock = Lock([Out("data/x", "1.dir", 12345)], [])
     assert digests(lock) == [Digest("data/x", "1.dir", "12 345")]
     written = {"models/net/policy": b'{"agent": "net", "weights": {"sha256": "ff"}}', "models/bad/policy": b"{"}
     assert cards(written) == [Digest("models/net/policy: weights.sha256", "ff", "")]
