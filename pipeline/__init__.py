@@ -19,7 +19,7 @@ def _keep_compiled_code_by_its_sources() -> None:
     for path in sorted(here.rglob("*.py")):
         source = path.read_bytes()
         if any(word in source for word in (b"njit", b"@inlined", b"NamedTuple")):  # whose fields go by their place
-            digest.update(path.name.encode() + source)
+            digest.update(path.relative_to(here).as_posix().encode() + source)
     given = Path(os.environ.get("NUMBA_CACHE_DIR", here / "__pycache__"))
     place = here / "__pycache__" if given.name.startswith(COMPILED) else given  # that of the process that began this
     os.environ["NUMBA_CACHE_DIR"] = str(place / f"{COMPILED}{digest.hexdigest()[:16]}")

@@ -1,14 +1,14 @@
-"""The nouns of the project, the glossary of dimensions, and what a policy and a simulator are.
+"""Nouns that problems have in common, the glossary of dimensions, and what a policy is.
 
 Glossary, used beside every field and nowhere repeated:
 
     B  episodes played side by side      J  jobs of one jobset (or of all episodes, flattened)
-    M  job slots a policy sees           K  machines (1: DeepRM's pooled cluster)
+    M  job slots a policy sees           K  machines (1: a pooled cluster)
     T  steps of the horizon              R  resources
     A  actions: M * K placements and, last, void
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -19,6 +19,7 @@ FloatArray = npt.NDArray[np.floating]
 BoolArray = npt.NDArray[np.bool_]
 KeyArray = npt.NDArray[np.uint64]
 TimeArray = npt.NDArray[np.integer | np.floating]  # whole steps, or time
+Json = Mapping[str, "Json"] | Sequence["Json"] | str | float | bool | None  # what a JSON or YAML file holds
 
 LOG_NAME, NODES_NAME = "log", "nodes"  # in the folder of a scenario's log
 THOUSANDTHS = 1000  # of a unit: how amounts are counted
@@ -28,7 +29,6 @@ SHORTEST_BOUNDED = 10.0  # time units: bounded slowdown takes no job for shorter
 SPLITS = ("train", "validation", "test")
 SPLIT_NUMBERS = {name: number for number, name in enumerate((*SPLITS, "fresh"))}
 GOLDEN = np.uint64(0x9E3779B97F4A7C15)  # SplitMix64's step: 2^64 over the golden ratio
-OBJECTIVES = ("slowdown", "completion_time", "makespan", "utilisation")
 
 
 class Observation(NamedTuple):

@@ -8,16 +8,16 @@ from typing import Protocol
 
 LINES_EVERY_S = 20.0
 
-ShareCallback = Callable[[float], None]  # told the share of the work that is done
-ProgressCallback = Callable[[float, str], None]  # told the percent that is done, and what was found so far
+ShareCallback = Callable[[float], None]  # called with the share of the work that is done
+ProgressCallback = Callable[[float, str], None]  # called with the percent that is done, and what was found so far
 
 
 def no_progress(done: float, note: str = "") -> None:
-    """Tell nobody."""
+    """Show nothing."""
 
 
 class Advance(Protocol):
-    """Say that work moved on."""
+    """Show that work moved on."""
 
     def __call__(self, done: float, note: str = "") -> None:
         """Show how much of the total is done, and the metric that matters."""
@@ -54,19 +54,19 @@ def _bar(title: str, total: float, start: float, brief: bool) -> Iterator[Advanc
 
 
 def _lines(title: str, total: float, start: float, brief: bool) -> Advance:
-    begun = said = time.monotonic()
-    spoken = not brief
-    if spoken and not start:
+    begun = shown_at = time.monotonic()
+    shown = not brief
+    if shown and not start:
         say(f"{title}: started")
 
     def advance(done: float, note: str = "") -> None:
-        nonlocal said, spoken
+        nonlocal shown_at, shown
         now = time.monotonic()
-        if done < total and now - said < LINES_EVERY_S:
+        if done < total and now - shown_at < LINES_EVERY_S:
             return
-        if not spoken and now - begun < LINES_EVERY_S:
+        if not shown and now - begun < LINES_EVERY_S:
             return
-        said, spoken = now, True
+        shown_at, shown = now, True
         when = f"done in {now - begun:.0f} s"
         if done < total:  # before the first step, nobody knows how long one takes
             left = (now - begun) * (total - done) / (done - start) if done > start else None

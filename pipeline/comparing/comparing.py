@@ -5,7 +5,7 @@ shares. Scenarios of user groups are compared by mean waiting time as well.
 """
 
 from collections.abc import Collection, Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -19,6 +19,8 @@ ALSO_SHOWN = ("hold",)
 BEST = "best_heuristic"
 START = "{agent}_pretrained"
 UNFINISHED = "unfinished_jobs"
+
+Metrics = dict[str, dict[str, float] | int]  # of each policy by name, and how many jobs are unfinished
 
 
 class Chosen(NamedTuple):
@@ -82,7 +84,7 @@ def paired(
     return rows[~rows["against"].isin(starts) | (rows["against"].map(starts) == rows["policy"])]
 
 
-def key_metrics(summaries: pd.DataFrame, comparisons: pd.DataFrame, agents: Collection[str]) -> dict[str, Any]:
+def key_metrics(summaries: pd.DataFrame, comparisons: pd.DataFrame, agents: Collection[str]) -> dict[str, Metrics]:
     """Return the few numbers of each scenario that a person compares between two runs; lower is better.
 
     Slowdowns are means over loads. A heuristic without a knob changes with the workload only, so few are shown.
@@ -106,7 +108,7 @@ def _of_agent(agent: str, slowdown: float, over_all: pd.DataFrame) -> dict[str, 
     return {"percent_from_best": best, f"percent_from_{against[1]}": other, "slowdown": slowdown}
 
 
-def slowdown_curves(summaries: pd.DataFrame) -> list[dict[str, Any]]:
+def slowdown_curves(summaries: pd.DataFrame) -> list[dict[str, str | float]]:
     """Return mean slowdown and its interval as records, one a scenario, load and policy: what `dvc plots` draws."""
     columns = {"slowdown_low": "low", "slowdown_high": "high"}
     rows = summaries.rename(columns=columns)[["scenario", "load", "policy", "slowdown", "low", "high"]]

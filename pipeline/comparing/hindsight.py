@@ -129,9 +129,9 @@ def _rows(load: str, policies: Sequence[str], loads: Sequence[Means], confidence
 
 def _interval(share: FloatArray, confidence: float) -> tuple[FloatArray, FloatArray]:
     """Return the interval of each policy's share over the resamples that have a distance."""
-    told = share[~np.isnan(share).any(axis=1)]
+    defined = share[~np.isnan(share).any(axis=1)]
     nothing = np.full(share.shape[1], np.nan)
-    return interval(told, confidence) if len(told) else (nothing, nothing)
+    return interval(defined, confidence) if len(defined) else (nothing, nothing)
 
 
 def hindsight_markdown(table: pd.DataFrame) -> str:

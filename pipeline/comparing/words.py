@@ -17,7 +17,7 @@ def document(comparison: pd.DataFrame, delay: pd.DataFrame, sections: Sequence[s
     Args:
         comparison: COMPARISON.
         delay: DELAY.
-        sections: what problems say beside it.
+        sections: Markdown of the problems, to stand below.
     """
     return "\n\n".join(filter(None, [table(comparison), table(delay, "waiting time"), *sections])) + "\n"
 
@@ -34,7 +34,7 @@ def headline(comparison: pd.DataFrame, policies: Collection[str], confidence: fl
     """Return what to say of each policy against each reference: over all loads, and at its best and worst load."""
     chosen = comparison[comparison["policy"].isin(policies)]
     keys = ["scenario", "policy", "against"]
-    return [said for _, rows in chosen.groupby(keys, sort=False) for said in _findings(rows, confidence)]
+    return [line for _, rows in chosen.groupby(keys, sort=False) for line in _findings(rows, confidence)]
 
 
 def closing(foreseen: pd.DataFrame, policies: Collection[str], confidence: float) -> list[str]:

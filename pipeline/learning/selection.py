@@ -11,33 +11,33 @@ from pipeline.learning.update import Update
 def best_on_validation(
     updates: Iterable[Update],
     network: nn.Module,
-    judge: Callable[[], float],
+    validate: Callable[[], float],
     every: int,
     last: int,
     memory: Memory | None = None,
 ) -> Iterator[Update]:
-    """Pass updates on, with `validation` whenever the network was judged; leave the best weights in it.
+    """Pass updates on, with `validation` whenever the network was validated; leave the best weights in it.
 
     Args:
         updates: change the network.
-        network: the one that is judged.
-        judge: how good it is now; less is better.
-        every: updates between two judgements.
-        last: number of the last update, which is always judged.
+        network: the one that is validated.
+        validate: how good it is now; less is better.
+        every: updates between two validations.
+        last: number of the last update, which is always validated.
         memory: what survives a kill.
     """
     memory = memory or Memory()
     best = Best(network)
     memory.keep(best_on_validation=best)
     if not memory.resumed:
-        start = judge()
+        start = validate()
         best.offer(start)
         yield Update(0, {"validation": start})
     for update in updates:
         if update.step % every and update.step != last:
             yield update
             continue
-        now = judge()
+        now = validate()
         best.offer(now)
         yield Update(update.step, {**update.metrics, "validation": now})
     best.restore()

@@ -34,7 +34,7 @@ def ends(curve: pd.DataFrame, metric: str, agent: str) -> tuple[float, float]:
 
 
 def validated(curve: pd.DataFrame, agent: str) -> dict[int, float]:
-    """Return the judgements on validation jobsets by update, in order.
+    """Return the costs on validation jobsets by update, in order.
 
     Raises:
         CannotTellError: there are none.

@@ -7,18 +7,18 @@ import numpy as np
 import pandas as pd
 
 from pipeline.comparing import plots
-from pipeline.papers.evidence import Evidence, Mean, groups, nearest
+from pipeline.papers.evidence import Evidence, Mean, groups, nearest, slowdown_of
 from pipeline.papers.verdicts import (
     CannotTellError,
     Claim,
     Shown,
     Verdict,
+    at_load,
     decided,
     every,
     judged,
     over_loads,
     together,
-    told,
 )
 
 if TYPE_CHECKING:
@@ -52,9 +52,9 @@ def shown(evidence: Evidence) -> list[Shown]:
 def _agents(evidence: Evidence) -> list[str]:
     """Return the agents to be shown: DeepRM2's trained at the load and DeepRM's beside it, or all for slowdown."""
     pairs = [
-        name for second in evidence.cast.at("slowdown", "cnn", LOAD) for name in (evidence.cast.rival(second), second)
+        name for second in evidence.roles.at("slowdown", "cnn", LOAD) for name in (evidence.roles.rival(second), second)
     ]
-    return pairs or evidence.cast.of("slowdown")
+    return pairs or evidence.roles.of("slowdown")
 
 
 def box(slowdown: pd.Series) -> dict[str, object]:
@@ -75,7 +75,7 @@ def _draw(evidence: Evidence, load: int, agent: str, title: str) -> "Figure":
     from matplotlib.patches import Patch
 
     figure, axes = plots.canvas(title)
-    look = plots.looks(evidence.policies, evidence.cast.agents)[agent]
+    look = plots.looks(evidence.policies, evidence.roles.agents)[agent]
     lengths = groups(evidence.lengths(load))
     colours = dict(zip(("random", pretrained(agent), agent), (*BEFORE, look.colour), strict=True))
     for k, (policy, colour) in enumerate(colours.items()):
@@ -110,7 +110,7 @@ def _boxes(axes: "Axes", boxes: Sequence[dict[str, object]], shift: float, colou
 
 def _random_is_unfair(evidence: Evidence, load: int, agent: str) -> Verdict:
     short, long = evidence.split(load)
-    few, many = evidence.job_mean(load, "random", short), evidence.job_mean(load, "random", long)
+    few, many = evidence.mean(slowdown_of(short), load, "random"), evidence.mean(slowdown_of(long), load, "random")
     found = f"random at load {load}: short jobs {_mean(few)}, long jobs {_mean(many)} (n = {few.n} jobsets)"
     return Verdict(found, decided(few.low > many.high, few.value > many.value))
 
@@ -118,9 +118,9 @@ def _random_is_unfair(evidence: Evidence, load: int, agent: str) -> Verdict:
 def _training_helps_short_jobs(evidence: Evidence, load: int, agent: str | None) -> Verdict:
     name = _known(evidence, agent)
     short, _ = evidence.split(load)
-    gaps = [evidence.job_gap(load, name, other, short) for other in ("random", pretrained(name))]
-    said = "; ".join(over_loads([gap], evidence.confidence) for gap in gaps)
-    return Verdict(f"short jobs: {said}. Paper's before is random", every(gaps[:1]))
+    gaps = [evidence.gap(slowdown_of(short), load, name, other) for other in ("random", pretrained(name))]
+    text = "; ".join(over_loads([gap], evidence.confidence) for gap in gaps)
+    return Verdict(f"short jobs: {text}. Paper's before is random", every(gaps[:1]))
 
 
 def _not_every_short_job_goes_first(evidence: Evidence, load: int, agent: str | None) -> Verdict:
@@ -130,22 +130,22 @@ def _not_every_short_job_goes_first(evidence: Evidence, load: int, agent: str | 
     held = [float((jobs.loc[jobs["duration"].isin(some), "withheld"] > 0).mean()) for some in (short, long)]
     found = f"{name} at load {load} lets {100 * held[0]:.1f} % of short jobs wait though they would fit"
     first, not_every = held[0] < held[1] / 2, held[0] > 0
-    said = f"{found}, and {100 * held[1]:.1f} % of long ones; yes means less than half as many, yet some"
-    return Verdict(said, decided(first and not_every, first or not_every))
+    text = f"{found}, and {100 * held[1]:.1f} % of long ones; yes means less than half as many, yet some"
+    return Verdict(text, decided(first and not_every, first or not_every))
 
 
 def _second_below_first(evidence: Evidence, load: int, agent: str | None) -> Verdict:
     second = _known(evidence, agent)
-    first = evidence.cast.rival(second)
+    first = evidence.roles.rival(second)
     short, long = evidence.split(load)
-    gaps = [evidence.job_gap(load, second, first, some) for some in (short, long)]
-    said = [told(gap, evidence.confidence) for gap in gaps]
-    return Verdict(f"short jobs: {said[0]}; long jobs: {said[1]}", together(every([gap]) for gap in gaps))
+    gaps = [evidence.gap(slowdown_of(some), load, second, first) for some in (short, long)]
+    text = [at_load(gap, evidence.confidence) for gap in gaps]
+    return Verdict(f"short jobs: {text[0]}; long jobs: {text[1]}", together(every([gap]) for gap in gaps))
 
 
 def _known(evidence: Evidence, agent: str | None) -> str:
     if agent is None:
-        raise CannotTellError(f"no agent of scenario {evidence.cast.scenario} is trained for slowdown")
+        raise CannotTellError(f"no agent of scenario {evidence.roles.scenario} is trained for slowdown")
     return agent
 
 
@@ -154,7 +154,7 @@ def _mean(mean: Mean) -> str:
 
 
 def _claims(evidence: Evidence, agent: str) -> Sequence[Claim]:
-    return CLAIMS if evidence.cast.agents[agent].network.name == "cnn" else CLAIMS[:-1]
+    return CLAIMS if evidence.roles.agents[agent].network.name == "cnn" else CLAIMS[:-1]
 
 
 SIX = "DeepRM2, Figure 6"

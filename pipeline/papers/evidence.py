@@ -13,10 +13,10 @@ import pandas as pd
 from pipeline.comparing.statistics import by_jobset, interval, resample
 from pipeline.config import Evaluation
 from pipeline.core import FloatArray, IntArray
-from pipeline.papers.cast import Cast
+from pipeline.papers.roles import Roles
 from pipeline.papers.verdicts import CannotTellError
 
-METRICS = ("mean_slowdown", "completion_time", "not_work_conserving")
+METRICS = ("mean_slowdown", "completion_time", "makespan", "not_work_conserving")  # those that results have
 MOST_LENGTHS = 12  # that are shown each for itself; more are put into groups
 
 
@@ -27,6 +27,19 @@ class Sample(NamedTuple):
     counts: FloatArray  # [1 + S, N]  how often each jobset counts; row 0 is the sample itself
     scores: dict[str, FloatArray]  # metric -> [N, P]
     means: dict[str, FloatArray]  # metric -> [1 + S, P]
+    unfinished: IntArray  # [P]  jobs
+
+
+class OfJobs(NamedTuple):
+    """The mean of a column over jobs whose durations are above one bound and at most another."""
+
+    column: str
+    above: float
+    most: float
+    name: str = "such jobs"
+
+
+Metric = str | OfJobs  # of jobsets by its column, or of single jobs
 
 
 class Mean(NamedTuple):
@@ -61,13 +74,13 @@ class Gap(NamedTuple):
 class Evidence(NamedTuple):
     """All that the figures of one scenario are drawn from."""
 
-    cast: Cast
-    results: pd.DataFrame  # JobsetResults of every policy
-    jobs: pd.DataFrame  # JobResults of some policies at some loads
+    roles: Roles
+    policies: list[str]  # that are compared, in the order of the results
+    jobs: pd.DataFrame  # results of single jobs, of some policies at some loads
     curves: Mapping[str, pd.DataFrame]  # agent -> Curve of its finetuning
     levels: Mapping[str, Mapping[str, float]]  # agent -> heuristic -> mean on validation jobsets, its training loads
     best: Mapping[int, str]  # load -> heuristic that was best on validation jobsets
-    long: float  # steps from which a job is a long one
+    long: float  # duration from which a job is a long one; of tasks on machines, above which
     samples: Mapping[int, Sample]  # by load
     confidence: float
 
@@ -76,35 +89,28 @@ class Evidence(NamedTuple):
         """Return the loads, rising."""
         return sorted(self.samples)
 
-    @property
-    def policies(self) -> list[str]:
-        """Return every policy that was scored."""
-        return list(self.results["policy"].unique())
+    def mean(self, metric: Metric, load: int, policy: str) -> Mean:
+        """Return a policy's mean of a metric."""
+        means = self._means(metric, load, policy)
+        return Mean(float(means[0]), *self._span(means[1:]), len(self.samples[load].jobsets))
 
-    def mean(self, metric: str, load: int, policy: str) -> Mean:
-        """Return a policy's mean of a jobset metric."""
-        sample = self.samples[load]
-        return self._mean(sample, sample.means[metric][:, self._column(policy)])
-
-    def gap(self, metric: str, load: int, policy: str, against: str) -> Gap:
-        """Compare two policies by a jobset metric."""
-        sample, one, other = self.samples[load], self._column(policy), self._column(against)
-        means, scores = sample.means[metric], sample.scores[metric]
+    def gap(self, metric: Metric, load: int, policy: str, against: str) -> Gap:
+        """Compare two policies by a metric at one load."""
+        (one, per), (other, _) = self._sums(metric, load, policy), self._sums(metric, load, against)
+        mean, mean_against = (self._means(metric, load, name) for name in (policy, against))
         # The mean of differences, not the difference of means: between equal scores it is exactly 0.
-        apart = sample.counts @ (scores[:, one] - scores[:, other]) / len(scores)
-        return self._gap(load, policy, against, means[:, one], means[:, other], apart)
+        difference = self._ratio(metric, load, one - other, per) / mean_against
+        numbers = float(mean[0]), float(mean_against[0]), float(difference[0])
+        unfinished = self.samples[load].unfinished[[self._column(policy), self._column(against)]].sum()
+        return Gap(policy, against, load, len(one), *numbers, *self._span(difference[1:]), int(unfinished))
 
-    def job_mean(self, load: int, policy: str, lengths: Iterable[int]) -> Mean:
-        """Return the mean slowdown of a policy's jobs of some lengths."""
-        total, jobs = self._sums(load, policy, lengths)
-        return self._mean(self.samples[load], self._ratio(load, total, jobs))
+    def gaps(self, metric: Metric, policy: str, against: str) -> list[Gap]:
+        """Compare two policies by a metric at every load."""
+        return [self.gap(metric, load, policy, against) for load in self.loads]
 
-    def job_gap(self, load: int, policy: str, against: str, lengths: Iterable[int]) -> Gap:
-        """Compare two policies by the mean slowdown of the jobs of some lengths."""
-        some = list(lengths)
-        (one, jobs), (other, _) = self._sums(load, policy, some), self._sums(load, against, some)
-        means = (self._ratio(load, total, jobs) for total in (one, other, one - other))
-        return self._gap(load, policy, against, *means)
+    def has(self, metric: Metric) -> bool:
+        """Return whether there is anything of a metric at every load."""
+        return all(self._sums(metric, load, self.policies[0])[1].any() for load in self.loads)
 
     def jobs_of(self, load: int, policy: str) -> pd.DataFrame:
         """Return what became of a policy's jobs at a load."""
@@ -128,35 +134,34 @@ class Evidence(NamedTuple):
 
     def _column(self, policy: str) -> int:
         if policy not in self.policies:
-            raise CannotTellError(f"policy {policy} was not scored in scenario {self.cast.scenario}")
+            raise CannotTellError(f"policy {policy} was not scored in scenario {self.roles.scenario}")
         return self.policies.index(policy)
 
-    def _sums(self, load: int, policy: str, lengths: Iterable[int]) -> tuple[FloatArray, FloatArray]:
-        """Return the sum of slowdowns [N] and the number [N] of a policy's jobs of some lengths."""
+    def _means(self, metric: Metric, load: int, policy: str) -> FloatArray:
+        """Return a policy's mean of a metric, in the sample and in each resample [1 + S]."""
+        if isinstance(metric, str):
+            return self.samples[load].means[metric][:, self._column(policy)]
+        return self._ratio(metric, load, *self._sums(metric, load, policy))
+
+    def _sums(self, metric: Metric, load: int, policy: str) -> tuple[FloatArray, FloatArray]:
+        """Return a policy's sum of a metric in each jobset [N], and what it is a sum of: one jobset, or its jobs."""
+        sample, column = self.samples[load], self._column(policy)
+        if isinstance(metric, str):
+            total = sample.scores[metric][:, column]
+            return total, np.ones(len(total))
         rows = self.jobs_of(load, policy)
-        by = rows[rows["duration"].isin(list(lengths))].groupby("jobset")["slowdown"].agg(["sum", "size"])
-        whole = by.reindex(self.samples[load].jobsets, fill_value=0.0)
+        some = rows[(rows["duration"] > metric.above) & (rows["duration"] <= metric.most)]
+        by = some.groupby("jobset")[metric.column].agg(["sum", "size"])
+        whole = by.reindex(sample.jobsets, fill_value=0.0)
         return whole["sum"].to_numpy(dtype=float), whole["size"].to_numpy(dtype=float)
 
-    def _ratio(self, load: int, total: FloatArray, per: FloatArray) -> FloatArray:
-        """Return the sum of one value [N] over the sum of another, over the sample and each resample."""
-        if not per.sum():
-            raise CannotTellError(f"at load {load} there are no such jobs")
+    def _ratio(self, metric: Metric, load: int, total: FloatArray, per: FloatArray) -> FloatArray:
+        """Return the sum of one value [N] over the sum of another, over the sample and each resample [1 + S]."""
+        if isinstance(metric, OfJobs) and not per.any():
+            raise CannotTellError(f"at load {load} there are no {metric.name}")
         counts = self.samples[load].counts
         with np.errstate(invalid="ignore"):  # a resample may hold none of some jobs: it is passed over
             return np.asarray(counts @ total / (counts @ per))
-
-    def _mean(self, sample: Sample, means: FloatArray) -> Mean:
-        return Mean(float(means[0]), *self._span(means[1:]), len(sample.jobsets))
-
-    def _gap(
-        self, load: int, policy: str, against: str, mean: FloatArray, mean_against: FloatArray, apart: FloatArray
-    ) -> Gap:
-        difference = apart / mean_against
-        rows = self.results[(self.results["load"] == load) & self.results["policy"].isin([policy, against])]
-        numbers = float(mean[0]), float(mean_against[0]), float(difference[0])
-        jobsets = len(self.samples[load].jobsets)
-        return Gap(policy, against, load, jobsets, *numbers, *self._span(difference[1:]), int(rows["unfinished"].sum()))
 
     def _span(self, resampled: FloatArray) -> tuple[float, float]:
         low, high = interval(resampled[np.isfinite(resampled)], self.confidence)
@@ -172,17 +177,23 @@ def nearest(loads: Iterable[int], load: int) -> int:
     return min(loads, key=lambda found: (abs(found - load), -found))
 
 
-def samples_of(results: pd.DataFrame, settings: Evaluation, seed: int) -> dict[int, Sample]:
+def slowdown_of(lengths: Sequence[int]) -> OfJobs:
+    """Return the mean slowdown of the jobs of some lengths, of which none between is left out."""
+    return OfJobs("slowdown", lengths[0] - 1, lengths[-1])
+
+
+def samples_of(results: pd.DataFrame, policies: Sequence[str], settings: Evaluation, seed: int) -> dict[int, Sample]:
     """Return the sample of each load, with the resamples that `compare` draws."""
-    rng = np.random.default_rng(seed)
-    policies, found = list(results["policy"].unique()), {}
+    rng, found = np.random.default_rng(seed), {}
+    metrics = [metric for metric in METRICS if metric in results]
     for load, part in results.groupby("load"):
-        tables = {metric: by_jobset(part, policies, metric) for metric in METRICS}
-        jobsets = tables[METRICS[0]].index.to_numpy()
+        tables = {metric: by_jobset(part, policies, metric) for metric in metrics}
+        jobsets = tables[metrics[0]].index.to_numpy()
         counts = resample(len(jobsets), settings.resamples, rng)
-        scores = {metric: table.to_numpy() for metric, table in tables.items()}
+        scores = {metric: table.to_numpy(dtype=float) for metric, table in tables.items()}
+        unfinished = part.groupby("policy")["unfinished"].sum().loc[list(policies)].to_numpy()
         means = {metric: np.asarray(counts @ value / len(jobsets)) for metric, value in scores.items()}
-        found[int(str(load))] = Sample(jobsets, counts, scores, means)
+        found[int(str(load))] = Sample(jobsets, counts, scores, means, unfinished)
     return found
 
 

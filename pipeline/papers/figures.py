@@ -6,14 +6,15 @@ import pandas as pd
 
 from pipeline.config import Params, Synthetic
 from pipeline.papers import deepk8s, deepk8s_learning, durations, learning, loads, objectives, withheld
-from pipeline.papers.cast import Cast
-from pipeline.papers.event_evidence import EventEvidence
 from pipeline.papers.evidence import Evidence, nearest, samples_of
+from pipeline.papers.roles import Roles
 from pipeline.papers.verdicts import CANNOT, Claim, Shown, Verdict
 
-ONLINE = (loads, objectives, learning, durations, withheld)
-OFFLINE = (learning,)
-EVENTS = (deepk8s, deepk8s_learning)
+BY_SETTING = {
+    "online": (loads, objectives, learning, durations, withheld),
+    "offline": (learning,),
+    "machines": (deepk8s, deepk8s_learning),
+}
 NOBODY = {
     "DeepRM": "no agent of a scenario with arrivals over time has network mlp and objective slowdown",
     "DeepRM2": "no agent of a scenario with arrivals over time has network cnn and objective slowdown",
@@ -22,16 +23,18 @@ NOBODY = {
 }
 
 
-def jobs_needed(cast: Cast, every: Sequence[int]) -> tuple[list[str], list[int]]:
+def jobs_needed(roles: Roles, every: Sequence[int]) -> tuple[list[str], Sequence[int]]:
     """Return the policies and loads whose single jobs are looked at."""
-    agents = cast.of("slowdown")
+    if roles.setting == "machines":
+        return deepk8s.compared(roles), every
+    agents = roles.of("slowdown")
     policies = ["random", withheld.RIVAL, *agents, *map(durations.pretrained, agents)]
     return policies, sorted({nearest(every, load) for load in (durations.LOAD, withheld.LOAD)})
 
 
 def gathered(
     params: Params,
-    cast: Cast,
+    roles: Roles,
     results: pd.DataFrame,
     jobs: pd.DataFrame,
     curves: Mapping[str, pd.DataFrame],
@@ -42,16 +45,19 @@ def gathered(
 
     Args:
         params: the bootstrap's settings, the seed, and the workload, which says what a long job is.
-        cast: the scenario's agents.
-        results: JobsetResults of all its policies.
-        jobs: JobResults of `jobs_needed`.
+        roles: of the scenario's agents.
+        results: of all its policies on each jobset.
+        jobs: results of the single jobs of `jobs_needed`.
         curves: of each agent's finetuning.
         levels: agent -> heuristic -> mean slowdown on validation jobsets of the loads that it was trained on.
         best: the best heuristic at each load, by validation.
     """
-    samples = samples_of(results, params.evaluation, params.seed)
-    confidence = params.evaluation.confidence
-    return Evidence(cast, results, jobs, curves, levels, best, long_from(params, jobs["duration"]), samples, confidence)
+    policies, long = list(results["policy"].unique()), long_from(params, jobs["duration"])
+    if roles.setting == "machines":
+        policies, long = deepk8s.among(policies, roles), float(jobs["duration"].mean())
+        jobs = deepk8s.with_completion_time(jobs)
+    samples = samples_of(results, policies, params.evaluation, params.seed)
+    return Evidence(roles, policies, jobs, curves, levels, best, long, samples, params.evaluation.confidence)
 
 
 def long_from(params: Params, durations: pd.Series) -> float:
@@ -62,21 +68,41 @@ def long_from(params: Params, durations: pd.Series) -> float:
 
 
 def figures(scenarios: Sequence[Evidence]) -> list[Shown]:
-    """Return every figure of every scenario; a kind of scenario that is not there leaves its claims open."""
-    found = []
-    for evidence in scenarios:
-        for module in OFFLINE if evidence.cast.at_once else ONLINE:
-            found += module.shown(evidence)
-    return found + _open(scenarios)
+    """Return every figure of every scenario, and the claims that none of them answers to."""
+    machines = [evidence for evidence in scenarios if evidence.roles.setting == "machines"]
+    pools = [evidence for evidence in scenarios if evidence.roles.setting != "machines"]
+    return figures_of_pools(pools) + figures_of_machines(machines)
+
+
+def figures_of_pools(scenarios: Sequence[Evidence]) -> list[Shown]:
+    """Return every figure of pooled clusters; a kind of scenario that is not there leaves its claims open."""
+    return _shown(scenarios) + _open(scenarios)
+
+
+def figures_of_machines(scenarios: Sequence[Evidence]) -> list[Shown]:
+    """Return every figure of many machines; where there is no such scenario, the claims are left open."""
+    if scenarios:
+        return _shown(scenarios)
+    nobody = Verdict(NOBODY["Deepk8s"], CANNOT)
+    return [Shown(kind, title, None, [(claim, nobody) for claim in claims]) for kind, title, claims in _machines()]
+
+
+def _shown(scenarios: Sequence[Evidence]) -> list[Shown]:
+    return [
+        shown
+        for evidence in scenarios
+        for module in BY_SETTING[evidence.roles.setting]
+        for shown in module.shown(evidence)
+    ]
 
 
 def _open(scenarios: Sequence[Evidence]) -> list[Shown]:
     """Return the claims that no scenario, or no agent, of params.yaml answers to."""
     left = []
-    if all(evidence.cast.at_once for evidence in scenarios):
+    if all(evidence.roles.setting == "offline" for evidence in scenarios):
         nowhere = Verdict("no scenario has jobs that arrive over time", CANNOT)
         left += [Shown(kind, title, None, [(claim, nowhere) for claim in claims]) for kind, title, claims in _online()]
-    answered = {evidence.cast.paper(agent) for evidence in scenarios for agent in evidence.cast.of("slowdown")}
+    answered = {evidence.roles.paper(agent) for evidence in scenarios for agent in evidence.roles.of("slowdown")}
     for paper, claims in learning.CLAIMS.items():
         if paper not in answered:
             verdicts = [(claim, Verdict(NOBODY[paper], CANNOT)) for claim in claims]
@@ -84,15 +110,7 @@ def _open(scenarios: Sequence[Evidence]) -> list[Shown]:
     return left
 
 
-def event_figures(scenarios: Sequence[EventEvidence]) -> list[Shown]:
-    """Return every figure of every event-driven scenario; where there is none, its claims are left open."""
-    if scenarios:
-        return [shown for evidence in scenarios for module in EVENTS for shown in module.shown(evidence)]
-    nobody = Verdict(NOBODY["Deepk8s"], CANNOT)
-    return [Shown(kind, title, None, [(claim, nobody) for claim in claims]) for kind, title, claims in _events()]
-
-
-def _events() -> list[tuple[str, str, Sequence[Claim]]]:
+def _machines() -> list[tuple[str, str, Sequence[Claim]]]:
     return [
         ("deepk8s_slowdown", "Mean slowdown of tasks", deepk8s.OF_SLOWDOWN),
         ("deepk8s_completion", "Mean completion time of tasks", deepk8s.OF_COMPLETION),

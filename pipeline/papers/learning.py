@@ -17,12 +17,12 @@ from pipeline.papers.verdicts import (
     Claim,
     Shown,
     Verdict,
+    at_load,
     decided,
     every,
     judged,
     over_loads,
     together,
-    told,
 )
 
 if TYPE_CHECKING:
@@ -42,13 +42,13 @@ LOG_ABOVE = 2.0  # the heuristics lie close together below, and far apart above
 def shown(evidence: Evidence) -> list[Shown]:
     """Return a figure for each agent of a scenario."""
     found = []
-    for agent, row in evidence.cast.agents.items():
+    for agent, row in evidence.roles.agents.items():
         title = f"{agent} while learning"
         drawing = _draw(evidence, agent)
-        paper = evidence.cast.paper(agent)
-        asked = evidence.cast.of("slowdown")
+        paper = evidence.roles.paper(agent)
+        asked = evidence.roles.of("slowdown")
         if paper in LOAD:
-            asked = evidence.cast.about("slowdown", row.network.name, LOAD[paper])
+            asked = evidence.roles.about("slowdown", row.network.name, LOAD[paper])
         claims = CLAIMS[paper] if agent in asked else ANY[paper]
         found.append(Shown(f"learning_{agent}", title, drawing, judged(claims, evidence, agent)))
     return found
@@ -57,7 +57,7 @@ def shown(evidence: Evidence) -> list[Shown]:
 def _draw(evidence: Evidence, agent: str) -> "Figure":
     from matplotlib.ticker import MaxNLocator
 
-    curve, row = evidence.curves[agent], evidence.cast.agents[agent]
+    curve, row = evidence.curves[agent], evidence.roles.agents[agent]
     plain = row.objective == "slowdown"
     titles = [
         f"{agent} while learning: total return of an episode",
@@ -65,7 +65,7 @@ def _draw(evidence: Evidence, agent: str) -> "Figure":
     ]
     titles += [] if plain else [f"Mean {row.objective.replace('_', ' ')} on validation jobsets"]
     figure, axes = plots.panels(titles, 3.2 * len(titles))
-    look = plots.looks(evidence.policies, evidence.cast.agents)[agent]
+    look = plots.looks(evidence.policies, evidence.roles.agents)[agent]
     _returns(axes[0], curve, look)
     _slowdown(axes[1], evidence, agent, look)
     if not plain:
@@ -92,7 +92,7 @@ def _slowdown(axes: "Axes", evidence: Evidence, agent: str, look: plots.Look) ->
     training = points(curve, "slowdown")
     axes.plot(training["update"], training["value"], color=look.colour, alpha=FAINT, label="training, sampled play")
     values = [*training["value"], *_shown_levels(evidence, agent).values()]
-    if evidence.cast.agents[agent].objective == "slowdown":
+    if evidence.roles.agents[agent].objective == "slowdown":
         judgements = points(curve, "validation")
         plots.line(axes, "validation", judgements["update"], judgements["value"], look)
         values += list(judgements["value"])
@@ -114,12 +114,12 @@ def _shown_levels(evidence: Evidence, agent: str) -> dict[str, float]:
 
 
 def _start_like_random(evidence: Evidence, agent: str) -> Verdict:
-    start = evidence.cast.agents[agent].pretrain
+    start = evidence.roles.agents[agent].pretrain
     if start.name != "none":
         raise CannotTellError(f"{agent} starts from a clone, not from untrained weights")
     gap = evidence.gap(METRIC, nearest(evidence.loads, LOAD["DeepRM"]), pretrained(agent), "random")
     word = decided(gap.side >= 0)
-    return Verdict(f"test jobsets, before training: {told(gap, evidence.confidence)}", word)
+    return Verdict(f"test jobsets, before training: {at_load(gap, evidence.confidence)}", word)
 
 
 def _below_tetris_in_time(evidence: Evidence, agent: str) -> Verdict:
@@ -130,20 +130,20 @@ def _below_tetris_in_time(evidence: Evidence, agent: str) -> Verdict:
     since = "never below" if below is None else f"first below after update {below}"
     found = f"validation after update {after}: {agent} {judgements[after]:.2f}, tetris {level:.2f}; {since}"
     short = "" if after >= AFTER else f" ({AFTER} updates were not run)"
-    note = f"No interval: validation is kept as one mean. Ours: {evidence.cast.protocol(agent)}"
+    note = f"No interval: validation is kept as one mean. Ours: {evidence.roles.protocol(agent)}"
     return Verdict(f"{found}{short}. {note}", decided(judgements[after] < level))
 
 
 def _returns_rise(evidence: Evidence, agent: str) -> Verdict:
     curve = evidence.curves[agent]
     found = {metric: ends(curve, metric, agent) for metric in ("mean_return", "best_return", "slowdown")}
-    said = ", ".join(f"{metric.replace('_', ' ')} {first:.4g} to {last:.4g}" for metric, (first, last) in found.items())
+    text = ", ".join(f"{metric.replace('_', ' ')} {first:.4g} to {last:.4g}" for metric, (first, last) in found.items())
     related = rank_correlation(curve, "mean_return", "slowdown")
     moved = [last - first for first, last in found.values()]
     good = [moved[0] > 0, moved[1] > 0, moved[2] < 0]
     note = "" if related is None else f"; rank correlation of mean return and slowdown over updates {related:.2f}"
     return Verdict(
-        f"first tenth of updates to last: {said}{note}. Ours: {evidence.cast.protocol(agent)}",
+        f"first tenth of updates to last: {text}{note}. Ours: {evidence.roles.protocol(agent)}",
         decided(all(good), any(good)),
     )
 
@@ -153,45 +153,45 @@ def _gap_closes(evidence: Evidence, agent: str) -> Verdict:
     mean, best = ends(curve, "mean_return", agent), ends(curve, "best_return", agent)
     first, last = best[0] - mean[0], best[1] - mean[1]
     found = f"gap between best and mean return: {first:.4g} in the first tenth of updates, {last:.4g} in the last"
-    return Verdict(f"{found}. Ours: {evidence.cast.protocol(agent)}", decided(last < CLOSED * first, last < first))
+    return Verdict(f"{found}. Ours: {evidence.roles.protocol(agent)}", decided(last < CLOSED * first, last < first))
 
 
 def _second_ends_better(evidence: Evidence, agent: str) -> Verdict:
-    other = evidence.cast.rival(agent)
+    other = evidence.roles.rival(agent)
     gap = evidence.gap(METRIC, nearest(evidence.loads, LOAD["DeepRM2"]), agent, other)
     returns = {name: ends(evidence.curves[name], "mean_return", name)[1] for name in (agent, other)}
-    rows = evidence.cast.agents
+    rows = evidence.roles.agents
     alike = set(rows[agent].finetune.loads) == set(rows[other].finetune.loads)
-    said = f"mean return in the last tenth of updates: {agent} {returns[agent]:.4g}, {other} {returns[other]:.4g}"
+    text = f"mean return in the last tenth of updates: {agent} {returns[agent]:.4g}, {other} {returns[other]:.4g}"
     words = [every([gap])] + ([decided(returns[agent] > returns[other])] if alike else [])
-    budgets = f"{agent}: {evidence.cast.protocol(agent)}; {other}: {evidence.cast.protocol(other)}"
-    return Verdict(f"test jobsets: {told(gap, evidence.confidence)}; {said}. Ours, {budgets}", together(words))
+    budgets = f"{agent}: {evidence.roles.protocol(agent)}; {other}: {evidence.roles.protocol(other)}"
+    return Verdict(f"test jobsets: {at_load(gap, evidence.confidence)}; {text}. Ours, {budgets}", together(words))
 
 
 def _second_converges_sooner(evidence: Evidence, agent: str) -> Verdict:
-    other = evidence.cast.rival(agent)
+    other = evidence.roles.rival(agent)
     took = {name: first_near_best(evidence.curves[name], name) for name in (agent, other)}
-    said = ", ".join(f"{name} after update {update}" for name, update in took.items())
+    text = ", ".join(f"{name} after update {update}" for name, update in took.items())
     sizes = {name: _size(evidence, name) for name in took}
     if len({*sizes.values()}) == 1:
         updates = f"updates of {sizes[agent]} episodes each"
     else:
         updates = f"updates of other sizes: {agent} {sizes[agent]}, {other} {sizes[other]} episodes"
     return Verdict(
-        f"within 5 % of its own best validation: {said} ({updates})",
+        f"within 5 % of its own best validation: {text} ({updates})",
         decided(took[agent] < took[other]),
     )
 
 
 def _size(evidence: Evidence, agent: str) -> int:
-    part = evidence.cast.agents[agent].finetune
+    part = evidence.roles.agents[agent].finetune
     return part.jobsets * getattr(part, "episodes", 1)
 
 
 def _offline_reaches_its_best(evidence: Evidence, agent: str) -> Verdict:
     curve = evidence.curves[agent]
     returns, slowdown = tenths(curve, "mean_return", agent), tenths(curve, "slowdown", agent)
-    said = f"mean return {returns[0]:.4g} to {returns[-1]:.4g} (best tenth {returns.max():.4g})"
+    text = f"mean return {returns[0]:.4g} to {returns[-1]:.4g} (best tenth {returns.max():.4g})"
     more = f"slowdown {slowdown[0]:.4g} to {slowdown[-1]:.4g} (best tenth {slowdown.min():.4g})"
     at_best = returns.max() - returns[-1] <= SHORT_OF * (returns.max() - returns[0])
     lowest = slowdown[-1] - slowdown.min() <= SHORT_OF * (slowdown[0] - slowdown.min())
@@ -199,7 +199,7 @@ def _offline_reaches_its_best(evidence: Evidence, agent: str) -> Verdict:
     word = decided(bool(at_best and lowest and better), bool(better))
     rule = f"at its best: within {SHORT_OF:.0%} of the way there"
     return Verdict(
-        f"first tenth of updates to last: {said}, {more} ({rule}). Ours: {evidence.cast.protocol(agent)}", word
+        f"first tenth of updates to last: {text}, {more} ({rule}). Ours: {evidence.roles.protocol(agent)}", word
     )
 
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import pandas as pd
 
 from pipeline.comparing import plots
-from pipeline.papers.cast import HEURISTICS
 from pipeline.papers.evidence import Evidence, Gap
+from pipeline.papers.roles import HEURISTICS
 from pipeline.papers.verdicts import (
     CannotTellError,
     Claim,
@@ -34,12 +34,12 @@ CROSSING = 90  # percent: where DeepRM2's Figure 3 has the lines of Tetris and R
 
 def shown(evidence: Evidence) -> list[Shown]:
     """Return the figure of a scenario with arrivals over time; one a paper where each has agents of its own."""
-    cast = evidence.cast
-    title, stem = f"Mean slowdown against load, scenario {cast.scenario}", f"loads_{cast.scenario}"
-    own = list(cast.each_at_its_load("slowdown", "mlp").values())
-    pair = [name for second in cast.at("slowdown", "cnn", SECOND) for name in (second, cast.rival(second))]
+    roles = evidence.roles
+    title, stem = f"Mean slowdown against load, scenario {roles.scenario}", f"loads_{roles.scenario}"
+    own = list(roles.each_at_its_load("slowdown", "mlp").values())
+    pair = [name for second in roles.at("slowdown", "cnn", SECOND) for name in (second, roles.rival(second))]
     if not own or not pair:
-        agents = cast.of("slowdown")
+        agents = roles.of("slowdown")
         return [Shown(stem, title, _draw(evidence, title, agents), judged(CLAIMS, evidence))]
     return [
         Shown(f"{stem}_deeprm", title, _draw(evidence, title, own), judged(_of(FOUR), evidence)),
@@ -65,26 +65,21 @@ def _draw(evidence: Evidence, title: str, agents: list[str]) -> "Figure":
             mean = evidence.mean(METRIC, load, policy)
             rows.append((names[policy], load, mean.value, mean.low, mean.high))
     table = pd.DataFrame(rows, columns=["policy", "load", "slowdown", "slowdown_low", "slowdown_high"])
-    looks = plots.looks(evidence.policies, evidence.cast.agents)
+    looks = plots.looks(evidence.policies, evidence.roles.agents)
     return plots.by_load(table, title, {names[policy]: looks[policy] for policy in policies})
 
 
 def _named(evidence: Evidence, policy: str) -> str:
     """Return what a line is called: an agent that was trained at one load alone says so."""
-    loads = evidence.cast.agents[policy].finetune.loads if policy in evidence.cast.agents else ()
+    loads = evidence.roles.agents[policy].finetune.loads if policy in evidence.roles.agents else ()
     return f"{policy} (trained at {loads[0]} %)" if len(loads) == 1 else policy
-
-
-def gaps(evidence: Evidence, policy: str, against: str) -> list[Gap]:
-    """Compare two policies at every load."""
-    return [evidence.gap(METRIC, load, policy, against) for load in evidence.loads]
 
 
 def _rises(evidence: Evidence) -> Verdict:
     if len(evidence.loads) == 1:
         raise CannotTellError(f"there is one load only, {evidence.loads[0]}")
     first, last = evidence.loads[0], evidence.loads[-1]
-    policies = _policies(evidence, evidence.cast.of("slowdown"))
+    policies = _policies(evidence, evidence.roles.of("slowdown"))
     means = {p: [evidence.mean(METRIC, load, p).value for load in evidence.loads] for p in policies}
     steadily = [policy for policy, line in means.items() if all(low < high for low, high in pairwise(line))]
     in_all = sum(line[0] < line[-1] for line in means.values())
@@ -95,20 +90,20 @@ def _rises(evidence: Evidence) -> Verdict:
 
 
 def _sjf_below_packer(evidence: Evidence) -> Verdict:
-    found = gaps(evidence, "sjf", "packer")
+    found = evidence.gaps(METRIC, "sjf", "packer")
     return Verdict(over_loads(found, evidence.confidence), often(found))
 
 
 def _tetris_below_both(evidence: Evidence) -> Verdict:
-    against = [gaps(evidence, "tetris", other) for other in ("sjf", "packer")]
-    said = "; ".join(over_loads(found, evidence.confidence) for found in against)
-    return Verdict(f"{said}. Our tetris's knob is tuned on validation jobsets", together(map(often, against)))
+    against = [evidence.gaps(METRIC, "tetris", other) for other in ("sjf", "packer")]
+    text = "; ".join(over_loads(found, evidence.confidence) for found in against)
+    return Verdict(f"{text}. Our tetris's knob is tuned on validation jobsets", together(map(often, against)))
 
 
 def _first(evidence: Evidence) -> dict[int, str]:
     """Return who stands for DeepRM at which load: its agent, or where there are such the one trained at that load."""
-    alone = evidence.cast.each_at_its_load("slowdown", "mlp")
-    return alone or dict.fromkeys(evidence.loads, evidence.cast.lead("slowdown", "mlp"))
+    alone = evidence.roles.each_at_its_load("slowdown", "mlp")
+    return alone or dict.fromkeys(evidence.loads, evidence.roles.lead("slowdown", "mlp"))
 
 
 def _first_gaps(evidence: Evidence, against: Mapping[int, str]) -> list[Gap]:
@@ -121,7 +116,9 @@ def _first_gaps(evidence: Evidence, against: Mapping[int, str]) -> list[Gap]:
 def _everywhere(evidence: Evidence, against: str) -> str:
     """Return how each agent trained at one load alone does over all loads."""
     agents = {*_first(evidence).values()}
-    lines = {name: gaps(evidence, name, against) for name in evidence.cast.of("slowdown", "mlp") if name in agents}
+    lines = {
+        name: evidence.gaps(METRIC, name, against) for name in evidence.roles.of("slowdown", "mlp") if name in agents
+    }
     if len(lines) == 1:
         return ""
     each = [f"{name} {_count(line, -1)} and {_count(line, 1)}" for name, line in lines.items()]
@@ -136,19 +133,19 @@ def _learned_among_the_best(evidence: Evidence) -> Verdict:
     agents = _first(evidence)
     agent = next(iter(agents.values()))
     against = [_first_gaps(evidence, dict.fromkeys(evidence.loads, other)) for other in HEURISTICS]
-    said = "; ".join(over_loads(found, evidence.confidence) for found in against)
-    said += _everywhere(evidence, HEURISTICS[0])
+    text = "; ".join(over_loads(found, evidence.confidence) for found in against)
+    text += _everywhere(evidence, HEURISTICS[0])
     best = _first_gaps(evidence, evidence.best)
     below, above = _count(best, -1), _count(best, 1)
     ours = f"against the best of all our heuristics (by validation) below at {below} of {len(best)}, above at {above}"
     note = f"comparable means at most {100 * COMPARABLE:g} % above"
     word = together(often(found, COMPARABLE) for found in against)
-    protocol = evidence.cast.protocol(agent) if len({*agents.values()}) == 1 else _protocols(evidence)
-    return Verdict(f"{said}; {ours}; {note}. Ours: {protocol}", word)
+    protocol = evidence.roles.protocol(agent) if len({*agents.values()}) == 1 else _protocols(evidence)
+    return Verdict(f"{text}; {ours}; {note}. Ours: {protocol}", word)
 
 
 def _protocols(evidence: Evidence) -> str:
-    return "; ".join(f"{name}: {evidence.cast.protocol(name)}" for name in _first(evidence).values())
+    return "; ".join(f"{name}: {evidence.roles.protocol(name)}" for name in _first(evidence).values())
 
 
 def _learned_below_tetris_at_high_loads(evidence: Evidence) -> Verdict:
@@ -156,34 +153,34 @@ def _learned_below_tetris_at_high_loads(evidence: Evidence) -> Verdict:
     found = _first_gaps(evidence, dict.fromkeys(high, "tetris"))
     if not found:
         raise CannotTellError(f"no agent is trained at a load from {high[0]}")
-    said = over_loads(found, evidence.confidence) + _everywhere(evidence, "tetris")
-    return Verdict(f"loads from {found[0].load}: {said}", every(found))
+    text = over_loads(found, evidence.confidence) + _everywhere(evidence, "tetris")
+    return Verdict(f"loads from {found[0].load}: {text}", every(found))
 
 
 def _learned_in_order(evidence: Evidence) -> Verdict:
-    first = evidence.cast.lead("slowdown", "cnn", SECOND)
-    second = evidence.cast.rival(first)
-    pairs = [gaps(evidence, first, second), gaps(evidence, second, "sjf")]
-    said = "; ".join(over_loads(found, evidence.confidence) for found in pairs)
-    budgets = f"{first}: {evidence.cast.protocol(first)}; {second}: {evidence.cast.protocol(second)}"
-    return Verdict(f"{said}. Ours, {budgets}", together(map(every, pairs)))
+    first = evidence.roles.lead("slowdown", "cnn", SECOND)
+    second = evidence.roles.rival(first)
+    pairs = [evidence.gaps(METRIC, first, second), evidence.gaps(METRIC, second, "sjf")]
+    text = "; ".join(over_loads(found, evidence.confidence) for found in pairs)
+    budgets = f"{first}: {evidence.roles.protocol(first)}; {second}: {evidence.roles.protocol(second)}"
+    return Verdict(f"{text}. Ours, {budgets}", together(map(every, pairs)))
 
 
 def _sjf_below_tetris_and_random(evidence: Evidence) -> Verdict:
-    pairs = [gaps(evidence, "sjf", other) for other in ("tetris", "random")]
-    said = "; ".join(over_loads(found, evidence.confidence) for found in pairs)
-    return Verdict(f"{said}. Our tetris's knob is tuned on validation jobsets", together(map(every, pairs)))
+    pairs = [evidence.gaps(METRIC, "sjf", other) for other in ("tetris", "random")]
+    text = "; ".join(over_loads(found, evidence.confidence) for found in pairs)
+    return Verdict(f"{text}. Our tetris's knob is tuned on validation jobsets", together(map(every, pairs)))
 
 
 def _tetris_crosses_random(evidence: Evidence) -> Verdict:
     low = [evidence.gap(METRIC, load, "tetris", "random") for load in evidence.loads if load < CROSSING]
     high = [evidence.gap(METRIC, load, "random", "tetris") for load in evidence.loads if load > CROSSING]
     sides = {"below": low, "above": high}
-    said = [f"{name} {CROSSING} %: {over_loads(found, evidence.confidence)}" for name, found in sides.items() if found]
+    text = [f"{name} {CROSSING} %: {over_loads(found, evidence.confidence)}" for name, found in sides.items() if found]
     words = [every(found) for found in sides.values() if found]
     if len(words) < 2:
-        raise CannotTellError(f"there are no loads on both sides of {CROSSING} %; {'; '.join(said)}")
-    return Verdict("; ".join(said), together(words))
+        raise CannotTellError(f"there are no loads on both sides of {CROSSING} %; {'; '.join(text)}")
+    return Verdict("; ".join(text), together(words))
 
 
 FOUR, THREE = "DeepRM, Figure 4", "DeepRM2, Figure 3"

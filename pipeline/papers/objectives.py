@@ -7,8 +7,8 @@ number of jobs in the system minimises; DeepRM2's text calls the end of the last
 from typing import TYPE_CHECKING
 
 from pipeline.comparing import plots
-from pipeline.papers.cast import HEURISTICS
 from pipeline.papers.evidence import Evidence, nearest
+from pipeline.papers.roles import HEURISTICS
 from pipeline.papers.verdicts import Claim, Shown, Verdict, every, judged, often, over_loads, together
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ PLAIN = "#BBBBBB"
 
 def shown(evidence: Evidence) -> list[Shown]:
     """Return the figures of a scenario with arrivals over time: one for each paper's load."""
-    name = evidence.cast.scenario
+    name = evidence.roles.scenario
     found: dict[int, Shown] = {}
     for asked, claims in CLAIMS.items():
         load = nearest(evidence.loads, asked)
@@ -35,8 +35,8 @@ def shown(evidence: Evidence) -> list[Shown]:
 
 def _schemes(evidence: Evidence, load: int) -> list[str]:
     """Return the papers' heuristics, our best one, and agents trained for one of the two; worst slowdown first."""
-    agents = [name for goal in OBJECTIVES for name in evidence.cast.of(goal)]
-    here = [name for name in agents if evidence.cast.agents[name].finetune.loads == (load,)]
+    agents = [name for goal in OBJECTIVES for name in evidence.roles.of(goal)]
+    here = [name for name in agents if evidence.roles.agents[name].finetune.loads == (load,)]
     wanted = {*HEURISTICS, evidence.best[load], *(here or agents)}
     return sorted(wanted, key=lambda name: (-evidence.mean("mean_slowdown", load, name).value, name))
 
@@ -48,21 +48,21 @@ def _draw(evidence: Evidence, load: int, title: str) -> "Figure":
     for panel, objective in zip(axes, OBJECTIVES, strict=True):
         _bars(panel, evidence, load, objective, schemes)
     axes[1].set_yticklabels([])
-    if any(evidence.cast.of(goal) for goal in OBJECTIVES):
+    if any(evidence.roles.of(goal) for goal in OBJECTIVES):
         figure.supxlabel("Full colour: trained for this objective. Whiskers: intervals.", fontsize=10)
     return figure
 
 
 def _bars(axes: "Axes", evidence: Evidence, load: int, objective: str, schemes: list[str]) -> None:
     """Draw one objective; agents trained for it in full colour, those trained for the other one pale."""
-    looks = plots.looks(evidence.policies, evidence.cast.agents)
+    looks = plots.looks(evidence.policies, evidence.roles.agents)
     for place, name in enumerate(schemes):
         mean = evidence.mean(OBJECTIVES[objective], load, name)
-        own = name in evidence.cast.of(objective)
-        colour = looks[name].colour if name in evidence.cast.agents else PLAIN
+        own = name in evidence.roles.of(objective)
+        colour = looks[name].colour if name in evidence.roles.agents else PLAIN
         whiskers = [[mean.value - mean.low], [mean.high - mean.value]]
         bar = axes.barh(place, mean.value, color=colour, xerr=whiskers, error_kw={"elinewidth": 1.2})
-        bar.patches[0].set_alpha(1.0 if own or name not in evidence.cast.agents else 0.35)
+        bar.patches[0].set_alpha(1.0 if own or name not in evidence.roles.agents else 0.35)
         weight = "bold" if own else "normal"
         at = (mean.high, place)
         axes.annotate(f"{mean.value:.2f}", at, (4, 0), textcoords="offset points", va="center", fontweight=weight)
@@ -75,8 +75,8 @@ def _tetris_before_the_others(evidence: Evidence, load: int) -> Verdict:
     pairs = [
         [evidence.gap(metric, load, "tetris", other)] for metric in OBJECTIVES.values() for other in ("sjf", "packer")
     ]
-    said = [over_loads(found, evidence.confidence) for found in pairs]
-    words = f"slowdown: {said[0]}; {said[1]}; completion time: {said[2]}; {said[3]}"
+    text = [over_loads(found, evidence.confidence) for found in pairs]
+    words = f"slowdown: {text[0]}; {text[1]}; completion time: {text[2]}; {text[3]}"
     return Verdict(words, together(map(often, pairs)))
 
 
@@ -93,19 +93,19 @@ def _best(evidence: Evidence, load: int, objective: str) -> Verdict:
 
     Where it was trained from several seeds, all of them must be.
     """
-    cast, metric = evidence.cast, OBJECTIVES[objective]
-    agent = cast.lead(objective, "mlp", load)
-    others = [name for goal in OBJECTIVES if goal != objective for name in cast.about(goal, "mlp", load)[:1]]
-    seeds = [agent, *(name for name in cast.at(objective, "mlp", load) if name != agent)]
+    roles, metric = evidence.roles, OBJECTIVES[objective]
+    agent = roles.lead(objective, "mlp", load)
+    others = [name for goal in OBJECTIVES if goal != objective for name in roles.about(goal, "mlp", load)[:1]]
+    seeds = [agent, *(name for name in roles.at(objective, "mlp", load) if name != agent)]
     lines = {name: [evidence.gap(metric, load, name, other) for other in (*others, *HEURISTICS)] for name in seeds}
-    said = "; ".join(over_loads([gap], evidence.confidence) for gap in lines[agent])
+    text = "; ".join(over_loads([gap], evidence.confidence) for gap in lines[agent])
     ours = over_loads([evidence.gap(metric, load, agent, evidence.best[load])], evidence.confidence)
-    said += f"; our best heuristic: {ours}"
+    text += f"; our best heuristic: {ours}"
     for name in seeds[1:]:
         below = sum(gap.side < 0 for gap in lines[name])
-        said += f"; another seed, {name}: {lines[name][0].mean:.2f}, below {below} of these {len(lines[name])}"
+        text += f"; another seed, {name}: {lines[name][0].mean:.2f}, below {below} of these {len(lines[name])}"
     word = every([gap for line in lines.values() for gap in line])
-    return Verdict(f"{said}. Ours: {cast.protocol(agent)}", word)
+    return Verdict(f"{text}. Ours: {roles.protocol(agent)}", word)
 
 
 def _second_for_slowdown(evidence: Evidence, load: int) -> Verdict:
@@ -118,10 +118,10 @@ def _second_for_completion_time(evidence: Evidence, load: int) -> Verdict:
 
 def _second(evidence: Evidence, load: int, objective: str) -> Verdict:
     """Judge whether DeepRM2's agent for an objective is below DeepRM's."""
-    agent = evidence.cast.lead(objective, "cnn", load)
-    other = evidence.cast.rival(agent)
+    agent = evidence.roles.lead(objective, "cnn", load)
+    other = evidence.roles.rival(agent)
     found = [evidence.gap(OBJECTIVES[objective], load, agent, other)]
-    budgets = f"{agent}: {evidence.cast.protocol(agent)}; {other}: {evidence.cast.protocol(other)}"
+    budgets = f"{agent}: {evidence.roles.protocol(agent)}; {other}: {evidence.roles.protocol(other)}"
     return Verdict(f"{over_loads(found, evidence.confidence)}. Ours, {budgets}", every(found))
 
 

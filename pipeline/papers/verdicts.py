@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from pipeline.papers.evidence import Gap
 
 YES, NO, PARTLY, CANNOT = "yes", "no", "partly", "cannot be told"
+NEARLY = 0.05  # a share: policies that differ by less are nearly equal
 
 
 class CannotTellError(Exception):
@@ -67,6 +68,25 @@ def often(gaps: Sequence["Gap"], slack: float = 0.0) -> str:
     return decided(below and not above, below)
 
 
+def nearly(gaps: Sequence["Gap"]) -> str:
+    """Return whether policies are nearly equal everywhere: the whole interval must be within the bound."""
+    within = sum(gap.low > -NEARLY and gap.high < NEARLY for gap in gaps)
+    beyond = sum(gap.low > NEARLY or gap.high < -NEARLY for gap in gaps)
+    if not within and not beyond:
+        return CANNOT
+    return {len(gaps): YES, 0: NO}.get(within, PARTLY)
+
+
+def below_by(gaps: Sequence["Gap"], share: float) -> str:
+    """Return whether a policy is below another by at least a share everywhere: the whole interval must be."""
+    return every([gap._replace(low=gap.low + share, high=gap.high + share) for gap in gaps])
+
+
+def below_by_at_most(gaps: Sequence["Gap"], share: float) -> str:
+    """Return whether a policy is nowhere below another by more than a share: the whole interval must be nearer."""
+    return every([gap._replace(low=-gap.high - share, high=-gap.low - share) for gap in gaps])
+
+
 def together(words: Iterable[str]) -> str:
     """Return whether a claim of several parts holds.
 
@@ -84,7 +104,7 @@ def decided(holds: bool, in_part: bool = False) -> str:
     return YES if holds else PARTLY if in_part else NO
 
 
-def told(gap: "Gap", confidence: float) -> str:
+def at_load(gap: "Gap", confidence: float) -> str:
     """Return a comparison at one load as a sentence."""
     means = f"{gap.policy} {gap.mean:.2f}, {gap.against} {gap.mean_against:.2f}"
     return f"at load {gap.load} {means}: {_sure(gap, confidence)}"
@@ -94,7 +114,7 @@ def over_loads(gaps: Sequence["Gap"], confidence: float) -> str:
     """Return a comparison at several loads as a sentence: how often which side, and the load that differs most."""
     widest = max(gaps, key=lambda gap: abs(gap.difference))
     if len(gaps) == 1:
-        return told(widest, confidence)
+        return at_load(widest, confidence)
     below, above = (sum(gap.side == way for gap in gaps) for way in (-1, 1))
     counted = f"{gaps[0].policy} below {gaps[0].against} at {below} of {len(gaps)} loads, above at {above}"
     most = f"widest at load {widest.load}, {widest.mean:.2f} to {widest.mean_against:.2f}"

@@ -7,8 +7,8 @@ import numpy as np
 import pandas as pd
 
 from pipeline.comparing import plots
-from pipeline.papers.evidence import Evidence, groups, nearest
-from pipeline.papers.verdicts import CannotTellError, Claim, Shown, Verdict, decided, every, judged, told
+from pipeline.papers.evidence import Evidence, groups, nearest, slowdown_of
+from pipeline.papers.verdicts import CannotTellError, Claim, Shown, Verdict, at_load, decided, every, judged
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -26,7 +26,7 @@ ROOM = 1.25  # above the bars, for the legend
 def shown(evidence: Evidence) -> list[Shown]:
     """Return a figure for each agent with DeepRM's network that was trained for slowdown; for any if none has it."""
     load, found = nearest(evidence.loads, LOAD), []
-    for agent in evidence.cast.about("slowdown", "mlp", LOAD) or evidence.cast.of("slowdown"):
+    for agent in evidence.roles.about("slowdown", "mlp", LOAD) or evidence.roles.of("slowdown"):
         title = f"Withheld jobs at load {load}: {agent} against {RIVAL}"
         drawing = _draw(evidence, load, agent, title)
         found.append(Shown(f"withheld_{agent}", title, drawing, judged(CLAIMS, evidence, load, agent)))
@@ -39,7 +39,7 @@ def _draw(evidence: Evidence, load: int, agent: str, title: str) -> "Figure":
     held = f"Lengths of withheld jobs (work is not conserved in {100 * share.value:.1f} % of steps)"
     figure, (above, below) = plots.panels([held, "Mean slowdown by length"], 7.0)
     figure.suptitle(title, x=0.01, ha="left")
-    colour = plots.looks(evidence.policies, evidence.cast.agents)[agent].colour
+    colour = plots.looks(evidence.policies, evidence.roles.agents)[agent].colour
     _lengths(above, evidence, load, agent, lengths, colour)
     _slowdowns(below, evidence, load, agent, lengths, colour)
     for axes in (above, below):
@@ -72,7 +72,7 @@ def _slowdowns(
     axes: "Axes", evidence: Evidence, load: int, agent: str, lengths: dict[str, list[int]], colour: str
 ) -> None:
     for k, (policy, fill) in enumerate({RIVAL: PLAIN, agent: colour}.items()):
-        means = [evidence.job_mean(load, policy, steps) for steps in lengths.values()]
+        means = [evidence.mean(slowdown_of(steps), load, policy) for steps in lengths.values()]
         whiskers = [[mean.value - mean.low for mean in means], [mean.high - mean.value for mean in means]]
         place = np.arange(len(lengths)) + 0.4 * k - 0.2
         values = [mean.value for mean in means]
@@ -91,7 +91,7 @@ def _share_of_steps(evidence: Evidence, load: int, agent: str | None) -> Verdict
     about = abs(share.value - SHARE) <= ABOUT * SHARE
     note = f"yes means within {100 * ABOUT:g} % of the paper's share, partly within a factor of 2"
     word = decided(about, SHARE / 2 <= share.value <= 2 * SHARE)
-    return Verdict(f"{found}; {note}. Ours: {evidence.cast.protocol(name)}", word)
+    return Verdict(f"{found}; {note}. Ours: {evidence.roles.protocol(name)}", word)
 
 
 def _only_long_jobs(evidence: Evidence, load: int, agent: str | None) -> Verdict:
@@ -113,15 +113,15 @@ def _only_long_jobs(evidence: Evidence, load: int, agent: str | None) -> Verdict
 
 def _short_jobs_gain(evidence: Evidence, load: int, agent: str | None) -> Verdict:
     short, _ = evidence.split(load)
-    gap = evidence.job_gap(load, _known(evidence, agent), RIVAL, short)
-    return Verdict(f"{_of(short)}: {told(gap, evidence.confidence)}", every([gap]))
+    gap = evidence.gap(slowdown_of(short), load, _known(evidence, agent), RIVAL)
+    return Verdict(f"{_of(short)}: {at_load(gap, evidence.confidence)}", every([gap]))
 
 
 def _long_jobs_pay(evidence: Evidence, load: int, agent: str | None) -> Verdict:
     _, long = evidence.split(load)
     name = _known(evidence, agent)
-    gap, turned = (evidence.job_gap(load, *pair, long) for pair in ((name, RIVAL), (RIVAL, name)))
-    return Verdict(f"{_of(long)}: {told(gap, evidence.confidence)}", every([turned]))
+    gap, turned = (evidence.gap(slowdown_of(long), load, *pair) for pair in ((name, RIVAL), (RIVAL, name)))
+    return Verdict(f"{_of(long)}: {at_load(gap, evidence.confidence)}", every([turned]))
 
 
 def _of(lengths: Sequence[int]) -> str:
@@ -132,7 +132,7 @@ def _of(lengths: Sequence[int]) -> str:
 
 def _known(evidence: Evidence, agent: str | None) -> str:
     if agent is None:
-        raise CannotTellError(f"no agent of scenario {evidence.cast.scenario} is trained for slowdown")
+        raise CannotTellError(f"no agent of scenario {evidence.roles.scenario} is trained for slowdown")
     return agent
 
 

@@ -1,9 +1,12 @@
 """What differs between the last commit's run and this one: metrics, parameters, outputs."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import pandas as pd
+
+from pipeline.core import Json
+from pipeline.storage.evidence import Lock
 
 KEYS = ("scenario", "load", "policy")
 METRIC_COLUMNS = (*KEYS, "slowdown")
@@ -77,7 +80,7 @@ def differing(before: Mapping[str, str], after: Mapping[str, str]) -> list[Chang
     return [Change(name, was, now) for name, was, now in pairs if was != now]
 
 
-def flat(values: Any, place: str = "") -> dict[str, str]:
+def flat(values: Json, place: str = "") -> dict[str, str]:
     """Return the leaves of nested mappings by their place.
 
     >>> flat({"seed": 1, "a": {"b": [1, 2], "c": None}})
@@ -86,7 +89,7 @@ def flat(values: Any, place: str = "") -> dict[str, str]:
     return dict(_leaves(values, place))
 
 
-def _leaves(values: Any, place: str) -> Iterator[tuple[str, str]]:
+def _leaves(values: Json, place: str) -> Iterator[tuple[str, str]]:
     if isinstance(values, Mapping) and values:
         for name, value in values.items():
             yield from _leaves(value, f"{place}.{name}" if place else str(name))
@@ -94,7 +97,7 @@ def _leaves(values: Any, place: str) -> Iterator[tuple[str, str]]:
         yield place, "null" if values is None else str(values)
 
 
-def revalued(before: Any, after: Any, place: str = "") -> Iterator[Change]:
+def revalued(before: Json, after: Json, place: str = "") -> Iterator[Change]:
     """Yield the parameters that differ; a whole row that came or went is one of them.
 
     >>> list(revalued({"seed": 1, "a": {"b": 1}}, {"seed": 2}))
@@ -103,35 +106,34 @@ def revalued(before: Any, after: Any, place: str = "") -> Iterator[Change]:
     if not (isinstance(before, Mapping) and isinstance(after, Mapping)):
         if before != after:
             note = "new" if before is None else "gone" if after is None else ""
-            yield Change(place, _told(before), _told(after), note)
+            yield Change(place, _shown(before), _shown(after), note)
         return
     for name in dict.fromkeys([*after, *before]):
         yield from revalued(before.get(name), after.get(name), f"{place}.{name}" if place else str(name))
 
 
-def _told(value: Any) -> str:
+def _shown(value: Json) -> str:
     if not isinstance(value, Mapping):
         return NONE if value is None else str(value)
     leaves = len(flat(value))
     return f"{leaves} value{'s' if leaves != 1 else ''}"
 
 
-def outputs(lock: Mapping[str, Any]) -> dict[str, str]:
+def outputs(lock: Lock) -> dict[str, str]:
     """Return the md5 of every output of a dvc.lock."""
-    stages = lock.get("stages") or {}
-    return {out["path"]: str(out.get("md5", NONE)) for stage in stages.values() for out in stage.get("outs", [])}
+    return {out.path: out.md5 or NONE for out in lock.outs}
 
 
-def stale(lock: Mapping[str, Any], params: Mapping[str, Any]) -> list[str]:
+def stale(lock: Lock, params: Json) -> list[str]:
     """Return the parameters whose value is another one than what the outputs were made with."""
     found: dict[str, None] = {}
-    for stage in (lock.get("stages") or {}).values():
-        for name, used in (stage.get("params", {}).get("params.yaml") or {}).items():
+    for params_used in lock.params:
+        for name, used in params_used.items():
             found |= dict.fromkeys(change.what for change in revalued(used, _at(params, name), name))
     return list(found)
 
 
-def _at(params: Any, name: str) -> Any:
+def _at(params: Json, name: str) -> Json:
     for key in name.split("."):
         params = params.get(key) if isinstance(params, Mapping) else None
     return params

@@ -2,19 +2,17 @@
 
 import json
 from collections.abc import Iterator, Mapping
-from typing import Any
 
 from pipeline.report.changes import NONE, flat
 from pipeline.report.page import Digest
+from pipeline.storage.evidence import Lock
 
 WORDS = ("digest", "sha", "md5")  # that name a digest on a card
 
 
-def digests(lock: Mapping[str, Any]) -> list[Digest]:
+def digests(lock: Lock) -> list[Digest]:
     """Return every output of a dvc.lock."""
-    stages = (lock.get("stages") or {}).values()
-    outs = [out for stage in stages for out in stage.get("outs", [])]
-    return [Digest(out["path"], str(out.get("md5", NONE)), f"{out.get('size', 0):,}".replace(",", " ")) for out in outs]
+    return [Digest(out.path, out.md5 or NONE, f"{out.size:,}".replace(",", " ")) for out in lock.outs]
 
 
 def cards(written: Mapping[str, bytes]) -> list[Digest]:

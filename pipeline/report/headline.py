@@ -1,6 +1,6 @@
 """The answer in a few sentences, and the same for every agent and reference as a table."""
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import pandas as pd
@@ -19,7 +19,6 @@ SPOKEN = {
     "lookahead": "lookahead",
     BEST: "the best heuristic",
 }
-COLUMNS = (*REFERENCES, BEST)  # of the table of all agents
 
 
 class Verdict(NamedTuple):
@@ -91,10 +90,10 @@ def sentences(
         confidence: of the intervals.
     """
     learned = comparison[comparison["policy"].isin(agents) & comparison["against"].isin(SPOKEN)]
-    said = [_best(rows, str(name), confidence) for name, rows in learned.groupby("scenario", sort=False)]
-    said += closing(foreseen, agents, confidence)
+    found = [_best(rows, str(name), confidence) for name, rows in learned.groupby("scenario", sort=False)]
+    found += closing(foreseen, agents, confidence)
     losses = [loss for name, rows in learned.groupby("scenario", sort=False) for loss in _losses(rows, str(name))]
-    return [*said, f"Where they are not better: {'; '.join(losses)}."] if losses else said
+    return [*found, f"Where they are not better: {'; '.join(losses)}."] if losses else found
 
 
 def _best(rows: pd.DataFrame, scenario: str, confidence: float) -> str:
@@ -129,18 +128,24 @@ def _losses(rows: pd.DataFrame, scenario: str) -> Iterator[str]:
         yield f"at {loads} load in {scenario} no learned policy is clearly below {SPOKEN[REFERENCES[0]]}"
 
 
+def references(comparison: pd.DataFrame) -> list[str]:
+    """Return the references that some scenario has: the columns of the table of all agents."""
+    return [name for name in (*REFERENCES, BEST) if (comparison["against"] == name).any()]
+
+
 def verdicts(comparison: pd.DataFrame, agents: Mapping[str, str]) -> list[Row]:
     """Return every agent against every reference, over all loads of each scenario that it was scored on."""
+    columns = references(comparison)
     return [
-        _row(agent, objective.replace("_", " "), rows)
+        _row(agent, objective.replace("_", " "), rows, columns)
         for agent, objective in agents.items()
         for _, rows in comparison[comparison["policy"] == agent].groupby("scenario", sort=False)
     ]
 
 
-def _row(agent: str, objective: str, rows: pd.DataFrame) -> Row:
+def _row(agent: str, objective: str, rows: pd.DataFrame, columns: Sequence[str]) -> Row:
     first = rows[rows["load"] == ALL].iloc[0]
-    cells = [_verdict(rows[rows["against"] == against]) for against in COLUMNS]
+    cells = [_verdict(rows[rows["against"] == against]) for against in columns]
     mean = f"{first['mean']:.2f}{'†' if first['unfinished'] else ''}"
     return Row(agent, first["scenario"], objective, mean, int(first["n"]), cells)
 

@@ -11,7 +11,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from pipeline.comparing.words import OF_STREAMS
 from pipeline.report.changes import Changes
-from pipeline.report.headline import COLUMNS, SPOKEN, sentences, verdicts
+from pipeline.report.headline import SPOKEN, references, sentences, verdicts
 from pipeline.report.pictures import Picture, Shown
 from pipeline.report.tables import scenarios, streams, unfinished
 from pipeline.schemas import HINDSIGHT_SUMMARY, STREAM_SUMMARY, empty
@@ -61,7 +61,7 @@ class Content(NamedTuple):
 def html(content: Content) -> str:
     """Return the page."""
     environment = Environment(
-        loader=PackageLoader("pipeline.evaluation.page"),
+        loader=PackageLoader("pipeline.report"),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
@@ -69,9 +69,9 @@ def html(content: Content) -> str:
     )
     return environment.get_template("page.html").render(
         it=content,
-        said=sentences(content.comparison, content.foreseen, content.agents, content.confidence),
+        answer=sentences(content.comparison, content.foreseen, content.agents, content.confidence),
         verdicts=verdicts(content.comparison, content.agents),
-        references=[SPOKEN[name] for name in COLUMNS],
+        references=[SPOKEN[name] for name in references(content.comparison)],
         scenarios=[*scenarios(content.comparison), *scenarios(content.delay, ", mean waiting time")],
         streams=streams(content.streams),
         of_streams=OF_STREAMS,

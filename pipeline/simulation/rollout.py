@@ -46,7 +46,7 @@ def play(simulator: Episodes, policy: Policy, key: KeyArray, watch: Watch | None
         simulator: at any point of its episodes.
         policy: asked once a lock step for all episodes still going.
         key: random key [B] of each episode; its n-th decision draws the same number in any company.
-        watch: told of every decision, before it is carried out.
+        watch: called with every decision, before it is carried out.
     """
     decision = np.zeros(len(key), dtype=np.int64)
     rows = simulator.rows

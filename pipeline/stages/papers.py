@@ -3,10 +3,9 @@
 from pipeline import storage, tracking
 from pipeline.comparing import plots
 from pipeline.config import Params
-from pipeline.papers.cast import Cast, casts, event_casts
-from pipeline.papers.event_evidence import EventEvidence, compared, gathered_events
 from pipeline.papers.evidence import Evidence
-from pipeline.papers.figures import event_figures, figures, gathered, jobs_needed, table
+from pipeline.papers.figures import figures, gathered, jobs_needed, table
+from pipeline.papers.roles import Roles, roles_of
 from pipeline.problems import problem_of
 from pipeline.progress import say
 from pipeline.schemas import PAPERS
@@ -16,8 +15,7 @@ def run(params: Params) -> None:
     """Write reports/papers/ and reports/papers.csv."""
     with tracking.stage("papers", "", params) as run:
         run.inputs(storage.TABLES)
-        found = figures([_evidence(params, cast) for cast in casts(params)])
-        found += event_figures([_event_evidence(params, cast) for cast in event_casts(params)])
+        found = figures([_evidence(params, roles) for roles in roles_of(params)])
         storage.discard(storage.REPORTS / "papers.csv", storage.REPORTS / "papers")
         for shown in found:
             if shown.drawing is not None:
@@ -29,20 +27,10 @@ def run(params: Params) -> None:
         say("claims of the papers: " + ", ".join(f"{word} {counted[word]}" for word in sorted(counted.index)))
 
 
-def _evidence(params: Params, cast: Cast) -> Evidence:
-    tables = problem_of(params, cast.scenario).tables
-    results, chosen = storage.read_jobset_results(params, cast.scenario, tables), storage.read_chosen(cast.scenario)
-    jobs = storage.read_job_results(params, cast.scenario, tables, *jobs_needed(cast, list(chosen.best)))
-    curves = {agent: storage.read_curve(agent, "finetune") for agent in cast.agents}
-    levels = {agent: chosen.over(row.finetune.loads) for agent, row in cast.agents.items()}
-    return gathered(params, cast, results, jobs, curves, levels, chosen.best)
-
-
-def _event_evidence(params: Params, cast: Cast) -> EventEvidence:
-    tables = problem_of(params, cast.scenario).tables
-    results, chosen = storage.read_jobset_results(params, cast.scenario, tables), storage.read_chosen(cast.scenario)
-    jobs = storage.read_job_results(params, cast.scenario, tables, compared(cast), list(chosen.best))
-    agents = {agent: cast.agents[agent].finetune for agent in cast.of("slowdown")}
-    curves = {agent: storage.read_curve(agent, "finetune") for agent in agents}
-    levels = {agent: chosen.over(part.loads) for agent, part in agents.items()}
-    return gathered_events(params, cast, results, jobs, curves, levels)
+def _evidence(params: Params, roles: Roles) -> Evidence:
+    tables = problem_of(params, roles.scenario).tables
+    results, chosen = storage.read_jobset_results(params, roles.scenario, tables), storage.read_chosen(roles.scenario)
+    jobs = storage.read_job_results(params, roles.scenario, tables, *jobs_needed(roles, list(chosen.best)))
+    curves = {agent: storage.read_curve(agent, "finetune") for agent in roles.agents}
+    levels = {agent: chosen.over(row.finetune.loads) for agent, row in roles.agents.items()}
+    return gathered(params, roles, results, jobs, curves, levels, chosen.best)

@@ -3,12 +3,12 @@
 from collections.abc import Collection, Mapping
 from importlib import metadata
 from platform import python_version
-from typing import Any
 
 import pandas as pd
 
 from pipeline import storage
-from pipeline.config import PARAMS_FILE, Params
+from pipeline.config import Params
+from pipeline.core import Json
 from pipeline.errors import UserError
 from pipeline.problems import ShowRequest, problem_of
 from pipeline.progress import say
@@ -101,13 +101,13 @@ def _schedule(params: Params, comparison: pd.DataFrame, agents: Collection[str])
 
 
 def _changes(
-    head: revisions.Commit | None, summary: pd.DataFrame, lock: Mapping[str, Any], values: Mapping[str, Any]
+    head: revisions.Commit | None, summary: pd.DataFrame, lock: evidence.Lock, values: Mapping[str, Json]
 ) -> Changes:
     if head is None:
         return differences.no_changes("No git repository, or no commit in it: there is no last run to compare with.")
     before = evidence.committed_table(SUMMARY_FILE, differences.METRIC_COLUMNS)
-    old_lock, old_values = (evidence.committed_yaml(path) for path in (evidence.LOCK, PARAMS_FILE))
-    if before is None and not old_lock:
+    old_lock, old_values = evidence.committed_lock(), evidence.committed_params()
+    if before is None and not old_lock.outs:
         why = f"Commit {head.id[:10]} holds neither dvc.lock nor {SUMMARY_FILE}: there is no last run to compare with."
         return differences.no_changes(why)
     return differences.changes(

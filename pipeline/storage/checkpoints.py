@@ -17,7 +17,7 @@ from pipeline.config import repository_root
 from pipeline.errors import UserError
 from pipeline.storage.files import one_line, write
 
-Tensors = Mapping[str, npt.NDArray[Any]]
+Tensors = Mapping[str, npt.NDArray[np.generic]]
 
 CODE = Path(__file__).parents[1]
 PACKAGES = ("torch", "numpy", "numba")  # whose version may change a result

@@ -1,15 +1,16 @@
 """What the report is made of, beside tables: pictures, dvc.lock, cards, and what the last commit holds of them."""
 
 import io
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import NamedTuple
 
 import pandas as pd
 from ruamel.yaml import YAML
 from ruamel.yaml.error import YAMLError
 
 from pipeline.config import PARAMS_FILE
+from pipeline.core import Json
 from pipeline.errors import UserError
 from pipeline.schemas import ResultTables
 from pipeline.storage.files import read_table
@@ -19,6 +20,21 @@ from pipeline.storage.revisions import committed
 LOCK = Path("dvc.lock")
 PAPER_COLUMNS = ("figure", "title", "paper", "claim", "found", "agrees")
 DVC_CONFIG = (Path(".dvc/config"), Path(".dvc/config.local"))
+
+
+class Out(NamedTuple):
+    """An output as dvc.lock has it."""
+
+    path: str
+    md5: str  # nothing where DVC does not keep it
+    size: int
+
+
+class Lock(NamedTuple):
+    """What dvc.lock says of all stages."""
+
+    outs: list[Out]
+    params: list[Mapping[str, Json]]  # values of params.yaml that stages ran with, by place
 
 
 def must_exist(paths: Sequence[Path]) -> None:
@@ -51,7 +67,7 @@ def read_papers() -> pd.DataFrame | None:
     return frame
 
 
-def read_lock() -> dict[str, Any]:
+def read_lock() -> Lock:
     """Read dvc.lock.
 
     Raises:
@@ -61,9 +77,10 @@ def read_lock() -> dict[str, Any]:
         lock = _yaml(LOCK.read_bytes())
     except (OSError, YAMLError, UnicodeDecodeError) as error:
         raise UserError(f"{LOCK}: cannot be read: run 'dvc repro' first") from error
-    if not _is_lock(lock):
+    found = _lock(lock)
+    if found is None:
         raise UserError(f"{LOCK}: expected stages by name, each with outputs and params: 'git checkout {LOCK}'")
-    return lock
+    return found
 
 
 def read_params_text() -> str:
@@ -71,19 +88,27 @@ def read_params_text() -> str:
     return PARAMS_FILE.read_text(encoding="utf-8")
 
 
-def read_params_values() -> dict[str, Any]:
+def read_params_values() -> Mapping[str, Json]:
     """Return the values of params.yaml as they are written, without defaults."""
     return _yaml(PARAMS_FILE.read_bytes())
 
 
-def committed_yaml(path: Path) -> dict[str, Any]:
-    """Return a YAML file as the last commit holds it; nothing in it where there is none."""
+def committed_lock() -> Lock:
+    """Return dvc.lock as the last commit holds it; nothing in it where there is none."""
+    return _lock(_committed_yaml(LOCK)) or Lock([], [])
+
+
+def committed_params() -> Mapping[str, Json]:
+    """Return the values of params.yaml as the last commit holds it; none where there is none."""
+    return _committed_yaml(PARAMS_FILE)
+
+
+def _committed_yaml(path: Path) -> Mapping[str, Json]:
     content = committed(path)
     try:
-        found = _yaml(content) if content else {}
+        return _yaml(content) if content else {}
     except (YAMLError, UnicodeDecodeError):
         return {}
-    return found if path != LOCK or _is_lock(found) else {}
 
 
 def committed_table(path: Path, columns: Sequence[str]) -> pd.DataFrame | None:
@@ -105,16 +130,28 @@ def has_remote() -> bool:
     return any(path.is_file() and "[remote " in path.read_text().replace("['", "[") for path in DVC_CONFIG)
 
 
-def _yaml(content: bytes) -> dict[str, Any]:
+def _yaml(content: bytes) -> Mapping[str, Json]:
     found = YAML(typ="safe").load(content.decode())
     return found if isinstance(found, dict) else {}
 
 
-def _is_lock(lock: dict[str, Any]) -> bool:
-    """Return whether a lock has the shape that its readers rely on."""
-    stages = lock.get("stages") or {}
-    if not isinstance(stages, dict) or not all(isinstance(stage, dict) for stage in stages.values()):
-        return False
-    outs = [out for stage in stages.values() for out in stage.get("outs", [])]
-    used = [stage.get("params", {}) for stage in stages.values()]
-    return all(isinstance(out, dict) and "path" in out for out in outs) and all(isinstance(one, dict) for one in used)
+def _lock(found: Mapping[str, Json]) -> Lock | None:
+    """Return what a dvc.lock says, or nothing where it has another shape than DVC gives it."""
+    stages = found.get("stages") or {}
+    if not isinstance(stages, Mapping):
+        return None
+    lock = Lock([], [])
+    for stage in stages.values():
+        if not isinstance(stage, Mapping):
+            return None
+        outs, params = stage.get("outs", []), stage.get("params", {})
+        if not isinstance(outs, list) or not isinstance(params, Mapping):
+            return None
+        for out in outs:
+            if not isinstance(out, Mapping) or "path" not in out:
+                return None
+            size = out.get("size", 0)
+            lock.outs.append(Out(str(out["path"]), str(out.get("md5", "")), size if isinstance(size, int) else 0))
+        used = params.get(PARAMS_FILE.as_posix())
+        lock.params.append(used if isinstance(used, Mapping) else {})
+    return lock

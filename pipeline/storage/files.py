@@ -10,16 +10,19 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
 import pandas as pd
 import pandera.pandas as pa
 import pyarrow
 from pandera.errors import SchemaErrors
 
+from pipeline.core import Json
 from pipeline.errors import UserError
 
 DIGITS = 6
+
+Filter = tuple[str, str, list[str] | list[int]]  # (column, operator, values), as pyarrow has it
 
 
 @contextmanager
@@ -79,22 +82,23 @@ def _held(part: Path) -> BinaryIO:
         stream.close()
 
 
-def write_json(path: Path, values: Mapping[str, Any] | list[Any]) -> None:
+def write_json(path: Path, values: Json) -> None:
     """Write metrics or records as JSON, its numbers to six significant digits."""
     write(path, (json.dumps(_rounded(values), indent=2) + "\n").encode())
 
 
-def read_json(path: Path) -> Any:
+def read_json(path: Path) -> Json:
     """Read a JSON file that the pipeline wrote."""
     try:
-        return json.loads(path.read_text(encoding="utf-8"))
+        found: Json = json.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise missing(path) from error
     except ValueError as error:
         raise UserError(f"{path}: not JSON ({error})") from error
+    return found
 
 
-def _rounded(values: Any) -> Any:
+def _rounded(values: Json) -> Json:
     if isinstance(values, Mapping):
         return {key: _rounded(value) for key, value in values.items()}
     if isinstance(values, list):
@@ -114,7 +118,7 @@ def _packed(frame: pd.DataFrame, suffix: str, digits: int) -> bytes:
     return gzip.compress(text, mtime=0) if suffix == ".gz" else text  # no time, no name: the same bytes twice
 
 
-def read_table(path: Path, schema: pa.DataFrameSchema, rows: list[tuple[str, str, Any]] | None = None) -> pd.DataFrame:
+def read_table(path: Path, schema: pa.DataFrameSchema, rows: list[Filter] | None = None) -> pd.DataFrame:
     """Read a table that the pipeline wrote, or some rows of a parquet (as pyarrow's filters), and check it."""
     parquet = partial(pd.read_parquet, page_checksum_verification=True)
     reader: Callable[..., pd.DataFrame] = parquet if path.suffix == ".parquet" else pd.read_csv

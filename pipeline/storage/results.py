@@ -10,7 +10,7 @@ from pydantic import Field, ValidationError
 from pipeline.config import Frozen, Params
 from pipeline.errors import UserError
 from pipeline.schemas import CURVE, ResultTables, empty
-from pipeline.storage.files import one_line, read_json, read_table, write, write_json, write_table
+from pipeline.storage.files import Filter, one_line, read_json, read_table, write, write_json, write_table
 from pipeline.storage.paths import REPORTS, curve_file, results_folder
 
 NO_TABLES: Mapping[str, pd.DataFrame] = {}
@@ -49,7 +49,7 @@ def read_job_results(
     params: Params, scenario: str, tables: ResultTables, policies: Sequence[str], loads: Sequence[int]
 ) -> pd.DataFrame:
     """Read what became of every job of a scenario under some policies at some loads; nothing else is held."""
-    wanted = [("policy", "in", list(policies)), ("load", "in", list(loads))]
+    wanted: list[Filter] = [("policy", "in", list(policies)), ("load", "in", list(loads))]
     schema = tables.jobs
     frames = [read_table(folder / "jobs.parquet", schema, wanted) for folder in _folders(params, scenario)]
     return pd.concat(frames, ignore_index=True)

@@ -16,7 +16,7 @@ from ruamel.yaml import YAML
 
 from pipeline.config import Params
 from pipeline.tracking.digests import md5_of, measured
-from pipeline.tracking.tree import CODE, git, working_tree
+from pipeline.tracking.source_tree import CODE, git, working_tree
 
 AGENT_STAGES = ("pretrain", "finetune", "evaluate")
 TRANSFER = "transfer"  # the stage of an agent on another scenario
@@ -57,7 +57,7 @@ class Identity(NamedTuple):
             "git.commit": self.commit,
             "git.dirty": self.dirty,
         }
-        return _said(shared)
+        return _non_empty(shared)
 
 
 def identify() -> Identity:
@@ -76,7 +76,7 @@ def title_of(name: str, subject: str) -> str:
 
 def stage_tags(name: str, subject: str) -> dict[str, str]:
     """Return the tags that say which stage a run is."""
-    return _said({"stage": name, "subject": subject, "dvc.stage": title_of(name, subject)})
+    return _non_empty({"stage": name, "subject": subject, "dvc.stage": title_of(name, subject)})
 
 
 def output_tags(title: str, outs: Mapping[str, str], params: Mapping[str, str]) -> dict[str, str]:
@@ -153,5 +153,5 @@ def _leaves(place: str, value: object) -> Iterator[tuple[str, str]]:
         yield place, (value if isinstance(value, str) else json.dumps(value))[:LONGEST_PARAM]
 
 
-def _said(tags: Mapping[str, str]) -> dict[str, str]:
+def _non_empty(tags: Mapping[str, str]) -> dict[str, str]:
     return {key: value for key, value in tags.items() if value}

@@ -12,12 +12,12 @@ from tempfile import TemporaryDirectory
 
 from pipeline.errors import UserError
 from pipeline.tracking.delivery import Delivery, Find, MissingFileError
-from pipeline.tracking.kept import Kept
 from pipeline.tracking.record import WITHOUT, Begin, End, Event, Tags
 from pipeline.tracking.restore import restore
 from pipeline.tracking.run import reason
 from pipeline.tracking.spool import taken, waiting
 from pipeline.tracking.store import Store, lock, open_store
+from pipeline.tracking.stored_outputs import StoredOutputs
 from pipeline.tracking.targets import chosen
 
 PATIENT = {"MLFLOW_HTTP_REQUEST_TIMEOUT": "30", "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "2"}  # no stage waits for it
@@ -73,7 +73,7 @@ def _spooled(store: Store, scratch: Path) -> Iterator[str]:
                 if events is None:
                     yield f"publish: {path.name}: its stage is still running"
                 elif events:
-                    yield f"publish: spooled: {_send(store, events, Kept(scratch).find)}"
+                    yield f"publish: spooled: {_send(store, events, StoredOutputs(scratch).find)}"
         except ValueError as error:
             yield f"publish: {path}: not the record of a stage ({reason(error)}); remove it"
 

@@ -3,14 +3,15 @@
 import json
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
+from pipeline.core import Json
 from pipeline.errors import UserError
 from pipeline.tracking.identity import AGENT_STAGES, STAGE_KEY, TRANSFER, output_tags, scenario_of, stage_params
-from pipeline.tracking.kept import FOLDER, Kept
 from pipeline.tracking.record import Curve, Event, Figure, Metrics, Policy
 from pipeline.tracking.run import curve_name
-from pipeline.tracking.tree import LOG_STAGE, Tree
+from pipeline.tracking.source_tree import LOG_STAGE, SourceTree
+from pipeline.tracking.stored_outputs import FOLDER, StoredOutputs
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -24,7 +25,7 @@ class Done(NamedTuple):
     title: str
     deps: dict[str, str]  # md5 by path
     outs: dict[str, str]
-    values: dict[str, Any]  # of params.yaml, by place
+    values: dict[str, Json]  # of params.yaml, by place
     params: dict[str, str]
 
     @property
@@ -48,7 +49,7 @@ class Done(NamedTuple):
         return self.tags[STAGE_KEY]
 
 
-def done(tree: Tree) -> list[Done]:
+def done(tree: SourceTree) -> list[Done]:
     """Return the stages of dvc.lock that params.yaml still has, but for the log."""
     params, found = tree.params, []
     for title, entry in tree.lock.items():
@@ -68,25 +69,25 @@ def done(tree: Tree) -> list[Done]:
     return found
 
 
-def is_stale(stage: Done, tree: Tree, stages: list[Done], kept: Kept) -> bool:
+def is_stale(stage: Done, tree: SourceTree, stages: list[Done], stored: StoredOutputs) -> bool:
     """Return whether a stage ran with other code, params or data than the tree's: its outputs are not the tree's."""
     if any(_value(tree.raw_params, place) != value for place, value in stage.values.items()):
         return True
     written = {path: md5 for other in stages for path, md5 in other.outs.items()}
     for path, md5 in stage.deps.items():
-        now = written.get(path) or tree.md5(path) or _together(path, written, kept)
-        if now is not None and now != md5 and not kept.is_here(path, md5):
+        now = written.get(path) or tree.md5(path) or _together(path, written, stored)
+        if now is not None and now != md5 and not stored.is_here(path, md5):
             return True
     return False
 
 
-def _value(raw: Any, place: str) -> Any:
+def _value(raw: Json, place: str) -> Json:
     for key in place.split("."):
         raw = raw.get(key) if isinstance(raw, Mapping) else None
     return raw
 
 
-def _together(folder: str, written: Mapping[str, str], kept: Kept) -> str | None:
+def _together(folder: str, written: Mapping[str, str], stored: StoredOutputs) -> str | None:
     """Return the md5 of a folder that several stages write into, where that can be known."""
     from pipeline.tracking.digests import digest_of_files
 
@@ -95,19 +96,19 @@ def _together(folder: str, written: Mapping[str, str], kept: Kept) -> str | None
         if not path.startswith(f"{folder}/"):
             continue
         name = path.removeprefix(f"{folder}/")
-        inside = kept.inside(md5) if md5.endswith(FOLDER) else {"": md5}
+        inside = stored.inside(md5) if md5.endswith(FOLDER) else {"": md5}
         if inside is None:
             return None
         files |= {f"{name}/{one}".rstrip("/"): digest for one, digest in inside.items()}
     return digest_of_files(files) if files else None
 
 
-def evidence(stage: Done, tree: Tree, kept: Kept) -> tuple[list[Event], list[str]]:
+def evidence(stage: Done, tree: SourceTree, stored: StoredOutputs) -> tuple[list[Event], list[str]]:
     """Return the events of a stage that its outputs tell, and the outputs that are kept nowhere or cannot be read."""
     events: list[Event] = []
     missing: list[str] = []
     for path, md5 in stage.outs.items():
-        place, reader = kept.find(path, md5), _reader(path)
+        place, reader = stored.find(path, md5), _reader(path)
         if place is None:
             missing.append(path)
             continue

@@ -1,7 +1,7 @@
-"""Record: what is said of one stage, event by event.
+"""Record: what happened in one stage, event by event.
 
 The events are the same whether MLflow takes them while the stage runs, `publish` takes them later from the spool, or
-`publish` makes them up from what DVC kept. Sending one twice changes nothing.
+`publish` makes them up from what DVC stored. Sending one twice changes nothing.
 """
 
 import time
@@ -14,13 +14,13 @@ SOURCE = "source"  # tag: how a run came here, if not from its own process
 WITHOUT = "record.without"  # tag: what could not be had when the record was sent
 
 
-class Said(BaseModel):
+class OneEvent(BaseModel):
     """One event."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", ser_json_inf_nan="constants")
 
 
-class Pipeline(Said):
+class Pipeline(OneEvent):
     """The pipeline run that a stage belongs to."""
 
     title: str
@@ -29,7 +29,7 @@ class Pipeline(Said):
     params: dict[str, str]
 
 
-class Begin(Said):
+class Begin(OneEvent):
     """A stage begins."""
 
     kind: Literal["begin"] = "begin"
@@ -41,23 +41,23 @@ class Begin(Said):
     pipeline: Pipeline
 
 
-class Inputs(Said):
+class Inputs(OneEvent):
     """What it reads: md5 by path."""
 
     kind: Literal["inputs"] = "inputs"
     md5: dict[str, str]
 
 
-class Metrics(Said):
+class Metrics(OneEvent):
     """Numbers of one step."""
 
     kind: Literal["metrics"] = "metrics"
     step: int
     values: dict[str, float]
-    at: int | None = None  # when the run began, if not said
+    at: int | None = None  # None: when the run began
 
 
-class Curve(Said):
+class Curve(OneEvent):
     """A curve over loads, drawn on the pipeline's run."""
 
     kind: Literal["curve"] = "curve"
@@ -65,7 +65,7 @@ class Curve(Said):
     values: dict[int, float]
 
 
-class Figure(Said):
+class Figure(OneEvent):
     """A file to look at."""
 
     kind: Literal["figure"] = "figure"
@@ -73,7 +73,7 @@ class Figure(Said):
     md5: str
 
 
-class Policy(Said):
+class Policy(OneEvent):
     """A model directory."""
 
     kind: Literal["policy"] = "policy"
@@ -81,14 +81,14 @@ class Policy(Said):
     md5: str
 
 
-class Tags(Said):
+class Tags(OneEvent):
     """What became known in the end."""
 
     kind: Literal["tags"] = "tags"
     tags: dict[str, str]
 
 
-class End(Said):
+class End(OneEvent):
     """A stage ends."""
 
     kind: Literal["end"] = "end"

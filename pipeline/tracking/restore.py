@@ -1,4 +1,4 @@
-"""Restore: give each stage of a revision's dvc.lock that has no run in MLflow one that says what DVC kept of it."""
+"""Restore: give each stage of a revision's dvc.lock that has no run in MLflow one with what DVC has stored of it."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -8,12 +8,12 @@ from pipeline.errors import UserError
 from pipeline.tracking.delivery import Delivery
 from pipeline.tracking.digests import md5_of
 from pipeline.tracking.identity import PIPELINE_STAGE, STAGE_KEY, STAGE_RESULT, Identity, shared_params, stage_tags
-from pipeline.tracking.kept import Kept
 from pipeline.tracking.rebuild import Done, done, evidence, is_stale
 from pipeline.tracking.record import FINISHED, SOURCE, WITHOUT, Begin, End, Inputs, Pipeline, Tags
+from pipeline.tracking.source_tree import SourceTree
 from pipeline.tracking.store import Store, parent_of
+from pipeline.tracking.stored_outputs import StoredOutputs
 from pipeline.tracking.targets import Target
-from pipeline.tracking.tree import Tree
 
 if TYPE_CHECKING:
     from mlflow.entities import Run
@@ -29,29 +29,29 @@ def restore(store: Store, target: Target, scratch: Path) -> str:
     Raises:
         UserError: dvc.lock is empty, or today's code cannot read it or params.yaml.
     """
-    tree, kept = target.tree(), Kept(scratch, target.rev)
+    tree, stored = target.tree(), StoredOutputs(scratch, target.rev)
     stages = done(tree)
     if not stages:
         raise UserError(f"{tree.where}dvc.lock: expected stages, found none: run 'dvc repro' first")
-    stale = [stage.title for stage in stages if is_stale(stage, tree, stages, kept)]
+    stale = [stage.title for stage in stages if is_stale(stage, tree, stages, stored)]
     if len(stale) == len(stages):
         remedy = "nothing to publish" if target.rev else "run 'dvc repro' first"
         return f"{target.title}: all {len(stages)} stages of dvc.lock were made by other code or parameters: {remedy}"
     identity = target.identity(tree)
     pipeline = _pipeline(store, identity, target, tree)
     parent = parent_of(store, pipeline)
-    _say_where(store, parent, identity, target)
+    _tag_commit(store, parent, identity, target)
     counts = dict.fromkeys(("recorded", "reused", RESTORED), 0)
     recorded = _recorded(store, parent)
     for stage in (stage for stage in stages if stage.title not in stale):
-        what = "recorded" if stage.key in recorded else _restore(store, stage, pipeline, parent, tree, kept)
+        what = "recorded" if stage.key in recorded else _restore(store, stage, pipeline, parent, tree, stored)
         counts[what] += 1
-    said = [f"{count} {what}" for what, count in counts.items() if count]
-    said += [f"{len(stale)} stale ({', '.join(stale)})"] if stale else []
-    return f"{pipeline.title}: {len(stages)} stages, {', '.join(said)}"
+    counted = [f"{count} {what}" for what, count in counts.items() if count]
+    counted += [f"{len(stale)} stale ({', '.join(stale)})"] if stale else []
+    return f"{pipeline.title}: {len(stages)} stages, {', '.join(counted)}"
 
 
-def _pipeline(store: Store, identity: Identity, target: Target, tree: Tree) -> Pipeline:
+def _pipeline(store: Store, identity: Identity, target: Target, tree: SourceTree) -> Pipeline:
     """Return the pipeline run of a revision; without a name, an experiment of the same content is the one meant."""
     same = f"tags.`pipeline.content` = '{identity.content}' AND tags.stage = '{PIPELINE_STAGE}'"
     found = [] if identity.experiment else store.client.search_runs([store.experiment], same, order_by=["start_time"])
@@ -61,7 +61,7 @@ def _pipeline(store: Store, identity: Identity, target: Target, tree: Tree) -> P
     return Pipeline(title=title, at=target.at, tags=tags, params=shared_params(tree.params))
 
 
-def _say_where(store: Store, parent: "Run", identity: Identity, target: Target) -> None:
+def _tag_commit(store: Store, parent: "Run", identity: Identity, target: Target) -> None:
     """Tag the pipeline run with the commit that holds it; a run of uncommitted code may have been committed since."""
     has = parent.data.tags
     wanted = {"git.rev": target.rev} if target.experiment and target.rev else {}
@@ -79,10 +79,12 @@ def _recorded(store: Store, parent: "Run") -> set[str]:
     return {run.data.tags.get(STAGE_KEY, "") for run in found}
 
 
-def _restore(store: Store, stage: Done, pipeline: Pipeline, parent: "Run", tree: Tree, kept: Kept) -> str:
+def _restore(
+    store: Store, stage: Done, pipeline: Pipeline, parent: "Run", tree: SourceTree, stored: StoredOutputs
+) -> str:
     """Add the run of a stage, and return whether its results were reused or restored."""
     origin = _origin(store, stage.tags[STAGE_RESULT])
-    events, missing = evidence(stage, tree, kept)
+    events, missing = evidence(stage, tree, stored)
     begin = Begin(
         id=md5_of(f"{parent.info.run_id} {stage.key}".encode()),
         title=stage.title,

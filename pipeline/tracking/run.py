@@ -64,12 +64,12 @@ class StageRun:
         self._complained = False
 
     def inputs(self, *paths: Path) -> None:
-        """Record what the stage reads: path and DVC's md5; of what is missing the stage itself will tell."""
-        self._tell(lambda: Inputs(md5={path.as_posix(): digest(path) for path in paths if path.exists()}))
+        """Record what the stage reads: path and DVC's md5; the stage itself reports what is missing."""
+        self._record(lambda: Inputs(md5={path.as_posix(): digest(path) for path in paths if path.exists()}))
 
     def metrics(self, values: Mapping[str, float], step: int) -> None:
         """Record numbers of one step; they are sent now and then, and at the end."""
-        self._tell(lambda: Metrics(step=step, values={k: float(value) for k, value in values.items()}, at=now_ms()))
+        self._record(lambda: Metrics(step=step, values={k: float(value) for k, value in values.items()}, at=now_ms()))
 
     def parent_curve(self, name: str, values: Mapping[int, float]) -> None:
         """Record a curve over loads on the pipeline's run, where MLflow draws all pipeline runs in one chart.
@@ -78,15 +78,15 @@ class StageRun:
             name: as slowdown/sjf.
             values: by load.
         """
-        self._tell(lambda: Curve(name=curve_name(name, self._scenario, values), values=dict(values)))
+        self._record(lambda: Curve(name=curve_name(name, self._scenario, values), values=dict(values)))
 
     def figure(self, path: Path) -> None:
         """Record a file as an artifact."""
-        self._tell(lambda: Figure(path=path.as_posix(), md5=measured(path)))
+        self._record(lambda: Figure(path=path.as_posix(), md5=measured(path)))
 
     def model(self, folder: Path) -> None:
         """Record a model directory as the model of this run, ready to be served."""
-        self._tell(lambda: Policy(path=folder.as_posix(), md5=measured(folder)))
+        self._record(lambda: Policy(path=folder.as_posix(), md5=measured(folder)))
 
     @property
     def _scenario(self) -> str:
@@ -119,8 +119,8 @@ class StageRun:
             pipeline=parent,
         )
 
-    def _tell(self, make: Callable[[], Event]) -> None:
-        """Spool an event and send it; the first thing that goes wrong is said, and what can still be done is done."""
+    def _record(self, make: Callable[[], Event]) -> None:
+        """Spool an event and send it; the first failure is reported, and what can still be done is done."""
         if self._off or (self._spool is None and self._delivery is None):
             return
         from pipeline.tracking.delivery import MissingFileError
@@ -146,11 +146,11 @@ class StageRun:
 
     def _close(self, error: BaseException | None) -> None:
         if error is None:
-            self._tell(self._outputs)
+            self._record(self._outputs)
         else:
             last_line = traceback.format_exception_only(error)[-1].strip().splitlines()[-1]
-            self._tell(lambda: Tags(tags={"error": last_line[:LONGEST_TAG]}))
-        self._tell(lambda: End(at=now_ms(), status=_status(error)))
+            self._record(lambda: Tags(tags={"error": last_line[:LONGEST_TAG]}))
+        self._record(lambda: End(at=now_ms(), status=_status(error)))
         if self._spool is not None:
             self._spool.close(sent=self._delivery is not None)
 

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from pipeline.config import repository_root
 from pipeline.errors import UserError
 from pipeline.tracking.identity import NO_GIT, Identity, identify
-from pipeline.tracking.tree import CODE, LOCK, Tree, git, tree_of, working_tree
+from pipeline.tracking.source_tree import CODE, LOCK, SourceTree, git, tree_of, working_tree
 
 SHOWN = 10  # characters of a commit
 
@@ -34,11 +34,11 @@ class Target(NamedTuple):
         made = git("show", "--no-patch", "--format=%ct", self.rev) if self.rev else None
         return int(made or time.time()) * 1000
 
-    def tree(self) -> Tree:
+    def tree(self) -> SourceTree:
         """Return its files."""
         return tree_of(self.rev, self.title) if self.rev else working_tree()
 
-    def identity(self, tree: Tree) -> Identity:
+    def identity(self, tree: SourceTree) -> Identity:
         """Return the pipeline run it is."""
         if self.rev is None:
             return identify()

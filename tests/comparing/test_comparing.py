@@ -6,9 +6,8 @@ import pytest
 
 from pipeline.comparing.comparing import Chosen, compare, key_metrics, slowdown_curves
 from pipeline.config import Evaluation
-from pipeline.problems.groups.tables import GROUP_SUMMARY
-from pipeline.problems.machines.tables import EVENT_SUMMARY
-from pipeline.schemas import COMPARISON, DELAY, RESULTS, SUMMARY
+from pipeline.problems.groups.tables import TABLES as GROUPS
+from pipeline.schemas import COMPARISON, DELAY, SUMMARY
 
 # Mean slowdown at loads 50 and 150; over both, sjf 4, tetris 3.5, hold 3, net 2.5, fcfs 8.
 MEANS = {"fcfs": (4.0, 12.0), "hold": (2.0, 4.0), "net": (2.0, 3.0), "sjf": (2.0, 6.0), "tetris": (1.5, 5.5)}
@@ -96,7 +95,7 @@ def of_groups() -> pd.DataFrame:
         for place, load in enumerate((50, 90))
         for k in range(2)
     ]
-    schema = RESULTS["groups"].jobsets
+    schema = GROUPS.jobsets
     frame = pd.DataFrame(rows).assign(jobs=10, unfinished=0)
     frame = frame.assign(**{name: 1.0 for name in schema.columns if name not in frame})
     return schema.validate(frame[list(schema.columns)])
@@ -129,12 +128,11 @@ def test_groups_are_compared_by_slowdown_and_by_waiting_time_each_with_its_own_b
     assert "mine_pretrained" not in over_all(found.delay, "equal")  # whose start is the agent's own
 
 
-def test_summaries_of_groups_tell_waiting_times_and_none_of_machines() -> None:
+def test_a_summary_has_each_policy_at_each_load() -> None:
     found = compare("shared", of_groups(), Chosen(AGAINST_EVEN.slowdown, {50: "drf", 90: "drf"}), [], SETTINGS, seed=1)
-    SUMMARY.validate(found.summary)
-    told = GROUP_SUMMARY.validate(found.group_summary).set_index(["policy", "load"])
-    assert told.loc[("mine", 90), ["n", "jobs", "delay"]].tolist() == [2, 20, 16]
-    assert EVENT_SUMMARY.validate(found.event_summary).empty
+    rows = SUMMARY.validate(found.summary).set_index(["policy", "load"])
+    assert rows.loc[("mine", 90), ["n", "jobs", "slowdown"]].tolist() == [2, 20, 5]
+    assert len(rows) == 2 * len(OF_GROUPS_MEANS)
 
 
 def test_without_a_best_by_waiting_time_there_is_no_such_comparison() -> None:

@@ -3,6 +3,7 @@
 import pandas as pd
 import pandera.pandas as pa
 
+from pipeline.comparing.hindsight import hindsight_markdown
 from pipeline.comparing.words import closing, document, headline, stream_tables, table
 from pipeline.schemas import COMPARISON, DELAY, HINDSIGHT_SUMMARY, STREAM_SUMMARY, empty
 
@@ -138,7 +139,8 @@ def test_where_there_is_no_distance_the_sentence_says_so_and_without_agents_ther
 def test_the_document_has_all_that_there_is_and_no_gaps() -> None:
     solved = foreseen((0.5, 0.4, 0.6), (0.2, 0.1, 0.3))
     said = closing(solved, {"net"}, 0.95)
-    whole = document(comparison(ROWS), empty(DELAY), streams(), solved, said)
+    sections = [stream_tables(streams()), *said, hindsight_markdown(solved)]
+    whole = document(comparison(ROWS), empty(DELAY), sections)
     starts = [
         "**online**: mean slowdown",
         "**endless**, load 70",
@@ -148,5 +150,6 @@ def test_the_document_has_all_that_there_is_and_no_gaps() -> None:
     places = [whole.index(start) for start in [*starts, "**online**: percent of the distance"]]
     assert places == sorted(places)
     assert "| net | 50 % (40 to 60) |" in whole
-    bare = document(comparison(ROWS), empty(DELAY), empty(STREAM_SUMMARY), empty(HINDSIGHT_SUMMARY), [])
+    nothing = [stream_tables(empty(STREAM_SUMMARY)), hindsight_markdown(empty(HINDSIGHT_SUMMARY))]
+    bare = document(comparison(ROWS), empty(DELAY), nothing)
     assert bare == table(comparison(ROWS)) + "\n"

@@ -16,22 +16,24 @@ from pipeline.comparing.plots import png
 from pipeline.comparing.statistics import comparison
 from pipeline.config import Agent, Params, check_params
 from pipeline.papers import deepk8s, deepk8s_learning
-from pipeline.papers.cast import Cast, event_casts
-from pipeline.papers.event_evidence import (
-    HEURISTICS,
-    LONG,
-    SHORT,
-    EventEvidence,
+from pipeline.papers.deepk8s import HEURISTICS, compared
+from pipeline.papers.evidence import Evidence, Gap
+from pipeline.papers.figures import figures_of_machines, gathered, table
+from pipeline.papers.roles import Roles, roles_of
+from pipeline.papers.verdicts import (
+    CANNOT,
+    NO,
+    PARTLY,
+    YES,
+    CannotTellError,
+    Claim,
+    Verdict,
     below_by,
     below_by_at_most,
-    compared,
-    gathered_events,
+    judged,
     nearly,
 )
-from pipeline.papers.evidence import Gap
-from pipeline.papers.figures import event_figures, table
-from pipeline.papers.verdicts import CANNOT, NO, PARTLY, YES, CannotTellError, Claim, Verdict, judged
-from pipeline.problems.machines.tables import EVENT_JOB_RESULTS, EVENT_JOBSET_RESULTS
+from pipeline.problems.machines.tables import TABLES
 from pipeline.schemas import PAPERS
 from pipeline.stages import papers
 
@@ -73,7 +75,7 @@ def jobset_table(
     completion: Mapping[str, float | ByLoad],
     makespan: Mapping[str, float | ByLoad],
 ) -> pd.DataFrame:
-    """EventJobsetResults with those means."""
+    """Results of jobsets with those means."""
     lines = []
     for policy, value in slowdown.items():
         for load, mean in by_load(value).items():
@@ -81,11 +83,11 @@ def jobset_table(
             for jobset, up in enumerate(UPS):
                 slow = [mean + up] * 5
                 lines.append((policy, load, jobset, 2, *slow, 1.0, 1.0, 1.0, done + up, done, whole, 0.5, 0))
-    return EVENT_JOBSET_RESULTS.validate(pd.DataFrame(lines, columns=list(EVENT_JOBSET_RESULTS.columns)))
+    return TABLES.jobsets.validate(pd.DataFrame(lines, columns=list(TABLES.jobsets.columns)))
 
 
 def job_table(tasks: Mapping[str, tuple[float, float]], long: float = 100.0) -> pd.DataFrame:
-    """EventJobResults: in each jobset a short task and a long one."""
+    """Results of jobs: in each jobset a short task and a long one."""
     lines = []
     for policy, took in tasks.items():
         for load in LOADS:
@@ -93,7 +95,7 @@ def job_table(tasks: Mapping[str, tuple[float, float]], long: float = 100.0) -> 
                 for job, (run, time) in enumerate(zip((10.0, long), took, strict=True)):
                     finish = 3.0 + time + up
                     lines.append((policy, load, jobset, job, 3.0, run, 3.0, finish, 0.0, 1.5, 1.5, 0, False))
-    return EVENT_JOB_RESULTS.validate(pd.DataFrame(lines, columns=list(EVENT_JOB_RESULTS.columns)))
+    return TABLES.jobs.validate(pd.DataFrame(lines, columns=list(TABLES.jobs.columns)))
 
 
 def evidence(
@@ -104,20 +106,20 @@ def evidence(
     tasks: Mapping[str, tuple[float, float]] | None = None,
     curves: Mapping[str, Mapping[int, float]] | None = None,
     long: float = 100.0,
-) -> EventEvidence:
+) -> Evidence:
     """The evidence of the scenario "few", in which every claim holds unless told."""
-    cast = Cast("few", False, dict(ALL if agents is None else agents))
-    there = (*HEURISTICS, *cast.agents)
+    roles = Roles("few", "machines", dict(ALL if agents is None else agents))
+    there = (*HEURISTICS, *roles.agents)
     slow = {name: ({**SLOWDOWN, **(slowdown or {})}).get(name, 1.4) for name in there}
     took = {name: ({**COMPLETION, **(completion or {})}).get(name, 99.7) for name in there}
-    spent = {name: ({**TASKS, **(tasks or {})}).get(name, (15.0, 130.0)) for name in compared(cast)}
-    lines = {name: curve(validation=({**CURVES, **(curves or {})}).get(name, {0: 2.0})) for name in cast.agents}
-    levels = dict.fromkeys(cast.agents, LEVELS)
+    spent = {name: ({**TASKS, **(tasks or {})}).get(name, (15.0, 130.0)) for name in compared(roles)}
+    lines = {name: curve(validation=({**CURVES, **(curves or {})}).get(name, {0: 2.0})) for name in roles.agents}
+    levels = dict.fromkeys(roles.agents, LEVELS)
     results = jobset_table(slow, took, makespan or {})
-    return gathered_events(OURS, cast, results, job_table(spent, long), lines, levels)
+    return gathered(OURS, roles, results, job_table(spent, long), lines, levels, dict.fromkeys(LOADS, "tetris"))
 
 
-def verdict(claims: Sequence[Claim], words: str, made: EventEvidence) -> Verdict:
+def verdict(claims: Sequence[Claim], words: str, made: Evidence) -> Verdict:
     """Judge the one claim whose text has those words."""
     (claim,) = [claim for claim in claims if words in claim.text]
     ((_, found),) = judged([claim], made)
@@ -268,8 +270,8 @@ def test_claims_about_short_and_long_tasks(words: str, changed: dict[str, tuple[
 def test_tasks_are_told_apart_at_their_mean_run_time() -> None:
     made = evidence()
     assert made.long == 55.0  # of 10 and 100
-    assert made.mean(SHORT, 50, "ppo").value == pytest.approx(15.0)
-    found = made.gap(LONG, 50, "ppo", "sjf")
+    assert made.mean(deepk8s.short(made), 50, "ppo").value == pytest.approx(15.0)
+    found = made.gap(deepk8s.long(made), 50, "ppo", "sjf")
     assert (found.mean, found.mean_against) == pytest.approx((130.0, 110.0))
     assert found.difference == pytest.approx(2 / 11)
     assert "tasks of more than 55: " in verdict(deepk8s.OF_COMPLETION, "Long tasks", made).found
@@ -370,7 +372,7 @@ def test_agents_validated_at_other_loads_are_not_compared() -> None:
 )
 def test_claims_about_an_algorithm_that_nobody_learns_by_are_left_open(missing: str, open_ones: set[str]) -> None:
     made = evidence({name: agent for name, agent in ALL.items() if name != missing})
-    rows = table(event_figures([made]))
+    rows = table(figures_of_machines([made]))
     for words in open_ones:
         (row,) = rows[rows["claim"].str.contains(words, regex=False)].to_dict("records")
         assert row["agrees"] == CANNOT
@@ -380,7 +382,7 @@ def test_claims_about_an_algorithm_that_nobody_learns_by_are_left_open(missing: 
 
 
 def test_no_event_driven_scenario_with_an_agent_for_slowdown_leaves_all_claims_open() -> None:
-    rows = PAPERS.validate(table(event_figures([])))
+    rows = PAPERS.validate(table(figures_of_machines([])))
     assert len(rows) == 15
     assert set(rows["agrees"]) == {CANNOT}
     assert set(rows["found"]) == {"no agent of an event-driven scenario has objective slowdown"}
@@ -388,41 +390,41 @@ def test_no_event_driven_scenario_with_an_agent_for_slowdown_leaves_all_claims_o
 
 def test_agents_for_other_objectives_are_not_asked() -> None:
     made = evidence({"hasty": learner("ppo", objective="completion_time"), **ALL})
-    assert compared(made.cast) == [*HEURISTICS, *ALL]
+    assert compared(made.roles) == [*HEURISTICS, *ALL]
     assert "hasty" not in made.policies
-    assert made.cast.lead_by("ppo") == "ppo"
+    assert made.roles.lead_by("ppo") == "ppo"
     with pytest.raises(CannotTellError, match="policy hasty was not scored in scenario few"):
-        made.gap(SHORT, 50, "hasty", "sjf")
+        made.gap(deepk8s.short(made), 50, "hasty", "sjf")
 
 
 def with_agents(**agents: dict[str, Any]) -> Params:
     """params.yaml without agents on many machines but for these, and with two scenarios more of that kind."""
     loaded = rows()
-    machines = {name for name, row in loaded["scenarios"].items() if row["dynamics"] == "events"}
+    machines = {name for name, row in loaded["scenarios"].items() if row["problem"] == "machines"}
     loaded["scenarios"]["other"] = loaded["scenarios"]["few"]
     loaded["recipes"] |= {"clipped": PPO_RECIPE, "taught": DAGGER_RECIPE}
     loaded["agents"] = {n: row for n, row in loaded["agents"].items() if row["scenario"] not in machines} | agents
     return check_params(loaded, "params.yaml")
 
 
-def test_every_event_driven_scenario_with_an_agent_for_slowdown_is_cast() -> None:
+def test_every_scenario_of_machines_with_an_agent_for_slowdown_has_roles() -> None:
     hasty = {**AGENT, "scenario": "other", "objective": "completion_time"}
-    (cast,) = event_casts(with_agents(mine=AGENT, hasty=hasty))
-    assert (cast.scenario, list(cast.agents)) == ("few", ["mine"])
-    assert event_casts(with_agents(hasty=hasty)) == []
+    (roles,) = [roles for roles in roles_of(with_agents(mine=AGENT, hasty=hasty)) if roles.setting == "machines"]
+    assert (roles.scenario, list(roles.agents)) == ("few", ["mine"])
+    assert "machines" not in {roles.setting for roles in roles_of(with_agents(hasty=hasty))}
 
 
 # Figures
 
 
 def test_every_figure_is_drawn_and_names_its_scenario() -> None:
-    found = event_figures([evidence()])
+    found = figures_of_machines([evidence()])
     assert [shown.figure for shown in found] == [
         "deepk8s_slowdown_few",
         "deepk8s_completion_few",
         "deepk8s_learning_few",
     ]
-    for shown, again in zip(found, event_figures([evidence()]), strict=True):
+    for shown, again in zip(found, figures_of_machines([evidence()]), strict=True):
         assert shown.drawing is not None
         assert again.drawing is not None
         assert png(shown.drawing) == png(again.drawing)
@@ -489,12 +491,12 @@ def store(scenario: str, agent: str, slow: float) -> None:
     heuristics = {name: SLOWDOWN[name] for name in HEURISTICS}
     folder = storage.results_folder("heuristics", scenario)
     tasks = job_table({name: TASKS[name] for name in HEURISTICS})
-    storage.write_results(folder, [tasks], [jobset_table(heuristics, COMPLETION, {})], "events")
+    storage.write_results(folder, [tasks], [jobset_table(heuristics, COMPLETION, {})], TABLES)
     levels = {name: dict.fromkeys(LOADS, LEVELS[name]) for name in HEURISTICS}
     storage.write_chosen(scenario, storage.Chosen(knobs={}, best=dict.fromkeys(LOADS, "tetris"), validation=levels))
     means = {f"{agent}_pretrained": 3.0, agent: slow}
     jobs, jobsets = job_table(dict.fromkeys(means, (15.0, 130.0))), jobset_table(means, dict.fromkeys(means, 99.7), {})
-    storage.write_results(storage.results_folder("agents", agent), [jobs], [jobsets], "events")
+    storage.write_results(storage.results_folder("agents", agent), [jobs], [jobsets], TABLES)
     storage.write_curve(storage.curve_file(agent, "finetune"), [(0, {"validation": 3.0}), (2, {"validation": 1.4})])
 
 

@@ -3,26 +3,26 @@
 import numpy as np
 import pandas as pd
 import pytest
-from papers_evidence import OURS, agent, evidence, job_table
+from papers_evidence import OURS, agent, evidence, job_table, jobset_table
 
 from pipeline.comparing.statistics import comparison
 from pipeline.config import Swf
-from pipeline.papers.cast import Cast, casts
-from pipeline.papers.evidence import groups, nearest
+from pipeline.papers.evidence import groups, nearest, slowdown_of
 from pipeline.papers.figures import jobs_needed, long_from
+from pipeline.papers.roles import Roles, roles_of
 from pipeline.papers.verdicts import CannotTellError
 
 
 def test_a_gap_is_relative_and_its_interval_is_the_comparisons() -> None:
-    made = evidence(
-        slowdown={"sjf": {70: 2.0, 90: 3.0, 110: 4.0, 130: 5.0}, "packer": {70: 4.0, 90: 6.0, 110: 8.0, 130: 9.0}}
-    )
+    means = {"sjf": {70: 2.0, 90: 3.0, 110: 4.0, 130: 5.0}, "packer": {70: 4.0, 90: 6.0, 110: 8.0, 130: 9.0}}
+    made = evidence(slowdown=means)
     found = made.gap("mean_slowdown", 130, "sjf", "packer")
     assert (found.policy, found.against, found.load, found.n, found.unfinished) == ("sjf", "packer", 130, 4, 0)
     assert (found.mean, found.mean_against) == pytest.approx((5.0, 9.0))
     assert found.difference == pytest.approx(-4 / 9)
     references = {"packer": dict.fromkeys((70, 90, 110, 130), "packer")}
-    table = comparison(made.results, "made", references, OURS.evaluation, np.random.default_rng(OURS.seed))
+    results = jobset_table(means, {}, {})
+    table = comparison(results, "made", references, OURS.evaluation, np.random.default_rng(OURS.seed))
     row = table[(table["load"] == "130") & (table["policy"] == "sjf")].iloc[0]
     assert (found.low, found.high) == pytest.approx((row["difference_low"], row["difference_high"]))
     mean = made.mean("mean_slowdown", 130, "sjf")
@@ -50,8 +50,8 @@ def test_other_metrics_are_compared_by_the_same_resamples() -> None:
 def test_jobs_of_some_lengths_count_each_once() -> None:
     lengths = {"sjf": {1: (2.0, 0), 3: (4.0, 0), 10: (5.0, 0)}, "packer": {1: (5.0, 0), 3: (7.0, 0), 10: (2.5, 0)}}
     made = evidence(by_length=lengths)
-    assert made.job_mean(70, "sjf", [1, 3]).value == pytest.approx(3.0)
-    short, long = made.job_gap(70, "sjf", "packer", [1, 3]), made.job_gap(70, "sjf", "packer", [10])
+    assert made.mean(slowdown_of([1, 3]), 70, "sjf").value == pytest.approx(3.0)
+    short, long = (made.gap(slowdown_of(some), 70, "sjf", "packer") for some in ([1, 3], [10]))
     assert (short.mean, short.mean_against, short.difference) == pytest.approx((3.0, 6.0, -0.5))
     assert (long.difference, long.side) == (pytest.approx(1.0), 1)
 
@@ -59,10 +59,10 @@ def test_jobs_of_some_lengths_count_each_once() -> None:
 def test_resamples_without_such_jobs_are_passed_over() -> None:
     made = evidence()
     once = made._replace(jobs=made.jobs[(made.jobs["duration"] < 10) | (made.jobs["jobset"] == 0)])
-    found = once.job_mean(70, "sjf", [10])
+    found = once.mean(slowdown_of([10]), 70, "sjf")
     assert (found.value, found.low, found.high) == pytest.approx((1.9, 1.9, 1.9))
     with pytest.raises(CannotTellError, match="no such jobs"):
-        once.job_mean(70, "sjf", [99])
+        once.mean(slowdown_of([99]), 70, "sjf")
 
 
 def test_a_policy_that_was_not_scored_leaves_a_claim_open() -> None:
@@ -100,32 +100,32 @@ def test_many_lengths_are_put_between_powers_of_two() -> None:
     }
 
 
-def test_agents_are_cast_by_network_and_objective() -> None:
-    cast = Cast("made", False, {"a": agent("cnn"), "b": agent(), "c": agent(), "d": agent("mlp", "completion_time")})
-    assert cast.lead("slowdown", "mlp") == "b"
-    assert cast.of("slowdown") == ["a", "b", "c"]
-    assert [cast.paper(name) for name in "ab"] == ["DeepRM2", "DeepRM"]
-    assert cast._replace(at_once=True).paper("a") == "DeepRM_Off"
-    assert cast.protocol("b") == "recipe ours, 400 updates on loads 110 to 130 together"
+def test_agents_have_roles_by_network_and_objective() -> None:
+    agents = {"a": agent("cnn"), "b": agent(), "c": agent(), "d": agent("mlp", "completion_time")}
+    roles = Roles("made", "online", agents)
+    assert roles.lead("slowdown", "mlp") == "b"
+    assert roles.of("slowdown") == ["a", "b", "c"]
+    assert [roles.paper(name) for name in "ab"] == ["DeepRM2", "DeepRM"]
+    assert roles._replace(setting="offline").paper("a") == "DeepRM_Off"
+    assert roles.protocol("b") == "recipe ours, 400 updates on loads 110 to 130 together"
     with pytest.raises(
         CannotTellError, match="no agent of scenario made has network cnn and objective completion_time"
     ):
-        cast.lead("completion_time", "cnn")
+        roles.lead("completion_time", "cnn")
 
 
-def test_scenarios_with_agents_of_the_papers_have_a_cast_and_streams_have_none() -> None:
-    found = {cast.scenario: cast for cast in casts(OURS)}
-    assert list(found) == ["online", "offline"]
+def test_scenarios_with_agents_of_the_papers_have_roles_and_streams_have_none() -> None:
+    found = {roles.scenario: roles for roles in roles_of(OURS)}
+    assert list(found) == ["online", "offline", "machines"]
     mine = ["deeprm", "deeprm2", "deeprm_time", "deeprm2_time", "deeprm_off"]
-    assert [name for cast in found.values() for name in cast.agents] == mine
-    assert found["offline"].at_once
-    assert not found["online"].at_once
+    assert [*found["online"].agents, *found["offline"].agents] == mine
+    assert {name: roles.setting for name, roles in found.items()} == {name: name for name in found}
 
 
 def test_single_jobs_are_asked_for_of_few_policies_at_few_loads() -> None:
-    cast = Cast("made", False, {"a": agent("cnn"), "d": agent("mlp", "makespan")})
-    assert jobs_needed(cast, [70, 90, 130]) == (["random", "tetris", "a", "a_pretrained"], [90, 130])
-    assert jobs_needed(cast, [99])[1] == [99]
+    roles = Roles("made", "online", {"a": agent("cnn"), "d": agent("mlp", "makespan")})
+    assert jobs_needed(roles, [70, 90, 130]) == (["random", "tetris", "a", "a_pretrained"], [90, 130])
+    assert jobs_needed(roles, [99])[1] == [99]
 
 
 def test_the_builder_makes_one_job_of_each_length_in_a_jobset() -> None:

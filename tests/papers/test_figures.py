@@ -11,13 +11,13 @@ from papers_evidence import LENGTHS, agent, curve, evidence, job_table
 from pipeline.comparing.plots import png
 from pipeline.papers import durations, loads, withheld
 from pipeline.papers.durations import box
-from pipeline.papers.figures import figures, table
+from pipeline.papers.figures import figures_of_pools, table
 from pipeline.papers.verdicts import CANNOT, Shown
 from pipeline.schemas import PAPERS
 
 TWO = {"shallow": agent(), "deep": agent("cnn", cloned=True)}
 TIME = {"shallow_time": agent("mlp", "completion_time"), "deep_time": agent("cnn", "completion_time")}
-OFFLINE = evidence({"off": agent("cnn", cloned=True)}, loads=[100], at_once=True)
+OFFLINE = evidence({"off": agent("cnn", cloned=True)}, loads=[100], setting="offline")
 NO_ANSWER = {CANNOT}
 
 
@@ -33,7 +33,7 @@ def words(rows: pd.DataFrame, paper: str) -> set[str]:
 
 
 def test_every_figure_is_drawn_where_every_agent_is_there() -> None:
-    found = figures([evidence({**TWO, **TIME}), OFFLINE])
+    found = figures_of_pools([evidence({**TWO, **TIME}), OFFLINE])
     assert drawn(found) == {
         "loads_made",
         "objectives_made_70",
@@ -54,7 +54,7 @@ def test_every_figure_is_drawn_where_every_agent_is_there() -> None:
 
 
 def test_one_load_is_drawn_with_claims_about_loads_left_open() -> None:
-    found = figures([evidence(TWO, loads=[99])])
+    found = figures_of_pools([evidence(TWO, loads=[99])])
     assert drawn(found) >= {"loads_made", "objectives_made_99", "durations_deep", "withheld_shallow"}
     rows = PAPERS.validate(table(found))
     objectives = rows[rows["figure"] == "objectives_made_99"]
@@ -80,7 +80,7 @@ def test_a_log_has_its_durations_in_groups() -> None:
     ],
 )
 def test_a_scheduler_that_nobody_plays_leaves_its_claims_open(agents: dict, figure: str, paper: str) -> None:
-    found = figures([evidence(agents), OFFLINE])
+    found = figures_of_pools([evidence(agents), OFFLINE])
     rows = PAPERS.validate(table(found))
     assert figure not in drawn(found)
     assert words(rows, paper) == NO_ANSWER
@@ -92,7 +92,7 @@ def test_the_withheld_jobs_of_another_network_are_shown_where_deeprms_is_not() -
 
 
 def test_agents_for_other_objectives_only_leave_figures_out() -> None:
-    found = figures([evidence({"hasty": agent("mlp", "makespan")})])
+    found = figures_of_pools([evidence({"hasty": agent("mlp", "makespan")})])
     assert drawn(found) == {"loads_made", "objectives_made_70", "objectives_made_130", "learning_hasty"}
     rows = PAPERS.validate(table(found))
     assert words(rows[rows["figure"] == "withheld"], "DeepRM, Figure 7") == NO_ANSWER
@@ -100,7 +100,7 @@ def test_agents_for_other_objectives_only_leave_figures_out() -> None:
 
 
 def test_no_scenario_with_arrivals_leaves_its_claims_open() -> None:
-    found = figures([OFFLINE])
+    found = figures_of_pools([OFFLINE])
     assert drawn(found) == {"learning_off"}
     rows = PAPERS.validate(table(found))
     assert words(rows, "DeepRM,") | words(rows, "DeepRM2,") == NO_ANSWER
@@ -109,18 +109,18 @@ def test_no_scenario_with_arrivals_leaves_its_claims_open() -> None:
 
 
 def test_a_scenario_without_agents_is_drawn_with_its_heuristics() -> None:
-    found = figures([evidence({}), evidence({}), OFFLINE])  # twice: claims left open are told once
+    found = figures_of_pools([evidence({}), evidence({}), OFFLINE])  # twice: claims left open are told once
     assert drawn(found) == {"loads_made", "objectives_made_70", "objectives_made_130", "learning_off"}
     PAPERS.validate(table(found))
 
 
 def test_a_curve_without_returns_is_drawn_with_what_it_has() -> None:
     made = evidence(TWO, curves={"shallow": curve(decisions={1: 0.0}, validation={0: 2.0, 1: 2.0})})
-    assert "learning_shallow" in drawn(figures([made]))
+    assert "learning_shallow" in drawn(figures_of_pools([made]))
 
 
 def test_the_same_evidence_gives_the_same_bytes() -> None:
-    one, again = (figures([evidence({**TWO, **TIME}), OFFLINE]) for _ in range(2))
+    one, again = (figures_of_pools([evidence({**TWO, **TIME}), OFFLINE]) for _ in range(2))
     for first, second in zip(one, again, strict=True):
         if first.drawing is not None and second.drawing is not None:
             assert png(first.drawing) == png(second.drawing)

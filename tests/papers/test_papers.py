@@ -239,14 +239,14 @@ def test_without_the_first_the_second_is_compared_with_nothing() -> None:
     ],
 )
 def test_offline_the_return_rises_to_its_maximum(returns: Any, slowdown: Any, word: str) -> None:
-    made = evidence(OFF, at_once=True, curves={"off": curve(mean_return=returns, slowdown=slowdown)})
+    made = evidence(OFF, setting="offline", curves={"off": curve(mean_return=returns, slowdown=slowdown)})
     found = verdict(learning.CLAIMS["DeepRM_Off"], "rises to its maximum", made, "off")
     assert found.agrees == word, found.found
 
 
 @pytest.mark.parametrize(("mean", "word"), [(1.5, YES), (1.95, PARTLY), (5.5, NO)])
 def test_offline_it_ends_below_the_others(mean: float, word: str) -> None:
-    made = evidence(OFF, loads=[100], at_once=True, slowdown={"off": mean})
+    made = evidence(OFF, loads=[100], setting="offline", slowdown={"off": mean})
     assert verdict(learning.CLAIMS["DeepRM_Off"], "ends below", made, "off").agrees == word
 
 

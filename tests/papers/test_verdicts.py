@@ -11,13 +11,13 @@ from pipeline.papers.verdicts import (
     CannotTellError,
     Claim,
     Verdict,
+    at_load,
     every,
     judged,
     often,
     over_loads,
     side,
     together,
-    told,
 )
 
 
@@ -73,10 +73,10 @@ def test_a_claim_of_two_parts_holds_if_both_do(words: list[str], word: str) -> N
 
 
 def test_a_gap_is_told_with_both_means_its_interval_and_n() -> None:
-    assert told(gap(-0.3, -0.2), 0.95) == (
+    assert at_load(gap(-0.3, -0.2), 0.95) == (
         "at load 70 net 3.00, sjf 4.00: 25.0 % below (95 % interval 20.0 to 30.0, n = 200 jobsets)"
     )
-    assert told(gap(-0.1, 0.3, unfinished=7), 0.9) == (
+    assert at_load(gap(-0.1, 0.3, unfinished=7), 0.9) == (
         "at load 70 net 4.40, sjf 4.00: 10.0 % above "
         "(90 % interval 10.0 below to 30.0 above, n = 200 jobsets; 7 jobs unfinished, so at least this slow)"
     )
@@ -88,7 +88,7 @@ def test_many_loads_are_counted_and_the_widest_is_told() -> None:
         "net below sjf at 2 of 4 loads, above at 1; widest at load 110, 2.00 to 4.00: "
         "50.0 % below (95 % interval 40.0 to 60.0, n = 200 jobsets)"
     )
-    assert over_loads(gaps[:1], 0.95) == told(gaps[0], 0.95)
+    assert over_loads(gaps[:1], 0.95) == at_load(gaps[0], 0.95)
 
 
 def test_equal_means_are_equal() -> None:

@@ -14,11 +14,12 @@ import pytest
 from pipeline.errors import UserError
 from pipeline.report.changes import Change, Changes, changes, differing, moved, no_changes, outputs, revalued, stale
 from pipeline.report.digests import cards, digests
-from pipeline.report.headline import at_home, best_agent, middle_load, sentences, typical_jobset, verdicts
+from pipeline.report.headline import at_home, best_agent, middle_load, references, sentences, typical_jobset, verdicts
 from pipeline.report.page import Content, Digest, Origin, html
 from pipeline.report.pictures import Picture, data_uri, figures, papers
 from pipeline.report.tables import scenarios, unfinished
 from pipeline.schemas import COMPARISON, DELAY, HINDSIGHT_SUMMARY, STREAM_SUMMARY, SUMMARY, empty
+from pipeline.storage.evidence import Lock, Out
 
 HOSTILE = "<script>alert('x')</script>&\"_"
 PIXEL = bytes.fromhex(
@@ -316,7 +317,6 @@ def test_every_agent_has_a_verdict_on_each_reference() -> None:
     assert row[:5] == ("net", "online", "slowdown", "2.57", 200)
     assert [tuple(verdict) for verdict in row.verdicts] == [
         ("-20.8 % (-23.0 to -19.0)", "below", "below at 1 of 2 loads"),
-        ("", "open", ""),
         ("+1.2 % (-0.9 to +2.1)", "open", "below at 0 of 2 loads"),
     ]
 
@@ -405,10 +405,22 @@ def test_the_answer_compares_a_controller_with_the_references_of_groups() -> Non
     )
 
 
-def test_a_controller_has_a_verdict_on_the_best_heuristic_alone() -> None:
+def test_a_controller_has_a_verdict_on_the_references_of_groups() -> None:
     (row,) = verdicts(comparison(WAITS), {"mine": "delay"})
     assert row[:5] == ("mine", "shared", "delay", "4.00", 60)
-    assert [verdict.difference for verdict in row.verdicts] == ["", "", "+2.6 % (-10.0 to +10.0)"]
+    assert [verdict.difference for verdict in row.verdicts] == [
+        "-20.0 % (-30.0 to -10.0)",
+        "-33.3 % (-40.0 to -20.0)",
+        "+2.6 % (-10.0 to +10.0)",
+    ]
+
+
+def test_a_reference_of_another_scenario_has_an_empty_verdict() -> None:
+    both = pd.concat([comparison(), comparison(WAITS)])
+    first, last = verdicts(both, AGENTS | {"mine": "delay"})
+    assert references(both) == ["sjf", "drf", "fixed", "best_heuristic"]
+    assert [verdict.difference != "" for verdict in first.verdicts] == [True, False, False, True]
+    assert tuple(last.verdicts[0]) == ("", "open", "")
 
 
 # What changed
@@ -434,14 +446,14 @@ def test_parameters_and_outputs_that_changed_are_listed() -> None:
         Change("agents.new", "-", "2 values", "new"),
         Change("agents.net", "2 values", "-", "gone"),
     ]
-    lock = {"stages": {"a": {"outs": [{"path": "data/x", "md5": "1"}, {"path": "data/y", "md5": "2"}]}}}
-    later = {"stages": {"a": {"outs": [{"path": "data/x", "md5": "1"}, {"path": "data/y", "md5": "3"}]}}}
+    lock = Lock([Out("data/x", "1", 9), Out("data/y", "2", 9)], [])
+    later = Lock([Out("data/x", "1", 9), Out("data/y", "3", 9)], [])
     assert differing(outputs(lock), outputs(later)) == [Change("data/y", "2", "3")]
-    assert outputs({}) == {}
+    assert outputs(Lock([Out("data/x", "", 9)], [])) == {"data/x": "-"}
 
 
 def test_parameters_newer_than_the_results_are_noticed() -> None:
-    lock = {"stages": {"a": {"params": {"params.yaml": {"seed": 1, "agents.net": {"lr": 0.1}}}}, "b": {}}}
+    lock = Lock([], [{"seed": 1, "agents.net": {"lr": 0.1}}, {}])
     assert stale(lock, {"seed": 1, "agents": {"net": {"lr": 0.1}, "other": {"lr": 9}}}) == []
     assert stale(lock, {"seed": 2, "agents": {"net": {"lr": 0.2}}}) == ["seed", "agents.net.lr"]
 
@@ -456,7 +468,7 @@ def test_the_page_says_what_changed_or_nothing() -> None:
 
 
 def test_digests_are_those_of_the_lock_and_of_cards() -> None:
-    lock = {"stages": {"a": {"outs": [{"path": "data/x", "md5": "1.dir", "size": 12345}]}}}
+    lock = Lock([Out("data/x", "1.dir", 12345)], [])
     assert digests(lock) == [Digest("data/x", "1.dir", "12 345")]
     written = {"models/net/policy": b'{"agent": "net", "weights": {"sha256": "ff"}}', "models/bad/policy": b"{"}
     assert cards(written) == [Digest("models/net/policy: weights.sha256", "ff", "")]

@@ -14,13 +14,13 @@ from builders import REPOSITORY, jobset
 from group_rows import AGENT
 
 from pipeline import storage
-from pipeline.config import DeepSets, GroupQ, GroupsCard, MachinesCard, Params, Swf
+from pipeline.config import Card, DeepSets, GroupQ, GroupsCard, MachinesCard, Params, PoolCard, Swf
 from pipeline.errors import UserError
-from pipeline.problems.groups.tables import GROUP_FAIRNESS, GROUP_SUMMARY, OFF_POLICY
+from pipeline.problems.groups.tables import TABLES as GROUPS
 from pipeline.problems.pool.networks.loading import card_of
 from pipeline.problems.pool.nouns import JobSet
 from pipeline.problems.pool.storage import read_jobsets, write_jobsets
-from pipeline.problems.pool.tables import JOBSET_RESULTS, SCHEDULE
+from pipeline.problems.pool.tables import JOBSET_RESULTS, SCHEDULE, TABLES
 from pipeline.schemas import COMPARISON, CURVE, DELAY, empty
 from pipeline.storage import (
     LOG,
@@ -41,6 +41,7 @@ from pipeline.storage import (
 )
 
 RESOURCES = {"cpu": 10, "memory": 10}
+OFF_POLICY = GROUPS.also["off_policy"]
 NOTE = "The workload is synthetic: there is no log.\n"
 TWO = {
     50: [jobset((0, 3, 6, 2), (2, 1, 1, 1)), jobset((4, 2, 1, 10))],
@@ -137,8 +138,9 @@ def test_what_cannot_be_written_is_said_in_one_line(root: Path, name: str) -> No
 def test_a_process_writes_the_same_bytes_as_any_other(root: Path) -> None:
     script = (
         "import sys; from pathlib import Path; import numpy as np; import pandas as pd\n"
-        "from pipeline.core import JobSet; from pipeline.schemas import SCHEDULE\n"
-        "from pipeline.storage import write_curve, write_jobsets, write_json, write_table\n"
+        "from pipeline.problems.pool.nouns import JobSet; from pipeline.problems.pool.tables import SCHEDULE\n"
+        "from pipeline.problems.pool.storage import write_jobsets\n"
+        "from pipeline.storage import write_curve, write_json, write_table\n"
         "folder = Path(sys.argv[1])\n"
         "row = {'jobset': [0], 'job': ['a'], 'start': [1], 'finish': [4], 'slowdown': [4 / 3]}\n"
         "for name in ('x.csv', 'x.csv.gz', 'x.parquet'):\n"
@@ -312,7 +314,7 @@ def test_a_curve_comes_back_as_it_was_written() -> None:
     }
 
 
-@pytest.mark.parametrize("schema", [DELAY, GROUP_SUMMARY, GROUP_FAIRNESS, OFF_POLICY, COMPARISON, CURVE])
+@pytest.mark.parametrize("schema", [DELAY, OFF_POLICY, COMPARISON, CURVE])
 def test_a_table_without_rows_comes_back(schema: pa.DataFrameSchema) -> None:
     write_table(Path("x.csv"), empty(schema), schema)
     assert Path("x.csv").read_text() == f"{','.join(schema.columns)}\n"
@@ -322,7 +324,7 @@ def test_a_table_without_rows_comes_back(schema: pa.DataFrameSchema) -> None:
 
 
 def test_a_table_that_no_policy_has_is_empty(params: Params) -> None:
-    assert OFF_POLICY.validate(storage.read_also(params, "shares", "off_policy")).empty
+    assert OFF_POLICY.validate(storage.read_also(params, "shares", GROUPS, "off_policy")).empty
 
 
 def test_a_table_of_some_policies_is_read_of_those(params: Params) -> None:
@@ -330,7 +332,7 @@ def test_a_table_of_some_policies_is_read_of_those(params: Params) -> None:
     frame = pd.DataFrame([row | {"truth": 0.8, "truth_low": 0.7, "truth_high": 0.9}])[list(OFF_POLICY.columns)]
     for folder in (storage.results_folder("agents", name) for name in ("controller", "deeprm")):
         write_table(folder / "off_policy.parquet", frame, OFF_POLICY)
-    assert storage.read_also(params, "shares", "off_policy")["policy"].tolist() == ["mine"]
+    assert storage.read_also(params, "shares", GROUPS, "off_policy")["policy"].tolist() == ["mine"]
 
 
 def test_a_curve_without_end_is_not_written(root: Path) -> None:
@@ -359,16 +361,16 @@ def test_results_of_all_policies_of_a_scenario_come_back(params: Params) -> None
     for owner, policies in mine.items():
         kind, name = ("heuristics", "online") if owner == "heuristics" else ("agents", owner)
         jobs, jobsets = zip(*(results(policy) for policy in policies), strict=True)
-        write_results(storage.results_folder(kind, name), jobs, jobsets)
-    found = read_jobset_results(two, "online")
+        write_results(storage.results_folder(kind, name), jobs, jobsets, TABLES)
+    found = read_jobset_results(two, "online", TABLES)
     assert found["policy"].tolist() == ["sjf", "fcfs", "deeprm_pretrained", "deeprm", "deeprm2"]
-    some = read_job_results(two, "online", ["sjf", "deeprm", "deeprm2", "nobody"], [50, 70])
+    some = read_job_results(two, "online", TABLES, ["sjf", "deeprm", "deeprm2", "nobody"], [50, 70])
     assert some["policy"].tolist() == ["sjf", "deeprm", "deeprm2"]
-    assert read_job_results(two, "online", ["sjf"], [70]).empty
+    assert read_job_results(two, "online", TABLES, ["sjf"], [70]).empty
     with pytest.raises(UserError, match=r"^reports/tables/heuristics/offline/jobsets.parquet is missing"):
-        read_jobset_results(params, "offline")
+        read_jobset_results(params, "offline", TABLES)
     with pytest.raises(UserError, match=r"^reports/tables/heuristics/offline/jobs.parquet is missing"):
-        read_job_results(params, "offline", ["sjf"], [50])
+        read_job_results(params, "offline", TABLES, ["sjf"], [50])
 
 
 def test_job_results_of_an_older_schema_are_refused_whatever_is_asked_of_them(params: Params) -> None:
@@ -376,10 +378,10 @@ def test_job_results_of_an_older_schema_are_refused_whatever_is_asked_of_them(pa
     path.parent.mkdir(parents=True)
     results("sjf")[0].drop(columns="withheld").to_parquet(path)
     with pytest.raises(UserError, match=r"jobs.parquet: columns: expected policy, .*; missing withheld"):
-        read_job_results(params, "online", ["sjf"], [50])
+        read_job_results(params, "online", TABLES, ["sjf"], [50])
     results("sjf")[0].drop(columns="policy").to_parquet(path)
     with pytest.raises(UserError, match=r"jobs.parquet: not a readable table \("):
-        read_job_results(params, "online", ["sjf"], [50])
+        read_job_results(params, "online", TABLES, ["sjf"], [50])
 
 
 def test_a_policy_is_scored_once_on_a_jobset(root: Path) -> None:
@@ -388,7 +390,7 @@ def test_a_policy_is_scored_once_on_a_jobset(root: Path) -> None:
         write_table(Path("x.parquet"), pd.concat([jobsets, jobsets], ignore_index=True), JOBSET_RESULTS)
     assert one_line(caught) == "x.parquet: expected each policy, load, jobset once, got the one in row 0 again"
     with pytest.raises(UserError, match=r"slowdown: expected at least 1, got 0.5 in row 0"):
-        write_results(Path("x"), [results("sjf", 0.5)[0]], [jobsets])
+        write_results(Path("x"), [results("sjf", 0.5)[0]], [jobsets], TABLES)
     assert files(root) == []
 
 
@@ -461,7 +463,7 @@ def test_a_model_comes_back_as_it_was_written(root: Path, params: Params) -> Non
     storage.write_model(storage.model_folder("deeprm", "policy"), model)
     assert files(root) == ["models/deeprm/policy/policy.json", "models/deeprm/policy/policy.safetensors"]
     for folder in (Path("models/deeprm"), Path("models/deeprm/policy")):
-        found = storage.read_model(folder)
+        found = storage.read_model(folder, PoolCard)
         assert found.card == model.card
         assert {name: value.tolist() for name, value in found.weights.items()} == {
             name: value.tolist() for name, value in weights.items()
@@ -492,44 +494,38 @@ def test_a_controller_comes_back_as_it_was_written(root: Path) -> None:
     model = storage.Model(group_card(), weights)
     storage.write_model(storage.model_folder("mine", "policy"), model)
     for folder in (Path("models/mine"), Path("models/mine/policy")):
-        found = storage.read_group_model(folder)
+        found = storage.read_model(folder, GroupsCard)
         assert found.card == model.card
         assert {name: value.tolist() for name, value in found.weights.items()} == {"scale": [3.5], "w": [[0.0] * 3] * 2}
 
 
-def test_a_model_of_another_dynamics_is_refused_in_one_line(params: Params) -> None:
+def test_a_model_of_another_problem_is_refused_in_one_line(params: Params) -> None:
     weights = {"w": np.zeros(1, dtype=np.float32)}
-    event_card = MachinesCard(
+    machines_card = MachinesCard(
         problem="machines", agent="mine", scenario="few", resources=("cpu",), machines=1, slots=4, dispatch="greedy",
         unit=1.0, objective="slowdown", network=DeepSets(name="deepsets", hidden=8), play="greedy",
     )  # fmt: skip
-    cards = {"user-group": group_card(), "event-driven": event_card, "time-stepped": card_of(params, "deeprm")}
-    for world, card in cards.items():
-        storage.write_model(Path(world), storage.Model(card, weights))
-    readers = {
-        "user-group": storage.read_group_model,
-        "event-driven": storage.read_event_model,
-        "time-stepped": storage.read_model,
-    }
-    for wanted, read in readers.items():
-        assert read(Path(wanted)).card == cards[wanted]
-        for found in readers.keys() - {wanted}:
+    cards: dict[str, Card] = {"groups": group_card(), "machines": machines_card, "pool": card_of(params, "deeprm")}
+    for word, card in cards.items():
+        storage.write_model(Path(word), storage.Model(card, weights))
+    for wanted, card in cards.items():
+        assert storage.read_model(Path(wanted), type(card)).card == card
+        for found in cards.keys() - {wanted}:
             with pytest.raises(UserError) as caught:
-                read(Path(found))
-            said = f"{found}/policy.json: expected a model of {wanted} scenarios, found {found}"
+                storage.read_model(Path(found), type(card))
+            said = f"{found}/policy.json: expected a model of problem {wanted}, found one of {found}"
             assert one_line(caught) == said
 
 
-@pytest.mark.parametrize("dynamics", [[], {}, None, 3, "turns"])
-def test_a_card_whose_dynamics_is_no_word_of_ours_is_refused_in_one_line(dynamics: object) -> None:
+@pytest.mark.parametrize("word", [[], {}, None, 3, "turns"])
+def test_a_card_whose_problem_is_no_word_of_ours_is_refused_in_one_line(word: object) -> None:
     storage.write_model(Path("model"), storage.Model(group_card(), {"w": np.zeros(1, dtype=np.float32)}))
     card = Path("model/policy.json")
-    card.write_text(json.dumps(json.loads(card.read_text()) | {"dynamics": dynamics}))
-    with pytest.raises(UserError) as caught:
-        storage.read_group_model(Path("model"))
-    assert one_line(caught) == "model/policy.json: expected a model of user-group scenarios, found time-stepped"
-    with pytest.raises(UserError, match=r"^model/policy.json: not a model card \("):
-        storage.read_model(Path("model"))
+    card.write_text(json.dumps(json.loads(card.read_text()) | {"problem": word}))
+    for kind in (GroupsCard, PoolCard):
+        with pytest.raises(UserError, match=r"^model/policy.json: not a model card \(") as caught:
+            storage.read_model(Path("model"), kind)
+        one_line(caught)
 
 
 # The log

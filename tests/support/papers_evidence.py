@@ -6,9 +6,9 @@ import pandas as pd
 from builders import params
 
 from pipeline.config import Agent
-from pipeline.papers.cast import Cast
 from pipeline.papers.evidence import Evidence
 from pipeline.papers.figures import gathered
+from pipeline.papers.roles import Roles, Setting
 from pipeline.problems.pool.tables import JOB_RESULTS, JOBSET_RESULTS
 from pipeline.schemas import CURVE
 
@@ -85,7 +85,7 @@ def job_table(policies: Sequence[str], loads: Sequence[int], by_length: Mapping[
 def evidence(
     agents: Mapping[str, Agent] | None = None,
     loads: Sequence[int] = (70, 90, 110, 130),
-    at_once: bool = False,
+    setting: Setting = "online",
     slowdown: Mapping[str, Mapping[int, float] | float] | None = None,
     completion: Means | None = None,
     withheld: Mapping[str, float] | None = None,
@@ -104,4 +104,4 @@ def evidence(
     levels = {name: {k: v + 1.2 for k, v in HEURISTICS.items()} for name in rows}
     found = {name: (curves or {}).get(name, rising()) for name in rows}
     table = jobset_table(means, completion or {}, withheld or {})
-    return gathered(OURS, Cast("made", at_once, rows), table, jobs, found, levels, dict.fromkeys(loads, "hold"))
+    return gathered(OURS, Roles("made", setting, rows), table, jobs, found, levels, dict.fromkeys(loads, "hold"))

@@ -7,7 +7,7 @@ from dvc.repo import Repo
 from tracking_records import REPOSITORY
 
 from pipeline.tracking.identity import declared
-from pipeline.tracking.tree import working_tree
+from pipeline.tracking.source_tree import working_tree
 
 
 def test_a_stage_knows_its_outputs_as_dvc_resolves_them(monkeypatch: pytest.MonkeyPatch) -> None:

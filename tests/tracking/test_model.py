@@ -1,4 +1,3 @@
-import json
 import subprocess
 import sys
 import time
@@ -8,19 +7,19 @@ import mlflow
 import numpy as np
 import pytest
 from mlflow.exceptions import MlflowException
-from pipeline.tracking.flat import flatten, unflatten, width
 from tracking_records import Records, environment
 
-from pipeline.config import Params
+from pipeline.config import Params, PoolCard
 from pipeline.core import Observation
 from pipeline.learning.stored import weights_of
-from pipeline.problems.pool.networks.loading import card_of
+from pipeline.problems.pool.flat import flatten, unflatten, width
+from pipeline.problems.pool.networks.loading import card_of, restore
 from pipeline.problems.pool.networks.networks import build
 from pipeline.problems.pool.nouns import Cluster, JobSet
 from pipeline.problems.pool.simulator.reference import Timestep
-from pipeline.storage import Model, write_model
+from pipeline.storage import Model, read_model, write_model
 from pipeline.tracking import stage
-from pipeline.tracking.model import is_stepped, read_policy
+from pipeline.tracking.model import served_by
 
 ASK = """
 import sys
@@ -75,7 +74,8 @@ def test_a_logged_policy_acts_as_the_stored_one(
     closed = environment(MLFLOW_TRACKING_URI=where, MLFLOW_ALLOW_PICKLE_DESERIALIZATION="false")
     ask = [sys.executable, "-c", ASK, address, "rows.npy"]
     said = subprocess.run(ask, env=closed, check=True, capture_output=True, text=True).stdout
-    actions = read_policy(folder).policy(views, np.zeros(len(views.now)))
+    stored = read_model(folder, PoolCard)
+    actions = restore(stored.card, stored.weights).policy(views, np.zeros(len(views.now)))
     assert [int(word) for word in said.split()] == actions.tolist()
     assert len(set(actions.tolist())) > 1
 
@@ -127,33 +127,19 @@ def test_a_folder_that_holds_no_model_costs_one_line(
     assert "policy.json" in line
 
 
-CARDS = {
-    "controller": {"problem": "groups", "agent": "controller"},
-    "deepk8s_ppo": {"problem": "machines", "agent": "deepk8s_ppo"},
-}
+def test_the_policy_of_a_card_is_served_by_its_problem(folder: Path, cluster: Cluster, views: Observation) -> None:
+    served = served_by(folder)
+    assert (served.width, served.answer) == (width(cluster), None)
+    assert served.act(flatten(views), np.zeros(len(views.now))).shape == (len(views.now),)
 
 
-@pytest.mark.parametrize("agent", CARDS)
-def test_a_policy_that_no_row_of_numbers_can_ask_is_logged_as_its_files(
-    root: Path, params: Params, agent: str, capfd: pytest.CaptureFixture[str]
+@pytest.mark.parametrize("card", ["junk", "[]", '{"problem": "turns"}', '{"problem": ["pool"]}'])
+def test_a_card_that_no_problem_can_read_costs_one_line(
+    root: Path, params: Params, folder: Path, card: str, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    place = root / "models" / agent / "policy"
-    place.mkdir(parents=True)
-    (place / "policy.json").write_text(json.dumps(CARDS[agent]))
-    (place / "policy.safetensors").write_bytes(b"weights")
-    with stage("finetune", agent, params) as run:
-        run.model(place)
-    assert capfd.readouterr() == ("", "")
-    seen = Records(root)
-    found = seen.only("finetune")
-    assert not (found.outputs and found.outputs.model_outputs)
-    files = {file.path for file in seen.client.list_artifacts(found.info.run_id, "policy")}
-    assert files == {"policy/policy.json", "policy/policy.safetensors"}
-
-
-def test_a_card_tells_whether_its_agent_goes_in_steps(folder: Path, tmp_path: Path) -> None:
-    assert is_stepped(folder)
-    (tmp_path / "policy.json").write_text(json.dumps(CARDS["controller"]))
-    assert not is_stepped(tmp_path)
-    (tmp_path / "policy.json").write_text("junk")  # which reading it will tell of
-    assert is_stepped(tmp_path)
+    (folder / "policy.json").write_text(card)
+    with stage("finetune", "deeprm", params) as run:
+        run.model(folder)
+    (line,) = capfd.readouterr().err.splitlines()
+    assert "is not a model that today's code can read" in line
+    assert not Records(root).only("finetune").outputs.model_outputs

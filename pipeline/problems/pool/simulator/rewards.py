@@ -41,3 +41,4 @@ REWARDS: dict[str, Reward] = {
     "makespan": makespan,
     "utilisation": utilisation,
 }
+OBJECTIVES = tuple(REWARDS)  # compiled code knows an objective by its place

@@ -4,13 +4,14 @@ from collections.abc import Callable
 
 import numpy as np
 
-from pipeline.core import OBJECTIVES, BoolArray, FloatArray, IntArray, Observation
+from pipeline.core import BoolArray, FloatArray, IntArray, Observation
 from pipeline.problems.pool.nouns import Cluster, CompactObservation, JobBatch, Schedule
 from pipeline.problems.pool.simulator.compiled.forking import forked
 from pipeline.problems.pool.simulator.compiled.kernels import begin_all, step_rows
 from pipeline.problems.pool.simulator.compiled.observing import compact_buffer, observe
 from pipeline.problems.pool.simulator.compiled.rules import Players, decide_rows, play_rows
 from pipeline.problems.pool.simulator.compiled.state import Rules, empty_state, free_rows
+from pipeline.problems.pool.simulator.rewards import OBJECTIVES
 
 
 class Batched:

@@ -7,11 +7,12 @@ from builders import ONLY, clusters, jobset, jobsets, random_jobset, start, unit
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipeline.core import OBJECTIVES, Observation, Policy, idle, keys, legal_actions
+from pipeline.core import Observation, Policy, idle, keys, legal_actions
 from pipeline.problems.pool.heuristics.scores import HEURISTICS
 from pipeline.problems.pool.nouns import Cluster, JobSet, Schedule, batch, compact
 from pipeline.problems.pool.simulator.compiled.batch import Batched
 from pipeline.problems.pool.simulator.reference import Timestep
+from pipeline.problems.pool.simulator.rewards import OBJECTIVES
 from pipeline.simulation.rollout import play
 
 Problem = tuple[Cluster, list[JobSet], int, np.random.Generator]

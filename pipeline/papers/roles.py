@@ -1,6 +1,6 @@
-"""Which of params.yaml's agents plays which of the papers' schedulers: told from its rows, never from its name."""
+"""Which of params.yaml's agents plays which of the papers' schedulers: by its row, never by its name."""
 
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from pipeline.config import Agent, AtOnce, Params
 from pipeline.papers.verdicts import CannotTellError
@@ -9,11 +9,15 @@ HEURISTICS = ("sjf", "packer", "tetris")  # the papers' own, beside random
 SYSTEMS = {"mlp": "DeepRM", "cnn": "DeepRM2"}  # by network
 
 
-class Cast(NamedTuple):
+# On a pooled cluster jobs arrive over time, or all wait at the start (DeepRM_Off); Deepk8s has many machines.
+Setting = Literal["online", "offline", "machines"]
+
+
+class Roles(NamedTuple):
     """The agents of one scenario, and what the papers would call them."""
 
     scenario: str
-    at_once: bool  # do all jobs wait at the start, as in DeepRM_Off?
+    setting: Setting
     agents: dict[str, Agent]  # in the order of params.yaml
 
     def of(self, objective: str, network: str = "") -> list[str]:
@@ -100,7 +104,7 @@ class Cast(NamedTuple):
 
     def paper(self, agent: str) -> str:
         """Return what the papers call a scheduler of the agent's kind."""
-        if self.at_once:
+        if self.setting == "offline":
             return "DeepRM_Off"
         return SYSTEMS.get(self.agents[agent].network.name, agent)
 
@@ -112,27 +116,26 @@ class Cast(NamedTuple):
         return f"recipe {part.recipe}, {part.updates} updates on {where}"
 
 
-def casts(params: Params) -> list[Cast]:
-    """Return the cast of every scenario in steps that an agent with a paper's network was trained on.
+def roles_of(params: Params) -> list[Roles]:
+    """Return the roles in every scenario in which an agent has one: pooled clusters first, then many machines.
 
     Streams have none: the papers' runs end, and all their jobs count. Nor do scenarios that agents are carried over to.
     """
-    every = [
-        Cast(scenario, isinstance(row.arrivals, AtOnce), _papers_agents(params, scenario))
-        for scenario, row in params.pool_scenarios.items()
+    pooled = [
+        Roles(name, "offline" if isinstance(row.arrivals, AtOnce) else "online", _with_papers_network(params, name))
+        for name, row in params.pool_scenarios.items()
         if row.measured is None
     ]
-    return [cast for cast in every if cast.agents]
+    machines = [Roles(name, "machines", _for_slowdown(params, name)) for name in params.machines_scenarios]
+    return [roles for roles in (*pooled, *machines) if roles.agents]
 
 
-def _papers_agents(params: Params, scenario: str) -> dict[str, Agent]:
+def _with_papers_network(params: Params, scenario: str) -> dict[str, Agent]:
     return {name: row for name, row in _agents(params, scenario).items() if row.network.name in SYSTEMS}
 
 
-def event_casts(params: Params) -> list[Cast]:
-    """Return the cast of every event-driven scenario in which an agent is trained for slowdown."""
-    every = [Cast(scenario, False, _agents(params, scenario)) for scenario in params.machines_scenarios]
-    return [cast for cast in every if cast.of("slowdown")]
+def _for_slowdown(params: Params, scenario: str) -> dict[str, Agent]:
+    return {name: row for name, row in _agents(params, scenario).items() if row.objective == "slowdown"}
 
 
 def _agents(params: Params, scenario: str) -> dict[str, Agent]:

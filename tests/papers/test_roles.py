@@ -8,8 +8,8 @@ from papers_evidence import agent, curve, evidence
 
 from pipeline.config import Agent
 from pipeline.papers import durations, figures, learning, loads, objectives, withheld
-from pipeline.papers.cast import Cast
 from pipeline.papers.evidence import Evidence
+from pipeline.papers.roles import Roles
 from pipeline.papers.verdicts import NO, PARTLY, YES, Verdict, judged
 
 LOADS = (70, 90, 100, 110, 130)
@@ -38,12 +38,12 @@ def verdict(claims: Any, words: str, *given: object) -> Verdict:
     return found
 
 
-def cast(**agents: Agent) -> Cast:
-    return Cast("made", at_once=False, agents=agents)
+def roles(**agents: Agent) -> Roles:
+    return Roles("made", setting="online", agents=agents)
 
 
 def test_at_a_load_stand_the_agents_of_the_largest_budget_that_were_trained_there_alone() -> None:
-    found = made().cast
+    found = made().roles
     assert found.at("slowdown", "mlp", 130) == ["at_130", "at_130_again"]
     assert found.at("slowdown", "mlp", 70) == ["at_70"]
     assert found.at("slowdown", "mlp", 90) == []
@@ -52,11 +52,11 @@ def test_at_a_load_stand_the_agents_of_the_largest_budget_that_were_trained_ther
 
 
 def test_over_loads_each_agent_of_the_largest_budget_stands_at_its_own() -> None:
-    assert made().cast.each_at_its_load("slowdown", "mlp") == {70: "at_70", 110: "at_110", 130: "at_130"}
+    assert made().roles.each_at_its_load("slowdown", "mlp") == {70: "at_70", 110: "at_110", 130: "at_130"}
 
 
 def test_one_agent_at_one_load_is_no_line_over_loads() -> None:
-    assert cast(joint=agent(), alone=agent(loads=[70], updates=9000)).each_at_its_load("slowdown", "mlp") == {}
+    assert roles(joint=agent(), alone=agent(loads=[70], updates=9000)).each_at_its_load("slowdown", "mlp") == {}
 
 
 @pytest.mark.parametrize(
@@ -67,7 +67,7 @@ def test_one_agent_at_one_load_is_no_line_over_loads() -> None:
     ],
 )
 def test_the_rival_of_a_second_was_trained_under_equal_conditions(first: Mapping[str, int], rival: str) -> None:
-    found = cast(joint=agent(), alike=agent(loads=[100], **first), deep=agent("cnn", loads=[100], **SMALL))
+    found = roles(joint=agent(), alike=agent(loads=[100], **first), deep=agent("cnn", loads=[100], **SMALL))
     assert found.rival("deep") == rival
 
 
@@ -149,6 +149,6 @@ def test_single_jobs_are_shown_of_the_agents_that_the_paper_is_about() -> None:
 
 
 def test_all_of_it_is_drawn() -> None:
-    found = figures.figures([made()])
+    found = figures.figures_of_pools([made()])
     assert {shown.figure for shown in found if shown.drawing is not None} >= {"objectives_made_70", "withheld_at_110"}
     figures.table(found)

@@ -1,4 +1,4 @@
-"""Kept: what is left of the outputs of a stage, found by md5: in the workspace, DVC's cache, a revision of git."""
+"""Outputs of stages that are still stored, found by md5: in the workspace, DVC's cache, a revision of git."""
 
 import json
 import shutil
@@ -9,12 +9,12 @@ from pathlib import Path
 from pipeline.config import repository_root
 from pipeline.errors import UserError
 from pipeline.tracking.digests import measured
-from pipeline.tracking.tree import git
+from pipeline.tracking.source_tree import git
 
 FOLDER = ".dir"  # end of the md5 of a folder
 
 
-class Kept:
+class StoredOutputs:
     """Where the files and folders of dvc.lock are now; what is found has the md5 that was asked for."""
 
     def __init__(self, scratch: Path, rev: str | None = None) -> None:
@@ -29,7 +29,7 @@ class Kept:
         self._cache = _cache(self._root)
 
     def find(self, path: str, md5: str) -> Path | None:
-        """Return where a file or folder of some md5 is, under its own name; nothing where it is not kept."""
+        """Return where a file or folder of some md5 is, under its own name; nothing where it is not stored."""
         if self.is_here(path, md5):
             return self._root / path
         copy = self._scratch / md5 / Path(path).name

@@ -1,4 +1,4 @@
-"""Tree: what a pipeline run is made of, read from the working directory or from a revision of git.
+"""The source tree: what a pipeline run is made of, read from the working directory or from a revision of git.
 
 That is the code, params.yaml, dvc.yaml, and dvc.lock, which says what came out of them. Its content has an id: the
 same before and after a commit, and another one after any edit.
@@ -28,7 +28,7 @@ IGNORED = ".dvcignore"
 LOG_STAGE = "log"  # its output is the user's log: an input of the pipeline, and no result
 
 
-class Tree:
+class SourceTree:
     """Files by path, and what follows from them."""
 
     def __init__(self, files: Mapping[str, bytes], where: str) -> None:
@@ -82,15 +82,15 @@ class Tree:
             raise UserError(f"{self.where}{path}: not YAML: {' '.join(str(error).split())[:200]}") from error
 
 
-def working_tree() -> Tree:
+def working_tree() -> SourceTree:
     """Return what is in the working directory: what git tracks or would track; all files where there is no git."""
     listed = git("ls-files", "-z", "--cached", "--others", "--exclude-standard", "--", *CODE)
     names = listed.decode().split("\0") if listed is not None else [path.as_posix() for path in _walk()]
     paths = [Path(name) for name in {*names, LOCK, IGNORED} if name]
-    return Tree({path.as_posix(): path.read_bytes() for path in sorted(paths) if path.is_file()}, "")
+    return SourceTree({path.as_posix(): path.read_bytes() for path in sorted(paths) if path.is_file()}, "")
 
 
-def tree_of(rev: str, title: str) -> Tree:
+def tree_of(rev: str, title: str) -> SourceTree:
     """Return what is in a revision of git.
 
     Raises:
@@ -103,7 +103,7 @@ def tree_of(rev: str, title: str) -> Tree:
         members = [(member.name, archive.extractfile(member)) for member in archive if member.isfile()]
         files = {name: stream.read() for name, stream in members if stream is not None}
     ignored = git("show", f"{rev}:{IGNORED}")
-    return Tree(files if ignored is None else {**files, IGNORED: ignored}, f"{title}: ")
+    return SourceTree(files if ignored is None else {**files, IGNORED: ignored}, f"{title}: ")
 
 
 def git(*words: str) -> bytes | None:
