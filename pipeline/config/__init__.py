@@ -1,7 +1,7 @@
 """Params: a frozen, checked view of params.yaml, free of torch.
 
 Unknown keys are refused by name, every number has its type and range, and derived sizes are properties. The defaults
-live in params.yaml; only `Swf` has some here, because `{name: swf, path: ...}` is all a user must write to read a log.
+live in params.yaml; only logs have some here, because `{name: swf, path: ...}` is all a user must write to read one.
 """
 
 from pipeline.config.acting import (
@@ -50,7 +50,7 @@ from pipeline.config.learning import (
 )
 from pipeline.config.mixture import Imitate, Mixture, Sets, StreamWindows
 from pipeline.config.params import PARAMS_FILE, AnyScenario, Params, check_params, load_params, repository_root
-from pipeline.config.problem import AtOnce, Counts, Demand, PoolScenario, Streaming, Swf, Synthetic
+from pipeline.config.problem import AtOnce, Counts, Demand, Instances, PoolLog, PoolScenario, Streaming, Synthetic
 from pipeline.config.records import Frozen, pick, there_are
 from pipeline.config.sites import Site
 from pipeline.config.small import smallest
@@ -64,9 +64,9 @@ __all__ = [
     "AnyRecipe",
     "AnyScenario",
     "AtOnce",
+    "Card",
     "Cem",
     "CemRecipe",
-    "Card",
     "Clone",
     "Cnn",
     "Counts",
@@ -77,29 +77,32 @@ __all__ = [
     "Dqn",
     "DqnRecipe",
     "Evaluation",
-    "MachinesCard",
-    "MachinesLog",
-    "MachinesRecipe",
-    "MachinesScenario",
     "FamilySearch",
     "FinetuneConfig",
     "Frozen",
     "Group",
+    "GroupQ",
     "GroupsCard",
     "GroupsLog",
-    "GroupQ",
     "GroupsScenario",
     "HeuristicKnobs",
     "Hindsight",
     "Imitate",
+    "Instances",
     "Linear",
+    "MachinesCard",
+    "MachinesLog",
+    "MachinesRecipe",
+    "MachinesScenario",
     "Mixture",
     "Mlp",
-    "PoolCard",
     "NetworkConfig",
     "NoPretrain",
     "Params",
     "Parts",
+    "PoolCard",
+    "PoolLog",
+    "PoolScenario",
     "Ppo",
     "PpoRecipe",
     "PretrainConfig",
@@ -107,12 +110,10 @@ __all__ = [
     "Reinforce",
     "Replay",
     "Sampled",
-    "PoolScenario",
     "Sets",
     "Site",
     "StreamWindows",
     "Streaming",
-    "Swf",
     "Swinging",
     "Synthetic",
     "Tasks",

@@ -4,7 +4,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Discriminator, Field, Tag, model_validator
 
-from pipeline.config.problem import Counts
+from pipeline.config.problem import Counts, Instances
 from pipeline.config.records import Frozen, Loads, Many, Name, Positive, PositiveShare, Rate
 
 EVENT_JOB_COLUMNS = ("load", "jobset", "job", "arrival", "duration", "seen", "nodes", "kinds")
@@ -66,10 +66,10 @@ class MachinesLog(Frozen):
     """A log, cut into windows of consecutive jobs; `loads` of the scenario compress or stretch its arrivals."""
 
     name: Literal["log"]
-    format: Literal["swf", "openb", "alibaba2018", "alibaba2017", "cloudsimpy", "google2011"]
+    format: str
     path: str
     nodes: str | None = None  # the file of machines that some formats have
-    instances: Literal["one", "each"] = "one"  # a job for each task of a log, or for each of a task's instances
+    instances: Instances = "one"
     per_node: bool = False  # of swf: each processor is a machine by itself
     longest_s: Rate | None = None  # run times are cut here, and counted
     first_s: Annotated[float, Field(ge=0)] = 0.0  # by the log's clock; jobs before it are left out, and counted

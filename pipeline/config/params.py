@@ -16,7 +16,7 @@ from pipeline.config.groups import DqnRecipe, GroupsScenario
 from pipeline.config.hindsight import Hindsight, check_hindsight
 from pipeline.config.learning import Agent, AnyRecipe, Evaluation, HeuristicKnobs, MachinesRecipe, Recipe
 from pipeline.config.mixture import Transfer
-from pipeline.config.problem import Demand, PoolScenario, Swf, Synthetic
+from pipeline.config.problem import Demand, PoolLog, PoolScenario, Synthetic
 from pipeline.config.records import Frozen, Name, Seed, first_problem, pick
 from pipeline.errors import UserError
 
@@ -31,7 +31,7 @@ class Params(Frozen):
     seed: Seed
     threads: Annotated[int, Field(gt=0, le=1024)]
     device: Literal["auto", "cpu", "cuda"]
-    workload: Annotated[Synthetic | Swf, Field(discriminator="name")]
+    workload: Annotated[Synthetic | PoolLog, Field(discriminator="name")]
     demands: dict[Name, Demand]
     scenarios: Annotated[dict[Name, AnyScenario], Field(min_length=1)]
     heuristics: HeuristicKnobs
@@ -70,12 +70,12 @@ class Params(Frozen):
         if not isinstance(chosen, PoolScenario):
             raise UserError(f"scenario '{name}' {GOES[chosen.problem]}; {_those(self.pool_scenarios)} pooled clusters")
         workload = self.workload_of(chosen)
-        if isinstance(workload, Swf) and workload.capacity is not None:
+        if isinstance(workload, PoolLog) and workload.capacity is not None:
             units = dict.fromkeys(chosen.resources, workload.capacity)
             return chosen.model_copy(update={"resources": units})
         return chosen
 
-    def workload_of(self, scenario: PoolScenario) -> Synthetic | Swf:
+    def workload_of(self, scenario: PoolScenario) -> Synthetic | PoolLog:
         """Return where the jobs of a scenario in steps come from: its own recipe, or what all others share."""
         return self.workload if scenario.workload is None else scenario.workload
 
@@ -203,7 +203,7 @@ def check_params(raw: Any, where: str) -> Params:
         must_know(where, f"agents.{name}.scenario", agent.scenario, params.scenarios)
         must_know(where, f"agents.{name}.finetune.recipe", agent.finetune.recipe, params.recipes)
         chosen, recipe = params.scenarios[agent.scenario], params.recipes[agent.finetune.recipe]
-        own_load = isinstance(chosen, PoolScenario) and isinstance(params.workload_of(chosen), Swf)
+        own_load = isinstance(chosen, PoolScenario) and isinstance(params.workload_of(chosen), PoolLog)
         for demand in getattr(agent.finetune, "demands", None) or ():
             must_know(where, f"agents.{name}.finetune.demands", demand, params.demands)
         check_agent(where, name, agent, chosen, recipe, own_load)

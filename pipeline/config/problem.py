@@ -19,6 +19,7 @@ from pipeline.config.records import (
 )
 from pipeline.errors import UserError
 
+Instances = Literal["one", "each"]  # a job for each task of a log, or for each of a task's instances
 JOB_COLUMNS = ("load", "jobset", "job", "arrival", "duration", "told")
 
 
@@ -51,11 +52,14 @@ class Synthetic(Frozen):
         return max(self.short[1], self.long[1])
 
 
-class Swf(Frozen):
-    """A log in the Standard Workload Format, cut into windows of consecutive jobs."""
+class PoolLog(Frozen):
+    """A log, cut into windows of consecutive jobs; `name: swf` is short for `name: log, format: swf`."""
 
-    name: Literal["swf"]
+    name: Literal["swf", "log"]
+    format: Annotated[str, Field(exclude_if=lambda word: word == "swf")] = "swf"
     path: str
+    nodes: Annotated[str | None, Field(exclude_if=_nothing)] = None  # the file of machines that some formats have
+    instances: Annotated[Instances, Field(exclude_if=lambda word: word == "one")] = "one"
     step_s: Positive = 3600
     capacity: Units | None = 20
     memory_kb: Positive | None = None
@@ -65,9 +69,15 @@ class Swf(Frozen):
     validation_share: PositiveShare = 0.15
 
     @model_validator(mode="after")
-    def _leaves_a_test_period(self) -> "Swf":
+    def _leaves_a_test_period(self) -> "PoolLog":
         if self.train_share + self.validation_share >= 1:
             raise ValueError("expected train_share + validation_share below 1, so that a test period is left")
+        return self
+
+    @model_validator(mode="after")
+    def _has_one_format(self) -> "PoolLog":
+        if self.name == "swf" and self.format != "swf":
+            raise ValueError(f"name: expected log beside a format, got swf beside '{self.format}'")
         return self
 
 

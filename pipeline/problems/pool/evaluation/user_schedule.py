@@ -1,6 +1,6 @@
 """Run any policy over a user's own jobs and write when each starts."""
 
-from pipeline.config import Params, Swf
+from pipeline.config import Params, PoolLog
 from pipeline.core import IntArray, Policy
 from pipeline.errors import UserError
 from pipeline.problems import ScheduleRequest
@@ -24,7 +24,7 @@ def schedule_jobs(params: Params, asked: ScheduleRequest) -> None:
         raise UserError(f"{out}: the jobs are read from it: name another file for the schedule")
     cluster, (chosen, masked) = Cluster.of(scenario), policy_by_name(policy, scenario)
     drawn = drawn_by_name(policy, scenario) if samples else None
-    swf = params.workload if isinstance(params.workload, Swf) else Swf(name="swf", path=str(jobs))
+    swf = params.workload if isinstance(params.workload, PoolLog) else PoolLog(name="swf", path=str(jobs))
     with progress(f"read {jobs}, percent", 100, brief=True) as advance:
         table, notes = read_jobs(jobs, scenario, swf, advance)
     for note in notes:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from pipeline import storage
 from pipeline.comparing.plots import png
-from pipeline.config import Params, PoolScenario, Swf
+from pipeline.config import Params, PoolLog, PoolScenario
 from pipeline.errors import UserError
 from pipeline.problems import Picture, ShowRequest
 from pipeline.problems.pool.nouns import Cluster
@@ -46,7 +46,7 @@ def _choose(params: Params, asked: ShowRequest, scenario: PoolScenario) -> Chose
         return test_jobset(jobsets, asked.scenario, asked.load, asked.jobset, scenario.step_limit)
     if asked.load is not None:
         raise UserError("--load is one of the scenario's own jobsets; a job table has none")
-    swf = params.workload if isinstance(params.workload, Swf) else Swf(name="swf", path=str(asked.jobs))
+    swf = params.workload if isinstance(params.workload, PoolLog) else PoolLog(name="swf", path=str(asked.jobs))
     with progress(f"read {asked.jobs}, percent", 100, brief=True) as advance:
         table, notes = read_jobs(asked.jobs, scenario, swf, advance)
     for note in notes:

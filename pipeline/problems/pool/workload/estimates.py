@@ -10,7 +10,7 @@ import numpy as np
 from pipeline.config import Params, Synthetic
 from pipeline.core import IntArray
 from pipeline.errors import UserError
-from pipeline.logs.step_log import Log
+from pipeline.logs.trace import Trace
 from pipeline.problems.pool.nouns import JobSet
 
 
@@ -45,17 +45,12 @@ def estimated(jobs: JobSet, noise: float, horizon: int, rng: np.random.Generator
     return jobs._replace(told=np.clip(np.rint(jobs.duration * factor), 1, horizon).astype(np.int64))
 
 
-def said_steps(log: Log, step_s: int, longest: int) -> IntArray:
-    """Return the estimates [J] of a log in steps, as its durations are cut; a job without one tells its duration."""
-    seconds = np.where(log.estimate_s > 0, log.estimate_s, log.run_s)
-    return np.asarray(np.minimum(-(-seconds // step_s), longest), dtype=np.int16)
+def said_steps(log: Trace, step_s: int, longest: int) -> IntArray:
+    """Return the estimates [J] of a log in steps, as its durations are cut."""
+    return np.minimum(np.ceil(log.estimate_s / step_s), longest).astype(np.int16)
 
 
-def describe_said(log: Log, duration: IntArray, told: IntArray) -> str:
+def describe_said(log: Trace, duration: IntArray, told: IntArray) -> str:
     """Return, for people, how many jobs of a log run longer than their users said."""
-    jobs, known = len(log.id), log.estimate_s > 0
-    over, longer = int((known & (log.run_s > log.estimate_s)).sum()), int((duration > told).sum())
-    return (
-        f"estimates: {over} jobs ({over / jobs:.1%}) run longer than told, {longer} ({longer / jobs:.1%}) in steps; "
-        f"{int((~known).sum())} jobs have none and tell their duration"
-    )
+    jobs, over, longer = len(log.id), int((log.run_s > log.estimate_s).sum()), int((duration > told).sum())
+    return f"estimates: {over} jobs ({over / jobs:.1%}) run longer than told, {longer} ({longer / jobs:.1%}) in steps"

@@ -8,9 +8,9 @@ import pandas as pd
 import pytest
 
 from pipeline.errors import UserError
+from pipeline.problems.machines.benchmark import DEFAULT, run
 from pipeline.problems.machines.evaluation.rlscheduler import apart, fitting, paired
 from pipeline.problems.machines.workload.rlscheduler import SEQUENCE, STARTS, read_protocol
-from pipeline.problems.machines.benchmark import DEFAULT, run
 
 SHARED = Path(__file__).parents[4].parent / "shared"
 LUBLIN = SHARED / "traces" / "lublin_256.swf.gz"
