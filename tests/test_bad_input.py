@@ -602,12 +602,12 @@ LOGS = [
         {"log.swf": log(*LOG).decode().encode("utf-16")},
     ),
     Case("a job table for a log", ON_LOG, ("log.swf:1: expected 18 numbers, found 1",), {"log.swf": JOBS.encode()}),
-    Case("a log without jobs", ON_LOG, ("log.swf: no jobs",), {"log.swf": log()}),
-    Case("an empty log", ON_LOG, ("log.swf: no jobs",), {"log.swf": b""}),
+    Case("a log without jobs", ON_LOG, ("log.swf: expected jobs, found an empty log",), {"log.swf": log()}),
+    Case("an empty log", ON_LOG, ("log.swf: expected jobs, found an empty log",), {"log.swf": b""}),
     Case(
         "a log whose jobs never ran",
         ON_LOG,
-        ("log.swf: no jobs; run time unknown: set aside (1)",),
+        ("log.swf: expected jobs, found none in 1 rows: run time unknown (1, first in line 2)",),
         {"log.swf": log(LINE.format(id=1, submit=0, run=-1))},
     ),
     Case("a missing log", ON_LOG, ("log.swf: cannot be read (No such file or directory)",)),
@@ -627,13 +627,13 @@ LOGS = [
     Case(
         "params.yaml names a missing log",
         "log",
-        ("params.yaml: workload.path: no such file: ", "none.swf"),
+        ("params.yaml: workload.path: no such file or folder: ", "none.swf"),
         on_log("path: none.swf"),
     ),
     Case(
-        "params.yaml names a folder",
+        "params.yaml names an empty folder",
         "log",
-        ("params.yaml: workload.path: no such file: ", "logs"),
+        ("params.yaml: workload.path: expected files in ", "logs"),
         {**on_log("path: logs"), "logs": None},
     ),
     Case("a log that was not linked", GENERATE, ("data/log: cannot be read", "No such file"), on_log("path: log.swf")),
@@ -652,7 +652,7 @@ LOGS = [
     Case(
         "a resource that no log knows",
         GENERATE,
-        ("a log knows processors and 'memory' only", "'gpu'"),
+        ("the log has no resource 'gpu'", "cpu"),
         {
             "params.yaml": (on_log("path: log.swf")["params.yaml"] or b"").replace(
                 b"{cpu: 10, memory: 10}", b"{cpu: 4, gpu: 4}"
@@ -755,20 +755,25 @@ MENDED = [
     Case(
         "17 columns",
         ON_LOG,
-        ("17 columns: last one taken as unknown (40 lines)",),
+        ("17 columns: last one taken as unknown (40 rows)",),
         {"log.swf": log(*(line.rsplit(" ", 1)[0] for line in LOG))},
     ),
-    Case("arrivals out of order", ON_LOG, ("unsorted arrivals: sorted (39 lines)",), {"log.swf": log(*reversed(LOG))}),
+    Case(
+        "arrivals out of order",
+        ON_LOG,
+        ("not in order of arrival: sorted (39 rows)",),
+        {"log.swf": log(*reversed(LOG))},
+    ),
     Case(
         "run = -1",
         ON_LOG,
-        ("run time unknown: set aside (1 lines)", "40 jobs over"),
+        ("run time unknown (1 rows)", "40 jobs over"),
         {"log.swf": log(*LOG, LINE.format(id=41, submit=9, run=-1))},
     ),
     Case(
         "run = 0",
         ON_LOG,
-        ("run time 0: set aside (2 lines)",),
+        ("run time 0 (2 rows)",),
         {"log.swf": log(*LOG, *[LINE.format(id=41, submit=9, run=0)] * 2)},
     ),
     Case(
@@ -780,8 +785,8 @@ MENDED = [
     Case(
         "fractions",
         ON_LOG,
-        ("fractions: rounded (1 lines)",),
-        {"log.swf": log(*LOG, LINE.format(id=41, submit=9, run=77.5))},
+        ("fraction of a processor: rounded (1 rows)",),
+        {"log.swf": log(*LOG, LINE.format(id=41, submit=9, run=77.5).replace(" 1 ", " 1.5 ", 1))},
     ),
     Case("a log with Windows' line ends", ON_LOG, ("40 jobs over",), {"log.swf": log(*LOG).replace(b"\n", b"\r\n")}),
     Case("a table with a byte order mark", SJF, ("3 jobs, ",), {"jobs.csv": JOBS.encode("utf-8-sig")}),

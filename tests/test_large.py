@@ -17,10 +17,11 @@ import pandas as pd
 import pytest
 from builders import REPOSITORY
 
-from pipeline.config import Params, PoolScenario, Swf
+from pipeline.config import Params, PoolLog, PoolScenario
 from pipeline.errors import UserError
 from pipeline.logs import lines
-from pipeline.logs.step_log import Log, read_swf
+from pipeline.logs.swf import read as read_log
+from pipeline.logs.trace import Trace
 from pipeline.problems.pool.heuristics.scores import HEURISTICS
 from pipeline.problems.pool.nouns import Cluster
 from pipeline.problems.pool.scheduling.playing import schedule
@@ -66,21 +67,21 @@ def mixed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def same(one: Log, other: Log) -> None:
+def same(one: Trace, other: Trace) -> None:
     for mine, yours in zip(one, other, strict=True):
         np.testing.assert_equal(mine, yours)
 
 
 @pytest.mark.parametrize("chunk", [1000, 4096, 1 << 16])
 def test_a_log_is_the_same_in_chunks_of_any_size(mixed: Path, chunk: int) -> None:
-    same(read_swf(mixed, chunk=chunk), read_swf(mixed))
+    same(read_log(mixed, chunk=chunk), read_log(mixed))
 
 
 def test_a_log_is_the_same_line_by_line(mixed: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    fast = read_swf(mixed, chunk=4096)
-    assert set(fast.repaired) >= {"17 columns: last one taken as unknown", "fractions: rounded"}
+    fast = read_log(mixed, chunk=4096)
+    assert {what.reason for what in fast.mended} >= {"17 columns: last one taken as unknown"}
     monkeypatch.setattr(lines, "_plain_numbers", lambda text: None)
-    same(read_swf(mixed, chunk=4096), fast)
+    same(read_log(mixed, chunk=4096), fast)
 
 
 def test_plain_lines_take_the_fast_way_and_others_do_not() -> None:
@@ -109,20 +110,20 @@ def test_a_bad_line_is_named_by_its_number_in_the_whole_log(mixed: Path, tmp_pat
     path = tmp_path / "log.swf"
     path.write_text("\n".join([*rows[:line], "1 2 3", *rows[line:]]))
     with pytest.raises(UserError, match=rf"log.swf:{line + 1}: expected 18 numbers, found 3$"):
-        read_swf(path, chunk=4096)
+        read_log(path, chunk=4096)
 
 
 def test_what_is_kept_of_a_log_is_little(mixed: Path) -> None:
     tracemalloc.start()
-    log = read_swf(mixed, chunk=1 << 14)
+    log = read_log(mixed, chunk=1 << 14)
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
-    assert peak < 16 * (1 << 14) + 250 * len(log.id)  # some copies of a chunk; 48 bytes a job, sorted and summed up
+    assert peak < 16 * (1 << 14) + 250 * len(log.id)  # some copies of a chunk; 76 bytes a job, sorted and summed up
 
 
 def test_reading_is_heard_of(mixed: Path) -> None:
     told: list[float] = []
-    read_swf(mixed, lambda percent, note: told.append(percent), chunk=1 << 14)
+    read_log(mixed, lambda percent, note: told.append(percent), chunk=1 << 14)
     assert len(told) > 10
     assert told == sorted(told)
     assert told[-1] == 100
@@ -147,7 +148,7 @@ def online(params: Params) -> PoolScenario:
 
 
 def read(path: Path, scenario: PoolScenario, rows: int) -> JobTable:
-    return read_jobs(path, scenario, Swf(name="swf", path=""), no_progress, rows)[0]
+    return read_jobs(path, scenario, PoolLog(name="swf", path=""), no_progress, rows)[0]
 
 
 def scheduled(jobs: JobTable, scenario: PoolScenario, at_once: int, policy: str = "random") -> list[int]:

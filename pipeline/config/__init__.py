@@ -1,7 +1,7 @@
 """Params: a frozen, checked view of params.yaml, free of torch.
 
 Unknown keys are refused by name, every number has its type and range, and derived sizes are properties. The defaults
-live in params.yaml; only `Swf` has some here, because `{name: swf, path: ...}` is all a user must write to read a log.
+live in params.yaml; only logs have some here, because `{name: swf, path: ...}` is all a user must write to read one.
 """
 
 from pipeline.config.cards import FORMAT, Card, Tensor, Weights, described, difference
@@ -44,7 +44,7 @@ from pipeline.config.pool.learning import (
     Transfer,
 )
 from pipeline.config.pool.networks import Cnn, Mlp, PoolNetworkConfig, Sets
-from pipeline.config.pool.scenario import AtOnce, Demand, PoolScenario, Streaming, Swf, Synthetic
+from pipeline.config.pool.scenario import AtOnce, Demand, PoolLog, PoolScenario, Streaming, Synthetic
 from pipeline.config.problems import (
     Agent,
     AnyRecipe,
@@ -53,7 +53,7 @@ from pipeline.config.problems import (
     HeuristicKnobs,
     PretrainConfig,
 )
-from pipeline.config.records import Counts, Frozen, pick, there_are
+from pipeline.config.records import Counts, Frozen, Instances, pick, there_are
 from pipeline.config.smoke_test import smoke_test_params
 
 __all__ = [
@@ -90,6 +90,7 @@ __all__ = [
     "HeuristicKnobs",
     "Hindsight",
     "Imitate",
+    "Instances",
     "Linear",
     "MachinesAgent",
     "MachinesCard",
@@ -106,6 +107,7 @@ __all__ = [
     "PoolAgent",
     "PoolCard",
     "PoolKnobs",
+    "PoolLog",
     "PoolNetworkConfig",
     "PoolScenario",
     "Ppo",
@@ -119,7 +121,6 @@ __all__ = [
     "Site",
     "StreamWindows",
     "Streaming",
-    "Swf",
     "Swinging",
     "Synthetic",
     "Tasks",

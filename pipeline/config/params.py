@@ -17,7 +17,7 @@ from pipeline.config.machines.learning import MachinesRecipe
 from pipeline.config.machines.scenario import MachinesScenario
 from pipeline.config.pool.hindsight import Hindsight
 from pipeline.config.pool.learning import Recipe, Transfer
-from pipeline.config.pool.scenario import Demand, PoolScenario, Swf, Synthetic
+from pipeline.config.pool.scenario import Demand, PoolLog, PoolScenario, Synthetic
 from pipeline.config.problems import CHECKS, Agent, AnyRecipe, AnyScenario, HeuristicKnobs
 from pipeline.config.records import Frozen, Name, Seed, first_problem, pick
 from pipeline.errors import UserError
@@ -40,7 +40,7 @@ class Params(Frozen):
     seed: Seed
     threads: Annotated[int, Field(gt=0, le=1024)]
     device: Literal["auto", "cpu", "cuda"]
-    workload: Annotated[Synthetic | Swf, Field(discriminator="name")]
+    workload: Annotated[Synthetic | PoolLog, Field(discriminator="name")]
     demands: dict[Name, Demand]
     scenarios: Annotated[dict[Name, Annotated[AnyScenario, Field(discriminator="problem")]], Field(min_length=1)]
     heuristics: HeuristicKnobs
@@ -90,7 +90,7 @@ class Params(Frozen):
         chosen = self.scenario_of(PoolScenario, name)
         return chosen.with_log_capacity(self.workload_of(chosen))
 
-    def workload_of(self, scenario: PoolScenario) -> Synthetic | Swf:
+    def workload_of(self, scenario: PoolScenario) -> Synthetic | PoolLog:
         """Return where the jobs of a pooled cluster come from: its own recipe, or what all others share."""
         return self.workload if scenario.workload is None else scenario.workload
 

@@ -2,7 +2,7 @@
 
 import difflib
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
 
@@ -43,6 +43,7 @@ def _distinct(values: tuple[int, ...]) -> tuple[int, ...]:
 
 StepRange = Annotated[tuple[Positive, Positive], AfterValidator(_ordered)]
 ShareRange = Annotated[tuple[PositiveShare, PositiveShare], AfterValidator(_ordered)]
+Instances = Literal["one", "each"]  # a job for each task of a log, or for each of a task's instances
 Loads = Annotated[tuple[Load, ...], Field(min_length=1), AfterValidator(_distinct)]
 Name = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$")]
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from pipeline.logs.gathering import Instances
+from pipeline.config import Instances
 from pipeline.logs.lines import CHUNK
 from pipeline.logs.raw_tables import ALIBABA2017
 from pipeline.logs.rows import Layout

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from pipeline.logs.gathering import Instances
+from pipeline.config import Instances
 from pipeline.logs.lines import CHUNK
 from pipeline.logs.raw_tables import CLOUDSIMPY
 from pipeline.logs.rows import Layout

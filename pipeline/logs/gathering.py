@@ -1,7 +1,7 @@
 """The jobs of a log, gathered a chunk at a time and put in order of arrival, without being held twice."""
 
 from pathlib import Path
-from typing import Literal, NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -14,7 +14,6 @@ MOST_JOBS = 50_000_000  # some 4 GiB of them
 UNSORTED = "not in order of arrival: sorted"
 
 Number = TypeVar("Number", bound=np.number)
-Instances = Literal["one", "each"]  # a job for each task of a log, or for each of a task's instances
 
 
 class Part(NamedTuple):

@@ -7,9 +7,8 @@ import pandas as pd
 import pandera.pandas as pa
 
 from pipeline.core import THOUSANDTHS, FloatArray, IntArray
-from pipeline.logs.trace import Trace, fits_somewhere
+from pipeline.logs.trace import DAY_S, Trace, fits_somewhere
 
-DAY_S = 86_400.0
 MOST_USERS = MOST_GAPS = 10
 SPANS = 200  # of a log, for what changes over time
 SHARES = 400  # of its jobs, for how values are spread

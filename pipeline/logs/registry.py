@@ -2,22 +2,39 @@
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import NamedTuple
 
+from pipeline.config import GroupsLog, Instances, MachinesLog, Params, PoolLog
 from pipeline.errors import UserError
 from pipeline.logs import alibaba2017, alibaba2018, cloudsimpy, google2011, openb, swf
-from pipeline.logs.gathering import Instances
 from pipeline.logs.lines import FIELDS
 from pipeline.logs.rows import MARK, Layout, opened
 from pipeline.logs.trace import Trace
 from pipeline.progress import ProgressCallback, no_progress
 
-__all__ = ["FORMATS", "OPTIONS", "Instances", "Reader", "guess", "read"]
-
 HEAD = 1 << 16  # bytes that are looked at
 Likeness = Callable[[Path, str], bool]  # (path, first line)
 
 
-Reader = Callable[..., Trace]  # (path, on_progress), and the format's own options
+class Format(NamedTuple):
+    """How a log of one format is read and recognised."""
+
+    read: Callable[..., Trace]  # (path, on_progress), and the format's own options
+    alike: Likeness
+    options: tuple[str, ...] = ()
+
+
+def check_formats(params: Params) -> None:
+    """Refuse a format that there is not.
+
+    Raises:
+        UserError: one line for the first row of params.yaml that names one.
+    """
+    rows: list[tuple[str, object]] = [("workload", params.workload)]
+    rows += [(f"scenarios.{name}.workload", getattr(row, "workload", None)) for name, row in params.scenarios.items()]
+    for place, row in rows:
+        if isinstance(row, PoolLog | MachinesLog | GroupsLog) and row.format not in FORMATS:
+            raise UserError(f"params.yaml: {place}.format: expected one of {', '.join(FORMATS)}, got '{row.format}'")
 
 
 def read(
@@ -48,10 +65,10 @@ def read(
     asked = {"nodes": nodes, "instances": instances, "per_node": per_node}
     given = {option: value for option, value in asked.items() if value not in (None, "one", False)}
     for option in given:
-        if option not in OPTIONS[name]:
-            having = ", ".join(other for other, options in OPTIONS.items() if option in options)
+        if option not in FORMATS[name].options:
+            having = ", ".join(other for other, each in FORMATS.items() if option in each.options)
             raise UserError(f"{path}: a log of format '{name}' has no {option}; expected one of format {having}")
-    return FORMATS[name](path, on_progress, **given)
+    return FORMATS[name].read(path, on_progress, **given)
 
 
 def guess(path: Path) -> str:
@@ -60,11 +77,20 @@ def guess(path: Path) -> str:
     Raises:
         UserError: it cannot be read, or looks like none of the formats.
     """
+    name = recognised(path)
+    if name is None:
+        raise UserError(f"{path}: cannot tell its format from its first line: name it, one of {', '.join(FORMATS)}")
+    return name
+
+
+def recognised(path: Path) -> str | None:
+    """Return the format that a file looks like; None: it looks like none.
+
+    Raises:
+        UserError: it cannot be read.
+    """
     first = "" if path.is_dir() else _first_line(path)
-    for name, alike in LIKENESSES.items():
-        if alike(path, first):
-            return name
-    raise UserError(f"{path}: cannot tell its format from its first line: name it, one of {', '.join(FORMATS)}")
+    return next((name for name, each in FORMATS.items() if each.alike(path, first)), None)
 
 
 def _first_line(path: Path) -> str:
@@ -106,27 +132,13 @@ def _is_number(field: str) -> bool:
     return True
 
 
-FORMATS: dict[str, Reader] = {
-    "swf": swf.read,
-    "openb": openb.read,
-    "alibaba2018": alibaba2018.read,
-    "alibaba2017": alibaba2017.read,
-    "cloudsimpy": cloudsimpy.read,
-    "google2011": google2011.read,
-}
-OPTIONS: dict[str, tuple[str, ...]] = {
-    "swf": ("per_node",),
-    "openb": ("nodes",),
-    "alibaba2018": ("instances",),
-    "alibaba2017": ("instances",),
-    "cloudsimpy": ("instances",),
-    "google2011": (),
-}
-LIKENESSES: dict[str, Likeness] = {
-    "swf": _is_swf,
-    "openb": _has_header(openb.PODS),
-    "alibaba2018": _has_columns(alibaba2018.LAYOUT),
-    "alibaba2017": _has_columns(alibaba2017.LAYOUT),
-    "cloudsimpy": _has_header(cloudsimpy.LAYOUT),
-    "google2011": lambda path, first: path.is_dir() or _has_columns(google2011.LAYOUT)(path, first),
+FORMATS: dict[str, Format] = {
+    "swf": Format(swf.read, _is_swf, ("per_node",)),
+    "openb": Format(openb.read, _has_header(openb.PODS), ("nodes",)),
+    "alibaba2018": Format(alibaba2018.read, _has_columns(alibaba2018.LAYOUT), ("instances",)),
+    "alibaba2017": Format(alibaba2017.read, _has_columns(alibaba2017.LAYOUT), ("instances",)),
+    "cloudsimpy": Format(cloudsimpy.read, _has_header(cloudsimpy.LAYOUT), ("instances",)),
+    "google2011": Format(
+        google2011.read, lambda path, first: path.is_dir() or _has_columns(google2011.LAYOUT)(path, first)
+    ),
 }

@@ -1,13 +1,24 @@
 """The Standard Workload Format of the Parallel Workloads Archive, version 2.2: one job a line in 18 fields.
 
-Read: id = field 1, submitted = 2 (s), wait = 3, run time = 4, processors = the larger of 5 and 8, estimate = 9, memory
-= 10 if above 0, else 7 (KB of each processor), user = 12. Lines, and what is refused of them, are those of
-`workload.lines`. Times keep their fractions; processors are rounded half up.
+Rules, the same for every problem:
+
+- Read: id = field 1, submitted = 2 (s), wait = 3, run time = 4, processors = the larger of 5 and 8, estimate = 9,
+  memory = 10 if above 0, else 7 (KB of each processor), user = 12. A job's status is not read: one that was cancelled
+  while it ran is a job, and one that never ran has no run time.
+- Times keep their fractions; processors are rounded half up; memory is in GiB, to thousandths, and at least one of them
+  where it is known.
+- Mended and counted: a missing 18th field is unknown; an estimate that is not above 0 is the run time; unknown memory
+  is none; an unknown or negative wait is unknown, and where one must be known, 0. Jobs out of order are sorted by
+  arrival, those of one time staying as they were.
+- Dropped and counted: arrival unknown, run time unknown or 0, no processors, memory beyond 1e9 GiB.
+- Refused with its line: what is not 18 numbers (`lines`).
 
 The processors are pooled: a job runs on one node and holds all its processors and the memory of all of them, and the
 machine has MaxProcs processors, else MaxNodes, else those of its largest job. Of its memory a log says nothing: it
-counts as the most that the log's own jobs held at one time. Or each processor is a machine by itself, and a job runs
-on as many nodes as it has processors; memory is then left out.
+counts as the most that the log's own jobs held at one time, but no more than all processors times the most that one is
+known to have held. The machine had at least the first; the second alone is too large where few jobs are greedy, so that
+memory would never be short (HPC2N: 1.7 times as much). Or each processor is a machine by itself, and a job runs on as
+many nodes as it has processors; memory is then left out.
 """
 
 from collections.abc import Iterator
@@ -21,7 +32,7 @@ from pipeline.errors import UserError
 from pipeline.logs.gathering import Facts, Part, in_order, jobs
 from pipeline.logs.lines import CHUNK, FIELDS, job_lines
 from pipeline.logs.rows import opened
-from pipeline.logs.trace import CORES, GIB, MachineTable, Sieve, Trace, held_at_once, thousandths
+from pipeline.logs.trace import CORES, GIB, MachineTable, Sieve, Trace, thousandths
 from pipeline.progress import ProgressCallback, no_progress
 
 KB_OF_GIB = 1024.0**2
@@ -147,8 +158,9 @@ def _machines(trace: Trace, size: int, per_node: bool, path: Path) -> MachineTab
     if not per_node:
         capacity = [size * THOUSANDTHS]
         if "memory" in trace.resources:
-            start = trace.submit_s + np.nan_to_num(trace.wait_s)
-            capacity.append(int(held_at_once(start, start + trace.run_s, trace.demand[:, 1].astype(float))))
+            memory = trace.demand[:, 1].astype(float)
+            most = (memory / trace.demand[:, 0]).max() * capacity[0]
+            capacity.append(int(min(trace.most_held(memory), most)))
         return MachineTable(np.array([capacity]), np.zeros(1, dtype=np.int64), trace.resources)
     if size > MOST_MACHINES:
         raise UserError(f"{path}: expected at most {MOST_MACHINES:,} processors as machines, found {size:,}")

@@ -7,9 +7,10 @@ from typing import NamedTuple, get_args
 import numpy as np
 import pandas as pd
 
+from pipeline.config import Instances
 from pipeline.core import BoolArray, FloatArray
 from pipeline.errors import UserError
-from pipeline.logs.gathering import Facts, Instances, Part, in_order, jobs, repeated
+from pipeline.logs.gathering import Facts, Part, in_order, jobs, repeated
 from pipeline.logs.lines import CHUNK
 from pipeline.logs.rows import Layout, rows
 from pipeline.logs.trace import CORES, PERCENT, Sieve, Trace, thousandths

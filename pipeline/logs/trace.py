@@ -12,6 +12,7 @@ import numpy as np
 
 from pipeline.core import THOUSANDTHS, BoolArray, FloatArray, IntArray, KeyArray
 
+DAY_S = 86_400.0
 CORES, GIB, GPUS, PERCENT = "cores", "GiB", "GPUs", "percent of a machine"  # units of resources
 
 
@@ -51,6 +52,18 @@ class Trace(NamedTuple):
     mended: tuple[Dropped, ...]
     units: tuple[str, ...]  # of the resources, a thousand thousandths each
     rows: int  # of the log: those that are jobs, and those that were dropped
+
+    def most_held(self, amount: FloatArray) -> float:
+        """Return the most of an amount [J] that jobs held at one time of the log's own history; unknown waits are 0."""
+        start = self.submit_s + np.nan_to_num(self.wait_s)
+        return held_at_once(start, start + self.run_s, amount)
+
+    @property
+    def notes(self) -> list[str]:
+        """Return, for people, how many jobs there are, and what became of the log's other rows."""
+        days = (self.submit_s[-1] - self.submit_s[0]) / DAY_S
+        found = f"{self.rows:,} rows, {len(self.id):,} jobs over {days:.1f} days"
+        return [found, *(f"{what.reason} ({what.rows:,} rows)" for what in (*self.dropped, *self.mended))]
 
 
 def thousandths(amount: FloatArray) -> IntArray:

@@ -2,17 +2,18 @@
 
 import numpy as np
 
-from pipeline.config import MachinesLog, Swf
+from pipeline.config import MachinesLog, PoolLog
 from pipeline.errors import UserError
 
 
-def periods(jobs: int, swf: Swf | MachinesLog) -> dict[str, tuple[int, int]]:
+def periods(jobs: int, workload: PoolLog | MachinesLog) -> dict[str, tuple[int, int]]:
     """Return each split's first job and the one after its last.
 
-    >>> periods(100, Swf(name="swf", path="", train_share=0.6, validation_share=0.15))
+    >>> periods(100, PoolLog(name="swf", path="", train_share=0.6, validation_share=0.15))
     {'train': (0, 60), 'validation': (60, 75), 'test': (75, 100)}
     """
-    first, second = round(jobs * swf.train_share), round(jobs * (swf.train_share + swf.validation_share))
+    learned = workload.train_share
+    first, second = round(jobs * learned), round(jobs * (learned + workload.validation_share))
     return {"train": (0, first), "validation": (first, second), "test": (second, jobs)}
 
 

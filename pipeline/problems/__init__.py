@@ -281,6 +281,9 @@ def check(params: Params) -> None:
     Raises:
         UserError: one line for the first thing that it does not go with.
     """
+    from pipeline.logs.registry import check_formats
+
+    check_formats(params)
     for word in PROBLEMS:
         problem(word).check(params)
 

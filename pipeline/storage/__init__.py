@@ -12,7 +12,7 @@ from pipeline.storage.checkpoints import (
     write_checkpoint,
 )
 from pipeline.storage.files import check_table, discard, read_json, read_table, write, write_json, write_table
-from pipeline.storage.logs import link_log, log_path
+from pipeline.storage.logs import link_log
 from pipeline.storage.models import Model, read_model, write_model
 from pipeline.storage.paths import (
     DATA,
@@ -58,7 +58,6 @@ __all__ = [
     "drop_checkpoints",
     "jobsets_folder",
     "link_log",
-    "log_path",
     "model_folder",
     "read_also",
     "read_checkpoint",

@@ -275,7 +275,7 @@ def test_a_log_is_scheduled_in_steps_of_an_hour_under_its_own_ids(command: Comma
     log = swf(Path(name), (7, 0, 3 * 3600 - 5, 6), (9, 10, 3600, 6), (8, 3600, 7200, 4))
     outcome = schedule(command, log)
     assert outcome.code == 0
-    assert "3 jobs over 0.0 days on 10 processors" in outcome.err
+    assert "3 rows, 3 jobs over 0.0 days" in outcome.err
     found = pd.read_csv("out.csv")
     assert found["job"].tolist() == [7, 9, 8]
     assert found["start"].tolist() == [1, 0, 1]
@@ -378,7 +378,7 @@ WANTED = "columns: expected jobset, job, arrival, duration, cpu, memory; "
         ("jobs.parquet", b"junk", "not a readable table ("),
         ("jobs.parquet", b"", "not a readable table ("),
         ("log.swf", b"1 2 3\n", "1: expected 18 numbers, found 3"),
-        ("log.swf", b"; MaxProcs: 10\n", "no jobs"),
+        ("log.swf", b"; MaxProcs: 10\n", "expected jobs, found an empty log"),
         ("log.swf.gz", PACKED_LOG[:-9], "its name ends in .gz, but it is not a whole gzip file ("),
         ("jobs.txt", JOBS.encode(), "expected .csv, .csv.gz, .parquet, .swf or .swf.gz"),
         ("jobs", JOBS.encode(), "expected .csv, .csv.gz, .parquet, .swf or .swf.gz"),

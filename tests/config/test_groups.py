@@ -155,7 +155,7 @@ WRONG: list[tuple[str, Any, str]] = [
     ("workload.mixes", [], "workload.mixes: "),
     ("workload.demand.cpu", [0, 1], "workload.demand.cpu.0: expected greater than 0, got 0"),
     ("jobsets.test", 0, "jobsets.test: expected greater than 0, got 0"),
-    ("workload", LOG | {"format": "csv"}, "workload.format: expected 'swf', got 'csv'"),
+    ("workload", LOG | {"format": 3}, "workload.format: expected a valid string, got 3"),
     ("workload", LOG | {"bounds": []}, "workload.bounds: "),
     ("workload", LOG | {"bounds": [0]}, "workload.bounds.0: expected greater than 0, got 0"),
     (

@@ -9,7 +9,7 @@ import yaml
 from builders import REPOSITORY
 from ruamel.yaml import YAML
 
-from pipeline.config import MachinesAgent, Params, PoolAgent, Swf, check_params, load_params, repository_root
+from pipeline.config import MachinesAgent, Params, PoolAgent, PoolLog, check_params, load_params, repository_root
 from pipeline.errors import UserError
 from pipeline.problems.pool.heuristics.scores import HEURISTICS, check_names
 from pipeline.problems.pool.workload.estimates import check_estimates
@@ -165,7 +165,7 @@ UNKNOWN_NAMES: list[tuple[str, Any, str]] = [
         "sarsa",
         "agents.deeprm.finetune.name: unknown 'sarsa'; there are: 'reinforce', 'mixture'",
     ),
-    ("workload.name", "swff", "workload.name: unknown 'swff'; there are: 'synthetic', 'swf'"),
+    ("workload.name", "swff", "workload.name: unknown 'swff'; there are: 'synthetic', 'swf', 'log'"),
     (
         "agents.deeprm.network.name",
         "rnn",
@@ -547,7 +547,7 @@ def test_a_rate_may_be_written_as_1e_3(tmp_path: Path) -> None:
 
 def test_a_log_needs_no_more_than_its_name_and_path() -> None:
     params = checked(changed("workload", {"name": "swf", "path": "logs/a.swf.gz"}))
-    assert params.workload == Swf(
+    assert params.workload == PoolLog(
         name="swf",
         path="logs/a.swf.gz",
         step_s=3600,

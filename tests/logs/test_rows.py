@@ -9,7 +9,7 @@ import pytest
 from pipeline.errors import UserError
 from pipeline.logs import alibaba2018, cloudsimpy
 from pipeline.logs.raw_tables import CLOUDSIMPY
-from pipeline.logs.registry import FORMATS, OPTIONS, guess, read
+from pipeline.logs.registry import FORMATS, guess, read
 from pipeline.logs.rows import Layout, rows
 
 TASK = "M1,1,j_1,1,Terminated,100,110,100,0.5"
@@ -35,7 +35,7 @@ def written(folder: Path, text: str | bytes, name: str = "log.csv") -> Path:
 
 def refusal(path: Path, format: str) -> str:
     with pytest.raises(UserError) as caught:
-        FORMATS[format](path)
+        FORMATS[format].read(path)
     said = str(caught.value)
     assert "\n" not in said
     return said.removeprefix(str(path))
@@ -62,7 +62,7 @@ def test_gz_and_plain_give_the_same(tmp_path: Path, format: str) -> None:
 
 @pytest.mark.parametrize("format", FORMATS)
 def test_windows_line_ends_and_a_missing_last_one_change_nothing(tmp_path: Path, format: str) -> None:
-    trace = FORMATS[format](written(tmp_path, SAMPLES[format].rstrip("\n").replace("\n", "\r\n")))
+    trace = FORMATS[format].read(written(tmp_path, SAMPLES[format].rstrip("\n").replace("\n", "\r\n")))
     assert len(trace.id) == 1
 
 
@@ -176,40 +176,3 @@ def test_who_listens_hears_how_much_is_read(tmp_path: Path) -> None:
     path = written(tmp_path, SAMPLES["cloudsimpy"])
     list(rows(path, Layout(CLOUDSIMPY), lambda percent, note: on_progress.append((percent, note))))
     assert on_progress == [(100, "1 rows")]
-
-
-# Formats
-
-
-def test_a_file_like_no_format_is_refused_with_their_names(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match=r"cannot tell its format from its first line: name it, one of swf, openb, "):
-        guess(written(tmp_path, "sn,cpu_milli,memory_mib,gpu,model\n"))
-
-
-def test_a_file_without_a_line_has_no_format(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="expected jobs, found an empty file"):
-        guess(written(tmp_path, "\n\n"))
-
-
-def test_an_unknown_format_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match=r"^format: expected one of swf, openb, .*, google2011, found 'pbs'$"):
-        read(written(tmp_path, TASK), "pbs")
-
-
-def test_an_option_of_another_format_is_refused(tmp_path: Path) -> None:
-    path = written(tmp_path, TASK)
-    with pytest.raises(UserError, match=r"a log of format 'alibaba2018' has no nodes; expected one of format openb$"):
-        read(path, nodes=tmp_path / "nodes.csv")
-    with pytest.raises(UserError, match=r"a log of format 'alibaba2018' has no per_node; expected one of format swf$"):
-        read(path, per_node=True)
-
-
-def test_the_options_of_a_format_reach_its_reader(tmp_path: Path) -> None:
-    nodes = written(tmp_path, "sn,cpu_milli,memory_mib,gpu,model\na,1000,1024,0,\n", "nodes.csv")
-    assert read(written(tmp_path, SAMPLES["openb"]), nodes=nodes).machines is not None
-    assert read(written(tmp_path, SAMPLES["swf"]), per_node=True).nodes == 2
-    assert len(read(written(tmp_path, SAMPLES["cloudsimpy"]), instances="each").id) == 3
-
-
-def test_every_format_says_which_options_it_has() -> None:
-    assert set(OPTIONS) == set(FORMATS)

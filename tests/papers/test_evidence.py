@@ -6,7 +6,7 @@ import pytest
 from papers_evidence import OURS, agent, evidence, job_table, jobset_table
 
 from pipeline.comparing.statistics import comparison
-from pipeline.config import Swf
+from pipeline.config import PoolLog
 from pipeline.papers.evidence import groups, nearest, slowdown_of
 from pipeline.papers.figures import jobs_needed, long_from
 from pipeline.papers.roles import Roles, roles_of
@@ -79,7 +79,7 @@ def test_short_and_long_jobs_are_told_apart_by_the_workload() -> None:
 
 
 def test_in_a_log_jobs_above_the_mean_are_long() -> None:
-    log = OURS.model_copy(update={"workload": Swf(name="swf", path="some.swf")})
+    log = OURS.model_copy(update={"workload": PoolLog(name="swf", path="some.swf")})
     assert long_from(log, pd.Series([1, 2, 2, 9])) == 4.0  # the mean is 3.5
     assert long_from(log, pd.Series([], dtype="int64")) == 1.0
 

@@ -127,7 +127,7 @@ def test_a_log_that_is_not_there_is_one_line(started: Started) -> None:
         text=True,
     )
     assert done.returncode == 2
-    line = f"error: params.yaml: workload.path: no such file: {started.root / 'nowhere.swf'}"
+    line = f"error: params.yaml: workload.path: no such file or folder: {started.root / 'nowhere.swf'}"
     assert done.stderr.splitlines()[-1] == line
 
 

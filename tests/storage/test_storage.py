@@ -14,7 +14,7 @@ from builders import REPOSITORY, jobset
 from group_rows import AGENT
 
 from pipeline import storage
-from pipeline.config import Card, DeepSets, GroupQ, GroupsCard, MachinesCard, Params, PoolCard, Swf
+from pipeline.config import Card, DeepSets, GroupQ, GroupsCard, MachinesCard, Params, PoolCard, PoolLog
 from pipeline.errors import UserError
 from pipeline.problems.groups.tables import TABLES as GROUPS
 from pipeline.problems.pool.networks.loading import card_of
@@ -532,7 +532,7 @@ def test_a_card_whose_problem_is_no_word_of_ours_is_refused_in_one_line(word: ob
 
 
 def on_log(params: Params, path: str) -> Params:
-    return params.model_copy(update={"workload": Swf(name="swf", path=path)})
+    return params.model_copy(update={"workload": PoolLog(name="swf", path=path)})
 
 
 @pytest.fixture
@@ -587,7 +587,7 @@ def test_relative_paths_start_at_dvcs_root(
     inside = root / ".dvc" / "tmp" / "exps" / "tmp1"
     inside.mkdir(parents=True)
     monkeypatch.chdir(inside)
-    with pytest.raises(UserError, match=r"^params.yaml: workload.path: no such file: .*/tmp1/logs/user.swf$"):
+    with pytest.raises(UserError, match=r"^params.yaml: workload.path: no such file or folder: .*/tmp1/logs/user.swf$"):
         link_log(on_log(params, "logs/user.swf"))
     monkeypatch.setenv("DVC_ROOT", str(root))
     link_log(on_log(params, "logs/user.swf"))
@@ -598,7 +598,7 @@ def test_a_log_that_is_not_there_keeps_what_was_linked(params: Params, log: Path
     link_log(on_log(params, "logs/user.swf"))
     with pytest.raises(UserError) as caught:
         link_log(on_log(params, "logs/missing.swf"))
-    assert one_line(caught).startswith("params.yaml: workload.path: no such file: ")
+    assert one_line(caught).startswith("params.yaml: workload.path: no such file or folder: ")
     assert LOG.readlink() == log
 
 

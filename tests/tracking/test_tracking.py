@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from tracking_records import Records, environment
 
-from pipeline.config import Params, Swf
+from pipeline.config import Params, PoolLog
 from pipeline.tracking import delivery, stage
 
 COMPLAINT = "the results are safe, what MLflow misses is sent by 'python -m pipeline publish'"
@@ -169,7 +169,7 @@ def test_params_of_a_run_are_the_rows_about_its_subject(root: Path, params: Para
 
 
 def test_a_value_too_long_for_mlflow_is_cut(root: Path, params: Params) -> None:
-    log = Swf(name="swf", path="9" * 7000)
+    log = PoolLog(name="swf", path="9" * 7000)
     with stage("compare", "", params.model_copy(update={"workload": log})):
         pass
     assert Records(root).only().data.params["workload.path"] == "9" * 6000

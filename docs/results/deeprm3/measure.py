@@ -19,7 +19,7 @@ import pandas as pd
 from pipeline import storage
 from pipeline.comparing.results import Results
 from pipeline.comparing.statistics import comparison
-from pipeline.config import Params, PoolScenario, Streaming, Swf, load_params
+from pipeline.config import Params, PoolLog, PoolScenario, Streaming, load_params
 from pipeline.core import CompiledRule, keys
 from pipeline.problems.pool.heuristics.tuning import heuristics_with, tuned
 from pipeline.problems.pool.networks.loading import restore
@@ -66,10 +66,10 @@ class Problem:
     def jobsets(self, split: str, count: int) -> dict[int, list[JobSet]]:
         """Return so many jobsets of a split, by load."""
         workload = self.params.workload
-        origin = source(self.params, "online", Path(workload.path) if isinstance(workload, Swf) else storage.LOG)
+        origin = source(self.params, "online", Path(workload.path) if isinstance(workload, PoolLog) else storage.LOG)
         if self.steps:
             return {load: [origin.piece(split, load, k, self.steps) for k in range(count)] for load in self.loads}
-        if isinstance(workload, Swf):
+        if isinstance(workload, PoolLog):
             return {load: jobs[:count] for load, jobs in origin.split(split).items()}
         return {load: [origin._draw(split, load, k) for k in range(count)] for load in self.loads}
 
@@ -193,7 +193,7 @@ def problems(params: Params) -> dict[str, Problem]:
     search = params.heuristics.model_copy(update={"pool": longer})
     light = params.model_copy(update={"heuristics": search})
     noisy = light.model_copy(update={"workload": params.workload.model_copy(update={"estimate_noise": NOISE})})
-    log = light.model_copy(update={"workload": Swf(name="swf", path=HPC2N)})
+    log = light.model_copy(update={"workload": PoolLog(name="swf", path=HPC2N)})
     found = [
         Problem("short", params, short),
         Problem("streams", _with(light, slots=60), streams, steps=2500, validation=6),
@@ -219,7 +219,7 @@ def problems(params: Params) -> dict[str, Problem]:
 if __name__ == "__main__":
     known = problems(load_params())
     for name in sys.argv[3:] or known:
-        if isinstance(known[name].params.workload, Swf) and not Path(HPC2N).exists():
+        if isinstance(known[name].params.workload, PoolLog) and not Path(HPC2N).exists():
             say(f"{name}: left out, for there is no {HPC2N}")
             continue
         run(known[name], Path(sys.argv[1]), Path(sys.argv[2]), image=name in ("short", "streams_10"))

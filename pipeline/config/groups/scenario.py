@@ -51,7 +51,7 @@ class GroupsLog(Periods):
     """
 
     name: Literal["log"]
-    format: Literal["swf"]
+    format: str
     path: str
     first_s: Annotated[float, Field(ge=0)] = 0.0  # by the log's clock; jobs before it are left out, and counted
     longest_s: Rate | None = None  # run times are cut here, and counted

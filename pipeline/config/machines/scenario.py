@@ -4,7 +4,18 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Discriminator, Field, Tag, model_validator
 
-from pipeline.config.records import Counts, Frozen, Loads, Many, Name, Periods, Positive, Rate, no_column_of
+from pipeline.config.records import (
+    Counts,
+    Frozen,
+    Instances,
+    Loads,
+    Many,
+    Name,
+    Periods,
+    Positive,
+    Rate,
+    no_column_of,
+)
 
 JOB_COLUMNS = ("load", "jobset", "job", "arrival", "duration", "seen", "nodes", "kinds")
 MOST_KINDS = 63  # bits of one number hold those that a job may run on
@@ -60,10 +71,10 @@ class MachinesLog(Periods):
     """A log, cut into windows of consecutive jobs; `loads` of the scenario compress or stretch its arrivals."""
 
     name: Literal["log"]
-    format: Literal["swf", "openb", "alibaba2018", "alibaba2017", "cloudsimpy", "google2011"]
+    format: str
     path: str
     nodes: str | None = None  # the file of machines that some formats have
-    instances: Literal["one", "each"] = "one"  # a job for each task of a log, or for each of a task's instances
+    instances: Instances = "one"
     per_node: bool = False  # of swf: each processor is a machine by itself
     longest_s: Rate | None = None  # run times are cut here, and counted
     first_s: Annotated[float, Field(ge=0)] = 0.0  # by the log's clock; jobs before it are left out, and counted

@@ -6,7 +6,7 @@ from pipeline.config.checks import must_be_drawn, must_learn_by
 from pipeline.config.pool.hindsight import must_be_solvable
 from pipeline.config.pool.learning import Mixture, PoolAgent, Recipe, Transfer
 from pipeline.config.pool.networks import Cnn
-from pipeline.config.pool.scenario import PoolScenario, Swf
+from pipeline.config.pool.scenario import PoolLog, PoolScenario
 from pipeline.config.records import must_know
 from pipeline.errors import UserError
 
@@ -48,7 +48,7 @@ def _check_agent(params: "Params", where: str, name: str, agent: PoolAgent) -> N
     if isinstance(agent.finetune, Mixture):
         for demand in agent.finetune.demands or ():
             must_know(where, f"agents.{name}.finetune.demands", demand, params.demands)
-    if not isinstance(params.workload_of(scenario), Swf):  # a log has a load of its own
+    if not isinstance(params.workload_of(scenario), PoolLog):  # a log has a load of its own
         must_be_drawn(params, where, name, only_generated=recipe.jobsets == "fixed")
 
 

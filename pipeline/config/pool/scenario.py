@@ -7,6 +7,7 @@ from pydantic import AfterValidator, Field, ValidationError, model_validator
 from pipeline.config.records import (
     Counts,
     Frozen,
+    Instances,
     Loads,
     Many,
     Name,
@@ -53,16 +54,25 @@ class Synthetic(Frozen):
         return max(self.short[1], self.long[1])
 
 
-class Swf(Periods):
-    """A log in the Standard Workload Format, cut into windows of consecutive jobs."""
+class PoolLog(Periods):
+    """A log, cut into windows of consecutive jobs; `name: swf` is short for `name: log, format: swf`."""
 
-    name: Literal["swf"]
+    name: Literal["swf", "log"]
+    format: Annotated[str, Field(exclude_if=lambda word: word == "swf")] = "swf"
     path: str
+    nodes: Annotated[str | None, Field(exclude_if=_nothing)] = None  # the file of machines that some formats have
+    instances: Annotated[Instances, Field(exclude_if=lambda word: word == "one")] = "one"
     step_s: Positive = 3600
     capacity: Units | None = 20
     memory_kb: Positive | None = None
     max_steps: Positive = 20
     window: Positive = 100
+
+    @model_validator(mode="after")
+    def _has_one_format(self) -> "PoolLog":
+        if self.name == "swf" and self.format != "swf":
+            raise ValueError(f"name: expected log beside a format, got swf beside '{self.format}'")
+        return self
 
 
 class Demand(Frozen):
@@ -131,9 +141,9 @@ class PoolScenario(Frozen):
         """Return the steps [first, after) whose arrivals alone are measured; None where all jobs are."""
         return None if isinstance(self.arrivals, AtOnce) else self.arrivals.measured
 
-    def with_log_capacity(self, workload: Synthetic | Swf) -> "PoolScenario":
+    def with_log_capacity(self, workload: Synthetic | PoolLog) -> "PoolScenario":
         """Return the scenario with the log's own capacity, where its workload is a log that sets one."""
-        if isinstance(workload, Swf) and workload.capacity is not None:
+        if isinstance(workload, PoolLog) and workload.capacity is not None:
             return self.model_copy(update={"resources": dict.fromkeys(self.resources, workload.capacity)})
         return self
 

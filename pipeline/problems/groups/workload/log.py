@@ -19,10 +19,8 @@ import numpy as np
 from pipeline.config import GroupsLog, GroupsScenario
 from pipeline.core import SPLITS, THOUSANDTHS, BoolArray, FloatArray, IntArray
 from pipeline.errors import UserError
-from pipeline.logs.trace import Trace
+from pipeline.logs.trace import DAY_S, Trace
 from pipeline.problems.groups.nouns import GroupJobs
-
-DAY_S = 86_400
 
 
 class Gathered(NamedTuple):
@@ -66,6 +64,8 @@ def gathered(trace: Trace, workload: GroupsLog, scenario: GroupsScenario) -> Gat
     Raises:
         UserError: the log does not say what the scenario needs, or no job is left.
     """
+    if (trace.user < 0).all():
+        raise UserError("workload: the log does not say whose its jobs are, so that there are no groups of users")
     if scenario.told == "estimates" and not trace.has_estimates:
         raise UserError("told: the log has no estimates; expected durations")
     demand = _units(trace, scenario)
@@ -199,12 +199,10 @@ def _room(period: tuple[float, float], length: float) -> float:
 
 def describe(trace: Trace, log: Gathered, scenario: GroupsScenario) -> list[str]:
     """Return, for people, what became of a log."""
-    days = (trace.submit_s[-1] - trace.submit_s[0]) / DAY_S
     amounts = ", ".join(f"{units:,} {name}" for name, units in scenario.resources.items())
     widest = ", ".join(f"{most:,}" for most in log.jobs.demand.max(axis=0))
     return [
-        f"{trace.rows:,} rows, {len(trace.id):,} jobs over {days:.1f} days",
-        *(f"{what.reason} ({what.rows:,} rows)" for what in (*trace.dropped, *trace.mended)),
+        *trace.notes,
         *(f"left out: {count:,} jobs that {why}" for why, count in log.left_out.items() if count),
         f"{len(log.user):,} jobs are used; {log.capped:,} of them run longer than the longest and are cut",
         *([f"not looked at, for the cluster does not tell it: {', '.join(log.unused)}"] if log.unused else []),

@@ -17,8 +17,9 @@ from pipeline.config import GroupsLog, GroupsScenario, Params, Swinging
 from pipeline.core import LOG_NAME, SPLIT_NUMBERS
 from pipeline.errors import UserError
 from pipeline.logs.registry import read
+from pipeline.logs.trace import DAY_S
 from pipeline.problems.groups.nouns import Configurations, GroupJobs, SharedCluster
-from pipeline.problems.groups.workload.log import DAY_S, Gathered, describe, gathered, overlap, random_window, spread
+from pipeline.problems.groups.workload.log import Gathered, describe, gathered, overlap, random_window, spread
 from pipeline.problems.groups.workload.sinusoidal import draw_group_jobs
 from pipeline.progress import ProgressCallback, no_progress
 

@@ -137,11 +137,9 @@ def _held(jobs: Jobs) -> FloatArray:
 
 def describe(trace: Trace, fit: Fitted, loads: Mapping[int, float]) -> list[str]:
     """Return, for people, what became of a log; loads tell how much longer gaps become at each."""
-    jobs, days = fit.jobs, (trace.submit_s[-1] - trace.submit_s[0]) / 86_400
-    counted = [*trace.dropped, *trace.mended]
+    jobs = fit.jobs
     return [
-        f"{trace.rows:,} rows, {len(trace.id):,} jobs over {days:.1f} days",
-        *(f"{what.reason} ({what.rows:,} rows)" for what in counted),
+        *trace.notes,
         *(f"left out: {count:,} jobs that {why}" for why, count in fit.left_out.items() if count),
         f"{len(jobs.arrival):,} jobs are used; {fit.capped:,} of them run longer than the longest and are cut",
         *([f"not looked at, for the machines do not tell it: {', '.join(fit.unused)}"] if fit.unused else []),

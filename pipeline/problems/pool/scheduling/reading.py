@@ -12,10 +12,10 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from pipeline.config import Params, PoolScenario, Swf
+from pipeline.config import Params, PoolLog, PoolScenario
 from pipeline.core import IntArray
 from pipeline.errors import UserError
-from pipeline.logs.step_log import READERS
+from pipeline.logs.registry import read, recognised
 from pipeline.problems.pool.tables import user_jobs_schema
 from pipeline.problems.pool.workload.job_table import EXACT, IDS, JobTable, log_table, repeated, whole_numbers
 from pipeline.problems.pool.workload.windows import describe, discretise
@@ -36,14 +36,14 @@ class _Checked(NamedTuple):
 
 
 def read_jobs(
-    path: Path, scenario: PoolScenario, swf: Swf, on_progress: ProgressCallback, rows: int = ROWS
+    path: Path, scenario: PoolScenario, workload: PoolLog, on_progress: ProgressCallback, rows: int = ROWS
 ) -> tuple[JobTable, Sequence[str]]:
     """Read a user's job table, or a log as one; return it with what there is to say of it.
 
     Args:
-        path: .csv, .csv.gz, .parquet, .swf or .swf.gz.
+        path: .csv, .csv.gz, .parquet, .swf or .swf.gz; a .csv may be a table or a log.
         scenario: the cluster that the jobs must fit.
-        swf: settings of logs.
+        workload: settings of logs.
         on_progress: told while the file is read.
         rows: of a table that are read at a time.
 
@@ -51,18 +51,19 @@ def read_jobs(
         UserError: the file cannot be read, or a row is not a job that the scenario's cluster can run.
     """
     suffixes = "".join(path.suffixes[-2:] if path.suffix == ".gz" else path.suffixes[-1:])
-    if suffixes in (".swf", ".swf.gz"):
-        log = READERS["swf"](path, on_progress)
-        steps = discretise(log, swf, scenario.resources, scenario.horizon, scenario.told == "estimates")
+    format = _format(path, suffixes)
+    if format is not None:
+        log = read(path, format, on_progress)
+        steps = discretise(log, workload, scenario.resources, scenario.horizon, scenario.told == "estimates")
         return log_table(steps), describe(log, steps)
     if suffixes not in (".csv", ".csv.gz", ".parquet"):
         raise UserError(f"{path}: expected .csv, .csv.gz, .parquet, .swf or .swf.gz")
-    chunks, read = [], 0
+    chunks, jobs = [], 0
     for frame, percent in _frames(path, rows):
         chunks.append(_checked(frame, scenario, str(path)))
-        read += len(frame)
-        on_progress(percent, f"{read:,} jobs")
-    if not read:
+        jobs += len(frame)
+        on_progress(percent, f"{jobs:,} jobs")
+    if not jobs:
         raise UserError(f"{path}: expected jobs, found none")
     table = _table(chunks)
     again = repeated(table)
@@ -73,12 +74,22 @@ def read_jobs(
 
 def read_user_jobs(path: Path, params: Params, scenario: PoolScenario) -> JobTable:
     """Read a user's jobs, show how far that is, and print what there is to say of them."""
-    swf = params.workload if isinstance(params.workload, Swf) else Swf(name="swf", path=str(path))
+    settings = params.workload if isinstance(params.workload, PoolLog) else PoolLog(name="swf", path=str(path))
     with progress(f"read {path}, percent", 100, brief=True) as advance:
-        table, notes = read_jobs(path, scenario, swf, advance)
+        table, notes = read_jobs(path, scenario, settings, advance)
     for note in notes:
         say(note)
     return table
+
+
+def _format(path: Path, suffixes: str) -> str | None:
+    """Return the format of a log; None = it is a job table, or nothing that can be read."""
+    if suffixes in (".swf", ".swf.gz"):
+        return "swf"
+    try:
+        return recognised(path) if suffixes in (".csv", ".csv.gz") and path.is_file() else None
+    except UserError:
+        return None
 
 
 def _checked(frame: pd.DataFrame, scenario: PoolScenario, where: str) -> _Checked:

@@ -10,7 +10,7 @@ import numpy as np
 from pipeline.config import Params, Synthetic
 from pipeline.core import IntArray
 from pipeline.errors import UserError
-from pipeline.logs.step_log import Log
+from pipeline.logs.trace import Trace
 from pipeline.problems.pool.nouns import JobSet
 
 
@@ -45,17 +45,14 @@ def estimated(jobs: JobSet, noise: float, horizon: int, rng: np.random.Generator
     return jobs._replace(estimate=np.clip(np.rint(jobs.duration * factor), 1, horizon).astype(np.int64))
 
 
-def estimated_steps(log: Log, step_s: int, longest: int) -> IntArray:
-    """Return the estimates [J] of a log in steps, as its durations are cut; of a job without one, its duration."""
-    seconds = np.where(log.estimate_s > 0, log.estimate_s, log.run_s)
-    return np.asarray(np.minimum(-(-seconds // step_s), longest), dtype=np.int16)
+def estimated_steps(log: Trace, step_s: int, longest: int) -> IntArray:
+    """Return the estimates [J] of a log in steps, as its durations are cut."""
+    return np.minimum(np.ceil(log.estimate_s / step_s), longest).astype(np.int16)
 
 
-def describe_estimates(log: Log, duration: IntArray, estimate: IntArray) -> str:
+def describe_estimates(log: Trace, duration: IntArray, estimate: IntArray) -> str:
     """Return, for people, how many jobs of a log run longer than their users estimated."""
-    jobs, known = len(log.id), log.estimate_s > 0
-    over, longer = int((known & (log.run_s > log.estimate_s)).sum()), int((duration > estimate).sum())
+    jobs, over, longer = len(log.id), int((log.run_s > log.estimate_s).sum()), int((duration > estimate).sum())
     return (
-        f"estimates: {over} jobs ({over / jobs:.1%}) run longer than estimated, {longer} ({longer / jobs:.1%}) in "
-        f"steps; {int((~known).sum())} jobs have none: their duration stands for it"
+        f"estimates: {over} jobs ({over / jobs:.1%}) run longer than estimated, {longer} ({longer / jobs:.1%}) in steps"
     )

@@ -11,9 +11,11 @@ from pathlib import Path
 
 import numpy as np
 
-from pipeline.config import AtOnce, Params, PoolScenario, Streaming, Swf, Synthetic
-from pipeline.core import SPLIT_NUMBERS
-from pipeline.logs.step_log import READERS, Log
+from pipeline.config import AtOnce, Params, PoolLog, PoolScenario, Streaming, Synthetic
+from pipeline.core import LOG_NAME, NODES_NAME, SPLIT_NUMBERS
+from pipeline.errors import UserError
+from pipeline.logs.registry import read
+from pipeline.logs.trace import Trace
 from pipeline.logs.windows import periods
 from pipeline.problems.pool.nouns import JobSet
 from pipeline.problems.pool.workload.estimates import check_estimates, estimated
@@ -85,8 +87,8 @@ class LogSource:
 
     seed: int
     scenario: PoolScenario
-    workload: Swf
-    log: Log
+    workload: PoolLog
+    log: Trace
     steps: Discretised
 
     @property
@@ -143,18 +145,23 @@ def source(
     Args:
         params: say whether that is a recipe or a log.
         scenario: its name.
-        log: the log's file; not read for a recipe.
+        log: the log's file, or a folder of it and its file of machines; not read for a recipe.
         on_progress: told while a log is read.
         mix: demands of a recipe's fresh jobsets; a log has its own.
 
     Raises:
-        UserError: policies are to know estimates, and there are none.
+        UserError: policies are to know estimates, and there are none, or the log cannot be read.
     """
     check_estimates(params)
     chosen = params.pool_scenario(scenario)
     workload = params.workload_of(chosen)
     if isinstance(workload, Synthetic):
         return DrawnSource(params, chosen, workload, tuple(mix))
-    read = READERS[workload.name](log, on_progress)
-    steps = discretise(read, workload, chosen.resources, chosen.horizon, chosen.told == "estimates")
-    return LogSource(params.seed, chosen, workload, read, steps)
+    nodes = None if workload.nodes is None else (log / NODES_NAME).resolve()
+    place = (log / LOG_NAME).resolve() if log.is_dir() else log
+    trace = read(place, workload.format, on_progress, nodes=nodes, instances=workload.instances)
+    try:
+        steps = discretise(trace, workload, chosen.resources, chosen.horizon, chosen.told == "estimates")
+    except UserError as error:
+        raise UserError(f"params.yaml: scenarios.{scenario}: {error}") from error
+    return LogSource(params.seed, chosen, workload, trace, steps)

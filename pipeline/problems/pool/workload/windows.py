@@ -1,16 +1,15 @@
 """Jobsets cut from a log: its jobs in steps and units, in windows of consecutive jobs.
 
 Steps: arrival = whole steps since the first job; duration = run time rounded up to steps, cut to
-min(max_steps, horizon) and counted. Estimates of users, where policies know no more, likewise; of a job without
-one, its duration.
+min(max_steps, horizon) and counted. Estimates of users, where policies know no more, likewise.
 
-Units: the resource called `memory` is memory, the other one is processors, whatever its name. Demand = what the job
-holds, to the nearest unit (half up), at least 1; a job that wants more than the whole machine gets all of it and is
-counted. Unknown memory is 0 units: a made-up unit would invent contention that nobody measured.
+Units: a resource is the log's of that name; one that the log does not have is its `cpu`, whatever it is called, but for
+`memory`, which then nobody holds. All machines are one pool. Demand = what the job holds on all its nodes, to the
+nearest unit (half up), at least 1; a job that wants more than the whole pool gets all of it and is counted. Unknown
+memory is 0 units: a made-up unit would invent contention that nobody measured.
 
-All memory = `memory_kb`, else the most that the log's own jobs held at once (each from arrival + wait, for its run
-time), but no more than all processors times the most that one is known to have held. The machine had at least the
-first. The second alone is too large where few jobs are greedy: memory would never be short (HPC2N: 1.7 times as much).
+All there is of a resource = that of the log's machines; where it does not say which there were, the most that its jobs
+held at once. Of memory in GiB, `memory_kb` goes before both.
 
 Load = what jobs hold times how long, over what the cluster offers from first to last arrival. It is given before and
 after: rounding up adds to it, cutting takes away.
@@ -24,15 +23,16 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pipeline.config import Counts, Swf
-from pipeline.core import FloatArray, IntArray
+from pipeline.config import Counts, PoolLog
+from pipeline.core import THOUSANDTHS, FloatArray, IntArray
 from pipeline.errors import UserError
-from pipeline.logs.step_log import Log
+from pipeline.logs.trace import GIB, Trace
 from pipeline.logs.windows import periods, random_start, starts
 from pipeline.problems.pool.nouns import JobSet
 from pipeline.problems.pool.workload.estimates import describe_estimates, estimated_steps
 
-MEMORY = "memory"
+CPU, MEMORY = "cpu", "memory"
+KB_OF_GIB = 1024.0**2
 
 
 class Discretised(NamedTuple):
@@ -46,7 +46,8 @@ class Discretised(NamedTuple):
     longest: int  # steps at which durations are cut
     capped: int  # jobs whose duration was cut
     oversized: dict[str, int]  # per resource: jobs that wanted more than the whole machine
-    total: dict[str, float]  # per resource: what all its units stand for, in processors or KB
+    total: dict[str, float]  # per resource: what all its units stand for, in the log's own
+    unit: dict[str, str]  # per resource: the log's own
     capacity: dict[str, int]  # per resource: its units
     load: dict[str, tuple[float, float]]  # per resource: before and after; nan = all jobs arrive at once
     estimate: IntArray | None = None  # [J]  steps that users ask for; None: policies know run times
@@ -70,60 +71,80 @@ class SplitWindows(NamedTuple):
     test: list[JobSet]
 
 
-def discretise(log: Log, swf: Swf, resources: Mapping[str, int], horizon: int, estimates: bool = False) -> Discretised:
+def discretise(
+    log: Trace, workload: PoolLog, resources: Mapping[str, int], horizon: int, estimates: bool = False
+) -> Discretised:
     """Return a log in steps and units, by the rules above; with its estimates, if policies know no more.
 
     Raises:
-        UserError: a log has no such resource.
+        UserError: a log has no such resource, or no estimates.
     """
-    longest = min(swf.max_steps, horizon)
-    steps = -(-log.run_s // swf.step_s)
+    if estimates and not log.has_estimates:
+        raise UserError("told: the log has no estimates; expected durations")
+    longest = min(workload.max_steps, horizon)
+    steps = np.ceil(log.run_s / workload.step_s)
     duration = np.minimum(steps, longest).astype(np.int16)
     span_s = float(log.submit_s[-1] - log.submit_s[0])
-    names = _known(resources)
-    demand = np.zeros((len(duration), len(names)), dtype=np.int16)
+    columns = _columns(log, resources)
+    demand = np.zeros((len(duration), len(resources)), dtype=np.int16)
     oversized, totals, load = {}, {}, {}
-    for r, name in enumerate(names):
-        amount, totals[name] = _held(log, swf, name == MEMORY)
+    for r, (name, column) in enumerate(columns.items()):
+        amount, totals[name] = _held(log, workload, column)
         demand[:, r] = _units(amount, totals[name], resources[name])
         oversized[name] = int((amount > totals[name]).sum())
         work = np.multiply(duration, demand[:, r], dtype=np.int64)
-        before, after = totals[name] * span_s, resources[name] * span_s / swf.step_s
+        before, after = totals[name] * span_s, resources[name] * span_s / workload.step_s
         load[name] = _share(log.run_s * amount, before), _share(work, after)
     return Discretised(
         id=log.id,
-        arrival=(log.submit_s - log.submit_s[0]) // swf.step_s,
+        arrival=((log.submit_s - log.submit_s[0]) // workload.step_s).astype(np.int64),
         duration=duration,
         demand=demand,
-        step_s=swf.step_s,
+        step_s=workload.step_s,
         longest=longest,
         capped=int((steps > longest).sum()),
         oversized=oversized,
         total=totals,
+        unit={name: GIB if column is None else log.units[column] for name, column in columns.items()},
         capacity=dict(resources),
         load=load,
-        estimate=estimated_steps(log, swf.step_s, longest) if estimates else None,
+        estimate=estimated_steps(log, workload.step_s, longest) if estimates else None,
     )
 
 
 def _processors_among(names: Iterable[str]) -> str:
-    return next(name for name in names if name != MEMORY)
+    return CPU if CPU in names else next(name for name in names if name != MEMORY)
 
 
-def _known(resources: Mapping[str, int]) -> list[str]:
-    others = [name for name in resources if name != MEMORY]
-    if len(others) != 1:
-        wrong = f"resource '{others[1]}' is not in it" if others else "the scenario has no resource for processors"
-        raise UserError(f"a log knows processors and '{MEMORY}' only; {wrong}")
-    return list(resources)
+def _columns(log: Trace, resources: Mapping[str, int]) -> dict[str, int | None]:
+    """Return each resource's place among those of the log; None = the log does not know memory.
+
+    Raises:
+        UserError: there is one that the log does not know, or none for its processors.
+    """
+    known = {name: place for place, name in enumerate(log.resources)}
+    others = [name for name in resources if name not in known and name != MEMORY]
+    if CPU not in resources and others:
+        known[others.pop(0)] = known[CPU]
+    elif CPU not in resources:
+        raise UserError("resources: the scenario has no resource for processors")
+    if others:
+        raise UserError(f"resources: the log has no resource '{others[0]}'; there are: {', '.join(log.resources)}")
+    return {name: known.get(name) for name in resources}
 
 
-def _held(log: Log, swf: Swf, memory: bool) -> tuple[FloatArray, float]:
-    """Return what each job [J] holds of a resource (0 = unknown), and all there is of it."""
-    if not memory:
-        return log.processors.astype(float), float(log.max_processors)
-    most = float(log.max_processors) * max(int(log.memory_kb.max()), 0)
-    return np.maximum(log.memory_kb, 0) * log.processors.astype(float), swf.memory_kb or min(log.peak_memory_kb, most)
+def _held(log: Trace, workload: PoolLog, column: int | None) -> tuple[FloatArray, float]:
+    """Return what each job [J] holds of a resource on all its nodes (0 = none, or unknown), and all there is of it."""
+    if column is None:
+        return np.zeros(len(log.id)), 0.0
+    amount = log.demand[:, column] * (log.nodes / THOUSANDTHS)
+    if log.resources[column] == MEMORY and workload.memory_kb is not None:
+        if log.units[column] != GIB:
+            raise UserError(f"workload.memory_kb: the memory of this log is in {log.units[column]}")
+        return amount, workload.memory_kb / KB_OF_GIB
+    if log.machines is not None:
+        return amount, float(log.machines.capacity[:, column].sum()) / THOUSANDTHS
+    return amount, log.most_held(amount)
 
 
 def _units(amount: FloatArray, total: float, capacity: int) -> IntArray:
@@ -132,7 +153,7 @@ def _units(amount: FloatArray, total: float, capacity: int) -> IntArray:
     >>> _units(np.array([0.0, 1.0, 5.9, 6.0, 99.0]), total=40.0, capacity=10)
     array([ 0,  1,  1,  2, 10], dtype=int16)
     """
-    nearest = np.floor(amount * capacity / max(total, 1.0) + 0.5)
+    nearest = np.floor(amount * capacity / (total or 1.0) + 0.5)
     return np.where(amount > 0, np.clip(nearest, 1, capacity), 0).astype(np.int16)
 
 
@@ -141,28 +162,22 @@ def _share(held: FloatArray | IntArray, offered: float) -> float:
     return 0.0 if not held.any() else float(held.sum()) / offered if offered > 0 else float("nan")
 
 
-def describe(log: Log, steps: Discretised) -> list[str]:
+def describe(log: Trace, steps: Discretised) -> list[str]:
     """Return, for people, what became of a log."""
-    jobs, days = len(log.id), (log.submit_s[-1] - log.submit_s[0]) / 86_400
-    longer = f"{steps.capped} jobs ({steps.capped / jobs:.1%}) run longer than {steps.longest} and are cut"
+    longer = f"{steps.capped} jobs ({steps.capped / len(log.id):.1%}) run longer than {steps.longest} and are cut"
+    unused = [name for name in log.resources if name not in (CPU, *steps.total)]
     return [
-        f"{jobs} jobs over {days:.1f} days on {log.max_processors} processors",
-        *(f"{what} ({count} lines)" if count else what for what, count in log.repaired.items()),
+        *log.notes,
         f"durations: steps of {steps.step_s} s, rounded up; {longer}",
         *([] if steps.estimate is None else [describe_estimates(log, steps.duration, steps.estimate)]),
-        *(_describe_resource(name, log, steps) for name in steps.total),
+        *([f"not looked at, for the cluster does not tell it: {', '.join(unused)}"] if unused else []),
+        *(_describe_resource(name, steps) for name in steps.total),
     ]
 
 
-def _describe_resource(name: str, log: Log, steps: Discretised) -> str:
+def _describe_resource(name: str, steps: Discretised) -> str:
     unit, (before, after) = steps.total[name] / steps.capacity[name], steps.load[name]
-    parts = [f"{steps.capacity[name]} units of {unit:g} processors"]
-    if name == MEMORY:
-        unknown = int((log.memory_kb < 0).sum())
-        parts = [
-            f"{steps.capacity[name]} units of {unit / 1024**2:.2f} GiB",
-            f"{unknown} jobs of unknown memory hold none",
-        ]
+    parts = [f"{steps.capacity[name]} units of {unit:.3g} {steps.unit[name]}"]
     if steps.oversized[name]:
         parts.append(f"{steps.oversized[name]} jobs want more than the whole machine and get all of it")
     return f"{name}: {'; '.join(parts)}; load {_percent(before)} in the log, {_percent(after)} in steps"
@@ -172,13 +187,13 @@ def _percent(load: float) -> str:
     return "undefined (all jobs arrive at once)" if np.isnan(load) else f"{load:.1%}"
 
 
-def cut(steps: Discretised, swf: Swf, size: int, most: Counts) -> SplitWindows:
+def cut(steps: Discretised, workload: PoolLog, size: int, most: Counts) -> SplitWindows:
     """Cut every split's jobsets of `size` jobs from its own period.
 
     Raises:
         UserError: a period is too short for one window.
     """
-    spans = periods(len(steps.arrival), swf)
+    spans = periods(len(steps.arrival), workload)
     return SplitWindows(
         **{split: consecutive(steps, span, size, getattr(most, split)) for split, span in spans.items()}
     )

@@ -6,9 +6,9 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from pipeline.stages.benchmark import DEFAULT, run
 
 from pipeline.errors import UserError
+from pipeline.problems.machines.benchmark import DEFAULT, run
 from pipeline.problems.machines.evaluation.rlscheduler import apart, fitting, paired
 from pipeline.problems.machines.workload.rlscheduler import SEQUENCE, STARTS, read_protocol
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pipeline.config import AtOnce, Counts, Params, Swf, Synthetic
+from pipeline.config import AtOnce, Counts, Params, PoolLog, Synthetic
 from pipeline.config.params import check_params
 from pipeline.errors import UserError
 from pipeline.problems.pool.nouns import JobSet
@@ -117,7 +117,7 @@ def log(folder: Path) -> Path:
 
 def windows(params: Params, path: Path, told: str, **settings: object) -> LogSource:
     own = asked(params, 0.0, told, **settings)
-    swf = Swf(name="swf", path=str(path), window=6, capacity=4)
+    swf = PoolLog(name="swf", path=str(path), window=6, capacity=4)
     origin = source(own.model_copy(update={"workload": swf}), "online", path)
     assert isinstance(origin, LogSource)
     return origin
@@ -131,10 +131,16 @@ def test_windows_of_a_log_tell_what_its_users_said(params: Params, tmp_path: Pat
     assert jobs.estimate.tolist() == [1, 4, 2, 1, 4, 2]
     fresh = origin.fresh(0, 1)
     assert sorted(fresh.requested.tolist()) == [1, 1, 2, 2, 4, 4]
-    assert (
-        "estimates: 20 jobs (33.3%) run longer than estimated, 20 (33.3%) in steps; 20 jobs have none"
-        in origin.notes[2]
-    )
+    assert "estimates: 20 jobs (33.3%) run longer than estimated, 20 (33.3%) in steps" in origin.notes
+    assert "estimate unknown: its run time taken (20 rows)" in origin.notes
+
+
+def test_a_log_without_estimates_is_refused_where_they_are_to_be_told(params: Params, tmp_path: Path) -> None:
+    path = log(tmp_path)
+    path.write_text(path.read_text().replace(" 14400 -1 ", " -1 -1 ").replace(" 3600 -1 1", " -1 -1 1"))
+    expected = "^params.yaml: scenarios.online: told: the log has no estimates; expected durations$"
+    with pytest.raises(UserError, match=expected):
+        windows(params, path, "estimates")
 
 
 def test_windows_that_wait_all_at_once_tell_estimates_too(params: Params, tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pipeline.config import AtOnce, Counts, Params, Streaming, Swf, Synthetic
+from pipeline.config import AtOnce, Counts, Params, PoolLog, Streaming, Synthetic
 from pipeline.core import SPLIT_NUMBERS, SPLITS
 from pipeline.problems.pool.nouns import JobSet
 from pipeline.problems.pool.workload.source import DrawnSource, LogSource, source
@@ -92,7 +92,7 @@ def log(folder: Path, jobs: int, processors: int = 4) -> Path:
 
 
 def windows(params: Params, path: Path, seed: int = 1, **settings: object) -> LogSource:
-    swf = Swf(name="swf", path=str(path), window=5, capacity=4)
+    swf = PoolLog(name="swf", path=str(path), window=5, capacity=4)
     own = changed(params, seed, **settings).model_copy(update={"workload": swf})
     origin = source(own, "online", path)
     assert isinstance(origin, LogSource)
@@ -143,7 +143,7 @@ def test_windows_of_a_log_may_wait_all_at_once(params: Params, tmp_path: Path) -
 
 def test_only_a_log_has_something_to_tell(params: Params, tmp_path: Path) -> None:
     assert recipe(params).notes == ()
-    assert windows(params, log(tmp_path, 100)).notes[0].startswith("100 jobs over 4.1 days on 4 processors")
+    assert windows(params, log(tmp_path, 100)).notes[0] == "100 rows, 100 jobs over 4.1 days"
 
 
 def test_a_recipe_needs_no_log(params: Params) -> None:
@@ -165,7 +165,7 @@ def test_a_workload_like_that_of_all_others_draws_the_same_jobsets(params: Param
 
 
 def test_a_scenarios_own_recipe_is_drawn_where_all_others_are_cut_from_a_log(params: Params) -> None:
-    swf = Swf(name="swf", path="no.swf")
+    swf = PoolLog(name="swf", path="no.swf")
     mine = changed(params, workload=OWN).model_copy(update={"workload": swf})
     origin = source(mine, "online", NO_LOG)
     assert isinstance(origin, DrawnSource)

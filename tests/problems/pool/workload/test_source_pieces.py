@@ -4,10 +4,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from machine_rows import trace
 
-from pipeline.config import Params, Swf
+from pipeline.config import Params, PoolLog
 from pipeline.core import SPLIT_NUMBERS
-from pipeline.logs.step_log import Log
 from pipeline.problems.pool.nouns import JobSet
 from pipeline.problems.pool.workload.source import DrawnSource, LogSource, source
 from pipeline.problems.pool.workload.windows import Discretised
@@ -62,14 +62,15 @@ def log(arrival: np.ndarray) -> Discretised:
         capped=0,
         oversized={},
         total={},
+        unit={},
         capacity={"cpu": 4},
         load={"cpu": (0.5, 0.5)},
     )
 
 
 def windows(params: Params, arrival: np.ndarray, seed: int = 1) -> LogSource:
-    swf = Swf(name="swf", path="", train_share=0.6, validation_share=0.15)
-    untold = Log(*(np.empty(0),) * 6, 1, 1.0, {})
+    swf = PoolLog(name="swf", path="", train_share=0.6, validation_share=0.15)
+    untold = trace([0], [1], [1])
     return LogSource(seed, params.pool_scenario("online"), swf, untold, log(arrival))
 
 

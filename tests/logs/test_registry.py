@@ -1,0 +1,163 @@
+"""Formats by name, and each of them as the jobs of each problem that can take it."""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import group_rows
+import machine_rows
+import numpy as np
+import pytest
+from builders import params as read_params
+
+from pipeline.config import PoolLog, check_params
+from pipeline.core import LOG_NAME, NODES_NAME
+from pipeline.errors import UserError
+from pipeline.logs.registry import FORMATS, check_formats, guess, read
+from pipeline.problems.groups.workload.source import Cut, group_stream
+from pipeline.problems.machines.workload import source as machines
+from pipeline.problems.pool.workload.source import Windows, source
+
+PODS = "cpu_milli,memory_mib,num_gpu,gpu_milli,gpu_spec,creation_time,deletion_time,scheduled_time"
+NODES = "cpu_milli,memory_mib,gpu,model\n8000,8192,2,\n"
+TASKS = "submit_time,duration,cpu,memory,instances_num"
+Row = Callable[[int, int, int, int], Sequence[str]]  # (job, submit_s, run_s, cores): the lines of a job
+JOBS = 60
+ROWS: dict[str, tuple[str, Row]] = {  # the first line, and those of each job
+    "swf": (
+        "; MaxProcs: 8",
+        lambda k, at, run, cpu: [f"{k} {at} 0 {run} {cpu} -1 -1 -1 -1 1048576 1 {k % 3} -1 -1 -1 -1 -1 -1"],
+    ),
+    "openb": (PODS, lambda k, at, run, cpu: [f"{cpu}000,1024,0,0,,{at},{at + run},{at}"]),
+    "alibaba2018": ("", lambda k, at, run, cpu: [f"M1,1,j_1,1,Terminated,{at},{at + run},{cpu}00,5"]),
+    "alibaba2017": ("", lambda k, at, run, cpu: [f"{at},{at + run},1,1,1,Terminated,{cpu}00,0.05"]),
+    "cloudsimpy": (TASKS, lambda k, at, run, cpu: [f"{at},{run},{cpu},0.05,1"]),
+    "google2011": (
+        "",
+        lambda k, at, run, cpu: [
+            f"{(at + late) * 10**6},,{k},0,,{event},user{k % 3},2,9,0.0{cpu},0.05,0,0"
+            for event, late in ((0, 0), (1, 0), (4, run))
+        ],
+    ),
+}
+RUN_S = [60 * (k % 3 + 1) for k in range(JOBS)]
+CORES = [k % 4 + 1 for k in range(JOBS)]  # or percent of a machine
+
+
+def written(folder: Path, format: str) -> Path:
+    """A folder as `log` leaves it: jobs a thousand seconds apart, so that no two run at once."""
+    first, row = ROWS[format]
+    lines = [line for k in range(JOBS) for line in row(k, 1000 * (k + 1), RUN_S[k], CORES[k])]
+    (folder / LOG_NAME).write_text("\n".join([first, *lines][not first :]) + "\n")
+    (folder / NODES_NAME).write_text(NODES)
+    return folder
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_a_pooled_cluster_has_the_jobs_of_a_log_of_every_format(tmp_path: Path, format: str) -> None:
+    nodes = "nodes.csv" if format == "openb" else None
+    log = PoolLog(name="log", format=format, path="log", nodes=nodes, step_s=60, capacity=8, window=5)
+    params = read_params().model_copy(update={"workload": log})
+    origin = source(params, "online", written(tmp_path, format))
+    assert isinstance(origin, Windows)
+    assert origin.steps.duration.tolist() == [seconds // 60 for seconds in RUN_S]
+    assert origin.steps.arrival.tolist() == [1000 * k // 60 for k in range(JOBS)]
+    # Eight units are the eight cores of the log's machines, or else the most that was held at once: four.
+    units = 1 if format in ("swf", "openb") else 2
+    assert origin.steps.demand[:, 0].tolist() == [units * cores for cores in CORES]
+    assert (origin.steps.demand[:, 1] > 0).all()
+    for split, count in (("train", 7), ("validation", 1), ("test", 3)):  # of 36, 9 and 15 jobs
+        assert [len(jobs.arrival) for jobs in origin.split(split)[origin.load]] == [5] * count
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_machines_have_the_jobs_of_a_log_of_every_format(tmp_path: Path, format: str) -> None:
+    log = machine_rows.LOG | {"format": format, "window": 5}
+    params = machine_rows.few(machines=[{"count": 2, "has": {"cpu": 4}}], workload=log)
+    origin = machines.stream(params, "few", written(tmp_path, format))
+    assert isinstance(origin, machines.Cut)
+    assert origin.fit.jobs.duration.tolist() == RUN_S
+    assert origin.fit.jobs.demand[:, 0].tolist() == [1000 * cores for cores in CORES]
+    assert [len(jobs.arrival) for jobs in origin.split("test")[60]] == [5] * 3
+
+
+@pytest.mark.parametrize("format", ["swf", "google2011"])
+def test_user_groups_have_the_jobs_of_a_log_that_says_whose_they_are(tmp_path: Path, format: str) -> None:
+    params = group_rows.shared(resources={"cpu": 8}, workload=group_rows.LOG | {"format": format}, interval=100.0)
+    origin = group_stream(params, "shared", written(tmp_path, format))
+    assert isinstance(origin, Cut)
+    assert origin.log.jobs.duration.tolist() == RUN_S
+    assert origin.log.jobs.demand[:, 0].tolist() == CORES
+    assert len(np.unique(origin.log.user)) == 3
+    assert set(origin.log.jobs.group.tolist()) == {0, 1}
+
+
+@pytest.mark.parametrize("format", sorted(set(FORMATS) - {"swf", "google2011"}))
+def test_user_groups_refuse_a_log_that_does_not_say_whose_jobs_are(tmp_path: Path, format: str) -> None:
+    params = group_rows.shared(resources={"cpu": 8}, workload=group_rows.LOG | {"format": format})
+    expected = r"^params.yaml: scenarios.shared.workload: the log does not say whose its jobs are, so that there are no"
+    with pytest.raises(UserError, match=expected):
+        group_stream(params, "shared", written(tmp_path, format))
+
+
+def test_memory_in_kb_is_not_that_of_a_log_which_counts_in_percent(tmp_path: Path) -> None:
+    log = PoolLog(name="log", format="cloudsimpy", path="log", memory_kb=1000)
+    expected = "^params.yaml: scenarios.online: workload.memory_kb: the memory of this log is in percent of a machine$"
+    with pytest.raises(UserError, match=expected):
+        source(read_params().model_copy(update={"workload": log}), "online", written(tmp_path, "cloudsimpy"))
+
+
+def unknown(section: str) -> dict[str, Any]:
+    rows = group_rows.rows() | {"workload": {"name": "log", "format": "swf", "path": "a.swf"}}
+    rows["scenarios"]["few"] = machine_rows.ROW | {"workload": dict(machine_rows.LOG)}
+    rows["scenarios"]["shared"] |= {"workload": dict(group_rows.LOG)}
+    place = rows
+    for key in section.split("."):
+        place = place[key]
+    place["format"] = "pbs"
+    return rows
+
+
+@pytest.mark.parametrize("section", ["workload", "scenarios.few.workload", "scenarios.shared.workload"])
+def test_a_format_that_there_is_not_is_refused_with_those_there_are(section: str) -> None:
+    expected = rf"^params.yaml: {section}.format: expected one of swf, openb, .*, google2011, got 'pbs'$"
+    with pytest.raises(UserError, match=expected):
+        check_formats(check_params(unknown(section), "params.yaml"))
+
+
+# By name, or by what they look like
+
+
+def text(folder: Path, content: str) -> Path:
+    path = folder / "log.csv"
+    path.write_text(content)
+    return path
+
+
+def test_a_file_like_no_format_is_refused_with_their_names(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"cannot tell its format from its first line: name it, one of swf, openb, "):
+        guess(text(tmp_path, "sn,cpu_milli,memory_mib,gpu,model\n"))
+
+
+def test_a_file_without_a_line_has_no_format(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="expected jobs, found an empty file"):
+        guess(text(tmp_path, "\n\n"))
+
+
+def test_an_unknown_format_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"^format: expected one of swf, openb, .*, google2011, found 'pbs'$"):
+        read(text(tmp_path, TASKS), "pbs")
+
+
+def test_an_option_of_another_format_is_refused(tmp_path: Path) -> None:
+    path = written(tmp_path, "alibaba2018") / LOG_NAME
+    with pytest.raises(UserError, match=r"a log of format 'alibaba2018' has no nodes; expected one of format openb$"):
+        read(path, nodes=tmp_path / "nodes.csv")
+    with pytest.raises(UserError, match=r"a log of format 'alibaba2018' has no per_node; expected one of format swf$"):
+        read(path, per_node=True)
+
+
+def test_the_options_of_a_format_reach_its_reader(tmp_path: Path) -> None:
+    assert read(written(tmp_path, "openb") / LOG_NAME, nodes=tmp_path / NODES_NAME).machines is not None
+    assert read(written(tmp_path, "swf") / LOG_NAME, per_node=True).nodes.tolist() == CORES
+    assert len(read(text(tmp_path, f"{TASKS}\n0,5,10,0.02,3\n"), instances="each").id) == 3

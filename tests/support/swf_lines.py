@@ -1,0 +1,44 @@
+"""Lines of logs in the Standard Workload Format, and real logs that stand beside the project where there are any."""
+
+from pathlib import Path
+
+import pytest
+
+from pipeline.logs import swf
+from pipeline.logs.trace import Trace
+
+TRACES = Path(__file__).parents[3] / "shared" / "traces"
+HPC2N = TRACES / "HPC2N-2002-2.2-cln.first15000.swf.gz"
+LUBLIN = TRACES / "lublin_256.swf.gz"
+GIB_KB = 1024**2
+
+
+def there(path: Path) -> Path:
+    """Return a real log, or skip."""
+    if not path.exists():
+        pytest.skip(f"the trace files stand beside the project, and {path} is not there")
+    return path
+
+
+def line(
+    id: float = 1,
+    *,
+    submit: float = 0,
+    wait: float = 0,
+    run: float | str = 10,
+    allocated: float | str = 1,
+    used_kb: float = -1,
+    requested: float = -1,
+    estimate: float = -1,
+    requested_kb: float = -1,
+    user: float = -1,
+) -> str:
+    kb = requested_kb
+    fields = [id, submit, wait, run, allocated, -1, used_kb, requested, estimate, kb, 1, user, -1, -1, -1, -1, -1, -1]
+    return " ".join(str(field) for field in fields)
+
+
+def read(folder: Path, *lines: str, per_node: bool = False, chunk: int = 1 << 20) -> Trace:
+    path = folder / "log.swf"
+    path.write_text("\n".join(lines) + "\n")
+    return swf.read(path, per_node=per_node, chunk=chunk)
