@@ -1,7 +1,7 @@
 """What a stored network says of itself."""
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Literal, Protocol
+from typing import TYPE_CHECKING, Literal, Protocol, get_args
 
 from pipeline.config.records import Frozen
 
@@ -37,10 +37,11 @@ class Card(Frozen):
         objective: str
         weights: Weights | None
 
-    @property
-    def word(self) -> str:
+    @classmethod
+    def word(cls) -> str:
         """Return params.yaml's word for that problem."""
-        return str(getattr(self, "problem", POOL))
+        named = cls.model_fields.get("problem")
+        return POOL if named is None else str(get_args(named.annotation)[0])
 
 
 class Array(Protocol):

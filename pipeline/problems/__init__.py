@@ -9,6 +9,7 @@ him, he may hand to another part of the same problem, and can do nothing else wi
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Generic, NamedTuple, Protocol, TypeVar
 
 import pandas as pd
@@ -74,7 +75,7 @@ class Best(NamedTuple):
     """The best heuristic at each load."""
 
     slowdown: dict[int, str]
-    delay: dict[int, str] = {}  # by mean waiting time, where that is compared
+    delay: Mapping[int, str] = MappingProxyType({})  # by mean waiting time, where that is compared
 
 
 class Scoring(NamedTuple, Generic[Jobs, Policy]):
@@ -97,9 +98,7 @@ class Learning(NamedTuple, Generic[Policy, Task, Network]):
     untrained: Callable[[Params, str, Task], Network]
     stored: Callable[[Params, str, str], Network]  # (params, agent, which)
     policies: Callable[[Params, str], Mapping[str, Policy]]  # (params, agent) -> what is scored, by its name in tables
-    validate: Callable[
-        [Network, Task], Callable[[], float]
-    ]  # how good a network is on validation jobsets, less is better
+    validate: Callable[[Network, Task], Callable[[], float]]  # how good it is on validation jobsets; less is better
     model: Callable[[Params, str, Network], Model[Card]]  # what to store
     examined: Callable[[Params, str], Mapping[str, pd.DataFrame]]  # (params, agent) -> more tables, by name
 

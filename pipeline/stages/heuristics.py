@@ -32,6 +32,6 @@ def run(params: Params, scenario: str) -> None:
         storage.write_results(place, jobs, jobsets, problem.tables, tables_of(results))
         means = {name: done.by_load for name, done in examined.items()}
         best = here.best(examined)
-        chosen = storage.Chosen(knobs=knobs, validation=means, best=best.slowdown, best_delay=best.delay)
+        chosen = storage.Chosen(knobs=knobs, validation=means, best=best.slowdown, best_delay=dict(best.delay))
         storage.write_chosen(scenario, chosen)
         run.metrics({f"knob/{name}": knob for name, knob in knobs.items()}, step=0)

@@ -51,9 +51,8 @@ def _note(row: AnyScenario) -> bytes:
 
 def _files_of(name: str, row: AnyScenario) -> dict[Path, Path]:
     """Return the files of a scenario's own log, by their place in its folder."""
-    if isinstance(row, PoolScenario) or not isinstance(row.workload, MachinesLog | GroupsLog):
-        return {}
-    return _files(f"scenarios.{name}.workload", row.workload)
+    own = getattr(row, "workload", None)
+    return _files(f"scenarios.{name}.workload", own) if isinstance(own, MachinesLog | GroupsLog) else {}
 
 
 def _files(row: str, workload: PoolLog | MachinesLog | GroupsLog) -> dict[Path, Path]:

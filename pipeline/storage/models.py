@@ -16,9 +16,6 @@ from safetensors.numpy import save as save_weights
 from pipeline.config import (
     FORMAT,
     Card,
-    GroupsCard,
-    MachinesCard,
-    PoolCard,
     Weights,
     described,
     difference,
@@ -34,14 +31,13 @@ PICKLES = (b"\x80", b"PK\x03\x04")  # how files of pickle and torch.save begin
 SHOWN = 12  # characters of a digest
 
 
-CARDS: Mapping[str, type[Card]] = {"pool": PoolCard, "machines": MachinesCard, "groups": GroupsCard}
-Kind = TypeVar("Kind", bound=Card, covariant=True)
+Kind_co = TypeVar("Kind_co", bound=Card, covariant=True)
 
 
-class Model(NamedTuple, Generic[Kind]):
+class Model(NamedTuple, Generic[Kind_co]):
     """A network as it is stored: what it is, and its weights by name."""
 
-    card: Kind
+    card: Kind_co
     weights: dict[str, FloatArray]
 
 
@@ -61,7 +57,7 @@ def write_model(folder: Path, model: Model[Card]) -> None:
     write(folder / CARD, (card.model_dump_json(indent=2) + "\n").encode())
 
 
-def read_model(folder: Path, kind: type[Kind]) -> Model[Kind]:
+def read_model(folder: Path, kind: type[Kind_co]) -> Model[Kind_co]:
     """Read a model directory, or the `policy` inside an agent's directory.
 
     Args:
@@ -84,16 +80,15 @@ def read_model(folder: Path, kind: type[Kind]) -> Model[Kind]:
     return Model(card.model_copy(update={"weights": None}), weights)
 
 
-def _read_card(file: Path, kind: type[Kind]) -> Kind:
+def _read_card(file: Path, kind: type[Kind_co]) -> Kind_co:
     try:
         raw = json.loads(file.read_bytes())
         found = raw.get("format", FORMAT) if isinstance(raw, dict) else FORMAT
         if found != FORMAT:
             raise UserError(f"{file}: expected a card of format {FORMAT}, found format {found}: make the model again")
         word = str(raw.get("problem", POOL)) if isinstance(raw, dict) else POOL
-        wanted = next(name for name, card in CARDS.items() if card is kind)
-        if word != wanted and word in CARDS:
-            raise UserError(f"{file}: expected a model of problem {wanted}, found one of {word}")
+        if word != kind.word():
+            raise UserError(f"{file}: expected a model of problem {kind.word()}, found one of {word!r}")
         return kind.model_validate_json(file.read_bytes())
     except (ValidationError, ValueError, RecursionError) as error:
         raise UserError(f"{file}: not a model card ({one_line(error)})") from error
