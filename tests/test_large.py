@@ -25,8 +25,8 @@ from pipeline.logs.trace import Trace
 from pipeline.problems.pool.heuristics.scores import HEURISTICS
 from pipeline.problems.pool.nouns import Cluster
 from pipeline.problems.pool.scheduling.playing import schedule
-from pipeline.problems.pool.scheduling.reading import read_jobs
-from pipeline.problems.pool.scheduling.writing import write_schedule
+from pipeline.problems.pool.user_jobs import read_jobs
+from pipeline.problems.pool.user_schedules import write_schedule
 from pipeline.problems.pool.workload.job_table import JobTable, parts
 from pipeline.progress import no_progress
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from pipeline.core import IntArray
 from pipeline.problems.pool.showing.rows import Block, blocks
-from pipeline.problems.pool.showing.shown import ShownJobset, Window, described, late_jobs, left_slot
+from pipeline.problems.pool.showing.scene import Scene, Window, described, late_jobs, left_slot
 from pipeline.problems.pool.showing.watching import Trace, waiting
 
 if TYPE_CHECKING:
@@ -31,28 +31,28 @@ CAPTION = (
 )
 
 
-def side_by_side(jobset: ShownJobset, traces: Sequence[Trace], shown: Window) -> "Figure":
+def side_by_side(scene: Scene, traces: Sequence[Trace], shown: Window) -> "Figure":
     """Draw each policy as a column; rows of the picture share their axes."""
     from matplotlib.figure import Figure
 
-    late, waits = late_jobs(jobset.jobs, traces, shown)
-    heights = [*[GANTT] * len(jobset.resources), QUEUE, max(0.8, LINE * len(late))]
+    late, waits = late_jobs(scene.jobs, traces, shown)
+    heights = [*[GANTT] * len(scene.resources), QUEUE, max(0.8, LINE * len(late))]
     figure = Figure(figsize=(WIDTH, sum(heights) + 2.6), layout="constrained")
     grid = figure.subplots(len(heights), len(traces), sharex=True, sharey="row", squeeze=False, height_ratios=heights)
-    shade = _shade(int(jobset.jobs.duration.max()))
-    most = 1.4 * max(int(_queued(jobset, trace, shown).max()) for trace in traces)  # room for the legend
+    shade = _shade(int(scene.jobs.duration.max()))
+    most = 1.4 * max(int(_queued(scene, trace, shown).max()) for trace in traces)  # room for the legend
     for column, trace in enumerate(traces):
-        for r, units in enumerate(jobset.resources.values()):
-            placed = blocks(trace.start, trace.finish, jobset.jobs.demand[:, r], units)
-            _gantt(grid[r, column], jobset, placed, units, shown, shade)
-        _queue(grid[-2, column], jobset, trace, shown, max(1.4, most))
-        _lines(grid[-1, column], jobset, trace, late, shown, shade)
+        for r, units in enumerate(scene.resources.values()):
+            placed = blocks(trace.start, trace.finish, scene.jobs.demand[:, r], units)
+            _gantt(grid[r, column], scene, placed, units, shown, shade)
+        _queue(grid[-2, column], scene, trace, shown, max(1.4, most))
+        _lines(grid[-1, column], scene, trace, late, shown, shade)
         grid[0, column].set_title(described(trace), loc="left", fontsize=10)
         grid[-1, column].set_xlabel("Step")
     lines = "Waiting jobs" if len(late) == waits else f"{len(late)} of {waits} waiting jobs"
-    for row, label in enumerate([*(f"{name} (units)" for name in jobset.resources), "Jobs waiting", lines]):
+    for row, label in enumerate([*(f"{name} (units)" for name in scene.resources), "Jobs waiting", lines]):
         grid[row, 0].set_ylabel(label)
-    _frame(figure, grid, jobset, shown, shade)
+    _frame(figure, grid, scene, shown, shade)
     return figure
 
 
@@ -67,14 +67,14 @@ def _shade(longest: int) -> "ScalarMappable":
     )
 
 
-def _frame(figure: "Figure", grid: "np.ndarray", jobset: ShownJobset, shown: Window, shade: "ScalarMappable") -> None:
+def _frame(figure: "Figure", grid: "np.ndarray", scene: Scene, shown: Window, shade: "ScalarMappable") -> None:
     for axes in grid.flat:
         axes.spines[["top", "right"]].set_visible(False)
         axes.tick_params(labelsize=8)
     grid[0, 0].set_xlim(shown.begin, shown.end)
     grid[0, 0].ticklabel_format(axis="x", useOffset=False, style="plain")
     grid[-2, 0].legend(loc="upper right", fontsize=8, frameon=False, ncols=3)
-    figure.suptitle(jobset.title, x=0.01, ha="left", fontsize=12, fontweight="bold")
+    figure.suptitle(scene.title, x=0.01, ha="left", fontsize=12, fontweight="bold")
     bar = figure.colorbar(shade, ax=list(grid.flat), location="bottom", shrink=0.35, aspect=45, pad=0.02)
     bar.set_label("Duration of a job (steps)", fontsize=8)
     bar.ax.tick_params(labelsize=8)
@@ -82,7 +82,7 @@ def _frame(figure: "Figure", grid: "np.ndarray", jobset: ShownJobset, shown: Win
 
 
 def _gantt(
-    axes: "Axes", jobset: ShownJobset, placed: Sequence[Block], units: int, shown: Window, shade: "ScalarMappable"
+    axes: "Axes", scene: Scene, placed: Sequence[Block], units: int, shown: Window, shade: "ScalarMappable"
 ) -> None:
     from matplotlib.patches import Rectangle
 
@@ -91,11 +91,11 @@ def _gantt(
         begin, end = max(block.begin, shown.begin), min(block.end, shown.end)
         if begin >= end:
             continue
-        colour = shade.to_rgba(jobset.jobs.duration[block.job])
+        colour = shade.to_rgba(scene.jobs.duration[block.job])
         axes.add_patch(
             Rectangle((begin, block.row), end - begin, block.units, facecolor=colour, edgecolor="white", linewidth=0.6)
         )
-        name = jobset.names[block.job]
+        name = scene.names[block.job]
         if _has_room(name, end - begin, block.units / units, shown):
             axes.text(
                 (begin + end) / 2, block.row + block.units / 2, name, ha="center", va="center", fontsize=NUMBER,
@@ -108,17 +108,17 @@ def _has_room(name: str, steps: int, height: float, shown: Window) -> bool:
     return wide > NUMBER * (0.65 * len(name) + 0.3) and height * GANTT * 72 > 1.2 * NUMBER
 
 
-def _queued(jobset: ShownJobset, trace: Trace, shown: Window) -> IntArray:
-    queue = waiting(jobset.jobs, trace.left, shown.steps)
+def _queued(scene: Scene, trace: Trace, shown: Window) -> IntArray:
+    queue = waiting(scene.jobs, trace.left, shown.steps)
     return np.where(shown.steps < trace.steps, queue, 0)  # nobody waits for what is over
 
 
-def _queue(axes: "Axes", jobset: ShownJobset, trace: Trace, shown: Window, most: float) -> None:
+def _queue(axes: "Axes", scene: Scene, trace: Trace, shown: Window, most: float) -> None:
     from matplotlib.ticker import MaxNLocator
 
-    queue = _queued(jobset, trace, shown)
+    queue = _queued(scene, trace, shown)
     edges = np.arange(shown.begin, shown.end + 1)
-    inside = np.minimum(queue, jobset.slots)
+    inside = np.minimum(queue, scene.slots)
     axes.stairs(inside, edges, fill=True, color=SLOTS, label="in slots")
     axes.stairs(queue, edges, baseline=inside, fill=True, color=BEHIND, label="behind them")
     marked = sorted({step for steps in trace.withheld for step in steps} & set(shown.steps.tolist()))
@@ -129,20 +129,20 @@ def _queue(axes: "Axes", jobset: ShownJobset, trace: Trace, shown: Window, most:
 
 
 def _lines(
-    axes: "Axes", jobset: ShownJobset, trace: Trace, late: Sequence[int], shown: Window, shade: "ScalarMappable"
+    axes: "Axes", scene: Scene, trace: Trace, late: Sequence[int], shown: Window, shade: "ScalarMappable"
 ) -> None:
     left = left_slot(trace)
     for line, job in enumerate(late):
-        begin, end = max(int(jobset.jobs.arrival[job]), shown.begin), min(int(left[job]), shown.end)
+        begin, end = max(int(scene.jobs.arrival[job]), shown.begin), min(int(left[job]), shown.end)
         if begin < end:
-            axes.barh(line, end - begin, 0.55, begin, color=shade.to_rgba(jobset.jobs.duration[job]), linewidth=0)
+            axes.barh(line, end - begin, 0.55, begin, color=shade.to_rgba(scene.jobs.duration[job]), linewidth=0)
         spans = [(at, length) for at, length in _spans(trace.withheld[job]) if shown.begin <= at < shown.end]
         axes.broken_barh(
             spans, (line - 0.45, 0.9), facecolor="white", edgecolor=WITHHELD, hatch="//////", linewidth=0.7
         )
     axes.set_ylim(max(len(late), 1) - 0.4, -0.6)
     each = 1 if len(late) < 8 else 2
-    axes.set_yticks(range(0, len(late), each), [jobset.names[job] for job in late[::each]])
+    axes.set_yticks(range(0, len(late), each), [scene.names[job] for job in late[::each]])
     axes.grid(axis="x", color="#E5E5E5", linewidth=0.6)
     axes.set_axisbelow(True)
 

@@ -68,7 +68,7 @@ def test_a_search_from_a_policys_schedules_is_no_worse_than_the_best_of_them() -
     starts = []
     for name in ("sjf", "packer", "hold"):
         simulator, rule = (
-            Batched(jobs, Cluster(CAPACITY, 20, 20, 0, False, 20), 2_000),
+            Batched(jobs, Cluster(CAPACITY, 20, 20, 0, False), 2_000),
             compiled_rule_of(HEURISTICS[name]),
         )
         assert rule is not None

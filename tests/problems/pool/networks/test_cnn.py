@@ -129,14 +129,14 @@ def test_a_view_is_judged_the_same_after_forgetting(view: CompactObservation, mo
     together = network.frozen()(view)
     forgotten = 0
 
-    def forget(self: cnn.Rollout) -> None:
+    def forget(self: cnn.FrozenCnn) -> None:
         nonlocal forgotten
         forgotten += 1
         forgets(self)
 
-    forgets = cnn.Rollout._forget
+    forgets = cnn.FrozenCnn._forget
     monkeypatch.setattr(cnn, "MOST", 4 * 56 * 10)
-    monkeypatch.setattr(cnn.Rollout, "_forget", forget)
+    monkeypatch.setattr(cnn.FrozenCnn, "_forget", forget)
     assert (network.frozen()(view) == together).all()
     assert forgotten > 2
 

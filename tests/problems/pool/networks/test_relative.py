@@ -8,8 +8,9 @@ from builders import ONLY, observation, random_jobset, viewed, wander
 from set_learning import sets
 
 from pipeline.core import CompiledRule, Observation, keys, legal_actions
+from pipeline.problems.pool.networks import relative as at
 from pipeline.problems.pool.networks.describing import relative
-from pipeline.problems.pool.networks.relative import ELAPSED, FITS, HASTE, OF_JOB, OF_REST, Relative
+from pipeline.problems.pool.networks.relative import ELAPSED, OF_JOB, OF_REST, Relative
 from pipeline.problems.pool.nouns import Cluster, JobSet, batch
 from pipeline.problems.pool.simulator.compiled.batch import Batched
 from pipeline.problems.pool.simulator.compiled.rules import players
@@ -45,27 +46,27 @@ def job(slot: int) -> list[float]:
 # Of jobs 0, 2 and 3: shares of capacity 1/2 and 1/4, 1/4 and 3/4, 1 and 1/8; 3/4 of both resources are free; the mean
 # duration so far is 6 / 4; areas are 2 * 3/8, 4 * 1/2 and 1 * 9/16.
 WORKED = {
-    "logarithm of its duration": (0, [log(2) / 3, log(4) / 3, 0]),
-    "its duration beside the mean": (1, [log(2 / 1.5) / 2, log(4 / 1.5) / 2, log(1 / 1.5) / 2]),
-    "how long it has waited": (2, [log(1 + 3) / 4, 0, log(1 + 1) / 4]),
-    "that beside its duration": (3, [log(1 + 3 / 2) / 3, 0, log(1 + 1) / 3]),
-    "its largest share": (4, [1 / 2, 3 / 4, 1]),
-    "its mean share": (5, [3 / 8, 1 / 2, 9 / 16]),
-    "its smallest share": (6, [1 / 4, 1 / 4, 1 / 8]),
-    "does it fit now?": (FITS, [1, 1, 0]),
-    "least share left if it starts": (8, [1 / 4, 0, -1 / 4]),
-    "mean share left": (9, [(1 / 4 + 1 / 2) / 2, (1 / 2 + 0) / 2, (-1 / 4 + 5 / 8) / 2]),
-    "alignment with what is free": (10, [3 / 4 * 3 / 8, 3 / 4 * 1 / 2, 3 / 4 * 9 / 16]),
-    "first step with room": (11, [0, 0, log(1 + 2) / 3]),
-    "part of the jobs that are shorter": (12, [1 / 3, 2 / 3, 0]),
-    "part of smaller area": (13, [1 / 3, 2 / 3, 0]),
-    "logarithm of its area": (14, [log(3 / 4) / 3, log(2) / 3, log(9 / 16) / 3]),
-    "part of those that fit which fit beside it": (15, [0, 0, 0]),  # 2 + 6 > 6
-    "its duration beside the shortest": (16, [log(2) / 2, log(4) / 2, 0]),
-    "part of those that fit which are shorter and kept out": (17, [0, 1 / 2, 0]),
-    "what is left of what it wants most": (18, [1 / 4, 0, -1 / 4]),
-    "one over its duration": (HASTE, [1 / 2, 1 / 4, 1]),
-    "what is free when it would end": (20, [1, 1, (3 / 4 + 1) / 2]),
+    "logarithm of its duration": (at.DURATION, [log(2) / 3, log(4) / 3, 0]),
+    "its duration beside the mean": (at.DURATION_TO_MEAN, [log(2 / 1.5) / 2, log(4 / 1.5) / 2, log(1 / 1.5) / 2]),
+    "how long it has waited": (at.WAITED, [log(1 + 3) / 4, 0, log(1 + 1) / 4]),
+    "that beside its duration": (at.STRETCH, [log(1 + 3 / 2) / 3, 0, log(1 + 1) / 3]),
+    "its largest share": (at.MOST_DEMAND, [1 / 2, 3 / 4, 1]),
+    "its mean share": (at.MEAN_DEMAND, [3 / 8, 1 / 2, 9 / 16]),
+    "its smallest share": (at.LEAST_DEMAND, [1 / 4, 1 / 4, 1 / 8]),
+    "does it fit now?": (at.FITS, [1, 1, 0]),
+    "least share left if it starts": (at.LEAST_LEFT, [1 / 4, 0, -1 / 4]),
+    "mean share left": (at.MEAN_LEFT, [(1 / 4 + 1 / 2) / 2, (1 / 2 + 0) / 2, (-1 / 4 + 5 / 8) / 2]),
+    "alignment with what is free": (at.ALIGNMENT, [3 / 4 * 3 / 8, 3 / 4 * 1 / 2, 3 / 4 * 9 / 16]),
+    "first step with room": (at.FIRST_FIT, [0, 0, log(1 + 2) / 3]),
+    "part of the jobs that are shorter": (at.SHORTER, [1 / 3, 2 / 3, 0]),
+    "part of smaller area": (at.SMALLER, [1 / 3, 2 / 3, 0]),
+    "logarithm of its area": (at.AREA, [log(3 / 4) / 3, log(2) / 3, log(9 / 16) / 3]),
+    "part of those that fit which fit beside it": (at.FITTING_BESIDE, [0, 0, 0]),  # 2 + 6 > 6
+    "its duration beside the shortest": (at.DURATION_TO_SHORTEST, [log(2) / 2, log(4) / 2, 0]),
+    "part of those that fit which are shorter and kept out": (at.KEPT_OUT, [0, 1 / 2, 0]),
+    "what is left of what it wants most": (at.LEFT_OF_MOST, [1 / 4, 0, -1 / 4]),
+    "one over its duration": (at.HASTE, [1 / 2, 1 / 4, 1]),
+    "what is free when it would end": (at.FREE_AT_END, [1, 1, (3 / 4 + 1) / 2]),
 }
 
 
@@ -83,9 +84,9 @@ def test_every_feature_of_a_job_is_worked_here() -> None:
 def test_jobs_that_fit_side_by_side_are_told() -> None:
     view = observation(duration=[3, 2, 5], demand=[[5, 5], [5, 5], [6, 1]])
     # 5 + 5 leaves room; 5 + 6 does not: of three that fit, each of the first two has one beside it, the last has none
-    assert relative(view).job[0, :, 15] == pytest.approx([1 / 3, 1 / 3, 0])
+    assert relative(view).job[0, :, at.FITTING_BESIDE] == pytest.approx([1 / 3, 1 / 3, 0])
     # the first keeps out nobody shorter, nor does the second; the last keeps out both
-    assert relative(view).job[0, :, 17] == pytest.approx([0, 0, 2 / 3])
+    assert relative(view).job[0, :, at.KEPT_OUT] == pytest.approx([0, 0, 2 / 3])
 
 
 def test_the_rest_is_as_worked_by_hand() -> None:
@@ -123,8 +124,8 @@ def test_nothing_to_see_is_no_error() -> None:
 def crowd(seed: int, of: Cluster, estimates: bool) -> JobSet:
     rng = np.random.default_rng(seed)
     known = random_jobset(rng, of, 25, 15)
-    told = rng.integers(1, of.horizon + 1, 25)
-    return known._replace(duration=rng.integers(1, 2 * of.horizon, 25), estimate=told) if estimates else known
+    estimate = rng.integers(1, of.horizon + 1, 25)
+    return known._replace(duration=rng.integers(1, 2 * of.horizon, 25), estimate=estimate) if estimates else known
 
 
 def to_a_choice(simulator: Timestep) -> None:

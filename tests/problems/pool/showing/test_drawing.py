@@ -14,7 +14,7 @@ from pipeline.errors import UserError
 from pipeline.problems.pool.heuristics.scores import HEURISTICS, hold
 from pipeline.problems.pool.nouns import Cluster, JobSet, batch
 from pipeline.problems.pool.showing.drawing import side_by_side
-from pipeline.problems.pool.showing.shown import MOST_LINES, ShownJobset, Window, late_jobs, window
+from pipeline.problems.pool.showing.scene import MOST_LINES, Scene, Window, late_jobs, window
 from pipeline.problems.pool.showing.watching import Trace, waiting, watch
 from pipeline.problems.pool.simulator.compiled.batch import Batched
 from pipeline.simulation.choosing import heuristic
@@ -114,9 +114,9 @@ def test_of_too_many_waiting_jobs_those_stay_that_are_withheld_or_wait_longest()
 # The picture
 
 
-def drawn(ratio: tuple[int, int] = (0, 6)) -> tuple[ShownJobset, list[Trace], Window]:
+def drawn(ratio: tuple[int, int] = (0, 6)) -> tuple[Scene, list[Trace], Window]:
     jobs, of = jobset((0, 2, 1, 1), (0, 4, 1, 1), (1, 1, 1, 0)), cluster(2, 2, slots=2)
-    three = ShownJobset("three jobs", jobs, ["a", "b", "c"], {"cpu": 2, "memory": 2}, 2)
+    three = Scene("three jobs", jobs, ["a", "b", "c"], {"cpu": 2, "memory": 2}, 2)
     return three, [watched(jobs, of, short_ones, "short ones"), watched(jobs, of)], Window(*ratio)
 
 

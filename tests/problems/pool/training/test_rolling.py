@@ -28,8 +28,8 @@ def jobsets(estimates: bool = False) -> list[JobSet]:
         rng = np.random.default_rng(k)
         jobs = random_jobset(rng, NARROW, count, count)
         if estimates:
-            told = rng.integers(1, 7, count)
-            jobs = jobs._replace(duration=rng.integers(1, 9, count), estimate=told)
+            estimate = rng.integers(1, 7, count)
+            jobs = jobs._replace(duration=rng.integers(1, 9, count), estimate=estimate)
         found.append(jobs)
     return found
 

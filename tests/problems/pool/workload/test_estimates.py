@@ -50,7 +50,7 @@ def test_estimates_are_whole_steps_from_one_to_the_horizon() -> None:
 
 def test_without_noise_the_truth_is_told() -> None:
     jobs = estimated(several(6, 50), 0.0, 20, np.random.default_rng(1))
-    assert jobs.observed.tolist() == jobs.duration.tolist()
+    assert jobs.requested.tolist() == jobs.duration.tolist()
 
 
 def test_the_jobs_are_the_same_whatever_is_told_of_them(params: Params) -> None:
@@ -68,8 +68,8 @@ def test_only_a_scenario_that_tells_estimates_has_them(params: Params) -> None:
 
 def test_estimates_are_drawn_alike_every_time_and_apart_for_every_jobset(params: Params) -> None:
     one, same = jobsets(asked(params, 0.5)), jobsets(asked(params, 0.5))
-    assert [jobs.observed.tolist() for jobs in one] == [jobs.observed.tolist() for jobs in same]
-    factors = {tuple((jobs.observed[:8] / jobs.duration[:8]).tolist()) for jobs in one}
+    assert [jobs.requested.tolist() for jobs in one] == [jobs.requested.tolist() for jobs in same]
+    factors = {tuple((jobs.requested[:8] / jobs.duration[:8]).tolist()) for jobs in one}
     assert len(factors) == len(one)
 
 
@@ -77,8 +77,8 @@ def test_estimates_do_not_repeat_the_draws_that_made_the_jobs(params: Params) ->
     """More noise moves estimates further in the same direction: one draw a job, whatever the noise."""
     little, much = (jobsets(asked(params, noise)) for noise in (0.5, 2.0))
     for one, other in zip(little, much, strict=True):
-        assert ((one.observed > one.duration) <= (other.observed >= one.duration)).all()
-        assert ((one.observed < one.duration) <= (other.observed <= one.duration)).all()
+        assert ((one.requested > one.duration) <= (other.requested >= one.duration)).all()
+        assert ((one.requested < one.duration) <= (other.requested <= one.duration)).all()
 
 
 def test_estimates_that_there_are_not_are_refused(params: Params) -> None:
@@ -145,7 +145,7 @@ def test_a_log_without_estimates_is_refused_where_they_are_to_be_told(params: Pa
 
 def test_windows_that_wait_all_at_once_tell_estimates_too(params: Params, tmp_path: Path) -> None:
     origin = windows(params, log(tmp_path), "estimates", arrivals=AtOnce(name="at_once", jobs=3))
-    assert origin.split("test")[origin.load][0].observed.tolist() == [1, 4, 2]
+    assert origin.split("test")[origin.load][0].requested.tolist() == [1, 4, 2]
 
 
 def test_a_log_tells_its_durations_unless_asked_for_estimates(params: Params, tmp_path: Path) -> None:

@@ -22,8 +22,8 @@ def jobsets(of: Cluster, estimates: bool) -> list[JobSet]:
         jobs = random_jobset(rng, of, 12 + 3 * k, 15)
         if estimates:
             count = len(jobs.arrival)
-            told = rng.integers(1, of.horizon + 1, count)
-            jobs = jobs._replace(duration=rng.integers(1, 2 * of.horizon, count), estimate=told)
+            estimate = rng.integers(1, of.horizon + 1, count)
+            jobs = jobs._replace(duration=rng.integers(1, 2 * of.horizon, count), estimate=estimate)
         found.append(jobs)
     return found
 

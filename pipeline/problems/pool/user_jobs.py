@@ -12,14 +12,14 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from pipeline.config import Params, PoolLog, PoolScenario
+from pipeline.config import PoolLog, PoolScenario
 from pipeline.core import IntArray
 from pipeline.errors import UserError
 from pipeline.logs.registry import read, recognised
 from pipeline.problems.pool.tables import user_jobs_schema
 from pipeline.problems.pool.workload.job_table import EXACT, IDS, JobTable, log_table, repeated, whole_numbers
 from pipeline.problems.pool.workload.windows import describe, discretise
-from pipeline.progress import ProgressCallback, progress, say
+from pipeline.progress import ProgressCallback
 from pipeline.storage.files import check_columns, check_table, one_line
 
 ROWS = 250_000  # of a chunk
@@ -70,16 +70,6 @@ def read_jobs(
     if again is not None:
         raise UserError(f"{path}: expected each jobset, job once, got the one in row {again} again")
     return table, ()
-
-
-def read_user_jobs(path: Path, params: Params, scenario: PoolScenario) -> JobTable:
-    """Read a user's jobs, show how far that is, and print what there is to say of them."""
-    settings = params.workload if isinstance(params.workload, PoolLog) else PoolLog(name="swf", path=str(path))
-    with progress(f"read {path}, percent", 100, brief=True) as advance:
-        table, notes = read_jobs(path, scenario, settings, advance)
-    for note in notes:
-        say(note)
-    return table
 
 
 def _format(path: Path, suffixes: str) -> str | None:

@@ -13,7 +13,7 @@ from pipeline.problems.pool.showing.watching import Trace
 MOST_STEPS, MOST_JOBS, MOST_LINES = 400, 600, 100  # that are still legible in one picture
 
 
-class ShownJobset(NamedTuple):
+class Scene(NamedTuple):
     """What is drawn, beside the traces."""
 
     title: str

@@ -1,6 +1,6 @@
 """Run any policy over a user's own jobs and write when each starts."""
 
-from pipeline.config import Params
+from pipeline.config import Params, PoolLog
 from pipeline.core import IntArray, Policy
 from pipeline.errors import UserError
 from pipeline.problems import ScheduleRequest
@@ -8,8 +8,8 @@ from pipeline.problems.pool.nouns import Cluster
 from pipeline.problems.pool.policies import drawn_by_name, policy_by_name
 from pipeline.problems.pool.scheduling.planning import best_drawn, must_be_searchable, searched
 from pipeline.problems.pool.scheduling.playing import mean_slowdown, schedule
-from pipeline.problems.pool.scheduling.reading import read_user_jobs
-from pipeline.problems.pool.scheduling.writing import write_schedule
+from pipeline.problems.pool.user_jobs import read_jobs
+from pipeline.problems.pool.user_schedules import write_schedule
 from pipeline.problems.pool.workload.job_table import JobTable
 from pipeline.progress import progress, say
 from pipeline.storage.files import check_out
@@ -24,7 +24,11 @@ def schedule_jobs(params: Params, asked: ScheduleRequest) -> None:
         raise UserError(f"{out}: the jobs are read from it: name another file for the schedule")
     cluster, (chosen, masked) = Cluster.of(scenario), policy_by_name(policy, scenario)
     drawn = drawn_by_name(policy, scenario) if samples else None
-    table = read_user_jobs(jobs, params, scenario)
+    swf = params.workload if isinstance(params.workload, PoolLog) else PoolLog(name="swf", path=str(jobs))
+    with progress(f"read {jobs}, percent", 100, brief=True) as advance:
+        table, notes = read_jobs(jobs, scenario, swf, advance)
+    for note in notes:
+        say(note)
     if tries:
         must_be_searchable(table, cluster.horizon, tries, str(jobs))
     with progress(f"schedule by {policy}, percent", 100, brief=True) as advance:

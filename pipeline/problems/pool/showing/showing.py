@@ -4,17 +4,18 @@ from collections.abc import Sequence
 
 from pipeline import storage
 from pipeline.comparing.plots import png
-from pipeline.config import Params, PoolScenario
+from pipeline.config import Params, PoolLog, PoolScenario
 from pipeline.errors import UserError
 from pipeline.problems import Picture, ShowRequest
 from pipeline.problems.pool.nouns import Cluster
 from pipeline.problems.pool.policies import policy_by_name
-from pipeline.problems.pool.scheduling.reading import read_user_jobs
 from pipeline.problems.pool.showing.choosing import Chosen, test_jobset, user_jobset
 from pipeline.problems.pool.showing.drawing import side_by_side
-from pipeline.problems.pool.showing.shown import ShownJobset, described, window
+from pipeline.problems.pool.showing.scene import Scene, described, window
 from pipeline.problems.pool.showing.watching import Trace, watch
 from pipeline.problems.pool.storage import read_jobsets
+from pipeline.problems.pool.user_jobs import read_jobs
+from pipeline.progress import progress, say
 
 
 def draw(params: Params, asked: ShowRequest, policies: Sequence[str], names: Sequence[str]) -> Picture:
@@ -34,8 +35,8 @@ def draw(params: Params, asked: ShowRequest, policies: Sequence[str], names: Seq
         limit = chosen.limit(cluster, masked)
         traces.append(watch(name, policy, chosen.jobs, cluster, limit, chosen.key(params.seed), masked))
     shown = window(chosen.jobs, traces, asked.begin, asked.end)
-    jobset = ShownJobset(chosen.title, chosen.jobs, chosen.names, scenario.resources, scenario.slots)
-    return Picture(png(side_by_side(jobset, traces, shown)), chosen.title, [described(trace) for trace in traces])
+    scene = Scene(chosen.title, chosen.jobs, chosen.names, scenario.resources, scenario.slots)
+    return Picture(png(side_by_side(scene, traces, shown)), chosen.title, [described(trace) for trace in traces])
 
 
 def _choose(params: Params, asked: ShowRequest, scenario: PoolScenario) -> Chosen:
@@ -45,5 +46,9 @@ def _choose(params: Params, asked: ShowRequest, scenario: PoolScenario) -> Chose
         return test_jobset(jobsets, asked.scenario, asked.load, asked.jobset, scenario.step_limit)
     if asked.load is not None:
         raise UserError("--load is one of the scenario's own jobsets; a job table has none")
-    table = read_user_jobs(asked.jobs, params, scenario)
+    swf = params.workload if isinstance(params.workload, PoolLog) else PoolLog(name="swf", path=str(asked.jobs))
+    with progress(f"read {asked.jobs}, percent", 100, brief=True) as advance:
+        table, notes = read_jobs(asked.jobs, scenario, swf, advance)
+    for note in notes:
+        say(note)
     return user_jobset(table, str(asked.jobs), asked.scenario, asked.jobset)
