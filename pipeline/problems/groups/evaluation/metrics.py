@@ -14,22 +14,13 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
+from pipeline.comparing.outcomes import Outcome, job_table, jobset_table, must_be_whole, outcome_of
 from pipeline.comparing.results import percentile
-from pipeline.core import SHORTEST_BOUNDED, BoolArray, FloatArray, IntArray
+from pipeline.core import FloatArray, IntArray
 from pipeline.errors import UserError
 from pipeline.problems.groups.nouns import GroupJobsBatch, Served, SharedCluster
-from pipeline.problems.groups.tables import GROUP_FAIRNESS, GROUP_SUMMARY
+from pipeline.problems.groups.tables import GROUP_FAIRNESS, GROUP_JOB_RESULTS, GROUP_JOBSET_RESULTS, GROUP_SUMMARY
 from pipeline.schemas import empty
-
-
-class Fate(NamedTuple):
-    """How every job fared."""
-
-    finish: FloatArray  # [J]
-    wait: FloatArray  # [J]
-    slowdown: FloatArray  # [J]
-    bounded_slowdown: FloatArray  # [J]
-    unfinished: BoolArray  # [J]
 
 
 class Parts(NamedTuple):
@@ -62,20 +53,9 @@ def jain(value: FloatArray) -> FloatArray:
     return np.where(squares > 0, np.minimum(index, 1.0), 1.0)  # a sum of floats may be above 1 by its last bit
 
 
-def fate(jobs: GroupJobsBatch, served: Served) -> Fate:
+def outcome(jobs: GroupJobsBatch, served: Served) -> Outcome:
     """Return how every job fared, unfinished ones by their lower bound."""
-    unfinished = np.isnan(served.finish)
-    cut = np.maximum(served.end[jobs.episode], jobs.arrival)
-    finish = np.where(unfinished, cut, served.finish)
-    wait = np.where(np.isnan(served.start), cut, served.start) - jobs.arrival
-    response = finish - jobs.arrival
-    return Fate(
-        finish=finish,
-        wait=wait,
-        slowdown=np.maximum(response / jobs.duration, 1.0),
-        bounded_slowdown=np.maximum(response / np.maximum(jobs.duration, SHORTEST_BOUNDED), 1.0),
-        unfinished=unfinished,
-    )
+    return outcome_of(jobs, served.start, served.finish, served.end)
 
 
 def group_job_results(
@@ -83,24 +63,9 @@ def group_job_results(
 ) -> pd.DataFrame:
     """Return what became of each job; load and jobset [B] name the episodes."""
     _check(load, jobset, jobs, served, cluster)
-    found, episode = fate(jobs, served), jobs.episode
-    columns = {
-        "policy": policy,
-        "load": load.astype(np.int64)[episode],
-        "jobset": jobset.astype(np.int64)[episode],
-        "job": np.arange(len(episode)) - jobs.first[episode],
-        "group": jobs.group.astype(np.int64),
-        "queue": jobs.queue.astype(np.int64),
-        "arrival": jobs.arrival,
-        "duration": jobs.duration,
-        "start": served.start,
-        "finish": found.finish,
-        "wait": found.wait,
-        "slowdown": found.slowdown,
-        "bounded_slowdown": found.bounded_slowdown,
-        "unfinished": found.unfinished,
-    }
-    return pd.DataFrame(columns)
+    of_job = {"group": jobs.group.astype(np.int64), "queue": jobs.queue.astype(np.int64)}
+    table = job_table(policy, load, jobset, jobs, served.start, outcome(jobs, served), **of_job)
+    return table[list(GROUP_JOB_RESULTS.columns)]
 
 
 def group_jobset_results(
@@ -117,31 +82,17 @@ def group_jobset_results(
     The cluster's reward [B] is the mean over the intervals of each.
     """
     _check(load, jobset, jobs, served, cluster)
-    found, first, parts = fate(jobs, served), jobs.first, _parts(jobs, cluster)
-    slowdown, wait = _rising(jobs, found.slowdown), _rising(jobs, found.wait)
-    makespan = served.end - jobs.arrival[first[:-1]]
-    columns = {
-        "policy": policy,
-        "load": load.astype(np.int64),
-        "jobset": jobset.astype(np.int64),
-        "jobs": np.diff(first),
-        "mean_slowdown": _mean(jobs, found.slowdown),
-        "p50_slowdown": percentile(slowdown, first, 0.50),
-        "p99_slowdown": percentile(slowdown, first, 0.99),
-        "worst_slowdown": slowdown[first[1:] - 1],
-        "mean_bounded_slowdown": _mean(jobs, found.bounded_slowdown),
-        "mean_wait": _mean(jobs, found.wait),
-        "p99_wait": percentile(wait, first, 0.99),
-        "longest_wait": wait[first[1:] - 1],
-        "completion_time": _mean(jobs, found.finish - jobs.arrival),
-        "makespan": makespan,
-        "utilisation": served.busy / makespan,
-        "jain_wait": jain(parts.mean(found.wait).reshape(jobs.episodes, -1)),
-        "jain_slowdown": jain(parts.mean(found.slowdown).reshape(jobs.episodes, -1)),
-        "reward": reward,
-        "unfinished": np.add.reduceat(found.unfinished, first[:-1], dtype=np.int64),
-    }
-    return pd.DataFrame(columns)
+    found, parts = outcome(jobs, served), _parts(jobs, cluster)
+    makespan = served.end - jobs.arrival[jobs.first[:-1]]
+    table = jobset_table(
+        *(policy, load, jobset, jobs, found),
+        makespan=makespan,
+        utilisation=served.busy / makespan,
+        jain_wait=jain(parts.mean(found.wait).reshape(jobs.episodes, -1)),
+        jain_slowdown=jain(parts.mean(found.slowdown).reshape(jobs.episodes, -1)),
+        reward=reward,
+    )
+    return table[list(GROUP_JOBSET_RESULTS.columns)]
 
 
 def group_results(
@@ -149,7 +100,7 @@ def group_results(
 ) -> pd.DataFrame:
     """Return the metrics of each group that has jobs, in each jobset; load and jobset [B] name the episodes."""
     _check(load, jobset, jobs, served, cluster)
-    found, parts = fate(jobs, served), _parts(jobs, cluster)
+    found, parts = outcome(jobs, served), _parts(jobs, cluster)
     episode, group = np.divmod(parts.there, cluster.groups)
     unfinished = np.bincount(parts.of_job, weights=found.unfinished, minlength=len(parts.jobs))
     columns = {
@@ -217,24 +168,11 @@ def _parts(jobs: GroupJobsBatch, cluster: SharedCluster) -> Parts:
     return Parts(of_job, count, np.flatnonzero(count))
 
 
-def _mean(jobs: GroupJobsBatch, value: FloatArray) -> FloatArray:
-    return np.bincount(jobs.episode, weights=value, minlength=jobs.episodes) / np.diff(jobs.first)
-
-
-def _rising(jobs: GroupJobsBatch, value: FloatArray) -> FloatArray:
-    """Return a value [J], rising within each episode."""
-    return np.asarray(value[np.lexsort((value, jobs.episode))])
-
-
 def _check(load: IntArray, jobset: IntArray, jobs: GroupJobsBatch, served: Served, cluster: SharedCluster) -> None:
-    for name, length in {"load": len(load), "jobset": len(jobset), "served": len(served.end)}.items():
-        if length != jobs.episodes:
-            raise ValueError(f"{name} has {length} episodes; the batch has {jobs.episodes}")
+    must_be_whole(load, jobset, jobs, len(served.end))
     if jobs.group.max(initial=0) >= cluster.groups:
         raise ValueError(f"job {jobs.group.argmax()} has group {jobs.group.max()}; there are {cluster.groups}")
     for b in range(jobs.episodes):
-        if jobs.first[b] == jobs.first[b + 1]:
-            raise ValueError(f"jobset {jobset[b]} of load {load[b]} has no jobs")
         begin, end = jobs.arrival[jobs.first[b]], served.end[b]
         if end <= begin:
             where = f"jobset {jobset[b]} of load {load[b]}"

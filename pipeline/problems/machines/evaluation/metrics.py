@@ -8,96 +8,51 @@ A job that the time limit cut off is counted as if it had ended, or had started,
 that no policy gains by leaving jobs undone.
 """
 
-from typing import NamedTuple
-
 import numpy as np
 import pandas as pd
 
-from pipeline.comparing.results import percentile
-from pipeline.core import SHORTEST_BOUNDED, BoolArray, FloatArray, IntArray
+from pipeline.comparing.outcomes import (
+    Outcome,
+    job_table,
+    jobset_means,
+    jobset_table,
+    must_be_whole,
+    outcome_of,
+)
+from pipeline.core import FloatArray, IntArray
 from pipeline.problems.machines.nouns import JobsBatch, Machines, Placed
-from pipeline.problems.machines.tables import EVENT_SUMMARY
+from pipeline.problems.machines.tables import EVENT_JOB_RESULTS, EVENT_JOBSET_RESULTS, EVENT_SUMMARY
 from pipeline.schemas import empty
 
 
-class Fate(NamedTuple):
-    """How every job fared."""
-
-    finish: FloatArray  # [J]
-    wait: FloatArray  # [J]
-    slowdown: FloatArray  # [J]
-    bounded_slowdown: FloatArray  # [J]
-    unfinished: BoolArray  # [J]
-
-
-def fate(jobs: JobsBatch, placed: Placed, machines: Machines) -> Fate:
+def outcome(jobs: JobsBatch, placed: Placed, machines: Machines) -> Outcome:
     """Return how every job fared, unfinished ones by their lower bound."""
-    unfinished = np.isnan(placed.finish)
-    cut = np.maximum((jobs.arrival[jobs.first[:-1]] + machines.time_limit)[jobs.episode], jobs.arrival)
-    finish = np.where(unfinished, cut, placed.finish)
-    wait = np.where(np.isnan(placed.start), cut, placed.start) - jobs.arrival
-    response = finish - jobs.arrival
-    return Fate(
-        finish=finish,
-        wait=wait,
-        slowdown=np.maximum(response / jobs.duration, 1.0),
-        bounded_slowdown=np.maximum(response / np.maximum(jobs.duration, SHORTEST_BOUNDED), 1.0),
-        unfinished=unfinished,
-    )
+    return outcome_of(jobs, placed.start, placed.finish, jobs.arrival[jobs.first[:-1]] + machines.time_limit)
 
 
 def event_job_results(
     policy: str, load: IntArray, jobset: IntArray, jobs: JobsBatch, placed: Placed, machines: Machines
 ) -> pd.DataFrame:
     """Return what became of each job; load and jobset [B] name the episodes."""
-    _check(load, jobset, jobs, placed)
-    found, episode = fate(jobs, placed, machines), jobs.episode
-    columns = {
-        "policy": policy,
-        "load": load.astype(np.int64)[episode],
-        "jobset": jobset.astype(np.int64)[episode],
-        "job": np.arange(len(episode)) - jobs.first[episode],
-        "arrival": jobs.arrival,
-        "duration": jobs.duration,
-        "start": placed.start,
-        "finish": found.finish,
-        "wait": found.wait,
-        "slowdown": found.slowdown,
-        "bounded_slowdown": found.bounded_slowdown,
-        "machine": placed.machine.astype(np.int64),
-        "unfinished": found.unfinished,
-    }
-    return pd.DataFrame(columns)
+    must_be_whole(load, jobset, jobs, len(placed.end))
+    found, machine = outcome(jobs, placed, machines), placed.machine.astype(np.int64)
+    table = job_table(policy, load, jobset, jobs, placed.start, found, machine=machine)
+    return table[list(EVENT_JOB_RESULTS.columns)]
 
 
 def event_jobset_results(
     policy: str, load: IntArray, jobset: IntArray, jobs: JobsBatch, placed: Placed, machines: Machines
 ) -> pd.DataFrame:
     """Return the metrics of each jobset; load and jobset [B] name the episodes."""
-    _check(load, jobset, jobs, placed)
-    found, first = fate(jobs, placed, machines), jobs.first
-    slowdown, wait = _rising(jobs, found.slowdown), _rising(jobs, found.wait)
-    response, makespan = found.finish - jobs.arrival, placed.end - jobs.arrival[first[:-1]]
-    columns = {
-        "policy": policy,
-        "load": load.astype(np.int64),
-        "jobset": jobset.astype(np.int64),
-        "jobs": np.diff(first),
-        "mean_slowdown": _mean(jobs, found.slowdown),
-        "p50_slowdown": percentile(slowdown, first, 0.50),
-        "p99_slowdown": percentile(slowdown, first, 0.99),
-        "worst_slowdown": slowdown[first[1:] - 1],
-        "mean_bounded_slowdown": _mean(jobs, found.bounded_slowdown),
-        "mean_wait": _mean(jobs, found.wait),
-        "p99_wait": percentile(wait, first, 0.99),
-        "longest_wait": wait[first[1:] - 1],
-        "completion_time": _mean(jobs, response),
-        "area_weighted_response": area_weighted(jobs, response, machines),
-        "makespan": makespan,
-        "utilisation": placed.busy / makespan,
-        "unfinished": np.add.reduceat(found.unfinished, first[:-1], dtype=np.int64),
-    }
-    return pd.DataFrame(columns)
+    must_be_whole(load, jobset, jobs, len(placed.end))
+    found, makespan = outcome(jobs, placed, machines), placed.end - jobs.arrival[jobs.first[:-1]]
+    table = jobset_table(
+        *(policy, load, jobset, jobs, found),
+        area_weighted_response=area_weighted(jobs, found.finish - jobs.arrival, machines),
+        makespan=makespan,
+        utilisation=placed.busy / makespan,
+    )
+    return table[list(EVENT_JOBSET_RESULTS.columns)]
 
 
 def event_summary(frame: pd.DataFrame, scenario: str) -> pd.DataFrame:
@@ -132,22 +87,4 @@ def area_weighted(jobs: JobsBatch, value: FloatArray, machines: Machines) -> Flo
     area = jobs.nodes * share * jobs.duration
     held = np.bincount(jobs.episode, weights=area, minlength=jobs.episodes)
     weighted = np.bincount(jobs.episode, weights=area * value, minlength=jobs.episodes)
-    return np.where(held > 0, weighted / np.where(held > 0, held, 1.0), _mean(jobs, value))
-
-
-def _mean(jobs: JobsBatch, value: FloatArray) -> FloatArray:
-    return np.bincount(jobs.episode, weights=value, minlength=jobs.episodes) / np.diff(jobs.first)
-
-
-def _rising(jobs: JobsBatch, value: FloatArray) -> FloatArray:
-    """Return a value [J], rising within each episode."""
-    return np.asarray(value[np.lexsort((value, jobs.episode))])
-
-
-def _check(load: IntArray, jobset: IntArray, jobs: JobsBatch, placed: Placed) -> None:
-    for name, length in {"load": len(load), "jobset": len(jobset), "placed": len(placed.end)}.items():
-        if length != jobs.episodes:
-            raise ValueError(f"{name} has {length} episodes; the batch has {jobs.episodes}")
-    empty = np.flatnonzero(np.diff(jobs.first) == 0)
-    if len(empty):
-        raise ValueError(f"jobset {jobset[empty[0]]} of load {load[empty[0]]} has no jobs")
+    return np.where(held > 0, weighted / np.where(held > 0, held, 1.0), jobset_means(jobs, value))

@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
+from pipeline.comparing.outcomes import must_be_whole
 from pipeline.comparing.results import percentile
 from pipeline.config import PoolScenario, Streaming
 from pipeline.core import BoolArray, IntArray
@@ -41,7 +42,7 @@ def job_results(
     policy: str, load: IntArray, jobset: IntArray, batch: JobBatch, schedule: Schedule, step_limit: int
 ) -> pd.DataFrame:
     """Return what became of each job; load and jobset [B] name the episodes."""
-    _check(load, jobset, batch, schedule)
+    must_be_whole(load, jobset, batch, len(schedule.steps))
     finish, slowdown, unfinished = outcome(batch, schedule, step_limit)
     episode = batch.episode
     columns = {
@@ -63,7 +64,7 @@ def jobset_results(
     policy: str, load: IntArray, jobset: IntArray, batch: JobBatch, schedule: Schedule, step_limit: int
 ) -> pd.DataFrame:
     """Return the metrics of each jobset; load and jobset [B] name the episodes."""
-    _check(load, jobset, batch, schedule)
+    must_be_whole(load, jobset, batch, len(schedule.steps))
     finish, slowdown, unfinished = outcome(batch, schedule, step_limit)
     jobs, resources = np.diff(batch.first), batch.demand.shape[1]
     ordered = slowdown[np.lexsort((slowdown, batch.episode))]
@@ -102,13 +103,3 @@ def measured_part(
     part = JobBatch(first, batch.arrival[kept], batch.duration[kept], batch.demand[kept])
     of_jobs = {name: getattr(schedule, name)[kept] for name in ("start", "finish", "withheld")}
     return part, schedule._replace(**of_jobs)
-
-
-def _check(load: IntArray, jobset: IntArray, batch: JobBatch, schedule: Schedule) -> None:
-    lengths = {"load": len(load), "jobset": len(jobset), "schedule": len(schedule.steps)}
-    for name, length in lengths.items():
-        if length != batch.episodes:
-            raise ValueError(f"{name} has {length} episodes; the batch has {batch.episodes}")
-    empty = np.flatnonzero(np.diff(batch.first) == 0)
-    if len(empty):
-        raise ValueError(f"jobset {jobset[empty[0]]} of load {load[empty[0]]} has no jobs")
