@@ -3,7 +3,6 @@
 from collections.abc import Collection, Mapping
 from importlib import metadata
 from platform import python_version
-from typing import Any
 
 import pandas as pd
 
@@ -80,10 +79,9 @@ def _papers() -> list[Shown]:
 
 
 def _schedule(params: Params, comparison: pd.DataFrame, agents: Collection[str]) -> tuple[Picture | None, list[str]]:
-    """Return the picture of the best agent of scenarios in steps beside SJF, or why there is none."""
+    """Return the picture of the best agent beside SJF, or why there is none."""
     homes = {name: params.agent(name).scenario for name in agents}
-    stepped = [name for name, home in homes.items() if home in params.pool_scenarios]
-    agent = best_agent(at_home(comparison, homes), stepped)
+    agent = best_agent(at_home(comparison, homes), list(homes))
     if agent is None:
         return None, ["No schedule is drawn: no agent was compared with SJF."]
     scenario = params.agent(agent).scenario
@@ -101,7 +99,7 @@ def _schedule(params: Params, comparison: pd.DataFrame, agents: Collection[str])
 
 
 def _changes(
-    head: revisions.Commit | None, summary: pd.DataFrame, lock: Mapping[str, Any], values: Mapping[str, Any]
+    head: revisions.Commit | None, summary: pd.DataFrame, lock: Mapping[str, object], values: Mapping[str, object]
 ) -> Changes:
     if head is None:
         return differences.no_changes("No git repository, or no commit in it: there is no last run to compare with.")

@@ -1,4 +1,4 @@
-"""What user groups that share a cluster gives the seam; nothing but assembly, each part imported when it is asked for."""
+"""What user groups that share a cluster give the seam; nothing but assembly, each part imported when it is asked for."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from pipeline.problems.groups.training.task import GroupTask
 
 
-class Groups:
+class GroupsProblem:
     """The parts; what each is for stands at `Problem`."""
 
     @property
@@ -105,4 +105,4 @@ class Groups:
         return served
 
 
-PROBLEM: "Problem[GroupJobs, Player, GroupTask, GroupQ]" = Groups()
+PROBLEM: "Problem[GroupJobs, Player, GroupTask, GroupQ]" = GroupsProblem()
