@@ -1,30 +1,24 @@
 """dvc.yaml: a stage depends on the code it imports and the params it reads, or its result could be stale unseen.
 
-Left out: the command line, tracking, progress and where compiled code is kept, which change no result, and the drawing
-of figures and tables.
+What code a stage runs, and what of it is left out, stands in `stage_code`.
 """
 
-import ast
-import functools
 import re
 import shutil
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
+import stage_code
 from builders import REPOSITORY
 from dvc.repo import Repo
 from ruamel.yaml import YAML
+from stage_code import LEFT_OUT, closure, covered
 
-LEFT_OUT = (
-    "pipeline/__init__.py",
-    "pipeline/cli",
-    "pipeline/tracking",
-    "pipeline/progress.py",
-    "pipeline/comparing/plots.py",
-    "pipeline/comparing/words.py",
-)
+from pipeline.config import PoolCard
+
 FILES = {
     "evaluate heuristics": "heuristics",
     "evaluate agent": "evaluate",
@@ -101,63 +95,38 @@ def rows() -> dict[str, Any]:
 # Code
 
 
-def covered(file: Path, by: Sequence[str]) -> bool:
-    return any(Path(place) == file or Path(place) in file.parents for place in by)
+def problems_of(stage: Stage, rows: dict[str, Any]) -> list[str]:
+    """The problems whose parts a stage asks for: that of its scenario or agent, or all that there are."""
+    sections = {"generate": "scenarios", "heuristics": "scenarios", "hindsight": "scenarios", "transfer": "transfers"}
+    if stage.kind in AGENT_STAGES:
+        return [rows["agents"][stage.subject]["problem"]]
+    if stage.kind not in sections:
+        return sorted({row["problem"] for row in rows["scenarios"].values()})
+    row = rows[sections[stage.kind]][stage.subject]
+    return [rows["scenarios"][row["scenario"]]["problem"] if stage.kind == "transfer" else row["problem"]]
 
 
-def module_file(root: Path, module: str) -> Path | None:
-    """The file of a module of this repository."""
-    path = Path(*module.split("."))
-    found = (file for file in (path.with_suffix(".py"), path / "__init__.py") if (root / file).is_file())
-    return next(found, None)
-
-
-def run_nodes(tree: ast.AST) -> Iterator[ast.AST]:
-    """All that may run; not what stands there for the type checker only."""
-    for node in ast.iter_child_nodes(tree):
-        if isinstance(node, ast.If) and ast.unparse(node.test) in ("TYPE_CHECKING", "typing.TYPE_CHECKING"):
-            continue
-        yield node
-        yield from run_nodes(node)
-
-
-@functools.cache  # stages share most of their code
-def imported(root: Path, file: Path) -> set[Path]:
-    """The files of this repository that importing a file, and running its functions, imports."""
-    names: set[str] = set()
-    for node in run_nodes(ast.parse((root / file).read_text())):
-        if isinstance(node, ast.Import):
-            names |= {alias.name for alias in node.names}
-        elif isinstance(node, ast.ImportFrom):
-            assert node.level == 0, f"{file}: relative import"
-            names |= {str(node.module)} | {f"{node.module}.{alias.name}" for alias in node.names}
-    parents = {".".join(name.split(".")[:k]) for name in names for k in range(1, name.count(".") + 2)}
-    return {found for name in parents if (found := module_file(root, name)) is not None}
-
-
-def has_code(root: Path, file: Path) -> bool:
-    """Is there more than a docstring?"""
-    return any(not isinstance(node, ast.Expr) for node in ast.parse((root / file).read_text()).body)
-
-
-def closure(root: Path, file: Path) -> set[Path]:
-    """All the code of this repository that a stage file runs, without what is left out."""
-    found, to_read = set[Path](), [file]
-    while to_read:
-        at = to_read.pop()
-        if at not in found and not covered(at, LEFT_OUT):
-            found.add(at)
-            to_read += imported(root, at)
-    return {at for at in found if has_code(root, at)}
-
-
-def unseen(root: Path, stage: Stage) -> list[str]:
+def unseen(root: Path, stage: Stage, problems: list[str]) -> list[str]:
     """The code of a stage that could change without DVC noticing."""
-    return sorted(file.as_posix() for file in closure(root, stage.file) if not covered(file, stage.deps))
+    return sorted(file.as_posix() for file in closure(root, stage.file, problems) if not covered(file, stage.deps))
 
 
-def test_every_stage_depends_on_all_the_code_it_imports(stages: dict[str, Stage]) -> None:
-    assert {name: missing for name, stage in stages.items() if (missing := unseen(REPOSITORY, stage))} == {}
+def test_every_stage_depends_on_all_the_code_it_imports(stages: dict[str, Stage], rows: dict[str, Any]) -> None:
+    found = {name: unseen(REPOSITORY, stage, problems_of(stage, rows)) for name, stage in stages.items()}
+    assert {name: missing for name, missing in found.items() if missing} == {}
+
+
+def test_no_kind_of_stage_depends_on_code_that_none_of_it_runs(stages: dict[str, Stage], rows: dict[str, Any]) -> None:
+    listed: set[tuple[str, str]] = set()
+    used: set[tuple[str, str]] = set()
+    for stage in stages.values():
+        of = problems_of(stage, rows)
+        run = closure(REPOSITORY, stage.file, of)
+        for dep in (dep for dep in stage.deps if dep.startswith("pipeline")):
+            place = dep.replace(f"/{of[0]}", "/*") if len(of) == 1 else dep  # one list serves all problems
+            listed.add((stage.kind, place))
+            used |= {(stage.kind, place)} if any(covered(file, [dep]) for file in run) else set()
+    assert sorted(listed - used) == []
 
 
 def test_every_stage_runs_a_file_of_its_own_kind(stages: dict[str, Stage]) -> None:
@@ -172,27 +141,87 @@ def test_no_stage_depends_on_what_is_not_there(stages: dict[str, Stage]) -> None
     assert [dep for dep in sorted(code) if not (REPOSITORY / dep).exists()] == []
 
 
-def test_the_closure_of_a_stage_reaches_what_it_runs() -> None:
-    found = {file.as_posix() for file in closure(REPOSITORY, Path("pipeline/stages/finetune.py"))}
+def test_the_closure_of_a_stage_reaches_what_it_runs_of_its_problem() -> None:
+    found = {file.as_posix() for file in closure(REPOSITORY, Path("pipeline/stages/finetune.py"), ["pool"])}
     assert found >= {
         "pipeline/stages/finetune.py",
-        "pipeline/stages/reading.py",
+        "pipeline/stages/resuming.py",
         "pipeline/problems/pool/training/reinforce.py",
         "pipeline/problems/pool/simulator/compiled/dynamics.py",
         "pipeline/problems/pool/networks/networks.py",
-        "pipeline/logs/step_log.py",
+        "pipeline/problems/pool/workload/windows.py",
         "pipeline/config/params.py",
-        "pipeline/errors.py",
+        "pipeline/config/pool/learning.py",
+        "pipeline/core.py",
     }
     assert not [file for file in found if covered(Path(file), LEFT_OUT)]
+    assert not [file for file in found if "/machines/" in file or "/groups/" in file]
+    assert "pipeline/problems/pool/training/clone.py" not in found  # a part that only pre-training asks for
 
 
-def test_code_that_dvc_ignores_is_run_by_no_stage(stages: dict[str, Stage]) -> None:
+def test_code_that_dvc_ignores_is_run_by_no_stage(stages: dict[str, Stage], rows: dict[str, Any]) -> None:
     lines = (REPOSITORY / ".dvcignore").read_text().splitlines()
     ignored = [line.lstrip("/") for line in lines if line.startswith("/")]
     assert [name for name in ignored if not (REPOSITORY / name).exists()] == []
-    run = set().union(*(closure(REPOSITORY, stage.file) for stage in stages.values()))
+    run = set().union(*(closure(REPOSITORY, stage.file, problems_of(stage, rows)) for stage in stages.values()))
     assert sorted(file.as_posix() for file in run if covered(file, ignored)) == []
+
+
+# What an edit makes stale
+
+
+LEARNS_OR_SCORES = {"generate", "pretrain", "finetune", "heuristics", "hindsight", "evaluate", "transfer"}
+
+
+def stale(stages: dict[str, Stage], file: str) -> list[str]:
+    """The stages that an edit of a file makes stale."""
+    ignored = [line.lstrip("/") for line in (REPOSITORY / ".dvcignore").read_text().splitlines() if line[:1] == "/"]
+    if covered(Path(file), ignored):
+        return []
+    return [name for name, stage in stages.items() if covered(Path(file), stage.deps)]
+
+
+def sources(*places: str) -> list[str]:
+    """The source files in some folders, or of some names."""
+    found = (path for place in places for path in (REPOSITORY / "pipeline").glob(place))
+    files = {inside for path in found for inside in ([path] if path.is_file() else path.rglob("*"))}
+    return sorted(file.relative_to(REPOSITORY).as_posix() for file in files if file.suffix in (".py", ".css", ".html"))
+
+
+@pytest.mark.parametrize(("problem", "most"), [("groups", 8), ("machines", 14)])
+def test_an_edit_of_one_problem_makes_its_own_stages_stale(
+    stages: dict[str, Stage], rows: dict[str, Any], problem: str, most: int
+) -> None:
+    files = sources(f"problems/{problem}", f"config/{problem}")
+    assert len(files) > 30
+    found = {file: stale(stages, file) for file in files}
+    assert {file: len(names) for file, names in found.items() if len(names) > most} == {}
+    others = {name for names in found.values() for name in names if problem not in problems_of(stages[name], rows)}
+    assert others == set()
+
+
+def test_an_edit_of_what_draws_or_words_makes_nothing_stale_that_learns_or_scores(stages: dict[str, Stage]) -> None:
+    parts = ("showing", "explaining", "using.py", "serving.py", "comparison.py", "evaluation/*plots.py")
+    shown = sources(*(f"problems/*/{part}" for part in parts))
+    shown += sources("comparing/plots.py", "comparing/words.py", "logs/figures.py", "logs/overview.py")
+    shown += sources("report", "papers", "tracking", "cli", "storage/evidence.py", "storage/revisions.py")
+    assert len(shown) > 60
+    found = {file: {stages[name].kind for name in stale(stages, file)} & LEARNS_OR_SCORES for file in shown}
+    assert {file: kinds for file, kinds in found.items() if kinds} == {}
+
+
+def test_a_new_heuristic_makes_nothing_stale_that_does_not_play_it(stages: dict[str, Stage]) -> None:
+    found = Counter(stages[name].kind for name in stale(stages, "pipeline/problems/pool/heuristics/scores.py"))
+    assert set(found) == {"heuristics", "hindsight", "pretrain", "evaluate", "transfer"}
+    assert not [name for name in stale(stages, "pipeline/problems/pool/heuristics/scores.py") if "deepk8s" in name]
+    assert found["pretrain"] == 6  # agents of pooled clusters; deps have no word for those that imitate nobody
+
+
+def test_deps_fit_a_screen() -> None:
+    lines = (REPOSITORY / "dvc.yaml").read_text().splitlines()
+    assert [
+        line for line in lines if line.strip().startswith(("- pipeline", "deps", "params")) and len(line) > 120
+    ] == []
 
 
 SYNTHETIC = {
@@ -225,36 +254,42 @@ SYNTHETIC = {
 def test_code_that_no_dependency_covers_is_found(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, deps: list[str], missing: list[str]
 ) -> None:
-    monkeypatch.setitem(globals(), "LEFT_OUT", (*LEFT_OUT, "pipeline/tracking.py"))
+    monkeypatch.setattr(stage_code, "LEFT_OUT", (*LEFT_OUT, "pipeline/tracking.py"))
     for name, text in SYNTHETIC.items():
         path = tmp_path / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
     stage = Stage("generate@online", ["generate", "online"], deps, [], [], [], [])
-    assert unseen(tmp_path, stage) == missing
+    assert unseen(tmp_path, stage, []) == missing
 
 
 # Params
 
 
+def unlisted(stage: Stage, wanted: set[str]) -> set[str]:
+    """Those of these rows that a change of would not make the stage stale."""
+    return {row for row in wanted if not any(row == name or row.startswith(f"{name}.") for name in stage.params)}
+
+
 def test_every_stage_of_a_scenario_lists_its_rows(stages: dict[str, Stage], rows: dict[str, Any]) -> None:
-    for name in rows["scenarios"]:
+    for name, row in rows["scenarios"].items():
         wanted = {"seed", "workload", f"scenarios.{name}"}
-        assert set(stages[f"generate@{name}"].params) >= wanted | {"demands"}
-        assert set(stages[f"heuristics@{name}"].params) >= wanted | {"heuristics"}
+        assert unlisted(stages[f"generate@{name}"], wanted | {"demands"}) == set()
+        assert unlisted(stages[f"heuristics@{name}"], wanted | {f"heuristics.{row['problem']}"}) == set()
 
 
 def test_every_stage_of_an_agent_lists_its_rows(stages: dict[str, Stage], rows: dict[str, Any]) -> None:
     for name, row in rows["agents"].items():
         mine = f"agents.{name}"
         learned = {"seed", "threads", "device", "workload", f"scenarios.{row['scenario']}", f"{mine}.scenario"}
-        learned |= {f"recipes.{row['finetune']['recipe']}"}
+        learned |= {f"recipes.{row['finetune']['recipe']}", f"{mine}.problem"}
         parts = {part: {"demands", f"{mine}.objective", f"{mine}.{part}"} for part in ("pretrain", "finetune")}
         parts["pretrain"] |= {f"{mine}.network"}
         parts["finetune"] |= {f"{mine}.network", f"{mine}.pretrain"}  # a controller's replay memory is filled again
         parts["evaluate"] = (parts["finetune"] | parts["pretrain"]) - {"demands"}
         for kind in AGENT_STAGES:
-            assert set(stages[f"{kind}@{name}"].params) >= learned | parts.get(kind, set())
+            assert unlisted(stages[f"{kind}@{name}"], learned | parts[kind]) == set()
+        assert unlisted(stages[f"pretrain@{name}"], {f"{mine}.finetune"}) == {f"{mine}.finetune"}
 
 
 def test_no_stage_of_an_agent_lists_the_rows_of_another(stages: dict[str, Stage]) -> None:
@@ -269,9 +304,10 @@ def test_every_transfer_lists_its_rows_those_of_its_agent_and_of_the_other_scena
     assert rows["transfers"]
     for name, row in rows["transfers"].items():
         agent, stage = row["agent"], stages[f"transfer@{name}"]
-        shared = {"seed", "threads", "device", "workload", "recipes"}
-        parts = {f"agents.{agent}.{part}" for part in ("scenario", "objective", "network", "pretrain", "finetune")}
-        assert set(stage.params) == shared | parts | {f"transfers.{name}", f"scenarios.{row['scenario']}"}
+        shared = {"seed", "threads", "device", "workload", f"agents.{agent}.network"}
+        assert set(stage.params) == shared | {f"transfers.{name}", f"scenarios.{row['scenario']}"}
+        # How the agent plays, and what is masked, stands in the cards of its models, which change with its other rows.
+        assert {"masked", "play"} <= set(PoolCard.model_fields)
         models = {f"models/{agent}/{which}" for which in ("pretrained", "policy")}
         assert {f"data/jobsets/{row['scenario']}"} | models <= set(stage.deps)
         assert stage.words == ["evaluate", "transfer", name]
@@ -352,7 +388,7 @@ def test_a_new_row_has_its_stages_without_an_edit_of_dvc_yaml(tmp_path: Path, ro
         "evaluate@mine_2",
     }
     assert found["finetune@mine_2"].words == ["finetune", "mine_2"]
-    assert "agents.mine_2.finetune" in found["finetune@mine_2"].params
+    assert "agents.mine_2" in found["finetune@mine_2"].params
 
 
 def test_without_a_transfer_there_is_no_stage_of_one(tmp_path: Path, rows: dict[str, Any]) -> None:

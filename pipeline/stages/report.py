@@ -80,10 +80,9 @@ def _papers() -> list[Shown]:
 
 
 def _schedule(params: Params, comparison: pd.DataFrame, agents: Collection[str]) -> tuple[Picture | None, list[str]]:
-    """Return the picture of the best agent of scenarios in steps beside SJF, or why there is none."""
+    """Return the picture of the best agent beside SJF, or why there is none."""
     homes = {name: params.agent(name).scenario for name in agents}
-    stepped = [name for name, home in homes.items() if home in params.pool_scenarios]
-    agent = best_agent(at_home(comparison, homes), stepped)
+    agent = best_agent(at_home(comparison, homes), list(homes))
     if agent is None:
         return None, ["No schedule is drawn: no agent was compared with SJF."]
     scenario = params.agent(agent).scenario

@@ -4,7 +4,6 @@ import os
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
 
 from torch import nn
 
@@ -95,7 +94,7 @@ def _seconds() -> float:
     return every
 
 
-def _rows(params: Params, agent: str, part: Part) -> Mapping[str, Any]:
+def _rows(params: Params, agent: str, part: Part) -> Mapping[str, object]:
     """Return what a training depends on of params.yaml."""
     whole, row = params.model_dump(mode="json"), params.agent(agent)
     own = {"agent": agent, "objective": row.objective, "network": row.network.model_dump(mode="json")}

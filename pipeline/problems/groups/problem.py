@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from pipeline.problems.groups.training.task import GroupTask
 
 
-class Groups:
+class GroupsProblem:
     """The parts; what each is for stands at `Problem`."""
 
     @property
@@ -105,4 +105,4 @@ class Groups:
         return served
 
 
-PROBLEM: "Problem[GroupJobs, Player, GroupTask, GroupQ]" = Groups()
+PROBLEM: "Problem[GroupJobs, Player, GroupTask, GroupQ]" = GroupsProblem()

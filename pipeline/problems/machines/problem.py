@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from pipeline.problems.machines.training.task import EventTask
 
 
-class Machines:
+class MachinesProblem:
     """The parts; what each is for stands at `Problem`."""
 
     @property
@@ -105,4 +105,4 @@ class Machines:
         return served
 
 
-PROBLEM: "Problem[Jobs, Policy, EventTask, ActorCritic]" = Machines()
+PROBLEM: "Problem[Jobs, Policy, EventTask, ActorCritic]" = MachinesProblem()

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pipeline.problems.pool.training.task import Task
 
 
-class Pool:
+class PoolProblem:
     """The parts; what each is for stands at `Problem`."""
 
     @property
@@ -96,4 +96,4 @@ class Pool:
         return served
 
 
-PROBLEM: "Problem[JobSet, Policy, Task, PoolNetwork]" = Pool()
+PROBLEM: "Problem[JobSet, Policy, Task, PoolNetwork]" = PoolProblem()

@@ -17,9 +17,9 @@ from pipeline.problems.pool.evaluation.stream_metrics import (
     StreamResults,
     backlog,
     stream_results,
-    stream_summary,
     utilisation,
 )
+from pipeline.problems.pool.evaluation.stream_summary import stream_summary
 from pipeline.problems.pool.heuristics.scores import HEURISTICS
 from pipeline.problems.pool.nouns import Cluster, JobBatch, JobSet, Schedule, batch
 from pipeline.problems.pool.tables import JOB_RESULTS, JOBSET_RESULTS

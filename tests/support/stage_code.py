@@ -1,0 +1,126 @@
+"""What code a stage of the pipeline runs: the files that its own file imports, through the seam to one problem's parts.
+
+Left out: the command line, tracking and progress, the words of mistakes, and what only draws or words figures and
+tables: they change no result. What of config is shared is left out too, but for `params.py`: it refuses rows, says of
+which types they are, or lists the problems that there are; what a row holds is a parameter of its stage. For the same
+reason a stage needs the rows of its own problems only: those of another it checks, and reads nothing of them.
+"""
+
+import ast
+import functools
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from pathlib import Path
+
+LEFT_OUT = (
+    "pipeline/__init__.py",
+    "pipeline/cli",
+    "pipeline/tracking",
+    "pipeline/progress.py",
+    "pipeline/errors.py",
+    "pipeline/comparing/plots.py",
+    "pipeline/comparing/words.py",
+    "pipeline/problems/groups/evaluation/plots.py",
+    "pipeline/problems/pool/evaluation/stream_plots.py",
+)
+OF_CONFIG = ("__init__", "cards", "checks", "learning", "problems", "records", "smoke_test")
+PASSED_THROUGH = tuple(f"pipeline/config/{name}.py" for name in OF_CONFIG)  # left out, but not what they import
+SEAM = Path("pipeline/problems/__init__.py")
+PARTS = ("tables", "draw", "scoring", "learning", "pretraining", "finetuning", "hindsight", "comparison")
+Using = ("problem", "problem_of")  # of the seam: who imports one of these asks problems for parts
+
+
+def covered(file: Path, by: Iterable[str]) -> bool:
+    """Is a file one of these, or in one of these folders?"""
+    return any(Path(place) == file or Path(place) in file.parents for place in by)
+
+
+def module_file(root: Path, module: str) -> Path | None:
+    """The file of a module of this repository."""
+    path = Path(*module.split("."))
+    found = (file for file in (path.with_suffix(".py"), path / "__init__.py") if (root / file).is_file())
+    return next(found, None)
+
+
+def run_nodes(tree: ast.AST) -> Iterator[ast.AST]:
+    """All that may run; not what stands there for the type checker only."""
+    for node in ast.iter_child_nodes(tree):
+        if isinstance(node, ast.If) and ast.unparse(node.test) in ("TYPE_CHECKING", "typing.TYPE_CHECKING"):
+            continue
+        yield node
+        yield from run_nodes(node)
+
+
+@functools.cache
+def parsed(root: Path, file: Path) -> ast.Module:
+    """The syntax tree of a file."""
+    return ast.parse((root / file).read_text())
+
+
+def _files(root: Path, file: Path, nodes: Iterable[ast.AST]) -> set[Path]:
+    names: set[str] = set()
+    for node in nodes:
+        if isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{file}: relative import"
+            names |= {str(node.module)} | {f"{node.module}.{alias.name}" for alias in node.names}
+    parents = {".".join(name.split(".")[:k]) for name in names for k in range(1, name.count(".") + 2)}
+    return {found for name in parents if (found := module_file(root, name)) is not None}
+
+
+@functools.cache  # stages share most of their code
+def imported(root: Path, file: Path) -> set[Path]:
+    """The files of this repository that importing a file, and running its functions, imports."""
+    return _files(root, file, run_nodes(parsed(root, file)))
+
+
+def has_code(root: Path, file: Path) -> bool:
+    """Is there more than a docstring?"""
+    return any(not isinstance(node, ast.Expr) for node in parsed(root, file).body)
+
+
+def parts_used(root: Path, file: Path) -> set[str]:
+    """The parts of problems that a stage file asks for, and the stage files that it imports."""
+    found: set[str] = set()
+    for at in {file, *(other for other in imported(root, file) if other.parent == file.parent)}:
+        nodes = list(ast.walk(parsed(root, at)))
+        asks = any(
+            isinstance(node, ast.ImportFrom)
+            and node.module == "pipeline.problems"
+            and any(alias.name in Using for alias in node.names)
+            for node in nodes
+        )
+        found |= {node.attr for node in nodes if isinstance(node, ast.Attribute) and node.attr in PARTS and asks}
+    return found
+
+
+def reached(root: Path, problem: str, parts: Collection[str]) -> set[Path]:
+    """The files that some parts of a problem import: those of its assembly, and of these properties' bodies."""
+    file = Path(f"pipeline/problems/{problem}/problem.py")
+    found: set[Path] = set()
+    for node in parsed(root, file).body:
+        inside = node.body if isinstance(node, ast.ClassDef) else [node]
+        for one in inside:
+            if isinstance(one, ast.If) or (isinstance(one, ast.FunctionDef) and one.name not in parts):
+                continue
+            found |= _files(root, file, [one, *run_nodes(one)])
+    return found
+
+
+def closure(root: Path, file: Path, problems: Sequence[str] = ()) -> set[Path]:
+    """All the code of this repository that a stage file runs for some problems, without what is left out."""
+    found, to_read = set[Path](), [file]
+    parts = parts_used(root, file)
+    if parts:
+        to_read += [at for problem in problems for at in reached(root, problem, parts)]
+    others = tuple(
+        folder.relative_to(root).as_posix()
+        for folder in (root / "pipeline" / "config").glob("*/")
+        if folder.is_dir() and folder.name not in problems
+    )
+    while to_read:
+        at = to_read.pop()
+        if at not in found and at != SEAM and not covered(at, (*LEFT_OUT, *others)):
+            found.add(at)
+            to_read += imported(root, at)
+    return {at for at in found if has_code(root, at) and not covered(at, PASSED_THROUGH)}

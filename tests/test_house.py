@@ -1,0 +1,189 @@
+"""What holds of the whole house: problems apart from what all share, one name one class, tests where their modules are.
+
+That problems do not import each other, and that imports point down, is import-linter's to say (`lint-imports`).
+"""
+
+import ast
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from types import UnionType
+from typing import Union, get_args, get_origin
+
+import pytest
+from builders import REPOSITORY
+
+from pipeline import config
+from pipeline.config import Frozen
+from pipeline.problems import PROBLEMS
+
+PACKAGE = REPOSITORY / "pipeline"
+SHARED = ("cli", "stages", "comparing", "report")  # they know the seam and no problem
+# Tests of the whole: of processes, repositories and files that no one module answers for.
+AT_THE_ROOT = {
+    *(
+        "bad_input",
+        "benchmarks",
+        "compiled",
+        "documents",
+        "dvc_views",
+        "dvc_yaml",
+        "failures",
+        "hooks",
+        "house",
+        "kills",
+    ),
+    *("large", "paper_scale", "pipeline", "progress", "recipes", "remotes", "result_params", "signals", "workflows"),
+}
+
+
+def trees(*packages: str) -> Iterator[tuple[str, ast.Module]]:
+    """Each source file of some packages, with its syntax tree."""
+    for package in packages:
+        for file in sorted((PACKAGE / package).rglob("*.py")):
+            yield file.relative_to(REPOSITORY).as_posix(), ast.parse(file.read_text())
+
+
+def docstrings(tree: ast.Module) -> set[ast.AST]:
+    """The constants that are docstrings."""
+    return {
+        node.body[0].value
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef)
+        and node.body
+        and isinstance(node.body[0], ast.Expr)
+    }
+
+
+def names_in(node: ast.expr) -> set[str]:
+    """All names that stand in an expression."""
+    return {name.id for name in ast.walk(node) if isinstance(name, ast.Name)} | {
+        name.attr for name in ast.walk(node) if isinstance(name, ast.Attribute)
+    }
+
+
+# Problems
+
+
+def named(tree: ast.Module) -> Iterator[str]:
+    """What in a file speaks of one problem, of a kind of config, or of no type at all."""
+    said = docstrings(tree)
+    for node in ast.walk(tree):
+        if node not in said and (fault := fault_of(node)):
+            yield fault
+
+
+def fault_of(node: ast.AST) -> str:
+    """What is wrong with a piece of code; nothing if nothing is."""
+    own = tuple(f"{word}_" for word in PROBLEMS)
+    match node:
+        case ast.ImportFrom(module=str(module)) if module.startswith("pipeline.problems."):
+            return f"line {node.lineno}: imports {module}"
+        case ast.Constant(value=str(text)) if text in PROBLEMS or any(f"problems.{word}" in text for word in PROBLEMS):
+            return f"line {node.lineno}: says '{text}'"
+        case ast.Attribute(attr=name) if name.startswith(own):
+            return f"line {node.lineno}: asks for {name}"
+        case ast.Name(id="Any"):
+            return f"line {node.lineno}: Any"
+        case ast.Call(func=ast.Name(id="isinstance"), args=[_, asked]) if found := names_in(asked) & ROWS:
+            return f"line {node.lineno}: asks whether something is {', '.join(sorted(found))}"
+    return ""
+
+
+def is_row(what: object) -> bool:
+    """Is it a class of rows, or a union of such?"""
+    if get_origin(what) in (Union, UnionType):
+        return any(is_row(one) for one in get_args(what))
+    return isinstance(what, type) and issubclass(what, Frozen)
+
+
+ROWS = {name for name in config.__all__ if is_row(getattr(config, name))}
+
+
+@pytest.mark.parametrize("package", SHARED)
+def test_what_all_problems_share_knows_none_of_them(package: str) -> None:
+    found = {file: list(named(tree)) for file, tree in trees(package)}
+    assert len(found) > 2
+    assert {file: faults for file, faults in found.items() if faults} == {}
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "from pipeline.problems.pool.nouns import JobSet",
+        "word = 'machines'",
+        "module = 'pipeline.problems.groups.problem'",
+        "from typing import Any\nrows: dict[str, Any] = {}",
+        "found = isinstance(row, PoolScenario)",
+        "rows = params.pool_scenarios",
+        "found = isinstance(row, Reinforce | config.Dqn)",
+    ],
+)
+def test_a_word_of_one_problem_is_found(line: str) -> None:
+    assert list(named(ast.parse(f'"""Of pool."""\n{line}\n')))
+
+
+def test_what_is_said_in_docstrings_is_free() -> None:
+    text = '"""pool"""\nfrom pipeline.problems import problem\nfound = isinstance(row, dict)\n'
+    assert list(named(ast.parse(text))) == []
+
+
+# Names
+
+
+def packages() -> list[str]:
+    """The packages in which a class name is given once: each problem is one."""
+    tops = sorted(
+        path.name for path in PACKAGE.iterdir() if (path / "__init__.py").exists() and path.name != "problems"
+    )
+    return [*tops, *(f"problems/{word}" for word in PROBLEMS)]
+
+
+def classes_twice(*found: ast.Module) -> list[str]:
+    """The names that several classes have."""
+    names = Counter(node.name for tree in found for node in ast.walk(tree) if isinstance(node, ast.ClassDef))
+    return sorted(name for name, count in names.items() if count > 1)
+
+
+@pytest.mark.parametrize("package", packages())
+def test_no_two_classes_of_a_package_have_one_name(package: str) -> None:
+    assert classes_twice(*(tree for _, tree in trees(package))) == []
+
+
+def test_two_classes_of_one_name_are_found() -> None:
+    assert classes_twice(ast.parse("class A: pass\nclass B: pass"), ast.parse("class A: pass")) == ["A"]
+
+
+# Tests
+
+
+def is_of_a_module(test: Path, root: Path) -> bool:
+    """Has a test file's name that of a module or package at the mirrored place, maybe with a topic behind it?"""
+    words = test.stem.removeprefix("test_").split("_")
+    names = ["_".join(words[:k]) for k in range(1, len(words) + 1)]
+    at = root / test.parent
+    own = [test.parent.name] if test.parent != Path() else []  # a package's own tests may lie in it
+    return (
+        any((at / f"{name}.py").exists() or (at / name / "__init__.py").exists() for name in names) or names[0] in own
+    )
+
+
+def test_tests_mirror_the_package() -> None:
+    files = [path.relative_to(REPOSITORY / "tests") for path in (REPOSITORY / "tests").rglob("test_*.py")]
+    assert len(files) > 100
+    assert sorted(str(file) for file in files if len(file.parts) > 1 and not is_of_a_module(file, PACKAGE)) == []
+
+
+def test_at_the_root_are_tests_of_the_whole_only() -> None:
+    found = {path.stem.removeprefix("test_") for path in (REPOSITORY / "tests").glob("test_*.py")}
+    assert found == AT_THE_ROOT
+
+
+def test_an_orphan_is_found(tmp_path: Path) -> None:
+    (tmp_path / "learning" / "deep").mkdir(parents=True)
+    (tmp_path / "learning" / "memory.py").touch()
+    (tmp_path / "learning" / "deep" / "__init__.py").touch()
+    mirrored = ["test_memory.py", "test_memory_kills.py", "test_deep.py"]
+    assert all(is_of_a_module(Path("learning") / name, tmp_path) for name in mirrored)
+    assert not is_of_a_module(Path("learning/test_memories.py"), tmp_path)
+    assert not is_of_a_module(Path("storage/test_memory.py"), tmp_path)
