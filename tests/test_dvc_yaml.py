@@ -180,7 +180,7 @@ def test_the_closure_of_a_stage_reaches_what_it_runs() -> None:
         "pipeline/problems/pool/training/reinforce.py",
         "pipeline/problems/pool/simulator/compiled/dynamics.py",
         "pipeline/problems/pool/networks/networks.py",
-        "pipeline/logs/step_log.py",
+        "pipeline/logs/registry.py",
         "pipeline/config/params.py",
         "pipeline/errors.py",
     }

@@ -52,7 +52,7 @@ from pipeline.config.mixture import Imitate, Mixture, Sets, StreamWindows
 from pipeline.config.params import PARAMS_FILE, AnyScenario, Params, check_params, load_params, repository_root
 from pipeline.config.problem import AtOnce, Counts, Demand, Instances, PoolLog, PoolScenario, Streaming, Synthetic
 from pipeline.config.records import Frozen, pick, there_are
-from pipeline.config.sites import Site
+from pipeline.config.sites import MachinePark
 from pipeline.config.small import smallest
 
 __all__ = [
@@ -90,6 +90,7 @@ __all__ = [
     "Imitate",
     "Instances",
     "Linear",
+    "MachinePark",
     "MachinesCard",
     "MachinesLog",
     "MachinesRecipe",
@@ -111,7 +112,6 @@ __all__ = [
     "Replay",
     "Sampled",
     "Sets",
-    "Site",
     "StreamWindows",
     "Streaming",
     "Swinging",

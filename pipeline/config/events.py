@@ -7,7 +7,7 @@ from pydantic import AfterValidator, Discriminator, Field, Tag, model_validator
 from pipeline.config.problem import Counts, Instances
 from pipeline.config.records import Frozen, Loads, Many, Name, Positive, PositiveShare, Rate
 
-EVENT_JOB_COLUMNS = ("load", "jobset", "job", "arrival", "duration", "seen", "nodes", "kinds")
+EVENT_JOB_COLUMNS = ("load", "jobset", "job", "arrival", "duration", "estimate", "nodes", "kinds")
 MOST_KINDS = 63  # bits of one number hold those that a job may run on
 Place = Annotated[int, Field(ge=0)]  # of a job in order of arrival
 Amount = Annotated[float, Field(ge=0, le=1e9)]

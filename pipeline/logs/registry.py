@@ -30,7 +30,7 @@ def check_formats(params: Params) -> None:
     Raises:
         UserError: one line for the first row of params.yaml that names one.
     """
-    rows = [("workload", params.workload)]
+    rows: list[tuple[str, object]] = [("workload", params.workload)]
     rows += [(f"scenarios.{name}.workload", row.workload) for name, row in params.scenarios.items()]
     for place, row in rows:
         if isinstance(row, PoolLog | MachinesLog | GroupsLog) and row.format not in FORMATS:
@@ -95,8 +95,8 @@ def recognised(path: Path) -> str | None:
 
 def _first_line(path: Path) -> str:
     """Return the first line that is not empty."""
-    with opened(path) as (stream, _):
-        lines = stream.read(HEAD).removeprefix(MARK).decode(errors="replace").splitlines()
+    with opened(path) as (content, _):
+        lines = content.read(HEAD).removeprefix(MARK).decode(errors="replace").splitlines()
     first = next((line for line in lines if line.strip()), "")
     if not first:
         raise UserError(f"{path}: expected jobs, found an empty file")

@@ -7,7 +7,7 @@ import pytest
 from pipeline.comparing.comparing import Chosen, compare, key_metrics, slowdown_curves
 from pipeline.config import Evaluation
 from pipeline.problems.groups.tables import GROUP_SUMMARY
-from pipeline.problems.machines.tables import EVENT_SUMMARY
+from pipeline.problems.machines.tables import SUMMARY as MACHINES_SUMMARY
 from pipeline.schemas import COMPARISON, DELAY, RESULTS, SUMMARY
 
 # Mean slowdown at loads 50 and 150; over both, sjf 4, tetris 3.5, hold 3, net 2.5, fcfs 8.
@@ -134,7 +134,7 @@ def test_summaries_of_groups_tell_waiting_times_and_none_of_machines() -> None:
     SUMMARY.validate(found.summary)
     told = GROUP_SUMMARY.validate(found.group_summary).set_index(["policy", "load"])
     assert told.loc[("mine", 90), ["n", "jobs", "delay"]].tolist() == [2, 20, 16]
-    assert EVENT_SUMMARY.validate(found.event_summary).empty
+    assert MACHINES_SUMMARY.validate(found.event_summary).empty
 
 
 def test_without_a_best_by_waiting_time_there_is_no_such_comparison() -> None:

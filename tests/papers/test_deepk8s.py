@@ -31,7 +31,7 @@ from pipeline.papers.event_evidence import (
 from pipeline.papers.evidence import Gap
 from pipeline.papers.figures import event_figures, table
 from pipeline.papers.verdicts import CANNOT, NO, PARTLY, YES, CannotTellError, Claim, Verdict, judged
-from pipeline.problems.machines.tables import EVENT_JOB_RESULTS, EVENT_JOBSET_RESULTS
+from pipeline.problems.machines.tables import JOB_RESULTS, JOBSET_RESULTS
 from pipeline.schemas import PAPERS
 from pipeline.stages import papers
 
@@ -81,7 +81,7 @@ def jobset_table(
             for jobset, up in enumerate(UPS):
                 slow = [mean + up] * 5
                 lines.append((policy, load, jobset, 2, *slow, 1.0, 1.0, 1.0, done + up, done, whole, 0.5, 0))
-    return EVENT_JOBSET_RESULTS.validate(pd.DataFrame(lines, columns=list(EVENT_JOBSET_RESULTS.columns)))
+    return JOBSET_RESULTS.validate(pd.DataFrame(lines, columns=list(JOBSET_RESULTS.columns)))
 
 
 def job_table(tasks: Mapping[str, tuple[float, float]], long: float = 100.0) -> pd.DataFrame:
@@ -93,7 +93,7 @@ def job_table(tasks: Mapping[str, tuple[float, float]], long: float = 100.0) -> 
                 for job, (run, time) in enumerate(zip((10.0, long), took, strict=True)):
                     finish = 3.0 + time + up
                     lines.append((policy, load, jobset, job, 3.0, run, 3.0, finish, 0.0, 1.5, 1.5, 0, False))
-    return EVENT_JOB_RESULTS.validate(pd.DataFrame(lines, columns=list(EVENT_JOB_RESULTS.columns)))
+    return JOB_RESULTS.validate(pd.DataFrame(lines, columns=list(JOB_RESULTS.columns)))
 
 
 def evidence(

@@ -14,18 +14,18 @@ from pipeline.schemas import ResultTables
 
 if TYPE_CHECKING:
     from pipeline.problems.machines.networks.actor_critic import ActorCritic
-    from pipeline.problems.machines.training.task import EventTask
+    from pipeline.problems.machines.training.task import Task
 
 
-class Machines:
+class ManyMachines:
     """The parts; what each is for stands at `Problem`."""
 
     @property
     def check(self) -> Callable[[Params], None]:
         """Return what refuses rows of params.yaml that do not go with this code."""
-        from pipeline.problems.machines.heuristics.names import check_event_names
+        from pipeline.problems.machines.heuristics.names import check_names
 
-        return check_event_names
+        return check_names
 
     @property
     def tables(self) -> ResultTables:
@@ -47,7 +47,7 @@ class Machines:
         return scoring
 
     @property
-    def learning(self) -> "Learning[Policy, EventTask, ActorCritic]":
+    def learning(self) -> "Learning[Policy, Task, ActorCritic]":
         """Return how its agents learn."""
         from pipeline.problems.machines.learning import LEARNING
 
@@ -80,4 +80,4 @@ class Machines:
         return served
 
 
-PROBLEM: "Problem[Jobs, Policy, EventTask, ActorCritic]" = Machines()
+PROBLEM: "Problem[Jobs, Policy, Task, ActorCritic]" = ManyMachines()

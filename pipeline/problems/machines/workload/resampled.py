@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pipeline.config import MachinesLog, MachinesScenario, Parts, Site
+from pipeline.config import MachinePark, MachinesLog, MachinesScenario, Parts
 from pipeline.core import STREAMS
 from pipeline.errors import UserError
 from pipeline.problems.machines.nouns import Jobs
@@ -30,9 +30,9 @@ class Blocks:
     notes: tuple[str, ...]
 
     @property
-    def site(self) -> Site:
+    def park(self) -> MachinePark:
         """Return the machines and the unit of time."""
-        return self.fit.site
+        return self.fit.park
 
     def loads(self, wanted: Sequence[int]) -> Sequence[int]:
         """Return the loads to train on."""
@@ -47,9 +47,9 @@ class Blocks:
         """Return a training jobset that `generate` did not write."""
         return self._draw("fresh", load, number)
 
-    def _draw(self, stream: str, load: int, number: int) -> Jobs:
-        rng = np.random.default_rng([self.seed, STREAMS[stream], load, number])
-        parts: Sequence[tuple[int, int]] = getattr(self.parts, "train" if stream == "fresh" else stream)
+    def _draw(self, split: str, load: int, number: int) -> Jobs:
+        rng = np.random.default_rng([self.seed, STREAMS[split], load, number])
+        parts: Sequence[tuple[int, int]] = getattr(self.parts, "train" if split == "fresh" else split)
         places = np.concatenate([np.arange(first, after) for first, after in parts])
         last = len(places) - self.workload.block
         begins = rng.integers(last + 1, size=-(-self.workload.window // self.workload.block))
