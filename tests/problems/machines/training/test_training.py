@@ -16,7 +16,7 @@ from pipeline.errors import UserError
 from pipeline.problems.machines.heuristics.scores import HEURISTICS
 from pipeline.problems.machines.networks.acting import greedy
 from pipeline.problems.machines.networks.actor_critic import ActorCritic, Linear
-from pipeline.problems.machines.networks.features import Features
+from pipeline.problems.machines.networks.features import THERE, Features
 from pipeline.problems.machines.nouns import end_to_end
 from pipeline.problems.machines.training.a3c import a3c
 from pipeline.problems.machines.training.advantage import by_critic, by_others
@@ -69,7 +69,7 @@ def test_a3c_with_two_processes_becomes_better() -> None:
 LEARNER = """
 import multiprocessing, sys
 sys.path.insert(0, sys.argv[1])
-from event_learning import RECIPES, tiny_task, untrained
+from machine_learning import RECIPES, tiny_task, untrained
 from pipeline.config import A3c
 from pipeline.problems.machines.training.a3c import a3c
 
@@ -83,7 +83,7 @@ if __name__ == "__main__":
 def test_workers_end_when_their_learner_is_killed(tmp_path: Path) -> None:
     script = tmp_path / "learner.py"
     script.write_text(LEARNER)
-    command = [sys.executable, str(script), str(REPOSITORY / "tests")]
+    command = [sys.executable, str(script), str(REPOSITORY / "tests" / "support")]
     with subprocess.Popen(command, cwd=REPOSITORY, stdout=subprocess.PIPE, text=True) as learner:
         assert learner.stdout is not None
         workers = [psutil.Process(int(pid)) for pid in learner.stdout.readline().split()]
@@ -173,7 +173,7 @@ def test_the_teacher_is_asked_in_the_states_of_the_learner() -> None:
     found = record(untrained(), task.begin([some_jobs(100, 1)]), np.array([7], dtype=np.uint64), sjf)
     assert compiled_rule_of(sjf) is not None
     assert len(found.taught) == len(found.action)
-    assert found.estimate.may[np.arange(len(found.taught)), found.taught].all()
+    assert found.observed.may[np.arange(len(found.taught)), found.taught].all()
     assert (found.taught != found.action).any()
 
 
@@ -190,7 +190,7 @@ def test_a_pool_forgets_the_oldest() -> None:
 def test_a_network_knows_no_illegal_action(kind: str) -> None:
     task = tiny_task(RECIPES["ppo"])
     found = record(untrained(kind), task.begin([some_jobs(100, 5)]), np.array([1], dtype=np.uint64))
-    assert found.estimate.may[np.arange(len(found.action)), found.action].all()
+    assert found.observed.may[np.arange(len(found.action)), found.action].all()
 
 
 def test_deepsets_take_any_number_of_jobs_and_machines_and_do_not_mind_their_order() -> None:
