@@ -123,7 +123,7 @@ def test_a_new_algorithm_trains(copy: Copy) -> None:
 def test_a_new_log_format_becomes_jobsets(copy: Copy) -> None:
     lines = [f"{600 * k} {1800 * (1 + k % 5)} {1 + k % 8} {1000 * (k % 3)}" for k in range(2000)]
     (copy.root / "site.log").write_text("\n".join(lines))
-    copy.edit(workload=("name: synthetic\n", "name: plain\n  path: site.log\n"))
+    copy.edit(workload=("name: synthetic\n", "name: log\n  format: plain\n  path: site.log\n"))
     rows = YAML().load(copy.root / "params.yaml")
     for key in ("short", "long", "short_share"):
         del rows["workload"][key]

@@ -27,7 +27,7 @@ from pipeline.config.machines.learning import (
     PpoRecipe,
     Vector,
 )
-from pipeline.config.machines.park import Site
+from pipeline.config.machines.park import MachinePark
 from pipeline.config.machines.scenario import Group, MachinesLog, MachinesScenario, Parts, Sampled, Tasks
 from pipeline.config.params import PARAMS_FILE, Evaluation, Params, check_params, load_params, repository_root
 from pipeline.config.pool.card import PoolCard
@@ -92,6 +92,7 @@ __all__ = [
     "Instances",
     "Linear",
     "LinearRuleSearch",
+    "MachinePark",
     "MachinesAgent",
     "MachinesCard",
     "MachinesKnobs",
@@ -118,7 +119,6 @@ __all__ = [
     "Replay",
     "Sampled",
     "Sets",
-    "Site",
     "StreamWindows",
     "Streaming",
     "Swinging",

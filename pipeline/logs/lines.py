@@ -33,11 +33,11 @@ class Lines(NamedTuple):
     sizes: dict[str, int]  # what the header's lines among them say of the machine
 
 
-def job_lines(stream: BinaryIO, path: Path, chunk: int = CHUNK) -> Iterator[Lines]:
+def job_lines(content: BinaryIO, path: Path, chunk: int = CHUNK) -> Iterator[Lines]:
     """Yield the job lines of a log in order.
 
     Args:
-        stream: the log.
+        content: the log.
         path: its name in messages.
         chunk: bytes that are read at a time.
 
@@ -45,8 +45,8 @@ def job_lines(stream: BinaryIO, path: Path, chunk: int = CHUNK) -> Iterator[Line
         UserError: a line is not a job's; it is named.
     """
     first = 1
-    while text := stream.read(chunk):
-        text += stream.readline(LONGEST_LINE)
+    while text := content.read(chunk):
+        text += content.readline(LONGEST_LINE)
         fields = _plain_numbers(text)
         yield _line_by_line(text, first, path) if fields is None else Lines(fields, 0, {})
         first += text.count(b"\n")

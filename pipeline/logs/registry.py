@@ -95,8 +95,8 @@ def recognised(path: Path) -> str | None:
 
 def _first_line(path: Path) -> str:
     """Return the first line that is not empty."""
-    with opened(path) as (stream, _):
-        lines = stream.read(HEAD).removeprefix(MARK).decode(errors="replace").splitlines()
+    with opened(path) as (content, _):
+        lines = content.read(HEAD).removeprefix(MARK).decode(errors="replace").splitlines()
     first = next((line for line in lines if line.strip()), "")
     if not first:
         raise UserError(f"{path}: expected jobs, found an empty file")

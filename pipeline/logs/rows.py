@@ -38,7 +38,7 @@ class Layout(NamedTuple):
 class Opened(NamedTuple):
     """A log that is being read."""
 
-    stream: BinaryIO
+    content: BinaryIO
     percent: Callable[[], float]  # how much of it is read
 
 
@@ -48,8 +48,8 @@ def opened(path: Path) -> Iterator[Opened]:
     try:
         with path.open("rb") as file:
             size = max(os.fstat(file.fileno()).st_size, 1)
-            with _unpacked(file, path) as stream:
-                yield Opened(stream, lambda: min(100 * file.tell() / size, 100))
+            with _unpacked(file, path) as content:
+                yield Opened(content, lambda: min(100 * file.tell() / size, 100))
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
         raise UserError(f"{path}: its name ends in .gz, but it is not a whole gzip file ({error})") from error
     except OSError as error:
@@ -75,9 +75,9 @@ def rows(
         UserError: it cannot be read, lacks a column, or a row is not one of such a log.
     """
     names, first, seen = layout.names, 1, 0
-    with opened(path) as (stream, percent):
-        while text := stream.read(chunk):
-            text += stream.readline(LONGEST_LINE)
+    with opened(path) as (content, percent):
+        while text := content.read(chunk):
+            text += content.readline(LONGEST_LINE)
             text = _plain(text.removeprefix(MARK) if first == 1 else text, first, path)
             if not names:
                 header, _, text = text.partition(b"\n")

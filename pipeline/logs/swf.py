@@ -49,18 +49,18 @@ NO_SIZE = "no MaxProcs header: the largest job's processors taken"
 
 
 class _Recalled:
-    """A stream that keeps its last chunk, so that what is set aside can be told by its line."""
+    """A file that keeps its last chunk, so that what is set aside can be told by its line."""
 
-    def __init__(self, stream: BinaryIO) -> None:
-        self._stream, self.text, self.first = stream, b"", 1
+    def __init__(self, content: BinaryIO) -> None:
+        self._content, self.text, self.first = content, b"", 1
 
     def read(self, size: int) -> bytes:
         self.first += self.text.count(b"\n")
-        self.text = self._stream.read(size)
+        self.text = self._content.read(size)
         return self.text
 
     def readline(self, size: int) -> bytes:
-        more = self._stream.readline(size)
+        more = self._content.readline(size)
         self.text += more
         return more
 
@@ -112,8 +112,8 @@ def read(
 def _chunks(path: Path, sizes: dict[str, int], chunk: int, on_progress: ProgressCallback) -> Iterator[_Some]:
     """Yield the job lines of a log, and enter what its header says of the machine: its first word counts."""
     seen = 0
-    with opened(path) as (stream, percent):
-        recalled = _Recalled(stream)
+    with opened(path) as (content, percent):
+        recalled = _Recalled(content)
         for lines in job_lines(cast("BinaryIO", recalled), path, chunk):
             for word, size in lines.sizes.items():
                 sizes.setdefault(word, size)

@@ -1,6 +1,6 @@
 """A log of a real cluster, read and cleaned: its jobs in order of arrival, its machines, and what became of its rows.
 
-Amounts are whole thousandths of a unit, as in `machines`: a job that asks for anything holds at least one of them.
+Amounts are whole thousandths of a unit, as in the machines of a scenario: a job that asks for anything holds at least one of them.
 Every row of a log is a job, or is counted under `dropped` by the first thing that is wrong with it. What was changed
 in rows that are jobs is counted under `mended`.
 """
@@ -136,12 +136,12 @@ class Sieve:
     @property
     def dropped(self) -> tuple[Dropped, ...]:
         """Return what was set aside."""
-        return _told(self._dropped)
+        return _listed(self._dropped)
 
     @property
     def mended(self) -> tuple[Dropped, ...]:
         """Return what was mended."""
-        return _told(self._mended)
+        return _listed(self._mended)
 
 
 def _count(counted: dict[str, tuple[int, int]], reason: str, line: IntArray) -> None:
@@ -151,5 +151,5 @@ def _count(counted: dict[str, tuple[int, int]], reason: str, line: IntArray) -> 
         counted[reason] = (rows + len(line), first or int(line.min()))
 
 
-def _told(counted: Mapping[str, tuple[int, int]]) -> tuple[Dropped, ...]:
+def _listed(counted: Mapping[str, tuple[int, int]]) -> tuple[Dropped, ...]:
     return tuple(Dropped(reason, rows, first) for reason, (rows, first) in counted.items() if rows)

@@ -8,8 +8,8 @@ from machine_rows import AGENT, DAGGER_RECIPE, LOG, PPO_RECIPE, few, rows
 
 from pipeline.config import MachinesScenario, PoolScenario, check_params, load_params
 from pipeline.errors import UserError
-from pipeline.problems.machines.heuristics.names import check_event_names
-from pipeline.problems.machines.heuristics.rules import EVENT_HEURISTICS
+from pipeline.problems.machines.heuristics.names import check_names
+from pipeline.problems.machines.heuristics.rules import HEURISTICS
 
 GONE = object()
 
@@ -185,15 +185,15 @@ def test_a_teacher_must_be_one_of_the_heuristics_on_many_machines() -> None:
     values = with_agent()
     finetune = {key: value for key, value in AGENT["finetune"].items() if key != "episodes"}
     values["agents"]["mine"]["finetune"] = finetune | {"name": "dagger", "recipe": "taught", "teacher": "sjf"}
-    check_event_names(check_params(values, "params.yaml"))
+    check_names(check_params(values, "params.yaml"))
     values["agents"]["mine"]["finetune"]["teacher"] = "hold"
     with pytest.raises(UserError, match=r"agents.mine.finetune.teacher: unknown 'hold'; there are: balanced_alloc"):
-        check_event_names(check_params(values, "params.yaml"))
+        check_names(check_params(values, "params.yaml"))
 
 
-@pytest.mark.parametrize("name", sorted(EVENT_HEURISTICS))
+@pytest.mark.parametrize("name", sorted(HEURISTICS))
 def test_an_agent_may_not_have_the_name_of_a_heuristic(name: str) -> None:
     values = with_agent()
     values["agents"][name] = values["agents"].pop("mine")
     with pytest.raises(UserError, match=f"agents.{name}: '{name}' is the name of another policy"):
-        check_event_names(check_params(values, "params.yaml"))
+        check_names(check_params(values, "params.yaml"))

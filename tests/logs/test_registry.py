@@ -74,7 +74,7 @@ def test_a_pooled_cluster_has_the_jobs_of_a_log_of_every_format(tmp_path: Path, 
 def test_machines_have_the_jobs_of_a_log_of_every_format(tmp_path: Path, format: str) -> None:
     log = machine_rows.LOG | {"format": format, "window": 5}
     params = machine_rows.few(machines=[{"count": 2, "has": {"cpu": 4}}], workload=log)
-    origin = machines.stream(params, "few", written(tmp_path, format))
+    origin = machines.source(params, "few", written(tmp_path, format))
     assert isinstance(origin, machines.Cut)
     assert origin.fit.jobs.duration.tolist() == RUN_S
     assert origin.fit.jobs.demand[:, 0].tolist() == [1000 * cores for cores in CORES]

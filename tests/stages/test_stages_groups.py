@@ -19,7 +19,7 @@ from pipeline.problems.groups.heuristics.rules import SHARERS
 from pipeline.problems.groups.tables import GROUP_FAIRNESS, GROUP_SUMMARY, OFF_POLICY, group_jobs_schema
 from pipeline.problems.groups.training import dqn, off_policy
 from pipeline.problems.groups.training.q_learning import Learner
-from pipeline.problems.machines.tables import EVENT_SUMMARY
+from pipeline.problems.machines.tables import SUMMARY as MACHINES_SUMMARY
 from pipeline.problems.pool.heuristics.scores import HEURISTICS
 from pipeline.schemas import COMPARISON, CURVE, DELAY, RESULTS, SUMMARY
 from pipeline.stages import compare, evaluate, finetune, generate, group_learning, heuristics, log, pretrain
@@ -181,7 +181,7 @@ def test_waiting_times_and_fairness_are_told_of_groups_only(inside: Path) -> Non
     fairness = storage.read_table(inside / "reports/group_fairness.csv", GROUP_FAIRNESS)
     groups_of = fairness.groupby(["policy", "load"])["group"].apply(tuple)
     assert (set(groups_of), len(groups_of)) == ({(0, 1)}, 2 * len([*RULES, *MINE]))
-    assert storage.read_table(inside / "reports/event_summary.csv", EVENT_SUMMARY).empty
+    assert storage.read_table(inside / "reports/event_summary.csv", MACHINES_SUMMARY).empty
 
 
 def test_policies_are_compared_by_slowdown_and_by_waiting_time(inside: Path) -> None:

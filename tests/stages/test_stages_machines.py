@@ -14,8 +14,8 @@ from repositories import Folder, begin, ran
 from pipeline import storage
 from pipeline.config import Params, check_params
 from pipeline.errors import UserError
-from pipeline.problems.machines.heuristics.rules import EVENT_HEURISTICS
-from pipeline.problems.machines.tables import EVENT_SUMMARY
+from pipeline.problems.machines.heuristics.rules import HEURISTICS as MACHINES_HEURISTICS
+from pipeline.problems.machines.tables import SUMMARY as MACHINES_SUMMARY
 from pipeline.problems.pool.heuristics.scores import HEURISTICS
 from pipeline.schemas import COMPARISON, RESULTS, SUMMARY
 from pipeline.stages import compare, generate, heuristics, log
@@ -40,7 +40,7 @@ def small() -> Params:
 def stand_in(params: Params) -> None:
     """Results of the agent, as if it placed at random before it learned, and the shortest first afterwards."""
     here, policies = scoring(params, "few", "mine"), {"mine_pretrained": "random", "mine": "sjf"}
-    scored = here.score({name: EVENT_HEURISTICS[rule] for name, rule in policies.items()}, jobsets=here.read("test"))
+    scored = here.score({name: MACHINES_HEURISTICS[rule] for name, rule in policies.items()}, jobsets=here.read("test"))
     tables = [list(found) for found in zip(*(done[:2] for done in scored.values()), strict=True)]
     storage.write_results(storage.results_folder("agents", "mine"), *tables, problem="machines")
     updates = [(1, {"validation": 2.0}), (2, {"validation": 1.5})]
@@ -71,7 +71,7 @@ def test_every_split_is_written_with_its_machines(compared: Path) -> None:
 
 
 def test_each_dynamics_has_its_own_tables_of_results(compared: Path) -> None:
-    for scenario, dynamics, known in (("few", "events", EVENT_HEURISTICS), ("online", "steps", HEURISTICS)):
+    for scenario, dynamics, known in (("few", "events", MACHINES_HEURISTICS), ("online", "steps", HEURISTICS)):
         folder = compared / "reports/tables/heuristics" / scenario
         tables = RESULTS[dynamics]
         jobsets = tables.jobsets.validate(pd.read_parquet(folder / "jobsets.parquet"))
@@ -84,7 +84,7 @@ def test_the_mix_that_validation_chose_is_told(compared: Path) -> None:
     knobs = chosen["knobs"]
     assert (knobs["tetris_packing"], knobs["tetris_fairness"]) in ((0.0, 0.0), (1.0, 0.0))
     means = chosen["validation"]
-    assert set(means) == set(EVENT_HEURISTICS)
+    assert set(means) == set(MACHINES_HEURISTICS)
     for load, best in chosen["best"].items():
         assert means[best][load] == min(row[load] for row in means.values())
 
@@ -97,9 +97,9 @@ def test_the_summary_has_both_and_invents_nothing(compared: Path) -> None:
 
 
 def test_waits_are_told_of_events_only(compared: Path) -> None:
-    events = storage.read_table(compared / "reports/event_summary.csv", EVENT_SUMMARY)
+    events = storage.read_table(compared / "reports/event_summary.csv", MACHINES_SUMMARY)
     assert set(events["scenario"]) == {"few"}
-    assert set(events["policy"]) == {*EVENT_HEURISTICS, "mine", "mine_pretrained"}
+    assert set(events["policy"]) == {*MACHINES_HEURISTICS, "mine", "mine_pretrained"}
     mine, sjf = (events[events["policy"] == name].drop(columns="policy") for name in ("mine", "sjf"))
     assert mine.to_numpy().tolist() == sjf.to_numpy().tolist()
 

@@ -8,8 +8,8 @@ import numpy as np
 
 from pipeline.core import Observation
 from pipeline.problems.machines.nouns import Jobs, Machines, Placed, end_to_end
-from pipeline.problems.machines.simulator.compiled.batch import Events
-from pipeline.problems.machines.simulator.reference import PlainEvents
+from pipeline.problems.machines.simulator.compiled.batch import Simulator
+from pipeline.problems.machines.simulator.reference import PlainSimulator
 
 HALF = 500  # thousandths of a unit, in which demands are drawn
 
@@ -19,22 +19,23 @@ class Problem(NamedTuple):
 
     machines: Machines
     episodes: list[Jobs]
-    weights: list[np.ndarray]
+    unit_costs: list[np.ndarray]
 
-    def plain(self) -> list[PlainEvents]:
+    def plain(self) -> list[PlainSimulator]:
         """Every episode in a plain simulator of its own."""
         return [
-            PlainEvents(jobs, self.machines, weight) for jobs, weight in zip(self.episodes, self.weights, strict=True)
+            PlainSimulator(jobs, self.machines, unit_cost)
+            for jobs, unit_cost in zip(self.episodes, self.unit_costs, strict=True)
         ]
 
-    def compiled(self, times: int = 1) -> Events:
+    def compiled(self, times: int = 1) -> Simulator:
         """All episodes in one compiled batch, `times` in a row."""
-        return Events(end_to_end(self.episodes * times), self.machines, np.concatenate(self.weights * times))
+        return Simulator(end_to_end(self.episodes * times), self.machines, np.concatenate(self.unit_costs * times))
 
-    def one_at_a_time(self) -> list[Events]:
+    def one_at_a_time(self) -> list[Simulator]:
         """Every episode in a compiled batch of its own."""
         return [
-            self._replace(episodes=self.episodes[b : b + 1], weights=self.weights[b : b + 1]).compiled()
+            self._replace(episodes=self.episodes[b : b + 1], unit_costs=self.unit_costs[b : b + 1]).compiled()
             for b in range(len(self.episodes))
         ]
 
@@ -63,8 +64,8 @@ def random_jobs(rng: np.random.Generator, machines: Machines, count: int, steps:
     times = rng.integers(0, steps, count) if whole_times else rng.uniform(0, steps, count)
     durations = rng.integers(1, 10, count) if whole_times else rng.uniform(0.1, 10, count)
     guesses = rng.integers(1, 12, count) if whole_times else rng.uniform(0.1, 12, count)
-    seen = np.where(rng.random(count) < 0.5, durations, guesses).astype(float)
-    return Jobs(np.sort(times).astype(float), durations.astype(float), seen, demand, nodes, kinds)
+    estimate = np.where(rng.random(count) < 0.5, durations, guesses).astype(float)
+    return Jobs(np.sort(times).astype(float), durations.astype(float), estimate, demand, nodes, kinds)
 
 
 def random_problem(rng: np.random.Generator, dispatch: int, number: int, whole_times: bool = True) -> Problem:
@@ -73,8 +74,8 @@ def random_problem(rng: np.random.Generator, dispatch: int, number: int, whole_t
     machines = random_machines(rng, dispatch, number, int(rng.integers(1, 4)), int(rng.choice([1, 3, 10])), limit)
     sizes = rng.integers(1, 25, int(rng.integers(1, 4)))
     episodes = [random_jobs(rng, machines, int(count), int(rng.integers(1, 30)), whole_times) for count in sizes]
-    weights = [rng.choice([1.0, 1.0 / 3.0, 0.1], count) for count in sizes]
-    return Problem(machines, episodes, weights)
+    unit_costs = [rng.choice([1.0, 1.0 / 3.0, 0.1], count) for count in sizes]
+    return Problem(machines, episodes, unit_costs)
 
 
 def roam(view: Observation, rng: np.random.Generator) -> np.ndarray:

@@ -7,7 +7,7 @@ from pipeline.core import ANY_KIND
 from pipeline.problems.machines.networks.actor_critic import ActorCritic, DeepSets, Linear, Vector
 from pipeline.problems.machines.networks.features import Shape
 from pipeline.problems.machines.nouns import GREEDY, Jobs, Machines
-from pipeline.problems.machines.training.task import EventTask
+from pipeline.problems.machines.training.task import Task
 
 MACHINES = Machines(np.array([[4000, 8000], [2000, 4000]]), np.array([0, 0]), 4, GREEDY, 4.0, 1e6)
 SHAPE = Shape(slots=4, machines=2, resources=2, unit=1.0, void=True)
@@ -40,10 +40,10 @@ def some_jobs(load: int, number: int, count: int = 20) -> Jobs:
     return Jobs(arrival - arrival[0], duration, duration, demand, np.ones(count, dtype=int), np.full(count, ANY_KIND))
 
 
-def tiny_event_task(recipe: MachinesRecipe, objective: str = "slowdown", seed: int = 3) -> EventTask:
+def tiny_task(recipe: MachinesRecipe, objective: str = "slowdown", seed: int = 3) -> Task:
     """A task of one load, with a few jobsets of each split."""
     train, validation = ([some_jobs(100, 1000 + k + base) for k in range(4)] for base in (0, 500))
-    return EventTask(MACHINES, objective, recipe, seed, [100], {100: train}, {100: validation}, some_jobs)
+    return Task(MACHINES, objective, recipe, seed, [100], {100: train}, {100: validation}, some_jobs)
 
 
 def untrained(kind: str = "deepsets", seed: int = 2) -> ActorCritic:

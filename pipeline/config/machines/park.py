@@ -9,7 +9,7 @@ from pipeline.config.records import Frozen, Name, Rate
 Whole = Annotated[int, Field(ge=0)]
 
 
-class Site(Frozen):
+class MachinePark(Frozen):
     """The machines of a scenario and its unit of time: all that later stages need of a log."""
 
     resources: Annotated[tuple[Name, ...], Field(min_length=1)]
@@ -19,7 +19,7 @@ class Site(Frozen):
     unit: Rate  # of time, in that of the jobs
 
     @model_validator(mode="after")
-    def _is_whole(self) -> "Site":
+    def _is_whole(self) -> "MachinePark":
         if len(self.kind) != len(self.capacity):
             raise ValueError(f"expected a kind for each of {len(self.capacity)} machines, got {len(self.kind)}")
         for k, row in enumerate(self.capacity):

@@ -9,7 +9,7 @@ from pipeline import storage
 from pipeline.config import MachinesCard, there_are
 from pipeline.errors import UserError
 from pipeline.problems.machines.evaluation.rlscheduler import Player, apart, fitting, paired, rows
-from pipeline.problems.machines.heuristics.rules import EVENT_HEURISTICS, PEERS
+from pipeline.problems.machines.heuristics.rules import HEURISTICS, PEERS
 from pipeline.problems.machines.rlscheduler_tables import RLSCHEDULER, RLSCHEDULER_PAIRED, RLSCHEDULER_WAITS
 from pipeline.problems.machines.workload.rlscheduler import SEQUENCE, STARTS, read_protocol
 from pipeline.progress import progress, say
@@ -55,20 +55,20 @@ def _name(trace: Path) -> str:
 
 
 def _title(name: str) -> str:
-    return name if name in EVENT_HEURISTICS or name in PEERS else Path(name).name
+    return name if name in HEURISTICS or name in PEERS else Path(name).name
 
 
 def _players(names: Sequence[str]) -> dict[str, Player]:
     who: dict[str, Player] = {}
     for name in dict.fromkeys(names):
-        if _title(name) in who or (_title(name) in EVENT_HEURISTICS and name not in EVENT_HEURISTICS):
+        if _title(name) in who or (_title(name) in HEURISTICS and name not in HEURISTICS):
             raise UserError(f"--policy {name}: expected names that differ, found another '{_title(name)}'")
         who[_title(name)] = _player(name)
     return who
 
 
 def _player(name: str) -> Player:
-    rules = {**EVENT_HEURISTICS, **PEERS}
+    rules = {**HEURISTICS, **PEERS}
     if name in rules:
         return Player(rules[name], SEQUENCE)
     if not Path(name).is_dir():

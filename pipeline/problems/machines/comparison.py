@@ -7,17 +7,17 @@ import pandas as pd
 from pipeline import storage
 from pipeline.config import Params
 from pipeline.problems import Comparison, Evidence, Validated
-from pipeline.problems.machines.evaluation.metrics import event_summary
-from pipeline.problems.machines.tables import EVENT_SUMMARY, TABLES
+from pipeline.problems.machines.evaluation.metrics import summary
+from pipeline.problems.machines.tables import SUMMARY, TABLES
 from pipeline.schemas import empty
 from pipeline.storage import Chosen
 
 
 def evidence(params: Params, scenarios: Sequence[str]) -> Evidence:
     """Return the summary that only many machines have."""
-    found = [event_summary(storage.read_jobset_results(params, name, TABLES), name) for name in scenarios]
-    frame = pd.concat(found, ignore_index=True) if found else empty(EVENT_SUMMARY)
-    return Evidence({"machines_summary.csv": (frame, EVENT_SUMMARY)}, {})
+    found = [summary(storage.read_jobset_results(params, name, TABLES), name) for name in scenarios]
+    frame = pd.concat(found, ignore_index=True) if found else empty(SUMMARY)
+    return Evidence({"machines_summary.csv": (frame, SUMMARY)}, {})
 
 
 def validated(params: Params, agent: str, chosen: Chosen) -> Validated:

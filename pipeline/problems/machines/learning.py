@@ -10,24 +10,24 @@ from pipeline.core import Policy, keys
 from pipeline.learning.stored import must_be_as_asked, weights_of
 from pipeline.problems import Learning, Part, both, nothing_more
 from pipeline.problems.machines.networks import loading
-from pipeline.problems.machines.networks.acting import EVENT_PLAY
+from pipeline.problems.machines.networks.acting import PLAY
 from pipeline.problems.machines.networks.actor_critic import ActorCritic
-from pipeline.problems.machines.storage import read_event_jobsets, read_site
-from pipeline.problems.machines.training.task import EventTask
+from pipeline.problems.machines.storage import read_jobsets, read_park
+from pipeline.problems.machines.training.task import Task
 from pipeline.problems.machines.workload.park import machines_of
-from pipeline.problems.machines.workload.source import stream
+from pipeline.problems.machines.workload.source import source
 from pipeline.simulation.rollout import play
 
 MUST_MATCH = ("resources", "machines", "slots", "dispatch", "network")
 
 
-def _task(params: Params, agent: str, part: Part) -> EventTask:
+def _task(params: Params, agent: str, part: Part) -> Task:
     row = params.agent(agent)
     scenario, folder = params.machines_scenario(row.scenario), storage.jobsets_folder(row.scenario)
-    origin, site = stream(params, row.scenario, storage.scenario_log(row.scenario)), read_site(folder)
-    train, validation = (read_event_jobsets(folder, split, site) for split in ("train", "validation"))
-    return EventTask(
-        machines=machines_of(scenario, site),
+    origin, park = source(params, row.scenario, storage.scenario_log(row.scenario)), read_park(folder)
+    train, validation = (read_jobsets(folder, split, park) for split in ("train", "validation"))
+    return Task(
+        machines=machines_of(scenario, park),
         objective=row.objective,
         recipe=params.machines_recipe(agent),
         seed=params.seed if part.seed is None else part.seed,
@@ -40,23 +40,23 @@ def _task(params: Params, agent: str, part: Part) -> EventTask:
 
 def _card(params: Params, agent: str) -> MachinesCard:
     row = params.agent_of(MachinesAgent, agent)
-    scenario, site = params.machines_scenario(row.scenario), read_site(storage.jobsets_folder(row.scenario))
+    scenario, park = params.machines_scenario(row.scenario), read_park(storage.jobsets_folder(row.scenario))
     return MachinesCard(
         problem="machines",
         agent=agent,
         scenario=row.scenario,
-        resources=site.resources,
-        machines=len(site.capacity),
+        resources=park.resources,
+        machines=len(park.capacity),
         slots=scenario.slots,
         dispatch=scenario.dispatch,
-        unit=site.unit,
+        unit=park.unit,
         objective=row.objective,
         network=row.network,
         play=params.machines_recipe(agent).play,
     )
 
 
-def _untrained(params: Params, agent: str, task: EventTask) -> ActorCritic:
+def _untrained(params: Params, agent: str, task: Task) -> ActorCritic:
     shape = loading.shape_of(_card(params, agent))
     return loading.build(params.agent_of(MachinesAgent, agent).network, shape, task.seed)
 
@@ -65,7 +65,7 @@ def _stored(params: Params, agent: str, which: str) -> ActorCritic:
     return _restored(params, agent, which).network
 
 
-def _restored(params: Params, agent: str, which: str) -> loading.EventLoaded:
+def _restored(params: Params, agent: str, which: str) -> loading.Loaded:
     """Return an agent's stored network.
 
     Raises:
@@ -77,11 +77,11 @@ def _restored(params: Params, agent: str, which: str) -> loading.EventLoaded:
     return loading.restore(model.card, model.weights)
 
 
-def _validate(network: ActorCritic, task: EventTask) -> Callable[[], float]:
+def _validate(network: ActorCritic, task: Task) -> Callable[[], float]:
     """Return what tells the mean over loads of the mean cost of a job on validation jobsets."""
 
     def mean_cost() -> float:
-        policy = EVENT_PLAY[task.recipe.play](network)
+        policy = PLAY[task.recipe.play](network)
         means = []
         for load in task.loads:
             jobsets = task.validation[load]
@@ -97,7 +97,7 @@ def _model(params: Params, agent: str, network: ActorCritic) -> storage.Model[Ma
     return storage.Model(_card(params, agent), weights_of(network))
 
 
-LEARNING: Learning[Policy, EventTask, ActorCritic] = Learning(
+LEARNING: Learning[Policy, Task, ActorCritic] = Learning(
     task=_task,
     untrained=_untrained,
     stored=_stored,

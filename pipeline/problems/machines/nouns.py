@@ -1,4 +1,4 @@
-"""The nouns of the event-driven problem: jobs in real time, and machines to put them on (Deepk8s, section 3).
+"""The nouns of many machines: jobs in real time, and machines to put them on (Deepk8s, section 3).
 
 Letters are those of `core`. Amounts of resources are whole thousandths of a unit (of a CPU, a GiB, a GPU), so that
 what a job takes and gives back is exact. A job may ask for several nodes: it then holds its demand on each of as many
@@ -17,7 +17,7 @@ GREEDY, BLOCKING, EASY, EASY_WITHIN = range(len(DISPATCH))
 
 
 class Machines(NamedTuple):
-    """What the event-driven simulator must know of a scenario."""
+    """What the simulator must know of a scenario."""
 
     capacity: IntArray  # [K, R]  thousandths
     kind: IntArray  # [K]     0 .. 62
@@ -32,7 +32,7 @@ class Jobs(NamedTuple):
 
     arrival: FloatArray  # [J]     time units, never falling
     duration: FloatArray  # [J]     that it runs, above 0
-    seen: FloatArray  # [J]     that policies are told it runs: the duration, or its user's estimate; above 0
+    estimate: FloatArray  # [J]     that policies are told it runs: the duration, or its user's estimate; above 0
     demand: IntArray  # [J, R]  thousandths, on each of its nodes
     nodes: IntArray  # [J]     machines it runs on at once, at least 1
     kinds: KeyArray  # [J]     bits of the kinds of machines that it runs on
@@ -44,7 +44,7 @@ class JobsBatch(NamedTuple):
     first: IntArray  # [B + 1]
     arrival: FloatArray  # [J]
     duration: FloatArray  # [J]
-    seen: FloatArray  # [J]
+    estimate: FloatArray  # [J]
     demand: IntArray  # [J, R]
     nodes: IntArray  # [J]
     kinds: KeyArray  # [J]
@@ -88,7 +88,7 @@ def check_jobs(jobs: Jobs, machines: Machines) -> None:
     """
     if (np.diff(jobs.arrival) < 0).any():
         raise ValueError("jobs are not in order of arrival")
-    for name, column in (("duration", jobs.duration), ("seen", jobs.seen), ("nodes", jobs.nodes)):
+    for name, column in (("duration", jobs.duration), ("estimate", jobs.estimate), ("nodes", jobs.nodes)):
         if len(column) and not column.min() > 0:
             raise ValueError(f"job {int(column.argmin())} has {name} {column.min()}; expected more than 0")
     can = (jobs.kinds[:, None] >> machines.kind.astype(np.uint64)[None]) & np.uint64(1) > 0

@@ -25,7 +25,7 @@ from pipeline.schemas import ResultTables
 
 if TYPE_CHECKING:
     from pipeline.problems.machines.networks.actor_critic import ActorCritic
-    from pipeline.problems.machines.training.task import EventTask
+    from pipeline.problems.machines.training.task import Task
 
 
 class MachinesProblem:
@@ -34,9 +34,9 @@ class MachinesProblem:
     @property
     def check(self) -> Callable[[Params], None]:
         """Return what refuses rows of params.yaml that do not go with this code."""
-        from pipeline.problems.machines.heuristics.names import check_event_names
+        from pipeline.problems.machines.heuristics.names import check_names
 
-        return check_event_names
+        return check_names
 
     @property
     def tables(self) -> ResultTables:
@@ -58,7 +58,7 @@ class MachinesProblem:
         return scoring
 
     @property
-    def learning(self) -> "Learning[Policy, EventTask, ActorCritic]":
+    def learning(self) -> "Learning[Policy, Task, ActorCritic]":
         """Return how its agents learn."""
         from pipeline.problems.machines.learning import LEARNING
 
@@ -67,16 +67,16 @@ class MachinesProblem:
     @property
     def pretraining(self) -> Algorithms:
         """Return the ways to pre-train."""
-        from pipeline.problems.machines.training.algorithms import EVENT_ALGORITHMS
+        from pipeline.problems.machines.training.algorithms import ALGORITHMS
 
-        return EVENT_ALGORITHMS
+        return ALGORITHMS
 
     @property
     def finetuning(self) -> Algorithms:
         """Return the ways to fine-tune."""
-        from pipeline.problems.machines.training.algorithms import EVENT_ALGORITHMS
+        from pipeline.problems.machines.training.algorithms import ALGORITHMS
 
-        return EVENT_ALGORITHMS
+        return ALGORITHMS
 
     @property
     def hindsight(self) -> Hindsight:
@@ -105,4 +105,4 @@ class MachinesProblem:
         return served
 
 
-PROBLEM: "Problem[Jobs, Policy, EventTask, ActorCritic]" = MachinesProblem()
+PROBLEM: "Problem[Jobs, Policy, Task, ActorCritic]" = MachinesProblem()

@@ -1,4 +1,4 @@
-"""Jobsets of event-driven scenarios as tables, and beside them the machines that their jobs run on."""
+"""Jobsets of scenarios of many machines as tables, and beside them the machines that their jobs run on."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -7,26 +7,26 @@ import numpy as np
 import pandas as pd
 from pydantic import ValidationError
 
-from pipeline.config import Site
+from pipeline.config import MachinePark
 from pipeline.core import SPLITS
 from pipeline.errors import UserError
 from pipeline.problems.machines.nouns import Jobs, Machines, check_jobs
-from pipeline.problems.machines.tables import event_jobs_schema
+from pipeline.problems.machines.tables import jobs_schema
 from pipeline.storage.files import missing, one_line, read_table, write, write_table
 
-SITE = "machines.json"
-TIMES = ("arrival", "duration", "seen")
+PARK = "machines.json"
+TIMES = ("arrival", "duration", "estimate")
 
-EventJobSets = Mapping[int, Sequence[Jobs]]  # by load
+JobSets = Mapping[int, Sequence[Jobs]]  # by load
 
 
-def write_event_jobsets(folder: Path, split: str, jobsets: EventJobSets, site: Site) -> None:
+def write_jobsets(folder: Path, split: str, jobsets: JobSets, park: MachinePark) -> None:
     """Write the jobsets of one split."""
-    frame = event_jobs_frame(jobsets, site.resources)
-    write_table(folder / f"{split}.parquet", frame, event_jobs_schema(site.resources))
+    frame = jobs_frame(jobsets, park.resources)
+    write_table(folder / f"{split}.parquet", frame, jobs_schema(park.resources))
 
 
-def read_event_jobsets(folder: Path, split: str, site: Site) -> dict[int, list[Jobs]]:
+def read_jobsets(folder: Path, split: str, park: MachinePark) -> dict[int, list[Jobs]]:
     """Read the jobsets of one split, by load.
 
     Raises:
@@ -35,22 +35,22 @@ def read_event_jobsets(folder: Path, split: str, site: Site) -> dict[int, list[J
     if split not in SPLITS:
         raise ValueError(f"expected one of {SPLITS}, got {split!r}")
     path = folder / f"{split}.parquet"
-    frame = read_table(path, event_jobs_schema(site.resources))
+    frame = read_table(path, jobs_schema(park.resources))
     edges = np.flatnonzero(np.diff(frame["load"]) | np.diff(frame["jobset"])) + 1
     times = [frame[name].to_numpy() for name in TIMES]
-    demand, kinds = frame[list(site.resources)].to_numpy(), frame["kinds"].to_numpy().astype(np.uint64)
+    demand, kinds = frame[list(park.resources)].to_numpy(), frame["kinds"].to_numpy().astype(np.uint64)
     columns = [*times, demand, frame["nodes"].to_numpy(), kinds]
     loads = frame["load"].to_numpy()[np.concatenate([[0], edges])] if len(frame) else []
     found: dict[int, list[Jobs]] = {}
     for load, *parts in zip(loads, *(np.split(column, edges) for column in columns), strict=True):
         found.setdefault(int(load), []).append(Jobs(*parts))
-    _must_run(found, site, path)
+    _must_run(found, park, path)
     return found
 
 
-def _must_run(jobsets: EventJobSets, site: Site, path: Path) -> None:
+def _must_run(jobsets: JobSets, park: MachinePark, path: Path) -> None:
     """Refuse jobs that no machine can hold: in the simulator they would wait for ever."""
-    machines = Machines(np.array(site.capacity), np.array(site.kind), slots=1, dispatch=0, pause=1.0, time_limit=1.0)
+    machines = Machines(np.array(park.capacity), np.array(park.kind), slots=1, dispatch=0, pause=1.0, time_limit=1.0)
     for load, group in jobsets.items():
         for k, jobs in enumerate(group):
             try:
@@ -59,7 +59,7 @@ def _must_run(jobsets: EventJobSets, site: Site, path: Path) -> None:
                 raise UserError(f"{path}: load {load}, jobset {k}: {error}: run 'dvc repro'") from error
 
 
-def event_jobs_frame(jobsets: EventJobSets, resources: Sequence[str]) -> pd.DataFrame:
+def jobs_frame(jobsets: JobSets, resources: Sequence[str]) -> pd.DataFrame:
     """Return jobsets as a table, one row a job."""
     rows = [
         {"load": load, "jobset": k, "job": np.arange(len(jobs.arrival))}
@@ -73,20 +73,20 @@ def event_jobs_frame(jobsets: EventJobSets, resources: Sequence[str]) -> pd.Data
     return frame.astype({name: "float64" if name in TIMES else "int64" for name in frame.columns})
 
 
-def write_site(folder: Path, site: Site) -> None:
+def write_park(folder: Path, park: MachinePark) -> None:
     """Write the machines of a scenario, and its unit of time."""
-    write(folder / SITE, (site.model_dump_json() + "\n").encode())
+    write(folder / PARK, (park.model_dump_json() + "\n").encode())
 
 
-def read_site(folder: Path) -> Site:
+def read_park(folder: Path) -> MachinePark:
     """Read the machines of a scenario, and its unit of time.
 
     Raises:
         UserError: the file is missing, or is no such record.
     """
-    path = folder / SITE
+    path = folder / PARK
     try:
-        return Site.model_validate_json(path.read_bytes(), strict=True)
+        return MachinePark.model_validate_json(path.read_bytes(), strict=True)
     except OSError as error:
         raise missing(path) from error
     except (ValidationError, ValueError) as error:

@@ -1,4 +1,4 @@
-"""Tables of event-driven scenarios; times are those of the jobs, amounts thousandths of a unit."""
+"""Tables of scenarios of many machines; times are those of the jobs, amounts thousandths of a unit."""
 
 from collections.abc import Iterable
 
@@ -8,19 +8,19 @@ from pipeline.schemas import ResultTables
 from pipeline.schemas.columns import KEYS, above_zero, integers, job_rules, numbers, table
 
 
-def event_jobs_schema(resources: Iterable[str]) -> pa.DataFrameSchema:
+def jobs_schema(resources: Iterable[str]) -> pa.DataFrameSchema:
     """Return the schema of jobsets: sorted by (load, jobset), jobs numbered from 0 in order of arrival."""
     columns = {"load": integers(1), "jobset": integers(0), "job": integers(0)}
-    columns |= {"arrival": numbers(0.0), "duration": above_zero(), "seen": above_zero()}
+    columns |= {"arrival": numbers(0.0), "duration": above_zero(), "estimate": above_zero()}
     columns |= {"nodes": integers(1), "kinds": integers(1)}  # bits of the kinds of machines that it runs on
     columns |= {name: integers(0) for name in resources}
-    return pa.DataFrameSchema(columns, checks=job_rules(), strict=True, ordered=True, name="EventJobs")
+    return pa.DataFrameSchema(columns, checks=job_rules(), strict=True, ordered=True, name="MachinesJobs")
 
 
 # What became of each job under each policy. What is told of an unfinished job is the limit's lower bound; a job that
 # never started has no start, and its machine is -1.
-EVENT_JOB_RESULTS = table(
-    "EventJobResults",
+JOB_RESULTS = table(
+    "MachinesJobResults",
     {
         "policy": pa.Column(str),
         "load": integers(1),
@@ -40,8 +40,8 @@ EVENT_JOB_RESULTS = table(
 )
 
 # Each policy on each jobset; the unit of every comparison.
-EVENT_JOBSET_RESULTS = table(
-    "EventJobsetResults",
+JOBSET_RESULTS = table(
+    "MachinesJobsetResults",
     {
         "policy": pa.Column(str),
         "load": integers(1),
@@ -64,9 +64,9 @@ EVENT_JOBSET_RESULTS = table(
     KEYS,
 )
 
-# Metrics that only event-driven scenarios have, of each policy at each load; the others are in the summary of all.
-EVENT_SUMMARY = table(
-    "EventSummary",
+# Metrics that only scenarios of many machines have, of each policy at each load; the others are in the summary of all.
+SUMMARY = table(
+    "MachinesSummary",
     {
         "scenario": pa.Column(str),
         "load": integers(1),
@@ -83,4 +83,4 @@ EVENT_SUMMARY = table(
     ["scenario", "load", "policy"],
 )
 
-TABLES = ResultTables(EVENT_JOB_RESULTS, EVENT_JOBSET_RESULTS)
+TABLES = ResultTables(JOB_RESULTS, JOBSET_RESULTS)

@@ -10,14 +10,16 @@ import pytest
 from builders import params
 from machine_rows import LOG, few, write_log
 
-from pipeline.config import Params, Site
+from pipeline.config import MachinePark, Params
 from pipeline.core import ANY_KIND, SPLITS
 from pipeline.errors import UserError
 from pipeline.problems.machines.nouns import Jobs
-from pipeline.problems.machines.storage import read_event_jobsets, read_site, write_event_jobsets, write_site
+from pipeline.problems.machines.storage import read_jobsets, read_park, write_jobsets, write_park
 from pipeline.storage import LOGS, link_log, scenario_log
 
-SITE = Site(resources=("cpu", "gpu"), capacity=((4000, 500), (8000, 0)), kind=(0, 1), kind_names=("T4", ""), unit=1 / 3)
+PARK = MachinePark(
+    resources=("cpu", "gpu"), capacity=((4000, 500), (8000, 0)), kind=(0, 1), kind_names=("T4", ""), unit=1 / 3
+)
 FOLDER = Path("few")
 
 
@@ -26,7 +28,7 @@ def jobs(seed: int, count: int) -> Jobs:
     return Jobs(
         arrival=np.sort(rng.uniform(0, 100, count)),
         duration=rng.uniform(0.1, 9, count),
-        seen=rng.uniform(0.1, 9, count),
+        estimate=rng.uniform(0.1, 9, count),
         demand=np.column_stack([rng.integers(0, 4001, count), np.zeros(count, dtype=np.int64)]),
         nodes=rng.integers(1, 3, count),
         kinds=np.full(count, ANY_KIND),
@@ -51,8 +53,8 @@ def one_line(caught: pytest.ExceptionInfo[UserError]) -> str:
 
 def test_jobsets_come_back_to_the_last_bit() -> None:
     for split in SPLITS:
-        write_event_jobsets(FOLDER, split, JOBSETS, SITE)
-        found = read_event_jobsets(FOLDER, split, SITE)
+        write_jobsets(FOLDER, split, JOBSETS, PARK)
+        found = read_jobsets(FOLDER, split, PARK)
         assert {load: len(group) for load, group in found.items()} == {60: 2, 120: 1}
         for load, group in JOBSETS.items():
             for mine, theirs in zip(group, found[load], strict=True):
@@ -63,20 +65,20 @@ def test_jobsets_come_back_to_the_last_bit() -> None:
 
 def test_the_same_jobsets_are_the_same_bytes() -> None:
     for folder in ("one", "other"):
-        write_event_jobsets(Path(folder), "train", JOBSETS, SITE)
+        write_jobsets(Path(folder), "train", JOBSETS, PARK)
     assert Path("one/train.parquet").read_bytes() == Path("other/train.parquet").read_bytes()
 
 
 def test_machines_come_back_to_the_last_bit() -> None:
-    write_site(FOLDER, SITE)
-    assert read_site(FOLDER) == SITE
+    write_park(FOLDER, PARK)
+    assert read_park(FOLDER) == PARK
 
 
 def test_a_missing_file_is_told_with_what_makes_it() -> None:
     with pytest.raises(UserError, match=r"^few/machines.json is missing: run 'dvc repro'"):
-        read_site(FOLDER)
+        read_park(FOLDER)
     with pytest.raises(UserError, match=r"^few/test.parquet is missing: run 'dvc repro'"):
-        read_event_jobsets(FOLDER, "test", SITE)
+        read_jobsets(FOLDER, "test", PARK)
 
 
 @pytest.mark.parametrize(
@@ -91,11 +93,11 @@ def test_a_missing_file_is_told_with_what_makes_it() -> None:
     ],
 )
 def test_damaged_machines_are_refused_in_one_line(change: dict[str, Any], said: str) -> None:
-    write_site(FOLDER, SITE)
+    write_park(FOLDER, PARK)
     path = FOLDER / "machines.json"
     path.write_text(json.dumps(json.loads(path.read_text()) | change))
     with pytest.raises(UserError, match=r"^few/machines.json: not the machines of a scenario \(") as caught:
-        read_site(FOLDER)
+        read_park(FOLDER)
     assert said in one_line(caught)
 
 
@@ -103,7 +105,7 @@ def test_what_is_no_json_is_refused_in_one_line() -> None:
     FOLDER.mkdir()
     (FOLDER / "machines.json").write_bytes(b"\xff{")
     with pytest.raises(UserError, match=r"^few/machines.json: not the machines of a scenario \(") as caught:
-        read_site(FOLDER)
+        read_park(FOLDER)
     one_line(caught)
 
 
@@ -111,7 +113,7 @@ def test_what_is_no_json_is_refused_in_one_line() -> None:
     ("column", "row", "value", "said"),
     [
         ("duration", 1, 0.0, "duration: expected above 0, got 0.0 in row 1"),
-        ("seen", 0, np.inf, "seen: expected finite, got inf in row 0"),
+        ("estimate", 0, np.inf, "estimate: expected finite, got inf in row 0"),
         ("arrival", 2, 0.0, "arrivals of a jobset never fall"),
         ("nodes", 0, 0, "nodes: expected at least 1, got 0 in row 0"),
         ("kinds", 0, 0, "kinds: expected at least 1, got 0 in row 0"),
@@ -121,31 +123,31 @@ def test_what_is_no_json_is_refused_in_one_line() -> None:
     ],
 )
 def test_a_damaged_job_is_refused_in_one_line(column: str, row: int, value: float, said: str) -> None:
-    write_event_jobsets(FOLDER, "train", JOBSETS, SITE)
+    write_jobsets(FOLDER, "train", JOBSETS, PARK)
     path = FOLDER / "train.parquet"
     frame = pd.read_parquet(path)
     frame.loc[row, column] = value
     frame.to_parquet(path, index=False)
     with pytest.raises(UserError, match=r"^few/train.parquet: ") as caught:
-        read_event_jobsets(FOLDER, "train", SITE)
+        read_jobsets(FOLDER, "train", PARK)
     assert said in one_line(caught)
 
 
 def test_jobs_of_other_machines_are_refused_by_their_columns() -> None:
-    write_event_jobsets(FOLDER, "train", JOBSETS, SITE)
-    other = SITE.model_copy(update={"resources": ("cpu", "memory")})
+    write_jobsets(FOLDER, "train", JOBSETS, PARK)
+    other = PARK.model_copy(update={"resources": ("cpu", "memory")})
     with pytest.raises(UserError, match=r"^few/train.parquet: columns: .*; missing memory; unknown gpu$"):
-        read_event_jobsets(FOLDER, "train", other)
+        read_jobsets(FOLDER, "train", other)
 
 
 def test_a_flipped_bit_is_refused() -> None:
-    write_event_jobsets(FOLDER, "train", JOBSETS, SITE)
+    write_jobsets(FOLDER, "train", JOBSETS, PARK)
     path = FOLDER / "train.parquet"
     content = bytearray(path.read_bytes())
     content[len(content) // 8] ^= 0x10
     path.write_bytes(content)
     with pytest.raises(UserError, match=r"^few/train.parquet: not a readable table"):
-        read_event_jobsets(FOLDER, "train", SITE)
+        read_jobsets(FOLDER, "train", PARK)
 
 
 # Logs

@@ -1,4 +1,4 @@
-"""What an event-driven schedule was worth, as tables: one row for every job, and one for every jobset.
+"""What a schedule of many machines was worth, as tables: one row for every job, and one for every jobset.
 
 Slowdown = time from arrival to completion over run time; bounded, no job is taken for shorter than 10 time units
 (Feitelson), and the least is 1. Area-weighted response = the mean time from arrival to completion, each job counting by
@@ -21,7 +21,7 @@ from pipeline.comparing.outcomes import (
 )
 from pipeline.core import FloatArray, IntArray
 from pipeline.problems.machines.nouns import JobsBatch, Machines, Placed
-from pipeline.problems.machines.tables import EVENT_JOB_RESULTS, EVENT_JOBSET_RESULTS, EVENT_SUMMARY
+from pipeline.problems.machines.tables import JOB_RESULTS, JOBSET_RESULTS, SUMMARY
 from pipeline.schemas import empty
 
 
@@ -30,17 +30,17 @@ def outcome(jobs: JobsBatch, placed: Placed, machines: Machines) -> Outcome:
     return outcome_of(jobs, placed.start, placed.finish, jobs.arrival[jobs.first[:-1]] + machines.time_limit)
 
 
-def event_job_results(
+def job_results(
     policy: str, load: IntArray, jobset: IntArray, jobs: JobsBatch, placed: Placed, machines: Machines
 ) -> pd.DataFrame:
     """Return what became of each job; load and jobset [B] name the episodes."""
     must_be_whole(load, jobset, jobs, len(placed.end))
     found, machine = outcome(jobs, placed, machines), placed.machine.astype(np.int64)
     table = job_table(policy, load, jobset, jobs, placed.start, found, machine=machine)
-    return table[list(EVENT_JOB_RESULTS.columns)]
+    return table[list(JOB_RESULTS.columns)]
 
 
-def event_jobset_results(
+def jobset_results(
     policy: str, load: IntArray, jobset: IntArray, jobs: JobsBatch, placed: Placed, machines: Machines
 ) -> pd.DataFrame:
     """Return the metrics of each jobset; load and jobset [B] name the episodes."""
@@ -52,18 +52,18 @@ def event_jobset_results(
         makespan=makespan,
         utilisation=placed.busy / makespan,
     )
-    return table[list(EVENT_JOBSET_RESULTS.columns)]
+    return table[list(JOBSET_RESULTS.columns)]
 
 
-def event_summary(frame: pd.DataFrame, scenario: str) -> pd.DataFrame:
-    """Return, at each load, the metrics of each policy that only event-driven scenarios have; no rows of others.
+def summary(frame: pd.DataFrame, scenario: str) -> pd.DataFrame:
+    """Return, at each load, the metrics of each policy that only scenarios of many machines have; no rows of others.
 
     Args:
         frame: jobset results of one scenario.
         scenario: its name.
     """
     if "area_weighted_response" not in frame:
-        return empty(EVENT_SUMMARY)
+        return empty(SUMMARY)
     scored = frame.groupby(["load", "policy"], sort=False)
     mean = scored.mean(numeric_only=True)
     columns = {
@@ -76,7 +76,7 @@ def event_summary(frame: pd.DataFrame, scenario: str) -> pd.DataFrame:
         "area_weighted_response": mean["area_weighted_response"],
         "unfinished": scored["unfinished"].sum(),
     }
-    rows = pd.DataFrame(columns).reset_index().assign(scenario=scenario)[list(EVENT_SUMMARY.columns)]
+    rows = pd.DataFrame(columns).reset_index().assign(scenario=scenario)[list(SUMMARY.columns)]
     return rows.sort_values("load", kind="stable")
 
 

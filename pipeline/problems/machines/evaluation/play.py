@@ -1,6 +1,6 @@
-"""Play policies on the same jobsets of an event-driven scenario: all policies, loads and jobsets side by side.
+"""Play policies on the same jobsets of a scenario of many machines: all policies, loads and jobsets side by side.
 
-Heuristics with a compiled twin play to their end by themselves; the other policies go in lock step, all at once.
+Heuristics with a compiled rule play to their end by themselves; the other policies go in lock step, all at once.
 """
 
 from collections.abc import Mapping, Sequence
@@ -10,9 +10,9 @@ import numpy as np
 
 from pipeline.comparing.results import MOST_JOBSETS, Results
 from pipeline.core import IntArray, KeyArray, Policy, keys
-from pipeline.problems.machines.evaluation.metrics import event_job_results, event_jobset_results
+from pipeline.problems.machines.evaluation.metrics import job_results, jobset_results
 from pipeline.problems.machines.nouns import Jobs, Machines, Placed, end_to_end
-from pipeline.problems.machines.simulator.compiled.batch import Events
+from pipeline.problems.machines.simulator.compiled.batch import Simulator
 from pipeline.problems.machines.simulator.compiled.rules import players
 from pipeline.progress import ShareCallback, no_progress
 from pipeline.simulation.choosing import compiled_rule_of
@@ -22,7 +22,7 @@ from pipeline.simulation.side_by_side import MOST_ABREAST, InPlay, play_all
 NUMBERS_ABREAST = 1 << 24  # that the simulator, and what policies see, hold of all episodes side by side: 128 MiB
 
 
-def event_score(
+def score(
     policies: Mapping[str, Policy],
     jobsets: Mapping[int, Sequence[Jobs]],
     machines: Machines,
@@ -41,18 +41,18 @@ def event_score(
     load = np.concatenate([np.full(len(group), load) for load, group in jobsets.items()])
     number = np.concatenate([np.arange(len(group)) for group in jobsets.values()])
     episodes = [jobs for group in jobsets.values() for jobs in group]
-    game = EventGame(episodes, machines, keys(seed, load * MOST_JOBSETS + number, np.zeros_like(number)))
-    ends, jobs = event_played(game, list(policies.values()), on_progress), end_to_end(episodes)
+    game = Game(episodes, machines, keys(seed, load * MOST_JOBSETS + number, np.zeros_like(number)))
+    ends, jobs = played(game, list(policies.values()), on_progress), end_to_end(episodes)
     return {
         name: Results(
-            event_job_results(name, load, number, jobs, end, machines),
-            event_jobset_results(name, load, number, jobs, end, machines),
+            job_results(name, load, number, jobs, end, machines),
+            jobset_results(name, load, number, jobs, end, machines),
         )
         for name, end in zip(policies, ends, strict=True)
     }
 
 
-class EventGame(NamedTuple):
+class Game(NamedTuple):
     """What every policy plays."""
 
     episodes: Sequence[Jobs]
@@ -68,16 +68,16 @@ class EventGame(NamedTuple):
         return max(1, min(MOST_ABREAST, int(NUMBERS_ABREAST // each)))
 
 
-def event_played(game: EventGame, policies: Sequence[Policy], on_progress: ShareCallback) -> list[Placed]:
+def played(game: Game, policies: Sequence[Policy], on_progress: ShareCallback) -> list[Placed]:
     """Return what each policy made of the jobs."""
 
     def begin(some: Sequence[Policy], group: IntArray) -> InPlay:
         whose, episode = np.divmod(group, len(game.episodes))
         jobs = end_to_end([game.episodes[b] for b in episode])
-        simulator = Events(jobs, game.machines, np.zeros(len(jobs.arrival)))  # nobody learns: presence costs nothing
-        twins = [twin for policy in some if (twin := compiled_rule_of(policy)) is not None]
-        if twins:
-            who = players([twins[k] for k in whose], game.key[episode])
+        simulator = Simulator(jobs, game.machines, np.zeros(len(jobs.arrival)))  # nobody learns: presence costs nothing
+        rules = [rule for policy in some if (rule := compiled_rule_of(policy)) is not None]
+        if rules:
+            who = players([rules[k] for k in whose], game.key[episode])
             return InPlay(play_compiled(simulator, who), simulator.placed)
         return InPlay(play_together(simulator, some, whose, game.key[episode]), simulator.placed)
 

@@ -14,7 +14,7 @@ import pandas as pd
 from pipeline.comparing.statistics import interval, resample
 from pipeline.core import SHORTEST_BOUNDED, THOUSANDTHS, KeyArray, Policy
 from pipeline.problems.machines.nouns import BLOCKING, EASY_WITHIN, JobsBatch, Machines, Placed, end_to_end
-from pipeline.problems.machines.simulator.compiled.batch import Events
+from pipeline.problems.machines.simulator.compiled.batch import Simulator
 from pipeline.problems.machines.simulator.compiled.costs import bounded_slowdown
 from pipeline.problems.machines.simulator.compiled.rules import players
 from pipeline.problems.machines.workload.rlscheduler import SEQUENCE, STARTS, Protocol
@@ -80,14 +80,14 @@ def _play(log: Protocol, jobs: JobsBatch, backfill: bool, player: Player) -> Pla
     capacity, kind = np.array([[log.processors * THOUSANDTHS]]), np.zeros(1, dtype=np.int64)
     dispatch = EASY_WITHIN if backfill else BLOCKING
     machines = Machines(capacity, kind, player.slots, dispatch, FOREVER, FOREVER)
-    simulator = Events(jobs, machines, bounded_slowdown(jobs))
+    simulator = Simulator(jobs, machines, bounded_slowdown(jobs))
     key: KeyArray = np.arange(jobs.episodes, dtype=np.uint64)
-    twin = compiled_rule_of(player.policy)
-    if twin is not None:
-        going = play_compiled(simulator, players([twin] * jobs.episodes, key))
+    rule = compiled_rule_of(player.policy)
+    if rule is not None:
+        playing = play_compiled(simulator, players([rule] * jobs.episodes, key))
     else:
-        going = play_together(simulator, [player.policy], np.zeros(jobs.episodes, dtype=np.int64), key)
-    for _ in going:
+        playing = play_together(simulator, [player.policy], np.zeros(jobs.episodes, dtype=np.int64), key)
+    for _ in playing:
         pass
     return simulator.placed()
 

@@ -2,11 +2,11 @@
 
 from pipeline.config import Dagger, Params, there_are
 from pipeline.errors import UserError
-from pipeline.problems.machines.heuristics.rules import EVENT_HEURISTICS
+from pipeline.problems.machines.heuristics.rules import HEURISTICS
 
 
-def check_event_names(params: Params) -> None:
-    """Check that agents of event-driven scenarios have names of their own, and teachers that there are.
+def check_names(params: Params) -> None:
+    """Check that agents of scenarios of many machines have names of their own, and teachers that there are.
 
     Raises:
         UserError: one has the name of a heuristic, or learns from one that is none.
@@ -14,11 +14,10 @@ def check_event_names(params: Params) -> None:
     for name, agent in params.agents.items():
         if agent.scenario not in params.machines_scenarios:
             continue
-        if name in EVENT_HEURISTICS:
+        if name in HEURISTICS:
             raise UserError(f"params.yaml: agents.{name}: '{name}' is the name of another policy; choose another")
-        if isinstance(agent.finetune, Dagger) and agent.finetune.teacher not in EVENT_HEURISTICS:
+        if isinstance(agent.finetune, Dagger) and agent.finetune.teacher not in HEURISTICS:
             teacher = agent.finetune.teacher
             raise UserError(
-                f"params.yaml: agents.{name}.finetune.teacher: unknown '{teacher}'; "
-                f"{there_are(EVENT_HEURISTICS, teacher)}"
+                f"params.yaml: agents.{name}.finetune.teacher: unknown '{teacher}'; {there_are(HEURISTICS, teacher)}"
             )

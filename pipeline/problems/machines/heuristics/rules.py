@@ -1,8 +1,8 @@
 """Heuristics for many machines: each scores the waiting jobs of an observation, or each job on each machine.
 
-Scores are [B, M] or [B, M, K] and go through `choose`, as those of `heuristics`. Each sums in the order of its compiled
-twin (`simulator.events.rules`), so that the two decide alike. A job's duration is what policies are told of it: its
-user's estimate, where the log has one. Sources:
+Scores are [B, M] or [B, M, K] and go through `choose`, as all scores do. Each sums in the order of its compiled
+rule (`compiled`), so that the two decide alike. A job's duration is what policies are told of it: its user's estimate,
+where the log has one. Sources:
 
     SAF, F1                     Carastan-Santos and de Camargo, SC 2017 (F1 as fitted there)
     WFP3, UNICEP                Tang et al., Cluster 2009
@@ -125,7 +125,7 @@ def _duration(view: Observation) -> FloatArray:
 
 
 def _arrival(view: Observation) -> FloatArray:
-    """Times of arrival [B, M], exact where times are whole; others may differ from the twin's in the last bit."""
+    """Times of arrival [B, M], exact where times are whole; others may differ from compiled ones in the last bit."""
     return np.asarray(view.now[:, None] - view.waited, dtype=float)
 
 
@@ -172,8 +172,8 @@ def _each(function: Callable[[float], float], values: FloatArray) -> FloatArray:
     return np.asarray(np.vectorize(function, otypes=[float])(values))
 
 
-# Heuristics of the event-driven problem as they are without tuning, by their params.yaml word.
-EVENT_HEURISTICS: dict[str, Policy] = {
+# Heuristics of many machines as they are without tuning, by their params.yaml word.
+HEURISTICS: dict[str, Policy] = {
     "fcfs": heuristic(fcfs, CompiledRule("fcfs")),
     "random": Heuristic(random_placement, CompiledRule("random_placement")),
     "sjf": heuristic(sjf, CompiledRule("sjf")),

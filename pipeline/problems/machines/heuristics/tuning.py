@@ -5,9 +5,9 @@ from collections.abc import Mapping
 from pipeline.comparing.results import Play, judge
 from pipeline.config import MachinesKnobs
 from pipeline.core import Policy
-from pipeline.problems.machines.heuristics.rules import EVENT_HEURISTICS, with_mix
+from pipeline.problems.machines.heuristics.rules import HEURISTICS, with_mix
 
-EVENT_TETRIS = "tetris"
+TETRIS = "tetris"
 
 
 MIX = ("tetris_packing", "tetris_fairness")  # knobs of the same; shortness has the rest
@@ -15,12 +15,12 @@ MIX = ("tetris_packing", "tetris_fairness")  # knobs of the same; shortness has 
 
 def tuned_mix(play: Play, knobs: MachinesKnobs) -> dict[str, float]:
     """Return the best mix of Tetris on many machines, by mean slowdown."""
-    tried = {f"{EVENT_TETRIS} {mix!r}": mix for mix in knobs.mixes}
+    tried = {f"{TETRIS} {mix!r}": mix for mix in knobs.mixes}
     results = play({name: with_mix(*mix) for name, mix in tried.items()})
     best = min(tried, key=lambda name: judge(results[name], "slowdown"))
     return dict(zip(MIX, tried[best], strict=True))
 
 
-def event_heuristics_with(knobs: Mapping[str, float]) -> dict[str, Policy]:
-    """Return all heuristics of event-driven scenarios, Tetris as tuned."""
-    return EVENT_HEURISTICS | {EVENT_TETRIS: with_mix(*(knobs[name] for name in MIX))}
+def heuristics_with(knobs: Mapping[str, float]) -> dict[str, Policy]:
+    """Return all heuristics of scenarios of many machines, Tetris as tuned."""
+    return HEURISTICS | {TETRIS: with_mix(*(knobs[name] for name in MIX))}

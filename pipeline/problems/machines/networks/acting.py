@@ -1,4 +1,4 @@
-"""Turn a network of the event-driven problem into a policy."""
+"""Turn a network of many machines into a policy."""
 
 import numpy as np
 import torch
@@ -9,10 +9,10 @@ from pipeline.problems.machines.networks.actor_critic import ActorCritic, Inputs
 from pipeline.problems.machines.networks.features import Features, features
 
 
-def judged(network: ActorCritic, seen: Features) -> FloatArray:
+def forward(network: ActorCritic, observed: Features) -> FloatArray:
     """Return the logits [D, A], without gradients."""
     with torch.no_grad():
-        logits, _ = network(Inputs(seen))
+        logits, _ = network(Inputs(observed))
     values: FloatArray = logits.numpy()
     return values
 
@@ -21,8 +21,8 @@ def greedy(network: ActorCritic) -> Policy:
     """Return the policy that takes the legal action most probable to the network now; ties go to the lowest."""
 
     def policy(view: Observation, draws: FloatArray) -> IntArray:
-        seen = features(view, network.shape)
-        actions: IntArray = best(judged(network, seen), seen.may, True)
+        observed = features(view, network.shape)
+        actions: IntArray = best(forward(network, observed), observed.may, True)
         return actions
 
     return policy
@@ -32,11 +32,11 @@ def sampled(network: ActorCritic) -> Policy:
     """Return the policy that draws each legal action with the chances that the network gives it now."""
 
     def policy(view: Observation, draws: FloatArray) -> IntArray:
-        seen = features(view, network.shape)
-        actions: IntArray = sample(judged(network, seen), seen.may, True, np.ascontiguousarray(draws))
+        observed = features(view, network.shape)
+        actions: IntArray = sample(forward(network, observed), observed.may, True, np.ascontiguousarray(draws))
         return actions
 
     return policy
 
 
-EVENT_PLAY = {"greedy": greedy, "sampled": sampled}
+PLAY = {"greedy": greedy, "sampled": sampled}

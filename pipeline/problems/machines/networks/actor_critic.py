@@ -1,4 +1,4 @@
-"""Networks of the event-driven problem: an actor and a critic over the same features.
+"""Networks of many machines: an actor and a critic over the same features.
 
 `vector` is Deepk8s's (section 4.4, Figure 3): one vector of everything, two layers shared by actor and critic. Its
 size is that of one cluster. `deepsets` scores every (job, machine) with the same weights (Zaheer et al. 2017): what a
@@ -9,7 +9,7 @@ so that it takes any number of either. `linear` is what heuristics are: a sum of
 import torch
 from torch import Tensor, nn
 
-from pipeline.problems.machines.networks.features import AREA, AREA_AHEAD, Features, Shape
+from pipeline.problems.machines.networks.features import AREA, AREA_AHEAD, THERE, Features, Shape
 
 BEGINS = {"area": AREA, "area_ahead": AREA_AHEAD}  # what is small comes first
 LITTLE = -20.0  # score of void at first: below that of any job
@@ -26,7 +26,7 @@ class ActorCritic(nn.Module):
         self.shape = shape
         self.register_buffer("scale", torch.zeros(1))
 
-    def forward(self, seen: "Inputs") -> tuple[Tensor, Tensor]:
+    def forward(self, inputs: "Inputs") -> tuple[Tensor, Tensor]:
         """Return logits [D, A] and values [D]."""
         raise NotImplementedError
 
@@ -34,12 +34,12 @@ class ActorCritic(nn.Module):
 class Inputs:
     """Features as tensors."""
 
-    def __init__(self, seen: Features) -> None:
-        self.job = torch.from_numpy(seen.job)
-        self.machine = torch.from_numpy(seen.machine)
-        self.pair = torch.from_numpy(seen.pair)
-        self.rest = torch.from_numpy(seen.rest)
-        self.may = torch.from_numpy(seen.may)
+    def __init__(self, observed: Features) -> None:
+        self.job = torch.from_numpy(observed.job)
+        self.machine = torch.from_numpy(observed.machine)
+        self.pair = torch.from_numpy(observed.pair)
+        self.rest = torch.from_numpy(observed.rest)
+        self.may = torch.from_numpy(observed.may)
 
 
 class Vector(ActorCritic):
@@ -52,9 +52,9 @@ class Vector(ActorCritic):
         self.actor = nn.Linear(hidden[1], shape.slots * shape.machines + 1)
         self.critic = nn.Linear(hidden[1], 1)
 
-    def forward(self, seen: Inputs) -> tuple[Tensor, Tensor]:
+    def forward(self, inputs: Inputs) -> tuple[Tensor, Tensor]:
         """Return logits [D, A] and values [D]."""
-        everything = torch.cat([seen.job.flatten(1), seen.machine.flatten(1), seen.rest], dim=1)
+        everything = torch.cat([inputs.job.flatten(1), inputs.machine.flatten(1), inputs.rest], dim=1)
         common = self.shared(everything)
         return self.actor(common), self.critic(common)[:, 0]
 
@@ -76,22 +76,22 @@ class DeepSets(ActorCritic):
         self.void = nn.Linear(hidden, 1)
         self.critic = nn.Sequential(nn.Linear(hidden, hidden), nn.ReLU(), nn.Linear(hidden, 1))
 
-    def forward(self, seen: Inputs) -> tuple[Tensor, Tensor]:
+    def forward(self, inputs: Inputs) -> tuple[Tensor, Tensor]:
         """Return logits [D, A] and values [D]."""
-        there = seen.job[:, :, 0] > 0
+        there = inputs.job[:, :, THERE] > 0
         row, slot = there.nonzero(as_tuple=True)  # waiting jobs only: most slots may be empty
-        job, machine = self.of_job(seen.job[row, slot]), self.of_machine(seen.machine)
+        job, machine = self.of_job(inputs.job[row, slot]), self.of_machine(inputs.machine)
         nothing = job.new_zeros(len(there), job.shape[1])
         mean = nothing.index_add(0, row, job) / there.sum(dim=1, keepdim=True).clamp(min=1)
         most = nothing.scatter_reduce(0, row[:, None].expand_as(job), job, "amax")
-        common = self.of_all(torch.cat([mean, most, machine.mean(dim=1), seen.rest], dim=1))
+        common = self.of_all(torch.cat([mean, most, machine.mean(dim=1), inputs.rest], dim=1))
         hidden = (
             # index_select: the gradient of `[row]` is summed by several threads in whatever order they come
             (self.job_part(job) + self.all_part(common).index_select(0, row))[:, None]
             + self.machine_part(machine).index_select(0, row)
-            + self.pair_part(seen.pair[row, slot])
+            + self.pair_part(inputs.pair[row, slot])
         )
-        placed = self.score(torch.relu(hidden))[:, :, 0] + self.direct(seen.job[row, slot])
+        placed = self.score(torch.relu(hidden))[:, :, 0] + self.direct(inputs.job[row, slot])
         scores = placed.new_zeros(*there.shape, machine.shape[1]).index_put((row, slot), placed)
         return torch.cat([scores.flatten(1), self.void(common)], dim=1), self.critic(common)[:, 0]
 
@@ -108,8 +108,8 @@ class Linear(ActorCritic):
         self.of_pair = nn.Parameter(torch.zeros(shape.of_pair if shape.machines > 1 else 0))
         self.void = nn.Parameter(torch.full((int(shape.void),), LITTLE))
 
-    def forward(self, seen: Inputs) -> tuple[Tensor, Tensor]:
+    def forward(self, inputs: Inputs) -> tuple[Tensor, Tensor]:
         """Return logits [D, A] and values [D]."""
-        scores = (seen.job @ self.of_job)[:, :, None] + seen.pair[..., : len(self.of_pair)] @ self.of_pair
+        scores = (inputs.job @ self.of_job)[:, :, None] + inputs.pair[..., : len(self.of_pair)] @ self.of_pair
         void = self.void.expand(len(scores), -1) if len(self.void) else scores.new_zeros(len(scores), 1)
         return torch.cat([scores.flatten(1), void], dim=1), torch.zeros(len(scores))

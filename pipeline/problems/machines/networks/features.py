@@ -1,4 +1,4 @@
-"""What learned policies of the event-driven problem see: an observation as features of jobs, machines and pairs.
+"""What learned policies of many machines see: an observation as features of jobs, machines and pairs.
 
 Deepk8s (section 4.1, Figure 2) gives its network machines with what is taken and free, n tasks with what they ask for
 and their run time, and of the backlog its length and its head; a task's waiting time is ours. Amounts are shares
@@ -14,8 +14,11 @@ from numba import njit, prange
 from pipeline.compiled import inlined
 from pipeline.core import BoolArray, FloatArray, IntArray, Observation
 
-PER_JOB, PER_MACHINE, PER_PAIR, OF_REST = 10, 1, 2, 4  # features besides those of each resource
-AREA, AREA_AHEAD = 4, 9  # places of a job's area among its features, and of that with its time until it fits
+# Places of features; behind them stand those of each resource.
+THERE, DURATION, WAITED, WAITED_OF_DURATION, AREA, FITS, PLACE, FITS_IN, OVER_IN, AREA_AHEAD, PER_JOB = range(11)
+IDLE, PER_MACHINE = range(2)
+PAIR_FITS, ALIGNMENT, PER_PAIR = range(3)
+WAITING, BACKLOG, HEAD_DURATION, SINCE_ARRIVAL, OF_REST = range(5)
 SMALLEST, SHORTEST = 1e-3, 1e-2  # share and time whose logarithms are still told from those of nothing
 SCALE = 0.5  # of logarithms, so that features are of one size
 
@@ -67,21 +70,21 @@ class Features(NamedTuple):
 def features(view: Observation, shape: Shape) -> Features:
     """Return observations as features."""
     count, slots, machines = view.legal.shape
-    room = Features(
+    buffer = Features(
         np.zeros((count, slots, shape.of_job), dtype=np.float32),
         np.zeros((count, machines, shape.of_machine), dtype=np.float32),
         np.zeros((count, slots, machines, shape.of_pair), dtype=np.float32),
         np.zeros((count, shape.of_rest), dtype=np.float32),
         np.zeros((count, slots * machines + 1), dtype=np.bool_),
     )
-    _fill(view, room, shape.unit, shape.void)
-    return room
+    _fill(view, buffer, shape.unit, shape.void)
+    return buffer
 
 
 @njit(cache=True, parallel=True)
 def _fill(view: Observation, to: Features, unit: float, void: bool) -> None:
     for i in prange(view.now.shape[0]):
-        _fill_one(view, to, i, unit, void)  # a call: see `simulator.events.looking`
+        _fill_one(view, to, i, unit, void)  # a call: see `simulator.compiled.observing`
 
 
 @inlined
@@ -101,12 +104,12 @@ def _fill_one(view: Observation, to: Features, i: int, unit: float, void: bool) 
             free += view.free[i, k, 0, r]
         idle = idle and free == total
         share = free / max(total, 1.0)
-        to.rest[i, 4 + r] = share
-        to.rest[i, 4 + resources + r] = view.backlog_head[i, 1 + r] / max(total, 1.0)
+        to.rest[i, OF_REST + r] = share
+        to.rest[i, OF_REST + resources + r] = view.backlog_head[i, 1 + r] / max(total, 1.0)
         for m in range(view.duration.shape[1]):
             wanted = view.nodes[i, m] * view.demand[i, m, r] / max(total, 1.0)
-            to.job[i, m, 10 + r] = wanted
-            to.job[i, m, 10 + resources + r] = _log(wanted, SMALLEST) if view.nodes[i, m] else 0.0
+            to.job[i, m, PER_JOB + r] = wanted
+            to.job[i, m, PER_JOB + resources + r] = _log(wanted, SMALLEST) if view.nodes[i, m] else 0.0
     for k in range(view.capacity.shape[1]):
         _machine(view, to, i, k)
     for m in range(view.duration.shape[1]):
@@ -114,10 +117,10 @@ def _fill_one(view: Observation, to: Features, i: int, unit: float, void: bool) 
             waiting += 1
             fit = _job(view, to, i, m, unit)
             some_fit = some_fit or fit
-    to.rest[i, 0] = np.log1p(float(waiting))
-    to.rest[i, 1] = np.log1p(float(view.backlog[i]))
-    to.rest[i, 2] = _log(view.backlog_head[i, 0] / unit, SHORTEST)
-    to.rest[i, 3] = _log(view.since_arrival[i] / unit, SHORTEST)
+    to.rest[i, WAITING] = np.log1p(float(waiting))
+    to.rest[i, BACKLOG] = np.log1p(float(view.backlog[i]))
+    to.rest[i, HEAD_DURATION] = _log(view.backlog_head[i, 0] / unit, SHORTEST)
+    to.rest[i, SINCE_ARRIVAL] = _log(view.since_arrival[i] / unit, SHORTEST)
     to.may[i, to.may.shape[1] - 1] = void and not (idle and some_fit)
 
 
@@ -128,10 +131,10 @@ def _machine(view: Observation, to: Features, i: int, k: int) -> None:
         capacity, largest = view.capacity[i, k, r], 1
         for other in range(view.capacity.shape[1]):
             largest = max(largest, view.capacity[i, other, r])
-        to.machine[i, k, 1 + r] = view.free[i, k, 0, r] / max(capacity, 1)
-        to.machine[i, k, 1 + resources + r] = capacity / largest
+        to.machine[i, k, PER_MACHINE + r] = view.free[i, k, 0, r] / max(capacity, 1)
+        to.machine[i, k, PER_MACHINE + resources + r] = capacity / largest
         whole = whole and view.free[i, k, 0, r] == capacity
-    to.machine[i, k, 0] = 1.0 if whole else 0.0
+    to.machine[i, k, IDLE] = 1.0 if whole else 0.0
 
 
 @inlined
@@ -145,22 +148,22 @@ def _job(view: Observation, to: Features, i: int, m: int, unit: float) -> bool:
         for r in range(resources):
             capacity = float(max(view.capacity[i, k, r], 1))
             free, wanted = view.free[i, k, 0, r] / capacity, view.demand[i, m, r] / capacity
-            to.pair[i, m, k, 2 + r] = free - wanted
+            to.pair[i, m, k, PER_PAIR + r] = free - wanted
             alignment += free * wanted
-        to.pair[i, m, k, 0] = 1.0 if fits else 0.0
-        to.pair[i, m, k, 1] = alignment / resources
+        to.pair[i, m, k, PAIR_FITS] = 1.0 if fits else 0.0
+        to.pair[i, m, k, ALIGNMENT] = alignment / resources
         to.may[i, m * machines + k] = view.legal[i, m, k]
     for r in range(resources):
-        widest = max(widest, np.float64(to.job[i, m, 10 + r]))
-    to.job[i, m, 0] = 1.0
+        widest = max(widest, np.float64(to.job[i, m, PER_JOB + r]))
+    to.job[i, m, THERE] = 1.0
     over = duration + view.fits_in[i, m]  # if it is the next to start, it is over after so long
-    to.job[i, m, 1] = _log(duration / unit, SHORTEST)
-    to.job[i, m, 2] = _log(waited / unit, SHORTEST)
-    to.job[i, m, 3] = _log(waited / duration, SHORTEST)
+    to.job[i, m, DURATION] = _log(duration / unit, SHORTEST)
+    to.job[i, m, WAITED] = _log(waited / unit, SHORTEST)
+    to.job[i, m, WAITED_OF_DURATION] = _log(waited / duration, SHORTEST)
     to.job[i, m, AREA] = _log(duration / unit * widest, SMALLEST)
-    to.job[i, m, 5] = 1.0 if fit else 0.0
-    to.job[i, m, 6] = (m + 1) / view.duration.shape[1]
-    to.job[i, m, 7] = _log(view.fits_in[i, m] / unit, SHORTEST)
-    to.job[i, m, 8] = _log(over / unit, SHORTEST)
+    to.job[i, m, FITS] = 1.0 if fit else 0.0
+    to.job[i, m, PLACE] = (m + 1) / view.duration.shape[1]
+    to.job[i, m, FITS_IN] = _log(view.fits_in[i, m] / unit, SHORTEST)
+    to.job[i, m, OVER_IN] = _log(over / unit, SHORTEST)
     to.job[i, m, AREA_AHEAD] = _log(over / unit * widest, SMALLEST)
     return bool(fit)

@@ -1,4 +1,4 @@
-"""Networks of the event-driven problem: built, and restored as policies from a card and weights."""
+"""Networks of many machines: built, and restored as policies from a card and weights."""
 
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
@@ -11,12 +11,12 @@ from pipeline.config import MachinesCard, MachinesNetworkConfig
 from pipeline.config import Vector as VectorConfig
 from pipeline.core import FloatArray, Policy
 from pipeline.learning.stored import put_back
-from pipeline.problems.machines.networks.acting import EVENT_PLAY
+from pipeline.problems.machines.networks.acting import PLAY
 from pipeline.problems.machines.networks.actor_critic import ActorCritic, DeepSets, Linear, Vector
 from pipeline.problems.machines.networks.features import Shape
 
 
-class EventLoaded(NamedTuple):
+class Loaded(NamedTuple):
     """A network ready to act."""
 
     network: ActorCritic
@@ -39,7 +39,7 @@ def build(config: MachinesNetworkConfig, shape: Shape, seed: int) -> ActorCritic
     """Return a network with the initial weights that `seed` gives."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        return EVENT_NETWORKS[config.name](config, shape)
+        return NETWORKS[config.name](config, shape)
 
 
 def shape_of(card: MachinesCard) -> Shape:
@@ -47,7 +47,7 @@ def shape_of(card: MachinesCard) -> Shape:
     return Shape(card.slots, card.machines, len(card.resources), card.unit, card.dispatch == "greedy")
 
 
-def restore(card: MachinesCard, weights: Mapping[str, FloatArray]) -> EventLoaded:
+def restore(card: MachinesCard, weights: Mapping[str, FloatArray]) -> Loaded:
     """Rebuild a network and its policy.
 
     Raises:
@@ -55,7 +55,7 @@ def restore(card: MachinesCard, weights: Mapping[str, FloatArray]) -> EventLoade
     """
     network = build(card.network, shape_of(card), seed=0)
     put_back(network, weights, card.agent)
-    return EventLoaded(network, EVENT_PLAY[card.play](network))
+    return Loaded(network, PLAY[card.play](network))
 
 
-EVENT_NETWORKS: dict[str, Callable[..., ActorCritic]] = {"vector": _vector, "deepsets": _deepsets, "linear": _linear}
+NETWORKS: dict[str, Callable[..., ActorCritic]] = {"vector": _vector, "deepsets": _deepsets, "linear": _linear}

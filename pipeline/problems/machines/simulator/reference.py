@@ -1,4 +1,4 @@
-"""The plain definition of the event-driven cluster: one episode, written to be read.
+"""The plain definition of many machines in real time: one episode, written to be read.
 
 Jobs arrive and end in real time (Deepk8s, section 3). Who dispatches them is one of four rules:
 
@@ -25,17 +25,17 @@ from pipeline.problems.machines.nouns import BLOCKING, EASY, GREEDY, Jobs, Machi
 class Reservation(NamedTuple):
     """What is promised to a job that is held until it fits."""
 
-    time: float  # when it would fit if all running jobs kept to what was seen of them
+    time: float  # when it would fit if all running jobs kept to their estimates
     extra: IntArray  # [K, R]  free at that time beside it
 
 
 @dataclass
-class PlainEvents:
+class PlainSimulator:
     """One episode of jobs on machines; jobs are named by their order of arrival."""
 
     jobs: Jobs
     machines: Machines
-    weight: FloatArray  # [J]  what one time unit of a job's presence costs
+    unit_cost: FloatArray  # [J]  what one time unit of a job's presence costs
     costs: list[tuple[float, float]] = field(default_factory=list)  # time passed and its cost, interval by interval
 
     def __post_init__(self) -> None:
@@ -117,7 +117,7 @@ class PlainEvents:
 
     def _ahead(self, job: int) -> tuple[float, IntArray]:
         """Give back what running jobs hold, in the order in which they seem to end, until the job fits."""
-        seem = [(self.start[other] + float(self.jobs.seen[other]), other) for other in self.running]
+        seem = [(self.start[other] + float(self.jobs.estimate[other]), other) for other in self.running]
         ends = sorted(seem, key=itemgetter(0))  # those of one time as they were started
         free, time = self.free.copy(), self.now
         while not self._places(job, free):
@@ -126,9 +126,9 @@ class PlainEvents:
         return time, free
 
     def _backfill(self, held: int, reservation: Reservation) -> None:
-        """Start what does not delay the held job, as far as is seen; the backlog is looked through as well."""
+        """Start what does not delay the held job, as far as estimates say; the backlog is looked through as well."""
         for job in [other for other in self.waiting if other != held]:
-            if self.now + self.jobs.seen[job] < reservation.time:
+            if self.now + self.jobs.estimate[job] < reservation.time:
                 places = self._places(job, self.free)
             elif self.machines.dispatch == EASY:
                 places = self._places(job, np.minimum(self.free, reservation.extra))
@@ -193,7 +193,7 @@ class PlainEvents:
         self.cut = time > self.limit
         passed = min(time, self.limit) - self.now
         if passed > 0:
-            presence = float(self.weight[[*self.waiting, *self.running]].sum())
+            presence = float(self.unit_cost[[*self.waiting, *self.running]].sum())
             self.costs.append((passed, passed * presence))
             # No machine may have a resource (a GPU, say): it is never in use then.
             whole = np.maximum(self.machines.capacity.sum(axis=0), 1)
@@ -231,11 +231,11 @@ class PlainEvents:
         slots = [*waiting, *[None] * (self.machines.slots - len(waiting))]
         nothing = np.zeros(self.free.shape[1], dtype=np.int64)
         last = float(self.jobs.arrival[self.joined - 1]) if self.joined else self.now
-        head = [self.jobs.seen[behind[0]], *self.jobs.demand[behind[0]]] if behind else [0.0, *nothing]
+        head = [self.jobs.estimate[behind[0]], *self.jobs.demand[behind[0]]] if behind else [0.0, *nothing]
         return Observation(
             free=self.free[None, :, None].copy(),
             demand=np.array([[nothing if job is None else self.jobs.demand[job] for job in slots]]),
-            duration=np.array([[0.0 if job is None else self.jobs.seen[job] for job in slots]]),
+            duration=np.array([[0.0 if job is None else self.jobs.estimate[job] for job in slots]]),
             waited=np.array([[0.0 if job is None else self.now - self.jobs.arrival[job] for job in slots]]),
             backlog=np.array([len(behind)]),
             backlog_head=np.array([head]),

@@ -11,14 +11,15 @@ units of the first returns' standard deviation.
 
 import queue
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from multiprocessing.queues import Queue
+from typing import NamedTuple
 
 import numpy as np
 import torch
 import torch.multiprocessing as mp
 
 from pipeline.config import A3c, A3cRecipe
-from pipeline.core import FloatArray, keys
+from pipeline.core import FloatArray, KeyArray, keys
 from pipeline.errors import UserError
 from pipeline.learning.memory import Memory
 from pipeline.learning.update import Update
@@ -26,9 +27,12 @@ from pipeline.problems.machines.networks.actor_critic import ActorCritic, Inputs
 from pipeline.problems.machines.nouns import Jobs
 from pipeline.problems.machines.training.advantage import by_critic
 from pipeline.problems.machines.training.optimizing import optimizer_for, set_rate, set_scale, take_step
-from pipeline.problems.machines.training.task import MOST_JOBSETS, EventTask, log_chances, record
+from pipeline.problems.machines.training.task import MOST_JOBSETS, Task, log_chances, record
 
 LOOK_EVERY_S = 1.0  # whether all workers still live
+
+
+Asked = tuple[int, Sequence[Jobs]]  # number of the update, and its jobsets
 
 
 class Sent(NamedTuple):
@@ -38,7 +42,7 @@ class Sent(NamedTuple):
     metrics: dict[str, float]
 
 
-def a3c(network: ActorCritic, task: EventTask, config: A3c, memory: Memory | None = None) -> Iterator[Update]:
+def a3c(network: ActorCritic, task: Task, config: A3c, memory: Memory | None = None) -> Iterator[Update]:
     """Improve a network by the play of several workers, one gradient an update.
 
     Args:
@@ -83,22 +87,22 @@ def _applied(
         yield Update(number, sent.metrics)
 
 
-def _set_scale(network: ActorCritic, task: EventTask, number: int, jobsets: Sequence[Jobs]) -> None:
+def _set_scale(network: ActorCritic, task: Task, number: int, jobsets: Sequence[Jobs]) -> None:
     played = record(network, task.begin(jobsets), _keys(task, number, jobsets))
     set_scale(network, played.cost)
 
 
-def _keys(task: EventTask, number: int, jobsets: Sequence[Jobs]) -> Any:
+def _keys(task: Task, number: int, jobsets: Sequence[Jobs]) -> KeyArray:
     place = number * MOST_JOBSETS + np.arange(len(jobsets))
     return keys(task.seed, place, np.zeros_like(place))
 
 
-def _gradient(network: ActorCritic, task: EventTask, recipe: A3cRecipe, number: int, jobsets: Sequence[Jobs]) -> Sent:
+def _gradient(network: ActorCritic, task: Task, recipe: A3cRecipe, number: int, jobsets: Sequence[Jobs]) -> Sent:
     """Return the gradient that some episodes suggest."""
     played = record(network, task.begin(jobsets), _keys(task, number, jobsets))
     set_scale(network, played.cost)
     _, returns = by_critic(played, recipe.gamma, 1.0, float(network.scale))
-    inputs = Inputs(played.seen)
+    inputs = Inputs(played.observed)
     logits, value = network(inputs)
     chances = log_chances(logits, inputs.may)
     chosen = chances.gather(1, torch.from_numpy(played.action)[:, None])[:, 0]
@@ -118,18 +122,20 @@ def _gradient(network: ActorCritic, task: EventTask, recipe: A3cRecipe, number: 
     return Sent([part.numpy() for part in gradient], metrics)
 
 
-def _work(network: ActorCritic, task: EventTask, recipe: A3cRecipe, asked: Any, told: Any) -> None:
+def _work(
+    network: ActorCritic, task: Task, recipe: A3cRecipe, asked: "Queue[Asked]", sent: "Queue[Sent | str]"
+) -> None:
     """Answer what is asked until nothing more is: a worker's whole life."""
     torch.set_num_threads(1)
-    while (said := _next_of(asked)) is not None:
+    while (more := _next_of(asked)) is not None:
         try:
-            told.put(_gradient(network, task, recipe, *said))
-        except Exception as error:  # told to the learner, which ends
-            told.put(f"{type(error).__name__}: {error}")
+            sent.put(_gradient(network, task, recipe, *more))
+        except Exception as error:  # the learner hears of it, and ends
+            sent.put(f"{type(error).__name__}: {error}")
             return
 
 
-def _next_of(asked: Any) -> Any:
+def _next_of(asked: "Queue[Asked]") -> "Asked | None":
     """Return what is asked next; nothing once the learner is gone, which may have been killed."""
     learner = mp.parent_process()
     while learner is not None and learner.is_alive():
@@ -143,11 +149,13 @@ def _next_of(asked: Any) -> Any:
 class _Workers:
     """Processes that play with one network's shared weights."""
 
-    def __init__(self, network: ActorCritic, task: EventTask, recipe: A3cRecipe, count: int) -> None:
+    def __init__(self, network: ActorCritic, task: Task, recipe: A3cRecipe, count: int) -> None:
         context = mp.get_context("spawn")  # a fork would inherit compiled code's threads in the middle of their work
         network.share_memory()
-        self._asked, self._told, self._count = context.Queue(), context.Queue(), count
-        given = (network, task, recipe, self._asked, self._told)
+        self._asked: Queue[Asked] = context.Queue()
+        self._sent: Queue[Sent | str] = context.Queue()
+        self._count = count
+        given = (network, task, recipe, self._asked, self._sent)
         self._processes = [context.Process(target=_work, args=given, daemon=True) for _ in range(count)]
 
     def __enter__(self) -> "_Workers":
@@ -161,7 +169,7 @@ class _Workers:
         for process in self._processes:
             process.join()
 
-    def gradients(self, task: EventTask, work: Sequence[tuple[int, int]]) -> Iterator[Sent]:
+    def gradients(self, task: Task, work: Sequence[tuple[int, int]]) -> Iterator[Sent]:
         """Yield gradients as they come; every worker always has something to do."""
         left = iter(work)
         for number, count in (next(left) for _ in range(min(self._count, len(work)))):
@@ -176,13 +184,12 @@ class _Workers:
         while True:
             alive = all(process.is_alive() for process in self._processes)
             try:
-                sent = self._told.get(timeout=LOOK_EVERY_S)
+                sent = self._sent.get(timeout=LOOK_EVERY_S)
             except queue.Empty:
                 if alive:
                     continue
                 break
             if isinstance(sent, str):
                 raise UserError(f"a worker of a3c failed ({sent})")
-            found: Sent = sent
-            return found
+            return sent
         raise UserError("a worker of a3c has died without a word, as for want of memory; try fewer workers")

@@ -1,4 +1,4 @@
-"""Advantages of recorded event-driven play."""
+"""Advantages of recorded play."""
 
 import numpy as np
 

@@ -1,7 +1,6 @@
-"""The learning algorithms of the event-driven problem by their params.yaml word; each file holds one."""
+"""The learning algorithms of many machines by their params.yaml word; each file holds one."""
 
 from collections.abc import Callable, Iterator
-from typing import Any
 
 from pipeline.config import NoPretrain
 from pipeline.learning.memory import Memory
@@ -11,15 +10,15 @@ from pipeline.problems.machines.training.a3c import a3c
 from pipeline.problems.machines.training.cem import cem
 from pipeline.problems.machines.training.dagger import dagger
 from pipeline.problems.machines.training.ppo import ppo
-from pipeline.problems.machines.training.task import EventTask
+from pipeline.problems.machines.training.task import Task
 
 
-def none(network: ActorCritic, task: EventTask, config: NoPretrain, memory: Memory | None = None) -> Iterator[Update]:
+def none(network: ActorCritic, task: Task, config: NoPretrain, memory: Memory | None = None) -> Iterator[Update]:
     """Leave the seeded initial weights as they are."""
     return iter(())
 
 
-EVENT_ALGORITHMS: dict[str, Callable[[ActorCritic, EventTask, Any, Memory | None], Iterator[Update]]] = {
+ALGORITHMS: dict[str, Callable[..., Iterator[Update]]] = {
     "none": none,
     "ppo": ppo,
     "a3c": a3c,

@@ -6,7 +6,6 @@ what counts is the whole cost.
 """
 
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 import torch
@@ -18,11 +17,11 @@ from pipeline.learning.sampling import best
 from pipeline.learning.update import Update
 from pipeline.problems.machines.networks.actor_critic import ActorCritic, Linear
 from pipeline.problems.machines.networks.features import features
-from pipeline.problems.machines.simulator.compiled.batch import Events
-from pipeline.problems.machines.training.task import EventTask
+from pipeline.problems.machines.simulator.compiled.batch import Simulator
+from pipeline.problems.machines.training.task import Task
 
 
-def cem(network: ActorCritic, task: EventTask, config: Cem, memory: Memory | None = None) -> Iterator[Update]:
+def cem(network: ActorCritic, task: Task, config: Cem, memory: Memory | None = None) -> Iterator[Update]:
     """Move a linear network's weights to where the best of a population were, one population an update.
 
     Args:
@@ -59,11 +58,11 @@ class Spread:
     def __init__(self, weights: int, first: float) -> None:
         self.value: FloatArray = np.full(weights, first)
 
-    def state_dict(self) -> dict[str, Any]:
+    def state_dict(self) -> dict[str, torch.Tensor]:
         """Return it, to be saved."""
         return {"value": torch.from_numpy(self.value)}
 
-    def load_state_dict(self, state: dict[str, Any], /) -> None:
+    def load_state_dict(self, state: dict[str, torch.Tensor], /) -> None:
         """Take one over."""
         self.value = state["value"].numpy().copy()
 
@@ -83,13 +82,13 @@ def set_weights(network: Linear, value: FloatArray) -> None:
             part.copy_(torch.from_numpy(new))
 
 
-def play_side_by_side(network: Linear, simulator: Events, drawn: FloatArray, each: int) -> None:
+def play_side_by_side(network: Linear, simulator: Simulator, drawn: FloatArray, each: int) -> None:
     """Let every candidate play greedily, each in `each` episodes in a row, to the end."""
     of_job, of_pair, void = np.split(drawn, [len(network.of_job), len(network.of_job) + len(network.of_pair)], axis=1)
     while len(rows := simulator.rows):
-        seen, who = features(simulator.observe(rows), network.shape), rows // each
-        scores = np.einsum("dmf,df->dm", seen.job, of_job[who])[:, :, None]
-        scores = scores + np.einsum("dmkf,df->dmk", seen.pair[..., : of_pair.shape[1]], of_pair[who])
+        observed, who = features(simulator.observe(rows), network.shape), rows // each
+        scores = np.einsum("dmf,df->dm", observed.job, of_job[who])[:, :, None]
+        scores = scores + np.einsum("dmkf,df->dmk", observed.pair[..., : of_pair.shape[1]], of_pair[who])
         waits = void[who] if void.shape[1] else np.zeros((len(rows), 1), dtype=np.float32)
         logits = np.concatenate([scores.reshape(len(rows), -1), waits], axis=1)
-        simulator.step(rows, best(logits, seen.may, True))
+        simulator.step(rows, best(logits, observed.may, True))

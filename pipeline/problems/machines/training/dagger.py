@@ -6,23 +6,23 @@ less an entropy term. There is no critic. Departure: the pool keeps the latest p
 """
 
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import torch
 
 from pipeline.config import Dagger, DaggerRecipe, pick
 from pipeline.core import IntArray, keys
 from pipeline.learning.memory import Memory
 from pipeline.learning.update import Update
-from pipeline.problems.machines.heuristics.rules import EVENT_HEURISTICS
+from pipeline.problems.machines.heuristics.rules import HEURISTICS
 from pipeline.problems.machines.networks.actor_critic import ActorCritic, Inputs
 from pipeline.problems.machines.networks.features import Features
 from pipeline.problems.machines.training.optimizing import optimizer_for, set_rate, take_step
-from pipeline.problems.machines.training.task import MOST_JOBSETS, EventTask, log_chances, record
+from pipeline.problems.machines.training.task import MOST_JOBSETS, Task, log_chances, record
 
 
-def dagger(network: ActorCritic, task: EventTask, config: Dagger, memory: Memory | None = None) -> Iterator[Update]:
+def dagger(network: ActorCritic, task: Task, config: Dagger, memory: Memory | None = None) -> Iterator[Update]:
     """Teach a network what a heuristic would do in the states that the network comes to.
 
     Args:
@@ -33,7 +33,7 @@ def dagger(network: ActorCritic, task: EventTask, config: Dagger, memory: Memory
     """
     memory = memory or Memory()
     recipe = task.recipe_for(DaggerRecipe)
-    teacher = pick(EVENT_HEURISTICS, config.teacher, "teacher")
+    teacher = pick(HEURISTICS, config.teacher, "teacher")
     optimizer, pool = optimizer_for(network, recipe), Pool(recipe.pool)
     memory.keep(optimizer=optimizer, pool=pool)
     for step in range(memory.done + 1, config.updates + 1):
@@ -41,7 +41,7 @@ def dagger(network: ActorCritic, task: EventTask, config: Dagger, memory: Memory
         jobsets = task.draw(step, config.jobsets)
         number = step * MOST_JOBSETS + np.arange(len(jobsets))
         played = record(network, task.begin(jobsets), keys(task.seed, number, np.zeros_like(number)), teacher)
-        pool.add(played.seen, played.taught)
+        pool.add(played.observed, played.taught)
         rng = np.random.default_rng([task.seed, step])
         told = [
             _learn(network, optimizer, pool, rng.integers(len(pool), size=recipe.batch), recipe, step)
@@ -57,27 +57,27 @@ class Pool:
 
     def __init__(self, most: int) -> None:
         self._most = most
-        self.columns: list[Any] = []
+        self.columns: list[npt.NDArray[np.generic]] = []
 
     def __len__(self) -> int:
         return len(self.columns[-1]) if self.columns else 0
 
-    def add(self, seen: Features, action: IntArray) -> None:
+    def add(self, observed: Features, action: IntArray) -> None:
         """Add pairs, and forget the oldest where there are too many."""
-        new = [*seen, action]
+        new = [*observed, action]
         old = self.columns or [column[:0] for column in new]
         self.columns = [np.concatenate(pair)[-self._most :] for pair in zip(old, new, strict=True)]
 
     def take(self, rows: IntArray) -> tuple[Features, IntArray]:
         """Return some pairs."""
-        *seen, action = (column[rows] for column in self.columns)
-        return Features(*seen), action
+        *observed, action = (column[rows] for column in self.columns)
+        return Features._make(observed), action.astype(np.int64, copy=False)
 
-    def state_dict(self) -> dict[str, Any]:
+    def state_dict(self) -> dict[str, torch.Tensor]:
         """Return the pairs, to be saved."""
         return {str(k): torch.from_numpy(column) for k, column in enumerate(self.columns)}
 
-    def load_state_dict(self, state: dict[str, Any], /) -> None:
+    def load_state_dict(self, state: dict[str, torch.Tensor], /) -> None:
         """Take pairs over."""
         self.columns = [state[str(k)].numpy().copy() for k in range(len(state))]
 
@@ -91,8 +91,8 @@ def _learn(
     number: int,
 ) -> tuple[float, float, float]:
     """Take one step of the optimizer; return the loss, the share of equal actions, and the mean entropy."""
-    seen, action = pool.take(rows)
-    inputs, taught = Inputs(seen), torch.from_numpy(action)
+    observed, action = pool.take(rows)
+    inputs, taught = Inputs(observed), torch.from_numpy(action)
     chances = log_chances(network(inputs)[0], inputs.may)
     imitated = -chances.gather(1, taught[:, None]).mean()
     entropy = -(chances.exp() * chances).sum(dim=1).mean()

@@ -20,10 +20,10 @@ from pipeline.learning.update import Update
 from pipeline.problems.machines.networks.actor_critic import ActorCritic, Inputs
 from pipeline.problems.machines.training.advantage import by_critic, by_others
 from pipeline.problems.machines.training.optimizing import optimizer_for, set_rate, set_scale, take_step
-from pipeline.problems.machines.training.task import MOST_JOBSETS, EventTask, Played, log_chances, record
+from pipeline.problems.machines.training.task import MOST_JOBSETS, Played, Task, log_chances, record
 
 
-def ppo(network: ActorCritic, task: EventTask, config: Ppo, memory: Memory | None = None) -> Iterator[Update]:
+def ppo(network: ActorCritic, task: Task, config: Ppo, memory: Memory | None = None) -> Iterator[Update]:
     """Improve a network by its own play, one update at a time.
 
     Args:
@@ -43,7 +43,7 @@ def ppo(network: ActorCritic, task: EventTask, config: Ppo, memory: Memory | Non
         number = step * MOST_JOBSETS + np.repeat(np.arange(config.jobsets), config.episodes)
         key = keys(task.seed, number, np.tile(np.arange(config.episodes), config.jobsets))
         played = record(network, simulator, key)
-        gain, target = _judged(network, played, recipe, config.episodes)
+        gain, target = _advantages(network, played, recipe, config.episodes)
         rng = np.random.default_rng([task.seed, step])
         told = [
             _learn(network, optimizer, played, gain, target, rows, recipe, step)
@@ -55,7 +55,9 @@ def ppo(network: ActorCritic, task: EventTask, config: Ppo, memory: Memory | Non
         yield Update(step, {**report, "cost": float((played.cost / jobs).mean()), "decisions": float(len(gain))})
 
 
-def _judged(network: ActorCritic, played: Played, recipe: PpoRecipe, episodes: int) -> tuple[FloatArray, FloatArray]:
+def _advantages(
+    network: ActorCritic, played: Played, recipe: PpoRecipe, episodes: int
+) -> tuple[FloatArray, FloatArray]:
     """Return the advantages [D] in units of their standard deviation, and the critic's targets [D]."""
     set_scale(network, played.cost)
     gain, target = by_critic(played, recipe.gamma, recipe.trace, float(network.scale))
@@ -78,7 +80,7 @@ def _learn(
     number: int,
 ) -> tuple[float, float, float]:
     """Take one step of the optimizer on some decisions; return the losses and the mean entropy."""
-    inputs = Inputs(played.seen.take(rows))
+    inputs = Inputs(played.observed.take(rows))
     logits, value = network(inputs)
     chances = log_chances(logits, inputs.may)
     chosen = chances.gather(1, torch.from_numpy(played.action[rows])[:, None])[:, 0]

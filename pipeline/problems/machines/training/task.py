@@ -1,4 +1,4 @@
-"""What a learner of the event-driven problem is given, and how its play is recorded."""
+"""What a learner of many machines is given, and how its play is recorded."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple, TypeVar
@@ -12,19 +12,19 @@ from pipeline.learning.sampling import sample
 from pipeline.problems.machines.networks.actor_critic import ActorCritic, Inputs
 from pipeline.problems.machines.networks.features import Features, features
 from pipeline.problems.machines.nouns import Jobs, Machines, end_to_end
-from pipeline.problems.machines.simulator.compiled.batch import Events
-from pipeline.problems.machines.simulator.compiled.costs import WEIGHTS
+from pipeline.problems.machines.simulator.compiled.batch import Simulator
+from pipeline.problems.machines.simulator.compiled.costs import COSTS
 
 Kind = TypeVar("Kind", bound=MachinesRecipe)
 
 MOST_JOBSETS = 100_000  # of an update; keeps the random keys of updates apart
 
 
-class EventTask(NamedTuple):
+class Task(NamedTuple):
     """A scheduling problem to learn."""
 
     machines: Machines
-    objective: str  # a word of WEIGHTS
+    objective: str  # a word of COSTS
     recipe: MachinesRecipe
     seed: int
     loads: Sequence[int]  # to train on, in percent
@@ -43,16 +43,16 @@ class EventTask(NamedTuple):
         loads = self.loads
         return [self.fresh(loads[k % len(loads)], update * count + k) for k in range(count)]
 
-    def begin(self, jobsets: Sequence[Jobs]) -> Events:
+    def begin(self, jobsets: Sequence[Jobs]) -> Simulator:
         """Return a simulator of some jobsets, with the costs of the objective."""
         jobs = end_to_end(jobsets)
-        return Events(jobs, self.machines, WEIGHTS[self.objective](jobs))
+        return Simulator(jobs, self.machines, COSTS[self.objective](jobs))
 
 
 class Played(NamedTuple):
     """D decisions of B episodes, one lock step after the other."""
 
-    seen: Features  # of D observations
+    observed: Features  # of D observations
     action: IntArray  # [D]
     log_chance: FloatArray  # [D]  of that action
     value: FloatArray  # [D]  the critic's
@@ -70,7 +70,7 @@ def log_chances(logits: torch.Tensor, may: torch.Tensor) -> torch.Tensor:
     return torch.log_softmax(logits.masked_fill(~may, -1e9), dim=1)
 
 
-def record(network: ActorCritic, simulator: Events, key: KeyArray, teacher: Policy | None = None) -> Played:
+def record(network: ActorCritic, simulator: Simulator, key: KeyArray, teacher: Policy | None = None) -> Played:
     """Let a network play by its own chances to the end of every episode, and record all decisions.
 
     Args:
@@ -83,19 +83,19 @@ def record(network: ActorCritic, simulator: Events, key: KeyArray, teacher: Poli
     steps = []
     while len(rows := simulator.rows):
         view, draws = simulator.observe(rows), uniform(key[rows], decision[rows])
-        seen = features(view, network.shape)
+        observed = features(view, network.shape)
         with torch.no_grad():
-            inputs = Inputs(seen)
+            inputs = Inputs(observed)
             logits, value = network(inputs)
             chances = log_chances(logits, inputs.may).numpy()
-        action: IntArray = sample(logits.numpy(), seen.may, True, draws)
+        action: IntArray = sample(logits.numpy(), observed.may, True, draws)
         chosen = chances[np.arange(len(rows)), action]
         taught = action[:0] if teacher is None else teacher(view, draws)
         turn, now, spent = decision[rows], simulator.now[rows], simulator.cost[rows]
-        steps.append((*seen, action, chosen, value.numpy(), rows, turn, now, spent, taught))
+        steps.append((*observed, action, chosen, value.numpy(), rows, turn, now, spent, taught))
         simulator.step(rows, action)
         decision[rows] += 1
     columns = [np.concatenate(column) for column in zip(*steps, strict=True)]
-    seen = Features(*columns[:5])
+    observed = Features(*columns[:5])
     ends = simulator.cost.copy(), simulator.now.copy()
-    return Played._make([seen, *columns[5:-1], *ends, columns[-1]])
+    return Played._make([observed, *columns[5:-1], *ends, columns[-1]])

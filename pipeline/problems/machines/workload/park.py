@@ -1,33 +1,33 @@
-"""The machines of an event-driven scenario: groups of params.yaml, or some of a log's own."""
+"""The machines of a scenario of many machines: groups of params.yaml, or some of a log's own."""
 
 from collections.abc import Sequence
 
 import numpy as np
 
-from pipeline.config import Group, MachinesScenario, Sampled, Site
+from pipeline.config import Group, MachinePark, MachinesScenario, Sampled
 from pipeline.core import ANY_KIND, KeyArray
 from pipeline.errors import UserError
 from pipeline.logs.trace import MachineTable, thousandths
 from pipeline.problems.machines.nouns import DISPATCH, Machines
 
 
-def machines_of(scenario: MachinesScenario, site: Site) -> Machines:
-    """Return what the simulator must know of a scenario; its times are told in the site's unit."""
+def machines_of(scenario: MachinesScenario, park: MachinePark) -> Machines:
+    """Return what the simulator must know of a scenario; its times are told in the park's unit."""
     return Machines(
-        capacity=np.array(site.capacity, dtype=np.int64),
-        kind=np.array(site.kind, dtype=np.int64),
+        capacity=np.array(park.capacity, dtype=np.int64),
+        kind=np.array(park.kind, dtype=np.int64),
         slots=scenario.slots,
         dispatch=DISPATCH.index(scenario.dispatch),
-        pause=scenario.pause * site.unit,
-        time_limit=scenario.time_limit * site.unit,
+        pause=scenario.pause * park.unit,
+        time_limit=scenario.time_limit * park.unit,
     )
 
 
-def grouped(groups: Sequence[Group], unit: float) -> Site:
+def grouped(groups: Sequence[Group], unit: float) -> MachinePark:
     """Return the machines of some groups, kinds in the order in which they first stand."""
     kinds = list(dict.fromkeys(group.kind for group in groups))
     amounts = [tuple(thousandths(np.array(list(group.has.values()))).tolist()) for group in groups]
-    return Site(
+    return MachinePark(
         resources=tuple(groups[0].has),
         capacity=tuple(amount for amount, group in zip(amounts, groups, strict=True) for _ in range(group.count)),
         kind=tuple(kinds.index(group.kind) for group in groups for _ in range(group.count)),
@@ -36,7 +36,7 @@ def grouped(groups: Sequence[Group], unit: float) -> Site:
     )
 
 
-def sampled(machines: MachineTable, chosen: Sampled, kind_names: Sequence[str], unit: float) -> Site:
+def sampled(machines: MachineTable, chosen: Sampled, kind_names: Sequence[str], unit: float) -> MachinePark:
     """Return machines drawn from a log's own, in their order there.
 
     Raises:
@@ -46,7 +46,7 @@ def sampled(machines: MachineTable, chosen: Sampled, kind_names: Sequence[str], 
     if chosen.sample > there:
         raise UserError(f"machines.sample: expected at most the log's {there} machines, got {chosen.sample}")
     rows = np.sort(np.random.default_rng(chosen.seed).choice(there, chosen.sample, replace=False))
-    return Site(
+    return MachinePark(
         resources=machines.resources,
         capacity=tuple(tuple(row) for row in machines.capacity[rows].tolist()),
         kind=tuple(machines.kind[rows].tolist()),
@@ -55,13 +55,13 @@ def sampled(machines: MachineTable, chosen: Sampled, kind_names: Sequence[str], 
     )
 
 
-def kinds_at(site: Site, kinds: KeyArray, kind_names: Sequence[str]) -> KeyArray:
-    """Return the bits of the site's kinds that jobs [J] run on, told by the bits of a log's.
+def kinds_at(park: MachinePark, kinds: KeyArray, kind_names: Sequence[str]) -> KeyArray:
+    """Return the bits of the park's kinds that jobs [J] run on, told by the bits of a log's.
 
     A job that runs on all kinds of the log's machines also runs on those that the log does not know.
     """
     found, place = np.unique(kinds, return_inverse=True)
-    shared = [(kind_names.index(name), own) for own, name in enumerate(site.kind_names) if name in kind_names]
+    shared = [(kind_names.index(name), own) for own, name in enumerate(park.kind_names) if name in kind_names]
     moved = [
         int(ANY_KIND) if bits == ANY_KIND else sum(1 << own for there, own in shared if int(bits) >> there & 1)
         for bits in found

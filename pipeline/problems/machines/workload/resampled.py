@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pipeline.config import MachinesLog, MachinesScenario, Parts, Site
+from pipeline.config import MachinePark, MachinesLog, MachinesScenario, Parts
 from pipeline.core import SPLIT_NUMBERS
 from pipeline.errors import UserError
 from pipeline.problems.machines.nouns import Jobs
@@ -30,9 +30,9 @@ class Blocks:
     notes: tuple[str, ...]
 
     @property
-    def site(self) -> Site:
+    def park(self) -> MachinePark:
         """Return the machines and the unit of time."""
-        return self.fit.site
+        return self.fit.park
 
     def loads(self, wanted: Sequence[int]) -> Sequence[int]:
         """Return the loads to train on."""

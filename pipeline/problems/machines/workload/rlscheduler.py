@@ -52,8 +52,8 @@ def read_protocol(path: Path, most: int = 0) -> Protocol:
     """
     parts, sizes = [], dict[str, int]()
     try:
-        with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as stream:
-            for lines in job_lines(cast("BinaryIO", stream), path):
+        with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as content:
+            for lines in job_lines(cast("BinaryIO", content), path):
                 parts.append(lines.fields)
                 sizes = {**lines.sizes, **sizes}
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:

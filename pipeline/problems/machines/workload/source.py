@@ -1,6 +1,6 @@
-"""An event-driven scenario's jobs, drawn from a recipe or cut from a log: the same questions to both.
+"""A scenario's jobs on many machines, drawn from a recipe or cut from a log: the same questions to both.
 
-Every jobset has its own random stream, as in `source`: keyed by (seed, split, load, number).
+Every jobset has random draws of its own, keyed by (seed, split, load, number).
 
 Recipe: Deepk8s draws from Alibaba's log; ours draws as logs look. Run times are log-normal and cut at the longest;
 each resource's demand is one of a few, all equally often; arrivals are Poisson from the first job, at 0, on. Load =
@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
-from pipeline.config import MachinesLog, MachinesScenario, Params, Sampled, Site, Tasks
+from pipeline.config import MachinePark, MachinesLog, MachinesScenario, Params, Sampled, Tasks
 from pipeline.core import ANY_KIND, LOG_NAME, NODES_NAME, SPLIT_NUMBERS, SPLITS, THOUSANDTHS
 from pipeline.errors import UserError
 from pipeline.logs.registry import read
@@ -34,7 +34,7 @@ class Drawn:
     seed: int
     scenario: MachinesScenario
     tasks: Tasks
-    site: Site
+    park: MachinePark
     notes: tuple[str, ...] = ()
 
     def loads(self, wanted: Sequence[int]) -> Sequence[int]:
@@ -52,7 +52,7 @@ class Drawn:
 
     def _draw(self, stream: str, load: int, number: int) -> Jobs:
         rng = np.random.default_rng([self.seed, SPLIT_NUMBERS[stream], load, number])
-        return draw_jobs(self.tasks, load / load_of_one(self.tasks, self.site), rng)
+        return draw_jobs(self.tasks, load / load_of_one(self.tasks, self.park), rng)
 
 
 @dataclass(frozen=True)
@@ -66,9 +66,9 @@ class Cut:
     notes: tuple[str, ...]
 
     @property
-    def site(self) -> Site:
+    def park(self) -> MachinePark:
         """Return the machines and the unit of time."""
-        return self.fit.site
+        return self.fit.park
 
     def loads(self, wanted: Sequence[int]) -> Sequence[int]:
         """Return the loads to train on."""
@@ -91,10 +91,10 @@ class Cut:
         return self.fit.window(start, self.workload.window, load)
 
 
-def stream(
+def source(
     params: Params, name: str, folder: Path, on_progress: ProgressCallback = no_progress
 ) -> Drawn | Cut | Blocks:
-    """Return where an event-driven scenario's jobs come from.
+    """Return where the jobs of such a scenario come from.
 
     Args:
         params: of the scenario, and the seed.
@@ -144,10 +144,10 @@ def _below(place: float) -> float:
     return math.erfc(-place / math.sqrt(2)) / 2
 
 
-def load_of_one(tasks: Tasks, site: Site) -> float:
+def load_of_one(tasks: Tasks, park: MachinePark) -> float:
     """Return the load in percent that one job a time unit makes."""
-    total = np.array(site.capacity, dtype=np.int64).sum(axis=0) / THOUSANDTHS
-    shares = [float(np.mean(tasks.demand[name]) / total[r]) for r, name in enumerate(site.resources)]
+    total = np.array(park.capacity, dtype=np.int64).sum(axis=0) / THOUSANDTHS
+    shares = [float(np.mean(tasks.demand[name]) / total[r]) for r, name in enumerate(park.resources)]
     return 100.0 * mean_run(tasks) * sum(shares) / len(shares)
 
 

@@ -1,4 +1,4 @@
-"""Jobs of an event-driven scenario cut from a log: windows of consecutive jobs, at the loads of the scenario.
+"""Jobs of a scenario of many machines cut from a log: windows of consecutive jobs, at the loads of the scenario.
 
 Arrivals before `first_s` are left out; run times beyond `longest_s` are cut, and so is what their users told of them;
 jobs that the scenario's machines could not run, were they idle, are dropped. All of it is counted.
@@ -7,7 +7,7 @@ Load = what jobs hold times how long, over what the machines offer from the firs
 resources; it is that of all jobs that are left. A window at another load has its gaps between arrivals stretched or
 compressed by own load / load. The unit of time is the median run time.
 
-Periods are those of `windows`: training first, then validation, then test, without a job in common.
+Periods are those of `logs.windows`: training first, then validation, then test, without a job in common.
 """
 
 from collections.abc import Mapping
@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pipeline.config import MachinesLog, MachinesScenario, Sampled, Site
+from pipeline.config import MachinePark, MachinesLog, MachinesScenario, Sampled
 from pipeline.core import THOUSANDTHS, BoolArray, FloatArray, IntArray
 from pipeline.errors import UserError
 from pipeline.logs.trace import MachineTable, Trace, fits_somewhere
@@ -27,7 +27,7 @@ class Fitted(NamedTuple):
     """A log as jobs of some machines."""
 
     jobs: Jobs  # all that are left, at the log's own times
-    site: Site
+    park: MachinePark
     load: dict[str, float]  # per resource that the machines have: the log's own, 1 = all of it
     left_out: dict[str, int]  # what became of other jobs: how many
     capped: int  # jobs whose run time was cut
@@ -60,23 +60,23 @@ def fitted(trace: Trace, workload: MachinesLog, scenario: MachinesScenario) -> F
     early = trace.submit_s < workload.first_s
     longest = np.inf if workload.longest_s is None else workload.longest_s
     kept = _only(trace, ~early)
-    site = _site(scenario, kept, longest)
-    moved = _moved(kept, site)
+    park = _park(scenario, kept, longest)
+    moved = _moved(kept, park)
     runs = fits_somewhere(moved)
     left = _only(moved, runs)
-    seen = left.estimate_s if scenario.told == "estimates" else left.run_s
+    estimate = left.estimate_s if scenario.told == "estimates" else left.run_s
     duration = np.minimum(left.run_s, longest)
-    jobs = Jobs(left.submit_s, duration, np.minimum(seen, longest), left.demand, left.nodes, left.kinds)
+    jobs = Jobs(left.submit_s, duration, np.minimum(estimate, longest), left.demand, left.nodes, left.kinds)
     return Fitted(
         jobs=jobs,
-        site=site,
-        load=_load(jobs, site),
+        park=park,
+        load=_load(jobs, park),
         left_out={
             f"arrived before {workload.first_s:g} s": int(early.sum()),
             "could run on none of the machines": int((~runs).sum()),
         },
         capped=int((left.run_s > longest).sum()),
-        unused=tuple(name for name in trace.resources if name not in site.resources),
+        unused=tuple(name for name in trace.resources if name not in park.resources),
     )
 
 
@@ -92,7 +92,7 @@ def _only(trace: Trace, kept: BoolArray) -> Trace:
     return trace._replace(**{name: getattr(trace, name)[kept] for name in columns})
 
 
-def _site(scenario: MachinesScenario, trace: Trace, longest: float) -> Site:
+def _park(scenario: MachinesScenario, trace: Trace, longest: float) -> MachinePark:
     unit = float(np.median(np.minimum(trace.run_s, longest)))
     if not isinstance(scenario.machines, Sampled):
         return grouped(scenario.machines, unit)
@@ -101,29 +101,29 @@ def _site(scenario: MachinesScenario, trace: Trace, longest: float) -> Site:
     return sampled(trace.machines, scenario.machines, trace.kind_names, unit)
 
 
-def _moved(trace: Trace, site: Site) -> Trace:
-    """Return a log whose resources, kinds and machines are those of a site."""
-    for name in site.resources:
+def _moved(trace: Trace, park: MachinePark) -> Trace:
+    """Return a log whose resources, kinds and machines are those of a park."""
+    for name in park.resources:
         if name not in trace.resources:
             raise UserError(f"machines: the log has no resource '{name}'; there are: {', '.join(trace.resources)}")
-    columns = [trace.resources.index(name) for name in site.resources]
-    capacity, kind = np.array(site.capacity, dtype=np.int64), np.array(site.kind, dtype=np.int64)
+    columns = [trace.resources.index(name) for name in park.resources]
+    capacity, kind = np.array(park.capacity, dtype=np.int64), np.array(park.kind, dtype=np.int64)
     return trace._replace(
         demand=np.ascontiguousarray(trace.demand[:, columns]),
-        kinds=kinds_at(site, trace.kinds, trace.kind_names),
-        resources=site.resources,
-        kind_names=site.kind_names,
-        machines=MachineTable(capacity, kind, site.resources),
+        kinds=kinds_at(park, trace.kinds, trace.kind_names),
+        resources=park.resources,
+        kind_names=park.kind_names,
+        machines=MachineTable(capacity, kind, park.resources),
     )
 
 
-def _load(jobs: Jobs, site: Site) -> dict[str, float]:
+def _load(jobs: Jobs, park: MachinePark) -> dict[str, float]:
     span = float(jobs.arrival[-1] - jobs.arrival[0])
     if not span > 0:
         raise UserError("workload: all jobs of the log arrive at once, so that it has no load which could be changed")
-    total = np.array(site.capacity, dtype=np.int64).sum(axis=0)
+    total = np.array(park.capacity, dtype=np.int64).sum(axis=0)
     held = _held(jobs)
-    load = {name: float(held[r] / (total[r] * span)) for r, name in enumerate(site.resources) if total[r]}
+    load = {name: float(held[r] / (total[r] * span)) for r, name in enumerate(park.resources) if total[r]}
     if not any(load.values()):
         raise UserError("workload: no job of the log holds anything that the machines have, so that it has no load")
     return load
@@ -143,12 +143,12 @@ def describe(trace: Trace, fit: Fitted, loads: Mapping[int, float]) -> list[str]
         *(f"left out: {count:,} jobs that {why}" for why, count in fit.left_out.items() if count),
         f"{len(jobs.arrival):,} jobs are used; {fit.capped:,} of them run longer than the longest and are cut",
         *([f"not looked at, for the machines do not tell it: {', '.join(fit.unused)}"] if fit.unused else []),
-        f"{len(fit.site.kind):,} machines: {_amounts(fit.site)}; unit of time {fit.site.unit:g} s, the median run time",
+        f"{len(fit.park.kind):,} machines: {_amounts(fit.park)}; unit of time {fit.park.unit:g} s, the median run time",
         f"own load {fit.own_load:.1%}: {', '.join(f'{name} {share:.1%}' for name, share in fit.load.items())}",
         f"gaps between arrivals: {', '.join(f'{gap:.3g} times at load {load}' for load, gap in loads.items())}",
     ]
 
 
-def _amounts(site: Site) -> str:
-    total: IntArray = np.array(site.capacity, dtype=np.int64).sum(axis=0)
-    return ", ".join(f"{amount / THOUSANDTHS:,g} {name}" for name, amount in zip(site.resources, total, strict=True))
+def _amounts(park: MachinePark) -> str:
+    total: IntArray = np.array(park.capacity, dtype=np.int64).sum(axis=0)
+    return ", ".join(f"{amount / THOUSANDTHS:,g} {name}" for name, amount in zip(park.resources, total, strict=True))

@@ -53,11 +53,6 @@ class Discretised(NamedTuple):
     estimate: IntArray | None = None  # [J]  steps that users ask for; None: policies know run times
 
     @property
-    def load_before(self) -> float:
-        """Load of the processors in the log."""
-        return self.load[_processors_among(self.load)][0]
-
-    @property
     def load_after(self) -> float:
         """Load of the processors in steps and units."""
         return self.load[_processors_among(self.load)][1]

@@ -5,9 +5,9 @@ import pandas as pd
 import pytest
 
 from pipeline.core import ANY_KIND, IntArray
-from pipeline.problems.machines.evaluation.metrics import event_job_results, event_jobset_results, event_summary
+from pipeline.problems.machines.evaluation.metrics import job_results, jobset_results, summary
 from pipeline.problems.machines.nouns import GREEDY, Jobs, JobsBatch, Machines, Placed, end_to_end
-from pipeline.problems.machines.tables import EVENT_JOB_RESULTS, EVENT_JOBSET_RESULTS, EVENT_SUMMARY
+from pipeline.problems.machines.tables import JOB_RESULTS, JOBSET_RESULTS, SUMMARY
 
 NEVER = np.nan
 MACHINES = Machines(np.array([[4000, 8000]]), np.array([0]), slots=4, dispatch=GREEDY, pause=16.0, time_limit=100.0)
@@ -34,12 +34,12 @@ END = placed([0, 20, NEVER, 90], [20, 24, NEVER, NEVER], [100.0], [14.0])
 
 
 def job_table(batch: JobsBatch, end: Placed, load: IntArray = ONE + 50, machines: Machines = MACHINES) -> pd.DataFrame:
-    return EVENT_JOB_RESULTS.validate(event_job_results("sjf", load, np.arange(len(load)), batch, end, machines))
+    return JOB_RESULTS.validate(job_results("sjf", load, np.arange(len(load)), batch, end, machines))
 
 
 def jobset_table(batch: JobsBatch, end: Placed, load: IntArray = ONE + 50) -> pd.DataFrame:
-    table = event_jobset_results("sjf", load, np.arange(len(load)), batch, end, MACHINES)
-    return EVENT_JOBSET_RESULTS.validate(table)
+    table = jobset_results("sjf", load, np.arange(len(load)), batch, end, MACHINES)
+    return JOBSET_RESULTS.validate(table)
 
 
 def test_unfinished_jobs_count_as_if_they_ended_at_the_limit() -> None:
@@ -116,12 +116,12 @@ def test_an_empty_jobset_is_refused() -> None:
 def test_a_summary_has_the_mean_over_jobsets_and_the_longest_wait_of_all() -> None:
     first = jobset_table(BATCH, END)
     second = first.assign(jobset=1, longest_wait=90.0, mean_wait=0.0, unfinished=0)
-    table = EVENT_SUMMARY.validate(event_summary(pd.concat([first, second]), "few"))
+    table = SUMMARY.validate(summary(pd.concat([first, second]), "few"))
     row = table.iloc[0]
     assert (row["scenario"], row["load"], row["policy"], row["n"], row["jobs"]) == ("few", 50, "sjf", 2, 8)
     assert (row["wait"], row["longest_wait"], row["unfinished"]) == (130 / 8, 90, 2)
 
 
 def test_scenarios_in_steps_have_no_rows_in_it() -> None:
-    table = event_summary(pd.DataFrame({"load": [50], "policy": ["sjf"], "mean_slowdown": [1.0]}), "online")
-    assert EVENT_SUMMARY.validate(table).empty
+    table = summary(pd.DataFrame({"load": [50], "policy": ["sjf"], "mean_slowdown": [1.0]}), "online")
+    assert SUMMARY.validate(table).empty

@@ -11,23 +11,23 @@ from pipeline.comparing.results import Results, judge
 from pipeline.config import MachinesKnobs
 from pipeline.core import ANY_KIND, Policy
 from pipeline.problems.machines.evaluation import play as event_play
-from pipeline.problems.machines.evaluation.play import event_score
-from pipeline.problems.machines.heuristics.rules import EVENT_HEURISTICS, with_mix
-from pipeline.problems.machines.heuristics.tuning import MIX, event_heuristics_with, tuned_mix
+from pipeline.problems.machines.evaluation.play import score
+from pipeline.problems.machines.heuristics.rules import HEURISTICS, with_mix
+from pipeline.problems.machines.heuristics.tuning import MIX, heuristics_with, tuned_mix
 from pipeline.problems.machines.nouns import GREEDY, Jobs, Machines
 from pipeline.problems.machines.workload.park import machines_of
-from pipeline.problems.machines.workload.source import stream
+from pipeline.problems.machines.workload.source import source
 from pipeline.simulation.choosing import Heuristic
 
 PARAMS = few()
-ORIGIN = stream(PARAMS, "few", None)  # type: ignore[arg-type]  # drawn: nothing is read
-MACHINES = machines_of(PARAMS.machines_scenario("few"), ORIGIN.site)
+ORIGIN = source(PARAMS, "few", None)  # type: ignore[arg-type]  # drawn: nothing is read
+MACHINES = machines_of(PARAMS.machines_scenario("few"), ORIGIN.park)
 JOBSETS = ORIGIN.split("validation")
 SEED = 3
 
 
 def asked(policy: Policy) -> Policy:
-    """The same heuristic without its compiled twin."""
+    """The same heuristic without its compiled rule."""
     assert isinstance(policy, Heuristic)
     return Heuristic(policy.decide)
 
@@ -42,7 +42,7 @@ def test_the_shortest_first_is_worth_what_is_worked_by_hand() -> None:
     any_kind, ones = np.full(2, ANY_KIND), np.ones(2, dtype=np.int64)
     run = np.array([10.0, 1.0])
     jobs = Jobs(np.zeros(2), run, run, 1000 * ones[:, None], ones, any_kind)
-    found = event_score({name: EVENT_HEURISTICS[name] for name in ("fcfs", "sjf")}, {50: [jobs]}, one, SEED)
+    found = score({name: HEURISTICS[name] for name in ("fcfs", "sjf")}, {50: [jobs]}, one, SEED)
     # In order: the short one ends at 11. Shortest first: the long one ends at 11.
     assert found["fcfs"].by_load == {50: (1 + 11) / 2}
     assert found["sjf"].by_load == {50: (1 + 1.1) / 2}
@@ -51,24 +51,24 @@ def test_the_shortest_first_is_worth_what_is_worked_by_hand() -> None:
     assert judge(found["sjf"], "completion_time") == (11 + 1) / 2
 
 
-@pytest.mark.parametrize("name", sorted(EVENT_HEURISTICS))
-def test_a_compiled_twin_does_as_its_policy_in_lock_step(name: str) -> None:
-    policies = {"twin": EVENT_HEURISTICS[name], "asked": asked(EVENT_HEURISTICS[name])}
-    found = event_score(policies, JOBSETS, MACHINES, SEED)
-    same(found["twin"], found["asked"])
+@pytest.mark.parametrize("name", sorted(HEURISTICS))
+def test_a_compiled_rule_does_as_its_policy_in_lock_step(name: str) -> None:
+    policies = {"compiled": HEURISTICS[name], "asked": asked(HEURISTICS[name])}
+    found = score(policies, JOBSETS, MACHINES, SEED)
+    same(found["compiled"], found["asked"])
 
 
 def test_company_and_groups_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    together = event_score(EVENT_HEURISTICS, JOBSETS, MACHINES, SEED)
-    assert list(together) == list(EVENT_HEURISTICS)
+    together = score(HEURISTICS, JOBSETS, MACHINES, SEED)
+    assert list(together) == list(HEURISTICS)
     monkeypatch.setattr(event_play, "NUMBERS_ABREAST", 1)
     for name in ("random", "packer"):
-        same(event_score({name: EVENT_HEURISTICS[name]}, JOBSETS, MACHINES, SEED)[name], together[name])
+        same(score({name: HEURISTICS[name]}, JOBSETS, MACHINES, SEED)[name], together[name])
 
 
 def test_draws_depend_on_the_seed_alone() -> None:
     one, again, other = (
-        event_score({"random": EVENT_HEURISTICS["random"]}, JOBSETS, MACHINES, seed)["random"] for seed in (1, 1, 2)
+        score({"random": HEURISTICS["random"]}, JOBSETS, MACHINES, seed)["random"] for seed in (1, 1, 2)
     )
     same(one, again)
     assert (one.jobs["start"] != other.jobs["start"]).any()
@@ -76,16 +76,14 @@ def test_draws_depend_on_the_seed_alone() -> None:
 
 def test_play_tells_how_far_it_is() -> None:
     shares: list[float] = []
-    event_score(
-        {"sjf": EVENT_HEURISTICS["sjf"], "mine": asked(EVENT_HEURISTICS["sjf"])}, JOBSETS, MACHINES, SEED, shares.append
-    )
+    score({"sjf": HEURISTICS["sjf"], "mine": asked(HEURISTICS["sjf"])}, JOBSETS, MACHINES, SEED, shares.append)
     assert shares == sorted(shares)
     assert (shares[0] < 1, shares[-1]) == (True, 1)
 
 
 def test_jobs_beyond_the_limit_are_flagged() -> None:
     short = MACHINES._replace(time_limit=10.0)
-    found = event_score({"sjf": EVENT_HEURISTICS["sjf"]}, JOBSETS, short, SEED)["sjf"]
+    found = score({"sjf": HEURISTICS["sjf"]}, JOBSETS, short, SEED)["sjf"]
     assert found.jobs["unfinished"].any()
     assert found.jobsets["unfinished"].sum() == found.jobs["unfinished"].sum()
     assert len(found.jobs) == 2 * 3 * 20
@@ -96,11 +94,11 @@ def test_the_mix_of_tetris_is_the_best_of_its_candidates() -> None:
     knobs = MachinesKnobs(mixes=mixes)
 
     def on_validation(policies: Mapping[str, Policy]) -> dict[str, Results]:
-        return event_score(policies, JOBSETS, MACHINES, SEED)
+        return score(policies, JOBSETS, MACHINES, SEED)
 
     cost = {mix: judge(on_validation({"": with_mix(*mix)})[""], "slowdown") for mix in mixes}
     chosen = tuned_mix(on_validation, knobs)
     assert tuple(chosen[name] for name in MIX) == min(mixes, key=cost.__getitem__)
-    named = event_heuristics_with(chosen)
-    assert list(named) == list(EVENT_HEURISTICS)
+    named = heuristics_with(chosen)
+    assert list(named) == list(HEURISTICS)
     assert judge(on_validation({"": named["tetris"]})[""], "slowdown") == min(cost.values())

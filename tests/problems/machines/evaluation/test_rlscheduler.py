@@ -82,7 +82,7 @@ class TestReading:
         log = read_protocol(swf(tmp_path / "a.swf", [(2, 5, -1, 1, 7), (1, 0, 0, 1, 7), (3, 9, 30, 2, -1)]))
         jobs = log.jobs(0, 2)
         assert jobs.duration.tolist() == [10.0, 30.0]
-        assert jobs.seen.tolist() == [7.0, 30.0]
+        assert jobs.estimate.tolist() == [7.0, 30.0]
         assert jobs.demand.tolist() == [[1000], [2000]]
         assert log.processors == 4
 

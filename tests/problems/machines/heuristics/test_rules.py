@@ -8,7 +8,7 @@ from builders import many
 
 from pipeline.core import Observation
 from pipeline.problems.machines.heuristics.rules import (
-    EVENT_HEURISTICS,
+    HEURISTICS,
     PEERS,
     balanced_allocation,
     f1,
@@ -30,7 +30,7 @@ from pipeline.simulation.choosing import Score, choose, compiled_rule_of, fcfs, 
 
 ONE = 1000  # thousandths
 DRAW = np.array([0.5])
-TABLES = {**EVENT_HEURISTICS, **PEERS}
+TABLES = {**HEURISTICS, **PEERS}
 
 
 def view_of(
@@ -234,13 +234,13 @@ def test_every_heuristic_takes_a_legal_placement_and_decides_for_each_episode_by
 
 
 def test_every_heuristic_has_a_compiled_rule_of_its_own() -> None:
-    rules = {name: twin.rule for name, policy in TABLES.items() if (twin := compiled_rule_of(policy)) is not None}
+    rules = {name: rule.rule for name, policy in TABLES.items() if (rule := compiled_rule_of(policy)) is not None}
     assert rules == {name: name for name in TABLES} | {"random": "random_placement", "tetris": "tetris_fair"}
     assert set(rules.values()) == set(RULES)
 
 
 def test_tetris_untuned_is_an_even_mix_and_tuned_tells_its_rule_of_both_weights() -> None:
-    untuned, tuned = compiled_rule_of(EVENT_HEURISTICS["tetris"]), compiled_rule_of(with_mix(0.5, 0.2))
+    untuned, tuned = compiled_rule_of(HEURISTICS["tetris"]), compiled_rule_of(with_mix(0.5, 0.2))
     assert (untuned is not None and untuned.knobs) == (1 / 3, 1 / 3)
     assert (tuned is not None and tuned.knobs) == (0.5, 0.2)
 

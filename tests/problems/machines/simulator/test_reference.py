@@ -9,7 +9,7 @@ import pytest
 
 from pipeline.core import ANY_KIND, Observation
 from pipeline.problems.machines.nouns import BLOCKING, DISPATCH, EASY, EASY_WITHIN, GREEDY, Jobs, Machines
-from pipeline.problems.machines.simulator.reference import PlainEvents
+from pipeline.problems.machines.simulator.reference import PlainSimulator
 
 ONLY = np.array([0])
 HELD = (BLOCKING, EASY_WITHIN, EASY)
@@ -22,7 +22,7 @@ class Job(NamedTuple):
     arrival: float
     duration: float
     demand: int | tuple[int, ...]
-    seen: float | None = None
+    estimate: float | None = None
     nodes: int = 1
     kinds: int = int(ANY_KIND)
 
@@ -32,7 +32,7 @@ def jobs(rows: list[Job]) -> Jobs:
     return Jobs(
         arrival=np.array([row.arrival for row in rows], dtype=float),
         duration=np.array([row.duration for row in rows], dtype=float),
-        seen=np.array([row.duration if row.seen is None else row.seen for row in rows], dtype=float),
+        estimate=np.array([row.duration if row.estimate is None else row.estimate for row in rows], dtype=float),
         demand=np.array([row.demand for row in rows], dtype=np.int64).reshape(-1, width),
         nodes=np.array([row.nodes for row in rows], dtype=np.int64),
         kinds=np.array([row.kinds for row in rows], dtype=np.uint64),
@@ -47,51 +47,51 @@ def start(
     slots: int = 3,
     pause: float = 100.0,
     time_limit: float = 1000.0,
-    weight: float | None = None,
-) -> PlainEvents:
-    """Begin an episode; a job costs one over its duration per time unit, unless `weight` is given."""
+    unit_cost: float | None = None,
+) -> PlainSimulator:
+    """Begin an episode; a job costs one over its duration per time unit, unless `unit_cost` is given."""
     of_machine = np.array(capacity, dtype=np.int64).reshape(len(capacity), -1)
     kinds = np.array(kind or [0] * len(capacity))
     there = jobs(list(rows))
-    cost = 1.0 / there.duration if weight is None else np.full(len(rows), weight)
-    return PlainEvents(there, Machines(of_machine, kinds, slots, rule, pause, time_limit), cost)
+    cost = 1.0 / there.duration if unit_cost is None else np.full(len(rows), unit_cost)
+    return PlainSimulator(there, Machines(of_machine, kinds, slots, rule, pause, time_limit), cost)
 
 
-def act(simulator: PlainEvents, *actions: int) -> None:
+def act(simulator: PlainSimulator, *actions: int) -> None:
     for action in actions:
         assert simulator.rows.tolist() == [0], "a decision is awaited"
         simulator.step(ONLY, np.array([action]))
 
 
-def to_end(simulator: PlainEvents) -> PlainEvents:
+def to_end(simulator: PlainSimulator) -> PlainSimulator:
     """Choose the earliest visible job that is legal, on its lowest machine, until the episode is over."""
     while not simulator.done:
         act(simulator, int(view(simulator).legal.argmax()))
     return simulator
 
 
-def view(simulator: PlainEvents) -> Observation:
+def view(simulator: PlainSimulator) -> Observation:
     return simulator.observe(ONLY)
 
 
-def starts(simulator: PlainEvents) -> list[float]:
+def starts(simulator: PlainSimulator) -> list[float]:
     return [float(time) for time in simulator.placed().start]
 
 
-def finishes(simulator: PlainEvents) -> list[float]:
+def finishes(simulator: PlainSimulator) -> list[float]:
     return [float(time) for time in simulator.placed().finish]
 
 
-def on(simulator: PlainEvents) -> list[int]:
+def on(simulator: PlainSimulator) -> list[int]:
     return [int(k) for k in simulator.placed().machine]
 
 
-def free(simulator: PlainEvents) -> list[int]:
+def free(simulator: PlainSimulator) -> list[int]:
     """Amounts free of the first resource, machine by machine."""
     return [int(amount) for amount in view(simulator).free[0, :, 0, 0]]
 
 
-def fits(simulator: PlainEvents) -> list[list[int]]:
+def fits(simulator: PlainSimulator) -> list[list[int]]:
     """Ones where the job of a slot (row) could start on a machine (column)."""
     return [[int(one) for one in row] for row in view(simulator).fits_now[0]]
 
@@ -173,7 +173,7 @@ def test_greedy_sees_together_all_that_happens_in_one_moment() -> None:
 
 
 def test_the_first_who_wait_fill_the_slots_and_the_rest_is_the_backlog() -> None:
-    rows = (Job(0, 1, 2, seen=3), Job(0, 2, 2, seen=4), Job(0, 3, 1, seen=5), Job(0, 4, 2, seen=6))
+    rows = (Job(0, 1, 2, estimate=3), Job(0, 2, 2, estimate=4), Job(0, 3, 1, estimate=5), Job(0, 4, 2, estimate=6))
     simulator = start(GREEDY, [4], *rows, slots=2)
     seen = view(simulator)
     assert seen.duration.tolist() == [[3.0, 4.0]]
@@ -256,7 +256,7 @@ def test_a_job_of_several_nodes_passes_over_machines_of_other_kinds() -> None:
 # --- blocking --------------------------------------------------------------------------------------------------------
 
 
-def blocked(rule: int) -> PlainEvents:
+def blocked(rule: int) -> PlainSimulator:
     """Two units: job 0 takes one until 4, job 1 wants both until 7, job 2 one for one time unit."""
     return start(rule, [2], Job(0, 4, 1), Job(0, 3, 2), Job(0, 1, 1))
 
@@ -312,7 +312,7 @@ def test_a_job_goes_to_the_lowest_machine_with_room_when_the_one_asked_for_has_n
     assert starts(simulator) == [0.0, 0.0]
 
 
-def two_waiting() -> PlainEvents:
+def two_waiting() -> PlainSimulator:
     """Machines of one and two units; at 4 jobs 2 (of one unit) and 3 (of two) wait, and machine 1 is full until 6."""
     simulator = start(BLOCKING, [1, 2], Job(0, 4, 2), Job(0, 2, 2), Job(1, 1, 1), Job(2, 1, 2))
     act(simulator, 1, 1)
@@ -348,7 +348,7 @@ def test_blocking_may_hold_the_head_for_a_later_job() -> None:
 @pytest.mark.parametrize("rule", [EASY_WITHIN, EASY])
 def test_what_would_end_at_the_reservation_itself_does_not_start_before_it(rule: int) -> None:
     """Job 0 takes two of four units until 10, but is thought to end at 4; job 1 wants all four, for 5 time units."""
-    rows = (Job(0, 10, 2, seen=4), Job(0, 5, 4), Job(1, 2, 1), Job(1, 2, 1, seen=3))
+    rows = (Job(0, 10, 2, estimate=4), Job(0, 5, 4), Job(1, 2, 1), Job(1, 2, 1, estimate=3))
     simulator = start(rule, [4], *rows)
     act(simulator, 0, 0)
     assert starts(simulator) == pytest.approx([0.0, 10.0, 1.0, nan], nan_ok=True)  # 1 + 2 < 4, and 1 + 3 is not
@@ -357,14 +357,14 @@ def test_what_would_end_at_the_reservation_itself_does_not_start_before_it(rule:
 
 @pytest.mark.parametrize("rule", [EASY_WITHIN, EASY])
 def test_nothing_starts_beside_once_the_reservation_has_passed(rule: int) -> None:
-    simulator = start(rule, [4], Job(0, 10, 3, seen=4), Job(0, 5, 4), Job(5, 1, 1))
+    simulator = start(rule, [4], Job(0, 10, 3, estimate=4), Job(0, 5, 4), Job(5, 1, 1))
     assert starts(to_end(simulator)) == [0.0, 10.0, 15.0]
 
 
 @pytest.mark.parametrize("rule", [EASY_WITHIN, EASY])
 def test_an_estimate_that_is_too_long_lets_the_held_job_be_delayed(rule: int) -> None:
     """Job 0 ends at 2 and not, as was thought, at 10; by then job 2 has been started, and it runs until 6."""
-    simulator = start(rule, [4], Job(0, 2, 3, seen=10), Job(0, 1, 4), Job(1, 5, 1))
+    simulator = start(rule, [4], Job(0, 2, 3, estimate=10), Job(0, 1, 4), Job(1, 5, 1))
     assert starts(to_end(simulator)) == [0.0, 6.0, 1.0]
 
 
@@ -385,7 +385,7 @@ def test_jobs_that_wait_already_are_looked_through_before_time_passes(rule: int)
     assert starts(to_end(simulator)) == [0.0, 4.0, 6.0, 4.0]
 
 
-def beside(rule: int) -> PlainEvents:
+def beside(rule: int) -> PlainSimulator:
     """Four units, two of them taken until 4, when job 1 wants three; jobs 2 and 3 want one each for long."""
     return start(rule, [4], Job(0, 4, 2), Job(0, 2, 3), Job(1, 10, 1), Job(1, 10, 1))
 
@@ -417,7 +417,7 @@ def test_what_is_left_beside_depends_on_the_machine_asked_for(asked: int, left: 
 @pytest.mark.parametrize(("wanted", "starts_at"), [(2, [0.0, 0.0, 8.0, 8.0]), (3, [0.0, 0.0, 8.0, 1.0])])
 def test_the_reservation_gives_back_jobs_in_order_of_their_estimated_ends(wanted: int, starts_at: list[float]) -> None:
     """Job 1 seems to end at 3 and job 0 at 6; that is when two units and three are promised. Job 3 would end at 5."""
-    rows = (Job(0, 8, 1, seen=6), Job(0, 8, 1, seen=3), Job(0, 1, wanted), Job(1, 4, 1))
+    rows = (Job(0, 8, 1, estimate=6), Job(0, 8, 1, estimate=3), Job(0, 1, wanted), Job(1, 4, 1))
     assert starts(to_end(start(EASY_WITHIN, [3], *rows))) == starts_at
 
 
@@ -428,7 +428,7 @@ def test_the_reservation_gives_back_jobs_in_order_of_their_estimated_ends(wanted
 def test_the_limit_cuts_the_episode_and_unfinished_jobs_are_counted_to_it(rule: int) -> None:
     """One unit from 1 to 6: job 0 until 3, job 1 until the cut, job 2 never, and job 3 has not come."""
     rows = (Job(1, 2, 1), Job(1, 10, 1), Job(1, 1, 1), Job(20, 1, 1))
-    simulator = start(rule, [1], *rows, time_limit=5.0, weight=1.0)
+    simulator = start(rule, [1], *rows, time_limit=5.0, unit_cost=1.0)
     while not simulator.done:
         act(simulator, 0)
     placed = simulator.placed()
@@ -442,7 +442,7 @@ def test_the_limit_cuts_the_episode_and_unfinished_jobs_are_counted_to_it(rule: 
 
 
 def test_void_does_not_pass_the_limit() -> None:
-    simulator = start(GREEDY, [1], Job(2, 1, 1), pause=2.0, time_limit=3.0, weight=1.0)
+    simulator = start(GREEDY, [1], Job(2, 1, 1), pause=2.0, time_limit=3.0, unit_cost=1.0)
     act(simulator, 3, 3)
     assert simulator.costs == [(2.0, 2.0), (1.0, 1.0)]
     assert simulator.placed().end.tolist() == [5.0]
@@ -473,7 +473,7 @@ def test_the_last_completions_are_played_without_asking(rule: int) -> None:
 
 @pytest.mark.parametrize("rule", RULES)
 def test_the_cluster_stands_empty_until_the_next_arrival(rule: int) -> None:
-    simulator = start(rule, [1], Job(0, 1, 1), Job(5, 1, 1), weight=1.0)
+    simulator = start(rule, [1], Job(0, 1, 1), Job(5, 1, 1), unit_cost=1.0)
     act(simulator, 0)
     assert view(simulator).now.tolist() == [5.0]
     assert sum(cost for _, cost in simulator.costs) == 1.0
@@ -485,7 +485,7 @@ def test_the_cluster_stands_empty_until_the_next_arrival(rule: int) -> None:
 
 @pytest.mark.parametrize("rule", RULES)
 def test_weighed_by_one_over_the_duration_the_cost_is_the_sum_of_slowdowns(rule: int) -> None:
-    rows = (Job(0.5, 4, 3), Job(0.5, 2, 4), Job(1, 0.25, 1), Job(3, 16, 2, seen=1), Job(3, 1, 2), Job(9.25, 8, 1))
+    rows = (Job(0.5, 4, 3), Job(0.5, 2, 4), Job(1, 0.25, 1), Job(3, 16, 2, estimate=1), Job(3, 1, 2), Job(9.25, 8, 1))
     simulator = to_end(start(rule, [4], *rows, slots=2))
     placed, there = simulator.placed(), jobs(list(rows))
     # All numbers are sums of powers of two, so nothing is rounded.
@@ -518,7 +518,7 @@ def test_a_resource_that_no_machine_has_is_never_in_use() -> None:
     [
         ([Job(1, 1, 1), Job(0, 1, 1)], "jobs are not in order of arrival"),
         ([Job(0, 1, 1), Job(0, 0, 1)], "job 1 has duration 0.0; expected more than 0"),
-        ([Job(0, 1, 1, seen=-2)], "job 0 has seen -2.0; expected more than 0"),
+        ([Job(0, 1, 1, estimate=-2)], "job 0 has estimate -2.0; expected more than 0"),
         ([Job(0, 1, 1, nodes=0)], "job 0 has nodes 0; expected more than 0"),
         ([Job(0, 1, 3)], r"job 0 wants \[3\] thousandths on 1 machines; 0 of 2 can hold it"),
         ([Job(0, 1, 2, nodes=2)], r"job 0 wants \[2\] thousandths on 2 machines; 1 of 2 can hold it"),
@@ -527,13 +527,13 @@ def test_a_resource_that_no_machine_has_is_never_in_use() -> None:
 )
 def test_jobs_that_could_never_run_are_refused(rows: list[Job], complaint: str) -> None:
     with pytest.raises(ValueError, match=complaint):
-        start(GREEDY, [1, 2], *rows, weight=1.0)
+        start(GREEDY, [1, 2], *rows, unit_cost=1.0)
 
 
 # --- any jobs whatever -----------------------------------------------------------------------------------------------
 
 
-def random_episode(rng: np.random.Generator, rule: int, whole_times: bool, several_nodes: bool) -> PlainEvents:
+def random_episode(rng: np.random.Generator, rule: int, whole_times: bool, several_nodes: bool) -> PlainSimulator:
     """Draw machines of two kinds and jobs that fit on machines 0 and 1 at least; whole times make many ties."""
     count = 30
     times = rng.integers(0, 20, count) if whole_times else rng.uniform(0, 20, count)
@@ -543,7 +543,7 @@ def random_episode(rng: np.random.Generator, rule: int, whole_times: bool, sever
             arrival=float(arrival),
             duration=float(duration),
             demand=(int(rng.integers(0, 5)), int(rng.integers(0, 3))),
-            seen=float(duration * rng.choice([0.5, 1.0, 3.0])),
+            estimate=float(duration * rng.choice([0.5, 1.0, 3.0])),
             nodes=int(rng.integers(1, 3)) if several_nodes else 1,
             kinds=int(rng.choice([0b01, 0b11])),
         )
@@ -552,7 +552,7 @@ def random_episode(rng: np.random.Generator, rule: int, whole_times: bool, sever
     return start(rule, [(4, 2), (6, 4), (9, 3)], *rows, kind=[0, 0, 1], slots=4, pause=1.5, time_limit=inf)
 
 
-def play_at_random(simulator: PlainEvents, rng: np.random.Generator) -> None:
+def play_at_random(simulator: PlainSimulator, rng: np.random.Generator) -> None:
     """Choose any action, void included, but none that is not legal for long: half of them are the first legal one."""
     while not simulator.done:
         legal = view(simulator).legal.ravel()
@@ -580,7 +580,7 @@ def test_whatever_is_chosen_the_cluster_keeps_its_promises(rule: int, several_no
             assert_no_machine_holds_too_much(simulator)
 
 
-def assert_no_machine_holds_too_much(simulator: PlainEvents) -> None:
+def assert_no_machine_holds_too_much(simulator: PlainSimulator) -> None:
     there, placed, machines = simulator.jobs, simulator.placed(), simulator.machines
     for time in placed.start:  # what is held grows at no other time
         running = (placed.start <= time) & (time < placed.finish)

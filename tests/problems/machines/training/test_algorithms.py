@@ -6,14 +6,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from machine_learning import RECIPES, tiny_event_task, untrained
+from machine_learning import RECIPES, tiny_task, untrained
 
 from pipeline.config import A3c, Cem, Dagger, NoPretrain, Ppo
 from pipeline.learning.memory import Memory
 from pipeline.learning.update import Update
 from pipeline.problems.machines.networks.actor_critic import ActorCritic
-from pipeline.problems.machines.training.algorithms import EVENT_ALGORITHMS
-from pipeline.problems.machines.training.task import EventTask
+from pipeline.problems.machines.training.algorithms import ALGORITHMS
+from pipeline.problems.machines.training.task import Task
 from pipeline.storage import Checkpoint, read_checkpoint, write_checkpoint
 
 BUDGET = {"recipe": "", "loads": (100,), "updates": 4, "jobsets": 2, "validate_every": 1}
@@ -29,12 +29,12 @@ PAIRS = [
 ]
 
 
-def task_of(name: str) -> EventTask:
-    return tiny_event_task(RECIPES.get(name, RECIPES["ppo"]))
+def task_of(name: str) -> Task:
+    return tiny_task(RECIPES.get(name, RECIPES["ppo"]))
 
 
 def learn(name: str, network: ActorCritic, memory: Memory | None = None) -> Iterator[Update]:
-    return EVENT_ALGORITHMS[name](network, task_of(name), CONFIGS[name], memory)
+    return ALGORITHMS[name](network, task_of(name), CONFIGS[name], memory)
 
 
 def content(network: ActorCritic) -> dict[str, bytes]:
@@ -42,7 +42,7 @@ def content(network: ActorCritic) -> dict[str, bytes]:
 
 
 def test_every_algorithm_of_the_table_is_tested_here() -> None:
-    assert set(CONFIGS) == set(EVENT_ALGORITHMS)
+    assert set(CONFIGS) == set(ALGORITHMS)
 
 
 @pytest.mark.parametrize(("name", "kind"), PAIRS)
@@ -93,11 +93,11 @@ class TestEveryAlgorithm:
 
 @pytest.mark.parametrize("name", ["ppo", "a3c", "dagger", "cem"])
 def test_a_recipe_of_another_algorithm_is_refused(name: str) -> None:
-    wrong = tiny_event_task(RECIPES["ppo" if name != "ppo" else "a3c"])
+    wrong = tiny_task(RECIPES["ppo" if name != "ppo" else "a3c"])
     with pytest.raises(TypeError, match="Recipe, got a"):
-        next(EVENT_ALGORITHMS[name](untrained("linear"), wrong, CONFIGS[name], None))
+        next(ALGORITHMS[name](untrained("linear"), wrong, CONFIGS[name], None))
 
 
 def test_the_cross_entropy_method_takes_a_linear_network_only() -> None:
     with pytest.raises(TypeError, match="expected a linear network, got DeepSets"):
-        next(EVENT_ALGORITHMS["cem"](untrained(), task_of("cem"), CONFIGS["cem"], None))
+        next(ALGORITHMS["cem"](untrained(), task_of("cem"), CONFIGS["cem"], None))

@@ -8,39 +8,39 @@ import numpy as np
 import psutil
 import pytest
 from builders import REPOSITORY
-from machine_learning import RECIPES, SHAPE, some_jobs, tiny_event_task, untrained
+from machine_learning import RECIPES, SHAPE, some_jobs, tiny_task, untrained
 
 from pipeline.config import A3c, Cem, Dagger, Ppo
 from pipeline.core import keys
 from pipeline.errors import UserError
-from pipeline.problems.machines.heuristics.rules import EVENT_HEURISTICS
+from pipeline.problems.machines.heuristics.rules import HEURISTICS
 from pipeline.problems.machines.networks.acting import greedy
 from pipeline.problems.machines.networks.actor_critic import ActorCritic, Linear
-from pipeline.problems.machines.networks.features import Features
+from pipeline.problems.machines.networks.features import THERE, Features
 from pipeline.problems.machines.nouns import end_to_end
 from pipeline.problems.machines.training.a3c import a3c
 from pipeline.problems.machines.training.advantage import by_critic, by_others
 from pipeline.problems.machines.training.cem import cem, play_side_by_side, set_weights, weights_in
 from pipeline.problems.machines.training.dagger import Pool, dagger
 from pipeline.problems.machines.training.ppo import ppo
-from pipeline.problems.machines.training.task import EventTask, Played, record
+from pipeline.problems.machines.training.task import Played, Task, record
 from pipeline.simulation.choosing import compiled_rule_of
 from pipeline.simulation.rollout import play
 
 BUDGET = {"recipe": "", "loads": (100,), "validate_every": 1}
 
 
-def cost(task: EventTask, network: ActorCritic | None, heuristic: str = "") -> float:
+def cost(task: Task, network: ActorCritic | None, heuristic: str = "") -> float:
     """Mean slowdown on jobsets that nobody learned from."""
     jobsets = [some_jobs(100, 90_000 + k) for k in range(40)]
     simulator = task.begin(jobsets)
-    policy = EVENT_HEURISTICS[heuristic] if network is None else greedy(network)
+    policy = HEURISTICS[heuristic] if network is None else greedy(network)
     play(simulator, policy, keys(1, np.arange(40), np.zeros(40, dtype=np.int64)))
     return float((simulator.cost / 20).mean())
 
 
 def test_ppo_becomes_better_than_it_was_and_than_random() -> None:
-    task, network = tiny_event_task(RECIPES["ppo"]), untrained()
+    task, network = tiny_task(RECIPES["ppo"]), untrained()
     start = cost(task, network)
     list(ppo(network, task, Ppo(name="ppo", updates=25, jobsets=6, episodes=4, **BUDGET)))
     assert cost(task, network) < min(start, cost(task, None, "random")) * 0.97
@@ -48,13 +48,13 @@ def test_ppo_becomes_better_than_it_was_and_than_random() -> None:
 
 def test_ppo_with_the_other_episodes_as_its_baseline_learns_too() -> None:
     recipe = RECIPES["ppo"].model_copy(update={"advantage": "leave_one_out"})
-    task, network = tiny_event_task(recipe), untrained()
+    task, network = tiny_task(recipe), untrained()
     list(ppo(network, task, Ppo(name="ppo", updates=25, jobsets=6, episodes=4, **BUDGET)))
     assert cost(task, network) < cost(task, None, "random") * 0.97
 
 
 def test_a3c_with_two_processes_becomes_better() -> None:
-    task, network = tiny_event_task(RECIPES["a3c"]), untrained()
+    task, network = tiny_task(RECIPES["a3c"]), untrained()
     start = cost(task, network)
     steps, costs = [], []
     for update in a3c(network, task, A3c(name="a3c", workers=2, updates=120, jobsets=6, **BUDGET)):
@@ -69,13 +69,13 @@ def test_a3c_with_two_processes_becomes_better() -> None:
 LEARNER = """
 import multiprocessing, sys
 sys.path.insert(0, sys.argv[1])
-from event_learning import RECIPES, tiny_event_task, untrained
+from machine_learning import RECIPES, tiny_task, untrained
 from pipeline.config import A3c
 from pipeline.problems.machines.training.a3c import a3c
 
 if __name__ == "__main__":
     config = A3c(name="a3c", recipe="", loads=(100,), validate_every=1, workers=2, updates=100_000, jobsets=6)
-    for _ in a3c(untrained(), tiny_event_task(RECIPES["a3c"]), config):
+    for _ in a3c(untrained(), tiny_task(RECIPES["a3c"]), config):
         print(*(child.pid for child in multiprocessing.active_children()), flush=True)
 """
 
@@ -83,7 +83,7 @@ if __name__ == "__main__":
 def test_workers_end_when_their_learner_is_killed(tmp_path: Path) -> None:
     script = tmp_path / "learner.py"
     script.write_text(LEARNER)
-    command = [sys.executable, str(script), str(REPOSITORY / "tests")]
+    command = [sys.executable, str(script), str(REPOSITORY / "tests" / "support")]
     with subprocess.Popen(command, cwd=REPOSITORY, stdout=subprocess.PIPE, text=True) as learner:
         assert learner.stdout is not None
         workers = [psutil.Process(int(pid)) for pid in learner.stdout.readline().split()]
@@ -94,14 +94,14 @@ def test_workers_end_when_their_learner_is_killed(tmp_path: Path) -> None:
 
 
 def test_dagger_comes_to_do_what_its_teacher_does() -> None:
-    task, network = tiny_event_task(RECIPES["dagger"]), untrained()
+    task, network = tiny_task(RECIPES["dagger"]), untrained()
     updates = list(dagger(network, task, Dagger(name="dagger", teacher="sjf", updates=60, jobsets=4, **BUDGET)))
     assert updates[-1].metrics["accuracy"] > 0.9 > updates[0].metrics["accuracy"]
     assert cost(task, network) == pytest.approx(cost(task, None, "sjf"), rel=0.05)
 
 
 def test_the_cross_entropy_method_becomes_better() -> None:
-    task, network = tiny_event_task(RECIPES["cem"]), untrained("linear")
+    task, network = tiny_task(RECIPES["cem"]), untrained("linear")
     assert isinstance(network, Linear)
     set_weights(network, -weights_in(network))  # largest area first, and void before any job
     start = cost(task, network)
@@ -110,7 +110,7 @@ def test_the_cross_entropy_method_becomes_better() -> None:
 
 
 def test_candidates_side_by_side_play_as_each_would_alone() -> None:
-    task, network = tiny_event_task(RECIPES["cem"]), untrained("linear")
+    task, network = tiny_task(RECIPES["cem"]), untrained("linear")
     assert isinstance(network, Linear)
     mean = weights_in(network)
     drawn = (mean + np.random.default_rng(2).normal(0, 0.5, (3, len(mean)))).astype(np.float32)
@@ -124,7 +124,7 @@ def test_candidates_side_by_side_play_as_each_would_alone() -> None:
 
 
 def test_a_learning_rate_without_bounds_is_told_in_one_line() -> None:
-    task = tiny_event_task(RECIPES["ppo"].model_copy(update={"learning_rate": 1e30, "clip": None}))
+    task = tiny_task(RECIPES["ppo"].model_copy(update={"learning_rate": 1e30, "clip": None}))
     with pytest.raises(UserError, match="gradient is not finite"):
         list(ppo(untrained(), task, Ppo(name="ppo", updates=5, jobsets=2, episodes=2, **BUDGET)))
 
@@ -158,7 +158,7 @@ class TestAdvantages:
 
 
 def test_costs_of_recorded_play_add_up_to_the_slowdowns() -> None:
-    task = tiny_event_task(RECIPES["ppo"])
+    task = tiny_task(RECIPES["ppo"])
     jobsets = [some_jobs(100, k) for k in range(3)]
     simulator = task.begin(jobsets)
     found = record(untrained(), simulator, keys(1, np.arange(3), np.zeros(3, dtype=np.int64)))
@@ -168,12 +168,12 @@ def test_costs_of_recorded_play_add_up_to_the_slowdowns() -> None:
 
 
 def test_the_teacher_is_asked_in_the_states_of_the_learner() -> None:
-    task = tiny_event_task(RECIPES["dagger"])
-    sjf = EVENT_HEURISTICS["sjf"]
+    task = tiny_task(RECIPES["dagger"])
+    sjf = HEURISTICS["sjf"]
     found = record(untrained(), task.begin([some_jobs(100, 1)]), np.array([7], dtype=np.uint64), sjf)
     assert compiled_rule_of(sjf) is not None
     assert len(found.taught) == len(found.action)
-    assert found.seen.may[np.arange(len(found.taught)), found.taught].all()
+    assert found.observed.may[np.arange(len(found.taught)), found.taught].all()
     assert (found.taught != found.action).any()
 
 
@@ -181,31 +181,31 @@ def test_a_pool_forgets_the_oldest() -> None:
     pool = Pool(most=3)
     for value in (1, 2):
         pool.add(Features(*(np.full((2, 1), value) for _ in range(5))), np.full(2, value))
-    seen, action = pool.take(np.arange(3))
+    observed, action = pool.take(np.arange(3))
     assert action.tolist() == [1, 2, 2]
-    assert seen.rest[:, 0].tolist() == [1, 2, 2]
+    assert observed.rest[:, 0].tolist() == [1, 2, 2]
 
 
 @pytest.mark.parametrize("kind", ["vector", "deepsets"])
 def test_a_network_knows_no_illegal_action(kind: str) -> None:
-    task = tiny_event_task(RECIPES["ppo"])
+    task = tiny_task(RECIPES["ppo"])
     found = record(untrained(kind), task.begin([some_jobs(100, 5)]), np.array([1], dtype=np.uint64))
-    assert found.seen.may[np.arange(len(found.action)), found.action].all()
+    assert found.observed.may[np.arange(len(found.action)), found.action].all()
 
 
 def test_deepsets_take_any_number_of_jobs_and_machines_and_do_not_mind_their_order() -> None:
     network = untrained()
     rng = np.random.default_rng(1)
     job = rng.random((1, 5, SHAPE.of_job)).astype(np.float32)
-    job[:, :, 0] = 1
+    job[:, :, THERE] = 1
     machine = rng.random((1, 3, SHAPE.of_machine)).astype(np.float32)
     pair = rng.random((1, 5, 3, SHAPE.of_pair)).astype(np.float32)
     rest, may = rng.random((1, SHAPE.of_rest)).astype(np.float32), np.ones((1, 16), dtype=bool)
-    from pipeline.problems.machines.networks.acting import judged
+    from pipeline.problems.machines.networks.acting import forward
 
-    one = judged(network, Features(job, machine, pair, rest, may))[0]
+    one = forward(network, Features(job, machine, pair, rest, may))[0]
     jobs, machines = rng.permutation(5), rng.permutation(3)
     moved = Features(job[:, jobs], machine[:, machines], pair[:, jobs][:, :, machines], rest, may)
-    other = judged(network, moved)[0]
+    other = forward(network, moved)[0]
     assert other[:-1].reshape(5, 3) == pytest.approx(one[:-1].reshape(5, 3)[jobs][:, machines], abs=1e-5)
     assert other[-1] == pytest.approx(one[-1], abs=1e-5)

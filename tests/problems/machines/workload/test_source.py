@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 from machine_rows import LOG, ROW, TASKS, TRACES, few, scenario, trace, write_log
 
-from pipeline.config import Group, MachinesLog, Sampled, Site, Tasks
+from pipeline.config import Group, MachinePark, MachinesLog, Sampled, Tasks
 from pipeline.core import ANY_KIND
 from pipeline.errors import UserError
 from pipeline.logs.trace import MachineTable
 from pipeline.problems.machines.nouns import EASY, Jobs, check_jobs
 from pipeline.problems.machines.workload.park import grouped, kinds_at, machines_of, sampled
-from pipeline.problems.machines.workload.source import Cut, Drawn, load_of_one, mean_run, stream
+from pipeline.problems.machines.workload.source import Cut, Drawn, load_of_one, mean_run, source
 from pipeline.problems.machines.workload.windows import fitted
 
 NOWHERE = Path("nowhere")
@@ -29,14 +29,14 @@ def log(**changes: object) -> MachinesLog:
 
 
 def drawn() -> Drawn:
-    found = stream(few(), "few", NOWHERE)
+    found = source(few(), "few", NOWHERE)
     assert isinstance(found, Drawn)
     return found
 
 
 def cut(folder: Path, jobs: int = 200, **changes: object) -> Cut:
     write_log(folder / "log", jobs)
-    found = stream(few(workload=LOG | changes), "few", folder)
+    found = source(few(workload=LOG | changes), "few", folder)
     assert isinstance(found, Cut)
     return found
 
@@ -46,15 +46,15 @@ def cut(folder: Path, jobs: int = 200, **changes: object) -> Cut:
 
 def test_groups_are_machines_in_their_order_with_their_kinds() -> None:
     groups = [Group(count=2, kind="T4", has={"cpu": 4, "gpu": 0.5}), Group(count=1, has={"cpu": 8, "gpu": 0})]
-    site = grouped(groups, unit=3.0)
-    assert site == Site(
+    park = grouped(groups, unit=3.0)
+    assert park == MachinePark(
         resources=("cpu", "gpu"),
         capacity=((4000, 500), (4000, 500), (8000, 0)),
         kind=(0, 0, 1),
         kind_names=("T4", ""),
         unit=3.0,
     )
-    machines = machines_of(scenario(dispatch="easy", pause=2, time_limit=50), site)
+    machines = machines_of(scenario(dispatch="easy", pause=2, time_limit=50), park)
     assert (machines.slots, machines.dispatch, machines.pause, machines.time_limit) == (4, EASY, 6.0, 150.0)
     assert machines.capacity.tolist() == [[4000, 500], [4000, 500], [8000, 0]]
 
@@ -71,9 +71,9 @@ def test_sampled_machines_are_the_logs_own_and_the_same_for_a_seed() -> None:
 
 
 def test_the_kinds_of_a_log_become_those_of_the_machines_by_name() -> None:
-    site = grouped([Group(count=1, kind=kind, has={"cpu": 1}) for kind in ("A100", "T4")], 1.0)
+    park = grouped([Group(count=1, kind=kind, has={"cpu": 1}) for kind in ("A100", "T4")], 1.0)
     bits = np.array([0b01, 0b10, 0b11, 0b100, ANY_KIND], dtype=np.uint64)  # of T4, P100, both; A100; any
-    assert kinds_at(site, bits, ("T4", "P100", "A100")).tolist() == [0b10, 0, 0b10, 0b01, int(ANY_KIND)]
+    assert kinds_at(park, bits, ("T4", "P100", "A100")).tolist() == [0b10, 0, 0b10, 0b01, int(ANY_KIND)]
 
 
 # A recipe
@@ -89,10 +89,10 @@ def test_the_mean_of_a_cut_run_time_is_exact() -> None:
 
 
 def test_the_load_is_the_mean_over_resources_of_what_jobs_hold() -> None:
-    site = grouped([Group(count=2, has={"cpu": 4, "memory": 10})], 1.0)
+    park = grouped([Group(count=2, has={"cpu": 4, "memory": 10})], 1.0)
     some = tasks(median=10.0, spread=1e-6, longest=1e9, demand={"cpu": [1, 3], "memory": [1, 1]})
     # One job a time unit holds 10 * 2 of 8 cores and 10 * 1 of 20: 2.5 and 0.5 times all, 1.5 in the mean.
-    assert load_of_one(some, site) == pytest.approx(150)
+    assert load_of_one(some, park) == pytest.approx(150)
 
 
 def test_drawn_jobs_are_what_the_recipe_says() -> None:
@@ -103,10 +103,10 @@ def test_drawn_jobs_are_what_the_recipe_says() -> None:
         assert len(jobs.arrival) == 20
         assert jobs.arrival[0] == 0
         assert (jobs.duration <= 50).all()
-        assert (jobs.seen == jobs.duration).all()
+        assert (jobs.estimate == jobs.duration).all()
         assert set(jobs.demand[:, 0]) <= {1000, 2000}
         assert set(jobs.demand[:, 1]) <= {1000, 5000}
-        check_jobs(jobs, machines_of(origin.scenario, origin.site))
+        check_jobs(jobs, machines_of(origin.scenario, origin.park))
 
 
 def test_drawn_jobs_come_as_often_as_their_load_says() -> None:
@@ -124,7 +124,7 @@ def test_every_jobset_has_a_stream_of_its_own() -> None:
     assert len(durations) == len(jobsets)
     assert tuple(drawn().fresh(60, 1).duration) == tuple(origin.fresh(60, 1).duration)
     assert origin.loads([120]) == [120]
-    assert origin.site.unit == 1
+    assert origin.park.unit == 1
 
 
 # A log
@@ -133,11 +133,11 @@ def test_every_jobset_has_a_stream_of_its_own() -> None:
 def test_a_log_is_told_in_load_and_median_run_time() -> None:
     fit = fitted(trace([5, 15, 25, 45], [10, 10, 20, 40], [1, 1, 1, 1]), log(), scenario(machines=ONE, workload=LOG))
     # 80 core seconds, of 2 cores for 40 seconds.
-    assert (fit.load, fit.own_load, fit.site.unit) == ({"cpu": 1.0}, 1.0, 15.0)
+    assert (fit.load, fit.own_load, fit.park.unit) == ({"cpu": 1.0}, 1.0, 15.0)
     whole = fit.window(0, 4, load=50)
     assert whole.arrival.tolist() == [0, 20, 40, 80]
     assert fit.window(1, 2, load=200).arrival.tolist() == [0, 5]
-    assert whole.duration.tolist() == whole.seen.tolist() == [10, 10, 20, 40]
+    assert whole.duration.tolist() == whole.estimate.tolist() == [10, 10, 20, 40]
 
 
 def test_early_jobs_are_left_out_and_long_ones_cut_and_counted() -> None:
@@ -165,8 +165,8 @@ def test_kinds_that_no_machine_has_drop_their_jobs() -> None:
 def test_estimates_are_what_policies_are_told_where_the_scenario_says_so() -> None:
     jobs = trace([0, 1], [10, 20], [1, 1], estimate=[30, 60])
     row = scenario(machines=ONE, workload=LOG, told="estimates")
-    assert fitted(jobs, log(), row).jobs.seen.tolist() == [30, 60]
-    assert fitted(jobs, log(longest_s=40), row).jobs.seen.tolist() == [30, 40]
+    assert fitted(jobs, log(), row).jobs.estimate.tolist() == [30, 60]
+    assert fitted(jobs, log(longest_s=40), row).jobs.estimate.tolist() == [30, 40]
     with pytest.raises(UserError, match=r"^told: the log has no estimates; expected durations$"):
         fitted(trace([0, 1], [10, 20], [1, 1]), log(), row)
 
@@ -230,7 +230,7 @@ def test_a_period_shorter_than_a_window_is_refused_by_name(tmp_path: Path) -> No
 def test_a_log_that_cannot_be_read_is_refused_with_its_path(tmp_path: Path) -> None:
     (tmp_path / "log").write_text("nonsense\n")
     with pytest.raises(UserError, match=f"^{tmp_path}/log"):
-        stream(few(workload=LOG), "few", tmp_path)
+        source(few(workload=LOG), "few", tmp_path)
 
 
 # Real logs
@@ -251,7 +251,7 @@ def linked(folder: Path, log: Path, nodes: Path | None = None) -> Path:
 
 
 def must_run(origin: Drawn | Cut) -> list[Jobs]:
-    machines = machines_of(origin.scenario, origin.site)
+    machines = machines_of(origin.scenario, origin.park)
     jobsets = [jobs for group in origin.split("test").values() for jobs in group]
     for jobs in jobsets:
         check_jobs(jobs, machines)
@@ -263,21 +263,21 @@ def test_hpc2n_has_the_load_that_its_archive_says(tmp_path: Path) -> None:
     workload = LOG | {"format": "swf", "window": 200}
     machines = [{"count": 1, "has": {"cpu": 240}}]
     params = few(machines=machines, workload=workload, told="estimates", dispatch="easy")
-    origin = stream(params, "few", linked(tmp_path, path))
+    origin = source(params, "few", linked(tmp_path, path))
     assert isinstance(origin, Cut)
     assert origin.fit.own_load == pytest.approx(0.60, abs=0.02)
     assert origin.fit.unused == ("memory",)
     jobs = must_run(origin)[0]
-    assert (jobs.seen >= jobs.duration).mean() > 0.8
+    assert (jobs.estimate >= jobs.duration).mean() > 0.8
 
 
 def test_machines_of_openb_are_sampled_with_their_gpus(tmp_path: Path) -> None:
     pods, nodes = real("openb_pod_list_default.csv.gz", "openb_node_list_all_node.csv.gz")
     workload = LOG | {"format": "openb", "nodes": "x", "first_s": 1.0e7, "longest_s": 86400.0, "window": 50}
-    origin = stream(few(machines={"sample": 40}, workload=workload), "few", linked(tmp_path, pods, nodes))
+    origin = source(few(machines={"sample": 40}, workload=workload), "few", linked(tmp_path, pods, nodes))
     assert isinstance(origin, Cut)
-    assert origin.site.resources == ("cpu", "memory", "gpu")
-    assert len(origin.site.capacity) == 40
+    assert origin.park.resources == ("cpu", "memory", "gpu")
+    assert len(origin.park.capacity) == 40
     assert origin.fit.left_out["arrived before 1e+07 s"] > 0
     for jobs in must_run(origin):
         assert (jobs.duration <= 86400).all()
@@ -286,5 +286,5 @@ def test_machines_of_openb_are_sampled_with_their_gpus(tmp_path: Path) -> None:
 def test_cloudsimpys_jobs_run_on_deepk8s_machines(tmp_path: Path) -> None:
     (path,) = real("alibaba2017_cloudsimpy_jobs.csv.gz")
     machines = [{"count": 5, "has": {"cpu": 10, "memory": 64}}]
-    origin = stream(few(machines=machines, workload=LOG | {"window": 100}), "few", linked(tmp_path, path))
+    origin = source(few(machines=machines, workload=LOG | {"window": 100}), "few", linked(tmp_path, path))
     assert len(must_run(origin)) == 2 * 3

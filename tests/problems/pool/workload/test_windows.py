@@ -102,7 +102,7 @@ def test_memory_is_that_of_all_processors_and_none_where_unknown(tmp_path: Path)
     swapped = discretise(log, swf(memory_kb=GIB_KB), {"memory": 10, "cpu": 10}, 20)
     assert swapped.demand.tolist() == steps.demand[:, ::-1].tolist()
     # 10 s of 5 + 1 + 1 + 9 + 10 processors, of 10 for 50 s.
-    assert swapped.load_before == steps.load_before == pytest.approx(0.52)
+    assert swapped.load["cpu"][0] == steps.load["cpu"][0] == pytest.approx(0.52)
 
 
 def test_all_memory_is_the_most_held_at_once_where_nobody_says(tmp_path: Path) -> None:
@@ -145,14 +145,14 @@ def test_load_is_reckoned_before_and_after(tmp_path: Path) -> None:
     # After: (2 steps * 2 units + 5 * 5) / (10 units * 10 steps) = 29 / 100.
     # Memory: 1 job, all of 0.3 GiB: 90 s of 600 s before, 2 steps of 10 after.
     steps = discretise(two_jobs(tmp_path), swf(step_s=60, max_steps=5), {"cpu": 10, "memory": 10}, 20)
-    assert (steps.load_before, steps.load_after) == (pytest.approx(0.7725), pytest.approx(0.29))
+    assert (steps.load["cpu"][0], steps.load_after) == (pytest.approx(0.7725), pytest.approx(0.29))
     assert steps.load["memory"] == (pytest.approx(0.15), pytest.approx(0.2))
 
 
 def test_load_without_a_span_is_undefined(tmp_path: Path) -> None:
     log = read(tmp_path, line(), line())
     steps = discretise(log, swf(), {"cpu": 10}, 20)
-    assert np.isnan([steps.load_before, steps.load_after]).all()
+    assert np.isnan([steps.load["cpu"][0], steps.load_after]).all()
     assert "load undefined (all jobs arrive at once)" in describe(log, steps)[-1]
 
 
@@ -243,10 +243,10 @@ def test_hpc2n_becomes_steps_and_units() -> None:
     steps = discretise(log, swf(), {"cpu": 10, "memory": 10}, 20)
     assert steps.capped == (log.run_s > 20 * 3600).sum()
     processors = log.demand[:, 0] / 1000
-    assert steps.load_before == pytest.approx(log.run_s @ processors / (240 * (log.submit_s[-1] - log.submit_s[0])))
+    assert steps.load["cpu"][0] == pytest.approx(log.run_s @ processors / (240 * (log.submit_s[-1] - log.submit_s[0])))
     assert (steps.demand[:, 1] == 0).sum() == 2121
     assert all(len(split) for split in cut(steps, swf(), 60, Counts(train=100, validation=30, test=50)))
 
 
 def test_lublin_becomes_steps_and_units() -> None:
-    assert discretise(logs.read(there(LUBLIN)), swf(), {"cpu": 10}, 20).load_before == pytest.approx(1.06, abs=0.005)
+    assert discretise(logs.read(there(LUBLIN)), swf(), {"cpu": 10}, 20).load["cpu"][0] == pytest.approx(1.06, abs=0.005)

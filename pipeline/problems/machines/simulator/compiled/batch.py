@@ -1,4 +1,4 @@
-"""Many event-driven episodes in lock step, compiled."""
+"""Many episodes in lock step, compiled."""
 
 from collections.abc import Callable
 
@@ -12,14 +12,14 @@ from pipeline.problems.machines.simulator.compiled.rules import Players, decide_
 from pipeline.problems.machines.simulator.compiled.state import Rules, empty_state
 
 
-class Events:
+class Simulator:
     """The episodes of a batch; moves that leave no choice are played without asking."""
 
-    def __init__(self, jobs: JobsBatch, machines: Machines, weight: FloatArray) -> None:
+    def __init__(self, jobs: JobsBatch, machines: Machines, unit_cost: FloatArray) -> None:
         self.jobs = jobs
         self.machines = machines
         self._rules = Rules(machines.dispatch, machines.pause, machines.time_limit)
-        self._state = empty_state(jobs, machines, weight)
+        self._state = empty_state(jobs, machines, unit_cost)
         begin_all(self._state, self._rules)
         self._rows = np.flatnonzero(~self._state.done)
 
@@ -37,12 +37,6 @@ class Events:
     def cost(self) -> FloatArray:
         """Return what the jobs' presence has cost so far [B]."""
         return self._state.cost
-
-    @property
-    def placed_jobs(self) -> int:
-        """Return how many jobs have been started."""
-        s = self._state
-        return int((s.finished + s.runs).sum())
 
     def step(self, rows: IntArray, actions: IntArray) -> None:
         """Carry out one decision in each of some episodes."""

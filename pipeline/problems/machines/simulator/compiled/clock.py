@@ -50,7 +50,7 @@ def arrive(s: State, b: int) -> None:
     s.to_come[b] = job + 1
     s.last_arrival[b] = s.arrival[job]
     s.present[b] += 1
-    s.rate[b] += s.weight[job]
+    s.rate[b] += s.unit_cost[job]
     enqueue(s, b, job)
 
 
@@ -68,7 +68,7 @@ def end(s: State, b: int) -> None:
     s.finish[job] = s.ends[job]
     s.finished[b] += 1
     s.present[b] -= 1
-    s.rate[b] = 0.0 if s.present[b] == 0 else s.rate[b] - s.weight[job]  # so that rounding does not pile up for ever
+    s.rate[b] = 0.0 if s.present[b] == 0 else s.rate[b] - s.unit_cost[job]  # so that rounding does not pile up for ever
     s.done[b] = s.finished[b] == s.first[b + 1] - s.first[b]
 
 

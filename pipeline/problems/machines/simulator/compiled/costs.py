@@ -1,8 +1,8 @@
 """What one time unit of a job's presence costs, by objective (Deepk8s, equation 1).
 
-The reward of an interval is minus the sum over the jobs in the system of interval times weight. With gamma = 1 the
-return of `slowdown` is minus the sum of the jobs' slowdowns (weighted turnaround), that of `completion_time` minus the
-sum of their completion times.
+The reward of an interval is minus the sum over the jobs in the system of the interval times the job's cost of a time
+unit. With gamma = 1 the return of `slowdown` is minus the sum of the jobs' slowdowns (weighted turnaround), that of
+`completion_time` minus the sum of their completion times.
 """
 
 from collections.abc import Callable
@@ -28,7 +28,7 @@ def completion_time(jobs: JobsBatch) -> FloatArray:
     return np.ones(len(jobs.duration))
 
 
-WEIGHTS: dict[str, Callable[[JobsBatch], FloatArray]] = {
+COSTS: dict[str, Callable[[JobsBatch], FloatArray]] = {
     "slowdown": slowdown,
     "bounded_slowdown": bounded_slowdown,
     "completion_time": completion_time,

@@ -90,7 +90,7 @@ def _backfill(s: State, rules: Rules, b: int, reserved: float) -> None:
 
 @inlined
 def _may_start(s: State, rules: Rules, b: int, job: int, reserved: float) -> bool:
-    if s.now[b] + s.seen[job] < reserved:
+    if s.now[b] + s.estimate[job] < reserved:
         return first_machine(s, b, job, -1) >= 0
     if rules.dispatch != EASY:
         return False
@@ -102,7 +102,7 @@ def _may_start(s: State, rules: Rules, b: int, job: int, reserved: float) -> boo
 
 @inlined
 def _start_behind(s: State, b: int, job: int, reserved: float) -> None:
-    if s.now[b] + s.seen[job] < reserved:
+    if s.now[b] + s.estimate[job] < reserved:
         start(s, b, job, first_machine(s, b, job, -1))
         return
     _start_beside(s, b, job)

@@ -1,4 +1,4 @@
-"""What a policy sees of the compiled event-driven simulator: one call for any number of episodes."""
+"""What a policy sees of the compiled simulator: one call for any number of episodes."""
 
 import numpy as np
 from numba import njit, prange
@@ -65,7 +65,7 @@ def _look_at_machines(s: State, b: int, view: Observation, i: int) -> None:
         job = s.queue[b]
         while not np.isnan(s.start[job]):  # started by backfilling
             job += 1
-        view.backlog_head[i, 0] = s.seen[job]
+        view.backlog_head[i, 0] = s.estimate[job]
         for r in range(s.capacity.shape[1]):
             view.backlog_head[i, r + 1] = s.demand[job, r]
 
@@ -75,7 +75,7 @@ def _look_at_slot(s: State, rules: Rules, b: int, view: Observation, i: int, m: 
     there = m < s.waiting[b]
     job = s.slot_job[b, m] if there else 0
     fit = there and fits(s, b, m)
-    view.duration[i, m] = s.seen[job] if there else 0.0
+    view.duration[i, m] = s.estimate[job] if there else 0.0
     view.waited[i, m] = s.now[b] - s.arrival[job] if there else 0.0
     view.nodes[i, m] = s.nodes[job] if there else 0
     for r in range(s.capacity.shape[1]):

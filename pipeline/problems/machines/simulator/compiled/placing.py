@@ -113,7 +113,7 @@ def run(s: State, b: int, job: int) -> None:
     s.start[job] = s.now[b]
     s.rank[job] = s.finished[b] + s.runs[b]
     s.ends[job] = s.now[b] + s.duration[job]
-    s.estimated[job] = s.now[b] + s.seen[job]
+    s.estimated[job] = s.now[b] + s.estimate[job]
     push(s.running, s.first[b], s.runs[b], s.ends, s.rank, job)
     s.runs[b] += 1
 

@@ -1,4 +1,4 @@
-"""The heuristics of `policies`, compiled: each decides on the simulator's own state, many episodes at once.
+"""The heuristics of `scores`, compiled: each decides on the simulator's own state, many episodes at once.
 
 The scores, ties and draws are those of the plain definitions; a test holds them to it.
 """
@@ -20,7 +20,7 @@ from pipeline.simulation.draws import uniform
 TINY = 1e-15  # RLScheduler's guard of logarithms and quotients
 NO_KNOBS = (0.0, 0.0)
 
-# Rules by the word that a policy names its twin by. Those before `packer` score jobs, the next ones machines, too.
+# Rules by the word of `CompiledRule`. Those before `packer` score jobs, the next ones machines, too.
 (FCFS, SJF, SAF, F1, WFP3, UNICEP, WFP_PEER, UNI_PEER, PACKER, TETRIS, LEAST, MOST, BALANCED, SJF_MOST, RANDOM) = range(
     15
 )
@@ -52,11 +52,11 @@ class Players(NamedTuple):
     decision: IntArray  # [B]  how many it has made
 
 
-def players(twins: Sequence[CompiledRule], key: KeyArray) -> Players:
-    """Return who decides, before the first decision; twins and key [B] are told for every episode."""
-    rule = np.array([RULES[twin.rule] for twin in twins], dtype=np.int64)
-    knobs = np.array([twin.knobs or NO_KNOBS for twin in twins], dtype=np.float64)
-    return Players(rule, knobs, np.ascontiguousarray(key), np.zeros(len(twins), dtype=np.int64))
+def players(rules: Sequence[CompiledRule], key: KeyArray) -> Players:
+    """Return who decides, before the first decision; one rule and key for every episode [B]."""
+    rule = np.array([RULES[each.rule] for each in rules], dtype=np.int64)
+    knobs = np.array([each.knobs or NO_KNOBS for each in rules], dtype=np.float64)
+    return Players(rule, knobs, np.ascontiguousarray(key), np.zeros(len(rules), dtype=np.int64))
 
 
 @inlined
@@ -67,24 +67,24 @@ def _processors(s: State, job: int) -> float:
 
 @inlined
 def _job_score(s: State, b: int, job: int, rule: int) -> float:
-    seen, wait = s.seen[job], s.now[b] - s.arrival[job]
+    estimate, wait = s.estimate[job], s.now[b] - s.arrival[job]
     if rule in (WFP_PEER, UNI_PEER):
         wait = -1.0 - s.arrival[job]  # RLScheduler's: a job that has not started has scheduled time -1
     if rule in (SJF, SJF_MOST):
-        return float(-seen)
+        return float(-estimate)
     if rule == SAF:
         area = 0.0
         for r in range(s.total.shape[0]):
             if s.total[r] > 0:
-                area += seen * (s.nodes[job] * s.demand[job, r]) / s.total[r]
+                area += estimate * (s.nodes[job] * s.demand[job, r]) / s.total[r]
         return float(-area)
     if rule == F1:
         submit = max(s.arrival[job], 1.0)
-        return float(-(np.log10(seen) * _processors(s, job) + 870.0 * np.log10(submit)))
+        return float(-(np.log10(estimate) * _processors(s, job) + 870.0 * np.log10(submit)))
     if rule in (WFP3, WFP_PEER):
-        ratio = wait / seen
+        ratio = wait / estimate
         return float(ratio * ratio * ratio * _processors(s, job))
-    return float((wait + TINY) / (np.log2(_processors(s, job) + TINY) * seen))
+    return float((wait + TINY) / (np.log2(_processors(s, job) + TINY) * estimate))
 
 
 @inlined
@@ -154,7 +154,7 @@ def _best_pair(s: State, rules: Rules, b: int, who: Players) -> int:
     """Return the best (job, machine) of Packer or Tetris."""
     shortest, longest_wait = np.inf, TINY
     for m in range(s.waiting[b]):
-        shortest = min(shortest, s.seen[s.slot_job[b, m]])
+        shortest = min(shortest, s.estimate[s.slot_job[b, m]])
         longest_wait = max(longest_wait, s.now[b] - s.arrival[s.slot_job[b, m]])
     best, chosen = -np.inf, -1
     for m in range(s.waiting[b]):
@@ -164,7 +164,7 @@ def _best_pair(s: State, rules: Rules, b: int, who: Players) -> int:
                 score = _alignment(s, b, job, k)
                 if who.rule[b] == TETRIS:
                     packing, fairness = who.knobs[b, 0], who.knobs[b, 1]
-                    short, fair = shortest / s.seen[job], (s.now[b] - s.arrival[job]) / longest_wait
+                    short, fair = shortest / s.estimate[job], (s.now[b] - s.arrival[job]) / longest_wait
                     score = packing * score + fairness * fair + (1.0 - packing - fairness) * short
                 if score > best:
                     best, chosen = score, m * s.kind.shape[0] + k

@@ -1,4 +1,4 @@
-"""What the compiled event-driven simulator keeps of its episodes."""
+"""What the compiled simulator keeps of its episodes."""
 
 from typing import NamedTuple
 
@@ -14,11 +14,11 @@ class State(NamedTuple):
     first: IntArray  # [B + 1]
     arrival: FloatArray  # [J]
     duration: FloatArray  # [J]
-    seen: FloatArray  # [J]
+    estimate: FloatArray  # [J]
     demand: IntArray  # [J, R]
     nodes: IntArray  # [J]
     kinds: KeyArray  # [J]
-    weight: FloatArray  # [J]           what a time unit of its presence costs
+    unit_cost: FloatArray  # [J]           what a time unit of its presence costs
     capacity: IntArray  # [K, R]
     total: FloatArray  # [R]           capacity of all machines
     kind: IntArray  # [K]
@@ -44,7 +44,7 @@ class State(NamedTuple):
     now: FloatArray  # [B]
     last_arrival: FloatArray  # [B]
     present: IntArray  # [B]           jobs in the system
-    rate: FloatArray  # [B]           their sum of weights
+    rate: FloatArray  # [B]           their sum of unit costs
     cost: FloatArray  # [B]
     busy: FloatArray  # [B]
     finished: IntArray  # [B]
@@ -62,7 +62,7 @@ class Rules(NamedTuple):
     time_limit: float
 
 
-def empty_state(jobs: JobsBatch, machines: Machines, weight: FloatArray) -> State:
+def empty_state(jobs: JobsBatch, machines: Machines, unit_cost: FloatArray) -> State:
     """Return the state before anything has arrived."""
     episodes, count = jobs.episodes, len(jobs.arrival)
     capacity = np.ascontiguousarray(machines.capacity, dtype=np.int64)
@@ -71,7 +71,7 @@ def empty_state(jobs: JobsBatch, machines: Machines, weight: FloatArray) -> Stat
     begin[some] = jobs.arrival[jobs.first[:-1][some]]
     return State(
         *jobs,
-        weight=np.ascontiguousarray(weight, dtype=np.float64),
+        unit_cost=np.ascontiguousarray(unit_cost, dtype=np.float64),
         capacity=capacity,
         total=capacity.sum(axis=0).astype(np.float64),
         kind=np.ascontiguousarray(machines.kind, dtype=np.int64),

@@ -7,8 +7,8 @@ from machine_builders import Problem, jobs_of, parts, random_problem, roam
 
 from pipeline.core import Observation
 from pipeline.problems.machines.nouns import BLOCKING, DISPATCH, GREEDY, Jobs, Machines
-from pipeline.problems.machines.simulator.compiled.batch import Events
-from pipeline.problems.machines.simulator.reference import PlainEvents
+from pipeline.problems.machines.simulator.compiled.batch import Simulator
+from pipeline.problems.machines.simulator.reference import PlainSimulator
 
 PROBLEMS = 30  # of each size and rule
 CLOSE = 1e-9  # sums of many intervals, taken in another order
@@ -38,7 +38,7 @@ def assert_agreement(problem: Problem, rng: np.random.Generator) -> None:
     assert_same_end(problem, plain, together, alone)
 
 
-def assert_same_end(problem: Problem, plain: list[PlainEvents], together: Events, alone: list[Events]) -> None:
+def assert_same_end(problem: Problem, plain: list[PlainSimulator], together: Simulator, alone: list[Simulator]) -> None:
     placed = together.placed()
     for b, mine in enumerate(parts(problem.episodes)):
         expected = plain[b].placed()
@@ -101,13 +101,3 @@ def test_an_episode_without_jobs_is_over_at_once_wherever_it_stands(dispatch: in
     problem = Problem(one_machine(dispatch), [none, later, none], [np.ones(0), np.ones(1), np.ones(0)])
     assert problem.compiled().rows.tolist() == [1]
     assert_agreement(problem, np.random.default_rng(0))
-
-
-def test_placed_jobs_are_those_that_have_started() -> None:
-    jobs = some_jobs((0, 4, 500), (0, 2, 500), (0, 2, 500))
-    simulator = Problem(one_machine(GREEDY), [jobs], [np.ones(3)]).compiled()
-    assert simulator.placed_jobs == 0
-    simulator.step(ONLY, np.array([0]))
-    assert (simulator.placed_jobs, simulator.now.tolist()) == (1, [0.0])
-    simulator.step(ONLY, np.array([1]))  # slot 1: job 2, so job 1 is next to be chosen, once job 2 has ended
-    assert (simulator.placed_jobs, simulator.now.tolist()) == (2, [2.0])

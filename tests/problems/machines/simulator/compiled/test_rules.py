@@ -5,20 +5,20 @@ import pytest
 from machine_builders import Problem, jobs_of, parts, random_problem
 
 from pipeline.core import CompiledRule, IntArray, Observation, keys
-from pipeline.problems.machines.heuristics.rules import EVENT_HEURISTICS, PEERS, with_mix
+from pipeline.problems.machines.heuristics.rules import HEURISTICS, PEERS, with_mix
 from pipeline.problems.machines.nouns import BLOCKING, DISPATCH, GREEDY, Jobs, Machines, Placed
-from pipeline.problems.machines.simulator.compiled.batch import Events
+from pipeline.problems.machines.simulator.compiled.batch import Simulator
 from pipeline.problems.machines.simulator.compiled.rules import RULES, players
 from pipeline.simulation.choosing import Heuristic, compiled_rule_of
 from pipeline.simulation.rollout import play, play_together
 
 CLOSE = 1e-9  # sums of many intervals, taken in another order
 MIXED = with_mix(0.7, 0.1)
-POLICIES = [policy for policy in (*EVENT_HEURISTICS.values(), *PEERS.values(), MIXED) if isinstance(policy, Heuristic)]
+POLICIES = [policy for policy in (*HEURISTICS.values(), *PEERS.values(), MIXED) if isinstance(policy, Heuristic)]
 
 
-def twins_of(policies: list[Heuristic]) -> list[CompiledRule]:
-    return [twin for twin in map(compiled_rule_of, policies) if twin is not None]
+def rules_of(policies: list[Heuristic]) -> list[CompiledRule]:
+    return [rule for rule in map(compiled_rule_of, policies) if rule is not None]
 
 
 def key_of(problem: Problem) -> np.ndarray:
@@ -26,11 +26,11 @@ def key_of(problem: Problem) -> np.ndarray:
     return keys(3, number, np.zeros_like(number))
 
 
-def by_rules(problem: Problem, most: int) -> Events:
+def by_rules(problem: Problem, most: int) -> Simulator:
     """Play the episodes once by each rule, all in one batch and for at most so many decisions at once."""
     simulator = problem.compiled(times=len(POLICIES))
-    twins = [twin for twin in twins_of(POLICIES) for _ in problem.episodes]
-    who = players(twins, np.tile(key_of(problem), len(POLICIES)))
+    rules = [rule for rule in rules_of(POLICIES) for _ in problem.episodes]
+    who = players(rules, np.tile(key_of(problem), len(POLICIES)))
     while len(rows := simulator.rows):
         simulator.play(rows, who, most)
     return simulator
@@ -58,8 +58,8 @@ def assert_same(problem: Problem, policy: Heuristic, compiled: Placed, cost: np.
 
 
 def test_every_rule_is_that_of_a_heuristic() -> None:
-    assert {twin.rule for twin in twins_of(POLICIES)} == set(RULES)
-    assert len(twins_of(POLICIES)) == len(RULES) + 1  # one of them twice
+    assert {rule.rule for rule in rules_of(POLICIES)} == set(RULES)
+    assert len(rules_of(POLICIES)) == len(RULES) + 1  # one of them twice
 
 
 @pytest.mark.parametrize("whole_times", [True, False])
@@ -80,7 +80,7 @@ def test_a_rule_plays_the_schedule_of_its_heuristic(dispatch: int, number: int, 
 def test_a_rule_decides_as_its_heuristic_does_on_what_it_meets(policy: Heuristic, dispatch: int) -> None:
     problem = random_problem(np.random.default_rng([5, dispatch]), dispatch, 3)
     simulator = problem.compiled()
-    who = players(twins_of([policy]) * len(problem.episodes), key_of(problem))
+    who = players(rules_of([policy]) * len(problem.episodes), key_of(problem))
 
     def compare(rows: IntArray, view: Observation, actions: IntArray) -> None:
         assert simulator.decide(rows, who).tolist() == actions.tolist()
@@ -107,7 +107,7 @@ def test_smallest_area_takes_a_resource_that_no_machine_has_for_nothing() -> Non
     duration = np.array([4.0, 1.0, 3.0])
     problem = Problem(machines, [Jobs(np.zeros(3), duration, duration, demand, ones, ones.astype(np.uint64))], [ones])
     simulator = problem.compiled()
-    play(simulator, EVENT_HEURISTICS["saf"], key_of(problem))
+    play(simulator, HEURISTICS["saf"], key_of(problem))
     assert simulator.placed().start.tolist() == by_rule(problem, "saf").start.tolist() == [1.0, 0.0, 1.0]
 
 
@@ -122,6 +122,8 @@ def by_rule(problem: Problem, rule: str) -> Placed:
 def test_a_random_placement_has_the_draw_of_its_episode_in_any_company() -> None:
     problem = random_problem(np.random.default_rng(2), GREEDY, 6)
     first = by_rule(problem, "random_placement")
-    alone = by_rule(problem._replace(episodes=problem.episodes[:1], weights=problem.weights[:1]), "random_placement")
+    alone = by_rule(
+        problem._replace(episodes=problem.episodes[:1], unit_costs=problem.unit_costs[:1]), "random_placement"
+    )
     mine = parts(problem.episodes)[0]
     assert jobs_of(first, mine) == jobs_of(alone, slice(None))
