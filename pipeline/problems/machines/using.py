@@ -4,12 +4,8 @@ from collections.abc import Sequence
 
 from pipeline.config import Params
 from pipeline.errors import UserError
-from pipeline.problems import ExplainRequest, Picture, ScheduleRequest, ShowRequest, Use
-
-
-def schedule(params: Params, asked: ScheduleRequest) -> None:
-    """Write the schedule of a job table or log."""
-    raise UserError(f"scenario '{asked.scenario}': not yet")
+from pipeline.problems import ExplainRequest, Picture, ShowRequest, Use
+from pipeline.problems.machines.scheduling import schedule
 
 
 def draw(params: Params, asked: ShowRequest, policies: Sequence[str], names: Sequence[str]) -> Picture:
