@@ -1,7 +1,6 @@
 """A policy by the name that a user gives: a heuristic, or a model directory."""
 
 from pathlib import Path
-from typing import NamedTuple
 
 from pipeline import storage
 from pipeline.config import MachinesCard, MachinesScenario, Site, there_are
@@ -10,21 +9,14 @@ from pipeline.errors import UserError
 from pipeline.problems.machines.heuristics.scores import EVENT_HEURISTICS
 
 
-class Named(NamedTuple):
-    """A policy, and the unit of time that it thinks in."""
-
-    policy: Policy
-    unit: float
-
-
-def policy_by_name(name: str, scenario: MachinesScenario, site: Site) -> Named:
+def policy_by_name(name: str, scenario: MachinesScenario, site: Site) -> Policy:
     """Return a policy for the machines of a scenario.
 
     Raises:
         UserError: there is none, or it is a model that was trained for others.
     """
     if name in EVENT_HEURISTICS:
-        return Named(EVENT_HEURISTICS[name], site.unit)
+        return EVENT_HEURISTICS[name]
     if not Path(name).is_dir():
         near = f"; did you mean '{storage.MODELS / name}'?" if (storage.MODELS / name).is_dir() else ""
         there = there_are(EVENT_HEURISTICS, name)
@@ -33,7 +25,7 @@ def policy_by_name(name: str, scenario: MachinesScenario, site: Site) -> Named:
 
     model = storage.read_model(Path(name), MachinesCard)
     must_fit(name, model.card, scenario, site)
-    return Named(restore(model.card, model.weights).policy, model.card.unit)
+    return restore(model.card, model.weights).policy
 
 
 def must_fit(name: str, card: MachinesCard, scenario: MachinesScenario, site: Site) -> None:

@@ -1,7 +1,8 @@
 """Run any policy over a user's own jobs on many machines, and write when and where each starts.
 
-No episode is cut: every job is finished in the end. Heuristics are as they are without tuning. A model counts time in
-the unit that it was trained with, so that its jobs' times should be in that as well: those of a log are seconds.
+No episode is cut: every job is finished in the end. Heuristics are as they are without tuning. A model that lets time
+pass is asked again at the next event, and not after the scenario's pause: that is so many units of its training, and in
+a log of months there are millions of them.
 """
 
 from collections.abc import Iterator
@@ -19,7 +20,7 @@ from pipeline.problems.machines.evaluation.metrics import fate
 from pipeline.problems.machines.evaluation.play import EventGame
 from pipeline.problems.machines.heuristics.compiled import players
 from pipeline.problems.machines.nouns import Machines, end_to_end
-from pipeline.problems.machines.policies import Named, policy_by_name
+from pipeline.problems.machines.policies import policy_by_name
 from pipeline.problems.machines.simulator.compiled.batch import Events
 from pipeline.problems.machines.user_jobs import UserJobs, park_of, read_user_jobs
 from pipeline.problems.machines.user_tables import SCHEDULE
@@ -43,7 +44,7 @@ def schedule(params: Params, asked: ScheduleRequest) -> None:
     chosen = policy_by_name(asked.policy, scenario, site)
     jobs = read_user_jobs(asked.jobs, scenario, site)
     with progress(f"schedule by {asked.policy}, percent", 100, brief=True) as advance:
-        found = scheduled(jobs, unlimited(scenario, site, chosen), chosen.policy, params.seed, advance)
+        found = scheduled(jobs, unlimited(scenario, site), chosen, params.seed, advance)
     storage.write_table(asked.out, found, SCHEDULE, DIGITS)
     say(
         f"{asked.out}: {len(found)} jobs, mean bounded slowdown {found['bounded_slowdown'].mean():.4g}, "
@@ -73,10 +74,9 @@ def _asked_for(scenario: MachinesScenario, asked: ScheduleRequest) -> MachinesSc
     return scenario.model_copy(update={"slots": asked.slots})
 
 
-def unlimited(scenario: MachinesScenario, site: Site, chosen: Named) -> Machines:
-    """Return the machines of a scenario for episodes that are never cut, with pauses in the policy's unit of time."""
-    machines = machines_of(scenario, site)
-    return machines._replace(pause=scenario.pause * chosen.unit, time_limit=inf)
+def unlimited(scenario: MachinesScenario, site: Site) -> Machines:
+    """Return the machines of a scenario for episodes that are never cut, and in which time passes to the next event."""
+    return machines_of(scenario, site)._replace(pause=inf, time_limit=inf)
 
 
 def scheduled(
