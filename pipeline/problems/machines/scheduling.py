@@ -99,7 +99,7 @@ def scheduled(
         some = slice(first, first + abreast)
         batch = end_to_end(episodes[some])
         simulator = Events(batch, machines, np.zeros(len(batch.arrival)))  # nobody learns: presence costs nothing
-        for _ in _going(simulator, policy, key[some]):
+        for _ in play_on(simulator, policy, key[some]):
             started = over + simulator.placed_jobs
             on_progress(100 * started / len(jobs.number), f"{started:,} jobs")
         over, placed = over + len(batch.arrival), simulator.placed()
@@ -112,8 +112,8 @@ def scheduled(
     return jobs.ids.join(told)[list(SCHEDULE.columns)]
 
 
-def _going(simulator: Events, policy: Policy, key: KeyArray) -> Iterator[int]:
-    """Return what plays a policy to the end, compiled if it can be."""
+def play_on(simulator: Events, policy: Policy, key: KeyArray) -> Iterator[int]:
+    """Play a policy to the end, compiled if it can be; yield now and then how many episodes go on."""
     rule, whose = compiled_rule_of(policy), np.zeros(len(key), dtype=np.int64)
     if rule is None:
         return play_together(simulator, [policy], whose, key)

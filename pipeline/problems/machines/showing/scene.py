@@ -57,7 +57,7 @@ def drawn_machines(scene: Scene, traces: Sequence[Trace], shown: Window) -> IntA
     busy = np.zeros(number)
     for trace in traces:
         inside = np.minimum(trace.finish, shown.end) - np.maximum(trace.start, shown.begin)
-        for job in np.flatnonzero(inside > 0):
+        for job in np.flatnonzero(inside > 0).tolist():
             busy[trace.machines(job)] += inside[job]
     return np.asarray(np.sort(np.argsort(-busy, kind="stable")[:MOST_LANES]))
 

@@ -8,8 +8,8 @@ import numpy as np
 from pipeline.core import FloatArray, IntArray, KeyArray, Policy
 from pipeline.problems.machines.evaluation.metrics import fate
 from pipeline.problems.machines.nouns import Jobs, Machines, end_to_end
+from pipeline.problems.machines.scheduling import play_on
 from pipeline.problems.machines.simulator.compiled.batch import Events
-from pipeline.simulation.rollout import play
 
 
 class Trace(NamedTuple):
@@ -44,13 +44,14 @@ def watch(name: str, policy: Policy, jobs: Jobs, machines: Machines, key: KeyArr
     """
     batch = end_to_end([jobs])
     simulator = Events(batch, machines, np.zeros(len(jobs.arrival)))
-    play(simulator, policy, key)
+    for _ in play_on(simulator, policy, key):
+        pass
     placed, held = simulator.placed(), simulator.held
     found = fate(batch, placed, machines)
     end = float(placed.end[0])
     finish = np.where(found.unfinished, end, placed.finish)
-    numbers = float(found.wait.mean()), end, int(found.unfinished.sum())
-    return Trace(name, placed.start, finish, *held, found.slowdown, *numbers)
+    wait, unfinished = float(found.wait.mean()), int(found.unfinished.sum())
+    return Trace(name, placed.start, finish, *held, found.slowdown, wait, end, unfinished)
 
 
 def waiting(jobs: Jobs, trace: Trace) -> tuple[FloatArray, IntArray]:
