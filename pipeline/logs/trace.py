@@ -90,19 +90,21 @@ def held_at_once(start: FloatArray, end: FloatArray, amount: FloatArray) -> floa
 
 def fits_somewhere(trace: Trace) -> BoolArray:
     """Return which jobs [J] the log's own machines could run, if idle; all of them where it has no machines."""
-    fits = np.ones(len(trace.id), dtype=bool)
     if trace.machines is None:
-        return fits
-    shapes, count = np.unique(
-        np.column_stack([trace.machines.kind, trace.machines.capacity]), axis=0, return_counts=True
-    )
-    able = np.zeros(len(trace.id), dtype=np.int64)
-    for shape, machines in zip(shapes, count, strict=True):
-        holds = (trace.kinds >> np.uint64(shape[0])) & np.uint64(1) > 0
+        return np.ones(len(trace.id), dtype=bool)
+    return np.asarray(holders(trace.machines, trace.demand, trace.kinds) >= trace.nodes)
+
+
+def holders(machines: MachineTable, demand: IntArray, kinds: KeyArray) -> IntArray:
+    """Return how many machines could hold each job [J], if idle, by what it wants of each [J, R] and its kinds [J]."""
+    shapes, count = np.unique(np.column_stack([machines.kind, machines.capacity]), axis=0, return_counts=True)
+    able = np.zeros(len(kinds), dtype=np.int64)
+    for shape, alike in zip(shapes, count, strict=True):
+        holds = (kinds >> np.uint64(shape[0])) & np.uint64(1) > 0
         for r, capacity in enumerate(shape[1:]):
-            holds &= trace.demand[:, r] <= capacity
-        able += machines * holds
-    return np.asarray(able >= trace.nodes)
+            holds &= demand[:, r] <= capacity
+        able += alike * holds
+    return able
 
 
 class Sieve:

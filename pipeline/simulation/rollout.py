@@ -81,8 +81,8 @@ def play_together(simulator: Episodes, policies: Sequence[Policy], whose: IntArr
         yield len(rows)
 
 
-def play_compiled(simulator: Compiled[Who_contra], who: Who_contra) -> Iterator[int]:
-    """Let compiled heuristics play to the end; yield how many episodes go on, a few times a second."""
+def play_compiled(simulator: Compiled[Who_contra], who: Who_contra, at_once: int = DECISIONS_AT_ONCE) -> Iterator[int]:
+    """Let compiled heuristics play to the end; yield how many episodes go on, after so many decisions."""
     while len(rows := simulator.rows):
-        simulator.play(rows, who, max(1, DECISIONS_AT_ONCE // len(rows)))
+        simulator.play(rows, who, max(1, at_once // len(rows)))
         yield len(simulator.rows)

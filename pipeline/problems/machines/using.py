@@ -1,25 +1,8 @@
 """What people do with policies of many machines: schedule their own jobs, look at a schedule, ask why."""
 
-from collections.abc import Sequence
-
-from pipeline.config import Params
-from pipeline.errors import UserError
-from pipeline.problems import ExplainRequest, Picture, ScheduleRequest, ShowRequest, Use
-
-
-def schedule(params: Params, asked: ScheduleRequest) -> None:
-    """Write the schedule of a job table or log."""
-    raise UserError(f"scenario '{asked.scenario}': not yet")
-
-
-def draw(params: Params, asked: ShowRequest, policies: Sequence[str], names: Sequence[str]) -> Picture:
-    """Return the picture of a jobset under some policies."""
-    raise UserError(f"scenario '{asked.scenario}': not yet")
-
-
-def explain(params: Params, asked: ExplainRequest) -> None:
-    """Say what an agent does differently."""
-    raise UserError(f"agent '{asked.agent}': not yet")
-
+from pipeline.problems import Use
+from pipeline.problems.machines.explaining.explain import explain
+from pipeline.problems.machines.scheduling import schedule
+from pipeline.problems.machines.showing.showing import draw
 
 USE = Use(schedule, draw, explain)

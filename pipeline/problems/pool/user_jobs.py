@@ -1,16 +1,12 @@
 """A user's own job table or log: read and checked a chunk at a time, so that it may be longer than memory."""
 
-import gzip
-import os
-import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import BinaryIO, NamedTuple, cast
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from pipeline.config import PoolLog, PoolScenario
 from pipeline.core import IntArray
@@ -20,9 +16,9 @@ from pipeline.problems.pool.tables import user_jobs_schema
 from pipeline.problems.pool.workload.job_table import EXACT, IDS, JobTable, log_table, repeated, whole_numbers
 from pipeline.problems.pool.workload.windows import describe, discretise
 from pipeline.progress import ProgressCallback
-from pipeline.storage.files import check_columns, check_table, one_line
+from pipeline.storage.files import check_columns, check_table
+from pipeline.storage.user_tables import ROWS, TABLE_SUFFIXES, user_table
 
-ROWS = 250_000  # of a chunk
 PLAIN = r"0|-?[1-9]\d{0,17}"  # ids that are the same as numbers and as words
 
 
@@ -56,10 +52,10 @@ def read_jobs(
         log = read(path, format, on_progress)
         steps = discretise(log, workload, scenario.resources, scenario.horizon, scenario.told == "estimates")
         return log_table(steps), describe(log, steps)
-    if suffixes not in (".csv", ".csv.gz", ".parquet"):
+    if suffixes not in TABLE_SUFFIXES:
         raise UserError(f"{path}: expected .csv, .csv.gz, .parquet, .swf or .swf.gz")
     chunks, jobs = [], 0
-    for frame, percent in _frames(path, rows):
+    for frame, percent in user_table(path, IDS, rows):
         chunks.append(_checked(frame, scenario, str(path)))
         jobs += len(frame)
         on_progress(percent, f"{jobs:,} jobs")
@@ -133,56 +129,3 @@ def _alike(tables: list[pa.Table]) -> list[pa.Table]:
     words = pa.schema([(name, pa.large_string()) for name in IDS])
     same = [table.cast(words) for table in tables]
     return [table.set_column(0, "jobset", table["jobset"].dictionary_encode()) for table in same]
-
-
-def _frames(path: Path, rows: int) -> Iterator[tuple[pd.DataFrame, float]]:
-    """Yield a table in chunks, its rows numbered throughout, each with the percent of the file that is read."""
-    try:
-        yield from _parquet(path, rows) if path.suffix == ".parquet" else _csv(path, rows)
-    except pd.errors.EmptyDataError as error:
-        raise UserError(f"{path}: expected jobs, found an empty file") from error
-    except FileNotFoundError as error:
-        raise UserError(f"{path}: no such file") from error
-    except UnicodeDecodeError as error:
-        found = f"expected UTF-8 text, found byte 0x{error.object[error.start]:02x}, as in UTF-16 or Latin-1"
-        raise UserError(f"{path}: not a readable table ({found})") from error
-    except (OSError, ValueError, EOFError, zlib.error, pa.ArrowException) as error:
-        found = getattr(error, "strerror", None) or one_line(error)
-        raise UserError(f"{path}: not a readable table ({found})") from error
-
-
-def _parquet(path: Path, rows: int) -> Iterator[tuple[pd.DataFrame, float]]:
-    with pq.ParquetFile(path, page_checksum_verification=True) as file:
-        names = file.schema_arrow.names
-        twice = sorted({name for name in names if names.count(name) > 1})
-        if twice:
-            raise UserError(f"{path}: columns: expected each once, got twice: {', '.join(twice)}")
-        labels = (file.schema_arrow.pandas_metadata or {}).get("index_columns", [])
-        wanted = [name for name in names if name in IDS or name not in labels]
-        if not file.metadata.num_rows:
-            yield file.schema_arrow.empty_table().to_pandas(ignore_metadata=True)[wanted], 100
-        first = 0
-        for batch in file.iter_batches(rows, columns=wanted):
-            frame = pa.Table.from_batches([batch]).to_pandas(ignore_metadata=True)
-            frame.index = pd.RangeIndex(first, first + len(frame))
-            first += len(frame)
-            yield frame, 100 * first / file.metadata.num_rows
-
-
-def _csv(path: Path, rows: int) -> Iterator[tuple[pd.DataFrame, float]]:
-    """Read ids as they are written: 007 is not 7, and NA is a name."""
-    with path.open("rb") as file, _unpacked(file, path) as text:
-        size = max(os.fstat(file.fileno()).st_size, 1)
-        if b"\0" in text.read(4096):
-            raise UserError(f"{path}: not a readable table (expected UTF-8 text, found zero bytes, as in UTF-16)")
-        text.seek(0)
-        words = dict.fromkeys(IDS, "str")
-        reader = pd.read_csv(text, dtype=words, keep_default_na=False, na_values=[""], chunksize=rows, low_memory=False)
-        for frame in reader:
-            if not isinstance(frame.index, pd.RangeIndex):
-                raise UserError(f"{path}: expected as many fields in a row as in the header, found more")
-            yield frame, min(100 * file.tell() / size, 100)
-
-
-def _unpacked(file: BinaryIO, path: Path) -> BinaryIO:
-    return cast("BinaryIO", gzip.open(file)) if path.suffix == ".gz" else file

@@ -38,6 +38,17 @@ class Simulator:
         """Return what the jobs' presence has cost so far [B]."""
         return self._state.cost
 
+    @property
+    def placed_jobs(self) -> int:
+        """Return how many jobs have been started."""
+        s = self._state
+        return int((s.finished + s.runs).sum())
+
+    @property
+    def held(self) -> tuple[IntArray, IntArray]:
+        """Return where the machines of each job stand [J + 1], and those machines: -1 = not started."""
+        return self._state.held_first, self._state.held.copy()
+
     def step(self, rows: IntArray, actions: IntArray) -> None:
         """Carry out one decision in each of some episodes."""
         if step_rows(self._state, self._rules, rows, actions):

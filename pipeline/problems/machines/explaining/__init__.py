@@ -1,0 +1,1 @@
+"""What a learned policy of many machines does otherwise than SJF."""

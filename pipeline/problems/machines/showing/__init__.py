@@ -1,0 +1,1 @@
+"""One jobset on many machines under two policies, side by side, as a picture."""

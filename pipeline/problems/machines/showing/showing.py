@@ -1,0 +1,101 @@
+"""Draw one jobset under some policies: a test jobset of a scenario, or one of a user's own."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from pipeline import storage
+from pipeline.comparing.plots import png
+from pipeline.comparing.results import MOST_JOBSETS
+from pipeline.config import MachinePark, MachinesScenario, Params
+from pipeline.core import keys
+from pipeline.errors import UserError
+from pipeline.problems import Picture, ShowRequest
+from pipeline.problems.machines.nouns import Jobs, Machines
+from pipeline.problems.machines.policies import policy_by_name
+from pipeline.problems.machines.scheduling import unlimited
+from pipeline.problems.machines.showing.drawing import side_by_side
+from pipeline.problems.machines.showing.scene import Scene, described, window
+from pipeline.problems.machines.showing.watching import watch
+from pipeline.problems.machines.storage import read_jobsets, read_park
+from pipeline.problems.machines.user_jobs import MOST_NAMED, park_of, read_user_jobs
+from pipeline.problems.machines.workload.park import machines_of
+
+
+class _Chosen(NamedTuple):
+    """A jobset, and where it is scheduled."""
+
+    title: str
+    jobs: Jobs
+    names: list[str]  # [J]  of jobs
+    number: int  # of its random stream
+    machines: Machines
+
+
+def draw(params: Params, asked: ShowRequest, policies: Sequence[str], names: Sequence[str]) -> Picture:
+    """Return the picture of a jobset under some policies.
+
+    Args:
+        params: of the scenario, and the seed.
+        asked: what to show.
+        policies: heuristics by name, or model directories.
+        names: for people, instead of these; none: these.
+    """
+    scenario = params.machines_scenario(asked.scenario)
+    own = asked.jobs is None
+    site = read_park(storage.jobsets_folder(asked.scenario)) if own else park_of(params, asked.scenario)
+    known = [policy_by_name(name, scenario, site) for name in policies]
+    chosen = _test_jobset(asked, scenario, site) if own else _user_jobset(asked, scenario, site)
+    key = keys(params.seed, np.array([chosen.number]), np.array([0]))
+    traces = [
+        watch(name, policy, chosen.jobs, chosen.machines, key)
+        for name, policy in zip(names or policies, known, strict=True)
+    ]
+    shown = window(chosen.jobs, traces, asked.begin, asked.end)
+    scene = Scene(chosen.title, chosen.jobs, chosen.names, chosen.machines, site.resources)
+    return Picture(png(side_by_side(scene, traces, shown)), chosen.title, [described(trace) for trace in traces])
+
+
+def _test_jobset(asked: ShowRequest, scenario: MachinesScenario, site: MachinePark) -> _Chosen:
+    """Return one of a scenario's test jobsets, with its limit and the random stream that it has in the tables."""
+    jobsets = read_jobsets(storage.jobsets_folder(asked.scenario), "test", site)
+    loads = ", ".join(str(load) for load in jobsets)
+    if asked.load is None and len(jobsets) > 1:
+        raise UserError(f"scenario '{asked.scenario}': choose a load by --load; there are: {loads}")
+    load = next(iter(jobsets)) if asked.load is None else asked.load
+    if load not in jobsets:
+        raise UserError(f"scenario '{asked.scenario}': unknown load {load}; there are: {loads}")
+    known = [str(k) for k in range(len(jobsets[load]))]
+    if (asked.jobset or "0") not in known:
+        raise UserError(
+            f"scenario '{asked.scenario}', load {load}: unknown test jobset '{asked.jobset}'; "
+            f"there are: 0 to {len(known) - 1}"
+        )
+    number = known.index(asked.jobset or "0")
+    jobs = jobsets[load][number]
+    title = f"Scenario {asked.scenario}, load {load} %, test jobset {number}: {len(jobs.arrival)} jobs"
+    names = [str(job) for job in range(len(jobs.arrival))]
+    return _Chosen(title, jobs, names, load * MOST_JOBSETS + number, machines_of(scenario, site))
+
+
+def _user_jobset(asked: ShowRequest, scenario: MachinesScenario, site: MachinePark) -> _Chosen:
+    """Return one jobset of a job table or log."""
+    if asked.load is not None:
+        raise UserError("--load is one of the scenario's own jobsets; a job table has none")
+    if asked.jobs is None:
+        raise TypeError("no job table is asked for")
+    table = read_user_jobs(asked.jobs, scenario, site)
+    known = table.jobsets
+    there = f"there are: {', '.join(known[:MOST_NAMED])}"
+    there += f" and {len(known) - MOST_NAMED} more" if len(known) > MOST_NAMED else ""
+    if asked.jobset is None and len(known) > 1:
+        raise UserError(f"{asked.jobs}: choose a jobset by --jobset; {there}")
+    name = known[0] if asked.jobset is None else asked.jobset
+    if name not in known:
+        raise UserError(f"{asked.jobs}: unknown jobset '{name}'; {there}")
+    number = known.index(name)
+    rows = table.rows(number)
+    title = f"{asked.jobs.name}, jobset {name}, on the machines of scenario {asked.scenario}: {len(rows)} jobs"
+    names = [str(job) for job in table.ids["job"].iloc[rows]]
+    return _Chosen(title, table.taken(rows), names, number, unlimited(scenario, site))

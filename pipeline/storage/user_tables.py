@@ -1,0 +1,81 @@
+"""A table that a user wrote: read a chunk at a time, so that it may be longer than memory; ids stay as they stand."""
+
+import gzip
+import os
+import zlib
+from collections.abc import Collection, Iterator
+from pathlib import Path
+from typing import BinaryIO, cast
+
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from pipeline.errors import UserError
+from pipeline.storage.files import one_line
+
+TABLE_SUFFIXES = (".csv", ".csv.gz", ".parquet")
+ROWS = 250_000  # of a chunk
+
+
+def user_table(path: Path, ids: Collection[str], rows: int = ROWS) -> Iterator[tuple[pd.DataFrame, float]]:
+    """Yield a table in chunks, its rows numbered throughout, each with the percent of the file that is read.
+
+    Args:
+        path: .csv, .csv.gz or .parquet.
+        ids: columns of names: 007 is not 7, and NA is a name.
+        rows: that are read at a time.
+
+    Raises:
+        UserError: the file cannot be read as a table.
+    """
+    try:
+        yield from _parquet(path, ids, rows) if path.suffix == ".parquet" else _csv(path, ids, rows)
+    except pd.errors.EmptyDataError as error:
+        raise UserError(f"{path}: expected jobs, found an empty file") from error
+    except FileNotFoundError as error:
+        raise UserError(f"{path}: no such file") from error
+    except UnicodeDecodeError as error:
+        found = f"expected UTF-8 text, found byte 0x{error.object[error.start]:02x}, as in UTF-16 or Latin-1"
+        raise UserError(f"{path}: not a readable table ({found})") from error
+    except (OSError, ValueError, EOFError, zlib.error, pa.ArrowException) as error:
+        found = getattr(error, "strerror", None) or one_line(error)
+        raise UserError(f"{path}: not a readable table ({found})") from error
+
+
+def _parquet(path: Path, ids: Collection[str], rows: int) -> Iterator[tuple[pd.DataFrame, float]]:
+    with pq.ParquetFile(path, page_checksum_verification=True) as file:
+        names = file.schema_arrow.names
+        twice = sorted({name for name in names if names.count(name) > 1})
+        if twice:
+            raise UserError(f"{path}: columns: expected each once, got twice: {', '.join(twice)}")
+        labels = (file.schema_arrow.pandas_metadata or {}).get("index_columns", [])
+        wanted = [name for name in names if name in ids or name not in labels]
+        if not file.metadata.num_rows:
+            yield file.schema_arrow.empty_table().to_pandas(ignore_metadata=True)[wanted], 100
+        first = 0
+        for batch in file.iter_batches(rows, columns=wanted):
+            frame = pa.Table.from_batches([batch]).to_pandas(ignore_metadata=True)
+            frame.index = pd.RangeIndex(first, first + len(frame))
+            first += len(frame)
+            yield frame, 100 * first / file.metadata.num_rows
+
+
+def _csv(path: Path, ids: Collection[str], rows: int) -> Iterator[tuple[pd.DataFrame, float]]:
+    with path.open("rb") as file, _unpacked(file, path) as stream:
+        size = max(os.fstat(file.fileno()).st_size, 1)
+        if b"\0" in stream.read(4096):
+            raise UserError(f"{path}: not a readable table (expected UTF-8 text, found zero bytes, as in UTF-16)")
+        stream.seek(0)
+        words = dict.fromkeys(ids, "str")
+        reader = pd.read_csv(
+            stream, dtype=words, keep_default_na=False, na_values=[""], chunksize=rows, low_memory=False
+        )
+        for frame in reader:
+            if not isinstance(frame.index, pd.RangeIndex):
+                raise UserError(f"{path}: expected as many fields in a row as in the header, found more")
+            yield frame, min(100 * file.tell() / size, 100)
+
+
+def _unpacked(file: BinaryIO, path: Path) -> BinaryIO:
+    return cast("BinaryIO", gzip.open(file)) if path.suffix == ".gz" else file
