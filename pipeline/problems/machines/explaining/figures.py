@@ -34,9 +34,9 @@ def _differences(agent: str, table: pd.DataFrame) -> "Figure":
             share = 100 * rows[column].to_numpy()
             axes.bar(places, share, bottom=bottom, color=colour, label=what)
             bottom = bottom + share
-        times = 100 if by == "free" else 1
-        names = [_span(times * low, times * high) for low, high in zip(rows["from"], rows["to"], strict=True)]
-        axes.set_xticks(places, [f"{name}\nn = {n:,}" for name, n in zip(names, rows["decisions"], strict=True)])
+        times, rows_of = (100 if by == "free" else 1), zip(rows["from"], rows["to"], rows["decisions"], strict=True)
+        names = [f"{_span(times * low, times * high)}\nn = {n:,}" for low, high, n in rows_of]
+        axes.set_xticks(places, names, fontsize=8)
         axes.set_xlabel(label)
         axes.set_ylabel("Percent of decisions")
     every[0].legend(loc="upper left", bbox_to_anchor=(1.0, 1.0))

@@ -10,7 +10,7 @@ import numpy as np
 
 from pipeline.core import FloatArray, IntArray
 from pipeline.problems.machines.showing.lanes import THINNEST, Bar, bars, dominant
-from pipeline.problems.machines.showing.scene import Scene, Window, described, drawn_machines
+from pipeline.problems.machines.showing.scene import Scene, Window, described, drawn_machines, inside
 from pipeline.problems.machines.showing.watching import Trace, waiting
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ def side_by_side(scene: Scene, traces: Sequence[Trace], shown: Window) -> "Figur
     grid = figure.subplots(
         2, len(traces), sharex=True, sharey="row", squeeze=False, height_ratios=[max(high, 1.0), QUEUE]
     )
-    shade = _shade(max(float(trace.slowdown.max()) for trace in traces))
+    shade = _shade(max(float(trace.slowdown[inside(trace, shown)].max(initial=1.0)) for trace in traces))
     for column, trace in enumerate(traces):
         _machines(grid[0, column], scene, trace, lanes, shown, shade)
         _queue(grid[1, column], scene, trace, shown)
@@ -97,9 +97,8 @@ def _machines(
 ) -> None:
     from matplotlib.collections import PolyCollection
 
-    inside = (trace.start < shown.end) & (trace.finish > shown.begin)
     on: dict[int, list[int]] = {int(k): [] for k in lanes}
-    for job in np.flatnonzero(inside).tolist():
+    for job in np.flatnonzero(inside(trace, shown)).tolist():
         for k in trace.machines(job):
             on.get(int(k), []).append(job)
     share, corners, colours = dominant(scene.jobs, scene.machines), [], []

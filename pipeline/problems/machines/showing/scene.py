@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pipeline.core import IntArray
+from pipeline.core import BoolArray, IntArray
 from pipeline.errors import UserError
 from pipeline.problems.machines.nouns import Jobs, Machines
 from pipeline.problems.machines.showing.lanes import MOST_LANES
@@ -42,7 +42,7 @@ def window(jobs: Jobs, traces: Sequence[Trace], begin: int | None, end: int | No
     whole = f"the jobset goes from {first:.10g} to {last:.10g}"
     if not chosen.begin < chosen.end or chosen.begin >= last or chosen.end <= first:
         raise UserError(f"time {chosen.begin:.10g} to {chosen.end:.10g}: nothing to draw; {whole}")
-    running = max(int(((trace.start < chosen.end) & (trace.finish > chosen.begin)).sum()) for trace in traces)
+    running = max(int(inside(trace, chosen).sum()) for trace in traces)
     if running > MOST_JOBS:
         raise UserError(
             f"{running:,} jobs are too many for one picture (at most {MOST_JOBS:,}); {whole}: choose a part by "
@@ -51,14 +51,19 @@ def window(jobs: Jobs, traces: Sequence[Trace], begin: int | None, end: int | No
     return chosen
 
 
+def inside(trace: Trace, shown: Window) -> BoolArray:
+    """Return which jobs [J] run in the window."""
+    return np.asarray((trace.start < shown.end) & (trace.finish > shown.begin))
+
+
 def drawn_machines(scene: Scene, traces: Sequence[Trace], shown: Window) -> IntArray:
     """Return the machines that get a lane, by number: all, or of too many those busiest in the window."""
     number = len(scene.machines.kind)
     busy = np.zeros(number)
     for trace in traces:
-        inside = np.minimum(trace.finish, shown.end) - np.maximum(trace.start, shown.begin)
-        for job in np.flatnonzero(inside > 0).tolist():
-            busy[trace.machines(job)] += inside[job]
+        length = np.minimum(trace.finish, shown.end) - np.maximum(trace.start, shown.begin)
+        for job in np.flatnonzero(inside(trace, shown)).tolist():
+            busy[trace.machines(job)] += length[job]
     return np.asarray(np.sort(np.argsort(-busy, kind="stable")[:MOST_LANES]))
 
 

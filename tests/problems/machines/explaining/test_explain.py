@@ -1,0 +1,112 @@
+"""`explain` on many machines: files of an agent, the same twice, and what is counted of its decisions."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from machine_learning import MACHINES as TWO
+from machine_learning import some_jobs
+from machine_rows import AGENT, PPO_RECIPE, rows
+
+from pipeline import storage
+from pipeline.config import Params, check_params
+from pipeline.core import Observation, keys
+from pipeline.errors import UserError
+from pipeline.problems import ExplainRequest
+from pipeline.problems.machines.drawing import draw
+from pipeline.problems.machines.explaining.differences import differences, jobs, machines
+from pipeline.problems.machines.explaining.explain import LEAVES, explain
+from pipeline.problems.machines.explaining.recording import Decisions, record
+from pipeline.problems.machines.explaining.tables import DIFFERENCES, JOBS, MACHINES
+from pipeline.problems.machines.heuristics.scores import EVENT_HEURISTICS
+from pipeline.problems.machines.learning import LEARNING
+from pipeline.schemas import COMPARISON
+from pipeline.simulation.choosing import choose, sjf
+
+FOLDER = Path("reports/explain/mine")
+TABLES = {"differences": DIFFERENCES, "jobs": JOBS, "machines": MACHINES, "outcomes": COMPARISON}
+
+
+def small() -> Params:
+    values = rows()
+    values["scenarios"] = {"few": values["scenarios"]["few"]}
+    values["recipes"]["clipped"] = PPO_RECIPE
+    values["agents"] = {"mine": AGENT}
+    values |= {"transfers": {}, "hindsight": {"scenarios": [], "jobsets": 2, "limit": 0.01}}
+    values["evaluation"]["resamples"] = 100
+    return check_params(values, "params.yaml")
+
+
+@pytest.fixture(scope="module")
+def explained(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder in which an agent was explained that nobody has trained."""
+    root = tmp_path_factory.mktemp("explained")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(root)
+        params = small()
+        draw(params, "few", lambda done, note="": None).write(storage.jobsets_folder("few"))
+        task = LEARNING.task(params, "mine", params.agent("mine").finetune)
+        network = LEARNING.untrained(params, "mine", task)
+        for which in ("policy", "pretrained"):
+            storage.write_model(storage.model_folder("mine", which), LEARNING.model(params, "mine", network))
+        explain(params, ExplainRequest("mine", 2, LEAVES))
+    return root
+
+
+def test_tables_and_figures_are_written_the_same_twice(explained: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(explained)
+    expected = {f"{name}.csv" for name in TABLES} | {"differences.png", "outcomes.png"}
+    assert {path.name for path in FOLDER.iterdir()} == expected
+    for name, schema in TABLES.items():
+        storage.read_table(FOLDER / f"{name}.csv", schema)
+    before = {path.name: path.read_bytes() for path in FOLDER.iterdir()}
+    explain(small(), ExplainRequest("mine", 2, LEAVES))
+    assert {path.name: path.read_bytes() for path in FOLDER.iterdir()} == before
+
+
+def test_a_tree_is_refused() -> None:
+    with pytest.raises(UserError, match=r"^--leaves: not for this problem: .* without a tree$"):
+        explain(small(), ExplainRequest("mine", 2, 5))
+
+
+def to_the_fullest(view: Observation, draws: np.ndarray) -> np.ndarray:
+    """SJF's job on that of the machines which has least free."""
+    rows, machines = np.arange(len(draws)), view.legal.shape[2]
+    job = choose(sjf(view), view) // machines
+    full = -(view.free[:, :, 0] / view.capacity).mean(axis=2)
+    return job * machines + np.where(view.legal[rows, job], full, -np.inf).argmax(axis=1)
+
+
+def recorded(rule: str) -> Decisions:
+    jobsets = [some_jobs(100, k) for k in range(4)]
+    policy = EVENT_HEURISTICS.get(rule, to_the_fullest)
+    return record(jobsets, TWO, policy, keys(1, np.arange(4), np.zeros(4, dtype=int)))
+
+
+def test_sjf_agrees_with_itself_in_every_class() -> None:
+    load = np.array([100, 100, 50, 50])
+    found = differences(recorded("sjf"), load)
+    assert (found["agrees"] == 1).all()
+    for by in ("load", "waiting", "free"):
+        assert found.loc[found["by"] == by, "decisions"].sum() == len(recorded("sjf").episode)
+    assert jobs(recorded("sjf"), load)["decisions"].tolist() == [0, 0]
+
+
+def test_sjf_to_the_fullest_machine_differs_by_machine_only_and_is_seen_to_choose_the_fullest() -> None:
+    decisions, load = recorded("to_the_fullest"), np.full(4, 100)
+    found = differences(decisions, load)
+    assert (found["another_job"] == 0).all()
+    assert (found["waits"] == 0).all()
+    assert found["another_machine"].max() > 0
+    chosen = machines(decisions, load).iloc[0]
+    assert chosen["decisions"] > 0
+    assert (chosen["fullest"], chosen["emptiest"]) == (1, 0)
+    assert (chosen["fullest_by_chance"], chosen["emptiest_by_chance"]) == (0.5, 0.5)  # of two machines
+
+
+def test_in_order_of_arrival_the_other_job_is_longer_and_has_waited_at_least_as_long() -> None:
+    decisions, load = recorded("fcfs"), np.full(4, 100)
+    other = jobs(decisions, load).iloc[0]
+    assert other["decisions"] > 0
+    assert other["duration"] > other["duration_sjf"]
+    assert other["waited_longer"] == 1
