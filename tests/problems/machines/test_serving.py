@@ -14,7 +14,7 @@ from pipeline.problems.machines.flat import flatten, unflatten, width
 from pipeline.problems.machines.networks.loading import build, restore, shape_of
 from pipeline.problems.machines.nouns import DISPATCH, end_to_end
 from pipeline.problems.machines.serving import served
-from pipeline.problems.machines.simulator.compiled.batch import Events
+from pipeline.problems.machines.simulator.compiled.batch import Simulator
 from pipeline.simulation.rollout import play
 
 NETWORKS = {"deepsets": DeepSets(name="deepsets", hidden=8), "vector": Vector(name="vector", hidden=(16, 8))}
@@ -44,7 +44,7 @@ def test_a_served_policy_acts_as_in_play(network: str, how: str, dispatch: str, 
     storage.write_model(tmp_path, storage.Model(mine, weights))
     answering, policy = served(tmp_path), restore(mine, weights).policy
     jobs = end_to_end([some_jobs(100, k) for k in range(5)])
-    simulator = Events(jobs, MACHINES._replace(dispatch=DISPATCH.index(dispatch)), np.zeros(len(jobs.arrival)))
+    simulator = Simulator(jobs, MACHINES._replace(dispatch=DISPATCH.index(dispatch)), np.zeros(len(jobs.arrival)))
     views: list[tuple[np.ndarray, np.ndarray]] = []
 
     def watch(rows: np.ndarray, view: Observation, actions: np.ndarray) -> None:

@@ -18,7 +18,7 @@ from pipeline.problems.machines.explaining.differences import differences, jobs,
 from pipeline.problems.machines.explaining.explain import LEAVES, explain
 from pipeline.problems.machines.explaining.recording import Decisions, record
 from pipeline.problems.machines.explaining.tables import DIFFERENCES, JOBS, MACHINES
-from pipeline.problems.machines.heuristics.scores import EVENT_HEURISTICS
+from pipeline.problems.machines.heuristics.rules import HEURISTICS
 from pipeline.problems.machines.learning import LEARNING
 from pipeline.schemas import COMPARISON
 from pipeline.simulation.choosing import choose, sjf
@@ -79,7 +79,7 @@ def to_the_fullest(view: Observation, draws: np.ndarray) -> np.ndarray:
 
 def recorded(rule: str) -> Decisions:
     jobsets = [some_jobs(100, k) for k in range(4)]
-    policy = EVENT_HEURISTICS.get(rule, to_the_fullest)
+    policy = HEURISTICS.get(rule, to_the_fullest)
     return record(jobsets, TWO, policy, keys(1, np.arange(4), np.zeros(4, dtype=int)))
 
 

@@ -13,7 +13,7 @@ from pipeline.core import keys
 from pipeline.errors import UserError
 from pipeline.problems import Picture, ShowRequest
 from pipeline.problems.machines.drawing import draw as draw_jobsets
-from pipeline.problems.machines.heuristics.scores import EVENT_HEURISTICS
+from pipeline.problems.machines.heuristics.rules import HEURISTICS
 from pipeline.problems.machines.showing.lanes import MOST_LANES
 from pipeline.problems.machines.showing.scene import Scene, Window, drawn_machines
 from pipeline.problems.machines.showing.showing import draw
@@ -89,7 +89,7 @@ def test_no_job_is_on_two_machines_too_few_and_the_queue_adds_up() -> None:
     for seed in range(10):
         problem = random_problem(np.random.default_rng(seed), 0, 4)
         jobs = problem.episodes[0]
-        trace = watch("sjf", EVENT_HEURISTICS["sjf"], jobs, problem.machines, KEY)
+        trace = watch("sjf", HEURISTICS["sjf"], jobs, problem.machines, KEY)
         for job in np.flatnonzero(~np.isnan(trace.start)).tolist():
             assert len(set(trace.machines(job).tolist())) == jobs.nodes[job]
         times, queue = waiting(jobs, trace)
@@ -102,7 +102,7 @@ def test_of_many_machines_the_busiest_are_drawn() -> None:
     rng = np.random.default_rng(3)
     problem = random_problem(rng, 0, MOST_LANES + 20)
     jobs, machines = problem.episodes[0], problem.machines._replace(time_limit=np.inf)
-    trace = watch("sjf", EVENT_HEURISTICS["sjf"], jobs, machines, KEY)
+    trace = watch("sjf", HEURISTICS["sjf"], jobs, machines, KEY)
     scene = Scene("", jobs, [], machines, ["cpu"])
     lanes = drawn_machines(scene, [trace], Window(0, trace.end)).tolist()
     assert len(lanes) == MOST_LANES
