@@ -14,15 +14,16 @@ from repositories import bytes_of
 from pipeline import storage
 from pipeline.config import Params, check_params
 from pipeline.errors import UserError
+from pipeline.problems.groups import learning
 from pipeline.problems.groups.heuristics.names import RULES
 from pipeline.problems.groups.heuristics.scores import SHARERS
-from pipeline.problems.groups.tables import GROUP_FAIRNESS, GROUP_SUMMARY, OFF_POLICY, group_jobs_schema
+from pipeline.problems.groups.tables import GROUP_FAIRNESS, GROUP_SUMMARY, OFF_POLICY, TABLES, group_jobs_schema
 from pipeline.problems.groups.training import dqn, off_policy
 from pipeline.problems.groups.training.q_learning import Learner
 from pipeline.problems.machines.tables import EVENT_SUMMARY
 from pipeline.problems.pool.heuristics.scores import HEURISTICS
-from pipeline.schemas import COMPARISON, CURVE, DELAY, RESULTS, SUMMARY
-from pipeline.stages import compare, evaluate, finetune, generate, group_learning, heuristics, log, pretrain
+from pipeline.schemas import COMPARISON, CURVE, DELAY, SUMMARY
+from pipeline.stages import compare, evaluate, finetune, generate, heuristics, log, pretrain
 
 MINE = ["mine_pretrained", "mine", "mine_own"]
 REFERENCES = {"proportional", "drf", "fixed", "lookahead"}
@@ -92,7 +93,7 @@ def test_jobsets_of_every_split_are_written(compared: Path) -> None:
 
 @pytest.mark.parametrize(("place", "policies"), [("heuristics/shared", list(RULES)), ("agents/mine", MINE)])
 def test_every_table_of_results_passes_its_schema(compared: Path, place: str, policies: list[str]) -> None:
-    folder, tables = compared / "reports/tables" / place, RESULTS["groups"]
+    folder, tables = compared / "reports/tables" / place, TABLES
     schemas = {"jobs": tables.jobs, "jobsets": tables.jobsets, **tables.also}
     found = {path.stem: schemas[path.stem].validate(pd.read_parquet(path)) for path in folder.glob("*.parquet")}
     assert set(found) == set(schemas) - ({"off_policy"} if "heuristics" in place else set())
@@ -104,7 +105,7 @@ def test_every_table_of_results_passes_its_schema(compared: Path, place: str, po
 
 
 def test_rules_expect_nothing_and_agents_do(inside: Path) -> None:
-    intervals = storage.read_also(small(), "shared", "intervals")
+    intervals = storage.read_also(small(), "shared", TABLES, "intervals")
     told = intervals.groupby("policy")[["q", "realised"]].agg(lambda column: column.notna().mean())
     assert told.loc[MINE].eq(1).all(axis=None)
     assert told.drop(MINE).eq(0).all(axis=None)
@@ -118,9 +119,9 @@ def test_rules_expect_nothing_and_agents_do(inside: Path) -> None:
 def test_an_agent_is_scored_before_and_after_learning_and_without_the_programme(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(group_learning, "stored", lambda params, agent, which: which)
-    monkeypatch.setattr(group_learning, "_player", lambda params, agent, network, alone: (network, alone))
-    assert group_learning.players(small(), "mine") == {
+    monkeypatch.setattr(learning, "stored", lambda params, agent, which: which)
+    monkeypatch.setattr(learning, "_player", lambda params, agent, network, alone: (network, alone))
+    assert learning.policies(small(), "mine") == {
         "mine_pretrained": ("pretrained", False),
         "mine": ("policy", False),
         "mine_own": ("policy", True),
@@ -137,7 +138,7 @@ def test_jobsets_that_end_before_they_are_handed_over_have_no_estimates(
     inside: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(off_policy, "EARLIEST", off_policy.LATEST - 1)
-    found = group_learning.examined(small(), "mine")["off_policy"]
+    found = learning.examined(small(), "mine")["off_policy"]
     assert OFF_POLICY.validate(found).empty
 
 
@@ -169,15 +170,15 @@ def test_the_summary_has_both_and_invents_nothing(compared: Path) -> None:
 
 
 def test_waiting_times_and_fairness_are_told_of_groups_only(inside: Path) -> None:
-    groups = storage.read_table(inside / "reports/group_summary.csv", GROUP_SUMMARY)
+    groups = storage.read_table(inside / "reports/groups_summary.csv", GROUP_SUMMARY)
     assert set(groups["scenario"]) == {"shared"}
     assert set(groups["policy"]) == {*RULES, *MINE}
-    results = storage.read_jobset_results(small(), "shared").groupby(["load", "policy"])["mean_wait"].mean()
+    results = storage.read_jobset_results(small(), "shared", TABLES).groupby(["load", "policy"])["mean_wait"].mean()
     assert groups.set_index(["load", "policy"])["delay"].to_dict() == pytest.approx(results.to_dict(), rel=1e-5)
-    fairness = storage.read_table(inside / "reports/group_fairness.csv", GROUP_FAIRNESS)
+    fairness = storage.read_table(inside / "reports/groups_fairness.csv", GROUP_FAIRNESS)
     groups_of = fairness.groupby(["policy", "load"])["group"].apply(tuple)
     assert (set(groups_of), len(groups_of)) == ({(0, 1)}, 2 * len([*RULES, *MINE]))
-    assert storage.read_table(inside / "reports/event_summary.csv", EVENT_SUMMARY).empty
+    assert storage.read_table(inside / "reports/machines_summary.csv", EVENT_SUMMARY).empty
 
 
 def test_policies_are_compared_by_slowdown_and_by_waiting_time(inside: Path) -> None:
@@ -188,7 +189,7 @@ def test_policies_are_compared_by_slowdown_and_by_waiting_time(inside: Path) -> 
     for table in (comparison, delay):
         mine = table[(table["policy"] == "mine") & (table["load"] == "all")].set_index("against")
         assert set(mine.index) == {*REFERENCES, "best_heuristic", "mine_pretrained"}
-    summary = storage.read_table(inside / "reports/group_summary.csv", GROUP_SUMMARY)
+    summary = storage.read_table(inside / "reports/groups_summary.csv", GROUP_SUMMARY)
     waits = summary.groupby("policy")["delay"].mean()
     mine = delay[(delay["policy"] == "mine") & (delay["load"] == "all")].set_index("against")
     assert mine.loc["drf", ["mean", "mean_against"]].tolist() == pytest.approx([waits["mine"], waits["drf"]], rel=1e-4)
@@ -295,8 +296,8 @@ def test_without_user_groups_their_tables_are_empty_and_can_be_read(tmp_path: Pa
     root = ran(tmp_path, check_params(values, "params.yaml"))
     for name, schema in {
         "delay": DELAY,
-        "group_summary": GROUP_SUMMARY,
-        "group_fairness": GROUP_FAIRNESS,
+        "groups_summary": GROUP_SUMMARY,
+        "groups_fairness": GROUP_FAIRNESS,
         "off_policy": OFF_POLICY,
     }.items():
         assert storage.read_table(root / f"reports/{name}.csv", schema).empty
@@ -316,11 +317,11 @@ def test_a_model_of_another_cluster_is_refused_in_one_line(inside: Path, place: 
     values = small().model_dump(mode="json")
     values["scenarios"]["shared"][place] = value
     with pytest.raises(UserError, match=rf"^models/mine/pretrained: {said}: run 'dvc repro' first$"):
-        group_learning.stored(check_params(values, "params.yaml"), "mine", "pretrained")
+        learning.stored(check_params(values, "params.yaml"), "mine", "pretrained")
 
 
 def test_results_of_the_other_dynamics_are_refused(inside: Path) -> None:
     params = small()
     values = params.model_copy(update={"scenarios": {"shared": params.scenarios["online"]}})
     with pytest.raises(UserError, match=r"^reports/tables/heuristics/shared/jobsets.parquet: columns: "):
-        storage.read_jobset_results(values, "shared")
+        storage.read_jobset_results(values, "shared", TABLES)

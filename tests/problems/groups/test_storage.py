@@ -7,12 +7,12 @@ import numpy as np
 import pandas as pd
 import pytest
 from builders import REPOSITORY
-from pipeline.stages.drawing import draw
 from ruamel.yaml import YAML
 
 from pipeline.config import Params, check_params
 from pipeline.core import SPLITS
 from pipeline.errors import UserError
+from pipeline.problems.groups.drawing import draw
 from pipeline.problems.groups.nouns import GroupJobs, SharedCluster
 from pipeline.problems.groups.storage import read_group_jobsets, write_group_jobsets
 from pipeline.problems.groups.workload.source import cluster_of

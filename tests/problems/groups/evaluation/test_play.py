@@ -10,12 +10,11 @@ from pipeline.core import FloatArray
 from pipeline.problems.groups.evaluation.play import SHOWN, Expectation, Player, controlled, group_score
 from pipeline.problems.groups.heuristics.scores import SHARERS, equal
 from pipeline.problems.groups.nouns import GroupJobs, GroupObservation, Setting
+from pipeline.problems.groups.tables import TABLES
 from pipeline.problems.groups.workload.sinusoidal import draw_group_jobs
 from pipeline.problems.groups.workload.source import cluster_of
-from pipeline.schemas import RESULTS
 
 SEED = 3
-TABLES = RESULTS["groups"]
 EQUAL = Player(controlled(equal(cluster(), 0)))
 
 # Two units, an equal share one. Of group 0, job 0 runs from 0 to 10 and job 1 waits for it; group 1 never waits, though
