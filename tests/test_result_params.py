@@ -6,7 +6,7 @@ import pytest
 from builders import REPOSITORY
 
 from pipeline.config import load_params
-from pipeline.problems.groups.heuristics.names import check_group_names
+from pipeline.problems.groups.heuristics.names import check_names
 from pipeline.problems.machines.heuristics.names import check_event_names
 
 FILES = sorted((REPOSITORY / "docs" / "results").glob("*/params.yaml"))
@@ -20,7 +20,7 @@ def test_there_are_such_files() -> None:
 def test_the_pipeline_takes_it(file: Path) -> None:
     params = load_params(file)
     check_event_names(params)
-    check_group_names(params)
+    check_names(params)
     assert set(params.scenarios) == {agent.scenario for agent in params.agents.values()}
 
 

@@ -9,7 +9,7 @@ from pydantic import AfterValidator, Field, model_validator
 from pipeline.config.problem import Counts
 from pipeline.config.records import Frozen, Loads, Many, Name, Positive, PositiveShare, Rate, Share
 
-GROUP_JOB_COLUMNS = ("load", "jobset", "job", "arrival", "duration", "seen", "group", "queue")
+GROUP_JOB_COLUMNS = ("load", "jobset", "job", "arrival", "duration", "estimate", "group", "queue")
 SharedUnits = Annotated[int, Field(gt=0, le=1_000_000)]
 Amounts = Annotated[tuple[SharedUnits, ...], Field(min_length=1)]
 
@@ -32,7 +32,7 @@ Levels = Annotated[
 ]
 
 
-class Swinging(Frozen):
+class Sinusoidal(Frozen):
     """Jobs of groups whose loads swing out of phase: while one group has its rush, another one's is over.
 
     Group g of G has, at time t, 1 + swing * sin(2 pi (t / (period * interval) + g / G)) times its mean rate of
@@ -40,7 +40,7 @@ class Swinging(Frozen):
     few amounts, all equally often.
     """
 
-    name: Literal["swinging"]
+    name: Literal["sinusoidal"]
     intervals: Many  # in which jobs arrive
     period: Rate  # of the swing, in intervals
     swing: Share
@@ -88,7 +88,7 @@ class GroupsScenario(Frozen):
     borrowing: bool
     told: Literal["durations", "estimates"]  # what the controller is told of a job's run time
     time_limit: Rate  # an episode is cut here, and its unfinished jobs are counted
-    workload: Annotated[Swinging | GroupsLog, Field(discriminator="name")]
+    workload: Annotated[Sinusoidal | GroupsLog, Field(discriminator="name")]
     loads: Loads
     jobsets: Counts
 
@@ -161,7 +161,7 @@ class DqnRecipe(Frozen):
     target: Annotated[int, Field(ge=0)]  # steps between two copies to the target network; 0 = there is none
     double: bool  # the next configuration is chosen by the network itself, and valued by its target
     huber: bool  # or squares
-    bootstrap: Literal["joint", "own"]  # next configurations: the dynamic programme's, or each group's own best
+    bootstrap: Literal["joint", "own"]  # next configurations: the knapsack's, or each group's own best
     conservative: Annotated[float, Field(ge=0)]  # weight of the conservative term (CQL) in pre-training
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from pipeline.comparing.comparing import Chosen, compare, key_metrics, slowdown_curves
 from pipeline.config import Evaluation
-from pipeline.problems.groups.tables import GROUP_SUMMARY
+from pipeline.problems.groups.tables import GROUPS_SUMMARY
 from pipeline.problems.machines.tables import EVENT_SUMMARY
 from pipeline.schemas import COMPARISON, DELAY, RESULTS, SUMMARY
 
@@ -132,7 +132,7 @@ def test_groups_are_compared_by_slowdown_and_by_waiting_time_each_with_its_own_b
 def test_summaries_of_groups_tell_waiting_times_and_none_of_machines() -> None:
     found = compare("shared", of_groups(), Chosen(AGAINST_EVEN.slowdown, {50: "drf", 90: "drf"}), [], SETTINGS, seed=1)
     SUMMARY.validate(found.summary)
-    told = GROUP_SUMMARY.validate(found.group_summary).set_index(["policy", "load"])
+    told = GROUPS_SUMMARY.validate(found.group_summary).set_index(["policy", "load"])
     assert told.loc[("mine", 90), ["n", "jobs", "delay"]].tolist() == [2, 20, 16]
     assert EVENT_SUMMARY.validate(found.event_summary).empty
 

@@ -4,22 +4,22 @@ import copy
 from typing import Any
 
 import pytest
-from group_rows import AGENT, LOG, RECIPE, REPLAY, ROW, SWINGING, rows, shared
+from group_rows import AGENT, LOG, RECIPE, REPLAY, ROW, SINUSOIDAL, rows, shared
 
 from pipeline.config import (
     Dqn,
     DqnRecipe,
-    GroupQ,
     GroupsLog,
     GroupsScenario,
+    GroupQ,
     Replay,
-    Swinging,
+    Sinusoidal,
     check_params,
     load_params,
 )
 from pipeline.config.checks import ALLOWED
 from pipeline.errors import UserError
-from pipeline.problems.groups.heuristics.names import RULES, check_group_names
+from pipeline.problems.groups.heuristics.names import RULES, check_names
 
 GONE = object()
 SHARED, MINE = "scenarios.shared", "agents.mine"
@@ -61,7 +61,7 @@ def test_params_yaml_tells_its_scenarios_apart() -> None:
 def test_rows_become_what_they_say() -> None:
     params = shared()
     row, agent = params.groups_scenario("shared"), params.agent("mine")
-    assert isinstance(row.workload, Swinging)
+    assert isinstance(row.workload, Sinusoidal)
     assert (row.queues, row.orders) == (("short", "long"), (("short", "long"), ("long", "short")))
     assert row.levels == (0, 0.5, 1, 2)
     assert isinstance(agent.network, GroupQ)
@@ -83,41 +83,43 @@ def test_a_log_has_its_defaults() -> None:
     }
 
 
-def test_a_scenario_of_another_dynamics_is_refused_with_those_there_are() -> None:
+def test_a_scenario_of_another_problem_is_refused_with_those_there_are() -> None:
     params = shared()
     with pytest.raises(
         UserError,
-        match=r"^scenario 'shared' is one of user groups; bursts, .*, three are in steps$",
+        match=r"^scenario 'shared' is one of user groups; bursts, .*, three are pooled clusters$",
     ):
         params.pool_scenario("shared")
     with pytest.raises(UserError, match=r"^scenario 'shared' is one of user groups; machines is event-driven$"):
         params.machines_scenario("shared")
-    with pytest.raises(UserError, match=r"^scenario 'online' goes in steps; shared, shares are of user groups$"):
+    with pytest.raises(
+        UserError, match=r"^scenario 'online' is one pooled cluster; shared, shares are of user groups$"
+    ):
         params.groups_scenario("online")
-    with pytest.raises(UserError, match=r"^scenario 'machines' is event-driven; shared, shares are of user groups$"):
+    with pytest.raises(UserError, match=r"^scenario 'machines' has many machines; shared, shares are of user groups$"):
         params.groups_scenario("machines")
     with pytest.raises(UserError, match=r"unknown scenario 'sharred'; .*did you mean 'shared'\?$"):
         params.groups_scenario("sharred")
 
 
-def test_where_there_is_none_of_a_dynamics_the_line_says_so() -> None:
+def test_where_there_is_none_of_a_problem_the_line_says_so() -> None:
     values = rows()
     values["scenarios"] = {"online": values["scenarios"]["online"]}
     values["agents"] = {"deeprm": values["agents"]["deeprm"]}
     values |= {"transfers": {}, "hindsight": values["hindsight"] | {"scenarios": ["online"]}}
-    with pytest.raises(UserError, match=r"^scenario 'online' goes in steps; none is of user groups$"):
+    with pytest.raises(UserError, match=r"^scenario 'online' is one pooled cluster; none is of user groups$"):
         check_params(values, "params.yaml").groups_scenario("online")
 
 
-def test_a_recipe_of_another_dynamics_is_refused() -> None:
+def test_a_recipe_of_another_problem_is_refused() -> None:
     params = shared()
     assert params.groups_recipe("mine").batch == RECIPE["batch"]
-    for ask in (params.recipe, params.machines_recipe):
+    for ask in (params.pool_recipe, params.machines_recipe):
         with pytest.raises(UserError, match=r"^agent 'mine' learns by dqn: its scenario is one of user groups$"):
             ask("mine")
-    with pytest.raises(UserError, match=r"^agent 'deeprm' learns by reinforce: its scenario goes in steps$"):
+    with pytest.raises(UserError, match=r"^agent 'deeprm' learns by reinforce: its scenario is one pooled cluster$"):
         params.groups_recipe("deeprm")
-    with pytest.raises(UserError, match=r"^agent 'deepk8s_ppo' learns by ppo: its scenario is event-driven$"):
+    with pytest.raises(UserError, match=r"^agent 'deepk8s_ppo' learns by ppo: its scenario has many machines$"):
         params.groups_recipe("deepk8s_ppo")
 
 
@@ -125,7 +127,7 @@ def test_a_recipe_of_another_dynamics_is_refused() -> None:
 
 ON_LOG = {"workload": LOG, "told": "durations"}
 WRONG: list[tuple[str, Any, str]] = [
-    ("dynamics", "group", "dynamics: unknown 'group'; there are: 'steps', 'events', 'groups'"),
+    ("problem", "group", "problem: unknown 'group'; there are: 'pool', 'machines', 'groups'"),
     ("slots", 10, "slots: unknown key"),
     ("intrval", 5.0, "intrval: unknown key"),
     ("levels", GONE, "levels: missing key"),
@@ -147,7 +149,7 @@ WRONG: list[tuple[str, Any, str]] = [
     ("levels", [0.25, 0.5, 1], "levels: expected 0 and then rising numbers, got [0.25, 0.5, 1.0]"),
     ("levels", [0, 1, 0.5], "levels: expected 0 and then rising numbers, got [0.0, 1.0, 0.5]"),
     ("levels", [0, 1, 1], "levels: expected 0 and then rising numbers, got [0.0, 1.0, 1.0]"),
-    ("workload.name", "swining", "workload.name: unknown 'swining'; there are: 'swinging', 'log'"),
+    ("workload.name", "swining", "workload.name: unknown 'swining'; there are: 'sinusoidal', 'log'"),
     ("workload.intervals", 0, "workload.intervals: expected greater than 0, got 0"),
     ("workload.swing", 1.5, "workload.swing: expected less than or equal to 1, got 1.5"),
     ("workload.spread", 0, "workload.spread: expected greater than 0, got 0"),
@@ -175,7 +177,7 @@ def test_a_wrong_value_is_refused_with_its_place(place: str, value: Any, said: s
     assert refusal(changed(rows(), f"{SHARED}.{place}", value)).startswith(f"{SHARED}.{said}")
 
 
-@pytest.mark.parametrize("name", ["load", "jobset", "job", "arrival", "duration", "seen", "group", "queue"])
+@pytest.mark.parametrize("name", ["load", "jobset", "job", "arrival", "duration", "estimate", "group", "queue"])
 def test_no_resource_has_the_name_of_a_column(name: str) -> None:
     said = f"{SHARED}.resources: '{name}' is a column of job tables; give the resource another name"
     assert refusal(changed(rows(), f"{SHARED}.resources", {"cpu": 8, name: 6})) == said
@@ -196,27 +198,27 @@ DISAGREE: list[tuple[dict[str, Any], str]] = [
     ({"groups": 7}, "resources.memory: expected at least a unit for each of 7 groups"),
     ({"told": "estimates"}, "told: only a log has estimates; expected durations"),
     (
-        {"workload": SWINGING | {"run": {"long": 12.0, "short": 3.0}}},
+        {"workload": SINUSOIDAL | {"run": {"long": 12.0, "short": 3.0}}},
         "workload.run: expected ['short', 'long'] in this order, got ['long', 'short']",
     ),
     (
-        {"workload": SWINGING | {"run": {"short": 3.0}}},
+        {"workload": SINUSOIDAL | {"run": {"short": 3.0}}},
         "workload.run: expected ['short', 'long'] in this order, got ['short']",
     ),
     (
-        {"workload": SWINGING | {"demand": {"cpu": [1]}}},
+        {"workload": SINUSOIDAL | {"demand": {"cpu": [1]}}},
         "workload.demand: expected ['cpu', 'memory'] in this order, got ['cpu']",
     ),
     (
-        {"workload": SWINGING | {"mixes": [{"short": 0.5, "longer": 0.5}]}},
+        {"workload": SINUSOIDAL | {"mixes": [{"short": 0.5, "longer": 0.5}]}},
         "workload.mixes: expected ['short', 'long'] in this order, got ['short', 'longer']",
     ),
     (
-        {"workload": SWINGING | {"mixes": [{"short": 0.5, "long": 0.5}, {"short": 0.5, "long": 0.4}]}},
+        {"workload": SINUSOIDAL | {"mixes": [{"short": 0.5, "long": 0.5}, {"short": 0.5, "long": 0.4}]}},
         "workload.mixes: expected shares that sum to 1, got {'short': 0.5, 'long': 0.4}",
     ),
     (
-        {"workload": SWINGING | {"demand": {"cpu": [1, 9], "memory": [1]}}},
+        {"workload": SINUSOIDAL | {"demand": {"cpu": [1, 9], "memory": [1]}}},
         "workload.demand.cpu: the cluster has 8, got 9",
     ),
     ({"workload": LOG | {"bounds": [1, 2]}}, "workload.bounds: expected 1 for 2 queues"),
@@ -236,7 +238,7 @@ def test_parts_of_a_scenario_that_do_not_agree_are_refused(changes: dict[str, An
 
 def test_shares_of_a_mix_may_miss_their_sum_by_rounding() -> None:
     mixes = [{"short": 0.1 + 0.2, "long": 0.7}]  # 1.0000000000000002 or 1
-    assert shared(workload=SWINGING | {"mixes": mixes}).groups_scenario("shared").workload.name == "swinging"
+    assert shared(workload=SINUSOIDAL | {"mixes": mixes}).groups_scenario("shared").workload.name == "sinusoidal"
 
 
 # What learns it
@@ -366,8 +368,8 @@ def test_an_agent_that_its_scenario_does_not_go_with_is_refused(changes: dict[st
     assert refusal(values) == said
 
 
-def test_every_dynamics_says_what_goes_with_it() -> None:
-    assert list(ALLOWED) == ["steps", "events", "groups"]
+def test_every_problem_says_what_goes_with_it() -> None:
+    assert list(ALLOWED) == ["pool", "machines", "groups"]
     assert ALLOWED["groups"] == (("group_q",), ("none", "replay"), ("dqn",), ("delay", "slowdown"))
 
 
@@ -376,7 +378,7 @@ def test_every_dynamics_says_what_goes_with_it() -> None:
 def test_what_goes_together_is_taken(pretrain: dict[str, Any], objective: str) -> None:
     values = changed(changed(rows(), f"{MINE}.pretrain", pretrain), f"{MINE}.objective", objective)
     assert check_params(values, "params.yaml").agent("mine").objective == objective
-    assert ROW["dynamics"] == "groups"
+    assert ROW["problem"] == "groups"
 
 
 # Names
@@ -387,7 +389,7 @@ def test_a_controller_may_not_have_the_name_of_a_rule(name: str) -> None:
     values = rows()
     values["agents"][name] = values["agents"].pop("mine")
     with pytest.raises(UserError) as caught:
-        check_group_names(check_params(values, "params.yaml"))
+        check_names(check_params(values, "params.yaml"))
     assert str(caught.value) == f"params.yaml: agents.{name}: '{name}' is the name of another policy; choose another"
 
 
@@ -395,11 +397,11 @@ def test_a_controller_may_not_have_the_name_that_another_is_scored_under() -> No
     values = rows()
     values["agents"]["mine_own"] = copy.deepcopy(AGENT)
     with pytest.raises(UserError, match=r"^params.yaml: agents.mine_own: 'mine_own' is the name of another policy; "):
-        check_group_names(check_params(values, "params.yaml"))
+        check_names(check_params(values, "params.yaml"))
 
 
 def test_agents_of_other_scenarios_may_have_those_names() -> None:
     values = rows()
     values["agents"]["fixed"] = values["agents"]["deeprm"]
-    check_group_names(check_params(values, "params.yaml"))
-    check_group_names(load_params())
+    check_names(check_params(values, "params.yaml"))
+    check_names(load_params())

@@ -16,12 +16,12 @@ from pipeline.config import Params, check_params
 from pipeline.errors import UserError
 from pipeline.problems.groups import learning
 from pipeline.problems.groups.heuristics.names import RULES
-from pipeline.problems.groups.heuristics.scores import SHARERS
-from pipeline.problems.groups.tables import GROUP_FAIRNESS, GROUP_SUMMARY, OFF_POLICY, TABLES, group_jobs_schema
+from pipeline.problems.groups.heuristics.scores import HEURISTICS
+from pipeline.problems.groups.tables import GROUPS_FAIRNESS, GROUPS_SUMMARY, OFF_POLICY, TABLES, jobs_schema
 from pipeline.problems.groups.training import dqn, off_policy
 from pipeline.problems.groups.training.q_learning import Learner
 from pipeline.problems.machines.tables import EVENT_SUMMARY
-from pipeline.problems.pool.heuristics.scores import HEURISTICS
+from pipeline.problems.pool.heuristics.scores import HEURISTICS as OF_POOL
 from pipeline.schemas import COMPARISON, CURVE, DELAY, SUMMARY
 from pipeline.stages import compare, evaluate, finetune, generate, heuristics, log, pretrain
 
@@ -87,7 +87,7 @@ def test_jobsets_of_every_split_are_written(compared: Path) -> None:
     folder = compared / "data/jobsets/shared"
     assert {path.name for path in folder.iterdir()} == {f"{split}.parquet" for split in ("train", "validation", "test")}
     for split, count in ROW["jobsets"].items():
-        jobs = group_jobs_schema(["cpu", "memory"]).validate(pd.read_parquet(folder / f"{split}.parquet"))
+        jobs = jobs_schema(["cpu", "memory"]).validate(pd.read_parquet(folder / f"{split}.parquet"))
         assert jobs.groupby("load")["jobset"].nunique().to_dict() == {60: count, 120: count}
 
 
@@ -130,7 +130,7 @@ def test_an_agent_is_scored_before_and_after_learning_and_without_the_programme(
 
 def test_off_policy_estimates_are_of_rules_and_of_the_agent(inside: Path) -> None:
     found = storage.read_table(inside / "reports/off_policy.csv", OFF_POLICY)
-    assert found["policy"].tolist() == [*SHARERS, "mine_pretrained", "mine"]
+    assert found["policy"].tolist() == [*HEURISTICS, "mine_pretrained", "mine"]
     assert (found["n"] > 0).all()
 
 
@@ -144,7 +144,7 @@ def test_jobsets_that_end_before_they_are_handed_over_have_no_estimates(
 
 def test_knobs_and_the_best_rules_are_told(compared: Path) -> None:
     chosen = json.loads((compared / "reports/tables/heuristics/shared/chosen.json").read_text())
-    orders = [f"{name}_order" for name in (*SHARERS, "capacity", "undivided", "fixed")]
+    orders = [f"{name}_order" for name in (*HEURISTICS, "capacity", "undivided", "fixed")]
     assert set(chosen["knobs"]) == {*orders, "fixed_0", "fixed_1", "part_0", "part_1"}
     assert set(chosen["validation"]) == set(RULES)
     rules = {name: means for name, means in chosen["validation"].items() if name not in ("oracle", "undivided")}
@@ -166,16 +166,16 @@ def test_the_summary_has_both_and_invents_nothing(compared: Path) -> None:
     summary = SUMMARY.validate(pd.read_csv(compared / "reports/summary.csv").astype({"makespan": float}))
     untold = summary.groupby("scenario")["not_work_conserving"].agg(lambda column: column.isna().all())
     assert untold.to_dict() == {"online": False, "shared": True}
-    assert list(summary[summary["scenario"] == "online"]["policy"].unique()) == list(HEURISTICS)
+    assert list(summary[summary["scenario"] == "online"]["policy"].unique()) == list(OF_POOL)
 
 
 def test_waiting_times_and_fairness_are_told_of_groups_only(inside: Path) -> None:
-    groups = storage.read_table(inside / "reports/groups_summary.csv", GROUP_SUMMARY)
+    groups = storage.read_table(inside / "reports/groups_summary.csv", GROUPS_SUMMARY)
     assert set(groups["scenario"]) == {"shared"}
     assert set(groups["policy"]) == {*RULES, *MINE}
     results = storage.read_jobset_results(small(), "shared", TABLES).groupby(["load", "policy"])["mean_wait"].mean()
     assert groups.set_index(["load", "policy"])["delay"].to_dict() == pytest.approx(results.to_dict(), rel=1e-5)
-    fairness = storage.read_table(inside / "reports/groups_fairness.csv", GROUP_FAIRNESS)
+    fairness = storage.read_table(inside / "reports/groups_fairness.csv", GROUPS_FAIRNESS)
     groups_of = fairness.groupby(["policy", "load"])["group"].apply(tuple)
     assert (set(groups_of), len(groups_of)) == ({(0, 1)}, 2 * len([*RULES, *MINE]))
     assert storage.read_table(inside / "reports/machines_summary.csv", EVENT_SUMMARY).empty
@@ -189,7 +189,7 @@ def test_policies_are_compared_by_slowdown_and_by_waiting_time(inside: Path) -> 
     for table in (comparison, delay):
         mine = table[(table["policy"] == "mine") & (table["load"] == "all")].set_index("against")
         assert set(mine.index) == {*REFERENCES, "best_heuristic", "mine_pretrained"}
-    summary = storage.read_table(inside / "reports/groups_summary.csv", GROUP_SUMMARY)
+    summary = storage.read_table(inside / "reports/groups_summary.csv", GROUPS_SUMMARY)
     waits = summary.groupby("policy")["delay"].mean()
     mine = delay[(delay["policy"] == "mine") & (delay["load"] == "all")].set_index("against")
     assert mine.loc["drf", ["mean", "mean_against"]].tolist() == pytest.approx([waits["mine"], waits["drf"]], rel=1e-4)
@@ -296,8 +296,8 @@ def test_without_user_groups_their_tables_are_empty_and_can_be_read(tmp_path: Pa
     root = ran(tmp_path, check_params(values, "params.yaml"))
     for name, schema in {
         "delay": DELAY,
-        "groups_summary": GROUP_SUMMARY,
-        "groups_fairness": GROUP_FAIRNESS,
+        "groups_summary": GROUPS_SUMMARY,
+        "groups_fairness": GROUPS_FAIRNESS,
         "off_policy": OFF_POLICY,
     }.items():
         assert storage.read_table(root / f"reports/{name}.csv", schema).empty

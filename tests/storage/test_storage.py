@@ -16,7 +16,7 @@ from group_rows import AGENT
 from pipeline import storage
 from pipeline.config import DeepSets, GroupQ, GroupsCard, MachinesCard, Params, Swf
 from pipeline.errors import UserError
-from pipeline.problems.groups.tables import GROUP_FAIRNESS, GROUP_SUMMARY, OFF_POLICY
+from pipeline.problems.groups.tables import GROUPS_FAIRNESS, GROUPS_SUMMARY, OFF_POLICY
 from pipeline.problems.pool.networks.loading import card_of
 from pipeline.problems.pool.nouns import JobSet
 from pipeline.problems.pool.storage import read_jobsets, write_jobsets
@@ -312,7 +312,7 @@ def test_a_curve_comes_back_as_it_was_written() -> None:
     }
 
 
-@pytest.mark.parametrize("schema", [DELAY, GROUP_SUMMARY, GROUP_FAIRNESS, OFF_POLICY, COMPARISON, CURVE])
+@pytest.mark.parametrize("schema", [DELAY, GROUPS_SUMMARY, GROUPS_FAIRNESS, OFF_POLICY, COMPARISON, CURVE])
 def test_a_table_without_rows_comes_back(schema: pa.DataFrameSchema) -> None:
     write_table(Path("x.csv"), empty(schema), schema)
     assert Path("x.csv").read_text() == f"{','.join(schema.columns)}\n"

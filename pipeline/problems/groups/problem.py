@@ -1,4 +1,4 @@
-"""What user groups that share a cluster gives the seam; nothing but assembly, each part imported when it is asked for."""
+"""What user groups that share a cluster give the seam; assembly only, each part imported when it is asked for."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING
 
 from pipeline.config import Params
 from pipeline.problems import Comparison, Drawn, Hindsight, Learning, Problem, Scoring, Served, Use, no_hindsight
-from pipeline.problems.groups.nouns import GroupJobs
+from pipeline.problems.groups.nouns import Jobs
 from pipeline.problems.groups.tables import TABLES
 from pipeline.progress import ProgressCallback
 from pipeline.schemas import ResultTables
 
 if TYPE_CHECKING:
     from pipeline.problems.groups.evaluation.play import Player
-    from pipeline.problems.groups.networks.group_q import GroupQ
-    from pipeline.problems.groups.training.task import GroupTask
+    from pipeline.problems.groups.networks.q_network import QNetwork
+    from pipeline.problems.groups.training.task import Task
 
 
 class Groups:
@@ -23,9 +23,9 @@ class Groups:
     @property
     def check(self) -> Callable[[Params], None]:
         """Return what refuses rows of params.yaml that do not go with this code."""
-        from pipeline.problems.groups.heuristics.names import check_group_names
+        from pipeline.problems.groups.heuristics.names import check_names
 
-        return check_group_names
+        return check_names
 
     @property
     def tables(self) -> ResultTables:
@@ -33,21 +33,21 @@ class Groups:
         return TABLES
 
     @property
-    def draw(self) -> Callable[[Params, str, ProgressCallback], Drawn[GroupJobs]]:
+    def draw(self) -> Callable[[Params, str, ProgressCallback], Drawn[Jobs]]:
         """Return what draws all jobsets of a scenario, or cuts them from its log."""
         from pipeline.problems.groups.drawing import draw
 
         return draw
 
     @property
-    def scoring(self) -> "Callable[[Params, str, str | None], Scoring[GroupJobs, Player]]":
+    def scoring(self) -> "Callable[[Params, str, str | None], Scoring[Jobs, Player]]":
         """Return how policies are scored."""
         from pipeline.problems.groups.scoring import scoring
 
         return scoring
 
     @property
-    def learning(self) -> "Learning[Player, GroupTask, GroupQ]":
+    def learning(self) -> "Learning[Player, Task, QNetwork]":
         """Return how its agents learn."""
         from pipeline.problems.groups.learning import LEARNING
 
@@ -80,4 +80,4 @@ class Groups:
         return served
 
 
-PROBLEM: "Problem[GroupJobs, Player, GroupTask, GroupQ]" = Groups()
+PROBLEM: "Problem[Jobs, Player, Task, QNetwork]" = Groups()

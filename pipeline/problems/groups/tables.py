@@ -9,13 +9,13 @@ from pipeline.schemas import ResultTables
 from pipeline.schemas.columns import KEYS, above_zero, integers, job_rules, numbers, table
 
 
-def group_jobs_schema(resources: Iterable[str]) -> pa.DataFrameSchema:
+def jobs_schema(resources: Iterable[str]) -> pa.DataFrameSchema:
     """Return the schema of jobsets: sorted by (load, jobset), jobs numbered from 0 in order of arrival."""
     columns = {"load": integers(1), "jobset": integers(0), "job": integers(0)}
-    columns |= {"arrival": numbers(0.0), "duration": above_zero(), "seen": above_zero()}
+    columns |= {"arrival": numbers(0.0), "duration": above_zero(), "estimate": above_zero()}
     columns |= {"group": integers(0), "queue": integers(0)}
     columns |= {name: integers(0) for name in resources}
-    return pa.DataFrameSchema(columns, checks=job_rules(), strict=True, ordered=True, name="GroupJobs")
+    return pa.DataFrameSchema(columns, checks=job_rules(), strict=True, ordered=True, name="Jobs")
 
 
 def _finite(nullable: bool = False) -> pa.Column:
@@ -26,9 +26,9 @@ def _share() -> pa.Column:
     return pa.Column("float64", [pa.Check.ge(0, error="at least 0"), pa.Check.le(1, error="at most 1")])
 
 
-# What became of each job under each policy. What is told of an unfinished job is the cut's lower bound; a job that
+# What became of each job under each policy; of an unfinished job, the lower bound that the cut leaves. A job that
 # never started has no start.
-GROUP_JOB_RESULTS = table(
+JOB_RESULTS = table(
     "GroupJobResults",
     {
         "policy": pa.Column(str),
@@ -50,7 +50,7 @@ GROUP_JOB_RESULTS = table(
 )
 
 # Each policy on each jobset; the unit of every comparison.
-GROUP_JOBSET_RESULTS = table(
+JOBSET_RESULTS = table(
     "GroupJobsetResults",
     {
         "policy": pa.Column(str),
@@ -96,7 +96,7 @@ GROUP_RESULTS = table(
 )
 
 # What a controller gave each group, interval by interval, and what came of it.
-GROUP_INTERVALS = table(
+INTERVALS = table(
     "GroupIntervals",
     {
         "policy": pa.Column(str),
@@ -116,7 +116,7 @@ GROUP_INTERVALS = table(
 )
 
 # Metrics that only scenarios of groups have, of each policy at each load; the others are in the summary of all.
-GROUP_SUMMARY = table(
+GROUPS_SUMMARY = table(
     "GroupSummary",
     {
         "scenario": pa.Column(str),
@@ -137,7 +137,7 @@ GROUP_SUMMARY = table(
 )
 
 # How each policy treats each group at each load.
-GROUP_FAIRNESS = table(
+GROUPS_FAIRNESS = table(
     "GroupFairness",
     {
         "scenario": pa.Column(str),
@@ -171,7 +171,7 @@ OFF_POLICY = table(
 )
 
 TABLES = ResultTables(
-    GROUP_JOB_RESULTS,
-    GROUP_JOBSET_RESULTS,
-    {"groups": GROUP_RESULTS, "intervals": GROUP_INTERVALS, "off_policy": OFF_POLICY},
+    JOB_RESULTS,
+    JOBSET_RESULTS,
+    {"groups": GROUP_RESULTS, "intervals": INTERVALS, "off_policy": OFF_POLICY},
 )

@@ -17,8 +17,8 @@ import pandas as pd
 from pipeline.comparing.results import percentile
 from pipeline.core import SHORTEST_BOUNDED, BoolArray, FloatArray, IntArray
 from pipeline.errors import UserError
-from pipeline.problems.groups.nouns import GroupJobsBatch, Served, SharedCluster
-from pipeline.problems.groups.tables import GROUP_FAIRNESS, GROUP_SUMMARY
+from pipeline.problems.groups.nouns import JobsBatch, Served, SharedCluster
+from pipeline.problems.groups.tables import GROUPS_FAIRNESS, GROUPS_SUMMARY
 from pipeline.schemas import empty
 
 
@@ -62,7 +62,7 @@ def jain(value: FloatArray) -> FloatArray:
     return np.where(squares > 0, np.minimum(index, 1.0), 1.0)  # a sum of floats may be above 1 by its last bit
 
 
-def fate(jobs: GroupJobsBatch, served: Served) -> Fate:
+def fate(jobs: JobsBatch, served: Served) -> Fate:
     """Return how every job fared, unfinished ones by their lower bound."""
     unfinished = np.isnan(served.finish)
     cut = np.maximum(served.end[jobs.episode], jobs.arrival)
@@ -78,8 +78,8 @@ def fate(jobs: GroupJobsBatch, served: Served) -> Fate:
     )
 
 
-def group_job_results(
-    policy: str, load: IntArray, jobset: IntArray, jobs: GroupJobsBatch, served: Served, cluster: SharedCluster
+def job_results(
+    policy: str, load: IntArray, jobset: IntArray, jobs: JobsBatch, served: Served, cluster: SharedCluster
 ) -> pd.DataFrame:
     """Return what became of each job; load and jobset [B] name the episodes."""
     _check(load, jobset, jobs, served, cluster)
@@ -103,11 +103,11 @@ def group_job_results(
     return pd.DataFrame(columns)
 
 
-def group_jobset_results(
+def jobset_results(
     policy: str,
     load: IntArray,
     jobset: IntArray,
-    jobs: GroupJobsBatch,
+    jobs: JobsBatch,
     served: Served,
     cluster: SharedCluster,
     reward: FloatArray,
@@ -145,7 +145,7 @@ def group_jobset_results(
 
 
 def group_results(
-    policy: str, load: IntArray, jobset: IntArray, jobs: GroupJobsBatch, served: Served, cluster: SharedCluster
+    policy: str, load: IntArray, jobset: IntArray, jobs: JobsBatch, served: Served, cluster: SharedCluster
 ) -> pd.DataFrame:
     """Return the metrics of each group that has jobs, in each jobset; load and jobset [B] name the episodes."""
     _check(load, jobset, jobs, served, cluster)
@@ -168,7 +168,7 @@ def group_results(
     return pd.DataFrame(columns)
 
 
-def group_summary(frame: pd.DataFrame, scenario: str) -> pd.DataFrame:
+def summary(frame: pd.DataFrame, scenario: str) -> pd.DataFrame:
     """Return, at each load, the metrics of each policy that only scenarios of groups have; no rows of others.
 
     Args:
@@ -176,7 +176,7 @@ def group_summary(frame: pd.DataFrame, scenario: str) -> pd.DataFrame:
         scenario: its name.
     """
     if "jain_wait" not in frame:
-        return empty(GROUP_SUMMARY)
+        return empty(GROUPS_SUMMARY)
     scored = frame.groupby(["load", "policy"], sort=False)
     mean = scored.mean(numeric_only=True)
     columns = {
@@ -191,11 +191,11 @@ def group_summary(frame: pd.DataFrame, scenario: str) -> pd.DataFrame:
         "reward": mean["reward"],
         "unfinished": scored["unfinished"].sum(),
     }
-    rows = pd.DataFrame(columns).reset_index().assign(scenario=scenario)[list(GROUP_SUMMARY.columns)]
+    rows = pd.DataFrame(columns).reset_index().assign(scenario=scenario)[list(GROUPS_SUMMARY.columns)]
     return rows.sort_values("load", kind="stable")
 
 
-def group_fairness(frame: pd.DataFrame, scenario: str) -> pd.DataFrame:
+def fairness(frame: pd.DataFrame, scenario: str) -> pd.DataFrame:
     """Return how each policy treats each group at each load: the mean over the jobsets in which it has jobs.
 
     Args:
@@ -208,25 +208,25 @@ def group_fairness(frame: pd.DataFrame, scenario: str) -> pd.DataFrame:
     rows = named.assign(jobs=scored["jobs"].sum(), scenario=scenario).reset_index()
     turn = {policy: k for k, policy in enumerate(rows["policy"].unique())}
     rows = rows.sort_values(["load", "policy", "group"], key=lambda one: one.map(turn) if one.name == "policy" else one)
-    return rows[list(GROUP_FAIRNESS.columns)].reset_index(drop=True)
+    return rows[list(GROUPS_FAIRNESS.columns)].reset_index(drop=True)
 
 
-def _parts(jobs: GroupJobsBatch, cluster: SharedCluster) -> Parts:
+def _parts(jobs: JobsBatch, cluster: SharedCluster) -> Parts:
     of_job = jobs.episode * cluster.groups + jobs.group
     count = np.bincount(of_job, minlength=jobs.episodes * cluster.groups)
     return Parts(of_job, count, np.flatnonzero(count))
 
 
-def _mean(jobs: GroupJobsBatch, value: FloatArray) -> FloatArray:
+def _mean(jobs: JobsBatch, value: FloatArray) -> FloatArray:
     return np.bincount(jobs.episode, weights=value, minlength=jobs.episodes) / np.diff(jobs.first)
 
 
-def _rising(jobs: GroupJobsBatch, value: FloatArray) -> FloatArray:
+def _rising(jobs: JobsBatch, value: FloatArray) -> FloatArray:
     """Return a value [J], rising within each episode."""
     return np.asarray(value[np.lexsort((value, jobs.episode))])
 
 
-def _check(load: IntArray, jobset: IntArray, jobs: GroupJobsBatch, served: Served, cluster: SharedCluster) -> None:
+def _check(load: IntArray, jobset: IntArray, jobs: JobsBatch, served: Served, cluster: SharedCluster) -> None:
     for name, length in {"load": len(load), "jobset": len(jobset), "served": len(served.end)}.items():
         if length != jobs.episodes:
             raise ValueError(f"{name} has {length} episodes; the batch has {jobs.episodes}")
