@@ -22,6 +22,7 @@ from pipeline.problems.groups.training import dqn, off_policy
 from pipeline.problems.groups.training.q_learning import Learner
 from pipeline.problems.machines.tables import EVENT_SUMMARY
 from pipeline.problems.pool.heuristics.scores import HEURISTICS as OF_POOL
+from pipeline.problems.pool.tables import TABLES as TABLES_OF_POOL
 from pipeline.schemas import COMPARISON, CURVE, DELAY, SUMMARY
 from pipeline.stages import compare, evaluate, finetune, generate, heuristics, log, pretrain
 
@@ -154,7 +155,7 @@ def test_knobs_and_the_best_rules_are_told(compared: Path) -> None:
     assert set(chosen["best_delay"].values()) <= set(rules)
 
 
-def test_the_choices_of_other_dynamics_know_nothing_of_waiting_time(compared: Path) -> None:
+def test_the_choices_of_other_problem_know_nothing_of_waiting_time(compared: Path) -> None:
     chosen = json.loads((compared / "reports/tables/heuristics/online/chosen.json").read_text())
     assert set(chosen) == {"knobs", "best", "validation"}
 
@@ -196,7 +197,7 @@ def test_policies_are_compared_by_slowdown_and_by_waiting_time(inside: Path) -> 
     assert mine.loc["drf", "difference"] == pytest.approx(waits["mine"] / waits["drf"] - 1, rel=1e-3)
 
 
-def test_key_metrics_name_the_references_of_each_dynamics(compared: Path) -> None:
+def test_key_metrics_name_the_references_of_each_problem(compared: Path) -> None:
     metrics = json.loads((compared / "reports/metrics.json").read_text())
     assert set(metrics["shared"]) == {*REFERENCES, "best_heuristic", "mine", "unfinished_jobs"}
     assert set(metrics["shared"]["mine"]) == {"percent_from_best", "percent_from_proportional", "slowdown"}
@@ -320,8 +321,6 @@ def test_a_model_of_another_cluster_is_refused_in_one_line(inside: Path, place: 
         learning.stored(check_params(values, "params.yaml"), "mine", "pretrained")
 
 
-def test_results_of_the_other_dynamics_are_refused(inside: Path) -> None:
-    params = small()
-    values = params.model_copy(update={"scenarios": {"shared": params.scenarios["online"]}})
+def test_results_of_another_problem_are_refused(inside: Path) -> None:
     with pytest.raises(UserError, match=r"^reports/tables/heuristics/shared/jobsets.parquet: columns: "):
-        storage.read_jobset_results(values, "shared", TABLES)
+        storage.read_jobset_results(small(), "shared", TABLES_OF_POOL)

@@ -18,14 +18,13 @@ from pipeline.problems.groups.networks.controlling import decided, own
 from pipeline.problems.groups.networks.features import past, states
 from pipeline.problems.groups.networks.loading import restore
 from pipeline.problems.groups.nouns import Observation
+from pipeline.problems.groups.policies import MUST_MATCH
 from pipeline.problems.groups.simulator.rewards import transitions
 from pipeline.problems.groups.storage import read_jobsets
 from pipeline.problems.groups.training.algorithms import ALGORITHMS
 from pipeline.problems.groups.training.off_policy import off_policy
 from pipeline.problems.groups.training.task import Task
 from pipeline.problems.groups.workload.source import cluster_of, configurations_of, source
-
-MUST_MATCH = ("resources", "groups", "queues", "orders", "levels", "interval", "network")
 
 
 def read_task(params: Params, agent: str, part: PretrainConfig | FinetuneConfig) -> Task:
@@ -66,7 +65,7 @@ def stored(params: Params, agent: str, which: str) -> q_network.QNetwork:
     """
     place, wanted = storage.model_folder(agent, which), _card(params, agent)
     model = storage.read_model(place, GroupsCard)
-    must_be_as_asked(place, model.card, wanted, MUST_MATCH)
+    must_be_as_asked(place, model.card, wanted, (*MUST_MATCH, "network"))
     return restore(model.card, model.weights)
 
 

@@ -5,6 +5,7 @@ from collections.abc import Iterable
 import numpy as np
 import pandera.pandas as pa
 
+from pipeline.config import GroupsScenario
 from pipeline.schemas import ResultTables
 from pipeline.schemas.columns import KEYS, above_zero, integers, job_rules, numbers, table
 
@@ -16,6 +17,41 @@ def jobs_schema(resources: Iterable[str]) -> pa.DataFrameSchema:
     columns |= {"group": integers(0), "queue": integers(0)}
     columns |= {name: integers(0) for name in resources}
     return pa.DataFrameSchema(columns, checks=job_rules(), strict=True, ordered=True, name="Jobs")
+
+
+def user_jobs_schema(scenario: GroupsScenario, estimated: bool) -> pa.DataFrameSchema:
+    """Return the schema of a user's own job table; queues by their names."""
+    columns = {"jobset": pa.Column(str), "job": pa.Column(str), "arrival": numbers(0.0), "duration": above_zero()}
+    columns |= {"estimate": above_zero()} if estimated else {}
+    columns |= {name: integers(0, units) for name, units in scenario.resources.items()}
+    queues = pa.Check.isin(scenario.queues, error=f"one of {', '.join(scenario.queues)}")
+    columns |= {"group": integers(0, scenario.groups - 1), "queue": pa.Column(str, queues)}
+    return pa.DataFrameSchema(columns, strict=True, unique=["jobset", "job"], name="UserJobs")
+
+
+# What `schedule` writes of each job; nothing is known of one that never started.
+SCHEDULE = table(
+    "Schedule",
+    {
+        "jobset": pa.Column(str),
+        "job": pa.Column(str),
+        "group": integers(0),
+        "queue": pa.Column(str),
+        "start": numbers(0.0, nullable=True),
+        "finish": numbers(0.0, nullable=True),
+        "slowdown": numbers(1.0, nullable=True),
+        "wait": numbers(0.0, nullable=True),
+    },
+    ["jobset", "job"],
+)
+
+
+def shares_schema(resources: Iterable[str]) -> pa.DataFrameSchema:
+    """Return the schema of what groups were given and used, in units of each resource, interval by interval."""
+    columns = {"jobset": pa.Column(str), "begin": numbers(0.0), "group": integers(0), "waiting": integers(0)}
+    columns |= {f"share_{name}": integers(0) for name in resources}
+    columns |= {f"used_{name}": numbers(0.0) for name in resources}  # mean over the interval
+    return table("Shares", columns, ["jobset", "begin", "group"])
 
 
 def _finite(nullable: bool = False) -> pa.Column:

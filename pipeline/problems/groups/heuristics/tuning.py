@@ -64,6 +64,12 @@ def tuned_rules(
     return knobs | {PART.format(group=g): float(value) for g, value in enumerate(part)}
 
 
+def untuned(groups: int) -> dict[str, float]:
+    """Return the knobs of all rules before anything is known of the jobs: the first order, and all groups alike."""
+    knobs = {ORDER.format(rule=name): 0.0 for name in (*HEURISTICS, "capacity", "undivided", "fixed")}
+    return knobs | {name.format(group=g): 1 / groups for name in (WEIGHT, PART) for g in range(groups)}
+
+
 def rules_with(knobs: Mapping[str, float], cluster: SharedCluster, configurations: Configurations) -> dict[str, Player]:
     """Return all rules as tuned, and the references."""
     order = {name: int(knobs[ORDER.format(rule=name)]) for name in (*HEURISTICS, "capacity", "undivided", "fixed")}

@@ -29,6 +29,7 @@ class Gathered(NamedTuple):
     """A log as jobs of user groups."""
 
     jobs: Jobs  # all that are used, at the log's own times
+    id: IntArray  # [J]  the log's own number of the job
     user: IntArray  # [J]
     work: FloatArray  # [J]  processors times run time
     load: dict[str, float]  # of each resource: the log's own, 1 = all of it
@@ -83,6 +84,7 @@ def gathered(trace: Trace, workload: GroupsLog, scenario: GroupsScenario) -> Gat
     queue = np.searchsorted(np.array(workload.bounds), estimate).astype(np.int64)
     return Gathered(
         jobs=Jobs(arrival, duration, estimate, demand[used], group, queue),
+        id=trace.id[used],
         user=user,
         work=work,
         load=_load(duration, demand[used], periods["test"][1] - periods["train"][0], scenario),
@@ -211,7 +213,6 @@ def describe(trace: Trace, log: Gathered, scenario: GroupsScenario) -> list[str]
         f"cluster: {amounts}; the widest jobs want {widest}",
         f"own load {log.own_load:.1%}: {', '.join(f'{name} {share:.1%}' for name, share in log.load.items())}",
         _describe_groups(log, scenario.groups),
-        *(_describe_unseen(log, split) for split in SPLITS[1:]),
     ]
 
 
@@ -225,7 +226,8 @@ def _describe_groups(log: Gathered, groups: int) -> str:
     return f"{len(np.unique(log.user)):,} users; groups in training (users, jobs, share of the work): {'; '.join(each)}"
 
 
-def _describe_unseen(log: Gathered, split: str) -> str:
+def unseen(log: Gathered, split: str) -> str:
+    """Return, for people, how many users of a period were not there in training."""
     there = log.within(split)
     users, place = np.unique(log.user[there], return_inverse=True)
     new = ~np.isin(users, log.user[log.within("train")])

@@ -13,31 +13,40 @@ from pathlib import Path
 
 import numpy as np
 
-from pipeline.config import GroupsLog, GroupsScenario, Params, Sinusoidal
+from pipeline.config import GroupsCard, GroupsLog, GroupsScenario, Params, Sinusoidal
 from pipeline.core import LOG_NAME, STREAMS
 from pipeline.errors import UserError
 from pipeline.logs.registry import read
 from pipeline.problems.groups.nouns import Configurations, Jobs, SharedCluster
-from pipeline.problems.groups.workload.log import DAY_S, Gathered, describe, gathered, overlap, random_window, spread
+from pipeline.problems.groups.workload.log import (
+    DAY_S,
+    Gathered,
+    describe,
+    gathered,
+    overlap,
+    random_window,
+    spread,
+    unseen,
+)
 from pipeline.problems.groups.workload.sinusoidal import draw_jobs
 from pipeline.progress import ProgressCallback, no_progress
 
 EVEN = ("validation", "test")  # splits whose windows are spread evenly
 
 
-def cluster_of(scenario: GroupsScenario) -> SharedCluster:
-    """Return what the simulator must know of a scenario."""
+def cluster_of(scenario: GroupsScenario | GroupsCard) -> SharedCluster:
+    """Return what the simulator must know of a scenario; of a stored network's card, what the network must."""
     return SharedCluster(
         capacity=np.array(list(scenario.resources.values()), dtype=np.int64),
         groups=scenario.groups,
         orders=np.array([[scenario.queues.index(queue) for queue in order] for order in scenario.orders]),
         interval=scenario.interval,
-        borrowing=scenario.borrowing,
-        time_limit=scenario.time_limit,
+        borrowing=isinstance(scenario, GroupsScenario) and scenario.borrowing,
+        time_limit=scenario.time_limit if isinstance(scenario, GroupsScenario) else np.inf,
     )
 
 
-def configurations_of(scenario: GroupsScenario) -> Configurations:
+def configurations_of(scenario: GroupsScenario | GroupsCard) -> Configurations:
     """Return what one group may be given.
 
     A level is a number of equal shares: of the first resource rounded up to whole units, of the others down, and of
@@ -171,7 +180,8 @@ def source(params: Params, name: str, folder: Path, on_progress: ProgressCallbac
     trace = read((folder / LOG_NAME).resolve(), workload.format, on_progress)
     with _naming(name):
         origin = Cut(params.seed, scenario, workload, gathered(trace, workload, scenario))
-        return replace(origin, notes=(*describe(trace, origin.log, scenario), *_describe_windows(origin)))
+        new = (unseen(origin.log, split) for split in EVEN)
+        return replace(origin, notes=(*describe(trace, origin.log, scenario), *new, *_describe_windows(origin)))
 
 
 @contextmanager

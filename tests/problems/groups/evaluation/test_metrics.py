@@ -148,7 +148,7 @@ def test_every_jobset_has_rows_of_its_own() -> None:
 
 def test_a_jobset_that_does_not_belong_is_refused() -> None:
     laid, end = batch([jobs((0, 4, 1, 0))]), served([0], [4], [4.0], [0.4])
-    with pytest.raises(ValueError, match="load has 2 episodes; the laid has 1"):
+    with pytest.raises(ValueError, match="load has 2 episodes; the batch has 1"):
         jobset_table(laid, end, np.array([50, 80]))
     with pytest.raises(ValueError, match="job 0 has group 3; there are 3"):
         group_table(laid._replace(group=np.array([3])), end)

@@ -199,7 +199,7 @@ def test_company_changes_nothing() -> None:
 
 
 def test_draws_depend_on_the_seed_and_the_jobset() -> None:
-    one, again, other = (score(players(), DRAWN, cluster_of(ROW), seed)["thrown"] for seed in (1, 1, 2))
+    one, again, other = (play.score(players(), DRAWN, cluster_of(ROW), seed)["thrown"] for seed in (1, 1, 2))
     same(one, again)
     assert (one.jobsets["mean_wait"] != other.jobsets["mean_wait"]).any()
     twice = play.score({"it": Player(controlled(thrown))}, {60: DRAWN[60][:1] * 2}, cluster_of(ROW), SEED)["it"]

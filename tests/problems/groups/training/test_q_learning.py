@@ -202,7 +202,7 @@ def test_the_target_is_copied_every_so_many_steps(every: int, copied: list[int])
     for step in copied:
         learner.step(decision((1, -1)))
         after.append(network.value.detach().clone())
-        held = memory.state()["network_target/weights/value"]
+        held = memory.state()["network_target/value"]
         assert [bool((value.numpy() == held).all()) for value in after].index(True) == step
 
 
