@@ -14,14 +14,14 @@ from pipeline.core import IntArray
 from pipeline.problems.groups.heuristics.rules import equal
 from pipeline.problems.groups.networks.acting import controller
 from pipeline.problems.groups.networks.features import past
-from pipeline.problems.groups.networks.group_q import build
+from pipeline.problems.groups.networks.q_network import build
 from pipeline.problems.groups.nouns import (
     Configurations,
     Controller,
-    GroupJobs,
-    GroupObservation,
+    Jobs,
+    Observation,
     SharedCluster,
-    group_batch,
+    batch,
 )
 from pipeline.problems.groups.simulator.compiled.batch import Groups
 from pipeline.problems.groups.simulator.reference import PlainGroups
@@ -45,17 +45,17 @@ class Sharing(NamedTuple):
         """Return the cluster."""
         return SharedCluster(np.array([UNITS * self.groups]), self.groups, ORDERS, INTERVAL, False, 1e9)
 
-    def draw(self) -> list[GroupJobs]:
+    def draw(self) -> list[Jobs]:
         """Return the jobs of each episode, Poisson arrivals over INTERVALS intervals."""
         return [self._one(np.random.default_rng([13, k])) for k in range(self.episodes)]
 
-    def _one(self, rng: np.random.Generator) -> GroupJobs:
+    def _one(self, rng: np.random.Generator) -> Jobs:
         rate = LOAD * UNITS * self.groups / ((1 + WIDEST) / 2 * LONGEST / 2)
         jobs = int(rate * INTERVALS * INTERVAL)
         duration = rng.uniform(0.1, LONGEST, jobs)
         place = [rng.integers(0, high, jobs) for high in (self.groups, ORDERS.shape[1])]
         arrival, demand = np.cumsum(rng.exponential(1 / rate, jobs)), rng.integers(1, WIDEST + 1, (jobs, 1))
-        return GroupJobs(arrival, duration, duration, demand, *place)
+        return Jobs(arrival, duration, duration, demand, *place)
 
 
 def run(runs: int, sizes: Sizes, tell: Tell) -> Iterator[Row]:
@@ -70,9 +70,9 @@ def run(runs: int, sizes: Sizes, tell: Tell) -> Iterator[Row]:
     yield Row(figure(f"sharing, a decision for {many.groups} groups", times, "ms", target=Target(most=50.0)), NONE)
 
 
-def _compiled(sharing: Sharing, drawn: list[GroupJobs]) -> float:
+def _compiled(sharing: Sharing, drawn: list[Jobs]) -> float:
     """Return intervals a second."""
-    jobs, control = group_batch(drawn), equal(sharing.cluster, 0)
+    jobs, control = batch(drawn), equal(sharing.cluster, 0)
     groups, played = Groups(jobs, sharing.cluster, np.ones(len(jobs.arrival))), 0
     begun = time.perf_counter()
     while len(rows := groups.rows):
@@ -81,7 +81,7 @@ def _compiled(sharing: Sharing, drawn: list[GroupJobs]) -> float:
     return played / (time.perf_counter() - begun)
 
 
-def _plain(sharing: Sharing, jobs: GroupJobs) -> float:
+def _plain(sharing: Sharing, jobs: Jobs) -> float:
     groups, control, played = (
         PlainGroups(jobs, sharing.cluster, np.ones(len(jobs.arrival))),
         equal(sharing.cluster, 0),
@@ -94,12 +94,12 @@ def _plain(sharing: Sharing, jobs: GroupJobs) -> float:
     return played / (time.perf_counter() - begun)
 
 
-def _controlled(sharing: Sharing) -> tuple[Controller, GroupObservation]:
+def _controlled(sharing: Sharing) -> tuple[Controller, Observation]:
     """Return a controller with an untrained network, and a view in the midst of an episode."""
     cluster, drawn = sharing.cluster, sharing.draw()
     network = build(GroupQ(name="group_q", hidden=(64, 64), weights="shared"), cluster, past({1: drawn}, cluster), 1)
     control = controller(network, cluster, Configurations(LEVELS[:, None], len(ORDERS)))
-    jobs = group_batch(drawn)
+    jobs = batch(drawn)
     groups, rule = Groups(jobs, cluster, np.ones(len(jobs.arrival))), equal(cluster, 0)
     for _ in range(INTERVALS // 2):
         groups.step(groups.rows, rule(groups.observe(groups.rows), np.zeros(1)))

@@ -45,7 +45,7 @@ LINE = "{id} {submit} 0 {run} 1 -1 100 1 -1 -1 1 1 1 1 1 -1 -1 -1"
 LOG = [LINE.format(id=k, submit=60 * k, run=600) for k in range(1, 41)]
 
 SWINGING: dict[str, object] = {
-    "name": "swinging",
+    "name": "sinusoidal",
     "intervals": 20,
     "period": 10,
     "swing": 0.5,

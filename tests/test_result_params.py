@@ -6,8 +6,7 @@ import pytest
 from builders import REPOSITORY
 
 from pipeline.config import load_params
-from pipeline.problems.groups.heuristics.names import check_group_names
-from pipeline.problems.machines.heuristics.names import check_names
+from pipeline.problems import check
 
 FILES = sorted((REPOSITORY / "docs" / "results").glob("*/params.yaml"))
 
@@ -19,8 +18,7 @@ def test_there_are_such_files() -> None:
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.parent.name)
 def test_the_pipeline_takes_it(file: Path) -> None:
     params = load_params(file)
-    check_names(params)
-    check_group_names(params)
+    check(params)
     assert set(params.scenarios) == {agent.scenario for agent in params.agents.values()}
 
 

@@ -7,7 +7,7 @@ live in params.yaml; only logs have some here, because `{name: swf, path: ...}` 
 from pipeline.config.cards import FORMAT, Card, Tensor, Weights, described, difference
 from pipeline.config.groups.card import GroupsCard
 from pipeline.config.groups.learning import Dqn, DqnRecipe, GroupQ, GroupsAgent, Replay
-from pipeline.config.groups.scenario import GroupsLog, GroupsScenario, Swinging
+from pipeline.config.groups.scenario import GroupsLog, GroupsScenario, Sinusoidal
 from pipeline.config.learning import NoPretrain
 from pipeline.config.machines.card import MachinesCard
 from pipeline.config.machines.heuristics import MachinesKnobs
@@ -119,9 +119,9 @@ __all__ = [
     "Replay",
     "Sampled",
     "Sets",
+    "Sinusoidal",
     "StreamWindows",
     "Streaming",
-    "Swinging",
     "Synthetic",
     "Tasks",
     "Tensor",

@@ -4,7 +4,7 @@ import copy
 from typing import Any
 
 import pytest
-from group_rows import AGENT, LOG, RECIPE, REPLAY, ROW, SWINGING, rows, shared
+from group_rows import AGENT, LOG, RECIPE, REPLAY, ROW, SINUSOIDAL, rows, shared
 
 from pipeline.config import (
     Dqn,
@@ -13,12 +13,12 @@ from pipeline.config import (
     GroupsLog,
     GroupsScenario,
     Replay,
-    Swinging,
+    Sinusoidal,
     check_params,
     load_params,
 )
 from pipeline.errors import UserError
-from pipeline.problems.groups.heuristics.names import RULES, check_group_names
+from pipeline.problems.groups.heuristics.names import RULES, check_names
 
 GONE = object()
 SHARED, MINE = "scenarios.shared", "agents.mine"
@@ -60,7 +60,7 @@ def test_params_yaml_tells_its_scenarios_apart() -> None:
 def test_rows_become_what_they_say() -> None:
     params = shared()
     row, agent = params.groups_scenario("shared"), params.agent("mine")
-    assert isinstance(row.workload, Swinging)
+    assert isinstance(row.workload, Sinusoidal)
     assert (row.queues, row.orders) == (("short", "long"), (("short", "long"), ("long", "short")))
     assert row.levels == (0, 0.5, 1, 2)
     assert isinstance(agent.network, GroupQ)
@@ -148,7 +148,7 @@ WRONG: list[tuple[str, Any, str]] = [
     ("levels", [0.25, 0.5, 1], "levels: expected 0 and then rising numbers, got [0.25, 0.5, 1.0]"),
     ("levels", [0, 1, 0.5], "levels: expected 0 and then rising numbers, got [0.0, 1.0, 0.5]"),
     ("levels", [0, 1, 1], "levels: expected 0 and then rising numbers, got [0.0, 1.0, 1.0]"),
-    ("workload.name", "swining", "workload.name: unknown 'swining'; there are: 'swinging', 'log'"),
+    ("workload.name", "swining", "workload.name: unknown 'swining'; there are: 'sinusoidal', 'log'"),
     ("workload.intervals", 0, "workload.intervals: expected greater than 0, got 0"),
     ("workload.swing", 1.5, "workload.swing: expected less than or equal to 1, got 1.5"),
     ("workload.spread", 0, "workload.spread: expected greater than 0, got 0"),
@@ -176,7 +176,7 @@ def test_a_wrong_value_is_refused_with_its_place(place: str, value: Any, said: s
     assert refusal(changed(rows(), f"{SHARED}.{place}", value)).startswith(f"{SHARED}.{said}")
 
 
-@pytest.mark.parametrize("name", ["load", "jobset", "job", "arrival", "duration", "seen", "group", "queue"])
+@pytest.mark.parametrize("name", ["load", "jobset", "job", "arrival", "duration", "estimate", "group", "queue"])
 def test_no_resource_has_the_name_of_a_column(name: str) -> None:
     said = f"{SHARED}.resources: '{name}' is a column of job tables; give the resource another name"
     assert refusal(changed(rows(), f"{SHARED}.resources", {"cpu": 8, name: 6})) == said
@@ -197,27 +197,27 @@ DISAGREE: list[tuple[dict[str, Any], str]] = [
     ({"groups": 7}, "resources.memory: expected at least a unit for each of 7 groups"),
     ({"told": "estimates"}, "told: only a log has estimates; expected durations"),
     (
-        {"workload": SWINGING | {"run": {"long": 12.0, "short": 3.0}}},
+        {"workload": SINUSOIDAL | {"run": {"long": 12.0, "short": 3.0}}},
         "workload.run: expected ['short', 'long'] in this order, got ['long', 'short']",
     ),
     (
-        {"workload": SWINGING | {"run": {"short": 3.0}}},
+        {"workload": SINUSOIDAL | {"run": {"short": 3.0}}},
         "workload.run: expected ['short', 'long'] in this order, got ['short']",
     ),
     (
-        {"workload": SWINGING | {"demand": {"cpu": [1]}}},
+        {"workload": SINUSOIDAL | {"demand": {"cpu": [1]}}},
         "workload.demand: expected ['cpu', 'memory'] in this order, got ['cpu']",
     ),
     (
-        {"workload": SWINGING | {"mixes": [{"short": 0.5, "longer": 0.5}]}},
+        {"workload": SINUSOIDAL | {"mixes": [{"short": 0.5, "longer": 0.5}]}},
         "workload.mixes: expected ['short', 'long'] in this order, got ['short', 'longer']",
     ),
     (
-        {"workload": SWINGING | {"mixes": [{"short": 0.5, "long": 0.5}, {"short": 0.5, "long": 0.4}]}},
+        {"workload": SINUSOIDAL | {"mixes": [{"short": 0.5, "long": 0.5}, {"short": 0.5, "long": 0.4}]}},
         "workload.mixes: expected shares that sum to 1, got {'short': 0.5, 'long': 0.4}",
     ),
     (
-        {"workload": SWINGING | {"demand": {"cpu": [1, 9], "memory": [1]}}},
+        {"workload": SINUSOIDAL | {"demand": {"cpu": [1, 9], "memory": [1]}}},
         "workload.demand.cpu: the cluster has 8, got 9",
     ),
     ({"workload": LOG | {"bounds": [1, 2]}}, "workload.bounds: expected 1 for 2 queues"),
@@ -237,7 +237,7 @@ def test_parts_of_a_scenario_that_do_not_agree_are_refused(changes: dict[str, An
 
 def test_shares_of_a_mix_may_miss_their_sum_by_rounding() -> None:
     mixes = [{"short": 0.1 + 0.2, "long": 0.7}]  # 1.0000000000000002 or 1
-    assert shared(workload=SWINGING | {"mixes": mixes}).groups_scenario("shared").workload.name == "swinging"
+    assert shared(workload=SINUSOIDAL | {"mixes": mixes}).groups_scenario("shared").workload.name == "sinusoidal"
 
 
 # What learns it
@@ -386,7 +386,7 @@ def test_a_controller_may_not_have_the_name_of_a_rule(name: str) -> None:
     values = rows()
     values["agents"][name] = values["agents"].pop("mine")
     with pytest.raises(UserError) as caught:
-        check_group_names(check_params(values, "params.yaml"))
+        check_names(check_params(values, "params.yaml"))
     assert str(caught.value) == f"params.yaml: agents.{name}: '{name}' is the name of another policy; choose another"
 
 
@@ -394,11 +394,11 @@ def test_a_controller_may_not_have_the_name_that_another_is_scored_under() -> No
     values = rows()
     values["agents"]["mine_own"] = copy.deepcopy(AGENT)
     with pytest.raises(UserError, match=r"^params.yaml: agents.mine_own: 'mine_own' is the name of another policy; "):
-        check_group_names(check_params(values, "params.yaml"))
+        check_names(check_params(values, "params.yaml"))
 
 
 def test_agents_of_other_scenarios_may_have_those_names() -> None:
     values = rows()
     values["agents"]["fixed"] = values["agents"]["deeprm"]
-    check_group_names(check_params(values, "params.yaml"))
-    check_group_names(load_params())
+    check_names(check_params(values, "params.yaml"))
+    check_names(load_params())

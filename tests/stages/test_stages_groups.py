@@ -14,15 +14,17 @@ from repositories import bytes_of
 from pipeline import storage
 from pipeline.config import Params, check_params
 from pipeline.errors import UserError
+from pipeline.problems.groups import learning
 from pipeline.problems.groups.heuristics.names import RULES
-from pipeline.problems.groups.heuristics.rules import SHARERS
-from pipeline.problems.groups.tables import GROUP_FAIRNESS, GROUP_SUMMARY, OFF_POLICY, group_jobs_schema
+from pipeline.problems.groups.heuristics.rules import HEURISTICS
+from pipeline.problems.groups.tables import GROUPS_FAIRNESS, GROUPS_SUMMARY, OFF_POLICY, TABLES, jobs_schema
 from pipeline.problems.groups.training import dqn, off_policy
 from pipeline.problems.groups.training.q_learning import Learner
 from pipeline.problems.machines.tables import SUMMARY as MACHINES_SUMMARY
-from pipeline.problems.pool.heuristics.scores import HEURISTICS
-from pipeline.schemas import COMPARISON, CURVE, DELAY, RESULTS, SUMMARY
-from pipeline.stages import compare, evaluate, finetune, generate, group_learning, heuristics, log, pretrain
+from pipeline.problems.pool.heuristics.scores import HEURISTICS as OF_POOL
+from pipeline.problems.pool.tables import TABLES as TABLES_OF_POOL
+from pipeline.schemas import COMPARISON, CURVE, DELAY, SUMMARY
+from pipeline.stages import compare, evaluate, finetune, generate, heuristics, log, pretrain
 
 MINE = ["mine_pretrained", "mine", "mine_own"]
 REFERENCES = {"proportional", "drf", "fixed", "lookahead"}
@@ -90,13 +92,13 @@ def test_jobsets_of_every_split_are_written(compared: Path) -> None:
     folder = compared / "data/jobsets/shared"
     assert {path.name for path in folder.iterdir()} == {f"{split}.parquet" for split in ("train", "validation", "test")}
     for split, count in ROW["jobsets"].items():
-        jobs = group_jobs_schema(["cpu", "memory"]).validate(pd.read_parquet(folder / f"{split}.parquet"))
+        jobs = jobs_schema(["cpu", "memory"]).validate(pd.read_parquet(folder / f"{split}.parquet"))
         assert jobs.groupby("load")["jobset"].nunique().to_dict() == {60: count, 120: count}
 
 
 @pytest.mark.parametrize(("place", "policies"), [("heuristics/shared", list(RULES)), ("agents/mine", MINE)])
 def test_every_table_of_results_passes_its_schema(compared: Path, place: str, policies: list[str]) -> None:
-    folder, tables = compared / "reports/tables" / place, RESULTS["groups"]
+    folder, tables = compared / "reports/tables" / place, TABLES
     schemas = {"jobs": tables.jobs, "jobsets": tables.jobsets, **tables.also}
     found = {path.stem: schemas[path.stem].validate(pd.read_parquet(path)) for path in folder.glob("*.parquet")}
     assert set(found) == set(schemas) - ({"off_policy"} if "heuristics" in place else set())
@@ -108,7 +110,7 @@ def test_every_table_of_results_passes_its_schema(compared: Path, place: str, po
 
 
 def test_rules_expect_nothing_and_agents_do(inside: Path) -> None:
-    intervals = storage.read_also(small(), "shared", "intervals")
+    intervals = storage.read_also(small(), "shared", TABLES, "intervals")
     told = intervals.groupby("policy")[["q", "realised"]].agg(lambda column: column.notna().mean())
     assert told.loc[MINE].eq(1).all(axis=None)
     assert told.drop(MINE).eq(0).all(axis=None)
@@ -122,9 +124,9 @@ def test_rules_expect_nothing_and_agents_do(inside: Path) -> None:
 def test_an_agent_is_scored_before_and_after_learning_and_without_the_programme(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(group_learning, "stored", lambda params, agent, which: which)
-    monkeypatch.setattr(group_learning, "_player", lambda params, agent, network, alone: (network, alone))
-    assert group_learning.players(small(), "mine") == {
+    monkeypatch.setattr(learning, "stored", lambda params, agent, which: which)
+    monkeypatch.setattr(learning, "_player", lambda params, agent, network, alone: (network, alone))
+    assert learning.policies(small(), "mine") == {
         "mine_pretrained": ("pretrained", False),
         "mine": ("policy", False),
         "mine_own": ("policy", True),
@@ -133,7 +135,7 @@ def test_an_agent_is_scored_before_and_after_learning_and_without_the_programme(
 
 def test_off_policy_estimates_are_of_rules_and_of_the_agent(inside: Path) -> None:
     found = storage.read_table(inside / "reports/off_policy.csv", OFF_POLICY)
-    assert found["policy"].tolist() == [*SHARERS, "mine_pretrained", "mine"]
+    assert found["policy"].tolist() == [*HEURISTICS, "mine_pretrained", "mine"]
     assert (found["n"] > 0).all()
 
 
@@ -141,13 +143,13 @@ def test_jobsets_that_end_before_they_are_handed_over_have_no_estimates(
     inside: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(off_policy, "EARLIEST", off_policy.LATEST - 1)
-    found = group_learning.examined(small(), "mine")["off_policy"]
+    found = learning.examined(small(), "mine")["off_policy"]
     assert OFF_POLICY.validate(found).empty
 
 
 def test_knobs_and_the_best_rules_are_told(compared: Path) -> None:
     chosen = json.loads((compared / "reports/tables/heuristics/shared/chosen.json").read_text())
-    orders = [f"{name}_order" for name in (*SHARERS, "capacity", "undivided", "fixed")]
+    orders = [f"{name}_order" for name in (*HEURISTICS, "capacity", "undivided", "fixed")]
     assert set(chosen["knobs"]) == {*orders, "fixed_0", "fixed_1", "part_0", "part_1"}
     assert set(chosen["validation"]) == set(RULES)
     rules = {name: means for name, means in chosen["validation"].items() if name not in ("oracle", "undivided")}
@@ -157,7 +159,7 @@ def test_knobs_and_the_best_rules_are_told(compared: Path) -> None:
     assert set(chosen["best_delay"].values()) <= set(rules)
 
 
-def test_the_choices_of_other_dynamics_know_nothing_of_waiting_time(compared: Path) -> None:
+def test_the_choices_of_other_problem_know_nothing_of_waiting_time(compared: Path) -> None:
     chosen = json.loads((compared / "reports/tables/heuristics/online/chosen.json").read_text())
     assert set(chosen) == {"knobs", "best", "validation"}
 
@@ -169,16 +171,16 @@ def test_the_summary_has_both_and_invents_nothing(compared: Path) -> None:
     summary = SUMMARY.validate(pd.read_csv(compared / "reports/summary.csv").astype({"makespan": float}))
     untold = summary.groupby("scenario")["not_work_conserving"].agg(lambda column: column.isna().all())
     assert untold.to_dict() == {"online": False, "shared": True}
-    assert list(summary[summary["scenario"] == "online"]["policy"].unique()) == list(HEURISTICS)
+    assert list(summary[summary["scenario"] == "online"]["policy"].unique()) == list(OF_POOL)
 
 
 def test_waiting_times_and_fairness_are_told_of_groups_only(inside: Path) -> None:
-    groups = storage.read_table(inside / "reports/group_summary.csv", GROUP_SUMMARY)
+    groups = storage.read_table(inside / "reports/groups_summary.csv", GROUPS_SUMMARY)
     assert set(groups["scenario"]) == {"shared"}
     assert set(groups["policy"]) == {*RULES, *MINE}
-    results = storage.read_jobset_results(small(), "shared").groupby(["load", "policy"])["mean_wait"].mean()
+    results = storage.read_jobset_results(small(), "shared", TABLES).groupby(["load", "policy"])["mean_wait"].mean()
     assert groups.set_index(["load", "policy"])["delay"].to_dict() == pytest.approx(results.to_dict(), rel=1e-5)
-    fairness = storage.read_table(inside / "reports/group_fairness.csv", GROUP_FAIRNESS)
+    fairness = storage.read_table(inside / "reports/groups_fairness.csv", GROUPS_FAIRNESS)
     groups_of = fairness.groupby(["policy", "load"])["group"].apply(tuple)
     assert (set(groups_of), len(groups_of)) == ({(0, 1)}, 2 * len([*RULES, *MINE]))
     assert storage.read_table(inside / "reports/event_summary.csv", MACHINES_SUMMARY).empty
@@ -192,14 +194,14 @@ def test_policies_are_compared_by_slowdown_and_by_waiting_time(inside: Path) -> 
     for table in (comparison, delay):
         mine = table[(table["policy"] == "mine") & (table["load"] == "all")].set_index("against")
         assert set(mine.index) == {*REFERENCES, "best_heuristic", "mine_pretrained"}
-    summary = storage.read_table(inside / "reports/group_summary.csv", GROUP_SUMMARY)
+    summary = storage.read_table(inside / "reports/groups_summary.csv", GROUPS_SUMMARY)
     waits = summary.groupby("policy")["delay"].mean()
     mine = delay[(delay["policy"] == "mine") & (delay["load"] == "all")].set_index("against")
     assert mine.loc["drf", ["mean", "mean_against"]].tolist() == pytest.approx([waits["mine"], waits["drf"]], rel=1e-4)
     assert mine.loc["drf", "difference"] == pytest.approx(waits["mine"] / waits["drf"] - 1, rel=1e-3)
 
 
-def test_key_metrics_name_the_references_of_each_dynamics(compared: Path) -> None:
+def test_key_metrics_name_the_references_of_each_problem(compared: Path) -> None:
     metrics = json.loads((compared / "reports/metrics.json").read_text())
     assert set(metrics["shared"]) == {*REFERENCES, "best_heuristic", "mine", "unfinished_jobs"}
     assert set(metrics["shared"]["mine"]) == {"percent_from_best", "percent_from_proportional", "slowdown"}
@@ -299,8 +301,8 @@ def test_without_user_groups_their_tables_are_empty_and_can_be_read(tmp_path: Pa
     root = ran(tmp_path, check_params(values, "params.yaml"))
     for name, schema in {
         "delay": DELAY,
-        "group_summary": GROUP_SUMMARY,
-        "group_fairness": GROUP_FAIRNESS,
+        "groups_summary": GROUPS_SUMMARY,
+        "groups_fairness": GROUPS_FAIRNESS,
         "off_policy": OFF_POLICY,
     }.items():
         assert storage.read_table(root / f"reports/{name}.csv", schema).empty
@@ -320,11 +322,9 @@ def test_a_model_of_another_cluster_is_refused_in_one_line(inside: Path, place: 
     values = small().model_dump(mode="json")
     values["scenarios"]["shared"][place] = value
     with pytest.raises(UserError, match=rf"^models/mine/pretrained: {said}: run 'dvc repro' first$"):
-        group_learning.stored(check_params(values, "params.yaml"), "mine", "pretrained")
+        learning.stored(check_params(values, "params.yaml"), "mine", "pretrained")
 
 
-def test_results_of_the_other_dynamics_are_refused(inside: Path) -> None:
-    params = small()
-    values = params.model_copy(update={"scenarios": {"shared": params.scenarios["online"]}})
+def test_results_of_another_problem_are_refused(inside: Path) -> None:
     with pytest.raises(UserError, match=r"^reports/tables/heuristics/shared/jobsets.parquet: columns: "):
-        storage.read_jobset_results(values, "shared")
+        storage.read_jobset_results(small(), "shared", TABLES_OF_POOL)

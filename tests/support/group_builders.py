@@ -8,17 +8,17 @@ import numpy as np
 from pipeline.config import DqnRecipe, Replay
 from pipeline.config import GroupQ as GroupQConfig
 from pipeline.core import FloatArray
-from pipeline.problems.groups.networks import group_q
+from pipeline.problems.groups.networks import q_network
 from pipeline.problems.groups.networks.features import past
 from pipeline.problems.groups.nouns import (
     Configurations,
-    GroupJobs,
-    GroupObservation,
+    Jobs,
+    Observation,
     Setting,
     SharedCluster,
     equal_shares,
 )
-from pipeline.problems.groups.training.task import GroupTask
+from pipeline.problems.groups.training.task import Task
 
 CLUSTER = SharedCluster(np.array([4]), 2, np.array([[0, 1], [1, 0]]), 10.0, False, 100.0)
 CONFIGURATIONS = Configurations(np.array([[0], [2], [4]]), orders=2)
@@ -48,15 +48,15 @@ class Job(NamedTuple):
     demand: int | tuple[int, ...]
     group: int
     queue: int = 0
-    seen: float | None = None
+    estimate: float | None = None
 
 
-def jobset(*rows: Job) -> GroupJobs:
+def jobset(*rows: Job) -> Jobs:
     """Jobs by hand, in order of arrival."""
-    return GroupJobs(
+    return Jobs(
         arrival=np.array([row.arrival for row in rows], dtype=float),
         duration=np.array([row.duration for row in rows], dtype=float),
-        seen=np.array([row.duration if row.seen is None else row.seen for row in rows], dtype=float),
+        estimate=np.array([row.duration if row.estimate is None else row.estimate for row in rows], dtype=float),
         demand=np.array([row.demand for row in rows], dtype=np.int64).reshape(len(rows), -1),
         group=np.array([row.group for row in rows], dtype=np.int64),
         queue=np.array([row.queue for row in rows], dtype=np.int64),
@@ -70,12 +70,12 @@ def give(*shares: int, order: Sequence[int] | None = None, episodes: int = 1) ->
     return Setting(share.repeat(episodes, axis=0), orders.repeat(episodes, axis=0))
 
 
-def observed(cluster: SharedCluster, **fields: Any) -> GroupObservation:
+def observed(cluster: SharedCluster, **fields: Any) -> Observation:
     """What is seen of one episode: some fields by hand, the shares equal, and 0 of all else."""
     groups, queues, resources = cluster.groups, cluster.queues, len(cluster.capacity)
     of_group, of_queue = (1, groups), (1, groups, queues)
     count, time = np.int64, float
-    empty = GroupObservation(
+    empty = Observation(
         now=np.zeros(1),
         waiting=np.zeros(of_queue, count),
         waiting_demand=np.zeros((*of_queue, resources), count),
@@ -83,7 +83,7 @@ def observed(cluster: SharedCluster, **fields: Any) -> GroupObservation:
         waited=np.zeros(of_queue, time),
         head_waited=np.zeros(of_queue, time),
         head_demand=np.zeros((*of_queue, resources), count),
-        head_seen=np.zeros(of_queue, time),
+        head_estimate=np.zeros(of_queue, time),
         running=np.zeros(of_group, count),
         used=np.zeros((*of_group, resources), count),
         left=np.zeros(of_group, time),
@@ -99,29 +99,29 @@ def observed(cluster: SharedCluster, **fields: Any) -> GroupObservation:
     return empty._replace(**told)
 
 
-def drawn_jobs(load: int, number: int, count: int = 16, cluster: SharedCluster = CLUSTER) -> GroupJobs:
+def drawn_jobs(load: int, number: int, count: int = 16, cluster: SharedCluster = CLUSTER) -> Jobs:
     """Jobs at random, of any group and queue; those of queue 1 run longer."""
     rng = np.random.default_rng([load, number])
     queue = rng.integers(0, cluster.queues, count)
     duration = rng.uniform(2, 8, count) * np.where(queue == 0, 1, 3)
     demand = rng.integers(1, cluster.capacity // 2 + 1, (count, len(cluster.capacity)))
     arrival = np.sort(rng.uniform(0, 6 * count, count)) * 100 / load
-    return GroupJobs(arrival, duration, duration, demand, rng.integers(0, cluster.groups, count), queue)
+    return Jobs(arrival, duration, duration, demand, rng.integers(0, cluster.groups, count), queue)
 
 
-def tiny_group_task(recipe: DqnRecipe = RECIPE, seed: int = 3, generator: Replay | None = REPLAY) -> GroupTask:
+def tiny_task(recipe: DqnRecipe = RECIPE, seed: int = 3, generator: Replay | None = REPLAY) -> Task:
     """A task of one load, with a few jobsets of each split."""
     train, validation = ([drawn_jobs(100, 1000 + k + base) for k in range(4)] for base in (0, 500))
     loads = {"train": {100: train}, "validation": {100: validation}}
-    return GroupTask(CLUSTER, CONFIGURATIONS, "delay", recipe, generator, seed, [100], **loads, fresh=drawn_jobs)
+    return Task(CLUSTER, CONFIGURATIONS, "delay", recipe, generator, seed, [100], **loads, fresh=drawn_jobs)
 
 
-def untrained(kind: str = "shared", seed: int = 2, cluster: SharedCluster = CLUSTER) -> group_q.GroupQ:
+def untrained(kind: str = "shared", seed: int = 2, cluster: SharedCluster = CLUSTER) -> q_network.QNetwork:
     """A small network; its past is that of drawn jobs."""
     known = past({100: [drawn_jobs(100, k, cluster=cluster) for k in range(4)]}, cluster)
     return built(kind, seed, cluster, known)
 
 
-def built(kind: str, seed: int, cluster: SharedCluster, known: FloatArray) -> group_q.GroupQ:
+def built(kind: str, seed: int, cluster: SharedCluster, known: FloatArray) -> q_network.QNetwork:
     """A small network with some past."""
-    return group_q.build(GroupQConfig(name="group_q", hidden=(8, 6), weights=kind), cluster, known, seed)
+    return q_network.build(GroupQConfig(name="group_q", hidden=(8, 6), weights=kind), cluster, known, seed)

@@ -9,10 +9,10 @@ from builders import REPOSITORY
 from ruamel.yaml import YAML
 
 from pipeline.config import Params, check_params
-from pipeline.problems.groups.nouns import GroupJobs, SharedCluster
+from pipeline.problems.groups.nouns import Jobs, SharedCluster
 
-SWINGING: dict[str, Any] = {
-    "name": "swinging",
+SINUSOIDAL: dict[str, Any] = {
+    "name": "sinusoidal",
     "intervals": 6,
     "period": 3.0,
     "swing": 0.9,
@@ -32,7 +32,7 @@ ROW: dict[str, Any] = {
     "borrowing": False,
     "told": "durations",
     "time_limit": 500.0,
-    "workload": SWINGING,
+    "workload": SINUSOIDAL,
     "loads": [60, 120],
     "jobsets": {"train": 4, "validation": 2, "test": 4},
 }
@@ -104,8 +104,8 @@ def cluster(
     return SharedCluster(np.array(capacity or (2,)), groups, orders, interval, borrowing, time_limit)
 
 
-def group_jobs(*jobs: Sequence[float]) -> GroupJobs:
+def group_jobs(*jobs: Sequence[float]) -> Jobs:
     """Jobs of (arrival, duration, demand, group, queue) on one resource; the queue is 0 unless told."""
     table = np.array([(*job, 0)[:5] for job in jobs], dtype=float)
     whole = table[:, 2:].astype(np.int64)
-    return GroupJobs(table[:, 0], table[:, 1], table[:, 1].copy(), whole[:, :1], whole[:, 1], whole[:, 2])
+    return Jobs(table[:, 0], table[:, 1], table[:, 1].copy(), whole[:, :1], whole[:, 1], whole[:, 2])

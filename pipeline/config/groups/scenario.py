@@ -24,7 +24,7 @@ Levels = Annotated[
 ]
 
 
-class Swinging(Frozen):
+class Sinusoidal(Frozen):
     """Jobs of groups whose loads swing out of phase: while one group has its rush, another one's is over.
 
     Group g of G has, at time t, 1 + swing * sin(2 pi (t / (period * interval) + g / G)) times its mean rate of
@@ -32,7 +32,7 @@ class Swinging(Frozen):
     few amounts, all equally often.
     """
 
-    name: Literal["swinging"]
+    name: Literal["sinusoidal"]
     intervals: Many  # in which jobs arrive
     period: Rate  # of the swing, in intervals
     swing: Share
@@ -72,7 +72,7 @@ class GroupsScenario(Frozen):
     borrowing: bool
     told: Literal["durations", "estimates"]  # what the controller is told of a job's run time
     time_limit: Rate  # an episode is cut here, and its unfinished jobs are counted
-    workload: Annotated[Swinging | GroupsLog, Field(discriminator="name")]
+    workload: Annotated[Sinusoidal | GroupsLog, Field(discriminator="name")]
     loads: Loads
     jobsets: Counts
 

@@ -9,8 +9,8 @@ from pipeline.comparing.plots import png
 from pipeline.config import Params
 from pipeline.problems import Comparison, Evidence, Validated
 from pipeline.problems.groups.evaluation import plots
-from pipeline.problems.groups.evaluation.metrics import group_fairness, group_summary
-from pipeline.problems.groups.tables import GROUP_FAIRNESS, GROUP_SUMMARY, OFF_POLICY, TABLES
+from pipeline.problems.groups.evaluation.metrics import fairness, summary
+from pipeline.problems.groups.tables import GROUPS_FAIRNESS, GROUPS_SUMMARY, OFF_POLICY, TABLES
 from pipeline.schemas import empty
 from pipeline.storage import Chosen
 
@@ -21,12 +21,12 @@ def evidence(params: Params, scenarios: Sequence[str]) -> Evidence:
     """Return the tables and figures that only shared clusters have."""
     found = {
         "groups_summary.csv": (
-            [group_summary(storage.read_jobset_results(params, name, TABLES), name) for name in scenarios],
-            GROUP_SUMMARY,
+            [summary(storage.read_jobset_results(params, name, TABLES), name) for name in scenarios],
+            GROUPS_SUMMARY,
         ),
         "groups_fairness.csv": (
-            [group_fairness(storage.read_also(params, name, TABLES, "groups"), name) for name in scenarios],
-            GROUP_FAIRNESS,
+            [fairness(storage.read_also(params, name, TABLES, "groups"), name) for name in scenarios],
+            GROUPS_FAIRNESS,
         ),
         "off_policy.csv": (
             [storage.read_also(params, name, TABLES, "off_policy") for name in scenarios],
@@ -55,7 +55,7 @@ def _drawn(params: Params, name: str) -> dict[str, bytes]:
             heaviest, f"Share of each group over time, scenario {name}", [*agents, *SHOWN]
         ),
         f"delay_{name}": plots.delay_by_load(
-            group_summary(storage.read_jobset_results(params, name, TABLES), name),
+            summary(storage.read_jobset_results(params, name, TABLES), name),
             f"Mean waiting time on test jobsets, scenario {name}",
             agents,
         ),

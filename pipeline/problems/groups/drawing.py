@@ -6,20 +6,20 @@ from pipeline import storage
 from pipeline.config import Params
 from pipeline.core import SPLITS
 from pipeline.problems import Drawn
-from pipeline.problems.groups.nouns import GroupJobs
-from pipeline.problems.groups.storage import write_group_jobsets
-from pipeline.problems.groups.workload.source import group_stream
+from pipeline.problems.groups.nouns import Jobs
+from pipeline.problems.groups.storage import write_jobsets
+from pipeline.problems.groups.workload.source import source
 from pipeline.progress import ProgressCallback
 
 
-def draw(params: Params, scenario: str, on_progress: ProgressCallback) -> Drawn[GroupJobs]:
+def draw(params: Params, scenario: str, on_progress: ProgressCallback) -> Drawn[Jobs]:
     """Draw all jobsets of a scenario, or cut them from its log."""
-    origin = group_stream(params, scenario, storage.scenario_log(scenario), on_progress)
+    origin = source(params, scenario, storage.scenario_log(scenario), on_progress)
     splits = {split: origin.split(split) for split in SPLITS}
     resources = params.groups_scenario(scenario).resources
 
     def write(folder: Path) -> None:
         for split, jobsets in splits.items():
-            write_group_jobsets(folder, split, jobsets, resources)
+            write_jobsets(folder, split, jobsets, resources)
 
     return Drawn(splits, origin.notes, write)

@@ -1,4 +1,4 @@
-"""What learning needs of scenarios of user groups: the problem, the value function, its judge, how it is stored."""
+"""What learning needs of scenarios of user groups: the task, the value function, how it is validated and stored."""
 
 from collections.abc import Callable
 
@@ -12,30 +12,29 @@ from pipeline.learning.stored import must_be_as_asked, weights_of
 from pipeline.problems import Learning
 from pipeline.problems.groups.evaluation.controlling import decided, own
 from pipeline.problems.groups.evaluation.play import Expectation, Player, controlled
-from pipeline.problems.groups.heuristics.rules import SHARERS
-from pipeline.problems.groups.networks import group_q
+from pipeline.problems.groups.heuristics.rules import HEURISTICS
+from pipeline.problems.groups.networks import q_network
 from pipeline.problems.groups.networks.acting import controller
 from pipeline.problems.groups.networks.features import past, states
 from pipeline.problems.groups.networks.loading import restore
-from pipeline.problems.groups.nouns import GroupObservation
-from pipeline.problems.groups.simulator.rewards import moments
-from pipeline.problems.groups.storage import read_group_jobsets
+from pipeline.problems.groups.nouns import Observation
+from pipeline.problems.groups.policies import MUST_MATCH
+from pipeline.problems.groups.simulator.rewards import transitions
+from pipeline.problems.groups.storage import read_jobsets
 from pipeline.problems.groups.training.off_policy import off_policy
-from pipeline.problems.groups.training.task import GroupTask
-from pipeline.problems.groups.workload.source import cluster_of, configurations_of, group_stream
-
-MUST_MATCH = ("resources", "groups", "queues", "orders", "levels", "interval", "network")
+from pipeline.problems.groups.training.task import Task
+from pipeline.problems.groups.workload.source import cluster_of, configurations_of, source
 
 
-def read_task(params: Params, agent: str, part: PretrainConfig | FinetuneConfig) -> GroupTask:
+def read_task(params: Params, agent: str, part: PretrainConfig | FinetuneConfig) -> Task:
     """Return the cluster that an agent learns to control."""
     row = params.agent(agent)
     scenario, folder = params.groups_scenario(row.scenario), storage.jobsets_folder(row.scenario)
-    origin = group_stream(params, row.scenario, storage.scenario_log(row.scenario))
+    origin = source(params, row.scenario, storage.scenario_log(row.scenario))
     train, validation = (
-        read_group_jobsets(folder, split, scenario.resources, origin.cluster) for split in ("train", "validation")
+        read_jobsets(folder, split, scenario.resources, origin.cluster) for split in ("train", "validation")
     )
-    return GroupTask(
+    return Task(
         cluster=origin.cluster,
         configurations=configurations_of(scenario),
         objective=row.objective,
@@ -49,15 +48,15 @@ def read_task(params: Params, agent: str, part: PretrainConfig | FinetuneConfig)
     )
 
 
-def untrained(params: Params, agent: str, task: GroupTask) -> group_q.GroupQ:
+def untrained(params: Params, agent: str, task: Task) -> q_network.QNetwork:
     """Return an agent's network with its seeded initial weights."""
     config = params.agent(agent).network
     if not isinstance(config, GroupQ):  # refused by params.yaml's check
         raise TypeError(f"expected network group_q, got {config.name}")
-    return group_q.build(config, task.cluster, past(task.train, task.cluster), task.seed)
+    return q_network.build(config, task.cluster, past(task.train, task.cluster), task.seed)
 
 
-def stored(params: Params, agent: str, which: str) -> group_q.GroupQ:
+def stored(params: Params, agent: str, which: str) -> q_network.QNetwork:
     """Return an agent's stored network.
 
     Raises:
@@ -65,18 +64,18 @@ def stored(params: Params, agent: str, which: str) -> group_q.GroupQ:
     """
     place, wanted = storage.model_folder(agent, which), _card(params, agent)
     model = storage.read_model(place, GroupsCard)
-    must_be_as_asked(place, model.card, wanted, MUST_MATCH)
+    must_be_as_asked(place, model.card, wanted, (*MUST_MATCH, "network"))
     return restore(model.card, model.weights)
 
 
 def policies(params: Params, agent: str) -> dict[str, Player]:
-    """Return an agent as it is scored: pretrained, finetuned, and without the programme, each group for itself."""
+    """Return an agent as it is scored: pretrained, finetuned, and without the knapsack, each group for itself."""
     pretrained, policy = (stored(params, agent, which) for which in ("pretrained", "policy"))
     made = {f"{agent}_pretrained": (pretrained, False), agent: (policy, False), f"{agent}_own": (policy, True)}
     return {name: _player(params, agent, network, alone) for name, (network, alone) in made.items()}
 
 
-def validate(network: group_q.GroupQ, task: GroupTask) -> Callable[[], float]:
+def validate(network: q_network.QNetwork, task: Task) -> Callable[[], float]:
     """Return what tells the mean over loads of the mean cost of a job on validation jobsets."""
 
     def mean_cost() -> float:
@@ -85,15 +84,17 @@ def validate(network: group_q.GroupQ, task: GroupTask) -> Callable[[], float]:
         for load in task.loads:
             jobsets = task.validation[load]
             cost, jobs = np.zeros(len(jobsets)), np.array([len(one.arrival) for one in jobsets])
-            for moment in moments(task.begin(jobsets), lambda rows, view: control(view, np.zeros(len(rows))), "zero"):
-                cost[moment.rows] += moment.cost.sum(axis=1)
+            for transition in transitions(
+                task.begin(jobsets), lambda rows, view: control(view, np.zeros(len(rows))), "zero"
+            ):
+                cost[transition.rows] += transition.cost.sum(axis=1)
             means.append(float(np.mean(cost / jobs)))
         return float(np.mean(means))
 
     return mean_cost
 
 
-def model(params: Params, agent: str, network: group_q.GroupQ) -> storage.Model[GroupsCard]:
+def model(params: Params, agent: str, network: q_network.QNetwork) -> storage.Model[GroupsCard]:
     """Return what is stored of an agent's network."""
     return storage.Model(_card(params, agent), weights_of(network))
 
@@ -104,21 +105,21 @@ def examined(params: Params, agent: str) -> dict[str, pd.DataFrame]:
     task = read_task(params, agent, row.finetune)
     if task.generator is None or not isinstance(row.network, GroupQ):
         return {}
-    controllers = {name: make(task.cluster, 0) for name, make in SHARERS.items()}
+    controllers = {name: make(task.cluster, 0) for name, make in HEURISTICS.items()}
     for title, which in {f"{agent}_pretrained": "pretrained", agent: "policy"}.items():
         controllers[title] = controller(stored(params, agent, which), task.cluster, task.configurations)
     held_out = [jobs for group in task.validation.values() for jobs in group]
     return {"off_policy": off_policy(task, row.network, task.generator, controllers, held_out)}
 
 
-def _player(params: Params, agent: str, network: group_q.GroupQ, alone: bool) -> Player:
+def _player(params: Params, agent: str, network: q_network.QNetwork, alone: bool) -> Player:
     row, recipe = params.agent(agent), params.groups_recipe(agent)
     scenario = params.groups_scenario(row.scenario)
     cluster, configurations = cluster_of(scenario), configurations_of(scenario)
     choose = {"choose": own} if alone else {}
 
-    def expects(view: GroupObservation) -> FloatArray:
-        values = group_q.values_of(network, states(view, cluster), configurations.units)
+    def expects(view: Observation) -> FloatArray:
+        values = q_network.values_of(network, states(view, cluster), configurations.units)
         expected: FloatArray = decided(values, configurations, cluster.capacity, **choose).value * float(network.scale)
         return expected
 
@@ -146,7 +147,7 @@ def _card(params: Params, agent: str) -> GroupsCard:
     )
 
 
-LEARNING: Learning[Player, GroupTask, group_q.GroupQ] = Learning(
+LEARNING: Learning[Player, Task, q_network.QNetwork] = Learning(
     task=read_task,
     untrained=untrained,
     stored=stored,

@@ -31,24 +31,24 @@ class SharedCluster(NamedTuple):
         return int(self.orders.shape[1])
 
 
-class GroupJobs(NamedTuple):
+class Jobs(NamedTuple):
     """The jobs of one episode in order of arrival."""
 
     arrival: FloatArray  # [J]     time, from 0 on, never falling
     duration: FloatArray  # [J]     that it runs, above 0
-    seen: FloatArray  # [J]     that the controller is told it runs: the duration, or its user's estimate; above 0
+    estimate: FloatArray  # [J]     the run time that a controller knows: its user's, or the duration; above 0
     demand: IntArray  # [J, R]  units that it holds while it runs
     group: IntArray  # [J]     0 .. G - 1
     queue: IntArray  # [J]     0 .. Q - 1, of its group
 
 
-class GroupJobsBatch(NamedTuple):
+class JobsBatch(NamedTuple):
     """The jobs of B episodes end to end; episode b owns the jobs first[b] : first[b + 1]."""
 
     first: IntArray  # [B + 1]
     arrival: FloatArray  # [J]
     duration: FloatArray  # [J]
-    seen: FloatArray  # [J]
+    estimate: FloatArray  # [J]
     demand: IntArray  # [J, R]
     group: IntArray  # [J]
     queue: IntArray  # [J]
@@ -64,10 +64,10 @@ class GroupJobsBatch(NamedTuple):
         return np.repeat(np.arange(self.episodes), np.diff(self.first))
 
 
-class GroupObservation(NamedTuple):
+class Observation(NamedTuple):
     """All that a controller may see of B episodes at the beginning of an interval.
 
-    Work is what jobs hold times how long, as a share of all units: mean over resources, times the time told of them.
+    Work is what jobs hold times how long, as a share of all units: mean over resources, times their estimates.
     What is `recent` is smoothed over intervals: RECENT times the last one, the rest what it was before.
     """
 
@@ -78,11 +78,11 @@ class GroupObservation(NamedTuple):
     waited: FloatArray  # [B, G, Q]     since their arrivals, summed
     head_waited: FloatArray  # [B, G, Q]     of the first of them; 0 = nobody waits
     head_demand: IntArray  # [B, G, Q, R]  of the first of them; 0 = nobody waits
-    head_seen: FloatArray  # [B, G, Q]     time told of the first of them; 0 = nobody waits
+    head_estimate: FloatArray  # [B, G, Q]     of the first of them; 0 = nobody waits
     running: IntArray  # [B, G]        jobs
     used: IntArray  # [B, G, R]     units that running jobs hold
-    left: FloatArray  # [B, G]        work that is left of running jobs, by what is told (at least 0 of each)
-    releasing: IntArray  # [B, G, R]     units that running jobs, by what is told, give back by the interval's end
+    left: FloatArray  # [B, G]        work that is left of running jobs, by estimates (at least 0 of each)
+    releasing: IntArray  # [B, G, R]     units that running jobs, by estimates, give back by the interval's end
     recent_jobs: FloatArray  # [B, G, Q]     that arrived in an interval
     recent_work: FloatArray  # [B, G, Q]     that arrived in an interval
     share: IntArray  # [B, G, R]     units that the group has been given for the interval that is over; at first, equal
@@ -120,7 +120,7 @@ class Configurations(NamedTuple):
         return len(self.units) * self.orders
 
 
-Controller = Callable[[GroupObservation, FloatArray], Setting]  # (view, uniform draws [B] in [0, 1)) -> what it sets
+Controller = Callable[[Observation, FloatArray], Setting]  # (view, uniform draws [B] in [0, 1)) -> what it sets
 
 
 def equal_shares(cluster: SharedCluster) -> IntArray:
@@ -134,17 +134,17 @@ def equal_shares(cluster: SharedCluster) -> IntArray:
     return np.asarray(each + (np.arange(cluster.groups)[:, None] < odd))
 
 
-def group_batch(jobs: Sequence[GroupJobs]) -> GroupJobsBatch:
+def batch(jobs: Sequence[Jobs]) -> JobsBatch:
     """Lay the jobs of episodes end to end."""
     first = np.concatenate([[0], np.cumsum([len(one.arrival) for one in jobs])]).astype(np.int64)
     kinds = (np.float64, np.float64, np.float64, np.int64, np.int64, np.int64)
     columns = (
         np.ascontiguousarray(np.concatenate([one[k] for one in jobs]), dtype=kind) for k, kind in enumerate(kinds)
     )
-    return GroupJobsBatch._make([first, *columns])
+    return JobsBatch._make([first, *columns])
 
 
-def check_group_jobs(jobs: GroupJobs, cluster: SharedCluster) -> None:
+def check_jobs(jobs: Jobs, cluster: SharedCluster) -> None:
     """Refuse jobs that no simulator could run to their end.
 
     Raises:
@@ -152,7 +152,7 @@ def check_group_jobs(jobs: GroupJobs, cluster: SharedCluster) -> None:
     """
     if len(jobs.arrival) and (jobs.arrival[0] < 0 or (np.diff(jobs.arrival) < 0).any()):
         raise ValueError("jobs are not in order of arrival from 0 on")
-    for name, time in (("duration", jobs.duration), ("seen", jobs.seen)):
+    for name, time in (("duration", jobs.duration), ("estimate", jobs.estimate)):
         if len(time) and not time.min() > 0:
             raise ValueError(f"job {int(time.argmin())} has {name} {time.min()}; expected more than 0")
     for name, column, most in (("group", jobs.group, cluster.groups), ("queue", jobs.queue, cluster.queues)):

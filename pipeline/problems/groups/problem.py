@@ -17,15 +17,15 @@ from pipeline.problems import (
     Use,
     no_hindsight,
 )
-from pipeline.problems.groups.nouns import GroupJobs
+from pipeline.problems.groups.nouns import Jobs
 from pipeline.problems.groups.tables import TABLES
 from pipeline.progress import ProgressCallback
 from pipeline.schemas import ResultTables
 
 if TYPE_CHECKING:
     from pipeline.problems.groups.evaluation.play import Player
-    from pipeline.problems.groups.networks.group_q import GroupQ
-    from pipeline.problems.groups.training.task import GroupTask
+    from pipeline.problems.groups.networks.q_network import QNetwork
+    from pipeline.problems.groups.training.task import Task
 
 
 class GroupsProblem:
@@ -34,9 +34,9 @@ class GroupsProblem:
     @property
     def check(self) -> Callable[[Params], None]:
         """Return what refuses rows of params.yaml that do not go with this code."""
-        from pipeline.problems.groups.heuristics.names import check_group_names
+        from pipeline.problems.groups.heuristics.names import check_names
 
-        return check_group_names
+        return check_names
 
     @property
     def tables(self) -> ResultTables:
@@ -44,21 +44,21 @@ class GroupsProblem:
         return TABLES
 
     @property
-    def draw(self) -> Callable[[Params, str, ProgressCallback], Drawn[GroupJobs]]:
+    def draw(self) -> Callable[[Params, str, ProgressCallback], Drawn[Jobs]]:
         """Return what draws all jobsets of a scenario, or cuts them from its log."""
         from pipeline.problems.groups.drawing import draw
 
         return draw
 
     @property
-    def scoring(self) -> "Callable[[Params, str, str | None], Scoring[GroupJobs, Player]]":
+    def scoring(self) -> "Callable[[Params, str, str | None], Scoring[Jobs, Player]]":
         """Return how policies are scored."""
         from pipeline.problems.groups.scoring import scoring
 
         return scoring
 
     @property
-    def learning(self) -> "Learning[Player, GroupTask, GroupQ]":
+    def learning(self) -> "Learning[Player, Task, QNetwork]":
         """Return how its agents learn."""
         from pipeline.problems.groups.learning import LEARNING
 
@@ -67,16 +67,16 @@ class GroupsProblem:
     @property
     def pretraining(self) -> Algorithms:
         """Return the ways to pre-train."""
-        from pipeline.problems.groups.training.algorithms import GROUP_ALGORITHMS
+        from pipeline.problems.groups.training.algorithms import ALGORITHMS
 
-        return GROUP_ALGORITHMS
+        return ALGORITHMS
 
     @property
     def finetuning(self) -> Algorithms:
         """Return the ways to fine-tune."""
-        from pipeline.problems.groups.training.algorithms import GROUP_ALGORITHMS
+        from pipeline.problems.groups.training.algorithms import ALGORITHMS
 
-        return GROUP_ALGORITHMS
+        return ALGORITHMS
 
     @property
     def hindsight(self) -> Hindsight:
@@ -105,4 +105,4 @@ class GroupsProblem:
         return served
 
 
-PROBLEM: "Problem[GroupJobs, Player, GroupTask, GroupQ]" = GroupsProblem()
+PROBLEM: "Problem[Jobs, Player, Task, QNetwork]" = GroupsProblem()

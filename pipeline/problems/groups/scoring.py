@@ -5,20 +5,20 @@ from functools import partial
 from pipeline import storage
 from pipeline.config import Params
 from pipeline.problems import Scoring
-from pipeline.problems.groups.evaluation.play import Player, group_score
+from pipeline.problems.groups.evaluation import play
 from pipeline.problems.groups.heuristics.tuning import best_rules, rules_with, tuned_rules
-from pipeline.problems.groups.nouns import GroupJobs
-from pipeline.problems.groups.storage import read_group_jobsets
+from pipeline.problems.groups.nouns import Jobs
+from pipeline.problems.groups.storage import read_jobsets
 from pipeline.problems.groups.workload.source import cluster_of, configurations_of
 
 
-def scoring(params: Params, scenario: str, agent: str | None = None) -> Scoring[GroupJobs, Player]:
+def scoring(params: Params, scenario: str, agent: str | None = None) -> Scoring[Jobs, play.Player]:
     """Return how controllers are scored on a scenario's jobsets."""
     row, folder = params.groups_scenario(scenario), storage.jobsets_folder(scenario)
     cluster, configurations = cluster_of(row), configurations_of(row)
     return Scoring(
-        read=lambda split: read_group_jobsets(folder, split, row.resources, cluster),
-        score=partial(group_score, cluster=cluster, seed=params.seed),
+        read=lambda split: read_jobsets(folder, split, row.resources, cluster),
+        score=partial(play.score, cluster=cluster, seed=params.seed),
         tune=lambda examine, training: tuned_rules(examine, cluster, training, params.seed),
         heuristics=lambda knobs: rules_with(knobs, cluster, configurations),
         best=best_rules,

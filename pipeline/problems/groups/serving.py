@@ -1,11 +1,94 @@
-"""A stored policy of a shared cluster, asked with rows of numbers."""
+"""A stored controller, asked with rows of numbers and answering in rows of numbers.
+
+A row holds what `Observation` of `nouns` does, field after field in its order, each of them flattened, its last axis
+the fastest: `now` [1], `waiting` [G * Q], `waiting_demand` [G * Q * R], `waiting_work`, `waited` and `head_waited`
+[G * Q] each, `head_demand` [G * Q * R], `head_estimate` [G * Q], `running` [G], `used` [G * R], `left` [G],
+`releasing` [G * R], `recent_jobs` and `recent_work` [G * Q] each, `share` [G * R], `order` [G]. G, Q and R are the
+groups, queues and resources of the model's card, queues and resources in its order; what the numbers are stands beside
+the fields.
+
+An answer holds the units of each group and resource [G * R], and then the place of each group's order among the orders
+of the card [G].
+"""
 
 from pathlib import Path
 
-from pipeline.errors import UserError
+import numpy as np
+
+from pipeline import storage
+from pipeline.config import GroupsCard
+from pipeline.core import FloatArray
 from pipeline.problems import Served
+from pipeline.problems.groups.networks.acting import controller
+from pipeline.problems.groups.networks.loading import restore
+from pipeline.problems.groups.nouns import Observation, Setting, SharedCluster
+from pipeline.problems.groups.workload.source import cluster_of, configurations_of
+
+# Axes of the fields after [B]; those of COUNTS are whole numbers.
+SHAPES: dict[str, str] = {
+    "now": "",
+    "waiting": "GQ",
+    "waiting_demand": "GQR",
+    "waiting_work": "GQ",
+    "waited": "GQ",
+    "head_waited": "GQ",
+    "head_demand": "GQR",
+    "head_estimate": "GQ",
+    "running": "G",
+    "used": "GR",
+    "left": "G",
+    "releasing": "GR",
+    "recent_jobs": "GQ",
+    "recent_work": "GQ",
+    "share": "GR",
+    "order": "G",
+}
+COUNTS = ("waiting", "waiting_demand", "head_demand", "running", "used", "releasing", "share", "order")
 
 
 def served(folder: Path) -> Served:
-    """Return what makes a stored policy answer."""
-    raise UserError(f"{folder}: not yet")
+    """Return what makes a stored controller answer."""
+    model = storage.read_model(folder, GroupsCard)
+    cluster = cluster_of(model.card)
+    control = controller(restore(model.card, model.weights), cluster, configurations_of(model.card))
+
+    def act(rows: FloatArray, draws: FloatArray) -> FloatArray:
+        return answers(control(unflatten(rows, cluster), draws))
+
+    return Served(width(cluster), cluster.groups * (len(cluster.capacity) + 1), act)
+
+
+def width(cluster: SharedCluster) -> int:
+    """Return the numbers of a row.
+
+    >>> width(SharedCluster(np.array([64]), 4, np.array([[0, 1, 2]]), 10.0, False, np.inf))
+    129
+    """
+    return int(sum(np.prod(_shape(name, cluster), dtype=np.int64) for name in SHAPES))
+
+
+def flatten(view: Observation) -> FloatArray:
+    """Return observations as rows [B, N]."""
+    fields = (np.asarray(field, dtype=np.float64).reshape(len(view.now), -1) for field in view)
+    return np.concatenate(list(fields), axis=1)
+
+
+def unflatten(rows: FloatArray, cluster: SharedCluster) -> Observation:
+    """Return the observations of rows [B, N]."""
+    shapes = [_shape(name, cluster) for name in SHAPES]
+    places = np.cumsum([np.prod(shape, dtype=np.int64) for shape in shapes])[:-1]
+    columns = np.split(np.asarray(rows, np.float64), places, axis=1)
+    fields = (column.reshape(len(rows), *shape) for column, shape in zip(columns, shapes, strict=True))
+    view = Observation._make(fields)
+    return view._replace(**{name: np.rint(getattr(view, name)).astype(np.int64) for name in COUNTS})
+
+
+def answers(setting: Setting) -> FloatArray:
+    """Return settings as rows [B, G * R + G]."""
+    parts = (np.asarray(part, dtype=np.float64).reshape(len(part), -1) for part in setting)
+    return np.concatenate(list(parts), axis=1)
+
+
+def _shape(name: str, cluster: SharedCluster) -> tuple[int, ...]:
+    sizes = {"G": cluster.groups, "Q": cluster.queues, "R": len(cluster.capacity)}
+    return tuple(sizes[axis] for axis in SHAPES[name])

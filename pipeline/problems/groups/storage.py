@@ -8,24 +8,22 @@ import pandas as pd
 
 from pipeline.core import SPLITS
 from pipeline.errors import UserError
-from pipeline.problems.groups.nouns import GroupJobs, SharedCluster, check_group_jobs
-from pipeline.problems.groups.tables import group_jobs_schema
+from pipeline.problems.groups.nouns import Jobs, SharedCluster, check_jobs
+from pipeline.problems.groups.tables import jobs_schema
 from pipeline.storage.files import read_table, write_table
 
-TIMES = ("arrival", "duration", "seen")
+TIMES = ("arrival", "duration", "estimate")
 
-GroupJobSets = Mapping[int, Sequence[GroupJobs]]  # by load
+JobSets = Mapping[int, Sequence[Jobs]]  # by load
 
 
-def write_group_jobsets(folder: Path, split: str, jobsets: GroupJobSets, resources: Iterable[str]) -> None:
+def write_jobsets(folder: Path, split: str, jobsets: JobSets, resources: Iterable[str]) -> None:
     """Write the jobsets of one split."""
     names = list(resources)
-    write_table(folder / f"{split}.parquet", group_jobs_frame(jobsets, names), group_jobs_schema(names))
+    write_table(folder / f"{split}.parquet", jobs_frame(jobsets, names), jobs_schema(names))
 
 
-def read_group_jobsets(
-    folder: Path, split: str, resources: Iterable[str], cluster: SharedCluster
-) -> dict[int, list[GroupJobs]]:
+def read_jobsets(folder: Path, split: str, resources: Iterable[str], cluster: SharedCluster) -> dict[int, list[Jobs]]:
     """Read the jobsets of one split, by load.
 
     Args:
@@ -40,29 +38,29 @@ def read_group_jobsets(
     if split not in SPLITS:
         raise ValueError(f"expected one of {SPLITS}, got {split!r}")
     path, names = folder / f"{split}.parquet", list(resources)
-    frame = read_table(path, group_jobs_schema(names))
+    frame = read_table(path, jobs_schema(names))
     edges = np.flatnonzero(np.diff(frame["load"]) | np.diff(frame["jobset"])) + 1
-    wanted = [*TIMES, names, "group", "queue"]  # as the fields of GroupJobs
+    wanted = [*TIMES, names, "group", "queue"]  # as the fields of Jobs
     columns = [frame[name].to_numpy() for name in wanted]
     loads = frame["load"].to_numpy()[np.concatenate([[0], edges])] if len(frame) else []
-    found: dict[int, list[GroupJobs]] = {}
+    found: dict[int, list[Jobs]] = {}
     for load, *parts in zip(loads, *(np.split(column, edges) for column in columns), strict=True):
-        found.setdefault(int(load), []).append(GroupJobs(*parts))
+        found.setdefault(int(load), []).append(Jobs(*parts))
     _must_run(found, cluster, path)
     return found
 
 
-def _must_run(jobsets: GroupJobSets, cluster: SharedCluster, path: Path) -> None:
+def _must_run(jobsets: JobSets, cluster: SharedCluster, path: Path) -> None:
     """Refuse jobs that the cluster can never run: in the simulator they would wait for ever."""
     for load, some in jobsets.items():
         for k, jobs in enumerate(some):
             try:
-                check_group_jobs(jobs, cluster)
+                check_jobs(jobs, cluster)
             except ValueError as error:
                 raise UserError(f"{path}: load {load}, jobset {k}: {error}: run 'dvc repro'") from error
 
 
-def group_jobs_frame(jobsets: GroupJobSets, resources: Sequence[str]) -> pd.DataFrame:
+def jobs_frame(jobsets: JobSets, resources: Sequence[str]) -> pd.DataFrame:
     """Return jobsets as a table, one row a job."""
     rows = [
         {"load": load, "jobset": k, "job": np.arange(len(jobs.arrival))}

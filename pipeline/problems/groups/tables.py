@@ -5,17 +5,53 @@ from collections.abc import Iterable
 import numpy as np
 import pandera.pandas as pa
 
+from pipeline.config import GroupsScenario
 from pipeline.schemas import ResultTables
 from pipeline.schemas.columns import KEYS, above_zero, integers, job_rules, numbers, table
 
 
-def group_jobs_schema(resources: Iterable[str]) -> pa.DataFrameSchema:
+def jobs_schema(resources: Iterable[str]) -> pa.DataFrameSchema:
     """Return the schema of jobsets: sorted by (load, jobset), jobs numbered from 0 in order of arrival."""
     columns = {"load": integers(1), "jobset": integers(0), "job": integers(0)}
-    columns |= {"arrival": numbers(0.0), "duration": above_zero(), "seen": above_zero()}
+    columns |= {"arrival": numbers(0.0), "duration": above_zero(), "estimate": above_zero()}
     columns |= {"group": integers(0), "queue": integers(0)}
     columns |= {name: integers(0) for name in resources}
-    return pa.DataFrameSchema(columns, checks=job_rules(), strict=True, ordered=True, name="GroupJobs")
+    return pa.DataFrameSchema(columns, checks=job_rules(), strict=True, ordered=True, name="Jobs")
+
+
+def user_jobs_schema(scenario: GroupsScenario, estimated: bool) -> pa.DataFrameSchema:
+    """Return the schema of a user's own job table; queues by their names."""
+    columns = {"jobset": pa.Column(str), "job": pa.Column(str), "arrival": numbers(0.0), "duration": above_zero()}
+    columns |= {"estimate": above_zero()} if estimated else {}
+    columns |= {name: integers(0, units) for name, units in scenario.resources.items()}
+    queues = pa.Check.isin(scenario.queues, error=f"one of {', '.join(scenario.queues)}")
+    columns |= {"group": integers(0, scenario.groups - 1), "queue": pa.Column(str, queues)}
+    return pa.DataFrameSchema(columns, strict=True, unique=["jobset", "job"], name="UserJobs")
+
+
+# What `schedule` writes of each job; nothing is known of one that never started.
+SCHEDULE = table(
+    "Schedule",
+    {
+        "jobset": pa.Column(str),
+        "job": pa.Column(str),
+        "group": integers(0),
+        "queue": pa.Column(str),
+        "start": numbers(0.0, nullable=True),
+        "finish": numbers(0.0, nullable=True),
+        "slowdown": numbers(1.0, nullable=True),
+        "wait": numbers(0.0, nullable=True),
+    },
+    ["jobset", "job"],
+)
+
+
+def shares_schema(resources: Iterable[str]) -> pa.DataFrameSchema:
+    """Return the schema of what groups were given and used, in units of each resource, interval by interval."""
+    columns = {"jobset": pa.Column(str), "begin": numbers(0.0), "group": integers(0), "waiting": integers(0)}
+    columns |= {f"share_{name}": integers(0) for name in resources}
+    columns |= {f"used_{name}": numbers(0.0) for name in resources}  # mean over the interval
+    return table("Shares", columns, ["jobset", "begin", "group"])
 
 
 def _finite(nullable: bool = False) -> pa.Column:
@@ -26,9 +62,9 @@ def _share() -> pa.Column:
     return pa.Column("float64", [pa.Check.ge(0, error="at least 0"), pa.Check.le(1, error="at most 1")])
 
 
-# What became of each job under each policy. What is told of an unfinished job is the cut's lower bound; a job that
+# What became of each job under each policy; of an unfinished job, the lower bound that the cut leaves. A job that
 # never started has no start.
-GROUP_JOB_RESULTS = table(
+JOB_RESULTS = table(
     "GroupJobResults",
     {
         "policy": pa.Column(str),
@@ -50,7 +86,7 @@ GROUP_JOB_RESULTS = table(
 )
 
 # Each policy on each jobset; the unit of every comparison.
-GROUP_JOBSET_RESULTS = table(
+JOBSET_RESULTS = table(
     "GroupJobsetResults",
     {
         "policy": pa.Column(str),
@@ -96,7 +132,7 @@ GROUP_RESULTS = table(
 )
 
 # What a controller gave each group, interval by interval, and what came of it.
-GROUP_INTERVALS = table(
+INTERVALS = table(
     "GroupIntervals",
     {
         "policy": pa.Column(str),
@@ -116,7 +152,7 @@ GROUP_INTERVALS = table(
 )
 
 # Metrics that only scenarios of groups have, of each policy at each load; the others are in the summary of all.
-GROUP_SUMMARY = table(
+GROUPS_SUMMARY = table(
     "GroupSummary",
     {
         "scenario": pa.Column(str),
@@ -137,7 +173,7 @@ GROUP_SUMMARY = table(
 )
 
 # How each policy treats each group at each load.
-GROUP_FAIRNESS = table(
+GROUPS_FAIRNESS = table(
     "GroupFairness",
     {
         "scenario": pa.Column(str),
@@ -171,7 +207,7 @@ OFF_POLICY = table(
 )
 
 TABLES = ResultTables(
-    GROUP_JOB_RESULTS,
-    GROUP_JOBSET_RESULTS,
-    {"groups": GROUP_RESULTS, "intervals": GROUP_INTERVALS, "off_policy": OFF_POLICY},
+    JOB_RESULTS,
+    JOBSET_RESULTS,
+    {"groups": GROUP_RESULTS, "intervals": INTERVALS, "off_policy": OFF_POLICY},
 )

@@ -1,25 +1,8 @@
 """What people do with policies of a shared cluster: schedule their own jobs, look at a schedule, ask why."""
 
-from collections.abc import Sequence
+from pipeline.problems import Use
+from pipeline.problems.groups.explaining.explain import explain
+from pipeline.problems.groups.showing.showing import draw
+from pipeline.problems.groups.user_schedule import schedule_jobs
 
-from pipeline.config import Params
-from pipeline.errors import UserError
-from pipeline.problems import ExplainRequest, Picture, ScheduleRequest, ShowRequest, Use
-
-
-def schedule(params: Params, asked: ScheduleRequest) -> None:
-    """Write the schedule of a job table or log."""
-    raise UserError(f"scenario '{asked.scenario}': not yet")
-
-
-def draw(params: Params, asked: ShowRequest, policies: Sequence[str], names: Sequence[str]) -> Picture:
-    """Return the picture of a jobset under some policies."""
-    raise UserError(f"scenario '{asked.scenario}': not yet")
-
-
-def explain(params: Params, asked: ExplainRequest) -> None:
-    """Say what an agent does differently."""
-    raise UserError(f"agent '{asked.agent}': not yet")
-
-
-USE = Use(schedule, draw, explain)
+USE = Use(schedule_jobs, draw, explain)

@@ -7,14 +7,14 @@ import numpy as np
 import pandas as pd
 import pytest
 from builders import REPOSITORY
-from pipeline.stages.drawing import draw
 from ruamel.yaml import YAML
 
 from pipeline.config import Params, check_params
 from pipeline.core import SPLITS
 from pipeline.errors import UserError
-from pipeline.problems.groups.nouns import GroupJobs, SharedCluster
-from pipeline.problems.groups.storage import read_group_jobsets, write_group_jobsets
+from pipeline.problems.groups.drawing import draw
+from pipeline.problems.groups.nouns import Jobs, SharedCluster
+from pipeline.problems.groups.storage import read_jobsets, write_jobsets
 from pipeline.problems.groups.workload.source import cluster_of
 from pipeline.storage import link_log, scenario_log
 
@@ -22,12 +22,12 @@ FOLDER, NAMES = Path("shared"), ("cpu", "memory")
 CLUSTER = SharedCluster(np.array([10, 4]), 3, np.array([[0, 1]]), interval=5.0, borrowing=False, time_limit=100.0)
 
 
-def jobs(seed: int, count: int) -> GroupJobs:
+def jobs(seed: int, count: int) -> Jobs:
     rng = np.random.default_rng(seed)
-    return GroupJobs(
+    return Jobs(
         arrival=np.sort(rng.uniform(0, 100, count)),
         duration=rng.uniform(0.1, 9, count),
-        seen=rng.uniform(0.1, 9, count),
+        estimate=rng.uniform(0.1, 9, count),
         demand=np.column_stack([rng.integers(0, 11, count), rng.integers(0, 5, count)]),
         group=rng.integers(0, 3, count),
         queue=rng.integers(0, 2, count),
@@ -46,30 +46,30 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_jobsets_come_back_to_the_last_bit() -> None:
     for split in SPLITS:
-        write_group_jobsets(FOLDER, split, JOBSETS, NAMES)
-        found = read_group_jobsets(FOLDER, split, NAMES, CLUSTER)
+        write_jobsets(FOLDER, split, JOBSETS, NAMES)
+        found = read_jobsets(FOLDER, split, NAMES, CLUSTER)
         assert {load: len(group) for load, group in found.items()} == {60: 2, 120: 1}
         for load, group in JOBSETS.items():
             for mine, theirs in zip(group, found[load], strict=True):
-                for name in GroupJobs._fields:
+                for name in Jobs._fields:
                     one, other = getattr(mine, name), getattr(theirs, name)
                     assert (one.dtype, one.tolist()) == (other.dtype, other.tolist()), name
 
 
 def test_the_same_jobsets_are_the_same_bytes() -> None:
     for folder in ("one", "other"):
-        write_group_jobsets(Path(folder), "train", JOBSETS, NAMES)
+        write_jobsets(Path(folder), "train", JOBSETS, NAMES)
     assert Path("one/train.parquet").read_bytes() == Path("other/train.parquet").read_bytes()
 
 
 def test_a_missing_file_is_told_with_what_makes_it() -> None:
     with pytest.raises(UserError, match=r"^shared/test.parquet is missing: run 'dvc repro'"):
-        read_group_jobsets(FOLDER, "test", NAMES, CLUSTER)
+        read_jobsets(FOLDER, "test", NAMES, CLUSTER)
 
 
 def test_a_split_that_is_none_is_refused() -> None:
     with pytest.raises(ValueError, match="got 'fresh'"):
-        read_group_jobsets(FOLDER, "fresh", NAMES, CLUSTER)
+        read_jobsets(FOLDER, "fresh", NAMES, CLUSTER)
 
 
 @pytest.mark.parametrize(
@@ -84,21 +84,21 @@ def test_a_split_that_is_none_is_refused() -> None:
     ],
 )
 def test_a_damaged_job_is_refused_in_one_line(column: str, row: int, value: float, said: str) -> None:
-    write_group_jobsets(FOLDER, "train", JOBSETS, NAMES)
+    write_jobsets(FOLDER, "train", JOBSETS, NAMES)
     path = FOLDER / "train.parquet"
     frame = pd.read_parquet(path)
     frame.loc[row, column] = value
     frame.to_parquet(path, index=False)
     with pytest.raises(UserError, match=r"^shared/train.parquet: ") as caught:
-        read_group_jobsets(FOLDER, "train", NAMES, CLUSTER)
+        read_jobsets(FOLDER, "train", NAMES, CLUSTER)
     assert said in str(caught.value)
     assert "\n" not in str(caught.value)
 
 
 def test_jobs_of_another_cluster_are_refused_by_their_columns() -> None:
-    write_group_jobsets(FOLDER, "train", JOBSETS, NAMES)
+    write_jobsets(FOLDER, "train", JOBSETS, NAMES)
     with pytest.raises(UserError, match=r"^shared/train.parquet: columns: .*; missing gpu; unknown memory$"):
-        read_group_jobsets(FOLDER, "train", ("cpu", "gpu"), CLUSTER)
+        read_jobsets(FOLDER, "train", ("cpu", "gpu"), CLUSTER)
 
 
 # Logs
@@ -146,12 +146,12 @@ def test_a_log_that_is_not_there_is_told_by_its_key() -> None:
 def test_what_the_stage_draws_is_what_is_read() -> None:
     mix = {"short": 0.5, "long": 0.5}
     run = {"short": 600.0, "long": 7200.0}
-    recipe = {"name": "swinging", "intervals": 5, "period": 4.0, "swing": 0.5, "run": run, "spread": 1.0}
+    recipe = {"name": "sinusoidal", "intervals": 5, "period": 4.0, "swing": 0.5, "run": run, "spread": 1.0}
     params = shared(recipe | {"demand": {"cpu": [1, 2]}, "mixes": [mix]})
     drawn = draw(params, "shared", lambda done, said="": None)
     drawn.write(FOLDER)
     cluster = cluster_of(params.groups_scenario("shared"))
     for split in SPLITS:
-        found = read_group_jobsets(FOLDER, split, ["cpu"], cluster)
+        found = read_jobsets(FOLDER, split, ["cpu"], cluster)
         assert list(found) == [100]
         assert found[100][0].arrival.tolist() == drawn.splits[split][100][0].arrival.tolist()

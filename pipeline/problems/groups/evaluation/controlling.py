@@ -1,6 +1,6 @@
-"""From values of configurations to what the controller sets: the dynamic programme over groups, and what it leaves.
+"""From values of configurations to what the controller sets: the knapsack over groups, and what it leaves.
 
-The programme hands out levels. What no level used up goes to groups that want more than they were given, up to that;
+The knapsack hands out levels. What no level used up goes to groups that want more than they were given, up to that;
 and what is then left, in proportion to the work that lately arrived: the source is silent about it.
 
 Progress rule: while nothing runs, the group whose first job has waited longest is given what that job wants. Values
@@ -14,7 +14,7 @@ import numpy as np
 
 from pipeline.core import FloatArray, IntArray
 from pipeline.problems.groups.heuristics.rules import demanded, whole
-from pipeline.problems.groups.nouns import Configurations, GroupObservation, Setting
+from pipeline.problems.groups.nouns import Configurations, Observation, Setting
 from pipeline.problems.groups.simulator.knapsack.exact import own_best, squeezed
 from pipeline.problems.groups.simulator.knapsack.several import plan
 
@@ -43,7 +43,7 @@ def decided(values: FloatArray, configurations: Configurations, total: IntArray,
     return Decided(level, at.argmax(axis=-1), at.max(axis=-1))
 
 
-def setting_of(chosen: Decided, view: GroupObservation, configurations: Configurations, total: IntArray) -> Setting:
+def setting_of(chosen: Decided, view: Observation, configurations: Configurations, total: IntArray) -> Setting:
     """Return what is set: the chosen levels, and beyond them what is left over."""
     share = configurations.units[chosen.level]
     missing = np.maximum(demanded(view) - share, 0)
@@ -54,7 +54,7 @@ def setting_of(chosen: Decided, view: GroupObservation, configurations: Configur
     return Setting(_going_on(share, view, total), chosen.order)
 
 
-def _going_on(share: IntArray, view: GroupObservation, total: IntArray) -> IntArray:
+def _going_on(share: IntArray, view: Observation, total: IntArray) -> IntArray:
     """Return shares [D, G, R] by the progress rule."""
     still = np.flatnonzero((view.running.sum(axis=1) == 0) & view.waiting.any(axis=(1, 2)))
     groups, queues = view.waiting.shape[1:]

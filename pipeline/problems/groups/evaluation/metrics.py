@@ -18,8 +18,8 @@ from pipeline.comparing.outcomes import Outcome, job_table, jobset_table, must_b
 from pipeline.comparing.results import percentile
 from pipeline.core import FloatArray, IntArray
 from pipeline.errors import UserError
-from pipeline.problems.groups.nouns import GroupJobsBatch, Served, SharedCluster
-from pipeline.problems.groups.tables import GROUP_FAIRNESS, GROUP_JOB_RESULTS, GROUP_JOBSET_RESULTS, GROUP_SUMMARY
+from pipeline.problems.groups.nouns import JobsBatch, Served, SharedCluster
+from pipeline.problems.groups.tables import GROUPS_FAIRNESS, GROUPS_SUMMARY, JOB_RESULTS, JOBSET_RESULTS
 from pipeline.schemas import empty
 
 
@@ -53,26 +53,26 @@ def jain(value: FloatArray) -> FloatArray:
     return np.where(squares > 0, np.minimum(index, 1.0), 1.0)  # a sum of floats may be above 1 by its last bit
 
 
-def outcome(jobs: GroupJobsBatch, served: Served) -> Outcome:
+def outcome(jobs: JobsBatch, served: Served) -> Outcome:
     """Return how every job fared, unfinished ones by their lower bound."""
     return outcome_of(jobs, served.start, served.finish, served.end)
 
 
-def group_job_results(
-    policy: str, load: IntArray, jobset: IntArray, jobs: GroupJobsBatch, served: Served, cluster: SharedCluster
+def job_results(
+    policy: str, load: IntArray, jobset: IntArray, jobs: JobsBatch, served: Served, cluster: SharedCluster
 ) -> pd.DataFrame:
     """Return what became of each job; load and jobset [B] name the episodes."""
     _check(load, jobset, jobs, served, cluster)
     of_job = {"group": jobs.group.astype(np.int64), "queue": jobs.queue.astype(np.int64)}
     table = job_table(policy, load, jobset, jobs, served.start, outcome(jobs, served), **of_job)
-    return table[list(GROUP_JOB_RESULTS.columns)]
+    return table[list(JOB_RESULTS.columns)]
 
 
-def group_jobset_results(
+def jobset_results(
     policy: str,
     load: IntArray,
     jobset: IntArray,
-    jobs: GroupJobsBatch,
+    jobs: JobsBatch,
     served: Served,
     cluster: SharedCluster,
     reward: FloatArray,
@@ -92,11 +92,11 @@ def group_jobset_results(
         jain_slowdown=jain(parts.mean(found.slowdown).reshape(jobs.episodes, -1)),
         reward=reward,
     )
-    return table[list(GROUP_JOBSET_RESULTS.columns)]
+    return table[list(JOBSET_RESULTS.columns)]
 
 
 def group_results(
-    policy: str, load: IntArray, jobset: IntArray, jobs: GroupJobsBatch, served: Served, cluster: SharedCluster
+    policy: str, load: IntArray, jobset: IntArray, jobs: JobsBatch, served: Served, cluster: SharedCluster
 ) -> pd.DataFrame:
     """Return the metrics of each group that has jobs, in each jobset; load and jobset [B] name the episodes."""
     _check(load, jobset, jobs, served, cluster)
@@ -119,7 +119,7 @@ def group_results(
     return pd.DataFrame(columns)
 
 
-def group_summary(frame: pd.DataFrame, scenario: str) -> pd.DataFrame:
+def summary(frame: pd.DataFrame, scenario: str) -> pd.DataFrame:
     """Return, at each load, the metrics of each policy that only scenarios of groups have; no rows of others.
 
     Args:
@@ -127,7 +127,7 @@ def group_summary(frame: pd.DataFrame, scenario: str) -> pd.DataFrame:
         scenario: its name.
     """
     if "jain_wait" not in frame:
-        return empty(GROUP_SUMMARY)
+        return empty(GROUPS_SUMMARY)
     scored = frame.groupby(["load", "policy"], sort=False)
     mean = scored.mean(numeric_only=True)
     columns = {
@@ -142,11 +142,11 @@ def group_summary(frame: pd.DataFrame, scenario: str) -> pd.DataFrame:
         "reward": mean["reward"],
         "unfinished": scored["unfinished"].sum(),
     }
-    rows = pd.DataFrame(columns).reset_index().assign(scenario=scenario)[list(GROUP_SUMMARY.columns)]
+    rows = pd.DataFrame(columns).reset_index().assign(scenario=scenario)[list(GROUPS_SUMMARY.columns)]
     return rows.sort_values("load", kind="stable")
 
 
-def group_fairness(frame: pd.DataFrame, scenario: str) -> pd.DataFrame:
+def fairness(frame: pd.DataFrame, scenario: str) -> pd.DataFrame:
     """Return how each policy treats each group at each load: the mean over the jobsets in which it has jobs.
 
     Args:
@@ -159,16 +159,16 @@ def group_fairness(frame: pd.DataFrame, scenario: str) -> pd.DataFrame:
     rows = named.assign(jobs=scored["jobs"].sum(), scenario=scenario).reset_index()
     turn = {policy: k for k, policy in enumerate(rows["policy"].unique())}
     rows = rows.sort_values(["load", "policy", "group"], key=lambda one: one.map(turn) if one.name == "policy" else one)
-    return rows[list(GROUP_FAIRNESS.columns)].reset_index(drop=True)
+    return rows[list(GROUPS_FAIRNESS.columns)].reset_index(drop=True)
 
 
-def _parts(jobs: GroupJobsBatch, cluster: SharedCluster) -> Parts:
+def _parts(jobs: JobsBatch, cluster: SharedCluster) -> Parts:
     of_job = jobs.episode * cluster.groups + jobs.group
     count = np.bincount(of_job, minlength=jobs.episodes * cluster.groups)
     return Parts(of_job, count, np.flatnonzero(count))
 
 
-def _check(load: IntArray, jobset: IntArray, jobs: GroupJobsBatch, served: Served, cluster: SharedCluster) -> None:
+def _check(load: IntArray, jobset: IntArray, jobs: JobsBatch, served: Served, cluster: SharedCluster) -> None:
     must_be_whole(load, jobset, jobs, len(served.end))
     if jobs.group.max(initial=0) >= cluster.groups:
         raise ValueError(f"job {jobs.group.argmax()} has group {jobs.group.max()}; there are {cluster.groups}")

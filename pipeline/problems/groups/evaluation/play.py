@@ -13,19 +13,19 @@ import pandas as pd
 from pipeline.comparing.results import MOST_JOBSETS, Results
 from pipeline.core import FloatArray, IntArray, KeyArray, keys, uniform
 from pipeline.problems.groups.evaluation.foresight import Act
-from pipeline.problems.groups.evaluation.metrics import group_job_results, group_jobset_results, group_results
-from pipeline.problems.groups.nouns import Controller, GroupJobs, GroupObservation, Setting, SharedCluster, group_batch
+from pipeline.problems.groups.evaluation.metrics import group_results, job_results, jobset_results
+from pipeline.problems.groups.nouns import Controller, Jobs, Observation, Setting, SharedCluster, batch
 from pipeline.problems.groups.simulator.compiled.batch import Groups
-from pipeline.problems.groups.simulator.rewards import WAITING, Moment, moments
+from pipeline.problems.groups.simulator.rewards import WAITING, Transition, transitions
 from pipeline.progress import ShareCallback, no_progress
 
-SHOWN = 3  # jobsets of each load whose jobs and intervals are told one by one: all of them would be millions of rows
+SHOWN = 3  # jobsets of each load whose jobs and intervals are written one by one: all would be millions of rows
 
 
 class Expectation(NamedTuple):
     """What a learned controller expects of its decisions, and in which measure."""
 
-    value: Callable[[GroupObservation], FloatArray]  # [B, G]  of what it sets
+    value: Callable[[Observation], FloatArray]  # [B, G]  of what it sets
     objective: str  # a word of WAITING
     against: str  # a word of AGAINST
     gamma: float
@@ -48,7 +48,7 @@ class Game(NamedTuple):
 
     load: IntArray  # [B]
     number: IntArray  # [B]  of the jobset
-    episodes: Sequence[GroupJobs]
+    episodes: Sequence[Jobs]
     cluster: SharedCluster
     key: KeyArray  # [B]
 
@@ -58,9 +58,9 @@ class Game(NamedTuple):
         return Game(self.load[rows], self.number[rows], episodes, self.cluster, self.key[rows])
 
 
-def group_score(
+def score(
     policies: Mapping[str, Player],
-    jobsets: Mapping[int, Sequence[GroupJobs]],
+    jobsets: Mapping[int, Sequence[Jobs]],
     cluster: SharedCluster,
     seed: int,
     on_progress: ShareCallback = no_progress,
@@ -86,43 +86,43 @@ def group_score(
 
 
 def _scored(name: str, player: Player, game: Game) -> Results:
-    jobs = group_batch(game.episodes)
+    jobs = batch(game.episodes)
     groups = Groups(jobs, game.cluster, WAITING["delay"](jobs))
     reward, intervals = np.zeros(len(game.load)), np.zeros(len(game.load))
-    told = []
-    for turn, moment in enumerate(_played(player, groups, game, "present")):
-        reward[moment.rows] += moment.reward.sum(axis=1)
-        intervals[moment.rows] += 1
-        told.append(_rows(name, game, turn, moment))
+    rows_of_intervals = []
+    for turn, transition in enumerate(_played(player, groups, game, "present")):
+        reward[transition.rows] += transition.reward.sum(axis=1)
+        intervals[transition.rows] += 1
+        rows_of_intervals.append(_rows(name, game, turn, transition))
     served = groups.served()
     about = (name, game.load, game.number, jobs, served, game.cluster)
-    kept = pd.concat(told, ignore_index=True)
+    kept = pd.concat(rows_of_intervals, ignore_index=True)
     if player.expectation is not None:
         kept = _calibrated(kept, player, player.expectation, game)
-    every = group_job_results(*about)
+    every = job_results(*about)
     return Results(
         every[every["jobset"] < SHOWN].reset_index(drop=True),
-        group_jobset_results(*about, reward / np.maximum(intervals, 1)),
+        jobset_results(*about, reward / np.maximum(intervals, 1)),
         {"groups": group_results(*about), "intervals": kept},
     )
 
 
-def _played(player: Player, groups: Groups, game: Game, against: str) -> Iterator[Moment]:
+def _played(player: Player, groups: Groups, game: Game, against: str) -> Iterator[Transition]:
     turn = np.zeros(len(game.key), dtype=np.int64)
 
-    def acts(rows: IntArray, view: GroupObservation) -> Setting:
+    def acts(rows: IntArray, view: Observation) -> Setting:
         draws = uniform(game.key[rows], turn[rows])
         turn[rows] += 1
         return player.act(groups, rows, view, draws)
 
-    return moments(groups, acts, against)
+    return transitions(groups, acts, against)
 
 
-def _rows(name: str, game: Game, turn: int, moment: Moment) -> pd.DataFrame:
-    """Return one interval of the jobsets that are told of, a row a group."""
-    here = np.flatnonzero(game.number[moment.rows] < SHOWN)
-    rows, number = moment.rows[here], game.cluster.groups
-    share, used = (amount[here] / game.cluster.capacity for amount in (moment.setting.share, moment.view.used))
+def _rows(name: str, game: Game, turn: int, transition: Transition) -> pd.DataFrame:
+    """Return one interval of the jobsets that are written, a row a group."""
+    here = np.flatnonzero(game.number[transition.rows] < SHOWN)
+    rows, number = transition.rows[here], game.cluster.groups
+    share, used = (amount[here] / game.cluster.capacity for amount in (transition.setting.share, transition.view.used))
     columns = {
         "policy": name,
         "load": np.repeat(game.load[rows], number),
@@ -131,9 +131,9 @@ def _rows(name: str, game: Game, turn: int, moment: Moment) -> pd.DataFrame:
         "group": np.tile(np.arange(number), len(rows)),
         "share": share.max(axis=-1).ravel(),
         "used": used.max(axis=-1).ravel(),
-        "waiting": moment.view.waiting[here].sum(axis=-1).ravel(),
-        "cost": moment.cost[here].ravel(),
-        "reward": moment.reward[here].ravel(),
+        "waiting": transition.view.waiting[here].sum(axis=-1).ravel(),
+        "cost": transition.cost[here].ravel(),
+        "reward": transition.reward[here].ravel(),
         "q": np.nan,
         "realised": np.nan,
     }
@@ -143,14 +143,14 @@ def _rows(name: str, game: Game, turn: int, moment: Moment) -> pd.DataFrame:
 def _calibrated(kept: pd.DataFrame, player: Player, expectation: Expectation, game: Game) -> pd.DataFrame:
     """Return the rows with what was expected of each decision, and the discounted rewards that came of it."""
     few = game.some(np.flatnonzero(game.number < SHOWN))
-    jobs = group_batch(few.episodes)
+    jobs = batch(few.episodes)
     groups = Groups(jobs, few.cluster, WAITING[expectation.objective](jobs))
     played = list(_played(player, groups, few, expectation.against))
-    expected = [expectation.value(moment.view) for moment in played]
+    expected = [expectation.value(transition.view) for transition in played]
     later, realised = np.zeros((len(few.load), few.cluster.groups)), []
-    for moment in reversed(played):
-        later[moment.rows] = moment.reward + expectation.gamma * later[moment.rows]
-        realised.append(later[moment.rows].ravel())
+    for transition in reversed(played):
+        later[transition.rows] = transition.reward + expectation.gamma * later[transition.rows]
+        realised.append(later[transition.rows].ravel())
     realised.reverse()
     return kept.assign(
         q=np.concatenate([one.ravel() for one in expected]).astype(float), realised=np.concatenate(realised)

@@ -23,7 +23,7 @@ def shares_over_time(frame: pd.DataFrame, title: str, policies: Sequence[str]) -
     """Draw what each policy gives each group in the intervals of one jobset: a panel a policy, on the same axes.
 
     Args:
-        frame: rows of GROUP_INTERVALS of one jobset.
+        frame: rows of INTERVALS of one jobset.
         title: of the figure.
         policies: from the top down.
 

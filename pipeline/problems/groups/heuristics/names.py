@@ -3,12 +3,12 @@
 from pipeline.config import Params
 from pipeline.errors import UserError
 
-# In the tables of results. Written out: `sharing` imports numba, which must not begin before its threads are set.
+# In the tables of results. Written out: `scores` imports numba, which must not begin before its threads are set.
 RULES = ("equal", "proportional", "drf", "shortest_first", "capacity", "fixed", "undivided", "lookahead", "oracle")
-OWN = "{agent}_own"  # an agent without the programme, each group for itself
+OWN = "{agent}_own"  # an agent without the knapsack, each group for itself
 
 
-def check_group_names(params: Params) -> None:
+def check_names(params: Params) -> None:
     """Check that agents of scenarios of user groups have names of their own.
 
     Raises:

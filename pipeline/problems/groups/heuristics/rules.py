@@ -15,9 +15,9 @@ import numpy as np
 from numba import njit
 
 from pipeline.core import BoolArray, FloatArray, IntArray
-from pipeline.problems.groups.nouns import Controller, GroupObservation, Setting, SharedCluster
+from pipeline.problems.groups.nouns import Controller, Observation, Setting, SharedCluster
 
-Sharer = Callable[[SharedCluster, int], Controller]  # (cluster, place in its orders) -> controller
+Heuristic = Callable[[SharedCluster, int], Controller]  # (cluster, place in its orders) -> controller
 
 NEAR = 1e-6  # of a unit or a job: nearer to a whole one it is one, but for the rounding of sums
 
@@ -48,7 +48,7 @@ def drf(cluster: SharedCluster, order: int, weights: FloatArray | Sequence[float
     """
     weight = _checked(cluster, np.ones(cluster.groups) if weights is None else weights, zero=False)
 
-    def share(view: GroupObservation) -> FloatArray:
+    def share(view: Observation) -> FloatArray:
         filled = progressive_filling(demanded(view) / cluster.capacity, weight)
         left = np.maximum(1 - filled.sum(axis=1, keepdims=True), 0)
         return np.asarray((filled + left / cluster.groups) * cluster.capacity)
@@ -69,7 +69,7 @@ def capacity(cluster: SharedCluster, order: int, guarantees: FloatArray | Sequen
     """
     weight = _checked(cluster, guarantees, zero=False)
 
-    def share(view: GroupObservation) -> FloatArray:
+    def share(view: Observation) -> FloatArray:
         # Both steps at once: of one resource, guarantees and borrowing end where weighted filling does.
         alone = (demanded(view) / cluster.capacity).transpose(0, 2, 1)
         filled = progressive_filling(alone.reshape(-1, cluster.groups, 1), weight).reshape(alone.shape)
@@ -83,12 +83,12 @@ def shortest_first(cluster: SharedCluster, order: int) -> Controller:
     """Return the controller that gives units to the queues of the smallest waiting jobs, whichever group has them.
 
     It is what an operator does who minds the mean delay. Groups keep what their running jobs hold. Of the rest, queue
-    after queue in rising mean work (units times the time told) of its waiting jobs has units for as many of them as fit
+    after queue in rising mean work (units times the estimate) of its waiting jobs has units for as many of them as fit
     whole: all of a queue's jobs count as its mean. What is still left is shared in proportion to the demand that is not
     met; equally where none is.
     """
 
-    def share(view: GroupObservation) -> FloatArray:
+    def share(view: Observation) -> FloatArray:
         kept = view.used + queues_filled(view, cluster.capacity).sum(axis=2)
         left = cluster.capacity - kept.sum(axis=1, keepdims=True)
         short = np.maximum(demanded(view) - kept, 0)
@@ -98,7 +98,7 @@ def shortest_first(cluster: SharedCluster, order: int) -> Controller:
     return _controller(cluster, order, share)
 
 
-def demanded(view: GroupObservation) -> FloatArray:
+def demanded(view: Observation) -> FloatArray:
     """Return the units [B, G, R] that each group holds and wants."""
     return np.asarray((view.used + view.waiting_demand.sum(axis=2)).astype(float))
 
@@ -138,7 +138,7 @@ def progressive_filling(wanted: FloatArray, weights: FloatArray) -> FloatArray:
     return np.asarray(wanted * _fill(wanted, wanted.max(axis=2), weights / weights.mean())[:, :, None])
 
 
-def queues_filled(view: GroupObservation, units: IntArray) -> FloatArray:
+def queues_filled(view: Observation, units: IntArray) -> FloatArray:
     """Return the units [B, G, Q, R] of waiting jobs for which the smallest of all groups leave room."""
     jobs = view.waiting.reshape(len(view.now), -1)
     each = np.maximum(jobs, 1)
@@ -149,11 +149,11 @@ def queues_filled(view: GroupObservation, units: IntArray) -> FloatArray:
     return np.asarray((fitting[:, :, None] * mean).reshape(view.waiting_demand.shape))
 
 
-def _controller(cluster: SharedCluster, order: int, parts: Callable[[GroupObservation], FloatArray]) -> Controller:
+def _controller(cluster: SharedCluster, order: int, parts: Callable[[Observation], FloatArray]) -> Controller:
     if not 0 <= order < len(cluster.orders):
         raise ValueError(f"order {order} of the queues; expected 0 to {len(cluster.orders) - 1}")
 
-    def control(view: GroupObservation, _: FloatArray) -> Setting:
+    def control(view: Observation, _: FloatArray) -> Setting:
         return Setting(whole(parts(view), cluster.capacity), np.full(view.order.shape, order, dtype=np.int64))
 
     return control
@@ -228,7 +228,7 @@ def _whole_jobs(free: FloatArray, jobs: IntArray, mean: FloatArray, rank: IntArr
 
 
 # Rules that need nothing but the cluster and an order, by their params.yaml word.
-SHARERS: dict[str, Sharer] = {
+HEURISTICS: dict[str, Heuristic] = {
     "equal": equal,
     "proportional": proportional,
     "drf": drf,

@@ -15,12 +15,12 @@ from pipeline.core import FloatArray
 from pipeline.problems import Best
 from pipeline.problems.groups.evaluation.foresight import foresight
 from pipeline.problems.groups.evaluation.play import Player, controlled
-from pipeline.problems.groups.heuristics.rules import SHARERS, capacity, fixed
+from pipeline.problems.groups.heuristics.rules import HEURISTICS, capacity, fixed
 from pipeline.problems.groups.nouns import (
     Configurations,
     Controller,
-    GroupJobs,
-    GroupObservation,
+    Jobs,
+    Observation,
     Setting,
     SharedCluster,
 )
@@ -35,22 +35,22 @@ REFERENCES = ("oracle", "undivided")
 ORDER, WEIGHT, PART = "{rule}_order", "fixed_{group}", "part_{group}"  # knobs
 
 
-def parts_of_work(training: Mapping[int, Sequence[GroupJobs]], cluster: SharedCluster) -> FloatArray:
+def parts_of_work(training: Mapping[int, Sequence[Jobs]], cluster: SharedCluster) -> FloatArray:
     """Return each group's part [G] of the work in training jobsets, none of them nothing."""
     work = np.full(cluster.groups, 1e-9)
     for jobs in (one for group in training.values() for one in group):
-        held = (jobs.demand / cluster.capacity).mean(axis=1) * jobs.seen
+        held = (jobs.demand / cluster.capacity).mean(axis=1) * jobs.estimate
         work += np.bincount(jobs.group, weights=held, minlength=cluster.groups)
     part = np.maximum(work / work.sum(), 0.01 / cluster.groups)
     return np.asarray(part / part.sum())
 
 
 def tuned_rules(
-    play: Play, cluster: SharedCluster, training: Mapping[int, Sequence[GroupJobs]], seed: int
+    play: Play, cluster: SharedCluster, training: Mapping[int, Sequence[Jobs]], seed: int
 ) -> dict[str, float]:
     """Return the knobs of all rules: orders, and the weights of the best fixed configuration."""
     part = parts_of_work(training, cluster)
-    tried: dict[str, Make] = {name: _rule(make, cluster) for name, make in SHARERS.items()}
+    tried: dict[str, Make] = {name: _rule(make, cluster) for name, make in HEURISTICS.items()}
     tried |= {"capacity": lambda order: capacity(cluster, order, part), "undivided": lambda order: _all(cluster, order)}
     orders = range(len(cluster.orders))
     results = play(
@@ -64,17 +64,23 @@ def tuned_rules(
     return knobs | {PART.format(group=g): float(value) for g, value in enumerate(part)}
 
 
+def untuned(groups: int) -> dict[str, float]:
+    """Return the knobs of all rules before anything is known of the jobs: the first order, and all groups alike."""
+    knobs = {ORDER.format(rule=name): 0.0 for name in (*HEURISTICS, "capacity", "undivided", "fixed")}
+    return knobs | {name.format(group=g): 1 / groups for name in (WEIGHT, PART) for g in range(groups)}
+
+
 def rules_with(knobs: Mapping[str, float], cluster: SharedCluster, configurations: Configurations) -> dict[str, Player]:
     """Return all rules as tuned, and the references."""
-    order = {name: int(knobs[ORDER.format(rule=name)]) for name in (*SHARERS, "capacity", "undivided", "fixed")}
+    order = {name: int(knobs[ORDER.format(rule=name)]) for name in (*HEURISTICS, "capacity", "undivided", "fixed")}
     weights, part = ([knobs[name.format(group=g)] for g in range(cluster.groups)] for name in (WEIGHT, PART))
-    made = {name: make(cluster, order[name]) for name, make in SHARERS.items()}
+    made = {name: make(cluster, order[name]) for name, make in HEURISTICS.items()}
     made["capacity"] = capacity(cluster, order["capacity"], part)
     made["fixed"] = fixed(cluster, order["fixed"], weights)
     made["undivided"] = _all(cluster, order["undivided"])
     found = {name: Player(controlled(one)) for name, one in made.items()}
-    for name, told in {"lookahead": True, "oracle": False}.items():
-        found[name] = Player(foresight(cluster, configurations, told))
+    for name, by_estimate in {"lookahead": True, "oracle": False}.items():
+        found[name] = Player(foresight(cluster, configurations, by_estimate))
     return found
 
 
@@ -103,7 +109,7 @@ def _best_fixed(play: Play, cluster: SharedCluster, part: FloatArray, order: int
 def _all(cluster: SharedCluster, order: int) -> Controller:
     """Return what gives every group the whole cluster: no shares at all."""
 
-    def control(view: GroupObservation, draws: FloatArray) -> Setting:
+    def control(view: Observation, draws: FloatArray) -> Setting:
         share = np.broadcast_to(cluster.capacity, view.share.shape)
         return Setting(np.ascontiguousarray(share), np.full_like(view.order, order))
 

@@ -1,11 +1,11 @@
-"""What a controller's network is told: phi(s), of fixed length whatever a group's queues hold.
+"""What a controller's network sees: phi(s), of fixed length whatever a group's queues hold.
 
 The source does not say what its phi is; this one is ours. Amounts of units are counted in equal shares of the cluster
 (1 = capacity / G), work in equal shares times intervals, times in intervals, so that a network knows neither the size
 of the cluster nor the number of its groups. What has no upper bound enters as log(1 + x).
 
-A state is in two parts. `told` does not depend on what the group will be given. `amounts` is what must be known to say
-what a number of units would mean to the group: s* of equation 9, the state of a group *when given* these units.
+A state is in two parts. `features` does not depend on what the group will be given. `amounts` is what must be known to
+say what a number of units would mean to the group: s* of equation 9, the state of a group *when given* these units.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -16,15 +16,15 @@ import torch
 from torch import Tensor
 
 from pipeline.core import FloatArray, IntArray
-from pipeline.problems.groups.nouns import GroupJobs, GroupObservation, SharedCluster
+from pipeline.problems.groups.nouns import Jobs, Observation, SharedCluster
 
-OF_QUEUE, OF_GROUP, OF_CLUSTER = 9, 4, 2  # features of `told`; the present order has one more for each order
+OF_QUEUE, OF_GROUP, OF_CLUSTER = 9, 4, 2  # features of `features`; the present order has one more for each order
 OF_PAST = 3  # features of each queue in what is known of a group from the training jobsets
 OF_LEVEL = 6  # features of a level; and one more for each queue
 MOST_SHARES = 20.0  # beyond, a group has more than it could use
 
 
-class GroupShape(NamedTuple):
+class Shape(NamedTuple):
     """What a network knows of the problem that it was trained on."""
 
     queues: int  # Q
@@ -32,7 +32,7 @@ class GroupShape(NamedTuple):
     resources: int  # R
 
     @property
-    def told(self) -> int:
+    def features(self) -> int:
         """Return the features of a group whatever it will be given."""
         return OF_QUEUE * self.queues + OF_GROUP + self.orders + OF_CLUSTER
 
@@ -55,17 +55,17 @@ class GroupShape(NamedTuple):
 class States(NamedTuple):
     """D states of the cluster."""
 
-    told: FloatArray  # [D, G, F]
+    features: FloatArray  # [D, G, F]
     amounts: FloatArray  # [D, G, P]  used, releasing, present share, wanted, wanted by the head of each queue; each [R]
 
 
-def shape_of(cluster: SharedCluster) -> GroupShape:
+def shape_of(cluster: SharedCluster) -> Shape:
     """Return the shape of a cluster's states."""
-    return GroupShape(cluster.queues, len(cluster.orders), len(cluster.capacity))
+    return Shape(cluster.queues, len(cluster.orders), len(cluster.capacity))
 
 
-def states(view: GroupObservation, cluster: SharedCluster) -> States:
-    """Return what a network is told of B cluster states."""
+def states(view: Observation, cluster: SharedCluster) -> States:
+    """Return what a network sees of B cluster states."""
     shares, time = cluster.groups / cluster.capacity, cluster.interval
     work = cluster.groups / time
     wanted = view.waiting_demand * shares
@@ -76,7 +76,7 @@ def states(view: GroupObservation, cluster: SharedCluster) -> States:
         np.log1p(view.waited / time),
         np.log1p(view.head_waited / time),
         np.minimum((view.head_demand * shares).max(axis=-1), MOST_SHARES),
-        np.log1p(view.head_seen / time),
+        np.log1p(view.head_estimate / time),
         np.log1p(view.recent_jobs),
         np.log1p(view.recent_work * work),
     ]
@@ -92,13 +92,13 @@ def states(view: GroupObservation, cluster: SharedCluster) -> States:
     others = (waits.sum(axis=1, keepdims=True) - waits).max(axis=-1) / cluster.groups
     idle = 1 - view.used.sum(axis=1, keepdims=True) / cluster.capacity
     of_cluster = [np.log1p(others), np.broadcast_to(idle.min(axis=-1), others.shape)]
-    told = np.concatenate([_flat(of_queue), np.stack(of_group, axis=-1), order, np.stack(of_cluster, axis=-1)], axis=-1)
+    parts = [_flat(of_queue), np.stack(of_group, axis=-1), order, np.stack(of_cluster, axis=-1)]
     heads = (view.head_demand * shares).reshape(*waits.shape[:2], -1)
     amounts = np.concatenate([used, releasing, share, waits, heads], axis=-1)
-    return States(told.astype(np.float32), amounts.astype(np.float32))
+    return States(np.concatenate(parts, axis=-1).astype(np.float32), amounts.astype(np.float32))
 
 
-def of_levels(shape: GroupShape, amounts: Tensor, given: Tensor) -> Tensor:
+def of_levels(shape: Shape, amounts: Tensor, given: Tensor) -> Tensor:
     """Return what some levels would mean to groups: features [D, G, L, .] of s*.
 
     Args:
@@ -109,35 +109,35 @@ def of_levels(shape: GroupShape, amounts: Tensor, given: Tensor) -> Tensor:
     r = shape.resources
     used, releasing, share, wanted = (amounts[:, :, None, k * r : (k + 1) * r] for k in range(4))
     heads = amounts[:, :, 4 * r :].reshape(*amounts.shape[:2], 1, shape.queues, r)
-    room = given - used
-    served = (room.clamp(min=0) / wanted.clamp(min=1e-6)).clamp(max=1)
+    spare = given - used
+    served = (spare.clamp(min=0) / wanted.clamp(min=1e-6)).clamp(max=1)
     features = [
         given.amin(-1).clamp(max=MOST_SHARES),
-        room.amin(-1).clamp(-MOST_SHARES, MOST_SHARES),
-        (room + releasing).amin(-1).clamp(-MOST_SHARES, MOST_SHARES),
+        spare.amin(-1).clamp(-MOST_SHARES, MOST_SHARES),
+        (spare + releasing).amin(-1).clamp(-MOST_SHARES, MOST_SHARES),
         served.amin(-1),
-        torch.log1p((wanted - room.clamp(min=0)).clamp(min=0).amax(-1)),
+        torch.log1p((wanted - spare.clamp(min=0)).clamp(min=0).amax(-1)),
         (given - share).amin(-1).clamp(-MOST_SHARES, MOST_SHARES),
     ]
-    fits = (heads <= room[:, :, :, None] + 1e-5).all(-1) & (heads > 0).any(-1)
+    fits = (heads <= spare[:, :, :, None] + 1e-5).all(-1) & (heads > 0).any(-1)
     whole: list[Tensor] = torch.broadcast_tensors(*features)  # type: ignore[no-untyped-call]
-    return torch.cat([torch.stack(whole, dim=-1), fits.expand(*whole[0].shape, -1).to(room.dtype)], dim=-1)
+    return torch.cat([torch.stack(whole, dim=-1), fits.expand(*whole[0].shape, -1).to(spare.dtype)], dim=-1)
 
 
-def past(jobsets: Mapping[int, Sequence[GroupJobs]], cluster: SharedCluster) -> FloatArray:
+def past(jobsets: Mapping[int, Sequence[Jobs]], cluster: SharedCluster) -> FloatArray:
     """Return what training jobsets tell of each group [G, .]: of each queue, its part of the jobs, and their means."""
-    every: Iterable[GroupJobs] = (jobs for group in jobsets.values() for jobs in group)
-    columns = [(jobs.group * cluster.queues + jobs.queue, jobs.seen, _wide(jobs, cluster)) for jobs in every]
-    place, seen, wide = (np.concatenate(column) for column in zip(*columns, strict=True))
+    every: Iterable[Jobs] = (jobs for group in jobsets.values() for jobs in group)
+    columns = [(jobs.group * cluster.queues + jobs.queue, jobs.estimate, _wide(jobs, cluster)) for jobs in every]
+    place, estimate, wide = (np.concatenate(column) for column in zip(*columns, strict=True))
     number = _sum(place, np.ones(len(place)), cluster)
     each = np.maximum(number, 1)
     part = number / np.maximum(number.sum(axis=1, keepdims=True), 1)
-    run = np.log1p(_sum(place, seen, cluster) / each / cluster.interval)
+    run = np.log1p(_sum(place, estimate, cluster) / each / cluster.interval)
     demand = np.log1p(_sum(place, wide, cluster) / each)
     return np.concatenate([part, run, demand], axis=1).astype(np.float32)
 
 
-def _wide(jobs: GroupJobs, cluster: SharedCluster) -> FloatArray:
+def _wide(jobs: Jobs, cluster: SharedCluster) -> FloatArray:
     widest: FloatArray = (jobs.demand / cluster.capacity).max(axis=1) * cluster.groups
     return widest
 

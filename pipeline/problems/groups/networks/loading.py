@@ -10,11 +10,11 @@ from pipeline.config import GroupsCard
 from pipeline.core import FloatArray
 from pipeline.errors import UserError
 from pipeline.learning.stored import put_back
-from pipeline.problems.groups.networks.features import GroupShape
-from pipeline.problems.groups.networks.group_q import GroupQ
+from pipeline.problems.groups.networks.features import Shape
+from pipeline.problems.groups.networks.q_network import QNetwork
 
 
-def restore(card: GroupsCard, weights: Mapping[str, FloatArray]) -> GroupQ:
+def restore(card: GroupsCard, weights: Mapping[str, FloatArray]) -> QNetwork:
     """Rebuild a controller's network.
 
     Raises:
@@ -22,9 +22,9 @@ def restore(card: GroupsCard, weights: Mapping[str, FloatArray]) -> GroupQ:
     """
     if not isinstance(card.network, GroupQConfig):
         raise UserError(f"model of agent '{card.agent}': expected network group_q, found {card.network.name}")
-    shape = GroupShape(len(card.queues), len(card.orders), len(card.resources))
+    shape = Shape(len(card.queues), len(card.orders), len(card.resources))
     past = np.zeros((card.groups, shape.past), dtype=np.float32)
     with torch.random.fork_rng(devices=[]):
-        network = GroupQ(shape, card.network, past, np.ones(shape.resources))
+        network = QNetwork(shape, card.network, past, np.ones(shape.resources))
     put_back(network, weights, card.agent)
     return network

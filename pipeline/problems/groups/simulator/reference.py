@@ -14,7 +14,7 @@ Nothing is preempted: a group that uses more than its share starts nothing as it
 
 A job costs its weight for each time unit that it waits. The episode is over at the first decision at which no job waits
 or is still to arrive (those that run then run to their ends), or is cut at the first one at or behind the time limit.
-What is told of run times is used in observations and in `what_if` only. The compiled version must agree with this file.
+Estimates of run times are used in observations and in `what_if` only. The compiled version must agree with this file.
 """
 
 from collections.abc import Callable
@@ -27,12 +27,12 @@ import numpy as np
 from pipeline.core import FloatArray, IntArray
 from pipeline.problems.groups.nouns import (
     RECENT,
-    GroupJobs,
-    GroupObservation,
+    Jobs,
+    Observation,
     Served,
     Setting,
     SharedCluster,
-    check_group_jobs,
+    check_jobs,
     equal_shares,
 )
 
@@ -41,12 +41,12 @@ from pipeline.problems.groups.nouns import (
 class PlainGroups:
     """One episode of jobs of user groups; jobs are named by their order of arrival."""
 
-    jobs: GroupJobs
+    jobs: Jobs
     cluster: SharedCluster
     weight: FloatArray  # [J]  what one time unit of a job's waiting costs its group
 
     def __post_init__(self) -> None:
-        check_group_jobs(self.jobs, self.cluster)
+        check_jobs(self.jobs, self.cluster)
         count, groups, queues = len(self.jobs.arrival), self.cluster.groups, self.cluster.queues
         self.decision, self.clock = 0, 0.0
         self.runs = self.jobs.duration  # [J]  how long a job runs once it has started
@@ -86,20 +86,20 @@ class PlainGroups:
         self._remember(before[: len(before) - len(self.coming)])
         return cost
 
-    def what_if(self, setting: Setting, alone: bool = False, told: bool = False) -> FloatArray:
+    def what_if(self, setting: Setting, alone: bool = False, by_estimate: bool = False) -> FloatArray:
         """Return the cost [G] that `step` would return; nothing changes.
 
         Args:
             setting: what the controller might set.
             alone: each group plays as if the others were not there: its share is its own to the last unit, and it
                 can borrow nothing.
-            told: by what the controller may know: nobody arrives, and jobs end when they are said to; at once, if
+            by_estimate: as far as the controller may know: nobody arrives, and jobs end by their estimate; at once, if
                 they run for longer than that already.
         """
         other = deepcopy(self)
-        if told:
+        if by_estimate:
             other.coming = []
-            other.runs = other.jobs.seen
+            other.runs = other.jobs.estimate
             other._handle_due(other.now)
         return other._play(setting, alone)
 
@@ -182,7 +182,7 @@ class PlainGroups:
         return np.asarray((self.jobs.demand / self.cluster.capacity).mean(axis=1))
 
     def _work(self) -> FloatArray:
-        return np.asarray(self.jobs.seen * self._portion())
+        return np.asarray(self.jobs.estimate * self._portion())
 
     def _by_queue(self, jobs: list[int], value: FloatArray) -> FloatArray:
         """Return a value [J] or [J, R] of some jobs, summed [G, Q] or [G, Q, R]."""
@@ -191,7 +191,7 @@ class PlainGroups:
             total[self.jobs.group[job], self.jobs.queue[job]] += value[job]
         return total
 
-    def observe(self) -> GroupObservation:
+    def observe(self) -> Observation:
         """Return what the controller sees."""
         jobs, now, heads = self.jobs, self.now, list(self._heads().values())
         waited, demand = np.maximum(now - jobs.arrival, 0.0), jobs.demand.astype(float)
@@ -200,10 +200,10 @@ class PlainGroups:
         for job in self.running:
             group = jobs.group[job]
             running[group] += 1
-            left[group] += max(jobs.seen[job] - (now - self.start[job]), 0.0) * self._portion()[job]
-            if self.start[job] + jobs.seen[job] <= now + self.cluster.interval:
+            left[group] += max(jobs.estimate[job] - (now - self.start[job]), 0.0) * self._portion()[job]
+            if self.start[job] + jobs.estimate[job] <= now + self.cluster.interval:
                 releasing[group] += jobs.demand[job]
-        return GroupObservation(
+        return Observation(
             now=np.array([now]),
             waiting=self._by_queue(self.waiting, np.ones(len(self.start)))[None].astype(np.int64),
             waiting_demand=self._by_queue(self.waiting, demand)[None].astype(np.int64),
@@ -211,7 +211,7 @@ class PlainGroups:
             waited=self._by_queue(self.waiting, waited)[None],
             head_waited=self._by_queue(heads, waited)[None],
             head_demand=self._by_queue(heads, demand)[None].astype(np.int64),
-            head_seen=self._by_queue(heads, jobs.seen)[None],
+            head_estimate=self._by_queue(heads, jobs.estimate)[None],
             running=running[None],
             used=self.used[None].copy(),
             left=left[None],

@@ -17,37 +17,37 @@ from typing import NamedTuple
 import numpy as np
 
 from pipeline.core import SHORTEST_BOUNDED, BoolArray, FloatArray, IntArray
-from pipeline.problems.groups.nouns import GroupJobsBatch, GroupObservation, Setting
+from pipeline.problems.groups.nouns import JobsBatch, Observation, Setting
 from pipeline.problems.groups.simulator.compiled.batch import Groups
 
 
-class Moment(NamedTuple):
+class Transition(NamedTuple):
     """One interval of the episodes that were going, as it was and what came of it."""
 
     rows: IntArray  # [B']     episodes
-    view: GroupObservation  # of them, at its beginning
+    view: Observation  # of them, at its beginning
     setting: Setting
     reward: FloatArray  # [B', G]
     cost: FloatArray  # [B', G]
     over: BoolArray  # [B']     was it the episode's last?
 
 
-Acts = Callable[[IntArray, GroupObservation], Setting]  # (episodes [B'], what is seen of them)
+Acts = Callable[[IntArray, Observation], Setting]  # (episodes [B'], what is seen of them)
 
 
-def _present(groups: Groups, rows: IntArray, view: GroupObservation) -> FloatArray:
+def _present(groups: Groups, rows: IntArray, view: Observation) -> FloatArray:
     return groups.what_if(rows, Setting(view.share, view.order))
 
 
-def _nothing(groups: Groups, rows: IntArray, view: GroupObservation) -> FloatArray:
+def _nothing(groups: Groups, rows: IntArray, view: Observation) -> FloatArray:
     return groups.what_if(rows, Setting(np.zeros_like(view.share), view.order), alone=True)
 
 
-def _zero(groups: Groups, rows: IntArray, view: GroupObservation) -> FloatArray:
+def _zero(groups: Groups, rows: IntArray, view: Observation) -> FloatArray:
     return np.zeros(view.order.shape)
 
 
-def moments(groups: Groups, acts: Acts, against: str) -> Iterator[Moment]:
+def transitions(groups: Groups, acts: Acts, against: str) -> Iterator[Transition]:
     """Play to the end of every episode, and yield every interval behind it.
 
     Args:
@@ -60,14 +60,14 @@ def moments(groups: Groups, acts: Acts, against: str) -> Iterator[Moment]:
         setting = acts(rows, view)
         base = AGAINST[against](groups, rows, view)
         cost = groups.step(rows, setting)
-        yield Moment(rows, view, setting, base - cost, cost, ~np.isin(rows, groups.rows))
+        yield Transition(rows, view, setting, base - cost, cost, ~np.isin(rows, groups.rows))
 
 
-def _delay(jobs: GroupJobsBatch) -> FloatArray:
+def _delay(jobs: JobsBatch) -> FloatArray:
     return np.ones(len(jobs.duration))
 
 
-def _slowdown(jobs: GroupJobsBatch) -> FloatArray:
+def _slowdown(jobs: JobsBatch) -> FloatArray:
     return 1 / np.maximum(jobs.duration, SHORTEST_BOUNDED)
 
 

@@ -14,19 +14,19 @@ from pipeline.core import IntArray, KeyArray, uniform
 from pipeline.learning.memory import Memory
 from pipeline.learning.update import Update
 from pipeline.problems.groups.networks.acting import controller
-from pipeline.problems.groups.networks.group_q import GroupQ
-from pipeline.problems.groups.nouns import Controller, GroupObservation, Setting
-from pipeline.problems.groups.simulator.rewards import Acts, moments
+from pipeline.problems.groups.networks.q_network import QNetwork
+from pipeline.problems.groups.nouns import Controller, Observation, Setting
+from pipeline.problems.groups.simulator.rewards import Acts, transitions
 from pipeline.problems.groups.training.exploring import noisy
 from pipeline.problems.groups.training.q_learning import Learner
 from pipeline.problems.groups.training.replay import empty, filled, set_scale
 from pipeline.problems.groups.training.replay_memory import ReplayMemory
-from pipeline.problems.groups.training.task import GroupTask, Recorder
+from pipeline.problems.groups.training.task import Recorder, Task
 
-STREAM = 12
+DRAWS = 12  # keeps the draws from the replay memory apart from other random numbers
 
 
-def dqn(network: GroupQ, task: GroupTask, config: Dqn, memory: Memory | None = None) -> Iterator[Update]:
+def dqn(network: QNetwork, task: Task, config: Dqn, memory: Memory | None = None) -> Iterator[Update]:
     """Let the controller control, and learn from what comes of it.
 
     Args:
@@ -44,18 +44,22 @@ def dqn(network: GroupQ, task: GroupTask, config: Dqn, memory: Memory | None = N
         yield Update(step, _played(learner, task, config, held, step))
 
 
-def _played(learner: Learner, task: GroupTask, config: Dqn, held: ReplayMemory, step: int) -> dict[str, float]:
+def _played(learner: Learner, task: Task, config: Dqn, held: ReplayMemory, step: int) -> dict[str, float]:
     """Control the jobsets of an update, learn on the way, and return what came of it."""
     jobsets, key = task.draw(step, config.jobsets)
-    rng, recorder = np.random.default_rng([task.seed, STREAM, step]), Recorder(held, task.cluster, len(jobsets))
+    rng, recorder = np.random.default_rng([task.seed, DRAWS, step]), Recorder(held, task.cluster, len(jobsets))
     found: list[dict[str, float]] = []
     cost = reward = 0.0
     intervals = 0
-    for turn, moment in enumerate(
-        moments(task.begin(jobsets), _exploring(learner.network, task, config, key), task.recipe.against), 1
+    for turn, transition in enumerate(
+        transitions(task.begin(jobsets), _exploring(learner.network, task, config, key), task.recipe.against), 1
     ):
-        recorder.note(moment)
-        cost, reward, intervals = cost + moment.cost.sum(), reward + moment.reward.sum(), intervals + len(moment.rows)
+        recorder.note(transition)
+        cost, reward, intervals = (
+            cost + transition.cost.sum(),
+            reward + transition.reward.sum(),
+            intervals + len(transition.rows),
+        )
         if turn % config.every == 0 and float(learner.network.scale):
             found.append(learner.step(held.sample(rng, task.recipe.batch)))
     set_scale(learner.network, held)
@@ -64,14 +68,14 @@ def _played(learner: Learner, task: GroupTask, config: Dqn, held: ReplayMemory, 
     return {"cost": float(cost / jobs), "reward": float(reward / intervals), **learned}
 
 
-def _exploring(network: GroupQ, task: GroupTask, config: Dqn, key: KeyArray) -> Acts:
+def _exploring(network: QNetwork, task: Task, config: Dqn, key: KeyArray) -> Acts:
     """Return what sets the network's own choices, and now and then something else."""
     chosen: Controller = controller(network, task.cluster, task.configurations)
     if config.epsilon:
         chosen = noisy(task.cluster, chosen, task.configurations, config.epsilon)
     turn = np.zeros(len(key), dtype=np.int64)
 
-    def acts(rows: IntArray, view: GroupObservation) -> Setting:
+    def acts(rows: IntArray, view: Observation) -> Setting:
         draws = uniform(key[rows], turn[rows])
         turn[rows] += 1
         return chosen(view, draws)

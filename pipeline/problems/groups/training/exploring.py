@@ -7,7 +7,7 @@ import numpy as np
 from numba import njit
 
 from pipeline.core import FloatArray, IntArray, uniform
-from pipeline.problems.groups.nouns import Configurations, Controller, GroupObservation, Setting, SharedCluster
+from pipeline.problems.groups.nouns import Configurations, Controller, Observation, Setting, SharedCluster
 
 
 def random_setting(cluster: SharedCluster, configurations: Configurations) -> Controller:
@@ -16,7 +16,7 @@ def random_setting(cluster: SharedCluster, configurations: Configurations) -> Co
     Where the cluster has not that many units, groups drawn at random go down by a level until it has.
     """
 
-    def control(view: GroupObservation, draws: FloatArray) -> Setting:
+    def control(view: Observation, draws: FloatArray) -> Setting:
         (of_level, of_order), rest = _split(draws, cluster, configurations, numbers=2)
         level, order = _place(of_level, len(configurations.units)), _place(of_order, configurations.orders)
         return Setting(_fitted(configurations.units[level], cluster, configurations, rest), order)
@@ -37,7 +37,7 @@ def noisy(cluster: SharedCluster, controller: Controller, configurations: Config
         chance: of a group, at a decision.
     """
 
-    def control(view: GroupObservation, draws: FloatArray) -> Setting:
+    def control(view: Observation, draws: FloatArray) -> Setting:
         (chances, of_level, of_order, own), rest = _split(draws, cluster, configurations, numbers=4)
         setting = controller(view, own[:, 0])
         changed = chances < chance

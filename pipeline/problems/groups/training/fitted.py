@@ -1,4 +1,4 @@
-"""Off-policy evaluation: what would a controller cost, judged from logged decisions of others alone?
+"""Off-policy evaluation: what would a controller cost, estimated from logged decisions of others alone?
 
 Fitted Q evaluation (Le, Voloshin, Yue 2019): a value function of the controller's cost is fitted to the log, again and
 again, on targets cost + gamma * Q(s', what the controller would set in s'). Importance weights, and with them the
@@ -16,11 +16,11 @@ import torch
 
 from pipeline.core import FloatArray, IntArray
 from pipeline.problems.groups.networks.features import States
-from pipeline.problems.groups.networks.group_q import GroupQ, tensors
+from pipeline.problems.groups.networks.q_network import QNetwork, tensors
 from pipeline.problems.groups.training.q_learning import Target
 from pipeline.problems.groups.training.replay_memory import Transitions
 
-STREAM = 13
+DRAWS = 13  # keeps the batches apart from other random numbers
 LEAST = 8  # decisions of the cluster in a batch
 
 
@@ -42,7 +42,7 @@ class Meant(NamedTuple):
     order: IntArray  # [D, G]
 
 
-def fitted(network: GroupQ, log: Transitions, then: Meant, how: Fit, seed: int) -> None:
+def fitted(network: QNetwork, log: Transitions, then: Meant, how: Fit, seed: int) -> None:
     """Fit a value function of costs to a log, for the controller that means to set `then` in the next states.
 
     Args:
@@ -52,7 +52,7 @@ def fitted(network: GroupQ, log: Transitions, then: Meant, how: Fit, seed: int) 
         how: how much.
         seed: of the batches.
     """
-    rng = np.random.default_rng([seed, STREAM])
+    rng = np.random.default_rng([seed, DRAWS])
     network.scale.fill_(float(log.reward.std()) or 1.0)
     reward = torch.from_numpy(log.reward) / network.scale
     goes_on = torch.from_numpy((~log.over).astype(np.float32))[:, None]
@@ -64,7 +64,7 @@ def fitted(network: GroupQ, log: Transitions, then: Meant, how: Fit, seed: int) 
         with torch.no_grad():
             later = _at(target, _some(log.then, some), Meant(then.share[some], then.order[some]))
             wanted = reward[some] + how.gamma * goes_on[some] * later
-        values = _at(network, _some(log.seen, some), Meant(log.share[some], log.order[some]))
+        values = _at(network, _some(log.state, some), Meant(log.share[some], log.order[some]))
         # Squares, for a mean is asked for: Huber's error leans to the median, and costs have a long tail.
         loss = torch.nn.functional.mse_loss(values, wanted)
         optimizer.zero_grad()
@@ -74,22 +74,22 @@ def fitted(network: GroupQ, log: Transitions, then: Meant, how: Fit, seed: int) 
         target.follow(how.target)
 
 
-def estimated(network: GroupQ, seen: States, meant: Meant) -> FloatArray:
+def estimated(network: QNetwork, state: States, meant: Meant) -> FloatArray:
     """Return the discounted cost [D] from D states on, summed over groups."""
     with torch.no_grad():
-        value: FloatArray = (-_at(network, seen, meant) * network.scale).sum(dim=1).numpy()
+        value: FloatArray = (-_at(network, state, meant) * network.scale).sum(dim=1).numpy()
     return value
 
 
 Values = Callable[[tuple[torch.Tensor, torch.Tensor], torch.Tensor], torch.Tensor]
 
 
-def _at(values: Values, seen: States, meant: Meant) -> torch.Tensor:
+def _at(values: Values, state: States, meant: Meant) -> torch.Tensor:
     """Return the values [D, G] of what is set."""
     given = torch.from_numpy(meant.share.astype("float32"))[:, :, None]
-    found = values(tensors(seen), given)[:, :, 0]
+    found = values(tensors(state), given)[:, :, 0]
     return found.gather(2, torch.from_numpy(meant.order.astype(np.int64))[:, :, None])[:, :, 0]
 
 
-def _some(seen: States, rows: IntArray) -> States:
-    return States(seen.told[rows], seen.amounts[rows])
+def _some(state: States, rows: IntArray) -> States:
+    return States(state.features[rows], state.amounts[rows])

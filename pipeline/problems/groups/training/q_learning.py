@@ -4,13 +4,11 @@ Target: reward + gamma * Q'(phi(s*'), a'), where Q' is a copy of the network tha
 2015), the network itself chooses a' (double DQN, van Hasselt et al. 2016), and the error is Huber's: all are settings.
 
 What a' is, is a setting as well. With each group's `own` best, as in the source, every group expects all that it could
-wish from the next interval on, which no cluster can give to all of them. `joint` takes what the dynamic programme would
-choose for all groups: the values are then those of the controller that will be played.
+wish from the next interval on, which no cluster can give to all of them. `joint` takes what the knapsack would choose
+for all groups: the values are then those of the controller that will be played.
 
 The conservative term (CQL, Kumar et al. 2020) lowers the values of configurations that the log does not show.
 """
-
-from typing import Any
 
 import numpy as np
 import torch
@@ -20,15 +18,15 @@ from pipeline.core import IntArray
 from pipeline.errors import UserError
 from pipeline.learning.memory import Memory
 from pipeline.problems.groups.evaluation.controlling import decided
-from pipeline.problems.groups.networks.group_q import GroupQ, Inputs, tensors
+from pipeline.problems.groups.networks.q_network import Inputs, QNetwork, tensors
 from pipeline.problems.groups.training.replay_memory import Transitions
-from pipeline.problems.groups.training.task import GroupTask
+from pipeline.problems.groups.training.task import Task
 
 
 class Learner:
     """A value function that learns."""
 
-    def __init__(self, network: GroupQ, task: GroupTask, memory: Memory) -> None:
+    def __init__(self, network: QNetwork, task: Task, memory: Memory) -> None:
         recipe = task.recipe
         self.network, self._task, self._recipe = network, task, recipe
         self._units = torch.from_numpy(task.configurations.units.astype("float32"))
@@ -48,12 +46,12 @@ class Learner:
         Raises:
             UserError: the gradient is not finite.
         """
-        seen = tensors(batch.seen)
+        inputs = tensors(batch.state)
         target = batch_target(self.network, self._target, self._task, batch)
-        values = self._of_log(seen, batch)
+        values = self._of_log(inputs, batch)
         loss = self._loss(values, target)
         if conservative:
-            every = self.network(seen, self._units).flatten(2)
+            every = self.network(inputs, self._units).flatten(2)
             loss = loss + conservative * (every.logsumexp(dim=2) - values).mean()
         self._optimizer.zero_grad()
         loss.backward()  # type: ignore[no-untyped-call]
@@ -64,10 +62,10 @@ class Learner:
         self._target.follow(max(self._recipe.target, 1))
         return {"loss": float(loss.detach()), "q": float(values.detach().mean())}
 
-    def _of_log(self, seen: Inputs, batch: Transitions) -> Tensor:
+    def _of_log(self, inputs: Inputs, batch: Transitions) -> Tensor:
         """Return the values [N, G] of what was set."""
         given = torch.from_numpy(batch.share)[:, :, None]
-        values: Tensor = self.network(seen, given)[:, :, 0]
+        values: Tensor = self.network(inputs, given)[:, :, 0]
         return values.gather(2, torch.from_numpy(batch.order)[:, :, None])[:, :, 0]
 
     def _loss(self, values: Tensor, target: Tensor) -> Tensor:
@@ -79,14 +77,14 @@ class Learner:
 class Target:
     """A copy of a network that follows it every so many steps."""
 
-    def __init__(self, network: GroupQ) -> None:
+    def __init__(self, network: QNetwork) -> None:
         self._network = network
         self.weights = {name: value.clone() for name, value in network.state_dict().items()}
         self._steps = torch.zeros(1, dtype=torch.int64)
 
-    def __call__(self, seen: Inputs, given: Tensor) -> Tensor:
+    def __call__(self, inputs: Inputs, given: Tensor) -> Tensor:
         """Return the copy's values."""
-        found: Tensor = torch.func.functional_call(self._network, self.weights, (seen, given))
+        found: Tensor = torch.func.functional_call(self._network, self.weights, (inputs, given))
         return found
 
     def follow(self, every: int) -> None:
@@ -96,28 +94,29 @@ class Target:
             for name, value in self._network.state_dict().items():
                 self.weights[name].copy_(value)
 
-    def state_dict(self) -> dict[str, Any]:
+    def state_dict(self) -> dict[str, Tensor]:
         """Return the state."""
-        return {"weights": self.weights, "steps": self._steps}
+        return {**self.weights, "steps": self._steps}
 
-    def load_state_dict(self, state: dict[str, Any], /) -> None:
+    def load_state_dict(self, state: dict[str, Tensor], /) -> None:
         """Take a state over."""
-        self.weights = {name: value.clone() for name, value in state["weights"].items()}
-        self._steps = state["steps"].clone()
+        copies = {name: value.clone() for name, value in state.items()}
+        self._steps = copies.pop("steps")
+        self.weights = copies
 
 
-def batch_target(network: GroupQ, target: Target, task: GroupTask, batch: Transitions) -> Tensor:
+def batch_target(network: QNetwork, target: Target, task: Task, batch: Transitions) -> Tensor:
     """Return what the values [N, G] of some decisions should be."""
     recipe, then = task.recipe, tensors(batch.then)
     units = torch.from_numpy(task.configurations.units.astype("float32"))
     with torch.no_grad():
         valued = target(then, units)
-        judged = network(then, units) if recipe.double else valued
+        chosen_by = network(then, units) if recipe.double else valued
         if recipe.bootstrap == "joint":
-            chosen = decided(judged.numpy(), task.configurations, task.cluster.capacity)
+            chosen = decided(chosen_by.numpy(), task.configurations, task.cluster.capacity)
             place: IntArray = chosen.level * task.configurations.orders + chosen.order
         else:
-            place = judged.flatten(2).numpy().argmax(axis=2)
+            place = chosen_by.flatten(2).numpy().argmax(axis=2)
         later = valued.flatten(2).gather(2, torch.from_numpy(place)[:, :, None])[:, :, 0]
         goes_on = torch.from_numpy((~batch.over).astype(np.float32))[:, None]
         return torch.from_numpy(batch.reward) / network.scale + recipe.gamma * goes_on * later

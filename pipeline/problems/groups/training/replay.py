@@ -14,20 +14,20 @@ from pipeline.config import Replay
 from pipeline.core import IntArray, keys, uniform
 from pipeline.learning.memory import Memory
 from pipeline.learning.update import Update
-from pipeline.problems.groups.heuristics.rules import SHARERS
+from pipeline.problems.groups.heuristics.rules import HEURISTICS
 from pipeline.problems.groups.networks.features import shape_of
-from pipeline.problems.groups.networks.group_q import GroupQ
-from pipeline.problems.groups.nouns import Controller, GroupObservation, Setting
-from pipeline.problems.groups.simulator.rewards import Acts, moments
+from pipeline.problems.groups.networks.q_network import QNetwork
+from pipeline.problems.groups.nouns import Controller, Observation, Setting
+from pipeline.problems.groups.simulator.rewards import Acts, transitions
 from pipeline.problems.groups.training.exploring import noisy, random_setting
 from pipeline.problems.groups.training.q_learning import Learner
 from pipeline.problems.groups.training.replay_memory import ReplayMemory
-from pipeline.problems.groups.training.task import GroupTask, Recorder
+from pipeline.problems.groups.training.task import Recorder, Task
 
-STREAM = 11  # keeps the draws of replays apart from those of online play
+DRAWS = 11  # keeps the draws of replays apart from those of online play
 
 
-def replay(network: GroupQ, task: GroupTask, config: Replay, memory: Memory | None = None) -> Iterator[Update]:
+def replay(network: QNetwork, task: Task, config: Replay, memory: Memory | None = None) -> Iterator[Update]:
     """Learn the values of configurations from replayed jobsets alone.
 
     Args:
@@ -41,35 +41,35 @@ def replay(network: GroupQ, task: GroupTask, config: Replay, memory: Memory | No
     set_scale(network, held)
     learner = Learner(network, task, memory)
     for step in range(memory.done + 1, config.updates + 1):
-        rng = np.random.default_rng([task.seed, STREAM, step])
+        rng = np.random.default_rng([task.seed, DRAWS, step])
         found = [
             learner.step(held.sample(rng, task.recipe.batch), task.recipe.conservative) for _ in range(config.steps)
         ]
         yield Update(step, {name: float(np.mean([one[name] for one in found])) for name in found[0]})
 
 
-def filled(task: GroupTask, config: Replay) -> ReplayMemory:
+def filled(task: Task, config: Replay) -> ReplayMemory:
     """Return a replay memory with what the sample generator makes of the training jobsets."""
     jobsets = [task.train[config.loads[k % len(config.loads)]][k // len(config.loads)] for k in range(config.jobsets)]
     held = empty(task)
     recorder = Recorder(held, task.cluster, len(jobsets))
-    for moment in moments(task.begin(jobsets), mixed(task, config), task.recipe.against):
-        recorder.note(moment)
+    for transition in transitions(task.begin(jobsets), mixed(task, config), task.recipe.against):
+        recorder.note(transition)
     return held
 
 
-def empty(task: GroupTask) -> ReplayMemory:
+def empty(task: Task) -> ReplayMemory:
     """Return a replay memory with nothing in it."""
     return ReplayMemory(task.recipe.memory, task.cluster.groups, shape_of(task.cluster))
 
 
-def set_scale(network: GroupQ, held: ReplayMemory) -> None:
+def set_scale(network: QNetwork, held: ReplayMemory) -> None:
     """Set what the network counts rewards in, if it is not known yet: their standard deviation."""
     if not float(network.scale):
         network.scale.fill_(float(held.all().reward.std()) or 1.0)
 
 
-def mixed(task: GroupTask, config: Replay) -> Acts:
+def mixed(task: Task, config: Replay) -> Acts:
     """Return what lets every jobset be controlled in its own way."""
     ways = behaviours(task, config.noise)
     at_random = round(config.random * config.jobsets)
@@ -77,23 +77,23 @@ def mixed(task: GroupTask, config: Replay) -> Acts:
     whose = np.where(number < at_random, 0, 1 + number % (len(ways) - 1))
     key, turn = keys(task.seed, number, np.zeros(config.jobsets, dtype=np.int64)), np.zeros(config.jobsets, dtype=int)
 
-    def acts(rows: IntArray, view: GroupObservation) -> Setting:
+    def acts(rows: IntArray, view: Observation) -> Setting:
         share, order = np.empty_like(view.share), np.empty_like(view.order)
         draws = uniform(key[rows], turn[rows])
         for k in np.unique(whose[rows]):
             here = np.flatnonzero(whose[rows] == k)
-            share[here], order[here] = ways[k](GroupObservation._make(field[here] for field in view), draws[here])
+            share[here], order[here] = ways[k](Observation._make(field[here] for field in view), draws[here])
         turn[rows] += 1
         return Setting(share, order)
 
     return acts
 
 
-def behaviours(task: GroupTask, noise: float) -> list[Controller]:
+def behaviours(task: Task, noise: float) -> list[Controller]:
     """Return the ways of the generator: at random, and every heuristic with every order, with some noise."""
     made = [random_setting(task.cluster, task.configurations)]
     for order in range(len(task.cluster.orders)):
         made += [
-            noisy(task.cluster, make(task.cluster, order), task.configurations, noise) for make in SHARERS.values()
+            noisy(task.cluster, make(task.cluster, order), task.configurations, noise) for make in HEURISTICS.values()
         ]
     return made

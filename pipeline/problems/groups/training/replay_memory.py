@@ -1,18 +1,18 @@
 """Replay memory D of Algorithm 1: the latest decisions of the whole cluster, all groups of each together."""
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import torch
 
 from pipeline.core import BoolArray, FloatArray, IntArray
-from pipeline.problems.groups.networks.features import GroupShape, States
+from pipeline.problems.groups.networks.features import Shape, States
 
 
 class Transitions(NamedTuple):
     """N decisions, and what came of them."""
 
-    seen: States  # [N, G, .]
+    state: States  # [N, G, .]
     share: FloatArray  # [N, G, R]  units that were given
     order: IntArray  # [N, G]
     reward: FloatArray  # [N, G]
@@ -23,8 +23,8 @@ class Transitions(NamedTuple):
 class ReplayMemory:
     """A ring of cluster states; each but the newest of an episode has a next one, which is overwritten after it."""
 
-    def __init__(self, size: int, groups: int, shape: GroupShape) -> None:
-        self._told = np.zeros((size, groups, shape.told), dtype=np.float32)
+    def __init__(self, size: int, groups: int, shape: Shape) -> None:
+        self._features = np.zeros((size, groups, shape.features), dtype=np.float32)
         self._amounts = np.zeros((size, groups, shape.amounts), dtype=np.float32)
         self._share = np.zeros((size, groups, shape.resources), dtype=np.float32)
         self._order = np.zeros((size, groups), dtype=np.int8)
@@ -36,17 +36,17 @@ class ReplayMemory:
         """Return how many decisions can be learned from."""
         return int((self._next != PENDING).sum())
 
-    def add(self, seen: States, share: IntArray, order: IntArray) -> IntArray:
+    def add(self, state: States, share: IntArray, order: IntArray) -> IntArray:
         """Keep decisions in D states; return their places [D].
 
         Raises:
             ValueError: there are more of them than the memory holds.
         """
-        count, size = len(seen.told), len(self._next)
+        count, size = len(state.features), len(self._next)
         if 2 * count > size:
             raise ValueError(f"{count} decisions at once; a memory of {size} cannot keep what comes of them")
         place = (self._written[0] + np.arange(count)) % size
-        self._told[place], self._amounts[place] = seen
+        self._features[place], self._amounts[place] = state
         self._share[place], self._order[place], self._next[place] = share, order, PENDING
         self._written += count
         return np.asarray(place)
@@ -73,18 +73,20 @@ class ReplayMemory:
         """Return some decisions by their places."""
         over = self._next[some] == OVER
         then = np.where(over, some, self._next[some])
-        seen, after = (States(self._told[at], self._amounts[at]) for at in (some, then))
-        return Transitions(seen, self._share[some], self._order[some].astype(np.int64), self._reward[some], after, over)
+        state, after = (States(self._features[at], self._amounts[at]) for at in (some, then))
+        return Transitions(
+            state, self._share[some], self._order[some].astype(np.int64), self._reward[some], after, over
+        )
 
-    def state_dict(self) -> dict[str, Any]:
+    def state_dict(self) -> dict[str, torch.Tensor]:
         """Return the state."""
-        return {name: torch.from_numpy(getattr(self, f"_{name}")) for name in KEPT}
+        return {name: torch.from_numpy(getattr(self, f"_{name}")) for name in FIELDS}
 
-    def load_state_dict(self, state: dict[str, Any], /) -> None:
+    def load_state_dict(self, state: dict[str, torch.Tensor], /) -> None:
         """Take a state over."""
-        for name in KEPT:
+        for name in FIELDS:
             getattr(self, f"_{name}")[...] = state[name].numpy()
 
 
-KEPT = ("told", "amounts", "share", "order", "reward", "next", "written")
+FIELDS = ("features", "amounts", "share", "order", "reward", "next", "written")
 PENDING, OVER = -2, -1  # the next state is not known yet; the episode was over after it

@@ -1,8 +1,8 @@
 """A log whose users are gathered into groups, cut into windows of time at the loads of a scenario.
 
 Units are the log's own: processors are processors, and memory is in whole GiB, rounded up. Jobs that arrive before
-`first_s`, or want more than the scenario has, are left out; run times beyond `longest_s` are cut, and so is what is
-told of them. All of it is counted. Users whom the log does not name count as one user, -1.
+`first_s`, or want more than the scenario has, are left out; run times beyond `longest_s` are cut, and so are
+estimates. All of it is counted. Users whom the log does not name count as one user, -1.
 
 Load = what jobs hold times how long, over what the cluster offers from the first arrival to the last, mean over
 resources; it is that of all jobs that are used. At another load, gaps between arrivals are own load / load as long.
@@ -20,13 +20,14 @@ from pipeline.config import GroupsLog, GroupsScenario
 from pipeline.core import SPLITS, THOUSANDTHS, BoolArray, FloatArray, IntArray
 from pipeline.errors import UserError
 from pipeline.logs.trace import DAY_S, Trace
-from pipeline.problems.groups.nouns import GroupJobs
+from pipeline.problems.groups.nouns import Jobs
 
 
 class Gathered(NamedTuple):
     """A log as jobs of user groups."""
 
-    jobs: GroupJobs  # all that are used, at the log's own times
+    jobs: Jobs  # all that are used, at the log's own times
+    id: IntArray  # [J]  the log's own number of the job
     user: IntArray  # [J]
     work: FloatArray  # [J]  processors times run time
     load: dict[str, float]  # of each resource: the log's own, 1 = all of it
@@ -49,12 +50,12 @@ class Gathered(NamedTuple):
         first, after = self.periods[split]
         return np.asarray((self.jobs.arrival >= first) & (self.jobs.arrival < after))
 
-    def window(self, split: str, start: float, length: float, load: int) -> GroupJobs:
+    def window(self, split: str, start: float, length: float, load: int) -> Jobs:
         """Return the jobs of a window of a period at a load in percent, its beginning at 0; none is possible."""
         # Rounding must not reach a job of the next period.
         after = min(start + length, self.periods[split][1])
         low, high = np.searchsorted(self.jobs.arrival, [start, after])
-        jobs = GroupJobs._make(column[low:high] for column in self.jobs)
+        jobs = Jobs._make(column[low:high] for column in self.jobs)
         return jobs._replace(arrival=(jobs.arrival - start) * self.stretch(load))
 
 
@@ -76,13 +77,14 @@ def gathered(trace: Trace, workload: GroupsLog, scenario: GroupsScenario) -> Gat
         raise UserError(f"workload: no job of {len(used):,} is left: all come before first_s, or want too much")
     longest = np.inf if workload.longest_s is None else workload.longest_s
     arrival, duration = trace.submit_s[used], np.minimum(trace.run_s[used], longest)
-    seen = np.minimum(trace.estimate_s[used], longest) if scenario.told == "estimates" else duration
+    estimate = np.minimum(trace.estimate_s[used], longest) if scenario.told == "estimates" else duration
     user, work = trace.user[used], trace.demand[used, trace.resources.index("cpu")] / THOUSANDTHS * duration
     periods = _periods(float(arrival[0]), float(arrival[-1]), workload)
     group = _groups(user, work, arrival < periods["train"][1], scenario.groups)
-    queue = np.searchsorted(np.array(workload.bounds), seen).astype(np.int64)
+    queue = np.searchsorted(np.array(workload.bounds), estimate).astype(np.int64)
     return Gathered(
-        jobs=GroupJobs(arrival, duration, seen, demand[used], group, queue),
+        jobs=Jobs(arrival, duration, estimate, demand[used], group, queue),
+        id=trace.id[used],
         user=user,
         work=work,
         load=_load(duration, demand[used], periods["test"][1] - periods["train"][0], scenario),
@@ -155,8 +157,8 @@ def spread(period: tuple[float, float], length: float, count: int) -> list[float
     >>> spread((60.0, 100.0), 10.0, 3)
     [60.0, 75.0, 90.0]
     """
-    room = _room(period, length)
-    return [period[0] + k * room / max(count - 1, 1) for k in range(count)]
+    slack = _slack(period, length)
+    return [period[0] + k * slack / max(count - 1, 1) for k in range(count)]
 
 
 def overlap(period: tuple[float, float], length: float, count: int) -> float:
@@ -165,10 +167,10 @@ def overlap(period: tuple[float, float], length: float, count: int) -> float:
     >>> overlap((0.0, 20.0), 10.0, 2), overlap((0.0, 20.0), 10.0, 5)
     (0.0, 0.75)
     """
-    return max(0.0, 1 - _room(period, length) / (count - 1) / length) if count > 1 else 0.0
+    return max(0.0, 1 - _slack(period, length) / (count - 1) / length) if count > 1 else 0.0
 
 
-def random_window(log: Gathered, length: float, load: int, rng: np.random.Generator) -> GroupJobs:
+def random_window(log: Gathered, length: float, load: int, rng: np.random.Generator) -> Jobs:
     """Return a window that begins at any time of the training period which leaves room for it.
 
     One without a job is moved just as far as the nearest job.
@@ -176,25 +178,25 @@ def random_window(log: Gathered, length: float, load: int, rng: np.random.Genera
     Raises:
         UserError: the period is shorter than a window.
     """
-    first, room = log.periods["train"][0], _room(log.periods["train"], length)
-    start = first + float(rng.random()) * room
+    first, slack = log.periods["train"][0], _slack(log.periods["train"], length)
+    start = first + float(rng.random()) * slack
     jobs = log.window("train", start, length, load)
     if len(jobs.arrival):
         return jobs
     there = log.jobs.arrival[log.within("train")]
     nearest = float(there[np.abs(there - start).argmin()])
-    return log.window("train", min(nearest, first + room), length, load)
+    return log.window("train", min(nearest, first + slack), length, load)
 
 
-def _room(period: tuple[float, float], length: float) -> float:
+def _slack(period: tuple[float, float], length: float) -> float:
     """Return by how long a window can be moved within a period."""
-    room = period[1] - period[0] - length
-    if room < 0:
+    slack = period[1] - period[0] - length
+    if slack < 0:
         days = f"{(period[1] - period[0]) / DAY_S:.3g} days of a period ({period[0]:g} to {period[1]:g} s of the log)"
         raise UserError(
             f"workload.window: expected at most the {days}, found {length / DAY_S:.3g} days at this load: lower either"
         )
-    return room
+    return slack
 
 
 def describe(trace: Trace, log: Gathered, scenario: GroupsScenario) -> list[str]:
@@ -209,7 +211,6 @@ def describe(trace: Trace, log: Gathered, scenario: GroupsScenario) -> list[str]
         f"cluster: {amounts}; the widest jobs want {widest}",
         f"own load {log.own_load:.1%}: {', '.join(f'{name} {share:.1%}' for name, share in log.load.items())}",
         _describe_groups(log, scenario.groups),
-        *(_describe_unseen(log, split) for split in SPLITS[1:]),
     ]
 
 
@@ -223,7 +224,8 @@ def _describe_groups(log: Gathered, groups: int) -> str:
     return f"{len(np.unique(log.user)):,} users; groups in training (users, jobs, share of the work): {'; '.join(each)}"
 
 
-def _describe_unseen(log: Gathered, split: str) -> str:
+def unseen(log: Gathered, split: str) -> str:
+    """Return, for people, how many users of a period were not there in training."""
     there = log.within(split)
     users, place = np.unique(log.user[there], return_inverse=True)
     new = ~np.isin(users, log.user[log.within("train")])

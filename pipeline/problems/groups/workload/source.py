@@ -1,6 +1,6 @@
 """Where the jobs of user groups come from, a recipe or a log, and the cluster they share: the same questions to both.
 
-Every jobset has its own random stream, as in `source`: keyed by (seed, split, load, number). Of a log, training
+Every jobset has its own random numbers, keyed by (seed, split, load, number). Of a log, training
 jobsets are windows that begin at any time; those of validation and test are spread evenly over their periods, and
 overlap where these have no room for so many. Such a window in which no job arrives is skipped.
 """
@@ -13,32 +13,33 @@ from pathlib import Path
 
 import numpy as np
 
-from pipeline.config import GroupsLog, GroupsScenario, Params, Swinging
+from pipeline.config import GroupsLog, GroupsScenario, Params, Sinusoidal
+from pipeline.config.groups.card import GroupsCard
 from pipeline.core import LOG_NAME, SPLIT_NUMBERS
 from pipeline.errors import UserError
 from pipeline.logs.registry import read
 from pipeline.logs.trace import DAY_S
-from pipeline.problems.groups.nouns import Configurations, GroupJobs, SharedCluster
-from pipeline.problems.groups.workload.log import Gathered, describe, gathered, overlap, random_window, spread
-from pipeline.problems.groups.workload.sinusoidal import draw_group_jobs
+from pipeline.problems.groups.nouns import Configurations, Jobs, SharedCluster
+from pipeline.problems.groups.workload.log import Gathered, describe, gathered, overlap, random_window, spread, unseen
+from pipeline.problems.groups.workload.sinusoidal import draw_jobs
 from pipeline.progress import ProgressCallback, no_progress
 
 EVEN = ("validation", "test")  # splits whose windows are spread evenly
 
 
-def cluster_of(scenario: GroupsScenario) -> SharedCluster:
-    """Return what the simulator must know of a scenario."""
+def cluster_of(scenario: GroupsScenario | GroupsCard) -> SharedCluster:
+    """Return what the simulator must know of a scenario; of a stored network's card, what the network must."""
     return SharedCluster(
         capacity=np.array(list(scenario.resources.values()), dtype=np.int64),
         groups=scenario.groups,
         orders=np.array([[scenario.queues.index(queue) for queue in order] for order in scenario.orders]),
         interval=scenario.interval,
-        borrowing=scenario.borrowing,
-        time_limit=scenario.time_limit,
+        borrowing=isinstance(scenario, GroupsScenario) and scenario.borrowing,
+        time_limit=scenario.time_limit if isinstance(scenario, GroupsScenario) else np.inf,
     )
 
 
-def configurations_of(scenario: GroupsScenario) -> Configurations:
+def configurations_of(scenario: GroupsScenario | GroupsCard) -> Configurations:
     """Return what one group may be given.
 
     A level is a number of equal shares: of the first resource rounded up to whole units, of the others down, and of
@@ -68,7 +69,7 @@ class Drawn:
 
     seed: int
     scenario: GroupsScenario
-    workload: Swinging
+    workload: Sinusoidal
     notes: tuple[str, ...] = ()
 
     @property
@@ -80,18 +81,18 @@ class Drawn:
         """Return the loads to train on."""
         return wanted
 
-    def split(self, name: str) -> dict[int, list[GroupJobs]]:
+    def split(self, name: str) -> dict[int, list[Jobs]]:
         """Return the jobsets of a split, by load."""
         count = getattr(self.scenario.jobsets, name)
         return {load: [self._draw(name, load, k) for k in range(count)] for load in self.scenario.loads}
 
-    def fresh(self, load: int, number: int) -> GroupJobs:
+    def fresh(self, load: int, number: int) -> Jobs:
         """Return a training jobset that `generate` did not write."""
         return self._draw("fresh", load, number)
 
-    def _draw(self, stream: str, load: int, number: int) -> GroupJobs:
+    def _draw(self, stream: str, load: int, number: int) -> Jobs:
         rng = np.random.default_rng([self.seed, SPLIT_NUMBERS[stream], load, number])
-        return draw_group_jobs(self.workload, self.scenario, load, rng)
+        return draw_jobs(self.workload, self.scenario, load, rng)
 
 
 @dataclass(frozen=True)
@@ -113,7 +114,7 @@ class Cut:
         """Return the loads to train on."""
         return wanted
 
-    def split(self, name: str) -> dict[int, list[GroupJobs]]:
+    def split(self, name: str) -> dict[int, list[Jobs]]:
         """Return the windows of a split, by load.
 
         Raises:
@@ -122,7 +123,7 @@ class Cut:
         cut = self._even if name in EVEN else self._random
         return {load: cut(name, load) for load in self.scenario.loads}
 
-    def fresh(self, load: int, number: int) -> GroupJobs:
+    def fresh(self, load: int, number: int) -> Jobs:
         """Return a window that begins at any time of the training period.
 
         Raises:
@@ -134,14 +135,14 @@ class Cut:
         """Return how long a window is at a load in percent, by the log's clock."""
         return self.workload.window * self.scenario.interval / self.log.stretch(load)
 
-    def _random(self, name: str, load: int) -> list[GroupJobs]:
+    def _random(self, name: str, load: int) -> list[Jobs]:
         return [self._at_random(name, load, k) for k in range(getattr(self.scenario.jobsets, name))]
 
-    def _at_random(self, stream: str, load: int, number: int) -> GroupJobs:
+    def _at_random(self, stream: str, load: int, number: int) -> Jobs:
         rng = np.random.default_rng([self.seed, SPLIT_NUMBERS[stream], load, number])
         return random_window(self.log, self.length(load), load, rng)
 
-    def _even(self, name: str, load: int) -> list[GroupJobs]:
+    def _even(self, name: str, load: int) -> list[Jobs]:
         length = self.length(load)
         first = spread(self.log.periods[name], length, getattr(self.scenario.jobsets, name))
         windows = (self.log.window(name, start, length, load) for start in first)
@@ -151,32 +152,33 @@ class Cut:
         return found
 
 
-def group_stream(params: Params, name: str, folder: Path, on_progress: ProgressCallback = no_progress) -> Drawn | Cut:
+def source(params: Params, name: str, folder: Path, on_progress: ProgressCallback = no_progress) -> Drawn | Cut:
     """Return where the jobs of a scenario of user groups come from.
 
     Args:
         params: of the scenario, and the seed.
         name: of the scenario.
         folder: holds its log; not read for a recipe.
-        on_progress: told while a log is read.
+        on_progress: called while a log is read.
 
     Raises:
         UserError: the log cannot be read, or does not go with the scenario.
     """
     scenario = params.groups_scenario(name)
     workload = scenario.workload
-    with _told_of(name):
+    with _naming(name):
         configurations_of(scenario)
-    if isinstance(workload, Swinging):
+    if isinstance(workload, Sinusoidal):
         return Drawn(params.seed, scenario, workload)
     trace = read((folder / LOG_NAME).resolve(), workload.format, on_progress)
-    with _told_of(name):
+    with _naming(name):
         origin = Cut(params.seed, scenario, workload, gathered(trace, workload, scenario))
-        return replace(origin, notes=(*describe(trace, origin.log, scenario), *_describe_windows(origin)))
+        new = (unseen(origin.log, split) for split in EVEN)
+        return replace(origin, notes=(*describe(trace, origin.log, scenario), *new, *_describe_windows(origin)))
 
 
 @contextmanager
-def _told_of(name: str) -> Iterator[None]:
+def _naming(name: str) -> Iterator[None]:
     """Say of which scenario a problem is."""
     try:
         yield
@@ -195,7 +197,7 @@ def _describe_windows(origin: Cut) -> list[str]:
     ]
 
 
-def _describe_split(origin: Cut, name: str, load: int, jobsets: Sequence[GroupJobs]) -> str:
+def _describe_split(origin: Cut, name: str, load: int, jobsets: Sequence[Jobs]) -> str:
     jobs = [len(one.arrival) for one in jobsets]
     said = f"{name} {len(jobs)} of {min(jobs):,} to {max(jobs):,} jobs"
     if name not in EVEN:

@@ -11,8 +11,8 @@ from numpy.testing import assert_array_equal
 from pipeline.core import FloatArray, IntArray
 from pipeline.problems.groups.evaluation.controlling import Decided, decided, own, setting_of
 from pipeline.problems.groups.networks.acting import controller
-from pipeline.problems.groups.networks.group_q import GroupQ
-from pipeline.problems.groups.nouns import Configurations, GroupObservation
+from pipeline.problems.groups.networks.q_network import QNetwork
+from pipeline.problems.groups.nouns import Configurations, Observation
 
 EIGHT = CLUSTER._replace(capacity=np.array([8]))
 
@@ -64,13 +64,13 @@ def test_each_state_is_decided_for_itself() -> None:
         assert_array_equal(alone.level[0], whole.level[k])
 
 
-def shares(level: list[int], view: GroupObservation, total: int = 8) -> list[int]:
+def shares(level: list[int], view: Observation, total: int = 8) -> list[int]:
     chosen = Decided(np.array([level]), np.zeros((1, 2), dtype=int), np.zeros((1, 2)))
     found: list[int] = setting_of(chosen, view, CONFIGURATIONS, np.array([total])).share[0, :, 0].tolist()
     return found
 
 
-def wanting(used: list[int], waiting: list[int], lately: tuple[float, float] = (0, 0)) -> GroupObservation:
+def wanting(used: list[int], waiting: list[int], lately: tuple[float, float] = (0, 0)) -> Observation:
     """Groups that use units, wait for more in both of their queues, and of which work lately arrived."""
     wanted = [[[units - units // 2], [units // 2]] for units in waiting]
     recent = [[work / 2, work / 2] for work in lately]
@@ -169,7 +169,7 @@ def test_own_best_levels_fit_the_cluster(total: list[int]) -> None:
         assert_array_equal(level, values.argmax(axis=2))
 
 
-def likes(order: int, *worth: float) -> GroupQ:
+def likes(order: int, *worth: float) -> QNetwork:
     """A network of two groups to which it is worth something that the head of queue 0 fits, in one order."""
     network = untrained("per_group")
     with torch.no_grad():

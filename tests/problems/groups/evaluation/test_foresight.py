@@ -7,7 +7,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from pipeline.problems.groups.evaluation.foresight import foresight
 from pipeline.problems.groups.heuristics.rules import equal
-from pipeline.problems.groups.nouns import Setting, group_batch
+from pipeline.problems.groups.nouns import Setting, batch
 from pipeline.problems.groups.simulator.compiled.batch import Groups
 
 KNOWS = {"lookahead": True, "oracle": False}
@@ -15,7 +15,7 @@ KNOWS = {"lookahead": True, "oracle": False}
 
 def begin(*rows: Job) -> Groups:
     """Begin an episode of 4 units, two groups of two queues, an interval of 10."""
-    return Groups(group_batch([jobset(*rows)]), CLUSTER, np.ones(len(rows)))
+    return Groups(batch([jobset(*rows)]), CLUSTER, np.ones(len(rows)))
 
 
 def chosen(groups: Groups, who: str) -> tuple[list[int], list[int]]:
@@ -62,7 +62,7 @@ def test_looking_ahead_does_not_tell_who_will_arrive() -> None:
 
 
 # All units go to group 0. Told 2 and 4, the first had better go first; in truth they run for 9 and 1.
-MISTOLD = Job(0, 9, 4, group=0, seen=2), Job(0, 1, 4, group=0, queue=1, seen=4)
+MISTOLD = Job(0, 9, 4, group=0, estimate=2), Job(0, 1, 4, group=0, queue=1, estimate=4)
 
 
 def test_looking_ahead_goes_by_what_is_told_of_run_times() -> None:
@@ -82,18 +82,19 @@ def test_what_no_level_uses_up_is_handed_out_as_the_learned_controller_does() ->
 def test_no_other_two_configurations_cost_less_over_the_interval(who: str) -> None:
     # Without borrowing groups that fit do not meet, so that what is saved by each is saved by both.
     episodes = [drawn_jobs(400, k) for k in range(6)]
-    groups = Groups(group_batch(episodes), CLUSTER, np.ones(6 * 16))
+    groups = Groups(batch(episodes), CLUSTER, np.ones(6 * 16))
     act = foresight(CLUSTER, CONFIGURATIONS, KNOWS[who])
     for _ in range(4):
         rows = groups.rows
         setting = act(groups, rows, groups.observe(rows), np.zeros(len(rows)))
-        found = groups.what_if(rows, setting, alone=True, told=KNOWS[who]).sum(axis=1)
+        found = groups.what_if(rows, setting, alone=True, by_estimate=KNOWS[who]).sum(axis=1)
         assert_array_equal(setting.share.sum(axis=1), 4)
         for level in ((0, 2), (1, 1), (2, 0)):
             for order in ((0, 0), (0, 1), (1, 0), (1, 1)):
                 share = np.broadcast_to(CONFIGURATIONS.units[list(level)], (len(rows), 2, 1))
                 other = Setting(share, np.broadcast_to(order, (len(rows), 2)))
-                assert (found <= groups.what_if(rows, other, alone=True, told=KNOWS[who]).sum(axis=1) + 1e-9).all()
+                others = groups.what_if(rows, other, alone=True, by_estimate=KNOWS[who])
+                assert (found <= others.sum(axis=1) + 1e-9).all()
         groups.step(rows, equal(CLUSTER, 0)(groups.observe(rows), np.zeros(len(rows))))
 
 

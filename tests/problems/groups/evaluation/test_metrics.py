@@ -7,22 +7,22 @@ import pytest
 from pipeline.core import IntArray
 from pipeline.errors import UserError
 from pipeline.problems.groups.evaluation.metrics import (
-    group_fairness,
-    group_job_results,
-    group_jobset_results,
+    fairness,
     group_results,
-    group_summary,
     jain,
+    job_results,
+    jobset_results,
+    summary,
 )
-from pipeline.problems.groups.nouns import GroupJobs, GroupJobsBatch, Served, SharedCluster, group_batch
+from pipeline.problems.groups.nouns import Jobs, JobsBatch, Served, SharedCluster, batch
 from pipeline.problems.groups.tables import (
-    GROUP_FAIRNESS,
-    GROUP_INTERVALS,
-    GROUP_JOB_RESULTS,
-    GROUP_JOBSET_RESULTS,
     GROUP_RESULTS,
-    GROUP_SUMMARY,
-    group_jobs_schema,
+    GROUPS_FAIRNESS,
+    GROUPS_SUMMARY,
+    INTERVALS,
+    JOB_RESULTS,
+    JOBSET_RESULTS,
+    jobs_schema,
 )
 
 NEVER = np.nan
@@ -30,11 +30,11 @@ CLUSTER = SharedCluster(np.array([10]), 3, np.array([[0, 1]]), interval=10.0, bo
 ONE = np.array([0])
 
 
-def jobs(*rows: tuple[float, float, int, int]) -> GroupJobs:
+def jobs(*rows: tuple[float, float, int, int]) -> Jobs:
     """Jobs of (arrival, duration, group, queue) that want one unit."""
     table = np.array(rows, dtype=float)
     group, queue = table[:, 2:].astype(np.int64).T
-    return GroupJobs(table[:, 0], table[:, 1], table[:, 1], np.ones((len(rows), 1), np.int64), group, queue)
+    return Jobs(table[:, 0], table[:, 1], table[:, 1], np.ones((len(rows), 1), np.int64), group, queue)
 
 
 def served(start: list[float], finish: list[float], end: list[float], busy: list[float]) -> Served:
@@ -43,22 +43,22 @@ def served(start: list[float], finish: list[float], end: list[float], busy: list
 
 # Of group 0 the first ends and the second waits ten and ends; of group 2 the third is never started, and the fourth is
 # cut while it runs. Group 1 has no jobs.
-BATCH = group_batch([jobs((0, 20, 0, 0), (10, 4, 0, 1), (30, 30, 2, 0), (40, 50, 2, 1))])
+BATCH = batch([jobs((0, 20, 0, 0), (10, 4, 0, 1), (30, 30, 2, 0), (40, 50, 2, 1))])
 END = served([0, 20, NEVER, 90], [20, 24, NEVER, NEVER], [100.0], [14.0])
 
 
-def job_table(batch: GroupJobsBatch, end: Served, load: IntArray = ONE + 50) -> pd.DataFrame:
-    return GROUP_JOB_RESULTS.validate(group_job_results("equal", load, np.arange(len(load)), batch, end, CLUSTER))
+def job_table(laid: JobsBatch, end: Served, load: IntArray = ONE + 50) -> pd.DataFrame:
+    return JOB_RESULTS.validate(job_results("equal", load, np.arange(len(load)), laid, end, CLUSTER))
 
 
-def jobset_table(batch: GroupJobsBatch, end: Served, load: IntArray = ONE + 50) -> pd.DataFrame:
+def jobset_table(laid: JobsBatch, end: Served, load: IntArray = ONE + 50) -> pd.DataFrame:
     reward = np.full(len(load), -2.5)
-    table = group_jobset_results("equal", load, np.arange(len(load)), batch, end, CLUSTER, reward)
-    return GROUP_JOBSET_RESULTS.validate(table)
+    table = jobset_results("equal", load, np.arange(len(load)), laid, end, CLUSTER, reward)
+    return JOBSET_RESULTS.validate(table)
 
 
-def group_table(batch: GroupJobsBatch, end: Served, load: IntArray = ONE + 50) -> pd.DataFrame:
-    return GROUP_RESULTS.validate(group_results("equal", load, np.arange(len(load)), batch, end, CLUSTER))
+def group_table(laid: JobsBatch, end: Served, load: IntArray = ONE + 50) -> pd.DataFrame:
+    return GROUP_RESULTS.validate(group_results("equal", load, np.arange(len(load)), laid, end, CLUSTER))
 
 
 def test_unfinished_jobs_count_as_if_they_ended_at_the_cut() -> None:
@@ -74,15 +74,15 @@ def test_unfinished_jobs_count_as_if_they_ended_at_the_cut() -> None:
 
 
 def test_a_job_due_after_the_cut_has_waited_for_nothing() -> None:
-    batch = group_batch([jobs((0, 5, 0, 0), (200, 5, 0, 0))])
-    table = job_table(batch, served([0, NEVER], [5, NEVER], [100.0], [1.0]))
+    laid = batch([jobs((0, 5, 0, 0), (200, 5, 0, 0))])
+    table = job_table(laid, served([0, NEVER], [5, NEVER], [100.0], [1.0]))
     assert table.loc[1, ["finish", "wait", "slowdown"]].tolist() == [200, 0, 1]
     assert table.loc[1, "unfinished"]
 
 
 def test_a_job_cut_as_it_began_is_not_faster_than_its_run_time() -> None:
-    batch = group_batch([jobs((0, 50, 0, 0))])
-    table = job_table(batch, served([0], [NEVER], [10.0], [1.0]))
+    laid = batch([jobs((0, 50, 0, 0))])
+    table = job_table(laid, served([0], [NEVER], [10.0], [1.0]))
     assert table.loc[0, ["slowdown", "bounded_slowdown"]].tolist() == [1, 1]
 
 
@@ -111,8 +111,8 @@ def test_fairness_is_over_the_means_of_groups_that_have_jobs() -> None:
 
 
 def test_nothing_is_fairer_than_that_nobody_waits() -> None:
-    batch = group_batch([jobs((0, 4, 0, 0), (0, 4, 1, 0))])
-    table = jobset_table(batch, served([0, 0], [4, 4], [4.0], [0.8]))
+    laid = batch([jobs((0, 4, 0, 0), (0, 4, 1, 0))])
+    table = jobset_table(laid, served([0, 0], [4, 4], [4.0], [0.8]))
     assert table.loc[0, ["jain_wait", "jain_slowdown"]].tolist() == [1, 1]
 
 
@@ -135,33 +135,33 @@ def test_each_group_that_has_jobs_has_a_row() -> None:
 
 
 def test_every_jobset_has_rows_of_its_own() -> None:
-    batch = group_batch([jobs((0, 4, 1, 0)), jobs((2, 1, 2, 0), (2, 1, 1, 0))])
+    laid = batch([jobs((0, 4, 1, 0)), jobs((2, 1, 2, 0), (2, 1, 1, 0))])
     end, load = served([0, 2, 3], [4, 3, 4], [4.0, 4.0], [0.4, 0.2]), np.array([50, 80])
-    table = jobset_table(batch, end, load)
+    table = jobset_table(laid, end, load)
     assert table["mean_slowdown"].tolist() == [1, 1.5]
     assert table["makespan"].tolist() == [4, 2]
     assert table["jain_wait"].tolist() == [1, 0.5]
-    assert job_table(batch, end, load)["job"].tolist() == [0, 0, 1]
-    groups = group_table(batch, end, load)
+    assert job_table(laid, end, load)["job"].tolist() == [0, 0, 1]
+    groups = group_table(laid, end, load)
     assert groups[["load", "group", "mean_wait"]].to_numpy().tolist() == [[50, 1, 0], [80, 1, 1], [80, 2, 0]]
 
 
 def test_a_jobset_that_does_not_belong_is_refused() -> None:
-    batch, end = group_batch([jobs((0, 4, 1, 0))]), served([0], [4], [4.0], [0.4])
+    laid, end = batch([jobs((0, 4, 1, 0))]), served([0], [4], [4.0], [0.4])
     with pytest.raises(ValueError, match="load has 2 episodes; the batch has 1"):
-        jobset_table(batch, end, np.array([50, 80]))
+        jobset_table(laid, end, np.array([50, 80]))
     with pytest.raises(ValueError, match="job 0 has group 3; there are 3"):
-        group_table(batch._replace(group=np.array([3])), end)
+        group_table(laid._replace(group=np.array([3])), end)
     two = served([0], [4], [4.0, 0.0], [0.4, 0.0])
     with pytest.raises(ValueError, match="jobset 1 of load 80 has no jobs"):
-        job_table(batch._replace(first=np.array([0, 1, 1])), two, np.array([50, 80]))
+        job_table(laid._replace(first=np.array([0, 1, 1])), two, np.array([50, 80]))
 
 
 def test_a_limit_before_the_first_job_is_told_to_the_user() -> None:
-    batch = group_batch([jobs((25, 4, 1, 0))])
+    laid = batch([jobs((25, 4, 1, 0))])
     wanted = "^jobset 0 of load 50: expected a time_limit behind its first arrival, 25; got 10$"
     with pytest.raises(UserError, match=wanted):
-        jobset_table(batch, served([NEVER], [NEVER], [10.0], [0.0]))
+        jobset_table(laid, served([NEVER], [NEVER], [10.0], [0.0]))
 
 
 def test_a_summary_has_the_mean_over_jobsets_and_the_longest_delay_of_all() -> None:
@@ -169,7 +169,7 @@ def test_a_summary_has_the_mean_over_jobsets_and_the_longest_delay_of_all() -> N
     second = first.assign(jobset=1, longest_wait=90.0, mean_wait=0.0, p99_wait=0.0, jain_wait=1.0, unfinished=0)
     heavy = first.assign(load=90, reward=4.0)
     frame = pd.concat([heavy, first, second.assign(reward=0.5)])
-    table = GROUP_SUMMARY.validate(group_summary(frame, "shared"))
+    table = GROUPS_SUMMARY.validate(summary(frame, "shared"))
     assert table["load"].tolist() == [50, 90]
     row = table.iloc[0]
     assert (row["scenario"], row["policy"], row["n"], row["jobs"]) == ("shared", "equal", 2, 8)
@@ -180,8 +180,8 @@ def test_a_summary_has_the_mean_over_jobsets_and_the_longest_delay_of_all() -> N
 
 
 def test_scenarios_without_groups_have_no_rows_in_it() -> None:
-    table = group_summary(pd.DataFrame({"load": [50], "policy": ["sjf"], "mean_slowdown": [1.0]}), "online")
-    assert GROUP_SUMMARY.validate(table).empty
+    table = summary(pd.DataFrame({"load": [50], "policy": ["sjf"], "mean_slowdown": [1.0]}), "online")
+    assert GROUPS_SUMMARY.validate(table).empty
 
 
 def test_fairness_has_the_mean_of_each_group_over_the_jobsets_in_which_it_has_jobs() -> None:
@@ -189,7 +189,7 @@ def test_fairness_has_the_mean_of_each_group_over_the_jobsets_in_which_it_has_jo
     second = first[first["group"] == 2].assign(jobset=1, group=1, mean_wait=8.0)  # a group that the first one lacks
     third = first[first["group"] == 0].assign(jobset=2, mean_wait=7.0, p99_slowdown=2.0)
     frame = pd.concat([one.assign(policy=name) for name in ("static", "equal") for one in (first, second, third)])
-    table = GROUP_FAIRNESS.validate(group_fairness(frame, "shared"))
+    table = GROUPS_FAIRNESS.validate(fairness(frame, "shared"))
     assert table["policy"].tolist() == ["static"] * 3 + ["equal"] * 3  # as they came
     assert table["group"].tolist() == [0, 1, 2] * 2
     assert table["jobs"].tolist() == [4, 2, 2] * 2
@@ -201,16 +201,16 @@ def test_fairness_has_the_mean_of_each_group_over_the_jobsets_in_which_it_has_jo
 def test_an_interval_may_be_without_what_was_expected_but_not_without_a_reward() -> None:
     row = {"policy": "equal", "load": 50, "jobset": 0, "interval": 0, "group": 0, "share": 0.2, "used": 0.1}
     row |= {"waiting": 3, "cost": 30.0, "reward": -1.0, "q": NEVER, "realised": NEVER}
-    assert len(GROUP_INTERVALS.validate(pd.DataFrame([row]))) == 1
+    assert len(INTERVALS.validate(pd.DataFrame([row]))) == 1
     for name, wrong in {"reward": NEVER, "used": 1.1, "q": np.inf, "cost": -1.0}.items():
         with pytest.raises(Exception, match=name):
-            GROUP_INTERVALS.validate(pd.DataFrame([row | {name: wrong}]))
+            INTERVALS.validate(pd.DataFrame([row | {name: wrong}]))
 
 
 def test_jobs_have_a_group_a_queue_and_a_demand_for_each_resource() -> None:
-    row = {"load": 50, "jobset": 0, "job": 0, "arrival": 0.0, "duration": 1.0, "seen": 1.0, "group": 0, "queue": 0}
-    schema = group_jobs_schema(["nodes"])
+    row = {"load": 50, "jobset": 0, "job": 0, "arrival": 0.0, "duration": 1.0, "estimate": 1.0, "group": 0, "queue": 0}
+    schema = jobs_schema(["nodes"])
     assert len(schema.validate(pd.DataFrame([row | {"nodes": 3}]))) == 1
-    for wrong in ({"nodes": -1}, {"nodes": 1, "group": -1}, {"nodes": 1, "seen": 0.0}, {}, {"nodes": 1, "cpu": 1}):
-        with pytest.raises(Exception, match=r"nodes|group|seen|cpu"):
+    for wrong in ({"nodes": -1}, {"nodes": 1, "group": -1}, {"nodes": 1, "estimate": 0.0}, {}, {"nodes": 1, "cpu": 1}):
+        with pytest.raises(Exception, match=r"nodes|group|estimate|cpu"):
             schema.validate(pd.DataFrame([row | wrong]))

@@ -7,15 +7,15 @@ from group_rows import cluster, group_jobs, shared
 
 from pipeline.comparing.results import Results, judge
 from pipeline.core import FloatArray
-from pipeline.problems.groups.evaluation.play import SHOWN, Expectation, Player, controlled, group_score
-from pipeline.problems.groups.heuristics.rules import SHARERS, equal
-from pipeline.problems.groups.nouns import GroupJobs, GroupObservation, Setting
-from pipeline.problems.groups.workload.sinusoidal import draw_group_jobs
+from pipeline.problems.groups.evaluation.play import SHOWN, Expectation, Player, controlled
+from pipeline.problems.groups.heuristics.rules import HEURISTICS, equal
+from pipeline.problems.groups.nouns import Jobs, Observation, Setting
+from pipeline.problems.groups.tables import TABLES
+from pipeline.problems.groups.workload.sinusoidal import draw_jobs
 from pipeline.problems.groups.workload.source import cluster_of
-from pipeline.schemas import RESULTS
+from pipeline.simulation.rollout import play
 
 SEED = 3
-TABLES = RESULTS["groups"]
 EQUAL = Player(controlled(equal(cluster(), 0)))
 
 # Two units, an equal share one. Of group 0, job 0 runs from 0 to 10 and job 1 waits for it; group 1 never waits, though
@@ -25,20 +25,20 @@ FOUR = group_jobs((0, 10, 1, 0), (0, 5, 1, 0), (0, 5, 1, 1), (12, 1, 1, 1))
 THREE = group_jobs((0, 10, 1, 0), (0, 10, 1, 0), (0, 10, 1, 0))
 
 
-def score(player: Player, *jobsets: GroupJobs, load: int = 50) -> Results:
-    return group_score({"it": player}, {load: list(jobsets)}, cluster(), SEED)["it"]
+def score(player: Player, *jobsets: Jobs, load: int = 50) -> Results:
+    return play.score({"it": player}, {load: list(jobsets)}, cluster(), SEED)["it"]
 
 
 def always(*share: int) -> Player:
     """Gives each group the same in every interval."""
 
-    def control(view: GroupObservation, draws: FloatArray) -> Setting:
+    def control(view: Observation, draws: FloatArray) -> Setting:
         return Setting(np.tile(np.array(share)[:, None], (len(view.now), 1, 1)), np.zeros_like(view.order))
 
     return Player(controlled(control))
 
 
-def dicing(view: GroupObservation, draws: FloatArray) -> Setting:
+def dicing(view: Observation, draws: FloatArray) -> Setting:
     """Gives one of the groups everything, by its draw."""
     first = np.where(draws < 0.5, 2, 0)
     return Setting(np.stack([first, 2 - first], axis=1)[:, :, None], np.zeros_like(view.order))
@@ -90,13 +90,13 @@ def test_the_reward_of_a_jobset_is_the_mean_over_its_intervals() -> None:
     assert found.jobsets["reward"].tolist() == [(0 + 15) / 2, (10 + 0) / 2]
 
 
-def _first_to_the_first(view: GroupObservation, draws: FloatArray) -> Setting:
+def _first_to_the_first(view: Observation, draws: FloatArray) -> Setting:
     share = np.where(view.now[:, None] == 0, [2, 0], [1, 1])
     return Setting(share[:, :, None], np.zeros_like(view.order))
 
 
 def test_jobs_that_are_cut_off_are_flagged() -> None:
-    found = group_score({"it": always(2, 0)}, {50: [FOUR]}, cluster(time_limit=30), SEED)["it"]
+    found = play.score({"it": always(2, 0)}, {50: [FOUR]}, cluster(time_limit=30), SEED)["it"]
     assert found.jobs["unfinished"].tolist() == [False, False, True, True]
     assert found.jobs["wait"].tolist() == [0, 0, 30, 18]
     assert found.others["groups"]["unfinished"].tolist() == [0, 2]
@@ -104,7 +104,7 @@ def test_jobs_that_are_cut_off_are_flagged() -> None:
 
 
 def test_jobs_and_intervals_of_the_first_few_jobsets_are_told_and_the_metrics_of_all() -> None:
-    found = group_score({"it": EQUAL}, {50: [FOUR] * 5, 90: [THREE] * 4}, cluster(), SEED)["it"]
+    found = play.score({"it": EQUAL}, {50: [FOUR] * 5, 90: [THREE] * 4}, cluster(), SEED)["it"]
     assert SHOWN == 3
     for told in (found.jobs, found.others["intervals"]):
         assert told.groupby("load")["jobset"].unique().map(list).to_dict() == {50: [0, 1, 2], 90: [0, 1, 2]}
@@ -122,7 +122,7 @@ def test_episodes_end_at_their_own_time() -> None:
 # What is expected
 
 
-def by_the_clock(view: GroupObservation) -> FloatArray:
+def by_the_clock(view: Observation) -> FloatArray:
     return view.now[:, None] + [0.0, 1.0]
 
 
@@ -156,12 +156,12 @@ def test_what_came_is_of_the_very_decisions_that_were_told() -> None:
 PARAMS = shared()
 ROW = PARAMS.groups_scenario("shared")
 DRAWN = {
-    load: [draw_group_jobs(ROW.workload, ROW, load, np.random.default_rng([load, k])) for k in range(4)]  # type: ignore[arg-type]
+    load: [draw_jobs(ROW.workload, ROW, load, np.random.default_rng([load, k])) for k in range(4)]  # type: ignore[arg-type]
     for load in ROW.loads
 }
 
 
-def thrown(view: GroupObservation, draws: FloatArray) -> Setting:
+def thrown(view: Observation, draws: FloatArray) -> Setting:
     """Gives one of the groups everything, by its draw, in any order of the queues."""
     share = np.zeros_like(view.share)
     share[np.arange(len(draws)), (draws < 0.5).astype(np.int64)] = [8, 6]
@@ -170,7 +170,7 @@ def thrown(view: GroupObservation, draws: FloatArray) -> Setting:
 
 def players() -> dict[str, Player]:
     area = cluster_of(ROW)
-    rules = {name: Player(controlled(make(area, 0))) for name, make in SHARERS.items()}
+    rules = {name: Player(controlled(make(area, 0))) for name, make in HEURISTICS.items()}
     return {"thrown": Player(controlled(thrown))} | rules
 
 
@@ -180,7 +180,7 @@ def same(one: Results, other: Results) -> None:
 
 
 def test_all_tables_pass_their_schemas() -> None:
-    for found in group_score(players(), DRAWN, cluster_of(ROW), SEED).values():
+    for found in play.score(players(), DRAWN, cluster_of(ROW), SEED).values():
         TABLES.jobs.validate(found.jobs)
         TABLES.jobsets.validate(found.jobsets)
         assert set(found.others) == {"groups", "intervals"}
@@ -189,25 +189,25 @@ def test_all_tables_pass_their_schemas() -> None:
 
 
 def test_company_changes_nothing() -> None:
-    together = group_score(players(), DRAWN, cluster_of(ROW), SEED)
+    together = play.score(players(), DRAWN, cluster_of(ROW), SEED)
     assert list(together) == list(players())
     for name in ("thrown", "drf"):
-        same(group_score({name: players()[name]}, DRAWN, cluster_of(ROW), SEED)[name], together[name])
-    alone = group_score({"thrown": players()["thrown"]}, {120: DRAWN[120]}, cluster_of(ROW), SEED)["thrown"]
+        same(play.score({name: players()[name]}, DRAWN, cluster_of(ROW), SEED)[name], together[name])
+    alone = play.score({"thrown": players()["thrown"]}, {120: DRAWN[120]}, cluster_of(ROW), SEED)["thrown"]
     whole = together["thrown"].jobsets
     pd.testing.assert_frame_equal(alone.jobsets, whole[whole["load"] == 120].reset_index(drop=True), check_exact=True)
 
 
 def test_draws_depend_on_the_seed_and_the_jobset() -> None:
-    one, again, other = (group_score(players(), DRAWN, cluster_of(ROW), seed)["thrown"] for seed in (1, 1, 2))
+    one, again, other = (play.score(players(), DRAWN, cluster_of(ROW), seed)["thrown"] for seed in (1, 1, 2))
     same(one, again)
     assert (one.jobsets["mean_wait"] != other.jobsets["mean_wait"]).any()
-    twice = group_score({"it": Player(controlled(thrown))}, {60: DRAWN[60][:1] * 2}, cluster_of(ROW), SEED)["it"]
+    twice = play.score({"it": Player(controlled(thrown))}, {60: DRAWN[60][:1] * 2}, cluster_of(ROW), SEED)["it"]
     given = [rows["share"].tolist() for _, rows in twice.others["intervals"].groupby("jobset")]
     assert given[0] != given[1]
 
 
 def test_play_tells_how_far_it_is() -> None:
     on_progress: list[float] = []
-    group_score(dict.fromkeys("abcd", EQUAL), {50: [FOUR]}, cluster(), SEED, on_progress.append)
+    play.score(dict.fromkeys("abcd", EQUAL), {50: [FOUR]}, cluster(), SEED, on_progress.append)
     assert on_progress == [0.25, 0.5, 0.75, 1.0]

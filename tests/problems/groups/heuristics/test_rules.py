@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from pipeline.core import FloatArray, IntArray, keys, uniform
 from pipeline.problems.groups.heuristics.rules import (
-    SHARERS,
+    HEURISTICS,
     capacity,
     drf,
     equal,
@@ -22,7 +22,7 @@ from pipeline.problems.groups.heuristics.rules import (
 from pipeline.problems.groups.nouns import (
     Configurations,
     Controller,
-    GroupObservation,
+    Observation,
     Setting,
     SharedCluster,
     equal_shares,
@@ -32,7 +32,7 @@ from pipeline.problems.groups.training.exploring import noisy, on_levels, random
 Amounts = Sequence[Sequence[object]]
 LEVELS = Configurations(np.array([[0], [2], [4], [8]]), orders=2)
 MAKERS: dict[str, Callable[[SharedCluster, int], Controller]] = {
-    **SHARERS,
+    **HEURISTICS,
     "fixed": lambda cluster, order: fixed(cluster, order, np.arange(0.0, cluster.groups)),
     "capacity": lambda cluster, order: capacity(cluster, order, np.arange(1.0, cluster.groups + 1)),
     "weighted drf": lambda cluster, order: drf(cluster, order, np.arange(1.0, cluster.groups + 1)),
@@ -43,11 +43,11 @@ def cluster(*units: int, groups: int) -> SharedCluster:
     return SharedCluster(np.array(units), groups, np.array([[0, 1], [1, 0]]), 1.0, False, 100.0)
 
 
-def observation(used: IntArray, waiting: IntArray, demand: IntArray, work: FloatArray) -> GroupObservation:
+def observation(used: IntArray, waiting: IntArray, demand: IntArray, work: FloatArray) -> Observation:
     """Return what a rule may look at; used [B, G, R], waiting [B, G, Q], demand [B, G, Q, R], work [B, G, Q]."""
     episodes, groups, _ = used.shape
     queue, group = np.zeros(waiting.shape), np.zeros((episodes, groups), dtype=np.int64)
-    return GroupObservation(
+    return Observation(
         now=np.zeros(episodes),
         waiting=waiting,
         waiting_demand=demand,
@@ -55,7 +55,7 @@ def observation(used: IntArray, waiting: IntArray, demand: IntArray, work: Float
         waited=queue,
         head_waited=queue,
         head_demand=np.zeros_like(demand),
-        head_seen=queue,
+        head_estimate=queue,
         running=group,
         used=used,
         left=group.astype(float),
@@ -67,18 +67,18 @@ def observation(used: IntArray, waiting: IntArray, demand: IntArray, work: Float
     )
 
 
-def wanting(used: Amounts, wanted: Amounts) -> GroupObservation:
+def wanting(used: Amounts, wanted: Amounts) -> Observation:
     """Return an observation of one episode in which each group wants units [G, R] for one job of its first queue."""
     demand = np.stack([np.array(wanted), np.zeros_like(np.array(wanted))], axis=1)[None]
     return observation(np.array(used)[None], np.array([[[1, 0]] * len(wanted)]), demand, np.ones((1, len(wanted), 2)))
 
 
-def units(controller: Controller, view: GroupObservation) -> list[list[int]]:
+def units(controller: Controller, view: Observation) -> list[list[int]]:
     return [list(group) for group in controller(view, np.zeros(1)).share[0].tolist()]
 
 
 @st.composite
-def situations(draw: st.DrawFn) -> tuple[SharedCluster, GroupObservation]:
+def situations(draw: st.DrawFn) -> tuple[SharedCluster, Observation]:
     groups, resources, episodes = draw(st.integers(2, 6)), draw(st.integers(1, 3)), draw(st.integers(1, 3))
     rng = np.random.default_rng(draw(st.integers(0, 2**32)))
     amounts = rng.integers(groups, 60, resources)
@@ -91,7 +91,7 @@ def situations(draw: st.DrawFn) -> tuple[SharedCluster, GroupObservation]:
 @pytest.mark.parametrize("name", MAKERS)
 @given(situations())
 def test_every_rule_hands_out_the_whole_cluster_and_sets_its_order(
-    name: str, situation: tuple[SharedCluster, GroupObservation]
+    name: str, situation: tuple[SharedCluster, Observation]
 ) -> None:
     shared, view = situation
     share, order = MAKERS[name](shared, 1)(view, np.zeros(len(view.now)))
@@ -105,11 +105,11 @@ def test_every_rule_hands_out_the_whole_cluster_and_sets_its_order(
 @pytest.mark.parametrize("name", MAKERS)
 @given(situations())
 def test_a_rule_treats_each_episode_as_if_it_were_alone(
-    name: str, situation: tuple[SharedCluster, GroupObservation]
+    name: str, situation: tuple[SharedCluster, Observation]
 ) -> None:
     shared, view = situation
     control = MAKERS[name](shared, 0)
-    last = GroupObservation._make(field[-1:] for field in view)
+    last = Observation._make(field[-1:] for field in view)
     np.testing.assert_array_equal(control(last, np.zeros(1)).share[0], control(view, np.zeros(len(view.now))).share[-1])
 
 
@@ -117,7 +117,7 @@ def test_a_rule_treats_each_episode_as_if_it_were_alone(
 def test_a_cluster_that_nobody_wants_is_shared_equally(name: str) -> None:
     shared = cluster(10, 7, groups=4)
     nobody = wanting([[0, 0]] * 4, [[0, 0]] * 4)
-    assert units(SHARERS[name](shared, 0), nobody) == equal_shares(shared).tolist()
+    assert units(HEURISTICS[name](shared, 0), nobody) == equal_shares(shared).tolist()
 
 
 def test_equal_is_equal_whatever_is_wanted() -> None:
@@ -165,7 +165,7 @@ def test_what_weighted_drf_has_left_over_is_handed_out_equally() -> None:
 
 @given(situations())
 def test_whom_filling_leaves_unsatisfied_nobody_beats_at_a_used_up_resource(
-    situation: tuple[SharedCluster, GroupObservation],
+    situation: tuple[SharedCluster, Observation],
 ) -> None:
     shared, view = situation
     wanted = (view.used + view.waiting_demand.sum(axis=2)) / shared.capacity
@@ -205,7 +205,7 @@ def test_shortest_first_serves_the_smallest_jobs_of_all_groups() -> None:
 
 
 @given(situations())
-def test_shortest_first_leaves_groups_what_they_use(situation: tuple[SharedCluster, GroupObservation]) -> None:
+def test_shortest_first_leaves_groups_what_they_use(situation: tuple[SharedCluster, Observation]) -> None:
     shared, view = situation
     assert (shortest_first(shared, 0)(view, np.zeros(len(view.now))).share >= view.used).all()
 
@@ -222,7 +222,7 @@ def test_an_order_that_there_is_not_is_refused() -> None:
         equal(cluster(9, groups=3), 2)
 
 
-def nothing_happens(episodes: int, groups: int) -> GroupObservation:
+def nothing_happens(episodes: int, groups: int) -> Observation:
     none = np.zeros((episodes, groups, 2), dtype=np.int64)
     return observation(none[:, :, :1], none, none[..., None], none.astype(float))
 
@@ -272,7 +272,7 @@ def test_noise_by_no_chance_leaves_the_setting_alone() -> None:
 
 def test_noise_disturbs_as_many_groups_as_it_should_and_fits() -> None:
     # 1 unit is on no level, and 99 are never too few: whoever still has 1 was left alone.
-    def ones(view: GroupObservation, _: FloatArray) -> Setting:
+    def ones(view: Observation, _: FloatArray) -> Setting:
         return Setting(np.ones_like(view.used), view.order)
 
     share = noisy(cluster(99, groups=3), ones, LEVELS, chance=0.2)(nothing_happens(2000, 3), drawn(2000)).share
@@ -282,7 +282,7 @@ def test_noise_disturbs_as_many_groups_as_it_should_and_fits() -> None:
 
 
 def test_a_share_between_levels_goes_down_to_the_next_one() -> None:
-    def five_each(view: GroupObservation, _: FloatArray) -> Setting:
+    def five_each(view: Observation, _: FloatArray) -> Setting:
         return Setting(np.full_like(view.used, 5), view.order)
 
     share = noisy(cluster(14, groups=3), five_each, LEVELS, chance=0.0)(nothing_happens(50, 3), drawn(50)).share
@@ -291,7 +291,7 @@ def test_a_share_between_levels_goes_down_to_the_next_one() -> None:
 
 def test_every_step_down_draws_its_group_anew() -> None:
     # Three groups of 5 units must come down to 9: 6 steps, of which each group takes 2 in 90 of the 3^6 = 729 ways.
-    def five_each(view: GroupObservation, _: FloatArray) -> Setting:
+    def five_each(view: Observation, _: FloatArray) -> Setting:
         return Setting(np.full_like(view.used, 5), view.order)
 
     by_one = Configurations(np.arange(6)[:, None], orders=1)

@@ -9,9 +9,10 @@ from group_rows import cluster, group_jobs
 
 from pipeline.comparing.results import Results, judge
 from pipeline.core import FloatArray
-from pipeline.problems.groups.evaluation.play import Player, controlled, group_score
+from pipeline.problems import Best
+from pipeline.problems.groups.evaluation.play import Player, controlled, score
 from pipeline.problems.groups.heuristics.names import RULES
-from pipeline.problems.groups.heuristics.rules import SHARERS, capacity, fixed
+from pipeline.problems.groups.heuristics.rules import HEURISTICS, capacity, fixed
 from pipeline.problems.groups.heuristics.tuning import (
     CANDIDATES,
     REFERENCES,
@@ -20,7 +21,7 @@ from pipeline.problems.groups.heuristics.tuning import (
     rules_with,
     tuned_rules,
 )
-from pipeline.problems.groups.nouns import Configurations, GroupJobs, group_batch
+from pipeline.problems.groups.nouns import Configurations, Jobs, batch
 from pipeline.problems.groups.simulator.compiled.batch import Groups
 
 AREA = cluster(6)
@@ -35,24 +36,24 @@ UNEVEN = group_jobs(*((0, 10, 1, 0),) * 5, (0, 10, 1, 1))
 class Play:
     """Scores controllers on some jobsets, and remembers whom."""
 
-    def __init__(self, jobsets: Mapping[int, list[GroupJobs]]) -> None:
+    def __init__(self, jobsets: Mapping[int, list[Jobs]]) -> None:
         self.jobsets, self.asked = jobsets, list[str]()
 
     def __call__(self, players: Mapping[str, Player]) -> dict[str, Results]:
         self.asked += players
-        return group_score(players, self.jobsets, AREA, seed=1)
+        return score(players, self.jobsets, AREA, seed=1)
 
     def delay(self, player: Player) -> float:
-        return judge(group_score({"": player}, self.jobsets, AREA, seed=1)[""], "delay")
+        return judge(score({"": player}, self.jobsets, AREA, seed=1)[""], "delay")
 
 
-def on(*jobsets: GroupJobs) -> Play:
+def on(*jobsets: Jobs) -> Play:
     return Play({80: list(jobsets)})
 
 
-def shares(player: Player, jobs: GroupJobs) -> tuple[list[int], list[int]]:
+def shares(player: Player, jobs: Jobs) -> tuple[list[int], list[int]]:
     """What is set for the first interval: units, and orders."""
-    groups = Groups(group_batch([jobs]), AREA, np.ones(len(jobs.arrival)))
+    groups = Groups(batch([jobs]), AREA, np.ones(len(jobs.arrival)))
     setting = player.act(groups, groups.rows, groups.observe(groups.rows), np.zeros(1))
     return setting.share[0, :, 0].tolist(), setting.order[0].tolist()
 
@@ -61,10 +62,10 @@ def shares(player: Player, jobs: GroupJobs) -> tuple[list[int], list[int]]:
 
 
 def test_parts_of_work_are_units_times_the_time_told_over_all_jobsets() -> None:
-    seen = group_jobs((0, 1, 6, 0), (0, 10, 3, 1))._replace(seen=np.array([5.0, 10.0]))
+    estimate = group_jobs((0, 1, 6, 0), (0, 10, 3, 1))._replace(estimate=np.array([5.0, 10.0]))
     # Group 0: 1 * 5 + 1/6 * 6 + 1/2 * 8 = 10. Group 1: 1/2 * 10 + 1 * 25 = 30.
     other, third = group_jobs((0, 6, 1, 0), (3, 25, 6, 1)), group_jobs((0, 8, 3, 0))
-    assert parts_of_work({60: [seen, other], 90: [third]}, AREA).tolist() == pytest.approx([0.25, 0.75])
+    assert parts_of_work({60: [estimate, other], 90: [third]}, AREA).tolist() == pytest.approx([0.25, 0.75])
 
 
 def test_a_group_without_jobs_has_a_part_all_the_same() -> None:
@@ -79,7 +80,7 @@ def test_a_group_without_jobs_has_a_part_all_the_same() -> None:
 def test_every_rule_has_the_order_in_which_jobs_wait_least() -> None:
     found = tuned_rules(on(QUEUES), AREA, {80: [QUEUES]}, seed=1)
     orders = {name: value for name, value in found.items() if name.endswith("_order")}
-    assert orders == {f"{name}_order": 1.0 for name in (*SHARERS, "capacity", "undivided", "fixed")}
+    assert orders == {f"{name}_order": 1.0 for name in (*HEURISTICS, "capacity", "undivided", "fixed")}
     turned = QUEUES._replace(queue=1 - QUEUES.queue)
     found = tuned_rules(on(turned), AREA, {80: [turned]}, seed=1)
     assert {value for name, value in found.items() if name.endswith("_order")} == {0.0}
@@ -123,7 +124,7 @@ def test_candidates_are_drawn_from_the_seed() -> None:
 
 # The rules as chosen
 
-KNOBS = {f"{name}_order": 1.0 for name in (*SHARERS, "capacity", "undivided", "fixed")} | {
+KNOBS = {f"{name}_order": 1.0 for name in (*HEURISTICS, "capacity", "undivided", "fixed")} | {
     "fixed_0": 0.5,
     "fixed_1": 0.5,
     "part_0": 1 / 3,
@@ -179,4 +180,4 @@ def test_the_best_rule_is_told_by_slowdown_and_by_waiting_time_and_is_no_referen
         "fixed": results((4, 6), (6, 10)),
         **{name: results((1, 1), (1, 1)) for name in REFERENCES},
     }
-    assert best_rules(examined) == {"best": {50: "equal", 90: "drf"}, "best_delay": {50: "fixed", 90: "drf"}}
+    assert best_rules(examined) == Best({50: "equal", 90: "drf"}, {50: "fixed", 90: "drf"})

@@ -10,7 +10,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from pipeline.problems.groups.heuristics.rules import equal
 from pipeline.problems.groups.networks.features import MOST_SHARES, States, of_levels, past, shape_of, states
-from pipeline.problems.groups.nouns import GroupJobs, SharedCluster, group_batch
+from pipeline.problems.groups.nouns import Jobs, SharedCluster, batch
 from pipeline.problems.groups.simulator.compiled.batch import Groups
 
 TWO = SharedCluster(np.array([8, 16]), 2, np.array([[0, 1], [1, 0]]), 10.0, False, 100.0)  # an equal share: 4 and 8
@@ -22,7 +22,7 @@ VIEW = observed(
     waited=[[30, 0], [0, 5]],
     head_waited=[[20, 0], [0, 5]],
     head_demand=[[[2, 8], [0, 0]], [[0, 0], [4, 8]]],
-    head_seen=[[40, 0], [0, 20]],
+    head_estimate=[[40, 0], [0, 20]],
     running=[2, 1],
     used=[[3, 4], [3, 4]],
     left=[15, 0],
@@ -35,7 +35,7 @@ VIEW = observed(
 
 
 def test_queues_are_counted_in_equal_shares_and_intervals() -> None:
-    told = states(VIEW, TWO).told
+    told = states(VIEW, TWO).features
     # 6 of 4 units and 4 of 8: the larger. Of its first job 2 of 4 and 8 of 8. Work: times 2 groups, over 10.
     first = [log1p(3), log1p(1.5), log1p(1), log1p(3), log1p(2), 1, log1p(4), log1p(1.5), log1p(2)]
     assert_allclose(told[0, 0, :9], first, rtol=1e-6)
@@ -45,7 +45,7 @@ def test_queues_are_counted_in_equal_shares_and_intervals() -> None:
 
 
 def test_groups_and_the_cluster_are_counted_so_too() -> None:
-    told = states(VIEW, TWO).told
+    told = states(VIEW, TWO).features
     # Runs 2; uses 3 of 4 and 4 of 8; work left 15 * 2 / 10; given 4 of 4 and 4 of 8: the smaller; order 1 of 2.
     assert_allclose(told[0, 0, 18:24], [log1p(2), 0.75, log1p(3), 0.5, 0, 1], rtol=1e-6)
     # The other group wants 4 of 4 and 8 of 8, one share of the two; of 8 and 16 units, 2 and 8 are idle: the scarcer.
@@ -61,27 +61,27 @@ def test_amounts_are_kept_for_every_resource() -> None:
 
 def test_what_a_group_could_not_use_is_not_told_apart() -> None:
     plenty = SharedCluster(np.array([100]), 100, np.array([[0, 1]]), 10.0, False, 100.0)
-    told = [states(observed(plenty, share=[[units], *[[0]] * 99]), plenty).told[0, 0, 21] for units in (20, 21, 90)]
+    told = [states(observed(plenty, share=[[units], *[[0]] * 99]), plenty).features[0, 0, 21] for units in (20, 21, 90)]
     assert told == [MOST_SHARES] * 3
 
 
 def test_widths_are_those_of_the_shape() -> None:
     shape, found = shape_of(TWO), states(VIEW, TWO)
-    assert found.told.shape == (1, 2, shape.told) == (1, 2, 2 * 9 + 4 + 2 + 2)
+    assert found.features.shape == (1, 2, shape.features) == (1, 2, 2 * 9 + 4 + 2 + 2)
     assert found.amounts.shape == (1, 2, shape.amounts) == (1, 2, 2 * (4 + 2))
-    assert (found.told.dtype, found.amounts.dtype) == (np.float32, np.float32)
+    assert (found.features.dtype, found.amounts.dtype) == (np.float32, np.float32)
 
 
-def _after(jobs: GroupJobs, cluster: SharedCluster, turns: int) -> States:
+def _after(jobs: Jobs, cluster: SharedCluster, turns: int) -> States:
     """What is told of an episode after some intervals of equal shares."""
-    groups, rows = Groups(group_batch([jobs]), cluster, np.ones(len(jobs.arrival))), np.array([0])
+    groups, rows = Groups(batch([jobs]), cluster, np.ones(len(jobs.arrival))), np.array([0])
     for _ in range(turns):
         groups.step(rows, equal(cluster, 0)(groups.observe(rows), np.zeros(1)))
     return states(groups.observe(rows), cluster)
 
 
 def _same(one: States, other: States) -> None:
-    assert one.told.any()
+    assert one.features.any()
     for found, expected in zip(one, other, strict=True):
         assert_allclose(found, expected, rtol=1e-5, atol=1e-6)
 
@@ -96,20 +96,20 @@ def test_a_cluster_twice_as_large_with_jobs_twice_as_wide_looks_the_same(turns: 
 @pytest.mark.parametrize("turns", range(4))
 def test_a_cluster_whose_time_runs_slower_looks_the_same(turns: int) -> None:
     jobs = drawn_jobs(300, 7)
-    slow = jobs._replace(arrival=4 * jobs.arrival, duration=4 * jobs.duration, seen=4 * jobs.seen)
+    slow = jobs._replace(arrival=4 * jobs.arrival, duration=4 * jobs.duration, estimate=4 * jobs.estimate)
     _same(_after(slow, CLUSTER._replace(interval=40.0), turns), _after(jobs, CLUSTER, turns))
 
 
 def test_a_group_looks_the_same_among_twice_as_many_in_a_cluster_twice_as_large() -> None:
     jobs = drawn_jobs(300, 7)
-    twice = GroupJobs(*(np.repeat(column, 2, axis=0) for column in jobs))
+    twice = Jobs(*(np.repeat(column, 2, axis=0) for column in jobs))
     twice = twice._replace(group=2 * twice.group + np.tile([0, 1], len(jobs.arrival)))
     more = CLUSTER._replace(capacity=2 * CLUSTER.capacity, groups=4)
     few, many = _after(jobs, CLUSTER, 3), _after(twice, more, 3)
     others = -2  # the only feature that is of the other groups: a group's twin is one of them
     for k in range(4):
         assert_allclose(many.amounts[0, k], few.amounts[0, k // 2], rtol=1e-6)
-        kept = np.delete(many.told[0, k], others), np.delete(few.told[0, k // 2], others)
+        kept = np.delete(many.features[0, k], others), np.delete(few.features[0, k // 2], others)
         assert_allclose(*kept, rtol=1e-6)
 
 
@@ -138,7 +138,7 @@ def test_a_head_fits_that_takes_all_the_room() -> None:
 
 
 def test_the_past_of_a_group_is_its_queues_parts_and_means() -> None:
-    rows = (Job(0, 10, 2, 0), Job(1, 9, 6, 0, seen=30), Job(2, 20, 4, 0, queue=1), Job(3, 5, 8, 1, queue=1))
+    rows = (Job(0, 10, 2, 0), Job(1, 9, 6, 0, estimate=30), Job(2, 20, 4, 0, queue=1), Job(3, 5, 8, 1, queue=1))
     cluster = CLUSTER._replace(capacity=np.array([8]), groups=3)
     found = past({60: [jobset(*rows[:2])], 80: [jobset(*rows[2:])]}, cluster)
     # Told 10 and 30, and 20, in intervals of 10; demands of 2 and 6 units, and 4, in equal shares of 8 / 3.

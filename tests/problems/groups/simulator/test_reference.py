@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from pipeline.core import FloatArray, IntArray
-from pipeline.problems.groups.nouns import GroupJobs, Setting, SharedCluster
+from pipeline.problems.groups.nouns import Jobs, Setting, SharedCluster
 from pipeline.problems.groups.simulator.reference import PlainGroups
 
 LONG_FIRST = 1  # place in `orders`
@@ -21,7 +21,7 @@ class Job(NamedTuple):
     demand: int | tuple[int, ...]
     group: int = 0
     queue: int = 0
-    seen: float | None = None
+    estimate: float | None = None
     weight: float = 1.0
 
 
@@ -33,10 +33,10 @@ def begin(
     time_limit: float = 1000.0,
 ) -> PlainGroups:
     """Begin an episode of two groups with two queues each."""
-    jobs = GroupJobs(
+    jobs = Jobs(
         arrival=np.array([row.arrival for row in rows], dtype=float),
         duration=np.array([row.duration for row in rows], dtype=float),
-        seen=np.array([row.duration if row.seen is None else row.seen for row in rows], dtype=float),
+        estimate=np.array([row.duration if row.estimate is None else row.estimate for row in rows], dtype=float),
         demand=np.array([row.demand for row in rows], dtype=np.int64).reshape(-1, len(capacity)),
         group=np.array([row.group for row in rows], dtype=np.int64),
         queue=np.array([row.queue for row in rows], dtype=np.int64),
@@ -298,30 +298,30 @@ def test_alone_groups_may_have_more_than_the_cluster_between_them() -> None:
 def test_told_nobody_arrives_and_jobs_end_when_they_are_said_to() -> None:
     # Job 0 is said to end at 16 and ends at 13; job 1 waits for it, is said to run for 2 and runs for 6; job 2 waits
     # for job 1; job 3 arrives at 11 and is not known of at 10.
-    rows = Job(0, 13, 10, seen=16), Job(10, 6, 10, seen=2), Job(10, 1, 10, weight=3), Job(11, 1, 10, group=1)
+    rows = Job(0, 13, 10, estimate=16), Job(10, 6, 10, estimate=2), Job(10, 1, 10, weight=3), Job(11, 1, 10, group=1)
     simulator = begin(*rows)
     step(simulator, give(10, 10))
     # Job 1 from 13 to 19; job 2 at 19 until 20; job 3 from 11 to the end.
     assert simulator.what_if(give(10, 10)).tolist() == [3 + 3 * 9, 9.0]
     # By what is told: job 1 from 16 to 18, job 2 from 18 on.
-    assert simulator.what_if(give(10, 10), told=True).tolist() == [6 + 3 * 8, 0.0]
+    assert simulator.what_if(give(10, 10), by_estimate=True).tolist() == [6 + 3 * 8, 0.0]
     assert step(simulator, give(10, 10)) == [[30.0, 9.0]]
 
 
 def test_told_a_job_that_runs_for_longer_than_it_said_ends_as_the_interval_begins() -> None:
     # Job 0 said 4 and runs for 30; at 10 it holds all. Told, job 1 starts at 10.
-    simulator = begin(Job(0, 30, 10, seen=4), Job(8, 1, 10))
+    simulator = begin(Job(0, 30, 10, estimate=4), Job(8, 1, 10))
     assert step(simulator, give(10, 0)) == [[2.0, 0.0]]
     assert simulator.what_if(give(10, 0)).tolist() == [10.0, 0.0]
-    assert simulator.what_if(give(10, 0), told=True).tolist() == [0.0, 0.0]
+    assert simulator.what_if(give(10, 0), by_estimate=True).tolist() == [0.0, 0.0]
     assert simulator.observe().running.tolist() == [[1, 0]]
 
 
 def test_alone_and_told_go_together() -> None:
     # Group 1 holds its five until told 14; alone, job 1 waits for that and not for the other five, which job 2 holds.
-    simulator = begin(Job(0, 12, 5, group=1, seen=14), Job(1, 5, 5, group=1), Job(2, 40, 5, group=0))
+    simulator = begin(Job(0, 12, 5, group=1, estimate=14), Job(1, 5, 5, group=1), Job(2, 40, 5, group=0))
     step(simulator, give(5, 5))
-    assert simulator.what_if(give(5, 5), alone=True, told=True).tolist() == [0.0, 4.0]
+    assert simulator.what_if(give(5, 5), alone=True, by_estimate=True).tolist() == [0.0, 4.0]
     assert simulator.what_if(give(5, 5), alone=True).tolist() == [0.0, 2.0]
 
 
@@ -342,12 +342,12 @@ def test_a_controller_sees_at_first_equal_shares_and_who_is_there_at_the_beginni
 def test_a_controller_sees_all_there_is_to_see() -> None:
     # Of all units, mean over ten and four of the two resources, jobs want 0.35, 0.5, 0.15, 0.225, 0.3 and 0.55.
     rows = (
-        Job(0, 30, (2, 2), group=0, seen=18),  # runs from 0
-        Job(1, 30, (5, 2), group=1, seen=3),  # runs from 1, longer than told
-        Job(3, 5, (3, 0), group=0, seen=4),  # waits: group 0 has two units of the first
-        Job(6, 5, (2, 1), group=0, seen=8),  # waits behind it
-        Job(8, 5, (1, 2), group=1, queue=1, seen=2),  # waits: the second resource is used up
-        Job(12, 5, (6, 2), group=0, seen=1),  # is not there yet
+        Job(0, 30, (2, 2), group=0, estimate=18),  # runs from 0
+        Job(1, 30, (5, 2), group=1, estimate=3),  # runs from 1, longer than told
+        Job(3, 5, (3, 0), group=0, estimate=4),  # waits: group 0 has two units of the first
+        Job(6, 5, (2, 1), group=0, estimate=8),  # waits behind it
+        Job(8, 5, (1, 2), group=1, queue=1, estimate=2),  # waits: the second resource is used up
+        Job(12, 5, (6, 2), group=0, estimate=1),  # is not there yet
     )
     simulator = begin(*rows, capacity=(10, 4))
     assert step(simulator, give((2, 4), (8, 2), order=(0, LONG_FIRST))) == [[7.0 + 4.0, 2.0]]
@@ -359,7 +359,7 @@ def test_a_controller_sees_all_there_is_to_see() -> None:
     assert view.waited.tolist() == [[[7.0 + 4.0, 0.0], [0.0, 2.0]]]
     assert view.head_waited.tolist() == [[[7.0, 0.0], [0.0, 2.0]]]
     assert view.head_demand.tolist() == [[[[3, 0], [0, 0]], [[0, 0], [1, 2]]]]
-    assert view.head_seen.tolist() == [[[4.0, 0.0], [0.0, 2.0]]]
+    assert view.head_estimate.tolist() == [[[4.0, 0.0], [0.0, 2.0]]]
     assert view.running.tolist() == [[1, 1]]
     assert view.used.tolist() == [[[2, 2], [5, 2]]]
     # Job 0 has eight of 18 left; job 1 has overrun what it said. Both give back by 20, as is told.
@@ -374,7 +374,7 @@ def test_a_controller_sees_all_there_is_to_see() -> None:
 
 
 def test_units_are_releasing_when_told_to_come_back_by_the_intervals_end() -> None:
-    simulator = begin(Job(0, 30, 3, seen=20), Job(0, 30, 4, seen=20.5))
+    simulator = begin(Job(0, 30, 3, estimate=20), Job(0, 30, 4, estimate=20.5))
     step(simulator, give(10, 0))
     assert simulator.observe().releasing.tolist() == [[[3], [0]]]
     assert simulator.observe().left == pytest.approx(np.array([[0.3 * 10 + 0.4 * 10.5, 0.0]]))

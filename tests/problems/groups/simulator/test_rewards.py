@@ -7,9 +7,9 @@ import pytest
 from group_builders import CLUSTER, CONFIGURATIONS, Job, drawn_jobs, give, jobset
 from numpy.testing import assert_allclose, assert_array_equal
 
-from pipeline.problems.groups.nouns import GroupObservation, Setting, SharedCluster, group_batch
+from pipeline.problems.groups.nouns import Observation, Setting, SharedCluster, batch
 from pipeline.problems.groups.simulator.compiled.batch import Groups
-from pipeline.problems.groups.simulator.rewards import AGAINST, WAITING, Moment, moments
+from pipeline.problems.groups.simulator.rewards import AGAINST, WAITING, Transition, transitions
 from pipeline.problems.groups.training.exploring import random_setting
 
 # 4 units. Of group 0, two jobs of 2 units wait at 0, of which the first runs until 4; of group 1, one arrives at 2.
@@ -18,19 +18,19 @@ JOBS = jobset(Job(0, 4, 2, group=0), Job(0, 20, 2, group=0), Job(2, 3, 2, group=
 
 def play(
     against: str, *settings: Sequence[int], objective: str = "delay", cluster: SharedCluster = CLUSTER
-) -> list[Moment]:
+) -> list[Transition]:
     """Play one setting of shares an interval, and the last of them on to the end."""
-    jobs = group_batch([JOBS])
+    jobs = batch([JOBS])
     left = list(settings)
 
-    def acts(rows: np.ndarray, view: GroupObservation) -> Setting:
+    def acts(rows: np.ndarray, view: Observation) -> Setting:
         return give(*(left.pop(0) if len(left) > 1 else left[0]))
 
-    return list(moments(Groups(jobs, cluster, WAITING[objective](jobs)), acts, against))
+    return list(transitions(Groups(jobs, cluster, WAITING[objective](jobs)), acts, against))
 
 
-def rewards(*played: Moment) -> list[list[float]]:
-    return [moment.reward[0].tolist() for moment in played]
+def rewards(*played: Transition) -> list[list[float]]:
+    return [transition.reward[0].tolist() for transition in played]
 
 
 def test_a_reward_is_the_waiting_saved_against_the_shares_before() -> None:
@@ -57,12 +57,12 @@ def test_a_group_that_is_given_nothing_is_worth_nothing() -> None:
 @pytest.mark.parametrize("seed", range(5))
 def test_a_group_that_is_given_nothing_is_worth_nothing_whatever_happens(seed: int) -> None:
     episodes, rng = [drawn_jobs(300, k) for k in range(4)], np.random.default_rng(seed)
-    jobs, control = group_batch(episodes), random_setting(CLUSTER, CONFIGURATIONS)
+    jobs, control = batch(episodes), random_setting(CLUSTER, CONFIGURATIONS)
     groups, given = Groups(jobs, CLUSTER, WAITING["slowdown"](jobs)), []
-    for moment in moments(groups, lambda rows, view: control(view, rng.random(len(rows))), "nothing"):
-        without = (moment.setting.share == 0).all(axis=2)
-        assert_allclose(moment.reward[without], 0, atol=1e-9)
-        given.append(moment.reward[~without])
+    for transition in transitions(groups, lambda rows, view: control(view, rng.random(len(rows))), "nothing"):
+        without = (transition.setting.share == 0).all(axis=2)
+        assert_allclose(transition.reward[without], 0, atol=1e-9)
+        given.append(transition.reward[~without])
         assert given[-1].min(initial=0) >= -1e-9  # and nobody is worth less
     assert np.concatenate(given).max() > 0
 
@@ -70,7 +70,7 @@ def test_a_group_that_is_given_nothing_is_worth_nothing_whatever_happens(seed: i
 def test_a_reward_against_zero_is_what_waiting_costs() -> None:
     played = play("zero", [4, 0], [2, 2])
     assert rewards(*played) == [[0, -8], [0, 0]]
-    assert [moment.cost[0].tolist() for moment in played] == [[0, 8], [0, 0]]
+    assert [transition.cost[0].tolist() for transition in played] == [[0, 8], [0, 0]]
 
 
 def test_a_slow_start_costs_a_long_job_less() -> None:
@@ -89,23 +89,23 @@ def test_against_the_shares_before_what_is_idle_is_lent_both_ways() -> None:
 @pytest.mark.parametrize("against", AGAINST)
 def test_measuring_changes_nothing_of_what_happens(against: str) -> None:
     episodes = [drawn_jobs(100, 0), drawn_jobs(100, 1, count=3), drawn_jobs(100, 2)]
-    jobs, control = group_batch(episodes), random_setting(CLUSTER, CONFIGURATIONS)
+    jobs, control = batch(episodes), random_setting(CLUSTER, CONFIGURATIONS)
     served, cost, over = [], [], np.zeros(3, dtype=int)
     for word in (against, "zero"):
         groups, rng = Groups(jobs, CLUSTER, WAITING["delay"](jobs)), np.random.default_rng(5)
-        played = list(moments(groups, lambda rows, view, rng=rng: control(view, rng.random(len(rows))), word))
+        played = list(transitions(groups, lambda rows, view, rng=rng: control(view, rng.random(len(rows))), word))
         served.append(groups.served().start)
-        cost.append(np.concatenate([moment.cost for moment in played]))
+        cost.append(np.concatenate([transition.cost for transition in played]))
     assert_array_equal(*served)
     assert_array_equal(*cost)
-    for moment in played:
-        assert not over[moment.rows].any()
-        over[moment.rows] += moment.over
+    for transition in played:
+        assert not over[transition.rows].any()
+        over[transition.rows] += transition.over
     assert over.tolist() == [1, 1, 1]
 
 
 def test_an_episode_that_is_cut_is_over_there() -> None:
     played = play("zero", [2, 0], cluster=CLUSTER._replace(time_limit=25.0))
-    assert [moment.over.tolist() for moment in played] == [[False], [False], [True]]
-    assert [moment.view.now.tolist() for moment in played] == [[0], [10], [20]]
+    assert [transition.over.tolist() for transition in played] == [[False], [False], [True]]
+    assert [transition.view.now.tolist() for transition in played] == [[0], [10], [20]]
     assert rewards(*played) == [[-4, -8], [0, -10], [0, -10]]

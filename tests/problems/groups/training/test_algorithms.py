@@ -6,14 +6,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from group_builders import RECIPE, REPLAY, tiny_group_task, untrained
+from group_builders import RECIPE, REPLAY, tiny_task, untrained
 
 from pipeline.config import Dqn, DqnRecipe, NoPretrain, Replay
 from pipeline.learning.memory import Memory
 from pipeline.learning.update import Update
-from pipeline.problems.groups.networks.group_q import GroupQ
-from pipeline.problems.groups.training.algorithms import GROUP_ALGORITHMS
-from pipeline.problems.groups.training.task import GroupTask
+from pipeline.problems.groups.networks.q_network import QNetwork
+from pipeline.problems.groups.training.algorithms import ALGORITHMS
+from pipeline.problems.groups.training.task import Task
 from pipeline.storage import Checkpoint, read_checkpoint, write_checkpoint
 
 # Everything at once that has a state: a target behind by some steps, a rate that falls, draws that explore.
@@ -26,11 +26,11 @@ CONFIGS: dict[str, NoPretrain | Replay | Dqn] = {"none": NoPretrain(name="none")
 PAIRS = [(name, kind) for name in CONFIGS for kind in ("shared", "per_group")]
 
 
-def learn(name: str, network: GroupQ, memory: Memory | None = None, task: GroupTask | None = None) -> Iterator[Update]:
-    return GROUP_ALGORITHMS[name](network, task or tiny_group_task(WHOLE), CONFIGS[name], memory)
+def learn(name: str, network: QNetwork, memory: Memory | None = None, task: Task | None = None) -> Iterator[Update]:
+    return ALGORITHMS[name](network, task or tiny_task(WHOLE), CONFIGS[name], memory)
 
 
-def begun(name: str, kind: str = "shared", seed: int = 2) -> GroupQ:
+def begun(name: str, kind: str = "shared", seed: int = 2) -> QNetwork:
     """A network as an algorithm finds it: pre-training knows what rewards are counted in, once it is over."""
     network = untrained(kind, seed)
     if name == "dqn":
@@ -38,11 +38,11 @@ def begun(name: str, kind: str = "shared", seed: int = 2) -> GroupQ:
     return network
 
 
-def content(network: GroupQ) -> dict[str, bytes]:
+def content(network: QNetwork) -> dict[str, bytes]:
     return {name: weight.numpy().tobytes() for name, weight in network.state_dict().items()}
 
 
-def goes_on_from_every_update(name: str, kind: str, task: GroupTask, folder: Path) -> None:
+def goes_on_from_every_update(name: str, kind: str, task: Task, folder: Path) -> None:
     whole, memory, files, expected = begun(name, kind), Memory(), [], []
     memory.keep(network=whole)
     for update in learn(name, whole, memory, task):
@@ -60,7 +60,7 @@ def goes_on_from_every_update(name: str, kind: str, task: GroupTask, folder: Pat
 
 
 def test_every_algorithm_of_the_table_is_tested_here() -> None:
-    assert set(CONFIGS) == set(GROUP_ALGORITHMS)
+    assert set(CONFIGS) == set(ALGORITHMS)
 
 
 @pytest.mark.parametrize(("name", "kind"), PAIRS)
@@ -88,7 +88,7 @@ class TestEveryAlgorithm:
 
     def test_gives_other_bytes_by_another_seed(self, name: str, kind: str) -> None:
         one, other = begun(name, kind), begun(name, kind)
-        told = [list(learn(name, net, task=tiny_group_task(WHOLE, seed=k))) for k, net in enumerate((one, other))]
+        told = [list(learn(name, net, task=tiny_task(WHOLE, seed=k))) for k, net in enumerate((one, other))]
         assert (told[0] != told[1]) == (name != "none")
         assert (content(one) != content(other)) == (name != "none")
 
@@ -113,14 +113,14 @@ class TestEveryAlgorithm:
             assert (one, weight.shape, weight.dtype) == (two, same.shape, same.dtype)
 
     def test_goes_on_from_every_update_to_the_same_bytes(self, name: str, kind: str, tmp_path: Path) -> None:
-        goes_on_from_every_update(name, kind, tiny_group_task(WHOLE), tmp_path)
+        goes_on_from_every_update(name, kind, tiny_task(WHOLE), tmp_path)
 
 
 @pytest.mark.parametrize("generator", [REPLAY, None])
 @pytest.mark.parametrize("size", [9, 60])
 def test_a_memory_that_goes_round_is_gone_on_with_too(size: int, generator: Replay | None, tmp_path: Path) -> None:
     recipe = WHOLE.model_copy(update={"memory": size})
-    goes_on_from_every_update("dqn", "shared", tiny_group_task(recipe, generator=generator), tmp_path)
+    goes_on_from_every_update("dqn", "shared", tiny_task(recipe, generator=generator), tmp_path)
 
 
 def test_rewards_are_counted_in_what_the_replays_show() -> None:
@@ -129,12 +129,12 @@ def test_rewards_are_counted_in_what_the_replays_show() -> None:
     scale = network.scale.tolist()
     assert scale[0] > 0
     before = network.state_dict()["scale"].clone()
-    list(learn("dqn", network, task=tiny_group_task(WHOLE, seed=8)))  # other replays
+    list(learn("dqn", network, task=tiny_task(WHOLE, seed=8)))  # other replays
     assert network.scale.tolist() == before.tolist() == scale
 
 
 def test_without_a_generator_nothing_is_learned_before_something_was_tried() -> None:
-    network, task = untrained(), tiny_group_task(WHOLE, generator=None)
+    network, task = untrained(), tiny_task(WHOLE, generator=None)
     start, told = content(network), []
     for update in learn("dqn", network, task=task):
         told.append(tuple(update.metrics))
@@ -151,7 +151,7 @@ def steps_of(every: int) -> int:
     """How often an update learns from a batch, at a rate that changes no decision."""
     config = ONLINE.model_copy(update={"updates": 1, "every": every})
     memory = Memory()
-    list(GROUP_ALGORITHMS["dqn"](begun("dqn"), tiny_group_task(SLOW), config, memory))
+    list(ALGORITHMS["dqn"](begun("dqn"), tiny_task(SLOW), config, memory))
     return int(memory.state()["network_target/steps"][0])
 
 
@@ -168,7 +168,7 @@ def test_the_last_update_learns_at_a_part_of_the_rate() -> None:
         recipe = RECIPE.model_copy(update={"learning_rate": 1e-6, "falling": falling})
         config = ONLINE.model_copy(update={"updates": 2, "every": 1, "epsilon": 0.0})
         network, at = begun("dqn"), []
-        for _ in GROUP_ALGORITHMS["dqn"](network, tiny_group_task(recipe), config, None):
+        for _ in ALGORITHMS["dqn"](network, tiny_task(recipe), config, None):
             at.append(network.value.bias.detach().clone())
         moved[falling] = at
     assert torch.equal(moved[True][0], moved[False][0])
@@ -178,7 +178,7 @@ def test_the_last_update_learns_at_a_part_of_the_rate() -> None:
 
 def test_costs_that_are_told_are_of_a_job() -> None:
     # Against zero, a reward is a cost with a minus: of all intervals the same sum as of all jobs.
-    task = tiny_group_task(WHOLE)
+    task = tiny_task(WHOLE)
     for update in learn("dqn", begun("dqn"), task=task):
         intervals = -update.metrics["cost"] * 2 * 16 / update.metrics["reward"]  # 2 jobsets of 16 jobs
         assert intervals == pytest.approx(round(intervals), abs=1e-6)
@@ -186,14 +186,14 @@ def test_costs_that_are_told_are_of_a_job() -> None:
 
 
 def test_every_update_of_replays_learns_from_batches_of_its_own() -> None:
-    losses = [update.metrics["loss"] for update in learn("replay", untrained(), task=tiny_group_task(SLOW))]
+    losses = [update.metrics["loss"] for update in learn("replay", untrained(), task=tiny_task(SLOW))]
     assert len(set(losses)) == 3
 
 
 def online(seed: int = 3, epsilon: float = 0.0) -> list[Update]:
     """Updates that begin with an empty memory, and change no decision."""
-    config, task = ONLINE.model_copy(update={"epsilon": epsilon}), tiny_group_task(SLOW, seed, generator=None)
-    return list(GROUP_ALGORITHMS["dqn"](begun("dqn"), task, config, None))
+    config, task = ONLINE.model_copy(update={"epsilon": epsilon}), tiny_task(SLOW, seed, generator=None)
+    return list(ALGORITHMS["dqn"](begun("dqn"), task, config, None))
 
 
 def test_batches_of_online_learning_are_drawn_by_the_seed() -> None:
@@ -208,7 +208,7 @@ def test_what_is_set_is_now_and_then_something_else() -> None:
 
 
 def test_every_update_draws_jobsets_of_its_own_the_loads_in_turn() -> None:
-    task = tiny_group_task()._replace(loads=[60, 80], fresh=lambda load, number: (load, number))
+    task = tiny_task()._replace(loads=[60, 80], fresh=lambda load, number: (load, number))
     (first, key), (second, other) = task.draw(1, 3), task.draw(2, 3)
     assert first == [(60, 3), (80, 4), (60, 5)]
     assert second == [(60, 6), (80, 7), (60, 8)]

@@ -5,13 +5,13 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 import pytest
-from group_builders import CLUSTER, RECIPE, REPLAY, Job, built, drawn_jobs, give, jobset, tiny_group_task
+from group_builders import CLUSTER, RECIPE, REPLAY, Job, built, drawn_jobs, give, jobset, tiny_task
 
 from pipeline.config import GroupQ
 from pipeline.core import FloatArray
 from pipeline.problems.groups.heuristics.rules import equal, proportional
 from pipeline.problems.groups.networks.features import States, shape_of
-from pipeline.problems.groups.nouns import GroupJobs, GroupObservation, Setting
+from pipeline.problems.groups.nouns import Jobs, Observation, Setting
 from pipeline.problems.groups.tables import OFF_POLICY
 from pipeline.problems.groups.training import off_policy
 from pipeline.problems.groups.training.fitted import Fit, Meant, estimated, fitted
@@ -25,7 +25,7 @@ HOW = Fit(gamma=0.5, steps=600, batch=32, learning_rate=0.01, target=20, clip=1.
 def states(*numbers: int) -> States:
     """States that are told apart by one feature."""
     shape = shape_of(CLUSTER)
-    told = np.zeros((len(numbers), 2, shape.told), dtype=np.float32)
+    told = np.zeros((len(numbers), 2, shape.features), dtype=np.float32)
     told[:, :, :3] = np.array(numbers)[:, None, None] == np.arange(3)
     return States(told, np.zeros((len(numbers), 2, shape.amounts), dtype=np.float32))
 
@@ -84,22 +84,22 @@ def test_a_rare_high_cost_has_its_weight_in_the_mean() -> None:
 
 
 def estimates(
-    held_out: Sequence[GroupJobs], monkeypatch: pytest.MonkeyPatch, gamma: float = 0.5, **controllers: object
+    held_out: Sequence[Jobs], monkeypatch: pytest.MonkeyPatch, gamma: float = 0.5, **controllers: object
 ) -> pd.DataFrame:
     """Hand over after the first interval, and look no further than small fits do."""
     monkeypatch.setattr(off_policy, "FIT", Fit(gamma, 400, 64, 5e-3, 40, 1.0))
     monkeypatch.setattr(off_policy, "EARLIEST", 1)
     monkeypatch.setattr(off_policy, "LATEST", 2)
-    task = tiny_group_task(RECIPE)._replace(cluster=CLUSTER._replace(time_limit=60.0))
+    task = tiny_task(RECIPE)._replace(cluster=CLUSTER._replace(time_limit=60.0))
     return examined(task, NETWORK, REPLAY, controllers, held_out)
 
 
-def starving(view: GroupObservation, draws: FloatArray) -> Setting:
+def starving(view: Observation, draws: FloatArray) -> Setting:
     """Give group 0 nothing."""
     return give(0, 4, episodes=len(draws))
 
 
-def lone(arrival: float) -> GroupJobs:
+def lone(arrival: float) -> Jobs:
     return jobset(Job(arrival, 5, 4, group=0))
 
 
@@ -133,7 +133,7 @@ def test_the_interval_of_the_hand_over_is_the_controllers_own(monkeypatch: pytes
     assert found["truth"].tolist() == pytest.approx([19.375])
 
 
-def counting(view: GroupObservation, draws: FloatArray) -> Setting:
+def counting(view: Observation, draws: FloatArray) -> Setting:
     """Give group 0 a unit for each job that waits in its queue 0, up to 4."""
     share = np.zeros_like(view.share)
     share[:, 0, 0] = np.minimum(view.waiting[:, 0, 0], 4)
@@ -146,13 +146,13 @@ def test_the_log_says_what_followed_and_what_would_be_set_there(monkeypatch: pyt
     estimates([lone(25), lone(35)], monkeypatch, counting=counting)
     ((log, then),) = given
     assert log.over.sum() == 4  # jobsets
-    told = [state.tobytes() for state in log.seen.told]
-    after = [state.tobytes() for state in log.then.told]
+    told = [state.tobytes() for state in log.state.features]
+    after = [state.tobytes() for state in log.then.features]
     assert all(a == b for a, b, over in zip(after, told, log.over, strict=True) if over)
     goes_on = ~log.over
     assert {a for a, on in zip(after, goes_on, strict=True) if on} <= set(told)
-    assert (log.then.told[goes_on] != log.seen.told[goes_on]).any(axis=(1, 2)).mean() > 0.9
-    waiting = np.expm1(log.then.told[:, 0, 0]).round()
+    assert (log.then.features[goes_on] != log.state.features[goes_on]).any(axis=(1, 2)).mean() > 0.9
+    waiting = np.expm1(log.then.features[:, 0, 0]).round()
     assert waiting.max() > 1
     assert then.share[:, 0, 0].tolist() == np.minimum(waiting, 4).tolist()
     assert not then.share[:, 1].any()
@@ -174,7 +174,7 @@ def test_the_estimate_is_near_the_truth_where_the_log_is_the_rules_own(monkeypat
     monkeypatch.setattr(off_policy, "EARLIEST", 2)
     monkeypatch.setattr(off_policy, "LATEST", 20)
     jobsets = [drawn_jobs(140, k, count=80) for k in range(40)]
-    task = tiny_group_task(RECIPE)._replace(cluster=cluster, train={100: jobsets})
+    task = tiny_task(RECIPE)._replace(cluster=cluster, train={100: jobsets})
     row = examined(task, NETWORK, REPLAY.model_copy(update={"jobsets": 40}), {"proportional": rule}, jobsets).iloc[0]
     assert row["n"] == 40
     assert row["decisions"] > 1000

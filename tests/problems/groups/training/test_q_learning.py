@@ -7,16 +7,16 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from group_builders import CLUSTER, RECIPE, tiny_group_task, untrained
+from group_builders import CLUSTER, RECIPE, tiny_task, untrained
 from torch import Tensor, nn
 
 from pipeline.errors import UserError
 from pipeline.learning.memory import Memory
 from pipeline.problems.groups.networks.features import States, shape_of
-from pipeline.problems.groups.networks.group_q import Inputs, tensors
+from pipeline.problems.groups.networks.q_network import Inputs, tensors
 from pipeline.problems.groups.training.q_learning import Learner, Target, batch_target
 from pipeline.problems.groups.training.replay_memory import Transitions
-from pipeline.problems.groups.training.task import GroupTask
+from pipeline.problems.groups.training.task import Task
 
 NOW, THEN = 0, 1  # states
 STEP = 2  # units from a level to the next
@@ -42,14 +42,14 @@ def table(first: Sequence[Sequence[float]], second: Sequence[Sequence[float]], s
     return Table(torch.stack([torch.zeros_like(then), then]), scale)
 
 
-def task(**settings: Any) -> GroupTask:
+def task(**settings: Any) -> Task:
     """A task on 4 units, with 0, 2 or 4 for each of two groups."""
-    return tiny_group_task(RECIPE.model_copy(update=settings))
+    return tiny_task(RECIPE.model_copy(update=settings))
 
 
 def states(*numbers: int) -> States:
     shape = shape_of(CLUSTER)
-    told = np.zeros((len(numbers), 2, shape.told), dtype=np.float32)
+    told = np.zeros((len(numbers), 2, shape.features), dtype=np.float32)
     told[:, :, 0] = np.array(numbers)[:, None]
     return States(told, np.zeros((len(numbers), 2, shape.amounts), dtype=np.float32))
 
@@ -202,7 +202,7 @@ def test_the_target_is_copied_every_so_many_steps(every: int, copied: list[int])
     for step in copied:
         learner.step(decision((1, -1)))
         after.append(network.value.detach().clone())
-        held = memory.state()["network_target/weights/value"]
+        held = memory.state()["network_target/value"]
         assert [bool((value.numpy() == held).all()) for value in after].index(True) == step
 
 

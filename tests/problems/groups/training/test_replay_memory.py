@@ -4,20 +4,20 @@ from collections.abc import Sequence
 
 import numpy as np
 import pytest
-from group_builders import CLUSTER, CONFIGURATIONS, RECIPE, REPLAY, drawn_jobs, tiny_group_task
+from group_builders import CLUSTER, CONFIGURATIONS, RECIPE, REPLAY, drawn_jobs, tiny_task
 from numpy.testing import assert_array_equal
 
 from pipeline.core import FloatArray, IntArray
-from pipeline.problems.groups.heuristics.rules import SHARERS, equal
-from pipeline.problems.groups.networks.features import GroupShape, States, states
-from pipeline.problems.groups.nouns import GroupObservation, Setting, group_batch
-from pipeline.problems.groups.simulator.rewards import moments
+from pipeline.problems.groups.heuristics.rules import HEURISTICS, equal
+from pipeline.problems.groups.networks.features import Shape, States, states
+from pipeline.problems.groups.nouns import Observation, Setting, batch
+from pipeline.problems.groups.simulator.rewards import transitions
 from pipeline.problems.groups.training.exploring import random_setting
 from pipeline.problems.groups.training.replay import behaviours, filled, mixed
 from pipeline.problems.groups.training.replay_memory import ReplayMemory, Transitions
 from pipeline.problems.groups.training.task import Recorder
 
-SHAPE = GroupShape(queues=2, orders=2, resources=1)
+SHAPE = Shape(queues=2, orders=2, resources=1)
 OVER, GOES_ON = True, False
 
 
@@ -28,7 +28,7 @@ def memory(size: int) -> ReplayMemory:
 def numbered(*numbers: int) -> States:
     """States that are told apart by a number, which fills them."""
     first = np.array(numbers, dtype=np.float32)[:, None, None]
-    return States(first * np.ones((2, SHAPE.told)), -first * np.ones((2, SHAPE.amounts)))
+    return States(first * np.ones((2, SHAPE.features)), -first * np.ones((2, SHAPE.amounts)))
 
 
 def keep(held: ReplayMemory, *numbers: int, over: Sequence[bool] | bool = GOES_ON) -> IntArray:
@@ -41,8 +41,8 @@ def keep(held: ReplayMemory, *numbers: int, over: Sequence[bool] | bool = GOES_O
 
 def numbers(found: Transitions) -> list[int]:
     """The numbers of some decisions, all of whose columns agree."""
-    number = found.seen.told[:, 0, 0]
-    for column in (found.seen.told, -found.seen.amounts, found.share, 10 * found.reward):
+    number = found.state.features[:, 0, 0]
+    for column in (found.state.features, -found.state.amounts, found.share, 10 * found.reward):
         np.testing.assert_allclose(column, number.reshape(-1, *[1] * (column.ndim - 1)) * np.ones_like(column))
     assert_array_equal(found.order, number[:, None].astype(int) % 2 * np.ones((1, 2)))
     known: list[int] = number.astype(int).tolist()
@@ -57,7 +57,7 @@ def test_decisions_are_kept_with_all_that_came_of_them() -> None:
     found = held.all()
     assert numbers(found) == [1, 2, 3, 4]
     assert found.over.tolist() == [False, False, True, True]
-    assert found.then.told[:2, 0, 0].tolist() == [3, 4]
+    assert found.then.features[:2, 0, 0].tolist() == [3, 4]
     assert found.then.amounts[:2, 1, 0].tolist() == [-3, -4]
 
 
@@ -89,7 +89,7 @@ def test_what_a_decision_leads_to_is_never_another_episodes_state() -> None:
         found = held.all()
         number, ends = np.array(numbers(found)), {8, 103, 205}
         assert_array_equal(found.over, np.isin(number, list(ends)))
-        assert_array_equal(found.then.told[~found.over, 0, 0], number[~found.over] + 1)
+        assert_array_equal(found.then.features[~found.over, 0, 0], number[~found.over] + 1)
     assert sorted(number) == [4, 5, 6, 7, 8, 204, 205]  # the latest seven
 
 
@@ -129,7 +129,7 @@ def test_a_state_that_is_taken_over_gives_the_same_samples() -> None:
         keep(one, 5, over=OVER)  # goes where the oldest is
     found, again = (one.sample(np.random.default_rng(2), 30) for one in (held, other))
     assert numbers(found) == numbers(again)
-    assert_array_equal(found.then.told, again.then.told)
+    assert_array_equal(found.then.features, again.then.features)
     assert_array_equal(found.over, again.over)
     assert set(numbers(found)) == {1, 2, 3, 4, 5}
 
@@ -142,7 +142,7 @@ def test_more_at_once_than_can_keep_their_next_states_are_refused(count: int) ->
     keep(held, 1, 2)
 
 
-def equally(rows: IntArray, view: GroupObservation) -> Setting:
+def equally(rows: IntArray, view: Observation) -> Setting:
     return equal(CLUSTER, 0)(view, np.zeros(len(rows)))
 
 
@@ -152,30 +152,30 @@ def known_by(told: FloatArray) -> list[bytes]:
 
 @pytest.mark.parametrize("size", [8, 11, 200])
 def test_every_interval_of_play_is_recorded_with_the_one_that_followed(size: int) -> None:
-    task, held, noted = tiny_group_task(), memory(size), 0
+    task, held, noted = tiny_task(), memory(size), 0
     recorder, expected, last = Recorder(held, CLUSTER, 4), set(), [b""] * 4
     jobsets = [drawn_jobs(100, 7, count=3), *task.train[100][:2], drawn_jobs(100, 8, count=6)]  # some end earlier
-    for moment in moments(task.begin(jobsets), equally, "zero"):
-        recorder.note(moment)
-        noted += len(moment.rows)
-        assert len(held) == min(noted, size) - (~moment.over).sum()  # what comes after these is not known yet
-        told = known_by(states(moment.view, CLUSTER).told)
-        for state, row, over in zip(told, moment.rows, moment.over, strict=True):
+    for transition in transitions(task.begin(jobsets), equally, "zero"):
+        recorder.note(transition)
+        noted += len(transition.rows)
+        assert len(held) == min(noted, size) - (~transition.over).sum()  # what comes after these is not known yet
+        told = known_by(states(transition.view, CLUSTER).features)
+        for state, row, over in zip(told, transition.rows, transition.over, strict=True):
             expected |= {(last[row], state)} | ({(state, b"over")} if over else set())
             last[row] = state
     found = held.all()
-    after = known_by(found.then.told)
+    after = known_by(found.then.features)
     then = [b"over" if over else state for over, state in zip(found.over, after, strict=True)]
     assert len(found.over) == min(noted, size)
-    assert set(zip(known_by(found.seen.told), then, strict=True)) <= expected
+    assert set(zip(known_by(found.state.features), then, strict=True)) <= expected
 
 
 def test_the_generator_fills_a_memory_with_all_of_its_replays() -> None:
-    task = tiny_group_task()
+    task = tiny_task()
     found, groups = filled(task, REPLAY).all(), task.begin(task.train[100])
-    for moment in moments(groups, mixed(task, REPLAY), "zero"):
-        assert_array_equal(moment.reward, -moment.cost)
-    served, jobs = groups.served(), group_batch(task.train[100])
+    for transition in transitions(groups, mixed(task, REPLAY), "zero"):
+        assert_array_equal(transition.reward, -transition.cost)
+    served, jobs = groups.served(), batch(task.train[100])
     assert found.over.sum() == 4
     assert len(found.over) == groups.interval.sum()
     waited = np.fmin(served.start, groups.now[jobs.episode]) - jobs.arrival  # until the cut, if it never started
@@ -183,9 +183,9 @@ def test_the_generator_fills_a_memory_with_all_of_its_replays() -> None:
 
 
 def test_replays_are_controlled_at_random_or_by_each_rule_in_turn() -> None:
-    task = tiny_group_task()
+    task = tiny_task()
     config = REPLAY.model_copy(update={"jobsets": 20, "random": 0.25, "noise": 0.0})
-    rules = [make(CLUSTER, order) for order in (0, 1) for make in SHARERS.values()]
+    rules = [make(CLUSTER, order) for order in (0, 1) for make in HEURISTICS.values()]
     groups = task.begin(task.train[100] * 5)
     rows = groups.rows
     groups.step(rows, equal(CLUSTER, 0)(groups.observe(rows), np.zeros(20)))
@@ -205,7 +205,7 @@ def test_replays_are_controlled_at_random_or_by_each_rule_in_turn() -> None:
 
 
 def test_draws_of_random_replays_differ_from_interval_to_interval() -> None:
-    task = tiny_group_task()
+    task = tiny_task()
     config = REPLAY.model_copy(update={"random": 1.0})
     acts, groups = mixed(task, config), task.begin(task.train[100])
     view = groups.observe(groups.rows)
@@ -220,7 +220,7 @@ def test_draws_of_random_replays_differ_from_interval_to_interval() -> None:
 
 def test_rewards_are_against_what_the_recipe_says() -> None:
     for against in ("zero", "nothing", "present"):
-        task = tiny_group_task(RECIPE.model_copy(update={"against": against}))
-        expected = [one.reward for one in moments(task.begin(task.train[100]), mixed(task, REPLAY), against)]
+        task = tiny_task(RECIPE.model_copy(update={"against": against}))
+        expected = [one.reward for one in transitions(task.begin(task.train[100]), mixed(task, REPLAY), against)]
         total = sum(one.sum() for one in expected)
         assert filled(task, REPLAY).all().reward.sum() == pytest.approx(total, rel=1e-4, abs=1e-3)

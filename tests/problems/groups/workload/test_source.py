@@ -13,19 +13,19 @@ from builders import REPOSITORY
 from machine_rows import TRACES, trace
 from ruamel.yaml import YAML
 
-from pipeline.config import GroupsLog, GroupsScenario, Params, Swinging, check_params
+from pipeline.config import GroupsLog, GroupsScenario, Params, Sinusoidal, check_params
 from pipeline.core import SPLITS
 from pipeline.errors import UserError
 from pipeline.logs.trace import Trace
-from pipeline.problems.groups.nouns import GroupJobs, check_group_jobs
+from pipeline.problems.groups.nouns import Jobs, check_jobs
 from pipeline.problems.groups.workload.log import Gathered, dealt, gathered, random_window
-from pipeline.problems.groups.workload.sinusoidal import draw_group_jobs, load_of_one, mean_rates
-from pipeline.problems.groups.workload.source import Cut, Drawn, cluster_of, configurations_of, group_stream
+from pipeline.problems.groups.workload.sinusoidal import draw_jobs, load_of_one, mean_rates
+from pipeline.problems.groups.workload.source import Cut, Drawn, cluster_of, configurations_of, source
 
 NOWHERE = Path("nowhere")
 HPC2N = TRACES / "HPC2N-2002-2.2-cln.first15000.swf.gz"
-SWINGING: dict[str, Any] = {
-    "name": "swinging",
+SINUSOIDAL: dict[str, Any] = {
+    "name": "sinusoidal",
     "intervals": 8,
     "period": 4.0,
     "swing": 1.0,
@@ -45,7 +45,7 @@ ROW: dict[str, Any] = {
     "borrowing": True,
     "told": "durations",
     "time_limit": 1000.0,
-    "workload": SWINGING,
+    "workload": SINUSOIDAL,
     "loads": [50, 100],
     "jobsets": {"train": 3, "validation": 2, "test": 2},
 }
@@ -64,13 +64,13 @@ def scenario(**changes: Any) -> GroupsScenario:
     return shared(**changes).groups_scenario("shared")
 
 
-def recipe(row: GroupsScenario) -> Swinging:
-    assert isinstance(row.workload, Swinging)
+def recipe(row: GroupsScenario) -> Sinusoidal:
+    assert isinstance(row.workload, Sinusoidal)
     return row.workload
 
 
 def drawn(**changes: Any) -> Drawn:
-    found = group_stream(shared(**changes), "shared", NOWHERE)
+    found = source(shared(**changes), "shared", NOWHERE)
     assert isinstance(found, Drawn)
     return found
 
@@ -135,15 +135,15 @@ def test_groups_have_equal_parts_of_the_load() -> None:
 
 
 def test_drawn_jobs_make_the_load_of_their_scenario() -> None:
-    row = scenario(workload=SWINGING | {"intervals": 40_000, "spread": 0.5})
-    jobs = draw_group_jobs(recipe(row), row, 80, np.random.default_rng(1))
+    row = scenario(workload=SINUSOIDAL | {"intervals": 40_000, "spread": 0.5})
+    jobs = draw_jobs(recipe(row), row, 80, np.random.default_rng(1))
     work = jobs.duration * (jobs.demand / [10, 8]).mean(axis=1) / (40_000 * 5.0)
     assert [work[jobs.group == group].sum() for group in range(2)] == pytest.approx([0.4, 0.4], rel=0.03)
 
 
 def test_groups_have_their_rush_one_after_the_other() -> None:
-    row = scenario(workload=SWINGING | {"intervals": 4_000})
-    jobs = draw_group_jobs(recipe(row), row, 100, np.random.default_rng(1))
+    row = scenario(workload=SINUSOIDAL | {"intervals": 4_000})
+    jobs = draw_jobs(recipe(row), row, 100, np.random.default_rng(1))
     early = jobs.arrival % 20 < 10  # of a period of 4 intervals of 5
     # The mean of 1 + sin over the first half is 1 + 2 / pi: of all, 1 / 2 + 1 / pi.
     share = 1 / 2 + 1 / math.pi
@@ -152,11 +152,11 @@ def test_groups_have_their_rush_one_after_the_other() -> None:
 
 
 def test_drawn_jobs_are_what_the_recipe_says() -> None:
-    row = scenario(workload=SWINGING | {"intervals": 4_000})
-    jobs = draw_group_jobs(recipe(row), row, 100, np.random.default_rng(1))
-    check_group_jobs(jobs, cluster_of(row))
+    row = scenario(workload=SINUSOIDAL | {"intervals": 4_000})
+    jobs = draw_jobs(recipe(row), row, 100, np.random.default_rng(1))
+    check_jobs(jobs, cluster_of(row))
     assert jobs.arrival[-1] < 20_000
-    assert (jobs.seen == jobs.duration).all()
+    assert (jobs.estimate == jobs.duration).all()
     assert set(jobs.queue[jobs.group == 1]) == {1}
     assert (jobs.queue[jobs.group == 0] == 0).mean() == pytest.approx(0.75, abs=0.02)
     for queue, median in ((0, 2.0), (1, 8.0)):
@@ -169,8 +169,8 @@ def test_drawn_jobs_are_what_the_recipe_says() -> None:
 
 
 def test_a_jobset_without_a_job_is_drawn_again() -> None:
-    row = scenario(workload=SWINGING | {"intervals": 1})
-    draws = [draw_group_jobs(recipe(row), row, 1, np.random.default_rng(seed)) for seed in range(50)]
+    row = scenario(workload=SINUSOIDAL | {"intervals": 1})
+    draws = [draw_jobs(recipe(row), row, 1, np.random.default_rng(seed)) for seed in range(50)]
     assert min(len(jobs.arrival) for jobs in draws) == 1  # of 36 draws 35 have none
 
 
@@ -234,7 +234,7 @@ def test_a_queue_holds_what_its_bound_does_not_exceed() -> None:
     some = log([0, 1, 2], [9, 10, 10.5], [1, 1, 1], [1, 1, 1], estimate=[11, 5, 10])
     assert fit(some).jobs.queue.tolist() == [0, 0, 1]
     found = fit(some, told="estimates")
-    assert found.jobs.seen.tolist() == [11, 5, 10]
+    assert found.jobs.estimate.tolist() == [11, 5, 10]
     assert found.jobs.queue.tolist() == [1, 0, 0]
 
 
@@ -242,7 +242,7 @@ def test_what_is_left_out_and_cut_is_counted() -> None:
     some = log([0, 5, 6, 9, 10], [10, 50, 20, 20, 30], [99, 1, 11, 2, 10], [1] * 5, estimate=[60] * 5)
     found = fit(some, told="estimates", first_s=5, longest_s=30)
     assert found.left_out == {"arrived before 5 s": 1, "want more than the cluster has": 1}
-    assert (found.capped, found.jobs.duration.tolist(), found.jobs.seen.tolist()) == (1, [30, 20, 30], [30, 30, 30])
+    assert (found.capped, found.jobs.duration.tolist(), found.jobs.estimate.tolist()) == (1, [30, 20, 30], [30, 30, 30])
     # 1 * 30 + 2 * 20 + 10 * 30 of 10 for 5 s
     assert found.own_load == pytest.approx(370 / 50)
 
@@ -318,7 +318,7 @@ def write_swf(path: Path, arrivals: Sequence[float], run: float = 4.0) -> None:
 
 def cut(folder: Path, arrivals: Sequence[float] = range(201), **changes: Any) -> Cut:
     write_swf(folder / "log", arrivals)
-    found = group_stream(shared(**ON_LOG | changes), "shared", folder)
+    found = source(shared(**ON_LOG | changes), "shared", folder)
     assert isinstance(found, Cut)
     return found
 
@@ -330,7 +330,7 @@ def test_windows_of_all_splits_and_loads_are_as_long_for_the_controller(tmp_path
         for load, group in origin.split(split).items():
             assert len(group) == count
             for jobs in group:
-                check_group_jobs(jobs, origin.cluster)
+                check_jobs(jobs, origin.cluster)
                 assert jobs.arrival[-1] < 10  # two intervals of 5
                 assert np.diff(jobs.arrival) == pytest.approx(40.2 / load)
                 assert len(jobs.arrival) in {50: (12, 13), 100: (24, 25)}[load]
@@ -402,7 +402,7 @@ def test_a_real_log_is_gathered_into_groups(tmp_path: Path) -> None:
     week = {"bounds": [3600.0, 28_800.0], "window": 168}
     queues = ["short", "middle", "long"]
     rows = {"queues": queues, "orders": [queues], "interval": 3600.0, "resources": {"cpu": 240}, "groups": 4}
-    origin = group_stream(shared(workload=LOG | week, told="estimates", **rows), "shared", tmp_path)
+    origin = source(shared(workload=LOG | week, told="estimates", **rows), "shared", tmp_path)
     assert isinstance(origin, Cut)
     assert len(origin.log.user) == 15_000
     assert len(np.unique(origin.log.user)) == 53
@@ -410,7 +410,7 @@ def test_a_real_log_is_gathered_into_groups(tmp_path: Path) -> None:
     days = [(after - first) / 86_400 for first, after in origin.log.periods.values()]
     assert days == pytest.approx([108.9, 27.2, 45.4], abs=0.1)
     for jobs in [*origin.split("test")[100], *(origin.fresh(50, number) for number in range(20))]:
-        check_group_jobs(jobs, origin.cluster)
+        check_jobs(jobs, origin.cluster)
         assert 0 < len(jobs.arrival) < 3000
         assert jobs.arrival[-1] < 168 * 3600
-        assert isinstance(jobs, GroupJobs)
+        assert isinstance(jobs, Jobs)

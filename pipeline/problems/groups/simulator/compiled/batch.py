@@ -4,8 +4,8 @@ import numpy as np
 from numba import get_num_threads
 
 from pipeline.core import FloatArray, IntArray
-from pipeline.problems.groups.nouns import GroupJobsBatch, GroupObservation, Served, Setting, SharedCluster
-from pipeline.problems.groups.simulator.compiled.kernels import ALONE, LASTING, TOLD, begin_all, play_rows
+from pipeline.problems.groups.nouns import JobsBatch, Observation, Served, Setting, SharedCluster
+from pipeline.problems.groups.simulator.compiled.kernels import ALONE, BY_ESTIMATE, LASTING, begin_all, play_rows
 from pipeline.problems.groups.simulator.compiled.observing import observe
 from pipeline.problems.groups.simulator.compiled.state import Rules, empty_state
 
@@ -13,7 +13,7 @@ from pipeline.problems.groups.simulator.compiled.state import Rules, empty_state
 class Groups:
     """The episodes of a batch; each awaits a setting at every interval's beginning until it is over."""
 
-    def __init__(self, jobs: GroupJobsBatch, cluster: SharedCluster, weight: FloatArray) -> None:
+    def __init__(self, jobs: JobsBatch, cluster: SharedCluster, weight: FloatArray) -> None:
         self.jobs = jobs
         self.cluster = cluster
         self._rules = Rules(float(cluster.interval), bool(cluster.borrowing), float(cluster.time_limit))
@@ -41,7 +41,7 @@ class Groups:
         """Return the units [B, G, R] that running jobs hold."""
         return self._state.used[: self.jobs.episodes].copy()
 
-    def observe(self, rows: IntArray) -> GroupObservation:
+    def observe(self, rows: IntArray) -> Observation:
         """Return what the controller sees in some episodes, as copies."""
         return observe(self._state, self._rules, np.array(rows, dtype=np.int64, order="C"))
 
@@ -52,16 +52,16 @@ class Groups:
             self._rows = np.flatnonzero(~self._state.over)
         return costs
 
-    def what_if(self, rows: IntArray, setting: Setting, alone: bool = False, told: bool = False) -> FloatArray:
+    def what_if(self, rows: IntArray, setting: Setting, alone: bool = False, by_estimate: bool = False) -> FloatArray:
         """Return what `step` would, and change nothing; an episode may be named often.
 
         Args:
             rows: episodes.
             setting: one of each row.
             alone: every group plays as if the others were not there: only its share counts.
-            told: no job arrives, and jobs end when they are said to; those that overran it, at once.
+            by_estimate: no job arrives, and jobs end by their estimates; those that overran it, at once.
         """
-        return self._play(rows, setting, ALONE * alone + TOLD * told)
+        return self._play(rows, setting, ALONE * alone + BY_ESTIMATE * by_estimate)
 
     def served(self) -> Served:
         """Return what has become of every job so far: in an episode that goes on, as if it were cut now."""

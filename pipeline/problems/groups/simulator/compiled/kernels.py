@@ -17,8 +17,8 @@ from pipeline.problems.groups.simulator.compiled.starting import (
 from pipeline.problems.groups.simulator.compiled.state import Rules, State
 from pipeline.simulation.heap import pop, push
 
-# How an interval is played: for good or on a desk; as if groups could not meet; by what is told alone.
-LASTING, ALONE, TOLD = 1, 2, 4
+# How an interval is played: for good or on a desk; as if groups could not meet; by estimates alone.
+LASTING, ALONE, BY_ESTIMATE = 1, 2, 4
 
 
 @inlined
@@ -61,8 +61,8 @@ def _events(s: State, b: int, x: int, now: float, last_arrival: float, scarce: b
 def _play(s: State, rules: Rules, b: int, x: int, how: int) -> None:
     """Let an interval pass in a row whose shares and orders have been set."""
     begin, until = s.number[b] * rules.interval, (s.number[b] + 1) * rules.interval
-    told, scarce = how & TOLD != 0, how & ALONE == 0 and (rules.borrowing or may_run_out(s, x))
-    last_arrival = -np.inf if told else until
+    by_estimate, scarce = how & BY_ESTIMATE != 0, how & ALONE == 0 and (rules.borrowing or may_run_out(s, x))
+    last_arrival = -np.inf if by_estimate else until
     for g in range(s.used.shape[1]):
         s.cost[x, g] = 0.0
     now, tried = begin, mark_all(s, x, 0)
@@ -71,9 +71,9 @@ def _play(s: State, rules: Rules, b: int, x: int, how: int) -> None:
         if now >= until:
             break
         if scarce:
-            start_in_turn(s, b, x, tried, rules.borrowing, begin, now, told)
+            start_in_turn(s, b, x, tried, rules.borrowing, begin, now, by_estimate)
         else:
-            start_each(s, b, x, tried, begin, now, told)
+            start_each(s, b, x, tried, begin, now, by_estimate)
         arrival = _next_arrival(s, b, x)
         now = min(_next_end(s, x), arrival if arrival <= last_arrival else until, until)
         tried = 0
@@ -102,14 +102,14 @@ def _set(s: State, x: int, share: IntArray, order: IntArray, i: int) -> None:
 
 
 @inlined
-def _copy(s: State, b: int, x: int, told: bool) -> None:
-    """Copy an episode to a desk; by what is told, its running jobs end when that says."""
+def _copy(s: State, b: int, x: int, by_estimate: bool) -> None:
+    """Copy an episode to a desk; or by estimates: its running jobs end when these say."""
     s.to_come[x] = s.to_come[b]
     s.runs[x] = 0
     for k in range(s.runs[b]):
         job = s.running[s.base[b] + k]
         place = job + s.base[x] - s.base[b]
-        s.ends[place] = s.start[job] + s.seen[job] if told else s.ends[job]
+        s.ends[place] = s.start[job] + s.estimate[job] if by_estimate else s.ends[job]
         push(s.running, s.base[x], k, s.ends, s.rank, place)
     s.runs[x] = s.runs[b]
     for r in range(s.capacity.shape[0]):
@@ -131,7 +131,7 @@ def _settle(s: State, rules: Rules, b: int, arrived: int) -> None:
     for job in range(arrived, s.to_come[b]):
         g, q = s.group[job], s.queue[job]
         s.recent_jobs[b, g, q] += RECENT
-        s.recent_work[b, g, q] += RECENT * (s.seen[job] * s.held[job])
+        s.recent_work[b, g, q] += RECENT * (s.estimate[job] * s.held[job])
     s.over[b] = not _work_left(s, b) or s.number[b] * rules.interval >= rules.time_limit
 
 
@@ -160,7 +160,7 @@ def _go_on(
     lasting = how & LASTING != 0
     x, arrived = b if lasting else desk, s.to_come[b]
     if not lasting:
-        _copy(s, b, x, how & TOLD != 0)
+        _copy(s, b, x, how & BY_ESTIMATE != 0)
     _set(s, x, share, order, i)
     _play(s, rules, b, x, how)
     for g in range(s.cost.shape[1]):

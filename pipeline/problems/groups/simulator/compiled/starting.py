@@ -69,14 +69,14 @@ def _candidate(s: State, x: int, g: int, rule: int) -> int:
 
 
 @inlined
-def _start(s: State, b: int, x: int, job: int, now: float, told: bool) -> None:
+def _start(s: State, b: int, x: int, job: int, now: float, by_estimate: bool) -> None:
     g, place = s.group[job], job + s.base[x] - s.first[b]
     s.head[x, g, s.queue[job]] = s.behind[job]
     for r in range(s.capacity.shape[0]):
         s.used[x, g, r] += s.demand[job, r]
         s.free[x, r] -= s.demand[job, r]
     s.start[place] = now
-    s.ends[place] = now + (s.seen[job] if told else s.duration[job])
+    s.ends[place] = now + (s.estimate[job] if by_estimate else s.duration[job])
     push(s.running, s.base[x], s.runs[x], s.ends, s.rank, place)
     s.runs[x] += 1
 
@@ -88,7 +88,7 @@ def charge(s: State, x: int, job: int, begin: float, now: float) -> None:
 
 
 @inlined
-def start_each(s: State, b: int, x: int, tried: int, begin: float, now: float, told: bool) -> None:
+def start_each(s: State, b: int, x: int, tried: int, begin: float, now: float, by_estimate: bool) -> None:
     """Start all that the shares allow, group by group: where none of them can take units from another."""
     for k in range(tried):
         g = s.tried[x, k]
@@ -96,12 +96,14 @@ def start_each(s: State, b: int, x: int, tried: int, begin: float, now: float, t
         job = _candidate(s, x, g, SHARE)
         while job >= 0:
             charge(s, x, job, begin, now)
-            _start(s, b, x, job, now, told)
+            _start(s, b, x, job, now, by_estimate)
             job = _candidate(s, x, g, SHARE)
 
 
 @inlined
-def start_in_turn(s: State, b: int, x: int, tried: int, borrowing: bool, begin: float, now: float, told: bool) -> None:
+def start_in_turn(
+    s: State, b: int, x: int, tried: int, borrowing: bool, begin: float, now: float, by_estimate: bool
+) -> None:
     """Start all groups' own, then what may borrow; of all candidates always the one that arrived first."""
     for turn in range(1 + borrowing):
         rule, able = FREE if turn == 1 else BOTH, 0
@@ -113,7 +115,7 @@ def start_in_turn(s: State, b: int, x: int, tried: int, borrowing: bool, begin: 
             for k in range(1, able):
                 job = min(job, s.candidate[x, k])
             charge(s, x, job, begin, now)
-            _start(s, b, x, job, now, told)
+            _start(s, b, x, job, now, by_estimate)
             still = able
             able = 0  # a group that has no candidate gets none: units only become fewer
             for k in range(still):

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pipeline.core import BoolArray, FloatArray, IntArray
-from pipeline.problems.groups.nouns import GroupJobsBatch, SharedCluster, equal_shares
+from pipeline.problems.groups.nouns import JobsBatch, SharedCluster, equal_shares
 
 Ints = npt.NDArray[np.int64]
 
@@ -25,7 +25,7 @@ class State(NamedTuple):
     first: IntArray  # [B + 1]
     arrival: FloatArray  # [J]
     duration: FloatArray  # [J]
-    seen: FloatArray  # [J]
+    estimate: FloatArray  # [J]
     demand: IntArray  # [J, R]
     group: IntArray  # [J]
     queue: IntArray  # [J]
@@ -47,10 +47,10 @@ class State(NamedTuple):
     used: IntArray  # [X, G, R]
     share: IntArray  # [X, G, R]     as set last
     order: IntArray  # [X, G]        as set last
-    tried: IntArray  # [X, G]        scratch: groups that may have a job to start
-    able: IntArray  # [X, G]        scratch: those of them that have one
-    candidate: IntArray  # [X, G]        scratch: that job, place by place of `able`
-    marked: BoolArray  # [X, G]        scratch: is the group in `tried`?
+    tried: IntArray  # [X, G]        buffer: groups that may have a job to start
+    able: IntArray  # [X, G]        buffer: those of them that have one
+    candidate: IntArray  # [X, G]        buffer: that job, place by place of `able`
+    marked: BoolArray  # [X, G]        buffer: is the group in `tried`?
     number: IntArray  # [B]           of the decision that it is at
     over: BoolArray  # [B]
     recent_jobs: FloatArray  # [B, G, Q]
@@ -65,11 +65,11 @@ class Rules(NamedTuple):
     time_limit: float
 
 
-def empty_state(jobs: GroupJobsBatch, cluster: SharedCluster, weight: FloatArray, desks: int) -> State:
+def empty_state(jobs: JobsBatch, cluster: SharedCluster, weight: FloatArray, desks: int) -> State:
     """Return the state before anything has arrived."""
     episodes, count, groups, queues = jobs.episodes, len(jobs.arrival), cluster.groups, cluster.queues
-    rows, room = episodes + desks, int(np.diff(jobs.first).max(initial=0))
-    places = count + desks * room
+    rows, most = episodes + desks, int(np.diff(jobs.first).max(initial=0))
+    places = count + desks * most
     capacity = np.array(cluster.capacity, dtype=np.int64, order="C")
     behind, head = _chains(jobs, groups, queues)
     first = np.array(jobs.first, dtype=np.int64, order="C")
@@ -78,7 +78,7 @@ def empty_state(jobs: GroupJobsBatch, cluster: SharedCluster, weight: FloatArray
         first=first,
         arrival=np.array(jobs.arrival, dtype=np.float64, order="C"),
         duration=np.array(jobs.duration, dtype=np.float64, order="C"),
-        seen=np.array(jobs.seen, dtype=np.float64, order="C"),
+        estimate=np.array(jobs.estimate, dtype=np.float64, order="C"),
         demand=np.array(jobs.demand, dtype=np.int64, order="C"),
         group=np.array(jobs.group, dtype=np.int64, order="C"),
         queue=np.array(jobs.queue, dtype=np.int64, order="C"),
@@ -87,7 +87,7 @@ def empty_state(jobs: GroupJobsBatch, cluster: SharedCluster, weight: FloatArray
         behind=behind,
         capacity=capacity,
         orders=np.array(cluster.orders, dtype=np.int64, order="C"),
-        base=np.concatenate([first[:-1], count + room * np.arange(desks)]),
+        base=np.concatenate([first[:-1], count + most * np.arange(desks)]),
         start=np.full(places, np.nan),
         ends=np.full(places, np.nan),
         rank=np.arange(places),
@@ -111,7 +111,7 @@ def empty_state(jobs: GroupJobsBatch, cluster: SharedCluster, weight: FloatArray
     )
 
 
-def _chains(jobs: GroupJobsBatch, groups: int, queues: int) -> tuple[Ints, Ints]:
+def _chains(jobs: JobsBatch, groups: int, queues: int) -> tuple[Ints, Ints]:
     """Return the job behind each one [J], and the first of every queue [B, G, Q]."""
     episode = jobs.episode
     line = (episode * groups + jobs.group) * queues + jobs.queue

@@ -1,4 +1,4 @@
-"""The dynamic programme over user groups: who is given how much of the cluster (the source's equations 8 and 9).
+"""The knapsack over user groups, by dynamic programming: who gets how much (the source's equations 8 and 9).
 
 A group at level l holds `units[l]` and is worth `value[l]` to the controller; the sum of units must not exceed what
 there is. Algorithm 2 cannot be run as it is printed: line 1 has m for k; line 5 bounds the argmax by an r that is
@@ -16,7 +16,7 @@ from numba import njit, prange
 
 from pipeline.core import FloatArray, IntArray
 
-MOST_WORK = 200_000_000  # steps of the programme on two resources, a state: a tenth of a second
+MOST_WORK = 200_000_000  # steps of the knapsack on two resources, a state: a tenth of a second
 
 
 class Planned(NamedTuple):
@@ -54,16 +54,16 @@ def best_shares_two(value: FloatArray, units: IntArray, total: IntArray) -> Plan
         total: units of the cluster [2].
 
     Raises:
-        ValueError: the programme would take more than MOST_WORK steps a state.
+        ValueError: the knapsack would take more than MOST_WORK steps a state.
     """
     check(value, units, total)
     if (steps := work(value, units, total)) > MOST_WORK:
-        raise ValueError(f"the programme on two resources would take {steps:,} steps; expected at most {MOST_WORK:,}")
+        raise ValueError(f"the knapsack on two resources would take {steps:,} steps; expected at most {MOST_WORK:,}")
     return _planned(value, np.broadcast_to(units, (*value.shape[1:], 2)), np.asarray(total))
 
 
 def work(value: FloatArray, units: IntArray, total: IntArray) -> int:
-    """Return the steps of the programme for one state: groups * levels * amounts of either resource."""
+    """Return the steps of the knapsack for one state: groups * levels * amounts of either resource."""
     _, most = reduced(np.broadcast_to(units, (*value.shape[1:], 2)), np.asarray(total))
     return int(value.shape[1] * value.shape[2] * (int(most[0]) + 1) * (int(most[1]) + 1))
 

@@ -43,7 +43,7 @@ def _relief(held: IntArray, units: IntArray, part: FloatArray, old: int, new: in
 
 
 @njit(cache=True)
-def mend(gain: FloatArray, units: IntArray, part: FloatArray, total: IntArray, level: IntArray) -> None:
+def repair(gain: FloatArray, units: IntArray, part: FloatArray, total: IntArray, level: IntArray) -> None:
     """Take from groups until all fits: each time, what is lost for the least per unit that is short."""
     held = holding(units, level)
     while (held > total).any():

@@ -3,7 +3,7 @@
 Prices of the resources take the place of their limits: at given prices each group chooses by itself, and what all
 groups are then worth, with the price of what is left over, is never less than the optimum (Everett 1963). The least
 such bound is found by the ellipsoid method (Shor 1977) on its subgradients, in a fixed number of steps. The groups'
-choices at the prices on the way are made to fit and filled up (`mending.py`); the best of these, bettered in pairs, is
+choices at the prices on the way are made to fit and filled up (`repair.py`); the best of these, bettered in pairs, is
 the answer.
 """
 
@@ -14,13 +14,13 @@ from numba import njit, prange
 
 from pipeline.core import FloatArray, IntArray
 from pipeline.problems.groups.simulator.knapsack.exact import best_shares, best_shares_two, check, own_best, work, worth
-from pipeline.problems.groups.simulator.knapsack.repair import better_in_pairs, fill, holding, mend
+from pipeline.problems.groups.simulator.knapsack.repair import better_in_pairs, fill, holding, repair
 
 PRICES = 100  # steps a resource
 EVERY = 4  # steps between two choices that are made to fit
 PAIRS = 1_000_000  # (groups * levels)^2: with more groups what pairs could better is a small part of the whole
 FAR = 4  # steps a resource at first, when prices are far off and choices would have to be changed much
-QUICK_WORK = 10_000_000  # steps of the programme on two resources that `plan` takes for a state: some 5 ms
+QUICK_WORK = 10_000_000  # steps of the dynamic programme on two resources that `plan` takes for a state: some 5 ms
 
 
 class Bounded(NamedTuple):
@@ -168,7 +168,7 @@ def _keep_better(
 ) -> float:  # fmt: skip
     """Make a choice fit, fill it up, and write it where it is worth more than the best so far; return the better."""
     trial = chosen.copy()
-    mend(gain, units, part, total, trial)
+    repair(gain, units, part, total, trial)
     fill(gain, units, total, cost, trial)
     value = 0.0
     for g in range(len(gain)):

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 from pipeline.problems.groups.nouns import (
-    GroupJobs,
-    GroupObservation,
+    Jobs,
+    Observation,
     Setting,
     SharedCluster,
+    batch,
     equal_shares,
-    group_batch,
 )
 from pipeline.problems.groups.simulator.compiled.batch import Groups
 from pipeline.problems.groups.simulator.reference import PlainGroups
@@ -30,17 +30,17 @@ class Job(NamedTuple):
     demand: int
     group: int
     queue: int = 0
-    seen: float | None = None
+    estimate: float | None = None
 
 
 def begin(*rows: Job, borrowing: bool = False, time_limit: float = 100.0) -> Groups:
     """Begin one episode: 4 units, two groups of two queues, a decision every 10 time units, waiting costs 1 a unit."""
     arrival, duration, _, group, queue, _ = (list(column) for column in zip(*rows, strict=True))
-    seen = [row.duration if row.seen is None else row.seen for row in rows]
+    estimate = [row.duration if row.estimate is None else row.estimate for row in rows]
     demand = np.array([[row.demand] for row in rows])
-    jobs = GroupJobs(*(np.array(c, dtype=float) for c in (arrival, duration, seen)), demand, group, queue)
+    jobs = Jobs(*(np.array(c, dtype=float) for c in (arrival, duration, estimate)), demand, group, queue)
     cluster = SharedCluster(np.array([4]), 2, np.array([[0, 1], [1, 0]]), 10.0, borrowing, time_limit)
-    return Groups(group_batch([jobs]), cluster, np.ones(len(rows)))
+    return Groups(batch([jobs]), cluster, np.ones(len(rows)))
 
 
 def give(*shares: int, order: tuple[int, int] = (0, 0)) -> Setting:
@@ -129,16 +129,22 @@ def test_a_job_that_arrives_at_an_intervals_end_is_seen_and_starts_under_the_nex
 
 
 def test_what_if_changes_nothing_and_plays_alone_or_by_what_is_told() -> None:
-    overran = (Job(0, 12, 2, 0, seen=5), Job(1, 3, 2, 0), Job(3, 4, 2, 1, seen=8), Job(3, 2, 2, 1), Job(11, 1, 2, 0))
+    overran = (
+        Job(0, 12, 2, 0, estimate=5),
+        Job(1, 3, 2, 0),
+        Job(3, 4, 2, 1, estimate=8),
+        Job(3, 2, 2, 1),
+        Job(11, 1, 2, 0),
+    )
     groups = begin(*overran)
     for _ in range(2):
         # the third waits from 3 until the second ends at 4, the fourth until the third ends at 8
         assert groups.what_if(ONLY, give(4, 4)).tolist() == [[0, 1 + 5]]
         assert groups.what_if(ONLY, give(4, 4), alone=True).tolist() == [[0, 0]]
         assert groups.what_if(ONLY, give(4, 2), alone=True).tolist() == [[0, 4]]  # the fourth waits for the third
-        assert groups.what_if(ONLY, give(0, 0), told=True).tolist() == [[10, 0]]  # of the first only
+        assert groups.what_if(ONLY, give(0, 0), by_estimate=True).tolist() == [[10, 0]]  # of the first only
     assert step(groups, 2, 2) == [9, 4]
-    assert groups.what_if(ONLY, give(2, 2), told=True).tolist() == [[0, 0]]  # the first should have ended at 5
+    assert groups.what_if(ONLY, give(2, 2), by_estimate=True).tolist() == [[0, 0]]  # the first should have ended at 5
     assert groups.what_if(ONLY, give(2, 2), alone=True).tolist() == [[2 + 4, 0]]  # it ends at 12, the second at 15
     assert groups.interval.tolist() == [1]
     assert groups.now.tolist() == [10]
@@ -146,8 +152,8 @@ def test_what_if_changes_nothing_and_plays_alone_or_by_what_is_told() -> None:
 
 
 def test_what_starts_in_a_told_interval_ends_when_it_is_told_to() -> None:
-    groups = begin(Job(0, 9, 2, 0, seen=4), Job(0, 1, 2, 0))
-    assert groups.what_if(ONLY, give(2, 2), told=True).tolist() == [[4, 0]]
+    groups = begin(Job(0, 9, 2, 0, estimate=4), Job(0, 1, 2, 0))
+    assert groups.what_if(ONLY, give(2, 2), by_estimate=True).tolist() == [[4, 0]]
     assert step(groups, 2, 2) == [9, 0]
 
 
@@ -178,12 +184,12 @@ def test_a_setting_of_another_shape_or_an_unknown_order_is_refused() -> None:
 
 
 class Problem(NamedTuple):
-    episodes: list[GroupJobs]
+    episodes: list[Jobs]
     cluster: SharedCluster
     weights: list[np.ndarray]
 
     def compiled(self, *chosen: int) -> Groups:
-        jobs = group_batch([self.episodes[b] for b in chosen])
+        jobs = batch([self.episodes[b] for b in chosen])
         return Groups(jobs, self.cluster, np.concatenate([self.weights[b] for b in chosen]))
 
     def plain(self) -> list[PlainGroups]:
@@ -200,10 +206,10 @@ def random_problem(rng: np.random.Generator, groups: int, borrowing: bool) -> Pr
     episodes = []
     for count in rng.integers(0, 40, 3):
         arrival = np.sort(rng.integers(0, 60, count) / 2)
-        duration, seen = rng.integers(1, 25, (2, count)) / 2
+        duration, estimate = rng.integers(1, 25, (2, count)) / 2
         demand = rng.integers(0, np.maximum(capacity // rng.integers(1, 4), 1) + 1, (count, resources))
         places = rng.integers(0, groups, count), rng.integers(0, queues, count)
-        episodes.append(GroupJobs(arrival, duration, seen, demand, *places))
+        episodes.append(Jobs(arrival, duration, estimate, demand, *places))
     return Problem(episodes, cluster, [rng.choice([0.25, 1.0, 3.0], len(jobs.arrival)) for jobs in episodes])
 
 
@@ -220,8 +226,8 @@ def row_of(setting: Setting, i: int) -> Setting:
     return Setting(setting.share[i : i + 1], setting.order[i : i + 1])
 
 
-def assert_same_view(expected: GroupObservation, view: GroupObservation, i: int) -> None:
-    for name, one, other in zip(GroupObservation._fields, expected, view, strict=True):
+def assert_same_view(expected: Observation, view: Observation, i: int) -> None:
+    for name, one, other in zip(Observation._fields, expected, view, strict=True):
         assert one.shape == other[i : i + 1].shape, name
         np.testing.assert_allclose(other[i : i + 1], one, err_msg=name, **CLOSE)
 

@@ -12,8 +12,8 @@ from pipeline.core import FloatArray
 from pipeline.errors import UserError
 from pipeline.learning.stored import weights_of
 from pipeline.problems.groups.networks.features import States, shape_of
-from pipeline.problems.groups.networks.group_q import GroupQ, build, tensors, values_of
 from pipeline.problems.groups.networks.loading import restore
+from pipeline.problems.groups.networks.q_network import QNetwork, build, tensors, values_of
 from pipeline.problems.groups.nouns import SharedCluster
 
 KINDS = ("shared", "per_group")
@@ -22,15 +22,15 @@ THREE = CLUSTER._replace(capacity=np.array([12]), groups=3)
 
 def drawn_states(cluster: SharedCluster = CLUSTER, count: int = 5) -> States:
     rng, shape = np.random.default_rng(6), shape_of(cluster)
-    told, amounts = (rng.uniform(0, 2, (count, cluster.groups, wide)) for wide in (shape.told, shape.amounts))
+    told, amounts = (rng.uniform(0, 2, (count, cluster.groups, wide)) for wide in (shape.features, shape.amounts))
     return States(told.astype(np.float32), amounts.astype(np.float32))
 
 
-def all_values(network: GroupQ, seen: States) -> FloatArray:
+def all_values(network: QNetwork, seen: States) -> FloatArray:
     return values_of(network, seen, CONFIGURATIONS.units)
 
 
-def same_weights(one: GroupQ, other: GroupQ) -> bool:
+def same_weights(one: QNetwork, other: QNetwork) -> bool:
     return all(bool((a == b).all()) for a, b in zip(one.parameters(), other.parameters(), strict=True))
 
 
@@ -182,7 +182,7 @@ def test_build_follows_the_config() -> None:
     config = GroupQConfig(name="group_q", hidden=(5, 3), weights="per_group")
     network = build(config, THREE, np.zeros((3, shape_of(THREE).past), dtype=np.float32), seed=0)
     shape = shape_of(THREE)
-    assert tuple(network.of_state.weight.shape) == (3, shape.told + shape.past, 5)
+    assert tuple(network.of_state.weight.shape) == (3, shape.features + shape.past, 5)
     assert tuple(network.value.weight.shape) == (3, 3, 2)
     assert network.part.tolist() == [4]
     assert network.scale.tolist() == [0]  # not known yet

@@ -1,7 +1,7 @@
 """The controller's value function Q(phi(s*), a; theta): of a group when given some units, for each order of its queues.
 
 The source has one network for each group (`per_group`). Ours (`shared`) has one for all: groups differ in what the
-network is told of them, among it what the training jobsets tell of each. Values are in units of `scale`.
+network sees of them, among it what the training jobsets say of each. Values are in units of `scale`.
 """
 
 import math
@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from pipeline.config import GroupQ as GroupQConfig
 from pipeline.core import FloatArray, IntArray
-from pipeline.problems.groups.networks.features import GroupShape, States, of_levels, shape_of
+from pipeline.problems.groups.networks.features import Shape, States, of_levels, shape_of
 from pipeline.problems.groups.nouns import SharedCluster
 
 Inputs = tuple[Tensor, Tensor]  # States as tensors
@@ -31,62 +31,62 @@ class Layer(nn.Module):
         return torch.baddbmm(self.bias, value, self.weight)
 
 
-class GroupQ(nn.Module):
+class QNetwork(nn.Module):
     """Values of configurations; `past` tells the groups apart."""
 
     scale: Tensor  # [1]     what rewards are counted in; 0 = not known yet
     past: Tensor  # [G, .]  of the training jobsets
     part: Tensor  # [R]     units of an equal share
 
-    def __init__(self, shape: GroupShape, config: GroupQConfig, past: FloatArray, part: FloatArray) -> None:
+    def __init__(self, shape: Shape, config: GroupQConfig, past: FloatArray, part: FloatArray) -> None:
         super().__init__()
         self.shape, self.per_group = shape, config.weights == "per_group"
         copies, (first, second) = len(past) if self.per_group else 1, config.hidden
         self.register_buffer("scale", torch.zeros(1))
         self.register_buffer("past", torch.from_numpy(past.copy()))
         self.register_buffer("part", torch.from_numpy(part.astype("float32")))
-        self.of_state = Layer(copies, shape.told + shape.past, first)
+        self.of_state = Layer(copies, shape.features + shape.past, first)
         self.of_level = Layer(copies, shape.level, first)
         self.hidden = Layer(copies, first, second)
         self.value = Layer(copies, second, shape.orders)
 
-    def forward(self, seen: Inputs, given: Tensor) -> Tensor:
+    def forward(self, inputs: Inputs, given: Tensor) -> Tensor:
         """Return the values [D, G, L, O] of some levels.
 
         Args:
-            seen: D states.
+            inputs: D states.
             given: [D, G, L, R] or what can be broadcast to it: units.
         """
-        told, amounts = seen
-        groups = self.past.expand(len(told), -1, -1)
-        state = self.of_state(self._by_copy(torch.cat([told, groups], dim=-1)))
+        features, amounts = inputs
+        groups = self.past.expand(len(features), -1, -1)
+        state = self.of_state(self._by_copy(torch.cat([features, groups], dim=-1)))
         levels = of_levels(self.shape, amounts, given / self.part)
         count = levels.shape[2]
         level = self.of_level(self._by_copy(levels).flatten(1, 2)).unflatten(1, (-1, count))
         hidden = torch.relu(state[:, :, None] + level).flatten(1, 2)
         laid: Tensor = self.value(torch.relu(self.hidden(hidden)))
         values = laid.reshape(laid.shape[0], -1, count, laid.shape[2])
-        return values.transpose(0, 1) if self.per_group else values[0].reshape(len(told), -1, *values.shape[2:])
+        return values.transpose(0, 1) if self.per_group else values[0].reshape(len(features), -1, *values.shape[2:])
 
     def _by_copy(self, value: Tensor) -> Tensor:
         """Return [C, N, ...] of [D, G, ...]: a network of its own for each group, or one for all."""
         return value.transpose(0, 1).contiguous() if self.per_group else value.flatten(0, 1)[None]
 
 
-def tensors(seen: States) -> Inputs:
+def tensors(state: States) -> Inputs:
     """Return states as tensors."""
-    return torch.from_numpy(seen.told), torch.from_numpy(seen.amounts)
+    return torch.from_numpy(state.features), torch.from_numpy(state.amounts)
 
 
-def build(config: GroupQConfig, cluster: SharedCluster, past: FloatArray, seed: int) -> GroupQ:
+def build(config: GroupQConfig, cluster: SharedCluster, past: FloatArray, seed: int) -> QNetwork:
     """Return a network with the initial weights that `seed` gives."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        return GroupQ(shape_of(cluster), config, past, cluster.capacity / cluster.groups)
+        return QNetwork(shape_of(cluster), config, past, cluster.capacity / cluster.groups)
 
 
-def values_of(network: GroupQ, seen: States, units: IntArray) -> FloatArray:
+def values_of(network: QNetwork, state: States, units: IntArray) -> FloatArray:
     """Return the values [D, G, L, O] of the levels with some units [L, R], without gradients."""
     with torch.no_grad():
-        found: FloatArray = network(tensors(seen), torch.from_numpy(units.astype("float32"))).numpy()
+        found: FloatArray = network(tensors(state), torch.from_numpy(units.astype("float32"))).numpy()
     return found

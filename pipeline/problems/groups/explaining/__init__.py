@@ -1,0 +1,1 @@
+"""What a learned controller does otherwise than shares by demand."""

@@ -1,0 +1,63 @@
+"""A policy by the name that a user gives: a rule, or a model directory."""
+
+from pathlib import Path
+
+from pipeline import storage
+from pipeline.config import GroupsCard, GroupsScenario, Params, there_are
+from pipeline.errors import UserError
+from pipeline.problems.groups.evaluation.foresight import Act
+from pipeline.problems.groups.evaluation.play import controlled
+from pipeline.problems.groups.heuristics.names import RULES
+from pipeline.problems.groups.heuristics.tuning import rules_with, untuned
+from pipeline.problems.groups.workload.source import cluster_of, configurations_of
+from pipeline.progress import say
+
+MUST_MATCH = ("resources", "groups", "queues", "orders", "levels", "interval")
+
+
+def policy_by_name(name: str, params: Params, scenario: str) -> Act:
+    """Return a policy of a scenario's cluster; a rule as it was tuned there, or untuned where that was not done.
+
+    Raises:
+        UserError: there is no such policy, or it is a model of another cluster.
+    """
+    row = params.groups_scenario(scenario)
+    if name in RULES:
+        return _rule(name, scenario, row)
+    if not Path(name).is_dir():
+        near = f"; did you mean '{storage.MODELS / name}'?" if (storage.MODELS / name).is_dir() else ""
+        raise UserError(
+            f"unknown policy '{name}': expected a model directory or a heuristic; {there_are(RULES, name)}{near}"
+        )
+    return _model(Path(name), row)
+
+
+def must_match(card: GroupsCard, scenario: GroupsScenario) -> None:
+    """Refuse a network that was trained on another cluster than the scenario's.
+
+    Raises:
+        UserError: the cluster differs in any way that a controller sees.
+    """
+    for name in MUST_MATCH:
+        trained, asked = getattr(card, name), getattr(scenario, name)
+        same = list(trained.items()) == list(asked.items()) if isinstance(trained, dict) else trained == asked
+        if not same:  # of resources, the order counts too
+            raise UserError(f"model of agent '{card.agent}': trained with {name} {trained}, the scenario has {asked}")
+
+
+def _rule(name: str, scenario: str, row: GroupsScenario) -> Act:
+    cluster, knobs = cluster_of(row), untuned(row.groups)
+    if (storage.results_folder("heuristics", scenario) / "chosen.json").exists():
+        knobs |= storage.read_chosen(scenario).knobs
+    else:
+        say(f"{name}: as nobody has tuned it for scenario '{scenario}'; 'dvc repro heuristics@{scenario}' does")
+    return rules_with(knobs, cluster, configurations_of(row))[name].act
+
+
+def _model(folder: Path, row: GroupsScenario) -> Act:
+    from pipeline.problems.groups.networks.acting import controller  # torch: 2 s and 250 MB that rules do without
+    from pipeline.problems.groups.networks.loading import restore
+
+    model = storage.read_model(folder, GroupsCard)
+    must_match(model.card, row)
+    return controlled(controller(restore(model.card, model.weights), cluster_of(row), configurations_of(row)))

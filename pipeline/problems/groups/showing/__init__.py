@@ -1,0 +1,1 @@
+"""One jobset under two policies, to be looked at."""
