@@ -29,6 +29,7 @@ from pipeline.config.cards import (
     difference,
 )
 from pipeline.config.events import Group, MachinesLog, MachinesScenario, Parts, Sampled, Tasks
+from pipeline.config.families import LinearRuleSearch
 from pipeline.config.groups import Dqn, DqnRecipe, GroupQ, GroupsLog, GroupsScenario, Replay, Swinging
 from pipeline.config.hindsight import Hindsight, must_be_solvable
 from pipeline.config.learning import (
@@ -47,7 +48,6 @@ from pipeline.config.learning import (
     Recipe,
     Reinforce,
 )
-from pipeline.config.linear_rule import LinearRuleSearch
 from pipeline.config.mixture import Imitate, Mixture, Sets, StreamWindows
 from pipeline.config.params import PARAMS_FILE, AnyScenario, Params, check_params, load_params, repository_root
 from pipeline.config.problem import AtOnce, Counts, Demand, PoolScenario, Streaming, Swf, Synthetic

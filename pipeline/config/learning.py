@@ -17,8 +17,8 @@ from pipeline.config.acting import (
     PpoRecipe,
     Vector,
 )
+from pipeline.config.families import LinearRuleSearch
 from pipeline.config.groups import Dqn, DqnRecipe, GroupQ, Replay
-from pipeline.config.linear_rule import LinearRuleSearch
 from pipeline.config.mixture import Imitate, Mixture, Sets
 from pipeline.config.records import Frozen, Loads, Positive, PositiveShare, Rate, Seed, Share
 

@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field, model_validator
 
-from pipeline.config.linear_rule import LinearRuleSearch
+from pipeline.config.families import LinearRuleSearch
 from pipeline.config.records import Frozen, Loads, Positive, Rate, Seed
 
 Slots = Annotated[int, Field(gt=0, le=1000)]
