@@ -16,13 +16,15 @@ from pipeline.config import Params
 from pipeline.core import Observation
 from pipeline.errors import UserError
 from pipeline.learning.stored import weights_of
+from pipeline.problems import ExplainRequest
+from pipeline.problems.pool.explaining.explain import tree_by_name
 from pipeline.problems.pool.explaining.tables import CLASSES, DIFFERENCES, EFFECTS, IMPORTANCE, OUTCOMES, WITHHELD
 from pipeline.problems.pool.explaining.tree import TreeCard
 from pipeline.problems.pool.networks.loading import card_of
 from pipeline.problems.pool.networks.networks import build
 from pipeline.problems.pool.nouns import Cluster
 from pipeline.stages import generate
-from pipeline.stages.explain import Asked, run, tree_by_name
+from pipeline.stages.explain import run
 
 FOLDER = Path("reports/explain/deeprm")
 TABLES = {
@@ -65,7 +67,7 @@ def explained(tmp_path_factory: pytest.TempPathFactory) -> Path:
         params = small()
         generate.run(params, "online")
         write_agent(params)
-        run(params, Asked("deeprm", 2, 6))
+        run(params, ExplainRequest("deeprm", 2, 6))
     return root
 
 
@@ -92,7 +94,7 @@ def test_tables_figures_and_the_tree_are_written() -> None:
 @pytest.mark.usefixtures("here")
 def test_the_same_bytes_twice() -> None:
     before = {path.name: path.read_bytes() for path in FOLDER.iterdir()}
-    run(small(), Asked("deeprm", 2, 6))
+    run(small(), ExplainRequest("deeprm", 2, 6))
     assert {path.name: path.read_bytes() for path in FOLDER.iterdir()} == before
 
 
@@ -140,14 +142,13 @@ def test_jobs_placed_ahead_are_not_explained(tmp_path: Path, monkeypatch: pytest
     rows = small()
     online = rows.pool_scenario("online").model_copy(update={"place_ahead": True})
     with pytest.raises(UserError, match="scenario 'online': expected place_ahead: false"):
-        run(rows.model_copy(update={"scenarios": {"online": online}}), Asked("deeprm", 1, 4))
+        run(rows.model_copy(update={"scenarios": {"online": online}}), ExplainRequest("deeprm", 1, 4))
 
 
 @pytest.mark.parametrize(
     ("words", "said"),
     [
         ("--agent deeprn", "unknown agent 'deeprn'; there are: "),
-        ("--agent deepk8s_ppo", "scenario 'machines' is event-driven; "),
         ("--agent deeprm", "models/deeprm/policy: not a model directory: "),
     ],
 )

@@ -12,6 +12,7 @@ from ruamel.yaml import YAML
 from pipeline import storage
 from pipeline.config import Params, check_params
 from pipeline.errors import UserError
+from pipeline.problems.pool.evaluation.hindsight import warm_starts
 from pipeline.problems.pool.heuristics.scores import HEURISTICS
 from pipeline.problems.pool.storage import read_jobsets
 from pipeline.schemas import HINDSIGHT
@@ -101,4 +102,4 @@ def test_a_jobset_that_no_heuristic_starts_in_time_is_named(
     test = read_jobsets(solved / storage.jobsets_folder("online"), "test", row.resources)
     cut = few.model_copy(update={"scenarios": {"online": row}})
     with pytest.raises(UserError, match="jobset 0 of load 60: no heuristic starts all jobs in 3 steps"):
-        hindsight.warm_starts(cut, "online", test, {"sjf": HEURISTICS["sjf"]})
+        warm_starts(cut, "online", test, {"sjf": HEURISTICS["sjf"]})

@@ -1,4 +1,4 @@
-"""What user groups that share a cluster give the seam; nothing but assembly, each part imported when it is asked for."""
+"""What user groups that share a cluster give the seam: assembly only, each part imported when it is asked for."""
 
 from collections.abc import Callable
 from pathlib import Path

@@ -11,8 +11,8 @@ from pipeline.comparing.hindsight import hindsight_markdown, hindsight_table
 from pipeline.comparing.plots import png
 from pipeline.config import Params
 from pipeline.problems import Comparison, Evidence, Validated
-from pipeline.problems.pool.evaluation.stream_summary import stream_summary
 from pipeline.problems.pool.evaluation.stream_plots import backlog_growth
+from pipeline.problems.pool.evaluation.stream_summary import stream_summary
 from pipeline.problems.pool.tables import TABLES
 from pipeline.schemas import HINDSIGHT, HINDSIGHT_SUMMARY, STREAM_SUMMARY, empty
 from pipeline.storage import Chosen
