@@ -412,7 +412,7 @@ WORDS = [
     Case(
         "jobs of a table on a scenario of user groups",
         SJF.replace("online", "shares"),
-        ("scenario 'shares' is one of user groups; bursts, offline, online, slots_60, streams, three are in steps",),
+        ("scenario 'shares' is of problem groups; of problem pool: bursts, offline, online, slots_60, streams, three",),
     ),
     Case("a cluster without capacity", f"{SJF} --capacity 0", ("scenario: resources.cpu: ", "greater than 0", "got 0")),
     Case("a negative number of slots", f"{SJF} --slots -1", ("scenario: slots: ", "greater than 0", "got -1")),

@@ -149,7 +149,6 @@ def test_jobs_placed_ahead_are_not_explained(tmp_path: Path, monkeypatch: pytest
     ("words", "said"),
     [
         ("--agent deeprn", "unknown agent 'deeprn'; there are: "),
-        ("--agent deepk8s_ppo", "scenario 'machines' is event-driven; "),
         ("--agent deeprm", "models/deeprm/policy: not a model directory: "),
     ],
 )

@@ -1,4 +1,4 @@
-"""An event-driven scenario from its jobs to the comparison, beside one that goes in steps."""
+"""A scenario of many machines from its jobs to the comparison, beside one of a pooled cluster."""
 
 import json
 from pathlib import Path
@@ -7,24 +7,26 @@ from typing import Any
 import pandas as pd
 import pytest
 from machine_rows import AGENT, LOG, PPO_RECIPE, rows, write_log
-from pipeline.stages.scoring import scoring
-from repositories import SCENARIO as STEPS
+from repositories import SCENARIO as POOLED
 from repositories import Folder, begin, ran
 
 from pipeline import storage
 from pipeline.config import Params, check_params
 from pipeline.errors import UserError
+from pipeline.problems import problem
 from pipeline.problems.machines.heuristics.rules import HEURISTICS as MACHINES_HEURISTICS
+from pipeline.problems.machines.scoring import scoring
 from pipeline.problems.machines.tables import SUMMARY as MACHINES_SUMMARY
+from pipeline.problems.machines.tables import TABLES
 from pipeline.problems.pool.heuristics.scores import HEURISTICS
-from pipeline.schemas import COMPARISON, RESULTS, SUMMARY
+from pipeline.schemas import COMPARISON, SUMMARY
 from pipeline.stages import compare, generate, heuristics, log
 
 
 def small() -> Params:
-    """One scenario of each dynamics, and an agent on the one of events."""
+    """One scenario of each of two problems, and an agent on the one of many machines."""
     values: dict[str, Any] = rows()
-    values["scenarios"] = {"few": values["scenarios"]["few"], "online": values["scenarios"]["online"] | STEPS}
+    values["scenarios"] = {"few": values["scenarios"]["few"], "online": values["scenarios"]["online"] | POOLED}
     values["recipes"]["clipped"] = PPO_RECIPE
     values["agents"] = {"mine": AGENT}
     values |= {"transfers": {}, "hindsight": {"scenarios": [], "jobsets": 2, "limit": 0.01}}
@@ -42,7 +44,7 @@ def stand_in(params: Params) -> None:
     here, policies = scoring(params, "few", "mine"), {"mine_pretrained": "random", "mine": "sjf"}
     scored = here.score({name: MACHINES_HEURISTICS[rule] for name, rule in policies.items()}, jobsets=here.read("test"))
     tables = [list(found) for found in zip(*(done[:2] for done in scored.values()), strict=True)]
-    storage.write_results(storage.results_folder("agents", "mine"), *tables, problem="machines")
+    storage.write_results(storage.results_folder("agents", "mine"), *tables, TABLES)
     updates = [(1, {"validation": 2.0}), (2, {"validation": 1.5})]
     storage.write_curve(storage.curve_file("mine", "finetune"), updates)
 
@@ -70,10 +72,10 @@ def test_every_split_is_written_with_its_machines(compared: Path) -> None:
     assert {path.name for path in (compared / "data/jobsets/online").iterdir()} == names - {"machines.json"}
 
 
-def test_each_dynamics_has_its_own_tables_of_results(compared: Path) -> None:
-    for scenario, dynamics, known in (("few", "events", MACHINES_HEURISTICS), ("online", "steps", HEURISTICS)):
+def test_each_problem_has_its_own_tables_of_results(compared: Path) -> None:
+    for scenario, word, known in (("few", "machines", MACHINES_HEURISTICS), ("online", "pool", HEURISTICS)):
         folder = compared / "reports/tables/heuristics" / scenario
-        tables = RESULTS[dynamics]
+        tables = problem(word).tables
         jobsets = tables.jobsets.validate(pd.read_parquet(folder / "jobsets.parquet"))
         tables.jobs.validate(pd.read_parquet(folder / "jobs.parquet"))
         assert list(jobsets["policy"].unique()) == list(known)
@@ -96,8 +98,8 @@ def test_the_summary_has_both_and_invents_nothing(compared: Path) -> None:
     assert not summary.drop(columns="not_work_conserving").isna().any().any()
 
 
-def test_waits_are_told_of_events_only(compared: Path) -> None:
-    events = storage.read_table(compared / "reports/event_summary.csv", MACHINES_SUMMARY)
+def test_waits_are_told_of_many_machines_only(compared: Path) -> None:
+    events = storage.read_table(compared / "reports/machines_summary.csv", MACHINES_SUMMARY)
     assert set(events["scenario"]) == {"few"}
     assert set(events["policy"]) == {*MACHINES_HEURISTICS, "mine", "mine_pretrained"}
     mine, sjf = (events[events["policy"] == name].drop(columns="policy") for name in ("mine", "sjf"))
@@ -127,12 +129,12 @@ def test_figures_and_words_are_of_both(compared: Path) -> None:
     assert "**few**: mean slowdown (difference from sjf" in words
 
 
-def test_results_of_the_other_dynamics_are_refused(compared: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_results_of_the_other_problem_are_refused(compared: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(compared)
     params = small()
     values = params.model_copy(update={"scenarios": {"few": params.scenarios["online"]}})
     with pytest.raises(UserError, match=r"^reports/tables/heuristics/few/jobsets.parquet: columns: "):
-        storage.read_jobset_results(values, "few")
+        storage.read_jobset_results(values, "few", problem("pool").tables)
 
 
 # DVC
@@ -140,7 +142,7 @@ def test_results_of_the_other_dynamics_are_refused(compared: Path, monkeypatch: 
 
 @pytest.fixture
 def logged(tmp_path: Path, environment: dict[str, str]) -> Folder:
-    """A repository with two scenarios of events, one of them on a log outside of it."""
+    """A repository with two scenarios of many machines, one of them on a log outside of it."""
     folder = begin(tmp_path / "repository", environment)
     write_log(tmp_path / "logs" / "small.csv", 200)
     row = rows()["scenarios"]["few"]

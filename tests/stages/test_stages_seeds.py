@@ -5,10 +5,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 from builders import REPOSITORY
-from pipeline.stages.reading import read_task
 from ruamel.yaml import YAML
 
-from pipeline.config import Counts, Params, check_params
+from pipeline.config import Counts, Params, PoolCard, check_params
+from pipeline.problems.pool.learning import read_task
 from pipeline.stages import generate, pretrain
 from pipeline.storage import model_folder, read_model
 
@@ -37,9 +37,8 @@ def test_initial_weights_follow_the_seed_of_pretrain_or_else_that_of_params() ->
     found = {}
     for seeds in ((1, None, None), (1, 1, None), (1, 2, None), (2, None, None), (1, None, 2)):
         pretrain.run(seeded(*seeds), "deeprm")
-        found[seeds] = np.concatenate(
-            [value.ravel() for _, value in sorted(read_model(model_folder("deeprm", "pretrained")).weights.items())]
-        )
+        weights = read_model(model_folder("deeprm", "pretrained"), PoolCard).weights
+        found[seeds] = np.concatenate([value.ravel() for _, value in sorted(weights.items())])
     first = found[1, None, None]
     assert {seeds for seeds, weights in found.items() if (weights == first).all()} == {
         (1, None, None),

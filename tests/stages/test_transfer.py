@@ -6,16 +6,15 @@ from typing import Any
 
 import pandas as pd
 import pytest
-from pipeline.config.mixture import Transfer
-from pipeline.stages.learning import learning
 
 from pipeline import storage
-from pipeline.config import Counts, Params
+from pipeline.config import Counts, Params, Transfer
 from pipeline.errors import UserError
+from pipeline.problems.pool.learning import LEARNING
 from pipeline.problems.pool.networks.networks import build
 from pipeline.problems.pool.nouns import Cluster, JobSet
 from pipeline.problems.pool.storage import read_jobsets
-from pipeline.problems.pool.tables import JOB_RESULTS, JOBSET_RESULTS
+from pipeline.problems.pool.tables import JOB_RESULTS, JOBSET_RESULTS, TABLES
 from pipeline.stages import generate, transfer
 
 Command = Callable[..., Any]
@@ -37,7 +36,7 @@ def write_networks(params: Params) -> None:
     cluster = Cluster.of(params.pool_scenario("online"))
     for seed, which in enumerate(("pretrained", "policy")):
         network = build(params.agent(AGENT).network, cluster, seed)
-        storage.write_model(storage.model_folder(AGENT, which), learning(params, AGENT).model(params, AGENT, network))
+        storage.write_model(storage.model_folder(AGENT, which), LEARNING.model(params, AGENT, network))
 
 
 @pytest.fixture(scope="module")
@@ -97,9 +96,9 @@ def test_a_scenarios_results_are_those_of_heuristics_its_own_agents_and_those_ca
     table = storage.read_table(storage.results_folder("transfers", "wider") / "jobsets.parquet", JOBSET_RESULTS)
     for kind, name, policy in (("heuristics", OTHER, "sjf"), ("heuristics", "online", "sjf"), ("agents", AGENT, "own")):
         one = table[table["policy"] == AGENT].assign(policy=policy)
-        storage.write_results(storage.results_folder(kind, name), [jobs_of(scored)], [one])
-    assert set(storage.read_jobset_results(few, OTHER)["policy"]) == {"sjf", AGENT, f"{AGENT}_pretrained"}
-    assert set(storage.read_jobset_results(few, "online")["policy"]) == {"sjf", "own"}
+        storage.write_results(storage.results_folder(kind, name), [jobs_of(scored)], [one], TABLES)
+    assert set(storage.read_jobset_results(few, OTHER, TABLES)["policy"]) == {"sjf", AGENT, f"{AGENT}_pretrained"}
+    assert set(storage.read_jobset_results(few, "online", TABLES)["policy"]) == {"sjf", "own"}
     assert few.agents_of(OTHER) == [AGENT]
 
 

@@ -1,21 +1,21 @@
-"""What `compare` makes of streams and of hindsight, from tables made by hand; and of a curve that is judged on both."""
+"""What is compared of streams and of hindsight, from tables made by hand."""
 
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pandas as pd
+import pandera.pandas as pa
 import pytest
-from pipeline.stages.streaming import foreseeing, streaming
 
 from pipeline import storage
-from pipeline.comparing import plots
-from pipeline.config import Params
+from pipeline.config import Hindsight, Params
+from pipeline.problems import Evidence
+from pipeline.problems.pool.comparison import evidence
 from pipeline.problems.pool.tables import JOBSET_RESULTS
 from pipeline.schemas import HINDSIGHT, HINDSIGHT_SUMMARY, STREAM_BACKLOG, STREAM_FAIRNESS, STREAM_SUMMARY
-from pipeline.stages import compare
 
 SLOWDOWN = {"sjf": (4.0, 6.0), "hold": (3.0, 5.0)}  # of two jobsets
+NONE_SOLVED = Hindsight(scenarios=(), jobsets=1, limit=1.0)
 
 
 @pytest.fixture
@@ -44,6 +44,14 @@ def write_jobsets(scenario: str) -> Path:
     return folder
 
 
+def table(found: Evidence, name: str, schema: pa.DataFrameSchema) -> pd.DataFrame:
+    """One of the tables, as whoever reads its file gets it."""
+    frame, own = found.tables[name]
+    assert own is schema
+    storage.write_table(storage.REPORTS / name, frame, schema)
+    return storage.read_table(storage.REPORTS / name, schema)
+
+
 def write_stream() -> None:
     """Beside the jobsets: a backlog that grows by 2 and 4 jobs in 100 steps under SJF, and one class of lengths."""
     folder = write_jobsets("streams")
@@ -59,23 +67,20 @@ def write_stream() -> None:
 
 def test_a_stream_has_a_summary_and_a_figure_of_its_backlog(small: Params) -> None:
     write_stream()
-    drawn: list[Path] = []
-    told = streaming(small, SimpleNamespace(figure=drawn.append))  # type: ignore[arg-type]
-    found = storage.read_table(Path("reports/stream_summary.csv"), STREAM_SUMMARY).set_index("policy")
+    said = evidence(small.model_copy(update={"hindsight": NONE_SOLVED}), ["streams"])
+    found = table(said, "stream_summary.csv", STREAM_SUMMARY).set_index("policy")
     assert found.loc["sjf", ["scenario", "load", "n", "slowdown", "growth"]].tolist() == ["streams", 90, 2, 5.0, 3.0]
     assert found.loc["hold", ["slowdown", "growth", "longest_wait", "jobs"]].tolist() == [4.0, 0.0, 90, 100]
-    assert told["policy"].tolist() == found.index.tolist()
-    assert drawn == [Path("reports/figures/backlog_streams.png")]
-    assert drawn[0].read_bytes().startswith(b"\x89PNG")
+    assert list(said.figures) == ["backlog_streams"]
+    assert said.figures["backlog_streams"].startswith(b"\x89PNG")
 
 
 def test_without_streams_and_hindsight_the_tables_are_empty_and_can_be_read(small: Params) -> None:
-    scenarios, how = {"online": small.scenarios["online"]}, small.hindsight.model_copy(update={"scenarios": ()})
-    bare = small.model_copy(update={"scenarios": scenarios, "hindsight": how})
-    streaming(bare, SimpleNamespace(figure=pytest.fail))  # type: ignore[arg-type]
-    foreseeing(bare)
-    assert storage.read_table(Path("reports/stream_summary.csv"), STREAM_SUMMARY).empty
-    assert storage.read_table(Path("reports/hindsight.csv"), HINDSIGHT_SUMMARY).empty
+    bare = small.model_copy(update={"hindsight": NONE_SOLVED})
+    said = evidence(bare, ["online"])
+    assert table(said, "stream_summary.csv", STREAM_SUMMARY).empty
+    assert table(said, "hindsight.csv", HINDSIGHT_SUMMARY).empty
+    assert said.figures == {}
 
 
 def test_the_distance_to_hindsight_is_from_the_heuristic_that_validation_chose(small: Params) -> None:
@@ -84,33 +89,9 @@ def test_the_distance_to_hindsight_is_from_the_heuristic_that_validation_chose(s
     solved = pd.DataFrame({"load": 90, "jobset": [0, 1], "jobs": 50, "objective": [2.0, 4.0], "status": "OPTIMAL"})
     solved = solved.assign(bound=[2.0, 4.0], warm="hold", warm_slowdown=[3.0, 5.0])
     write(storage.results_folder("hindsight", "online"), "hindsight", solved, HINDSIGHT)
-    told = foreseeing(small)
-    found = storage.read_table(Path("reports/hindsight.csv"), HINDSIGHT_SUMMARY)
-    assert found["load"].tolist() == told["load"].tolist() == ["090", "090", "all", "all"]
+    found = table(evidence(small, ["online"]), "hindsight.csv", HINDSIGHT_SUMMARY)
+    assert found["load"].tolist() == ["090", "090", "all", "all"]
     # SJF has 5, hold 4, hindsight 3.
     over = found[found["load"] == "all"].set_index("policy")
     assert over.loc["hold", ["best_heuristic", "hindsight", "closes", "closes_low"]].tolist() == [5.0, 3.0, 0.5, 0.5]
     assert over.loc["sjf", "closes"] == 0
-
-
-@pytest.mark.parametrize(
-    ("agent", "shown", "label"),
-    [
-        ("deeprm", {"sjf": 3.5}, "Mean slowdown on validation jobsets"),
-        ("deeprm3", {}, "Geometric mean of slowdown over loads, validation"),
-        ("controller", {}, "Mean delay on validation jobsets"),
-    ],
-)
-def test_levels_of_heuristics_are_drawn_where_they_are_of_the_same_jobsets(
-    params: Params, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, agent: str, shown: dict[str, float], label: str
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    row, asked = params.agents[agent], list[Any]()
-    best = dict.fromkeys(row.finetune.loads, "sjf")
-    chosen = storage.Chosen(knobs={}, best=best, validation={"sjf": dict.fromkeys(best, 3.5)})
-    storage.write_chosen(row.scenario, chosen)
-    storage.write_curve(storage.curve_file(agent, "finetune"), [(1, {"validation": 2.0})])
-    monkeypatch.setattr(plots, "learning_curve", lambda *given: asked.append(given))
-    monkeypatch.setattr(plots, "png", lambda figure: b"picture")
-    assert compare._learning(params, agent) == Path(f"reports/figures/learning_{agent}.png")
-    assert asked[0][1:] == (shown, f"{agent} while learning", "validation", label)
