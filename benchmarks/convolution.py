@@ -6,7 +6,7 @@ from hashlib import blake2b
 import numpy as np
 
 from benchmarks import engine
-from benchmarks.measure import Tell, in_turns, seconds
+from benchmarks.measure import ProgressCallback, in_turns, seconds
 from benchmarks.problem import DEEPRM2
 from benchmarks.record import Row, Target, figure
 from benchmarks.sizes import Sizes
@@ -17,9 +17,9 @@ from pipeline.problems.pool.nouns import CompactObservation
 EAGER = "eager float32 NCHW on images drawn beforehand, the same batch"
 
 
-def run(runs: int, sizes: Sizes, tell: Tell) -> Iterator[Row]:
+def run(runs: int, sizes: Sizes, on_progress: ProgressCallback) -> Iterator[Row]:
     """Measure a batch of distinct states, and the decisions of an iteration with all their duplicates."""
-    tell("play")
+    on_progress("play")
     network = engine.network(sizes.rollout, DEEPRM2)
     played = engine.played(network, sizes.rollout)
     count = len(played.cells)
@@ -32,7 +32,7 @@ def run(runs: int, sizes: Sizes, tell: Tell) -> Iterator[Row]:
     ):
         mine, theirs = in_turns(
             runs,
-            tell,
+            on_progress,
             lambda: _milliseconds(engine.learning(network, all_ours), len(all_ours.cells)),  # noqa: B023
             lambda: _milliseconds(_eager(network, same), len(same.cells)),  # noqa: B023
         )

@@ -8,7 +8,7 @@ from tempfile import TemporaryDirectory
 import numpy as np
 
 from benchmarks import engine
-from benchmarks.measure import Tell
+from benchmarks.measure import ProgressCallback
 from benchmarks.problem import DEEPRM, DEEPRM2, Problem
 from benchmarks.record import Row, Target, figure
 from benchmarks.sizes import Sizes
@@ -17,7 +17,7 @@ from pipeline.core import Observation, Policy
 DRAWN = "the image drawn, the network on it in torch"
 
 
-def run(runs: int, sizes: Sizes, tell: Tell) -> Iterator[Row]:
+def run(runs: int, sizes: Sizes, on_progress: ProgressCallback) -> Iterator[Row]:
     """Measure medians and 99th percentiles over the decisions of a play, one at a time."""
     problem = Problem(jobsets=1)
     for name, config, decisions, targets in (
@@ -31,7 +31,7 @@ def run(runs: int, sizes: Sizes, tell: Tell) -> Iterator[Row]:
         plain = engine.deployed_plainly(network)
         mine, theirs = [], []
         for number in range(runs + 1):
-            tell(f"{name}, " + ("warm up" if number == 0 else f"run {number} of {runs}"))
+            on_progress(f"{name}, " + ("warm up" if number == 0 else f"run {number} of {runs}"))
             mine.append(_percentiles(policy, views))
             theirs.append(_percentiles(plain, views))
         for k, (which, target) in enumerate(zip(("p50", "p99"), targets, strict=True)):

@@ -3,11 +3,11 @@
 from collections.abc import Iterator
 
 from benchmarks import set_engine
-from benchmarks.measure import Tell, in_turns, seconds
+from benchmarks.measure import ProgressCallback, in_turns, seconds
 from benchmarks.record import Row, Target, figure
 from benchmarks.sizes import Sizes
 
-AUTOGRAD = "autograd of policies/sets.py, the same decisions in batches"
+AUTOGRAD = "autograd of networks/sets.py, the same decisions in batches"
 GAP = "no baseline: the norm of the difference to autograd's gradient, as a part of its norm"
 AT_ONCE = {
     10: 512,
@@ -15,10 +15,10 @@ AT_ONCE = {
 }  # decisions that autograd takes at a time, by slots: the fastest of 64 to 2,048 on our machine
 
 
-def run(runs: int, sizes: Sizes, tell: Tell) -> Iterator[Row]:
+def run(runs: int, sizes: Sizes, on_progress: ProgressCallback) -> Iterator[Row]:
     """Measure decisions a second with few slots and with many, and whether both find the same."""
     for problem, ratio in zip(sizes.learned, (1.0, 2.0), strict=True):
-        tell("play")
+        on_progress("play")
         network = set_engine.network(problem)
         given = set_engine.played(network, problem)
         count = len(given.loss.gain) / 1e3
@@ -26,7 +26,7 @@ def run(runs: int, sizes: Sizes, tell: Tell) -> Iterator[Row]:
         plain = set_engine.by_autograd(network, given, AT_ONCE[problem.slots])
         mine, theirs = in_turns(
             runs,
-            tell,
+            on_progress,
             lambda: count / seconds(ours),  # noqa: B023
             lambda: count / seconds(plain),  # noqa: B023
         )

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from benchmarks.child import Cost, measured
-from benchmarks.measure import Tell, exponent
+from benchmarks.measure import ProgressCallback, exponent
 from benchmarks.record import Row, Target, figure
 from benchmarks.sizes import Axis, Sizes
 
@@ -11,12 +11,12 @@ MOST = Target(most=1.1)
 LEAST_MIB = 1 / 16  # of memory, below which pages and not sizes are counted
 
 
-def run(runs: int, sizes: Sizes, tell: Tell) -> Iterator[Row]:
+def run(runs: int, sizes: Sizes, on_progress: ProgressCallback) -> Iterator[Row]:
     """Fit exponents, each run of an axis in a new process."""
     for axis in sizes.axes:
         costs = []
         for number in range(runs):
-            tell(f"{axis.name}, run {number + 1} of {runs}")
+            on_progress(f"{axis.name}, run {number + 1} of {runs}")
             costs.append(measured("ours", axis.problems))
         points = f"no baseline, an exponent compares our own points: {report(axis, costs[-1])}"
         name = f"{axis.name} {axis.sizes[0]} to {axis.sizes[-1]}"

@@ -3,19 +3,19 @@
 from collections.abc import Iterator
 
 from benchmarks.child import Cost, measured
-from benchmarks.measure import Tell
+from benchmarks.measure import ProgressCallback
 from benchmarks.record import Row, Target, figure
 from benchmarks.sizes import Sizes
 
 DESCRIBED = "as the paper describes it: images drawn, dense first layer, autograd"
 
 
-def run(runs: int, sizes: Sizes, tell: Tell) -> Iterator[Row]:
+def run(runs: int, sizes: Sizes, on_progress: ProgressCallback) -> Iterator[Row]:
     """Measure time, memory and decisions, each run in two new processes: ours and the baseline's."""
     ours: list[Cost] = []
     theirs: list[Cost] = []
     for number in range(runs):
-        tell(f"run {number + 1} of {runs}")
+        on_progress(f"run {number + 1} of {runs}")
         ours += measured("ours", [sizes.iteration], iterations=4)
         theirs += measured("described", [sizes.iteration], iterations=2)
     (mine, learned), (described, learned_by_them) = settled(ours), settled(theirs)
@@ -34,11 +34,11 @@ def settled(costs: list[Cost]) -> tuple[list[float], list[float]]:
     return [spent for spent, _ in later], [taken / spent / 1e6 for spent, taken in later]
 
 
-def run_larger(runs: int, sizes: Sizes, tell: Tell) -> Iterator[Row]:
+def run_larger(runs: int, sizes: Sizes, on_progress: ProgressCallback) -> Iterator[Row]:
     """Measure whether memory stops growing with the jobsets of an iteration, once they are not played all at once."""
     costs = []
     for number in range(runs):
-        tell(f"run {number + 1} of {runs}")
+        on_progress(f"run {number + 1} of {runs}")
         costs.append(measured("ours", [sizes.large, sizes.larger], iterations=1))
     large, larger = ([cost[k].above_mib for cost in costs] for k in range(2))
     name = f"memory of an iteration of {sizes.larger.jobsets} jobsets"

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-Tell = Callable[[str], None]  # told what is being done, once a run
+ProgressCallback = Callable[[str], None]  # called with what is being done, once a run
 MIB = 2**20
 STATUS, CLEAR = Path("/proc/self/status"), Path("/proc/self/clear_refs")
 
@@ -20,12 +20,12 @@ def seconds(work: Callable[[], object]) -> float:
 
 
 def in_turns(
-    runs: int, tell: Tell, ours: Callable[[], float], baseline: Callable[[], float]
+    runs: int, on_progress: ProgressCallback, ours: Callable[[], float], baseline: Callable[[], float]
 ) -> tuple[list[float], list[float]]:
     """Return what ours and the baseline measured in each run; a first one of both, to warm up, is dropped."""
     measured = []
     for run in range(runs + 1):
-        tell("warm up" if run == 0 else f"run {run} of {runs}")
+        on_progress("warm up" if run == 0 else f"run {run} of {runs}")
         measured.append((ours(), baseline()))
     mine, theirs = zip(*measured[1:], strict=True)
     return list(mine), list(theirs)

@@ -8,7 +8,7 @@ from typing import NamedTuple, ParamSpec, TypeVar
 from benchmarks import set_engine
 from benchmarks.child import alone
 from benchmarks.engine import hold_to
-from benchmarks.measure import MIB, Tell, forget_high_water, high_water
+from benchmarks.measure import MIB, ProgressCallback, forget_high_water, high_water
 from benchmarks.problem import Problem, mixed_task
 from benchmarks.record import Row, figure
 from benchmarks.sizes import QUICK, Sizes
@@ -33,13 +33,13 @@ class Cost(NamedTuple):
     above_mib: float  # of which beyond what it held before
 
 
-def run(runs: int, sizes: Sizes, tell: Tell) -> Iterator[Row]:
+def run(runs: int, sizes: Sizes, on_progress: ProgressCallback) -> Iterator[Row]:
     """Measure updates, each run in a new process."""
-    tell("compile")
+    on_progress("compile")
     alone(cost, QUICK.mixture)
     costs = []
     for number in range(runs):
-        tell(f"run {number + 1} of {runs}")
+        on_progress(f"run {number + 1} of {runs}")
         costs.append(alone(cost, sizes.mixture))
     learned = f"no baseline; the mean of {SETTLED} updates, which learn {costs[-1].decisions:,.0f} decisions"
     yield Row(figure("mixture, an update", [sum(one.seconds) for one in costs], "s"), learned)

@@ -2,4 +2,4 @@
 
 FIRST = ("iteration", "memory", "simulator", "cnn", "decision", "heuristics")
 SETS = ("gradient", "rollout", "mixture", "search")
-NAMES = (*FIRST, "events", "programme", "sharing", *SETS, "growth")
+NAMES = (*FIRST, "machines", "knapsack", "sharing", *SETS, "growth")

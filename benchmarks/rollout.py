@@ -3,18 +3,18 @@
 from collections.abc import Iterator
 
 from benchmarks import set_engine
-from benchmarks.measure import Tell, in_turns, seconds
+from benchmarks.measure import ProgressCallback, in_turns, seconds
 from benchmarks.record import Row, Target, figure
 from benchmarks.sizes import Sizes
 
-LOCK_STEP = "the same episodes in lock step: observe, torch's forward of policies/sets.py, sample, step"
+LOCK_STEP = "the same episodes in lock step: observe, torch's forward of networks/sets.py, sample, step"
 TARGET = Target(ratio=1.5)
 
 
-def run(runs: int, sizes: Sizes, tell: Tell) -> Iterator[Row]:
+def run(runs: int, sizes: Sizes, on_progress: ProgressCallback) -> Iterator[Row]:
     """Measure decisions a second of short runs with few slots, and of streams with many."""
     for problem, what in zip(sizes.rolled, ("short runs", "streams"), strict=True):
-        tell("draw the jobs")
+        on_progress("draw the jobs")
         network, jobsets = set_engine.network(problem), problem.draw()
         count = set_engine.decisions_of(network, problem, jobsets) / 1e3
 
@@ -24,6 +24,6 @@ def run(runs: int, sizes: Sizes, tell: Tell) -> Iterator[Row]:
         def plain() -> float:
             return count / seconds(set_engine.stepped(network, *set_engine.begun(problem, jobsets)))  # noqa: B023
 
-        mine, theirs = in_turns(runs, tell, ours, plain)
+        mine, theirs = in_turns(runs, on_progress, ours, plain)
         name = f"play of sets, {what} of {problem.slots} slots"
         yield Row(figure(name, mine, "k decisions/s", theirs, more_is_better=True, target=TARGET), LOCK_STEP)

@@ -9,12 +9,12 @@ from rich.console import Console
 from benchmarks import (
     convolution,
     deployed,
-    events,
     gradient,
     growth,
     iteration,
+    knapsack,
+    machines,
     mixture,
-    programme,
     rollout,
     search,
     sharing,
@@ -23,7 +23,7 @@ from benchmarks import (
 )
 from benchmarks.child import WARM, measured
 from benchmarks.engine import hold_to
-from benchmarks.measure import Tell
+from benchmarks.measure import ProgressCallback
 from benchmarks.names import NAMES
 from benchmarks.record import Row, write_figures
 from benchmarks.sizes import FULL, QUICK, Sizes
@@ -33,7 +33,7 @@ from pipeline.progress import say
 SAY_EVERY_S = 10.0
 WIDTH = 180  # columns of the table where there is no terminal
 
-Bench = Callable[[int, Sizes, Tell], Iterator[Row]]
+Bench = Callable[[int, Sizes, ProgressCallback], Iterator[Row]]
 
 
 def run(names: Sequence[str], runs: int, threads: int, out: Path, strict: bool, quick: bool) -> int:
@@ -54,19 +54,19 @@ def run(names: Sequence[str], runs: int, threads: int, out: Path, strict: bool, 
     return 1 if strict and missed else 0
 
 
-def teller(name: str) -> Tell:
+def teller(name: str) -> ProgressCallback:
     """Return what says now and then how far a measurement is."""
     begun = time.monotonic()
     said = begun - SAY_EVERY_S
 
-    def tell(what: str) -> None:
+    def on_progress(what: str) -> None:
         nonlocal said
         now = time.monotonic()
         if now - said >= SAY_EVERY_S:
             said = now
             say(f"{name}: {what}, after {now - begun:.0f} s")
 
-    return tell
+    return on_progress
 
 
 BENCHES: dict[str, Bench] = {
@@ -76,8 +76,8 @@ BENCHES: dict[str, Bench] = {
     "cnn": convolution.run,
     "decision": deployed.run,
     "heuristics": streams.run,
-    "events": events.run,
-    "programme": programme.run,
+    "machines": machines.run,
+    "knapsack": knapsack.run,
     "sharing": sharing.run,
     "gradient": gradient.run,
     "rollout": rollout.run,

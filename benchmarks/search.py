@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from benchmarks.measure import Tell, in_turns, seconds
+from benchmarks.measure import ProgressCallback, in_turns, seconds
 from benchmarks.problem import Problem
 from benchmarks.record import Row, Target, figure
 from benchmarks.sizes import Sizes
@@ -26,7 +26,7 @@ class Question(NamedTuple):
     first: IntArray  # [J]  jobs by duration, jobset after jobset
 
 
-def run(runs: int, sizes: Sizes, tell: Tell) -> Iterator[Row]:
+def run(runs: int, sizes: Sizes, on_progress: ProgressCallback) -> Iterator[Row]:
     """Measure schedules a second of the search, and of both ways to make them one by one."""
     jobsets, count, evaluations, once, plain = sizes.search
     asked = question(jobsets, count)
@@ -38,7 +38,7 @@ def run(runs: int, sizes: Sizes, tell: Tell) -> Iterator[Row]:
     ):
         mine, theirs = in_turns(
             runs,
-            tell,
+            on_progress,
             lambda: jobsets * evaluations / seconds(lambda: searched(asked, evaluations)) / 1e3,
             lambda: tried / seconds(work) / 1e3,  # noqa: B023
         )

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from benchmarks.measure import Tell, in_turns, seconds
+from benchmarks.measure import ProgressCallback, in_turns, seconds
 from benchmarks.record import Row, Target, figure
 from benchmarks.sizes import Sizes
 from pipeline.config import GroupQ
@@ -26,7 +26,7 @@ from pipeline.problems.groups.nouns import (
 from pipeline.problems.groups.simulator.compiled.batch import Groups
 from pipeline.problems.groups.simulator.reference import PlainGroups
 
-PLAIN = "simulator/plain_groups.py under equal shares, observations included, by the interval of a cluster"
+PLAIN = "groups/simulator/reference.py under equal shares, observations included, by the interval of a cluster"
 NONE = "no baseline"
 UNITS, INTERVAL, LOAD, INTERVALS = 16, 10.0, 0.8, 50
 WIDEST, LONGEST = 8, 30.0
@@ -58,11 +58,11 @@ class Sharing(NamedTuple):
         return Jobs(arrival, duration, duration, demand, *place)
 
 
-def run(runs: int, sizes: Sizes, tell: Tell) -> Iterator[Row]:
+def run(runs: int, sizes: Sizes, on_progress: ProgressCallback) -> Iterator[Row]:
     """Measure intervals a second under equal shares, and a decision of a learned controller for many groups."""
     few, many = Sharing(*sizes.sharing), Sharing(1, sizes.shares[0])
     drawn = few.draw()
-    rate, plain = in_turns(runs, tell, lambda: _compiled(few, drawn) / 1e6, lambda: _plain(few, drawn[0]) / 1e6)
+    rate, plain = in_turns(runs, on_progress, lambda: _compiled(few, drawn) / 1e6, lambda: _plain(few, drawn[0]) / 1e6)
     name = f"sharing, intervals of {few.groups} groups"
     yield Row(figure(name, rate, "M intervals/s", plain, more_is_better=True, target=Target(ratio=20)), PLAIN)
     control, view = _controlled(many)

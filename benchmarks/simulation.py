@@ -6,18 +6,18 @@ from collections.abc import Iterator
 import numpy as np
 
 from benchmarks import engine
-from benchmarks.measure import Tell, in_turns
+from benchmarks.measure import ProgressCallback, in_turns
 from benchmarks.problem import Problem
 from benchmarks.record import Row, Target, figure
 from benchmarks.sizes import Sizes
 from pipeline.problems.pool.nouns import JobSet
 from pipeline.problems.pool.simulator.reference import Timestep
 
-PLAIN = "simulator/timestep.py, a plain loop"
+PLAIN = "pool/simulator/reference.py, a plain loop"
 ONLY = np.array([0])  # the row of a simulator's only episode
 
 
-def run(runs: int, sizes: Sizes, tell: Tell) -> Iterator[Row]:
+def run(runs: int, sizes: Sizes, on_progress: ProgressCallback) -> Iterator[Row]:
     """Measure lock step, and whole episodes inside the compiled loop."""
     problem = Problem(jobsets=sizes.episodes)
     jobsets = problem.draw()
@@ -37,7 +37,7 @@ def run(runs: int, sizes: Sizes, tell: Tell) -> Iterator[Row]:
         def ours() -> float:
             return _rate(play, problem, jobsets)  # noqa: B023
 
-        mine, theirs = in_turns(runs, tell, ours, plain)
+        mine, theirs = in_turns(runs, on_progress, ours, plain)
         target = Target(least=least, ratio=20)
         yield Row(figure(name, mine, "M decisions/s", theirs, more_is_better=True, target=target), PLAIN)
 

@@ -62,12 +62,12 @@ class Sizes:
     streams: Problem
     start_of_streams: Problem  # for the baseline
     axes: tuple[Axis, ...]
-    crowd: tuple[int, int, int, int]  # event-driven: episodes, jobs of each, machines, slots
+    crowd: tuple[int, int, int, int]  # many machines: episodes, jobs of each, machines, slots
     cluster: tuple[int, int, int, int]
-    plain_jobs: int  # of which the plain event-driven simulator plays so many
+    plain_jobs: int  # of which the reference simulator plays so many
     pairs: dict[str, tuple[int, ...]]
     shares: tuple[int, int, int]  # of a cluster: groups, levels, units
-    two_shares: tuple[int, int, int]  # the same, where the programme on two resources is exact
+    two_shares: tuple[int, int, int]  # the same, where the knapsack on two resources is exact
     questions: int  # of shares, for the gaps
     sharing: tuple[int, int]  # episodes, groups of each
     learned: tuple[Problem, Problem]  # whose decisions `sets` learns: short runs of few slots, streams of many

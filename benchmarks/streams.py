@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from benchmarks import engine
-from benchmarks.measure import Tell, in_turns, seconds
+from benchmarks.measure import ProgressCallback, in_turns, seconds
 from benchmarks.record import Row, Target, figure
 from benchmarks.sizes import Sizes
 
@@ -11,9 +11,9 @@ LOCK_STEP = "one at a time in lock step, on observations, by the job"
 MILLION = 1_000_000
 
 
-def run(runs: int, sizes: Sizes, tell: Tell) -> Iterator[Row]:
+def run(runs: int, sizes: Sizes, on_progress: ProgressCallback) -> Iterator[Row]:
     """Measure how long all heuristics take, as `schedule` plays them."""
-    tell("draw the jobs")
+    on_progress("draw the jobs")
     problem = sizes.streams
     streams, first = problem.draw(), sizes.start_of_streams.draw()
     jobs, jobs_of_first = (sum(len(stream.arrival) for stream in some) for some in (streams, first))
@@ -24,5 +24,5 @@ def run(runs: int, sizes: Sizes, tell: Tell) -> Iterator[Row]:
     def baseline() -> float:
         return seconds(engine.all_heuristics_watching(problem, first)) * MILLION / jobs_of_first
 
-    mine, theirs = in_turns(runs, tell, ours, baseline)
+    mine, theirs = in_turns(runs, on_progress, ours, baseline)
     yield Row(figure("all heuristics, 1 M jobs", mine, "s", theirs, target=Target(most=10.0)), LOCK_STEP)

@@ -228,7 +228,7 @@ def test_everything_is_measured_and_written(tmp_path: Path, environment: dict[st
     assert all(one.min <= one.value <= one.max for one in figures)
     alone = [one.name for one in figures if one.baseline is None and one.unit not in ("exponent", "%")]
     assert alone == [
-        "programme, 3 x 3 x 10 x 10 units",
+        "knapsack, 3 x 3 x 10 x 10 units",
         "relaxation, 4 x 3 x 2 resources of 20",
         "sharing, a decision for 4 groups",
         "mixture, an update",

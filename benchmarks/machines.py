@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from benchmarks.measure import Tell, exponent, in_turns
+from benchmarks.measure import ProgressCallback, exponent, in_turns
 from benchmarks.record import Row, Target, figure
 from benchmarks.sizes import Sizes
 from pipeline.core import ANY_KIND, CompiledRule
@@ -17,7 +17,7 @@ from pipeline.problems.machines.simulator.compiled.rules import players
 from pipeline.problems.machines.simulator.reference import PlainSimulator
 from pipeline.simulation.rollout import play
 
-PLAIN = "simulator/plain_events.py under SJF on observations, by the decision"
+PLAIN = "machines/simulator/reference.py under SJF on observations, by the decision"
 OURS = "no baseline: our own points, under Tetris"
 CPU, MEMORY = 10_000, 64_000  # thousandths of a machine of Deepk8s
 BUSY = 1.2  # arrivals over what the machines can run: there is always a queue
@@ -50,35 +50,35 @@ class Crowd(NamedTuple):
         return Jobs(arrival, duration, duration, demand, nodes, np.full(self.jobs, ANY_KIND))
 
 
-def run(runs: int, sizes: Sizes, tell: Tell) -> Iterator[Row]:
+def run(runs: int, sizes: Sizes, on_progress: ProgressCallback) -> Iterator[Row]:
     """Measure SJF's decisions a second, a cluster of many machines, and growth with machines and slots."""
     small, large = Crowd(*sizes.crowd), Crowd(*sizes.cluster)
-    tell("draw the jobs")
+    on_progress("draw the jobs")
     drawn, many = small.draw(), large.draw()
     rate, plain = in_turns(
         runs,
-        tell,
+        on_progress,
         lambda: len(drawn) * small.jobs / _seconds(small, drawn, "sjf") / 1e6,
         lambda: sizes.plain_jobs / _plain_seconds(small, drawn[0], sizes.plain_jobs) / 1e6,
     )
     target = Target(least=1.0, ratio=100)
-    yield Row(figure("events, SJF", rate, "M decisions/s", plain, more_is_better=True, target=target), PLAIN)
+    yield Row(figure("machines, SJF", rate, "M decisions/s", plain, more_is_better=True, target=target), PLAIN)
     whole, by_job = in_turns(
         runs,
-        tell,
+        on_progress,
         lambda: _seconds(large, many, "sjf"),
         lambda: _plain_seconds(large, many[0], sizes.plain_jobs) * large.jobs / sizes.plain_jobs,
     )
-    name = f"events, {large.machines:,} machines, {large.jobs:,} jobs"
+    name = f"machines, {large.machines:,} machines, {large.jobs:,} jobs"
     yield Row(figure(name, whole, "s", by_job, target=Target(most=60.0)), PLAIN)
-    yield from _growth(runs, sizes, small, tell)
+    yield from _growth(runs, sizes, small, on_progress)
 
 
-def _growth(runs: int, sizes: Sizes, base: Crowd, tell: Tell) -> Iterator[Row]:
+def _growth(runs: int, sizes: Sizes, base: Crowd, on_progress: ProgressCallback) -> Iterator[Row]:
     for axis, values in sizes.pairs.items():
         slopes = []
         for number in range(runs):
-            tell(f"{axis}, run {number + 1} of {runs}")
+            on_progress(f"{axis}, run {number + 1} of {runs}")
             crowds = [base._replace(**{axis: value}) for value in values]
             each = [_seconds(crowd, crowd.draw(), "tetris_fair") / crowd.jobs / crowd.episodes for crowd in crowds]
             slopes.append(exponent(values, each))

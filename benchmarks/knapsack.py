@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from benchmarks.measure import Tell, in_turns, seconds
+from benchmarks.measure import ProgressCallback, in_turns, seconds
 from benchmarks.record import Row, Target, figure
 from benchmarks.sizes import Sizes
 from pipeline.core import FloatArray, IntArray
@@ -42,35 +42,35 @@ def asked(groups: int, levels: int, total: int, resources: int, number: int) -> 
     return Question(value[None], units, np.full(resources, total))
 
 
-def run(runs: int, sizes: Sizes, tell: Tell) -> Iterator[Row]:
-    """Measure the programme on one resource and on two, and the relaxation's time and gaps."""
+def run(runs: int, sizes: Sizes, on_progress: ProgressCallback) -> Iterator[Row]:
+    """Measure the knapsack on one resource and on two, and the relaxation's time and gaps."""
     one = asked(*sizes.shares, 1, 0)
     many, exact = asked(*sizes.shares, 2, 0), asked(*sizes.two_shares, 2, 0)
     units, total = one.units[:, 0], int(one.total[0])
     mine, plain = in_turns(
         runs,
-        tell,
+        on_progress,
         lambda: 1e3 * seconds(lambda: best_shares(one.value, units, total)),
         lambda: 1e3 * seconds(lambda: plainly(one.value[0], units, total)),
     )
-    name = "programme, {} groups x {} levels x {:,} units".format(*sizes.shares)
+    name = "knapsack, {} groups x {} levels x {:,} units".format(*sizes.shares)
     yield Row(figure(name, mine, "ms", plain, target=Target(most=50.0)), PLAIN)
     relaxed, two = in_turns(
         runs,
-        tell,
+        on_progress,
         lambda: 1e3 * seconds(lambda: lagrangian(*many)),
         lambda: 1e3 * seconds(lambda: best_shares_two(*exact)),
     )
     groups, levels, most = sizes.two_shares
-    yield Row(figure(f"programme, {groups} x {levels} x {most:,} x {most:,} units", two, "ms"), NONE)
+    yield Row(figure(f"knapsack, {groups} x {levels} x {most:,} x {most:,} units", two, "ms"), NONE)
     yield Row(figure("relaxation, {} x {} x 2 resources of {:,}".format(*sizes.shares), relaxed, "ms"), NONE)
-    yield from _gaps(sizes, tell)
+    yield from _gaps(sizes, on_progress)
 
 
-def _gaps(sizes: Sizes, tell: Tell) -> Iterator[Row]:
+def _gaps(sizes: Sizes, on_progress: ProgressCallback) -> Iterator[Row]:
     missing, slack = [], []
     for number in range(sizes.questions):
-        tell(f"question {number + 1} of {sizes.questions}")
+        on_progress(f"question {number + 1} of {sizes.questions}")
         small, large = asked(*sizes.two_shares, 2, number), asked(*sizes.shares, 2, number)
         missing.append(small.gap(lagrangian(*small).value, best_shares_two(*small).value))
         found = lagrangian(*large)
