@@ -69,17 +69,17 @@ def test_a_tree_is_refused() -> None:
         explain(small(), ExplainRequest("mine", 2, 5))
 
 
-def to_the_fullest(view: Observation, draws: np.ndarray) -> np.ndarray:
-    """SJF's job on that of the machines which has least free."""
+def to_the_emptiest(view: Observation, draws: np.ndarray) -> np.ndarray:
+    """SJF's job on that of the machines which has most free."""
     rows, machines = np.arange(len(draws)), view.legal.shape[2]
     job = choose(sjf(view), view) // machines
-    full = -(view.free[:, :, 0] / view.capacity).mean(axis=2)
-    return job * machines + np.where(view.legal[rows, job], full, -np.inf).argmax(axis=1)
+    empty = (view.free[:, :, 0] / view.capacity).mean(axis=2)
+    return job * machines + np.where(view.legal[rows, job], empty, -np.inf).argmax(axis=1)
 
 
 def recorded(rule: str) -> Decisions:
     jobsets = [some_jobs(100, k) for k in range(4)]
-    policy = HEURISTICS.get(rule, to_the_fullest)
+    policy = HEURISTICS.get(rule, to_the_emptiest)
     return record(jobsets, TWO, policy, keys(1, np.arange(4), np.zeros(4, dtype=int)))
 
 
@@ -92,15 +92,15 @@ def test_sjf_agrees_with_itself_in_every_class() -> None:
     assert jobs(recorded("sjf"), load)["decisions"].tolist() == [0, 0]
 
 
-def test_sjf_to_the_fullest_machine_differs_by_machine_only_and_is_seen_to_choose_the_fullest() -> None:
-    decisions, load = recorded("to_the_fullest"), np.full(4, 100)
+def test_sjf_to_the_emptiest_machine_differs_by_machine_only_and_is_seen_to_choose_it() -> None:
+    decisions, load = recorded("to_the_emptiest"), np.full(4, 100)
     found = differences(decisions, load)
     assert (found["another_job"] == 0).all()
     assert (found["waits"] == 0).all()
     assert found["another_machine"].max() > 0
     chosen = machines(decisions, load).iloc[0]
     assert chosen["decisions"] > 0
-    assert (chosen["fullest"], chosen["emptiest"]) == (1, 0)
+    assert (chosen["fullest"], chosen["emptiest"]) == (0, 1)
     assert (chosen["fullest_by_chance"], chosen["emptiest_by_chance"]) == (0.5, 0.5)  # of two machines
 
 
