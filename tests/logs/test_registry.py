@@ -14,9 +14,9 @@ from pipeline.config import PoolLog, check_params
 from pipeline.core import LOG_NAME, NODES_NAME
 from pipeline.errors import UserError
 from pipeline.logs.registry import FORMATS, check_formats, guess, read
-from pipeline.problems.groups.workload.source import Cut, group_stream
+from pipeline.problems.groups.workload import source as groups
 from pipeline.problems.machines.workload import source as machines
-from pipeline.problems.pool.workload.source import Windows, source
+from pipeline.problems.pool.workload.source import LogSource, source
 
 PODS = "cpu_milli,memory_mib,num_gpu,gpu_milli,gpu_spec,creation_time,deletion_time,scheduled_time"
 NODES = "cpu_milli,memory_mib,gpu,model\n8000,8192,2,\n"
@@ -59,7 +59,7 @@ def test_a_pooled_cluster_has_the_jobs_of_a_log_of_every_format(tmp_path: Path, 
     log = PoolLog(name="log", format=format, path="log", nodes=nodes, step_s=60, capacity=8, window=5)
     params = read_params().model_copy(update={"workload": log})
     origin = source(params, "online", written(tmp_path, format))
-    assert isinstance(origin, Windows)
+    assert isinstance(origin, LogSource)
     assert origin.steps.duration.tolist() == [seconds // 60 for seconds in RUN_S]
     assert origin.steps.arrival.tolist() == [1000 * k // 60 for k in range(JOBS)]
     # Eight units are the eight cores of the log's machines, or else the most that was held at once: four.
@@ -75,7 +75,7 @@ def test_machines_have_the_jobs_of_a_log_of_every_format(tmp_path: Path, format:
     log = machine_rows.LOG | {"format": format, "window": 5}
     params = machine_rows.few(machines=[{"count": 2, "has": {"cpu": 4}}], workload=log)
     origin = machines.source(params, "few", written(tmp_path, format))
-    assert isinstance(origin, machines.Cut)
+    assert isinstance(origin, machines.groups.Cut)
     assert origin.fit.jobs.duration.tolist() == RUN_S
     assert origin.fit.jobs.demand[:, 0].tolist() == [1000 * cores for cores in CORES]
     assert [len(jobs.arrival) for jobs in origin.split("test")[60]] == [5] * 3
@@ -84,8 +84,8 @@ def test_machines_have_the_jobs_of_a_log_of_every_format(tmp_path: Path, format:
 @pytest.mark.parametrize("format", ["swf", "google2011"])
 def test_user_groups_have_the_jobs_of_a_log_that_says_whose_they_are(tmp_path: Path, format: str) -> None:
     params = group_rows.shared(resources={"cpu": 8}, workload=group_rows.LOG | {"format": format}, interval=100.0)
-    origin = group_stream(params, "shared", written(tmp_path, format))
-    assert isinstance(origin, Cut)
+    origin = groups.source(params, "shared", written(tmp_path, format))
+    assert isinstance(origin, groups.Cut)
     assert origin.log.jobs.duration.tolist() == RUN_S
     assert origin.log.jobs.demand[:, 0].tolist() == CORES
     assert len(np.unique(origin.log.user)) == 3
@@ -97,7 +97,7 @@ def test_user_groups_refuse_a_log_that_does_not_say_whose_jobs_are(tmp_path: Pat
     params = group_rows.shared(resources={"cpu": 8}, workload=group_rows.LOG | {"format": format})
     expected = r"^params.yaml: scenarios.shared.workload: the log does not say whose its jobs are, so that there are no"
     with pytest.raises(UserError, match=expected):
-        group_stream(params, "shared", written(tmp_path, format))
+        groups.source(params, "shared", written(tmp_path, format))
 
 
 def test_memory_in_kb_is_not_that_of_a_log_which_counts_in_percent(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from papers_evidence import OURS, curve
 from pipeline import storage
 from pipeline.comparing.plots import png
 from pipeline.comparing.statistics import comparison
-from pipeline.config import Agent, Params, check_params
+from pipeline.config import MachinesAgent, Params, check_params
 from pipeline.papers import deepk8s, deepk8s_learning
 from pipeline.papers.deepk8s import HEURISTICS, compared
 from pipeline.papers.evidence import Evidence, Gap
@@ -55,12 +55,12 @@ LEVELS = {"fcfs": 1.6, "random": 1.58, "sjf": 1.55, "tetris": 1.54, "saf": 1.5}
 ByLoad = Mapping[int, float]
 
 
-def learner(algorithm: str, loads: Sequence[int] = (110,), **changes: Any) -> Agent:
+def learner(algorithm: str, loads: Sequence[int] = (110,), **changes: Any) -> MachinesAgent:
     """An agent of the scenario "few"; changes are those of its row."""
     part = {name: AGENT["finetune"][name] for name in ("jobsets", "validate_every")}
     part |= {"name": algorithm, "recipe": "r", "loads": list(loads), "updates": UPDATES[algorithm], **BY[algorithm]}
     part |= changes.pop("finetune", {})
-    return Agent.model_validate_json(json.dumps({**AGENT, **changes, "finetune": part}))
+    return MachinesAgent.model_validate_json(json.dumps({**AGENT, **changes, "finetune": part}))
 
 
 ALL = {name: learner(name) for name in BY}
