@@ -99,7 +99,7 @@ def job_table(tasks: Mapping[str, tuple[float, float]], long: float = 100.0) -> 
 
 
 def evidence(
-    agents: Mapping[str, Agent] | None = None,
+    agents: Mapping[str, MachinesAgent] | None = None,
     slowdown: Mapping[str, float | ByLoad] | None = None,
     completion: Mapping[str, float | ByLoad] | None = None,
     makespan: Mapping[str, float | ByLoad] | None = None,
