@@ -90,7 +90,7 @@ def test_a_scenario_that_cannot_be_solved_is_refused_at_the_door(
 
 
 def test_a_scenario_that_is_not_listed_is_refused_too(params: Params) -> None:
-    with pytest.raises(UserError, match="'machines': expected problem pool, found machines"):
+    with pytest.raises(UserError, match="scenario 'machines': problem machines is not solved in hindsight"):
         hindsight.run(params, "machines")
 
 
