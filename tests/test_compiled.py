@@ -14,22 +14,22 @@ import pipeline
 INNER = "from numba import njit\ninlined = njit\n@inlined\ndef inner(x):\n    return x + {number}\n"
 OUTER = """
 from numba import njit
-from pipeline.simulator.inner import inner
+from pipeline.kernels.inner import inner
 @njit(cache=True)
 def outer(x):
     return inner(x)
 """
-SAY = "from pipeline.simulator.outer import outer; print(outer(1), sum(outer.stats.cache_hits.values()))"
+SAY = "from pipeline.kernels.outer import outer; print(outer(1), sum(outer.stats.cache_hits.values()))"
 
 
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
     """A package with a kernel that has a function of another file within it."""
     package = tmp_path / "pipeline"
-    (package / "simulator").mkdir(parents=True)
+    (package / "kernels").mkdir(parents=True)
     shutil.copy(REPOSITORY / "pipeline" / "__init__.py", package)
-    (package / "simulator" / "inner.py").write_text(INNER.format(number=1))
-    (package / "simulator" / "outer.py").write_text(OUTER)
+    (package / "kernels" / "inner.py").write_text(INNER.format(number=1))
+    (package / "kernels" / "outer.py").write_text(OUTER)
     return tmp_path
 
 
@@ -50,7 +50,7 @@ def test_a_change_in_another_file_is_compiled(root: Path) -> None:
     assert said(root) == ["2", "0"]
     assert said(root) == ["2", "1"]
     assert len(folders(place)) == 1
-    (root / "pipeline" / "simulator" / "inner.py").write_text(INNER.format(number=5))
+    (root / "pipeline" / "kernels" / "inner.py").write_text(INNER.format(number=5))
     assert said(root) == ["6", "0"]
     assert said(root) == ["6", "1"]
     assert len(folders(place)) == 2
@@ -58,8 +58,19 @@ def test_a_change_in_another_file_is_compiled(root: Path) -> None:
 
 def test_a_change_in_what_is_not_compiled_is_not(root: Path) -> None:
     assert said(root) == ["2", "0"]
-    (root / "pipeline" / "simulator" / "plain.py").write_text("x = 1\n")
+    (root / "pipeline" / "kernels" / "plain.py").write_text("x = 1\n")
     assert said(root) == ["2", "1"]
+
+
+def test_a_source_is_known_by_its_folder_too(root: Path) -> None:
+    place = root / "pipeline" / "__pycache__"
+    assert said(root) == ["2", "0"]
+    (root / "pipeline" / "other").mkdir()
+    (root / "pipeline" / "other" / "inner.py").write_text(INNER.format(number=1))
+    said(root)
+    (root / "pipeline" / "other").rename(root / "pipeline" / "others")  # of the same content and order
+    said(root)
+    assert len(folders(place)) == 3
 
 
 def test_numba_may_be_there_before(root: Path) -> None:
@@ -76,9 +87,9 @@ def test_a_folder_of_the_users_own_is_kept_to(root: Path, tmp_path: Path) -> Non
 
 def test_code_that_may_not_be_written_beside_is_compiled_elsewhere(root: Path, tmp_path: Path) -> None:
     (root / "pipeline" / "__pycache__").write_text("no folder can be made here")
-    for name in ("simulator", "home"):
+    for name in ("kernels", "home"):
         (tmp_path / "blocked" / name).mkdir(parents=True)
-    (root / "pipeline" / "simulator" / "__pycache__").write_text("nor here")
+    (root / "pipeline" / "kernels" / "__pycache__").write_text("nor here")
     home = {"HOME": str(tmp_path / "home"), "XDG_CACHE_HOME": str(tmp_path / "home")}
     assert said(root, **home) == ["2", "0"]
     assert said(root, **home) == ["2", "1"]

@@ -1,4 +1,4 @@
-"""Tables of streams: scenarios in steps of which only some steps' arrivals are measured."""
+"""Tables of streams: endless jobsets of a pooled cluster, of which the arrivals of some steps are measured."""
 
 import numpy as np
 import pandera.pandas as pa

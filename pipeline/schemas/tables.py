@@ -1,4 +1,4 @@
-"""Tables of scenarios that go in steps, and those of all scenarios."""
+"""Tables that scenarios of every problem have: curves, comparisons, summaries, and the papers' claims."""
 
 import numpy as np
 import pandera.pandas as pa
@@ -64,7 +64,7 @@ SUMMARY = pa.DataFrameSchema(
         "completion_time": numbers(0.0),
         "makespan": numbers(0.0),
         "utilisation": numbers(0.0),
-        "not_work_conserving": numbers(0.0, nullable=True),  # not told of event-driven scenarios
+        "not_work_conserving": numbers(0.0, nullable=True),  # known of pooled clusters only
         "unfinished": integers(0),
     },
     strict=True,
