@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pipeline.problems.groups.training.task import Task
 
 
-class Groups:
+class GroupsProblem:
     """The parts; what each is for stands at `Problem`."""
 
     @property
@@ -80,4 +80,4 @@ class Groups:
         return served
 
 
-PROBLEM: "Problem[Jobs, Player, Task, QNetwork]" = Groups()
+PROBLEM: "Problem[Jobs, Player, Task, QNetwork]" = GroupsProblem()

@@ -17,13 +17,13 @@ from pipeline.problems.groups.explaining.tables import DIFFERENCES, ORDERS, SHAR
 from pipeline.problems.groups.heuristics.scores import fixed, proportional
 from pipeline.problems.groups.nouns import Observation, batch
 
-ENDLESS = CLUSTER._replace(time_limit=np.inf)
+LONG = CLUSTER._replace(time_limit=1000.0)
 # Both jobs of group 0 come at once, and one of group 1: demand is 3 to 1 of four units; the third waits for the first.
 WORKED = batch([jobset(Job(0, 12, 2, group=0), Job(0, 3, 2, group=0, queue=1), Job(0, 2, 1, group=1))])
 
 
 def test_decisions_are_those_while_any_job_waits() -> None:
-    found = record(fixed(ENDLESS, 1, [1, 1]), WORKED, ENDLESS)
+    found = record(fixed(LONG, 1, [1, 1]), WORKED, LONG)
     # At 0 all wait; by 10 the job of the first queue waits for the other, which began first, until 3: nobody waits.
     assert found.share.tolist() == [[0.5, 0.5]]
     assert found.by_demand.tolist() == [[0.75, 0.25]]
@@ -31,23 +31,23 @@ def test_decisions_are_those_while_any_job_waits() -> None:
 
 
 def test_what_is_moved_is_half_of_what_differs() -> None:
-    table = DIFFERENCES.validate(differences(record(fixed(ENDLESS, 1, [1, 1]), WORKED, ENDLESS), np.array([80])))
+    table = DIFFERENCES.validate(differences(record(fixed(LONG, 1, [1, 1]), WORKED, LONG), np.array([80])))
     assert table.to_numpy().tolist() == [[80, 1, 0.25, 0]]
 
 
 def test_shares_by_demand_move_nothing() -> None:
     jobs = batch([drawn_jobs(200, k, count=40) for k in range(3)])
-    decisions = record(proportional(ENDLESS, 0), jobs, ENDLESS)
+    decisions = record(proportional(LONG, 0), jobs, LONG)
     table = DIFFERENCES.validate(differences(decisions, np.array([60, 60, 90])))
     assert table["moved"].tolist() == [0, 0]
     assert table["alike"].tolist() == [1, 1]
-    assert STATES.validate(states(decisions, ENDLESS))["difference"].eq(0).all()
+    assert STATES.validate(states(decisions, LONG))["difference"].eq(0).all()
 
 
 def test_every_feature_has_bins_and_differences_cancel_out() -> None:
     jobs = batch([drawn_jobs(200, k, count=60) for k in range(3)])
-    decisions = record(fixed(ENDLESS, 0, [3, 1]), jobs, ENDLESS)
-    table = STATES.validate(states(decisions, ENDLESS))
+    decisions = record(fixed(LONG, 0, [3, 1]), jobs, LONG)
+    table = STATES.validate(states(decisions, LONG))
     assert set(table["feature"]) == set(FEATURES)
     whole = table[table["feature"] == "waiting"]
     assert whole["n"].sum() == 2 * len(decisions.share)

@@ -29,7 +29,7 @@ def test_a_job_table_is_drawn_the_same_twice() -> None:
     picture = show(asked)
     assert picture.title == "jobs.csv, jobset 0, on the cluster of scenario shared: 3 jobs"
     assert picture.halves[0] == (
-        "equal: mean slowdown 1.50, mean wait 1.0, last job ends at 6\nshares changed at 0 of 2 intervals"
+        "equal: mean slowdown 1.50, mean wait 1.0\nlast job ends at 6, shares changed at 0 of 2 intervals"
     )
     assert picture.content.startswith(b"\x89PNG")
     assert show(asked).content == picture.content
