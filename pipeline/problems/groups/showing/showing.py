@@ -59,8 +59,8 @@ def described(name: str, jobs: Jobs, course: Course) -> str:
     changes = int((np.diff(course.share, axis=0) != 0).any(axis=(1, 2)).sum())
     last = np.nanmax(course.finish)
     return (
-        f"{name}: mean slowdown {slowdown:.2f}, mean wait {wait:.1f}, last job ends at {last:.0f}{cut}"
-        f"\nshares changed at {changes} of {len(course.begin)} intervals"
+        f"{name}: mean slowdown {slowdown:.2f}, mean wait {wait:.1f}\n"
+        f"last job ends at {last:.0f}{cut}, shares changed at {changes} of {len(course.begin)} intervals"
     )
 
 

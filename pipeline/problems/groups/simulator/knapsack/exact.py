@@ -16,7 +16,7 @@ from numba import njit, prange
 
 from pipeline.core import FloatArray, IntArray
 
-MOST_WORK = 200_000_000  # steps of the knapsack on two resources, a state: a tenth of a second
+MOST_WORK = 200_000_000  # steps of dynamic programming on two resources, a state: a tenth of a second
 
 
 class Planned(NamedTuple):

@@ -20,7 +20,7 @@ PRICES = 100  # steps a resource
 EVERY = 4  # steps between two choices that are made to fit
 PAIRS = 1_000_000  # (groups * levels)^2: with more groups what pairs could better is a small part of the whole
 FAR = 4  # steps a resource at first, when prices are far off and choices would have to be changed much
-QUICK_WORK = 10_000_000  # steps of the dynamic programme on two resources that `plan` takes for a state: some 5 ms
+QUICK_WORK = 10_000_000  # steps of dynamic programming on two resources that `plan` takes for a state: some 5 ms
 
 
 class Bounded(NamedTuple):
