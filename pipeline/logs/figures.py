@@ -1,4 +1,4 @@
-"""Figures of a log, from the tables of `overview`: arrivals and load over time, and how run times and demands differ."""
+"""Figures of a log, from the tables of `overview`: arrivals and load over time, how run times and demands differ."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING

@@ -1,6 +1,7 @@
 """A log of a real cluster, read and cleaned: its jobs in order of arrival, its machines, and what became of its rows.
 
-Amounts are whole thousandths of a unit, as in the machines of a scenario: a job that asks for anything holds at least one of them.
+Amounts are whole thousandths of a unit, as in the machines of a scenario: a job that asks for anything holds at least
+one of them.
 Every row of a log is a job, or is counted under `dropped` by the first thing that is wrong with it. What was changed
 in rows that are jobs is counted under `mended`.
 """

@@ -60,8 +60,8 @@ def test_a_model_directory_is_its_controller() -> None:
     ("name", "said"),
     [
         (
-            "equall",
-            r"unknown policy 'equall': expected a model directory or a heuristic; there .*did you mean 'equal'\?",
+            "equals",
+            r"unknown policy 'equals': expected a model directory or a heuristic; there .*did you mean 'equal'\?",
         ),
         ("mine", r"unknown policy 'mine': .*; did you mean 'models/mine'\?"),
         ("models", r"models: not a model directory"),
