@@ -11,10 +11,10 @@ from benchmarks.record import Row, Target, figure
 from benchmarks.sizes import Sizes
 from pipeline.core import ANY_KIND, CompiledRule
 from pipeline.problems.machines.heuristics.compiled import players
-from pipeline.problems.machines.heuristics.scores import EVENT_HEURISTICS
+from pipeline.problems.machines.heuristics.scores import HEURISTICS
 from pipeline.problems.machines.nouns import GREEDY, Jobs, Machines, end_to_end
-from pipeline.problems.machines.simulator.compiled.batch import Events
-from pipeline.problems.machines.simulator.reference import PlainEvents
+from pipeline.problems.machines.simulator.compiled.batch import Simulator
+from pipeline.problems.machines.simulator.reference import PlainSimulator
 from pipeline.simulation.rollout import play
 
 PLAIN = "simulator/plain_events.py under SJF on observations, by the decision"
@@ -89,7 +89,7 @@ def _growth(runs: int, sizes: Sizes, base: Crowd, tell: Tell) -> Iterator[Row]:
 def _seconds(crowd: Crowd, drawn: list[Jobs], rule: str) -> float:
     jobs = end_to_end(drawn)
     begun = time.perf_counter()
-    simulator = Events(jobs, crowd.cluster(), np.ones(len(jobs.arrival)))
+    simulator = Simulator(jobs, crowd.cluster(), np.ones(len(jobs.arrival)))
     who = players([CompiledRule(rule)] * jobs.episodes, np.zeros(jobs.episodes, dtype=np.uint64))
     simulator.play(simulator.rows, who, crowd.jobs * crowd.jobs)
     return time.perf_counter() - begun
@@ -98,5 +98,5 @@ def _seconds(crowd: Crowd, drawn: list[Jobs], rule: str) -> float:
 def _plain_seconds(crowd: Crowd, jobs: Jobs, count: int) -> float:
     some = Jobs._make(column[:count] for column in jobs)
     begun = time.perf_counter()
-    play(PlainEvents(some, crowd.cluster(), np.ones(count)), EVENT_HEURISTICS["sjf"], np.zeros(1, dtype=np.uint64))
+    play(PlainSimulator(some, crowd.cluster(), np.ones(count)), HEURISTICS["sjf"], np.zeros(1, dtype=np.uint64))
     return time.perf_counter() - begun
