@@ -8,7 +8,7 @@ from pydantic import AfterValidator, Field, model_validator
 
 from pipeline.config.records import Counts, Frozen, Loads, Many, Name, Periods, Rate, Share, no_column_of
 
-JOB_COLUMNS = ("load", "jobset", "job", "arrival", "duration", "seen", "group", "queue")
+JOB_COLUMNS = ("load", "jobset", "job", "arrival", "duration", "estimate", "group", "queue")
 SharedUnits = Annotated[int, Field(gt=0, le=1_000_000)]
 Amounts = Annotated[tuple[SharedUnits, ...], Field(min_length=1)]
 

@@ -17,7 +17,7 @@ from pipeline.config.records import (
     no_column_of,
 )
 
-JOB_COLUMNS = ("load", "jobset", "job", "arrival", "duration", "seen", "nodes", "kinds")
+JOB_COLUMNS = ("load", "jobset", "job", "arrival", "duration", "estimate", "nodes", "kinds")
 MOST_KINDS = 63  # bits of one number hold those that a job may run on
 Place = Annotated[int, Field(ge=0)]  # of a job in order of arrival
 Amount = Annotated[float, Field(ge=0, le=1e9)]

@@ -22,7 +22,7 @@ from pipeline.config.records import (
 )
 from pipeline.errors import UserError
 
-JOB_COLUMNS = ("load", "jobset", "job", "arrival", "duration", "told")
+JOB_COLUMNS = ("load", "jobset", "job", "arrival", "duration", "estimate")
 
 
 def _nothing(value: object) -> bool:
