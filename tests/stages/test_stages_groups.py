@@ -121,7 +121,7 @@ def test_rules_expect_nothing_and_agents_do(inside: Path) -> None:
         assert realised == pytest.approx(-cost + 0.5 * np.append(realised[1:], 0), abs=1e-9)
 
 
-def test_an_agent_is_scored_before_and_after_learning_and_without_the_programme(
+def test_an_agent_is_scored_before_and_after_learning_and_without_the_knapsack(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(learning, "stored", lambda params, agent, which: which)
@@ -159,7 +159,7 @@ def test_knobs_and_the_best_rules_are_told(compared: Path) -> None:
     assert set(chosen["best_delay"].values()) <= set(rules)
 
 
-def test_the_choices_of_other_problem_know_nothing_of_waiting_time(compared: Path) -> None:
+def test_the_choices_of_other_problems_know_nothing_of_waiting_time(compared: Path) -> None:
     chosen = json.loads((compared / "reports/tables/heuristics/online/chosen.json").read_text())
     assert set(chosen) == {"knobs", "best", "validation"}
 

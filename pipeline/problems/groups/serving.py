@@ -62,7 +62,7 @@ def width(cluster: SharedCluster) -> int:
     """Return the numbers of a row.
 
     >>> width(SharedCluster(np.array([64]), 4, np.array([[0, 1, 2]]), 10.0, False, np.inf))
-    129
+    133
     """
     return int(sum(np.prod(_shape(name, cluster), dtype=np.int64) for name in SHAPES))
 

@@ -14,7 +14,7 @@ from pipeline.problems.groups.policies import policy_by_name
 from pipeline.problems.groups.tables import SCHEDULE, shares_schema
 from pipeline.problems.groups.user_jobs import TABLES, UserJobs, UserJobset, read_jobs
 from pipeline.problems.groups.workload.source import cluster_of
-from pipeline.progress import progress, say
+from pipeline.progress import Advance, ShareCallback, progress, say
 from pipeline.storage.files import check_out, write_table
 
 DIGITS = 12  # of times in text, which may be those of a clock
@@ -45,9 +45,7 @@ def schedule_jobs(params: Params, asked: ScheduleRequest) -> None:
     jobsets, courses = mine.jobsets(row.interval), list[Course]()
     with progress(f"schedule by {asked.policy}, percent", 100, brief=True) as advance:
         for k, one in enumerate(jobsets):
-            courses.append(
-                watch(act, one.jobs, cluster, lambda part, k=k: advance(100 * (k + part) / len(jobsets)))  # type: ignore[misc]
-            )
+            courses.append(watch(act, one.jobs, cluster, _part(advance, k, len(jobsets))))
         advance(100)
     table = scheduled(mine, jobsets, courses, row.queues)
     write_table(asked.out, table, SCHEDULE, DIGITS)
@@ -104,6 +102,11 @@ def told(table: pd.DataFrame) -> str:
     left = f", {never} of them never started, for their groups are given too little" if never else ""
     means = " and ".join(f"mean {name} {table[name].mean():.4g}" for name in ("slowdown", "wait"))
     return f"{len(table)} jobs{left}, {means}"
+
+
+def _part(advance: Advance, done: int, count: int) -> ShareCallback:
+    """Return what is called with the share of one jobset that is done, and shows that of all."""
+    return lambda share: advance(100 * (done + share) / count)
 
 
 def _must_make_sense(asked: ScheduleRequest) -> None:

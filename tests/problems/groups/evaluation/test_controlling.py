@@ -1,4 +1,4 @@
-"""From values to a setting: the programme's optimum, every unit handed out, unmet demand first."""
+"""From values to a setting: the knapsack's optimum, every unit handed out, unmet demand first."""
 
 from itertools import product
 
@@ -151,7 +151,7 @@ def test_the_whole_cluster_is_handed_out_and_nobody_has_less_than_decided(seed: 
 
 
 def test_each_groups_own_best_is_brought_down_to_what_there_is() -> None:
-    # Each would rather have 4 of the 6 units. Of equals the first goes down: by what it is worth, not by the programme.
+    # Each would rather have 4 of the 6 units. Of equals the first goes down: by what it is worth, not by the knapsack.
     values = np.array([[[0.0, 1.0, 9.0], [0.0, 4.0, 5.0]]])
     assert own(values, CONFIGURATIONS.units, np.array([8])).tolist() == [[2, 2]]
     assert own(values, CONFIGURATIONS.units, np.array([6])).tolist() == [[1, 2]]
@@ -190,8 +190,8 @@ def test_a_network_makes_a_controller_that_sets_what_it_values_most(order: int) 
     assert setting.order.tolist() == [[0, order]]
 
 
-def test_a_controller_may_leave_the_programme_aside() -> None:
-    # Heads that fit into 4 and into 2 units, worth 5 and 1: of 4 units the programme gives all to the first. Left to
+def test_a_controller_may_leave_the_knapsack_aside() -> None:
+    # Heads that fit into 4 and into 2 units, worth 5 and 1: of 4 units the knapsack gives all to the first. Left to
     # themselves the groups would have 4 + 2, and the one that has most goes down.
     view = observed(CLUSTER, head_demand=[[[3], [0]], [[2], [0]]], waiting_demand=[[[3], [0]], [[2], [0]]])
     network = likes(0, 5, 1)

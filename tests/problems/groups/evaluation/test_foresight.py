@@ -65,7 +65,7 @@ def test_looking_ahead_does_not_tell_who_will_arrive() -> None:
 MISTOLD = Job(0, 9, 4, group=0, estimate=2), Job(0, 1, 4, group=0, queue=1, estimate=4)
 
 
-def test_looking_ahead_goes_by_what_is_told_of_run_times() -> None:
+def test_looking_ahead_goes_by_estimates_of_run_times() -> None:
     assert chosen(begin(*MISTOLD), "lookahead") == ([4, 0], [0, 0])
 
 

@@ -61,7 +61,7 @@ def shares(player: Player, jobs: Jobs) -> tuple[list[int], list[int]]:
 # Parts of the work
 
 
-def test_parts_of_work_are_units_times_the_time_told_over_all_jobsets() -> None:
+def test_parts_of_work_are_units_times_estimates_over_all_jobsets() -> None:
     estimate = group_jobs((0, 1, 6, 0), (0, 10, 3, 1))._replace(estimate=np.array([5.0, 10.0]))
     # Group 0: 1 * 5 + 1/6 * 6 + 1/2 * 8 = 10. Group 1: 1/2 * 10 + 1 * 25 = 30.
     other, third = group_jobs((0, 6, 1, 0), (3, 25, 6, 1)), group_jobs((0, 8, 3, 0))
@@ -173,7 +173,7 @@ def results(slowdown: tuple[float, float], wait: tuple[float, float]) -> Results
     return Results(frame, frame.assign(mean_slowdown=np.repeat(slowdown, 2) + off, mean_wait=np.repeat(wait, 2) + off))
 
 
-def test_the_best_rule_is_told_by_slowdown_and_by_waiting_time_and_is_no_reference() -> None:
+def test_the_best_rule_is_by_slowdown_and_by_waiting_time_and_is_no_reference() -> None:
     examined = {
         "equal": results((2, 5), (9, 9)),
         "drf": results((3, 4), (7, 8)),

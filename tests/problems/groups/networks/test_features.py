@@ -1,4 +1,4 @@
-"""What a controller's network is told, by hand: amounts in equal shares, times in intervals."""
+"""What a controller's network sees, by hand: amounts in equal shares, times in intervals."""
 
 from math import log1p
 
@@ -35,22 +35,22 @@ VIEW = observed(
 
 
 def test_queues_are_counted_in_equal_shares_and_intervals() -> None:
-    told = states(VIEW, TWO).features
+    features = states(VIEW, TWO).features
     # 6 of 4 units and 4 of 8: the larger. Of its first job 2 of 4 and 8 of 8. Work: times 2 groups, over 10.
     first = [log1p(3), log1p(1.5), log1p(1), log1p(3), log1p(2), 1, log1p(4), log1p(1.5), log1p(2)]
-    assert_allclose(told[0, 0, :9], first, rtol=1e-6)
-    assert_array_equal(told[0, 0, 9:18], 0)
+    assert_allclose(features[0, 0, :9], first, rtol=1e-6)
+    assert_array_equal(features[0, 0, 9:18], 0)
     second = [log1p(1), log1p(1), log1p(2), log1p(0.5), log1p(0.5), 1, log1p(2), 0, 0]
-    assert_allclose(told[0, 1, 9:18], second, rtol=1e-6)
+    assert_allclose(features[0, 1, 9:18], second, rtol=1e-6)
 
 
 def test_groups_and_the_cluster_are_counted_so_too() -> None:
-    told = states(VIEW, TWO).features
+    features = states(VIEW, TWO).features
     # Runs 2; uses 3 of 4 and 4 of 8; work left 15 * 2 / 10; given 4 of 4 and 4 of 8: the smaller; order 1 of 2.
-    assert_allclose(told[0, 0, 18:24], [log1p(2), 0.75, log1p(3), 0.5, 0, 1], rtol=1e-6)
+    assert_allclose(features[0, 0, 18:24], [log1p(2), 0.75, log1p(3), 0.5, 0, 1], rtol=1e-6)
     # The other group wants 4 of 4 and 8 of 8, one share of the two; of 8 and 16 units, 2 and 8 are idle: the scarcer.
-    assert_allclose(told[0, 0, 24:], [log1p(0.5), 0.25], rtol=1e-6)
-    assert_allclose(told[0, 1, 18:], [log1p(1), 0.75, 0, 1, 1, 0, log1p(0.75), 0.25], rtol=1e-6)
+    assert_allclose(features[0, 0, 24:], [log1p(0.5), 0.25], rtol=1e-6)
+    assert_allclose(features[0, 1, 18:], [log1p(1), 0.75, 0, 1, 1, 0, log1p(0.75), 0.25], rtol=1e-6)
 
 
 def test_amounts_are_kept_for_every_resource() -> None:
@@ -61,8 +61,10 @@ def test_amounts_are_kept_for_every_resource() -> None:
 
 def test_what_a_group_could_not_use_is_not_told_apart() -> None:
     plenty = SharedCluster(np.array([100]), 100, np.array([[0, 1]]), 10.0, False, 100.0)
-    told = [states(observed(plenty, share=[[units], *[[0]] * 99]), plenty).features[0, 0, 21] for units in (20, 21, 90)]
-    assert told == [MOST_SHARES] * 3
+    features = [
+        states(observed(plenty, share=[[units], *[[0]] * 99]), plenty).features[0, 0, 21] for units in (20, 21, 90)
+    ]
+    assert features == [MOST_SHARES] * 3
 
 
 def test_widths_are_those_of_the_shape() -> None:
@@ -73,7 +75,7 @@ def test_widths_are_those_of_the_shape() -> None:
 
 
 def _after(jobs: Jobs, cluster: SharedCluster, turns: int) -> States:
-    """What is told of an episode after some intervals of equal shares."""
+    """What is seen of an episode after some intervals of equal shares."""
     groups, rows = Groups(batch([jobs]), cluster, np.ones(len(jobs.arrival))), np.array([0])
     for _ in range(turns):
         groups.step(rows, equal(cluster, 0)(groups.observe(rows), np.zeros(1)))

@@ -295,7 +295,7 @@ def test_alone_groups_may_have_more_than_the_cluster_between_them() -> None:
     assert simulator.what_if(give(10, 10), alone=True).tolist() == [0.0, 0.0]
 
 
-def test_told_nobody_arrives_and_jobs_end_when_they_are_said_to() -> None:
+def test_by_estimate_nobody_arrives_and_jobs_end_when_they_should() -> None:
     # Job 0 is said to end at 16 and ends at 13; job 1 waits for it, is said to run for 2 and runs for 6; job 2 waits
     # for job 1; job 3 arrives at 11 and is not known of at 10.
     rows = Job(0, 13, 10, estimate=16), Job(10, 6, 10, estimate=2), Job(10, 1, 10, weight=3), Job(11, 1, 10, group=1)
@@ -303,12 +303,12 @@ def test_told_nobody_arrives_and_jobs_end_when_they_are_said_to() -> None:
     step(simulator, give(10, 10))
     # Job 1 from 13 to 19; job 2 at 19 until 20; job 3 from 11 to the end.
     assert simulator.what_if(give(10, 10)).tolist() == [3 + 3 * 9, 9.0]
-    # By what is told: job 1 from 16 to 18, job 2 from 18 on.
+    # By estimates: job 1 from 16 to 18, job 2 from 18 on.
     assert simulator.what_if(give(10, 10), by_estimate=True).tolist() == [6 + 3 * 8, 0.0]
     assert step(simulator, give(10, 10)) == [[30.0, 9.0]]
 
 
-def test_told_a_job_that_runs_for_longer_than_it_said_ends_as_the_interval_begins() -> None:
+def test_by_estimate_a_job_that_runs_for_longer_than_it_said_ends_as_the_interval_begins() -> None:
     # Job 0 said 4 and runs for 30; at 10 it holds all. Told, job 1 starts at 10.
     simulator = begin(Job(0, 30, 10, estimate=4), Job(8, 1, 10))
     assert step(simulator, give(10, 0)) == [[2.0, 0.0]]
@@ -317,8 +317,8 @@ def test_told_a_job_that_runs_for_longer_than_it_said_ends_as_the_interval_begin
     assert simulator.observe().running.tolist() == [[1, 0]]
 
 
-def test_alone_and_told_go_together() -> None:
-    # Group 1 holds its five until told 14; alone, job 1 waits for that and not for the other five, which job 2 holds.
+def test_alone_and_by_estimate_go_together() -> None:
+    # Group 1 holds its five until 14, by estimate; alone, job 1 waits for that and not for the other five of job 2.
     simulator = begin(Job(0, 12, 5, group=1, estimate=14), Job(1, 5, 5, group=1), Job(2, 40, 5, group=0))
     step(simulator, give(5, 5))
     assert simulator.what_if(give(5, 5), alone=True, by_estimate=True).tolist() == [0.0, 4.0]
@@ -343,7 +343,7 @@ def test_a_controller_sees_all_there_is_to_see() -> None:
     # Of all units, mean over ten and four of the two resources, jobs want 0.35, 0.5, 0.15, 0.225, 0.3 and 0.55.
     rows = (
         Job(0, 30, (2, 2), group=0, estimate=18),  # runs from 0
-        Job(1, 30, (5, 2), group=1, estimate=3),  # runs from 1, longer than told
+        Job(1, 30, (5, 2), group=1, estimate=3),  # runs from 1, longer than estimated
         Job(3, 5, (3, 0), group=0, estimate=4),  # waits: group 0 has two units of the first
         Job(6, 5, (2, 1), group=0, estimate=8),  # waits behind it
         Job(8, 5, (1, 2), group=1, queue=1, estimate=2),  # waits: the second resource is used up
@@ -362,7 +362,7 @@ def test_a_controller_sees_all_there_is_to_see() -> None:
     assert view.head_estimate.tolist() == [[[4.0, 0.0], [0.0, 2.0]]]
     assert view.running.tolist() == [[1, 1]]
     assert view.used.tolist() == [[[2, 2], [5, 2]]]
-    # Job 0 has eight of 18 left; job 1 has overrun what it said. Both give back by 20, as is told.
+    # Job 0 has eight of 18 left; job 1 has overrun what it said. Both give back by 20, by their estimates.
     assert view.left == pytest.approx(np.array([[0.35 * 8, 0.0]]))
     assert view.releasing.tolist() == [[[2, 2], [5, 2]]]
     assert view.share.tolist() == [[[2, 4], [8, 2]]]
@@ -373,7 +373,7 @@ def test_a_controller_sees_all_there_is_to_see() -> None:
     assert view.recent_work == pytest.approx(np.array([[[first, 0], [0.3 * 0.5 * 3, 0.3 * 0.3 * 2]]]))
 
 
-def test_units_are_releasing_when_told_to_come_back_by_the_intervals_end() -> None:
+def test_units_are_releasing_when_they_should_come_back_by_the_intervals_end() -> None:
     simulator = begin(Job(0, 30, 3, estimate=20), Job(0, 30, 4, estimate=20.5))
     step(simulator, give(10, 0))
     assert simulator.observe().releasing.tolist() == [[[3], [0]]]

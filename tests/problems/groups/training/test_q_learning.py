@@ -66,12 +66,12 @@ def target(online: Table, lagging: Table, batch: Transitions, **settings: Any) -
     return found
 
 
-# Of 4 units the programme gives all to group 0, worth 5: 3 + 1 and 4 are less. Left to itself, each would have 4 units.
+# Of 4 units the knapsack gives all to group 0, worth 5: 3 + 1 and 4 are less. Left to itself, each would have 4 units.
 VALUES_THEN = ([[0, -9], [3, -9], [5, -9]], [[0, -9], [1, -9], [4, -9]])
 VALUES = table(*VALUES_THEN, scale=2)
 
 
-def test_with_the_programme_a_target_is_the_reward_and_what_all_groups_can_have_later() -> None:
+def test_with_the_knapsack_a_target_is_the_reward_and_what_all_groups_can_have_later() -> None:
     # Rewards are counted in the scale, 2; gamma is 1/2.
     assert target(VALUES, VALUES, decision((2, -4))) == [[1 + 2.5, -2 + 0]]
 

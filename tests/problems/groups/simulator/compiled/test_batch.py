@@ -128,7 +128,7 @@ def test_a_job_that_arrives_at_an_intervals_end_is_seen_and_starts_under_the_nex
     assert starts(groups) == [0, 20, 21]
 
 
-def test_what_if_changes_nothing_and_plays_alone_or_by_what_is_told() -> None:
+def test_what_if_changes_nothing_and_plays_alone_or_by_estimates() -> None:
     overran = (
         Job(0, 12, 2, 0, estimate=5),
         Job(1, 3, 2, 0),
@@ -151,7 +151,7 @@ def test_what_if_changes_nothing_and_plays_alone_or_by_what_is_told() -> None:
     assert step(groups, 2, 2) == [2 + 4, 0]
 
 
-def test_what_starts_in_a_told_interval_ends_when_it_is_told_to() -> None:
+def test_what_starts_in_an_interval_by_estimate_ends_by_its_estimate() -> None:
     groups = begin(Job(0, 9, 2, 0, estimate=4), Job(0, 1, 2, 0))
     assert groups.what_if(ONLY, give(2, 2), by_estimate=True).tolist() == [[4, 0]]
     assert step(groups, 2, 2) == [9, 0]
@@ -250,9 +250,9 @@ def test_the_compiled_simulator_agrees_with_the_plain_one(groups: int, borrowing
         while len(rows := compiled.rows):
             assert rows.tolist() == [b for b, one in enumerate(plain) if not one.over]
             view, setting = compiled.observe(rows), random_setting(rng, problem.cluster, len(rows))
-            for alone, told in product((False, True), repeat=2):
-                costs = compiled.what_if(rows, setting, alone, told)
-                expected = [plain[b].what_if(row_of(setting, i), alone, told) for i, b in enumerate(rows)]
+            for alone, by_estimate in product((False, True), repeat=2):
+                costs = compiled.what_if(rows, setting, alone, by_estimate)
+                expected = [plain[b].what_if(row_of(setting, i), alone, by_estimate) for i, b in enumerate(rows)]
                 np.testing.assert_allclose(costs, expected, **CLOSE)
             costs = compiled.step(rows, setting)
             for i, b in enumerate(rows):

@@ -9,7 +9,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from pipeline.core import FloatArray, IntArray
-from pipeline.problems.groups.simulator.knapsack import several as programme_many
+from pipeline.problems.groups.simulator.knapsack import several
 from pipeline.problems.groups.simulator.knapsack.exact import best_shares, best_shares_two, own_best, squeezed
 from pipeline.problems.groups.simulator.knapsack.several import lagrangian, plan
 
@@ -126,7 +126,7 @@ def test_a_bound_is_the_least_that_prices_leave() -> None:
     assert_allclose(found.bound, [1.5], rtol=1e-6)
 
 
-def test_a_relaxation_of_some_groups_bounds_the_exact_programme() -> None:
+def test_a_relaxation_of_some_groups_bounds_the_exact_knapsack() -> None:
     short = 0
     for k in range(50):
         rng = np.random.default_rng([8, k])
@@ -166,8 +166,8 @@ def test_a_plan_for_three_resources_fits() -> None:
 
 def test_a_plan_by_the_scarcest_resource_needs_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
     # Memory is 4 times the processors, in units and in total: what fits the processors fits the memory.
-    monkeypatch.delattr(programme_many, "best_shares_two")
-    monkeypatch.delattr(programme_many, "lagrangian")
+    monkeypatch.delattr(several, "best_shares_two")
+    monkeypatch.delattr(several, "lagrangian")
     one = np.arange(4)
     value = np.random.default_rng(2).random((5, 3, 4))
     level = plan(value, np.stack([one, 4 * one], axis=1), np.array([5, 20]))
@@ -176,8 +176,8 @@ def test_a_plan_by_the_scarcest_resource_needs_no_other(monkeypatch: pytest.Monk
 
 def test_a_plan_for_two_resources_of_many_units_is_relaxed(monkeypatch: pytest.MonkeyPatch) -> None:
     # Either resource alone has room for all three, worth 7; both have it for one of either kind, worth 3 + 3.
-    monkeypatch.setattr(programme_many, "QUICK_WORK", 0)
-    monkeypatch.delattr(programme_many, "best_shares_two")
+    monkeypatch.setattr(several, "QUICK_WORK", 0)
+    monkeypatch.delattr(several, "best_shares_two")
     value = np.array([[[0.0, 1.0, 1.0], [0.0, 3.0, 2.0], [0.0, 2.0, 3.0]]])
     level = plan(value, np.array([[0, 0], [5, 1], [1, 5]]), np.array([7, 7]))
     assert level.tolist() == [[0, 1, 2]]
@@ -216,7 +216,7 @@ def test_what_is_squeezed_is_left_alone() -> None:
     assert level.tolist() == [[2, 2]]
 
 
-def test_a_programme_of_too_many_steps_is_refused() -> None:
+def test_a_knapsack_of_too_many_steps_is_refused() -> None:
     # 80 groups x 30 levels x 1,001 x 1,001 amounts
     units = np.stack([np.arange(30)] * 2, axis=1)
     with pytest.raises(ValueError, match="would take 2,404,802,400 steps; expected at most 200,000,000"):
