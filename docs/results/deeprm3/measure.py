@@ -21,12 +21,12 @@ from pipeline.comparing.results import Results
 from pipeline.comparing.statistics import comparison
 from pipeline.config import Params, PoolScenario, Streaming, Swf, load_params
 from pipeline.core import CompiledRule, keys
-from pipeline.problems.pool.simulator.compiled.rules import players
 from pipeline.problems.pool.heuristics.tuning import heuristics_with, tuned
 from pipeline.problems.pool.networks.loading import restore
 from pipeline.problems.pool.networks.sets import Sets
 from pipeline.problems.pool.nouns import Cluster, JobSet, batch
 from pipeline.problems.pool.simulator.compiled.batch import Batched
+from pipeline.problems.pool.simulator.compiled.rules import players
 from pipeline.problems.pool.simulator.outcomes import outcome
 from pipeline.problems.pool.training.rolling import NEVER, Roller
 from pipeline.problems.pool.workload.source import source
