@@ -6,6 +6,9 @@ from pipeline.config.cards import FORMAT, Card, Weights
 from pipeline.config.groups.learning import GroupQ
 from pipeline.config.records import Name, Positive, Rate
 
+# Of the cluster that a controller was trained on, what it cannot do without.
+MUST_MATCH = ("resources", "groups", "queues", "orders", "levels", "interval")
+
 
 class GroupsCard(Card):
     """A controller's network."""

@@ -7,6 +7,7 @@ import pandas as pd
 
 from pipeline import storage
 from pipeline.config import FinetuneConfig, GroupQ, GroupsAgent, GroupsCard, NoPretrain, Params, PretrainConfig, Replay
+from pipeline.config.groups.card import MUST_MATCH
 from pipeline.core import FloatArray
 from pipeline.learning.stored import must_be_as_asked, weights_of
 from pipeline.problems import Learning
@@ -18,7 +19,6 @@ from pipeline.problems.groups.networks.acting import controller
 from pipeline.problems.groups.networks.features import past, states
 from pipeline.problems.groups.networks.loading import restore
 from pipeline.problems.groups.nouns import Observation
-from pipeline.problems.groups.policies import MUST_MATCH
 from pipeline.problems.groups.simulator.rewards import transitions
 from pipeline.problems.groups.storage import read_jobsets
 from pipeline.problems.groups.training.off_policy import off_policy

@@ -4,6 +4,7 @@ from pathlib import Path
 
 from pipeline import storage
 from pipeline.config import GroupsCard, GroupsScenario, Params, there_are
+from pipeline.config.groups.card import MUST_MATCH
 from pipeline.errors import UserError
 from pipeline.problems.groups.evaluation.foresight import Act
 from pipeline.problems.groups.evaluation.play import controlled
@@ -11,8 +12,6 @@ from pipeline.problems.groups.heuristics.names import RULES
 from pipeline.problems.groups.heuristics.tuning import rules_with, untuned
 from pipeline.problems.groups.workload.source import cluster_of, configurations_of
 from pipeline.progress import say
-
-MUST_MATCH = ("resources", "groups", "queues", "orders", "levels", "interval")
 
 
 def policy_by_name(name: str, params: Params, scenario: str) -> Act:
