@@ -16,7 +16,8 @@ def run(params: Params) -> None:
     with tracking.stage("papers", "", params) as run:
         run.inputs(storage.TABLES)
         found = figures([_evidence(params, roles) for roles in roles_of(params)])
-        storage.discard(storage.REPORTS / "papers.csv", storage.REPORTS / "papers")
+        storage.discard(storage.REPORTS / "papers.csv")
+        storage.emptied(storage.REPORTS / "papers")  # also where no figure can be drawn
         for shown in found:
             if shown.drawing is not None:
                 run.figure(storage.write_figure(shown.figure, plots.png(shown.drawing), "papers"))
