@@ -16,11 +16,12 @@ def run(params: Params) -> None:
     with tracking.stage("papers", "", params) as run:
         run.inputs(storage.TABLES)
         found = figures([_evidence(params, roles) for roles in roles_of(params)])
-        storage.discard(storage.REPORTS / "papers.csv")
-        storage.emptied(storage.REPORTS / "papers")  # also where no figure can be drawn
+        storage.discard(storage.REPORTS / "papers.csv", storage.REPORTS / "papers")
         for shown in found:
             if shown.drawing is not None:
                 run.figure(storage.write_figure(shown.figure, plots.png(shown.drawing), "papers"))
+        if all(shown.drawing is None for shown in found):  # the folder is an output all the same
+            storage.write(storage.REPORTS / "papers" / "none.txt", b"No figure can be drawn.\n")
         rows = table(found)
         storage.write_table(storage.REPORTS / "papers.csv", rows, PAPERS)
         run.figure(storage.REPORTS / "papers.csv")

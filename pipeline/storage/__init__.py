@@ -11,7 +11,7 @@ from pipeline.storage.checkpoints import (
     read_checkpoint,
     write_checkpoint,
 )
-from pipeline.storage.files import check_table, discard, emptied, read_json, read_table, write, write_json, write_table
+from pipeline.storage.files import check_table, discard, read_json, read_table, write, write_json, write_table
 from pipeline.storage.logs import link_log
 from pipeline.storage.models import Model, read_model, write_model
 from pipeline.storage.paths import (
@@ -56,7 +56,6 @@ __all__ = [
     "curve_file",
     "discard",
     "drop_checkpoints",
-    "emptied",
     "jobsets_folder",
     "link_log",
     "model_folder",

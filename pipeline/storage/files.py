@@ -62,13 +62,6 @@ def discard(*places: Path) -> None:
             raise UserError(f"{place}: cannot be replaced ({error.strerror})") from error
 
 
-def emptied(folder: Path) -> Path:
-    """Return a folder that is there and empty."""
-    discard(folder)
-    folder.mkdir(parents=True)
-    return folder
-
-
 def _sweep(path: Path) -> None:
     """Remove what killed processes left of this file: a lock dies with its process, and a number can be given again."""
     for part in path.parent.glob(f".{glob.escape(path.name)}.*.part"):
