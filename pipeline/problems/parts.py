@@ -1,0 +1,190 @@
+"""The parts of a problem, and what is asked of them: records without behaviour, shared by all problems."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Generic, NamedTuple, Protocol, TypeVar
+
+import pandas as pd
+import pandera.pandas as pa
+
+from pipeline.comparing.results import Results
+from pipeline.config import Card, FinetuneConfig, Params, PretrainConfig
+from pipeline.core import FloatArray, IntArray
+from pipeline.errors import UserError
+from pipeline.learning.update import Update
+from pipeline.progress import ShareCallback
+from pipeline.storage import Chosen, Model
+
+if TYPE_CHECKING:
+    from torch import nn
+
+Jobs = TypeVar("Jobs")  # of one episode
+Policy = TypeVar("Policy")  # as it is scored
+Task = TypeVar("Task")  # what a learner is given
+Network = TypeVar("Network", bound="nn.Module")
+
+Part = PretrainConfig | FinetuneConfig
+JobSets = Mapping[int, Sequence[Jobs]]  # by load, in percent
+Table = tuple[pd.DataFrame, pa.DataFrameSchema]
+
+
+class Drawn(NamedTuple, Generic[Jobs]):
+    """All jobsets of a scenario, and what to do with them."""
+
+    splits: Mapping[str, JobSets[Jobs]]
+    notes: Sequence[str]  # for people
+    write: Callable[[Path], None]  # into a folder
+
+
+Jobs_contra = TypeVar("Jobs_contra", contravariant=True)
+Policy_contra = TypeVar("Policy_contra", contravariant=True)
+
+
+class Score(Protocol[Jobs_contra, Policy_contra]):
+    """Let policies play jobsets."""
+
+    def __call__(
+        self, policies: Mapping[str, Policy_contra], jobsets: JobSets[Jobs_contra], on_progress: ShareCallback = ...
+    ) -> dict[str, Results]:
+        """Return the results of each policy, by its name."""
+
+
+Examine = Callable[[Mapping[str, Policy]], dict[str, Results]]  # lets policies play the validation jobsets
+
+
+class Best(NamedTuple):
+    """The best heuristic at each load."""
+
+    slowdown: dict[int, str]
+    delay: Mapping[int, str] = MappingProxyType({})  # by mean waiting time, where that is compared
+
+
+class Scoring(NamedTuple, Generic[Jobs, Policy]):
+    """How policies are scored on the jobsets of one scenario."""
+
+    read: Callable[[str], JobSets[Jobs]]  # jobsets of a split
+    score: Score[Jobs, Policy]
+    tune: Callable[[Examine[Policy], JobSets[Jobs]], dict[str, float]]  # (examine, training jobsets) -> knobs
+    heuristics: Callable[[Mapping[str, float]], Mapping[str, Policy]]  # all of them, given those knobs
+    best: Callable[[Mapping[str, Results]], Best]
+
+
+Algorithms = Mapping[str, Callable[..., Iterator[Update]]]  # word -> (network, task, part, memory) -> updates
+
+
+class Learning(NamedTuple, Generic[Policy, Task, Network]):
+    """How agents of a problem learn."""
+
+    task: Callable[[Params, str, Part], Task]  # (params, agent, part)
+    untrained: Callable[[Params, str, Task], Network]
+    stored: Callable[[Params, str, str], Network]  # (params, agent, which)
+    policies: Callable[[Params, str], Mapping[str, Policy]]  # (params, agent) -> what is scored, by its name in tables
+    validate: Callable[[Network, Task], Callable[[], float]]  # how good it is on validation jobsets; less is better
+    model: Callable[[Params, str, Network], Model[Card]]  # what to store
+    examined: Callable[[Params, str], Mapping[str, pd.DataFrame]]  # (params, agent) -> more tables, by name
+
+
+STORED = {"pretrained": "{agent}_pretrained", "policy": "{agent}"}  # stored network: its policy's name in the tables
+
+
+def both(agent: str, read: Callable[[str], Policy]) -> dict[str, Policy]:
+    """Return an agent's policies, as pretrained and as finetuned, by their names in the tables."""
+    return {title.format(agent=agent): read(which) for which, title in STORED.items()}
+
+
+def nothing_more(params: Params, agent: str) -> dict[str, pd.DataFrame]:
+    """Return no more tables."""
+    return {}
+
+
+Hindsight = Callable[[Params, str], pd.DataFrame]  # (params, scenario) -> HINDSIGHT
+
+
+def no_hindsight(params: Params, scenario: str) -> pd.DataFrame:
+    """Refuse a scenario of a problem that is not solved in hindsight.
+
+    Raises:
+        UserError: always.
+    """
+    raise UserError(f"scenario '{scenario}': problem {params.scenario(scenario).problem} is not solved in hindsight")
+
+
+class Evidence(NamedTuple):
+    """What a comparison says and shows of the scenarios of one problem, beside what it does of all."""
+
+    tables: Mapping[str, Table]  # by the name of their file in reports/
+    figures: Mapping[str, bytes]  # PNG
+    sections: Sequence[str] = ()  # Markdown, of comparison.md
+    findings: Sequence[str] = ()  # lines for people
+
+
+class Validated(NamedTuple):
+    """What the learning curve of an agent is drawn beside."""
+
+    levels: Mapping[str, float]  # of heuristics, on the same scale; none where it has no such
+    label: str  # of the scale
+
+
+class Comparison(NamedTuple):
+    """What is compared on scenarios of a problem beside slowdown."""
+
+    evidence: Callable[[Params, Sequence[str]], Evidence]  # (params, the problem's scenarios)
+    validated: Callable[[Params, str, Chosen], Validated]  # (params, agent, what validation chose)
+
+
+class ScheduleRequest(NamedTuple):
+    """A user's own jobs, and who is to schedule them."""
+
+    jobs: Path  # a job table or a log
+    scenario: str
+    policy: str  # a heuristic by name, a model directory, or <agent>_tree
+    out: Path
+    capacity: int | None = None  # units of each resource, slots, horizon: instead of the scenario's
+    slots: int | None = None
+    horizon: int | None = None
+    samples: int = 0  # schedules that are drawn with all jobs known
+    tries: int = 0  # schedules that are searched with all jobs known
+
+
+class ShowRequest(NamedTuple):
+    """Which jobset to draw, and which of its time."""
+
+    jobs: Path | None  # a job table or log; None: the test jobsets of the scenario
+    scenario: str
+    load: int | None = None
+    jobset: str | None = None
+    begin: int | None = None
+    end: int | None = None
+
+
+class Picture(NamedTuple):
+    """A drawn jobset, and what can be said of it."""
+
+    content: bytes  # PNG
+    title: str
+    halves: list[str]  # what is written over each half
+
+
+class ExplainRequest(NamedTuple):
+    """Which agent to explain, and how much of it."""
+
+    agent: str
+    jobsets: int  # of each load and split, at most
+    leaves: int  # of the tree, at most
+
+
+class Use(NamedTuple):
+    """What people do with policies on their own jobs."""
+
+    schedule: Callable[[Params, ScheduleRequest], None]
+    draw: Callable[[Params, ShowRequest, Sequence[str], Sequence[str]], Picture]  # (..., policies, their names or none)
+    explain: Callable[[Params, ExplainRequest], None]
+
+
+class Served(NamedTuple):
+    """A stored policy, asked with rows of numbers."""
+
+    width: int  # of a row
+    answer: int | None  # width of an answer; None: it is one number, an action
+    act: Callable[[FloatArray, FloatArray], FloatArray | IntArray]  # (rows, uniform draws) -> answers
