@@ -34,7 +34,9 @@ def compile_code() -> None:
 
 @app.command()
 def schedule(
-    jobs: Annotated[Path, typer.Argument(help="Job table (.csv, .csv.gz, .parquet) or log (.swf, .swf.gz).")],
+    jobs: Annotated[
+        Path, typer.Argument(help="Job table (.csv, .csv.gz, .parquet), or a log of any format of docs/logs.md.")
+    ],
     scenario: Annotated[
         str, typer.Option(help="The scenario whose cluster runs the jobs.", autocompletion=names_in("scenarios"))
     ],
@@ -53,11 +55,12 @@ def schedule(
         int, typer.Option(min=0, help="Schedules that a local search tries from the best so far. In hindsight.")
     ] = 0,
 ) -> None:
-    """Schedule your own jobs.
+    """Schedule your own jobs: on one pooled cluster, on many machines, or in a cluster that groups share.
 
-    With --samples and --search all jobs are known beforehand: a plan in hindsight, not an online policy, and never
-    worse in mean slowdown than without them. A search takes at most 1,000,000,000 jobs times schedules, and jobsets of
-    at most 200,000 steps between arrivals and of work.
+    What is written goes with the problem: who starts when and on which machine, or each group's share over time beside
+    it. --capacity, --horizon, --samples and --search are of pooled clusters alone. With the last two all jobs are known
+    beforehand: a plan in hindsight, not an online policy, and never worse in mean slowdown than without them. A search
+    takes at most 1,000,000,000 jobs times schedules, and jobsets of at most 200,000 steps between arrivals and of work.
 
     Example: python -m pipeline schedule jobs.csv --scenario online --policy sjf --out schedule.csv
     """
@@ -81,10 +84,10 @@ def show(
     ] = None,
     load: Annotated[int | None, typer.Option(help="Load of the test jobset, in percent.")] = None,
     jobset: Annotated[str | None, typer.Option(help="Number of the test jobset (0), or an id of the table.")] = None,
-    begin: Annotated[int | None, typer.Option("--from", help="First step to draw.")] = None,
-    end: Annotated[int | None, typer.Option("--to", help="Step to draw up to.")] = None,
+    begin: Annotated[int | None, typer.Option("--from", help="First step, or time, to draw.")] = None,
+    end: Annotated[int | None, typer.Option("--to", help="Step, or time, to draw up to.")] = None,
 ) -> None:
-    """Draw one jobset under two policies, side by side.
+    """Draw one jobset under two policies, side by side: rows of the cluster, machines as lanes, or shares as areas.
 
     Example: python -m pipeline show --scenario online --load 130 --policy models/deeprm --against sjf --out gantt.png
     """
@@ -99,9 +102,11 @@ def show(
 def explain(
     agent: Annotated[str, typer.Option(help="An agent of params.yaml.", autocompletion=names_in("agents"))],
     jobsets: Annotated[int, typer.Option(min=1, help="Jobsets of each load to look at, at most.")] = 50,
-    leaves: Annotated[int, typer.Option(min=2, help="Leaves of the tree, at most.")] = 24,
+    leaves: Annotated[int, typer.Option(min=2, help="Leaves of the tree, at most; of pooled clusters only.")] = 24,
 ) -> None:
-    """Tell what an agent does differently from SJF, and distil it into a small tree.
+    """Tell what an agent does differently from SJF, or a controller from shares by demand.
+
+    Of a pooled cluster's agent, a small tree is made that nearly does the same.
 
     Example: python -m pipeline explain --agent deeprm
     """
