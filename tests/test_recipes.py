@@ -6,8 +6,10 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import pytest
@@ -47,6 +49,19 @@ class Copy:
             text = text.replace(old, new)
         path.write_text(text)
 
+    @contextmanager
+    def rows(self) -> Iterator[dict[str, Any]]:
+        """Give params.yaml to be changed, and write it back."""
+        path = self.root / "params.yaml"
+        rows = YAML().load(path)
+        yield rows
+        YAML().dump(rows, path)
+
+    def agent(self, name: str, **changes: object) -> None:
+        """Change an agent's row of params.yaml."""
+        with self.rows() as rows:
+            rows["agents"][name].update(changes)
+
     def pipeline(self, *words: str) -> None:
         self.run(sys.executable, "-m", "pipeline", *words)
 
@@ -63,11 +78,11 @@ def test_contributing_names_every_recipe() -> None:
 
 @pytest.mark.parametrize("copy", ["heuristic"], indirect=True)
 def test_a_new_heuristic_schedules(copy: Copy) -> None:
-    # Only one of these fits at a time; durations times mean shares are 4 * 1.0, 6 * 0.6 and 5 * 1.0.
+    # Only one of these fits at a time; mean shares are 1.0, 0.6 and 1.0, and ties go to the first to arrive.
     (copy.root / "jobs.csv").write_text(
         "jobset,job,arrival,duration,cpu,memory\n0,a,0,4,10,10\n0,b,0,6,6,6\n0,c,0,5,10,10\n"
     )
-    copy.pipeline("schedule", "jobs.csv", "--scenario", "online", "--policy", "smallest_area", "--out", "out.csv")
+    copy.pipeline("schedule", "jobs.csv", "--scenario", "online", "--policy", "narrowest", "--out", "out.csv")
     assert pd.read_csv(copy.root / "out.csv")["start"].tolist() == [6, 0, 10]
 
 
@@ -88,6 +103,47 @@ def test_a_new_system_is_trained_and_scored(copy: Copy) -> None:
 SMALL = ("jobsets: {train: 100, validation: 50, test: 200}", "jobsets: {train: 80, validation: 4, test: 4}")
 
 
+@pytest.mark.parametrize("copy", ["metric"], indirect=True)
+def test_a_new_metric_stands_in_the_table_of_jobsets(copy: Copy) -> None:
+    copy.edit(jobsets=SMALL, searched=("linear: {population: 32, rounds: 6, elite: 6}", "linear: null"))
+    for words in ("log", "generate online", "evaluate heuristics online"):
+        copy.pipeline(*words.split())
+    tables, keys = copy.root / "reports" / "tables" / "heuristics" / "online", ["policy", "load", "jobset"]
+    found = pd.read_parquet(tables / "jobsets.parquet").set_index(keys)["p90_slowdown"]
+    expected = pd.read_parquet(tables / "jobs.parquet").groupby(keys)["slowdown"].quantile(0.9)
+    pd.testing.assert_series_equal(found.sort_index(), expected, check_names=False)
+
+
+# One unit, jobs of 1 and 2 steps that arrive at once: two of them are there in step 0, and one in steps 1 and 2.
+TWO_JOBS = """
+import numpy as np
+from pipeline.core import keys
+from pipeline.problems.pool.heuristics.scores import HEURISTICS
+from pipeline.problems.pool.nouns import Cluster, JobSet, batch
+from pipeline.problems.pool.simulator.compiled.batch import Batched
+from pipeline.problems.pool.simulator.reference import Timestep
+from pipeline.simulation.rollout import play
+
+jobs, cluster = JobSet(np.array([0, 0]), np.array([1, 2]), np.array([[1], [1]])), Cluster((1,), 5, 2, 0, False)
+plain, compiled = Timestep(jobs, cluster, 9, "crowding"), Batched(batch([jobs]), cluster, 9, "crowding")
+for simulator in (plain, compiled):
+    play(simulator, HEURISTICS["sjf"], keys(1, np.zeros(1, dtype=int), np.zeros(1, dtype=int)))
+print(plain.rewards, compiled.rewards[0, :3].tolist())
+"""
+ONE_UPDATE = "{name: reinforce, recipe: ours, loads: [130], updates: 1, jobsets: 2, episodes: 2, validate_every: 1}"
+
+
+@pytest.mark.parametrize("copy", ["objective"], indirect=True)
+def test_a_new_objective_is_learned(copy: Copy) -> None:
+    assert copy.run(sys.executable, "-c", TWO_JOBS) == "[-4.0, -1.0, -1.0] [-4.0, -1.0, -1.0]\n"
+    copy.agent("deeprm", objective="crowding", finetune=YAML().load(ONE_UPDATE))
+    copy.edit(jobsets=SMALL)
+    for words in ("log", "generate online", "pretrain deeprm", "finetune deeprm"):
+        copy.pipeline(*words.split())
+    card = json.loads((copy.root / "models" / "deeprm" / "policy" / "policy.json").read_text())
+    assert card["objective"] == "crowding"
+
+
 @pytest.mark.parametrize("copy", ["network"], indirect=True)
 def test_a_new_network_is_built_stored_and_played(copy: Copy) -> None:
     copy.edit(
@@ -106,10 +162,7 @@ CLIMB = "{name: climb, recipe: ours, loads: [130], updates: 5, jobsets: 4, scale
 
 @pytest.mark.parametrize("copy", ["algorithm"], indirect=True)
 def test_a_new_algorithm_trains(copy: Copy) -> None:
-    params = YAML().load(copy.root / "params.yaml")
-    params["agents"]["deeprm"]["finetune"] = YAML().load(CLIMB)
-    with (copy.root / "params.yaml").open("w") as stream:
-        YAML().dump(params, stream)
+    copy.agent("deeprm", finetune=YAML().load(CLIMB))
     copy.edit(jobsets=SMALL)
     for words in ("log", "generate online", "pretrain deeprm", "finetune deeprm"):
         copy.pipeline(*words.split())
@@ -124,11 +177,9 @@ def test_a_new_log_format_becomes_jobsets(copy: Copy) -> None:
     lines = [f"{600 * k} {1800 * (1 + k % 5)} {1 + k % 8} {1000 * (k % 3)}" for k in range(2000)]
     (copy.root / "site.log").write_text("\n".join(lines))
     copy.edit(workload=("name: synthetic\n", "name: log\n  format: plain\n  path: site.log\n"))
-    rows = YAML().load(copy.root / "params.yaml")
-    for key in ("short", "long", "short_share"):
-        del rows["workload"][key]
-    with (copy.root / "params.yaml").open("w") as stream:
-        YAML().dump(rows, stream)
+    with copy.rows() as rows:
+        for key in ("short", "long", "short_share"):
+            del rows["workload"][key]
     for words in ("log", "generate online"):
         copy.pipeline(*words.split())
     jobs = pd.read_parquet(copy.root / "data" / "jobsets" / "online" / "train.parquet")
