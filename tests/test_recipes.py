@@ -185,3 +185,35 @@ def test_a_new_log_format_becomes_jobsets(copy: Copy) -> None:
     jobs = pd.read_parquet(copy.root / "data" / "jobsets" / "online" / "train.parquet")
     assert jobs.groupby("jobset").size().tolist() == [100] * 12  # 60 % of 2,000 jobs in windows of 100
     assert jobs["duration"].head(5).tolist() == [1, 1, 2, 2, 3]  # of 0.5 to 2.5 hours, in steps of one
+
+
+@pytest.mark.parametrize("copy", ["problem"], indirect=True)
+def test_a_fourth_problem_goes_through_every_stage(copy: Copy) -> None:
+    with copy.rows() as rows:
+        rows["scenarios"] = {"weighted": rows["scenarios"]["weighted"]}
+        rows["agents"] = {"due_dates": rows["agents"]["due_dates"]}
+        rows["transfers"], rows["hindsight"]["scenarios"] = {}, []
+        rows["scenarios"]["weighted"]["jobsets"] = {"train": 12, "validation": 6, "test": 10}
+        rows["agents"]["due_dates"]["finetune"] |= {"updates": 5, "validate_every": 5}
+    copy.run(sys.executable, "-m", "dvc", "repro", "--quiet")
+    scored = [
+        pd.read_parquet(copy.root / "reports" / "tables" / kind / name / "jobsets.parquet")
+        for kind, name in (("heuristics", "weighted"), ("agents", "due_dates"))
+    ]
+    late = pd.concat(scored).groupby("policy")["weighted_tardiness"].mean()
+    assert set(late.index) == {"fcfs", "sjf", "wspt", "edd", "atc", "due_dates", "due_dates_pretrained"}
+    assert late["due_dates_pretrained"] < late["fcfs"]  # it was cloned from atc
+    assert late["atc"] < late["wspt"] < late["fcfs"]
+    assert "**weighted**: mean weighted tardiness of a job." in (copy.root / "reports" / "comparison.md").read_text()
+
+
+def test_a_fourth_problem_touches_nothing_but_the_seam_and_config() -> None:
+    touched = re.findall(r"(?m)^diff --git a/(\S+)", (RECIPES / "problem.diff").read_text())
+    own = ("pipeline/problems/tardiness/", "pipeline/config/tardiness/")
+    outside = {path for path in touched if not path.startswith(own)}
+    assert outside == {
+        "params.yaml",
+        "pipeline/config/__init__.py",
+        "pipeline/config/problems.py",
+        "pipeline/problems/__init__.py",
+    }
