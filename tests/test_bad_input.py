@@ -373,10 +373,7 @@ PARAMS = [
     Case(
         "a controller for a cluster that no groups share",
         "generate shares",
-        (
-            "agents.controller.network.name: expected mlp or cnn or sets for scenario 'online' (problem: pool), "
-            "got 'group_q'"
-        ),
+        ("agents.controller.problem: expected pool, as of scenario 'online', got 'groups'",),
         params("    scenario: shares\n", "    scenario: online\n"),
     ),
     Case(
@@ -410,9 +407,9 @@ WORDS = [
         ("unknown policy 'sjff'", "model directory", "did you mean 'sjf'"),
     ),
     Case(
-        "jobs of a table on a scenario of user groups",
+        "a rule of pooled clusters on a scenario of user groups",
         SJF.replace("online", "shares"),
-        ("scenario 'shares' is of problem groups; of problem pool: bursts, offline, online, slots_60, streams, three",),
+        ("unknown policy 'sjf': expected a model directory or a heuristic; there are: capacity, drf, equal, fixed",),
     ),
     Case("a cluster without capacity", f"{SJF} --capacity 0", ("scenario: resources.cpu: ", "greater than 0", "got 0")),
     Case("a negative number of slots", f"{SJF} --slots -1", ("scenario: slots: ", "greater than 0", "got -1")),
@@ -913,7 +910,8 @@ def document() -> str:
     """The table as Markdown."""
     parts = [
         "# Bad input",
-        "What is said of it: one line, exit code 2, no file left. Written by `python tests/test_bad_input.py`.",
+        "What is said of it: one line, exit code 2, no file left. Written by",
+        "`PYTHONPATH=tests/support python tests/test_bad_input.py`.",
     ]
     for title, group in GROUPS.items():
         rows = [f"| {case.what} | `{said_of(run_once(f'{title}: {case.what}'))[0]}` |" for case in group]
@@ -928,7 +926,7 @@ def document() -> str:
 
 
 def test_the_document_has_every_line() -> None:
-    assert DOCUMENT.read_text() == document(), "run: python tests/test_bad_input.py"
+    assert DOCUMENT.read_text() == document(), "run: PYTHONPATH=tests/support python tests/test_bad_input.py"
 
 
 if __name__ == "__main__":

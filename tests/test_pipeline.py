@@ -73,7 +73,7 @@ def test_the_report_of_a_run_is_one_page_that_git_does_not_see(folder: Folder) -
         ({"agents__plain__pretrain__seed": 2}, {*(f"{kind}@plain" for kind in LEARNING), "compare", "papers"}),
         ({"agents__plain__finetune__seed": 2}, {"finetune@plain", "evaluate@plain", "compare", "papers"}),
         ({"evaluation__confidence": 0.9}, {"compare", "papers"}),
-        ({"heuristics__hold_quantiles": [0.8]}, {"heuristics@online"}),
+        ({"heuristics__pool__hold_quantiles": [0.8]}, {"heuristics@online"}),
         ({"recipes__paper__gamma": 0.9}, {"pretrain@cloned", "finetune@cloned", "evaluate@cloned"}),
         ({"seed": 2}, STAGES - {"log"}),
     ],
@@ -94,9 +94,14 @@ def test_an_agents_finetuning_runs_again_alone(folder: Folder) -> None:
 
 
 def test_code_touches_only_the_stages_that_run_it(folder: Folder) -> None:
-    with (folder.root / "pipeline" / "policies" / "encodings.py").open("a") as file:
+    with (folder.root / "pipeline" / "problems" / "pool" / "networks" / "encodings.py").open("a") as file:
         file.write("# changed\n")
-    assert folder.stale() == {f"{kind}@{agent}" for kind in ("pretrain", "finetune", "evaluate") for agent in AGENTS}
+    assert folder.stale() == {
+        f"{kind}@{agent}" for kind in ("pretrain", "finetune", "evaluate") for agent in AGENTS
+    } | {
+        "compare",
+        "papers",
+    }
 
 
 def test_deleted_results_come_back_without_running(folder: Folder) -> None:

@@ -16,7 +16,7 @@ from walks import STAND_INS, STATED, WORKFLOWS, Walk, workflow
 NAMES = ("check", "rerun")
 TOOLS = Path(sys.executable).parent
 JOINED = {"compare", "papers"}  # they read what every policy did
-SETTING = "heuristics.tetris_weights=[0.9]"
+SETTING = "heuristics.pool.tetris_weights=[0.9]"
 
 
 # The rules
@@ -203,7 +203,7 @@ def test_a_changed_parameter_is_run_told_and_proposed(
 
     summary = walk.summary.read_text()
     assert re.search(r"\| reports/metrics.json \| online.tetris.slowdown +\| [\d.]+ +\| [\d.]+ ", summary)
-    assert "| params.yaml | heuristics.tetris_weights | [0.1, 0.5] | [0.9]" in re.sub(" +", " ", summary)
+    assert "| params.yaml | heuristics.pool.tetris_weights | [0.1, 0.5] | [0.9]" in re.sub(" +", " ", summary)
 
     after = branches(shared / "origin")
     assert after == {**before, "rerun/main": after["rerun/main"]}
@@ -279,14 +279,14 @@ def test_a_lock_is_fresh_without_data_and_stale_with_other_code(folder: Folder, 
     clone = Folder(tmp_path / "clone", {})
     folder.git("clone", "--quiet", str(folder.root), str(clone.root))
     assert fresh(clone).returncode == 0
-    with (clone.root / "pipeline" / "evaluation" / "play.py").open("a") as file:
+    with (clone.root / "pipeline" / "problems" / "pool" / "evaluation" / "play.py").open("a") as file:
         file.write("# changed\n")
     clone.edit(evaluation__confidence=0.9)
     done = fresh(clone)
     assert done.returncode == 1
     first, *lines = done.stderr.splitlines()
     assert first == "dvc.lock is stale: run 'dvc repro', then commit dvc.lock and reports/"
-    assert "  evaluate@plain: pipeline/evaluation modified" in lines
+    assert "  evaluate@plain: pipeline/problems/pool/evaluation modified" in lines
     (compare,) = [line for line in lines if line.startswith("  compare: ")]
     assert "params.yaml: evaluation modified" in compare
     assert not [line for line in lines if "deleted" in line or line.startswith("  generate")]

@@ -553,7 +553,7 @@ def test_jobs_start_and_finish_as_in_the_original(
 def test_a_real_log_is_scheduled_under_its_own_ids(command: Command) -> None:
     outcome = schedule(command, HPC2N, "out.parquet")
     assert outcome.code == 0
-    assert "15000 jobs over " in outcome.err
+    assert "15,000 rows, 15,000 jobs over " in outcome.err
     with gzip.open(HPC2N, "rt") as lines:
         ids = [int(line.split()[0]) for line in lines if not line.startswith(";")]
     assert pd.read_parquet("out.parquet")["job"].tolist() == ids

@@ -75,7 +75,7 @@ def test_machines_have_the_jobs_of_a_log_of_every_format(tmp_path: Path, format:
     log = machine_rows.LOG | {"format": format, "window": 5}
     params = machine_rows.few(machines=[{"count": 2, "has": {"cpu": 4}}], workload=log)
     origin = machines.source(params, "few", written(tmp_path, format))
-    assert isinstance(origin, machines.groups.Cut)
+    assert isinstance(origin, machines.Cut)
     assert origin.fit.jobs.duration.tolist() == RUN_S
     assert origin.fit.jobs.demand[:, 0].tolist() == [1000 * cores for cores in CORES]
     assert [len(jobs.arrival) for jobs in origin.split("test")[60]] == [5] * 3

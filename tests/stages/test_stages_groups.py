@@ -183,7 +183,7 @@ def test_waiting_times_and_fairness_are_told_of_groups_only(inside: Path) -> Non
     fairness = storage.read_table(inside / "reports/groups_fairness.csv", GROUPS_FAIRNESS)
     groups_of = fairness.groupby(["policy", "load"])["group"].apply(tuple)
     assert (set(groups_of), len(groups_of)) == ({(0, 1)}, 2 * len([*RULES, *MINE]))
-    assert storage.read_table(inside / "reports/event_summary.csv", MACHINES_SUMMARY).empty
+    assert storage.read_table(inside / "reports/machines_summary.csv", MACHINES_SUMMARY).empty
 
 
 def test_policies_are_compared_by_slowdown_and_by_waiting_time(inside: Path) -> None:

@@ -513,7 +513,7 @@ def test_a_model_of_another_problem_is_refused_in_one_line(params: Params) -> No
         for found in cards.keys() - {wanted}:
             with pytest.raises(UserError) as caught:
                 storage.read_model(Path(found), type(card))
-            said = f"{found}/policy.json: expected a model of problem {wanted}, found one of {found}"
+            said = f"{found}/policy.json: expected a model of problem {wanted}, found one of '{found}'"
             assert one_line(caught) == said
 
 
@@ -523,7 +523,9 @@ def test_a_card_whose_problem_is_no_word_of_ours_is_refused_in_one_line(word: ob
     card = Path("model/policy.json")
     card.write_text(json.dumps(json.loads(card.read_text()) | {"problem": word}))
     for kind in (GroupsCard, PoolCard):
-        with pytest.raises(UserError, match=r"^model/policy.json: not a model card \(") as caught:
+        with pytest.raises(
+            UserError, match=r"^model/policy.json: expected a model of problem (groups|pool), found one of "
+        ) as caught:
             storage.read_model(Path("model"), kind)
         one_line(caught)
 

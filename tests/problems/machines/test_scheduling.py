@@ -157,5 +157,5 @@ def test_a_model_of_another_problem_is_refused() -> None:
     crowd(3)
     card = Path(write_agent()) / "policy.json"
     card.write_text(card.read_text().replace('"problem": "machines"', '"problem": "groups"'))
-    with pytest.raises(UserError, match="expected a model of problem machines, found one of groups"):
+    with pytest.raises(UserError, match="expected a model of problem machines, found one of 'groups'"):
         schedule(few(), asked("model"))

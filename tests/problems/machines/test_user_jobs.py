@@ -48,10 +48,10 @@ def test_a_table_without_jobsets_is_one() -> None:
 
 def test_estimates_are_what_policies_are_told_where_the_scenario_says_so(capsys: pytest.CaptureFixture[str]) -> None:
     Path("jobs.csv").write_text(f"{HEAD},estimate\n1,0,1,1,1,9\n")
-    assert read("jobs.csv").jobs.seen.tolist() == [1]
+    assert read("jobs.csv").jobs.estimate.tolist() == [1]
     assert "estimate is not used: the scenario tells policies run times" in capsys.readouterr().err
     logged = few(workload=LOG, told="estimates")
-    assert read("jobs.csv", logged).jobs.seen.tolist() == [9]
+    assert read("jobs.csv", logged).jobs.estimate.tolist() == [9]
     Path("jobs.csv").write_text(f"{HEAD}\n1,0,1,1,1\n")
     with pytest.raises(UserError, match=r"^jobs.csv: columns: missing estimate, "):
         read("jobs.csv", logged)

@@ -41,7 +41,7 @@ def starts(jobs: JobTable, policy: Policy, at_once: int) -> list[int]:
 def test_a_compiled_schedule_is_that_of_the_heuristic(
     monkeypatch: pytest.MonkeyPatch, name: str, jobsets: int, jobs: int
 ) -> None:
-    monkeypatch.setattr(rollout, "DECISIONS_AT_ONCE", 50)
+    monkeypatch.setattr(rollout.play_compiled, "__defaults__", (50,))
     mine = table(jobsets, jobs, 2 * jobs)
     compiled = starts(mine, HEURISTICS[name], at_once=10**6)
     assert compiled == starts(mine, asked(HEURISTICS[name]), at_once=10**6)
@@ -51,7 +51,7 @@ def test_a_compiled_schedule_is_that_of_the_heuristic(
 @pytest.mark.parametrize("policy", [HEURISTICS["sjf"], asked(HEURISTICS["sjf"])])
 def test_progress_counts_the_jobs_that_have_been_placed(monkeypatch: pytest.MonkeyPatch, policy: Policy) -> None:
     monkeypatch.setattr(playing, "LOOK_EVERY_S", 0.0)
-    monkeypatch.setattr(rollout, "DECISIONS_AT_ONCE", 3)
+    monkeypatch.setattr(rollout.play_compiled, "__defaults__", (3,))
     told: list[tuple[float, str]] = []
     schedule(table(3, 40, 80), CLUSTER, policy, True, 3, lambda percent, note: told.append((percent, note)), 50)
     percents = [percent for percent, _ in told]

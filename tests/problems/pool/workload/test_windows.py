@@ -55,17 +55,17 @@ def test_durations_are_rounded_up_and_cut_to_the_shorter_limit(tmp_path: Path) -
 def test_estimates_become_steps_as_durations_do_and_unknown_ones_are_durations(tmp_path: Path) -> None:
     log = read(tmp_path, *(line(run=100, estimate=s) for s in (1, 60, 61, 9999, -1)))
     told = discretise(log, swf(step_s=60, max_steps=5), {"cpu": 10}, 20, estimates=True)
-    assert told.told is not None
-    assert told.told.tolist() == [1, 1, 2, 5, 2]
-    assert discretise(log, swf(step_s=60, max_steps=5), {"cpu": 10}, 20).told is None
-    assert random_window(told, (0, 5), 5, np.random.default_rng(1)).seen.tolist() == [1, 1, 2, 5, 2]
+    assert told.estimate is not None
+    assert told.estimate.tolist() == [1, 1, 2, 5, 2]
+    assert discretise(log, swf(step_s=60, max_steps=5), {"cpu": 10}, 20).estimate is None
+    assert random_window(told, (0, 5), 5, np.random.default_rng(1)).requested.tolist() == [1, 1, 2, 5, 2]
 
 
 def test_those_who_overrun_are_told_of(tmp_path: Path) -> None:
     # Of 100 s told 1 and 60 s; 61 s are two steps, as 100 s are.
     log = read(tmp_path, *(line(run=100, estimate=s) for s in (1, 60, 61, 9999, -1)))
     steps = discretise(log, swf(step_s=60, max_steps=5), {"cpu": 10}, 20, estimates=True)
-    said = "estimates: 3 jobs (60.0%) run longer than told, 2 (40.0%) in steps"
+    said = "estimates: 3 jobs (60.0%) run longer than estimated, 2 (40.0%) in steps"
     assert said in describe(log, steps)
     assert "estimate unknown: its run time taken (1 rows)" in describe(log, steps)
 
@@ -74,9 +74,9 @@ def test_a_log_as_a_table_tells_its_estimates_in_every_part(tmp_path: Path) -> N
     log = read(tmp_path, *(line(id=k, submit=60 * k, run=100, estimate=60 * k) for k in (1, 2, 3)))
     how = swf(step_s=60, max_steps=5)
     (part,) = parts(log_table(discretise(log, how, {"cpu": 10}, 20, estimates=True)), 20)
-    assert part.jobs.seen.tolist() == [1, 2, 3]
+    assert part.jobs.requested.tolist() == [1, 2, 3]
     (part,) = parts(log_table(discretise(log, how, {"cpu": 10}, 20)), 20)
-    assert part.jobs.told is None
+    assert part.jobs.estimate is None
 
 
 def test_processors_become_the_nearest_unit_half_up_and_at_least_one(tmp_path: Path) -> None:
