@@ -12,7 +12,7 @@ import pytest
 from builders import REPOSITORY
 from repositories import AGENTS, Folder
 
-KNOB = "heuristics.tetris_weights"
+KNOB = "heuristics.pool.tetris_weights"
 TEMPLATES = sorted(path.stem for path in (REPOSITORY / ".dvc" / "plots").iterdir())
 
 

@@ -77,7 +77,7 @@ def goes_round(folder: Folder, remote: Remote, place: Path, environment: Mapping
         assert clone.git("status", "--porcelain") == ""
     # The run cache came with it: what was run there is not run here.
     for at in (clones[1], folder):
-        at.edit(heuristics__tetris_weights=[0.9])
+        at.edit(heuristics__pool__tetris_weights=[0.9])
     clones[1].dvc("repro", "heuristics@online")
     clones[1].dvc("push", "--run-cache", **remote.environment)
     assert ran(folder.dvc("repro", "--pull", "heuristics@online", **remote.environment)) == []

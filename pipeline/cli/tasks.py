@@ -58,9 +58,11 @@ def schedule(
     """Schedule your own jobs: on one pooled cluster, on many machines, or in a cluster that groups share.
 
     What is written goes with the problem: who starts when and on which machine, or each group's share over time beside
-    it. --capacity, --horizon, --samples and --search are of pooled clusters alone. With the last two all jobs are known
-    beforehand: a plan in hindsight, not an online policy, and never worse in mean slowdown than without them. A search
-    takes at most 1,000,000,000 jobs times schedules, and jobsets of at most 200,000 steps between arrivals and of work.
+    it. --capacity, --horizon, --samples and --search are of pooled clusters alone.
+
+    With --samples and --search all jobs are known beforehand: a plan in hindsight, not an online policy, and never
+    worse in mean slowdown than without them. A search takes at most 1,000,000,000 jobs times schedules, and jobsets of
+    at most 200,000 steps between arrivals and of work.
 
     Example: python -m pipeline schedule jobs.csv --scenario online --policy sjf --out schedule.csv
     """
