@@ -191,7 +191,7 @@ def test_torch_paints_what_is_drawn(of: Cluster, with_clock: bool) -> None:
 
 @pytest.mark.parametrize("name", list(CONFIGS))
 def test_a_network_on_a_gpu_is_the_same_function(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its path by torch's operations, run on the CPU here: without oneDNN, which at times takes coarser convolutions."""
+    """Its path by torch's operations, run on the CPU here: without oneDNN, which at times takes coarser sums."""
     monkeypatch.setattr(torch.backends.mkldnn, "enabled", False)
     view, network = observed(DEEPRM, wander), build(CONFIGS[name], DEEPRM, seed=3)
     ours, played = network(view), network.frozen()(view)
