@@ -8,6 +8,8 @@ from builders import REPOSITORY
 
 DOCUMENTS = [*REPOSITORY.glob("*.md"), *(REPOSITORY / "docs").rglob("*.md")]
 LINK = re.compile(r"\]\(([^)#\s]+)(?:#[^)]*)?\)")
+MODULE = re.compile(r"`([a-z0-9_/]+\.py)`")
+ROOMS = ("pipeline", "tests", "benchmarks", "docs", ".ci")
 
 
 @pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: str(path.relative_to(REPOSITORY)))
@@ -25,3 +27,10 @@ def test_a_decision_is_short_and_has_its_number() -> None:
         lines = path.read_text().splitlines()
         assert len(lines) <= 25, path
         assert lines[0].startswith(f"# {int(path.name[:4])}. "), path
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: str(path.relative_to(REPOSITORY)))
+def test_every_module_that_is_named_is_one_of_the_project(path: Path) -> None:
+    modules = {found.name for room in ROOMS for found in (REPOSITORY / room).rglob("*.py")}
+    named = {name.rpartition("/")[2] for name in MODULE.findall(path.read_text())}
+    assert sorted(named - modules) == []
