@@ -516,7 +516,10 @@ TABLES = [
     Case(
         "another kind of file",
         of("jobs.xlsx"),
-        ("jobs.xlsx: expected .csv, .csv.gz, .parquet, .swf or .swf.gz",),
+        (
+            "jobs.xlsx: expected a job table (.csv, .csv.gz, .parquet) or a log of format "
+            "swf, openb, alibaba2018, alibaba2017, cloudsimpy, google2011",
+        ),
         {"jobs.xlsx": b"PK"},
     ),
     Case(

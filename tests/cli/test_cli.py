@@ -37,6 +37,12 @@ SHORTEST_FIRST = "jobset,job,start,finish,slowdown\n0,a,1,4,1.33333\n0,b,0,1,1\n
 FIRST_COME = "jobset,job,start,finish,slowdown\n0,a,0,3,1\n0,b,3,4,4\n0,c,1,3,1\n"
 
 
+NEITHER = (
+    "expected a job table (.csv, .csv.gz, .parquet) or a log of format "
+    "swf, openb, alibaba2018, alibaba2017, cloudsimpy, google2011"
+)
+
+
 class Outcome(NamedTuple):
     code: int
     out: str
@@ -380,9 +386,21 @@ WANTED = "columns: expected jobset, job, arrival, duration, cpu, memory; "
         ("log.swf", b"1 2 3\n", "1: expected 18 numbers, found 3"),
         ("log.swf", b"; MaxProcs: 10\n", "expected jobs, found an empty log"),
         ("log.swf.gz", PACKED_LOG[:-9], "its name ends in .gz, but it is not a whole gzip file ("),
-        ("jobs.txt", JOBS.encode(), "expected .csv, .csv.gz, .parquet, .swf or .swf.gz"),
-        ("jobs", JOBS.encode(), "expected .csv, .csv.gz, .parquet, .swf or .swf.gz"),
-        ("jobs.gz", PACKED, "expected .csv, .csv.gz, .parquet, .swf or .swf.gz"),
+        (
+            "jobs.txt",
+            JOBS.encode(),
+            NEITHER,
+        ),
+        (
+            "jobs",
+            JOBS.encode(),
+            NEITHER,
+        ),
+        (
+            "jobs.gz",
+            PACKED,
+            NEITHER,
+        ),
     ],
 )
 def test_a_bad_file_is_refused(command: Command, place: Path, name: str, content: bytes, said: str) -> None:

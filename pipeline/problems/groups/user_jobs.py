@@ -13,13 +13,14 @@ from pipeline.config import GroupsLog, GroupsScenario
 from pipeline.core import FloatArray, IntArray
 from pipeline.errors import UserError
 from pipeline.logs.registry import read
+from pipeline.logs.user_files import log_format
 from pipeline.problems.groups.nouns import Jobs
 from pipeline.problems.groups.tables import user_jobs_schema
 from pipeline.problems.groups.workload.log import describe, gathered
 from pipeline.progress import ProgressCallback
-from pipeline.storage.files import check_columns, check_table, one_line
+from pipeline.storage.files import check_columns, check_table
+from pipeline.storage.user_tables import user_table
 
-TABLES = (".csv", ".csv.gz", ".parquet")
 IDS = ("jobset", "job")
 TIMES = ("arrival", "duration", "estimate")
 UNIT_S = 60.0  # seconds of a time unit, where the scenario's jobs are drawn and no log says what their unit is
@@ -58,17 +59,18 @@ def read_jobs(path: Path, scenario: GroupsScenario, on_progress: ProgressCallbac
     """Read a user's job table, or a log whose users are gathered into groups.
 
     Args:
-        path: .csv, .csv.gz or .parquet: a job table; anything else: a log.
+        path: .csv, .csv.gz or .parquet of a job table, or a log.
         scenario: the cluster that the jobs must fit, and what is known of logs.
         on_progress: told while a log is read.
 
     Raises:
         UserError: the file cannot be read, or a row is not a job that the scenario's cluster can run.
     """
-    if path.name.endswith(TABLES):
+    format = log_format(path)
+    if format is None:
         return _table(path, scenario)
     settings, unit_s = log_settings(path, scenario)
-    trace = read(path, None, on_progress)
+    trace = read(path, format, on_progress)
     try:
         log = gathered(trace, settings, scenario)
     except UserError as error:
@@ -115,7 +117,8 @@ def chosen(jobsets: Sequence[UserJobset], where: Path, name: str | None) -> User
 
 
 def _table(path: Path, scenario: GroupsScenario) -> UserJobs:
-    frame, where, resources = _frame(path), str(path), list(scenario.resources)
+    where, resources = str(path), list(scenario.resources)
+    frame = pd.concat([some for some, _ in user_table(path, (*IDS, "queue"))])
     frame = frame if "jobset" in frame else frame.assign(jobset="0")
     schema = user_jobs_schema(scenario, estimated="estimate" in frame)
     check_columns(frame, schema, where)
@@ -133,20 +136,6 @@ def _table(path: Path, scenario: GroupsScenario) -> UserJobs:
     demand = frame[resources].to_numpy(dtype=np.int64)
     jobs = Jobs(arrival, duration, estimate, demand, frame["group"].to_numpy(), queue)
     return UserJobs(frame[list(IDS)].reset_index(drop=True), jobs, ())
-
-
-def _frame(path: Path) -> pd.DataFrame:
-    try:
-        if path.suffix == ".parquet":
-            return pd.read_parquet(path, page_checksum_verification=True)
-        words = dict.fromkeys((*IDS, "queue"), "str")
-        return pd.read_csv(path, dtype=words, keep_default_na=False, na_values=[""])
-    except FileNotFoundError as error:
-        raise UserError(f"{path}: no such file") from error
-    except pd.errors.EmptyDataError as error:
-        raise UserError(f"{path}: expected jobs, found an empty file") from error
-    except (OSError, ValueError, EOFError) as error:
-        raise UserError(f"{path}: not a readable table ({one_line(error)})") from error
 
 
 def _numbers(frame: pd.DataFrame, name: str, where: str) -> pd.Series:

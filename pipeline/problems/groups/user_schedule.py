@@ -12,10 +12,11 @@ from pipeline.problems import ScheduleRequest
 from pipeline.problems.groups.evaluation.watching import Course, watch
 from pipeline.problems.groups.policies import policy_by_name
 from pipeline.problems.groups.tables import SCHEDULE, shares_schema
-from pipeline.problems.groups.user_jobs import TABLES, UserJobs, UserJobset, read_jobs
+from pipeline.problems.groups.user_jobs import UserJobs, UserJobset, read_jobs
 from pipeline.problems.groups.workload.source import cluster_of
 from pipeline.progress import Advance, ShareCallback, progress, say
 from pipeline.storage.files import check_out, write_table
+from pipeline.storage.user_tables import TABLE_SUFFIXES
 
 DIGITS = 12  # of times in text, which may be those of a clock
 REFUSED = {
@@ -61,7 +62,7 @@ def shares_file(out: Path) -> Path:
     >>> shares_file(Path("mine/plan.csv.gz")).as_posix()
     'mine/plan_shares.csv.gz'
     """
-    suffix = next(suffix for suffix in sorted(TABLES, key=len, reverse=True) if out.name.endswith(suffix))
+    suffix = next(suffix for suffix in sorted(TABLE_SUFFIXES, key=len, reverse=True) if out.name.endswith(suffix))
     return out.with_name(f"{out.name.removesuffix(suffix)}_shares{suffix}")
 
 

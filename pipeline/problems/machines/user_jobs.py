@@ -16,15 +16,16 @@ from pipeline import storage
 from pipeline.config import MachinePark, MachinesLog, MachinesScenario, Params, Sampled
 from pipeline.core import ANY_KIND, THOUSANDTHS, IntArray
 from pipeline.errors import UserError
-from pipeline.logs.registry import guess, read
+from pipeline.logs.registry import read
 from pipeline.logs.trace import MachineTable, Trace, holders, thousandths
+from pipeline.logs.user_files import log_format
 from pipeline.problems.machines.nouns import Jobs
 from pipeline.problems.machines.storage import read_park
 from pipeline.problems.machines.user_tables import OPTIONAL, user_jobs_schema
 from pipeline.problems.machines.workload.park import grouped, kinds_at
 from pipeline.progress import ProgressCallback, progress, say
 from pipeline.storage.files import check_table
-from pipeline.storage.user_tables import TABLE_SUFFIXES, user_table
+from pipeline.storage.user_tables import user_table
 
 IDS = ("jobset", "job")
 MOST_NAMED = 12  # jobsets in a line of refusal
@@ -72,7 +73,7 @@ def read_user_jobs(path: Path, scenario: MachinesScenario, site: MachinePark) ->
         UserError: it cannot be read, or its jobs do not go with the scenario.
     """
     with progress(f"read {path}, percent", 100, brief=True) as advance:
-        format = _format(path)
+        format = log_format(path)
         if format is None:
             found = _of_table(_whole(path, site, advance), scenario, site, str(path))
         else:
@@ -80,18 +81,6 @@ def read_user_jobs(path: Path, scenario: MachinesScenario, site: MachinePark) ->
     for note in found.notes:
         say(note)
     return found
-
-
-def _format(path: Path) -> str | None:
-    """Return the format of a log; None of a job table, which looks like none of them."""
-    if path.suffix == ".parquet":
-        return None
-    try:
-        return guess(path)
-    except UserError:
-        if path.name.endswith(TABLE_SUFFIXES):
-            return None
-        raise
 
 
 def _trace(path: Path, format: str, scenario: MachinesScenario, on_progress: ProgressCallback) -> Trace:

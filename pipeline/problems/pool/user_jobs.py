@@ -11,13 +11,14 @@ import pyarrow as pa
 from pipeline.config import PoolLog, PoolScenario
 from pipeline.core import IntArray
 from pipeline.errors import UserError
-from pipeline.logs.registry import read, recognised
+from pipeline.logs.registry import read
+from pipeline.logs.user_files import log_format
 from pipeline.problems.pool.tables import user_jobs_schema
 from pipeline.problems.pool.workload.job_table import EXACT, IDS, JobTable, log_table, repeated, whole_numbers
 from pipeline.problems.pool.workload.windows import describe, discretise
 from pipeline.progress import ProgressCallback
 from pipeline.storage.files import check_columns, check_table
-from pipeline.storage.user_tables import ROWS, TABLE_SUFFIXES, user_table
+from pipeline.storage.user_tables import ROWS, user_table
 
 PLAIN = r"0|-?[1-9]\d{0,17}"  # ids that are the same as numbers and as words
 
@@ -37,7 +38,7 @@ def read_jobs(
     """Read a user's job table, or a log as one; return it with what there is to say of it.
 
     Args:
-        path: .csv, .csv.gz, .parquet, .swf or .swf.gz; a .csv may be a table or a log.
+        path: .csv, .csv.gz or .parquet of a job table, or a log.
         scenario: the cluster that the jobs must fit.
         workload: settings of logs.
         on_progress: told while the file is read.
@@ -46,14 +47,11 @@ def read_jobs(
     Raises:
         UserError: the file cannot be read, or a row is not a job that the scenario's cluster can run.
     """
-    suffixes = "".join(path.suffixes[-2:] if path.suffix == ".gz" else path.suffixes[-1:])
-    format = _format(path, suffixes)
+    format = log_format(path)
     if format is not None:
         log = read(path, format, on_progress)
         steps = discretise(log, workload, scenario.resources, scenario.horizon, scenario.told == "estimates")
         return log_table(steps), describe(log, steps)
-    if suffixes not in TABLE_SUFFIXES:
-        raise UserError(f"{path}: expected .csv, .csv.gz, .parquet, .swf or .swf.gz")
     chunks, jobs = [], 0
     for frame, percent in user_table(path, IDS, rows):
         chunks.append(_checked(frame, scenario, str(path)))
@@ -66,16 +64,6 @@ def read_jobs(
     if again is not None:
         raise UserError(f"{path}: expected each jobset, job once, got the one in row {again} again")
     return table, ()
-
-
-def _format(path: Path, suffixes: str) -> str | None:
-    """Return the format of a log; None = it is a job table, or nothing that can be read."""
-    if suffixes in (".swf", ".swf.gz"):
-        return "swf"
-    try:
-        return recognised(path) if suffixes in (".csv", ".csv.gz") and path.is_file() else None
-    except UserError:
-        return None
 
 
 def _checked(frame: pd.DataFrame, scenario: PoolScenario, where: str) -> _Checked:

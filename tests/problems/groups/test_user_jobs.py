@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 from group_models import HEAD, TABLE
 from group_rows import LOG, SINUSOIDAL, shared
+from log_samples import SAMPLES
 
 from pipeline.config import GroupsScenario
 from pipeline.errors import UserError
@@ -141,6 +142,21 @@ def test_a_scenario_with_a_log_says_how_logs_are_read() -> None:
     assert found.jobs.queue.tolist() == [1, 1, 1]
     assert found.jobs.estimate.tolist() == [1200, 240, 120]
     assert found.notes[-1] == "times are in seconds"
+
+
+@pytest.mark.parametrize("format", SAMPLES)
+def test_a_log_of_any_format_with_users_is_read_and_the_others_are_refused(format: str) -> None:
+    once = SAMPLES[format]
+    again = {"swf": LINES, "google2011": once.replace("600000000", "900000000").replace(",7,0,", ",8,0,")}.get(
+        format, ""
+    )
+    Path("log.csv").write_text(once + again)
+    row = shared(**ONE | {"resources": {"cpu": 100}}).groups_scenario("shared")
+    if again:
+        assert len(read_jobs(Path("log.csv"), row, no_progress).ids) == (5 if format == "swf" else 2)
+    else:
+        with pytest.raises(UserError, match=r"^log.csv: workload: the log does not say whose its jobs are"):
+            read_jobs(Path("log.csv"), row, no_progress)
 
 
 def test_a_log_without_a_resource_of_the_cluster_is_refused() -> None:

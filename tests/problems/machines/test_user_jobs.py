@@ -107,7 +107,11 @@ def test_a_wrong_table_is_refused_in_one_line(text: str, said: str) -> None:
     [
         ("none.csv", None, "none.csv: no such file"),
         ("none.swf", None, "none.swf: cannot be read"),
-        ("jobs.txt", "a b c\n", "jobs.txt: cannot tell its format"),
+        (
+            "jobs.txt",
+            "a b c\n",
+            r"jobs.txt: expected a job table \(.csv, .csv.gz, .parquet\) or a log of format swf, openb, ",
+        ),
         ("log.swf", "1 1 -1 5 1 -1 -1 1 9 -1 1 1 1 1 1 1 -1 -1\n", "log.swf: the log has no resource 'memory'"),
     ],
 )
