@@ -17,7 +17,8 @@ from dvc.repo import Repo
 from ruamel.yaml import YAML
 from stage_code import LEFT_OUT, closure, covered
 
-from pipeline.config import PoolCard
+from pipeline.config import GroupsCard, MachinesCard, PoolCard
+from pipeline.storage.origins import COMPARED, SECTIONS
 
 FILES = {
     "evaluate heuristics": "heuristics",
@@ -145,7 +146,7 @@ def test_the_closure_of_a_stage_reaches_what_it_runs_of_its_problem() -> None:
     found = {file.as_posix() for file in closure(REPOSITORY, Path("pipeline/stages/finetune.py"), ["pool"])}
     assert found >= {
         "pipeline/stages/finetune.py",
-        "pipeline/stages/resuming.py",
+        "pipeline/learning/resuming.py",
         "pipeline/problems/pool/training/reinforce.py",
         "pipeline/problems/pool/simulator/compiled/dynamics.py",
         "pipeline/problems/pool/networks/networks.py",
@@ -214,7 +215,7 @@ def test_a_new_heuristic_makes_nothing_stale_that_does_not_play_it(stages: dict[
     found = Counter(stages[name].kind for name in stale(stages, "pipeline/problems/pool/heuristics/scores.py"))
     assert set(found) == {"heuristics", "hindsight", "pretrain", "evaluate", "transfer", "compare", "papers"}
     assert not [name for name in stale(stages, "pipeline/problems/pool/heuristics/scores.py") if "deepk8s" in name]
-    assert found["pretrain"] == 6  # agents of pooled clusters; deps have no word for those that imitate nobody
+    assert found["pretrain"] == 4  # agents of pooled clusters; deps have no word for those that imitate nobody
 
 
 def test_deps_fit_a_screen() -> None:
@@ -273,28 +274,44 @@ def unlisted(stage: Stage, wanted: set[str]) -> set[str]:
 
 def test_every_stage_of_a_scenario_lists_its_rows(stages: dict[str, Stage], rows: dict[str, Any]) -> None:
     for name, row in rows["scenarios"].items():
-        wanted = {"seed", "workload", f"scenarios.{name}"}
-        assert unlisted(stages[f"generate@{name}"], wanted | {"demands"}) == set()
-        assert unlisted(stages[f"heuristics@{name}"], wanted | {f"heuristics.{row['problem']}"}) == set()
+        wanted = {"seed", "workload", "demands", f"scenarios.{name}"}
+        assert unlisted(stages[f"generate@{name}"], wanted) == set()
+        assert unlisted(stages[f"heuristics@{name}"], {"seed", f"heuristics.{row['problem']}"}) == set()
+
+
+def test_who_reads_the_rows_of_a_scenario_depends_on_the_jobsets_beside_which_they_stand(
+    stages: dict[str, Stage], rows: dict[str, Any]
+) -> None:
+    for kind, name in (stage.name.split("@") for stage in stages.values() if "@" in stage.name):
+        stage = stages[f"{kind}@{name}"]
+        section = "transfers" if kind == "transfer" else "agents" if kind in AGENT_STAGES else ""
+        scenario = rows[section][name]["scenario"] if section else name
+        assert (f"data/jobsets/{scenario}" in stage.deps) != (kind == "generate"), stage.name
+        assert kind == "generate" or not [row for row in stage.params if row.startswith(("scenarios", "workload"))]
 
 
 def test_every_stage_of_an_agent_lists_its_rows(stages: dict[str, Stage], rows: dict[str, Any]) -> None:
     for name, row in rows["agents"].items():
         mine = f"agents.{name}"
-        learned = {"seed", "threads", "device", "workload", f"scenarios.{row['scenario']}", f"{mine}.scenario"}
-        learned |= {f"recipes.{row['finetune']['recipe']}", f"{mine}.problem"}
-        parts = {part: {"demands", f"{mine}.objective", f"{mine}.{part}"} for part in ("pretrain", "finetune")}
-        parts["pretrain"] |= {f"{mine}.network"}
-        parts["finetune"] |= {f"{mine}.network", f"{mine}.pretrain"}  # a controller's replay memory is filled again
-        parts["evaluate"] = (parts["finetune"] | parts["pretrain"]) - {"demands"}
+        machine = {"seed", "threads", "device"}
+        learned = machine | {"demands", f"recipes.{row['finetune']['recipe']}"}
+        first = {f"{mine}.{part}" for part in ("problem", "scenario", "objective", "network", "pretrain")}
+        wanted = {"pretrain": learned | first, "finetune": learned | {f"{mine}.finetune"}, "evaluate": machine}
         for kind in AGENT_STAGES:
-            assert unlisted(stages[f"{kind}@{name}"], learned | parts[kind]) == set()
-        assert unlisted(stages[f"pretrain@{name}"], {f"{mine}.finetune"}) == {f"{mine}.finetune"}
+            assert set(stages[f"{kind}@{name}"].params) == wanted[kind]
+        assert f"models/{name}/pretrained" in stages[f"finetune@{name}"].deps
+        assert {f"models/{name}/{which}" for which in ("pretrained", "policy")} <= set(stages[f"evaluate@{name}"].deps)
+
+
+def test_a_stored_network_says_all_that_later_stages_read_of_its_agent() -> None:
+    assert {"objective", "scenario", "network", "masked", "play"} <= set(PoolCard.model_fields)
+    assert {"problem", "objective", "scenario", "network", "play"} <= set(MachinesCard.model_fields)
+    assert {"problem", "objective", "scenario", "network", "gamma", "against"} <= set(GroupsCard.model_fields)
 
 
 def test_no_stage_of_an_agent_lists_the_rows_of_another(stages: dict[str, Stage]) -> None:
     for stage in (stage for stage in stages.values() if stage.kind in AGENT_STAGES):
-        assert {name.split(".")[1] for name in stage.params if name.startswith("agents.")} == {stage.subject}
+        assert {name.split(".")[1] for name in stage.params if name.startswith("agents.")} <= {stage.subject}
         assert not {"agents", "scenarios", "recipes"} & set(stage.params)
 
 
@@ -304,10 +321,7 @@ def test_every_transfer_lists_its_rows_those_of_its_agent_and_of_the_other_scena
     assert rows["transfers"]
     for name, row in rows["transfers"].items():
         agent, stage = row["agent"], stages[f"transfer@{name}"]
-        shared = {"seed", "threads", "device", "workload", f"agents.{agent}.network"}
-        assert set(stage.params) == shared | {f"transfers.{name}", f"scenarios.{row['scenario']}"}
-        # How the agent plays, and what is masked, stands in the cards of its models, which change with its other rows.
-        assert {"masked", "play"} <= set(PoolCard.model_fields)
+        assert set(stage.params) == {"seed", "threads", "device", f"transfers.{name}"}
         models = {f"models/{agent}/{which}" for which in ("pretrained", "policy")}
         assert {f"data/jobsets/{row['scenario']}"} | models <= set(stage.deps)
         assert stage.words == ["evaluate", "transfer", name]
@@ -322,9 +336,10 @@ def test_what_compares_waits_for_all_that_is_scored(stages: dict[str, Stage]) ->
 
 
 def test_the_comparison_lists_what_it_compares(stages: dict[str, Stage]) -> None:
-    compared = {"seed", "evaluation", "scenarios", "agents", "transfers"}
-    assert set(stages["compare"].params) >= compared
-    assert set(stages["papers"].params) >= compared | {"workload"}
+    assert set(stages["compare"].params) == {*SECTIONS, "hindsight"}
+    assert stages["papers"].params == []
+    assert COMPARED.as_posix() in stages["papers"].deps
+    assert COMPARED.as_posix() in stages["compare"].outs
 
 
 def leaves(values: Any, place: str = "") -> Iterator[str]:
@@ -388,7 +403,7 @@ def test_a_new_row_has_its_stages_without_an_edit_of_dvc_yaml(tmp_path: Path, ro
         "evaluate@mine_2",
     }
     assert found["finetune@mine_2"].words == ["finetune", "mine_2"]
-    assert "agents.mine_2" in found["finetune@mine_2"].params
+    assert "agents.mine_2.finetune" in found["finetune@mine_2"].params
 
 
 def test_without_a_transfer_there_is_no_stage_of_one(tmp_path: Path, rows: dict[str, Any]) -> None:

@@ -3,8 +3,8 @@
 import numpy as np
 from numba import njit
 
-from pipeline.compiled import inlined
 from pipeline.core import BoolArray, FloatArray, IntArray
+from pipeline.simulation.compiled import inlined
 
 
 @inlined

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Generic, NamedTuple, Protocol, TypeVar
 import pandas as pd
 import pandera.pandas as pa
 
-from pipeline.comparing.results import Results
 from pipeline.config import Card, FinetuneConfig, Params, PretrainConfig
 from pipeline.core import FloatArray, IntArray
 from pipeline.errors import UserError
 from pipeline.learning.update import Update
 from pipeline.progress import ShareCallback
+from pipeline.simulation.results import Results
 from pipeline.storage import Chosen, Model
 
 if TYPE_CHECKING:

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from pipeline.compiled import inlined
+from pipeline.simulation.compiled import inlined
 
 
 @inlined

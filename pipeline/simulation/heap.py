@@ -1,7 +1,7 @@
 """A binary heap of jobs by a time, in a part of an array; jobs of one time come by their rank."""
 
-from pipeline.compiled import inlined
 from pipeline.core import FloatArray, IntArray
+from pipeline.simulation.compiled import inlined
 
 
 @inlined

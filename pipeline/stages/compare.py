@@ -17,6 +17,7 @@ def run(params: Params) -> None:
     """Write reports/: summaries, comparison, key metrics, curves, figures, and the table for people."""
     with tracking.stage("compare", "", params) as run:
         run.inputs(storage.TABLES)
+        storage.write_compared(params)
         found = [_scenario(params, name, run) for name in params.scenarios]
         told = [_evidence(params, word, names, run) for word, names in scenarios_by_problem(params).items()]
         for agent in params.agents:

@@ -3,10 +3,10 @@
 from pathlib import Path
 
 from pipeline import storage, tracking
-from pipeline.comparing.results import tables_of
 from pipeline.config import Params
 from pipeline.problems import problem_of
 from pipeline.progress import progress
+from pipeline.simulation.results import tables_of
 
 STORED = ("pretrained", "policy")
 

@@ -7,7 +7,7 @@ from pipeline.progress import progress, say
 
 
 def run(params: Params, scenario: str) -> None:
-    """Write data/jobsets/<scenario>: one table a split, and where many machines are, which."""
+    """Write data/jobsets/<scenario>: a table a split, what drew them, and where machines are many, which."""
     with tracking.stage("generate", scenario, params) as run:
         with progress("read the log, percent", 100, brief=True) as advance:
             drawn = problem_of(params, scenario).draw(params, scenario, advance)  # all of them, or none is written
@@ -16,5 +16,6 @@ def run(params: Params, scenario: str) -> None:
             say(note)
         storage.discard(storage.jobsets_folder(scenario))
         drawn.write(storage.jobsets_folder(scenario))
+        storage.write_origin(params, scenario)
         for split, jobsets in drawn.splits.items():
             run.metrics({f"jobsets/{split}": sum(len(group) for group in jobsets.values())}, step=0)

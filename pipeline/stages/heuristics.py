@@ -3,11 +3,11 @@
 from functools import partial
 
 from pipeline import storage, tracking
-from pipeline.comparing.results import tables_of
 from pipeline.config import Params
 from pipeline.core import SPLITS
 from pipeline.problems import problem_of
 from pipeline.progress import progress
+from pipeline.simulation.results import tables_of
 
 
 def run(params: Params, scenario: str) -> None:

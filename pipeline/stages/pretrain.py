@@ -2,10 +2,10 @@
 
 from pipeline import storage, tracking
 from pipeline.config import Params
+from pipeline.learning.resuming import course
 from pipeline.learning.update import Update
 from pipeline.problems import problem_of
 from pipeline.progress import progress, say
-from pipeline.stages.resuming import course
 
 
 def run(params: Params, agent: str) -> None:

@@ -14,6 +14,7 @@ from pipeline.storage.checkpoints import (
 from pipeline.storage.files import check_table, discard, read_json, read_table, write, write_json, write_table
 from pipeline.storage.logs import link_log
 from pipeline.storage.models import Model, read_model, write_model
+from pipeline.storage.origins import write_compared, write_origin
 from pipeline.storage.paths import (
     DATA,
     LOG,
@@ -73,10 +74,12 @@ __all__ = [
     "write",
     "write_checkpoint",
     "write_chosen",
+    "write_compared",
     "write_curve",
     "write_figure",
     "write_json",
     "write_model",
+    "write_origin",
     "write_results",
     "write_table",
 ]

@@ -15,6 +15,7 @@ from safetensors.numpy import save as save_tensors
 
 from pipeline.config import repository_root
 from pipeline.errors import UserError
+from pipeline.storage.digests import sha256_of
 from pipeline.storage.files import one_line, write
 
 Tensors = Mapping[str, npt.NDArray[np.generic]]
@@ -35,8 +36,8 @@ def checkpoint_key(rows: Mapping[str, Any], inputs: Iterable[Path]) -> str:
     """Return the digest of all that a result depends on: params, input files and folders, code, packages."""
     whole = {
         "rows": rows,
-        "inputs": {path.as_posix(): _digest(path) for path in inputs if path.exists()},
-        "code": {file.relative_to(CODE).as_posix(): _digest(file) for file in sorted(CODE.rglob("*.py"))},
+        "inputs": {path.as_posix(): sha256_of(path) for path in inputs if path.exists()},
+        "code": {file.relative_to(CODE).as_posix(): sha256_of(file) for file in sorted(CODE.rglob("*.py"))},
         "packages": {name: version(name) for name in PACKAGES},
     }
     return hashlib.sha256(json.dumps(whole, sort_keys=True).encode()).hexdigest()
@@ -104,12 +105,3 @@ def _contents(tensors: Tensors, notes: str) -> str:
         found.update(f"{name} {value.dtype} {value.shape} ".encode())
         found.update(np.ascontiguousarray(value).tobytes())
     return found.hexdigest()
-
-
-def _digest(path: Path) -> str:
-    """Return the sha256 of a file, or of the names and contents in a folder."""
-    if path.is_dir():
-        inside = {file.relative_to(path).as_posix(): _digest(file) for file in path.rglob("*") if file.is_file()}
-        return hashlib.sha256(json.dumps(inside, sort_keys=True).encode()).hexdigest()
-    with path.open("rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()

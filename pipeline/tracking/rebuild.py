@@ -69,8 +69,22 @@ def done(tree: SourceTree) -> list[Done]:
     return found
 
 
-def is_stale(stage: Done, tree: SourceTree, stages: list[Done], stored: StoredOutputs) -> bool:
-    """Return whether a stage ran with other code, params or data than the tree's: its outputs are not the tree's."""
+def stale(tree: SourceTree, stages: list[Done], stored: StoredOutputs) -> list[str]:
+    """Return the stages that ran with other code, params or data than the tree's, or on what such a stage made."""
+    found = {stage.title for stage in stages if _is_stale(stage, tree, stages, stored)}
+    before = -1
+    while len(found) > before:  # dvc.lock has stages in any order
+        before = len(found)
+        made = {path for stage in stages if stage.title in found for path in stage.outs}
+        found |= {stage.title for stage in stages if any(_reads(stage, path) for path in made)}
+    return [stage.title for stage in stages if stage.title in found]
+
+
+def _reads(stage: Done, path: str) -> bool:
+    return any(path == dep or path.startswith(f"{dep}/") for dep in stage.deps)
+
+
+def _is_stale(stage: Done, tree: SourceTree, stages: list[Done], stored: StoredOutputs) -> bool:
     if any(_value(tree.raw_params, place) != value for place, value in stage.values.items()):
         return True
     written = {path: md5 for other in stages for path, md5 in other.outs.items()}

@@ -8,7 +8,7 @@ from pipeline.errors import UserError
 from pipeline.tracking.delivery import Delivery
 from pipeline.tracking.digests import md5_of
 from pipeline.tracking.identity import PIPELINE_STAGE, STAGE_KEY, STAGE_RESULT, Identity, shared_params, stage_tags
-from pipeline.tracking.rebuild import Done, done, evidence, is_stale
+from pipeline.tracking.rebuild import Done, done, evidence, stale
 from pipeline.tracking.record import FINISHED, SOURCE, WITHOUT, Begin, End, Inputs, Pipeline, Tags
 from pipeline.tracking.source_tree import SourceTree
 from pipeline.tracking.store import Store, parent_of
@@ -33,8 +33,8 @@ def restore(store: Store, target: Target, scratch: Path) -> str:
     stages = done(tree)
     if not stages:
         raise UserError(f"{tree.where}dvc.lock: expected stages, found none: run 'dvc repro' first")
-    stale = [stage.title for stage in stages if is_stale(stage, tree, stages, stored)]
-    if len(stale) == len(stages):
+    old = stale(tree, stages, stored)
+    if len(old) == len(stages):
         remedy = "nothing to publish" if target.rev else "run 'dvc repro' first"
         return f"{target.title}: all {len(stages)} stages of dvc.lock were made by other code or parameters: {remedy}"
     identity = target.identity(tree)
@@ -43,11 +43,11 @@ def restore(store: Store, target: Target, scratch: Path) -> str:
     _tag_commit(store, parent, identity, target)
     counts = dict.fromkeys(("recorded", "reused", RESTORED), 0)
     recorded = _recorded(store, parent)
-    for stage in (stage for stage in stages if stage.title not in stale):
+    for stage in (stage for stage in stages if stage.title not in old):
         what = "recorded" if stage.key in recorded else _restore(store, stage, pipeline, parent, tree, stored)
         counts[what] += 1
     counted = [f"{count} {what}" for what, count in counts.items() if count]
-    counted += [f"{len(stale)} stale ({', '.join(stale)})"] if stale else []
+    counted += [f"{len(old)} stale ({', '.join(old)})"] if old else []
     return f"{pipeline.title}: {len(stages)} stages, {', '.join(counted)}"
 
 

@@ -110,14 +110,14 @@ OUT_OF_RANGE: list[tuple[str, Any, str]] = [
     ("scenarios", {}, "scenarios: expected at least 1, got {}"),
     ("scenarios.offline.slots", 29, "scenarios.offline: arrivals.jobs 30 exceed slots 29 + backlog 0"),
     (
-        "scenarios.bursts.arrivals.size",
-        0.5,
-        "scenarios.bursts.arrivals.size: expected greater than or equal to 1, got 0.5",
+        "scenarios.online.arrivals",
+        {"name": "bursts", "steps": 50, "size": 0.5},
+        "scenarios.online.arrivals.size: expected greater than or equal to 1, got 0.5",
     ),
     (
-        "scenarios.bursts.arrivals.size",
-        GONE,
-        "scenarios.bursts.arrivals: size: expected the mean number of jobs of a burst, got none",
+        "scenarios.online.arrivals.name",
+        "bursts",
+        "scenarios.online.arrivals: size: expected the mean number of jobs of a burst, got none",
     ),
     (
         "scenarios.online.arrivals.size",
@@ -202,9 +202,9 @@ DO_NOT_FIT: list[tuple[str, Any, str]] = [
         "transfers.streams.scenario: expected another one than agent 'deeprm3' is trained on, got 'online'",
     ),
     (
-        "transfers.three.scenario",
-        "bursts",
-        "transfers.three: expected each agent and scenario once; 'transfers.bursts' has the same",
+        "transfers.again",
+        {"agent": "deeprm3", "scenario": "streams"},
+        "transfers.again: expected each agent and scenario once; 'transfers.streams' has the same",
     ),
     ("agents.deeprm.finetune.loads", [110, 60], "agents.deeprm.finetune.loads: 60 is not a load of scenario 'online'"),
     ("agents.deeprm2.pretrain.loads", [100], "agents.deeprm2.pretrain.loads: 100 is not a load of scenario 'online'"),
@@ -406,12 +406,12 @@ def test_transfers_may_be_left_out_and_then_nothing_says_so() -> None:
 def test_a_scenario_has_its_own_agents_and_those_that_are_carried_over_to_it() -> None:
     values = raw()
     values["agents"]["mine"] = copy.deepcopy(values["agents"]["deeprm"])
-    values["agents"]["mine"] |= {"scenario": "bursts"}
-    values["agents"]["mine"]["finetune"]["loads"] = [130]
-    assert checked(values).agents_of("bursts") == ["mine", "deeprm3"]
-    assert checked(values).transfer("bursts").agent == "deeprm3"
-    with pytest.raises(UserError, match=r"unknown transfer 'burst'; there are: .*; did you mean 'bursts'"):
-        checked(values).transfer("burst")
+    values["agents"]["mine"] |= {"scenario": "streams"}
+    values["agents"]["mine"]["finetune"]["loads"] = [90]
+    assert checked(values).agents_of("streams") == ["mine", "deeprm3"]
+    assert checked(values).transfer("streams").agent == "deeprm3"
+    with pytest.raises(UserError, match=r"unknown transfer 'stream'; there are: streams; did you mean 'streams'"):
+        checked(values).transfer("stream")
 
 
 # A scenario's own workload
@@ -420,13 +420,15 @@ OWN = {"name": "synthetic", "short": [1, 3], "long": [4, 9], "short_share": 0.5}
 
 
 def test_a_scenario_without_a_workload_of_its_own_says_nothing_of_it() -> None:
-    params = checked(raw())
+    values = raw()
+    values["scenarios"]["offline"]["arrivals"] = {"name": "bursts", "steps": 50, "size": 5.0}
+    params = checked(values)
     scenario = params.pool_scenario("online")
     assert params.workload_of(scenario) == params.workload
     assert "workload" not in scenario.model_dump()
     arrivals = {name: set(row.arrivals.model_dump()) for name, row in params.pool_scenarios.items()}
     assert arrivals["online"] == {"name", "steps"}
-    assert arrivals["bursts"] == {"name", "steps", "size"}
+    assert arrivals["offline"] == {"name", "steps", "size"}
 
 
 def test_a_scenarios_own_workload_is_kept_when_its_cluster_is_changed() -> None:

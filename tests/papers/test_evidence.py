@@ -117,7 +117,7 @@ def test_agents_have_roles_by_network_and_objective() -> None:
 def test_scenarios_with_agents_of_the_papers_have_roles_and_streams_have_none() -> None:
     found = {roles.scenario: roles for roles in roles_of(OURS)}
     assert list(found) == ["online", "offline", "machines"]
-    mine = ["deeprm", "deeprm2", "deeprm_time", "deeprm2_time", "deeprm_off"]
+    mine = ["deeprm", "deeprm2", "deeprm_off"]
     assert [*found["online"].agents, *found["offline"].agents] == mine
     assert {name: roles.setting for name, roles in found.items()} == {name: name for name in found}
 

@@ -25,8 +25,11 @@ COUNTS = Counts(train=1, validation=1, test=3)
 
 def small(params: Params) -> Params:
     """The agent's own scenario, the other one at two loads, and the agent carried over to it."""
-    scenarios = {name: params.pool_scenario(name) for name in ("online", OTHER)}
-    scenarios[OTHER] = scenarios[OTHER].model_copy(update={"loads": (70, 190), "jobsets": COUNTS})
+    own = params.pool_scenario("online")
+    scenarios = {
+        "online": own,
+        OTHER: own.model_copy(update={"resources": UNITS, "loads": (70, 190), "jobsets": COUNTS}),
+    }
     rows = {"scenarios": scenarios, "agents": {AGENT: params.agent(AGENT)}}
     return params.model_copy(update=rows | {"transfers": {"wider": Transfer(agent=AGENT, scenario=OTHER)}})
 
@@ -126,7 +129,7 @@ def test_an_agent_that_has_not_learned_is_told_in_one_line(
 
 
 def test_an_unknown_transfer_is_told_with_those_there_are(command: Command) -> None:
-    outcome = command("evaluate", "transfer", "burst")
+    outcome = command("evaluate", "transfer", "stream")
     assert outcome.code == 2
-    assert outcome.err.startswith("error: unknown transfer 'burst'; there are: bursts, ")
-    assert outcome.err.rstrip().endswith("did you mean 'bursts'?")
+    assert outcome.err.startswith("error: unknown transfer 'stream'; there are: streams")
+    assert outcome.err.rstrip().endswith("did you mean 'streams'?")

@@ -241,7 +241,7 @@ def test_all_is_every_experiment_commit_and_the_workspace(laid: LaidOut) -> None
 def test_stages_of_other_code_or_params_are_not_taken_for_this_ones(laid: LaidOut) -> None:
     laid.edit(lambda rows: rows["agents"]["deeprm"]["finetune"].update(updates=3))
     (line,) = published()
-    assert line.endswith("6 stages, 5 restored, 1 stale (finetune@deeprm)")
+    assert line.endswith("6 stages, 3 restored, 3 stale (finetune@deeprm, evaluate@deeprm, compare)")
     laid.write("pipeline/code.py", "a = 2\n")
     (line,) = published()
     assert (
@@ -260,7 +260,7 @@ def test_a_stage_whose_input_was_made_anew_is_stale(laid: LaidOut) -> None:
     old = text[text.index(start) : text.index(end)]
     laid.write("dvc.lock", made_anew[: made_anew.index(start)] + old + made_anew[made_anew.index(end) :])
     (line,) = published()
-    assert line.endswith("1 stale (finetune@deeprm)")
+    assert line.endswith("3 stale (finetune@deeprm, evaluate@deeprm, compare)")
 
 
 def test_an_unknown_revision_is_one_line(laid: LaidOut) -> None:

@@ -17,7 +17,6 @@ import numpy as np
 import pandas as pd
 
 from pipeline import storage
-from pipeline.comparing.results import Results
 from pipeline.comparing.statistics import comparison
 from pipeline.config import Params, PoolLog, PoolScenario, Streaming, load_params
 from pipeline.core import CompiledRule, keys
@@ -32,6 +31,7 @@ from pipeline.problems.pool.training.rolling import NEVER, Roller
 from pipeline.problems.pool.workload.source import source
 from pipeline.progress import say
 from pipeline.simulation.choosing import compiled_rule_of
+from pipeline.simulation.results import Results
 from pipeline.simulation.rollout import play as play_plainly
 
 ABREAST = 2_000_000  # jobs played side by side

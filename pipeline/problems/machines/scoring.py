@@ -3,7 +3,6 @@
 from functools import partial
 
 from pipeline import storage
-from pipeline.comparing.results import best_of
 from pipeline.config import Params
 from pipeline.core import Policy
 from pipeline.problems import Best, Scoring
@@ -12,6 +11,7 @@ from pipeline.problems.machines.heuristics.tuning import heuristics_with, tuned_
 from pipeline.problems.machines.nouns import Jobs
 from pipeline.problems.machines.storage import read_jobsets, read_park
 from pipeline.problems.machines.workload.park import machines_of
+from pipeline.simulation.results import best_of
 
 
 def scoring(params: Params, scenario: str, agent: str | None = None) -> Scoring[Jobs, Policy]:

@@ -4,7 +4,6 @@ from collections.abc import Callable
 from typing import Any
 
 from pipeline import storage
-from pipeline.comparing.results import judge
 from pipeline.config import FinetuneConfig, NoPretrain, Params, PoolAgent, PoolCard, PretrainConfig
 from pipeline.core import Policy
 from pipeline.errors import UserError
@@ -22,6 +21,7 @@ from pipeline.problems.pool.storage import read_jobsets
 from pipeline.problems.pool.training.task import Task
 from pipeline.problems.pool.training.validation import validate_sets
 from pipeline.problems.pool.workload.source import source
+from pipeline.simulation.results import judge
 
 
 def read_task(params: Params, agent: str, part: PretrainConfig | FinetuneConfig) -> Task:

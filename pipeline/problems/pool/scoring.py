@@ -3,7 +3,6 @@
 from functools import partial
 
 from pipeline import storage
-from pipeline.comparing.results import best_of
 from pipeline.config import Params
 from pipeline.core import Policy
 from pipeline.problems import Best, Scoring
@@ -12,6 +11,7 @@ from pipeline.problems.pool.evaluation.play import score
 from pipeline.problems.pool.heuristics.tuning import heuristics_with, tuned
 from pipeline.problems.pool.nouns import Cluster, JobSet
 from pipeline.problems.pool.storage import read_jobsets
+from pipeline.simulation.results import best_of
 
 
 def scoring(params: Params, scenario: str, agent: str | None = None) -> Scoring[JobSet, Policy]:

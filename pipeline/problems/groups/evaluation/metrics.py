@@ -14,13 +14,13 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from pipeline.comparing.outcomes import Outcome, job_table, jobset_table, must_be_whole, outcome_of
-from pipeline.comparing.results import percentile
 from pipeline.core import FloatArray, IntArray
 from pipeline.errors import UserError
 from pipeline.problems.groups.nouns import JobsBatch, Served, SharedCluster
 from pipeline.problems.groups.tables import GROUPS_FAIRNESS, GROUPS_SUMMARY, JOB_RESULTS, JOBSET_RESULTS
 from pipeline.schemas import empty
+from pipeline.simulation.outcomes import Outcome, job_table, jobset_table, must_be_whole, outcome_of
+from pipeline.simulation.results import percentile
 
 
 class Parts(NamedTuple):

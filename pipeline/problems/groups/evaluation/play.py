@@ -10,7 +10,6 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from pipeline.comparing.results import MOST_JOBSETS, Results
 from pipeline.core import FloatArray, IntArray, KeyArray, keys, uniform
 from pipeline.problems.groups.evaluation.foresight import Act
 from pipeline.problems.groups.evaluation.metrics import group_results, job_results, jobset_results
@@ -18,6 +17,7 @@ from pipeline.problems.groups.nouns import Controller, Jobs, Observation, Settin
 from pipeline.problems.groups.simulator.compiled.batch import Groups
 from pipeline.problems.groups.simulator.rewards import WAITING, Transition, transitions
 from pipeline.progress import ShareCallback, no_progress
+from pipeline.simulation.results import MOST_JOBSETS, Results
 
 SHOWN = 3  # jobsets of each load whose jobs and intervals are written one by one: all would be millions of rows
 

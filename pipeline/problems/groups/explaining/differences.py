@@ -6,7 +6,6 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from pipeline.comparing.results import Results
 from pipeline.comparing.statistics import comparison
 from pipeline.config import Evaluation
 from pipeline.core import FloatArray, IntArray
@@ -15,6 +14,7 @@ from pipeline.problems.groups.heuristics.rules import proportional
 from pipeline.problems.groups.nouns import Controller, JobsBatch, Observation, SharedCluster
 from pipeline.problems.groups.simulator.compiled.batch import Groups
 from pipeline.problems.groups.simulator.rewards import transitions
+from pipeline.simulation.results import Results
 
 ALIKE = 0.05  # part of the cluster: what is moved less is as by demand
 BINS = 6  # of a feature, at most

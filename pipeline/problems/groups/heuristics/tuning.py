@@ -10,7 +10,6 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
-from pipeline.comparing.results import Results, best_of, judge
 from pipeline.core import FloatArray
 from pipeline.problems import Best
 from pipeline.problems.groups.evaluation.foresight import foresight
@@ -24,6 +23,7 @@ from pipeline.problems.groups.nouns import (
     Setting,
     SharedCluster,
 )
+from pipeline.simulation.results import Results, best_of, judge
 
 Play = Callable[[Mapping[str, Player]], dict[str, Results]]  # on validation jobsets, all controllers at once
 Make = Callable[[int], Controller]  # from the place of an order in the cluster's list

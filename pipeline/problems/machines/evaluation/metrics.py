@@ -11,7 +11,11 @@ that no policy gains by leaving jobs undone.
 import numpy as np
 import pandas as pd
 
-from pipeline.comparing.outcomes import (
+from pipeline.core import FloatArray, IntArray
+from pipeline.problems.machines.nouns import JobsBatch, Machines, Placed
+from pipeline.problems.machines.tables import JOB_RESULTS, JOBSET_RESULTS, SUMMARY
+from pipeline.schemas import empty
+from pipeline.simulation.outcomes import (
     Outcome,
     job_table,
     jobset_means,
@@ -19,10 +23,6 @@ from pipeline.comparing.outcomes import (
     must_be_whole,
     outcome_of,
 )
-from pipeline.core import FloatArray, IntArray
-from pipeline.problems.machines.nouns import JobsBatch, Machines, Placed
-from pipeline.problems.machines.tables import JOB_RESULTS, JOBSET_RESULTS, SUMMARY
-from pipeline.schemas import empty
 
 
 def outcome(jobs: JobsBatch, placed: Placed, machines: Machines) -> Outcome:

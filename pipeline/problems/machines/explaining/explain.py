@@ -11,7 +11,6 @@ import pandera.pandas as pa
 
 from pipeline import storage
 from pipeline.comparing.plots import png
-from pipeline.comparing.results import MOST_JOBSETS
 from pipeline.comparing.statistics import ALL, comparison
 from pipeline.config import Params
 from pipeline.core import IntArray, Policy, keys
@@ -28,6 +27,7 @@ from pipeline.problems.machines.storage import read_jobsets, read_park
 from pipeline.problems.machines.workload.park import machines_of
 from pipeline.progress import progress, say
 from pipeline.schemas import COMPARISON
+from pipeline.simulation.results import MOST_JOBSETS
 
 RULES = ("fcfs", "sjf", "saf")  # that the agent is compared beside
 REFERENCES = ("sjf", "saf")

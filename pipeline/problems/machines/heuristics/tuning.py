@@ -2,10 +2,10 @@
 
 from collections.abc import Mapping
 
-from pipeline.comparing.results import Play, judge
 from pipeline.config import MachinesKnobs
 from pipeline.core import Policy
 from pipeline.problems.machines.heuristics.rules import HEURISTICS, with_mix
+from pipeline.simulation.results import Play, judge
 
 TETRIS = "tetris"
 

@@ -11,8 +11,8 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit, prange
 
-from pipeline.compiled import inlined
 from pipeline.core import BoolArray, FloatArray, IntArray, Observation
+from pipeline.simulation.compiled import inlined
 
 # Places of features; behind them stand those of each resource.
 THERE, DURATION, WAITED, WAITED_OF_DURATION, AREA, FITS, PLACE, FITS_IN, OVER_IN, AREA_AHEAD, PER_JOB = range(11)

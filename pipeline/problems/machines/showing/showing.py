@@ -7,7 +7,6 @@ import numpy as np
 
 from pipeline import storage
 from pipeline.comparing.plots import png
-from pipeline.comparing.results import MOST_JOBSETS
 from pipeline.config import MachinePark, MachinesScenario, Params
 from pipeline.core import keys
 from pipeline.errors import UserError
@@ -21,6 +20,7 @@ from pipeline.problems.machines.showing.watching import watch
 from pipeline.problems.machines.storage import read_jobsets, read_park
 from pipeline.problems.machines.user_jobs import MOST_NAMED, park_of, read_user_jobs
 from pipeline.problems.machines.workload.park import machines_of
+from pipeline.simulation.results import MOST_JOBSETS
 
 
 class _Chosen(NamedTuple):

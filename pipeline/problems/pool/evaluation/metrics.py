@@ -8,13 +8,13 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from pipeline.comparing.outcomes import must_be_whole
-from pipeline.comparing.results import percentile
 from pipeline.config import PoolScenario, Streaming
 from pipeline.core import BoolArray, IntArray
 from pipeline.errors import UserError
 from pipeline.problems.pool.nouns import JobBatch, Schedule
 from pipeline.problems.pool.simulator.outcomes import jobset_means, outcome
+from pipeline.simulation.outcomes import must_be_whole
+from pipeline.simulation.results import percentile
 
 
 class Span(NamedTuple):

@@ -8,7 +8,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pipeline.comparing.results import MOST_JOBSETS, Results
 from pipeline.core import IntArray, KeyArray, Policy, keys
 from pipeline.problems.pool.evaluation.metrics import Span, job_results, jobset_results
 from pipeline.problems.pool.evaluation.stream_metrics import stream_results
@@ -17,6 +16,7 @@ from pipeline.problems.pool.simulator.compiled.batch import Batched
 from pipeline.problems.pool.simulator.compiled.rules import players
 from pipeline.progress import ShareCallback, no_progress
 from pipeline.simulation.choosing import compiled_rule_of
+from pipeline.simulation.results import MOST_JOBSETS, Results
 from pipeline.simulation.rollout import play_compiled, play_together
 from pipeline.simulation.side_by_side import MOST_ABREAST, InPlay, play_all
 

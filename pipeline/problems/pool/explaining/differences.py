@@ -5,13 +5,13 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import pandas as pd
 
-from pipeline.comparing.results import Results
 from pipeline.comparing.statistics import comparison
 from pipeline.config import Evaluation
 from pipeline.core import BoolArray, FloatArray, IntArray
 from pipeline.problems.pool.explaining.recording import NEVER, AgentDecisions
 from pipeline.problems.pool.explaining.tables import CLASSES, DIFFERENCES, WITHHELD
 from pipeline.problems.pool.explaining.tree import OF_JOB
+from pipeline.simulation.results import Results
 
 DURATION_CLASSES, DEMAND_CLASSES = 5, 4  # at most
 DIGITS = 6  # of what was kept in single precision

@@ -9,7 +9,6 @@ import pandera.pandas as pa
 
 from pipeline import storage
 from pipeline.comparing.plots import png
-from pipeline.comparing.results import Results, judge
 from pipeline.config import Params, PoolScenario
 from pipeline.core import IntArray, Policy
 from pipeline.errors import UserError
@@ -29,6 +28,7 @@ from pipeline.problems.pool.heuristics.scores import HEURISTICS
 from pipeline.problems.pool.nouns import Cluster, JobSet
 from pipeline.problems.pool.storage import read_jobsets
 from pipeline.progress import progress, say
+from pipeline.simulation.results import Results, judge
 
 ROUNDS = 2  # in which the tree plays, and the agent says what it would do
 ON_TRAINING = 20  # jobsets of each load, at most: the agent is asked in all decisions of every round

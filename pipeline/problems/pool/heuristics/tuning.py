@@ -4,7 +4,6 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
-from pipeline.comparing.results import Play, judge
 from pipeline.config import LinearRuleSearch, PoolKnobs
 from pipeline.core import FloatArray, Policy
 from pipeline.problems.pool.heuristics.linear_search import least_cost
@@ -18,6 +17,7 @@ from pipeline.problems.pool.heuristics.scores import (
 )
 from pipeline.problems.pool.nouns import JobSet
 from pipeline.simulation.choosing import Heuristic
+from pipeline.simulation.results import Play, judge
 
 WITH_KNOB: dict[str, Callable[[float], Heuristic]] = {"tetris": with_weight, "hold": with_patience}
 

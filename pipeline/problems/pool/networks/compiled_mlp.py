@@ -5,12 +5,12 @@ from typing import NamedTuple
 import numpy as np
 from numba import get_num_threads, njit, prange
 
-from pipeline.compiled import inlined
 from pipeline.core import FloatArray, IntArray
 from pipeline.problems.pool.networks.lookup import Places, add_up, hand_out, most_pieces
 from pipeline.problems.pool.networks.loss import Loss, loss_of
 from pipeline.problems.pool.networks.rows import add_mixture, add_outer
 from pipeline.problems.pool.nouns import CompactObservation
+from pipeline.simulation.compiled import inlined
 
 FEW = 64  # observations: waking a second thread takes longer than looking at so few
 BLOCK = 1024  # decisions whose gradients, but for the table's, are summed in float32; their sums are, in float64

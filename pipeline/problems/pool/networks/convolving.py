@@ -14,9 +14,9 @@ import torch.nn.functional as nnf
 from numba import get_num_threads, njit, prange
 from torch import Tensor, nn
 
-from pipeline.compiled import inlined
 from pipeline.core import FloatArray, IntArray
 from pipeline.problems.pool.networks.rows import NARROW, add_columns, add_mixture, sum_rows
+from pipeline.simulation.compiled import inlined
 
 TAPS = 5  # columns of the second convolution
 

@@ -3,7 +3,6 @@
 import numpy as np
 from numba import njit, prange
 
-from pipeline.compiled import inlined
 from pipeline.core import Observation, legal_actions
 from pipeline.problems.pool.networks import relative as at
 from pipeline.problems.pool.networks.relative import (
@@ -14,6 +13,7 @@ from pipeline.problems.pool.networks.relative import (
     Relative,
     relative_buffer,
 )
+from pipeline.simulation.compiled import inlined
 
 
 def relative(view: Observation) -> Relative:

@@ -9,11 +9,11 @@ from typing import NamedTuple
 import numpy as np
 from numba import get_num_threads, njit, prange
 
-from pipeline.compiled import inlined
 from pipeline.core import FloatArray, IntArray, KeyArray, keys
 from pipeline.problems.pool.networks.encodings import CLOCK_STEPS, Layout
 from pipeline.problems.pool.networks.hashing import Scalar, get, put
 from pipeline.problems.pool.nouns import CompactObservation
+from pipeline.simulation.compiled import inlined
 
 STRIDE = 4  # image columns per column of the second pool
 MARGIN = 6  # image columns that a patch begins before its own

@@ -5,8 +5,8 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from pipeline.compiled import inlined
 from pipeline.core import KeyArray
+from pipeline.simulation.compiled import inlined
 
 Scalar = Any  # in compiled code: numba works out whether it is signed
 

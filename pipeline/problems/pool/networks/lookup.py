@@ -12,11 +12,11 @@ import torch
 from numba import get_num_threads, njit, prange
 from torch import Tensor
 
-from pipeline.compiled import inlined
 from pipeline.core import FloatArray, IntArray
 from pipeline.problems.pool.networks.encodings import CLOCK_STEPS, Layout
 from pipeline.problems.pool.networks.rows import add_to_rows, padded, sum_rows
 from pipeline.problems.pool.nouns import CompactObservation
+from pipeline.simulation.compiled import inlined
 
 
 class Places(NamedTuple):

@@ -9,8 +9,8 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit, prange
 
-from pipeline.compiled import inlined
 from pipeline.core import BoolArray, FloatArray, IntArray
+from pipeline.simulation.compiled import inlined
 
 
 class Loss(NamedTuple):

@@ -12,8 +12,8 @@ from numba.core import cgutils, types
 from numba.core.errors import TypingError
 from numba.extending import intrinsic
 
-from pipeline.compiled import inlined
 from pipeline.core import FloatArray, IntArray
+from pipeline.simulation.compiled import inlined
 
 WIDE, NARROW = 16, 8  # floats in a register, or in half of one
 INDEX = ir.IntType(64)

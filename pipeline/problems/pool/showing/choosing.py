@@ -6,12 +6,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pipeline.comparing.results import MOST_JOBSETS
 from pipeline.core import KeyArray, keys
 from pipeline.errors import UserError
 from pipeline.problems.pool.nouns import Cluster, JobSet
 from pipeline.problems.pool.scheduling.playing import PATIENCE
 from pipeline.problems.pool.workload.job_table import JobTable
+from pipeline.simulation.results import MOST_JOBSETS
 
 MOST_NAMED = 12  # ids in a line of refusal
 

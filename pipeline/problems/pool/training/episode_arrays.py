@@ -3,10 +3,10 @@
 import numpy as np
 from numba import njit
 
-from pipeline.compiled import inlined
 from pipeline.problems.pool.networks.relative import EpisodeArrays, Relative
 from pipeline.problems.pool.simulator.compiled.kernels import idle
 from pipeline.problems.pool.simulator.compiled.state import Rules, State
+from pipeline.simulation.compiled import inlined
 
 
 @njit(cache=True)

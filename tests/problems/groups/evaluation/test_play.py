@@ -5,7 +5,6 @@ import pandas as pd
 import pytest
 from group_rows import cluster, group_jobs, shared
 
-from pipeline.comparing.results import Results, judge
 from pipeline.core import FloatArray
 from pipeline.problems.groups.evaluation import play
 from pipeline.problems.groups.evaluation.play import SHOWN, Expectation, Player, controlled
@@ -14,6 +13,7 @@ from pipeline.problems.groups.nouns import Jobs, Observation, Setting
 from pipeline.problems.groups.tables import TABLES
 from pipeline.problems.groups.workload.sinusoidal import draw_jobs
 from pipeline.problems.groups.workload.source import cluster_of
+from pipeline.simulation.results import Results, judge
 
 SEED = 3
 EQUAL = Player(controlled(equal(cluster(), 0)))

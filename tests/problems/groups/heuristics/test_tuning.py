@@ -7,7 +7,6 @@ import pandas as pd
 import pytest
 from group_rows import cluster, group_jobs
 
-from pipeline.comparing.results import Results, judge
 from pipeline.core import FloatArray
 from pipeline.problems import Best
 from pipeline.problems.groups.evaluation.play import Player, controlled, score
@@ -23,6 +22,7 @@ from pipeline.problems.groups.heuristics.tuning import (
 )
 from pipeline.problems.groups.nouns import Configurations, Jobs, batch
 from pipeline.problems.groups.simulator.compiled.batch import Groups
+from pipeline.simulation.results import Results, judge
 
 AREA = cluster(6)
 LEVELS = Configurations(np.array([[0], [2], [3], [6]]), 2)

@@ -7,7 +7,6 @@ import pandas as pd
 import pytest
 from machine_rows import few
 
-from pipeline.comparing.results import Results, judge
 from pipeline.config import MachinesKnobs
 from pipeline.core import ANY_KIND, Policy
 from pipeline.problems.machines.evaluation import play as event_play
@@ -18,6 +17,7 @@ from pipeline.problems.machines.nouns import GREEDY, Jobs, Machines
 from pipeline.problems.machines.workload.park import machines_of
 from pipeline.problems.machines.workload.source import source
 from pipeline.simulation.choosing import Heuristic
+from pipeline.simulation.results import Results, judge
 
 PARAMS = few()
 ORIGIN = source(PARAMS, "few", None)  # type: ignore[arg-type]  # drawn: nothing is read

@@ -5,10 +5,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.comparing.results import percentile
 from pipeline.problems.pool.evaluation.metrics import job_results, jobset_results
 from pipeline.problems.pool.nouns import JobBatch, JobSet, Schedule, batch
 from pipeline.problems.pool.tables import JOB_RESULTS, JOBSET_RESULTS
+from pipeline.simulation.results import percentile
 
 STEP_LIMIT = 10
 LOAD, JOBSET = np.array([70, 130]), np.array([0, 4])

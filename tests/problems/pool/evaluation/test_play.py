@@ -5,7 +5,6 @@ import pandas as pd
 import pytest
 from builders import tiny_jobset
 
-from pipeline.comparing.results import MOST_JOBSETS, Results, judge
 from pipeline.config import PoolKnobs
 from pipeline.core import Observation, Policy, keys
 from pipeline.problems.pool.evaluation import play as module
@@ -16,6 +15,7 @@ from pipeline.problems.pool.heuristics.tuning import heuristics_with, tuned
 from pipeline.problems.pool.nouns import Cluster, JobBatch, JobSet, batch
 from pipeline.problems.pool.simulator.compiled.batch import Batched
 from pipeline.simulation.choosing import heuristic, random, sjf
+from pipeline.simulation.results import MOST_JOBSETS, Results, judge
 from pipeline.simulation.rollout import play
 
 CLUSTER = Cluster((4, 4), 6, 3, 6, False)

@@ -7,7 +7,6 @@ import pandas as pd
 import pytest
 from builders import TINY, tiny_jobset
 
-from pipeline.comparing.results import Results
 from pipeline.comparing.statistics import summary
 from pipeline.config import Evaluation, Streaming
 from pipeline.errors import UserError
@@ -24,6 +23,7 @@ from pipeline.problems.pool.heuristics.scores import HEURISTICS
 from pipeline.problems.pool.nouns import Cluster, JobBatch, JobSet, Schedule, batch
 from pipeline.problems.pool.tables import JOB_RESULTS, JOBSET_RESULTS
 from pipeline.schemas import STREAM_BACKLOG, STREAM_FAIRNESS, STREAM_SUMMARY, empty
+from pipeline.simulation.results import Results
 
 STEP_LIMIT = 10
 LOAD, JOBSET = np.array([70, 130]), np.array([0, 4])

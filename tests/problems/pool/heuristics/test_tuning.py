@@ -8,7 +8,6 @@ import pytest
 from builders import tiny_jobset
 from pydantic import ValidationError
 
-from pipeline.comparing.results import Results
 from pipeline.config import LinearRuleSearch, PoolKnobs
 from pipeline.core import Policy
 from pipeline.problems.pool.evaluation.play import score
@@ -18,6 +17,7 @@ from pipeline.problems.pool.heuristics.scores import HEURISTICS, with_weights
 from pipeline.problems.pool.heuristics.tuning import heuristics_with, tuned, tuned_linear
 from pipeline.problems.pool.nouns import Cluster, JobSet
 from pipeline.simulation.choosing import compiled_rule_of
+from pipeline.simulation.results import Results
 
 CLUSTER, LIMIT = Cluster((4, 4), 6, 3, 6, False), 60
 JOBSETS: dict[int, list[JobSet]] = {load: [tiny_jobset(load, 0, number) for number in range(5)] for load in (80, 160)}

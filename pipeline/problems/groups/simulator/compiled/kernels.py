@@ -3,7 +3,6 @@
 import numpy as np
 from numba import njit, prange
 
-from pipeline.compiled import inlined
 from pipeline.core import FloatArray, IntArray
 from pipeline.problems.groups.nouns import RECENT
 from pipeline.problems.groups.simulator.compiled.starting import (
@@ -15,6 +14,7 @@ from pipeline.problems.groups.simulator.compiled.starting import (
     start_in_turn,
 )
 from pipeline.problems.groups.simulator.compiled.state import Rules, State
+from pipeline.simulation.compiled import inlined
 from pipeline.simulation.heap import pop, push
 
 # How an interval is played: for good or on a desk; as if groups could not meet; by estimates alone.

@@ -3,10 +3,10 @@
 import numpy as np
 from numba import njit, prange
 
-from pipeline.compiled import inlined
 from pipeline.core import IntArray
 from pipeline.problems.groups.nouns import Observation
 from pipeline.problems.groups.simulator.compiled.state import Rules, State
+from pipeline.simulation.compiled import inlined
 
 
 def observe(s: State, rules: Rules, rows: IntArray) -> Observation:

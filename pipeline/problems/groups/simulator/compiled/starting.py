@@ -4,8 +4,8 @@ A group is tried only when it may have a job to start: after an event of its own
 units have been given back. Nothing else lets a group start what it could not start before.
 """
 
-from pipeline.compiled import inlined
 from pipeline.problems.groups.simulator.compiled.state import State
+from pipeline.simulation.compiled import inlined
 from pipeline.simulation.heap import push
 
 # What a start must respect: the group's share; what is free of the cluster; both.

@@ -3,8 +3,8 @@
 import numpy as np
 from numba import njit
 
-from pipeline.compiled import inlined
 from pipeline.core import FloatArray, IntArray
+from pipeline.simulation.compiled import inlined
 
 
 @njit(cache=True)

@@ -1,9 +1,9 @@
 """What will be free when, by what is told of running jobs: for reservations, and for policies that look ahead."""
 
-from pipeline.compiled import inlined
 from pipeline.core import FloatArray
 from pipeline.problems.machines.simulator.compiled.placing import kind_suits
 from pipeline.problems.machines.simulator.compiled.state import State
+from pipeline.simulation.compiled import inlined
 from pipeline.simulation.heap import pop, push
 
 

@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from pipeline.compiled import inlined
 from pipeline.problems.machines.simulator.compiled.placing import enqueue, look_at_machine
 from pipeline.problems.machines.simulator.compiled.state import Rules, State
+from pipeline.simulation.compiled import inlined
 from pipeline.simulation.heap import pop
 
 

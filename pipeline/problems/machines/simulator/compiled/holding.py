@@ -7,12 +7,12 @@ reservation, computed once: RLScheduler's rule (Zhang et al. 2020).
 
 import numpy as np
 
-from pipeline.compiled import inlined
 from pipeline.problems.machines.nouns import BLOCKING, EASY
 from pipeline.problems.machines.simulator.compiled.ahead import give_back, holds_spare, look_ahead, next_over
 from pipeline.problems.machines.simulator.compiled.clock import one_event
 from pipeline.problems.machines.simulator.compiled.placing import can_hold, first_machine, run, start, take, take_out
 from pipeline.problems.machines.simulator.compiled.state import Rules, State
+from pipeline.simulation.compiled import inlined
 
 
 @inlined

@@ -3,13 +3,13 @@
 import numpy as np
 from numba import njit, prange
 
-from pipeline.compiled import inlined
 from pipeline.core import IntArray
 from pipeline.problems.machines.nouns import GREEDY
 from pipeline.problems.machines.simulator.compiled.clock import all_events, arrive, next_arrival, one_event
 from pipeline.problems.machines.simulator.compiled.holding import hold
 from pipeline.problems.machines.simulator.compiled.placing import fits, kind_suits, start, take_out
 from pipeline.problems.machines.simulator.compiled.state import Rules, State
+from pipeline.simulation.compiled import inlined
 
 
 @inlined

@@ -3,13 +3,13 @@
 import numpy as np
 from numba import njit, prange
 
-from pipeline.compiled import inlined
 from pipeline.core import IntArray, Observation
 from pipeline.problems.machines.nouns import GREEDY
 from pipeline.problems.machines.simulator.compiled.ahead import fits_in
 from pipeline.problems.machines.simulator.compiled.kernels import could_ever
 from pipeline.problems.machines.simulator.compiled.placing import fits
 from pipeline.problems.machines.simulator.compiled.state import Rules, State
+from pipeline.simulation.compiled import inlined
 
 
 def observe(s: State, rules: Rules, rows: IntArray) -> Observation:

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from pipeline.compiled import inlined
 from pipeline.problems.machines.simulator.compiled.state import State
+from pipeline.simulation.compiled import inlined
 from pipeline.simulation.heap import push
 
 

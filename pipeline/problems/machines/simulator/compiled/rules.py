@@ -9,12 +9,12 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit, prange
 
-from pipeline.compiled import inlined
 from pipeline.core import CompiledRule, FloatArray, IntArray, KeyArray
 from pipeline.problems.machines.nouns import GREEDY
 from pipeline.problems.machines.simulator.compiled.kernels import could_ever, go_on
 from pipeline.problems.machines.simulator.compiled.placing import fits
 from pipeline.problems.machines.simulator.compiled.state import Rules, State
+from pipeline.simulation.compiled import inlined
 from pipeline.simulation.draws import uniform
 
 TINY = 1e-15  # RLScheduler's guard of logarithms and quotients

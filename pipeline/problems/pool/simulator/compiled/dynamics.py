@@ -6,8 +6,8 @@ is made only by jobs that leave. A job that ends earlier than requested gives ba
 runs on holds its units a row at a time, so that this is so for estimates, too.
 """
 
-from pipeline.compiled import inlined
 from pipeline.problems.pool.simulator.compiled.state import Rules, State
+from pipeline.simulation.compiled import inlined
 
 
 @inlined

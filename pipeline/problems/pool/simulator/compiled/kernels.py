@@ -3,10 +3,10 @@
 import numpy as np
 from numba import njit, prange
 
-from pipeline.compiled import inlined
 from pipeline.core import IntArray
 from pipeline.problems.pool.simulator.compiled.dynamics import admit, earliest_start, pass_one_step, place, update_fits
 from pipeline.problems.pool.simulator.compiled.state import Rules, State
+from pipeline.simulation.compiled import inlined
 
 NONE = -1  # no action: go on to the first choice
 

@@ -2,10 +2,10 @@
 
 import numpy as np
 
-from pipeline.compiled import inlined
 from pipeline.core import FloatArray
 from pipeline.problems.pool.simulator.compiled.kernels import idle
 from pipeline.problems.pool.simulator.compiled.state import Rules, State
+from pipeline.simulation.compiled import inlined
 
 LEAST_SHARE = 1e-3  # of the cluster that a job counts for
 

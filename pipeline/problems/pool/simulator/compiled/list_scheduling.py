@@ -16,9 +16,9 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit, prange
 
-from pipeline.compiled import inlined
 from pipeline.core import FloatArray, IntArray, KeyArray
 from pipeline.problems.pool.nouns import JobBatch
+from pipeline.simulation.compiled import inlined
 from pipeline.simulation.draws import uniform
 
 HOT, COLD = 0.3, 0.01  # first and last temperature, in the mean wait over duration of the first schedule

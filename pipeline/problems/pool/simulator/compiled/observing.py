@@ -3,11 +3,11 @@
 import numpy as np
 from numba import njit, prange
 
-from pipeline.compiled import inlined
 from pipeline.core import IntArray
 from pipeline.problems.pool.nouns import CompactObservation, cell_type
 from pipeline.problems.pool.simulator.compiled.kernels import idle
 from pipeline.problems.pool.simulator.compiled.state import Rules, State
+from pipeline.simulation.compiled import inlined
 
 
 def compact_buffer(state: State, count: int) -> CompactObservation:

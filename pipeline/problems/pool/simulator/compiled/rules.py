@@ -10,7 +10,6 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit, prange
 
-from pipeline.compiled import inlined
 from pipeline.core import CompiledRule, FloatArray, IntArray, KeyArray
 from pipeline.problems.pool.simulator.compiled.kernels import go_on, idle
 from pipeline.problems.pool.simulator.compiled.linear_rule import (
@@ -22,6 +21,7 @@ from pipeline.problems.pool.simulator.compiled.linear_rule import (
     mean_share,
 )
 from pipeline.problems.pool.simulator.compiled.state import Rules, State
+from pipeline.simulation.compiled import inlined
 from pipeline.simulation.draws import uniform
 
 FCFS, RANDOM, SJF, PACKER, TETRIS, SJF_ALIGN, HOLD, SAF, WSPT, EASY, EASY_FCFS, LINEAR = range(12)

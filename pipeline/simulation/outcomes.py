@@ -10,8 +10,8 @@ from typing import NamedTuple, Protocol
 import numpy as np
 import pandas as pd
 
-from pipeline.comparing.results import percentile
 from pipeline.core import SHORTEST_BOUNDED, BoolArray, FloatArray, IntArray, TimeArray
+from pipeline.simulation.results import percentile
 
 
 class Jobs(Protocol):

@@ -9,9 +9,9 @@ from torch import nn
 
 from pipeline.config import Params
 from pipeline.errors import UserError
+from pipeline.learning.resuming import Course, course
 from pipeline.learning.update import Update
 from pipeline.problems.pool.networks.network import Network
-from pipeline.stages.resuming import Course, course
 from pipeline.storage import read_checkpoint
 
 
