@@ -33,7 +33,18 @@ AT_THE_ROOT = {
         "house",
         "kills",
     ),
-    *("large", "paper_scale", "pipeline", "progress", "recipes", "remotes", "result_params", "signals", "workflows"),
+    *(
+        "large",
+        "named_params",
+        "paper_scale",
+        "pipeline",
+        "progress",
+        "recipes",
+        "remotes",
+        "result_params",
+        "signals",
+        "workflows",
+    ),
 }
 
 
