@@ -48,6 +48,8 @@ class Observation(NamedTuple):
     nodes: IntArray  # [B, M]        machines it runs on at once; 0 = empty slot
     fits_in: FloatArray  # [B, M]     time until it fits by what is told of running jobs; 0 where `free` shows a horizon
     arrived: FloatArray  # [B, 2 + R]  jobs so far, their duration, and duration * demand; 0 where not told
+    may_idle: BoolArray  # [B]         has a job arrived of late, so that void is legal whatever else holds?
+    to_end: FloatArray  # [B]         time until arrivals end, by what the scenario says; inf where it says nothing
 
     def take(self, rows: IntArray | slice) -> "Observation":
         """Return the observation of some episodes."""
@@ -74,11 +76,11 @@ def idle(view: Observation) -> BoolArray:
 def legal_actions(view: Observation) -> BoolArray:
     """Return which actions [B, A] may be chosen.
 
-    Progress rule: void is not legal while the cluster is idle and a waiting job could start, or a deterministic policy
-    could stand still for ever.
+    Void is illegal only while nothing runs, a waiting job could start, and no job has arrived for the scenario's
+    `stall`: or a deterministic policy could stand still for ever.
     """
     placements = view.legal.reshape(len(view.now), -1)
-    void = ~(idle(view) & view.fits_now.any(axis=(1, 2)))
+    void = view.may_idle | ~(idle(view) & view.fits_now.any(axis=(1, 2)))
     return np.concatenate([placements, void[:, None]], axis=1)
 
 

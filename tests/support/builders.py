@@ -47,6 +47,9 @@ def observation(
     backlog: int = 0,
     since_arrival: int = 0,
     horizon: int = 20,
+    may_idle: bool = False,
+    to_end: float = np.inf,
+    now: int = 0,
 ) -> Observation:
     """One episode's view of one machine.
 
@@ -71,10 +74,12 @@ def observation(
         since_arrival=np.array([since_arrival]),
         legal=may[None, :, None],
         fits_now=fits[None, :, None],
-        now=np.array([0]),
+        now=np.array([now]),
         nodes=full.astype(np.int64)[None],
         fits_in=np.zeros((1, len(steps))),
         arrived=np.zeros((1, len(capacity) + 2)),
+        may_idle=np.array([may_idle]),
+        to_end=np.array([to_end]),
     )
 
 
@@ -138,7 +143,10 @@ def clusters(draw: st.DrawFn, most_resources: int = 3, most_slots: int = 5) -> C
     capacity = draw(st.lists(st.integers(1, 6), min_size=1, max_size=most_resources))
     horizon = draw(st.integers(3, 8))
     slots, backlog = draw(st.integers(1, most_slots)), draw(st.integers(0, 4))
-    return Cluster(tuple(capacity), horizon, slots, backlog, draw(st.booleans()))
+    stall = draw(st.sampled_from([None, 0, 1, 3, 1000]))
+    return Cluster(
+        tuple(capacity), horizon, slots, backlog, draw(st.booleans()), stall, draw(st.none() | st.integers(1, 12))
+    )
 
 
 @st.composite

@@ -47,9 +47,8 @@ def random_machines(
     capacity = rng.integers(2, 9, (number, resources)) * HALF
     if resources > 1:
         capacity[rng.random(number) < 1 / 4, -1] = 0
-    return Machines(
-        capacity, rng.integers(0, 3, number), slots, dispatch, float(rng.choice([0.5, 2.0, 7.0])), time_limit
-    )
+    kind, pause = rng.integers(0, 3, number), float(rng.choice([0.5, 2.0, 7.0]))
+    return Machines(capacity, kind, slots, dispatch, pause, time_limit, stall=float(rng.choice([0.0, 3.0, 1e9])))
 
 
 def random_jobs(rng: np.random.Generator, machines: Machines, count: int, steps: int, whole_times: bool = True) -> Jobs:

@@ -27,9 +27,9 @@ def set_task(recipe: Recipe, seed: int = 3) -> Task:
     return tiny_task(recipe, seed=seed)._replace(streams=WINDOWS)
 
 
-def sets(hidden: int = 8, elapsed: bool = False, seed: int = 2) -> Sets:
+def sets(hidden: int = 8, elapsed: bool = False, seed: int = 2, ending: bool = False) -> Sets:
     """An untrained network; it knows no size of a cluster."""
-    network = build(SetsConfig(name="sets", hidden=hidden, elapsed=elapsed), Cluster.of(TINY), seed)
+    network = build(SetsConfig(name="sets", hidden=hidden, elapsed=elapsed, ending=ending), Cluster.of(TINY), seed)
     assert isinstance(network, Sets)
     return network
 

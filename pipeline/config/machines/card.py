@@ -1,6 +1,8 @@
 """What a stored network of many machines says of itself."""
 
-from typing import Literal
+from typing import Annotated, Literal
+
+from pydantic import Field
 
 from pipeline.config.cards import FORMAT, Card, Weights
 from pipeline.config.machines.learning import MachinesNetworkConfig
@@ -19,6 +21,7 @@ class MachinesCard(Card):
     slots: Positive
     dispatch: str
     unit: Rate  # of time, in the log's
+    stall: Annotated[float, Field(ge=0)] = 0.0  # time without an arrival after which void is refused, see the scenario
     objective: str
     network: MachinesNetworkConfig
     play: Literal["greedy", "sampled"]

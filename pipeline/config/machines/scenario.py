@@ -113,6 +113,9 @@ class MachinesScenario(Frozen):
     workload: Annotated[Tasks | MachinesLog, Field(discriminator="name")]
     loads: Loads
     jobsets: Counts
+    # Times the unit of time without an arrival, after which void is refused while nothing runs and a job fits; left
+    # out: ten median run times.
+    stall: Annotated[float | None, Field(ge=0, allow_inf_nan=False, exclude_if=lambda value: value is None)] = None
 
     @model_validator(mode="after")
     def _machines_are_alike(self) -> "MachinesScenario":

@@ -24,6 +24,7 @@ class PoolCard(Card):
     slots: Positive
     backlog: Annotated[int, Field(ge=0)]
     place_ahead: bool
+    stall: Annotated[int | None, Field(ge=0, exclude_if=lambda value: value is None)] = None  # see the scenario
     objective: str
     network: PoolNetworkConfig
     masked: bool

@@ -27,3 +27,5 @@ class PoolKnobs(Frozen):
     linear: LinearRuleSearch | None = None  # None: its weights are not searched
     tetris_weights: Annotated[tuple[Share, ...], Field(min_length=1)]
     hold_quantiles: Annotated[tuple[Share, ...], Field(min_length=1)]
+    # Steps until which `hold_until` may hold long jobs back; none: it stays as it is.
+    hold_until: Annotated[tuple[Annotated[int, Field(ge=0)], ...], Field(exclude_if=lambda steps: not steps)] = ()

@@ -25,6 +25,8 @@ class Recipe(Frozen):
     gamma: PositiveShare
     entropy: Weight
     normalise: bool
+    # Are advantages shares of what their jobset costs, so that all loads count alike?
+    loads_alike: Annotated[bool, Field(exclude_if=lambda alike: not alike)] = False
     clip: Rate | None
     minibatches: Positive
     falling: bool = False  # does the learning rate fall to 0, in a line, by the last update? Of `mixture` only

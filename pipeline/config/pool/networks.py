@@ -36,6 +36,7 @@ class Sets(Frozen):
     name: Literal["sets"]
     hidden: Annotated[int, Field(gt=0, le=512), AfterValidator(_whole_vectors)]
     elapsed: bool  # is it told how long it has run? Short runs give away their end by that
+    ending: bool = False  # is it told whether arrivals end, and when?
 
 
 PoolNetworkConfig = Annotated[Mlp | Cnn | Sets, Field(discriminator="name")]

@@ -133,8 +133,18 @@ class PoolScenario(Frozen):
     arrivals: Annotated[Streaming | AtOnce, Field(discriminator="name")]
     loads: Loads
     jobsets: Counts
+    # Steps without an arrival after which an idle cluster must start a waiting job that fits; left out: the horizon.
+    stall: Annotated[int | None, Field(ge=0, le=100_000_000, exclude_if=_nothing)] = None
+    tell_end: Annotated[bool, Field(exclude_if=bool)] = True  # are policies told when arrivals end, where they do?
     told: Annotated[Literal["durations", "estimates"], Field(exclude_if=_known)] = "durations"
     workload: Annotated[Synthetic | None, Field(exclude_if=_nothing)] = None  # its own, in place of params.yaml's
+
+    @property
+    def arrivals_end(self) -> int | None:
+        """Return the step at which arrivals end; None where they do not, or nobody is told."""
+        if not self.tell_end or self.measured is not None:
+            return None
+        return 1 if isinstance(self.arrivals, AtOnce) else self.arrivals.steps
 
     @property
     def measured(self) -> tuple[int, int] | None:
@@ -142,10 +152,14 @@ class PoolScenario(Frozen):
         return None if isinstance(self.arrivals, AtOnce) else self.arrivals.measured
 
     def with_log_capacity(self, workload: Synthetic | PoolLog) -> "PoolScenario":
-        """Return the scenario with the log's own capacity, where its workload is a log that sets one."""
-        if isinstance(workload, PoolLog) and workload.capacity is not None:
-            return self.model_copy(update={"resources": dict.fromkeys(self.resources, workload.capacity)})
-        return self
+        """Return the scenario with the log's own capacity, where its workload is a log that sets one.
+
+        Nobody is told when the arrivals of a log end.
+        """
+        if not isinstance(workload, PoolLog):
+            return self
+        own = {} if workload.capacity is None else {"resources": dict.fromkeys(self.resources, workload.capacity)}
+        return self.model_copy(update={"tell_end": False, **own})
 
     def changed(self, capacity: int | None, slots: int | None, horizon: int | None) -> "PoolScenario":
         """Return the scenario with another cluster; None leaves a number as it is.

@@ -56,4 +56,6 @@ def unflatten(rows: FloatArray, card: MachinesCard) -> Observation:
         nodes=whole["nodes"],
         fits_in=np.ascontiguousarray(field["fits_in"]),
         arrived=np.zeros((count, 2 + resources)),
+        may_idle=field["since_arrival"][:, 0] < card.stall,
+        to_end=np.full(count, np.inf),
     )

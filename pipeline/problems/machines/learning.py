@@ -50,6 +50,7 @@ def _card(params: Params, agent: str) -> MachinesCard:
         slots=scenario.slots,
         dispatch=scenario.dispatch,
         unit=park.unit,
+        stall=machines_of(scenario, park).stall,
         objective=row.objective,
         network=row.network,
         play=params.machines_recipe(agent).play,

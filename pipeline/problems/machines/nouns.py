@@ -25,6 +25,7 @@ class Machines(NamedTuple):
     dispatch: int  # place in DISPATCH
     pause: float  # time units that pass at most while nothing happens and void was chosen
     time_limit: float  # an episode is cut when this much time has passed; its unfinished jobs are counted
+    stall: float = 0.0  # time without an arrival after which void is refused while nothing runs and a job fits
 
 
 class Jobs(NamedTuple):

@@ -53,6 +53,8 @@ def unflatten(rows: FloatArray, cluster: Cluster) -> Observation:
         nodes=(duration > 0).astype(np.int64),
         fits_in=np.zeros(duration.shape),
         arrived=arrived.astype(float),
+        may_idle=since_arrival[:, 0] < cluster.stalled_after,
+        to_end=np.full(count, np.inf),  # a served policy meets a cluster that goes on
     )
 
 

@@ -20,12 +20,20 @@ class Cluster(NamedTuple):
     slots: int  # M
     backlog: int  # jobs the backlog's image can show
     place_ahead: bool  # may a job be given a start later than now?
+    stall: int | None = None  # steps without an arrival after which a waiting job must start; None: the horizon
+    arrivals_end: int | None = None  # step at which arrivals end, where policies are told; None: they are not
 
     @classmethod
     def of(cls, scenario: PoolScenario) -> "Cluster":
         """Return the cluster of a scenario."""
         units = tuple(scenario.resources.values())
-        return cls(units, scenario.horizon, scenario.slots, scenario.backlog, scenario.place_ahead)
+        size = (scenario.horizon, scenario.slots, scenario.backlog, scenario.place_ahead)
+        return cls(units, *size, scenario.stall, scenario.arrivals_end)
+
+    @property
+    def stalled_after(self) -> int:
+        """Return the steps without an arrival after which an idle cluster must start a job that fits."""
+        return self.horizon if self.stall is None else self.stall
 
 
 class JobSet(NamedTuple):

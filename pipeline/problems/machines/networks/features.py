@@ -121,7 +121,7 @@ def _fill_one(view: Observation, to: Features, i: int, unit: float, void: bool) 
     to.rest[i, BACKLOG] = np.log1p(float(view.backlog[i]))
     to.rest[i, HEAD_DURATION] = _log(view.backlog_head[i, 0] / unit, SHORTEST)
     to.rest[i, SINCE_ARRIVAL] = _log(view.since_arrival[i] / unit, SHORTEST)
-    to.may[i, to.may.shape[1] - 1] = void and not (idle and some_fit)
+    to.may[i, to.may.shape[1] - 1] = void and (view.may_idle[i] or not (idle and some_fit))
 
 
 @inlined

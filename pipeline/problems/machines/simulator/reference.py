@@ -247,6 +247,8 @@ class PlainSimulator:
             nodes=np.array([[0 if job is None else self.jobs.nodes[job] for job in slots]]),
             fits_in=np.array([[0.0 if job is None else max(self._ahead(job)[0] - self.now, 0.0) for job in slots]]),
             arrived=np.zeros((1, 2 + len(nothing))),
+            may_idle=np.array([self.now - last < self.machines.stall]),
+            to_end=np.array([inf]),
         )
 
     def placed(self) -> Placed:

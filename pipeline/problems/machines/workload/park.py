@@ -4,11 +4,13 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from pipeline.config import Group, MachinePark, MachinesScenario, Sampled
+from pipeline.config import Group, MachinePark, MachinesScenario, Sampled, Tasks
 from pipeline.core import ANY_KIND, KeyArray
 from pipeline.errors import UserError
 from pipeline.logs.trace import MachineTable, thousandths
 from pipeline.problems.machines.nouns import DISPATCH, Machines
+
+STALL = 10.0  # median run times without an arrival after which void is refused, where a scenario says nothing
 
 
 def machines_of(scenario: MachinesScenario, park: MachinePark) -> Machines:
@@ -20,7 +22,15 @@ def machines_of(scenario: MachinesScenario, park: MachinePark) -> Machines:
         dispatch=DISPATCH.index(scenario.dispatch),
         pause=scenario.pause * park.unit,
         time_limit=scenario.time_limit * park.unit,
+        stall=_stall(scenario) * park.unit,
     )
+
+
+def _stall(scenario: MachinesScenario) -> float:
+    """Return the scenario's, in units of its time: of a log, the unit is the median run time."""
+    if scenario.stall is not None:
+        return scenario.stall
+    return STALL * (scenario.workload.median if isinstance(scenario.workload, Tasks) else 1.0)
 
 
 def grouped(groups: Sequence[Group], unit: float) -> MachinePark:

@@ -21,7 +21,7 @@ PLENTY = np.iinfo(np.int64).max
 
 # What the weights of the linear rule are of, in their order: of a job, then of void.
 JOB_FEATURES = ("short", "narrow", "aligned", "waited", "slowed", "dominant", "left", "shortest")
-VOID_FEATURES = ("always", "waiting", "shorter", "free")
+VOID_FEATURES = ("always", "waiting", "shorter", "free", "elapsed", "idle", "to_end")
 FEATURES = JOB_FEATURES + VOID_FEATURES
 
 
@@ -127,6 +127,9 @@ def _void_features(view: Observation, best: IntArray) -> list[FloatArray]:
         _logarithm(1.0 + (count + view.backlog)),
         shorter.sum(axis=1) / np.maximum(count, 1),
         _mean(view.free[:, 0, 0] / _capacity(view)),
+        _logarithm(1.0 + view.now),
+        _logarithm(1.0 + view.since_arrival),
+        _logarithm(1.0 + np.where(np.isinf(view.to_end), 0.0, view.to_end)),
     ]
 
 

@@ -12,12 +12,13 @@ from collections.abc import Sequence
 import numpy as np
 
 from pipeline.config import Clone, Imitate, Params, PretrainConfig, there_are
-from pipeline.core import CompiledRule, FloatArray, IntArray, Observation, Policy
+from pipeline.core import CompiledRule, FloatArray, IntArray, Observation, Policy, legal_actions
 from pipeline.errors import UserError
 from pipeline.problems.pool.heuristics.rules import alignment, easy, linear, linear_weights, mean_share
 from pipeline.simulation.choosing import Heuristic, Score, compiled_rule_of, fcfs, heuristic, random, sjf
 
 EVEN = 0.5  # Tetris untuned: alignment and shortness count alike
+DEEPRM_STEPS = 50  # in which DeepRM's jobs arrive
 LONG_STEPS = 10  # a long job of DeepRM's workload runs at least this long
 # The linear rule untuned: shortest first, and nothing of LONG_STEPS and more while one much shorter waits.
 PATIENT = linear_weights(short=1.0, shortest=1.0, always=-math.log(LONG_STEPS) - 1.0)
@@ -69,6 +70,21 @@ def hold(long_steps: int) -> Score:
     return score
 
 
+def hold_until(long_steps: int, until: int) -> Score:
+    """Return `sjf_align` that starts no long job before a step, unless void is not legal.
+
+    Args:
+        long_steps: a job is long from this duration on.
+        until: the step.
+    """
+
+    def score(view: Observation) -> FloatArray:
+        holds = (view.now < until) & legal_actions(view)[:, -1]
+        return np.where((view.duration >= long_steps) & holds[:, None], -np.inf, sjf_align(view))
+
+    return score
+
+
 def with_weight(weight: float) -> Heuristic:
     """Return Tetris with a weight of alignment."""
     return heuristic(tetris(weight), CompiledRule("tetris", weight))
@@ -77,6 +93,12 @@ def with_weight(weight: float) -> Heuristic:
 def with_patience(long_steps: float) -> Heuristic:
     """Return `hold` with the duration from which a job is long, in whole steps."""
     return heuristic(hold(int(long_steps)), CompiledRule("hold", int(long_steps)))
+
+
+def with_span(long_steps: float, until: float) -> Heuristic:
+    """Return `hold_until` with the duration from which a job is long, and the step until which it is held back."""
+    spans = int(long_steps), int(until)
+    return heuristic(hold_until(*spans), CompiledRule("hold_until", knobs=spans))
 
 
 def with_weights(weights: Sequence[float]) -> Heuristic:
@@ -137,4 +159,5 @@ HEURISTICS: dict[str, Policy] = {
     "easy": heuristic(easy(sjf_align), CompiledRule("easy")),
     "easy_fcfs": heuristic(easy(fcfs), CompiledRule("easy_fcfs")),
     "linear": with_weights(PATIENT),
+    "hold_until": with_span(LONG_STEPS, DEEPRM_STEPS),
 }

@@ -12,6 +12,7 @@ from pipeline.problems.pool.heuristics.scores import (
     HEURISTICS,
     LONG_STEPS,
     with_patience,
+    with_span,
     with_weight,
     with_weights,
 )
@@ -21,6 +22,7 @@ from pipeline.simulation.results import Play, judge
 
 WITH_KNOB: dict[str, Callable[[float], Heuristic]] = {"tetris": with_weight, "hold": with_patience}
 
+SPAN_KNOBS = ("hold_until_long", "hold_until")  # of `hold_until`: steps of a long job, and the step it is held until
 SEARCH_SEED = 7  # of the search of the linear rule's weights
 KNOB_OF = {name: f"linear_{name}" for name in FEATURES}  # the knob that is a feature's weight
 AT_ONCE = 64  # candidates whose results are in memory together
@@ -33,13 +35,18 @@ def tuned(
     duration = np.concatenate([jobs.requested for group in training.values() for jobs in group])
     long = {float(LONG_STEPS), *(float(np.quantile(duration, q, method="higher")) for q in knobs.hold_quantiles)}
     candidates = {"tetris": knobs.tetris_weights, "hold": sorted(long)}
-    tried = {(name, knob): WITH_KNOB[name](knob) for name, values in candidates.items() for knob in values}
-    results = play({f"{name} {knob!r}": policy for (name, knob), policy in tried.items()})
-    cost = {(name, knob): judge(results[f"{name} {knob!r}"], "slowdown") for name, knob in tried}
-    best = {name: min((pair for pair in tried if pair[0] == name), key=cost.__getitem__)[1] for name in candidates}
+    best = {name: _least(play, WITH_KNOB[name], [(knob,) for knob in values])[0] for name, values in candidates.items()}
+    spans = [(steps, float(until)) for steps in sorted(long) for until in knobs.hold_until]
+    best |= dict(zip(SPAN_KNOBS, _least(play, with_span, spans), strict=True)) if spans else {}
     if knobs.linear is None:
         return best
     return best | dict(zip(KNOB_OF.values(), tuned_linear(play, knobs.linear, seed), strict=True))
+
+
+def _least(play: Play, make: Callable[..., Heuristic], candidates: Sequence[tuple[float, ...]]) -> tuple[float, ...]:
+    """Return the knobs of least mean slowdown, the first of equals."""
+    results = play({repr(knobs): make(*knobs) for knobs in candidates})
+    return min(candidates, key=lambda knobs: judge(results[repr(knobs)], "slowdown"))
 
 
 def tuned_linear(play: Play, config: LinearRuleSearch, seed: int) -> tuple[float, ...]:
@@ -64,5 +71,7 @@ def _cost(play: Play, drawn: FloatArray, sjf: Mapping[int, float]) -> FloatArray
 def heuristics_with(knobs: Mapping[str, float]) -> dict[str, Policy]:
     """Return all heuristics, those with a knob as tuned."""
     found = HEURISTICS | {name: make(knobs[name]) for name, make in WITH_KNOB.items() if name in knobs}
+    if set(SPAN_KNOBS) <= set(knobs):
+        found |= {"hold_until": with_span(*(knobs[name] for name in SPAN_KNOBS))}
     weights = [knobs[name] for name in KNOB_OF.values() if name in knobs]
     return found | {"linear": with_weights(weights)} if weights else found

@@ -36,6 +36,7 @@ def relative(view: Observation) -> Relative:
         np.ascontiguousarray(view.since_arrival, dtype=np.int64),
         np.ascontiguousarray(view.now, dtype=np.int64),
         np.ascontiguousarray(view.arrived, dtype=np.float64),
+        np.ascontiguousarray(view.to_end, dtype=np.float64),
     )
     _describe_all(arrays, observed)
     return observed
@@ -216,3 +217,6 @@ def _describe_rest(
     observed.rest[i, at.MEAN_WAITED] = _log1p(waited / max(waiting, 1), 4.0)
     observed.rest[i, at.HAS_BACKLOG] = 1.0 if later else 0.0
     observed.rest[i, at.ELAPSED] = _log1p(float(arrays.now[b]), 8.0)
+    ends = arrays.to_end[b] < np.inf
+    observed.rest[i, at.ENDS] = 1.0 if ends else 0.0
+    observed.rest[i, at.TO_END] = _log1p(arrays.to_end[b], 4.0) if ends else 0.0

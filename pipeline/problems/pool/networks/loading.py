@@ -36,6 +36,7 @@ def card_of(params: Params, agent: str) -> PoolCard:
         slots=scenario.slots,
         backlog=scenario.backlog,
         place_ahead=scenario.place_ahead,
+        stall=scenario.stall,
         objective=row.objective,
         network=row.network,
         masked=recipe.masked,
@@ -47,7 +48,7 @@ def card_of(params: Params, agent: str) -> PoolCard:
 def cluster_of(card: PoolCard) -> Cluster:
     """Return the cluster that a network was trained on."""
     units = tuple(card.resources.values())
-    return Cluster(units, card.horizon, card.slots, card.backlog, card.place_ahead)
+    return Cluster(units, card.horizon, card.slots, card.backlog, card.place_ahead, card.stall)
 
 
 def restore(card: PoolCard, weights: Mapping[str, FloatArray], device: torch.device | None = None) -> Loaded:

@@ -27,7 +27,7 @@ def _cnn(config: CnnConfig, cluster: Cluster) -> Network:
 
 
 def _sets(config: SetsConfig, cluster: Cluster) -> Sets:
-    return Sets(config.hidden, config.elapsed)
+    return Sets(config.hidden, config.elapsed, config.ending)
 
 
 def build(config: PoolNetworkConfig, cluster: Cluster, seed: int) -> PoolNetwork:

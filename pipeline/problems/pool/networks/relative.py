@@ -12,7 +12,7 @@ import numpy as np
 from pipeline.core import BoolArray, FloatArray, IntArray
 
 AHEAD = (0, 1, 2, 4, 8, 16)  # steps ahead at which free units are looked up
-OF_JOB, OF_REST = 21, 2 * len(AHEAD) + 14  # features
+OF_JOB, OF_REST = 21, 2 * len(AHEAD) + 16  # features
 STRETCH_SCALE = 3.0  # what log(1 + waited / duration) is divided by
 
 # The features of a job, by their place. Shares are of capacity, and least, mean and most are over resources.
@@ -57,6 +57,8 @@ FREE = 0  # mean and least share that is free, in turn, at each of AHEAD
     MEAN_WAITED,  # logarithm
     HAS_BACKLOG,
     ELAPSED,  # logarithm of the present step
+    ENDS,  # is it said when arrivals end?
+    TO_END,  # logarithm of the steps until then
 ) = range(2 * len(AHEAD), OF_REST)
 
 
@@ -87,6 +89,7 @@ class EpisodeArrays(NamedTuple):
     since: IntArray  # [B]  steps since a job last arrived
     now: IntArray  # [B]
     arrived: FloatArray  # [B, 2 + R]
+    to_end: FloatArray  # [B]  steps until arrivals end; inf where nothing is said
 
 
 def relative_buffer(count: int, slots: int) -> Relative:

@@ -16,7 +16,16 @@ from pipeline.problems.pool.networks.compiled_sets import SetWeights, forward
 from pipeline.problems.pool.networks.describing import relative
 from pipeline.problems.pool.networks.loss import Loss
 from pipeline.problems.pool.networks.network import Forward, Scorer
-from pipeline.problems.pool.networks.relative import ELAPSED, OF_JOB, OF_REST, STRETCH, STRETCH_SCALE, Relative
+from pipeline.problems.pool.networks.relative import (
+    ELAPSED,
+    ENDS,
+    OF_JOB,
+    OF_REST,
+    STRETCH,
+    STRETCH_SCALE,
+    TO_END,
+    Relative,
+)
 from pipeline.problems.pool.networks.rows import padded
 from pipeline.problems.pool.networks.set_gradient import gradient
 
@@ -26,11 +35,12 @@ LITTLE = 0.1  # of torch's own initial weights: all actions about equally likely
 class Sets(Scorer[Relative]):
     """Logits of waiting jobs and void, for any number of slots and resources, any capacity and horizon."""
 
-    def __init__(self, hidden: int, elapsed: bool) -> None:
+    def __init__(self, hidden: int, elapsed: bool, ending: bool = False) -> None:
         super().__init__()
         if hidden != padded(hidden):
             raise ValueError(f"expected a multiple of 8 hidden units, got {hidden}")
-        self.elapsed = elapsed
+        self.unseen = [] if elapsed else [ELAPSED]  # features of the rest that it is not told
+        self.unseen += [] if ending else [ENDS, TO_END]
         self.of_job = nn.Linear(OF_JOB, hidden)
         self.of_all = nn.Linear(2 * hidden + OF_REST, hidden)
         self.job_part = nn.Linear(hidden, hidden)
@@ -74,22 +84,21 @@ class Sets(Scorer[Relative]):
         return torch.cat([scores, self.void(torch.cat([common, rest], dim=1))], dim=1)
 
     def _rest(self, observed: Relative) -> Tensor:
-        rest = torch.from_numpy(observed.rest)
-        if self.elapsed:
-            return rest
         kept = torch.ones(OF_REST)
-        kept[ELAPSED] = 0.0
-        return rest * kept
+        kept[self.unseen] = 0.0
+        return torch.from_numpy(observed.rest) * kept
+
+    def _places_unseen(self) -> list[int]:
+        """Return the places of unseen features among inputs whose last OF_REST are the rest."""
+        return [place - OF_REST for place in self.unseen]
 
     def compiled(self) -> SetWeights:
         """Return the weights as they are now, for compiled play."""
         layers = (self.of_job, self.of_all, self.job_part)
         tables = [(_rows(layer.weight), layer.bias.detach().numpy().copy()) for layer in layers]
-        if not self.elapsed:
-            tables[1][0][-OF_REST + ELAPSED] = 0.0
         void = self.void.weight.detach().numpy()[0].copy()
-        if not self.elapsed:
-            void[-OF_REST + ELAPSED] = 0.0
+        for each in (tables[1][0], void):
+            each[self._places_unseen()] = 0.0
         return SetWeights(
             *tables[0],
             *tables[1],
@@ -104,9 +113,8 @@ class Sets(Scorer[Relative]):
     def add_gradient(self, observed: Relative, loss: Loss) -> float:
         """Add the gradient of some decisions' summed loss to the weights' own; return the sum of their entropies."""
         found, entropy = gradient(self.compiled(), observed, loss)
-        if not self.elapsed:
-            found.of_all[-OF_REST + ELAPSED] = 0.0
-            found.void[-OF_REST + ELAPSED] = 0.0
+        for each in (found.of_all, found.void):
+            each[self._places_unseen()] = 0.0
         parts = (
             (self.of_job.weight, found.of_job.T),
             (self.of_job.bias, found.job_bias),

@@ -22,7 +22,7 @@ def schedule_jobs(params: Params, asked: ScheduleRequest) -> None:
     check_out(out)
     if out.exists() and jobs.exists() and out.samefile(jobs):
         raise UserError(f"{out}: the jobs are read from it: name another file for the schedule")
-    cluster, (chosen, masked) = Cluster.of(scenario), policy_by_name(policy, scenario)
+    cluster, (chosen, masked) = Cluster.of(scenario)._replace(arrivals_end=None), policy_by_name(policy, scenario)
     drawn = drawn_by_name(policy, scenario) if samples else None
     swf = params.workload if isinstance(params.workload, PoolLog) else PoolLog(name="swf", path=str(jobs))
     with progress(f"read {jobs}, percent", 100, brief=True) as advance:

@@ -10,6 +10,7 @@ earlier, the rest is given back in the moment it ends; if it runs on, it keeps i
 after that step. Rewards know the true duration.
 """
 
+import math
 from collections import deque
 from dataclasses import dataclass, field
 
@@ -144,7 +145,13 @@ class Timestep:
             nodes=np.array([[int(job is not None) for job in self.slots]]),
             fits_in=np.zeros((1, len(self.slots))),
             arrived=self._arrived()[None],
+            may_idle=np.array([self.now - self.last_arrival < self.cluster.stalled_after]),
+            to_end=np.array([self._to_end()]),
         )
+
+    def _to_end(self) -> float:
+        end = self.cluster.arrivals_end
+        return math.inf if end is None else float(max(end - self.now, 0))
 
     def _arrived(self) -> FloatArray:
         so_far = len(self.start) - len(self.to_come)

@@ -4,7 +4,7 @@ import numpy as np
 from numba import njit
 
 from pipeline.problems.pool.networks.relative import EpisodeArrays, Relative
-from pipeline.problems.pool.simulator.compiled.kernels import idle
+from pipeline.problems.pool.simulator.compiled.kernels import may_pass
 from pipeline.problems.pool.simulator.compiled.state import Rules, State
 from pipeline.simulation.compiled import inlined
 
@@ -26,6 +26,7 @@ def arrays_of(s: State, b: int) -> EpisodeArrays:
         np.zeros(1, dtype=np.int64),
         s.now[b : b + 1],
         np.zeros((1, 2 + resources)),
+        np.zeros(1),
     )
 
 
@@ -37,7 +38,7 @@ def refresh(s: State, rules: Rules, b: int, arrays: EpisodeArrays, observed: Rel
         job = s.slot_job[b, m]
         arrays.waited[0, m] = s.now[b] - s.arrival[job] if job >= 0 else 0
         observed.may[i, m] = s.legal[b, m]
-    observed.may[i, slots] = not (s.fitting[b] > 0 and idle(s, rules, b))
+    observed.may[i, slots] = may_pass(s, rules, b)
     queue, to_come = s.queue[b], s.to_come[b]
     waits = queue < to_come
     arrays.backlog[0] = to_come - queue
@@ -45,5 +46,6 @@ def refresh(s: State, rules: Rules, b: int, arrays: EpisodeArrays, observed: Rel
     for r in range(s.capacity.shape[0]):
         arrays.behind[0, 1 + r] = s.demand[queue, r] if waits else 0
     arrays.since[0] = s.now[b] - s.last_arrival[b]
+    arrays.to_end[0] = np.inf if rules.arrivals_end < 0 else max(rules.arrivals_end - s.now[b], 0)
     for k in range(s.arrived.shape[1]):
         arrays.arrived[0, k] = s.arrived[to_come, k] - s.arrived[s.first[b], k]

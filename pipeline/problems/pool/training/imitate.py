@@ -74,7 +74,8 @@ def _examples(network: Sets, task: Task, config: Imitate) -> list[Rollout]:
         loads, steps = config.streams.loads, config.streams.latest + config.streams.steps
         pieces = [task.stream("train", loads[k % len(loads)], k, steps) for k in range(config.streams.windows)]
         for slots in config.streams.slots:
-            other = task._replace(cluster=task.cluster._replace(slots=slots), step_limit=PATIENCE * steps)
+            cluster = task.cluster._replace(slots=slots, arrivals_end=None)
+            other = task._replace(cluster=cluster, step_limit=PATIENCE * steps)
             found.append(watch(network, pieces, other, teachers(pieces, other, config)))
     return found
 

@@ -32,6 +32,7 @@ from pipeline.problems.pool.training.playing import play_by_chance
 from pipeline.problems.pool.training.task import JOBSETS, Task
 
 MOST_JOBSETS = 100_000  # of an update; keeps the random keys of updates apart
+TINY = 1e-9
 JOBS_AT_ONCE = 200_000  # of the episodes played side by side, if more than one jobset's: ~5 decisions of 100 bytes each
 
 
@@ -121,7 +122,10 @@ def advantages(played: Decisions, episodes: int, recipe: Recipe) -> FloatArray:
     else:
         value = returns[played.episode, played.now]
         gain = value - decision_baseline(value, played.episode // episodes, played.turn)
-    return gain / (gain.std() + 1e-9) if recipe.normalise else gain
+    if recipe.loads_alike:
+        cost = np.abs(played.rewards.sum(axis=1)).reshape(-1, episodes).mean(axis=1)
+        gain = gain / np.maximum(cost[played.episode // episodes], TINY)
+    return gain / (gain.std() + TINY) if recipe.normalise else gain
 
 
 def _take_step(network: Network, optimizer: torch.optim.Optimizer, decisions: int, recipe: Recipe, number: int) -> None:

@@ -53,7 +53,7 @@ def windows(
     numbers = range(update * config.windows, (update + 1) * config.windows)
     jobsets = [task.stream("fresh", config.loads[k % len(config.loads)], k, end) for k in numbers]
     slots = config.slots[update % len(config.slots)]
-    cluster: Cluster = task.cluster._replace(slots=slots)
+    cluster: Cluster = task.cluster._replace(slots=slots, arrivals_end=None)
     place = number + np.arange(config.windows)
     simulator = Batched(batch(jobsets), cluster, end + 1, task.objective, skip_forced=True)
     Roller(simulator, weights, keys(task.seed, place, np.zeros_like(place))).play(first)

@@ -37,7 +37,7 @@ def validate_sets(network: Sets, task: Task) -> Callable[[], float]:
 
 def _on_streams(network: Sets, task: Task, config: StreamWindows) -> list[float]:
     steps = config.examined or config.latest + config.steps
-    cluster = task.cluster._replace(slots=max(config.slots))
+    cluster = task.cluster._replace(slots=max(config.slots), arrivals_end=None)
     span = (MEASURED[0] * steps, MEASURED[1] * steps)
     pieces = [[task.stream("validation", load, k, steps) for k in range(PIECES)] for load in config.loads]
     return [slowdown(network, some, task, cluster, PATIENCE * steps, span) for some in pieces]

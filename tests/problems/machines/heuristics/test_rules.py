@@ -66,6 +66,8 @@ def view_of(
         nodes=width[None],
         fits_in=np.zeros((1, len(there))),
         arrived=np.zeros((1, 2 + left.shape[1])),
+        may_idle=np.zeros(1, dtype=bool),
+        to_end=np.full(1, np.inf),
     )
 
 

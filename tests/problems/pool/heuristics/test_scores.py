@@ -11,6 +11,7 @@ from pipeline.problems.pool.heuristics.rules import JOB_FEATURES, VOID_FEATURES,
 from pipeline.problems.pool.heuristics.scores import (
     HEURISTICS,
     hold,
+    hold_until,
     packer,
     saf,
     sjf_align,
@@ -302,13 +303,31 @@ def test_the_linear_rule_never_idles_on_an_idle_cluster_with_a_job_that_fits() -
     assert pick(eager, observation(duration=[1, 2], fits_now=[False, False])) == 2
 
 
+def test_hold_until_starts_no_long_job_before_its_step_unless_void_is_refused() -> None:
+    waits = observation(duration=[12, 10], may_idle=True, now=4)
+    assert pick(hold_until(10, 5), waits) == 2
+    assert pick(hold_until(11, 5), waits) == 1
+    assert pick(hold_until(10, 4), waits) == 1
+    assert pick(hold_until(10, 5), waits._replace(may_idle=np.array([False]))) == 1
+
+
+def test_the_linear_rule_may_wait_for_a_step_for_an_arrival_and_for_their_end() -> None:
+    view = observation(duration=[3], may_idle=True, now=7, since_arrival=2, to_end=4.0)
+    for feature, value in (("elapsed", 8), ("idle", 3), ("to_end", 5)):
+        for share, expected in ((0.9, 1), (-0.9, 0)):  # above and below what the job is worth, -log 3 = -1.1
+            scale = share / log(value) * (1 if share > 0 else 2)
+            rule = linear(weights(short=1, **{feature: scale}))
+            assert pick(rule, view) == expected, feature
+    assert pick(linear(weights(short=1, to_end=-9)), view._replace(to_end=np.array([np.inf]))) == 1
+
+
 def test_the_linear_rule_takes_a_job_that_wants_nothing_for_a_thousandth() -> None:
     view = observation(duration=[1, 1], demand=[[0, 0], [1, 1]])
     assert linear(weights(narrow=1))(view)[0] == pytest.approx([log(1000), log(10)])
 
 
 def test_the_linear_rule_wants_a_weight_for_every_feature() -> None:
-    with pytest.raises(ValueError, match="expected 12 weights, got 3"):
+    with pytest.raises(ValueError, match="expected 15 weights, got 3"):
         with_weights([1.0, 2.0, 3.0])
 
 
@@ -370,7 +389,7 @@ class TestEveryHeuristic:
             placeable = view.legal.any(axis=(1, 2))
             assert void[~placeable].all()
             held_back += int(void[placeable].sum())
-        assert (held_back > 0) == (name in ("hold", "random", "easy", "easy_fcfs", "linear"))
+        assert (held_back > 0) == (name in ("hold", "hold_until", "random", "easy", "easy_fcfs", "linear"))
 
     def test_decides_the_same_on_the_same_view_and_draws(self, name: str, met: list[Observation]) -> None:
         for view in met:

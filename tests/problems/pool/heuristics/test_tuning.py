@@ -23,7 +23,7 @@ CLUSTER, LIMIT = Cluster((4, 4), 6, 3, 6, False), 60
 JOBSETS: dict[int, list[JobSet]] = {load: [tiny_jobset(load, 0, number) for number in range(5)] for load in (80, 160)}
 KNOBS = PoolKnobs(tetris_weights=(0.0,), hold_quantiles=(1.0,))
 SMALL = LinearRuleSearch(population=6, rounds=3, elite=2)
-AIM = np.linspace(-1.0, 1.0, 12)
+AIM = np.linspace(-1.0, 1.0, len(FEATURES))
 
 
 def play(policies: Mapping[str, Policy]) -> dict[str, Results]:

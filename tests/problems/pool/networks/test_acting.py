@@ -78,6 +78,12 @@ def test_void_stays_legal_where_no_job_fits_the_idle_cluster() -> None:
     assert legal_actions(view).tolist() == [[False, False, False, True]]
 
 
+def test_void_stays_legal_on_an_idle_cluster_as_long_as_jobs_arrive() -> None:
+    view = observation(duration=[1, 1, 1], may_idle=True)
+    assert legal_actions(view).tolist() == [[True, True, True, True]]
+    assert legal_actions(observation(duration=[1, 1, 1])).tolist() == [[True, True, True, False]]
+
+
 def test_void_stays_legal_while_a_job_runs() -> None:
     assert legal_actions(busy([True, True, False])).tolist() == [[True, True, False, True]]
 

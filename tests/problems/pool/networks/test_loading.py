@@ -288,6 +288,6 @@ def test_the_card_of_an_agent_says_all_that_rebuilds_it(params: Params, agent: s
     own = card_of(params, agent)
     row = params.agent(agent)
     assert (own.agent, own.scenario, own.network) == (agent, row.scenario, row.network)
-    assert cluster_of(own) == Cluster.of(params.pool_scenario(row.scenario))
+    assert cluster_of(own) == Cluster.of(params.pool_scenario(row.scenario))._replace(arrivals_end=None)
     assert (own.masked, own.play) == (params.pool_recipe(agent).masked, params.pool_recipe(agent).play)
     assert isinstance(own.network, Mlp | Cnn)

@@ -177,7 +177,7 @@ def test_the_compiled_gradient_of_the_loss_is_that_of_autograd(of: Cluster, mask
     assert ours == pytest.approx(theirs, rel=1e-6)
     assert set(found) == set(by_torch) == {"first.weight", "first.bias", "last.weight", "last.bias"}
     for name, gradient in by_torch.items():
-        assert_close(found[name], gradient)
+        assert_close(found[name], gradient, by=1e-4)  # of thousands of decisions, some of which nearly cancel out
 
 
 @pytest.mark.parametrize("with_clock", [False, True])

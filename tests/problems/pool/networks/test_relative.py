@@ -108,6 +108,8 @@ def test_the_rest_is_as_worked_by_hand() -> None:
         log(1 + 4 / 3) / 4,
         1,  # there is a backlog
         log(1 + 9) / 8,
+        0,  # nothing is said of the end of arrivals
+        0,
     ]
     assert len(expected) == OF_REST
     assert relative(hand()).rest[0] == pytest.approx(expected, abs=1e-6)

@@ -12,7 +12,7 @@ from pipeline.problems.pool.networks.compiled_sets import FEW
 from pipeline.problems.pool.networks.describing import relative
 from pipeline.problems.pool.networks.loss import Loss
 from pipeline.problems.pool.networks.networks import build
-from pipeline.problems.pool.networks.relative import ELAPSED, OF_REST, Relative
+from pipeline.problems.pool.networks.relative import ELAPSED, ENDS, OF_REST, TO_END, Relative
 from pipeline.problems.pool.networks.sets import Sets
 from pipeline.problems.pool.nouns import Cluster
 
@@ -33,9 +33,9 @@ def loss_of(observed: Relative) -> Loss:
     return Loss(action, rng.normal(size=len(action)), True, 0.3)
 
 
-def confident(elapsed: bool) -> Sets:
+def confident(elapsed: bool, ending: bool = False) -> Sets:
     """A network whose actions are far from equally likely."""
-    network = sets(hidden=16, elapsed=elapsed)
+    network = sets(hidden=16, elapsed=elapsed, ending=ending)
     with torch.no_grad():
         for layer in (network.score, network.direct, network.void):
             layer.weight *= 10.0
@@ -47,7 +47,7 @@ def test_the_networks_of_params_are_as_small_as_promised(params: Params) -> None
     count = sum(weight.numel() for weight in network.parameters())
     # of a job, of all, each one's part, all's part, score, direct, void
     assert sum(weight.numel() for weight in sets(hidden=32).parameters()) == (
-        22 * 32 + (64 + 26 + 1) * 32 + 33 * 32 + 32 * 32 + 32 + 21 + (32 + 26 + 1)
+        22 * 32 + (64 + 28 + 1) * 32 + 33 * 32 + 32 * 32 + 32 + 21 + (32 + 28 + 1)
     )
     assert count <= 50_000
 
@@ -109,6 +109,21 @@ def test_a_network_that_is_not_told_how_long_it_has_run_does_not_know() -> None:
         for weight in (network.of_all.weight, network.void.weight):
             assert weight.grad is not None
             assert bool(weight.grad[:, -OF_REST + ELAPSED].any()) == elapsed
+
+
+def test_a_network_knows_the_end_of_arrivals_only_if_it_is_told() -> None:
+    soon = many(observation(duration=[3, 1, 4], free=[[9, 9]]), 2)
+    observed = relative(soon._replace(to_end=np.array([3.0, np.inf])))
+    assert observed.rest[:, ENDS].tolist() == [1.0, 0.0]
+    assert observed.rest[:, TO_END] == pytest.approx([np.log(4) / 4, 0.0])
+    for ending in (False, True):
+        network = confident(False, ending)
+        for logits in (network.frozen()(observed), network(observed).detach().numpy()):
+            assert np.allclose(logits[0], logits[1], rtol=1e-5) == (not ending)
+        network.add_gradient(observed, Loss(np.array([0, 1]), np.array([1.0, -2.0]), True, 0.1))
+        for weight in (network.of_all.weight, network.void.weight):
+            assert weight.grad is not None
+            assert bool(weight.grad[:, TO_END - OF_REST].any()) == ending
 
 
 @pytest.mark.usefixtures("two_threads")

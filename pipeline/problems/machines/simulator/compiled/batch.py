@@ -18,7 +18,7 @@ class Simulator:
     def __init__(self, jobs: JobsBatch, machines: Machines, unit_cost: FloatArray) -> None:
         self.jobs = jobs
         self.machines = machines
-        self._rules = Rules(machines.dispatch, machines.pause, machines.time_limit)
+        self._rules = Rules(machines.dispatch, machines.pause, machines.time_limit, machines.stall)
         self._state = empty_state(jobs, machines, unit_cost)
         begin_all(self._state, self._rules)
         self._rows = np.flatnonzero(~self._state.done)

@@ -16,7 +16,8 @@ def observe(s: State, rules: Rules, rows: IntArray) -> Observation:
     """Return what the policy sees in some episodes, as copies."""
     view = _empty(s, len(rows))
     _look(s, rules, rows, view)
-    return view._replace(fits_now=view.fits_now.view(np.bool_), legal=view.legal.view(np.bool_))
+    told = {name: getattr(view, name).view(np.bool_) for name in ("fits_now", "legal", "may_idle")}
+    return view._replace(**told)
 
 
 def _empty(s: State, count: int) -> Observation:
@@ -37,6 +38,8 @@ def _empty(s: State, count: int) -> Observation:
         nodes=np.empty((count, slots), dtype=np.int64),
         fits_in=np.empty((count, slots)),
         arrived=np.zeros((count, 2 + resources)),
+        may_idle=np.empty(count, dtype=np.uint8),
+        to_end=np.full(count, np.inf),
     )
 
 
@@ -44,20 +47,21 @@ def _empty(s: State, count: int) -> Observation:
 def _look(s: State, rules: Rules, rows: IntArray, view: Observation) -> None:
     for i in prange(rows.shape[0]):
         # calls: numba takes writes to a tuple's arrays within prange for dead code
-        _look_at_machines(s, rows[i], view, i)
+        _look_at_machines(s, rules, rows[i], view, i)
         for m in range(s.slot_job.shape[1]):
             _look_at_slot(s, rules, rows[i], view, i, m)
         fits_in(s, rows[i], view.fits_in, i)
 
 
 @inlined
-def _look_at_machines(s: State, b: int, view: Observation, i: int) -> None:
+def _look_at_machines(s: State, rules: Rules, b: int, view: Observation, i: int) -> None:
     for k in range(s.kind.shape[0]):
         for r in range(s.capacity.shape[1]):
             view.free[i, k, 0, r] = s.free[b, k, r]
             view.capacity[i, k, r] = s.capacity[k, r]
     view.now[i] = s.now[b]
     view.since_arrival[i] = s.now[b] - s.last_arrival[b]
+    view.may_idle[i] = view.since_arrival[i] < rules.stall
     view.backlog[i] = s.behind[b]
     for r in range(s.capacity.shape[1] + 1):
         view.backlog_head[i, r] = 0.0

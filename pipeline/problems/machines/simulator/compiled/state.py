@@ -60,6 +60,7 @@ class Rules(NamedTuple):
     dispatch: int
     pause: float
     time_limit: float
+    stall: float
 
 
 def empty_state(jobs: JobsBatch, machines: Machines, unit_cost: FloatArray) -> State:

@@ -34,7 +34,8 @@ class Batched:
         code = 0 if objective is None else OBJECTIVES.index(objective)
         self._state = empty_state(jobs, cluster, 0 if objective is None else step_limit)
         estimated = len(self._state.running) > 0
-        self._rules = Rules(cluster.place_ahead, step_limit, code, skip_forced, estimated)
+        end = -1 if cluster.arrivals_end is None else cluster.arrivals_end
+        self._rules = Rules(cluster.place_ahead, step_limit, code, skip_forced, estimated, cluster.stalled_after, end)
         begin_all(self._state, self._rules)
         self._rows = np.flatnonzero(~self._state.done)
 
@@ -112,7 +113,13 @@ class Batched:
             nodes=(job >= 0).astype(np.int64),
             fits_in=np.zeros(job.shape),
             arrived=s.arrived[s.to_come[rows]] - s.arrived[s.first[rows]],
+            may_idle=now - s.last_arrival[rows] < self._rules.stall,
+            to_end=self._to_end(now),
         )
+
+    def _to_end(self, now: IntArray) -> FloatArray:
+        end = self._rules.arrivals_end
+        return np.full(len(now), np.inf) if end < 0 else np.maximum(end - now, 0).astype(float)
 
     def compact_buffer(self, count: int) -> CompactObservation:
         """Return empty arrays for `count` observations in compact form."""

@@ -35,11 +35,17 @@ def idle(s: State, rules: Rules, b: int) -> bool:
 
 
 @inlined
+def may_pass(s: State, rules: Rules, b: int) -> bool:
+    """Return whether void is legal (core.legal_actions)."""
+    return bool(s.fitting[b] == 0 or s.now[b] - s.last_arrival[b] < rules.stall or not idle(s, rules, b))
+
+
+@inlined
 def _forced(s: State, rules: Rules, b: int) -> int:
     """Return the only legal action of an episode, or -1 where there is a choice (core.legal_actions)."""
     if s.placeable[b] == 0:
         return int(s.slot_job.shape[1])
-    if s.placeable[b] == 1 and s.fitting[b] and idle(s, rules, b):
+    if s.placeable[b] == 1 and not may_pass(s, rules, b):
         for m in range(s.slot_job.shape[1]):
             if s.legal[b, m]:
                 return m

@@ -3,15 +3,16 @@
 import numpy as np
 
 from pipeline.core import FloatArray
-from pipeline.problems.pool.simulator.compiled.kernels import idle
+from pipeline.problems.pool.simulator.compiled.kernels import may_pass
 from pipeline.problems.pool.simulator.compiled.state import Rules, State
 from pipeline.simulation.compiled import inlined
 
 LEAST_SHARE = 1e-3  # of the cluster that a job counts for
 
 # The features that weights are of: of a job (`rules.JOB_FEATURES`), then of void (`rules.VOID_FEATURES`).
-WEIGHTS = 12
-SHORT, NARROW, ALIGNED, WAITED, SLOWED, DOMINANT, LEFT, SHORTEST, ALWAYS, WAITING, SHORTER, FREE = range(WEIGHTS)
+WEIGHTS = 15
+SHORT, NARROW, ALIGNED, WAITED, SLOWED, DOMINANT, LEFT, SHORTEST = range(8)
+ALWAYS, WAITING, SHORTER, FREE, ELAPSED, IDLE, TO_END = range(8, WEIGHTS)
 
 
 @inlined
@@ -86,7 +87,7 @@ def _of_job(s: State, b: int, m: int, shortest: float, w: FloatArray) -> float:
 
 
 @inlined
-def _of_void(s: State, b: int, best: int, w: FloatArray) -> float:
+def _of_void(s: State, rules: Rules, b: int, best: int, w: FloatArray) -> float:
     """Return the weighted features of letting a step pass instead of starting the best job."""
     count = shorter = 0
     for m in range(s.slot_job.shape[1]):
@@ -100,6 +101,9 @@ def _of_void(s: State, b: int, best: int, w: FloatArray) -> float:
     total += w[b, WAITING] * np.log(1.0 + (count + s.to_come[b] - s.queue[b]))
     total += w[b, SHORTER] * (shorter / count)
     total += w[b, FREE] * (free / float(s.capacity.shape[0]))
+    total += w[b, ELAPSED] * np.log(1.0 + float(s.now[b]))
+    total += w[b, IDLE] * np.log(1.0 + float(s.now[b] - s.last_arrival[b]))
+    total += w[b, TO_END] * np.log(1.0 + float(max(rules.arrivals_end - s.now[b], 0)))
     return float(total)
 
 
@@ -123,6 +127,6 @@ def linear(s: State, rules: Rules, b: int, weights: FloatArray) -> int:
             score = _of_job(s, b, m, shortest, weights)
             if score > best:
                 chosen, best = m, score
-    if _of_void(s, b, chosen, weights) > best and not (s.fitting[b] > 0 and idle(s, rules, b)):
+    if _of_void(s, rules, b, chosen, weights) > best and may_pass(s, rules, b):
         return int(s.slot_job.shape[1])
     return chosen

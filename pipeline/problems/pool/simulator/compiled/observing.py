@@ -5,7 +5,7 @@ from numba import njit, prange
 
 from pipeline.core import IntArray
 from pipeline.problems.pool.nouns import CompactObservation, cell_type
-from pipeline.problems.pool.simulator.compiled.kernels import idle
+from pipeline.problems.pool.simulator.compiled.kernels import may_pass
 from pipeline.problems.pool.simulator.compiled.state import Rules, State
 from pipeline.simulation.compiled import inlined
 
@@ -57,6 +57,6 @@ def observe_one(s: State, rules: Rules, free: IntArray, b: int, observed: Compac
             observed.cells[row, at + np.uintp(1) + r] = s.slot_demand[b, m, r]
         at += np.uintp(1 + resources)
         observed.may[row, m] = s.legal[b, m]
-    observed.may[i, slots] = not (s.fitting[b] > 0 and idle(s, rules, b))
+    observed.may[i, slots] = may_pass(s, rules, b)
     observed.rest[i, 0] = s.to_come[b] - s.queue[b]
     observed.rest[i, 1] = s.now[b] - s.last_arrival[b]

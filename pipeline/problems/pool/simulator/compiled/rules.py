@@ -11,7 +11,7 @@ import numpy as np
 from numba import njit, prange
 
 from pipeline.core import CompiledRule, FloatArray, IntArray, KeyArray
-from pipeline.problems.pool.simulator.compiled.kernels import go_on, idle
+from pipeline.problems.pool.simulator.compiled.kernels import go_on, may_pass
 from pipeline.problems.pool.simulator.compiled.linear_rule import (
     WEIGHTS,
     alignment,
@@ -24,7 +24,7 @@ from pipeline.problems.pool.simulator.compiled.state import Rules, State
 from pipeline.simulation.compiled import inlined
 from pipeline.simulation.draws import uniform
 
-FCFS, RANDOM, SJF, PACKER, TETRIS, SJF_ALIGN, HOLD, SAF, WSPT, EASY, EASY_FCFS, LINEAR = range(12)
+FCFS, RANDOM, SJF, PACKER, TETRIS, SJF_ALIGN, HOLD, SAF, WSPT, EASY, EASY_FCFS, LINEAR, HOLD_UNTIL = range(13)
 NO_WEIGHTS = (0.0,) * WEIGHTS
 
 # Rules by the word that a policy names its compiled rule by.
@@ -41,6 +41,7 @@ RULES = {
     "easy": EASY,
     "easy_fcfs": EASY_FCFS,
     "linear": LINEAR,
+    "hold_until": HOLD_UNTIL,
 }
 
 
@@ -49,6 +50,7 @@ class Players(NamedTuple):
 
     rule: IntArray  # [B]
     knob: FloatArray  # [B]
+    until: FloatArray  # [B]  of `hold_until`: the step from which nothing is held back
     key: KeyArray  # [B]  of its draws
     decision: IntArray  # [B]  how many it has made
     weights: FloatArray  # [B, WEIGHTS]  of the linear rule's features
@@ -57,18 +59,19 @@ class Players(NamedTuple):
 def players(rules: Sequence[CompiledRule], key: KeyArray) -> Players:
     """Return who decides, before the first decision; one rule and key [B] an episode."""
     word = np.array([RULES[each.rule] for each in rules], dtype=np.int64)
-    knob = np.array([each.knob for each in rules], dtype=np.float64)
+    knob = np.array([each.knobs[0] if each.knobs else each.knob for each in rules], dtype=np.float64)
     for each in rules:
         if each.weights is not None and len(each.weights) != WEIGHTS:
             raise ValueError(f"{each.rule}: expected {WEIGHTS} weights, got {len(each.weights)}")
     weights = np.array([each.weights or NO_WEIGHTS for each in rules], dtype=np.float64).reshape(-1, WEIGHTS)
-    return Players(word, knob, np.ascontiguousarray(key), np.zeros(len(rules), dtype=np.int64), weights)
+    until = np.array([each.knobs[1] if each.knobs else 0.0 for each in rules])
+    return Players(word, knob, until, np.ascontiguousarray(key), np.zeros(len(rules), dtype=np.int64), weights)
 
 
 @inlined
 def _random(s: State, rules: Rules, b: int, draw: float) -> int:
     """Return one of the legal actions, void among them where it is."""
-    void = not (s.fitting[b] > 0 and idle(s, rules, b))
+    void = may_pass(s, rules, b)
     place = int(draw * (s.placeable[b] + void))
     for m in range(s.slot_job.shape[1]):
         if s.legal[b, m]:
@@ -135,10 +138,11 @@ def _easy(s: State, b: int, rule: int) -> int:
 
 
 @inlined
-def _best(s: State, b: int, rule: int, knob: float) -> int:
+def _best(s: State, rules: Rules, b: int, rule: int, knob: float, until: float) -> int:
     """Return the best-scored job that may be placed and is not held back."""
     void = int(s.slot_job.shape[1])
     holds = rule == HOLD and _short_waits(s, b, knob)
+    holds = holds or (rule == HOLD_UNTIL and s.now[b] < until and may_pass(s, rules, b))
     chosen, best = void, -np.inf
     for m in range(void):
         if s.legal[b, m] and not (holds and s.slot_duration[b, m] >= knob):
@@ -161,7 +165,7 @@ def decide(s: State, rules: Rules, b: int, who: Players) -> int:
         return _easy(s, b, rule)
     if rule == LINEAR:
         return linear(s, rules, b, who.weights)
-    return _best(s, b, rule, who.knob[b])
+    return _best(s, rules, b, rule, who.knob[b], who.until[b])
 
 
 @njit(cache=True, parallel=True)

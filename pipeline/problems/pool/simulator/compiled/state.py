@@ -58,6 +58,8 @@ class Rules(NamedTuple):
     objective: int
     skip_forced: bool  # play moves that leave no choice without asking
     estimated: bool  # do some jobs run for another time than they requested?
+    stall: int  # steps without an arrival after which an idle cluster must start a job that fits
+    arrivals_end: int  # step at which arrivals end, where policies are told; else -1
 
 
 def empty_state(jobs: JobBatch, cluster: Cluster, rewarded_steps: int) -> State:

@@ -218,12 +218,42 @@ def test_the_number_of_threads_changes_nothing() -> None:
 
 def test_an_idle_cluster_is_one_where_no_step_ahead_is_booked_either() -> None:
     jobs = jobset((0, 1, 2), (0, 1, 1))
-    simulator = start("compiled", jobs, Cluster((2,), 4, 2, 0, True))
+    simulator = start("compiled", jobs, Cluster((2,), 4, 2, 0, True, stall=0))
     assert idle(simulator.observe(ONLY)).tolist() == [True]
     assert legal_actions(simulator.observe(ONLY)).tolist() == [[True, True, False]]
     simulator.step(ONLY, np.array([0]))
     assert idle(simulator.observe(ONLY)).tolist() == [False]
     assert legal_actions(simulator.observe(ONLY)).tolist() == [[False, True, True]]
+
+
+@pytest.mark.parametrize("kind", ["plain", "compiled"])
+def test_void_is_refused_once_nothing_runs_and_no_job_has_arrived_for_the_stall(kind: str) -> None:
+    simulator = start(kind, jobset((0, 1, 1), (2, 1, 1)), Cluster((2,), 4, 2, 0, False, stall=3))
+    legal = []
+    for _ in range(6):
+        legal.append(bool(legal_actions(simulator.observe(ONLY))[0, -1]))
+        simulator.step(ONLY, np.array([2]))
+    assert legal == [True, True, True, True, True, False]  # the last arrival is that of step 2
+
+
+@pytest.mark.parametrize("kind", ["plain", "compiled"])
+def test_a_cluster_without_a_stall_of_its_own_waits_for_its_horizon(kind: str) -> None:
+    simulator = start(kind, jobset((0, 1, 1)), Cluster((2,), 4, 2, 0, False))
+    for _ in range(4):
+        assert legal_actions(simulator.observe(ONLY))[0, -1]
+        simulator.step(ONLY, np.array([2]))
+    assert not legal_actions(simulator.observe(ONLY))[0, -1]
+
+
+@pytest.mark.parametrize("kind", ["plain", "compiled"])
+def test_a_policy_is_told_how_long_arrivals_go_on_if_the_scenario_says_so(kind: str) -> None:
+    for end, expected in ((None, [np.inf] * 4), (2, [2.0, 1.0, 0.0, 0.0])):
+        simulator = start(kind, jobset((0, 1, 1)), Cluster((2,), 4, 2, 0, False, arrivals_end=end))
+        told = []
+        for _ in range(4):
+            told.append(float(simulator.observe(ONLY).to_end[0]))
+            simulator.step(ONLY, np.array([2]))
+        assert told == expected
 
 
 def test_without_an_objective_there_are_no_rewards() -> None:

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipeline.core import CompiledRule, keys, uniform
-from pipeline.problems.pool.heuristics.scores import HEURISTICS, with_patience, with_weight, with_weights
+from pipeline.problems.pool.heuristics.scores import HEURISTICS, with_patience, with_span, with_weight, with_weights
 from pipeline.problems.pool.nouns import Cluster, JobSet, Schedule, batch, repeat
 from pipeline.problems.pool.simulator.compiled.batch import Batched
 from pipeline.problems.pool.simulator.compiled.rules import RULES, players
@@ -16,8 +16,8 @@ from pipeline.simulation.choosing import Heuristic, compiled_rule_of, sjf
 from pipeline.simulation.draws import uniform as compiled_uniform
 from pipeline.simulation.rollout import play
 
-KNOBS = st.tuples(st.floats(0.0, 1.0), st.integers(1, 9), st.lists(st.floats(-2.0, 2.0), min_size=12, max_size=12))
-WEIGHTS = [1.1, 0.3, -0.4, 0.2, 0.7, 0.5, -0.3, 1.2, -1.9, -0.2, 0.4, 0.6]
+KNOBS = st.tuples(st.floats(0.0, 1.0), st.integers(1, 9), st.lists(st.floats(-2.0, 2.0), min_size=15, max_size=15))
+WEIGHTS = [1.1, 0.3, -0.4, 0.2, 0.7, 0.5, -0.3, 1.2, -1.9, -0.2, 0.4, 0.6, 0.3, -0.5, 0.2]
 INCREASED = Cluster((7, 5, 3, 9), 8, 12, 4, False)
 
 
@@ -31,7 +31,7 @@ def problems(draw: st.DrawFn) -> tuple[Cluster, list[JobSet], int]:
 def all_heuristics(weight: float, long_steps: int, weights: list[float]) -> list[Heuristic]:
     """Every heuristic, those with knobs twice."""
     table = [policy for policy in HEURISTICS.values() if isinstance(policy, Heuristic)]
-    return [*table, with_weight(weight), with_patience(long_steps), with_weights(weights)]
+    return [*table, with_weight(weight), with_patience(long_steps), with_span(long_steps, 6), with_weights(weights)]
 
 
 def by_twins(
@@ -72,7 +72,7 @@ def test_every_heuristic_has_a_twin_of_its_own() -> None:
 def test_a_twin_with_weights_has_one_for_every_feature() -> None:
     jobs = [jobset((0, 1, 1))]
     assert players([CompiledRule("linear", weights=tuple(WEIGHTS))], key_of(jobs)).weights.tolist() == [WEIGHTS]
-    with pytest.raises(ValueError, match="expected 12 weights, got 11"):
+    with pytest.raises(ValueError, match="expected 15 weights, got 14"):
         players([CompiledRule("sjf"), CompiledRule("linear", weights=tuple(WEIGHTS[1:]))], key_of(jobs * 2))
 
 
