@@ -18,6 +18,7 @@ FIRST = (
     PATIENT,
     linear_weights(short=1.0, narrow=1.0, always=NEVER),  # as `saf`
     linear_weights(short=2.0, narrow=1.0, always=2.0 * NEVER),  # as `wspt`
+    linear_weights(short=1.0, aligned=1e-5, always=-2.9, to_end=0.35),  # long jobs wait, the less the nearer the end
 )
 OTHERS = {"waited": 0.2, "always": 1.0, "shorter": 1.0, "free": 1.0}
 SPREAD = tuple(OTHERS.get(name, 0.5) for name in FEATURES)  # of the first candidates around PATIENT

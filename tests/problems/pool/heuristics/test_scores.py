@@ -314,11 +314,10 @@ def test_hold_until_starts_no_long_job_before_its_step_unless_void_is_refused() 
 def test_the_linear_rule_may_wait_for_a_step_for_an_arrival_and_for_their_end() -> None:
     view = observation(duration=[3], may_idle=True, now=7, since_arrival=2, to_end=4.0)
     for feature, value in (("elapsed", 8), ("idle", 3), ("to_end", 5)):
-        for share, expected in ((0.9, 1), (-0.9, 0)):  # above and below what the job is worth, -log 3 = -1.1
-            scale = share / log(value) * (1 if share > 0 else 2)
-            rule = linear(weights(short=1, **{feature: scale}))
+        for void, expected in ((-0.9, 1), (-1.3, 0)):  # above and below what the job is worth, -log 3 = -1.1
+            rule = linear(weights(short=1, always=0, **{feature: void / log(value)}))
             assert pick(rule, view) == expected, feature
-    assert pick(linear(weights(short=1, to_end=-9)), view._replace(to_end=np.array([np.inf]))) == 1
+    assert pick(linear(weights(short=1, always=0, to_end=-9)), view._replace(to_end=np.array([np.inf]))) == 1
 
 
 def test_the_linear_rule_takes_a_job_that_wants_nothing_for_a_thousandth() -> None:

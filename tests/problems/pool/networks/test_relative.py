@@ -10,7 +10,7 @@ from set_learning import sets
 from pipeline.core import CompiledRule, Observation, keys, legal_actions
 from pipeline.problems.pool.networks import relative as at
 from pipeline.problems.pool.networks.describing import relative
-from pipeline.problems.pool.networks.relative import ELAPSED, OF_JOB, OF_REST, Relative
+from pipeline.problems.pool.networks.relative import ELAPSED, ENDS, OF_JOB, OF_REST, TO_END, Relative
 from pipeline.problems.pool.nouns import Cluster, JobSet, batch
 from pipeline.problems.pool.simulator.compiled.batch import Batched
 from pipeline.problems.pool.simulator.compiled.rules import players
@@ -113,7 +113,7 @@ def test_the_rest_is_as_worked_by_hand() -> None:
     ]
     assert len(expected) == OF_REST
     assert relative(hand()).rest[0] == pytest.approx(expected, abs=1e-6)
-    assert ELAPSED == OF_REST - 1
+    assert (ELAPSED, ENDS, TO_END) == (OF_REST - 3, OF_REST - 2, OF_REST - 1)
 
 
 def test_nothing_to_see_is_no_error() -> None:
