@@ -191,6 +191,7 @@ def _summary(
         "slowdown": mean[0],
         "slowdown_low": low,
         "slowdown_high": high,
+        "unbounded_slowdown": averages["unbounded_slowdown"].to_numpy(),
         "p50_slowdown": averages["p50_slowdown"].to_numpy(),
         "p99_slowdown": averages["p99_slowdown"].to_numpy(),
         "worst_slowdown": scored["worst_slowdown"].max().loc[policies].to_numpy(),

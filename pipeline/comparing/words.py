@@ -7,34 +7,44 @@ import pandas as pd
 
 from pipeline.comparing.statistics import ALL
 
-MUCH = {"slowdown": "slow", "waiting time": "long"}
+MUCH = {"slowdown": "slow", "bounded slowdown": "slow", "waiting time": "long"}
 OF_STREAMS = ("Mean slowdown", "99th percentile", "Worst wait", "Utilisation", "Growth")  # columns
 
 
-def document(comparison: pd.DataFrame, delay: pd.DataFrame, sections: Sequence[str]) -> str:
+def document(
+    comparison: pd.DataFrame, delay: pd.DataFrame, sections: Sequence[str], bounded: Collection[str] = ()
+) -> str:
     """Return all tables as one Markdown text; what there are no rows of is left out.
 
     Args:
         comparison: COMPARISON.
         delay: DELAY.
         sections: Markdown of the problems, to stand below.
+        bounded: scenarios whose slowdown is bounded.
     """
-    return "\n\n".join(filter(None, [table(comparison), table(delay, "waiting time"), *sections])) + "\n"
-
-
-def table(comparison: pd.DataFrame, what: str = "slowdown") -> str:
-    """Return a Markdown table for each scenario and reference: policies by loads, lowest over all first."""
-    scenarios = comparison.groupby("scenario", sort=False)
-    return "\n\n".join(
-        _table(rows, str(name), str(label), what) for name, rows in scenarios for label in rows["against"].unique()
+    return (
+        "\n\n".join(filter(None, [table(comparison, bounded=bounded), table(delay, "waiting time"), *sections])) + "\n"
     )
 
 
-def headline(comparison: pd.DataFrame, policies: Collection[str], confidence: float) -> list[str]:
+def table(comparison: pd.DataFrame, what: str = "slowdown", bounded: Collection[str] = ()) -> str:
+    """Return a Markdown table for each scenario and reference: policies by loads, lowest over all first."""
+    scenarios = comparison.groupby("scenario", sort=False)
+    words = {name: f"bounded {what}" if name in bounded else what for name in comparison["scenario"].unique()}
+    return "\n\n".join(
+        _table(rows, str(name), str(label), words[name])
+        for name, rows in scenarios
+        for label in rows["against"].unique()
+    )
+
+
+def headline(
+    comparison: pd.DataFrame, policies: Collection[str], confidence: float, bounded: Collection[str] = ()
+) -> list[str]:
     """Return what to say of each policy against each reference: over all loads, and at its best and worst load."""
     chosen = comparison[comparison["policy"].isin(policies)]
     keys = ["scenario", "policy", "against"]
-    return [line for _, rows in chosen.groupby(keys, sort=False) for line in _findings(rows, confidence)]
+    return [line for _, rows in chosen.groupby(keys, sort=False) for line in _findings(rows, confidence, bounded)]
 
 
 def closing(foreseen: pd.DataFrame, policies: Collection[str], confidence: float) -> list[str]:
@@ -134,24 +144,25 @@ def _cell(row: pd.Series) -> str:
     return f"{mark}{row['mean']:.2f}{mark}{cut} ({100 * row['difference']:+.1f} ±{100 * half:.1f} %)"
 
 
-def _findings(rows: pd.DataFrame, confidence: float) -> Iterator[str]:
+def _findings(rows: pd.DataFrame, confidence: float, bounded: Collection[str]) -> Iterator[str]:
     single = rows[rows["load"] != ALL].sort_values("difference", kind="stable")
     if len(single) == 1:
-        yield _sentence(single.iloc[0], confidence)
+        yield _sentence(single.iloc[0], confidence, bounded)
         return
     chosen = pd.concat([rows[rows["load"] == ALL], single.iloc[[0, -1]]])
     for _, row in chosen.iterrows():
-        yield _sentence(row, confidence)
+        yield _sentence(row, confidence, bounded)
 
 
-def _sentence(row: pd.Series, confidence: float) -> str:
+def _sentence(row: pd.Series, confidence: float, bounded: Collection[str]) -> str:
     low, high = row["difference_low"], row["difference_high"]
     ends = (-high, -low) if high < 0 else (low, high)
     span = f"{_side(low)} to {_side(high)}" if low < 0 <= high else " to ".join(f"{100 * end:.1f}" for end in ends)
     where = "over all loads" if row["load"] == ALL else f"at load {int(row['load'])}"
     cut = f"; {row['unfinished']} jobs unfinished, so at least this slow" if row["unfinished"] else ""
+    what = "mean bounded slowdown" if row["scenario"] in bounded else "mean slowdown"
     return (
-        f"{row['policy']} ({row['scenario']}): mean slowdown {_side(row['difference'], ' %')} {row['against']} {where} "
+        f"{row['policy']} ({row['scenario']}): {what} {_side(row['difference'], ' %')} {row['against']} {where} "
         f"({100 * confidence:g} % interval {span}, n = {row['n']} jobsets{cut})"
     )
 

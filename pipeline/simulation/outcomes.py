@@ -2,7 +2,8 @@
 
 Slowdown = time from arrival to completion over run time; bounded, no job is taken for shorter than 10 time units
 (Feitelson), and the least is 1. A job that was cut off is counted as if it had ended, or had started, at the cut: a
-lower bound. It is flagged, so that no policy gains by leaving jobs undone.
+lower bound. It is flagged, so that no policy gains by leaving jobs undone. Percentiles and the worst of a jobset are of
+bounded slowdown.
 """
 
 from typing import NamedTuple, Protocol
@@ -86,7 +87,7 @@ def jobset_table(
 ) -> pd.DataFrame:
     """Return the metrics of each jobset; load and jobset [B] name the episodes, `also` are columns [B] more."""
     first, episode = jobs.first, jobs.episode
-    slowdown, wait = (value[np.lexsort((value, episode))] for value in (found.slowdown, found.wait))
+    slowdown, wait = (value[np.lexsort((value, episode))] for value in (found.bounded_slowdown, found.wait))
     columns = {
         "load": load.astype(np.int64),
         "jobset": jobset.astype(np.int64),

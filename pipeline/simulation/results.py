@@ -8,6 +8,7 @@ import pandas as pd
 
 from pipeline.core import FloatArray, IntArray, Policy
 
+PLAIN, BOUNDED = "mean_slowdown", "mean_bounded_slowdown"  # columns of jobset results
 MOST_JOBSETS = 1_000_000  # of one load; keeps the keys of (load, jobset) apart
 
 
@@ -31,8 +32,8 @@ class Results(NamedTuple):
 
     @property
     def by_load(self) -> dict[int, float]:
-        """Return the mean slowdown at each load: the mean over jobsets of the jobset's mean."""
-        return self.mean_by_load("mean_slowdown")
+        """Return the mean slowdown at each load, as it is judged: the mean over jobsets of the jobset's mean."""
+        return self.mean_by_load(judged(self.jobsets))
 
     def mean_by_load(self, column: str) -> dict[int, float]:
         """Return the mean over jobsets of a column of their table, at each load."""
@@ -41,9 +42,9 @@ class Results(NamedTuple):
 
     @property
     def curves(self) -> dict[str, dict[int, float]]:
-        """Return what is drawn over loads of these: mean slowdown, and of controllers mean waiting time."""
+        """Return what is drawn over loads of these: mean slowdown, and in real time mean waiting time."""
         drawn = {"slowdown": self.by_load}
-        return drawn | {"delay": self.mean_by_load("mean_wait")} if "jain_wait" in self.jobsets else drawn
+        return drawn | {"delay": self.mean_by_load("mean_wait")} if BOUNDED in self.jobsets else drawn
 
     @property
     def mean(self) -> float:
@@ -69,9 +70,17 @@ def judge(results: Results, objective: str) -> float:
 Play = Callable[[Mapping[str, Policy]], dict[str, Results]]  # on validation jobsets, all policies at once
 
 
-def best_of(results: Mapping[str, Results], column: str = "mean_slowdown") -> dict[int, str]:
-    """Return the policy with the least mean of a column of jobset tables at each load."""
-    return best_by_load({name: done.mean_by_load(column) for name, done in results.items()})
+def judged(jobsets: pd.DataFrame) -> str:
+    """Return the column of jobset results that slowdown is judged by.
+
+    In real time jobs of a second would decide all, so that it is the bounded one. In steps no job is shorter than one.
+    """
+    return BOUNDED if BOUNDED in jobsets else PLAIN
+
+
+def best_of(results: Mapping[str, Results], column: str | None = None) -> dict[int, str]:
+    """Return the policy with the least mean of a column of jobset tables at each load; None: slowdown, as judged."""
+    return best_by_load({name: done.mean_by_load(column or judged(done.jobsets)) for name, done in results.items()})
 
 
 def best_by_load(means: Mapping[str, Mapping[int, float]]) -> dict[int, str]:

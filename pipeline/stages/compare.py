@@ -11,6 +11,7 @@ from pipeline.config import Params
 from pipeline.problems import Evidence, problem, problem_of, scenarios_by_problem
 from pipeline.progress import say
 from pipeline.schemas import COMPARISON, DELAY, SUMMARY
+from pipeline.simulation.results import BOUNDED
 
 
 def run(params: Params) -> None:
@@ -26,21 +27,28 @@ def run(params: Params) -> None:
         storage.write_table(storage.REPORTS / "summary.csv", summary, SUMMARY)
         storage.write_table(storage.REPORTS / "comparison.csv", comparison, COMPARISON)
         storage.write_table(storage.REPORTS / "delay.csv", delay, DELAY)
-        storage.write_json(storage.REPORTS / "metrics.json", key_metrics(summary, comparison, params.agents))
+        bounded = {name for name in params.scenarios if _is_bounded(params, name)}
+        metrics = key_metrics(summary, comparison, delay, params.agents, bounded)
+        storage.write_json(storage.REPORTS / "metrics.json", metrics)
         storage.write_json(storage.REPORTS / "slowdown.json", slowdown_curves(summary))
-        text = words.document(comparison, delay, [section for one in told for section in one.sections])
+        text = words.document(comparison, delay, [section for one in told for section in one.sections], bounded)
         storage.write(storage.REPORTS / "comparison.md", text.encode())
         run.figure(storage.REPORTS / "comparison.md")
-        headline = words.headline(comparison, list(params.agents), params.evaluation.confidence)
+        headline = words.headline(comparison, list(params.agents), params.evaluation.confidence, bounded)
         for line in [*headline, *(line for one in told for line in one.findings)]:
             say(line)
+
+
+def _is_bounded(params: Params, scenario: str) -> bool:
+    return BOUNDED in problem_of(params, scenario).tables.jobsets.columns
 
 
 def _scenario(params: Params, name: str, run: tracking.StageRun) -> Compared:
     agents, tables = params.agents_of(name), problem_of(params, name).tables
     results, chosen = storage.read_jobset_results(params, name, tables), storage.read_chosen(name)
     found = compare(name, results, Chosen(chosen.best, chosen.best_delay), agents, params.evaluation, params.seed)
-    figure = plots.slowdown_by_load(found.summary, f"Mean slowdown on test jobsets, scenario {name}", agents)
+    what = "Mean bounded slowdown" if _is_bounded(params, name) else "Mean slowdown"
+    figure = plots.slowdown_by_load(found.summary, f"{what} on test jobsets, scenario {name}", agents)
     run.figure(storage.write_figure(f"slowdown_{name}", plots.png(figure)))
     return found
 

@@ -75,7 +75,7 @@ class Chosen(Frozen):
 
     knobs: dict[str, float]  # of heuristics that have one
     best: dict[int, str]  # load -> heuristic
-    best_delay: dict[int, str] = Field(default_factory=dict)  # the same by mean waiting time, of groups
+    best_delay: dict[int, str] = Field(default_factory=dict)  # the same by mean waiting time, in real time
     validation: dict[str, dict[int, float]]  # heuristic -> load -> mean slowdown
 
     def over(self, loads: Sequence[int]) -> dict[str, float]:

@@ -14,7 +14,7 @@ from pipeline.tracking.source_tree import LOG_STAGE, SourceTree
 from pipeline.tracking.stored_outputs import FOLDER, StoredOutputs
 
 if TYPE_CHECKING:
-    import pandas as pd
+    pass
 
 SHOWN = (".png", ".md", ".html")  # what people look at
 
@@ -164,13 +164,15 @@ def _training(place: Path, _: str, __: str) -> Iterator[Event]:
 
 
 def _results(place: Path, _: str, scenario: str) -> Iterator[Event]:
-    """Give the slowdown of each policy over loads, as the stage did, and the knobs that it chose."""
+    """Give what each policy's results are over loads, as the stage did, and the knobs that it chose."""
     import pandas as pd
 
-    frame = pd.read_parquet(place / "jobsets.parquet", columns=["policy", "load", "mean_slowdown"])
-    for policy in frame["policy"].unique():
-        values = _by_load(frame[frame["policy"] == policy])
-        yield Curve(name=curve_name(f"slowdown/{policy}", scenario, values), values=values)
+    from pipeline.simulation.results import Results
+
+    frame = pd.read_parquet(place / "jobsets.parquet")
+    for policy, rows in frame.groupby("policy", sort=False):
+        for what, values in Results(rows, rows).curves.items():
+            yield Curve(name=curve_name(f"{what}/{policy}", scenario, values), values=values)
     chosen = place / "chosen.json"
     if chosen.exists():
         knobs = json.loads(chosen.read_text())["knobs"]
@@ -182,13 +184,9 @@ def _hindsight(place: Path, _: str, scenario: str) -> Iterator[Event]:
     import pandas as pd
 
     frame = pd.read_parquet(place / "hindsight.parquet", columns=["load", "objective"])
-    values = _by_load(frame.rename(columns={"objective": "mean_slowdown"}))
+    means = frame.groupby("load")["objective"].mean()
+    values = {int(load): float(mean) for load, mean in zip(means.index, means, strict=True)}
     yield Curve(name=curve_name("slowdown/hindsight", scenario, values), values=values)
-
-
-def _by_load(frame: "pd.DataFrame") -> dict[int, float]:
-    means = frame.groupby("load")["mean_slowdown"].mean()
-    return {int(load): float(mean) for load, mean in zip(means.index, means, strict=True)}
 
 
 def _figures(place: Path, _: str, __: str) -> Iterator[Event]:

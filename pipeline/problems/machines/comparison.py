@@ -23,7 +23,7 @@ def evidence(params: Params, scenarios: Sequence[str]) -> Evidence:
 def validated(params: Params, agent: str, chosen: Chosen) -> Validated:
     """Return what an agent's learning curve is drawn beside."""
     row = params.agents[agent]
-    levels = chosen.over(row.finetune.loads) if row.objective == "slowdown" else {}
+    levels = chosen.over(row.finetune.loads) if row.objective == "bounded_slowdown" else {}
     return Validated(levels, f"Mean {row.objective.replace('_', ' ')} on validation jobsets")
 
 

@@ -24,5 +24,5 @@ def scoring(params: Params, scenario: str, agent: str | None = None) -> Scoring[
         score=partial(score, machines=machines, seed=params.seed),
         tune=lambda examine, training: tuned_mix(examine, params.heuristics.machines),
         heuristics=heuristics_with,
-        best=lambda examined: Best(best_of(examined)),
+        best=lambda examined: Best(best_of(examined), best_of(examined, "mean_wait")),
     )

@@ -14,10 +14,10 @@ MIX = ("tetris_packing", "tetris_fairness")  # knobs of the same; shortness has 
 
 
 def tuned_mix(play: Play, knobs: MachinesKnobs) -> dict[str, float]:
-    """Return the best mix of Tetris on many machines, by mean slowdown."""
+    """Return the best mix of Tetris on many machines, by mean bounded slowdown."""
     tried = {f"{TETRIS} {mix!r}": mix for mix in knobs.mixes}
     results = play({name: with_mix(*mix) for name, mix in tried.items()})
-    best = min(tried, key=lambda name: judge(results[name], "slowdown"))
+    best = min(tried, key=lambda name: judge(results[name], "bounded_slowdown"))
     return dict(zip(MIX, tried[best], strict=True))
 
 
