@@ -151,13 +151,13 @@ PARAMS = [
         "a misspelt key of an agent",
         GENERATE,
         ("agents.deeprm.finetune.update: unknown key",),
-        params("updates: 400", "update: 400"),
+        params("updates: 3000", "update: 3000"),
     ),
     Case(
         "words for a number",
         GENERATE,
         ("params.yaml: agents.deeprm.finetune.updates", "integer", "got 'many'"),
-        params("updates: 400", "updates: many"),
+        params("updates: 3000", "updates: many"),
     ),
     Case(
         "a fraction for a whole number",
@@ -331,8 +331,8 @@ PARAMS = [
     Case(
         "a load that is not drawn",
         GENERATE,
-        ("agents.deeprm.finetune.loads: 100 is not a load of scenario 'online'",),
-        params("loads: [110, 130, 150, 170, 190]\n      updates: 400", "loads: [100]\n      updates: 400"),
+        ("agents.deeprm.finetune.loads: 200 is not a load of scenario 'online'",),
+        params("190]\n      updates: 3000", "190, 200]\n      updates: 3000"),
     ),
     Case(
         "more jobs at once than can be seen",

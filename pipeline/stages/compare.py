@@ -18,11 +18,11 @@ def run(params: Params) -> None:
     """Write reports/: summaries, comparison, key metrics, curves, figures, and the table for people."""
     with tracking.stage("compare", "", params) as run:
         run.inputs(storage.TABLES)
-        storage.write_compared(params)
         found = [_scenario(params, name, run) for name in params.scenarios]
         told = [_evidence(params, word, names, run) for word, names in scenarios_by_problem(params).items()]
         for agent in params.agents:
             run.figure(_learning(params, agent))
+        storage.write_compared(params)
         summary, comparison, delay = (pd.concat(tables, ignore_index=True) for tables in zip(*found, strict=True))
         storage.write_table(storage.REPORTS / "summary.csv", summary, SUMMARY)
         storage.write_table(storage.REPORTS / "comparison.csv", comparison, COMPARISON)

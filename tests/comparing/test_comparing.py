@@ -7,12 +7,14 @@ import pytest
 from pipeline.comparing.comparing import Chosen, compare, key_metrics, slowdown_curves
 from pipeline.config import Evaluation
 from pipeline.problems.groups.tables import TABLES as GROUPS
-from pipeline.schemas import COMPARISON, DELAY, SUMMARY
+from pipeline.schemas import COMPARISON, DELAY, SUMMARY, empty
 
 # Mean slowdown at loads 50 and 150; over both, sjf 4, tetris 3.5, hold 3, net 2.5, fcfs 8.
 MEANS = {"fcfs": (4.0, 12.0), "hold": (2.0, 4.0), "net": (2.0, 3.0), "sjf": (2.0, 6.0), "tetris": (1.5, 5.5)}
 BEST = (1.5 + 4.0) / 2  # tetris at load 50, hold at 150
 REST = {"p50_slowdown": 1.0, "p99_slowdown": 1.0, "worst_slowdown": 9.0, "completion_time": 5.0, "makespan": 40.0}
+REST["unbounded_slowdown"] = 2.0
+NO_WAITS = empty(DELAY)
 
 
 def summaries() -> pd.DataFrame:
@@ -43,7 +45,7 @@ def comparisons() -> pd.DataFrame:
 
 
 def test_key_metrics_are_those_over_all_loads() -> None:
-    found = key_metrics(summaries(), comparisons(), ["net", "of_another_scenario"])
+    found = key_metrics(summaries(), comparisons(), NO_WAITS, ["net", "of_another_scenario"], ())
     assert found == {
         "online": {
             "best_heuristic": {"slowdown": BEST},
@@ -58,7 +60,7 @@ def test_key_metrics_are_those_over_all_loads() -> None:
 
 
 def test_key_metrics_are_in_order_of_name_whatever_the_order_of_agents() -> None:
-    found = key_metrics(summaries(), comparisons(), ["net", "fcfs"])["online"]
+    found = key_metrics(summaries(), comparisons(), NO_WAITS, ["net", "fcfs"], ())["online"]
     assert list(found) == ["best_heuristic", "fcfs", "hold", "net", "sjf", "tetris", "unfinished_jobs"]
 
 
@@ -76,7 +78,7 @@ def test_curves_are_records_in_order_of_policy_and_load(place: int) -> None:
 SETTINGS = Evaluation(resamples=100, confidence=0.9)
 AGAINST_EVEN = Chosen({50: "equal", 90: "drf"}, {})
 
-# Mean slowdown and mean wait at loads 50 and 90, the same in both jobsets of each.
+# Mean bounded slowdown and mean wait at loads 50 and 90, the same in both jobsets of each.
 OF_GROUPS_MEANS = {
     "equal": ((2.0, 8.0), (10.0, 40.0)),
     "drf": ((3.0, 6.0), (5.0, 20.0)),
@@ -90,7 +92,8 @@ OF_GROUPS_MEANS = {
 def of_groups() -> pd.DataFrame:
     """Jobset results of user groups."""
     rows = [
-        {"policy": policy, "load": load, "jobset": k, "mean_slowdown": slowdown[place], "mean_wait": wait[place]}
+        {"policy": policy, "load": load, "jobset": k, "mean_bounded_slowdown": slowdown[place]}
+        | {"mean_slowdown": 9 * slowdown[place], "mean_wait": wait[place]}
         for policy, (slowdown, wait) in OF_GROUPS_MEANS.items()
         for place, load in enumerate((50, 90))
         for k in range(2)
@@ -131,7 +134,7 @@ def test_groups_are_compared_by_slowdown_and_by_waiting_time_each_with_its_own_b
 def test_a_summary_has_each_policy_at_each_load() -> None:
     found = compare("shared", of_groups(), Chosen(AGAINST_EVEN.slowdown, {50: "drf", 90: "drf"}), [], SETTINGS, seed=1)
     rows = SUMMARY.validate(found.summary).set_index(["policy", "load"])
-    assert rows.loc[("mine", 90), ["n", "jobs", "slowdown"]].tolist() == [2, 20, 5]
+    assert rows.loc[("mine", 90), ["n", "jobs", "slowdown", "unbounded_slowdown"]].tolist() == [2, 20, 5, 45]
     assert len(rows) == 2 * len(OF_GROUPS_MEANS)
 
 
@@ -154,14 +157,15 @@ def test_a_reference_under_which_nobody_waits_has_differences_that_can_be_writte
 
 
 def test_key_metrics_of_groups_name_their_references() -> None:
-    found = compare("shared", of_groups(), AGAINST_EVEN, ["mine"], SETTINGS, seed=1)
-    assert key_metrics(found.summary, found.comparison, ["mine"]) == {
+    best = Chosen(AGAINST_EVEN.slowdown, {50: "drf", 90: "fixed"})
+    found = compare("shared", of_groups(), best, ["mine"], SETTINGS, seed=1)
+    assert key_metrics(found.summary, found.comparison, found.delay, ["mine"], {"shared"}) == {
         "shared": {
-            "best_heuristic": {"slowdown": 4.0},
-            "drf": {"slowdown": 4.5},
-            "fixed": {"slowdown": 6.5},
+            "best_heuristic": {"bounded_slowdown": 4.0, "wait": 7.5},
+            "drf": {"bounded_slowdown": 4.5, "wait": 12.5},
+            "fixed": {"bounded_slowdown": 6.5, "wait": 9.0},
             # 3.75 is 6.25 % below 4 and 16.67 % below 4.5, the first of the references that there is.
-            "mine": {"percent_from_best": -6.25, "percent_from_drf": -16.67, "slowdown": 3.75},
+            "mine": {"percent_from_best": -6.25, "percent_from_drf": -16.67, "bounded_slowdown": 3.75, "wait": 10.0},
             "unfinished_jobs": 0,
         }
     }

@@ -214,9 +214,9 @@ DO_NOT_FIT: list[tuple[str, Any, str]] = [
         "agents.deeprm_off.pretrain.jobsets: 501 need 501 training jobsets of each load; scenario 'offline' has 300",
     ),
     (
-        "agents.deeprm2.pretrain.jobsets",  # 501 over five loads are 101 of the first
-        501,
-        "agents.deeprm2.pretrain.jobsets: 501 need 101 training jobsets of each load; scenario 'online' has 100",
+        "agents.deeprm2.pretrain.jobsets",  # 1001 over ten loads are 101 of the first
+        1001,
+        "agents.deeprm2.pretrain.jobsets: 1001 need 101 training jobsets of each load; scenario 'online' has 100",
     ),
     (
         "scenarios.online.arrivals",
@@ -310,9 +310,9 @@ def test_a_resource_cannot_be_called_as_a_column_of_the_job_table(name: str) -> 
 
 def test_fixed_jobsets_of_a_recipe_must_have_been_generated() -> None:
     values = changed("recipes.ours.jobsets", "fixed")
-    values["agents"]["deeprm"]["finetune"]["jobsets"] = 501
+    values["agents"]["deeprm"]["finetune"]["jobsets"] = 1001
     assert refusal(values) == (
-        "agents.deeprm.finetune.jobsets: 501 need 101 training jobsets of each load; scenario 'online' has 100"
+        "agents.deeprm.finetune.jobsets: 1001 need 101 training jobsets of each load; scenario 'online' has 100"
     )
     values["recipes"]["ours"]["jobsets"] = "fresh"
     checked(values)

@@ -204,7 +204,9 @@ def test_policies_are_compared_by_slowdown_and_by_waiting_time(inside: Path) -> 
 def test_key_metrics_name_the_references_of_each_problem(compared: Path) -> None:
     metrics = json.loads((compared / "reports/metrics.json").read_text())
     assert set(metrics["shared"]) == {*REFERENCES, "best_heuristic", "mine", "unfinished_jobs"}
-    assert set(metrics["shared"]["mine"]) == {"percent_from_best", "percent_from_proportional", "slowdown"}
+    assert set(metrics["shared"]["mine"]) == {
+        *("percent_from_best", "percent_from_proportional", "bounded_slowdown", "wait")
+    }
     assert set(metrics["online"]) == {"best_heuristic", "hold", "sjf", "tetris", "unfinished_jobs"}
 
 
@@ -213,7 +215,7 @@ def test_figures_and_words_are_of_both(compared: Path) -> None:
     own = {"shares_shared", "delay_shared", "calibration_mine"}
     assert drawn == {"slowdown_shared", "slowdown_online", "learning_mine", *own}
     words = (compared / "reports/comparison.md").read_text()
-    assert "**shared**: mean slowdown (difference from drf" in words
+    assert "**shared**: mean bounded slowdown (difference from drf" in words
     assert "**shared**: mean waiting time (difference from drf" in words
     assert "**online**: mean waiting time" not in words
 

@@ -32,8 +32,8 @@ def jobset(*jobs: Sequence[int]) -> JobSet:
 
 
 def cluster(*capacity: int, horizon: int = 4, slots: int = 2, backlog: int = 4, ahead: bool = False) -> Cluster:
-    """A small cluster; of one resource with 3 units unless told."""
-    return Cluster(capacity or (3,), horizon, slots, backlog, ahead)
+    """A small cluster; of one resource with 3 units unless told; idle, it starts a job that fits."""
+    return Cluster(capacity or (3,), horizon, slots, backlog, ahead, stall=0)
 
 
 def observation(
@@ -181,6 +181,7 @@ TINY = PoolScenario(
     arrivals=Streaming(name="poisson", steps=12),
     loads=(120,),
     jobsets=Counts(train=40, validation=20, test=10),
+    stall=0,  # worked by hand: an idle cluster starts a job that fits
 )
 TINY_WORKLOAD = Synthetic(name="synthetic", short=(1, 2), long=(5, 6), short_share=0.7)
 WIDE = Demand(dominant=(0.5, 1.0), other=(0.25, 0.5))

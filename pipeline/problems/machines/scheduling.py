@@ -75,8 +75,11 @@ def _asked_for(scenario: MachinesScenario, asked: ScheduleRequest) -> MachinesSc
 
 
 def unlimited(scenario: MachinesScenario, site: MachinePark) -> Machines:
-    """Return the machines of a scenario for episodes that are never cut, and in which time passes to the next event."""
-    return machines_of(scenario, site)._replace(pause=inf, time_limit=inf)
+    """Return the machines of a scenario for episodes that are never cut, and in which time passes to the next event.
+
+    Idle machines start a job that fits: behind the last arrival there is no next event to wait for.
+    """
+    return machines_of(scenario, site)._replace(pause=inf, time_limit=inf, stall=0.0)
 
 
 def scheduled(

@@ -43,9 +43,10 @@ def test_the_shortest_first_is_worth_what_is_worked_by_hand() -> None:
     run = np.array([10.0, 1.0])
     jobs = Jobs(np.zeros(2), run, run, 1000 * ones[:, None], ones, any_kind)
     found = score({name: HEURISTICS[name] for name in ("fcfs", "sjf")}, {50: [jobs]}, one, SEED)
-    # In order: the short one ends at 11. Shortest first: the long one ends at 11.
-    assert found["fcfs"].by_load == {50: (1 + 11) / 2}
+    # In order: the short one ends at 11, and counts for one of 10. Shortest first: the long one ends at 11.
+    assert found["fcfs"].by_load == {50: (1 + 1.1) / 2}
     assert found["sjf"].by_load == {50: (1 + 1.1) / 2}
+    assert [found[name].mean_by_load("mean_slowdown")[50] for name in ("fcfs", "sjf")] == [(1 + 11) / 2, (1 + 1.1) / 2]
     assert found["sjf"].jobs["start"].tolist() == [1, 0]
     assert judge(found["sjf"], "bounded_slowdown") == (1 + 1.1) / 2
     assert judge(found["sjf"], "completion_time") == (11 + 1) / 2
@@ -96,9 +97,9 @@ def test_the_mix_of_tetris_is_the_best_of_its_candidates() -> None:
     def on_validation(policies: Mapping[str, Policy]) -> dict[str, Results]:
         return score(policies, JOBSETS, MACHINES, SEED)
 
-    cost = {mix: judge(on_validation({"": with_mix(*mix)})[""], "slowdown") for mix in mixes}
+    cost = {mix: judge(on_validation({"": with_mix(*mix)})[""], "bounded_slowdown") for mix in mixes}
     chosen = tuned_mix(on_validation, knobs)
     assert tuple(chosen[name] for name in MIX) == min(mixes, key=cost.__getitem__)
     named = heuristics_with(chosen)
     assert list(named) == list(HEURISTICS)
-    assert judge(on_validation({"": named["tetris"]})[""], "slowdown") == min(cost.values())
+    assert judge(on_validation({"": named["tetris"]})[""], "bounded_slowdown") == min(cost.values())

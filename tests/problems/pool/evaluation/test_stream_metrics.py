@@ -225,7 +225,8 @@ def test_the_summary_averages_over_jobsets() -> None:
 
 def test_intervals_are_over_jobsets_and_those_of_slowdown_are_the_ones_of_every_summary() -> None:
     found = summed_up()
-    usual = summary(judged()[0], "streams", SETTINGS, np.random.default_rng(1))
+    jobsets = judged()[0].assign(unbounded_slowdown=1.0)
+    usual = summary(jobsets, "streams", SETTINGS, np.random.default_rng(1))
     columns = ["slowdown", "slowdown_low", "slowdown_high"]
     pd.testing.assert_frame_equal(found[columns], usual[columns], check_exact=True)
     # Of two jobsets a resample has either twice or both, so that the interval reaches from one to the other.

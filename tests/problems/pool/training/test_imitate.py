@@ -155,7 +155,7 @@ def test_jobsets_without_a_choice_are_refused(task: Task) -> None:
 
 def test_the_linear_rule_is_searched_for_on_what_it_teaches(task: Task) -> None:
     jobsets = task.validation[120]
-    search = {"teachers": ("sjf", "linear"), "linear": LinearRuleSearch(population=6, rounds=3, elite=2)}
+    search = {"teachers": ("sjf", "linear"), "linear": LinearRuleSearch(population=24, rounds=4, elite=6)}
     sjf, found = teachers(jobsets, task, CONFIG.model_copy(update=search))
     _, untuned = teachers(jobsets, task, CONFIG.model_copy(update=search | {"linear": None}))
     assert sjf == CompiledRule("sjf")

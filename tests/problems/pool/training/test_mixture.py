@@ -94,7 +94,7 @@ LONG, SHORT = 0, 1  # slots of the only two jobs: six steps and one; both want a
 def two_jobs(recipe: Recipe) -> Task:
     """A stream of two jobs: whichever starts first, the first step costs the same."""
     jobs = jobset((0, 6, 3), (0, 1, 3))
-    task = set_task(recipe)._replace(cluster=Cluster((3,), 8, 2, 4, False), seed=5)
+    task = set_task(recipe)._replace(cluster=Cluster((3,), 8, 2, 4, False, stall=0), seed=5)
     return task._replace(stream=lambda split, load, number, steps: jobs)
 
 
@@ -129,7 +129,7 @@ def test_what_is_left_costs_by_jobs_that_wait_and_by_work_not_yet_done() -> None
     """At step 4, of three units: one waits, one has two of its five steps to go, one is over, one is yet to come."""
     jobs = batch([jobset((0, 6, 3), (1, 5, 1), (0, 2, 3), (4, 9, 3)), jobset((0, 7, 3))])
     start = np.array([-1, 1, 2, -1, 4])
-    of = Cluster((3,), 8, 2, 4, False)
+    of = Cluster((3,), 8, 2, 4, False, stall=0)
     assert left(jobs, start, of, 4, (1.0, 0.0)).tolist() == [1.0, 1.0]
     assert left(jobs, start, of, 4, (0.0, 1.0)).tolist() == pytest.approx([6 + 2 / 3, 7.0])
     assert left(jobs, start, of, 4, (10.0, 2.0)).tolist() == pytest.approx([10 + 2 * (6 + 2 / 3), 10 + 14.0])

@@ -78,7 +78,7 @@ def test_a_book_is_used_again_and_grows() -> None:
 
 
 def test_jobsets_without_a_choice_are_refused() -> None:
-    of = CLUSTERS["one resource"]
+    of = CLUSTERS["one resource"]._replace(stall=0)
     one = JobSet(np.array([0]), np.array([2]), np.array([[1]]))
     network = build(Mlp(name="mlp", hidden=4, clock=False), of, seed=1)
     with pytest.raises(UserError, match="leave no decision to learn from"):

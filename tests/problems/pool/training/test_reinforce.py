@@ -123,7 +123,7 @@ def two_episodes() -> Decisions:
 
 
 def gains(params: Params, **changes: object) -> list[float]:
-    plain = {"gamma": 1.0, "normalise": False, **changes}
+    plain = {"gamma": 1.0, "normalise": False, "loads_alike": False, **changes}
     gain = advantages(two_episodes(), 2, params.recipes["ours"].model_copy(update=plain))
     return [float(value) for value in gain]
 
@@ -141,6 +141,12 @@ def test_the_decision_baseline_compares_at_the_same_decision(params: Params) -> 
 def test_advantages_are_of_discounted_returns(params: Params) -> None:
     # at gamma 0.5: -2.5, -1, 0 and -5.5, -3, -2
     assert gains(params, baseline="leave_one_out", gamma=0.5) == [3.0, -3.0, 3.0, -2.0, 2.0, -2.0]
+
+
+def test_where_loads_count_alike_advantages_are_shares_of_what_the_jobset_costs(params: Params) -> None:
+    # Its two episodes cost 3 and 8.
+    raw, shares = (gains(params, baseline="leave_one_out", loads_alike=alike) for alike in (False, True))
+    assert shares == pytest.approx([value / 5.5 for value in raw])
 
 
 def test_normalised_advantages_are_in_units_of_their_spread(params: Params) -> None:
