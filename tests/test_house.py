@@ -43,6 +43,7 @@ AT_THE_ROOT = {
         "remotes",
         "result_params",
         "signals",
+        "tables",
         "workflows",
     ),
 }
