@@ -33,6 +33,22 @@ def compile_code() -> None:
 
 
 @app.command()
+def confirm(
+    scenario: Annotated[
+        str, typer.Argument(help="A scenario whose jobsets are drawn.", autocompletion=names_in("scenarios"))
+    ],
+) -> None:
+    """Play all policies of a scenario on jobsets that nothing else ever plays, for a figure that is published.
+
+    Example: python -m pipeline confirm online
+    """
+    params = read_params()
+    from pipeline.stages.confirm import run
+
+    run(params, scenario)
+
+
+@app.command()
 def schedule(
     jobs: Annotated[
         Path, typer.Argument(help="Job table (.csv, .csv.gz, .parquet), or a log of any format of docs/logs.md.")

@@ -193,8 +193,8 @@ def test_a_real_process_ends_a_mistake_with_one_line(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        ("generate onlin", "unknown scenario 'onlin'; there are: bursts, machines, offline, online"),
-        ("evaluate heuristics onlin", "unknown scenario 'onlin'; there are: bursts, machines, offline, online"),
+        ("generate onlin", "unknown scenario 'onlin'; there are: machines, offline, online"),
+        ("evaluate heuristics onlin", "unknown scenario 'onlin'; there are: machines, offline, online"),
         (
             "pretrain deeprn",
             "unknown agent 'deeprn'; there are: controller, deep",

@@ -1,11 +1,13 @@
-"""Tables of the README, from per-jobset results of the default run that are kept beside this file.
+"""Tables of the README, from per-jobset results of the default run's policies that are kept beside this file.
 
-    make repro && python docs/results/default/tables.py gather   # takes the results of a run
-    python docs/results/default/tables.py write                  # writes the tables, between their markers
+    make repro && python -m pipeline confirm online && python -m pipeline confirm streams
+    python docs/results/default/tables.py gather   # takes the results
+    python docs/results/default/tables.py write    # writes the tables, between their markers
 
-`gather` keeps what every policy shown had on every test jobset; the rest of a run is in DVC's cache.
+`gather` keeps what every policy shown had on every confirming jobset, and which models they were (`models.json`).
 """
 
+import json
 import re
 import sys
 from collections.abc import Mapping, Sequence
@@ -14,15 +16,18 @@ from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
+from ruamel.yaml import YAML
 
 from pipeline import storage
 from pipeline.comparing.statistics import comparison
 from pipeline.config import Evaluation, Params, load_params
 from pipeline.problems import problem_of
 from pipeline.simulation.results import judged
+from pipeline.stages.confirm import FOLDER
 
 ROOT = Path(__file__).parents[3]
 DATA = Path(__file__).with_name("jobsets.csv.gz")
+MODELS = Path(__file__).with_name("models.json")
 README = ROOT / "README.md"
 REFERENCE = "hold"
 COLUMNS = ["scenario", "policy", "load", "jobset", "slowdown", "unfinished"]
@@ -56,13 +61,22 @@ TABLES = {
 
 
 def gather(params: Params) -> pd.DataFrame:
-    """Return what the policies shown had on every test jobset, from the tables of the last run."""
+    """Return what the policies shown had on every confirming jobset."""
     found = []
     for shown in TABLES.values():
-        rows = storage.read_jobset_results(params, shown.scenario, problem_of(params, shown.scenario).tables)
+        schema = problem_of(params, shown.scenario).tables.jobsets
+        rows = storage.read_table(FOLDER / shown.scenario / "jobsets.parquet", schema)
         rows = rows[rows["policy"].isin(shown.policies) & rows["load"].isin(shown.loads)]
         found.append(rows.assign(scenario=shown.scenario, slowdown=rows[judged(rows)])[COLUMNS])
     return pd.concat(found, ignore_index=True)
+
+
+def models() -> dict[str, str]:
+    """Return the digests of the models and tuned rules that are played, as dvc.lock has them."""
+    stages = YAML(typ="safe").load(ROOT / "dvc.lock")["stages"]
+    wanted = [f"finetune@{agent}" for agent in LEARNED] + [f"heuristics@{shown.scenario}" for shown in TABLES.values()]
+    outs = [out for name in wanted for out in stages[name]["outs"] if not out["path"].endswith(".csv")]
+    return {out["path"]: out["md5"] for out in outs}
 
 
 def rendered(title: str, data: pd.DataFrame, settings: Evaluation, seed: int) -> str:
@@ -122,6 +136,7 @@ if __name__ == "__main__":
     if sys.argv[1:] == ["gather"]:
         kept = gather(load_params(ROOT / "params.yaml"))
         kept.to_csv(DATA, index=False, float_format="%.6g", compression={"method": "gzip", "mtime": 0})
+        MODELS.write_text(json.dumps(models(), indent=2) + "\n")
     elif sys.argv[1:] == ["write"]:
         README.write_text(with_tables(README.read_text()))
     else:

@@ -1,0 +1,74 @@
+"""`confirm`: all policies of a scenario on jobsets that nothing was ever chosen on, for figures that are published."""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import pandas as pd
+
+from pipeline import storage
+from pipeline.comparing import words
+from pipeline.comparing.comparing import Chosen, compare
+from pipeline.config import Params
+from pipeline.errors import UserError
+from pipeline.problems import AnyProblem, problem_of
+from pipeline.progress import progress, say
+from pipeline.schemas import COMPARISON
+from pipeline.simulation.results import BOUNDED, Results
+
+SEED = 20_261_123  # of these jobsets alone: no stage, test or benchmark draws from it
+FOLDER = storage.REPORTS / "confirm"
+
+
+def run(params: Params, scenario: str) -> None:
+    """Write reports/confirm/<scenario>: what every policy had on each jobset, and the comparison.
+
+    Heuristics are as validation tuned them, agents as they were trained; nothing is chosen here.
+
+    Raises:
+        UserError: the scenario's jobsets do not depend on a seed, or a model or what validation chose is missing.
+    """
+    problem = problem_of(params, scenario)
+    chosen, agents = storage.read_chosen(scenario), params.agents_of(scenario)
+    jobsets = _fresh(problem, params, scenario)
+    results = _scored(problem, params, scenario, chosen.knobs, jobsets)
+    frame = pd.concat([done.jobsets for done in results.values()], ignore_index=True)
+    best = Chosen(chosen.best, chosen.best_delay)
+    found = compare(scenario, frame, best, agents, params.evaluation, params.seed).comparison
+    storage.write_table(FOLDER / scenario / "jobsets.parquet", frame, problem.tables.jobsets)
+    storage.write_table(FOLDER / scenario / "comparison.csv", found, COMPARISON)
+    bounded = [scenario] if BOUNDED in frame else []
+    for line in words.headline(found, agents, params.evaluation.confidence, bounded):
+        say(line)
+
+
+def _fresh(problem: AnyProblem, params: Params, scenario: str) -> Mapping[int, Sequence[object]]:
+    """Return the confirming jobsets: drawn as test jobsets are, from a seed of their own."""
+    with progress(f"draw jobsets of {scenario}, percent", 100, brief=True) as advance:
+        drawn = problem.draw(params.model_copy(update={"seed": SEED}), scenario, advance).splits["test"]
+    there = problem.scoring(params, scenario, None).read("test")
+    if all(_alike(drawn[load], there[load]) for load in drawn):
+        raise UserError(f"scenario '{scenario}': its jobsets are cut from a log, so that there are no others to draw")
+    return drawn
+
+
+def _alike(some: Sequence[object], others: Sequence[object]) -> bool:
+    """Return whether two lists of jobsets hold the same jobs."""
+    pairs = zip(some, others, strict=True)
+    return all(np.array_equal(one.arrival, other.arrival) for one, other in pairs)  # type: ignore[attr-defined]
+
+
+def _scored(
+    problem: AnyProblem,
+    params: Params,
+    scenario: str,
+    knobs: Mapping[str, float],
+    jobsets: Mapping[int, Sequence[object]],
+) -> dict[str, Results]:
+    here = problem.scoring(params, scenario, None)
+    with progress(f"confirm {scenario}, percent", 100) as advance:
+        found = here.score(here.heuristics(knobs), jobsets=jobsets, on_progress=lambda share: advance(50 * share))
+        for agent in params.agents_of(scenario):
+            own = problem.scoring(params, scenario, agent)
+            found |= own.score(problem.learning.policies(params, agent), jobsets=jobsets)
+        advance(100)
+    return found
