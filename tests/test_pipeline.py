@@ -12,7 +12,7 @@ from ruamel.yaml import YAML
 
 # What runs
 
-LEARNING = ("pretrain", "finetune", "evaluate")
+KINDS = ("deps", "outs")  # of a stage in dvc.lock
 
 
 def test_one_repro_runs_every_stage_once(reproduced: tuple[Folder, str]) -> None:
@@ -65,23 +65,54 @@ def test_the_report_of_a_run_is_one_page_that_git_does_not_see(folder: Folder) -
 
 
 @pytest.mark.parametrize(
-    ("values", "stale"),
+    ("values", "stale", "then"),
     [
-        ({"agents__plain__finetune__updates": 3}, {"finetune@plain", "evaluate@plain", "compare", "papers"}),
-        # `finetune` and `evaluate` of a controller make the log of its pre-training again
-        ({"agents__cloned__pretrain__epochs": 3}, {*(f"{kind}@cloned" for kind in LEARNING), "compare", "papers"}),
-        ({"agents__plain__pretrain__seed": 2}, {*(f"{kind}@plain" for kind in LEARNING), "compare", "papers"}),
-        ({"agents__plain__finetune__seed": 2}, {"finetune@plain", "evaluate@plain", "compare", "papers"}),
-        ({"evaluation__confidence": 0.9}, {"compare", "papers"}),
-        ({"heuristics__pool__hold_quantiles": [0.8]}, {"heuristics@online"}),
-        ({"recipes__paper__gamma": 0.9}, {"pretrain@cloned", "finetune@cloned", "evaluate@cloned"}),
-        ({"seed": 2}, STAGES - {"log"}),
+        ({"agents__plain__finetune__updates": 3}, {"finetune@plain", "compare"}, {"evaluate@plain", "papers"}),
+        (
+            {"agents__cloned__pretrain__epochs": 3},
+            {"pretrain@cloned", "compare"},
+            {"finetune@cloned", "evaluate@cloned", "papers"},
+        ),
+        (
+            {"agents__plain__pretrain__seed": 2},
+            {"pretrain@plain", "compare"},
+            {"finetune@plain", "evaluate@plain", "papers"},
+        ),
+        ({"agents__plain__finetune__seed": 2}, {"finetune@plain", "compare"}, {"evaluate@plain", "papers"}),
+        ({"evaluation__confidence": 0.9}, {"compare"}, {"papers"}),
+        ({"heuristics__pool__hold_quantiles": [0.8]}, {"heuristics@online"}, {"compare", "papers"}),
+        (
+            {"recipes__paper__gamma": 0.9},
+            {"pretrain@cloned", "finetune@cloned"},
+            {"evaluate@cloned", "compare", "papers"},
+        ),
+        ({"seed": 2}, STAGES - {"log", "papers"}, {"papers"}),
     ],
     ids=lambda value: next(iter(value)) if isinstance(value, dict) else "",
 )
-def test_a_number_touches_only_the_stages_that_read_it(folder: Folder, values: dict[str, Any], stale: set[str]) -> None:
+def test_a_number_touches_only_the_stages_that_read_it_and_those_behind_them(
+    folder: Folder, values: dict[str, Any], stale: set[str], then: set[str]
+) -> None:
     folder.edit(**values)
     assert folder.stale() == stale
+    assert behind(folder, stale) - stale == then
+
+
+def behind(folder: Folder, stages: set[str]) -> set[str]:
+    """The stages that read what some stages write, or what these lead to."""
+    lock = YAML(typ="safe").load(folder.root / "dvc.lock")["stages"]
+    paths = {kind: {name: {item["path"] for item in row.get(kind, [])} for name, row in lock.items()} for kind in KINDS}
+    found = set(stages)
+    while True:
+        made = set().union(*(paths["outs"][name] for name in found))
+        more = {
+            name
+            for name, read in paths["deps"].items()
+            if any(out == dep or out.startswith(f"{dep}/") for out in made for dep in read)
+        }
+        if more <= found:
+            return found
+        found |= more
 
 
 def test_an_agents_finetuning_runs_again_alone(folder: Folder) -> None:

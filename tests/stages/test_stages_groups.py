@@ -90,7 +90,8 @@ def inside(compared: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_jobsets_of_every_split_are_written(compared: Path) -> None:
     folder = compared / "data/jobsets/shared"
-    assert {path.name for path in folder.iterdir()} == {f"{split}.parquet" for split in ("train", "validation", "test")}
+    names = {"origin.json", *(f"{split}.parquet" for split in ("train", "validation", "test"))}
+    assert {path.name for path in folder.iterdir()} == names
     for split, count in ROW["jobsets"].items():
         jobs = jobs_schema(["cpu", "memory"]).validate(pd.read_parquet(folder / f"{split}.parquet"))
         assert jobs.groupby("load")["jobset"].nunique().to_dict() == {60: count, 120: count}

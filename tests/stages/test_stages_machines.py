@@ -67,7 +67,7 @@ def compared(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_every_split_is_written_with_its_machines(compared: Path) -> None:
-    names = {"machines.json", "train.parquet", "validation.parquet", "test.parquet"}
+    names = {"machines.json", "origin.json", "train.parquet", "validation.parquet", "test.parquet"}
     assert {path.name for path in (compared / "data/jobsets/few").iterdir()} == names
     assert {path.name for path in (compared / "data/jobsets/online").iterdir()} == names - {"machines.json"}
 
@@ -126,7 +126,7 @@ def test_figures_and_words_are_of_both(compared: Path) -> None:
         *(("online", load) for load in (60, 150)),
     }
     words = (compared / "reports/comparison.md").read_text()
-    assert "**few**: mean slowdown (difference from sjf" in words
+    assert "**few**: mean bounded slowdown (difference from sjf" in words
 
 
 def test_results_of_the_other_problem_are_refused(compared: Path, monkeypatch: pytest.MonkeyPatch) -> None:

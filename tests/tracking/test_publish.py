@@ -106,7 +106,7 @@ def test_a_restored_run_says_what_the_outputs_tell(laid: LaidOut) -> None:
     assert set(parent.data.metrics) == {"online/sjf", "online/fcfs", "online/deeprm"}
     learned = seen.only("finetune")
     assert seen.points(learned, "validation") == [(1, 2.5), (2, 2.25)]
-    assert learned.data.params["agents.deeprm.finetune.updates"] == "400"
+    assert learned.data.params["agents.deeprm.finetune.updates"] == "3000"
     assert {item.dataset.name for item in learned.inputs.dataset_inputs} == {
         "data/jobsets/online",
         "models/deeprm/pretrained",

@@ -161,7 +161,7 @@ def test_params_of_a_run_are_the_rows_about_its_subject(root: Path, params: Para
     shared = {"seed", "threads", "device", "workload.name", "workload.short", "workload.long", "workload.short_share"}
     assert set(seen.parents()[0].data.params) == shared
     assert shared <= set(agent) & set(scenario)
-    assert agent["agents.deeprm.finetune.loads"] == "[110, 130, 150, 170, 190]"
+    assert agent["agents.deeprm.finetune.loads"] == "[10, 30, 50, 70, 90, 110, 130, 150, 170, 190]"
     assert agent["recipes.ours.masked"] == "true"
     assert scenario["scenarios.online.arrivals.name"] == "poisson"
     assert {key.split(".")[0] for key in agent} == {"seed", "threads", "device", "workload", "agents", "recipes"}
