@@ -80,7 +80,11 @@ def test_the_report_of_a_run_is_one_page_that_git_does_not_see(folder: Folder) -
         ),
         ({"agents__plain__finetune__seed": 2}, {"finetune@plain", "compare"}, {"evaluate@plain", "papers"}),
         ({"evaluation__confidence": 0.9}, {"compare"}, {"papers"}),
-        ({"heuristics__pool__hold_quantiles": [0.8]}, {"heuristics@online"}, {"compare", "papers"}),
+        (
+            {"heuristics__pool__hold_quantiles": [0.8]},
+            {"heuristics@online"},
+            {"hindsight@online", "compare", "papers"},
+        ),
         (
             {"recipes__paper__gamma": 0.9},
             {"pretrain@cloned", "finetune@cloned"},
