@@ -4,10 +4,15 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from builders import jobset
 
 from pipeline import storage
+from pipeline.core import Observation
+from pipeline.problems.pool.heuristics.scores import HEURISTICS
+from pipeline.problems.pool.scheduling import schedule as scheduling
+from pipeline.problems.pool.showing import showing
 from pipeline.problems.pool.storage import write_jobsets
 
 HEAD = "jobset,job,arrival,duration,cpu,memory"
@@ -52,6 +57,34 @@ def test_a_test_jobset_is_drawn(command: Command) -> None:
         "out.png: Scenario online, load 90 %, test jobset 0: 2 jobs",
         "  sjf: mean slowdown 1.25, makespan 3, 0 steps not work-conserving (0 %), 0 jobs withheld",
     ]
+
+
+class Recorder:
+    """SJF that keeps what it is told of the end of arrivals."""
+
+    def __init__(self) -> None:
+        self.told: list[float] = []
+
+    def __call__(self, view: Observation, draws: np.ndarray) -> np.ndarray:
+        self.told += view.to_end.tolist()
+        return HEURISTICS["sjf"](view, draws)
+
+
+@pytest.mark.usefixtures("jobsets")
+def test_a_policy_is_told_when_arrivals_end_of_the_scenarios_jobsets_and_not_of_a_users(
+    command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Path("jobs.csv").write_text(JOBS)
+    player = Recorder()
+    for module in (showing, scheduling):
+        monkeypatch.setattr(module, "policy_by_name", lambda *_: (player, True))
+    assert show(command, "--load", 90).code == 0
+    assert player.told[0] == 50
+    player.told.clear()
+    assert show(command, "jobs.csv").code == 0
+    assert command("schedule", "jobs.csv", "--scenario", "online", "--policy", "sjf", "--out", "out.csv").code == 0
+    assert len(player.told) > 2
+    assert set(player.told) == {np.inf}
 
 
 @pytest.mark.usefixtures("jobsets")

@@ -30,6 +30,8 @@ def draw(params: Params, asked: ShowRequest, policies: Sequence[str], names: Seq
     scenario = params.pool_scenario(asked.scenario)
     known = [policy_by_name(name, scenario) for name in policies]
     chosen, cluster = _choose(params, asked, scenario), Cluster.of(scenario)
+    if asked.jobs is not None:  # nobody is told when the arrivals of a user's own jobs end
+        cluster = cluster._replace(arrivals_end=None)
     traces: list[Trace] = []
     for name, (policy, masked) in zip(names or policies, known, strict=True):
         limit = chosen.limit(cluster, masked)
