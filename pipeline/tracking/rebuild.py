@@ -3,7 +3,7 @@
 import json
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from pipeline.core import Json
 from pipeline.errors import UserError
@@ -12,9 +12,6 @@ from pipeline.tracking.record import Curve, Event, Figure, Metrics, Policy
 from pipeline.tracking.run import curve_name
 from pipeline.tracking.source_tree import LOG_STAGE, SourceTree
 from pipeline.tracking.stored_outputs import FOLDER, StoredOutputs
-
-if TYPE_CHECKING:
-    pass
 
 SHOWN = (".png", ".md", ".html")  # what people look at
 

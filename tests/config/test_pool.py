@@ -193,3 +193,14 @@ def test_teachers_must_have_a_compiled_twin(monkeypatch: pytest.MonkeyPatch) -> 
         "agents.deeprm3.pretrain.teachers: expected heuristics that have a compiled rule, got 'slow'"
     )
     checked(changed(agents__deeprm2__pretrain__teacher="slow"))  # plain cloning asks it move by move
+
+
+@pytest.mark.parametrize("stall", [0, 7])
+def test_a_stall_is_kept_in_what_is_written_of_a_scenario_and_when_its_cluster_is_changed(stall: int) -> None:
+    scenario = checked(changed(scenarios__online__stall=stall)).pool_scenario("online")
+    assert scenario.model_dump()["stall"] == stall
+    assert scenario.changed(capacity=5, slots=None, horizon=None).stall == stall
+
+
+def test_without_a_stall_of_its_own_nothing_is_written_of_it() -> None:
+    assert "stall" not in checked(raw()).pool_scenario("offline").model_dump()

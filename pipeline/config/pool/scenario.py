@@ -134,7 +134,7 @@ class PoolScenario(Frozen):
     loads: Loads
     jobsets: Counts
     # Steps without an arrival after which an idle cluster must start a waiting job that fits; left out: the horizon.
-    stall: Annotated[int | None, Field(ge=0, le=100_000_000, exclude_if=_nothing)] = None
+    stall: Annotated[int | None, Field(ge=0, le=100_000_000, exclude_if=lambda steps: steps is None)] = None
     tell_end: Annotated[bool, Field(exclude_if=bool)] = True  # are policies told when arrivals end, where they do?
     told: Annotated[Literal["durations", "estimates"], Field(exclude_if=_known)] = "durations"
     workload: Annotated[Synthetic | None, Field(exclude_if=_nothing)] = None  # its own, in place of params.yaml's
