@@ -9,7 +9,7 @@ export DVC_NO_ANALYTICS := 1
 export MLFLOW_DISABLE_TELEMETRY := true
 
 .DEFAULT_GOAL := help
-.PHONY: help setup repro test test-slow bench check format ui lock clean
+.PHONY: help setup repro test test-slow bench check docs format ui lock clean
 
 help:  ## List the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -33,6 +33,7 @@ $(COMPILED): $(READY)
 
 repro: $(COMPILED)  ## Run the pipeline: whatever params.yaml, code or data make stale
 	python -m pipeline check
+	python -m pipeline prune
 	dvc repro
 	python -m pipeline publish || echo "MLflow's view is not complete; the results are"
 	python -m pipeline report
@@ -55,6 +56,10 @@ check: $(READY)  ## Lint, format, types, spelling and import contracts
 	codespell
 	lint-imports
 
+docs: $(READY)  ## Build the documents as a site, site/index.html; a broken link fails
+	NO_MKDOCS_2_WARNING=1 python -m mkdocs build
+	@echo "the documents: site/index.html"
+
 format: $(READY)  ## Format the code
 	ruff check --fix .
 	ruff format .
@@ -67,5 +72,5 @@ lock: $(READY)  ## Write requirements.lock from what is in .venv
 	$(BIN)/python -m pip freeze --exclude-editable | grep -vE '^torch==' >> requirements.lock
 
 clean:  ## Remove .venv and caches; results and MLflow's database stay
-	rm -rf $(VENV) build *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) build site *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
 	find . -name __pycache__ -not -path './.git/*' -prune -exec rm -rf {} +

@@ -10,7 +10,7 @@ import numpy as np
 from benchmarks import engine
 from benchmarks.measure import ProgressCallback
 from benchmarks.problem import DEEPRM, DEEPRM2, Problem
-from benchmarks.record import Row, Target, figure
+from benchmarks.record import Row, Target, figure, half_of
 from benchmarks.sizes import Sizes
 from pipeline.core import Observation, Policy
 
@@ -21,7 +21,7 @@ def run(runs: int, sizes: Sizes, on_progress: ProgressCallback) -> Iterator[Row]
     """Measure medians and 99th percentiles over the decisions of a play, one at a time."""
     problem = Problem(jobsets=1)
     for name, config, decisions, targets in (
-        ("deeprm", DEEPRM, sizes.decisions, (Target(most=0.15), Target(most=0.5))),
+        ("deeprm", DEEPRM, sizes.decisions, (half_of(ratio=3.4), half_of(ratio=3.8))),
         ("deeprm2", DEEPRM2, sizes.decisions_cnn, (Target(), Target())),
     ):
         network = engine.network(problem, config)

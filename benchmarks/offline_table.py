@@ -92,7 +92,7 @@ def drawn(params: Params, jobs: int, count: int) -> list[JobSet]:
     sizes = scenario.jobsets.model_copy(update={"test": count})
     arrivals = AtOnce(name="at_once", jobs=jobs)
     changed = scenario.model_copy(update={"arrivals": arrivals, "jobsets": sizes, "slots": jobs})
-    (jobsets,) = DrawnSource(params, changed, params.workload).split("test").values()
+    (jobsets,) = DrawnSource(params, changed, params.workload, params.seed).split("test").values()
     return jobsets
 
 

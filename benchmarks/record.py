@@ -73,6 +73,19 @@ class Target(NamedTuple):
 NOTHING = Target()
 
 
+def half_of(ratio: float | None = None, cost: float | None = None) -> Target:
+    """Return the target that asks for half of what was measured (docs/benchmarks.md): a tenfold slowdown misses it.
+
+    Args:
+        ratio: how many times better than its baseline.
+        cost: the value, of which less is better; for what has no baseline.
+
+    >>> half_of(ratio=15).text("s"), half_of(cost=0.5).text("ms")
+    ('>= 7.5 x', '<= 1 ms')
+    """
+    return Target(most=None if cost is None else 2 * cost, ratio=None if ratio is None else ratio / 2)
+
+
 def figure(
     name: str,
     values: Sequence[float],

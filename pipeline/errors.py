@@ -2,4 +2,8 @@
 
 
 class UserError(Exception):
-    """Something the user can mend: says where, what was expected and what was found."""
+    """Something the user can correct: says where, what was expected and what was found."""
+
+
+class TooShortError(UserError):
+    """A period of a log is shorter than one window."""

@@ -55,21 +55,24 @@ def _bar(title: str, total: float, start: float, brief: bool) -> Iterator[Advanc
 
 def _lines(title: str, total: float, start: float, brief: bool) -> Advance:
     begun = shown_at = time.monotonic()
+    first: tuple[float, float] | None = None  # step, and when it was done: what came before it may be compiling
     shown = not brief
     if shown and not start:
         say(f"{title}: started")
 
     def advance(done: float, note: str = "") -> None:
-        nonlocal shown_at, shown
+        nonlocal shown_at, shown, first
         now = time.monotonic()
+        if first is None and done > start:
+            first = (done, now)
         if done < total and now - shown_at < LINES_EVERY_S:
             return
         if not shown and now - begun < LINES_EVERY_S:
             return
         shown_at, shown = now, True
         when = f"done in {now - begun:.0f} s"
-        if done < total:  # before the first step, nobody knows how long one takes
-            left = (now - begun) * (total - done) / (done - start) if done > start else None
+        if done < total:  # before the second step, nobody knows how long one takes
+            left = (now - first[1]) * (total - done) / (done - first[0]) if first and done > first[0] else None
             when = "time left unknown" if left is None else f"{left:.0f} s left"
         say(f"{title}: {done:g} of {total:g}, {when}{', ' + note if note else ''}")
 

@@ -1,16 +1,23 @@
 """What all tests share: params.yaml, no deadline where the first call compiles, and one thread for small batches."""
 
+import os
 import shutil
 import signal
 from collections.abc import Iterator
 from pathlib import Path
 
+# Before what reads them once: as many threads on every machine, and in every worker; the second is for `two_threads`.
+os.environ |= {"OMP_NUM_THREADS": "1", "NUMBA_NUM_THREADS": "2"}
+
 import numba
 import pytest
 import torch
+from builders import REPOSITORY
 from builders import params as read_params
 from hypothesis import settings
-from repositories import LOCATOR, Folder, begin
+from once import once
+from repositories import Folder, begin
+from skips import reasons
 
 from pipeline.config import Params
 
@@ -22,35 +29,46 @@ settings.register_profile("compiled", deadline=None)
 settings.load_profile("compiled")
 
 
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Say why tests were skipped, a line a reason."""
+    skipped = terminalreporter.stats.get("skipped", [])
+    for line in reasons(report.longrepr[2] for report in skipped):
+        terminalreporter.write_line(line)
+
+
 @pytest.fixture(scope="session")
 def params() -> Params:
     return read_params()
 
 
-@pytest.fixture(autouse=True, scope="session")
-def threads_at_most() -> int:
-    """Waking a second thread for a few episodes takes longer than playing them; tests of threads ask for two."""
-    most = numba.get_num_threads()
+def pin() -> None:
+    """One thread: waking a second one for a few episodes takes longer than playing them."""
     numba.set_num_threads(1)
     torch.set_num_threads(1)
-    return most
+
+
+pin()
+
+
+@pytest.fixture(autouse=True)
+def one_thread() -> Iterator[None]:
+    """Undo what a test sets, as commands within its process do; else results would depend on the order of tests."""
+    yield
+    pin()
 
 
 @pytest.fixture
-def two_threads(threads_at_most: int) -> Iterator[None]:
+def two_threads() -> None:
     """As many as params.yaml says, where there are so many."""
-    numba.set_num_threads(min(2, threads_at_most))
-    yield
-    numba.set_num_threads(1)
+    numba.set_num_threads(min(2, numba.config.NUMBA_NUM_THREADS))
 
 
 @pytest.fixture(scope="session")
 def environment(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     """What lets every process of these tests share compiled code, and keeps DVC's own notes out of the system's."""
     place = tmp_path_factory.mktemp("shared")
-    (place / "shared_locator.py").write_text(LOCATOR)
     return {
-        "PYTHONPATH": str(place),
+        "PYTHONPATH": str(REPOSITORY / "tests" / "support" / "in_processes"),
         "NUMBA_CACHE_LOCATOR_CLASSES": "shared_locator.Shared,InTreeCacheLocator",
         "DVC_SITE_CACHE_DIR": str(place / "dvc"),
         "HOME": str(place),
@@ -59,12 +77,17 @@ def environment(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
 
 @pytest.fixture(scope="session")
 def reproduced(tmp_path_factory: pytest.TempPathFactory, environment: dict[str, str]) -> tuple[Folder, str]:
-    """A repository in which `dvc repro` ran once, its dvc.lock committed, and what DVC said."""
-    folder = begin(tmp_path_factory.mktemp("first") / "repository", environment)
-    said = folder.dvc("repro")
-    folder.git("add", "--all")
-    folder.git("commit", "--quiet", "-m", "reproduced")
-    return folder, said
+    """A repository in which `dvc repro` ran once, its dvc.lock committed, and what DVC said; not to be changed."""
+
+    def make(place: Path) -> str:
+        folder = begin(place / "repository", environment)
+        said = folder.dvc("repro")
+        folder.git("add", "--all")
+        folder.git("commit", "--quiet", "-m", "reproduced")
+        return said
+
+    place, said = once(tmp_path_factory, "reproduced", make)
+    return Folder(place / "repository", environment), said
 
 
 @pytest.fixture

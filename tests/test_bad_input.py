@@ -48,7 +48,7 @@ SWINGING: dict[str, object] = {
     "name": "sinusoidal",
     "intervals": 20,
     "period": 10,
-    "swing": 0.5,
+    "amplitude": 0.5,
     "run": {"short": 3.0, "medium": 15.0, "long": 60.0},
     "spread": 0.5,
     "demand": {"cpu": [1, 2]},
@@ -148,6 +148,14 @@ PARAMS = [
         params("device: auto", "device: cuda"),
     ),
     Case(
+        "predictions without a log",
+        GENERATE,
+        ("params.yaml: scenarios.machines: policies_know: only a log has predictions; expected durations",),
+        params(
+            "policies_know: durations           # what policies", "policies_know: predictions           # what policies"
+        ),
+    ),
+    Case(
         "a misspelt key of an agent",
         GENERATE,
         ("agents.deeprm.finetune.update: unknown key",),
@@ -225,19 +233,19 @@ PARAMS = [
     Case(
         "a key twice",
         GENERATE,
-        ("params.yaml:4: not YAML: found duplicate key ", '"seed"'),
+        ("params.yaml:5: not YAML: found duplicate key ", '"seed"'),
         params("threads: 2", "seed: 2\nthreads: 2"),
     ),
     Case(
         "a tab for spaces",
         GENERATE,
-        ("params.yaml:12: not YAML: found character '\\t'",),
+        ("params.yaml:13: not YAML: found character '\\t'",),
         params("  short: [1, 3]", "\tshort: [1, 3]"),
     ),
     Case(
         "a bracket that is never closed",
         GENERATE,
-        ("params.yaml:13: not YAML: expected ',' or ']'",),
+        ("params.yaml:14: not YAML: expected ',' or ']'",),
         params("short: [1, 3]", "short: [1, 3"),
     ),
     Case("an empty file", GENERATE, ("params.yaml: ", "expected a mapping", "found nothing"), {"params.yaml": b""}),
@@ -400,12 +408,51 @@ WORDS = [
     Case("an unknown agent", "pretrain deeprn", ("unknown agent 'deeprn'", "deeprm, deeprm2", "did you mean 'deeprm'")),
     Case("an unknown agent to finetune", "finetune x", ("unknown agent 'x'", "there are: ", "deeprm")),
     Case("an unknown agent to evaluate", "evaluate agent x", ("unknown agent 'x'", "there are: ", "deeprm")),
+    Case("a promotion before the gate has judged", "promote", ("reports/gate.json is missing: run 'dvc repro'",)),
+    Case(
+        "a verdict that is none",
+        "promote",
+        ("reports/gate.json: not what the gate writes", "run 'dvc repro gate' first"),
+        {"reports/gate.json": b'{"online": 3}', "champions.yaml": b""},
+    ),
+    Case(
+        "a rollback where there is no champion",
+        "rollback online",
+        ("champions.yaml: scenario 'online' has no champion to roll back",),
+        {"champions.yaml": b"# Nobody yet.\n"},
+    ),
+    Case(
+        "a rollback to nobody",
+        "rollback online",
+        ("champions.yaml: online: the line holds no earlier champion", "git log -p"),
+        {"champions.yaml": b"online: {policy: sjf, digest: a, verdict: v}\n"},
+    ),
+    Case(
+        "a champion without a digest",
+        "rollback online",
+        ("champions.yaml: online: digest: missing key",),
+        {"champions.yaml": b"online: {policy: sjf, verdict: v}\n"},
+    ),
+    Case("no champions.yaml", "rollback online", ("champions.yaml: cannot be read (No such file or directory)",)),
+    Case(
+        "a watch over a scenario that has no log",
+        "watch log.swf --scenario online",
+        ("watch: scenario 'online' is not cut from a log; cut from one: none",),
+        {"log.swf": log(*LOG)},
+    ),
+    Case(
+        "a watch without a scenario",
+        "watch log.swf",
+        ("watch: name a scenario by --scenario; cut from one: none",),
+        {"log.swf": log(*LOG)},
+    ),
     Case("an unknown scenario to evaluate", "evaluate heuristics x", ("unknown scenario 'x'", "offline, online")),
     Case(
         "an unknown policy",
         SJF.replace("sjf", "sjff"),
         ("unknown policy 'sjff'", "model directory", "did you mean 'sjf'"),
     ),
+    Case("one policy named twice", f"{SJF} --policy sjf", ("--policy: 2 policies would write out_sjf.csv",)),
     Case(
         "a rule of pooled clusters on a scenario of user groups",
         SJF.replace("online", "shares"),
@@ -446,21 +493,21 @@ def row(what: str, rows: str, *says: str) -> Case:
 
 
 TABLES = [
-    row("a job twice", "0,a,0,3,1,2\n0,b,0,3,1,2\n0,a,9,1,1,1", "each jobset, job once", "row 0 again"),
-    row("a negative arrival", "0,a,-1,3,1,2", "arrival: expected at least 0, got -1 in row 0"),
-    row("an arrival that is no number (nan)", "0,a,nan,3,1,2", "arrival: expected a whole number in row 0, got nan"),
-    row("an arrival that is missing", "0,a,0,3,1,2\n0,b,,3,1,2", "arrival: expected a whole number in row 1, got nan"),
-    row("an arrival in words", "0,a,soon,3,1,2", "arrival: expected a whole number in row 0, got soon"),
-    row("an arrival without end", "0,a,inf,3,1,2", "arrival: expected a whole number in row 0, got inf"),
+    row("a job twice", "0,a,0,3,1,2\n0,b,0,3,1,2\n0,a,9,1,1,1", "each jobset, job once", "line 2 again"),
+    row("a negative arrival", "0,a,-1,3,1,2", "arrival: expected at least 0, got -1 in line 2"),
+    row("an arrival that is no number (nan)", "0,a,nan,3,1,2", "arrival: expected a whole number in line 2, got nan"),
+    row("an arrival that is missing", "0,a,0,3,1,2\n0,b,,3,1,2", "arrival: expected a whole number in line 3, got nan"),
+    row("an arrival in words", "0,a,soon,3,1,2", "arrival: expected a whole number in line 2, got soon"),
+    row("an arrival without end", "0,a,inf,3,1,2", "arrival: expected a whole number in line 2, got inf"),
     row("an arrival beyond all bounds", "0,a,9000000000000,3,1,2", "arrival: expected at most 1000000000000"),
-    row("a duration of 0", "0,a,0,0,1,2", "duration: expected at least 1, got 0 in row 0"),
-    row("a duration of 2.5 steps", "0,a,0,2.5,1,2", "duration: expected a whole number in row 0, got 2.5"),
-    row("a duration beyond the horizon", "0,a,0,21,1,2", "duration: expected at most 20, got 21 in row 0"),
-    row("a demand above the capacity", "0,a,0,3,11,2", "cpu: expected at most 10, got 11 in row 0"),
-    row("a negative demand", "0,a,0,3,1,-2", "memory: expected at least 0, got -2 in row 0"),
-    row("a demand of half a unit", "0,a,0,3,0.5,2", "cpu: expected a whole number in row 0, got 0.5"),
-    row("a job without an id", "0,,0,3,1,2", "job: expected not_nullable, got nan in row 0"),
-    row("a short row", "0,a,0,3,1,2\n0,b,0,3,1", "memory: expected a whole number in row 1, got nan"),
+    row("a duration of 0", "0,a,0,0,1,2", "duration: expected at least 1, got 0 in line 2"),
+    row("a duration of 2.5 steps", "0,a,0,2.5,1,2", "duration: expected a whole number in line 2, got 2.5"),
+    row("a duration beyond the horizon", "0,a,0,21,1,2", "duration: expected at most 20, got 21 in line 2"),
+    row("a demand above the capacity", "0,a,0,3,11,2", "cpu: expected at most 10, got 11 in line 2"),
+    row("a negative demand", "0,a,0,3,1,-2", "memory: expected at least 0, got -2 in line 2"),
+    row("a demand of half a unit", "0,a,0,3,0.5,2", "cpu: expected a whole number in line 2, got 0.5"),
+    row("a job without an id", "0,,0,3,1,2", "job: expected not_nullable, got nan in line 2"),
+    row("a short row", "0,a,0,3,1,2\n0,b,0,3,1", "memory: expected a whole number in line 3, got nan"),
     row("a long first row", "0,a,0,3,1,2,7", "as many fields in a row as in the header, found more"),
     row("a long row", "0,a,0,3,1,2\n0,b,0,3,1,2,7", "not a readable table", "line 3, saw 7"),
     row("no rows", "", "expected jobs, found none"),
@@ -687,7 +734,7 @@ FILES = [
         ("data/jobsets/online/train.parquet: columns: ", "missing load"),
         {"data/jobsets/online/train.parquet": parquet()},
     ),
-    Case("results are not there", "evaluate compare", ("reports/tables/heuristics/online/jobsets.parquet is missing",)),
+    Case("results are not there", "evaluate compare", ("data/jobsets/online/test.parquet is missing",)),
     Case("a model is not there", BY_MODEL, ("unknown policy 'model': expected a model directory or a heuristic",)),
     Case(
         "an empty model directory",
@@ -725,10 +772,93 @@ FILES = [
     ),
 ]
 
-SHOW = "show --scenario online --policy sjf --against hold --out out.png"
+SLURM = "import slurm dump.txt --out site"
+
+
+def dump(*rows: str, head: str = "JobIDRaw|User|Submit|Start|End|State|AllocCPUS") -> Files:
+    """A dump of sacct."""
+    return {"dump.txt": "\n".join([head, *rows, ""]).encode()}
+
+
+RAN = "2026-01-01T08:00:00|2026-01-01T08:00:05|2026-01-01T09:00:05"
+DUMPS = [
+    Case("a dump that is not there", SLURM, ("dump.txt: cannot be read (No such file or directory)",)),
+    Case("an empty dump", SLURM, ("dump.txt: expected jobs, found an empty file",), {"dump.txt": b""}),
+    Case(
+        "a dump without its first line",
+        SLURM,
+        ("dump.txt:1: expected the names of fields as sacct --parsable2", "found '1|anna|"),
+        dump(f"1|anna|{RAN}|COMPLETED|1", head=f"1|anna|{RAN}|COMPLETED|1"),
+    ),
+    Case(
+        "a dump without a field",
+        SLURM,
+        ("dump.txt:1: expected the field Submit",),
+        dump(f"1|{RAN}", head="JobID|Start|End|State"),
+    ),
+    Case(
+        "a bar in a name",
+        SLURM,
+        ("dump.txt:2: expected 7 fields", "found 8", "leave those out"),
+        dump(f"1|an|na|{RAN}|COMPLETED|1"),
+    ),
+    Case(
+        "a dump whose last line is cut",
+        SLURM,
+        ("dump.txt:3: expected a whole last line", "--partial"),
+        {"dump.txt": (dump(f"1|anna|{RAN}|COMPLETED|1", f"2|bo|{RAN}|COMPL")["dump.txt"] or b"")[:-1]},
+    ),
+    Case(
+        "numbers of another locale",
+        SLURM,
+        ("dump.txt:2: expected a whole number", "AllocCPUS, found '1.024'"),
+        dump(f"1|anna|{RAN}|COMPLETED|1.024"),
+    ),
+    Case(
+        "times of another locale",
+        SLURM,
+        ("dump.txt:2: expected a time as 2026-01-31T08:00:00", "as Submit, found '01.01.2026 08:00'"),
+        dump(f"1|anna|01.01.2026 08:00|{RAN[20:]}|COMPLETED|1"),
+    ),
+    Case(
+        "jobs of one user",
+        SLURM,
+        ("dump.txt: expected the jobs of all users, found one alone", "--allusers", "--partial"),
+        dump(f"1|anna|{RAN}|COMPLETED|1", f"2|anna|{RAN}|COMPLETED|1"),
+    ),
+    Case(
+        "no completed job",
+        SLURM,
+        ("expected completed jobs, found none among 2 (FAILED 1, TIMEOUT 1)",),
+        dump(f"1|anna|{RAN}|FAILED|1", f"2|bo|{RAN}|TIMEOUT|1"),
+    ),
+    Case(
+        "jobs that never ran",
+        SLURM,
+        ("expected jobs that ran, found none (1 ended before it started",),
+        dump("1|anna|2026-01-01T08:00:00|None|2026-01-01T08:00:01|CANCELLED by 7|0"),
+    ),
+    Case(
+        "a key that is not there",
+        f"{SLURM} --key-file my.key",
+        ("my.key: cannot be read (No such file or directory)",),
+        dump(f"1|anna|{RAN}|COMPLETED|1", f"2|bo|{RAN}|COMPLETED|1"),
+    ),
+    Case("too few jobs to compare with Slurm", "fidelity --jobs 3", ("'--jobs'", "10")),
+    Case("no dump at all", "import slurm", ("Missing argument 'files'",)),
+    Case("a scheduler that is not known", "import pbs dump.txt", ("pbs",)),
+]
+
+SHOW = "show --scenario online --policy sjf --against fcfs --out out.png"
 
 REPORTS = [
     Case("a report without results", "report", ("reports/summary.csv", "missing", "dvc repro")),
+    Case(
+        "a damaged dvc.lock to prune",
+        "prune",
+        ("dvc.lock: cannot be read: 'git checkout dvc.lock'",),
+        {"dvc.lock": b"stages: [", "dvc.yaml": b"stages: {}"},
+    ),
     Case("no database", "ui --no-browser", ("mlflow.db: there is no MLflow database yet", "publish")),
     Case("a port out of range", "ui --port 99999", ("'--port'", "65535")),
     Case("an unknown policy to show", SHOW.replace("sjf", "sjff"), ("unknown policy 'sjff'", "did you mean 'sjf'")),
@@ -743,6 +873,7 @@ GROUPS = {
     "The command line": WORDS,
     "Job tables": TABLES,
     "Logs": LOGS,
+    "Dumps of Slurm's accounting": DUMPS,
     "Files and models": FILES,
     "Reports, pictures and records": REPORTS,
 }
@@ -750,7 +881,7 @@ CASES = [case for group in GROUPS.values() for case in group]
 AS_PROCESSES = [group[0] for group in GROUPS.values()]  # one of each kind
 LABELS = [f"{title}: {case.what}" for title, group in GROUPS.items() for case in group]
 
-# What is mended or set aside, and what is said of it.
+# What is repaired or set aside, and what is said of it.
 MENDED = [
     Case(
         "17 columns",
@@ -901,7 +1032,7 @@ def test_a_process_says_the_same(case: Case) -> None:
 
 
 @pytest.mark.parametrize("case", MENDED, ids=[case.what for case in MENDED])
-def test_what_can_be_mended_is_mended_and_counted(case: Case) -> None:
+def test_what_can_be_repaired_is_repaired_and_counted(case: Case) -> None:
     found = outcome(case)
     assert found.code == 0
     for words in case.says:
@@ -917,13 +1048,14 @@ def document() -> str:
         "`PYTHONPATH=tests/support python tests/test_bad_input.py`.",
     ]
     for title, group in GROUPS.items():
-        rows = [f"| {case.what} | `{said_of(run_once(f'{title}: {case.what}'))[0]}` |" for case in group]
+        lines = [said_of(run_once(f"{title}: {case.what}"))[0].replace("|", "\\|") for case in group]
+        rows = [f"| {case.what} | `{line}` |" for case, line in zip(group, lines, strict=True)]
         parts.append("\n".join([f"## {title}\n", "| mistake | line |", "| --- | --- |", *rows]))
     rows = []
     for case in MENDED:
         line = next(line for line in outcome(case).lines if case.says[0] in line)
         rows.append(f"| {case.what} | `{line}` |")
-    said = "These are read; what is mended or set aside is counted."
+    said = "These are read; what is repaired or set aside is counted."
     parts.append("\n".join([f"## Mended\n\n{said}\n", "| input | line |", "| --- | --- |", *rows]))
     return "\n\n".join(parts) + "\n"
 

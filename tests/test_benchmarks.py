@@ -18,7 +18,7 @@ from benchmarks.measure import exponent
 from benchmarks.mixture import updates
 from benchmarks.names import NAMES
 from benchmarks.problem import DEEPRM, Problem, mixed_task
-from benchmarks.record import Figure, Row, Target, figure, read_figures, write_figures
+from benchmarks.record import Figure, Row, Target, figure, half_of, read_figures, write_figures
 from benchmarks.search import list_one_by_one, list_plainly, question, swapped
 from benchmarks.simulation import plain_sjf
 from benchmarks.sizes import CROWD, FULL, QUICK
@@ -148,6 +148,14 @@ def test_a_figure_is_the_median_of_its_runs() -> None:
     assert figure("time", [1.0], "s").holds is None
 
 
+@pytest.mark.parametrize("slower", [1, 10])
+def test_a_tenfold_slowdown_misses_half_of_what_was_measured(slower: int) -> None:
+    rate = figure("rate", [6 / slower], "M/s", [2.0], more_is_better=True, target=half_of(ratio=3))
+    time = figure("time", [0.5 * slower], "s", [7.9], target=half_of(ratio=15.8))
+    alone = figure("alone", [0.3 * slower], "ms", target=half_of(cost=0.3))
+    assert [one.holds for one in (rate, time, alone)] == [slower == 1] * 3
+
+
 def test_a_report_is_read_as_it_was_written(tmp_path: Path) -> None:
     figures = [figure("a", [1.0], "s", [2.0]), figure("b", [0.5], "exponent", target=Target(most=1.1))]
     write_figures(tmp_path / "bench.json", figures)
@@ -226,6 +234,9 @@ def test_everything_is_measured_and_written(tmp_path: Path, environment: dict[st
     figures: list[Figure] = read_figures(out)
     assert len(figures) == 41
     assert all(one.min <= one.value <= one.max for one in figures)
+    # What is not compared: a worst gap, which is no speed, and decisions of a network of which no ratio was measured.
+    free = [one.name.split(",")[0] for one in figures if one.target is None]
+    assert free == ["a decision of deeprm2"] * 2 + ["gap to optimum", "gap to bound"]
     alone = [one.name for one in figures if one.baseline is None and one.unit not in ("exponent", "%")]
     assert alone == [
         "knapsack, 3 x 3 x 10 x 10 units",

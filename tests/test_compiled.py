@@ -62,6 +62,22 @@ def test_a_change_in_what_is_not_compiled_is_not(root: Path) -> None:
     assert said(root) == ["2", "1"]
 
 
+def test_a_record_of_a_package_that_no_kernel_is_given_is_not(root: Path) -> None:
+    assert said(root) == ["2", "0"]
+    (root / "pipeline" / "report").mkdir()
+    (root / "pipeline" / "report" / "page.py").write_text("from typing import NamedTuple\n")
+    assert said(root) == ["2", "1"]
+    (root / "pipeline" / "kernels" / "record.py").write_text("from typing import NamedTuple\n")
+    assert said(root) == ["2", "0"]
+
+
+def test_no_package_without_kernels_has_one() -> None:
+    for package in pipeline.PLAIN:
+        sources = list((REPOSITORY / "pipeline" / package).rglob("*.py"))
+        assert sources
+        assert not [path for path in sources if "njit" in path.read_text() or "@inlined" in path.read_text()]
+
+
 def test_a_source_is_known_by_its_folder_too(root: Path) -> None:
     place = root / "pipeline" / "__pycache__"
     assert said(root) == ["2", "0"]

@@ -1,6 +1,9 @@
-"""Documents that people are told to read: short, and with links that lead somewhere."""
+"""Documents that people are told to read: short, and with links that lead somewhere; and the site that they make."""
 
+import os
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -9,17 +12,56 @@ from builders import REPOSITORY
 DOCUMENTS = [*REPOSITORY.glob("*.md"), *(REPOSITORY / "docs").rglob("*.md")]
 LINK = re.compile(r"\]\(([^)#\s]+)(?:#[^)]*)?\)")
 MODULE = re.compile(r"`([a-z0-9_/]+\.py)`")
+MADE = {REPOSITORY / "docs" / "reference" / name for name in ("commands.md", "params.md")}  # pages of the site alone
 ROOMS = ("pipeline", "tests", "benchmarks", "docs", ".ci")
 
 
 @pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: str(path.relative_to(REPOSITORY)))
 def test_every_link_leads_to_a_file_of_the_project(path: Path) -> None:
     links = [link for link in LINK.findall(path.read_text()) if not link.startswith(("http:", "https:"))]
-    assert [link for link in links if not (path.parent / link).exists()] == []
+    targets = [Path(os.path.normpath(path.parent / link)) for link in links]
+    assert [target for target in targets if not target.exists() and target not in MADE] == []
 
 
 def test_the_architecture_is_read_in_a_sitting() -> None:
     assert len((REPOSITORY / "ARCHITECTURE.md").read_text().splitlines()) <= 80
+
+
+def test_the_readme_is_read_in_five_minutes() -> None:
+    assert len((REPOSITORY / "README.md").read_text().splitlines()) <= 150
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the site, built as `make docs` does: strict, so that a broken link or reference fails."""
+    folder = tmp_path_factory.mktemp("site")
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(folder)]
+    built = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, check=False)
+    assert built.returncode == 0, built.stdout + built.stderr
+    return folder
+
+
+def test_the_site_has_every_document_and_every_made_page(site: Path) -> None:
+    documents = (
+        path.relative_to(REPOSITORY / "docs").with_suffix(".html") for path in (REPOSITORY / "docs").rglob("*.md")
+    )
+    assert [path for path in documents if not (site / path).exists()] == []
+    commands, params = ((site / "reference" / f"{name}.html").read_text() for name in ("commands", "params"))
+    assert "python -m pipeline schedule jobs.csv --scenario online" in commands
+    assert "<code>--policy</code>" in commands
+    assert "Of a job's score once trained, per log(1 + waited / duration)" in params
+    assert "whole number above 0, at most 1,000" in params
+
+
+def test_pages_of_the_site_lead_only_to_what_is_in_it(site: Path) -> None:
+    broken = []
+    for page in site.rglob("*.html"):
+        for target in re.findall(r'(?:href|src)="([^"#]+)', page.read_text()):
+            inside = not target.startswith(("http:", "https:", "data:", "javascript:", "mailto:"))
+            assert inside or f'src="{target}' not in page.read_text(), "nothing is fetched from elsewhere"
+            if inside and page.name != "404.html" and not (page.parent / target).exists():
+                broken.append((page.name, target))
+    assert broken == []
 
 
 def test_a_decision_is_short_and_has_its_number() -> None:

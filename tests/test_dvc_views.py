@@ -123,7 +123,8 @@ def channels(spec: Any) -> dict[str, set[str]]:
 
 def test_every_plot_holds_both_revisions(drawn: dict[str, dict[str, Any]]) -> None:
     curves = {f"reports/curves/{agent}_{stage}.csv" for agent in AGENTS for stage in ("pretrain", "finetune")}
-    names = ("slowdown.json", "summary.csv", "comparison.csv", "hindsight.csv", "papers.csv")
+    tables = ("summary", "comparison", "objectives", "loads", "hindsight", "papers", "gate")
+    names = ("slowdown.json", *(f"{table}.csv" for table in tables))
     joined = {f"reports/{name}" for name in names}
     assert set(drawn) == joined | curves
     for plot in drawn.values():

@@ -5,7 +5,6 @@ What code a stage runs, and what of it is left out, stands in `stage_code`.
 
 import re
 import shutil
-from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -189,7 +188,7 @@ def sources(*places: str) -> list[str]:
     return sorted(file.relative_to(REPOSITORY).as_posix() for file in files if file.suffix in (".py", ".css", ".html"))
 
 
-@pytest.mark.parametrize(("problem", "most"), [("groups", 8), ("machines", 14)])
+@pytest.mark.parametrize(("problem", "most"), [("groups", 9), ("machines", 15)])
 def test_an_edit_of_one_problem_makes_its_own_stages_stale(
     stages: dict[str, Stage], rows: dict[str, Any], problem: str, most: int
 ) -> None:
@@ -211,11 +210,14 @@ def test_an_edit_of_what_draws_or_words_makes_nothing_stale_that_learns_or_score
     assert {file: kinds for file, kinds in found.items() if kinds} == {}
 
 
-def test_a_new_heuristic_makes_nothing_stale_that_does_not_play_it(stages: dict[str, Stage]) -> None:
-    found = Counter(stages[name].kind for name in stale(stages, "pipeline/problems/pool/heuristics/scores.py"))
-    assert set(found) == {"heuristics", "hindsight", "pretrain", "evaluate", "transfer", "compare", "papers"}
-    assert not [name for name in stale(stages, "pipeline/problems/pool/heuristics/scores.py") if "deepk8s" in name]
-    assert found["pretrain"] == 4  # agents of pooled clusters; deps have no word for those that imitate nobody
+@pytest.mark.parametrize(("problem", "file"), [("pool", "scores"), ("machines", "rules"), ("groups", "rules")])
+def test_a_new_heuristic_makes_stale_what_plays_it_and_no_training(
+    stages: dict[str, Stage], rows: dict[str, Any], problem: str, file: str
+) -> None:
+    names = stale(stages, f"pipeline/problems/{problem}/heuristics/{file}.py")
+    plays = {"pool": {"hindsight", "transfer"}}.get(problem, set())
+    assert {stages[name].kind for name in names} == {"heuristics", "evaluate", "compare", "gate", "papers"} | plays
+    assert {name for name in names if problem not in problems_of(stages[name], rows)} == set()
 
 
 def test_deps_fit_a_screen() -> None:
@@ -331,14 +333,15 @@ def test_every_transfer_lists_its_rows_those_of_its_agent_and_of_the_other_scena
 def test_what_compares_waits_for_all_that_is_scored(stages: dict[str, Stage]) -> None:
     scored = {out for stage in stages.values() for out in stage.outs if out.startswith("reports/tables/")}
     assert {Path(out).parent.name for out in scored} == {"heuristics", "agents", "transfers", "hindsight"}
-    for name in ("compare", "papers"):
+    for name in ("compare", "gate", "papers"):
         assert [out for out in scored if not covered(Path(out), stages[name].deps)] == []
 
 
 def test_the_comparison_lists_what_it_compares(stages: dict[str, Stage]) -> None:
     assert set(stages["compare"].params) == {*SECTIONS, "hindsight"}
     assert stages["papers"].params == []
-    assert COMPARED.as_posix() in stages["papers"].deps
+    assert set(stages["gate"].params) == {"threads", "device", "gate"}  # of the rows: what was compared
+    assert all(COMPARED.as_posix() in stages[name].deps for name in ("gate", "papers"))
     assert COMPARED.as_posix() in stages["compare"].outs
 
 
@@ -376,7 +379,7 @@ def test_every_agent_and_scenario_has_its_stages(stages: dict[str, Stage], rows:
     wanted |= {f"{kind}@{name}" for kind in ("generate", "heuristics") for name in rows["scenarios"]}
     wanted |= {f"transfer@{name}" for name in rows["transfers"]}
     wanted |= {f"hindsight@{name}" for name in rows["hindsight"]["scenarios"]}
-    assert set(stages) == wanted | {"log", "compare", "papers"}
+    assert set(stages) == wanted | {"log", "compare", "gate", "papers"}
 
 
 def test_outputs_lie_in_data_models_and_reports(stages: dict[str, Stage]) -> None:
@@ -404,6 +407,24 @@ def test_a_new_row_has_its_stages_without_an_edit_of_dvc_yaml(tmp_path: Path, ro
     }
     assert found["finetune@mine_2"].words == ["finetune", "mine_2"]
     assert "agents.mine_2.finetune" in found["finetune@mine_2"].params
+
+
+def test_the_stage_of_a_site_depends_on_all_the_code_it_runs_and_no_more(tmp_path: Path, rows: dict[str, Any]) -> None:
+    shutil.copy(REPOSITORY / "dvc.yaml", tmp_path)
+    with (tmp_path / "params.yaml").open("w") as stream:
+        YAML().dump({**rows, "sites": {"mine": {"today": "fcfs", "agent": "deepk8s_ppo"}}}, stream)
+    with Repo.init(str(tmp_path), no_scm=True):
+        pass
+    stage = resolved(tmp_path)["advise@mine"]
+    assert {"data/logs/mine", "models/deepk8s_ppo/policy"} <= set(stage.deps)
+    assert set(stage.params) == {"seed", "evaluation", "scenarios.mine", "sites.mine"}
+    # The seam imports a problem's part by its name.
+    parts = [Path("pipeline/stages/advise.py"), Path("pipeline/problems/machines/trial.py")]
+    run = {file for part in parts for file in closure(REPOSITORY, part, ["machines"])}
+    words = ("pipeline/report", "pipeline/problems/parts.py")  # they change no result
+    assert sorted(str(file) for file in run if not covered(file, [*stage.deps, *words])) == []
+    code = [dep for dep in stage.deps if dep.startswith("pipeline")]
+    assert [dep for dep in code if not any(covered(file, [dep]) for file in run)] == []
 
 
 def test_without_a_transfer_there_is_no_stage_of_one(tmp_path: Path, rows: dict[str, Any]) -> None:

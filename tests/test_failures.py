@@ -286,7 +286,7 @@ def test_no_damaged_byte_gives_other_jobsets(tmp_path: Path) -> None:
     assert refusals > values / 6
 
 
-def test_a_damaged_cache_is_found_and_mended_when_dvc_may_look(folder: Folder) -> None:
+def test_a_damaged_cache_is_found_and_repaired_when_dvc_may_look(folder: Folder) -> None:
     before = bytes_of(folder.root)
     damage(cached(folder, before["data/jobsets/online/train.parquet"]))
     shutil.rmtree(folder.root / "data/jobsets")

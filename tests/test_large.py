@@ -39,7 +39,7 @@ HEAD = "jobset,job,arrival,duration,cpu,memory"
 
 
 def job(k: int, rng: np.random.Generator) -> str:
-    """A line of a log: most are plain, some are anything that is mended or set aside."""
+    """A line of a log: most are plain, some are anything that is repaired or set aside."""
     fields = [k, 10 * k, 5, int(rng.integers(1, 9000)), 2, -1, 100, 2, 60, -1, 1, 1, 1, 1, 1, -1, -1, -1]
     kind = rng.integers(0, 40)
     if kind == 0:
@@ -79,7 +79,7 @@ def test_a_log_is_the_same_in_chunks_of_any_size(mixed: Path, chunk: int) -> Non
 
 def test_a_log_is_the_same_line_by_line(mixed: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     fast = read_log(mixed, chunk=4096)
-    assert {what.reason for what in fast.mended} >= {"17 columns: last one taken as unknown"}
+    assert {what.reason for what in fast.repaired} >= {"17 columns: last one taken as unknown"}
     monkeypatch.setattr(lines, "_plain_numbers", lambda text: None)
     same(read_log(mixed, chunk=4096), fast)
 
@@ -223,11 +223,11 @@ def test_numbers_with_a_point_stay_whole_as_ids(tmp_path: Path, online: PoolScen
 @pytest.mark.parametrize(
     ("row", "said"),
     [
-        ("0,x,-1,1,1,1", "arrival: expected at least 0, got -1 in row 500"),
-        ("0,x,soon,1,1,1", "arrival: expected a whole number in row 500, got soon"),
-        ("0,x,0,1,11,1", "cpu: expected at most 10, got 11 in row 500"),
-        ("0,,0,1,1,1", "job: expected not_nullable, got nan in row 500"),
-        ("0,7,0,1,1,1", "expected each jobset, job once, got the one in row 7 again"),
+        ("0,x,-1,1,1,1", "arrival: expected at least 0, got -1 in line 502"),
+        ("0,x,soon,1,1,1", "arrival: expected a whole number in line 502, got soon"),
+        ("0,x,0,1,11,1", "cpu: expected at most 10, got 11 in line 502"),
+        ("0,,0,1,1,1", "job: expected not_nullable, got nan in line 502"),
+        ("0,7,0,1,1,1", "expected each jobset, job once, got the one in line 9 again"),
     ],
 )
 @pytest.mark.parametrize("rows", [33, 10**6])

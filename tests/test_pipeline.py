@@ -1,6 +1,7 @@
 """The pipeline as DVC runs it, on a problem of seconds: what runs, what is left alone, and what is the same twice."""
 
 import json
+import re
 import shutil
 import sys
 from pathlib import Path
@@ -67,30 +68,30 @@ def test_the_report_of_a_run_is_one_page_that_git_does_not_see(folder: Folder) -
 @pytest.mark.parametrize(
     ("values", "stale", "then"),
     [
-        ({"agents__plain__finetune__updates": 3}, {"finetune@plain", "compare"}, {"evaluate@plain", "papers"}),
+        ({"agents__plain__finetune__updates": 3}, {"finetune@plain", "compare"}, {"evaluate@plain", "gate", "papers"}),
         (
             {"agents__cloned__pretrain__epochs": 3},
             {"pretrain@cloned", "compare"},
-            {"finetune@cloned", "evaluate@cloned", "papers"},
+            {"finetune@cloned", "evaluate@cloned", "gate", "papers"},
         ),
         (
             {"agents__plain__pretrain__seed": 2},
             {"pretrain@plain", "compare"},
-            {"finetune@plain", "evaluate@plain", "papers"},
+            {"finetune@plain", "evaluate@plain", "gate", "papers"},
         ),
-        ({"agents__plain__finetune__seed": 2}, {"finetune@plain", "compare"}, {"evaluate@plain", "papers"}),
-        ({"evaluation__confidence": 0.9}, {"compare"}, {"papers"}),
+        ({"agents__plain__finetune__seed": 2}, {"finetune@plain", "compare"}, {"evaluate@plain", "gate", "papers"}),
+        ({"evaluation__confidence": 0.9}, {"compare"}, {"gate", "papers"}),
         (
             {"heuristics__pool__hold_quantiles": [0.8]},
             {"heuristics@online"},
-            {"hindsight@online", "compare", "papers"},
+            {"hindsight@online", "compare", "gate", "papers"},
         ),
         (
             {"recipes__paper__gamma": 0.9},
             {"pretrain@cloned", "finetune@cloned"},
-            {"evaluate@cloned", "compare", "papers"},
+            {"evaluate@cloned", "compare", "gate", "papers"},
         ),
-        ({"seed": 2}, STAGES - {"log", "papers"}, {"papers"}),
+        ({"seed": 2}, STAGES - {"log", "gate", "papers"}, {"gate", "papers"}),
     ],
     ids=lambda value: next(iter(value)) if isinstance(value, dict) else "",
 )
@@ -124,8 +125,33 @@ def test_an_agents_finetuning_runs_again_alone(folder: Folder) -> None:
     said = folder.dvc("exp", "run", "-S", "agents.plain.finetune.updates=8")
     changed = {path for path, md5 in folder.outs().items() if md5 != before[path]}
     assert "reports/curves/plain_finetune.csv" in changed
-    assert set(ran(said)) == {"finetune@plain", "evaluate@plain", "compare", "papers"}
+    assert set(ran(said)) == {"finetune@plain", "evaluate@plain", "compare", "gate", "papers"}
+    first, second = said.partition("Running stage 'compare'")[2].splitlines()[2:4]
+    assert re.fullmatch(r"plain: \d+\.\d\d -> \d+\.\d\d \([+-][\d.]+ %, -?[\d.]+ to -?[\d.]+\)", first)
+    assert second.endswith("1 agent unchanged; all of them: reports/comparison.md")
     assert not [path for path in changed if "cloned" in path or path.startswith(("data", "reports/tables/heur"))]
+
+
+def test_a_row_that_was_tried_leaves_nothing_behind(folder: Folder) -> None:
+    both = (folder.root / "params.yaml").read_bytes()
+    folder.edit(agents={"plain": AGENTS["plain"]})
+    prune(folder)
+    folder.dvc("repro")
+    folder.git("commit", "--quiet", "--all", "-m", "one agent")
+    before = bytes_of(folder.root)
+
+    (folder.root / "params.yaml").write_bytes(both)  # the row is tried: its training is in the cache
+    folder.dvc("repro")
+    assert (folder.root / "models" / "cloned").is_dir()
+    folder.git("checkout", "--quiet", "params.yaml")
+    assert "3 stages of dvc.lock and 5 outputs of rows that params.yaml does not have (cloned)" in prune(folder)
+    assert ran(folder.dvc("repro")) == []
+    assert folder.git("status", "--porcelain") == ""
+    assert bytes_of(folder.root) == before
+
+
+def prune(folder: Folder) -> str:
+    return folder.run(sys.executable, "-m", "pipeline", "prune")
 
 
 def test_code_touches_only_the_stages_that_run_it(folder: Folder) -> None:
@@ -135,6 +161,7 @@ def test_code_touches_only_the_stages_that_run_it(folder: Folder) -> None:
         f"{kind}@{agent}" for kind in ("pretrain", "finetune", "evaluate") for agent in AGENTS
     } | {
         "compare",
+        "gate",
         "papers",
     }
 
@@ -186,16 +213,17 @@ def test_another_folder_gives_the_same_dvc_lock(tmp_path: Path, environment: dic
 def test_a_temporary_experiment_logs_beside_the_repository_s_own_runs(folder: Folder) -> None:
     folder.edit(evaluation__confidence=0.9)
     said = folder.dvc("repro", PIPELINE_TRACKING="on")
-    assert sorted(ran(said)) == ["compare", "papers"]
+    assert sorted(ran(said)) == ["compare", "gate", "papers"]
     assert "tracking:" not in said
     ((own, stages),) = tracked(folder.root).items()
-    assert sorted(stages) == ["compare", "papers"]
+    assert sorted(stages) == ["compare", "gate", "papers"]
     lock = (folder.root / "dvc.lock").read_bytes()
     before = bytes_of(folder.root)
 
     said = folder.dvc("exp", "run", "--temp", "-n", "bold", "-S", "evaluation.confidence=0.8", PIPELINE_TRACKING="on")
     assert sorted(ran(said)) == [
         "compare",
+        "gate",
         "log",
         "papers",
     ]  # the link to the log is never cached, so there is none in a new folder
@@ -205,8 +233,8 @@ def test_a_temporary_experiment_logs_beside_the_repository_s_own_runs(folder: Fo
     (added,) = set(found) - {own}
     assert added.startswith("bold-")
     assert {name: sorted(stages) for name, stages in found.items()} == {
-        own: ["compare", "papers"],
-        added: ["compare", "papers"],
+        own: ["compare", "gate", "papers"],
+        added: ["compare", "gate", "papers"],
     }
     assert (folder.root / "dvc.lock").read_bytes() == lock
     assert bytes_of(folder.root) == before
@@ -220,7 +248,7 @@ def test_queued_experiments_log_beside_the_repository_s_own_runs(folder: Folder)
     folder.dvc("exp", "run", "--run-all", PIPELINE_TRACKING="on")
     found = tracked(folder.root)
     assert sorted(name.partition("-")[0] for name in found) == ["first", "second"]
-    assert [sorted(stages) for stages in found.values()] == [["compare", "papers"]] * 2
+    assert [sorted(stages) for stages in found.values()] == [["compare", "gate", "papers"]] * 2
     assert {"first", "second"} <= set(folder.dvc("exp", "list", "--name-only").split())
 
 

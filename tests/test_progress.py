@@ -19,11 +19,14 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
 
 def test_the_time_left_follows_from_what_is_done(clock: list[float], capsys: pytest.CaptureFixture[str]) -> None:
     with progress("finetune deeprm", 400) as advance:
+        clock[0] += 90  # compiling, and the first step
+        advance(50)
         clock[0] += 20
         advance(100, "loss 1")
     assert capsys.readouterr().err.splitlines() == [
         "finetune deeprm: started",
-        "finetune deeprm: 100 of 400, 60 s left, loss 1",
+        "finetune deeprm: 50 of 400, time left unknown",
+        "finetune deeprm: 100 of 400, 120 s left, loss 1",
     ]
 
 
@@ -31,11 +34,11 @@ def test_work_done_before_a_kill_does_not_count_for_the_time_left(
     clock: list[float], capsys: pytest.CaptureFixture[str]
 ) -> None:
     with progress("finetune deeprm", 400, start=100) as advance:
-        clock[0] += 20
+        clock[0] += 5
+        advance(101)  # too soon for a line
+        clock[0] += 19
         advance(120)
-        clock[0] += 1
-        advance(121)  # too soon for a line
-        clock[0] += 279
+        clock[0] += 276
         advance(400)
     assert capsys.readouterr().err.splitlines() == [
         "finetune deeprm: 120 of 400, 280 s left",

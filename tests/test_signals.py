@@ -1,5 +1,6 @@
 """Signals: one line, nothing half written, and the next run goes on; a few kills, of the many in test_kills.py."""
 
+import json
 import shutil
 import signal
 import subprocess
@@ -8,6 +9,7 @@ import time
 from pathlib import Path
 
 import pytest
+from builders import REPOSITORY
 from repositories import Folder, begin, bytes_of
 
 UPDATES = 25
@@ -142,6 +144,21 @@ def app(**settings):
 ending.app, ending.AGAIN_S = app, 1.0
 ending.main()
 """
+
+
+@pytest.mark.slow
+def test_200_trainings_that_are_killed_and_resumed_half_of_them_beside_others_make_the_same_bytes(
+    ready: Trained, undisturbed: dict[str, bytes], tmp_path: Path
+) -> None:
+    shutil.copytree(ready.root, tmp_path / "copy")
+    folder = Trained(tmp_path / "copy", ready._environment)
+    script = REPOSITORY / "tests" / "support" / "many_trainings.py"
+    here = f"{tmp_path / 'copy'}:{ready._environment['PYTHONPATH']}"
+    told = folder.run(sys.executable, str(script), "200", "20261123", "plain", PYTHONPATH=here)
+    found = json.loads(told.splitlines()[-1])
+    assert found["found"] == {"same": 200}
+    assert found["killed"] > 100  # the others had ended before
+    assert bytes_of(folder.root) == undisturbed
 
 
 def test_a_signal_that_compiled_code_loses_comes_again() -> None:

@@ -13,9 +13,9 @@ from builders import REPOSITORY
 from repositories import Folder, ran
 from walks import STAND_INS, STATED, WORKFLOWS, Walk, workflow
 
-NAMES = ("check", "rerun")
+NAMES = ("check", "rerun", "watch")
 TOOLS = Path(sys.executable).parent
-JOINED = {"compare", "papers"}  # they read what every policy did
+JOINED = {"compare", "gate", "papers"}  # they read what every policy did
 SETTING = "heuristics.pool.tetris_weights=[0.9]"
 
 
@@ -131,6 +131,52 @@ def test_checks_on_push_and_pull_request_are_those_at_home() -> None:
     assert [step["run"] for step in steps("check") if "run" in step] == [".ci/run", ".venv/bin/python .ci/fresh.py"]
 
 
+# The watch
+
+SAYS = """#!/usr/bin/env bash
+printf '%s\\n' "$*" >> "$SAID"
+exit "$CODE"
+"""
+
+
+def watch_step(tmp_path: Path, code: int, log: str = "grown.swf", scenario: str = "") -> tuple[int, str, str]:
+    """The exit code of the step that watches, its output, and what it ran; `watch` ends with a code."""
+    (step,) = (step for step in steps("watch") if step.get("id") == "watch")
+    python, output, said = tmp_path / "python", tmp_path / "output", tmp_path / "said"
+    python.write_text(SAYS)
+    python.chmod(0o755)
+    for path in (output, said):
+        path.write_text("")
+    given = {"CODE": str(code), "SAID": str(said), "GITHUB_OUTPUT": str(output), "WATCH_LOG": log}
+    given |= {"WATCH_SCENARIO": scenario, "GITHUB_STEP_SUMMARY": str(tmp_path / "summary")}
+    words = ["bash", "-euo", "pipefail", "-c", step["run"]]
+    done = subprocess.run(words, check=False, env={"PATH": f"{tmp_path}:/usr/bin:/bin", **given})
+    return done.returncode, output.read_text(), said.read_text()
+
+
+@pytest.mark.parametrize(("code", "alarm"), [(0, "false"), (3, "true"), (4, "false")])
+def test_an_alarm_alone_starts_a_rerun(tmp_path: Path, code: int, alarm: str) -> None:
+    ended, output, said = watch_step(tmp_path, code, scenario="site")
+    assert (ended, output) == (0, f"alarm={alarm}\n")
+    assert said == "-m pipeline watch grown.swf --scenario site\n"
+
+
+def test_a_mistake_ends_the_watch_and_without_a_log_there_is_none(tmp_path: Path) -> None:
+    assert watch_step(tmp_path, 2)[:2] == (2, "")
+    assert watch_step(tmp_path, 3, log="") == (0, "alarm=false\n", "")
+
+
+def test_the_job_that_starts_a_rerun_does_nothing_else() -> None:
+    loaded = workflow("watch")
+    assert {name: job.get("permissions") for name, job in loaded["jobs"].items()} == {
+        "watch": None,
+        "rerun": {"actions": "write"},
+    }
+    (step,) = loaded["jobs"]["rerun"]["steps"]
+    assert step["run"] == 'gh workflow run rerun.yml --ref "$BRANCH"'
+    assert "promote" not in (WORKFLOWS / "watch.yml").read_text()
+
+
 # The walks
 
 EVENTS = {
@@ -208,12 +254,15 @@ def test_a_changed_parameter_is_run_told_and_proposed(
     after = branches(shared / "origin")
     assert after == {**before, "rerun/main": after["rerun/main"]}
     proposed = changed_files(shared / "origin", "main", "rerun/main")
-    assert {"dvc.lock", "params.yaml", "reports/metrics.json", "reports/comparison.csv"} <= set(proposed)
-    assert [name for name in proposed if not name.startswith(("dvc.lock", "params.yaml", "reports/"))] == []
+    results = {"reports/metrics.json", "reports/comparison.csv"}
+    assert {"dvc.lock", "params.yaml", "champions.yaml", *results} <= set(proposed)
+    kinds = ("dvc.lock", "params.yaml", "champions.yaml", "reports/")
+    assert [name for name in proposed if not name.startswith(kinds)] == []
     said = walk.said.read_text().splitlines()
     assert [line.split(" --")[0] for line in said] == ["pr list", "auth setup-git", "pr list", "pr create"]
     assert "--head rerun/main --base main" in said[-1]
     assert "online.tetris.slowdown" in walk.bodies.read_text()
+    assert "### Champions\n\n- online: hold: the best heuristic on validation jobsets" in walk.bodies.read_text()
     kept = shared / "artifacts" / "reports"
     assert (kept / "dvc.lock").is_file()
     assert (kept / "reports" / "comparison.md").is_file()

@@ -3,8 +3,21 @@
 Heavy imports stand inside the commands, so that --help answers at once.
 """
 
-from pipeline.cli import benchmark, logs, stages, tasks
+from pipeline.cli import benchmark, champions, fidelity, importing, logs, reference, serving, sites, stages, tasks
 from pipeline.cli.base import app
 from pipeline.cli.ending import main
 
-__all__ = ["app", "benchmark", "logs", "main", "stages", "tasks"]
+__all__ = [
+    "app",
+    "benchmark",
+    "champions",
+    "fidelity",
+    "importing",
+    "logs",
+    "main",
+    "reference",
+    "serving",
+    "sites",
+    "stages",
+    "tasks",
+]

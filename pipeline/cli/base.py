@@ -3,6 +3,7 @@
 import os
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -41,6 +42,25 @@ def names_in(section: str) -> Callable[[str], list[str]]:
     return complete
 
 
+def policies(context: typer.Context, incomplete: str) -> list[str]:
+    """Return what completes a policy: trained models, and the heuristics of the scenario that was named, or of all."""
+    from pipeline.config import load_params
+    from pipeline.problems import problem_of
+
+    try:
+        params = load_params()
+    except UserError:
+        return []
+    named = context.params.get("scenario")
+    scenarios = [named] if named in params.scenarios else list(params.scenarios)
+    rules: set[str] = set()
+    for name in scenarios:
+        with suppress(UserError):  # its jobsets are not drawn yet
+            rules.update(problem_of(params, name).scoring(params, name, None).heuristics({}))
+    models = [f"models/{name}" for name, row in params.agents.items() if named in (None, row.scenario)]
+    return [name for name in (*sorted(rules), *models) if name.startswith(incomplete)]
+
+
 ScenarioName = Annotated[
     str,
     typer.Argument(
@@ -59,17 +79,18 @@ TransferName = Annotated[
 ]
 
 
-def read_params() -> "Params":
-    """Read and check all of params.yaml, then hold numba and torch to its threads."""
+def read_params(every: bool = False) -> "Params":
+    """Read and check all of params.yaml, every mistake said or the first; hold libraries to its threads."""
     from pipeline.config import load_params
-    from pipeline.problems import check
 
-    params = load_params()
-    check(params)
+    params = load_params(every=every)
     os.environ["NUMBA_NUM_THREADS"] = os.environ["OMP_NUM_THREADS"] = str(params.threads)
     # torch's idle threads leave the cores to numba's; but not at once, for waking one takes longer than a lock step
     os.environ.setdefault("OMP_WAIT_POLICY", "passive")
     os.environ.setdefault("GOMP_SPINCOUNT", "10000")  # about a hundred microseconds
+    from pipeline.problems import check  # numpy's BLAS, which comes with it, looks at its threads once
+
+    check(params)
     return params
 
 

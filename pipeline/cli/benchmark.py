@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from pipeline.cli.base import app
+from pipeline.cli.base import app, policies
 
 benchmarks = typer.Typer(help="Play policies under a protocol that others published.")
 app.add_typer(benchmarks, name="benchmark", no_args_is_help=True)
@@ -18,23 +18,30 @@ def _group() -> None:
 
 @benchmarks.command()
 def rlscheduler(
-    trace: Annotated[Path, typer.Option(help="Log in the Standard Workload Format (.swf, .swf.gz).")],
     out: Annotated[Path, typer.Option(help="Table to write (.csv): a row for each sequence and policy.")],
+    log: Annotated[Path | None, typer.Argument(help="Log in the Standard Workload Format (.swf, .swf.gz).")] = None,
+    trace: Annotated[Path | None, typer.Option(help="The log, as this was written before.", hidden=True)] = None,
     slice: Annotated[int, typer.Option(min=0, help="Use the log's first so many job lines only; 0 = all.")] = 0,
     backfill: Annotated[bool, typer.Option(help="Start others behind a job that waits for room.")] = False,
     policy: Annotated[
-        list[str] | None, typer.Option(help="A heuristic by name, or a model directory; may be repeated.")
+        list[str] | None,
+        typer.Option(help="A heuristic by name, or a model directory; may be repeated.", autocompletion=policies),
     ] = None,
 ) -> None:
     """Play RLScheduler's ten sequences of 1,024 jobs (Zhang et al., SC 2020).
 
-    Example: python -m pipeline benchmark rlscheduler --trace lublin_256.swf.gz --backfill --out lublin.csv
+    Example: python -m pipeline benchmark rlscheduler lublin_256.swf.gz --backfill --out lublin.csv
     """
+    from pipeline.errors import UserError
     from pipeline.problems import protocol
+
+    found = log or trace
+    if found is None:
+        raise UserError("LOG: expected a log in the Standard Workload Format, got none")
 
     run = protocol("rlscheduler")
 
-    means = run(trace, slice, backfill, policy or [], out)
+    means = run(found, slice, backfill, policy or [], out)
     for row in means.itertuples(index=False):
         waits = f"p99 wait {row.p99_wait_s:,.0f} s, longest {row.longest_wait_s:,.0f} s"
         typer.echo(f"{row.policy:>12} mean bounded slowdown {row.avg_bounded_slowdown:10.2f}, {waits}")

@@ -18,7 +18,7 @@ SHOWN = {
     "distributions": "How jobs differ",
     "users": "Users with most jobs",
     "gaps": "Longest times without an arrival",
-    "quarantine": "What was dropped or mended",
+    "quarantine": "What was dropped or repaired",
 }
 
 

@@ -101,14 +101,15 @@ def evaluate_transfer(transfer: TransferName) -> None:
 
 @evaluation.command("compare")
 def evaluate_compare() -> None:
-    """Compare every scored policy, with intervals.
+    """Compare every scored policy, with intervals; first say which agents moved since the last commit.
 
     Example: python -m pipeline evaluate compare
     """
     params = read_params()
-    from pipeline.stages.compare import run
+    from pipeline.stages import compare, moved
 
-    run(params)
+    moved.run(params)
+    compare.run(params)
 
 
 @evaluation.command("papers")
@@ -119,5 +120,17 @@ def evaluate_papers() -> None:
     """
     params = read_params()
     from pipeline.stages.papers import run
+
+    run(params)
+
+
+@app.command(rich_help_panel=STAGES)
+def gate() -> None:
+    """Judge whether a candidate may become the champion of its scenario.
+
+    Example: python -m pipeline gate
+    """
+    params = read_params()
+    from pipeline.stages.gate import run
 
     run(params)

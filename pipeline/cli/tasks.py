@@ -1,20 +1,39 @@
 """The commands that people run beside the stages."""
 
+import os
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from pipeline.cli.base import app, learning, names_in, read_params
+from pipeline.cli.base import app, learning, names_in, policies, read_params
+
+
+@app.command("try")
+def try_it(out: Annotated[Path, typer.Option(help="Where to write the picture (.png).")] = Path("try.png")) -> None:
+    """Show what a trained agent gains over SJF on sixty jobs, side by side; nothing has to be run before.
+
+    Example: python -m pipeline try
+    """
+    os.environ["NUMBA_DISABLE_JIT"] = "1"  # compiling takes longer than these few jobs do without
+    from pipeline.stages.trying import run
+
+    for line in run(out):
+        typer.echo(line)
 
 
 @app.command()
-def check() -> None:
-    """Check all of params.yaml; what runs a stage checks it, too.
+def check(
+    every: Annotated[bool, typer.Option("--all", help="Say every mistake, a line each, not the first alone.")] = False,
+) -> None:
+    """Check all of params.yaml, and that its logs are there; what runs a stage checks the file, too.
 
     Example: python -m pipeline check
     """
-    params = read_params()
+    params = read_params(every)
+    from pipeline.logs.registry import check_there
+
+    check_there(params)
     typer.echo(
         f"params.yaml: as it should be; scenarios {', '.join(params.scenarios)}; agents {', '.join(params.agents)}"
     )
@@ -57,8 +76,11 @@ def schedule(
         str, typer.Option(help="The scenario whose cluster runs the jobs.", autocompletion=names_in("scenarios"))
     ],
     policy: Annotated[
-        str,
-        typer.Option(help="A heuristic by name, a model directory, as models/deeprm, or deeprm_tree after explain."),
+        list[str],
+        typer.Option(
+            help="A heuristic by name, a model directory, as models/deeprm, or deeprm_tree after explain; repeatable.",
+            autocompletion=policies,
+        ),
     ],
     out: Annotated[Path, typer.Option(help="Where to write the schedule (.csv, .csv.gz or .parquet).")],
     capacity: Annotated[int | None, typer.Option(help="Units of each resource instead of the scenario's.")] = None,
@@ -76,6 +98,9 @@ def schedule(
     What is written goes with the problem: who starts when and on which machine, or each group's share over time beside
     it. --capacity, --horizon, --samples and --search are of pooled clusters alone.
 
+    With several --policy each writes a file of its own beside --out (plan.csv: plan_sjf.csv, plan_deeprm.csv), and a
+    table of their means is printed.
+
     With --samples and --search all jobs are known beforehand: a plan in hindsight, not an online policy, and never
     worse in mean slowdown than without them. A search takes at most 1,000,000,000 jobs times schedules, and jobsets of
     at most 200,000 steps between arrivals and of work.
@@ -86,7 +111,9 @@ def schedule(
     from pipeline.problems import ScheduleRequest
     from pipeline.stages.schedule import run
 
-    run(params, ScheduleRequest(jobs, scenario, policy, out, capacity, slots, horizon, samples, search))
+    asked = ScheduleRequest(jobs, scenario, policy[0], out, capacity, slots, horizon, samples, search)
+    for line in run(params, asked, policy):
+        typer.echo(line)
 
 
 @app.command()
@@ -94,8 +121,11 @@ def show(
     scenario: Annotated[
         str, typer.Option(help="The scenario whose cluster runs the jobs.", autocompletion=names_in("scenarios"))
     ],
-    policy: Annotated[str, typer.Option(help="A heuristic by name, or a model directory, as models/deeprm.")],
-    against: Annotated[str, typer.Option(help="The other policy, drawn to its right.")],
+    policy: Annotated[
+        str,
+        typer.Option(help="A heuristic by name, or a model directory, as models/deeprm.", autocompletion=policies),
+    ],
+    against: Annotated[str, typer.Option(help="The other policy, drawn to its right.", autocompletion=policies)],
     out: Annotated[Path, typer.Option(help="Where to write the picture (.png).")],
     jobs: Annotated[
         Path | None, typer.Argument(help="Job table or log; without one, a test jobset of the scenario is shown.")
@@ -118,7 +148,10 @@ def show(
 
 @app.command()
 def explain(
-    agent: Annotated[str, typer.Option(help="An agent of params.yaml.", autocompletion=names_in("agents"))],
+    policy: Annotated[
+        str,
+        typer.Option("--policy", "--agent", help="A trained agent, as models/deeprm.", autocompletion=policies),
+    ],
     jobsets: Annotated[int, typer.Option(min=1, help="Jobsets of each load to look at, at most.")] = 50,
     leaves: Annotated[int, typer.Option(min=2, help="Leaves of the tree, at most; of pooled clusters only.")] = 24,
 ) -> None:
@@ -126,13 +159,13 @@ def explain(
 
     Of a pooled cluster's agent, a small tree is made that nearly does the same.
 
-    Example: python -m pipeline explain --agent deeprm
+    Example: python -m pipeline explain --policy models/deeprm
     """
     params = read_params()
     from pipeline.problems import ExplainRequest
     from pipeline.stages.explain import run
 
-    run(params, ExplainRequest(learning(params, agent), jobsets, leaves))
+    run(params, ExplainRequest(learning(params, policy.removeprefix("models/").rstrip("/")), jobsets, leaves))
 
 
 @app.command()
@@ -145,6 +178,19 @@ def report() -> None:
     from pipeline.stages.report import run
 
     run(params)
+
+
+@app.command()
+def prune() -> None:
+    """Remove what rows left that params.yaml no longer has: curves, models, tables, stages of dvc.lock.
+
+    DVC's cache keeps all of it: the row brought back, dvc repro takes it from there. What was changed by hand stays.
+
+    Example: python -m pipeline prune
+    """
+    from pipeline.stages.prune import run
+
+    run()
 
 
 @app.command()

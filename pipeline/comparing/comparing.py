@@ -1,7 +1,8 @@
 """Which policy is compared with which: all with the references and the best heuristic, an agent with its start.
 
 References are SJF and tuned Tetris; of controllers, shares by demand, dominant resource fairness and the best fixed
-shares. Scenarios in real time are compared by bounded slowdown, and by mean waiting time as well.
+shares. An agent is compared by what it was trained for first. Then all are by slowdown; scenarios in real time by
+bounded slowdown, and by mean waiting time as well.
 """
 
 from collections.abc import Collection, Mapping
@@ -11,9 +12,9 @@ import numpy as np
 import pandas as pd
 
 from pipeline.comparing.statistics import ALL, comparison, summary
-from pipeline.config import Evaluation
-from pipeline.schemas import DELAY, empty
-from pipeline.simulation.results import PLAIN, judged
+from pipeline.config import Agent, Evaluation
+from pipeline.schemas import DELAY, OBJECTIVES, empty
+from pipeline.simulation.results import COST_COLUMNS, PLAIN, slowdown_column
 
 REFERENCES = ("sjf", "tetris", "proportional", "drf", "fixed", "lookahead")  # those that a scenario has
 ALSO_SHOWN = ("hold",)
@@ -37,13 +38,14 @@ class Compared(NamedTuple):
     summary: pd.DataFrame
     comparison: pd.DataFrame
     delay: pd.DataFrame  # the same as `comparison`, by mean waiting time
+    objectives: pd.DataFrame  # the same, of agents alone, each by its own objective
 
 
 def compare(
     scenario: str,
     results: pd.DataFrame,
     best: Chosen,
-    agents: Collection[str],
+    agents: Mapping[str, Agent],
     settings: Evaluation,
     seed: int,
 ) -> Compared:
@@ -51,45 +53,63 @@ def compare(
 
     Args:
         scenario: its name.
-        results: jobset results of all its policies.
+        results: jobset results of all its policies; with `unit` where loads share windows.
         best: the best heuristic at each load, chosen on validation jobsets.
         agents: the scenario's agents; each is also compared with its own pretrained policy, where that was scored.
+            Those that differ by their seeds alone are also compared together.
         settings: of the bootstrap.
         seed: of its resamples.
     """
     rng = np.random.default_rng(seed)
-    shown = results.assign(mean_slowdown=results[judged(results)], unbounded_slowdown=results[PLAIN])
+    shown = results.assign(mean_slowdown=results[slowdown_column(results)], unbounded_slowdown=results[PLAIN])
     summaries = summary(shown, scenario, settings, rng)
     compared = paired(shown, scenario, best.slowdown, agents, settings, seed)
     by_delay = empty(DELAY)
     if best.delay:
         waits = results.assign(mean_slowdown=results["mean_wait"])
         by_delay = paired(waits, scenario, best.delay, agents, settings, seed)
-    return Compared(summaries, compared, by_delay)
+    of = {slowdown_column(results): best.slowdown, "mean_wait": best.delay}
+    own = [empty(OBJECTIVES)]
+    for objective in dict.fromkeys(row.objective for row in agents.values()):
+        column, _ = COST_COLUMNS.get(objective, (objective, 1))  # of a problem's own objective, the column of its name
+        mine = {name: row for name, row in agents.items() if row.objective == objective}
+        rows = paired(results.assign(mean_slowdown=results[column]), scenario, of.get(column, {}), mine, settings, seed)
+        rows.insert(0, "objective", objective.replace("_", " "))
+        own.append(rows[rows["policy"].isin([*mine, *trainings(mine)])])
+    return Compared(summaries, compared, by_delay, pd.concat(own, ignore_index=True))
 
 
 def paired(
     results: pd.DataFrame,
     scenario: str,
     best: Mapping[int, str],
-    agents: Collection[str],
+    agents: Mapping[str, Agent],
     settings: Evaluation,
     seed: int,
 ) -> pd.DataFrame:
-    """Return every policy against every reference and the best heuristic, by the column `mean_slowdown`."""
+    """Return every policy against every reference and any best heuristic, by the column `mean_slowdown`."""
     loads, there = sorted(results["load"].unique()), set(results["policy"])
     references = {name: dict.fromkeys(loads, name) for name in REFERENCES if name in there}
-    references[BEST] = dict(best)
+    references |= {BEST: dict(best)} if best else {}
     starts = {start: agent for agent in agents if (start := START.format(agent=agent)) in there}
     references |= {start: dict.fromkeys(loads, start) for start in starts}
-    rows = comparison(results, scenario, references, settings, np.random.default_rng(seed))
+    rows = comparison(results, scenario, references, settings, np.random.default_rng(seed), trainings(agents))
     return rows[~rows["against"].isin(starts) | (rows["against"].map(starts) == rows["policy"])]
+
+
+def trainings(agents: Mapping[str, Agent]) -> dict[str, list[str]]:
+    """Return agents that differ by their training seeds alone, under what they are called together."""
+    alike: dict[str, list[str]] = {}
+    for name, row in agents.items():
+        alike.setdefault(row.model_dump_json(exclude={"pretrain": {"seed"}, "finetune": {"seed"}}), []).append(name)
+    return {f"{names[0]} ({len(names)} seeds)": names for names in alike.values() if len(names) > 1}
 
 
 def key_metrics(
     summaries: pd.DataFrame,
     comparisons: pd.DataFrame,
     delays: pd.DataFrame,
+    objectives: pd.DataFrame,
     agents: Collection[str],
     bounded: Collection[str],
 ) -> dict[str, Metrics]:
@@ -102,6 +122,7 @@ def key_metrics(
         summaries: SUMMARY.
         comparisons: COMPARISON.
         delays: DELAY.
+        objectives: OBJECTIVES; an agent that was trained for another measure has its mean by that as well.
         agents: all of them.
         bounded: scenarios whose slowdown is bounded, and is called so.
     """
@@ -113,7 +134,12 @@ def key_metrics(
         shown = [policy for policy in (*REFERENCES, *ALSO_SHOWN) if policy in means]
         policies = {policy: {what: means[policy]} for policy in shown}
         policies[BEST] = {what: over_all.loc[over_all["against"] == BEST, "mean_against"].iloc[0]}
-        policies |= {agent: _of_agent(agent, over_all) | {what: means[agent]} for agent in agents if agent in means}
+        own = objectives[(objectives["scenario"] == name) & (objectives["load"] == ALL)]
+        policies |= {
+            agent: _of_agent(agent, over_all) | {what: means[agent]} | _trained_for(agent, own, what)
+            for agent in agents
+            if agent in means
+        }
         wait = _means(waits)
         policies = {
             policy: row | ({"wait": wait[policy]} if policy in wait else {}) for policy, row in policies.items()
@@ -133,6 +159,22 @@ def _of_agent(agent: str, over_all: pd.DataFrame) -> dict[str, float]:
     against = BEST, next(name for name in REFERENCES if name in percent)
     best, other = (round(percent[reference], 2) for reference in against)
     return {"percent_from_best": best, f"percent_from_{against[1]}": other}
+
+
+def _trained_for(agent: str, own: pd.DataFrame, what: str) -> dict[str, float]:
+    """Return an agent's mean by what it was trained for, and how far from the first reference; nothing if it is `what`.
+
+    A waiting time stands there already.
+    """
+    rows = own[(own["policy"] == agent) & own["against"].isin(REFERENCES)]
+    if rows.empty:
+        return {}
+    first = rows.iloc[0]
+    measure = str(first["objective"]).replace(" ", "_")
+    if measure == what:
+        return {}
+    gap = {f"{measure}_percent_from_{first['against']}": round(100 * first["difference"], 2)}
+    return gap if measure == "delay" else {measure: first["mean"]} | gap
 
 
 def slowdown_curves(summaries: pd.DataFrame) -> list[dict[str, str | float]]:

@@ -10,7 +10,8 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from pipeline.comparing.statistics import ALL, NOTHING, by_jobset, interval, resample
+from pipeline.comparing.resampling import by_jobset, interval, resample
+from pipeline.comparing.statistics import ALL, NOTHING
 from pipeline.config import Evaluation
 from pipeline.core import FloatArray
 
@@ -57,7 +58,7 @@ def hindsight_table(
         results: jobset results of all its policies; only jobsets that were solved in hindsight count.
         hindsight: these jobsets.
         best: the best heuristic at each load, chosen on validation jobsets.
-        settings: of the bootstrap; an interval leaves out resamples in which there is no distance.
+        settings: of the bootstrap. A share is told only where the whole interval of the distance is above 0.
         seed: of its resamples.
 
     Raises:
@@ -108,7 +109,10 @@ def _rows(load: str, policies: Sequence[str], loads: Sequence[Means], confidence
     gained = np.mean([means.gained for means in loads], axis=0)
     distance = np.mean([means.distance for means in loads], axis=0)
     share = closes(gained, distance[:, None])
-    low, high = _interval(share[1:], confidence) if distance[0] > NOTHING else np.full((2, len(policies)), np.nan)
+    units = min(means.n for means in loads)
+    if interval(distance[1:], confidence, units)[0] <= NOTHING:  # best heuristic and hindsight do not differ clearly
+        share = np.full_like(share, np.nan)
+    low, high = _interval(share[1:], confidence, units)
     best, ideal, bound = np.mean([means.reference for means in loads], axis=0)
     return pd.DataFrame(
         {
@@ -127,11 +131,11 @@ def _rows(load: str, policies: Sequence[str], loads: Sequence[Means], confidence
     )
 
 
-def _interval(share: FloatArray, confidence: float) -> tuple[FloatArray, FloatArray]:
+def _interval(share: FloatArray, confidence: float, units: int) -> tuple[FloatArray, FloatArray]:
     """Return the interval of each policy's share over the resamples that have a distance."""
     defined = share[~np.isnan(share).any(axis=1)]
     nothing = np.full(share.shape[1], np.nan)
-    return interval(defined, confidence) if len(defined) else (nothing, nothing)
+    return interval(defined, confidence, units) if len(defined) else (nothing, nothing)
 
 
 def hindsight_markdown(table: pd.DataFrame) -> str:
@@ -145,7 +149,7 @@ def _lines(rows: pd.DataFrame, scenario: str) -> Iterator[str]:
     once = rows.drop_duplicates("load").set_index("load").loc[shown]
     yield (
         f"**{scenario}**: percent of the distance from the best heuristic to hindsight that is closed (its interval), "
-        f"on {rows.loc[rows['load'] == ALL, 'n'].iloc[0]} jobsets. -: no distance."
+        f"on {rows.loc[rows['load'] == ALL, 'n'].iloc[0]} jobsets. -: the two do not differ clearly."
     )
     yield ""
     yield "| policy | " + " | ".join(load.lstrip("0") for load in shown) + " |"

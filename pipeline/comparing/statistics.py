@@ -1,17 +1,23 @@
-"""How sure are we? A paired bootstrap over jobsets.
+"""How sure are we? A paired bootstrap over what is independent.
 
 The estimand is the mean over jobsets of the jobset's mean slowdown, at each load; "all" is the mean over loads of those
-means. Resamples draw jobsets within their load (stratified), the same ones for every policy (paired), and intervals are
-percentiles of them (Efron and Tibshirani 1993, section 13.3). A resample is a row of counts, how often each jobset was
-drawn, so one matrix product per load resamples all policies at once.
+means. Resamples draw independent units: jobsets within their load (stratified), or, where all loads are cut from the
+same windows of a log, windows with the jobsets of all loads (cluster bootstrap, Davison and Hinkley 1997, section 3.8).
+They are the same for every policy (paired), and intervals are percentiles of them (Efron and Tibshirani 1993, section
+13.3). A resample is a row of counts, how often each jobset was drawn, so one matrix product per load resamples all
+policies at once.
+
+Trainings that differ by their seed alone are also one policy, their mean, whose resamples draw seeds, too.
 """
 
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 
+from pipeline.comparing.resampling import by_jobset, gap_interval, interval, resample, seeds_drawn
 from pipeline.config import Evaluation
 from pipeline.core import FloatArray, IntArray
 
@@ -25,11 +31,12 @@ class Stratum(NamedTuple):
     load: int
     slowdown: FloatArray  # [N, P]  mean slowdown of each jobset
     unfinished: IntArray  # [P]     jobs, over all jobsets
+    unit: IntArray  # [N]     what each jobset is independent by: other ones are of other units
     counts: FloatArray  # [1 + S, N]  how often each jobset counts; row 0: once each, the sample itself
 
     def means(self, value: FloatArray) -> FloatArray:
         """Return the mean of a value [N, P] over the sample and over each resample, [1 + S, P]."""
-        return np.asarray(self.counts @ value / len(value))
+        return np.asarray(self.counts @ value / self.counts.sum(axis=1, keepdims=True))
 
 
 class Estimates(NamedTuple):
@@ -46,16 +53,19 @@ def comparison(
     references: Mapping[str, Mapping[int, str]],
     settings: Evaluation,
     rng: np.random.Generator,
+    trainings: Mapping[str, Sequence[str]] = MappingProxyType({}),
 ) -> pd.DataFrame:
     """Compare every policy of one scenario with every reference, at each load and over all.
 
     Args:
-        frame: JobsetResults of one scenario, every policy scored on the same jobsets.
+        frame: JobsetResults of one scenario, every policy scored on the same jobsets; with `unit` where jobsets of
+            different loads are not independent (`windows`).
         scenario: its name.
         references: label -> load -> policy. Choose a best heuristic on other jobsets than these: the interval does
             not know of the choice. A policy is not compared with itself.
         settings: of the bootstrap.
         rng: from the same seed, a policy's interval is the same here and in `summary`, whoever it is compared with.
+        trainings: label -> policies that differ by their training seed alone.
 
     Raises:
         ValueError: policies were scored on different jobsets, or a reference has no scores.
@@ -63,14 +73,15 @@ def comparison(
     policies = list(frame["policy"].unique())
     strata = _strata(frame, policies, settings.resamples, rng)
     groups = {f"{stratum.load:03d}": [place] for place, stratum in enumerate(strata)} | {ALL: list(range(len(strata)))}
+    weights = seeds_drawn(policies, trainings, settings.resamples, rng)
     tables = []
     for label, choice in references.items():
         columns = [_column(policies, label, choice, stratum.load) for stratum in strata]
-        estimates = _estimates(strata, columns)
+        estimates = _estimates(strata, columns, weights)
         for load, places in groups.items():
-            names = {"scenario": scenario, "load": load, "policy": policies, "against": label}
-            numbers = _compare([strata[k] for k in places], _over(estimates, places), settings.confidence)
-            other = [any(columns[k] != p for k in places) for p in range(len(policies))]
+            names = {"scenario": scenario, "load": load, "policy": [*policies, *trainings], "against": label}
+            numbers = _compare([strata[k] for k in places], _over(estimates, places), weights[0], settings.confidence)
+            other = [any(columns[k] != p for k in places) for p in range(len(policies) + len(trainings))]
             tables.append(pd.DataFrame(names | numbers)[other])
     return pd.concat(tables, ignore_index=True)
 
@@ -86,50 +97,20 @@ def summary(frame: pd.DataFrame, scenario: str, settings: Evaluation, rng: np.ra
     return pd.concat([_summary(frame, scenario, policies, stratum, settings) for stratum in strata], ignore_index=True)
 
 
-def interval(resampled: FloatArray, confidence: float) -> tuple[FloatArray, FloatArray]:
-    """Return the percentile interval over the first axis.
-
-    >>> low, high = interval(np.arange(101.0), 0.9)
-    >>> round(float(low), 6), round(float(high), 6)
-    (5.0, 95.0)
-    """
-    tail = (1 - confidence) / 2
-    low, high = np.quantile(resampled, [tail, 1 - tail], axis=0)
-    return low, high
-
-
-def resample(jobsets: int, resamples: int, rng: np.random.Generator) -> FloatArray:
-    """Return how often each jobset counts, [1 + S, N]: once each in row 0, the sample itself."""
-    drawn = rng.multinomial(jobsets, np.full(jobsets, 1 / jobsets), size=resamples)
-    return np.vstack([np.ones(jobsets), drawn])
-
-
-def by_jobset(part: pd.DataFrame, policies: Sequence[str], column: str) -> pd.DataFrame:
-    """Return a metric of one load, a row for each jobset and a column for each policy.
-
-    Raises:
-        ValueError: policies were scored on different jobsets.
-    """
-    found = part.pivot(index="jobset", columns="policy", values=column).reindex(columns=list(policies))
-    _must_be_paired(found, part["load"].iloc[0])
-    return found
-
-
 def _strata(frame: pd.DataFrame, policies: list[str], resamples: int, rng: np.random.Generator) -> list[Stratum]:
-    strata = []
+    together = resample(frame["unit"].nunique(), resamples, rng) if "unit" in frame else None
+    strata: list[Stratum] = []
     for _, part in frame.groupby("load"):
-        slowdown = by_jobset(part, policies, "mean_slowdown")
-        counts = resample(len(slowdown), resamples, rng)
+        slowdown, load = by_jobset(part, policies, "mean_slowdown"), int(part["load"].iloc[0])
         unfinished = part.groupby("policy")["unfinished"].sum().loc[policies].to_numpy()
-        strata.append(Stratum(int(part["load"].iloc[0]), slowdown.to_numpy(), unfinished, counts))
+        if together is None:
+            unit = sum(len(stratum.unit) for stratum in strata) + np.arange(len(slowdown))
+            counts = resample(len(slowdown), resamples, rng)
+        else:
+            unit = part.groupby("jobset")["unit"].first().loc[slowdown.index].to_numpy()
+            counts = together[:, unit]
+        strata.append(Stratum(load, slowdown.to_numpy(), unfinished, unit, counts))
     return strata
-
-
-def _must_be_paired(slowdown: pd.DataFrame, load: object) -> None:
-    missing = np.argwhere(slowdown.isna().to_numpy())
-    if len(missing):
-        jobset, policy = slowdown.index[missing[0, 0]], slowdown.columns[missing[0, 1]]
-        raise ValueError(f"policy '{policy}' was not scored on jobset {jobset} of load {load}, but another one was")
 
 
 def _column(policies: Sequence[str], label: str, choice: Mapping[int, str], load: int) -> int:
@@ -140,13 +121,17 @@ def _column(policies: Sequence[str], label: str, choice: Mapping[int, str], load
     return policies.index(choice[load])
 
 
-def _estimates(strata: Sequence[Stratum], columns: Sequence[int]) -> Estimates:
+def _estimates(strata: Sequence[Stratum], columns: Sequence[int], weights: FloatArray) -> Estimates:
     """Return means and gaps at each load; columns [L] holds the reference's place among the policies."""
     mean = np.stack([stratum.means(stratum.slowdown) for stratum in strata])
     against = np.stack([mean[k, :, column] for k, column in enumerate(columns)])
     # The mean of differences, not the difference of means: between equal scores it is exactly 0, however BLAS rounds.
     gap = [s.means(s.slowdown - s.slowdown[:, [column]]) for s, column in zip(strata, columns, strict=True)]
-    return Estimates(mean, against, np.stack(gap))
+    return Estimates(_with_trainings(mean, weights), against, _with_trainings(np.stack(gap), weights))
+
+
+def _with_trainings(value: FloatArray, weights: FloatArray) -> FloatArray:
+    return np.concatenate([value, np.einsum("lsp,spt->lst", value, weights)], axis=2) if weights.shape[2] else value
 
 
 def _over(estimates: Estimates, loads: list[int]) -> Estimates:
@@ -154,14 +139,19 @@ def _over(estimates: Estimates, loads: list[int]) -> Estimates:
     return Estimates._make(field[loads].mean(axis=0) for field in estimates)
 
 
-def _compare(strata: Sequence[Stratum], estimates: Estimates, confidence: float) -> dict[str, FloatArray | IntArray]:
-    """Return the numbers of a Comparison, each [P]."""
+def _compare(
+    strata: Sequence[Stratum], estimates: Estimates, seeds: FloatArray, confidence: float
+) -> dict[str, FloatArray | IntArray]:
+    """Return the numbers of a Comparison, each [P + T]; seeds [P, T] are above 0 where a training belongs to a mean."""
     difference = estimates.gap / np.maximum(estimates.mean_against, NOTHING)[:, None]
-    low, high = interval(estimates.mean[1:], confidence)
-    difference_low, difference_high = interval(difference[1:], confidence)
+    units = min(len(np.unique(stratum.unit)) for stratum in strata)
+    # Means of few trainings could be resampled below what is possible.
+    low, high = interval(np.maximum(estimates.mean[1:], 0.0), confidence, units)
+    difference_low, difference_high = gap_interval(np.maximum(difference[1:], -1.0), confidence, units)
     policies = len(low)
+    unfinished = np.sum([stratum.unfinished for stratum in strata], axis=0)
     return {
-        "n": np.full(policies, sum(len(stratum.slowdown) for stratum in strata)),
+        "n": np.full(policies, len(np.unique(np.concatenate([stratum.unit for stratum in strata])))),
         "mean": estimates.mean[0],
         "low": low,
         "high": high,
@@ -169,7 +159,7 @@ def _compare(strata: Sequence[Stratum], estimates: Estimates, confidence: float)
         "difference": difference[0],
         "difference_low": difference_low,
         "difference_high": difference_high,
-        "unfinished": np.sum([stratum.unfinished for stratum in strata], axis=0),
+        "unfinished": np.concatenate([unfinished, unfinished @ (seeds > 0)]),
     }
 
 
@@ -177,7 +167,8 @@ def _summary(
     frame: pd.DataFrame, scenario: str, policies: list[str], stratum: Stratum, settings: Evaluation
 ) -> pd.DataFrame:
     mean = stratum.means(stratum.slowdown)
-    low, high = interval(mean[1:], settings.confidence)
+    units = len(np.unique(stratum.unit))
+    low, high = interval(mean[1:], settings.confidence, units)
     scored = frame[frame["load"] == stratum.load].groupby("policy")
     averages = scored.mean(numeric_only=True).loc[policies]
     withheld = averages.get("not_work_conserving", pd.Series(np.nan, averages.index))  # of scenarios in steps only
@@ -186,7 +177,7 @@ def _summary(
         "scenario": scenario,
         "load": stratum.load,
         "policy": policies,
-        "n": len(stratum.slowdown),
+        "n": units,
         "jobs": totals["jobs"].to_numpy(),
         "slowdown": mean[0],
         "slowdown_low": low,

@@ -5,6 +5,7 @@ from collections.abc import Collection, Iterator, Sequence
 import numpy as np
 import pandas as pd
 
+from pipeline.comparing.resampling import FEW
 from pipeline.comparing.statistics import ALL
 
 MUCH = {"slowdown": "slow", "bounded slowdown": "slow", "waiting time": "long"}
@@ -12,19 +13,55 @@ OF_STREAMS = ("Mean slowdown", "99th percentile", "Worst wait", "Utilisation", "
 
 
 def document(
-    comparison: pd.DataFrame, delay: pd.DataFrame, sections: Sequence[str], bounded: Collection[str] = ()
+    comparison: pd.DataFrame,
+    delay: pd.DataFrame,
+    first: Sequence[str] = (),
+    sections: Sequence[str] = (),
+    bounded: Collection[str] = (),
 ) -> str:
     """Return all tables as one Markdown text; what there are no rows of is left out.
 
     Args:
         comparison: COMPARISON.
         delay: DELAY.
+        first: Markdown, to stand above.
         sections: Markdown of the problems, to stand below.
         bounded: scenarios whose slowdown is bounded.
     """
-    return (
-        "\n\n".join(filter(None, [table(comparison, bounded=bounded), table(delay, "waiting time"), *sections])) + "\n"
-    )
+    tables = [*first, table(comparison, bounded=bounded), table(delay, "waiting time"), *sections]
+    return "\n\n".join(filter(None, tables)) + "\n"
+
+
+def objectives(table: pd.DataFrame) -> str:
+    """Return a Markdown table of OBJECTIVES: each agent over all loads, by what it was trained for."""
+    lines = [
+        "**Agents by what each was trained for**, over all loads of a scenario. n: what is independent, jobsets or "
+        "windows of a log. Differences from each reference, with their interval; of n below 10, their range.",
+        "",
+        "| agent | scenario | trained for | mean | n | difference |",
+        "| --- | --- | --- | ---: | ---: | --- |",
+    ]
+    over = table[table["load"] == ALL]
+    for (agent, scenario), rows in over.groupby(["policy", "scenario"], sort=False):
+        first, gaps = rows.iloc[0], [f"{row['against']} {_gap(row)}" for _, row in rows.iterrows()]
+        mean = f"{first['mean']:.2f}{'†' if first['unfinished'] else ''}"
+        lines.append(f"| {agent} | {scenario} | {first['objective']} | {mean} | {first['n']} | {'; '.join(gaps)} |")
+    return "\n".join(lines) if len(over) else ""
+
+
+def _gap(row: pd.Series) -> str:
+    low, high = (f"{100 * row[f'difference_{end}']:+.1f}" for end in ("low", "high"))
+    return f"{100 * row['difference']:+.1f} % ({low} to {high})"
+
+
+def headlines(
+    objectives: pd.DataFrame, comparison: pd.DataFrame, confidence: float, bounded: Collection[str] = ()
+) -> list[str]:
+    """Return what to say of each agent: by what it was trained for, then, if that is another measure, by slowdown."""
+    general = {name: "bounded slowdown" if name in bounded else "slowdown" for name in objectives["scenario"].unique()}
+    others = objectives.loc[objectives["objective"] != objectives["scenario"].map(general), "policy"]
+    own = headline(objectives, list(objectives["policy"].unique()), confidence)
+    return own + headline(comparison, list(others.unique()), confidence, bounded)
 
 
 def table(comparison: pd.DataFrame, what: str = "slowdown", bounded: Collection[str] = ()) -> str:
@@ -55,8 +92,8 @@ def closing(foreseen: pd.DataFrame, policies: Collection[str], confidence: float
 
 def _closing(rows: pd.DataFrame, scenario: str, confidence: float) -> str:
     about = f"(the best schedules found with all jobs known; {rows['n'].iloc[0]} jobsets)"
-    if rows["closes"].isna().all():  # the distance is the same for all
-        return f"Scenario {scenario}: there is no distance from the best heuristic to hindsight {about}."
+    if rows["closes"].isna().all():  # no clear distance: it is the same for all
+        return f"Scenario {scenario}: the best heuristic and hindsight do not differ clearly {about}."
     word = f"{100 * confidence:g} % interval "
     parts = [
         f"{row['policy']} closes {_percent(row, 'closes')} % "
@@ -123,11 +160,14 @@ def _table(rows: pd.DataFrame, scenario: str, against: str, what: str) -> str:
     if against not in means.index:
         means.loc[against] = reference
     means = means.fillna(reference)  # a policy has no row of its own where it is the reference
-    cells = {(row["policy"], row["load"]): _cell(row) for _, row in compared.iterrows()}
-    shown = loads if len(loads) > 2 else loads[:1]
+    few = compared["n"].min() < FEW
+    cells = {(row["policy"], row["load"]): _cell(row, few) for _, row in compared.iterrows()}
+    shown, n = loads if len(loads) > 2 else loads[:1], compared.drop_duplicates("load").set_index("load")["n"]
+    span, whole = ("its range over so few", "range") if few else ("± half its interval", "interval")
     lines = [
-        f"**{scenario}**: mean {what} (difference from {against}, ± half its interval). "
-        f"Bold: the whole interval is below. †: some jobs unfinished, so at least this {MUCH[what]}.",
+        f"**{scenario}**: mean {what} (difference from {against}, {span}). n = {n.iloc[0]}"
+        f"{f' at each load, {n[ALL]} over all' if len(loads) > 2 else ''}. "
+        f"Bold: the whole {whole} is below. †: some jobs unfinished, so at least this {MUCH[what]}.",
         "",
         "| policy | " + " | ".join(load.lstrip("0") for load in shown) + " |",
         "| --- |" + " ---: |" * len(shown),
@@ -137,11 +177,12 @@ def _table(rows: pd.DataFrame, scenario: str, against: str, what: str) -> str:
     return "\n".join(lines)
 
 
-def _cell(row: pd.Series) -> str:
+def _cell(row: pd.Series, few: bool) -> str:
     half = (row["difference_high"] - row["difference_low"]) / 2
     mark = "**" if row["difference_high"] < 0 else ""
     cut = "†" if row["unfinished"] else ""
-    return f"{mark}{row['mean']:.2f}{mark}{cut} ({100 * row['difference']:+.1f} ±{100 * half:.1f} %)"
+    gap = _gap(row) if few else f"{100 * row['difference']:+.1f} ±{100 * half:.1f} %"
+    return f"{mark}{row['mean']:.2f}{mark}{cut} ({gap})"
 
 
 def _findings(rows: pd.DataFrame, confidence: float, bounded: Collection[str]) -> Iterator[str]:
@@ -160,10 +201,11 @@ def _sentence(row: pd.Series, confidence: float, bounded: Collection[str]) -> st
     span = f"{_side(low)} to {_side(high)}" if low < 0 <= high else " to ".join(f"{100 * end:.1f}" for end in ends)
     where = "over all loads" if row["load"] == ALL else f"at load {int(row['load'])}"
     cut = f"; {row['unfinished']} jobs unfinished, so at least this slow" if row["unfinished"] else ""
-    what = "mean bounded slowdown" if row["scenario"] in bounded else "mean slowdown"
+    what = row.get("objective", "bounded slowdown" if row["scenario"] in bounded else "slowdown")
+    spread = f"{100 * confidence:g} % interval" if row["n"] >= FEW else "range"
     return (
-        f"{row['policy']} ({row['scenario']}): {what} {_side(row['difference'], ' %')} {row['against']} {where} "
-        f"({100 * confidence:g} % interval {span}, n = {row['n']} jobsets{cut})"
+        f"{row['policy']} ({row['scenario']}): mean {what} {_side(row['difference'], ' %')} {row['against']} {where} "
+        f"({spread} {span}, n = {row['n']} jobsets{cut})"
     )
 
 

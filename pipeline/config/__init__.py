@@ -5,8 +5,9 @@ live in params.yaml; only logs have some here, because `{name: swf, path: ...}` 
 """
 
 from pipeline.config.cards import FORMAT, Card, Tensor, Weights, described, difference
+from pipeline.config.gate import Gate, Watch
 from pipeline.config.groups.card import GroupsCard
-from pipeline.config.groups.learning import Dqn, DqnRecipe, GroupQ, GroupsAgent, Replay
+from pipeline.config.groups.learning import Dqn, DqnRecipe, GroupsAgent, QNetworkConfig, Replay
 from pipeline.config.groups.scenario import GroupsLog, GroupsScenario, Sinusoidal
 from pipeline.config.learning import NoPretrain
 from pipeline.config.machines.card import MachinesCard
@@ -54,6 +55,7 @@ from pipeline.config.problems import (
     PretrainConfig,
 )
 from pipeline.config.records import Counts, Frozen, Instances, pick, there_are
+from pipeline.config.site import Site
 from pipeline.config.smoke_test import smoke_test_params
 
 __all__ = [
@@ -80,8 +82,8 @@ __all__ = [
     "Evaluation",
     "FinetuneConfig",
     "Frozen",
+    "Gate",
     "Group",
-    "GroupQ",
     "GroupsAgent",
     "GroupsCard",
     "GroupsLog",
@@ -114,12 +116,14 @@ __all__ = [
     "Ppo",
     "PpoRecipe",
     "PretrainConfig",
+    "QNetworkConfig",
     "Recipe",
     "Reinforce",
     "Replay",
     "Sampled",
     "Sets",
     "Sinusoidal",
+    "Site",
     "StreamWindows",
     "Streaming",
     "Synthetic",
@@ -127,6 +131,7 @@ __all__ = [
     "Tensor",
     "Transfer",
     "Vector",
+    "Watch",
     "Weights",
     "check_params",
     "described",

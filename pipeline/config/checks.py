@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def check_names(params: "Params", where: str) -> None:
-    """Refuse an agent of which scenario or recipe is not there, or whose scenario is of another problem.
+    """Refuse a row of which scenario or recipe is not there, or an agent whose scenario is of another problem.
 
     Raises:
         UserError: one line for the first such row.

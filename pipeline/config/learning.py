@@ -29,11 +29,11 @@ class NoPretrain(Start):
 class Budget(Frozen):
     """How much of a recipe to run."""
 
-    recipe: str
-    loads: Loads
-    updates: Positive
+    recipe: str  # a name of `recipes`
+    loads: Loads  # percent, of the scenario's
+    updates: Positive  # how many
     jobsets: Positive  # of each update
-    validate_every: Positive
+    validate_every: Positive  # updates; the best weights on validation jobsets are kept
     seed: Seed | None = None  # of what is drawn while playing; params.yaml's unless told. Jobsets do not depend on it
 
     @property

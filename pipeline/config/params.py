@@ -11,6 +11,7 @@ from ruamel.yaml import YAML
 from ruamel.yaml.error import MarkedYAMLError, YAMLError
 
 from pipeline.config.checks import check_names
+from pipeline.config.gate import Gate
 from pipeline.config.groups.learning import DqnRecipe
 from pipeline.config.groups.scenario import GroupsScenario
 from pipeline.config.machines.learning import MachinesRecipe
@@ -19,10 +20,13 @@ from pipeline.config.pool.hindsight import Hindsight
 from pipeline.config.pool.learning import Recipe, Transfer
 from pipeline.config.pool.scenario import Demand, PoolLog, PoolScenario, Synthetic
 from pipeline.config.problems import CHECKS, Agent, AnyRecipe, AnyScenario, HeuristicKnobs
-from pipeline.config.records import Frozen, Name, Seed, first_problem, pick
+from pipeline.config.records import Frozen, Name, Seed, all_problems, first_problem, pick
+from pipeline.config.site import Site, check_sites
 from pipeline.errors import UserError
+from pipeline.progress import say
 
 PARAMS_FILE = Path("params.yaml")
+LIST_ALL = ": python -m pipeline check --all"
 RENAMED = {"steps": "pool", "events": "machines", "groups": "groups"}  # the words of `dynamics`, as it was called
 Row = TypeVar("Row", bound=Frozen)
 
@@ -30,25 +34,33 @@ Row = TypeVar("Row", bound=Frozen)
 class Evaluation(Frozen):
     """The paired bootstrap of the comparison."""
 
-    resamples: Annotated[int, Field(ge=100, le=1_000_000)]
-    confidence: Annotated[float, Field(gt=0.5, lt=1)]
+    resamples: Annotated[int, Field(ge=100, le=1_000_000)]  # of the paired bootstrap
+    confidence: Annotated[float, Field(gt=0.5, lt=1)]  # of the intervals, 0.95 for 95 %
 
 
 class Params(Frozen):
     """All of params.yaml."""
 
-    seed: Seed
+    seed: Seed  # of everything; each split, load, jobset and episode draws from its own stream
+    # Of torch and numba; part of the result, for sums are taken in another order.
     threads: Annotated[int, Field(gt=0, le=1024)]
-    device: Literal["auto", "cpu", "cuda"]
-    workload: Annotated[Synthetic | PoolLog, Field(discriminator="name")]
-    demands: dict[Name, Demand]
+    device: Literal["auto", "cpu", "cuda"]  # where networks compute; on a GPU the same bytes are not promised
+    workload: Annotated[Synthetic | PoolLog, Field(discriminator="name")]  # where jobs of pooled clusters come from
+    demands: dict[Name, Demand]  # what jobs ask for; a scenario picks one by name
+    # Clusters, their jobs and their loads, by name.
     scenarios: Annotated[dict[Name, Annotated[AnyScenario, Field(discriminator="problem")]], Field(min_length=1)]
-    heuristics: HeuristicKnobs
-    evaluation: Evaluation
-    recipes: dict[Name, AnyRecipe]
+    heuristics: HeuristicKnobs  # what validation jobsets choose among for heuristics
+    evaluation: Evaluation  # how intervals are computed
+    recipes: dict[Name, AnyRecipe]  # how agents learn, by name
+    # One row is one learned scheduler.
     agents: Annotated[dict[Name, Annotated[Agent, Field(discriminator="problem")]], Field(min_length=1)]
+    # Agents scored on other scenarios.
     transfers: dict[Name, Transfer] = Field(default_factory=dict, exclude_if=lambda rows: not rows)
-    hindsight: Hindsight
+    hindsight: Hindsight  # schedules that know all jobs beforehand
+    # What a candidate must show to become the champion of a scenario.
+    gate: Annotated[Gate | None, Field(exclude_if=lambda rules: rules is None)] = None
+    # Clusters whose logs are replayed to advise them, by their scenarios' names.
+    sites: dict[Name, Site] = Field(default_factory=dict, exclude_if=lambda rows: not rows)
 
     def scenario(self, name: str) -> AnyScenario:
         """Return the named scenario, whatever its problem."""
@@ -111,6 +123,17 @@ class Params(Frozen):
         """Return the agents of one problem, by name."""
         return {name: row for name, row in self.agents.items() if isinstance(row, kind)}
 
+    @property
+    def rules(self) -> Gate:
+        """Return the rules of the gate.
+
+        Raises:
+            UserError: none are declared.
+        """
+        if self.gate is None:
+            raise UserError("params.yaml: gate: missing key: rules must be declared before a champion can be judged")
+        return self.gate
+
     def agent(self, name: str) -> Agent:
         """Return the named agent."""
         return pick(self.agents, name, "agent")
@@ -166,7 +189,7 @@ def repository_root() -> Path:
     return Path(os.environ.get("DVC_ROOT") or Path.cwd())
 
 
-def load_params(path: Path = PARAMS_FILE) -> Params:
+def load_params(path: Path = PARAMS_FILE, every: bool = False) -> Params:
     """Read and check params.yaml.
 
     Raises:
@@ -184,11 +207,16 @@ def load_params(path: Path = PARAMS_FILE) -> Params:
         raise UserError(f"{path}{line}: not YAML: {error.problem or error.context}") from error
     except YAMLError as error:
         raise UserError(f"{path}: not YAML: {' '.join(str(error).split())}") from error
-    return check_params(raw, str(path))
+    return check_params(raw, str(path), every)
 
 
-def check_params(raw: Any, where: str) -> Params:
+def check_params(raw: Any, where: str, every: bool = False) -> Params:
     """Check a mapping as params.yaml holds it, names across sections included.
+
+    Args:
+        raw: what the file holds.
+        where: the file.
+        every: say all wrong keys and values, not the first alone.
 
     Raises:
         UserError: one line for the first problem, with its place.
@@ -200,8 +228,12 @@ def check_params(raw: Any, where: str) -> Params:
     try:
         params = Params.model_validate_json(json.dumps(raw, default=str), strict=True)
     except ValidationError as error:
-        raise UserError(first_problem(error, raw, where)) from error
+        *before, last = all_problems(error, raw, where) if every else [first_problem(error, raw, where, LIST_ALL)]
+        for line in before:
+            say(f"error: {line}")
+        raise UserError(last) from error
     check_names(params, where)
+    check_sites(params, where)
     for check in CHECKS:
         check(params, where)
     return params

@@ -44,9 +44,9 @@ class NoKnobs(Frozen):
 class HeuristicKnobs(Frozen):
     """What validation jobsets choose among for the heuristics of each problem."""
 
-    pool: PoolKnobs
-    machines: MachinesKnobs
-    groups: NoKnobs
+    pool: PoolKnobs  # of pooled clusters
+    machines: MachinesKnobs  # of many machines
+    groups: NoKnobs  # of user groups: nothing to choose
 
 
 CHECKS: tuple[Callable[["Params", str], None], ...] = (check_pool, check_machines, check_groups)

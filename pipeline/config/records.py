@@ -11,8 +11,11 @@ from pipeline.errors import UserError
 if TYPE_CHECKING:
     from pydantic_core import ErrorDetails
 
+NAMED = "expected a name of small letters, digits and _, a letter first"
 LONGEST_SHOWN = 80  # characters of a wrong value
 TELLING = ("name", "problem", "algorithm")  # keys that say which record of several a mapping is
+# Keys that have another name now, and what is said of them.
+RENAMED = {"told": "this key is called 'policies_know' now", "swing": "this key is called 'amplitude' now"}
 
 Row = TypeVar("Row")
 Number = TypeVar("Number", int, float)
@@ -57,16 +60,16 @@ class Frozen(BaseModel):
 class Counts(Frozen):
     """Jobsets of each load in each split."""
 
-    train: Many
-    validation: Many
-    test: Many
+    train: Many  # jobsets to learn from
+    validation: Many  # jobsets to choose by
+    test: Many  # jobsets to report
 
 
 class Periods(Frozen):
     """The shares of a log that are trained and validated on; the rest is for tests."""
 
-    train_share: PositiveShare = 0.6
-    validation_share: PositiveShare = 0.15
+    train_share: PositiveShare = 0.6  # of the jobs, in order of time
+    validation_share: PositiveShare = 0.15  # of the jobs, behind those of training
 
     @model_validator(mode="after")
     def _leave_a_test_period(self) -> "Periods":
@@ -123,23 +126,31 @@ def _nearest(known: Sequence[str], name: str) -> str:
     return f"; did you mean '{near[0]}'?" if near else ""
 
 
-def first_problem(error: ValidationError, raw: Any, where: str) -> str:
+def first_problem(error: ValidationError, raw: Any, where: str, others: str = "") -> str:
     """Return one line for the first problem of a record: its place, what is wrong, what was found.
 
     Args:
         error: pydantic's.
         raw: what was checked; it tells keys from the words that pydantic puts among them.
         where: the file.
+        others: how somebody may see the other problems.
     """
+    first, *more = all_problems(error, raw, where)
+    return f"{first} (and {len(more)} more{others})" if more else first
+
+
+def all_problems(error: ValidationError, raw: Any, where: str) -> list[str]:
+    """Return a line for each problem of a record, as above; unknown keys first."""
     problems = error.errors()
     # A misspelt key is also a missing one; what stands in the file is what can be found there.
-    problem = next((wrong for wrong in problems if wrong["type"] == "extra_forbidden"), problems[0])
-    keys = _keys(problem["loc"], raw)
-    if problem["type"].startswith("union_tag"):
-        keys.append(problem["ctx"]["discriminator"].strip("'"))
-    place = ".".join(keys) or "top level"
-    more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
-    return f"{where}: {place}: {_said(problem, problems)}{more}"
+    problems.sort(key=lambda wrong: wrong["type"] != "extra_forbidden")
+    lines = []
+    for problem in problems:
+        keys = _keys(problem["loc"], raw)
+        if problem["type"].startswith("union_tag"):
+            keys.append(problem["ctx"]["discriminator"].strip("'"))
+        lines.append(f"{where}: {'.'.join(keys) or 'top level'}: {_said(problem, problems)}")
+    return lines
 
 
 def _said(problem: "ErrorDetails", problems: "Sequence[ErrorDetails]") -> str:
@@ -151,14 +162,15 @@ def _said(problem: "ErrorDetails", problems: "Sequence[ErrorDetails]") -> str:
         absent = [
             str(wrong["loc"][-1]) for wrong in problems if wrong["type"] == "missing" and [*wrong["loc"][:-1]] == around
         ]
-        return f"unknown key{_nearest(absent, str(key))}"
+        return RENAMED.get(str(key)) or f"unknown key{_nearest(absent, str(key))}"
     if kind == "value_error":  # one of ours, which says what was found
         return str(expected["error"])
     if kind == "union_tag_invalid":
         return f"unknown '{expected['tag']}'; there are: {expected['expected_tags']}"
     if kind == "too_short":
         return f"expected at least {expected['min_length']}, got {_shown(problem['input'])}"
-    wanted = problem["msg"].replace("Input should be ", "expected ", 1)
+    pattern = kind == "string_pattern_mismatch"  # names alone have one
+    wanted = NAMED if pattern else problem["msg"].replace("Input should be ", "expected ", 1)
     return f"{wanted}, got {_shown(problem['input'])}"
 
 

@@ -44,7 +44,7 @@ class Course:
         say(f"{self._title}: resumed at update {done} of {total}")
         return Memory(saved.tensors, done)
 
-    def kept(self, updates: Iterable[Update], network: nn.Module) -> Iterator[Update]:
+    def checkpointed(self, updates: Iterable[Update], network: nn.Module) -> Iterator[Update]:
         """Pass updates on, and write a checkpoint behind one whenever it is time."""
         self.memory.keep(network=network)
         saved = time.monotonic()
@@ -70,15 +70,7 @@ class Course:
 
 
 def course(params: Params, stage: str, agent: str, part: Part, inputs: Iterable[Path]) -> Course:
-    """Return the course of an agent's training.
-
-    Args:
-        params: all of params.yaml.
-        stage: pretrain or finetune.
-        agent: whose.
-        part: the rows of the agent about this stage.
-        inputs: files and folders that the stage reads.
-    """
+    """Return the course of an agent's training."""
     key = storage.checkpoint_key(_rows(params, agent, part), inputs)
     return Course(f"{stage} {agent}", storage.checkpoint_file(f"{stage}@{agent}", key), part.budget)
 

@@ -66,12 +66,12 @@ def generalised_advantage(
     array([[2.5, 1. ]])
     """
     turns = rewards.shape[1]
-    going = np.arange(turns + 1)[None] < length[:, None]
-    value = np.where(going, value, 0.0)
+    running = np.arange(turns + 1)[None] < length[:, None]
+    value = np.where(running, value, 0.0)
     error = rewards + gamma * value[:, 1:] - value[:, :-1]
     gain = np.zeros_like(rewards)
     last = np.zeros(len(rewards))
     for t in range(turns - 1, -1, -1):
-        last = np.where(going[:, t], error[:, t] + gamma * trace * last, 0.0)
+        last = np.where(running[:, t], error[:, t] + gamma * trace * last, 0.0)
         gain[:, t] = last
     return gain

@@ -16,16 +16,7 @@ def best_on_validation(
     last: int,
     memory: Memory | None = None,
 ) -> Iterator[Update]:
-    """Pass updates on, with `validation` whenever the network was validated; leave the best weights in it.
-
-    Args:
-        updates: change the network.
-        network: the one that is validated.
-        validate: how good it is now; less is better.
-        every: updates between two validations.
-        last: number of the last update, which is always validated.
-        memory: what survives a kill.
-    """
+    """Pass updates on, with `validation` whenever the network was validated; leave the best weights in it."""
     memory = memory or Memory()
     best = Best(network)
     memory.keep(best_on_validation=best)

@@ -19,12 +19,7 @@ SHARE = "Share of jobs with no more"
 
 
 def figures(name: str, frames: Mapping[str, pd.DataFrame]) -> "dict[str, Figure]":
-    """Return all figures of a log by name.
-
-    Args:
-        name: of the log, in titles.
-        frames: its tables by name.
-    """
+    """Return all figures of a log by name."""
     return {
         "arrivals": arrivals(frames["over_time"], f"{name}: arrivals"),
         "run_times": run_times(frames["shares"], f"{name}: run times"),

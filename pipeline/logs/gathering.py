@@ -73,12 +73,6 @@ def _spread(value: npt.ArrayLike, kind: type[Number], jobs: int) -> npt.NDArray[
 def repeated(part: Part, instances: IntArray, before: int, path: Path) -> Part:
     """Return each task as often as it has instances.
 
-    Args:
-        part: the tasks.
-        instances: of each task.
-        before: jobs of the log so far.
-        path: of the log, in messages.
-
     Raises:
         UserError: there would be too many jobs.
     """
@@ -103,12 +97,12 @@ def in_order(parts: list[Part], sieve: Sieve, facts: Facts, rows: int, path: Pat
     submit = joined[Part._fields.index("submit_s")]
     falls = int((np.diff(submit) < 0).sum())
     if falls:
-        sieve.mend(UNSORTED, np.zeros(falls, dtype=np.int64))
+        sieve.repair(UNSORTED, np.zeros(falls, dtype=np.int64))
         order = np.argsort(submit, kind="stable")
         for k in range(len(joined)):
             joined[k] = joined[k][order]
     fixed = (facts.resources, facts.kind_names, facts.has_estimates, facts.machines)
-    return Trace._make((*joined, *fixed, sieve.dropped, sieve.mended, facts.units, rows))
+    return Trace._make((*joined, *fixed, sieve.dropped, sieve.repaired, facts.units, rows))
 
 
 def _nothing(sieve: Sieve, rows: int) -> str:

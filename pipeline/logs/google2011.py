@@ -110,13 +110,7 @@ def _in_order(parts: list[_Events], path: Path) -> _Events:
 
 
 def _tasks(events: _Events, first: IntArray, sieve: Sieve) -> Part:
-    """Return the tasks that can be used.
-
-    Args:
-        events: task by task.
-        first: place of each task's first event.
-        sieve: counts the others.
-    """
+    """Return the tasks that can be used."""
     submit, start, finish = (_place(events.event == event, first) for event in (SUBMIT, SCHEDULE, FINISH))
     time = np.append(events.time, np.nan)
     causes = {NO_SUBMIT: submit < 0, BEFORE: time[submit] <= 0}
@@ -126,7 +120,7 @@ def _tasks(events: _Events, first: IntArray, sieve: Sieve) -> Part:
     causes |= {ZERO_RUN: time[finish] <= time[start], NO_DEMAND: np.isnan(cpu) | np.isnan(memory)}
     kept = sieve.keep(events.line[first], causes | {BELOW_0: (cpu < 0) | (memory < 0)})
     submissions = np.add.reduceat(events.event == SUBMIT, first, dtype=np.int64)
-    sieve.mend(AGAIN, events.line[first][kept & (submissions > 1)])
+    sieve.repair(AGAIN, events.line[first][kept & (submissions > 1)])
     submit, start, finish = submit[kept], start[kept], finish[kept]
     return jobs(
         events.row[submit],

@@ -36,11 +36,6 @@ class Lines(NamedTuple):
 def job_lines(content: BinaryIO, path: Path, chunk: int = CHUNK) -> Iterator[Lines]:
     """Yield the job lines of a log in order.
 
-    Args:
-        content: the log.
-        path: its name in messages.
-        chunk: bytes that are read at a time.
-
     Raises:
         UserError: a line is not a job's; it is named.
     """

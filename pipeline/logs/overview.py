@@ -116,8 +116,8 @@ def gaps(trace: Trace, most: int = MOST_GAPS) -> pd.DataFrame:
 
 
 def quarantine(trace: Trace) -> pd.DataFrame:
-    """Return what was dropped and what was mended, and of how many rows."""
-    counted = [("dropped", *dropped) for dropped in trace.dropped] + [("mended", *mended) for mended in trace.mended]
+    """Return what was dropped and what was repaired, and of how many rows."""
+    counted = [("dropped", *one) for one in trace.dropped] + [("repaired", *one) for one in trace.repaired]
     rows = [(what, reason, rows, rows / trace.rows, line) for what, reason, rows, line in counted]
     frame = pd.DataFrame(rows, columns=list(QUARANTINE.columns))
     return frame.astype({"what": "str", "reason": "str", "rows": "int64", "share": "float64", "first_line": "int64"})

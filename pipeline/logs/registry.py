@@ -4,7 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
-from pipeline.config import GroupsLog, Instances, MachinesLog, Params, PoolLog
+from pipeline.config import GroupsLog, Instances, MachinesLog, Params, PoolLog, repository_root
 from pipeline.errors import UserError
 from pipeline.logs import alibaba2017, alibaba2018, cloudsimpy, google2011, openb, swf
 from pipeline.logs.lines import FIELDS
@@ -30,11 +30,28 @@ def check_formats(params: Params) -> None:
     Raises:
         UserError: one line for the first row of params.yaml that names one.
     """
+    for place, row in _logs(params):
+        if row.format not in FORMATS:
+            raise UserError(f"params.yaml: {place}.format: expected one of {', '.join(FORMATS)}, got '{row.format}'")
+
+
+def check_there(params: Params) -> None:
+    """Refuse a log that there is not.
+
+    Raises:
+        UserError: one line for the first row of params.yaml whose file is missing.
+    """
+    for place, row in _logs(params):
+        for key in ("path", "nodes"):
+            named = getattr(row, key, None)
+            if named is not None and not (repository_root() / named).exists():
+                raise UserError(f"params.yaml: {place}.{key}: {named}: no such file")
+
+
+def _logs(params: Params) -> list[tuple[str, PoolLog | MachinesLog | GroupsLog]]:
     rows: list[tuple[str, object]] = [("workload", params.workload)]
     rows += [(f"scenarios.{name}.workload", getattr(row, "workload", None)) for name, row in params.scenarios.items()]
-    for place, row in rows:
-        if isinstance(row, PoolLog | MachinesLog | GroupsLog) and row.format not in FORMATS:
-            raise UserError(f"params.yaml: {place}.format: expected one of {', '.join(FORMATS)}, got '{row.format}'")
+    return [(place, row) for place, row in rows if isinstance(row, PoolLog | MachinesLog | GroupsLog)]
 
 
 def read(

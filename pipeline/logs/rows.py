@@ -65,12 +65,6 @@ def rows(
 ) -> Iterator[pd.DataFrame]:
     """Yield the rows of a log in order, checked by their schema and indexed by their lines.
 
-    Args:
-        path: of the log.
-        layout: of its columns.
-        on_progress: told while it is read.
-        chunk: bytes that are read at a time.
-
     Raises:
         UserError: it cannot be read, lacks a column, or a row is not one of such a log.
     """

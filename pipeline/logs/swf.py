@@ -78,12 +78,6 @@ def read(
 ) -> Trace:
     """Read a log.
 
-    Args:
-        path: of the log, plain or .gz.
-        on_progress: told while it is read.
-        per_node: each processor is a machine by itself.
-        chunk: bytes that are read at a time.
-
     Raises:
         UserError: it cannot be read, a line is not a job's, or no job is left.
     """
@@ -104,9 +98,9 @@ def read(
     trace = in_order(parts, sieve, facts._replace(has_estimates=estimates), rows, path)
     size = sizes.get("MaxProcs") or sizes.get("MaxNodes") or 0
     if not size:
-        sieve.mend(NO_SIZE, np.zeros(1, dtype=np.int64))
+        sieve.repair(NO_SIZE, np.zeros(1, dtype=np.int64))
         size = int((trace.nodes if per_node else trace.demand[:, 0] // THOUSANDTHS).max())
-    return trace._replace(machines=_machines(trace, size, per_node, path), mended=sieve.mended)
+    return trace._replace(machines=_machines(trace, size, per_node, path), repaired=sieve.repaired)
 
 
 def _chunks(path: Path, sizes: dict[str, int], chunk: int, on_progress: ProgressCallback) -> Iterator[_Some]:
@@ -130,17 +124,17 @@ def _chunks(path: Path, sizes: dict[str, int], chunk: int, on_progress: Progress
 
 
 def _part(some: _Some, sieve: Sieve, per_node: bool) -> Part:
-    """Return the jobs that can be used, and count what was mended of them, and the others."""
+    """Return the jobs that can be used, and count what was repaired of them, and the others."""
     id, submit, wait, run, allocated, _, used_kb, requested, estimate, requested_kb, _, user = some.fields.T[:12]
     wanted = np.maximum(allocated, requested)
     processors = np.floor(wanted + 0.5)
     gib = np.maximum(np.where(requested_kb > 0, requested_kb, used_kb), 0) * processors / KB_OF_GIB
     causes = {NO_ARRIVAL: submit < 0, NO_RUN: run < 0, ZERO_RUN: run == 0}
     kept = sieve.keep(some.line, causes | {NO_PROCESSORS: processors <= 0, ABSURD: gib > MOST_GIB})
-    sieve.mend(SHORT, some.short)
-    mended = {FRACTIONS: processors != wanted, NO_ESTIMATE: estimate <= 0, NO_MEMORY: gib == 0}
-    for reason, jobs_of_it in mended.items():
-        sieve.mend(reason, some.line[kept & jobs_of_it])
+    sieve.repair(SHORT, some.short)
+    repaired = {FRACTIONS: processors != wanted, NO_ESTIMATE: estimate <= 0, NO_MEMORY: gib == 0}
+    for reason, jobs_of_it in repaired.items():
+        sieve.repair(reason, some.line[kept & jobs_of_it])
     amount = np.ones((len(run), 1)) if per_node else np.column_stack([processors, gib])
     return jobs(
         np.floor(id[kept] + 0.5).astype(np.int64),

@@ -3,7 +3,7 @@
 Amounts are whole thousandths of a unit, as in the machines of a scenario: a job that asks for anything holds at least
 one of them.
 Every row of a log is a job, or is counted under `dropped` by the first thing that is wrong with it. What was changed
-in rows that are jobs is counted under `mended`.
+in rows that are jobs is counted under `repaired`.
 """
 
 from collections.abc import Mapping
@@ -18,7 +18,7 @@ CORES, GIB, GPUS, PERCENT = "cores", "GiB", "GPUs", "percent of a machine"  # un
 
 
 class Dropped(NamedTuple):
-    """Rows of a log that were set aside or mended, for one reason."""
+    """Rows of a log that were set aside or repaired, for one reason."""
 
     reason: str
     rows: int
@@ -50,21 +50,24 @@ class Trace(NamedTuple):
     has_estimates: bool
     machines: MachineTable | None  # None: the log does not say
     dropped: tuple[Dropped, ...]
-    mended: tuple[Dropped, ...]
+    repaired: tuple[Dropped, ...]
     units: tuple[str, ...]  # of the resources, a thousand thousandths each
     rows: int  # of the log: those that are jobs, and those that were dropped
 
-    def most_held(self, amount: FloatArray) -> float:
-        """Return the most of an amount [J] that jobs held at one time of the log's own history; unknown waits are 0."""
+    def most_held(self, amount: FloatArray, first: int | None = None) -> float:
+        """Return the most of an amount [J] that jobs held at one time of the log's own history; unknown waits are 0.
+
+        Only the first jobs count, if a number of them is given.
+        """
         start = self.submit_s + np.nan_to_num(self.wait_s)
-        return held_at_once(start, start + self.run_s, amount)
+        return held_at_once(start[:first], (start + self.run_s)[:first], amount[:first])
 
     @property
     def notes(self) -> list[str]:
         """Return, for people, how many jobs there are, and what became of the log's other rows."""
         days = (self.submit_s[-1] - self.submit_s[0]) / DAY_S
         found = f"{self.rows:,} rows, {len(self.id):,} jobs over {days:.1f} days"
-        return [found, *(f"{what.reason} ({what.rows:,} rows)" for what in (*self.dropped, *self.mended))]
+        return [found, *(f"{what.reason} ({what.rows:,} rows)" for what in (*self.dropped, *self.repaired))]
 
 
 def thousandths(amount: FloatArray) -> IntArray:
@@ -109,11 +112,11 @@ def holders(machines: MachineTable, demand: IntArray, kinds: KeyArray) -> IntArr
 
 
 class Sieve:
-    """Counts the rows that are set aside or mended: each one that is set aside once, for its first cause."""
+    """Counts the rows that are set aside or repaired: each one that is set aside once, for its first cause."""
 
     def __init__(self) -> None:
         self._dropped: dict[str, tuple[int, int]] = {}
-        self._mended: dict[str, tuple[int, int]] = {}
+        self._repaired: dict[str, tuple[int, int]] = {}
 
     def keep(self, line: IntArray, causes: Mapping[str, BoolArray]) -> BoolArray:
         """Return which rows can be used, and count each of the others once.
@@ -128,13 +131,13 @@ class Sieve:
             kept &= ~wrong
         return kept
 
-    def mend(self, reason: str, line: IntArray) -> None:
-        """Count rows that were mended."""
-        _count(self._mended, reason, line)
+    def repair(self, reason: str, line: IntArray) -> None:
+        """Count rows that were repaired."""
+        _count(self._repaired, reason, line)
 
     def forget(self, reason: str) -> None:
-        """Take back what turned out to be no matter of mending."""
-        self._mended.pop(reason, None)
+        """Take back what turned out to be no matter of repair."""
+        self._repaired.pop(reason, None)
 
     @property
     def dropped(self) -> tuple[Dropped, ...]:
@@ -142,9 +145,9 @@ class Sieve:
         return _listed(self._dropped)
 
     @property
-    def mended(self) -> tuple[Dropped, ...]:
-        """Return what was mended."""
-        return _listed(self._mended)
+    def repaired(self) -> tuple[Dropped, ...]:
+        """Return what was repaired."""
+        return _listed(self._repaired)
 
 
 def _count(counted: dict[str, tuple[int, int]], reason: str, line: IntArray) -> None:

@@ -3,7 +3,7 @@
 import numpy as np
 
 from pipeline.config import MachinesLog, PoolLog
-from pipeline.errors import UserError
+from pipeline.errors import TooShortError
 
 
 def periods(jobs: int, workload: PoolLog | MachinesLog) -> dict[str, tuple[int, int]]:
@@ -46,7 +46,7 @@ def _room(span: tuple[int, int], size: int) -> int:
     room = span[1] - span[0] - size
     if room < 0:
         jobs = f"{span[1] - span[0]} jobs ({span[0]} to {span[1]} of the log)"
-        raise UserError(
+        raise TooShortError(
             f"workload: a period of {jobs} is shorter than a window of {size}: lower it, or read a longer log"
         )
     return room

@@ -1,13 +1,39 @@
-"""What is read off a learning curve."""
+"""What is read off a learning curve, in tenths of its updates, with intervals over the updates of a tenth.
+
+These intervals are of what one run of training drew; of another seed they tell nothing. An agent has converged in the
+first tenth that is not clearly above the last one, by the mean cost of the jobs that it played while training.
+"""
+
+from collections.abc import Callable, Sequence
+from math import inf, sqrt
+from statistics import NormalDist
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 
 from pipeline.core import FloatArray
-from pipeline.papers.verdicts import CannotTellError
+from pipeline.papers.evidence import Evidence
+from pipeline.papers.rules import CANNOT, NO, YES
+from pipeline.papers.verdicts import CannotTellError, Part, Verdict
 
 PARTS = 10
-NEAR = 0.05  # of the best validation: a curve this near has converged
+FEWEST = 2  # updates of a part
+
+
+class Course(NamedTuple):
+    """When an agent converged: after so many updates, and by so many at the latest (inf: perhaps not yet)."""
+
+    agent: str
+    after: int
+    by: float
+    ran: int  # updates
+    size: int  # episodes of an update
+
+    def __str__(self) -> str:
+        """Return it in words."""
+        end = "or later" if self.by == inf else f"to {self.by:g}"
+        return f"{self.agent} in updates {self.after + 1} {end} of {self.ran} (of {self.size} episodes each)"
 
 
 def points(curve: pd.DataFrame, metric: str) -> pd.DataFrame:
@@ -15,22 +41,31 @@ def points(curve: pd.DataFrame, metric: str) -> pd.DataFrame:
     return curve[curve["metric"] == metric].sort_values("update")[["update", "value"]]
 
 
-def tenths(curve: pd.DataFrame, metric: str, agent: str) -> FloatArray:
-    """Return the means of a metric over ten parts of its updates (or over each, where there are fewer).
+def tenths(curve: pd.DataFrame, metric: str, agent: str) -> list[FloatArray]:
+    """Return the values of a metric in ten parts of its updates.
 
     Raises:
-        CannotTellError: the curve has none of it, or one update only.
+        CannotTellError: a part would have one update or none, and so no interval.
     """
     values = points(curve, metric)["value"].to_numpy()
-    if len(values) < 2:
-        raise CannotTellError(f"the curve of {agent} has {len(values)} updates with {metric}")
-    return np.array([part.mean() for part in np.array_split(values, min(PARTS, len(values)))])
+    if len(values) < FEWEST * PARTS:
+        raise CannotTellError(f"the curve of {agent} has {len(values)} updates with {metric}, {FEWEST * PARTS} needed")
+    return np.array_split(values, PARTS)
 
 
-def ends(curve: pd.DataFrame, metric: str, agent: str) -> tuple[float, float]:
-    """Return the means of a metric over the first and over the last tenth of its updates."""
-    parts = tenths(curve, metric, agent)
-    return float(parts[0]), float(parts[-1])
+def apart(one: FloatArray, other: FloatArray, confidence: float) -> tuple[float, float]:
+    """Return the interval of one mean less another, of independent draws (normal, by Welch's error)."""
+    error = sqrt(one.var(ddof=1) / len(one) + other.var(ddof=1) / len(other))
+    half = NormalDist().inv_cdf((1 + confidence) / 2) * error
+    difference = float(one.mean() - other.mean())
+    return difference - half, difference + half
+
+
+def change(parts: Sequence[FloatArray], name: str, confidence: float) -> tuple[str, float, float]:
+    """Return how the last tenth differs from the first, in words and as an interval."""
+    low, high = apart(parts[-1], parts[0], confidence)
+    ends = f"{name} {parts[0].mean():.4g} in the first tenth of updates, {parts[-1].mean():.4g} in the last"
+    return f"{ends}: {(low + high) / 2:+.4g} ({100 * confidence:g} % interval {low:+.4g} to {high:+.4g})", low, high
 
 
 def validated(curve: pd.DataFrame, agent: str) -> dict[int, float]:
@@ -45,19 +80,47 @@ def validated(curve: pd.DataFrame, agent: str) -> dict[int, float]:
     return dict(zip(found["update"].astype(int), found["value"].astype(float), strict=True))
 
 
-def first_near_best(curve: pd.DataFrame, agent: str) -> int:
-    """Return the first update at which validation is near the curve's best; less is better."""
-    found = validated(curve, agent)
-    best = min(found.values())
-    return next(update for update, value in found.items() if value <= best + NEAR * abs(best))
+def size(evidence: Evidence, agent: str) -> int:
+    """Return the episodes of one of an agent's updates."""
+    part = evidence.roles.agents[agent].finetune
+    return part.jobsets * getattr(part, "episodes", 1)
 
 
-def rank_correlation(curve: pd.DataFrame, one: str, other: str) -> float | None:
-    """Return Spearman's correlation of two metrics over updates; None for fewer than three, or if one stands still."""
-    both = points(curve, one).merge(points(curve, other), on="update")
-    if len(both) < 3:
-        return None
-    one_rank, other_rank = both["value_x"].rank(), both["value_y"].rank()
-    if one_rank.nunique() == 1 or other_rank.nunique() == 1:
-        return None
-    return float(np.corrcoef(one_rank, other_rank)[0, 1])
+def course(evidence: Evidence, agent: str) -> Course:
+    """Return when an agent converged.
+
+    Raises:
+        CannotTellError: its curve is too short, or its cost did not fall clearly, so that it learned nothing.
+    """
+    curve = evidence.curves[agent]
+    metric = "cost" if "cost" in set(curve["metric"]) else "slowdown"
+    parts, updates = tenths(curve, metric, agent), np.array_split(points(curve, metric)["update"].to_numpy(), PARTS)
+    place = next(k for k, part in enumerate(parts) if apart(part, parts[-1], evidence.confidence)[0] <= 0)
+    if place == 0:
+        raise CannotTellError(f"the cost of {agent} did not fall clearly while it learned, so it converged to nothing")
+    ends = [int(some[-1]) for some in updates]
+    by = inf if place == PARTS - 1 else ends[place]
+    return Course(agent, ends[place - 1], by, ends[-1], size(evidence, agent))
+
+
+def sooner(one: Course, other: Course, by_episodes: bool) -> Verdict:
+    """Judge whether one agent converged before another, which is open where their tenths overlap."""
+    scale, against = (one.size, other.size) if by_episodes else (1, 1)
+    first, second = ((one.after * scale, one.by * scale), (other.after * against, other.by * against))
+    word = YES if first[1] <= second[0] else NO if second[1] <= first[0] else CANNOT
+    return Verdict(f"converged: {one}, {other}", word, [one.agent, other.agent])
+
+
+def races(text: str, pair: Callable[[Evidence, str], tuple[str, str]]) -> tuple[Part, Part]:
+    """Return two parts: that the first of two agents converges before the other by updates, and by episodes."""
+
+    def part(by_episodes: bool) -> Part:
+        unit = "episodes" if by_episodes else "updates"
+
+        def judge(evidence: Evidence, agent: str) -> Verdict:
+            one, other = pair(evidence, agent)
+            return sooner(course(evidence, one), course(evidence, other), by_episodes)
+
+        return Part(f"{text}, by {unit}", f"the other converges before, by {unit}", judge)
+
+    return part(False), part(True)

@@ -1,25 +1,15 @@
 """Slowdown by job length before and after training, as box plots: DeepRM2's Figure 6."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
 
 from pipeline.comparing import plots
-from pipeline.papers.evidence import Evidence, Mean, groups, nearest, slowdown_of
-from pipeline.papers.verdicts import (
-    CannotTellError,
-    Claim,
-    Shown,
-    Verdict,
-    at_load,
-    decided,
-    every,
-    judged,
-    over_loads,
-    together,
-)
+from pipeline.papers.evidence import Evidence, Gap, Mean, OfJobs, groups, nearest, slowdown_of
+from pipeline.papers.rules import BELOW, NO, YES, above, below
+from pipeline.papers.verdicts import WHOLE, CannotTellError, Claim, Find, Part, Shown, Verdict, claim, compared, judged
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -41,11 +31,11 @@ def shown(evidence: Evidence) -> list[Shown]:
     for agent in _agents(evidence):
         title = f"Slowdown by job length at load {load}, before and after training: {agent}"
         drawing = _draw(evidence, load, agent, title)
-        verdicts = judged(_claims(evidence, agent), evidence, load, agent)
+        verdicts = judged(_claims(evidence, agent), evidence, agent)
         found.append(Shown(f"durations_{agent}", title, drawing, verdicts))
     if not found:
         title = "Slowdown by job length, before and after training"
-        found = [Shown("durations", title, None, judged(CLAIMS, evidence, load, None))]
+        found = [Shown("durations", title, None, judged(CLAIMS, evidence))]
     return found
 
 
@@ -108,49 +98,66 @@ def _boxes(axes: "Axes", boxes: Sequence[dict[str, object]], shift: float, colou
     )
 
 
-def _random_is_unfair(evidence: Evidence, load: int, agent: str) -> Verdict:
-    short, long = evidence.split(load)
-    few, many = evidence.mean(slowdown_of(short), load, "random"), evidence.mean(slowdown_of(long), load, "random")
-    found = f"random at load {load}: short jobs {_mean(few)}, long jobs {_mean(many)} (n = {few.n} jobsets)"
-    return Verdict(found, decided(few.low > many.high, few.value > many.value))
+def known(evidence: Evidence, agent: str) -> str:
+    """Return an agent that is there.
 
-
-def _training_helps_short_jobs(evidence: Evidence, load: int, agent: str | None) -> Verdict:
-    name = _known(evidence, agent)
-    short, _ = evidence.split(load)
-    gaps = [evidence.gap(slowdown_of(short), load, name, other) for other in ("random", pretrained(name))]
-    text = "; ".join(over_loads([gap], evidence.confidence) for gap in gaps)
-    return Verdict(f"short jobs: {text}. Paper's before is random", every(gaps[:1]))
-
-
-def _not_every_short_job_goes_first(evidence: Evidence, load: int, agent: str | None) -> Verdict:
-    name = _known(evidence, agent)
-    short, long = evidence.split(load)
-    jobs = evidence.jobs_of(load, name)
-    held = [float((jobs.loc[jobs["duration"].isin(some), "withheld"] > 0).mean()) for some in (short, long)]
-    found = f"{name} at load {load} lets {100 * held[0]:.1f} % of short jobs wait though they would fit"
-    first, not_every = held[0] < held[1] / 2, held[0] > 0
-    text = f"{found}, and {100 * held[1]:.1f} % of long ones; yes means less than half as many, yet some"
-    return Verdict(text, decided(first and not_every, first or not_every))
-
-
-def _second_below_first(evidence: Evidence, load: int, agent: str | None) -> Verdict:
-    second = _known(evidence, agent)
-    first = evidence.roles.rival(second)
-    short, long = evidence.split(load)
-    gaps = [evidence.gap(slowdown_of(some), load, second, first) for some in (short, long)]
-    text = [at_load(gap, evidence.confidence) for gap in gaps]
-    return Verdict(f"short jobs: {text[0]}; long jobs: {text[1]}", together(every([gap]) for gap in gaps))
-
-
-def _known(evidence: Evidence, agent: str | None) -> str:
-    if agent is None:
+    Raises:
+        CannotTellError: there is none.
+    """
+    if not agent:
         raise CannotTellError(f"no agent of scenario {evidence.roles.scenario} is trained for slowdown")
     return agent
 
 
-def _mean(mean: Mean) -> str:
-    return f"{mean.value:.2f} ({mean.low:.2f} to {mean.high:.2f})"
+def _apart(evidence: Evidence, policy: str, column: str) -> tuple[list[Mean], tuple[float, float]]:
+    """Return a policy's means of a column over short and over long jobs, and the interval of their difference."""
+    load = nearest(evidence.loads, LOAD)
+    kinds = [OfJobs(column, some[0] - 1, some[-1]) for some in evidence.split(load)]
+    short, long = (evidence.means(kind, load, policy) for kind in kinds)
+    return [evidence.mean(kind, load, policy) for kind in kinds], evidence.span(short - long)
+
+
+def _random_is_unfair(evidence: Evidence, agent: str) -> Verdict:
+    (few, many), (low, high) = _apart(evidence, "random", "slowdown")
+    means = f"random at load {nearest(evidence.loads, LOAD)}: short jobs {few.value:.2f}, long jobs {many.value:.2f}"
+    sure = f"{100 * evidence.confidence:g} % interval {low:+.2f} to {high:+.2f}, n = {few.n} jobsets"
+    return Verdict(f"{means}: {few.value - many.value:+.2f} ({sure})", above(low, high))
+
+
+def against(kind: int, asked: int, other: Callable[[Evidence, str], str]) -> Find:
+    """Return the comparison of an agent with another policy in the slowdown of short (0) or of long (1) jobs."""
+
+    def find(evidence: Evidence, agent: str) -> list[Gap]:
+        load = nearest(evidence.loads, asked)
+        of = slowdown_of(evidence.split(load)[kind])
+        return [evidence.gap(of, load, known(evidence, agent), other(evidence, agent))]
+
+    return find
+
+
+def _rival(evidence: Evidence, agent: str) -> str:
+    return evidence.roles.rival(agent)
+
+
+def _waiting(evidence: Evidence, agent: str) -> tuple[str, int, tuple[float, float]]:
+    """Return which shares of short and long jobs are withheld in words, how many short ones, and the difference's."""
+    name, load = known(evidence, agent), nearest(evidence.loads, LOAD)
+    (few, many), span = _apart(evidence, name, "held")
+    jobs = evidence.jobs_of(load, name)
+    count = int(jobs.loc[jobs["duration"].isin(evidence.split(load)[0]), "held"].sum())
+    held = f"{100 * few.value:.1f} % of short jobs ({count}) wait though they would fit, of long ones"
+    sure = f"{100 * evidence.confidence:g} % interval of the difference {100 * span[0]:+.1f} to {100 * span[1]:+.1f}"
+    return f"{name} at load {load}: {held} {100 * many.value:.1f} % ({sure})", count, span
+
+
+def _short_jobs_go_first(evidence: Evidence, agent: str) -> Verdict:
+    text, _, span = _waiting(evidence, agent)
+    return Verdict(text, below(*span), [agent])
+
+
+def _not_every_one_does(evidence: Evidence, agent: str) -> Verdict:
+    text, count, _ = _waiting(evidence, agent)
+    return Verdict(text, YES if count else NO, [agent])
 
 
 def _claims(evidence: Evidence, agent: str) -> Sequence[Claim]:
@@ -159,8 +166,26 @@ def _claims(evidence: Evidence, agent: str) -> Sequence[Claim]:
 
 SIX = "DeepRM2, Figure 6"
 CLAIMS = (
-    Claim(SIX, "Under random scheduling short jobs have a large slowdown and long jobs a small one", _random_is_unfair),
-    Claim(SIX, "After training, short jobs have a far lower slowdown than before", _training_helps_short_jobs),
-    Claim(SIX, "Short jobs tend to go first, but not every one of them does", _not_every_short_job_goes_first),
-    Claim(SIX, "DeepRM2 is better than DeepRM for short and for long jobs", _second_below_first),
+    claim(
+        SIX,
+        "Under random scheduling short jobs have a large slowdown and long jobs a small one",
+        Part(WHOLE, "that of short jobs is smaller, by the whole interval", _random_is_unfair),
+    ),
+    claim(
+        SIX,
+        "After training, short jobs have a far lower slowdown than before",
+        compared("than under Random, the paper's before", BELOW, against(0, LOAD, lambda *_: "random")),
+    ),
+    claim(
+        SIX,
+        "Short jobs tend to go first, but not every one of them does",
+        Part("they tend to", "a larger share of them is withheld, by the whole interval", _short_jobs_go_first),
+        Part("not every one", "none of them is withheld", _not_every_one_does),
+    ),
+    claim(
+        SIX,
+        "DeepRM2 is better than DeepRM for short and for long jobs",
+        compared("short jobs", BELOW, against(0, LOAD, _rival)),
+        compared("long jobs", BELOW, against(1, LOAD, _rival)),
+    ),
 )

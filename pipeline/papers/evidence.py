@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from pipeline.comparing.statistics import by_jobset, interval, resample
+from pipeline.comparing.resampling import FEW, by_jobset, gap_interval, interval, resample
 from pipeline.config import Evaluation
 from pipeline.core import FloatArray, IntArray
 from pipeline.papers.roles import Roles
@@ -64,11 +64,16 @@ class Gap(NamedTuple):
     low: float
     high: float
     unfinished: int  # jobs of both
+    of: str = ""  # which jobs, if not all
 
     @property
     def side(self) -> int:
         """Return -1 or 1 where the whole interval is below or above, else 0."""
         return int(self.low > 0) - int(self.high < 0)
+
+    def turned(self) -> "Gap":
+        """Return it with what is below above, for rules that look the other way."""
+        return self._replace(difference=-self.difference, low=-self.high, high=-self.low)
 
 
 class Evidence(NamedTuple):
@@ -91,22 +96,46 @@ class Evidence(NamedTuple):
 
     def mean(self, metric: Metric, load: int, policy: str) -> Mean:
         """Return a policy's mean of a metric."""
-        means = self._means(metric, load, policy)
-        return Mean(float(means[0]), *self._span(means[1:]), len(self.samples[load].jobsets))
+        return self._mean(self.means(metric, load, policy), load)
+
+    def share(self, load: int, policy: str, column: str, lengths: Sequence[int]) -> Mean:
+        """Return which share of the sum of a column over a policy's jobs is of jobs of some lengths."""
+        rows = self.jobs_of(load, policy)
+        sums = [
+            some.groupby("jobset")[column].sum().reindex(self.samples[load].jobsets, fill_value=0).to_numpy(dtype=float)
+            for some in (rows[rows["duration"].isin(lengths)], rows)
+        ]
+        return self._mean(self._ratio(load, *sums), load)
 
     def gap(self, metric: Metric, load: int, policy: str, against: str) -> Gap:
         """Compare two policies by a metric at one load."""
         (one, per), (other, _) = self._sums(metric, load, policy), self._sums(metric, load, against)
-        mean, mean_against = (self._means(metric, load, name) for name in (policy, against))
+        mean, mean_against = (self.means(metric, load, name) for name in (policy, against))
         # The mean of differences, not the difference of means: between equal scores it is exactly 0.
-        difference = self._ratio(metric, load, one - other, per) / mean_against
+        difference = self._ratio(load, one - other, per) / mean_against
         numbers = float(mean[0]), float(mean_against[0]), float(difference[0])
+        of = metric.name if isinstance(metric, OfJobs) else ""
         unfinished = self.samples[load].unfinished[[self._column(policy), self._column(against)]].sum()
-        return Gap(policy, against, load, len(one), *numbers, *self._span(difference[1:]), int(unfinished))
+        return Gap(policy, against, load, len(one), *numbers, *self.span(difference), int(unfinished), of)
 
     def gaps(self, metric: Metric, policy: str, against: str) -> list[Gap]:
         """Compare two policies by a metric at every load."""
         return [self.gap(metric, load, policy, against) for load in self.loads]
+
+    def means(self, metric: Metric, load: int, policy: str) -> FloatArray:
+        """Return a policy's mean of a metric, in the sample and in each resample [1 + S]."""
+        if isinstance(metric, str):
+            return self.samples[load].means[metric][:, self._column(policy)]
+        total, per = self._sums(metric, load, policy)
+        if not per.any():
+            raise CannotTellError(f"at load {load} there are no {metric.name}")
+        return self._ratio(load, total, per)
+
+    def span(self, means: FloatArray) -> tuple[float, float]:
+        """Return the interval of a difference by its resamples, which follow the sample itself [1 + S]."""
+        units = min(len(sample.jobsets) for sample in self.samples.values())
+        low, high = gap_interval(_finite(means[1:]), self.confidence, units)
+        return float(low), float(high)
 
     def has(self, metric: Metric) -> bool:
         """Return whether there is anything of a metric at every load."""
@@ -137,12 +166,6 @@ class Evidence(NamedTuple):
             raise CannotTellError(f"policy {policy} was not scored in scenario {self.roles.scenario}")
         return self.policies.index(policy)
 
-    def _means(self, metric: Metric, load: int, policy: str) -> FloatArray:
-        """Return a policy's mean of a metric, in the sample and in each resample [1 + S]."""
-        if isinstance(metric, str):
-            return self.samples[load].means[metric][:, self._column(policy)]
-        return self._ratio(metric, load, *self._sums(metric, load, policy))
-
     def _sums(self, metric: Metric, load: int, policy: str) -> tuple[FloatArray, FloatArray]:
         """Return a policy's sum of a metric in each jobset [N], and what it is a sum of: one jobset, or its jobs."""
         sample, column = self.samples[load], self._column(policy)
@@ -155,17 +178,22 @@ class Evidence(NamedTuple):
         whole = by.reindex(sample.jobsets, fill_value=0.0)
         return whole["sum"].to_numpy(dtype=float), whole["size"].to_numpy(dtype=float)
 
-    def _ratio(self, metric: Metric, load: int, total: FloatArray, per: FloatArray) -> FloatArray:
+    def _ratio(self, load: int, total: FloatArray, per: FloatArray) -> FloatArray:
         """Return the sum of one value [N] over the sum of another, over the sample and each resample [1 + S]."""
-        if isinstance(metric, OfJobs) and not per.any():
-            raise CannotTellError(f"at load {load} there are no {metric.name}")
         counts = self.samples[load].counts
         with np.errstate(invalid="ignore"):  # a resample may hold none of some jobs: it is passed over
             return np.asarray(counts @ total / (counts @ per))
 
-    def _span(self, resampled: FloatArray) -> tuple[float, float]:
-        low, high = interval(resampled[np.isfinite(resampled)], self.confidence)
-        return float(low), float(high)
+    def _mean(self, means: FloatArray, load: int) -> Mean:
+        n = len(self.samples[load].jobsets)
+        mean, (low, high) = float(means[0]), map(float, interval(_finite(means[1:]), self.confidence, n))
+        if n < FEW:  # the range holds the mean, but for rounding
+            low, high = min(low, mean), max(high, mean)
+        return Mean(mean, low, high, n)
+
+
+def _finite(resampled: FloatArray) -> FloatArray:
+    return resampled[np.isfinite(resampled)]
 
 
 def nearest(loads: Iterable[int], load: int) -> int:
@@ -179,7 +207,8 @@ def nearest(loads: Iterable[int], load: int) -> int:
 
 def slowdown_of(lengths: Sequence[int]) -> OfJobs:
     """Return the mean slowdown of the jobs of some lengths, of which none between is left out."""
-    return OfJobs("slowdown", lengths[0] - 1, lengths[-1])
+    ends = f"{lengths[0]} to {lengths[-1]} steps" if len(lengths) > 1 else f"length {lengths[0]}"
+    return OfJobs("slowdown", lengths[0] - 1, lengths[-1], f"jobs of {ends}")
 
 
 def samples_of(results: pd.DataFrame, policies: Sequence[str], settings: Evaluation, seed: int) -> dict[int, Sample]:

@@ -1,6 +1,7 @@
 """All figures of the papers, and the table of what they say."""
 
 from collections.abc import Mapping, Sequence
+from itertools import chain
 
 import pandas as pd
 
@@ -8,7 +9,7 @@ from pipeline.config import Params, Synthetic
 from pipeline.papers import deepk8s, deepk8s_learning, durations, learning, loads, objectives, withheld
 from pipeline.papers.evidence import Evidence, nearest, samples_of
 from pipeline.papers.roles import Roles
-from pipeline.papers.verdicts import CANNOT, Claim, Shown, Verdict
+from pipeline.papers.verdicts import Claim, Shown, left_open
 
 BY_SETTING = {
     "online": (loads, objectives, learning, durations, withheld),
@@ -26,7 +27,7 @@ NOBODY = {
 def jobs_needed(roles: Roles, every: Sequence[int]) -> tuple[list[str], Sequence[int]]:
     """Return the policies and loads whose single jobs are looked at."""
     if roles.setting == "machines":
-        return deepk8s.compared(roles), every
+        return deepk8s.looked_at(roles), every
     agents = roles.of("slowdown")
     policies = ["random", withheld.RIVAL, *agents, *map(durations.pretrained, agents)]
     return policies, sorted({nearest(every, load) for load in (durations.LOAD, withheld.LOAD)})
@@ -54,8 +55,11 @@ def gathered(
     """
     policies, long = list(results["policy"].unique()), long_from(params, jobs["duration"])
     if roles.setting == "machines":
-        policies, long = deepk8s.among(policies, roles), float(jobs["duration"].mean())
+        policies = [policy for policy in policies if policy in deepk8s.looked_at(roles)]
+        long = float(jobs["duration"].mean())
         jobs = deepk8s.with_completion_time(jobs)
+    else:
+        jobs = jobs.assign(held=(jobs["withheld"] > 0).astype(float))
     samples = samples_of(results, policies, params.evaluation, params.seed)
     return Evidence(roles, policies, jobs, curves, levels, best, long, samples, params.evaluation.confidence)
 
@@ -69,22 +73,7 @@ def long_from(params: Params, durations: pd.Series) -> float:
 
 def figures(scenarios: Sequence[Evidence]) -> list[Shown]:
     """Return every figure of every scenario, and the claims that none of them answers to."""
-    machines = [evidence for evidence in scenarios if evidence.roles.setting == "machines"]
-    pools = [evidence for evidence in scenarios if evidence.roles.setting != "machines"]
-    return figures_of_pools(pools) + figures_of_machines(machines)
-
-
-def figures_of_pools(scenarios: Sequence[Evidence]) -> list[Shown]:
-    """Return every figure of pooled clusters; a kind of scenario that is not there leaves its claims open."""
     return _shown(scenarios) + _open(scenarios)
-
-
-def figures_of_machines(scenarios: Sequence[Evidence]) -> list[Shown]:
-    """Return every figure of many machines; where there is no such scenario, the claims are left open."""
-    if scenarios:
-        return _shown(scenarios)
-    nobody = Verdict(NOBODY["Deepk8s"], CANNOT)
-    return [Shown(kind, title, None, [(claim, nobody) for claim in claims]) for kind, title, claims in _machines()]
 
 
 def _shown(scenarios: Sequence[Evidence]) -> list[Shown]:
@@ -98,43 +87,45 @@ def _shown(scenarios: Sequence[Evidence]) -> list[Shown]:
 
 def _open(scenarios: Sequence[Evidence]) -> list[Shown]:
     """Return the claims that no scenario, or no agent, of params.yaml answers to."""
+    settings = {evidence.roles.setting for evidence in scenarios}
     left = []
-    if all(evidence.roles.setting == "offline" for evidence in scenarios):
-        nowhere = Verdict("no scenario has jobs that arrive over time", CANNOT)
-        left += [Shown(kind, title, None, [(claim, nowhere) for claim in claims]) for kind, title, claims in _online()]
+    if "online" not in settings:
+        left += [
+            Shown(kind, title, None, left_open(claims, "no scenario has jobs that arrive over time"))
+            for kind, title, claims in ONLINE
+        ]
     answered = {evidence.roles.paper(agent) for evidence in scenarios for agent in evidence.roles.of("slowdown")}
-    for paper, claims in learning.CLAIMS.items():
-        if paper not in answered:
-            verdicts = [(claim, Verdict(NOBODY[paper], CANNOT)) for claim in claims]
-            left.append(Shown("learning", "Learning curves", None, verdicts))
+    left += [
+        Shown("learning", "Learning curves", None, left_open(claims, NOBODY[paper]))
+        for paper, claims in learning.CLAIMS.items()
+        if paper not in answered
+    ]
+    if "machines" not in settings:
+        left += [Shown(kind, title, None, left_open(claims, NOBODY["Deepk8s"])) for kind, title, claims in MACHINES]
     return left
 
 
-def _machines() -> list[tuple[str, str, Sequence[Claim]]]:
-    return [
-        ("deepk8s_slowdown", "Mean slowdown of tasks", deepk8s.OF_SLOWDOWN),
-        ("deepk8s_completion", "Mean completion time of tasks", deepk8s.OF_COMPLETION),
-        ("deepk8s_learning", "Learning on many machines", deepk8s_learning.CLAIMS),
-    ]
-
-
-def _online() -> list[tuple[str, str, Sequence[Claim]]]:
-    both = [claim for claims in objectives.CLAIMS.values() for claim in claims]
-    return [
-        ("loads", "Mean slowdown against load", loads.CLAIMS),
-        ("objectives", "Both objectives at one load", both),
-        ("durations", "Slowdown by job length, before and after training", durations.CLAIMS),
-        ("withheld", "Withheld jobs", withheld.CLAIMS),
-    ]
+ONLINE: list[tuple[str, str, Sequence[Claim]]] = [
+    ("loads", "Mean slowdown against load", loads.CLAIMS),
+    ("objectives", "Both objectives at one load", [claim for some in objectives.CLAIMS.values() for claim in some]),
+    ("durations", "Slowdown by job length, before and after training", durations.CLAIMS),
+    ("withheld", "Withheld jobs", withheld.CLAIMS),
+]
+MACHINES: list[tuple[str, str, Sequence[Claim]]] = [
+    ("deepk8s_slowdown", "Mean slowdown of tasks", deepk8s.OF_SLOWDOWN),
+    ("deepk8s_completion", "Mean completion time of tasks", deepk8s.OF_COMPLETION),
+    ("deepk8s_learning", "Learning on many machines", deepk8s_learning.CLAIMS),
+]
+ALL = [*(claim for *_, claims in (*ONLINE, *MACHINES) for claim in claims), *chain(*learning.CLAIMS.values())]
 
 
 def table(found: Sequence[Shown]) -> pd.DataFrame:
-    """Return one row for each claim."""
+    """Return one row for each part of each claim."""
     rows = [
-        (shown.figure, shown.title, claim.paper, claim.text, verdict.found, verdict.agrees)
+        (shown.figure, shown.title, claim.paper, claim.text, part.text, verdict.word, verdict.found, part.no_if)
         for shown in found
-        for claim, verdict in shown.verdicts
+        for claim, part, verdict in shown.verdicts
     ]
-    whole = pd.DataFrame(rows, columns=["figure", "title", "paper", "claim", "found", "agrees"])
+    whole = pd.DataFrame(rows, columns=["figure", "title", "paper", "claim", "part", "verdict", "found", "no_if"])
     # Scenarios without a learner leave the same claims open.
-    return whole.drop_duplicates(["figure", "paper", "claim"], ignore_index=True)
+    return whole.drop_duplicates(["figure", "paper", "claim", "part"], ignore_index=True)

@@ -6,24 +6,16 @@ play on validation jobsets of the same loads.
 
 from typing import TYPE_CHECKING
 
+import numpy as np
 import pandas as pd
 
 from pipeline.comparing import plots
-from pipeline.papers.curves import ends, first_near_best, points, rank_correlation, tenths, validated
+from pipeline.papers.curves import apart, change, points, races, size, tenths, validated
 from pipeline.papers.durations import pretrained
-from pipeline.papers.evidence import Evidence, nearest
-from pipeline.papers.verdicts import (
-    CannotTellError,
-    Claim,
-    Shown,
-    Verdict,
-    at_load,
-    decided,
-    every,
-    judged,
-    over_loads,
-    together,
-)
+from pipeline.papers.evidence import Evidence, Gap, nearest
+from pipeline.papers.roles import NAMES
+from pipeline.papers.rules import BELOW, CANNOT, NO, NOWHERE_BELOW, YES, above, below
+from pipeline.papers.verdicts import WHOLE, CannotTellError, Find, Judge, Part, Shown, Verdict, claim, compared, judged
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -31,10 +23,8 @@ if TYPE_CHECKING:
 
 METRIC = "mean_slowdown"
 LOAD = {"DeepRM": 70, "DeepRM2": 100}  # percent: what the papers train at
-AFTER = 200  # updates
-CLOSED = 0.5  # of the first gap between best and mean return: less is closed
+AFTER, ITERATION = 200, 100 * 20  # iterations, and the episodes of one: DeepRM section 4.1
 LEVELS = ("sjf", "packer", "tetris", "random")
-SHORT_OF = 0.05  # of the way from the start: nearer to the best tenth than this is at it
 FAINT = 0.45
 LOG_ABOVE = 2.0  # the heuristics lie close together below, and far apart above
 
@@ -113,126 +103,132 @@ def _shown_levels(evidence: Evidence, agent: str) -> dict[str, float]:
     return {name: level for name, level in evidence.levels[agent].items() if name in LEVELS}
 
 
-def _start_like_random(evidence: Evidence, agent: str) -> Verdict:
-    start = evidence.roles.agents[agent].pretrain
-    if start.name != "none":
+def _start_against_random(evidence: Evidence, agent: str) -> list[Gap]:
+    if evidence.roles.agents[agent].pretrain.name != "none":
         raise CannotTellError(f"{agent} starts from a clone, not from untrained weights")
-    gap = evidence.gap(METRIC, nearest(evidence.loads, LOAD["DeepRM"]), pretrained(agent), "random")
-    word = decided(gap.side >= 0)
-    return Verdict(f"test jobsets, before training: {at_load(gap, evidence.confidence)}", word)
+    return [evidence.gap(METRIC, nearest(evidence.loads, LOAD["DeepRM"]), pretrained(agent), "random")]
 
 
-def _below_tetris_in_time(evidence: Evidence, agent: str) -> Verdict:
-    judgements = validated(evidence.curves[agent], agent)
-    level = evidence.levels[agent]["tetris"]
-    after = next((update for update in judgements if update >= AFTER), max(judgements))
-    below = next((update for update, value in judgements.items() if value < level), None)
-    since = "never below" if below is None else f"first below after update {below}"
-    found = f"validation after update {after}: {agent} {judgements[after]:.2f}, tetris {level:.2f}; {since}"
-    short = "" if after >= AFTER else f" ({AFTER} updates were not run)"
-    note = f"No interval: validation is kept as one mean. Ours: {evidence.roles.protocol(agent)}"
-    return Verdict(f"{found}{short}. {note}", decided(judgements[after] < level))
+def _below_tetris_after(by_episodes: bool) -> Judge:
+    """Return the judge of an agent's validation after as many updates, or episodes, as the paper's 200 iterations."""
+
+    def judge(evidence: Evidence, agent: str) -> Verdict:
+        judgements, level = validated(evidence.curves[agent], agent), evidence.levels[agent]["tetris"]
+        asked = -(-AFTER * ITERATION // size(evidence, agent)) if by_episodes else AFTER
+        after = next((update for update in judgements if update >= asked), max(judgements))
+        under = next((update for update, value in judgements.items() if value < level), None)
+        since = "never below" if under is None else f"first below after update {under}"
+        played = f"{after * size(evidence, agent)} episodes"
+        found = f"validation after update {after} ({played}): {agent} {judgements[after]:.2f}, tetris {level:.2f}"
+        short = "" if after >= asked else f"; update {asked} was not reached"
+        note = "No interval: validation is kept as one mean"
+        word = YES if judgements[after] < level else NO if after >= asked else CANNOT
+        return Verdict(f"{found}; {since}{short}. {note}", word, [agent])
+
+    return judge
 
 
-def _returns_rise(evidence: Evidence, agent: str) -> Verdict:
-    curve = evidence.curves[agent]
-    found = {metric: ends(curve, metric, agent) for metric in ("mean_return", "best_return", "slowdown")}
-    text = ", ".join(f"{metric.replace('_', ' ')} {first:.4g} to {last:.4g}" for metric, (first, last) in found.items())
-    related = rank_correlation(curve, "mean_return", "slowdown")
-    moved = [last - first for first, last in found.values()]
-    good = [moved[0] > 0, moved[1] > 0, moved[2] < 0]
-    note = "" if related is None else f"; rank correlation of mean return and slowdown over updates {related:.2f}"
-    return Verdict(
-        f"first tenth of updates to last: {text}{note}. Ours: {evidence.roles.protocol(agent)}",
-        decided(all(good), any(good)),
-    )
+def _moves(metric: str, up: bool, to_its_best: bool = False) -> Part:
+    """Return the part of a claim that a metric rises, or falls, from the first tenth of updates to the last.
+
+    It is at its best there where no other tenth is better by the whole interval.
+    """
+    name, sign = metric.replace("_", " "), -1 if up else 1
+
+    def judge(evidence: Evidence, agent: str) -> Verdict:
+        parts = tenths(evidence.curves[agent], metric, agent)
+        found, *span = change(parts, name, evidence.confidence)
+        better = sum(apart(sign * part, sign * parts[-1], evidence.confidence)[1] < 0 for part in parts)
+        word = NO if to_its_best and better else (above if up else below)(*span)
+        return Verdict(found + (f"; {better} tenths are better" if to_its_best else ""), word, [agent])
+
+    way, back = ("rises", "falls") if up else ("falls", "rises")
+    best, more = (" to its best", ", or another tenth is better") if to_its_best else ("", "")
+    return Part(f"{name} {way}{best}", f"it {back}{more}, by the whole interval", judge)
 
 
-def _gap_closes(evidence: Evidence, agent: str) -> Verdict:
-    curve = evidence.curves[agent]
-    mean, best = ends(curve, "mean_return", agent), ends(curve, "best_return", agent)
-    first, last = best[0] - mean[0], best[1] - mean[1]
-    found = f"gap between best and mean return: {first:.4g} in the first tenth of updates, {last:.4g} in the last"
-    return Verdict(f"{found}. Ours: {evidence.roles.protocol(agent)}", decided(last < CLOSED * first, last < first))
+def _gap_narrows(evidence: Evidence, agent: str) -> Verdict:
+    best, mean = (tenths(evidence.curves[agent], metric, agent) for metric in ("best_return", "mean_return"))
+    gaps = [np.subtract(one, other) for one, other in zip(best, mean, strict=True)]
+    found, *span = change(gaps, "gap between best and mean return", evidence.confidence)
+    return Verdict(found, below(*span), [agent])
 
 
-def _second_ends_better(evidence: Evidence, agent: str) -> Verdict:
-    other = evidence.roles.rival(agent)
-    gap = evidence.gap(METRIC, nearest(evidence.loads, LOAD["DeepRM2"]), agent, other)
-    returns = {name: ends(evidence.curves[name], "mean_return", name)[1] for name in (agent, other)}
-    rows = evidence.roles.agents
-    alike = set(rows[agent].finetune.loads) == set(rows[other].finetune.loads)
-    text = f"mean return in the last tenth of updates: {agent} {returns[agent]:.4g}, {other} {returns[other]:.4g}"
-    words = [every([gap])] + ([decided(returns[agent] > returns[other])] if alike else [])
-    budgets = f"{agent}: {evidence.roles.protocol(agent)}; {other}: {evidence.roles.protocol(other)}"
-    return Verdict(f"test jobsets: {at_load(gap, evidence.confidence)}; {text}. Ours, {budgets}", together(words))
+def _pair(evidence: Evidence, agent: str) -> tuple[str, str]:
+    return agent, evidence.roles.rival(agent)
 
 
-def _second_converges_sooner(evidence: Evidence, agent: str) -> Verdict:
-    other = evidence.roles.rival(agent)
-    took = {name: first_near_best(evidence.curves[name], name) for name in (agent, other)}
-    text = ", ".join(f"{name} after update {update}" for name, update in took.items())
-    sizes = {name: _size(evidence, name) for name in took}
-    if len({*sizes.values()}) == 1:
-        updates = f"updates of {sizes[agent]} episodes each"
-    else:
-        updates = f"updates of other sizes: {agent} {sizes[agent]}, {other} {sizes[other]} episodes"
-    return Verdict(
-        f"within 5 % of its own best validation: {text} ({updates})",
-        decided(took[agent] < took[other]),
-    )
+def _second_below(evidence: Evidence, agent: str) -> list[Gap]:
+    return [evidence.gap(METRIC, nearest(evidence.loads, LOAD["DeepRM2"]), *_pair(evidence, agent))]
 
 
-def _size(evidence: Evidence, agent: str) -> int:
-    part = evidence.roles.agents[agent].finetune
-    return part.jobsets * getattr(part, "episodes", 1)
+def _second_above(evidence: Evidence, agent: str) -> Verdict:
+    other, rows = evidence.roles.rival(agent), evidence.roles.agents
+    if set(rows[agent].finetune.loads) != set(rows[other].finetune.loads):
+        raise CannotTellError(f"{agent} and {other} were trained at other loads")
+    ours, theirs = (tenths(evidence.curves[name], "mean_return", name)[-1] for name in (agent, other))
+    low, high = apart(ours, theirs, evidence.confidence)
+    means = f"mean return in the last tenth of updates: {agent} {ours.mean():.4g}, {other} {theirs.mean():.4g}"
+    text = f"{means}: {(low + high) / 2:+.4g} ({100 * evidence.confidence:g} % interval {low:+.4g} to {high:+.4g})"
+    return Verdict(text, above(low, high), [agent, other])
 
 
-def _offline_reaches_its_best(evidence: Evidence, agent: str) -> Verdict:
-    curve = evidence.curves[agent]
-    returns, slowdown = tenths(curve, "mean_return", agent), tenths(curve, "slowdown", agent)
-    text = f"mean return {returns[0]:.4g} to {returns[-1]:.4g} (best tenth {returns.max():.4g})"
-    more = f"slowdown {slowdown[0]:.4g} to {slowdown[-1]:.4g} (best tenth {slowdown.min():.4g})"
-    at_best = returns.max() - returns[-1] <= SHORT_OF * (returns.max() - returns[0])
-    lowest = slowdown[-1] - slowdown.min() <= SHORT_OF * (slowdown[0] - slowdown.min())
-    better = returns[-1] > returns[0] and slowdown[-1] < slowdown[0]
-    word = decided(bool(at_best and lowest and better), bool(better))
-    rule = f"at its best: within {SHORT_OF:.0%} of the way there"
-    return Verdict(
-        f"first tenth of updates to last: {text}, {more} ({rule}). Ours: {evidence.roles.protocol(agent)}", word
-    )
-
-
-def _offline_below_the_others(evidence: Evidence, agent: str) -> Verdict:
-    pairs = [
-        [evidence.gap(METRIC, load, agent, other) for load in evidence.loads] for other in ("sjf", "tetris", "random")
-    ]
-    return Verdict("; ".join(over_loads(found, evidence.confidence) for found in pairs), together(map(every, pairs)))
+def _below(other: str) -> Find:
+    return lambda evidence, agent: evidence.gaps(METRIC, agent, other)
 
 
 SIX, FIVE, SEVEN = "DeepRM, Figure 6", "DeepRM2, Figure 5", "DeepRM_Off, Figure 7"
 RISE = "Mean and best return rise with training, and slowdown falls with them"
+MOVES = (_moves("mean_return", up=True), _moves("best_return", up=True), _moves("slowdown", up=False))
+NOT_BELOW = "its validation mean is not below Tetris's then"
 ANY = {
     "DeepRM": (
-        Claim(SIX, RISE, _returns_rise),
-        Claim(SIX, "The gap between best and mean return closes, as training converges", _gap_closes),
+        claim(SIX, RISE, *MOVES),
+        claim(
+            SIX,
+            "The gap between best and mean return narrows with training",
+            Part(WHOLE, "it widens, by the whole interval", _gap_narrows),
+        ),
     ),
-    "DeepRM2": (Claim(FIVE, RISE, _returns_rise),),
-    "DeepRM_Off": (Claim(SEVEN, RISE, _returns_rise),),
+    "DeepRM2": (claim(FIVE, RISE, *MOVES),),
+    "DeepRM_Off": (claim(SEVEN, RISE, *MOVES),),
 }
 CLAIMS = {
     "DeepRM": (
-        Claim(SIX, "Before training, DeepRM is no better than random", _start_like_random),
-        Claim(SIX, "After 200 iterations DeepRM is better than Tetris", _below_tetris_in_time),
+        claim(
+            SIX,
+            "Before training, DeepRM is no better than random",
+            compared(WHOLE, NOWHERE_BELOW, _start_against_random),
+        ),
+        claim(
+            SIX,
+            "After 200 iterations DeepRM is better than Tetris",
+            Part("after as many updates", NOT_BELOW, _below_tetris_after(by_episodes=False)),
+            Part("after as many episodes (2,000 an iteration)", NOT_BELOW, _below_tetris_after(by_episodes=True)),
+        ),
         *ANY["DeepRM"],
     ),
     "DeepRM2": (
         *ANY["DeepRM2"],
-        Claim(FIVE, "DeepRM2 ends with a higher return and a lower slowdown than DeepRM", _second_ends_better),
-        Claim(FIVE, "DeepRM2 converges in fewer epochs than DeepRM", _second_converges_sooner),
+        claim(
+            FIVE,
+            "DeepRM2 ends with a higher return and a lower slowdown than DeepRM",
+            Part("a higher return", "it is lower, by the whole interval", _second_above),
+            compared("a lower slowdown", BELOW, _second_below),
+        ),
+        claim(FIVE, "DeepRM2 converges in fewer epochs than DeepRM", *races("sooner", _pair)),
     ),
     "DeepRM_Off": (
-        Claim(SEVEN, "The return rises to its maximum and slowdown falls to its minimum", _offline_reaches_its_best),
-        Claim(SEVEN, "DeepRM_Off ends below SJF, Tetris and Random in slowdown", _offline_below_the_others),
+        claim(
+            SEVEN,
+            "The return rises to its maximum and slowdown falls to its minimum",
+            _moves("mean_return", up=True, to_its_best=True),
+            _moves("slowdown", up=False, to_its_best=True),
+        ),
+        claim(
+            SEVEN,
+            "DeepRM_Off ends below SJF, Tetris and Random in slowdown",
+            *(compared(f"below {NAMES[name]}", BELOW, _below(name)) for name in ("sjf", "tetris", "random")),
+        ),
     ),
 }

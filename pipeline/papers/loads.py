@@ -1,6 +1,6 @@
 """Slowdown against load: DeepRM's Figure 4 and DeepRM2's Figure 3."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -8,27 +8,15 @@ import pandas as pd
 
 from pipeline.comparing import plots
 from pipeline.papers.evidence import Evidence, Gap
-from pipeline.papers.roles import HEURISTICS
-from pipeline.papers.verdicts import (
-    CannotTellError,
-    Claim,
-    Shown,
-    Verdict,
-    decided,
-    every,
-    judged,
-    often,
-    over_loads,
-    together,
-)
+from pipeline.papers.roles import HEURISTICS, NAMES
+from pipeline.papers.rules import ABOVE, BELOW, BELOW_SOMEWHERE, NOWHERE_ABOVE, OFTEN_BELOW, above, together
+from pipeline.papers.verdicts import WHOLE, CannotTellError, Claim, Find, Part, Shown, Verdict, claim, compared, judged
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 METRIC = "mean_slowdown"
-COMPARABLE = 0.05  # a share: no farther above another policy
 SECOND = 100  # percent: what DeepRM2's Figure 5 trains at; Figure 3 names no load
-TRAINED_THERE = "the agent trained there"
 CROSSING = 90  # percent: where DeepRM2's Figure 3 has the lines of Tetris and Random cross
 
 
@@ -75,122 +63,114 @@ def _named(evidence: Evidence, policy: str) -> str:
     return f"{policy} (trained at {loads[0]} %)" if len(loads) == 1 else policy
 
 
-def _rises(evidence: Evidence) -> Verdict:
+def _rises(evidence: Evidence, policies: Sequence[str]) -> Verdict:
+    """Judge whether slowdown rises from each load to the next; at two loads jobsets are drawn apart, and unpaired."""
     if len(evidence.loads) == 1:
         raise CannotTellError(f"there is one load only, {evidence.loads[0]}")
-    first, last = evidence.loads[0], evidence.loads[-1]
-    policies = _policies(evidence, evidence.roles.of("slowdown"))
-    means = {p: [evidence.mean(METRIC, load, p).value for load in evidence.loads] for p in policies}
-    steadily = [policy for policy, line in means.items() if all(low < high for low, high in pairwise(line))]
-    in_all = sum(line[0] < line[-1] for line in means.values())
-    ends = ", ".join(f"{policy} {line[0]:.2f} to {line[-1]:.2f}" for policy, line in means.items())
-    found = f"from load {first} to {last}: {ends}; {len(steadily)} of {len(means)} rise from each load to the next"
-    agrees = decided(len(steadily) == len(means), in_part=in_all > 0)
-    return Verdict(f"{found} (n = {evidence.mean(METRIC, last, 'sjf').n} jobsets a load)", agrees)
+    means = {name: [evidence.means(METRIC, load, name) for load in evidence.loads] for name in policies}
+    words = [above(*evidence.span(high - low)) for line in means.values() for low, high in pairwise(line)]
+    ends = ", ".join(f"{name} {line[0][0]:.2f} to {line[-1][0]:.2f}" for name, line in means.items())
+    steps = f"{words.count('yes')} of {len(words)} steps to the next load go up, by the whole interval"
+    n = evidence.mean(METRIC, evidence.loads[-1], policies[0]).n
+    where = f"from load {evidence.loads[0]} to {evidence.loads[-1]}"
+    return Verdict(f"{where}: {ends}; {steps}, {words.count('no')} down (n = {n} jobsets a load)", together(words))
 
 
-def _sjf_below_packer(evidence: Evidence) -> Verdict:
-    found = evidence.gaps(METRIC, "sjf", "packer")
-    return Verdict(over_loads(found, evidence.confidence), often(found))
+def _rules_rise(evidence: Evidence, agent: str) -> Verdict:
+    return _rises(evidence, _policies(evidence, []))
 
 
-def _tetris_below_both(evidence: Evidence) -> Verdict:
-    against = [evidence.gaps(METRIC, "tetris", other) for other in ("sjf", "packer")]
-    text = "; ".join(over_loads(found, evidence.confidence) for found in against)
-    return Verdict(f"{text}. Our tetris's knob is tuned on validation jobsets", together(map(often, against)))
+def _agents_rise(evidence: Evidence, agent: str) -> Verdict:
+    agents = evidence.roles.of("slowdown")
+    if not agents:
+        raise CannotTellError(f"no agent of scenario {evidence.roles.scenario} is trained for slowdown")
+    return _rises(evidence, agents)
 
 
-def _first(evidence: Evidence) -> dict[int, str]:
-    """Return who stands for DeepRM at which load: its agent, or where there are such the one trained at that load."""
+def _between(policy: str, against: str) -> Find:
+    return lambda evidence, _: evidence.gaps(METRIC, policy, against)
+
+
+def _first(evidence: Evidence, against: str, from_load: int = 0) -> list[Gap]:
+    """Compare DeepRM with a policy at each load: its agent, or where there are such those trained at one load each."""
     alone = evidence.roles.each_at_its_load("slowdown", "mlp")
-    return alone or dict.fromkeys(evidence.loads, evidence.roles.lead("slowdown", "mlp"))
-
-
-def _first_gaps(evidence: Evidence, against: Mapping[int, str]) -> list[Gap]:
-    """Compare DeepRM with a policy at each load, by the agent that stands for it there."""
-    agents = _first(evidence)
-    found = [evidence.gap(METRIC, load, agent, against[load]) for load, agent in agents.items() if load in against]
-    return found if len({*agents.values()}) == 1 else [gap._replace(policy=TRAINED_THERE) for gap in found]
-
-
-def _everywhere(evidence: Evidence, against: str) -> str:
-    """Return how each agent trained at one load alone does over all loads."""
-    agents = {*_first(evidence).values()}
-    lines = {
-        name: evidence.gaps(METRIC, name, against) for name in evidence.roles.of("slowdown", "mlp") if name in agents
-    }
-    if len(lines) == 1:
-        return ""
-    each = [f"{name} {_count(line, -1)} and {_count(line, 1)}" for name, line in lines.items()]
-    return f"; over all {len(evidence.loads)} loads, below {against} and above it at: {', '.join(each)}"
-
-
-def _count(found: Sequence[Gap], way: int) -> int:
-    return sum(gap.side == way for gap in found)
-
-
-def _learned_among_the_best(evidence: Evidence) -> Verdict:
-    agents = _first(evidence)
-    agent = next(iter(agents.values()))
-    against = [_first_gaps(evidence, dict.fromkeys(evidence.loads, other)) for other in HEURISTICS]
-    text = "; ".join(over_loads(found, evidence.confidence) for found in against)
-    text += _everywhere(evidence, HEURISTICS[0])
-    best = _first_gaps(evidence, evidence.best)
-    below, above = _count(best, -1), _count(best, 1)
-    ours = f"against the best of all our heuristics (by validation) below at {below} of {len(best)}, above at {above}"
-    note = f"comparable means at most {100 * COMPARABLE:g} % above"
-    word = together(often(found, COMPARABLE) for found in against)
-    protocol = evidence.roles.protocol(agent) if len({*agents.values()}) == 1 else _protocols(evidence)
-    return Verdict(f"{text}; {ours}; {note}. Ours: {protocol}", word)
-
-
-def _protocols(evidence: Evidence) -> str:
-    return "; ".join(f"{name}: {evidence.roles.protocol(name)}" for name in _first(evidence).values())
-
-
-def _learned_below_tetris_at_high_loads(evidence: Evidence) -> Verdict:
-    high = evidence.loads[len(evidence.loads) // 2 :]
-    found = _first_gaps(evidence, dict.fromkeys(high, "tetris"))
+    agents = alone or dict.fromkeys(evidence.loads, evidence.roles.lead("slowdown", "mlp"))
+    found = [evidence.gap(METRIC, load, agent, against) for load, agent in agents.items() if load >= from_load]
     if not found:
-        raise CannotTellError(f"no agent is trained at a load from {high[0]}")
-    text = over_loads(found, evidence.confidence) + _everywhere(evidence, "tetris")
-    return Verdict(f"loads from {found[0].load}: {text}", every(found))
+        raise CannotTellError(f"no agent is trained at a load from {from_load}")
+    return found
 
 
-def _learned_in_order(evidence: Evidence) -> Verdict:
-    first = evidence.roles.lead("slowdown", "cnn", SECOND)
-    second = evidence.roles.rival(first)
-    pairs = [evidence.gaps(METRIC, first, second), evidence.gaps(METRIC, second, "sjf")]
-    text = "; ".join(over_loads(found, evidence.confidence) for found in pairs)
-    budgets = f"{first}: {evidence.roles.protocol(first)}; {second}: {evidence.roles.protocol(second)}"
-    return Verdict(f"{text}. Ours, {budgets}", together(map(every, pairs)))
+def _beside(name: str) -> list[Part]:
+    """Return the parts of DeepRM's claim about one heuristic."""
+    rules = {"comparable to": NOWHERE_ABOVE, "often better than": OFTEN_BELOW}
+    return [compared(f"{word} {NAMES[name]}", rule, lambda made, _: _first(made, name)) for word, rule in rules.items()]
 
 
-def _sjf_below_tetris_and_random(evidence: Evidence) -> Verdict:
-    pairs = [evidence.gaps(METRIC, "sjf", other) for other in ("tetris", "random")]
-    text = "; ".join(over_loads(found, evidence.confidence) for found in pairs)
-    return Verdict(f"{text}. Our tetris's knob is tuned on validation jobsets", together(map(every, pairs)))
+def _pair(evidence: Evidence) -> tuple[str, str]:
+    """Return who stands for DeepRM2, and for DeepRM beside it."""
+    second = evidence.roles.lead("slowdown", "cnn", SECOND)
+    return second, evidence.roles.rival(second)
 
 
-def _tetris_crosses_random(evidence: Evidence) -> Verdict:
-    low = [evidence.gap(METRIC, load, "tetris", "random") for load in evidence.loads if load < CROSSING]
-    high = [evidence.gap(METRIC, load, "random", "tetris") for load in evidence.loads if load > CROSSING]
-    sides = {"below": low, "above": high}
-    text = [f"{name} {CROSSING} %: {over_loads(found, evidence.confidence)}" for name, found in sides.items() if found]
-    words = [every(found) for found in sides.values() if found]
-    if len(words) < 2:
-        raise CannotTellError(f"there are no loads on both sides of {CROSSING} %; {'; '.join(text)}")
-    return Verdict("; ".join(text), together(words))
+def _on_one_side(low: bool) -> Find:
+    """Return the comparison of Tetris with Random at the loads on one side of where the paper's lines cross."""
+
+    def find(evidence: Evidence, agent: str) -> list[Gap]:
+        found = [load for load in evidence.loads if (load < CROSSING if low else load > CROSSING)]
+        if not found:
+            raise CannotTellError(f"there is no load {'under' if low else 'over'} {CROSSING} %")
+        return [evidence.gap(METRIC, load, "tetris", "random") for load in found]
+
+    return find
 
 
 FOUR, THREE = "DeepRM, Figure 4", "DeepRM2, Figure 3"
+STEP_DOWN = "slowdown falls, by the whole interval, from a load to the next"
 CLAIMS = (
-    Claim(FOUR, "Mean slowdown rises with load, under every scheduler", _rises),
-    Claim(FOUR, "SJF has a lower slowdown than Packer, for it starts small jobs first", _sjf_below_packer),
-    Claim(FOUR, "Tetris has a lower slowdown than both SJF and Packer", _tetris_below_both),
-    Claim(FOUR, "DeepRM is comparable to SJF, Packer and Tetris, and often better", _learned_among_the_best),
-    Claim(FOUR, "DeepRM has a lower slowdown than Tetris at higher loads", _learned_below_tetris_at_high_loads),
-    Claim(THREE, "DeepRM2 is below DeepRM, and DeepRM below SJF, at every load from 10 to 190 %", _learned_in_order),
-    Claim(THREE, "SJF is below Tetris and Random, which are both high", _sjf_below_tetris_and_random),
-    Claim(THREE, "Tetris is below Random at loads under 90 %, and above it over 90 %", _tetris_crosses_random),
+    claim(
+        FOUR,
+        "Mean slowdown rises with load, under every scheduler",
+        Part("under Random, SJF, Packer and Tetris", STEP_DOWN, _rules_rise),
+        Part("under learned schedulers", STEP_DOWN, _agents_rise),
+    ),
+    claim(
+        FOUR,
+        "SJF has a lower slowdown than Packer, for it starts small jobs first",
+        compared(WHOLE, BELOW_SOMEWHERE, _between("sjf", "packer")),
+    ),
+    claim(
+        FOUR,
+        "Tetris has a lower slowdown than both SJF and Packer",
+        compared("than SJF", BELOW_SOMEWHERE, _between("tetris", "sjf")),
+        compared("than Packer", BELOW_SOMEWHERE, _between("tetris", "packer")),
+    ),
+    claim(
+        FOUR,
+        "DeepRM is comparable to SJF, Packer and Tetris, and often better",
+        *(part for name in HEURISTICS for part in _beside(name)),
+    ),
+    claim(
+        FOUR,
+        "DeepRM has a lower slowdown than Tetris at higher loads",
+        compared(WHOLE, BELOW, lambda made, _: _first(made, "tetris", made.loads[len(made.loads) // 2])),
+    ),
+    claim(
+        THREE,
+        "DeepRM2 is below DeepRM, and DeepRM below SJF, at every load from 10 to 190 %",
+        compared("DeepRM2 below DeepRM", BELOW, lambda made, _: made.gaps(METRIC, *_pair(made))),
+        compared("DeepRM below SJF", BELOW, lambda made, _: made.gaps(METRIC, _pair(made)[1], "sjf")),
+    ),
+    claim(
+        THREE,
+        "SJF is below Tetris and Random, which are both high",
+        compared("below Tetris", BELOW, _between("sjf", "tetris")),
+        compared("below Random", BELOW, _between("sjf", "random")),
+    ),
+    claim(
+        THREE,
+        "Tetris is below Random at loads under 90 %, and above it over 90 %",
+        compared("below Random under 90 %", BELOW, _on_one_side(low=True)),
+        compared("above Random over 90 %", ABOVE, _on_one_side(low=False)),
+    ),
 )

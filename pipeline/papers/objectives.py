@@ -7,9 +7,10 @@ number of jobs in the system minimises; DeepRM2's text calls the end of the last
 from typing import TYPE_CHECKING
 
 from pipeline.comparing import plots
-from pipeline.papers.evidence import Evidence, nearest
-from pipeline.papers.roles import HEURISTICS
-from pipeline.papers.verdicts import Claim, Shown, Verdict, every, judged, often, over_loads, together
+from pipeline.papers.evidence import Evidence, Gap, nearest
+from pipeline.papers.roles import HEURISTICS, NAMES
+from pipeline.papers.rules import BELOW
+from pipeline.papers.verdicts import WHOLE, Claim, Find, Part, Shown, claim, compared, judged
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -17,7 +18,9 @@ if TYPE_CHECKING:
 
 OBJECTIVES = {"slowdown": "mean_slowdown", "completion_time": "completion_time"}
 WORDS = {"slowdown": "Mean slowdown", "completion_time": "Mean completion time (steps)"}
+SAID = {"slowdown": "slowdown", "completion_time": "completion time"}
 PLAIN = "#BBBBBB"
+HIGH, LOW = 130, 70  # percent: the loads of DeepRM's figure and of DeepRM2's
 
 
 def shown(evidence: Evidence) -> list[Shown]:
@@ -28,7 +31,7 @@ def shown(evidence: Evidence) -> list[Shown]:
         load = nearest(evidence.loads, asked)
         title = f"Both objectives at load {load}, scenario {name}"
         earlier = found[load].verdicts if load in found else []
-        verdicts = [*earlier, *judged(claims, evidence, load)]
+        verdicts = [*earlier, *judged(claims, evidence)]
         found[load] = Shown(f"objectives_{name}_{load}", title, _draw(evidence, load, title), verdicts)
     return list(found.values())
 
@@ -71,77 +74,61 @@ def _bars(axes: "Axes", evidence: Evidence, load: int, objective: str, schemes: 
     axes.set_xlim(0, 1.18 * max(evidence.mean(OBJECTIVES[objective], load, name).high for name in schemes))
 
 
-def _tetris_before_the_others(evidence: Evidence, load: int) -> Verdict:
-    pairs = [
-        [evidence.gap(metric, load, "tetris", other)] for metric in OBJECTIVES.values() for other in ("sjf", "packer")
-    ]
-    text = [over_loads(found, evidence.confidence) for found in pairs]
-    words = f"slowdown: {text[0]}; {text[1]}; completion time: {text[2]}; {text[3]}"
-    return Verdict(words, together(map(often, pairs)))
+def _tetris_below(objective: str, other: str) -> Part:
+    def find(evidence: Evidence, agent: str) -> list[Gap]:
+        return [evidence.gap(OBJECTIVES[objective], nearest(evidence.loads, HIGH), "tetris", other)]
+
+    return compared(f"{SAID[objective]}, before {NAMES[other]}", BELOW, find)
 
 
-def _best_for_slowdown(evidence: Evidence, load: int) -> Verdict:
-    return _best(evidence, load, "slowdown")
+def _first_below(objective: str, other: str) -> Find:
+    """Return the comparison of DeepRM's agents for an objective with a heuristic, or with its agent for another one.
 
-
-def _best_for_completion_time(evidence: Evidence, load: int) -> Verdict:
-    return _best(evidence, load, "completion_time")
-
-
-def _best(evidence: Evidence, load: int, objective: str) -> Verdict:
-    """Judge whether DeepRM's agent for an objective is below the papers' heuristics and its agent for the other.
-
-    Where it was trained from several seeds, all of them must be.
+    Agents that differ in their seed only all count.
     """
-    roles, metric = evidence.roles, OBJECTIVES[objective]
-    agent = roles.lead(objective, "mlp", load)
-    others = [name for goal in OBJECTIVES if goal != objective for name in roles.about(goal, "mlp", load)[:1]]
-    seeds = [agent, *(name for name in roles.at(objective, "mlp", load) if name != agent)]
-    lines = {name: [evidence.gap(metric, load, name, other) for other in (*others, *HEURISTICS)] for name in seeds}
-    text = "; ".join(over_loads([gap], evidence.confidence) for gap in lines[agent])
-    ours = over_loads([evidence.gap(metric, load, agent, evidence.best[load])], evidence.confidence)
-    text += f"; our best heuristic: {ours}"
-    for name in seeds[1:]:
-        below = sum(gap.side < 0 for gap in lines[name])
-        text += f"; another seed, {name}: {lines[name][0].mean:.2f}, below {below} of these {len(lines[name])}"
-    word = every([gap for line in lines.values() for gap in line])
-    return Verdict(f"{text}. Ours: {roles.protocol(agent)}", word)
+
+    def find(evidence: Evidence, agent: str) -> list[Gap]:
+        roles, load = evidence.roles, nearest(evidence.loads, HIGH)
+        lead = roles.lead(objective, "mlp", load)
+        against = roles.lead(other, "mlp", load) if other in OBJECTIVES else other
+        seeds = dict.fromkeys([lead, *roles.at(objective, "mlp", load)])
+        return [evidence.gap(OBJECTIVES[objective], load, name, against) for name in seeds]
+
+    return find
 
 
-def _second_for_slowdown(evidence: Evidence, load: int) -> Verdict:
-    return _second(evidence, load, "slowdown")
+def _best(objective: str, text: str) -> Claim:
+    (rest,) = (goal for goal in OBJECTIVES if goal != objective)
+    others = {name: f"below {NAMES[name]}" for name in HEURISTICS} | {rest: f"below DeepRM trained for {SAID[rest]}"}
+    return claim(FIVE, text, *(compared(said, BELOW, _first_below(objective, name)) for name, said in others.items()))
 
 
-def _second_for_completion_time(evidence: Evidence, load: int) -> Verdict:
-    return _second(evidence, load, "completion_time")
+def _second_below(objective: str) -> Part:
+    def find(evidence: Evidence, agent: str) -> list[Gap]:
+        load = nearest(evidence.loads, LOW)
+        second = evidence.roles.lead(objective, "cnn", load)
+        return [evidence.gap(OBJECTIVES[objective], load, second, evidence.roles.rival(second))]
 
-
-def _second(evidence: Evidence, load: int, objective: str) -> Verdict:
-    """Judge whether DeepRM2's agent for an objective is below DeepRM's."""
-    agent = evidence.roles.lead(objective, "cnn", load)
-    other = evidence.roles.rival(agent)
-    found = [evidence.gap(OBJECTIVES[objective], load, agent, other)]
-    budgets = f"{agent}: {evidence.roles.protocol(agent)}; {other}: {evidence.roles.protocol(other)}"
-    return Verdict(f"{over_loads(found, evidence.confidence)}. Ours, {budgets}", every(found))
+    return compared(WHOLE, BELOW, find)
 
 
 FIVE, FOUR = "DeepRM, Figure 5", "DeepRM2, Figure 4"
 CLAIMS = {
-    130: (
-        Claim(FIVE, "At 130 % Tetris is before SJF and Packer on both objectives", _tetris_before_the_others),
-        Claim(FIVE, "At 130 % DeepRM trained for slowdown has the lowest slowdown", _best_for_slowdown),
-        Claim(
+    HIGH: (
+        claim(
             FIVE,
-            "At 130 % DeepRM trained for completion time has the lowest completion time",
-            _best_for_completion_time,
+            "At 130 % Tetris is before SJF and Packer on both objectives",
+            *(_tetris_below(goal, other) for goal in OBJECTIVES for other in ("sjf", "packer")),
         ),
+        _best("slowdown", "At 130 % DeepRM trained for slowdown has the lowest slowdown"),
+        _best("completion_time", "At 130 % DeepRM trained for completion time has the lowest completion time"),
     ),
-    70: (
-        Claim(FOUR, "At 70 % DeepRM2 has a lower slowdown than DeepRM", _second_for_slowdown),
-        Claim(
+    LOW: (
+        claim(FOUR, "At 70 % DeepRM2 has a lower slowdown than DeepRM", _second_below("slowdown")),
+        claim(
             FOUR,
             "At 70 % DeepRM2 trained for completion time has a lower one than DeepRM trained for it",
-            _second_for_completion_time,
+            _second_below("completion_time"),
         ),
     ),
 }

@@ -6,6 +6,7 @@ from pipeline.config import Agent, AtOnce, Params
 from pipeline.papers.verdicts import CannotTellError
 
 HEURISTICS = ("sjf", "packer", "tetris")  # the papers' own, beside random
+NAMES = {"fcfs": "FCFS", "random": "Random", "sjf": "SJF", "packer": "Packer", "tetris": "Tetris"}
 SYSTEMS = {"mlp": "DeepRM", "cnn": "DeepRM2"}  # by network
 
 

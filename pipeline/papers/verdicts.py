@@ -1,15 +1,17 @@
-"""What the papers claim, and what our results say to it: sentences and one of four words."""
+"""What the papers claim, part by part, and what our results say to each part: sentences and one of four words."""
 
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
+from pipeline.papers.rules import CANNOT, Rule
+
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from pipeline.papers.evidence import Gap
+    from pipeline.papers.evidence import Evidence, Gap
 
-YES, NO, PARTLY, CANNOT = "yes", "no", "partly", "cannot be told"
-NEARLY = 0.05  # a share: policies that differ by less are nearly equal
+WHOLE = "the whole of it"  # the part of a claim that has only one
+FEW = 3  # loads that are told one by one
 
 
 class CannotTellError(Exception):
@@ -17,10 +19,23 @@ class CannotTellError(Exception):
 
 
 class Verdict(NamedTuple):
-    """What our run shows, and whether the claim holds in it."""
+    """What our run shows, and whether a part of a claim holds in it."""
 
     found: str
-    agrees: str
+    word: str
+    agents: Sequence[str] = ()  # that it is about: how they were trained stands below what is found
+
+
+Judge = Callable[["Evidence", str], Verdict]  # by the evidence, of an agent ("" where the claim names none)
+Find = Callable[["Evidence", str], Sequence["Gap"]]
+
+
+class Part(NamedTuple):
+    """One thing that a claim says, judged apart from the others."""
+
+    text: str
+    no_if: str  # what refutes it
+    judge: Judge
 
 
 class Claim(NamedTuple):
@@ -28,7 +43,7 @@ class Claim(NamedTuple):
 
     paper: str  # and its figure
     text: str
-    judge: Callable[..., Verdict]
+    parts: tuple[Part, ...]
 
 
 class Shown(NamedTuple):
@@ -37,116 +52,84 @@ class Shown(NamedTuple):
     figure: str  # stem of its file
     title: str
     drawing: "Figure | None"  # None: there is nothing to draw
-    verdicts: list[tuple[Claim, Verdict]]
+    verdicts: list[tuple[Claim, Part, Verdict]]
 
 
-def judged(claims: Iterable[Claim], *given: object) -> list[tuple[Claim, Verdict]]:
-    """Judge claims by the same evidence; what cannot be told says why."""
-    return [(claim, _judged(claim, given)) for claim in claims]
+def claim(paper: str, text: str, *parts: Part) -> Claim:
+    """Return a claim with its parts."""
+    return Claim(paper, text, parts)
 
 
-def _judged(claim: Claim, given: Sequence[object]) -> Verdict:
+def judged(claims: Iterable[Claim], evidence: "Evidence", agent: str = "") -> list[tuple[Claim, Part, Verdict]]:
+    """Judge all parts of claims by the same evidence; what cannot be told says why."""
+    return [(claim, part, _judged(part, evidence, agent)) for claim in claims for part in claim.parts]
+
+
+def _judged(part: Part, evidence: "Evidence", agent: str) -> Verdict:
     try:
-        return claim.judge(*given)
+        verdict = part.judge(evidence, agent)
     except CannotTellError as reason:
         return Verdict(str(reason), CANNOT)
+    trained = "; ".join(f"{name}: {evidence.roles.protocol(name)}" for name in verdict.agents)
+    return verdict._replace(found=f"{verdict.found}. Ours: {trained}") if trained else verdict
 
 
-def every(gaps: Sequence["Gap"]) -> str:
-    """Return whether a policy is below another at every load: the whole interval must be."""
-    if not any(gap.side for gap in gaps):
-        return CANNOT
-    below = sum(gap.side < 0 for gap in gaps)
-    return {len(gaps): YES, 0: NO}.get(below, PARTLY)
+def left_open(claims: Iterable[Claim], why: str) -> list[tuple[Claim, Part, Verdict]]:
+    """Return all parts of claims that nothing answers to."""
+    return [(claim, part, Verdict(why, CANNOT)) for claim in claims for part in claim.parts]
 
 
-def often(gaps: Sequence["Gap"], slack: float = 0.0) -> str:
-    """Return whether a policy is below another somewhere, and nowhere above it by more than `slack` (a share)."""
-    below, above = any(gap.side < 0 for gap in gaps), any(gap.low > slack for gap in gaps)
-    if not below and not above:
-        return CANNOT
-    return decided(below and not above, below)
+def compared(text: str, rule: Rule, find: Find) -> Part:
+    """Return a part that is judged by comparisons of policies."""
 
+    def judge(evidence: "Evidence", agent: str) -> Verdict:
+        gaps = find(evidence, agent)
+        names = dict.fromkeys(name for gap in gaps for name in (gap.policy, gap.against))
+        trained = [name for name in names if name in evidence.roles.agents]
+        return Verdict(over_loads(gaps, evidence.confidence), rule.word(gaps), trained)
 
-def nearly(gaps: Sequence["Gap"]) -> str:
-    """Return whether policies are nearly equal everywhere: the whole interval must be within the bound."""
-    within = sum(gap.low > -NEARLY and gap.high < NEARLY for gap in gaps)
-    beyond = sum(gap.low > NEARLY or gap.high < -NEARLY for gap in gaps)
-    if not within and not beyond:
-        return CANNOT
-    return {len(gaps): YES, 0: NO}.get(within, PARTLY)
-
-
-def below_by(gaps: Sequence["Gap"], share: float) -> str:
-    """Return whether a policy is below another by at least a share everywhere: the whole interval must be."""
-    return every([gap._replace(low=gap.low + share, high=gap.high + share) for gap in gaps])
-
-
-def below_by_at_most(gaps: Sequence["Gap"], share: float) -> str:
-    """Return whether a policy is nowhere below another by more than a share: the whole interval must be nearer."""
-    return every([gap._replace(low=-gap.high - share, high=-gap.low - share) for gap in gaps])
-
-
-def together(words: Iterable[str]) -> str:
-    """Return whether a claim of several parts holds.
-
-    >>> together(["yes", "cannot be told"]), together(["no", "cannot be told"]), together(["yes", "no"])
-    ('partly', 'no', 'partly')
-    """
-    found = set(words)
-    if len(found) == 1:
-        return found.pop()
-    return NO if found == {NO, CANNOT} else PARTLY
-
-
-def decided(holds: bool, in_part: bool = False) -> str:
-    """Return the word for a claim that holds, or in part, or not."""
-    return YES if holds else PARTLY if in_part else NO
+    return Part(text, rule.no_if, judge)
 
 
 def at_load(gap: "Gap", confidence: float) -> str:
-    """Return a comparison at one load as a sentence."""
+    """Return a comparison at one load as a sentence; the difference is a share of the other's mean, and says so."""
     means = f"{gap.policy} {gap.mean:.2f}, {gap.against} {gap.mean_against:.2f}"
     return f"at load {gap.load} {means}: {_sure(gap, confidence)}"
 
 
 def over_loads(gaps: Sequence["Gap"], confidence: float) -> str:
-    """Return a comparison at several loads as a sentence: how often which side, and the load that differs most."""
+    """Return a comparison as a sentence: load by load, or how often which side, and the load that differs most."""
+    of = f"{gaps[0].of}: " if gaps[0].of else ""
+    if len(gaps) <= FEW:
+        return of + "; ".join(at_load(gap, confidence) for gap in gaps)
     widest = max(gaps, key=lambda gap: abs(gap.difference))
-    if len(gaps) == 1:
-        return at_load(widest, confidence)
-    below, above = (sum(gap.side == way for gap in gaps) for way in (-1, 1))
-    counted = f"{gaps[0].policy} below {gaps[0].against} at {below} of {len(gaps)} loads, above at {above}"
+    under, over = (sum(gap.side == way for gap in gaps) for way in (-1, 1))
+    policies = ", ".join(dict.fromkeys(gap.policy for gap in gaps))
+    counted = f"{of}{policies} below {gaps[0].against} at {under} of {len(gaps)} loads, above at {over}"
     most = f"widest at load {widest.load}, {widest.mean:.2f} to {widest.mean_against:.2f}"
     return f"{counted}; {most}: {_sure(widest, confidence)}"
 
 
 def _sure(gap: "Gap", confidence: float) -> str:
     cut = f"; {gap.unfinished} jobs unfinished, so at least this slow" if gap.unfinished else ""
-    return (
-        f"{side(gap.difference)} ({100 * confidence:g} % interval {span(gap.low, gap.high)}, n = {gap.n} jobsets{cut})"
-    )
-
-
-def side(difference: float) -> str:
-    """Return a relative difference in words.
-
-    >>> side(-0.271)
-    '27.1 % below'
-    """
-    return _side(difference, " %") if difference else "equal"
+    far = f"{_side(gap.difference, ' %')} {gap.against}" if gap.difference else "equal"
+    return f"{far} ({100 * confidence:g} % interval {span(gap.low, gap.high)}, n = {gap.n} jobsets{cut})"
 
 
 def span(low: float, high: float) -> str:
     """Return an interval of relative differences in words.
 
-    >>> span(-0.31, -0.25), span(-0.01, 0.02)
-    ('25.0 to 31.0', '1.0 below to 2.0 above')
+    >>> span(-0.31, -0.25), span(-0.01, 0.0025)
+    ('25.0 to 31.0', '1.0 below to 0.25 above')
     """
     if low < 0 < high:
         return f"{_side(low)} to {_side(high)}"
-    return " to ".join(f"{100 * end:.1f}" for end in sorted((abs(low), abs(high))))
+    return " to ".join(_number(end) for end in sorted((abs(low), abs(high))))
 
 
 def _side(difference: float, unit: str = "") -> str:
-    return f"{100 * abs(difference):.1f}{unit} {'below' if difference < 0 else 'above'}"
+    return f"{_number(abs(difference))}{unit} {'below' if difference < 0 else 'above'}"
+
+
+def _number(share: float) -> str:
+    return f"{100 * share:.1f}" if share >= 0.01 else f"{100 * share:.2f}"

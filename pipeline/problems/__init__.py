@@ -36,8 +36,10 @@ from pipeline.problems.parts import (
     Scoring,
     Served,
     ShowRequest,
+    SiteRows,
     Table,
     Task,
+    Tested,
     Use,
     Validated,
     both,
@@ -49,6 +51,8 @@ from pipeline.schemas import ResultTables
 
 if TYPE_CHECKING:
     from torch import nn  # noqa: F401  # in the words of AnyProblem
+
+    from pipeline.logs.trace import Trace
 
 __all__ = [
     "PROBLEMS",
@@ -76,8 +80,10 @@ __all__ = [
     "Scoring",
     "Served",
     "ShowRequest",
+    "SiteRows",
     "Table",
     "Task",
+    "Tested",
     "Use",
     "Validated",
     "both",
@@ -88,6 +94,8 @@ __all__ = [
     "problem_of",
     "protocol",
     "scenarios_by_problem",
+    "site_rows",
+    "trial",
 ]
 
 # The one place where a new problem is entered: params.yaml's word, and the module that assembles it.
@@ -99,6 +107,11 @@ PROBLEMS: Mapping[str, str] = {
 
 # Protocols of others that policies can be played under: the word of `benchmark`, and the module that does it.
 PROTOCOLS: Mapping[str, str] = {"rlscheduler": "pipeline.problems.machines.benchmark"}
+
+
+# A site's log: what makes rows of params.yaml of it, and what replays it.
+SITES = "pipeline.problems.machines.site"
+TRIAL = "pipeline.problems.machines.trial"
 
 
 class Problem(Protocol[Jobs, Policy, Task, Network]):
@@ -184,6 +197,18 @@ def protocol(word: str) -> Callable[[Path, int, bool, Sequence[str], Path], pd.D
     """Return what plays policies under a protocol of others: (log, jobs at most, backfill, policies, out) -> means."""
     run: Callable[[Path, int, bool, Sequence[str], Path], pd.DataFrame] = import_module(PROTOCOLS[word]).run
     return run
+
+
+def site_rows(name: str, log: Path, format: str, trace: "Trace", machines: Sequence[str], params: Params) -> SiteRows:
+    """Return the rows of params.yaml that a site's log needs; `machines` are those that a user names, if any."""
+    run: Callable[[str, Path, str, Trace, Sequence[str], Params], SiteRows] = import_module(SITES).site_rows
+    return run(name, log, format, trace, machines, params)
+
+
+def trial(params: Params, site: str) -> pd.DataFrame:
+    """Return TRIAL of a site: what every policy made of its log."""
+    run: Callable[[Params, str], pd.DataFrame] = import_module(TRIAL).trial
+    return run(params, site)
 
 
 def scenarios_by_problem(params: Params) -> dict[str, list[str]]:

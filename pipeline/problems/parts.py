@@ -9,7 +9,7 @@ import pandas as pd
 import pandera.pandas as pa
 
 from pipeline.config import Card, FinetuneConfig, Params, PretrainConfig
-from pipeline.core import FloatArray, IntArray
+from pipeline.core import FloatArray, IntArray, Json
 from pipeline.errors import UserError
 from pipeline.learning.update import Update
 from pipeline.progress import ShareCallback
@@ -70,7 +70,9 @@ class Scoring(NamedTuple, Generic[Jobs, Policy]):
     best: Callable[[Mapping[str, Results]], Best]
 
 
-Algorithms = Mapping[str, Callable[..., Iterator[Update]]]  # word -> (network, task, part, memory) -> updates
+# Ways to learn by their params.yaml word: (network, task, part, memory) -> updates. The network is changed in place,
+# the memory survives a kill, what an update draws depends on its number alone.
+Algorithms = Mapping[str, Callable[..., Iterator[Update]]]
 
 
 class Learning(NamedTuple, Generic[Policy, Task, Network]):
@@ -126,11 +128,21 @@ class Validated(NamedTuple):
     label: str  # of the scale
 
 
+class Tested(NamedTuple):
+    """The test jobsets of a scenario, as a comparison must know them."""
+
+    jobs: pd.DataFrame  # as they are stored
+    capacity: Mapping[str, float]  # of each resource, all there is, in the units of the jobs' demands
+    span: float | None = None  # time in which the jobs of a jobset arrive; None: what they tell themselves
+    same_windows: bool = False  # are those of all loads cut from the same windows of a log?
+
+
 class Comparison(NamedTuple):
     """What is compared on scenarios of a problem beside slowdown."""
 
     evidence: Callable[[Params, Sequence[str]], Evidence]  # (params, the problem's scenarios)
     validated: Callable[[Params, str, Chosen], Validated]  # (params, agent, what validation chose)
+    tested: Callable[[Params, str], Tested]  # (params, scenario)
 
 
 class ScheduleRequest(NamedTuple):
@@ -164,6 +176,7 @@ class Picture(NamedTuple):
     content: bytes  # PNG
     title: str
     halves: list[str]  # what is written over each half
+    slowdowns: list[float]  # mean of each half
 
 
 class ExplainRequest(NamedTuple):
@@ -172,6 +185,15 @@ class ExplainRequest(NamedTuple):
     agent: str
     jobsets: int  # of each load and split, at most
     leaves: int  # of the tree, at most
+
+
+class SiteRows(NamedTuple):
+    """What params.yaml needs to advise a site."""
+
+    scenario: Mapping[str, Json]
+    agent: str  # its name
+    agent_row: Mapping[str, Json]
+    site: Mapping[str, Json]
 
 
 class Use(NamedTuple):

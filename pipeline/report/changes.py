@@ -1,6 +1,6 @@
 """What differs between the last commit's run and this one: metrics, parameters, outputs."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import pandas as pd
@@ -139,15 +139,18 @@ def _at(params: Json, name: str) -> Json:
     return params
 
 
-def warnings(missing: Sequence[str], changed: Sequence[str]) -> list[str]:
+def warnings(missing: Sequence[str], changed: Sequence[str], forgotten: Collection[str] = ()) -> list[str]:
     """Return what is not, or no longer, what params.yaml says.
 
     Args:
         missing: agents without results.
         changed: parameters that are newer than the results.
+        forgotten: stages of rows that params.yaml does not have.
 
     >>> warnings(["net"], ["agents.net", "seed"])[1]
     "params.yaml has changed since these results were made (seed): run 'dvc repro'."
+    >>> warnings([], [], ["pretrain@net", "finetune@net"])
+    ["dvc.lock keeps what rows left that params.yaml does not have (net): run 'python -m pipeline prune'."]
     """
     notes = [f"No results yet of {', '.join(missing)}: run 'dvc repro'."] if missing else []
     news = [name for name in changed if name.removeprefix("agents.") not in missing]
@@ -155,6 +158,10 @@ def warnings(missing: Sequence[str], changed: Sequence[str]) -> list[str]:
         more = f" and {len(news) - MOST_NAMED} more" if len(news) > MOST_NAMED else ""
         named = f"{', '.join(news[:MOST_NAMED])}{more}"
         notes.append(f"params.yaml has changed since these results were made ({named}): run 'dvc repro'.")
+    if forgotten:
+        rows = ", ".join(dict.fromkeys(stage.partition("@")[2] for stage in forgotten))
+        kept = f"dvc.lock keeps what rows left that params.yaml does not have ({rows})"
+        notes.append(f"{kept}: run 'python -m pipeline prune'.")
     return notes
 
 

@@ -1,13 +1,12 @@
-"""The answer in a few sentences, and the same for every agent and reference as a table."""
+"""Every agent against every reference as a table, and which jobset shows what the best of them does."""
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
 import pandas as pd
 
 from pipeline.comparing.comparing import BEST, REFERENCES
 from pipeline.comparing.statistics import ALL
-from pipeline.comparing.words import closing, listed
 from pipeline.errors import UserError
 
 SPOKEN = {
@@ -68,78 +67,23 @@ def span(low: float, high: float) -> str:
     return f"{100 * low:+.{digits}f} to {100 * high:+.{digits}f}"
 
 
-def _clause(row: pd.Series, word: str = "") -> str:
-    """Say how a policy compares with a reference; `word` stands before the interval."""
-    low, high, against = row["difference_low"], row["difference_high"], SPOKEN[row["against"]]
-    found = side(low, high)
-    if found == "open":
-        return f"not clearly apart from {against} ({percent(row['difference'])}, {word}{span(low, high)})"
-    near, far = sorted((100 * abs(low), 100 * abs(high)))
-    return f"{100 * abs(row['difference']):.1f} % {found} {against} ({word}{near:.1f} to {far:.1f})"
-
-
-def sentences(
-    comparison: pd.DataFrame, foreseen: pd.DataFrame, agents: Mapping[str, str], confidence: float
-) -> list[str]:
-    """Return what to say of the learned policies, scenario by scenario, and where they are not better.
-
-    Args:
-        comparison: COMPARISON.
-        foreseen: HINDSIGHT_SUMMARY.
-        agents: learned policies, each with its objective.
-        confidence: of the intervals.
-    """
-    learned = comparison[comparison["policy"].isin(agents) & comparison["against"].isin(SPOKEN)]
-    found = [_best(rows, str(name), confidence) for name, rows in learned.groupby("scenario", sort=False)]
-    found += closing(foreseen, agents, confidence)
-    losses = [loss for name, rows in learned.groupby("scenario", sort=False) for loss in _losses(rows, str(name))]
-    return [*found, f"Where they are not better: {'; '.join(losses)}."] if losses else found
-
-
-def _best(rows: pd.DataFrame, scenario: str, confidence: float) -> str:
-    """Say how the scenario's best learned policy compares with each reference."""
-    over = rows[rows["load"] == ALL]
-    policy = str(over.sort_values(["mean", "policy"]).iloc[0]["policy"])
-    mine = over[over["policy"] == policy]
-    first = mine.iloc[0]
-    loads = rows["load"].nunique() - 1
-    where = f"over {loads} loads" if loads > 1 else f"at load {next(iter(set(rows['load']) - {ALL})).lstrip('0')}"
-    word = f"{100 * confidence:g} % interval "
-    parts = [_clause(row, "" if place else word) for place, (_, row) in enumerate(mine.iterrows())]
-    return (
-        f"Scenario {scenario}: {policy} has the lowest mean slowdown of the learned policies, {first['mean']:.2f} "
-        f"{where}: {listed(parts)}; n = {first['n']} test jobsets{_cut(first)}."
-    )
-
-
-def _cut(row: pd.Series) -> str:
-    return f" ({row['unfinished']} jobs unfinished, so at least this slow)" if row["unfinished"] else ""
-
-
-def _losses(rows: pd.DataFrame, scenario: str) -> Iterator[str]:
-    over = rows[rows["load"] == ALL]
-    for _, row in over.iterrows():
-        if side(row["difference_low"], row["difference_high"]) != "below":
-            yield f"{row['policy']} is {_clause(row)} in {scenario}"
-    single = rows[(rows["load"] != ALL) & (rows["against"] == REFERENCES[0])]
-    open_at = [load for load, group in single.groupby("load") if not (group["difference_high"] < 0).any()]
-    if open_at:
-        loads = listed([f"{str(load).lstrip('0')} %" for load in open_at])
-        yield f"at {loads} load in {scenario} no learned policy is clearly below {SPOKEN[REFERENCES[0]]}"
-
-
 def references(comparison: pd.DataFrame) -> list[str]:
     """Return the references that some scenario has: the columns of the table of all agents."""
     return [name for name in (*REFERENCES, BEST) if (comparison["against"] == name).any()]
 
 
-def verdicts(comparison: pd.DataFrame, agents: Mapping[str, str]) -> list[Row]:
-    """Return every agent against every reference, over all loads of each scenario that it was scored on."""
-    columns = references(comparison)
+def verdicts(objectives: pd.DataFrame, agents: Collection[str]) -> list[Row]:
+    """Return every agent against every reference by what it was trained for, over all loads of each of its scenarios.
+
+    Args:
+        objectives: OBJECTIVES.
+        agents: in the order of the rows.
+    """
+    columns = references(objectives)
     return [
-        _row(agent, objective.replace("_", " "), rows, columns)
-        for agent, objective in agents.items()
-        for _, rows in comparison[comparison["policy"] == agent].groupby("scenario", sort=False)
+        _row(agent, str(rows["objective"].iloc[0]), rows, columns)
+        for agent in agents
+        for _, rows in objectives[objectives["policy"] == agent].groupby("scenario", sort=False)
     ]
 
 
@@ -165,9 +109,9 @@ def at_home(comparison: pd.DataFrame, homes: Mapping[str, str]) -> pd.DataFrame:
     return comparison[comparison["policy"].map(homes) == comparison["scenario"]]
 
 
-def best_agent(comparison: pd.DataFrame, agents: Collection[str]) -> str | None:
-    """Return the learned policy that is furthest below SJF over all loads of its scenario."""
-    over = comparison[(comparison["load"] == ALL) & (comparison["against"] == REFERENCES[0])]
+def best_agent(objectives: pd.DataFrame, agents: Collection[str]) -> str | None:
+    """Return the learned policy that is furthest below SJF over all loads, each by what it was trained for."""
+    over = objectives[(objectives["load"] == ALL) & (objectives["against"] == REFERENCES[0])]
     mine = over[over["policy"].isin(agents)].sort_values(["difference", "policy"])
     return None if mine.empty else str(mine.iloc[0]["policy"])
 

@@ -3,15 +3,16 @@
 The template escapes every value; pictures are data, the style is in the page, and nothing is loaded from elsewhere.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
 import pandas as pd
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from pipeline.comparing.words import OF_STREAMS
+from pipeline.comparing.words import OF_STREAMS, closing
+from pipeline.report.answers import Evidence, answers
 from pipeline.report.changes import Changes
-from pipeline.report.headline import SPOKEN, references, sentences, verdicts
+from pipeline.report.headline import SPOKEN, references, verdicts
 from pipeline.report.pictures import Picture, Shown
 from pipeline.report.tables import scenarios, streams, unfinished
 from pipeline.schemas import HINDSIGHT_SUMMARY, STREAM_SUMMARY, empty
@@ -41,6 +42,7 @@ class Content(NamedTuple):
     comparison: pd.DataFrame
     delay: pd.DataFrame  # the same by waiting time, of scenarios of user groups
     summary: pd.DataFrame
+    objectives: pd.DataFrame  # agents alone, each by what it was trained for
     agents: Mapping[str, str]  # each with its objective
     confidence: float
     resamples: int
@@ -55,6 +57,7 @@ class Content(NamedTuple):
     cards: Sequence[Digest]
     origin: Origin
     streams: pd.DataFrame = empty(STREAM_SUMMARY)  # metrics that only streams have
+    bounded: Collection[str] = ()  # scenarios whose slowdown is bounded
     foreseen: pd.DataFrame = empty(HINDSIGHT_SUMMARY)  # how much of the distance to hindsight policies close
 
 
@@ -69,10 +72,16 @@ def html(content: Content) -> str:
     )
     return environment.get_template("page.html").render(
         it=content,
-        answer=sentences(content.comparison, content.foreseen, content.agents, content.confidence),
-        verdicts=verdicts(content.comparison, content.agents),
-        references=[SPOKEN[name] for name in references(content.comparison)],
-        scenarios=[*scenarios(content.comparison), *scenarios(content.delay, ", mean waiting time")],
+        answers=answers(
+            Evidence(content.comparison, content.delay, content.objectives),
+            content.agents,
+            content.bounded,
+            set(content.streams["scenario"]),
+        ),
+        closing=closing(content.foreseen, content.agents, content.confidence),
+        verdicts=verdicts(content.objectives, content.agents),
+        references=[SPOKEN[name] for name in references(content.objectives)],
+        scenarios=[*scenarios(content.comparison, content.bounded), *scenarios(content.delay, (), "mean waiting time")],
         streams=streams(content.streams),
         of_streams=OF_STREAMS,
         unfinished=unfinished(content.summary),

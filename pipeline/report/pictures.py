@@ -1,7 +1,7 @@
 """Pictures inside the page: as data, each with its numbers in words for those who do not see it."""
 
 import base64
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import NamedTuple
 
 import pandas as pd
@@ -15,13 +15,21 @@ class Picture(NamedTuple):
     source: str  # data: URI
 
 
+class Part(NamedTuple):
+    """One thing that a claim says, and what was found here."""
+
+    part: str
+    verdict: str
+    found: str
+    no_if: str  # what would have refuted it
+
+
 class Claim(NamedTuple):
-    """What a paper claims, and what was found here."""
+    """What a paper claims; each part has a verdict of its own."""
 
     paper: str
     claim: str
-    found: str
-    agrees: str
+    parts: list[Part]
 
 
 class Shown(NamedTuple):
@@ -41,20 +49,28 @@ def data_uri(png: bytes) -> str:
     return f"data:image/png;base64,{base64.b64encode(png).decode()}"
 
 
-def figures(drawn: Mapping[str, bytes], summary: pd.DataFrame, curves: Mapping[str, pd.DataFrame]) -> Iterator[Picture]:
+def figures(
+    drawn: Mapping[str, bytes],
+    summary: pd.DataFrame,
+    curves: Mapping[str, pd.DataFrame],
+    bounded: Collection[str] = (),
+) -> Iterator[Picture]:
     """Return the figures of `compare`, those by load first.
 
     Args:
         drawn: PNG by file name without its suffix.
         summary: SUMMARY.
         curves: CURVE of each agent's finetuning.
+        bounded: scenarios whose slowdown is bounded.
     """
     first = [f"slowdown_{scenario}" for scenario in summary["scenario"].unique()]
     order = [name for name in first if name in drawn]
     for name in [*order, *sorted(set(drawn) - set(order))]:
         kind, _, subject = name.partition("_")
         if kind == "slowdown" and (summary["scenario"] == subject).any():
-            yield Picture(f"Mean slowdown, scenario {subject}", _by_load(summary, subject), data_uri(drawn[name]))
+            what = "Mean bounded slowdown" if subject in bounded else "Mean slowdown"
+            alt = f"{what} by load in scenario {subject}, lowest first: {_by_load(summary, subject)}."
+            yield Picture(f"{what}, scenario {subject}", alt, data_uri(drawn[name]))
         elif kind == "learning" and subject in curves:
             yield Picture(f"{subject} while learning", _learning(curves[subject], subject), data_uri(drawn[name]))
         elif kind == "backlog":
@@ -74,7 +90,7 @@ def _by_load(summary: pd.DataFrame, scenario: str) -> str:
         mine = rows[rows["policy"] == policy].drop_duplicates("load")
         ends = mine.iloc[[0, -1]].drop_duplicates("load")
         lines.append(f"{policy} {', '.join(f'{r.slowdown:.2f} at load {r.load}' for r in ends.itertuples())}")
-    return f"Mean slowdown by load in scenario {scenario}, lowest first: {'; '.join(lines)}."
+    return "; ".join(lines)
 
 
 def _learning(curve: pd.DataFrame, agent: str) -> str:
@@ -93,12 +109,15 @@ def papers(table: pd.DataFrame, drawn: Mapping[str, bytes]) -> Iterator[Shown]:
     """Return the papers' figures, each with what its papers claim.
 
     Args:
-        table: one row a claim: figure, title, paper, claim, found, agrees.
+        table: one row a part of a claim: figure, title, paper, claim, part, verdict, found, no_if.
         drawn: PNG by file name without its suffix; a figure that is not there has claims only.
     """
     rows = table.fillna("").astype(str)
     for (name, title), group in rows.groupby(["figure", "title"], sort=False):
-        listed = [Claim(*row) for row in group[list(Claim._fields)].to_numpy().tolist()]
+        listed = [
+            Claim(str(paper), str(claim), [Part(*row) for row in parts[list(Part._fields)].to_numpy().tolist()])
+            for (paper, claim), parts in group.groupby(["paper", "claim"], sort=False)
+        ]
         png = drawn.get(str(name).removesuffix(".png"))
-        alt = f"{title}. {' '.join(f'Found: {claim.found}.' for claim in listed)}"
+        alt = f"{title}. {' '.join(f'Found: {found}.' for found in group['found'])}"
         yield Shown(str(title), None if png is None else Picture(str(title), alt, data_uri(png)), listed)

@@ -1,6 +1,6 @@
 """The tables of the page: policies by loads against each reference, streams, and jobs that were left unfinished."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import NamedTuple
 
 import pandas as pd
@@ -55,14 +55,19 @@ class Unfinished(NamedTuple):
     loads: str
 
 
-def scenarios(comparison: pd.DataFrame, what: str = "") -> list[Scenario]:
+def scenarios(comparison: pd.DataFrame, bounded: Collection[str] = (), what: str = "mean slowdown") -> list[Scenario]:
     """Return the tables of every scenario: one a reference, and last the agents against their own start.
 
     Args:
         comparison: COMPARISON or DELAY.
-        what: is compared, behind the name; nothing where it is slowdown.
+        bounded: scenarios whose slowdown is bounded.
+        what: is compared.
     """
-    return [Scenario(f"{name}{what}", list(_tables(rows))) for name, rows in comparison.groupby("scenario", sort=False)]
+    words = {name: "mean bounded slowdown" if name in bounded else what for name in comparison["scenario"].unique()}
+    return [
+        Scenario(f"{name}, {words[name]}", list(_tables(rows)))
+        for name, rows in comparison.groupby("scenario", sort=False)
+    ]
 
 
 def _tables(rows: pd.DataFrame) -> Iterator[Table]:

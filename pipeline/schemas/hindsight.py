@@ -45,7 +45,8 @@ def _share() -> pa.Column:
     return pa.Column("float64", pa.Check(np.isfinite, error="finite"), nullable=True)
 
 
-# How much of the distance from the best heuristic to hindsight each policy closes; null where there is no distance.
+# How much of the distance from the best heuristic to hindsight each policy closes; null where the two do not
+# differ clearly: the paired interval of their distance is not above 0.
 HINDSIGHT_SUMMARY = table(
     "HindsightSummary",
     {

@@ -1,9 +1,11 @@
 """Tables that scenarios of every problem have: curves, comparisons, summaries, and the papers' claims."""
 
+from collections.abc import Collection
+
 import numpy as np
 import pandera.pandas as pa
 
-from pipeline.schemas.columns import integers, numbers
+from pipeline.schemas.columns import integers, numbers, table
 
 # A learning curve: one row per (update, metric).
 CURVE = pa.DataFrameSchema(
@@ -20,9 +22,10 @@ CURVE = pa.DataFrameSchema(
 
 
 # Paired comparison of a policy with another one; load "all" is the mean over loads. Differences are relative.
-def _paired(name: str, least: float) -> pa.DataFrameSchema:
+def _paired(name: str, least: float, about: Collection[str] = ()) -> pa.DataFrameSchema:
     return pa.DataFrameSchema(
         {
+            **{column: pa.Column(str) for column in about},
             "scenario": pa.Column(str),
             "load": pa.Column(str),
             "policy": pa.Column(str),
@@ -46,6 +49,21 @@ def _paired(name: str, least: float) -> pa.DataFrameSchema:
 
 COMPARISON = _paired("Comparison", 1.0)  # of slowdown; in real time, of bounded slowdown
 DELAY = _paired("Delay", 0.0)  # of waiting time
+OBJECTIVES = _paired("Objectives", 0.0, ["objective"])  # agents alone, each by what it was trained for
+
+# The test jobsets of each scenario and load: how many there are, and what they ask of a resource.
+LOADS = table(
+    "Loads",
+    {
+        "scenario": pa.Column(str),
+        "load": integers(1),
+        "jobsets": integers(1),
+        "wanted": integers(1),
+        "resource": pa.Column(str),
+        "percent": numbers(0.0, nullable=True),  # of all there is; unknown where all jobs arrive at once
+    },
+    unique=["scenario", "load", "resource"],
+)
 
 # Metrics of each policy at each load. Slowdown, its percentiles and the worst are bounded ones in real time.
 SUMMARY = pa.DataFrameSchema(
@@ -74,19 +92,22 @@ SUMMARY = pa.DataFrameSchema(
     name="Summary",
 )
 
-# What the papers claim beside what our results say; a figure that could not be drawn has rows all the same.
-AGREES = ("yes", "no", "partly", "cannot be told")
+# What the papers claim, part by part, beside what our results say, and what would have refuted it ("no_if").
+# A figure that could not be drawn has rows all the same.
+VERDICTS = ("yes", "no", "partly", "cannot be told")
 PAPERS = pa.DataFrameSchema(
     {
         "figure": pa.Column(str, pa.Check.str_matches(r"^[a-z0-9_]+$", error="a file's stem")),
         "title": pa.Column(str),
         "paper": pa.Column(str),
         "claim": pa.Column(str),
+        "part": pa.Column(str),
+        "verdict": pa.Column(str, pa.Check.isin(VERDICTS, error=f"one of {', '.join(VERDICTS)}")),
         "found": pa.Column(str),
-        "agrees": pa.Column(str, pa.Check.isin(AGREES, error=f"one of {', '.join(AGREES)}")),
+        "no_if": pa.Column(str),
     },
     strict=True,
     ordered=True,
-    unique=["figure", "paper", "claim"],
+    unique=["figure", "paper", "claim", "part"],
     name="Papers",
 )

@@ -12,8 +12,8 @@ PLAIN, BOUNDED = "mean_slowdown", "mean_bounded_slowdown"  # columns of jobset r
 MOST_JOBSETS = 1_000_000  # of one load; keeps the keys of (load, jobset) apart
 
 
-# Column of the jobset table that an objective is judged by, and the sign that makes less better.
-JUDGED_BY = {
+# Column of the jobset table that an objective is measured by, and the sign that makes less better.
+COST_COLUMNS = {
     "slowdown": ("mean_slowdown", 1),
     "bounded_slowdown": ("mean_bounded_slowdown", 1),
     "completion_time": ("completion_time", 1),
@@ -32,8 +32,8 @@ class Results(NamedTuple):
 
     @property
     def by_load(self) -> dict[int, float]:
-        """Return the mean slowdown at each load, as it is judged: the mean over jobsets of the jobset's mean."""
-        return self.mean_by_load(judged(self.jobsets))
+        """Return the mean slowdown at each load that is compared: the mean over jobsets of the jobset's mean."""
+        return self.mean_by_load(slowdown_column(self.jobsets))
 
     def mean_by_load(self, column: str) -> dict[int, float]:
         """Return the mean over jobsets of a column of their table, at each load."""
@@ -58,20 +58,20 @@ def tables_of(results: Mapping[str, Results]) -> dict[str, pd.DataFrame]:
     return {name: pd.concat([done.others[name] for done in results.values()], ignore_index=True) for name in names}
 
 
-def judge(results: Results, objective: str) -> float:
+def mean_cost(results: Results, objective: str) -> float:
     """Return how good results are by an objective; less is better.
 
     The mean over loads of the mean over jobsets, as in every comparison.
     """
-    column, sign = JUDGED_BY[objective]
+    column, sign = COST_COLUMNS[objective]
     return sign * float(results.jobsets.groupby("load")[column].mean().mean())
 
 
 Play = Callable[[Mapping[str, Policy]], dict[str, Results]]  # on validation jobsets, all policies at once
 
 
-def judged(jobsets: pd.DataFrame) -> str:
-    """Return the column of jobset results that slowdown is judged by.
+def slowdown_column(jobsets: pd.DataFrame) -> str:
+    """Return the column of jobset results that slowdown is compared by.
 
     In real time jobs of a second would decide all, so that it is the bounded one. In steps no job is shorter than one.
     """
@@ -79,8 +79,10 @@ def judged(jobsets: pd.DataFrame) -> str:
 
 
 def best_of(results: Mapping[str, Results], column: str | None = None) -> dict[int, str]:
-    """Return the policy with the least mean of a column of jobset tables at each load; None: slowdown, as judged."""
-    return best_by_load({name: done.mean_by_load(column or judged(done.jobsets)) for name, done in results.items()})
+    """Return the policy with the least mean of a column of jobset tables at each load; None: slowdown."""
+    return best_by_load(
+        {name: done.mean_by_load(column or slowdown_column(done.jobsets)) for name, done in results.items()}
+    )
 
 
 def best_by_load(means: Mapping[str, Mapping[int, float]]) -> dict[int, str]:

@@ -7,10 +7,12 @@ import pandas as pd
 from pipeline import storage, tracking
 from pipeline.comparing import plots, words
 from pipeline.comparing.comparing import Chosen, Compared, compare, key_metrics, slowdown_curves
+from pipeline.comparing.loads import loads_markdown, loads_of, short
+from pipeline.comparing.resampling import windows
 from pipeline.config import Params
-from pipeline.problems import Evidence, problem, problem_of, scenarios_by_problem
+from pipeline.problems import Evidence, Tested, problem, problem_of, scenarios_by_problem
 from pipeline.progress import say
-from pipeline.schemas import COMPARISON, DELAY, SUMMARY
+from pipeline.schemas import COMPARISON, DELAY, LOADS, OBJECTIVES, SUMMARY
 from pipeline.simulation.results import BOUNDED
 
 
@@ -18,24 +20,31 @@ def run(params: Params) -> None:
     """Write reports/: summaries, comparison, key metrics, curves, figures, and the table for people."""
     with tracking.stage("compare", "", params) as run:
         run.inputs(storage.TABLES)
-        found = [_scenario(params, name, run) for name in params.scenarios]
+        tested = {name: problem_of(params, name).comparison.tested(params, name) for name in params.scenarios}
+        found = [_scenario(params, name, of.same_windows, run) for name, of in tested.items()]
         told = [_evidence(params, word, names, run) for word, names in scenarios_by_problem(params).items()]
         for agent in params.agents:
             run.figure(_learning(params, agent))
         storage.write_compared(params)
-        summary, comparison, delay = (pd.concat(tables, ignore_index=True) for tables in zip(*found, strict=True))
+        together = (pd.concat(tables, ignore_index=True) for tables in zip(*found, strict=True))
+        summary, comparison, delay, objectives = together
+        loads = pd.concat([_loads(params, name, of) for name, of in tested.items()], ignore_index=True)
         storage.write_table(storage.REPORTS / "summary.csv", summary, SUMMARY)
         storage.write_table(storage.REPORTS / "comparison.csv", comparison, COMPARISON)
         storage.write_table(storage.REPORTS / "delay.csv", delay, DELAY)
+        storage.write_table(storage.REPORTS / "objectives.csv", objectives, OBJECTIVES)
+        storage.write_table(storage.REPORTS / "loads.csv", loads, LOADS)
         bounded = {name for name in params.scenarios if _is_bounded(params, name)}
-        metrics = key_metrics(summary, comparison, delay, params.agents, bounded)
+        metrics = key_metrics(summary, comparison, delay, objectives, params.agents, bounded)
         storage.write_json(storage.REPORTS / "metrics.json", metrics)
+        run.from_best(metrics)
         storage.write_json(storage.REPORTS / "slowdown.json", slowdown_curves(summary))
-        text = words.document(comparison, delay, [section for one in told for section in one.sections], bounded)
+        first = [words.objectives(objectives), loads_markdown(loads)]
+        sections = [section for one in told for section in one.sections]
+        text = words.document(comparison, delay, first, sections, bounded)
         storage.write(storage.REPORTS / "comparison.md", text.encode())
         run.figure(storage.REPORTS / "comparison.md")
-        headline = words.headline(comparison, list(params.agents), params.evaluation.confidence, bounded)
-        for line in [*headline, *(line for one in told for line in one.findings)]:
+        for line in [*(line for one in told for line in one.findings), *(f"compare: {line}" for line in short(loads))]:
             say(line)
 
 
@@ -43,9 +52,14 @@ def _is_bounded(params: Params, scenario: str) -> bool:
     return BOUNDED in problem_of(params, scenario).tables.jobsets.columns
 
 
-def _scenario(params: Params, name: str, run: tracking.StageRun) -> Compared:
-    agents, tables = params.agents_of(name), problem_of(params, name).tables
+def _loads(params: Params, name: str, tested: Tested) -> pd.DataFrame:
+    return loads_of(name, tested.jobs, tested.capacity, tested.span, params.scenario(name).jobsets.test)
+
+
+def _scenario(params: Params, name: str, same_windows: bool, run: tracking.StageRun) -> Compared:
+    agents, tables = {agent: params.agents[agent] for agent in params.agents_of(name)}, problem_of(params, name).tables
     results, chosen = storage.read_jobset_results(params, name, tables), storage.read_chosen(name)
+    results = windows(results) if same_windows else results
     found = compare(name, results, Chosen(chosen.best, chosen.best_delay), agents, params.evaluation, params.seed)
     what = "Mean bounded slowdown" if _is_bounded(params, name) else "Mean slowdown"
     figure = plots.slowdown_by_load(found.summary, f"{what} on test jobsets, scenario {name}", agents)

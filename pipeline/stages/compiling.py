@@ -1,4 +1,8 @@
-"""`compile`: have what the stages run compiled before they do, several at a time, by playing the smallest problem."""
+"""`compile`: have what the stages run compiled before they do, by playing the smallest problem; a process a problem.
+
+Numba numbers the files of a function without a lock, so two processes must not compile different versions of one. They
+do not: problems share nothing that is compiled but what chooses among logits, and all of them give that the same types.
+"""
 
 import multiprocessing as mp
 import os
@@ -11,14 +15,11 @@ from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from pathlib import Path
 
-from filelock import FileLock
-
 from pipeline.config import Params, repository_root, smoke_test_params
 from pipeline.errors import UserError
+from pipeline.problems import scenarios_by_problem
 from pipeline.progress import progress, say
 
-MOST_PROCESSES = 4  # what they come to at the same time, they compile twice; each holds up to 1.5 GB
-LOCK = "lock"
 Step = tuple[str, str]  # a stage, and the scenario, agent or transfer that it is of
 
 
@@ -30,33 +31,38 @@ def run(params: Params) -> None:
     Raises:
         UserError: a log is not there.
     """
-    in_turn = [[[("generate", name)] for name in params.scenarios], parts(params)]
-    small, done = smoke_test_params(params), 0
+    by_problem = [parts(params, names) for names in scenarios_by_problem(params).values()]
+    queues, small, done = sorted(by_problem, key=len, reverse=True), smoke_test_params(params), 0
     with (
-        tempfile.TemporaryDirectory() as place,
-        _processes(Path(place)) as pool,
-        progress("compile, parts", sum(len(these) for these in in_turn)) as advance,
+        tempfile.TemporaryDirectory() as folder,
+        _processes(Path(folder), len(queues)) as pools,
+        progress("compile, parts", sum(len(queue) for queue in queues)) as advance,
     ):
-        if said := pool.submit(play, small, [("log", "")]).result():
+        if said := pools[0].submit(play, small, [("log", "")]).result():
             raise UserError(said)
-        for these in in_turn:
-            for future in as_completed([pool.submit(play, small, steps) for steps in these]):
-                done += 1
-                advance(done)
-                if said := future.result():
-                    say(f"compile: left out {said}")
+        begun = [
+            pools[min(place, len(pools) - 1)].submit(play, small, steps)  # the problem of most parts has one to itself
+            for place, queue in enumerate(queues)
+            for steps in queue
+        ]
+        for future in as_completed(begun):
+            done += 1
+            advance(done)
+            if said := future.result():
+                say(f"compile: left out {said}")
 
 
-def parts(params: Params) -> list[list[Step]]:
-    """Return what can be played side by side: the stages of each agent and of each scenario, those of most first."""
-    found = [
-        [(stage, agent) for stage in ("pretrain", "finetune", "evaluate")]
-        + [("transfer", name) for name, row in params.transfers.items() if row.agent == agent]
-        for agent in params.agents
+def parts(params: Params, scenarios: Sequence[str]) -> list[list[Step]]:
+    """Return what is played of some scenarios, in order; a part that cannot be played is left out, and no other."""
+    found: list[list[Step]] = [[("generate", name)] for name in scenarios]
+    found += [
+        [("heuristics", name), *([("hindsight", name)] if name in params.hindsight.scenarios else [])]
+        for name in scenarios
     ]
-    solved = params.hindsight.scenarios
-    found += [[("heuristics", name), *([("hindsight", name)] if name in solved else [])] for name in params.scenarios]
-    return sorted(found, key=len, reverse=True)
+    for agent, row in params.agents.items():
+        if row.scenario in scenarios:
+            found.append([(stage, agent) for stage in ("pretrain", "finetune", "evaluate")])
+    return [*found, *([("transfer", name)] for name, row in params.transfers.items() if row.scenario in scenarios)]
 
 
 def play(params: Params, steps: Sequence[Step]) -> str:
@@ -84,13 +90,13 @@ def play(params: Params, steps: Sequence[Step]) -> str:
 
 
 @contextmanager
-def _processes(place: Path) -> Iterator[ProcessPoolExecutor]:
-    """Yield processes that work in a folder; whoever stops early ends them."""
+def _processes(place: Path, most: int) -> Iterator[list[ProcessPoolExecutor]]:
+    """Yield processes that work in a folder, each with a queue of its own; whoever stops early ends them."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    count, context = min(MOST_PROCESSES, cores), mp.get_context("spawn")
-    pool = ProcessPoolExecutor(count, context, _settle, (place, repository_root()))
+    count, context = min(most, cores), mp.get_context("spawn")
+    pools = [ProcessPoolExecutor(1, context, _settle, (place, repository_root())) for _ in range(count)]
     try:
-        yield pool
+        yield pools
     except BrokenProcessPool:
         say("compile: a process was ended from outside, maybe for want of memory; each stage compiles what is left")
     except BaseException:
@@ -98,7 +104,8 @@ def _processes(place: Path) -> Iterator[ProcessPoolExecutor]:
             child.terminate()
         raise
     finally:
-        pool.shutdown(cancel_futures=True)
+        for pool in pools:
+            pool.shutdown(cancel_futures=True)
 
 
 def _settle(place: Path, root: Path) -> None:
@@ -109,7 +116,6 @@ def _settle(place: Path, root: Path) -> None:
     os.environ |= dict.fromkeys(("NUMBA_NUM_THREADS", "OMP_NUM_THREADS"), "1")
     os.chdir(place)
     sys.stdout = sys.stderr = Path(os.devnull).open("w")  # noqa: SIM115  # as long as the process lives
-    _keep_one_at_a_time(place / LOCK)
 
 
 def _end(number: int, _: object) -> None:
@@ -117,16 +123,3 @@ def _end(number: int, _: object) -> None:
     for child in mp.active_children():
         child.kill()
     os._exit(128 + number)
-
-
-def _keep_one_at_a_time(lock: Path) -> None:
-    """Have processes take turns to keep what they compiled: numba numbers the files of a function without a lock."""
-    from numba.core.caching import IndexDataCacheFile
-
-    keep: Callable[..., None] = IndexDataCacheFile.save
-
-    def save(self: IndexDataCacheFile, key: object, data: object) -> None:
-        with FileLock(lock):
-            keep(self, key, data)
-
-    IndexDataCacheFile.save = save  # type: ignore[method-assign]

@@ -28,16 +28,16 @@ def run(params: Params, scenario: str) -> None:
         UserError: the scenario's jobsets do not depend on a seed, or a model or what validation chose is missing.
     """
     problem = problem_of(params, scenario)
-    chosen, agents = storage.read_chosen(scenario), params.agents_of(scenario)
+    chosen, agents = storage.read_chosen(scenario), {name: params.agents[name] for name in params.agents_of(scenario)}
     jobsets = _fresh(problem, params, scenario)
     results = _scored(problem, params, scenario, chosen.knobs, jobsets)
     frame = pd.concat([done.jobsets for done in results.values()], ignore_index=True)
     best = Chosen(chosen.best, chosen.best_delay)
-    found = compare(scenario, frame, best, agents, params.evaluation, params.seed).comparison
+    found = compare(scenario, frame, best, agents, params.evaluation, params.seed)
     storage.write_table(FOLDER / scenario / "jobsets.parquet", frame, problem.tables.jobsets)
-    storage.write_table(FOLDER / scenario / "comparison.csv", found, COMPARISON)
+    storage.write_table(FOLDER / scenario / "comparison.csv", found.comparison, COMPARISON)
     bounded = [scenario] if BOUNDED in frame else []
-    for line in words.headline(found, agents, params.evaluation.confidence, bounded):
+    for line in words.headlines(found.objectives, found.comparison, params.evaluation.confidence, bounded):
         say(line)
 
 

@@ -19,16 +19,16 @@ def run(params: Params, agent: str) -> None:
         run.inputs(*inputs)
         task = how.task(params, agent, chosen)
         network = how.stored(params, agent, "pretrained")
-        going = course(params, "finetune", agent, chosen, (storage.LOG, storage.scenario_log(row.scenario), *inputs))
-        updates = problem.finetuning[chosen.name](network, task, chosen, going.memory)
+        training = course(params, "finetune", agent, chosen, (storage.LOG, storage.scenario_log(row.scenario), *inputs))
+        updates = problem.finetuning[chosen.name](network, task, chosen, training.memory)
         validate = how.validate(network, task)
-        best = best_on_validation(updates, network, validate, chosen.validate_every, chosen.updates, going.memory)
-        with progress(f"finetune {agent}", chosen.updates, going.memory.done) as advance:
-            for update in going.kept(best, network):
+        best = best_on_validation(updates, network, validate, chosen.validate_every, chosen.updates, training.memory)
+        with progress(f"finetune {agent}", chosen.updates, training.memory.done) as advance:
+            for update in training.checkpointed(best, network):
                 run.metrics(update.metrics, update.step)
                 advance(update.step, update.note)
         storage.discard(*results)
         storage.write_model(results[0], how.model(params, agent, network))
-        storage.write_curve(results[1], going.curve)
+        storage.write_curve(results[1], training.curve)
         run.model(results[0])
-    going.finish()
+    training.finish()

@@ -25,8 +25,8 @@ def run(params: Params) -> None:
         rows = table(found)
         storage.write_table(storage.REPORTS / "papers.csv", rows, PAPERS)
         run.figure(storage.REPORTS / "papers.csv")
-        counted = rows["agrees"].value_counts()
-        say("claims of the papers: " + ", ".join(f"{word} {counted[word]}" for word in sorted(counted.index)))
+        counted = rows["verdict"].value_counts()
+        say("parts of the papers' claims: " + ", ".join(f"{word} {counted[word]}" for word in sorted(counted.index)))
 
 
 def _evidence(params: Params, roles: Roles) -> Evidence:

@@ -19,18 +19,18 @@ def run(params: Params, agent: str) -> None:
         run.inputs(*inputs)
         task = how.task(params, agent, chosen)
         network = how.untrained(params, agent, task)
-        going = course(params, "pretrain", agent, chosen, (storage.LOG, storage.scenario_log(row.scenario), *inputs))
-        updates = problem.pretraining[chosen.name](network, task, chosen, going.memory)
+        training = course(params, "pretrain", agent, chosen, (storage.LOG, storage.scenario_log(row.scenario), *inputs))
+        updates = problem.pretraining[chosen.name](network, task, chosen, training.memory)
         if chosen.first:
             say(f"pretrain {agent}: first {chosen.first}")
-        with progress(f"pretrain {agent}", chosen.budget, going.memory.done) as advance:
-            for update in going.kept(updates, network):
+        with progress(f"pretrain {agent}", chosen.budget, training.memory.done) as advance:
+            for update in training.checkpointed(updates, network):
                 run.metrics(update.metrics, update.step)
                 advance(update.step, update.note)
-            end = Update(len(going.curve) + 1, {"validation": how.validate(network, task)()})
+            end = Update(len(training.curve) + 1, {"validation": how.validate(network, task)()})
             run.metrics(end.metrics, end.step)
             advance(chosen.budget, end.note)
         storage.discard(*results)
         storage.write_model(results[0], how.model(params, agent, network))
-        storage.write_curve(results[1], [*going.curve, end])
-    going.finish()
+        storage.write_curve(results[1], [*training.curve, end])
+    training.finish()

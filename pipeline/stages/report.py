@@ -18,14 +18,15 @@ from pipeline.report.digests import cards, digests
 from pipeline.report.headline import at_home, best_agent, middle_load, typical_jobset
 from pipeline.report.page import Content, Origin, html
 from pipeline.report.pictures import Picture, Shown, data_uri, figures, papers
-from pipeline.schemas import COMPARISON, DELAY, HINDSIGHT_SUMMARY, STREAM_SUMMARY, SUMMARY
-from pipeline.storage import evidence, revisions
+from pipeline.schemas import COMPARISON, DELAY, HINDSIGHT_SUMMARY, OBJECTIVES, STREAM_SUMMARY, SUMMARY
+from pipeline.simulation.results import BOUNDED
+from pipeline.storage import evidence, leftovers, revisions
 
 PAGE = storage.REPORTS / "index.html"
 SUMMARY_FILE, COMPARISON_FILE = storage.REPORTS / "summary.csv", storage.REPORTS / "comparison.csv"
-DELAY_FILE = storage.REPORTS / "delay.csv"
+DELAY_FILE, OBJECTIVES_FILE = storage.REPORTS / "delay.csv", storage.REPORTS / "objectives.csv"
 STREAMS_FILE, HINDSIGHT_FILE = storage.REPORTS / "stream_summary.csv", storage.REPORTS / "hindsight.csv"
-TABLES = (SUMMARY_FILE, COMPARISON_FILE, DELAY_FILE, STREAMS_FILE, HINDSIGHT_FILE)
+TABLES = (SUMMARY_FILE, COMPARISON_FILE, DELAY_FILE, OBJECTIVES_FILE, STREAMS_FILE, HINDSIGHT_FILE)
 PACKAGES = ("torch", "numpy", "numba", "pandas", "pyarrow", "pandera", "pydantic", "dvc", "mlflow", "matplotlib")
 
 
@@ -36,10 +37,14 @@ def run(params: Params) -> None:
     comparison = storage.read_table(COMPARISON_FILE, COMPARISON)
     agents = {name: row.objective for name, row in params.agents.items()}
     scored = {name: goal for name, goal in agents.items() if (summary["policy"] == name).any()}
-    lock, values = evidence.read_lock(), evidence.read_params_values()
-    shown = list(figures(evidence.read_pictures(storage.REPORTS / "figures"), summary, _curves(scored)))
-    notes = differences.warnings(sorted(set(agents) - set(scored)), differences.stale(lock, values))
-    schedule, why = _schedule(params, comparison, scored)
+    forgotten = leftovers.forgotten()
+    lock, values = evidence.read_lock(forgotten), evidence.read_params_values()
+    bounded = {name for name in params.scenarios if BOUNDED in problem_of(params, name).tables.jobsets.columns}
+    drawn = evidence.read_pictures(storage.REPORTS / "figures")
+    shown = list(figures(drawn, summary, _curves(scored), bounded))
+    notes = differences.warnings(sorted(set(agents) - set(scored)), differences.stale(lock, values), forgotten)
+    objectives = storage.read_table(OBJECTIVES_FILE, OBJECTIVES)
+    schedule, why = _schedule(params, objectives, scored)
     notes += why
     for note in notes:
         say(f"report: {note}")
@@ -49,6 +54,7 @@ def run(params: Params) -> None:
             comparison=comparison,
             delay=storage.read_table(DELAY_FILE, DELAY),
             summary=summary,
+            objectives=objectives,
             streams=storage.read_table(STREAMS_FILE, STREAM_SUMMARY),
             foreseen=storage.read_table(HINDSIGHT_FILE, HINDSIGHT_SUMMARY),
             agents=scored,
@@ -56,6 +62,7 @@ def run(params: Params) -> None:
             resamples=params.evaluation.resamples,
             seed=params.seed,
             figures=shown,
+            bounded=bounded,
             papers=_papers(),
             schedule=schedule,
             notes=notes,
@@ -79,14 +86,14 @@ def _papers() -> list[Shown]:
     return [] if table is None else list(papers(table, evidence.read_pictures(storage.REPORTS / "papers")))
 
 
-def _schedule(params: Params, comparison: pd.DataFrame, agents: Collection[str]) -> tuple[Picture | None, list[str]]:
+def _schedule(params: Params, objectives: pd.DataFrame, agents: Collection[str]) -> tuple[Picture | None, list[str]]:
     """Return the picture of the best agent beside SJF, or why there is none."""
     homes = {name: params.agent(name).scenario for name in agents}
-    agent = best_agent(at_home(comparison, homes), list(homes))
+    agent = best_agent(at_home(objectives, homes), list(homes))
     if agent is None:
         return None, ["No schedule is drawn: no agent was compared with SJF."]
     scenario = params.agent(agent).scenario
-    load = middle_load(comparison, scenario)
+    load = middle_load(objectives, scenario)
     there = problem_of(params, scenario)
     try:
         pair = evidence.read_pair(agent, scenario, there.tables)

@@ -1,9 +1,75 @@
-"""`schedule`: run any policy over a user's own jobs and write when each starts."""
+"""`schedule`: run any policy over a user's own jobs and write when each starts; several, and compare their means."""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 
 from pipeline.config import Params
+from pipeline.errors import UserError
 from pipeline.problems import ScheduleRequest, problem_of
+from pipeline.storage.user_tables import TABLE_SUFFIXES, user_table
+
+MEASURES = ("slowdown", "bounded_slowdown", "wait")  # columns of a schedule, those that its problem has
+IDS = ("jobset", "job", "group", "queue", "machine")
+
+Means = dict[str, float]  # of a schedule, by column
 
 
-def run(params: Params, asked: ScheduleRequest) -> None:
-    """Write the schedule of a job table or log."""
-    problem_of(params, asked.scenario).use.schedule(params, asked)
+def run(params: Params, asked: ScheduleRequest, policies: Sequence[str]) -> list[str]:
+    """Write the schedule of a job table or log, one a policy; return a table of their means where there are several.
+
+    Raises:
+        UserError: two policies would write one file.
+    """
+    use = problem_of(params, asked.scenario).use
+    if len(policies) == 1:
+        use.schedule(params, asked._replace(policy=policies[0]))
+        return []
+    places = [beside(asked.out, policy) for policy in policies]
+    for place, count in Counter(places).items():
+        if count > 1:
+            raise UserError(f"--policy: {count} policies would write {place}: name each once")
+    found = {}
+    for policy, place in zip(policies, places, strict=True):
+        use.schedule(params, asked._replace(policy=policy, out=place))
+        found[policy] = means(place)
+    return list(table(found))
+
+
+def beside(out: Path, policy: str) -> Path:
+    """Return where the schedule of one policy among several is written.
+
+    >>> beside(Path("mine/plan.csv.gz"), "models/deeprm3").as_posix()
+    'mine/plan_deeprm3.csv.gz'
+    """
+    suffix = next((end for end in TABLE_SUFFIXES if out.name.endswith(end)), "")
+    return out.with_name(f"{out.name.removesuffix(suffix)}_{Path(policy).name}{suffix}")
+
+
+def means(place: Path) -> Means:
+    """Return the mean of each measure over the jobs of a written schedule that started."""
+    sums, count = dict.fromkeys(MEASURES, 0.0), dict.fromkeys(MEASURES, 0)
+    for rows, _ in user_table(place, IDS):
+        for name in (name for name in MEASURES if name in rows):
+            sums[name] += float(rows[name].sum())
+            count[name] += int(rows[name].count())
+    return {name: sums[name] / count[name] for name in MEASURES if count[name]}
+
+
+def table(found: Mapping[str, Means]) -> Iterator[str]:
+    """Yield the lines of a table, lowest first measure on top.
+
+    >>> for line in table({"fcfs": {"slowdown": 3.0, "wait": 2.5}, "sjf": {"slowdown": 1.25, "wait": 10.0}}):
+    ...     print(line)
+    policy  mean slowdown  mean wait
+    sjf              1.25         10
+    fcfs                3        2.5
+    """
+    names = [name for name in MEASURES if any(name in row for row in found.values())]
+    heads = [f"mean {name.replace('_', ' ')}" for name in names]
+    wide = max(len(word) for word in ("policy", *found))
+    yield "  ".join(["policy".ljust(wide), *heads])
+    nowhere = float("inf")  # nothing started
+    for policy, row in sorted(found.items(), key=lambda one: one[1].get(names[0], nowhere) if names else 0):
+        cells = [f"{row[name]:.4g}" if name in row else "-" for name in names]
+        yield "  ".join([policy.ljust(wide), *(cell.rjust(len(head)) for cell, head in zip(cells, heads, strict=True))])

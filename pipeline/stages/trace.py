@@ -13,14 +13,7 @@ from pipeline.progress import progress, say
 
 
 def run(path: Path, format: str | None, nodes: Path | None, out: Path | None) -> dict[str, pd.DataFrame]:
-    """Write the tables and figures of a log, and return the tables.
-
-    Args:
-        path: of the log.
-        format: one of formats.FORMATS; None: what it looks like.
-        nodes: its machines, where they stand in a file of their own.
-        out: folder to write into; None: one in reports/trace/, under the log's name.
-    """
+    """Write the tables and figures of a log, and return the tables."""
     name = Path(path.name.removesuffix(".gz")).stem
     folder = storage.REPORTS / "trace" / name if out is None else out
     with progress(f"read {path}, percent", 100, brief=True) as advance:

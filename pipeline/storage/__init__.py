@@ -11,9 +11,19 @@ from pipeline.storage.checkpoints import (
     read_checkpoint,
     write_checkpoint,
 )
-from pipeline.storage.files import check_table, discard, read_json, read_table, write, write_json, write_table
+from pipeline.storage.files import (
+    check_table,
+    discard,
+    line_of,
+    read_json,
+    read_table,
+    read_text,
+    write,
+    write_json,
+    write_table,
+)
 from pipeline.storage.logs import link_log
-from pipeline.storage.models import Model, read_model, write_model
+from pipeline.storage.models import Model, nearest_model, read_model, write_model
 from pipeline.storage.origins import write_compared, write_origin
 from pipeline.storage.paths import (
     DATA,
@@ -30,6 +40,7 @@ from pipeline.storage.paths import (
 )
 from pipeline.storage.results import (
     Chosen,
+    knobs_for,
     read_also,
     read_chosen,
     read_curve,
@@ -58,8 +69,11 @@ __all__ = [
     "discard",
     "drop_checkpoints",
     "jobsets_folder",
+    "knobs_for",
+    "line_of",
     "link_log",
     "model_folder",
+    "nearest_model",
     "read_also",
     "read_checkpoint",
     "read_chosen",
@@ -69,6 +83,7 @@ __all__ = [
     "read_json",
     "read_model",
     "read_table",
+    "read_text",
     "results_folder",
     "scenario_log",
     "write",

@@ -1,7 +1,7 @@
 """What the report is made of, beside tables: pictures, dvc.lock, cards, and what the last commit holds of them."""
 
 import io
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -18,7 +18,7 @@ from pipeline.storage.paths import MODELS, REPORTS, results_folder
 from pipeline.storage.revisions import committed
 
 LOCK = Path("dvc.lock")
-PAPER_COLUMNS = ("figure", "title", "paper", "claim", "found", "agrees")
+PAPER_COLUMNS = ("figure", "title", "paper", "claim", "part", "verdict", "found", "no_if")
 DVC_CONFIG = (Path(".dvc/config"), Path(".dvc/config.local"))
 
 
@@ -67,8 +67,11 @@ def read_papers() -> pd.DataFrame | None:
     return frame
 
 
-def read_lock() -> Lock:
+def read_lock(without: Collection[str] = ()) -> Lock:
     """Read dvc.lock.
+
+    Args:
+        without: stages that are not to be in it.
 
     Raises:
         UserError: it is missing, or not what DVC writes.
@@ -77,7 +80,7 @@ def read_lock() -> Lock:
         lock = _yaml(LOCK.read_bytes())
     except (OSError, YAMLError, UnicodeDecodeError) as error:
         raise UserError(f"{LOCK}: cannot be read: run 'dvc repro' first") from error
-    found = _lock(lock)
+    found = _lock(lock, without)
     if found is None:
         raise UserError(f"{LOCK}: expected stages by name, each with outputs and params: 'git checkout {LOCK}'")
     return found
@@ -135,13 +138,15 @@ def _yaml(content: bytes) -> Mapping[str, Json]:
     return found if isinstance(found, dict) else {}
 
 
-def _lock(found: Mapping[str, Json]) -> Lock | None:
+def _lock(found: Mapping[str, Json], without: Collection[str] = ()) -> Lock | None:
     """Return what a dvc.lock says, or nothing where it has another shape than DVC gives it."""
     stages = found.get("stages") or {}
     if not isinstance(stages, Mapping):
         return None
     lock = Lock([], [])
-    for stage in stages.values():
+    for name, stage in stages.items():
+        if name in without:
+            continue
         if not isinstance(stage, Mapping):
             return None
         outs, params = stage.get("outs", []), stage.get("params", {})

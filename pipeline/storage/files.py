@@ -87,6 +87,29 @@ def write_json(path: Path, values: Json) -> None:
     write(path, (json.dumps(_rounded(values), indent=2) + "\n").encode())
 
 
+def line_of(where: str, row: int) -> str:
+    """Return how people find a row, counted from 0: the line of a text file, below its head; a row of another.
+
+    >>> line_of("jobs.csv: arrival", 0), line_of("jobs.parquet", 0)
+    ('line 2', 'row 1')
+    """
+    return f"row {row + 1}" if ".parquet" in where else f"line {row + 2}"
+
+
+def read_text(path: Path) -> str:
+    """Read a text file of the repository.
+
+    Raises:
+        UserError: it is missing, or is no text.
+    """
+    try:
+        return path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise UserError(f"{path}: cannot be read ({error.strerror}); run this at the repository's root") from error
+    except UnicodeDecodeError as error:
+        raise UserError(f"{path}: expected UTF-8 text, found byte 0x{error.object[error.start]:02x}") from error
+
+
 def read_json(path: Path) -> Json:
     """Read a JSON file that the pipeline wrote."""
     try:
@@ -156,9 +179,11 @@ def check_table(frame: pd.DataFrame, schema: pa.DataFrameSchema, where: str) -> 
         first = cases.iloc[0]
         if first["check"] == "multiple_fields_uniqueness":
             keys = ", ".join(schema.unique or ())
-            raise UserError(f"{where}: expected each {keys} once, got the one in row {first['index']} again") from error
+            raise UserError(
+                f"{where}: expected each {keys} once, got the one in {line_of(where, first['index'])} again"
+            ) from error
         column = "" if first["column"] in (None, schema.name) else f" {first['column']}:"
-        row = "" if pd.isna(first["index"]) else f" in row {first['index']}"
+        row = "" if pd.isna(first["index"]) else f" in {line_of(where, first['index'])}"
         more = f" (and {len(cases) - 1} more)" if len(cases) > 1 else ""
         raise UserError(
             f"{where}:{column} expected {first['check']}, got {first['failure_case']}{row}{more}"

@@ -1,5 +1,6 @@
 """Model directories: weights without pickle, and a card that says what they are and must be true."""
 
+import difflib
 import hashlib
 import json
 from collections.abc import Mapping
@@ -24,6 +25,7 @@ from pipeline.config.cards import POOL
 from pipeline.core import FloatArray
 from pipeline.errors import UserError
 from pipeline.storage.files import one_line, write
+from pipeline.storage.paths import MODELS
 
 CARD, WEIGHTS = "policy.json", "policy.safetensors"
 PACKAGES = ("torch", "numpy", "numba", "safetensors")
@@ -125,3 +127,10 @@ def _must_be_finite(weights: Mapping[str, FloatArray], where: str, why: str) -> 
 
 def _sha256(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()
+
+
+def nearest_model(name: str) -> str:
+    """Return which model's folder somebody may have meant; nothing where none is near."""
+    there = [folder.name for folder in MODELS.glob("*") if folder.is_dir()]
+    near = difflib.get_close_matches(Path(name).name, there, n=1)
+    return f"; did you mean '{MODELS / near[0]}'?" if near else ""

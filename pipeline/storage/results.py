@@ -9,6 +9,7 @@ from pydantic import Field, ValidationError
 
 from pipeline.config import Frozen, Params
 from pipeline.errors import UserError
+from pipeline.progress import say
 from pipeline.schemas import CURVE, ResultTables, empty
 from pipeline.storage.files import Filter, one_line, read_json, read_table, write, write_json, write_table
 from pipeline.storage.paths import REPORTS, curve_file, results_folder
@@ -23,15 +24,7 @@ def write_results(
     tables: ResultTables,
     also: Mapping[str, pd.DataFrame] = NO_TABLES,
 ) -> None:
-    """Write what became of every job and jobset under some policies.
-
-    Args:
-        folder: of the results.
-        jobs: tables of jobs, one a policy.
-        jobsets: tables of jobsets, one a policy.
-        tables: their schemas.
-        also: tables that only this problem has, by name.
-    """
+    """Write what became of every job and jobset under some policies."""
     write_table(folder / "jobs.parquet", pd.concat(jobs, ignore_index=True), tables.jobs)
     write_table(folder / "jobsets.parquet", pd.concat(jobsets, ignore_index=True), tables.jobsets)
     for name, frame in also.items():
@@ -100,6 +93,14 @@ def read_chosen(scenario: str) -> Chosen:
         return Chosen.model_validate(read_json(path))
     except ValidationError as error:
         raise UserError(f"{path}: not what validation chose ({one_line(error)}): run 'dvc repro'") from error
+
+
+def knobs_for(name: str, scenario: str) -> dict[str, float]:
+    """Return the knobs of a scenario's heuristics as validation chose them; none, said of `name`, where it has not."""
+    if (results_folder("heuristics", scenario) / "chosen.json").exists():
+        return read_chosen(scenario).knobs
+    say(f"{name}: not tuned for scenario '{scenario}'; 'dvc repro heuristics@{scenario}' tunes it")
+    return {}
 
 
 def write_curve(path: Path, updates: Sequence[tuple[int, Mapping[str, float]]]) -> None:

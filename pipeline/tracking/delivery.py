@@ -1,14 +1,19 @@
 """Delivery: send the events of a stage to MLflow; each may be sent again and changes nothing the second time."""
 
 import json
+import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from functools import singledispatchmethod
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
-from pipeline.tracking.record import SOURCE, Begin, Curve, End, Event, Figure, Inputs, Metrics, Policy, Tags
-from pipeline.tracking.store import Store, check, parent_of, run_of
+from pipeline.tracking.record import SOURCE, WITHOUT, Begin, Curve, End, Event, Figure, Inputs, Metrics, Policy, Tags
+from pipeline.tracking.spool import taken, waiting
+from pipeline.tracking.store import Store, check, lock, parent_of, run_of
+from pipeline.tracking.stored_outputs import StoredOutputs
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
@@ -16,12 +21,63 @@ if TYPE_CHECKING:
 
 LARGEST_BATCH = 1000  # metrics that MLflow takes at once
 FLUSH_S = 5.0
+LONGEST_REASON = 300
 
 Find = Callable[[str, str], Path | None]
 
 
 class MissingFileError(Exception):
     """A file of the record cannot be had, or is not what it should be; the store is not to blame."""
+
+
+def reason(error: Exception) -> str:
+    """Return why something failed, on one line."""
+    # The cause comes first: what follows is SQL on lines of its own, or the insides of an HTTP client.
+    first_line = (str(error).strip().splitlines() or [type(error).__name__])[0]
+    return re.split(r" with (?:\w+ )?exception ", first_line)[0].rstrip(":")[:LONGEST_REASON]
+
+
+def send_waiting(store: Store, find: Find, pipeline: str = "") -> Iterator[str]:
+    """Send the records that stages left, of one pipeline run or of all; one that cannot be read stays where it is."""
+    for path in waiting(pipeline):
+        try:
+            with taken(path) as events:
+                if events is None:
+                    yield f"{path.name}: its stage is still running"
+                elif events:
+                    yield f"spooled: {_send_record(store, events, find)}"
+        except FileNotFoundError:
+            continue  # somebody else has just sent it
+        except ValueError as error:
+            yield f"{path}: not the record of a stage ({reason(error)}); remove it"
+
+
+def send_earlier(store: Store, pipeline: str) -> None:
+    """Send what earlier stages of a pipeline run left, unless another process is at it."""
+    from filelock import Timeout
+
+    with suppress(Timeout), lock("publish.lock", 0), TemporaryDirectory() as scratch:
+        for _ in send_waiting(store, StoredOutputs(Path(scratch)).find, pipeline):
+            pass
+
+
+def _send_record(store: Store, events: Sequence[Event], find: Find) -> str:
+    """Send a record, and return which stage it was and how it ended."""
+    begin, *rest = events
+    assert isinstance(begin, Begin)
+    delivery = Delivery(store, begin, find)
+    missing: list[str] = []
+    status = ""
+    for event in rest:
+        if isinstance(event, End):
+            status = event.status.lower()
+            if missing:
+                delivery.send(Tags(tags={WITHOUT: ", ".join(missing)}))
+        try:
+            delivery.send(event)
+        except MissingFileError as error:
+            missing.append(str(error))
+    return f"{begin.title} of {begin.pipeline.title}, {status}{''.join(f'; {one}' for one in missing)}"
 
 
 class Delivery:
@@ -35,7 +91,7 @@ class Delivery:
             begin: the first event.
             find: returns where the file or folder of some path and md5 is now, or nothing.
         """
-        self._store, self._find = store, find
+        self.store, self._find = store, find
         self._parent: Run = parent_of(store, begin.pipeline)
         self._run: Run = run_of(store, begin, self._parent.info.run_id)
         self._buffer: list[Metric] = []
@@ -48,8 +104,8 @@ class Delivery:
 
     @property
     def _client(self) -> "MlflowClient":
-        check(self._store)
-        return self._store.client
+        check(self.store)
+        return self.store.client
 
     @property
     def _parent_id(self) -> str:
@@ -101,7 +157,7 @@ class Delivery:
         except Exception as error:
             raise MissingFileError(f"{event.path} is not a model that today's code can read: {error}") from error
         restored = SOURCE in self._run.data.tags
-        log_policy(self._store, self._run, folder, event.md5, served, shared=restored)
+        log_policy(self.store, self._run, folder, event.md5, served, shared=restored)
 
     @send.register
     def _tags(self, event: Tags) -> None:
@@ -113,7 +169,9 @@ class Delivery:
     def _end(self, event: End) -> None:
         self._flush()
         self._client.set_terminated(self.run_id, event.status, end_time=event.at)
-        self._client.set_terminated(self._parent_id, event.status, end_time=event.at)  # as its last stage ended
+        ended = self._client.get_run(self._parent_id).info.end_time
+        if ended is None or event.at >= ended:  # as its last stage ended; records may come in another order
+            self._client.set_terminated(self._parent_id, event.status, end_time=event.at)
 
     def _flush(self) -> None:
         waiting, self._buffer, self._flushed = self._buffer, [], time.monotonic()

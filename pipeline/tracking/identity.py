@@ -8,7 +8,7 @@ outputs and its params. Whoever knows dvc.lock knows it, so `publish` sees what 
 
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
@@ -24,8 +24,10 @@ OWN_SECTION = {  # of params.yaml, by stage
     "heuristics": "heuristics",
     "hindsight": "hindsight",
     "compare": "evaluation",
+    "gate": "gate",
     "papers": "evaluation",
 }
+SHARED = ("seed", "threads", "device", "workload")  # what every stage depends on
 NO_GIT = "nogit"
 LONGEST_PARAM = 6000
 PIPELINE_STAGE = "pipeline"  # tag `stage` of a parent run
@@ -104,6 +106,22 @@ def declared(title: str) -> list[str]:
     return [name.replace("${key}", subject).replace("${item}", subject) for name in names]
 
 
+def curve_name(name: str, scenario: str, loads: Collection[int]) -> str:
+    """Return the metric of a curve: it says the scenario, for scenarios have policies and loads in common.
+
+    MLflow makes a section of charts of what stands before a slash; sections come first, so what is one point and no
+    curve has no slash. Titles of charts are cut after some ten letters: slowdown goes without saying.
+
+    >>> curve_name("slowdown/sjf", "online", [10, 50]), curve_name("makespan/sjf", "online", [10, 50])
+    ('online/sjf', 'online makespan/sjf')
+    >>> curve_name("slowdown/sjf", "offline", [100])
+    'sjf offline'
+    """
+    kind, _, policy = name.partition("/")
+    heading = scenario if kind == "slowdown" else f"{scenario} {kind}"
+    return f"{heading}/{policy}" if len(loads) > 1 else f"{policy} {heading}"
+
+
 def scenario_of(params: Params, name: str, subject: str) -> str:
     """Return the scenario that a stage is about."""
     if name == TRANSFER:
@@ -111,17 +129,17 @@ def scenario_of(params: Params, name: str, subject: str) -> str:
     return params.agent(subject).scenario if name in AGENT_STAGES else subject
 
 
-def shared_params(params: Params) -> dict[str, str]:
-    """Return what every stage depends on: seed, threads, device and workload, flat."""
-    return _flat(
-        {key: value for key, value in _plain(params).items() if key in ("seed", "threads", "device", "workload")}
-    )
+def every_param(params: Params) -> dict[str, str]:
+    """Return all of params.yaml, flat: what a pipeline's run shows."""
+    return _flat(_plain(params))
 
 
 def stage_params(params: Params, name: str, subject: str) -> dict[str, str]:
     """Return the rows of params.yaml that a stage is about, flat, and those that all stages share."""
     rows = _plain(params)
-    chosen: dict[str, object] = {OWN_SECTION[name]: rows[OWN_SECTION[name]]} if name in OWN_SECTION else {}
+    chosen: dict[str, object] = {key: rows[key] for key in SHARED}
+    if name in OWN_SECTION:
+        chosen[OWN_SECTION[name]] = rows[OWN_SECTION[name]]
     if name in AGENT_STAGES:
         recipe = params.agent(subject).finetune.recipe
         chosen["agents"] = {subject: rows["agents"][subject]}
@@ -134,7 +152,7 @@ def stage_params(params: Params, name: str, subject: str) -> dict[str, str]:
             chosen[section] = {key: rows[section][key]}
     elif subject in rows["scenarios"]:
         chosen["scenarios"] = {subject: rows["scenarios"][subject]}
-    return {**shared_params(params), **_flat(chosen)}
+    return _flat(chosen)
 
 
 def _plain(params: Params) -> dict[str, dict[str, object]]:

@@ -16,7 +16,7 @@ from pipeline.problems import Served, problem
 from pipeline.tracking.store import Store
 
 if TYPE_CHECKING:
-    from mlflow.entities import Run
+    from mlflow.entities import LoggedModel, Run
     from mlflow.models import Model, ModelSignature
     from mlflow.types import TensorSpec
 
@@ -39,17 +39,18 @@ def log_policy(store: Store, run: "Run", folder: Path, md5: str, served: Served,
     from mlflow.entities import LoggedModelOutput
 
     client, run_id = store.client, run.info.run_id
-    logged = _logged(store, md5, None if shared else run_id) or _log(store, run_id, folder, md5, served)
+    there = logged_model(store, md5, None if shared else run_id)
+    logged = there.model_id if there else _log(store, run_id, folder, md5, served)
     outputs = client.get_run(run_id).outputs
     if outputs is None or logged not in {output.model_id for output in outputs.model_outputs}:
         client.log_outputs(run_id, [LoggedModelOutput(logged, step=0)])
 
 
-def _logged(store: Store, md5: str, run_id: str | None) -> str | None:
+def logged_model(store: Store, md5: str, run_id: str | None = None) -> "LoggedModel | None":
     """Return the model of this md5 that is complete; of one run if it is named."""
     found = store.client.search_logged_models([store.experiment], f"tags.`{MD5}` = '{md5}'")
     ready = (model for model in found if model.status == "READY" and run_id in (None, model.source_run_id))
-    return next((str(model.model_id) for model in ready), None)
+    return next(ready, None)
 
 
 def _log(store: Store, run_id: str, folder: Path, md5: str, served: Served) -> str:

@@ -11,11 +11,9 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from pipeline.errors import UserError
-from pipeline.tracking.delivery import Delivery, Find, MissingFileError
-from pipeline.tracking.record import WITHOUT, Begin, End, Event, Tags
+from pipeline.tracking.delivery import reason, send_waiting
+from pipeline.tracking.registry import Version, crown, lines_here, register
 from pipeline.tracking.restore import restore
-from pipeline.tracking.run import reason
-from pipeline.tracking.spool import taken, waiting
 from pipeline.tracking.store import Store, lock, open_store
 from pipeline.tracking.stored_outputs import StoredOutputs
 from pipeline.tracking.targets import chosen
@@ -28,24 +26,44 @@ def publish(revs: Sequence[str], everything: bool) -> Iterator[str]:
     """Publish revisions, everything, or the workspace; yield a line on each.
 
     Raises:
-        UserError: MLflow cannot be reached, or a revision had to be skipped.
+        UserError: MLflow cannot be reached, or a revision that was named, or the workspace, had to be skipped. Of
+            everything there is, commits that today's code cannot read are left out with a line each.
     """
     if os.environ.get("PIPELINE_TRACKING", "").lower() == "off":
         yield "publish: nothing, for PIPELINE_TRACKING is off"
         return
-    skipped = []
+    skipped: list[str] = []
+    versions: dict[tuple[str, str], Version] = {}  # the verdict of the last revision that has a policy
     with _one_line(), lock("publish.lock", OTHERS_S), TemporaryDirectory() as scratch:
         targets = chosen(revs, everything)
         store = _open()
-        yield from _spooled(store, Path(scratch) / "spool")
+        for line in send_waiting(store, StoredOutputs(Path(scratch) / "spool").find):
+            yield f"publish: {line}"
         for target in targets:
             try:
-                yield f"publish: {restore(store, target, Path(scratch) / (target.rev or 'workspace'))}"
+                found = restore(store, target, Path(scratch) / (target.rev or "workspace"))
+                versions |= {(one.agent, one.md5): one for one in found.versions}
+                yield f"publish: {found.line}"
             except UserError as error:
-                skipped.append(target.title)
+                if target.rev is None or not everything:
+                    skipped.append(target.title)
                 yield f"publish: skipped: {error}"
+        if added := register(store, versions.values()):
+            yield f"publish: models: {', '.join(added)} registered"
+        crown(store, lines_here())
     if skipped:
         raise UserError(f"publish: {len(skipped)} of {len(targets)} skipped: {', '.join(skipped)}")
+
+
+def send_left() -> None:
+    """Send the records that stages left, and nothing else.
+
+    Raises:
+        UserError: MLflow cannot be reached.
+    """
+    with _one_line(), lock("publish.lock", OTHERS_S), TemporaryDirectory() as scratch:
+        for _ in send_waiting(_open(), StoredOutputs(Path(scratch)).find):
+            pass
 
 
 @contextmanager
@@ -63,35 +81,3 @@ def _open() -> Store:
     for key, value in PATIENT.items():
         os.environ.setdefault(key, value)
     return open_store()
-
-
-def _spooled(store: Store, scratch: Path) -> Iterator[str]:
-    """Send the records that stages left; one that cannot be read stays where it is."""
-    for path in waiting():
-        try:
-            with taken(path) as events:
-                if events is None:
-                    yield f"publish: {path.name}: its stage is still running"
-                elif events:
-                    yield f"publish: spooled: {_send(store, events, StoredOutputs(scratch).find)}"
-        except ValueError as error:
-            yield f"publish: {path}: not the record of a stage ({reason(error)}); remove it"
-
-
-def _send(store: Store, events: Sequence[Event], find: Find) -> str:
-    """Send a record, and return which stage it was and how it ended."""
-    begin, *rest = events
-    assert isinstance(begin, Begin)
-    delivery = Delivery(store, begin, find)
-    missing: list[str] = []
-    status = ""
-    for event in rest:
-        if isinstance(event, End):
-            status = event.status.lower()
-            if missing:
-                delivery.send(Tags(tags={WITHOUT: ", ".join(missing)}))
-        try:
-            delivery.send(event)
-        except MissingFileError as error:
-            missing.append(str(error))
-    return f"{begin.title} of {begin.pipeline.title}, {status}{''.join(f'; {one}' for one in missing)}"

@@ -7,11 +7,19 @@ from typing import NamedTuple
 
 from pipeline.core import Json
 from pipeline.errors import UserError
-from pipeline.tracking.identity import AGENT_STAGES, STAGE_KEY, TRANSFER, output_tags, scenario_of, stage_params
+from pipeline.tracking.identity import (
+    AGENT_STAGES,
+    STAGE_KEY,
+    TRANSFER,
+    curve_name,
+    output_tags,
+    scenario_of,
+    stage_params,
+)
 from pipeline.tracking.record import Curve, Event, Figure, Metrics, Policy
-from pipeline.tracking.run import curve_name
 from pipeline.tracking.source_tree import LOG_STAGE, SourceTree
 from pipeline.tracking.stored_outputs import FOLDER, StoredOutputs
+from pipeline.tracking.view import from_best
 
 SHOWN = (".png", ".md", ".html")  # what people look at
 
@@ -186,6 +194,12 @@ def _hindsight(place: Path, _: str, scenario: str) -> Iterator[Event]:
     yield Curve(name=curve_name("slowdown/hindsight", scenario, values), values=values)
 
 
+def _from_best(place: Path, _: str, __: str) -> Iterator[Event]:
+    """Give every agent's percent from the best heuristic."""
+    for name, percent in from_best(json.loads(place.read_text())).items():
+        yield Curve(name=name, values={0: percent})
+
+
 def _figures(place: Path, _: str, __: str) -> Iterator[Event]:
     """Give what people look at."""
     for file in sorted(place.rglob("*")) if place.is_dir() else [place]:
@@ -200,5 +214,6 @@ READERS: dict[str, Reader] = {
     "reports/curves/": _training,
     "reports/tables/hindsight/": _hindsight,
     "reports/tables/": _results,
+    "reports/metrics.json": _from_best,
     "": _figures,
 }

@@ -1,19 +1,22 @@
 """Restore: give each stage of a revision's dvc.lock that has no run in MLflow one with what DVC has stored of it."""
 
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from pipeline.errors import UserError
 from pipeline.tracking.delivery import Delivery
 from pipeline.tracking.digests import md5_of
-from pipeline.tracking.identity import PIPELINE_STAGE, STAGE_KEY, STAGE_RESULT, Identity, shared_params, stage_tags
+from pipeline.tracking.identity import PIPELINE_STAGE, STAGE_KEY, STAGE_RESULT, Identity, every_param, stage_tags
 from pipeline.tracking.rebuild import Done, done, evidence, stale
 from pipeline.tracking.record import FINISHED, SOURCE, WITHOUT, Begin, End, Inputs, Pipeline, Tags
+from pipeline.tracking.registry import Version, version
 from pipeline.tracking.source_tree import SourceTree
 from pipeline.tracking.store import Store, parent_of
 from pipeline.tracking.stored_outputs import StoredOutputs
 from pipeline.tracking.targets import Target
+from pipeline.tracking.verdicts import DELAY, SLOWDOWN, Verdict, verdicts
 
 if TYPE_CHECKING:
     from mlflow.entities import Run
@@ -23,8 +26,15 @@ REUSED_FROM = "reused.from"  # tag: the run in which a restored stage ran
 MOST_CHILDREN = 10_000
 
 
-def restore(store: Store, target: Target, scratch: Path) -> str:
-    """Add what MLflow misses of a revision, and return what was done.
+class Restored(NamedTuple):
+    """What was done for a revision, and the policies that it has."""
+
+    line: str
+    versions: list[Version]
+
+
+def restore(store: Store, target: Target, scratch: Path) -> Restored:
+    """Add what MLflow misses of a revision, and return what was done and what is to be registered.
 
     Raises:
         UserError: dvc.lock is empty, or today's code cannot read it or params.yaml.
@@ -36,19 +46,37 @@ def restore(store: Store, target: Target, scratch: Path) -> str:
     old = stale(tree, stages, stored)
     if len(old) == len(stages):
         remedy = "nothing to publish" if target.rev else "run 'dvc repro' first"
-        return f"{target.title}: all {len(stages)} stages of dvc.lock were made by other code or parameters: {remedy}"
+        said = f"{target.title}: all {len(stages)} stages of dvc.lock were made by other code or parameters: {remedy}"
+        return Restored(said, [])
     identity = target.identity(tree)
     pipeline = _pipeline(store, identity, target, tree)
     parent = parent_of(store, pipeline)
     _tag_commit(store, parent, identity, target)
     counts = dict.fromkeys(("recorded", "reused", RESTORED), 0)
     recorded = _recorded(store, parent)
-    for stage in (stage for stage in stages if stage.title not in old):
+    fresh = [stage for stage in stages if stage.title not in old]
+    for stage in fresh:
         what = "recorded" if stage.key in recorded else _restore(store, stage, pipeline, parent, tree, stored)
         counts[what] += 1
     counted = [f"{count} {what}" for what, count in counts.items() if count]
     counted += [f"{len(old)} stale ({', '.join(old)})"] if old else []
-    return f"{pipeline.title}: {len(stages)} stages, {', '.join(counted)}"
+    line = f"{pipeline.title}: {len(stages)} stages, {', '.join(counted)}"
+    return Restored(line, _versions(tree, fresh, stored, pipeline.title))
+
+
+def _versions(tree: SourceTree, stages: list[Done], stored: StoredOutputs, pipeline: str) -> list[Version]:
+    """Return the trained policies of some stages, with the verdicts of the comparison if it is one of them."""
+    outs = {path: md5 for stage in stages for path, md5 in stage.outs.items()}
+    tables = {path: stored.find(path, outs[path]) for path in (SLOWDOWN, DELAY) if path in outs}
+    told: dict[str, Verdict] = {}
+    if slowdown := tables.get(SLOWDOWN):
+        with suppress(OSError, ValueError, KeyError):  # not what today's `compare` writes
+            told = verdicts(tree.params, slowdown, tables.get(DELAY))
+    return [
+        version(tree.params, agent, md5, pipeline, told.get(agent))
+        for agent in tree.params.agents
+        if (md5 := outs.get(f"models/{agent}/policy"))
+    ]
 
 
 def _pipeline(store: Store, identity: Identity, target: Target, tree: SourceTree) -> Pipeline:
@@ -58,7 +86,7 @@ def _pipeline(store: Store, identity: Identity, target: Target, tree: SourceTree
     ids = [run.data.tags["pipeline.id"] for run in found]
     title = identity.pipeline if identity.pipeline in ids or not ids else ids[0]
     tags = {**identity.tags, "pipeline.id": title}
-    return Pipeline(title=title, at=target.at, tags=tags, params=shared_params(tree.params))
+    return Pipeline(title=title, at=target.at, tags=tags, params=every_param(tree.params))
 
 
 def _tag_commit(store: Store, parent: "Run", identity: Identity, target: Target) -> None:

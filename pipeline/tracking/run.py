@@ -1,27 +1,30 @@
 """Run: the record of one stage; whatever goes wrong with it, the stage goes on."""
 
 import os
-import re
 import signal
 import sys
 import threading
+import time
 import traceback
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from types import FrameType
-from typing import TYPE_CHECKING
 from uuid import uuid4
 
 from pipeline.config import Params
+from pipeline.core import Json
+from pipeline.tracking.delivery import Delivery, MissingFileError, reason, send_earlier
 from pipeline.tracking.digests import digest, measured
 from pipeline.tracking.identity import (
     Identity,
+    curve_name,
+    every_param,
     identify,
     output_tags,
     outputs,
     scenario_of,
-    shared_params,
     stage_params,
     stage_tags,
     title_of,
@@ -43,24 +46,32 @@ from pipeline.tracking.record import (
     now_ms,
 )
 from pipeline.tracking.spool import Spool
+from pipeline.tracking.store import open_store
+from pipeline.tracking.view import from_best
 
-if TYPE_CHECKING:
-    from pipeline.tracking.delivery import Delivery
-
+LONG_S = 15.0  # a stage that has run as long sends its record itself, to be watched while it runs
+LAST = "papers"  # the stage behind all others sends what they left
 LONGEST_TAG = 5000
-LONGEST_REASON = 300
 TERMINATED = 128 + signal.SIGTERM  # exit code of a process that a signal ended, as shells have it
 
 
 class StageRun:
-    """The record of one stage: spooled event by event, and sent to MLflow at once as long as MLflow answers."""
+    """The record of one stage: spooled event by event.
+
+    It is sent to MLflow while the stage runs if that takes long, at its end if the stage fails or is the last one, and
+    else by the next stage of the same pipeline run that sends, or by `publish`. PIPELINE_TRACKING=live sends at once.
+    """
 
     def __init__(self, name: str, subject: str, params: Params) -> None:
         self._title = title_of(name, subject)
         self._name, self._subject, self._params = name, subject, params
-        self._off = os.environ.get("PIPELINE_TRACKING", "").lower() == "off"
+        how = os.environ.get("PIPELINE_TRACKING", "").lower()
+        self._off, self._live_at = how == "off", time.monotonic() + (0.0 if how == "live" else LONG_S)
+        self._first: Begin | None = None
         self._spool: Spool | None = None
         self._delivery: Delivery | None = None
+        self._unsent: list[Event] = []
+        self._sends = True  # until MLflow does not answer
         self._complained = False
 
     def inputs(self, *paths: Path) -> None:
@@ -80,6 +91,11 @@ class StageRun:
         """
         self._record(lambda: Curve(name=curve_name(name, self._scenario, values), values=dict(values)))
 
+    def from_best(self, metrics: Mapping[str, Json]) -> None:
+        """Record every agent's percent from the best heuristic, of metrics.json, on the pipeline's run."""
+        for name, percent in from_best(metrics).items():
+            self._record(partial(Curve, name=name, values={0: percent}))
+
     def figure(self, path: Path) -> None:
         """Record a file as an artifact."""
         self._record(lambda: Figure(path=path.as_posix(), md5=measured(path)))
@@ -96,20 +112,17 @@ class StageRun:
         if self._off:
             return
         try:
-            begin = self._begin(identify())
-            with suppress(OSError):  # where nothing can be written MLflow may still be reached
-                self._spool = Spool(begin.id)
-                self._spool.add(begin)
-            from pipeline.tracking.delivery import Delivery
-            from pipeline.tracking.store import open_store
-
-            self._delivery = Delivery(open_store(), begin, lambda path, _: Path(path))
+            self._first = self._begin(identify())
         except Exception as error:
             self._complain(error)
+            return
+        with suppress(OSError):  # where nothing can be written MLflow may still be reached
+            self._spool = Spool(self._first)
+        self._send_if_due()
 
     def _begin(self, identity: Identity) -> Begin:
         at = now_ms()
-        parent = Pipeline(title=identity.pipeline, at=at, tags=identity.tags, params=shared_params(self._params))
+        parent = Pipeline(title=identity.pipeline, at=at, tags=identity.tags, params=every_param(self._params))
         return Begin(
             id=uuid4().hex,
             title=self._title,
@@ -120,11 +133,9 @@ class StageRun:
         )
 
     def _record(self, make: Callable[[], Event]) -> None:
-        """Spool an event and send it; the first failure is reported, and what can still be done is done."""
-        if self._off or (self._spool is None and self._delivery is None):
+        """Spool an event, and send it if it is due; the first failure is reported, and what can be done is done."""
+        if self._first is None or (self._spool is None and not self._sends):
             return
-        from pipeline.tracking.delivery import MissingFileError
-
         try:
             event = make()
         except Exception as error:
@@ -135,13 +146,34 @@ class StageRun:
                 self._spool.add(event)
         except OSError:
             self._spool = None
+        if self._sends:
+            self._unsent.append(event)
+            self._send_if_due()
+
+    def _send_if_due(self) -> None:
+        if self._spool is None or time.monotonic() >= self._live_at:
+            self._send()
+
+    def _send(self, whole: bool = False) -> None:
+        """Send what was not sent yet, behind what earlier stages left, and register the agents of a whole run."""
+        if self._first is None or not self._sends:
+            return
         try:
-            if self._delivery is not None:
-                self._delivery.send(event)
-        except MissingFileError as error:
-            self._complain(error, lost=True)
+            if self._delivery is None:
+                store = open_store()
+                send_earlier(store, self._first.pipeline.title)
+                self._delivery = Delivery(store, self._first, lambda path, _: Path(path))
+            while self._unsent:
+                try:
+                    self._delivery.send(self._unsent.pop(0))
+                except MissingFileError as error:
+                    self._complain(error, lost=True)
+            if whole:
+                from pipeline.tracking.registry import register_here  # pandas, which short stages do without
+
+                register_here(self._delivery.store, self._params, self._first.pipeline.title)
         except Exception as error:
-            self._delivery = None
+            self._delivery, self._sends, self._unsent = None, False, []
             self._complain(error)
 
     def _close(self, error: BaseException | None) -> None:
@@ -151,6 +183,8 @@ class StageRun:
             last_line = traceback.format_exception_only(error)[-1].strip().splitlines()[-1]
             self._record(lambda: Tags(tags={"error": last_line[:LONGEST_TAG]}))
         self._record(lambda: End(at=now_ms(), status=_status(error)))
+        if error is not None or self._name == LAST:
+            self._send(whole=error is None)
         if self._spool is not None:
             self._spool.close(sent=self._delivery is not None)
 
@@ -186,29 +220,6 @@ def stage(name: str, subject: str, params: Params) -> Iterator[StageRun]:
             run._close(error)
             raise
         run._close(None)
-
-
-def curve_name(name: str, scenario: str, loads: Collection[int]) -> str:
-    """Return the metric of a curve: it says the scenario, for scenarios have policies and loads in common.
-
-    MLflow makes a section of charts of what stands before a slash; sections come first, so what is one point and no
-    curve has no slash. Titles of charts are cut after some ten letters: slowdown goes without saying.
-
-    >>> curve_name("slowdown/sjf", "online", [10, 50]), curve_name("makespan/sjf", "online", [10, 50])
-    ('online/sjf', 'online makespan/sjf')
-    >>> curve_name("slowdown/sjf", "offline", [100])
-    'sjf offline'
-    """
-    kind, _, policy = name.partition("/")
-    heading = scenario if kind == "slowdown" else f"{scenario} {kind}"
-    return f"{heading}/{policy}" if len(loads) > 1 else f"{policy} {heading}"
-
-
-def reason(error: Exception) -> str:
-    """Return why something failed, on one line."""
-    # The cause comes first: what follows is SQL on lines of its own, or the insides of an HTTP client.
-    first_line = (str(error).strip().splitlines() or [type(error).__name__])[0]
-    return re.split(r" with (?:\w+ )?exception ", first_line)[0].rstrip(":")[:LONGEST_REASON]
 
 
 def _status(error: BaseException | None) -> str:

@@ -12,15 +12,17 @@ import tarfile
 from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from pathspec import GitIgnoreSpec
 from ruamel.yaml import YAML
 from ruamel.yaml.error import YAMLError
 
 from pipeline.config import PARAMS_FILE, Params, check_params
 from pipeline.errors import UserError
 from pipeline.tracking.digests import digest_of_files, md5_of
+
+if TYPE_CHECKING:
+    from pathspec import GitIgnoreSpec
 
 CODE = ("pipeline", "params.yaml", "dvc.yaml")
 LOCK = "dvc.lock"
@@ -70,7 +72,9 @@ class SourceTree:
         return digest_of_files(inside) if inside else None
 
     @cached_property
-    def _ignored(self) -> GitIgnoreSpec:
+    def _ignored(self) -> "GitIgnoreSpec":
+        from pathspec import GitIgnoreSpec
+
         return GitIgnoreSpec.from_lines(self.files.get(IGNORED, b"").decode().splitlines())
 
     def _yaml(self, path: str) -> Any:

@@ -1,11 +1,13 @@
 """Spool: every event of a stage is written to a file of its own before it is sent, and the file goes when all is sent.
 
-So nothing is lost when the server is away or the process is killed: what stays behind, `publish` sends. The process
-that writes a file holds a lock on it, which the system takes away when it dies: a file without one is complete, or its
-stage was killed.
+Loading MLflow takes longer than most stages, so a short one leaves its file to whoever sends next (see `run`). Nothing
+is lost when the server is away or the process is killed: what stays behind, `publish` sends. The process that writes a
+file holds a lock on it, which the system takes away when it dies: a file without one is complete, or its stage was
+killed.
 """
 
 import fcntl
+import glob
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -24,12 +26,13 @@ def spool_folder() -> Path:
 class Spool:
     """The file of one stage."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, begin: Begin) -> None:
         folder = spool_folder()
         folder.mkdir(parents=True, exist_ok=True)
-        self.path = folder / f"{name}.jsonl"
+        self.path = folder / f"{begin.pipeline.title}.{begin.at}.{begin.id}.jsonl"  # in the order they began
         self._stream: TextIO = self.path.open("a", encoding="utf-8")
         fcntl.flock(self._stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        self.add(begin)
 
     def add(self, event: Event) -> None:
         """Write an event; once this returns, killing the process does not lose it."""
@@ -44,9 +47,9 @@ class Spool:
             self._stream.close()
 
 
-def waiting() -> list[Path]:
-    """Return the files that stages left or still write."""
-    return sorted(spool_folder().glob("*.jsonl"))
+def waiting(pipeline: str = "") -> list[Path]:
+    """Return the files that stages left or still write, of one pipeline run or of all."""
+    return sorted(spool_folder().glob(f"{glob.escape(pipeline)}*.jsonl"))
 
 
 @contextmanager

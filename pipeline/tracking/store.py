@@ -43,6 +43,7 @@ QUIET = {
 SET_UP_S = 60  # longest wait for other processes that set the database up
 SERVER_LOCK_S = 2  # the same where a server does it: no more is done under the lock than to ask for a parent
 BUSY_S = 4
+LARGEST_BATCH = 100  # params that MLflow takes at once
 
 
 class Store(NamedTuple):
@@ -50,7 +51,7 @@ class Store(NamedTuple):
 
     client: "MlflowClient"
     experiment: str
-    file: Path | None  # the database, where it is ours
+    file: Path | None  # the database, where it is a file
 
 
 def open_store() -> Store:
@@ -59,17 +60,35 @@ def open_store() -> Store:
         os.environ.setdefault(key, value)
     from mlflow import MlflowClient
 
-    root = repository_root().absolute()
     chosen = os.environ.get("MLFLOW_TRACKING_URI")
-    if chosen:
+    file = _file_of(chosen) if chosen else database()
+    if chosen and file is None:
         client = MlflowClient(chosen)
         client.get_experiment_by_name(EXPERIMENT)  # a dead server is noticed before others wait for the lock
-    with _set_up():
-        if not chosen:
-            _check_database(database())
-            client = MlflowClient(f"sqlite:///{database()}")
-        artifacts = None if chosen else (root / "mlartifacts").as_uri()
-        return Store(client, _experiment(client, artifacts), None if chosen else database())
+    with _set_up(file):
+        if file is not None:
+            _check_database(file)
+            client = MlflowClient(chosen or f"sqlite:///{file}")
+        artifacts = None if chosen else (repository_root().absolute() / "mlartifacts").as_uri()
+        return Store(client, _experiment(client, artifacts), file)
+
+
+def _file_of(address: str) -> Path | None:
+    """Return the file of an sqlite address; nothing where it is another kind of address, or in memory.
+
+    Raises:
+        OSError: the address cannot be read.
+    """
+    from sqlalchemy.engine import make_url
+    from sqlalchemy.exc import ArgumentError
+
+    if not address.startswith("sqlite"):
+        return None
+    try:
+        name = make_url(address).database
+    except ArgumentError as error:
+        raise OSError(f"MLFLOW_TRACKING_URI is {address}: not an address of sqlite") from error
+    return None if name in (None, "", ":memory:") or name.startswith("file:") else Path(name)
 
 
 def check(store: Store) -> None:
@@ -86,9 +105,11 @@ def database() -> Path:
 def parent_of(store: Store, pipeline: Pipeline) -> "Run":
     """Return the run of a pipeline run; it is created by whoever comes first."""
     wanted = f"tags.`pipeline.id` = '{pipeline.tags['pipeline.id']}' AND tags.stage = '{PIPELINE_STAGE}'"
-    with _set_up():
+    with _set_up(store.file):
         found = store.client.search_runs([store.experiment], wanted, max_results=1)
         if found:
+            if not pipeline.params.items() <= found[0].data.params.items():
+                _log_params(store, found[0].info.run_id, pipeline.params)
             return found[0]
         tags = {**pipeline.tags, "stage": PIPELINE_STAGE}
         return _create(store, pipeline.title, pipeline.at, tags, pipeline.params)
@@ -116,11 +137,13 @@ def _create(store: Store, title: str, at: int, tags: Mapping[str, str], params: 
 def _log_params(store: Store, run_id: str, params: Mapping[str, str]) -> None:
     from mlflow.entities import Param
 
-    store.client.log_batch(run_id, params=[Param(key, value) for key, value in params.items()])
+    every = [Param(key, value) for key, value in params.items()]
+    for first in range(0, len(every), LARGEST_BATCH):
+        store.client.log_batch(run_id, params=every[first : first + LARGEST_BATCH])
 
 
-def _set_up() -> "BaseFileLock":
-    return lock("lock", SERVER_LOCK_S if os.environ.get("MLFLOW_TRACKING_URI") else SET_UP_S)
+def _set_up(file: Path | None) -> "BaseFileLock":
+    return lock("lock", SERVER_LOCK_S if file is None else SET_UP_S)
 
 
 def lock(name: str, timeout_s: float) -> "BaseFileLock":

@@ -3,6 +3,7 @@
 import json
 import shutil
 import tarfile
+from functools import cached_property
 from io import BytesIO
 from pathlib import Path
 
@@ -26,12 +27,17 @@ class StoredOutputs:
         """
         self._scratch, self._rev = scratch, rev
         self._root = repository_root().absolute()
-        self._cache = _cache(self._root)
+
+    @cached_property
+    def _cache(self) -> Path:
+        return _cache(self._root)
 
     def find(self, path: str, md5: str) -> Path | None:
         """Return where a file or folder of some md5 is, under its own name; nothing where it is not stored."""
         if self.is_here(path, md5):
             return self._root / path
+        if (mine := Path(path).absolute()).exists() and measured(mine) == md5:  # of a temporary experiment
+            return mine
         copy = self._scratch / md5 / Path(path).name
         if copy.exists() or self._from_cache(copy, md5) or self._from_git(path, copy):
             return copy if measured(copy) == md5 else None

@@ -14,10 +14,13 @@ from contextlib import closing, contextmanager, suppress
 
 from pipeline.config import repository_root
 from pipeline.errors import UserError
+from pipeline.tracking import view
+from pipeline.tracking.publish import send_left
+from pipeline.tracking.spool import waiting
 from pipeline.tracking.store import EXPERIMENT, QUIET, database
 
 HOST = "127.0.0.1"
-PAGE = "#/experiments/{experiment}/runs?compareRunsMode=CHART&workflowType=machine_learning"
+PAGE = "#/experiments/{experiment}/runs?compareRunsMode=CHART&workflowType=machine_learning&viewStateShareKey={view}"
 LIGHT = {
     **QUIET,
     "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false",  # else eight more processes, two GB, for what is not used here
@@ -37,11 +40,15 @@ def serve(port: int, browser: bool) -> Iterator[str]:
     Raises:
         UserError: there is nothing to show, or the port is taken.
     """
+    if waiting() and not os.environ.get("MLFLOW_TRACKING_URI"):
+        send_left()
     experiment = _experiment()
     _must_be_free(port)
-    link = f"http://{HOST}:{port}/{PAGE.format(experiment=experiment)}"
+    address = f"http://{HOST}:{port}"
     with suppress(KeyboardInterrupt), _server(port) as server:
         _wait(server, port)
+        view.keep(address, database(), experiment)
+        link = f"{address}/{PAGE.format(experiment=experiment, view=view.KEY)}"
         yield link
         if browser:
             webbrowser.open(link)

@@ -3,11 +3,12 @@
 import numpy as np
 import pandas as pd
 import pytest
+from builders import params
 
-from pipeline.comparing.comparing import Chosen, compare, key_metrics, slowdown_curves
+from pipeline.comparing.comparing import Chosen, compare, key_metrics, slowdown_curves, trainings
 from pipeline.config import Evaluation
 from pipeline.problems.groups.tables import TABLES as GROUPS
-from pipeline.schemas import COMPARISON, DELAY, SUMMARY, empty
+from pipeline.schemas import COMPARISON, DELAY, OBJECTIVES, SUMMARY, empty
 
 # Mean slowdown at loads 50 and 150; over both, sjf 4, tetris 3.5, hold 3, net 2.5, fcfs 8.
 MEANS = {"fcfs": (4.0, 12.0), "hold": (2.0, 4.0), "net": (2.0, 3.0), "sjf": (2.0, 6.0), "tetris": (1.5, 5.5)}
@@ -15,6 +16,7 @@ BEST = (1.5 + 4.0) / 2  # tetris at load 50, hold at 150
 REST = {"p50_slowdown": 1.0, "p99_slowdown": 1.0, "worst_slowdown": 9.0, "completion_time": 5.0, "makespan": 40.0}
 REST["unbounded_slowdown"] = 2.0
 NO_WAITS = empty(DELAY)
+NO_AGENTS = empty(OBJECTIVES)
 
 
 def summaries() -> pd.DataFrame:
@@ -45,7 +47,7 @@ def comparisons() -> pd.DataFrame:
 
 
 def test_key_metrics_are_those_over_all_loads() -> None:
-    found = key_metrics(summaries(), comparisons(), NO_WAITS, ["net", "of_another_scenario"], ())
+    found = key_metrics(summaries(), comparisons(), NO_WAITS, NO_AGENTS, ["net", "of_another_scenario"], ())
     assert found == {
         "online": {
             "best_heuristic": {"slowdown": BEST},
@@ -59,8 +61,23 @@ def test_key_metrics_are_those_over_all_loads() -> None:
     }
 
 
+def test_an_agent_trained_for_another_measure_has_its_mean_by_that_as_well() -> None:
+    own = comparisons().query("policy == 'net'").assign(objective="completion time", mean=7.0, difference=0.125)
+    own = OBJECTIVES.validate(own[list(OBJECTIVES.columns)])
+    found = key_metrics(summaries(), comparisons(), NO_WAITS, own, ["net"], ())["online"]["net"]
+    assert found == {
+        "percent_from_best": -9.09,
+        "percent_from_sjf": -37.5,
+        "slowdown": 2.5,
+        "completion_time": 7.0,
+        "completion_time_percent_from_sjf": 12.5,
+    }
+    same = key_metrics(summaries(), comparisons(), NO_WAITS, own.assign(objective="slowdown"), ["net"], ())
+    assert list(same["online"]["net"]) == ["percent_from_best", "percent_from_sjf", "slowdown"]
+
+
 def test_key_metrics_are_in_order_of_name_whatever_the_order_of_agents() -> None:
-    found = key_metrics(summaries(), comparisons(), NO_WAITS, ["net", "fcfs"], ())["online"]
+    found = key_metrics(summaries(), comparisons(), NO_WAITS, NO_AGENTS, ["net", "fcfs"], ())["online"]
     assert list(found) == ["best_heuristic", "fcfs", "hold", "net", "sjf", "tetris", "unfinished_jobs"]
 
 
@@ -76,9 +93,10 @@ def test_curves_are_records_in_order_of_policy_and_load(place: int) -> None:
 # A scenario whole
 
 SETTINGS = Evaluation(resamples=100, confidence=0.9)
+MINE = {"mine": params().agents["controller"]}
 AGAINST_EVEN = Chosen({50: "equal", 90: "drf"}, {})
 
-# Mean bounded slowdown and mean wait at loads 50 and 90, the same in both jobsets of each.
+# Mean bounded slowdown and mean wait at loads 50 and 90, the same in all jobsets of each.
 OF_GROUPS_MEANS = {
     "equal": ((2.0, 8.0), (10.0, 40.0)),
     "drf": ((3.0, 6.0), (5.0, 20.0)),
@@ -96,7 +114,7 @@ def of_groups() -> pd.DataFrame:
         | {"mean_slowdown": 9 * slowdown[place], "mean_wait": wait[place]}
         for policy, (slowdown, wait) in OF_GROUPS_MEANS.items()
         for place, load in enumerate((50, 90))
-        for k in range(2)
+        for k in range(6)
     ]
     schema = GROUPS.jobsets
     frame = pd.DataFrame(rows).assign(jobs=10, unfinished=0)
@@ -111,7 +129,7 @@ def over_all(frame: pd.DataFrame, policy: str) -> dict[str, tuple[float, float, 
 
 def test_groups_are_compared_by_slowdown_and_by_waiting_time_each_with_its_own_best() -> None:
     best = Chosen({50: "equal", 90: "drf"}, {50: "drf", 90: "fixed"})
-    found = compare("shared", of_groups(), best, ["mine"], SETTINGS, seed=1)
+    found = compare("shared", of_groups(), best, MINE, SETTINGS, seed=1)
     COMPARISON.validate(found.comparison)
     DELAY.validate(found.delay)
     # Over both loads 2.5 and 5 are 3.75 in the mean. The best are 2 and 6 by slowdown, and 5 and 10 by waiting time.
@@ -131,15 +149,41 @@ def test_groups_are_compared_by_slowdown_and_by_waiting_time_each_with_its_own_b
     assert "mine_pretrained" not in over_all(found.delay, "equal")  # whose start is the agent's own
 
 
+def test_an_agent_is_compared_by_what_it_was_trained_for() -> None:
+    best = Chosen({50: "equal", 90: "drf"}, {50: "drf", 90: "fixed"})
+    slowdown = {"mine": MINE["mine"].model_copy(update={"objective": "slowdown"})}
+    found = (compare("shared", of_groups(), best, agents, SETTINGS, seed=1) for agents in (MINE, slowdown))
+    waits, plain = (of.objectives for of in found)
+    OBJECTIVES.validate(plain)
+    assert set(OBJECTIVES.validate(waits)["policy"]) == {"mine"}
+    assert (set(waits["objective"]), set(plain["objective"])) == ({"delay"}, {"slowdown"})
+    assert over_all(waits, "mine")["best_heuristic"] == (10.0, 7.5, pytest.approx(1 / 3))
+    assert over_all(plain, "mine")["drf"] == (9 * 3.75, 9 * 4.5, pytest.approx(3.75 / 4.5 - 1))
+    assert "best_heuristic" not in over_all(plain, "mine")  # it is chosen by bounded slowdown and by waits
+
+
+def test_agents_that_differ_by_their_seeds_alone_are_compared_together() -> None:
+    row = MINE["mine"]
+    again = row.model_copy(update={"finetune": row.finetune.model_copy(update={"seed": 2})})
+    other = row.model_copy(update={"objective": "slowdown"})
+    assert trainings({"mine": row, "again": again, "other": other}) == {"mine (2 seeds)": ["mine", "again"]}
+    frame = of_groups()
+    twin = frame[frame["policy"] == "mine"].assign(policy="again", mean_wait=lambda rows: 3 * rows["mean_wait"])
+    agents = {"mine": row, "again": again}
+    found = compare("shared", pd.concat([frame, twin]), AGAINST_EVEN, agents, SETTINGS, seed=1).objectives
+    assert over_all(found, "mine (2 seeds)")["drf"] == (20.0, 12.5, pytest.approx(0.6))
+    assert over_all(found, "again")["drf"] == (30.0, 12.5, pytest.approx(1.4))
+
+
 def test_a_summary_has_each_policy_at_each_load() -> None:
-    found = compare("shared", of_groups(), Chosen(AGAINST_EVEN.slowdown, {50: "drf", 90: "drf"}), [], SETTINGS, seed=1)
+    found = compare("shared", of_groups(), Chosen(AGAINST_EVEN.slowdown, {50: "drf", 90: "drf"}), {}, SETTINGS, seed=1)
     rows = SUMMARY.validate(found.summary).set_index(["policy", "load"])
-    assert rows.loc[("mine", 90), ["n", "jobs", "slowdown", "unbounded_slowdown"]].tolist() == [2, 20, 5, 45]
+    assert rows.loc[("mine", 90), ["n", "jobs", "slowdown", "unbounded_slowdown"]].tolist() == [6, 60, 5, 45]
     assert len(rows) == 2 * len(OF_GROUPS_MEANS)
 
 
 def test_without_a_best_by_waiting_time_there_is_no_such_comparison() -> None:
-    found = compare("shared", of_groups(), AGAINST_EVEN, ["mine"], SETTINGS, seed=1)
+    found = compare("shared", of_groups(), AGAINST_EVEN, MINE, SETTINGS, seed=1)
     assert DELAY.validate(found.delay).empty
     assert len(found.comparison)
 
@@ -147,7 +191,7 @@ def test_without_a_best_by_waiting_time_there_is_no_such_comparison() -> None:
 def test_a_reference_under_which_nobody_waits_has_differences_that_can_be_written() -> None:
     frame = of_groups()
     frame.loc[frame["policy"].isin(["fixed", "oracle"]), "mean_wait"] = 0.0
-    found = compare("shared", frame, Chosen(AGAINST_EVEN.slowdown, {50: "fixed", 90: "drf"}), [], SETTINGS, seed=1)
+    found = compare("shared", frame, Chosen(AGAINST_EVEN.slowdown, {50: "fixed", 90: "drf"}), {}, SETTINGS, seed=1)
     DELAY.validate(found.delay)
     columns = ["difference", "difference_low", "difference_high"]
     assert np.isfinite(found.delay[columns]).all(axis=None)
@@ -158,14 +202,21 @@ def test_a_reference_under_which_nobody_waits_has_differences_that_can_be_writte
 
 def test_key_metrics_of_groups_name_their_references() -> None:
     best = Chosen(AGAINST_EVEN.slowdown, {50: "drf", 90: "fixed"})
-    found = compare("shared", of_groups(), best, ["mine"], SETTINGS, seed=1)
-    assert key_metrics(found.summary, found.comparison, found.delay, ["mine"], {"shared"}) == {
+    found = compare("shared", of_groups(), best, MINE, SETTINGS, seed=1)
+    assert key_metrics(found.summary, found.comparison, found.delay, found.objectives, ["mine"], {"shared"}) == {
         "shared": {
             "best_heuristic": {"bounded_slowdown": 4.0, "wait": 7.5},
             "drf": {"bounded_slowdown": 4.5, "wait": 12.5},
             "fixed": {"bounded_slowdown": 6.5, "wait": 9.0},
             # 3.75 is 6.25 % below 4 and 16.67 % below 4.5, the first of the references that there is.
-            "mine": {"percent_from_best": -6.25, "percent_from_drf": -16.67, "bounded_slowdown": 3.75, "wait": 10.0},
+            # It was trained for waiting time, and that is 10 where it is 12.5 under drf.
+            "mine": {
+                "percent_from_best": -6.25,
+                "percent_from_drf": -16.67,
+                "bounded_slowdown": 3.75,
+                "delay_percent_from_drf": -20.0,
+                "wait": 10.0,
+            },
             "unfinished_jobs": 0,
         }
     }
@@ -173,5 +224,5 @@ def test_key_metrics_of_groups_name_their_references() -> None:
 
 def test_an_agent_whose_start_was_not_scored_is_compared_with_the_others_alone() -> None:
     frame = of_groups().query("policy != 'mine_pretrained'")
-    found = compare("shared", frame, AGAINST_EVEN, ["mine"], SETTINGS, seed=1)
+    found = compare("shared", frame, AGAINST_EVEN, MINE, SETTINGS, seed=1)
     assert set(over_all(found.comparison, "mine")) == {"drf", "fixed", "best_heuristic"}

@@ -1,11 +1,14 @@
 """The paired bootstrap on tables with a known answer."""
 
+from collections.abc import Sequence
+
 import numpy as np
 import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pipeline.comparing.resampling import FEW, interval, resample, windows
 from pipeline.comparing.statistics import comparison, summary
 from pipeline.config import Evaluation
 from pipeline.core import FloatArray
@@ -22,6 +25,7 @@ SCORES: Scores = {
     "net": {10: [1.5, 3], 110: [3, 5]},
 }
 SJF = {10: "sjf", 110: "sjf"}
+LEVELS = {"sjf": 3.0, "net": 1.0}
 BEST = {10: "tetris", 110: "sjf"}
 
 
@@ -100,15 +104,115 @@ def test_pairing_leaves_no_doubt_where_every_jobset_tells_the_same() -> None:
 
 
 def test_jobsets_are_resampled_within_their_load() -> None:
-    scores: Scores = {"sjf": {10: [2, 2, 2], 110: [10, 10, 10]}, "net": {10: [1, 1, 1], 110: [8, 8, 8]}}
+    scores: Scores = {"sjf": {10: [2] * 12, 110: [10] * 12}, "net": {10: [1] * 12, 110: [8] * 12}}
     found = row(compare(results(scores), {"sjf": SJF}), "net", "all", "sjf")
     assert (found["low"], found["high"]) == (4.5, 4.5)
     assert (found["difference_low"], found["difference_high"]) == (-0.25, -0.25)
 
 
-def test_the_interval_of_two_jobsets_is_their_range() -> None:
-    found = row(compare(results(SCORES), {"sjf": SJF}), "net", "010", "sjf")
-    assert (found["low"], found["high"]) == (1.5, 3.0)  # each jobset alone is a quarter of the resamples
+def test_the_interval_of_few_jobsets_is_their_range() -> None:
+    scores: Scores = {"sjf": {10: [2, 4, 5, 4, 2, 2, 4, 5]}, "net": {10: [1, 3, 4, 2, 1, 1, 2, 4]}}
+    found = row(compare(results(scores), {"sjf": {10: "sjf"}}), "net", "010", "sjf")
+    assert found[["low", "high", "difference_low", "difference_high"]].tolist() == pytest.approx([1, 4, -0.5, -0.2])
+
+
+def test_five_jobsets_that_all_say_the_same_tell_no_difference() -> None:
+    five, six = (
+        row(
+            compare(results({"sjf": {10: [2.0] * n}, "net": {10: [1.0] * n}}), {"sjf": {10: "sjf"}}),
+            "net",
+            "010",
+            "sjf",
+        )
+        for n in (5, 6)
+    )
+    assert five[["difference", "difference_low", "difference_high"]].tolist() == [-0.5, -0.5, 0]
+    assert six[["difference", "difference_low", "difference_high"]].tolist() == [-0.5, -0.5, -0.5]
+
+
+def test_loads_that_share_windows_have_as_many_units_as_windows() -> None:
+    scores: Scores = {name: {60: [level] * 16, 90: [level] * 8, 120: [level] * 8} for name, level in LEVELS.items()}
+    found = compare(windows(results(scores)), {"sjf": dict.fromkeys((60, 90, 120), "sjf")})
+    assert found["n"].tolist() == [8] * 4
+    assert compare(results(scores), {"sjf": dict.fromkeys((60, 90, 120), "sjf")})["n"].tolist() == [16, 8, 8, 32]
+
+
+def test_what_is_gained_at_one_load_and_lost_at_another_of_the_same_windows_is_certain() -> None:
+    change = list(np.linspace(-1, 1, 12))
+    scores: Scores = {"sjf": {60: [4] * 12, 90: [4] * 12}}
+    scores["net"] = {60: [3 + one for one in change], 90: [3 - one for one in change]}
+    alone, together = (
+        compare(frame, {"sjf": {60: "sjf", 90: "sjf"}}) for frame in (results(scores), windows(results(scores)))
+    )
+    assert row(together, "net", "all", "sjf")[["low", "high"]].tolist() == pytest.approx([3, 3])
+    assert np.ptp(row(alone, "net", "all", "sjf")[["low", "high"]].tolist()) > 0.3
+
+
+# How often intervals hold the truth
+
+
+def held(truth: float, table: pd.DataFrame, policies: Sequence[str]) -> float:
+    """The share of policies, each of a world of its own, whose interval over all loads holds the true difference."""
+    rows = table[(table["load"] == "all") & table["policy"].isin(policies)]
+    assert len(rows) == len(policies)
+    return float(((rows["difference_low"] <= truth) & (truth <= rows["difference_high"])).mean())
+
+
+def test_an_interval_over_loads_of_the_same_windows_holds_the_truth_only_if_they_are_drawn_together() -> None:
+    rng, loads, worlds = np.random.default_rng(3), (60, 90, 120), [f"net_{k}" for k in range(300)]
+    scores: Scores = {"sjf": dict.fromkeys(loads, [10.0] * 40)}
+    for world in worlds:
+        hard = 11 + 0.5 * rng.standard_normal(40)  # windows, alike at all loads
+        scores[world] = {load: list(hard + 0.2 * rng.standard_normal(40)) for load in loads}
+    references = {"sjf": dict.fromkeys(loads, "sjf")}
+    together, alone = (compare(cut(results(scores)), references) for cut in (windows, pd.DataFrame))
+    assert held(0.1, together, worlds) > 0.9
+    assert held(0.1, alone, worlds) < 0.8
+
+
+@pytest.mark.parametrize("seeds", [2, 3, 5])
+def test_an_interval_over_seeds_holds_the_truth_of_all_seeds_and_one_over_jobsets_alone_does_not(seeds: int) -> None:
+    rng, scores, trainings = np.random.default_rng(4), Scores(sjf={10: [10.0] * 30}), dict[str, list[str]]()
+    for world in range(100):
+        luck, hard = 0.05 * rng.standard_normal(seeds), 11 + 0.5 * rng.standard_normal(30)
+        names = trainings[f"all_{world}"] = [f"net_{world}_{seed}" for seed in range(seeds)]
+        scores |= {name: {10: list(hard + 10 * one)} for name, one in zip(names, luck, strict=True)}
+        scores[f"mean_{world}"] = {10: list(hard + 10 * luck.mean())}
+    draws = np.random.default_rng(1)
+    table = comparison(results(scores), "online", {"sjf": {10: "sjf"}}, SETTINGS, draws, trainings)
+    assert held(0.1, table, list(trainings)) > 0.9
+    assert held(0.1, table, [f"mean_{world}" for world in range(100)]) < 0.6
+
+
+def test_of_eight_jobsets_the_range_holds_the_truth_and_percentiles_of_resamples_do_not() -> None:
+    rng, worlds = np.random.default_rng(5), 400
+    value = np.exp(rng.standard_normal((8, worlds)))  # a few jobsets decide, as in logs
+    truth, counts = np.exp(0.5), rng.multinomial(8, np.full(8, 1 / 8), size=400)
+    ranges, percentiles = (
+        interval((resample(8, 400, rng) @ value / 8)[1:], 0.95, 8),
+        interval(counts @ value / 8, 0.95, FEW),
+    )
+    told, untold = (((low <= truth) & (truth <= high)).mean() for low, high in (ranges, percentiles))
+    assert told > 0.95
+    assert untold < 0.88
+
+
+def test_trainings_are_one_policy_of_which_each_counts_alike() -> None:
+    scores: Scores = {name: {10: [level] * 12, 110: [2 * level] * 12} for name, level in LEVELS.items()}
+    frame = results(scores | {"net_2": {10: [2.0] * 12, 110: [4.0] * 12}})
+    frame.loc[frame["policy"].isin(["net", "net_2"]) & (frame["jobset"] == 0), "unfinished"] = 1
+    table = comparison(
+        *(frame, "online", {"sjf": SJF}, SETTINGS, np.random.default_rng(1), {"net of 2 seeds": ["net", "net_2"]})
+    )
+    found = COMPARISON.validate(table).set_index(["policy", "load"]).loc["net of 2 seeds"]
+    wide = 0.5 * 12.706 / 1.96  # Student's t of one degree of freedom over that of many
+    expected = [1.5, 0, 1.5 + wide, 12, 2]  # no slowdown is below 0
+    assert found.loc["010", ["mean", "low", "high", "n", "unfinished"]].tolist() == pytest.approx(expected, rel=1e-4)
+    expected = [-0.5, -1, wide / 3 - 0.5]
+    told = found.loc["all", ["difference", "difference_low", "difference_high"]].tolist()
+    assert told == pytest.approx(expected, rel=1e-4)
+    without = compare(frame, {"sjf": SJF})
+    pd.testing.assert_frame_equal(table[table["policy"] != "net of 2 seeds"].reset_index(drop=True), without)
 
 
 def test_the_interval_holds_the_truth_as_often_as_it_says() -> None:
@@ -131,10 +235,10 @@ def test_the_interval_holds_the_truth_as_often_as_it_says() -> None:
 @given(st.lists(st.floats(1, 1e3), min_size=1, max_size=20), st.integers(0, 5))
 def test_equal_policies_differ_by_exactly_nothing(slowdown: list[float], others: int) -> None:
     filler: Scores = {f"other{k}": {10: [1.0 + k] * len(slowdown)} for k in range(others)}
-    frame = results({"sjf": {10: slowdown}, **filler, "twin": {10: slowdown}})
+    frame = results({"sjf": {10: slowdown}, **filler, "double": {10: slowdown}})
     table = compare(frame, {"sjf": {10: "sjf"}}, Evaluation(resamples=100, confidence=0.9))
-    twin = table[table["policy"] == "twin"]
-    assert (twin[["difference", "difference_low", "difference_high"]] == 0).all(axis=None)
+    double = table[table["policy"] == "double"]
+    assert (double[["difference", "difference_low", "difference_high"]] == 0).all(axis=None)
 
 
 def test_a_policy_scored_on_fewer_jobsets_is_refused() -> None:

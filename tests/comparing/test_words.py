@@ -4,8 +4,8 @@ import pandas as pd
 import pandera.pandas as pa
 
 from pipeline.comparing.hindsight import hindsight_markdown
-from pipeline.comparing.words import closing, document, headline, stream_tables, table
-from pipeline.schemas import COMPARISON, DELAY, HINDSIGHT_SUMMARY, STREAM_SUMMARY, empty
+from pipeline.comparing.words import closing, document, headline, headlines, objectives, stream_tables, table
+from pipeline.schemas import COMPARISON, DELAY, HINDSIGHT_SUMMARY, OBJECTIVES, STREAM_SUMMARY, empty
 
 COLUMNS = ["load", "policy", "mean", "mean_against", "difference", "difference_low", "difference_high", "unfinished"]
 ROWS = [
@@ -60,8 +60,8 @@ def test_a_table_of_waiting_times_says_so() -> None:
     frame = comparison(waits, DELAY)
     lines = table(frame, "waiting time").splitlines()
     assert lines[0] == (
-        "**online**: mean waiting time (difference from sjf, ± half its interval). Bold: the whole interval is below. "
-        "†: some jobs unfinished, so at least this long."
+        "**online**: mean waiting time (difference from sjf, ± half its interval). n = 200. Bold: the whole interval "
+        "is below. †: some jobs unfinished, so at least this long."
     )
     assert lines[2:] == [
         "| policy | 130 |",
@@ -69,6 +69,48 @@ def test_a_table_of_waiting_times_says_so() -> None:
         "| net | **0.50**† (-37.5 ±12.5 %) |",
         "| sjf | 0.80 |",
     ]
+
+
+def test_a_table_tells_n_and_of_few_jobsets_their_range() -> None:
+    assert "interval). n = 200 at each load, 400 over all. Bold" in table(comparison(ROWS))
+    few = comparison(ROWS).assign(n=8)  # windows, the same at both loads
+    lines = table(few).splitlines()
+    assert (
+        "(difference from sjf, its range over so few). n = 8 at each load, 8 over all. Bold: the whole range"
+        in lines[0]
+    )
+    assert "| net | 1.50 (+0.4 % (-1.0 to +2.1)) | **3.65** (-27.1 % (-29.2 to -25.0)) |" in lines[4]
+    assert headline(few, {"net"}, 0.95)[0].endswith("over all loads (range 19.0 to 23.0, n = 8 jobsets)")
+
+
+def of_agents() -> pd.DataFrame:
+    """One agent that was trained for waiting time, against two references."""
+    rows = pd.concat([comparison(ROWS[:3]), comparison(ROWS[:3]).assign(against="drf", difference=0.05)])
+    rows.insert(0, "objective", "delay")
+    return OBJECTIVES.validate(rows)
+
+
+def test_agents_stand_first_by_what_each_was_trained_for() -> None:
+    lines = objectives(of_agents()).splitlines()
+    assert lines[2:] == [
+        "| agent | scenario | trained for | mean | n | difference |",
+        "| --- | --- | --- | ---: | ---: | --- |",
+        "| net | online | delay | 2.58 | 400 | sjf -20.8 % (-23.0 to -19.0); drf +5.0 % (-23.0 to -19.0) |",
+    ]
+    text = document(comparison(ROWS), empty(DELAY), [objectives(of_agents())], ["last"])
+    assert text.index("trained for") < text.index("**online**") < text.index("last")
+    assert objectives(empty(OBJECTIVES)) == ""
+
+
+def test_a_headline_begins_with_what_an_agent_was_trained_for() -> None:
+    said = headlines(of_agents(), comparison(ROWS), 0.95)
+    assert [line.split(" below")[0].split(" above")[0] for line in said[::3]] == [
+        "net (online): mean delay 20.8 %",
+        "net (online): mean delay 5.0 %",
+        "net (online): mean slowdown 20.8 %",
+    ]
+    same = of_agents().assign(objective="slowdown")
+    assert len(headlines(same, comparison(ROWS), 0.95)) == 6
 
 
 def test_of_no_comparison_there_is_no_table() -> None:
@@ -129,9 +171,11 @@ def test_every_agent_tells_what_it_closes_of_the_distance_to_hindsight() -> None
     ]
 
 
-def test_where_there_is_no_distance_the_sentence_says_so_and_without_agents_there_is_none() -> None:
+def test_where_there_is_no_clear_distance_the_sentence_says_so_and_without_agents_there_is_none() -> None:
     nothing = foreseen((NAN, NAN, NAN), (NAN, NAN, NAN)).query("policy != 'sjf'")
-    assert closing(nothing, {"net", "plain"}, 0.95) == [f"Scenario online: there is no distance {TO_HINDSIGHT}"]
+    known = TO_HINDSIGHT.removeprefix("from the best heuristic to hindsight ")
+    unclear = f"Scenario online: the best heuristic and hindsight do not differ clearly {known}"
+    assert closing(nothing, {"net", "plain"}, 0.95) == [unclear]
     assert closing(foreseen((0.1, 0.1, 0.1), (0.1, 0.1, 0.1)), {}, 0.95) == []
     assert closing(empty(HINDSIGHT_SUMMARY), {"net"}, 0.95) == []
 
@@ -140,7 +184,7 @@ def test_the_document_has_all_that_there_is_and_no_gaps() -> None:
     solved = foreseen((0.5, 0.4, 0.6), (0.2, 0.1, 0.3))
     said = closing(solved, {"net"}, 0.95)
     sections = [stream_tables(streams()), *said, hindsight_markdown(solved)]
-    whole = document(comparison(ROWS), empty(DELAY), sections)
+    whole = document(comparison(ROWS), empty(DELAY), sections=sections)
     starts = [
         "**online**: mean slowdown",
         "**endless**, load 70",
@@ -151,5 +195,5 @@ def test_the_document_has_all_that_there_is_and_no_gaps() -> None:
     assert places == sorted(places)
     assert "| net | 50 % (40 to 60) |" in whole
     nothing = [stream_tables(empty(STREAM_SUMMARY)), hindsight_markdown(empty(HINDSIGHT_SUMMARY))]
-    bare = document(comparison(ROWS), empty(DELAY), nothing)
+    bare = document(comparison(ROWS), empty(DELAY), sections=nothing)
     assert bare == table(comparison(ROWS)) + "\n"

@@ -78,7 +78,8 @@ WRONG: list[tuple[str, Any, str]] = [
     (
         f"{FEW}.dispatch",
         "fair",
-        f"{FEW}.dispatch: expected 'greedy', 'blocking', 'easy' or 'easy_within', got 'fair'",
+        f"{FEW}.dispatch: expected 'greedy', 'blocking', 'easy', 'easy_within', 'easy_anew' or 'easy_shortest', "
+        "got 'fair'",
     ),
     (
         f"{FEW}.machines",
@@ -111,7 +112,8 @@ WRONG: list[tuple[str, Any, str]] = [
         {"cpu": [1, 5], "memory": [1]},
         f"{FEW}: workload.demand: no machine can hold {{'cpu': 5.0, 'memory': 1.0}}, which a job may ask for",
     ),
-    (f"{FEW}.told", "estimates", f"{FEW}: told: only a log has estimates; expected durations"),
+    (f"{FEW}.policies_know", "estimates", f"{FEW}: policies_know: only a log has estimates; expected durations"),
+    (f"{FEW}.policies_know", "predictions", f"{FEW}: policies_know: only a log has predictions; expected durations"),
     (
         f"{FEW}.machines",
         {"sample": 3},
@@ -197,3 +199,16 @@ def test_an_agent_may_not_have_the_name_of_a_heuristic(name: str) -> None:
     values["agents"][name] = values["agents"].pop("mine")
     with pytest.raises(UserError, match=f"agents.{name}: '{name}' is the name of another policy"):
         check_names(check_params(values, "params.yaml"))
+
+
+@pytest.mark.parametrize("dispatch", ["blocking", "easy", "easy_within"])
+def test_predictions_are_refused_where_nothing_is_told_anew(dispatch: str) -> None:
+    said = f"^params.yaml: {FEW}: policies_know: dispatch {dispatch} tells nothing anew of a job that runs longer than "
+    with pytest.raises(UserError, match=said):
+        few(workload=LOG, policies_know="predictions", dispatch=dispatch)
+
+
+@pytest.mark.parametrize("dispatch", ["greedy", "easy_anew", "easy_shortest"])
+def test_predictions_may_be_told_of_a_log(dispatch: str) -> None:
+    row = few(workload=LOG, policies_know="predictions", dispatch=dispatch).machines_scenario("few")
+    assert row.policies_know == "predictions"

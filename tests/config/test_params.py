@@ -12,13 +12,14 @@ from ruamel.yaml import YAML
 from pipeline.config import MachinesAgent, Params, PoolAgent, PoolLog, check_params, load_params, repository_root
 from pipeline.errors import UserError
 from pipeline.problems.pool.heuristics.scores import HEURISTICS, check_names
+from pipeline.problems.pool.heuristics.teachers import TEACHERS
 from pipeline.problems.pool.workload.estimates import check_estimates
 from pipeline.problems.pool.workload.synthetic import check_synthetic
 
 PARAMS = REPOSITORY / "params.yaml"
 GONE = object()
 BERNOULLI = {"name": "bernoulli", "steps": 50}
-NAMES = "String should match pattern '^[a-z][a-z0-9_]*$'"
+NAMES = "expected a name of small letters, digits and _, a letter first"
 
 # place in the file, value put there (GONE: the key is taken away), what is said behind "params.yaml: "
 WRONG_KEYS: list[tuple[str, Any, str]] = [
@@ -27,7 +28,11 @@ WRONG_KEYS: list[tuple[str, Any, str]] = [
     ("scenarios.online.horizons", 3, "scenarios.online.horizons: unknown key"),
     ("agents.deeprm.finetune.updates", GONE, "agents.deeprm.finetune.updates: missing key"),
     ("threads", GONE, "threads: missing key"),
-    ("agents.deeprm.finetune", {"name": "reinforce"}, "agents.deeprm.finetune.recipe: missing key (and 5 more)"),
+    (
+        "agents.deeprm.finetune",
+        {"name": "reinforce"},
+        "agents.deeprm.finetune.recipe: missing key (and 5 more: python -m pipeline check --all)",
+    ),
     ("workload.name", GONE, "workload.name: missing key"),
     ("workload", {"name": "swf"}, "workload.path: missing key"),
     ("workload", {"name": "swf", "path": "a.swf", "short": [1, 3]}, "workload.short: unknown key"),
@@ -39,6 +44,7 @@ WRONG_KEYS: list[tuple[str, Any, str]] = [
         "scenarios.online.workload.noise: unknown key",
     ),
     ("transfers.streams.from", "deeprm3", "transfers.streams.from: unknown key"),
+    ("scenarios.online.told", "estimates", "scenarios.online.told: this key is called 'policies_know' now"),
     ("transfers.streams.agent", GONE, "transfers.streams.agent: missing key"),
 ]
 WRONG_TYPES: list[tuple[str, Any, str]] = [
@@ -152,7 +158,7 @@ UNKNOWN_NAMES: list[tuple[str, Any, str]] = [
         "deeprm33",
         f"transfers.streams.agent: unknown 'deeprm33'; {there_are('agents')}; did you mean 'deeprm3'?",
     ),
-    ("transfers.To", {}, f"transfers.To: {NAMES}, got 'To' (and 2 more)"),
+    ("transfers.To", {}, f"transfers.To: {NAMES}, got 'To' (and 2 more: python -m pipeline check --all)"),
     ("scenarios.online.demand", "cod", f"scenarios.online.demand: unknown 'cod'; {DEMANDS}"),
     ("agents.deeprm.finetune.recipe", "our", f"agents.deeprm.finetune.recipe: unknown 'our'; {RECIPES}"),
     (
@@ -176,8 +182,8 @@ UNKNOWN_NAMES: list[tuple[str, Any, str]] = [
         "burst",
         "scenarios.online.arrivals.name: unknown 'burst'; there are: 'poisson', 'bernoulli', 'bursts', 'at_once'",
     ),
-    ("agents.Deep", {}, f"agents.Deep: {NAMES}, got 'Deep' (and 1 more)"),
-    ("agents.deep-rm", {}, f"agents.deep-rm: {NAMES}, got 'deep-rm' (and 1 more)"),
+    ("agents.Deep", {}, f"agents.Deep: {NAMES}, got 'Deep' (and 1 more: python -m pipeline check --all)"),
+    ("agents.deep-rm", {}, f"agents.deep-rm: {NAMES}, got 'deep-rm' (and 1 more: python -m pipeline check --all)"),
     ("scenarios.online.resources.CPU", 10, f"scenarios.online.resources.CPU: {NAMES}, got 'CPU'"),
 ]
 DO_NOT_FIT: list[tuple[str, Any, str]] = [
@@ -348,8 +354,16 @@ def test_params_must_be_a_mapping(values: Any, found: str) -> None:
     assert refusal(values) == f"expected a mapping of keys to values, found {found}"
 
 
+def test_every_problem_is_said_where_all_are_asked_for(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(UserError, match=r"^params.yaml: hindsight: missing key$"):
+        check_params({"seed": -1}, "params.yaml", every=True)
+    said = capsys.readouterr().err.splitlines()
+    assert said[0] == "error: params.yaml: seed: expected greater than or equal to 0, got -1"
+    assert len(said) == 10
+
+
 def test_the_first_of_many_problems_is_shown_with_their_number() -> None:
-    assert refusal({}) == "seed: missing key (and 10 more)"
+    assert refusal({}) == "seed: missing key (and 10 more: python -m pipeline check --all)"
 
 
 def test_the_largest_load_of_bernoulli_arrivals_is_accepted() -> None:
@@ -359,7 +373,7 @@ def test_the_largest_load_of_bernoulli_arrivals_is_accepted() -> None:
         if row["scenario"] == "online":
             row["finetune"] |= {"loads": [110], "jobsets": 15}
             row["pretrain"] |= {"loads": [110], "jobsets": 100} if row["pretrain"]["name"] != "none" else {}
-    checked(values)
+    assert checked(values).pool_scenario("online").loads[-1] == 184
 
 
 @pytest.mark.parametrize(("old", "new"), [("steps", "pool"), ("events", "machines"), ("groups", "groups")])
@@ -394,7 +408,7 @@ def test_rows_are_given_as_those_of_one_problem(params: Params) -> None:
 
 def test_every_teacher_of_the_repositorys_params_is_a_heuristic() -> None:
     found = {row.pretrain.teacher for row in load_params(PARAMS).agents.values() if row.pretrain.name == "clone"}
-    assert found <= set(HEURISTICS)
+    assert found <= set(TEACHERS) <= set(HEURISTICS)
 
 
 def test_transfers_may_be_left_out_and_then_nothing_says_so() -> None:
@@ -448,12 +462,12 @@ def test_a_horizon_must_hold_the_longest_job_of_the_scenarios_own_workload() -> 
 @pytest.mark.parametrize(("noise", "is_told"), [(0.0, False), (0.4, True)])
 def test_estimates_may_come_from_the_scenarios_own_workload(noise: float, is_told: bool) -> None:
     values = changed("scenarios.online.workload", {**OWN, "estimate_noise": noise})
-    values["scenarios"]["online"]["told"] = "estimates"
+    values["scenarios"]["online"]["policies_know"] = "estimates"
     params = check_params(values, "params.yaml")
     if is_told:
         check_estimates(params)
         return
-    with pytest.raises(UserError, match=r"^params\.yaml: scenarios\.online\.told: estimates need a log, or "):
+    with pytest.raises(UserError, match=r"^params\.yaml: scenarios\.online\.policies_know: estimates need a log, or "):
         check_estimates(params)
 
 
@@ -572,7 +586,7 @@ def test_a_log_without_a_capacity_of_its_own_takes_the_scenarios() -> None:
 def test_a_log_has_its_own_load_whatever_the_agents_list() -> None:
     values = changed("workload", {"name": "swf", "path": "a.swf"})
     values["agents"]["deeprm"]["finetune"]["loads"] = [60]
-    checked(values)
+    assert 60 not in checked(values).pool_scenario("online").loads
 
 
 # Rows by name, and another cluster

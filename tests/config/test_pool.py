@@ -10,10 +10,9 @@ from ruamel.yaml import YAML
 
 from pipeline.config import Params, check_params
 from pipeline.errors import UserError
-from pipeline.problems.pool.heuristics import scores as heuristics
 from pipeline.problems.pool.heuristics.scores import HEURISTICS, check_teachers
+from pipeline.problems.pool.heuristics.teachers import TEACHERS
 from pipeline.problems.pool.workload.synthetic import check_synthetic
-from pipeline.simulation.choosing import Heuristic
 
 CLONE = {
     "name": "clone",
@@ -142,7 +141,8 @@ def test_something_must_be_played() -> None:
 @pytest.mark.parametrize("baseline", ["decision", "time", "leave_one_out"])
 @pytest.mark.parametrize("play", ["greedy", "sampled"])
 def test_a_mixture_has_every_baseline_and_play(baseline: str, play: str) -> None:
-    checked(changed(recipes__deeprm3__baseline=baseline, recipes__deeprm3__play=play))
+    recipe = checked(changed(recipes__deeprm3__baseline=baseline, recipes__deeprm3__play=play)).pool_recipe("deeprm3")
+    assert (recipe.baseline, recipe.play) == (baseline, play)
 
 
 def test_streams_may_have_loads_that_the_scenario_has_not() -> None:
@@ -176,7 +176,7 @@ def test_every_demand_of_a_mix_can_be_drawn() -> None:
 
 
 def test_a_network_may_start_untaught() -> None:
-    checked(changed(agents__deeprm3__pretrain={"name": "none"}))
+    assert checked(changed(agents__deeprm3__pretrain={"name": "none"})).agent("deeprm3").pretrain.name == "none"
 
 
 def test_teachers_must_be_heuristics() -> None:
@@ -185,13 +185,10 @@ def test_teachers_must_be_heuristics() -> None:
     assert said.endswith("did you mean 'sjf'?")
 
 
-def test_teachers_must_have_a_compiled_twin(monkeypatch: pytest.MonkeyPatch) -> None:
-    sjf = HEURISTICS["sjf"]
-    assert isinstance(sjf, Heuristic)
-    monkeypatch.setattr(heuristics, "HEURISTICS", HEURISTICS | {"slow": Heuristic(sjf.decide)})
-    assert refusal(agents__deeprm3__pretrain__teachers=["sjf", "slow"]) == (
-        "agents.deeprm3.pretrain.teachers: expected heuristics that have a compiled rule, got 'slow'"
-    )
+def test_teachers_of_whole_jobsets_must_have_a_compiled_rule(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(TEACHERS, "slow", HEURISTICS["sjf"])
+    said = refusal(agents__deeprm3__pretrain__teachers=["sjf", "slow"])
+    assert said.startswith("agents.deeprm3.pretrain.teachers: unknown 'slow'; there are: easy, ")
     checked(changed(agents__deeprm2__pretrain__teacher="slow"))  # plain cloning asks it move by move
 
 

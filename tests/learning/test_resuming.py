@@ -30,9 +30,9 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "checkpoints" / "finetune@plain" / "key.safetensors"
 
 
-def counting(network: Counter, going: Course, updates: int) -> Iterator[Update]:
+def counting(network: Counter, training: Course, updates: int) -> Iterator[Update]:
     """An algorithm that counts."""
-    for step in range(going.memory.done + 1, updates + 1):
+    for step in range(training.memory.done + 1, updates + 1):
         with torch.no_grad():
             network.seen.add_(1)
         yield Update(step, {"b": 0.1 * step, "a": float(step)})
@@ -40,12 +40,12 @@ def counting(network: Counter, going: Course, updates: int) -> Iterator[Update]:
 
 def run(place: Path | None, updates: int = 5, killed_after: int | None = None) -> tuple[Course, Counter, list[int]]:
     """Learn; return the course, the network and the updates that were told."""
-    going, network, told = Course("finetune plain", place, updates), Counter(), []
-    for update in going.kept(counting(network, going, updates), network):
+    training, network, told = Course("finetune plain", place, updates), Counter(), []
+    for update in training.checkpointed(counting(network, training, updates), network):
         if update.step == killed_after:
             break
         told.append(update.step)
-    return going, network, told
+    return training, network, told
 
 
 @pytest.mark.parametrize("kill", [2, 3, 4, 5])
@@ -55,13 +55,13 @@ def test_a_killed_training_goes_on_behind_its_last_checkpoint(
     whole, _, _ = run(None)
     run(place, killed_after=kill)  # while it learns update `kill` or tells of it
     capsys.readouterr()
-    going, network, told = run(place)
+    training, network, told = run(place)
     assert told == list(range(kill, 6))
     assert int(network.seen) == 5
-    assert going.curve == whole.curve
-    assert [list(update.metrics) for update in going.curve] == [["b", "a"]] * 5  # in their own order
+    assert training.curve == whole.curve
+    assert [list(update.metrics) for update in training.curve] == [["b", "a"]] * 5  # in their own order
     assert capsys.readouterr().err == f"finetune plain: resumed at update {kill - 1} of 5\n"
-    going.finish()
+    training.finish()
     assert not place.exists()
 
 
@@ -93,11 +93,11 @@ def test_a_checkpoint_of_other_parameters_costs_a_line_and_the_beginning(
 ) -> None:
     run(place, killed_after=3)
     other = place.with_name("other.safetensors")
-    going, _, told = run(other)
+    training, _, told = run(other)
     assert told == [1, 2, 3, 4, 5]
     said = f"checkpoint {place}: made with other parameters, inputs or code; starting from the beginning\n"
     assert capsys.readouterr().err == said
-    going.finish()
+    training.finish()
     assert not place.exists()
 
 
@@ -105,8 +105,8 @@ def test_where_no_checkpoint_can_be_written_the_training_goes_on(
     place: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     place.parents[1].write_text("a file where a folder should be")
-    going, _, told = run(place)
-    going.finish()
+    training, _, told = run(place)
+    training.finish()
     assert told == [1, 2, 3, 4, 5]
     said = f"{place}: cannot be written (Not a directory); finetune plain goes on without checkpoints"
     assert capsys.readouterr().err.splitlines()[-1] == said

@@ -52,7 +52,7 @@ def test_a_task_waits_until_it_is_scheduled_and_runs_until_it_finishes(tmp_path:
     assert trace.demand.tolist() == [[50_000, 25_000], [6250, 1590]]
     assert trace.user.tolist() == [0, 1]
     assert (trace.resources, trace.units) == (("cpu", "memory"), ("percent of a machine",) * 2)
-    assert (trace.rows, trace.dropped, trace.mended, trace.machines) == (2, (), (), None)
+    assert (trace.rows, trace.dropped, trace.repaired, trace.machines) == (2, (), (), None)
 
 
 def test_tasks_that_did_not_finish_are_dropped_by_what_ended_them_first(tmp_path: Path) -> None:
@@ -107,7 +107,7 @@ def test_a_task_that_did_not_say_what_it_wants_or_ran_for_no_time_is_dropped(tmp
 def test_of_a_task_that_is_submitted_again_the_first_run_counts(tmp_path: Path) -> None:
     trace = read(tmp_path, *task(1, SUBMIT, SCHEDULE, FINISH, SUBMIT, SCHEDULE, FINISH))
     assert (trace.submit_s, trace.run_s) == (100, 10)
-    assert trace.mended == (("submitted again after it finished: first run taken", 1, 1),)
+    assert trace.repaired == (("submitted again after it finished: first run taken", 1, 1),)
 
 
 def test_a_folder_of_parts_is_one_log(tmp_path: Path) -> None:

@@ -142,7 +142,7 @@ def test_the_default_pods_are_read_whole() -> None:
     assert (len(trace.id), trace.rows) == (8152 - 897, 8152)
     ((reason, rows, _),) = trace.dropped
     assert (reason, rows) == ("never scheduled", 897)
-    assert trace.mended == ()
+    assert trace.repaired == ()
     assert trace.machines is not None
     assert len(trace.machines.kind) == 1523
     assert len(np.unique(np.column_stack([trace.machines.capacity, trace.machines.kind]), axis=0)) == 27

@@ -36,7 +36,7 @@ def log(submit: list[float], run: list[float], cpu: list[int] | None = None, **c
         has_estimates=False,
         machines=MachineTable(np.array([[10_000]]), np.array([0]), ("cpu",)),
         dropped=(),
-        mended=(),
+        repaired=(),
         units=("cores",),
         rows=jobs,
     )
@@ -114,10 +114,10 @@ def test_the_longest_gaps_come_first() -> None:
     assert tracing.gaps(trace, most=2).to_numpy().tolist() == [[0, DAY, 2], [1 + 10 / DAY, 30, 4]]
 
 
-def test_the_quarantine_tells_what_was_dropped_then_what_was_mended() -> None:
-    trace = log([0], [1], dropped=(Dropped("run time 0", 3, 7),), mended=(Dropped("sorted", 1, 0),), rows=4)
+def test_the_quarantine_tells_what_was_dropped_then_what_was_repaired() -> None:
+    trace = log([0], [1], dropped=(Dropped("run time 0", 3, 7),), repaired=(Dropped("sorted", 1, 0),), rows=4)
     found = tracing.quarantine(trace)
-    assert found.to_numpy().tolist() == [["dropped", "run time 0", 3, 0.75, 7], ["mended", "sorted", 1, 0.25, 0]]
+    assert found.to_numpy().tolist() == [["dropped", "run time 0", 3, 0.75, 7], ["repaired", "sorted", 1, 0.25, 0]]
 
 
 def test_what_jobs_hold_is_averaged_over_equal_spans() -> None:

@@ -13,7 +13,7 @@ from builders import params as read_params
 from pipeline.config import PoolLog, check_params
 from pipeline.core import LOG_NAME, NODES_NAME
 from pipeline.errors import UserError
-from pipeline.logs.registry import FORMATS, check_formats, guess, read
+from pipeline.logs.registry import FORMATS, check_formats, check_there, guess, read
 from pipeline.problems.groups.workload import source as groups
 from pipeline.problems.machines.workload import source as machines
 from pipeline.problems.pool.workload.source import LogSource, source
@@ -161,3 +161,12 @@ def test_the_options_of_a_format_reach_its_reader(tmp_path: Path) -> None:
     assert read(written(tmp_path, "openb") / LOG_NAME, nodes=tmp_path / NODES_NAME).machines is not None
     assert read(written(tmp_path, "swf") / LOG_NAME, per_node=True).nodes.tolist() == CORES
     assert len(read(text(tmp_path, f"{TASKS}\n0,5,10,0.02,3\n"), instances="each").id) == 3
+
+
+def test_a_log_that_is_not_there_is_told_beforehand(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DVC_ROOT", str(tmp_path))
+    params = read_params().model_copy(update={"workload": PoolLog(name="swf", path="site.swf")})
+    with pytest.raises(UserError, match=r"^params.yaml: workload.path: site.swf: no such file$"):
+        check_there(params)
+    (tmp_path / "site.swf").touch()
+    check_there(params)

@@ -22,7 +22,7 @@ def test_every_field_comes_from_its_place(tmp_path: Path) -> None:
     assert trace.demand.tolist() == [[4000, 4000]]  # 4 processors, of 1 GiB each
     assert (trace.nodes, trace.user, trace.kinds) == (1, 3, ANY_KIND)
     assert (trace.resources, trace.units, trace.kind_names) == (("cpu", "memory"), ("cores", "GiB"), ("",))
-    assert (trace.has_estimates, trace.dropped, trace.mended, trace.rows) == (True, (), (), 1)
+    assert (trace.has_estimates, trace.dropped, trace.repaired, trace.rows) == (True, (), (), 1)
 
 
 def test_processors_are_the_larger_of_allocated_and_requested(tmp_path: Path) -> None:
@@ -38,12 +38,12 @@ def test_requested_memory_goes_before_used(tmp_path: Path) -> None:
         line(used_kb=0, requested_kb=-1),
     )
     assert trace.demand[:, 1].tolist() == [500, 3000, 0]
-    assert ("memory unknown: holds none", 1, 3) in trace.mended
+    assert ("memory unknown: holds none", 1, 3) in trace.repaired
 
 
 def test_a_log_without_memory_has_processors_only(tmp_path: Path) -> None:
     trace = read(tmp_path, "; MaxProcs: 4", line(allocated=2))
-    assert (trace.resources, trace.units, trace.mended) == (("cpu",), ("cores",), ())
+    assert (trace.resources, trace.units, trace.repaired) == (("cpu",), ("cores",), ())
     assert trace.machines is not None
     assert (trace.machines.capacity.tolist(), trace.machines.kind.tolist()) == ([[4000]], [0])
     assert trace.machines.resources == ("cpu",)
@@ -69,7 +69,7 @@ def test_the_header_sizes_the_machine_or_else_the_largest_job(tmp_path: Path, he
     assert trace.machines is not None
     assert trace.machines.capacity.tolist() == [[size * 1000]]
     told = ("no MaxProcs header: the largest job's processors taken", 1, 0)
-    assert (told in trace.mended) == (size == 5)
+    assert (told in trace.repaired) == (size == 5)
 
 
 def test_each_processor_may_be_a_machine_by_itself(tmp_path: Path) -> None:
@@ -77,7 +77,7 @@ def test_each_processor_may_be_a_machine_by_itself(tmp_path: Path) -> None:
     assert (trace.nodes.tolist(), trace.demand.tolist()) == ([2, 3], [[1000], [1000]])
     assert trace.machines is not None
     assert (trace.machines.capacity.tolist(), trace.machines.kind.tolist()) == ([[1000]] * 3, [0, 0, 0])
-    assert (trace.resources, trace.mended) == (("cpu",), ())
+    assert (trace.resources, trace.repaired) == (("cpu",), ())
 
 
 def test_too_many_processors_to_be_machines_are_refused(tmp_path: Path) -> None:
@@ -88,7 +88,7 @@ def test_too_many_processors_to_be_machines_are_refused(tmp_path: Path) -> None:
 def test_a_missing_estimate_is_the_run_time(tmp_path: Path) -> None:
     trace = read(tmp_path, "; MaxProcs: 8", line(run=10, estimate=30), line(run=20, estimate=0), line(run=5))
     assert trace.estimate_s.tolist() == [30, 20, 5]
-    assert trace.mended == (("estimate unknown: its run time taken", 2, 3),)
+    assert trace.repaired == (("estimate unknown: its run time taken", 2, 3),)
     assert trace.has_estimates
 
 
@@ -101,7 +101,7 @@ def test_times_keep_their_fractions_and_processors_are_rounded_half_up(tmp_path:
     trace = read(tmp_path, "; MaxProcs: 8", line(submit=0.25, run=0.5, allocated=2.5), line(submit=1))
     assert (trace.submit_s.tolist(), trace.run_s.tolist()) == ([0.25, 1], [0.5, 10])
     assert trace.demand[:, 0].tolist() == [3000, 1000]
-    assert trace.mended == (("fraction of a processor: rounded", 1, 2),)
+    assert trace.repaired == (("fraction of a processor: rounded", 1, 2),)
 
 
 def test_unknown_waits_and_users_are_marked(tmp_path: Path) -> None:
@@ -140,7 +140,7 @@ def test_lines_are_told_alike_however_the_log_is_cut(tmp_path: Path, chunk: int)
     jobs = ["; MaxProcs: 8", *(line(k) for k in range(5)), short, "", line(8, run=0), *(line(k) for k in range(5))]
     trace = read(tmp_path, *jobs, chunk=chunk)
     assert trace.dropped == (("run time 0", 1, 9),)
-    assert trace.mended == (("17 columns: last one taken as unknown", 1, 7),)
+    assert trace.repaired == (("17 columns: last one taken as unknown", 1, 7),)
     assert trace.rows == 12
 
 
@@ -148,7 +148,7 @@ def test_unsorted_arrivals_are_sorted_and_ties_stay_as_they_were(tmp_path: Path)
     jobs = (line(1, submit=5, user=1), line(2, submit=9, user=2), line(3, submit=5, user=3), line(4, submit=2, user=4))
     trace = read(tmp_path, "; MaxProcs: 8", *jobs)
     assert (trace.id.tolist(), trace.user.tolist()) == ([4, 1, 3, 2], [4, 1, 3, 2])
-    assert trace.mended == (("not in order of arrival: sorted", 2, 0),)
+    assert trace.repaired == (("not in order of arrival: sorted", 2, 0),)
 
 
 def test_a_line_that_is_no_job_is_refused(tmp_path: Path) -> None:
@@ -171,7 +171,7 @@ def test_many_ties_stay_as_they_were(tmp_path: Path) -> None:
 def test_a_fraction_in_a_field_nobody_reads_is_not_counted(tmp_path: Path) -> None:
     fields = line().split()
     fields[5] = "552.21"
-    assert read(tmp_path, "; MaxProcs: 8", " ".join(fields)).mended == ()
+    assert read(tmp_path, "; MaxProcs: 8", " ".join(fields)).repaired == ()
 
 
 def test_gz_and_plain_give_the_same(tmp_path: Path) -> None:
@@ -269,7 +269,7 @@ def test_hpc2n_is_read_whole() -> None:
     assert (trace.id.tolist(), trace.submit_s.tolist()) == (rows[:, 0].tolist(), rows[:, 1].tolist())
     processors = np.maximum(rows[:, 4], rows[:, 7])
     assert (trace.run_s.tolist(), trace.demand[:, 0].tolist()) == (rows[:, 3].tolist(), (processors * 1000).tolist())
-    (unknown,) = trace.mended
+    (unknown,) = trace.repaired
     assert unknown[:2] == ("memory unknown: holds none", 2121)  # awk says so too
     assert len(np.unique(trace.user)) == 53
     assert np.median(trace.run_s / trace.estimate_s) == pytest.approx(0.39, abs=0.005)
@@ -292,12 +292,12 @@ def test_hpc2n_counts_unknown_memory_from_its_first_line() -> None:
     with gzip.open(there(HPC2N), "rt") as lines:
         numbered = [(number, text.split()) for number, text in enumerate(lines, 1) if not text.startswith(";")]
     first = next(number for number, fields in numbered if float(fields[9]) <= 0 and float(fields[6]) <= 0)
-    assert swf.read(HPC2N).mended[0].first_line == first
+    assert swf.read(HPC2N).repaired[0].first_line == first
 
 
 def test_lublin_is_read_whole() -> None:
     trace = swf.read(there(LUBLIN))
-    assert (len(trace.id), trace.dropped, trace.mended) == (10_000, (), ())
+    assert (len(trace.id), trace.dropped, trace.repaired) == (10_000, (), ())
     assert (trace.resources, trace.has_estimates, set(trace.user)) == (("cpu",), False, {-1})
     assert trace.machines is not None
     assert trace.machines.capacity.tolist() == [[256_000]]

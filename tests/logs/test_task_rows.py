@@ -62,7 +62,7 @@ def test_of_2018_only_tasks_that_ended_and_said_what_they_want_are_jobs(tmp_path
         ("CPU or memory below 0", 1, 10),
         ("no instances", 1, 11),
     )
-    assert (trace.rows, trace.mended) == (12, (("not in order of arrival: sorted", 1, 0),))
+    assert (trace.rows, trace.repaired) == (12, (("not in order of arrival: sorted", 1, 0),))
 
 
 def test_amounts_too_small_to_count_hold_one_thousandth(tmp_path: Path) -> None:
@@ -146,7 +146,7 @@ def test_the_log_of_cloudsimpy_is_read_whole() -> None:
         pytest.skip(f"the trace files stand beside the project, and {CLOUDSIMPY} is not there")
     trace = cloudsimpy.read(CLOUDSIMPY)
     assert (len(trace.id), trace.rows, trace.dropped) == (31_756, 31_756, ())
-    assert trace.mended == (("not in order of arrival: sorted", 614, 0),)
+    assert trace.repaired == (("not in order of arrival: sorted", 614, 0),)
     assert (trace.demand.min(axis=0).tolist(), trace.demand.max(axis=0).tolist()) == ([400, 275], [3000, 7432])
     assert (np.diff(trace.submit_s) >= 0).all()
     assert len(cloudsimpy.read(CLOUDSIMPY, instances="each").id) == 2_551_075

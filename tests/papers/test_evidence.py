@@ -17,7 +17,7 @@ def test_a_gap_is_relative_and_its_interval_is_the_comparisons() -> None:
     means = {"sjf": {70: 2.0, 90: 3.0, 110: 4.0, 130: 5.0}, "packer": {70: 4.0, 90: 6.0, 110: 8.0, 130: 9.0}}
     made = evidence(slowdown=means)
     found = made.gap("mean_slowdown", 130, "sjf", "packer")
-    assert (found.policy, found.against, found.load, found.n, found.unfinished) == ("sjf", "packer", 130, 4, 0)
+    assert (found.policy, found.against, found.load, found.n, found.unfinished) == ("sjf", "packer", 130, 12, 0)
     assert (found.mean, found.mean_against) == pytest.approx((5.0, 9.0))
     assert found.difference == pytest.approx(-4 / 9)
     references = {"packer": dict.fromkeys((70, 90, 110, 130), "packer")}
@@ -61,8 +61,15 @@ def test_resamples_without_such_jobs_are_passed_over() -> None:
     once = made._replace(jobs=made.jobs[(made.jobs["duration"] < 10) | (made.jobs["jobset"] == 0)])
     found = once.mean(slowdown_of([10]), 70, "sjf")
     assert (found.value, found.low, found.high) == pytest.approx((1.9, 1.9, 1.9))
-    with pytest.raises(CannotTellError, match="no such jobs"):
+    with pytest.raises(CannotTellError, match="at load 70 there are no jobs of length 99"):
         once.mean(slowdown_of([99]), 70, "sjf")
+
+
+def test_a_share_of_a_column_is_that_of_jobs_of_some_lengths() -> None:
+    made = evidence(by_length={"sjf": {1: (2.0, 1), 3: (2.0, 0), 10: (2.0, 3)}})
+    found = made.share(70, "sjf", "withheld", [10])
+    assert (found.value, found.low, found.high, found.n) == (0.75, 0.75, 0.75, 12)
+    assert made.share(70, "sjf", "held", [10]).value == 0.5
 
 
 def test_a_policy_that_was_not_scored_leaves_a_claim_open() -> None:
@@ -129,4 +136,4 @@ def test_single_jobs_are_asked_for_of_few_policies_at_few_loads() -> None:
 
 
 def test_the_builder_makes_one_job_of_each_length_in_a_jobset() -> None:
-    assert len(job_table(["sjf"], [70], {})) == 16
+    assert len(job_table(["sjf"], [70], {})) == 48

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import psutil
 import pytest
+from builders import REPOSITORY
 from repositories import Folder, begin, copied
 
 from pipeline.config import Params, smoke_test_params
@@ -38,7 +39,7 @@ def test_what_is_smaller_already_stays(params: Params) -> None:
 
 
 def test_every_stage_that_computes_is_played(params: Params) -> None:
-    steps = [step for part in parts(params) for step in part]
+    steps = [step for part in parts(params, list(params.scenarios)) for step in part]
     for stage, names in (
         ("pretrain", params.agents),
         ("finetune", params.agents),
@@ -48,6 +49,15 @@ def test_every_stage_that_computes_is_played(params: Params) -> None:
         ("hindsight", params.hindsight.scenarios),
     ):
         assert {subject for played, subject in steps if played == stage} == set(names), stage
+
+
+def test_processes_share_no_kernel_but_those_of_sampling() -> None:
+    """Each process compiles one problem, or some; see the test below for what they share."""
+    package = REPOSITORY / "pipeline"
+    kept = [path.relative_to(package) for path in package.rglob("*.py") if "cache=True" in path.read_text()]
+    shared = {path.as_posix() for path in kept if path.parts[0] != "problems"}
+    assert shared == {"learning/sampling.py"}
+    assert {path.parts[1] for path in kept if path.parts[0] == "problems"} == {"pool", "machines", "groups"}
 
 
 def test_a_part_that_cannot_be_played_is_named(params: Params, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -139,7 +149,7 @@ from pipeline.stages.compiling import parts, play
 smoke_test.AT_MOST = {**smoke_test.AT_MOST, "validation": 20, "test": 70, "jobsets": 20, "updates": 2, "windows": 3}
 params = load_params()
 less = smoke_test.smoke_test_params(params)
-for steps in ([("log", "")], [("generate", name) for name in params.scenarios], *parts(params)):
+for steps in ([("log", "")], *parts(params, list(params.scenarios))):
     said = play(less, steps)
     assert not said, said
 """
@@ -155,5 +165,6 @@ def test_behind_it_no_stage_of_params_yaml_compiles_anything(tmp_path: Path) -> 
     place = tmp_path / "pipeline" / "__pycache__"
     kept = {path: path.stat().st_mtime_ns for path in place.rglob("*.nbc")}
     assert len(kept) > 50
+    assert len(list(place.rglob("sampling.*.nbc"))) == 2  # one of each: whichever process comes first, it is the same
     folder.run(sys.executable, "-c", MORE)
     assert {path: path.stat().st_mtime_ns for path in place.rglob("*.nbc")} == kept

@@ -116,13 +116,16 @@ def test_the_tree_is_a_policy_by_its_name() -> None:
 @pytest.mark.parametrize(
     ("content", "said"),
     [
-        (None, r"policy 'b_tree': reports/explain/b/tree.json is missing: run 'python -m pipeline explain --agent b' "),
+        (
+            None,
+            r"policy 'b_tree': reports/explain/b/tree.json is missing: run '.* explain --policy models/b' ",
+        ),
         ("{", "reports/explain/b/tree.json: not JSON "),
         ("[]", "reports/explain/b/tree.json: not a tree "),
         ('{"agent": "b", "scenario": "s", "threshold": 2, "nodes": []}', "tree.json: not a tree .threshold: "),
         (
             '{"agent": "b", "scenario": "s", "threshold": 0.5, "nodes": [{"chance": 1, "feature": "age"}]}',
-            "not a tree .*node 0: unknown feature 'age'.*run 'python -m pipeline explain --agent b' first",
+            "not a tree .*node 0: unknown feature 'age'.*run 'python -m pipeline explain --policy models/b' first",
         ),
     ],
 )

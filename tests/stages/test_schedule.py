@@ -131,3 +131,23 @@ def test_draws_of_a_heuristic_are_refused_before_any_work(command: Command, poli
         f"error: --samples: expected a model directory, got '{policy}', which makes the same schedule every time\n"
     )
     assert not Path("out.csv").exists()
+
+
+# Several policies
+
+
+def test_several_policies_write_a_file_each_and_are_compared(command: Command) -> None:
+    # fcfs: a at 0, b at 10, c at 11, slowdowns 1, 11 and 6.5; sjf the same here, for a is alone in step 0.
+    Path("jobs.csv").write_text(f"{HEAD}\n0,a,0,10,10,1\n0,b,1,1,10,1\n0,c,1,2,10,1\n0,d,1,1,10,1\n")
+    done = schedule(command, "--policy", "sjf", policy="fcfs", out="plan.csv.gz")
+    assert done.code == 0
+    assert not Path("plan.csv.gz").exists()
+    written = {name: pd.read_csv(f"plan_{name}.csv.gz")["slowdown"].mean() for name in ("fcfs", "sjf")}
+    assert written == {"fcfs": (1 + 10 + 12 / 2 + 13) / 4, "sjf": (1 + 10 + 11 + 13 / 2) / 4}
+    assert done.out.splitlines() == ["policy  mean slowdown", "sjf             7.125", "fcfs              7.5"]
+
+
+def test_a_policy_named_twice_is_refused_before_any_work(command: Command) -> None:
+    Path("jobs.csv").write_text(f"{HEAD}\n0,a,0,10,10,1\n")
+    done = schedule(command, "--policy", "models/fcfs", policy="fcfs")
+    assert (done.code, done.err) == (2, "error: --policy: 2 policies would write out_fcfs.csv: name each once\n")

@@ -77,7 +77,7 @@ def test_a_policy_is_told_when_arrivals_end_of_the_scenarios_jobsets_and_not_of_
     Path("jobs.csv").write_text(JOBS)
     player = Recorder()
     for module in (showing, scheduling):
-        monkeypatch.setattr(module, "policy_by_name", lambda *_: (player, True))
+        monkeypatch.setattr(module, "policy_for", lambda *_: (player, True))
     assert show(command, "--load", 90).code == 0
     assert player.told[0] == 50
     player.told.clear()

@@ -1,4 +1,4 @@
-"""A seed of its own: another start and other draws of one agent, on the same jobsets."""
+"""A seed of its own: another start, other draws and other fresh jobsets of one agent; all else is the same."""
 
 from pathlib import Path
 
@@ -9,6 +9,7 @@ from ruamel.yaml import YAML
 
 from pipeline.config import Counts, Params, PoolCard, check_params
 from pipeline.problems.pool.learning import read_task
+from pipeline.problems.pool.nouns import JobSet
 from pipeline.stages import generate, pretrain
 from pipeline.storage import model_folder, read_model
 
@@ -49,11 +50,19 @@ def test_initial_weights_follow_the_seed_of_pretrain_or_else_that_of_params() ->
 
 
 @pytest.mark.usefixtures("place")
-def test_another_seed_of_finetune_changes_the_draws_and_no_jobset() -> None:
-    plain, other = (seeded(1, None, play) for play in (None, 2))
-    first, second = (read_task(rows, "deeprm", rows.agent("deeprm").finetune) for rows in (plain, other))
-    assert (first.seed, second.seed) == (1, 2)
+def test_another_seed_of_finetune_changes_draws_and_fresh_jobsets_and_no_other() -> None:
+    plain, same, other = (seeded(1, None, play) for play in (None, 1, 2))
+    first, again, second = (read_task(rows, "deeprm", rows.agent("deeprm").finetune) for rows in (plain, same, other))
+    assert (first.seed, again.seed, second.seed) == (1, 1, 2)
     for load in first.loads:
-        for one, two in ((first.train[load][0], second.train[load][0]), (first.fresh(load, 7), second.fresh(load, 7))):
-            assert (one.arrival == two.arrival).all()
-            assert (one.demand == two.demand).all()
+        assert alike(first.train[load][0], second.train[load][0])
+        assert alike(first.stream("validation", load, 7, 500), second.stream("validation", load, 7, 500))
+        assert alike(first.fresh(load, 7), again.fresh(load, 7))
+        assert alike(first.stream("fresh", load, 7, 500), again.stream("fresh", load, 7, 500))
+        assert not alike(first.stream("fresh", load, 7, 500), second.stream("fresh", load, 7, 500))
+    fresh = [[task.fresh(load, k) for load in first.loads for k in range(20)] for task in (first, second)]
+    assert not any(len(one.arrival) > 5 and alike(one, two) for one in fresh[0] for two in fresh[1])
+
+
+def alike(one: JobSet, two: JobSet) -> bool:
+    return all(np.array_equal(a, b) for a, b in zip(one[:3], two[:3], strict=True))

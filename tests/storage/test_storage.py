@@ -14,7 +14,7 @@ from builders import REPOSITORY, jobset
 from group_rows import AGENT
 
 from pipeline import storage
-from pipeline.config import Card, DeepSets, GroupQ, GroupsCard, MachinesCard, Params, PoolCard, PoolLog
+from pipeline.config import Card, DeepSets, GroupsCard, MachinesCard, Params, PoolCard, PoolLog, QNetworkConfig
 from pipeline.errors import UserError
 from pipeline.problems.groups.tables import TABLES as GROUPS
 from pipeline.problems.pool.networks.loading import card_of
@@ -205,7 +205,7 @@ def test_jobsets_of_known_durations_have_no_other_column(root: Path) -> None:
 
 
 def test_an_estimate_of_no_step_is_refused(root: Path) -> None:
-    with pytest.raises(UserError, match=r"estimate: expected at least 1, got 0 in row 1$"):
+    with pytest.raises(UserError, match=r"estimate: expected at least 1, got 0 in row 2$"):
         write_jobsets(Path("jobs"), "test", {50: [TWO[50][0]._replace(estimate=np.array([1, 0]))]}, RESOURCES)
 
 
@@ -241,9 +241,9 @@ def test_missing_jobsets_say_what_to_run() -> None:
     ("jobs", "said"),
     [
         ([(3, 1, 1, 1), (2, 1, 1, 1)], "expected arrivals of a jobset never fall"),
-        ([(0, 0, 1, 1)], "duration: expected at least 1, got 0 in row 0"),
-        ([(-1, 1, 1, 1)], "arrival: expected at least 0, got -1 in row 0"),
-        ([(0, 1, 1, -1)], "memory: expected at least 0, got -1 in row 0"),
+        ([(0, 0, 1, 1)], "duration: expected at least 1, got 0 in row 1"),
+        ([(-1, 1, 1, 1)], "arrival: expected at least 0, got -1 in row 1"),
+        ([(0, 1, 1, -1)], "memory: expected at least 0, got -1 in row 1"),
     ],
 )
 def test_jobsets_that_cannot_be_are_not_written(root: Path, jobs: list[tuple[int, ...]], said: str) -> None:
@@ -272,7 +272,7 @@ def stored() -> pd.DataFrame:
     ("column", "said"),
     [
         ({"duration": 1.5}, "duration: expected dtype('int64'), got float64"),
-        ({"arrival": -1}, "arrival: expected at least 0, got -1 in row 0"),
+        ({"arrival": -1}, "arrival: expected at least 0, got -1 in row 1"),
         ({"job": 0}, "expected jobs of a jobset are numbered 0, 1, 2, ..."),
         ({"arrival": [9, 1, 0, 0, 0, 0, 0]}, "expected arrivals of a jobset never fall"),
     ],
@@ -341,7 +341,7 @@ def test_a_curve_without_end_is_not_written(root: Path) -> None:
     assert one_line(caught).startswith("curve.csv: value: expected ")
     with pytest.raises(UserError) as caught:
         write_curve(Path("curve.csv"), [(0, {"loss": 1.0}), (0, {"loss": 2.0})])
-    assert one_line(caught) == "curve.csv: expected each update, metric once, got the one in row 0 again"
+    assert one_line(caught) == "curve.csv: expected each update, metric once, got the one in line 2 again"
     assert files(root) == []
 
 
@@ -388,8 +388,8 @@ def test_a_policy_is_scored_once_on_a_jobset(root: Path) -> None:
     _, jobsets = results("sjf")
     with pytest.raises(UserError) as caught:
         write_table(Path("x.parquet"), pd.concat([jobsets, jobsets], ignore_index=True), JOBSET_RESULTS)
-    assert one_line(caught) == "x.parquet: expected each policy, load, jobset once, got the one in row 0 again"
-    with pytest.raises(UserError, match=r"slowdown: expected at least 1, got 0.5 in row 0"):
+    assert one_line(caught) == "x.parquet: expected each policy, load, jobset once, got the one in row 1 again"
+    with pytest.raises(UserError, match=r"slowdown: expected at least 1, got 0.5 in row 1"):
         write_results(Path("x"), [results("sjf", 0.5)[0]], [jobsets], TABLES)
     assert files(root) == []
 
@@ -485,7 +485,7 @@ def group_card() -> GroupsCard:
         objective="delay",
         against="zero",
         gamma=0.5,
-        network=GroupQ(**row),
+        network=QNetworkConfig(**row),
     )
 
 

@@ -5,8 +5,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pipeline.config import DqnRecipe, Replay
-from pipeline.config import GroupQ as GroupQConfig
+from pipeline.config import DqnRecipe, QNetworkConfig, Replay
 from pipeline.core import FloatArray
 from pipeline.problems.groups.networks import q_network
 from pipeline.problems.groups.networks.features import past
@@ -124,4 +123,4 @@ def untrained(kind: str = "shared", seed: int = 2, cluster: SharedCluster = CLUS
 
 def built(kind: str, seed: int, cluster: SharedCluster, known: FloatArray) -> q_network.QNetwork:
     """A small network with some past."""
-    return q_network.build(GroupQConfig(name="group_q", hidden=(8, 6), weights=kind), cluster, known, seed)
+    return q_network.build(QNetworkConfig(name="q_network", hidden=(8, 6), weights=kind), cluster, known, seed)

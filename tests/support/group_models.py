@@ -29,7 +29,7 @@ def drawn(params: Params, load: int, count: int) -> list[Jobs]:
 def write_controller(params: Params, folder: Path) -> q_network.QNetwork:
     """Store an untrained controller of agent `mine`, and return its network."""
     config, cluster = params.agent("mine").network, cluster_of(params.groups_scenario("shared"))
-    assert config.name == "group_q"
+    assert config.name == "q_network"
     network = q_network.build(config, cluster, past({60: drawn(params, 60, 2)}, cluster), seed=3)
     storage.write_model(folder, model(params, "mine", network))
     return network

@@ -3,6 +3,7 @@
 import json
 import shutil
 import subprocess
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,8 @@ from pipeline.problems.pool.networks.networks import build
 from pipeline.problems.pool.nouns import Cluster
 from pipeline.storage import Model, write_model
 from pipeline.tracking.digests import measured
+
+import_module("dvc")  # it writes to the stdout of its first import for good: that must not be one test's
 
 # Outputs by stage, and what each stage reads of them.
 OUTS = {
@@ -59,6 +62,12 @@ class LaidOut:
         self.lock()
         self.git("init", "--quiet", "--initial-branch", "main")
         self.commit("one")
+
+    def compared(self, *difference: float) -> None:
+        """Write the agent's difference from the best heuristic, and the ends of its interval."""
+        header = "scenario,load,policy,against,n,difference,difference_low,difference_high"
+        numbers = ",".join(map(str, difference))
+        self.write("reports/comparison.csv", f"{header}\nonline,all,deeprm,best_heuristic,6,{numbers}\n")
 
     def edit(self, change: Any) -> None:
         """Change params.yaml."""
@@ -145,6 +154,7 @@ class LaidOut:
             self.write(f"reports/curves/deeprm_{name}.csv", curve)
         for name in OUTS["compare"]:
             self.write(name, name)
+        self.compared(-0.02, -0.03, -0.01)
         self.write(f"{FIGURES}/slowdown_online.png", "picture")
 
     def _table(self, name: str, frame: pd.DataFrame) -> None:
@@ -169,4 +179,11 @@ def snapshot(root: Path, exact: bool = True) -> dict[str, Any]:
         found[place] = (*said, run.info.run_id) if exact else said
     models = seen.client.search_logged_models([seen.experiment.experiment_id])
     found["models"] = sorted(str(model.status) for model in models)
+    found["registered"] = {one.name: (one.description, one.tags) for one in seen.client.search_registered_models()}
+    for held in seen.client.search_model_versions():
+        found[f"{held.name} {held.version}"] = (
+            held.description,
+            held.tags,
+            held.last_updated_timestamp if exact else 0,
+        )
     return found

@@ -27,7 +27,7 @@ ROW: dict[str, Any] = {
     "machines": [{"count": 3, "has": {"cpu": 4, "memory": 10}}],
     "slots": 4,
     "dispatch": "greedy",
-    "told": "durations",
+    "policies_know": "durations",
     "pause": 16,
     "time_limit": 10000,
     "workload": TASKS,
@@ -133,7 +133,7 @@ def trace(
         has_estimates=estimate is not None,
         machines=machines,
         dropped=(),
-        mended=(),
+        repaired=(),
         units=("cores",),
         rows=jobs,
     )

@@ -1,4 +1,4 @@
-"""Evidence made by hand: four jobsets a load, the same ups and downs under every policy."""
+"""Evidence made by hand: twelve jobsets a load, the same ups and downs under every policy."""
 
 from collections.abc import Mapping, Sequence
 
@@ -12,11 +12,12 @@ from pipeline.papers.roles import Roles, Setting
 from pipeline.problems.pool.tables import JOB_RESULTS, JOBSET_RESULTS
 from pipeline.schemas import CURVE
 
-UPS = (-0.1, 0.1, 0.0, 0.0)  # of the jobsets, about their load's mean
+UPS = 3 * (-0.1, 0.1, 0.0, 0.0)  # of the jobsets, about their load's mean
 HEURISTICS = {"sjf": 2.0, "packer": 4.0, "tetris": 1.9, "random": 5.0, "hold": 1.8}
 LENGTHS = (1, 3, 10, 15)
-OURS = params().model_copy(
-    update={"evaluation": params().evaluation.model_copy(update={"resamples": 200, "confidence": 0.9})}
+DEFAULT = params()
+OURS = DEFAULT.model_copy(
+    update={"evaluation": DEFAULT.evaluation.model_copy(update={"resamples": 200, "confidence": 0.9})}
 )
 
 Means = Mapping[str, Mapping[int, float]]  # policy -> load -> mean over jobsets
@@ -32,8 +33,8 @@ def agent(
     **more: int,
 ) -> Agent:
     """An agent of the scenario "made"; `more` of its finetuning."""
-    some = params().agents["deeprm2" if network == "cnn" else "deeprm"]
-    start = params().agents["deeprm2" if cloned else "deeprm"].pretrain
+    some = DEFAULT.agents["deeprm2" if network == "cnn" else "deeprm"]
+    start = DEFAULT.agents["deeprm2" if cloned else "deeprm"].pretrain
     part = some.finetune.model_copy(update={"updates": updates, "loads": tuple(loads), **more})
     changes = {"scenario": "made", "objective": objective, "pretrain": start, "finetune": part}
     return some.model_copy(update=changes)
@@ -55,6 +56,12 @@ def rising(updates: int = 20, first: float = -100.0, last: float = -40.0) -> pd.
         slowdown={k: 6 - 4 * s for k, s in share.items()},
         validation={0: 6.0, updates: 1.5},
     )
+
+
+def falling(until: int, updates: int) -> dict[int, float]:
+    """A metric that falls from 6 to 2 until an update, and stands still from there to the last."""
+    noise = (-0.001, 0.001)
+    return {k: 2 + 4 * max(1 - (k - 1) / until, 0) + noise[k % 2] for k in range(1, updates + 1)}
 
 
 def jobset_table(slowdown: Means, completion: Means, withheld: Mapping[str, float]) -> pd.DataFrame:

@@ -13,25 +13,19 @@ from builders import REPOSITORY
 from mlflow import MlflowClient
 from ruamel.yaml import YAML
 
-COPIED = ("pipeline", "dvc.yaml", "params.yaml", ".dvc/config", ".dvc/plots", ".ci", ".dvcignore", ".gitignore")
+COPIED = (
+    "pipeline",
+    "dvc.yaml",
+    "params.yaml",
+    "champions.yaml",
+    ".dvc/config",
+    ".dvc/plots",
+    ".ci",
+    ".dvcignore",
+    ".gitignore",
+)
 NOTHING = "Data and pipelines are up to date."
 FOREIGN = ("DVC_", "MLFLOW_", "PIPELINE_", "GIT_", "NUMBA_")
-
-# Compiled code is kept by the place of its sources, and temporary experiments have theirs in a folder of their own: all
-# of them shall use what the repository's own modules have compiled already (the folder's name tells its sources).
-LOCATOR = f"""
-import os
-from pathlib import Path
-from numba.core.caching import InTreeCacheLocator
-
-class Shared(InTreeCacheLocator):
-    def __init__(self, py_func, py_file):
-        super().__init__(py_func, py_file)
-        compiled = Path({str(REPOSITORY / "pipeline" / "__pycache__")!r}) / Path(os.environ["NUMBA_CACHE_DIR"]).name
-        inside = Path(py_file).parts[len(Path(py_file).parts) - Path(py_file).parts[::-1].index("pipeline") :]
-        original = Path({str(REPOSITORY / "pipeline")!r}).joinpath(*inside)
-        self._cache_path = str(compiled / self.get_suitable_cache_subpath(str(original)))
-"""
 
 SCENARIO = {
     "horizon": 16,
@@ -89,6 +83,7 @@ STAGES = {
     "hindsight@online",
     *(f"{kind}@{agent}" for kind in ("pretrain", "finetune", "evaluate") for agent in AGENTS),
     "compare",
+    "gate",
     "papers",
 }
 
@@ -173,7 +168,14 @@ def begin(root: Path, more: Mapping[str, str]) -> Folder:
         "machines": {"mixes": [[0.0, 0.0], [0.5, 0.2]]},
         "groups": {},
     }
-    sections = {"scenarios": {"online": scenario}, "agents": AGENTS, "transfers": {}, "hindsight": HINDSIGHT}
+    sections = {
+        "scenarios": {"online": scenario},
+        "agents": AGENTS,
+        "transfers": {},
+        "sites": {},
+        "hindsight": HINDSIGHT,
+    }
+    sections["gate__fewer"] = {}
     folder.edit(threads=1, heuristics=knobs, evaluation__resamples=100, **sections)
     folder.git("init", "--quiet", "--initial-branch", "main")
     folder.git("add", "--all")

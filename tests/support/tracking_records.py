@@ -33,6 +33,9 @@ class Records:
 
 
 def environment(**more: str) -> dict[str, str]:
-    """The environment of a process that runs the working tree's pipeline, without what another test's MLflow set."""
+    """The environment of a process that runs the working tree's pipeline, without what another test's MLflow set.
+
+    Its stages send their records at once, unless the test has it otherwise.
+    """
     own = {key: value for key, value in os.environ.items() if key not in FOREIGN and not key.startswith("MLFLOW_HTTP")}
-    return {**own, "PYTHONPATH": str(REPOSITORY), **more}
+    return {**own, "PYTHONPATH": str(REPOSITORY), "PIPELINE_TRACKING": "live", **more}

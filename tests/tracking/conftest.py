@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from mlflow import MlflowClient
+from once import once
 from tracking_records import FOREIGN, REPOSITORY
 
 from pipeline.config import Params, load_params
@@ -20,11 +21,14 @@ def params() -> Params:
 @pytest.fixture(scope="session")
 def database(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Setting tables up takes seconds; a copy takes none."""
-    path = tmp_path_factory.mktemp("database") / "mlflow.db"
-    MlflowClient(f"sqlite:///{path}")
-    with sqlite3.connect(path) as ready:
-        assert ready.execute("SELECT count(*) FROM runs").fetchone() == (0,)
-    return path
+
+    def make(place: Path) -> str:
+        MlflowClient(f"sqlite:///{place / 'mlflow.db'}")
+        with sqlite3.connect(place / "mlflow.db") as ready:
+            assert ready.execute("SELECT count(*) FROM runs").fetchone() == (0,)
+        return ""
+
+    return once(tmp_path_factory, "database", make)[0] / "mlflow.db"
 
 
 @pytest.fixture
@@ -33,6 +37,7 @@ def bare(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     logging.getLogger("mlflow").setLevel(logging.CRITICAL)  # as in a stage, which sets it before the first import
     for name in FOREIGN:
         monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("PIPELINE_TRACKING", "live")  # but for the tests of when a record is sent
     monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path.parent))
     monkeypatch.chdir(tmp_path)
     shutil.copy(REPOSITORY / "params.yaml", tmp_path)

@@ -97,6 +97,7 @@ def test_a_logged_policy_is_the_model_of_its_run_and_holds_no_pickle(
         "mlartifacts",
         "mlflow.db",
         "mlflow.db.lock",
+        "mlflow.db.publish.lock",
         "mlflow.db.spool",
         "models",
         "params.yaml",

@@ -83,6 +83,12 @@ def test_a_server_that_is_away_costs_one_line_and_ten_seconds(
     assert Records(laid.root).experiment is None
 
 
+@pytest.mark.parametrize("address", ["sqlite:////nowhere/mlflow.db", "sqlite:///reports", "sqlite:///dvc.yaml"])
+def test_an_sqlite_address_that_cannot_be_opened_costs_one_line_and_ten_seconds(laid: LaidOut, address: str) -> None:
+    costs_little(laid, MLFLOW_TRACKING_URI=address)
+    assert spooled(laid) == 1
+
+
 def lock(path: Path) -> sqlite3.Connection:
     database = sqlite3.connect(path, isolation_level=None)
     database.execute("BEGIN EXCLUSIVE")

@@ -210,8 +210,8 @@ def problems(params: Params) -> dict[str, Problem]:
         Problem("mix_short", shorter.model_copy(update={"heuristics": search}), few),
         Problem("bernoulli", _with(light, arrivals=Streaming(name="bernoulli", steps=50)), few),
         Problem("bursts", _with(light, arrivals=Streaming(name="bursts", steps=50, size=5.0)), few),
-        Problem("estimates", _with(noisy, told="estimates"), few),
-        *(Problem(f"hpc2n_{told}", _with(log, told=told), ()) for told in ("durations", "estimates")),
+        Problem("estimates", _with(noisy, policies_know="estimates"), few),
+        *(Problem(f"hpc2n_{known}", _with(log, policies_know=known), ()) for known in ("durations", "estimates")),
     ]
     return {problem.name: problem for problem in found}
 

@@ -26,7 +26,7 @@ import numpy as np
 import pandas as pd
 
 from pipeline import storage
-from pipeline.comparing.statistics import interval, resample
+from pipeline.comparing.resampling import interval, resample
 from pipeline.config import Params, load_params
 from pipeline.core import FloatArray, IntArray, Observation, Policy, keys
 from pipeline.problems.pool.evaluation.metrics import job_results
@@ -146,7 +146,7 @@ def measured(params: Params, table: pd.DataFrame) -> Iterator[dict[str, object]]
             rng = np.random.default_rng([params.seed, int(str(load))])
             counts = resample(len(total), params.evaluation.resamples, rng)
             means = counts @ total / (counts @ per)
-            low, high = interval(means[1:], params.evaluation.confidence)
+            low, high = interval(means[1:], params.evaluation.confidence, len(total))
             yield {
                 "policy": jobs["policy"].iloc[0],
                 "load": load,

@@ -53,7 +53,7 @@ def headline_table(claims: pd.DataFrame, times: pd.DataFrame, at_70: str) -> str
     """Return every headline with our verdict and what was found.
 
     Args:
-        claims: reports/papers.csv.
+        claims: reports/papers.csv, a row a part.
         times: seconds of each agent's training.
         at_70: the agent that the claims about DeepRM's learning at 70 % are asked of.
     """
@@ -65,17 +65,22 @@ def headline_table(claims: pd.DataFrame, times: pd.DataFrame, at_70: str) -> str
 
 
 def answer(claims: pd.DataFrame, headline: Headline, at_70: str) -> tuple[str, str]:
-    """Return our verdict on a headline, and what was found."""
-    words, found = [], []
-    for start in headline.claims:
-        rows = claims[claims["claim"].str.startswith(start)]
-        if start in ASKED:  # every agent's curve is judged; the headline is about one of them
-            rows = rows[(rows["paper"] == ASKED[start]) & (rows["figure"] == f"learning_{at_70}")]
-        if rows.empty:
-            raise SystemExit(f"papers.csv has no claim '{start}'")
-        words += [WORDS[word] for word in rows["agrees"]]
-        found += list(rows["found"])
-    return ", ".join(dict.fromkeys(words)), " / ".join(found).replace("|", "\\|")
+    """Return our verdicts on a headline, that of each part where they differ, and what was found."""
+    parts = pd.concat([_rows(claims, start, at_70) for start in headline.claims])
+    words = [WORDS[word] for word in parts["verdict"]]
+    several = parts["claim"].nunique() > 1
+    names = parts["claim"] + ", " + parts["part"] if several else parts["part"]
+    apart = [f"{name}: {word}" for name, word in zip(names, words, strict=True)]
+    return "; ".join(apart if len({*words}) > 1 else words[:1]), " / ".join(parts["found"]).replace("|", "\\|")
+
+
+def _rows(claims: pd.DataFrame, start: str, at_70: str) -> pd.DataFrame:
+    rows = claims[claims["claim"].str.startswith(start)]
+    if start in ASKED:  # every agent's curve is judged; the headline is about one of them
+        rows = rows[(rows["paper"] == ASKED[start]) & (rows["figure"] == f"learning_{at_70}")]
+    if rows.empty:
+        raise SystemExit(f"papers.csv has no claim '{start}'")
+    return rows
 
 
 def time_of_an_epoch(times: pd.DataFrame) -> tuple[str, str]:
@@ -85,7 +90,7 @@ def time_of_an_epoch(times: pd.DataFrame) -> tuple[str, str]:
     if not seconds.keys() >= {"mlp", "cnn"} or alike["seconds_an_update"].isna().any():
         return WORDS["cannot be told"], "no times of both"
     change = seconds["cnn"] / seconds["mlp"] - 1
-    word = "yes" if change <= -LESS else "partly" if change < 0 else "no"
+    word = "yes" if change <= -LESS else "no"
     said = f"median of an update at load 100, DeepRM {seconds['mlp']:.3f} s, DeepRM2 {seconds['cnn']:.3f} s"
     return WORDS[
         word

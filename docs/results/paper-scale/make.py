@@ -1,42 +1,28 @@
-"""Put the results of a finished run of the paper's scale into this folder and into ../paper-scale.md.
+"""Put the results of a finished run of the paper's scale into this folder.
 
     python docs/results/paper-scale/experiments.py FOLDER
     python docs/results/paper-scale/make.py FOLDER
+    python docs/results/tables.py write
 
-FOLDER is where `dvc repro` ran with params.diff applied. Writes claims.csv, slowdown.csv, curves.csv, times.csv and the
-figures beside this file, and the tables of ../paper-scale.md between their marks; the words around them are by hand.
+FOLDER is where `dvc repro` ran with params.diff applied. Writes claims.csv, slowdown.csv, comparison.csv, curves.csv,
+times.csv and the figures beside this file; `page.py` makes the tables of ../paper-scale.md from them.
 """
 
 import os
-import platform
-import re
 import shutil
 import sys
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from headlines import headline_table
 from mlflow import MlflowClient
 from mlflow.entities import Run
 
 from pipeline.config import Params, load_params
 
 HERE = Path(__file__).resolve().parent
-PAGE = HERE.parent / "paper-scale.md"
+REFERENCES = ("sjf", "tetris", "best_heuristic")
 EVERY = 10  # updates that one row of curves.csv is apart
-PAPER_SECONDS = 80.0  # an iteration on 24 cores: DeepRM section 4.3
-RULES = [
-    "random_of_all",
-    "random_of_all_ahead",
-    "random",
-    "packer",
-    "tetris_code_0.5",
-    "tetris_0.5",
-    "tetris",
-    "sjf",
-    "hold",
-]
 
 
 def times(params: Params) -> pd.DataFrame:
@@ -99,148 +85,26 @@ def curves(params: Params) -> pd.DataFrame:
     return pd.concat(tables)[["agent", "update", "metric", "value"]]
 
 
-def time_table(found: pd.DataFrame) -> str:
-    """Return how long training took, beside the paper's 80 seconds."""
-    lines = ["| agent | load | objective | seed | updates x jobsets x episodes | s an update | hours | commit |"]
-    lines.append("| --- | ---: | --- | ---: | ---: | ---: | ---: | --- |")
-    for row in found.itertuples():
-        size = f"{row.updates} x {row.jobsets} x {row.episodes}"
-        lines.append(
-            f"| {row.agent} | {row.load} % | {row.objective} | {row.seed} | {size} | {row.seconds_an_update:.2f} | "
-            f"{row.hours:.2f} | {row.commits} |"
-        )
-    whole = found[(found["jobsets"] == 100) & (found["episodes"] == 20)]
-    if len(whole):
-        seconds = whole["seconds_an_update"]
-        span = f"{seconds.min():.2f} to {seconds.max():.2f} s on one core; the paper: {PAPER_SECONDS:g} s on 24 cores"
-        hours = f"All training together: {found['hours'].sum():.1f} hours of one core"
-        lines += ["", f"An iteration of 100 jobsets x 20 episodes: {span}. {hours}."]
-    return "\n".join(lines)
-
-
-def load_table(slowdown: pd.DataFrame) -> str:
-    """Return mean slowdown by policy and load of the scenario with arrivals."""
-    wide = slowdown[slowdown["scenario"] == "bernoulli"].pivot(index="policy", columns="load", values="slowdown")
-    return by_load(wide.loc[wide.mean(axis=1).sort_values().index])
-
-
-def seed_table(comparison: pd.DataFrame, found: pd.DataFrame) -> str:
-    """Return the agents that differ in their seed only, against SJF, Tetris and the best heuristic at their load."""
-    keys = ["network", "objective", "load", "updates", "jobsets", "episodes"]
-    several = found[found.groupby(keys)["agent"].transform("size") > 1]
-    lines = ["| agent | seed | load | slowdown | against sjf | against tetris | against our best heuristic |"]
-    lines.append("| --- | ---: | ---: | ---: | ---: | ---: | ---: |")
-    for row in several.itertuples():
-        mine = comparison[(comparison["policy"] == row.agent) & (comparison["load"] == f"{row.load:03d}")].set_index(
-            "against"
-        )
-        cells = [_percent(mine.loc[name]) for name in ("sjf", "tetris", "best_heuristic")]
-        lines.append(f"| {row.agent} | {row.seed} | {row.load} % | {mine['mean'].iloc[0]:.2f} | {' | '.join(cells)} |")
-    return "\n".join(lines)
-
-
-def _percent(row: pd.Series) -> str:
-    numbers = (100 * row[name] for name in ("difference", "difference_low", "difference_high"))
-    return "{:+.1f} % ({:+.1f} to {:+.1f})".format(*numbers)
-
-
-def weights_table(params: Params) -> str:
-    """Return what validation says of the last weights, which the paper keeps, and of the best, which are kept here."""
-    lines = [
-        "| agent | best on validation | after update | last | last above best |",
-        "| --- | ---: | ---: | ---: | ---: |",
-    ]
-    for agent in params.agents:
-        curve = pd.read_csv(f"reports/curves/{agent}_finetune.csv")
-        judged = curve[curve["metric"] == "validation"].set_index("update")["value"]
-        best, last = judged.min(), judged.iloc[-1]
-        lines.append(f"| {agent} | {best:.3f} | {judged.idxmin()} | {last:.3f} | {100 * (last / best - 1):.1f} % |")
-    return "\n".join(lines)
-
-
-def experiment_table(experiments: pd.DataFrame, counting: str, policies: list[str]) -> str:
-    """Return mean slowdown by load under one way of counting."""
-    some = experiments[(experiments["counting"] == counting) & experiments["policy"].isin(policies)]
-    return by_load(some.pivot(index="policy", columns="load", values="slowdown").loc[policies])
-
-
-def seen_table(seen: pd.DataFrame) -> str:
-    """Return slowdown on training and on test jobsets, of each agent beside SJF and Tetris."""
-    wide = seen.pivot(index="agent", columns=["split", "policy"], values="slowdown").loc[seen["agent"].unique()]
-    columns = [(split, policy) for split in ("train", "test") for policy in ("sampled", "greedy", "tetris", "sjf")]
-    wide = wide[columns].set_axis([f"{split}: {policy}" for split, policy in columns], axis=1)
-    return by_load(wide).replace("| policy |", "| agent |", 1)
-
-
-def left_out_table(experiments: pd.DataFrame, policies: list[str]) -> str:
-    """Return the percentage of jobs that the published test leaves out, by load."""
-    some = experiments[(experiments["counting"] == "started") & experiments["policy"].isin(policies)]
-    wide = 100 * some.pivot(index="policy", columns="load", values="left_out").loc[policies]
-    return by_load(wide, "{:.1f}")
-
-
-def by_load(wide: pd.DataFrame, form: str = "{:.2f}") -> str:
-    """Return a table of policies by loads."""
-    lines = [f"| policy | {' | '.join(map(str, wide.columns))} |", f"| --- |{' ---: |' * wide.shape[1]}"]
-    lines += [f"| {name} | {' | '.join(form.format(value) for value in wide.loc[name])} |" for name in wide.index]
-    return "\n".join(lines)
-
-
-def filled(text: str, name: str, table: str) -> str:
-    """Return the page with a table between its marks."""
-    pattern = rf"(<!-- {name} -->\n).*?(<!-- end -->)"
-    found, count = re.subn(pattern, lambda mark: f"{mark[1]}\n{table}\n\n{mark[2]}", text, flags=re.DOTALL)
-    if count != 1:
-        raise SystemExit(f"{PAGE}: expected the marks of '{name}' once, found {count}")
-    return found
-
-
-def machine() -> str:
-    """Return what the tables were made on."""
-    model = re.search(r"model name\s*: (.*)", Path("/proc/cpuinfo").read_text())
-    return f"{model[1] if model else platform.processor()}, {os.cpu_count()} cores; Python {platform.python_version()}"
-
-
 def main(folder: str) -> None:
-    """Write the CSVs and figures of this folder, and the tables of the page."""
+    """Write the CSVs and figures of this folder."""
     os.chdir(folder)
     params = load_params()
-    claims, summary = pd.read_csv("reports/papers.csv"), pd.read_csv("reports/summary.csv")
-    comparison, took = pd.read_csv("reports/comparison.csv", dtype={"load": str}), times(params)
-    experiments = pd.read_csv(HERE / "experiments.csv")
-    summary = summary[
-        ["scenario", "load", "policy", "n", "slowdown", "slowdown_low", "slowdown_high", "completion_time"]
-    ]
+    summary = pd.read_csv("reports/summary.csv")
+    kept = ["scenario", "load", "policy", "n", "slowdown", "slowdown_low", "slowdown_high", "completion_time"]
+    comparison = pd.read_csv("reports/comparison.csv", dtype={"load": str})
+    comparison = comparison[comparison["policy"].isin(params.agents) & comparison["against"].isin(REFERENCES)]
     for name, table in {
-        "claims": claims,
-        "slowdown": summary,
+        "claims": pd.read_csv("reports/papers.csv"),
+        "slowdown": summary[kept],
+        "comparison": comparison,
         "curves": curves(params),
-        "times": took.round(4),
+        "times": times(params).round(4),
     }.items():
         table.to_csv(HERE / f"{name}.csv", index=False)
     for old in HERE.glob("*.png"):
         old.unlink()
     for figure in sorted(Path("reports/papers").glob("*.png")):
         shutil.copy(figure, HERE)
-    agents = [name for name, row in params.agents.items() if row.scenario == "bernoulli"]
-    page = PAGE.read_text(encoding="utf-8")
-    for name, table in {
-        "headlines": headline_table(claims, took, next(name for name in agents if name.endswith("_70"))),
-        "times": f"Machine: {machine()}.\n\n{time_table(took)}",
-        "loads": load_table(summary),
-        "seeds": seed_table(comparison, took),
-        "weights": weights_table(params),
-        "rules": experiment_table(experiments, "all", RULES),
-        "started": experiment_table(experiments, "started", RULES),
-        "floored": experiment_table(experiments, "floored", RULES),
-        "left out": left_out_table(experiments, RULES),
-        "seen": seen_table(pd.read_csv(HERE / "seen.csv")),
-        "greedy": experiment_table(
-            experiments, "all", [name for agent in agents for name in (agent, f"{agent}_greedy")]
-        ),
-    }.items():
-        page = filled(page, name, table)
-    PAGE.write_text(page, encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -3,7 +3,7 @@
 from typing import Literal
 
 from pipeline.config.cards import FORMAT, Card, Weights
-from pipeline.config.groups.learning import GroupQ
+from pipeline.config.groups.learning import QNetworkConfig
 from pipeline.config.records import Name, Positive, Rate
 
 # Of the cluster that a controller was trained on, what it cannot do without.
@@ -26,5 +26,5 @@ class GroupsCard(Card):
     objective: str
     against: str
     gamma: float
-    network: GroupQ
+    network: QNetworkConfig
     weights: Weights | None = None  # known once they are stored

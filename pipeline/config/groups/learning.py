@@ -8,11 +8,11 @@ from pipeline.config.learning import Budget, NoPretrain, Start
 from pipeline.config.records import Frozen, Loads, Many, Positive, Rate, Seed, Share, Weight, Wide
 
 
-class GroupQ(Frozen):
+class QNetworkConfig(Frozen):
     """The controller's value function: of a group's state when it is given some units, for each order of its queues."""
 
-    name: Literal["group_q"]
-    hidden: tuple[Wide, Wide]
+    name: Literal["q_network"]
+    hidden: tuple[Wide, Wide]  # units of each layer
     weights: Literal["shared", "per_group"]  # one network for all groups, or (the source) one for each
 
 
@@ -20,10 +20,10 @@ class DqnRecipe(Frozen):
     """How the controller's value function learns: all but how much."""
 
     algorithm: Literal["dqn"]
-    learning_rate: Rate
+    learning_rate: Rate  # of the optimizer
     falling: bool  # in a line to 0 by the last update of online learning?
     clip: Rate | None  # norm of the gradient
-    gamma: Annotated[float, Field(ge=0, lt=1)]
+    gamma: Annotated[float, Field(ge=0, lt=1)]  # discount of what comes an interval later
     against: Literal["present", "nothing", "zero"]  # what a reward is measured against: docs/systems/controller.md
     batch: Positive  # decisions of the whole cluster that a step of the optimizer learns from
     memory: Many  # decisions of the whole cluster that are kept
@@ -38,9 +38,9 @@ class Replay(Start):
     """Pre-training on a log that is replayed under random and heuristic configurations."""
 
     name: Literal["replay"]
-    loads: Loads
+    loads: Loads  # percent, of the scenario's
     jobsets: Positive  # training jobsets that are replayed, over all loads
-    updates: Positive
+    updates: Positive  # how many
     steps: Positive  # of the optimizer in an update
     random: Share  # share of the replays whose controller sets at random
     noise: Share  # chance that a heuristic controller's setting of a group is a random one instead
@@ -67,8 +67,8 @@ class GroupsAgent(Frozen):
     """One controller that is learned for user groups."""
 
     problem: Literal["groups"]
-    scenario: str
-    objective: Literal["delay", "slowdown"]
-    network: GroupQ
-    pretrain: Annotated[NoPretrain | Replay, Field(discriminator="name")]
-    finetune: Dqn
+    scenario: str  # the scenario it learns on and is scored on
+    objective: Literal["delay", "slowdown"]  # what it is trained for
+    network: QNetworkConfig  # its network
+    pretrain: Annotated[NoPretrain | Replay, Field(discriminator="name")]  # how it begins
+    finetune: Dqn  # how it goes on learning

@@ -25,17 +25,17 @@ Levels = Annotated[
 
 
 class Sinusoidal(Frozen):
-    """Jobs of groups whose loads swing out of phase: while one group has its rush, another one's is over.
+    """Jobs of groups whose loads rise and fall out of phase: while one group has its rush, another one's is over.
 
-    Group g of G has, at time t, 1 + swing * sin(2 pi (t / (period * interval) + g / G)) times its mean rate of
+    Group g of G has, at time t, 1 + amplitude * sin(2 pi (t / (period * interval) + g / G)) times its mean rate of
     arrivals, and an equal part of the load. Run times are log-normal about their queue's median; demands are one of a
     few amounts, all equally often.
     """
 
     name: Literal["sinusoidal"]
     intervals: Many  # in which jobs arrive
-    period: Rate  # of the swing, in intervals
-    swing: Share
+    period: Rate  # of the sine, in intervals
+    amplitude: Share  # how far a group's rate of arrivals moves from its mean
     run: dict[Name, Rate]  # median run time of each queue's jobs
     spread: Annotated[float, Field(gt=0, le=5)]  # standard deviation of its logarithm
     demand: dict[Name, Amounts]  # of each resource
@@ -51,8 +51,8 @@ class GroupsLog(Periods):
     """
 
     name: Literal["log"]
-    format: str
-    path: str
+    format: str  # a format of docs/logs.md
+    path: str  # from the repository's root, or absolute
     first_s: Annotated[float, Field(ge=0)] = 0.0  # by the log's clock; jobs before it are left out, and counted
     longest_s: Rate | None = None  # run times are cut here, and counted
     bounds: Annotated[tuple[Rate, ...], Field(min_length=1)]  # of the time told, in seconds: one less than queues
@@ -63,18 +63,19 @@ class GroupsScenario(Frozen):
     """One cluster that user groups share, and the loads it is met at."""
 
     problem: Literal["groups"]
+    # Units of each.
     resources: Annotated[dict[Name, SharedUnits], Field(min_length=1), AfterValidator(no_column_of(JOB_COLUMNS))]
-    groups: Annotated[int, Field(gt=1, le=1000)]
-    queues: Annotated[tuple[Name, ...], Field(min_length=2, max_length=4)]
+    groups: Annotated[int, Field(gt=1, le=1000)]  # how many
+    queues: Annotated[tuple[Name, ...], Field(min_length=2, max_length=4)]  # of every group, shortest jobs first
     orders: Annotated[tuple[tuple[Name, ...], ...], Field(min_length=1)]  # of the queues, the one served first ahead
     levels: Levels  # what a group may be given, in equal shares (1 = capacity / groups)
     interval: Rate  # of the controller, in the jobs' unit of time
-    borrowing: bool
-    told: Literal["durations", "estimates"]  # what the controller is told of a job's run time
+    borrowing: bool  # may jobs use what other groups leave idle?
+    policies_know: Literal["durations", "estimates"]  # what the controller is told of a job's run time
     time_limit: Rate  # an episode is cut here, and its unfinished jobs are counted
-    workload: Annotated[Sinusoidal | GroupsLog, Field(discriminator="name")]
-    loads: Loads
-    jobsets: Counts
+    workload: Annotated[Sinusoidal | GroupsLog, Field(discriminator="name")]  # where its jobs come from
+    loads: Loads  # percent of the cluster
+    jobsets: Counts  # how many of each load
 
     @model_validator(mode="after")
     def _orders_have_every_queue(self) -> "GroupsScenario":
@@ -103,8 +104,8 @@ class GroupsScenario(Frozen):
             if any(low >= high for low, high in pairwise(work.bounds)):
                 raise ValueError(f"workload.bounds: expected rising times, got {list(work.bounds)}")
             return self
-        if self.told == "estimates":
-            raise ValueError("told: only a log has estimates; expected durations")
+        if self.policies_know == "estimates":
+            raise ValueError("policies_know: only a log has estimates; expected durations")
         _same("workload.run", work.run, self.queues)
         _same("workload.demand", work.demand, self.resources)
         for mix in work.mixes:

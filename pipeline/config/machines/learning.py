@@ -15,14 +15,14 @@ class Vector(Frozen):
     """Deepk8s's network: two layers shared by actor and critic, for one size of the problem."""
 
     name: Literal["vector"]
-    hidden: tuple[Wide, Wide]
+    hidden: tuple[Wide, Wide]  # units of each layer
 
 
 class DeepSets(Frozen):
     """A network that scores (job, machine) pairs with shared weights, for any number of either."""
 
     name: Literal["deepsets"]
-    hidden: Wide
+    hidden: Wide  # units of its layers
 
 
 class Linear(Frozen):
@@ -45,11 +45,11 @@ class MachinesRecipe(Frozen):
 class _GradientRecipe(MachinesRecipe):
     """What recipes that follow a gradient have in common."""
 
-    optimizer: Literal["sgd", "rmsprop", "adam"]
-    learning_rate: Rate
+    optimizer: Literal["sgd", "rmsprop", "adam"]  # of the gradient
+    learning_rate: Rate  # of the optimizer
     falling: bool  # does the learning rate fall to 0, in a line, by the last update?
     clip: Rate | None  # norm of the gradient
-    entropy: Weight
+    entropy: Weight  # weight of the entropy, which keeps play varied
 
 
 class PpoRecipe(_GradientRecipe):
@@ -59,18 +59,19 @@ class PpoRecipe(_GradientRecipe):
     epochs: Positive  # how often an update's play is learned
     minibatches: Positive  # of an epoch
     ratio: PositiveShare  # epsilon: how far the chance of an action may move from what it was
-    gamma: PositiveShare
+    gamma: PositiveShare  # discount of what comes later
     trace: Share  # lambda of generalised advantage estimation; 1 is the return less the value
-    critic: Weight
-    advantage: Literal["critic", "leave_one_out"]
+    critic: Weight  # weight of the critic's error
+    advantage: Literal["critic", "leave_one_out"]  # by the critic, or by the jobset's other episodes
 
 
 class A3cRecipe(_GradientRecipe):
     """How A3C learns (Mnih et al. 2016; Deepk8s, equations 2 and 3)."""
 
     algorithm: Literal["a3c"]
-    gamma: PositiveShare
-    critic: Weight
+    gamma: PositiveShare  # discount of what comes later
+    trace: Share = 1.0  # lambda of generalised advantage estimation; 1 is the return less the value
+    critic: Weight  # weight of the critic's error
 
 
 class DaggerRecipe(_GradientRecipe):
@@ -78,7 +79,7 @@ class DaggerRecipe(_GradientRecipe):
 
     algorithm: Literal["dagger"]
     pool: Annotated[int, Field(gt=0, le=10_000_000)]  # decisions that are kept, the latest ones
-    batch: Positive
+    batch: Positive  # decisions of a step of the optimizer
     steps: Positive  # of the optimizer in an update
 
 
@@ -117,7 +118,7 @@ class Dagger(Budget):
     """Imitation of a heuristic on the learner's own states."""
 
     name: Literal["dagger"]
-    teacher: str
+    teacher: str  # a heuristic
 
 
 class Cem(Budget):
@@ -134,8 +135,8 @@ class MachinesAgent(Frozen):
     """One scheduler that is learned for many machines."""
 
     problem: Literal["machines"]
-    scenario: str
-    objective: Literal["slowdown", "bounded_slowdown", "completion_time"]
-    network: MachinesNetworkConfig
-    pretrain: NoPretrain
-    finetune: Annotated[MachinesFinetune, Field(discriminator="name")]
+    scenario: str  # the scenario it learns on and is scored on
+    objective: Literal["slowdown", "bounded_slowdown", "completion_time"]  # what it is trained for
+    network: MachinesNetworkConfig  # its network
+    pretrain: NoPretrain  # how it begins
+    finetune: Annotated[MachinesFinetune, Field(discriminator="name")]  # how it goes on learning

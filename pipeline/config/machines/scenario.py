@@ -18,6 +18,7 @@ from pipeline.config.records import (
 )
 
 JOB_COLUMNS = ("load", "jobset", "job", "arrival", "duration", "estimate", "nodes", "kinds")
+NEVER_TOLD_ANEW = ("blocking", "easy", "easy_within")  # what others published is replayed with these
 MOST_KINDS = 63  # bits of one number hold those that a job may run on
 Place = Annotated[int, Field(ge=0)]  # of a job in order of arrival
 Amount = Annotated[float, Field(ge=0, le=1e9)]
@@ -27,7 +28,7 @@ Choice = Annotated[tuple[Rate, ...], Field(min_length=1)]
 class Group(Frozen):
     """Some machines of one make."""
 
-    count: Annotated[int, Field(gt=0, le=100_000)]
+    count: Annotated[int, Field(gt=0, le=100_000)]  # how many
     kind: str = ""  # a GPU model, say; jobs may ask for some kinds only
     has: Annotated[
         dict[Name, Amount], Field(min_length=1), AfterValidator(no_column_of(JOB_COLUMNS))
@@ -54,9 +55,9 @@ Spans = Annotated[tuple[tuple[Place, Place], ...], Field(min_length=1)]
 class Parts(Frozen):
     """Parts of a log, each [first job, the one after its last], for every split; they share no job."""
 
-    train: Spans
-    validation: Spans
-    test: Spans
+    train: Spans  # jobs to learn from
+    validation: Spans  # jobs to choose by
+    test: Spans  # jobs to report
 
     @model_validator(mode="after")
     def _share_no_job(self) -> "Parts":
@@ -71,14 +72,14 @@ class MachinesLog(Periods):
     """A log, cut into windows of consecutive jobs; `loads` of the scenario compress or stretch its arrivals."""
 
     name: Literal["log"]
-    format: str
-    path: str
+    format: str  # a format of docs/logs.md
+    path: str  # from the repository's root, or absolute
     nodes: str | None = None  # the file of machines that some formats have
-    instances: Instances = "one"
+    instances: Instances = "one"  # a job for each task, or for each of its instances
     per_node: bool = False  # of swf: each processor is a machine by itself
     longest_s: Rate | None = None  # run times are cut here, and counted
     first_s: Annotated[float, Field(ge=0)] = 0.0  # by the log's clock; jobs before it are left out, and counted
-    window: Many = 100
+    window: Many = 100  # consecutive jobs of a jobset
     parts: Parts | None = None  # jobsets are then resampled from these, and the shares below are not used
     block: Positive = 64  # consecutive jobs that are resampled together
 
@@ -86,8 +87,8 @@ class MachinesLog(Periods):
 class Sampled(Frozen):
     """Machines drawn from the log's own file of them."""
 
-    sample: Annotated[int, Field(gt=0, le=100_000)]
-    seed: Annotated[int, Field(ge=0)] = 0
+    sample: Annotated[int, Field(gt=0, le=100_000)]  # how many
+    seed: Annotated[int, Field(ge=0)] = 0  # of the draw
 
 
 def _kind_of_machines(value: Any) -> str:
@@ -104,15 +105,17 @@ class MachinesScenario(Frozen):
     """Some machines, and the loads they are met at."""
 
     problem: Literal["machines"]
-    machines: MachinesConfig
-    slots: Annotated[int, Field(gt=0, le=10_000)]
-    dispatch: Literal["greedy", "blocking", "easy", "easy_within"]
-    told: Literal["durations", "estimates"]  # what policies are told of a job's run time
+    machines: MachinesConfig  # groups of alike machines, or so many drawn from a log's own file
+    slots: Annotated[int, Field(gt=0, le=10_000)]  # waiting jobs that a policy sees
+    # What happens to a job that does not fit: docs/systems/deepk8s.md.
+    dispatch: Literal["greedy", "blocking", "easy", "easy_within", "easy_anew", "easy_shortest"]
+    # What policies are told of a job's run time; predictions are learned from the log's training period.
+    policies_know: Literal["durations", "estimates", "predictions"]
     pause: Rate  # times the unit of time: what passes at most when void is chosen
     time_limit: Rate  # times the unit of time: an episode is cut here, and its unfinished jobs are counted
-    workload: Annotated[Tasks | MachinesLog, Field(discriminator="name")]
-    loads: Loads
-    jobsets: Counts
+    workload: Annotated[Tasks | MachinesLog, Field(discriminator="name")]  # where its jobs come from
+    loads: Loads  # percent of all machines, mean over resources
+    jobsets: Counts  # how many of each load
     # Times the unit of time without an arrival, after which void is refused while nothing runs and a job fits; left
     # out: ten median run times.
     stall: Annotated[float | None, Field(ge=0, allow_inf_nan=False, exclude_if=lambda value: value is None)] = None
@@ -133,14 +136,23 @@ class MachinesScenario(Frozen):
         return self
 
     @model_validator(mode="after")
+    def _predictions_are_told_anew(self) -> "MachinesScenario":
+        if self.policies_know == "predictions" and self.dispatch in NEVER_TOLD_ANEW:
+            raise ValueError(
+                f"policies_know: dispatch {self.dispatch} tells nothing anew of a job that runs longer than predicted; "
+                "for predictions expected dispatch greedy, easy_anew or easy_shortest"
+            )
+        return self
+
+    @model_validator(mode="after")
     def _tasks_can_run(self) -> "MachinesScenario":
         tasks, machines = self.workload, self.machines
         if isinstance(tasks, MachinesLog):
             return self
         if not isinstance(machines, tuple):
             raise ValueError("machines.sample needs a log that has a file of machines (workload.nodes)")  # noqa: TRY004
-        if self.told == "estimates":
-            raise ValueError("told: only a log has estimates; expected durations")
+        if self.policies_know != "durations":
+            raise ValueError(f"policies_know: only a log has {self.policies_know}; expected durations")
         if tuple(tasks.demand) != tuple(machines[0].has):
             raise ValueError(
                 f"workload.demand: expected the machines' resources {list(machines[0].has)}, got {list(tasks.demand)}"

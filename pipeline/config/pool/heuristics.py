@@ -11,7 +11,7 @@ class LinearRuleSearch(Frozen):
     """How many weights of the heuristic `linear` are tried: the cross-entropy method."""
 
     population: Annotated[int, Field(ge=2, le=10_000)]  # candidates of a round
-    rounds: Annotated[int, Field(gt=0, le=10_000)]
+    rounds: Annotated[int, Field(gt=0, le=10_000)]  # of candidates
     elite: Annotated[int, Field(gt=0)]  # the best of a round; the next ones are drawn around these
 
     @model_validator(mode="after")
@@ -25,7 +25,9 @@ class PoolKnobs(Frozen):
     """Candidates among which validation jobsets choose."""
 
     linear: LinearRuleSearch | None = None  # None: its weights are not searched
+    # Of alignment in `tetris`; the rest is 1 / duration.
     tetris_weights: Annotated[tuple[Share, ...], Field(min_length=1)]
+    # Of the training jobs' durations: longer jobs may be held back in `hold`.
     hold_quantiles: Annotated[tuple[Share, ...], Field(min_length=1)]
     # Steps until which `hold_until` may hold long jobs back; none: it stays as it is.
     hold_until: Annotated[tuple[Annotated[int, Field(ge=0)], ...], Field(exclude_if=lambda steps: not steps)] = ()

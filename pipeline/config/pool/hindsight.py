@@ -18,7 +18,7 @@ def _each_once(names: tuple[str, ...]) -> tuple[str, ...]:
 class Hindsight(Frozen):
     """The schedules that full knowledge of the jobs could have made."""
 
-    scenarios: Annotated[tuple[Name, ...], AfterValidator(_each_once)]
+    scenarios: Annotated[tuple[Name, ...], AfterValidator(_each_once)]  # of pooled clusters
     jobsets: Many  # the first test jobsets of each load; all where there are fewer
     limit: Annotated[float, Field(gt=0)]  # deterministic time units a jobset
 

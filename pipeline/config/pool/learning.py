@@ -16,26 +16,27 @@ class Recipe(Frozen):
     """How REINFORCE learns: everything but the budget."""
 
     algorithm: Literal["reinforce"]
-    jobsets: Literal["fixed", "fresh"]
+    jobsets: Literal["fixed", "fresh"]  # the same training jobsets in every update, or new ones
+    # What a return is compared with: other episodes at the same decision, at the same time, or all others.
     baseline: Literal["decision", "time", "leave_one_out"]
-    masked: bool
-    play: Literal["greedy", "sampled"]
-    optimizer: Literal["rmsprop", "adam"]
-    learning_rate: Rate
-    gamma: PositiveShare
-    entropy: Weight
-    normalise: bool
+    masked: bool  # may only legal actions be drawn?
+    play: Literal["greedy", "sampled"]  # once trained: the best action, or one by chance
+    optimizer: Literal["rmsprop", "adam"]  # of the gradient
+    learning_rate: Rate  # of the optimizer
+    gamma: PositiveShare  # discount of what comes a step later
+    entropy: Weight  # weight of the entropy, which keeps play varied
+    normalise: bool  # are advantages divided by their standard deviation?
     # Are advantages shares of what their jobset costs, so that all loads count alike?
     loads_alike: Annotated[bool, Field(exclude_if=lambda alike: not alike)] = False
-    clip: Rate | None
-    minibatches: Positive
+    clip: Rate | None  # norm of the gradient at most; null: not cut
+    minibatches: Positive  # of an update
     falling: bool = False  # does the learning rate fall to 0, in a line, by the last update? Of `mixture` only
 
 
 class StreamWindows(Frozen):
     """Pieces of streams that do not end; state and return go beyond them."""
 
-    loads: Loads
+    loads: Loads  # percent
     slots: Annotated[tuple[Slots, ...], Field(min_length=1)]  # in turn
     windows: Positive  # of an update; in cloning: streams in all
     latest: Annotated[int, Field(ge=0, le=100_000)]  # step at which a window begins at the latest
@@ -60,14 +61,14 @@ class Clone(Start):
     """Behaviour cloning of a heuristic, until validation accuracy stops rising."""
 
     name: Literal["clone"]
-    teacher: str
-    loads: Loads
-    jobsets: Positive
-    epochs: Positive
-    patience: Positive
-    batch: Positive
-    learning_rate: Rate
-    entropy: Weight
+    teacher: str  # a heuristic
+    loads: Loads  # percent, of the scenario's
+    jobsets: Positive  # training jobsets that the teacher plays, over all loads
+    epochs: Positive  # at most
+    patience: Positive  # epochs without a better validation accuracy
+    batch: Positive  # decisions of a step of the optimizer
+    learning_rate: Rate  # of the optimizer
+    entropy: Weight  # weight of the entropy, which keeps play varied
     seed: Seed | None = None  # of the initial weights and of the order of samples; params.yaml's unless told
 
     @property
@@ -80,16 +81,16 @@ class Imitate(Start):
     """Cloning of the best heuristic of each jobset."""
 
     name: Literal["imitate"]
-    teachers: Annotated[tuple[str, ...], Field(min_length=1)]
+    teachers: Annotated[tuple[str, ...], Field(min_length=1)]  # heuristics; the best of them on each jobset is cloned
     linear: LinearRuleSearch | None = None  # of the weights of teacher `linear`, on what it teaches; null: as they are
-    loads: Loads
+    loads: Loads  # percent, of the scenario's
     jobsets: Positive  # short runs that are played by the teachers
-    streams: StreamWindows | None
-    epochs: Positive
-    patience: Positive
-    batch: Positive
-    learning_rate: Rate
-    entropy: Weight
+    streams: StreamWindows | None  # pieces of streams that teachers play; null: none
+    epochs: Positive  # at most
+    patience: Positive  # epochs without a better validation accuracy
+    batch: Positive  # decisions of a step of the optimizer
+    learning_rate: Rate  # of the optimizer
+    entropy: Weight  # weight of the entropy, which keeps play varied
     seed: Seed | None = None  # of the initial weights and of the order of samples; params.yaml's unless told
 
     @property
@@ -131,15 +132,15 @@ class PoolAgent(Frozen):
     """One scheduler that is learned for a pooled cluster."""
 
     problem: Literal["pool"]
-    scenario: str
-    objective: Literal["slowdown", "completion_time", "makespan", "utilisation"]
-    network: PoolNetworkConfig
-    pretrain: Annotated[PoolPretrain, Field(discriminator="name")]
-    finetune: Annotated[PoolFinetune, Field(discriminator="name")]
+    scenario: str  # the scenario that it learns on and is scored on
+    objective: Literal["slowdown", "completion_time", "makespan", "utilisation"]  # what it is trained for
+    network: PoolNetworkConfig  # its network
+    pretrain: Annotated[PoolPretrain, Field(discriminator="name")]  # how it begins
+    finetune: Annotated[PoolFinetune, Field(discriminator="name")]  # how it goes on learning
 
 
 class Transfer(Frozen):
     """An agent that is scored on a scenario which it was not trained on."""
 
-    agent: str
-    scenario: str
+    agent: str  # whose network serves any size (`sets`)
+    scenario: str  # that it was not trained on

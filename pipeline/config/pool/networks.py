@@ -17,24 +17,24 @@ class Mlp(Frozen):
     """DeepRM's network: one hidden layer over the image."""
 
     name: Literal["mlp"]
-    hidden: Wide
-    clock: bool
+    hidden: Wide  # units of its hidden layer
+    clock: bool  # is it told how long ago the last job arrived?
 
 
 class Cnn(Frozen):
     """DeepRM2's network (Table 1)."""
 
     name: Literal["cnn"]
-    channels: tuple[Wide, Wide]
-    hidden: Wide
-    clock: bool
+    channels: tuple[Wide, Wide]  # of its two convolutions
+    hidden: Wide  # units of its last hidden layer
+    clock: bool  # is it told how long ago the last job arrived?
 
 
 class Sets(Frozen):
     """A network that scores every waiting job by shared weights, for clusters and queues of any size."""
 
     name: Literal["sets"]
-    hidden: Annotated[int, Field(gt=0, le=512), AfterValidator(_whole_vectors)]
+    hidden: Annotated[int, Field(gt=0, le=512), AfterValidator(_whole_vectors)]  # units of its layers
     elapsed: bool  # is it told how long it has run? Short runs give away their end by that
     ending: bool = False  # is it told whether arrivals end, and when?
 

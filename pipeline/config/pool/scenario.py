@@ -37,9 +37,9 @@ class Synthetic(Frozen):
     """DeepRM's workload (section 4.1): short and long jobs, one dominant resource each."""
 
     name: Literal["synthetic"]
-    short: StepRange
-    long: StepRange
-    short_share: Share
+    short: StepRange  # steps of a short job, [least, most]
+    long: StepRange  # steps of a long job, [least, most]
+    short_share: Share  # of the jobs
     # Of the logarithm of what users say of a duration; left out of what is written, as below, where there is none.
     estimate_noise: Annotated[float, Field(ge=0, le=5, exclude_if=_nothing)] = 0.0
 
@@ -58,15 +58,16 @@ class PoolLog(Periods):
     """A log, cut into windows of consecutive jobs; `name: swf` is short for `name: log, format: swf`."""
 
     name: Literal["swf", "log"]
-    format: Annotated[str, Field(exclude_if=lambda word: word == "swf")] = "swf"
-    path: str
+    format: Annotated[str, Field(exclude_if=lambda word: word == "swf")] = "swf"  # a format of docs/logs.md
+    path: str  # from the repository's root, or absolute
     nodes: Annotated[str | None, Field(exclude_if=_nothing)] = None  # the file of machines that some formats have
+    # A job for each task, or for each of its instances.
     instances: Annotated[Instances, Field(exclude_if=lambda word: word == "one")] = "one"
-    step_s: Positive = 3600
-    capacity: Units | None = 20
-    memory_kb: Positive | None = None
-    max_steps: Positive = 20
-    window: Positive = 100
+    step_s: Positive = 3600  # seconds of one step; durations are rounded up to steps
+    capacity: Units | None = 20  # units of each resource; null: the scenario's
+    memory_kb: Positive | None = None  # memory of the machine in KB; null: estimated from the log
+    max_steps: Positive = 20  # longer jobs are cut to this, and counted
+    window: Positive = 100  # consecutive jobs of a jobset
 
     @model_validator(mode="after")
     def _has_one_format(self) -> "PoolLog":
@@ -78,8 +79,8 @@ class PoolLog(Periods):
 class Demand(Frozen):
     """Shares of a resource asked for by a job: of its dominant one, and of each other one."""
 
-    dominant: ShareRange
-    other: ShareRange
+    dominant: ShareRange  # share of the resource that it asks for most, [least, most]
+    other: ShareRange  # share of each other resource, [least, most]
 
 
 class Streaming(Frozen):
@@ -89,7 +90,7 @@ class Streaming(Frozen):
     """
 
     name: Literal["poisson", "bernoulli", "bursts"]
-    steps: Many
+    steps: Many  # in which jobs arrive
     size: Annotated[float | None, Field(ge=1, le=1000, exclude_if=_nothing)] = None  # jobs of a burst, on average
     # Left out of what is written of params.yaml where there is none: checkpoints and records are named by that.
     measured: Annotated[tuple[int, int] | None, Field(exclude_if=_nothing)] = None
@@ -116,27 +117,31 @@ class AtOnce(Frozen):
     """All `jobs` jobs wait at step 0 (DeepRM_Off)."""
 
     name: Literal["at_once"]
-    jobs: Many
+    jobs: Many  # of a jobset
 
 
 class PoolScenario(Frozen):
     """One pooled cluster, and the loads it is met at."""
 
     problem: Literal["pool"]
+    # Units of each.
     resources: Annotated[dict[Name, Units], Field(min_length=1), AfterValidator(no_column_of(JOB_COLUMNS))]
-    horizon: Annotated[int, Field(gt=1, le=10_000)]
-    slots: Annotated[int, Field(gt=0, le=1000)]
+    horizon: Annotated[int, Field(gt=1, le=10_000)]  # steps that a policy looks ahead
+    slots: Annotated[int, Field(gt=0, le=1000)]  # waiting jobs that a policy sees
+    # Jobs behind the slots that a policy can count; none is ever dropped.
     backlog: Annotated[int, Field(ge=0, le=100_000)]
-    place_ahead: bool
+    place_ahead: bool  # may a job be given a start later than now?
+    # An episode is cut here, and its unfinished jobs are counted.
     step_limit: Annotated[int, Field(gt=0, le=100_000_000)]
-    demand: str
-    arrivals: Annotated[Streaming | AtOnce, Field(discriminator="name")]
-    loads: Loads
-    jobsets: Counts
+    demand: str  # a name of `demands`
+    arrivals: Annotated[Streaming | AtOnce, Field(discriminator="name")]  # when jobs arrive
+    loads: Loads  # percent of the cluster
+    jobsets: Counts  # how many of each load
     # Steps without an arrival after which an idle cluster must start a waiting job that fits; left out: the horizon.
     stall: Annotated[int | None, Field(ge=0, le=100_000_000, exclude_if=lambda steps: steps is None)] = None
     tell_end: Annotated[bool, Field(exclude_if=bool)] = True  # are policies told when arrivals end, where they do?
-    told: Annotated[Literal["durations", "estimates"], Field(exclude_if=_known)] = "durations"
+    # What policies are told of a job's duration.
+    policies_know: Annotated[Literal["durations", "estimates"], Field(exclude_if=_known)] = "durations"
     workload: Annotated[Synthetic | None, Field(exclude_if=_nothing)] = None  # its own, in place of params.yaml's
 
     @property
@@ -187,6 +192,6 @@ class PoolScenario(Frozen):
 
     @model_validator(mode="after")
     def _durations_are_known_ahead(self) -> "PoolScenario":
-        if self.told == "estimates" and self.place_ahead:
-            raise ValueError("told: where jobs are placed ahead, expected durations, got estimates")
+        if self.policies_know == "estimates" and self.place_ahead:
+            raise ValueError("policies_know: where jobs are placed ahead, expected durations, got estimates")
         return self

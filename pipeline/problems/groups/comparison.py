@@ -6,11 +6,11 @@ import pandas as pd
 
 from pipeline import storage
 from pipeline.comparing.plots import png
-from pipeline.config import Params
-from pipeline.problems import Comparison, Evidence, Validated
+from pipeline.config import GroupsLog, Params
+from pipeline.problems import Comparison, Evidence, Tested, Validated
 from pipeline.problems.groups.evaluation import plots
 from pipeline.problems.groups.evaluation.metrics import fairness, summary
-from pipeline.problems.groups.tables import GROUPS_FAIRNESS, GROUPS_SUMMARY, OFF_POLICY, TABLES
+from pipeline.problems.groups.tables import GROUPS_FAIRNESS, GROUPS_SUMMARY, OFF_POLICY, TABLES, jobs_schema
 from pipeline.schemas import empty
 from pipeline.storage import Chosen
 
@@ -66,4 +66,11 @@ def _drawn(params: Params, name: str) -> dict[str, bytes]:
     return {title: png(figure) for title, figure in drawn.items()}
 
 
-COMPARISON = Comparison(evidence, validated)
+def tested(params: Params, scenario: str) -> Tested:
+    """Return a scenario's test jobsets; of a log, those of all loads share windows."""
+    row = params.groups_scenario(scenario)
+    jobs = storage.read_table(storage.jobsets_folder(scenario) / "test.parquet", jobs_schema(list(row.resources)))
+    return Tested(jobs, row.resources, same_windows=isinstance(row.workload, GroupsLog))
+
+
+COMPARISON = Comparison(evidence, validated, tested)

@@ -6,14 +6,23 @@ import numpy as np
 import pandas as pd
 
 from pipeline import storage
-from pipeline.config import FinetuneConfig, GroupQ, GroupsAgent, GroupsCard, NoPretrain, Params, PretrainConfig, Replay
+from pipeline.config import (
+    FinetuneConfig,
+    GroupsAgent,
+    GroupsCard,
+    NoPretrain,
+    Params,
+    PretrainConfig,
+    QNetworkConfig,
+    Replay,
+)
 from pipeline.config.groups.card import MUST_MATCH
 from pipeline.core import FloatArray
 from pipeline.learning.stored import must_be_as_asked, weights_of
 from pipeline.problems import Learning
 from pipeline.problems.groups.evaluation.controlling import decided, own
 from pipeline.problems.groups.evaluation.play import Expectation, Player, controlled
-from pipeline.problems.groups.heuristics.rules import HEURISTICS
+from pipeline.problems.groups.heuristics.teachers import TEACHERS
 from pipeline.problems.groups.networks import q_network
 from pipeline.problems.groups.networks.acting import controller
 from pipeline.problems.groups.networks.features import past, states
@@ -30,7 +39,9 @@ def read_task(params: Params, agent: str, part: PretrainConfig | FinetuneConfig)
     """Return the cluster that an agent learns to control."""
     row = params.agent(agent)
     scenario, folder = params.groups_scenario(row.scenario), storage.jobsets_folder(row.scenario)
-    origin = source(params, row.scenario, storage.scenario_log(row.scenario))
+    seed = params.seed if part.seed is None else part.seed
+    # Trainings of other seeds learn from other fresh jobsets; those of `generate` are the same for all.
+    origin = source(params.model_copy(update={"seed": seed}), row.scenario, storage.scenario_log(row.scenario))
     train, validation = (
         read_jobsets(folder, split, scenario.resources, origin.cluster) for split in ("train", "validation")
     )
@@ -40,7 +51,7 @@ def read_task(params: Params, agent: str, part: PretrainConfig | FinetuneConfig)
         objective=row.objective,
         recipe=params.groups_recipe(agent),
         generator=row.pretrain if isinstance(row.pretrain, Replay) else None,
-        seed=params.seed if part.seed is None else part.seed,
+        seed=seed,
         loads=origin.loads(scenario.loads if isinstance(part, NoPretrain) else part.loads),
         train=train,
         validation=validation,
@@ -51,8 +62,8 @@ def read_task(params: Params, agent: str, part: PretrainConfig | FinetuneConfig)
 def untrained(params: Params, agent: str, task: Task) -> q_network.QNetwork:
     """Return an agent's network with its seeded initial weights."""
     config = params.agent(agent).network
-    if not isinstance(config, GroupQ):  # refused by params.yaml's check
-        raise TypeError(f"expected network group_q, got {config.name}")
+    if not isinstance(config, QNetworkConfig):  # refused by params.yaml's check
+        raise TypeError(f"expected network q_network, got {config.name}")
     return q_network.build(config, task.cluster, past(task.train, task.cluster), task.seed)
 
 
@@ -103,9 +114,9 @@ def examined(params: Params, agent: str) -> dict[str, pd.DataFrame]:
     """Return off-policy estimates of an agent and of some rules, beside the truth; nothing where there is no log."""
     row = params.agent(agent)
     task = read_task(params, agent, row.finetune)
-    if task.generator is None or not isinstance(row.network, GroupQ):
+    if task.generator is None or not isinstance(row.network, QNetworkConfig):
         return {}
-    controllers = {name: make(task.cluster, 0) for name, make in HEURISTICS.items()}
+    controllers = {name: make(task.cluster, 0) for name, make in TEACHERS.items()}
     for title, which in {f"{agent}_pretrained": "pretrained", agent: "policy"}.items():
         controllers[title] = controller(stored(params, agent, which), task.cluster, task.configurations)
     held_out = [jobs for group in task.validation.values() for jobs in group]

@@ -11,7 +11,6 @@ from pipeline.problems.groups.evaluation.play import controlled
 from pipeline.problems.groups.heuristics.names import RULES
 from pipeline.problems.groups.heuristics.tuning import rules_with, untuned
 from pipeline.problems.groups.workload.source import cluster_of, configurations_of
-from pipeline.progress import say
 
 
 def policy_by_name(name: str, params: Params, scenario: str) -> Act:
@@ -24,7 +23,7 @@ def policy_by_name(name: str, params: Params, scenario: str) -> Act:
     if name in RULES:
         return _rule(name, scenario, row)
     if not Path(name).is_dir():
-        near = f"; did you mean '{storage.MODELS / name}'?" if (storage.MODELS / name).is_dir() else ""
+        near = storage.nearest_model(name)
         raise UserError(
             f"unknown policy '{name}': expected a model directory or a heuristic; {there_are(RULES, name)}{near}"
         )
@@ -45,11 +44,7 @@ def must_match(card: GroupsCard, scenario: GroupsScenario) -> None:
 
 
 def _rule(name: str, scenario: str, row: GroupsScenario) -> Act:
-    cluster, knobs = cluster_of(row), untuned(row.groups)
-    if (storage.results_folder("heuristics", scenario) / "chosen.json").exists():
-        knobs |= storage.read_chosen(scenario).knobs
-    else:
-        say(f"{name}: as nobody has tuned it for scenario '{scenario}'; 'dvc repro heuristics@{scenario}' does")
+    cluster, knobs = cluster_of(row), untuned(row.groups) | storage.knobs_for(name, scenario)
     return rules_with(knobs, cluster, configurations_of(row))[name].act
 
 

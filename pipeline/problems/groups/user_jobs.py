@@ -18,7 +18,7 @@ from pipeline.problems.groups.nouns import Jobs
 from pipeline.problems.groups.tables import user_jobs_schema
 from pipeline.problems.groups.workload.log import describe, gathered
 from pipeline.progress import ProgressCallback
-from pipeline.storage.files import check_columns, check_table
+from pipeline.storage.files import check_columns, check_table, line_of
 from pipeline.storage.user_tables import user_table
 
 IDS = ("jobset", "job")
@@ -143,7 +143,9 @@ def _numbers(frame: pd.DataFrame, name: str, where: str) -> pd.Series:
     found = pd.to_numeric(frame[name], errors="coerce")
     wrong = np.flatnonzero(found.isna())
     if len(wrong):
-        raise UserError(f"{where}: {name}: expected numbers, got {frame[name].iloc[wrong[0]]} in row {wrong[0]}")
+        raise UserError(
+            f"{where}: {name}: expected numbers, got {frame[name].iloc[wrong[0]]} in {line_of(where, wrong[0])}"
+        )
     return found
 
 
@@ -152,5 +154,7 @@ def _whole(frame: pd.DataFrame, name: str, where: str) -> pd.Series:
     found = _numbers(frame, name, where)
     wrong = np.flatnonzero(found != np.floor(found))
     if len(wrong):
-        raise UserError(f"{where}: {name}: expected whole numbers, got {found.iloc[wrong[0]]} in row {wrong[0]}")
+        raise UserError(
+            f"{where}: {name}: expected whole numbers, got {found.iloc[wrong[0]]} in {line_of(where, wrong[0])}"
+        )
     return found.astype("int64")

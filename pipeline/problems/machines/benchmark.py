@@ -1,6 +1,6 @@
 """`benchmark rlscheduler`: policies under a peer's published protocol."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pandas as pd
@@ -10,12 +10,16 @@ from pipeline.config import MachinesCard, there_are
 from pipeline.errors import UserError
 from pipeline.problems.machines.evaluation.rlscheduler import Player, apart, fitting, paired, rows
 from pipeline.problems.machines.heuristics.rules import HEURISTICS, PEERS
+from pipeline.problems.machines.lookahead.futures import outlook
+from pipeline.problems.machines.lookahead.naming import PREFIX, planned
+from pipeline.problems.machines.lookahead.planner import Planner, Reach
 from pipeline.problems.machines.rlscheduler_tables import RLSCHEDULER, RLSCHEDULER_PAIRED, RLSCHEDULER_WAITS
-from pipeline.problems.machines.workload.rlscheduler import SEQUENCE, STARTS, read_protocol
+from pipeline.problems.machines.workload.rlscheduler import SEQUENCE, STARTS, Protocol, read_protocol
 from pipeline.progress import progress, say
 from pipeline.storage.files import check_out
 
 DEFAULT = ("fcfs", "sjf", "f1", "saf", "wfp3", "unicep", "wfp_peer", "uni_peer")
+PAST = 1900  # of a log's first jobs, before all published sequences: what policies that look ahead know of it
 SEED = 1  # of the bootstrap
 DIGITS = 12  # what others published is compared to a millionth
 LOG_ENDS = (".gz", ".swf")
@@ -26,9 +30,13 @@ def run(trace: Path, most: int, backfill: bool, names: Sequence[str], out: Path)
     check_out(out)
     if out.suffix != ".csv":
         raise UserError(f"{out}: expected a name that ends in .csv, for two more tables stand beside it")
-    who = _players(names or DEFAULT)
+    names = names or DEFAULT
+    _check_names(names)
+    known = {_title(name): _player(name) for name in dict.fromkeys(names)}
     log = read_protocol(trace, most)
-    published, others = fitting(log), apart(log)
+    who = {title: player(log) for title, player in known.items()}
+    planning = any(isinstance(player.policy, Planner) for player in who.values())
+    published, others = fitting(log), apart(log, behind=PAST if planning else 0)
     if not published:
         raise UserError(f"{trace}: {len(log.fields)} jobs; the first published sequence needs {min(STARTS) + SEQUENCE}")
     title = _name(trace)
@@ -58,19 +66,22 @@ def _title(name: str) -> str:
     return name if name in HEURISTICS or name in PEERS else Path(name).name
 
 
-def _players(names: Sequence[str]) -> dict[str, Player]:
-    who: dict[str, Player] = {}
+def _check_names(names: Sequence[str]) -> None:
+    """Refuse policies that would have the same name in a table."""
+    seen: set[str] = set()
     for name in dict.fromkeys(names):
-        if _title(name) in who or (_title(name) in HEURISTICS and name not in HEURISTICS):
+        if _title(name) in seen or (_title(name) in HEURISTICS and name not in HEURISTICS):
             raise UserError(f"--policy {name}: expected names that differ, found another '{_title(name)}'")
-        who[_title(name)] = _player(name)
-    return who
+        seen.add(_title(name))
 
 
-def _player(name: str) -> Player:
-    rules = {**HEURISTICS, **PEERS}
+def _player(name: str) -> Callable[[Protocol], Player]:
+    """Return who plays on a log that is not read yet."""
+    rules, base = {**HEURISTICS, **PEERS}, name.removeprefix(PREFIX)
     if name in rules:
-        return Player(rules[name], SEQUENCE)
+        return lambda log: Player(rules[name], SEQUENCE)
+    if base in rules and not Path(name).is_dir():
+        return lambda log: Player(planned(rules[base], base, outlook([log.jobs(0, PAST)]), Reach()), SEQUENCE)
     if not Path(name).is_dir():
         raise UserError(f"unknown policy '{name}': expected a model directory or a heuristic; {there_are(rules, name)}")
     from pipeline.problems.machines.networks.loading import restore  # torch: 2 s and 250 MB that heuristics do without
@@ -80,4 +91,4 @@ def _player(name: str) -> Player:
     if len(card.resources) != 1 or card.machines != 1 or card.dispatch == "greedy":
         found = f"{card.machines} machines of {', '.join(card.resources)}, dispatch {card.dispatch}"
         raise UserError(f"{name}: expected an agent of one machine with one resource that blocks, found {found}")
-    return Player(restore(model.card, model.weights).policy, model.card.slots)
+    return lambda log: Player(restore(model.card, model.weights).policy, model.card.slots)

@@ -2,13 +2,15 @@
 
 from collections.abc import Sequence
 
+import numpy as np
 import pandas as pd
 
 from pipeline import storage
-from pipeline.config import Params
-from pipeline.problems import Comparison, Evidence, Validated
+from pipeline.config import MachinesLog, Params
+from pipeline.problems import Comparison, Evidence, Tested, Validated
 from pipeline.problems.machines.evaluation.metrics import summary
-from pipeline.problems.machines.tables import SUMMARY, TABLES
+from pipeline.problems.machines.storage import read_park
+from pipeline.problems.machines.tables import SUMMARY, TABLES, jobs_schema
 from pipeline.schemas import empty
 from pipeline.storage import Chosen
 
@@ -27,4 +29,16 @@ def validated(params: Params, agent: str, chosen: Chosen) -> Validated:
     return Validated(levels, f"Mean {row.objective.replace('_', ' ')} on validation jobsets")
 
 
-COMPARISON = Comparison(evidence, validated)
+def tested(params: Params, scenario: str) -> Tested:
+    """Return a scenario's test jobsets; windows of a log are the same ones at every load, blocks are drawn at each."""
+    folder, workload = storage.jobsets_folder(scenario), params.machines_scenario(scenario).workload
+    park = read_park(folder)
+    total = np.array(park.capacity, dtype=np.int64).sum(axis=0)
+    return Tested(
+        jobs=storage.read_table(folder / "test.parquet", jobs_schema(park.resources)),
+        capacity=dict(zip(park.resources, total.tolist(), strict=True)),
+        same_windows=isinstance(workload, MachinesLog) and workload.parts is None,
+    )
+
+
+COMPARISON = Comparison(evidence, validated, tested)

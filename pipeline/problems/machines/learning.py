@@ -24,13 +24,15 @@ MUST_MATCH = ("resources", "machines", "slots", "dispatch", "network")
 def _task(params: Params, agent: str, part: Part) -> Task:
     row = params.agent(agent)
     scenario, folder = params.machines_scenario(row.scenario), storage.jobsets_folder(row.scenario)
-    origin, park = source(params, row.scenario, storage.scenario_log(row.scenario)), read_park(folder)
+    seed, park = params.seed if part.seed is None else part.seed, read_park(folder)
+    # Trainings of other seeds learn from other fresh jobsets; those of `generate` are the same for all.
+    origin = source(params.model_copy(update={"seed": seed}), row.scenario, storage.scenario_log(row.scenario))
     train, validation = (read_jobsets(folder, split, park) for split in ("train", "validation"))
     return Task(
         machines=machines_of(scenario, park),
         objective=row.objective,
         recipe=params.machines_recipe(agent),
-        seed=params.seed if part.seed is None else part.seed,
+        seed=seed,
         loads=origin.loads(scenario.loads if isinstance(part, NoPretrain) else part.loads),
         train=train,
         validation=validation,

@@ -12,8 +12,9 @@ import numpy as np
 
 from pipeline.core import FloatArray, IntArray, KeyArray
 
-DISPATCH = ("greedy", "blocking", "easy", "easy_within")  # see docs/systems/deepk8s.md
-GREEDY, BLOCKING, EASY, EASY_WITHIN = range(len(DISPATCH))
+DISPATCH = ("greedy", "blocking", "easy", "easy_within", "easy_anew", "easy_shortest")  # see docs/systems/deepk8s.md
+GREEDY, BLOCKING, EASY, EASY_WITHIN, EASY_ANEW, EASY_SHORTEST = range(len(DISPATCH))
+TOGETHER = (GREEDY, EASY_ANEW, EASY_SHORTEST)  # all events of one time are one; a job that overruns is told anew
 
 
 class Machines(NamedTuple):

@@ -1,43 +1,59 @@
-"""A policy by the name that a user gives: a heuristic, or a model directory."""
+"""A policy by the name that a user gives: a heuristic, or a model directory.
+
+`plan_` before the name of a heuristic makes it look ahead.
+"""
 
 from pathlib import Path
 
 from pipeline import storage
-from pipeline.config import MachinePark, MachinesCard, MachinesScenario, there_are
+from pipeline.config import MachinePark, MachinesCard, MachinesScenario, Params, there_are
 from pipeline.core import Policy
 from pipeline.errors import UserError
 from pipeline.problems.machines.heuristics.rules import HEURISTICS
+from pipeline.problems.machines.heuristics.tuning import TETRIS, heuristics_with
+from pipeline.problems.machines.lookahead.naming import PREFIX, past_of, planned
+from pipeline.problems.machines.lookahead.planner import Planner, Reach
 
 
-def policy_by_name(name: str, scenario: MachinesScenario, site: MachinePark) -> Policy:
-    """Return a policy for the machines of a scenario.
+def policy_for(params: Params, name: str, scenario: MachinesScenario, park: MachinePark, of: str) -> Policy | Planner:
+    """Return what `policy_by_name` does; with `plan_` before its name, a heuristic that looks ahead."""
+    if not name.startswith(PREFIX) or Path(name).is_dir():
+        return policy_by_name(name, scenario, park, of)
+    base = name.removeprefix(PREFIX)
+    return planned(policy_by_name(base, scenario, park, of), base, past_of(params, of), Reach())
+
+
+def policy_by_name(name: str, scenario: MachinesScenario, park: MachinePark, of: str) -> Policy:
+    """Return a policy for the machines of the scenario that is called `of`; a heuristic with a knob as tuned there.
 
     Raises:
         UserError: there is none, or it is a model that was trained for others.
     """
+    if name == TETRIS and (knobs := storage.knobs_for(name, of)):
+        return heuristics_with(knobs)[name]
     if name in HEURISTICS:
         return HEURISTICS[name]
     if not Path(name).is_dir():
-        near = f"; did you mean '{storage.MODELS / name}'?" if (storage.MODELS / name).is_dir() else ""
+        near = storage.nearest_model(name)
         there = there_are(HEURISTICS, name)
         raise UserError(f"unknown policy '{name}': expected a model directory or a heuristic; {there}{near}")
     from pipeline.problems.machines.networks.loading import restore  # torch: 2 s and 250 MB that heuristics do without
 
     model = storage.read_model(Path(name), MachinesCard)
-    must_fit(name, model.card, scenario, site)
+    must_fit(name, model.card, scenario, park)
     return restore(model.card, model.weights).policy
 
 
-def must_fit(name: str, card: MachinesCard, scenario: MachinesScenario, site: MachinePark) -> None:
+def must_fit(name: str, card: MachinesCard, scenario: MachinesScenario, park: MachinePark) -> None:
     """Refuse a model that was trained for other machines.
 
     Raises:
         UserError: one line for the first thing that differs.
     """
-    resources, here = ", ".join(card.resources), ", ".join(site.resources)
+    resources, here = ", ".join(card.resources), ", ".join(park.resources)
     for what, trained, found in (
         ("resources", resources, here),
-        ("machines", card.machines, len(site.capacity)),
+        ("machines", card.machines, len(park.capacity)),
         ("slots", card.slots, scenario.slots),
         ("dispatch", card.dispatch, scenario.dispatch),
     ):

@@ -5,7 +5,6 @@ pass is asked again at the next event, and not after the scenario's pause: that 
 a log of months there are millions of them.
 """
 
-from collections.abc import Iterator
 from math import inf
 
 import numpy as np
@@ -13,21 +12,20 @@ import pandas as pd
 
 from pipeline import storage
 from pipeline.config import MachinePark, MachinesScenario, Params
-from pipeline.core import KeyArray, Policy, keys
+from pipeline.core import Policy, keys
 from pipeline.errors import UserError
 from pipeline.problems import ScheduleRequest
 from pipeline.problems.machines.evaluation.metrics import outcome
 from pipeline.problems.machines.evaluation.play import Game
+from pipeline.problems.machines.lookahead.planner import Planner
+from pipeline.problems.machines.lookahead.playing import play_on
 from pipeline.problems.machines.nouns import Machines, end_to_end
-from pipeline.problems.machines.policies import policy_by_name
+from pipeline.problems.machines.policies import policy_for
 from pipeline.problems.machines.simulator.compiled.batch import Simulator
-from pipeline.problems.machines.simulator.compiled.rules import players
 from pipeline.problems.machines.user_jobs import UserJobs, park_of, read_user_jobs
 from pipeline.problems.machines.user_tables import SCHEDULE
 from pipeline.problems.machines.workload.park import machines_of
 from pipeline.progress import ProgressCallback, progress, say
-from pipeline.simulation.choosing import compiled_rule_of
-from pipeline.simulation.rollout import play_compiled, play_together
 from pipeline.storage.files import check_out
 
 DECISIONS_AT_ONCE = 10_000  # of compiled play between two looks at it
@@ -40,11 +38,11 @@ def schedule(params: Params, asked: ScheduleRequest) -> None:
     check_out(asked.out)
     if asked.out.exists() and asked.jobs.exists() and asked.out.samefile(asked.jobs):
         raise UserError(f"{asked.out}: the jobs are read from it: name another file for the schedule")
-    site = park_of(params, asked.scenario)
-    chosen = policy_by_name(asked.policy, scenario, site)
-    jobs = read_user_jobs(asked.jobs, scenario, site)
+    park = park_of(params, asked.scenario)
+    chosen = policy_for(params, asked.policy, scenario, park, asked.scenario)
+    jobs = read_user_jobs(asked.jobs, scenario, park)
     with progress(f"schedule by {asked.policy}, percent", 100, brief=True) as advance:
-        found = scheduled(jobs, unlimited(scenario, site), chosen, params.seed, advance)
+        found = scheduled(jobs, unlimited(scenario, park), chosen, params.seed, advance)
     storage.write_table(asked.out, found, SCHEDULE, DIGITS)
     say(
         f"{asked.out}: {len(found)} jobs, mean bounded slowdown {found['bounded_slowdown'].mean():.4g}, "
@@ -74,26 +72,18 @@ def _asked_for(scenario: MachinesScenario, asked: ScheduleRequest) -> MachinesSc
     return scenario.model_copy(update={"slots": asked.slots})
 
 
-def unlimited(scenario: MachinesScenario, site: MachinePark) -> Machines:
+def unlimited(scenario: MachinesScenario, park: MachinePark) -> Machines:
     """Return the machines of a scenario for episodes that are never cut, and in which time passes to the next event.
 
     Idle machines start a job that fits: behind the last arrival there is no next event to wait for.
     """
-    return machines_of(scenario, site)._replace(pause=inf, time_limit=inf, stall=0.0)
+    return machines_of(scenario, park)._replace(pause=inf, time_limit=inf, stall=0.0)
 
 
 def scheduled(
-    jobs: UserJobs, machines: Machines, policy: Policy, seed: int, on_progress: ProgressCallback
+    jobs: UserJobs, machines: Machines, policy: Policy | Planner, seed: int, on_progress: ProgressCallback
 ) -> pd.DataFrame:
-    """Return SCHEDULE, in the order in which the jobs were read; each jobset has the machines to itself.
-
-    Args:
-        jobs: that some of the machines can run.
-        machines: that never cut an episode.
-        policy: which decides.
-        seed: of the policy's draws, if it makes any.
-        on_progress: told how far it is.
-    """
+    """Return SCHEDULE, in the order in which the jobs were read; each jobset has the machines to itself."""
     rows = [jobs.rows(number) for number in range(len(jobs.jobsets))]
     episodes = [jobs.taken(some) for some in rows]
     key = keys(seed, np.arange(len(rows)), np.zeros(len(rows), dtype=np.int64))
@@ -102,7 +92,7 @@ def scheduled(
         some = slice(first, first + abreast)
         batch = end_to_end(episodes[some])
         simulator = Simulator(batch, machines, np.zeros(len(batch.arrival)))  # nobody learns: presence costs nothing
-        for _ in play_on(simulator, policy, key[some]):
+        for _ in play_on(simulator, policy, key[some], DECISIONS_AT_ONCE):
             started = over + simulator.placed_jobs
             on_progress(100 * started / len(jobs.number), f"{started:,} jobs")
         over, placed = over + len(batch.arrival), simulator.placed()
@@ -113,11 +103,3 @@ def scheduled(
         parts.append(pd.DataFrame(columns, index=np.concatenate(rows[some])))
     told = pd.concat(parts).sort_index().assign(nodes=jobs.jobs.nodes)
     return jobs.ids.join(told)[list(SCHEDULE.columns)]
-
-
-def play_on(simulator: Simulator, policy: Policy, key: KeyArray) -> Iterator[int]:
-    """Play a policy to the end, compiled if it can be; yield now and then how many episodes go on."""
-    rule, whose = compiled_rule_of(policy), np.zeros(len(key), dtype=np.int64)
-    if rule is None:
-        return play_together(simulator, [policy], whose, key)
-    return play_compiled(simulator, players([rule] * len(key), key), DECISIONS_AT_ONCE)

@@ -2,7 +2,7 @@
 
 Amounts of a table are units, counted in thousandths as everywhere. A job of a table that no machine could hold is
 refused; those of a log are left out and counted, as where jobsets are cut from one. Policies are told what the scenario
-says: run times, or the users' estimates.
+says: run times, the users' estimates, or predictions, which a log's own first jobs teach.
 """
 
 from collections.abc import Sequence
@@ -19,12 +19,14 @@ from pipeline.errors import UserError
 from pipeline.logs.registry import read
 from pipeline.logs.trace import MachineTable, Trace, holders, thousandths
 from pipeline.logs.user_files import log_format
+from pipeline.logs.windows import periods
 from pipeline.problems.machines.nouns import Jobs
 from pipeline.problems.machines.storage import read_park
 from pipeline.problems.machines.user_tables import OPTIONAL, user_jobs_schema
 from pipeline.problems.machines.workload.park import grouped, kinds_at
+from pipeline.problems.machines.workload.windows import what_policies_know
 from pipeline.progress import ProgressCallback, progress, say
-from pipeline.storage.files import check_table
+from pipeline.storage.files import check_table, line_of
 from pipeline.storage.user_tables import user_table
 
 IDS = ("jobset", "job")
@@ -66,7 +68,7 @@ def park_of(params: Params, scenario: str) -> MachinePark:
     return grouped(row.machines, unit=1.0)
 
 
-def read_user_jobs(path: Path, scenario: MachinesScenario, site: MachinePark) -> UserJobs:
+def read_user_jobs(path: Path, scenario: MachinesScenario, park: MachinePark) -> UserJobs:
     """Read a job table or a log, and say what became of it.
 
     Raises:
@@ -75,9 +77,9 @@ def read_user_jobs(path: Path, scenario: MachinesScenario, site: MachinePark) ->
     with progress(f"read {path}, percent", 100, brief=True) as advance:
         format = log_format(path)
         if format is None:
-            found = _of_table(_whole(path, site, advance), scenario, site, str(path))
+            found = _of_table(_whole(path, park, advance), scenario, park, str(path))
         else:
-            found = _of_log(_trace(path, format, scenario, advance), scenario, site, str(path))
+            found = _of_log(_trace(path, format, scenario, advance), scenario, park, str(path))
     for note in found.notes:
         say(note)
     return found
@@ -91,7 +93,7 @@ def _trace(path: Path, format: str, scenario: MachinesScenario, on_progress: Pro
     return read(path, format, on_progress)
 
 
-def _whole(path: Path, site: MachinePark, on_progress: ProgressCallback) -> pd.DataFrame:
+def _whole(path: Path, park: MachinePark, on_progress: ProgressCallback) -> pd.DataFrame:
     """Return a job table that keeps to its schema."""
     chunks, seen = [], 0
     for frame, percent in user_table(path, IDS):
@@ -101,7 +103,7 @@ def _whole(path: Path, site: MachinePark, on_progress: ProgressCallback) -> pd.D
     if not seen:
         raise UserError(f"{path}: expected jobs, found none")
     frame = pd.concat(chunks)
-    schema = user_jobs_schema(site.resources, [name for name in OPTIONAL if name in frame])
+    schema = user_jobs_schema(park.resources, [name for name in OPTIONAL if name in frame])
     numbers = [name for name in schema.columns if name in frame and name not in IDS]
     read = frame.assign(**{name: _numbers(frame[name], f"{path}: {name}") for name in numbers})
     return check_table(read, schema, str(path))
@@ -114,74 +116,89 @@ def _numbers(column: pd.Series, where: str) -> pd.Series:
     whole = column.name == "nodes"
     wrong = np.flatnonzero(read.isna() | (whole & (read != np.floor(read))))
     if len(wrong):
-        kind, row = "a whole number" if whole else "a number", column.index[wrong[0]]
-        raise UserError(f"{where}: expected {kind} in row {row}, got {column.iloc[wrong[0]]!s}")
+        kind = "a whole number" if whole else "a number"
+        raise UserError(
+            f"{where}: expected {kind} in {line_of(where, column.index[wrong[0]])}, got {column.iloc[wrong[0]]!s}"
+        )
     return read.astype("int64") if whole else read
 
 
-def _of_table(frame: pd.DataFrame, scenario: MachinesScenario, site: MachinePark, where: str) -> UserJobs:
+def _of_table(frame: pd.DataFrame, scenario: MachinesScenario, park: MachinePark, where: str) -> UserJobs:
     count, notes = len(frame), []
-    told = scenario.told == "estimates"
-    if told and "estimate" not in frame:
-        raise UserError(f"{where}: columns: missing estimate, which the scenario tells policies (told: estimates)")
-    if "estimate" in frame and not told:
-        notes.append(f"{where}: estimate is not used: the scenario tells policies run times (told: durations)")
+    if scenario.policies_know == "predictions":
+        raise UserError(f"{where}: a table has no past to predict run times from (policies_know: predictions)")
+    estimated = scenario.policies_know == "estimates"
+    if estimated and "estimate" not in frame:
+        raise UserError(f"{where}: columns: missing estimate (policies_know: estimates)")
+    if "estimate" in frame and not estimated:
+        notes.append(f"{where}: estimate is not used (policies_know: durations)")
     duration = frame["duration"].to_numpy()
     jobs = Jobs(
         arrival=frame["arrival"].to_numpy(),
         duration=duration,
-        estimate=frame["estimate"].to_numpy() if told else duration,
-        demand=thousandths(frame[list(site.resources)].to_numpy()),
+        estimate=frame["estimate"].to_numpy() if estimated else duration,
+        demand=thousandths(frame[list(park.resources)].to_numpy()),
         nodes=frame["nodes"].to_numpy() if "nodes" in frame else np.ones(count, dtype=np.int64),
         kinds=np.full(count, ANY_KIND),
     )
-    able = _holders(jobs, site)
+    able = _holders(jobs, park)
     homeless = np.flatnonzero(able < jobs.nodes)
     if len(homeless):
         job = homeless[0]
-        wants = ", ".join(f"{name} {_units(jobs.demand[job, r])}" for r, name in enumerate(site.resources))
+        wants = ", ".join(f"{name} {_units(jobs.demand[job, r])}" for r, name in enumerate(park.resources))
         raise UserError(
             f"{where}: job {frame['job'].iloc[job]} wants {wants} on {jobs.nodes[job]} machines at once; "
-            f"{able[job]} of {len(site.kind)} can hold it"
+            f"{able[job]} of {len(park.kind)} can hold it"
         )
     ids = frame[["job"]].assign(jobset=frame.get("jobset", "0"))[list(IDS)]
     return UserJobs(ids.reset_index(drop=True), pd.factorize(ids["jobset"])[0], jobs, notes)
 
 
-def _of_log(trace: Trace, scenario: MachinesScenario, site: MachinePark, where: str) -> UserJobs:
-    lacking = [name for name in site.resources if name not in trace.resources]
+def _of_log(trace: Trace, scenario: MachinesScenario, park: MachinePark, where: str) -> UserJobs:
+    lacking = [name for name in park.resources if name not in trace.resources]
     if lacking:
         raise UserError(
             f"{where}: the log has no resource '{lacking[0]}', which the scenario's machines have; "
             f"there are: {', '.join(trace.resources)}"
         )
-    if scenario.told == "estimates" and not trace.has_estimates:
-        raise UserError(f"{where}: the log has no estimates, which the scenario tells policies (told: estimates)")
-    columns = [trace.resources.index(name) for name in site.resources]
+    if scenario.policies_know == "estimates" and not trace.has_estimates:
+        raise UserError(f"{where}: the log has no estimates (policies_know: estimates)")
+    columns = [trace.resources.index(name) for name in park.resources]
+    learned = _learned(trace, scenario)
     jobs = Jobs(
         arrival=trace.submit_s,
         duration=trace.run_s,
-        estimate=trace.estimate_s if scenario.told == "estimates" else trace.run_s,
+        estimate=what_policies_know(scenario, trace, np.arange(learned)),
         demand=np.ascontiguousarray(trace.demand[:, columns]),
         nodes=np.asarray(trace.nodes, dtype=np.int64),
-        kinds=kinds_at(site, trace.kinds, trace.kind_names),
+        kinds=kinds_at(park, trace.kinds, trace.kind_names),
     )
-    runs = _holders(jobs, site) >= jobs.nodes
+    runs = _holders(jobs, park) >= jobs.nodes
     if not runs.any():
         raise UserError(f"{where}: none of its {len(runs):,} jobs could run on the scenario's machines")
     ids = pd.DataFrame({"jobset": 0, "job": trace.id[runs]})
-    notes = [f"{what.reason} ({what.rows:,} rows)" for what in (*trace.dropped, *trace.mended)]
+    notes = [f"{what.reason} ({what.rows:,} rows)" for what in (*trace.dropped, *trace.repaired)]
     if ids["job"].duplicated().any():
         ids["job"] = np.arange(1, len(ids) + 1)
         notes.append("it names several jobs alike: they are numbered in order of arrival, from 1")
+    if scenario.policies_know == "predictions":
+        notes.append(f"run times are predicted as the first {learned:,} jobs teach: judge by the jobs behind them")
     if not runs.all():
         notes.append(f"left out: {(~runs).sum():,} of {len(runs):,} jobs, which the scenario's machines could not run")
     found = UserJobs(ids, np.zeros(len(ids), dtype=np.int64), Jobs._make(column[runs] for column in jobs))
     return found._replace(notes=[f"{where}: {note}" for note in notes])
 
 
-def _holders(jobs: Jobs, site: MachinePark) -> IntArray:
-    machines = MachineTable(np.array(site.capacity, dtype=np.int64), np.array(site.kind), site.resources)
+def _learned(trace: Trace, scenario: MachinesScenario) -> int:
+    """Return how many of a log's first jobs teach predictions."""
+    own = scenario.workload
+    if not isinstance(own, MachinesLog):  # params.yaml's check lets only logs be predicted
+        return 0
+    return max(1, periods(len(trace.id), own)["train"][1])
+
+
+def _holders(jobs: Jobs, park: MachinePark) -> IntArray:
+    machines = MachineTable(np.array(park.capacity, dtype=np.int64), np.array(park.kind), park.resources)
     return holders(machines, jobs.demand, jobs.kinds)
 
 

@@ -9,10 +9,11 @@ from pipeline import storage
 from pipeline.comparing import words
 from pipeline.comparing.hindsight import hindsight_markdown, hindsight_table
 from pipeline.comparing.plots import png
-from pipeline.config import Params
-from pipeline.problems import Comparison, Evidence, Validated
+from pipeline.config import Params, Streaming, Synthetic
+from pipeline.problems import Comparison, Evidence, Tested, Validated
 from pipeline.problems.pool.evaluation.stream_plots import backlog_growth
 from pipeline.problems.pool.evaluation.stream_summary import stream_summary
+from pipeline.problems.pool.storage import stored_jobs
 from pipeline.problems.pool.tables import TABLES
 from pipeline.schemas import HINDSIGHT, HINDSIGHT_SUMMARY, STREAM_SUMMARY, empty
 from pipeline.storage import Chosen
@@ -61,4 +62,13 @@ def _closed(params: Params, name: str) -> pd.DataFrame:
     return hindsight_table(name, results, solved, chosen.best, params.evaluation, params.seed)
 
 
-COMPARISON = Comparison(evidence, validated)
+def tested(params: Params, scenario: str) -> Tested:
+    """Return a scenario's test jobsets; a log has one load."""
+    row = params.pool_scenario(scenario)
+    jobs = stored_jobs(storage.jobsets_folder(scenario) / "test.parquet", row.resources)
+    if isinstance(row.arrivals, Streaming) and isinstance(params.workload_of(row), Synthetic):
+        return Tested(jobs, row.resources, row.arrivals.steps)
+    return Tested(jobs, row.resources)
+
+
+COMPARISON = Comparison(evidence, validated, tested)

@@ -21,21 +21,23 @@ from pipeline.problems.pool.storage import read_jobsets
 from pipeline.problems.pool.training.task import Task
 from pipeline.problems.pool.training.validation import validate_sets
 from pipeline.problems.pool.workload.source import source
-from pipeline.simulation.results import judge
+from pipeline.simulation.results import mean_cost
 
 
 def read_task(params: Params, agent: str, part: PretrainConfig | FinetuneConfig) -> Task:
     """Return what an agent has to learn in one of its two stages."""
     row = params.agent(agent)
     scenario, folder = params.pool_scenario(row.scenario), storage.jobsets_folder(row.scenario)
-    origin = source(params, row.scenario, storage.LOG.resolve(), mix=getattr(part, "demands", None) or ())
+    seed = params.seed if part.seed is None else part.seed
+    # Trainings of other seeds learn from other fresh jobsets and streams; all else is the same for all.
+    origin = source(params, row.scenario, storage.LOG.resolve(), mix=getattr(part, "demands", None) or (), fresh=seed)
     train, validation = (read_jobsets(folder, split, scenario.resources) for split in ("train", "validation"))
     return Task(
         cluster=Cluster.of(scenario),
         step_limit=scenario.step_limit,
         objective=row.objective,
         recipe=params.pool_recipe(agent),
-        seed=params.seed if part.seed is None else part.seed,
+        seed=seed,
         loads=origin.loads(scenario.loads if isinstance(part, NoPretrain) else part.loads),
         train=train,
         validation=validation,
@@ -71,7 +73,7 @@ def validate(network: Scorer[Any], task: Task) -> Callable[[], float]:
     def cost() -> float:
         policy = PLAY[task.recipe.play](network, task.recipe.masked)
         results = score({"learner": policy}, jobsets, task.cluster, task.step_limit, task.seed, task.recipe.masked)
-        return judge(results["learner"], task.objective)
+        return mean_cost(results["learner"], task.objective)
 
     return cost
 

@@ -1,24 +1,39 @@
-"""A policy by the name that a user gives: a heuristic, a model directory, or the tree that explains an agent."""
+"""A policy by the name that a user gives: a heuristic, a model directory, or the tree that explains an agent.
+
+`plan_` before the name of a heuristic makes it look ahead.
+"""
 
 from collections.abc import Mapping
 from pathlib import Path
 
 from pipeline import storage
-from pipeline.config import PoolCard, PoolScenario, there_are
+from pipeline.config import Params, PoolCard, PoolScenario, there_are
 from pipeline.core import Policy
 from pipeline.errors import UserError
 from pipeline.problems.pool.explaining.stored import TREE, tree_by_name
 from pipeline.problems.pool.heuristics.scores import HEURISTICS
+from pipeline.problems.pool.heuristics.tuning import WITH_KNOBS, heuristics_with
+from pipeline.problems.pool.lookahead.naming import PREFIX, planned
+from pipeline.problems.pool.nouns import Cluster
 
 
-def policy_by_name(name: str, scenario: PoolScenario) -> tuple[Policy, bool]:
-    """Return a policy, and whether it keeps to the legal actions."""
+def policy_for(params: Params, name: str, scenario: PoolScenario, of: str, cluster: Cluster) -> tuple[Policy, bool]:
+    """Return what `policy_by_name` does, for a cluster: with `plan_` before its name, a heuristic that looks ahead."""
+    if not name.startswith(PREFIX) or Path(name).is_dir():
+        return policy_by_name(name, scenario, of)
+    base = name.removeprefix(PREFIX)
+    policy, masked = policy_by_name(base, scenario, of)
+    return planned(params, of, cluster, policy, base), masked
+
+
+def policy_by_name(name: str, scenario: PoolScenario, of: str) -> tuple[Policy, bool]:
+    """Return a policy, and whether it keeps to the legal actions; a heuristic with knobs as tuned for scenario `of`."""
     if name in HEURISTICS:
-        return HEURISTICS[name], True
+        return heuristics_with(storage.knobs_for(name, of) if name in WITH_KNOBS else {})[name], True
     if name.endswith(TREE) and not Path(name).is_dir():
         return tree_by_name(name), True
     if not Path(name).is_dir():
-        near = f"; did you mean '{storage.MODELS / name}'?" if (storage.MODELS / name).is_dir() else ""
+        near = storage.nearest_model(name)
         raise UserError(
             f"unknown policy '{name}': expected a model directory or a heuristic; {there_are(HEURISTICS, name)}{near}"
         )

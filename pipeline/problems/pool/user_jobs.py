@@ -17,7 +17,7 @@ from pipeline.problems.pool.tables import user_jobs_schema
 from pipeline.problems.pool.workload.job_table import EXACT, IDS, JobTable, log_table, repeated, whole_numbers
 from pipeline.problems.pool.workload.windows import describe, discretise
 from pipeline.progress import ProgressCallback
-from pipeline.storage.files import check_columns, check_table
+from pipeline.storage.files import check_columns, check_table, line_of
 from pipeline.storage.user_tables import ROWS, user_table
 
 PLAIN = r"0|-?[1-9]\d{0,17}"  # ids that are the same as numbers and as words
@@ -50,7 +50,7 @@ def read_jobs(
     format = log_format(path)
     if format is not None:
         log = read(path, format, on_progress)
-        steps = discretise(log, workload, scenario.resources, scenario.horizon, scenario.told == "estimates")
+        steps = discretise(log, workload, scenario.resources, scenario.horizon, scenario.policies_know == "estimates")
         return log_table(steps), describe(log, steps)
     chunks, jobs = [], 0
     for frame, percent in user_table(path, IDS, rows):
@@ -62,7 +62,7 @@ def read_jobs(
     table = _table(chunks)
     again = repeated(table)
     if again is not None:
-        raise UserError(f"{path}: expected each jobset, job once, got the one in row {again} again")
+        raise UserError(f"{path}: expected each jobset, job once, got the one in {line_of(str(path), again)} again")
     return table, ()
 
 

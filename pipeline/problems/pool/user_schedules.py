@@ -23,15 +23,7 @@ GZIP = 31  # zlib's word for gzip's format; no time and no name in it
 def write_schedule(
     path: Path, table: JobTable, start: IntArray, on_progress: ProgressCallback, rows: int = ROWS
 ) -> None:
-    """Write when each job starts [J] and finishes, in the table's order.
-
-    Args:
-        path: .csv, .csv.gz or .parquet.
-        table: the jobs.
-        start: of each.
-        on_progress: told while it is written.
-        rows: that are written at a time.
-    """
+    """Write when each job starts [J] and finishes, in the table's order."""
     frames = _frames(path, table, start, on_progress, rows)
     with writing(path) as file:
         if path.suffix == ".parquet":

@@ -37,7 +37,7 @@ def test_every_rule_is_a_policy(name: str) -> None:
 def test_a_rule_is_as_it_was_tuned(capsys: pytest.CaptureFixture[str]) -> None:
     (jobs,) = drawn(PARAMS, 60, 1)
     assert watch(policy_by_name("fixed", PARAMS, "shared"), jobs, CLUSTER).share[0].tolist() == [[4, 3], [4, 3]]
-    assert "fixed: as nobody has tuned it for scenario 'shared'" in capsys.readouterr().err
+    assert "fixed: not tuned for scenario 'shared'" in capsys.readouterr().err
     place = storage.results_folder("heuristics", "shared") / "chosen.json"
     place.parent.mkdir(parents=True)
     knobs = {"fixed_0": 0.75, "fixed_1": 0.25, "fixed_order": 1.0}

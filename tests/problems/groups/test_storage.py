@@ -75,7 +75,7 @@ def test_a_split_that_is_none_is_refused() -> None:
 @pytest.mark.parametrize(
     ("column", "row", "value", "said"),
     [
-        ("duration", 1, 0.0, "duration: expected above 0, got 0.0 in row 1"),
+        ("duration", 1, 0.0, "duration: expected above 0, got 0.0 in row 2"),
         ("arrival", 2, 0.0, "arrivals of a jobset never fall"),
         ("job", 1, 7, "jobs of a jobset are numbered 0, 1, 2, ..."),
         ("group", 4, 3, "load 60, jobset 1: job 1 has group 3; expected 0 to 2"),
@@ -115,7 +115,7 @@ def shared(workload: dict[str, Any]) -> Params:
         "levels": [0, 1],
         "interval": 3600.0,
         "borrowing": False,
-        "told": "durations",
+        "policies_know": "durations",
         "time_limit": 1e6,
         "workload": workload,
         "loads": [100],
@@ -146,7 +146,7 @@ def test_a_log_that_is_not_there_is_told_by_its_key() -> None:
 def test_what_the_stage_draws_is_what_is_read() -> None:
     mix = {"short": 0.5, "long": 0.5}
     run = {"short": 600.0, "long": 7200.0}
-    recipe = {"name": "sinusoidal", "intervals": 5, "period": 4.0, "swing": 0.5, "run": run, "spread": 1.0}
+    recipe = {"name": "sinusoidal", "intervals": 5, "period": 4.0, "amplitude": 0.5, "run": run, "spread": 1.0}
     params = shared(recipe | {"demand": {"cpu": [1, 2]}, "mixes": [mix]})
     drawn = draw(params, "shared", lambda done, said="": None)
     drawn.write(FOLDER)

@@ -58,16 +58,16 @@ def test_jobsets_are_in_order_of_arrival_and_begin_at_a_whole_interval() -> None
 @pytest.mark.parametrize(
     ("rows", "said"),
     [
-        ("a,0,4,1,1,2,short", "group: expected at most 1, got 2 in row 0"),
-        ("a,0,4,1,1,-1,short", "group: expected at least 0, got -1 in row 0"),
-        ("a,0,4,1,1,0,shrt", "queue: expected one of short, long, got shrt in row 0"),
-        ("a,0,4,1,1,0,2", "queue: expected one of short, long, got 2 in row 0"),
-        ("a,0,4,9,1,0,short", "cpu: expected at most 8, got 9 in row 0"),
-        ("a,0,4,1.5,1,0,short", "cpu: expected whole numbers, got 1.5 in row 0"),
-        ("a,0,0,1,1,0,short", "duration: expected above 0, got 0.0 in row 0"),
-        ("a,-1,4,1,1,0,short", "arrival: expected at least 0, got -1.0 in row 0"),
-        ("a,now,4,1,1,0,short", "arrival: expected numbers, got now in row 0"),
-        ("a,0,,1,1,0,short", "duration: expected numbers, got nan in row 0"),
+        ("a,0,4,1,1,2,short", "group: expected at most 1, got 2 in line 2"),
+        ("a,0,4,1,1,-1,short", "group: expected at least 0, got -1 in line 2"),
+        ("a,0,4,1,1,0,shrt", "queue: expected one of short, long, got shrt in line 2"),
+        ("a,0,4,1,1,0,2", "queue: expected one of short, long, got 2 in line 2"),
+        ("a,0,4,9,1,0,short", "cpu: expected at most 8, got 9 in line 2"),
+        ("a,0,4,1.5,1,0,short", "cpu: expected whole numbers, got 1.5 in line 2"),
+        ("a,0,0,1,1,0,short", "duration: expected above 0, got 0.0 in line 2"),
+        ("a,-1,4,1,1,0,short", "arrival: expected at least 0, got -1.0 in line 2"),
+        ("a,now,4,1,1,0,short", "arrival: expected numbers, got now in line 2"),
+        ("a,0,,1,1,0,short", "duration: expected numbers, got nan in line 2"),
     ],
 )
 def test_a_row_that_is_no_job_is_refused_in_one_line(rows: str, said: str) -> None:
@@ -84,7 +84,10 @@ def test_a_row_that_is_no_job_is_refused_in_one_line(rows: str, said: str) -> No
         (f"{HEAD},load\na,0,4,1,1,0,short,60\n", r"columns: expected .*; unknown load"),
         (f"{HEAD}\n", "expected jobs, found none"),
         ("", "expected jobs, found an empty file"),
-        (f"{HEAD}\na,0,4,1,1,0,short\na,1,4,1,1,0,short\n", "expected each jobset, job once, got the one in row"),
+        (
+            f"{HEAD}\na,0,4,1,1,0,short\na,1,4,1,1,0,short\n",
+            "expected each jobset, job once, got the one in line 2 again",
+        ),
     ],
 )
 def test_a_table_that_is_none_is_refused_in_one_line(text: str, said: str) -> None:
@@ -137,8 +140,8 @@ def test_the_users_of_a_log_are_gathered_into_groups() -> None:
 
 def test_a_scenario_with_a_log_says_how_logs_are_read() -> None:
     Path("log.swf").write_text(LINES)
-    row = shared(resources={"cpu": 8}, workload=LOG | {"bounds": [100.0]}, told="estimates").groups_scenario("shared")
-    found = read_jobs(Path("log.swf"), row, no_progress)
+    params = shared(resources={"cpu": 8}, workload=LOG | {"bounds": [100.0]}, policies_know="estimates")
+    found = read_jobs(Path("log.swf"), params.groups_scenario("shared"), no_progress)
     assert found.jobs.queue.tolist() == [1, 1, 1]
     assert found.jobs.estimate.tolist() == [1200, 240, 120]
     assert found.notes[-1] == "times are in seconds"

@@ -112,11 +112,11 @@ def test_what_is_no_json_is_refused_in_one_line() -> None:
 @pytest.mark.parametrize(
     ("column", "row", "value", "said"),
     [
-        ("duration", 1, 0.0, "duration: expected above 0, got 0.0 in row 1"),
-        ("estimate", 0, np.inf, "estimate: expected finite, got inf in row 0"),
+        ("duration", 1, 0.0, "duration: expected above 0, got 0.0 in row 2"),
+        ("estimate", 0, np.inf, "estimate: expected finite, got inf in row 1"),
         ("arrival", 2, 0.0, "arrivals of a jobset never fall"),
-        ("nodes", 0, 0, "nodes: expected at least 1, got 0 in row 0"),
-        ("kinds", 0, 0, "kinds: expected at least 1, got 0 in row 0"),
+        ("nodes", 0, 0, "nodes: expected at least 1, got 0 in row 1"),
+        ("kinds", 0, 0, "kinds: expected at least 1, got 0 in row 1"),
         ("job", 1, 7, "jobs of a jobset are numbered 0, 1, 2, ..."),
         ("cpu", 0, 9000, "load 60, jobset 0: job 0 wants [9000, 0] thousandths on "),
         ("nodes", 8, 3, "load 120, jobset 0: job 0 wants "),

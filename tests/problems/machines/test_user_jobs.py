@@ -49,12 +49,29 @@ def test_a_table_without_jobsets_is_one() -> None:
 def test_estimates_are_what_policies_are_told_where_the_scenario_says_so(capsys: pytest.CaptureFixture[str]) -> None:
     Path("jobs.csv").write_text(f"{HEAD},estimate\n1,0,1,1,1,9\n")
     assert read("jobs.csv").jobs.estimate.tolist() == [1]
-    assert "estimate is not used: the scenario tells policies run times" in capsys.readouterr().err
-    logged = few(workload=LOG, told="estimates")
+    assert "estimate is not used (policies_know: durations)" in capsys.readouterr().err
+    logged = few(workload=LOG, policies_know="estimates")
     assert read("jobs.csv", logged).jobs.estimate.tolist() == [9]
     Path("jobs.csv").write_text(f"{HEAD}\n1,0,1,1,1\n")
-    with pytest.raises(UserError, match=r"^jobs.csv: columns: missing estimate, "):
+    with pytest.raises(UserError, match=r"^jobs.csv: columns: missing estimate \(policies_know: "):
         read("jobs.csv", logged)
+
+
+def test_predictions_are_learned_from_the_first_jobs_of_a_log_and_refused_for_a_table(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    own = LOG | {"format": "swf", "path": "log.swf"}
+    row = few(workload=own, machines=[{"count": 1, "has": {"cpu": 4}}], policies_know="predictions")
+    lines = [f"{k} {9 * k} 0 {50 + k % 7} 1 -1 -1 1 900 -1 1 {k % 3} -1 -1 -1 -1 -1 -1" for k in range(1, 101)]
+    Path("log.swf").write_text("\n".join(["; MaxProcs: 4", *lines]) + "\n")
+    found = read("log.swf", row).jobs
+    assert np.abs(found.estimate - found.duration).max() < 10
+    assert (
+        "run times are predicted as the first 60 jobs teach: judge by the jobs behind them" in capsys.readouterr().err
+    )
+    Path("jobs.csv").write_text(f"{HEAD}\n1,0,1,1,1\n")
+    with pytest.raises(UserError, match=r"^jobs.csv: a table has no past to predict run times from \(policies_know: "):
+        read("jobs.csv", few(workload=LOG, policies_know="predictions"))
 
 
 def test_a_log_is_known_by_its_content_and_says_what_is_left_out(capsys: pytest.CaptureFixture[str]) -> None:
@@ -79,12 +96,12 @@ def test_a_log_is_known_by_its_content_and_says_what_is_left_out(capsys: pytest.
         ("job,arrival,cpu,memory\n1,0,1,1\n", "jobs.csv: columns: expected job, arrival, .*; missing duration"),
         (f"{HEAD},gpu\n1,0,1,1,1,1\n", "jobs.csv: columns: .*; unknown gpu"),
         (f"{HEAD}\n", "jobs.csv: expected jobs, found none"),
-        (f"{HEAD}\n1,0,1,1,1\n2,0,x,1,1\n", "jobs.csv: duration: expected a number in row 1, got x"),
-        (f"{HEAD}\n1,0,0,1,1\n", "jobs.csv: duration: expected above 0, got 0.0 in row 0"),
-        (f"{HEAD}\n1,-1,1,1,1\n", "jobs.csv: arrival: expected at least 0, got -1.0 in row 0"),
-        (f"{HEAD}\n1,0,1,,1\n", "jobs.csv: cpu: expected a number in row 0, got nan"),
-        (f"{HEAD},nodes\n1,0,1,1,1,1.5\n", "jobs.csv: nodes: expected a whole number in row 0, got 1.5"),
-        (f"{HEAD}\n1,0,1,1,1\n1,0,1,1,1\n", "jobs.csv: expected each job once, got the one in row 0 again"),
+        (f"{HEAD}\n1,0,1,1,1\n2,0,x,1,1\n", "jobs.csv: duration: expected a number in line 3, got x"),
+        (f"{HEAD}\n1,0,0,1,1\n", "jobs.csv: duration: expected above 0, got 0.0 in line 2"),
+        (f"{HEAD}\n1,-1,1,1,1\n", "jobs.csv: arrival: expected at least 0, got -1.0 in line 2"),
+        (f"{HEAD}\n1,0,1,,1\n", "jobs.csv: cpu: expected a number in line 2, got nan"),
+        (f"{HEAD},nodes\n1,0,1,1,1,1.5\n", "jobs.csv: nodes: expected a whole number in line 2, got 1.5"),
+        (f"{HEAD}\n1,0,1,1,1\n1,0,1,1,1\n", "jobs.csv: expected each job once, got the one in line 2 again"),
         (
             f"{HEAD}\n1,0,1,1,1\nbig,0,1,5,1\n",
             "jobs.csv: job big wants cpu 5, memory 1 on 1 machines at once; 0 of",

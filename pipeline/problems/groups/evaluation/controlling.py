@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from pipeline.core import FloatArray, IntArray
-from pipeline.problems.groups.heuristics.rules import demanded, whole
+from pipeline.problems.groups.heuristics.teachers import demanded, whole
 from pipeline.problems.groups.nouns import Configurations, Observation, Setting
 from pipeline.problems.groups.simulator.knapsack.exact import own_best, squeezed
 from pipeline.problems.groups.simulator.knapsack.several import plan

@@ -120,12 +120,7 @@ def group_results(
 
 
 def summary(frame: pd.DataFrame, scenario: str) -> pd.DataFrame:
-    """Return, at each load, the metrics of each policy that only scenarios of groups have; no rows of others.
-
-    Args:
-        frame: jobset results of one scenario.
-        scenario: its name.
-    """
+    """Return, at each load, the metrics of each policy that only scenarios of groups have; no rows of others."""
     if "jain_wait" not in frame:
         return empty(GROUPS_SUMMARY)
     scored = frame.groupby(["load", "policy"], sort=False)
@@ -147,12 +142,7 @@ def summary(frame: pd.DataFrame, scenario: str) -> pd.DataFrame:
 
 
 def fairness(frame: pd.DataFrame, scenario: str) -> pd.DataFrame:
-    """Return how each policy treats each group at each load: the mean over the jobsets in which it has jobs.
-
-    Args:
-        frame: results of groups in one scenario.
-        scenario: its name.
-    """
+    """Return how each policy treats each group at each load: the mean over the jobsets in which it has jobs."""
     scored = frame.groupby(["load", "policy", "group"], sort=False)
     mean = scored[["mean_wait", "mean_slowdown", "p99_slowdown"]].mean()
     named = mean.rename(columns={"mean_wait": "delay", "mean_slowdown": "slowdown"})

@@ -22,11 +22,6 @@ LOG_DELAY_ABOVE = 20.0  # largest over smallest delay from which the axis is log
 def shares_over_time(frame: pd.DataFrame, title: str, policies: Sequence[str]) -> "Figure":
     """Draw what each policy gives each group in the intervals of one jobset: a panel a policy, on the same axes.
 
-    Args:
-        frame: rows of INTERVALS of one jobset.
-        title: of the figure.
-        policies: from the top down.
-
     Raises:
         ValueError: the frame has no rows of a policy.
     """

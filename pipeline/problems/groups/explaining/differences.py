@@ -10,7 +10,7 @@ from pipeline.comparing.statistics import comparison
 from pipeline.config import Evaluation
 from pipeline.core import FloatArray, IntArray
 from pipeline.problems.groups.explaining.tables import DIFFERENCES, ORDERS, SHARES, STATES
-from pipeline.problems.groups.heuristics.rules import proportional
+from pipeline.problems.groups.heuristics.teachers import proportional
 from pipeline.problems.groups.nouns import Controller, JobsBatch, Observation, SharedCluster
 from pipeline.problems.groups.simulator.compiled.batch import Groups
 from pipeline.problems.groups.simulator.rewards import transitions

@@ -1,59 +1,23 @@
-"""Rules that share a cluster among its user groups: what a learned controller is compared with.
+"""Rules that a learned controller is compared with: those of `teachers`, and those that nothing learns from.
 
-Every rule works out what each group ought to have in parts of a unit; `whole` makes units of it, and hands out the
-whole cluster. What a group demands of a resource is what its running jobs hold and its waiting jobs want. All groups
-serve their queues in the same order, which is tuned on validation jobsets.
-
-`drf` is dominant resource fairness (Ghodsi et al., NSDI 2011, section 4), filled up continuously and not task by task,
-and again at every interval. `capacity` is the rule of Hadoop's capacity scheduler, guarantees that others borrow while
-their owner has no use for them, without preemption and at the controller's pace.
+`capacity` is the rule of Hadoop's capacity scheduler, guarantees that others borrow while their owner has no use for
+them, without preemption and at the controller's pace.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
-from numba import njit
 
-from pipeline.core import BoolArray, FloatArray, IntArray
-from pipeline.problems.groups.nouns import Controller, Observation, Setting, SharedCluster
-
-Heuristic = Callable[[SharedCluster, int], Controller]  # (cluster, place in its orders) -> controller
-
-NEAR = 1e-6  # of a unit or a job: nearer to a whole one it is one, but for the rounding of sums
-
-
-def equal(cluster: SharedCluster, order: int) -> Controller:
-    """Return the controller that gives every group the same."""
-    return fixed(cluster, order, np.ones(cluster.groups))
-
-
-def fixed(cluster: SharedCluster, order: int, weights: FloatArray | Sequence[float]) -> Controller:
-    """Return the controller that shares by weights [G] (at least 0) which never change."""
-    weight = _checked(cluster, weights, zero=True)
-    return _controller(cluster, order, lambda view: np.broadcast_to(weight[:, None], view.used.shape))
-
-
-def proportional(cluster: SharedCluster, order: int) -> Controller:
-    """Return the controller that shares each resource in proportion to demand; equally where nobody wants it."""
-    return _controller(cluster, order, demanded)
-
-
-def drf(cluster: SharedCluster, order: int, weights: FloatArray | Sequence[float] | None = None) -> Controller:
-    """Return the controller of dominant resource fairness; what is left over is handed out equally.
-
-    Args:
-        cluster: that is shared.
-        order: of all groups' queues.
-        weights: above 0, how fast each group's dominant share rises [G]; all alike unless given.
-    """
-    weight = _checked(cluster, np.ones(cluster.groups) if weights is None else weights, zero=False)
-
-    def share(view: Observation) -> FloatArray:
-        filled = progressive_filling(demanded(view) / cluster.capacity, weight)
-        left = np.maximum(1 - filled.sum(axis=1, keepdims=True), 0)
-        return np.asarray((filled + left / cluster.groups) * cluster.capacity)
-
-    return _controller(cluster, order, share)
+from pipeline.core import FloatArray
+from pipeline.problems.groups.heuristics.teachers import (
+    TEACHERS,
+    Heuristic,
+    checked,
+    controller_of,
+    demanded,
+    progressive_filling,
+)
+from pipeline.problems.groups.nouns import Controller, Observation, SharedCluster
 
 
 def capacity(cluster: SharedCluster, order: int, guarantees: FloatArray | Sequence[float]) -> Controller:
@@ -67,7 +31,7 @@ def capacity(cluster: SharedCluster, order: int, guarantees: FloatArray | Sequen
         order: of all groups' queues.
         guarantees: above 0, weights [G] of the guaranteed shares.
     """
-    weight = _checked(cluster, guarantees, zero=False)
+    weight = checked(cluster, guarantees, zero=False)
 
     def share(view: Observation) -> FloatArray:
         # Both steps at once: of one resource, guarantees and borrowing end where weighted filling does.
@@ -76,161 +40,8 @@ def capacity(cluster: SharedCluster, order: int, guarantees: FloatArray | Sequen
         left = np.maximum(1 - filled.sum(axis=2, keepdims=True), 0)
         return np.asarray((filled + left * weight).transpose(0, 2, 1) * cluster.capacity)
 
-    return _controller(cluster, order, share)
-
-
-def shortest_first(cluster: SharedCluster, order: int) -> Controller:
-    """Return the controller that gives units to the queues of the smallest waiting jobs, whichever group has them.
-
-    It is what an operator does who minds the mean delay. Groups keep what their running jobs hold. Of the rest, queue
-    after queue in rising mean work (units times the estimate) of its waiting jobs has units for as many of them as fit
-    whole: all of a queue's jobs count as its mean. What is still left is shared in proportion to the demand that is not
-    met; equally where none is.
-    """
-
-    def share(view: Observation) -> FloatArray:
-        kept = view.used + queues_filled(view, cluster.capacity).sum(axis=2)
-        left = cluster.capacity - kept.sum(axis=1, keepdims=True)
-        short = np.maximum(demanded(view) - kept, 0)
-        short = np.where(short.sum(axis=1, keepdims=True) > NEAR, short, 1.0)
-        return np.asarray(kept + np.maximum(left, 0) * short / short.sum(axis=1, keepdims=True))
-
-    return _controller(cluster, order, share)
-
-
-def demanded(view: Observation) -> FloatArray:
-    """Return the units [B, G, R] that each group holds and wants."""
-    return np.asarray((view.used + view.waiting_demand.sum(axis=2)).astype(float))
-
-
-def whole(parts: FloatArray, units: IntArray) -> IntArray:
-    """Return all units [R] shared in proportion to parts [B, G, R], by largest remainders; equally where all are 0.
-
-    The lowest groups win ties.
-
-    >>> whole(np.array([[[1.0], [1.0], [2.0]]]), np.array([10]))[0, :, 0]
-    array([3, 2, 5])
-    """
-    total = parts.sum(axis=1, keepdims=True)
-    exact = np.where(total > 0, parts / np.where(total > 0, total, 1), 1 / parts.shape[1]) * units
-    sure = np.floor(exact + NEAR).astype(np.int64)
-    missing = units - sure.sum(axis=1, keepdims=True)
-    remainder = np.round((exact - sure) / NEAR)  # those that differ by less are ties
-    first = np.argsort(-remainder, axis=1, kind="stable")
-    return np.asarray(sure + (np.argsort(first, axis=1, kind="stable") < missing))
-
-
-def progressive_filling(wanted: FloatArray, weights: FloatArray) -> FloatArray:
-    """Return what each group has when all dominant shares have risen together as far as they can.
-
-    A group stops when its demand is met, or when nothing is left of a resource that it needs.
-
-    Args:
-        wanted: demands [N, G, R] as shares of the cluster.
-        weights: above 0, how fast each group's dominant share rises [G].
-
-    >>> many = 100 * np.array([[[1 / 9, 4 / 18], [3 / 9, 1 / 18]]])  # tasks of <1 CPU, 4 GB> and <3 CPU, 1 GB>
-    >>> np.round(progressive_filling(many, np.ones(2)) * [9, 18], 6)  # the paper: 3 tasks of one user, 2 of the other
-    array([[[ 3., 12.],
-            [ 6.,  2.]]])
-    """
-    wanted = np.ascontiguousarray(wanted, dtype=np.float64)
-    return np.asarray(wanted * _fill(wanted, wanted.max(axis=2), weights / weights.mean())[:, :, None])
-
-
-def queues_filled(view: Observation, units: IntArray) -> FloatArray:
-    """Return the units [B, G, Q, R] of waiting jobs for which the smallest of all groups leave room."""
-    jobs = view.waiting.reshape(len(view.now), -1)
-    each = np.maximum(jobs, 1)
-    mean = view.waiting_demand.reshape(*jobs.shape, -1) / each[:, :, None]
-    work = np.where(jobs > 0, view.waiting_work.reshape(jobs.shape) / each, np.inf)
-    free = (units - view.used.sum(axis=1)).astype(float)
-    fitting = _whole_jobs(free, jobs.astype(np.int64), mean, np.argsort(work, axis=1, kind="stable"))
-    return np.asarray((fitting[:, :, None] * mean).reshape(view.waiting_demand.shape))
-
-
-def _controller(cluster: SharedCluster, order: int, parts: Callable[[Observation], FloatArray]) -> Controller:
-    if not 0 <= order < len(cluster.orders):
-        raise ValueError(f"order {order} of the queues; expected 0 to {len(cluster.orders) - 1}")
-
-    def control(view: Observation, _: FloatArray) -> Setting:
-        return Setting(whole(parts(view), cluster.capacity), np.full(view.order.shape, order, dtype=np.int64))
-
-    return control
-
-
-def _checked(cluster: SharedCluster, weights: FloatArray | Sequence[float], zero: bool) -> FloatArray:
-    weight = np.asarray(weights, dtype=np.float64)
-    good = np.isfinite(weight) & ((weight >= 0) if zero else (weight > 0))
-    if weight.shape != (cluster.groups,) or not good.all() or not weight.any():
-        kind = "at least 0, and one above" if zero else "above 0"
-        raise ValueError(f"weights {weight.tolist()}; expected {cluster.groups} numbers {kind}")
-    return np.asarray(weight / weight.sum())
-
-
-@njit(cache=True)
-def _fill(wanted: FloatArray, dominant: FloatArray, weights: FloatArray) -> FloatArray:
-    """Return the share [N, G] of its demand that each group is given."""
-    count, groups, resources = wanted.shape
-    given = np.ones((count, groups))
-    for n in range(count):
-        free, level = np.ones(resources), 0.0
-        rising = dominant[n] > 0
-        while rising.any():
-            level = _rise(wanted[n], dominant[n], weights, rising, free, level)
-            for g in range(groups):
-                if rising[g]:
-                    given[n, g] = min(1.0, level * weights[g] / dominant[n, g])
-                    rising[g] = given[n, g] < 1.0 - 1e-12 and not _short(wanted[n, g], free)
-    return given
-
-
-@njit(cache=True)
-def _rise(
-    wanted: FloatArray, dominant: FloatArray, weights: FloatArray, rising: BoolArray, free: FloatArray, level: float
-) -> float:
-    """Take from `free` what rising to the next level takes, at which a group's demand is met or a resource used up."""
-    pace = np.zeros(len(free))
-    until = np.inf
-    for g in np.flatnonzero(rising):
-        until = min(until, dominant[g] / weights[g])
-        for r in range(len(free)):
-            pace[r] += wanted[g, r] * (weights[g] / dominant[g])
-    lasts = np.full(len(free), np.inf)
-    for k in np.flatnonzero(pace):
-        lasts[k] = level + free[k] / pace[k]
-    until = min(until, float(lasts.min()))
-    free -= pace * (until - level)
-    free[(lasts <= until) | (free < 1e-12)] = 0.0  # or rounding leaves a trace, for which groups would rise for ever
-    return until
-
-
-@njit(cache=True)
-def _short(wanted: FloatArray, free: FloatArray) -> bool:
-    short = False
-    for r in range(len(free)):
-        short = short or (wanted[r] > 0 and free[r] == 0)
-    return short
-
-
-@njit(cache=True)
-def _whole_jobs(free: FloatArray, jobs: IntArray, mean: FloatArray, rank: IntArray) -> IntArray:
-    """Return how many of each queue's jobs [B, N] fit into what is free [B, R], queues in the order of `rank`."""
-    fitting = np.zeros_like(jobs)
-    for b in range(len(jobs)):
-        for n in rank[b]:
-            most = float(jobs[b, n])
-            for r in np.flatnonzero(mean[b, n]):
-                most = min(most, max(free[b, r], 0.0) / mean[b, n, r] + NEAR)
-            fitting[b, n] = int(most)
-            free[b] -= fitting[b, n] * mean[b, n]
-    return fitting
+    return controller_of(cluster, order, share)
 
 
 # Rules that need nothing but the cluster and an order, by their params.yaml word.
-HEURISTICS: dict[str, Heuristic] = {
-    "equal": equal,
-    "proportional": proportional,
-    "drf": drf,
-    "shortest_first": shortest_first,
-}
+HEURISTICS: dict[str, Heuristic] = {**TEACHERS}

@@ -14,7 +14,8 @@ from pipeline.core import FloatArray
 from pipeline.problems import Best
 from pipeline.problems.groups.evaluation.foresight import foresight
 from pipeline.problems.groups.evaluation.play import Player, controlled
-from pipeline.problems.groups.heuristics.rules import HEURISTICS, capacity, fixed
+from pipeline.problems.groups.heuristics.rules import HEURISTICS, capacity
+from pipeline.problems.groups.heuristics.teachers import fixed
 from pipeline.problems.groups.nouns import (
     Configurations,
     Controller,
@@ -23,7 +24,7 @@ from pipeline.problems.groups.nouns import (
     Setting,
     SharedCluster,
 )
-from pipeline.simulation.results import Results, best_of, judge
+from pipeline.simulation.results import Results, best_of, mean_cost
 
 Play = Callable[[Mapping[str, Player]], dict[str, Results]]  # on validation jobsets, all controllers at once
 Make = Callable[[int], Controller]  # from the place of an order in the cluster's list
@@ -56,7 +57,7 @@ def tuned_rules(
     results = play(
         {f"{name} {order}": Player(controlled(make(order))) for name, make in tried.items() for order in orders}
     )
-    best = {name: min(orders, key=lambda order: judge(results[f"{name} {order}"], "delay")) for name in tried}
+    best = {name: min(orders, key=lambda order: mean_cost(results[f"{name} {order}"], "delay")) for name in tried}
     weights = _best_fixed(play, cluster, part, best["equal"], seed)
     knobs = {ORDER.format(rule=name): float(order) for name, order in best.items()}
     knobs[ORDER.format(rule="fixed")] = float(best["equal"])
@@ -102,7 +103,7 @@ def _best_fixed(play: Play, cluster: SharedCluster, part: FloatArray, order: int
         for k, weights in enumerate(drawn)
     ]
     results = play({str(k): Player(controlled(fixed(cluster, order, weights))) for k, weights in enumerate(drawn)})
-    best = min(range(CANDIDATES), key=lambda k: judge(results[str(k)], "delay"))
+    best = min(range(CANDIDATES), key=lambda k: mean_cost(results[str(k)], "delay"))
     return np.asarray(drawn[best] / drawn[best].sum())
 
 

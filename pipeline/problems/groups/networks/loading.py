@@ -5,8 +5,7 @@ from collections.abc import Mapping
 import numpy as np
 import torch
 
-from pipeline.config import GroupQ as GroupQConfig
-from pipeline.config import GroupsCard
+from pipeline.config import GroupsCard, QNetworkConfig
 from pipeline.core import FloatArray
 from pipeline.errors import UserError
 from pipeline.learning.stored import put_back
@@ -20,8 +19,8 @@ def restore(card: GroupsCard, weights: Mapping[str, FloatArray]) -> QNetwork:
     Raises:
         UserError: the weights are not those of the network on the card.
     """
-    if not isinstance(card.network, GroupQConfig):
-        raise UserError(f"model of agent '{card.agent}': expected network group_q, found {card.network.name}")
+    if not isinstance(card.network, QNetworkConfig):
+        raise UserError(f"model of agent '{card.agent}': expected network q_network, found {card.network.name}")
     shape = Shape(len(card.queues), len(card.orders), len(card.resources))
     past = np.zeros((card.groups, shape.past), dtype=np.float32)
     with torch.random.fork_rng(devices=[]):

@@ -9,7 +9,7 @@ import math
 import torch
 from torch import Tensor, nn
 
-from pipeline.config import GroupQ as GroupQConfig
+from pipeline.config import QNetworkConfig
 from pipeline.core import FloatArray, IntArray
 from pipeline.problems.groups.networks.features import Shape, States, of_levels, shape_of
 from pipeline.problems.groups.nouns import SharedCluster
@@ -38,7 +38,7 @@ class QNetwork(nn.Module):
     past: Tensor  # [G, .]  of the training jobsets
     part: Tensor  # [R]     units of an equal share
 
-    def __init__(self, shape: Shape, config: GroupQConfig, past: FloatArray, part: FloatArray) -> None:
+    def __init__(self, shape: Shape, config: QNetworkConfig, past: FloatArray, part: FloatArray) -> None:
         super().__init__()
         self.shape, self.per_group = shape, config.weights == "per_group"
         copies, (first, second) = len(past) if self.per_group else 1, config.hidden
@@ -78,7 +78,7 @@ def tensors(state: States) -> Inputs:
     return torch.from_numpy(state.features), torch.from_numpy(state.amounts)
 
 
-def build(config: GroupQConfig, cluster: SharedCluster, past: FloatArray, seed: int) -> QNetwork:
+def build(config: QNetworkConfig, cluster: SharedCluster, past: FloatArray, seed: int) -> QNetwork:
     """Return a network with the initial weights that `seed` gives."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)

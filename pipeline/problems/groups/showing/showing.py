@@ -30,14 +30,7 @@ class Jobset(NamedTuple):
 
 
 def draw(params: Params, asked: ShowRequest, policies: Sequence[str], names: Sequence[str]) -> Picture:
-    """Return the picture of a jobset under some policies.
-
-    Args:
-        params: of the scenario.
-        asked: what to show.
-        policies: rules by name, or model directories.
-        names: for people, instead of these; none: these.
-    """
+    """Return the picture of a jobset under some policies."""
     row = params.groups_scenario(asked.scenario)
     acts = [policy_by_name(name, params, asked.scenario) for name in policies]
     one = _choose(asked, row)
@@ -47,7 +40,8 @@ def draw(params: Params, asked: ShowRequest, policies: Sequence[str], names: Seq
     ]
     begin, end = _window(asked, one, courses)
     scene = Scene(one.title, row.resources, row.interval, one.since, begin, end)
-    return Picture(png(side_by_side(scene, halves)), one.title, [half.title for half in halves])
+    means = [float(np.nanmean(course.slowdown(one.jobs))) for course in courses]
+    return Picture(png(side_by_side(scene, halves)), one.title, [half.title for half in halves], means)
 
 
 def described(name: str, jobs: Jobs, course: Course) -> str:

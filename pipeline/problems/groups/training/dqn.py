@@ -27,14 +27,7 @@ DRAWS = 12  # keeps the draws from the replay memory apart from other random num
 
 
 def dqn(network: QNetwork, task: Task, config: Dqn, memory: Memory | None = None) -> Iterator[Update]:
-    """Let the controller control, and learn from what comes of it.
-
-    Args:
-        network: changed in place.
-        task: the cluster.
-        config: how much.
-        memory: what survives a kill.
-    """
+    """Let the controller control, and learn from what comes of it."""
     memory = memory or Memory()
     held = empty(task) if memory.resumed or task.generator is None else filled(task, task.generator)
     memory.keep(held=held)

@@ -29,12 +29,6 @@ def noisy(cluster: SharedCluster, controller: Controller, configurations: Config
 
     Where the cluster has not that many units, groups drawn at random go down by a level, to the next one below what
     they have, until it has; a share that is between levels stays so unless that befalls it.
-
-    Args:
-        cluster: whose units must do.
-        controller: whose settings are disturbed.
-        configurations: what groups may be given.
-        chance: of a group, at a decision.
     """
 
     def control(view: Observation, draws: FloatArray) -> Setting:

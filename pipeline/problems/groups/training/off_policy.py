@@ -10,9 +10,9 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import pandas as pd
 
-from pipeline.config import GroupQ, Replay
+from pipeline.config import QNetworkConfig, Replay
 from pipeline.core import FloatArray, IntArray
-from pipeline.problems.groups.heuristics.rules import proportional
+from pipeline.problems.groups.heuristics.teachers import proportional
 from pipeline.problems.groups.networks import q_network
 from pipeline.problems.groups.networks.features import States, past, states
 from pipeline.problems.groups.nouns import Controller, Jobs, Observation, Setting
@@ -33,7 +33,7 @@ SURE = 1.96  # standard errors of a mean, for 95 %
 
 def off_policy(
     task: Task,
-    network: GroupQ,
+    network: QNetworkConfig,
     log: Replay,
     controllers: Mapping[str, Controller],
     held_out: Sequence[Jobs],

@@ -14,7 +14,7 @@ from pipeline.config import Replay
 from pipeline.core import IntArray, keys, uniform
 from pipeline.learning.memory import Memory
 from pipeline.learning.update import Update
-from pipeline.problems.groups.heuristics.rules import HEURISTICS
+from pipeline.problems.groups.heuristics.teachers import TEACHERS
 from pipeline.problems.groups.networks.features import shape_of
 from pipeline.problems.groups.networks.q_network import QNetwork
 from pipeline.problems.groups.nouns import Controller, Observation, Setting
@@ -28,14 +28,7 @@ DRAWS = 11  # keeps the draws of replays apart from those of online play
 
 
 def replay(network: QNetwork, task: Task, config: Replay, memory: Memory | None = None) -> Iterator[Update]:
-    """Learn the values of configurations from replayed jobsets alone.
-
-    Args:
-        network: changed in place.
-        task: the cluster.
-        config: what is replayed, and how much is learned of it.
-        memory: what survives a kill; the replay itself is done again.
-    """
+    """Learn the values of configurations from replayed jobsets alone."""
     memory = memory or Memory()
     held = filled(task, config)
     set_scale(network, held)
@@ -94,6 +87,6 @@ def behaviours(task: Task, noise: float) -> list[Controller]:
     made = [random_setting(task.cluster, task.configurations)]
     for order in range(len(task.cluster.orders)):
         made += [
-            noisy(task.cluster, make(task.cluster, order), task.configurations, noise) for make in HEURISTICS.values()
+            noisy(task.cluster, make(task.cluster, order), task.configurations, noise) for make in TEACHERS.values()
         ]
     return made

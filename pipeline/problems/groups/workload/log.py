@@ -4,8 +4,8 @@ Units are the log's own: processors are processors, and memory is in whole GiB, 
 `first_s`, or want more than the scenario has, are left out; run times beyond `longest_s` are cut, and so are
 estimates. All of it is counted. Users whom the log does not name count as one user, -1.
 
-Load = what jobs hold times how long, over what the cluster offers from the first arrival to the last, mean over
-resources; it is that of all jobs that are used. At another load, gaps between arrivals are own load / load as long.
+Load = what jobs hold times how long, over what the cluster offers while they arrive, mean over resources; own load is
+that of the training period. At another load, gaps between arrivals are own load / load as long.
 
 Periods are shares of the time from the first arrival to the last: training, then validation, then test. A window is
 `window` intervals long in the controller's time, whatever the load, and so load / own load times as long in the log's:
@@ -18,9 +18,11 @@ import numpy as np
 
 from pipeline.config import GroupsLog, GroupsScenario
 from pipeline.core import SPLITS, THOUSANDTHS, BoolArray, FloatArray, IntArray
-from pipeline.errors import UserError
+from pipeline.errors import TooShortError, UserError
 from pipeline.logs.trace import DAY_S, Trace
 from pipeline.problems.groups.nouns import Jobs
+
+ROUNDING = 1e-9  # a window that is too long by so little fits
 
 
 class Gathered(NamedTuple):
@@ -30,7 +32,7 @@ class Gathered(NamedTuple):
     id: IntArray  # [J]  the log's own number of the job
     user: IntArray  # [J]
     work: FloatArray  # [J]  processors times run time
-    load: dict[str, float]  # of each resource: the log's own, 1 = all of it
+    load: dict[str, float]  # of each resource: that of the training period, 1 = all of it
     periods: dict[str, tuple[float, float]]  # of each split: from when, up to when, by the log's clock
     left_out: dict[str, int]  # why: how many jobs
     capped: int  # jobs whose run time was cut
@@ -67,8 +69,8 @@ def gathered(trace: Trace, workload: GroupsLog, scenario: GroupsScenario) -> Gat
     """
     if (trace.user < 0).all():
         raise UserError("workload: the log does not say whose its jobs are, so that there are no groups of users")
-    if scenario.told == "estimates" and not trace.has_estimates:
-        raise UserError("told: the log has no estimates; expected durations")
+    if scenario.policies_know == "estimates" and not trace.has_estimates:
+        raise UserError("policies_know: the log has no estimates; expected durations")
     demand = _units(trace, scenario)
     early = trace.submit_s < workload.first_s
     wide = ~early & (demand > np.array(list(scenario.resources.values()))).any(axis=1)
@@ -77,17 +79,18 @@ def gathered(trace: Trace, workload: GroupsLog, scenario: GroupsScenario) -> Gat
         raise UserError(f"workload: no job of {len(used):,} is left: all come before first_s, or want too much")
     longest = np.inf if workload.longest_s is None else workload.longest_s
     arrival, duration = trace.submit_s[used], np.minimum(trace.run_s[used], longest)
-    estimate = np.minimum(trace.estimate_s[used], longest) if scenario.told == "estimates" else duration
+    estimate = np.minimum(trace.estimate_s[used], longest) if scenario.policies_know == "estimates" else duration
     user, work = trace.user[used], trace.demand[used, trace.resources.index("cpu")] / THOUSANDTHS * duration
     periods = _periods(float(arrival[0]), float(arrival[-1]), workload)
-    group = _groups(user, work, arrival < periods["train"][1], scenario.groups)
+    learned = arrival < periods["train"][1]
+    group = _groups(user, work, learned, scenario.groups)
     queue = np.searchsorted(np.array(workload.bounds), estimate).astype(np.int64)
     return Gathered(
         jobs=Jobs(arrival, duration, estimate, demand[used], group, queue),
         id=trace.id[used],
         user=user,
         work=work,
-        load=_load(duration, demand[used], periods["test"][1] - periods["train"][0], scenario),
+        load=_load(duration[learned], demand[used][learned], periods["train"][1] - periods["train"][0], scenario),
         periods=periods,
         left_out={
             f"arrived before {workload.first_s:g} s": int(early.sum()),
@@ -149,25 +152,26 @@ def _groups(user: IntArray, work: FloatArray, learned: BoolArray, groups: int) -
 
 
 def spread(period: tuple[float, float], length: float, count: int) -> list[float]:
-    """Return when some windows begin that are spread evenly over a period; they overlap where there is no room.
+    """Return when as many blocks of time begin as fit side by side in a period, at most `count`, spread evenly.
 
     Raises:
-        UserError: the period is shorter than one window.
+        UserError: the period is shorter than one.
 
-    >>> spread((60.0, 100.0), 10.0, 3)
-    [60.0, 75.0, 90.0]
+    >>> spread((60.0, 100.0), 10.0, 3), spread((60.0, 100.0), 15.0, 3)
+    ([60.0, 75.0, 90.0], [60.0, 85.0])
     """
     slack = _slack(period, length)
-    return [period[0] + k * slack / max(count - 1, 1) for k in range(count)]
+    blocks = min(fits(slack + length, length), count)
+    return [period[0] + k * slack / max(blocks - 1, 1) for k in range(blocks)]
 
 
-def overlap(period: tuple[float, float], length: float, count: int) -> float:
-    """Return which share of a window the next one has, too.
+def fits(span: float, length: float) -> int:
+    """Return how many windows fit side by side in a time, which holds one.
 
-    >>> overlap((0.0, 20.0), 10.0, 2), overlap((0.0, 20.0), 10.0, 5)
-    (0.0, 0.75)
+    >>> fits(0.3, 0.1), fits(0.25, 0.1)
+    (3, 2)
     """
-    return max(0.0, 1 - _slack(period, length) / (count - 1) / length) if count > 1 else 0.0
+    return int(span / length * (1 + ROUNDING))
 
 
 def random_window(log: Gathered, length: float, load: int, rng: np.random.Generator) -> Jobs:
@@ -193,7 +197,7 @@ def _slack(period: tuple[float, float], length: float) -> float:
     slack = period[1] - period[0] - length
     if slack < 0:
         days = f"{(period[1] - period[0]) / DAY_S:.3g} days of a period ({period[0]:g} to {period[1]:g} s of the log)"
-        raise UserError(
+        raise TooShortError(
             f"workload.window: expected at most the {days}, found {length / DAY_S:.3g} days at this load: lower either"
         )
     return slack
@@ -209,7 +213,8 @@ def describe(trace: Trace, log: Gathered, scenario: GroupsScenario) -> list[str]
         f"{len(log.user):,} jobs are used; {log.capped:,} of them run longer than the longest and are cut",
         *([f"not looked at, for the cluster does not tell it: {', '.join(log.unused)}"] if log.unused else []),
         f"cluster: {amounts}; the widest jobs want {widest}",
-        f"own load {log.own_load:.1%}: {', '.join(f'{name} {share:.1%}' for name, share in log.load.items())}",
+        f"own load {log.own_load:.1%} (training): "
+        f"{', '.join(f'{name} {share:.1%}' for name, share in log.load.items())}",
         _describe_groups(log, scenario.groups),
     ]
 

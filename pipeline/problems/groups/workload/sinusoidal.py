@@ -1,9 +1,9 @@
-"""Jobs of user groups whose loads swing out of phase, drawn from a recipe.
+"""Jobs of user groups whose loads rise and fall out of phase, drawn from a recipe.
 
-Arrivals of each group are a Poisson process whose rate swings, drawn by thinning one of the highest rate. Queue, run
-time and demand of a job are independent of each other's draws and of time; run times are log-normal and not cut. Load =
-arrivals per unit of time * E[run time] * E[demand] / capacity, mean over resources, exactly over whole periods of the
-swing; every group has an equal part of it, so that one with short jobs has more of them.
+Arrivals of each group are a Poisson process whose rate is a sine of time, drawn by thinning one of the highest rate.
+Queue, run time and demand of a job are independent of each other's draws and of time; run times are log-normal and not
+cut. Load = arrivals per unit of time * E[run time] * E[demand] / capacity, mean over resources, exactly over whole
+periods; every group has an equal part of it, so that one with short jobs has more of them.
 """
 
 import math
@@ -37,7 +37,7 @@ def mean_rates(workload: Sinusoidal, scenario: GroupsScenario, load: int) -> Flo
 def swung(workload: Sinusoidal, scenario: GroupsScenario, group: int, time: FloatArray) -> FloatArray:
     """Return what a group's mean rate is multiplied with, at each time."""
     turn = time / (workload.period * scenario.interval) + group / scenario.groups
-    return np.asarray(1 + workload.swing * np.sin(2 * np.pi * turn))
+    return np.asarray(1 + workload.amplitude * np.sin(2 * np.pi * turn))
 
 
 def draw_jobs(workload: Sinusoidal, scenario: GroupsScenario, load: int, rng: np.random.Generator) -> Jobs:
@@ -54,7 +54,7 @@ def draw_jobs(workload: Sinusoidal, scenario: GroupsScenario, load: int, rng: np
 def _of_one(workload: Sinusoidal, scenario: GroupsScenario, group: int, rate: float, rng: np.random.Generator) -> Jobs:
     """Draw the jobs of one group, in order of arrival."""
     span = workload.intervals * scenario.interval
-    highest = 1 + workload.swing
+    highest = 1 + workload.amplitude
     often = np.sort(rng.uniform(0, span, rng.poisson(rate * highest * span)))
     arrival = often[rng.uniform(0, highest, len(often)) < swung(workload, scenario, group, often)]
     jobs, mix = len(arrival), mix_of(workload, group)

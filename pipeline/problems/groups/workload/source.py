@@ -1,8 +1,10 @@
 """Where the jobs of user groups come from, a recipe or a log, and the cluster they share: the same questions to both.
 
 Every jobset has its own random numbers, keyed by (seed, split, load, number). Of a log, training
-jobsets are windows that begin at any time; those of validation and test are spread evenly over their periods, and
-overlap where these have no room for so many. Such a window in which no job arrives is skipped.
+jobsets are windows that begin at any time. Those of validation and test are of blocks of time: as many as fit side by
+side, as long as a window at the highest load, the same ones at all loads. At a lower load windows are shorter by the
+log's clock, and a block holds as many as fit side by side. So no two windows of a load share a job, and those of all
+loads are independent block by block. A block with a window in which no job arrives is skipped.
 """
 
 from collections.abc import Iterator, Sequence
@@ -20,7 +22,7 @@ from pipeline.errors import UserError
 from pipeline.logs.registry import read
 from pipeline.logs.trace import DAY_S
 from pipeline.problems.groups.nouns import Configurations, Jobs, SharedCluster
-from pipeline.problems.groups.workload.log import Gathered, describe, gathered, overlap, random_window, spread, unseen
+from pipeline.problems.groups.workload.log import Gathered, describe, fits, gathered, random_window, spread, unseen
 from pipeline.problems.groups.workload.sinusoidal import draw_jobs
 from pipeline.progress import ProgressCallback, no_progress
 
@@ -120,8 +122,9 @@ class Cut:
         Raises:
             UserError: the period is shorter than a window, or no job arrives in any.
         """
-        cut = self._even if name in EVEN else self._random
-        return {load: cut(name, load) for load in self.scenario.loads}
+        if name in EVEN:
+            return self._even(name)
+        return {load: self._random(name, load) for load in self.scenario.loads}
 
     def fresh(self, load: int, number: int) -> Jobs:
         """Return a window that begins at any time of the training period.
@@ -142,14 +145,24 @@ class Cut:
         rng = np.random.default_rng([self.seed, SPLIT_NUMBERS[stream], load, number])
         return random_window(self.log, self.length(load), load, rng)
 
-    def _even(self, name: str, load: int) -> list[Jobs]:
-        length = self.length(load)
-        first = spread(self.log.periods[name], length, getattr(self.scenario.jobsets, name))
-        windows = (self.log.window(name, start, length, load) for start in first)
-        found = [jobs for jobs in windows if len(jobs.arrival)]
-        if not found:
-            raise UserError(f"workload: expected jobs in the {name} period, found none in its windows at load {load}")
-        return found
+    def _even(self, name: str) -> dict[int, list[Jobs]]:
+        longest, wanted = self.length(max(self.scenario.loads)), getattr(self.scenario.jobsets, name)
+        begins = spread(self.log.periods[name], longest, wanted)
+        blocks = [self._block(name, begin, longest, wanted // len(begins)) for begin in begins]
+        kept = [block for block in blocks if all(len(jobs.arrival) for some in block.values() for jobs in some)]
+        if not kept:
+            raise UserError(f"workload: expected jobs in the {name} period, found a window without one in every block")
+        return {load: [jobs for block in kept for jobs in block[load]] for load in self.scenario.loads}
+
+    def _block(self, name: str, begin: float, longest: float, most: int) -> dict[int, list[Jobs]]:
+        """Return the windows of a block of time at each load, side by side."""
+        lengths = {load: self.length(load) for load in self.scenario.loads}
+        return {
+            load: [
+                self.log.window(name, begin + k * length, length, load) for k in range(min(fits(longest, length), most))
+            ]
+            for load, length in lengths.items()
+        }
 
 
 def source(params: Params, name: str, folder: Path, on_progress: ProgressCallback = no_progress) -> Drawn | Cut:
@@ -183,7 +196,7 @@ def _naming(name: str) -> Iterator[None]:
     try:
         yield
     except UserError as error:
-        raise UserError(f"params.yaml: scenarios.{name}.{error}") from error
+        raise type(error)(f"params.yaml: scenarios.{name}.{error}") from error
 
 
 def _describe_windows(origin: Cut) -> list[str]:
@@ -192,17 +205,13 @@ def _describe_windows(origin: Cut) -> list[str]:
     return [
         f"load {load}: gaps between arrivals are {origin.log.stretch(load):.3g} times as long; a window is "
         f"{origin.length(load) / DAY_S:.1f} days of the log; "
-        + "; ".join(_describe_split(origin, name, load, jobsets[load]) for name, jobsets in splits.items())
+        + "; ".join(_describe_split(origin, name, jobsets[load]) for name, jobsets in splits.items())
         for load in origin.scenario.loads
     ]
 
 
-def _describe_split(origin: Cut, name: str, load: int, jobsets: Sequence[Jobs]) -> str:
+def _describe_split(origin: Cut, name: str, jobsets: Sequence[Jobs]) -> str:
     jobs = [len(one.arrival) for one in jobsets]
-    said = f"{name} {len(jobs)} of {min(jobs):,} to {max(jobs):,} jobs"
-    if name not in EVEN:
-        return said
     wanted = getattr(origin.scenario.jobsets, name)
-    skipped = f", {wanted - len(jobs)} without a job skipped" if len(jobs) < wanted else ""
-    shared = overlap(origin.log.periods[name], origin.length(load), wanted)
-    return f"{said}, {shared:.0%} of each also in the next{skipped}"
+    short = f" ({wanted} asked for)" if len(jobs) < wanted else ""
+    return f"{name} {len(jobs)}{short} of {min(jobs):,} to {max(jobs):,} jobs"

@@ -56,12 +56,7 @@ def jobset_results(
 
 
 def summary(frame: pd.DataFrame, scenario: str) -> pd.DataFrame:
-    """Return, at each load, the metrics of each policy that only scenarios of many machines have; no rows of others.
-
-    Args:
-        frame: jobset results of one scenario.
-        scenario: its name.
-    """
+    """Return, at each load, the metrics of each policy that only scenarios of many machines have; no rows of others."""
     if "area_weighted_response" not in frame:
         return empty(SUMMARY)
     scored = frame.groupby(["load", "policy"], sort=False)

@@ -29,15 +29,7 @@ def score(
     seed: int,
     on_progress: ShareCallback = no_progress,
 ) -> dict[str, Results]:
-    """Return the results of policies, by name, on jobsets by load.
-
-    Args:
-        policies: by their name in the tables.
-        jobsets: by load, in percent.
-        machines: where they are scheduled.
-        seed: of the policies' draws, if they make any.
-        on_progress: told how far it is.
-    """
+    """Return the results of policies, by name, on jobsets by load."""
     load = np.concatenate([np.full(len(group), load) for load, group in jobsets.items()])
     number = np.concatenate([np.arange(len(group)) for group in jobsets.values()])
     episodes = [jobs for group in jobsets.values() for jobs in group]

@@ -11,15 +11,14 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from pipeline.comparing.statistics import interval, resample
+from pipeline.comparing.resampling import gap_interval, resample
 from pipeline.core import SHORTEST_BOUNDED, THOUSANDTHS, KeyArray, Policy
+from pipeline.problems.machines.lookahead.planner import Planner
+from pipeline.problems.machines.lookahead.playing import play_on
 from pipeline.problems.machines.nouns import BLOCKING, EASY_WITHIN, JobsBatch, Machines, Placed, end_to_end
 from pipeline.problems.machines.simulator.compiled.batch import Simulator
 from pipeline.problems.machines.simulator.compiled.costs import bounded_slowdown
-from pipeline.problems.machines.simulator.compiled.rules import players
 from pipeline.problems.machines.workload.rlscheduler import SEQUENCE, STARTS, Protocol
-from pipeline.simulation.choosing import compiled_rule_of
-from pipeline.simulation.rollout import play_compiled, play_together
 
 FOREVER = 1e15  # s: no episode is cut
 RESAMPLES, CONFIDENCE = 4000, 0.95
@@ -29,7 +28,7 @@ REFERENCES = ("sjf", "saf", "f1")
 class Player(NamedTuple):
     """A policy, and how many waiting jobs it is shown."""
 
-    policy: Policy
+    policy: Policy | Planner
     slots: int
 
 
@@ -38,9 +37,9 @@ def fitting(log: Protocol) -> list[tuple[int, int]]:
     return [(k, start) for k, start in enumerate(STARTS) if start + SEQUENCE <= len(log.fields)]
 
 
-def apart(log: Protocol) -> list[tuple[int, int]]:
-    """Return (number, start) of sequences that do not overlap."""
-    return [(k, k * SEQUENCE) for k in range(len(log.fields) // SEQUENCE)]
+def apart(log: Protocol, behind: int = 0) -> list[tuple[int, int]]:
+    """Return (number, start) of sequences that do not overlap, of those that begin behind the log's first jobs."""
+    return [(k, k * SEQUENCE) for k in range(len(log.fields) // SEQUENCE) if k * SEQUENCE >= behind]
 
 
 def rows(
@@ -82,12 +81,7 @@ def _play(log: Protocol, jobs: JobsBatch, backfill: bool, player: Player) -> Pla
     machines = Machines(capacity, kind, player.slots, dispatch, FOREVER, FOREVER)
     simulator = Simulator(jobs, machines, bounded_slowdown(jobs))
     key: KeyArray = np.arange(jobs.episodes, dtype=np.uint64)
-    rule = compiled_rule_of(player.policy)
-    if rule is not None:
-        playing = play_compiled(simulator, players([rule] * jobs.episodes, key))
-    else:
-        playing = play_together(simulator, [player.policy], np.zeros(jobs.episodes, dtype=np.int64), key)
-    for _ in playing:
+    for _ in play_on(simulator, player.policy, key):
         pass
     return simulator.placed()
 
@@ -128,7 +122,7 @@ def paired(found: pd.DataFrame, seed: int) -> pd.DataFrame:
     for reference in (name for name in REFERENCES if name in value):
         for policy in (name for name in found["policy"].unique() if name != reference):
             gap = means[policy] / means[reference] - 1
-            low, high = interval(gap[1:].to_numpy(), CONFIDENCE)
+            low, high = gap_interval(gap[1:].to_numpy(), CONFIDENCE, len(value))
             numbers = {"n": len(value), "mean": means[policy][0], "mean_against": means[reference][0]}
             row = {"policy": policy, "against": reference, **numbers, "difference": gap[0]}
             table.append({**row, "difference_low": float(low), "difference_high": float(high)})

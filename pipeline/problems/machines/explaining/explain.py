@@ -45,9 +45,9 @@ def explain(params: Params, asked: ExplainRequest) -> None:
 
     policy = LEARNING.policies(params, asked.agent)[asked.agent]
     folder = storage.jobsets_folder(scenario)
-    site = read_park(folder)
-    on = machines_of(params.machines_scenario(scenario), site)
-    test = {load: group[: asked.jobsets] for load, group in read_jobsets(folder, "test", site).items()}
+    park = read_park(folder)
+    on = machines_of(params.machines_scenario(scenario), park)
+    test = {load: group[: asked.jobsets] for load, group in read_jobsets(folder, "test", park).items()}
     with progress(f"explain {asked.agent}", 2) as advance:
         decisions, load = _recorded(policy, test, on, params.seed)
         advance(1, f"{len(decisions.episode)} decisions")

@@ -53,14 +53,7 @@ class Decisions(NamedTuple):
 
 
 def record(jobsets: Sequence[Jobs], machines: Machines, agent: Policy, key: KeyArray) -> Decisions:
-    """Return the decisions of an agent.
-
-    Args:
-        jobsets: that it plays.
-        machines: where.
-        agent: which decides.
-        key: random key [B] of each episode.
-    """
+    """Return the decisions of an agent; `key` [B] is that of the draws of each episode."""
     batch = end_to_end(jobsets)
     simulator = Simulator(batch, machines, np.zeros(len(batch.arrival)))
     parts: list[Decisions] = []

@@ -1,8 +1,10 @@
 """Names of params.yaml that must be, or must not be, those of heuristics on many machines."""
 
-from pipeline.config import Dagger, Params, there_are
+from pipeline.config import Dagger, Params
+from pipeline.config.records import must_know
 from pipeline.errors import UserError
 from pipeline.problems.machines.heuristics.rules import HEURISTICS
+from pipeline.problems.machines.heuristics.teachers import TEACHERS
 
 
 def check_names(params: Params) -> None:
@@ -16,8 +18,5 @@ def check_names(params: Params) -> None:
             continue
         if name in HEURISTICS:
             raise UserError(f"params.yaml: agents.{name}: '{name}' is the name of another policy; choose another")
-        if isinstance(agent.finetune, Dagger) and agent.finetune.teacher not in HEURISTICS:
-            teacher = agent.finetune.teacher
-            raise UserError(
-                f"params.yaml: agents.{name}.finetune.teacher: unknown '{teacher}'; {there_are(HEURISTICS, teacher)}"
-            )
+        if isinstance(agent.finetune, Dagger):
+            must_know("params.yaml", f"agents.{name}.finetune.teacher", agent.finetune.teacher, TEACHERS)

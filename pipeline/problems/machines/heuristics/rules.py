@@ -18,11 +18,12 @@ from collections.abc import Callable
 import numpy as np
 
 from pipeline.core import THOUSANDTHS, CompiledRule, FloatArray, IntArray, Observation, Policy
+from pipeline.problems.machines.heuristics.teachers import EVEN_MIX, TEACHERS
 from pipeline.simulation.choosing import Heuristic, Score, fcfs, heuristic, sjf
 
 TINY = 1e-15  # RLScheduler's guard of logarithms and quotients
-EVEN_MIX = (1 / 3, 1 / 3)  # Tetris untuned: packing, fairness and shortness count alike
 ARRIVAL_WEIGHT = 870.0  # of F1
+AGE = 14_400.0  # of SAF with ageing, in time units: of a log, four hours
 
 
 def saf(view: Observation) -> FloatArray:
@@ -30,6 +31,19 @@ def saf(view: Observation) -> FloatArray:
     total = view.capacity.sum(axis=1).astype(float)[:, None]
     wanted = _duration(view)[:, :, None] * (view.nodes[:, :, None] * view.demand)
     return -_in_order(np.where(total > 0, wanted / np.where(total > 0, total, 1.0), 0.0))
+
+
+def saf_aged(age: float) -> Score:
+    """Return SAF with ageing: the area over 1 + waited / age, so that none waits for ever behind smaller ones.
+
+    Args:
+        age: time by which a job that has waited counts as half as large; the shorter, the nearer to order of arrival.
+    """
+
+    def score(view: Observation) -> FloatArray:
+        return np.asarray(saf(view) / (1.0 + view.waited / age), dtype=np.float64)
+
+    return score
 
 
 def f1(view: Observation) -> FloatArray:
@@ -119,6 +133,11 @@ def with_mix(packing: float, fairness: float) -> Heuristic:
     return heuristic(tetris_fair(packing, fairness), CompiledRule("tetris_fair", knobs=(packing, fairness)))
 
 
+def with_age(age: float) -> Heuristic:
+    """Return SAF with ageing."""
+    return heuristic(saf_aged(age), CompiledRule("saf_aged", knobs=(age, 0.0)))
+
+
 def _duration(view: Observation) -> FloatArray:
     """Durations, 1 in empty slots so that they divide; no empty slot is legal."""
     return np.where(view.nodes > 0, view.duration, 1.0)
@@ -174,19 +193,20 @@ def _each(function: Callable[[float], float], values: FloatArray) -> FloatArray:
 
 # Heuristics of many machines as they are without tuning, by their params.yaml word.
 HEURISTICS: dict[str, Policy] = {
-    "fcfs": heuristic(fcfs, CompiledRule("fcfs")),
-    "random": Heuristic(random_placement, CompiledRule("random_placement")),
-    "sjf": heuristic(sjf, CompiledRule("sjf")),
+    "fcfs": heuristic(fcfs, TEACHERS["fcfs"]),
+    "random": Heuristic(random_placement, TEACHERS["random"]),
+    "sjf": heuristic(sjf, TEACHERS["sjf"]),
     "tetris": with_mix(*EVEN_MIX),
-    "packer": heuristic(packer, CompiledRule("packer")),
-    "saf": heuristic(saf, CompiledRule("saf")),
-    "f1": heuristic(f1, CompiledRule("f1")),
-    "wfp3": heuristic(wfp3, CompiledRule("wfp3")),
-    "unicep": heuristic(unicep, CompiledRule("unicep")),
-    "least_allocated": heuristic(least_allocated, CompiledRule("least_allocated")),
-    "most_allocated": heuristic(most_allocated, CompiledRule("most_allocated")),
-    "balanced_allocation": heuristic(balanced_allocation, CompiledRule("balanced_allocation")),
-    "sjf_most_allocated": heuristic(sjf_most_allocated, CompiledRule("sjf_most_allocated")),
+    "packer": heuristic(packer, TEACHERS["packer"]),
+    "saf": heuristic(saf, TEACHERS["saf"]),
+    "saf_aged": with_age(AGE),
+    "f1": heuristic(f1, TEACHERS["f1"]),
+    "wfp3": heuristic(wfp3, TEACHERS["wfp3"]),
+    "unicep": heuristic(unicep, TEACHERS["unicep"]),
+    "least_allocated": heuristic(least_allocated, TEACHERS["least_allocated"]),
+    "most_allocated": heuristic(most_allocated, TEACHERS["most_allocated"]),
+    "balanced_allocation": heuristic(balanced_allocation, TEACHERS["balanced_allocation"]),
+    "sjf_most_allocated": heuristic(sjf_most_allocated, TEACHERS["sjf_most_allocated"]),
 }
 
 # As RLScheduler's code has them, to replay what it published.

@@ -12,7 +12,7 @@ from pipeline.core import keys
 from pipeline.errors import UserError
 from pipeline.problems import Picture, ShowRequest
 from pipeline.problems.machines.nouns import Jobs, Machines
-from pipeline.problems.machines.policies import policy_by_name
+from pipeline.problems.machines.policies import policy_for
 from pipeline.problems.machines.scheduling import unlimited
 from pipeline.problems.machines.showing.drawing import side_by_side
 from pipeline.problems.machines.showing.scene import Scene, described, window
@@ -34,32 +34,26 @@ class _Chosen(NamedTuple):
 
 
 def draw(params: Params, asked: ShowRequest, policies: Sequence[str], names: Sequence[str]) -> Picture:
-    """Return the picture of a jobset under some policies.
-
-    Args:
-        params: of the scenario, and the seed.
-        asked: what to show.
-        policies: heuristics by name, or model directories.
-        names: for people, instead of these; none: these.
-    """
+    """Return the picture of a jobset under some policies."""
     scenario = params.machines_scenario(asked.scenario)
     own = asked.jobs is None
-    site = read_park(storage.jobsets_folder(asked.scenario)) if own else park_of(params, asked.scenario)
-    known = [policy_by_name(name, scenario, site) for name in policies]
-    chosen = _test_jobset(asked, scenario, site) if own else _user_jobset(asked, scenario, site)
+    park = read_park(storage.jobsets_folder(asked.scenario)) if own else park_of(params, asked.scenario)
+    known = [policy_for(params, name, scenario, park, asked.scenario) for name in policies]
+    chosen = _test_jobset(asked, scenario, park) if own else _user_jobset(asked, scenario, park)
     key = keys(params.seed, np.array([chosen.number]), np.array([0]))
     traces = [
         watch(name, policy, chosen.jobs, chosen.machines, key)
         for name, policy in zip(names or policies, known, strict=True)
     ]
     shown = window(chosen.jobs, traces, asked.begin, asked.end)
-    scene = Scene(chosen.title, chosen.jobs, chosen.names, chosen.machines, site.resources)
-    return Picture(png(side_by_side(scene, traces, shown)), chosen.title, [described(trace) for trace in traces])
+    scene = Scene(chosen.title, chosen.jobs, chosen.names, chosen.machines, park.resources)
+    means = [float(trace.slowdown.mean()) for trace in traces]
+    return Picture(png(side_by_side(scene, traces, shown)), chosen.title, [described(trace) for trace in traces], means)
 
 
-def _test_jobset(asked: ShowRequest, scenario: MachinesScenario, site: MachinePark) -> _Chosen:
+def _test_jobset(asked: ShowRequest, scenario: MachinesScenario, park: MachinePark) -> _Chosen:
     """Return one of a scenario's test jobsets, with its limit and the random stream that it has in the tables."""
-    jobsets = read_jobsets(storage.jobsets_folder(asked.scenario), "test", site)
+    jobsets = read_jobsets(storage.jobsets_folder(asked.scenario), "test", park)
     loads = ", ".join(str(load) for load in jobsets)
     if asked.load is None and len(jobsets) > 1:
         raise UserError(f"scenario '{asked.scenario}': choose a load by --load; there are: {loads}")
@@ -76,16 +70,16 @@ def _test_jobset(asked: ShowRequest, scenario: MachinesScenario, site: MachinePa
     jobs = jobsets[load][number]
     title = f"Scenario {asked.scenario}, load {load} %, test jobset {number}: {len(jobs.arrival)} jobs"
     names = [str(job) for job in range(len(jobs.arrival))]
-    return _Chosen(title, jobs, names, load * MOST_JOBSETS + number, machines_of(scenario, site))
+    return _Chosen(title, jobs, names, load * MOST_JOBSETS + number, machines_of(scenario, park))
 
 
-def _user_jobset(asked: ShowRequest, scenario: MachinesScenario, site: MachinePark) -> _Chosen:
+def _user_jobset(asked: ShowRequest, scenario: MachinesScenario, park: MachinePark) -> _Chosen:
     """Return one jobset of a job table or log."""
     if asked.load is not None:
         raise UserError("--load is one of the scenario's own jobsets; a job table has none")
     if asked.jobs is None:
         raise TypeError("no job table is asked for")
-    table = read_user_jobs(asked.jobs, scenario, site)
+    table = read_user_jobs(asked.jobs, scenario, park)
     known = table.jobsets
     there = f"there are: {', '.join(known[:MOST_NAMED])}"
     there += f" and {len(known) - MOST_NAMED} more" if len(known) > MOST_NAMED else ""
@@ -98,4 +92,4 @@ def _user_jobset(asked: ShowRequest, scenario: MachinesScenario, site: MachinePa
     rows = table.rows(number)
     title = f"{asked.jobs.name}, jobset {name}, on the machines of scenario {asked.scenario}: {len(rows)} jobs"
     names = [str(job) for job in table.ids["job"].iloc[rows]]
-    return _Chosen(title, table.taken(rows), names, number, unlimited(scenario, site))
+    return _Chosen(title, table.taken(rows), names, number, unlimited(scenario, park))

@@ -7,8 +7,9 @@ import numpy as np
 
 from pipeline.core import FloatArray, IntArray, KeyArray, Policy
 from pipeline.problems.machines.evaluation.metrics import outcome
+from pipeline.problems.machines.lookahead.planner import Planner
+from pipeline.problems.machines.lookahead.playing import play_on
 from pipeline.problems.machines.nouns import Jobs, Machines, end_to_end
-from pipeline.problems.machines.scheduling import play_on
 from pipeline.problems.machines.simulator.compiled.batch import Simulator
 
 
@@ -32,7 +33,7 @@ class Trace(NamedTuple):
         return np.sort(self.held[self.held_first[job] : self.held_first[job + 1]])
 
 
-def watch(name: str, policy: Policy, jobs: Jobs, machines: Machines, key: KeyArray) -> Trace:
+def watch(name: str, policy: Policy | Planner, jobs: Jobs, machines: Machines, key: KeyArray) -> Trace:
     """Return what a policy does with a jobset.
 
     Args:

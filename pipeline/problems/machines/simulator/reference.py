@@ -1,14 +1,18 @@
 """The plain definition of many machines in real time: one episode, written to be read.
 
-Jobs arrive and end in real time (Deepk8s, section 3). Who dispatches them is one of four rules:
+Jobs arrive and end in real time (Deepk8s, section 3). Who dispatches them is one of six rules:
 
     greedy       a decision is asked for when a visible job fits; void lets time pass to the next event, or a pause
     blocking     a decision is asked for when a job waits; the chosen one holds all others until it fits
     easy_within  blocking, but while it is held others start that will have ended by its reservation (EASY, Lifka 1995)
     easy         as easy_within, and those that end later start where the held job would still fit beside them
+    easy_anew    as easy, but after every event a decision is asked for, and the reservation made, anew
+    easy_shortest    as easy_anew, but the shortest of the others start first (Tsafrir, Etsion and Feitelson 2007)
 
-Greedy handles together all events of one time. The other rules handle them one by one, as they would reach a scheduler,
-so what happens in the same second may not be seen yet. The compiled version must agree with this file event for event.
+Greedy and the last two handle together all events of one time. The other rules handle them one by one, as they would
+reach a scheduler, so what happens in the same second may not be seen yet. The same three tell anew of a job that runs
+longer than was told: twice as long, until that lies ahead. The compiled version must agree with this file event for
+event.
 """
 
 from dataclasses import dataclass, field
@@ -19,7 +23,17 @@ from typing import NamedTuple
 import numpy as np
 
 from pipeline.core import BoolArray, FloatArray, IntArray, Observation
-from pipeline.problems.machines.nouns import BLOCKING, EASY, GREEDY, Jobs, Machines, Placed, check_jobs
+from pipeline.problems.machines.nouns import (
+    BLOCKING,
+    EASY_SHORTEST,
+    EASY_WITHIN,
+    GREEDY,
+    TOGETHER,
+    Jobs,
+    Machines,
+    Placed,
+    check_jobs,
+)
 
 
 class Reservation(NamedTuple):
@@ -79,10 +93,7 @@ class PlainSimulator:
     def _until_decision(self) -> None:
         greedy = self.machines.dispatch == GREEDY
         while not self.done and not (self._fits_now().any() if greedy else self.waiting):
-            if greedy:
-                self._handle_due(latest=inf)
-            else:
-                self._handle_one()
+            self._handle_next()
 
     def _start_or_pause(self, slot: int, machine: int) -> None:
         """Greedy: start the job of a slot on a machine; void, an empty slot or a misfit lets time pass."""
@@ -98,7 +109,12 @@ class PlainSimulator:
         if slot >= self.machines.slots or not legal[slot, machine]:
             slot, machine = np.argwhere(legal)[0]
         job = self.waiting[slot]
-        if not self._places(job, self.free):
+        fits = bool(self._places(job, self.free))
+        if not fits and self.machines.dispatch in TOGETHER:
+            self._backfill(job, self._reserve(job, machine))
+            self._handle_next()
+            return
+        if not fits:
             self._hold(job, machine)
         if not self.cut:
             self._start(job, self._places(job, self.free, wanted=machine))
@@ -117,7 +133,7 @@ class PlainSimulator:
 
     def _ahead(self, job: int) -> tuple[float, IntArray]:
         """Give back what running jobs hold, in the order in which they seem to end, until the job fits."""
-        seem = [(self.start[other] + float(self.jobs.estimate[other]), other) for other in self.running]
+        seem = [(self.start[other] + self._told(other), other) for other in self.running]
         ends = sorted(seem, key=itemgetter(0))  # those of one time as they were started
         free, time = self.free.copy(), self.now
         while not self._places(job, free):
@@ -125,12 +141,22 @@ class PlainSimulator:
             free[self.running[other]] += self.jobs.demand[other]
         return time, free
 
+    def _told(self, job: int) -> float:
+        """Return what is told of the run time of a running job."""
+        told = float(self.jobs.estimate[job])
+        while self.machines.dispatch in TOGETHER and self.start[job] + told < self.now:
+            told *= 2.0
+        return told
+
     def _backfill(self, held: int, reservation: Reservation) -> None:
         """Start what does not delay the held job, as far as estimates say; the backlog is looked through as well."""
-        for job in [other for other in self.waiting if other != held]:
+        others = [other for other in self.waiting if other != held]
+        if self.machines.dispatch == EASY_SHORTEST:
+            others.sort(key=self.jobs.estimate.__getitem__)
+        for job in others:
             if self.now + self.jobs.estimate[job] < reservation.time:
                 places = self._places(job, self.free)
-            elif self.machines.dispatch == EASY:
+            elif self.machines.dispatch != EASY_WITHIN:
                 places = self._places(job, np.minimum(self.free, reservation.extra))
                 reservation.extra[places] -= self.jobs.demand[job]
             else:
@@ -168,6 +194,12 @@ class PlainSimulator:
         """Return when the next job ends, and which; the lowest of several."""
         ends = [(self.start[job] + float(self.jobs.duration[job]), job) for job in self.running]
         return min(ends, key=itemgetter(0), default=(inf, -1))  # of those of one time, the one started first
+
+    def _handle_next(self) -> None:
+        if self.machines.dispatch in TOGETHER:
+            self._handle_due(latest=inf)
+        else:
+            self._handle_one()
 
     def _handle_due(self, latest: float) -> None:
         """Let time pass to the next event, or to `latest` if that is sooner, and handle all events then due."""

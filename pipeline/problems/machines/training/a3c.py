@@ -5,8 +5,10 @@ Workers are processes. Each takes the shared weights as they are, plays some epi
 a gradient may be of weights some updates old: that is the asynchrony. With several workers results therefore differ
 from run to run. With one worker there is no process, and the same bytes come every time.
 
-Departures: processes, not threads; the optimizer's state is the learner's alone; returns are of whole episodes, in
-units of the first returns' standard deviation.
+Departures: processes, not threads; the optimizer's state is the learner's alone; costs are in units of the first
+returns' standard deviation; R is what a trace makes of a whole episode where Mnih et al. stop after a few steps. With
+`trace: 1` it is the return, which says mostly how many jobs are still to come: no observation tells that, so the critic
+cannot take it away (docs/results/deepk8s.md has it measured).
 """
 
 import queue
@@ -101,7 +103,7 @@ def _gradient(network: ActorCritic, task: Task, recipe: A3cRecipe, number: int, 
     """Return the gradient that some episodes suggest."""
     played = record(network, task.begin(jobsets), _keys(task, number, jobsets))
     set_scale(network, played.cost)
-    _, returns = by_critic(played, recipe.gamma, 1.0, float(network.scale))
+    _, returns = by_critic(played, recipe.gamma, recipe.trace, float(network.scale))
     inputs = Inputs(played.observed)
     logits, value = network(inputs)
     chances = log_chances(logits, inputs.may)

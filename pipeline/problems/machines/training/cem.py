@@ -22,14 +22,7 @@ from pipeline.problems.machines.training.task import Task
 
 
 def cem(network: ActorCritic, task: Task, config: Cem, memory: Memory | None = None) -> Iterator[Update]:
-    """Move a linear network's weights to where the best of a population were, one population an update.
-
-    Args:
-        network: changed in place; it holds the mean of the population to come.
-        task: what is learned.
-        config: how many jobsets each candidate plays, and how much.
-        memory: what survives a kill; the draws of an update depend on its number alone.
-    """
+    """Move a linear network's weights to where the best of a population were, one population an update."""
     memory = memory or Memory()
     recipe = task.recipe_for(CemRecipe)
     if not isinstance(network, Linear):

@@ -15,7 +15,7 @@ from pipeline.config import Dagger, DaggerRecipe, pick
 from pipeline.core import IntArray, keys
 from pipeline.learning.memory import Memory
 from pipeline.learning.update import Update
-from pipeline.problems.machines.heuristics.rules import HEURISTICS
+from pipeline.problems.machines.heuristics.teachers import TEACHERS
 from pipeline.problems.machines.networks.actor_critic import ActorCritic, Inputs
 from pipeline.problems.machines.networks.features import Features
 from pipeline.problems.machines.training.optimizing import optimizer_for, set_rate, take_step
@@ -23,17 +23,10 @@ from pipeline.problems.machines.training.task import MOST_JOBSETS, Task, log_cha
 
 
 def dagger(network: ActorCritic, task: Task, config: Dagger, memory: Memory | None = None) -> Iterator[Update]:
-    """Teach a network what a heuristic would do in the states that the network comes to.
-
-    Args:
-        network: changed in place.
-        task: what is learned.
-        config: whom to imitate, and how much.
-        memory: what survives a kill; the draws of an update depend on its number alone.
-    """
+    """Teach a network what a heuristic would do in the states that the network comes to."""
     memory = memory or Memory()
     recipe = task.recipe_for(DaggerRecipe)
-    teacher = pick(HEURISTICS, config.teacher, "teacher")
+    teacher = pick(TEACHERS, config.teacher, "teacher")
     optimizer, pool = optimizer_for(network, recipe), Pool(recipe.pool)
     memory.keep(optimizer=optimizer, pool=pool)
     for step in range(memory.done + 1, config.updates + 1):

@@ -24,14 +24,7 @@ from pipeline.problems.machines.training.task import MOST_JOBSETS, Played, Task,
 
 
 def ppo(network: ActorCritic, task: Task, config: Ppo, memory: Memory | None = None) -> Iterator[Update]:
-    """Improve a network by its own play, one update at a time.
-
-    Args:
-        network: changed in place.
-        task: what is learned.
-        config: how, and how much.
-        memory: what survives a kill; the draws of an update depend on its number alone.
-    """
+    """Improve a network by its own play, one update at a time."""
     memory = memory or Memory()
     recipe = task.recipe_for(PpoRecipe)
     optimizer = optimizer_for(network, recipe)

@@ -7,13 +7,14 @@ import numpy as np
 import torch
 
 from pipeline.config import MachinesRecipe
-from pipeline.core import FloatArray, IntArray, KeyArray, Policy, uniform
+from pipeline.core import CompiledRule, FloatArray, IntArray, KeyArray, uniform
 from pipeline.learning.sampling import sample
 from pipeline.problems.machines.networks.actor_critic import ActorCritic, Inputs
 from pipeline.problems.machines.networks.features import Features, features
 from pipeline.problems.machines.nouns import Jobs, Machines, end_to_end
 from pipeline.problems.machines.simulator.compiled.batch import Simulator
 from pipeline.problems.machines.simulator.compiled.costs import COSTS
+from pipeline.problems.machines.simulator.compiled.rules import players
 
 Kind = TypeVar("Kind", bound=MachinesRecipe)
 
@@ -70,16 +71,13 @@ def log_chances(logits: torch.Tensor, may: torch.Tensor) -> torch.Tensor:
     return torch.log_softmax(logits.masked_fill(~may, -1e9), dim=1)
 
 
-def record(network: ActorCritic, simulator: Simulator, key: KeyArray, teacher: Policy | None = None) -> Played:
+def record(network: ActorCritic, simulator: Simulator, key: KeyArray, teacher: CompiledRule | None = None) -> Played:
     """Let a network play by its own chances to the end of every episode, and record all decisions.
 
-    Args:
-        network: as it is now.
-        simulator: before the first decision.
-        key: random key [B] of each episode.
-        teacher: asked, if there is one, what it would do.
+    Draws are those of a key [B] an episode; a teacher, if there is one, is asked what it would do.
     """
     decision = np.zeros(len(key), dtype=np.int64)
+    taught_by = None if teacher is None else players([teacher] * len(key), key)
     steps = []
     while len(rows := simulator.rows):
         view, draws = simulator.observe(rows), uniform(key[rows], decision[rows])
@@ -90,7 +88,7 @@ def record(network: ActorCritic, simulator: Simulator, key: KeyArray, teacher: P
             chances = log_chances(logits, inputs.may).numpy()
         action: IntArray = sample(logits.numpy(), observed.may, True, draws)
         chosen = chances[np.arange(len(rows)), action]
-        taught = action[:0] if teacher is None else teacher(view, draws)
+        taught = action[:0] if taught_by is None else simulator.decide(rows, taught_by)
         turn, now, spent = decision[rows], simulator.now[rows], simulator.cost[rows]
         steps.append((*observed, action, chosen, value.numpy(), rows, turn, now, spent, taught))
         simulator.step(rows, action)

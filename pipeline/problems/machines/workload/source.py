@@ -121,7 +121,7 @@ def source(
         for split in SPLITS if workload.parts is None else ():
             starts(periods(len(fit.jobs.arrival), workload)[split], workload.window, 1)
     except UserError as error:
-        raise UserError(f"params.yaml: scenarios.{name}.{error}") from error
+        raise type(error)(f"params.yaml: scenarios.{name}.{error}") from error
     notes = tuple(describe(trace, fit, {load: fit.stretch(load) for load in scenario.loads}))
     if workload.parts is not None:
         return Blocks(params.seed, scenario, workload, workload.parts, fit, notes)

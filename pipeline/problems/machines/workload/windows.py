@@ -3,9 +3,10 @@
 Arrivals before `first_s` are left out; run times beyond `longest_s` are cut, and so is what their users told of them;
 jobs that the scenario's machines could not run, were they idle, are dropped. All of it is counted.
 
-Load = what jobs hold times how long, over what the machines offer from the first arrival to the last, mean over
-resources; it is that of all jobs that are left. A window at another load has its gaps between arrivals stretched or
-compressed by own load / load. The unit of time is the median run time.
+Load = what jobs hold times how long, over what the machines offer while they arrive, mean over resources. A window at
+another load has its gaps between arrivals stretched or compressed by own load / load. The unit of time is the median
+run time. Own load and median are those of the training period: nothing is known of later jobs. So are predictions of
+run times, where policies are told these.
 
 Periods are those of `logs.windows`: training first, then validation, then test, without a job in common.
 """
@@ -18,7 +19,9 @@ import numpy as np
 from pipeline.config import MachinePark, MachinesLog, MachinesScenario, Sampled
 from pipeline.core import THOUSANDTHS, BoolArray, FloatArray, IntArray
 from pipeline.errors import UserError
+from pipeline.logs.predicting.run_times import told
 from pipeline.logs.trace import MachineTable, Trace, fits_somewhere
+from pipeline.logs.windows import periods
 from pipeline.problems.machines.nouns import Jobs
 from pipeline.problems.machines.workload.park import grouped, kinds_at, sampled
 
@@ -27,8 +30,9 @@ class Fitted(NamedTuple):
     """A log as jobs of some machines."""
 
     jobs: Jobs  # all that are left, at the log's own times
+    user: IntArray  # [J]  whose they are; -1 = the log does not say
     park: MachinePark
-    load: dict[str, float]  # per resource that the machines have: the log's own, 1 = all of it
+    load: dict[str, float]  # per resource that the machines have: that of the training period, 1 = all of it
     left_out: dict[str, int]  # what became of other jobs: how many
     capped: int  # jobs whose run time was cut
     unused: tuple[str, ...]  # resources of the log that the machines do not tell
@@ -55,22 +59,24 @@ def fitted(trace: Trace, workload: MachinesLog, scenario: MachinesScenario) -> F
     Raises:
         UserError: the log does not say what the scenario needs, or no job is left.
     """
-    if scenario.told == "estimates" and not trace.has_estimates:
-        raise UserError("told: the log has no estimates; expected durations")
+    if scenario.policies_know == "estimates" and not trace.has_estimates:
+        raise UserError("policies_know: the log has no estimates; expected durations")
     early = trace.submit_s < workload.first_s
     longest = np.inf if workload.longest_s is None else workload.longest_s
     kept = _only(trace, ~early)
-    park = _park(scenario, kept, longest)
+    park = _park(scenario, kept)
     moved = _moved(kept, park)
     runs = fits_somewhere(moved)
     left = _only(moved, runs)
-    estimate = left.estimate_s if scenario.told == "estimates" else left.run_s
-    duration = np.minimum(left.run_s, longest)
-    jobs = Jobs(left.submit_s, duration, np.minimum(estimate, longest), left.demand, left.nodes, left.kinds)
+    learned = _learned(workload, len(left.id))
+    known, duration = what_policies_know(scenario, left, learned), np.minimum(left.run_s, longest)
+    jobs = Jobs(left.submit_s, duration, np.minimum(known, longest), left.demand, left.nodes, left.kinds)
+    unit = float(np.median(duration[learned]))
     return Fitted(
         jobs=jobs,
-        park=park,
-        load=_load(jobs, park),
+        user=left.user,
+        park=park.model_copy(update={"unit": unit}),
+        load=_load(jobs, park, learned),
         left_out={
             f"arrived before {workload.first_s:g} s": int(early.sum()),
             "could run on none of the machines": int((~runs).sum()),
@@ -78,6 +84,22 @@ def fitted(trace: Trace, workload: MachinesLog, scenario: MachinesScenario) -> F
         capped=int((left.run_s > longest).sum()),
         unused=tuple(name for name in trace.resources if name not in park.resources),
     )
+
+
+def what_policies_know(scenario: MachinesScenario, trace: Trace, learned: IntArray) -> FloatArray:
+    """Return what policies are told of the run time of each job [J] of a log.
+
+    Args:
+        scenario: says which of them it is.
+        trace: the log.
+        learned: places of the jobs that predictions may be learned from.
+
+    Raises:
+        UserError: the log has too little for predictions.
+    """
+    if scenario.policies_know == "predictions":
+        return told(trace, learned)
+    return trace.estimate_s if scenario.policies_know == "estimates" else trace.run_s
 
 
 def _only(trace: Trace, kept: BoolArray) -> Trace:
@@ -92,13 +114,20 @@ def _only(trace: Trace, kept: BoolArray) -> Trace:
     return trace._replace(**{name: getattr(trace, name)[kept] for name in columns})
 
 
-def _park(scenario: MachinesScenario, trace: Trace, longest: float) -> MachinePark:
-    unit = float(np.median(np.minimum(trace.run_s, longest)))
+def _learned(workload: MachinesLog, jobs: int) -> IntArray:
+    """Return the places of the jobs that are learned from; parts that end behind the log are refused elsewhere."""
+    if workload.parts is None:
+        return np.arange(max(1, periods(jobs, workload)["train"][1]))
+    found = np.concatenate([np.arange(first, min(after, jobs)) for first, after in workload.parts.train])
+    return found if len(found) else np.arange(jobs)
+
+
+def _park(scenario: MachinesScenario, trace: Trace) -> MachinePark:
     if not isinstance(scenario.machines, Sampled):
-        return grouped(scenario.machines, unit)
+        return grouped(scenario.machines, unit=1.0)
     if trace.machines is None:
         raise UserError("machines.sample: the log has no machines; name their file as workload.nodes, or groups")
-    return sampled(trace.machines, scenario.machines, trace.kind_names, unit)
+    return sampled(trace.machines, scenario.machines, trace.kind_names, unit=1.0)
 
 
 def _moved(trace: Trace, park: MachinePark) -> Trace:
@@ -117,12 +146,12 @@ def _moved(trace: Trace, park: MachinePark) -> Trace:
     )
 
 
-def _load(jobs: Jobs, park: MachinePark) -> dict[str, float]:
-    span = float(jobs.arrival[-1] - jobs.arrival[0])
+def _load(jobs: Jobs, park: MachinePark, learned: IntArray) -> dict[str, float]:
+    span = float(np.diff(jobs.arrival, append=jobs.arrival[-1])[learned].sum())  # up to the next one's arrival
     if not span > 0:
         raise UserError("workload: all jobs of the log arrive at once, so that it has no load which could be changed")
     total = np.array(park.capacity, dtype=np.int64).sum(axis=0)
-    held = _held(jobs)
+    held = _held(Jobs._make(column[learned] for column in jobs))
     load = {name: float(held[r] / (total[r] * span)) for r, name in enumerate(park.resources) if total[r]}
     if not any(load.values()):
         raise UserError("workload: no job of the log holds anything that the machines have, so that it has no load")
@@ -145,6 +174,7 @@ def describe(trace: Trace, fit: Fitted, loads: Mapping[int, float]) -> list[str]
         *([f"not looked at, for the machines do not tell it: {', '.join(fit.unused)}"] if fit.unused else []),
         f"{len(fit.park.kind):,} machines: {_amounts(fit.park)}; unit of time {fit.park.unit:g} s, the median run time",
         f"own load {fit.own_load:.1%}: {', '.join(f'{name} {share:.1%}' for name, share in fit.load.items())}",
+        "median and own load are those of the training period",
         f"gaps between arrivals: {', '.join(f'{gap:.3g} times at load {load}' for load, gap in loads.items())}",
     ]
 

@@ -20,12 +20,6 @@ def backlog_growth(
 
     Panels have axes of their own: a backlog that grows is far longer than one that does not.
 
-    Args:
-        frame: rows of STREAM_BACKLOG of one scenario.
-        title: of the figure.
-        learned: policies that are drawn thicker.
-        measured: steps to shade.
-
     Raises:
         ValueError: the frame has no rows.
     """

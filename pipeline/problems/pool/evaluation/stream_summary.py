@@ -3,7 +3,7 @@
 import numpy as np
 import pandas as pd
 
-from pipeline.comparing.statistics import by_jobset, interval, resample
+from pipeline.comparing.resampling import by_jobset, interval, resample
 from pipeline.config import Evaluation
 from pipeline.core import FloatArray, IntArray
 from pipeline.schemas import KEYS, STREAM_SUMMARY, empty
@@ -44,7 +44,7 @@ def stream_summary(
         ):
             value = by_jobset(rows, policies, column).to_numpy()
             resampled = np.asarray(counts @ value / len(value))
-            low, high = interval(resampled[1:], settings.confidence)
+            low, high = interval(resampled[1:], settings.confidence, len(value))
             means |= {name: resampled[0], f"{name}_low": low, f"{name}_high": high}
         others = _beside(part, classes[classes["load"] == load], policies)
         tables.append(pd.DataFrame({"scenario": scenario, "load": load, "policy": policies, **means, **others}))

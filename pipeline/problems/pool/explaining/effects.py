@@ -26,13 +26,7 @@ def effects(times: Times) -> pd.DataFrame:
 
 
 def agreement(card: TreeCard, decisions: AgentDecisions, features: TreeFeatures | None = None) -> float:
-    """Return the share of decisions in which a tree does as the agent, or starts a job as short.
-
-    Args:
-        card: the tree.
-        decisions: of the agent.
-        features: what the tree sees in its place; None: what there is.
-    """
+    """Return the share of decisions in which a tree does as the agent, or starts a job as short."""
     does = decide(card.tree(), card.threshold, decisions.features if features is None else features)
     started = (does < decisions.slots) == (decisions.agent < decisions.slots)
     return float((started & (decisions.duration(does) == decisions.duration(decisions.agent))).mean())

@@ -28,7 +28,7 @@ from pipeline.problems.pool.heuristics.scores import HEURISTICS
 from pipeline.problems.pool.nouns import Cluster, JobSet
 from pipeline.problems.pool.storage import read_jobsets
 from pipeline.progress import progress, say
-from pipeline.simulation.results import Results, judge
+from pipeline.simulation.results import Results, mean_cost
 
 ROUNDS = 2  # in which the tree plays, and the agent says what it would do
 ON_TRAINING = 20  # jobsets of each load, at most: the agent is asked in all decisions of every round
@@ -114,7 +114,7 @@ def _distilled(
 
     def costs(cards: Sequence[TreeCard]) -> list[float]:
         results = player.score({str(k): tree_policy(card) for k, card in enumerate(cards)}, validation)
-        return [judge(done, "slowdown") for done in results.values()]
+        return [mean_cost(done, "slowdown") for done in results.values()]
 
     first, _ = _recorded(player, training)
     sizes = sorted({max(2, asked.leaves * part // 3) for part in (1, 2, 3)})

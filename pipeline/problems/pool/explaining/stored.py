@@ -24,7 +24,7 @@ def tree_by_name(name: str) -> Policy:
         UserError: it has not been made, or is no tree.
     """
     agent = name.removesuffix(TREE)
-    path, first = explain_folder(agent) / "tree.json", f"run 'python -m pipeline explain --agent {agent}' first"
+    path, first = explain_folder(agent) / "tree.json", f"run 'python -m pipeline explain --policy models/{agent}' first"
     if not path.is_file():
         raise UserError(f"policy '{name}': {path} is missing: {first}")
     try:

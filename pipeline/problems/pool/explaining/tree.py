@@ -61,12 +61,12 @@ class Tree(NamedTuple):
     def chances(self, rows: FloatArray) -> FloatArray:
         """Return the chance of each row [N, FEATURES] to be started."""
         node = np.zeros(len(rows), dtype=np.int64)
-        going = np.flatnonzero(self.feature[node] != LEAF)
-        while len(going):
-            here = node[going]
-            low = rows[going, self.feature[here]] <= self.at[here]
-            node[going] = np.where(low, self.left[here], self.right[here])
-            going = going[self.feature[node[going]] != LEAF]
+        undecided = np.flatnonzero(self.feature[node] != LEAF)
+        while len(undecided):
+            here = node[undecided]
+            low = rows[undecided, self.feature[here]] <= self.at[here]
+            node[undecided] = np.where(low, self.left[here], self.right[here])
+            undecided = undecided[self.feature[node[undecided]] != LEAF]
         return np.asarray(self.chance[node])
 
 

@@ -15,14 +15,10 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from pipeline.core import BoolArray, FloatArray, IntArray, Observation, TimeArray, legal_actions
+from pipeline.problems.pool.heuristics.teachers import FEATURES, JOB_FEATURES
 
 LEAST_SHARE = 1e-3  # of the cluster that a job counts for, so that its logarithm is there
 PLENTY = np.iinfo(np.int64).max
-
-# What the weights of the linear rule are of, in their order: of a job, then of void.
-JOB_FEATURES = ("short", "narrow", "aligned", "waited", "slowed", "dominant", "left", "shortest")
-VOID_FEATURES = ("always", "waiting", "shorter", "free", "elapsed", "idle", "to_end")
-FEATURES = JOB_FEATURES + VOID_FEATURES
 
 
 def alignment(view: Observation) -> FloatArray:
@@ -71,11 +67,6 @@ def _first_room(spare: IntArray, duration: TimeArray) -> IntArray:
     before = np.concatenate([np.zeros((len(short), 1), dtype=short.dtype), short], axis=1)
     end = np.minimum(np.arange(before.shape[1]) + duration, short.shape[1])
     return np.asarray((np.take_along_axis(before, end, axis=1) == before).argmax(axis=1)[:, None])
-
-
-def linear_weights(**named: float) -> tuple[float, ...]:
-    """Return the weights of named features, 0 of all others."""
-    return tuple((dict.fromkeys(FEATURES, 0.0) | named).values())
 
 
 def linear(weights: Sequence[float]) -> Callable[[Observation], FloatArray]:

@@ -6,22 +6,17 @@ Ties go to the lowest slot, then to the lowest machine. The rules here are DeepR
 semantics of its published code, plus stronger ones: `sjf_align`, `hold`, and those made of `rules`.
 """
 
-import math
 from collections.abc import Sequence
 
 import numpy as np
 
-from pipeline.config import Clone, Imitate, Params, PretrainConfig, there_are
+from pipeline.config import Clone, Imitate, Params
+from pipeline.config.records import must_know
 from pipeline.core import CompiledRule, FloatArray, IntArray, Observation, Policy, legal_actions
 from pipeline.errors import UserError
-from pipeline.problems.pool.heuristics.rules import alignment, easy, linear, linear_weights, mean_share
-from pipeline.simulation.choosing import Heuristic, Score, compiled_rule_of, fcfs, heuristic, random, sjf
-
-EVEN = 0.5  # Tetris untuned: alignment and shortness count alike
-DEEPRM_STEPS = 50  # in which DeepRM's jobs arrive
-LONG_STEPS = 10  # a long job of DeepRM's workload runs at least this long
-# The linear rule untuned: shortest first, and nothing of LONG_STEPS and more while one much shorter waits.
-PATIENT = linear_weights(short=1.0, shortest=1.0, always=-math.log(LONG_STEPS) - 1.0)
+from pipeline.problems.pool.heuristics.rules import alignment, easy, linear, mean_share
+from pipeline.problems.pool.heuristics.teachers import COMPILED, DEEPRM_STEPS, EVEN, LONG_STEPS, PATIENT, TEACHERS
+from pipeline.simulation.choosing import Heuristic, Score, fcfs, heuristic, random, sjf
 
 
 def packer(view: Observation) -> FloatArray:
@@ -56,11 +51,7 @@ def wspt(view: Observation) -> FloatArray:
 
 
 def hold(long_steps: int) -> Score:
-    """Return `sjf_align` that starts no long job while a shorter one waits in a slot.
-
-    Args:
-        long_steps: a job is long from this duration on.
-    """
+    """Return `sjf_align` that starts no job of `long_steps` or more while a shorter one waits in a slot."""
 
     def score(view: Observation) -> FloatArray:
         long = view.duration >= long_steps
@@ -71,12 +62,7 @@ def hold(long_steps: int) -> Score:
 
 
 def hold_until(long_steps: int, until: int) -> Score:
-    """Return `sjf_align` that starts no long job before a step, unless void is not legal.
-
-    Args:
-        long_steps: a job is long from this duration on.
-        until: the step.
-    """
+    """Return `sjf_align` that starts no job of `long_steps` or more before a step, unless void is not legal."""
 
     def score(view: Observation) -> FloatArray:
         holds = (view.now < until) & legal_actions(view)[:, -1]
@@ -124,40 +110,32 @@ def check_names(params: Params) -> None:
 
 
 def check_teachers(params: Params) -> None:
-    """Check that every agent learns from heuristics that there are; those whose play is compiled, from compiled ones.
+    """Check that every agent learns from teachers that there are.
 
     Raises:
-        UserError: there is no such heuristic.
+        UserError: there is no such teacher.
     """
     for name, agent in params.agents.items():
-        several = isinstance(agent.pretrain, Imitate)
-        place = f"params.yaml: agents.{name}.pretrain.{'teachers' if several else 'teacher'}"
-        for teacher in _teachers(agent.pretrain):
-            if teacher not in HEURISTICS:
-                raise UserError(f"{place}: unknown '{teacher}'; {there_are(HEURISTICS, teacher)}")
-            if several and compiled_rule_of(HEURISTICS[teacher]) is None:
-                raise UserError(f"{place}: expected heuristics that have a compiled rule, got '{teacher}'")
-
-
-def _teachers(pretrain: PretrainConfig) -> tuple[str, ...]:
-    if isinstance(pretrain, Imitate):
-        return pretrain.teachers
-    return (pretrain.teacher,) if isinstance(pretrain, Clone) else ()
+        asked = agent.pretrain
+        if isinstance(asked, Clone):
+            must_know("params.yaml", f"agents.{name}.pretrain.teacher", asked.teacher, TEACHERS)
+        for teacher in asked.teachers if isinstance(asked, Imitate) else ():
+            must_know("params.yaml", f"agents.{name}.pretrain.teachers", teacher, COMPILED)
 
 
 # Heuristics as they are without tuning, by their params.yaml word.
 HEURISTICS: dict[str, Policy] = {
-    "fcfs": heuristic(fcfs, CompiledRule("fcfs")),
-    "random": Heuristic(random, CompiledRule("random")),
-    "sjf": heuristic(sjf, CompiledRule("sjf")),
-    "packer": heuristic(packer, CompiledRule("packer")),
+    "fcfs": heuristic(fcfs, COMPILED["fcfs"]),
+    "random": Heuristic(random, COMPILED["random"]),
+    "sjf": heuristic(sjf, COMPILED["sjf"]),
+    "packer": heuristic(packer, COMPILED["packer"]),
     "tetris": with_weight(EVEN),
-    "sjf_align": heuristic(sjf_align, CompiledRule("sjf_align")),
+    "sjf_align": heuristic(sjf_align, COMPILED["sjf_align"]),
     "hold": with_patience(LONG_STEPS),
-    "saf": heuristic(saf, CompiledRule("saf")),
-    "wspt": heuristic(wspt, CompiledRule("wspt")),
-    "easy": heuristic(easy(sjf_align), CompiledRule("easy")),
-    "easy_fcfs": heuristic(easy(fcfs), CompiledRule("easy_fcfs")),
+    "saf": heuristic(saf, COMPILED["saf"]),
+    "wspt": heuristic(wspt, COMPILED["wspt"]),
+    "easy": heuristic(easy(sjf_align), COMPILED["easy"]),
+    "easy_fcfs": heuristic(easy(fcfs), COMPILED["easy_fcfs"]),
     "linear": with_weights(PATIENT),
     "hold_until": with_span(LONG_STEPS, DEEPRM_STEPS),
 }

@@ -6,21 +6,14 @@ import numpy as np
 
 from pipeline.config import LinearRuleSearch, PoolKnobs
 from pipeline.core import FloatArray, Policy
-from pipeline.problems.pool.heuristics.linear_search import least_cost
-from pipeline.problems.pool.heuristics.rules import FEATURES
-from pipeline.problems.pool.heuristics.scores import (
-    HEURISTICS,
-    LONG_STEPS,
-    with_patience,
-    with_span,
-    with_weight,
-    with_weights,
-)
+from pipeline.problems.pool.heuristics.scores import HEURISTICS, with_patience, with_span, with_weight, with_weights
+from pipeline.problems.pool.heuristics.teachers import FEATURES, LONG_STEPS, least_cost
 from pipeline.problems.pool.nouns import JobSet
 from pipeline.simulation.choosing import Heuristic
-from pipeline.simulation.results import Play, judge
+from pipeline.simulation.results import Play, mean_cost
 
 WITH_KNOB: dict[str, Callable[[float], Heuristic]] = {"tetris": with_weight, "hold": with_patience}
+WITH_KNOBS = (*WITH_KNOB, "hold_until", "linear")
 
 SPAN_KNOBS = ("hold_until_long", "hold_until")  # of `hold_until`: steps of a long job, and the step it is held until
 SEARCH_SEED = 7  # of the search of the linear rule's weights
@@ -46,7 +39,7 @@ def tuned(
 def _least(play: Play, make: Callable[..., Heuristic], candidates: Sequence[tuple[float, ...]]) -> tuple[float, ...]:
     """Return the knobs of least mean slowdown, the first of equals."""
     results = play({repr(knobs): make(*knobs) for knobs in candidates})
-    return min(candidates, key=lambda knobs: judge(results[repr(knobs)], "slowdown"))
+    return min(candidates, key=lambda knobs: mean_cost(results[repr(knobs)], "slowdown"))
 
 
 def tuned_linear(play: Play, config: LinearRuleSearch, seed: int) -> tuple[float, ...]:

@@ -108,7 +108,8 @@ def _learn_all(
 ) -> None:
     shares = parts.entropy.shape[0]
     share = -(-loss.action.shape[0] // shares)
-    for part in prange(shares):
+    for k in prange(shares):
+        part = int(np.int64(k))  # prange counts in uint64, for which all would be compiled once more
         for begin in range(part * share, min((part + 1) * share, loss.action.shape[0]), BLOCK):
             end = min(begin + BLOCK, (part + 1) * share, loss.action.shape[0])
             _learn(w, p, last, observed, loss, parts, part, begin, end)

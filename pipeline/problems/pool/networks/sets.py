@@ -9,6 +9,7 @@ from typing import Self
 
 import numpy as np
 import torch
+from numba import config
 from torch import Tensor, nn
 
 from pipeline.core import FloatArray, Observation
@@ -61,9 +62,16 @@ class Sets(Scorer[Relative]):
         return self
 
     def frozen(self) -> Forward[Relative]:
-        """Return the network as it is now, compiled; logits of illegal actions mean nothing."""
+        """Return the network as it is now, compiled where numba may; logits of illegal actions mean nothing."""
+        if config.DISABLE_JIT:  # type: ignore[attr-defined]
+            return self._by_torch
         weights = self.compiled()
         return lambda observed: forward(weights, observed)
+
+    def _by_torch(self, observed: Relative) -> FloatArray:
+        with torch.no_grad():
+            logits: FloatArray = self(observed).numpy()
+        return logits
 
     def aged(self, weight: float) -> "Sets":
         """Return a copy that adds weight * log(1 + waited / duration) to every job's score: less mean for less tail."""

@@ -5,7 +5,7 @@ from pipeline.core import IntArray, Policy
 from pipeline.errors import UserError
 from pipeline.problems import ScheduleRequest
 from pipeline.problems.pool.nouns import Cluster
-from pipeline.problems.pool.policies import drawn_by_name, policy_by_name
+from pipeline.problems.pool.policies import drawn_by_name, policy_for
 from pipeline.problems.pool.scheduling.planning import best_drawn, must_be_searchable, searched
 from pipeline.problems.pool.scheduling.playing import mean_slowdown, schedule
 from pipeline.problems.pool.user_jobs import read_jobs
@@ -22,7 +22,8 @@ def schedule_jobs(params: Params, asked: ScheduleRequest) -> None:
     check_out(out)
     if out.exists() and jobs.exists() and out.samefile(jobs):
         raise UserError(f"{out}: the jobs are read from it: name another file for the schedule")
-    cluster, (chosen, masked) = Cluster.of(scenario)._replace(arrivals_end=None), policy_by_name(policy, scenario)
+    cluster = Cluster.of(scenario)._replace(arrivals_end=None)
+    chosen, masked = policy_for(params, policy, scenario, asked.scenario, cluster)
     drawn = drawn_by_name(policy, scenario) if samples else None
     swf = params.workload if isinstance(params.workload, PoolLog) else PoolLog(name="swf", path=str(jobs))
     with progress(f"read {jobs}, percent", 100, brief=True) as advance:

@@ -8,7 +8,7 @@ from pipeline.config import Params, PoolLog, PoolScenario
 from pipeline.errors import UserError
 from pipeline.problems import Picture, ShowRequest
 from pipeline.problems.pool.nouns import Cluster
-from pipeline.problems.pool.policies import policy_by_name
+from pipeline.problems.pool.policies import policy_for
 from pipeline.problems.pool.showing.choosing import Chosen, test_jobset, user_jobset
 from pipeline.problems.pool.showing.drawing import side_by_side
 from pipeline.problems.pool.showing.scene import Scene, described, window
@@ -19,26 +19,21 @@ from pipeline.progress import progress, say
 
 
 def draw(params: Params, asked: ShowRequest, policies: Sequence[str], names: Sequence[str]) -> Picture:
-    """Return the picture of a jobset under some policies.
-
-    Args:
-        params: of the scenario, and the seed.
-        asked: what to show.
-        policies: heuristics by name, or model directories.
-        names: for people, instead of these; none: these.
-    """
+    """Return the picture of a jobset under some policies."""
     scenario = params.pool_scenario(asked.scenario)
-    known = [policy_by_name(name, scenario) for name in policies]
-    chosen, cluster = _choose(params, asked, scenario), Cluster.of(scenario)
+    cluster = Cluster.of(scenario)
     if asked.jobs is not None:  # nobody is told when the arrivals of a user's own jobs end
         cluster = cluster._replace(arrivals_end=None)
+    known = [policy_for(params, name, scenario, asked.scenario, cluster) for name in policies]
+    chosen = _choose(params, asked, scenario)
     traces: list[Trace] = []
     for name, (policy, masked) in zip(names or policies, known, strict=True):
         limit = chosen.limit(cluster, masked)
         traces.append(watch(name, policy, chosen.jobs, cluster, limit, chosen.key(params.seed), masked))
     shown = window(chosen.jobs, traces, asked.begin, asked.end)
     scene = Scene(chosen.title, chosen.jobs, chosen.names, scenario.resources, scenario.slots)
-    return Picture(png(side_by_side(scene, traces, shown)), chosen.title, [described(trace) for trace in traces])
+    picture = png(side_by_side(scene, traces, shown))
+    return Picture(picture, chosen.title, [described(trace) for trace in traces], [one.slowdown for one in traces])
 
 
 def _choose(params: Params, asked: ShowRequest, scenario: PoolScenario) -> Chosen:

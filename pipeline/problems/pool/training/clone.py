@@ -10,31 +10,24 @@ import numpy as np
 import torch
 
 from pipeline.config import Clone, pick
-from pipeline.core import IntArray, Policy, keys
+from pipeline.core import CompiledRule, IntArray, Policy, keys
 from pipeline.learning.memory import Best, Memory
 from pipeline.learning.sampling import best
 from pipeline.learning.update import Update
-from pipeline.problems.pool.heuristics.scores import HEURISTICS
+from pipeline.problems.pool.heuristics.teachers import TEACHERS
 from pipeline.problems.pool.networks.acting import allowed, log_probabilities
 from pipeline.problems.pool.networks.network import Network
 from pipeline.problems.pool.nouns import JobSet, batch
 from pipeline.problems.pool.simulator.compiled.batch import Batched
-from pipeline.problems.pool.training.decisions import Decisions, by_policy, record
+from pipeline.problems.pool.training.decisions import Decisions, by_policy, by_rule, record
 from pipeline.problems.pool.training.task import Task, in_turn
 
 
 def clone(network: Network, task: Task, config: Clone, memory: Memory | None = None) -> Iterator[Update]:
-    """Teach a network the decisions of a teacher, one update an epoch.
-
-    Args:
-        network: changed in place; after the last update it holds the weights of the best epoch.
-        task: what is learned; its training jobsets are imitated, its validation jobsets tell how well.
-        config: teacher, jobsets, epochs, patience, batch, learning rate, entropy.
-        memory: what survives a kill.
-    """
+    """Teach a network the decisions of a teacher, one update an epoch; it ends with the weights of the best."""
     memory = memory or Memory()
     masked, rng = task.recipe.masked, np.random.default_rng(task.seed)
-    teacher = pick(HEURISTICS, config.teacher, "teacher")
+    teacher = pick(TEACHERS, config.teacher, "teacher")
     examples = _watch(teacher, in_turn(task.train, task.loads, config.jobsets), task)
     held_out = _watch(teacher, [jobs for load in task.loads for jobs in task.validation[load]], task)
     optimizer = torch.optim.Adam(network.parameters(), lr=config.learning_rate)
@@ -57,11 +50,13 @@ def clone(network: Network, task: Task, config: Clone, memory: Memory | None = N
         yield Update(epoch, {"loss": float(np.mean(losses)), "accuracy": accuracy, "best_accuracy": -kept.cost})
 
 
-def _watch(teacher: Policy, jobsets: list[JobSet], task: Task) -> Decisions:
+def _watch(teacher: CompiledRule | Policy, jobsets: list[JobSet], task: Task) -> Decisions:
     """Return what a teacher saw and did."""
     simulator = Batched(batch(jobsets), task.cluster, task.step_limit, skip_forced=task.recipe.masked)
     jobset = np.arange(len(jobsets))
-    return record(simulator, by_policy(teacher), keys(task.seed, jobset, np.zeros_like(jobset)))
+    key = keys(task.seed, jobset, np.zeros_like(jobset))
+    actor = by_rule(teacher, key) if isinstance(teacher, CompiledRule) else by_policy(teacher)
+    return record(simulator, actor, key)
 
 
 def _learn(

@@ -6,12 +6,13 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from pipeline.core import BoolArray, FloatArray, IntArray, KeyArray, Policy, uniform
+from pipeline.core import BoolArray, CompiledRule, FloatArray, IntArray, KeyArray, Policy, uniform
 from pipeline.errors import UserError
 from pipeline.learning.sampling import sample
 from pipeline.problems.pool.networks.network import Forward
 from pipeline.problems.pool.nouns import CompactObservation
 from pipeline.problems.pool.simulator.compiled.batch import Batched
+from pipeline.problems.pool.simulator.compiled.rules import players
 
 Actor = Callable[
     [Batched, IntArray, CompactObservation, FloatArray], IntArray
@@ -124,6 +125,12 @@ def record(simulator: Batched, actor: Actor, key: KeyArray, buffer: DecisionBuff
 def by_policy(policy: Policy) -> Actor:
     """Let a policy decide, from whole observations."""
     return lambda simulator, rows, observed, draws: policy(simulator.observe(rows), draws)
+
+
+def by_rule(rule: CompiledRule, key: KeyArray) -> Actor:
+    """Let a compiled rule decide; `key` [B] is that of its draws."""
+    who = players([rule] * len(key), key)
+    return lambda simulator, rows, observed, draws: simulator.decide(rows, who)
 
 
 def by_chance(forward: Forward[CompactObservation], masked: bool) -> Actor:

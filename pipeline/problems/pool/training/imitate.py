@@ -16,8 +16,7 @@ from pipeline.errors import UserError
 from pipeline.learning.memory import Best, Memory
 from pipeline.learning.sampling import best
 from pipeline.learning.update import Update
-from pipeline.problems.pool.heuristics.linear_search import least_cost
-from pipeline.problems.pool.heuristics.scores import HEURISTICS
+from pipeline.problems.pool.heuristics.teachers import COMPILED, least_cost
 from pipeline.problems.pool.networks.loss import Loss
 from pipeline.problems.pool.networks.sets import Sets
 from pipeline.problems.pool.nouns import JobBatch, JobSet, batch
@@ -26,24 +25,16 @@ from pipeline.problems.pool.simulator.compiled.rules import players
 from pipeline.problems.pool.simulator.outcomes import jobset_means, outcome
 from pipeline.problems.pool.training.rolling import NEVER, Roller, Rollout
 from pipeline.problems.pool.training.task import PATIENCE, Task, in_turn
-from pipeline.simulation.choosing import compiled_rule_of
 
 LINEAR, SJF = "linear", CompiledRule("sjf")
 
 
 def imitate(network: Sets, task: Task, config: Imitate, memory: Memory | None = None) -> Iterator[Update]:
-    """Teach a network the decisions of the best heuristic of each jobset, one update an epoch.
-
-    Args:
-        network: changed in place; after the last update it holds the weights of the best epoch.
-        task: what is learned; its training jobsets are imitated, its validation jobsets tell how well.
-        config: teachers, search of the linear rule, jobsets, streams, epochs, patience, batch, learning rate, entropy.
-        memory: what survives a kill.
-    """
+    """Teach a network the decisions of the best heuristic of each jobset, one update an epoch."""
     memory, rng = memory or Memory(), np.random.default_rng(task.seed)
     parts = _examples(network, task, config)
     validation = [jobs for load in task.loads for jobs in task.validation[load]]
-    held_out = watch(network, validation, task, [_compiled_rule(name) for name in config.teachers])
+    held_out = watch(network, validation, task, [pick(COMPILED, name, "teacher") for name in config.teachers])
     decisions = sum(len(examples.action) for examples in parts)
     optimizer = torch.optim.Adam(network.parameters(), lr=config.learning_rate)
     kept = Best(network)
@@ -82,7 +73,7 @@ def _examples(network: Sets, task: Task, config: Imitate) -> list[Rollout]:
 
 def teachers(jobsets: Sequence[JobSet], task: Task, config: Imitate) -> list[CompiledRule]:
     """Return who may teach; of the linear rule, the weights that are best on these jobsets."""
-    found = [_compiled_rule(name) for name in config.teachers]
+    found = [pick(COMPILED, name, "teacher") for name in config.teachers]
     if config.linear is None:
         return found
     jobs = batch(jobsets)
@@ -119,13 +110,6 @@ def _cost(jobs: JobBatch, task: Task, rule: CompiledRule) -> FloatArray:
     key = keys(task.seed, np.arange(jobs.episodes), np.zeros(jobs.episodes, dtype=np.int64))
     simulator.play(simulator.rows, players([rule] * jobs.episodes, key), NEVER)
     return jobset_means(jobs, outcome(jobs, simulator.schedule(), task.step_limit).slowdown)
-
-
-def _compiled_rule(name: str) -> CompiledRule:
-    rule = compiled_rule_of(pick(HEURISTICS, name, "teacher"))
-    if rule is None:
-        raise UserError(f"teacher '{name}' has no compiled rule")
-    return rule
 
 
 def _orders(parts: Sequence[Rollout], rng: np.random.Generator, size: int) -> list[tuple[Rollout, IntArray]]:

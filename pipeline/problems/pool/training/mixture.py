@@ -32,14 +32,7 @@ LEAST = 0.01  # of the deviation that a window's advantages are measured by, so 
 
 
 def mixture(network: Sets, task: Task, config: Mixture, memory: Memory | None = None) -> Iterator[Update]:
-    """Improve a network by its own play, one update at a time.
-
-    Args:
-        network: changed in place.
-        task: what is learned; its recipe says how.
-        config: how much: updates, jobsets, episodes of each, stream windows.
-        memory: what survives a kill; the draws of an update depend on its number alone.
-    """
+    """Improve a network by its own play, one update at a time."""
     memory, recipe = memory or Memory(), task.recipe
     optimizer = torch.optim.Adam(network.parameters(), lr=recipe.learning_rate)
     memory.keep(optimizer=optimizer)

@@ -37,14 +37,7 @@ JOBS_AT_ONCE = 200_000  # of the episodes played side by side, if more than one 
 
 
 def reinforce(network: Network, task: Task, config: Reinforce, memory: Memory | None = None) -> Iterator[Update]:
-    """Improve a network by its own play, one update at a time.
-
-    Args:
-        network: changed in place.
-        task: what is learned; its recipe says how.
-        config: how much: updates, jobsets of each, episodes of each jobset.
-        memory: what survives a kill; the draws of an update depend on its number alone.
-    """
+    """Improve a network by its own play, one update at a time."""
     memory = memory or Memory()
     recipe, buffer = task.recipe, DecisionBuffer()
     jobsets = JOBSETS[recipe.jobsets](task, config.jobsets)

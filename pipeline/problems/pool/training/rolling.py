@@ -10,7 +10,7 @@ from pipeline.problems.pool.networks.relative import Relative, relative_buffer
 from pipeline.problems.pool.simulator.compiled.batch import Batched
 from pipeline.problems.pool.simulator.compiled.rules import Players, players
 from pipeline.problems.pool.training.decisions import ActionBuffer
-from pipeline.problems.pool.training.set_play import NETWORK, RunState, play_kept, play_on
+from pipeline.problems.pool.training.set_play import NETWORK, RunState, play_some
 
 AT_ONCE = 64  # decisions of an episode in one call of the kernel that keeps them
 NEVER = 2**62  # a step that does not come
@@ -45,8 +45,9 @@ class Roller:
         """Play on up to a step, or to the end."""
         while len(rows := self._left(until)):
             observed, done = relative_buffer(len(rows), self._simulator.cluster.slots), _action_buffer(len(rows))
-            how = RunState(self._who.key, self._turn, until, self._greedy, NEVER)
-            self._simulator.hand_over(play_on, rows, self._weights, self._who, how, observed, done)
+            how = RunState(self._who.key, self._turn, until, self._greedy, NEVER, keep=False)
+            count = np.zeros(len(rows), dtype=np.int64)
+            self._simulator.hand_over(play_some, rows, self._weights, self._who, how, observed, done, count)
 
     def keep(self, until: int = NEVER) -> Rollout:
         """Play on up to a step, or to the end, and return every decision; there may be none."""
@@ -67,8 +68,8 @@ class Roller:
         slots, count = self._simulator.cluster.slots, np.zeros(len(rows), dtype=np.int64)
         observed, done = relative_buffer(len(rows) * AT_ONCE, slots), _action_buffer(len(rows) * AT_ONCE)
         if len(rows):
-            how = RunState(self._who.key, self._turn, until, self._greedy, AT_ONCE)
-            self._simulator.hand_over(play_kept, rows, self._weights, self._who, how, observed, done, count)
+            how = RunState(self._who.key, self._turn, until, self._greedy, AT_ONCE, keep=True)
+            self._simulator.hand_over(play_some, rows, self._weights, self._who, how, observed, done, count)
         used = np.flatnonzero(np.arange(AT_ONCE) < count[:, None])
         return Rollout(observed.take(used), *(column[used] for column in done))
 

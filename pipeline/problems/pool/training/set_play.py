@@ -28,10 +28,11 @@ class RunState(NamedTuple):
     until: int  # no decision is taken from this step on
     greedy: bool
     most: int  # decisions of an episode in one call
+    keep: bool  # each decision, at its episode's places; else one of each episode is overwritten again and again
 
 
 @njit(cache=True, parallel=True)
-def play_kept(
+def play_some(
     s: State,
     rules: Rules,
     rows: IntArray,
@@ -42,31 +43,11 @@ def play_kept(
     done: ActionBuffer,
     count: IntArray,
 ) -> int:
-    """Play some episodes and keep every decision, each episode's from its place on; return how many are over."""
+    """Play some episodes, and count what each of them decides; return how many are over."""
     over = 0
     for k in prange(rows.shape[0]):
         i = int(np.int64(k))  # prange counts in uint64
-        count[i] = _play(s, rules, rows[i], w, who, how, observed, done, i * how.most, True)
-        over += s.done[rows[i]]
-    return over
-
-
-@njit(cache=True, parallel=True)
-def play_on(
-    s: State,
-    rules: Rules,
-    rows: IntArray,
-    w: SetWeights,
-    who: Players,
-    how: RunState,
-    observed: Relative,
-    done: ActionBuffer,
-) -> int:
-    """Play some episodes and keep nothing; one decision of each is overwritten again and again."""
-    over = 0
-    for k in prange(rows.shape[0]):
-        i = int(np.int64(k))
-        _play(s, rules, rows[i], w, who, how, observed, done, i, False)
+        count[i] = _play(s, rules, rows[i], w, who, how, observed, done, i * how.most if how.keep else i)
         over += s.done[rows[i]]
     return over
 
@@ -82,15 +63,14 @@ def _play(
     observed: Relative,
     done: ActionBuffer,
     first: int,
-    keep: bool,
 ) -> int:
     arrays, buffer, share = arrays_of(s, b), set_buffer(w, s.slot_job.shape[1]), np.empty(s.slot_job.shape[1] + 1)
     for k in range(how.most):
         if s.done[b] or s.now[b] >= how.until:
             return k
-        at = first + k if keep else first
+        at = first + k if how.keep else first
         network = who.rule[b] == NETWORK
-        if keep or network:
+        if how.keep or network:
             refresh(s, rules, b, arrays, observed, at)
             describe(arrays, 0, observed, at)
         if network:
@@ -98,7 +78,7 @@ def _play(
             action = _taken(buffer.logits, observed.may, at, how, b, share)
         else:
             action = decide(s, rules, b, who)
-        if keep:
+        if how.keep:
             done.action[at], done.episode[at], done.turn[at], done.now[at] = action, b, how.turn[b], s.now[b]
         how.turn[b] += 1
         go_on(s, rules, b, action)

@@ -22,9 +22,10 @@ def check_estimates(params: Params) -> None:
     """
     for name, scenario in params.pool_scenarios.items():
         workload = params.workload_of(scenario)
-        if scenario.told == "estimates" and isinstance(workload, Synthetic) and workload.estimate_noise == 0:
+        if scenario.policies_know == "estimates" and isinstance(workload, Synthetic) and workload.estimate_noise == 0:
             raise UserError(
-                f"params.yaml: scenarios.{name}.told: estimates need a log, or workload.estimate_noise above 0, got 0"
+                f"params.yaml: scenarios.{name}.policies_know: "
+                "estimates need a log, or workload.estimate_noise above 0, got 0"
             )
 
 

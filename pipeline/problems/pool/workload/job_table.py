@@ -15,6 +15,7 @@ from pipeline.core import FloatArray, IntArray
 from pipeline.errors import UserError
 from pipeline.problems.pool.nouns import JobBatch
 from pipeline.problems.pool.workload.windows import Discretised
+from pipeline.storage.files import line_of
 
 IDS = ("jobset", "job")
 WHOLE = ("arrival", "duration")
@@ -56,7 +57,7 @@ def whole_numbers(frame: pd.DataFrame, resources: list[str], where: str) -> pd.D
         wrong = np.flatnonzero(~((numbers == np.floor(numbers)) & (np.abs(numbers) < EXACT)))  # so that nan is wrong
         if len(wrong):
             row, value = frame.index[wrong[0]], frame[name].iloc[wrong[0]]
-            raise UserError(f"{where}: {name}: expected a whole number in row {row}, got {value!s}")
+            raise UserError(f"{where}: {name}: expected a whole number in {line_of(where, row)}, got {value!s}")
         changed[name] = numbers.astype("int64")
     return frame.assign(**changed)
 

@@ -33,6 +33,7 @@ class DrawnSource:
     params: Params
     scenario: PoolScenario
     workload: Synthetic
+    fresh_seed: int  # of fresh jobsets and streams
     mix: tuple[str, ...] = ()  # demands of fresh jobsets, all equally often; none: the scenario's
     notes: tuple[str, ...] = ()
 
@@ -47,7 +48,7 @@ class DrawnSource:
 
     def fresh(self, load: int, number: int) -> JobSet:
         """Return a training jobset that `generate` did not write."""
-        key = [self.params.seed, SPLIT_NUMBERS["fresh"], load, number]
+        key = [self.fresh_seed, SPLIT_NUMBERS["fresh"], load, number]
         return self._drawn(key, self._mixed(key, self.scenario), load)
 
     def piece(self, split: str, load: int, number: int, steps: int) -> JobSet:
@@ -56,7 +57,8 @@ class DrawnSource:
         size = None if isinstance(own, AtOnce) else own.size
         arrivals = Streaming(name="poisson" if size is None else "bursts", steps=steps, size=size)
         endless = self.scenario.model_copy(update={"arrivals": arrivals})
-        key = [self.params.seed, len(SPLIT_NUMBERS) + SPLIT_NUMBERS[split], load, number]
+        seed = self.fresh_seed if split == "fresh" else self.params.seed
+        key = [seed, len(SPLIT_NUMBERS) + SPLIT_NUMBERS[split], load, number]
         return self._drawn(key, self._mixed(key, endless) if split == "fresh" else endless, load)
 
     def _draw(self, split: str, load: int, number: int) -> JobSet:
@@ -76,7 +78,7 @@ class DrawnSource:
     def _drawn(self, key: list[int], scenario: PoolScenario, load: int) -> JobSet:
         rng = np.random.default_rng(key)
         jobs = draw_jobset(self.workload, self.params.demands[scenario.demand], scenario, load, rng)
-        if scenario.told == "durations":
+        if scenario.policies_know == "durations":
             return jobs
         return estimated(jobs, self.workload.estimate_noise, scenario.horizon, np.random.default_rng([*key, ESTIMATE]))
 
@@ -86,6 +88,7 @@ class LogSource:
     """Jobsets cut from a log; its own load is the only one."""
 
     seed: int
+    fresh_seed: int  # of fresh jobsets and streams
     scenario: PoolScenario
     workload: PoolLog
     log: Trace
@@ -93,7 +96,7 @@ class LogSource:
 
     @property
     def load(self) -> int:
-        """Return the load of the log in steps and units, in whole percent; 100 where it has none."""
+        """Return the load of the log's training period in steps and units, in whole percent; 100 where it has none."""
         load = self.steps.load_after
         return 100 if np.isnan(load) else max(1, round(100 * load))
 
@@ -119,7 +122,7 @@ class LogSource:
 
     def fresh(self, load: int, number: int) -> JobSet:
         """Return a window that starts at any job of the training period."""
-        rng = np.random.default_rng([self.seed, SPLIT_NUMBERS["fresh"], number])
+        rng = np.random.default_rng([self.fresh_seed, SPLIT_NUMBERS["fresh"], number])
         span = periods(len(self.steps.arrival), self.workload)["train"]
         return self._arranged(random_window(self.steps, span, self.size, rng))
 
@@ -127,7 +130,8 @@ class LogSource:
         """Return the jobs of some steps from any job of a split's period on, fewer where it ends before."""
         period = "train" if split == "fresh" else split
         first, after = periods(len(self.steps.arrival), self.workload)[period]
-        rng = np.random.default_rng([self.seed, len(SPLIT_NUMBERS) + SPLIT_NUMBERS[split], number])
+        seed = self.fresh_seed if split == "fresh" else self.seed
+        rng = np.random.default_rng([seed, len(SPLIT_NUMBERS) + SPLIT_NUMBERS[split], number])
         end = self.steps.arrival[after - 1] - steps
         start = first + int(rng.integers(max(1, np.searchsorted(self.steps.arrival[first:after], end, side="right"))))
         jobs = int(np.searchsorted(self.steps.arrival[start:after], self.steps.arrival[start] + steps))
@@ -138,7 +142,12 @@ class LogSource:
 
 
 def source(
-    params: Params, scenario: str, log: Path, on_progress: ProgressCallback = no_progress, mix: Sequence[str] = ()
+    params: Params,
+    scenario: str,
+    log: Path,
+    on_progress: ProgressCallback = no_progress,
+    mix: Sequence[str] = (),
+    fresh: int | None = None,
 ) -> DrawnSource | LogSource:
     """Return where a scenario's jobsets come from.
 
@@ -148,20 +157,22 @@ def source(
         log: the log's file, or a folder of it and its file of machines; not read for a recipe.
         on_progress: told while a log is read.
         mix: demands of a recipe's fresh jobsets; a log has its own.
+        fresh: seed of fresh jobsets and streams; None: that of all others.
 
     Raises:
         UserError: policies are to know estimates, and there are none, or the log cannot be read.
     """
     check_estimates(params)
     chosen = params.pool_scenario(scenario)
-    workload = params.workload_of(chosen)
+    workload, seed = params.workload_of(chosen), params.seed if fresh is None else fresh
     if isinstance(workload, Synthetic):
-        return DrawnSource(params, chosen, workload, tuple(mix))
+        return DrawnSource(params, chosen, workload, seed, tuple(mix))
     nodes = None if workload.nodes is None else (log / NODES_NAME).resolve()
     place = (log / LOG_NAME).resolve() if log.is_dir() else log
     trace = read(place, workload.format, on_progress, nodes=nodes, instances=workload.instances)
     try:
-        steps = discretise(trace, workload, chosen.resources, chosen.horizon, chosen.told == "estimates")
+        estimates, learned = chosen.policies_know == "estimates", periods(len(trace.id), workload)["train"][1]
+        steps = discretise(trace, workload, chosen.resources, chosen.horizon, estimates, learned)
     except UserError as error:
-        raise UserError(f"params.yaml: scenarios.{scenario}: {error}") from error
-    return LogSource(params.seed, chosen, workload, trace, steps)
+        raise type(error)(f"params.yaml: scenarios.{scenario}: {error}") from error
+    return LogSource(params.seed, seed, chosen, workload, trace, steps)

@@ -11,8 +11,9 @@ memory is 0 units: a made-up unit would invent contention that nobody measured.
 All there is of a resource = that of the log's machines; where it does not say which there were, the most that its jobs
 held at once. Of memory in GiB, `memory_kb` goes before both.
 
-Load = what jobs hold times how long, over what the cluster offers from first to last arrival. It is given before and
-after: rounding up adds to it, cutting takes away.
+Load = what jobs hold times how long, over what the cluster offers while they arrive. It is given before and after:
+rounding up adds to it, cutting takes away. Of a scenario's log, load and what jobs held are those of the training
+period: nothing is known of later jobs.
 
 Periods: the log is cut in order of arrival, training first, then validation, then test, so that no policy learns from
 the future and no two splits share a job.
@@ -67,29 +68,43 @@ class SplitWindows(NamedTuple):
 
 
 def discretise(
-    log: Trace, workload: PoolLog, resources: Mapping[str, int], horizon: int, estimates: bool = False
+    log: Trace,
+    workload: PoolLog,
+    resources: Mapping[str, int],
+    horizon: int,
+    estimates: bool = False,
+    learned: int | None = None,
 ) -> Discretised:
     """Return a log in steps and units, by the rules above; with its estimates, if policies know no more.
+
+    Args:
+        log: all its jobs.
+        workload: how it is read.
+        resources: units of each.
+        horizon: no duration is longer.
+        estimates: do policies know no more?
+        learned: jobs of the training period, the first ones; None: nothing is learned, all of them.
 
     Raises:
         UserError: a log has no such resource, or no estimates.
     """
     if estimates and not log.has_estimates:
-        raise UserError("told: the log has no estimates; expected durations")
+        raise UserError("policies_know: the log has no estimates; expected durations")
     longest = min(workload.max_steps, horizon)
     steps = np.ceil(log.run_s / workload.step_s)
     duration = np.minimum(steps, longest).astype(np.int16)
-    span_s = float(log.submit_s[-1] - log.submit_s[0])
+    jobs = len(log.id) if learned is None else max(learned, 1)
+    span_s = float(log.submit_s[min(jobs, len(log.id) - 1)] - log.submit_s[0])
     columns = _columns(log, resources)
     demand = np.zeros((len(duration), len(resources)), dtype=np.int16)
     oversized, totals, load = {}, {}, {}
     for r, (name, column) in enumerate(columns.items()):
-        amount, totals[name] = _held(log, workload, column)
+        amount, totals[name] = _held(log, workload, column, jobs)
         demand[:, r] = _units(amount, totals[name], resources[name])
         oversized[name] = int((amount > totals[name]).sum())
         work = np.multiply(duration, demand[:, r], dtype=np.int64)
         before, after = totals[name] * span_s, resources[name] * span_s / workload.step_s
-        load[name] = _share(log.run_s * amount, before), _share(work, after)
+        load[name] = _share((log.run_s * amount)[:jobs], before), _share(work[:jobs], after)
     return Discretised(
         id=log.id,
         arrival=((log.submit_s - log.submit_s[0]) // workload.step_s).astype(np.int64),
@@ -128,7 +143,7 @@ def _columns(log: Trace, resources: Mapping[str, int]) -> dict[str, int | None]:
     return {name: known.get(name) for name in resources}
 
 
-def _held(log: Trace, workload: PoolLog, column: int | None) -> tuple[FloatArray, float]:
+def _held(log: Trace, workload: PoolLog, column: int | None, learned: int) -> tuple[FloatArray, float]:
     """Return what each job [J] holds of a resource on all its nodes (0 = none, or unknown), and all there is of it."""
     if column is None:
         return np.zeros(len(log.id)), 0.0
@@ -139,7 +154,7 @@ def _held(log: Trace, workload: PoolLog, column: int | None) -> tuple[FloatArray
         return amount, workload.memory_kb / KB_OF_GIB
     if log.machines is not None:
         return amount, float(log.machines.capacity[:, column].sum()) / THOUSANDTHS
-    return amount, log.most_held(amount)
+    return amount, log.most_held(amount, learned)
 
 
 def _units(amount: FloatArray, total: float, capacity: int) -> IntArray:

@@ -6,7 +6,7 @@ from group_builders import CLUSTER, CONFIGURATIONS, Job, drawn_jobs, jobset
 from numpy.testing import assert_allclose, assert_array_equal
 
 from pipeline.problems.groups.evaluation.foresight import foresight
-from pipeline.problems.groups.heuristics.rules import equal
+from pipeline.problems.groups.heuristics.teachers import equal
 from pipeline.problems.groups.nouns import Setting, batch
 from pipeline.problems.groups.simulator.compiled.batch import Groups
 

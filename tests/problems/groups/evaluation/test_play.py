@@ -8,12 +8,13 @@ from group_rows import cluster, group_jobs, shared
 from pipeline.core import FloatArray
 from pipeline.problems.groups.evaluation import play
 from pipeline.problems.groups.evaluation.play import SHOWN, Expectation, Player, controlled
-from pipeline.problems.groups.heuristics.rules import HEURISTICS, equal
+from pipeline.problems.groups.heuristics.rules import HEURISTICS
+from pipeline.problems.groups.heuristics.teachers import equal
 from pipeline.problems.groups.nouns import Jobs, Observation, Setting
 from pipeline.problems.groups.tables import TABLES
 from pipeline.problems.groups.workload.sinusoidal import draw_jobs
 from pipeline.problems.groups.workload.source import cluster_of
-from pipeline.simulation.results import Results, judge
+from pipeline.simulation.results import Results, mean_cost
 
 SEED = 3
 EQUAL = Player(controlled(equal(cluster(), 0)))
@@ -54,7 +55,7 @@ def test_jobs_jobsets_and_groups_fare_as_worked_by_hand() -> None:
     assert row["utilisation"] == pytest.approx((10 + 5 + 5 + 1) / 2 / 15)
     assert row["jain_wait"] == 1 / 2  # of mean waits 5 and 0
     assert found.others["groups"][["jobs", "mean_wait", "mean_slowdown"]].to_numpy().tolist() == [[2, 5, 2], [2, 0, 1]]
-    assert (judge(found, "delay"), judge(found, "slowdown")) == (2.5, 1.5)
+    assert (mean_cost(found, "delay"), mean_cost(found, "slowdown")) == (2.5, 1.5)
 
 
 def test_every_interval_is_told_a_row_a_group() -> None:

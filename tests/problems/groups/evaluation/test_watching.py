@@ -7,7 +7,7 @@ from numpy.testing import assert_allclose
 
 from pipeline.problems.groups.evaluation.play import controlled
 from pipeline.problems.groups.evaluation.watching import STALLED, mean_use, watch
-from pipeline.problems.groups.heuristics.rules import drf, equal
+from pipeline.problems.groups.heuristics.teachers import drf, equal
 
 ENDLESS = CLUSTER._replace(time_limit=np.inf)
 EQUAL = controlled(equal(CLUSTER, 0))  # two units for each group

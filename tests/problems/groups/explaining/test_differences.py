@@ -14,7 +14,7 @@ from pipeline.problems.groups.explaining.differences import (
     states,
 )
 from pipeline.problems.groups.explaining.tables import DIFFERENCES, ORDERS, SHARES, STATES
-from pipeline.problems.groups.heuristics.rules import fixed, proportional
+from pipeline.problems.groups.heuristics.teachers import fixed, proportional
 from pipeline.problems.groups.nouns import Observation, batch
 
 LONG = CLUSTER._replace(time_limit=1000.0)

@@ -8,9 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline.core import FloatArray, IntArray, keys, uniform
-from pipeline.problems.groups.heuristics.rules import (
-    HEURISTICS,
-    capacity,
+from pipeline.problems.groups.heuristics.rules import HEURISTICS, capacity
+from pipeline.problems.groups.heuristics.teachers import (
     drf,
     equal,
     fixed,

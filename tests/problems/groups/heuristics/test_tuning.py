@@ -11,7 +11,8 @@ from pipeline.core import FloatArray
 from pipeline.problems import Best
 from pipeline.problems.groups.evaluation.play import Player, controlled, score
 from pipeline.problems.groups.heuristics.names import RULES
-from pipeline.problems.groups.heuristics.rules import HEURISTICS, capacity, fixed
+from pipeline.problems.groups.heuristics.rules import HEURISTICS, capacity
+from pipeline.problems.groups.heuristics.teachers import fixed
 from pipeline.problems.groups.heuristics.tuning import (
     CANDIDATES,
     REFERENCES,
@@ -22,7 +23,7 @@ from pipeline.problems.groups.heuristics.tuning import (
 )
 from pipeline.problems.groups.nouns import Configurations, Jobs, batch
 from pipeline.problems.groups.simulator.compiled.batch import Groups
-from pipeline.simulation.results import Results, judge
+from pipeline.simulation.results import Results, mean_cost
 
 AREA = cluster(6)
 LEVELS = Configurations(np.array([[0], [2], [3], [6]]), 2)
@@ -44,7 +45,7 @@ class Play:
         return score(players, self.jobsets, AREA, seed=1)
 
     def delay(self, player: Player) -> float:
-        return judge(score({"": player}, self.jobsets, AREA, seed=1)[""], "delay")
+        return mean_cost(score({"": player}, self.jobsets, AREA, seed=1)[""], "delay")
 
 
 def on(*jobsets: Jobs) -> Play:
@@ -158,7 +159,7 @@ def test_what_was_tuned_can_be_played() -> None:
     play = on(QUEUES, UNEVEN)
     scored = play(rules_with(knobs, AREA, LEVELS))
     assert tuple(scored) == RULES
-    assert judge(scored["capacity"], "delay") == play.delay(
+    assert mean_cost(scored["capacity"], "delay") == play.delay(
         Player(controlled(capacity(AREA, 0, parts_of_work({80: [UNEVEN]}, AREA))))
     )
 

@@ -8,7 +8,7 @@ import torch
 from group_builders import CLUSTER, Job, drawn_jobs, jobset, observed
 from numpy.testing import assert_allclose, assert_array_equal
 
-from pipeline.problems.groups.heuristics.rules import equal
+from pipeline.problems.groups.heuristics.teachers import equal
 from pipeline.problems.groups.networks.features import MOST_SHARES, States, of_levels, past, shape_of, states
 from pipeline.problems.groups.nouns import Jobs, SharedCluster, batch
 from pipeline.problems.groups.simulator.compiled.batch import Groups
@@ -108,7 +108,7 @@ def test_a_group_looks_the_same_among_twice_as_many_in_a_cluster_twice_as_large(
     twice = twice._replace(group=2 * twice.group + np.tile([0, 1], len(jobs.arrival)))
     more = CLUSTER._replace(capacity=2 * CLUSTER.capacity, groups=4)
     few, many = _after(jobs, CLUSTER, 3), _after(twice, more, 3)
-    others = -2  # the only feature that is of the other groups: a group's twin is one of them
+    others = -2  # the only feature that is of the other groups: a group's double is one of them
     for k in range(4):
         assert_allclose(many.amounts[0, k], few.amounts[0, k // 2], rtol=1e-6)
         kept = np.delete(many.features[0, k], others), np.delete(few.features[0, k // 2], others)

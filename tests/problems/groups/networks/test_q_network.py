@@ -6,8 +6,7 @@ import torch
 from group_builders import CLUSTER, CONFIGURATIONS, built, untrained
 from numpy.testing import assert_allclose, assert_array_equal
 
-from pipeline.config import DeepSets, GroupsCard
-from pipeline.config import GroupQ as GroupQConfig
+from pipeline.config import DeepSets, GroupsCard, QNetworkConfig
 from pipeline.core import FloatArray
 from pipeline.errors import UserError
 from pipeline.learning.stored import weights_of
@@ -142,7 +141,7 @@ CARD = GroupsCard(
     objective="delay",
     against="zero",
     gamma=0.5,
-    network=GroupQConfig(name="group_q", hidden=(8, 6), weights="shared"),
+    network=QNetworkConfig(name="q_network", hidden=(8, 6), weights="shared"),
 )
 
 
@@ -150,7 +149,7 @@ CARD = GroupsCard(
 def test_a_restored_network_values_as_before(kind: str) -> None:
     network, seen = untrained(kind), drawn_states()
     network.scale.fill_(7)
-    config = GroupQConfig(name="group_q", hidden=(8, 6), weights=kind)
+    config = QNetworkConfig(name="q_network", hidden=(8, 6), weights=kind)
     again = restore(CARD.model_copy(update={"network": config}), weights_of(network))
     assert_array_equal(all_values(again, seen), all_values(network, seen))
     assert again.scale.tolist() == [7]
@@ -174,12 +173,12 @@ def test_weights_of_another_network_are_refused_in_one_line() -> None:
 
 def test_a_card_with_another_kind_of_network_is_refused() -> None:
     wrong = CARD.model_copy(update={"network": DeepSets(name="deepsets", hidden=8)})
-    with pytest.raises(UserError, match=r"^model of agent 'controller': expected network group_q, found deepsets$"):
+    with pytest.raises(UserError, match=r"^model of agent 'controller': expected network q_network, found deepsets$"):
         restore(wrong, weights_of(untrained()))
 
 
 def test_build_follows_the_config() -> None:
-    config = GroupQConfig(name="group_q", hidden=(5, 3), weights="per_group")
+    config = QNetworkConfig(name="q_network", hidden=(5, 3), weights="per_group")
     network = build(config, THREE, np.zeros((3, shape_of(THREE).past), dtype=np.float32), seed=0)
     shape = shape_of(THREE)
     assert tuple(network.of_state.weight.shape) == (3, shape.features + shape.past, 5)

@@ -8,7 +8,7 @@ from pipeline.problems.groups.evaluation.play import controlled
 from pipeline.problems.groups.evaluation.plots import OTHERS
 from pipeline.problems.groups.evaluation.plots import SHOWN as BANDS
 from pipeline.problems.groups.evaluation.watching import Course, watch
-from pipeline.problems.groups.heuristics.rules import equal
+from pipeline.problems.groups.heuristics.teachers import equal
 from pipeline.problems.groups.showing.drawing import Half, Scene, bands_of, side_by_side
 
 JOBS = jobset(Job(0, 15, 2, group=0), Job(1, 4, 2, group=0), Job(2, 5, 1, group=1))

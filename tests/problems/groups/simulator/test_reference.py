@@ -264,14 +264,14 @@ def test_jobs_that_have_started_all_end_where_nobody_waits_any_more_even_behind_
 
 
 def test_what_if_says_what_step_would_cost_and_changes_nothing() -> None:
-    simulator, twin = begin(*FOUR), begin(*FOUR)
+    simulator, copy = begin(*FOUR), begin(*FOUR)
     # With four and six units: job 1 waits for job 0 until 4 as before; jobs 2 and 3 fit together.
     assert simulator.what_if(give(4, 6)).tolist() == [8.0, 0.0]
     assert simulator.what_if(give(0, 0)).tolist() == [30.0, 10 + 0.5 * 9]
-    for found, expected in zip(simulator.observe(), twin.observe(), strict=True):
+    for found, expected in zip(simulator.observe(), copy.observe(), strict=True):
         assert same(found, expected.tolist())
     assert same(starts(simulator), [nan] * 4)
-    assert step(simulator, give(6, 4)) == step(twin, give(6, 4)) == [[8.0, 1.0]]
+    assert step(simulator, give(6, 4)) == step(copy, give(6, 4)) == [[8.0, 1.0]]
 
 
 def test_alone_a_group_has_its_share_whatever_others_hold() -> None:

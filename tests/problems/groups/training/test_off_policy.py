@@ -7,9 +7,9 @@ import pandas as pd
 import pytest
 from group_builders import CLUSTER, RECIPE, REPLAY, Job, built, drawn_jobs, give, jobset, tiny_task
 
-from pipeline.config import GroupQ
+from pipeline.config import QNetworkConfig
 from pipeline.core import FloatArray
-from pipeline.problems.groups.heuristics.rules import equal, proportional
+from pipeline.problems.groups.heuristics.teachers import equal, proportional
 from pipeline.problems.groups.networks.features import States, shape_of
 from pipeline.problems.groups.nouns import Jobs, Observation, Setting
 from pipeline.problems.groups.tables import OFF_POLICY
@@ -18,7 +18,7 @@ from pipeline.problems.groups.training.fitted import Fit, Meant, estimated, fitt
 from pipeline.problems.groups.training.off_policy import off_policy as examined
 from pipeline.problems.groups.training.replay_memory import Transitions
 
-NETWORK = GroupQ(name="group_q", hidden=(16, 8), weights="shared")
+NETWORK = QNetworkConfig(name="q_network", hidden=(16, 8), weights="shared")
 HOW = Fit(gamma=0.5, steps=600, batch=32, learning_rate=0.01, target=20, clip=1.0)
 
 

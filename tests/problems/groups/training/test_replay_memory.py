@@ -8,7 +8,7 @@ from group_builders import CLUSTER, CONFIGURATIONS, RECIPE, REPLAY, drawn_jobs, 
 from numpy.testing import assert_array_equal
 
 from pipeline.core import FloatArray, IntArray
-from pipeline.problems.groups.heuristics.rules import HEURISTICS, equal
+from pipeline.problems.groups.heuristics.teachers import TEACHERS, equal
 from pipeline.problems.groups.networks.features import Shape, States, states
 from pipeline.problems.groups.nouns import Observation, Setting, batch
 from pipeline.problems.groups.simulator.rewards import transitions
@@ -185,7 +185,7 @@ def test_the_generator_fills_a_memory_with_all_of_its_replays() -> None:
 def test_replays_are_controlled_at_random_or_by_each_rule_in_turn() -> None:
     task = tiny_task()
     config = REPLAY.model_copy(update={"jobsets": 20, "random": 0.25, "noise": 0.0})
-    rules = [make(CLUSTER, order) for order in (0, 1) for make in HEURISTICS.values()]
+    rules = [make(CLUSTER, order) for order in (0, 1) for make in TEACHERS.values()]
     groups = task.begin(task.train[100] * 5)
     rows = groups.rows
     groups.step(rows, equal(CLUSTER, 0)(groups.observe(rows), np.zeros(20)))

@@ -28,7 +28,7 @@ SINUSOIDAL: dict[str, Any] = {
     "name": "sinusoidal",
     "intervals": 8,
     "period": 4.0,
-    "swing": 1.0,
+    "amplitude": 1.0,
     "run": {"short": 2.0, "long": 8.0},
     "spread": 1.0,
     "demand": {"cpu": [1, 3], "memory": [2, 2]},
@@ -43,7 +43,7 @@ ROW: dict[str, Any] = {
     "levels": [0, 0.5, 1, 2],
     "interval": 5.0,
     "borrowing": True,
-    "told": "durations",
+    "policies_know": "durations",
     "time_limit": 1000.0,
     "workload": SINUSOIDAL,
     "loads": [50, 100],
@@ -203,9 +203,11 @@ def log(
     return trace(arrival, run, cpu, estimate=estimate)._replace(user=np.array(user))
 
 
-def fit(some: Trace, told: str = "durations", resources: dict[str, int] | None = None, **changes: Any) -> Gathered:
+def fit(
+    some: Trace, policies_know: str = "durations", resources: dict[str, int] | None = None, **changes: Any
+) -> Gathered:
     workload = LOG | changes
-    row = scenario(resources=resources or {"cpu": 10}, workload=workload, told=told)
+    row = scenario(resources=resources or {"cpu": 10}, workload=workload, policies_know=policies_know)
     return gathered(some, GroupsLog(**workload), row)
 
 
@@ -233,18 +235,18 @@ def test_periods_are_shares_of_the_time_from_the_first_job_that_is_used() -> Non
 def test_a_queue_holds_what_its_bound_does_not_exceed() -> None:
     some = log([0, 1, 2], [9, 10, 10.5], [1, 1, 1], [1, 1, 1], estimate=[11, 5, 10])
     assert fit(some).jobs.queue.tolist() == [0, 0, 1]
-    found = fit(some, told="estimates")
+    found = fit(some, policies_know="estimates")
     assert found.jobs.estimate.tolist() == [11, 5, 10]
     assert found.jobs.queue.tolist() == [1, 0, 0]
 
 
 def test_what_is_left_out_and_cut_is_counted() -> None:
     some = log([0, 5, 6, 9, 10], [10, 50, 20, 20, 30], [99, 1, 11, 2, 10], [1] * 5, estimate=[60] * 5)
-    found = fit(some, told="estimates", first_s=5, longest_s=30)
+    found = fit(some, policies_know="estimates", first_s=5, longest_s=30)
     assert found.left_out == {"arrived before 5 s": 1, "want more than the cluster has": 1}
     assert (found.capped, found.jobs.duration.tolist(), found.jobs.estimate.tolist()) == (1, [30, 20, 30], [30, 30, 30])
-    # 1 * 30 + 2 * 20 + 10 * 30 of 10 for 5 s
-    assert found.own_load == pytest.approx(370 / 50)
+    # Training: up to 8 s, one job of 1 for 30 s, of 10 for 3 s.
+    assert found.own_load == pytest.approx(30 / 30)
 
 
 def test_amounts_are_whole_units_rounded_up_and_the_load_is_their_mean() -> None:
@@ -253,13 +255,14 @@ def test_amounts_are_whole_units_rounded_up_and_the_load_is_their_mean() -> None
     both = one._replace(demand=demand, resources=("cpu", "memory"), units=("cores", "GiB"))
     found = fit(both, resources={"memory": 3, "cpu": 10})
     assert found.jobs.demand.tolist() == [[1, 2], [2, 4]]
-    assert found.load == {"memory": pytest.approx(30 / 12), "cpu": pytest.approx(60 / 40)}
-    assert (found.own_load, found.unused, fit(both).unused) == (pytest.approx(2.0), (), ("memory",))
+    # Training: up to 2.4 s, the first job alone.
+    assert found.load == {"memory": pytest.approx(10 / 7.2), "cpu": pytest.approx(20 / 24)}
+    assert (found.own_load, found.unused, fit(both).unused) == (pytest.approx(10 / 9), (), ("memory",))
 
 
 def even(gap: float = 1.0) -> Gathered:
-    """A log of 101 jobs a second apart, with a load of 40 %: 4 of 10 units for all of the time, or nearly."""
-    return fit(log(np.arange(101) * gap, [400 / 101 * gap] * 101, [1] * 101, list(range(101))))
+    """A log of 101 jobs a second apart, with a load of 40 %: 4 of 10 units for all of the time."""
+    return fit(log(np.arange(101) * gap, [4 * gap] * 101, [1] * 101, list(range(101))))
 
 
 def test_a_window_begins_at_0_and_is_stretched_to_its_load() -> None:
@@ -290,9 +293,9 @@ def test_a_random_window_without_a_job_is_moved_to_the_nearest() -> None:
 
 
 @pytest.mark.parametrize(
-    ("some", "told", "resources", "said"),
+    ("some", "policies_know", "resources", "said"),
     [
-        (log([0, 1], [1, 1], [1, 1], [1, 1]), "estimates", {"cpu": 10}, "told: the log has no estimates"),
+        (log([0, 1], [1, 1], [1, 1], [1, 1]), "estimates", {"cpu": 10}, "policies_know: the log has no estimates"),
         (log([0, 1], [1, 1], [1, 1], [1, 1]), "durations", {"gpu": 10}, "resources: the log has no resource 'gpu'; "),
         (log([0, 1], [1, 1], [11, 12], [1, 1]), "durations", {"cpu": 10}, "workload: no job of 2 is left"),
         (log([3, 3], [1, 1], [1, 1], [1, 1]), "durations", {"cpu": 10}, "workload: all jobs of the log arrive at once"),
@@ -300,10 +303,10 @@ def test_a_random_window_without_a_job_is_moved_to_the_nearest() -> None:
     ],
 )
 def test_a_log_that_does_not_go_with_its_scenario_is_refused(
-    some: Trace, told: str, resources: dict[str, int], said: str
+    some: Trace, policies_know: str, resources: dict[str, int], said: str
 ) -> None:
     with pytest.raises(UserError) as caught:
-        fit(some, told, resources)
+        fit(some, policies_know, resources)
     assert str(caught.value).startswith(said)
 
 
@@ -325,14 +328,15 @@ def cut(folder: Path, arrivals: Sequence[float] = range(201), **changes: Any) ->
 
 def test_windows_of_all_splits_and_loads_are_as_long_for_the_controller(tmp_path: Path) -> None:
     origin = cut(tmp_path)
-    assert origin.log.own_load == pytest.approx(0.402)  # 201 jobs of 4 s on one of 10 processors, in 200 s
-    for split, count in (("train", 3), ("validation", 2), ("test", 2)):
-        for load, group in origin.split(split).items():
+    assert origin.log.own_load == pytest.approx(0.4)  # 120 jobs of 4 s on one of 10 processors, in 120 s
+    # At load 100 a window is 25 s long, and the validation period 30 s.
+    for split, counts in (("train", (3, 3)), ("validation", (2, 1)), ("test", (2, 2))):
+        for count, (load, group) in zip(counts, origin.split(split).items(), strict=True):
             assert len(group) == count
             for jobs in group:
                 check_jobs(jobs, origin.cluster)
                 assert jobs.arrival[-1] < 10  # two intervals of 5
-                assert np.diff(jobs.arrival) == pytest.approx(40.2 / load)
+                assert np.diff(jobs.arrival) == pytest.approx(40 / load)
                 assert len(jobs.arrival) in {50: (12, 13), 100: (24, 25)}[load]
 
 
@@ -341,10 +345,27 @@ def test_test_windows_are_side_by_side_over_their_period(tmp_path: Path) -> None
     period = origin.log.periods["test"]
     assert period == (150, 200)
     first, second = origin.split("test")[100]
-    # 24.876 s long: from 150 s, and up to 200 s.
-    assert (first.arrival[0], len(first.arrival)) == (0, 25)
-    assert second.arrival[0] == pytest.approx((176 - (200 - 10 / 0.402)) * 0.402)
-    assert "test 2 of 24 to 25 jobs, 0% of each also in the next" in origin.notes[-1]
+    assert [(jobs.arrival[0], len(jobs.arrival)) for jobs in (first, second)] == [(0, 25), (0, 25)]
+    assert "test 2 of 25 to 25 jobs" in origin.notes[-1]
+
+
+def test_windows_of_all_loads_are_of_the_same_blocks_of_time_and_none_share_a_job(tmp_path: Path) -> None:
+    # Jobs differ by their run times. Windows are 25 s long at load 100 and 12.5 s at load 50; the test period is 50 s.
+    write_swf(tmp_path / "log", range(201))
+    lines = (tmp_path / "log").read_text().splitlines()
+    fields = [line.split() for line in lines[1:]]
+    for k, row in enumerate(fields):
+        row[3] = str(4 + k / 1000)
+    (tmp_path / "log").write_text("\n".join([lines[0], *(" ".join(row) for row in fields)]) + "\n")
+    origin = source(shared(**ON_LOG | {"jobsets": {"train": 1, "validation": 8, "test": 8}}), "shared", tmp_path)
+    found = origin.split("test")
+    assert {load: len(jobsets) for load, jobsets in found.items()} == {50: 4, 100: 2}
+    runs = {load: [set(jobs.duration) for jobs in jobsets] for load, jobsets in found.items()}
+    for sets in runs.values():
+        assert len(set.union(*sets)) == sum(len(some) for some in sets)
+    for k, some in enumerate(runs[50]):  # the units that `windows` of a comparison makes of them
+        assert some < runs[100][k // 2] or len(some - runs[100][k // 2]) == 0
+    assert "test 4 (8 asked for) of 12 to 13 jobs" in origin.notes[-2]
 
 
 def test_training_windows_begin_at_any_time_of_their_period_only(tmp_path: Path) -> None:
@@ -357,20 +378,20 @@ def test_training_windows_begin_at_any_time_of_their_period_only(tmp_path: Path)
     assert origin.loads([70]) == [70]
 
 
-def test_an_empty_test_window_is_skipped_and_told(tmp_path: Path) -> None:
+def test_a_block_with_an_empty_test_window_is_skipped_at_all_loads_and_told(tmp_path: Path) -> None:
     # The last quarter, 150 to 200 s, has jobs only in its last seconds.
-    origin = cut(tmp_path, [*range(150), 199.5, 200], loads=[30])
-    assert [len(group) for group in origin.split("test").values()] == [1]
-    assert "1 without a job skipped" in origin.notes[-1]
+    origin = cut(tmp_path, [*range(150), *range(176, 201)], loads=[50, 100])
+    assert [len(group) for group in origin.split("test").values()] == [1, 1]
+    assert "test 1 (2 asked for)" in origin.notes[-1]
 
 
 @pytest.mark.parametrize(
     ("arrivals", "said"),
     [
-        ([*range(150), 200], ": expected jobs in the test period, found none in its windows at load 30"),
+        ([*range(150), 200], ": expected jobs in the test period, found a window without one in every block"),
         (
-            range(41),  # a window at load 30, with an own load of 41 %, is 7.3 s long
-            r".window: expected at most the 6.94e-05 days of a period \(24 to 30 s of the log\), found 8.47e-05 days",
+            range(41),  # a window at load 30, with an own load of 40 %, is 7.5 s long
+            r".window: expected at most the 6.94e-05 days of a period \(24 to 30 s of the log\), found 8.68e-05 days",
         ),
     ],
 )
@@ -381,17 +402,17 @@ def test_a_log_without_windows_is_refused(tmp_path: Path, arrivals: Sequence[flo
 
 def test_people_are_told_what_became_of_a_log(tmp_path: Path) -> None:
     workload = LOG | {"first_s": 30, "longest_s": 3.0}
-    said = "\n".join(cut(tmp_path, workload=workload, told="estimates", loads=[20]).notes)
+    said = "\n".join(cut(tmp_path, workload=workload, policies_know="estimates", loads=[20]).notes)
     for part in (
         "201 rows, 201 jobs over 0.0 days",
         "left out: 30 jobs that arrived before 30 s",
         "171 jobs are used; 171 of them run longer than the longest and are cut",
         "cluster: 10 cpu; the widest jobs want 1",
-        "own load 30.2%: cpu 30.2%",
+        "own load 30.0% (training): cpu 30.0%",
         # Training: 30 up to 132 s, with eleven jobs of users 0 and 1, and ten of the others.
         "10 users; groups in training (users, jobs, share of the work): 0: 5, 51, 50.0%; 1: 5, 51, 50.0%",
         "test: 0 of 10 users are not seen in training; they have 0.0% of its work",
-        "load 20: gaps between arrivals are 1.51 times as long; a window is 0.0 days of the log; train 3 of ",
+        "load 20: gaps between arrivals are 1.5 times as long; a window is 0.0 days of the log; train 3 of ",
     ):
         assert part in said
 
@@ -402,11 +423,11 @@ def test_a_real_log_is_gathered_into_groups(tmp_path: Path) -> None:
     week = {"bounds": [3600.0, 28_800.0], "window": 168}
     queues = ["short", "middle", "long"]
     rows = {"queues": queues, "orders": [queues], "interval": 3600.0, "resources": {"cpu": 240}, "groups": 4}
-    origin = source(shared(workload=LOG | week, told="estimates", **rows), "shared", tmp_path)
+    origin = source(shared(workload=LOG | week, policies_know="estimates", **rows), "shared", tmp_path)
     assert isinstance(origin, Cut)
     assert len(origin.log.user) == 15_000
     assert len(np.unique(origin.log.user)) == 53
-    assert origin.log.own_load == pytest.approx(0.596, abs=0.001)
+    assert origin.log.own_load == pytest.approx(0.5741, abs=0.0001)  # the training period's; 0.596 of the whole log
     days = [(after - first) / 86_400 for first, after in origin.log.periods.values()]
     assert days == pytest.approx([108.9, 27.2, 45.4], abs=0.1)
     for jobs in [*origin.split("test")[100], *(origin.fresh(50, number) for number in range(20))]:

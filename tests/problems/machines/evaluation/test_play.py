@@ -17,7 +17,7 @@ from pipeline.problems.machines.nouns import GREEDY, Jobs, Machines
 from pipeline.problems.machines.workload.park import machines_of
 from pipeline.problems.machines.workload.source import source
 from pipeline.simulation.choosing import Heuristic
-from pipeline.simulation.results import Results, judge
+from pipeline.simulation.results import Results, mean_cost
 
 PARAMS = few()
 ORIGIN = source(PARAMS, "few", None)  # type: ignore[arg-type]  # drawn: nothing is read
@@ -48,8 +48,8 @@ def test_the_shortest_first_is_worth_what_is_worked_by_hand() -> None:
     assert found["sjf"].by_load == {50: (1 + 1.1) / 2}
     assert [found[name].mean_by_load("mean_slowdown")[50] for name in ("fcfs", "sjf")] == [(1 + 11) / 2, (1 + 1.1) / 2]
     assert found["sjf"].jobs["start"].tolist() == [1, 0]
-    assert judge(found["sjf"], "bounded_slowdown") == (1 + 1.1) / 2
-    assert judge(found["sjf"], "completion_time") == (11 + 1) / 2
+    assert mean_cost(found["sjf"], "bounded_slowdown") == (1 + 1.1) / 2
+    assert mean_cost(found["sjf"], "completion_time") == (11 + 1) / 2
 
 
 @pytest.mark.parametrize("name", sorted(HEURISTICS))
@@ -97,9 +97,9 @@ def test_the_mix_of_tetris_is_the_best_of_its_candidates() -> None:
     def on_validation(policies: Mapping[str, Policy]) -> dict[str, Results]:
         return score(policies, JOBSETS, MACHINES, SEED)
 
-    cost = {mix: judge(on_validation({"": with_mix(*mix)})[""], "bounded_slowdown") for mix in mixes}
+    cost = {mix: mean_cost(on_validation({"": with_mix(*mix)})[""], "bounded_slowdown") for mix in mixes}
     chosen = tuned_mix(on_validation, knobs)
     assert tuple(chosen[name] for name in MIX) == min(mixes, key=cost.__getitem__)
     named = heuristics_with(chosen)
     assert list(named) == list(HEURISTICS)
-    assert judge(on_validation({"": named["tetris"]})[""], "bounded_slowdown") == min(cost.values())
+    assert mean_cost(on_validation({"": named["tetris"]})[""], "bounded_slowdown") == min(cost.values())

@@ -111,14 +111,27 @@ class TestReading:
             run(tmp_path / "missing.swf", 0, False, ["sfj"], tmp_path / "out.csv")
 
 
+@has_shared
+def test_who_looks_ahead_plays_behind_the_jobs_that_futures_are_taken_from(tmp_path: Path) -> None:
+    out = tmp_path / "slice.csv"
+    run(LUBLIN, 3100, False, ["saf", "plan_saf"], out)
+    means = pd.read_csv(out).set_index("policy")["avg_bounded_slowdown"]
+    assert list(means.index) == ["saf", "plan_saf"]
+    assert means["saf"] != means["plan_saf"]
+    assert pd.read_csv(tmp_path / "slice_paired.csv")["n"].tolist() == [
+        1
+    ]  # jobs 2,048 on; what begins before is left out
+
+
 def test_sequences_that_do_not_overlap_share_no_job(tmp_path: Path) -> None:
     log = read_protocol(swf(tmp_path / "a.swf", [(k, k, 5, 1, 5) for k in range(1, 3000)]))
     assert apart(log) == [(0, 0), (1, SEQUENCE)]
+    assert apart(log, behind=1) == [(1, SEQUENCE)]
     assert fitting(log) == []
 
 
 def test_a_paired_difference_is_relative_to_the_reference() -> None:
-    rows = [(k, policy, value) for k in range(5) for policy, value in (("sjf", 10.0), ("fcfs", 15.0))]
+    rows = [(k, policy, value) for k in range(6) for policy, value in (("sjf", 10.0), ("fcfs", 15.0))]
     found = pd.DataFrame(rows, columns=["seq", "policy", "avg_bounded_slowdown"])
     table = paired(found, seed=1)
     assert table["policy"].tolist() == ["fcfs"]

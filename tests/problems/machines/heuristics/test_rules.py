@@ -17,6 +17,7 @@ from pipeline.problems.machines.heuristics.rules import (
     packer,
     random_placement,
     saf,
+    saf_aged,
     sjf_most_allocated,
     tetris_fair,
     uni_peer,
@@ -82,6 +83,13 @@ def test_smallest_area_first_multiplies_duration_by_the_share_of_everything_that
     view = view_of([3, 2], [[4, 1], [2, 2]], [[4, 2], [4, 8]], nodes=[1, 2])
     assert saf(view)[0] == pytest.approx([-1.8, -1.8])
     assert pick(saf, view_of([3, 2], [[4, 1], [2, 1]], [[4, 2], [4, 8]], nodes=[1, 2])) == (1, 0)
+
+
+def test_the_area_of_a_job_that_has_waited_counts_for_less() -> None:
+    # 8 * 4 / 4 / (1 + 6 / 2) and 3 * 4 / 4 / (1 + 0 / 2)
+    view = view_of([8, 3], [[4], [4]], [[4]], waited=[6, 0])
+    assert saf_aged(2.0)(view)[0] == pytest.approx([-2, -3])
+    assert (pick(saf, view), pick(saf_aged(2.0), view)) == ((1, 0), (0, 0))
 
 
 def test_f1_weighs_early_jobs_by_870_and_the_logarithm_of_duration_by_processors() -> None:

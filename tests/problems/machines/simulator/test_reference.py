@@ -8,7 +8,17 @@ import numpy as np
 import pytest
 
 from pipeline.core import ANY_KIND, Observation
-from pipeline.problems.machines.nouns import BLOCKING, DISPATCH, EASY, EASY_WITHIN, GREEDY, Jobs, Machines
+from pipeline.problems.machines.nouns import (
+    BLOCKING,
+    DISPATCH,
+    EASY,
+    EASY_ANEW,
+    EASY_SHORTEST,
+    EASY_WITHIN,
+    GREEDY,
+    Jobs,
+    Machines,
+)
 from pipeline.problems.machines.simulator.reference import PlainSimulator
 
 ONLY = np.array([0])
@@ -596,3 +606,52 @@ def test_blocking_first_come_first_served_starts_jobs_in_order_of_arrival(whole_
         simulator = random_episode(np.random.default_rng(seed), BLOCKING, whole_times, several_nodes=True)
         started = to_end(simulator).placed().start
         assert (np.diff(started) >= 0).all()
+
+
+# --- reservations made anew ------------------------------------------------------------------------------------------
+
+ANEW = (EASY_ANEW, EASY_SHORTEST)
+
+
+@pytest.mark.parametrize("rule", ANEW)
+def test_events_of_one_time_are_seen_together_where_decisions_are_made_anew(rule: int) -> None:
+    simulator = start(rule, [2], Job(0, 4, 2), Job(0, 3, 2), Job(4, 1, 2))
+    assert view(simulator).duration.tolist() == [[4.0, 3.0, 0.0]]
+    act(simulator, 0, 0)
+    assert view(simulator).now.tolist() == [4.0]
+    assert view(simulator).duration.tolist() == [[3.0, 1.0, 0.0]]
+
+
+@pytest.mark.parametrize("rule", ANEW)
+def test_another_job_may_be_put_at_the_head_after_each_event(rule: int) -> None:
+    simulator = start(rule, [2], Job(0, 4, 2), Job(0, 3, 2), Job(1, 1, 2))
+    act(simulator, 0, 0)  # job 1 cannot start yet
+    assert view(simulator).now.tolist() == [1.0]
+    act(simulator, 1, 1, 0, 0)
+    assert starts(simulator) == [0.0, 5.0, 4.0]
+
+
+@pytest.mark.parametrize("rule", ANEW)
+def test_a_job_that_overruns_is_told_to_run_twice_as_long_until_that_lies_ahead(rule: int) -> None:
+    """Job 0 runs until 10 and is told to end at 2; at 5 that is 8, and at 9 it is 16."""
+    rows = (Job(0, 10, 3, estimate=2), Job(0, 5, 4), Job(5, 3, 1), Job(5, 2, 1), Job(9, 6, 1))
+    simulator = start(rule, [4], *rows, slots=9)
+    # At 5 job 2 would end at 8 and not before it, as job 3 does, and at 7 at 10. At 9 it would end before 16.
+    assert starts(to_end(simulator)) == [0.0, 12.0, 9.0, 5.0, 17.0]
+
+
+def two_behind(rule: int) -> PlainSimulator:
+    """One unit of four is left until 10, when job 1 wants all; a long job comes at 1, and with it a short one."""
+    return to_end(start(rule, [4], Job(0, 10, 3), Job(0, 1, 4), Job(1, 5, 1), Job(1, 3, 1), slots=2))
+
+
+def test_others_start_in_order_of_arrival_or_the_shortest_first_from_the_backlog_too() -> None:
+    assert starts(two_behind(EASY_ANEW)) == [0.0, 10.0, 1.0, 6.0]
+    assert starts(two_behind(EASY_SHORTEST)) == [0.0, 10.0, 4.0, 1.0]
+
+
+@pytest.mark.parametrize("rule", ANEW)
+def test_a_reservation_moves_forward_when_a_job_ends_before_its_estimate(rule: int) -> None:
+    """Jobs 0 and 1 are told to end at 10; job 1 ends at 2, and job 3 then no more fits before the reservation at 5."""
+    rows = (Job(0, 5, 2), Job(0, 2, 1, estimate=10), Job(0, 1, 3), Job(2, 7, 1), Job(3, 1, 2))
+    assert starts(to_end(start(rule, [4], *rows, slots=9)))[2] == 5.0

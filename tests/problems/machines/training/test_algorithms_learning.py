@@ -8,12 +8,23 @@ import numpy as np
 import psutil
 import pytest
 from builders import REPOSITORY
-from machine_learning import RECIPES, SHAPE, some_jobs, tiny_task, untrained
+from machine_learning import (
+    RECIPES,
+    SHAPE,
+    jobs_at_once,
+    least_slowdown,
+    longest_first,
+    solvable_task,
+    some_jobs,
+    tiny_task,
+    untrained,
+)
 
 from pipeline.config import A3c, Cem, Dagger, Ppo
 from pipeline.core import keys
 from pipeline.errors import UserError
 from pipeline.problems.machines.heuristics.rules import HEURISTICS
+from pipeline.problems.machines.heuristics.teachers import TEACHERS
 from pipeline.problems.machines.networks.acting import greedy
 from pipeline.problems.machines.networks.actor_critic import ActorCritic, Linear
 from pipeline.problems.machines.networks.features import THERE, Features
@@ -23,8 +34,7 @@ from pipeline.problems.machines.training.advantage import by_critic, by_others
 from pipeline.problems.machines.training.cem import cem, play_side_by_side, set_weights, weights_in
 from pipeline.problems.machines.training.dagger import Pool, dagger
 from pipeline.problems.machines.training.ppo import ppo
-from pipeline.problems.machines.training.task import Played, Task, record
-from pipeline.simulation.choosing import compiled_rule_of
+from pipeline.problems.machines.training.task import MOST_JOBSETS, Played, Task, record
 from pipeline.simulation.rollout import play
 
 BUDGET = {"recipe": "", "loads": (100,), "validate_every": 1}
@@ -39,31 +49,64 @@ def cost(task: Task, network: ActorCritic | None, heuristic: str = "") -> float:
     return float((simulator.cost / 20).mean())
 
 
-def test_ppo_becomes_better_than_it_was_and_than_random() -> None:
-    task, network = tiny_task(RECIPES["ppo"]), untrained()
-    start = cost(task, network)
-    list(ppo(network, task, Ppo(name="ppo", updates=25, jobsets=6, episodes=4, **BUDGET)))
-    assert cost(task, network) < min(start, cost(task, None, "random")) * 0.97
+def distance(network: ActorCritic) -> float:
+    """How much worse than the best there is a network plays 200 jobsets that nobody learned from, as a share of it."""
+    task, jobsets = solvable_task(RECIPES["ppo"]), [jobs_at_once(100, 1_000_000 + k) for k in range(200)]
+    simulator = task.begin(jobsets)
+    play(simulator, greedy(network), keys(1, np.arange(200), np.zeros(200, dtype=np.int64)))
+    least = float(np.mean([least_slowdown(jobs) for jobs in jobsets]))
+    return float((simulator.cost / 4).mean()) / least - 1
 
 
-def test_ppo_with_the_other_episodes_as_its_baseline_learns_too() -> None:
-    recipe = RECIPES["ppo"].model_copy(update={"advantage": "leave_one_out"})
-    task, network = tiny_task(recipe), untrained()
-    list(ppo(network, task, Ppo(name="ppo", updates=25, jobsets=6, episodes=4, **BUDGET)))
-    assert cost(task, network) < cost(task, None, "random") * 0.97
+def learned(name: str, **changes: object) -> ActorCritic:
+    """Weights after the last update, none of which was chosen by how well it plays."""
+    network, task = longest_first(), solvable_task(RECIPES[name].model_copy(update=changes))
+    if name == "ppo":
+        updates = ppo(network, task, Ppo(name="ppo", updates=25, jobsets=6, episodes=4, **BUDGET))
+    else:
+        updates = a3c(network, task, A3c(name="a3c", workers=1, updates=60, jobsets=12, **BUDGET))
+    assert len(list(updates)) == {"ppo": 25, "a3c": 60}[name]
+    return network
 
 
-def test_a3c_with_two_processes_becomes_better() -> None:
+@pytest.mark.parametrize(
+    ("name", "changes"),
+    [("ppo", {}), ("ppo", {"advantage": "leave_one_out"}), ("a3c", {})],
+    ids=["ppo", "ppo, other episodes as its baseline", "a3c"],
+)
+def test_the_worst_order_is_unlearned_for_the_best_there_is(name: str, changes: dict[str, object]) -> None:
+    """Random play is 142 % off, this start 286 %. Of eight starts worse than random, none ended more than 0.1 % off."""
+    assert distance(longest_first()) > 2.5
+    assert distance(learned(name, **changes)) < 0.02
+
+
+def test_two_processes_play_with_the_newest_weights() -> None:
+    """Which process is the faster says nothing: the order in which their gradients come is not compared."""
+    still, learning = (RECIPES["a3c"].model_copy(update={"learning_rate": rate}) for rate in (1e-30, 0.01))
+    alone, both = (A3c(name="a3c", workers=count, updates=12, jobsets=6, **BUDGET) for count in (1, 2))
+    first = {tuple(update.metrics.items()) for update in a3c(untrained(), tiny_task(still), alone)}
+    updates = list(a3c(untrained(), tiny_task(learning), both))
+    assert [update.step for update in updates] == list(range(1, 13))
+    told = {tuple(update.metrics.items()) for update in updates}
+    assert len(told) == 12
+    # Two are asked at once, of the first weights; what is asked later is played with weights that were learned since.
+    assert 1 <= len(told & first) <= 2
+
+
+@pytest.mark.parametrize("trace", [0.0, 0.5, 1.0])
+def test_a3c_takes_costs_to_come_as_far_as_its_trace_goes(trace: float) -> None:
+    task, network = tiny_task(RECIPES["a3c"].model_copy(update={"trace": trace})), untrained()
+    jobsets, key = task.draw(1, 3), keys(task.seed, MOST_JOBSETS + np.arange(3), np.zeros(3, dtype=np.int64))
+    played = record(network, task.begin(jobsets), key)
+    gain, _ = by_critic(played, gamma=1.0, trace=trace, scale=float(played.cost.std()))
+    first = next(iter(a3c(network, task, A3c(name="a3c", workers=1, updates=1, jobsets=3, **BUDGET))))
+    assert first.metrics["actor_loss"] == pytest.approx(-(played.log_chance * gain).mean(), rel=1e-5)
+
+
+def test_a3c_with_one_process_is_better_than_random_by_its_last_update() -> None:
     task, network = tiny_task(RECIPES["a3c"]), untrained()
-    start = cost(task, network)
-    steps, costs = [], []
-    for update in a3c(network, task, A3c(name="a3c", workers=2, updates=120, jobsets=6, **BUDGET)):
-        steps.append(update.step)
-        if update.step % 20 == 0:
-            costs.append(cost(task, network))
-    assert steps == list(range(1, 121))
-    # Not the last alone: no two runs are the same, and a stage keeps the best of those it examines, too.
-    assert min(costs) < start * 0.9
+    list(a3c(network, task, A3c(name="a3c", workers=1, updates=100, jobsets=6, **BUDGET)))
+    assert cost(task, network) < cost(task, None, "random") * 0.9
 
 
 LEARNER = """
@@ -169,9 +212,7 @@ def test_costs_of_recorded_play_add_up_to_the_slowdowns() -> None:
 
 def test_the_teacher_is_asked_in_the_states_of_the_learner() -> None:
     task = tiny_task(RECIPES["dagger"])
-    sjf = HEURISTICS["sjf"]
-    found = record(untrained(), task.begin([some_jobs(100, 1)]), np.array([7], dtype=np.uint64), sjf)
-    assert compiled_rule_of(sjf) is not None
+    found = record(untrained(), task.begin([some_jobs(100, 1)]), np.array([7], dtype=np.uint64), TEACHERS["sjf"])
     assert len(found.taught) == len(found.action)
     assert found.observed.may[np.arange(len(found.taught)), found.taught].all()
     assert (found.taught != found.action).any()

@@ -10,6 +10,7 @@ from machine_rows import LOG, ROW, TASKS, TRACES, few, scenario, trace, write_lo
 from pipeline.config import Group, MachinePark, MachinesLog, Sampled, Tasks
 from pipeline.core import ANY_KIND
 from pipeline.errors import UserError
+from pipeline.logs.predicting.run_times import told
 from pipeline.logs.trace import MachineTable
 from pipeline.problems.machines.nouns import EASY, Jobs, check_jobs
 from pipeline.problems.machines.workload.park import grouped, kinds_at, machines_of, sampled
@@ -130,13 +131,13 @@ def test_every_jobset_has_a_stream_of_its_own() -> None:
 # A log
 
 
-def test_a_log_is_told_in_load_and_median_run_time() -> None:
+def test_a_log_is_told_in_load_and_median_run_time_of_its_training_period() -> None:
     fit = fitted(trace([5, 15, 25, 45], [10, 10, 20, 40], [1, 1, 1, 1]), log(), scenario(machines=ONE, workload=LOG))
-    # 80 core seconds, of 2 cores for 40 seconds.
-    assert (fit.load, fit.own_load, fit.park.unit) == ({"cpu": 1.0}, 1.0, 15.0)
-    whole = fit.window(0, 4, load=50)
+    # Of four jobs the first two are learned from: 20 core seconds, of 2 cores for 20 seconds, up to the third.
+    assert (fit.load, fit.own_load, fit.park.unit) == ({"cpu": 0.5}, 0.5, 10.0)
+    whole = fit.window(0, 4, load=25)
     assert whole.arrival.tolist() == [0, 20, 40, 80]
-    assert fit.window(1, 2, load=200).arrival.tolist() == [0, 5]
+    assert fit.window(1, 2, load=100).arrival.tolist() == [0, 5]
     assert whole.duration.tolist() == whole.estimate.tolist() == [10, 10, 20, 40]
 
 
@@ -145,7 +146,24 @@ def test_early_jobs_are_left_out_and_long_ones_cut_and_counted() -> None:
     fit = fitted(trace([5, 15, 25, 45], [10, 10, 20, 40], [1, 1, 1, 1]), workload, scenario(machines=ONE, workload=LOG))
     assert fit.left_out == {"arrived before 15 s": 1, "could run on none of the machines": 0}
     assert (fit.capped, fit.jobs.duration.tolist()) == (1, [10, 20, 20])
-    assert fit.load["cpu"] == pytest.approx(50 / (2 * 30))
+    assert fit.load["cpu"] == pytest.approx(30 / (2 * 30))
+
+
+def test_later_jobs_change_neither_load_nor_unit_of_time_nor_a_training_window() -> None:
+    row, runs = scenario(machines=ONE, workload=LOG), np.tile([10.0, 20.0, 30.0], 10)
+    calm, busy = (
+        fitted(trace(np.arange(30) * 5.0, np.where(np.arange(30) < 18, runs, times * runs), [1] * 30), log(), row)
+        for times in (1, 9)
+    )
+    assert (calm.load, calm.park.unit) == (busy.load, busy.park.unit)
+    assert calm.window(0, 9, 80).arrival.tolist() == busy.window(0, 9, 80).arrival.tolist()
+
+
+def test_of_parts_those_to_learn_from_tell_load_and_unit() -> None:
+    parts = {"train": [[2, 4]], "validation": [[0, 1]], "test": [[1, 2]]}
+    workload = log(parts=parts, block=1)
+    fit = fitted(trace([0, 1, 2, 4, 8], [99, 99, 2, 4, 99], [1] * 5), workload, scenario(machines=ONE, workload=LOG))
+    assert (fit.load["cpu"], fit.park.unit) == (pytest.approx(6 / (2 * 6)), 3.0)
 
 
 def test_jobs_that_no_machine_can_hold_are_dropped_and_counted() -> None:
@@ -164,10 +182,25 @@ def test_kinds_that_no_machine_has_drop_their_jobs() -> None:
 
 def test_estimates_are_what_policies_are_told_where_the_scenario_says_so() -> None:
     jobs = trace([0, 1], [10, 20], [1, 1], estimate=[30, 60])
-    row = scenario(machines=ONE, workload=LOG, told="estimates")
+    row = scenario(machines=ONE, workload=LOG, policies_know="estimates")
     assert fitted(jobs, log(), row).jobs.estimate.tolist() == [30, 60]
     assert fitted(jobs, log(longest_s=40), row).jobs.estimate.tolist() == [30, 40]
-    with pytest.raises(UserError, match=r"^told: the log has no estimates; expected durations$"):
+    with pytest.raises(UserError, match=r"^policies_know: the log has no estimates; expected durations$"):
+        fitted(trace([0, 1], [10, 20], [1, 1]), log(), row)
+
+
+def test_predictions_are_learned_from_the_training_period_and_cut_as_run_times_are() -> None:
+    rng = np.random.default_rng(0)
+    run = rng.integers(1, 90, 100).astype(float)
+    jobs = trace(np.arange(100.0), run.tolist(), [1] * 100, estimate=(run + 10).tolist())
+    jobs = jobs._replace(user=np.zeros(100, dtype=np.int64))
+    row = scenario(machines=ONE, workload=LOG, policies_know="predictions")
+    found = fitted(jobs, log(train_share=0.6), row).jobs.estimate
+    assert found.tolist() == told(jobs, np.arange(60)).tolist()
+    assert (
+        fitted(jobs, log(train_share=0.6, longest_s=20), row).jobs.estimate.tolist() == np.minimum(found, 20).tolist()
+    )
+    with pytest.raises(UserError, match=r"^policies_know: the log has neither users nor estimates to predict from; "):
         fitted(trace([0, 1], [10, 20], [1, 1]), log(), row)
 
 
@@ -239,7 +272,7 @@ def test_a_log_that_cannot_be_read_is_refused_with_its_path(tmp_path: Path) -> N
 def real(*names: str) -> list[Path]:
     paths = [TRACES / name for name in names]
     if not all(path.exists() for path in paths):
-        pytest.skip(f"{', '.join(names)}: not in {TRACES}")
+        pytest.skip(f"the trace files stand beside the project, and {', '.join(names)} are not there")
     return paths
 
 
@@ -262,7 +295,7 @@ def test_hpc2n_has_the_load_that_its_archive_says(tmp_path: Path) -> None:
     (path,) = real("HPC2N-2002-2.2-cln.first15000.swf.gz")
     workload = LOG | {"format": "swf", "window": 200}
     machines = [{"count": 1, "has": {"cpu": 240}}]
-    params = few(machines=machines, workload=workload, told="estimates", dispatch="easy")
+    params = few(machines=machines, workload=workload, policies_know="estimates", dispatch="easy")
     origin = source(params, "few", linked(tmp_path, path))
     assert isinstance(origin, Cut)
     assert origin.fit.own_load == pytest.approx(0.60, abs=0.02)

@@ -198,6 +198,19 @@ def test_nothing_is_closed_where_there_is_no_distance() -> None:
     assert np.isnan(closes(np.array([0.5]), np.array([1e-12]))).all()
 
 
+def test_nothing_is_said_to_be_closed_where_best_heuristic_and_hindsight_do_not_differ_clearly() -> None:
+    """One jobset of three has a distance, and three resamples in ten leave it out: the interval holds 0."""
+    scores = {"sjf": {10: [2.0, 2.0, 3.0]}, "net": {10: [2.0, 2.0, 2.0]}}
+    found = hindsight_table("online", results(scores), solved({10: [2.0, 2.0, 2.0]}), {10: "sjf"}, SETTINGS, seed=1)
+    assert found[["closes", "closes_low", "closes_high"]].isna().all(axis=None)
+    lines = hindsight_markdown(HINDSIGHT_SUMMARY.validate(found)).splitlines()
+    assert "-: the two do not differ clearly" in lines[0]
+    assert lines[-2:] == ["| net | - |", "| sjf | - |"]
+    # Where every jobset has one, it is told.
+    clear = hindsight_table("online", results(scores), solved({10: [1.5, 1.5, 1.5]}), {10: "sjf"}, SETTINGS, seed=1)
+    assert clear.set_index("policy").loc["net", "closes"].tolist() == pytest.approx([0.4, 0.4])
+
+
 def test_over_all_loads_it_is_the_ratio_of_means_over_loads() -> None:
     rows = table().query("load == 'all'").set_index("policy")
     # net: loses 0.5 at load 10 and gains 1 at 110, of 0 and 2.

@@ -15,7 +15,7 @@ from pipeline.problems.pool.heuristics.tuning import heuristics_with, tuned
 from pipeline.problems.pool.nouns import Cluster, JobBatch, JobSet, batch
 from pipeline.problems.pool.simulator.compiled.batch import Batched
 from pipeline.simulation.choosing import heuristic, random, sjf
-from pipeline.simulation.results import MOST_JOBSETS, Results, judge
+from pipeline.simulation.results import MOST_JOBSETS, Results, mean_cost
 from pipeline.simulation.rollout import play
 
 CLUSTER = Cluster((4, 4), 6, 3, 6, False)
@@ -97,7 +97,7 @@ def test_a_knob_is_the_best_of_its_candidates() -> None:
         return score(policies, JOBSETS, CLUSTER, LIMIT, SEED)
 
     def cost(policy: Policy) -> float:
-        return judge(alone("", policy, masked=True), "slowdown")
+        return mean_cost(alone("", policy, masked=True), "slowdown")
 
     chosen = tuned(on_validation, knobs, JOBSETS)
     duration = np.concatenate([jobs.duration for group in JOBSETS.values() for jobs in group])
@@ -106,5 +106,5 @@ def test_a_knob_is_the_best_of_its_candidates() -> None:
     assert chosen["hold"] == min(long, key=lambda steps: cost(heuristic(hold(int(steps)))))
     named = score(heuristics_with(chosen), JOBSETS, CLUSTER, LIMIT, SEED)
     assert list(named) == list(HEURISTICS)
-    assert judge(named["tetris"], "slowdown") == cost(heuristic(tetris(chosen["tetris"])))
-    assert judge(named["hold"], "slowdown") == cost(heuristic(hold(int(chosen["hold"]))))
+    assert mean_cost(named["tetris"], "slowdown") == cost(heuristic(tetris(chosen["tetris"])))
+    assert mean_cost(named["hold"], "slowdown") == cost(heuristic(hold(int(chosen["hold"]))))

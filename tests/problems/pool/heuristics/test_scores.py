@@ -7,7 +7,7 @@ import pytest
 from builders import many, observation, viewed, wander
 
 from pipeline.core import Observation, legal_actions
-from pipeline.problems.pool.heuristics.rules import JOB_FEATURES, VOID_FEATURES, alignment, easy, linear
+from pipeline.problems.pool.heuristics.rules import alignment, easy, linear
 from pipeline.problems.pool.heuristics.scores import (
     HEURISTICS,
     hold,
@@ -19,6 +19,7 @@ from pipeline.problems.pool.heuristics.scores import (
     with_weights,
     wspt,
 )
+from pipeline.problems.pool.heuristics.teachers import JOB_FEATURES, VOID_FEATURES
 from pipeline.problems.pool.nouns import Cluster
 from pipeline.simulation.choosing import Score, choose, fcfs, sjf
 

@@ -11,9 +11,8 @@ from pydantic import ValidationError
 from pipeline.config import LinearRuleSearch, PoolKnobs
 from pipeline.core import Policy
 from pipeline.problems.pool.evaluation.play import score
-from pipeline.problems.pool.heuristics.linear_search import FIRST
-from pipeline.problems.pool.heuristics.rules import FEATURES
 from pipeline.problems.pool.heuristics.scores import HEURISTICS, with_weights
+from pipeline.problems.pool.heuristics.teachers import FEATURES, FIRST
 from pipeline.problems.pool.heuristics.tuning import heuristics_with, tuned, tuned_linear
 from pipeline.problems.pool.nouns import Cluster, JobSet
 from pipeline.simulation.choosing import compiled_rule_of

@@ -117,8 +117,8 @@ def view() -> CompactObservation:
 def test_a_view_is_judged_the_same_in_any_company_bit_for_bit(view: CompactObservation) -> None:
     network = untrained(DEEPRM)
     together = network.frozen()(view)
-    alone, judge = network.frozen(), network.frozen()
-    one_by_one = np.concatenate([judge(view.take(slice(k, k + 1))) for k in range(len(together))])
+    alone, forward = network.frozen(), network.frozen()
+    one_by_one = np.concatenate([forward(view.take(slice(k, k + 1))) for k in range(len(together))])
     assert (one_by_one == together).all()
     some = np.random.default_rng(1).permutation(len(together))[:37]
     assert (alone(view.take(some)) == together[some]).all()
@@ -143,13 +143,13 @@ def test_a_view_is_judged_the_same_after_forgetting(view: CompactObservation, mo
 
 def test_a_judge_keeps_to_the_weights_it_was_made_of(view: CompactObservation) -> None:
     network = untrained(DEEPRM)
-    judge = network.frozen()
-    before = judge(view.take(slice(0, 5)))
+    forward = network.frozen()
+    before = forward(view.take(slice(0, 5)))
     with torch.no_grad():
         for weight in network.parameters():
             weight.add_(0.1)
-    assert (judge(view.take(slice(0, 5))) == before).all()
-    assert (judge(view)[:5] == before).all()
+    assert (forward(view.take(slice(0, 5))) == before).all()
+    assert (forward(view)[:5] == before).all()
     assert not (network.frozen()(view.take(slice(0, 5))) == before).any()
 
 
@@ -157,11 +157,11 @@ def test_logits_and_gradients_have_the_same_bytes_every_time_and_for_one_or_two_
     view: CompactObservation, request: pytest.FixtureRequest
 ) -> None:
     network = untrained(DEEPRM)
-    logits, judged = network(view), network.frozen()(view)
+    logits, frozen = network(view), network.frozen()(view)
     found = gradients(network, logits)
     request.getfixturevalue("two_threads")  # of numba: what we compiled ourselves
     assert torch.equal(network(view), logits)
-    assert (network.frozen()(view) == judged).all()
+    assert (network.frozen()(view) == frozen).all()
     for name, gradient in gradients(network, network(view)).items():
         assert torch.equal(gradient, found[name]), name
 

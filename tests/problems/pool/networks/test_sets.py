@@ -61,6 +61,15 @@ def test_compiled_scores_are_those_of_torch(elapsed: bool, decisions: int) -> No
     assert np.ptp(plain[observed.may]) > 0.5
 
 
+def test_without_a_compiler_torch_scores(monkeypatch: pytest.MonkeyPatch) -> None:
+    network, observed = confident(elapsed=False), met(FEW)
+    compiled = network.frozen()(observed)
+    monkeypatch.setattr(numba.config, "DISABLE_JIT", 1)
+    monkeypatch.setattr(Sets, "compiled", None)  # not asked
+    scores = network.frozen()(observed)
+    np.testing.assert_allclose(scores[observed.may], compiled[observed.may], rtol=1e-4, atol=1e-5)
+
+
 @pytest.mark.parametrize("elapsed", [False, True])
 def test_the_compiled_gradient_is_that_of_autograd(elapsed: bool) -> None:
     network, observed = confident(elapsed), met()

@@ -152,7 +152,7 @@ def play_by(jobsets: list[JobSet], policy: str, compiled: bool) -> Batched:
 
 
 @pytest.mark.parametrize("policy", ["sjf", "packer", "hold"])
-def test_heuristics_and_their_twins_go_by_what_is_told(policy: str) -> None:
+def test_heuristics_and_their_compiled_rules_go_by_what_is_told(policy: str) -> None:
     jobsets = [crowd(seed) for seed in range(10)]
     asked, compiled = play_by(jobsets, policy, False), play_by(jobsets, policy, True)
     assert all(np.array_equal(one, other) for one, other in zip(asked.schedule(), compiled.schedule(), strict=True))

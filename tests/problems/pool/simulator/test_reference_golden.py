@@ -2,12 +2,12 @@
 
 from collections.abc import Callable
 from functools import cache
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 from builders import ONLY, act, jobset, rewards
+from golden import GOLDEN, JOBSETS
 
 from pipeline.core import FloatArray, IntArray, Observation, Policy, keys
 from pipeline.problems.pool.heuristics.scores import HEURISTICS
@@ -17,10 +17,6 @@ from pipeline.problems.pool.simulator.compiled.batch import Batched
 from pipeline.problems.pool.simulator.reference import Timestep
 from pipeline.simulation.choosing import Score, heuristic
 from pipeline.simulation.rollout import play
-
-GOLDEN = Path(__file__).parents[4].parent / "shared" / "reference" / "deeprm"
-
-pytestmark = pytest.mark.skipif(not GOLDEN.is_dir(), reason=f"the golden schedules are not at {GOLDEN}")
 
 SLOTS, HORIZON, BACKLOG = 10, 20, 60
 VOID = SLOTS
@@ -101,9 +97,9 @@ def assert_golden(schedule: Schedule, jobsets: dict[int, JobSet], golden: pd.Dat
 @pytest.mark.parametrize("policy", list(POLICIES))
 def test_every_job_starts_and_finishes_as_in_the_original(workload: str, rate: float, policy: str) -> None:
     jobsets = recorded_jobsets(workload, rate)
-    assert len(jobsets) == 100
+    assert len(jobsets) == JOBSETS
     simulator = Batched(batch(list(jobsets.values())), cluster(workload, replayed=False), STEP_LIMIT)
-    play(simulator, POLICIES[policy], keys(0, np.arange(100), np.zeros(100, dtype=np.int64)))
+    play(simulator, POLICIES[policy], keys(0, np.arange(JOBSETS), np.zeros(JOBSETS, dtype=np.int64)))
     assert_golden(simulator.schedule(), jobsets, recorded("golden_jobs", workload, rate, policy))
 
 

@@ -10,14 +10,14 @@ from pipeline.config import Clone, Mlp, Params
 from pipeline.core import Observation
 from pipeline.errors import UserError
 from pipeline.learning.update import Update
-from pipeline.problems.pool.heuristics.scores import HEURISTICS
+from pipeline.problems.pool.heuristics.teachers import COMPILED
 from pipeline.problems.pool.networks.acting import allowed, greedy, log_probabilities
 from pipeline.problems.pool.networks.network import Network
 from pipeline.problems.pool.networks.networks import build
 from pipeline.problems.pool.nouns import CompactObservation, batch, compact
 from pipeline.problems.pool.simulator.compiled.batch import Batched
 from pipeline.problems.pool.training.clone import clone, score
-from pipeline.problems.pool.training.decisions import Decisions, by_policy, record
+from pipeline.problems.pool.training.decisions import Decisions, by_rule, record
 from pipeline.problems.pool.training.task import Task
 
 LESSONS = Clone(
@@ -46,7 +46,8 @@ def exam(task: Task, teacher: str) -> Decisions:
     """A teacher's decisions on validation jobsets."""
     jobsets = task.validation[120]
     simulator = Batched(batch(jobsets), task.cluster, task.step_limit, skip_forced=task.recipe.masked)
-    return record(simulator, by_policy(HEURISTICS[teacher]), np.arange(len(jobsets), dtype=np.uint64))
+    key = np.arange(len(jobsets), dtype=np.uint64)
+    return record(simulator, by_rule(COMPILED[teacher], key), key)
 
 
 def spread(network: Network, observed: CompactObservation) -> float:

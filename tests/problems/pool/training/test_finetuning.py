@@ -139,16 +139,16 @@ LONGER: dict[str, Config] = {
 
 
 def course(name: str, network: Scorer[Any], task: Task, memory: Memory, judged: bool) -> Iterator[Update]:
-    """A training as a stage runs it; the verdicts of its judge rise and fall."""
+    """A training as a stage runs it; the costs on validation rise and fall."""
     memory.keep(network=network)
     updates = ALGORITHMS[name](network, task, LONGER[name], memory)
     if not judged:
         return updates
 
-    def judge() -> float:
+    def validate() -> float:
         return float(np.sin(1e4 * sum(float(weight.detach().sum()) for weight in network.parameters())))
 
-    return best_on_validation(updates, network, judge, every=2, last=LONGER[name].budget, memory=memory)
+    return best_on_validation(updates, network, validate, every=2, last=LONGER[name].budget, memory=memory)
 
 
 @pytest.mark.parametrize("judged", [False, True])

@@ -12,6 +12,7 @@ from pipeline.learning.memory import Memory
 from pipeline.learning.update import Update
 from pipeline.problems.pool.evaluation.play import score
 from pipeline.problems.pool.heuristics.scores import HEURISTICS
+from pipeline.problems.pool.heuristics.teachers import COMPILED
 from pipeline.problems.pool.nouns import Cluster, JobSet, batch
 from pipeline.problems.pool.simulator.compiled.batch import Batched
 from pipeline.problems.pool.simulator.compiled.rules import players
@@ -20,7 +21,6 @@ from pipeline.problems.pool.training.imitate import imitate, teachers, watch
 from pipeline.problems.pool.training.rolling import NEVER
 from pipeline.problems.pool.training.task import Task
 from pipeline.problems.pool.training.validation import slowdown
-from pipeline.simulation.choosing import compiled_rule_of
 from pipeline.simulation.rollout import play
 
 CONFIG = Imitate(
@@ -39,7 +39,7 @@ LONG_FIRST, SHORT_FIRST = 0, 1  # slots
 
 
 def rules(*names: str) -> list[CompiledRule]:
-    return [rule for name in names if (rule := compiled_rule_of(HEURISTICS[name])) is not None]
+    return [COMPILED[name] for name in names]
 
 
 @pytest.fixture

@@ -8,18 +8,17 @@ from torch.optim.optimizer import register_optimizer_step_post_hook
 
 import pipeline.problems.pool.training.reinforce as learner
 from pipeline.config import Mlp, Params, Recipe, Reinforce
-from pipeline.core import keys
+from pipeline.core import CompiledRule, keys
 from pipeline.errors import UserError
 from pipeline.learning.stored import weights_of
 from pipeline.learning.update import Update
 from pipeline.problems.pool.evaluation.play import score
-from pipeline.problems.pool.heuristics.scores import HEURISTICS
 from pipeline.problems.pool.networks.acting import sampled
 from pipeline.problems.pool.networks.network import Network
 from pipeline.problems.pool.networks.networks import build
 from pipeline.problems.pool.nouns import JobSet, batch, compact
 from pipeline.problems.pool.simulator.compiled.batch import Batched
-from pipeline.problems.pool.training.decisions import DecisionBuffer, Decisions, by_policy, record
+from pipeline.problems.pool.training.decisions import DecisionBuffer, Decisions, by_rule, record
 from pipeline.problems.pool.training.reinforce import advantages, reinforce
 from pipeline.problems.pool.training.task import JOBSETS, Task
 
@@ -232,7 +231,7 @@ def test_a_book_is_used_again_and_grows(params: Params) -> None:
     for jobsets in (2, 5, 3):
         jobs, number = batch(task.train[120][:jobsets]), np.arange(jobsets)
         key = keys(0, number, np.zeros_like(number))
-        sjf = by_policy(HEURISTICS["sjf"])
+        sjf = by_rule(CompiledRule("sjf"), key)
         kept, fresh = (
             record(Batched(jobs, task.cluster, 100, "slowdown"), sjf, key, where) for where in (buffer, None)
         )
@@ -245,7 +244,8 @@ def test_decisions_are_kept_in_order_with_what_was_seen(params: Params) -> None:
     jobsets = task.train[120][:5]
     number = np.arange(5)
     simulator = Batched(batch(jobsets), task.cluster, 100, "slowdown")
-    kept = record(simulator, by_policy(HEURISTICS["sjf"]), keys(0, number, np.zeros_like(number)))
+    key = keys(0, number, np.zeros_like(number))
+    kept = record(simulator, by_rule(CompiledRule("sjf"), key), key)
     again = Batched(batch(jobsets), task.cluster, 100, "slowdown")
     for turn in range(kept.turn.max() + 1):
         now = np.flatnonzero(kept.turn == turn)
@@ -264,9 +264,9 @@ def test_decisions_are_kept_in_order_with_what_was_seen(params: Params) -> None:
 def test_episodes_without_a_choice_are_refused(params: Params) -> None:
     task = tiny_task(params.recipes["ours"])
     alone = task.train[120][0]._replace(arrival=np.array([0]), duration=np.array([1]), demand=np.array([[1, 1]]))
-    simulator = Batched(batch([alone]), task.cluster, 100, skip_forced=True)
+    simulator, key = Batched(batch([alone]), task.cluster, 100, skip_forced=True), np.zeros(1, dtype=np.uint64)
     with pytest.raises(UserError, match="no decision to learn from"):
-        record(simulator, by_policy(HEURISTICS["sjf"]), np.zeros(1, dtype=np.uint64))
+        record(simulator, by_rule(CompiledRule("sjf"), key), key)
 
 
 def test_fresh_jobsets_are_never_met_twice_and_take_the_loads_in_turn(params: Params) -> None:

@@ -132,12 +132,12 @@ def test_how_many_decisions_are_kept_at_once_changes_nothing(monkeypatch: pytest
 
 
 def test_actions_are_those_of_the_network_on_what_was_seen() -> None:
-    judge = sets(seed=4).frozen()
+    forward = sets(seed=4).frozen()
     played = roller(begun()).keep()
     draws = uniform(KEY[played.episode], played.turn)
-    assert np.array_equal(sample(judge(played.observed), played.observed.may, True, draws), played.action)
+    assert np.array_equal(sample(forward(played.observed), played.observed.may, True, draws), played.action)
     played = roller(begun(), greedy=True).keep()
-    assert np.array_equal(best(judge(played.observed), played.observed.may, True), played.action)
+    assert np.array_equal(best(forward(played.observed), played.observed.may, True), played.action)
 
 
 def test_heuristics_play_as_they_do_by_themselves() -> None:

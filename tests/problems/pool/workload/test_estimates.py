@@ -15,9 +15,9 @@ from pipeline.problems.pool.workload.source import DrawnSource, LogSource, sourc
 NO_LOG = Path("no/log")
 
 
-def asked(params: Params, noise: float, told: str = "estimates", **settings: object) -> Params:
+def asked(params: Params, noise: float, policies_know: str = "estimates", **settings: object) -> Params:
     """The online scenario alone, with few jobsets at one load."""
-    own = {"loads": (90,), "jobsets": Counts(train=4, validation=2, test=3), "told": told, **settings}
+    own = {"loads": (90,), "jobsets": Counts(train=4, validation=2, test=3), "policies_know": policies_know, **settings}
     online = params.scenarios["online"].model_copy(update=own)
     workload = params.workload.model_copy(update={"estimate_noise": noise})
     return params.model_copy(update={"workload": workload, "scenarios": {"online": online}})
@@ -82,7 +82,7 @@ def test_estimates_do_not_repeat_the_draws_that_made_the_jobs(params: Params) ->
 
 
 def test_estimates_that_there_are_not_are_refused(params: Params) -> None:
-    with pytest.raises(UserError, match=r"^params.yaml: scenarios.online.told: estimates need a log, or workload.est"):
+    with pytest.raises(UserError, match=r"^params.yaml: scenarios.online.policies_know: estimates need a log, or "):
         source(asked(params, 0.0), "online", NO_LOG)
     check_estimates(asked(params, 0.1))
     check_estimates(asked(params, 0.0, "durations"))
@@ -90,18 +90,20 @@ def test_estimates_that_there_are_not_are_refused(params: Params) -> None:
 
 def test_estimates_are_refused_where_jobs_are_placed_ahead(params: Params) -> None:
     raw = params.model_dump(mode="json", exclude_none=True)
-    raw["scenarios"]["online"] |= {"told": "estimates", "place_ahead": True}
-    with pytest.raises(UserError, match=r"^p: scenarios.online: .*told: where jobs are placed ahead, expected duratio"):
+    raw["scenarios"]["online"] |= {"policies_know": "estimates", "place_ahead": True}
+    with pytest.raises(
+        UserError, match=r"^p: scenarios.online: .*policies_know: where jobs are placed ahead, expected "
+    ):
         check_params(raw, "p")
 
 
 def test_settings_that_tell_durations_are_written_as_before(params: Params) -> None:
     assert isinstance(params.workload, Synthetic)
     assert "estimate_noise" not in params.workload.model_dump()
-    assert "told" not in params.scenarios["online"].model_dump()
+    assert "policies_know" not in params.scenarios["online"].model_dump()
     told = asked(params, 0.5)
     assert told.workload.model_dump()["estimate_noise"] == 0.5
-    assert told.scenarios["online"].model_dump()["told"] == "estimates"
+    assert told.scenarios["online"].model_dump()["policies_know"] == "estimates"
 
 
 def log(folder: Path) -> Path:
@@ -115,8 +117,8 @@ def log(folder: Path) -> Path:
     return path
 
 
-def windows(params: Params, path: Path, told: str, **settings: object) -> LogSource:
-    own = asked(params, 0.0, told, **settings)
+def windows(params: Params, path: Path, policies_know: str, **settings: object) -> LogSource:
+    own = asked(params, 0.0, policies_know, **settings)
     swf = PoolLog(name="swf", path=str(path), window=6, capacity=4)
     origin = source(own.model_copy(update={"workload": swf}), "online", path)
     assert isinstance(origin, LogSource)
@@ -138,7 +140,7 @@ def test_windows_of_a_log_tell_what_its_users_said(params: Params, tmp_path: Pat
 def test_a_log_without_estimates_is_refused_where_they_are_to_be_told(params: Params, tmp_path: Path) -> None:
     path = log(tmp_path)
     path.write_text(path.read_text().replace(" 14400 -1 ", " -1 -1 ").replace(" 3600 -1 1", " -1 -1 1"))
-    expected = "^params.yaml: scenarios.online: told: the log has no estimates; expected durations$"
+    expected = "^params.yaml: scenarios.online: policies_know: the log has no estimates; expected durations$"
     with pytest.raises(UserError, match=expected):
         windows(params, path, "estimates")
 

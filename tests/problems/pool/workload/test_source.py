@@ -109,10 +109,10 @@ def test_a_log_is_cut_into_windows_of_each_period(params: Params, tmp_path: Path
 
 
 def test_the_load_of_a_log_is_its_own_whatever_is_asked_for(params: Params, tmp_path: Path) -> None:
-    # 100 jobs of 3 hours on average, one of 4 processors each, over 99 hours: 300 / 396.
+    # 100 jobs of 3 hours on average, one of 4 processors each, one an hour: 3 / 4.
     origin = windows(params, log(tmp_path, 100, processors=1))
-    assert origin.loads([110, 130]) == (76,)
-    assert list(origin.split("train")) == [76]
+    assert origin.loads([110, 130]) == (75,)
+    assert list(origin.split("train")) == [75]
 
 
 def test_fresh_windows_come_from_the_training_period_alone(params: Params, tmp_path: Path) -> None:

@@ -71,7 +71,7 @@ def log(arrival: np.ndarray) -> Discretised:
 def windows(params: Params, arrival: np.ndarray, seed: int = 1) -> LogSource:
     swf = PoolLog(name="swf", path="", train_share=0.6, validation_share=0.15)
     untold = trace([0], [1], [1])
-    return LogSource(seed, params.pool_scenario("online"), swf, untold, log(arrival))
+    return LogSource(seed, seed, params.pool_scenario("online"), swf, untold, log(arrival))
 
 
 @pytest.mark.parametrize("split", list(PERIODS))

@@ -250,7 +250,10 @@ def test_a_load_beyond_bernoulli_is_refused_with_the_most_it_reaches(
 
 
 def test_poisson_reaches_every_load(params: Params) -> None:
-    checked(params, scenario(params, loads=(50, 1000)))
+    of = scenario(params, loads=(50, 1000))
+    checked(params, of)
+    with pytest.raises(UserError, match="1000 % cannot be reached"):
+        checked(params, of.model_copy(update={"arrivals": Streaming(name="bernoulli", steps=STEPS)}))
 
 
 def test_a_job_longer_than_the_horizon_is_refused(params: Params) -> None:
@@ -273,5 +276,9 @@ def test_a_demand_of_no_whole_unit_is_refused_with_its_scenario(params: Params) 
         checked(params, scenario(params, 9, demand="text"))
 
 
-def test_the_params_of_the_repository_can_be_drawn(params: Params) -> None:
+def test_the_params_of_the_repository_can_be_drawn(params: Params, workload: Synthetic) -> None:
     check_synthetic(params)
+    for of in params.pool_scenarios.values():
+        jobs = draw_jobset(workload, params.demands[of.demand], of, max(of.loads), np.random.default_rng(1))
+        assert 0 < jobs.duration.max() <= of.horizon
+        assert (jobs.demand.max(axis=0) <= list(of.resources.values())).all()

@@ -1,18 +1,32 @@
 """What will be free when, by what is told of running jobs: for reservations, and for policies that look ahead."""
 
 from pipeline.core import FloatArray
+from pipeline.problems.machines.nouns import TOGETHER
 from pipeline.problems.machines.simulator.compiled.placing import kind_suits
-from pipeline.problems.machines.simulator.compiled.state import State
+from pipeline.problems.machines.simulator.compiled.state import Rules, State
 from pipeline.simulation.compiled import inlined
 from pipeline.simulation.heap import pop, push
 
 
 @inlined
-def look_ahead(s: State, b: int) -> int:
+def _tell_anew(s: State, b: int) -> None:
+    """Tell twice as much, until it lies ahead, of running jobs that should have ended."""
+    for i in range(s.runs[b]):
+        job = s.running[s.first[b] + i]
+        told = s.estimate[job]
+        while s.start[job] + told < s.now[b]:
+            told *= 2.0
+        s.estimated[job] = s.start[job] + told
+
+
+@inlined
+def look_ahead(s: State, rules: Rules, b: int) -> int:
     """Copy what is free to `spare` and order the running jobs by when they seem to end; return how many they are."""
     for k in range(s.kind.shape[0]):
         for r in range(s.capacity.shape[1]):
             s.spare[b, k, r] = s.free[b, k, r]
+    if rules.dispatch in TOGETHER:
+        _tell_anew(s, b)
     for i in range(s.runs[b]):
         push(s.order, s.first[b], i, s.estimated, s.rank, s.running[s.first[b] + i])
     return int(s.runs[b])
@@ -41,7 +55,7 @@ def holds_spare(s: State, b: int, job: int, k: int) -> bool:
 
 
 @inlined
-def fits_in(s: State, b: int, times: FloatArray, i: int) -> None:
+def fits_in(s: State, rules: Rules, b: int, times: FloatArray, i: int) -> None:
     """Write for each slot of an episode how long it takes until its job fits; 0 = now, or an empty slot."""
     open_slots = 0
     for m in range(s.slot_job.shape[1]):
@@ -49,7 +63,7 @@ def fits_in(s: State, b: int, times: FloatArray, i: int) -> None:
         if m < s.waiting[b] and s.able[b, m] < s.nodes[s.slot_job[b, m]]:
             times[i, m] = s.able[b, m] - s.nodes[s.slot_job[b, m]]  # below 0: machines that it still lacks
             open_slots += 1
-    left = look_ahead(s, b) if open_slots else 0
+    left = look_ahead(s, rules, b) if open_slots else 0
     while left > 0 and open_slots > 0:
         over = next_over(s, b, left)
         left -= 1

@@ -7,7 +7,7 @@ reservation, computed once: RLScheduler's rule (Zhang et al. 2020).
 
 import numpy as np
 
-from pipeline.problems.machines.nouns import BLOCKING, EASY
+from pipeline.problems.machines.nouns import BLOCKING, EASY_WITHIN
 from pipeline.problems.machines.simulator.compiled.ahead import give_back, holds_spare, look_ahead, next_over
 from pipeline.problems.machines.simulator.compiled.clock import one_event
 from pipeline.problems.machines.simulator.compiled.placing import can_hold, first_machine, run, start, take, take_out
@@ -22,7 +22,7 @@ def hold(s: State, rules: Rules, b: int, m: int, k: int) -> None:
     place = first_machine(s, b, job, k)
     reserved = -np.inf
     if place < 0 and rules.dispatch != BLOCKING:
-        reserved = _reserve(s, b, job, k)
+        reserved = reserve(s, rules, b, job, k)
     while place < 0:
         if rules.dispatch != BLOCKING:
             _backfill(s, rules, b, reserved)
@@ -42,9 +42,9 @@ def _spare_machines(s: State, b: int, job: int) -> int:
 
 
 @inlined
-def _reserve(s: State, b: int, job: int, wanted: int) -> float:
+def reserve(s: State, rules: Rules, b: int, job: int, wanted: int) -> float:
     """Return when a job fits by the estimates; `spare` then holds what is free beside it at that time."""
-    at, left = np.inf, look_ahead(s, b)
+    at, left = np.inf, look_ahead(s, rules, b)
     while left > 0 and _spare_machines(s, b, job) < s.nodes[job]:
         over = next_over(s, b, left)
         left -= 1
@@ -76,23 +76,24 @@ def _backfill(s: State, rules: Rules, b: int, reserved: float) -> None:
     m = 0
     while m < s.waiting[b]:
         job = s.slot_job[b, m]
-        if _may_start(s, rules, b, job, reserved):
+        if may_start(s, rules, b, job, reserved):
             take_out(s, b, m)
-            _start_behind(s, b, job, reserved)
+            start_behind(s, b, job, reserved)
         else:
             m += 1
     if s.behind[b] > 0:
         for job in range(s.queue[b], s.to_come[b]):
-            if np.isnan(s.start[job]) and _may_start(s, rules, b, job, reserved):
+            if np.isnan(s.start[job]) and may_start(s, rules, b, job, reserved):
                 s.behind[b] -= 1
-                _start_behind(s, b, job, reserved)
+                start_behind(s, b, job, reserved)
 
 
 @inlined
-def _may_start(s: State, rules: Rules, b: int, job: int, reserved: float) -> bool:
+def may_start(s: State, rules: Rules, b: int, job: int, reserved: float) -> bool:
+    """Return whether a job fits now and does not delay the reservation, as far as estimates say."""
     if s.now[b] + s.estimate[job] < reserved:
         return first_machine(s, b, job, -1) >= 0
-    if rules.dispatch != EASY:
+    if rules.dispatch == EASY_WITHIN:
         return False
     able = 0
     for k in range(s.kind.shape[0]):
@@ -101,7 +102,8 @@ def _may_start(s: State, rules: Rules, b: int, job: int, reserved: float) -> boo
 
 
 @inlined
-def _start_behind(s: State, b: int, job: int, reserved: float) -> None:
+def start_behind(s: State, b: int, job: int, reserved: float) -> None:
+    """Start a job that may start: before the reservation, or beside it."""
     if s.now[b] + s.estimate[job] < reserved:
         start(s, b, job, first_machine(s, b, job, -1))
         return

@@ -4,7 +4,8 @@ import numpy as np
 from numba import njit, prange
 
 from pipeline.core import IntArray
-from pipeline.problems.machines.nouns import GREEDY
+from pipeline.problems.machines.nouns import GREEDY, TOGETHER
+from pipeline.problems.machines.simulator.compiled.anew import start_or_backfill
 from pipeline.problems.machines.simulator.compiled.clock import all_events, arrive, next_arrival, one_event
 from pipeline.problems.machines.simulator.compiled.holding import hold
 from pipeline.problems.machines.simulator.compiled.placing import fits, kind_suits, start, take_out
@@ -16,12 +17,6 @@ from pipeline.simulation.compiled import inlined
 def awaits(s: State, rules: Rules, b: int) -> bool:
     """Return whether an episode awaits a decision."""
     return bool(s.fitting[b] > 0 if rules.dispatch == GREEDY else s.waiting[b] > 0)
-
-
-@inlined
-def idle(s: State, b: int) -> bool:
-    """Return whether nothing runs."""
-    return bool(s.runs[b] == 0)
 
 
 @inlined
@@ -37,7 +32,7 @@ def could_ever(s: State, b: int, m: int, k: int) -> bool:
 @inlined
 def _settle(s: State, rules: Rules, b: int) -> None:
     while not (s.done[b] or awaits(s, rules, b)):
-        if rules.dispatch == GREEDY:
+        if rules.dispatch in TOGETHER:
             all_events(s, rules, b, np.inf)
         else:
             one_event(s, rules, b)
@@ -65,7 +60,10 @@ def go_on(s: State, rules: Rules, b: int, action: int) -> None:
     else:
         if not (there and could_ever(s, b, m, k)):
             m, k = 0, _first_legal(s, b)
-        hold(s, rules, b, m, k)
+        if rules.dispatch in TOGETHER:
+            start_or_backfill(s, rules, b, m, k)
+        else:
+            hold(s, rules, b, m, k)
     _settle(s, rules, b)
 
 
@@ -74,7 +72,7 @@ def _begin(s: State, rules: Rules, b: int) -> None:
     s.done[b] = s.first[b] == s.first[b + 1]
     if not s.done[b]:
         arrive(s, b)
-        while rules.dispatch == GREEDY and next_arrival(s, b) <= s.now[b]:
+        while rules.dispatch in TOGETHER and next_arrival(s, b) <= s.now[b]:
             arrive(s, b)
         _settle(s, rules, b)
 

@@ -50,7 +50,7 @@ def _look(s: State, rules: Rules, rows: IntArray, view: Observation) -> None:
         _look_at_machines(s, rules, rows[i], view, i)
         for m in range(s.slot_job.shape[1]):
             _look_at_slot(s, rules, rows[i], view, i, m)
-        fits_in(s, rows[i], view.fits_in, i)
+        fits_in(s, rules, rows[i], view.fits_in, i)
 
 
 @inlined

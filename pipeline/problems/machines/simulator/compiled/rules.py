@@ -21,13 +21,13 @@ TINY = 1e-15  # RLScheduler's guard of logarithms and quotients
 NO_KNOBS = (0.0, 0.0)
 
 # Rules by the word of `CompiledRule`. Those before `packer` score jobs, the next ones machines, too.
-(FCFS, SJF, SAF, F1, WFP3, UNICEP, WFP_PEER, UNI_PEER, PACKER, TETRIS, LEAST, MOST, BALANCED, SJF_MOST, RANDOM) = range(
-    15
-)
+FCFS, SJF, SAF, SAF_AGED, F1, WFP3, UNICEP, WFP_PEER, UNI_PEER = range(9)
+PACKER, TETRIS, LEAST, MOST, BALANCED, SJF_MOST, RANDOM = range(9, 16)
 RULES = {
     "fcfs": FCFS,
     "sjf": SJF,
     "saf": SAF,
+    "saf_aged": SAF_AGED,
     "f1": F1,
     "wfp3": WFP3,
     "unicep": UNICEP,
@@ -66,18 +66,18 @@ def _processors(s: State, job: int) -> float:
 
 
 @inlined
-def _job_score(s: State, b: int, job: int, rule: int) -> float:
+def _job_score(s: State, b: int, job: int, rule: int, age: float) -> float:
     estimate, wait = s.estimate[job], s.now[b] - s.arrival[job]
     if rule in (WFP_PEER, UNI_PEER):
         wait = -1.0 - s.arrival[job]  # RLScheduler's: a job that has not started has scheduled time -1
     if rule in (SJF, SJF_MOST):
         return float(-estimate)
-    if rule == SAF:
+    if rule in (SAF, SAF_AGED):
         area = 0.0
         for r in range(s.total.shape[0]):
             if s.total[r] > 0:
                 area += estimate * (s.nodes[job] * s.demand[job, r]) / s.total[r]
-        return float(-area)
+        return float(-area / (1.0 + wait / age) if rule == SAF_AGED else -area)
     if rule == F1:
         submit = max(s.arrival[job], 1.0)
         return float(-(np.log10(estimate) * _processors(s, job) + 870.0 * np.log10(submit)))
@@ -137,13 +137,13 @@ def _may(s: State, rules: Rules, b: int, m: int, k: int) -> bool:
 
 
 @inlined
-def _best_job(s: State, rules: Rules, b: int, rule: int) -> int:
+def _best_job(s: State, rules: Rules, b: int, rule: int, age: float) -> int:
     best, chosen = -np.inf, -1
     for m in range(s.waiting[b]):
         if rules.dispatch != GREEDY or fits(s, b, m):
             if rule in (FCFS, LEAST, MOST, BALANCED):
                 return m
-            score = _job_score(s, b, s.slot_job[b, m], rule)
+            score = _job_score(s, b, s.slot_job[b, m], rule, age)
             if chosen < 0 or score > best:
                 best, chosen = score, m
     return chosen
@@ -196,7 +196,7 @@ def decide(s: State, rules: Rules, b: int, who: Players) -> int:
         return _random(s, rules, b, uniform(who.key[b], decision))
     if rule in (PACKER, TETRIS):
         return _best_pair(s, rules, b, who)
-    m = _best_job(s, rules, b, rule)
+    m = _best_job(s, rules, b, rule, who.knobs[b, 0])
     return int(m * s.kind.shape[0] + _machine_for(s, rules, b, m, rule))
 
 

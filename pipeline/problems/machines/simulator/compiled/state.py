@@ -50,8 +50,8 @@ class State(NamedTuple):
     finished: IntArray  # [B]
     done: BoolArray  # [B]
     estimated: FloatArray  # [J]           when a started job seems to end
-    order: IntArray  # [J]           scratch: running jobs by that time
-    spare: IntArray  # [B, K, R]     scratch: free at a time to come
+    order: IntArray  # [J]           buffer: running jobs by that time
+    spare: IntArray  # [B, K, R]     buffer: free at a time to come
 
 
 class Rules(NamedTuple):

@@ -12,7 +12,8 @@ NONE = -1  # no action: go on to the first choice
 
 
 @inlined
-def _act(s: State, rules: Rules, b: int, action: int) -> None:
+def carry_out(s: State, rules: Rules, b: int, action: int) -> None:
+    """Carry out one decision: start a job, or let a step pass."""
     begin = earliest_start(s, rules, b, action) if action < s.slot_job.shape[1] and s.slot_job[b, action] >= 0 else -1
     if begin < 0:
         pass_one_step(s, rules, b)
@@ -64,7 +65,7 @@ def go_on(s: State, rules: Rules, b: int, action: int) -> None:
     """Carry out one decision, or NONE, and then the moves that leave no choice, if those are skipped."""
     while True:
         if action >= 0:
-            _act(s, rules, b, action)
+            carry_out(s, rules, b, action)
         if not rules.skip_forced or s.done[b]:
             return
         if s.present[b] == 0 and s.rewards.shape[1] == 0:

@@ -64,7 +64,7 @@ def players(rules: Sequence[CompiledRule], key: KeyArray) -> Players:
         if each.weights is not None and len(each.weights) != WEIGHTS:
             raise ValueError(f"{each.rule}: expected {WEIGHTS} weights, got {len(each.weights)}")
     weights = np.array([each.weights or NO_WEIGHTS for each in rules], dtype=np.float64).reshape(-1, WEIGHTS)
-    until = np.array([each.knobs[1] if each.knobs else 0.0 for each in rules])
+    until = np.array([each.knobs[1] if each.knobs else 0.0 for each in rules], dtype=np.float64)
     return Players(word, knob, until, np.ascontiguousarray(key), np.zeros(len(rules), dtype=np.int64), weights)
 
 

@@ -56,7 +56,7 @@ def instances(resources: int) -> Iterator[Instance]:
 
 def test_a_choice_that_lost_is_not_walked_back() -> None:
     # One unit; group 0 is worth 5 with it, group 1 only 1. V[1, 1] = 5 beats 1 + V[1, 0] = 1, so group 1 has nothing.
-    # As printed, line 6 has R[2, 1] = 1 all the same: with line 14 mended (u = 0 then, and R[1, 0] = 0) group 1 would
+    # As printed, line 6 has R[2, 1] = 1 all the same: with line 14 repaired (u = 0 then, and R[1, 0] = 0) group 1 would
     # have the unit, worth 1; as it stands u stays 1, R[1, 1] = 1, and both would have the one unit there is.
     found = best_shares(np.array([[[0.0, 5.0], [0.0, 1.0]]]), np.array([0, 1]), total=1)
     assert found.level.tolist() == [[1, 0]]

@@ -34,7 +34,7 @@ def all_heuristics(weight: float, long_steps: int, weights: list[float]) -> list
     return [*table, with_weight(weight), with_patience(long_steps), with_span(long_steps, 6), with_weights(weights)]
 
 
-def by_twins(
+def by_rules(
     of: Cluster, several: list[JobSet], limit: int, policies: list[Heuristic], skip: bool, most: int
 ) -> tuple[Schedule, list[int]]:
     """Play all jobsets under all policies in one batch; return the schedule, and how many decisions each made."""
@@ -52,7 +52,7 @@ def key_of(several: list[JobSet]) -> np.ndarray:
 
 def assert_same(of: Cluster, several: list[JobSet], limit: int, policies: list[Heuristic], skip: bool) -> None:
     """Play all by the rules, and each by its plain definition."""
-    compiled, _ = by_twins(of, several, limit, policies, skip, most=7)
+    compiled, _ = by_rules(of, several, limit, policies, skip, most=7)
     jobs, episodes = sum(len(jobs.arrival) for jobs in several), len(several)
     for number, policy in enumerate(policies):
         simulator = Batched(batch(several), of, limit, skip_forced=skip)
@@ -62,14 +62,14 @@ def assert_same(of: Cluster, several: list[JobSet], limit: int, policies: list[H
             assert one.tolist() == all_[number * size : (number + 1) * size].tolist(), (policy.rule, name)
 
 
-def test_every_heuristic_has_a_twin_of_its_own() -> None:
+def test_every_heuristic_has_a_compiled_rule_of_its_own() -> None:
     rules = {name: compiled_rule_of(policy) for name, policy in HEURISTICS.items()}
     assert {name: rule.rule for name, rule in rules.items() if rule is not None} == {name: name for name in RULES}
     assert compiled_rule_of(Heuristic(lambda view, draws: sjf(view).argmax(axis=1))) is None
     assert compiled_rule_of(lambda view, draws: sjf(view).argmax(axis=1)) is None
 
 
-def test_a_twin_with_weights_has_one_for_every_feature() -> None:
+def test_a_rule_with_weights_has_one_for_every_feature() -> None:
     jobs = [jobset((0, 1, 1))]
     assert players([CompiledRule("linear", weights=tuple(WEIGHTS))], key_of(jobs)).weights.tolist() == [WEIGHTS]
     with pytest.raises(ValueError, match="expected 15 weights, got 14"):
@@ -78,20 +78,20 @@ def test_a_twin_with_weights_has_one_for_every_feature() -> None:
 
 @settings(max_examples=150)
 @given(problem=problems(), knobs=KNOBS, skip=st.booleans())
-def test_a_twin_decides_as_the_heuristic_does(
+def test_a_rule_decides_as_the_heuristic_does(
     problem: tuple[Cluster, list[JobSet], int], knobs: tuple[float, int, list[float]], skip: bool
 ) -> None:
     assert_same(*problem, all_heuristics(*knobs), skip)
 
 
 @pytest.mark.parametrize("of", [Cluster((10, 10), 20, 10, 60, ahead) for ahead in (False, True)] + [INCREASED])
-def test_twins_decide_alike_where_many_jobs_compete(of: Cluster) -> None:
+def test_rules_decide_alike_where_many_jobs_compete(of: Cluster) -> None:
     rng = np.random.default_rng(6)
     several = [random_jobset(rng, of, 60, 50) for _ in range(3)]
     assert_same(of, several, 2000, all_heuristics(0.3, 4, WEIGHTS), skip=True)
 
 
-def test_a_twin_decides_alike_in_lock_step_and_counts_what_it_was_asked() -> None:
+def test_a_rule_decides_alike_in_lock_step_and_counts_what_it_was_asked() -> None:
     of = Cluster((5, 4), 8, 4, 4, True)
     rng = np.random.default_rng(1)
     several = [random_jobset(rng, of, 20, 20) for _ in range(4)]
@@ -127,7 +127,7 @@ def test_play_stops_after_as_many_decisions_as_it_may_make() -> None:
     assert not len(simulator.rows)
 
 
-def test_a_twin_draws_the_numbers_of_core() -> None:
+def test_a_rule_draws_the_numbers_of_core() -> None:
     key, decision = keys(4, np.arange(50), np.arange(50)), np.arange(50) * 7
 
     @numba.njit
@@ -138,12 +138,12 @@ def test_a_twin_draws_the_numbers_of_core() -> None:
 
 
 @pytest.mark.usefixtures("two_threads")
-def test_the_number_of_threads_changes_nothing_for_twins() -> None:
+def test_the_number_of_threads_changes_nothing_for_rules() -> None:
     of = Cluster((5, 5), 8, 4, 4, True)
     rng = np.random.default_rng(4)
     several = repeat([random_jobset(rng, of, 20, 20) for _ in range(10)], 3)
     played = []
     for threads in (numba.get_num_threads(), 1):
         numba.set_num_threads(threads)
-        played.append(by_twins(of, several, 200, all_heuristics(0.2, 3, WEIGHTS), skip=True, most=50)[0])
+        played.append(by_rules(of, several, 200, all_heuristics(0.2, 3, WEIGHTS), skip=True, most=50)[0])
     assert all(np.array_equal(one, other) for one, other in zip(*played, strict=True))

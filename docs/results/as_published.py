@@ -1,0 +1,176 @@
+"""Tables of what the papers' texts say, run as they say it; the data lie beside each page's other data.
+
+Apply docs/params/as_published.diff, set `threads: 1`, and run the stages of the agents and the heuristics of their
+scenarios. `python docs/results/as_published.py` keeps what they had; `python docs/results/tables.py write` writes it.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+from layout import difference, table
+
+from pipeline import storage
+from pipeline.comparing.statistics import ALL, comparison
+from pipeline.config import load_params
+from pipeline.problems import problem_of
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parents[1]
+JOBSETS, CURVES = "as_published.csv.gz", "as_published_curves.csv.gz"
+
+
+class Shown(NamedTuple):
+    """What some policies had on the test jobsets of a scenario."""
+
+    scenario: str
+    measure: str  # a column of jobset results
+    reference: str  # the policy that the others are held against
+    policies: Sequence[str]
+    digits: int = 3
+    loads: Sequence[int] = ()  # all that there are
+
+
+class Course(NamedTuple):
+    """What agents' mean cost of a job on validation jobsets was while they learned."""
+
+    agents: Sequence[str]
+    updates: Sequence[int]
+
+
+def _deepk8s(scenario: str, prefix: str, more: Sequence[str] = ()) -> dict[str, Shown | Course]:
+    agents = [f"{prefix}_{kind}_paper" for kind in ("ppo", "a3c", "dagger")]
+    policies = [*agents, f"{prefix}_ppo_paper_pretrained", *more, "sjf", "tetris", "random", "fcfs"]
+    updates = (0, 100, 200, 400, 600, 800, 1000, 1500, 2000, 3000, 4000)
+    return {
+        f"{scenario}, slowdown": Shown(scenario, "mean_slowdown", "sjf", policies),
+        f"{scenario}, completion time": Shown(scenario, "completion_time", "sjf", policies, 1),
+        f"{scenario}, learning": Course([*agents, *(name for name in more if "pretrained" not in name)], updates),
+    }
+
+
+TWO = (
+    "controller_two",
+    "controller_two_pretrained",
+    "lookahead",
+    "proportional",
+    "drf",
+    "capacity",
+    "undivided",
+    "equal",
+)
+SOURCE = [f"controller_source_{seed}" for seed in (1, 2, 3)]
+POOL = (70, 110, 130, 190)  # percent, of ten
+RULES = ("sjf", "packer", "tetris", "hold", "random")
+DEEPRM2 = ("deeprm2", "deeprm2_2", "deeprm2_3")
+OTHERS = ("deeprm_makespan", "deeprm_utilisation")
+OFFLINE = ("deeprm_off", "deeprm_off_2", "deeprm_off_3", "sjf", "tetris", "hold", "linear", "random")
+SHOWN: Mapping[str, Mapping[str, Shown | Course]] = {
+    "deepk8s": {
+        **_deepk8s("machines", "deepk8s", ("deepk8s_ppo_vector", "deepk8s_dagger_vector", "deepk8s_a3c")),
+        **_deepk8s("alibaba", "alibaba"),
+    },
+    "controller": {
+        "source's settings": Shown(
+            "shares",
+            "mean_wait",
+            "proportional",
+            [*SOURCE, *(f"{name}_own" for name in SOURCE), "controller", "lookahead", "proportional", "equal"],
+            2,
+        ),
+        "two resources": Shown("shares_two", "mean_wait", "proportional", TWO, 2),
+        "source's settings, learning": Course([*SOURCE, "controller"], (0, 10, 20, 30, 40, 50, 60, 70, 80, 90, 100)),
+    },
+    "paper-scale": {
+        "DeepRM2, three seeds": Shown("online", "mean_slowdown", "sjf", (*DEEPRM2, *RULES), 2, POOL),
+        "DeepRM_Off, three seeds": Shown("offline", "mean_slowdown", "sjf", OFFLINE, 2),
+        "makespan": Shown("online", "makespan", "sjf", ("deeprm_makespan", "deeprm_utilisation", *RULES), 1, POOL),
+        "utilisation": Shown(
+            "online", "utilisation", "sjf", ("deeprm_utilisation", "deeprm_makespan", *RULES), 3, POOL
+        ),
+        "the text's demands": Shown("text", "mean_slowdown", "sjf", ("deeprm_text", *RULES), 2),
+        "makespan and utilisation, learning": Course(
+            (*OTHERS, "deeprm_text"), (0, 25, 50, 75, 100, 125, 150, 175, 200)
+        ),
+    },
+}
+
+
+def gather() -> None:
+    """Keep what every policy shown had on every test jobset, and the curves of the agents."""
+    params = load_params(ROOT / "params.yaml")
+    packed = {"method": "gzip", "mtime": 0}
+    for folder, entries in SHOWN.items():
+        found = []
+        for shown in (entry for entry in entries.values() if isinstance(entry, Shown)):
+            tables = problem_of(params, shown.scenario).tables
+            agents = [name for name in params.agents if any(policy.startswith(name) for policy in shown.policies)]
+            places = [("heuristics", shown.scenario), *(("agents", name) for name in agents)]
+            files = [storage.results_folder(*place) / "jobsets.parquet" for place in places]
+            rows = pd.concat([storage.read_table(file, tables.jobsets) for file in files if file.exists()])
+            if missing := set(shown.policies) - set(rows["policy"]):
+                raise SystemExit(f"not run yet: {', '.join(sorted(missing))}")
+            if shown.loads:
+                rows = rows[rows["load"].isin(shown.loads)]
+            rows = rows[rows["policy"].isin(shown.policies)].assign(scenario=shown.scenario, measure=shown.measure)
+            kept = ["scenario", "measure", "policy", "load", "jobset", "unfinished"]
+            found.append(rows[kept].assign(value=rows[shown.measure]))
+        pd.concat(found).to_csv(HERE / folder / JOBSETS, index=False, float_format="%.6g", compression=packed)
+        courses = [entry for entry in entries.values() if isinstance(entry, Course)]
+        curves = []
+        for name in dict.fromkeys(name for course in courses for name in course.agents):
+            curve = pd.read_csv(ROOT / "reports" / "curves" / f"{name}_finetune.csv").assign(agent=name)
+            curves.append(curve[curve["metric"].isin(["validation", "cost"])])
+        if curves:
+            pd.concat(curves).to_csv(HERE / folder / CURVES, index=False, compression=packed)
+
+
+def scores(folder: str, shown: Shown) -> str:
+    """Return every policy's mean at each load, and how it differs from the reference."""
+    params, data = load_params(ROOT / "params.yaml"), pd.read_csv(HERE / folder / JOBSETS)
+    rows = data[(data["scenario"] == shown.scenario) & (data["measure"] == shown.measure)]
+    rows = rows.rename(columns={"value": "mean_slowdown"})  # what `comparison` compares by
+    n = rows.groupby("load")["jobset"].nunique()
+    references = {shown.reference: dict.fromkeys(n.index, shown.reference)}
+    against = comparison(rows, shown.scenario, references, params.evaluation, np.random.default_rng(params.seed))
+    cells = against.set_index(["policy", "load"])
+    means = rows.groupby(["policy", "load"])["mean_slowdown"].mean().unstack()
+    loads = {f"{load} %, n = {count}": (f"{load:03d}", means[load]) for load, count in n.items()}
+    if len(n) > 1:
+        loads["mean of the loads"] = (ALL, means.mean(axis=1))
+    written = [
+        [policy, *(_cell(cells, policy, load, mean[policy], shown) for load, mean in loads.values())]
+        for policy in shown.policies
+    ]
+    return table([f"{shown.measure}, difference from {shown.reference}", *loads], written)
+
+
+def _cell(cells: pd.DataFrame, policy: str, load: str, mean: float, shown: Shown) -> str:
+    text = f"{mean:.{shown.digits}f}"
+    return text if policy == shown.reference else f"{text}: {difference(cells.loc[(policy, load)])}"
+
+
+def course(folder: str, shown: Course) -> str:
+    """Return the validation of agents at some of their updates."""
+    curves = pd.read_csv(HERE / folder / CURVES)
+    cells = curves[curves["metric"] == "validation"].pivot(index="agent", columns="update", values="value")
+    cells = cells.reindex(columns=sorted({*cells.columns, *shown.updates}))
+    values = [[*cells.loc[agent, list(shown.updates)], cells.loc[agent].min()] for agent in shown.agents]
+    written = [["" if np.isnan(value) else f"{value:.3f}" for value in row] for row in values]
+    head = ["updates", *(f"{update:,}" for update in shown.updates), "best"]
+    return table(head, [[agent, *row] for agent, row in zip(shown.agents, written, strict=True)])
+
+
+def tables(folder: str) -> dict[str, Callable[[], str]]:
+    """Return what writes each table of a page."""
+    return {
+        title: partial(scores if isinstance(entry, Shown) else course, folder, entry)
+        for title, entry in SHOWN[folder].items()
+    }
+
+
+if __name__ == "__main__":
+    gather()

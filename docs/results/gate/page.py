@@ -1,0 +1,46 @@
+"""Tables of ../gate.md, from what `measure.py` here and in ../watch wrote."""
+
+import sys
+from importlib import util
+from pathlib import Path
+from types import ModuleType
+
+import pandas as pd
+from layout import table
+
+HERE = Path(__file__).resolve().parent
+
+
+def _measured(folder: str) -> ModuleType:
+    """Return the module that measured, for the words of its cases."""
+    name = f"measure_{folder}"
+    spec = util.spec_from_file_location(name, HERE.parent / folder / "measure.py")
+    if spec is None or spec.loader is None:
+        raise ImportError(f"{folder}/measure.py cannot be loaded")
+    sys.modules[name] = util.module_from_spec(spec)
+    spec.loader.exec_module(sys.modules[name])
+    return sys.modules[name]
+
+
+def promoted() -> str:
+    """Return how often candidates of known worth are promoted, and by which rules the others are refused."""
+    rows, written = pd.read_csv(HERE / "promoted.csv", keep_default_na=False), []
+    for name, case in _measured("gate").CASES.items():
+        found = rows[rows["case"] == name]
+        refused = sorted({rule for said in found["refused"] for rule in said.split(", ") if rule})
+        written.append([case.words, ", ".join(refused) or "none", f"{found['promoted'].sum()} of {len(found)}"])
+    return table(["the candidate is", "rules that refused it", "promoted"], written, words=2)
+
+
+def seen() -> str:
+    """Return how often there is an alarm, and how many windows behind a change half of the alarms came."""
+    rows, written = pd.read_csv(HERE.parent / "watch" / "seen.csv"), []
+    for name, case in _measured("watch").CASES.items():
+        found = rows.loc[rows["case"] == name, "seen"]
+        alarms = found[found > 0]
+        behind = [f"{alarms.quantile(part) - case.change:.0f}" for part in (0.5, 0.9)] if len(alarms) else ["", ""]
+        written.append([case.words, f"{len(alarms)} of {len(found)}", *behind])
+    return table(["the champion is", "alarms", "windows to see it, median", "9 of 10 within"], written)
+
+
+TABLES = {"promoted": promoted, "seen": seen}

@@ -1,0 +1,72 @@
+"""What the tables of all pages share: how a number, a difference and a table are written, and where a table stands."""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+
+import pandas as pd
+
+BEGIN, END = "<!-- table: {} -->", "<!-- end of table -->"
+
+
+def table(head: Sequence[str], rows: Iterable[Sequence[str]], words: int = 1) -> str:
+    """Return a table as Markdown; its first columns hold words, the others numbers."""
+    lines = [head, ["---"] * words + ["---:"] * (len(head) - words), *rows]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def number(mean: float) -> str:
+    """Return a number of three digits or so.
+
+    >>> [number(value) for value in (1.234, 12.34, 123.4, 12340.0)]
+    ['1.23', '12.3', '123', '12,340']
+    """
+    return f"{mean:.2f}" if mean < 10 else f"{mean:.1f}" if mean < 100 else f"{mean:,.0f}"
+
+
+def difference(row: pd.Series, digits: int = 1) -> str:
+    """Return a relative difference with its 95 % interval, both in percent."""
+    mean, low, high = (100 * row[name] for name in ("difference", "difference_low", "difference_high"))
+    return f"{mean:+.{digits}f} % ({low:+.{digits}f} to {high:+.{digits}f})"
+
+
+def claims(path: Path) -> pd.DataFrame:
+    """Return the papers' claims, a row a part; a table of older days has one verdict for all parts of a claim."""
+    found = pd.read_csv(path)
+    if "agrees" in found:
+        found = found.rename(columns={"agrees": "verdict"}).assign(part="together, by the rules of then")
+    return found
+
+
+def placed(text: str, title: str, written: str) -> str:
+    """Return a document with a table between its markers.
+
+    Raises:
+        ValueError: it has no such markers, or has them twice.
+    """
+    begin = BEGIN.format(title)
+    found, count = re.subn(
+        re.escape(begin) + r".*?" + re.escape(END), lambda _: f"{begin}\n\n{written}\n\n{END}", text, flags=re.DOTALL
+    )
+    if count != 1:
+        raise ValueError(f"expected markers of table '{title}' once, found them {count} times")
+    return found
+
+
+def filled(text: str, tables: Mapping[str, str]) -> str:
+    """Return a document with all its tables.
+
+    Raises:
+        ValueError: it has markers of another table.
+    """
+    for title, written in tables.items():
+        text = placed(text, title, written)
+    if extra := set(re.findall(BEGIN.format("(.*?)"), text)) - set(tables):
+        raise ValueError(f"nothing writes the tables {', '.join(sorted(extra))}")
+    return text
+
+
+def by_hand(text: str) -> list[str]:
+    """Return the tables, by their second lines, that stand outside of all markers."""
+    outside = re.sub(BEGIN.format(".*?") + r".*?" + re.escape(END), "", text, flags=re.DOTALL)
+    return re.findall(r"^\|[ :|-]*---[ :|-]*\|$", outside, flags=re.MULTILINE)

@@ -1,0 +1,57 @@
+"""What looking ahead is worth: heuristics, and the same that look ahead, on jobsets that nothing was chosen on.
+
+    PYTHONPATH=. python docs/results/lookahead/measure.py online 100
+    PYTHONPATH=. python docs/results/lookahead/measure.py streams 6
+
+Writes `<scenario>.csv.gz` beside it: the mean slowdown of every jobset under every policy. Heuristics are as
+`reports/tables/heuristics/<scenario>/chosen.json` has them tuned; jobsets are those of `confirm`, the first so many.
+"""
+
+import sys
+import time
+from pathlib import Path
+
+import pandas as pd
+
+from pipeline import storage
+from pipeline.config import load_params
+from pipeline.problems.pool.evaluation.metrics import span_of
+from pipeline.problems.pool.evaluation.play import score
+from pipeline.problems.pool.heuristics.tuning import heuristics_with
+from pipeline.problems.pool.lookahead.naming import planned
+from pipeline.problems.pool.nouns import Cluster
+from pipeline.problems.pool.workload.source import source
+from pipeline.progress import progress, say
+from pipeline.stages.confirm import SEED
+
+BASES = ("sjf", "hold", "linear", "hold_until")
+
+
+def main(scenario: str, count: int) -> None:
+    """Play, and write the table."""
+    params = load_params()
+    row = params.pool_scenario(scenario)
+    cluster = Cluster.of(row)
+    confirming = source(params.model_copy(update={"seed": SEED}), scenario, storage.LOG).split("test")
+    jobsets = {load: group[:count] for load, group in confirming.items()}
+    known = heuristics_with(storage.read_chosen(scenario).knobs)
+    policies = {name: known[name] for name in BASES}
+    policies |= {f"plan_{name}": planned(params, scenario, cluster, known[name], name) for name in BASES}
+    parts = []
+    for name, policy in policies.items():
+        begun = time.process_time()
+        with progress(f"{scenario}: {name}, percent", 100) as advance:
+            found = score(
+                {name: policy}, jobsets, cluster, row.step_limit, params.seed, measured=span_of(row),
+                on_progress=lambda share, advance=advance: advance(100 * share),
+            )  # fmt: skip
+        parts.append(found[name].jobsets[["policy", "load", "jobset", "unfinished", "mean_slowdown"]])
+        say(f"{name}: {found[name].by_load}, {time.process_time() - begun:.0f} s of processor time")
+    table = pd.concat(parts, ignore_index=True).round({"mean_slowdown": 6})
+    table.to_csv(
+        Path(__file__).with_name(f"{scenario}.csv.gz"), index=False, compression={"method": "gzip", "mtime": 0}
+    )
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], int(sys.argv[2]))

@@ -1,0 +1,146 @@
+"""Tables of ../paper-scale.md, from the CSVs that `make.py` and `experiments.py` wrote into this folder."""
+
+import sys
+from pathlib import Path
+
+import as_published
+import layout
+import pandas as pd
+
+HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE))
+from headlines import headline_table  # noqa: E402  beside this file, for it is run from anywhere
+
+PAPER_SECONDS = 80.0  # an iteration on 24 cores: DeepRM section 4.3
+BESIDE = ("sjf", "tetris", "hold")
+RULES = [
+    "random_of_all",
+    "random_of_all_ahead",
+    "random",
+    "packer",
+    "tetris_code_0.5",
+    "tetris_0.5",
+    "tetris",
+    "sjf",
+    "hold",
+]
+
+
+def read(name: str) -> pd.DataFrame:
+    """Return a table of this folder."""
+    return pd.read_csv(HERE / f"{name}.csv")
+
+
+def time_table() -> str:
+    """Return how long training took, beside the paper's 80 seconds."""
+    found = read("times")
+    lines = ["| agent | load | objective | seed | updates x jobsets x episodes | s an update | hours | commit |"]
+    lines.append("| --- | ---: | --- | ---: | ---: | ---: | ---: | --- |")
+    for row in found.itertuples():
+        size = f"{row.updates} x {row.jobsets} x {row.episodes}"
+        lines.append(
+            f"| {row.agent} | {row.load} % | {row.objective} | {row.seed} | {size} | {row.seconds_an_update:.2f} | "
+            f"{row.hours:.2f} | {row.commits} |"
+        )
+    whole = found[(found["jobsets"] == 100) & (found["episodes"] == 20)]
+    if len(whole):
+        seconds = whole["seconds_an_update"]
+        span = f"{seconds.min():.2f} to {seconds.max():.2f} s on one core; the paper: {PAPER_SECONDS:g} s on 24 cores"
+        hours = f"All training together: {found['hours'].sum():.1f} hours of one core"
+        lines += ["", f"An iteration of 100 jobsets x 20 episodes: {span}. {hours}."]
+    return "\n".join(lines)
+
+
+def load_table() -> str:
+    """Return mean slowdown by policy and load of the scenario with arrivals."""
+    slowdown = read("slowdown")
+    wide = slowdown[slowdown["scenario"] == "bernoulli"].pivot(index="policy", columns="load", values="slowdown")
+    return by_load(wide.loc[wide.mean(axis=1).sort_values().index])
+
+
+def seed_table() -> str:
+    """Return the agents that differ in their seed only, beside SJF and Tetris at their load."""
+    found, keys = read("times"), ["network", "objective", "load", "updates", "jobsets", "episodes"]
+    slowdown = read("slowdown").set_index(["scenario", "policy", "load"])
+    several = found[found.groupby(keys)["agent"].transform("size") > 1]
+    names = [
+        *zip(several["agent"], several["load"], strict=True),
+        *((rule, several["load"].iloc[0]) for rule in BESIDE),
+    ]
+    lines = ["| policy | load | slowdown | its 95 % interval |", "| --- | ---: | ---: | ---: |"]
+    for name, load in names:
+        row = slowdown.loc[("bernoulli", name, load)]
+        interval = f"{row['slowdown_low']:.2f} to {row['slowdown_high']:.2f}"
+        lines.append(f"| {name} | {load} % | {row['slowdown']:.2f} | {interval} |")
+    return "\n".join(lines)
+
+
+def weights_table() -> str:
+    """Return what validation says of the last weights, which the paper keeps, and of the best, which are kept here."""
+    lines = [
+        "| agent | best on validation | after update | last | last above best |",
+        "| --- | ---: | ---: | ---: | ---: |",
+    ]
+    for agent, curve in read("curves").groupby("agent", sort=False):
+        judged = curve[curve["metric"] == "validation"].set_index("update")["value"]
+        best, last = judged.min(), judged.iloc[-1]
+        lines.append(f"| {agent} | {best:.3f} | {judged.idxmin()} | {last:.3f} | {100 * (last / best - 1):.1f} % |")
+    return "\n".join(lines)
+
+
+def experiment_table(counting: str, policies: list[str]) -> str:
+    """Return mean slowdown by load under one way of counting."""
+    experiments = read("experiments")
+    some = experiments[(experiments["counting"] == counting) & experiments["policy"].isin(policies)]
+    return by_load(some.pivot(index="policy", columns="load", values="slowdown").loc[policies])
+
+
+def seen_table() -> str:
+    """Return slowdown on training and on test jobsets, of each agent beside SJF and Tetris."""
+    seen = read("seen")
+    wide = seen.pivot(index="agent", columns=["split", "policy"], values="slowdown").loc[seen["agent"].unique()]
+    columns = [(split, policy) for split in ("train", "test") for policy in ("sampled", "greedy", "tetris", "sjf")]
+    wide = wide[columns].set_axis([f"{split}: {policy}" for split, policy in columns], axis=1)
+    return by_load(wide).replace("| policy |", "| agent |", 1)
+
+
+def left_out_table(policies: list[str]) -> str:
+    """Return the percentage of jobs that the published test leaves out, by load."""
+    experiments = read("experiments")
+    some = experiments[(experiments["counting"] == "started") & experiments["policy"].isin(policies)]
+    wide = 100 * some.pivot(index="policy", columns="load", values="left_out").loc[policies]
+    return by_load(wide, "{:.1f}")
+
+
+def by_load(wide: pd.DataFrame, form: str = "{:.2f}") -> str:
+    """Return a table of policies by loads."""
+    lines = [f"| policy | {' | '.join(map(str, wide.columns))} |", f"| --- |{' ---: |' * wide.shape[1]}"]
+    lines += [f"| {name} | {' | '.join(form.format(value) for value in wide.loc[name])} |" for name in wide.index]
+    return "\n".join(lines)
+
+
+def headlines() -> str:
+    """Return the papers' headlines with our verdicts."""
+    return headline_table(layout.claims(HERE / "claims.csv"), read("times"), "deeprm_70")
+
+
+def greedy() -> str:
+    """Return each agent's play by chance beside its most probable legal actions."""
+    agents = read("seen")["agent"].unique()
+    return experiment_table("all", [name for agent in agents for name in (agent, f"{agent}_greedy")])
+
+
+TABLES = {
+    "times": time_table,
+    "headlines": headlines,
+    "loads": load_table,
+    "seeds": seed_table,
+    "rules": lambda: experiment_table("all", RULES),
+    "started": lambda: experiment_table("started", RULES),
+    "floored": lambda: experiment_table("floored", RULES),
+    "left out": lambda: left_out_table(RULES),
+    "seen": seen_table,
+    "greedy": greedy,
+    "weights": weights_table,
+    **as_published.tables("paper-scale"),
+}

@@ -1,0 +1,176 @@
+"""What predicted run times are worth on a real log: its last 40 %, played as one on an empty machine.
+
+    PYTHONPATH=. python docs/results/run-times/measure.py test ../shared/traces/HPC2N-2002-2.2-cln.first15000.swf.gz
+    PYTHONPATH=. python docs/results/run-times/measure.py choose ../shared/traces/HPC2N-2002-2.2-cln.first15000.swf.gz
+    PYTHONPATH=. python docs/results/run-times/measure.py blind ../shared/traces/lublin_256.swf.gz
+
+`choose` is what settings were chosen by: learned from the first 30 %, played on the next 30 %. `test` learns from the
+first 60 % and plays the rest. Each writes `<name>_*.csv` beside it: what predictions were worth as such, what schedules
+were worth, and the same by blocks of three days in which jobs were submitted. `blind` asks what a log without users
+and estimates can be predicted from.
+"""
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from pipeline.comparing.resampling import gap_interval, resample
+from pipeline.core import ANY_KIND, SHORTEST_BOUNDED, FloatArray, KeyArray, Policy
+from pipeline.logs.predicting.history import FEATURES, asked, features, last_two
+from pipeline.logs.predicting.run_times import boosted, quantiles, told, within
+from pipeline.logs.registry import read
+from pipeline.logs.trace import Trace
+from pipeline.problems.machines.heuristics.rules import HEURISTICS, with_age
+from pipeline.problems.machines.nouns import DISPATCH, Jobs, Machines, end_to_end
+from pipeline.problems.machines.scheduling import play_on
+from pipeline.problems.machines.simulator.compiled.batch import Simulator
+from pipeline.progress import say
+
+HERE = Path(__file__).resolve().parent
+SPANS = {"choose": (0.3, 0.6), "test": (0.6, 1.0)}  # learned to, and played to, as shares of the log
+BLOCK_S = 3 * 86_400.0
+HOUR_S = 3600.0
+SLOTS = 2048  # more than ever wait at once
+AGES_H = (1, 4, 16, 64)
+SHARES = (0.1, 0.25, 0.5, 0.75, 0.9)  # of quantiles
+RESAMPLES, CONFIDENCE, SEED = 4000, 0.95, 1
+
+
+def orders() -> dict[str, tuple[Policy, str]]:
+    """Return who decides, and how what does not fit is dispatched, by name."""
+    found = {
+        "EASY": (HEURISTICS["fcfs"], "easy_anew"),
+        "EASY, shortest first": (HEURISTICS["fcfs"], "easy_shortest"),
+    }
+    found |= {name.upper(): (HEURISTICS[name], "easy_anew") for name in ("saf", "f1", "sjf")}
+    return found | {f"SAF aged {hours} h": (with_age(hours * HOUR_S), "easy_anew") for hours in AGES_H}
+
+
+def known_by(trace: Trace, learned: int, known: FloatArray) -> dict[str, FloatArray]:
+    """Return what policies may be told of run times [J], by name."""
+    places = np.arange(learned)
+    return {
+        "estimates": trace.estimate_s,
+        "last two": within(trace, last_two(asked(trace), known)),
+        "predictions": told(trace, places, known),
+        "run times": trace.run_s,
+    }
+
+
+def errors(trace: Trace, span: slice, what: dict[str, FloatArray]) -> pd.DataFrame:
+    """Return how far what is told is from what comes."""
+    run, rows = trace.run_s[span], []
+    for name, column in what.items():
+        off, ratio = np.abs(column[span] - run), np.log(np.maximum(column[span], 1.0) / run)
+        numbers = {
+            "covered": (run <= column[span]).mean(),
+            "mean_error_s": off.mean(),
+            "median_error_s": np.median(off),
+        }
+        rows.append({"told": name, "jobs": len(run), **numbers, "log_error": np.sqrt((ratio**2).mean())})
+    return pd.DataFrame(rows)
+
+
+def waits(trace: Trace, span: slice, what: FloatArray, policy: Policy, dispatch: str) -> FloatArray:
+    """Return how long each job of a span waits."""
+    count = len(trace.run_s[span])
+    jobs = Jobs(
+        *(trace.submit_s[span], trace.run_s[span], what[span], trace.demand[span, :1].copy()),
+        *(np.ones(count, dtype=np.int64), np.full(count, ANY_KIND)),
+    )
+    if trace.machines is None:
+        raise ValueError("the log does not say how large its machine was")
+    machines = Machines(
+        trace.machines.capacity[:, :1], np.zeros(1, dtype=np.int64), SLOTS, DISPATCH.index(dispatch), np.inf, np.inf
+    )
+    simulator, key = Simulator(end_to_end([jobs]), machines, np.zeros(count)), np.zeros(1, dtype=np.uint64)
+    _to_end(simulator, policy, key)
+    return np.asarray(simulator.placed().start - jobs.arrival)
+
+
+def _to_end(simulator: Simulator, policy: Policy, key: KeyArray) -> None:
+    for _ in play_on(simulator, policy, key):
+        pass
+
+
+def play(name: str, trace: Trace) -> None:
+    """Learn, play and write the tables."""
+    learned, end = (round(len(trace.id) * share) for share in SPANS[name])
+    span, known = slice(learned, end), features(asked(trace))
+    what = known_by(trace, learned, known)
+    found = quantiles(trace, np.arange(learned), SHARES, known)
+    table = errors(trace, span, what | {f"quantile {share:g}": found[q] for q, share in enumerate(SHARES)})
+    table.round(4).to_csv(HERE / f"{name}_predictions.csv", index=False)
+    block = ((trace.submit_s[span] - trace.submit_s[learned]) // BLOCK_S).astype(np.int64)
+    waited = {}
+    for order, (policy, dispatch) in orders().items():
+        for words, column in what.items():
+            waited[order, words] = waits(trace, span, column, policy, dispatch)
+            say(f"{order}, told {words}: mean wait {waited[order, words].mean():,.0f} s")
+    schedules(waited, trace.run_s[span], block).round(4).to_csv(HERE / f"{name}_schedules.csv", index=False)
+    by_block(waited, trace.run_s[span], block).round(3).to_csv(HERE / f"{name}_blocks.csv", index=False)
+
+
+def slowdown(wait: FloatArray, run: FloatArray) -> FloatArray:
+    """Return bounded slowdowns."""
+    return np.asarray(np.maximum(1.0, (wait + run) / np.maximum(run, SHORTEST_BOUNDED)))
+
+
+def schedules(waited: dict[tuple[str, str], FloatArray], run: FloatArray, block: FloatArray) -> pd.DataFrame:
+    """Return what each schedule was worth, and how its 99th percentile of wait lies to EASY's, blocks drawn again."""
+    counts = resample(int(block.max()) + 1, RESAMPLES, np.random.default_rng(SEED)).astype(np.int64)
+    tails = {cell: _tails(wait, block, counts) for cell, wait in waited.items()}
+    easy, rows = tails["EASY", "estimates"], []
+    for (order, words), wait in waited.items():
+        bounded, gap = slowdown(wait, run), tails[order, words] / easy - 1
+        low, high = gap_interval(gap[1:], CONFIDENCE, counts.shape[1])
+        rows.append(
+            {
+                **{"order": order, "told": words, "jobs": len(wait), "bounded_slowdown": bounded.mean()},
+                **{"p99_bounded_slowdown": np.quantile(bounded, 0.99), "wait_s": wait.mean()},
+                **{"p99_wait_s": np.quantile(wait, 0.99), "longest_wait_s": wait.max()},
+                **{"p99_wait_difference": gap[0], "p99_wait_low": float(low), "p99_wait_high": float(high)},
+            }
+        )
+    return pd.DataFrame(rows)
+
+
+def _tails(wait: FloatArray, block: FloatArray, counts: FloatArray) -> FloatArray:
+    """Return the 99th percentile of wait where each block counts so often [S]."""
+    order = np.argsort(wait)
+    weights = counts[:, block[order]].cumsum(axis=1)
+    place = (weights < 0.99 * weights[:, -1:]).sum(axis=1)
+    return np.asarray(wait[order][place])
+
+
+def by_block(waited: dict[tuple[str, str], FloatArray], run: FloatArray, block: FloatArray) -> pd.DataFrame:
+    """Return the sums of bounded slowdown and wait over the jobs that were submitted in each block."""
+    parts = []
+    for (order, words), wait in waited.items():
+        frame = pd.DataFrame({"block": block, "bounded_slowdown": slowdown(wait, run), "wait_s": wait})
+        sums = frame.groupby("block").sum().assign(jobs=np.bincount(block)[np.unique(block)]).reset_index()
+        sums.insert(0, "told", words)
+        sums.insert(0, "order", order)
+        parts.append(sums)
+    return pd.concat(parts, ignore_index=True)
+
+
+def blind(trace: Trace) -> None:
+    """Write what is left to predict from without users and estimates: processors, hour and weekday."""
+    learned = round(len(trace.id) * SPANS["test"][0])
+    known, root = features(asked(trace)), np.sqrt(trace.run_s)
+    same = np.full(len(root), root[:learned].mean() ** 2)
+    what = {"one number for all": same, "predictions": boosted(trace, np.arange(learned), known, root) ** 2}
+    there = [name for place, name in enumerate(FEATURES) if not np.isnan(known[:, place]).all()]
+    say(f"known of a job: {', '.join(there)}")
+    errors(trace, slice(learned, None), what).round(4).to_csv(HERE / "blind_predictions.csv", index=False)
+
+
+if __name__ == "__main__":
+    log = read(Path(sys.argv[2]), "swf")
+    if sys.argv[1] == "blind":
+        blind(log)
+    else:
+        play(sys.argv[1], log)

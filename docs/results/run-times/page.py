@@ -1,0 +1,115 @@
+"""Tables of ../run-times.md, from what `measure.py` wrote."""
+
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from layout import difference, number, table
+
+from pipeline.comparing.resampling import gap_interval, resample
+from pipeline.core import FloatArray
+
+HERE = Path(__file__).resolve().parent
+RESAMPLES, CONFIDENCE, SEED = 4000, 0.95, 1
+EASY = ("EASY", "estimates")
+ORDERS = ("SAF", "F1", "SJF")  # the heuristics among which the best is looked for
+KEY = ["order", "told"]
+
+
+def of_predictions(name: str) -> str:
+    """Return how far what is told is from what comes."""
+    head = ["told", "jobs that end within", "mean error, s", "median error, s", "error of the logarithm"]
+    rows = [
+        [
+            row.told,
+            f"{row.covered:.0%}",
+            f"{row.mean_error_s:,.0f}",
+            f"{row.median_error_s:,.0f}",
+            f"{row.log_error:.2f}",
+        ]
+        for row in pd.read_csv(HERE / f"{name}_predictions.csv").itertuples()
+        if row.told != "run times"
+    ]
+    return table(head, rows)
+
+
+def of_schedules(name: str) -> str:
+    """Return what each schedule was worth, against EASY told estimates."""
+    found, drawn = pd.read_csv(HERE / f"{name}_schedules.csv").set_index(KEY), _drawn(name)
+    blocks = _blocks(name)
+    head = ["order", "told", "bounded slowdown", "to EASY", "p99", "wait, s", "p99 of wait, s", "to EASY", "longest, s"]
+    rows = []
+    for cell, row in found.iterrows():
+        gap = _gap(drawn[cell] / drawn[EASY] - 1, blocks)
+        tail = {end: row[f"p99_wait_{end}"] for end in ("difference", "low", "high")}
+        tail |= {"difference_low": tail["low"], "difference_high": tail["high"]}
+        own = cell == EASY
+        rows.append(
+            [
+                *(*cell, number(row["bounded_slowdown"]), "" if own else difference(gap, 0)),
+                *(number(row["p99_bounded_slowdown"]), f"{row['wait_s']:,.0f}", f"{row['p99_wait_s']:,.0f}"),
+                *("" if own else difference(pd.Series(tail), 0), f"{row['longest_wait_s']:,.0f}"),
+            ]
+        )
+    return table(head, rows, words=2)
+
+
+def of_the_way(name: str) -> str:
+    """Return how far of the way to known run times the orders get that are told predictions."""
+    drawn, means = _drawn(name), pd.read_csv(HERE / f"{name}_schedules.csv").set_index(KEY)["bounded_slowdown"]
+    best = {told: min(ORDERS, key=lambda order: means[order, told]) for told in ("estimates", "run times")}
+    begin, end = ((best[told], told) for told in ("estimates", "run times"))
+    rows = [["best told estimates", begin[0], number(means[begin]), ""]]
+    for order in ORDERS:
+        way = (drawn[begin] - drawn[order, "predictions"]) / (drawn[begin] - drawn[end])
+        low, high = gap_interval(way[1:], CONFIDENCE, _blocks(name))
+        words = f"{way[0]:.0%} ({float(low):.0%} to {float(high):.0%})"
+        rows.append(["told predictions", order, number(means[order, "predictions"]), words])
+    return table(
+        ["", "order", "bounded slowdown", "of the way"],
+        [*rows, ["best told run times", end[0], number(means[end]), ""]],
+        2,
+    )
+
+
+def of_choosing() -> str:
+    """Return what settings were chosen by."""
+    found = pd.read_csv(HERE / "choose_schedules.csv")
+    means = found.pivot(index="order", columns="told", values="bounded_slowdown")
+    tails = found.pivot(index="order", columns="told", values="p99_wait_s")
+    told = ["estimates", "last two", "predictions", "run times"]
+    rows = [
+        [order, *(f"{number(means.loc[order, name])} / {tails.loc[order, name]:,.0f}" for name in told)]
+        for order in found["order"].unique()
+    ]
+    return table(["order", *told], rows)
+
+
+def _blocks(name: str) -> int:
+    return int(pd.read_csv(HERE / f"{name}_blocks.csv")["block"].nunique())
+
+
+def _drawn(name: str) -> dict[tuple[str, str], FloatArray]:
+    """Return the mean bounded slowdown of every cell where each block counts as often as it is drawn [1 + S]."""
+    found = pd.read_csv(HERE / f"{name}_blocks.csv")
+    counts = resample(_blocks(name), RESAMPLES, np.random.default_rng(SEED))
+    drawn = {}
+    for cell, part in found.groupby(KEY, sort=False):
+        sums = part.sort_values("block")
+        drawn[cell] = (counts @ sums["bounded_slowdown"].to_numpy()) / (counts @ sums["jobs"].to_numpy())
+    return drawn
+
+
+def _gap(drawn: FloatArray, blocks: int) -> pd.Series:
+    low, high = gap_interval(drawn[1:], CONFIDENCE, blocks)
+    return pd.Series({"difference": drawn[0], "difference_low": float(low), "difference_high": float(high)})
+
+
+TABLES = {
+    "predictions": partial(of_predictions, "test"),
+    "schedules": partial(of_schedules, "test"),
+    "of the way": partial(of_the_way, "test"),
+    "choosing": of_choosing,
+    "a log that says little": partial(of_predictions, "blind"),
+}

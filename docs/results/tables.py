@@ -1,0 +1,59 @@
+"""Tables of the README and of the pages of results, from data that are in the repository.
+
+    python docs/results/tables.py write [PAGE ...]    # between their markers; without a page, of all
+    python docs/results/tables.py gather              # before it, behind a new default run: see default/page.py
+
+Each page has a folder of its name with its data and a `page.py`, whose TABLES name what is written where.
+"""
+
+import importlib.util
+import sys
+from pathlib import Path
+from types import ModuleType
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parents[1]
+sys.path.insert(0, str(HERE))
+from layout import filled  # noqa: E402  beside this file, for it is run from anywhere
+
+PAGES = {
+    "README.md": "readme",
+    "docs/results/default.md": "default",
+    "docs/results/deeprm3.md": "deeprm3",
+    "docs/results/rlscheduler.md": "rlscheduler",
+    "docs/results/paper-scale.md": "paper-scale",
+    "docs/results/controller.md": "controller",
+    "docs/results/deepk8s.md": "deepk8s",
+    "docs/results/lookahead.md": "lookahead",
+    "docs/results/fidelity.md": "fidelity",
+    "docs/results/gate.md": "gate",
+    "docs/results/run-times.md": "run-times",
+}
+
+
+def page(folder: str) -> ModuleType:
+    """Return the module that writes a page's tables."""
+    name = f"page_{folder.replace('-', '_')}"
+    if name not in sys.modules:
+        spec = importlib.util.spec_from_file_location(name, HERE / folder / "page.py")
+        if spec is None or spec.loader is None:
+            raise ImportError(f"{folder}/page.py cannot be loaded")
+        sys.modules[name] = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(sys.modules[name])
+    return sys.modules[name]
+
+
+def written(path: str) -> str:
+    """Return a page with its tables as the data have them."""
+    tables = {title: write() for title, write in page(PAGES[path]).TABLES.items()}
+    return filled((ROOT / path).read_text(encoding="utf-8"), tables)
+
+
+if __name__ == "__main__":
+    if sys.argv[1:] == ["gather"]:
+        page("default").gather()
+    elif sys.argv[1:2] == ["write"] and set(sys.argv[2:]) <= set(PAGES):
+        for path in sys.argv[2:] or PAGES:
+            (ROOT / path).write_text(written(path), encoding="utf-8")
+    else:
+        sys.exit(f"expected gather, or write with none or some of {', '.join(PAGES)}")

@@ -1,0 +1,84 @@
+"""How often the watch errs: streams of regret of which the truth is known, looked at behind every window.
+
+    PYTHONPATH=. python docs/results/watch/measure.py 200
+
+The regret of a window is a mean plus luck that is drawn from what two trainings of one recipe had of each other on 100
+short runs at four loads (../deeprm3/ablations.csv.gz); beside it stands a second heuristic, as good and with luck of
+its own. A day is a window here. Writes `seen.csv` beside it: of each stream, behind which window the alarm came.
+"""
+
+import sys
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from pipeline.champions.regret import windows_needed
+from pipeline.comparing.sequences import seen_at
+from pipeline.config import Watch, load_params
+from pipeline.core import FloatArray
+from pipeline.progress import say
+
+HERE = Path(__file__).resolve().parent
+WINDOWS = 365
+SHARES = np.array([0.5, 0.5])
+
+
+class Case(NamedTuple):
+    """A stream: its regret before and behind a change, and behind which window that comes."""
+
+    words: str
+    before: float
+    behind: float
+    change: int = 0
+
+
+CASES = {
+    "better": Case("5 % better than the best heuristic, all year", -0.05, -0.05),
+    "equal": Case("as good, all year", 0.0, 0.0),
+    "tolerance": Case("as much worse as is no alarm, all year", 0.02, 0.02),
+    "no_matter": Case("5 % better, behind day 60 only 1 % better", -0.05, -0.01, 60),
+    "small": Case("5 % better, behind day 60 5 % worse", -0.05, 0.05, 60),
+    "planned": Case("5 % better, behind day 60 10 % worse", -0.05, 0.10, 60),
+    "large": Case("5 % better, behind day 60 20 % worse", -0.05, 0.20, 60),
+}
+
+
+def luck() -> FloatArray:
+    """Return the regret of one training beside the other, over four loads, less its mean."""
+    rows = pd.read_csv(HERE.parent / "deeprm3" / "ablations.csv.gz")
+    rows = rows[(rows["variant"] == "full") & (rows["kind"] == "short") & rows["seed"].isin((1, 2))]
+    both = rows.set_index(["jobset", "load", "seed"])["mean"].unstack("seed")
+    gap = (both[2] - both[1]) / both.max(axis=1)
+    found = gap.groupby("jobset").mean().to_numpy()
+    return np.asarray(found - found.mean())
+
+
+def stream(case: Case, around: FloatArray, rng: np.random.Generator) -> FloatArray:
+    """Return the regret beside two heuristics."""
+    mean = np.where(np.arange(WINDOWS) < case.change, case.before, case.behind)
+    return np.asarray(mean + rng.choice(around, (len(SHARES), WINDOWS)))
+
+
+def watched(name: str, streams: int, rules: Watch) -> pd.DataFrame:
+    """Return, of each stream of a case, behind which window the alarm came; -1: behind none."""
+    around, rows = luck(), []
+    for number in range(streams):
+        values = stream(CASES[name], around, np.random.default_rng([number, list(CASES).index(name)]))
+        seen = seen_at(values, SHARES, rules.tolerance, rules.level, rules.bound)
+        rows.append({"case": name, "stream": number, "seen": -1 if seen is None else seen})
+    return pd.DataFrame(rows)
+
+
+def main(streams: int) -> None:
+    """Watch all cases, and write the table."""
+    rules = load_params().rules.watch
+    found = pd.concat([watched(name, streams, rules) for name in CASES], ignore_index=True)
+    found.to_csv(HERE / "seen.csv", index=False)
+    say(f"spread of luck: {luck().std():.3f}; windows needed: {windows_needed(luck(), rules, 1)}")
+    say(str(found.groupby("case")["seen"].agg([lambda seen: (seen > 0).sum(), "median"])))
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]))

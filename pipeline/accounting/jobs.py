@@ -1,0 +1,157 @@
+"""Which rows of accounting are jobs, when they arrive, how long they run, and why the other rows are none.
+
+- A job is a run: machines were held from Start to End. One that was requeued is a job each time that it ran.
+- It arrives when it may start: at Submit, or at Eligible where that is later (dependencies, begin times, holds).
+- It ran for ElapsedRaw where that is known, which clock changes leave alone; Slurm counts whole seconds.
+- A limit without end is a year: backfill of Slurm itself plans with that (22.05 then writes 525600 as the limit).
+"""
+
+from collections.abc import Sequence
+from sys import intern
+
+import numpy as np
+import pandas as pd
+import pandera.pandas as pa
+
+from pipeline.core import BoolArray, IntArray
+from pipeline.logs.trace import Sieve
+from pipeline.schemas.columns import above_zero, integers, numbers
+from pipeline.storage.files import check_table
+
+YEAR = 365 * 86400.0  # s
+COMPLETED = "COMPLETED"
+RUN_AGAIN = ("PENDING", "REQUEUED", "REQUEUE_HOLD", "REQUEUE_FED", "SPECIAL_EXIT", "PREEMPTED", "NODE_FAIL", "RESIZING")
+SAME_TIME = 1.0  # s: what was requeued is submitted anew as its run ends
+
+# What is dropped, in the order in which it is told.
+STEP = "a step of a job"
+NOT_ENDED = "waiting or running when the dump was made"
+NEVER_RAN = "ended before it started, as when cancelled"
+NO_SUBMIT = "no time of submission"
+NO_CPUS = "no CPUs"
+BACKWARDS = "ended before it started by the clock, and no ElapsedRaw"
+TWICE = "the same run again, as in dumps that overlap"
+# What is mended.
+ARRAY = "task of an array: a job of its own"
+HET = "part of a heterogeneous job: a job of its own"
+CLOCK = "End less Start is not ElapsedRaw (clock changed, or suspended): ElapsedRaw taken"
+SHORT = "ran less than a second: 1 s taken"
+LATER = "eligible after its submission (dependency, begin time, hold): arrives when eligible"
+EARLY = "started before it could: arrives when it started"
+UNLIMITED = f"time limit without end: {YEAR / 86400:.0f} days taken, as backfill does"
+NO_LIMIT = f"time limit unknown: {YEAR / 86400:.0f} days taken"
+NO_NODES = "number of nodes unknown: 1 taken"
+NO_MEMORY = "memory unknown: holds none"
+UNEVEN = "CPUs are no multiple of nodes: each node holds the mean"
+REQUEUED = "ran again after a requeue: each run is a job"
+RECYCLED = "id given again: another job"
+
+JOBS = pa.DataFrameSchema(
+    {
+        "job": pa.Column(str),
+        **{name: pa.Column(str) for name in ("user", "account", "partition", "qos", "state")},
+        "arrival": numbers(0.0),  # s since 1970
+        "start": numbers(0.0),
+        "duration": above_zero(),  # s
+        "limit": above_zero(),  # s
+        "cpus": above_zero(),  # of all its nodes, as the next ones
+        "memory": numbers(0.0),  # GiB
+        "gpus": numbers(0.0),
+        "nodes": integers(1),
+    },
+    strict=True,
+    ordered=True,
+    unique=["job"],
+    name="AccountedJobs",
+)
+
+
+def jobs_among(records: pd.DataFrame, sieve: Sieve) -> pd.DataFrame:
+    """Return the rows that are jobs, with what JOBS has but for names that are given once, and submit and end.
+
+    Args:
+        records: of a part of a dump, indexed by line.
+        sieve: counts what is dropped and mended.
+    """
+    start, end, elapsed = (records[name].to_numpy() for name in ("start", "end", "elapsed"))
+    known = ~np.isnan(elapsed)
+    causes = {
+        STEP: records["step"].to_numpy(),
+        NOT_ENDED: np.isnan(end),
+        NEVER_RAN: np.isnan(start) | ~records["placed"].to_numpy(),
+        NO_SUBMIT: np.isnan(records["submit"].to_numpy()),
+        NO_CPUS: ~(records["cpus"].to_numpy() > 0),
+        BACKWARDS: (end < start) & ~known,
+    }
+    kept = sieve.keep(records.index.to_numpy(), causes)
+    return _mended(records[kept], sieve)
+
+
+def _mended(jobs: pd.DataFrame, sieve: Sieve) -> pd.DataFrame:
+    submit, start, limit, elapsed, cpus = (
+        jobs[name].to_numpy() for name in ("submit", "start", "limit", "elapsed", "cpus")
+    )
+    span = jobs["end"].to_numpy() - start
+    run = np.where(np.isnan(elapsed), span, elapsed)
+    eligible = np.fmax(submit, jobs["eligible"].to_numpy())
+    nodes, memory = jobs["nodes"].to_numpy(), jobs["memory"].to_numpy()
+    endless, limitless = limit >= YEAR, ~(limit > 0)
+    _count(
+        sieve,
+        jobs,
+        {
+            ARRAY: jobs["array"].to_numpy(),
+            HET: jobs["het"].to_numpy(),
+            CLOCK: np.abs(span - run) > SAME_TIME,
+            SHORT: run == 0,
+            LATER: eligible > submit,
+            EARLY: eligible > start,
+            UNLIMITED: endless,
+            NO_LIMIT: limitless,
+            NO_NODES: ~(nodes >= 1),
+            NO_MEMORY: ~(memory > 0),
+            UNEVEN: cpus % np.fmax(nodes, 1) > 0,
+        },
+    )
+    mended = jobs.assign(
+        arrival=np.minimum(eligible, start),
+        duration=np.fmax(run, 1.0),
+        limit=np.where(endless | limitless, YEAR, limit),
+        memory=np.nan_to_num(memory),
+        gpus=np.nan_to_num(jobs["gpus"].to_numpy()),
+        nodes=np.fmax(nodes, 1).astype(np.int64),
+    )
+    words = {name: mended[name].map(intern) for name in ("user", "account", "partition", "qos", "state")}
+    return mended.assign(**words)[[*JOBS.columns, "submit", "end"]]  # no more, for a log may have many millions
+
+
+def _count(sieve: Sieve, rows: pd.DataFrame, causes: dict[str, BoolArray]) -> None:
+    for reason, found in causes.items():
+        sieve.repair(reason, rows.index.to_numpy()[found])
+
+
+def one_by_one(jobs: pd.DataFrame, sieves: Sequence[Sieve]) -> pd.DataFrame:
+    """Return jobs in order of arrival, each run once, and no two of one name.
+
+    Args:
+        jobs: of all dumps; their column `file` is the number of their dump's sieve, the index their line.
+        sieves: of each dump.
+    """
+    again = jobs.duplicated(["job", "submit", "start", "end"]).to_numpy()
+    lines, files = jobs.index.to_numpy(), jobs["file"].to_numpy()
+    for file, sieve in enumerate(sieves):
+        sieve.keep(lines[files == file], {TWICE: again[files == file]})
+    jobs = jobs[~again].sort_values(["job", "start"], kind="stable")
+    number = np.asarray(jobs.groupby("job").cumcount(), dtype=np.int64)
+    ended, state = jobs["end"].shift().to_numpy(), jobs["state"].shift()
+    rerun = state.isin(RUN_AGAIN).to_numpy() | (np.abs(jobs["submit"].to_numpy() - ended) <= SAME_TIME)
+    _tell_runs(jobs, number, rerun, sieves)
+    names = [f"{job}-{run + 1}" if run else job for job, run in zip(jobs["job"], number, strict=True)]
+    jobs = jobs.assign(job=names).sort_values("arrival", kind="stable")
+    return check_table(jobs[list(JOBS.columns)].reset_index(drop=True), JOBS, "jobs")
+
+
+def _tell_runs(jobs: pd.DataFrame, number: IntArray, rerun: BoolArray, sieves: Sequence[Sieve]) -> None:
+    for file, sieve in enumerate(sieves):
+        mine = (jobs["file"] == file).to_numpy()
+        _count(sieve, jobs[mine], {REQUEUED: ((number > 0) & rerun)[mine], RECYCLED: ((number > 0) & ~rerun)[mine]})

@@ -1,0 +1,117 @@
+"""The files of an import: a job table, a log in the Standard Workload Format, and what became of every row."""
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pandera.pandas as pa
+
+from pipeline.accounting.jobs import COMPLETED
+from pipeline.logs.lines import FIELDS
+from pipeline.problems.machines.user_tables import user_jobs_schema
+from pipeline.schemas.columns import integers
+from pipeline.storage.files import check_table
+
+KB_OF_GIB = 1024.0**2
+DIGITS = 12  # arrivals of years keep their seconds
+DONE, FAILED, CANCELLED = 1, 0, 5  # field 11 of SWF
+
+ACCOUNT = pa.DataFrameSchema(
+    {
+        "file": pa.Column(str),
+        "what": pa.Column(str, pa.Check.isin(["dropped", "mended"])),
+        "why": pa.Column(str),
+        "rows": integers(1),
+        "first_line": integers(1),
+    },
+    strict=True,
+    ordered=True,
+    name="ImportAccount",
+)
+SWF = pa.DataFrameSchema({f"field_{k}": integers(-1) for k in range(1, FIELDS + 1)}, strict=True, name="Swf")
+
+
+def made(out: Path, jobs: pd.DataFrame, users: Mapping[str, int], account: pd.DataFrame) -> dict[str, str]:
+    """Return what jobs.csv, log.swf and account.csv hold, checked.
+
+    Args:
+        out: the folder where they are to be, for what is said of them.
+        jobs: as JOBS, in order of arrival.
+        users: the numbers of users and accounts.
+        account: as ACCOUNT.
+
+    Raises:
+        UserError: jobs break a rule of the tables, as by a time beyond what they take.
+    """
+    table, resources = _job_table(jobs)
+    schema = user_jobs_schema(resources, ["estimate", "nodes"])
+    return {
+        "jobs.csv": _csv(check_table(table, schema, str(out / "jobs.csv"))),
+        "log.swf": _swf(jobs, users, out),
+        "account.csv": _csv(check_table(account, ACCOUNT, str(out / "account.csv"))),
+    }
+
+
+def _csv(frame: pd.DataFrame) -> str:
+    return str(frame.to_csv(index=False, float_format=f"%.{DIGITS}g", lineterminator="\n"))
+
+
+def _job_table(jobs: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
+    """Return jobs as `schedule` takes them for many machines, with the resources that any of them holds."""
+    per_node = {"cpu": jobs["cpus"], "memory": jobs["memory"], "gpu": jobs["gpus"]}
+    held = {name: amount / jobs["nodes"] for name, amount in per_node.items() if name == "cpu" or amount.any()}
+    columns = {"job": jobs["job"], "arrival": jobs["arrival"] - jobs["arrival"].iloc[0], "duration": jobs["duration"]}
+    return pd.DataFrame(columns | {"estimate": jobs["limit"], "nodes": jobs["nodes"]} | held), list(held)
+
+
+def _swf(jobs: pd.DataFrame, users: Mapping[str, int], out: Path) -> str:
+    """Return a log in SWF 2.2: jobs numbered from 1 in the order of the job table."""
+    queues, partitions = _numbered(jobs["qos"]), _numbered(jobs["partition"])
+    kb = jobs["memory"] * KB_OF_GIB / jobs["cpus"]
+    status = np.select([jobs["state"] == COMPLETED, jobs["state"] == "CANCELLED"], [DONE, CANCELLED], FAILED)
+    given = {
+        1: np.arange(1, len(jobs) + 1),
+        2: jobs["arrival"] - jobs["arrival"].iloc[0],
+        3: jobs["start"] - jobs["arrival"],
+        4: jobs["duration"],
+        5: jobs["cpus"],
+        8: jobs["cpus"],
+        9: jobs["limit"],
+        10: kb.round().where(jobs["memory"] > 0, -1),
+        11: status,
+        12: jobs["user"].map(users),
+        13: jobs["account"].map(users),
+        15: jobs["qos"].map(queues),
+        16: jobs["partition"].map(partitions),
+    }
+    columns = {f"field_{k}": given.get(k, -1) for k in range(1, FIELDS + 1)}
+    rows = check_table(pd.DataFrame(columns, index=jobs.index).astype("int64"), SWF, str(out / "log.swf"))
+    return _header(jobs, queues, partitions) + str(rows.to_csv(sep=" ", header=False, index=False, lineterminator="\n"))
+
+
+def _header(jobs: pd.DataFrame, queues: Mapping[str, int], partitions: Mapping[str, int]) -> str:
+    first, last = jobs["arrival"].min(), (jobs["start"] + jobs["duration"]).max()
+    said = [("Version", "2.2"), ("Computer", "Slurm"), ("MaxJobs", len(jobs)), ("MaxRecords", len(jobs))]
+    said += [("UnixStartTime", int(first)), ("StartTime", _day(first)), ("EndTime", _day(last))]
+    said += [("MaxProcs", most_held(jobs)), ("Note", "MaxProcs is the most CPUs that these jobs held at one time")]
+    said += [("Note", "field 2 is when a job could start: its submission, or when it became eligible")]
+    said += [(word, f"{number} {name}") for word, names in (("Queue", queues), ("Partition", partitions))
+             for name, number in names.items() if name]  # fmt: skip
+    return "".join(f"; {word}: {value}\n" for word, value in said)
+
+
+def _day(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds, UTC).isoformat()
+
+
+def _numbered(names: pd.Series) -> dict[str, int]:
+    return {name: number for number, name in enumerate(sorted(set(names) - {""}), 1)} | {"": -1}
+
+
+def most_held(jobs: pd.DataFrame) -> int:
+    """Return the most CPUs that jobs held at one time; at one moment, what ends gives back first."""
+    times = np.concatenate([jobs["start"] + jobs["duration"], jobs["start"]])
+    change = np.concatenate([-jobs["cpus"], jobs["cpus"]])
+    return int(change[np.lexsort((change, times))].cumsum().max())

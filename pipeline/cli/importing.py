@@ -1,0 +1,42 @@
+"""The command that imports what a site's own scheduler wrote of its jobs."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from pipeline.cli.base import app
+
+imports = typer.Typer(help="Import what a site's scheduler wrote of its jobs.")
+app.add_typer(imports, name="import", no_args_is_help=True)
+
+
+@imports.callback()
+def scheduler() -> None:
+    """Import what a site's scheduler wrote of its jobs."""  # a command alone would lose its name
+
+
+@imports.command()
+def slurm(
+    files: Annotated[
+        list[Path], typer.Argument(help="Dumps of sacct --parsable2, or files of jobcomp/filetxt; plain or .gz.")
+    ],
+    out: Annotated[Path, typer.Option(help="Folder for jobs.csv, log.swf and account.csv.")] = Path("imported"),
+    key_file: Annotated[
+        Path | None, typer.Option(help="Key of the users' pseudonyms; without it, OUT/users.key, made if need be.")
+    ] = None,
+    name_users: Annotated[bool, typer.Option(help="Write users.csv: which number is which user's.")] = False,
+    partial: Annotated[
+        bool, typer.Option(help="Take a dump whose last line is cut, or that holds the jobs of one user alone.")
+    ] = False,
+) -> None:
+    """Make a job table and a log in SWF of Slurm's accounting, and say what became of every row.
+
+    See docs/how-to/import-slurm.md for the sacct command that it expects.
+
+    Example: python -m pipeline import slurm sacct.txt --out site
+    """
+    from pipeline.accounting.importing import SlurmImport, run
+
+    for line in run(SlurmImport(files, out, key_file, name_users, partial)):
+        typer.echo(line)

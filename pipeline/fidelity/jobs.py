@@ -1,0 +1,58 @@
+"""Short jobs for a Slurm on loopback, and the orders in which they are to start.
+
+A job sleeps for seconds, and its limit is in minutes, as Slurm takes no others. A limit of as many minutes as the job
+might sleep seconds makes limits tell as much of run times as users' do; both players are told the same limits.
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+
+from pipeline.core import FloatArray, IntArray
+
+RUNS_S = (1, 2, 3, 4, 6, 8)
+CPUS = (1, 1, 2, 2, 3, 4)  # of each node, all equally often
+TWO_NODES = 0.15  # share of the jobs
+OVER = (1.0, 2.0)  # minutes of the limit for each second of the run
+EACH_S = 0.375  # between two arrivals, in the mean: more than 16 CPUs can do, so that a queue grows
+
+
+class ShortJobs(NamedTuple):
+    """The jobs of a play in order of arrival."""
+
+    arrival_s: FloatArray  # [J]
+    run_s: IntArray  # [J]
+    limit_min: IntArray  # [J]
+    cpus: IntArray  # [J]  of each node
+    nodes: IntArray  # [J]
+
+
+def drawn(count: int, seed: int) -> ShortJobs:
+    """Return so many jobs; the first comes at once."""
+    rng = np.random.default_rng(seed)
+    run = rng.choice(RUNS_S, count)
+    arrival = np.sort(rng.uniform(0.0, EACH_S * count, count))
+    return ShortJobs(
+        arrival_s=np.round(arrival - arrival[0], 3),
+        run_s=run,
+        limit_min=np.ceil(run * rng.uniform(*OVER, count)).astype(np.int64),
+        cpus=rng.choice(CPUS, count),
+        nodes=np.where(rng.random(count) < TWO_NODES, 2, 1),
+    )
+
+
+def _alike(jobs: ShortJobs) -> IntArray:
+    return np.zeros_like(jobs.limit_min)
+
+
+def _limit(jobs: ShortJobs) -> IntArray:
+    return jobs.limit_min
+
+
+def _area(jobs: ShortJobs) -> IntArray:
+    return np.asarray(jobs.limit_min * jobs.cpus * jobs.nodes)
+
+
+# What is low starts first, as a number for each job; by the word of the heuristic that orders alike.
+ORDERS: dict[str, Callable[[ShortJobs], IntArray]] = {"fcfs": _alike, "sjf": _limit, "saf": _area}

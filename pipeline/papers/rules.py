@@ -1,0 +1,105 @@
+"""How parts of claims are judged: by whole intervals, at one load or at several, and without slack.
+
+A whole interval on the other side refutes a part ("no"), at one load if the claim is about several. "Partly" is what
+holds at some loads, cannot be told at others, and is refuted at none.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from pipeline.papers.evidence import Gap
+
+YES, NO, PARTLY, CANNOT = "yes", "no", "partly", "cannot be told"
+
+
+class Rule(NamedTuple):
+    """How a comparison at one or several loads is judged."""
+
+    word: Callable[[Sequence["Gap"]], str]
+    no_if: str
+
+
+def together(words: Iterable[str]) -> str:
+    """Return the word for what holds only where all of it does: a refuted part refutes it.
+
+    >>> together(["yes", "no"]), together(["yes", "cannot be told"]), together(["no", "cannot be told"])
+    ('no', 'partly', 'no')
+    """
+    found = set(words)
+    if NO in found:
+        return NO
+    return found.pop() if len(found) == 1 else PARTLY
+
+
+def below(low: float, high: float) -> str:
+    """Return whether an interval is below 0: all of it must be, and what is all above refutes it.
+
+    >>> below(-2, -1), below(1, 2), below(-1, 1)
+    ('yes', 'no', 'cannot be told')
+    """
+    return YES if high < 0 else NO if low > 0 else CANNOT
+
+
+def above(low: float, high: float) -> str:
+    """Return whether an interval is above 0."""
+    return below(-high, -low)
+
+
+def _every(gaps: Sequence["Gap"], shift: float = 0.0) -> str:
+    return together(below(gap.low + shift, gap.high + shift) for gap in gaps)
+
+
+def _turned(gaps: Sequence["Gap"]) -> list["Gap"]:
+    return [gap.turned() for gap in gaps]
+
+
+def _somewhere(gaps: Sequence["Gap"]) -> str:
+    words = {below(gap.low, gap.high) for gap in gaps}
+    return NO if NO in words else YES if YES in words else CANNOT
+
+
+def _nowhere_above(gaps: Sequence["Gap"]) -> str:
+    return NO if any(gap.low > 0 for gap in gaps) else YES
+
+
+def _often(gaps: Sequence["Gap"]) -> str:
+    under, over = sum(gap.high < 0 for gap in gaps), sum(gap.low > 0 for gap in gaps)
+    return YES if 2 * under > len(gaps) else NO if 2 * over >= len(gaps) else CANNOT
+
+
+def _alike(gaps: Sequence["Gap"]) -> str:
+    return YES if all(gap.low <= 0 <= gap.high for gap in gaps) else NO
+
+
+BELOW = Rule(_every, "it is above, by the whole interval, at a load")
+ABOVE = Rule(lambda gaps: _every(_turned(gaps)), "it is below, by the whole interval, at a load")
+BELOW_SOMEWHERE = Rule(_somewhere, "it is above, by the whole interval, at a load (yes: below at one or more)")
+NOWHERE_ABOVE = Rule(_nowhere_above, "it is above, by the whole interval, at a load (yes: at none)")
+NOWHERE_BELOW = Rule(lambda gaps: _nowhere_above(_turned(gaps)), "it is below, by the whole interval")
+OFTEN_BELOW = Rule(_often, "it is above, by the whole interval, at half of the loads (yes: below at more than half)")
+ALIKE = Rule(_alike, "the interval leaves out 0 at a load (yes: at none)")
+
+
+def at_least(share: float) -> Rule:
+    """Return the rule for a policy that is below another by a share of its mean, or by more."""
+    rule = f"the whole interval is nearer than {100 * share:g} % below, or above, at a load"
+    return Rule(lambda gaps: _every(gaps, share), rule)
+
+
+def at_most(share: float) -> Rule:
+    """Return the rule for a policy that is below another by a share of its mean, or by less."""
+    nearer = f"the whole interval is farther than {100 * share:g} % below at a load"
+    return Rule(lambda gaps: _every(_turned(gaps), -share), nearer)
+
+
+def below_by(share: float) -> Rule:
+    """Return the rule for a policy that is below another by just that share of its mean."""
+
+    def word(gap: "Gap") -> str:
+        if not gap.low <= -share <= gap.high:
+            return NO
+        return YES if gap.high < 0 else CANNOT
+
+    left = f"the interval leaves out {100 * share:g} % below at a load (yes: it holds that and not 0)"
+    return Rule(lambda gaps: together(map(word, gaps)), left)

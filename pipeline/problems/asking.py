@@ -1,0 +1,56 @@
+"""Asked of a cluster as it is: what a problem gives a service that decides for a live cluster.
+
+A problem has a package `live` that holds LIVE; it is found by the problem's word, so that no stage depends on it.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Generic, TypeVar
+
+from pydantic import BaseModel
+
+from pipeline.config import Params
+from pipeline.core import Json
+from pipeline.errors import UserError
+from pipeline.problems import PROBLEMS
+
+State = TypeVar("State", bound=BaseModel)  # of a cluster, as it is asked about
+Decision = TypeVar("Decision", bound=BaseModel)
+
+
+class RefusedError(Exception):
+    """A policy does not know what it is asked about, or what it answers is not an answer; others may be asked."""
+
+
+@dataclass(frozen=True)
+class Live(Generic[State, Decision]):
+    """How policies of one problem decide for a cluster as it is."""
+
+    door: str  # what is asked for, as a word of the address: decide, or shares
+    state: type[State]
+    decision: type[Decision]
+    example: Callable[[Params, str], Mapping[str, Json]]  # a state of a scenario
+    fallback: str  # a heuristic that answers whatever it is asked
+    # (params, scenario, a heuristic or a model's folder, its tuned numbers) -> what decides; or raises RefusedError
+    decider: Callable[[Params, str, str, Mapping[str, float]], Callable[[State], Decision]]
+
+
+AnyLive = Live[BaseModel, BaseModel]
+
+
+def live_of(params: Params, scenario: str) -> AnyLive:
+    """Return how policies decide for a live cluster of a scenario's problem.
+
+    Raises:
+        UserError: there is no such scenario, or its problem is not served.
+    """
+    word = params.scenario(scenario).problem
+    place = f"{PROBLEMS[word].rpartition('.')[0]}.live"
+    try:
+        found: AnyLive = import_module(place).LIVE
+    except ModuleNotFoundError as error:
+        if error.name != place:
+            raise
+        raise UserError(f"scenario '{scenario}': problem {word} is not served") from None
+    return found

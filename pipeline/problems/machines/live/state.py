@@ -1,0 +1,117 @@
+"""The state of many machines, as a service is asked about it, and what it answers; both have a version.
+
+Names are text, and nothing but text: they are compared and given back.
+"""
+
+from collections import Counter
+from collections.abc import Iterable
+from typing import Annotated, Literal
+
+from pydantic import Field, model_validator
+
+from pipeline.config.records import Frozen, Name
+
+MOST_WAITING, MOST_RUNNING, MOST_MACHINES, MOST_RESOURCES = 2000, 4000, 1000, 8
+LATEST = 1e12  # in the cluster's time, either side of 0
+Text = Annotated[str, Field(min_length=1, max_length=200)]
+Time = Annotated[float, Field(ge=-LATEST, le=LATEST)]
+Length = Annotated[float, Field(ge=1e-6, le=LATEST)]
+Units = Annotated[float, Field(ge=0, le=1e6)]
+Has = Annotated[dict[Name, Units], Field(min_length=1, max_length=MOST_RESOURCES)]
+
+
+class LiveMachine(Frozen):
+    """A machine. One that is drained is one that a long job holds wholly."""
+
+    name: Text
+    has: Has
+    kind: Annotated[str, Field(max_length=200)] = ""
+
+
+class WaitingJob(Frozen):
+    """A job that waits."""
+
+    id: Text
+    arrived: Time
+    duration: Length  # that it will run, as far as one is told
+    demand: Annotated[dict[Name, Units], Field(max_length=MOST_RESOURCES)]  # on each of its nodes
+    nodes: Annotated[int, Field(ge=1, le=MOST_MACHINES)] = 1
+    kinds: Annotated[tuple[str, ...], Field(max_length=63)] | None = None  # of machines; none: it runs on all
+
+
+class RunningJob(Frozen):
+    """A job that runs."""
+
+    id: Text
+    started: Time
+    duration: Length
+    demand: Annotated[dict[Name, Units], Field(max_length=MOST_RESOURCES)]  # on each of its machines
+    machines: Annotated[tuple[Text, ...], Field(min_length=1, max_length=MOST_MACHINES)]
+
+
+class MachinesState(Frozen):
+    """A cluster as it is."""
+
+    version: Literal[1] = 1
+    now: Time
+    last_arrival: Time | None = None  # none: that of the jobs that wait
+    machines: Annotated[tuple[LiveMachine, ...], Field(max_length=MOST_MACHINES)] = ()  # none: those of the scenario
+    waiting: Annotated[tuple[WaitingJob, ...], Field(max_length=MOST_WAITING)]
+    running: Annotated[tuple[RunningJob, ...], Field(max_length=MOST_RUNNING)] = ()
+
+    @model_validator(mode="after")
+    def _names_once(self) -> "MachinesState":
+        _once("machine", (machine.name for machine in self.machines))
+        _once("job", [job.id for job in self.waiting] + [job.id for job in self.running])
+        for job in self.running:
+            _once(f"running job '{job.id}': machine", job.machines)
+        return self
+
+    @model_validator(mode="after")
+    def _nothing_is_still_to_come(self) -> "MachinesState":
+        for job in self.waiting:
+            if job.arrived > self.now:
+                raise ValueError(f"waiting job '{job.id}' arrives at {job.arrived:g}, after now, {self.now:g}")
+        for other in self.running:
+            if other.started > self.now:
+                raise ValueError(f"running job '{other.id}' starts at {other.started:g}, after now, {self.now:g}")
+        if self.last_arrival is not None and self.last_arrival > self.now:
+            raise ValueError(f"last_arrival is {self.last_arrival:g}, after now, {self.now:g}")
+        return self
+
+
+def _once(what: str, names: Iterable[str]) -> None:
+    for name, count in Counter(names).items():
+        if count > 1:
+            raise ValueError(f"{what} '{name}' is there {count} times")
+
+
+class Ranked(Frozen):
+    """A waiting job in the policy's order."""
+
+    job: str
+    score: float | None  # the higher, the sooner; none: held back, or behind what the policy sees
+
+
+class Start(Frozen):
+    """A job to start now."""
+
+    job: str
+    machines: tuple[str, ...]
+
+
+class Reserved(Frozen):
+    """The job that nothing may delay, and when it fits, as far as one is told."""
+
+    job: str
+    at: float
+
+
+class MachinesDecision(Frozen):
+    """What a policy wants."""
+
+    order: tuple[Ranked, ...]  # all waiting jobs that can run here, the first to start at the head
+    starts: tuple[Start, ...]  # one after another, as many as fit and the policy wants
+    reserved: Reserved | None = None  # where the scenario's dispatch holds the others for one
+    never: tuple[str, ...] = ()  # waiting jobs that these machines cannot run
+    more: bool = False  # might others be started? Start these, and ask again

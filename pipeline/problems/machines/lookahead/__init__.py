@@ -1,0 +1,1 @@
+"""Policies that try each candidate in the simulator before they start one."""

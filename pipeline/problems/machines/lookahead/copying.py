@@ -1,0 +1,122 @@
+"""Copies of episodes to try candidates on: what a policy may know of them, and jobs that may come.
+
+A running job is taken to end, and a waiting one to run, as it is said to: how long jobs really run is never read.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from pipeline.core import FloatArray, IntArray, KeyArray
+from pipeline.problems.machines.nouns import JobsBatch, Machines
+from pipeline.problems.machines.simulator.compiled.state import State, empty_state
+from pipeline.simulation.compiled import inlined
+from pipeline.simulation.heap import push
+
+EARLIER = np.int64(1) << 40  # of ranks: what runs already started before all that is tried
+
+
+class Coming(NamedTuple):
+    """Jobs in order of arrival, of which any N consecutive ones may come next."""
+
+    gap: FloatArray  # [J]     since the job before
+    estimate: FloatArray  # [J]
+    demand: IntArray  # [J, R]
+    nodes: IntArray  # [J]
+    kinds: KeyArray  # [J]
+
+
+def buffer(episodes: int, jobs: int, held: int, machines: Machines) -> State:
+    """Return the state of as many episodes, each with room for so many jobs on so many machines, to be written over."""
+    room = jobs + 1  # the last is never used: where the machines of the job before it stand, ends there
+    count, resources = episodes * room, machines.capacity.shape[1]
+    times, whole = np.ones(count), np.zeros(count, dtype=np.int64)
+    demand = np.zeros((count, resources), dtype=np.int64)
+    first = np.arange(episodes + 1, dtype=np.int64) * room
+    batch = JobsBatch(first, times, times.copy(), times.copy(), demand, whole, whole.astype(np.uint64))
+    state = empty_state(batch, machines, np.zeros(count))
+    return state._replace(held=np.full(episodes * held, -1, dtype=np.int32))
+
+
+@inlined
+def _copy_job(t: State, j: int, s: State, job: int) -> None:
+    t.arrival[j] = s.arrival[job]
+    t.duration[j] = t.estimate[j] = s.estimate[job]
+    t.nodes[j], t.kinds[j] = s.nodes[job], s.kinds[job]
+    t.held_first[j + 1] = t.held_first[j] + s.nodes[job]
+    for r in range(s.capacity.shape[1]):
+        t.demand[j, r] = s.demand[job, r]
+
+
+@inlined
+def write_known(t: State, e: int, s: State, b: int) -> int:
+    """Write the jobs that run, then those that wait, in slots and behind them; return the place behind the last."""
+    j = t.first[e]
+    t.held_first[j] = e * (t.held.shape[0] // t.now.shape[0])
+    for i in range(s.runs[b]):
+        job = s.running[s.first[b] + i]
+        _copy_job(t, j, s, job)
+        for place in range(s.nodes[job]):
+            t.held[t.held_first[j] + place] = s.held[s.held_first[job] + place]
+        t.estimated[j], t.rank[j] = s.estimated[job], s.rank[job] - EARLIER
+        t.ends[j] = max(s.estimated[job], s.now[b])
+        j += 1
+    for m in range(s.waiting[b]):
+        _copy_job(t, j, s, s.slot_job[b, m])
+        j += 1
+    if s.behind[b] > 0:
+        for job in range(s.queue[b], s.to_come[b]):
+            if np.isnan(s.start[job]):
+                _copy_job(t, j, s, job)
+                j += 1
+    return int(j)
+
+
+@inlined
+def write_coming(t: State, e: int, s: State, b: int, coming: Coming, begin: int, count: int, j: int) -> int:
+    """Write jobs that may come, from a place of `coming` on; return the place behind the last."""
+    at = s.now[b]
+    for source in range(begin, begin + count):
+        at += coming.gap[source]
+        t.arrival[j] = at
+        t.duration[j] = t.estimate[j] = coming.estimate[source]
+        t.nodes[j], t.kinds[j] = coming.nodes[source], coming.kinds[source]
+        t.held_first[j + 1] = t.held_first[j] + coming.nodes[source]
+        for r in range(s.capacity.shape[1]):
+            t.demand[j, r] = coming.demand[source, r]
+        j += 1
+    for k in range(j, t.first[e + 1]):
+        t.arrival[k] = np.inf
+    return int(j)
+
+
+@inlined
+def begin_again(t: State, e: int, s: State, b: int, last: int) -> None:
+    """Set a copy back to where its episode is; its jobs, up to `last`, stay."""
+    first, runs = t.first[e], s.runs[b]
+    _same_times(t, e, s, b)
+    t.waiting[e], t.fitting[e], t.behind[e] = s.waiting[b], s.fitting[b], s.behind[b]
+    t.queue[e] = first + runs + s.waiting[b]
+    t.to_come[e] = t.queue[e] + s.behind[b]
+    t.finished[e], t.done[e] = t.first[e + 1] - last, False  # so that it is over when all have ended
+    t.runs[e] = 0
+    for j in range(first, last):
+        t.start[j] = np.nan
+    for j in range(first, first + runs):
+        t.start[j] = s.now[b]
+        push(t.running, first, t.runs[e], t.ends, t.rank, j)
+        t.runs[e] += 1
+    for m in range(s.waiting[b]):
+        t.slot_job[e, m], t.able[e, m] = first + runs + m, s.able[b, m]
+        for k in range(s.kind.shape[0]):
+            t.can[e, m, k] = s.can[b, m, k]
+
+
+@inlined
+def _same_times(t: State, e: int, s: State, b: int) -> None:
+    t.now[e], t.last_arrival[e] = s.now[b], s.last_arrival[b]
+    t.present[e], t.rate[e], t.cost[e], t.busy[e] = 0, 0.0, 0.0, 0.0
+    for r in range(s.capacity.shape[1]):
+        t.in_use[e, r] = s.in_use[b, r]
+        for k in range(s.kind.shape[0]):
+            t.free[e, k, r] = s.free[b, k, r]

@@ -1,0 +1,121 @@
+"""`plan_`: any heuristic, improved by looking ahead (rollout; Bertsekas, Tsitsiklis, Wu 1997).
+
+A decision is which job starts next; where dispatch blocks, which one holds the head of the queue. Each candidate is
+carried out on a copy of the episode, and the heuristic plays on from there until all have started that wait and that
+may come, against the same futures for every candidate; the one of least mean bounded slowdown is taken, and the
+heuristic's own of equals. The planner knows what has been submitted, what is told of how long jobs run, what each
+running job holds and since when, and jobs of the past.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from pipeline.core import CompiledRule, FloatArray, IntArray, KeyArray, uniform
+from pipeline.problems.machines.lookahead.copying import buffer
+from pipeline.problems.machines.lookahead.futures import Outlook
+from pipeline.problems.machines.lookahead.listing import LISTED
+from pipeline.problems.machines.lookahead.trying import Limits, Tries, list_candidates, try_lists, try_moves
+from pipeline.problems.machines.nouns import TOGETHER, Machines
+from pipeline.problems.machines.simulator.compiled.batch import Simulator
+from pipeline.problems.machines.simulator.compiled.rules import RULES, Players, players
+from pipeline.problems.machines.simulator.compiled.state import Rules, State
+
+COPIES = 512  # of episodes, side by side: the bound of the memory
+
+
+@dataclass(frozen=True)
+class Reach:
+    """How much is tried for one decision."""
+
+    candidates: int = 30  # jobs
+    futures: int = 16
+    jobs: int = 10  # that come in each
+    decisions: int = 200_000  # simulated
+    sure: float = 0.0  # standard errors that a candidate must be better by than the heuristic's own
+
+
+@dataclass(frozen=True)
+class Planner:
+    """A heuristic that looks ahead."""
+
+    rule: CompiledRule
+    outlook: Outlook
+    reach: Reach = field(default_factory=Reach)
+
+    def play(self, simulator: Simulator, key: KeyArray) -> Iterator[int]:
+        """Decide until every episode is over; yield how many go on, after each lock step."""
+        decision, copies = np.zeros(len(key), dtype=np.int64), _Copies(self.rule, simulator.machines)
+        while len(rows := simulator.rows):
+            simulator.step(rows, self._decide(simulator, rows, key[rows], decision[rows], copies))
+            decision[rows] += 1
+            yield len(simulator.rows)
+
+    def _decide(
+        self, simulator: Simulator, rows: IntArray, key: KeyArray, decision: IntArray, copies: "_Copies"
+    ) -> IntArray:
+        """Return an action [D] for some episodes; key and decision say which futures are met."""
+        found, futures = np.empty(len(rows), dtype=np.int64), self.reach.futures
+        draw = uniform(np.repeat(key, futures), np.add.outer(decision * futures, np.arange(futures)).ravel())
+        begin = self.outlook.places(draw.reshape(-1, futures), self.reach.jobs)
+
+        def look(s: State, _: Rules, some: IntArray, part: slice) -> int:
+            found[part] = self._best(s, some, begin[part], copies)
+            return 0
+
+        for first in range(0, len(rows), max(1, COPIES // futures)):
+            part = slice(first, first + max(1, COPIES // futures))
+            simulator.hand_over(look, rows[part], part)
+        return found
+
+    def _best(self, s: State, rows: IntArray, begin: IntArray, copies: "_Copies") -> IntArray:
+        reach, coming = self.reach, self.outlook.coming
+        waiting = s.waiting[rows] + s.behind[rows]
+        copies.make_room(begin.size, int((s.runs[rows] + waiting).max()) + reach.jobs, int(s.nodes.max()))
+        action = np.empty((len(rows), reach.candidates), dtype=np.int64)
+        cost = np.full((*action.shape, reach.futures), np.nan)
+        tries = Tries(rows, begin, action, cost, copies.order, copies.score)
+        list_candidates(copies.state, copies.rules, copies.who, s, tries)
+        limits = Limits(reach.jobs, reach.decisions)
+        (try_lists if copies.listed else try_moves)(copies.state, copies.rules, copies.who, s, coming, tries, limits)
+        return np.asarray(action[np.arange(len(rows)), cheapest(cost, reach.sure)])
+
+
+def cheapest(cost: FloatArray, sure: float = 0.0) -> IntArray:
+    """Return the first candidate [D] of least mean cost [D, C, F] over the futures that were played.
+
+    >>> cheapest(np.array([[[3.0, 3.0, np.nan], [1.0, 4.0, np.nan], [np.nan, np.nan, np.nan]]]))
+    array([1])
+    >>> cheapest(np.array([[[3.0, 3.0, np.nan], [1.0, 4.0, np.nan], [np.nan, np.nan, np.nan]]]), sure=1.0)
+    array([0])
+    """
+    played = ~np.isnan(cost)
+    count = np.maximum(played.sum(axis=2), 1)
+    more = np.where(played, cost - cost[:, :1], 0.0)
+    mean = more.sum(axis=2) / count
+    spread = np.sqrt(np.maximum((more * more).sum(axis=2) / count - mean * mean, 0.0) / count)
+    return np.asarray(np.where(played.any(axis=2), mean + sure * spread, np.inf).argmin(axis=1))
+
+
+class _Copies:
+    """Copies of episodes, to be written over; they grow with what is to be held."""
+
+    def __init__(self, rule: CompiledRule, machines: Machines) -> None:
+        self._rule, self._machines, self._room = rule, machines, (0, 0, 0)
+        self.rules = Rules(machines.dispatch, machines.pause, np.inf, machines.stall)
+        self.listed = machines.dispatch not in TOGETHER and RULES[rule.rule] in LISTED
+        self.state: State
+        self.who: Players
+        self.order: IntArray
+        self.score: FloatArray
+
+    def make_room(self, episodes: int, jobs: int, widest: int) -> None:
+        """Hold so many episodes, of so many jobs on so many machines each, or more."""
+        need = episodes, jobs, jobs * widest
+        if all(wants <= has for wants, has in zip(need, self._room, strict=True)):
+            return
+        self._room = (max(need[0], self._room[0]), max(2 * need[1], self._room[1]), max(2 * need[2], self._room[2]))
+        self.state = buffer(*self._room, self._machines)
+        self.who = players([self._rule] * self._room[0], np.zeros(self._room[0], dtype=np.uint64))
+        self.order, self.score = np.zeros_like(self.state.running), np.zeros_like(self.state.ends)

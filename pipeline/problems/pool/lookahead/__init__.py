@@ -1,0 +1,1 @@
+"""Policies that try each action in the simulator before they take one."""

@@ -1,0 +1,254 @@
+"""Try each action of a decision in the simulator: a rule plays on from it, against futures that are the same for all.
+
+What a decision is taken on is what a policy sees. The jobs behind the slots are known by number only, and jobs to come
+not at all: both are taken from the futures. A job runs for as long as it is said to.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit, prange
+
+from pipeline.core import FloatArray, IntArray, Observation
+from pipeline.problems.pool.nouns import Cluster, JobBatch
+from pipeline.problems.pool.simulator.compiled.dynamics import update_fits
+from pipeline.problems.pool.simulator.compiled.kernels import carry_out
+from pipeline.problems.pool.simulator.compiled.rules import Players, decide
+from pipeline.problems.pool.simulator.compiled.state import Rules, State, empty_state
+from pipeline.simulation.compiled import inlined
+
+NEVER = np.iinfo(np.int64).max // 4  # arrival of the jobs that an episode has room for and does not need
+
+
+class Seen(NamedTuple):
+    """The decisions to take: the parts of D observations that the simulator begins from."""
+
+    free: IntArray  # [D, T, R]
+    duration: IntArray  # [D, M]  0 = empty slot
+    demand: IntArray  # [D, M, R]
+    waited: IntArray  # [D, M]
+    backlog: IntArray  # [D]
+    head: IntArray  # [D, 1 + R]  duration and demand of the first job of the backlog
+    now: IntArray  # [D]
+    since: IntArray  # [D]  steps since a job arrived
+    action: IntArray  # [D, C]  those to try; -1 = no more
+
+
+class Futures(NamedTuple):
+    """Jobs that may come, end to end; jobset f owns first[f] : first[f + 1]."""
+
+    first: IntArray  # [F + 1]
+    arrival: IntArray  # [J]  in order; steps, absolute or from the next step on
+    duration: IntArray  # [J]
+    demand: IntArray  # [J, R]
+
+
+class Limits(NamedTuple):
+    """How far an action is tried."""
+
+    from_now: bool  # do arrivals of the futures count from the next step on?
+    ahead: int  # steps; a job that arrives later is not met
+    decisions: int  # simulated, of one decision to take
+
+
+class Tried(NamedTuple):
+    """What the actions cost, by decision, action and future."""
+
+    waiting: FloatArray  # [D, C, F]  steps waited over steps run, summed over jobs, until `ahead`
+    jobs: FloatArray  # [D, C, F]  jobs that wait then
+    work: FloatArray  # [D, C, F]  steps of the whole cluster's work that is left then
+    futures: IntArray  # [D]  how many were played before the limit of decisions; the rest is 0
+
+
+def seen(view: Observation, action: IntArray) -> Seen:
+    """Return what is seen of decisions, with the actions [D, C] to try."""
+    whole = (view.duration, view.demand, view.waited, view.backlog, view.backlog_head, view.now, view.since_arrival)
+    parts = [np.ascontiguousarray(part, dtype=np.int64) for part in (view.free[:, 0], *whole, action)]
+    return Seen(*parts)
+
+
+def buffer(decisions: int, jobs: int, cluster: Cluster) -> State:
+    """Return the state of as many episodes, each with room for so many jobs, to be written over."""
+    count = decisions * jobs
+    first = np.arange(decisions + 1) * jobs
+    filler = np.ones(count, dtype=np.int64)
+    demand = np.ones((count, len(cluster.capacity)), dtype=np.int64)
+    state = empty_state(JobBatch(first, filler * NEVER, filler, demand), cluster, 0)
+    return state._replace(requested=state.duration.copy())
+
+
+@inlined
+def _write_job(s: State, j: int, arrival: int, futures: Futures, source: int) -> None:
+    s.arrival[j] = arrival
+    s.duration[j] = s.requested[j] = futures.duration[source]
+    for r in range(s.capacity.shape[0]):
+        s.demand[j, r] = futures.demand[source, r]
+
+
+@inlined
+def _behind(s: State, b: int, view: Seen, j: int) -> int:
+    """Return how many jobs of the backlog an episode has room for, from a place on."""
+    return int(min(view.backlog[b], s.first[b + 1] - j))
+
+
+@inlined
+def _write_waiting(s: State, b: int, view: Seen, futures: Futures, first: int, after: int) -> int:
+    """Write the jobs of the slots, and those of the backlog as far as they are known; return the place behind them."""
+    j, now = s.first[b], view.now[b]
+    for m in range(view.duration.shape[1]):
+        if view.duration[b, m] > 0:
+            s.arrival[j] = now - view.waited[b, m]
+            s.duration[j] = s.requested[j] = view.duration[b, m]
+            for r in range(s.capacity.shape[0]):
+                s.demand[j, r] = view.demand[b, m, r]
+            j += 1
+    for k in range(_behind(s, b, view, j)):
+        if k == 0 or first == after:
+            s.arrival[j] = now
+            s.duration[j] = s.requested[j] = view.head[b, 0]
+            for r in range(s.capacity.shape[0]):
+                s.demand[j, r] = view.head[b, 1 + r]
+        else:
+            _write_job(s, j, now, futures, first + k % (after - first))
+        j += 1
+    return int(j)
+
+
+@inlined
+def _write_jobs(s: State, b: int, view: Seen, futures: Futures, future: int, limits: Limits) -> int:
+    """Write the jobs of an episode: those that wait, and those to come; return the place behind the last."""
+    first, after = futures.first[future], futures.first[future + 1]
+    j = _write_waiting(s, b, view, futures, first, after)
+    now, offset = view.now[b], view.now[b] + 1 if limits.from_now else 0
+    for source in range(first, after):
+        arrival = futures.arrival[source] + offset
+        if arrival > now + limits.ahead or j == s.first[b + 1]:
+            break
+        if arrival > now:
+            _write_job(s, j, arrival, futures, source)
+            j += 1
+    for k in range(j, s.first[b + 1]):
+        s.arrival[k] = NEVER
+    return int(j)
+
+
+@inlined
+def _begin(s: State, rules: Rules, b: int, view: Seen, last: int) -> None:
+    """Set an episode back to the decision; its jobs stay."""
+    s.now[b], s.head[b], s.done[b] = view.now[b], 0, False
+    s.last_arrival[b] = view.now[b] - view.since[b]
+    for k in range(s.first[b], last):
+        s.start[k] = -1
+    steps = s.free.shape[1]
+    for t in range(steps):
+        s.leaving[b, t] = 0
+        for r in range(s.capacity.shape[0]):
+            s.free[b, t, r] = view.free[b, t, r]
+            after = view.free[b, t + 1, r] if t + 1 < steps else s.capacity[r]
+            if after != view.free[b, t, r]:
+                s.leaving[b, t] = 1  # whoever it is: there will be more room
+    j = s.first[b]
+    for m in range(view.duration.shape[1]):
+        s.fits_now[b, m] = False
+        if rules.place_ahead:  # else it is the same array, and a kernel may take two names for two arrays
+            s.legal[b, m] = False
+        s.slot_duration[b, m] = view.duration[b, m]
+        s.slot_job[b, m] = -1
+        for r in range(s.capacity.shape[0]):
+            s.slot_demand[b, m, r] = view.demand[b, m, r]
+        if view.duration[b, m] > 0:
+            s.slot_job[b, m] = j
+            j += 1
+    s.queue[b] = j
+    s.to_come[b] = j + _behind(s, b, view, j)
+    update_fits(s, rules, b, -1)
+
+
+@inlined
+def _waits(s: State, b: int) -> bool:
+    """Return whether a job waits, in a slot or behind them."""
+    for m in range(s.slot_job.shape[1]):
+        if s.slot_job[b, m] >= 0:
+            return True
+    return bool(s.queue[b] < s.to_come[b])
+
+
+@inlined
+def _play(s: State, rules: Rules, b: int, action: int, who: Players, last: int, end: int) -> int:
+    """Carry out an action, and what a rule does then, until no job is left to start; return how many decisions."""
+    count = 0
+    while True:
+        count += 1
+        carry_out(s, rules, b, action)
+        if s.now[b] >= end or (s.to_come[b] == last and not _waits(s, b)):
+            return count
+        action = decide(s, rules, b, who)
+
+
+@inlined
+def _cost(s: State, b: int, view: Seen, last: int, end: int, tried: Tried, c: int, f: int) -> None:
+    """Add up what became of the jobs until a step."""
+    waiting = jobs = work = 0.0
+    for k in range(s.first[b], last):
+        if s.arrival[k] > end:
+            break
+        begun = s.start[k] >= 0 and s.start[k] < end
+        until = s.start[k] if begun else end
+        waiting += (until - max(s.arrival[k], view.now[b])) / float(s.duration[k])
+        jobs += not begun
+        share = 0.0
+        for r in range(s.capacity.shape[0]):
+            share += s.demand[k, r] / float(s.capacity[r])
+        left = max(until + s.duration[k] - end, 0)
+        work += left * share / float(s.capacity.shape[0])
+    tried.waiting[b, c, f] = waiting
+    tried.jobs[b, c, f] = jobs
+    tried.work[b, c, f] = work
+
+
+@inlined
+def _try(
+    s: State,
+    rules: Rules,
+    b: int,
+    view: Seen,
+    who: Players,
+    futures: Futures,
+    chosen: IntArray,
+    limits: Limits,
+    tried: Tried,
+) -> None:
+    """Try the actions of one decision."""
+    count, end = 0, view.now[b] + limits.ahead
+    for f in range(chosen.shape[1]):
+        if count >= limits.decisions:
+            break
+        last = _write_jobs(s, b, view, futures, chosen[b, f], limits)
+        for c in range(view.action.shape[1]):
+            if view.action[b, c] < 0:
+                break
+            _begin(s, rules, b, view, last)
+            count += _play(s, rules, b, view.action[b, c], who, last, end)
+            _cost(s, b, view, last, end, tried, c, f)
+        tried.futures[b] = f + 1
+
+
+@njit(cache=True, parallel=True)
+def try_actions(
+    s: State, rules: Rules, view: Seen, who: Players, futures: Futures, chosen: IntArray, limits: Limits, tried: Tried
+) -> None:
+    """Write what each action costs in each of the futures [D, F'] that were chosen for its decision.
+
+    Args:
+        s: a buffer of at least D episodes.
+        rules: of the run.
+        view: the decisions.
+        who: plays on.
+        futures: all of them.
+        chosen: which each decision is tried against.
+        limits: how far.
+        tried: written; zeros.
+    """
+    for i in prange(view.now.shape[0]):
+        # All in a function: numba loses what is written here to an array of a tuple.
+        _try(s, rules, int(np.int64(i)), view, who, futures, chosen, limits, tried)

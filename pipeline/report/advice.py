@@ -1,0 +1,94 @@
+"""The page of advice: one answer a site, what it rests on, who loses, and what would change it."""
+
+from collections.abc import Sequence
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+
+from pipeline.comparing.advice import AS_IT_IS, LEAST_BLOCKS, Advice, Change
+from pipeline.comparing.resampling import FEW
+from pipeline.report.headline import percent, span
+
+FIGURES = (
+    ("mean bounded slowdown", "mean", 2),
+    ("99th percentile of bounded slowdown", "p99", 1),
+    ("mean wait, s", "wait", 0),
+    ("99th percentile of wait, s", "p99_wait", 0),
+)
+MOST_LOSERS = 8
+SCHEDULE = "python -m pipeline schedule LOG --out plan.csv"
+
+
+def page(found: Sequence[Advice], confidence: float) -> str:
+    """Return the page, which opens in any browser without a network."""
+    environment = Environment(
+        loader=PackageLoader("pipeline.report"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    sites = [
+        {
+            "it": one,
+            "sentence": sentence(one),
+            "figures": [(what, *_cells(getattr(one, name), digits)) for what, name, digits in FIGURES],
+            "spread": "range over blocks" if one.blocks < FEW else f"{100 * confidence:g} % interval",
+            "losers": one.losers[:MOST_LOSERS],
+            "more": len(one.losers) - MOST_LOSERS,
+            "changes": changes(one),
+            "command": f"{SCHEDULE} --scenario {one.scenario} --policy {_policy(one)}",
+        }
+        for one in found
+    ]
+    return environment.get_template("advice.html").render(sites=sites, percent=percent)
+
+
+def sentence(found: Advice) -> str:
+    """Return the advice in a sentence.
+
+    A site is told to stay as it is where too few blocks were played, or where the interval is not wholly below 0.
+    """
+    if found.blocks < LEAST_BLOCKS:
+        return f"cannot tell: {found.blocks} blocks of three days in the test period, {LEAST_BLOCKS} are the least"
+    change = f"{percent(found.mean.change)} ({span(found.mean.low, found.mean.high)}) in mean bounded slowdown"
+    if found.clear:
+        learned = ", a learned policy" if found.learned else ""
+        return f"use {found.policy}{learned}: {change} against {found.today}, n = {found.blocks} blocks of three days"
+    if found.candidate == found.today:
+        return f"stay with {found.today}: validation found no heuristic that is better"
+    more = "" if found.more_days is None else f"; about {found.more_days} more days of log would tell"
+    n = f"n = {found.blocks} blocks of three days"
+    return f"cannot tell, so stay with {found.today}: {found.candidate} has {change}, {n}{more}"
+
+
+def changes(found: Advice) -> list[str]:
+    """Return what would change the advice."""
+    said = []
+    for load, best in found.elsewhere.items():
+        more = f"at {abs(load - AS_IT_IS):.0%} {'more' if load > AS_IT_IS else 'less'} load"
+        same = "stays the best heuristic" if best == found.best_heuristic else "would be the best heuristic"
+        said.append(f"{more}, {best} {same} (on the validation period)")
+    name, change = found.agent
+    verdict = "clearly better than" if change.high < 0 else "not clearly better than"
+    gap = f"{percent(change.change)}, {span(change.low, change.high)}"
+    said.append(f"the learned {name} is {verdict} {found.best_heuristic} on the test period ({gap})")
+    if not found.clear and found.more_days is not None:
+        said.append(f"about {found.more_days} more days of log, if the difference stays as it is")
+    return said
+
+
+def _policy(found: Advice) -> str:
+    """Return what `schedule` calls it; one that is told predictions needs a scenario that says so."""
+    if found.learned:
+        return f"models/{found.policy}/policy"
+    rule, _, predictions = found.policy.partition("+")
+    return f"{rule}    # with policies_know: {predictions} in the scenario's row" if predictions else rule
+
+
+def _cells(change: Change, digits: int) -> tuple[str, str, str, str]:
+    return (
+        f"{change.today:,.{digits}f}",
+        f"{change.value:,.{digits}f}",
+        percent(change.change),
+        span(change.low, change.high),
+    )

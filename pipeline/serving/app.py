@@ -1,0 +1,155 @@
+"""The doors: POST /v1/decide or /v1/shares, GET /v1/health, /v1/policy, /metrics and /openapi.json."""
+
+import asyncio
+import hmac
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+
+from fastapi import FastAPI, Request, Response
+from fastapi.responses import JSONResponse
+from pydantic import BaseModel, ValidationError
+from pydantic.json_schema import models_json_schema
+from pydantic_core import from_json
+
+from pipeline.config.records import first_problem
+from pipeline.core import Json
+from pipeline.errors import UserError
+from pipeline.serving.desk import Desk
+from pipeline.serving.measured import Measured
+from pipeline.serving.named import Health, Mistake, Reply, Standing
+
+MOST_BYTES = 4_000_000  # of a state
+REF = "#/components/schemas/{model}"
+FREE = ("/v1/health",)  # asked without a token: it says nothing of jobs or policies
+
+
+class TooLargeError(Exception):
+    """What is sent is larger than is read."""
+
+
+def application(desk: Desk, found: Measured, token: str | None) -> FastAPI:
+    """Return the service of a desk.
+
+    Args:
+        desk: who decides.
+        found: what is counted.
+        token: that must be shown; None: whoever reaches the service may ask it.
+    """
+
+    @asynccontextmanager
+    async def life(_: FastAPI) -> AsyncIterator[None]:
+        watching = asyncio.create_task(desk.watch())
+        yield
+        watching.cancel()
+        desk.close()
+
+    app = FastAPI(title="Decisions for a live cluster", version="1", lifespan=life, docs_url=None, redoc_url=None)
+    _decisions(app, desk, found)
+
+    @app.get("/v1/health")
+    async def health() -> Health:
+        """Is the service there? It always decides; `status` says whether by its policy."""
+        ready = desk.standing.ready
+        return Health(status="ok" if ready else "falling back", policy_ready=ready)
+
+    @app.get("/v1/policy")
+    async def policy() -> Standing:
+        """Which policy decides, and is it the newest?"""
+        return desk.standing
+
+    @app.get("/metrics")
+    async def metrics() -> Response:
+        """Counters, for Prometheus."""
+        return Response(found.told(desk.standing.ready), media_type="text/plain; version=0.0.4")
+
+    @app.middleware("http")
+    async def guard(request: Request, go_on: Callable[[Request], object]) -> Response:
+        if token is not None and request.url.path not in FREE and not _shows(request, token):
+            found.refused(401)
+            return _mistake(401, "expected 'Authorization: Bearer <token>' with the token of --token-file")
+        answer = await go_on(request)  # type: ignore[misc]
+        assert isinstance(answer, Response)
+        return answer
+
+    return app
+
+
+def _decisions(app: FastAPI, desk: Desk, found: Measured) -> None:
+    live = desk.live
+    told: dict[str, object] = {"schema": {"$ref": REF.format(model=live.state.__name__)}, "example": desk.example}
+
+    async def decide(request: Request) -> Response:
+        try:
+            raw = await _body(request)
+            state = live.state.model_validate_json(raw)
+            return Response((await desk.decide(state)).model_dump_json(), media_type="application/json")
+        except TooLargeError:
+            return _refused(found, 413, f"expected at most {MOST_BYTES} bytes")
+        except ValidationError as error:
+            return _refused(found, 422, first_problem(error, _raw(raw), "state"))
+        except UserError as error:
+            return _refused(found, 422, f"state: {error}")
+
+    app.add_api_route(
+        f"/v1/{live.door}",
+        decide,
+        methods=["POST"],
+        summary="What does the policy want, with the cluster as it is?",
+        responses={
+            200: {"model": Reply},
+            **{status: {"model": Mistake} for status in (401, 413, 422)},
+        },
+        openapi_extra={"requestBody": {"required": True, "content": {"application/json": told}}},
+    )
+    _with_schemas(app, live.state, live.decision)
+
+
+def _with_schemas(app: FastAPI, *models: type[BaseModel]) -> None:
+    """Have OpenAPI tell what a state and a decision are."""
+    plain = app.openapi
+
+    def told() -> dict[str, object]:
+        if app.openapi_schema is None:
+            document = plain()
+            _, found = models_json_schema([(model, "validation") for model in models], ref_template=REF)
+            document["components"]["schemas"] |= found["$defs"]
+            decided = document["components"]["schemas"]["Reply"]["properties"]
+            decided["decision"] = {"$ref": REF.format(model=models[1].__name__)}
+            app.openapi_schema = document
+        return app.openapi_schema
+
+    app.openapi = told  # type: ignore[method-assign]
+
+
+async def _body(request: Request) -> bytes:
+    """Read what was sent, and no more than is allowed, whatever its header says."""
+    parts, size = [], 0
+    async for part in request.stream():
+        size += len(part)
+        if size > MOST_BYTES:
+            raise TooLargeError
+        parts.append(part)
+    return b"".join(parts)
+
+
+def _raw(raw: bytes) -> Json:
+    """Return what was sent as far as it is JSON: the words of a mistake name its keys."""
+    try:
+        found: Json = from_json(raw)
+    except ValueError:
+        return None
+    return found
+
+
+def _shows(request: Request, token: str) -> bool:
+    shown = request.headers.get("authorization", "")
+    return hmac.compare_digest(shown.encode(), f"Bearer {token}".encode())
+
+
+def _refused(found: Measured, status: int, line: str) -> JSONResponse:
+    found.refused(status)
+    return _mistake(status, line)
+
+
+def _mistake(status: int, line: str) -> JSONResponse:
+    return JSONResponse({"error": " ".join(line.split())[:500]}, status)

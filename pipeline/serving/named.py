@@ -1,0 +1,64 @@
+"""Who decides: a policy as a process of its own is told to load it."""
+
+from dataclasses import dataclass, field
+
+from pydantic import BaseModel
+
+from pipeline.config import Params
+
+
+@dataclass(frozen=True)
+class Named:
+    """A policy by its content."""
+
+    policy: str  # as people call it
+    place: str  # a heuristic's name, or where its model lies
+    digest: str
+    tuned: dict[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Brief:
+    """All that the process of a policy must know."""
+
+    params: Params
+    scenario: str
+    named: Named
+
+
+class Reply(BaseModel):
+    """A decision, who made it, and why it was not the policy if it was not."""
+
+    version: int = 1
+    scenario: str
+    policy: str  # who decided
+    digest: str
+    fell_back: bool
+    why: str = ""  # the fallback decided
+    decision: dict[str, object]
+
+
+class Mistake(BaseModel):
+    """Why nothing was decided."""
+
+    error: str  # one line
+
+
+class Health(BaseModel):
+    """Is the service there, and does its policy answer?"""
+
+    status: str  # ok, or falling back
+    policy_ready: bool
+
+
+class Standing(BaseModel):
+    """Which policy decides."""
+
+    scenario: str
+    policy: str
+    digest: str
+    ready: bool  # does its process answer?
+    fallback: str
+    limit_ms: float  # of a decision, before the fallback is asked
+    restarts: int  # of the policy's process, since the service began
+    said: str = ""  # why a newer champion is not loaded, if there is one

@@ -1,0 +1,51 @@
+"""`gate`: may a candidate take the place of a scenario's champion? By what was compared, and by the rules."""
+
+import pandas as pd
+
+from pipeline import storage, tracking
+from pipeline.champions.gate import Trial, judged
+from pipeline.champions.lines import CHAMPIONS, Champion, champions_in
+from pipeline.champions.tables import GATE
+from pipeline.champions.verdicts import Verdict, verdict
+from pipeline.comparing.resampling import windows
+from pipeline.config import Params
+from pipeline.problems import problem_of
+from pipeline.progress import say
+from pipeline.schemas import empty
+from pipeline.stages.replaying import measures, seat_of, with_standing
+
+TABLE, VERDICTS = storage.REPORTS / "gate.csv", storage.REPORTS / "gate.json"
+
+
+def run(params: Params) -> None:
+    """Write reports/gate.csv and reports/gate.json: the rules on each candidate, and who is to be champion."""
+    with tracking.stage("gate", "", params) as run:
+        run.inputs(storage.TABLES)
+        lines = champions_in(storage.read_text(CHAMPIONS))
+        tables, verdicts = [empty(GATE)], {}
+        for scenario in params.scenarios:
+            rows, verdicts[scenario] = _scenario(params, scenario, lines.get(scenario))
+            tables.append(rows)
+            say(f"gate: {scenario}: {verdicts[scenario].line}")
+        together = pd.concat([rows for rows in tables if len(rows)] or tables, ignore_index=True)
+        storage.write_table(TABLE, together, GATE)
+        storage.write_json(VERDICTS, {name: one.model_dump(mode="json") for name, one in verdicts.items()})
+
+
+def _scenario(params: Params, scenario: str, line: Champion | None) -> tuple[pd.DataFrame, Verdict]:
+    """Judge the candidates of one scenario: its agents, and the best heuristic."""
+    problem, chosen = problem_of(params, scenario), storage.read_chosen(scenario)
+    results = storage.read_jobset_results(params, scenario, problem.tables)
+    best = min(means := chosen.over(params.scenario(scenario).loads), key=lambda name: means[name])
+    seats = {name: seat_of(params, name, chosen) for name in [*params.agents_of(scenario), best]}
+    incumbent = line.seat if line else seats[best]
+    results, standing = with_standing(params, scenario, incumbent, chosen, results)
+    candidates = [name for name in seats if seats[name].digest != incumbent.digest]
+    if not candidates:
+        return empty(GATE), verdict(empty(GATE), line.seat if line else None, incumbent, seats)
+    if problem.comparison.tested(params, scenario).same_windows:
+        results = windows(results)
+    refused = {name: "it was rolled back" for name in candidates if line and seats[name].digest in line.rolled_back}
+    trial = Trial(scenario, standing, candidates, *measures(params, scenario, results), refused)
+    rows = judged(results, trial, params.rules, params.evaluation.resamples, params.seed)
+    return rows[list(GATE.columns)], verdict(rows, line.seat if line else None, incumbent, seats)

@@ -1,0 +1,112 @@
+"""What no row of params.yaml names any more: stages of dvc.lock, and the outputs that they left."""
+
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from pydantic import BaseModel, ValidationError, field_validator
+from ruamel.yaml import YAML
+from ruamel.yaml.error import YAMLError
+
+from pipeline.config import PARAMS_FILE
+from pipeline.core import Json
+from pipeline.errors import UserError
+from pipeline.storage.files import discard, write
+from pipeline.storage.paths import DATA, MODELS, REPORTS
+
+LOCK, STAGES = Path("dvc.lock"), Path("dvc.yaml")
+OURS = {place.name for place in (DATA, MODELS, REPORTS)}  # nothing else is ever removed
+HEAD = re.compile(r"  (\S.*):$")  # of a stage, as DVC writes it
+
+
+class Left(BaseModel):
+    """An output in dvc.lock."""
+
+    path: Path
+    md5: str = ""
+
+
+class Stage(BaseModel):
+    """A stage, in dvc.yaml or in dvc.lock."""
+
+    foreach: str = ""  # of dvc.yaml: the section of params.yaml that it multiplies over
+    outs: list[Left] = []
+
+    @field_validator("outs", mode="before")
+    @classmethod
+    def _of_the_lock(cls, outs: list[Json]) -> list[Json]:
+        return [out for out in outs if isinstance(out, Mapping) and "path" in out]  # those of dvc.yaml are not needed
+
+
+class Stages(BaseModel):
+    """All of them by name."""
+
+    stages: dict[str, Stage] | None = None
+
+
+def forgotten() -> dict[str, dict[Path, str]]:
+    """Return the stages of dvc.lock that params.yaml has no row for, each with the md5 of its outputs by path.
+
+    Raises:
+        UserError: dvc.lock or dvc.yaml is not what DVC reads.
+    """
+    if not (LOCK.exists() and STAGES.exists()):
+        return {}
+    locked, named = _stages(LOCK), set(_named())
+    return {
+        name: {out.path: out.md5 for out in stage.outs if _ours(out.path)}
+        for name, stage in locked.items()
+        if name not in named
+    }
+
+
+def forget(stages: set[str]) -> None:
+    """Take stages out of dvc.lock; every other line stays as DVC wrote it."""
+    kept, keep = list[str](), True
+    for line in LOCK.read_text(encoding="utf-8").splitlines(keepends=True):
+        if head := HEAD.match(line):
+            keep = head[1].strip("'\"") not in stages
+        elif not line.startswith(" "):
+            keep = True
+        kept += [line] if keep else []
+    write(LOCK, "".join(kept).encode())
+
+
+def remove(path: Path) -> None:
+    """Remove an output, and the folders that are empty without it."""
+    discard(path)
+    for folder in [*path.parents][:-2]:  # but not data, models and reports
+        if folder.is_dir() and not any(folder.iterdir()):
+            folder.rmdir()
+
+
+def _ours(path: Path) -> bool:
+    return len(path.parts) > 1 and path.parts[0] in OURS and ".." not in path.parts
+
+
+def _named() -> Iterator[str]:
+    """Yield the name of every stage that dvc.yaml and params.yaml give."""
+    params = _read(PARAMS_FILE)
+    for kind, stage in _stages(STAGES).items():
+        if not stage.foreach:
+            yield kind
+            continue
+        rows = params
+        for key in stage.foreach.removeprefix("${").removesuffix("}").split("."):
+            rows = rows.get(key) if isinstance(rows, Mapping) else None
+        yield from (f"{kind}@{row}" for row in (rows if isinstance(rows, Mapping | list) else ()))
+
+
+def _stages(path: Path) -> dict[str, Stage]:
+    try:
+        return Stages.model_validate(_read(path)).stages or {}
+    except ValidationError as error:
+        raise UserError(f"{path}: expected stages by name: 'git checkout {path}'") from error
+
+
+def _read(path: Path) -> Json:
+    try:
+        found: Json = YAML(typ="safe").load(path.read_bytes().decode())
+    except (OSError, YAMLError, UnicodeDecodeError) as error:
+        raise UserError(f"{path}: cannot be read: 'git checkout {path}'") from error
+    return found

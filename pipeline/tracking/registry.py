@@ -1,0 +1,193 @@
+"""Registry: agents as MLflow's registered models; a version is one trained policy, with its card and its verdict.
+
+A version is known by the md5 of its policy, so that registering again adds nothing. Its number is this database's own:
+a database that is rebuilt counts in the order of publishing.
+"""
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from pipeline.champions.lines import CHAMPIONS, Champion, champions_in
+from pipeline.config import Params
+from pipeline.tracking.digests import measured
+from pipeline.tracking.identity import every_param
+from pipeline.tracking.model import MD5, logged_model
+from pipeline.tracking.store import Store
+from pipeline.tracking.verdicts import DELAY, SLOWDOWN, Verdict, verdicts
+
+if TYPE_CHECKING:
+    from mlflow import MlflowClient
+    from mlflow.entities import LoggedModel
+    from mlflow.entities.model_registry import ModelVersion, RegisteredModel
+
+PREFIX = "scheduler-"  # a server may hold others' models
+ALIAS = "champion"
+LINKS = "mlflow.modelVersions"  # MLflow's tag of a logged model, by which its pages name the versions
+
+
+class Version(NamedTuple):
+    """A trained policy of an agent."""
+
+    agent: str
+    md5: str  # of the policy
+    card: str
+    tags: dict[str, str]
+
+    @property
+    def name(self) -> str:
+        """Return the name of the registered model."""
+        return f"{PREFIX}{self.agent}"
+
+
+def version(params: Params, agent: str, md5: str, pipeline: str, verdict: Verdict | None) -> Version:
+    """Return what to register of an agent, with its verdict if it was compared."""
+    row = params.agent(agent)
+    told = {**verdict.tags, "verdict.run": pipeline} if verdict else {}
+    tags = {MD5: md5, "problem": row.problem, "scenario": row.scenario, "objective": row.objective, **told}
+    return Version(agent, md5, _card(params, agent, verdict), tags)
+
+
+def here(params: Params, pipeline: str) -> list[Version]:
+    """Return the policies of the working directory where they were compared: DVC has just run what was stale."""
+    if not Path(SLOWDOWN).exists():
+        return []
+    told = verdicts(params, Path(SLOWDOWN), Path(DELAY) if Path(DELAY).exists() else None)
+    policies = {agent: Path("models", agent, "policy") for agent in params.agents}
+    there = {agent: measured(policy) for agent, policy in policies.items() if policy.exists()}
+    return [version(params, agent, md5, pipeline, told.get(agent)) for agent, md5 in there.items()]
+
+
+def register(store: Store, versions: Iterable[Version]) -> list[str]:
+    """Register policies that were logged, bring cards and verdicts up to date, and return which versions are new."""
+    client = store.client
+    wanted = [(one, logged) for one in versions if (logged := logged_model(store, one.md5))]
+    models = {model.name: model for model in _models(client)} if wanted else {}
+    for last in {one.name: one for one, _ in wanted}.values():
+        _show(client, models.get(last.name), last)
+    return [added for one, logged in wanted if (added := _register(client, logged, one))]
+
+
+def register_here(store: Store, params: Params, pipeline: str) -> None:
+    """Register the policies of the working directory, and let the models say who is champion."""
+    register(store, here(params, pipeline))
+    crown(store, lines_here())
+
+
+def crown(store: Store, lines: Mapping[str, Champion]) -> None:
+    """Let aliases and tags of the registered models say what champions.yaml does, and nothing else.
+
+    A version is tagged with the verdict of each scenario whose champion it is. The alias is on the version of the
+    agent's own scenario, else of the first; a champion that was never registered, as heuristics are not, has none.
+    """
+    client = store.client
+    for model in list(_models(client)):
+        if not model.name.startswith(PREFIX):
+            continue
+        agent = model.name.removeprefix(PREFIX)
+        mine = {scenario: line for scenario, line in lines.items() if line.policy == agent}
+        first = sorted(mine, key=lambda scenario: scenario != model.tags.get("scenario"))[:1]
+        crowned = None
+        for held in client.search_model_versions(f"name = '{model.name}'"):
+            of = {scenario: line.verdict for scenario, line in mine.items() if line.digest == held.tags.get(MD5)}
+            _tag(client, held, {f"{ALIAS}.{scenario}": said for scenario, said in of.items()})
+            crowned = held.version if set(first) & set(of) else crowned
+        if crowned is not None and str(model.aliases.get(ALIAS)) != str(crowned):
+            client.set_registered_model_alias(model.name, ALIAS, crowned)
+        elif crowned is None and ALIAS in model.aliases:
+            client.delete_registered_model_alias(model.name, ALIAS)
+
+
+def _tag(client: "MlflowClient", held: "ModelVersion", wanted: Mapping[str, str]) -> None:
+    """Give a version these tags of a champion, and no others."""
+    for key in [key for key in held.tags if key.startswith(f"{ALIAS}.") and key not in wanted]:
+        client.delete_model_version_tag(held.name, held.version, key)
+    for key, said in wanted.items():
+        if held.tags.get(key) != said:
+            client.set_model_version_tag(held.name, held.version, key, said)
+
+
+def lines_here() -> dict[str, Champion]:
+    """Return the lines of the working directory's champions.yaml; none where there is no such file.
+
+    Raises:
+        UserError: it is not as it should be.
+    """
+    return champions_in(CHAMPIONS.read_text(encoding="utf-8")) if CHAMPIONS.exists() else {}
+
+
+def _models(client: "MlflowClient") -> Iterator["RegisteredModel"]:
+    token = None
+    while True:
+        page = client.search_registered_models(page_token=token)
+        yield from page
+        token = page.token
+        if not token:
+            return
+
+
+def _show(client: "MlflowClient", model: "RegisteredModel | None", one: Version) -> None:
+    """Get or create a registered model that has the card and the tags of one version."""
+    shown = {key: value for key, value in one.tags.items() if key in ("scenario", "objective", "verdict")}
+    if model is None:
+        client.create_registered_model(one.name, tags=shown, description=one.card)
+        return
+    for key, value in shown.items():
+        if model.tags.get(key) != value:
+            client.set_registered_model_tag(one.name, key, value)
+    if model.description != one.card:
+        client.update_registered_model(one.name, one.card)
+
+
+def _register(client: "MlflowClient", logged: "LoggedModel", one: Version) -> str:
+    """Get or create a version, bring it up to date, and return its name if it is new."""
+    found = [held for held in client.search_model_versions(f"name = '{one.name}'") if held.tags.get(MD5) == one.md5]
+    held = found[0] if found else _create(client, logged, one)
+    _link(client, logged, held)
+    for key, value in one.tags.items():
+        if held.tags.get(key) != value:
+            client.set_model_version_tag(one.name, held.version, key, value)
+    if held.description != one.card:
+        client.update_model_version(one.name, held.version, one.card)
+    return "" if found else f"{one.name} {held.version}"
+
+
+def _create(client: "MlflowClient", logged: "LoggedModel", one: Version) -> "ModelVersion":
+    # Its place, not `models:/<id>`: MLflow would look for that id in the store that the process has for default.
+    return client.create_model_version(
+        one.name,
+        logged.artifact_location,
+        run_id=logged.source_run_id,
+        tags=one.tags,
+        description=one.card,
+        model_id=logged.model_id,
+    )
+
+
+def _link(client: "MlflowClient", logged: "LoggedModel", held: "ModelVersion") -> None:
+    links = json.loads(logged.tags.get(LINKS, "[]"))
+    mine = {"name": held.name, "version": int(held.version)}
+    if mine not in links:
+        client.set_logged_model_tags(logged.model_id, {LINKS: json.dumps([*links, mine])})
+
+
+def _card(params: Params, agent: str, verdict: Verdict | None) -> str:
+    rows = every_param(params)
+    row = {place.removeprefix(f"agents.{agent}."): value for place, value in rows.items()}
+    said = "Not compared yet."
+    if verdict:
+        said = (
+            f"Against the best heuristic, mean {verdict.what} over all loads on {verdict.jobsets} test jobsets, paired "
+            f"{100 * verdict.confidence:g} % interval, below 0 is better: **{verdict.short}**."
+        )
+    return "\n\n".join(
+        [
+            f"Agent `{agent}` of problem `{row['problem']}`: scenario `{row['scenario']}`, for {row['objective']}.",
+            f"Network `{row['network.name']}`; pretraining `{row['pretrain.name']}`; then `{row['finetune.name']}`, "
+            f"recipe `{row['finetune.recipe']}`, {row['finetune.updates']} updates.",
+            said,
+            f"Play it: `python -m pipeline schedule jobs.csv --scenario {row['scenario']} --policy models/{agent} "
+            f'--out schedule.csv`. Load a version: `mlflow.pyfunc.load_model("models:/{PREFIX}{agent}/<version>")`.',
+        ]
+    )

@@ -1,0 +1,11 @@
+"""A folder to import into."""
+
+from pathlib import Path
+
+import pytest
+from slurm_imports import Imported
+
+
+@pytest.fixture
+def imported(tmp_path: Path) -> Imported:
+    return Imported(tmp_path)

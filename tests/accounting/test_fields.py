@@ -1,0 +1,67 @@
+"""What stands in Slurm's fields is read as its manual says, and what is of another locale is refused."""
+
+import math
+
+import pandas as pd
+import pytest
+
+from pipeline.accounting.fields import limit, memory, moment, read_each, span, tres
+from pipeline.errors import UserError
+
+
+def test_moments_are_seconds_since_1970() -> None:
+    assert moment("1970-01-02T00:00:01") == 86401
+    assert moment("1767225600") == moment("2026-01-01T00:00:00")
+    assert all(math.isnan(moment(word)) for word in ("Unknown", "None", "", "N/A", "0"))
+
+
+def test_limits_are_minutes_or_spans() -> None:
+    assert limit("90") == limit("01:30:00") == limit("0-01:30:00") == 5400
+    assert limit("UNLIMITED") == math.inf
+    assert math.isnan(limit("Partition_Limit"))
+    assert span("2-00:00:01") == 172801
+    assert span("01:30") == 90
+
+
+def test_memory_is_of_the_job_or_of_each_cpu_or_node() -> None:
+    assert memory("16000M") == memory("16000") == (15.625, 0, 0)
+    assert memory("1.50T") == (1536, 0, 0)
+    assert memory("2097152K") == (2, 0, 0)
+    assert memory("2000Mc") == (0, 2000 / 1024, 0)
+    assert memory("16Gn") == (0, 0, 16)
+
+
+def test_resources_are_named_and_gpus_of_a_type_count_once() -> None:
+    assert tres("billing=9,cpu=4,mem=2G,node=2") == (4, 2, 0, 2)
+    assert tres("cpu=4,gres/gpu:a100=3,gres/gpu:v100=1,gres/gpu=4")[2] == 4
+    assert tres("cpu=4,gres/gpu:a100=3,gres/gpu:v100=1")[2] == 4
+    assert all(map(math.isnan, tres("")))
+
+
+@pytest.mark.parametrize(
+    ("read", "word"),
+    [
+        ("moment", "01.03.2026 08:00:00"),
+        ("moment", "2026-13-01T08:00:00"),
+        ("moment", "2026-03-01T08:00:00.5"),
+        ("count", "1.024"),
+        ("count", "1,024"),
+        ("count", "-1"),
+        ("count", "٣"),
+        ("limit", "1,5"),
+        ("memory", "4,5G"),
+        ("memory", "4 GB"),
+        ("tres", "cpu=4,mem=4,5G"),
+        ("tres", "cpu=1K"),
+    ],
+)
+def test_other_words_are_refused(read: str, word: str) -> None:
+    with pytest.raises(UserError, match=r"^d\.txt:3: expected .* as Field, found '"):
+        read_each(pd.Series([word], index=[3], name="Field"), read, "d.txt")
+
+
+def test_the_first_wrong_line_is_named() -> None:
+    texts = pd.Series(["1", "x", "2", "x"], index=[4, 7, 8, 9], name="NNodes")
+    with pytest.raises(UserError, match=r"^d\.txt:7: expected a whole number .* as NNodes, found 'x'$"):
+        read_each(texts, "count", "d.txt")
+    assert list(read_each(texts[[4, 8]], "count", "d.txt")) == [1, 2]

@@ -1,0 +1,70 @@
+"""Predicted run times: what they may know, and that they learn."""
+
+import numpy as np
+import pytest
+from machine_rows import trace
+
+from pipeline.errors import UserError
+from pipeline.logs.predicting.run_times import quantiles, told
+from pipeline.logs.trace import Trace
+
+JOBS, LEARNED = 400, np.arange(300)
+
+
+def two_users() -> Trace:
+    """Jobs that all ask for an hour: those of one user take about a minute, those of the other nearly all of it."""
+    rng = np.random.default_rng(1)
+    user = rng.integers(0, 2, JOBS)
+    run = np.where(user == 0, rng.integers(50, 70, JOBS), rng.integers(3300, 3600, JOBS)).astype(float)
+    some = trace(np.arange(JOBS) * 100.0, run.tolist(), [1] * JOBS, estimate=[3600.0] * JOBS)
+    return some._replace(user=user, wait_s=np.zeros(JOBS))
+
+
+def test_predictions_tell_users_apart_where_estimates_do_not() -> None:
+    some = two_users()
+    found = told(some, LEARNED)[300:]
+    assert np.abs(np.log(found / some.run_s[300:])).max() < 0.3
+
+
+def test_a_log_with_users_and_without_estimates_is_predicted() -> None:
+    some = two_users()._replace(has_estimates=False)
+    found = told(some._replace(estimate_s=some.run_s), LEARNED)[300:]
+    assert np.abs(np.log(found / some.run_s[300:])).max() < 0.3
+
+
+def test_predictions_are_whole_seconds_above_0_and_at_most_the_estimate() -> None:
+    some = two_users()
+    found = told(some._replace(estimate_s=np.where(some.user == 0, 0.4, 40.0)), LEARNED)
+    assert found[some.user == 0].tolist() == [1.0] * int((some.user == 0).sum())
+    assert found.max() == 40.0
+    free = told(some, LEARNED)
+    assert (free == np.round(free)).all()
+
+
+def test_run_times_behind_the_training_period_teach_nothing() -> None:
+    some = two_users()
+    late = some._replace(run_s=np.where(np.arange(JOBS) < JOBS - 1, some.run_s, 9.0))
+    assert np.array_equal(told(some, LEARNED), told(late, LEARNED))
+
+
+def test_predictions_repeat_to_the_bit_and_do_not_look_at_the_number_of_threads(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    some = two_users()
+    once = told(some, LEARNED)
+    monkeypatch.setenv("OMP_NUM_THREADS", "2")
+    assert once.tobytes() == told(some, LEARNED).tobytes()
+
+
+def test_quantiles_are_in_order_and_hold_about_as_many_jobs_as_they_say() -> None:
+    some = two_users()
+    low, high = quantiles(some, LEARNED, (0.2, 0.8))
+    assert (low <= high).all()
+    assert (some.run_s[300:] <= low[300:]).mean() < 0.45
+    assert (some.run_s[300:] <= high[300:]).mean() > 0.55
+
+
+def test_a_log_without_users_and_estimates_is_refused() -> None:
+    said = r"^policies_know: the log has neither users nor estimates to predict from; expected durations$"
+    with pytest.raises(UserError, match=said):
+        told(trace([0, 1], [1, 1], [1, 1]), np.arange(1))

@@ -1,0 +1,85 @@
+"""A decision starts what the simulator would start, and a policy refuses what it does not know."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from live_machines import park_like, state_of
+from machine_builders import random_problem
+
+from pipeline.config import Params
+from pipeline.problems.asking import RefusedError, live_of
+from pipeline.problems.machines.heuristics.rules import HEURISTICS
+from pipeline.problems.machines.live.deciding import MOST_STARTS, Decider, decider
+from pipeline.problems.machines.live.scores import SCORES, of_jobs
+from pipeline.problems.machines.live.state import MachinesState
+from pipeline.problems.machines.nouns import EASY_ANEW, EASY_SHORTEST, GREEDY
+
+
+@pytest.mark.parametrize("dispatch", [GREEDY, EASY_ANEW, EASY_SHORTEST])
+@pytest.mark.parametrize("seed", range(6))
+def test_what_is_started_is_what_the_simulator_starts(dispatch: int, seed: int) -> None:
+    rng, looked = np.random.default_rng(seed), 0
+    sjf = HEURISTICS["sjf"]
+    for simulator in random_problem(rng, dispatch, 3, whole_times=False).plain():
+        decide = Decider(
+            simulator.machines, park_like(simulator), sjf, lambda view: of_jobs(SCORES["sjf"](view), view), False, rng
+        )
+        while not simulator.done:
+            found, then = decide(state_of(simulator)), simulator.now
+            while not simulator.done and simulator.now == then:
+                simulator.step(simulator.rows, sjf(simulator.observe(simulator.rows), np.zeros(1)))
+            started = {f"job {j}": str(simulator.machine[j]) for j, at in enumerate(simulator.start) if at == then}
+            mine = {start.job: start.machines[0] for start in found.starts}
+            assert mine.items() <= started.items()
+            assert found.more or mine == started
+            assert len(mine) <= MOST_STARTS
+            looked += 1
+    assert looked
+
+
+def asked(params: Params, **changes: object) -> MachinesState:
+    return MachinesState.model_validate({**live_of(params, "machines").example(params, "machines"), **changes})
+
+
+def test_sjf_starts_the_shorter_job_first(params: Params) -> None:
+    found = decider(params, "machines", "sjf", {})(asked(params))
+    assert [job.job for job in found.order] == ["18", "17"]
+    assert [(start.job, start.machines) for start in found.starts] == [("18", ("0",)), ("17", ("1",))]
+
+
+def test_nothing_waits(params: Params) -> None:
+    found = decider(params, "machines", "sjf", {})(asked(params, waiting=[]))
+    assert (found.order, found.starts, found.never) == ((), (), ())
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"machines": [{"name": "0", "has": {"cpu": 10, "memory": 64}}]}, "trained for 5 machines; here: 1"),
+        ({"machines": [{"name": "0", "has": {"cpu": 10, "gpu": 4}}]}, "trained for resources cpu, memory; here: "),
+        (
+            {"machines": [{"name": str(k), "has": {"cpu": 10, "memory": 64}, "kind": "new"} for k in range(5)]},
+            "machine '0' is of a make that it never met",
+        ),
+        ({"waiting": [{"id": "g", "arrived": 0, "duration": 1, "demand": {"gpu": 1}}]}, "a job asks for 'gpu'"),
+    ],
+)
+def test_a_trained_policy_refuses_what_it_never_met(params: Params, changes: dict[str, object], said: str) -> None:
+    decide = decider(params, "machines", "sjf", {})
+    state = asked(params, running=[], **changes)
+    assert decide(state)
+    with pytest.raises(RefusedError, match=said):
+        replace(decide, learned=True)(state)
+
+
+def test_an_action_that_may_not_be_chosen_is_no_answer(params: Params) -> None:
+    decide = replace(decider(params, "machines", "sjf", {}), policy=lambda view, draws: np.array([10**6]))
+    with pytest.raises(RefusedError, match="may not be chosen"):
+        decide(asked(params))
+
+
+def test_scores_that_are_not_numbers_are_no_answer(params: Params) -> None:
+    decide = replace(decider(params, "machines", "sjf", {}), scored=lambda view: np.full(10, np.nan))
+    with pytest.raises(RefusedError, match="not numbers"):
+        decide(asked(params))

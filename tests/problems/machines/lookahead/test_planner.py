@@ -1,0 +1,133 @@
+"""A heuristic of many machines that looks ahead: what it knows, and that it is better where that is plain."""
+
+import numpy as np
+import pytest
+from machine_builders import random_problem
+
+from pipeline.core import THOUSANDTHS, CompiledRule, keys
+from pipeline.errors import UserError
+from pipeline.problems.machines.heuristics.rules import HEURISTICS
+from pipeline.problems.machines.lookahead import planner
+from pipeline.problems.machines.lookahead.futures import Outlook, outlook
+from pipeline.problems.machines.lookahead.naming import planned
+from pipeline.problems.machines.lookahead.planner import Planner, Reach
+from pipeline.problems.machines.lookahead.playing import play_on
+from pipeline.problems.machines.nouns import BLOCKING, DISPATCH, EASY_WITHIN, Jobs, Machines, Placed, end_to_end
+from pipeline.problems.machines.simulator.compiled.batch import Simulator
+from pipeline.simulation.choosing import Heuristic
+
+FOREVER = 1e15
+ONE = Machines(np.array([[4 * THOUSANDTHS]]), np.zeros(1, dtype=np.int64), 64, BLOCKING, FOREVER, FOREVER)
+
+
+def jobs_of(*rows: tuple[float, float, float, int]) -> Jobs:
+    """Jobs (arrival, duration, estimate, processors) of a pool."""
+    arrival, duration, estimate, processors = (np.array(column) for column in zip(*rows, strict=True))
+    ones = np.ones(len(rows), dtype=np.int64)
+    demand = processors.astype(np.int64)[:, None] * THOUSANDTHS
+    return Jobs(arrival, duration, estimate, demand, ones, ones.astype(np.uint64))
+
+
+def drawn(rng: np.random.Generator, count: int, gap: float = 25.0) -> Jobs:
+    """Jobs that come at random to a pool, short and long ones; estimates are true."""
+    arrival, run = np.cumsum(rng.exponential(gap, count)), rng.choice([5.0, 20.0, 200.0], count, p=[0.4, 0.4, 0.2])
+    return jobs_of(*zip(arrival, run, run, rng.integers(1, 5, count), strict=True))
+
+
+def ends(episodes: list[Jobs], machines: Machines, policy: str | Planner) -> Placed:
+    jobs = end_to_end(episodes)
+    simulator = Simulator(jobs, machines, np.zeros(len(jobs.arrival)))
+    who, number = HEURISTICS[policy] if isinstance(policy, str) else policy, np.arange(len(episodes))
+    for _ in play_on(simulator, who, keys(1, number, np.zeros_like(number))):
+        pass
+    return simulator.placed()
+
+
+def slowdown(episodes: list[Jobs], machines: Machines, policy: str | Planner) -> np.ndarray:
+    """The mean bounded slowdown of each episode."""
+    jobs = end_to_end(episodes)
+    spent = ends(episodes, machines, policy).finish - jobs.arrival
+    each = np.maximum(spent / np.maximum(jobs.duration, 10.0), 1.0)
+    return np.array([part.mean() for part in np.split(each, jobs.first[1:-1])])
+
+
+def past() -> Outlook:
+    return outlook([drawn(np.random.default_rng(9), 300)])
+
+
+@pytest.mark.parametrize("dispatch", DISPATCH)
+@pytest.mark.parametrize("rule", ["sjf", "saf", "sjf_most_allocated", "tetris", "wfp3"])
+def test_a_planner_that_may_try_nothing_does_what_its_base_does(dispatch: str, rule: str) -> None:
+    problem = random_problem(np.random.default_rng(3), DISPATCH.index(dispatch), 3)
+    machines = problem.machines._replace(time_limit=np.inf)
+    base = HEURISTICS[rule]
+    assert isinstance(base, Heuristic)
+    assert base.rule is not None
+    plan = Planner(base.rule, outlook(problem.episodes), Reach(jobs=0, decisions=0))
+    for one, other in zip(ends(problem.episodes, machines, plan), ends(problem.episodes, machines, rule), strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+@pytest.mark.parametrize("dispatch", ["blocking", "easy", "easy_within"])
+@pytest.mark.parametrize("rule", ["fcfs", "sjf", "saf", "f1"])
+def test_a_list_is_played_as_the_simulator_plays_it(dispatch: str, rule: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(4)
+    for number in (1, 3):
+        problem = random_problem(rng, DISPATCH.index(dispatch), number, whole_times=False)
+        machines = problem.machines._replace(time_limit=np.inf, slots=64)
+        plan = Planner(CompiledRule(rule), outlook(problem.episodes), Reach(futures=4, jobs=0))
+        listed = ends(problem.episodes, machines, plan).start
+        with monkeypatch.context() as patch:
+            patch.setattr(planner, "LISTED", ())
+            np.testing.assert_array_equal(listed, ends(problem.episodes, machines, plan).start)
+
+
+@pytest.mark.parametrize("dispatch", [BLOCKING, EASY_WITHIN])
+def test_what_comes_later_and_how_long_jobs_really_run_changes_no_decision(dispatch: int) -> None:
+    machines, plan, now = ONE._replace(dispatch=dispatch), Planner(CompiledRule("saf"), past(), Reach()), 800.0
+    one = drawn(np.random.default_rng(5), 60, gap=20.0)
+    played = ends([one], machines, plan)
+    known, over = one.arrival <= now, played.finish <= now
+    other = one._replace(
+        arrival=np.where(known, one.arrival, one.arrival + 7.0),
+        duration=np.where(over, one.duration, one.duration * 3),
+        estimate=np.where(known, one.estimate, 9.0),
+    )
+    starts = [np.where(start < now, start, np.inf) for start in (played.start, ends([other], machines, plan).start)]
+    assert np.isfinite(starts[0]).sum() > 10
+    np.testing.assert_array_equal(*starts)
+    base = ends([one], machines, "saf").start
+    assert (np.where(base < now, base, np.inf) != starts[0]).any()  # it did decide
+
+
+def test_all_known_and_nothing_to_come_it_is_never_worse_than_its_base() -> None:
+    rng = np.random.default_rng(6)
+    still = [jobs._replace(arrival=np.zeros(20)) for jobs in (drawn(rng, 20) for _ in range(20))]
+    plan = Planner(CompiledRule("f1"), past(), Reach(candidates=20, futures=1, jobs=0))
+    gain = slowdown(still, ONE, "f1") - slowdown(still, ONE, plan)
+    assert gain.min() > -1e-9
+    assert gain.max() > 0.1
+
+
+@pytest.mark.parametrize("dispatch", ["blocking", "easy_within", "greedy"])
+def test_it_is_better_than_its_base_on_jobs_that_come_as_they_came(dispatch: str) -> None:
+    rng, machines = np.random.default_rng(7), ONE._replace(dispatch=DISPATCH.index(dispatch))
+    episodes = [drawn(rng, 100) for _ in range(40)]
+    plan = Planner(CompiledRule("fcfs"), past(), Reach())
+    gain = slowdown(episodes, machines, "fcfs") - slowdown(episodes, machines, plan)
+    assert gain.mean() - 2 * gain.std() / 40**0.5 > 0
+
+
+def test_the_same_jobs_give_the_same_schedule_in_any_company() -> None:
+    rng = np.random.default_rng(8)
+    episodes, plan = [drawn(rng, 40) for _ in range(40)], Planner(CompiledRule("sjf"), past(), Reach())
+    together = ends(episodes, ONE, plan).start
+    np.testing.assert_array_equal(together, ends(episodes, ONE, plan).start)
+    np.testing.assert_array_equal(together[:40], ends(episodes[:1], ONE, plan).start)
+
+
+def test_a_policy_without_a_compiled_rule_or_a_past_cannot_look_ahead() -> None:
+    with pytest.raises(UserError, match="policy 'plan_own': expected a heuristic that is compiled"):
+        planned(Heuristic(HEURISTICS["sjf"]), "own", past(), Reach())
+    with pytest.raises(UserError, match="policy 'plan_sjf': expected more than 10 jobs"):
+        planned(HEURISTICS["sjf"], "sjf", outlook([drawn(np.random.default_rng(1), 10)]), Reach())

@@ -1,0 +1,71 @@
+"""Rows of params.yaml that a site's log needs."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from builders import REPOSITORY, params
+from ruamel.yaml import YAML
+from swf_lines import HPC2N, line, there
+
+from pipeline.config import MachinesScenario, check_params
+from pipeline.errors import UserError
+from pipeline.logs.registry import read
+from pipeline.problems.machines.site import site_rows
+from pipeline.problems.parts import SiteRows
+
+DAY = 86_400
+
+
+def log(folder: Path, jobs: int = 3_000, days: float = 60.0) -> Path:
+    """A log of even arrivals of one-hour jobs on half of 8 processors."""
+    gap = days * DAY / jobs
+    rows = [line(k + 1, submit=round(k * gap), run=600, allocated=4, estimate=3_600, user=k % 5) for k in range(jobs)]
+    path = folder / "log.swf"
+    path.write_text("; MaxProcs: 8\n" + "\n".join(rows) + "\n")
+    return path
+
+
+def rows_of(path: Path, *machines: str) -> SiteRows:
+    return site_rows("mine", path, "swf", read(path, "swf"), machines, params())
+
+
+def test_the_rows_are_those_that_params_yaml_takes(tmp_path: Path) -> None:
+    found = rows_of(log(tmp_path))
+    whole: dict[str, Any] = YAML(typ="safe").load(REPOSITORY / "params.yaml")
+    for section, name, row in (
+        ("scenarios", "mine", found.scenario),
+        ("agents", found.agent, found.agent_row),
+        ("sites", "mine", found.site),
+    ):
+        whole[section] = {**whole[section], name: row}
+    checked = check_params(whole, "params.yaml")
+    scenario = checked.machines_scenario("mine")
+    assert isinstance(scenario, MachinesScenario)
+    assert (scenario.dispatch, scenario.policies_know) == ("easy_anew", "estimates")
+    assert scenario.machines[0].has == {"cpu": 8.0}  # type: ignore[index]
+    # 600 s on 4 of 8 processors in every 1,728 s.
+    assert scenario.loads == (17,)
+    assert checked.sites["mine"].agent == "mine_ppo"
+
+
+def test_machines_that_a_user_names_are_taken(tmp_path: Path) -> None:
+    found = rows_of(log(tmp_path), "4 cpu=4", "2 cpu=16")
+    assert found.scenario["machines"] == [{"count": 4, "has": {"cpu": 4.0}}, {"count": 2, "has": {"cpu": 16.0}}]
+    with pytest.raises(UserError, match="--machines: expected as '4 cpu=64,memory=256', found 'four cpu'"):
+        rows_of(log(tmp_path), "four cpu")
+    with pytest.raises(UserError, match=r"--machines: 0\.count: expected greater than 0"):
+        rows_of(log(tmp_path), "0 cpu=4")
+
+
+def test_a_log_of_a_day_or_of_few_jobs_is_refused_with_what_is_missing(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"of 1\.0 days of log the last 40% are 0\.4; .* about 35 more days"):
+        rows_of(log(tmp_path, days=1))
+    with pytest.raises(UserError, match="cannot tell: the log has 100 jobs; expected at least 2000"):
+        rows_of(log(tmp_path, jobs=100))
+
+
+def test_a_real_log_has_the_rows_of_its_pool(tmp_path: Path) -> None:
+    found = rows_of(there(HPC2N))
+    assert found.scenario["machines"] == [{"count": 1, "has": {"cpu": 240.0}}]
+    assert found.scenario["loads"] == [57]

@@ -1,0 +1,76 @@
+"""A Slurm on loopback starts, plays a job, and leaves nothing, however it is left."""
+
+import shutil
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from pipeline.errors import UserError
+from pipeline.slurm.configuration import Cluster
+from pipeline.slurm.loopback import free_ports, slurm, why_not
+
+needs_slurm = pytest.mark.skipif(bool(why_not()), reason=why_not())
+
+
+def test_without_slurm_it_is_said_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shutil, "which", lambda name: None)
+    said = r"no munged, .*squeue \(Debian: apt-get install munge slurmctld slurmd slurm-client\)"
+    with pytest.raises(UserError, match=said), slurm():
+        pass
+
+
+def test_ports_are_several() -> None:
+    assert len(set(free_ports(5))) == 5
+
+
+@needs_slurm
+def test_a_command_that_fails_says_why_and_all_is_ended() -> None:
+    with slurm(Cluster(nodes=1)) as cluster:
+        assert len(cluster.processes()) >= 3
+        cluster.submit("sleep 60")
+        with pytest.raises(UserError, match=r"scontrol: .*nowhere"):
+            cluster.ask("scontrol", "show", "node", "nowhere")
+    assert cluster.processes() == []
+    assert not cluster.folder.exists()
+
+
+@needs_slurm
+def test_a_setting_that_slurm_refuses_is_one_line() -> None:
+    with (
+        pytest.raises(UserError, match=r"expected 4 idle nodes within 30 s; slurm.*error.* b"),
+        slurm(Cluster(parameters="a b")),
+    ):
+        pass
+
+
+@needs_slurm
+def test_an_interrupt_ends_all(tmp_path_factory: pytest.TempPathFactory) -> None:
+    out = tmp_path_factory.mktemp("out") / "plays.csv"
+    words = [sys.executable, "-m", "pipeline", "fidelity", "--jobs", "10", "--out", str(out)]
+    command = subprocess.Popen(words, stderr=subprocess.PIPE, text=True)
+    mine = started_by(command.pid)
+    end = time.monotonic() + 60
+    while len(mine) < 9 and time.monotonic() < end:
+        time.sleep(0.2)
+        mine = started_by(command.pid)
+    command.send_signal(signal.SIGINT)
+    said = command.communicate(timeout=60)[1]
+    assert len(mine) >= 9
+    assert [one for one in mine if is_alive(one)] == []
+    assert command.returncode == 130
+    assert said.endswith("interrupted; run again to resume\n")
+    assert not out.exists()
+
+
+def started_by(parent: int) -> list[int]:
+    """The servers that a process started itself."""
+    asked = subprocess.run(["ps", "-o", "pid=", "--ppid", str(parent)], capture_output=True, text=True, check=False)
+    return [int(word) for word in asked.stdout.split()]
+
+
+def is_alive(process: int) -> bool:
+    asked = subprocess.run(["ps", "-o", "stat=", "-p", str(process)], capture_output=True, text=True, check=False)
+    return asked.stdout.strip() not in ("", "Z")

@@ -1,0 +1,47 @@
+"""Who decides: the champion of the scenario, a heuristic as tuned, or a model."""
+
+from pathlib import Path
+
+import pytest
+
+from pipeline.champions.lines import Champion, digest_of_tuned, with_line
+from pipeline.config import Params
+from pipeline.errors import UserError
+from pipeline.stages.serve import by_name, looking, run
+
+
+def test_the_champion_is_looked_up_anew(params: Params, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    lines = tmp_path / "champions.yaml"
+
+    def seat(policy: str, **tuned: float) -> None:
+        line = Champion(policy=policy, digest=digest_of_tuned(policy, tuned), tuned=tuned, verdict="told")
+        lines.write_text(with_line("# kept\n", "machines", line))
+
+    seat("sjf")
+    with looking(params, "machines", "champion") as look:
+        assert (look().policy, look().place) == ("sjf", "sjf")
+        seat("tetris", tetris_packing=0.5, tetris_fairness=0.1)
+        assert look().tuned == {"tetris_packing": 0.5, "tetris_fairness": 0.1}
+        assert look().digest == digest_of_tuned("tetris", look().tuned)
+        lines.write_text("# nobody\n")
+        with pytest.raises(UserError, match="scenario 'machines' has no champion"):
+            look()
+
+
+def test_a_model_is_another_when_its_folder_changes(tmp_path: Path) -> None:
+    (tmp_path / "card.json").write_text("1")
+    first = by_name(str(tmp_path), "machines")
+    (tmp_path / "card.json").write_text("2")
+    assert by_name(str(tmp_path), "machines").digest != first.digest
+    assert first.place == str(tmp_path)
+
+
+def test_a_problem_that_is_not_served_is_one_line(params: Params) -> None:
+    with pytest.raises(UserError, match="scenario 'online': problem pool is not served"):
+        run(params, "online", "sjf", "127.0.0.1", 0, None, 200.0)
+
+
+def test_an_unknown_policy_is_one_line(params: Params) -> None:
+    with pytest.raises(UserError, match="unknown policy 'sjff'"):
+        run(params, "machines", "sjff", "127.0.0.1", 0, None, 200.0)

@@ -1,0 +1,68 @@
+"""A real service on loopback, in this process; its policy runs in one of its own, as always."""
+
+import http.client
+import json
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from typing import Any
+
+from pipeline.config import Params
+from pipeline.serving.app import application
+from pipeline.serving.desk import Desk
+from pipeline.serving.listening import bound, server_of
+from pipeline.serving.measured import Measured
+from pipeline.serving.named import Named
+from pipeline.stages.serve import heuristic
+
+HOST = "127.0.0.1"
+
+
+class Service:
+    """A service that can be asked."""
+
+    def __init__(self, desk: Desk, port: int) -> None:
+        self.desk, self.port = desk, port
+
+    def ask(self, path: str, body: object = None, **headers: str) -> tuple[int, Any]:
+        """Ask once; a body that is not bytes is sent as JSON."""
+        raw = body if isinstance(body, bytes) else json.dumps(body).encode()
+        with closing(http.client.HTTPConnection(HOST, self.port, timeout=30)) as connection:
+            connection.request("GET" if body is None else "POST", path, None if body is None else raw, headers)
+            answer = connection.getresponse()
+            text = answer.read()
+        return answer.status, json.loads(text) if text[:1] in (b"{", b"[") else text.decode()
+
+    def until(self, found: Callable[[], object], most_s: float = 60.0) -> None:
+        """Wait until something is so."""
+        end = time.monotonic() + most_s
+        while not found():
+            assert time.monotonic() < end
+            time.sleep(0.05)
+
+
+@contextmanager
+def service(
+    params: Params,
+    look: Callable[[], Named],
+    token: str | None = None,
+    limit_s: float = 5.0,
+    scenario: str = "machines",
+) -> Iterator[Service]:
+    """Let a service listen on a free port."""
+    found = Measured()
+    desk = Desk(params, scenario, look, heuristic("fcfs"), limit_s, found)
+    assert desk.wait(120.0)
+    where = bound(HOST, 0)
+    server = server_of(application(desk, found, token))
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [where]}, daemon=True)
+    thread.start()
+    one = Service(desk, where.getsockname()[1])
+    one.until(lambda: server.started)
+    try:
+        yield one
+    finally:
+        server.should_exit = True
+        thread.join(20)
+        where.close()

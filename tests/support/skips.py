@@ -1,0 +1,16 @@
+"""Why tests were skipped: a line a reason, however many tests it kept from running."""
+
+from collections import Counter
+from collections.abc import Iterable
+
+AND_MORE = ", and "  # behind the reason itself: which file is not there
+
+
+def reasons(said: Iterable[str]) -> list[str]:
+    """Return a line for each reason, what most were skipped for first.
+
+    >>> reasons(["Skipped: no logs, and a is not there", "Skipped: no browser", "Skipped: no logs, and b is not there"])
+    ['skipped 2: no logs', 'skipped 1: no browser']
+    """
+    counts = Counter(" ".join(one.removeprefix("Skipped: ").partition(AND_MORE)[0].split()) for one in said)
+    return [f"skipped {count}: {reason}" for reason, count in counts.most_common()]
