@@ -55,7 +55,7 @@ def goes_round(folder: Folder, remote: Remote, place: Path, environment: Mapping
     """Push from one clone, then let others have all of it without running anything."""
     remote.name_in(folder)
     cached = {path for path in folder.outs() if not path.startswith(("reports/", LOG))}
-    own = ("reports/tables", "reports/compared.json", "reports/comparison.md")
+    own = ("reports/tables", "reports/compared.json", "reports/gate.json", "reports/comparison.md")
     cached |= {path for path in folder.outs() if path.startswith(own)}
     assert set(uploads(folder, remote)) == cached
     folder.dvc("push", "--run-cache", **remote.environment)
