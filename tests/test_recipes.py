@@ -103,7 +103,7 @@ def test_a_fourth_problem_goes_through_every_stage(copy: Copy) -> None:
         rows["transfers"], rows["hindsight"]["scenarios"] = {}, []
         rows["scenarios"]["weighted"]["jobsets"] = {"train": 12, "validation": 6, "test": 10}
         rows["agents"]["due_dates"]["finetune"] |= {"updates": 5, "validate_every": 5}
-    copy.run(sys.executable, "-m", "dvc", "repro", "--quiet")
+    copy.run(sys.executable, "-m", "dvc", "repro")
     scored = [
         pd.read_parquet(copy.root / "reports" / "tables" / kind / name / "jobsets.parquet")
         for kind, name in (("heuristics", "weighted"), ("agents", "due_dates"))

@@ -14,7 +14,7 @@ from builders import REPOSITORY
 from ruamel.yaml import YAML
 
 RECIPES = REPOSITORY / "docs" / "recipes"
-NEEDED = ("pipeline", "params.yaml", "dvc.yaml", ".dvc/config", "pyproject.toml")
+NEEDED = ("pipeline", "params.yaml", "champions.yaml", "dvc.yaml", ".dvc/config", "pyproject.toml")
 SMALL = ("jobsets: {train: 100, validation: 50, test: 200}", "jobsets: {train: 80, validation: 4, test: 4}")
 
 
