@@ -142,7 +142,8 @@ def key_metrics(
         }
         wait = _means(waits)
         policies = {
-            policy: row | ({"wait": wait[policy]} if policy in wait else {}) for policy, row in policies.items()
+            policy: dict(sorted((row | ({"wait": wait[policy]} if policy in wait else {})).items()))
+            for policy, row in policies.items()
         }
         found[str(name)] = dict(sorted(policies.items())) | {UNFINISHED: int(rows["unfinished"].sum())}
     return found
