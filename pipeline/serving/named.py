@@ -1,5 +1,6 @@
 """Who decides: a policy as a process of its own is told to load it."""
 
+import json
 from dataclasses import dataclass, field
 
 from pydantic import BaseModel
@@ -36,6 +37,33 @@ class Reply(BaseModel):
     fell_back: bool
     why: str = ""  # the fallback decided
     decision: dict[str, object]
+
+
+@dataclass(frozen=True)
+class Decided:
+    """Who decided, and why the fallback did if it was that."""
+
+    scenario: str
+    policy: str
+    digest: str
+    why: str
+
+
+def reply_of(decided: Decided, decision: bytes) -> bytes:
+    """Return a Reply as JSON, of a decision that is JSON already: to read and write it again takes longer than SJF.
+
+    >>> Reply.model_validate_json(reply_of(Decided("s", "sjf", "0", ""), b'{"starts": []}')).decision
+    {'starts': []}
+    """
+    head = {
+        "version": 1,
+        "scenario": decided.scenario,
+        "policy": decided.policy,
+        "digest": decided.digest,
+        "fell_back": bool(decided.why),
+        "why": decided.why,
+    }
+    return json.dumps(head).encode()[:-1] + b', "decision": ' + decision + b"}"
 
 
 class Mistake(BaseModel):

@@ -179,7 +179,7 @@ def observed(now: Now, slots: int, dispatch: int, stall: float, ahead: bool) -> 
     jobs, behind = now.waits[:slots], now.waits[slots:]
     count, machines, resources = len(jobs), len(now.names), len(now.resources)
     view = _empty(slots, machines, resources)
-    fits = np.array([now.fits(job) for job in jobs], dtype=np.bool_).reshape(count, machines)
+    fits = now.could[jobs] & (now.demand[jobs][:, None, :] <= now.free).all(axis=2)
     fits &= (fits.sum(axis=1) >= now.nodes[jobs])[:, None]
     view.free[0, :, 0], view.capacity[0] = now.free, now.capacity
     view.demand[0, :count], view.nodes[0, :count] = now.demand[jobs], now.nodes[jobs]
