@@ -124,6 +124,7 @@ MOST_TRIED = 12  # actions of one decision, as planners try elsewhere
 def _network(folder: Path, row: PoolScenario) -> Thinker:
     from pipeline.learning.sampling import best, sample  # torch and numba: seconds that heuristics do without
     from pipeline.problems.pool.networks.loading import must_match, restore
+    from pipeline.problems.pool.networks.network import Encoded, Scorer
     from pipeline.problems.pool.networks.sets import Sets as SetsNetwork
 
     try:
@@ -132,20 +133,24 @@ def _network(folder: Path, row: PoolScenario) -> Thinker:
         raise UserError(f"{folder}: cannot be read ({error.strerror})") from error
     card = model.card
     must_match(card, row)
-    loaded = restore(card, model.weights)
-    network = loaded.network
-    if isinstance(network, SetsNetwork) and card.ageing:
-        network = network.aged(card.ageing)
-    any_size, forward = isinstance(card.network, Sets), network.frozen()
+    network, any_size = restore(card, model.weights).network, isinstance(card.network, Sets)
 
-    def asked(view: Observation, draws: FloatArray) -> tuple[FloatArray, int]:
-        observed = network.encode(view)
-        logits = forward(observed)
-        greedy = card.play == "greedy"
-        actions = (
-            best(logits, observed.may, card.masked) if greedy else sample(logits, observed.may, card.masked, draws)
-        )
-        return np.asarray(logits[0, :-1], dtype=float), int(actions[0])
+    def asker(scorer: Scorer[Encoded]) -> Asked:
+        forward = scorer.frozen()
+
+        def asked(view: Observation, draws: FloatArray) -> tuple[FloatArray, int]:
+            observed = scorer.encode(view)
+            logits = forward(observed)
+            how = (logits, observed.may, card.masked)
+            actions = best(*how) if card.play == "greedy" else sample(*how, draws)
+            return np.asarray(logits[0, :-1], dtype=float), int(actions[0])
+
+        return asked
+
+    if isinstance(network, SetsNetwork):
+        asked = asker(network.aged(card.ageing) if card.ageing else network)
+    else:
+        asked = asker(network)
 
     def must_know(now: PoolNow) -> None:
         _same_cluster(now, row, any_size)
