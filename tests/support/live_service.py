@@ -9,6 +9,7 @@ from contextlib import closing, contextmanager
 from typing import Any
 
 from pipeline.config import Params
+from pipeline.problems.asking import live_of
 from pipeline.serving.app import application
 from pipeline.serving.desk import Desk
 from pipeline.serving.listening import bound, server_of
@@ -52,7 +53,7 @@ def service(
 ) -> Iterator[Service]:
     """Let a service listen on a free port."""
     found = Measured()
-    desk = Desk(params, scenario, look, heuristic("fcfs"), limit_s, found)
+    desk = Desk(params, scenario, look, heuristic(live_of(params, scenario).fallback), limit_s, found)
     assert desk.wait(120.0)
     where = bound(HOST, 0)
     server = server_of(application(desk, found, token))
