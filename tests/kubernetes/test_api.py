@@ -41,7 +41,7 @@ def test_what_a_server_says_is_told() -> None:
     with api_server(cluster) as url:
         asked = Api(Address(url))
         assert [item["metadata"]["name"] for item in asked.get("/api/v1/nodes")["items"]] == ["n"]  # type: ignore
-        with pytest.raises(AnsweredError, match='^404: pods "p" not found$'):
+        with pytest.raises(AnsweredError, match=r'^404: pods "p" not found$'):
             asked.get("/api/v1/namespaces/work/pods/p")
         cluster.down = True
         with pytest.raises(UnreachableError):

@@ -1,7 +1,7 @@
 """An API server of pods and nodes on loopback: lists, watches, merges patches, and fails as it is told to.
 
-It keeps to what docs/reference/using-api/api-concepts of Kubernetes says: lists come in pages and have a resourceVersion, a
-watch goes on from one, and answers 410 where it is too old; a patch with another resourceVersion than the object's is a
+It keeps to Kubernetes' docs/reference/using-api/api-concepts: lists come in pages and have a resourceVersion, a watch
+goes on from one, and answers 410 where it is too old; a patch with another resourceVersion than the object's is a
 conflict, 409.
 """
 
@@ -117,115 +117,116 @@ def merged(told: Any, change: Any) -> Any:
     return found
 
 
-def handler_of(cluster: Cluster) -> type[BaseHTTPRequestHandler]:
-    class Handler(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
+class Handler(BaseHTTPRequestHandler):
+    """Answers for a cluster."""
 
-        def log_message(self, *_: object) -> None:
-            pass
+    cluster: Cluster
 
-        def answer(self, status: int, told: dict[str, Any]) -> None:
-            raw = json.dumps(told).encode()
-            self.send_response(status)
-            self.send_header("Content-Type", "application/json")
-            self.send_header("Content-Length", str(len(raw)))
-            self.end_headers()
-            self.wfile.write(raw)
+    protocol_version = "HTTP/1.1"
 
-        def refuse(self, status: int, line: str) -> None:
-            self.answer(status, {"kind": "Status", "code": status, "message": line})
+    def log_message(self, *_: object) -> None:
+        pass
 
-        def is_down(self) -> bool:
-            cluster.asked.append(f"{self.command} {self.path}")
-            if cluster.down:
-                self.close_connection = True
-            return cluster.down
+    def answer(self, status: int, told: dict[str, Any]) -> None:
+        raw = json.dumps(told).encode()
+        self.send_response(status)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(raw)))
+        self.end_headers()
+        self.wfile.write(raw)
 
-        def do_GET(self) -> None:  # noqa: N802
-            if self.is_down():
-                return
-            url = urlsplit(self.path)
-            query = {key: values[0] for key, values in parse_qs(url.query).items()}
-            parts = url.path.removeprefix("/api/v1/").split("/")
-            if len(parts) > 1:
-                found = cluster.objects["pods"].get(f"{parts[1]}/{parts[3]}")
-                return self.answer(200, found) if found else self.refuse(404, f'pods "{parts[3]}" not found')
-            if query.get("watch"):
-                return self.watch(parts[0], int(query["resourceVersion"]), float(query["timeoutSeconds"]))
-            return self.page(parts[0], int(query.get("limit", 10**6)), query.get("continue", ""))
+    def refuse(self, status: int, line: str) -> None:
+        self.answer(status, {"kind": "Status", "code": status, "message": line})
 
-        def page(self, kind: str, limit: int, behind: str) -> None:
-            with cluster.changed:
-                rest = [key for key in sorted(cluster.objects[kind]) if key > behind]
-                items = [cluster.objects[kind][key] for key in rest[:limit]]
-                about = {"resourceVersion": str(cluster.version)}
-                if len(rest) > limit:
-                    about["continue"] = rest[limit - 1]
-            self.answer(200, {"kind": "List", "metadata": about, "items": items})
-
-        def watch(self, kind: str, place: int, seconds: float) -> None:
-            if place < cluster.oldest:
-                return self.refuse(410, "too old resource version")
-            self.send_response(200)
-            self.send_header("Transfer-Encoding", "chunked")
-            self.end_headers()
-            end, sent = time.monotonic() + seconds, 0
-            while time.monotonic() < end and not cluster.down:
-                with cluster.changed:
-                    due = [event for event in cluster.events if event[0] > place and event[1] == kind]
-                    if not due:
-                        cluster.changed.wait(0.2)
-                        if place < cluster.oldest:
-                            due = [(cluster.oldest, kind, "ERROR", {"kind": "Status", "code": 410})]
-                for version, _, what, told in due:
-                    place = version
-                    self.chunk(json.dumps({"type": what, "object": told}).encode() + b"\n")
-                    sent += 1
-                    if cluster.cut and sent:
-                        cluster.cut -= 1
-                        return self.drop()
-            if cluster.down:
-                return self.drop()
-            return self.chunk(b"")
-
-        def chunk(self, raw: bytes) -> None:
-            self.wfile.write(f"{len(raw):x}\r\n".encode() + raw + b"\r\n")
-            self.wfile.flush()
-
-        def drop(self) -> None:
+    def is_down(self) -> bool:
+        self.cluster.asked.append(f"{self.command} {self.path}")
+        if self.cluster.down:
             self.close_connection = True
+        return self.cluster.down
 
-        def do_PATCH(self) -> None:  # noqa: N802
-            change = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-            if self.is_down():
-                return None
-            assert self.headers["Content-Type"] == "application/merge-patch+json"
-            parts = self.path.removeprefix("/api/v1/").split("/")
-            key = f"{parts[1]}/{parts[3]}"
-            if cluster.meddle:
-                cluster.meddle -= 1
-                cluster.put("pods", merged(cluster.objects["pods"][key], {"metadata": {"labels": {"x": "y"}}}))
-            return self.patch(key, change)
+    def do_GET(self) -> None:
+        if self.is_down():
+            return None
+        url = urlsplit(self.path)
+        query = {key: values[0] for key, values in parse_qs(url.query).items()}
+        parts = url.path.removeprefix("/api/v1/").split("/")
+        if len(parts) > 1:
+            found = self.cluster.objects["pods"].get(f"{parts[1]}/{parts[3]}")
+            return self.answer(200, found) if found else self.refuse(404, f'pods "{parts[3]}" not found')
+        if query.get("watch"):
+            return self.watch(parts[0], int(query["resourceVersion"]), float(query["timeoutSeconds"]))
+        return self.page(parts[0], int(query.get("limit", 10**6)), query.get("continue", ""))
 
-        def patch(self, key: str, change: dict[str, Any]) -> None:
-            found = cluster.objects["pods"].get(key)
-            if found is None:
-                return self.refuse(404, f"pods {key} not found")
-            if change["metadata"]["resourceVersion"] != found["metadata"]["resourceVersion"]:
-                return self.refuse(409, "the object has been modified; please apply your changes to the latest version")
-            if change["metadata"]["uid"] != found["metadata"]["uid"]:
-                return self.refuse(409, "Precondition failed: UID in precondition")
-            cluster.patched.append(found["metadata"]["name"])
-            cluster.put("pods", merged(found, change))
-            return self.answer(200, cluster.objects["pods"][key])
+    def page(self, kind: str, limit: int, behind: str) -> None:
+        with self.cluster.changed:
+            rest = [key for key in sorted(self.cluster.objects[kind]) if key > behind]
+            items = [self.cluster.objects[kind][key] for key in rest[:limit]]
+            about = {"resourceVersion": str(self.cluster.version)}
+            if len(rest) > limit:
+                about["continue"] = rest[limit - 1]
+        self.answer(200, {"kind": "List", "metadata": about, "items": items})
 
-    return Handler
+    def watch(self, kind: str, place: int, seconds: float) -> None:
+        if place < self.cluster.oldest:
+            return self.refuse(410, "too old resource version")
+        self.send_response(200)
+        self.send_header("Transfer-Encoding", "chunked")
+        self.end_headers()
+        end, sent = time.monotonic() + seconds, 0
+        while time.monotonic() < end and not self.cluster.down:
+            with self.cluster.changed:
+                due = [event for event in self.cluster.events if event[0] > place and event[1] == kind]
+                if not due:
+                    self.cluster.changed.wait(0.2)
+                    if place < self.cluster.oldest:
+                        due = [(self.cluster.oldest, kind, "ERROR", {"kind": "Status", "code": 410})]
+            for version, _, what, told in due:
+                place = version
+                self.chunk(json.dumps({"type": what, "object": told}).encode() + b"\n")
+                sent += 1
+                if self.cluster.cut and sent:
+                    self.cluster.cut -= 1
+                    return self.drop()
+        if self.cluster.down:
+            return self.drop()
+        return self.chunk(b"")
+
+    def chunk(self, raw: bytes) -> None:
+        self.wfile.write(f"{len(raw):x}\r\n".encode() + raw + b"\r\n")
+        self.wfile.flush()
+
+    def drop(self) -> None:
+        self.close_connection = True
+
+    def do_PATCH(self) -> None:
+        change = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        if self.is_down():
+            return None
+        assert self.headers["Content-Type"] == "application/merge-patch+json"
+        parts = self.path.removeprefix("/api/v1/").split("/")
+        key = f"{parts[1]}/{parts[3]}"
+        if self.cluster.meddle:
+            self.cluster.meddle -= 1
+            self.cluster.put("pods", merged(self.cluster.objects["pods"][key], {"metadata": {"labels": {"x": "y"}}}))
+        return self.patch(key, change)
+
+    def patch(self, key: str, change: dict[str, Any]) -> None:
+        found = self.cluster.objects["pods"].get(key)
+        if found is None:
+            return self.refuse(404, f"pods {key} not found")
+        if change["metadata"]["resourceVersion"] != found["metadata"]["resourceVersion"]:
+            return self.refuse(409, "the object has been modified; please apply your changes to the latest version")
+        if change["metadata"]["uid"] != found["metadata"]["uid"]:
+            return self.refuse(409, "Precondition failed: UID in precondition")
+        self.cluster.patched.append(found["metadata"]["name"])
+        self.cluster.put("pods", merged(found, change))
+        return self.answer(200, self.cluster.objects["pods"][key])
 
 
 @contextmanager
 def api_server(cluster: Cluster) -> Iterator[str]:
     """Let the server listen; its address."""
-    server = ThreadingHTTPServer((HOST, 0), handler_of(cluster))
+    server = ThreadingHTTPServer((HOST, 0), type("Bound", (Handler,), {"cluster": cluster}))
     server.daemon_threads = True
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
     thread.start()
