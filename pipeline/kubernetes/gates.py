@@ -57,7 +57,7 @@ class Gates:
         late = [pod for pod in waiting if now - pod.created > self.patience.held]
         if late:
             self._open_all(late, f"held for more than {self.patience.held:g} s")
-            return True
+            return False
         try:
             answer = self.ask(self._state(pods, waiting, now))
         except (UnreachableError, AnsweredError) as error:

@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping
 from typing import Generic, TypeVar
 
 from pipeline.core import Json
+from pipeline.errors import UserError
 from pipeline.kubernetes.api import AnsweredError, Api, UnreachableError
 from pipeline.kubernetes.objects import Node, Pod, node_of, pod_of
 
@@ -70,7 +71,7 @@ class Watched(Generic[Kept]):
                     place, whole = self._watch(place)
                     cut = 0 if whole else cut + 1
                     self._stop.wait(AGAIN_S[cut - 1] if cut else 0.0)
-            except (UnreachableError, AnsweredError) as error:
+            except (UnreachableError, AnsweredError, UserError) as error:
                 self.said = str(error)
             self.synced.clear()
             self._stop.wait(AGAIN_S[min(failed, len(AGAIN_S) - 1)])

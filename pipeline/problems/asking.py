@@ -39,6 +39,7 @@ class Live(Generic[State, Decision]):
     fallback: str  # a heuristic that answers whatever it is asked
     # (params, scenario, a heuristic or a model's folder, its tuned numbers) -> what decides; or raises RefusedError
     decider: Callable[[Params, str, str, Mapping[str, float]], Callable[[State], Decision]]
+    places: bool = False  # does a decision say on which machines a job starts?
 
 
 def once(what: str, names: Iterable[str]) -> None:

@@ -9,7 +9,7 @@ from pipeline.champions.lines import Champion, digest_of_tuned, with_line
 from pipeline.config import Params
 from pipeline.errors import UserError
 from pipeline.problems import PROBLEMS
-from pipeline.stages.serve import by_name, looking, run
+from pipeline.stages.serve import Listening, by_name, looking, run
 
 
 def test_the_champion_is_looked_up_anew(params: Params, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -44,9 +44,14 @@ def test_a_problem_that_is_not_served_is_one_line(params: Params, monkeypatch: p
         cast("dict[str, str]", PROBLEMS), "pool", "pipeline.problems.problem"
     )  # has no `live` beside it
     with pytest.raises(UserError, match="scenario 'online': problem pool is not served"):
-        run(params, "online", "sjf", "127.0.0.1", 0, None, 200.0)
+        run(params, "online", "sjf", Listening(port=0), 200.0)
 
 
 def test_an_unknown_policy_is_one_line(params: Params) -> None:
     with pytest.raises(UserError, match="unknown policy 'sjff'"):
-        run(params, "machines", "sjff", "127.0.0.1", 0, None, 200.0)
+        run(params, "machines", "sjff", Listening(port=0), 200.0)
+
+
+def test_kubernetes_is_answered_by_policies_that_place_jobs_on_machines(params: Params) -> None:
+    with pytest.raises(UserError, match="--kubernetes: policies of scenario 'online' do not place jobs on machines"):
+        run(params, "online", "sjf", Listening(port=0), 200.0, "cluster")
