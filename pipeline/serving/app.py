@@ -1,9 +1,10 @@
-"""The doors: POST /v1/decide or /v1/shares, GET /v1/health, /v1/policy, /metrics and /openapi.json."""
+"""The doors: POST /v1/decide or /v1/shares, GET /v1/health, /v1/policy, /metrics, /openapi.json and a page, /."""
 
 import asyncio
 import hmac
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from urllib.parse import urlsplit
 
 from fastapi import APIRouter, FastAPI, Request, Response
 from fastapi.responses import JSONResponse
@@ -17,8 +18,10 @@ from pipeline.config.records import first_problem
 from pipeline.core import Json
 from pipeline.errors import UserError
 from pipeline.serving.desk import Desk
+from pipeline.serving.listening import is_loopback
 from pipeline.serving.measured import Measured
 from pipeline.serving.named import Health, Mistake, Reply, Standing
+from pipeline.serving.page import SAFE, page
 
 MOST_BYTES = 4_000_000  # of a state
 REF = "#/components/schemas/{model}"
@@ -30,18 +33,26 @@ class TooLargeError(Exception):
 
 
 class Guard:
-    """Lets nobody in who does not show the token, if there is one."""
+    """Lets nobody in who does not show the token or, where there is none, calls this machine by another name.
+
+    A page of anybody's can make a browser ask loopback under a name of its own (DNS rebinding), and read the answer.
+    """
 
     def __init__(self, app: ASGIApp, token: str | None, found: Measured) -> None:
         self._app, self._token, self._found = app, token, found
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request, or refuse it."""
-        if scope["type"] != "http" or self._token is None or scope["path"] in FREE or _shows(scope, self._token):
-            await self._app(scope, receive, send)
-            return
+        refused = None if scope["type"] != "http" or scope["path"] in FREE else self._refused(scope)
+        await (self._app if refused is None else refused)(scope, receive, send)
+
+    def _refused(self, scope: Scope) -> Response | None:
+        if self._token is None:
+            name = _called(Headers(scope=scope).get("host", ""))
+            line = f"expected a loopback address as Host, got '{name}'; elsewhere --token-file is needed"
+            return None if is_loopback(name) else _refused(self._found, 403, line)
         line = "expected 'Authorization: Bearer <token>' with the token of --token-file"
-        await _refused(self._found, 401, line)(scope, receive, send)
+        return None if _shows(scope, self._token) else _refused(self._found, 401, line)
 
 
 def application(desk: Desk, found: Measured, token: str | None, more: Sequence[APIRouter] = ()) -> FastAPI:
@@ -79,6 +90,10 @@ def application(desk: Desk, found: Measured, token: str | None, more: Sequence[A
     async def metrics() -> Response:
         """Counters, for Prometheus."""
         return Response(found.told(desk.standing.ready), media_type="text/plain; version=0.0.4")
+
+    @app.get("/", include_in_schema=False)
+    async def look() -> Response:
+        return Response(page(desk.standing, desk.shown), media_type="text/html; charset=utf-8", headers=SAFE)
 
     for door in more:
         app.include_router(door)
@@ -150,6 +165,18 @@ def _raw(raw: bytes) -> Json:
     except ValueError:
         return None
     return found
+
+
+def _called(host: str) -> str:
+    """Return the name that a Host header calls this machine by.
+
+    >>> [_called(host) for host in ("localhost:80", "[::1]:80", "evil.example", "[", "")]
+    ['localhost', '::1', 'evil.example', '', '']
+    """
+    try:
+        return urlsplit(f"//{host}").hostname or ""
+    except ValueError:
+        return ""
 
 
 def _shows(scope: Scope, token: str) -> bool:

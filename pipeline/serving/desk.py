@@ -15,7 +15,7 @@ from pipeline.config import Params
 from pipeline.errors import UserError
 from pipeline.problems.asking import RefusedError, live_of
 from pipeline.serving.measured import Measured
-from pipeline.serving.named import Brief, Decided, Named, Standing, reply_of
+from pipeline.serving.named import Brief, Decided, Named, Shown, Standing, reply_of
 from pipeline.serving.worker import DECIDED, REFUSED, Worker
 
 LOOK_S = 0.2  # between two looks at the policy's process
@@ -35,7 +35,7 @@ class Desk:
         self.params, self.scenario, self.fallback, self.limit_s, self.found = params, scenario, fallback, limit_s, found
         self.live = live = live_of(params, scenario)
         self.example = live.example(params, scenario)
-        self.said, self.restarts = "", 0
+        self.said, self.restarts, self.shown = "", 0, Shown()
         self._look, self._failed, self._ended = look, "", 0.0
         self._fallback = live.decider(params, scenario, fallback.place, fallback.tuned)
         self._alone = threading.Lock()  # the fallback draws, too
@@ -94,7 +94,9 @@ class Desk:
             decision, why = await asyncio.to_thread(self._by_fallback, state), str(refused)
         named = self.fallback if why else worker.brief.named
         self.found.decided(time.perf_counter() - began, why)
-        return reply_of(Decided(self.scenario, named.policy, named.digest, why), decision)
+        reply = reply_of(Decided(self.scenario, named.policy, named.digest, why), decision)
+        self.shown.decided(raw, reply, why)
+        return reply
 
     async def _asked(self, worker: Worker, raw: bytes) -> bytes:
         if not worker.ready.is_set():

@@ -113,3 +113,19 @@ def test_without_the_token_nobody_is_answered(params: Params) -> None:
                 assert one.ask(path, body, **headers)[0] == 401
         assert one.ask("/v1/decide", ONE, Authorization=f"Bearer {token}")[0] == 200
         assert one.ask("/v1/health")[0] == 200
+
+
+def test_without_a_token_it_is_called_by_a_name_of_loopback(sjf: Service) -> None:
+    for host in ("evil.example", "evil.example:80", "127.0.0.1.evil.example", ""):
+        assert sjf.ask("/v1/decide", ONE, Host=host)[0] == 403
+    for host in ("localhost", "127.0.0.1:1", "[::1]:9"):
+        assert sjf.ask("/v1/decide", ONE, Host=host)[0] == 200
+
+
+def test_the_page_shows_who_decides_and_what_was_decided_last(sjf: Service) -> None:
+    sjf.ask("/v1/decide", {"now": 1, "waiting": [ONE["waiting"][0] | {"id": "<script>alert(1)</script>"}]})  # type: ignore[index]
+    status, said = sjf.ask("/")
+    assert status == 200
+    assert "<script" not in said
+    assert "<td>&lt;script&gt;alert(1)&lt;/script&gt;</td>" in said
+    assert "sjf" in said
