@@ -8,6 +8,7 @@ harm. A pod is never held for ever: not by a service that is gone, nor by a poli
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from urllib.parse import quote
 
 from pipeline.core import Json
 from pipeline.kubernetes.api import AnsweredError, Api, UnreachableError
@@ -84,7 +85,7 @@ class Gates:
         return state_of(nodes, held, waiting, now, self.words, allowed)
 
     def _is_promised(self, pod: Pod, now: float) -> bool:
-        fresh = pod.opened is not None and now - pod.opened <= self.patience.promise
+        fresh = pod.opened is not None and abs(now - pod.opened) <= self.patience.promise
         return fresh and not pod.gates and not pod.node and bool(pod.promised) and pod.phase == "Pending"
 
     def _without_service(self, waiting: Sequence[Pod], now: float, line: str) -> bool:
@@ -118,7 +119,7 @@ class Gates:
 
     def _open(self, pod: Pod, place: str) -> bool:
         """Open a pod's gate; return whether the server was there to do it."""
-        path = f"/api/v1/namespaces/{pod.namespace}/pods/{pod.name}"
+        path = f"/api/v1/namespaces/{quote(pod.namespace, safe='')}/pods/{quote(pod.name, safe='')}"
         for _ in range(TRIES):
             notes: Json = {OPENED: f"{self.clock():.3f}", PROMISED: place or None}
             left: list[Json] = [{"name": name} for name in pod.gates if name != GATE]

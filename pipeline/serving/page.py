@@ -27,7 +27,8 @@ h1 { font-size: 1.4rem; margin: 0 0 .5rem; } h2 { font-size: 1.1rem; margin: 1.5
 dl { display: grid; grid-template-columns: max-content 1fr; gap: .1rem 1rem; margin: 0; }
 dt { opacity: .7; } dd { margin: 0; overflow-wrap: anywhere; }
 .wide { overflow-x: auto; } table { border-collapse: collapse; }
-th, td { border-bottom: 1px solid #8884; padding: .15rem .8rem .15rem 0; text-align: left; white-space: nowrap; }
+th, td { border-bottom: 1px solid #8884; padding: .15rem .8rem .15rem 0; text-align: left; vertical-align: top; }
+td { max-width: 20rem; overflow-wrap: break-word; }
 .bad { color: #b3261e; } @media (prefers-color-scheme: dark) { .bad { color: #f2b8b5; } }
 """
 
@@ -57,7 +58,7 @@ def _standing(standing: Standing, shown: Shown) -> Iterator[str]:
             "fallback": _text(standing.fallback),
             "decisions": f"{shown.decisions}, of them {shown.fell_back} by the fallback",
             "begun again": f"{standing.restarts} times",
-            **({"newer champion": f'<span class="bad">{_text(standing.said)}</span>'} if standing.said else {}),
+            **({"what went wrong": f'<span class="bad">{_text(standing.said)}</span>'} if standing.said else {}),
         }
     )
 
@@ -70,8 +71,8 @@ def _last(shown: Shown) -> Iterator[str]:
     yield f"<h2>Last decision, {_clock(shown.at)}</h2>"
     why = f"fallback {_text(reply['policy'])}: {_text(reply['why'])}" if reply["fell_back"] else _text(reply["policy"])
     yield from _pairs({"by": f'<span class="bad">{why}</span>' if reply["fell_back"] else why})
-    yield from _tables("", reply["decision"])
-    yield from _tables("asked: ", state)
+    yield from _tables("decided", reply["decision"])
+    yield from _tables("asked", state)
 
 
 def _fallbacks(shown: Shown) -> Iterator[str]:
@@ -81,16 +82,15 @@ def _fallbacks(shown: Shown) -> Iterator[str]:
     yield from _table([{"when": _clock(at), "why": why} for at, why in reversed(shown.whys)])
 
 
-def _tables(before: str, told: Mapping[str, Json]) -> Iterator[str]:
-    """Show what is single as pairs, and each list as a table."""
-    single = {name: _text(value) for name, value in told.items() if not isinstance(value, list)}
-    yield from _pairs({f"{before}{escape(name)}": value for name, value in single.items()})
+def _tables(what: str, told: Mapping[str, Json]) -> Iterator[str]:
+    """Show what is single as pairs, and each list as a table; of what is not there, nothing."""
+    single = {name: value for name, value in told.items() if not isinstance(value, list) and value is not None}
+    yield from _pairs({f"{what}: {_text(name)}": _text(value) for name, value in single.items()})
     for name, value in told.items():
-        if not isinstance(value, list):
-            continue
-        more = f", the first {MOST_ROWS}" if len(value) > MOST_ROWS else ""
-        yield f"<h2>{escape(before + name)}: {len(value)}{more}</h2>"
-        yield from _table([one if isinstance(one, Mapping) else {"": one} for one in value[:MOST_ROWS]])
+        if isinstance(value, list) and value:
+            more = f", the first {MOST_ROWS}" if len(value) > MOST_ROWS else ""
+            yield f"<h2>{_text(f'{what}: {name}')}: {len(value)}{more}</h2>"
+            yield from _table([one if isinstance(one, Mapping) else {"": one} for one in value[:MOST_ROWS]])
 
 
 def _table(rows: Sequence[Mapping[str, Json]]) -> Iterator[str]:
@@ -115,6 +115,8 @@ def _text(value: Json) -> str:
         said = f"{value:.6g}"
     elif isinstance(value, Mapping):
         said = ", ".join(f"{name} {one}" for name, one in value.items())
+    elif isinstance(value, list) and all(isinstance(one, str) for one in value):
+        said = ", ".join(value)
     elif isinstance(value, str):
         said = value
     elif value is None:

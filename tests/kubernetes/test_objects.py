@@ -1,5 +1,6 @@
 """Pods and nodes are read as far as they are looked at."""
 
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -69,7 +70,5 @@ ANYTHING = st.recursive(
 @given(ANYTHING)
 def test_any_object_is_read_or_refused(told: Any) -> None:
     for read in (pod_of, node_of):
-        try:
-            read(told)
-        except ValueError:
-            continue
+        with suppress(ValueError):
+            assert read(told).name

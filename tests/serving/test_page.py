@@ -48,7 +48,7 @@ def test_order_starts_and_queue_are_tables() -> None:
     waiting = [{"id": str(k), "demand": {"cpu": 1.5}} for k in range(MOST_ROWS + 1)]
     order = [{"job": "7", "score": -3.25}, {"job": "8", "score": None}]
     said = Tags(page(STANDING, shown({"now": 5.0, "waiting": waiting}, {"order": order, "more": False}))).text
-    assert "order: 2" in said
+    assert "decided: order: 2" in said
     assert "-3.25" in said
     assert f"asked: waiting: {MOST_ROWS + 1}, the first {MOST_ROWS}" in said
     assert "cpu 1.5" in said
