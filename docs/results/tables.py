@@ -28,6 +28,7 @@ PAGES = {
     "docs/results/fidelity.md": "fidelity",
     "docs/results/gate.md": "gate",
     "docs/results/run-times.md": "run-times",
+    "docs/results/serving.md": "serving",
 }
 
 

@@ -16,8 +16,9 @@ from pipeline.problems.groups.heuristics.teachers import fixed
 from pipeline.problems.groups.heuristics.tuning import ORDER, PART, WEIGHT, untuned
 from pipeline.problems.groups.live.cluster import Names, observed, remembered
 from pipeline.problems.groups.live.state import GroupShare, SharesDecision, SharesState
-from pipeline.problems.groups.nouns import Controller, SharedCluster
+from pipeline.problems.groups.nouns import Configurations, Controller, SharedCluster
 from pipeline.problems.groups.policies import must_match
+from pipeline.problems.groups.simulator.knapsack.several import plan
 from pipeline.problems.groups.workload.source import cluster_of, configurations_of
 
 SERVED = (*HEURISTICS, "capacity", "fixed")
@@ -93,4 +94,12 @@ def _model(folder: Path, row: GroupsScenario) -> Controller:
     except OSError as error:
         raise UserError(f"{folder}: cannot be read ({error.strerror})") from error
     must_match(model.card, row)
-    return controller(restore(model.card, model.weights), cluster_of(row), configurations_of(row))
+    cluster, configurations = cluster_of(row), configurations_of(row)
+    _compile_knapsack(cluster, configurations)
+    return controller(restore(model.card, model.weights), cluster, configurations)
+
+
+def _compile_knapsack(cluster: SharedCluster, configurations: Configurations) -> None:
+    """Let all groups want the most, once: what is compiled when they first do so takes longer than any answer may."""
+    levels = len(configurations.units)
+    plan(np.tile(np.arange(levels, dtype=float), (1, cluster.groups, 1)), configurations.units, cluster.capacity)
