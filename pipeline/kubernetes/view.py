@@ -12,7 +12,6 @@ from pipeline.kubernetes.objects import Node, Pod, node_of, pod_of
 PAGE = 500  # objects of one answer
 AGAIN_S = (0.1, 0.5, 2.0, 5.0)  # before the server is asked again: first, second, ...
 MOST_CUT = 2  # watches in a row that are cut, before what is kept is not trusted any more
-GONE = 410  # the watch's place is not known any more
 
 Kept = TypeVar("Kept", Pod, Node)
 
@@ -98,7 +97,8 @@ class Watched(Generic[Kept]):
     def _watch(self, place: str) -> tuple[str, bool]:
         """Follow what happens from a place on.
 
-        Returns where it ended, or nothing where all must be listed again; and whether it ended as it should.
+        Returns where it ended, or nothing where all must be listed again; and whether it ended as it should. A place
+        that is forgotten is told as an ERROR or as 410: either way all is listed again.
         """
         try:
             for event in self._api.watch(self._path, resourceVersion=place):
@@ -115,10 +115,6 @@ class Watched(Generic[Kept]):
         except UnreachableError as error:  # the connection was cut: what is kept still stands
             self.said = str(error)
             return place, False
-        except AnsweredError as error:
-            if error.status == GONE:
-                return "", True
-            raise
         return place, True
 
 

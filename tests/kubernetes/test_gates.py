@@ -169,6 +169,15 @@ def test_the_rest_waits_when_the_server_goes_and_follows_in_order_when_it_is_bac
         assert cluster.patched == ["short", "middle"]
 
 
+def test_those_behind_a_pod_that_could_not_be_let_go_wait_too(sjf: Service) -> None:
+    with controlled(cluster_of(*jobs()), asking(sjf)) as run:
+        run.cluster.dropped = 1
+        run.gates.tick()
+        assert (run.cluster.dropped, run.cluster.patched) == (0, [])
+        run.gates.tick()
+        assert run.cluster.patched == ["short", "middle"]
+
+
 def silent(state: Json) -> Mapping[str, Json]:
     raise UnreachableError("nobody answers")
 

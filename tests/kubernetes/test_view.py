@@ -69,6 +69,10 @@ def test_a_place_that_is_forgotten_is_listed_again() -> None:
         until(lambda: names(view) == [])
         cluster.put("pods", pod("b"))
         until(lambda: names(view) == ["b"])
+        cluster.cut, cluster.oldest = 1, cluster.version + 1  # the next watch is answered 410
+        cluster.put("pods", pod("c"))
+        cluster.put("pods", pod("d"))
+        until(lambda: names(view) == ["b", "c", "d"])
 
 
 def test_a_server_that_is_gone_is_noticed_and_found_again() -> None:

@@ -53,6 +53,7 @@ class Cluster:
         self.asked: list[str] = []  # method and path
         self.meddle = 0  # patches before which another changes the pod
         self.cut = 0  # watches that are cut behind their first line
+        self.dropped = 0  # patches that are not heard: the connection is cut
         self.down = False
         self.connections: set[Any] = set()
 
@@ -202,6 +203,9 @@ class Handler(BaseHTTPRequestHandler):
         change = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         if self.is_down():
             return None
+        if self.cluster.dropped:
+            self.cluster.dropped -= 1
+            return self.drop()
         assert self.headers["Content-Type"] == "application/merge-patch+json"
         parts = self.path.removeprefix("/api/v1/").split("/")
         key = f"{parts[1]}/{parts[3]}"

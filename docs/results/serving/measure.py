@@ -245,9 +245,8 @@ def measured(params: Params, name: str, policy: str, seconds: float) -> pd.DataF
     rows.insert(1, "load", round(os.getloadavg()[0], 2))
     rows.insert(2, "processor", round(spent, 2))
     took = rows["milliseconds"]
-    say(
-        f"{name}: {len(rows)} requests, p50 {took.median():.1f}, p99 {took.quantile(0.99):.1f}, of a core {spent:.1f} ms"
-    )
+    half, most = took.median(), took.quantile(0.99)
+    say(f"{name}: {len(rows)} requests, p50 {half:.1f} ms, p99 {most:.1f} ms, processor {spent:.1f} ms")
     return rows
 
 
