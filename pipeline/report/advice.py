@@ -2,11 +2,10 @@
 
 from collections.abc import Sequence
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
-
 from pipeline.comparing.advice import AS_IT_IS, LEAST_BLOCKS, Advice, Change
 from pipeline.comparing.resampling import FEW
 from pipeline.report.headline import percent, span
+from pipeline.report.templating import template
 
 FIGURES = (
     ("mean bounded slowdown", "mean", 2),
@@ -20,13 +19,6 @@ SCHEDULE = "python -m pipeline schedule LOG --out plan.csv"
 
 def page(found: Sequence[Advice], confidence: float) -> str:
     """Return the page, which opens in any browser without a network."""
-    environment = Environment(
-        loader=PackageLoader("pipeline.report"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
     sites = [
         {
             "it": one,
@@ -40,7 +32,7 @@ def page(found: Sequence[Advice], confidence: float) -> str:
         }
         for one in found
     ]
-    return environment.get_template("advice.html").render(sites=sites, percent=percent)
+    return template("advice.html").render(sites=sites, percent=percent)
 
 
 def sentence(found: Advice) -> str:
