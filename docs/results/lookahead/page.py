@@ -40,7 +40,7 @@ def gains(scenario: str) -> str:
 
 
 def many_machines() -> str:
-    """Return what RLScheduler's protocol has of heuristics that look ahead on many machines, told no more than others."""
+    """Return what heuristics have by RLScheduler's protocol, alone and looking ahead."""
     ten = pd.read_csv(HERE / "rlscheduler.csv.gz").groupby(["trace", "backfill", "policy"])["avg_bounded_slowdown"]
     means, pairs = ten.mean(), pd.read_csv(HERE / "rlscheduler_paired.csv")
     pairs = pairs.set_index(["trace", "backfill", "policy", "against"])
