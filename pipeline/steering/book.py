@@ -1,5 +1,7 @@
-"""What the controller has set, kept where a crash does not lose it: written before Slurm is told, and read by whoever
-takes it back. The folder has a lock, which the watchdog holds on to when the controller is gone.
+"""What the controller has set, kept where a crash does not lose it.
+
+It is written before Slurm is told, and read by whoever takes it back. The folder has a lock, which the watchdog holds
+on to when the controller is gone.
 """
 
 import fcntl
@@ -81,9 +83,8 @@ def _read(path: Path) -> dict[int, Entry]:
     except OSError as error:
         raise UserError(f"{path}: cannot be read ({error.strerror})") from error
     except ValidationError as error:
-        raise UserError(
-            f"{path}: expected what this command wrote, found something else ({error.errors()[0]['msg']})"
-        ) from None
+        said = error.errors()[0]["msg"]
+        raise UserError(f"{path}: expected what a controller wrote, found something else ({said})") from None
 
 
 def locked(folder: Path) -> BinaryIO:

@@ -150,7 +150,7 @@ class Controller:
             "tick",
             reading.now,
             jobs=len(reading.jobs),
-            left={why: count for why, count in why_left(queue.left).items()},
+            left=dict(why_left(queue.left)),
             pools=pools,
             wanted={str(number): factor for number, factor in wanted.items()},
             set=self.settings.mode is Mode.ORDER,

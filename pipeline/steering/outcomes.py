@@ -31,7 +31,7 @@ class Gone(NamedTuple):
             "partition": ",".join(job.partitions),
             "submit": job.submitted,
             "eligible": job.submitted if job.eligible is None else job.eligible,
-            "start": job.started,
+            "start": job.started if job.state in HOLDING else None,
             "end": self.end,
             "limit_s": job.limit_s,
             "nodes": job.nodes,

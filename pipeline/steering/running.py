@@ -45,10 +45,8 @@ def steer(
                 raise UserError(f"{named.policy}: {desk.why or 'its process did not begin'}")
             controller = Controller(slurm, desk, settings, book, Journal(settings.folder))
             controller.begin(told)
-            cluster = told.get("ClusterName", "")
-            say(
-                f"steer: {settings.mode}: cluster {cluster}, {named.policy} ({named.digest[:8]}), every {settings.tick_s:g} s"
-            )
+            whom = f"{named.policy} ({named.digest[:8]})"
+            say(f"steer: {settings.mode}: {told.get('ClusterName', '')}, {whom}, every {settings.tick_s:g} s")
             watched = Watched(settings.folder, lock, settings.tick_s) if settings.mode is Mode.ORDER else None
             asyncio.run(_run(controller, watched))
         finally:

@@ -1,7 +1,7 @@
 """What a policy is told of a Slurm: the state that a service is asked about, as JSON, and its order read back.
 
-A node that takes no jobs is one that something holds wholly. squeue tells how much a job holds in all and where, not how
-much on which node: it is told as even shares, cut where a node has no more.
+A node that takes no jobs is one that something holds wholly. squeue tells how much a job holds in all and where, not
+how much on which node: it is told as even shares, cut where a node has no more.
 """
 
 from collections.abc import Mapping, Sequence

@@ -1,0 +1,105 @@
+"""A controller beside a real Slurm: its order is the order of starts, and it can always be taken away."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from steered import Steered, killed, steered, until_free
+
+from pipeline.slurm.configuration import Cluster
+from pipeline.slurm.loopback import LoopbackSlurm, slurm, why_not
+
+pytestmark = pytest.mark.skipif(bool(why_not()), reason=why_not())
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[LoopbackSlurm]:
+    with slurm(Cluster(nodes=4, cpus=1)) as found:
+        yield found
+
+
+@pytest.fixture
+def one(cluster: LoopbackSlurm, tmp_path: Path) -> Iterator[Steered]:
+    with steered(cluster, tmp_path / "steering") as found:
+        yield found
+
+
+def test_jobs_start_in_the_order_that_the_policy_wants(one: Steered) -> None:
+    busy = one.busy()
+    long, short, middle = one.waits(5), one.waits(1), one.waits(3, "--array=0-1")
+    frozen = one.waits(2, "--priority=7")
+    later = one.waits(1, f"--dependency=afterok:{busy}")
+    held = one.waits(1, "--hold")
+    controller = one.steer()
+    one.until_ordered(short, middle, long)
+    one.slurm.ask("scancel", busy)
+    one.slurm.until(lambda: one.starts(busy)[-1:] == [frozen], "all to start")
+    assert one.starts(busy) == [short, middle, middle, long, frozen]
+    one.slurm.ask("scontrol", "release", str(held))
+    controller.terminate()
+    said = controller.communicate(timeout=30)[1]
+    assert controller.returncode == 0
+    assert f"job {frozen} has a priority of its own" in said
+    assert "steer: ended; SiteFactor of" in said
+    assert one.slurm.jobs()[str(later)]["Priority"] == "1"
+    kinds = {str(row["kind"]) for row in one.journal("begin") + one.journal("ran") + one.journal("end")}
+    assert kinds == {"begin", "ran", "end"}
+    assert {row["left"].get("frozen", 0) for row in one.journal("tick")} == {0, 1}
+
+
+def test_what_a_killed_controller_set_is_taken_back_and_nothing_else(one: Steered) -> None:
+    one.busy()
+    long, short, theirs = one.waits(5), one.waits(1), one.waits(2)
+    one.slurm.ask("scontrol", "update", f"jobid={theirs}", "SiteFactor=-5")
+    controller = one.steer()
+    one.slurm.until(lambda: one.in_order()[:2] == [short, long], "an order")
+    second = one.steer()
+    said = second.communicate(timeout=30)[1]
+    assert second.returncode == 2
+    assert (
+        said
+        == f"error: {one.folder}: a controller (process {controller.pid}) is at work here; expected one at a time\n"
+    )
+    killed(controller)
+    one.slurm.until(lambda: one.factors() == {long: 0, short: 0, theirs: -5}, "factors taken back")
+    until_free(one.folder)
+    assert set(one.slurm.states().values()) == {"R", "PD"}
+
+
+def test_slurmctld_dies_with_the_controller(one: Steered) -> None:
+    one.busy()
+    long, short = one.waits(5), one.waits(1)
+    controller = one.steer()
+    one.until_ordered(short, long)
+    (words,) = one.slurm.kill("slurmctld")
+    killed(controller)
+    one.slurm.begin(*words)
+    one.until_reset()
+    until_free(one.folder)
+    assert one.by_hand().stderr == f"steer: nothing is set, by what {one.folder} says\n"
+
+
+def test_both_are_killed_and_it_is_taken_back_by_hand(one: Steered) -> None:
+    one.busy()
+    long, short = one.waits(5), one.waits(1)
+    controller = one.steer()
+    one.until_ordered(short, long)
+    one.kill_watchdog()
+    killed(controller)
+    until_free(one.folder)
+    assert one.in_order() == [short, long]
+    assert one.by_hand().stderr == "steer: SiteFactor of 2 jobs taken back\n"
+    assert one.factors() == {long: 0, short: 0}
+
+
+def test_who_only_looks_sets_nothing(one: Steered) -> None:
+    one.busy()
+    long, short = one.waits(5), one.waits(1)
+    watching = one.steer("--ticks", "2", mode="observe")
+    said = watching.communicate(timeout=60)[1]
+    assert watching.returncode == 0, said
+    assert one.factors() == {long: 0, short: 0}
+    (first, second) = one.journal("tick")
+    assert first["pools"][0]["order"] == [short, long]
+    assert second["pools"][0]["same"] is True
+    assert first["set"] is False
