@@ -11,8 +11,8 @@ from itertools import product
 from pipeline.steering.rows import OddError
 
 MOST_NODES = 20_000  # of one list
-PART = re.compile(r"[^,\[\]]*(?:\[[^\[\]]*\][^,\[\]]*)*")
-PIECE = re.compile(r"\[([^\[\]]*)\]|([^\[\]]+)")
+PART = re.compile(r"[^,\[\]]*(?:\[[^\[\]]+\][^,\[\]]*)*")
+PIECE = re.compile(r"\[([^\[\]]+)\]|([^\[\]]+)")
 RANGE = re.compile(r"(\d{1,9})(?:-(\d{1,9}))?", re.ASCII)
 
 
@@ -39,7 +39,7 @@ def _parts(text: str) -> Iterator[str]:
     while at < len(text):
         match = PART.match(text, at)
         if match is None or not match[0] or (match.end() < len(text) and text[match.end()] != ","):
-            raise OddError(f"expected a list of nodes, found '{text[:60]}'")
+            raise OddError(f"expected a list of nodes, found {text[:60]!r}")
         yield match[0]
         at = match.end() + 1
 
@@ -49,9 +49,9 @@ def _numbers(inside: str, text: str) -> list[str]:
     for one in inside.split(","):
         match = RANGE.fullmatch(one)
         if match is None:
-            raise OddError(f"expected a list of nodes, found '{text[:60]}'")
+            raise OddError(f"expected a list of nodes, found {text[:60]!r}")
         first, last = int(match[1]), int(match[2] or match[1])
         if not 0 <= last - first < MOST_NODES:
-            raise OddError(f"expected a list of nodes, found '{text[:60]}'")
+            raise OddError(f"expected a list of nodes, found {text[:60]!r}")
         found += [str(number).zfill(len(match[1])) for number in range(first, last + 1)]
     return found

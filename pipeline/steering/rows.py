@@ -71,9 +71,15 @@ def jobs_in(text: str) -> list[JobRow]:
     """Return the jobs that squeue printed.
 
     Raises:
-        OddError: a line is none of squeue's.
+        OddError: a line is none of squeue's, or a job is there twice.
     """
-    return [_job(cells, f"squeue, line {k}") for k, cells in _lines(text, "squeue", len(SQUEUE))]
+    found: dict[int, JobRow] = {}
+    for k, cells in _lines(text, "squeue", len(SQUEUE)):
+        job = _job(cells, f"squeue, line {k}")
+        if job.number in found:
+            raise OddError(f"squeue, line {k}: job {job.number} is there twice")
+        found[job.number] = job
+    return list(found.values())
 
 
 def nodes_in(text: str) -> list[NodeRow]:
@@ -125,7 +131,7 @@ def _job(cells: Sequence[str], where: str) -> JobRow:
      places) = cells  # fmt: skip
     told = _moment(submitted, where)
     if told is None:
-        raise OddError(f"{where}: expected a time of submission, found '{submitted[:40]}'")
+        raise OddError(f"{where}: expected a time of submission, found {submitted[:40]!r}")
     return JobRow(
         number=_whole(number, where),
         array=_whole(array, where),
@@ -145,20 +151,20 @@ def _job(cells: Sequence[str], where: str) -> JobRow:
 
 def _whole(text: str, where: str) -> int:
     if not NUMBER.fullmatch(text):
-        raise OddError(f"{where}: expected a whole number, found '{text[:40]}'")
+        raise OddError(f"{where}: expected a whole number, found {text[:40]!r}")
     return int(text)
 
 
 def _name(text: str, where: str) -> str:
     if not 0 < len(text) <= 200:
-        raise OddError(f"{where}: expected a name, found '{text[:40]}'")
+        raise OddError(f"{where}: expected a name, found {text[:40]!r}")
     return text
 
 
 def _amount(text: str, where: str) -> float:
     match = AMOUNT.fullmatch(text.removesuffix("+"))
     if match is None:
-        raise OddError(f"{where}: expected an amount, found '{text[:40]}'")
+        raise OddError(f"{where}: expected an amount, found {text[:40]!r}")
     return float(match[1]) * TIMES[match[2]]
 
 
@@ -166,7 +172,7 @@ def _count(text: str, where: str) -> int:
     """Return the least number of nodes that a job takes, as of '2', '2-4' or '1K'."""
     match = NODES.fullmatch(text)
     if match is None:
-        raise OddError(f"{where}: expected a number of nodes, found '{text[:40]}'")
+        raise OddError(f"{where}: expected a number of nodes, found {text[:40]!r}")
     return max(1, int(_amount(match[1], where)))
 
 
@@ -182,7 +188,7 @@ def _length(text: str, where: str) -> float | None:
         return None
     match = LENGTH.fullmatch(text)
     if match is None:
-        raise OddError(f"{where}: expected a time limit, found '{text[:40]}'")
+        raise OddError(f"{where}: expected a time limit, found {text[:40]!r}")
     days, hours, minutes, seconds = (int(part or 0) for part in match.groups())
     return float(86_400 * days + 3600 * hours + 60 * minutes + seconds)
 
@@ -193,7 +199,7 @@ def _units(text: str, where: str) -> dict[str, float]:
     for part in text.split(",") if text not in NOTHING else ():
         name, equals, amount = part.partition("=")
         if not equals:
-            raise OddError(f"{where}: expected amounts as cpu=4,mem=400M, found '{text[:60]}'")
+            raise OddError(f"{where}: expected amounts as cpu=4,mem=400M, found {text[:60]!r}")
         if name == "mem":
             found["memory"] = _amount(amount if amount[-1:] in TIMES and amount[-1:] else f"{amount}M", where) / 1024**3
         elif name in ("cpu", "gres/gpu"):
@@ -205,5 +211,5 @@ def _gpus(text: str, where: str) -> float:
     if text in NOTHING:
         return 0.0
     if len(text) > 2000:
-        raise OddError(f"{where}: expected generic resources, found '{text[:40]}'")
+        raise OddError(f"{where}: expected generic resources, found {text[:40]!r}")
     return float(sum(int(count) for count in GPUS.findall(text)))

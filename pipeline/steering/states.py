@@ -99,7 +99,7 @@ def _running(pool: Pool, now: float, resources: Sequence[str], unit_s: float) ->
             found.append(_held(f"{node.name} takes no jobs", now, ENDLESS_S, free[node.name], node.name, unit_s))
             free[node.name] = dict.fromkeys(resources, 0.0)
     for job in pool.running:
-        places = expanded(job.places)
+        places = list(dict.fromkeys(expanded(job.places)))
         for place in places:
             if place not in free:
                 continue
