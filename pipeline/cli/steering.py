@@ -40,7 +40,7 @@ def slurm(
     strength: Annotated[
         int, typer.Option(min=2001, max=1_000_000_000, help="The highest SiteFactor, beside the site's own weights.")
     ] = 1_000_000,
-    most: Annotated[int, typer.Option(min=1, max=100_000, help="Changes of one tick; others follow.")] = 1000,
+    most: Annotated[int, typer.Option(min=1, max=100_000, help="Changes of one tick; others follow.")] = 200,
     limit: Annotated[
         float, typer.Option(min=1, max=60000, help="Milliseconds of a decision, before Slurm's own order stands.")
     ] = 2000.0,

@@ -2,11 +2,13 @@
 
 Factors fall along the order and lie between 1 and the strength. A job whose factor stands right already keeps it: what
 stays is a longest falling run of the factors that are there, and the others are spread between their neighbours. Where
-there is no room left between two, all are spread anew.
+there is no room left between two, those behind them are moved until there is; at the end of the queue, all are.
 """
 
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
+
+ROOM = 8  # factors for each job where some were moved, so that the next ones find room
 
 
 def arranged(order: Sequence[int], now: Mapping[int, int], strength: int) -> dict[int, int]:
@@ -26,17 +28,20 @@ def arranged(order: Sequence[int], now: Mapping[int, int], strength: int) -> dic
     """
     kept = _falling(order, now, strength)
     found: dict[int, int] = {}
-    high, gap = strength + 1, list[int]()
+    high, gap, crowded = strength + 1, list[int](), False
     for job in [*order, None]:
-        if job is not None and job not in kept:
+        low = 0 if job is None else now.get(job, 0)
+        room = (high - low - 1) // (ROOM if crowded else 1)
+        if job is not None and (job not in kept or len(gap) > room):
+            crowded |= job in kept
             gap.append(job)
             continue
-        low = 0 if job is None else now[job]
-        if high - low - 1 < len(gap):
-            return {one: factor for one, factor in _even(order, 0, strength).items() if now.get(one, 0) != factor}
-        found |= _even(gap, low, high if high <= strength else strength)
-        high, gap = low, []
-    return found
+        if len(gap) > high - low - 1:
+            found = _even(order, 0, strength)
+            break
+        found |= _even(gap, low, min(high, strength))
+        high, gap, crowded = low, [], False
+    return {job: factor for job, factor in found.items() if now.get(job, 0) != factor}
 
 
 def _even(jobs: Sequence[int], low: int, high: int) -> dict[int, int]:

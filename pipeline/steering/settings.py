@@ -23,7 +23,7 @@ class Settings:
     folder: Path
     tick_s: float = 5.0
     strength: int = 1_000_000  # highest SiteFactor
-    most: int = 1000  # changes of a tick
+    most: int = 200  # changes of a tick
     unit_s: float = 1.0  # seconds of the scenario's unit of time
     ticks: int = 0  # after which it ends; 0: when it is told to
 

@@ -27,5 +27,10 @@ def test_one_that_comes_changes_nobody_else() -> None:
     assert list(arranged([*range(50), 100, *range(50, 100)], now, 1_000_000)) == [100]
 
 
-def test_where_there_is_no_room_all_are_spread_anew() -> None:
-    assert arranged([1, 3, 2], {1: 10, 2: 9}, 11) == {1: 9, 3: 6, 2: 3}
+def test_where_there_is_no_room_only_those_behind_are_moved() -> None:
+    now = {1: 900, 2: 500, 3: 499, 4: 498, 5: 100}
+    assert arranged([1, 2, 9, 3, 4, 5], now, 1000) == {9: 400, 3: 300, 4: 200}
+
+
+def test_where_there_is_no_room_at_the_end_all_are_spread_anew() -> None:
+    assert arranged([1, 3, 2], {1: 2, 2: 1}, 11) == {1: 9, 3: 6, 2: 3}
