@@ -3,9 +3,10 @@
 from pipeline.config import Params
 from pipeline.errors import UserError
 from pipeline.problems.asking import live_of
+from pipeline.progress import say
 from pipeline.stages.serve import heuristic, looking
 from pipeline.steering.running import steer
-from pipeline.steering.settings import Settings
+from pipeline.steering.settings import Mode, Settings
 
 DOOR = "decide"  # of scenarios whose policies order jobs
 
@@ -20,4 +21,12 @@ def run(params: Params, scenario: str, policy: str, limit_ms: float, settings: S
     if live.door != DOOR:
         raise UserError(f"scenario '{scenario}': its policies order no jobs")
     with looking(params, scenario, policy) as look:
+        named = look()
+        if settings.mode is Mode.SHADOW:
+            from pipeline.steering.shadow import must_be_replayed, verdicts  # the simulator, which others do without
+
+            must_be_replayed(named.place)
         steer(params, scenario, look, heuristic(live.fallback), limit_ms / 1000, settings)
+    if settings.mode is Mode.SHADOW:
+        for line in verdicts(settings.folder, named.place, params.seed):
+            say(f"shadow: {line}")

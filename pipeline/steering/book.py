@@ -6,7 +6,7 @@ on to when the controller is gone.
 
 import fcntl
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import BinaryIO
 
@@ -26,6 +26,7 @@ class Entry(BaseModel):
     submitted: float
     factor: int  # the last that was to be set
     before: int = 0  # the one before: which of both is there, a crash leaves open
+    told: bool = False  # slurmctld took it, so that the next reading must show it
     misses: int = 0
 
     @property
@@ -63,6 +64,17 @@ class Book:
                 misses=known.misses if known is not None and same else 0,
             )
         self.save()
+
+    def took(self, numbers: Iterable[int]) -> None:
+        """Note that slurmctld took what was to be set."""
+        for number in numbers:
+            self.jobs[number].told = True
+
+    def doubt(self) -> None:
+        """Note that slurmctld was away: what it took may be lost, and is no sign of a frozen job."""
+        for entry in self.jobs.values():
+            if not entry.frozen:
+                entry.told, entry.misses = False, 0
 
     def forget(self, numbers: set[int]) -> None:
         """Forget jobs that are gone."""

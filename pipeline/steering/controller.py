@@ -38,6 +38,7 @@ class Controller:
         self.outcomes = Outcomes()
         self._said, self._refused, self._ticks = "", 0, 0
         self._orders: dict[tuple[str, ...], Sequence[int] | None] = {}
+        self._machines: dict[tuple[str, ...], dict[str, Json]] = {}
 
     def begin(self, told: dict[str, str]) -> None:
         """Write down who decides, and for whom."""
@@ -88,6 +89,7 @@ class Controller:
             self._refused, self._said = 0, ""
         except OddError as error:
             self._refused += 1
+            self.book.doubt()
             if str(error) != self._said:
                 self._said = str(error)
                 say(f"steer: this tick changes nothing: {self._said}")
@@ -129,11 +131,13 @@ class Controller:
         kept = {number: entry.model_copy() for number, entry in self.book.jobs.items()}
         self.book.intend(wanted, submitted)
         try:
-            return await asyncio.to_thread(self.slurm.set, wanted)
+            complaint = await asyncio.to_thread(self.slurm.set, wanted)
         except UserError:  # nothing was set
             self.book.jobs = kept
             self.book.save()
             raise
+        self.book.took(wanted)
+        return complaint
 
     def _write_down(
         self, reading: Reading, queue: Queue, found: Sequence[Decided], wanted: dict[int, int], complaint: str,
@@ -143,6 +147,7 @@ class Controller:
             self.journal.add(kind, gone.end, **gone.told(self.journal.called(gone.job.user)))
         pools: list[Json] = []
         for one in found:
+            self._tell_machines(one.pool, reading.now)
             anew = self._orders.get(one.pool.partitions) != one.order
             self._orders[one.pool.partitions] = one.order
             pools.append(one.told(anew))
@@ -157,6 +162,13 @@ class Controller:
             complaint=" ".join(complaint.split())[:300],
             ms=[round(1000 * part, 1) for part in spent],
         )
+
+    def _tell_machines(self, pool: Pool, now: float) -> None:
+        """Write down the nodes of a queue, where they are not those of before."""
+        machines: dict[str, Json] = {node.name: dict(node.units) for node in pool.nodes}
+        if self._machines.get(pool.partitions) != machines:
+            self._machines[pool.partitions] = machines
+            self.journal.add("pool", now, partitions=list(pool.partitions), machines=machines)
 
 
 async def _first(stop: asyncio.Event, most_s: float) -> None:

@@ -50,7 +50,11 @@ def look_after(book: Book, reading: Reading) -> list[int]:
         elif entry.frozen:
             continue
         seen = reading.factors[job.number]
-        entry.misses = 0 if seen == entry.factor else entry.misses + 1
+        if seen == entry.factor:
+            entry.misses = 0
+        elif entry.told:
+            entry.misses += 1
+        entry.told = False
         if entry.frozen:
             found.append(job.array)
     return found

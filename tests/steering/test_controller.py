@@ -94,12 +94,15 @@ def test_both_are_killed_and_it_is_taken_back_by_hand(one: Steered) -> None:
 
 def test_who_only_looks_sets_nothing(one: Steered) -> None:
     one.busy()
+    one.slurm.ask("scontrol", "create", "partitionname=urgent", "nodes=n[1-4]", "prioritytier=9", "state=up")
     long, short = one.waits(5), one.waits(1)
+    first_of_all, both = one.waits(9, "--partition=urgent"), one.waits(2, "--partition=work,urgent")
     watching = one.steer("--ticks", "2", mode="observe")
     said = watching.communicate(timeout=60)[1]
     assert watching.returncode == 0, said
-    assert one.factors() == {long: 0, short: 0}
+    assert set(one.factors().values()) == {0}
     (first, second) = one.journal("tick")
-    assert first["pools"][0]["order"] == [short, long]
-    assert second["pools"][0]["same"] is True
+    assert [pool["order"] for pool in first["pools"]] == [[both, first_of_all], [short, long]]
+    assert [pool["partitions"] for pool in first["pools"]] == [["urgent"], ["work"]]
+    assert [pool["same"] for pool in second["pools"]] == [True, True]
     assert first["set"] is False

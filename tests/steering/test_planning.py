@@ -16,14 +16,24 @@ def reading(factors: str, *jobs: str) -> Reading:
 
 def test_a_job_is_frozen_when_setting_it_twice_did_nothing(tmp_path: Path) -> None:
     book, now = Book(tmp_path), reading("2|0", squeue(JobID=2))
-    book.intend({2: 50}, {2: float(SUBMIT)})
-    assert look_after(book, now) == []
-    assert look_after(book, now) == [2]
-    assert look_after(book, now) == []
+    for found in ([], [2], []):
+        book.intend({2: 50}, {2: float(SUBMIT)})
+        book.took([2])
+        assert look_after(book, now) == found
     assert left_alone(book, now) == {2: "frozen"}
     used_again = reading("2|0", squeue(JobID=2, SubmitTime=1))
     look_after(book, used_again)
     assert left_alone(book, used_again) == {}
+
+
+def test_what_slurmctld_lost_when_it_died_is_no_sign_of_a_frozen_job(tmp_path: Path) -> None:
+    book, now = Book(tmp_path), reading("2|0", squeue(JobID=2))
+    for _ in range(4):
+        book.intend({2: 50}, {2: float(SUBMIT)})
+        book.took([2])
+        book.doubt()
+        assert look_after(book, now) == []
+    assert left_alone(book, now) == {}
 
 
 def test_what_others_set_is_theirs(tmp_path: Path) -> None:

@@ -20,6 +20,7 @@ from pathlib import Path
 
 import pandas as pd
 
+from pipeline.errors import UserError
 from pipeline.fidelity.jobs import ShortJobs, drawn
 from pipeline.fidelity.played import PATIENCE, await_end, submitted, told
 from pipeline.fidelity.tables import PLAYS
@@ -35,6 +36,7 @@ JOBS, REPEATS, SEED = 100, 10, 23
 ARMS = {"slurm": ("observe", "sjf"), "sjf": ("order", "sjf"), "saf_aged": ("order", "saf_aged")}
 BULK, TICKS, KILLS = 1000, 30, 20
 DIGITS = 12
+AWAY = "nobody answers"
 
 
 def begun(one: LoopbackSlurm, folder: Path, mode: str, policy: str) -> "subprocess.Popen[bytes]":
@@ -119,61 +121,60 @@ def write_down(found: list[Mapping[str, object]], name: str) -> None:
     pd.DataFrame(table, columns=columns).to_csv(HERE / name, index=False, lineterminator="\n")
 
 
-def kills(seed: int = 7) -> None:
-    """Kill the controller, slurmctld or a slurmd at random moments while jobs come and go; write down what became."""
-    rng, found = random.Random(seed), []
+def kills() -> None:
+    """Kill the controller, slurmctld, both, or the slurmds at random moments; write down what became of it."""
+    rng, found, numbers = random.Random(SEED), list[list[object]](), list[str]()
     with tempfile.TemporaryDirectory() as name, slurm(Cluster()) as one:
-        folder, numbers = Path(name), list[str]()
+        folder = Path(tempfile.mkdtemp(dir=name))
         controller = begun(one, folder, "order", "sjf")
         for number in range(KILLS):
-            numbers += [
-                one.submit(
-                    f"sleep {rng.randint(1, 3)}", f"--time={rng.randint(1, 9)}", f"--cpus-per-task={rng.randint(1, 4)}"
-                )
-                for _ in range(15)
-            ]
+            numbers += [_short(one, rng) for _ in range(8)]
             time.sleep(rng.uniform(0.2, 3.0))
             what = rng.choice(["controller", "slurmctld", "slurmd", "both"])
-            say(f"kill {number + 1} of {KILLS}: {what}")
-            waited = time.monotonic()
-            if what in ("slurmctld", "both", "slurmd"):
-                words = one.kill("slurmd" if what == "slurmd" else "slurmctld")
+            set_before = sum(factor != 0 for factor in factors(one).values())
             if what in ("controller", "both"):
                 controller.kill()
                 controller.wait()
             if what != "controller":
+                words = one.kill("slurmd" if what == "slurmd" else "slurmctld")
                 time.sleep(rng.uniform(0.0, 2.0))
                 for server in words:
                     one.begin(*server)
+            began, taken = time.monotonic(), None
             if what in ("controller", "both"):
-                one.until(lambda: all(factor == 0 for factor in factors(one).values()), "factors taken back")
-                found.append([number, what, round(time.monotonic() - waited, 2), held(one)])
+                one.until(lambda: not any(factors(one).values()), "factors taken back", 120)
+                taken = round(time.monotonic() - began, 1)
                 folder = Path(tempfile.mkdtemp(dir=name))
                 controller = begun(one, folder, "order", "sjf")
-            else:
-                found.append([number, what, "", held(one)])
-        one.until(lambda: not one.states(), "all jobs to end", 300)
+            say(f"kill {number + 1} of {KILLS}: {what}: {set_before} set, taken back in {taken} s")
+            found.append([number + 1, what, set_before, taken, held(one)])
+        one.ask("scontrol", "update", "nodename=n[1-4]", "state=resume")  # Slurm drains a node that it finds at odds
+        one.until(lambda: not one.states(), "all jobs to end", 900)
         controller.send_signal(signal.SIGTERM)
         controller.wait(60)
-        states = pd.Series([one.jobs()[number]["JobState"] for number in numbers]).value_counts()
-    pd.DataFrame(found, columns=["kill", "what", "taken_back_s", "held"]).to_csv(
-        HERE / "kills.csv", index=False, lineterminator="\n"
-    )
+        states = pd.Series([one.jobs().get(number, {}).get("JobState", "LOST") for number in numbers]).value_counts()
+    columns = ["kill", "what", "set", "taken_back_s", "held"]
+    pd.DataFrame(found, columns=columns).to_csv(HERE / "kills.csv", index=False, lineterminator="\n")
     say(f"{len(numbers)} jobs submitted: {states.to_dict()}")
+
+
+def _short(one: LoopbackSlurm, rng: random.Random) -> str:
+    options = (f"--time={rng.randint(1, 3)}", f"--cpus-per-task={rng.randint(1, 4)}")
+    return one.submit(f"sleep {rng.randint(1, 3)}", *options)
 
 
 def factors(one: LoopbackSlurm) -> dict[str, int]:
     """Return the factor of each job that waits; those of a cluster that does not answer are not known."""
     try:
         said = one.ask("sprio", "--noheader", "-o", "%i|%S").splitlines()
-    except Exception:
-        return {"nobody answers": 1}
+    except UserError:
+        return {AWAY: 1}
     return {number: int(factor) for number, factor in (line.split("|") for line in said)}
 
 
 def held(one: LoopbackSlurm) -> int:
     """Return how many jobs are held."""
-    one.until(lambda: factors(one) != {"nobody answers": 1}, "slurmctld")
+    one.until(lambda: AWAY not in factors(one), "slurmctld")
     return sum("Held" in row["Reason"] for row in one.jobs().values() if row["JobState"] == "PENDING")
 
 
