@@ -1,5 +1,6 @@
 """A controller beside a real Slurm: its order is the order of starts, and it can always be taken away."""
 
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,6 +11,7 @@ from pipeline.slurm.configuration import Cluster
 from pipeline.slurm.loopback import LoopbackSlurm, slurm, why_not
 
 pytestmark = pytest.mark.skipif(bool(why_not()), reason=why_not())
+DENIED = "SiteFactor may be set by Slurm's operators and administrators alone, not by you"
 
 
 @pytest.fixture(scope="module")
@@ -106,3 +108,30 @@ def test_who_only_looks_sets_nothing(one: Steered) -> None:
     assert [pool["partitions"] for pool in first["pools"]] == [["urgent"], ["work"]]
     assert [pool["same"] for pool in second["pools"]] == [True, True]
     assert first["set"] is False
+
+
+def test_a_policy_that_dies_leaves_slurms_own_order_until_it_is_back(one: Steered) -> None:
+    one.busy()
+    long, short = one.waits(5), one.waits(1)
+    one.steer()
+    one.until_ordered(short, long)
+    one.kill_policy()
+    one.until_reset()
+    one.until_ordered(short, long)
+    assert any("fell_back" in pool for row in one.journal("tick") for pool in row["pools"])
+
+
+def test_who_may_not_order_is_told_so_and_may_look(one: Steered, tmp_path: Path) -> None:
+    """Slurm's commands are those of another user, the controller is not: his Python may lie where he may not read."""
+    one.busy()
+    one.waits(5)
+    for name in ("scontrol", "squeue", "sinfo", "sprio"):
+        (tmp_path / name).write_text(
+            f'#!/bin/sh\nexec setpriv --reuid=65534 --clear-groups {shutil.which(name)} "$@"\n'
+        )
+        (tmp_path / name).chmod(0o755)
+    found = {mode: one.steer("--ticks", "1", mode=mode, path=tmp_path) for mode in ("observe", "order")}
+    said = {mode: process.communicate(timeout=60)[1] for mode, process in found.items()}
+    assert {mode: process.returncode for mode, process in found.items()} == {"observe": 0, "order": 2}, said
+    assert said["order"].splitlines()[-1] == f"error: scontrol: {DENIED}"
+    assert set(one.factors().values()) == {0}

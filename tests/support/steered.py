@@ -11,6 +11,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+import psutil
 from builders import REPOSITORY
 
 from pipeline.slurm.loopback import LoopbackSlurm
@@ -43,12 +44,15 @@ class Steered:
         """Submit a job that waits for the whole cluster."""
         return int(self.slurm.submit(script, f"--time={limit_min}", *ALL, *options))
 
-    def steer(self, *options: str, policy: str = "sjf", mode: str = "order") -> subprocess.Popen[str]:
-        """Begin a controller."""
+    def steer(
+        self, *options: str, policy: str = "sjf", mode: str = "order", path: Path | None = None
+    ) -> subprocess.Popen[str]:
+        """Begin a controller; `path`: with other commands, and a folder of its own there."""
         words = [sys.executable, *WORDS, "--scenario", "machines", "--policy", policy, "--mode", mode, "--tick", "1"]
+        there = self.slurm.environment["PATH"]
         begun = subprocess.Popen(
-            [*words, "--folder", str(self.folder), *options],
-            env=self.slurm.environment,
+            [*words, "--folder", str(self.folder if path is None else path / mode), *options],
+            env=self.slurm.environment | {"PATH": there if path is None else f"{path}:{there}"},
             cwd=REPOSITORY,
             stderr=subprocess.PIPE,
             text=True,
@@ -93,11 +97,17 @@ class Steered:
 
     def kill_watchdog(self) -> None:
         """Kill the watchdog of the controller as nothing can hold off."""
-        for place in Path("/proc").glob("[0-9]*"):
-            with suppress(OSError):
-                words = (place / "cmdline").read_bytes().split(b"\0")
-                if b"pipeline.steering.watchdog" in words and str(self.folder).encode() in words:
-                    os.kill(int(place.name), signal.SIGKILL)
+        self._kill("pipeline.steering.watchdog")
+
+    def kill_policy(self) -> None:
+        """Kill the process of the policy."""
+        self._kill("spawn_main")
+
+    def _kill(self, word: str) -> None:
+        """Kill what the last controller began, whose command has a word."""
+        begun = psutil.Process(self.started[-1].pid).children()
+        (process,) = [child for child in begun if any(word in said for said in child.cmdline())]
+        process.kill()
 
     def end(self) -> None:
         """End what was begun, the watchdogs by letting them finish."""
