@@ -26,6 +26,7 @@ PAGES = {
     "docs/results/deepk8s.md": "deepk8s",
     "docs/results/lookahead.md": "lookahead",
     "docs/results/fidelity.md": "fidelity",
+    "docs/results/steering.md": "steering",
     "docs/results/gate.md": "gate",
     "docs/results/run-times.md": "run-times",
     "docs/results/serving.md": "serving",

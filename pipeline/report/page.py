@@ -7,7 +7,6 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
 import pandas as pd
-from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from pipeline.comparing.words import OF_STREAMS, closing
 from pipeline.report.answers import Evidence, answers
@@ -15,6 +14,7 @@ from pipeline.report.changes import Changes
 from pipeline.report.headline import SPOKEN, references, verdicts
 from pipeline.report.pictures import Picture, Shown
 from pipeline.report.tables import scenarios, streams, unfinished
+from pipeline.report.templating import template
 from pipeline.schemas import HINDSIGHT_SUMMARY, STREAM_SUMMARY, empty
 
 
@@ -63,14 +63,7 @@ class Content(NamedTuple):
 
 def html(content: Content) -> str:
     """Return the page."""
-    environment = Environment(
-        loader=PackageLoader("pipeline.report"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    return environment.get_template("page.html").render(
+    return template("page.html").render(
         it=content,
         answers=answers(
             Evidence(content.comparison, content.delay, content.objectives),
