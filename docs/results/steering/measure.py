@@ -130,7 +130,7 @@ def kills() -> None:
         folder = Path(name)
         controller = begun(one, folder, "order", "sjf")
         for number in range(KILLS):
-            numbers += [_short(one, rng) for _ in range(8)]
+            numbers += [_short(one, rng) for _ in range(24)]
             time.sleep(SAVED_S + rng.uniform(0.2, 3.0))  # else a slurmctld that is killed loses jobs of its own
             what = rng.choice(["controller", "slurmctld", "slurmd", "both"])
             set_before = sum(factor != 0 for factor in factors(one).values())
