@@ -130,7 +130,7 @@ def kills() -> None:
         folder = Path(name)
         controller = begun(one, folder, "order", "sjf")
         for number in range(KILLS):
-            numbers += [_short(one, rng) for _ in range(24)]
+            numbers += [_short(one, rng) for _ in range(16)]
             time.sleep(SAVED_S + rng.uniform(0.2, 3.0))  # else a slurmctld that is killed loses jobs of its own
             what = rng.choice(["controller", "slurmctld", "slurmd", "both"])
             set_before = sum(factor != 0 for factor in factors(one).values())
@@ -149,7 +149,11 @@ def kills() -> None:
                 controller = begun(one, folder, "order", "sjf")
             say(f"kill {number + 1} of {KILLS}: {what}: {set_before} set, taken back in {taken} s")
             found.append([number + 1, what, set_before, taken, held(one)])
-        one.ask("scontrol", "update", "nodename=n[1-4]", "state=resume")  # Slurm drains a node that it finds at odds
+        write_kills(found)
+        for node in one.ask("sinfo", "-hN", "-o", "%N %t").splitlines():
+            if "drain" in node:  # Slurm drains a node that it finds at odds
+                say(f"node {node}")
+                one.ask("scontrol", "update", f"nodename={node.split()[0]}", "state=resume")
         for number, row in one.jobs().items():
             if "launch_failed" in row["Reason"]:  # Slurm holds a job that a killed slurmd could not begin
                 say(f"job {number}: {row['Reason']}")
@@ -158,9 +162,13 @@ def kills() -> None:
         controller.send_signal(signal.SIGTERM)
         controller.wait(60)
         states = pd.Series([one.jobs().get(number, {}).get("JobState", "LOST") for number in numbers]).value_counts()
+    say(f"{len(numbers)} jobs submitted: {states.to_dict()}")
+
+
+def write_kills(found: list[list[object]]) -> None:
+    """Write a row for each kill."""
     columns = ["kill", "what", "set", "taken_back_s", "held"]
     pd.DataFrame(found, columns=columns).to_csv(HERE / "kills.csv", index=False, lineterminator="\n")
-    say(f"{len(numbers)} jobs submitted: {states.to_dict()}")
 
 
 def _short(one: LoopbackSlurm, rng: random.Random) -> str:
