@@ -15,8 +15,8 @@ from pipeline.steering.rows import SINFO, SPRIO, SQUEUE, OddError, Reading, fact
 BENDING = ("SQUEUE_", "SINFO_", "SPRIO_", "SLURM_CLUSTERS", "SLURM_TIME_FORMAT")
 PATIENCE_S = 30.0  # with one command
 MOST_BYTES = 64_000_000  # of an answer
-AWAY = re.compile(r"[Uu]nable to contact|[Cc]onnection refused|[Cc]ontroller.*not responding|Socket timed out")
-DENIED = re.compile(r"[Aa]ccess/permission denied|Invalid user id|insufficient privilege", re.IGNORECASE)
+AWAY = re.compile(r"unable to contact|connection refused|not responding|socket timed out", re.IGNORECASE)
+DENIED = re.compile(r"access/permission denied|Invalid user id|insufficient privilege", re.IGNORECASE)
 MULTIFACTOR = "priority/multifactor"
 Factors = Mapping[int, int]  # by number of a job
 

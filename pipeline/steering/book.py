@@ -25,7 +25,7 @@ class Entry(BaseModel):
     model_config = ConfigDict(extra="forbid")
     submitted: float
     factor: int  # the last that was to be set
-    before: int = 0  # the one before: which of both is there, a crash leaves open
+    before: int = 0  # the last other one, above 0: which of both is there, a crash leaves open
     told: bool = False  # slurmctld took it, so that the next reading must show it
     misses: int = 0
 
@@ -60,7 +60,7 @@ class Book:
             self.jobs[number] = Entry(
                 submitted=submitted[number],
                 factor=factor,
-                before=0 if known is None else known.factor,
+                before=_before(known, factor),
                 misses=known.misses if known is not None and same else 0,
             )
         self.save()
@@ -85,6 +85,13 @@ class Book:
         """Return whether a factor that a job has is one that was set here, or none at all."""
         known = self.jobs.get(number)
         return factor == 0 or (known is not None and factor in (known.factor, known.before))
+
+
+def _before(known: Entry | None, factor: int) -> int:
+    """Return the factor that a job may still have when another is set."""
+    if known is None:
+        return 0
+    return known.factor if known.factor not in (0, factor) else known.before
 
 
 def _read(path: Path) -> dict[int, Entry]:

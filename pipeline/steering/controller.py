@@ -8,8 +8,6 @@ import asyncio
 import time
 from collections.abc import Sequence
 
-from pydantic import ValidationError
-
 from pipeline.core import Json
 from pipeline.errors import UserError
 from pipeline.progress import say
@@ -23,7 +21,7 @@ from pipeline.steering.planning import Decided, changes, left_alone, look_after,
 from pipeline.steering.resetting import reset
 from pipeline.steering.rows import OddError, Reading
 from pipeline.steering.settings import Mode, Settings
-from pipeline.steering.states import decided, resources_of, state_of
+from pipeline.steering.states import checked, decided, resources_of, state_of
 from pipeline.steering.watchdog import Watched
 
 LOST = 3  # refused ticks in a row behind which all is taken back first
@@ -116,13 +114,12 @@ class Controller:
 
     async def _decided(self, pool: Pool, now: float) -> Decided:
         try:
-            state = self.desk.live.state.model_validate(state_of(pool, now, self.resources, self.settings.unit_s))
+            state = checked(self.desk.live.state, state_of(pool, now, self.resources, self.settings.unit_s))
             reply = await self.desk.decide(state)
             order = None if reply.fell_back else decided(reply.decision, pool)
             return Decided(pool, order, self.desk.standing.policy, self.desk.standing.digest, reply.why)
-        except (UserError, OddError, ValidationError) as error:
-            why = " ".join(str(error).split())[:300]
-            return Decided(pool, None, self.desk.standing.policy, self.desk.standing.digest, why)
+        except (UserError, OddError) as error:
+            return Decided(pool, None, self.desk.standing.policy, self.desk.standing.digest, str(error))
 
     async def _set(self, wanted: dict[int, int], reading: Reading) -> str:
         if not wanted:

@@ -101,7 +101,7 @@ async def _run(controller: Controller, watched: Watched | None) -> None:
             controller.journal.add("end", time(), reset=count)
             controller.journal.close()
             clean = True
-            say(f"steer: ended; SiteFactor of {count} jobs taken back")
+            say(f"steer: ended; {f'SiteFactor of {count} jobs taken back' if watched else 'nothing was touched'}")
         except OddError as error:
             say(f"steer: ended; the watchdog takes back what was set as soon as it can: {error}")
         finally:

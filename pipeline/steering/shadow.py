@@ -85,6 +85,7 @@ def verdicts(folder: Path, policy: str, seed: int) -> Iterator[str]:
     pools, jobs = _recorded(folder)
     if not jobs:
         yield "cannot tell: no job of the journal has ended"
+        return
     for pool in pools:
         own = sorted((job for job in jobs if set(job.partition.split(",")) & set(pool.partitions)), key=_eligible)
         name = ", ".join(pool.partitions)

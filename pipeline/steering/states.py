@@ -6,8 +6,9 @@ how much on which node: it is told as even shares, cut where a node has no more.
 
 from collections.abc import Mapping, Sequence
 
-from pydantic import BaseModel
+from pydantic import BaseModel, ValidationError
 
+from pipeline.config.records import first_problem
 from pipeline.core import Json
 from pipeline.errors import UserError
 from pipeline.steering.competing import Pool
@@ -125,6 +126,18 @@ def _held(what: str, begun: float, length_s: float, units: Mapping[str, float], 
         "demand": {name: amount for name, amount in units.items() if amount},
         "machines": [place],
     }
+
+
+def checked(model: type[BaseModel], told: Json) -> BaseModel:
+    """Return a state as those who decide take it.
+
+    Raises:
+        OddError: they would not.
+    """
+    try:
+        return model.model_validate(told)
+    except ValidationError as error:
+        raise OddError(first_problem(error, told, "what Slurm told")) from None
 
 
 def decided(decision: Mapping[str, object], pool: Pool) -> list[int]:

@@ -8,11 +8,13 @@ controller begins meanwhile.
 
 import argparse
 import contextlib
+import fcntl
 import os
 import select
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import BinaryIO
@@ -23,6 +25,7 @@ from pipeline.steering.book import Book, held_by
 from pipeline.steering.resetting import until_reset
 
 PAUSE_S = 2.0  # between two tries
+SAVED_S = 12.0  # slurmctld saves its state every 5 s
 SILENT_S = 300.0  # at least; more than the commands of a tick may take together
 DONE, GONE, SILENT = b".", b"", b"?"  # how it ends: all is taken back already, or it died, or it hangs
 
@@ -68,8 +71,6 @@ class Watched:
             with contextlib.suppress(OSError):
                 os.write(self._pipe, DONE)
         os.close(self._pipe)
-        if clean:
-            self._process.wait()
 
 
 def main(words: Sequence[str]) -> int:
@@ -82,15 +83,28 @@ def main(words: Sequence[str]) -> int:
         parser.add_argument(name, type=int)
     parser.add_argument("silent_s", type=float)
     told = parser.parse_args(words)
-    ended = _watch(told.pipe, told.silent_s)
+    lock, ended = os.fdopen(told.lock, "a+b"), _watch(told.pipe, told.silent_s)
     if ended == DONE:
-        return 0
+        return _look_again(told.folder, lock)
     if ended == SILENT and os.getppid() == told.controller:
         say("steer: the controller has been silent for too long and is ended")
         os.kill(told.controller, signal.SIGKILL)
         _watch(told.pipe, told.silent_s)  # until a scontrol of its has ended, too
-    held_by(os.fdopen(told.lock, "a+b"), "a watchdog that takes back what a controller set")
+    held_by(lock, "a watchdog that takes back what a controller set")
     until_reset(Slurm(), Book(told.folder), say, PAUSE_S)
+    return _look_again(told.folder, lock)
+
+
+def _look_again(folder: Path, lock: BinaryIO) -> int:
+    """Look whether what was taken back stays so: a slurmctld that is killed has not saved its last seconds.
+
+    Another controller may begin meanwhile, and then it knows by the book what is to be taken back.
+    """
+    fcntl.flock(lock, fcntl.LOCK_UN)
+    time.sleep(SAVED_S)
+    with contextlib.suppress(BlockingIOError):
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        until_reset(Slurm(), Book(folder), say, PAUSE_S)
     return 0
 
 

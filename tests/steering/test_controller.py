@@ -39,7 +39,7 @@ def test_jobs_start_in_the_order_that_the_policy_wants(one: Steered) -> None:
     assert one.starts(busy) == [short, middle, middle, long, frozen]
     one.slurm.ask("scontrol", "release", str(held))
     controller.terminate()
-    said = controller.communicate(timeout=30)[1]
+    said = one.ended(controller)
     assert controller.returncode == 0
     assert f"job {frozen} has a priority of its own" in said
     assert "steer: ended; SiteFactor of" in said
@@ -56,7 +56,7 @@ def test_what_a_killed_controller_set_is_taken_back_and_nothing_else(one: Steere
     controller = one.steer()
     one.slurm.until(lambda: one.in_order()[:2] == [short, long], "an order")
     second = one.steer()
-    said = second.communicate(timeout=30)[1]
+    said = one.ended(second)
     assert second.returncode == 2
     assert (
         said
@@ -100,7 +100,7 @@ def test_who_only_looks_sets_nothing(one: Steered) -> None:
     long, short = one.waits(5), one.waits(1)
     first_of_all, both = one.waits(9, "--partition=urgent"), one.waits(2, "--partition=work,urgent")
     watching = one.steer("--ticks", "2", mode="observe")
-    said = watching.communicate(timeout=60)[1]
+    said = one.ended(watching)
     assert watching.returncode == 0, said
     assert set(one.factors().values()) == {0}
     (first, second) = one.journal("tick")
@@ -131,7 +131,7 @@ def test_who_may_not_order_is_told_so_and_may_look(one: Steered, tmp_path: Path)
         )
         (tmp_path / name).chmod(0o755)
     found = {mode: one.steer("--ticks", "1", mode=mode, path=tmp_path) for mode in ("observe", "order")}
-    said = {mode: process.communicate(timeout=60)[1] for mode, process in found.items()}
+    said = {mode: one.ended(process) for mode, process in found.items()}
     assert {mode: process.returncode for mode, process in found.items()} == {"observe": 0, "order": 2}, said
     assert said["order"].splitlines()[-1] == f"error: scontrol: {DENIED}"
     assert set(one.factors().values()) == {0}

@@ -12,7 +12,7 @@ from pipeline.problems.asking import live_of
 from pipeline.steering.competing import competing
 from pipeline.steering.planning import Decided, changes
 from pipeline.steering.rows import OddError, Reading, factors_in, jobs_in, nodes_in
-from pipeline.steering.states import decided, state_of
+from pipeline.steering.states import checked, decided, state_of
 
 
 def test_a_job_is_read_to_the_letter() -> None:
@@ -72,18 +72,18 @@ def refused_or_answered(params: Params, said: tuple[str, str, str]) -> None:
     try:
         reading = Reading(2e9, jobs_in(said[0]), nodes_in(said[1]), factors_in(said[2]))
         pools = competing(reading, {}).pools
-        states = [state_of(pool, reading.now, ("cpu", "memory"), 1.0) for pool in pools]
+        states = [checked(live.state, state_of(pool, reading.now, ("cpu", "memory"), 1.0)) for pool in pools]
     except OddError as error:
         must_be_a_line(str(error))
         return
     sjf = live.decider(params, "machines", "sjf", {})
-    for pool, told in zip(pools, states, strict=True):
-        state = live.state.model_validate(told)
+    for pool, state in zip(pools, states, strict=True):
         decision = sjf(state).model_dump()
         assert_answers(json.loads(state.model_dump_json()), decision)
         order = decided(decision, pool)
         new = changes(Decided(pool, order, "", "", ""), reading.factors, 5000)
-        after = [new.get(job, reading.factors[job]) for job in order]
+        before = {job.array: reading.factors[job.number] for job in pool.waiting}
+        after = [new.get(number, before[number]) for number in order]
         assert after == sorted(set(after), reverse=True)
 
 

@@ -54,11 +54,16 @@ class Steered:
             [*words, "--folder", str(self.folder if path is None else path / mode), *options],
             env=self.slurm.environment | {"PATH": there if path is None else f"{path}:{there}"},
             cwd=REPOSITORY,
-            stderr=subprocess.PIPE,
+            stderr=(self.folder.parent / f"said-{len(self.started)}").open("w"),
             text=True,
         )
         self.started.append(begun)
         return begun
+
+    def ended(self, process: "subprocess.Popen[str]") -> str:
+        """Wait until a controller has ended, and return what it said; its watchdog may go on."""
+        process.wait(60)
+        return (self.folder.parent / f"said-{self.started.index(process)}").read_text()
 
     def by_hand(self) -> "subprocess.CompletedProcess[str]":
         """Take back what is set."""
@@ -114,7 +119,7 @@ class Steered:
         for one in self.started:
             with suppress(ProcessLookupError):
                 one.send_signal(signal.SIGTERM)
-            one.communicate(timeout=30)
+            one.wait(30)
 
 
 def _ran(row: dict[str, str]) -> bool:

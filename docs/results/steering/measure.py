@@ -37,14 +37,16 @@ ARMS = {"slurm": ("observe", "sjf"), "sjf": ("order", "sjf"), "saf_aged": ("orde
 BULK, TICKS, KILLS = 1000, 30, 20
 DIGITS = 12
 AWAY = "nobody answers"
+SAVED_S = 6.0  # in which slurmctld has saved what it was told
 
 
 def begun(one: LoopbackSlurm, folder: Path, mode: str, policy: str) -> "subprocess.Popen[bytes]":
     """Begin a controller, and wait for its first tick."""
     words = [sys.executable, "-m", "pipeline", "steer", "slurm", "--scenario", "machines", "--tick", "1"]
     words += ["--mode", mode, "--policy", policy, "--folder", str(folder)]
+    before = len(ticks(folder))
     found = subprocess.Popen(words, env=one.environment, cwd=ROOT)
-    one.until(lambda: bool(ticks(folder)), "a first tick")
+    one.until(lambda: len(ticks(folder)) > before, "a first tick")
     return found
 
 
@@ -125,11 +127,11 @@ def kills() -> None:
     """Kill the controller, slurmctld, both, or the slurmds at random moments; write down what became of it."""
     rng, found, numbers = random.Random(SEED), list[list[object]](), list[str]()
     with tempfile.TemporaryDirectory() as name, slurm(Cluster()) as one:
-        folder = Path(tempfile.mkdtemp(dir=name))
+        folder = Path(name)
         controller = begun(one, folder, "order", "sjf")
         for number in range(KILLS):
-            numbers += [_short(one, rng) for _ in range(8)]
-            time.sleep(rng.uniform(0.2, 3.0))
+            numbers += [_short(one, rng) for _ in range(16)]
+            time.sleep(SAVED_S + rng.uniform(0.2, 3.0))  # else a slurmctld that is killed loses jobs of its own
             what = rng.choice(["controller", "slurmctld", "slurmd", "both"])
             set_before = sum(factor != 0 for factor in factors(one).values())
             if what in ("controller", "both"):
@@ -144,18 +146,29 @@ def kills() -> None:
             if what in ("controller", "both"):
                 one.until(lambda: not any(factors(one).values()), "factors taken back", 120)
                 taken = round(time.monotonic() - began, 1)
-                folder = Path(tempfile.mkdtemp(dir=name))
                 controller = begun(one, folder, "order", "sjf")
             say(f"kill {number + 1} of {KILLS}: {what}: {set_before} set, taken back in {taken} s")
             found.append([number + 1, what, set_before, taken, held(one)])
-        one.ask("scontrol", "update", "nodename=n[1-4]", "state=resume")  # Slurm drains a node that it finds at odds
-        one.until(lambda: not one.states(), "all jobs to end", 900)
+        write_kills(found)
+        for node in one.ask("sinfo", "-hN", "-o", "%N %t").splitlines():
+            if "drain" in node:  # Slurm drains a node that it finds at odds
+                say(f"node {node}")
+                one.ask("scontrol", "update", f"nodename={node.split()[0]}", "state=resume")
+        for number, row in one.jobs().items():
+            if "launch_failed" in row["Reason"]:  # Slurm holds a job that a killed slurmd could not begin
+                say(f"job {number}: {row['Reason']}")
+                one.ask("scontrol", "release", number)
+        one.until(lambda: not one.states(), "all jobs to end", 600)
         controller.send_signal(signal.SIGTERM)
         controller.wait(60)
         states = pd.Series([one.jobs().get(number, {}).get("JobState", "LOST") for number in numbers]).value_counts()
+    say(f"{len(numbers)} jobs submitted: {states.to_dict()}")
+
+
+def write_kills(found: list[list[object]]) -> None:
+    """Write a row for each kill."""
     columns = ["kill", "what", "set", "taken_back_s", "held"]
     pd.DataFrame(found, columns=columns).to_csv(HERE / "kills.csv", index=False, lineterminator="\n")
-    say(f"{len(numbers)} jobs submitted: {states.to_dict()}")
 
 
 def _short(one: LoopbackSlurm, rng: random.Random) -> str:
