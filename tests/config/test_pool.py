@@ -160,7 +160,7 @@ def tried(**others: Any) -> dict[str, Any]:
             {**tried(), "recipes__deeprm3__masked": False},
             "recipes.deeprm3.masked: expected true for the expert of agent 'deeprm3', got false",
         ),
-        (tried(demands=["nothing"]), "agents.deeprm3.finetune.demands: 'nothing': unknown"),
+        (tried(demands=["nothing"]), "agents.deeprm3.finetune.demands: unknown 'nothing'; there are: code, text, wide"),
     ],
 )
 def test_an_expert_that_cannot_be_is_refused(changes: dict[str, Any], said: str) -> None:

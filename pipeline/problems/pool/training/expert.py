@@ -15,6 +15,7 @@ no leak).
 """
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 import torch
@@ -110,7 +111,10 @@ def _tried(
         draws = rng.random(len(rows))
         parts.append(branches(walk.simulator, network, rows, draws, config.unsure, config.actions, beyond))
         decisions = int(rng.integers(1, 2 * every))
-    return Branches.of(parts) if sum(len(part.episode) for part in parts) else None
+    if not sum(len(part.episode) for part in parts):
+        return None
+    found = Branches.of(parts)
+    return replace(found, weight=found.weight * every)  # or decisions of windows would count less than of short runs
 
 
 def gains(found: Branches, recipe: Recipe, apart: bool) -> FloatArray:

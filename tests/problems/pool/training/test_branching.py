@@ -69,9 +69,7 @@ def test_all_actions_of_a_decision_meet_the_same_jobs() -> None:
     for d, episode in enumerate(found.episode):
         for action in np.flatnonzero(found.tried[d]):
             copy = simulator.fork(np.array([episode]))
-            copy.step(
-                np.array([0]), np.array([alike(simulator.observe(simulator.rows), found.observed.may)[d, action]])
-            )
+            copy.step(np.array([0]), like[d, [action]])
             Roller(copy, network.compiled(), np.zeros(1, dtype=np.uint64), greedy=True).play()
             assert found.returns[d, action] == pytest.approx(copy.rewards[0, simulator.now[episode] :].sum())
             np.testing.assert_array_equal(copy.jobs.arrival, simulator.jobs.take(np.array([episode])).arrival)
