@@ -77,7 +77,8 @@ def main(folder: Path) -> None:
         for name, who in {**policies, **networks(folder)}.items():
             tables = [played(row, confirming[load], who).assign(policy=name, load=load) for load in loads]
             parts.append(pd.concat(tables))
-            say(f"{scenario}, {name}: {[round(table['mean_slowdown'].mean(), 3) for table in tables]}")
+            means = ", ".join(f"{table['mean_slowdown'].mean():.3f}" for table in tables)
+            say(f"{scenario}, {name}: {means}")
         table = pd.concat(parts, ignore_index=True).round({"mean_slowdown": 5, "p99": 3})
         columns = ["policy", "load", "jobset", "unfinished", "mean_slowdown", "p99"]
         place = HERE / f"{scenario}.csv.gz"

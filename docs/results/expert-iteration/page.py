@@ -64,7 +64,16 @@ def tails() -> str:
     return table(["load", *names], written)
 
 
+def tried() -> str:
+    """Return what short runs alone came to on validation jobsets; noted down when it was run."""
+    rows = pd.read_csv(HERE / "tried.csv")
+    head = ["begun from", "training", "processor time, s", "validation"]
+    written = [[*map(str, row[:2]), f"{row[2]:.0f}", f"{row[3]:.3f}"] for row in rows.itertuples(index=False)]
+    return table(head, written, words=2)
+
+
 TABLES = {
+    "what was tried": tried,
     "the same time": same_time,
     "short runs": partial(beside, "online"),
     "streams": partial(beside, "streams"),

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 from builders import jobset, tiny_jobset
-from set_learning import TRYING, content, set_task, sets
+from set_learning import TRYING, WINDOWS, content, set_task, sets
 
 from pipeline.config import Params, Recipe, StreamWindows
 from pipeline.learning.memory import Memory
@@ -12,7 +12,7 @@ from pipeline.problems.pool.networks.sets import Sets
 from pipeline.problems.pool.nouns import Cluster, batch
 from pipeline.problems.pool.simulator.compiled.batch import Batched
 from pipeline.problems.pool.training.branching import Beyond, Branches, branches
-from pipeline.problems.pool.training.expert import _add_gradient, as_taken, expert, gains
+from pipeline.problems.pool.training.expert import _add_gradient, _short, _stream, as_taken, expert, gains
 from pipeline.problems.pool.training.mixture import LEAST, mixture
 from pipeline.problems.pool.training.task import Task
 from pipeline.problems.pool.training.validation import slowdown
@@ -95,6 +95,16 @@ def test_the_gradient_is_that_of_the_expected_gain_and_of_the_entropy() -> None:
     for mine, its in zip(network.parameters(), other.parameters(), strict=True):
         expected = torch.zeros_like(mine) if its.grad is None else its.grad
         torch.testing.assert_close(mine.grad, expected, rtol=1e-3, atol=1e-6)
+
+
+def test_a_decision_counts_for_all_that_were_passed_over(recipe: Recipe) -> None:
+    """Every third of a short run and every fifth of a window is asked about: else windows would count for less."""
+    longer = WINDOWS.model_copy(update={"steps": 40})
+    config = TRYING.model_copy(update={"every": 3, "every_of_streams": 5, "unsure": 1e-9, "streams": longer})
+    for play, every in ((_short, 3.0), (_stream, 5.0)):
+        found = play(sets(), set_task(recipe), config, 1, np.random.default_rng(1))
+        assert found is not None
+        assert set(found.weight.tolist()) == {every}
 
 
 # Learning
