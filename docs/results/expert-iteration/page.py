@@ -13,7 +13,7 @@ from pipeline.config import load_params
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[2]
 SHOWN = {"online": ("sjf", "hold", "hold_until", "linear"), "streams": ("easy", "hold", "linear")}
-LEARNED = ("deeprm3", "longer")
+LEARNED = ("deeprm3", "longer_mixture", "longer")
 BEST = "best_heuristic"
 
 
@@ -21,7 +21,7 @@ def against(scenario: str) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Return what every jobset had, and who is how much better than whom."""
     params, rows = load_params(ROOT / "params.yaml"), pd.read_csv(HERE / f"{scenario}.csv.gz")
     best = pd.read_csv(HERE / "best.csv").query("scenario == @scenario").set_index("load")["heuristic"].to_dict()
-    references = {name: dict.fromkeys(best, name) for name in ("hold", "mixture", "deeprm3")} | {BEST: best}
+    references = {name: dict.fromkeys(best, name) for name in ("hold", "mixture", "longer_mixture")} | {BEST: best}
     rng = np.random.default_rng(params.seed)
     found = comparison(rows, scenario, references, params.evaluation, rng)
     return rows, found.set_index(["policy", "against", "load"]).sort_index()
@@ -49,11 +49,11 @@ def beside(scenario: str) -> str:
     means, written = rows.groupby(["policy", "load"])["mean_slowdown"].mean(), []
     names = (*SHOWN[scenario], *LEARNED)
     for load in sorted(rows["load"].unique()):
-        apart = [difference(found.loc[("longer", other, f"{load:03d}")]) for other in ("hold", BEST, "deeprm3")]
+        apart = [difference(found.loc[("longer", other, f"{load:03d}")]) for other in ("hold", BEST, "longer_mixture")]
         written.append([f"{load} %", *(number(means[name, load]) for name in names), *apart])
-    whole = [difference(found.loc[("longer", other, ALL)]) for other in ("hold", BEST, "deeprm3")]
+    whole = [difference(found.loc[("longer", other, ALL)]) for other in ("hold", BEST, "longer_mixture")]
     written.append(["all", *[""] * len(names), *whole])
-    return table(["load", *names, "longer to hold", "to the best heuristic", "to deeprm3"], written)
+    return table(["load", *names, "longer to hold", "to the best heuristic", "to longer_mixture"], written)
 
 
 def tails() -> str:
