@@ -143,7 +143,7 @@ class Comparison(NamedTuple):
     evidence: Callable[[Params, Sequence[str]], Evidence]  # (params, the problem's scenarios)
     validated: Callable[[Params, str, Chosen], Validated]  # (params, agent, what validation chose)
     tested: Callable[[Params, str], Tested]  # (params, scenario)
-    references: Collection[str] = ()  # heuristics that know or have what no policy can: compared with, never advised
+    references: Collection[str] = ()  # heuristics that are compared with, and never advised: chance, foresight
 
 
 class ScheduleRequest(NamedTuple):

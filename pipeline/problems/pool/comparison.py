@@ -74,4 +74,4 @@ def tested(params: Params, scenario: str) -> Tested:
     return Tested(jobs, row.resources)
 
 
-COMPARISON = Comparison(evidence, validated, tested)
+COMPARISON = Comparison(evidence, validated, tested, ("random",))
