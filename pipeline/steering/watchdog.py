@@ -111,8 +111,7 @@ def _look_again(folder: Path, lock: BinaryIO) -> int:
 
 
 def _watch(pipe: int, silent_s: float) -> bytes:
-    """Return how it ended: WHO = "a watchdog that takes back what a controller set"
-    DONE, GONE or SILENT."""
+    """Return how it ended: DONE, GONE or SILENT."""
     while select.select([pipe], [], [], silent_s)[0]:
         read = os.read(pipe, 4096)
         if not read or read.endswith(DONE):
