@@ -27,6 +27,7 @@ from pipeline.steering.resetting import until_reset
 PAUSE_S = 2.0  # between two tries
 SAVED_S = 12.0  # slurmctld saves its state every 5 s
 SILENT_S = 300.0  # at least; more than the commands of a tick may take together
+WHO = "a watchdog that takes back what a controller set"
 DONE, GONE, SILENT = b".", b"", b"?"  # how it ends: all is taken back already, or it died, or it hangs
 
 
@@ -90,7 +91,7 @@ def main(words: Sequence[str]) -> int:
         say("steer: the controller has been silent for too long and is ended")
         os.kill(told.controller, signal.SIGKILL)
         _watch(told.pipe, told.silent_s)  # until a scontrol of its has ended, too
-    held_by(lock, "a watchdog that takes back what a controller set")
+    held_by(lock, WHO)
     until_reset(Slurm(), Book(told.folder), say, PAUSE_S)
     return _look_again(told.folder, lock)
 
@@ -104,6 +105,7 @@ def _look_again(folder: Path, lock: BinaryIO) -> int:
     time.sleep(SAVED_S)
     with contextlib.suppress(BlockingIOError):
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        held_by(lock, WHO)
         until_reset(Slurm(), Book(folder), say, PAUSE_S)
     return 0
 
