@@ -108,7 +108,7 @@ def _decisions(app: FastAPI, desk: Desk, found: Measured) -> None:
     async def decide(request: Request) -> Response:
         try:
             raw = await _body(request)
-            return Response(await desk.decide(raw), media_type="application/json")
+            return Response(await desk.answer(raw), media_type="application/json")
         except TooLargeError:
             return _refused(found, 413, f"expected at most {MOST_BYTES} bytes")
         except ValidationError as error:

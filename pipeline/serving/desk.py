@@ -15,7 +15,7 @@ from pipeline.config import Params
 from pipeline.errors import UserError
 from pipeline.problems.asking import RefusedError, live_of
 from pipeline.serving.measured import Measured
-from pipeline.serving.named import Brief, Decided, Named, Shown, Standing, reply_of
+from pipeline.serving.named import Brief, Decided, Named, Reply, Shown, Standing, reply_of
 from pipeline.serving.worker import DECIDED, REFUSED, Worker
 
 LOOK_S = 0.2  # between two looks at the policy's process
@@ -76,7 +76,15 @@ class Desk:
         """Return why the policy's process is over."""
         return self._worker.said
 
-    async def decide(self, raw: bytes) -> bytes:
+    async def decide(self, state: BaseModel) -> Reply:
+        """Return a decision, by the policy or, marked, by the fallback.
+
+        Raises:
+            UserError: the state contradicts itself.
+        """
+        return Reply.model_validate_json(await self.answer(state.model_dump_json().encode()))
+
+    async def answer(self, raw: bytes) -> bytes:
         """Return a Reply to a state, both as JSON: by the policy or, marked, by the fallback.
 
         The policy's process reads the state; here that is only done where it has no answer.

@@ -74,7 +74,7 @@ def extending(desk: Desk, kubernetes: str | None) -> Iterator[Sequence[APIRouter
     view = View(Api(Address.found(None if kubernetes == IN_CLUSTER else kubernetes)))
     view.begin()
     try:
-        yield [doors(Extender(view, desk.decide))]
+        yield [doors(Extender(view, desk.answer))]
     finally:
         view.end()
 

@@ -72,7 +72,7 @@ def extending(params: Params, known: Known) -> Iterator[Service]:
         until(lambda: view.synced)
 
         def more(desk: Desk) -> list[Any]:
-            return [doors(Extender(view, desk.decide))]
+            return [doors(Extender(view, desk.answer))]
 
         with service(params, lambda: heuristic("most_allocated"), more=more) as one:
             yield one
