@@ -3,7 +3,7 @@
 Heavy imports stand inside the commands, so that --help answers at once.
 """
 
-from pipeline.cli import benchmark, champions, fidelity, importing, logs, reference, serving, sites, stages, tasks
+from pipeline.cli import benchmark, champions, farm, fidelity, importing, logs, reference, serving, sites, stages, tasks
 from pipeline.cli.base import app
 from pipeline.cli.ending import main
 
@@ -11,6 +11,7 @@ __all__ = [
     "app",
     "benchmark",
     "champions",
+    "farm",
     "fidelity",
     "importing",
     "logs",
