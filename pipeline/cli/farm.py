@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from pipeline.cli.base import app
+from pipeline.cli.base import app, read_params
 
 WORKERS = 2
 
@@ -19,6 +19,7 @@ def farm(
 
     Example: python -m pipeline farm --workers 2
     """
+    read_params()  # or each stage would say what is wrong with them
     from pipeline.stages.farm import run
 
     run(workers)

@@ -7,12 +7,16 @@ import json
 import re
 import subprocess
 import sys
+import time
 from collections.abc import Iterable, Mapping
 
 from pipeline.errors import UserError
 
 # DVC's own lock is held for seconds where outputs are large; without the option it is waited for three.
 DVC = (sys.executable, "-m", "dvc", "--wait-for-lock")
+# Of a stage that another DVC runs; one that was killed counts until the system has forgotten its process.
+BUSY, BUSY_S = "is busy, it is being blocked by", 10.0
+LONGEST = 300  # letters of what DVC says
 NODE, EDGE = re.compile(r'^\s*(node\d+)\["(.+)"\]$'), re.compile(r"^\s*(node\d+)-->(node\d+)$")
 RAN, CACHED, UNCHANGED = "ran", "from DVC's cache", "unchanged"
 FATES = {
@@ -93,8 +97,12 @@ def beside(line: str) -> bool:
 
 
 def _ask(*words: str) -> str:
-    done = subprocess.run([*DVC, *words], check=False, capture_output=True, text=True)
-    if done.returncode:
-        said = [line for line in done.stderr.splitlines() if line.startswith("ERROR")] or done.stderr.splitlines()
-        raise UserError(f"dvc {words[0]}: {said[0].removeprefix('ERROR: ') if said else 'failed'}")
-    return done.stdout
+    until = time.monotonic() + BUSY_S
+    while True:
+        done = subprocess.run([*DVC, *words], check=False, capture_output=True, text=True)
+        if not done.returncode:
+            return done.stdout
+        if BUSY not in done.stderr or time.monotonic() > until:
+            break
+    _, _, said = done.stderr.partition("ERROR: ")
+    raise UserError(f"dvc {words[0]}: {' '.join(said.split())[:LONGEST] or 'failed'}")

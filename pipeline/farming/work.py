@@ -1,5 +1,6 @@
 """Work: one command of DVC, in a process group that ends with the process that began it, however that ends."""
 
+import fcntl
 import os
 import signal
 import subprocess
@@ -15,6 +16,7 @@ exec 3<&0 </dev/null
 { trap '' TERM; read gone <&3; kill -TERM 0; sleep 5; kill -KILL 0; } >/dev/null 2>&1 &
 exec "$@" 3<&-
 """
+FIRST_FREE = 10  # number of a file that sh leaves alone
 STOP_S = 8.0  # for what is half written to be cleared away
 
 Said = tuple[str, str | None]  # the name of some work, and a line that it said; None behind its last
@@ -33,15 +35,17 @@ class Work:
             held: a file that stays open, and what is locked stays locked, for as long as it runs.
         """
         self.name = name
+        kept = fcntl.fcntl(held, fcntl.F_DUPFD, FIRST_FREE)  # or the shell would put the pipe in its place
         self._process = subprocess.Popen(
             ["/bin/sh", "-c", GROUP, "farm", *words],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             env={**os.environ, "PYTHONUNBUFFERED": "1"},
-            pass_fds=(held,),
+            pass_fds=(kept,),
             start_new_session=True,
         )
+        os.close(kept)
         self._group_is_ours = True  # until it is ended: its number may then be another's
         self._listener = threading.Thread(target=self._listen, args=(said,), daemon=True)
         self._listener.start()

@@ -1,5 +1,6 @@
 """Work of a farm: real processes, which end with whoever began them."""
 
+import fcntl
 import os
 import signal
 import subprocess
@@ -17,10 +18,11 @@ from pipeline.farming.work import Said, Work
 # A parent and its child write their numbers; both would live for a minute.
 LONG = ["sh", "-c", "echo begun; sh -c 'echo $$ >> pids; sleep 60' & echo $$ >> pids; wait"]
 FARM = f"""
-import sys, time
+import fcntl, sys, time
 from queue import Queue
 from pipeline.farming.work import Work
 with open("lock", "w") as held:
+    fcntl.flock(held, fcntl.LOCK_EX)
     Work("long", {LONG!r}, Queue(), held.fileno())
     time.sleep(60)
 """
@@ -96,6 +98,10 @@ def test_nothing_lives_on_when_the_farm_is_killed(tmp_path: Path, sent: signal.S
     environment = {**os.environ, "PYTHONPATH": str(REPOSITORY)}
     farm = subprocess.Popen([sys.executable, "-c", FARM], cwd=tmp_path, env=environment)
     pids = numbers(tmp_path)
-    farm.send_signal(sent)
-    farm.wait()
-    assert ended(pids)
+    with (tmp_path / "lock").open() as lock:
+        farm.send_signal(sent)
+        farm.wait()
+        with pytest.raises(BlockingIOError):  # its work holds what it had locked, until all of that has ended
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        assert ended(pids)
+        fcntl.flock(lock, fcntl.LOCK_EX)

@@ -55,6 +55,7 @@ def toy(tmp_path: Path, environment: dict[str, str]) -> Field:
     root = tmp_path / "toy"
     (root / ".dvc").mkdir(parents=True)
     (root / ".dvc" / "config").write_bytes((REPOSITORY / ".dvc" / "config").read_bytes())
+    (root / "params.yaml").write_bytes((REPOSITORY / "params.yaml").read_bytes())
     for name, text in (("dvc.yaml", TOY), ("do.sh", DO), ("seed", "1\n"), (".gitignore", "*.txt\npids\n.dvc/tmp\n")):
         (root / name).write_text(text)
     folder = Field(root, {**environment, "PYTHONPATH": f"{REPOSITORY}:{environment['PYTHONPATH']}"})
@@ -116,13 +117,13 @@ def test_behind_a_failure_the_others_go_on_and_the_next_farm_makes_the_rest(toy:
 @pytest.mark.parametrize("sent", [signal.SIGKILL, pytest.param(signal.SIGTERM, marks=pytest.mark.slow)])
 def test_a_killed_farm_leaves_nobody_and_another_goes_on(toy: Field, sent: signal.Signals) -> None:
     farm = toy.farm(SLOW="first", SLEEP="60")
-    while not (toy.root / "second.csv").exists() or len((toy.root / "pids").read_text().split()) < 2:
+    lock, begun = toy.root / "dvc.lock", toy.root / "pids"
+    while not (lock.exists() and "second.csv" in lock.read_text() and len(begun.read_text().split()) == 2):
         assert farm.poll() is None
         time.sleep(0.05)
     other = toy.farm()
     assert other.communicate()[0].splitlines() == [REFUSED.format(farm.pid)]
     assert other.returncode == 2
-    time.sleep(3)  # DVC writes down what `second` made
     all_of_it = family(farm.pid)
     assert len(all_of_it) >= 4  # farm, sh, DVC, stage
     farm.send_signal(sent)
@@ -144,14 +145,15 @@ def test_a_killed_farm_leaves_nobody_and_another_goes_on(toy: Field, sent: signa
 
 
 @pytest.mark.slow
-def test_the_small_problem_from_nothing(
-    tmp_path: Path, environment: dict[str, str], reproduced: tuple[Folder, str]
-) -> None:
+def test_the_small_problem_from_nothing(tmp_path: Path, environment: dict[str, str]) -> None:
     alone, farmed = (begin(tmp_path / name, {**environment, "PIPELINE_TRACKING": ""}) for name in ("alone", "farmed"))
+    begun_s = time.monotonic()
     alone.dvc("repro")
-    said = farmed.run(*FARM, "--workers", "3")
+    alone_s = time.monotonic() - begun_s
+    said = farmed.run(*FARM, "--workers", "2")
+    sys.stdout.write(f"dvc repro {alone_s:.0f} s, farm {time.monotonic() - begun_s - alone_s:.0f} s\n{said}")
     assert f"farm: {len(STAGES)} ran; " in said
-    assert bytes_of(farmed.root) == bytes_of(alone.root) == bytes_of(reproduced[0].root)
+    assert bytes_of(farmed.root) == bytes_of(alone.root)
     assert (farmed.root / "dvc.lock").read_bytes() == (alone.root / "dvc.lock").read_bytes()
     assert farmed.dvc("status").strip() == NOTHING
     ((pipeline, stages),) = tracked(alone.root).items()
