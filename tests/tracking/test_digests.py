@@ -21,21 +21,22 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_a_lock_that_dvc_is_writing_is_waited_for(folder: Path) -> None:
     (folder / ".dvc" / "tmp").mkdir(parents=True)
-    cut = threading.Event()
+    cut, lock = threading.Event(), folder / "dvc.lock"
 
     def write() -> None:
-        with digests.HELD.open("w") as held:
+        with (folder / digests.HELD).open("w") as held:
             fcntl.flock(held, fcntl.LOCK_EX)
-            digests.LOCK.write_bytes(WHOLE[:20])
+            lock.write_bytes(WHOLE[:20])
             cut.set()
             time.sleep(0.3)
-            digests.LOCK.write_bytes(WHOLE)
+            lock.write_bytes(WHOLE)
 
     writer = threading.Thread(target=write)
     writer.start()
     cut.wait()
-    assert digests.read_lock() == WHOLE
+    found = digests.read_lock()
     writer.join()
+    assert found == WHOLE
 
 
 def test_dvc_waits_while_the_lock_is_read(folder: Path) -> None:
