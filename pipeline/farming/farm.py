@@ -6,9 +6,10 @@ from typing import TextIO
 
 from pipeline.farming import asking, view
 from pipeline.farming.crew import Crew
-from pipeline.farming.notes import Notes
+from pipeline.farming.notes import Notes, keep
 from pipeline.farming.plan import Plan
 from pipeline.progress import LINES_EVERY_S, say
+from pipeline.tracking.digests import read_lock
 
 REPRO = "dvc repro"
 KEPT = 20  # last lines of a stage, for the reason why it failed
@@ -74,6 +75,7 @@ class Farm:
             self._fates[stage] = "failed"
             say(f"farm: {stage} failed after {took_s:.0f} s: {view.reason(self._heard[stage], code)}")
         else:
+            keep(read_lock())
             if fate == asking.RAN:
                 self._notes.seconds[stage] = round(took_s, 1)
                 self._notes.write()

@@ -1,4 +1,4 @@
-"""What a farm leaves for the next one, under .dvc/tmp: who is at work, how long stages took, dvc.lock's first order."""
+"""What a farm leaves for the next one, under .dvc/tmp: who is at work, how long stages took, dvc.lock and its order."""
 
 import fcntl
 import json
@@ -10,10 +10,14 @@ from pathlib import Path
 from typing import TextIO
 
 from pydantic import BaseModel, ValidationError
+from ruamel.yaml import YAML
+from ruamel.yaml.error import YAMLError
 
 from pipeline.errors import UserError
+from pipeline.farming.order import stages_of
 
 FOLDER = Path(".dvc/tmp/farm")
+KEPT = FOLDER / "dvc.lock"  # as it was when a stage last ended: DVC writes in place, and a kill may cut what it writes
 ENDING_S = 15.0  # a killed farm's stages have ended by then
 LOOK_S = 0.2
 
@@ -34,9 +38,22 @@ class Notes(BaseModel):
 
     def write(self) -> None:
         """Keep it."""
-        part = FOLDER / f"notes.{os.getpid()}.part"
-        part.write_text(json.dumps(self.model_dump(), indent=1, sort_keys=True))
-        part.replace(FOLDER / "notes.json")
+        _write(FOLDER / "notes.json", json.dumps(self.model_dump(), indent=1, sort_keys=True).encode())
+
+
+def keep(lock: bytes) -> None:
+    """Keep dvc.lock as it is now."""
+    _write(KEPT, lock)
+
+
+def cut(lock: bytes) -> bytes | None:
+    """Return what was kept of a dvc.lock that a kill has cut; nothing if it is whole, or nothing was kept."""
+    try:
+        kept = KEPT.read_bytes()
+    except OSError:
+        return None
+    lost = set(stages_of(kept.decode())) - set(stages_of(lock.decode(errors="replace")))
+    return kept if lost or not _reads(lock) else None
 
 
 @contextmanager
@@ -59,6 +76,19 @@ def alone() -> Iterator[TextIO]:
         held.write(f"{os.getpid()}\n")
         held.flush()
         yield held
+
+
+def _reads(lock: bytes) -> bool:
+    with suppress(YAMLError, UnicodeDecodeError):
+        YAML(typ="safe").load(lock.decode())
+        return lock.endswith(b"\n")
+    return False
+
+
+def _write(path: Path, content: bytes) -> None:
+    part = path.with_name(f"{path.name}.part")  # there is one farm
+    part.write_bytes(content)
+    part.replace(path)
 
 
 def _taken(held: TextIO) -> bool:

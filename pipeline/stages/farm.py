@@ -6,7 +6,7 @@ from pipeline import storage
 from pipeline.errors import UserError
 from pipeline.farming import asking, order, view
 from pipeline.farming.farm import REPRO, Farm, go_through
-from pipeline.farming.notes import Notes, alone
+from pipeline.farming.notes import Notes, alone, cut, keep
 from pipeline.farming.plan import Plan, behind
 from pipeline.progress import say
 from pipeline.tracking.digests import LOCK, dvc_waits, read_lock
@@ -23,12 +23,17 @@ def run(workers: int) -> None:
         UserError: a stage failed, and those that need it were left out; or another farm is at work here.
     """
     with alone() as held:
-        notes, stale = Notes.read(), asking.stale()
+        notes = Notes.read()
+        if notes.order is not None:
+            _mend()
+        stale = asking.stale()
         if not stale and notes.order is None:
             say("farm: nothing is stale")
             return
         if notes.order is None:
-            notes.order = order.stages_of(read_lock().decode()) if LOCK.exists() else []
+            lock = read_lock() if LOCK.exists() else b""
+            notes.order = order.stages_of(lock.decode())
+            keep(lock)
         notes.write()
         needs = asking.graph()
         plan = Plan(needs, behind(needs, stale), notes.seconds, LAST)
@@ -42,6 +47,15 @@ def run(workers: int) -> None:
         _put_in_order(notes.order, passed)
         notes.order = None
         notes.write()
+
+
+def _mend() -> None:
+    """Put back a dvc.lock that was cut when an earlier farm was killed; DVC's cache has what it does not tell."""
+    with dvc_waits():
+        kept = cut(LOCK.read_bytes() if LOCK.exists() else b"")
+        if kept is not None:
+            storage.write(LOCK, kept)
+            say(f"farm: {LOCK} was cut by a kill; put back as it was when a stage last ended")
 
 
 def _put_in_order(before: Sequence[str], passed: Sequence[str]) -> None:
