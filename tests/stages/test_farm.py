@@ -193,7 +193,7 @@ def strike(farm: subprocess.Popen[str], whom: str, rng: random.Random) -> str:
     """Kill the farm, DVC or a stage at some moment while stages run; say what it was, nothing if none ran any more."""
     while farm.poll() is None and not at_work(farm.pid)["stage"]:
         time.sleep(0.05)
-    after_s = rng.uniform(0, 6)
+    after_s = rng.uniform(0, 4)
     time.sleep(after_s)
     pids, chosen = family(farm.pid), at_work(farm.pid)[whom]
     if not chosen or farm.poll() is not None:
