@@ -19,6 +19,7 @@ PLAIN = {
     "schemas",
     "serving",
     "stages",
+    "steering",
     "storage",
     "tracking",
 }

@@ -775,6 +775,7 @@ FILES = [
 ]
 
 SLURM = "import slurm dump.txt --out site"
+STEER = "steer slurm --scenario machines"
 
 
 def dump(*rows: str, head: str = "JobIDRaw|User|Submit|Start|End|State|AllocCPUS") -> Files:
@@ -847,6 +848,18 @@ DUMPS = [
         dump(f"1|anna|{RAN}|COMPLETED|1", f"2|bo|{RAN}|COMPLETED|1"),
     ),
     Case("too few jobs to compare with Slurm", "fidelity --jobs 3", ("'--jobs'", "10")),
+    Case("nobody to steer by", "steer slurm", ("--scenario: expected a scenario of many machines",)),
+    Case(
+        "an unknown step of trust", f"{STEER} --mode all", ("--mode: unknown 'all': expected observe, shadow, order",)
+    ),
+    Case("too weak to order by", f"{STEER} --strength 5", ("'--strength'", "2001")),
+    Case("a look at the queue without a pause", f"{STEER} --tick 0.1", ("'--tick'", "1")),
+    Case(
+        "a pooled cluster to steer Slurm by",
+        "steer slurm --scenario online",
+        ("scenario 'online': problem pool is not",),
+    ),
+    Case("nothing to take back", "steer slurm --reset --folder none", ("none: not found; expected the --folder of a",)),
     Case("no dump at all", "import slurm", ("Missing argument 'files'",)),
     Case("a scheduler that is not known", "import pbs dump.txt", ("pbs",)),
 ]

@@ -37,6 +37,7 @@ AT_THE_ROOT = {
     *(
         "large",
         "named_params",
+        "operate",
         "paper_scale",
         "pipeline",
         "progress",

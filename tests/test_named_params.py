@@ -22,6 +22,7 @@ ADDS = {
             *(f"controller_source_{seed}" for seed in (1, 2, 3)),
         },
     },
+    "expert": {"agents": {"deeprm3_expert"}},
     "objectives": {"agents": {"deeprm_time", "deeprm2_time"}},
     "sizes": {"scenarios": {"slots_60", "bursts", "three"}, "transfers": {"slots_60", "bursts", "three"}},
 }

@@ -25,9 +25,12 @@ PAGES = {
     "docs/results/controller.md": "controller",
     "docs/results/deepk8s.md": "deepk8s",
     "docs/results/lookahead.md": "lookahead",
+    "docs/results/expert-iteration.md": "expert-iteration",
     "docs/results/fidelity.md": "fidelity",
+    "docs/results/steering.md": "steering",
     "docs/results/gate.md": "gate",
     "docs/results/run-times.md": "run-times",
+    "docs/results/serving.md": "serving",
 }
 
 

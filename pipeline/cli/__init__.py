@@ -3,7 +3,20 @@
 Heavy imports stand inside the commands, so that --help answers at once.
 """
 
-from pipeline.cli import benchmark, champions, farm, fidelity, importing, logs, reference, serving, sites, stages, tasks
+from pipeline.cli import (
+    benchmark,
+    champions,
+    farm,
+    fidelity,
+    importing,
+    logs,
+    reference,
+    serving,
+    sites,
+    stages,
+    steering,
+    tasks,
+)
 from pipeline.cli.base import app
 from pipeline.cli.ending import main
 
@@ -20,5 +33,6 @@ __all__ = [
     "serving",
     "sites",
     "stages",
+    "steering",
     "tasks",
 ]

@@ -36,11 +36,13 @@ from pipeline.config.pool.heuristics import LinearRuleSearch, PoolKnobs
 from pipeline.config.pool.hindsight import Hindsight, must_be_solvable
 from pipeline.config.pool.learning import (
     Clone,
+    Expert,
     Imitate,
     Mixture,
     PoolAgent,
     Recipe,
     Reinforce,
+    ShortRunsAndStreams,
     StreamWindows,
     Transfer,
 )
@@ -80,6 +82,7 @@ __all__ = [
     "Dqn",
     "DqnRecipe",
     "Evaluation",
+    "Expert",
     "FinetuneConfig",
     "Frozen",
     "Gate",
@@ -122,6 +125,7 @@ __all__ = [
     "Replay",
     "Sampled",
     "Sets",
+    "ShortRunsAndStreams",
     "Sinusoidal",
     "Site",
     "StreamWindows",

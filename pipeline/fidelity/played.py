@@ -42,17 +42,19 @@ def _play(jobs: ShortJobs, slurms: Mapping[str, LoopbackSlurm]) -> Iterator[pd.D
     for job, arrival in enumerate(jobs.arrival_s):
         time.sleep(max(0.0, begun + arrival - time.monotonic()))
         for order, one in slurms.items():
-            numbers[order].append(_submitted(one, jobs, job, int(nice[order][job])))
+            numbers[order].append(submitted(one, jobs, job, int(nice[order][job])))
     for order, one in slurms.items():
-        _await_end(one, order, PATIENCE * float(jobs.run_s.sum()))
-        yield _told(one, numbers[order], jobs, began_s).assign(order=order)
+        await_end(one, order, PATIENCE * float(jobs.run_s.sum()))
+        yield told(one, numbers[order], jobs, began_s).assign(order=order)
 
 
-def _await_end(slurm: LoopbackSlurm, order: str, at_most_s: float) -> None:
+def await_end(slurm: LoopbackSlurm, order: str, at_most_s: float) -> None:
+    """Wait until a cluster has no jobs."""
     slurm.until(lambda: not slurm.states(), f"the jobs of {order} to end", at_most_s)
 
 
-def _submitted(slurm: LoopbackSlurm, jobs: ShortJobs, job: int, nice: int) -> str:
+def submitted(slurm: LoopbackSlurm, jobs: ShortJobs, job: int, nice: int) -> str:
+    """Submit a job, and return its number."""
     options = (
         f"--time={jobs.limit_min[job]}",
         f"--nodes={jobs.nodes[job]}",
@@ -64,7 +66,7 @@ def _submitted(slurm: LoopbackSlurm, jobs: ShortJobs, job: int, nice: int) -> st
     return slurm.submit(f"sleep {jobs.run_s[job]}", *options)
 
 
-def _told(slurm: LoopbackSlurm, numbers: list[str], jobs: ShortJobs, began_s: float) -> pd.DataFrame:
+def told(slurm: LoopbackSlurm, numbers: list[str], jobs: ShortJobs, began_s: float) -> pd.DataFrame:
     """Return when jobs were submitted, started and ended.
 
     Raises:

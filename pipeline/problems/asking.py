@@ -3,12 +3,13 @@
 A problem has a package `live` that holds LIVE; it is found by the problem's word, so that no stage depends on it.
 """
 
-from collections.abc import Callable, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from importlib import import_module
-from typing import Generic, TypeVar
+from typing import Annotated, Generic, TypeVar
 
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
 
 from pipeline.config import Params
 from pipeline.core import Json
@@ -17,6 +18,10 @@ from pipeline.problems import PROBLEMS
 
 State = TypeVar("State", bound=BaseModel)  # of a cluster, as it is asked about
 Decision = TypeVar("Decision", bound=BaseModel)
+
+
+MOST_WAITING, MOST_RUNNING, MOST_RESOURCES = 2000, 4000, 8  # of a state
+Text = Annotated[str, Field(min_length=1, max_length=200)]  # a name: compared and given back, and nothing else
 
 
 class RefusedError(Exception):
@@ -34,6 +39,18 @@ class Live(Generic[State, Decision]):
     fallback: str  # a heuristic that answers whatever it is asked
     # (params, scenario, a heuristic or a model's folder, its tuned numbers) -> what decides; or raises RefusedError
     decider: Callable[[Params, str, str, Mapping[str, float]], Callable[[State], Decision]]
+    places: bool = False  # does a decision say on which machines a job starts?
+
+
+def once(what: str, names: Iterable[str]) -> None:
+    """Refuse names that are there twice.
+
+    Raises:
+        ValueError: the first of them, as pydantic tells it.
+    """
+    for name, count in Counter(names).items():
+        if count > 1:
+            raise ValueError(f"{what} '{name}' is there {count} times")
 
 
 AnyLive = Live[BaseModel, BaseModel]

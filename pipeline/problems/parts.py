@@ -1,6 +1,6 @@
 """The parts of a problem, and what is asked of them: records without behaviour, shared by all problems."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Generic, NamedTuple, Protocol, TypeVar
@@ -143,6 +143,7 @@ class Comparison(NamedTuple):
     evidence: Callable[[Params, Sequence[str]], Evidence]  # (params, the problem's scenarios)
     validated: Callable[[Params, str, Chosen], Validated]  # (params, agent, what validation chose)
     tested: Callable[[Params, str], Tested]  # (params, scenario)
+    references: Collection[str] = ()  # heuristics that are compared with, and never advised: chance, foresight
 
 
 class ScheduleRequest(NamedTuple):

@@ -29,6 +29,7 @@ def page(found: Sequence[Advice], confidence: float) -> str:
             "more": len(one.losers) - MOST_LOSERS,
             "changes": changes(one),
             "command": f"{SCHEDULE} --scenario {one.scenario} --policy {_policy(one)}",
+            "know": one.policy.partition("+")[2],
         }
         for one in found
     ]
@@ -45,7 +46,8 @@ def sentence(found: Advice) -> str:
     change = f"{percent(found.mean.change)} ({span(found.mean.low, found.mean.high)}) in mean bounded slowdown"
     if found.clear:
         learned = ", a learned policy" if found.learned else ""
-        return f"use {found.policy}{learned}: {change} against {found.today}, n = {found.blocks} blocks of three days"
+        against = f"against {found.today}, which the site runs today"
+        return f"use {found.policy}{learned}: {change} {against}, n = {found.blocks} blocks of three days"
     if found.candidate == found.today:
         return f"stay with {found.today}: validation found no heuristic that is better"
     more = "" if found.more_days is None else f"; about {found.more_days} more days of log would tell"
@@ -57,7 +59,7 @@ def changes(found: Advice) -> list[str]:
     """Return what would change the advice."""
     said = []
     for load, best in found.elsewhere.items():
-        more = f"at {abs(load - AS_IT_IS):.0%} {'more' if load > AS_IT_IS else 'less'} load"
+        more = f"at {100 * abs(load - AS_IT_IS):.0f} % {'more' if load > AS_IT_IS else 'less'} load"
         same = "stays the best heuristic" if best == found.best_heuristic else "would be the best heuristic"
         said.append(f"{more}, {best} {same} (on the validation period)")
     name, change = found.agent
@@ -70,11 +72,8 @@ def changes(found: Advice) -> list[str]:
 
 
 def _policy(found: Advice) -> str:
-    """Return what `schedule` calls it; one that is told predictions needs a scenario that says so."""
-    if found.learned:
-        return f"models/{found.policy}/policy"
-    rule, _, predictions = found.policy.partition("+")
-    return f"{rule}    # with policies_know: {predictions} in the scenario's row" if predictions else rule
+    """Return what `schedule` calls it; what it is told of run times stands in the scenario's row."""
+    return f"models/{found.policy}/policy" if found.learned else found.policy.partition("+")[0]
 
 
 def _cells(change: Change, digits: int) -> tuple[str, str, str, str]:

@@ -1,22 +1,27 @@
-"""The doors: POST /v1/decide or /v1/shares, GET /v1/health, /v1/policy, /metrics and /openapi.json."""
+"""The doors: POST /v1/decide or /v1/shares, GET /v1/health, /v1/policy, /metrics, /openapi.json and a page, /."""
 
 import asyncio
 import hmac
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from urllib.parse import urlsplit
 
-from fastapi import FastAPI, Request, Response
+from fastapi import APIRouter, FastAPI, Request, Response
 from fastapi.responses import JSONResponse
 from pydantic import BaseModel, ValidationError
 from pydantic.json_schema import models_json_schema
 from pydantic_core import from_json
+from starlette.datastructures import Headers
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from pipeline.config.records import first_problem
 from pipeline.core import Json
 from pipeline.errors import UserError
 from pipeline.serving.desk import Desk
+from pipeline.serving.listening import is_loopback
 from pipeline.serving.measured import Measured
 from pipeline.serving.named import Health, Mistake, Reply, Standing
+from pipeline.serving.page import SAFE, page
 
 MOST_BYTES = 4_000_000  # of a state
 REF = "#/components/schemas/{model}"
@@ -27,13 +32,37 @@ class TooLargeError(Exception):
     """What is sent is larger than is read."""
 
 
-def application(desk: Desk, found: Measured, token: str | None) -> FastAPI:
+class Guard:
+    """Lets nobody in who does not show the token or, where there is none, calls this machine by another name.
+
+    A page of anybody's can make a browser ask loopback under a name of its own (DNS rebinding), and read the answer.
+    """
+
+    def __init__(self, app: ASGIApp, token: str | None, found: Measured) -> None:
+        self._app, self._token, self._found = app, token, found
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request, or refuse it."""
+        refused = None if scope["type"] != "http" or scope["path"] in FREE else self._refused(scope)
+        await (self._app if refused is None else refused)(scope, receive, send)
+
+    def _refused(self, scope: Scope) -> Response | None:
+        if self._token is None:
+            name = _called(Headers(scope=scope).get("host", ""))
+            line = f"expected a loopback address as Host, got '{name}'; elsewhere --token-file is needed"
+            return None if is_loopback(name) else _refused(self._found, 403, line)
+        line = "expected 'Authorization: Bearer <token>' with the token of --token-file"
+        return None if _shows(scope, self._token) else _refused(self._found, 401, line)
+
+
+def application(desk: Desk, found: Measured, token: str | None, more: Sequence[APIRouter] = ()) -> FastAPI:
     """Return the service of a desk.
 
     Args:
         desk: who decides.
         found: what is counted.
         token: that must be shown; None: whoever reaches the service may ask it.
+        more: doors of others, behind the same token.
     """
 
     @asynccontextmanager
@@ -62,15 +91,13 @@ def application(desk: Desk, found: Measured, token: str | None) -> FastAPI:
         """Counters, for Prometheus."""
         return Response(found.told(desk.standing.ready), media_type="text/plain; version=0.0.4")
 
-    @app.middleware("http")
-    async def guard(request: Request, go_on: Callable[[Request], object]) -> Response:
-        if token is not None and request.url.path not in FREE and not _shows(request, token):
-            found.refused(401)
-            return _mistake(401, "expected 'Authorization: Bearer <token>' with the token of --token-file")
-        answer = await go_on(request)  # type: ignore[misc]
-        assert isinstance(answer, Response)
-        return answer
+    @app.get("/", include_in_schema=False)
+    async def look() -> Response:
+        return Response(page(desk.standing, desk.shown), media_type="text/html; charset=utf-8", headers=SAFE)
 
+    for door in more:
+        app.include_router(door)
+    app.add_middleware(Guard, token=token, found=found)
     return app
 
 
@@ -81,8 +108,7 @@ def _decisions(app: FastAPI, desk: Desk, found: Measured) -> None:
     async def decide(request: Request) -> Response:
         try:
             raw = await _body(request)
-            state = live.state.model_validate_json(raw)
-            return Response((await desk.decide(state)).model_dump_json(), media_type="application/json")
+            return Response(await desk.answer(raw), media_type="application/json")
         except TooLargeError:
             return _refused(found, 413, f"expected at most {MOST_BYTES} bytes")
         except ValidationError as error:
@@ -141,15 +167,23 @@ def _raw(raw: bytes) -> Json:
     return found
 
 
-def _shows(request: Request, token: str) -> bool:
-    shown = request.headers.get("authorization", "")
+def _called(host: str) -> str:
+    """Return the name that a Host header calls this machine by.
+
+    >>> [_called(host) for host in ("localhost:80", "[::1]:80", "evil.example", "[", "")]
+    ['localhost', '::1', 'evil.example', '', '']
+    """
+    try:
+        return urlsplit(f"//{host}").hostname or ""
+    except ValueError:
+        return ""
+
+
+def _shows(scope: Scope, token: str) -> bool:
+    shown = Headers(scope=scope).get("authorization", "")
     return hmac.compare_digest(shown.encode(), f"Bearer {token}".encode())
 
 
 def _refused(found: Measured, status: int, line: str) -> JSONResponse:
     found.refused(status)
-    return _mistake(status, line)
-
-
-def _mistake(status: int, line: str) -> JSONResponse:
     return JSONResponse({"error": " ".join(line.split())[:500]}, status)

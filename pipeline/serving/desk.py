@@ -15,7 +15,7 @@ from pipeline.config import Params
 from pipeline.errors import UserError
 from pipeline.problems.asking import RefusedError, live_of
 from pipeline.serving.measured import Measured
-from pipeline.serving.named import Brief, Named, Reply, Standing
+from pipeline.serving.named import Brief, Decided, Named, Reply, Shown, Standing, reply_of
 from pipeline.serving.worker import DECIDED, REFUSED, Worker
 
 LOOK_S = 0.2  # between two looks at the policy's process
@@ -35,7 +35,7 @@ class Desk:
         self.params, self.scenario, self.fallback, self.limit_s, self.found = params, scenario, fallback, limit_s, found
         self.live = live = live_of(params, scenario)
         self.example = live.example(params, scenario)
-        self.said, self.restarts = "", 0
+        self.said, self.restarts, self.shown = "", 0, Shown()
         self._look, self._failed, self._ended = look, "", 0.0
         self._fallback = live.decider(params, scenario, fallback.place, fallback.tuned)
         self._alone = threading.Lock()  # the fallback draws, too
@@ -82,43 +82,51 @@ class Desk:
         Raises:
             UserError: the state contradicts itself.
         """
+        return Reply.model_validate_json(await self.answer(state.model_dump_json().encode()))
+
+    async def answer(self, raw: bytes) -> bytes:
+        """Return a Reply to a state, both as JSON: by the policy or, marked, by the fallback.
+
+        The policy's process reads the state; here that is only done where it has no answer.
+
+        Raises:
+            ValidationError: it is no state.
+            UserError: the state contradicts itself.
+        """
         worker, began = self._worker, time.perf_counter()
         try:
-            decision = await self._asked(worker, state)
-            self._row, why = 0, ""
+            decision, why = await self._asked(worker, raw), ""
+            self._row = 0
         except RefusedError as refused:
+            state = self.live.state.model_validate_json(raw)
             decision, why = await asyncio.to_thread(self._by_fallback, state), str(refused)
         named = self.fallback if why else worker.brief.named
         self.found.decided(time.perf_counter() - began, why)
-        return Reply(
-            scenario=self.scenario,
-            policy=named.policy,
-            digest=named.digest,
-            fell_back=bool(why),
-            why=why,
-            decision=decision.model_dump(),
-        )
+        reply = reply_of(Decided(self.scenario, named.policy, named.digest, why), decision)
+        self.shown.decided(raw, reply, why)
+        return reply
 
-    async def _asked(self, worker: Worker, state: BaseModel) -> BaseModel:
+    async def _asked(self, worker: Worker, raw: bytes) -> bytes:
         if not worker.ready.is_set():
             raise RefusedError("the policy's process has not begun")
-        answer = asyncio.wrap_future(worker.ask(state.model_dump_json().encode()))
+        answer = asyncio.wrap_future(worker.ask(raw))
         try:
-            kind, raw = await asyncio.wait_for(answer, self.limit_s)
+            kind, decision = await asyncio.wait_for(answer, self.limit_s)
         except TimeoutError:
             raise RefusedError(f"no answer within {1000 * self.limit_s:g} ms") from None
         if kind != DECIDED:
             how = "the policy refuses" if kind == REFUSED else "the policy failed"
-            raise RefusedError(f"{how}: {raw.decode(errors='replace')}")
+            raise RefusedError(f"{how}: {decision.decode(errors='replace')}")
         try:
-            return self.live.decision.model_validate_json(raw)
+            self.live.decision.model_validate_json(decision)
         except ValidationError:
             raise RefusedError("the policy's answer is none") from None
+        return decision
 
-    def _by_fallback(self, state: BaseModel) -> BaseModel:
+    def _by_fallback(self, state: BaseModel) -> bytes:
         with self._alone:
             try:
-                return self._fallback(state)
+                return self._fallback(state).model_dump_json().encode()
             except RefusedError as refused:
                 raise UserError(str(refused)) from None
 

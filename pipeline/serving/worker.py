@@ -21,6 +21,7 @@ from pipeline.problems.asking import RefusedError, live_of
 from pipeline.serving.named import Brief
 
 READY, DECIDED, REFUSED, FAILED = b"+", b"=", b"?", b"!"  # how an answer begins; the rest is JSON or one line
+THREADS = ("NUMBA_NUM_THREADS", "OMP_NUM_THREADS")
 WAITING = 64  # states that may wait for the process; more go to the fallback at once
 Answer = tuple[bytes, bytes]
 
@@ -29,6 +30,7 @@ def work(brief: Brief, pipe: Connection) -> None:
     """Load a policy, then answer states until the pipe is closed."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal sends it to all; the service ends this process
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    os.environ |= dict.fromkeys(THREADS, "1")  # one state at a time: waking others takes longer than the sums do
     with contextlib.suppress(EOFError, OSError):
         try:
             live = live_of(brief.params, brief.scenario)

@@ -74,6 +74,21 @@ class LoopbackSlurm:
         found = [dict(re.findall(r"(\w+)=(\S*)", row)) for row in rows]
         return {row["JobId"]: row for row in found if row}
 
+    def kill(self, program: str) -> list[list[str]]:
+        """Kill the servers of a program as `kill -9` does, and return the words that `begin` them again."""
+        killed = [server for server in self.servers if _words(server)[0] == program]
+        for server in killed:
+            server.kill()
+            server.wait()
+        self.servers = [server for server in self.servers if server not in killed]
+        return [_words(server) for server in killed]
+
+    def begin(self, *words: str) -> None:
+        """Begin a server of the cluster."""
+        with (self.folder / f"{words[0]}.out").open("ab") as out:
+            server = subprocess.Popen(words, env=self.environment, stdout=out, stderr=out, start_new_session=True)
+        self.servers.append(server)
+
     def until(self, true: Callable[[], bool], what: str, at_most_s: float = ENDED_S) -> None:
         """Wait until something is true.
 
@@ -139,13 +154,13 @@ def _lay_out(folder: Path, cluster: Cluster) -> None:
 
 def _start_all(slurm: LoopbackSlurm, cluster: Cluster) -> None:
     folder = slurm.folder
-    _start(slurm, "munged", "--foreground", "--force", f"--key-file={folder}/munge.key",
-           f"--socket={folder}/munge.sock", f"--pid-file={folder}/munged.pid", f"--seed-file={folder}/munge.seed",
-           f"--log-file={folder}/munged.log")  # fmt: skip
+    slurm.begin("munged", "--foreground", "--force", f"--key-file={folder}/munge.key",
+                f"--socket={folder}/munge.sock", f"--pid-file={folder}/munged.pid", f"--seed-file={folder}/munge.seed",
+                f"--log-file={folder}/munged.log")  # fmt: skip
     slurm.until((folder / "munge.sock").exists, "munged", STARTED_S)
-    _start(slurm, "slurmctld", "-D", "-f", f"{folder}/slurm.conf")
+    slurm.begin("slurmctld", "-D", "-f", f"{folder}/slurm.conf")
     for node in cluster.names:
-        _start(slurm, "slurmd", "-D", "-f", f"{folder}/slurm.conf", "-N", node)
+        slurm.begin("slurmd", "-D", "-f", f"{folder}/slurm.conf", "-N", node)
     slurm.until(lambda: _idle(slurm) == cluster.nodes, f"{cluster.nodes} idle nodes", STARTED_S)
 
 
@@ -158,10 +173,8 @@ def free_ports(count: int) -> list[int]:
         return sorted(int(one.getsockname()[1]) for one in sockets)
 
 
-def _start(slurm: LoopbackSlurm, *words: str) -> None:
-    with (slurm.folder / f"{words[0]}.out").open("ab") as out:
-        server = subprocess.Popen(words, env=slurm.environment, stdout=out, stderr=out, start_new_session=True)
-    slurm.servers.append(server)
+def _words(server: "subprocess.Popen[bytes]") -> list[str]:
+    return [str(word) for word in server.args] if isinstance(server.args, list | tuple) else [str(server.args)]
 
 
 def _idle(slurm: LoopbackSlurm) -> int:

@@ -36,7 +36,8 @@ def _scenario(params: Params, scenario: str, line: Champion | None) -> tuple[pd.
     """Judge the candidates of one scenario: its agents, and the best heuristic."""
     problem, chosen = problem_of(params, scenario), storage.read_chosen(scenario)
     results = storage.read_jobset_results(params, scenario, problem.tables)
-    best = min(means := chosen.over(params.scenario(scenario).loads), key=lambda name: means[name])
+    means = chosen.over(params.scenario(scenario).loads)
+    best = min((name for name in means if name not in problem.comparison.references), key=lambda name: means[name])
     seats = {name: seat_of(params, name, chosen) for name in [*params.agents_of(scenario), best]}
     incumbent = line.seat if line else seats[best]
     results, standing = with_standing(params, scenario, incumbent, chosen, results)

@@ -1,8 +1,11 @@
 """`serve`: a service that decides for a live cluster, by a policy that is named or by the scenario's champion."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
+
+from fastapi import APIRouter
 
 from pipeline import storage
 from pipeline.champions.lines import CHAMPIONS, Seat, champions_in, digest_of_tuned
@@ -19,28 +22,61 @@ from pipeline.stages.replaying import model_of
 from pipeline.tracking.digests import measured
 
 CHAMPION = "champion"
+IN_CLUSTER = "cluster"
 BEGIN_S = 120.0  # in which the policy must answer for the first time
 
 
+@dataclass(frozen=True)
+class Listening:
+    """Where the service listens, and the token that it asks for."""
+
+    host: str = "127.0.0.1"
+    port: int = 8765
+    token_file: Path | None = None
+
+
 def run(
-    params: Params, scenario: str, policy: str, host: str, port: int, token_file: Path | None, limit_ms: float
+    params: Params, scenario: str, policy: str, at: Listening, limit_ms: float, kubernetes: str | None = None
 ) -> None:
     """Decide for whoever asks, until a signal comes.
 
     Raises:
-        UserError: there is no such policy, the address is taken, or there is no token beyond loopback.
+        UserError: there is no such policy, the address is taken, there is no token beyond loopback, or Kubernetes is to
+            be answered by a policy that does not place jobs on machines.
     """
-    text = None if token_file is None else storage.read_text(token_file)
-    token, fallback = token_for(host, text, str(token_file)), live_of(params, scenario).fallback
-    with looking(params, scenario, policy) as look, bound(host, port) as where:
+    text = None if at.token_file is None else storage.read_text(at.token_file)
+    live = live_of(params, scenario)
+    token, fallback = token_for(at.host, text, str(at.token_file)), live.fallback
+    if kubernetes and not live.places:
+        raise UserError(f"--kubernetes: policies of scenario '{scenario}' do not place jobs on machines")
+    with looking(params, scenario, policy) as look, bound(at.host, at.port) as where:
         named, found = look(), Measured()
         desk = Desk(params, scenario, look, heuristic(fallback), limit_ms / 1000, found)
         if not desk.wait(BEGIN_S):
             desk.close()
             raise UserError(f"{named.policy}: {desk.why or 'its process did not begin'}")
-        address = f"http://{host}:{where.getsockname()[1]}/v1/{desk.live.door}"
+        address = f"http://{at.host}:{where.getsockname()[1]}/v1/{desk.live.door}"
         say(f"serve: {scenario}: {named.policy} ({named.digest[:8]}), else {fallback}; POST {address}")
-        server_of(application(desk, found, token)).run(sockets=[where])
+        with extending(desk, kubernetes) as more:
+            server_of(application(desk, found, token, more)).run(sockets=[where])
+
+
+@contextmanager
+def extending(desk: Desk, kubernetes: str | None) -> Iterator[Sequence[APIRouter]]:
+    """Yield the doors for Kubernetes' scheduler, if there are to be any; pods and nodes are followed meanwhile."""
+    if kubernetes is None:
+        yield ()
+        return
+    from pipeline.kubernetes.api import Address, Api
+    from pipeline.kubernetes.extender import Extender, doors
+    from pipeline.kubernetes.view import View
+
+    view = View(Api(Address.found(None if kubernetes == IN_CLUSTER else kubernetes)))
+    view.begin()
+    try:
+        yield [doors(Extender(view, desk.answer))]
+    finally:
+        view.end()
 
 
 @contextmanager

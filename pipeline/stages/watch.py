@@ -67,7 +67,9 @@ def _asked(params: Params, scenario: str) -> Asked:
     line, chosen = champions_in(storage.read_text(CHAMPIONS)).get(scenario), storage.read_chosen(scenario)
     if line is None:
         raise UserError(f"{CHAMPIONS}: scenario '{scenario}' has no champion: 'python -m pipeline promote {scenario}'")
-    beside = rivals(line.policy, chosen.validation, params.scenario(scenario).loads)
+    references = problem_of(params, scenario).comparison.references
+    played = {name: means for name, means in chosen.validation.items() if name not in references}
+    beside = rivals(line.policy, played, params.scenario(scenario).loads)
     return Asked(scenario, line.seat, chosen, beside)
 
 

@@ -28,9 +28,9 @@ UNCLEAR = ADVICE._replace(policy="fcfs", clear=False, mean=Change(-0.1, -0.4, 0.
 
 
 def test_the_sentence_says_what_to_use_by_how_much_and_how_sure() -> None:
-    assert (
-        sentence(ADVICE)
-        == "use saf: -50.0 % (-60.0 to -40.0) in mean bounded slowdown against fcfs, n = 12 blocks of three days"
+    assert sentence(ADVICE) == (
+        "use saf: -50.0 % (-60.0 to -40.0) in mean bounded slowdown against fcfs, which the site runs today, n = 12 "
+        "blocks of three days"
     )
     assert sentence(ADVICE._replace(policy="mine_ppo", learned=True)).startswith("use mine_ppo, a learned policy: ")
 
@@ -48,8 +48,8 @@ def test_the_sentence_says_when_it_cannot_tell() -> None:
 
 def test_what_would_change_the_advice_is_told() -> None:
     assert changes(UNCLEAR) == [
-        "at 20% less load, saf stays the best heuristic (on the validation period)",
-        "at 20% more load, f1 would be the best heuristic (on the validation period)",
+        "at 20 % less load, saf stays the best heuristic (on the validation period)",
+        "at 20 % more load, f1 would be the best heuristic (on the validation period)",
         "the learned mine_ppo is not clearly better than saf on the test period (+5.0 %, -10.0 to +20.0)",
         "about 84 more days of log, if the difference stays as it is",
     ]
@@ -64,6 +64,8 @@ def test_the_page_holds_the_figures_and_escapes_what_a_log_says() -> None:
     assert "Worst week: week 3, +25.0 %" in text
     assert "--policy saf</pre>" in text
     told = page([ADVICE._replace(policy="saf+predictions")], 0.95)
-    assert "--policy saf    # with policies_know: predictions in the scenario&#39;s row</pre>" in told
+    assert "--policy saf</pre>" in told
+    assert "first write <code>policies_know: predictions</code> into the scenario&#39;s row" in told
+    assert "policies_know" not in text
     assert "95 % interval" in text
     assert "range over blocks" in page([ADVICE._replace(blocks=9)], 0.95)

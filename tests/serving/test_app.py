@@ -2,12 +2,10 @@
 
 import json
 from collections.abc import Iterator
-from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from live_machines import NOTHING_LIKE_IT, STATES, assert_answers
 from live_service import Service, service
 
 from pipeline.config import Params
@@ -88,36 +86,23 @@ def test_openapi_has_an_example_that_is_decided(sjf: Service, params: Params) ->
     assert [name for name in said["components"]["schemas"] if f'"#/components/schemas/{name}"' not in whole] == []
 
 
-def assert_refused_or_answered(sjf: Service, state: Any) -> None:
-    status, said = sjf.ask("/v1/decide", json.dumps(state).encode())
-    assert status in (200, 422)
-    if status == 422:
-        assert said["error"]
-        assert "\n" not in said["error"]
-    else:
-        assert not said["fell_back"]
-        assert_answers(state, said["decision"])
-
-
-@settings(max_examples=300)
-@given(state=STATES | NOTHING_LIKE_IT)
-def test_any_state_is_refused_or_answered(sjf: Service, state: Any) -> None:
-    assert_refused_or_answered(sjf, state)
-
-
-@pytest.mark.slow
-@settings(max_examples=10_000)
-@given(state=STATES | NOTHING_LIKE_IT)
-def test_ten_thousand_states_are_refused_or_answered(sjf: Service, state: Any) -> None:
-    assert_refused_or_answered(sjf, state)
-
-
 @settings(max_examples=100)
 @given(raw=st.binary(max_size=200))
 def test_any_bytes_are_refused(sjf: Service, raw: bytes) -> None:
     status, said = sjf.ask("/v1/decide", raw)
     assert status == 422
     assert said["error"]
+
+
+def test_shares_have_a_door_of_their_own(params: Params) -> None:
+    with service(params, lambda: heuristic("drf"), scenario="shares") as one:
+        _, said = one.ask("/openapi.json")
+        asked = said["paths"]["/v1/shares"]["post"]["requestBody"]["content"]["application/json"]["example"]
+        status, said = one.ask("/v1/shares", asked)
+        assert (status, said["policy"], len(said["decision"]["shares"])) == (200, "drf", 4)
+        assert one.ask("/v1/decide", asked)[0] == 404
+        again = asked | {"memory": said["decision"]["memory"], "arrived": []}
+        assert one.ask("/v1/shares", again)[1]["decision"]["memory"][3]["recent_jobs"]["short"] == 0.7 * 0.3
 
 
 def test_without_the_token_nobody_is_answered(params: Params) -> None:
@@ -128,3 +113,19 @@ def test_without_the_token_nobody_is_answered(params: Params) -> None:
                 assert one.ask(path, body, **headers)[0] == 401
         assert one.ask("/v1/decide", ONE, Authorization=f"Bearer {token}")[0] == 200
         assert one.ask("/v1/health")[0] == 200
+
+
+def test_without_a_token_it_is_called_by_a_name_of_loopback(sjf: Service) -> None:
+    for host in ("evil.example", "evil.example:80", "127.0.0.1.evil.example", ""):
+        assert sjf.ask("/v1/decide", ONE, Host=host)[0] == 403
+    for host in ("localhost", "127.0.0.1:1", "[::1]:9"):
+        assert sjf.ask("/v1/decide", ONE, Host=host)[0] == 200
+
+
+def test_the_page_shows_who_decides_and_what_was_decided_last(sjf: Service) -> None:
+    sjf.ask("/v1/decide", {"now": 1, "waiting": [ONE["waiting"][0] | {"id": "<script>alert(1)</script>"}]})  # type: ignore[index]
+    status, said = sjf.ask("/")
+    assert status == 200
+    assert "<script" not in said
+    assert "<td>&lt;script&gt;alert(1)&lt;/script&gt;</td>" in said
+    assert "sjf" in said

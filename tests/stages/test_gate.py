@@ -90,6 +90,15 @@ def test_a_scenario_without_a_champion_gets_the_best_heuristic(few: Params) -> N
     assert (gate.TABLE.read_bytes(), gate.VERDICTS.read_bytes()) == before
 
 
+def test_chance_is_nobodys_champion(few: Params) -> None:
+    chosen = storage.read_chosen("online")
+    lucky = dict.fromkeys(chosen.validation["random"], 1.0)
+    storage.write_chosen("online", chosen.model_copy(update={"validation": chosen.validation | {"random": lucky}}))
+    gate.run(few)
+    verdict = json.loads(gate.VERDICTS.read_text())["online"]
+    assert verdict["promote"]["policy"] not in ("random", None)
+
+
 def test_an_agent_that_was_trained_again_is_judged_against_what_was_promoted(few: Params) -> None:
     crown(Seat(policy=AGENT, digest=measured(POLICY), verdict="once the best"))
     old = storage.read_jobset_results(few, "online", gate.problem_of(few, "online").tables)

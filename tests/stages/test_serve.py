@@ -1,13 +1,15 @@
 """Who decides: the champion of the scenario, a heuristic as tuned, or a model."""
 
 from pathlib import Path
+from typing import cast
 
 import pytest
 
 from pipeline.champions.lines import Champion, digest_of_tuned, with_line
 from pipeline.config import Params
 from pipeline.errors import UserError
-from pipeline.stages.serve import by_name, looking, run
+from pipeline.problems import PROBLEMS
+from pipeline.stages.serve import Listening, by_name, looking, run
 
 
 def test_the_champion_is_looked_up_anew(params: Params, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -37,11 +39,19 @@ def test_a_model_is_another_when_its_folder_changes(tmp_path: Path) -> None:
     assert first.place == str(tmp_path)
 
 
-def test_a_problem_that_is_not_served_is_one_line(params: Params) -> None:
+def test_a_problem_that_is_not_served_is_one_line(params: Params, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(
+        cast("dict[str, str]", PROBLEMS), "pool", "pipeline.problems.problem"
+    )  # has no `live` beside it
     with pytest.raises(UserError, match="scenario 'online': problem pool is not served"):
-        run(params, "online", "sjf", "127.0.0.1", 0, None, 200.0)
+        run(params, "online", "sjf", Listening(port=0), 200.0)
 
 
 def test_an_unknown_policy_is_one_line(params: Params) -> None:
     with pytest.raises(UserError, match="unknown policy 'sjff'"):
-        run(params, "machines", "sjff", "127.0.0.1", 0, None, 200.0)
+        run(params, "machines", "sjff", Listening(port=0), 200.0)
+
+
+def test_kubernetes_is_answered_by_policies_that_place_jobs_on_machines(params: Params) -> None:
+    with pytest.raises(UserError, match="--kubernetes: policies of scenario 'online' do not place jobs on machines"):
+        run(params, "online", "sjf", Listening(port=0), 200.0, "cluster")

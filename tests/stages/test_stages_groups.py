@@ -1,6 +1,7 @@
 """A scenario of user groups from its jobs to the comparison, beside one that goes in steps."""
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,7 @@ from pipeline.problems.machines.tables import SUMMARY as MACHINES_SUMMARY
 from pipeline.problems.pool.heuristics.scores import HEURISTICS as OF_POOL
 from pipeline.problems.pool.tables import TABLES as TABLES_OF_POOL
 from pipeline.schemas import COMPARISON, CURVE, DELAY, SUMMARY
-from pipeline.stages import compare, evaluate, finetune, generate, heuristics, log, pretrain
+from pipeline.stages import compare, evaluate, finetune, gate, generate, heuristics, log, pretrain
 
 MINE = ["mine_pretrained", "mine", "mine_own"]
 REFERENCES = {"proportional", "drf", "fixed", "lookahead"}
@@ -158,6 +159,22 @@ def test_knobs_and_the_best_rules_are_told(compared: Path) -> None:
         assert rules[best][load] == min(means[load] for means in rules.values())
     assert set(chosen["best_delay"]) == {"60", "120"}
     assert set(chosen["best_delay"].values()) <= set(rules)
+
+
+def test_what_knows_the_future_is_nobodys_champion(
+    compared: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shutil.copytree(compared, tmp_path / "copy", symlinks=True)
+    monkeypatch.chdir(tmp_path / "copy")
+    monkeypatch.setenv("PIPELINE_TRACKING", "off")
+    path = Path("reports/tables/heuristics/shared/chosen.json")
+    chosen = json.loads(path.read_text())
+    chosen["validation"]["oracle"] = dict.fromkeys(chosen["validation"]["oracle"], 0.5)  # better than can be
+    path.write_text(json.dumps(chosen))
+    Path("champions.yaml").write_text("# Nobody yet.\n")
+    gate.run(small())
+    verdict = json.loads(Path("reports/gate.json").read_text())["shared"]
+    assert verdict["promote"]["policy"] in set(RULES) - {"oracle", "undivided"}
 
 
 def test_the_choices_of_other_problems_know_nothing_of_waiting_time(compared: Path) -> None:

@@ -4,11 +4,14 @@ import http.client
 import json
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from typing import Any
 
+from fastapi import APIRouter
+
 from pipeline.config import Params
+from pipeline.problems.asking import live_of
 from pipeline.serving.app import application
 from pipeline.serving.desk import Desk
 from pipeline.serving.listening import bound, server_of
@@ -49,13 +52,14 @@ def service(
     token: str | None = None,
     limit_s: float = 5.0,
     scenario: str = "machines",
+    more: Callable[[Desk], Sequence[APIRouter]] = lambda desk: (),
 ) -> Iterator[Service]:
     """Let a service listen on a free port."""
     found = Measured()
-    desk = Desk(params, scenario, look, heuristic("fcfs"), limit_s, found)
+    desk = Desk(params, scenario, look, heuristic(live_of(params, scenario).fallback), limit_s, found)
     assert desk.wait(120.0)
     where = bound(HOST, 0)
-    server = server_of(application(desk, found, token))
+    server = server_of(application(desk, found, token, more(desk)))
     thread = threading.Thread(target=server.run, kwargs={"sockets": [where]}, daemon=True)
     thread.start()
     one = Service(desk, where.getsockname()[1])

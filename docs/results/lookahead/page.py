@@ -12,6 +12,7 @@ from pipeline.config import load_params
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[2]
+CELLS = (("lublin_256", 0), ("lublin_256", 1), ("HPC2N", 0), ("HPC2N", 1))  # log and backfilling
 
 
 def gains(scenario: str) -> str:
@@ -38,4 +39,26 @@ def gains(scenario: str) -> str:
     return table(head, written, words=2)
 
 
-TABLES = {"short runs": partial(gains, "online")}
+def many_machines() -> str:
+    """Return what heuristics have by RLScheduler's protocol, alone and looking ahead."""
+    ten = pd.read_csv(HERE / "rlscheduler.csv.gz").groupby(["trace", "backfill", "policy"])["avg_bounded_slowdown"]
+    means, pairs = ten.mean(), pd.read_csv(HERE / "rlscheduler_paired.csv")
+    pairs = pairs.set_index(["trace", "backfill", "policy", "against"])
+    published = pd.read_csv(HERE.parent / "rlscheduler" / "published.csv")
+    written = []
+    for log, backfill in CELLS:
+        row = published[published["trace"].str.startswith(log) & (published["backfill"] == backfill)].iloc[0]
+        of = means[means.index.get_level_values("trace").str.startswith(log)].xs(backfill, level="backfill")
+        for name in ("saf", "f1", "sjf"):
+            (trace,) = of.index.get_level_values("trace").unique()
+            gap = pairs.loc[(trace, backfill, f"plan_{name}", name)]
+            cells = [f"{of[trace, title]:.1f}" for title in (name, f"plan_{name}")]
+            title = f"{log}, {'yes' if backfill else 'no'}"
+            written.append(
+                [title, name, *cells, f"{row['bounded_slowdown']:.1f}", f"{difference(gap)}, {gap['n']:.0f}"]
+            )
+    head = ["log, backfilling", "heuristic", "alone", "looking ahead", "published RL", "sequences apart, n"]
+    return table(head, written, words=2)
+
+
+TABLES = {"short runs": partial(gains, "online"), "many machines": many_machines}

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 from pipeline.config.checks import must_be_drawn, must_learn_by
 from pipeline.config.pool.hindsight import must_be_solvable
-from pipeline.config.pool.learning import Mixture, PoolAgent, Recipe, Transfer
+from pipeline.config.pool.learning import Expert, PoolAgent, Recipe, ShortRunsAndStreams, Transfer
 from pipeline.config.pool.networks import Cnn
 from pipeline.config.pool.scenario import PoolLog, PoolScenario
 from pipeline.config.records import must_know
@@ -14,7 +14,8 @@ if TYPE_CHECKING:
     from pipeline.config.params import Params
 
 LEAST_CNN_ROWS = 4  # two pools halve the image twice
-OTHERS, OF_SETS = ("clone", "reinforce"), ("imitate", "mixture")  # ways to learn: of other networks, and of `sets`
+OTHERS = ("clone", "reinforce")  # ways to learn, of other networks than `sets`: to begin, and to go on
+OF_SETS = ("imitate", "mixture", "expert")
 
 
 def check_pool(params: "Params", where: str) -> None:
@@ -45,7 +46,7 @@ def _check_agent(params: "Params", where: str, name: str, agent: PoolAgent) -> N
     if isinstance(agent.network, Cnn) and scenario.horizon < LEAST_CNN_ROWS:
         place, got = f"{where}: scenarios.{agent.scenario}.horizon", scenario.horizon
         raise UserError(f"{place}: expected at least {LEAST_CNN_ROWS} for the cnn of agent '{name}', got {got}")
-    if isinstance(agent.finetune, Mixture):
+    if isinstance(agent.finetune, ShortRunsAndStreams):
         for demand in agent.finetune.demands or ():
             must_know(where, f"agents.{name}.finetune.demands", demand, params.demands)
     if not isinstance(params.workload_of(scenario), PoolLog):  # a log has a load of its own
@@ -57,7 +58,7 @@ def _goes_with_the_network(where: str, name: str, agent: PoolAgent) -> None:
     own = OF_SETS if agent.network.name == "sets" else OTHERS
     for part, found, wanted in (
         ("pretrain", agent.pretrain.name, ("none", own[0])),
-        ("finetune", agent.finetune.name, (own[1],)),
+        ("finetune", agent.finetune.name, own[1:]),
     ):
         if found not in wanted:
             raise UserError(
@@ -68,14 +69,15 @@ def _goes_with_the_network(where: str, name: str, agent: PoolAgent) -> None:
 
 def _goes_with_the_recipe(where: str, name: str, agent: PoolAgent, recipe: Recipe) -> None:
     """Refuse what a recipe says and the algorithm would not do."""
-    chosen, mixed = agent.finetune, isinstance(agent.finetune, Mixture)
-    if isinstance(chosen, Mixture) and not chosen.jobsets and chosen.streams is None:
+    chosen, mixed = agent.finetune, isinstance(agent.finetune, ShortRunsAndStreams)
+    if isinstance(chosen, ShortRunsAndStreams) and not chosen.jobsets and chosen.streams is None:
         raise UserError(f"{where}: agents.{name}.finetune: expected jobsets above 0, or streams; got neither")
     for key, found, wrong, wanted in (
         ("masked", recipe.masked, mixed and not recipe.masked, "true"),
         ("optimizer", recipe.optimizer, mixed and recipe.optimizer != "adam", "adam"),
         ("minibatches", recipe.minibatches, mixed and recipe.minibatches > 1, "1"),
         ("baseline", recipe.baseline, not mixed and recipe.baseline == "time", "decision or leave_one_out"),
+        ("gamma", recipe.gamma, isinstance(chosen, Expert) and recipe.gamma != 1, "1"),
         ("falling", recipe.falling, not mixed and recipe.falling, "false"),
     ):
         if wrong:

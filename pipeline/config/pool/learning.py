@@ -30,7 +30,7 @@ class Recipe(Frozen):
     loads_alike: Annotated[bool, Field(exclude_if=lambda alike: not alike)] = False
     clip: Rate | None  # norm of the gradient at most; null: not cut
     minibatches: Positive  # of an update
-    falling: bool = False  # does the learning rate fall to 0, in a line, by the last update? Of `mixture` only
+    falling: bool = False  # does the learning rate fall to 0, in a line, by the last update? Of networks `sets` only
 
 
 class StreamWindows(Frozen):
@@ -112,10 +112,9 @@ class Reinforce(Budget):
     episodes: Annotated[int, Field(ge=2)]  # of each jobset
 
 
-class Mixture(Budget):
-    """Policy gradient on short runs and stream windows: how much of a recipe to run."""
+class ShortRunsAndStreams(Budget):
+    """What networks of any size learn from, and how they play it by chance."""
 
-    name: Literal["mixture"]
     jobsets: Annotated[int, Field(ge=0, le=10_000)]  # short runs of an update, at `loads`; 0: streams only
     episodes: Annotated[int, Field(ge=2)]  # of each jobset, and of each window
     streams: StreamWindows | None  # null: short runs only
@@ -124,8 +123,28 @@ class Mixture(Budget):
     ageing: Weight = 0.0  # of a job's score once trained, per log(1 + waited / duration)
 
 
+class Mixture(ShortRunsAndStreams):
+    """Policy gradient on short runs and stream windows: how much of a recipe to run."""
+
+    name: Literal["mixture"]
+
+
+class Expert(ShortRunsAndStreams):
+    """Expert iteration on short runs and stream windows: every action of some decisions is tried, and all are learned.
+
+    Behind the updates that it begins with, each jobset and window is played once.
+    """
+
+    name: Literal["expert"]
+    begins: Annotated[int, Field(ge=0, le=10_000_000)]  # updates at first that are those of `mixture`
+    every: Positive  # decisions of a short run from one that may be tried to the next, in the mean
+    every_of_streams: Positive  # the same, of a window
+    unsure: PositiveShare  # chance that two draws of an action differ, from which on a decision is always tried
+    actions: Annotated[int, Field(ge=2, le=1000)]  # of a decision, the likeliest ones, that are tried at most
+
+
 PoolPretrain = NoPretrain | Clone | Imitate
-PoolFinetune = Reinforce | Mixture
+PoolFinetune = Reinforce | Mixture | Expert
 
 
 class PoolAgent(Frozen):

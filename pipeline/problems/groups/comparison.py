@@ -10,6 +10,7 @@ from pipeline.config import GroupsLog, Params
 from pipeline.problems import Comparison, Evidence, Tested, Validated
 from pipeline.problems.groups.evaluation import plots
 from pipeline.problems.groups.evaluation.metrics import fairness, summary
+from pipeline.problems.groups.heuristics.names import REFERENCES
 from pipeline.problems.groups.tables import GROUPS_FAIRNESS, GROUPS_SUMMARY, OFF_POLICY, TABLES, jobs_schema
 from pipeline.schemas import empty
 from pipeline.storage import Chosen
@@ -73,4 +74,4 @@ def tested(params: Params, scenario: str) -> Tested:
     return Tested(jobs, row.resources, same_windows=isinstance(row.workload, GroupsLog))
 
 
-COMPARISON = Comparison(evidence, validated, tested)
+COMPARISON = Comparison(evidence, validated, tested, REFERENCES)

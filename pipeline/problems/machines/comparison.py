@@ -41,4 +41,4 @@ def tested(params: Params, scenario: str) -> Tested:
     )
 
 
-COMPARISON = Comparison(evidence, validated, tested)
+COMPARISON = Comparison(evidence, validated, tested, ("random",))

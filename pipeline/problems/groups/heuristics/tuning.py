@@ -14,6 +14,7 @@ from pipeline.core import FloatArray
 from pipeline.problems import Best
 from pipeline.problems.groups.evaluation.foresight import foresight
 from pipeline.problems.groups.evaluation.play import Player, controlled
+from pipeline.problems.groups.heuristics.names import REFERENCES
 from pipeline.problems.groups.heuristics.rules import HEURISTICS, capacity
 from pipeline.problems.groups.heuristics.teachers import fixed
 from pipeline.problems.groups.nouns import (
@@ -32,7 +33,6 @@ Make = Callable[[int], Controller]  # from the place of an order in the cluster'
 CANDIDATES = 30  # fixed configurations that are tried
 POWERS = (0.0, 0.5, 1.0)  # of each group's part of the work, in turn: from equal shares to shares by work
 SPREAD = 0.4  # of the logarithm of what weights are drawn times
-REFERENCES = ("oracle", "undivided")
 ORDER, WEIGHT, PART = "{rule}_order", "fixed_{group}", "part_{group}"  # knobs
 
 

@@ -29,4 +29,6 @@ def example(params: Params, scenario: str) -> Mapping[str, Json]:
     }
 
 
-LIVE: Live[MachinesState, MachinesDecision] = Live("decide", MachinesState, MachinesDecision, example, "fcfs", decider)
+LIVE: Live[MachinesState, MachinesDecision] = Live(
+    "decide", MachinesState, MachinesDecision, example, "fcfs", decider, True
+)

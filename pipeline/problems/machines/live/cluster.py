@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
 
@@ -10,6 +11,8 @@ from pipeline.core import THOUSANDTHS, BoolArray, FloatArray, IntArray, Observat
 from pipeline.errors import UserError
 from pipeline.problems.machines.live.state import LiveMachine, MachinesState
 from pipeline.problems.machines.nouns import GREEDY
+
+Values = TypeVar("Values", IntArray, FloatArray)
 
 
 @dataclass
@@ -43,8 +46,8 @@ class Now:
         there = np.flatnonzero(holds)
         if len(there) < self.nodes[job]:
             return there[:0]
-        turn = np.searchsorted(there, wanted) if holds[wanted] else 0
-        return np.asarray(np.roll(there, -int(turn))[: self.nodes[job]])
+        turn = int(np.searchsorted(there, wanted)) if holds[wanted] else 0
+        return np.concatenate([there[turn:], there[:turn]])[: self.nodes[job]]
 
     def start(self, job: int, places: IntArray) -> None:
         """Start a waiting job; it comes back when it is told to end."""
@@ -52,9 +55,9 @@ class Now:
         self.waits = self.waits[self.waits != job]
         end = self.time + self.duration[job]
         at = int(np.searchsorted(self.back, end, side="right"))
-        self.back = np.insert(self.back, at, np.full(len(places), end))
-        self.back_machine = np.insert(self.back_machine, at, places)
-        self.back_units = np.insert(self.back_units, at, np.tile(self.demand[job], (len(places), 1)), axis=0)
+        self.back = _put_in(self.back, at, np.full(len(places), end))
+        self.back_machine = _put_in(self.back_machine, at, places)
+        self.back_units = _put_in(self.back_units, at, np.tile(self.demand[job], (len(places), 1)))
 
     def free_at(self, jobs: IntArray) -> FloatArray:
         """Return when each machine could hold each job [N, K], if jobs end as told; infinity: never."""
@@ -73,6 +76,11 @@ class Now:
         """Return when each job [N] fits on as many machines as it wants; infinity: never."""
         times = np.sort(self.free_at(jobs), axis=1)
         return np.asarray(np.take_along_axis(times, self.nodes[jobs][:, None] - 1, axis=1)[:, 0])
+
+
+def _put_in(values: Values, at: int, new: Values) -> Values:
+    """Return values with new ones at a place; numpy's own `insert` takes ten times as long for so few."""
+    return np.concatenate([values[:at], new, values[at:]])
 
 
 def cluster_now(state: MachinesState, park: MachinePark) -> tuple[Now, tuple[str, ...]]:
@@ -179,7 +187,7 @@ def observed(now: Now, slots: int, dispatch: int, stall: float, ahead: bool) -> 
     jobs, behind = now.waits[:slots], now.waits[slots:]
     count, machines, resources = len(jobs), len(now.names), len(now.resources)
     view = _empty(slots, machines, resources)
-    fits = np.array([now.fits(job) for job in jobs], dtype=np.bool_).reshape(count, machines)
+    fits = now.could[jobs] & (now.demand[jobs][:, None, :] <= now.free).all(axis=2)
     fits &= (fits.sum(axis=1) >= now.nodes[jobs])[:, None]
     view.free[0, :, 0], view.capacity[0] = now.free, now.capacity
     view.demand[0, :count], view.nodes[0, :count] = now.demand[jobs], now.nodes[jobs]

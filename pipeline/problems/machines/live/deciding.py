@@ -12,7 +12,7 @@ import numpy as np
 
 from pipeline import storage
 from pipeline.config import MachinePark, MachinesCard, MachinesScenario, Params
-from pipeline.core import FloatArray, IntArray, Observation, Policy
+from pipeline.core import FloatArray, IntArray, Observation
 from pipeline.errors import UserError
 from pipeline.problems.asking import RefusedError
 from pipeline.problems.machines.heuristics.rules import HEURISTICS
@@ -27,7 +27,7 @@ from pipeline.problems.machines.workload.park import machines_of
 
 MOST_STARTS = 16  # of one answer
 
-Scored = Callable[[Observation], FloatArray]  # view -> scores of jobs [M]
+Asked = Callable[[Observation, FloatArray], tuple[FloatArray, int]]  # (view, draw [1]) -> scores of jobs [M], an action
 
 
 @dataclass(frozen=True)
@@ -36,8 +36,7 @@ class Decider:
 
     machines: Machines
     park: MachinePark
-    policy: Policy
-    scored: Scored
+    asked: Asked
     learned: bool  # does it know the scenario's machines alone?
     rng: np.random.Generator
 
@@ -53,33 +52,20 @@ class Decider:
             must_know(now, state, self.park)
         if not len(now.waits):
             return MachinesDecision(order=(), starts=(), never=never)
-        order = self._order(now)
-        starts, reserved = self._starts(now)
+        view = self._see(now)
+        scores, action = self.asked(view, self.rng.random(1))
+        order = _order(now, scores)
+        starts, reserved = self._starts(now, view, action)
         held = reserved is None and len(starts) == MOST_STARTS and len(now.waits) > 0
         return MachinesDecision(order=order, starts=tuple(starts), reserved=reserved, never=never, more=held)
 
     def _see(self, now: Now) -> Observation:
         return observed(now, self.machines.slots, self.machines.dispatch, self.machines.stall, self.learned)
 
-    def _order(self, now: Now) -> tuple[Ranked, ...]:
-        jobs = now.waits
-        seen = min(len(jobs), self.machines.slots)
-        scores = np.full(len(jobs), -np.inf)
-        scores[:seen] = self.scored(self._see(now))[:seen]
-        if np.isnan(scores).any() or np.isposinf(scores).any():
-            raise RefusedError("its scores are not numbers")
-        rank = np.argsort(-scores, kind="stable")
-        return tuple(
-            Ranked(job=now.ids[jobs[m]], score=float(scores[m]) if np.isfinite(scores[m]) else None) for m in rank
-        )
-
-    def _starts(self, now: Now) -> tuple[list[Start], Reserved | None]:
+    def _starts(self, now: Now, view: Observation, action: int) -> tuple[list[Start], Reserved | None]:
         starts: list[Start] = []
-        while len(now.waits) and len(starts) < MOST_STARTS:
-            view = self._see(now)
-            if self.machines.dispatch == GREEDY and not view.fits_now.any():
-                break
-            found = self._chosen(view)
+        while self.machines.dispatch != GREEDY or view.fits_now.any():
+            found = chosen(view, action)
             if found is None:
                 break
             slot, machine = found
@@ -88,22 +74,11 @@ class Decider:
             if not len(places):
                 return starts, self._hold(now, job, machine, starts)
             _start(now, job, places, starts)
+            if not len(now.waits) or len(starts) == MOST_STARTS:
+                break
+            view = self._see(now)
+            action = self.asked(view, self.rng.random(1))[1]
         return starts, None
-
-    def _chosen(self, view: Observation) -> tuple[int, int] | None:
-        """Return a slot and a machine; none where the policy lets time pass.
-
-        Raises:
-            RefusedError: what it chose may not be chosen.
-        """
-        action = int(self.policy(view, self.rng.random(1))[0])
-        slots, machines = view.legal.shape[1:]
-        if action == slots * machines:
-            return None
-        if not 0 <= action < slots * machines or not view.legal[0].reshape(-1)[action]:
-            raise RefusedError(f"it chose {action}, which may not be chosen")
-        slot, machine = divmod(action, machines)
-        return slot, int(machine)
 
     def _hold(self, now: Now, job: int, machine: int, starts: list[Start]) -> Reserved | None:
         """Reserve for a job that does not fit, and start others that do not delay it, as far as one is told."""
@@ -138,6 +113,32 @@ class Decider:
         return np.asarray(others)
 
 
+def chosen(view: Observation, action: int) -> tuple[int, int] | None:
+    """Return a slot and a machine; none where the policy lets time pass.
+
+    Raises:
+        RefusedError: what it chose may not be chosen.
+    """
+    slots, machines = view.legal.shape[1:]
+    if action == slots * machines:
+        return None
+    if not 0 <= action < slots * machines or not view.legal[0].reshape(-1)[action]:
+        raise RefusedError(f"it chose {action}, which may not be chosen")
+    slot, machine = divmod(action, machines)
+    return slot, int(machine)
+
+
+def _order(now: Now, scores: FloatArray) -> tuple[Ranked, ...]:
+    jobs = now.waits
+    seen = min(len(jobs), len(scores))
+    score = np.full(len(jobs), -np.inf)
+    score[:seen] = scores[:seen]
+    if np.isnan(score).any() or np.isposinf(score).any():
+        raise RefusedError("its scores are not numbers")
+    told = [value if np.isfinite(value) else None for value in score.tolist()]
+    return tuple(Ranked(job=now.ids[jobs[m]], score=told[m]) for m in np.argsort(-score, kind="stable"))
+
+
 def _start(now: Now, job: int, places: IntArray, starts: list[Start]) -> None:
     starts.append(Start(job=now.ids[job], machines=tuple(now.names[k] for k in places)))
     now.start(job, places)
@@ -170,29 +171,41 @@ def decider(params: Params, scenario: str, name: str, tuned: Mapping[str, float]
     """
     row, park = params.machines_scenario(scenario), park_of(params, scenario)
     machines, rng = machines_of(row, park), np.random.default_rng(params.seed)
-    if name in HEURISTICS:
-        policy = heuristics_with(tuned)[name] if name == TETRIS and set(MIX) <= set(tuned) else HEURISTICS[name]
-        score = score_of(name, tuned)
-        return Decider(machines, park, policy, lambda view: of_jobs(score(view), view), False, rng)
-    return _learned(name, row, park, scenario, machines, rng)
+    learned = name not in HEURISTICS
+    asked = network_of(name, row, park, scenario) if learned else heuristic_of(name, tuned)
+    return Decider(machines, park, asked, learned, rng)
 
 
-def _learned(
-    name: str, row: MachinesScenario, park: MachinePark, scenario: str, machines: Machines, rng: np.random.Generator
-) -> Decider:
-    policy = policy_by_name(name, row, park, scenario)  # says what is wrong with the name
+def heuristic_of(name: str, tuned: Mapping[str, float]) -> Asked:
+    """Return a heuristic with its tuned numbers, if it has them."""
+    policy = heuristics_with(tuned)[name] if name == TETRIS and set(MIX) <= set(tuned) else HEURISTICS[name]
+    score = score_of(name, tuned)
+    return lambda view, draws: (of_jobs(score(view), view), int(policy(view, draws)[0]))
+
+
+def network_of(name: str, row: MachinesScenario, park: MachinePark, scenario: str) -> Asked:
+    """Return a model that is asked once for both, what it thinks of jobs and what it does.
+
+    Raises:
+        UserError: there is none, or it was trained for others.
+    """
+    policy_by_name(name, row, park, scenario)  # says what is wrong with the name
+    from pipeline.learning.sampling import best, sample
     from pipeline.problems.machines.networks.acting import forward
     from pipeline.problems.machines.networks.features import features
     from pipeline.problems.machines.networks.loading import restore
 
     try:
-        card = storage.read_model(Path(name), MachinesCard)
-        network = restore(card.card, card.weights).network
+        model = storage.read_model(Path(name), MachinesCard)
     except OSError as error:
         raise UserError(f"{name}: cannot be read ({error.strerror})") from error
+    network, greedy = restore(model.card, model.weights).network, model.card.play == "greedy"
 
-    def scored(view: Observation) -> FloatArray:
-        logits = forward(network, features(view, network.shape))[:, :-1]
-        return of_jobs(logits.reshape(view.legal.shape), view)
+    def asked(view: Observation, draws: FloatArray) -> tuple[FloatArray, int]:
+        observed = features(view, network.shape)
+        logits = forward(network, observed)
+        of_pairs = logits[:, :-1].reshape(view.legal.shape)
+        actions = best(logits, observed.may, True) if greedy else sample(logits, observed.may, True, draws)
+        return of_jobs(of_pairs, view), int(actions[0])
 
-    return Decider(machines, park, policy, scored, True, rng)
+    return asked

@@ -3,17 +3,15 @@
 Names are text, and nothing but text: they are compared and given back.
 """
 
-from collections import Counter
-from collections.abc import Iterable
 from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
 from pipeline.config.records import Frozen, Name
+from pipeline.problems.asking import MOST_RESOURCES, MOST_RUNNING, MOST_WAITING, Text, once
 
-MOST_WAITING, MOST_RUNNING, MOST_MACHINES, MOST_RESOURCES = 2000, 4000, 1000, 8
+MOST_MACHINES = 1000
 LATEST = 1e12  # in the cluster's time, either side of 0
-Text = Annotated[str, Field(min_length=1, max_length=200)]
 Time = Annotated[float, Field(ge=-LATEST, le=LATEST)]
 Length = Annotated[float, Field(ge=1e-6, le=LATEST)]
 Units = Annotated[float, Field(ge=0, le=1e6)]
@@ -61,10 +59,10 @@ class MachinesState(Frozen):
 
     @model_validator(mode="after")
     def _names_once(self) -> "MachinesState":
-        _once("machine", (machine.name for machine in self.machines))
-        _once("job", [job.id for job in self.waiting] + [job.id for job in self.running])
+        once("machine", (machine.name for machine in self.machines))
+        once("job", [job.id for job in self.waiting] + [job.id for job in self.running])
         for job in self.running:
-            _once(f"running job '{job.id}': machine", job.machines)
+            once(f"running job '{job.id}': machine", job.machines)
         return self
 
     @model_validator(mode="after")
@@ -78,12 +76,6 @@ class MachinesState(Frozen):
         if self.last_arrival is not None and self.last_arrival > self.now:
             raise ValueError(f"last_arrival is {self.last_arrival:g}, after now, {self.now:g}")
         return self
-
-
-def _once(what: str, names: Iterable[str]) -> None:
-    for name, count in Counter(names).items():
-        if count > 1:
-            raise ValueError(f"{what} '{name}' is there {count} times")
 
 
 class Ranked(Frozen):

@@ -8,11 +8,12 @@ standard deviation.
 """
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import torch
 
-from pipeline.config import Mixture, Recipe
+from pipeline.config import Mixture, Recipe, ShortRunsAndStreams
 from pipeline.core import FloatArray, IntArray, keys
 from pipeline.errors import UserError
 from pipeline.learning.memory import Memory
@@ -37,21 +38,35 @@ def mixture(network: Sets, task: Task, config: Mixture, memory: Memory | None = 
     optimizer = torch.optim.Adam(network.parameters(), lr=recipe.learning_rate)
     memory.keep(optimizer=optimizer)
     for step in range(memory.done + 1, config.updates + 1):
-        batches = [*_short(network, task, config, step), *_streams(network, task, config, step)]
-        gains = [advantages(part, config.episodes, recipe) for part in batches]
         optimizer.zero_grad()
-        entropy = sum(
-            network.add_gradient(part.played.observed, Loss(part.played.action, gain, True, recipe.entropy))
-            for part, gain in zip(batches, gains, strict=True)
-        )
-        decisions = sum(len(gain) for gain in gains)
-        if decisions:  # else no job had to wait for another: nothing to learn from
+        learned = by_chance(network, task, config, step)
+        if learned.decisions:  # else no job had to wait for another: nothing to learn from
             left = (config.updates - step + 1) / config.updates if recipe.falling else 1.0
-            take_step(network, optimizer, decisions, recipe, left, step)
-        yield Update(step, _report(batches, decisions, entropy))
+            take_step(network, optimizer, learned.decisions, recipe, left, step)
+        yield Update(step, learned.metrics)
 
 
-def _short(network: Sets, task: Task, config: Mixture, step: int) -> Iterator[LearningBatch]:
+@dataclass(frozen=True)
+class Learned:
+    """What an update has learned from, its gradient added to the network's."""
+
+    decisions: float  # whose losses were summed
+    metrics: dict[str, float]
+
+
+def by_chance(network: Sets, task: Task, config: ShortRunsAndStreams, step: int) -> Learned:
+    """Play the jobsets of an update by chance, and add the gradient of all decisions."""
+    batches = [*_short(network, task, config, step), *_streams(network, task, config, step)]
+    gains = [advantages(part, config.episodes, task.recipe) for part in batches]
+    entropy = sum(
+        network.add_gradient(part.played.observed, Loss(part.played.action, gain, True, task.recipe.entropy))
+        for part, gain in zip(batches, gains, strict=True)
+    )
+    decisions = sum(len(gain) for gain in gains)
+    return Learned(decisions, _report(batches, decisions, entropy))
+
+
+def _short(network: Sets, task: Task, config: ShortRunsAndStreams, step: int) -> Iterator[LearningBatch]:
     """Play the short runs of an update."""
     if config.jobsets:
         drawn = JOBSETS[task.recipe.jobsets](task, config.jobsets)(step)
@@ -64,7 +79,7 @@ def _short(network: Sets, task: Task, config: Mixture, step: int) -> Iterator[Le
         yield LearningBatch(played, simulator.rewards[:, : int(simulator.now.max())], 0, apart=False)
 
 
-def _streams(network: Sets, task: Task, config: Mixture, step: int) -> Iterator[LearningBatch]:
+def _streams(network: Sets, task: Task, config: ShortRunsAndStreams, step: int) -> Iterator[LearningBatch]:
     """Play the stream windows of an update."""
     if config.streams is not None:
         number = step * MOST_JOBSETS + config.jobsets
@@ -98,7 +113,7 @@ def _deviation(gain: FloatArray, jobset: IntArray) -> FloatArray:
 
 
 def take_step(
-    network: Sets, optimizer: torch.optim.Optimizer, decisions: int, recipe: Recipe, left: float, number: int
+    network: Sets, optimizer: torch.optim.Optimizer, decisions: float, recipe: Recipe, left: float, number: int
 ) -> None:
     """Follow the gradient of the mean over decisions; `left` is the share of the learning rate.
 

@@ -10,8 +10,7 @@ from machine_builders import random_problem
 from pipeline.config import Params
 from pipeline.problems.asking import RefusedError, live_of
 from pipeline.problems.machines.heuristics.rules import HEURISTICS
-from pipeline.problems.machines.live.deciding import MOST_STARTS, Decider, decider
-from pipeline.problems.machines.live.scores import SCORES, of_jobs
+from pipeline.problems.machines.live.deciding import MOST_STARTS, Decider, decider, heuristic_of
 from pipeline.problems.machines.live.state import MachinesState
 from pipeline.problems.machines.nouns import EASY_ANEW, EASY_SHORTEST, GREEDY
 
@@ -22,9 +21,7 @@ def test_what_is_started_is_what_the_simulator_starts(dispatch: int, seed: int) 
     rng, looked = np.random.default_rng(seed), 0
     sjf = HEURISTICS["sjf"]
     for simulator in random_problem(rng, dispatch, 3, whole_times=False).plain():
-        decide = Decider(
-            simulator.machines, park_like(simulator), sjf, lambda view: of_jobs(SCORES["sjf"](view), view), False, rng
-        )
+        decide = Decider(simulator.machines, park_like(simulator), heuristic_of("sjf", {}), False, rng)
         while not simulator.done:
             found, then = decide(state_of(simulator)), simulator.now
             while not simulator.done and simulator.now == then:
@@ -74,12 +71,12 @@ def test_a_trained_policy_refuses_what_it_never_met(params: Params, changes: dic
 
 
 def test_an_action_that_may_not_be_chosen_is_no_answer(params: Params) -> None:
-    decide = replace(decider(params, "machines", "sjf", {}), policy=lambda view, draws: np.array([10**6]))
+    decide = replace(decider(params, "machines", "sjf", {}), asked=lambda view, draws: (np.zeros(10), 10**6))
     with pytest.raises(RefusedError, match="may not be chosen"):
         decide(asked(params))
 
 
 def test_scores_that_are_not_numbers_are_no_answer(params: Params) -> None:
-    decide = replace(decider(params, "machines", "sjf", {}), scored=lambda view: np.full(10, np.nan))
+    decide = replace(decider(params, "machines", "sjf", {}), asked=lambda view, draws: (np.full(10, np.nan), 0))
     with pytest.raises(RefusedError, match="not numbers"):
         decide(asked(params))

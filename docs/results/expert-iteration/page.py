@@ -1,0 +1,81 @@
+"""Tables of ../expert-iteration.md, from what `measure.py` wrote."""
+
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from layout import difference, number, table
+
+from pipeline.comparing.statistics import ALL, comparison
+from pipeline.config import load_params
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parents[2]
+SHOWN = {"online": ("sjf", "hold", "hold_until", "linear"), "streams": ("easy", "hold", "linear")}
+LEARNED = ("deeprm3", "longer_mixture", "longer")
+BEST = "best_heuristic"
+
+
+def against(scenario: str) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Return what every jobset had, and who is how much better than whom."""
+    params, rows = load_params(ROOT / "params.yaml"), pd.read_csv(HERE / f"{scenario}.csv.gz")
+    best = pd.read_csv(HERE / "best.csv").query("scenario == @scenario").set_index("load")["heuristic"].to_dict()
+    references = {name: dict.fromkeys(best, name) for name in ("hold", "mixture", "longer_mixture")} | {BEST: best}
+    rng = np.random.default_rng(params.seed)
+    found = comparison(rows, scenario, references, params.evaluation, rng)
+    return rows, found.set_index(["policy", "against", "load"]).sort_index()
+
+
+def same_time() -> str:
+    """Return what expert iteration is worth behind the same beginning, in as much time."""
+    written, count = [], []
+    for scenario, kind in (("online", "short run"), ("streams", "stream")):
+        rows, found = against(scenario)
+        means = rows.groupby(["policy", "load"])["mean_slowdown"].mean()
+        count.append(rows.groupby("load")["jobset"].nunique().iloc[0])
+        for load in sorted(rows["load"].unique()):
+            both = [number(means[name, load]) for name in ("mixture", "expert")]
+            gain = difference(found.loc[("expert", "mixture", f"{load:03d}")])
+            written.append([kind, f"{load} %", *both, gain])
+        written.append([kind, "all", "", "", difference(found.loc[("expert", "mixture", ALL)])])
+    head = ["jobs", "load", "mixture alone", "then expert", f"difference, n = {count[0]} and {count[1]} a load"]
+    return table(head, written, words=2)
+
+
+def beside(scenario: str) -> str:
+    """Return the means of heuristics and of the longest training, and its paired differences."""
+    rows, found = against(scenario)
+    means, written = rows.groupby(["policy", "load"])["mean_slowdown"].mean(), []
+    names = (*SHOWN[scenario], *LEARNED)
+    for load in sorted(rows["load"].unique()):
+        apart = [difference(found.loc[("longer", other, f"{load:03d}")]) for other in ("hold", BEST, "longer_mixture")]
+        written.append([f"{load} %", *(number(means[name, load]) for name in names), *apart])
+    whole = [difference(found.loc[("longer", other, ALL)]) for other in ("hold", BEST, "longer_mixture")]
+    written.append(["all", *[""] * len(names), *whole])
+    return table(["load", *names, "longer to hold", "to the best heuristic", "to longer_mixture"], written)
+
+
+def tails() -> str:
+    """Return the mean over streams of the 99th percentile of slowdown."""
+    rows = pd.read_csv(HERE / "streams.csv.gz")
+    means, names = rows.groupby(["policy", "load"])["p99"].mean(), (*SHOWN["streams"], *LEARNED)
+    written = [[f"{load} %", *(number(means[name, load]) for name in names)] for load in rows["load"].unique()]
+    return table(["load", *names], written)
+
+
+def tried() -> str:
+    """Return what short runs alone came to on validation jobsets; noted down when it was run."""
+    rows = pd.read_csv(HERE / "tried.csv")
+    head = ["begun from", "training", "processor time, s", "validation"]
+    written = [[*map(str, row[:2]), f"{row[2]:.0f}", f"{row[3]:.3f}"] for row in rows.itertuples(index=False)]
+    return table(head, written, words=2)
+
+
+TABLES = {
+    "what was tried": tried,
+    "the same time": same_time,
+    "short runs": partial(beside, "online"),
+    "streams": partial(beside, "streams"),
+    "tails on streams": tails,
+}

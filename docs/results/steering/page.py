@@ -1,0 +1,87 @@
+"""Tables of ../steering.md, from what measure.py wrote."""
+
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from layout import difference, table
+
+from pipeline.comparing.resampling import gap_interval, resample
+from pipeline.fidelity.tables import PLAYS
+from pipeline.storage.files import read_table
+
+HERE = Path(__file__).resolve().parent
+FIRST = "slurm"
+CONFIDENCE, RESAMPLES, SEED = 0.95, 4000, 1
+BOUND_S = 10.0
+MEASURES = {
+    "mean wait, s": "wait",
+    "bounded slowdown": "bounded",
+    "slowdown": "slowdown",
+    "p99 of wait, s": "p99",
+}
+
+
+@cache
+def measured() -> pd.DataFrame:
+    """Return the measures of each repeat, a row for each arm."""
+    plays = read_table(HERE / "plays.csv.gz", PLAYS)
+    wait = plays["start_s"] - plays["submit_s"]
+    run = plays["run_s"]
+    told = plays.assign(
+        wait=wait,
+        bounded=np.maximum(1.0, (wait + run) / np.maximum(run, BOUND_S)),
+        slowdown=(wait + run) / run,
+    )
+    by = told.groupby(["order", "repeat"], sort=False)
+    means = by[["wait", "bounded", "slowdown"]].mean()
+    return means.assign(p99=by["wait"].quantile(0.99)).reset_index()
+
+
+def compared(arm: str, measure: str) -> pd.Series:
+    """Return the difference to Slurm's own order, over repeats in pairs, with its interval."""
+    both = measured().pivot(index="repeat", columns="order", values=measure)[[arm, FIRST]].to_numpy()
+    weights = resample(len(both), RESAMPLES, np.random.default_rng(SEED))
+    means = weights @ both
+    relative = (means[:, 0] - means[:, 1]) / means[:, 1]
+    low, high = gap_interval(relative[1:], CONFIDENCE, len(both))
+    return pd.Series({"difference": relative[0], "difference_low": low, "difference_high": high})
+
+
+def waits() -> str:
+    """Return each measure of each order, and its difference to Slurm's own."""
+    arms, count = list(measured()["order"].unique()), measured()["repeat"].nunique()
+    rows = []
+    for title, measure in MEASURES.items():
+        for arm in arms:
+            own = measured().query("order == @arm")[measure]
+            told = f"{own.mean():.2f} ({own.min():.2f} to {own.max():.2f})"
+            rows.append([title, arm, told, "" if arm == FIRST else difference(compared(arm, measure))])
+    return table(["measure", "order", f"mean of {count} repeats (least to most)", "to `slurm`"], rows, words=2)
+
+
+def ticks() -> str:
+    """Return what a tick takes where a thousand jobs wait."""
+    told = pd.read_csv(HERE / "ticks.csv")
+    told["all_ms"] = told[["read_ms", "decide_ms", "set_ms"]].sum(axis=1)
+    names = {"read_ms": "three commands", "decide_ms": "the policy", "set_ms": "scontrol", "all_ms": "all"}
+    rows = [
+        [what, f"{told[name].median():.0f}", f"{told[name].quantile(0.9):.0f}", f"{told[name].max():.0f}"]
+        for name, what in names.items()
+    ]
+    return table([f"ms of {len(told)} ticks", "median", "p90", "most"], rows)
+
+
+def kills() -> str:
+    """Return what became of kills."""
+    told = pd.read_csv(HERE / "kills.csv")
+    rows = []
+    for what, own in told.groupby("what"):
+        back = own["taken_back_s"].dropna()
+        spent = f"{back.median():.1f} ({back.max():.1f})" if len(back) else "goes on"
+        rows.append([str(what), str(len(own)), str(own["set"].sum()), spent, str(own["held"].sum())])
+    return table(["killed", "times", "factors set then", "taken back in s, median (most)", "jobs held"], rows)
+
+
+TABLES = {"waits": waits, "ticks": ticks, "kills": kills}

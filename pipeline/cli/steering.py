@@ -1,0 +1,68 @@
+"""The commands that act on a live cluster."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from pipeline.cli.base import app, names_in, policies, read_params
+from pipeline.errors import UserError
+
+steering = typer.Typer(help="Let a policy order the queue of a live cluster, step by step.")
+app.add_typer(steering, name="steer", no_args_is_help=True)
+FOLDER = Path("steering")
+
+
+@steering.callback()
+def clusters() -> None:
+    """Let a policy order the queue of a live cluster, step by step."""
+
+
+@steering.command()
+def slurm(
+    scenario: Annotated[
+        str | None,
+        typer.Option(help="A scenario of many machines: its policies.", autocompletion=names_in("scenarios")),
+    ] = None,
+    policy: Annotated[
+        str,
+        typer.Option(
+            help="'champion': that of champions.yaml, and each that follows it; or a heuristic, or a model directory.",
+            autocompletion=policies,
+        ),
+    ] = "champion",
+    mode: Annotated[
+        str,
+        typer.Option(help="observe: touch nothing; shadow: and replay both orders; order: set SiteFactor."),
+    ] = "observe",
+    tick: Annotated[float, typer.Option(min=1, max=3600, help="Seconds between two looks at the queue.")] = 5.0,
+    folder: Annotated[Path, typer.Option(help="Its journal, its lock, and what it has set.")] = FOLDER,
+    strength: Annotated[
+        int, typer.Option(min=2001, max=1_000_000_000, help="The highest SiteFactor, beside the site's own weights.")
+    ] = 1_000_000,
+    most: Annotated[int, typer.Option(min=1, max=100_000, help="Changes of one tick; others follow.")] = 200,
+    limit: Annotated[
+        float, typer.Option(min=1, max=60000, help="Milliseconds of a decision, before Slurm's own order stands.")
+    ] = 2000.0,
+    time_unit: Annotated[float, typer.Option(min=0.001, help="Seconds of the scenario's unit of time.")] = 1.0,
+    ticks: Annotated[int, typer.Option(min=0, help="End after so many; 0: when told to.")] = 0,
+    reset: Annotated[bool, typer.Option("--reset", help="Take back what a controller left, and end.")] = False,
+) -> None:
+    """Order the queue of the Slurm whose commands are in the path, or only say how it would be ordered.
+
+    Example: python -m pipeline steer slurm --scenario machines --policy sjf --mode observe
+    """
+    from pipeline.steering.running import take_back
+    from pipeline.steering.settings import Mode, Settings
+
+    if reset:
+        take_back(folder)
+        return
+    if scenario is None:
+        raise UserError("--scenario: expected a scenario of many machines")
+    if mode not in list(Mode):
+        raise UserError(f"--mode: unknown '{mode}': expected {', '.join(Mode)}")
+    params = read_params()
+    from pipeline.stages.steer import run
+
+    run(params, scenario, policy, limit, Settings(Mode(mode), folder, tick, strength, most, time_unit, ticks))

@@ -1,0 +1,164 @@
+"""An API server: lists, watches and patches over HTTP, with the token that a pod is given."""
+
+import json
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import urlencode
+
+import urllib3
+from urllib3.exceptions import HTTPError
+
+from pipeline.core import Json
+from pipeline.errors import UserError
+
+CONNECT_S, ANSWER_S = 3.0, 10.0
+WATCH_S = 60  # after which the server ends a watch, and it is begun again
+MOST_BYTES = 64_000_000  # of an answer, and of a line of a watch
+MERGE = "application/merge-patch+json"
+SECRETS = Path("/var/run/secrets/kubernetes.io/serviceaccount")  # in every pod
+PROXY = "http://127.0.0.1:8001"  # that of `kubectl proxy`
+
+
+class UnreachableError(Exception):
+    """The server does not answer, or its answer is cut."""
+
+
+class AnsweredError(Exception):
+    """The server answers that it does not do it."""
+
+    def __init__(self, status: int, line: str) -> None:
+        super().__init__(f"{status}: {line}")
+        self.status = status
+
+
+@dataclass(frozen=True)
+class Address:
+    """Where a server is, and what is shown to it."""
+
+    url: str
+    token_file: Path | None = None
+    ca_file: Path | None = None
+
+    @classmethod
+    def found(cls, url: str | None, token_file: Path | None = None, ca_file: Path | None = None) -> "Address":
+        """Return the address that is named; else that of the cluster whose pod this is, else that of `kubectl proxy`.
+
+        Raises:
+            UserError: it is no address.
+        """
+        host, port = os.environ.get("KUBERNETES_SERVICE_HOST"), os.environ.get("KUBERNETES_SERVICE_PORT", "443")
+        if url is None and host:
+            host = f"[{host}]" if ":" in host else host
+            return cls(f"https://{host}:{port}", token_file or SECRETS / "token", ca_file or SECRETS / "ca.crt")
+        url = (url or PROXY).rstrip("/")
+        if not url.startswith(("http://", "https://")):
+            raise UserError(f"expected an address as {PROXY}, got '{url}'")
+        return cls(url, token_file, ca_file)
+
+
+class Api:
+    """One server; every answer is JSON."""
+
+    def __init__(self, address: Address) -> None:
+        self.address = address
+        self._pool = urllib3.PoolManager(
+            retries=False,
+            timeout=urllib3.Timeout(connect=CONNECT_S, read=ANSWER_S),
+            ca_certs=None if address.ca_file is None else str(address.ca_file),
+        )
+
+    def get(self, path: str, **query: str | int) -> Mapping[str, Json]:
+        """Return an object, or a list of them."""
+        return self._asked("GET", path + _query(query))
+
+    def post(self, path: str, body: Json) -> Mapping[str, Json]:
+        """Return the answer to what is sent."""
+        return self._asked("POST", path, json.dumps(body).encode(), "application/json")
+
+    def patch(self, path: str, body: Json) -> Mapping[str, Json]:
+        """Change an object, and return it."""
+        return self._asked("PATCH", path, json.dumps(body).encode(), MERGE)
+
+    def watch(self, path: str, **query: str | int) -> Iterator[Mapping[str, Json]]:
+        """Yield what happens, until the server ends it.
+
+        Raises:
+            UnreachableError: the connection is cut, or nothing was heard for longer than a watch lasts.
+            AnsweredError: the server does not do it.
+        """
+        timeout = urllib3.Timeout(connect=CONNECT_S, read=WATCH_S + ANSWER_S)
+        path += _query({**query, "watch": 1, "timeoutSeconds": WATCH_S, "allowWatchBookmarks": "true"})
+        try:
+            answer = self._pool.request(
+                "GET", self.address.url + path, headers=self._headers(), preload_content=False, timeout=timeout
+            )
+            try:
+                if answer.status != 200:
+                    raise AnsweredError(answer.status, _line(answer.read(10_000)))
+                yield from _lines(answer)
+            finally:
+                answer.close()
+        except HTTPError as error:
+            raise UnreachableError(_line(str(error))) from error
+
+    def _asked(self, method: str, path: str, body: bytes | None = None, kind: str = "") -> Mapping[str, Json]:
+        headers = self._headers() | ({"Content-Type": kind} if kind else {})
+        try:
+            answer = self._pool.request(
+                method, self.address.url + path, body=body, headers=headers, preload_content=False
+            )
+            try:
+                raw = answer.read(MOST_BYTES + 1)
+            finally:
+                answer.close()
+        except HTTPError as error:
+            raise UnreachableError(_line(str(error))) from error
+        if len(raw) > MOST_BYTES:
+            raise UnreachableError(f"an answer of more than {MOST_BYTES} bytes")
+        if not 200 <= answer.status < 300:
+            raise AnsweredError(answer.status, _line(raw))
+        return _object(raw)
+
+    def _headers(self) -> dict[str, str]:
+        if self.address.token_file is None:
+            return {}
+        try:  # anew each time: it is changed every hour
+            token = self.address.token_file.read_text(encoding="ascii").strip()
+        except (OSError, UnicodeError) as error:
+            raise UserError(f"{self.address.token_file}: cannot be read") from error
+        return {"Authorization": f"Bearer {token}"}
+
+
+def _lines(answer: urllib3.BaseHTTPResponse) -> Iterator[Mapping[str, Json]]:
+    rest = b""
+    while part := answer.read1(1 << 16):
+        *whole, rest = (rest + part).split(b"\n")
+        if len(rest) > MOST_BYTES:
+            raise UnreachableError(f"a line of more than {MOST_BYTES} bytes")
+        yield from (_object(line) for line in whole if line.strip())
+
+
+def _object(raw: bytes) -> Mapping[str, Json]:
+    try:
+        found = json.loads(raw)
+    except ValueError as error:
+        raise UnreachableError("an answer that is no JSON") from error
+    if not isinstance(found, dict):
+        raise UnreachableError("an answer that is no object")
+    return found
+
+
+def _query(query: Mapping[str, str | int]) -> str:
+    return f"?{urlencode(query)}" if query else ""
+
+
+def _line(said: bytes | str) -> str:
+    """Return what was said in one line; of a Kubernetes status, or a service's mistake, its message."""
+    try:
+        found = json.loads(said)
+        text = str(found.get("message") or found.get("error") or found) if isinstance(found, dict) else str(found)
+    except (ValueError, RecursionError):
+        text = said.decode(errors="replace") if isinstance(said, bytes) else said
+    return " ".join("".join(c if c.isprintable() else " " for c in text).split())[:300]

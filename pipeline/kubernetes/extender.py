@@ -1,0 +1,154 @@
+"""A scheduler extender: Kubernetes' scheduler asks which nodes a pod may have, and how good each of them is.
+
+Names are those of k8s.io/kube-scheduler/extender/v1 (Go, without JSON tags): ExtenderArgs in, ExtenderFilterResult or a
+bare array of HostPriority out; scores from 0 to 10. A scheduler waits for 5 s, and goes on without if it is told that
+the extender may be ignored. Nothing is bound here.
+"""
+
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
+
+from fastapi import APIRouter, Request
+from fastapi.responses import JSONResponse
+from pydantic_core import from_json, to_json
+
+from pipeline.core import Json
+from pipeline.kubernetes.asked import Words, state_of
+from pipeline.kubernetes.objects import Node, Pod, node_of, pod_of
+from pipeline.kubernetes.view import View
+
+BEST = 10  # MaxExtenderPriority
+MOST_BYTES = 64_000_000  # of 5,000 nodes as objects
+
+
+class UnreadableError(Exception):
+    """What is sent is not what a scheduler sends."""
+
+
+@dataclass(frozen=True)
+class Args:
+    """What a scheduler sends: the candidates as objects, or by name where it is told that we know them."""
+
+    pod: Pod
+    names: tuple[str, ...]
+    objects: Sequence[Json] | None
+
+
+@dataclass
+class Extender:
+    """Answers a scheduler."""
+
+    view: View
+    decide: Callable[[bytes], Awaitable[bytes]]  # a state -> a reply; raises where there is none
+    words: Words = field(default_factory=Words)
+    clock: Callable[[], float] = time.time
+
+    def filtered(self, args: Args) -> dict[str, Json]:
+        """Return the candidates that may hold the pod; all of them while nothing is known of the cluster."""
+        failed = self._failed(args) if self.view.synced else {}
+        kept = [name for name in args.names if name not in failed]
+        result: dict[str, Json] = {"FailedNodes": {**failed}, "FailedAndUnresolvableNodes": {}, "Error": ""}
+        if args.objects is None:
+            return {"Nodes": None, "NodeNames": kept, **result}
+        items = [told for told, name in zip(args.objects, args.names, strict=True) if name not in failed]
+        return {"Nodes": {"metadata": {}, "items": items}, "NodeNames": None, **result}
+
+    async def scored(self, args: Args) -> list[dict[str, Json]]:
+        """Return what each candidate is worth: the one that the policy would take the most, the others nothing."""
+        place = await self._wanted(args)
+        return [{"Host": name, "Score": BEST if name == place else 0} for name in args.names]
+
+    def _nodes(self, args: Args) -> dict[str, Node]:
+        """Return the nodes that are known, as they were sent where they were."""
+        known = {node.name: node for node in self.view.nodes.all()}
+        for told in args.objects or ():
+            node = node_of(told)
+            known[node.name] = node
+        return known
+
+    def _failed(self, args: Args) -> dict[str, Json]:
+        """Return the candidates that may not hold the pod, and why."""
+        nodes, held = self._nodes(args), dict[str, list[Pod]]()
+        for pod in self.view.pods.all():
+            if pod.holds and pod.uid != args.pod.uid:
+                held.setdefault(pod.node, []).append(pod)
+        found = {name: self._why_not(nodes.get(name), held.get(name, ()), args.pod) for name in args.names}
+        return {name: why for name, why in found.items() if why}
+
+    def _why_not(self, node: Node | None, held: Sequence[Pod], asks: Pod) -> str:
+        if node is None:
+            return "the policy does not know this node"
+        if not node.ready:
+            return "the node is not ready"
+        for resource, wanted in self.words.told(asks.wants).items():
+            left = node.has.get(resource, 0.0) - sum(pod.wants.get(resource, 0.0) for pod in held)
+            if wanted > left + 1e-6:
+                return f"{left:g} of {resource} is free, {wanted:g} is wanted"
+        return ""
+
+    async def _wanted(self, args: Args) -> str:
+        """Return the node that the policy would take; nothing where it has no opinion."""
+        if not self.view.synced:
+            return ""
+        nodes = [node for _, node in sorted(self._nodes(args).items())]
+        allowed = frozenset(args.names) & {node.name for node in nodes if node.ready}
+        if args.pod.promised in allowed:  # its gate was opened for that one
+            return args.pod.promised
+        held = [pod for pod in self.view.pods.all() if pod.holds and pod.uid != args.pod.uid]
+        state = state_of(nodes, held, [args.pod], self.clock(), self.words, allowed)
+        try:
+            reply = from_json(await self.decide(to_json(state)))
+        except Exception:  # whatever a state is refused for: the scheduler goes on without an opinion
+            return ""
+        starts = [] if reply["fell_back"] else reply["decision"]["starts"]
+        return str(starts[0]["machines"][0]) if starts else ""
+
+
+def args_of(raw: bytes) -> Args:
+    """Return what a scheduler sends.
+
+    Raises:
+        UnreadableError: it is not that.
+    """
+    try:
+        told = from_json(raw)
+        pod = pod_of(told["Pod"])
+        nodes, names = told.get("Nodes"), told.get("NodeNames")
+        if nodes is None:
+            return Args(pod, tuple(str(name) for name in names), None)
+        return Args(pod, tuple(node_of(told).name for told in nodes["items"]), nodes["items"])
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
+        line = " ".join(f"{error}".split())[:200]
+        raise UnreadableError(f"expected ExtenderArgs with Pod, and Nodes or NodeNames: {line}") from error
+
+
+def doors(extender: Extender) -> APIRouter:
+    """Return the doors /kubernetes/filter and /kubernetes/prioritize."""
+    router = APIRouter(prefix="/kubernetes")
+
+    @router.post("/filter", summary="Which nodes may hold a pod? (ExtenderArgs -> ExtenderFilterResult)")
+    async def filter(request: Request) -> JSONResponse:
+        try:
+            return JSONResponse(extender.filtered(args_of(await _body(request))))
+        except UnreadableError as error:
+            return JSONResponse({"Error": str(error)})
+
+    @router.post("/prioritize", summary="How good is each node for a pod? (ExtenderArgs -> HostPriorityList)")
+    async def prioritize(request: Request) -> JSONResponse:
+        try:
+            return JSONResponse(await extender.scored(args_of(await _body(request))))
+        except UnreadableError as error:
+            return JSONResponse({"error": str(error)}, 400)
+
+    return router
+
+
+async def _body(request: Request) -> bytes:
+    parts, size = [], 0
+    async for part in request.stream():
+        size += len(part)
+        if size > MOST_BYTES:
+            raise UnreadableError(f"expected at most {MOST_BYTES} bytes")
+        parts.append(part)
+    return b"".join(parts)

@@ -1,0 +1,150 @@
+"""Pods are created with a gate and wait; it is opened in the policy's order, when the policy would start them.
+
+The gate is all that is taken away, and never put back; where a pod goes, Kubernetes' own scheduler says. All that must
+be remembered stands in annotations of the pods, so that a controller that is killed, or a second one beside it, does no
+harm. A pod is never held for ever: not by a service that is gone, nor by a policy that never wants it.
+"""
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from urllib.parse import quote
+
+from pipeline.core import Json
+from pipeline.kubernetes.api import AnsweredError, Api, UnreachableError
+from pipeline.kubernetes.asked import Words, state_of
+from pipeline.kubernetes.objects import GATE, OPENED, PROMISED, Pod, pod_of
+from pipeline.kubernetes.view import View
+
+TRIES = 5  # of opening a gate of a pod that others change at the same time
+CONFLICT, NOT_FOUND = 409, 404
+
+Ask = Callable[[Json], Mapping[str, Json]]  # a state -> what the service answers
+
+
+@dataclass(frozen=True)
+class Patience:
+    """How long something is waited for, in seconds."""
+
+    service: float = 60.0  # for a service that does not answer; then all gates are opened, the oldest first
+    promise: float = 30.0  # for a pod whose gate is open to be put on a node; then its place is given to others
+    held: float = 3600.0  # for the policy; then a pod's gate is opened whatever it says
+
+
+@dataclass
+class Gates:
+    """The controller."""
+
+    api: Api
+    view: View
+    ask: Ask
+    say: Callable[[str], None]
+    words: Words = field(default_factory=Words)
+    patience: Patience = field(default_factory=Patience)
+    clock: Callable[[], float] = time.time
+
+    def __post_init__(self) -> None:
+        self._silent_since: float | None = None
+        self._mine: dict[str, Pod] = {}  # as patched, until the view shows it
+
+    def tick(self) -> bool:
+        """Look once, and open what is to be opened; return whether to look again at once."""
+        if not self.view.synced:
+            return False
+        now, pods = self.clock(), self._pods()
+        waiting = sorted((pod for pod in pods if pod.waits), key=lambda pod: (pod.created, pod.uid))
+        if not waiting:
+            return False
+        late = [pod for pod in waiting if now - pod.created > self.patience.held]
+        if late:
+            self._open_all(late, f"held for more than {self.patience.held:g} s")
+            return False
+        try:
+            answer = self.ask(self._state(pods, waiting, now))
+        except (UnreachableError, AnsweredError) as error:
+            return self._without_service(waiting, now, str(error))
+        self._silent_since = None
+        return self._follow(answer, {pod.uid: pod for pod in waiting})
+
+    def open_all(self) -> int:
+        """Open every gate, the oldest pod's first; return how many."""
+        waiting = sorted((pod for pod in self._pods() if GATE in pod.gates), key=lambda pod: (pod.created, pod.uid))
+        return sum(self._open(pod, "") for pod in waiting)
+
+    def _pods(self) -> list[Pod]:
+        """Return pods as they are: as this controller has changed them, where the view does not show it yet."""
+        shown = self.view.pods.all()
+        by_uid = {pod.uid: pod for pod in shown}
+        self._mine = {uid: pod for uid, pod in self._mine.items() if uid in by_uid and GATE in by_uid[uid].gates}
+        return [self._mine.get(pod.uid, pod) for pod in shown]
+
+    def _state(self, pods: Sequence[Pod], waiting: Sequence[Pod], now: float) -> Json:
+        nodes = self.view.nodes.all()
+        held = [pod for pod in pods if pod.holds or self._is_promised(pod, now)]
+        allowed = frozenset(node.name for node in nodes if node.ready)
+        return state_of(nodes, held, waiting, now, self.words, allowed)
+
+    def _is_promised(self, pod: Pod, now: float) -> bool:
+        fresh = pod.opened is not None and abs(now - pod.opened) <= self.patience.promise
+        return fresh and not pod.gates and not pod.node and bool(pod.promised) and pod.phase == "Pending"
+
+    def _without_service(self, waiting: Sequence[Pod], now: float, line: str) -> bool:
+        if self._silent_since is None:
+            self._silent_since = now
+            self.say(f"no decision: {line}")
+        if now - self._silent_since > self.patience.service:
+            self._open_all(waiting, f"no decision for {self.patience.service:g} s")
+        return False
+
+    def _follow(self, answer: Mapping[str, Json], waiting: Mapping[str, Pod]) -> bool:
+        decision = answer.get("decision")
+        decision = decision if isinstance(decision, Mapping) else {}
+        never, starts = decision.get("never"), decision.get("starts")
+        for uid in never if isinstance(never, Sequence) else ():
+            if uid in waiting:  # Kubernetes says why it cannot run, or makes a node for it
+                self._open(waiting[str(uid)], "")
+        for start in starts if isinstance(starts, Sequence) else ():
+            told = start if isinstance(start, Mapping) else {}
+            job, places = str(told.get("job")), told.get("machines")
+            place = str(places[0]) if isinstance(places, Sequence) and places else ""
+            if job in waiting and not self._open(waiting[job], place):
+                return False  # those behind it wait, too: else the order were another
+        return bool(decision.get("more"))
+
+    def _open_all(self, pods: Sequence[Pod], why: str) -> None:
+        self.say(f"{why}: opening {len(pods)} gates")
+        for pod in pods:
+            if not self._open(pod, ""):
+                return
+
+    def _open(self, pod: Pod, place: str) -> bool:
+        """Open a pod's gate; return whether the server was there to do it."""
+        path = f"/api/v1/namespaces/{quote(pod.namespace, safe='')}/pods/{quote(pod.name, safe='')}"
+        for _ in range(TRIES):
+            notes: Json = {OPENED: f"{self.clock():.3f}", PROMISED: place or None}
+            left: list[Json] = [{"name": name} for name in pod.gates if name != GATE]
+            about: Json = {"resourceVersion": pod.version, "uid": pod.uid, "annotations": notes}
+            try:
+                changed = pod_of(self.api.patch(path, {"metadata": about, "spec": {"schedulingGates": left or None}}))
+            except UnreachableError as error:
+                self.say(f"{pod.namespace}/{pod.name}: {error}")
+                return False
+            except AnsweredError as error:
+                again = self._as_it_is(pod, path) if error.status == CONFLICT else None
+                if error.status not in (CONFLICT, NOT_FOUND):
+                    self.say(f"{pod.namespace}/{pod.name}: {error}")
+                if again is None:
+                    return True  # it is gone, or open, or may not be opened: the next one is no better off if it waits
+                pod = again
+                continue
+            self._mine[pod.uid] = replace(changed, gates=tuple(name for name in pod.gates if name != GATE))
+            return True
+        return True
+
+    def _as_it_is(self, pod: Pod, path: str) -> Pod | None:
+        """Return a pod anew; nothing if there is none any more, or its gate is open."""
+        try:
+            found = pod_of(self.api.get(path))
+        except (UnreachableError, AnsweredError, ValueError):
+            return None
+        return found if found.uid == pod.uid and GATE in found.gates else None

@@ -1,0 +1,92 @@
+"""The state of a pooled cluster, as a service is asked about it, and what it answers; both have a version.
+
+Time is in whole steps.
+"""
+
+from typing import Annotated, Literal
+
+from pydantic import Field, model_validator
+
+from pipeline.config.records import Frozen, Name, Units
+from pipeline.problems.asking import MOST_RESOURCES, MOST_RUNNING, MOST_WAITING, Text, once
+
+LATEST = 10**9  # steps, either side of 0
+Step = Annotated[int, Field(ge=-LATEST, le=LATEST)]
+Steps = Annotated[int, Field(ge=1, le=LATEST)]
+Total = Annotated[int, Field(ge=0, le=10**15)]
+Demand = Annotated[dict[Name, Annotated[int, Field(ge=0, le=10_000)]], Field(max_length=MOST_RESOURCES)]
+
+
+class PoolWaiting(Frozen):
+    """A job that waits."""
+
+    id: Text
+    arrived: Step
+    duration: Steps  # that it will run, as far as one is told
+    demand: Demand
+
+
+class PoolRunning(Frozen):
+    """A job that runs or, where jobs are placed ahead, has its place."""
+
+    id: Text
+    started: Step
+    duration: Steps
+    demand: Demand
+
+
+class SoFar(Frozen):
+    """All jobs that arrived since step 0, told of no more than their sums."""
+
+    jobs: Total
+    duration: Total
+    work: Annotated[dict[Name, Total], Field(max_length=MOST_RESOURCES)]  # duration * demand
+
+
+class PoolState(Frozen):
+    """A cluster as it is."""
+
+    version: Literal[1] = 1
+    now: Step
+    last_arrival: Step | None = None  # none: that of the jobs that wait
+    resources: Annotated[dict[Name, Units], Field(min_length=1, max_length=MOST_RESOURCES)] | None = None  # none: own
+    waiting: Annotated[tuple[PoolWaiting, ...], Field(max_length=MOST_WAITING)]
+    running: Annotated[tuple[PoolRunning, ...], Field(max_length=MOST_RUNNING)] = ()
+    so_far: SoFar | None = None  # planners ask for it, and networks that take queues of any length
+
+    @model_validator(mode="after")
+    def _names_once(self) -> "PoolState":
+        once("job", [job.id for job in self.waiting] + [job.id for job in self.running])
+        return self
+
+    @model_validator(mode="after")
+    def _nothing_is_still_to_come(self) -> "PoolState":
+        for job in self.waiting:
+            if job.arrived > self.now:
+                raise ValueError(f"waiting job '{job.id}' arrives at {job.arrived}, after now, {self.now}")
+        if self.last_arrival is not None and self.last_arrival > self.now:
+            raise ValueError(f"last_arrival is {self.last_arrival}, after now, {self.now}")
+        return self
+
+
+class PoolRanked(Frozen):
+    """A waiting job in the policy's order."""
+
+    job: str
+    score: float | None  # the higher, the sooner; none: held back, not tried, or behind what the policy sees
+
+
+class PoolStart(Frozen):
+    """A job to start."""
+
+    job: str
+    at: int  # now, or a step to come where the scenario places jobs ahead
+
+
+class PoolDecision(Frozen):
+    """What a policy wants."""
+
+    order: tuple[PoolRanked, ...]  # all waiting jobs that can run here, the first to start at the head
+    starts: tuple[PoolStart, ...]  # one after another
+    never: tuple[str, ...] = ()  # waiting jobs that are larger than the cluster, or longer than its horizon
+    more: bool = False  # might others be started? Start these, and ask again

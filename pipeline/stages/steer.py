@@ -1,0 +1,32 @@
+"""`steer slurm`: a policy that is named, or a scenario's champion, orders the queue of a Slurm that runs."""
+
+from pipeline.config import Params
+from pipeline.errors import UserError
+from pipeline.problems.asking import live_of
+from pipeline.progress import say
+from pipeline.stages.serve import heuristic, looking
+from pipeline.steering.running import steer
+from pipeline.steering.settings import Mode, Settings
+
+DOOR = "decide"  # of scenarios whose policies order jobs
+
+
+def run(params: Params, scenario: str, policy: str, limit_ms: float, settings: Settings) -> None:
+    """Steer until a signal comes.
+
+    Raises:
+        UserError: there is no such policy, another controller is at work, or Slurm cannot be steered.
+    """
+    live = live_of(params, scenario)
+    if live.door != DOOR:
+        raise UserError(f"scenario '{scenario}': its policies order no jobs")
+    with looking(params, scenario, policy) as look:
+        named = look()
+        if settings.mode is Mode.SHADOW:
+            from pipeline.steering.shadow import must_be_replayed, verdicts  # the simulator, which others do without
+
+            must_be_replayed(named.place)
+        steer(params, scenario, look, heuristic(live.fallback), limit_ms / 1000, settings)
+    if settings.mode is Mode.SHADOW:
+        for line in verdicts(settings.folder, named.place, params.seed):
+            say(f"shadow: {line}")

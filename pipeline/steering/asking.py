@@ -1,0 +1,131 @@
+"""Slurm's own commands, each a list of words: what they are asked, and the one that changes something.
+
+What would bend their output (SQUEUE_FORMAT and the like) is kept from them; times come as seconds, whatever the zone.
+"""
+
+import os
+import re
+import subprocess
+import time
+from collections.abc import Iterable, Mapping
+
+from pipeline.errors import UserError
+from pipeline.steering.rows import SINFO, SPRIO, SQUEUE, OddError, Reading, factors_in, jobs_in, nodes_in
+
+BENDING = ("SQUEUE_", "SINFO_", "SPRIO_", "SLURM_CLUSTERS", "SLURM_TIME_FORMAT")
+PATIENCE_S = 30.0  # with one command
+MOST_BYTES = 64_000_000  # of an answer
+AWAY = re.compile(r"unable to contact|connection refused|not responding|socket timed out", re.IGNORECASE)
+DENIED = re.compile(r"access/permission denied|Invalid user id|insufficient privilege", re.IGNORECASE)
+MULTIFACTOR = "priority/multifactor"
+Factors = Mapping[int, int]  # by number of a job
+
+
+class AwayError(OddError):
+    """slurmctld does not answer."""
+
+
+class Slurm:
+    """A Slurm, by the commands that are in the path."""
+
+    def __init__(self, environment: Mapping[str, str] | None = None) -> None:
+        given = os.environ if environment is None else environment
+        kept = {name: value for name, value in given.items() if not name.startswith(BENDING)}
+        self.environment = kept | {"SLURM_TIME_FORMAT": "%s", "LC_ALL": "C"}
+        self.held: tuple[int, ...] = ()  # open files that a scontrol holds while it sets something
+
+    def read(self) -> Reading:
+        """Return the cluster as it is: one squeue, one sinfo, one sprio.
+
+        Raises:
+            OddError: what they say cannot be read; AwayError: slurmctld does not answer.
+        """
+        now = time.time()
+        jobs = self._ask("squeue", "--noheader", "--all", "--local", "-O", ",".join(f"{name}:|" for name in SQUEUE))
+        nodes = self._ask("sinfo", "--noheader", "--all", "--local", "--Node", "--exact", "-o", "|".join(SINFO))
+        return Reading(now, jobs_in(jobs), nodes_in(nodes), self.factors())
+
+    def factors(self) -> dict[int, int]:
+        """Return the SiteFactor of each job that waits and may start.
+
+        Raises:
+            OddError: as `read`.
+        """
+        return factors_in(self._ask("sprio", "--noheader", "-o", "|".join(SPRIO)))
+
+    def set(self, factors: Factors) -> str:
+        """Set the SiteFactor of jobs, all in one scontrol; return what it complained of, for jobs that ended meanwhile.
+
+        Raises:
+            UserError: who runs this may not.
+            AwayError: slurmctld does not answer.
+        """
+        lines = "".join(f"update jobid={number:d} SiteFactor={factor:d}\n" for number, factor in factors.items())
+        done = self._run(["scontrol"], lines, self.held)
+        if DENIED.search(done.stderr):
+            raise UserError("scontrol: SiteFactor may be set by Slurm's operators and administrators alone, not by you")
+        if AWAY.search(done.stderr):
+            raise AwayError(f"scontrol: {_line(done.stderr)}")
+        return done.stderr
+
+    def settings(self) -> dict[str, str]:
+        """Return what slurmctld is configured to do.
+
+        Raises:
+            OddError: it does not answer.
+        """
+        rows = (line.partition("=") for line in self._ask("scontrol", "show", "config").splitlines())
+        return {name.strip(): value.strip() for name, equals, value in rows if equals}
+
+    def must_weigh(self) -> dict[str, str]:
+        """Return the settings of a Slurm whose order SiteFactor moves.
+
+        Raises:
+            UserError: nothing answers, or it does not weigh jobs.
+        """
+        try:
+            found = self.settings()
+        except OddError as error:
+            raise UserError(str(error)) from None
+        if (kind := found.get("PriorityType")) != MULTIFACTOR:
+            raise UserError(
+                f"slurm.conf: PriorityType: expected {MULTIFACTOR}, as SiteFactor is part of it; got {kind}"
+            )
+        return found
+
+    def _ask(self, *words: str) -> str:
+        done = self._run(list(words), "")
+        if done.returncode != 0:
+            kind = AwayError if AWAY.search(done.stderr) else OddError
+            raise kind(f"{words[0]}: {_line(done.stderr or done.stdout) or f'ended with {done.returncode}'}")
+        if len(done.stdout) > MOST_BYTES:
+            raise OddError(f"{words[0]}: more than {MOST_BYTES} characters")
+        return done.stdout
+
+    def _run(self, words: list[str], told: str, held: tuple[int, ...] = ()) -> "subprocess.CompletedProcess[str]":
+        try:
+            return subprocess.run(
+                words,
+                env=self.environment,
+                input=told,
+                capture_output=True,
+                text=True,
+                errors="replace",
+                timeout=PATIENCE_S,
+                check=False,
+                pass_fds=held,
+                start_new_session=True,  # ctrl-C is for the controller; a scontrol under way ends its lines
+            )
+        except subprocess.TimeoutExpired:
+            raise AwayError(f"{words[0]}: no answer within {PATIENCE_S:g} s") from None
+        except OSError as error:
+            raise UserError(f"{words[0]}: {error.strerror} (Debian: apt-get install slurm-client)") from None
+
+
+def _line(said: str) -> str:
+    return " ".join(said.split())[:200]
+
+
+def unset(numbers: Iterable[int]) -> dict[int, int]:
+    """Return what takes factors of jobs back."""
+    return dict.fromkeys(numbers, 0)

@@ -1,0 +1,135 @@
+"""What the controller has set, kept where a crash does not lose it.
+
+It is written before Slurm is told, and read by whoever takes it back. The folder has a lock, which the watchdog holds
+on to when the controller is gone.
+"""
+
+import fcntl
+import os
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import BinaryIO
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from pipeline.errors import UserError
+from pipeline.storage.files import write
+
+LOCK, BOOK = "lock", "set.json"
+MISSES = 2  # readings in a row that do not show what was set, behind which a job counts as frozen
+
+
+class Entry(BaseModel):
+    """A job whose factor was set."""
+
+    model_config = ConfigDict(extra="forbid")
+    submitted: float
+    factor: int  # the last that was to be set
+    before: int = 0  # the last other one, above 0: which of both is there, a crash leaves open
+    told: bool = False  # slurmctld took it, so that the next reading must show it
+    misses: int = 0
+
+    @property
+    def frozen(self) -> bool:
+        """Return whether setting it does nothing, as of a job with a priority of its own."""
+        return self.misses >= MISSES
+
+
+class _Kept(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+    version: int = 1
+    jobs: dict[int, Entry]
+
+
+class Book:
+    """The factors that were set, by number of a job or an array."""
+
+    def __init__(self, folder: Path) -> None:
+        self.path = folder / BOOK
+        self.jobs = _read(self.path)
+
+    def save(self) -> None:
+        """Keep it, whatever happens next."""
+        write(self.path, _Kept(jobs=self.jobs).model_dump_json().encode() + b"\n")
+
+    def intend(self, factors: Mapping[int, int], submitted: Mapping[int, float]) -> None:
+        """Note what is about to be set, and keep it."""
+        for number, factor in factors.items():
+            known = self.jobs.get(number)
+            same = known is not None and known.submitted == submitted[number]
+            self.jobs[number] = Entry(
+                submitted=submitted[number],
+                factor=factor,
+                before=_before(known, factor),
+                misses=known.misses if known is not None and same else 0,
+            )
+        self.save()
+
+    def took(self, numbers: Iterable[int]) -> None:
+        """Note that slurmctld took what was to be set."""
+        for number in numbers:
+            self.jobs[number].told = True
+
+    def doubt(self) -> None:
+        """Note that slurmctld was away: what it took may be lost, and is no sign of a frozen job."""
+        for entry in self.jobs.values():
+            if not entry.frozen:
+                entry.told, entry.misses = False, 0
+
+    def forget(self, numbers: set[int]) -> None:
+        """Forget jobs that are gone."""
+        for number in numbers & self.jobs.keys():
+            del self.jobs[number]
+
+    def owns(self, number: int, factor: int) -> bool:
+        """Return whether a factor that a job has is one that was set here, or none at all."""
+        known = self.jobs.get(number)
+        return factor == 0 or (known is not None and factor in (known.factor, known.before))
+
+
+def _before(known: Entry | None, factor: int) -> int:
+    """Return the factor that a job may still have when another is set."""
+    if known is None:
+        return 0
+    return known.factor if known.factor not in (0, factor) else known.before
+
+
+def _read(path: Path) -> dict[int, Entry]:
+    try:
+        return _Kept.model_validate_json(path.read_bytes()).jobs
+    except FileNotFoundError:
+        return {}
+    except OSError as error:
+        raise UserError(f"{path}: cannot be read ({error.strerror})") from error
+    except ValidationError as error:
+        said = error.errors()[0]["msg"]
+        raise UserError(f"{path}: expected what a controller wrote, found something else ({said})") from None
+
+
+def locked(folder: Path) -> BinaryIO:
+    """Return the lock of a folder, which is made where there is none; it is held while the file is open anywhere.
+
+    Raises:
+        UserError: somebody holds it, or the folder cannot be made.
+    """
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        stream = (folder / LOCK).open("a+b")
+    except OSError as error:
+        raise UserError(f"{folder}: cannot be used ({error.strerror})") from error
+    try:
+        fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        stream.seek(0)
+        who = stream.read(100).decode(errors="replace").strip()
+        stream.close()
+        raise UserError(f"{folder}: {who or 'another controller'} is at work here; expected one at a time") from None
+    held_by(stream, "a controller")
+    return stream
+
+
+def held_by(stream: BinaryIO, what: str) -> None:
+    """Say in the lock who holds it."""
+    stream.truncate(0)
+    stream.write(f"{what} (process {os.getpid()})".encode())
+    stream.flush()

@@ -1,0 +1,176 @@
+"""Goes round: reads a Slurm, asks the policy, sets what changed, and writes down all of it.
+
+A tick that cannot be read changes nothing. Where slurmctld was away for some ticks, all is taken back first when it
+answers again. When the policy does not answer, Slurm's own order stands: what was set is taken back.
+"""
+
+import asyncio
+import time
+from collections.abc import Sequence
+
+from pipeline.core import Json
+from pipeline.errors import UserError
+from pipeline.progress import say
+from pipeline.serving.desk import Desk
+from pipeline.steering.asking import Slurm
+from pipeline.steering.book import Book
+from pipeline.steering.competing import Pool, Queue, competing, why_left
+from pipeline.steering.journal import VERSION, Journal
+from pipeline.steering.outcomes import Outcomes
+from pipeline.steering.planning import Decided, changes, left_alone, look_after, some
+from pipeline.steering.resetting import reset
+from pipeline.steering.rows import OddError, Reading
+from pipeline.steering.settings import Mode, Settings
+from pipeline.steering.states import checked, decided, resources_of, state_of
+from pipeline.steering.watchdog import Watched
+
+LOST = 3  # refused ticks in a row behind which all is taken back first
+
+
+class Controller:
+    """One controller of one Slurm."""
+
+    def __init__(self, slurm: Slurm, desk: Desk, settings: Settings, book: Book, journal: Journal) -> None:
+        self.slurm, self.desk, self.settings, self.book, self.journal = slurm, desk, settings, book, journal
+        self.resources = resources_of(desk.example, desk.scenario)
+        self.outcomes = Outcomes()
+        self._said, self._refused, self._ticks = "", 0, 0
+        self._orders: dict[tuple[str, ...], Sequence[int] | None] = {}
+        self._machines: dict[tuple[str, ...], dict[str, Json]] = {}
+
+    def begin(self, told: dict[str, str]) -> None:
+        """Write down who decides, and for whom."""
+        standing, settings = self.desk.standing, self.settings
+        self.journal.add(
+            "begin",
+            time.time(),
+            version=VERSION,
+            mode=str(settings.mode),
+            scenario=standing.scenario,
+            policy=standing.policy,
+            digest=standing.digest,
+            cluster=told.get("ClusterName", ""),
+            slurm=told.get("SLURM_VERSION", ""),
+            tick_s=settings.tick_s,
+            strength=settings.strength,
+        )
+        self.journal.keep()
+
+    async def go_round(self, stop: asyncio.Event, watched: Watched | None) -> None:
+        """Tick until told to stop.
+
+        Raises:
+            UserError: who runs this may not set what it wants to, or its disk is full.
+        """
+        watching = asyncio.create_task(self.desk.watch())
+        try:
+            while not stop.is_set():
+                began = time.monotonic()
+                await self._tried()
+                if watched:
+                    watched.alive_still()
+                    if not watched.alive:
+                        raise UserError("the watchdog is gone; start again")
+                self._ticks += 1
+                if self._ticks == self.settings.ticks:
+                    break
+                left = self.settings.tick_s - (time.monotonic() - began)
+                await _first(stop, max(left, 0.0))
+        finally:
+            watching.cancel()
+
+    async def _tried(self) -> None:
+        try:
+            await self._tick()
+            if self._refused:
+                say("steer: Slurm answers again")
+            self._refused, self._said = 0, ""
+        except OddError as error:
+            self._refused += 1
+            self.book.doubt()
+            if str(error) != self._said:
+                self._said = str(error)
+                say(f"steer: this tick changes nothing: {self._said}")
+            self.journal.add("refused", time.time(), why=self._said)
+        self.journal.keep()
+
+    async def _tick(self) -> None:
+        began = time.perf_counter()
+        reading = await asyncio.to_thread(self.slurm.read)
+        if self._refused >= LOST and self.book.jobs:
+            count = await asyncio.to_thread(reset, self.slurm, self.book)
+            self.journal.add("reset", time.time(), jobs=count)
+            reading = await asyncio.to_thread(self.slurm.read)
+        read = time.perf_counter()
+        for number in look_after(self.book, reading):
+            say(f"steer: job {number} has a priority of its own: SiteFactor does nothing there, and it is left alone")
+        queue = competing(reading, left_alone(self.book, reading))
+        found = [await self._decided(pool, reading.now) for pool in queue.pools]
+        asked = time.perf_counter()
+        wanted = some([changes(one, reading.factors, self.settings.strength) for one in found], self.settings.most)
+        complaint = await self._set(wanted, reading) if self.settings.mode is Mode.ORDER else ""
+        spent = (read - began, asked - read, time.perf_counter() - asked)
+        self._write_down(reading, queue, found, wanted, complaint, spent)
+
+    async def _decided(self, pool: Pool, now: float) -> Decided:
+        try:
+            state = checked(self.desk.live.state, state_of(pool, now, self.resources, self.settings.unit_s))
+            reply = await self.desk.decide(state)
+            order = None if reply.fell_back else decided(reply.decision, pool)
+            return Decided(pool, order, self.desk.standing.policy, self.desk.standing.digest, reply.why)
+        except (UserError, OddError) as error:
+            return Decided(pool, None, self.desk.standing.policy, self.desk.standing.digest, str(error))
+
+    async def _set(self, wanted: dict[int, int], reading: Reading) -> str:
+        if not wanted:
+            return ""
+        submitted = {job.array: job.submitted for job in sorted(reading.jobs, key=lambda one: -one.number)}
+        kept = {number: entry.model_copy() for number, entry in self.book.jobs.items()}
+        self.book.intend(wanted, submitted)
+        try:
+            complaint = await asyncio.to_thread(self.slurm.set, wanted)
+        except UserError:  # nothing was set
+            self.book.jobs = kept
+            self.book.save()
+            raise
+        self.book.took(wanted)
+        return complaint
+
+    def _write_down(
+        self, reading: Reading, queue: Queue, found: Sequence[Decided], wanted: dict[int, int], complaint: str,
+        spent: Sequence[float],
+    ) -> None:  # fmt: skip
+        for kind, gone in self.outcomes.since(reading):
+            self.journal.add(kind, gone.end, **gone.told(self.journal.called(gone.job.user)))
+        pools: list[Json] = []
+        for one in found:
+            self._tell_machines(one.pool, reading.now)
+            anew = self._orders.get(one.pool.partitions) != one.order
+            self._orders[one.pool.partitions] = one.order
+            pools.append(one.told(anew))
+        self.journal.add(
+            "tick",
+            reading.now,
+            jobs=len(reading.jobs),
+            left=dict(why_left(queue.left)),
+            pools=pools,
+            wanted={str(number): factor for number, factor in wanted.items()},
+            set=self.settings.mode is Mode.ORDER,
+            complaint=" ".join(complaint.split())[:300],
+            ms=[round(1000 * part, 1) for part in spent],
+        )
+
+    def _tell_machines(self, pool: Pool, now: float) -> None:
+        """Write down the nodes of a queue, where they are not those of before."""
+        machines: dict[str, Json] = {node.name: dict(node.units) for node in pool.nodes}
+        if self._machines.get(pool.partitions) != machines:
+            self._machines[pool.partitions] = machines
+            self.journal.add("pool", now, partitions=list(pool.partitions), machines=machines)
+
+
+async def _first(stop: asyncio.Event, most_s: float) -> None:
+    """Wait until told to stop, or for so long."""
+    try:
+        await asyncio.wait_for(stop.wait(), most_s)
+    except TimeoutError:
+        return

@@ -1,0 +1,114 @@
+"""What was read, decided, set and seen to happen: a JSON object a line, written to the disk each tick, and rotated.
+
+Users are told apart by a keyed digest whose key lies beside the journal; names of jobs are never read.
+"""
+
+import hashlib
+import hmac
+import json
+import os
+import secrets
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from pipeline.core import Json
+from pipeline.errors import UserError
+
+JOURNAL, KEY = "journal.jsonl", "users.key"
+VERSION = 1
+MOST_BYTES = 64_000_000  # of one file
+MOST_FILES = 20  # older ones are removed
+
+
+class Journal:
+    """The journal of a folder."""
+
+    def __init__(self, folder: Path, most_bytes: int = MOST_BYTES, most_files: int = MOST_FILES) -> None:
+        self.path, self._most_bytes, self._most_files = folder / JOURNAL, most_bytes, most_files
+        self._key = _key(folder / KEY)
+        self._stream = self.path.open("ab")
+        self._end_a_torn_line()
+        self._rows: list[bytes] = []
+
+    def add(self, kind: str, time: float, **what: Json) -> None:
+        """Add a row; it is kept with the next `keep`."""
+        row = {"kind": kind, "time": round(time, 3), **what}
+        self._rows.append(json.dumps(row, separators=(",", ":")).encode() + b"\n")
+
+    def keep(self) -> None:
+        """Write what was added to the disk.
+
+        Raises:
+            UserError: the disk is full, or gone.
+        """
+        if not self._rows:
+            return
+        try:
+            self._stream.write(b"".join(self._rows))
+            self._stream.flush()
+            os.fsync(self._stream.fileno())
+            self._rows.clear()
+            if self._stream.tell() >= self._most_bytes:
+                self._rotate()
+        except OSError as error:
+            raise UserError(f"{self.path}: cannot be written ({error.strerror})") from error
+
+    def called(self, user: str) -> str:
+        """Return what a user is called here."""
+        return hmac.new(self._key, user.encode(), hashlib.sha256).hexdigest()[:12]
+
+    def close(self) -> None:
+        """Close its file."""
+        self.keep()
+        self._stream.close()
+
+    def _end_a_torn_line(self) -> None:
+        """End the line that a power cut left half; readers skip it."""
+        with self.path.open("rb") as stream:
+            size = stream.seek(0, os.SEEK_END)
+            stream.seek(max(0, size - 1))
+            torn = stream.read(1) not in (b"", b"\n")
+        if torn:
+            self._stream.write(b"\n")
+
+    def _rotate(self) -> None:
+        self._stream.close()
+        kept = files(self.path.parent)[:-1]
+        number = 1 + max((int(path.suffixes[0][1:]) for path in kept), default=0)
+        self.path.rename(self.path.with_name(f"journal.{number:06d}.jsonl"))
+        for old in kept[: max(0, len(kept) + 1 - self._most_files)]:
+            old.unlink()
+        self._stream = self.path.open("ab")
+
+
+def files(folder: Path) -> list[Path]:
+    """Return the files of a journal, the oldest first and the one that is written to last."""
+    return [*sorted(folder.glob("journal.??????.jsonl")), folder / JOURNAL]
+
+
+def rows(folder: Path) -> Iterator[Mapping[str, Json]]:
+    """Yield the rows of a journal in order; a line that was never written whole is skipped.
+
+    Raises:
+        UserError: there is no journal.
+    """
+    if not (folder / JOURNAL).exists():
+        raise UserError(f"{folder / JOURNAL}: not found; a controller writes it")
+    for path in files(folder):
+        with path.open("rb") as stream:
+            for line in stream:
+                try:
+                    row = json.loads(line)
+                except ValueError:
+                    continue
+                if isinstance(row, dict):
+                    yield row
+
+
+def _key(path: Path) -> bytes:
+    """Return the key by which users are told apart; made once, and readable by its owner alone."""
+    if not path.exists():
+        made = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with os.fdopen(made, "wb") as stream:
+            stream.write(secrets.token_bytes(32))
+    return path.read_bytes()

@@ -1,0 +1,215 @@
+"""What squeue, sinfo and sprio print, as typed rows. Whatever is odd refuses the whole reading, in one line.
+
+Names that users give (of a job, its command, comment or folder) are not asked for, so that none can mean anything. What
+is left of text is compared and counted, and never a word of a command: a job is named by its number alone.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+MOST_ROWS = 200_000  # of one command
+NUMBER = re.compile(r"\d{1,10}", re.ASCII)
+AMOUNT = re.compile(r"(\d{1,12}(?:\.\d{1,6})?)([KMGTP]?)", re.ASCII)
+LENGTH = re.compile(r"(?:(\d{1,6})-)?(?:(\d{1,4}):)?(\d{1,6}):(\d{1,2})", re.ASCII)
+NODES = re.compile(r"(\d{1,7}(?:\.\d{1,6})?[KM]?)(?:-\d{1,7}(?:\.\d{1,6})?[KM]?)?\+?", re.ASCII)
+GPUS = re.compile(r"gpu(?::[^,:()]*)?:(\d{1,6})(?:\([^()]*\))?", re.ASCII)
+TIMES: dict[str, int] = {letter: 1024**power for power, letter in enumerate(("", "K", "M", "G", "T", "P"))}
+NOTHING = ("", "N/A", "(null)", "None", "Unknown")
+ENDLESS = ("UNLIMITED", "NOT_SET", "Partition_Limit", "INVALID")
+PENDING, HOLDING = "PD", ("R", "CG", "CF", "ST")  # states in which a job waits, and holds what it was given
+TAKING = ("idle", "mixed", "allocated", "completing", "planned")  # states of nodes that take jobs
+
+SQUEUE = ("JobID", "ArrayJobID", "StateCompact", "Partition", "SubmitTime", "EligibleTime", "StartTime", "TimeLimit",
+          "NumNodes", "tres-alloc", "Reservation", "UserName", "NodeList")  # fmt: skip
+SINFO = ("%N", "%R", "%a", "%p", "%T", "%c", "%m", "%G")
+SPRIO = ("%i", "%S")
+
+
+class OddError(Exception):
+    """What Slurm said cannot be read; nothing is decided on it."""
+
+
+class JobRow(NamedTuple):
+    """A job of the queue; an array's tasks that have not started are one."""
+
+    number: int
+    array: int  # number of the array that it is a task of, or its own
+    state: str
+    partitions: tuple[str, ...]
+    submitted: float
+    eligible: float | None  # none: not yet
+    started: float | None
+    limit_s: float | None  # none: without limit
+    nodes: int
+    units: Mapping[str, float]  # of all its nodes together: cpu, memory in GiB, gpu
+    reserved: bool  # it runs in a reservation
+    user: str
+    places: str  # a list of nodes
+
+
+class NodeRow(NamedTuple):
+    """A node, in one of its partitions."""
+
+    name: str
+    partition: str
+    tier: int  # PriorityTier of the partition
+    takes: bool  # jobs, now
+    units: Mapping[str, float]
+
+
+class Reading(NamedTuple):
+    """A cluster, as its commands told of it."""
+
+    now: float
+    jobs: Sequence[JobRow]
+    nodes: Sequence[NodeRow]
+    factors: Mapping[int, int]  # SiteFactor of each job that waits and may start, by its number
+
+
+def jobs_in(text: str) -> list[JobRow]:
+    """Return the jobs that squeue printed.
+
+    Raises:
+        OddError: a line is none of squeue's, or a job is there twice.
+    """
+    found: dict[int, JobRow] = {}
+    for k, cells in _lines(text, "squeue", len(SQUEUE)):
+        job = _job(cells, f"squeue, line {k}")
+        if job.number in found:
+            raise OddError(f"squeue, line {k}: job {job.number} is there twice")
+        found[job.number] = job
+    return list(found.values())
+
+
+def nodes_in(text: str) -> list[NodeRow]:
+    """Return the nodes that sinfo printed, once for each partition.
+
+    Raises:
+        OddError: a line is none of sinfo's.
+    """
+    found = []
+    for k, (name, partition, there, tier, state, cpus, mib, gres) in _lines(text, "sinfo", len(SINFO)):
+        where = f"sinfo, line {k}"
+        units = {"cpu": _amount(cpus, where), "memory": _amount(mib, where) / 1024, "gpu": _gpus(gres, where)}
+        takes = there == "up" and state in TAKING
+        found.append(NodeRow(_name(name, where), _name(partition, where), _whole(tier, where), takes, units))
+    return found
+
+
+def factors_in(text: str) -> dict[int, int]:
+    """Return the SiteFactor of each job that sprio printed; a job of several partitions has one.
+
+    Raises:
+        OddError: a line is none of sprio's.
+    """
+    found = {}
+    for k, (number, factor) in _lines(text, "sprio", len(SPRIO)):
+        where = f"sprio, line {k}"
+        sign = -1 if factor.startswith("-") else 1
+        found[_whole(number, where)] = sign * _whole(factor.removeprefix("-"), where)
+    return found
+
+
+def _lines(text: str, program: str, wanted: int) -> list[tuple[int, list[str]]]:
+    rows = text.split("\n")
+    if len(rows) > MOST_ROWS:
+        raise OddError(f"{program}: more than {MOST_ROWS} lines")
+    found = []
+    for k, row in enumerate(rows, start=1):
+        if not row.strip():
+            continue
+        cells = [cell.strip() for cell in row.removesuffix("|").split("|")]
+        if len(cells) != wanted:
+            raise OddError(f"{program}, line {k}: expected {wanted} fields, found {len(cells)}")
+        found.append((k, cells))
+    return found
+
+
+def _job(cells: Sequence[str], where: str) -> JobRow:
+    (number, array, state, partitions, submitted, eligible, started, limit, nodes, units, reservation, user,
+     places) = cells  # fmt: skip
+    told = _moment(submitted, where)
+    if told is None:
+        raise OddError(f"{where}: expected a time of submission, found {submitted[:40]!r}")
+    return JobRow(
+        number=_whole(number, where),
+        array=_whole(array, where),
+        state=_name(state, where),
+        partitions=tuple(_name(one, where) for one in partitions.split(",")),
+        submitted=told,
+        eligible=_moment(eligible, where),
+        started=_moment(started, where),
+        limit_s=_length(limit, where),
+        nodes=_count(nodes, where),
+        units=_units(units, where),
+        reserved=reservation not in NOTHING,
+        user=user,
+        places=places if places not in NOTHING else "",
+    )
+
+
+def _whole(text: str, where: str) -> int:
+    if not NUMBER.fullmatch(text):
+        raise OddError(f"{where}: expected a whole number, found {text[:40]!r}")
+    return int(text)
+
+
+def _name(text: str, where: str) -> str:
+    if not 0 < len(text) <= 200:
+        raise OddError(f"{where}: expected a name, found {text[:40]!r}")
+    return text
+
+
+def _amount(text: str, where: str) -> float:
+    match = AMOUNT.fullmatch(text.removesuffix("+"))
+    if match is None:
+        raise OddError(f"{where}: expected an amount, found {text[:40]!r}")
+    return float(match[1]) * TIMES[match[2]]
+
+
+def _count(text: str, where: str) -> int:
+    """Return the least number of nodes that a job takes, as of '2', '2-4' or '1K'."""
+    match = NODES.fullmatch(text)
+    if match is None:
+        raise OddError(f"{where}: expected a number of nodes, found {text[:40]!r}")
+    return max(1, int(_amount(match[1], where)))
+
+
+def _moment(text: str, where: str) -> float | None:
+    if text in NOTHING:
+        return None
+    return float(_whole(text, where))
+
+
+def _length(text: str, where: str) -> float | None:
+    """Return the seconds of '4:00' or '1-02:03:04'; none: without limit."""
+    if text in ENDLESS:
+        return None
+    match = LENGTH.fullmatch(text)
+    if match is None:
+        raise OddError(f"{where}: expected a time limit, found {text[:40]!r}")
+    days, hours, minutes, seconds = (int(part or 0) for part in match.groups())
+    return float(86_400 * days + 3600 * hours + 60 * minutes + seconds)
+
+
+def _units(text: str, where: str) -> dict[str, float]:
+    """Return what a job holds, of 'cpu=4,mem=400M,node=1,gres/gpu=2'; memory in GiB."""
+    found = {"cpu": 0.0, "memory": 0.0, "gpu": 0.0}
+    for part in text.split(",") if text not in NOTHING else ():
+        name, equals, amount = part.partition("=")
+        if not equals:
+            raise OddError(f"{where}: expected amounts as cpu=4,mem=400M, found {text[:60]!r}")
+        if name == "mem":
+            found["memory"] = _amount(amount if amount[-1:] in TIMES and amount[-1:] else f"{amount}M", where) / 1024**3
+        elif name in ("cpu", "gres/gpu"):
+            found["cpu" if name == "cpu" else "gpu"] = _amount(amount, where)
+    return found
+
+
+def _gpus(text: str, where: str) -> float:
+    if text in NOTHING:
+        return 0.0
+    if len(text) > 2000:
+        raise OddError(f"{where}: expected generic resources, found {text[:40]!r}")
+    return float(sum(int(count) for count in GPUS.findall(text)))

@@ -1,0 +1,153 @@
+"""What a policy is told of a Slurm: the state that a service is asked about, as JSON, and its order read back.
+
+A node that takes no jobs is one that something holds wholly. squeue tells how much a job holds in all and where, not
+how much on which node: it is told as even shares, cut where a node has no more.
+"""
+
+from collections.abc import Mapping, Sequence
+
+from pydantic import BaseModel, ValidationError
+
+from pipeline.config.records import first_problem
+from pipeline.core import Json
+from pipeline.errors import UserError
+from pipeline.steering.competing import Pool
+from pipeline.steering.hostlists import expanded
+from pipeline.steering.rows import JobRow, OddError
+
+KNOWN = ("cpu", "memory", "gpu")  # resources, as scenarios name them
+MOST_WAITING = 2000  # of one state; those behind them keep Slurm's order
+ENDLESS_S = 365 * 86_400.0  # that a job without a limit is told to run
+LEAST_S = 1.0
+
+
+class _Ranked(BaseModel):
+    job: str
+    score: float | None = None
+
+
+class Wanted(BaseModel):
+    """Of a decision, what matters here."""
+
+    order: tuple[_Ranked, ...]
+
+    @property
+    def numbers(self) -> list[int]:
+        """Return the jobs by number, the first to start at the head."""
+        return [int(one.job) for one in self.order]
+
+
+def resources_of(example: Mapping[str, Json], scenario: str) -> tuple[str, ...]:
+    """Return the resources of a scenario, which are told of jobs and nodes.
+
+    Raises:
+        UserError: Slurm is not read for one of them.
+    """
+    waiting = example.get("waiting")
+    demands = [job.get("demand") for job in waiting if isinstance(job, Mapping)] if isinstance(waiting, list) else []
+    names = sorted({name for demand in demands if isinstance(demand, Mapping) for name in demand})
+    for name in names:
+        if name not in KNOWN:
+            raise UserError(f"scenario '{scenario}': resource '{name}': Slurm is read for {', '.join(KNOWN)}")
+    return tuple(names)
+
+
+def state_of(pool: Pool, now: float, resources: Sequence[str], unit_s: float) -> Json:
+    """Return what a policy is asked about.
+
+    Args:
+        pool: jobs that compete.
+        now: in seconds.
+        resources: that the scenario has.
+        unit_s: seconds of the scenario's unit of time.
+    """
+    waiting = sorted(pool.waiting, key=lambda job: (_arrived(job, now), job.number))[:MOST_WAITING]
+    return {
+        "now": now / unit_s,
+        "machines": [{"name": node.name, "has": _of(node.units, resources)} for node in pool.nodes],
+        "waiting": [
+            {
+                "id": str(job.array),
+                "arrived": _arrived(job, now) / unit_s,
+                "duration": _length(job) / unit_s,
+                "demand": {name: job.units[name] / job.nodes for name in resources if job.units[name]},
+                "nodes": job.nodes,
+            }
+            for job in waiting
+        ],
+        "running": _running(pool, now, resources, unit_s),
+    }
+
+
+def _arrived(job: JobRow, now: float) -> float:
+    return min(job.submitted if job.eligible is None else job.eligible, now)
+
+
+def _length(job: JobRow) -> float:
+    return ENDLESS_S if job.limit_s is None else max(job.limit_s, LEAST_S)
+
+
+def _of(units: Mapping[str, float], resources: Sequence[str]) -> dict[str, Json]:
+    return {name: units[name] for name in resources}
+
+
+def _running(pool: Pool, now: float, resources: Sequence[str], unit_s: float) -> list[Json]:
+    """Return what holds something of the pool's nodes."""
+    free = {node.name: {name: node.units[name] for name in resources} for node in pool.nodes}
+    found: list[Json] = []
+    for node in pool.nodes:
+        if not node.takes:
+            found.append(_held(f"{node.name} takes no jobs", now, ENDLESS_S, free[node.name], node.name, unit_s))
+            free[node.name] = dict.fromkeys(resources, 0.0)
+    for job in pool.running:
+        places = list(dict.fromkeys(expanded(job.places)))
+        for place in places:
+            if place not in free:
+                continue
+            left = free[place]
+            taken = {name: _thousandths(min(job.units[name] / len(places), left[name])) for name in resources}
+            free[place] = {name: left[name] - taken[name] for name in resources}
+            begun = now if job.started is None else min(job.started, now)
+            if any(taken.values()):
+                found.append(_held(f"{job.number} on {place}", begun, _length(job), taken, place, unit_s))
+    return found
+
+
+def _thousandths(amount: float) -> float:
+    """Return an amount cut to what the policy counts in, so that shares never add up to more than there is."""
+    return int(amount * 1000 + 1e-6) / 1000
+
+
+def _held(what: str, begun: float, length_s: float, units: Mapping[str, float], place: str, unit_s: float) -> Json:
+    return {
+        "id": what[:200],
+        "started": begun / unit_s,
+        "duration": length_s / unit_s,
+        "demand": {name: amount for name, amount in units.items() if amount},
+        "machines": [place],
+    }
+
+
+def checked(model: type[BaseModel], told: Json) -> BaseModel:
+    """Return a state as those who decide take it.
+
+    Raises:
+        OddError: they would not.
+    """
+    try:
+        return model.model_validate(told)
+    except ValidationError as error:
+        raise OddError(first_problem(error, told, "what Slurm told")) from None
+
+
+def decided(decision: Mapping[str, object], pool: Pool) -> list[int]:
+    """Return the order that a decision wants, by number.
+
+    Raises:
+        OddError: it speaks of other jobs.
+    """
+    found = Wanted.model_validate(decision).numbers
+    there = {job.array for job in pool.waiting}
+    if len(set(found)) != len(found) or not set(found) <= there:
+        raise OddError("the policy's order is none of these jobs")
+    return found

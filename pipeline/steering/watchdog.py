@@ -1,0 +1,123 @@
+"""A process beside the controller that takes back what it set when it dies or hangs, once slurmctld answers.
+
+It reads a pipe from the controller: a byte each tick. The pipe ends with the controller, however that ends; silence
+means that it hangs, and then it is killed first. A scontrol that is under way has the pipe, too, so that the pipe does
+not end before what it writes is written. The watchdog holds the controller's lock until it is done, so that no other
+controller begins meanwhile.
+"""
+
+import argparse
+import contextlib
+import fcntl
+import os
+import select
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import BinaryIO
+
+from pipeline.progress import say
+from pipeline.steering.asking import Slurm
+from pipeline.steering.book import Book, held_by
+from pipeline.steering.resetting import until_reset
+
+PAUSE_S = 2.0  # between two tries
+SAVED_S = 12.0  # slurmctld saves its state every 5 s
+SILENT_S = 300.0  # at least; more than the commands of a tick may take together
+WHO = "a watchdog that takes back what a controller set"
+DONE, GONE, SILENT = b".", b"", b"?"  # how it ends: all is taken back already, or it died, or it hangs
+
+
+class Watched:
+    """The controller's end of it."""
+
+    def __init__(self, folder: Path, lock: BinaryIO, tick_s: float) -> None:
+        theirs, self._pipe = os.pipe()
+        silent_s = max(SILENT_S, 20 * tick_s)
+        words = [sys.executable, "-m", "pipeline.steering.watchdog", str(folder), str(os.getpid())]
+        self._process = subprocess.Popen(
+            [*words, str(theirs), str(lock.fileno()), str(silent_s)],
+            pass_fds=(theirs, lock.fileno()),
+            stdin=subprocess.DEVNULL,
+            start_new_session=True,  # what a terminal sends to the controller is not for it
+        )
+        os.close(theirs)
+
+    @property
+    def pipe(self) -> int:
+        """Return what whoever changes something for the controller must hold."""
+        return self._pipe
+
+    @property
+    def pid(self) -> int:
+        """Return the number of its process."""
+        return self._process.pid
+
+    @property
+    def alive(self) -> bool:
+        """Return whether it watches."""
+        return self._process.poll() is None
+
+    def alive_still(self) -> None:
+        """Tell it that the controller goes round."""
+        with contextlib.suppress(OSError):  # it was killed
+            os.write(self._pipe, b"+")
+
+    def done(self, clean: bool) -> None:
+        """Let it go: nothing is left to take back, or all is now its own."""
+        if clean:
+            with contextlib.suppress(OSError):
+                os.write(self._pipe, DONE)
+        os.close(self._pipe)
+
+
+def main(words: Sequence[str]) -> int:
+    """Watch until the controller is gone; then take back what it left."""
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)  # what ends the controller must not end it; it ends by itself
+    parser = argparse.ArgumentParser()
+    parser.add_argument("folder", type=Path)
+    for name in ("controller", "pipe", "lock"):
+        parser.add_argument(name, type=int)
+    parser.add_argument("silent_s", type=float)
+    told = parser.parse_args(words)
+    lock, ended = os.fdopen(told.lock, "a+b"), _watch(told.pipe, told.silent_s)
+    if ended == DONE:
+        return _look_again(told.folder, lock)
+    if ended == SILENT and os.getppid() == told.controller:
+        say("steer: the controller has been silent for too long and is ended")
+        os.kill(told.controller, signal.SIGKILL)
+        _watch(told.pipe, told.silent_s)  # until a scontrol of its has ended, too
+    held_by(lock, WHO)
+    until_reset(Slurm(), Book(told.folder), say, PAUSE_S)
+    return _look_again(told.folder, lock)
+
+
+def _look_again(folder: Path, lock: BinaryIO) -> int:
+    """Look whether what was taken back stays so: a slurmctld that is killed has not saved its last seconds.
+
+    Another controller may begin meanwhile, and then it knows by the book what is to be taken back.
+    """
+    fcntl.flock(lock, fcntl.LOCK_UN)
+    time.sleep(SAVED_S)
+    with contextlib.suppress(BlockingIOError):
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        held_by(lock, WHO)
+        until_reset(Slurm(), Book(folder), say, PAUSE_S)
+    return 0
+
+
+def _watch(pipe: int, silent_s: float) -> bytes:
+    """Return how it ended: DONE, GONE or SILENT."""
+    while select.select([pipe], [], [], silent_s)[0]:
+        read = os.read(pipe, 4096)
+        if not read or read.endswith(DONE):
+            return DONE if read else GONE
+    return SILENT
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,100 @@
+"""A state is seen as the simulator shows it."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from builders import ONLY, cluster, jobset, random_jobset
+from live_pool import in_order, state_of, units_of
+
+from pipeline.core import legal_actions
+from pipeline.errors import UserError
+from pipeline.problems.pool.live.cluster import cluster_now
+from pipeline.problems.pool.live.state import PoolState
+from pipeline.problems.pool.nouns import JobSet
+from pipeline.problems.pool.simulator.reference import Timestep
+
+
+@pytest.mark.parametrize("ahead", [False, True])
+@pytest.mark.parametrize("seed", range(6))
+def test_a_state_shows_what_the_simulator_shows(ahead: bool, seed: int) -> None:
+    rng, looked = np.random.default_rng(seed), 0
+    of = cluster(4, 3, horizon=6, slots=3, ahead=ahead)
+    jobs = random_jobset(rng, of, 15, 12)
+    if seed % 2 and not ahead:  # told an estimate: some end early, others run on
+        jobs = JobSet(jobs.arrival, jobs.duration, jobs.demand, rng.integers(1, of.horizon + 1, len(jobs.arrival)))
+    simulator = Timestep(jobs, of, step_limit=100)
+    while not simulator.done:
+        in_order(simulator)
+        shown = simulator.observe(ONLY)
+        now, never = cluster_now(state_of(simulator), units_of(of), of)
+        for name, mine, its in zip(shown._fields, now.observe(), shown, strict=True):
+            np.testing.assert_array_equal(mine, its, err_msg=name)
+        assert never == ()
+        looked += 1
+        simulator.step(ONLY, rng.choice(np.flatnonzero(legal_actions(shown)[0]), 1))
+    assert looked > 15
+
+
+OF = cluster(4, horizon=5)
+
+
+def state(**changes: Any) -> PoolState:
+    """Four units, of which a job holds three for two more steps, and one job that waits."""
+    told: dict[str, Any] = {
+        "now": 10,
+        "waiting": [{"id": "w", "arrived": 8, "duration": 2, "demand": {"first": 2}}],
+        "running": [{"id": "r", "started": 9, "duration": 3, "demand": {"first": 3}}],
+    }
+    return PoolState.model_validate(told | changes)
+
+
+def test_what_is_held_comes_back_when_it_is_told_to_end() -> None:
+    now, _ = cluster_now(state(), {"first": 4}, OF)
+    assert now.free[:, 0].tolist() == [1, 1, 4, 4, 4]
+
+
+def test_a_job_that_overruns_seems_to_end_after_this_step() -> None:
+    late = {"id": "r", "started": 2, "duration": 3, "demand": {"first": 3}}
+    now, _ = cluster_now(state(running=[late]), {"first": 4}, OF)
+    assert now.free[:, 0].tolist() == [1, 4, 4, 4, 4]
+
+
+def test_a_job_has_its_place_ahead_where_the_scenario_lets_it() -> None:
+    ahead = {"id": "r", "started": 12, "duration": 2, "demand": {"first": 3}}
+    now, _ = cluster_now(state(running=[ahead]), {"first": 4}, OF._replace(place_ahead=True))
+    assert now.free[:, 0].tolist() == [4, 4, 1, 1, 4]
+    with pytest.raises(UserError, match=r"^running job 'r' starts at 12, after now, 10$"):
+        cluster_now(state(running=[ahead]), {"first": 4}, OF)
+
+
+def test_a_job_that_the_cluster_cannot_hold_never_starts() -> None:
+    waiting = [
+        {"id": "wide", "arrived": 5, "duration": 2, "demand": {"first": 5}},
+        {"id": "long", "arrived": 5, "duration": 6, "demand": {"first": 1}},
+        {"id": "gpu", "arrived": 5, "duration": 2, "demand": {"gpu": 1}},
+    ]
+    now, never = cluster_now(state(waiting=waiting), {"first": 4}, OF)
+    assert (never, now.ids) == (("wide", "long", "gpu"), [])
+
+
+@pytest.mark.parametrize(
+    ("job", "said"),
+    [
+        ({"demand": {"gpu": 1}}, "running job 'r': there is no 'gpu'"),
+        ({"demand": {"first": 5}}, "step 10: running jobs hold 5 of first; it has 4"),
+    ],
+)
+def test_a_state_that_contradicts_itself_is_refused(job: dict[str, Any], said: str) -> None:
+    running = {"id": "r", "started": 9, "duration": 3, "demand": {"first": 2}} | job
+    with pytest.raises(UserError) as refused:
+        cluster_now(state(running=[running]), {"first": 4}, OF)
+    assert str(refused.value) == said
+
+
+def test_the_first_of_the_backlog_moves_up_into_a_slot() -> None:
+    simulator = Timestep(jobset((0, 1, 1), (0, 2, 1), (0, 3, 1)), cluster(4, slots=2), 10)
+    now, _ = cluster_now(state_of(simulator), {"first": 4}, cluster(4, slots=2))
+    now.start(0, 0)
+    assert now.slots == [2, 1]
+    assert now.waits == [2, 1]

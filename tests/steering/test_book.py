@@ -1,0 +1,44 @@
+"""What was set is known after a crash, and one controller is at work in a folder at a time."""
+
+from pathlib import Path
+
+import pytest
+
+from pipeline.errors import UserError
+from pipeline.steering.book import Book, locked
+
+
+def test_what_was_to_be_set_is_known_after_a_crash(tmp_path: Path) -> None:
+    book = Book(tmp_path)
+    book.intend({7: 50}, {7: 1.0})
+    book.intend({7: 60, 8: 20}, {7: 1.0, 8: 2.0})
+    again = Book(tmp_path)
+    assert [again.owns(7, factor) for factor in (60, 50, 0, 55)] == [True, True, True, False]
+    assert again.owns(9, 0)
+    assert not again.owns(9, 60)
+
+
+def test_a_job_of_another_time_with_the_same_number_begins_anew(tmp_path: Path) -> None:
+    book = Book(tmp_path)
+    book.intend({7: 50}, {7: 1.0})
+    book.jobs[7].misses = 2
+    assert book.jobs[7].frozen
+    book.intend({7: 50}, {7: 9.0})
+    assert not book.jobs[7].frozen
+
+
+def test_a_second_controller_is_refused(tmp_path: Path) -> None:
+    with (
+        locked(tmp_path / "here"),
+        pytest.raises(UserError, match=r"here: a controller \(process \d+\) is at work here; expected one at a time"),
+    ):
+        locked(tmp_path / "here")
+    locked(tmp_path / "here").close()
+    assert (tmp_path / "here").stat().st_mode & 0o777 == 0o700
+
+
+@pytest.mark.parametrize("content", ["", "{", "[]", '{"jobs": {"x": 1}}', '{"version": 1, "jobs": {}, "more": 1}'])
+def test_a_book_that_nobody_wrote_is_refused(tmp_path: Path, content: str) -> None:
+    (tmp_path / "set.json").write_text(content)
+    with pytest.raises(UserError, match=r"set.json: expected what a controller wrote, found something else"):
+        Book(tmp_path)

@@ -1,0 +1,30 @@
+"""Lists of nodes."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pipeline.steering.hostlists import MOST_NODES, expanded
+from pipeline.steering.rows import OddError
+
+
+@pytest.mark.parametrize(
+    "text", ["n[1", "n1]", "n[3-1]", "n[a]", "n[1-99999]", "n1,,n2", ",", "n[1-200]x[1-200]", "n[]"]
+)
+def test_what_is_none_is_refused(text: str) -> None:
+    with pytest.raises(OddError, match=r"^(expected a list of nodes, found '|a list of more than 20000 nodes)"):
+        expanded(text)
+
+
+def test_no_node_is_an_empty_list() -> None:
+    assert expanded("") == []
+
+
+@given(text=st.text(alphabet="n[]0123456789-,x", max_size=14))
+def test_any_text_is_a_list_or_refused(text: str) -> None:
+    try:
+        found = expanded(text)
+    except OddError:
+        return
+    assert len(found) <= MOST_NODES
+    assert all(name and not set(name) & set("[],") for name in found)

@@ -1,0 +1,57 @@
+"""Jobs whose factor does not take, that others set, or that are gone."""
+
+from pathlib import Path
+
+from slurm_said import SUBMIT, sinfo, squeue
+
+from pipeline.steering.book import Book
+from pipeline.steering.competing import Pool
+from pipeline.steering.planning import Decided, changes, left_alone, look_after
+from pipeline.steering.rows import Reading, factors_in, jobs_in, nodes_in
+
+
+def reading(factors: str, *jobs: str) -> Reading:
+    return Reading(2e9, jobs_in("\n".join(jobs)), nodes_in(sinfo("n1")), factors_in(factors))
+
+
+def test_a_job_is_frozen_when_setting_it_twice_did_nothing(tmp_path: Path) -> None:
+    book, now = Book(tmp_path), reading("2|0", squeue(JobID=2))
+    for found in ([], [2], []):
+        book.intend({2: 50}, {2: float(SUBMIT)})
+        book.took([2])
+        assert look_after(book, now) == found
+    assert left_alone(book, now) == {2: "frozen"}
+    used_again = reading("2|0", squeue(JobID=2, SubmitTime=1))
+    look_after(book, used_again)
+    assert left_alone(book, used_again) == {}
+
+
+def test_what_slurmctld_lost_when_it_died_is_no_sign_of_a_frozen_job(tmp_path: Path) -> None:
+    book, now = Book(tmp_path), reading("2|0", squeue(JobID=2))
+    for _ in range(4):
+        book.intend({2: 50}, {2: float(SUBMIT)})
+        book.took([2])
+        book.doubt()
+        assert look_after(book, now) == []
+    assert left_alone(book, now) == {}
+
+
+def test_what_others_set_is_theirs(tmp_path: Path) -> None:
+    book = Book(tmp_path)
+    book.intend({2: 50}, {2: float(SUBMIT)})
+    now = reading("2|51\n3|4\n4|0", *(squeue(JobID=k) for k in (2, 3, 4)))
+    assert left_alone(book, now) == {2: "set by others", 3: "set by others"}
+
+
+def test_jobs_that_are_gone_are_forgotten(tmp_path: Path) -> None:
+    book = Book(tmp_path)
+    book.intend({2: 50, 3: 40, 4: 30}, dict.fromkeys((2, 3, 4), float(SUBMIT)))
+    look_after(book, reading("3|40", squeue(JobID=3), squeue(JobID=9, ArrayJobID=4, StateCompact="R")))
+    assert set(book.jobs) == {3, 4}
+
+
+def test_without_an_answer_slurms_own_order_stands() -> None:
+    pool = Pool(("work",), [], jobs_in("\n".join(squeue(JobID=k) for k in (2, 3))), [])
+    assert changes(Decided(pool, None, "", "", "slow"), {2: 50, 3: 0}, 5000) == {2: 0}
+    assert changes(Decided(pool, [3, 2], "", "", ""), {2: 50, 3: 0}, 5000) == {3: 2525}
+    assert changes(Decided(pool, [3], "", "", ""), {2: 50, 3: 60}, 5000) == {2: 0}

@@ -1,0 +1,84 @@
+"""What was set is taken back, what others set is not, and what a killed slurmctld brings back is found again."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from pipeline.steering.asking import AwayError, Slurm
+from pipeline.steering.book import Book
+from pipeline.steering.resetting import reset, until_reset
+from pipeline.steering.rows import OddError
+
+
+class Remembered(Slurm):
+    """A Slurm of which nothing is there but factors."""
+
+    def __init__(self, factors: Mapping[int, int]) -> None:
+        super().__init__({})
+        self.now, self.hidden, self.away, self.told = dict(factors), set[int](), 0, list[dict[int, int]]()
+
+    def factors(self) -> dict[int, int]:
+        if self.away:
+            self.away -= 1
+            raise AwayError("sprio: unable to contact slurm controller")
+        return {number: factor for number, factor in self.now.items() if number not in self.hidden}
+
+    def set(self, factors: Mapping[int, int]) -> str:
+        self.told.append(dict(factors))
+        self.now |= factors
+        return ""
+
+
+def book_of(folder: Path, factors: Mapping[int, int]) -> Book:
+    book = Book(folder)
+    book.intend(factors, dict.fromkeys(factors, 1.0))
+    return book
+
+
+def test_ours_are_taken_back_and_those_of_others_stay(tmp_path: Path) -> None:
+    slurm = Remembered({1: 50, 2: 7, 3: 9, 4: 0})
+    assert reset(slurm, book_of(tmp_path, {1: 50, 2: 40, 4: 30})) == 1
+    assert slurm.now == {1: 0, 2: 7, 3: 9, 4: 0}
+
+
+def test_a_job_that_runs_is_not_shown_and_is_reset_all_the_same(tmp_path: Path) -> None:
+    slurm = Remembered({1: 50})
+    slurm.hidden = {1}
+    assert reset(slurm, book_of(tmp_path, {1: 50})) == 1
+    assert slurm.now == {1: 0}
+
+
+def test_nothing_is_told_twice(tmp_path: Path) -> None:
+    slurm = Remembered({1: 50})
+    slurm.hidden = {1}
+    reset(slurm, book_of(tmp_path, {1: 50}))
+    assert reset(slurm, Book(tmp_path)) == 0
+    assert len(slurm.told) == 1
+
+
+def test_what_a_killed_slurmctld_brings_back_is_known(tmp_path: Path) -> None:
+    slurm = Remembered({1: 50})
+    reset(slurm, book_of(tmp_path, {1: 50}))
+    slurm.now[1] = 50
+    assert reset(slurm, Book(tmp_path)) == 1
+    assert slurm.now == {1: 0}
+
+
+def test_a_slurm_that_does_not_do_it_is_not_taken_for_one_that_did(tmp_path: Path) -> None:
+    slurm = Remembered({1: 50})
+    slurm.set = lambda factors: ""  # type: ignore[method-assign]
+    book = book_of(tmp_path, {1: 50})
+    with pytest.raises(OddError, match="1 jobs keep their SiteFactor, job 1 first"):
+        reset(slurm, book)
+    assert Book(tmp_path).jobs[1].factor == 50
+
+
+def test_it_waits_until_slurmctld_is_back_and_says_so_once(tmp_path: Path) -> None:
+    slurm, said = Remembered({1: 50}), list[str]()
+    slurm.away = 3
+    until_reset(slurm, book_of(tmp_path, {1: 50}), said.append, 0.0)
+    assert said == [
+        "steer: what was set is not taken back yet: sprio: unable to contact slurm controller",
+        "steer: SiteFactor of 1 jobs taken back",
+    ]
