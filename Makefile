@@ -9,7 +9,7 @@ export DVC_NO_ANALYTICS := 1
 export MLFLOW_DISABLE_TELEMETRY := true
 
 .DEFAULT_GOAL := help
-.PHONY: help setup repro test test-slow bench check docs format ui lock clean
+.PHONY: help setup repro farm test test-slow bench check docs format ui lock clean
 
 help:  ## List the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -31,13 +31,17 @@ $(COMPILED): $(READY)
 	$(BIN)/python -m pipeline compile
 	@touch $(COMPILED)
 
+HOW := dvc repro
 repro: $(COMPILED)  ## Run the pipeline: whatever params.yaml, code or data make stale
 	python -m pipeline check
 	python -m pipeline prune
-	dvc repro
+	$(HOW)
 	python -m pipeline publish || echo "MLflow's view is not complete; the results are"
 	python -m pipeline report
 	@echo "the report: reports/index.html; runs: make ui"
+
+farm: HOW := python -m pipeline farm
+farm: repro  ## The same, several stages at a time
 
 # A file's tests stay together, for those that are slow to set up share that.
 test: $(COMPILED)  ## Run the tests (without those marked slow)

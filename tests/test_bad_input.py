@@ -395,6 +395,8 @@ PARAMS = [
 WORDS = [
     Case("an unknown command", "generates online", ("No such command 'generates'", "Did you mean 'generate'")),
     Case("an unknown command of a group", "evaluate agnt deeprm", ("No such command 'agnt'",)),
+    Case("a farm of nobody", "farm --workers 0", ("Invalid value for '--workers': ",)),
+    Case("a farm outside of a repository", "farm", ("farm: expected dvc.yaml and .dvc here; run this at the",)),
     Case("an unknown option", "generate online --fast", ("No such option: --fast",)),
     Case("a missing argument", "generate", ("Missing argument 'SCENARIO'",)),
     Case("a missing option", "schedule jobs.csv --scenario online --policy sjf", ("Missing option '--out'",)),

@@ -6,6 +6,7 @@ Heavy imports stand inside the commands, so that --help answers at once.
 from pipeline.cli import (
     benchmark,
     champions,
+    farm,
     fidelity,
     importing,
     logs,
@@ -23,6 +24,7 @@ __all__ = [
     "app",
     "benchmark",
     "champions",
+    "farm",
     "fidelity",
     "importing",
     "logs",

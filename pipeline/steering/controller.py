@@ -12,7 +12,6 @@ from pipeline.core import Json
 from pipeline.errors import UserError
 from pipeline.progress import say
 from pipeline.serving.desk import Desk
-from pipeline.serving.named import Reply
 from pipeline.steering.asking import Slurm
 from pipeline.steering.book import Book
 from pipeline.steering.competing import Pool, Queue, competing, why_left
@@ -116,7 +115,7 @@ class Controller:
     async def _decided(self, pool: Pool, now: float) -> Decided:
         try:
             state = checked(self.desk.live.state, state_of(pool, now, self.resources, self.settings.unit_s))
-            reply = Reply.model_validate_json(await self.desk.decide(state.model_dump_json().encode()))
+            reply = await self.desk.decide(state)
             order = None if reply.fell_back else decided(reply.decision, pool)
             return Decided(pool, order, self.desk.standing.policy, self.desk.standing.digest, reply.why)
         except (UserError, OddError) as error:

@@ -1,15 +1,48 @@
 """Digests: DVC's md5 of a file or folder, so that a run's inputs and outputs can be found by what `dvc.lock` says."""
 
+import fcntl
 import hashlib
 import json
 import os
-from collections.abc import Mapping
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from functools import lru_cache
 from pathlib import Path
 
 from ruamel.yaml import YAML
 
 LOCK = Path("dvc.lock")
+HELD = Path(".dvc/tmp/lock")  # DVC's own, locked while it works and let go while a stage's command runs
+LONGEST_WAIT_S = 60.0
+LOOK_S = 0.05
+
+
+@contextmanager
+def dvc_waits() -> Iterator[None]:
+    """Have DVC, if it is at work here, come to an end and wait.
+
+    It writes dvc.lock in place, which takes a second for a long one; another stage may end while this one reads it.
+    """
+    try:
+        held = HELD.open("rb")
+    except OSError:  # no DVC was ever at work here
+        yield
+        return
+    with held:
+        until = time.monotonic() + LONGEST_WAIT_S
+        while time.monotonic() < until:
+            with suppress(BlockingIOError):
+                fcntl.flock(held, fcntl.LOCK_SH | fcntl.LOCK_NB)
+                break
+            time.sleep(LOOK_S)
+        yield
+
+
+def read_lock() -> bytes:
+    """Return dvc.lock, whole."""
+    with dvc_waits():
+        return LOCK.read_bytes()
 
 
 def digest(path: Path) -> str:
@@ -48,9 +81,9 @@ def _locked(path: Path) -> str | None:
 
 
 @lru_cache(maxsize=1)  # a stage has many inputs, and dvc.lock is long
-def _outs(lock: Path, _written: tuple[int, int]) -> dict[str, str | None]:
-    """Return the md5 of every output of a dvc.lock."""
-    stages = YAML(typ="safe").load(lock)["stages"].values()
+def _outs(_lock: Path, _written: tuple[int, int]) -> dict[str, str | None]:
+    """Return the md5 of every output of dvc.lock."""
+    stages = YAML(typ="safe").load(read_lock())["stages"].values()
     return {out["path"]: out.get("md5") for stage in stages for out in stage.get("outs", [])}
 
 

@@ -10,6 +10,7 @@ import os
 import subprocess
 import tarfile
 from collections.abc import Mapping
+from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,7 +20,7 @@ from ruamel.yaml.error import YAMLError
 
 from pipeline.config import PARAMS_FILE, Params, check_params
 from pipeline.errors import UserError
-from pipeline.tracking.digests import digest_of_files, md5_of
+from pipeline.tracking.digests import digest_of_files, md5_of, read_lock
 
 if TYPE_CHECKING:
     from pathspec import GitIgnoreSpec
@@ -90,8 +91,11 @@ def working_tree() -> SourceTree:
     """Return what is in the working directory: what git tracks or would track; all files where there is no git."""
     listed = git("ls-files", "-z", "--cached", "--others", "--exclude-standard", "--", *CODE)
     names = listed.decode().split("\0") if listed is not None else [path.as_posix() for path in _walk()]
-    paths = [Path(name) for name in {*names, LOCK, IGNORED} if name]
-    return SourceTree({path.as_posix(): path.read_bytes() for path in sorted(paths) if path.is_file()}, "")
+    paths = [Path(name) for name in {*names, IGNORED} if name]
+    files = {path.as_posix(): path.read_bytes() for path in sorted(paths) if path.is_file()}
+    with suppress(FileNotFoundError):
+        files[LOCK] = read_lock()
+    return SourceTree(files, "")
 
 
 def tree_of(rev: str, title: str) -> SourceTree:

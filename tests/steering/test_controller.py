@@ -81,6 +81,7 @@ def test_slurmctld_dies_with_the_controller(one: Steered) -> None:
     assert one.by_hand().stderr == f"steer: nothing is set, by what {one.folder} says\n"
 
 
+@pytest.mark.slow
 def test_both_are_killed_and_it_is_taken_back_by_hand(one: Steered) -> None:
     one.busy()
     long, short = one.waits(5), one.waits(1)
@@ -121,6 +122,7 @@ def test_a_policy_that_dies_leaves_slurms_own_order_until_it_is_back(one: Steere
     assert any("fell_back" in pool for row in one.journal("tick") for pool in row["pools"])
 
 
+@pytest.mark.slow
 def test_who_may_not_order_is_told_so_and_may_look(one: Steered, tmp_path: Path) -> None:
     """Slurm's commands are those of another user, the controller is not: his Python may lie where he may not read."""
     one.busy()

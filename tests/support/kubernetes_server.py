@@ -243,7 +243,7 @@ def api_server(cluster: Cluster) -> Iterator[str]:
         thread.join(5)
 
 
-def until(found: Callable[[], object], most_s: float = 20.0) -> None:
+def until(found: Callable[[], object], most_s: float = 60.0) -> None:
     """Wait until something is so."""
     end = time.monotonic() + most_s
     while not found():

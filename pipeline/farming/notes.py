@@ -1,0 +1,116 @@
+"""What a farm leaves for the next one, under .dvc/tmp: who is at work, how long stages took, dvc.lock and its order."""
+
+import fcntl
+import json
+import os
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TextIO
+
+from pydantic import BaseModel, ValidationError
+from ruamel.yaml import YAML
+from ruamel.yaml.error import YAMLError
+
+from pipeline.errors import UserError
+from pipeline.farming.order import stages_of
+
+FOLDER = Path(".dvc/tmp/farm")
+KEPT = FOLDER / "dvc.lock"  # as it was when a stage last ended: DVC writes in place, and a kill may cut what it writes
+ENDING_S = 15.0  # a killed farm's stages have ended by then
+LOOK_S = 0.2
+
+
+class Notes(BaseModel):
+    """What is kept; lost, it costs nothing but an estimate and the order of new stages in dvc.lock."""
+
+    seconds: dict[str, float] = {}  # that each stage took when it last ran
+    order: list[str] | None = None  # of dvc.lock, before a farm that has not come to its end
+
+    @classmethod
+    def read(cls) -> "Notes":
+        """Return what the last farm left; nothing where there is none, or it cannot be read."""
+        try:
+            return cls.model_validate_json((FOLDER / "notes.json").read_bytes())
+        except (OSError, ValidationError):
+            return cls()
+
+    def write(self) -> None:
+        """Keep it."""
+        _write(FOLDER / "notes.json", json.dumps(self.model_dump(), indent=1, sort_keys=True).encode())
+
+
+def keep(lock: bytes) -> None:
+    """Keep dvc.lock as it is now."""
+    _write(KEPT, lock)
+
+
+def cut(lock: bytes) -> bytes | None:
+    """Return what was kept of a dvc.lock that a kill has cut; nothing if it is whole, or nothing was kept."""
+    try:
+        kept = KEPT.read_bytes()
+    except OSError:
+        return None
+    lost = set(stages_of(kept.decode())) - set(stages_of(lock.decode(errors="replace")))
+    return kept if lost or not _reads(lock) else None
+
+
+@contextmanager
+def alone() -> Iterator[TextIO]:
+    """Be the only farm of this repository; gives the file whose lock says so, which its stages are to hold, too.
+
+    Raises:
+        UserError: there is another one, or no repository of DVC.
+    """
+    if not Path(".dvc").is_dir() or not Path("dvc.yaml").is_file():
+        raise UserError("farm: expected dvc.yaml and .dvc here; run this at the repository's root")
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    with (FOLDER / "lock").open("a+") as held:
+        until = time.monotonic() + ENDING_S
+        while not _taken(held):
+            if _lives(pid := _holder(held)) or time.monotonic() > until:
+                raise UserError(f"farm: another one is at work here (process {pid}); wait for it, or end it")
+            time.sleep(LOOK_S)  # it was killed, and its stages are ending
+        held.truncate(0)
+        held.write(f"{os.getpid()}\n")
+        held.flush()
+        yield held
+
+
+def _reads(lock: bytes) -> bool:
+    with suppress(YAMLError, UnicodeDecodeError):
+        YAML(typ="safe").load(lock.decode())
+        return lock.endswith(b"\n")
+    return False
+
+
+def _write(path: Path, content: bytes) -> None:
+    part = path.with_name(f"{path.name}.part")  # there is one farm
+    part.write_bytes(content)
+    part.replace(path)
+
+
+def _taken(held: TextIO) -> bool:
+    with suppress(BlockingIOError):
+        fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        return True
+    return False
+
+
+def _holder(held: TextIO) -> int:
+    held.seek(0)
+    said = held.read().strip()
+    return int(said) if said.isdigit() else 0
+
+
+def _lives(pid: int) -> bool:
+    if not pid:
+        return False
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True

@@ -1,0 +1,66 @@
+"""`farm`: all that is stale, several stages at the same time; then `dvc repro`, which finds nothing left to do."""
+
+from collections.abc import Sequence
+
+from pipeline import storage
+from pipeline.errors import UserError
+from pipeline.farming import asking, order, view
+from pipeline.farming.farm import REPRO, Farm, go_through
+from pipeline.farming.notes import Notes, alone, cut, keep
+from pipeline.farming.plan import Plan, behind
+from pipeline.progress import say
+from pipeline.tracking.digests import LOCK, dvc_waits, read_lock
+from pipeline.tracking.run import LAST
+
+
+def run(workers: int) -> None:
+    """Bring all stages up to date, to the bytes that `dvc repro` makes.
+
+    Args:
+        workers: stages at the same time, at most.
+
+    Raises:
+        UserError: a stage failed, and those that need it were left out; or another farm is at work here.
+    """
+    with alone() as held:
+        notes = Notes.read()
+        if notes.order is not None:
+            _mend()
+        stale = asking.stale()
+        if not stale and notes.order is None:
+            say("farm: nothing is stale")
+            return
+        if notes.order is None:
+            lock = read_lock() if LOCK.exists() else b""
+            notes.order = order.stages_of(lock.decode())
+            keep(lock)
+        notes.write()
+        needs = asking.graph()
+        plan = Plan(needs, behind(needs, stale), notes.seconds, LAST)
+        say(f"farm: {plan.total} of {len(needs)} stages are stale or behind such, {workers} at a time")
+        Farm(plan, workers, notes, held).work()
+        if plan.failed:
+            raise UserError(view.failure(plan))
+        code, passed = go_through(held)
+        if code:
+            raise UserError(f"farm: {REPRO} failed behind it: run it to see why")
+        _put_in_order(notes.order, passed)
+        notes.order = None
+        notes.write()
+
+
+def _mend() -> None:
+    """Put back a dvc.lock that was cut when an earlier farm was killed; DVC's cache has what it does not tell."""
+    with dvc_waits():
+        kept = cut(LOCK.read_bytes() if LOCK.exists() else b"")
+        if kept is not None:
+            storage.write(LOCK, kept)
+            say(f"farm: {LOCK} was cut by a kill; put back as it was when a stage last ended")
+
+
+def _put_in_order(before: Sequence[str], passed: Sequence[str]) -> None:
+    """Give the stages of dvc.lock the places that they have when one is made after the other."""
+    with dvc_waits():
+        lock = LOCK.read_text(encoding="utf-8")
+        if (put := order.ordered(lock, before, passed)) != lock:
+            storage.write(LOCK, put.encode())

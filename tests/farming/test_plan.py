@@ -1,0 +1,72 @@
+"""The plan of a farm: which stage is next, what a failure holds back, and the time left."""
+
+from pipeline.farming.asking import Graph
+from pipeline.farming.plan import Plan, behind
+
+# draw -> short -> join -> last, draw -> long -> join, draw -> aside
+NEEDS: Graph = {
+    "draw": frozenset(),
+    "short": frozenset({"draw"}),
+    "long": frozenset({"draw"}),
+    "join": frozenset({"short", "long"}),
+    "aside": frozenset({"draw"}),
+    "last": frozenset({"join"}),
+}
+SECONDS = {"draw": 2.0, "short": 3.0, "long": 10.0, "join": 1.0, "aside": 4.0, "last": 1.0}
+
+
+def plan(*done: str, seconds: dict[str, float] | None = None) -> Plan:
+    made = Plan(NEEDS, NEEDS, SECONDS if seconds is None else seconds, "last")
+    for stage in done:
+        made.begin(stage, 0.0)
+        made.end(stage, well=True)
+    return made
+
+
+def test_what_is_behind_a_stale_stage_is_taken_with_it_and_nothing_else() -> None:
+    assert behind(NEEDS, ["short"]) == {"short", "join", "last"}
+    assert behind(NEEDS, ["no stage of this graph"]) == set()
+
+
+def test_a_stage_waits_for_those_of_the_plan_that_it_needs_and_for_no_others() -> None:
+    assert plan().next() == "draw"
+    assert Plan(NEEDS, ["join", "last"], SECONDS).next() == "join"
+
+
+def test_the_longest_way_goes_first_and_without_knowledge_the_longer_chain() -> None:
+    assert plan("draw").next() == "long"  # 12 s to the end, against 5 and 4
+    assert plan("draw", seconds={}).next() in ("short", "long")  # 3 stages to the end, against 1
+
+
+def test_the_last_stage_waits_for_all_that_can_still_run() -> None:
+    made = plan("draw", "short", "long", "join")
+    made.begin("aside", 0.0)
+    assert made.next() is None
+    made.end("aside", well=False)
+    assert made.next() == "last"
+
+
+def test_a_failure_holds_back_what_needs_it_alone() -> None:
+    made = plan("draw")
+    made.begin("long", 0.0)
+    made.end("long", well=False)
+    assert made.blocked == {"join", "last"}
+    assert {made.next()} <= {"aside", "short"}
+    for stage in ("aside", "short"):
+        made.begin(stage, 0.0)
+        made.end(stage, well=True)
+    assert made.next() is None
+    assert made.left_s(2, 0.0) == (0.0, 0)
+
+
+def test_the_time_left_is_that_of_stages_played_side_by_side() -> None:
+    assert plan().left_s(1, 0.0) == (21.0, 0)  # all of them
+    assert plan().left_s(2, 0.0) == (14.0, 0)  # draw 2, long 10 beside the short ones, join 1, last 1
+    made = plan("draw")
+    made.begin("long", 100.0)
+    assert made.left_s(2, 106.0) == (8.0, 0)  # long 4, beside it short 3 and then aside 4; last 1 behind that
+
+
+def test_what_nobody_knows_is_said_to_be_unknown() -> None:
+    made = plan("draw", seconds={"long": 10.0})
+    assert made.left_s(2, 0.0) == (10.0, 4)
