@@ -395,7 +395,7 @@ PARAMS = [
 WORDS = [
     Case("an unknown command", "generates online", ("No such command 'generates'", "Did you mean 'generate'")),
     Case("an unknown command of a group", "evaluate agnt deeprm", ("No such command 'agnt'",)),
-    Case("a farm of nobody", "farm --workers 0", ("Invalid value for '--workers': ",)),
+    Case("a farm of nobody", "farm --workers 0", ("Invalid value for '--workers'",)),
     Case("a farm outside of a repository", "farm", ("farm: expected dvc.yaml and .dvc here; run this at the",)),
     Case("an unknown option", "generate online --fast", ("No such option: --fast",)),
     Case("a missing argument", "generate", ("Missing argument 'SCENARIO'",)),
@@ -856,7 +856,7 @@ DUMPS = [
     Case("a look at the queue without a pause", f"{STEER} --tick 0.1", ("'--tick'", "1")),
     Case(
         "a pooled cluster to steer Slurm by",
-        "steer slurm --scenario online",
+        "steer slurm --scenario online --policy sjf",
         ("scenario 'online': problem pool is not",),
     ),
     Case("nothing to take back", "steer slurm --reset --folder none", ("none: not found; expected the --folder of a",)),

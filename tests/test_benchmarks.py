@@ -220,6 +220,7 @@ def test_no_runs_end_with_2_and_one_line(capsys: pytest.CaptureFixture[str]) -> 
     assert capsys.readouterr().err == "error: --runs: expected at least 1, got 0\n"
 
 
+@pytest.mark.slow
 def test_everything_is_measured_and_written(tmp_path: Path, environment: dict[str, str]) -> None:
     out = tmp_path / "bench.json"
     done = subprocess.run(

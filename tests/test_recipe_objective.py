@@ -4,6 +4,7 @@ import json
 import sys
 from pathlib import Path
 
+import pytest
 from recipe_copies import SMALL, Copy
 from ruamel.yaml import YAML
 
@@ -26,6 +27,7 @@ print(plain.rewards, compiled.rewards[0, :3].tolist())
 ONE_UPDATE = "{name: reinforce, recipe: ours, loads: [130], updates: 1, jobsets: 2, episodes: 2, validate_every: 1}"
 
 
+@pytest.mark.slow
 def test_a_new_objective_is_learned(tmp_path: Path, environment: dict[str, str]) -> None:
     copy = Copy(tmp_path / "copy", "objective", environment)
     assert copy.run(sys.executable, "-c", TWO_JOBS) == "[-4.0, -1.0, -1.0] [-4.0, -1.0, -1.0]\n"

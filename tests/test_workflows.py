@@ -238,6 +238,7 @@ def test_a_rerun_that_changes_nothing_proposes_nothing(shared: Path, environment
     assert "### Metrics of main against HEAD" in walk.summary.read_text()
 
 
+@pytest.mark.slow
 def test_a_changed_parameter_is_run_told_and_proposed(
     folder: Folder, shared: Path, environment: dict[str, str]
 ) -> None:

@@ -97,6 +97,7 @@ def test_stages_side_by_side_leave_the_bytes_and_the_lock_of_one_behind_the_othe
     assert toy.run(*FARM).splitlines() == ["farm: nothing is stale"]
 
 
+@pytest.mark.slow
 def test_behind_a_failure_the_others_go_on_and_the_next_farm_makes_the_rest(toy: Field) -> None:
     farm = toy.farm(BROKEN="first", SLOW="second", SLEEP="3")
     said = farm.communicate()[0].splitlines()
@@ -117,6 +118,7 @@ def test_behind_a_failure_the_others_go_on_and_the_next_farm_makes_the_rest(toy:
     assert toy.dvc("status").strip() == NOTHING
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sent", [signal.SIGKILL, pytest.param(signal.SIGTERM, marks=pytest.mark.slow)])
 def test_a_killed_farm_leaves_nobody_and_another_goes_on(toy: Field, sent: signal.Signals) -> None:
     farm = toy.farm(SLOW="first", SLEEP="60")

@@ -111,6 +111,7 @@ def test_who_only_looks_sets_nothing(one: Steered) -> None:
     assert first["set"] is False
 
 
+@pytest.mark.slow
 def test_a_policy_that_dies_leaves_slurms_own_order_until_it_is_back(one: Steered) -> None:
     one.busy()
     long, short = one.waits(5), one.waits(1)

@@ -17,6 +17,7 @@ from pipeline.problems.machines.simulator.compiled.batch import Simulator
 from pipeline.simulation.choosing import Heuristic
 
 FOREVER = 1e15
+pytestmark = pytest.mark.slow  # the planner of every dispatch compiles for minutes
 ONE = Machines(np.array([[4 * THOUSANDTHS]]), np.zeros(1, dtype=np.int64), 64, BLOCKING, FOREVER, FOREVER)
 
 
