@@ -856,8 +856,8 @@ DUMPS = [
     Case("a look at the queue without a pause", f"{STEER} --tick 0.1", ("'--tick'", "1")),
     Case(
         "a pooled cluster to steer Slurm by",
-        "steer slurm --scenario online --policy sjf",
-        ("scenario 'online': problem pool is not",),
+        "steer slurm --scenario online",
+        ("scenario 'online': its policies do not place jobs on machines",),
     ),
     Case("nothing to take back", "steer slurm --reset --folder none", ("none: not found; expected the --folder of a",)),
     Case("no dump at all", "import slurm", ("Missing argument 'files'",)),

@@ -8,8 +8,6 @@ from pipeline.stages.serve import heuristic, looking
 from pipeline.steering.running import steer
 from pipeline.steering.settings import Mode, Settings
 
-DOOR = "decide"  # of scenarios whose policies order jobs
-
 
 def run(params: Params, scenario: str, policy: str, limit_ms: float, settings: Settings) -> None:
     """Steer until a signal comes.
@@ -18,8 +16,8 @@ def run(params: Params, scenario: str, policy: str, limit_ms: float, settings: S
         UserError: there is no such policy, another controller is at work, or Slurm cannot be steered.
     """
     live = live_of(params, scenario)
-    if live.door != DOOR:
-        raise UserError(f"scenario '{scenario}': its policies order no jobs")
+    if not live.places:  # others are not asked about machines and seconds
+        raise UserError(f"scenario '{scenario}': its policies do not place jobs on machines, as Slurm does")
     with looking(params, scenario, policy) as look:
         named = look()
         if settings.mode is Mode.SHADOW:
