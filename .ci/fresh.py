@@ -4,6 +4,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 NO_MATTER = ("deleted", "not in cache")  # of a file: its content is elsewhere
@@ -19,8 +20,13 @@ def stale(changes: list[Any]) -> Iterator[str]:
             for path, state in found.items():
                 if isinstance(state, dict):
                     yield from (f"{path}: {key} {what}" for key, what in state.items())
-                elif state not in NO_MATTER:
+                elif state not in NO_MATTER and not empty(Path(path)):
                     yield f"{path} {state}"
+
+
+def empty(folder: Path) -> bool:
+    """Return whether a folder holds nothing but what git keeps it by: its content is elsewhere, too."""
+    return folder.is_dir() and {found.name for found in folder.iterdir()} <= {".gitkeep"}
 
 
 def main() -> None:

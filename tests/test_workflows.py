@@ -328,7 +328,9 @@ def fresh(folder: Folder) -> subprocess.CompletedProcess[str]:
 def test_a_lock_is_fresh_without_data_and_stale_with_other_code(folder: Folder, tmp_path: Path) -> None:
     clone = Folder(tmp_path / "clone", {})
     folder.git("clone", "--quiet", str(folder.root), str(clone.root))
-    assert fresh(clone).returncode == 0
+    (clone.root / "models").mkdir(exist_ok=True)
+    (clone.root / "models" / ".gitkeep").touch()  # as git has it
+    assert fresh(clone).returncode == 0, fresh(clone).stderr
     with (clone.root / "pipeline" / "problems" / "pool" / "evaluation" / "play.py").open("a") as file:
         file.write("# changed\n")
     clone.edit(evaluation__confidence=0.9)
