@@ -1,6 +1,14 @@
 """`python -m pipeline`."""
 
-from pipeline.cli import main
+import sys
+
+try:
+    from pipeline.cli import main
+except ModuleNotFoundError as error:
+    if (error.name or "").startswith("pipeline"):
+        raise
+    sys.stderr.write(f"error: package '{error.name}' is not there: 'make setup', then 'source .venv/bin/activate'\n")
+    sys.exit(2)
 
 if __name__ == "__main__":
     main()

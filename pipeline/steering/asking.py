@@ -16,6 +16,7 @@ BENDING = ("SQUEUE_", "SINFO_", "SPRIO_", "SLURM_CLUSTERS", "SLURM_TIME_FORMAT")
 PATIENCE_S = 30.0  # with one command
 MOST_BYTES = 64_000_000  # of an answer
 AWAY = re.compile(r"unable to contact|connection refused|not responding|socket timed out", re.IGNORECASE)
+NOWHERE = re.compile(r"fetch_config|config_source|DNS SRV")
 DENIED = re.compile(r"access/permission denied|Invalid user id|insufficient privilege", re.IGNORECASE)
 MULTIFACTOR = "priority/multifactor"
 Factors = Mapping[int, int]  # by number of a job
@@ -95,6 +96,8 @@ class Slurm:
 
     def _ask(self, *words: str) -> str:
         done = self._run(list(words), "")
+        if NOWHERE.search(done.stderr):
+            raise AwayError(f"{words[0]}: no Slurm is known here: no slurm.conf, and none was found by DNS")
         if done.returncode != 0:
             kind = AwayError if AWAY.search(done.stderr) else OddError
             raise kind(f"{words[0]}: {_line(done.stderr or done.stdout) or f'ended with {done.returncode}'}")

@@ -34,9 +34,9 @@ def steer(
         UserError: another controller is at work, Slurm cannot be steered, or the policy does not begin.
     """
     slurm = Slurm()
+    told = slurm.must_weigh()  # first, so that no folder is left where there is nothing to steer
     with locked(settings.folder) as lock:
         book = Book(settings.folder)
-        told = slurm.must_weigh()
         _take_back(slurm, book)
         named = look()
         desk = Desk(_wide(params, scenario, named), scenario, look, fallback, limit_s, Measured())

@@ -148,6 +148,12 @@ def test_a_real_process_ends_a_mistake_with_one_line(tmp_path: Path) -> None:
     refused(outcome, "unknown agent 'deeprn'; there are: controller, deep")
 
 
+def test_outside_of_the_environment_one_line_says_where_it_is() -> None:
+    outcome = process("-S", "-m", "pipeline", "check")
+    refused(outcome, "package '")
+    assert outcome.err.endswith("is not there: 'make setup', then 'source .venv/bin/activate'\n")
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [
