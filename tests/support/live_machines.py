@@ -76,7 +76,7 @@ RUNNING = st.fixed_dictionaries(
     }
 )
 MACHINES = st.fixed_dictionaries({"name": TEXTS, "has": DEMANDS}, optional={"kind": st.sampled_from(["", "a", "b"])})
-STATES = st.fixed_dictionaries(
+ANYTHING = st.fixed_dictionaries(
     {"now": st.sampled_from([100, 1e6]), "waiting": st.lists(WAITING, max_size=12)},
     optional={
         "running": st.lists(RUNNING, max_size=4),
@@ -84,6 +84,25 @@ STATES = st.fixed_dictionaries(
         "version": st.sampled_from([1, 1, 1, 2]),
     },
 )
+# Of states that are anything, one in thirty is a cluster; these mostly are, or the answers would hardly be tried.
+LIKELY = st.fixed_dictionaries(
+    {
+        "now": st.just(100),
+        "waiting": st.lists(
+            st.fixed_dictionaries(
+                {
+                    "id": st.text(min_size=1, max_size=5),
+                    "arrived": st.floats(0, 100),
+                    "duration": st.floats(0.1, 100),
+                    "demand": st.fixed_dictionaries({"cpu": st.sampled_from([0.5, 1, 4, 10])}),
+                }
+            ),
+            max_size=12,
+            unique_by=lambda job: str(job["id"]),
+        ),
+    }
+)
+STATES = ANYTHING | LIKELY
 NOTHING_LIKE_IT = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
     lambda inner: (
