@@ -22,10 +22,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         if asked.runs < 1:
             raise UserError(f"--runs: expected at least 1, got {asked.runs}")
+        if not asked.slower > 0:
+            raise UserError(f"--slower: expected more than 0, got {asked.slower:g}")
         threads = read_params().threads  # tells numba and torch, which are not imported before
         from benchmarks.running import run
 
-        return run(asked.only or NAMES, asked.runs, threads, asked.out, asked.strict, asked.quick)
+        return run(asked.only or NAMES, asked.runs, threads, asked.out, asked.strict, asked.quick, asked.slower)
     except UserError as error:
         sys.stderr.write(f"error: {error}\n")
         return 2
@@ -46,6 +48,9 @@ def parser() -> argparse.ArgumentParser:
     line.add_argument("--runs", type=int, default=LEAST_RUNS, help="runs of each figure (%(default)s)")
     line.add_argument("--out", type=Path, default=REPORT, help="where the figures are written (%(default)s)")
     line.add_argument("--strict", action="store_true", help="exit with 1 where a target does not hold")
+    line.add_argument(
+        "--slower", type=float, default=1.0, metavar="TIMES", help="count what ours took so many times over"
+    )
     line.add_argument("--quick", action="store_true", help=argparse.SUPPRESS)  # next to nothing, to try the benchmark
     return line
 

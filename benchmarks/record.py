@@ -12,6 +12,7 @@ from pipeline.config import Frozen
 from pipeline.errors import UserError
 from pipeline.storage.files import one_line
 
+TIMES = ("s", "ms")  # units of what a slowdown makes larger; of rates, that end in /s, smaller
 Finite = Annotated[float, Field(allow_inf_nan=False)]
 
 
@@ -55,6 +56,19 @@ class Target(NamedTuple):
             if bound is not None
         ]
         return ", ".join(parts) or None
+
+    @classmethod
+    def read(cls, text: str) -> "Target":
+        """Return the target that `text` wrote.
+
+        >>> Target.read("<= 1 s, >= 15 x")
+        Target(most=1.0, least=None, ratio=15.0)
+        """
+        bounds: dict[str, float] = {}
+        for part in text.split(", "):
+            sign, bound, *of = part.split(" ", 2)
+            bounds["most" if sign == "<=" else "ratio" if of == ["x"] else "least"] = float(bound)
+        return cls(**bounds)
 
     def holds(self, value: float, ratio: float | None) -> bool | None:
         """Return whether all that is asked is reached; None where nothing is.
@@ -109,6 +123,22 @@ def figure(
         target=target.text(unit),
         holds=target.holds(value, ratio),
     )
+
+
+def slower(one: Figure, times: float) -> Figure:
+    """Return what the figure would be, were ours so many times slower; one that is no speed stays as it is.
+
+    >>> slow = slower(figure("time", [1.0], "s", [30.0], target=half_of(ratio=30)), 10)
+    >>> slow.value, slow.ratio, slow.holds
+    (10.0, 3.0, False)
+    """
+    if not (one.unit in TIMES or one.unit.endswith("/s")):
+        return one
+    by = times if one.unit in TIMES else 1 / times
+    ratio = None if one.ratio is None else one.ratio / times
+    asked = NOTHING if one.target is None else Target.read(one.target)
+    changed = {key: getattr(one, key) * by for key in ("value", "min", "max")}
+    return one.model_copy(update=changed | {"ratio": ratio, "holds": asked.holds(changed["value"], ratio)})
 
 
 def write_figures(path: Path, figures: Sequence[Figure]) -> None:

@@ -74,6 +74,7 @@ class Sizes:
     rolled: tuple[Problem, Problem]  # what it plays: the same
     mixture: Mixture
     search: Search
+    planned: tuple[int, int]  # looking ahead: short runs, and decisions where 64 jobs wait
 
 
 FULL = Sizes(
@@ -108,6 +109,7 @@ FULL = Sizes(
     rolled=(short_runs(16, 16), long_queues(12, 16, 300)),
     mixture=MIXTURE,
     search=Search(jobsets=4, jobs=50, evaluations=50_000, once=2000, plain=100),
+    planned=(100, 200),
 )
 
 TINY = Problem(jobsets=2, episodes=3)
@@ -143,4 +145,5 @@ QUICK = Sizes(
         }
     ),
     search=Search(jobsets=2, jobs=5, evaluations=20, once=3, plain=2),
+    planned=(2, 3),
 )

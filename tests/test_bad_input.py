@@ -159,13 +159,13 @@ PARAMS = [
         "a misspelt key of an agent",
         GENERATE,
         ("agents.deeprm.finetune.update: unknown key",),
-        params("updates: 3000", "update: 3000"),
+        params("updates: 2000", "update: 3000"),
     ),
     Case(
         "words for a number",
         GENERATE,
         ("params.yaml: agents.deeprm.finetune.updates", "integer", "got 'many'"),
-        params("updates: 3000", "updates: many"),
+        params("updates: 2000", "updates: many"),
     ),
     Case(
         "a fraction for a whole number",
@@ -340,7 +340,7 @@ PARAMS = [
         "a load that is not drawn",
         GENERATE,
         ("agents.deeprm.finetune.loads: 200 is not a load of scenario 'online'",),
-        params("190]\n      updates: 3000", "190, 200]\n      updates: 3000"),
+        params("190]\n      updates: 2000", "190, 200]\n      updates: 2000"),
     ),
     Case(
         "more jobs at once than can be seen",
@@ -397,6 +397,50 @@ WORDS = [
     Case("an unknown command of a group", "evaluate agnt deeprm", ("No such command 'agnt'",)),
     Case("a farm of nobody", "farm --workers 0", ("Invalid value for '--workers'",)),
     Case("a farm outside of a repository", "farm", ("farm: expected dvc.yaml and .dvc here; run this at the",)),
+    Case(
+        "a sweep of a key that is not there",
+        "farm --set agents.deeprm.finetune.learning_rate=0.001,0.003",
+        ("farm: --set agents.deeprm.finetune.learning_rate: no such key; did you mean 'recipes.ours.learning_rate'",),
+    ),
+    Case(
+        "a sweep of an agent that is not there",
+        "farm --set agents.deprm.finetune.updates=10,20",
+        ("farm: --set agents.deprm.finetune.updates: agents has no 'deprm'; there are: ", "did you mean 'deeprm'?"),
+    ),
+    Case(
+        "a sweep to a value of another type",
+        "farm --set recipes.ours.learning_rate=0.001,fast",
+        ("farm: learning_rate=fast: params.yaml: recipes.ours.learning_rate: ", "got 'fast'"),
+    ),
+    Case(
+        "a sweep without values",
+        "farm --set recipes.ours.learning_rate",
+        ("farm: --set recipes.ours.learning_rate: expected KEY=VALUE,VALUE",),
+    ),
+    Case(
+        "seeds from the last to the first",
+        "farm --agent deeprm --seeds 5..1",
+        ("farm: --seeds 5..1: an empty range; the first is above the last: write 1..5",),
+    ),
+    Case("seeds of nobody", "farm --seeds 1..3", ("farm: --seeds: no key that is set belongs to an agent",)),
+    Case("whose seeds, and no seeds", "farm --agent deeprm", ("Invalid value for --agent: it says whose seeds",)),
+    Case(
+        "a sweep outside of a repository",
+        "farm --set recipes.ours.clip=1.0,2.0",
+        ("farm: expected dvc.yaml and .dvc here; run this at the",),
+    ),
+    Case(
+        "tasks to be sent nobody knows where",
+        "evaluate heuristics online",
+        ("pipeline.toml: executor.backend: Input should be 'serial', 'processes', 'ray' or 'slurm', found 'dask'",),
+        {"pipeline.toml": b'[executor]\nbackend = "dask"\n'},
+    ),
+    Case(
+        "an address that is none",
+        "evaluate heuristics online",
+        ("pipeline.toml: executor: expected HOST:PORT of a Ray cluster, found 'head'",),
+        {"pipeline.toml": b'[executor]\nbackend = "ray"\naddress = "head"\n'},
+    ),
     Case("an unknown option", "generate online --fast", ("No such option: --fast",)),
     Case("a missing argument", "generate", ("Missing argument 'SCENARIO'",)),
     Case("a missing option", "schedule jobs.csv --scenario online --policy sjf", ("Missing option '--out'",)),
@@ -850,8 +894,19 @@ DUMPS = [
     Case("too few jobs to compare with Slurm", "fidelity --jobs 3", ("'--jobs'", "10")),
     Case("nobody to steer by", "steer slurm", ("--scenario: expected a scenario of many machines",)),
     Case(
-        "an unknown step of trust", f"{STEER} --mode all", ("--mode: unknown 'all': expected observe, shadow, order",)
+        "an unknown step of trust",
+        f"{STEER} --mode all",
+        ("--mode: unknown 'all': expected observe, shadow, order, rel",),
     ),
+    Case(
+        "nobody said which jobs are submitted held",
+        f"{STEER} --mode release",
+        ("--held-in: expected with --mode release, and only there",),
+    ),
+    Case(
+        "a draw where nothing is drawn", f"{STEER} --mode shadow --draw 3", ("--draw: expected with --mode observe or",)
+    ),
+    Case("no journal to import", "import journal none", ("none/journal.jsonl: not found; expected the --folder of a",)),
     Case("too weak to order by", f"{STEER} --strength 5", ("'--strength'", "2001")),
     Case("a look at the queue without a pause", f"{STEER} --tick 0.1", ("'--tick'", "1")),
     Case(

@@ -11,18 +11,19 @@ import numpy as np
 import pytest
 from builders import REPOSITORY
 
-from benchmarks import engine, running, set_engine
+from benchmarks import engine, lookahead, running, set_engine
 from benchmarks.__main__ import main
 from benchmarks.described import described
 from benchmarks.measure import exponent
 from benchmarks.mixture import updates
 from benchmarks.names import NAMES
 from benchmarks.problem import DEEPRM, Problem, mixed_task
-from benchmarks.record import Figure, Row, Target, figure, half_of, read_figures, write_figures
+from benchmarks.record import Figure, Row, Target, figure, half_of, read_figures, slower, write_figures
 from benchmarks.search import list_one_by_one, list_plainly, question, swapped
 from benchmarks.simulation import plain_sjf
 from benchmarks.sizes import CROWD, FULL, QUICK
 from pipeline.errors import UserError
+from pipeline.problems.pool.lookahead.naming import LEARNED, WHOLE
 from pipeline.problems.pool.simulator.reference import Timestep
 from pipeline.problems.pool.training.mixture import mixture
 from pipeline.problems.pool.training.reinforce import reinforce
@@ -90,6 +91,20 @@ def test_the_parts_of_an_update_are_timed_and_nothing_of_it_is_changed() -> None
     assert decisions == plain.metrics["decisions"]
     assert len(seconds) == 3
     assert min(seconds) > 0
+
+
+@pytest.mark.slow
+def test_looking_ahead_is_a_curve_of_two_bases_and_their_limits() -> None:
+    rows = [one.figure for one in lookahead.run(1, QUICK, lambda what: None)]
+    for name, last in (("hold", WHOLE.decisions), ("sets", LEARNED.decisions)):
+        mine = [one for one in rows if f", {name}," in one.name]
+        means, spent = mine[::2], mine[1::2]
+        assert [one.unit for one in mine] == ["", "ms"] * 3
+        assert len({one.baseline for one in means}) == 1
+        assert min(one.value for one in means) >= 1.0
+        assert min(one.value for one in spent) > 0.0
+        assert [one.target for one in spent] == [None, None, "<= 50 ms"]
+        assert spent[-1].name == f"looking ahead, {name}, {last:,} decisions: p99 where 64 jobs wait"
 
 
 def test_orders_are_listed_alike_in_numpy_and_compiled() -> None:
@@ -202,10 +217,15 @@ def test_a_target_that_is_missed_is_said_and_with_strict_fails(
 ) -> None:
     out = ["--out", str(tmp_path / "bench.json")]
     assert main(out) == 0
-    assert "NOT reached: growth" in capsys.readouterr().err
+    assert "NOT reached (1 of 15): growth" in capsys.readouterr().err
     assert main([*out, "--strict"]) == 1
     assert main([*out, "--strict", "--only", "cnn"]) == 0
     assert "all targets hold" in capsys.readouterr().err
+    assert main([*out, "--strict", "--only", "cnn", "--slower", "10"]) == 1
+    said = capsys.readouterr().err
+    assert "as if ours were 10 times slower" in said
+    assert "NOT reached (1 of 1): cnn" in said
+    assert read_figures(tmp_path / "bench.json")[0].value == 5.0
 
 
 def test_a_name_that_there_is_not_ends_with_2(capsys: pytest.CaptureFixture[str]) -> None:
@@ -213,6 +233,24 @@ def test_a_name_that_there_is_not_ends_with_2(capsys: pytest.CaptureFixture[str]
         main(["--only", "speed"])
     assert ended.value.code == 2
     assert "speed" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("unit", ["exponent", "%", "GiB"])
+def test_a_slowdown_leaves_what_is_no_speed(unit: str) -> None:
+    one = figure("growth", [1.0], unit, target=Target(most=1.1))
+    assert slower(one, 10) == one
+
+
+def test_a_slower_rate_is_a_smaller_one() -> None:
+    slow = slower(figure("rate", [6.0], "M/s", [2.0], more_is_better=True, target=Target(least=1, ratio=1.5)), 10)
+    assert slow.value == pytest.approx(0.6)
+    assert slow.ratio == pytest.approx(0.3)
+    assert slow.holds is False
+
+
+def test_no_slowdown_at_all_ends_with_2_and_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--slower", "0"]) == 2
+    assert capsys.readouterr().err == "error: --slower: expected more than 0, got 0\n"
 
 
 def test_no_runs_end_with_2_and_one_line(capsys: pytest.CaptureFixture[str]) -> None:

@@ -23,6 +23,7 @@ FILES = {
     "evaluate heuristics": "heuristics",
     "evaluate agent": "evaluate",
     "evaluate transfer": "transfer",
+    "evaluate plan": "plan",
     "evaluate compare": "compare",
     "evaluate papers": "papers",
 }
@@ -370,7 +371,11 @@ def test_no_parameter_can_change_unseen(stages: dict[str, Stage], rows: dict[str
 
 
 def test_agents_and_scenarios_have_names_that_dvc_can_set(rows: dict[str, Any]) -> None:
-    names = [name for section in ("agents", "scenarios", "recipes", "demands", "transfers") for name in rows[section]]
+    names = [
+        name
+        for section in ("agents", "scenarios", "recipes", "demands", "transfers", "plans")
+        for name in rows[section]
+    ]
     assert [name for name in names if not re.fullmatch(r"[a-z0-9_]+", name)] == []
 
 
@@ -423,6 +428,24 @@ def test_the_stage_of_a_site_depends_on_all_the_code_it_runs_and_no_more(tmp_pat
     run = {file for part in parts for file in closure(REPOSITORY, part, ["machines"])}
     words = ("pipeline/report", "pipeline/problems/parts.py")  # they change no result
     assert sorted(str(file) for file in run if not covered(file, [*stage.deps, *words])) == []
+    code = [dep for dep in stage.deps if dep.startswith("pipeline")]
+    assert [dep for dep in code if not any(covered(file, [dep]) for file in run)] == []
+
+
+def test_the_stage_of_a_plan_depends_on_all_the_code_it_runs_and_no_more(tmp_path: Path, rows: dict[str, Any]) -> None:
+    shutil.copy(REPOSITORY / "dvc.yaml", tmp_path)
+    row = {"scenario": "online", "base": "deeprm3", "candidates": 4, "futures": 8, "ahead": 100, "decisions": 100}
+    with (tmp_path / "params.yaml").open("w") as stream:
+        YAML().dump({**rows, "plans": {"plan_mine": {**row, "left_job": 0, "left_work": 0, "sure": 1}}}, stream)
+    with Repo.init(str(tmp_path), no_scm=True):
+        pass
+    stage = resolved(tmp_path)["plan@plan_mine"]
+    assert {"data/jobsets/online", "models", "reports/tables/heuristics/online"} <= set(stage.deps)
+    assert set(stage.params) == {"seed", "threads", "device", "plans.plan_mine"}
+    assert stage.outs == ["reports/tables/plans/plan_mine"]
+    assert all(covered(Path(stage.outs[0]), resolved(tmp_path)[name].deps) for name in ("compare", "gate", "papers"))
+    assert unseen(REPOSITORY, stage, ["pool"]) == []
+    run = closure(REPOSITORY, stage.file, ["pool"])
     code = [dep for dep in stage.deps if dep.startswith("pipeline")]
     assert [dep for dep in code if not any(covered(file, [dep]) for file in run)] == []
 

@@ -26,6 +26,7 @@ AT_THE_ROOT = {
         "bad_input",
         "benchmarks",
         "compiled",
+        "containers",
         "documents",
         "dvc_views",
         "dvc_yaml",

@@ -161,7 +161,7 @@ def test_the_dashboard_shows_metrics_that_there_are() -> None:
 
 
 def test_every_metric_is_explained() -> None:
-    text = (OPERATE / "watching.md").read_text()
+    text = (REPOSITORY / "docs" / "operate.md").read_text()
     for name in metrics():
         if not name.endswith(("_created", "_sum", "_count", "_bucket")):
             assert f"`{name}" in text

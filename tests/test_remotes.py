@@ -95,6 +95,28 @@ def test_a_bucket_shares_results_and_runs(
     goes_round(folder, bucket, tmp_path, environment)
 
 
+def test_a_small_project_goes_through_a_bucket(bucket: Remote, tmp_path: Path, environment: dict[str, str]) -> None:
+    mine, other = Folder(tmp_path / "mine", environment), Folder(tmp_path / "other", environment)
+    (mine.root / ".dvc").mkdir(parents=True)
+    mine.git("init", "--quiet", "--initial-branch", "main")
+    (mine.root / ".dvc" / "config").write_text("")
+    (mine.root / ".dvc" / ".gitignore").write_text("/config.local\n/tmp\n/cache\n")
+    settings = "".join(f"    {key} = {value}\n" for key, value in {"url": bucket.url, **bucket.settings}.items())
+    (mine.root / ".dvc" / "config.local").write_text(f"[core]\n    remote = shared\n['remote \"shared\"']\n{settings}")
+    (mine.root / "double.py").write_text("open('out', 'w').write(2 * open('double.py').read())\n")
+    stage = {"cmd": "python double.py", "deps": ["double.py"], "outs": ["out"]}
+    (mine.root / "dvc.yaml").write_text(json.dumps({"stages": {"double": stage}}))
+    assert ran(mine.dvc("repro")) == ["double"]
+    mine.git("add", "--all")
+    mine.git("commit", "--quiet", "-m", "doubled")
+    mine.dvc("push", **bucket.environment)
+    mine.git("clone", "--quiet", str(mine.root), str(other.root))
+    (other.root / ".dvc" / "config.local").write_text((mine.root / ".dvc" / "config.local").read_text())
+    assert ran(other.dvc("repro", "--pull", **bucket.environment)) == []
+    assert (other.root / "out").read_text() == 2 * (mine.root / "double.py").read_text()
+    assert other.git("status", "--porcelain") == ""
+
+
 def test_what_is_in_no_remote_is_named(folder: Folder, tmp_path: Path, environment: dict[str, str]) -> None:
     Remote(str(tmp_path / "empty"), {}, {}).name_in(folder)
     clone = Folder(tmp_path / "clone", environment)

@@ -31,6 +31,7 @@ PAGES = {
     "docs/results/gate.md": "gate",
     "docs/results/run-times.md": "run-times",
     "docs/results/serving.md": "serving",
+    "docs/scale.md": "scale",
 }
 
 

@@ -71,6 +71,14 @@ AgentName = Annotated[
     str,
     typer.Argument(help="An agent of params.yaml, as 'deeprm'.", metavar="AGENT", autocompletion=names_in("agents")),
 ]
+PlanName = Annotated[
+    str,
+    typer.Argument(
+        help="A policy of params.yaml that looks ahead, as 'plan_deeprm3'.",
+        metavar="PLAN",
+        autocompletion=names_in("plans"),
+    ),
+]
 TransferName = Annotated[
     str,
     typer.Argument(

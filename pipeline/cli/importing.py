@@ -40,3 +40,20 @@ def slurm(
 
     for line in run(SlurmImport(files, out, key_file, name_users, partial)):
         typer.echo(line)
+
+
+@imports.command()
+def journal(
+    folder: Annotated[Path, typer.Argument(help="The --folder of a controller that steers a Slurm.")],
+    out: Annotated[Path, typer.Option(help="Folder for jobs.csv, log.swf, decisions.csv and account.csv.")] = Path(
+        "imported"
+    ),
+) -> None:
+    """Make a job table, a log in SWF and a table of decisions of what `steer slurm` wrote down.
+
+    Example: python -m pipeline import journal steering --out site
+    """
+    from pipeline.steering.importing import run
+
+    for line in run(folder, out):
+        typer.echo(line)

@@ -32,6 +32,9 @@ def serve(
             help="Answer Kubernetes' scheduler, too: the API server's address; 'cluster': that of the pod it is in."
         ),
     ] = None,
+    steering: Annotated[
+        Path | None, typer.Option(help="Folder of a controller: the page shows what its mode shadow said last.")
+    ] = None,
 ) -> None:
     """Decide for a live cluster over HTTP: what waits and runs goes in, an order and who starts where comes out.
 
@@ -40,7 +43,7 @@ def serve(
     params = read_params()
     from pipeline.stages.serve import Listening, run
 
-    run(params, scenario, policy, Listening(host, port, token_file), limit, kubernetes)
+    run(params, scenario, policy, Listening(host, port, token_file), limit, kubernetes, steering)
 
 
 @app.command()

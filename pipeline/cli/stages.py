@@ -1,6 +1,16 @@
 """The commands that dvc.yaml runs, one a stage."""
 
-from pipeline.cli.base import STAGES, AgentName, ScenarioName, TransferName, app, evaluation, learning, read_params
+from pipeline.cli.base import (
+    STAGES,
+    AgentName,
+    PlanName,
+    ScenarioName,
+    TransferName,
+    app,
+    evaluation,
+    learning,
+    read_params,
+)
 
 
 @app.command(rich_help_panel=STAGES)
@@ -97,6 +107,21 @@ def evaluate_transfer(transfer: TransferName) -> None:
     from pipeline.stages.transfer import run
 
     run(params, transfer)
+
+
+@evaluation.command("plan")
+def evaluate_plan(plan: PlanName) -> None:
+    """Score a policy that looks ahead on its scenario's test jobsets.
+
+    Example: python -m pipeline evaluate plan plan_deeprm3
+    """
+    params = read_params()
+    row = params.plan(plan)
+    if row.base in params.agents:
+        learning(params, row.base)
+    from pipeline.stages.plan import run
+
+    run(params, plan)
 
 
 @evaluation.command("compare")

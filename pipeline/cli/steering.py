@@ -33,7 +33,9 @@ def slurm(
     ] = "champion",
     mode: Annotated[
         str,
-        typer.Option(help="observe: touch nothing; shadow: and replay both orders; order: set SiteFactor."),
+        typer.Option(
+            help="observe: touch nothing; shadow: and replay both orders; order: set SiteFactor; release: let jobs go."
+        ),
     ] = "observe",
     tick: Annotated[float, typer.Option(min=1, max=3600, help="Seconds between two looks at the queue.")] = 5.0,
     folder: Annotated[Path, typer.Option(help="Its journal, its lock, and what it has set.")] = FOLDER,
@@ -46,6 +48,18 @@ def slurm(
     ] = 2000.0,
     time_unit: Annotated[float, typer.Option(min=0.001, help="Seconds of the scenario's unit of time.")] = 1.0,
     ticks: Annotated[int, typer.Option(min=0, help="End after so many; 0: when told to.")] = 0,
+    held_in: Annotated[
+        str, typer.Option(help="Of release: partitions whose jobs are submitted held, for it to let go; with commas.")
+    ] = "",
+    longest_hold: Annotated[
+        float, typer.Option(min=1, help="Of release: seconds behind which a job goes, whatever the policy wants.")
+    ] = 86_400.0,
+    canary: Annotated[
+        int, typer.Option(min=0, max=1000, help="Jobs of a window by which a policy that acts is judged; 0: it is not.")
+    ] = 50,
+    draw: Annotated[
+        float, typer.Option(min=0, help="Temperature at which orders are drawn by their scores; 0: the best first.")
+    ] = 0.0,
     reset: Annotated[bool, typer.Option("--reset", help="Take back what a controller left, and end.")] = False,
 ) -> None:
     """Order the queue of the Slurm whose commands are in the path, or only say how it would be ordered.
@@ -65,4 +79,18 @@ def slurm(
     params = read_params()
     from pipeline.stages.steer import run
 
-    run(params, scenario, policy, limit, Settings(Mode(mode), folder, tick, strength, most, time_unit, ticks))
+    partitions = tuple(name for name in held_in.split(",") if name)
+    settings = Settings(
+        Mode(mode),
+        folder,
+        tick,
+        strength,
+        most,
+        time_unit,
+        ticks,
+        draw=draw,
+        held_in=partitions,
+        canary=canary,
+        longest_hold_s=longest_hold,
+    )
+    run(params, scenario, policy, limit, settings)

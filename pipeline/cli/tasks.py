@@ -150,14 +150,17 @@ def show(
 def explain(
     policy: Annotated[
         str,
-        typer.Option("--policy", "--agent", help="A trained agent, as models/deeprm.", autocompletion=policies),
+        typer.Option(
+            "--policy", "--agent", help="A trained agent, as models/deeprm, or a row of plans.", autocompletion=policies
+        ),
     ],
     jobsets: Annotated[int, typer.Option(min=1, help="Jobsets of each load to look at, at most.")] = 50,
     leaves: Annotated[int, typer.Option(min=2, help="Leaves of the tree, at most; of pooled clusters only.")] = 24,
 ) -> None:
     """Tell what an agent does differently from SJF, or a controller from shares by demand.
 
-    Of a pooled cluster's agent, a small tree is made that nearly does the same.
+    Of a pooled cluster's agent, a small tree is made that nearly does the same. Of a policy that looks ahead, a row of
+    plans, it tells what each candidate would have gained.
 
     Example: python -m pipeline explain --policy models/deeprm
     """
@@ -165,7 +168,9 @@ def explain(
     from pipeline.problems import ExplainRequest
     from pipeline.stages.explain import run
 
-    run(params, ExplainRequest(learning(params, policy.removeprefix("models/").rstrip("/")), jobsets, leaves))
+    name = policy.removeprefix("models/").rstrip("/")
+    asked = name if name in params.plans else learning(params, name)
+    run(params, ExplainRequest(asked, jobsets, leaves))
 
 
 @app.command()

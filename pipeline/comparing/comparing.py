@@ -93,8 +93,16 @@ def paired(
     references |= {BEST: dict(best)} if best else {}
     starts = {start: agent for agent in agents if (start := START.format(agent=agent)) in there}
     references |= {start: dict.fromkeys(loads, start) for start in starts}
-    rows = comparison(results, scenario, references, settings, np.random.default_rng(seed), trainings(agents))
-    return rows[~rows["against"].isin(starts) | (rows["against"].map(starts) == rows["policy"])]
+    rng = np.random.default_rng(seed)
+    return comparison(
+        results,
+        scenario,
+        references,
+        settings,
+        rng,
+        trainings(agents),
+        asked=lambda policy, label: starts.get(label, policy) == policy,
+    )
 
 
 def trainings(agents: Mapping[str, Agent]) -> dict[str, list[str]]:

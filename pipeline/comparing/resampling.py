@@ -4,7 +4,9 @@ Of fewer than FEW independent units there are no percentiles: what is told is th
 A difference is not told from 0 at all where all units of so few could lie on one side by luck (sign test).
 """
 
+import json
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 
 import numpy as np
 import pandas as pd
@@ -14,6 +16,7 @@ from pipeline.core import FloatArray
 FEW = 10  # percentiles of resamples of fewer units are too near to each other
 NORMAL = 1.960  # half width of its 95 % interval, and of Student's t with 1, 2, ... degrees of freedom
 STUDENT = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262)
+KEPT, LARGEST = 16, 4_000_000  # draws that are kept for whoever makes the same ones next, and numbers of each at most
 
 
 def windows(frame: pd.DataFrame) -> pd.DataFrame:
@@ -53,9 +56,27 @@ def gap_interval(resampled: FloatArray, confidence: float, units: int) -> tuple[
 
 def resample(units: int, resamples: int, rng: np.random.Generator) -> FloatArray:
     """Return how often each unit counts, [1 + S, N]: once each in row 0, the sample itself; of few, each one alone."""
-    alone = units * np.resize(np.eye(units), (resamples, units))
-    drawn = alone if units < FEW else rng.multinomial(units, np.full(units, 1 / units), size=resamples)
-    return np.vstack([np.ones(units), drawn])
+    if units < FEW:
+        return np.vstack([np.ones(units), units * np.resize(np.eye(units), (resamples, units))])
+    if units * resamples > LARGEST:
+        return _counted(units, resamples, rng)
+    counts, after = _kept(units, resamples, json.dumps(rng.bit_generator.state))
+    rng.bit_generator.state = json.loads(after)
+    return counts
+
+
+@lru_cache(KEPT)
+def _kept(units: int, resamples: int, state: str) -> tuple[FloatArray, str]:
+    """Return the draws that follow a generator's state, and the state behind them: tables of a scenario share them."""
+    rng = np.random.default_rng()
+    rng.bit_generator.state = json.loads(state)
+    counts = _counted(units, resamples, rng)
+    counts.setflags(write=False)
+    return counts, json.dumps(rng.bit_generator.state)
+
+
+def _counted(units: int, resamples: int, rng: np.random.Generator) -> FloatArray:
+    return np.vstack([np.ones(units), rng.multinomial(units, np.full(units, 1 / units), size=resamples)])
 
 
 def by_jobset(part: pd.DataFrame, policies: Sequence[str], column: str) -> pd.DataFrame:

@@ -10,7 +10,7 @@ policies at once.
 Trainings that differ by their seed alone are also one policy, their mean, whose resamples draw seeds, too.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -39,12 +39,12 @@ class Stratum(NamedTuple):
         return np.asarray(self.counts @ value / self.counts.sum(axis=1, keepdims=True))
 
 
-class Estimates(NamedTuple):
-    """Means of P policies and their gaps to a reference, in the sample (row 0) and in S resamples, at L loads."""
+class Averages(NamedTuple):
+    """Means of P policies in the sample and in its resamples, at one load or over several, and their intervals."""
 
-    mean: FloatArray  # [L, 1 + S, P]
-    mean_against: FloatArray  # [L, 1 + S]
-    gap: FloatArray  # [L, 1 + S, P]  mean of slowdown less the reference's
+    value: FloatArray  # [1 + S, P]
+    low: FloatArray  # [P]
+    high: FloatArray  # [P]
 
 
 def comparison(
@@ -54,6 +54,7 @@ def comparison(
     settings: Evaluation,
     rng: np.random.Generator,
     trainings: Mapping[str, Sequence[str]] = MappingProxyType({}),
+    asked: Callable[[str, str], bool] = lambda policy, label: True,
 ) -> pd.DataFrame:
     """Compare every policy of one scenario with every reference, at each load and over all.
 
@@ -66,6 +67,7 @@ def comparison(
         settings: of the bootstrap.
         rng: from the same seed, a policy's interval is the same here and in `summary`, whoever it is compared with.
         trainings: label -> policies that differ by their training seed alone.
+        asked: is a policy, or the mean of trainings, compared with the reference of a label at all?
 
     Raises:
         ValueError: policies were scored on different jobsets, or a reference has no scores.
@@ -74,15 +76,20 @@ def comparison(
     strata = _strata(frame, policies, settings.resamples, rng)
     groups = {f"{stratum.load:03d}": [place] for place, stratum in enumerate(strata)} | {ALL: list(range(len(strata)))}
     weights = seeds_drawn(policies, trainings, settings.resamples, rng)
+    names = [*policies, *trainings]
+    value = _with_trainings(np.stack([stratum.means(stratum.slowdown) for stratum in strata]), weights)
+    means = {load: _over(value, [strata[k] for k in places], places, settings) for load, places in groups.items()}
     tables = []
     for label, choice in references.items():
         columns = [_column(policies, label, choice, stratum.load) for stratum in strata]
-        estimates = _estimates(strata, columns, weights)
+        gap = _gaps(strata, columns, weights)
         for load, places in groups.items():
-            names = {"scenario": scenario, "load": load, "policy": [*policies, *trainings], "against": label}
-            numbers = _compare([strata[k] for k in places], _over(estimates, places), weights[0], settings.confidence)
-            other = [any(columns[k] != p for k in places) for p in range(len(policies) + len(trainings))]
-            tables.append(pd.DataFrame(names | numbers)[other])
+            other = [p for p, name in enumerate(names) if any(columns[k] != p for k in places) and asked(name, label)]
+            about = {"scenario": scenario, "load": load, "policy": [names[p] for p in other], "against": label}
+            against = np.mean([value[k, :, columns[k]] for k in places], axis=0)
+            apart = gap[places].mean(axis=0)[:, other]
+            numbers = _compare([strata[k] for k in places], means[load], apart, against, weights[0], other, settings)
+            tables.append(pd.DataFrame(about | numbers))
     return pd.concat(tables, ignore_index=True)
 
 
@@ -121,45 +128,54 @@ def _column(policies: Sequence[str], label: str, choice: Mapping[int, str], load
     return policies.index(choice[load])
 
 
-def _estimates(strata: Sequence[Stratum], columns: Sequence[int], weights: FloatArray) -> Estimates:
-    """Return means and gaps at each load; columns [L] holds the reference's place among the policies."""
-    mean = np.stack([stratum.means(stratum.slowdown) for stratum in strata])
-    against = np.stack([mean[k, :, column] for k, column in enumerate(columns)])
+def _gaps(strata: Sequence[Stratum], columns: Sequence[int], weights: FloatArray) -> FloatArray:
+    """Return [L, 1 + S, P + T], means of slowdown less the reference's; columns [L]: its place among the policies."""
     # The mean of differences, not the difference of means: between equal scores it is exactly 0, however BLAS rounds.
     gap = [s.means(s.slowdown - s.slowdown[:, [column]]) for s, column in zip(strata, columns, strict=True)]
-    return Estimates(_with_trainings(mean, weights), against, _with_trainings(np.stack(gap), weights))
+    return _with_trainings(np.stack(gap), weights)
 
 
 def _with_trainings(value: FloatArray, weights: FloatArray) -> FloatArray:
     return np.concatenate([value, np.einsum("lsp,spt->lst", value, weights)], axis=2) if weights.shape[2] else value
 
 
-def _over(estimates: Estimates, loads: list[int]) -> Estimates:
-    """Return the mean over some loads, without the axis of loads."""
-    return Estimates._make(field[loads].mean(axis=0) for field in estimates)
+def _over(value: FloatArray, strata: Sequence[Stratum], loads: list[int], settings: Evaluation) -> Averages:
+    """Return the means over some loads of all."""
+    mean = value[loads].mean(axis=0)
+    # Means of few trainings could be resampled below what is possible.
+    return Averages(mean, *interval(np.maximum(mean[1:], 0.0), settings.confidence, _fewest(strata)))
+
+
+def _fewest(strata: Sequence[Stratum]) -> int:
+    return min(len(np.unique(stratum.unit)) for stratum in strata)
 
 
 def _compare(
-    strata: Sequence[Stratum], estimates: Estimates, seeds: FloatArray, confidence: float
+    strata: Sequence[Stratum],
+    means: Averages,
+    gap: FloatArray,
+    against: FloatArray,
+    seeds: FloatArray,
+    other: list[int],
+    settings: Evaluation,
 ) -> dict[str, FloatArray | IntArray]:
-    """Return the numbers of a Comparison, each [P + T]; seeds [P, T] are above 0 where a training belongs to a mean."""
-    difference = estimates.gap / np.maximum(estimates.mean_against, NOTHING)[:, None]
-    units = min(len(np.unique(stratum.unit)) for stratum in strata)
-    # Means of few trainings could be resampled below what is possible.
-    low, high = interval(np.maximum(estimates.mean[1:], 0.0), confidence, units)
-    difference_low, difference_high = gap_interval(np.maximum(difference[1:], -1.0), confidence, units)
-    policies = len(low)
+    """Return the numbers of a Comparison, each [O], of the O policies whose gaps [1 + S, O] to the reference are given.
+
+    Seeds [P, T] are above 0 where a training belongs to a mean.
+    """
+    difference = gap / np.maximum(against, NOTHING)[:, None]
+    low, high = gap_interval(np.maximum(difference[1:], -1.0), settings.confidence, _fewest(strata))
     unfinished = np.sum([stratum.unfinished for stratum in strata], axis=0)
     return {
-        "n": np.full(policies, len(np.unique(np.concatenate([stratum.unit for stratum in strata])))),
-        "mean": estimates.mean[0],
-        "low": low,
-        "high": high,
-        "mean_against": np.full(policies, estimates.mean_against[0]),
+        "n": np.full(len(other), len(np.unique(np.concatenate([stratum.unit for stratum in strata])))),
+        "mean": means.value[0, other],
+        "low": means.low[other],
+        "high": means.high[other],
+        "mean_against": np.full(len(other), against[0]),
         "difference": difference[0],
-        "difference_low": difference_low,
-        "difference_high": difference_high,
-        "unfinished": np.concatenate([unfinished, unfinished @ (seeds > 0)]),
+        "difference_low": low,
+        "difference_high": high,
+        "unfinished": np.concatenate([unfinished, unfinished @ (seeds > 0)])[other],
     }
 
 

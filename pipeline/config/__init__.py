@@ -37,6 +37,7 @@ from pipeline.config.pool.hindsight import Hindsight, must_be_solvable
 from pipeline.config.pool.learning import (
     Clone,
     Expert,
+    HoldsFrom,
     Imitate,
     Mixture,
     PoolAgent,
@@ -47,6 +48,7 @@ from pipeline.config.pool.learning import (
     Transfer,
 )
 from pipeline.config.pool.networks import Cnn, Mlp, PoolNetworkConfig, Sets
+from pipeline.config.pool.plan import Plan
 from pipeline.config.pool.scenario import AtOnce, Demand, PoolLog, PoolScenario, Streaming, Synthetic
 from pipeline.config.problems import (
     Agent,
@@ -93,6 +95,7 @@ __all__ = [
     "GroupsScenario",
     "HeuristicKnobs",
     "Hindsight",
+    "HoldsFrom",
     "Imitate",
     "Instances",
     "Linear",
@@ -110,6 +113,7 @@ __all__ = [
     "NoPretrain",
     "Params",
     "Parts",
+    "Plan",
     "PoolAgent",
     "PoolCard",
     "PoolKnobs",

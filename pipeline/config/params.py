@@ -18,6 +18,7 @@ from pipeline.config.machines.learning import MachinesRecipe
 from pipeline.config.machines.scenario import MachinesScenario
 from pipeline.config.pool.hindsight import Hindsight
 from pipeline.config.pool.learning import Recipe, Transfer
+from pipeline.config.pool.plan import Plan
 from pipeline.config.pool.scenario import Demand, PoolLog, PoolScenario, Synthetic
 from pipeline.config.problems import CHECKS, Agent, AnyRecipe, AnyScenario, HeuristicKnobs
 from pipeline.config.records import Frozen, Name, Seed, all_problems, first_problem, pick
@@ -56,6 +57,8 @@ class Params(Frozen):
     agents: Annotated[dict[Name, Annotated[Agent, Field(discriminator="problem")]], Field(min_length=1)]
     # Agents scored on other scenarios.
     transfers: dict[Name, Transfer] = Field(default_factory=dict, exclude_if=lambda rows: not rows)
+    # Policies that look ahead, scored beside the others: a heuristic's or an agent's, improved.
+    plans: dict[Name, Plan] = Field(default_factory=dict, exclude_if=lambda rows: not rows)
     hindsight: Hindsight  # schedules that know all jobs beforehand
     # What a candidate must show to become the champion of a scenario.
     gate: Annotated[Gate | None, Field(exclude_if=lambda rules: rules is None)] = None
@@ -152,6 +155,10 @@ class Params(Frozen):
     def transfer(self, name: str) -> Transfer:
         """Return the named transfer."""
         return pick(self.transfers, name, "transfer")
+
+    def plan(self, name: str) -> Plan:
+        """Return the named policy that looks ahead."""
+        return pick(self.plans, name, "plan")
 
     def recipe_of(self, kind: type[Row], agent: str) -> Row:
         """Return the learning recipe of the named agent, as one of its problem.

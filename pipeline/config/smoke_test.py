@@ -20,6 +20,8 @@ AT_MOST: Mapping[str, float] = {
     "elite": 2,
     "rounds": 1,
     "limit": 0.001,
+    "futures": 2,
+    "decisions": 100,
 }
 
 
@@ -31,7 +33,7 @@ def smoke_test_params(params: Params) -> Params:
     raw = params.model_dump()
     for row in raw["scenarios"].values():
         row["jobsets"] = _capped(row["jobsets"])
-    raw |= {name: _capped(raw[name]) for name in ("agents", "heuristics", "hindsight")}
+    raw |= {name: _capped(raw.get(name, {})) for name in ("agents", "heuristics", "hindsight", "plans")}
     return Params.model_validate(raw | {"threads": 1})
 
 

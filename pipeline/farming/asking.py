@@ -1,6 +1,7 @@
-"""Asking DVC: the graph of stages, what is stale, and what it said while it worked on one; by its command line alone.
+"""Asking DVC: the graph of stages, what is stale, and what it said while it worked on one; by its command line.
 
-`dvc status --json` and `dvc dag --mermaid` are documented and stay; for the graph there is no JSON.
+`dvc status --json` and `dvc dag --mermaid` are documented and stay; for the graph there is no JSON. Which parameters a
+stage reads, no command tells: that one thing comes from DVC's Python.
 """
 
 import json
@@ -8,7 +9,8 @@ import re
 import subprocess
 import sys
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
+from pathlib import Path
 
 from pipeline.errors import UserError
 
@@ -74,6 +76,44 @@ def stale() -> set[str]:
         UserError: DVC cannot tell.
     """
     return set(json.loads(_ask("status", "--json")))
+
+
+def cache_folder() -> str:
+    """Return where DVC's cache is.
+
+    Raises:
+        UserError: DVC cannot tell.
+    """
+    return str(Path(_ask("cache", "dir").strip()).absolute())
+
+
+def by_params(keys: Collection[str]) -> set[str]:
+    """Return the stages that read one of some dotted keys of params.yaml, or a part of one.
+
+    Raises:
+        UserError: DVC cannot tell.
+    """
+    from dvc.dependency import ParamsDependency
+    from dvc.exceptions import DvcException
+    from dvc.repo import Repo
+
+    try:
+        with Repo(".") as repo:
+            stages = [stage for stage in repo.index.stages if hasattr(stage, "name")]
+            read = {
+                stage.addressing: [
+                    name for dep in stage.deps if isinstance(dep, ParamsDependency) for name in dep.params
+                ]
+                for stage in stages
+            }
+    except DvcException as error:
+        raise UserError(f"dvc.yaml: {' '.join(str(error).split())[:LONGEST]}") from error
+    return {stage for stage, names in read.items() if any(_meet(name, key) for name in names for key in keys)}
+
+
+def _meet(one: str, other: str) -> bool:
+    """Is one of two dotted keys the other, or in it?"""
+    return f"{one}.".startswith(f"{other}.") or f"{other}.".startswith(f"{one}.")
 
 
 def repro(stage: str = "") -> list[str]:

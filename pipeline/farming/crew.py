@@ -1,11 +1,10 @@
 """The crew: what works at the same time, heard as one; nobody of it stays when it is left."""
 
 import queue
-from collections.abc import Sequence
 from types import TracebackType
 from typing import TextIO
 
-from pipeline.farming.work import Said, Work
+from pipeline.farming.work import Said, Task, Work
 
 TICK_S = 0.5
 
@@ -22,9 +21,9 @@ class Crew:
     def __len__(self) -> int:
         return len(self._works)
 
-    def begin(self, name: str, words: Sequence[str]) -> None:
+    def begin(self, name: str, task: Task) -> None:
         """Have one more command run."""
-        self._works[name] = Work(name, words, self._said, self._held.fileno())
+        self._works[name] = Work(name, task, self._said, self._held.fileno())
 
     def hear(self) -> Said | None:
         """Return who said which line next, behind the last line None; nothing if nobody says anything for a moment."""

@@ -2,12 +2,13 @@
 
 import time
 from collections import defaultdict
-from typing import TextIO
+from typing import Protocol, TextIO
 
 from pipeline.farming import asking, view
 from pipeline.farming.crew import Crew
 from pipeline.farming.notes import Notes, keep
 from pipeline.farming.plan import Plan
+from pipeline.farming.work import Task
 from pipeline.progress import LINES_EVERY_S, say
 from pipeline.tracking.digests import read_lock
 
@@ -15,19 +16,54 @@ REPRO = "dvc repro"
 KEPT = 20  # last lines of a stage, for the reason why it failed
 
 
+class Trade(Protocol):
+    """How what a plan names is made."""
+
+    def begin(self, name: str) -> Task:
+        """Return the command that makes one."""
+
+    def ended(self, name: str, fate: str, took_s: float) -> str:
+        """Keep what is to be kept of one that was made; return what became of it, in a word or two."""
+
+
+class Stages:
+    """Stages of this repository: a `dvc repro` each."""
+
+    def __init__(self, notes: Notes) -> None:
+        """Begin.
+
+        Args:
+            notes: takes how long stages took.
+        """
+        self._notes = notes
+
+    def begin(self, name: str) -> Task:
+        """Return the command that makes a stage."""
+        return Task(asking.repro(name))
+
+    def ended(self, name: str, fate: str, took_s: float) -> str:
+        """Keep dvc.lock as it now is, and how long the stage took; return what DVC did."""
+        keep(read_lock())
+        if fate == asking.RAN:
+            self._notes.seconds[name] = round(took_s, 1)
+            self._notes.write()
+        return fate
+
+
 class Farm:
     """One go at a plan."""
 
-    def __init__(self, plan: Plan, workers: int, notes: Notes, held: TextIO) -> None:
+    def __init__(self, plan: Plan, workers: int, trade: Trade, held: TextIO) -> None:
         """Take a plan.
 
         Args:
-            plan: the stages.
+            plan: the stages, or what else there is to be made.
             workers: how many may run at the same time.
-            notes: takes how long stages took.
+            trade: how one is made, and what there is to do when it has ended.
             held: a file that stays locked while anything runs.
         """
-        self._plan, self._workers, self._notes, self._held = plan, workers, notes, held
+        self._plan, self._workers, self._trade, self._held = plan, workers, trade, held
+        self._at: dict[str, str] = {}  # the stage that runs, of what has several
         self._heard: defaultdict[str, list[str]] = defaultdict(list)
         self._fates: dict[str, str] = {}  # by stage, what DVC did
         self._worked_s = 0.0
@@ -41,14 +77,14 @@ class Farm:
                 self._hear(crew)
                 if time.monotonic() - self._shown_s >= LINES_EVERY_S:
                     self._shown_s = time.monotonic()
-                    say(view.status(self._plan, self._workers, self._shown_s))
+                    say(view.status(self._plan, self._workers, self._shown_s, self._at))
         say(view.summary(self._fates, time.monotonic() - begun_s, self._worked_s))
 
     def _begin(self, crew: Crew) -> bool:
         """Begin as many stages as may be; tell whether any runs."""
         while len(crew) < self._workers and (stage := self._plan.next()):
             self._plan.begin(stage, time.monotonic())
-            crew.begin(stage, asking.repro(stage))
+            crew.begin(stage, self._trade.begin(stage))
         return len(crew) > 0
 
     def _hear(self, crew: Crew) -> None:
@@ -61,6 +97,7 @@ class Farm:
             return
         if found := asking.fate(line):
             self._fates[stage] = found[1]
+            self._at[stage] = found[0]
         if line.strip():
             self._heard[stage] = [*self._heard[stage][1 - KEPT :], line]
         view.show(stage, line)
@@ -69,17 +106,14 @@ class Farm:
         took_s = time.monotonic() - self._plan.running[stage]
         fate = self._fates.get(stage, "")
         self._plan.end(stage, code == 0)
-        if fate == asking.RAN:
-            self._worked_s += took_s
         if code:
             self._fates[stage] = "failed"
             say(f"farm: {stage} failed after {took_s:.0f} s: {view.reason(self._heard[stage], code)}")
         else:
-            keep(read_lock())
-            if fate == asking.RAN:
-                self._notes.seconds[stage] = round(took_s, 1)
-                self._notes.write()
+            self._fates[stage] = fate = self._trade.ended(stage, fate, took_s)
             say(f"farm: {stage} {fate}, {took_s:.0f} s; {len(self._plan.done)} of {self._plan.total} done")
+        if fate not in (asking.UNCHANGED, asking.CACHED):
+            self._worked_s += took_s
         self._shown_s = time.monotonic()
 
 
@@ -89,7 +123,7 @@ def go_through(held: TextIO) -> tuple[int, list[str]]:
     begun_s = shown_s = time.monotonic()
     say(f"farm: {REPRO} goes through what was made")
     with Crew(held) as crew:
-        crew.begin(REPRO, asking.repro())
+        crew.begin(REPRO, Task(asking.repro()))
         while True:
             said = crew.hear()
             if said and said[1] is None:

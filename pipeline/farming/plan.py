@@ -26,12 +26,13 @@ class Plan:
 
         Args:
             needs: the whole graph.
-            stages: what is to be done; with a stage, all that need it.
+            stages: what is to be done; with a stage, all that need it. Of equals the first is begun first.
             seconds: how long stages took when they last ran.
             last: a stage that comes behind all others, whatever it needs.
         """
         self._needs = {stage: needs[stage] & set(stages) for stage in stages}
         self._seconds, self._last = seconds, last
+        self._place = {stage: place for place, stage in enumerate(stages)}
         self.waiting = set(stages)
         self.running: dict[str, float] = {}  # since when
         self.done: set[str] = set()
@@ -50,7 +51,7 @@ class Plan:
     def next(self) -> str | None:
         """Return the stage to begin, if one can: of those whose inputs are there, that with most work behind it."""
         ready, ranks = self._ready(self.waiting - self.blocked, self.done, bool(self.running)), self._ranks()
-        return max(ready, key=lambda stage: (ranks[stage], stage), default=None)
+        return max(ready, key=lambda stage: (ranks[stage], -self._place[stage]), default=None)
 
     def begin(self, stage: str, now_s: float) -> None:
         """Note that a stage runs."""

@@ -1,6 +1,7 @@
 """What people see of a farm: lines of stages under their names, and now and then where all of it is."""
 
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 
 from pipeline.farming.asking import beside
 from pipeline.farming.plan import Plan
@@ -15,9 +16,19 @@ def show(name: str, line: str) -> None:
         say(f"{name} | {line}")
 
 
-def status(plan: Plan, workers: int, now_s: float) -> str:
-    """Return where a farm is: what is done and what runs, since when, and the time left as far as it is known."""
-    running = ", ".join(f"{stage} {now_s - since:.0f} s" for stage, since in plan.running.items())
+def status(plan: Plan, workers: int, now_s: float, at: Mapping[str, str] = MappingProxyType({})) -> str:
+    """Return where a farm is: what is done and what runs, since when, and the time left as far as it is known.
+
+    Args:
+        plan: of the farm.
+        workers: how many may run at the same time.
+        now_s: the time, as the plan knows it.
+        at: the stage that each is at, of what has several.
+    """
+    running = ", ".join(
+        f"{name}{f' ({at[name]})' if at.get(name, name) != name else ''} {now_s - since:.0f} s"
+        for name, since in plan.running.items()
+    )
     left_s, unknown = plan.left_s(workers, now_s)
     left = f"{'at least' if unknown else 'about'} {left_s:.0f} s left" if left_s >= 1 else "time left unknown"
     return f"farm: {len(plan.done)} of {plan.total} done; {running}; {left}"
@@ -48,9 +59,13 @@ def summary(fates: Mapping[str, str], took_s: float, worked_s: float) -> str:
     return f"farm: {said}; {took_s:.0f} s, of stages {worked_s:.0f} s"
 
 
+def some(names: Sequence[str]) -> str:
+    """Return the first of some names."""
+    return ", ".join(names[:LONGEST_NAMES]) + (", ..." if len(names) > LONGEST_NAMES else "")
+
+
 def failure(plan: Plan) -> str:
     """Return what failed, and what waits for it."""
     failed, blocked = ", ".join(sorted(plan.failed)), sorted(plan.blocked)
-    names = ", ".join(blocked[:LONGEST_NAMES]) + (", ..." if len(blocked) > LONGEST_NAMES else "")
-    wait = f"; {len(blocked)} wait for it: {names}" if blocked else ""
+    wait = f"; {len(blocked)} wait for it: {some(blocked)}" if blocked else ""
     return f"farm: {failed} failed{wait}; the others are kept: put it right and run again"

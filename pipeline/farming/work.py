@@ -5,8 +5,10 @@ import os
 import signal
 import subprocess
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
 from queue import Queue
 
 # The command's own first process, and beside it one that waits: a pipe that nobody writes to is closed when the farm is
@@ -17,31 +19,43 @@ exec 3<&0 </dev/null
 exec "$@" 3<&-
 """
 FIRST_FREE = 10  # number of a file that sh leaves alone
+# Stages at the same time have more threads than there are cores: one that spins while it waits takes another's core.
+IDLE_THREADS = {"OMP_WAIT_POLICY": "PASSIVE"}  # unless the environment says otherwise; changes no result
 STOP_S = 8.0  # for what is half written to be cleared away
 
 Said = tuple[str, str | None]  # the name of some work, and a line that it said; None behind its last
 
 
+@dataclass(frozen=True)
+class Task:
+    """A command, and where it runs."""
+
+    words: Sequence[str]
+    place: Path = Path()
+    more: Mapping[str, str] = field(default_factory=dict)  # of the environment
+
+
 class Work:
     """A command that runs."""
 
-    def __init__(self, name: str, words: Sequence[str], said: "Queue[Said]", held: int) -> None:
+    def __init__(self, name: str, task: Task, said: "Queue[Said]", held: int) -> None:
         """Begin.
 
         Args:
             name: what its lines come under.
-            words: the command.
+            task: the command.
             said: takes its lines as they come, and None when all of its processes have ended.
             held: a file that stays open, and what is locked stays locked, for as long as it runs.
         """
         self.name = name
         kept = fcntl.fcntl(held, fcntl.F_DUPFD, FIRST_FREE)  # or the shell would put the pipe in its place
         self._process = subprocess.Popen(
-            ["/bin/sh", "-c", GROUP, "farm", *words],
+            ["/bin/sh", "-c", GROUP, "farm", *task.words],
+            cwd=task.place,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
-            env={**os.environ, "PYTHONUNBUFFERED": "1"},
+            env={**IDLE_THREADS, **os.environ, "PYTHONUNBUFFERED": "1", **task.more},
             pass_fds=(kept,),
             start_new_session=True,
         )

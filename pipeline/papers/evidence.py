@@ -4,7 +4,9 @@ The resamples are those of `compare`, so an interval that stands in both tables 
 jobsets by another one (jobsets themselves, or jobs of some length), so that one formula serves every mean.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -76,7 +78,8 @@ class Gap(NamedTuple):
         return self._replace(difference=-self.difference, low=-self.high, high=-self.low)
 
 
-class Evidence(NamedTuple):
+@dataclass(frozen=True)
+class Evidence:
     """All that the figures of one scenario are drawn from."""
 
     roles: Roles
@@ -143,7 +146,17 @@ class Evidence(NamedTuple):
 
     def jobs_of(self, load: int, policy: str) -> pd.DataFrame:
         """Return what became of a policy's jobs at a load."""
-        return self.jobs[(self.jobs["policy"] == policy) & (self.jobs["load"] == load)]
+        return self._by_policy.get((load, policy), self.jobs.iloc[:0])
+
+    @cached_property
+    def _by_policy(self) -> dict[Hashable, pd.DataFrame]:
+        """Return all jobs by load and policy: claims ask for the same ones many times, and there may be millions."""
+        return dict(iter(self.jobs.groupby(["load", "policy"], sort=False)))
+
+    @cached_property
+    def _sums_of_jobs(self) -> dict[tuple[OfJobs, int, str], tuple[FloatArray, FloatArray]]:
+        """Return the sums over jobs that were asked for so far."""
+        return {}
 
     def lengths(self, load: int) -> list[int]:
         """Return the durations of the jobs of a load, rising."""
@@ -172,15 +185,20 @@ class Evidence(NamedTuple):
         if isinstance(metric, str):
             total = sample.scores[metric][:, column]
             return total, np.ones(len(total))
-        rows = self.jobs_of(load, policy)
-        some = rows[(rows["duration"] > metric.above) & (rows["duration"] <= metric.most)]
-        by = some.groupby("jobset")[metric.column].agg(["sum", "size"])
-        whole = by.reindex(sample.jobsets, fill_value=0.0)
-        return whole["sum"].to_numpy(dtype=float), whole["size"].to_numpy(dtype=float)
+        known, asked = self._sums_of_jobs, (metric, load, policy)
+        if asked not in known:
+            rows = self.jobs_of(load, policy)
+            some = rows[(rows["duration"] > metric.above) & (rows["duration"] <= metric.most)]
+            by = some.groupby("jobset")[metric.column].agg(["sum", "size"])
+            whole = by.reindex(sample.jobsets, fill_value=0.0)
+            known[asked] = whole["sum"].to_numpy(dtype=float), whole["size"].to_numpy(dtype=float)
+        return known[asked]
 
     def _ratio(self, load: int, total: FloatArray, per: FloatArray) -> FloatArray:
         """Return the sum of one value [N] over the sum of another, over the sample and each resample [1 + S]."""
         counts = self.samples[load].counts
+        if (per == 1.0).all():  # of jobsets, of which each resample has as many
+            return np.asarray(counts @ total / len(per))
         with np.errstate(invalid="ignore"):  # a resample may hold none of some jobs: it is passed over
             return np.asarray(counts @ total / (counts @ per))
 

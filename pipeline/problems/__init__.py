@@ -30,6 +30,7 @@ from pipeline.problems.parts import (
     Network,
     Part,
     Picture,
+    Planning,
     Policy,
     ScheduleRequest,
     Score,
@@ -44,6 +45,7 @@ from pipeline.problems.parts import (
     Validated,
     both,
     no_hindsight,
+    no_planning,
     nothing_more,
 )
 from pipeline.progress import ProgressCallback
@@ -73,6 +75,7 @@ __all__ = [
     "Network",
     "Part",
     "Picture",
+    "Planning",
     "Policy",
     "Problem",
     "ScheduleRequest",
@@ -89,6 +92,7 @@ __all__ = [
     "both",
     "check",
     "no_hindsight",
+    "no_planning",
     "nothing_more",
     "problem",
     "problem_of",
@@ -132,6 +136,10 @@ class Problem(Protocol[Jobs, Policy, Task, Network]):
     @property
     def scoring(self) -> Callable[[Params, str, str | None], Scoring[Jobs, Policy]]:
         """Return how policies are scored, given a scenario, and the agent if they are its own."""
+
+    @property
+    def planning(self) -> Planning[Policy]:
+        """Return what makes a policy of a row of `plans`, which looks ahead."""
 
     @property
     def learning(self) -> Learning[Policy, Task, Network]:

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Generic, NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, Generic, NamedTuple, NoReturn, Protocol, TypeVar
 
 import pandas as pd
 import pandera.pandas as pa
@@ -112,6 +112,19 @@ def no_hindsight(params: Params, scenario: str) -> pd.DataFrame:
     raise UserError(f"scenario '{scenario}': problem {params.scenario(scenario).problem} is not solved in hindsight")
 
 
+Planning = Callable[[Params, str], Policy]  # (params, plan) -> the policy that looks ahead
+
+
+def no_planning(params: Params, plan: str) -> NoReturn:
+    """Refuse a plan of a problem whose policies do not look ahead in its own simulator.
+
+    Raises:
+        UserError: always.
+    """
+    found = params.scenario(params.plan(plan).scenario).problem
+    raise UserError(f"plan '{plan}': expected a scenario of problem pool, found {found}")
+
+
 class Evidence(NamedTuple):
     """What a comparison says and shows of the scenarios of one problem, beside what it does of all."""
 
@@ -183,7 +196,7 @@ class Picture(NamedTuple):
 class ExplainRequest(NamedTuple):
     """Which agent to explain, and how much of it."""
 
-    agent: str
+    agent: str  # or a plan
     jobsets: int  # of each load and split, at most
     leaves: int  # of the tree, at most
 

@@ -2,7 +2,7 @@
 
 import asyncio
 import hmac
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from urllib.parse import urlsplit
 
@@ -55,7 +55,13 @@ class Guard:
         return None if _shows(scope, self._token) else _refused(self._found, 401, line)
 
 
-def application(desk: Desk, found: Measured, token: str | None, more: Sequence[APIRouter] = ()) -> FastAPI:
+def application(
+    desk: Desk,
+    found: Measured,
+    token: str | None,
+    more: Sequence[APIRouter] = (),
+    verdict: Callable[[], tuple[str, ...]] = tuple,
+) -> FastAPI:
     """Return the service of a desk.
 
     Args:
@@ -63,6 +69,7 @@ def application(desk: Desk, found: Measured, token: str | None, more: Sequence[A
         found: what is counted.
         token: that must be shown; None: whoever reaches the service may ask it.
         more: doors of others, behind the same token.
+        verdict: what a controller in mode shadow said last, for the page.
     """
 
     @asynccontextmanager
@@ -93,6 +100,7 @@ def application(desk: Desk, found: Measured, token: str | None, more: Sequence[A
 
     @app.get("/", include_in_schema=False)
     async def look() -> Response:
+        desk.shown.verdict = await asyncio.to_thread(verdict)
         return Response(page(desk.standing, desk.shown), media_type="text/html; charset=utf-8", headers=SAFE)
 
     for door in more:

@@ -59,6 +59,11 @@ class Desk:
         )
 
     @property
+    def named(self) -> Named:
+        """Return the policy that decides, and where it lies."""
+        return self._worker.brief.named
+
+    @property
     def pid(self) -> int:
         """Return the number of the policy's process."""
         return self._worker.pid

@@ -77,6 +77,7 @@ class Shown:
     at: float = 0.0  # the last decision, in seconds since 1970
     state: bytes | None = None  # that it was asked last, and what it said
     reply: bytes | None = None
+    verdict: tuple[str, ...] = ()  # what a controller in mode shadow said last, if it is to be shown
     whys: deque[tuple[float, str]] = field(
         default_factory=lambda: deque(maxlen=10)
     )  # when and why the fallback decided

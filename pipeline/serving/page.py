@@ -44,6 +44,7 @@ def page(standing: Standing, shown: Shown) -> str:
             *_standing(standing, shown),
             *_last(shown),
             *_fallbacks(shown),
+            *_verdict(shown),
             "</body></html>",
         )
     )
@@ -80,6 +81,13 @@ def _fallbacks(shown: Shown) -> Iterator[str]:
         return
     yield "<h2>When the fallback decided last</h2>"
     yield from _table([{"when": _clock(at), "why": why} for at, why in reversed(shown.whys)])
+
+
+def _verdict(shown: Shown) -> Iterator[str]:
+    if not shown.verdict:
+        return
+    yield "<h2>What shadow said last</h2>"
+    yield from _table([{"": line} for line in shown.verdict[:MOST_ROWS]])
 
 
 def _tables(what: str, told: Mapping[str, Json]) -> Iterator[str]:

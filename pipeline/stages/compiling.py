@@ -4,23 +4,27 @@ Numba numbers the files of a function without a lock, so two processes must not 
 do not: problems share nothing that is compiled but what chooses among logits, and all of them give that the same types.
 """
 
+import hashlib
+import json
 import multiprocessing as mp
 import os
 import signal
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from pipeline.config import Params, repository_root, smoke_test_params
+from pipeline.core import Json
 from pipeline.errors import UserError
 from pipeline.problems import scenarios_by_problem
 from pipeline.progress import progress, say
 
-Step = tuple[str, str]  # a stage, and the scenario, agent or transfer that it is of
+MARKS = "played"  # a folder beside the compiled code, with a file for each part that was played
+Step = tuple[str, str]  # a stage, and the scenario, agent, transfer or plan that it is of
 
 
 def run(params: Params) -> None:
@@ -31,8 +35,34 @@ def run(params: Params) -> None:
     Raises:
         UserError: a log is not there.
     """
-    by_problem = [parts(params, names) for names in scenarios_by_problem(params).values()]
-    queues, small, done = sorted(by_problem, key=len, reverse=True), smoke_test_params(params), 0
+    _play_all(smoke_test_params(params), [parts(params, names) for names in scenarios_by_problem(params).values()])
+
+
+def first(params: Params, stages: Collection[str]) -> None:
+    """Have what some stages run compiled before they do, unless it is: several at once would compile it several times.
+
+    Args:
+        params: of params.yaml.
+        stages: as DVC names them; what compiles nothing is passed over.
+
+    Raises:
+        UserError: a log is not there.
+    """
+    small = smoke_test_params(params)
+    left = []
+    for names in scenarios_by_problem(params).values():
+        mine = parts(params, names)  # a problem's together, for those of an agent need the jobsets of its scenario
+        run_now = [steps for steps in mine if {f"{stage}@{subject}" for stage, subject in steps} & set(stages)]
+        if any(not _mark(small, steps).exists() for steps in run_now):
+            left.append(mine)
+    if left:
+        say("farm: compiles what the stages run first (once; minutes where nothing is)")
+        _play_all(small, left)
+
+
+def _play_all(small: Params, by_problem: Sequence[list[list[Step]]]) -> None:
+    """Play parts, those of a problem one after the other, and mark those that were played."""
+    queues, done = sorted(by_problem, key=len, reverse=True), 0
     with (
         tempfile.TemporaryDirectory() as folder,
         _processes(Path(folder), len(queues)) as pools,
@@ -40,16 +70,52 @@ def run(params: Params) -> None:
     ):
         if said := pools[0].submit(play, small, [("log", "")]).result():
             raise UserError(said)
-        begun = [
-            pools[min(place, len(pools) - 1)].submit(play, small, steps)  # the problem of most parts has one to itself
+        begun = {
+            # the problem of most parts has one to itself
+            pools[min(place, len(pools) - 1)].submit(play, small, steps): steps
             for place, queue in enumerate(queues)
             for steps in queue
-        ]
+        }
         for future in as_completed(begun):
+            said = future.result()
             done += 1
             advance(done)
-            if said := future.result():
+            _set(_mark(small, begun[future]))
+            if said:
                 say(f"compile: left out {said}")
+
+
+def _mark(small: Params, steps: Sequence[Step]) -> Path:
+    """Return the file that says that a part was played, with these sources, and parameters of this shape."""
+    rows, names = small.model_dump(mode="json"), {name for _, name in steps}
+    for section in ("transfers", "plans", "agents"):  # what they name is of the same part
+        found = [row for name, row in rows.get(section, {}).items() if name in names]
+        names |= {row[key] for row in found for key in ("agent", "scenario") if key in row}
+    names |= {row["finetune"]["recipe"] for name, row in rows["agents"].items() if name in names}
+    sections = ("transfers", "plans", "agents", "scenarios", "recipes")
+    used = [{name: row for name, row in rows.get(section, {}).items() if name in names} for section in sections]
+    said = json.dumps([steps, *map(_shape, (used, rows["workload"], rows["heuristics"]))], sort_keys=True)
+    compiled = Path(os.environ.get("NUMBA_CACHE_DIR", "."))
+    return compiled / MARKS / hashlib.sha256(said.encode()).hexdigest()[:16]
+
+
+def _shape(value: Json) -> Json:
+    """Return what code is compiled for of some parameters: words, and numbers by their types.
+
+    >>> _shape({"name": "mlp", "hidden": 20, "rates": [0.1, 0.2]})
+    {'name': 'mlp', 'hidden': 'int', 'rates': ['float', 'float']}
+    """
+    if isinstance(value, Mapping):
+        return {key: _shape(one) for key, one in value.items()}
+    if isinstance(value, list):
+        return [_shape(one) for one in value]
+    return type(value).__name__ if isinstance(value, int | float) and not isinstance(value, bool) else value
+
+
+def _set(mark: Path) -> None:
+    with suppress(OSError):  # then it is played again the next time
+        mark.parent.mkdir(parents=True, exist_ok=True)
+        mark.touch()
 
 
 def parts(params: Params, scenarios: Sequence[str]) -> list[list[Step]]:
@@ -62,12 +128,13 @@ def parts(params: Params, scenarios: Sequence[str]) -> list[list[Step]]:
     for agent, row in params.agents.items():
         if row.scenario in scenarios:
             found.append([(stage, agent) for stage in ("pretrain", "finetune", "evaluate")])
-    return [*found, *([("transfer", name)] for name, row in params.transfers.items() if row.scenario in scenarios)]
+    found += [[("transfer", name)] for name, row in params.transfers.items() if row.scenario in scenarios]
+    return [*found, *([("plan", name)] for name, row in params.plans.items() if row.scenario in scenarios)]
 
 
 def play(params: Params, steps: Sequence[Step]) -> str:
     """Run some stages in this process's folder; return what went wrong, or nothing."""
-    from pipeline.stages import evaluate, finetune, generate, heuristics, hindsight, log, pretrain, transfer
+    from pipeline.stages import evaluate, finetune, generate, heuristics, hindsight, log, plan, pretrain, transfer
 
     stages: Mapping[str, Callable[[Params, str], None]] = {
         "log": lambda params, _: log.run(params),
@@ -76,6 +143,7 @@ def play(params: Params, steps: Sequence[Step]) -> str:
         "finetune": finetune.run,
         "evaluate": evaluate.run,
         "transfer": transfer.run,
+        "plan": plan.run,
         "heuristics": heuristics.run,
         "hindsight": hindsight.run,
     }
@@ -112,7 +180,7 @@ def _settle(place: Path, root: Path) -> None:
     """Work in a folder of its own, on one thread, no_progress and untracked; the parent alone answers Ctrl-C."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, _end)
-    os.environ |= {"PIPELINE_TRACKING": "off", "DVC_ROOT": str(root)}
+    os.environ |= {"PIPELINE_TRACKING": "off", "PIPELINE_EXECUTOR": "serial", "DVC_ROOT": str(root)}
     os.environ |= dict.fromkeys(("NUMBA_NUM_THREADS", "OMP_NUM_THREADS"), "1")
     os.chdir(place)
     sys.stdout = sys.stderr = Path(os.devnull).open("w")  # noqa: SIM115  # as long as the process lives

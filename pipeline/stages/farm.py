@@ -1,52 +1,82 @@
 """`farm`: all that is stale, several stages at the same time; then `dvc repro`, which finds nothing left to do."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from typing import TextIO
 
 from pipeline import storage
+from pipeline.config import Params
 from pipeline.errors import UserError
 from pipeline.farming import asking, order, view
-from pipeline.farming.farm import REPRO, Farm, go_through
+from pipeline.farming.farm import REPRO, Farm, Stages, go_through
 from pipeline.farming.notes import Notes, alone, cut, keep
 from pipeline.farming.plan import Plan, behind
 from pipeline.progress import say
+from pipeline.stages import compiling
 from pipeline.tracking.digests import LOCK, dvc_waits, read_lock
 from pipeline.tracking.run import LAST
 
 
-def run(workers: int) -> None:
+def run(params: Params, workers: int) -> None:
     """Bring all stages up to date, to the bytes that `dvc repro` makes.
 
     Args:
+        params: of params.yaml.
         workers: stages at the same time, at most.
 
     Raises:
         UserError: a stage failed, and those that need it were left out; or another farm is at work here.
     """
     with alone() as held:
-        notes = Notes.read()
-        if notes.order is not None:
-            _mend()
+        notes = mended()
         stale = asking.stale()
         if not stale and notes.order is None:
             say("farm: nothing is stale")
             return
-        if notes.order is None:
-            lock = read_lock() if LOCK.exists() else b""
-            notes.order = order.stages_of(lock.decode())
-            keep(lock)
-        notes.write()
         needs = asking.graph()
-        plan = Plan(needs, behind(needs, stale), notes.seconds, LAST)
-        say(f"farm: {plan.total} of {len(needs)} stages are stale or behind such, {workers} at a time")
-        Farm(plan, workers, notes, held).work()
-        if plan.failed:
-            raise UserError(view.failure(plan))
+        stages = behind(needs, stale)
+        say(f"farm: {len(stages)} of {len(needs)} stages are stale or behind such, {workers} at a time")
+        make_here(params, needs, stages, workers, held)
+        notes = Notes.read()
         code, passed = go_through(held)
         if code:
             raise UserError(f"farm: {REPRO} failed behind it: run it to see why")
-        _put_in_order(notes.order, passed)
+        _put_in_order(notes.order or [], passed)
         notes.order = None
         notes.write()
+
+
+def make_here(params: Params, needs: asking.Graph, stages: Collection[str], workers: int, held: TextIO) -> None:
+    """Make some stages in this repository, their code compiled before.
+
+    Args:
+        params: of params.yaml.
+        needs: the whole graph.
+        stages: those to be made; with a stage, all that need it, or none of these.
+        workers: stages at the same time, at most.
+        held: a file that stays locked while anything runs.
+
+    Raises:
+        UserError: one failed, and those that need it were left out.
+    """
+    notes = Notes.read()
+    if notes.order is None:
+        lock = read_lock() if LOCK.exists() else b""
+        notes.order = order.stages_of(lock.decode())
+        keep(lock)
+    notes.write()
+    compiling.first(params, stages)
+    plan = Plan(needs, sorted(stages), notes.seconds, LAST)
+    Farm(plan, workers, Stages(notes), held).work()
+    if plan.failed:
+        raise UserError(view.failure(plan))
+
+
+def mended() -> Notes:
+    """Return what earlier farms left; a dvc.lock that a kill has cut is put back first."""
+    notes = Notes.read()
+    if notes.order is not None:
+        _mend()
+    return notes
 
 
 def _mend() -> None:

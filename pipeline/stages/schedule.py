@@ -10,6 +10,7 @@ from pipeline.problems import ScheduleRequest, problem_of
 from pipeline.storage.user_tables import TABLE_SUFFIXES, user_table
 
 MEASURES = ("slowdown", "bounded_slowdown", "wait")  # columns of a schedule, those that its problem has
+AHEAD = "plan_"  # before a policy that looks ahead
 IDS = ("jobset", "job", "group", "queue", "machine")
 
 Means = dict[str, float]  # of a schedule, by column
@@ -41,9 +42,13 @@ def beside(out: Path, policy: str) -> Path:
 
     >>> beside(Path("mine/plan.csv.gz"), "models/deeprm3").as_posix()
     'mine/plan_deeprm3.csv.gz'
+    >>> beside(Path("mine.csv"), "plan_models/deeprm3").as_posix()
+    'mine_plan_deeprm3.csv'
     """
+    model = Path(policy).name
+    title = f"{AHEAD}{model}" if policy.startswith(AHEAD) and policy != model else model
     suffix = next((end for end in TABLE_SUFFIXES if out.name.endswith(end)), "")
-    return out.with_name(f"{out.name.removesuffix(suffix)}_{Path(policy).name}{suffix}")
+    return out.with_name(f"{out.name.removesuffix(suffix)}_{title}{suffix}")
 
 
 def means(place: Path) -> Means:

@@ -23,6 +23,7 @@ from pipeline.tracking.digests import measured
 
 CHAMPION = "champion"
 IN_CLUSTER = "cluster"
+VERDICT, LONGEST_VERDICT = "verdict.txt", 10_000  # in the folder of a controller; characters of it
 BEGIN_S = 120.0  # in which the policy must answer for the first time
 
 
@@ -36,7 +37,13 @@ class Listening:
 
 
 def run(
-    params: Params, scenario: str, policy: str, at: Listening, limit_ms: float, kubernetes: str | None = None
+    params: Params,
+    scenario: str,
+    policy: str,
+    at: Listening,
+    limit_ms: float,
+    kubernetes: str | None = None,
+    steering: Path | None = None,
 ) -> None:
     """Decide for whoever asks, until a signal comes.
 
@@ -58,7 +65,21 @@ def run(
         address = f"http://{at.host}:{where.getsockname()[1]}/v1/{desk.live.door}"
         say(f"serve: {scenario}: {named.policy} ({named.digest[:8]}), else {fallback}; POST {address}")
         with extending(desk, kubernetes) as more:
-            server_of(application(desk, found, token, more)).run(sockets=[where])
+            server_of(application(desk, found, token, more, said_in(steering))).run(sockets=[where])
+
+
+def said_in(steering: Path | None) -> Callable[[], tuple[str, ...]]:
+    """Return what reads the lines that a controller in mode shadow left in its folder; without one, none."""
+
+    def lines() -> tuple[str, ...]:
+        if steering is None or not (steering / VERDICT).is_file():
+            return ()
+        try:
+            return tuple(storage.read_text(steering / VERDICT)[:LONGEST_VERDICT].splitlines())
+        except UserError as error:
+            return (str(error),)
+
+    return lines
 
 
 @contextmanager

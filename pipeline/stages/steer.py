@@ -4,9 +4,10 @@ from pipeline.config import Params
 from pipeline.errors import UserError
 from pipeline.problems.asking import live_of
 from pipeline.progress import say
-from pipeline.stages.serve import heuristic, looking
+from pipeline.stages.serve import VERDICT, heuristic, looking
 from pipeline.steering.running import steer
 from pipeline.steering.settings import Mode, Settings
+from pipeline.storage.files import write
 
 
 def run(params: Params, scenario: str, policy: str, limit_ms: float, settings: Settings) -> None:
@@ -26,5 +27,8 @@ def run(params: Params, scenario: str, policy: str, limit_ms: float, settings: S
             must_be_replayed(named.place)
         steer(params, scenario, look, heuristic(live.fallback), limit_ms / 1000, settings)
     if settings.mode is Mode.SHADOW:
+        said = []
         for line in verdicts(settings.folder, named.place, params.seed):
             say(f"shadow: {line}")
+            said.append(f"{line}\n")
+        write(settings.folder / VERDICT, "".join(said).encode())

@@ -7,10 +7,10 @@ import os
 import re
 import subprocess
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from pipeline.errors import UserError
-from pipeline.steering.rows import SINFO, SPRIO, SQUEUE, OddError, Reading, factors_in, jobs_in, nodes_in
+from pipeline.steering.rows import SINFO, SPRIO, SQUEUE, JobRow, OddError, Reading, factors_in, jobs_in, nodes_in
 
 BENDING = ("SQUEUE_", "SINFO_", "SPRIO_", "SLURM_CLUSTERS", "SLURM_TIME_FORMAT")
 PATIENCE_S = 30.0  # with one command
@@ -42,9 +42,19 @@ class Slurm:
             OddError: what they say cannot be read; AwayError: slurmctld does not answer.
         """
         now = time.time()
-        jobs = self._ask("squeue", "--noheader", "--all", "--local", "-O", ",".join(f"{name}:|" for name in SQUEUE))
+        jobs = self.jobs()
         nodes = self._ask("sinfo", "--noheader", "--all", "--local", "--Node", "--exact", "-o", "|".join(SINFO))
-        return Reading(now, jobs_in(jobs), nodes_in(nodes), self.factors())
+        return Reading(now, jobs, nodes_in(nodes), self.factors())
+
+    def jobs(self) -> list[JobRow]:
+        """Return the jobs of the queue.
+
+        Raises:
+            OddError: as `read`.
+        """
+        return jobs_in(
+            self._ask("squeue", "--noheader", "--all", "--local", "-O", ",".join(f"{name}:|" for name in SQUEUE))
+        )
 
     def factors(self) -> dict[int, int]:
         """Return the SiteFactor of each job that waits and may start.
@@ -61,10 +71,22 @@ class Slurm:
             UserError: who runs this may not.
             AwayError: slurmctld does not answer.
         """
-        lines = "".join(f"update jobid={number:d} SiteFactor={factor:d}\n" for number, factor in factors.items())
-        done = self._run(["scontrol"], lines, self.held)
+        return self.tell([f"update jobid={number:d} SiteFactor={factor:d}" for number, factor in factors.items()])
+
+    def tell(self, lines: Sequence[str], what: str = "SiteFactor may be set") -> str:
+        """Have one scontrol do what lines say; return what it complained of.
+
+        Args:
+            lines: of scontrol's own words, in which nothing is a user's but the numbers of jobs.
+            what: is done by them, for whom Slurm does not let.
+
+        Raises:
+            UserError: who runs this may not.
+            AwayError: slurmctld does not answer.
+        """
+        done = self._run(["scontrol"], "".join(f"{line}\n" for line in lines), self.held)
         if DENIED.search(done.stderr):
-            raise UserError("scontrol: SiteFactor may be set by Slurm's operators and administrators alone, not by you")
+            raise UserError(f"scontrol: {what} by Slurm's operators and administrators alone, not by you")
         if AWAY.search(done.stderr):
             raise AwayError(f"scontrol: {_line(done.stderr)}")
         return done.stderr
@@ -77,6 +99,17 @@ class Slurm:
         """
         rows = (line.partition("=") for line in self._ask("scontrol", "show", "config").splitlines())
         return {name.strip(): value.strip() for name, equals, value in rows if equals}
+
+    def began(self) -> float:
+        """Return when slurmctld began, in seconds since 1970.
+
+        Raises:
+            OddError: it does not answer.
+        """
+        told = self.settings().get("BOOT_TIME", "")
+        if not told.isdigit():
+            raise OddError(f"scontrol: expected when slurmctld began, found {told[:40]!r}")
+        return float(told)
 
     def must_weigh(self) -> dict[str, str]:
         """Return the settings of a Slurm whose order SiteFactor moves.

@@ -8,6 +8,7 @@ import fcntl
 import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
+from time import monotonic, sleep
 from typing import BinaryIO
 
 from pydantic import BaseModel, ConfigDict, ValidationError
@@ -16,6 +17,8 @@ from pipeline.errors import UserError
 from pipeline.storage.files import write
 
 LOCK, BOOK = "lock", "set.json"
+WHO = "a watchdog that takes back what a controller set"
+PATIENCE_S, LOOK_S = 15.0, 0.1  # with a watchdog that has the lock for a moment, and between two tries
 MISSES = 2  # readings in a row that do not show what was set, behind which a job counts as frozen
 
 
@@ -35,22 +38,42 @@ class Entry(BaseModel):
         return self.misses >= MISSES
 
 
+class Held(BaseModel):
+    """A job of a partition whose jobs are submitted held."""
+
+    model_config = ConfigDict(extra="forbid")
+    submitted: float
+    hold: str  # how it was held when it was seen first; "": not, so that whoever holds it now is somebody else
+    let_go: float | None = None  # when, if it was
+    kept: bool = False  # and so long ago that slurmctld has saved it
+    nodes: tuple[str, ...] = ()  # where it was to start,
+    pinned: bool = False  # and it may start nowhere else
+
+
 class _Kept(BaseModel):
     model_config = ConfigDict(extra="forbid")
     version: int = 1
     jobs: dict[int, Entry]
+    held_in: tuple[str, ...] = ()
+    held: dict[int, Held] = {}
+    behind: dict[str, str] = {}  # policies that the canary took back, by digest, and why
 
 
 class Book:
-    """The factors that were set, by number of a job or an array."""
+    """The factors that were set, by number of a job or an array; and the jobs that are let go from here."""
 
     def __init__(self, folder: Path) -> None:
         self.path = folder / BOOK
-        self.jobs = _read(self.path)
+        kept = _read(self.path)
+        self.jobs, self.held_in, self.held, self.behind = kept.jobs, kept.held_in, kept.held, kept.behind
 
     def save(self) -> None:
         """Keep it, whatever happens next."""
-        write(self.path, _Kept(jobs=self.jobs).model_dump_json().encode() + b"\n")
+        write(
+            self.path,
+            _Kept(jobs=self.jobs, held_in=self.held_in, held=self.held, behind=self.behind).model_dump_json().encode()
+            + b"\n",
+        )
 
     def intend(self, factors: Mapping[int, int], submitted: Mapping[int, float]) -> None:
         """Note what is about to be set, and keep it."""
@@ -94,11 +117,11 @@ def _before(known: Entry | None, factor: int) -> int:
     return known.factor if known.factor not in (0, factor) else known.before
 
 
-def _read(path: Path) -> dict[int, Entry]:
+def _read(path: Path) -> _Kept:
     try:
-        return _Kept.model_validate_json(path.read_bytes()).jobs
+        return _Kept.model_validate_json(path.read_bytes())
     except FileNotFoundError:
-        return {}
+        return _Kept(jobs={})
     except OSError as error:
         raise UserError(f"{path}: cannot be read ({error.strerror})") from error
     except ValidationError as error:
@@ -117,15 +140,21 @@ def locked(folder: Path) -> BinaryIO:
         stream = (folder / LOCK).open("a+b")
     except OSError as error:
         raise UserError(f"{folder}: cannot be used ({error.strerror})") from error
-    try:
-        fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        stream.seek(0)
-        who = stream.read(100).decode(errors="replace").strip()
-        stream.close()
-        raise UserError(f"{folder}: {who or 'another controller'} is at work here; expected one at a time") from None
-    held_by(stream, "a controller")
-    return stream
+    until = monotonic() + PATIENCE_S
+    while True:
+        try:
+            fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            stream.seek(0)
+            who = stream.read(100).decode(errors="replace").strip()
+            if who.startswith(WHO) and monotonic() < until:
+                sleep(LOOK_S)
+                continue
+            stream.close()
+            who = who or "another controller"
+            raise UserError(f"{folder}: {who} is at work here; expected one at a time") from None
+        held_by(stream, "a controller")
+        return stream
 
 
 def held_by(stream: BinaryIO, what: str) -> None:

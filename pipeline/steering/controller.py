@@ -7,6 +7,9 @@ answers again. When the policy does not answer, Slurm's own order stands: what w
 import asyncio
 import time
 from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
 
 from pipeline.core import Json
 from pipeline.errors import UserError
@@ -14,17 +17,28 @@ from pipeline.progress import say
 from pipeline.serving.desk import Desk
 from pipeline.steering.asking import Slurm
 from pipeline.steering.book import Book
+from pipeline.steering.canary import Canary
 from pipeline.steering.competing import Pool, Queue, competing, why_left
+from pipeline.steering.drawing import Drawn, drawn
 from pipeline.steering.journal import VERSION, Journal
 from pipeline.steering.outcomes import Outcomes
 from pipeline.steering.planning import Decided, changes, left_alone, look_after, some
-from pipeline.steering.resetting import reset
+from pipeline.steering.releasing import Releasing
+from pipeline.steering.resetting import all_back, reset
 from pipeline.steering.rows import OddError, Reading
 from pipeline.steering.settings import Mode, Settings
-from pipeline.steering.states import checked, decided, resources_of, state_of
+from pipeline.steering.states import Wanted, checked, resources_of, scored, started, state_of
 from pipeline.steering.watchdog import Watched
 
 LOST = 3  # refused ticks in a row behind which all is taken back first
+
+
+class Done(NamedTuple):
+    """What a tick came to."""
+
+    wanted: dict[int, int]  # factors that are to change
+    released: dict[str, Json]  # who was let go, where to, and why if not as the policy wants
+    complaint: str  # of scontrol
 
 
 class Controller:
@@ -33,9 +47,14 @@ class Controller:
     def __init__(self, slurm: Slurm, desk: Desk, settings: Settings, book: Book, journal: Journal) -> None:
         self.slurm, self.desk, self.settings, self.book, self.journal = slurm, desk, settings, book, journal
         self.resources = resources_of(desk.example, desk.scenario)
-        self.outcomes = Outcomes()
+        self.outcomes, self.releasing = Outcomes(), Releasing(slurm, book, settings)
+        window = settings.canary if settings.mode.acts else 0
+        self.canary = Canary(settings.folder, desk.scenario, window, settings.unit_s)
         self._said, self._refused, self._ticks = "", 0, 0
+        self._all_back = False  # of a policy that is behind
         self._orders: dict[tuple[str, ...], Sequence[int] | None] = {}
+        self._draws: dict[tuple[str, ...], tuple[frozenset[int], Drawn]] = {}
+        self.rng = np.random.default_rng()
         self._machines: dict[tuple[str, ...], dict[str, Json]] = {}
 
     def begin(self, told: dict[str, str]) -> None:
@@ -53,8 +72,11 @@ class Controller:
             slurm=told.get("SLURM_VERSION", ""),
             tick_s=settings.tick_s,
             strength=settings.strength,
+            **({"held_in": list(settings.held_in)} if settings.held_in else {}),
         )
         self.journal.keep()
+        if settings.mode is Mode.RELEASE:
+            self.releasing.begin()
 
     async def go_round(self, stop: asyncio.Event, watched: Watched | None) -> None:
         """Tick until told to stop.
@@ -78,6 +100,7 @@ class Controller:
                 await _first(stop, max(left, 0.0))
         finally:
             watching.cancel()
+            self.canary.close()
 
     async def _tried(self) -> None:
         try:
@@ -85,6 +108,7 @@ class Controller:
             if self._refused:
                 say("steer: Slurm answers again")
             self._refused, self._said = 0, ""
+            await self._judge()
         except OddError as error:
             self._refused += 1
             self.book.doubt()
@@ -93,6 +117,30 @@ class Controller:
                 say(f"steer: this tick changes nothing: {self._said}")
             self.journal.add("refused", time.time(), why=self._said)
         self.journal.keep()
+
+    @property
+    def _behind(self) -> str:
+        """Return why the policy does not act, where the canary took it back."""
+        return self.book.behind.get(self.desk.named.digest, "")
+
+    async def _judge(self) -> None:
+        """Take the policy back when it has fallen behind the fallback."""
+        named = self.desk.named
+        found = None if self._behind else await self.canary.look(named.place, named.digest)
+        if isinstance(found, str):
+            say(f"steer: the canary has no answer: {found}")
+        elif found is not None:
+            self.journal.add("canary", time.time(), policy=named.policy, digest=named.digest, **found._asdict())
+            if found.behind:
+                self.book.behind[named.digest] = f"{named.policy} is behind {self.desk.fallback.policy}: {found.says}"
+                self.book.save()
+        if self._behind and not self._all_back:
+            back = await asyncio.to_thread(all_back, self.slurm, self.book)
+            self._all_back = True
+            self.journal.add(
+                "taken back", time.time(), policy=named.policy, digest=named.digest, why=self._behind, back=back
+            )
+            say(f"steer: {self._behind}; until another policy or --reset it only looks on{f'; {back}' if back else ''}")
 
     async def _tick(self) -> None:
         began = time.perf_counter()
@@ -104,22 +152,48 @@ class Controller:
         read = time.perf_counter()
         for number in look_after(self.book, reading):
             say(f"steer: job {number} has a priority of its own: SiteFactor does nothing there, and it is left alone")
-        queue = competing(reading, left_alone(self.book, reading))
+        queue = await self._queue(reading)
         found = [await self._decided(pool, reading.now) for pool in queue.pools]
         asked = time.perf_counter()
-        wanted = some([changes(one, reading.factors, self.settings.strength) for one in found], self.settings.most)
-        complaint = await self._set(wanted, reading) if self.settings.mode is Mode.ORDER else ""
+        done = await self._done(found, reading)
         spent = (read - began, asked - read, time.perf_counter() - asked)
-        self._write_down(reading, queue, found, wanted, complaint, spent)
+        self._write_down(reading, queue, found, done, spent)
+
+    async def _queue(self, reading: Reading) -> Queue:
+        if self.settings.mode is Mode.RELEASE:
+            return competing(await asyncio.to_thread(self.releasing.seen, reading), {})
+        return competing(reading, left_alone(self.book, reading))
+
+    async def _done(self, found: Sequence[Decided], reading: Reading) -> Done:
+        if self.settings.mode is Mode.RELEASE:
+            return Done({}, *await asyncio.to_thread(self.releasing.let_go, found, reading, bool(self._behind)))
+        wanted = some([changes(one, reading.factors, self.settings.strength) for one in found], self.settings.most)
+        acts = self.settings.mode is Mode.ORDER and not self._behind
+        return Done(wanted, {}, await self._set(wanted, reading) if acts else "")
 
     async def _decided(self, pool: Pool, now: float) -> Decided:
+        who = (self.desk.standing.policy, self.desk.standing.digest)
         try:
             state = checked(self.desk.live.state, state_of(pool, now, self.resources, self.settings.unit_s))
             reply = await self.desk.decide(state)
-            order = None if reply.fell_back else decided(reply.decision, pool)
-            return Decided(pool, order, self.desk.standing.policy, self.desk.standing.digest, reply.why)
+            wanted = scored(reply.decision, pool)
+            order: Sequence[int] | None = None if reply.fell_back else wanted.numbers
+            drawn_so = None
+            if order and self.settings.draw:
+                order, drawn_so = self._drawn(pool, wanted)
+            starts, never = started(reply.decision, pool) if self.settings.mode is Mode.RELEASE else ([], [])
         except (UserError, OddError) as error:
-            return Decided(pool, None, self.desk.standing.policy, self.desk.standing.digest, str(error))
+            return Decided(pool, None, *who, str(error))
+        return Decided(pool, order, *who, reply.why, starts, never, drawn_so)
+
+    def _drawn(self, pool: Pool, wanted: Wanted) -> tuple[Sequence[int], dict[str, float]]:
+        """Return an order that is drawn, anew where other jobs wait than at the last draw."""
+        there, before = frozenset(wanted.numbers), self._draws.get(pool.partitions)
+        found = before[1] if before and before[0] == there else None
+        if found is None:
+            found = drawn(wanted.numbers, wanted.scores, self.settings.draw, self.rng)
+            self._draws[pool.partitions] = (there, found)
+        return found.order, {"temperature": self.settings.draw, "head": found.head, "log": found.log}
 
     async def _set(self, wanted: dict[int, int], reading: Reading) -> str:
         if not wanted:
@@ -137,10 +211,10 @@ class Controller:
         return complaint
 
     def _write_down(
-        self, reading: Reading, queue: Queue, found: Sequence[Decided], wanted: dict[int, int], complaint: str,
-        spent: Sequence[float],
-    ) -> None:  # fmt: skip
-        for kind, gone in self.outcomes.since(reading):
+        self, reading: Reading, queue: Queue, found: Sequence[Decided], done: Done, spent: Sequence[float]
+    ) -> None:
+        for kind, gone in self.outcomes.since(reading, self.releasing.let_go_so_far):
+            self.canary.ended(kind == "ran")
             self.journal.add(kind, gone.end, **gone.told(self.journal.called(gone.job.user)))
         pools: list[Json] = []
         for one in found:
@@ -154,9 +228,10 @@ class Controller:
             jobs=len(reading.jobs),
             left=dict(why_left(queue.left)),
             pools=pools,
-            wanted={str(number): factor for number, factor in wanted.items()},
-            set=self.settings.mode is Mode.ORDER,
-            complaint=" ".join(complaint.split())[:300],
+            wanted={str(number): factor for number, factor in done.wanted.items()},
+            **({"released": done.released} if self.settings.mode is Mode.RELEASE else {}),
+            set=self.settings.mode is Mode.ORDER and not self._behind,
+            complaint=" ".join(done.complaint.split())[:300],
             ms=[round(1000 * part, 1) for part in spent],
         )
 

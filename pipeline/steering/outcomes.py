@@ -4,7 +4,7 @@ A job's end is when a reading no longer has it, up to a tick late. One that came
 known to be gone.
 """
 
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from typing import NamedTuple
 
 from pipeline.core import Json
@@ -45,9 +45,15 @@ class Outcomes:
     def __init__(self) -> None:
         self._seen: dict[int, JobRow] = {}
 
-    def since(self, reading: Reading) -> Iterator[tuple[str, Gone]]:
-        """Yield the jobs that are gone since the reading before: `ran`, or `left` if none saw them run."""
+    def since(self, reading: Reading, let_go: Container[int] = ()) -> Iterator[tuple[str, Gone]]:
+        """Yield the jobs that are gone since the reading before: `ran`, or `left` if none saw them run.
+
+        Args:
+            reading: of the cluster.
+            let_go: jobs that the controller held: they could start, but for it, when they were submitted.
+        """
         there = {job.number: job for job in reading.jobs if job.state in (PENDING, *HOLDING)}
+        there |= {number: job._replace(eligible=None) for number, job in there.items() if number in let_go}
         for number, job in self._seen.items():
             now = there.get(number)
             if now is not None and now.submitted == job.submitted:

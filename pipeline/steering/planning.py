@@ -8,6 +8,7 @@ from pipeline.steering.book import Book
 from pipeline.steering.competing import FROZEN, OTHERS, Pool
 from pipeline.steering.factors import arranged
 from pipeline.steering.rows import PENDING, JobRow, Reading
+from pipeline.steering.states import Start
 
 
 class Decided(NamedTuple):
@@ -18,6 +19,9 @@ class Decided(NamedTuple):
     policy: str
     digest: str
     why: str  # there is no order
+    starts: Sequence[Start] = ()  # who is to start now; where the policy did not answer, as the fallback wants
+    never: Sequence[int] = ()  # whom no nodes of the queue could hold
+    drawn: Mapping[str, float] | None = None  # temperature, and how probable the order was
 
     def told(self, anew: bool) -> dict[str, Json]:
         """Return it for a journal; with its order where that is another than at the last tick."""
@@ -30,7 +34,9 @@ class Decided(NamedTuple):
         }
         if self.order is None:
             return found | {"fell_back": True, "why": self.why}
-        return found | ({"order": list(self.order)} if anew else {"same": True})
+        if not anew:
+            return found | {"same": True}
+        return found | {"order": list(self.order)} | ({"drawn": dict(self.drawn)} if self.drawn else {})
 
 
 def look_after(book: Book, reading: Reading) -> list[int]:

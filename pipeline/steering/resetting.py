@@ -5,15 +5,17 @@ seconds, and begins again with the factors of before.
 """
 
 from collections.abc import Callable
-from time import sleep
+from time import monotonic, sleep
 
 from pipeline.errors import UserError
 from pipeline.steering.asking import AwayError, Slurm, unset
 from pipeline.steering.book import Book
+from pipeline.steering.holding import let_all_go
 from pipeline.steering.rows import OddError
 
 TRIES = 3
 LOOK_S = 0.5  # between two
+LONGEST_PAUSE_S = 60.0
 
 
 def reset(slurm: Slurm, book: Book) -> int:
@@ -61,16 +63,44 @@ def _ours(book: Book, seen: dict[int, int] | None) -> set[int]:
     return shown | {number for number, entry in book.jobs.items() if number not in seen and entry.factor}
 
 
-def until_reset(slurm: Slurm, book: Book, say: Callable[[str], None], pause_s: float) -> None:
-    """Reset as soon as slurmctld answers, however long that takes."""
-    said = ""
+def all_back(slurm: Slurm, book: Book) -> str:
+    """Reset all factors and let all jobs go that are held for the controller; return what to say of it.
+
+    Raises:
+        OddError: slurmctld does not answer, or does not do it.
+        UserError: who runs this may not.
+    """
+    found = {"SiteFactor of {} jobs taken back": reset(slurm, book), "{} held jobs let go": let_all_go(slurm, book)}
+    return ", ".join(said.format(count) for said, count in found.items() if count)
+
+
+def until_reset(slurm: Slurm, book: Book, say: Callable[[str], None], pause_s: float, most_s: float) -> bool:
+    """Take all back as soon as slurmctld answers; return whether that was within a time.
+
+    Args:
+        slurm: that is asked, again and again.
+        book: what is to be taken back.
+        say: is told what was taken back, and once of each reason why it is not.
+        pause_s: behind the first try; behind each other half as long again, a minute at most.
+        most_s: behind which it is given up, and left to a person.
+    """
+    said, begun = "", monotonic()
     while True:
         try:
-            if count := reset(slurm, book):
-                say(f"steer: SiteFactor of {count} jobs taken back")
-            return
+            if back := all_back(slurm, book):
+                say(f"steer: {back}")
+            return True
         except (OddError, UserError) as error:
             if str(error) != said:
                 said = str(error)
                 say(f"steer: what was set is not taken back yet: {said}")
-        sleep(pause_s)
+        if monotonic() - begun >= most_s:
+            say(f"steer: given up after {most_s / 3600:g} h; when Slurm is back: {by_hand(book)}")
+            return False
+        sleep(min(pause_s, most_s))
+        pause_s = min(1.5 * pause_s, LONGEST_PAUSE_S)
+
+
+def by_hand(book: Book) -> str:
+    """Return the command that takes back what a book has."""
+    return f"python -m pipeline steer slurm --reset --folder {book.path.parent}"

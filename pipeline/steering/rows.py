@@ -18,10 +18,12 @@ TIMES: dict[str, int] = {letter: 1024**power for power, letter in enumerate(("",
 NOTHING = ("", "N/A", "(null)", "None", "Unknown")
 ENDLESS = ("UNLIMITED", "NOT_SET", "Partition_Limit", "INVALID")
 PENDING, HOLDING = "PD", ("R", "CG", "CF", "ST")  # states in which a job waits, and holds what it was given
+HOLDS = ("JobHeldUser", "JobHeldAdmin")  # reasons of jobs that somebody holds
 TAKING = ("idle", "mixed", "allocated", "completing", "planned")  # states of nodes that take jobs
 
 SQUEUE = ("JobID", "ArrayJobID", "StateCompact", "Partition", "SubmitTime", "EligibleTime", "StartTime", "TimeLimit",
-          "NumNodes", "tres-alloc", "Reservation", "UserName", "NodeList")  # fmt: skip
+          "NumNodes", "tres-alloc", "Reservation", "UserName", "NodeList", "Reason", "ReqNodes", "Dependency",
+          "ArrayTaskID")  # fmt: skip
 SINFO = ("%N", "%R", "%a", "%p", "%T", "%c", "%m", "%G")
 SPRIO = ("%i", "%S")
 
@@ -46,6 +48,10 @@ class JobRow(NamedTuple):
     reserved: bool  # it runs in a reservation
     user: str
     places: str  # a list of nodes
+    hold: str = ""  # one of HOLDS; else nobody holds it
+    wanted: str = ""  # the nodes that it must have: a list
+    depends: bool = False  # on other jobs, as it was told last
+    several: bool = False  # it stands for several tasks of an array
 
 
 class NodeRow(NamedTuple):
@@ -128,7 +134,7 @@ def _lines(text: str, program: str, wanted: int) -> list[tuple[int, list[str]]]:
 
 def _job(cells: Sequence[str], where: str) -> JobRow:
     (number, array, state, partitions, submitted, eligible, started, limit, nodes, units, reservation, user,
-     places) = cells  # fmt: skip
+     places, reason, wanted, dependency, tasks) = cells  # fmt: skip
     told = _moment(submitted, where)
     if told is None:
         raise OddError(f"{where}: expected a time of submission, found {submitted[:40]!r}")
@@ -146,6 +152,10 @@ def _job(cells: Sequence[str], where: str) -> JobRow:
         reserved=reservation not in NOTHING,
         user=user,
         places=places if places not in NOTHING else "",
+        hold=reason if reason in HOLDS else "",
+        wanted=wanted if wanted not in NOTHING else "",
+        depends=dependency not in NOTHING,
+        several=not set(tasks).isdisjoint(",-"),
     )
 
 

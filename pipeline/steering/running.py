@@ -3,6 +3,7 @@
 import asyncio
 import signal
 from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
 from time import time
 
@@ -12,13 +13,15 @@ from pipeline.progress import say
 from pipeline.serving.desk import Desk
 from pipeline.serving.measured import Measured
 from pipeline.serving.named import Named
+from pipeline.steering.alone import alone
 from pipeline.steering.asking import Slurm
-from pipeline.steering.book import Book, locked
+from pipeline.steering.book import WHO, Book, held_by, locked
 from pipeline.steering.controller import Controller
+from pipeline.steering.holding import must_be_there
 from pipeline.steering.journal import Journal
-from pipeline.steering.resetting import reset
-from pipeline.steering.rows import OddError
-from pipeline.steering.settings import Mode, Settings
+from pipeline.steering.resetting import all_back
+from pipeline.steering.rows import OddError, Reading
+from pipeline.steering.settings import Settings
 from pipeline.steering.states import MOST_WAITING
 from pipeline.steering.watchdog import Watched
 
@@ -35,7 +38,9 @@ def steer(
     """
     slurm = Slurm()
     told = slurm.must_weigh()  # first, so that no folder is left where there is nothing to steer
-    with locked(settings.folder) as lock:
+    with locked(settings.folder) as lock, alone(told) if settings.mode.acts else nullcontext() as sign:
+        if settings.held_in:
+            must_be_there(settings.held_in, {node.partition for node in _read(slurm).nodes})
         book = Book(settings.folder)
         _take_back(slurm, book)
         named = look()
@@ -47,8 +52,11 @@ def steer(
             controller.begin(told)
             whom = f"{named.policy} ({named.digest[:8]})"
             say(f"steer: {settings.mode}: {told.get('ClusterName', '')}, {whom}, every {settings.tick_s:g} s")
-            watched = Watched(settings.folder, lock, settings.tick_s) if settings.mode is Mode.ORDER else None
+            watched = Watched(settings.folder, lock, sign, settings.tick_s) if sign else None
+            if settings.mode.acts and named.digest in book.behind:
+                say(f"steer: it only looks on: {book.behind[named.digest]}; another policy, or --reset, ends that")
             asyncio.run(_run(controller, watched))
+            held_by(lock, WHO)  # for a moment, so that whoever begins next waits for that
         finally:
             desk.close()
 
@@ -62,19 +70,45 @@ def take_back(folder: Path) -> None:
     if not folder.is_dir():
         raise UserError(f"{folder}: not found; expected the --folder of a controller")
     with locked(folder):
-        count = _take_back(Slurm(), Book(folder))
-        if not count:
+        book = Book(folder)
+        if not _take_back(Slurm(), book):
             say(f"steer: nothing is set, by what {folder} says")
+        _leave(book)
+        if book.behind:
+            _forgive(book)
 
 
-def _take_back(slurm: Slurm, book: Book) -> int:
+def _take_back(slurm: Slurm, book: Book) -> str:
     try:
-        count = reset(slurm, book)
+        back = all_back(slurm, book)
     except OddError as error:
         raise UserError(str(error)) from None
-    if count:
-        say(f"steer: SiteFactor of {count} jobs taken back")
-    return count
+    if back:
+        say(f"steer: {back}")
+    return back
+
+
+def _forgive(book: Book) -> None:
+    """Let policies act again that the canary took back."""
+    for why in book.behind.values():
+        say(f"steer: it may act again: {why}")
+    book.behind = {}
+    book.save()
+
+
+def _leave(book: Book) -> None:
+    """Let no watchdog look after partitions any more, and say what that means."""
+    if book.held_in:
+        where, book.held_in = ", ".join(book.held_in), ()
+        book.save()
+        say(f"steer: what is submitted held in {where} from now on stays held, until somebody lets it go")
+
+
+def _read(slurm: Slurm) -> Reading:
+    try:
+        return slurm.read()
+    except OddError as error:
+        raise UserError(str(error)) from None
 
 
 def _wide(params: Params, scenario: str, named: Named) -> Params:
@@ -97,11 +131,12 @@ async def _run(controller: Controller, watched: Watched | None) -> None:
         await controller.go_round(stop, watched)
     finally:
         try:
-            count = await asyncio.to_thread(reset, controller.slurm, controller.book)
-            controller.journal.add("end", time(), reset=count)
+            back = await asyncio.to_thread(all_back, controller.slurm, controller.book)
+            controller.journal.add("end", time(), back=back)
             controller.journal.close()
+            say(f"steer: ended; {(back or 'nothing is left to take back') if watched else 'nothing was touched'}")
+            _leave(controller.book)
             clean = True
-            say(f"steer: ended; {f'SiteFactor of {count} jobs taken back' if watched else 'nothing was touched'}")
         except OddError as error:
             say(f"steer: ended; the watchdog takes back what was set as soon as it can: {error}")
         finally:

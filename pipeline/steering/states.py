@@ -5,6 +5,7 @@ how much on which node: it is told as even shares, cut where a node has no more.
 """
 
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 from pydantic import BaseModel, ValidationError
 
@@ -26,10 +27,29 @@ class _Ranked(BaseModel):
     score: float | None = None
 
 
+class Start(NamedTuple):
+    """A job that is to start now."""
+
+    job: int
+    nodes: tuple[str, ...]
+
+
+class _Start(BaseModel):
+    job: str
+    machines: tuple[str, ...]
+
+
 class Wanted(BaseModel):
     """Of a decision, what matters here."""
 
     order: tuple[_Ranked, ...]
+    starts: tuple[_Start, ...] = ()
+    never: tuple[str, ...] = ()
+
+    @property
+    def scores(self) -> list[float | None]:
+        """Return what the policy thinks of each, in the same order."""
+        return [one.score for one in self.order]
 
     @property
     def numbers(self) -> list[int]:
@@ -146,8 +166,38 @@ def decided(decision: Mapping[str, object], pool: Pool) -> list[int]:
     Raises:
         OddError: it speaks of other jobs.
     """
-    found = Wanted.model_validate(decision).numbers
+    return scored(decision, pool).numbers
+
+
+def scored(decision: Mapping[str, object], pool: Pool) -> Wanted:
+    """Return what a decision wants, its order held to the queue.
+
+    Raises:
+        OddError: it speaks of other jobs.
+    """
+    wanted = Wanted.model_validate(decision)
+    found = wanted.numbers
     there = {job.array for job in pool.waiting}
     if len(set(found)) != len(found) or not set(found) <= there:
         raise OddError("the policy's order is none of these jobs")
-    return found
+    return wanted
+
+
+def started(decision: Mapping[str, object], pool: Pool) -> tuple[list[Start], list[int]]:
+    """Return the jobs that a decision starts and where, in its order, and those that no nodes of the queue could hold.
+
+    Raises:
+        OddError: it speaks of other jobs or nodes.
+    """
+    found = Wanted.model_validate(decision)
+    starts = [Start(int(one.job), one.machines) for one in found.starts]
+    never = [int(job) for job in found.never]
+    numbers, nodes = [one.job for one in starts] + never, {node.name for node in pool.nodes}
+    there = {job.array for job in pool.waiting}
+    if (
+        len(set(numbers)) != len(numbers)
+        or not set(numbers) <= there
+        or not {n for o in starts for n in o.nodes} <= nodes
+    ):
+        raise OddError("the policy starts none of these jobs on these nodes")
+    return starts, never

@@ -12,6 +12,7 @@ import fcntl
 import os
 import select
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -21,26 +22,29 @@ from typing import BinaryIO
 
 from pipeline.progress import say
 from pipeline.steering.asking import Slurm
-from pipeline.steering.book import Book, held_by
+from pipeline.steering.book import WHO, Book, held_by
 from pipeline.steering.resetting import until_reset
 
 PAUSE_S = 2.0  # between two tries
 SAVED_S = 12.0  # slurmctld saves its state every 5 s
 SILENT_S = 300.0  # at least; more than the commands of a tick may take together
-WHO = "a watchdog that takes back what a controller set"
+GIVEN_UP_S = 86_400.0  # without an answer of slurmctld
+SWEPT_S = 5.0  # between two looks for jobs that were submitted held, where no controller lets them go
+FAILED = 1  # exit code: what was set stays until a person takes it back
 DONE, GONE, SILENT = b".", b"", b"?"  # how it ends: all is taken back already, or it died, or it hangs
 
 
 class Watched:
     """The controller's end of it."""
 
-    def __init__(self, folder: Path, lock: BinaryIO, tick_s: float) -> None:
+    def __init__(self, folder: Path, lock: BinaryIO, sign: socket.socket, tick_s: float) -> None:
         theirs, self._pipe = os.pipe()
         silent_s = max(SILENT_S, 20 * tick_s)
         words = [sys.executable, "-m", "pipeline.steering.watchdog", str(folder), str(os.getpid())]
+        held = (theirs, lock.fileno(), sign.fileno())
         self._process = subprocess.Popen(
-            [*words, str(theirs), str(lock.fileno()), str(silent_s)],
-            pass_fds=(theirs, lock.fileno()),
+            [*words, *map(str, held), str(silent_s)],
+            pass_fds=held,
             stdin=subprocess.DEVNULL,
             start_new_session=True,  # what a terminal sends to the controller is not for it
         )
@@ -80,34 +84,56 @@ def main(words: Sequence[str]) -> int:
         signal.signal(number, signal.SIG_IGN)  # what ends the controller must not end it; it ends by itself
     parser = argparse.ArgumentParser()
     parser.add_argument("folder", type=Path)
-    for name in ("controller", "pipe", "lock"):
+    for name in ("controller", "pipe", "lock", "sign"):
         parser.add_argument(name, type=int)
     parser.add_argument("silent_s", type=float)
+    parser.add_argument("--most-s", type=float, default=GIVEN_UP_S)
     told = parser.parse_args(words)
     lock, ended = os.fdopen(told.lock, "a+b"), _watch(told.pipe, told.silent_s)
     if ended == DONE:
-        return _look_again(told.folder, lock)
+        os.close(told.sign)
+        return _look_again(told.folder, lock, told.most_s)
     if ended == SILENT and os.getppid() == told.controller:
         say("steer: the controller has been silent for too long and is ended")
         os.kill(told.controller, signal.SIGKILL)
         _watch(told.pipe, told.silent_s)  # until a scontrol of its has ended, too
     held_by(lock, WHO)
-    until_reset(Slurm(), Book(told.folder), say, PAUSE_S)
-    return _look_again(told.folder, lock)
+    back = until_reset(Slurm(), Book(told.folder), say, PAUSE_S, told.most_s)
+    os.close(told.sign)
+    return _look_again(told.folder, lock, told.most_s) if back else FAILED
 
 
-def _look_again(folder: Path, lock: BinaryIO) -> int:
+def _look_again(folder: Path, lock: BinaryIO, most_s: float) -> int:
     """Look whether what was taken back stays so: a slurmctld that is killed has not saved its last seconds.
 
     Another controller may begin meanwhile, and then it knows by the book what is to be taken back.
     """
     fcntl.flock(lock, fcntl.LOCK_UN)
     time.sleep(SAVED_S)
-    with contextlib.suppress(BlockingIOError):
+    said = False
+    while _taken_back(folder, lock, most_s):
+        if not (held_in := Book(folder).held_in):
+            return 0
+        if not said:
+            said = True
+            where = ", ".join(held_in)
+            say(
+                f"steer: no controller: jobs that are submitted held in {where} are let go, until one begins or --reset"
+            )
+        time.sleep(SWEPT_S)
+    return FAILED
+
+
+def _taken_back(folder: Path, lock: BinaryIO, most_s: float) -> bool:
+    """Take all back unless another controller is in charge; return whether there is more to look after."""
+    try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        held_by(lock, WHO)
-        until_reset(Slurm(), Book(folder), say, PAUSE_S)
-    return 0
+    except BlockingIOError:
+        sys.exit(0)
+    held_by(lock, WHO)
+    back = until_reset(Slurm(), Book(folder), say, PAUSE_S, most_s)
+    fcntl.flock(lock, fcntl.LOCK_UN)
+    return back
 
 
 def _watch(pipe: int, silent_s: float) -> bytes:

@@ -31,5 +31,5 @@ def curve_file(agent: str, stage: str) -> Path:
 
 
 def results_folder(kind: str, name: str) -> Path:
-    """Return where results are: of the `heuristics` of a scenario, of one of the `agents`, or of the `transfers`."""
+    """Return where results are: of the `heuristics` of a scenario, of one of the `agents`, `transfers` or `plans`."""
     return TABLES / kind / name

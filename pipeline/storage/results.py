@@ -32,7 +32,7 @@ def write_results(
 
 
 def read_jobset_results(params: Params, scenario: str, tables: ResultTables) -> pd.DataFrame:
-    """Read the jobset results of every policy of a scenario: heuristics, its agents, and those carried over to it."""
+    """Read the jobset results of every policy of a scenario: heuristics, agents, those carried over, plans."""
     schema = tables.jobsets
     frames = [read_table(folder / "jobsets.parquet", schema) for folder in _folders(params, scenario)]
     return pd.concat(frames, ignore_index=True)
@@ -58,7 +58,7 @@ def read_also(params: Params, scenario: str, tables: ResultTables, name: str) ->
 
 def _folders(params: Params, scenario: str) -> list[Path]:
     found = [results_folder("heuristics", scenario)]
-    for kind, rows in (("agents", params.agents), ("transfers", params.transfers)):
+    for kind, rows in (("agents", params.agents), ("transfers", params.transfers), ("plans", params.plans)):
         found += [results_folder(kind, name) for name, row in rows.items() if row.scenario == scenario]
     return found
 

@@ -20,6 +20,7 @@ from pipeline.tracking.source_tree import CODE, git, working_tree
 
 AGENT_STAGES = ("pretrain", "finetune", "evaluate")
 TRANSFER = "transfer"  # the stage of an agent on another scenario
+PLAN = "plan"  # the stage of a policy that looks ahead
 OWN_SECTION = {  # of params.yaml, by stage
     "heuristics": "heuristics",
     "hindsight": "hindsight",
@@ -126,6 +127,8 @@ def scenario_of(params: Params, name: str, subject: str) -> str:
     """Return the scenario that a stage is about."""
     if name == TRANSFER:
         return params.transfer(subject).scenario
+    if name == PLAN:
+        return params.plan(subject).scenario
     return params.agent(subject).scenario if name in AGENT_STAGES else subject
 
 
@@ -150,6 +153,10 @@ def stage_params(params: Params, name: str, subject: str) -> dict[str, str]:
         chosen["transfers"] = {subject: rows["transfers"][subject]}
         for section, key in (("scenarios", row.scenario), ("agents", row.agent), ("recipes", recipe)):
             chosen[section] = {key: rows[section][key]}
+    elif name == PLAN:
+        chosen["plans"] = {subject: rows["plans"][subject]}
+        scenario = params.plan(subject).scenario
+        chosen["scenarios"] = {scenario: rows["scenarios"][scenario]}
     elif subject in rows["scenarios"]:
         chosen["scenarios"] = {subject: rows["scenarios"][subject]}
     return _flat(chosen)

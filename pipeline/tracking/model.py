@@ -39,8 +39,14 @@ def log_policy(store: Store, run: "Run", folder: Path, md5: str, served: Served,
     from mlflow.entities import LoggedModelOutput
 
     client, run_id = store.client, run.info.run_id
-    there = logged_model(store, md5, None if shared else run_id)
-    logged = there.model_id if there else _log(store, run_id, folder, md5, served)
+    of_run = None if shared else run_id
+    there = logged_model(store, md5, of_run)
+    if there is None:
+        with store.alone(f"the model {md5}"):
+            there = logged_model(store, md5, of_run)  # by another clone, it may be
+            logged = there.model_id if there else _log(store, run_id, folder, md5, served)
+    else:
+        logged = there.model_id
     outputs = client.get_run(run_id).outputs
     if outputs is None or logged not in {output.model_id for output in outputs.model_outputs}:
         client.log_outputs(run_id, [LoggedModelOutput(logged, step=0)])

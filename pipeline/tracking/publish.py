@@ -12,14 +12,15 @@ from tempfile import TemporaryDirectory
 
 from pipeline.errors import UserError
 from pipeline.tracking.delivery import reason, send_waiting
-from pipeline.tracking.registry import Version, crown, lines_here, register
+from pipeline.tracking.registry import Version, bring_up_to_date
 from pipeline.tracking.restore import restore
 from pipeline.tracking.store import Store, lock, open_store
 from pipeline.tracking.stored_outputs import StoredOutputs
 from pipeline.tracking.targets import chosen
 
 PATIENT = {"MLFLOW_HTTP_REQUEST_TIMEOUT": "30", "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "2"}  # no stage waits for it
-OTHERS_S = 60  # longest wait for another `publish`
+OTHERS_S = 60  # longest wait for another `publish` of this clone
+CLONES_S = 600.0  # the same of other clones that share the store, for one pipeline run
 
 
 def publish(revs: Sequence[str], everything: bool) -> Iterator[str]:
@@ -48,9 +49,8 @@ def publish(revs: Sequence[str], everything: bool) -> Iterator[str]:
                 if target.rev is None or not everything:
                     skipped.append(target.title)
                 yield f"publish: skipped: {error}"
-        if added := register(store, versions.values()):
+        if added := bring_up_to_date(store, versions.values()):
             yield f"publish: models: {', '.join(added)} registered"
-        crown(store, lines_here())
     if skipped:
         raise UserError(f"publish: {len(skipped)} of {len(targets)} skipped: {', '.join(skipped)}")
 
@@ -80,4 +80,4 @@ def _one_line() -> Iterator[None]:
 def _open() -> Store:
     for key, value in PATIENT.items():
         os.environ.setdefault(key, value)
-    return open_store()
+    return open_store(CLONES_S)

@@ -1,14 +1,16 @@
 """Rebuild: the record of a stage that DVC skipped or restored, from dvc.lock and from what DVC kept of its outputs."""
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
+from pipeline.config import Params
 from pipeline.core import Json
 from pipeline.errors import UserError
 from pipeline.tracking.identity import (
     AGENT_STAGES,
+    PLAN,
     STAGE_KEY,
     TRANSFER,
     curve_name,
@@ -59,7 +61,7 @@ def done(tree: SourceTree) -> list[Done]:
     params, found = tree.params, []
     for title, entry in tree.lock.items():
         name, _, subject = title.partition("@")
-        known = params.agents if name in AGENT_STAGES else params.transfers if name == TRANSFER else params.scenarios
+        known = _subjects(params, name)
         if title == LOG_STAGE or (subject and subject not in known):
             continue
         try:
@@ -72,6 +74,13 @@ def done(tree: SourceTree) -> list[Done]:
             ) from error
         found.append(Done(title, deps, outs, values, stage_params(params, name, subject)))
     return found
+
+
+def _subjects(params: Params, name: str) -> Collection[str]:
+    """Return what a stage is there for."""
+    if name in AGENT_STAGES:
+        return params.agents
+    return {TRANSFER: set(params.transfers), PLAN: set(params.plans)}.get(name, set(params.scenarios))
 
 
 def stale(tree: SourceTree, stages: list[Done], stored: StoredOutputs) -> list[str]:

@@ -71,8 +71,15 @@ def register(store: Store, versions: Iterable[Version]) -> list[str]:
 
 def register_here(store: Store, params: Params, pipeline: str) -> None:
     """Register the policies of the working directory, and let the models say who is champion."""
-    register(store, here(params, pipeline))
-    crown(store, lines_here())
+    bring_up_to_date(store, here(params, pipeline))
+
+
+def bring_up_to_date(store: Store, versions: Iterable[Version]) -> list[str]:
+    """Register policies, let the models say who is champion here, and return which versions are new."""
+    with store.alone("the registered models"):
+        added = register(store, versions)
+        crown(store, lines_here())
+    return added
 
 
 def crown(store: Store, lines: Mapping[str, Champion]) -> None:

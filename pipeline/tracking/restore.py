@@ -52,16 +52,28 @@ def restore(store: Store, target: Target, scratch: Path) -> Restored:
     pipeline = _pipeline(store, identity, target, tree)
     parent = parent_of(store, pipeline)
     _tag_commit(store, parent, identity, target)
-    counts = dict.fromkeys(("recorded", "reused", RESTORED), 0)
-    recorded = _recorded(store, parent)
     fresh = [stage for stage in stages if stage.title not in old]
-    for stage in fresh:
-        what = "recorded" if stage.key in recorded else _restore(store, stage, pipeline, parent, tree, stored)
-        counts[what] += 1
+    counts = _add(store, fresh, pipeline, parent, tree, stored)
     counted = [f"{count} {what}" for what, count in counts.items() if count]
     counted += [f"{len(old)} stale ({', '.join(old)})"] if old else []
     line = f"{pipeline.title}: {len(stages)} stages, {', '.join(counted)}"
     return Restored(line, _versions(tree, fresh, stored, pipeline.title))
+
+
+def _add(
+    store: Store, stages: list[Done], pipeline: Pipeline, parent: "Run", tree: SourceTree, stored: StoredOutputs
+) -> dict[str, int]:
+    """Add the stages that the pipeline run misses, and return how many were there, reused and restored."""
+    counts = {"recorded": len(stages), "reused": 0, RESTORED: 0}
+    if {stage.key for stage in stages} <= _recorded(store, parent):
+        return counts
+    with store.alone(f"the stages of {pipeline.title}"):
+        recorded = _recorded(store, parent)  # by another clone, it may be
+        for stage in stages:
+            if stage.key not in recorded:
+                counts["recorded"] -= 1
+                counts[_restore(store, stage, pipeline, parent, tree, stored)] += 1
+    return counts
 
 
 def _versions(tree: SourceTree, stages: list[Done], stored: StoredOutputs, pipeline: str) -> list[Version]:

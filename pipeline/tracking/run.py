@@ -49,7 +49,7 @@ from pipeline.tracking.spool import Spool
 from pipeline.tracking.store import open_store
 from pipeline.tracking.view import from_best
 
-LONG_S = 15.0  # a stage that has run as long sends its record itself, to be watched while it runs
+LONG_S = 30.0  # a stage that has run as long sends its record itself, to be watched while it runs
 LAST = "papers"  # the stage behind all others sends what they left
 LONGEST_TAG = 5000
 TERMINATED = 128 + signal.SIGTERM  # exit code of a process that a signal ended, as shells have it

@@ -1,19 +1,20 @@
 """Store: open MLflow's database or server, and get or create the experiment, a pipeline's run and a stage's run.
 
 A new sqlite file is spoilt for good when several processes set it up at once, and two stages must not create two
-parents: a file lock lets one process through at a time. The database has an absolute path, for a temporary experiment
-runs in a folder that is thrown away.
+parents: a file lock lets one process through at a time, and where other clones may use the same store, a lease (see
+`leases`). The database has an absolute path, for a temporary experiment runs in a folder that is thrown away.
 """
 
 import os
 import sqlite3
 from collections.abc import Mapping
-from contextlib import closing
+from contextlib import AbstractContextManager, closing, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from pipeline.config import repository_root
 from pipeline.tracking.identity import PIPELINE_STAGE
+from pipeline.tracking.leases import TAKEN, lease
 from pipeline.tracking.record import Begin, Pipeline
 
 if TYPE_CHECKING:
@@ -41,6 +42,7 @@ QUIET = {
     "MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT": "true",
 }
 SET_UP_S = 60  # longest wait for other processes that set the database up
+SHARED_WAIT_S = 4.0  # for what another clone adds; it stays in the spool after that
 SERVER_LOCK_S = 2  # the same where a server does it: no more is done under the lock than to ask for a parent
 BUSY_S = 4
 LARGEST_BATCH = 100  # params that MLflow takes at once
@@ -52,10 +54,24 @@ class Store(NamedTuple):
     client: "MlflowClient"
     experiment: str
     file: Path | None  # the database, where it is a file
+    shared: bool = False  # may other clones use it, too?
+    wait_s: float = SHARED_WAIT_S
+
+    def alone(self, what: str) -> AbstractContextManager[None]:
+        """Keep other clones from doing the same at the same time; within a clone, file locks do.
+
+        Raises:
+            OSError: another clone is at it, and took too long.
+        """
+        return lease(self.client, what, self.wait_s) if self.shared else nullcontext()
 
 
-def open_store() -> Store:
-    """Return the store that MLFLOW_TRACKING_URI names, else the database at the repository's root."""
+def open_store(wait_s: float = SHARED_WAIT_S) -> Store:
+    """Return the store that MLFLOW_TRACKING_URI names, else the database at the repository's root.
+
+    Args:
+        wait_s: longest wait for other clones that add the same to a store that is shared, in seconds.
+    """
     for key, value in QUIET.items():
         os.environ.setdefault(key, value)
     from mlflow import MlflowClient
@@ -70,7 +86,7 @@ def open_store() -> Store:
             _check_database(file)
             client = MlflowClient(chosen or f"sqlite:///{file}")
         artifacts = None if chosen else (repository_root().absolute() / "mlartifacts").as_uri()
-        return Store(client, _experiment(client, artifacts), file)
+        return Store(client, _experiment(client, artifacts), file, bool(chosen), wait_s)
 
 
 def _file_of(address: str) -> Path | None:
@@ -106,13 +122,26 @@ def parent_of(store: Store, pipeline: Pipeline) -> "Run":
     """Return the run of a pipeline run; it is created by whoever comes first."""
     wanted = f"tags.`pipeline.id` = '{pipeline.tags['pipeline.id']}' AND tags.stage = '{PIPELINE_STAGE}'"
     with _set_up(store.file):
-        found = store.client.search_runs([store.experiment], wanted, max_results=1)
-        if found:
-            if not pipeline.params.items() <= found[0].data.params.items():
-                _log_params(store, found[0].info.run_id, pipeline.params)
-            return found[0]
-        tags = {**pipeline.tags, "stage": PIPELINE_STAGE}
-        return _create(store, pipeline.title, pipeline.at, tags, pipeline.params)
+        found = _parent(store, wanted)
+        if found is not None and _is_whole(found, pipeline):
+            return found
+        with store.alone(f"the run of {pipeline.title}"):
+            found = _parent(store, wanted)  # another clone may have been first
+            if found is None:
+                tags = {**pipeline.tags, "stage": PIPELINE_STAGE}
+                return _create(store, pipeline.title, pipeline.at, tags, pipeline.params)
+            if not _is_whole(found, pipeline):
+                _log_params(store, found.info.run_id, pipeline.params)
+            return found
+
+
+def _parent(store: Store, wanted: str) -> "Run | None":
+    return next(iter(store.client.search_runs([store.experiment], wanted, max_results=1)), None)
+
+
+def _is_whole(found: "Run", pipeline: Pipeline) -> bool:
+    """Return whether a pipeline's run has all its params: whoever created it may have been killed before."""
+    return pipeline.params.items() <= found.data.params.items()
 
 
 def run_of(store: Store, begin: Begin, parent: str) -> "Run":
@@ -177,4 +206,16 @@ def _experiment(client: "MlflowClient", artifacts: str | None) -> str:
             if found.tags.get(key) != value:
                 client.set_experiment_tag(found.experiment_id, key, value)
         return str(found.experiment_id)
-    return str(client.create_experiment(EXPERIMENT, artifact_location=artifacts, tags=EXPERIMENT_TAGS))
+    return _new_experiment(client, artifacts)
+
+
+def _new_experiment(client: "MlflowClient", artifacts: str | None) -> str:
+    from mlflow.exceptions import MlflowException
+
+    try:
+        return str(client.create_experiment(EXPERIMENT, artifact_location=artifacts, tags=EXPERIMENT_TAGS))
+    except MlflowException as error:
+        found = client.get_experiment_by_name(EXPERIMENT) if error.error_code == TAKEN else None
+        if found is None:
+            raise
+        return str(found.experiment_id)  # another clone was first

@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Rectangle
-from matplotlib.text import Annotation, Text
+from matplotlib.text import Text
 
 from pipeline.comparing.plots import LABEL_GAP, learning_curve, png, slowdown_by_load, spread
 
@@ -42,13 +42,13 @@ def y_of(line: Line2D) -> list[float]:
     return [float(y) for y in np.asarray(line.get_ydata())]
 
 
-def names_beside(axes: Axes) -> list[Annotation]:
-    return [text for text in axes.texts if isinstance(text, Annotation)]
+def names_beside(axes: Axes) -> list[Text]:
+    return list(axes.texts)
 
 
-def overlapping(texts: list[Annotation]) -> list[tuple[str, str]]:
+def overlapping(texts: list[Text]) -> list[tuple[str, str]]:
     pairs = combinations(texts, 2)
-    boxes = ((one, Text.get_window_extent(one), two, Text.get_window_extent(two)) for one, two in pairs)
+    boxes = ((one, one.get_window_extent(), two, two.get_window_extent()) for one, two in pairs)
     return [(one.get_text(), two.get_text()) for one, box, two, other in boxes if box.overlaps(other)]
 
 
@@ -58,7 +58,9 @@ def test_each_policy_is_a_line_through_its_means() -> None:
     assert x_of(lines["sjf"]) == [10, 110]
     assert y_of(lines["sjf"]) == [1.5, 3.0]
     assert y_of(lines["net"]) == [1.25, 2.0]
-    assert len(axes.collections) == 2  # a band each
+    *bands, ties = axes.collections
+    assert len(bands) == 2
+    assert len(np.asarray(ties.get_paths())) == 2  # from each name to the end of its line
     assert [name.get_text() for name in names_beside(axes)] == ["net", "sjf"]
 
 

@@ -186,7 +186,31 @@ UNKNOWN_NAMES: list[tuple[str, Any, str]] = [
     ("agents.deep-rm", {}, f"agents.deep-rm: {NAMES}, got 'deep-rm' (and 1 more: python -m pipeline check --all)"),
     ("scenarios.online.resources.CPU", 10, f"scenarios.online.resources.CPU: {NAMES}, got 'CPU'"),
 ]
+PLAN = {
+    "scenario": "online",
+    "base": "deeprm3",
+    "candidates": 4,
+    "futures": 16,
+    "ahead": 100,
+    "left_job": 4.0,
+    "left_work": 2.5,
+    "decisions": 4000,
+    "sure": 1.0,
+}
 DO_NOT_FIT: list[tuple[str, Any, str]] = [
+    (
+        "plans.mine",
+        {**PLAN, "scenario": "machines"},
+        "plans.mine.scenario: expected problem pool; scenario 'machines' is of problem machines",
+    ),
+    (
+        "plans.mine",
+        {**PLAN, "scenario": "onlin"},
+        f"plans.mine.scenario: unknown 'onlin'; {there_are('scenarios')}; did you mean 'online'?",
+    ),
+    ("plans.mine", {**PLAN, "candidates": 1}, "plans.mine.candidates: expected greater than or equal to 2, got 1"),
+    ("plans.mine", {**PLAN, "futures": 0}, "plans.mine.futures: expected greater than or equal to 1, got 0"),
+    ("plans.mine", {**PLAN, "seconds": 1}, "plans.mine.seconds: unknown key"),
     (
         "transfers.streams.agent",
         "deeprm",

@@ -70,3 +70,13 @@ def test_the_time_left_is_that_of_stages_played_side_by_side() -> None:
 def test_what_nobody_knows_is_said_to_be_unknown() -> None:
     made = plan("draw", seconds={"long": 10.0})
     assert made.left_s(2, 0.0) == (10.0, 4)
+
+
+def test_of_equals_the_first_is_begun_first() -> None:
+    names = ["beta", "alpha", "gamma"]
+    made = Plan({name: frozenset() for name in names}, names, {})
+    found = []
+    while stage := made.next():
+        made.begin(stage, 0.0)
+        found.append(stage)
+    assert found == names

@@ -13,17 +13,17 @@ import psutil
 import pytest
 from builders import REPOSITORY
 
-from pipeline.farming.work import Said, Work
+from pipeline.farming.work import Said, Task, Work
 
 # A parent and its child write their numbers; both would live for a minute.
 LONG = ["sh", "-c", "echo begun; sh -c 'echo $$ >> pids; sleep 60' & echo $$ >> pids; wait"]
 FARM = f"""
 import fcntl, sys, time
 from queue import Queue
-from pipeline.farming.work import Work
+from pipeline.farming.work import Task, Work
 with open("lock", "w") as held:
     fcntl.flock(held, fcntl.LOCK_EX)
-    Work("long", {LONG!r}, Queue(), held.fileno())
+    Work("long", Task({LONG!r}), Queue(), held.fileno())
     time.sleep(60)
 """
 
@@ -59,7 +59,7 @@ def begin(place: Path, monkeypatch: pytest.MonkeyPatch, *words: str) -> "tuple[W
     monkeypatch.chdir(place)
     said: Queue[Said] = Queue()
     with (place / "lock").open("w") as held:
-        return Work("some", words, said, held.fileno()), said
+        return Work("some", Task(words), said, held.fileno()), said
 
 
 def test_lines_and_the_exit_code_are_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -105,3 +105,15 @@ def test_nothing_lives_on_when_the_farm_is_killed(tmp_path: Path, sent: signal.S
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         assert ended(pids)
         fcntl.flock(lock, fcntl.LOCK_EX)
+
+
+@pytest.mark.parametrize(("own", "met"), [(None, "PASSIVE"), ("ACTIVE", "ACTIVE")])
+def test_threads_that_wait_do_not_spin_unless_the_environment_says_so(
+    own: str | None, met: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("OMP_WAIT_POLICY", raising=False)
+    if own is not None:
+        monkeypatch.setenv("OMP_WAIT_POLICY", own)
+    work, said = begin(tmp_path, monkeypatch, "sh", "-c", "echo $OMP_WAIT_POLICY")
+    assert lines(said) == [met]
+    work.stopped()

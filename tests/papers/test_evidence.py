@@ -1,5 +1,7 @@
 """Means, gaps and groups of jobs, by hand; intervals are those of the comparison."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -58,7 +60,7 @@ def test_jobs_of_some_lengths_count_each_once() -> None:
 
 def test_resamples_without_such_jobs_are_passed_over() -> None:
     made = evidence()
-    once = made._replace(jobs=made.jobs[(made.jobs["duration"] < 10) | (made.jobs["jobset"] == 0)])
+    once = replace(made, jobs=made.jobs[(made.jobs["duration"] < 10) | (made.jobs["jobset"] == 0)])
     found = once.mean(slowdown_of([10]), 70, "sjf")
     assert (found.value, found.low, found.high) == pytest.approx((1.9, 1.9, 1.9))
     with pytest.raises(CannotTellError, match="at load 70 there are no jobs of length 99"):
@@ -82,7 +84,7 @@ def test_short_and_long_jobs_are_told_apart_by_the_workload() -> None:
     assert made.long == 4  # params.yaml: short jobs run 1 to 3 steps
     assert made.split(70) == ([1, 3], [10, 15])
     with pytest.raises(CannotTellError, match="not both jobs below 4 steps and longer ones"):
-        made._replace(jobs=made.jobs[made.jobs["duration"] < 4]).split(70)
+        replace(made, jobs=made.jobs[made.jobs["duration"] < 4]).split(70)
 
 
 def test_in_a_log_jobs_above_the_mean_are_long() -> None:

@@ -1,6 +1,7 @@
 """Figures are drawn for any params.yaml; what cannot be drawn is left out and its claims say why."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -70,7 +71,7 @@ def test_a_log_has_its_durations_in_groups() -> None:
     made = evidence(TWO, loads=[99])
     lengths = dict.fromkeys(range(1, 21), (2.0, 1))
     jobs = job_table(made.policies, [99], dict.fromkeys(made.policies, lengths)).assign(held=1.0)
-    (shown,) = withheld.shown(made._replace(jobs=jobs, long=11.0))
+    (shown,) = withheld.shown(replace(made, jobs=jobs, long=11.0))
     assert shown.drawing is not None
     _, below = shown.drawing.axes
     assert [text.get_text() for text in below.get_xticklabels()] == ["1", "2-3", "4-7", "8-15", "16-20"]

@@ -2,6 +2,7 @@
 
 import re
 from html.parser import HTMLParser
+from pathlib import Path
 from typing import Any
 
 from hypothesis import given
@@ -10,6 +11,7 @@ from pydantic_core import to_json
 
 from pipeline.serving.named import Decided, Shown, Standing, reply_of
 from pipeline.serving.page import LONGEST, MOST_ROWS, page
+from pipeline.stages.serve import said_in
 
 STANDING = Standing(
     scenario="machines", policy="sjf", digest="0123456789", ready=True, fallback="fcfs", limit_ms=200.0, restarts=0
@@ -84,3 +86,15 @@ def test_whatever_comes_is_text(told: dict[str, Any], why: str) -> None:
     assert found.tags <= TAGS
     assert found.attributes <= {"lang", "charset", "name", "content", "http-equiv", "class"}
     assert max(len(cell) for cell in re.findall(r"<td>(.*?)</td>", said) or [""]) <= 6 * (LONGEST + 1)
+
+
+def test_what_shadow_said_is_text(tmp_path: Path) -> None:
+    verdict = said_in(tmp_path)
+    assert verdict() == said_in(None)() == ()
+    (tmp_path / "verdict.txt").write_text("work: mean wait, s: better\n<script>x</script>\n")
+    shown = Shown(verdict=verdict())
+    found = Tags(page(STANDING, shown))
+    assert "What shadow said last" in found.text
+    assert "work: mean wait, s: better" in found.text
+    assert "<script>x</script>" in found.text
+    assert found.tags <= TAGS

@@ -1,5 +1,6 @@
 """`compile`: what it plays, and that stages find everything compiled behind it."""
 
+import itertools
 import signal
 import subprocess
 import sys
@@ -13,6 +14,7 @@ from repositories import Folder, begin, copied
 
 from pipeline.config import Params, smoke_test_params
 from pipeline.config.smoke_test import AT_MOST
+from pipeline.stages import compiling
 from pipeline.stages.compiling import parts, play
 
 
@@ -144,6 +146,7 @@ def test_a_log_that_is_not_there_is_one_line(started: Started) -> None:
 MORE = """
 from pipeline.config import smoke_test
 from pipeline.config import load_params
+from pipeline.stages import compiling
 from pipeline.stages.compiling import parts, play
 
 smoke_test.AT_MOST = {**smoke_test.AT_MOST, "validation": 20, "test": 70, "jobsets": 20, "updates": 2, "windows": 3}
@@ -168,3 +171,32 @@ def test_behind_it_no_stage_of_params_yaml_compiles_anything(tmp_path: Path) -> 
     assert len(list(place.rglob("sampling.*.nbc"))) == 2  # one of each: whichever process comes first, it is the same
     folder.run(sys.executable, "-c", MORE)
     assert {path: path.stat().st_mtime_ns for path in place.rglob("*.nbc")} == kept
+
+
+def test_what_was_compiled_is_not_compiled_again_and_other_words_are(
+    params: Params, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
+    asked: list[list[list[compiling.Step]]] = []
+
+    def played(small: Params, by_problem: list[list[list[compiling.Step]]]) -> None:
+        asked.append(by_problem)
+        for steps in itertools.chain.from_iterable(by_problem):
+            compiling._set(compiling._mark(small, steps))
+
+    monkeypatch.setattr(compiling, "_play_all", played)
+    row, recipe = params.agents["deeprm"], params.recipes["ours"]
+    compiling.first(params, {"compare", "log", "finetune@nobody"})
+    assert asked == []
+    compiling.first(params, {"finetune@deeprm"})
+    (problems,) = asked
+    assert [problem for problem in problems if ("generate", "shares") in itertools.chain.from_iterable(problem)] == []
+    compiling.first(params, {"finetune@deeprm", "heuristics@online"})
+    faster = params.model_copy(
+        update={"recipes": params.recipes | {"ours": recipe.model_copy(update={"learning_rate": 0.5})}}
+    )
+    compiling.first(faster, {"finetune@deeprm"})
+    assert len(asked) == 1
+    other = row.model_copy(update={"network": params.agents["deeprm2"].network})
+    compiling.first(params.model_copy(update={"agents": params.agents | {"deeprm": other}}), {"finetune@deeprm"})
+    assert len(asked) == 2

@@ -77,8 +77,20 @@ def test_a_slurm_that_does_not_do_it_is_not_taken_for_one_that_did(tmp_path: Pat
 def test_it_waits_until_slurmctld_is_back_and_says_so_once(tmp_path: Path) -> None:
     slurm, said = Remembered({1: 50}), list[str]()
     slurm.away = 3
-    until_reset(slurm, book_of(tmp_path, {1: 50}), said.append, 0.0)
+    assert until_reset(slurm, book_of(tmp_path, {1: 50}), said.append, 0.0, 60.0)
     assert said == [
         "steer: what was set is not taken back yet: sprio: unable to contact slurm controller",
         "steer: SiteFactor of 1 jobs taken back",
     ]
+
+
+def test_it_is_given_up_behind_a_time_and_says_what_to_do_then(tmp_path: Path) -> None:
+    slurm, said = Remembered({1: 50}), list[str]()
+    slurm.away = 1000
+    assert not until_reset(slurm, book_of(tmp_path, {1: 50}), said.append, 0.01, 0.05)
+    first, last = said
+    assert first == "steer: what was set is not taken back yet: sprio: unable to contact slurm controller"
+    assert last.startswith("steer: given up after 1.38889e-05 h; when Slurm is back: ")
+    assert last.endswith(f"python -m pipeline steer slurm --reset --folder {tmp_path}")
+    slurm.away = 0
+    assert reset(slurm, Book(tmp_path)) == 1

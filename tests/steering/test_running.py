@@ -14,7 +14,7 @@ from builders import REPOSITORY
 from pipeline.cli import app
 
 UNIT = REPOSITORY / "docs" / "operate" / "steer-slurm.service"
-PAGE = REPOSITORY / "docs" / "how-to" / "steer-slurm.md"
+PAGE = REPOSITORY / "docs" / "operate.md"
 
 
 def options() -> set[str]:
@@ -39,5 +39,6 @@ def test_systemd_takes_the_unit(tmp_path: Path) -> None:
 
 
 def test_the_page_has_every_setting_and_no_other() -> None:
-    told = re.findall(r"^\| `(--[a-z-]+)` \|", PAGE.read_text(), re.MULTILINE)
+    own = PAGE.read_text().split("## Settings of `steer slurm`")[1].split("\n## ")[0]
+    told = re.findall(r"^\| `(--[a-z-]+)` \|", own, re.MULTILINE)
     assert set(told) == options() - {"--mode", "--help"}

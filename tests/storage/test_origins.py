@@ -65,5 +65,5 @@ def test_the_record_changes_with_the_content_of_the_log(params: Params) -> None:
 def test_the_record_of_a_comparison_has_the_rows_of_all_that_is_compared(params: Params) -> None:
     write_compared(params)
     found = json.loads(COMPARED.read_text())
-    assert set(found) == {"seed", "workload", "evaluation", "scenarios", "agents", "transfers"}
+    assert set(found) == {"seed", "workload", "evaluation", "scenarios", "agents", "transfers", "plans"}
     assert list(found["agents"]) == list(params.agents)

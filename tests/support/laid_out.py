@@ -162,8 +162,8 @@ class LaidOut:
         frame.to_parquet(self.root / name, index=False)
 
 
-def snapshot(root: Path, exact: bool = True) -> dict[str, Any]:
-    """All that MLflow's database says; without what a new database must have anew, if not exact."""
+def snapshot(root: Path | str, exact: bool = True) -> dict[str, Any]:
+    """All that MLflow's database or server says, each run once; without what a new one must have anew, if not exact."""
     seen = Records(root)
     names = {run.info.run_id: run.info.run_name for run in seen.parents()}
     found: dict[str, Any] = {}

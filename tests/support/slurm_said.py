@@ -21,6 +21,10 @@ def squeue(**fields: object) -> str:
         "Reservation": "(null)",
         "UserName": "root",
         "NodeList": "",
+        "Reason": "Priority",
+        "ReqNodes": "",
+        "Dependency": "(null)",
+        "ArrayTaskID": "N/A",
     }
     return "".join(f"{cell}|" for cell in (cells | fields).values())
 

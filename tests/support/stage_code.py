@@ -1,9 +1,10 @@
 """What code a stage of the pipeline runs: the files that its own file imports, through the seam to one problem's parts.
 
-Left out: the command line, tracking and progress, the words of mistakes, and what only draws or words figures and
-tables: they change no result. What of config is shared is left out too, but for `params.py`: it refuses rows, says of
-which types they are, or lists the problems that there are; what a row holds is a parameter of its stage. For the same
-reason a stage needs the rows of its own problems only: those of another it checks, and reads nothing of them.
+Left out: the command line, tracking and progress, where tasks run, the words of mistakes, and what only draws or words
+figures and tables: they change no result. What of config is shared is left out too, but for `params.py`: it refuses
+rows, says of which types they are, or lists the problems that there are; what a row holds is a parameter of its stage.
+For the same reason a stage needs the rows of its own problems only: those of another it checks, and reads nothing of
+them.
 """
 
 import ast
@@ -15,8 +16,10 @@ LEFT_OUT = (
     "pipeline/__init__.py",
     "pipeline/cli",
     "pipeline/tracking",
+    "pipeline/execution",
     "pipeline/progress.py",
     "pipeline/errors.py",
+    "pipeline/comparing/kept.py",
     "pipeline/comparing/plots.py",
     "pipeline/comparing/words.py",
     "pipeline/problems/groups/evaluation/plots.py",
@@ -25,7 +28,7 @@ LEFT_OUT = (
 OF_CONFIG = ("__init__", "cards", "checks", "gate", "learning", "problems", "records", "site", "smoke_test")
 PASSED_THROUGH = tuple(f"pipeline/config/{name}.py" for name in OF_CONFIG)  # left out, but not what they import
 SEAM = Path("pipeline/problems/__init__.py")
-PARTS = ("tables", "draw", "scoring", "learning", "pretraining", "finetuning", "hindsight", "comparison")
+PARTS = ("tables", "draw", "scoring", "planning", "learning", "pretraining", "finetuning", "hindsight", "comparison")
 Using = ("problem", "problem_of")  # of the seam: who imports one of these asks problems for parts
 
 

@@ -15,7 +15,7 @@ import psutil
 from builders import REPOSITORY
 
 from pipeline.slurm.loopback import LoopbackSlurm
-from pipeline.steering.journal import rows
+from pipeline.steering.journal import JOURNAL, rows
 
 ALL = ("--nodes=4", "--exclusive")  # a job that takes the whole cluster
 WORDS = ("-m", "pipeline", "steer", "slurm")
@@ -97,7 +97,9 @@ class Steered:
         return [number for _, number in sorted(begun) if number > int(after)]
 
     def journal(self, kind: str) -> list[dict[str, Any]]:
-        """Return what the journal has of a kind."""
+        """Return what the journal has of a kind, so far."""
+        if not (self.folder / JOURNAL).exists():
+            return []
         return [dict(row) for row in rows(self.folder) if row["kind"] == kind]
 
     def kill_watchdog(self) -> None:

@@ -13,8 +13,9 @@ FOREIGN = ("MLFLOW_TRACKING_URI", "PIPELINE_TRACKING", "DVC_ROOT", "DVC_STAGE", 
 class Records:
     """What a database holds, as a reader of MLflow sees it."""
 
-    def __init__(self, folder: Path) -> None:
-        self.client = MlflowClient(f"sqlite:///{folder / 'mlflow.db'}")
+    def __init__(self, place: Path | str) -> None:
+        """Read the database of a folder, or what a server at some address has."""
+        self.client = MlflowClient(place if isinstance(place, str) else f"sqlite:///{place / 'mlflow.db'}")
         self.experiment = self.client.get_experiment_by_name("scheduler-pipeline")
 
     def runs(self, stage: str = "") -> list[Run]:

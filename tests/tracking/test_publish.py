@@ -106,11 +106,11 @@ def test_a_restored_run_says_what_the_outputs_tell(laid: LaidOut) -> None:
     (parent,) = seen.parents()
     assert seen.points(parent, "online/sjf") == [(10, 1.25), (190, 4.5)]
     assert set(parent.data.metrics) == {"online/sjf", "online/fcfs", "online/deeprm"}
-    assert parent.data.params["agents.deeprm.finetune.updates"] == "3000"  # of all rows, on the pipeline's own run
+    assert parent.data.params["agents.deeprm.finetune.updates"] == "2000"  # of all rows, on the pipeline's own run
     assert len(parent.data.params) > LARGEST_BATCH
     learned = seen.only("finetune")
     assert seen.points(learned, "validation") == [(1, 2.5), (2, 2.25)]
-    assert learned.data.params["agents.deeprm.finetune.updates"] == "3000"
+    assert learned.data.params["agents.deeprm.finetune.updates"] == "2000"
     assert {item.dataset.name for item in learned.inputs.dataset_inputs} == {
         "data/jobsets/online",
         "models/deeprm/pretrained",

@@ -52,7 +52,7 @@ def test_a_published_agent_is_a_model_with_a_card_and_its_verdict(laid: LaidOut)
     assert model.tags == {"scenario": "online", "objective": "slowdown", "verdict": short}
     assert "on 6 test jobsets" in model.description
     assert f"**{short}**" in model.description
-    assert "Network `mlp`; pretraining `none`; then `reinforce`, recipe `ours`, 3000 updates." in model.description
+    assert "Network `mlp`; pretraining `none`; then `reinforce`, recipe `ours`, 2000 updates." in model.description
     (one,) = versions(laid)
     assert (one.tags["verdict.low"], one.tags["verdict.high"], one.tags["verdict.word"]) == ("-0.03", "-0.01", "better")
     assert one.run_id == seen.only("finetune").info.run_id

@@ -36,7 +36,7 @@ def main(scenario: str, count: int) -> None:
     jobsets = {load: group[:count] for load, group in confirming.items()}
     known = heuristics_with(storage.read_chosen(scenario).knobs)
     policies = {name: known[name] for name in BASES}
-    policies |= {f"plan_{name}": planned(params, scenario, cluster, known[name], name) for name in BASES}
+    policies |= {f"plan_{name}": planned(params, scenario, cluster, known[name]) for name in BASES}
     parts = []
     for name, policy in policies.items():
         begun = time.process_time()

@@ -39,6 +39,30 @@ def gains(scenario: str) -> str:
     return table(head, written, words=2)
 
 
+def networks() -> str:
+    """Return the mean slowdown of a network and of `hold`, alone and looking ahead, and paired differences."""
+    params, rows = load_params(ROOT / "params.yaml"), pd.read_csv(HERE / "networks.csv.gz")
+    loads, names = sorted(rows["load"].unique()), ("hold", "plan_hold", "deeprm3", "plan_deeprm3")
+    against = comparison(
+        rows,
+        "networks",
+        {name: dict.fromkeys(loads, name) for name in names},
+        params.evaluation,
+        np.random.default_rng(params.seed),
+    ).set_index(["policy", "against", "load"])
+    means = rows.groupby(["policy", "load"])["mean_slowdown"].mean()
+    others = ("deeprm3", "plan_hold")
+    written = []
+    for load in loads:
+        apart = [difference(against.loc[("plan_deeprm3", other, f"{load:03d}")]) for other in others]
+        written.append([f"{load} %", *(number(means[name, load]) for name in names), *apart])
+    whole = [difference(against.loc[("plan_deeprm3", other, ALL)]) for other in others]
+    written.append(["all", *[""] * len(names), *whole])
+    count = rows.groupby("load")["jobset"].nunique().iloc[0]
+    head = ["load", *names, f"plan_deeprm3 to deeprm3, n = {count} a load", "to plan_hold"]
+    return table(head, written)
+
+
 def many_machines() -> str:
     """Return what heuristics have by RLScheduler's protocol, alone and looking ahead."""
     ten = pd.read_csv(HERE / "rlscheduler.csv.gz").groupby(["trace", "backfill", "policy"])["avg_bounded_slowdown"]
@@ -61,4 +85,4 @@ def many_machines() -> str:
     return table(head, written, words=2)
 
 
-TABLES = {"short runs": partial(gains, "online"), "many machines": many_machines}
+TABLES = {"short runs": partial(gains, "online"), "a network": networks, "many machines": many_machines}

@@ -1,11 +1,13 @@
 """What ../steering.md tells of, measured on Slurms of its own on loopback; root, and nobody else at work, please.
 
     python docs/results/steering/measure.py plays     # one workload under three orders, ten repeats: plays.csv.gz
+    python docs/results/steering/measure.py trained FOLDER  # beside a trained policy, six repeats: trained.csv.gz
     python docs/results/steering/measure.py bulk      # a thousand jobs wait: ticks.csv
     python docs/results/steering/measure.py kills     # twenty kills at random moments: kills.csv
 
 Each arm of `plays` has a cluster and a controller of its own, which in the arm `slurm` only looks on, so that all cost
 the machine the same. The arms play side by side, and each repeat submits the same jobs at the same moments to all.
+FOLDER is where trained.py was run: the trained policy is asked there.
 """
 
 import random
@@ -33,6 +35,8 @@ from pipeline.storage.files import write_table
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[2]
 JOBS, REPEATS, SEED = 100, 10, 23
+REPEATS_OF_TRAINED = 6  # of fewer no difference is told
+BEGUN_S = 300.0  # in which a controller begins, on a machine that others use
 ARMS = {"slurm": ("observe", "sjf"), "sjf": ("order", "sjf"), "saf_aged": ("order", "saf_aged")}
 BULK, TICKS, KILLS = 1000, 30, 20
 DIGITS = 12
@@ -40,13 +44,13 @@ AWAY = "nobody answers"
 SAVED_S = 6.0  # in which slurmctld has saved what it was told
 
 
-def begun(one: LoopbackSlurm, folder: Path, mode: str, policy: str) -> "subprocess.Popen[bytes]":
-    """Begin a controller, and wait for its first tick."""
-    words = [sys.executable, "-m", "pipeline", "steer", "slurm", "--scenario", "machines", "--tick", "1"]
-    words += ["--mode", mode, "--policy", policy, "--folder", str(folder)]
+def begun(one: LoopbackSlurm, folder: Path, mode: str, policy: str, where: Path = ROOT) -> "subprocess.Popen[bytes]":
+    """Begin a controller, and wait for its first tick; elsewhere than at the root, asked by the scenario there."""
+    words = [sys.executable, "-m", "pipeline", "steer", "slurm", "--tick", "1", "--folder", str(folder)]
+    words += ["--scenario", "machines" if where == ROOT else "loop", "--mode", mode, "--policy", policy]
     before = len(ticks(folder))
-    found = subprocess.Popen(words, env=one.environment, cwd=ROOT)
-    one.until(lambda: len(ticks(folder)) > before, "a first tick")
+    found = subprocess.Popen(words, env=one.environment, cwd=where)
+    one.until(lambda: len(ticks(folder)) > before, "a first tick", BEGUN_S)
     return found
 
 
@@ -56,10 +60,10 @@ def ticks(folder: Path) -> list[Mapping[str, object]]:
 
 
 @contextmanager
-def steered(mode: str, policy: str, cluster: Cluster) -> Iterator[tuple[LoopbackSlurm, Path]]:
+def steered(mode: str, policy: str, cluster: Cluster, where: Path = ROOT) -> Iterator[tuple[LoopbackSlurm, Path]]:
     """Yield a cluster with a controller, and the controller's folder."""
     with tempfile.TemporaryDirectory() as name, slurm(cluster) as one:
-        controller = begun(one, Path(name), mode, policy)
+        controller = begun(one, Path(name), mode, policy, where)
         yield one, Path(name)
         controller.send_signal(signal.SIGTERM)
         controller.wait(60)
@@ -67,14 +71,30 @@ def steered(mode: str, policy: str, cluster: Cluster) -> Iterator[tuple[Loopback
 
 def plays() -> None:
     """Play one workload under every order, again and again."""
-    jobs, parts = drawn(JOBS, SEED), []
     with ExitStack() as stack:
         found = {arm: stack.enter_context(steered(*how, Cluster()))[0] for arm, how in ARMS.items()}
-        for repeat in range(REPEATS):
-            say(f"repeat {repeat + 1} of {REPEATS}")
-            parts += [part.assign(repeat=repeat) for part in _play(jobs, found)]
-            table = pd.concat(parts, ignore_index=True)[list(PLAYS.columns)]
-            write_table(HERE / "plays.csv.gz", table, PLAYS, DIGITS)
+        repeated(found, REPEATS, "plays.csv.gz")
+
+
+def trained(folder: Path) -> None:
+    """Play it under a trained policy beside Slurm's own order and SJF."""
+    model = str(folder.resolve() / "models" / "loop" / "policy")
+    with ExitStack() as stack:
+        found = {arm: stack.enter_context(steered(*ARMS[arm], Cluster()))[0] for arm in ("slurm", "sjf")}
+        last, journal = stack.enter_context(steered("order", model, Cluster(), folder))
+        repeated(found | {"trained": last}, REPEATS_OF_TRAINED, "trained.csv.gz")
+        fallen = sum("fell_back" in pool for row in ticks(journal) for pool in row["pools"])  # type: ignore[attr-defined]
+        say(f"{fallen} of {len(ticks(journal))} ticks had no order of the trained policy")
+
+
+def repeated(found: Mapping[str, LoopbackSlurm], repeats: int, name: str) -> None:
+    """Play the workload again and again; write down what is done so far."""
+    jobs, parts = drawn(JOBS, SEED), []
+    for repeat in range(repeats):
+        say(f"repeat {repeat + 1} of {repeats}")
+        parts += [part.assign(repeat=repeat) for part in _play(jobs, found)]
+        table = pd.concat(parts, ignore_index=True)[list(PLAYS.columns)]
+        write_table(HERE / name, table, PLAYS, DIGITS)
 
 
 def _play(jobs: ShortJobs, found: Mapping[str, LoopbackSlurm]) -> Iterator[pd.DataFrame]:
@@ -193,6 +213,9 @@ def held(one: LoopbackSlurm) -> int:
 
 if __name__ == "__main__":
     known = {"plays": plays, "bulk": bulk, "kills": kills}
-    if len(sys.argv) != 2 or sys.argv[1] not in known:
-        sys.exit(f"expected one of {', '.join(known)}")
-    known[sys.argv[1]]()
+    if len(sys.argv) == 3 and sys.argv[1] == "trained":
+        trained(Path(sys.argv[2]))
+    elif len(sys.argv) == 2 and sys.argv[1] in known:
+        known[sys.argv[1]]()
+    else:
+        sys.exit(f"expected one of {', '.join(known)}, or trained FOLDER")

@@ -24,9 +24,9 @@ MEASURES = {
 
 
 @cache
-def measured() -> pd.DataFrame:
-    """Return the measures of each repeat, a row for each arm."""
-    plays = read_table(HERE / "plays.csv.gz", PLAYS)
+def measured(name: str) -> pd.DataFrame:
+    """Return the measures of each repeat of a file of plays, a row for each arm."""
+    plays = read_table(HERE / name, PLAYS)
     wait = plays["start_s"] - plays["submit_s"]
     run = plays["run_s"]
     told = plays.assign(
@@ -39,9 +39,9 @@ def measured() -> pd.DataFrame:
     return means.assign(p99=by["wait"].quantile(0.99)).reset_index()
 
 
-def compared(arm: str, measure: str) -> pd.Series:
-    """Return the difference to Slurm's own order, over repeats in pairs, with its interval."""
-    both = measured().pivot(index="repeat", columns="order", values=measure)[[arm, FIRST]].to_numpy()
+def compared(name: str, arm: str, measure: str, first: str = FIRST) -> pd.Series:
+    """Return the difference to Slurm's own order, or to another, over repeats in pairs, with its interval."""
+    both = measured(name).pivot(index="repeat", columns="order", values=measure)[[arm, first]].to_numpy()
     weights = resample(len(both), RESAMPLES, np.random.default_rng(SEED))
     means = weights @ both
     relative = (means[:, 0] - means[:, 1]) / means[:, 1]
@@ -49,16 +49,27 @@ def compared(arm: str, measure: str) -> pd.Series:
     return pd.Series({"difference": relative[0], "difference_low": low, "difference_high": high})
 
 
-def waits() -> str:
+def waits(name: str = "plays.csv.gz") -> str:
     """Return each measure of each order, and its difference to Slurm's own."""
-    arms, count = list(measured()["order"].unique()), measured()["repeat"].nunique()
+    arms, count = list(measured(name)["order"].unique()), measured(name)["repeat"].nunique()
     rows = []
     for title, measure in MEASURES.items():
         for arm in arms:
-            own = measured().query("order == @arm")[measure]
+            own = measured(name).query("order == @arm")[measure]
             told = f"{own.mean():.2f} ({own.min():.2f} to {own.max():.2f})"
-            rows.append([title, arm, told, "" if arm == FIRST else difference(compared(arm, measure))])
+            rows.append([title, arm, told, "" if arm == FIRST else difference(compared(name, arm, measure))])
     return table(["measure", "order", f"mean of {count} repeats (least to most)", "to `slurm`"], rows, words=2)
+
+
+def trained() -> str:
+    """Return the same beside a trained policy."""
+    return waits("trained.csv.gz")
+
+
+def beside_sjf() -> str:
+    """Return the trained policy's difference to SJF."""
+    rows = [[title, difference(compared("trained.csv.gz", "trained", one, "sjf"))] for title, one in MEASURES.items()]
+    return table(["measure", "`trained` to `sjf`"], rows, words=1)
 
 
 def ticks() -> str:
@@ -84,4 +95,4 @@ def kills() -> str:
     return table(["killed", "times", "factors set then", "taken back in s, median (most)", "jobs held"], rows)
 
 
-TABLES = {"waits": waits, "ticks": ticks, "kills": kills}
+TABLES = {"waits": waits, "trained": trained, "beside_sjf": beside_sjf, "ticks": ticks, "kills": kills}

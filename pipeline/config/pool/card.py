@@ -5,6 +5,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from pipeline.config.cards import FORMAT, Card, Weights
+from pipeline.config.pool.learning import HoldsFrom
 from pipeline.config.pool.networks import PoolNetworkConfig
 from pipeline.config.records import Name, Positive, Units
 
@@ -30,4 +31,5 @@ class PoolCard(Card):
     masked: bool
     play: Literal["greedy", "sampled"]
     ageing: Annotated[float, Field(ge=0, exclude_if=_nothing)] = 0.0  # of `sets`
+    holds_from: Annotated[HoldsFrom | None, Field(exclude_if=lambda rule: rule is None)] = None  # see the agent's row
     weights: Weights | None = None  # known once they are stored

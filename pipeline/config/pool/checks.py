@@ -36,6 +36,12 @@ def check_pool(params: "Params", where: str) -> None:
     for name, agent in params.agents_with(PoolAgent).items():
         _check_agent(params, where, name, agent)
     _check_transfers(params, where)
+    for name, plan in params.plans.items():
+        must_know(where, f"plans.{name}.scenario", plan.scenario, params.scenarios)
+        found = params.scenarios[plan.scenario].problem
+        if found != "pool":
+            place = f"{where}: plans.{name}.scenario"
+            raise UserError(f"{place}: expected problem pool; scenario '{plan.scenario}' is of problem {found}")
 
 
 def _check_agent(params: "Params", where: str, name: str, agent: PoolAgent) -> None:
@@ -72,8 +78,10 @@ def _goes_with_the_recipe(where: str, name: str, agent: PoolAgent, recipe: Recip
     chosen, mixed = agent.finetune, isinstance(agent.finetune, ShortRunsAndStreams)
     if isinstance(chosen, ShortRunsAndStreams) and not chosen.jobsets and chosen.streams is None:
         raise UserError(f"{where}: agents.{name}.finetune: expected jobsets above 0, or streams; got neither")
+    held = chosen.holds_from is not None and not recipe.masked
     for key, found, wrong, wanted in (
         ("masked", recipe.masked, mixed and not recipe.masked, "true"),
+        ("masked", recipe.masked, held, "true where 'holds_from' is set"),
         ("optimizer", recipe.optimizer, mixed and recipe.optimizer != "adam", "adam"),
         ("minibatches", recipe.minibatches, mixed and recipe.minibatches > 1, "1"),
         ("baseline", recipe.baseline, not mixed and recipe.baseline == "time", "decision or leave_one_out"),

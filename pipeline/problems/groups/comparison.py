@@ -1,11 +1,12 @@
 """What is compared of controllers beside slowdown: waits, fairness, shares over time, what was expected, estimates."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
 import pandas as pd
 
 from pipeline import storage
-from pipeline.comparing.plots import png
+from pipeline.comparing.kept import picture
 from pipeline.config import GroupsLog, Params
 from pipeline.problems import Comparison, Evidence, Tested, Validated
 from pipeline.problems.groups.evaluation import plots
@@ -14,6 +15,9 @@ from pipeline.problems.groups.heuristics.names import REFERENCES
 from pipeline.problems.groups.tables import GROUPS_FAIRNESS, GROUPS_SUMMARY, OFF_POLICY, TABLES, jobs_schema
 from pipeline.schemas import empty
 from pipeline.storage import Chosen
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 SHOWN = ("proportional", "drf", "fixed", "lookahead")  # rules whose shares are drawn
 
@@ -51,20 +55,21 @@ def _drawn(params: Params, name: str) -> dict[str, bytes]:
     agents = [agent for agent, row in params.agents.items() if row.scenario == name]
     intervals = storage.read_also(params, name, TABLES, "intervals")
     heaviest = intervals[(intervals["load"] == intervals["load"].max()) & (intervals["jobset"] == 0)]
-    drawn = {
-        f"shares_{name}": plots.shares_over_time(
-            heaviest, f"Share of each group over time, scenario {name}", [*agents, *SHOWN]
+    waits = summary(storage.read_jobset_results(params, name, TABLES), name)
+    shares = heaviest[heaviest["policy"].isin([*agents, *SHOWN])]
+    about: dict[str, tuple[Callable[..., Figure], *tuple[object, ...]]] = {
+        f"shares_{name}": (
+            plots.shares_over_time,
+            shares,
+            f"Share of each group over time, scenario {name}",
+            [*agents, *SHOWN],
         ),
-        f"delay_{name}": plots.delay_by_load(
-            summary(storage.read_jobset_results(params, name, TABLES), name),
-            f"Mean waiting time on test jobsets, scenario {name}",
-            agents,
-        ),
+        f"delay_{name}": (plots.delay_by_load, waits, f"Mean waiting time on test jobsets, scenario {name}", agents),
     }
     for agent in agents:
         mine = intervals[intervals["policy"] == agent]
-        drawn[f"calibration_{agent}"] = plots.calibration(mine, f"{agent}: what was expected and what came")
-    return {title: png(figure) for title, figure in drawn.items()}
+        about[f"calibration_{agent}"] = plots.calibration, mine, f"{agent}: what was expected and what came"
+    return {title: picture(storage.REPORTS / "figures" / f"{title}.png", *of) for title, of in about.items()}
 
 
 def tested(params: Params, scenario: str) -> Tested:

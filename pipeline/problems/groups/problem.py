@@ -11,11 +11,13 @@ from pipeline.problems import (
     Drawn,
     Hindsight,
     Learning,
+    Planning,
     Problem,
     Scoring,
     Served,
     Use,
     no_hindsight,
+    no_planning,
 )
 from pipeline.problems.groups.nouns import Jobs
 from pipeline.problems.groups.tables import TABLES
@@ -56,6 +58,11 @@ class GroupsProblem:
         from pipeline.problems.groups.scoring import scoring
 
         return scoring
+
+    @property
+    def planning(self) -> "Planning[Player]":
+        """Return what refuses: its policies look ahead by name alone, or not at all."""
+        return no_planning
 
     @property
     def learning(self) -> "Learning[Player, Task, QNetwork]":

@@ -12,11 +12,13 @@ from pipeline.problems import (
     Drawn,
     Hindsight,
     Learning,
+    Planning,
     Problem,
     Scoring,
     Served,
     Use,
     no_hindsight,
+    no_planning,
 )
 from pipeline.problems.machines.nouns import Jobs
 from pipeline.problems.machines.tables import TABLES
@@ -56,6 +58,11 @@ class MachinesProblem:
         from pipeline.problems.machines.scoring import scoring
 
         return scoring
+
+    @property
+    def planning(self) -> Planning[Policy]:
+        """Return what refuses: its policies look ahead by name alone, or not at all."""
+        return no_planning
 
     @property
     def learning(self) -> "Learning[Policy, Task, ActorCritic]":

@@ -1,6 +1,6 @@
 """A policy by the name that a user gives: a heuristic, a model directory, or the tree that explains an agent.
 
-`plan_` before the name of a heuristic makes it look ahead.
+`plan_` before any of these names makes it look ahead.
 """
 
 from collections.abc import Mapping
@@ -13,17 +13,25 @@ from pipeline.errors import UserError
 from pipeline.problems.pool.explaining.stored import TREE, tree_by_name
 from pipeline.problems.pool.heuristics.scores import HEURISTICS
 from pipeline.problems.pool.heuristics.tuning import WITH_KNOBS, heuristics_with
+from pipeline.problems.pool.lookahead.bases import Base, network_base, plain_base
 from pipeline.problems.pool.lookahead.naming import PREFIX, planned
 from pipeline.problems.pool.nouns import Cluster
 
 
 def policy_for(params: Params, name: str, scenario: PoolScenario, of: str, cluster: Cluster) -> tuple[Policy, bool]:
-    """Return what `policy_by_name` does, for a cluster: with `plan_` before its name, a heuristic that looks ahead."""
+    """Return what `policy_by_name` does, for a cluster: with `plan_` before its name, a policy that looks ahead."""
     if not name.startswith(PREFIX) or Path(name).is_dir():
         return policy_by_name(name, scenario, of)
-    base = name.removeprefix(PREFIX)
-    policy, masked = policy_by_name(base, scenario, of)
-    return planned(params, of, cluster, policy, base), masked
+    base = base_by_name(name.removeprefix(PREFIX), scenario, of)
+    return planned(params, of, cluster, base), base.masked
+
+
+def base_by_name(name: str, scenario: PoolScenario, of: str) -> Base:
+    """Return a policy as what looks ahead improves it."""
+    if not Path(name).is_dir():
+        return plain_base(*policy_by_name(name, scenario, of))
+    model = storage.read_model(Path(name), PoolCard)
+    return network_base(model.card, model.weights, scenario)
 
 
 def policy_by_name(name: str, scenario: PoolScenario, of: str) -> tuple[Policy, bool]:

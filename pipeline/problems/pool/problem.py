@@ -6,7 +6,18 @@ from typing import TYPE_CHECKING
 
 from pipeline.config import Params
 from pipeline.core import Policy
-from pipeline.problems import Algorithms, Comparison, Drawn, Hindsight, Learning, Problem, Scoring, Served, Use
+from pipeline.problems import (
+    Algorithms,
+    Comparison,
+    Drawn,
+    Hindsight,
+    Learning,
+    Planning,
+    Problem,
+    Scoring,
+    Served,
+    Use,
+)
 from pipeline.problems.pool.nouns import JobSet
 from pipeline.problems.pool.tables import TABLES
 from pipeline.progress import ProgressCallback
@@ -45,6 +56,13 @@ class PoolProblem:
         from pipeline.problems.pool.scoring import scoring
 
         return scoring
+
+    @property
+    def planning(self) -> Planning[Policy]:
+        """Return what makes a policy that looks ahead."""
+        from pipeline.problems.pool.lookahead.planning import planning
+
+        return planning
 
     @property
     def learning(self) -> "Learning[Policy, Task, PoolNetwork]":

@@ -1,7 +1,7 @@
 """Solve the first test jobsets of a scenario with full knowledge of their jobs."""
 
 from collections.abc import Mapping, Sequence
-from contextlib import closing
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -12,7 +12,9 @@ from pipeline.config import Params
 from pipeline.config.pool.hindsight import must_be_solvable
 from pipeline.core import Policy
 from pipeline.errors import UserError
-from pipeline.problems.pool.evaluation.hindsight_model import Hindsight, Work, mean_slowdown, solve_all
+from pipeline.execution.executor import executor
+from pipeline.execution.setting import Setting
+from pipeline.problems.pool.evaluation.hindsight_model import Hindsight, Work, mean_slowdown, solve_work
 from pipeline.problems.pool.evaluation.play import game_of, played
 from pipeline.problems.pool.evaluation.searching import order_of, search
 from pipeline.problems.pool.heuristics.tuning import heuristics_with
@@ -46,13 +48,13 @@ def solve(params: Params, scenario: str) -> pd.DataFrame:
     few = {load: group[: how.jobsets] for load, group in test.items()}
     made = warm_starts(params, scenario, few, heuristics_with(storage.read_chosen(scenario).knobs))
     warm = searched(made, Cluster.of(row), params.seed)
-    found: list[Hindsight] = []
-    solving = solve_all([one.work for one in warm], Cluster.of(row), how.limit, params.seed, params.threads)
-    with progress(f"hindsight {scenario}, jobsets", len(warm)) as advance, closing(solving):
-        for one in solving:
-            found.append(one)
-            advance(len(found), f"{sum(each.status == 'OPTIMAL' for each in found)} optimal")
-    return hindsight_frame(warm, found)
+    solving = partial(solve_work, cluster=Cluster.of(row), limit=how.limit, seed=params.seed)
+    side_by_side = Setting(backend="processes", workers=params.threads)
+    with (
+        executor(params.threads, side_by_side) as workers,
+        progress(f"hindsight {scenario}, jobsets", len(warm)) as advance,
+    ):
+        return hindsight_frame(warm, workers.map(solving, [one.work for one in warm], on_progress=advance))
 
 
 def warm_starts(

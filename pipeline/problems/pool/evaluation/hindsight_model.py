@@ -9,11 +9,7 @@ waiting for short jobs can pay although everything ends later, and a bound must 
 """
 
 import math
-import multiprocessing as mp
-import signal
-from collections.abc import Generator, Sequence
-from concurrent.futures import ProcessPoolExecutor
-from functools import partial
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -154,28 +150,6 @@ class Work(NamedTuple):
     warm: IntArray  # [J]  start times of the best schedule known
 
 
-def solve_all(
-    work: Sequence[Work], cluster: Cluster, limit: float, seed: int, processes: int
-) -> Generator[Hindsight, None, None]:
-    """Yield what hindsight finds for each jobset, in their order; several are solved side by side.
-
-    Whoever stops listening ends the processes.
-    """
-    context = mp.get_context("spawn")  # a fork would inherit compiled code's threads in the middle of their work
-    pool = ProcessPoolExecutor(max(1, min(processes, len(work))), context, _leave_signals)
-    try:
-        yield from pool.map(partial(_solve_one, cluster=cluster, limit=limit, seed=seed), work)
-    except BaseException:
-        for child in mp.active_children():  # or a signal would wait for what is being solved
-            child.terminate()
-        raise
-    finally:
-        pool.shutdown(cancel_futures=True)
-
-
-def _solve_one(work: Work, cluster: Cluster, limit: float, seed: int) -> Hindsight:
+def solve_work(work: Work, cluster: Cluster, limit: float, seed: int) -> Hindsight:
+    """Return what hindsight finds for one jobset; see `solve`."""
     return solve(work.jobs, cluster, [work.warm], limit, seed)
-
-
-def _leave_signals() -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal's Ctrl-C comes here, too; the parent ends us

@@ -19,6 +19,7 @@ from pipeline.problems.pool.explaining import differences as differing
 from pipeline.problems.pool.explaining.distilling import Named, distil, rules
 from pipeline.problems.pool.explaining.effects import effects, importance
 from pipeline.problems.pool.explaining.figures import Tables, figures
+from pipeline.problems.pool.explaining.plans import explain_plan
 from pipeline.problems.pool.explaining.recording import AgentDecisions, record
 from pipeline.problems.pool.explaining.stored import TREE, explain_folder
 from pipeline.problems.pool.explaining.tables import CLASSES, DIFFERENCES, EFFECTS, IMPORTANCE, OUTCOMES, WITHHELD
@@ -55,7 +56,14 @@ class Player(NamedTuple):
 
 
 def explain(params: Params, asked: ExplainRequest) -> None:
-    """Write reports/explain/<agent>: tables, figures, and the tree."""
+    """Write reports/explain/<agent>: tables, figures, and the tree; of a plan, what it tried."""
+    if asked.agent in params.plans:
+        explain_plan(params, asked.agent, asked.jobsets)
+    else:
+        _explain_agent(params, asked)
+
+
+def _explain_agent(params: Params, asked: ExplainRequest) -> None:
     player = _player(params, asked.agent)
     named = Named(asked.agent, params.agent(asked.agent).scenario)
     few = {

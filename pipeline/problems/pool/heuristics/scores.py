@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from pipeline.config import Clone, Imitate, Params
+from pipeline.config import Clone, Imitate, Params, PoolAgent
 from pipeline.config.records import must_know
 from pipeline.core import CompiledRule, FloatArray, IntArray, Observation, Policy, legal_actions
 from pipeline.errors import UserError
@@ -107,6 +107,22 @@ def check_names(params: Params) -> None:
     for name in params.agents:
         if name in taken:
             raise UserError(f"params.yaml: agents.{name}: '{name}' is the name of another policy; choose another")
+
+
+def check_plans(params: Params) -> None:
+    """Check that every policy that looks ahead has a base that there is, and a name of its own.
+
+    Raises:
+        UserError: it has not.
+    """
+    agents = params.agents_with(PoolAgent)
+    bases = {**dict.fromkeys(HEURISTICS), **dict.fromkeys(agents)}
+    ends = ("", "_pretrained", "_tree")
+    taken = {*HEURISTICS, *(f"{agent}{end}" for agent in params.agents for end in ends)}
+    for name, plan in params.plans.items():
+        if name in taken:
+            raise UserError(f"params.yaml: plans.{name}: '{name}' is the name of another policy; choose another")
+        must_know("params.yaml", f"plans.{name}.base", plan.base, bases)
 
 
 def check_teachers(params: Params) -> None:

@@ -19,8 +19,9 @@ from pipeline.problems.pool.heuristics.scores import HEURISTICS, hold, hold_unti
 from pipeline.problems.pool.heuristics.teachers import DEEPRM_STEPS, EVEN, FEATURES, LONG_STEPS, PATIENT
 from pipeline.problems.pool.heuristics.tuning import KNOB_OF, SPAN_KNOBS, heuristics_with
 from pipeline.problems.pool.live.cluster import PoolNow
+from pipeline.problems.pool.lookahead.bases import network_base
 from pipeline.problems.pool.lookahead.naming import PREFIX, planned
-from pipeline.problems.pool.lookahead.planner import Planner, candidates
+from pipeline.problems.pool.lookahead.planner import Planner
 from pipeline.problems.pool.nouns import Cluster
 from pipeline.simulation.choosing import Score, fcfs, sjf
 
@@ -74,6 +75,9 @@ def thinker(params: Params, scenario: str, cluster: Cluster, name: str, tuned: M
     if Path(name).is_dir():
         return _network(Path(name), row)
     base = name.removeprefix(PREFIX)
+    if name != base and Path(base).is_dir():
+        known, alone = network_base(*_read(Path(base)), row), _network(Path(base), row)
+        return _planner(planned(params, scenario, cluster, known), row, alone.must_know)
     if base not in HEURISTICS:
         near = storage.nearest_model(name)
         raise UserError(
@@ -82,9 +86,7 @@ def thinker(params: Params, scenario: str, cluster: Cluster, name: str, tuned: M
     policy = heuristics_with(tuned)[base]
     if name == base:
         return _heuristic(policy, scores_with(tuned)[base])
-    plan = planned(params, scenario, cluster, policy, base)
-    assert isinstance(plan, Planner)
-    return _planner(plan, policy, row)
+    return _planner(planned(params, scenario, cluster, policy), row, lambda now: None)
 
 
 def _heuristic(policy: Policy, score: Score) -> Thinker:
@@ -94,63 +96,59 @@ def _heuristic(policy: Policy, score: Score) -> Thinker:
     return Thinker(asked, lambda now: None)
 
 
-def _planner(plan: Planner, base: Policy, row: PoolScenario) -> Thinker:
-    """Return a heuristic that looks ahead; the score of an action is its mean cost, below 0."""
+def _planner(plan: Planner, row: PoolScenario, base_knows: Callable[[PoolNow], None]) -> Thinker:
+    """Return a policy that looks ahead; the score of an action is its mean cost, below 0."""
 
     def asked(view: Observation, draws: FloatArray) -> tuple[FloatArray, int]:
-        own = base(view, draws)
-        action = candidates(view, own, MOST_TRIED)
+        own = plan.base(view, draws)
+        action = plan.candidates(view, own)
         slots = view.duration.shape[1]
         scores = np.full(slots, -np.inf)
         if action.shape[1] < 2 or action[0, 1] < 0:
             scores[own[own < slots]] = 0.0
             return scores, int(own[0])
-        cost = plan.costs(view, action)[0]
+        worth = plan.worth(view, action)
         for k, tried in enumerate(action[0].tolist()):
             if 0 <= tried < slots:
-                scores[tried] = -cost[k]
-        return scores, int(action[0, cost.argmin()])
+                scores[tried] = -worth.cost[0, k]
+        return scores, int(action[0, plan.best(worth)[0]])
 
     def must_know(now: PoolNow) -> None:
         _same_cluster(now, row)
         _so_far(now)
+        base_knows(now)
 
     return Thinker(asked, must_know)
 
 
-MOST_TRIED = 12  # actions of one decision, as planners try elsewhere
+def _read(folder: Path) -> tuple[PoolCard, Mapping[str, FloatArray]]:
+    """Return the card and the weights of a model.
+
+    Raises:
+        UserError: they cannot be read.
+    """
+    try:
+        model = storage.read_model(folder, PoolCard)
+    except OSError as error:
+        raise UserError(f"{folder}: cannot be read ({error.strerror})") from error
+    return model.card, model.weights
 
 
 def _network(folder: Path, row: PoolScenario) -> Thinker:
     from pipeline.learning.sampling import best, sample  # torch and numba: seconds that heuristics do without
     from pipeline.problems.pool.networks.loading import must_match, restore
-    from pipeline.problems.pool.networks.network import Encoded, Scorer
-    from pipeline.problems.pool.networks.sets import Sets as SetsNetwork
 
-    try:
-        model = storage.read_model(folder, PoolCard)
-    except OSError as error:
-        raise UserError(f"{folder}: cannot be read ({error.strerror})") from error
-    card = model.card
+    card, weights = _read(folder)
     must_match(card, row)
-    network, any_size = restore(card, model.weights).network, isinstance(card.network, Sets)
+    scorer, any_size = restore(card, weights).scorer, isinstance(card.network, Sets)
+    forward = scorer.frozen()
 
-    def asker(scorer: Scorer[Encoded]) -> Asked:
-        forward = scorer.frozen()
-
-        def asked(view: Observation, draws: FloatArray) -> tuple[FloatArray, int]:
-            observed = scorer.encode(view)
-            logits = forward(observed)
-            how = (logits, observed.may, card.masked)
-            actions = best(*how) if card.play == "greedy" else sample(*how, draws)
-            return np.asarray(logits[0, :-1], dtype=float), int(actions[0])
-
-        return asked
-
-    if isinstance(network, SetsNetwork):
-        asked = asker(network.aged(card.ageing) if card.ageing else network)
-    else:
-        asked = asker(network)
+    def asked(view: Observation, draws: FloatArray) -> tuple[FloatArray, int]:
+        observed = scorer.encode(view)
+        logits = forward(observed)
+        how = (logits, observed.may, card.masked)
+        actions = best(*how) if card.play == "greedy" else sample(*how, draws)
+        return np.asarray(logits[0, :-1], dtype=float), int(actions[0])
 
     def must_know(now: PoolNow) -> None:
         _same_cluster(now, row, any_size)

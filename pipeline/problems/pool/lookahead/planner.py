@@ -1,23 +1,23 @@
-"""`plan_`: any heuristic, improved by looking ahead (rollout; Bertsekas, Tsitsiklis, Wu 1997).
+"""`plan_`: any policy, improved by looking ahead (rollout; Bertsekas, Tsitsiklis, Wu 1997).
 
-Each action that may be taken is carried out in the simulator, and the heuristic plays on from there, against the same
-futures for every action; the action of least mean cost is taken, and the heuristic's own of equals. The planner knows
+Each action that may be taken is carried out in the simulator, and the base plays on from there, against the same
+futures for every action; the action of least mean cost is taken, and the base's own of equals. The planner knows
 what every policy knows, an observation, and what anybody can know of the scenario, its training jobsets.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
-from pipeline.core import BoolArray, CompiledRule, FloatArray, IntArray, Observation, Policy, legal_actions
+from pipeline.core import BoolArray, FloatArray, IntArray, Observation, Policy, legal_actions
 from pipeline.problems.pool.lookahead.futures import Outlook
+from pipeline.problems.pool.lookahead.trials import Player, trials
 from pipeline.problems.pool.nouns import Cluster
-from pipeline.problems.pool.simulator.compiled.rules import players
-from pipeline.problems.pool.simulator.compiled.state import Rules
-from pipeline.problems.pool.simulator.compiled.trying import Limits, Tried, buffer, seen, try_actions
+from pipeline.problems.pool.simulator.compiled.trying import Limits, Tried
 
-AT_ONCE = 256  # decisions that are taken side by side: the bound of the memory
-ENDLESS = np.iinfo(np.int64).max // 8  # steps; an episode's limit is none of the planner's
+Liking = Callable[[Observation], FloatArray]  # (view) -> how much each action [D, A] is liked; which are tried first
 
 
 @dataclass(frozen=True)
@@ -27,66 +27,112 @@ class Reach:
     candidates: int = 12  # actions
     futures: int = 64
     ahead: int = 100  # steps
-    decisions: int = 200_000  # simulated
+    decisions: int = 200_000  # simulated; of a network, those that it is asked for
     job: float = 0.0  # what a job that is left costs, in steps of what all that wait cost on average
     work: float = 0.0  # and a step of the whole cluster's work
+    sure: float = 0.0  # standard errors by which an action must be better than the base's own
+
+
+class Worth(NamedTuple):
+    """What the actions of D decisions come to."""
+
+    cost: FloatArray  # [D, C]  mean over futures; infinite where there is none
+    error: FloatArray  # [D, C]  standard error of the difference to the first of them, over futures
+    futures: IntArray  # [D]  that were played
+
+
+class Looked(NamedTuple):
+    """What was tried in B episodes."""
+
+    chosen: IntArray  # [B]
+    action: IntArray  # [B, C]  the base's own first; -1 = no more
+    worth: Worth  # of 0 futures where there was one action alone
 
 
 class Planner:
     """A policy of one cluster."""
 
-    def __init__(self, base: Policy, rule: CompiledRule, cluster: Cluster, outlook: Outlook, reach: Reach) -> None:
-        self._base, self._rule, self._outlook, self._reach = base, rule, outlook, reach
-        room = cluster.slots + cluster.backlog + int(np.diff(outlook.futures.first).max(initial=0))
-        self._state = buffer(AT_ONCE, room, cluster)
-        end = -1 if cluster.arrivals_end is None else cluster.arrivals_end
-        self._rules = Rules(cluster.place_ahead, ENDLESS, 0, False, False, cluster.stalled_after, end)
-        self._limits = Limits(outlook.from_now, reach.ahead, reach.decisions)
+    def __init__(
+        self,
+        base: Policy,
+        player: Player,
+        cluster: Cluster,
+        outlook: Outlook,
+        reach: Reach,
+        liking: Liking | None = None,
+    ) -> None:
+        """Prepare the copies that actions are tried on.
+
+        Args:
+            base: what is improved.
+            player: plays on from what is tried: the base, as its rule or as its weights where it has them.
+            cluster: that jobs are scheduled on.
+            outlook: what may come.
+            reach: how much is tried.
+            liking: what the base thinks of each action; None: the first jobs are tried.
+        """
+        self.base, self._outlook, self.reach, self._liking = base, outlook, reach, liking
+        limits = Limits(outlook.from_now, reach.ahead, reach.decisions)
+        self._trials = trials(player, cluster, outlook.futures, limits, reach.candidates * reach.futures)
 
     def __call__(self, view: Observation, draws: FloatArray) -> IntArray:
         """Return an action [B] for every episode."""
-        own = self._base(view, draws)
-        action = candidates(view, own, self._reach.candidates)
-        asked = np.flatnonzero(action[:, 1] >= 0) if action.shape[1] > 1 else np.empty(0, dtype=np.int64)
-        chosen = own.copy()
-        for first in range(0, len(asked), AT_ONCE):
-            rows = asked[first : first + AT_ONCE]
-            cost = self.costs(view.take(rows), action[rows])
-            chosen[rows] = action[rows, cost.argmin(axis=1)]
-        return chosen
+        return self.look(view, draws).chosen
 
-    def costs(self, view: Observation, action: IntArray) -> FloatArray:
-        """Return the mean cost [D, C] of actions, of at most AT_ONCE decisions; infinite where there is none."""
-        count, tries, most = len(action), action.shape[1], self._reach.futures
+    def look(self, view: Observation, draws: FloatArray) -> Looked:
+        """Return what was tried in every episode, and the action to take."""
+        own = self.base(view, draws)
+        action = self.candidates(view, own)
+        asked = np.flatnonzero(action[:, 1] >= 0) if action.shape[1] > 1 else np.empty(0, dtype=np.int64)
+        cost = np.where(action >= 0, 0.0, np.inf)
+        found = Looked(own.copy(), action, Worth(cost, np.zeros(action.shape), np.zeros(len(own), dtype=np.int64)))
+        for first in range(0, len(asked), self._trials.at_once):
+            rows = asked[first : first + self._trials.at_once]
+            worth = self.worth(view.take(rows), action[rows])
+            for whole, part in zip(found.worth, worth, strict=True):
+                whole[rows] = part
+            found.chosen[rows] = action[rows, self.best(worth)]
+        return found
+
+    def candidates(self, view: Observation, own: IntArray) -> IntArray:
+        """Return the actions [D, C] that it would try, the base's own first; -1 = no more."""
+        return candidates(view, own, self.reach.candidates, None if self._liking is None else self._liking(view))
+
+    def best(self, worth: Worth) -> IntArray:
+        """Return the place [D] of the action to take."""
+        if not self.reach.sure:
+            return np.asarray(worth.cost.argmin(axis=1))
+        better = worth.cost[:, :1] - worth.cost > self.reach.sure * worth.error
+        better[:, 0] = True
+        return np.asarray(np.where(better, worth.cost, np.inf).argmin(axis=1))
+
+    def worth(self, view: Observation, action: IntArray) -> Worth:
+        """Return what actions [D, C] come to, of no more decisions than are tried at once; -1 = no action."""
+        count, tries, most = len(action), action.shape[1], self.reach.futures
         waiting, jobs, work = np.zeros((3, count, tries, most))
         tried = Tried(waiting, jobs, work, np.zeros(count, dtype=np.int64))
         likely = self._outlook.likely(view.now.astype(np.int64), view.arrived[:, 0])
-        who = players([self._rule] * AT_ONCE, np.zeros(AT_ONCE, dtype=np.uint64))
-        try_actions(
-            self._state,
-            self._rules,
-            seen(view, action),
-            who,
-            self._outlook.futures,
-            self._outlook.chosen(likely, most),
-            self._limits,
-            tried,
-        )
-        return self._mean(tried, action >= 0)
+        self._trials.run(view, action, self._outlook.chosen(likely, most), tried)
+        return self._worth(tried, action >= 0)
 
-    def _mean(self, tried: Tried, there: BoolArray) -> FloatArray:
+    def _worth(self, tried: Tried, there: BoolArray) -> Worth:
         """Return the mean over futures of what the jobs cost, with what those left cost beyond."""
         played = np.maximum(tried.futures, 1)[:, None]
         waiting, jobs, work = (part.sum(axis=2) / played for part in tried[:3])
-        rate = waiting.sum(axis=1) / np.maximum(there.sum(axis=1), 1) / self._reach.ahead
-        cost = waiting + rate[:, None] * (self._reach.job * jobs + self._reach.work * work)
-        return np.where(there, cost, np.inf)
+        rate = waiting.sum(axis=1) / np.maximum(there.sum(axis=1), 1) / self.reach.ahead
+        cost = waiting + rate[:, None] * (self.reach.job * jobs + self.reach.work * work)
+        each = tried.waiting + rate[:, None, None] * (self.reach.job * tried.jobs + self.reach.work * tried.work)
+        apart = (each - each[:, :1]) - (cost - cost[:, :1])[:, :, None]
+        apart = np.where(np.arange(each.shape[2]) < tried.futures[:, None, None], apart, 0.0)
+        error = np.sqrt((apart**2).sum(axis=2) / np.maximum(played - 1, 1) / played)
+        return Worth(np.where(there, cost, np.inf), error, tried.futures)
 
 
-def candidates(view: Observation, own: IntArray, most: int) -> IntArray:
-    """Return the actions [D, C] to try, the heuristic's own first, then void and the first jobs; -1 = no more.
+def candidates(view: Observation, own: IntArray, most: int, liked: FloatArray | None = None) -> IntArray:
+    """Return the actions [D, C] to try, the base's own first; -1 = no more.
 
-    Of jobs of the same size and demand one is enough: the first.
+    Behind it stand void and the first jobs; where it is told what is liked [D, A], the best liked. Of jobs of the same
+    size and demand one is enough: the first.
     """
     legal, slots = legal_actions(view), view.duration.shape[1]
     size = np.concatenate([view.duration[:, :, None], view.demand], axis=2)
@@ -94,6 +140,8 @@ def candidates(view: Observation, own: IntArray, most: int) -> IntArray:
     first = ~(same & np.tri(slots, k=-1, dtype=bool)).any(axis=2)
     rank = np.broadcast_to(np.arange(slots + 1), legal.shape).copy()
     rank[:, slots] = -1
+    if liked is not None:
+        rank = np.where(legal, -liked, np.inf).argsort(axis=1, kind="stable").argsort(axis=1, kind="stable")
     rank[np.arange(len(own)), own] = -2
     good = legal & np.concatenate([first, np.ones((len(own), 1), dtype=bool)], axis=1)
     good[np.arange(len(own)), own] = True

@@ -1,7 +1,7 @@
 """A policy from a stored network's card and weights."""
 
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 
@@ -10,6 +10,8 @@ from pipeline.core import FloatArray, Policy
 from pipeline.errors import UserError
 from pipeline.learning.stored import put_back
 from pipeline.problems.pool.networks.acting import PLAY
+from pipeline.problems.pool.networks.holding import Holding
+from pipeline.problems.pool.networks.network import Scorer
 from pipeline.problems.pool.networks.networks import PoolNetwork, build
 from pipeline.problems.pool.networks.sets import Sets as SetsNetwork
 from pipeline.problems.pool.nouns import Cluster
@@ -19,6 +21,7 @@ class Loaded(NamedTuple):
     """A network ready to act."""
 
     network: PoolNetwork
+    scorer: Scorer[Any]  # the network as it is played
     cluster: Cluster  # that it was trained on
     policy: Policy
     masked: bool  # does it keep to the legal actions?
@@ -42,6 +45,7 @@ def card_of(params: Params, agent: str) -> PoolCard:
         masked=recipe.masked,
         play=recipe.play,
         ageing=getattr(row.finetune, "ageing", 0.0),
+        holds_from=row.finetune.holds_from,
     )
 
 
@@ -59,12 +63,11 @@ def restore(card: PoolCard, weights: Mapping[str, FloatArray], device: torch.dev
     """
     network = build(card.network, cluster_of(card), seed=0)
     put_back(network, weights, card.agent)
-    network, play = network.placed(device), PLAY[card.play]
-    if isinstance(network, SetsNetwork):
-        policy = play(network.aged(card.ageing) if card.ageing else network, card.masked)
-    else:
-        policy = play(network, card.masked)
-    return Loaded(network, cluster_of(card), policy, card.masked)
+    network = network.placed(device)
+    scorer: Scorer[Any] = network.aged(card.ageing) if isinstance(network, SetsNetwork) and card.ageing else network
+    if card.holds_from is not None:
+        scorer = Holding(scorer, card.holds_from)
+    return Loaded(network, scorer, cluster_of(card), PLAY[card.play](scorer, card.masked), card.masked)
 
 
 def must_match(card: PoolCard, scenario: PoolScenario) -> None:

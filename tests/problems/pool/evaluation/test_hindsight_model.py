@@ -2,7 +2,8 @@
 
 import itertools
 import math
-import multiprocessing as mp
+from functools import partial
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -12,13 +13,15 @@ from builders import cluster, jobset, random_jobset
 from pipeline.comparing.hindsight import closes, hindsight_markdown, hindsight_table
 from pipeline.config import Evaluation
 from pipeline.core import IntArray
+from pipeline.execution.executor import executor
+from pipeline.execution.setting import Setting
 from pipeline.problems.pool.evaluation.hindsight_model import (
     Work,
     check_schedule,
     latest_starts,
     mean_slowdown,
     solve,
-    solve_all,
+    solve_work,
     weights_of,
 )
 from pipeline.problems.pool.nouns import Cluster, JobSet
@@ -105,24 +108,19 @@ def test_what_is_cut_is_between_its_bound_and_the_warm_start_and_the_same_each_t
     assert found[1:] == again[1:]
 
 
-def test_processes_side_by_side_find_the_same_in_the_same_order() -> None:
+def test_processes_side_by_side_find_the_same_in_the_same_order(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
     rng = np.random.default_rng(4)
     of = cluster(4, 4, horizon=6)
     work = [Work(jobs, one_by_one(jobs)) for jobs in (random_jobset(rng, of, n, 6) for n in (9, 3, 6))]
-    found = list(solve_all(work, of, 0.02, seed=2, processes=2))
+    solving = partial(solve_work, cluster=of, limit=0.02, seed=2)
+    with executor(1, Setting(backend="processes", workers=2)) as workers:
+        found = workers.map(solving, work)
     alone = [solve(one.jobs, of, [one.warm], 0.02, seed=2) for one in work]
     assert [one.start.tolist() for one in found] == [one.start.tolist() for one in alone]
     assert [one[1:] for one in found] == [one[1:] for one in alone]
-
-
-def test_who_stops_listening_leaves_no_process_behind() -> None:
-    of = cluster(10, 10, horizon=20)
-    jobs = random_jobset(np.random.default_rng(3), of, jobs=40, steps=20)
-    one = jobset((0, 1, 1, 1))
-    listening = solve_all([Work(one, np.array([0])), *[Work(jobs, one_by_one(jobs))] * 5], of, 1e3, 1, processes=2)
-    assert next(listening).objective == 1.0
-    listening.close()  # the others would take hours
-    assert mp.active_children() == []
 
 
 @pytest.mark.parametrize(

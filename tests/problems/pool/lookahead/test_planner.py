@@ -6,7 +6,6 @@ from builders import observation
 
 from pipeline.config import Params
 from pipeline.core import Observation, Policy
-from pipeline.errors import UserError
 from pipeline.problems.pool.evaluation.play import score
 from pipeline.problems.pool.heuristics.scores import HEURISTICS
 from pipeline.problems.pool.lookahead.futures import outlook
@@ -14,7 +13,7 @@ from pipeline.problems.pool.lookahead.naming import planned
 from pipeline.problems.pool.lookahead.planner import Planner, Reach, candidates
 from pipeline.problems.pool.nouns import Cluster, JobSet, batch
 from pipeline.problems.pool.simulator.compiled.batch import Batched
-from pipeline.simulation.choosing import Heuristic, compiled_rule_of
+from pipeline.simulation.choosing import compiled_rule_of
 
 ONE = Cluster((1,), 20, 4, 4, False, stall=20, arrivals_end=30)
 
@@ -87,14 +86,8 @@ def test_it_is_better_than_its_base_on_jobsets_of_the_same_kind() -> None:
 def test_every_kind_of_scenario_has_an_outlook(params: Params, scenario: str) -> None:
     row = params.pool_scenario(scenario)
     cluster = Cluster.of(row)
-    plan = planned(params, scenario, cluster, HEURISTICS["hold"], "hold")
+    plan = planned(params, scenario, cluster, HEURISTICS["hold"])
     units = np.array([[cluster.capacity[0], 1]])
     jobset = JobSet(np.array([0, 0]), np.array([2, 12]), np.repeat(units, 2, axis=0))
     view = Batched(batch([jobset]), cluster, row.step_limit).observe(np.array([0]))
     assert plan(view, np.zeros(1))[0] in (0, cluster.slots)  # the short one, or nothing yet
-
-
-def test_a_policy_without_a_compiled_rule_cannot_look_ahead(params: Params) -> None:
-    plain = Heuristic(HEURISTICS["sjf"])
-    with pytest.raises(UserError, match="policy 'plan_own': expected a heuristic that is compiled"):
-        planned(params, "online", Cluster.of(params.pool_scenario("online")), plain, "own")

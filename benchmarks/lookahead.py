@@ -1,0 +1,110 @@
+"""Looking ahead: how good play is, and how long a decision takes, at several limits of simulated decisions."""
+
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numba
+import numpy as np
+
+from benchmarks import set_engine
+from benchmarks.measure import ProgressCallback
+from benchmarks.problem import Problem
+from benchmarks.record import NOTHING, Row, Target, figure
+from benchmarks.sizes import Sizes
+from pipeline.core import Observation, Policy, keys
+from pipeline.problems.pool.evaluation.play import score
+from pipeline.problems.pool.heuristics.scores import HEURISTICS
+from pipeline.problems.pool.lookahead.bases import Base, plain_base
+from pipeline.problems.pool.lookahead.futures import Outlook, outlook
+from pipeline.problems.pool.lookahead.naming import LEARNED, WHOLE
+from pipeline.problems.pool.lookahead.planner import Planner, Reach
+from pipeline.problems.pool.networks.acting import greedy
+from pipeline.problems.pool.nouns import Cluster, batch
+from pipeline.problems.pool.simulator.compiled.batch import Batched
+from pipeline.simulation.rollout import play
+
+SHORT = 50  # steps in which jobs arrive
+LOAD, FUTURES, MOST_MS = 130, 64, 50.0
+ALONE, OWN_LIMIT = "the base alone", "no baseline: what each limit costs; processor time on one thread"
+
+
+def run(runs: int, sizes: Sizes, on_progress: ProgressCallback) -> Iterator[Row]:
+    """Measure mean slowdown on short runs of 10 slots, and the 99th percentile of decisions where 64 jobs wait."""
+    jobsets, decisions = sizes.planned
+    for name, base, reach, limits in bases():
+        for limit in limits:
+            on_progress(f"{name}, {limit} decisions")
+            tried, last = replace(reach, decisions=limit), limit == reach.decisions
+            said = f"looking ahead, {name}, {limit:,} decisions"
+            ours, alone = slowdowns(base, tried, jobsets)
+            yield Row(figure(f"{said}: mean slowdown", [ours], "", [alone]), ALONE)
+            views = crowded(base, decisions)
+            spent = [percentile(base, tried, views) for _ in range(runs)]
+            target = Target(most=MOST_MS) if last else NOTHING
+            yield Row(figure(f"{said}: p99 where 64 jobs wait", spent, "ms", target=target), OWN_LIMIT)
+
+
+def bases() -> Iterator[tuple[str, Base, Reach, tuple[int, ...]]]:
+    """Yield a heuristic and a network, what each tries by default, and the limits that are measured."""
+    yield "hold", plain_base(HEURISTICS["hold"]), WHOLE, (2_000, 20_000, WHOLE.decisions)
+    network = set_engine.network(Problem())
+    forward = network.frozen()
+    plays = Base(greedy(network, masked=True), network.compiled(), lambda view: forward(network.encode(view)))
+    learned = replace(LEARNED, ahead=WHOLE.ahead)
+    yield "sets", plays, learned, (250, 1_000, learned.decisions)
+
+
+def cluster(slots: int) -> Cluster:
+    """Return the cluster, which is told when arrivals end."""
+    return Problem(slots=slots).cluster._replace(arrivals_end=SHORT)
+
+
+def futures() -> Outlook:
+    """Return what may come: short runs of one load."""
+    drawn = [Problem(load=LOAD, arrivals="poisson", seed=3).one(number) for number in range(FUTURES)]
+    return outlook([drawn], from_now=False, span=SHORT)
+
+
+def planner(base: Base, reach: Reach, slots: int) -> Planner:
+    """Return what looks ahead."""
+    return Planner(base.policy, base.player, cluster(slots), futures(), reach, base.liking)
+
+
+def slowdowns(base: Base, reach: Reach, jobsets: int) -> tuple[float, float]:
+    """Return the mean slowdown of short runs, looking ahead and not."""
+    problem = Problem(load=LOAD, arrivals="poisson", seed=4)
+    drawn = {LOAD: [problem.one(number) for number in range(jobsets)]}
+    policies: dict[str, Policy] = {"plan": planner(base, reach, 10), "alone": base.policy}
+    found = score(policies, drawn, cluster(10), problem.step_limit, seed=1)
+    return found["plan"].by_load[LOAD], found["alone"].by_load[LOAD]
+
+
+def crowded(base: Base, decisions: int) -> list[Observation]:
+    """Return what the base meets first where 200 jobs came at once and 64 of them are in slots, one view each."""
+    views: list[Observation] = []
+    number = 0
+    while len(views) < decisions:
+        problem = Problem(jobsets=1, slots=64, waiting=200, steps=20, seed=number)
+        simulator = Batched(batch(problem.draw()), cluster(64), problem.step_limit, skip_forced=True)
+        one = np.array([number])
+        play(simulator, base.policy, keys(0, one, one), lambda rows, view, actions: views.append(view))
+        number += 1
+    return views[:decisions]
+
+
+def percentile(base: Base, reach: Reach, views: list[Observation]) -> float:
+    """Return the 99th percentile [ms of processor time] of a decision, on one thread: others may use the machine."""
+    plan, draws = planner(base, reach, 64), np.zeros(1)
+    threads = numba.get_num_threads()
+    numba.set_num_threads(1)
+    try:
+        plan(views[0], draws)
+        spent = np.empty(len(views))
+        for k, view in enumerate(views):
+            begun = time.process_time_ns()
+            plan(view, draws)
+            spent[k] = time.process_time_ns() - begun
+    finally:
+        numba.set_num_threads(threads)
+    return float(np.percentile(spent, 99) / 1e6)

@@ -1,0 +1,55 @@
+"""What looking ahead is worth to a trained network, on short runs that nothing was chosen on.
+
+    PYTHONPATH=. python docs/results/lookahead/networks.py pipeline/stages/trial/deeprm3 6
+
+Plays the network and `hold`, alone and looking ahead, on jobsets of a seed that nothing else uses, the first so many of
+each load, and writes `networks.csv.gz` beside it. How much is tried is what `plan_` tries where nothing is said.
+"""
+
+import sys
+import time
+from pathlib import Path
+
+import pandas as pd
+
+from pipeline import storage
+from pipeline.config import load_params
+from pipeline.problems.pool.evaluation.play import score
+from pipeline.problems.pool.lookahead.naming import planned
+from pipeline.problems.pool.nouns import Cluster
+from pipeline.problems.pool.policies import base_by_name
+from pipeline.problems.pool.workload.source import source
+from pipeline.progress import progress, say
+
+SCENARIO, SEED = "online", 20261123
+LOADS = (50, 70, 90, 110, 130, 150, 170, 190)
+PLACE = Path(__file__).with_name("networks.csv.gz")
+
+
+def main(model: str, count: int) -> None:
+    """Play, and write the table."""
+    params = load_params()
+    row = params.pool_scenario(SCENARIO)
+    cluster = Cluster.of(row)
+    drawn = source(params.model_copy(update={"seed": SEED}), SCENARIO, storage.LOG).split("test")
+    jobsets = {load: drawn[load][:count] for load in LOADS}
+    bases = {"hold": base_by_name("hold", row, SCENARIO), "deeprm3": base_by_name(model, row, SCENARIO)}
+    policies = {name: base.policy for name, base in bases.items()}
+    ahead = {f"plan_{name}": planned(params, SCENARIO, cluster, base) for name, base in reversed(bases.items())}
+    policies |= ahead
+    parts = []
+    for name, policy in policies.items():
+        begun = time.process_time()
+        with progress(f"{name}, percent", 100) as advance:
+            found = score(
+                {name: policy}, jobsets, cluster, row.step_limit, params.seed,
+                on_progress=lambda share, advance=advance: advance(100 * share),
+            )  # fmt: skip
+        parts.append(found[name].jobsets[["policy", "load", "jobset", "unfinished", "mean_slowdown"]])
+        say(f"{name}: {found[name].by_load}, {time.process_time() - begun:.0f} s of processor time")
+    table = pd.concat(parts, ignore_index=True).round({"mean_slowdown": 6})
+    table.to_csv(PLACE, index=False, compression={"method": "gzip", "mtime": 0})
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], int(sys.argv[2]))

@@ -1,0 +1,46 @@
+"""The tables of ../../scale.md, from what `measure.py` and `nodes.py` here wrote."""
+
+from pathlib import Path
+
+import pandas as pd
+from layout import number, table
+
+HERE = Path(__file__).resolve().parent
+WORDS = {"log": "`log`", "generate": "`generate online`", "import": "`import slurm`"}
+MIB = 1 << 20
+
+
+def logs() -> str:
+    """Return what a command costs for each job of a log beyond what it costs for a thousand."""
+    rows = []
+    for kind in ("log", "sacct"):
+        path = HERE / f"{kind}.csv"
+        for what, found in pd.read_csv(path).groupby("what") if path.exists() else ():
+            first, *others = found.sort_values("jobs").itertuples()
+            for one in others:
+                jobs = one.jobs - first.jobs
+                each = (1e6 * (one.processor_s - first.processor_s) / jobs, MIB * (one.mib - first.mib) / jobs)
+                cells = (number(one.processor_s), f"{each[0]:.1f}", f"{one.mib:,.0f}", f"{each[1]:.0f}")
+                rows.append([WORDS[str(what)], f"{one.jobs:,}", *cells])
+    return table(["command", "jobs", "processor, s", "of a job, µs", "memory, MiB", "of a job, bytes"], rows)
+
+
+def machines() -> str:
+    """Return what a schedule on many machines costs."""
+    rows = [
+        [one.what, f"{one.machines:,}", f"{one.jobs:,}", number(one.processor_s), f"{one.mib:,.0f}"]
+        for one in pd.read_csv(HERE / "machines.csv").itertuples()
+    ]
+    return table(["policy", "machines", "jobs", "processor, s", "memory, MiB"], rows)
+
+
+def nodes() -> str:
+    """Return how long trainings take on many slots, by list schedules."""
+    rows = [
+        [one.what, str(one.slots), f"{one.hours:.2f}", f"{100 * one.efficiency:.1f} %"]
+        for one in pd.read_csv(HERE / "nodes.csv").itertuples()
+    ]
+    return table(["what is counted", "trainings at once", "hours", "of the time somebody trains"], rows)
+
+
+TABLES = {"logs": logs, "nodes": nodes} | ({"machines": machines} if (HERE / "machines.csv").exists() else {})

@@ -1,0 +1,44 @@
+"""How the process of a worker begins, before anything is imported that looks at threads once: numpy, numba, torch."""
+
+import os
+import signal
+import sys
+import threading
+from collections.abc import Mapping
+from multiprocessing import parent_process
+from multiprocessing.connection import wait
+from pathlib import Path
+
+PREFIXES = ("NUMBA_", "OMP_", "GOMP_", "MKL_", "OPENBLAS_", "DVC_ROOT", "PIPELINE_")
+THREADS = ("OMP_NUM_THREADS", "NUMBA_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
+
+
+def environment(threads: int) -> dict[str, str]:
+    """Return what the environment of a worker has of ours, its threads pinned to as many as the stage has itself."""
+    package = str(Path(__file__).parents[2])
+    given = [path for path in os.environ.get("PYTHONPATH", "").split(os.pathsep) if path and path != package]
+    ours = {name: value for name, value in os.environ.items() if name.startswith(PREFIXES)}
+    no_more = {"PIPELINE_TRACKING": "off", "PIPELINE_EXECUTOR": "serial"}  # a worker has no workers of its own
+    pinned = dict.fromkeys(THREADS, str(threads))
+    return ours | no_more | pinned | {"PYTHONPATH": os.pathsep.join([package, *given])}
+
+
+def begin(given: Mapping[str, str]) -> None:
+    """Take on an environment; modules are found where it says."""
+    os.environ |= given
+    for path in reversed(given["PYTHONPATH"].split(os.pathsep)):
+        if path not in sys.path:
+            sys.path.insert(0, path)
+
+
+def begin_child(given: Mapping[str, str]) -> None:
+    """Begin as a child of the stage: it alone answers Ctrl-C, and when it is gone, killed or not, so are we."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    begin(given)
+    if parent := parent_process():
+        threading.Thread(target=_end_behind, args=(parent.sentinel,), daemon=True).start()
+
+
+def _end_behind(sentinel: int) -> None:
+    wait([sentinel])
+    os._exit(1)

@@ -1,0 +1,171 @@
+"""Workers that are actors of a Ray cluster: one that is started here for the stage, or one that runs at an address."""
+
+import logging
+import os
+import shutil
+import signal
+import socket
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from typing import Any
+
+from pipeline.errors import UserError
+from pipeline.execution.beginning import environment
+from pipeline.execution.processes import LOOKED_S, cores
+from pipeline.execution.setting import Setting
+from pipeline.execution.worker import Errand, Order, packed_call
+
+NOT_THERE = "executor: package 'ray' is not there: pip install '.[ray]'"
+ANSWER_S = 5.0  # that an address has to answer in
+TRIED = 4  # times that Ray is started here: where other work keeps the cores busy, its own 30 s may be too few
+STORE_BYTES = 100 << 20  # of Ray's own store in memory: what tasks find goes to files
+
+
+class RayCrew:
+    """Actors that stay as long as the stage, so that what is compiled or read for one task serves the next."""
+
+    def __init__(self, setting: Setting, order: Order, threads: int) -> None:
+        """Join a cluster, or start one.
+
+        Raises:
+            UserError: Ray is not installed, nobody is at the address, or who is there runs another Ray or Python.
+        """
+        self._ray = _imported()
+        self._order, self._threads = order, threads
+        self._given = environment(threads)
+        self._folder = "" if setting.address else tempfile.mkdtemp(prefix="ray-")  # short: sockets stand in it
+        self._workers = setting.workers or cores()
+        try:
+            self._join(setting)
+        except BaseException:
+            self.close()
+            raise
+        self._actors: list[Any] = []
+
+    def run(self, errands: Sequence[Errand], on_done: Callable[[int], None]) -> None:
+        """Carry out tasks; those of an actor that was killed are left.
+
+        Raises:
+            UserError: what a task says that a user did wrong.
+        """
+        ray, waiting, done = self._ray, list(reversed(errands)), 0
+        self._actors += [self._actor() for _ in range(min(self._workers, len(errands)) - len(self._actors))]
+        idle = list(self._actors)
+        going: dict[Any, Any] = {}
+        while waiting or going:
+            while waiting and idle:
+                actor = idle.pop()
+                going[actor.carry_out.remote(self._given, packed_call(self._order, waiting.pop()))] = actor
+            if not going:
+                return
+            ready, _ = ray.wait(list(going), timeout=LOOKED_S)
+            for future in ready:
+                actor = going.pop(future)
+                try:
+                    said = ray.get(future)
+                except ray.exceptions.RayActorError:
+                    self._actors.remove(actor)
+                    continue
+                except ray.exceptions.RayTaskError as error:
+                    raise error.cause or error from None
+                if said:
+                    raise UserError(said)
+                idle.append(actor)
+                done += 1
+            on_done(done)
+
+    def close(self) -> None:
+        """End the actors, and the cluster if it is ours."""
+        for actor in getattr(self, "_actors", []):
+            with suppress(Exception):  # it is gone, or the cluster is
+                self._ray.kill(actor)
+        with _signals_kept():
+            self._ray.shutdown()
+        if self._folder:
+            shutil.rmtree(self._folder, ignore_errors=True)
+
+    def _join(self, setting: Setting) -> None:
+        about: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.CRITICAL}
+        if setting.address:
+            _must_answer(setting.address)
+            about |= {"address": setting.address}
+        else:
+            about |= {"address": "local", "num_cpus": self._workers, "include_dashboard": False}
+            about |= {"object_store_memory": STORE_BYTES, "_temp_dir": self._folder}
+        try:
+            self._start(about, 1 if setting.address else TRIED)
+        except Exception as error:  # it is another Ray, or no node of it is here; Ray raises the plainest of all
+            where = setting.address or "this machine"
+            raise UserError(f"executor: Ray at {where}: {' '.join(str(error).split())[:300]}") from error
+        if setting.address:
+            there = int(self._ray.cluster_resources().get("CPU", 1))
+            self._workers = max(1, min(setting.workers or there, there))
+
+    def _start(self, about: dict[str, Any], times: int) -> None:
+        for left in reversed(range(times)):
+            try:
+                with _signals_kept():
+                    self._ray.init(**about)
+                return
+            except Exception as error:
+                if "timed out" not in str(error) or not left:
+                    raise
+                self._ray.shutdown()
+
+    def _actor(self) -> Any:
+        # Sent by value, for it tells, in a line, of a machine that has no such package.
+        class Worker:
+            def carry_out(self, given: dict[str, str], call: bytes) -> str:
+                import os
+                import pickle
+                import socket
+                import sys
+
+                os.environ.update(given)
+                for path in reversed(given["PYTHONPATH"].split(os.pathsep)):
+                    if path not in sys.path:
+                        sys.path.insert(0, path)
+                try:
+                    from pipeline.execution.worker import carry_out
+                except ImportError as error:
+                    return (
+                        f"executor: {socket.gethostname()} cannot run this code ({error}); expected the same packages"
+                    )
+                said: str = carry_out(*pickle.loads(call))
+                return said
+
+        return self._ray.remote(num_cpus=1, max_restarts=0)(Worker).remote()
+
+
+def _imported() -> Any:
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
+    try:
+        with _signals_kept():
+            import ray
+    except ImportError as error:
+        raise UserError(NOT_THERE) from error
+    return ray
+
+
+def _must_answer(address: str) -> None:
+    host, _, port = address.rpartition(":")
+    try:
+        socket.create_connection((host, int(port)), ANSWER_S).close()
+    except (OSError, OverflowError) as error:
+        raise UserError(
+            f"executor: nobody answers at {address} ({error}); expected the head of a Ray cluster"
+        ) from error
+
+
+@contextmanager
+def _signals_kept() -> Iterator[None]:
+    """Leave it to the stage what a signal does; Ray would end the process."""
+    kept = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, handler in kept.items():
+            if signal.getsignal(number) is not handler:
+                signal.signal(number, handler)

@@ -1,0 +1,132 @@
+"""Workers that are jobs of a Slurm cluster, submitted as an array by submitit; each has its share of the tasks."""
+
+import logging
+import shlex
+import shutil
+import subprocess
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from pipeline.errors import UserError
+from pipeline.execution.beginning import PREFIXES, environment
+from pipeline.execution.processes import LOOKED_S
+from pipeline.execution.setting import Setting
+from pipeline.execution.worker import Errand, Order, carry_out_all
+
+NOT_THERE = "executor: package 'submitit' is not there: pip install '.[slurm]'"
+QUEUE_S = 3.0  # between two looks at Slurm's queue
+WROTE_S = 5.0  # after its end in which what a node wrote is seen here
+
+
+class SlurmCrew:
+    """Jobs that carry out tasks and end; what a killed one has left goes to new ones."""
+
+    def __init__(self, setting: Setting, order: Order, threads: int) -> None:
+        """Submit nothing yet.
+
+        Raises:
+            UserError: submitit or Slurm's commands are not there.
+        """
+        self._submitit = _imported()
+        self._order, self._workers = order, setting.workers or 1
+        self._folder = order.mark.with_suffix(".slurm")
+        try:
+            self._executor = self._submitit.SlurmExecutor(folder=self._folder, max_num_timeout=0)
+        except RuntimeError as error:
+            raise UserError(f"executor: Slurm: {error}") from error
+        self._executor.update_parameters(**_parameters(setting, threads))
+        self._jobs: list[Any] = []
+
+    def run(self, errands: Sequence[Errand], on_done: Callable[[int], None]) -> None:
+        """Carry out tasks; those of a job that was ended are left.
+
+        Raises:
+            UserError: Slurm refuses the jobs, none of their nodes sees the store, or what a task says.
+        """
+        number = min(self._workers, len(errands))
+        try:
+            shares = [errands[first::number] for first in range(number)]
+            self._jobs = self._executor.map_array(carry_out_all, [self._order] * number, shares)
+        except self._submitit.core.utils.FailedJobError as error:
+            raise UserError(f"executor: sbatch: {' '.join(str(error).split())[:300]}") from error
+        queue, looked = True, time.monotonic()
+        while not all(job.paths.result_pickle.exists() for job in self._jobs):
+            on_done(self._done(errands))
+            if not queue:
+                break
+            time.sleep(LOOKED_S)
+            if time.monotonic() - looked > QUEUE_S:
+                queue, looked = self._queued(), time.monotonic()
+                time.sleep(0.0 if queue else WROTE_S)
+        self._check()
+        if not self._done(errands):
+            self._tell()
+
+    def close(self) -> None:
+        """Cancel what still runs, and remove what submitit wrote."""
+        if self._jobs and not all(job.paths.result_pickle.exists() for job in self._jobs):
+            subprocess.run(["scancel", self._array], capture_output=True, check=False)
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    @property
+    def _array(self) -> str:
+        found: str = self._jobs[0].job_id.partition("_")[0]
+        return found
+
+    def _queued(self) -> bool:
+        """Tell whether any of the jobs waits or runs, as far as Slurm can tell."""
+        asked = subprocess.run(["squeue", "-h", "-j", self._array], capture_output=True, text=True, check=False)
+        unknown = "Invalid job id" in asked.stderr
+        return bool(asked.stdout.strip()) or (asked.returncode != 0 and not unknown)
+
+    def _done(self, errands: Sequence[Errand]) -> int:
+        return sum(self._order.store.has(errand.key) for errand in errands)
+
+    def _check(self) -> None:
+        for job in self._jobs:
+            if job.paths.result_pickle.exists():
+                if error := job.exception():
+                    raise error
+                if said := job.result():
+                    raise UserError(said)
+
+    def _tell(self) -> None:
+        """Say what is known of jobs that ended before they carried out a task; a killed one is begun again.
+
+        Raises:
+            UserError: they wrote nothing where all workers write, or could not begin.
+        """
+        logs = [log for job in self._jobs for log in (job.paths.stderr, job.paths.stdout) if log.exists()]
+        if not logs:
+            raise UserError(
+                f"executor: Slurm's jobs {self._array} ended without a word in {self._folder.parent};"
+                " expected a folder that all nodes share"
+            )
+        lines = [line for log in logs for line in log.read_text(errors="replace").splitlines()]
+        faults = [line for line in lines if "Error" in line or "rror:" in line]
+        if faults and not any("CANCELLED" in line or "NODE FAILURE" in line for line in lines):
+            raise UserError(f"executor: Slurm's jobs {self._array}: {faults[-1].strip()}")
+
+
+def _parameters(setting: Setting, threads: int) -> dict[str, Any]:
+    given = environment(threads)
+    ours = {name: value for name, value in given.items() if name.startswith((*PREFIXES, "PYTHONPATH"))}
+    found: dict[str, Any] = {
+        "job_name": "pipeline",
+        "time": setting.minutes,
+        "cpus_per_task": threads,
+        "use_srun": False,
+        "setup": [f"export {name}={shlex.quote(value)}" for name, value in sorted(ours.items())],
+        "additional_parameters": {"requeue": True, **setting.options},
+    }
+    return found | ({"partition": setting.partition} if setting.partition else {})
+
+
+def _imported() -> Any:
+    try:
+        import submitit
+    except ImportError as error:
+        raise UserError(NOT_THERE) from error
+    logging.getLogger("submitit").setLevel(logging.CRITICAL)
+    return submitit

@@ -1,0 +1,248 @@
+"""The grid of a sweep: keys of params.yaml, values of each, seeds; one point for each of them together."""
+
+import difflib
+import itertools
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from copy import deepcopy
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ruamel.yaml import YAML
+from ruamel.yaml.error import YAMLError
+
+from pipeline.config import PARAMS_FILE, Params, check_params
+from pipeline.config.records import there_are
+from pipeline.core import Json
+from pipeline.errors import UserError
+from pipeline.tracking.digests import md5_of
+
+MOST = 1000  # points of a sweep
+SEEDED = ("pretrain", "finetune")  # what of an agent's training has a seed of its own
+RANGE = re.compile(r"^(\d+)\.\.(\d+)$")
+Values = Mapping[str, Json]  # by dotted key
+
+
+@dataclass(frozen=True)
+class Point:
+    """One run of a sweep."""
+
+    setting: str  # what is swept but the seed, as 'learning_rate=0.001'; "" where only seeds are
+    seed: int | None
+    values: Values
+
+    @property
+    def title(self) -> str:
+        """Return what people call it."""
+        return " ".join(
+            [*([self.setting] if self.setting else []), *([] if self.seed is None else [f"seed={self.seed}"])]
+        )
+
+    def name(self, content: str) -> str:
+        """Return the name of its experiment: another one for other code or parameters around it.
+
+        >>> Point("learning_rate=0.001", 2, {}).name("1f")
+        'learning_rate-0.001-seed-2-4fb79d'
+        """
+        words = re.sub(r"[^A-Za-z0-9._]+", "-", self.title.replace("..", ".")).strip("-.")
+        return f"{words}-{md5_of(json.dumps([content, self.values], sort_keys=True).encode())[:6]}"
+
+
+def settings(words: Sequence[str]) -> dict[str, list[Json]]:
+    """Return the values of each key, by what was written after --set.
+
+    >>> settings(["a.b=0.1,0.2", "c=[1, 2],[3]", "d=yes"])
+    {'a.b': [0.1, 0.2], 'c': [[1, 2], [3]], 'd': ['yes']}
+
+    Raises:
+        UserError: it says no key, no value, one value twice, or what no -S of DVC could say.
+    """
+    found: dict[str, list[Json]] = {}
+    for word in words:
+        key, equals, text = word.partition("=")
+        if not (key and equals and text.strip()):
+            raise UserError(f"farm: --set {word}: expected KEY=VALUE,VALUE, as recipes.ours.learning_rate=0.001,0.003")
+        if key in found:
+            raise UserError(f"farm: --set {key} stands twice; write all its values behind one, with commas")
+        try:
+            values: list[Json] = YAML(typ="safe", pure=True).load(f"[{text}]")
+        except YAMLError as error:
+            raise UserError(f"farm: --set {word}: expected values with commas, as YAML writes them") from error
+        if any(isinstance(value, Mapping) for value in values):
+            raise UserError(
+                f"farm: --set {word}: expected numbers, words or lists; give the keys of a mapping one by one"
+            )
+        if twice := [value for value in values if values.count(value) > 1]:
+            raise UserError(f"farm: --set {key}: {twice[0]} stands twice")
+        found[key] = values
+    return found
+
+
+def seeds(text: str) -> list[int]:
+    """Return the seeds of a range or list.
+
+    >>> seeds("1..3"), seeds("2,5")
+    ([1, 2, 3], [2, 5])
+
+    Raises:
+        UserError: it is neither, or empty.
+    """
+    if found := RANGE.match(text.strip()):
+        first, last = int(found[1]), int(found[2])
+        if last < first:
+            raise UserError(f"farm: --seeds {text}: an empty range; the first is above the last: write {last}..{first}")
+        if last - first >= MOST:
+            raise UserError(f"farm: --seeds {text}: {last - first + 1} seeds; at most {MOST}")
+        return list(range(first, last + 1))
+    parts = [part.strip() for part in text.split(",")]
+    if not all(part.isdecimal() for part in parts):
+        raise UserError(f"farm: --seeds {text}: expected a range, as 1..5, or whole numbers with commas, as 1,2,7")
+    if len(set(parts)) < len(parts):
+        raise UserError(f"farm: --seeds {text}: a seed stands twice")
+    return [int(part) for part in parts]
+
+
+def agents_about(params: Params, keys: Iterable[str], named: Sequence[str]) -> list[str]:
+    """Return the agents that a sweep is about: those named, else those whose rows the keys change.
+
+    That is an agent by its own key, all that learn by a recipe, or all of a scenario.
+
+    Raises:
+        UserError: an agent is named that there is not.
+    """
+    for name in named:
+        params.agent(name)
+    found = set(named)
+    for section, row in () if named else ((*key.split("."), "")[:2] for key in keys):
+        found |= {
+            name
+            for name, agent in params.agents.items()
+            if (section == "agents" and row in ("", name))
+            or (section == "recipes" and agent.finetune.recipe == row)
+            or (section == "scenarios" and agent.scenario == row)
+        }
+    return [name for name in params.agents if name in found]
+
+
+def grid(swept: Mapping[str, Sequence[Json]], drawn: Sequence[int], agents: Sequence[str]) -> list[Point]:
+    """Return all points, settings first, each with all seeds.
+
+    Args:
+        swept: the values of each key.
+        drawn: training seeds; none leaves them as params.yaml has them.
+        agents: whose training takes the seeds.
+
+    Raises:
+        UserError: there are too many.
+    """
+    short = {key: key.rpartition(".")[2] for key in swept}
+    said = {key: name if list(short.values()).count(name) == 1 else key for key, name in short.items()}
+    count = len(drawn or [0])
+    for values in swept.values():
+        count *= len(values)
+    if count > MOST:
+        raise UserError(f"farm: {count} points; at most {MOST} in a sweep")
+    return [
+        Point(
+            " ".join(f"{said[key]}={_word(value)}" for key, value in zip(swept, chosen, strict=True)),
+            seed,
+            dict(zip(swept, chosen, strict=True))
+            | ({} if seed is None else {f"agents.{name}.{part}.seed": seed for name in agents for part in SEEDED}),
+        )
+        for chosen in itertools.product(*swept.values())
+        for seed in drawn or (None,)
+    ]
+
+
+def checked(raw: Mapping[str, Any], points: Sequence[Point]) -> list[Params]:
+    """Return the parameters of each point.
+
+    Args:
+        raw: params.yaml as it is written.
+        points: of the grid.
+
+    Raises:
+        UserError: there is no such key, or a value is none of its.
+    """
+    for key in dict.fromkeys(key for point in points for key in point.values):
+        _must_lead_somewhere(raw, key)
+    return [_with(raw, point) for point in points]
+
+
+def read(path: Path) -> dict[str, Any]:
+    """Return params.yaml as it is written.
+
+    Raises:
+        UserError: it is not there, or no YAML.
+    """
+    try:
+        found: dict[str, Any] = YAML(typ="safe", pure=True).load(path.read_text(encoding="utf-8"))
+    except (OSError, YAMLError) as error:
+        raise UserError(f"{path}: cannot be read ({error})") from error
+    return found
+
+
+def known_keys(path: Path) -> list[str]:
+    """Return all dotted keys of params.yaml that have a value.
+
+    Raises:
+        UserError: it is not there, or no YAML.
+    """
+    return list(_leaves(read(path), ""))
+
+
+def _with(raw: Mapping[str, Any], point: Point) -> Params:
+    rows: dict[str, Any] = deepcopy(dict(raw))
+    for key, value in point.values.items():
+        *way, last = key.split(".")
+        at: Any = rows
+        for word in way:
+            at = at[word]
+        at[last] = value
+    try:
+        return check_params(rows, str(PARAMS_FILE))
+    except UserError as error:
+        for key in point.values:
+            if f"{key}: unknown key" in str(error):
+                raise UserError(f"farm: --set {key}: no such key{_nearest(raw, key)}") from error
+        raise UserError(f"farm: {point.title}: {error}") from error
+
+
+def _must_lead_somewhere(raw: Mapping[str, Any], key: str) -> None:
+    at: Any = raw
+    *way, _ = key.split(".")
+    for place, word in enumerate(way):
+        if not isinstance(at, Mapping) or word not in at:
+            before = ".".join(way[:place]) or str(PARAMS_FILE)
+            rows = there_are(map(str, at), word) if isinstance(at, Mapping) else "it is no mapping of keys"
+            raise UserError(f"farm: --set {key}: {before} has no '{word}'; {rows}")
+        at = at[word]
+    if not isinstance(at, Mapping):
+        raise UserError(f"farm: --set {key}: {'.'.join(way)} is no mapping of keys")
+
+
+def _nearest(raw: Mapping[str, Any], key: str) -> str:
+    """Return which key may be meant: the recipe's of that agent, or one that is written nearly so."""
+    known = list(_leaves(raw, ""))
+    section, _, rest = key.partition(".")
+    if section == "agents":
+        agent = raw["agents"][rest.partition(".")[0]]
+        own = f"recipes.{agent.get('finetune', {}).get('recipe')}.{key.rpartition('.')[2]}"
+        if own in known:
+            return f"; did you mean '{own}', of the recipe that it learns by?"
+    near = difflib.get_close_matches(key, known, n=1)
+    return f"; did you mean '{near[0]}'?" if near else ""
+
+
+def _leaves(rows: Mapping[str, Any], before: str) -> Iterator[str]:
+    for key, value in rows.items():
+        if isinstance(value, Mapping):
+            yield from _leaves(value, f"{before}{key}.")
+        else:
+            yield f"{before}{key}"
+
+
+def _word(value: Json) -> str:
+    return value if isinstance(value, str) else json.dumps(value)

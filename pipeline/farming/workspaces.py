@@ -1,0 +1,141 @@
+"""Workspaces of a sweep: each point in a clone of its own that shares git's objects, DVC's cache and compiled code.
+
+As DVC's own temporary experiments: what git tracks goes along with its changes, what it does not track stays behind.
+`dvc repro` makes the point, `dvc exp run` saves it as it saves what it has run, `dvc exp push` brings it here.
+"""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from pipeline.errors import UserError
+from pipeline.farming.asking import cache_folder
+from pipeline.farming.grid import Point
+from pipeline.farming.notes import FOLDER
+from pipeline.farming.work import Task
+from pipeline.tracking.source_tree import git
+
+PLACE = FOLDER / "points"
+LOCAL = Path(".dvc/config.local")
+# Its own last command goes to the repository; none of the others runs a stage but `repro`.
+MAKE = """
+"$0" -m dvc cache dir --quiet --local "$1"
+"$0" -m dvc --wait-for-lock repro
+"$0" -m dvc --wait-for-lock exp run --quiet --name "$2"
+"$0" -m dvc exp push --quiet --no-cache "$3" "$2"
+"""
+NAMED = 3  # files that git does not track, of those there are
+
+
+@dataclass(frozen=True)
+class Base:
+    """What all points start from."""
+
+    head: str  # commit
+    changes: str  # commit of what is changed since; "" where nothing is
+    cache: str  # of DVC
+    untracked: list[str]  # files that are left behind
+
+    @classmethod
+    def here(cls) -> "Base":
+        """Return that of this repository.
+
+        Raises:
+            UserError: git has no commit, or its root is another folder.
+        """
+        head, top = git("rev-parse", "--verify", "--quiet", "HEAD"), git("rev-parse", "--show-toplevel")
+        if head is None or top is None:
+            raise UserError(
+                "farm: a sweep starts from a commit, as DVC's experiments do, and git has none here: commit"
+            )
+        if Path(top.decode().strip()).resolve() != Path.cwd().resolve():
+            raise UserError(f"farm: expected git's root here, it is {top.decode().strip()}")
+        changes = git("stash", "create")
+        if changes is None:
+            raise UserError("farm: git cannot keep what is changed here: a merge that is not done, or no user.name")
+        other = git("ls-files", "-z", "--others", "--exclude-standard") or b""
+        names = [name for name in other.decode().split("\0") if name and not name.startswith(".dvc/")]
+        return cls(head.decode().strip(), changes.decode().strip(), cache_folder(), names)
+
+    @property
+    def said(self) -> list[str]:
+        """Return what people are to know of it, a line each."""
+        lines = []
+        if self.changes:
+            lines.append("farm: files are changed since the last commit; every point has them so, as with dvc exp run")
+        if self.untracked:
+            more = ", ..." if len(self.untracked) > NAMED else ""
+            names = ", ".join(self.untracked[:NAMED]) + more
+            lines.append(
+                f"farm: git does not track {names}: left behind, as with dvc exp run --temp; git add takes them"
+            )
+        return lines
+
+    def saved(self) -> set[str]:
+        """Return the experiments that start from the same commit."""
+        place = f"refs/exps/{self.head[:2]}/{self.head[2:]}/"
+        found = git("for-each-ref", "--format=%(refname)", place) or b""
+        return {name.removeprefix(place) for name in found.decode().split()}
+
+    def ref(self, name: str) -> str:
+        """Return git's name of an experiment."""
+        return f"refs/exps/{self.head[:2]}/{self.head[2:]}/{name}"
+
+
+def lay_out(base: Base, point: Point, name: str) -> Task:
+    """Make the workspace of a point, and return what makes the point in it.
+
+    Raises:
+        UserError: git or the disk does not let it.
+    """
+    from dvc.utils.hydra import apply_overrides
+
+    root, place = Path.cwd(), PLACE / name
+    clear(name)
+    place.parent.mkdir(parents=True, exist_ok=True)
+    _git(root, "clone", "--quiet", "--shared", "--no-checkout", str(root), str(place))
+    _git(place, "checkout", "--quiet", "--detach", base.head)
+    if base.changes:
+        _git(place, "restore", f"--source={base.changes}", "--staged", "--worktree", ".")
+    for key in ("user.name", "user.email"):
+        if own := git("config", key):
+            _git(place, "config", key, own.decode().strip())
+    if LOCAL.exists():
+        shutil.copy(LOCAL, place / LOCAL)
+    apply_overrides(place / "params.yaml", [f"++{key}={json.dumps(value)}" for key, value in point.values.items()])
+    lend_compiled(root, place)
+    words = ("/bin/sh", "-e", "-c", MAKE, sys.executable, base.cache, name, str(root))
+    return Task(words, place, {"DVC_ROOT": str(root), "DVC_EXP_NAME": name, "DVC_EXP_BASELINE_REV": base.head})
+
+
+def clear(name: str = "") -> None:
+    """Remove the workspace of a point, or all: trainings are kept elsewhere, and what ended is in DVC's cache."""
+    shutil.rmtree(PLACE / name, ignore_errors=True)
+
+
+def lend_compiled(root: Path, place: Path) -> None:
+    """Give a clone this repository's compiled code: numba keeps it by the place of its sources."""
+    from numba.core.caching import UserProvidedCacheLocator
+
+    named: Callable[[str], str] = UserProvidedCacheLocator.get_suitable_cache_subpath
+    compiled = Path(os.environ.get("NUMBA_CACHE_DIR", ""))
+    own = root / "pipeline" / "__pycache__"
+    if not compiled.is_dir() or compiled.parent.resolve() != own.resolve():
+        return
+    there = place / "pipeline" / "__pycache__" / compiled.name
+    for folder in {source.parent for source in (root / "pipeline").rglob("*.py")}:
+        inside = folder.relative_to(root) / "_.py"
+        ours, theirs = (named(str(base.absolute() / inside)) for base in (root, place))
+        if (compiled / ours).is_dir():
+            shutil.copytree(compiled / ours, there / theirs, copy_function=os.link)  # numba replaces, it never rewrites
+
+
+def _git(place: Path, *words: str) -> None:
+    done = subprocess.run(["git", "-C", str(place), *words], check=False, capture_output=True, text=True)
+    if done.returncode:
+        raise UserError(f"farm: git {words[0]}: {' '.join(done.stderr.split())[:300] or 'failed'}")

@@ -1,0 +1,55 @@
+"""What can be improved by looking ahead: a heuristic, or a trained network, and how either is played on in copies."""
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from pipeline.config import PoolCard, PoolScenario
+from pipeline.core import FloatArray, Observation, Policy
+from pipeline.problems.pool.lookahead.planner import Liking
+from pipeline.problems.pool.lookahead.trials import Player
+from pipeline.simulation.choosing import compiled_rule_of
+
+
+class Base(NamedTuple):
+    """A policy, and what plays on in copies as it does."""
+
+    policy: Policy
+    player: Player
+    liking: Liking | None = None
+    masked: bool = True  # does it keep to the legal actions?
+    learned: bool = False
+
+
+def plain_base(policy: Policy, masked: bool = True) -> Base:
+    """Return a heuristic as a base: it plays as its compiled rule, or is asked where it has none."""
+    return Base(policy, compiled_rule_of(policy) or policy, masked=masked)
+
+
+def network_base(card: PoolCard, weights: Mapping[str, FloatArray], scenario: PoolScenario) -> Base:
+    """Return a stored network as a base: `sets` plays on compiled, others are asked.
+
+    Raises:
+        UserError: it was trained on another cluster than the scenario's, or its weights are not those of its card.
+    """
+    # torch: 2 s and 250 MB that heuristics do without
+    from pipeline.problems.pool.networks.acting import greedy
+    from pipeline.problems.pool.networks.loading import must_match, restore
+    from pipeline.problems.pool.networks.network import Encoded, Scorer
+    from pipeline.problems.pool.networks.sets import Sets
+
+    must_match(card, scenario)
+    loaded = restore(card, weights)
+
+    def liking(scorer: Scorer[Encoded]) -> Liking:
+        forward = scorer.frozen()
+
+        def liked(view: Observation) -> FloatArray:
+            return forward(scorer.encode(view))
+
+        return liked
+
+    network = loaded.network
+    if isinstance(network, Sets):
+        plays = network.aged(card.ageing) if card.ageing else network
+        return Base(loaded.policy, plays.compiled(), liking(plays), loaded.masked, learned=True)
+    return Base(loaded.policy, greedy(loaded.scorer, masked=True), liking(network), loaded.masked, learned=True)

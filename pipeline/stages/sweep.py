@@ -1,0 +1,147 @@
+"""`farm --set`, `farm --seeds`: a grid of experiments, several at a time; then where its points stand."""
+
+import os
+from collections.abc import Collection, Mapping, Sequence
+from typing import NamedTuple, TextIO
+
+from pipeline import storage
+from pipeline.config import PARAMS_FILE, Params
+from pipeline.errors import UserError
+from pipeline.farming import asking, grid, showing, view
+from pipeline.farming.farm import Farm
+from pipeline.farming.grid import Point
+from pipeline.farming.notes import Notes, alone
+from pipeline.farming.plan import Plan, behind
+from pipeline.farming.standing import Saved, standing
+from pipeline.farming.work import Task
+from pipeline.farming.workspaces import Base, clear, lay_out
+from pipeline.progress import say
+from pipeline.stages import compiling
+from pipeline.stages.farm import make_here, mended
+from pipeline.tracking.digests import md5_of
+from pipeline.tracking.source_tree import working_tree
+
+FOLDER = storage.REPORTS / "sweeps"
+SAVED = "saved"
+
+
+class Swept(NamedTuple):
+    """What is swept."""
+
+    settings: Sequence[str]  # KEY=VALUE,VALUE
+    seeds: str | None
+    agents: Sequence[str]  # whose training takes the seeds; none: those that the keys are about
+
+
+class Points:
+    """Points of a sweep: a workspace and a `dvc repro` each."""
+
+    def __init__(self, base: Base, points: Mapping[str, Point], seconds: dict[str, float]) -> None:
+        """Take the points that are to be made.
+
+        Args:
+            base: what they start from.
+            points: by name.
+            seconds: takes how long one takes, of all of them, once the first has ended.
+        """
+        self._base, self._points, self._seconds = base, points, seconds
+
+    def begin(self, name: str) -> Task:
+        """Make a point's workspace, and return the command that makes the point."""
+        return lay_out(self._base, self._points[name], name)
+
+    def ended(self, name: str, fate: str, took_s: float) -> str:
+        """Remove the workspace."""
+        clear(name)
+        self._seconds.update(dict.fromkeys(self._points, took_s))
+        return SAVED
+
+
+def run(params: Params, asked: Swept, workers: int) -> None:
+    """Make all points of a sweep that are not there yet, and show where each stands.
+
+    Args:
+        params: of params.yaml.
+        asked: what is swept.
+        workers: points, or stages that all of them share, at the same time, at most.
+
+    Raises:
+        UserError: a key or value is wrong, or a point failed, and the others are saved.
+    """
+    swept = grid.settings(asked.settings)
+    drawn = grid.seeds(asked.seeds) if asked.seeds is not None else []
+    agents = grid.agents_about(params, swept, asked.agents)
+    if drawn and not agents:
+        raise UserError("farm: --seeds: no key that is set belongs to an agent; say whose seeds by --agent NAME")
+    points = grid.grid(swept, drawn, agents)
+    checked = grid.checked(grid.read(PARAMS_FILE), points)
+    workers = min(workers, os.cpu_count() or 1)
+    with alone() as held:
+        for line in Base.here().said:
+            say(line)
+        if drawn:
+            say(f"farm: seeds {', '.join(map(str, drawn))} of pretrain and finetune of {', '.join(agents)}")
+        affected = _make_shared(params, {key for point in points for key in point.values}, workers, held)
+        base, content = Base.here(), working_tree().content
+        named = {point.name(content): point for point in points}
+        left = _make_points(base, named, affected, workers, held)
+    saved = base.saved()
+    every = [
+        Saved(point, name, base.ref(name), of)
+        for (name, point), of in zip(named.items(), checked, strict=True)
+        if name in saved
+    ]
+    if every:
+        _show(every, agents)
+    if left:
+        raise UserError(left)
+
+
+def _make_shared(params: Params, keys: Collection[str], workers: int, held: TextIO) -> set[str]:
+    """Make here what all points share and is stale, so that each has it from DVC; return the stages of a point."""
+    mended()
+    needs = asking.graph()
+    affected = behind(needs, asking.by_params(keys))
+    if not affected:
+        raise UserError(f"farm: no stage reads {', '.join(sorted(keys))}: there is nothing to compare")
+    say(f"farm: each point has {len(affected)} stages of its own: {view.some(sorted(affected))}")
+    shared = behind(needs, asking.stale()) - affected
+    if shared:
+        say(f"farm: {len(shared)} stages that all points share are stale, and are made here first")
+        make_here(params, needs, shared, workers, held)
+    compiling.first(params, affected)
+    return affected
+
+
+def _make_points(base: Base, named: Mapping[str, Point], affected: Collection[str], workers: int, held: TextIO) -> str:
+    """Make the points that are not there; return what is to be said of those that failed."""
+    saved = base.saved()
+    missing = {name: point for name, point in named.items() if name not in saved}
+    say(f"farm: {len(named)} points, {len(named) - len(missing)} there already, {workers} at a time")
+    if not missing:
+        return ""
+    known = Notes.read().seconds
+    took_s = sum(known.get(stage, 0.0) for stage in affected)
+    seconds = dict.fromkeys(missing, took_s) if all(stage in known for stage in affected) else {}
+    plan = Plan({name: frozenset[str]() for name in missing}, list(missing), seconds)
+    clear()
+    try:
+        Farm(plan, workers, Points(base, missing, seconds), held).work()
+    finally:
+        clear()
+    return view.failure(plan) if plan.failed else ""
+
+
+def _show(saved: Sequence[Saved], agents: Sequence[str]) -> None:
+    """Write and say where each point stands, of each agent that the sweep is about."""
+    if not agents:
+        say("farm: what was swept belongs to no agent: dvc exp show has the numbers of each point")
+    what = md5_of(" ".join(sorted(one.name for one in saved)).encode())[:6]
+    for agent in agents:
+        table = standing(saved, agent)
+        place = FOLDER / f"{agent}-{what}"
+        storage.write(place.with_suffix(".csv"), table.to_csv(index=False, float_format="%.6g").encode())
+        storage.write(place.with_suffix(".png"), showing.picture(table))
+        for line in showing.lines(table):
+            say(line)
+        say(f"farm: {place}.csv, {place}.png; each point: dvc exp show")

@@ -1,0 +1,182 @@
+"""Jobs that are submitted held for a controller to let go: which they are, and how they are let go.
+
+A site says in which partitions jobs are submitted held. There, a job is the controller's while it is held as it was
+when it was first seen. Whoever holds it in another way, lets it go himself, or holds it again behind its release, has
+it from then on. Of Slurm's own holds (a requeue in held state, a launch that failed) none is touched.
+"""
+
+import re
+import time
+from collections.abc import Callable, Collection, Iterable, Sequence
+from time import sleep
+
+from pipeline.errors import UserError
+from pipeline.steering.asking import AwayError, Slurm
+from pipeline.steering.book import Book, Held
+from pipeline.steering.rows import PENDING, JobRow, OddError
+
+NODE = re.compile(r"[A-Za-z0-9_.-]{1,64}", re.ASCII)
+NAMED = re.compile(r"for job (\d{1,10})\b", re.ASCII)  # in what scontrol complains of
+WHAT = "jobs of others may be released"
+SAVED_S = 15.0  # in which slurmctld has saved what it did
+TRIES, LOOK_S = 3, 0.5  # and between two
+CLOCK_S = 1.0  # to which slurmctld tells when it began
+Began = Callable[[], float]  # when slurmctld began, which is asked where it matters
+
+
+def look(book: Book, jobs: Iterable[JobRow], held_in: Collection[str], now: float, began: Began) -> bool:
+    """Bring the book up to date with the jobs that there are; return whether that changed it."""
+    before, there = {number: one.model_copy() for number, one in book.held.items()}, set[int]()
+    for job in jobs:
+        if not set(job.partitions) <= set(held_in):
+            continue
+        there.add(job.number)
+        if job.state == PENDING:
+            _see(book, job, now, began)
+    for number in book.held.keys() - there:
+        del book.held[number]
+    return book.held != before
+
+
+def _see(book: Book, job: JobRow, now: float, began: Began) -> None:
+    entry = book.held.get(job.number)
+    if entry is None:
+        book.held[job.number] = Held(submitted=job.submitted, hold=job.hold)
+    elif entry.submitted != job.submitted:  # it was requeued, or its number is used again
+        again = entry.let_go is not None or not entry.hold
+        changed = {"submitted": job.submitted, "hold": "" if again else job.hold, "let_go": None, "kept": False}
+        book.held[job.number] = entry.model_copy(update=changed)
+    elif entry.let_go is None:
+        entry.hold = entry.hold if job.hold == entry.hold else ""
+    elif not job.hold:
+        entry.kept = entry.kept or now - entry.let_go > SAVED_S
+    elif (
+        job.hold == entry.hold and not entry.kept and began() > entry.let_go - CLOCK_S
+    ):  # it was killed, and has forgotten
+        entry.let_go, entry.nodes = None, ()
+    else:
+        entry.hold = ""  # somebody else holds it
+
+
+def named_in(complaint: str) -> set[int]:
+    """Return the jobs of which scontrol complains.
+
+    >>> named_in("Invalid job id specified for job 99")
+    {99}
+    """
+    return {int(number) for number in NAMED.findall(complaint)}
+
+
+def again(book: Book, numbers: Iterable[int]) -> None:
+    """Note that jobs were not let go after all."""
+    for number in numbers:
+        book.held[number].let_go, book.held[number].nodes = None, ()
+
+
+def ours(book: Book, jobs: Iterable[JobRow]) -> list[JobRow]:
+    """Return the jobs that are held for this controller to let go."""
+    found = []
+    for job in jobs:
+        entry = book.held.get(job.number)
+        if entry and job.state == PENDING and entry.let_go is None and entry.hold and entry.hold == job.hold:
+            found.append(job)
+    return found
+
+
+def stuck(book: Book, jobs: Iterable[JobRow], now: float, most_s: float) -> list[int]:
+    """Return the jobs that wait for nodes of ours for too long, or again behind a requeue; Slurm may place them."""
+    found = []
+    for job in jobs:
+        entry = book.held.get(job.number)
+        if not entry or not entry.pinned or job.state != PENDING or job.hold:
+            continue
+        if entry.let_go is None or now - entry.let_go > most_s:
+            found.append(job.number)
+    return found
+
+
+def unpinned(book: Book, numbers: Iterable[int]) -> list[str]:
+    """Return the lines that let Slurm place jobs, and note it."""
+    found = []
+    for number in numbers:
+        book.held[number].pinned, book.held[number].nodes = False, ()
+        found.append(f"update jobid={number:d} ReqNodeList=")
+    return found
+
+
+def released(book: Book, number: int, nodes: Sequence[str], pin: bool, now: float) -> list[str]:
+    """Return the lines that let a job go, and note it.
+
+    Args:
+        book: of the controller.
+        number: of the job.
+        nodes: where it is to start.
+        pin: it may start there alone.
+        now: in seconds.
+    """
+    entry = book.held[number]
+    entry.let_go, entry.nodes = now, tuple(nodes)
+    entry.pinned = bool(pin and nodes and all(NODE.fullmatch(name) for name in nodes))
+    first = [f"update jobid={number:d} ReqNodeList={','.join(nodes)}"] if entry.pinned else []
+    return [*first, f"release {number:d}"]
+
+
+def let_all_go(slurm: Slurm, book: Book) -> int:
+    """Let all jobs go that are held for the controller, and Slurm place those that wait; return how many were held.
+
+    Raises:
+        OddError: slurmctld does not answer, or does not do it.
+        UserError: who runs this may not.
+    """
+    if not book.held_in and not book.held:
+        return 0
+    try:
+        jobs = slurm.jobs()
+    except AwayError:
+        raise
+    except OddError:
+        return _blindly(slurm, book)
+    held_in = book.held_in or {name for job in jobs if job.number in book.held for name in job.partitions}
+    count = 0
+    for attempt in range(TRIES):
+        now = time.time()
+        look(book, jobs, held_in, now, slurm.began)
+        left = ours(book, jobs)
+        lines = unpinned(book, stuck(book, jobs, now, most_s=-1.0))
+        count = count or len(left)
+        if not left and not lines:
+            break
+        lines += [line for job in left for line in released(book, job.number, (), False, now)]
+        sleep(LOOK_S if attempt else 0.0)
+        book.save()
+        slurm.tell(lines, WHAT)
+        jobs = slurm.jobs()
+    book.save()
+    if still := [job.number for job in jobs if _as_before(book, job)]:
+        raise OddError(f"scontrol: {len(still)} jobs are still held, job {min(still)} first")
+    return count
+
+
+def _as_before(book: Book, job: JobRow) -> bool:
+    entry = book.held.get(job.number)
+    return entry is not None and job.state == PENDING and bool(entry.hold) and entry.hold == job.hold
+
+
+def _blindly(slurm: Slurm, book: Book) -> int:
+    """Let go what the book has, where squeue cannot be read."""
+    now = time.time()
+    found = [number for number, one in book.held.items() if one.hold and one.let_go is None]
+    slurm.tell([line for number in found for line in released(book, number, (), False, now)], WHAT)
+    book.save()
+    return len(found)
+
+
+def must_be_there(held_in: Sequence[str], partitions: Collection[str]) -> None:
+    """Refuse partitions that there are not.
+
+    Raises:
+        UserError: the first of them.
+    """
+    for name in held_in:
+        if name not in partitions:
+            raise UserError(f"--held-in: unknown partition '{name[:60]}': there are {', '.join(sorted(partitions))}")

@@ -1,0 +1,142 @@
+"""Leases: of several clones that share a store, one at a time looks for something and adds it.
+
+A lock on a file holds within one clone. MLflow has nothing to lock, and its runs have no names that can be taken once;
+registered models have. So a lease is a registered model without versions, which is there while somebody holds it. Its
+holder renews it every few seconds; one that nobody renewed for three minutes was left by a process that died, and is
+put aside by renaming it, which one process can do.
+"""
+
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from random import random
+from typing import TYPE_CHECKING
+from uuid import uuid4
+
+from pipeline.tracking.digests import md5_of
+
+if TYPE_CHECKING:
+    from mlflow import MlflowClient
+    from mlflow.entities.model_registry import RegisteredModel
+
+PREFIX = "lease-"
+OWNER = "owner"  # tag
+RENEW_S = 10.0
+DEAD_S = 180.0  # not renewed for so long, by the clock of whoever waits; on a busy machine seconds are nothing
+SHORTEST_LOOK_S, LONGEST_LOOK_S = 0.1, 5.0
+TAKEN, GONE = "RESOURCE_ALREADY_EXISTS", "RESOURCE_DOES_NOT_EXIST"
+
+
+@contextmanager
+def lease(client: "MlflowClient", what: str, wait_s: float) -> Iterator[None]:
+    """Hold the lease on something while the body runs.
+
+    Args:
+        client: of the store that is shared.
+        what: the same words in every clone.
+        wait_s: longest wait for others, in seconds; one that died is put aside if this is longer than `DEAD_S`.
+
+    Raises:
+        OSError: somebody else holds it.
+    """
+    name, owner = name_of(what), uuid4().hex
+    aside = _take(client, name, owner, what, wait_s)
+    over = threading.Event()
+    renewing = threading.Thread(target=_renew, args=(client, name, what, over), daemon=True)
+    renewing.start()
+    try:
+        yield
+    finally:
+        over.set()
+        renewing.join()
+        if (held := _held(client, name)) is not None and held.tags.get(OWNER) == owner:
+            _remove(client, name)
+        if aside:
+            _remove(client, aside)
+
+
+def name_of(what: str) -> str:
+    """Return the name of the registered model: words may hold what MLflow takes in no name."""
+    return f"{PREFIX}{md5_of(what.encode())[:16]}"
+
+
+def _take(client: "MlflowClient", name: str, owner: str, what: str, wait_s: float) -> str:
+    """Take a lease, and return the name of the one that was put aside for it."""
+    begun = renewed_at = time.monotonic()
+    renewed, aside, pause = -1, "", SHORTEST_LOOK_S
+    while True:
+        held = _created(client, name, owner, what)
+        if held is None:
+            return aside
+        now = time.monotonic()
+        if held.last_updated_timestamp != renewed:
+            renewed, renewed_at = held.last_updated_timestamp, now
+        elif now - renewed_at >= DEAD_S:
+            aside = _put_aside(client, held)
+            continue
+        if now - begun >= wait_s:
+            raise OSError(f"another clone is at {what}, and was not done within {wait_s:g} s")
+        time.sleep(pause * (0.5 + random()))  # many may wait, and the server has other work
+        pause = min(2 * pause, LONGEST_LOOK_S)
+
+
+def _created(client: "MlflowClient", name: str, owner: str, what: str) -> "RegisteredModel | None":
+    """Try to take a lease, and return the one that somebody else holds."""
+    from mlflow.exceptions import MlflowException
+
+    while (held := _held(client, name)) is None:
+        try:
+            client.create_registered_model(name, tags={OWNER: owner}, description=f"Held: {what}")
+        except MlflowException as error:
+            if error.error_code not in (TAKEN, GONE):  # gone: it was there, and no more when the server looked whose
+                raise
+        else:
+            return None
+    return None if held.tags.get(OWNER) == owner else held  # ours: of a request that was sent again
+
+
+def _put_aside(client: "MlflowClient", held: "RegisteredModel") -> str:
+    """Rename a lease that was left; nothing where another process was first, for the new name is of when it began."""
+    from mlflow.exceptions import MlflowException
+
+    aside = f"{held.name}-{held.creation_timestamp}"
+    try:
+        client.rename_registered_model(held.name, aside)
+    except MlflowException as error:
+        if error.error_code not in (TAKEN, GONE):
+            raise
+        return ""
+    return aside
+
+
+def _renew(client: "MlflowClient", name: str, what: str, over: threading.Event) -> None:
+    """Say now and then that the holder lives; a server that does not answer is noticed by what is done under it."""
+    from mlflow.exceptions import MlflowException
+
+    while not over.wait(RENEW_S):
+        try:
+            client.update_registered_model(name, f"Held: {what}")
+        except MlflowException:
+            continue
+
+
+def _held(client: "MlflowClient", name: str) -> "RegisteredModel | None":
+    from mlflow.exceptions import MlflowException
+
+    try:
+        return client.get_registered_model(name)
+    except MlflowException as error:
+        if error.error_code != GONE:
+            raise
+        return None
+
+
+def _remove(client: "MlflowClient", name: str) -> None:
+    from mlflow.exceptions import MlflowException
+
+    try:
+        client.delete_registered_model(name)
+    except MlflowException as error:
+        if error.error_code != GONE:  # somebody has put it aside
+            raise

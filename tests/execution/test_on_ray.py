@@ -1,0 +1,91 @@
+"""Ray finds what is found here, on a cluster of its own or at an address; what is not there is one line."""
+
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+import torch
+from executed import killed_once, refused, sums, threads, total, wait_until
+
+from pipeline.errors import UserError
+from pipeline.execution import executor as module
+from pipeline.execution.executor import executor
+from pipeline.execution.setting import FOLDER, Setting
+from pipeline.slurm.loopback import free_ports
+
+TWO = Setting(backend="ray", workers=2)
+
+
+def test_without_ray_it_is_said_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "ray", None)
+    with pytest.raises(UserError, match=r"^executor: package 'ray' is not there: pip install '\.\[ray\]'$"):
+        found(TWO)
+
+
+def test_where_nobody_answers_it_is_said() -> None:
+    address = f"127.0.0.1:{free_ports(1)[0]}"
+    with pytest.raises(
+        UserError, match=rf"^executor: nobody answers at {address} .*expected the head of a Ray cluster$"
+    ):
+        found(Setting(backend="ray", workers=2, address=address))
+    with pytest.raises(UserError, match=r"nobody answers at nowhere\.invalid:6379"):
+        found(Setting(backend="ray", workers=2, address="nowhere.invalid:6379"))
+
+
+def found(setting: Setting) -> list[int]:
+    with executor(1, setting) as workers:
+        return workers.map(abs, [-1, -2])
+
+
+@pytest.mark.slow
+def test_actors_find_what_is_found_here_on_their_threads_also_when_one_is_killed(
+    place: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    tasks = sums(place, 7)
+    torch.set_num_threads(3)
+    with executor(3, TWO) as workers:
+        assert [one.tobytes() for one in workers.map(total, tasks)] == [total(task).tobytes() for task in tasks]
+        assert workers.map(threads, [0, 1]) == [(3, 3, "3")] * 2
+        assert workers.map(killed_once, tasks) == [float(task.values.sum()) for task in tasks]
+        assert "a worker was lost" in capsys.readouterr().err
+        with pytest.raises(UserError, match=r"^task 2: expected another$"):
+            workers.map(refused, [0, 1, 2])
+    assert list((place / FOLDER).glob("*.mark")) == []
+
+
+@contextmanager
+def cluster(place: Path) -> Iterator[Setting]:
+    """A Ray cluster of two cores that runs by itself."""
+    port, ray = free_ports(1)[0], [sys.executable, "-m", "ray.scripts.scripts"]
+    words = ["start", "--head", "--block", f"--port={port}", "--num-cpus=2", "--node-ip-address=127.0.0.1"]
+    words += ["--include-dashboard=false", f"--object-store-memory={100 << 20}", f"--temp-dir={place}/r"]
+    said = place / "ray.log"
+    with said.open("w") as out:
+        head = subprocess.Popen([*ray, *words], stdout=out, stderr=out, start_new_session=True)
+    try:
+        wait_until(lambda: "Ray runtime started" in said.read_text() or head.poll() is not None)
+        assert head.poll() is None, said.read_text()
+        yield Setting(backend="ray", address=f"127.0.0.1:{port}")
+    finally:
+        os.killpg(head.pid, 9)
+        head.wait()
+
+
+@pytest.mark.slow
+def test_a_cluster_at_an_address_is_used_and_one_of_another_version_is_refused(
+    tmp_path_factory: pytest.TempPathFactory, place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with cluster(Path(tempfile.mkdtemp(prefix="ray-"))) as there:
+        tasks = sums(place, 3)
+        with executor(1, there) as workers:
+            assert [one.tobytes() for one in workers.map(total, tasks)] == [total(task).tobytes() for task in tasks]
+        monkeypatch.setattr(module, "code_digest", lambda: "0123456789abcdef")
+        with pytest.raises(
+            UserError, match=r"^executor: \S+ has another version of the code .* expected 0123456789ab, "
+        ):
+            found(there)

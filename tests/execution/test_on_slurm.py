@@ -1,0 +1,61 @@
+"""Slurm, through submitit, finds what is found here; what is not there is one line."""
+
+import shutil
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import torch
+from executed import killed_once, refused, sums, threads, total
+
+from pipeline.errors import UserError
+from pipeline.execution.executor import executor
+from pipeline.execution.setting import FOLDER, Setting
+from pipeline.slurm.configuration import Cluster
+from pipeline.slurm.loopback import LoopbackSlurm, slurm, why_not
+
+TWO = Setting(backend="slurm", workers=2)
+needs_slurm = pytest.mark.skipif(bool(why_not()), reason=why_not())
+
+
+@pytest.fixture
+def cluster(monkeypatch: pytest.MonkeyPatch) -> Iterator[LoopbackSlurm]:
+    with slurm(Cluster(nodes=2)) as running:
+        monkeypatch.setenv("SLURM_CONF", str(running.folder / "slurm.conf"))
+        yield running
+
+
+def test_without_submitit_it_is_said_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "submitit", None)
+    with pytest.raises(UserError, match=r"^executor: package 'submitit' is not there: pip install '\.\[slurm\]'$"):
+        found(TWO)
+
+
+def test_without_slurm_it_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shutil, "which", lambda name: None)
+    with pytest.raises(UserError, match=r"^executor: Slurm: Could not detect"):
+        found(TWO)
+
+
+def found(setting: Setting) -> list[int]:
+    with executor(1, setting) as workers:
+        return workers.map(abs, [-1, -2])
+
+
+@pytest.mark.slow
+@needs_slurm
+def test_jobs_find_what_is_found_here_on_their_threads_also_when_one_is_killed(
+    cluster: LoopbackSlurm, place: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    tasks = sums(place, 7)
+    torch.set_num_threads(3)
+    with executor(3, TWO) as workers:
+        assert [one.tobytes() for one in workers.map(total, tasks)] == [total(task).tobytes() for task in tasks]
+        assert workers.map(threads, [0, 1]) == [(3, 3, "3")] * 2
+        assert workers.map(killed_once, tasks) == [float(task.values.sum()) for task in tasks]
+        assert "a worker was lost" in capsys.readouterr().err
+        with pytest.raises(UserError, match=r"^task 2: expected another$"):
+            workers.map(refused, [0, 1, 2])
+    assert [path for path in (place / FOLDER).glob("*") if path.suffix != ".task"] == []
+    cluster.until(lambda: cluster.states() == {}, "no job left")

@@ -1,0 +1,94 @@
+"""A policy that falls behind the fallback is taken back, and one that does not stays."""
+
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import numpy as np
+import pytest
+from steered import steered, until_free
+
+from pipeline.core import Json
+from pipeline.slurm.configuration import Cluster
+from pipeline.slurm.loopback import slurm, why_not
+from pipeline.stages.serve import heuristic
+from pipeline.steering.canary import judged, since
+from pipeline.steering.journal import Journal
+
+DIGEST = heuristic("sjf").digest
+NODES: dict[str, Json] = {f"n{k}": {"cpu": 1.0, "memory": 0.9765625, "gpu": 0.0} for k in range(1, 5)}
+
+
+def recorded(folder: Path, told_right: bool, count: int = 750) -> None:
+    """Jobs of four nodes, short and long ones, more than they can do; the limits of the short ones are the long ones.
+
+    Under limits that are told right, shortest first is better than order of arrival; told wrong, it is longest first.
+    """
+    folder.mkdir(exist_ok=True)
+    journal, rng = Journal(folder), np.random.default_rng(3)
+    journal.add("begin", 0.0, mode="order", policy="sjf", digest=DIGEST)
+    journal.add("pool", 0.0, partitions=["work"], machines=NODES)
+    units: dict[str, Json] = {"cpu": 4.0, "memory": 0.4, "gpu": 0.0}
+    for k, run in enumerate(rng.choice([10, 100], count)):
+        limit = float(run if told_right else 110 - run)
+        journal.add("ran", 500.0, job=k, partition="work", eligible=40.0 * k, start=40.0 * k + 5, user="u",
+                    end=40.0 * k + 5 + float(run), limit_s=limit, nodes=4, units=units)  # fmt: skip
+    journal.close()
+
+
+@pytest.mark.parametrize("told_right", [True, False])
+def test_a_policy_is_behind_where_it_is_worse(tmp_path: Path, told_right: bool) -> None:
+    recorded(tmp_path, told_right)
+    found = judged(tmp_path, "machines", "sjf", DIGEST, 50, 1.0)
+    assert found.windows == 15
+    assert found.behind is not told_right
+    assert (found.regret > 0.2) is not told_right
+    assert (found.regret < -0.2) is told_right
+
+
+def test_of_another_policy_nothing_is_said(tmp_path: Path) -> None:
+    recorded(tmp_path, told_right=False)
+    assert judged(tmp_path, "machines", "sjf", "another", 50, 1.0) == (0, 0.0, False)
+
+
+def test_what_another_policy_did_and_what_was_taken_back_does_not_count() -> None:
+    def rows(*kinds: str) -> Iterator[Mapping[str, Json]]:
+        for kind in kinds:
+            yield {"kind": kind, "pools": [{"digest": "b"}]} if kind == "tick" else {"kind": kind, "digest": "a"}
+
+    def kept(*kinds: str) -> list[Json]:
+        return [row["kind"] for row in since(rows(*kinds), "a")]
+
+    assert kept("begin", "pool", "ran", "end", "begin", "ran") == ["pool", "ran", "ran"]
+    assert kept("begin", "pool", "ran", "tick", "ran") == ["pool"]
+    assert kept("begin", "pool", "ran", "tick", "begin", "ran") == ["pool", "ran"]
+    assert kept("begin", "pool", "ran", "taken back", "ran") == ["pool"]
+
+
+@pytest.mark.skipif(bool(why_not()), reason=why_not())
+@pytest.mark.slow
+def test_a_real_controller_takes_it_back_and_only_looks_on(tmp_path: Path) -> None:
+    recorded(tmp_path / "steering", told_right=False)
+    with slurm(Cluster(nodes=4, cpus=1)) as cluster, steered(cluster, tmp_path / "steering") as one:
+        one.busy()
+        long, short = one.waits(5), one.waits(1)
+        controller = one.steer("--canary", "50")
+        one.slurm.until(lambda: bool(one.journal("taken back")), "a policy that is taken back", 300)
+        one.until_reset()
+        (row,) = one.journal("taken back")
+        assert row["why"].startswith("sjf is behind fcfs: 15 windows, mean regret +")
+        assert row["back"] == "SiteFactor of 2 jobs taken back"
+        first = one.journal("tick")[0]
+        assert (first["set"], [int(job) for job in first["wanted"]]) == (True, [short, long])
+        before = len(one.journal("tick"))
+        one.slurm.until(lambda: len(one.journal("tick")) > before + 2, "ticks", 60)
+        assert one.journal("tick")[-1]["set"] is False
+        assert one.in_order() == []
+        controller.terminate()
+        assert "until another policy or --reset it only looks on" in one.ended(controller)
+        again = one.steer("--canary", "50", "--ticks", "2")
+        assert "steer: it only looks on: sjf is behind fcfs" in one.ended(again)
+        assert one.in_order() == []
+        until_free(one.folder)
+        assert "steer: it may act again: sjf is behind fcfs" in one.by_hand().stderr
+        assert json.loads((one.folder / "set.json").read_text())["behind"] == {}

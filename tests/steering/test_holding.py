@@ -1,0 +1,143 @@
+"""Which held jobs are the controller's to let go, and which are somebody else's."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from slurm_said import SUBMIT, squeue
+
+from pipeline.errors import UserError
+from pipeline.steering.asking import Slurm
+from pipeline.steering.book import Book
+from pipeline.steering.holding import let_all_go, look, must_be_there, ours, released, stuck
+from pipeline.steering.rows import JobRow, OddError, jobs_in
+
+HELD, NOW = ("held",), float(SUBMIT) + 100.0
+
+
+def job(number: int = 2, hold: str = "JobHeldUser", partition: str = "held", **more: object) -> str:
+    return squeue(JobID=number, Reason=hold, Partition=partition, **more)
+
+
+def after(book: Book, row: str, now: float = NOW, began: float = 0.0) -> list[int]:
+    """The jobs that are ours when a reading shows a job so."""
+    rows = jobs_in(row)
+    look(book, rows, HELD, now, lambda: began)
+    return [one.number for one in ours(book, rows)]
+
+
+def let_go(book: Book) -> None:
+    released(book, 2, ("n1",), pin=True, now=NOW)
+
+
+def test_ours_is_what_is_held_in_our_partition_when_it_is_first_seen(tmp_path: Path) -> None:
+    book = Book(tmp_path)
+    rows = [job(2), job(3, "Priority"), job(4, partition="work"), job(5, partition="held,work"), job(6, "JobHeldAdmin")]
+    assert [number for row in rows for number in after(Book(tmp_path), row)] == [2, 6]
+    assert after(book, job(3, "Priority")) == []
+    assert after(book, job(3)) == []  # held later, so by somebody else
+
+
+def test_who_holds_it_otherwise_or_lets_it_go_has_it(tmp_path: Path) -> None:
+    for changed in ("JobHeldAdmin", "Priority"):
+        book = Book(tmp_path)
+        assert after(book, job()) == [2]
+        assert after(book, job(hold=changed)) == []
+        assert after(book, job()) == []
+
+
+def test_who_holds_it_again_behind_its_release_has_it(tmp_path: Path) -> None:
+    book = Book(tmp_path)
+    after(book, job())
+    let_go(book)
+    assert after(book, job(hold="Resources")) == []
+    assert after(book, job(), NOW + 5) == []
+    again = str(int(SUBMIT) + 50)
+    assert after(book, job(SubmitTime=again), NOW + 60) == []  # requeued, and held by its user
+
+
+def test_what_a_slurmctld_that_began_since_forgot_is_ours_again(tmp_path: Path) -> None:
+    book = Book(tmp_path)
+    after(book, job())
+    let_go(book)
+    assert after(book, job(hold="Resources"), NOW + 5) == []
+    assert after(book, job(), NOW + 600, began=NOW + 500) == [2]
+    released(book, 2, (), pin=True, now=NOW + 600)
+    after(book, job(hold="Resources"), NOW + 700)  # it has been saved
+    assert after(book, job(), NOW + 900, began=NOW + 800) == []
+
+
+def test_who_waits_for_its_nodes_for_too_long_or_again_is_stuck(tmp_path: Path) -> None:
+    book = Book(tmp_path)
+    after(book, job())
+    let_go(book)
+    free = jobs_in(job(hold="Resources"))
+    assert [stuck(book, free, now, 60.0) for now in (NOW + 60, NOW + 61)] == [[], [2]]
+    requeued = job(hold="Priority", SubmitTime=str(int(SUBMIT) + 50))
+    after(book, requeued, NOW + 50)
+    assert stuck(book, jobs_in(requeued), NOW + 51, 60.0) == [2]
+
+
+def test_only_names_of_nodes_are_told_to_scontrol(tmp_path: Path) -> None:
+    book = Book(tmp_path)
+    after(book, job())
+    assert released(book, 2, ("n1", "n2"), pin=True, now=NOW) == ["update jobid=2 ReqNodeList=n1,n2", "release 2"]
+    assert released(book, 2, ("n1 Priority=9",), pin=True, now=NOW) == ["release 2"]
+
+
+class Holding(Slurm):
+    """A Slurm with held jobs that lets them go when it is told to, or does not."""
+
+    def __init__(self, numbers: Sequence[int], deaf: bool = False) -> None:
+        super().__init__({})
+        self.held, self.deaf, self.odd = set(numbers), deaf, False
+
+    def jobs(self) -> list[JobRow]:
+        if self.odd:
+            raise OddError("squeue, line 1: expected 17 fields, found 1")
+        return [row for number in (2, 3, 4) for row in jobs_in(job(number, "JobHeldUser" * (number in self.held)))]
+
+    def tell(self, lines: Sequence[str], what: str = "") -> str:
+        if not self.deaf:
+            self.held -= {int(line.split()[1]) for line in lines if line.startswith("release ")}
+        return ""
+
+    def began(self) -> float:
+        return NOW + 1e9
+
+
+def in_charge(folder: Path, slurm: Holding) -> Book:
+    book = Book(folder)
+    book.held_in = HELD
+    look(book, slurm.jobs(), HELD, NOW, slurm.began)
+    book.save()
+    return Book(folder)
+
+
+def test_all_go_and_those_that_came_meanwhile(tmp_path: Path) -> None:
+    slurm = Holding([2])
+    book = in_charge(tmp_path, slurm)
+    assert let_all_go(slurm, book) == 1
+    slurm.held.add(2)  # it forgot
+    assert let_all_go(slurm, Book(tmp_path)) == 1
+    assert not slurm.held
+    assert let_all_go(slurm, Book(tmp_path)) == 0
+
+
+def test_a_slurm_that_does_not_let_go_is_not_taken_for_one_that_did(tmp_path: Path) -> None:
+    slurm = Holding([2, 3], deaf=True)
+    with pytest.raises(OddError, match="2 jobs are still held, job 2 first"):
+        let_all_go(slurm, in_charge(tmp_path, slurm))
+
+
+def test_where_squeue_cannot_be_read_what_the_book_has_is_let_go(tmp_path: Path) -> None:
+    slurm = Holding([2, 3])
+    book = in_charge(tmp_path, slurm)
+    slurm.odd = True
+    assert let_all_go(slurm, book) == 2
+    assert not slurm.held
+
+
+def test_a_partition_that_there_is_not_is_refused() -> None:
+    with pytest.raises(UserError, match="--held-in: unknown partition 'hold': there are held, work"):
+        must_be_there(["held", "hold"], {"work", "held"})

@@ -1,0 +1,86 @@
+"""Tasks for tests of the executor; of a module, so that every worker finds them."""
+
+import os
+import signal
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from pipeline.core import FloatArray
+from pipeline.errors import UserError
+
+
+class Sum(NamedTuple):
+    """A sum to be made, and where a task notes that it was begun."""
+
+    values: FloatArray
+    notes: Path
+    takes_s: float = 0.0
+
+
+def total(task: Sum, factor: float = 1.0) -> FloatArray:
+    """The cumulative sums, times a factor."""
+    note(task.notes, "begun")
+    time.sleep(task.takes_s)
+    return np.asarray(np.cumsum(task.values) * factor)
+
+
+def note(folder: Path, word: str) -> None:
+    (folder / f"{word}-{os.getpid()}-{time.monotonic_ns()}").touch()
+
+
+def count(folder: Path, word: str = "begun") -> int:
+    return len(list(folder.glob(f"{word}-*")))
+
+
+def killed_once(task: Sum) -> float:
+    """Kill the worker, the first time that it is asked."""
+    mark = task.notes / "killed"
+    if not mark.exists():
+        mark.touch()
+        os.kill(os.getpid(), signal.SIGKILL)
+    return float(task.values.sum())
+
+
+def killed_always(task: Sum) -> float:
+    os.kill(os.getpid(), signal.SIGKILL)
+    return 0.0
+
+
+def refused(task: int) -> int:
+    if task == 2:
+        raise UserError(f"task {task}: expected another")
+    return task
+
+
+def broken(task: int) -> int:
+    return [1][task + 1]
+
+
+def sums(place: Path, number: int, takes_s: float = 0.0) -> list[Sum]:
+    """Some tasks, the same each time."""
+    rng = np.random.default_rng(1)
+    return [Sum(rng.random(5), place, takes_s) for _ in range(number)]
+
+
+def wait_until(true: Callable[[], bool], at_most_s: float = 120.0) -> None:
+    end = time.monotonic() + at_most_s
+    while not true():
+        assert time.monotonic() < end
+        time.sleep(0.1)
+
+
+def threads(_: int) -> tuple[int, int, str]:
+    """Of torch, numba and OpenMP."""
+    import numba
+    import torch
+
+    return torch.get_num_threads(), int(numba.config.NUMBA_NUM_THREADS), os.environ["OMP_NUM_THREADS"]
+
+
+def here(_: int) -> tuple[int, str, str]:
+    """The process, its working directory, and where it would send tasks of its own."""
+    return os.getpid(), str(Path.cwd()), os.environ["PIPELINE_EXECUTOR"]
