@@ -1,11 +1,11 @@
-"""Pictures that need not be drawn again: a PNG says, beside its pixels, what it was drawn from, and by which code.
+"""Pictures that need not be drawn again: they are kept by what they were drawn from, and by which code.
 
-Drawing takes longer than all that is counted, and most changes touch few of the pictures. What a picture says of itself
-is computed from everything that its bytes depend on, so that they are those of a new one.
+Drawing takes longer than all that is counted, and most changes touch few of the pictures. They are no outputs of a
+stage: DVC removes those before it runs one, and an output that it leaves costs the stage its place in the run cache.
 """
 
 import hashlib
-import zlib
+import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from importlib.metadata import version
@@ -16,31 +16,45 @@ from typing import TYPE_CHECKING
 import pandas as pd
 
 from pipeline.comparing import plots
+from pipeline.storage.files import write
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-ORIGIN = "drawn from"  # PNG's keyword of the text
-START, HEAD, CHECK = 8, 8, 4  # bytes: of every PNG; of a chunk, its length and its kind; its checksum
+KEPT = Path(".cache/pictures")
+KEPT_S = 14 * 86_400.0  # what nobody has asked for since
+SUM = hashlib.sha256().digest_size  # bytes before what is stored
 
 
-def picture(place: Path, draw: Callable[..., "Figure"], *about: object) -> bytes:
-    """Return the PNG of a figure: the one that lies at a place, if it was drawn from the same, else a new one.
+def picture(folder: Path, draw: Callable[..., "Figure"], *about: object) -> bytes:
+    """Return the PNG of a figure: one that was drawn from the same, or a new one, which is kept.
 
     Args:
-        place: of the PNG; it may be missing, damaged or another one, and is not written.
+        folder: where they are kept, whole or not at all.
         draw: a function of a module; what it draws depends on its arguments, this code and matplotlib alone.
         about: its arguments: tables, columns, texts, numbers, or mappings and sequences of them, in a fixed order.
 
     Raises:
         TypeError: an argument whose content has no digest.
+        UserError: a new one cannot be written.
     """
-    origin = origin_of(draw, *about)
-    with suppress(OSError, ValueError):
-        there = place.read_bytes()
-        if f"{ORIGIN}\0{origin}".encode("latin-1") in texts(there):
-            return there
-    return plots.png(draw(*about), {ORIGIN: origin})
+    place = folder / f"{origin_of(draw, *about)}.png"
+    with suppress(OSError):
+        stored = place.read_bytes()
+        if hashlib.sha256(stored[SUM:]).digest() == stored[:SUM]:
+            place.touch()
+            return stored[SUM:]
+    drawn = plots.png(draw(*about))
+    write(place, hashlib.sha256(drawn).digest() + drawn)
+    return drawn
+
+
+def sweep(folder: Path) -> None:
+    """Remove what nobody has asked for in a long time."""
+    for place in folder.glob("*.png"):
+        with suppress(OSError):  # another stage did so first
+            if time.time() - place.stat().st_mtime > KEPT_S:
+                place.unlink()
 
 
 def origin_of(draw: Callable[..., "Figure"], *about: object) -> str:
@@ -52,22 +66,6 @@ def origin_of(draw: Callable[..., "Figure"], *about: object) -> str:
     for part in _content(list(about)):
         digest.update(part)
     return digest.hexdigest()
-
-
-def texts(png: bytes) -> list[bytes]:
-    """Return the texts of a PNG that is whole.
-
-    Raises:
-        ValueError: it is not.
-    """
-    found, at, kind = [], START, b""
-    while kind != b"IEND":
-        size, kind = int.from_bytes(png[at : at + 4]), png[at + 4 : at + HEAD]
-        content, at = png[at + HEAD : at + HEAD + size], at + HEAD + size + CHECK
-        if zlib.crc32(kind + content) != int.from_bytes(png[at - CHECK : at]) or at > len(png):
-            raise ValueError("a PNG that is cut or damaged")
-        found += [content] if kind == b"tEXt" else []
-    return found
 
 
 def _content(value: object) -> Iterator[bytes]:

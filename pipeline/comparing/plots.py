@@ -7,7 +7,6 @@ also differ by marker and carry their name at their end.
 
 import io
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -103,10 +102,10 @@ def learning_curve(
     return figure
 
 
-def png(figure: "Figure", texts: Mapping[str, str] = MappingProxyType({})) -> bytes:
-    """Return the figure as PNG, with texts beside its pixels: the same bytes from the same table."""
+def png(figure: "Figure") -> bytes:
+    """Return the figure as PNG: the same bytes from the same table."""
     buffer = io.BytesIO()
-    figure.savefig(buffer, format="png", dpi=150, metadata={"Software": None, **texts})
+    figure.savefig(buffer, format="png", dpi=150, metadata={"Software": None})
     return buffer.getvalue()
 
 

@@ -6,6 +6,7 @@ session of its own, so that ctrl-C ends the command first, and the command them.
 """
 
 import os
+import random
 import re
 import shutil
 import signal
@@ -25,6 +26,8 @@ INSTALLED = "(Debian: apt-get install munge slurmctld slurmd slurm-client)"
 STARTED_S, ENDED_S = 30.0, 60.0
 KILLED_S = 5.0  # that its processes have to end in when told kindly, and then when not
 LOOKED_S = 0.1  # between two looks
+EPHEMERAL, FIRST_EPHEMERAL = Path("/proc/sys/net/ipv4/ip_local_port_range"), 32_768
+FIRST_OF_USERS, LAST, PORTS = 1_024, 65_536, 8_000  # ports; so many below the ephemeral ones
 
 
 def why_not() -> str:
@@ -115,11 +118,13 @@ class LoopbackSlurm:
         return any(server.poll() is not None for server in self.servers)
 
     def _last_words(self) -> str:
+        ended = [_words(server)[0] for server in self.servers if server.poll() is not None]
         said = [
             line for log in sorted(self.folder.glob("*.out")) for line in log.read_text(errors="replace").splitlines()
         ]
-        faults = [line for line in said if "error" in line or "fatal" in line]
-        return f"; {faults[0]}" if faults else ""
+        faults = [line for line in said if ("error" in line or "fatal" in line) and "MailProg" not in line]
+        first_and_last = dict.fromkeys(faults[:1] + faults[-1:])
+        return "".join(f"; {words}" for words in [*(f"{name} has ended" for name in ended), *first_and_last])
 
 
 @contextmanager
@@ -165,11 +170,21 @@ def _start_all(slurm: LoopbackSlurm, cluster: Cluster) -> None:
 
 
 def free_ports(count: int) -> list[int]:
-    """Return ports on which nobody listens, in order."""
+    """Return ports on which nobody listens, in order.
+
+    They are none that the kernel gives to connections: a server that is killed and begun again finds its own free.
+    """
+    low = int(EPHEMERAL.read_text().split()[0]) if EPHEMERAL.exists() else FIRST_EPHEMERAL
     with ExitStack() as taken:
-        sockets = [taken.enter_context(socket.socket()) for _ in range(count)]
-        for one in sockets:
-            one.bind(("127.0.0.1", 0))
+        sockets: list[socket.socket] = []
+        below = range(max(FIRST_OF_USERS, low - PORTS), low) or range(FIRST_OF_USERS, LAST)
+        for port in random.SystemRandom().sample(below, len(below)):
+            one = taken.enter_context(socket.socket())
+            with suppress(OSError):  # somebody listens there
+                one.bind(("127.0.0.1", port))
+                sockets.append(one)
+            if len(sockets) == count:
+                break
         return sorted(int(one.getsockname()[1]) for one in sockets)
 
 

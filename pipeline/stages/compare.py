@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING
 import pandas as pd
 
 from pipeline import storage, tracking
-from pipeline.comparing import plots, words
+from pipeline.comparing import kept, plots, words
 from pipeline.comparing.comparing import Chosen, Compared, compare, key_metrics, slowdown_curves
-from pipeline.comparing.kept import picture
 from pipeline.comparing.loads import loads_markdown, loads_of, short
 from pipeline.comparing.resampling import windows
 from pipeline.config import Params
@@ -20,20 +19,17 @@ from pipeline.simulation.results import BOUNDED
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-FIGURES = storage.REPORTS / "figures"
-
 
 def run(params: Params) -> None:
     """Write reports/: summaries, comparison, key metrics, curves, figures, and the table for people."""
     with tracking.stage("compare", "", params) as run:
         run.inputs(storage.TABLES)
         tested = {name: problem_of(params, name).comparison.tested(params, name) for name in params.scenarios}
-        pictures: dict[str, bytes] = {}
-        found = [_scenario(params, name, of.same_windows, pictures) for name, of in tested.items()]
-        told = [_evidence(params, word, names, pictures) for word, names in scenarios_by_problem(params).items()]
+        found = [_scenario(params, name, of.same_windows, run) for name, of in tested.items()]
+        told = [_evidence(params, word, names, run) for word, names in scenarios_by_problem(params).items()]
         for agent in params.agents:
-            _learning(params, agent, pictures)
-        _write(pictures, run)
+            _learning(params, agent, run)
+        kept.sweep(kept.KEPT)
         storage.write_compared(params)
         together = (pd.concat(tables, ignore_index=True) for tables in zip(*found, strict=True))
         summary, comparison, delay, objectives = together
@@ -65,41 +61,34 @@ def _loads(params: Params, name: str, tested: Tested) -> pd.DataFrame:
     return loads_of(name, tested.jobs, tested.capacity, tested.span, params.scenario(name).jobsets.test)
 
 
-def _scenario(params: Params, name: str, same_windows: bool, pictures: dict[str, bytes]) -> Compared:
+def _scenario(params: Params, name: str, same_windows: bool, run: tracking.StageRun) -> Compared:
     agents, tables = {agent: params.agents[agent] for agent in params.agents_of(name)}, problem_of(params, name).tables
     results, chosen = storage.read_jobset_results(params, name, tables), storage.read_chosen(name)
     results = windows(results) if same_windows else results
     found = compare(name, results, Chosen(chosen.best, chosen.best_delay), agents, params.evaluation, params.seed)
     what = "Mean bounded slowdown" if _is_bounded(params, name) else "Mean slowdown"
     title = f"{what} on test jobsets, scenario {name}"
-    pictures |= _drawn(f"slowdown_{name}", plots.slowdown_by_load, found.summary, title, list(agents))
+    _drawn(run, f"slowdown_{name}", plots.slowdown_by_load, found.summary, title, list(agents))
     return found
 
 
-def _evidence(params: Params, word: str, scenarios: list[str], pictures: dict[str, bytes]) -> Evidence:
+def _evidence(params: Params, word: str, scenarios: list[str], run: tracking.StageRun) -> Evidence:
     """Write what only one problem has, also where no scenario is of it: a table without rows."""
     found = problem(word).comparison.evidence(params, scenarios)
     for name, (frame, schema) in found.tables.items():
         storage.write_table(storage.REPORTS / name, frame, schema)
-    pictures |= found.figures
+    for title, content in found.figures.items():
+        run.figure(storage.write_figure(title, content))
     return found
 
 
-def _learning(params: Params, agent: str, pictures: dict[str, bytes]) -> None:
+def _learning(params: Params, agent: str, run: tracking.StageRun) -> None:
     scenario = params.agents[agent].scenario
     beside = problem_of(params, scenario).comparison.validated(params, agent, storage.read_chosen(scenario))
     curve = {agent: storage.read_curve(agent, "finetune")}
     about = curve, beside.levels, f"{agent} while learning", "validation", beside.label
-    pictures |= _drawn(f"learning_{agent}", plots.learning_curve, *about)
+    _drawn(run, f"learning_{agent}", plots.learning_curve, *about)
 
 
-def _drawn(name: str, draw: Callable[..., "Figure"], *about: object) -> dict[str, bytes]:
-    return {name: picture(FIGURES / f"{name}.png", draw, *about)}
-
-
-def _write(pictures: dict[str, bytes], run: tracking.StageRun) -> None:
-    """Write all pictures, and remove those that are no more; DVC leaves the old ones, most of which are the new."""
-    old = set(FIGURES.glob("*")) - {FIGURES / f"{name}.png" for name in pictures}
-    storage.discard(*old)
-    for name, content in pictures.items():
-        run.figure(storage.write_figure(name, content))
+def _drawn(run: tracking.StageRun, name: str, draw: Callable[..., "Figure"], *about: object) -> None:
+    run.figure(storage.write_figure(name, kept.picture(kept.KEPT, draw, *about)))

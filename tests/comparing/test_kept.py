@@ -1,5 +1,7 @@
-"""A picture that lies there is taken where it would be drawn again the same, and nowhere else."""
+"""A picture that was drawn before is taken where it would be drawn again the same, and nowhere else."""
 
+import os
+import time
 from pathlib import Path
 
 import numpy as np
@@ -8,7 +10,7 @@ import pytest
 from matplotlib.figure import Figure
 
 from pipeline.comparing import plots
-from pipeline.comparing.kept import origin_of, picture, texts
+from pipeline.comparing.kept import KEPT_S, origin_of, picture, sweep
 
 CURVE = pd.DataFrame({"update": [0, 25], "metric": ["validation", "validation"], "value": [6.0, 4.0]})
 LEVELS = {"sjf": 5.0}
@@ -21,19 +23,17 @@ def draw(curve: pd.DataFrame, levels: dict[str, float], title: str) -> Figure:
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> Path:
-    """Where the picture of CURVE lies."""
-    place = tmp_path / "learning.png"
-    place.write_bytes(picture(place, draw, CURVE, LEVELS, "net"))
+def folder(tmp_path: Path) -> Path:
+    """Where the picture of CURVE is kept."""
+    picture(tmp_path, draw, CURVE, LEVELS, "net")
     DRAWN.clear()
-    return place
+    return tmp_path
 
 
-def test_the_same_is_not_drawn_again(place: Path) -> None:
-    assert picture(place, draw, CURVE.copy(), dict(LEVELS), "net") == place.read_bytes()
+def test_the_same_is_not_drawn_again(folder: Path) -> None:
+    kept = picture(folder, draw, CURVE.copy(), dict(LEVELS), "net")
     assert DRAWN == []
-    assert picture(place.with_name("none.png"), draw, CURVE, LEVELS, "net") == place.read_bytes()
-    assert DRAWN == ["net"]
+    assert kept == plots.png(draw(CURVE, LEVELS, "net"))
 
 
 @pytest.mark.parametrize(
@@ -58,30 +58,40 @@ def test_collections_that_read_alike_are_told_apart() -> None:
     assert origin_of(plots.learning_curve, 1) != origin_of(plots.slowdown_by_load, 1)
 
 
-def test_another_table_is_drawn(place: Path) -> None:
-    assert picture(place, draw, CURVE.assign(value=[6.0, 3.0]), LEVELS, "net") != place.read_bytes()
+def test_another_table_is_drawn(folder: Path) -> None:
+    assert picture(folder, draw, CURVE.assign(value=[6.0, 3.0]), LEVELS, "net") != picture(
+        folder, draw, CURVE, LEVELS, "net"
+    )
     assert DRAWN == ["net"]
 
 
 @pytest.mark.parametrize("at", [0, 120, -20])
-def test_what_is_damaged_is_drawn_again(place: Path, at: int) -> None:
-    whole = place.read_bytes()
-    spoilt = bytearray(whole)
-    spoilt[at if at else len(whole) // 2] ^= 1
-    place.write_bytes(spoilt)
-    assert picture(place, draw, CURVE, LEVELS, "net") == whole
-    place.write_bytes(whole[: len(whole) // 2])
-    assert picture(place, draw, CURVE, LEVELS, "net") == whole
-    place.write_bytes(b"")
-    assert picture(place, draw, CURVE, LEVELS, "net") == whole
+def test_what_is_damaged_is_drawn_again(folder: Path, at: int) -> None:
+    (place,) = folder.iterdir()
+    whole, kept = picture(folder, draw, CURVE, LEVELS, "net"), place.read_bytes()
+    spoilt = bytearray(kept)
+    spoilt[at] ^= 1
+    for content in (bytes(spoilt), kept[: len(kept) // 2], b""):
+        place.write_bytes(content)
+        assert picture(folder, draw, CURVE, LEVELS, "net") == whole
+        assert place.read_bytes() == kept
     assert DRAWN == ["net"] * 3
 
 
-def test_it_says_what_it_was_drawn_from_and_nothing_else(place: Path) -> None:
-    (text,) = texts(place.read_bytes())
-    assert text == f"drawn from\0{origin_of(draw, CURVE, LEVELS, 'net')}".encode()
+def test_what_nobody_asks_for_any_more_goes(folder: Path) -> None:
+    (place,) = folder.iterdir()
+    sweep(folder)
+    assert place.exists()
+    long_ago = time.time() - KEPT_S - 60
+    os.utime(place, (long_ago, long_ago))
+    picture(folder, draw, CURVE, LEVELS, "net")  # and then it is asked for
+    sweep(folder)
+    assert place.exists()
+    os.utime(place, (long_ago, long_ago))
+    sweep(folder)
+    assert not place.exists()
 
 
 def test_what_has_no_digest_is_refused(tmp_path: Path) -> None:
     with pytest.raises(TypeError, match="got set"):
-        picture(tmp_path / "p.png", draw, {"net"})
+        picture(tmp_path, draw, {"net"})

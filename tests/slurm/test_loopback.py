@@ -10,7 +10,7 @@ import pytest
 
 from pipeline.errors import UserError
 from pipeline.slurm.configuration import Cluster
-from pipeline.slurm.loopback import free_ports, slurm, why_not
+from pipeline.slurm.loopback import EPHEMERAL, free_ports, slurm, why_not
 
 needs_slurm = pytest.mark.skipif(bool(why_not()), reason=why_not())
 
@@ -22,8 +22,12 @@ def test_without_slurm_it_is_said_what_to_install(monkeypatch: pytest.MonkeyPatc
         pass
 
 
-def test_ports_are_several() -> None:
-    assert len(set(free_ports(5))) == 5
+def test_ports_are_several_that_no_connection_gets() -> None:
+    found = free_ports(5)
+    assert len(set(found)) == 5
+    if EPHEMERAL.exists():
+        low, high = map(int, EPHEMERAL.read_text().split())
+        assert not [port for port in found if low <= port <= high]
 
 
 @needs_slurm
