@@ -68,17 +68,24 @@ def test_what_a_killed_controller_set_is_taken_back_and_nothing_else(one: Steere
     assert set(one.slurm.states().values()) == {"R", "PD"}
 
 
-def test_slurmctld_dies_with_the_controller(one: Steered) -> None:
-    one.busy()
-    long, short = one.waits(5), one.waits(1)
-    controller = one.steer()
-    one.until_ordered(short, long)
-    (words,) = one.slurm.kill("slurmctld")
+@pytest.fixture
+def alone(tmp_path: Path) -> Iterator[Steered]:
+    """A cluster for one test: a slurmctld that is killed forgets its last seconds, and then of other tests, too."""
+    with slurm(Cluster(nodes=4, cpus=1)) as found, steered(found, tmp_path / "steering") as of:
+        yield of
+
+
+def test_slurmctld_dies_with_the_controller(alone: Steered) -> None:
+    alone.busy()
+    long, short = alone.waits(5), alone.waits(1)
+    controller = alone.steer()
+    alone.until_ordered(short, long)
+    (words,) = alone.slurm.kill("slurmctld")
     killed(controller)
-    one.slurm.begin(*words)
-    one.until_reset()
-    until_free(one.folder)
-    assert one.by_hand().stderr == f"steer: nothing is set, by what {one.folder} says\n"
+    alone.slurm.begin(*words)
+    alone.until_reset()
+    until_free(alone.folder)
+    assert alone.by_hand().stderr == f"steer: nothing is set, by what {alone.folder} says\n"
 
 
 @pytest.mark.slow
