@@ -33,6 +33,7 @@ class Args:
     pod: Pod
     names: tuple[str, ...]
     objects: Sequence[Json] | None
+    placed: Sequence[Pod] = ()  # on candidates, also those of which the API server knows nothing yet
 
 
 @dataclass
@@ -56,7 +57,7 @@ class Extender:
 
     async def scored(self, args: Args) -> list[dict[str, Json]]:
         """Return what each candidate is worth: the one that the policy would take the most, the others nothing."""
-        place = await self._wanted(args)
+        place = await self.wanted(args)
         return [{"Host": name, "Score": BEST if name == place else 0} for name in args.names]
 
     def _nodes(self, args: Args) -> dict[str, Node]:
@@ -87,7 +88,7 @@ class Extender:
                 return f"{left:g} of {resource} is free, {wanted:g} is wanted"
         return ""
 
-    async def _wanted(self, args: Args) -> str:
+    async def wanted(self, args: Args) -> str:
         """Return the node that the policy would take; nothing where it has no opinion."""
         if not self.view.synced:
             return ""
@@ -95,7 +96,8 @@ class Extender:
         allowed = frozenset(args.names) & {node.name for node in nodes if node.ready}
         if args.pod.promised in allowed:  # its gate was opened for that one
             return args.pod.promised
-        held = [pod for pod in self.view.pods.all() if pod.holds and pod.uid != args.pod.uid]
+        holding = {pod.uid: pod for pod in (*self.view.pods.all(), *args.placed) if pod.holds}
+        held = [pod for uid, pod in holding.items() if uid != args.pod.uid]
         state = state_of(nodes, held, [args.pod], self.clock(), self.words, allowed)
         try:
             reply = from_json(await self.decide(to_json(state)))
@@ -130,21 +132,26 @@ def doors(extender: Extender) -> APIRouter:
     @router.post("/filter", summary="Which nodes may hold a pod? (ExtenderArgs -> ExtenderFilterResult)")
     async def filter(request: Request) -> JSONResponse:
         try:
-            return JSONResponse(extender.filtered(args_of(await _body(request))))
+            return JSONResponse(extender.filtered(args_of(await body_of(request))))
         except UnreadableError as error:
             return JSONResponse({"Error": str(error)})
 
     @router.post("/prioritize", summary="How good is each node for a pod? (ExtenderArgs -> HostPriorityList)")
     async def prioritize(request: Request) -> JSONResponse:
         try:
-            return JSONResponse(await extender.scored(args_of(await _body(request))))
+            return JSONResponse(await extender.scored(args_of(await body_of(request))))
         except UnreadableError as error:
             return JSONResponse({"error": str(error)}, 400)
 
     return router
 
 
-async def _body(request: Request) -> bytes:
+async def body_of(request: Request) -> bytes:
+    """Return what is sent.
+
+    Raises:
+        UnreadableError: it is too long.
+    """
     parts, size = [], 0
     async for part in request.stream():
         size += len(part)
