@@ -89,7 +89,9 @@ def test_what_was_put_on_a_node_in_this_session_is_held(asked: Service) -> None:
     assert said["nodeScore"] == {"n2": 0.0, "n3": 0.0}
 
 
-@pytest.mark.parametrize("sent", [b"", b"[]", b"{}", {"task": {}, "nodes": []}, {"task": task(pod("a")), "nodes": [{}]}])
+@pytest.mark.parametrize(
+    "sent", [b"", b"[]", b"{}", {"task": {}, "nodes": []}, {"task": task(pod("a")), "nodes": [{}]}]
+)
 def test_what_volcano_never_sends_is_refused_in_one_line(asked: Service, sent: object) -> None:
     status, said = asked.ask("/volcano/prioritize", sent)
     jsonschema.validate(said, RESPONSE)
