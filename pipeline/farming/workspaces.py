@@ -55,6 +55,9 @@ class Base:
             )
         if Path(top.decode().strip()).resolve() != Path.cwd().resolve():
             raise UserError(f"farm: expected git's root here, it is {top.decode().strip()}")
+        git(
+            "update-index", "-q", "--refresh"
+        )  # or `create` fails where a file was touched, or copied, and nothing else
         changes = git("stash", "create")
         if changes is None:
             raise UserError("farm: git cannot keep what is changed here: a merge that is not done, or no user.name")

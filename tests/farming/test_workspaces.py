@@ -42,6 +42,12 @@ def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+def test_a_file_that_was_touched_and_not_changed_is_no_change(repository: Path) -> None:
+    (repository / "code").write_text("old")
+    os.utime(repository / "code", (1.0, 1.0))
+    assert Base.here().changes == ""
+
+
 def test_a_point_has_what_is_changed_its_own_values_and_the_settings_of_this_machine(repository: Path) -> None:
     base = Base.here()
     assert base.said == [
