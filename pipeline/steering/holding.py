@@ -40,9 +40,9 @@ def look(book: Book, jobs: Iterable[JobRow], held_in: Collection[str], now: floa
 
 def _see(book: Book, job: JobRow, now: float, began: Began) -> None:
     entry = book.held.get(job.number)
-    if entry is None:
+    if entry is None or (entry.submitted != job.submitted and not job.restarts):  # the other was forgotten
         book.held[job.number] = Held(submitted=job.submitted, hold=job.hold)
-    elif entry.submitted != job.submitted:  # it was requeued, or its number is used again
+    elif entry.submitted != job.submitted:  # it was requeued
         again = entry.let_go is not None or not entry.hold
         changed = {"submitted": job.submitted, "hold": "" if again else job.hold, "let_go": None, "kept": False}
         book.held[job.number] = entry.model_copy(update=changed)

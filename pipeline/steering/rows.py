@@ -23,7 +23,7 @@ TAKING = ("idle", "mixed", "allocated", "completing", "planned")  # states of no
 
 SQUEUE = ("JobID", "ArrayJobID", "StateCompact", "Partition", "SubmitTime", "EligibleTime", "StartTime", "TimeLimit",
           "NumNodes", "tres-alloc", "Reservation", "UserName", "NodeList", "Reason", "ReqNodes", "Dependency",
-          "ArrayTaskID")  # fmt: skip
+          "ArrayTaskID", "RestartCnt")  # fmt: skip
 SINFO = ("%N", "%R", "%a", "%p", "%T", "%c", "%m", "%G")
 SPRIO = ("%i", "%S")
 
@@ -52,6 +52,7 @@ class JobRow(NamedTuple):
     wanted: str = ""  # the nodes that it must have: a list
     depends: bool = False  # on other jobs, as it was told last
     several: bool = False  # it stands for several tasks of an array
+    restarts: int = 0  # how often it was requeued
 
 
 class NodeRow(NamedTuple):
@@ -134,7 +135,7 @@ def _lines(text: str, program: str, wanted: int) -> list[tuple[int, list[str]]]:
 
 def _job(cells: Sequence[str], where: str) -> JobRow:
     (number, array, state, partitions, submitted, eligible, started, limit, nodes, units, reservation, user,
-     places, reason, wanted, dependency, tasks) = cells  # fmt: skip
+     places, reason, wanted, dependency, tasks, restarts) = cells  # fmt: skip
     told = _moment(submitted, where)
     if told is None:
         raise OddError(f"{where}: expected a time of submission, found {submitted[:40]!r}")
@@ -156,6 +157,7 @@ def _job(cells: Sequence[str], where: str) -> JobRow:
         wanted=wanted if wanted not in NOTHING else "",
         depends=dependency not in NOTHING,
         several=not set(tasks).isdisjoint(",-"),
+        restarts=_whole(restarts, where),
     )
 
 

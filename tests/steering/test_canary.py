@@ -14,6 +14,7 @@ from pipeline.slurm.loopback import slurm, why_not
 from pipeline.stages.serve import heuristic
 from pipeline.steering.canary import judged, since
 from pipeline.steering.journal import Journal
+from pipeline.steering.releasing import BEHIND
 
 DIGEST = heuristic("sjf").digest
 NODES: dict[str, Json] = {f"n{k}": {"cpu": 1.0, "memory": 0.9765625, "gpu": 0.0} for k in range(1, 5)}
@@ -92,3 +93,36 @@ def test_a_real_controller_takes_it_back_and_only_looks_on(tmp_path: Path) -> No
         until_free(one.folder)
         assert "steer: it may act again: sjf is behind fcfs" in one.by_hand().stderr
         assert json.loads((one.folder / "set.json").read_text())["behind"] == {}
+
+
+@pytest.mark.skipif(bool(why_not()), reason=why_not())
+@pytest.mark.slow
+def test_what_it_held_is_let_go_and_slurms_own_order_stands(tmp_path: Path) -> None:
+    recorded(tmp_path / "steering", told_right=False)
+    ours = ("--hold", "--partition=held")
+    with slurm(Cluster(nodes=4, cpus=1)) as cluster, steered(cluster, tmp_path / "steering") as one:
+        cluster.ask("scontrol", "create", "partitionname=held", "nodes=n[1-4]", "state=up")
+        busy = one.busy()
+        long, short = one.waits(5, *ours), one.waits(1, *ours)
+        theirs = one.waits(1, "--hold")
+        controller = one.steer("--canary", "50", "--held-in", "held", mode="release")
+        one.slurm.until(lambda: bool(one.journal("tick")), "a first tick", 300)
+        assert one.held() == {long, short, theirs}
+        one.slurm.until(lambda: bool(one.journal("taken back")), "a policy that is taken back", 300)
+        one.kill_slurmctld()  # it may not have saved yet that it let them go
+        (row,) = one.journal("taken back")
+        assert row["why"].startswith("sjf is behind fcfs: 15 windows, mean regret +")
+        assert row["back"] == "2 held jobs let go"
+        one.slurm.until(lambda: one.held() == {theirs}, "jobs let go again", 60)
+        later = one.waits(1, *ours)
+        one.slurm.until(lambda: one.held() == {theirs}, "a job that came later let go, too", 60)
+        one.slurm.ask("scancel", busy)
+        one.slurm.until(lambda: later in one.starts(busy), "all to start", 60)
+        assert one.starts(busy) == [long, short, later]
+        released = {job: how for row in one.journal("tick") for job, how in row["released"].items()}
+        assert released[str(later)] == {"nodes": [], "why": BEHIND}
+        controller.terminate()
+        said = one.ended(controller)
+        assert "until another policy or --reset it only looks on; 2 held jobs let go" in said
+        again = one.steer("--canary", "50", "--ticks", "2", "--held-in", "held", mode="release")
+        assert "steer: it only looks on: sjf is behind fcfs" in one.ended(again)

@@ -1,6 +1,10 @@
 """A controller lets a real Slurm's held jobs go, in the policy's order, and nothing stays held."""
 
+import signal
+import subprocess
+import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -13,6 +17,7 @@ pytestmark = pytest.mark.skipif(bool(why_not()), reason=why_not())
 OURS = ("--hold", "--partition=held")
 RELEASE = ("--held-in", "held")
 BEGUN_S = 240.0  # in which a controller has begun, however busy the machine is
+SAVED_S = 7.0  # behind which slurmctld has saved what it was told
 
 
 @pytest.fixture(scope="module")
@@ -67,13 +72,13 @@ def test_nothing_stays_held_when_the_controller_is_killed(one: Steered) -> None:
     jobs, elsewhere = [one.waits(5, *OURS), one.waits(1, *OURS)], one.waits(1, "--hold")
     controller = one.steer(*RELEASE, mode="release")
     one.slurm.until(lambda: len(one.journal("tick")) > 1, "ticks", BEGUN_S)
-    assert held(one) == {*jobs, elsewhere}
+    assert one.held() == {*jobs, elsewhere}
     killed(controller)
-    one.slurm.until(lambda: held(one) == {elsewhere}, "jobs let go", BEGUN_S)
+    one.slurm.until(lambda: one.held() == {elsewhere}, "jobs let go", BEGUN_S)
     later = one.waits(1, *OURS)
-    one.slurm.until(lambda: later not in held(one), "a job that came later let go, too", BEGUN_S)
+    one.slurm.until(lambda: later not in one.held(), "a job that came later let go, too", BEGUN_S)
     assert one.by_hand().returncode == 0
-    assert one.waits(1, *OURS) in held(one)
+    assert one.waits(1, *OURS) in one.held()
 
 
 @pytest.mark.slow
@@ -93,10 +98,40 @@ def test_two_controllers_from_two_folders_are_one_too_many(one: Steered, tmp_pat
     assert looks.returncode == 0
 
 
-def held(one: Steered) -> set[int]:
-    """The jobs that somebody holds; of a cluster that does not answer, those that there may be."""
+@pytest.fixture
+def alone(tmp_path: Path) -> Iterator[Steered]:
+    """A cluster for one test: a slurmctld that is killed forgets its last seconds, and then of other tests, too."""
+    with slurm(Cluster(nodes=4, cpus=1)) as found, steered(found, tmp_path / "steering") as of:
+        found.ask("scontrol", "create", "partitionname=held", "nodes=n[1-4]", "state=up")
+        yield of
+
+
+@pytest.mark.slow
+def test_what_slurmctld_forgot_is_let_go_again_and_a_number_used_again_is_another_job(alone: Steered) -> None:
+    busy, theirs = alone.busy(), alone.waits(1, "--hold")
+    tied = ("--hold", "--partition=held", f"--dependency=afterok:{busy}")  # it is let go at once
+    alone.steer(*RELEASE, mode="release")
+    alone.slurm.until(lambda: bool(alone.journal("tick")), "a first tick", BEGUN_S)
+    saved = alone.waits(1, *OURS)
+    time.sleep(SAVED_S)
+    alone.slurm.ask("scontrol", "update", f"jobid={saved}", f"dependency=afterok:{busy}")
+    alone.slurm.until(lambda: saved in let_go(alone), "a job that is let go")
+    lost = alone.waits(1, *tied)
+    alone.slurm.until(lambda: lost in let_go(alone), "another")
+    with stopped(alone.started[-1]):
+        alone.kill_slurmctld()
+        alone.slurm.until(lambda: alone.held() == {saved, theirs}, "a slurmctld that forgot")
+        assert alone.waits(1, *tied) == lost
+    alone.slurm.until(lambda: alone.held() == {theirs}, "both let go", BEGUN_S)
+    rows = [row["released"] for row in alone.journal("tick")]
+    assert [sum(str(job) in row for row in rows) for job in (saved, lost)] == [2, 2]
+
+
+@contextmanager
+def stopped(process: "subprocess.Popen[str]") -> Iterator[None]:
+    """Let a process do nothing for a while."""
+    process.send_signal(signal.SIGSTOP)
     try:
-        rows = one.slurm.jobs()
-    except Exception:
-        return set(range(100_000))
-    return {int(number) for number, row in rows.items() if row["Reason"].startswith("JobHeld")}
+        yield
+    finally:
+        process.send_signal(signal.SIGCONT)

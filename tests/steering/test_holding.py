@@ -53,7 +53,7 @@ def test_who_holds_it_again_behind_its_release_has_it(tmp_path: Path) -> None:
     assert after(book, job(hold="Resources")) == []
     assert after(book, job(), NOW + 5) == []
     again = str(int(SUBMIT) + 50)
-    assert after(book, job(SubmitTime=again), NOW + 60) == []  # requeued, and held by its user
+    assert after(book, job(SubmitTime=again, RestartCnt=1), NOW + 60) == []  # requeued, and held by its user
 
 
 def test_what_a_slurmctld_that_began_since_forgot_is_ours_again(tmp_path: Path) -> None:
@@ -67,13 +67,21 @@ def test_what_a_slurmctld_that_began_since_forgot_is_ours_again(tmp_path: Path) 
     assert after(book, job(), NOW + 900, began=NOW + 800) == []
 
 
+def test_a_number_that_a_slurmctld_gives_again_is_another_job_and_ours(tmp_path: Path) -> None:
+    book = Book(tmp_path)
+    after(book, job())
+    let_go(book)
+    again = str(int(SUBMIT) + 50)
+    assert after(book, job(SubmitTime=again), NOW + 60, began=NOW + 40) == [2]
+
+
 def test_who_waits_for_its_nodes_for_too_long_or_again_is_stuck(tmp_path: Path) -> None:
     book = Book(tmp_path)
     after(book, job())
     let_go(book)
     free = jobs_in(job(hold="Resources"))
     assert [stuck(book, free, now, 60.0) for now in (NOW + 60, NOW + 61)] == [[], [2]]
-    requeued = job(hold="Priority", SubmitTime=str(int(SUBMIT) + 50))
+    requeued = job(hold="Priority", SubmitTime=str(int(SUBMIT) + 50), RestartCnt=1)
     after(book, requeued, NOW + 50)
     assert stuck(book, jobs_in(requeued), NOW + 51, 60.0) == [2]
 
@@ -94,7 +102,7 @@ class Holding(Slurm):
 
     def jobs(self) -> list[JobRow]:
         if self.odd:
-            raise OddError("squeue, line 1: expected 17 fields, found 1")
+            raise OddError("squeue, line 1: expected 18 fields, found 1")
         return [row for number in (2, 3, 4) for row in jobs_in(job(number, "JobHeldUser" * (number in self.held)))]
 
     def tell(self, lines: Sequence[str], what: str = "") -> str:

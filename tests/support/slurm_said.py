@@ -25,6 +25,7 @@ def squeue(**fields: object) -> str:
         "ReqNodes": "",
         "Dependency": "(null)",
         "ArrayTaskID": "N/A",
+        "RestartCnt": 0,
     }
     return "".join(f"{cell}|" for cell in (cells | fields).values())
 

@@ -14,12 +14,14 @@ from typing import Any
 import psutil
 from builders import REPOSITORY
 
+from pipeline.errors import UserError
 from pipeline.slurm.loopback import LoopbackSlurm
 from pipeline.steering.journal import JOURNAL, rows
 
 ALL = ("--nodes=4", "--exclusive")  # a job that takes the whole cluster
 WORDS = ("-m", "pipeline", "steer", "slurm")
 SOON_S = 60.0
+MANY = 100_000  # jobs
 
 
 class Steered:
@@ -90,6 +92,14 @@ class Steered:
         """Wait until no job has a factor."""
         self.slurm.until(lambda: not self.in_order(), "no factors", SOON_S)
 
+    def held(self) -> set[int]:
+        """Return the jobs that somebody holds; of a cluster that does not answer, those that there may be."""
+        try:
+            rows = self.slurm.jobs()
+        except UserError:
+            return set(range(MANY))
+        return {int(number) for number, row in rows.items() if row["Reason"].startswith("JobHeld")}
+
     def starts(self, after: str) -> list[int]:
         """Return the jobs submitted after one that have started, the first one first; tasks by their array."""
         found = self.slurm.jobs(SLURM_TIME_FORMAT="%s").values()
@@ -101,6 +111,11 @@ class Steered:
         if not (self.folder / JOURNAL).exists():
             return []
         return [dict(row) for row in rows(self.folder) if row["kind"] == kind]
+
+    def kill_slurmctld(self) -> None:
+        """Kill slurmctld as nothing can hold off, and begin it again; it has forgotten what it did not save."""
+        (words,) = self.slurm.kill("slurmctld")
+        self.slurm.begin(*words, "-R")  # it keeps the partitions that it was told of, too
 
     def kill_watchdog(self) -> None:
         """Kill the watchdog of the controller as nothing can hold off."""
