@@ -90,7 +90,8 @@ def _played(
         rows = rows[~over[rows]]
         if len(rows):
             view = shown.observe(rows)
-            so_far = copies.known[rows] + sums[s.to_come[rows]] - sums[begun[rows]]
+            known = copies.known[rows]
+            so_far = np.where(known[:, :1] > 0, known + sums[s.to_come[rows]] - sums[begun[rows]], known)
             action[rows] = policy(view._replace(arrived=so_far), uniform(key[rows], turn[rows]))
     return turn, last
 

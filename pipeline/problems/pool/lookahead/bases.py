@@ -6,6 +6,7 @@ from typing import NamedTuple
 from pipeline.config import PoolCard, PoolScenario
 from pipeline.core import FloatArray, Observation, Policy
 from pipeline.problems.pool.lookahead.planner import Liking
+from pipeline.problems.pool.lookahead.set_trying import Learned
 from pipeline.problems.pool.lookahead.trials import Player
 from pipeline.simulation.choosing import compiled_rule_of
 
@@ -51,5 +52,7 @@ def network_base(card: PoolCard, weights: Mapping[str, FloatArray], scenario: Po
     network = loaded.network
     if isinstance(network, Sets):
         plays = network.aged(card.ageing) if card.ageing else network
-        return Base(loaded.policy, plays.compiled(), liking(plays), loaded.masked, learned=True)
+        rule = card.holds_from
+        player = Learned(plays.compiled(), (0.0, 0.0) if rule is None else (rule.jobs, rule.per_step))
+        return Base(loaded.policy, player, liking(plays), loaded.masked, learned=True)
     return Base(loaded.policy, greedy(loaded.scorer, masked=True), liking(network), loaded.masked, learned=True)

@@ -1,7 +1,10 @@
 """Try each action of a decision in the simulator, and let a network of `sets` play on from it, all of it compiled.
 
-What `trying` does with a rule. The network is asked only where there is a choice, and takes what it likes best.
+What `trying` does with a rule. The network is asked only where there is a choice, and takes what it likes best; void is
+none of that while it `holds_from` later on (`networks.holding`).
 """
+
+from typing import NamedTuple
 
 import numpy as np
 from numba import njit, prange
@@ -26,6 +29,13 @@ from pipeline.problems.pool.training.episode_arrays import arrays_of, refresh
 from pipeline.simulation.compiled import inlined
 
 
+class Learned(NamedTuple):
+    """A network of `sets`, and from when it leaves a job waiting that fits."""
+
+    weights: SetWeights
+    holds_from: tuple[float, float] = (0.0, 0.0)  # jobs that must have arrived, and more for each step; 0: at once
+
+
 @inlined
 def _count_arrivals(s: State, b: int, place: int, so_far: FloatArray) -> int:
     """Add the jobs that have arrived since to what is known of all before; return the place behind the last."""
@@ -40,16 +50,27 @@ def _count_arrivals(s: State, b: int, place: int, so_far: FloatArray) -> int:
 
 
 @inlined
+def _too_few(s: State, b: int, held: FloatArray, arrived: float) -> bool:
+    """Return whether a job fits now and too few have arrived; never where arrivals are not told."""
+    fits = False
+    for m in range(s.fits_now.shape[1]):
+        fits = fits or s.fits_now[b, m]
+    return bool(fits and 0.0 < arrived < held[0] + held[1] * (s.now[b] + 1))
+
+
+@inlined
 def _liked(
-    s: State, rules: Rules, b: int, w: SetWeights, arrays: EpisodeArrays, so_far: FloatArray, observed: Relative,
-    buffer: SetBuffer,
+    s: State, rules: Rules, b: int, w: SetWeights, held: FloatArray, arrays: EpisodeArrays, so_far: FloatArray,
+    observed: Relative, buffer: SetBuffer,
 ) -> int:  # fmt: skip
-    """Return the legal action that the network likes best, the lowest of equals."""
+    """Return the action that the network likes best of those that it may take, the lowest of equals."""
     refresh(s, rules, b, arrays, observed, b)
     for k in range(so_far.shape[0]):
         arrays.arrived[0, k] = so_far[k]
     describe(arrays, 0, observed, b)
     logits_of(w, observed, b, buffer)
+    if _too_few(s, b, held, so_far[0]):
+        observed.may[b, s.slot_job.shape[1]] = False
     chosen = -1
     for a in range(observed.may.shape[1]):
         if observed.may[b, a] and (chosen < 0 or buffer.logits[a] > buffer.logits[chosen]):
@@ -59,8 +80,8 @@ def _liked(
 
 @njit(cache=True)
 def _play(
-    s: State, rules: Rules, b: int, action: int, w: SetWeights, known: FloatArray, last: int, end: int,
-    observed: Relative, arrays: EpisodeArrays, so_far: FloatArray, buffer: SetBuffer,
+    s: State, rules: Rules, b: int, action: int, w: SetWeights, held: FloatArray, known: FloatArray, last: int,
+    end: int, observed: Relative, arrays: EpisodeArrays, so_far: FloatArray, buffer: SetBuffer,
 ) -> int:  # fmt: skip
     """Carry out an action, and what the network does then, until no job is left to start; return how many choices."""
     count, place = 1, s.to_come[b]
@@ -71,15 +92,16 @@ def _play(
             return count
         action = _forced(s, rules, b)
         if action < 0:
-            place = _count_arrivals(s, b, place, so_far)
-            action = _liked(s, rules, b, w, arrays, so_far, observed, buffer)
+            if known[b, 0] > 0.0:  # arrivals are told
+                place = _count_arrivals(s, b, place, so_far)
+            action = _liked(s, rules, b, w, held, arrays, so_far, observed, buffer)
             count += 1
 
 
 @njit(cache=True)
 def _try(
-    s: State, rules: Rules, b: int, view: Seen, known: FloatArray, w: SetWeights, observed: Relative,
-    futures: Futures, chosen: IntArray, limits: Limits, tried: Tried,
+    s: State, rules: Rules, b: int, view: Seen, known: FloatArray, w: SetWeights, held: FloatArray,
+    observed: Relative, futures: Futures, chosen: IntArray, limits: Limits, tried: Tried,
 ) -> None:  # fmt: skip
     """Try the actions of one decision."""
     arrays, buffer, so_far = arrays_of(s, b), set_buffer(w, s.slot_job.shape[1]), np.empty(known.shape[1])
@@ -93,15 +115,15 @@ def _try(
                 break
             _begin(s, rules, b, view, last)
             action = view.action[b, c]
-            count += _play(s, rules, b, action, w, known, last, end, observed, arrays, so_far, buffer)
+            count += _play(s, rules, b, action, w, held, known, last, end, observed, arrays, so_far, buffer)
             _cost(s, b, view, last, end, tried, c, f)
         tried.futures[b] = f + 1
 
 
 @njit(cache=True, parallel=True)
 def try_with_network(
-    s: State, rules: Rules, view: Seen, known: FloatArray, w: SetWeights, observed: Relative, futures: Futures,
-    chosen: IntArray, limits: Limits, tried: Tried,
+    s: State, rules: Rules, view: Seen, known: FloatArray, w: SetWeights, held: FloatArray, observed: Relative,
+    futures: Futures, chosen: IntArray, limits: Limits, tried: Tried,
 ) -> None:  # fmt: skip
     """Write what each action costs in each of the futures [D, F'] that were chosen for its decision.
 
@@ -111,6 +133,7 @@ def try_with_network(
         view: the decisions.
         known: [D, 2 + R], of the jobs that have arrived so far: how many, their steps, and steps times demand.
         w: of the network that plays on.
+        held: [2], its `holds_from`.
         observed: a buffer of at least D observations.
         futures: all of them.
         chosen: which each decision is tried against.
@@ -119,4 +142,4 @@ def try_with_network(
     """
     for i in prange(view.now.shape[0]):
         # All in a function: numba loses what is written here to an array of a tuple.
-        _try(s, rules, int(np.int64(i)), view, known, w, observed, futures, chosen, limits, tried)
+        _try(s, rules, int(np.int64(i)), view, known, w, held, observed, futures, chosen, limits, tried)

@@ -10,8 +10,9 @@ import torch
 from builders import ONLY, REPOSITORY, observation, viewed, wander
 from set_learning import sets
 
-from pipeline.config import Params
-from pipeline.core import Observation, legal_actions
+from pipeline.config import HoldsFrom, Params
+from pipeline.config import Sets as SetsConfig
+from pipeline.core import IntArray, Observation, legal_actions
 from pipeline.errors import UserError
 from pipeline.learning.stored import weights_of
 from pipeline.problems.pool.evaluation.play import score
@@ -20,14 +21,19 @@ from pipeline.problems.pool.lookahead.bases import network_base
 from pipeline.problems.pool.lookahead.futures import outlook
 from pipeline.problems.pool.lookahead.naming import planned
 from pipeline.problems.pool.lookahead.planner import Planner, Reach, Worth, candidates
-from pipeline.problems.pool.lookahead.trials import Player
+from pipeline.problems.pool.lookahead.set_trying import Learned, try_with_network
+from pipeline.problems.pool.lookahead.trials import ENDLESS, Player
 from pipeline.problems.pool.networks.acting import greedy
+from pipeline.problems.pool.networks.holding import Holding
 from pipeline.problems.pool.networks.loading import card_of
 from pipeline.problems.pool.networks.networks import build
+from pipeline.problems.pool.networks.relative import relative_buffer
 from pipeline.problems.pool.networks.sets import Sets
 from pipeline.problems.pool.nouns import Cluster, JobSet, batch
 from pipeline.problems.pool.policies import policy_for
 from pipeline.problems.pool.simulator.compiled.batch import Batched
+from pipeline.problems.pool.simulator.compiled.state import Rules, State
+from pipeline.problems.pool.simulator.compiled.trying import NEVER, Futures, Limits, Tried, buffer, seen
 from pipeline.simulation.choosing import compiled_rule_of
 
 STORED = REPOSITORY / "pipeline" / "stages" / "trial" / "deeprm3"
@@ -70,12 +76,15 @@ def planner(player: Player, network: Sets, cluster: Cluster, reach: Reach = REAC
 
 @pytest.mark.parametrize("cluster", [SHORT, STREAM, SHORT._replace(place_ahead=True)], ids=["ends", "stream", "ahead"])
 @pytest.mark.parametrize("decisions", [200_000, 150])
-def test_compiled_roll_outs_are_those_of_the_network_that_is_asked(cluster: Cluster, decisions: int) -> None:
+@pytest.mark.parametrize("rule", [None, HoldsFrom(jobs=9.0, per_step=0.7)], ids=["at_once", "holds_from"])
+def test_compiled_roll_outs_are_those_of_the_network_that_is_asked(
+    cluster: Cluster, decisions: int, rule: HoldsFrom | None
+) -> None:
     network = confident(elapsed=True, ending=True)
     reach, view = replace(REACH, decisions=decisions), views(cluster)
-    compiled, asked = (
-        planner(player, network, cluster, reach) for player in (network.compiled(), greedy(network, masked=True))
-    )
+    plain = greedy(network if rule is None else Holding(network, rule), masked=True)
+    players: tuple[Player, Player] = (learned(network, rule), plain)
+    compiled, asked = (planner(player, network, cluster, reach) for player in players)
     view = view.take(slice(20))
     own = compiled.base(view, np.zeros(len(view.now)))
     action = compiled.candidates(view, own)
@@ -85,6 +94,59 @@ def test_compiled_roll_outs_are_those_of_the_network_that_is_asked(cluster: Clus
     np.testing.assert_allclose(ours.error, plain.error, rtol=1e-6, atol=1e-9)
     assert (ours.futures == 6).all() == (decisions == 200_000)
     assert np.ptp(np.where(np.isfinite(ours.cost), ours.cost, ours.cost[:, :1]), axis=1).max() > 0
+
+
+def learned(network: Sets, rule: HoldsFrom | None = None) -> Learned:
+    """A network as what plays on, compiled."""
+    return Learned(network.compiled()) if rule is None else Learned(network.compiled(), (rule.jobs, rule.per_step))
+
+
+@pytest.mark.parametrize("rule", [HoldsFrom(jobs=0.0, per_step=0.0), HoldsFrom(jobs=4.0, per_step=0.5)])
+def test_it_plays_on_as_the_policy_does_decision_by_decision(params: Params, rule: HoldsFrom) -> None:
+    row, ours = params.pool_scenario("online"), drawn(8, 24)
+    cluster = Cluster.of(row)._replace(slots=24)  # all jobs that wait are seen
+    network = confident(elapsed=True, ending=True)
+    card = card_of(params, "deeprm3").model_copy(update={"holds_from": rule, "ageing": 0.0, "network": SIXTEEN})
+    base = network_base(card, weights_of(network), row)
+    assert isinstance(base.player, Learned)
+    simulator, decisions = Batched(batch([ours]), cluster, 500, skip_forced=True), []
+    held, refused = [], []
+    while len(simulator.rows):
+        view = simulator.observe(ONLY)
+        action = base.policy(view, np.zeros(1))
+        waits = np.flatnonzero(simulator._state.start < 0)
+        decisions.append((waits, played_on(base.player, view, action, ours, cluster)))
+        held.append(bool(action[0] == cluster.slots and view.fits_now.any()))
+        refused.append(bool(action[0] != greedy(network, masked=True)(view, np.zeros(1))[0]))
+        simulator.step(ONLY, action)
+    assert len(decisions) > 15
+    assert any(held)  # for all that
+    assert any(refused) == (rule.jobs > 0)
+    for waits, found in decisions:
+        assert found == starts(simulator._state, waits)
+
+
+SIXTEEN = SetsConfig(name="sets", hidden=16, elapsed=True, ending=True)
+
+
+def starts(s: State, some: IntArray) -> list[tuple[int, ...]]:
+    """Of some jobs: duration and demand, when they arrived, and when they start."""
+    rows = zip(s.duration[some], s.demand[some], s.arrival[some], s.start[some], strict=True)
+    return sorted((int(duration), *map(int, demand), int(came), int(begun)) for duration, demand, came, begun in rows)
+
+
+def played_on(player: Learned, view: Observation, action: IntArray, coming: JobSet, cluster: Cluster) -> Any:
+    """When each job starts that waits or comes, as it is played on from an action."""
+    flat = batch([coming])
+    futures = Futures(flat.first, flat.arrival, flat.requested, flat.demand)
+    s, observed = buffer(1, len(coming.arrival), cluster), relative_buffer(1, cluster.slots)
+    rules = Rules(cluster.place_ahead, ENDLESS, 0, False, False, cluster.stalled_after, cluster.arrivals_end)
+    tried = Tried(*np.zeros((3, 1, 1, 1)), np.zeros(1, dtype=np.int64))
+    known, limits = np.ascontiguousarray(view.arrived), Limits(False, 10_000, 100_000)
+    chosen = np.zeros((1, 1), dtype=np.int64)
+    weights, held, shown = player.weights, np.array(player.holds_from), seen(view, action[:, None])
+    try_with_network(s, rules, shown, known, weights, held, observed, futures, chosen, limits, tried)
+    return starts(s, np.flatnonzero(s.arrival < NEVER))
 
 
 def test_a_rule_that_is_asked_brings_what_its_compiled_self_does() -> None:
@@ -108,7 +170,7 @@ def test_an_action_is_taken_only_where_it_is_better_by_so_many_errors() -> None:
     network = confident()
     worth = Worth(np.array([[5.0, 4.0, 3.0], [5.0, 4.0, np.inf]]), np.array([[0.0, 0.4, 3.0], [0.0, 2.0, 0.0]]), SIX)
     for sure, chosen in ((0.0, [2, 1]), (1.0, [1, 0]), (0.1, [2, 1])):
-        plan = planner(network.compiled(), network, SHORT, replace(REACH, sure=sure))
+        plan = planner(learned(network), network, SHORT, replace(REACH, sure=sure))
         assert plan.best(worth).tolist() == chosen
 
 
