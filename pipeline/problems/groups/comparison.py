@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import pandas as pd
 
 from pipeline import storage
-from pipeline.comparing.kept import picture
+from pipeline.comparing.kept import KEPT, picture
 from pipeline.config import GroupsLog, Params
 from pipeline.problems import Comparison, Evidence, Tested, Validated
 from pipeline.problems.groups.evaluation import plots
@@ -69,7 +69,7 @@ def _drawn(params: Params, name: str) -> dict[str, bytes]:
     for agent in agents:
         mine = intervals[intervals["policy"] == agent]
         about[f"calibration_{agent}"] = plots.calibration, mine, f"{agent}: what was expected and what came"
-    return {title: picture(storage.REPORTS / "figures" / f"{title}.png", *of) for title, of in about.items()}
+    return {title: picture(KEPT, *of) for title, of in about.items()}
 
 
 def tested(params: Params, scenario: str) -> Tested:

@@ -8,7 +8,7 @@ import pandas as pd
 from pipeline import storage
 from pipeline.comparing import words
 from pipeline.comparing.hindsight import hindsight_markdown, hindsight_table
-from pipeline.comparing.kept import picture
+from pipeline.comparing.kept import KEPT, picture
 from pipeline.config import Params, Streaming, Synthetic
 from pipeline.problems import Comparison, Evidence, Tested, Validated
 from pipeline.problems.pool.evaluation.stream_plots import backlog_growth
@@ -22,7 +22,7 @@ from pipeline.storage import Chosen
 def evidence(params: Params, scenarios: Sequence[str]) -> Evidence:
     """Return what streams had, and what each policy closes of the distance to hindsight."""
     measured = [name for name in scenarios if params.pool_scenario(name).measured is not None]
-    figures = {title: _backlog(params, name, title) for name in measured for title in [f"backlog_{name}"]}
+    figures = {f"backlog_{name}": _backlog(params, name) for name in measured}
     found = [_stream(params, name) for name in measured]
     streams = pd.concat(found, ignore_index=True) if found else empty(STREAM_SUMMARY)
     closed = [_closed(params, name) for name in params.hindsight.scenarios]
@@ -48,10 +48,10 @@ def validated(params: Params, agent: str, chosen: Chosen) -> Validated:
     return Validated(levels, f"Mean {row.objective.replace('_', ' ')} on validation jobsets")
 
 
-def _backlog(params: Params, name: str, title: str) -> bytes:
+def _backlog(params: Params, name: str) -> bytes:
     row, backlog = params.pool_scenario(name), storage.read_also(params, name, TABLES, "backlog")
     about = backlog, f"Jobs waiting, scenario {name}", list(params.agents_of(name)), row.measured
-    return picture(storage.REPORTS / "figures" / f"{title}.png", backlog_growth, *about)
+    return picture(KEPT, backlog_growth, *about)
 
 
 def _stream(params: Params, name: str) -> pd.DataFrame:
