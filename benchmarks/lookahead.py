@@ -19,7 +19,7 @@ from pipeline.problems.pool.lookahead.bases import Base, plain_base
 from pipeline.problems.pool.lookahead.futures import Outlook, outlook
 from pipeline.problems.pool.lookahead.naming import LEARNED, WHOLE
 from pipeline.problems.pool.lookahead.planner import Planner, Reach
-from pipeline.problems.pool.lookahead.set_trying import Learned
+from pipeline.problems.pool.lookahead.set_trying import SetPlayer
 from pipeline.problems.pool.networks.acting import greedy
 from pipeline.problems.pool.nouns import Cluster, batch
 from pipeline.problems.pool.simulator.compiled.batch import Batched
@@ -51,7 +51,9 @@ def bases() -> Iterator[tuple[str, Base, Reach, tuple[int, ...]]]:
     yield "hold", plain_base(HEURISTICS["hold"]), WHOLE, (2_000, 20_000, WHOLE.decisions)
     network = set_engine.network(Problem())
     forward = network.frozen()
-    plays = Base(greedy(network, masked=True), Learned(network.compiled()), lambda view: forward(network.encode(view)))
+    plays = Base(
+        greedy(network, masked=True), SetPlayer(network.compiled()), lambda view: forward(network.encode(view))
+    )
     learned = replace(LEARNED, ahead=WHOLE.ahead)
     yield "sets", plays, learned, (250, 1_000, learned.decisions)
 

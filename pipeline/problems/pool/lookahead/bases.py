@@ -6,7 +6,7 @@ from typing import NamedTuple
 from pipeline.config import PoolCard, PoolScenario
 from pipeline.core import FloatArray, Observation, Policy
 from pipeline.problems.pool.lookahead.planner import Liking
-from pipeline.problems.pool.lookahead.set_trying import Learned
+from pipeline.problems.pool.lookahead.set_trying import SetPlayer
 from pipeline.problems.pool.lookahead.trials import Player
 from pipeline.simulation.choosing import compiled_rule_of
 
@@ -53,6 +53,6 @@ def network_base(card: PoolCard, weights: Mapping[str, FloatArray], scenario: Po
     if isinstance(network, Sets):
         plays = network.aged(card.ageing) if card.ageing else network
         rule = card.holds_from
-        player = Learned(plays.compiled(), (0.0, 0.0) if rule is None else (rule.jobs, rule.per_step))
+        player = SetPlayer(plays.compiled(), (0.0, 0.0) if rule is None else (rule.jobs, rule.per_step))
         return Base(loaded.policy, player, liking(plays), loaded.masked, learned=True)
     return Base(loaded.policy, greedy(loaded.scorer, masked=True), liking(network), loaded.masked, learned=True)

@@ -29,7 +29,7 @@ from pipeline.problems.pool.training.episode_arrays import arrays_of, refresh
 from pipeline.simulation.compiled import inlined
 
 
-class Learned(NamedTuple):
+class SetPlayer(NamedTuple):
     """A network of `sets`, and from when it leaves a job waiting that fits."""
 
     weights: SetWeights

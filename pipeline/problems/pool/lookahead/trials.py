@@ -7,7 +7,7 @@ import numpy as np
 
 from pipeline.core import CompiledRule, IntArray, Observation, Policy
 from pipeline.problems.pool.lookahead.asking import try_asking
-from pipeline.problems.pool.lookahead.set_trying import Learned, try_with_network
+from pipeline.problems.pool.lookahead.set_trying import SetPlayer, try_with_network
 from pipeline.problems.pool.networks.relative import relative_buffer
 from pipeline.problems.pool.nouns import Cluster
 from pipeline.problems.pool.simulator.compiled.rules import players
@@ -18,7 +18,7 @@ AT_ONCE = 256  # decisions that are taken side by side: the bound of the memory
 COPIES = 4096  # of decisions, side by side, where a policy is asked
 ENDLESS = np.iinfo(np.int64).max // 8  # steps; an episode's limit is none of the planner's
 
-Player = CompiledRule | Learned | Policy
+Player = CompiledRule | SetPlayer | Policy
 Trial = Callable[[Observation, IntArray, IntArray, Tried], None]  # (view [D], actions, futures, what is written)
 
 
@@ -43,7 +43,7 @@ def trials(player: Player, cluster: Cluster, futures: Futures, limits: Limits, t
     rules = Rules(cluster.place_ahead, ENDLESS, 0, False, False, cluster.stalled_after, end)
     if isinstance(player, CompiledRule):
         return Trials(AT_ONCE, _by_rule(player, _room(AT_ONCE, cluster, futures), rules, futures, limits))
-    if isinstance(player, Learned):
+    if isinstance(player, SetPlayer):
         return Trials(AT_ONCE, _by_sets(player, _room(AT_ONCE, cluster, futures), rules, cluster, futures, limits))
     at_once = max(1, COPIES // tries)
     state = _room(at_once * tries, cluster, futures)
@@ -63,7 +63,9 @@ def _by_rule(rule: CompiledRule, state: State, rules: Rules, futures: Futures, l
     return run
 
 
-def _by_sets(player: Learned, state: State, rules: Rules, cluster: Cluster, futures: Futures, limits: Limits) -> Trial:
+def _by_sets(
+    player: SetPlayer, state: State, rules: Rules, cluster: Cluster, futures: Futures, limits: Limits
+) -> Trial:
     weights, held, observed = player.weights, np.array(player.holds_from), relative_buffer(AT_ONCE, cluster.slots)
 
     def run(view: Observation, action: IntArray, chosen: IntArray, tried: Tried) -> None:

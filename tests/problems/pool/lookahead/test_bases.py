@@ -21,7 +21,7 @@ from pipeline.problems.pool.lookahead.bases import network_base
 from pipeline.problems.pool.lookahead.futures import outlook
 from pipeline.problems.pool.lookahead.naming import planned
 from pipeline.problems.pool.lookahead.planner import Planner, Reach, Worth, candidates
-from pipeline.problems.pool.lookahead.set_trying import Learned, try_with_network
+from pipeline.problems.pool.lookahead.set_trying import SetPlayer, try_with_network
 from pipeline.problems.pool.lookahead.trials import ENDLESS, Player
 from pipeline.problems.pool.networks.acting import greedy
 from pipeline.problems.pool.networks.holding import Holding
@@ -96,9 +96,9 @@ def test_compiled_roll_outs_are_those_of_the_network_that_is_asked(
     assert np.ptp(np.where(np.isfinite(ours.cost), ours.cost, ours.cost[:, :1]), axis=1).max() > 0
 
 
-def learned(network: Sets, rule: HoldsFrom | None = None) -> Learned:
+def learned(network: Sets, rule: HoldsFrom | None = None) -> SetPlayer:
     """A network as what plays on, compiled."""
-    return Learned(network.compiled()) if rule is None else Learned(network.compiled(), (rule.jobs, rule.per_step))
+    return SetPlayer(network.compiled()) if rule is None else SetPlayer(network.compiled(), (rule.jobs, rule.per_step))
 
 
 @pytest.mark.parametrize("rule", [HoldsFrom(jobs=0.0, per_step=0.0), HoldsFrom(jobs=4.0, per_step=0.5)])
@@ -108,7 +108,7 @@ def test_it_plays_on_as_the_policy_does_decision_by_decision(params: Params, rul
     network = confident(elapsed=True, ending=True)
     card = card_of(params, "deeprm3").model_copy(update={"holds_from": rule, "ageing": 0.0, "network": SIXTEEN})
     base = network_base(card, weights_of(network), row)
-    assert isinstance(base.player, Learned)
+    assert isinstance(base.player, SetPlayer)
     simulator, decisions = Batched(batch([ours]), cluster, 500, skip_forced=True), []
     held, refused = [], []
     while len(simulator.rows):
@@ -135,7 +135,7 @@ def starts(s: State, some: IntArray) -> list[tuple[int, ...]]:
     return sorted((int(duration), *map(int, demand), int(came), int(begun)) for duration, demand, came, begun in rows)
 
 
-def played_on(player: Learned, view: Observation, action: IntArray, coming: JobSet, cluster: Cluster) -> Any:
+def played_on(player: SetPlayer, view: Observation, action: IntArray, coming: JobSet, cluster: Cluster) -> Any:
     """When each job starts that waits or comes, as it is played on from an action."""
     flat = batch([coming])
     futures = Futures(flat.first, flat.arrival, flat.requested, flat.demand)
