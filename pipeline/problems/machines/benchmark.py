@@ -11,7 +11,7 @@ from pipeline.errors import UserError
 from pipeline.problems.machines.evaluation.rlscheduler import Player, apart, fitting, paired, rows
 from pipeline.problems.machines.heuristics.rules import HEURISTICS, PEERS
 from pipeline.problems.machines.lookahead.futures import outlook
-from pipeline.problems.machines.lookahead.naming import PREFIX, planned
+from pipeline.problems.machines.lookahead.naming import LEARNED, PREFIX, network_base, planned
 from pipeline.problems.machines.lookahead.planner import Planner, Reach
 from pipeline.problems.machines.rlscheduler_tables import RLSCHEDULER, RLSCHEDULER_PAIRED, RLSCHEDULER_WAITS
 from pipeline.problems.machines.workload.rlscheduler import SEQUENCE, STARTS, Protocol, read_protocol
@@ -82,13 +82,22 @@ def _player(name: str) -> Callable[[Protocol], Player]:
         return lambda log: Player(rules[name], SEQUENCE)
     if base in rules and not Path(name).is_dir():
         return lambda log: Player(planned(rules[base], base, outlook([log.jobs(0, PAST)]), Reach()), SEQUENCE)
-    if not Path(name).is_dir():
+    folder = name if Path(name).is_dir() else base
+    if not Path(folder).is_dir():
         raise UserError(f"unknown policy '{name}': expected a model directory or a heuristic; {there_are(rules, name)}")
+    model = _model(folder)
+    if folder != name:
+        asked = network_base(model.card, model.weights)
+        return lambda log: Player(planned(asked, base, outlook([log.jobs(0, PAST)]), LEARNED), model.card.slots)
     from pipeline.problems.machines.networks.loading import restore  # torch: 2 s and 250 MB that heuristics do without
 
-    model = storage.read_model(Path(name), MachinesCard)
+    return lambda log: Player(restore(model.card, model.weights).policy, model.card.slots)
+
+
+def _model(folder: str) -> storage.Model[MachinesCard]:
+    model = storage.read_model(Path(folder), MachinesCard)
     card = model.card
     if len(card.resources) != 1 or card.machines != 1 or card.dispatch == "greedy":
         found = f"{card.machines} machines of {', '.join(card.resources)}, dispatch {card.dispatch}"
-        raise UserError(f"{name}: expected an agent of one machine with one resource that blocks, found {found}")
-    return lambda log: Player(restore(model.card, model.weights).policy, model.card.slots)
+        raise UserError(f"{folder}: expected an agent of one machine with one resource that blocks, found {found}")
+    return model

@@ -1,6 +1,6 @@
 """A policy by the name that a user gives: a heuristic, or a model directory.
 
-`plan_` before the name of a heuristic makes it look ahead.
+`plan_` before either makes it look ahead.
 """
 
 from pathlib import Path
@@ -11,16 +11,20 @@ from pipeline.core import Policy
 from pipeline.errors import UserError
 from pipeline.problems.machines.heuristics.rules import HEURISTICS
 from pipeline.problems.machines.heuristics.tuning import TETRIS, heuristics_with
-from pipeline.problems.machines.lookahead.naming import PREFIX, past_of, planned
+from pipeline.problems.machines.lookahead.naming import LEARNED, PREFIX, network_base, past_of, planned
 from pipeline.problems.machines.lookahead.planner import Planner, Reach
 
 
 def policy_for(params: Params, name: str, scenario: MachinesScenario, park: MachinePark, of: str) -> Policy | Planner:
-    """Return what `policy_by_name` does; with `plan_` before its name, a heuristic that looks ahead."""
+    """Return what `policy_by_name` does; with `plan_` before its name, a policy that looks ahead."""
     if not name.startswith(PREFIX) or Path(name).is_dir():
         return policy_by_name(name, scenario, park, of)
     base = name.removeprefix(PREFIX)
-    return planned(policy_by_name(base, scenario, park, of), base, past_of(params, of), Reach())
+    if not Path(base).is_dir():
+        return planned(policy_by_name(base, scenario, park, of), base, past_of(params, of), Reach())
+    model = storage.read_model(Path(base), MachinesCard)
+    must_fit(base, model.card, scenario, park)
+    return planned(network_base(model.card, model.weights), base, past_of(params, of), LEARNED)
 
 
 def policy_by_name(name: str, scenario: MachinesScenario, park: MachinePark, of: str) -> Policy:

@@ -149,8 +149,22 @@ def test_what_makes_no_sense_is_refused_in_one_line(changes: dict[str, Any], sai
 def test_a_model_of_other_machines_is_refused_by_what_differs(changes: dict[str, Any], said: str) -> None:
     crowd(3)
     write_agent(**changes)
-    with pytest.raises(UserError, match=f"^{said}$"):
-        schedule(few(), asked("model"))
+    for name in ("model", "plan_model"):
+        with pytest.raises(UserError, match=f"^{said}$"):
+            schedule(few(), asked(name))
+
+
+def test_a_model_looks_ahead_by_its_name() -> None:
+    crowd()
+    write_agent()
+    found = {}
+    for name in ("model", "plan_model"):
+        schedule(few(), asked(name))
+        found[name] = pd.read_csv("out.csv")
+    assert not found["plan_model"]["start"].equals(found["model"]["start"])
+    assert found["plan_model"]["bounded_slowdown"].mean() < found["model"]["bounded_slowdown"].mean()
+    schedule(few(), asked("plan_model"))
+    pd.testing.assert_frame_equal(found["plan_model"], pd.read_csv("out.csv"))
 
 
 def test_a_model_of_another_problem_is_refused() -> None:

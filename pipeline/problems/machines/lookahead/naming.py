@@ -1,9 +1,14 @@
-"""`plan_saf` and the like: a heuristic by name, improved by looking ahead."""
+"""`plan_saf`, `plan_models/agent`: a heuristic or a network by name, improved by looking ahead."""
+
+from collections.abc import Mapping
+
+import numpy as np
 
 from pipeline import storage
-from pipeline.config import Params
-from pipeline.core import Policy
+from pipeline.config import MachinesCard, Params
+from pipeline.core import FloatArray, Observation, Policy
 from pipeline.errors import UserError
+from pipeline.problems.machines.lookahead.asking import Asked
 from pipeline.problems.machines.lookahead.futures import Outlook, outlook
 from pipeline.problems.machines.lookahead.planner import Planner, Reach
 from pipeline.problems.machines.workload.source import source
@@ -12,13 +17,15 @@ from pipeline.simulation.choosing import compiled_rule_of
 PREFIX = "plan_"
 FIRST = 1_000_000  # number of the first fresh jobset that futures are taken from; no training draws so many
 JOBSETS = 4  # of each load that futures are taken from
+# Networks: they are asked for every copy of a decision, and are right more often than few futures are.
+LEARNED = Reach(candidates=4, futures=8, decisions=4_000, sure=1.0)
 
 
-def planned(base: Policy, name: str, past: Outlook, reach: Reach) -> Planner:
-    """Return a heuristic that looks ahead.
+def planned(base: Policy | Asked, name: str, past: Outlook, reach: Reach) -> Planner:
+    """Return a policy that looks ahead.
 
     Args:
-        base: the heuristic.
+        base: a heuristic, or what `network_base` returns.
         name: its name, for people.
         past: what futures are taken from.
         reach: how far it looks.
@@ -26,12 +33,32 @@ def planned(base: Policy, name: str, past: Outlook, reach: Reach) -> Planner:
     Raises:
         UserError: it has no compiled rule, or there is too little of a past.
     """
-    rule = compiled_rule_of(base)
-    if rule is None:
+    player = base if isinstance(base, Asked) else compiled_rule_of(base)
+    if player is None:
         raise UserError(f"policy '{PREFIX}{name}': expected a heuristic that is compiled behind {PREFIX}, got '{name}'")
     if not past.reaches(reach.jobs):
         raise UserError(f"policy '{PREFIX}{name}': expected more than {reach.jobs} jobs that futures can be taken from")
-    return Planner(rule, past, reach)
+    return Planner(player, past, reach)
+
+
+def network_base(card: MachinesCard, weights: Mapping[str, FloatArray]) -> Asked:
+    """Return a stored network as what looks ahead improves it: it plays on with the actions that it likes best.
+
+    Raises:
+        UserError: the weights are not those of the network on the card.
+    """
+    # torch: 2 s and 250 MB that heuristics do without
+    from pipeline.problems.machines.networks.acting import forward, greedy
+    from pipeline.problems.machines.networks.features import features
+    from pipeline.problems.machines.networks.loading import restore
+
+    loaded = restore(card, weights)
+
+    def likes(view: Observation) -> FloatArray:
+        observed = features(view, loaded.network.shape)
+        return np.where(observed.may, forward(loaded.network, observed), -np.inf)
+
+    return Asked(loaded.policy, greedy(loaded.network), likes)
 
 
 def past_of(params: Params, scenario: str) -> Outlook:

@@ -1,9 +1,9 @@
-"""`plan_`: any heuristic, improved by looking ahead (rollout; Bertsekas, Tsitsiklis, Wu 1997).
+"""`plan_`: a heuristic or a network, improved by looking ahead (rollout; Bertsekas, Tsitsiklis, Wu 1997).
 
 A decision is which job starts next; where dispatch blocks, which one holds the head of the queue. Each candidate is
-carried out on a copy of the episode, and the heuristic plays on from there until all have started that wait and that
+carried out on a copy of the episode, and the base plays on from there until all have started that wait and that
 may come, against the same futures for every candidate; the one of least mean bounded slowdown is taken, and the
-heuristic's own of equals. The planner knows what has been submitted, what is told of how long jobs run, what each
+base's own of equals. The planner knows what has been submitted, what is told of how long jobs run, what each
 running job holds and since when, and jobs of the past.
 """
 
@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from pipeline.core import CompiledRule, FloatArray, IntArray, KeyArray, uniform
+from pipeline.core import CompiledRule, FloatArray, IntArray, KeyArray, Observation, uniform
+from pipeline.problems.machines.lookahead.asking import Asked, liked, try_asking
 from pipeline.problems.machines.lookahead.copying import buffer
 from pipeline.problems.machines.lookahead.futures import Outlook
 from pipeline.problems.machines.lookahead.listing import LISTED
@@ -33,20 +34,20 @@ class Reach:
     futures: int = 16
     jobs: int = 10  # that come in each
     decisions: int = 200_000  # simulated
-    sure: float = 0.0  # standard errors that a candidate must be better by than the heuristic's own
+    sure: float = 0.0  # standard errors that a candidate must be better by than the base's own
 
 
 @dataclass(frozen=True)
 class Planner:
-    """A heuristic that looks ahead."""
+    """A policy that looks ahead."""
 
-    rule: CompiledRule
+    base: CompiledRule | Asked
     outlook: Outlook
     reach: Reach = field(default_factory=Reach)
 
     def play(self, simulator: Simulator, key: KeyArray) -> Iterator[int]:
         """Decide until every episode is over; yield how many go on, after each lock step."""
-        decision, copies = np.zeros(len(key), dtype=np.int64), _Copies(self.rule, simulator.machines)
+        decision, copies = np.zeros(len(key), dtype=np.int64), _Copies(self.base, simulator.machines)
         while len(rows := simulator.rows):
             simulator.step(rows, self._decide(simulator, rows, key[rows], decision[rows], copies))
             decision[rows] += 1
@@ -61,24 +62,39 @@ class Planner:
         begin = self.outlook.places(draw.reshape(-1, futures), self.reach.jobs)
 
         def look(s: State, _: Rules, some: IntArray, part: slice) -> int:
-            found[part] = self._best(s, some, begin[part], copies)
+            if isinstance(self.base, Asked):
+                action = self._liked(self.base, simulator.observe(some), uniform(key[part], decision[part]))
+            else:
+                action = np.empty((len(some), self.reach.candidates), dtype=np.int64)
+            found[part] = self._best(s, some, begin[part], action, copies)
             return 0
 
-        for first in range(0, len(rows), max(1, COPIES // futures)):
-            part = slice(first, first + max(1, COPIES // futures))
+        at_once = 1 if isinstance(self.base, Asked) else max(1, COPIES // futures)  # see `asking`
+        for first in range(0, len(rows), at_once):
+            part = slice(first, first + at_once)
             simulator.hand_over(look, rows[part], part)
         return found
 
-    def _best(self, s: State, rows: IntArray, begin: IntArray, copies: "_Copies") -> IntArray:
+    def _liked(self, base: Asked, view: Observation, draws: FloatArray) -> IntArray:
+        return liked(view, base.policy(view, draws), base.likes(view), self.reach.candidates)
+
+    def _best(self, s: State, rows: IntArray, begin: IntArray, action: IntArray, copies: "_Copies") -> IntArray:
+        """Return the best candidate [D]; a rule writes those that there are itself."""
         reach, coming = self.reach, self.outlook.coming
         waiting = s.waiting[rows] + s.behind[rows]
-        copies.make_room(begin.size, int((s.runs[rows] + waiting).max()) + reach.jobs, int(s.nodes.max()))
-        action = np.empty((len(rows), reach.candidates), dtype=np.int64)
+        each = action.shape[1] if isinstance(self.base, Asked) else 1  # copies of a future: a rule plays them in turn
+        copies.make_room(each * begin.size, int((s.runs[rows] + waiting).max()) + reach.jobs, int(s.nodes.max()))
         cost = np.full((*action.shape, reach.futures), np.nan)
-        tries = Tries(rows, begin, action, cost, copies.order, copies.score)
-        list_candidates(copies.state, copies.rules, copies.who, s, tries)
-        limits = Limits(reach.jobs, reach.decisions)
-        (try_lists if copies.listed else try_moves)(copies.state, copies.rules, copies.who, s, coming, tries, limits)
+        tries, limits = (
+            Tries(rows, begin, action, cost, copies.order, copies.score),
+            Limits(reach.jobs, reach.decisions),
+        )
+        if isinstance(self.base, Asked):
+            try_asking(copies.state, copies.rules, self.base.plays_on, s, coming, tries, limits)
+        else:
+            list_candidates(copies.state, copies.rules, copies.who, s, tries)
+            by = try_lists if copies.listed else try_moves
+            by(copies.state, copies.rules, copies.who, s, coming, tries, limits)
         return np.asarray(action[np.arange(len(rows)), cheapest(cost, reach.sure)])
 
 
@@ -101,10 +117,11 @@ def cheapest(cost: FloatArray, sure: float = 0.0) -> IntArray:
 class _Copies:
     """Copies of episodes, to be written over; they grow with what is to be held."""
 
-    def __init__(self, rule: CompiledRule, machines: Machines) -> None:
-        self._rule, self._machines, self._room = rule, machines, (0, 0, 0)
+    def __init__(self, base: CompiledRule | Asked, machines: Machines) -> None:
+        self._rule = None if isinstance(base, Asked) else base
+        self._machines, self._room = machines, (0, 0, 0)
         self.rules = Rules(machines.dispatch, machines.pause, np.inf, machines.stall)
-        self.listed = machines.dispatch not in TOGETHER and RULES[rule.rule] in LISTED
+        self.listed = self._rule is not None and machines.dispatch not in TOGETHER and RULES[self._rule.rule] in LISTED
         self.state: State
         self.who: Players
         self.order: IntArray
@@ -117,5 +134,6 @@ class _Copies:
             return
         self._room = (max(need[0], self._room[0]), max(2 * need[1], self._room[1]), max(2 * need[2], self._room[2]))
         self.state = buffer(*self._room, self._machines)
-        self.who = players([self._rule] * self._room[0], np.zeros(self._room[0], dtype=np.uint64))
+        if self._rule is not None:
+            self.who = players([self._rule] * self._room[0], np.zeros(self._room[0], dtype=np.uint64))
         self.order, self.score = np.zeros_like(self.state.running), np.zeros_like(self.state.ends)
