@@ -2,4 +2,4 @@
 
 FIRST = ("iteration", "memory", "simulator", "cnn", "decision", "heuristics")
 SETS = ("gradient", "rollout", "mixture", "search", "lookahead")
-NAMES = (*FIRST, "machines", "knapsack", "sharing", *SETS, "growth")
+NAMES = (*FIRST, "machines", "knapsack", "sharing", *SETS, "executor", "growth")

@@ -9,6 +9,7 @@ from rich.console import Console
 from benchmarks import (
     convolution,
     deployed,
+    executing,
     gradient,
     growth,
     iteration,
@@ -90,5 +91,6 @@ BENCHES: dict[str, Bench] = {
     "mixture": mixture.run,
     "search": search.run,
     "lookahead": lookahead.run,
+    "executor": executing.run,
     "growth": growth.run,
 }

@@ -75,6 +75,7 @@ class Sizes:
     mixture: Mixture
     search: Search
     planned: tuple[int, int]  # looking ahead: short runs, and decisions where 64 jobs wait
+    tasks: tuple[int, int, float]  # that do nothing; jobsets of hindsight, and its limit
 
 
 FULL = Sizes(
@@ -110,6 +111,7 @@ FULL = Sizes(
     mixture=MIXTURE,
     search=Search(jobsets=4, jobs=50, evaluations=50_000, once=2000, plain=100),
     planned=(100, 200),
+    tasks=(200, 12, 0.5),
 )
 
 TINY = Problem(jobsets=2, episodes=3)
@@ -146,4 +148,5 @@ QUICK = Sizes(
     ),
     search=Search(jobsets=2, jobs=5, evaluations=20, once=3, plain=2),
     planned=(2, 3),
+    tasks=(3, 2, 0.01),
 )
