@@ -111,7 +111,7 @@ FULL = Sizes(
     mixture=MIXTURE,
     search=Search(jobsets=4, jobs=50, evaluations=50_000, once=2000, plain=100),
     planned=(100, 200),
-    tasks=(200, 12, 0.5),
+    tasks=(100, 8, 0.2),
 )
 
 TINY = Problem(jobsets=2, episodes=3)

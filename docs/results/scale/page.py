@@ -43,4 +43,16 @@ def nodes() -> str:
     return table(["what is counted", "trainings at once", "hours", "of the time somebody trains"], rows)
 
 
-TABLES = {"logs": logs, "nodes": nodes} | ({"machines": machines} if (HERE / "machines.csv").exists() else {})
+def kills() -> str:
+    """Return how stages ended in which something was killed, an engine and a kind of kill a row."""
+    names = {"rayown": "Ray of the stage's own", "ray": "Ray at an address", "slurm": "Slurm", "processes": "processes"}
+    rows = []
+    for (engine, killed), found in pd.read_csv(HERE / "kills.csv").groupby(["engine", "killed"], sort=False):
+        alone = int((found["runs"] == 1).sum())
+        cells = (len(found), alone, len(found) - alone, int(found["hung"].sum()), int(found["same"].sum()))
+        rows.append([names[engine], killed, *map(str, cells), number(found["wall_s"].median())])
+    head = ["engine", "killed", "kills", "went on", "run again", "runs that hung", "same bytes", "seconds, median"]
+    return table(head, rows, words=2)
+
+
+TABLES = {"logs": logs, "nodes": nodes, "kills": kills, "machines": machines}

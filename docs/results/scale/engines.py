@@ -1,0 +1,232 @@
+"""Engines on this machine that can be killed in part: processes, a Slurm of two nodes, a Ray of a head and a node."""
+
+import os
+import random
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import NamedTuple
+
+import psutil
+
+ROOT = Path(__file__).resolve().parents[3]
+sys.path.insert(0, str(ROOT))
+from pipeline.slurm.configuration import Cluster  # noqa: E402  of this tree, whatever is installed
+from pipeline.slurm.loopback import LoopbackSlurm, free_ports, slurm  # noqa: E402
+
+AGAIN_S = 3.0  # behind which slurmctld begins again
+NODE_S = 25.0  # and a node of Slurm: by its defaults a job is not missed in its first 20 s, nor looked for soon again
+RAY = (sys.executable, "-m", "ray.scripts.scripts")
+NO_TOKEN = {"RAY_AUTH_MODE": "disabled"}  # a head makes one where there is none, and then a node lacks it
+TRIED = 3  # times that a server of Ray is begun
+Kill = Callable[[random.Random, psutil.Process], bool]  # tells whether there was anything to kill; is given the stage
+
+
+def nothing() -> None:
+    """Begin nothing again."""
+
+
+class Engine(NamedTuple):
+    """An engine that runs: what a stage is told, what can be killed, and how what was killed is begun again."""
+
+    told: dict[str, str]
+    kills: Mapping[str, Kill]
+    soon: Callable[[], None] = nothing  # while the stage still runs
+    later: Callable[[], None] = nothing  # before it is run again
+
+
+def family(pid: int) -> list[psutil.Process]:
+    """Return the children of a process and theirs."""
+    with suppress(psutil.NoSuchProcess):
+        return psutil.Process(pid).children(recursive=True)
+    return []
+
+
+def ended(found: list[psutil.Process], rng: random.Random) -> bool:
+    """Kill one of some processes; tell whether there was one."""
+    for one in rng.sample(found, len(found)):
+        with suppress(psutil.NoSuchProcess):
+            one.kill()
+            return True
+    return False
+
+
+def said(one: psutil.Process) -> str:
+    """Return the beginning of a process's command line."""
+    with suppress(psutil.Error):
+        return " ".join(one.cmdline())[:300]
+    return ""
+
+
+def stage_itself(rng: random.Random, stage: psutil.Process) -> bool:
+    """Kill the stage."""
+    return ended([stage], rng)
+
+
+def child(word: str) -> Kill:
+    """Return what kills a process of the stage's own, by a word of its command line."""
+    return lambda rng, stage: ended([one for one in family(stage.pid) if word in said(one)], rng)
+
+
+@contextmanager
+def processes() -> Iterator[Engine]:
+    """Processes of the stage."""
+    yield Engine({"PIPELINE_EXECUTOR": "processes:2"}, {"worker": child("spawn_main"), "driver": stage_itself})
+
+
+@contextmanager
+def own_ray() -> Iterator[Engine]:
+    """Ray as a stage starts it for itself."""
+    words = {"worker": "ray::Worker", "node": "/raylet", "head": "gcs_server"}
+    kills = {what: child(word) for what, word in words.items()}
+    yield Engine({"PIPELINE_EXECUTOR": "ray:2"}, {**kills, "driver": stage_itself})
+
+
+@contextmanager
+def on_slurm() -> Iterator[Engine]:
+    """A Slurm of two nodes."""
+    with slurm(Cluster(nodes=2)) as running:
+        here = Nodes(running)
+        told = {"PIPELINE_EXECUTOR": "slurm:2@work", "SLURM_CONF": str(running.folder / "slurm.conf")}
+        kills = {"worker": here.worker, "node": here.node, "head": here.head, "driver": stage_itself}
+        yield Engine(told, kills, here.again)
+
+
+class Nodes:
+    """The servers of a Slurm, some of which are down."""
+
+    def __init__(self, running: LoopbackSlurm) -> None:
+        self._slurm = running
+        self._down: list[list[str]] = []
+
+    def worker(self, rng: random.Random, _: psutil.Process) -> bool:
+        """Kill what carries out tasks."""
+        return ended([one for one in self._jobs("SLURM_JOB_ID=") if "submitit" in said(one)], rng)
+
+    def node(self, rng: random.Random, _: psutil.Process) -> bool:
+        """Kill a node's slurmd, its jobs and what looks after them, as its power cut would."""
+        servers = {words[-1]: one for one in self._slurm.servers if (words := _words(one))[0] == "slurmd"}
+        name = rng.choice(sorted(self._busy() or servers))
+        servers[name].kill()
+        servers[name].wait()
+        self._slurm.servers.remove(servers[name])
+        self._down.append(_words(servers[name]))
+        for one in self._jobs(f"SLURMD_NODENAME={name}"):
+            with suppress(psutil.Error):
+                step = one.parent()
+                one.kill()
+                if step and "slurmstepd" in step.name():
+                    step.kill()
+        return True
+
+    def head(self, _: random.Random, __: psutil.Process) -> bool:
+        """Kill slurmctld."""
+        self._down += self._slurm.kill("slurmctld")
+        return True
+
+    def again(self) -> None:
+        """Begin what is down."""
+        time.sleep(NODE_S if any("slurmd" in words for words in self._down) else AGAIN_S)
+        while self._down:
+            self._slurm.begin(*self._down.pop())
+
+    def _busy(self) -> set[str]:
+        """Return the nodes that carry out something."""
+        return set(self._slurm.ask("squeue", "--noheader", "--states=R", "--format=%N").split()) - {""}
+
+    def _jobs(self, word: str) -> list[psutil.Process]:
+        found = []
+        for pid in self._slurm.processes():
+            with suppress(OSError, psutil.Error):
+                if word.encode() in Path(f"/proc/{pid}/environ").read_bytes():
+                    found.append(psutil.Process(pid))
+        return found
+
+
+def _words(server: "subprocess.Popen[bytes]") -> list[str]:
+    return [str(word) for word in server.args] if isinstance(server.args, list | tuple) else []
+
+
+@contextmanager
+def on_ray() -> Iterator[Engine]:
+    """A Ray cluster that runs by itself."""
+    with tempfile.TemporaryDirectory(prefix="ray-", ignore_cleanup_errors=True) as name:
+        here = Machines(Path(name))
+        try:
+            here.begin("head")
+            here.begin("node")
+            kills = {"worker": here.worker, "node": here.node, "head": here.head, "driver": stage_itself}
+            yield Engine({"PIPELINE_EXECUTOR": f"ray@{here.address}", **NO_TOKEN}, kills, here.soon, here.later)
+        finally:
+            here.stop()
+
+
+class Machines:
+    """A head and a node of Ray, each with a core."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder, self._port = folder, free_ports(1)[0]
+        self._going: dict[str, subprocess.Popen[bytes]] = {}
+        self.address = f"127.0.0.1:{self._port}"
+
+    def begin(self, what: str) -> None:
+        """Begin the head or the node, and wait for it; on a busy machine its own half minute may be too short."""
+        words = ["--num-cpus=1", "--object-store-memory=100000000", "--node-ip-address=127.0.0.1"]
+        head = ["--head", f"--port={self._port}", "--include-dashboard=false", f"--temp-dir={self._folder}/r"]
+        words += head if what == "head" else [f"--address={self.address}"]
+        log, own = self._folder / f"{what}.log", os.environ | NO_TOKEN
+        for _ in range(TRIED):
+            with log.open("w") as out:
+                self._going[what] = subprocess.Popen(
+                    [*RAY, "start", "--block", *words], env=own, stdout=out, stderr=out, start_new_session=True
+                )
+            while self._going[what].poll() is None:
+                if "Ray runtime started" in log.read_text():
+                    return
+                time.sleep(0.1)
+        raise SystemExit(log.read_text())
+
+    def stop(self, *names: str) -> None:
+        """Kill all of them, or those that are named, with all that they began."""
+        for what in names or tuple(self._going):
+            gone = self._going.pop(what)
+            for one in [*family(gone.pid), *([psutil.Process(gone.pid)] if gone.poll() is None else [])]:
+                with suppress(psutil.Error):
+                    one.kill()
+            gone.wait()
+
+    def worker(self, rng: random.Random, _: psutil.Process) -> bool:
+        """Kill an actor."""
+        every = [one for server in self._going.values() for one in family(server.pid)]
+        return ended([one for one in every if said(one).startswith("ray::Worker")], rng)
+
+    def node(self, _: random.Random, __: psutil.Process) -> bool:
+        """Kill all of the node."""
+        self.stop("node")
+        return True
+
+    def head(self, rng: random.Random, _: psutil.Process) -> bool:
+        """Kill the head's store of what there is, without which Ray cannot go on for long."""
+        return ended(self._gcs(), rng)
+
+    def soon(self) -> None:
+        """Begin the node, if it is down and the head is not."""
+        if "node" not in self._going and self._gcs():
+            self.begin("node")
+
+    def later(self) -> None:
+        """Begin all of it, if the head is down."""
+        if not self._gcs():
+            self.stop()
+            self.begin("head")
+            self.begin("node")
+
+    def _gcs(self) -> list[psutil.Process]:
+        return [one for one in family(self._going["head"].pid) if "gcs_server" in said(one)]
+
+
+ENGINES = {"processes": processes, "slurm": on_slurm, "ray": on_ray, "rayown": own_ray}
