@@ -29,20 +29,9 @@ def test_levels_of_heuristics_are_drawn_where_they_are_of_the_same_jobsets(
     storage.write_chosen(row.scenario, chosen)
     storage.write_curve(storage.curve_file(agent, "finetune"), [(1, {"validation": 2.0})])
     monkeypatch.setattr(plots, "learning_curve", lambda *given: asked.append(given))
-    monkeypatch.setattr(plots, "png", lambda figure, texts: b"picture")
-    pictures: dict[str, bytes] = {}
-    compare._learning(params, agent, pictures)
-    assert pictures == {f"learning_{agent}": b"picture"}
-    assert asked[0][1:] == (shown, f"{agent} while learning", "validation", label)
-
-
-def test_pictures_of_what_is_no_more_are_removed(
-    params: Params, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    storage.write_figure("learning_gone", b"old")
-    storage.write_figure("learning_here", b"old")
+    monkeypatch.setattr(plots, "png", lambda figure: b"picture")
     with tracking.stage("compare", "", params) as run:
-        compare._write({"learning_here": b"new", "slowdown_new": b"new"}, run)
+        compare._learning(params, agent, run)
     found = {path.name: path.read_bytes() for path in Path("reports/figures").iterdir()}
-    assert found == {"learning_here.png": b"new", "slowdown_new.png": b"new"}
+    assert found == {f"learning_{agent}.png": b"picture"}
+    assert asked[0][1:] == (shown, f"{agent} while learning", "validation", label)

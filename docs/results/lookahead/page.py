@@ -85,4 +85,18 @@ def many_machines() -> str:
     return table(head, written, words=2)
 
 
-TABLES = {"short runs": partial(gains, "online"), "a network": networks, "many machines": many_machines}
+def times() -> str:
+    """Return how long a decision of the slowest hundredth takes, by what may be simulated for it."""
+    rows = pd.read_csv(HERE / "times.csv")
+    limits = [f"{row.decisions:,}{', the default' if row.default else ''}" for row in rows.itertuples()]
+    waiting = [(f"{row.ms_64} ms", f"{row.ms_200} ms") for row in rows.itertuples()]
+    written = [[name, limit, *cells] for name, limit, cells in zip(rows["base"], limits, waiting, strict=True)]
+    return table(["base", "simulated decisions", "64 jobs came at once", "200 came at once"], written, words=2)
+
+
+TABLES = {
+    "short runs": partial(gains, "online"),
+    "a network": networks,
+    "many machines": many_machines,
+    "times": times,
+}

@@ -76,7 +76,10 @@ def test_the_shortest_first_is_what_is_worked_by_hand(capsys: pytest.CaptureFixt
     assert capsys.readouterr().err.splitlines()[-1] == said
 
 
-@pytest.mark.parametrize("policy", ["sjf", "tetris", "random", "plan_sjf", "model"])
+@pytest.mark.parametrize(
+    "policy",
+    ["sjf", "tetris", "random", pytest.param("plan_sjf", marks=pytest.mark.slow), "model"],  # a minute to compile
+)
 def test_machines_hold_what_runs_on_them_and_no_job_is_left(policy: str) -> None:
     crowd()
     if policy == "model":
