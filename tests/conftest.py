@@ -16,6 +16,7 @@ from builders import REPOSITORY
 from builders import params as read_params
 from hypothesis import settings
 from once import once
+from order import place
 from repositories import Folder, begin
 from skips import reasons
 
@@ -27,6 +28,12 @@ if (
     signal.signal(signal.SIGINT, signal.default_int_handler)
 settings.register_profile("compiled", deadline=None)
 settings.load_profile("compiled")
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Begin with what takes longest, behind pytest-randomly's shuffle."""
+    items.sort(key=place)
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

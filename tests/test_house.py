@@ -12,6 +12,7 @@ from typing import Union, get_args, get_origin
 
 import pytest
 from builders import REPOSITORY
+from order import LONG
 
 from pipeline import config
 from pipeline.config import Frozen
@@ -188,6 +189,10 @@ def test_tests_mirror_the_package() -> None:
     files = [path.relative_to(REPOSITORY / "tests") for path in (REPOSITORY / "tests").rglob("test_*.py")]
     assert len(files) > 100
     assert sorted(str(file) for file in files if len(file.parts) > 1 and not is_of_a_module(file, PACKAGE)) == []
+
+
+def test_files_that_begin_first_are_there() -> None:
+    assert set(LONG) <= {path.stem for path in (REPOSITORY / "tests").rglob("test_*.py")}
 
 
 def test_at_the_root_are_tests_of_the_whole_only() -> None:

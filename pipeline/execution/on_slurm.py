@@ -13,9 +13,11 @@ from pipeline.execution.beginning import PREFIXES, environment
 from pipeline.execution.processes import LOOKED_S
 from pipeline.execution.setting import Setting
 from pipeline.execution.worker import Errand, Order, carry_out_all
+from pipeline.progress import say
 
 NOT_THERE = "executor: package 'submitit' is not there: pip install '.[slurm]'"
 QUEUE_S = 3.0  # between two looks at Slurm's queue
+PATIENT_S = 60.0  # that jobs may wait before it is said why
 WROTE_S = 5.0  # after its end in which what a node wrote is seen here
 
 
@@ -37,6 +39,7 @@ class SlurmCrew:
             raise UserError(f"executor: Slurm: {error}") from error
         self._executor.update_parameters(**_parameters(setting, threads))
         self._jobs: list[Any] = []
+        self._waiting_since, self._said = time.monotonic(), ""
 
     def run(self, errands: Sequence[Errand], on_done: Callable[[int], None]) -> None:
         """Carry out tasks; those of a job that was ended are left.
@@ -50,7 +53,8 @@ class SlurmCrew:
             self._jobs = self._executor.map_array(carry_out_all, [self._order] * number, shares)
         except self._submitit.core.utils.FailedJobError as error:
             raise UserError(f"executor: sbatch: {' '.join(str(error).split())[:300]}") from error
-        queue, looked = True, time.monotonic()
+        queue = True
+        looked = self._waiting_since = time.monotonic()
         while not all(job.paths.result_pickle.exists() for job in self._jobs):
             on_done(self._done(errands))
             if not queue:
@@ -76,9 +80,24 @@ class SlurmCrew:
 
     def _queued(self) -> bool:
         """Tell whether any of the jobs waits or runs, as far as Slurm can tell."""
-        asked = subprocess.run(["squeue", "-h", "-j", self._array], capture_output=True, text=True, check=False)
+        words = ["squeue", "-h", "-r", "-o", "%T|%r", "-j", self._array]
+        asked = subprocess.run(words, capture_output=True, text=True, check=False)
+        self._say_why_they_wait([line.split("|", 1) for line in asked.stdout.splitlines()])
         unknown = "Invalid job id" in asked.stderr
         return bool(asked.stdout.strip()) or (asked.returncode != 0 and not unknown)
+
+    def _say_why_they_wait(self, rows: Sequence[Sequence[str]]) -> None:
+        """Say it once of each reason, when none of the jobs has run for some time: a node may be drained for ever."""
+        now = time.monotonic()
+        if any(state != "PENDING" for state, _ in rows):
+            self._waiting_since = now
+        reasons = ", ".join(sorted({reason for _, reason in rows}))
+        if rows and now - self._waiting_since >= PATIENT_S and reasons != self._said:
+            self._said = reasons
+            say(
+                f"executor: Slurm lets none of its {len(rows)} jobs {self._array} run: {reasons}; see sinfo -R,"
+                f" or squeue -j {self._array}"
+            )
 
     def _done(self, errands: Sequence[Errand]) -> int:
         return sum(self._order.store.has(errand.key) for errand in errands)

@@ -1,5 +1,6 @@
 """Slurm, through submitit, finds what is found here; what is not there is one line."""
 
+import re
 import shutil
 import sys
 from collections.abc import Iterator
@@ -10,6 +11,7 @@ import torch
 from executed import killed_once, refused, sums, threads, total
 
 from pipeline.errors import UserError
+from pipeline.execution import on_slurm
 from pipeline.execution.executor import executor
 from pipeline.execution.setting import FOLDER, Setting
 from pipeline.slurm.configuration import Cluster
@@ -59,3 +61,25 @@ def test_jobs_find_what_is_found_here_on_their_threads_also_when_one_is_killed(
             workers.map(refused, [0, 1, 2])
     assert [path for path in (place / FOLDER).glob("*") if path.suffix != ".task"] == []
     cluster.until(lambda: cluster.states() == {}, "no job left")
+
+
+@pytest.mark.slow
+@needs_slurm
+def test_jobs_that_no_node_takes_are_told_of(
+    cluster: LoopbackSlurm, place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told = []
+
+    def mended(text: str) -> None:
+        """Do what the line asks for."""
+        told.append(text)
+        if "lets none" in text:
+            cluster.ask("scontrol", "update", "nodename=n[1-2]", "state=resume")
+
+    cluster.ask("scontrol", "update", "nodename=n[1-2]", "state=drain", "reason=odd")
+    monkeypatch.setattr(on_slurm, "PATIENT_S", 1.0)
+    monkeypatch.setattr(on_slurm, "say", mended)
+    with executor(1, TWO) as workers:
+        assert workers.map(abs, [-1, -2]) == [1, 2]
+    (line,) = told
+    assert re.match(r"executor: Slurm lets none of its 2 jobs \d+ run: .*(DOWN|DRAINED|Nodes|Resources)", line)

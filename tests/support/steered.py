@@ -79,6 +79,12 @@ class Steered:
         said = self.slurm.ask("sprio", "--noheader", "-o", "%i|%S").splitlines()
         return {int(number): int(factor) for number, factor in (line.split("|") for line in said)}
 
+    def answers(self) -> bool:
+        """Return whether slurmctld does."""
+        with suppress(UserError):
+            return bool(self.slurm.ask("scontrol", "show", "config"))
+        return False
+
     def in_order(self) -> list[int]:
         """Return the jobs that have a factor, the highest first."""
         found = {number: factor for number, factor in self.factors().items() if factor}

@@ -1,0 +1,26 @@
+"""Which files of tests begin first."""
+
+import pytest
+
+# They wait for servers, compile, or run the whole pipeline; at the end one would run alone.
+LONG = (
+    "test_pipeline",
+    "test_controller_killed",
+    "test_tracking_outages",
+    "test_bases",
+    "test_publish",
+    "test_rlscheduler",
+    "test_failures",
+    "test_workflows",
+    "test_recipes",
+    "test_compiling",
+    "test_signals",
+    "test_controller_bulk",
+    "test_controller",
+)
+PLACES = {name: number for number, name in enumerate(LONG)}
+
+
+def place(item: pytest.Item) -> int:
+    """Return where a test's file stands: the long ones in their order, then all others."""
+    return PLACES.get(item.path.stem, len(LONG))
