@@ -10,38 +10,16 @@ from pathlib import Path
 
 import pytest
 from builders import REPOSITORY
-from repositories import Folder, begin, bytes_of
+from repositories import bytes_of
+from trained import Trained, ready_to_train
 
 UPDATES = 25
-
-
-class Trained(Folder):
-    """A repository in which stages are run by hand."""
-
-    def stage(self, *words: str) -> subprocess.Popen[str]:
-        """Begin a stage."""
-        return subprocess.Popen(
-            [sys.executable, "-m", "pipeline", *words],
-            cwd=self.root,
-            env=self._environment,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-        )
-
-    def checkpoints(self) -> list[Path]:
-        return list((self.root / ".dvc" / "tmp" / "checkpoints").rglob("*.safetensors"))
 
 
 @pytest.fixture(scope="module")
 def ready(tmp_path_factory: pytest.TempPathFactory, environment: dict[str, str]) -> Trained:
     """A repository ready to finetune the agent `plain`."""
-    root, more = tmp_path_factory.mktemp("signals") / "ready", {**environment, "PIPELINE_CHECKPOINT_S": "0"}
-    folder = begin(root, more)
-    folder.edit(threads=2, agents__plain__finetune__updates=UPDATES, agents__plain__finetune__validate_every=7)
-    for words in (("log",), ("generate", "online"), ("pretrain", "plain")):
-        folder.run(sys.executable, "-m", "pipeline", *words)
-    return Trained(root, more)
+    return ready_to_train(tmp_path_factory.mktemp("signals") / "ready", environment, UPDATES)
 
 
 @pytest.fixture(scope="module")

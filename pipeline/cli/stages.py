@@ -31,6 +31,10 @@ def generate(scenario: ScenarioName) -> None:
     Example: python -m pipeline generate online
     """
     params = read_params()
+    from pipeline.execution.relay import relay
+
+    if relay(params.threads, "generate", scenario):
+        return
     from pipeline.stages.generate import run
 
     run(params, scenario)
@@ -43,6 +47,10 @@ def pretrain(agent: AgentName) -> None:
     Example: python -m pipeline pretrain deeprm2
     """
     params = read_params()
+    from pipeline.execution.relay import relay
+
+    if relay(params.threads, "pretrain", agent):
+        return
     from pipeline.stages.pretrain import run
 
     run(params, learning(params, agent))
@@ -55,6 +63,10 @@ def finetune(agent: AgentName) -> None:
     Example: python -m pipeline finetune deeprm2
     """
     params = read_params()
+    from pipeline.execution.relay import relay
+
+    if relay(params.threads, "finetune", agent):
+        return
     from pipeline.stages.finetune import run
 
     run(params, learning(params, agent))

@@ -19,6 +19,7 @@ from pipeline.execution.worker import Errand, Order, packed_call
 NOT_THERE = "executor: package 'ray' is not there: pip install '.[ray]'"
 ANSWER_S = 5.0  # that an address has to answer in
 TRIED = 4  # times that Ray is started here: where other work keeps the cores busy, its own 30 s may be too few
+QUIET: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.CRITICAL}
 STORE_BYTES = 100 << 20  # of Ray's own store in memory: what tasks find goes to files
 
 
@@ -86,18 +87,15 @@ class RayCrew:
             shutil.rmtree(self._folder, ignore_errors=True)
 
     def _join(self, setting: Setting) -> None:
-        about: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.CRITICAL}
+        about = dict(QUIET)
         if setting.address:
             _must_answer(setting.address)
             about |= {"address": setting.address}
         else:
             about |= {"address": "local", "num_cpus": self._workers, "include_dashboard": False}
             about |= {"object_store_memory": STORE_BYTES, "_temp_dir": self._folder}
-        try:
+        with _refused_at(setting.address or "this machine"):
             self._start(about, 1 if setting.address else TRIED)
-        except Exception as error:  # it is another Ray, or no node of it is here; Ray raises the plainest of all
-            where = setting.address or "this machine"
-            raise UserError(f"executor: Ray at {where}: {' '.join(str(error).split())[:300]}") from error
         if setting.address:
             there = int(self._ray.cluster_resources().get("CPU", 1))
             self._workers = max(1, min(setting.workers or there, there))
@@ -147,6 +145,33 @@ def _imported() -> Any:
     except ImportError as error:
         raise UserError(NOT_THERE) from error
     return ray
+
+
+@contextmanager
+def joined(place: Setting) -> Iterator[Any]:
+    """Yield Ray, as a member of the cluster at an address.
+
+    Raises:
+        UserError: Ray is not installed, nobody is at the address, or who is there runs another Ray or Python.
+    """
+    ray = _imported()
+    _must_answer(place.address)
+    try:
+        with _refused_at(place.address), _signals_kept():
+            ray.init(address=place.address, **QUIET)
+        yield ray
+    finally:
+        with _signals_kept():
+            ray.shutdown()
+
+
+@contextmanager
+def _refused_at(where: str) -> Iterator[None]:
+    """Tell in one line why Ray cannot be joined: it is another Ray, or no node of it is here."""
+    try:
+        yield
+    except Exception as error:  # Ray raises the plainest of all
+        raise UserError(f"executor: Ray at {where}: {' '.join(str(error).split())[:300]}") from error
 
 
 def _must_answer(address: str) -> None:

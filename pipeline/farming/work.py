@@ -11,16 +11,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from queue import Queue
 
-# The command's own first process, and beside it one that waits: a pipe that nobody writes to is closed when the farm is
-# gone, killed or not, and then the group is told to end, and made to. POSIX sh; what it begins stays in its group.
-GROUP = """
-exec 3<&0 </dev/null
-{ trap '' TERM; read gone <&3; kill -TERM 0; sleep 5; kill -KILL 0; } >/dev/null 2>&1 &
-exec "$@" 3<&-
-"""
+from pipeline.execution.group import GROUP
+
 FIRST_FREE = 10  # number of a file that sh leaves alone
 # Stages at the same time have more threads than there are cores: one that spins while it waits takes another's core.
-IDLE_THREADS = {"OMP_WAIT_POLICY": "PASSIVE"}  # unless the environment says otherwise; changes no result
+# libgomp counts its turns; so many are some ten microseconds. Unless the environment says otherwise; changes no result.
+IDLE_THREADS = {"OMP_WAIT_POLICY": "PASSIVE", "GOMP_SPINCOUNT": "1000"}
 STOP_S = 8.0  # for what is half written to be cleared away
 
 Said = tuple[str, str | None]  # the name of some work, and a line that it said; None behind its last

@@ -7,6 +7,7 @@ from typing import NamedTuple, TextIO
 from pipeline import storage
 from pipeline.config import PARAMS_FILE, Params
 from pipeline.errors import UserError
+from pipeline.execution.relay import elsewhere
 from pipeline.farming import asking, grid, showing, view
 from pipeline.farming.farm import Farm
 from pipeline.farming.grid import Point
@@ -75,7 +76,7 @@ def run(params: Params, asked: Swept, workers: int) -> None:
         raise UserError("farm: --seeds: no key that is set belongs to an agent; say whose seeds by --agent NAME")
     points = grid.grid(swept, drawn, agents)
     checked = grid.checked(grid.read(PARAMS_FILE), points)
-    workers = min(workers, os.cpu_count() or 1)
+    workers = workers if elsewhere() else min(workers, os.cpu_count() or 1)
     with alone() as held:
         for line in Base.here().said:
             say(line)

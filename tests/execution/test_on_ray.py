@@ -1,16 +1,12 @@
 """Ray finds what is found here, on a cluster of its own or at an address; what is not there is one line."""
 
-import os
-import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 import torch
-from executed import killed_once, refused, sums, threads, total, wait_until
+from executed import killed_once, ray_cluster, refused, sums, threads, total
 
 from pipeline.errors import UserError
 from pipeline.execution import executor as module
@@ -58,29 +54,12 @@ def test_actors_find_what_is_found_here_on_their_threads_also_when_one_is_killed
     assert list((place / FOLDER).glob("*.mark")) == []
 
 
-@contextmanager
-def cluster(place: Path) -> Iterator[Setting]:
-    """A Ray cluster of two cores that runs by itself."""
-    port, ray = free_ports(1)[0], [sys.executable, "-m", "ray.scripts.scripts"]
-    words = ["start", "--head", "--block", f"--port={port}", "--num-cpus=2", "--node-ip-address=127.0.0.1"]
-    words += ["--include-dashboard=false", f"--object-store-memory={100 << 20}", f"--temp-dir={place}/r"]
-    said = place / "ray.log"
-    with said.open("w") as out:
-        head = subprocess.Popen([*ray, *words], stdout=out, stderr=out, start_new_session=True)
-    try:
-        wait_until(lambda: "Ray runtime started" in said.read_text() or head.poll() is not None)
-        assert head.poll() is None, said.read_text()
-        yield Setting(backend="ray", address=f"127.0.0.1:{port}")
-    finally:
-        os.killpg(head.pid, 9)
-        head.wait()
-
-
 @pytest.mark.slow
 def test_a_cluster_at_an_address_is_used_and_one_of_another_version_is_refused(
     tmp_path_factory: pytest.TempPathFactory, place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with cluster(Path(tempfile.mkdtemp(prefix="ray-"))) as there:
+    with ray_cluster(Path(tempfile.mkdtemp(prefix="ray-"))) as address:
+        there = Setting(backend="ray", address=address)
         tasks = sums(place, 3)
         with executor(1, there) as workers:
             assert [one.tobytes() for one in workers.map(total, tasks)] == [total(task).tobytes() for task in tasks]

@@ -2,8 +2,11 @@
 
 import os
 import signal
+import subprocess
+import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
@@ -11,6 +14,7 @@ import numpy as np
 
 from pipeline.core import FloatArray
 from pipeline.errors import UserError
+from pipeline.slurm.loopback import free_ports
 
 
 class Sum(NamedTuple):
@@ -84,3 +88,21 @@ def threads(_: int) -> tuple[int, int, str]:
 def here(_: int) -> tuple[int, str, str]:
     """The process, its working directory, and where it would send tasks of its own."""
     return os.getpid(), str(Path.cwd()), os.environ["PIPELINE_EXECUTOR"]
+
+
+@contextmanager
+def ray_cluster(place: Path, cores: int = 2) -> Iterator[str]:
+    """The address of a Ray cluster that runs by itself."""
+    port, ray = free_ports(1)[0], [sys.executable, "-m", "ray.scripts.scripts"]
+    words = ["start", "--head", "--block", f"--port={port}", f"--num-cpus={cores}", "--node-ip-address=127.0.0.1"]
+    words += ["--include-dashboard=false", f"--object-store-memory={100 << 20}", f"--temp-dir={place}/r"]
+    said = place / "ray.log"
+    with said.open("w") as out:
+        head = subprocess.Popen([*ray, *words], stdout=out, stderr=out, start_new_session=True)
+    try:
+        wait_until(lambda: "Ray runtime started" in said.read_text() or head.poll() is not None)
+        assert head.poll() is None, said.read_text()
+        yield f"127.0.0.1:{port}"
+    finally:
+        os.killpg(head.pid, 9)
+        head.wait()

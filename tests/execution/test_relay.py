@@ -1,0 +1,163 @@
+"""A training on an engine leaves the bytes that it leaves here, also when it is killed; refusals are one line."""
+
+import re
+import shutil
+import signal
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+from executed import ray_cluster, wait_until
+from repositories import Folder, begin, bytes_of
+from trained import Trained, ready_to_train
+
+from pipeline.errors import UserError
+from pipeline.execution.relay import RELAYED, relay
+from pipeline.execution.setting import VARIABLE
+from pipeline.execution.version import code_digest
+from pipeline.slurm.configuration import Cluster
+from pipeline.slurm.loopback import slurm, why_not
+
+UPDATES = 300
+FINETUNE = ["-m", "pipeline", "finetune", "plain"]
+
+
+@pytest.mark.parametrize("word", ["", "serial", "processes:2", "ray:2"])
+def test_without_a_cluster_it_is_carried_out_here(word: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(VARIABLE, word)
+    assert not relay(1, "finetune", "plain")
+
+
+def test_on_the_engine_it_is_carried_out_and_not_sent_on(monkeypatch: pytest.MonkeyPatch, place: Path) -> None:
+    monkeypatch.setenv(VARIABLE, "slurm:2")
+    monkeypatch.setenv(RELAYED, f"{code_digest()}@{place}")
+    assert not relay(1, "finetune", "plain")
+
+
+def test_a_node_with_other_code_or_another_folder_refuses(monkeypatch: pytest.MonkeyPatch, place: Path) -> None:
+    monkeypatch.setenv(RELAYED, f"0123456789abcdef@{place}")
+    with pytest.raises(
+        UserError, match=r"^executor: this node has another version of the code .*: expected 0123456789"
+    ):
+        relay(1, "finetune", "plain")
+    monkeypatch.setenv(RELAYED, f"{code_digest()}@/nowhere/@else")
+    with pytest.raises(
+        UserError, match=r"^executor: this node is in .*; expected /nowhere/@else, in a folder that all"
+    ):
+        relay(1, "finetune", "plain")
+
+
+def test_without_slurm_it_is_said(monkeypatch: pytest.MonkeyPatch, place: Path) -> None:
+    monkeypatch.setenv(VARIABLE, "slurm:2")
+    monkeypatch.setenv("PATH", str(place))
+    with pytest.raises(UserError, match=r"^executor: squeue: No such file or directory$"):
+        relay(1, "finetune", "plain")
+
+
+@pytest.fixture(scope="module")
+def ready(tmp_path_factory: pytest.TempPathFactory, environment: dict[str, str]) -> Trained:
+    """A repository ready to finetune the agent `plain`."""
+    return ready_to_train(tmp_path_factory.mktemp("relay") / "ready", environment, UPDATES)
+
+
+@pytest.fixture(scope="module")
+def here(ready: Trained) -> dict[str, bytes]:
+    """What a training leaves here."""
+    folder = copy_of(ready, ready.root.with_name("here"))
+    folder.run(sys.executable, *FINETUNE)
+    return bytes_of(folder.root)
+
+
+def copy_of(folder: Trained, root: Path) -> Trained:
+    shutil.copytree(folder.root, root)
+    return Trained(root, folder._environment)
+
+
+@pytest.fixture(scope="module", params=["slurm", "ray"])
+def engine(request: pytest.FixtureRequest) -> Iterator[dict[str, str]]:
+    """A cluster of an engine, as a stage is told of it."""
+    if request.param == "ray":
+        place = tempfile.TemporaryDirectory(prefix="ray-", ignore_cleanup_errors=True)
+        with place as name, ray_cluster(Path(name)) as address:
+            yield {VARIABLE: f"ray@{address}"}
+        return
+    if reason := why_not():
+        pytest.skip(reason)
+    with slurm(Cluster(nodes=2)) as running:
+        yield {VARIABLE: "slurm:2@work", "SLURM_CONF": str(running.folder / "slurm.conf")}
+        ended = running.jobcomp.read_text()
+        assert {"generate-online", "pretrain-cloned", "finetune-plain"} <= set(
+            re.findall(r"Name=pipeline-\w+-(\S+)", ended)
+        )
+
+
+def there() -> list[psutil.Process]:
+    """The processes that carry out the training on an engine."""
+    found = []
+    for one in psutil.process_iter(["cmdline", "environ"]):
+        if (one.info["cmdline"] or [])[1:] == FINETUNE and RELAYED in (one.info["environ"] or {}):
+            found.append(one)
+    return found
+
+
+def at_work(folder: Trained) -> None:
+    """Wait until the training has noted where it is."""
+    wait_until(lambda: bool(folder.checkpoints()) and bool(there()))
+
+
+@pytest.mark.slow
+def test_it_leaves_the_bytes_that_it_leaves_here(
+    ready: Trained, here: dict[str, bytes], engine: dict[str, str], tmp_path: Path
+) -> None:
+    folder = copy_of(ready, tmp_path / "copy")
+    said = folder.run(sys.executable, *FINETUNE, **engine)
+    assert f"finetune plain: {UPDATES} of {UPDATES}, done" in said
+    assert bytes_of(folder.root) == here
+
+
+@pytest.mark.slow
+def test_killed_there_it_begins_again_where_it_was(
+    ready: Trained, here: dict[str, bytes], engine: dict[str, str], tmp_path: Path
+) -> None:
+    folder = copy_of(ready, tmp_path / "copy")
+    stage = folder.stage("finetune", "plain", **engine)
+    at_work(folder)
+    for one in there():
+        one.kill()
+    said = stage.communicate()[0]
+    assert stage.returncode == 0, said
+    assert "executor: finetune plain was ended from outside; it begins again where it was" in said
+    assert "finetune plain: resumed at update " in said
+    assert bytes_of(folder.root) == here
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("sent", "code"), [(signal.SIGTERM, 143), (signal.SIGKILL, -9)])
+def test_ended_here_it_ends_there_and_goes_on_when_run_again(
+    ready: Trained, here: dict[str, bytes], engine: dict[str, str], tmp_path: Path, sent: int, code: int
+) -> None:
+    """A killed stage leaves Slurm's job to itself: the next run ends it first."""
+    folder = copy_of(ready, tmp_path / "copy")
+    stage = folder.stage("finetune", "plain", **engine)
+    at_work(folder)
+    stage.send_signal(sent)
+    said = stage.communicate()[0]
+    assert stage.returncode == code, said
+    assert "Traceback" not in said
+    if sent == signal.SIGTERM:
+        wait_until(lambda: not there(), 20)
+    again = folder.run(sys.executable, *FINETUNE, **engine)
+    assert "finetune plain: resumed at update " in again
+    assert bytes_of(folder.root) == here
+
+
+@pytest.mark.slow
+def test_a_farm_on_an_engine_leaves_the_bytes_of_dvc_repro(
+    reproduced: tuple[Folder, str], engine: dict[str, str], tmp_path: Path, environment: dict[str, str]
+) -> None:
+    folder = begin(tmp_path / "farmed", environment)
+    folder.run(sys.executable, "-m", "pipeline", "farm", "--workers", "4", **engine)
+    assert bytes_of(folder.root) == bytes_of(reproduced[0].root)
