@@ -87,15 +87,19 @@ TransferName = Annotated[
 ]
 
 
-def read_params(every: bool = False) -> "Params":
-    """Read and check all of params.yaml, every mistake said or the first; hold libraries to its threads."""
+def read_params(every: bool = False, alone: bool = True) -> "Params":
+    """Read and check all of params.yaml, every mistake said or the first; hold libraries to its threads.
+
+    `alone`: nothing else that this command begins wants the cores. A thread that spins while it waits for another takes
+    the core that the other may need: two trainings at once took five to ten times as long as one behind the other.
+    """
     from pipeline.config import load_params
 
     params = load_params(every=every)
     os.environ["NUMBA_NUM_THREADS"] = os.environ["OMP_NUM_THREADS"] = str(params.threads)
     # torch's idle threads leave the cores to numba's; but not at once, for waking one takes longer than a lock step
     os.environ.setdefault("OMP_WAIT_POLICY", "passive")
-    os.environ.setdefault("GOMP_SPINCOUNT", "10000")  # about a hundred microseconds
+    os.environ.setdefault("GOMP_SPINCOUNT", "10000" if alone else "0")  # turns; about a hundred microseconds
     from pipeline.problems import check  # numpy's BLAS, which comes with it, looks at its threads once
 
     check(params)

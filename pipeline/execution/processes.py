@@ -20,7 +20,9 @@ class Processes:
     def __init__(self, setting: Setting, order: Order, threads: int) -> None:
         self._most = setting.workers or cores()
         self._order = order
-        self._environment = environment(threads)
+        # Where there are more threads than cores, one that spins while it waits takes another's core.
+        crowded = {"GOMP_SPINCOUNT": "0"} if self._most * threads > cores() else {}
+        self._environment = environment(threads) | crowded
         self._pool: ProcessPoolExecutor | None = None
 
     def run(self, errands: Sequence[Errand], on_done: Callable[[int], None]) -> None:

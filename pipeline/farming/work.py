@@ -14,9 +14,6 @@ from queue import Queue
 from pipeline.execution.group import GROUP
 
 FIRST_FREE = 10  # number of a file that sh leaves alone
-# Stages at the same time have more threads than there are cores: one that spins while it waits takes another's core.
-# libgomp counts its turns; so many are some ten microseconds. Unless the environment says otherwise; changes no result.
-IDLE_THREADS = {"OMP_WAIT_POLICY": "PASSIVE", "GOMP_SPINCOUNT": "1000"}
 STOP_S = 8.0  # for what is half written to be cleared away
 
 Said = tuple[str, str | None]  # the name of some work, and a line that it said; None behind its last
@@ -51,7 +48,7 @@ class Work:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
-            env={**IDLE_THREADS, **os.environ, "PYTHONUNBUFFERED": "1", **task.more},
+            env={**os.environ, "PYTHONUNBUFFERED": "1", **task.more},
             pass_fds=(kept,),
             start_new_session=True,
         )

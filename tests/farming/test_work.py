@@ -105,15 +105,3 @@ def test_nothing_lives_on_when_the_farm_is_killed(tmp_path: Path, sent: signal.S
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         assert ended(pids)
         fcntl.flock(lock, fcntl.LOCK_EX)
-
-
-@pytest.mark.parametrize(("own", "met"), [(None, "PASSIVE"), ("ACTIVE", "ACTIVE")])
-def test_threads_that_wait_do_not_spin_unless_the_environment_says_so(
-    own: str | None, met: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.delenv("OMP_WAIT_POLICY", raising=False)
-    if own is not None:
-        monkeypatch.setenv("OMP_WAIT_POLICY", own)
-    work, said = begin(tmp_path, monkeypatch, "sh", "-c", "echo $OMP_WAIT_POLICY")
-    assert lines(said) == [met]
-    work.stopped()

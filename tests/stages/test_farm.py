@@ -22,6 +22,7 @@ TOY = """stages:
 """
 DO = """echo "$1: 1 of 1, cost 2.5"
 echo $$ >> pids
+echo "$OMP_WAIT_POLICY $GOMP_SPINCOUNT" >> waits.txt
 if [ "$1" = "$SLOW" ]; then sleep "$SLEEP"; fi
 if [ "$1" = "$BROKEN" ]; then echo "error: no ink" >&2; exit 2; fi
 case $1 in third) cat first.txt second.txt > third.txt;; *) (cat seed; echo "$1") > "$1.txt";; esac
@@ -95,6 +96,17 @@ def test_stages_side_by_side_leave_the_bytes_and_the_lock_of_one_behind_the_othe
     toy.dvc("repro", "--force")
     assert toy.results() == found
     assert toy.run(*FARM).splitlines() == ["farm: nothing is stale"]
+
+
+@pytest.mark.parametrize(
+    ("words", "own", "met"), [((), {}, "0"), (("--workers", "1"), {}, "10000"), ((), {"GOMP_SPINCOUNT": "7"}, "7")]
+)
+def test_threads_that_wait_do_not_spin_beside_others(
+    words: tuple[str, ...], own: dict[str, str], met: str, toy: Field
+) -> None:
+    """One that spins takes the core that another needs."""
+    toy.run(*FARM, *words, **own)
+    assert set((toy.root / "waits.txt").read_text().splitlines()) == {f"passive {met}"}
 
 
 @pytest.mark.slow
