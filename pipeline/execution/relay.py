@@ -10,10 +10,13 @@ import hashlib
 import os
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
+from queue import SimpleQueue
+from typing import Any
 
 from pipeline.errors import UserError
 from pipeline.execution.beginning import environment
@@ -138,22 +141,32 @@ def _by_ray(place: Setting, threads: int, words: Sequence[str]) -> int:
     """Return the exit code of a task that runs it; what is there ends with this process, killed or not."""
     from pipeline.execution.on_ray import joined
 
+    said: SimpleQueue[str | int | UserError] = SimpleQueue()
     with joined(place) as ray:
+        about = (ray, threads, (_command(words), str(Path.cwd()), _given(threads), GROUP), said)
+        # In a thread, for what a signal raises within Ray's compiled code is lost there.
+        threading.Thread(target=_follow, args=about, daemon=True).start()
+        while True:
+            one = said.get()
+            if isinstance(one, UserError):
+                raise one
+            if isinstance(one, int):
+                return one
+            sys.stderr.write(one)
+            sys.stderr.flush()
+
+
+def _follow(ray: Any, threads: int, sent: Sequence[object], said: "SimpleQueue[str | int | UserError]") -> None:
+    """Put what a task of Ray says into a queue, and at last its exit code."""
+    try:
         cores = int(max(node["Resources"].get("CPU", 0) for node in ray.nodes() if node["Alive"]))
         task = ray.remote(num_cpus=max(1, min(threads, cores)), max_retries=0)(_lines_of())
-        there = task.options(num_returns="streaming")
-        try:
-            for future in there.remote(_command(words), str(Path.cwd()), _given(threads), GROUP):
-                line = ray.get(future)
-                if isinstance(line, int):
-                    return line
-                sys.stderr.write(line)
-                sys.stderr.flush()
-        except ray.exceptions.RayTaskError as error:
-            raise UserError(f"executor: Ray: {' '.join(str(error.cause or error).split())[:300]}") from error
-        except ray.exceptions.RayError:  # its worker or its node is gone
-            return KILLED
-    return KILLED
+        for future in task.options(num_returns="streaming").remote(*sent):
+            said.put(ray.get(future))
+    except Exception as error:
+        gone = isinstance(error, ray.exceptions.RayError) and not isinstance(error, ray.exceptions.RayTaskError)
+        why = " ".join(str(getattr(error, "cause", None) or error).split())[:300]
+        said.put(KILLED if gone else UserError(f"executor: Ray: {why}"))
 
 
 def _lines_of() -> Callable[[Sequence[str], str, Mapping[str, str], str], Iterator[str | int]]:
@@ -175,7 +188,9 @@ def _lines_of() -> Callable[[Sequence[str], str, Mapping[str, str], str], Iterat
             start_new_session=True,
         ) as found:
             assert found.stdout is not None
-            yield from found.stdout
+            # Not `yield from`: Ray sends to the generator, and a file takes nothing.
+            for line in found.stdout:  # noqa: UP028
+                yield line
             code = found.wait()
         yield code if code >= 0 else 128 - code
 
