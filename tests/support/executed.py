@@ -91,10 +91,10 @@ def here(_: int) -> tuple[int, str, str]:
 
 
 @contextmanager
-def ray_cluster(place: Path, cores: int = 2) -> Iterator[str]:
-    """The address of a Ray cluster that runs by itself."""
+def ray_cluster(place: Path) -> Iterator[str]:
+    """The address of a Ray cluster of two cores that runs by itself."""
     port, ray = free_ports(1)[0], [sys.executable, "-m", "ray.scripts.scripts"]
-    words = ["start", "--head", "--block", f"--port={port}", f"--num-cpus={cores}", "--node-ip-address=127.0.0.1"]
+    words = ["start", "--head", "--block", f"--port={port}", "--num-cpus=2", "--node-ip-address=127.0.0.1"]
     words += ["--include-dashboard=false", f"--object-store-memory={100 << 20}", f"--temp-dir={place}/r"]
     said = place / "ray.log"
     with said.open("w") as out:

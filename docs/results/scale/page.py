@@ -8,9 +8,6 @@ from layout import number, table
 HERE = Path(__file__).resolve().parent
 WORDS = {"log": "`log`", "generate": "`generate online`", "import": "`import slurm`"}
 MIB = 1 << 20
-CORES = 2  # of the machine that speedup.py ran on
-DONE = {"heuristics": "`evaluate heuristics`", "hindsight": "`hindsight`", "seeds": "three seeds of a small `deeprm3`"}
-ENGINES = {"serial": "none", "processes": "processes", "ray": "Ray", "slurm": "Slurm"}
 
 
 def logs() -> str:
@@ -58,18 +55,4 @@ def kills() -> str:
     return table(head, rows, words=2)
 
 
-def speedup() -> str:
-    """Return how much faster stages became with more workers, and of how much the cores could have made."""
-    found = pd.read_csv(HERE / "speedup.csv")
-    alone = found[(found["engine"] == "serial") & (found["workers"] == 1)].set_index("what")["seconds"]
-    rows = []
-    for one in found.itertuples():
-        gain = alone[one.what] / one.seconds
-        most = min(one.workers, CORES)
-        cells = (number(one.seconds), f"{gain:.2f}", f"{100 * gain / most:.0f} %")
-        rows.append([DONE[str(one.what)], ENGINES[str(one.engine)], str(one.workers), *cells])
-    head = ["what", "engine", "workers", "seconds", "times as fast as one process here", "of what its cores could do"]
-    return table(head, rows, words=2)
-
-
-TABLES = {"speedup": speedup, "logs": logs, "nodes": nodes, "kills": kills, "machines": machines}
+TABLES = {"logs": logs, "nodes": nodes, "kills": kills, "machines": machines}
