@@ -44,10 +44,9 @@ farm: HOW := python -m pipeline farm
 farm: repro  ## The same, several stages at a time
 
 # A file's tests stay together, for those that are slow to set up share that; the longest files begin first
-# (tests/support/order.py). One worker more than cores, five at most: many tests wait for a server.
-test: WORKERS = $(shell $(BIN)/python -c "import os; print(min(5, 1 + (os.cpu_count() or 1)))")
+# (tests/support/order.py).
 test: $(COMPILED)  ## Run the tests (without those marked slow)
-	python -m pytest -m "not slow" -n $(WORKERS) --dist loadfile --no-loadscope-reorder
+	python -m pytest -m "not slow" -n auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder
 
 test-slow: $(READY)  ## Run the tests marked slow
 	python -m pytest -m slow
