@@ -57,7 +57,9 @@ def farm(
 
     Example: python -m pipeline farm --set recipes.ours.learning_rate=0.001,0.003 --seeds 1..5 --agent deeprm
     """
-    params = read_params(alone=workers == 1)  # or each stage would say what is wrong with them
+    from pipeline.execution.relay import elsewhere
+
+    params = read_params(alone=workers == 1 or elsewhere())  # or each stage would say what is wrong with them
     if settings or seeds is not None:
         from pipeline.stages import sweep
 

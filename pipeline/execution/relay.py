@@ -8,6 +8,7 @@ its last checkpoint is.
 import getpass
 import hashlib
 import os
+import socket
 import subprocess
 import sys
 import threading
@@ -15,15 +16,14 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from queue import SimpleQueue
+from queue import Empty, SimpleQueue
 from typing import Any
 
 from pipeline.errors import UserError
 from pipeline.execution.beginning import environment
 from pipeline.execution.group import GROUP
 from pipeline.execution.setting import Setting, setting
-from pipeline.execution.version import code_digest
-from pipeline.execution.worker import SHOWN
+from pipeline.execution.version import SHOWN, code_digest, must_be
 from pipeline.progress import say
 
 RELAYED = "PIPELINE_RELAYED"  # the digest of the code of who sent a command, and where he is
@@ -32,6 +32,8 @@ KILLED = 128 + 9
 LOST = 3  # times that a command may be killed from outside
 STOP_S = 10.0  # for what is half written to be cleared away
 LOOKED_S = 0.2
+ENDED_S = 60.0  # in which a job that is cancelled ends
+PATIENT_S = 60.0  # that Ray may be silent at first before it is said why
 
 
 def elsewhere() -> bool:
@@ -58,25 +60,22 @@ def relay(threads: int, *words: str) -> bool:
         return False
     place = setting()
     run = _by_slurm if place.backend == "slurm" else _by_ray
-    for left in reversed(range(LOST)):
-        code = run(place, threads, words)
-        if code == 0:
-            return True
-        if code != KILLED or not left:
+    lost = 0
+    while code := run(place, threads, words):
+        lost += 1
+        if code != KILLED or lost == LOST:
             raise SystemExit(code)
         say(f"executor: {' '.join(words)} was ended from outside; it begins again where it was")
-    raise AssertionError
+    return True
 
 
 def _must_match(code: str, folder: str) -> None:
     """Refuse to work in another folder or by another version than who sent the command."""
     if not Path(folder).is_dir() or not Path.cwd().samefile(folder):
-        raise UserError(f"executor: this node is in {Path.cwd()}; expected {folder}, in a folder that all nodes share")
-    if (mine := code_digest()) != code:
         raise UserError(
-            f"executor: this node has another version of the code or of its packages: expected {code[:SHOWN]},"
-            f" found {mine[:SHOWN]}"
+            f"executor: {socket.gethostname()} is in {Path.cwd()}; expected {folder}, in a folder that all nodes share"
         )
+    must_be(code)
 
 
 def _given(threads: int) -> dict[str, str]:
@@ -126,12 +125,14 @@ def _end_jobs(name: str) -> None:
     """End jobs of a name, and wait until they have ended.
 
     Raises:
-        UserError: Slurm is not there.
+        UserError: Slurm is not there, or they do not end.
     """
-    who = f"--user={getpass.getuser()}"
+    who, end = f"--user={getpass.getuser()}", time.monotonic() + ENDED_S
     try:
         while subprocess.run(["squeue", "-h", who, f"--name={name}"], capture_output=True, check=False).stdout.strip():
             subprocess.run(["scancel", who, f"--name={name}"], capture_output=True, check=False)
+            if time.monotonic() > end:
+                raise UserError(f"executor: Slurm's job {name} of before does not end; see squeue --name={name}")
             time.sleep(LOOKED_S)
     except OSError as error:
         raise UserError(f"executor: squeue: {error.strerror}") from error
@@ -146,8 +147,15 @@ def _by_ray(place: Setting, threads: int, words: Sequence[str]) -> int:
         about = (ray, threads, (_command(words), str(Path.cwd()), _given(threads), GROUP), said)
         # In a thread, for what a signal raises within Ray's compiled code is lost there.
         threading.Thread(target=_follow, args=about, daemon=True).start()
+        first: float | None = PATIENT_S
         while True:
-            one = said.get()
+            try:
+                one = said.get(timeout=first)
+            except Empty:
+                say(f"executor: Ray at {place.address} has not begun yet; it waits for cores (ray status)")
+                continue
+            finally:
+                first = None
             if isinstance(one, UserError):
                 raise one
             if isinstance(one, int):

@@ -13,9 +13,7 @@ from typing import Any
 
 from pipeline.errors import UserError
 from pipeline.execution.store import Store
-from pipeline.execution.version import code_digest
-
-SHOWN = 12  # digits of a digest
+from pipeline.execution.version import must_be
 
 
 @dataclass(frozen=True)
@@ -84,11 +82,7 @@ def _settle(order: Order) -> None:
         raise UserError(_unseen(host, order, error.strerror or str(error))) from error
     if there != order.word:
         raise UserError(_unseen(host, order, "other content"))
-    if (mine := code_digest()) != order.code:
-        raise UserError(
-            f"executor: {host} has another version of the code or of its packages: expected {order.code[:SHOWN]},"
-            f" found {mine[:SHOWN]}"
-        )
+    must_be(order.code)
     if order.torch_threads:  # by itself it would take no more than this machine has cores, and sum in another order
         import_module("torch").set_num_threads(order.torch_threads)
 

@@ -11,12 +11,13 @@ from pathlib import Path
 
 import pytest
 import torch
-from executed import broken, count, here, killed_always, killed_once, refused, sums, threads, total, wait_until
+from executed import broken, count, here, killed_always, killed_once, refused, spins, sums, threads, total, wait_until
 
 from pipeline.errors import UserError
 from pipeline.execution import executor as module
 from pipeline.execution.beginning import THREADS
 from pipeline.execution.executor import Executor, executor
+from pipeline.execution.processes import cores
 from pipeline.execution.setting import FOLDER, Setting
 from pipeline.execution.store import Store
 
@@ -53,10 +54,14 @@ def test_the_serial_way_stores_nothing_and_imports_no_engine() -> None:
     assert not FOLDER.exists()
 
 
-def test_a_worker_works_where_the_stage_does_alone_and_on_its_threads(place: Path) -> None:
+def test_a_worker_works_where_the_stage_does_alone_and_on_its_threads(
+    place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("GOMP_SPINCOUNT", raising=False)
     torch.set_num_threads(3)  # as a command does; more than there may be cores
     with executor(3, TWO) as workers:
         assert workers.map(threads, [0]) == [(3, 3, "3")]
+        assert workers.map(spins, [0]) == ["0" if cores() < 2 * 3 else None]  # or one takes another's core
         ((process, folder, place_of_more),) = workers.map(here, [0])
     assert process != os.getpid()
     assert (folder, place_of_more) == (str(place), "serial")

@@ -68,13 +68,6 @@ def test_what_a_killed_controller_set_is_taken_back_and_nothing_else(one: Steere
     assert set(one.slurm.states().values()) == {"R", "PD"}
 
 
-@pytest.fixture
-def alone(tmp_path: Path) -> Iterator[Steered]:
-    """A cluster for one test: a slurmctld that is killed forgets its last seconds, and then of other tests, too."""
-    with slurm(Cluster(nodes=4, cpus=1)) as found, steered(found, tmp_path / "steering") as of:
-        yield of
-
-
 def test_slurmctld_dies_with_the_controller(alone: Steered) -> None:
     alone.busy()
     long, short = alone.waits(5), alone.waits(1)

@@ -85,6 +85,11 @@ def threads(_: int) -> tuple[int, int, str]:
     return torch.get_num_threads(), int(numba.config.NUMBA_NUM_THREADS), os.environ["OMP_NUM_THREADS"]
 
 
+def spins(_: int) -> str | None:
+    """How often a thread of OpenMP looks before it sleeps."""
+    return os.environ.get("GOMP_SPINCOUNT")
+
+
 def here(_: int) -> tuple[int, str, str]:
     """The process, its working directory, and where it would send tasks of its own."""
     return os.getpid(), str(Path.cwd()), os.environ["PIPELINE_EXECUTOR"]
