@@ -19,3 +19,24 @@ def inlined(function: Function) -> Function:
     )
     compiled: Function = how(function)
     return compiled
+
+
+@inlined
+def dealt(place: int, count: int, hands: int) -> int:
+    """Return which of some things is at a place, dealt out so that each thread has some from beginning to end.
+
+    A thread takes the places of `prange` that stand in a row. Episodes stand in the order of their loads, and the
+    thread that has the highest would be waited for.
+    """
+    few = count // hands
+    more = count % hands  # hands that have one more
+    many = more * (few + 1)
+    if place < many:
+        return place % (few + 1) * hands + place // (few + 1)
+    return (place - many) % few * hands + more + (place - many) // few
+
+
+def lean(function: Function) -> Function:
+    """Compile what only kernels call, and is too long to stand in each: without reference counts, as `inlined` is."""
+    compiled: Function = njit(cache=True, error_model="numpy", _nrt=False)(function)  # type: ignore[call-overload]
+    return compiled

@@ -31,6 +31,8 @@ class Recipe(Frozen):
     clip: Rate | None  # norm of the gradient at most; null: not cut
     minibatches: Positive  # of an update
     falling: bool = False  # does the learning rate fall to 0, in a line, by the last update? Of networks `sets` only
+    # What is played is the mean of the weights behind each update; this share of it is kept from one to the next.
+    average: Annotated[float, Field(ge=0, lt=1, exclude_if=lambda share: not share)] = 0.0
 
 
 class StreamWindows(Frozen):

@@ -12,6 +12,7 @@ from numba import njit, prange
 from pipeline.core import FloatArray, IntArray
 from pipeline.problems.pool.networks.compiled_sets import SetBuffer, SetWeights, logits_of, set_buffer
 from pipeline.problems.pool.networks.describing import describe
+from pipeline.problems.pool.networks.noting import Notes, notes_for
 from pipeline.problems.pool.networks.relative import EpisodeArrays, Relative
 from pipeline.problems.pool.simulator.compiled.kernels import _forced, carry_out
 from pipeline.problems.pool.simulator.compiled.state import Rules, State
@@ -61,13 +62,13 @@ def _too_few(s: State, b: int, held: FloatArray, arrived: float) -> bool:
 @inlined
 def _liked(
     s: State, rules: Rules, b: int, w: SetWeights, held: FloatArray, arrays: EpisodeArrays, so_far: FloatArray,
-    observed: Relative, buffer: SetBuffer,
+    observed: Relative, buffer: SetBuffer, notes: Notes,
 ) -> int:  # fmt: skip
     """Return the action that the network likes best of those that it may take, the lowest of equals."""
     refresh(s, rules, b, arrays, observed, b)
     for k in range(so_far.shape[0]):
         arrays.arrived[0, k] = so_far[k]
-    describe(arrays, 0, observed, b)
+    describe(arrays, 0, observed, b, notes)
     logits_of(w, observed, b, buffer)
     if _too_few(s, b, held, so_far[0]):
         observed.may[b, s.slot_job.shape[1]] = False
@@ -81,7 +82,7 @@ def _liked(
 @njit(cache=True)
 def _play(
     s: State, rules: Rules, b: int, action: int, w: SetWeights, held: FloatArray, known: FloatArray, last: int,
-    end: int, observed: Relative, arrays: EpisodeArrays, so_far: FloatArray, buffer: SetBuffer,
+    end: int, observed: Relative, arrays: EpisodeArrays, so_far: FloatArray, buffer: SetBuffer, notes: Notes,
 ) -> int:  # fmt: skip
     """Carry out an action, and what the network does then, until no job is left to start; return how many choices."""
     count, place = 1, s.to_come[b]
@@ -94,7 +95,7 @@ def _play(
         if action < 0:
             if known[b, 0] > 0.0:  # arrivals are told
                 place = _count_arrivals(s, b, place, so_far)
-            action = _liked(s, rules, b, w, held, arrays, so_far, observed, buffer)
+            action = _liked(s, rules, b, w, held, arrays, so_far, observed, buffer, notes)
             count += 1
 
 
@@ -105,6 +106,7 @@ def _try(
 ) -> None:  # fmt: skip
     """Try the actions of one decision."""
     arrays, buffer, so_far = arrays_of(s, b), set_buffer(w, s.slot_job.shape[1]), np.empty(known.shape[1])
+    notes = notes_for(s.slot_job.shape[1], s.capacity.shape[0])
     count, end = 0, view.now[b] + limits.ahead
     for f in range(chosen.shape[1]):
         if count >= limits.decisions:
@@ -115,7 +117,7 @@ def _try(
                 break
             _begin(s, rules, b, view, last)
             action = view.action[b, c]
-            count += _play(s, rules, b, action, w, held, known, last, end, observed, arrays, so_far, buffer)
+            count += _play(s, rules, b, action, w, held, known, last, end, observed, arrays, so_far, buffer, notes)
             _cost(s, b, view, last, end, tried, c, f)
         tried.futures[b] = f + 1
 

@@ -7,7 +7,8 @@ from numba import get_num_threads, njit, prange
 
 from pipeline.core import FloatArray
 from pipeline.problems.pool.networks.relative import HASTE, OF_JOB, OF_REST, Relative
-from pipeline.problems.pool.networks.rows import add_mixture
+from pipeline.problems.pool.networks.rows import mixture
+from pipeline.simulation.compiled import lean
 
 FEW = 64  # observations: waking a second thread takes longer than looking at so few
 
@@ -80,21 +81,18 @@ def _forward_all(w: SetWeights, observed: Relative, parts: int, logits: FloatArr
         _forward(w, observed, part * share, min((part + 1) * share, logits.shape[0]), logits)
 
 
-@njit(cache=True)
+@lean
 def logits_of(w: SetWeights, observed: Relative, i: int, buffer: SetBuffer) -> None:
     """Write the logits of one observation's legal actions."""
     slots, units = observed.job.shape[1], len(w.score)
     _pool(w, observed, i, buffer)
-    buffer.common[:] = w.all_bias
-    add_mixture(w.of_all, buffer.everything, 2 * units + OF_REST, buffer.common)
-    buffer.shared[:] = w.part_bias
+    mixture(w.of_all, buffer.everything, 2 * units + OF_REST, w.all_bias, buffer.common)
     for h in range(units):
         buffer.common[h] = max(buffer.common[h], np.float32(0.0))
-    add_mixture(w.all_part, buffer.common, units, buffer.shared)
+    mixture(w.all_part, buffer.common, units, w.part_bias, buffer.shared)
     for m in range(slots):
         if observed.may[i, m]:
-            buffer.hidden[:] = buffer.shared
-            add_mixture(w.job_part, buffer.each[m], units, buffer.hidden)
+            mixture(w.job_part, buffer.each[m], units, buffer.shared, buffer.hidden)
             total = np.float32(0.0)
             for h in range(units):
                 total += max(buffer.hidden[h], np.float32(0.0)) * w.score[h]
@@ -109,17 +107,17 @@ def logits_of(w: SetWeights, observed: Relative, i: int, buffer: SetBuffer) -> N
     buffer.logits[slots] = void
 
 
-@njit(cache=True)
+@lean
 def _pool(w: SetWeights, observed: Relative, i: int, buffer: SetBuffer) -> None:
     """Write what waiting jobs are, each and together: mean and largest of every hidden unit."""
     units, waiting = len(w.score), 0
-    buffer.everything[: 2 * units] = np.float32(0.0)
+    for h in range(2 * units):
+        buffer.everything[h] = np.float32(0.0)
     for m in range(observed.job.shape[1]):
         if observed.job[i, m, HASTE] > 0:
             waiting += 1
             each = buffer.each[m]
-            each[:] = w.job_bias
-            add_mixture(w.of_job, observed.job[i, m], OF_JOB, each)
+            mixture(w.of_job, observed.job[i, m], OF_JOB, w.job_bias, each)
             for h in range(units):
                 value = max(each[h], np.float32(0.0))
                 each[h] = value

@@ -15,7 +15,7 @@ from numba.extending import intrinsic
 from pipeline.core import FloatArray, IntArray
 from pipeline.simulation.compiled import inlined
 
-WIDE, NARROW = 16, 8  # floats in a register, or in half of one
+WIDEST, WIDE, NARROW = 64, 16, 8  # floats in four registers, in one, or in half of one
 INDEX = ir.IntType(64)
 
 
@@ -75,26 +75,27 @@ class Emitter:
 
 
 def _emitted(width: int, emit: Callable[..., None]) -> Callable[..., None]:
-    """Return a function for kernels: (table, picked, count, at, row), `emit` being its code; `at`: first column."""
+    """Return a function for kernels: (table, picked, count, at, first, row), `emit` its code; `at`: first column."""
 
-    def block(typing: Any, table: Any, picked: Any, count: Any, at: Any, row: Any) -> Any:
-        if any(array.dtype != types.float32 or array.layout != "C" for array in (table, row)) or picked.layout != "C":
-            raise TypingError(f"expected C-ordered float32 arrays, got {table}, {picked} and {row}")
+    def block(typing: Any, table: Any, picked: Any, count: Any, at: Any, first: Any, row: Any) -> Any:
+        floats = (table, first, row)
+        if any(array.dtype != types.float32 or array.layout != "C" for array in floats) or picked.layout != "C":
+            raise TypingError(f"expected C-ordered float32 arrays, got {table}, {picked}, {first} and {row}")
 
         def code(context: Any, builder: Any, signature: Any, values: Any) -> Any:
             kinds, at = signature.args, values[3]
             emitter = Emitter(context, builder, width, at)
-            table, picked, row = (emitter.array(kinds[k], values[k]) for k in (0, 1, 4))
-            emit(emitter, table, picked, values[2], row)
+            table, picked, first, row = (emitter.array(kinds[k], values[k]) for k in (0, 1, 4, 5))
+            emit(emitter, table, picked, values[2], first, row)
             return context.get_dummy_value()
 
-        return types.void(table, picked, types.int64, types.int64, row), code
+        return types.void(table, picked, types.int64, types.int64, first, row), code
 
     compiled: Callable[..., None] = intrinsic(block)
     return compiled
 
 
-def _sum(e: Emitter, table: Any, found: Any, count: Any, row: Any) -> None:
+def _sum(e: Emitter, table: Any, found: Any, count: Any, _: Any, row: Any) -> None:
     total = e.register()
     with cgutils.for_range(e.builder, count) as loop:
         more = e.load(table, e.number(found, loop.index))
@@ -102,22 +103,22 @@ def _sum(e: Emitter, table: Any, found: Any, count: Any, row: Any) -> None:
     e.store(e.builder.load(total), row)
 
 
-def _add(e: Emitter, table: Any, found: Any, count: Any, row: Any) -> None:
+def _add(e: Emitter, table: Any, found: Any, count: Any, _: Any, row: Any) -> None:
     more = e.load(row)
     with cgutils.for_range(e.builder, count) as loop:
         place = e.number(found, loop.index)
         e.store(e.builder.fadd(e.load(table, place), more), table, place)
 
 
-def _mix(e: Emitter, table: Any, weights: Any, count: Any, row: Any) -> None:
-    total = e.register(e.load(row))
+def _mix(e: Emitter, table: Any, weights: Any, count: Any, first: Any, row: Any) -> None:
+    total = e.register(e.load(first))
     with cgutils.for_range(e.builder, count) as loop:
         more = e.builder.fmul(e.load(table, loop.index), e.spread(e.number(weights, loop.index)))
         e.builder.store(e.builder.fadd(e.builder.load(total), more), total)
     e.store(e.builder.load(total), row)
 
 
-def _outer(e: Emitter, table: Any, weights: Any, count: Any, row: Any) -> None:
+def _outer(e: Emitter, table: Any, weights: Any, count: Any, _: Any, row: Any) -> None:
     more = e.load(row)
     with cgutils.for_range(e.builder, count) as loop:
         share = e.builder.fmul(more, e.spread(e.number(weights, loop.index)))
@@ -125,27 +126,59 @@ def _outer(e: Emitter, table: Any, weights: Any, count: Any, row: Any) -> None:
 
 
 def _all_columns(emit: Callable[..., None]) -> Callable[..., None]:
-    """Return a function for kernels that goes through all columns of a table: (table, picked, count, row)."""
-    wide, narrow = _emitted(WIDE, emit), _emitted(NARROW, emit)
+    """Return a function for kernels that goes through all columns of a table: (table, picked, count, first, row).
+
+    Four registers at a time, for a sum waits for the one before it.
+    """
+    widest, wide, narrow = (_emitted(width, emit) for width in (WIDEST, WIDE, NARROW))
 
     @inlined
-    def whole(table: FloatArray, picked: IntArray | FloatArray, count: int, row: FloatArray) -> None:
+    def whole(table: FloatArray, picked: IntArray | FloatArray, count: int, first: FloatArray, row: FloatArray) -> None:
         at = 0
+        while at + WIDEST <= table.shape[1]:
+            widest(table, picked, count, at, first, row)
+            at += WIDEST
         while at + WIDE <= table.shape[1]:
-            wide(table, picked, count, at, row)
+            wide(table, picked, count, at, first, row)
             at += WIDE
         if at < table.shape[1]:
-            narrow(table, picked, count, at, row)
+            narrow(table, picked, count, at, first, row)
 
     return whole
 
 
-# Each takes a table, which rows or their weights, how many, and one row [width].
-sum_rows = _all_columns(_sum)  # writes the sum of the rows `picked[:count]` to the row
-add_to_rows = _all_columns(_add)  # adds the row to each of the rows `picked[:count]`
-add_mixture = _all_columns(_mix)  # adds the first `count` rows, each times its weight, to the row
-add_outer = _all_columns(_outer)  # adds the row, times their weights, to the first `count` rows
+_sum_all, _add_all, _mix_all, _outer_all = (_all_columns(emit) for emit in (_sum, _add, _mix, _outer))
 _add_wide, _add_narrow = _emitted(WIDE, _add), _emitted(NARROW, _add)
+
+
+@inlined
+def sum_rows(table: FloatArray, found: IntArray, count: int, row: FloatArray) -> None:
+    """Write the sum of the rows `found[:count]` to a row [width]."""
+    _sum_all(table, found, count, row, row)
+
+
+@inlined
+def add_to_rows(table: FloatArray, found: IntArray, count: int, row: FloatArray) -> None:
+    """Add a row [width] to each of the rows `found[:count]`."""
+    _add_all(table, found, count, row, row)
+
+
+@inlined
+def mixture(table: FloatArray, weights: FloatArray, count: int, first: FloatArray, row: FloatArray) -> None:
+    """Write to a row [width] what stands first in it, and the first `count` rows, each times its weight."""
+    _mix_all(table, weights, count, first, row)
+
+
+@inlined
+def add_mixture(table: FloatArray, weights: FloatArray, count: int, row: FloatArray) -> None:
+    """Add the first `count` rows, each times its weight, to a row [width]."""
+    _mix_all(table, weights, count, row, row)
+
+
+@inlined
+def add_outer(table: FloatArray, weights: FloatArray, count: int, row: FloatArray) -> None:
+    """Add a row [width], times their weights, to the first `count` rows."""
+    _outer_all(table, weights, count, row, row)
 
 
 @inlined
@@ -153,7 +186,7 @@ def add_columns(table: FloatArray, found: IntArray, count: int, begin: int, end:
     """Do what `add_to_rows` does in columns begin to end - 1 alone, which are whole vectors."""
     at = begin
     while at + WIDE <= end:
-        _add_wide(table, found, count, at, more)
+        _add_wide(table, found, count, at, more, more)
         at += WIDE
     if at < end:
-        _add_narrow(table, found, count, at, more)
+        _add_narrow(table, found, count, at, more, more)

@@ -13,7 +13,8 @@ from pipeline.core import FloatArray
 from pipeline.problems.pool.networks.compiled_sets import SetBuffer, SetWeights, logits_of, set_buffer
 from pipeline.problems.pool.networks.loss import Loss, loss_of
 from pipeline.problems.pool.networks.relative import HASTE, OF_JOB, OF_REST, Relative
-from pipeline.problems.pool.networks.rows import add_mixture, add_outer
+from pipeline.problems.pool.networks.rows import add_mixture, add_outer, mixture
+from pipeline.simulation.compiled import lean
 
 BLOCK = 256  # decisions whose gradients are summed in float32; the sums of blocks are, in float64
 
@@ -35,6 +36,7 @@ class Hidden(NamedTuple):
     shared: FloatArray  # [H]
     common: FloatArray  # [H]
     pooled: FloatArray  # [2 * H]
+    nothing: FloatArray  # [2 * H]  zeros, for sums that begin there
 
 
 def gradient(w: SetWeights, observed: Relative, loss: Loss) -> tuple[SetWeights, float]:
@@ -95,6 +97,7 @@ def _hidden(slots: int, units: int) -> Hidden:
         np.zeros(units, dtype=np.float32),
         np.zeros(units, dtype=np.float32),
         np.zeros(2 * units, dtype=np.float32),
+        np.zeros(2 * units, dtype=np.float32),
     )
 
 
@@ -131,18 +134,17 @@ def _add(parts: SetWeights, part: int, to: SetWeights) -> None:
     parts.void_bias[part] += to.void_bias
 
 
-@njit(cache=True)
+@lean
 def _scores(w: SetWeights, t: Turned, observed: Relative, i: int, buffer: SetBuffer, g: Hidden, to: SetWeights) -> None:
     """Go back from the logits of legal jobs to what each job is, and to what all share."""
     units = len(w.score)
-    g.shared[:] = np.float32(0.0)
+    for h in range(units):
+        g.shared[h] = g.nothing[h]
     for m in range(observed.job.shape[1]):
-        g.each[m] = np.float32(0.0)
         if not observed.may[i, m]:
             continue
         slope = g.logit[m]
-        buffer.hidden[:] = buffer.shared
-        add_mixture(w.job_part, buffer.each[m], units, buffer.hidden)
+        mixture(w.job_part, buffer.each[m], units, buffer.shared, buffer.hidden)
         for h in range(units):
             alive = buffer.hidden[h] > 0
             to.score[h] += slope * buffer.hidden[h] if alive else np.float32(0.0)
@@ -151,10 +153,10 @@ def _scores(w: SetWeights, t: Turned, observed: Relative, i: int, buffer: SetBuf
         for k in range(OF_JOB):
             to.direct[k] += slope * observed.job[i, m, k]
         add_outer(to.job_part, buffer.each[m], units, g.before)
-        add_mixture(t.job_part, g.before, units, g.each[m])
+        mixture(t.job_part, g.before, units, g.nothing, g.each[m])
 
 
-@njit(cache=True)
+@lean
 def _rest(w: SetWeights, t: Turned, observed: Relative, i: int, buffer: SetBuffer, g: Hidden, to: SetWeights) -> None:
     """Go back from void and from what all share to the pooled jobs."""
     units, slope = len(w.score), g.logit[observed.job.shape[1]]
@@ -171,27 +173,28 @@ def _rest(w: SetWeights, t: Turned, observed: Relative, i: int, buffer: SetBuffe
         g.common[h] = g.common[h] if buffer.common[h] > 0 else np.float32(0.0)
         to.all_bias[h] += g.common[h]
     add_outer(to.of_all, buffer.everything, 2 * units + OF_REST, g.common)
-    g.pooled[:] = np.float32(0.0)
-    add_mixture(t.of_all, g.common, units, g.pooled)
+    mixture(t.of_all, g.common, units, g.nothing, g.pooled)
 
 
-@njit(cache=True)
+@lean
 def _jobs(observed: Relative, i: int, buffer: SetBuffer, g: Hidden, to: SetWeights) -> None:
     """Go back from the pooled jobs to each; of equally large ones the first has the maximum's."""
     units, waiting = len(to.score), 0
     for m in range(observed.job.shape[1]):
         waiting += int(observed.job[i, m, HASTE] > 0)
     for h in range(units):
-        for m in range(observed.job.shape[1]):
-            largest = buffer.everything[units + h]
-            if observed.job[i, m, HASTE] > 0 and largest > 0 and buffer.each[m, h] == largest:
-                g.each[m, h] += g.pooled[units + h]
-                break
+        g.pooled[h] /= np.float32(max(waiting, 1))
+        if buffer.everything[units + h] <= 0:
+            g.pooled[units + h] = np.float32(0.0)
     for m in range(observed.job.shape[1]):
         if observed.job[i, m, HASTE] == 0:
             continue
+        asked = observed.may[i, m]  # else its score is nobody's, and nothing came back from it
         for h in range(units):
-            more = g.each[m, h] + g.pooled[h] / np.float32(waiting)
-            g.each[m, h] = more if buffer.each[m, h] > 0 else np.float32(0.0)
+            value = buffer.each[m, h]
+            first = g.pooled[units + h] if value == buffer.everything[units + h] else np.float32(0.0)
+            g.pooled[units + h] -= first  # the next job that is as large has nothing
+            more = ((g.each[m, h] if asked else np.float32(0.0)) + first) + g.pooled[h]
+            g.each[m, h] = more if value > 0 else np.float32(0.0)
             to.job_bias[h] += g.each[m, h]
         add_outer(to.of_job, observed.job[i, m], OF_JOB, g.each[m])

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numba import get_num_threads
 
 from pipeline.core import BoolArray, CompiledRule, FloatArray, IntArray, KeyArray, Observation
 from pipeline.problems.pool.networks.relative import Relative, relative_buffer
@@ -69,7 +70,7 @@ class Walk:
         if decisions and len(rows):
             observed = relative_buffer(len(rows), self.simulator.cluster.slots)
             done = ActionBuffer._make(np.empty((4, len(rows)), dtype=np.int64))
-            how = RunState(self._key, self._turn, until, False, decisions, keep=False)
+            how = RunState(self._key, self._turn, until, False, decisions, get_num_threads(), keep=False)
             count = np.zeros(len(rows), dtype=np.int64)
             self.simulator.hand_over(play_some, rows, self._weights, self._who, how, observed, done, count)
         return self._left(until)

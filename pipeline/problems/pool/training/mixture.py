@@ -16,6 +16,7 @@ import torch
 from pipeline.config import Mixture, Recipe, ShortRunsAndStreams
 from pipeline.core import FloatArray, IntArray, keys
 from pipeline.errors import UserError
+from pipeline.learning.averaging import Average
 from pipeline.learning.memory import Memory
 from pipeline.learning.returns import decision_baseline, discounted, leave_one_out
 from pipeline.learning.update import Update
@@ -37,12 +38,15 @@ def mixture(network: Sets, task: Task, config: Mixture, memory: Memory | None = 
     memory, recipe = memory or Memory(), task.recipe
     optimizer = torch.optim.Adam(network.parameters(), lr=recipe.learning_rate)
     memory.keep(optimizer=optimizer)
+    average = Average(network, recipe.average, memory)
     for step in range(memory.done + 1, config.updates + 1):
+        average.begin()
         optimizer.zero_grad()
         learned = by_chance(network, task, config, step)
         if learned.decisions:  # else no job had to wait for another: nothing to learn from
             left = (config.updates - step + 1) / config.updates if recipe.falling else 1.0
             take_step(network, optimizer, learned.decisions, recipe, left, step)
+        average.end()
         yield Update(step, learned.metrics)
 
 

@@ -7,7 +7,7 @@ state stays in the cache, and no array is handed back and forth between decision
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit, prange
+from numba import get_num_threads, njit, prange
 
 from pipeline.core import IntArray, KeyArray
 from pipeline.learning.sampling import draw_action
@@ -20,6 +20,7 @@ from pipeline.problems.pool.simulator.compiled.kernels import go_on
 from pipeline.problems.pool.simulator.compiled.observing import flat, observe_one
 from pipeline.problems.pool.simulator.compiled.state import Rules, State
 from pipeline.problems.pool.training.decisions import ActionBuffer, DecisionBuffer, Decisions, by_chance, record
+from pipeline.simulation.compiled import dealt
 from pipeline.simulation.draws import uniform
 
 AT_LEAST = 64  # decisions of an episode in one call of the kernel, if it has as many
@@ -33,6 +34,7 @@ class PlaySettings(NamedTuple):
     key: KeyArray  # [B]  of their draws
     turn: int  # the first decision's place in its episode
     most: int  # decisions of an episode
+    threads: int
 
 
 def play_by_chance(
@@ -63,7 +65,7 @@ def play_by_chance(
             _play_rows,
             rows,
             *weights,
-            PlaySettings(masked, key, turn, most),
+            PlaySettings(masked, key, turn, most, get_num_threads()),
             written.observed,
             ActionBuffer(*written[1:5]),
             count,
@@ -85,7 +87,8 @@ def _play_rows(
     count: IntArray,
 ) -> int:
     over = 0
-    for i in prange(rows.shape[0]):
+    for k in prange(rows.shape[0]):
+        i = dealt(int(np.int64(k)), rows.shape[0], how.threads)  # prange counts in uint64
         count[i] = _play(s, rules, rows[i], w, p, how, observed, done, i * how.most)
         over += s.done[rows[i]]
     return over

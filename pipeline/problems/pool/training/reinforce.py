@@ -19,6 +19,7 @@ import torch
 from pipeline.config import Recipe, Reinforce
 from pipeline.core import FloatArray, IntArray, keys
 from pipeline.errors import UserError
+from pipeline.learning.averaging import Average
 from pipeline.learning.memory import Memory
 from pipeline.learning.returns import decision_baseline, discounted, leave_one_out
 from pipeline.learning.update import Update
@@ -43,7 +44,9 @@ def reinforce(network: Network, task: Task, config: Reinforce, memory: Memory | 
     jobsets = JOBSETS[recipe.jobsets](task, config.jobsets)
     optimizer = OPTIMIZERS[recipe.optimizer](network.parameters(), lr=recipe.learning_rate)
     memory.keep(optimizer=optimizer)
+    average = Average(network, recipe.average, memory)
     for step in range(memory.done + 1, config.updates + 1):
+        average.begin()
         drawn = jobsets(step)
         results = []
         for share in np.array_split(np.arange(len(drawn)), min(recipe.minibatches, len(drawn))):
@@ -56,6 +59,7 @@ def reinforce(network: Network, task: Task, config: Reinforce, memory: Memory | 
             decisions = sum(group.decisions for group in groups)
             if decisions:  # else no job had to wait for another: nothing to learn from
                 _take_step(network, optimizer, decisions, recipe, step)
+        average.end()
         yield Update(step, _report(results))
 
 

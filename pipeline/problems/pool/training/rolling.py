@@ -3,6 +3,7 @@
 from typing import NamedTuple
 
 import numpy as np
+from numba import get_num_threads
 
 from pipeline.core import CompiledRule, IntArray, KeyArray
 from pipeline.problems.pool.networks.compiled_sets import SetWeights
@@ -45,7 +46,7 @@ class Roller:
         """Play on up to a step, or to the end."""
         while len(rows := self._left(until)):
             observed, done = relative_buffer(len(rows), self._simulator.cluster.slots), _action_buffer(len(rows))
-            how = RunState(self._who.key, self._turn, until, self._greedy, NEVER, keep=False)
+            how = RunState(self._who.key, self._turn, until, self._greedy, NEVER, get_num_threads(), keep=False)
             count = np.zeros(len(rows), dtype=np.int64)
             self._simulator.hand_over(play_some, rows, self._weights, self._who, how, observed, done, count)
 
@@ -68,7 +69,7 @@ class Roller:
         slots, count = self._simulator.cluster.slots, np.zeros(len(rows), dtype=np.int64)
         observed, done = relative_buffer(len(rows) * AT_ONCE, slots), _action_buffer(len(rows) * AT_ONCE)
         if len(rows):
-            how = RunState(self._who.key, self._turn, until, self._greedy, AT_ONCE, keep=True)
+            how = RunState(self._who.key, self._turn, until, self._greedy, AT_ONCE, get_num_threads(), keep=True)
             self._simulator.hand_over(play_some, rows, self._weights, self._who, how, observed, done, count)
         used = np.flatnonzero(np.arange(AT_ONCE) < count[:, None])
         return Rollout(observed.take(used), *(column[used] for column in done))

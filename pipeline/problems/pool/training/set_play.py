@@ -9,12 +9,14 @@ from pipeline.core import BoolArray, FloatArray, IntArray, KeyArray
 from pipeline.learning.sampling import draw_action
 from pipeline.problems.pool.networks.compiled_sets import SetWeights, logits_of, set_buffer
 from pipeline.problems.pool.networks.describing import describe
+from pipeline.problems.pool.networks.noting import notes_for
 from pipeline.problems.pool.networks.relative import Relative
 from pipeline.problems.pool.simulator.compiled.kernels import go_on
 from pipeline.problems.pool.simulator.compiled.rules import Players, decide
 from pipeline.problems.pool.simulator.compiled.state import Rules, State
 from pipeline.problems.pool.training.decisions import ActionBuffer
 from pipeline.problems.pool.training.episode_arrays import arrays_of, refresh
+from pipeline.simulation.compiled import dealt
 from pipeline.simulation.draws import uniform
 
 NETWORK = -1  # a rule of nobody: the network decides
@@ -28,6 +30,7 @@ class RunState(NamedTuple):
     until: int  # no decision is taken from this step on
     greedy: bool
     most: int  # decisions of an episode in one call
+    threads: int
     keep: bool  # each decision, at its episode's places; else one of each episode is overwritten again and again
 
 
@@ -46,7 +49,7 @@ def play_some(
     """Play some episodes, and count what each of them decides; return how many are over."""
     over = 0
     for k in prange(rows.shape[0]):
-        i = int(np.int64(k))  # prange counts in uint64
+        i = dealt(int(np.int64(k)), rows.shape[0], how.threads)  # prange counts in uint64
         count[i] = _play(s, rules, rows[i], w, who, how, observed, done, i * how.most if how.keep else i)
         over += s.done[rows[i]]
     return over
@@ -65,6 +68,7 @@ def _play(
     first: int,
 ) -> int:
     arrays, buffer, share = arrays_of(s, b), set_buffer(w, s.slot_job.shape[1]), np.empty(s.slot_job.shape[1] + 1)
+    notes = notes_for(s.slot_job.shape[1], s.capacity.shape[0])
     for k in range(how.most):
         if s.done[b] or s.now[b] >= how.until:
             return k
@@ -72,7 +76,7 @@ def _play(
         network = who.rule[b] == NETWORK
         if how.keep or network:
             refresh(s, rules, b, arrays, observed, at)
-            describe(arrays, 0, observed, at)
+            describe(arrays, 0, observed, at, notes)
         if network:
             logits_of(w, observed, at, buffer)
             action = _taken(buffer.logits, observed.may, at, how, b, share)

@@ -248,8 +248,7 @@ def test_the_learning_rate_falls_to_nothing_in_a_line(recipe: Recipe) -> None:
         task = set_task(recipe.model_copy(update={"falling": falling, "learning_rate": 0.04}))
         memory, rates[falling] = Memory(), []
         for _ in mixture(sets(), task, BRIEF.model_copy(update={"updates": 4, "streams": None}), memory):
-            (optimizer,) = memory._parts.values()
-            rates[falling].append(optimizer.state_dict()["param_groups"][0]["lr"])
+            rates[falling].append(memory._parts["optimizer"].state_dict()["param_groups"][0]["lr"])
     assert rates[True] == pytest.approx([0.04, 0.03, 0.02, 0.01])
     assert rates[False] == [0.04] * 4
 
