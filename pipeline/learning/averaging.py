@@ -9,7 +9,7 @@ import torch
 
 from pipeline.learning.memory import Memory
 
-SOON = 10  # updates behind which about half of what it may remember is remembered
+SOON = 10  # updates; before so many are taken, less than half of the mean is kept
 
 
 class Average:

@@ -29,9 +29,9 @@ class Task(NamedTuple):
 
 
 def fresh(task: Task, count: int) -> Draw:
-    """Return what draws `count` new jobsets for every update, the loads in turn."""
+    """Return what draws `count` new jobsets for every update, the loads in turn, from where the last update ended."""
     loads = task.loads
-    return lambda update: [task.fresh(loads[k % len(loads)], update * count + k) for k in range(count)]
+    return lambda update: [task.fresh(loads[k % len(loads)], k) for k in range(update * count, (update + 1) * count)]
 
 
 def fixed(task: Task, count: int) -> Draw:
