@@ -42,11 +42,6 @@ print(time.monotonic() - begun)
 """
 
 
-@pytest.fixture
-def laid(root: Path) -> LaidOut:
-    return LaidOut(root)
-
-
 def waited(laid: LaidOut, *before: str, stage: str = STAGE, **more: str) -> tuple[float, str]:
     """Run a stage that ends well, and return how long it took and what it said."""
     result = laid.root / "reports" / "result"
