@@ -1,4 +1,4 @@
-"""A process that has imported what takes seconds, and forks for each run, which has a process of its own all the same."""
+"""A process that has imported what takes seconds, and forks for each run: it has a process of its own all the same."""
 
 import json
 import subprocess
