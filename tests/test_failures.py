@@ -115,86 +115,110 @@ def test_a_file_larger_than_allowed_keeps_the_older_schedule(tmp_path: Path, nam
 
 # Python itself may lie where root alone can read: the same command runs once as root, so that all is imported.
 AS_NOBODY = """
-import contextlib, io, os, sys
+import json, os, sys, tempfile, traceback
 from pipeline.cli import main
 
-def run_in(folder):
+def run_in(folder, words):
     os.chdir(folder)
+    sys.argv[1:] = words.split()
+    said, stderr = tempfile.TemporaryFile(), os.dup(2)
+    os.dup2(said.fileno(), 2)
     try:
         main()
     except SystemExit as end:
-        return end.code
+        code = end.code
+    except BaseException:
+        traceback.print_exc()
+        code = 1
+    sys.stderr.flush()
+    os.dup2(stderr, 2)
+    os.close(stderr)
+    said.seek(0)
+    return code, said.read().decode().splitlines()
 
-open_folder, closed_folder, *sys.argv[1:] = sys.argv[1:]
-with contextlib.redirect_stderr(io.StringIO()):
-    run_in(open_folder)
+runs = json.loads(sys.argv[1])
+for words, open_folder in {words: open_folder for open_folder, _, words in runs}.items():
+    run_in(open_folder, words)
 os.setgroups([])
 os.setgid(65534)
 os.setuid(65534)
-sys.exit(run_in(closed_folder))
+print(json.dumps([run_in(closed_folder, words) for _, closed_folder, words in runs]))
 """
 
 
-@pytest.fixture
+UNWRITTEN = {
+    "log": "data/log: cannot be written (Permission denied)",
+    "generate online": "data/jobsets/online/train.parquet: cannot be written (Permission denied)",
+    f"{SJF} out.csv": "out.csv: cannot be written (Permission denied: .)",
+    f"{SJF} new/out.csv": "new/out.csv: cannot be written (Permission denied: .)",
+}
+UNREAD = {
+    "params.yaml": (
+        "generate online",
+        "params.yaml: cannot be read (Permission denied); run this at the repository's root",
+    ),
+    **{
+        name: (
+            SJF.replace("jobs.csv", name) + " ../open/out.csv",
+            f"Invalid value for 'jobs': path '{name}' is not readable",
+        )
+        for name in ("jobs.csv", "log.swf", "jobs.parquet")
+    },
+}
+
+
+class Nobody(NamedTuple):
+    """What a user who is not root was told, one command behind the other, each in a folder of its own."""
+
+    said: dict[str, Said]  # by the command, or the file that may not be read
+    changed: dict[str, bool]  # is there anything else in its folder behind it?
+
+
 def closed(tmp_path: Path) -> Path:
     """A folder of root's, with all that commands read, for a user who is not root."""
-    of_pytest = takewhile(lambda folder: folder.name.startswith(("pytest-", "popen-")), tmp_path.parents)
-    for folder in (tmp_path, *of_pytest):
-        folder.chmod(0o755)
     for place in (tmp_path / "open", tmp_path / "closed"):
-        place.mkdir()
+        place.mkdir(parents=True)
         fill(place)
         pd.read_csv(place / "jobs.csv").to_parquet(place / "jobs.parquet")
         (place / "log.swf").write_text("1 0 0 60 1 -1 -1 1 -1 -1 1 1 1 1 1 -1 -1 -1\n")
     return tmp_path / "closed"
 
 
-def as_nobody(folder: Path, words: str) -> Said:
+@pytest.fixture(scope="module")
+def nobody(tmp_path_factory: pytest.TempPathFactory) -> Nobody:
+    """All of it in one process, most of whose time is that of its beginning."""
+    place = tmp_path_factory.mktemp("nobody")
+    of_pytest = takewhile(lambda folder: folder.name.startswith(("pytest-", "popen-")), place.parents)
+    for folder in (place, *of_pytest):
+        folder.chmod(0o755)
+    words = {name: name for name in UNWRITTEN} | {name: words for name, (words, _) in UNREAD.items()}
+    folders = {name: closed(place / str(number)) for number, name in enumerate(words)}
+    for name in UNREAD:
+        (folders[name] / name).chmod(0o600)
+        (folders[name].parent / "open").chmod(0o777)
+    before = {name: files(folder) for name, folder in folders.items()}
+    runs = [[str(folders[name].parent / "open"), str(folders[name]), each] for name, each in words.items()]
     named = {**os.environ, "PIPELINE_TRACKING": "off", "PYTHONPATH": str(REPOSITORY)}
-    command = [sys.executable, "-c", AS_NOBODY, str(folder.parent / "open"), str(folder), *words.split()]
-    done = subprocess.run(command, check=False, env=named, capture_output=True, text=True)
-    return Said(done.returncode, [line for line in done.stderr.splitlines() if not line.endswith(": started")])
+    command = [sys.executable, "-c", AS_NOBODY, json.dumps(runs)]
+    told = json.loads(subprocess.check_output(command, env=named, text=True).splitlines()[-1])
+    said = {
+        name: Said(code, [line for line in lines if not line.endswith(": started")])
+        for name, (code, lines) in zip(words, told, strict=True)
+    }
+    return Nobody(said, {name: files(folder) != before[name] for name, folder in folders.items()})
 
 
 @needs_root
-@pytest.mark.parametrize(
-    ("words", "line"),
-    [
-        ("log", "data/log: cannot be written (Permission denied)"),
-        ("generate online", "data/jobsets/online/train.parquet: cannot be written (Permission denied)"),
-        (f"{SJF} out.csv", "out.csv: cannot be written (Permission denied: .)"),
-        (f"{SJF} new/out.csv", "new/out.csv: cannot be written (Permission denied: .)"),
-    ],
-)
-def test_a_folder_that_may_not_be_written_to_is_named(closed: Path, words: str, line: str) -> None:
-    before = files(closed)
-    refused(as_nobody(closed, words), line)
-    assert files(closed) == before
+@pytest.mark.parametrize(("words", "line"), UNWRITTEN.items())
+def test_a_folder_that_may_not_be_written_to_is_named(nobody: Nobody, words: str, line: str) -> None:
+    refused(nobody.said[words], line)
+    assert not nobody.changed[words]
 
 
 @needs_root
-@pytest.mark.parametrize(
-    ("name", "words", "line"),
-    [
-        (
-            "params.yaml",
-            "generate online",
-            "params.yaml: cannot be read (Permission denied); run this at the repository's root",
-        ),
-        *(
-            (
-                name,
-                SJF.replace("jobs.csv", name) + " ../open/out.csv",
-                f"Invalid value for 'jobs': path '{name}' is not readable",
-            )
-            for name in ("jobs.csv", "log.swf", "jobs.parquet")
-        ),
-    ],
-)
-def test_a_file_that_may_not_be_read_is_named(closed: Path, name: str, words: str, line: str) -> None:
-    (closed / name).chmod(0o600)
-    (closed.parent / "open").chmod(0o777)
-    said = as_nobody(closed, words)
+@pytest.mark.parametrize(("name", "line"), [(name, line) for name, (_, line) in UNREAD.items()])
+def test_a_file_that_may_not_be_read_is_named(nobody: Nobody, name: str, line: str) -> None:
+    said = nobody.said[name]
     assert said.code == 2
     assert [found.removesuffix(" (--help shows what there is)") for found in said.lines] == [f"error: {line}"]
 

@@ -110,9 +110,11 @@ def learning(params: "Params", agent: str) -> str:
     """Hold torch to the threads of params.yaml, and return the agent's name if there is one."""
     import torch
 
+    from pipeline.cli.uncompiled import leave_compiler_out
     from pipeline.learning.device import device_of
 
     params.agent(agent)
     device_of(params.device)  # before any work
     torch.set_num_threads(params.threads)
+    leave_compiler_out()
     return agent

@@ -1,6 +1,7 @@
 """The command line as its users meet it: answers, refusals, and `schedule` on their own jobs."""
 
 import gzip
+import json
 import os
 import re
 import subprocess
@@ -105,10 +106,49 @@ def test_help_answers_and_shows_an_example(command: Command, words: tuple[str, .
         assert outcome.err == ""
 
 
+# A process each would take most of its time to begin.
+HELPS = """
+import contextlib, io, json, sys
+from pipeline.cli import main
+
+for words in json.loads(sys.argv[1]):
+    sys.argv, code = ["pipeline", *words, "--help"], None
+    with contextlib.redirect_stdout(io.StringIO()):
+        try:
+            main()
+        except SystemExit as end:
+            code = end.code or 0
+    print(json.dumps([code, sorted({name.partition(".")[0] for name in sys.modules})]))
+"""
+
+
+Helped = dict[tuple[str, ...], tuple[int | None, set[str]]]
+
+
+@pytest.fixture(scope="module")
+def helped() -> Helped:
+    """Of every command's help, asked one behind the other in one process: its exit code, and what is imported then."""
+    every = [words for words, _ in COMMANDS]
+    outcome = process("-c", HELPS, json.dumps(every))
+    assert (outcome.code, outcome.err) == (0, "")
+    told = (json.loads(line) for line in outcome.out.splitlines())
+    return {words: (code, set(imported)) for words, (code, imported) in zip(every, told, strict=True)}
+
+
 @pytest.mark.parametrize("words", [words for words, _ in COMMANDS], ids=" ".join)
-def test_help_answers_at_once(words: tuple[str, ...]) -> None:
-    outcome = process("-X", "importtime", "-m", "pipeline", *words, "--help")
+def test_help_answers_at_once(
+    words: tuple[str, ...], helped: dict[tuple[str, ...], tuple[int | None, set[str]]]
+) -> None:
+    code, imported = helped[words]
+    assert code == 0
+    assert "pipeline" in imported
+    assert imported.isdisjoint(HEAVY)
+
+
+def test_help_of_a_real_process_answers_at_once() -> None:
+    outcome = process("-X", "importtime", "-m", "pipeline", "finetune", "--help")
     assert outcome.code == 0
+    assert "Usage:" in outcome.out
     imported = {line.rpartition("|")[2].strip().partition(".")[0] for line in outcome.err.splitlines()}
     assert "pipeline" in imported
     assert imported.isdisjoint(HEAVY)

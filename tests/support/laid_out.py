@@ -50,6 +50,10 @@ class LaidOut:
 
     def __init__(self, root: Path) -> None:
         self.root = root
+
+    def lay_out(self) -> None:
+        """Put all of it into the working directory, which has params.yaml."""
+        root = self.root
         for name in ("dvc.yaml", ".gitignore", ".dvcignore", ".dvc/config"):
             (root / name).parent.mkdir(exist_ok=True)
             shutil.copy(REPOSITORY / name, root / name)

@@ -1,11 +1,13 @@
 """An empty repository of its own for each test, with a database whose tables are ready."""
 
+import contextlib
 import logging
 import shutil
 import sqlite3
 from pathlib import Path
 
 import pytest
+from laid_out import LaidOut
 from mlflow import MlflowClient
 from once import once
 from tracking_records import FOREIGN, REPOSITORY
@@ -49,3 +51,24 @@ def root(bare: Path, database: Path) -> Path:
     """A repository with a database."""
     shutil.copy(database, bare / "mlflow.db")
     return bare
+
+
+@pytest.fixture(scope="session")
+def laid_once(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Laying outputs out takes a good part of a second, most of it YAML; a copy takes none."""
+
+    def make(place: Path) -> str:
+        (place / "root").mkdir()
+        shutil.copy(REPOSITORY / "params.yaml", place / "root")
+        with contextlib.chdir(place / "root"):
+            LaidOut(place / "root").lay_out()
+        return ""
+
+    return once(tmp_path_factory, "laid", make)[0] / "root"
+
+
+@pytest.fixture
+def laid(root: Path, laid_once: Path) -> LaidOut:
+    """A repository in which the pipeline seems to have run, and a database that knows nothing of it."""
+    shutil.copytree(laid_once, root, symlinks=True, dirs_exist_ok=True)
+    return LaidOut(root)

@@ -115,10 +115,9 @@ def test_an_answer_that_was_lost_is_no_other_holder(client: MlflowClient) -> Non
     assert leases._take(client, name, "me", "a thing", 0) == ""
 
 
-def test_a_database_of_ones_own_needs_none(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_database_of_ones_own_needs_none(laid: LaidOut, monkeypatch: pytest.MonkeyPatch) -> None:
     taken: list[str] = []
     monkeypatch.setattr("pipeline.tracking.store.lease", lambda client, what, wait_s: taken.append(what))
-    LaidOut(root)
     list(publish([], everything=False))
     assert taken == []
-    assert len(Records(root).runs()) == 6
+    assert len(Records(laid.root).runs()) == 6

@@ -34,11 +34,6 @@ with stage("finetune", "deeprm", load_params()) as run:
 
 
 @pytest.fixture
-def laid(root: Path) -> LaidOut:
-    return LaidOut(root)
-
-
-@pytest.fixture
 def small(laid: LaidOut) -> Params:
     return load_params()
 

@@ -79,9 +79,9 @@ def of_stage(seen: dict[str, Any], name: str) -> tuple[Any, ...]:
 
 @needs_postgres
 def test_eight_clones_publish_at_once_nothing_twice_and_nothing_lost(
-    root: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch, shared: Shared
+    laid: LaidOut, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch, shared: Shared
 ) -> None:
-    laid = LaidOut(root)
+    root = laid.root
     list(publish([], everything=False))  # into a database of its own: what each pipeline run should be
     reference = snapshot(root, exact=False)
     (root / "mlflow.db").unlink()

@@ -18,11 +18,6 @@ NAME = "scheduler-deeprm"
 HEADER = "scenario,load,policy,against,n,difference,difference_low,difference_high\n"
 
 
-@pytest.fixture
-def laid(root: Path) -> LaidOut:
-    return LaidOut(root)
-
-
 def said(everything: bool = False) -> list[str]:
     return [line for line in publish([], everything) if line.startswith("publish: models: ")]
 

@@ -13,6 +13,7 @@ from contextlib import AbstractContextManager, closing
 from pathlib import Path
 
 import pytest
+from forks import Ended, Forks
 from laid_out import LaidOut
 from servers import HOST, black_hole, falling_silent, free_port, refusing, silent
 from tracking_records import Records, environment
@@ -21,11 +22,12 @@ AT_MOST_S = 10
 SAFE = "; the results are safe, what MLflow misses is sent by 'python -m pipeline publish'\n"
 OBEY = ("setpriv", "--bounding-set=-dac_override,-dac_read_search")  # makes root obey permissions
 
-# The time is taken without the import of mlflow, which a stage pays for in any case.
-STAGE = """
+# The time is taken without the import of mlflow, which a stage pays for in any case; so it is imported once for all.
+IMPORTS = "import mlflow, mlflow.pyfunc, torch, numba, pipeline.tracking"
+STAGE = f"""
 import os, sys, time
 from pathlib import Path
-import mlflow, mlflow.pyfunc, torch, numba
+{IMPORTS}
 from pipeline.config import load_params
 from pipeline.tracking import stage
 params = load_params()
@@ -33,8 +35,8 @@ begun = time.monotonic()
 with stage("finetune", "deeprm", params) as run:
     run.inputs(Path("data/jobsets/online"), Path("models/deeprm/pretrained"))
     for step in range(1, 41):
-        run.metrics({"validation": 1.0 / step}, step)
-    run.parent_curve("slowdown/deeprm", {10: 1.5, 190: 4.5})
+        run.metrics({{"validation": 1.0 / step}}, step)
+    run.parent_curve("slowdown/deeprm", {{10: 1.5, 190: 4.5}})
     run.figure(Path("reports/comparison.md"))
     run.model(Path("models/deeprm/policy"))
     Path(sys.argv[1]).write_text("result")
@@ -42,30 +44,37 @@ print(time.monotonic() - begun)
 """
 
 
-@pytest.fixture
-def laid(root: Path) -> LaidOut:
-    return LaidOut(root)
+QUIET = {"MLFLOW_DISABLE_TELEMETRY": "true", "MLFLOW_LOGGING_LEVEL": "CRITICAL"}
 
 
-def waited(laid: LaidOut, *before: str, stage: str = STAGE, **more: str) -> tuple[float, str]:
+@pytest.fixture(scope="module")
+def forks(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Forks]:
+    found = Forks(tmp_path_factory.mktemp("forks"), IMPORTS, environment(**QUIET))
+    yield found
+    found.end()
+
+
+def waited(forks: Forks, laid: LaidOut, stage: str = STAGE, **more: str) -> tuple[float, str]:
     """Run a stage that ends well, and return how long it took and what it said."""
     result = laid.root / "reports" / "result"
     result.unlink(missing_ok=True)
-    more = {"MLFLOW_DISABLE_TELEMETRY": "true", "MLFLOW_LOGGING_LEVEL": "CRITICAL", **more}
-    command = [*before, sys.executable, "-c", stage, str(result)]
-    done = subprocess.run(command, env=environment(**more), capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
+    done = forks.run(stage, str(result), folder=laid.root, environment=environment(**QUIET, **more))
+    return ended_well(done, result)
+
+
+def ended_well(done: Ended, result: Path) -> tuple[float, str]:
+    assert done.code == 0, done.err
     assert result.read_text() == "result"
-    return float(done.stdout), done.stderr
+    return float(done.out), done.err
 
 
 def spooled(laid: LaidOut) -> int:
     return len(list((laid.root / ".dvc" / "tmp" / "mlflow-spool").glob("*.jsonl")))
 
 
-def costs_little(laid: LaidOut, healthy_s: float = 0.0, **more: str) -> float:
+def costs_little(forks: Forks, laid: LaidOut, healthy_s: float = 0.0, **more: str) -> float:
     """Hold a stage that cannot record to its ten seconds and its line, and return how long it took."""
-    took, said = waited(laid, **more)
+    took, said = waited(forks, laid, **more)
     assert said.startswith("tracking: ")
     assert said.endswith(SAFE)
     assert said.count("\n") == 1
@@ -75,17 +84,19 @@ def costs_little(laid: LaidOut, healthy_s: float = 0.0, **more: str) -> float:
 
 @pytest.mark.parametrize("server", [refusing, black_hole, silent])
 def test_a_server_that_is_away_costs_one_line_and_ten_seconds(
-    laid: LaidOut, server: Callable[[], AbstractContextManager[str]]
+    forks: Forks, laid: LaidOut, server: Callable[[], AbstractContextManager[str]]
 ) -> None:
     with server() as address:
-        costs_little(laid, MLFLOW_TRACKING_URI=address)
+        costs_little(forks, laid, MLFLOW_TRACKING_URI=address)
     assert spooled(laid) == 1
     assert Records(laid.root).experiment is None
 
 
 @pytest.mark.parametrize("address", ["sqlite:////nowhere/mlflow.db", "sqlite:///reports", "sqlite:///dvc.yaml"])
-def test_an_sqlite_address_that_cannot_be_opened_costs_one_line_and_ten_seconds(laid: LaidOut, address: str) -> None:
-    costs_little(laid, MLFLOW_TRACKING_URI=address)
+def test_an_sqlite_address_that_cannot_be_opened_costs_one_line_and_ten_seconds(
+    forks: Forks, laid: LaidOut, address: str
+) -> None:
+    costs_little(forks, laid, MLFLOW_TRACKING_URI=address)
     assert spooled(laid) == 1
 
 
@@ -95,22 +106,26 @@ def lock(path: Path) -> sqlite3.Connection:
     return database
 
 
-def test_a_database_that_another_program_holds_costs_one_line_and_ten_seconds(laid: LaidOut) -> None:
+def test_a_database_that_another_program_holds_costs_one_line_and_ten_seconds(forks: Forks, laid: LaidOut) -> None:
     with closing(lock(laid.root / "mlflow.db")):
-        costs_little(laid)
+        costs_little(forks, laid)
     assert spooled(laid) == 1
 
 
-def test_a_database_that_is_held_from_the_middle_of_a_stage_costs_one_line_and_ten_seconds(laid: LaidOut) -> None:
+def test_a_database_that_is_held_from_the_middle_of_a_stage_costs_one_line_and_ten_seconds(
+    forks: Forks, laid: LaidOut
+) -> None:
     connect = "held = sqlite3.connect('mlflow.db', isolation_level=None)"
     held = f"import sqlite3\n    {connect}\n    held.execute('BEGIN EXCLUSIVE')"
-    costs_little(laid, stage=STAGE.replace("run.figure", f"{held}\n    run.figure"))
+    costs_little(forks, laid, stage=STAGE.replace("run.figure", f"{held}\n    run.figure"))
     assert spooled(laid) == 1
 
 
-def test_a_database_of_junk_costs_one_line_and_its_record_is_sent_to_the_next(laid: LaidOut, database: Path) -> None:
+def test_a_database_of_junk_costs_one_line_and_its_record_is_sent_to_the_next(
+    forks: Forks, laid: LaidOut, database: Path
+) -> None:
     (laid.root / "mlflow.db").write_bytes(b"not a database" * 100)
-    costs_little(laid)
+    costs_little(forks, laid)
     (laid.root / "mlflow.db").write_bytes(database.read_bytes())
     said = subprocess.run(
         [sys.executable, "-m", "pipeline", "publish"], env=environment(), capture_output=True, text=True, check=True
@@ -122,11 +137,13 @@ def test_a_database_of_junk_costs_one_line_and_its_record_is_sent_to_the_next(la
 
 @pytest.mark.skipif(os.getuid() == 0 and not shutil.which("setpriv"), reason="root may write everywhere")
 def test_where_nothing_may_be_written_a_stage_still_gives_its_results(laid: LaidOut) -> None:
-    closed = [laid.root, laid.root / ".dvc"]
+    closed, result = [laid.root, laid.root / ".dvc"], laid.root / "reports" / "result"
     try:
         for place in closed:
             place.chmod(0o555)
-        took, said = waited(laid, *(OBEY if os.getuid() == 0 else ()))
+        command = [*(OBEY if os.getuid() == 0 else ()), sys.executable, "-c", STAGE, str(result)]
+        done = subprocess.run(command, env=environment(**QUIET), capture_output=True, text=True, check=False)
+        took, said = ended_well(Ended(done.returncode, done.stdout, done.stderr), result)
     finally:
         for place in closed:
             place.chmod(0o755)
@@ -171,12 +188,12 @@ def real(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     ("answers", "of"), [(1, ""), (3, ""), (6, ""), (8, ""), (0, "mlflow-artifacts"), (3, "mlflow-artifacts")]
 )
 def test_a_server_that_falls_silent_costs_one_line_and_ten_seconds(
-    laid: LaidOut, real: str, answers: int, of: str
+    forks: Forks, laid: LaidOut, real: str, answers: int, of: str
 ) -> None:
-    healthy, said = waited(laid, MLFLOW_TRACKING_URI=f"http://{real}")
+    healthy, said = waited(forks, laid, MLFLOW_TRACKING_URI=f"http://{real}")
     assert said == ""
     with falling_silent(real, answers, of) as address:
-        took = costs_little(laid, healthy, MLFLOW_TRACKING_URI=address)
+        took = costs_little(forks, laid, healthy, MLFLOW_TRACKING_URI=address)
     sys.stderr.write(f"silent after {answers} {of}: {took:.1f} s, healthy: {healthy:.1f} s\n")
     assert spooled(laid) == 1
     subprocess.run(

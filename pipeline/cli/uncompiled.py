@@ -1,0 +1,38 @@
+"""A stand-in for torch's compiler, which is not used: importing it takes as long as all of torch, in every training.
+
+PyTorch's optimizers import `torch._dynamo` at their first step, to tell it not to compile them. The stand-in takes
+these two calls; whoever asks it for anything else gets the compiler itself, imported then.
+"""
+
+import importlib
+import sys
+from collections.abc import Callable
+from types import ModuleType
+from typing import Any
+
+NAME = "torch._dynamo"
+
+
+class StandIn(ModuleType):
+    """What optimizers find in the compiler's place."""
+
+    def graph_break(self, *_: object, **__: object) -> None:
+        """Divide what is compiled; nothing is."""
+
+    def disable(self, function: Callable[..., Any], *_: object, **__: object) -> Callable[..., Any]:
+        """Return a function that is not to be compiled, as it is."""
+        return function
+
+    def __getattr__(self, name: str) -> Any:
+        """Give way to the compiler."""
+        if sys.modules.get(NAME) is self:
+            del sys.modules[NAME]
+        return getattr(importlib.import_module(NAME), name)
+
+
+def leave_compiler_out() -> None:
+    """Have optimizers of this process find the stand-in, unless the compiler is there already."""
+    import torch
+
+    if NAME not in sys.modules:
+        sys.modules[NAME] = torch._dynamo = StandIn(NAME)
