@@ -8,7 +8,6 @@ import importlib
 import sys
 from collections.abc import Callable
 from types import ModuleType
-from typing import Any
 
 NAME = "torch._dynamo"
 
@@ -19,11 +18,11 @@ class StandIn(ModuleType):
     def graph_break(self, *_: object, **__: object) -> None:
         """Divide what is compiled; nothing is."""
 
-    def disable(self, function: Callable[..., Any], *_: object, **__: object) -> Callable[..., Any]:
+    def disable(self, function: Callable[..., object], *_: object, **__: object) -> Callable[..., object]:
         """Return a function that is not to be compiled, as it is."""
         return function
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name: str) -> object:
         """Give way to the compiler."""
         if sys.modules.get(NAME) is self:
             del sys.modules[NAME]
