@@ -7,6 +7,7 @@ its last checkpoint is.
 
 import getpass
 import hashlib
+import math
 import os
 import socket
 import subprocess
@@ -33,6 +34,7 @@ LOST = 3  # times that a command may be killed from outside
 STOP_S = 10.0  # for what is half written to be cleared away
 LOOKED_S = 0.2
 ENDED_S = 60.0  # in which a job that is cancelled ends
+HEAD_S = 2.0  # of silence before it is asked whether Ray's head is there
 PATIENT_S = 60.0  # that Ray may be silent at first before it is said why
 
 
@@ -140,22 +142,24 @@ def _end_jobs(name: str) -> None:
 
 def _by_ray(place: Setting, threads: int, words: Sequence[str]) -> int:
     """Return the exit code of a task that runs it; what is there ends with this process, killed or not."""
-    from pipeline.execution.on_ray import joined
+    from pipeline.execution.on_ray import Head, joined
 
     said: SimpleQueue[str | int | UserError] = SimpleQueue()
     with joined(place) as ray:
         about = (ray, threads, (_command(words), str(Path.cwd()), _given(threads), GROUP), said)
         # In a thread, for what a signal raises within Ray's compiled code is lost there.
         threading.Thread(target=_follow, args=about, daemon=True).start()
-        first: float | None = PATIENT_S
+        head, waits_until = Head(ray, ours=False), time.monotonic() + PATIENT_S
         while True:
             try:
-                one = said.get(timeout=first)
+                one = said.get(timeout=HEAD_S)
             except Empty:
-                say(f"executor: Ray at {place.address} has not begun yet; it waits for cores (ray status)")
+                head.must_answer()
+                if time.monotonic() > waits_until:
+                    waits_until = math.inf
+                    say(f"executor: Ray at {place.address} has not begun yet; it waits for cores (ray status)")
                 continue
-            finally:
-                first = None
+            waits_until = math.inf
             if isinstance(one, UserError):
                 raise one
             if isinstance(one, int):
