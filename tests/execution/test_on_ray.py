@@ -4,6 +4,7 @@ import socket
 import sys
 import tempfile
 import threading
+from contextlib import suppress
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -103,5 +104,6 @@ def test_when_the_head_is_killed_it_is_said_before_ray_ends_the_stage(
 def kill_head_once_begun(place: Path) -> None:
     wait_until(lambda: count(place) == 2)
     for one in psutil.Process().children(recursive=True):
-        if "gcs_server" in " ".join(one.cmdline()):
-            one.kill()
+        with suppress(psutil.Error):  # it has ended
+            if "gcs_server" in " ".join(one.cmdline()):
+                one.kill()
