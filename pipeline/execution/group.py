@@ -8,3 +8,5 @@ exec 3<&0 </dev/null
 { trap '' TERM; read gone <&3; kill -TERM 0; sleep 5; kill -KILL 0; } >/dev/null 2>&1 &
 exec "$@" 3<&-
 """
+
+KILLED = 128 + 9  # exit code of what was killed

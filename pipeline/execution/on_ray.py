@@ -6,6 +6,7 @@ import shutil
 import signal
 import socket
 import tempfile
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any
@@ -18,9 +19,36 @@ from pipeline.execution.worker import Errand, Order, packed_call
 
 NOT_THERE = "executor: package 'ray' is not there: pip install '.[ray]'"
 ANSWER_S = 5.0  # that an address has to answer in
+GONE_S = 20.0  # that a head may refuse to answer; behind 60 Ray ends this process, in words of its own
 TRIED = 4  # times that Ray is started here: where other work keeps the cores busy, its own 30 s may be too few
 QUIET: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.CRITICAL}
 STORE_BYTES = 100 << 20  # of Ray's own store in memory: what tasks find goes to files
+
+
+class Head:
+    """The head of a cluster that was joined: with it all else ends, but not at once."""
+
+    def __init__(self, ray: Any, ours: bool) -> None:
+        self._address: str = ray.get_runtime_context().gcs_address
+        self._again = "run again" if ours else "begin the cluster again, then run again"
+        self._silent_since: float | None = None
+
+    def must_answer(self) -> None:
+        """Ask whether it is there.
+
+        Raises:
+            UserError: it has not been for some time.
+        """
+        try:
+            _connect(self._address)
+            self._silent_since = None
+        except OSError as error:
+            now = time.monotonic()
+            self._silent_since = self._silent_since or now
+            if now - self._silent_since >= GONE_S:
+                raise UserError(
+                    f"executor: the head of Ray at {self._address} is gone ({error}); {self._again} to resume"
+                ) from error
 
 
 class RayCrew:
@@ -42,13 +70,14 @@ class RayCrew:
         except BaseException:
             self.close()
             raise
+        self._head = Head(self._ray, ours=not setting.address)
         self._actors: list[Any] = []
 
     def run(self, errands: Sequence[Errand], on_done: Callable[[int], None]) -> None:
         """Carry out tasks; those of an actor that was killed are left.
 
         Raises:
-            UserError: what a task says that a user did wrong.
+            UserError: what a task says that a user did wrong, or Ray's head has gone.
         """
         ray, waiting, done = self._ray, list(reversed(errands)), 0
         self._actors += [self._actor() for _ in range(min(self._workers, len(errands)) - len(self._actors))]
@@ -61,6 +90,8 @@ class RayCrew:
             if not going:
                 return
             ready, _ = ray.wait(list(going), timeout=LOOKED_S)
+            if not ready:
+                self._head.must_answer()
             for future in ready:
                 actor = going.pop(future)
                 try:
@@ -107,7 +138,7 @@ class RayCrew:
                     self._ray.init(**about)
                 return
             except Exception as error:
-                if "timed out" not in str(error) or not left:
+                if "timed out" not in str(error).lower() or not left:
                     raise
                 self._ray.shutdown()
 
@@ -175,13 +206,17 @@ def _refused_at(where: str) -> Iterator[None]:
 
 
 def _must_answer(address: str) -> None:
-    host, _, port = address.rpartition(":")
     try:
-        socket.create_connection((host, int(port)), ANSWER_S).close()
+        _connect(address)
     except (OSError, OverflowError) as error:
         raise UserError(
             f"executor: nobody answers at {address} ({error}); expected the head of a Ray cluster"
         ) from error
+
+
+def _connect(address: str) -> None:
+    host, _, port = address.rpartition(":")
+    socket.create_connection((host, int(port)), ANSWER_S).close()
 
 
 @contextmanager

@@ -5,11 +5,9 @@ writes where it would here, for all machines see this folder. Killed from outsid
 its last checkpoint is.
 """
 
-import getpass
-import hashlib
+import math
 import os
 import socket
-import subprocess
 import sys
 import threading
 import time
@@ -17,22 +15,24 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from queue import Empty, SimpleQueue
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pipeline.errors import UserError
 from pipeline.execution.beginning import environment
-from pipeline.execution.group import GROUP
+from pipeline.execution.by_slurm import by_slurm
+from pipeline.execution.group import GROUP, KILLED
 from pipeline.execution.setting import Setting, setting
-from pipeline.execution.version import SHOWN, code_digest, must_be
+from pipeline.execution.version import code_digest, must_be
 from pipeline.progress import say
+
+if TYPE_CHECKING:
+    from pipeline.execution.on_ray import Head
 
 RELAYED = "PIPELINE_RELAYED"  # the digest of the code of who sent a command, and where he is
 KEPT = ("PIPELINE_", "MLFLOW_", "AWS_", "DVC_")  # of the environment: where runs are told of
-KILLED = 128 + 9
 LOST = 3  # times that a command may be killed from outside
-STOP_S = 10.0  # for what is half written to be cleared away
-LOOKED_S = 0.2
-ENDED_S = 60.0  # in which a job that is cancelled ends
+HEAD_S = 2.0  # of silence before it is asked whether Ray's head is there
+FOLLOWED_S = 5.0  # that Ray has to end a task in
 PATIENT_S = 60.0  # that Ray may be silent at first before it is said why
 
 
@@ -59,9 +59,9 @@ def relay(threads: int, *words: str) -> bool:
     if not elsewhere():
         return False
     place = setting()
-    run = _by_slurm if place.backend == "slurm" else _by_ray
+    run = by_slurm if place.backend == "slurm" else _by_ray
     lost = 0
-    while code := run(place, threads, words):
+    while code := run(place, threads, words, _command(words), _given(threads)):
         lost += 1
         if code != KILLED or lost == LOST:
             raise SystemExit(code)
@@ -89,87 +89,56 @@ def _command(words: Sequence[str]) -> list[str]:
     return [sys.executable, "-m", "pipeline", *words]
 
 
-def _by_slurm(place: Setting, threads: int, words: Sequence[str]) -> int:
-    """Return the exit code of a job that srun waits for; one that a killed stage left is ended first."""
-    name = f"pipeline-{hashlib.sha256(str(Path.cwd()).encode()).hexdigest()[:SHOWN]}-{'-'.join(words)}"
-    options: dict[str, object] = {
-        "job-name": name,
-        "ntasks": 1,
-        "cpus-per-task": threads,
-        "time": place.minutes,
-        "chdir": Path.cwd(),
-    }
-    options |= {"partition": place.partition} if place.partition else {}
-    options |= place.options
-    chosen = [f"--{key}" + ("" if value is True else f"={value}") for key, value in options.items()]
-    _end_jobs(name)
-    try:
-        job = subprocess.Popen(
-            ["srun", *chosen, "--input=none", "--kill-on-bad-exit", *_command(words)],
-            env={**os.environ, **_given(threads)},
-            stdin=subprocess.DEVNULL,
-        )
-    except OSError as error:
-        raise UserError(f"executor: srun: {error.strerror}") from error
-    try:
-        return job.wait()
-    except BaseException:
-        with suppress(subprocess.TimeoutExpired):
-            job.terminate()  # srun tells the command
-            job.wait(STOP_S)
-        _end_jobs(name)
-        raise
-
-
-def _end_jobs(name: str) -> None:
-    """End jobs of a name, and wait until they have ended.
-
-    Raises:
-        UserError: Slurm is not there, or they do not end.
-    """
-    who, end = f"--user={getpass.getuser()}", time.monotonic() + ENDED_S
-    try:
-        while subprocess.run(["squeue", "-h", who, f"--name={name}"], capture_output=True, check=False).stdout.strip():
-            subprocess.run(["scancel", who, f"--name={name}"], capture_output=True, check=False)
-            if time.monotonic() > end:
-                raise UserError(f"executor: Slurm's job {name} of before does not end; see squeue --name={name}")
-            time.sleep(LOOKED_S)
-    except OSError as error:
-        raise UserError(f"executor: squeue: {error.strerror}") from error
-
-
-def _by_ray(place: Setting, threads: int, words: Sequence[str]) -> int:
+def _by_ray(place: Setting, threads: int, _: Sequence[str], command: Sequence[str], given: Mapping[str, str]) -> int:
     """Return the exit code of a task that runs it; what is there ends with this process, killed or not."""
-    from pipeline.execution.on_ray import joined
+    from pipeline.execution.on_ray import Head, joined
 
     said: SimpleQueue[str | int | UserError] = SimpleQueue()
+    tasks: list[Any] = []
     with joined(place) as ray:
-        about = (ray, threads, (_command(words), str(Path.cwd()), _given(threads), GROUP), said)
+        about = (ray, threads, (command, str(Path.cwd()), given, GROUP), said, tasks)
         # In a thread, for what a signal raises within Ray's compiled code is lost there.
-        threading.Thread(target=_follow, args=about, daemon=True).start()
-        first: float | None = PATIENT_S
-        while True:
-            try:
-                one = said.get(timeout=first)
-            except Empty:
-                say(f"executor: Ray at {place.address} has not begun yet; it waits for cores (ray status)")
-                continue
-            finally:
-                first = None
-            if isinstance(one, UserError):
-                raise one
-            if isinstance(one, int):
-                return one
-            sys.stderr.write(one)
-            sys.stderr.flush()
+        follower = threading.Thread(target=_follow, args=about, daemon=True)
+        follower.start()
+        try:
+            return _told(said, Head(ray, ours=False), place.address)
+        finally:
+            for task in tasks if follower.is_alive() else ():
+                with suppress(Exception):  # Ray is gone
+                    ray.cancel(task, force=True)
+            follower.join(FOLLOWED_S)  # who asks Ray for something behind its end is ended by it
 
 
-def _follow(ray: Any, threads: int, sent: Sequence[object], said: "SimpleQueue[str | int | UserError]") -> None:
+def _told(said: "SimpleQueue[str | int | UserError]", head: "Head", address: str) -> int:
+    """Pass on what is said; return the exit code."""
+    waits_until = time.monotonic() + PATIENT_S
+    while True:
+        try:
+            one = said.get(timeout=HEAD_S)
+        except Empty:
+            head.must_answer()
+            if time.monotonic() > waits_until:
+                waits_until = math.inf
+                say(f"executor: Ray at {address} has not begun yet; it waits for cores (ray status)")
+            continue
+        waits_until = math.inf
+        if isinstance(one, UserError):
+            raise one
+        if isinstance(one, int):
+            return one
+        sys.stderr.write(one)
+        sys.stderr.flush()
+
+
+def _follow(
+    ray: Any, threads: int, sent: Sequence[object], said: "SimpleQueue[str | int | UserError]", tasks: list[Any]
+) -> None:
     """Put what a task of Ray says into a queue, and at last its exit code."""
     try:
         cores = int(max(node["Resources"].get("CPU", 0) for node in ray.nodes() if node["Alive"]))
         task = ray.remote(num_cpus=max(1, min(threads, cores)), max_retries=0)(_lines_of())
-        for future in task.options(num_returns="streaming").remote(*sent):
+        tasks.append(task.options(num_returns="streaming").remote(*sent))
+        for future in tasks[0]:
             said.put(ray.get(future))
     except Exception as error:
         gone = isinstance(error, ray.exceptions.RayError) and not isinstance(error, ray.exceptions.RayTaskError)

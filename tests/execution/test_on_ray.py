@@ -1,15 +1,21 @@
 """Ray finds what is found here, on a cluster of its own or at an address; what is not there is one line."""
 
+import socket
 import sys
 import tempfile
+import threading
+from contextlib import suppress
 from pathlib import Path
+from types import SimpleNamespace
 
+import psutil
 import pytest
 import torch
-from executed import killed_once, ray_cluster, refused, sums, threads, total
+from executed import count, killed_once, ray_cluster, refused, sums, threads, total, wait_until
 
 from pipeline.errors import UserError
 from pipeline.execution import executor as module
+from pipeline.execution import on_ray
 from pipeline.execution.executor import executor
 from pipeline.execution.setting import FOLDER, Setting
 from pipeline.slurm.loopback import free_ports
@@ -68,3 +74,36 @@ def test_a_cluster_at_an_address_is_used_and_one_of_another_version_is_refused(
             UserError, match=r"^executor: \S+ has another version of the code .* expected 0123456789ab, "
         ):
             found(there)
+
+
+def test_a_head_that_is_silent_for_some_time_is_gone(monkeypatch: pytest.MonkeyPatch) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        address = f"127.0.0.1:{server.getsockname()[1]}"
+        about = SimpleNamespace(gcs_address=address)
+        head = on_ray.Head(SimpleNamespace(get_runtime_context=lambda: about), ours=False)
+        head.must_answer()
+    head.must_answer()  # a moment is not enough
+    monkeypatch.setattr(on_ray, "GONE_S", 0.0)
+    with pytest.raises(
+        UserError, match=rf"^executor: the head of Ray at {address} is gone .*; begin the cluster again"
+    ):
+        head.must_answer()
+
+
+@pytest.mark.slow
+def test_when_the_head_is_killed_it_is_said_before_ray_ends_the_stage(
+    place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(on_ray, "GONE_S", 2.0)
+    threading.Thread(target=kill_head_once_begun, args=(place,)).start()
+    gone = pytest.raises(UserError, match=r"^executor: the head of Ray at \S+ is gone .*; run again to resume$")
+    with gone, executor(1, TWO) as workers:
+        workers.map(total, sums(place, 2, takes_s=60))
+
+
+def kill_head_once_begun(place: Path) -> None:
+    wait_until(lambda: count(place) == 2)
+    for one in psutil.Process().children(recursive=True):
+        with suppress(psutil.Error):  # it has ended
+            if "gcs_server" in " ".join(one.cmdline()):
+                one.kill()

@@ -1,5 +1,6 @@
 """A training on an engine leaves the bytes that it leaves here, also when it is killed; refusals are one line."""
 
+import os
 import re
 import shutil
 import signal
@@ -10,18 +11,23 @@ from pathlib import Path
 
 import psutil
 import pytest
-from executed import ray_cluster, wait_until
+from executed import NO_TOKEN, ray_cluster, wait_until
 from repositories import Folder, begin, bytes_of
 from trained import Trained, ready_to_train
 
 from pipeline.errors import UserError
+from pipeline.execution import by_slurm
+from pipeline.execution import relay as module
+from pipeline.execution.group import KILLED
 from pipeline.execution.relay import RELAYED, relay
-from pipeline.execution.setting import VARIABLE
+from pipeline.execution.setting import FOLDER, VARIABLE
 from pipeline.execution.version import code_digest
 from pipeline.slurm.configuration import Cluster
 from pipeline.slurm.loopback import slurm, why_not
 
 UPDATES = 300
+FIND_IT = 'until [ "$1" = /bin/sh ]; do shift; done'  # among the words that srun is given
+RUN_IT = f'{FIND_IT}; exec "$@"'
 FINETUNE = ["-m", "pipeline", "finetune", "plain"]
 
 
@@ -53,6 +59,53 @@ def test_without_slurm_it_is_said(monkeypatch: pytest.MonkeyPatch, place: Path) 
         relay(1, "finetune", "plain")
 
 
+@pytest.mark.parametrize(
+    ("srun", "command", "code"),
+    [
+        (RUN_IT, "true", None),
+        (RUN_IT, "false", 1),
+        ("exit 0", "true", KILLED),  # what srun says when the node was lost and its job cancelled
+    ],
+)
+def test_what_srun_says_is_believed_where_the_command_noted_its_end(
+    monkeypatch: pytest.MonkeyPatch, place: Path, srun: str, command: str, code: int | None
+) -> None:
+    pretended(monkeypatch, place, srun, [command])
+    if code is None:
+        assert relay(1, "finetune", "plain")
+    else:
+        with pytest.raises(SystemExit) as ended:
+            relay(1, "finetune", "plain")
+        assert ended.value.code == code
+    assert list((place / FOLDER).iterdir()) == []
+
+
+def test_a_job_of_which_nothing_is_heard_is_cancelled_and_begins_again(
+    monkeypatch: pytest.MonkeyPatch, place: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As one whose node was lost: the first time it dies with all that it began, and srun waits."""
+    once = f'{FIND_IT}; [ -e begun ] && exec "$@"; touch begun "$4.beat"'
+    pretended(monkeypatch, place, f"{once}; echo $$ >pid; trap 'exit 0' TERM; sleep 60 & wait", ["true"])
+    (place / "scancel").write_text("#!/bin/sh\nkill $(cat pid)\n")
+    monkeypatch.setattr(by_slurm, "SILENT_S", 0.2)
+    assert relay(1, "finetune", "plain")
+    said = capsys.readouterr().err
+    assert re.search(r"nothing was heard of Slurm's job pipeline-\w+-finetune-plain for 0 s; it is cancelled", said)
+    assert "executor: finetune plain was ended from outside; it begins again where it was" in said
+
+
+def pretended(monkeypatch: pytest.MonkeyPatch, place: Path, srun: str, command: list[str]) -> None:
+    """Have a Slurm whose srun does what a script says."""
+    for name, script in {"srun": srun, "squeue": ":", "scancel": ":"}.items():
+        (place / name).write_text(f"#!/bin/sh\n{script}\n")
+        (place / name).chmod(0o755)
+    monkeypatch.setenv("PATH", str(place), prepend=os.pathsep)
+    monkeypatch.setenv(VARIABLE, "slurm:2")
+    monkeypatch.setattr(by_slurm, "WROTE_S", 0.1)
+    monkeypatch.setattr(by_slurm, "HEARD_S", 0.1)
+    monkeypatch.setattr(module, "_command", lambda words: [*command, *words])
+
+
 @pytest.fixture(scope="module")
 def ready(tmp_path_factory: pytest.TempPathFactory, environment: dict[str, str]) -> Trained:
     """A repository ready to finetune the agent `plain`."""
@@ -77,8 +130,8 @@ def engine(request: pytest.FixtureRequest) -> Iterator[dict[str, str]]:
     """A cluster of an engine, as a stage is told of it."""
     if request.param == "ray":
         place = tempfile.TemporaryDirectory(prefix="ray-", ignore_cleanup_errors=True)
-        with place as name, ray_cluster(Path(name)) as address:
-            yield {VARIABLE: f"ray@{address}"}
+        with place as name, ray_cluster(Path(name), **NO_TOKEN) as address:
+            yield {VARIABLE: f"ray@{address}", **NO_TOKEN}
         return
     if reason := why_not():
         pytest.skip(reason)

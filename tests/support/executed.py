@@ -95,15 +95,20 @@ def here(_: int) -> tuple[int, str, str]:
     return os.getpid(), str(Path.cwd()), os.environ["PIPELINE_EXECUTOR"]
 
 
+NO_TOKEN = {"RAY_AUTH_MODE": "disabled"}  # where a home has Ray's token, who has another home is refused
+
+
 @contextmanager
-def ray_cluster(place: Path) -> Iterator[str]:
-    """The address of a Ray cluster of two cores that runs by itself."""
+def ray_cluster(place: Path, **more: str) -> Iterator[str]:
+    """The address of a Ray cluster of two cores that runs by itself; `more` its environment has."""
     port, ray = free_ports(1)[0], [sys.executable, "-m", "ray.scripts.scripts"]
     words = ["start", "--head", "--block", f"--port={port}", "--num-cpus=2", "--node-ip-address=127.0.0.1"]
     words += ["--include-dashboard=false", f"--object-store-memory={100 << 20}", f"--temp-dir={place}/r"]
     said = place / "ray.log"
     with said.open("w") as out:
-        head = subprocess.Popen([*ray, *words], stdout=out, stderr=out, start_new_session=True)
+        head = subprocess.Popen(
+            [*ray, *words], env={**os.environ, **more}, stdout=out, stderr=out, start_new_session=True
+        )
     try:
         wait_until(lambda: "Ray runtime started" in said.read_text() or head.poll() is not None)
         assert head.poll() is None, said.read_text()

@@ -8,6 +8,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -62,6 +63,13 @@ def said(one: psutil.Process) -> str:
     return ""
 
 
+def works(one: psutil.Process) -> bool:
+    """Tell whether a process carries out tasks or a whole command, and is not a shell around it."""
+    line = said(one)
+    words = ("submitit", "ray::Worker", "ray::run", "-m pipeline")
+    return not line.startswith("/bin/sh") and any(word in line for word in words)
+
+
 def stage_itself(rng: random.Random, stage: psutil.Process) -> bool:
     """Kill the stage."""
     return ended([stage], rng)
@@ -104,8 +112,8 @@ class Nodes:
         self._down: list[list[str]] = []
 
     def worker(self, rng: random.Random, _: psutil.Process) -> bool:
-        """Kill what carries out tasks."""
-        return ended([one for one in self._jobs("SLURM_JOB_ID=") if "submitit" in said(one)], rng)
+        """Kill what carries out tasks, or a whole command."""
+        return ended([one for one in self._jobs("SLURM_JOB_ID=") if works(one)], rng)
 
     def node(self, rng: random.Random, _: psutil.Process) -> bool:
         """Kill a node's slurmd, its jobs and what looks after them, as its power cut would."""
@@ -152,10 +160,10 @@ def _words(server: "subprocess.Popen[bytes]") -> list[str]:
 
 
 @contextmanager
-def on_ray() -> Iterator[Engine]:
-    """A Ray cluster that runs by itself."""
+def on_ray(at_head: int = 1) -> Iterator[Engine]:
+    """A Ray cluster that runs by itself, so many cores of which are its head's."""
     with tempfile.TemporaryDirectory(prefix="ray-", ignore_cleanup_errors=True) as name:
-        here = Machines(Path(name))
+        here = Machines(Path(name), at_head)
         try:
             here.begin("head")
             here.begin("node")
@@ -166,16 +174,17 @@ def on_ray() -> Iterator[Engine]:
 
 
 class Machines:
-    """A head and a node of Ray, each with a core."""
+    """A head and a node of Ray, the node with a core."""
 
-    def __init__(self, folder: Path) -> None:
-        self._folder, self._port = folder, free_ports(1)[0]
+    def __init__(self, folder: Path, at_head: int) -> None:
+        self._folder, self._port, self._at_head = folder, free_ports(1)[0], at_head
         self._going: dict[str, subprocess.Popen[bytes]] = {}
         self.address = f"127.0.0.1:{self._port}"
 
     def begin(self, what: str) -> None:
         """Begin the head or the node, and wait for it; on a busy machine its own half minute may be too short."""
-        words = ["--num-cpus=1", "--object-store-memory=100000000", "--node-ip-address=127.0.0.1"]
+        cores = self._at_head if what == "head" else 1
+        words = [f"--num-cpus={cores}", "--object-store-memory=100000000", "--node-ip-address=127.0.0.1"]
         head = ["--head", f"--port={self._port}", "--include-dashboard=false", f"--temp-dir={self._folder}/r"]
         words += head if what == "head" else [f"--address={self.address}"]
         log, own = self._folder / f"{what}.log", os.environ | NO_TOKEN
@@ -200,9 +209,9 @@ class Machines:
             gone.wait()
 
     def worker(self, rng: random.Random, _: psutil.Process) -> bool:
-        """Kill an actor."""
+        """Kill an actor, or a task that runs a whole command, or that command."""
         every = [one for server in self._going.values() for one in family(server.pid)]
-        return ended([one for one in every if said(one).startswith("ray::Worker")], rng)
+        return ended([one for one in every if works(one)], rng)
 
     def node(self, _: random.Random, __: psutil.Process) -> bool:
         """Kill all of the node."""
@@ -229,4 +238,10 @@ class Machines:
         return [one for one in family(self._going["head"].pid) if "gcs_server" in said(one)]
 
 
-ENGINES = {"processes": processes, "slurm": on_slurm, "ray": on_ray, "rayown": own_ray}
+ENGINES = {
+    "processes": processes,
+    "slurm": on_slurm,
+    "ray": on_ray,
+    "raynode": partial(on_ray, at_head=0),  # so that the node carries out what is sent
+    "rayown": own_ray,
+}

@@ -1,5 +1,6 @@
-"""The tables of ../../scale.md, from what `measure.py` and `nodes.py` here wrote."""
+"""The tables of ../../scale.md, from what the other scripts here wrote."""
 
+from functools import partial
 from pathlib import Path
 
 import pandas as pd
@@ -7,6 +8,13 @@ from layout import number, table
 
 HERE = Path(__file__).resolve().parent
 WORDS = {"log": "`log`", "generate": "`generate online`", "import": "`import slurm`"}
+ENGINES = {
+    "processes": "processes",
+    "ray": "Ray at an address",
+    "raynode": "Ray at an address",
+    "rayown": "Ray of the stage's own",
+    "slurm": "Slurm",
+}
 MIB = 1 << 20
 
 
@@ -43,16 +51,21 @@ def nodes() -> str:
     return table(["what is counted", "trainings at once", "hours", "of the time somebody trains"], rows)
 
 
-def kills() -> str:
+def kills(file: str) -> str:
     """Return how stages ended in which something was killed, an engine and a kind of kill a row."""
-    names = {"rayown": "Ray of the stage's own", "ray": "Ray at an address", "slurm": "Slurm", "processes": "processes"}
     rows = []
-    for (engine, killed), found in pd.read_csv(HERE / "kills.csv").groupby(["engine", "killed"], sort=False):
+    for (engine, killed), found in pd.read_csv(HERE / file).groupby(["engine", "killed"], sort=False):
         alone = int((found["runs"] == 1).sum())
         cells = (len(found), alone, len(found) - alone, int(found["hung"].sum()), int(found["same"].sum()))
-        rows.append([names[engine], killed, *map(str, cells), number(found["wall_s"].median())])
+        rows.append([ENGINES[str(engine)], str(killed), *map(str, cells), number(found["wall_s"].median())])
     head = ["engine", "killed", "kills", "went on", "run again", "runs that hung", "same bytes", "seconds, median"]
     return table(head, rows, words=2)
 
 
-TABLES = {"logs": logs, "nodes": nodes, "kills": kills, "machines": machines}
+TABLES = {
+    "logs": logs,
+    "nodes": nodes,
+    "kills": partial(kills, "kills.csv"),
+    "trainings": partial(kills, "trainings.csv"),
+    "machines": machines,
+}
