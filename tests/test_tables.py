@@ -67,10 +67,9 @@ def test_every_policy_that_was_run_as_published_played_the_same_jobsets(folder: 
 
 def test_another_number_in_the_text_or_in_the_data_is_found() -> None:
     text = (RESULTS / "default.md").read_text()
-    cell = "| sjf | 1.20 |"
-    assert text.count(cell) == 1
+    (cell,) = re.findall(r"\| sjf \| 1\.\d\d \|", text)  # whatever the run of the day has
     written = {title: write() for title, write in DEFAULT.TABLES.items()}
-    assert layout.filled(text.replace(cell, "| sjf | 1.21 |"), written) == text
+    assert layout.filled(text.replace(cell, "| sjf | 1.99 |"), written) == text
     data = pd.read_csv(DEFAULT.DATA)
     data.loc[data["policy"] == "sjf", "slowdown"] += 1
     assert DEFAULT.confirmed("streams", data) not in text
