@@ -147,7 +147,7 @@ def test_every_number_that_a_training_reads_makes_another_checkpoint(
         edited("workload", "short_share", value=0.7),
         edited("demands", "code", "other", value=[0.1, 0.3]),
         edited("scenarios", "online", "slots", value=9),
-        edited("recipes", "ours", "gamma", value=0.9),
+        edited("recipes", "deeprm2", "gamma", value=0.9),
         edited("agents", "deeprm2", "objective", value="makespan"),
         edited("agents", "deeprm2", "network", "hidden", value=70),
         edited("agents", "deeprm2", "finetune", "updates", value=61),

@@ -35,7 +35,7 @@ def agent(
     """An agent of the scenario "made"; `more` of its finetuning."""
     some = DEFAULT.agents["deeprm2" if network == "cnn" else "deeprm"]
     start = DEFAULT.agents["deeprm2" if cloned else "deeprm"].pretrain
-    part = some.finetune.model_copy(update={"updates": updates, "loads": tuple(loads), **more})
+    part = some.finetune.model_copy(update={"recipe": "ours", "updates": updates, "loads": tuple(loads), **more})
     changes = {"scenario": "made", "objective": objective, "pretrain": start, "finetune": part}
     return some.model_copy(update=changes)
 
