@@ -170,6 +170,10 @@ def tried(**others: Any) -> dict[str, Any]:
             {**tried(), "recipes__deeprm3__masked": False},
             "recipes.deeprm3.masked: expected true for the expert of agent 'deeprm3', got false",
         ),
+        (
+            {**tried(), "recipes__deeprm3__average": 0.9},
+            "recipes.deeprm3.average: expected 0 for the expert of agent 'deeprm3', got 0.9",
+        ),
         (tried(demands=["nothing"]), "agents.deeprm3.finetune.demands: unknown 'nothing'; there are: code, text, wide"),
     ],
 )

@@ -87,6 +87,7 @@ def _goes_with_the_recipe(where: str, name: str, agent: PoolAgent, recipe: Recip
         ("baseline", recipe.baseline, not mixed and recipe.baseline == "time", "decision or leave_one_out"),
         ("gamma", recipe.gamma, isinstance(chosen, Expert) and recipe.gamma != 1, "1"),
         ("falling", recipe.falling, not mixed and recipe.falling, "false"),
+        ("average", recipe.average, isinstance(chosen, Expert) and recipe.average > 0, "0"),
     ):
         if wrong:
             shown = str(found).lower()
