@@ -233,3 +233,26 @@ def test_jobs_in_other_slots_have_the_same_features_and_scores() -> None:
 def test_a_job_without_room_within_the_horizon_is_told_its_end() -> None:
     view = observation(duration=[2], demand=[[3]], free=[[1]] * 3, capacity=(3,), horizon=3, fits_now=[False])
     assert relative(view).job[0, 0, 11] == pytest.approx(log(1 + 3) / 3)
+
+
+def test_what_is_looked_up_is_of_the_observation_that_is_shown() -> None:
+    """Durations and waits on both sides of those that are looked up, under other means and other free units."""
+    views = [
+        hand()._replace(
+            duration=np.array([[steps, 0, 4, steps + 1]]),
+            waited=np.array([[waited, 0, waited + 1, 2]]),
+            arrived=np.array([[4.0, mean * 4.0, 20.0, 40.0]]),
+            free=hand().free - less,
+        )
+        for steps, waited, mean, less in [(2, 3, 1.5, 0), (2, 9, 7.0, 1), (255, 255, 9.0, 0), (256, 256, 9.0, 1)]
+    ]
+    together = relative(Observation(*map(np.concatenate, zip(*views, strict=True))))
+    for i, view in enumerate(views):
+        alike(together.take(slice(i, i + 1)), relative(view))
+    long = together.job[3, 0]
+    assert long[at.DURATION] == pytest.approx(log(256) / 3)
+    assert long[at.WAITED] == pytest.approx(log(257) / 4)
+    assert long[at.DURATION_TO_MEAN] == pytest.approx(log(256 / 9) / 2)
+    assert [together.job[i, 0, at.DURATION_TO_MEAN] for i in (0, 3)] == pytest.approx(
+        [log(2 / 1.5) / 2, log(2 / 7) / 2]
+    )
