@@ -29,8 +29,8 @@ def run(runs: int, sizes: Sizes, on_progress: ProgressCallback) -> Iterator[Row]
     middle = np.arange(count)[max(0, count // 2 - sizes.batch // 2) :][: sizes.batch]
     some = played.take(middle)
     for name, all_ours, same, ratio in (
-        ("cnn, a distinct state", distinct, distinct, 7.7),
-        ("cnn, a decision of an iteration", played, some, 26.0),
+        ("cnn, a distinct state", distinct, distinct, 9.9),
+        ("cnn, a decision of an iteration", played, some, 36.0),
     ):
         mine, theirs = in_turns(
             runs,

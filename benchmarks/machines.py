@@ -61,7 +61,7 @@ def run(runs: int, sizes: Sizes, on_progress: ProgressCallback) -> Iterator[Row]
         lambda: len(drawn) * small.jobs / _seconds(small, drawn, "sjf") / 1e6,
         lambda: sizes.plain_jobs / _plain_seconds(small, drawn[0], sizes.plain_jobs) / 1e6,
     )
-    target = half_of(ratio=3120)
+    target = half_of(ratio=4310)
     yield Row(figure("machines, SJF", rate, "M decisions/s", plain, more_is_better=True, target=target), PLAIN)
     whole, by_job = in_turns(
         runs,
@@ -70,7 +70,7 @@ def run(runs: int, sizes: Sizes, on_progress: ProgressCallback) -> Iterator[Row]
         lambda: _plain_seconds(large, many[0], sizes.plain_jobs) * large.jobs / sizes.plain_jobs,
     )
     name = f"machines, {large.machines:,} machines, {large.jobs:,} jobs"
-    yield Row(figure(name, whole, "s", by_job, target=half_of(ratio=634)), PLAIN)
+    yield Row(figure(name, whole, "s", by_job, target=half_of(ratio=748)), PLAIN)
     yield from _growth(runs, sizes, small, on_progress)
 
 

@@ -30,6 +30,7 @@ from benchmarks.names import NAMES
 from benchmarks.record import Row, slower, write_figures
 from benchmarks.sizes import FULL, QUICK, Sizes
 from benchmarks.table import show
+from pipeline.errors import UserError
 from pipeline.progress import say
 
 SAY_EVERY_S = 10.0
@@ -39,15 +40,24 @@ Bench = Callable[[int, Sizes, ProgressCallback], Iterator[Row]]
 
 
 def run(names: Sequence[str], runs: int, threads: int, out: Path, strict: bool, quick: bool, times: float = 1.0) -> int:
-    """Measure, print and write; return the exit code. Ours counts `times` over, to see what a slowdown turns red."""
+    """Measure, print and write; return the exit code. Ours counts `times` over, to see what a slowdown turns red.
+
+    Raises:
+        UserError: something cannot be measured; what was measured before it is printed and written all the same.
+    """
     hold_to(threads)
     say("compile")
     for path in ("ours", "described"):
         measured(path, [WARM], iterations=1)
     rows: list[Row] = []
-    for name in NAMES:
-        if name in names:
+    failed: UserError | None = None
+    try:
+        for name in (name for name in NAMES if name in names):
             rows += BENCHES[name](runs, QUICK if quick else FULL, teller(name))
+    except UserError as error:
+        failed = error
+    if failed and not rows:
+        raise failed
     if times != 1:
         rows = [row._replace(figure=slower(row.figure, times)) for row in rows]
         say(f"as if ours were {times:g} times slower: all figures of time are made up")
@@ -58,6 +68,8 @@ def run(names: Sequence[str], runs: int, threads: int, out: Path, strict: bool, 
     asked = sum(row.figure.holds is not None for row in rows)
     said = f"NOT reached ({len(missed)} of {asked}): {'; '.join(missed)}" if missed else "all targets hold"
     say(f"{out}: {len(rows)} figures; {said}")
+    if failed:
+        raise failed
     return 1 if strict and missed else 0
 
 

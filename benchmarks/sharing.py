@@ -64,7 +64,7 @@ def run(runs: int, sizes: Sizes, on_progress: ProgressCallback) -> Iterator[Row]
     drawn = few.draw()
     rate, plain = in_turns(runs, on_progress, lambda: _compiled(few, drawn) / 1e6, lambda: _plain(few, drawn[0]) / 1e6)
     name = f"sharing, intervals of {few.groups} groups"
-    yield Row(figure(name, rate, "M intervals/s", plain, more_is_better=True, target=half_of(ratio=439)), PLAIN)
+    yield Row(figure(name, rate, "M intervals/s", plain, more_is_better=True, target=half_of(ratio=797)), PLAIN)
     control, view = _controlled(many)
     times = [1000 * seconds(lambda: control(view, np.zeros(1))) for _ in range(runs)]
     yield Row(figure(f"sharing, a decision for {many.groups} groups", times, "ms", target=half_of(cost=1.9)), NONE)

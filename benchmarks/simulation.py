@@ -30,8 +30,8 @@ def run(runs: int, sizes: Sizes, on_progress: ProgressCallback) -> Iterator[Row]
         return decisions / (time.perf_counter() - begun) / 1e6
 
     for name, play, ratio in (
-        ("simulator, lock step", engine.lock_step, 487.0),
-        ("simulator, whole episodes", engine.whole_episodes, 873.0),
+        ("simulator, lock step", engine.lock_step, 648.0),
+        ("simulator, whole episodes", engine.whole_episodes, 1210.0),
     ):
 
         def ours() -> float:
