@@ -1,9 +1,11 @@
 """Tables of what the papers' texts say, run as they say it; the data lie beside each page's other data.
 
 Apply docs/params/as_published.diff, set `threads: 1`, and run the stages of the agents and the heuristics of their
-scenarios. `python docs/results/as_published.py` keeps what they had; `python docs/results/tables.py write` writes it.
+scenarios. `python docs/results/as_published.py` keeps what they had, of all tables or of those that are named;
+`python docs/results/tables.py write` writes it.
 """
 
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -20,6 +22,7 @@ from pipeline.problems import problem_of
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
+MEAN = "mean of the seeds"  # whose interval has the seeds in it
 JOBSETS, CURVES = "as_published.csv.gz", "as_published_curves.csv.gz"
 
 
@@ -32,6 +35,7 @@ class Shown(NamedTuple):
     policies: Sequence[str]
     digits: int = 3
     loads: Sequence[int] = ()  # all that there are
+    seeds: Sequence[str] = ()  # policies that differ by their training seed alone, told as their mean, too
 
 
 class Course(NamedTuple):
@@ -85,8 +89,10 @@ SHOWN: Mapping[str, Mapping[str, Shown | Course]] = {
         "source's settings, learning": Course([*SOURCE, "controller"], (0, 10, 20, 30, 40, 50, 60, 70, 80, 90, 100)),
     },
     "paper-scale": {
-        "DeepRM2, three seeds": Shown("online", "mean_slowdown", "sjf", (*DEEPRM2, *RULES), 2, POOL),
-        "DeepRM_Off, three seeds": Shown("offline", "mean_slowdown", "sjf", OFFLINE, 2),
+        "DeepRM2, three seeds": Shown(
+            "online", "mean_slowdown", "sjf", (*DEEPRM2, *RULES, "hold_until", "linear"), 2, POOL, DEEPRM2
+        ),
+        "DeepRM_Off, three seeds": Shown("offline", "mean_slowdown", "sjf", OFFLINE, 2, (), OFFLINE[:3]),
         "makespan": Shown("online", "makespan", "sjf", ("deeprm_makespan", "deeprm_utilisation", *RULES), 1, POOL),
         "utilisation": Shown(
             "online", "utilisation", "sjf", ("deeprm_utilisation", "deeprm_makespan", *RULES), 3, POOL
@@ -99,33 +105,45 @@ SHOWN: Mapping[str, Mapping[str, Shown | Course]] = {
 }
 
 
-def gather() -> None:
-    """Keep what every policy shown had on every test jobset, and the curves of the agents."""
-    params = load_params(ROOT / "params.yaml")
-    packed = {"method": "gzip", "mtime": 0}
+def gather(titles: Sequence[str]) -> None:
+    """Keep what every policy shown had on every test jobset, and the curves of the agents; no title: of all tables."""
     for folder, entries in SHOWN.items():
-        found = []
-        for shown in (entry for entry in entries.values() if isinstance(entry, Shown)):
-            tables = problem_of(params, shown.scenario).tables
-            agents = [name for name in params.agents if any(policy.startswith(name) for policy in shown.policies)]
-            places = [("heuristics", shown.scenario), *(("agents", name) for name in agents)]
-            files = [storage.results_folder(*place) / "jobsets.parquet" for place in places]
-            rows = pd.concat([storage.read_table(file, tables.jobsets) for file in files if file.exists()])
-            if missing := set(shown.policies) - set(rows["policy"]):
-                raise SystemExit(f"not run yet: {', '.join(sorted(missing))}")
-            if shown.loads:
-                rows = rows[rows["load"].isin(shown.loads)]
-            rows = rows[rows["policy"].isin(shown.policies)].assign(scenario=shown.scenario, measure=shown.measure)
-            kept = ["scenario", "measure", "policy", "load", "jobset", "unfinished"]
-            found.append(rows[kept].assign(value=rows[shown.measure]))
-        pd.concat(found).to_csv(HERE / folder / JOBSETS, index=False, float_format="%.6g", compression=packed)
-        courses = [entry for entry in entries.values() if isinstance(entry, Course)]
-        curves = []
-        for name in dict.fromkeys(name for course in courses for name in course.agents):
-            curve = pd.read_csv(ROOT / "reports" / "curves" / f"{name}_finetune.csv").assign(agent=name)
-            curves.append(curve[curve["metric"].isin(["validation", "cost"])])
-        if curves:
-            pd.concat(curves).to_csv(HERE / folder / CURVES, index=False, compression=packed)
+        some = [entry for title, entry in entries.items() if not titles or title in titles]
+        if found := [_jobsets(entry) for entry in some if isinstance(entry, Shown)]:
+            _keep(HERE / folder / JOBSETS, pd.concat(found), ["scenario", "measure"])
+        courses = [entry for entry in some if isinstance(entry, Course)]
+        if names := dict.fromkeys(name for course in courses for name in course.agents):
+            _keep(HERE / folder / CURVES, pd.concat(_curve(name) for name in names), ["agent"])
+
+
+def _jobsets(shown: Shown) -> pd.DataFrame:
+    params = load_params(ROOT / "params.yaml")
+    tables = problem_of(params, shown.scenario).tables
+    agents = [name for name in params.agents if any(policy.startswith(name) for policy in shown.policies)]
+    places = [("heuristics", shown.scenario), *(("agents", name) for name in agents)]
+    files = [storage.results_folder(*place) / "jobsets.parquet" for place in places]
+    rows = pd.concat([storage.read_table(file, tables.jobsets) for file in files if file.exists()])
+    if missing := set(shown.policies) - set(rows["policy"]):
+        raise SystemExit(f"not run yet: {', '.join(sorted(missing))}")
+    if shown.loads:
+        rows = rows[rows["load"].isin(shown.loads)]
+    rows = rows[rows["policy"].isin(shown.policies)].assign(scenario=shown.scenario, measure=shown.measure)
+    kept = ["scenario", "measure", "policy", "load", "jobset", "unfinished"]
+    return rows[kept].assign(value=rows[shown.measure])
+
+
+def _curve(name: str) -> pd.DataFrame:
+    curve = pd.read_csv(ROOT / "reports" / "curves" / f"{name}_finetune.csv").assign(agent=name)
+    return curve[curve["metric"].isin(["validation", "cost"])]
+
+
+def _keep(path: Path, new: pd.DataFrame, by: Sequence[str]) -> None:
+    """Write rows in place of those of the same tables, others stay."""
+    before = pd.read_csv(path) if path.exists() else new[:0]
+    own = pd.MultiIndex.from_frame(new[by])
+    others = before[~pd.MultiIndex.from_frame(before[by]).isin(own)]
+    packed = {"method": "gzip", "mtime": 0}
+    pd.concat([others, new]).to_csv(path, index=False, float_format="%.6g", compression=packed)
 
 
 def scores(folder: str, shown: Shown) -> str:
@@ -135,15 +153,18 @@ def scores(folder: str, shown: Shown) -> str:
     rows = rows.rename(columns={"value": "mean_slowdown"})  # what `comparison` compares by
     n = rows.groupby("load")["jobset"].nunique()
     references = {shown.reference: dict.fromkeys(n.index, shown.reference)}
-    against = comparison(rows, shown.scenario, references, params.evaluation, np.random.default_rng(params.seed))
+    rng, mean = np.random.default_rng(params.seed), {MEAN: list(shown.seeds)} if shown.seeds else {}
+    against = comparison(rows, shown.scenario, references, params.evaluation, rng, mean)
     cells = against.set_index(["policy", "load"])
     means = rows.groupby(["policy", "load"])["mean_slowdown"].mean().unstack()
+    if shown.seeds:
+        means.loc[MEAN] = means.loc[list(shown.seeds)].mean()
     loads = {f"{load} %, n = {count}": (f"{load:03d}", means[load]) for load, count in n.items()}
     if len(n) > 1:
         loads["mean of the loads"] = (ALL, means.mean(axis=1))
     written = [
         [policy, *(_cell(cells, policy, load, mean[policy], shown) for load, mean in loads.values())]
-        for policy in shown.policies
+        for policy in (*shown.seeds, *mean, *(name for name in shown.policies if name not in shown.seeds))
     ]
     return table([f"{shown.measure}, difference from {shown.reference}", *loads], written)
 
@@ -173,4 +194,4 @@ def tables(folder: str) -> dict[str, Callable[[], str]]:
 
 
 if __name__ == "__main__":
-    gather()
+    gather(sys.argv[1:])

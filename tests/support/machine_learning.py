@@ -3,11 +3,13 @@
 import numpy as np
 
 from pipeline.config import A3cRecipe, CemRecipe, DaggerRecipe, MachinesRecipe, PpoRecipe
-from pipeline.core import ANY_KIND
+from pipeline.core import ANY_KIND, keys
+from pipeline.problems.machines.networks.acting import greedy
 from pipeline.problems.machines.networks.actor_critic import ActorCritic, DeepSets, Linear, Vector
 from pipeline.problems.machines.networks.features import Shape
 from pipeline.problems.machines.nouns import GREEDY, Jobs, Machines
 from pipeline.problems.machines.training.task import Task
+from pipeline.simulation.rollout import play
 
 MACHINES = Machines(np.array([[4000, 8000], [2000, 4000]]), np.array([0, 0]), 4, GREEDY, 4.0, 1e6)
 SHAPE = Shape(slots=4, machines=2, resources=2, unit=1.0, void=True)
@@ -62,6 +64,15 @@ def least_slowdown(jobs: Jobs) -> float:
 def solvable_task(recipe: MachinesRecipe, seed: int = 3) -> Task:
     """A task of which the best is known; only its fresh jobsets are learned from, which are those below 1,000."""
     return Task(ONE, "slowdown", recipe, seed, [100], {}, {}, jobs_at_once)
+
+
+def distance(network: ActorCritic) -> float:
+    """How much worse than the best there is a network plays 200 jobsets that nobody learned from, as a share of it."""
+    jobsets = [jobs_at_once(100, 1_000_000 + k) for k in range(200)]
+    simulator = solvable_task(RECIPES["ppo"]).begin(jobsets)
+    play(simulator, greedy(network), keys(1, np.arange(200), np.zeros(200, dtype=np.int64)))
+    least = float(np.mean([least_slowdown(jobs) for jobs in jobsets]))
+    return float((simulator.cost / 4).mean()) / least - 1
 
 
 def tiny_task(recipe: MachinesRecipe, objective: str = "slowdown", seed: int = 3) -> Task:

@@ -11,9 +11,10 @@ import sys
 from pathlib import Path
 
 from measure import play, problems
-from pipeline.stages.reading import read_task
 
 from pipeline.config import Params, load_params
+from pipeline.problems.pool.learning import read_task
+from pipeline.problems.pool.networks.acting import greedy
 from pipeline.problems.pool.networks.networks import build
 from pipeline.problems.pool.networks.sets import Sets
 from pipeline.problems.pool.training.imitate import imitate
@@ -23,6 +24,8 @@ from pipeline.progress import say
 AGENT = "deeprm3"
 LOADS = {"short": (70, 110, 150, 190), "streams": (70, 80, 90, 95), "text": (70, 110, 150, 190)}
 COUNT = {"short": 100, "streams": 12, "text": 100}
+RENAMED = {"mean_slowdown": "mean", "longest_wait": "worst_wait"}
+COLUMNS = ["mean", "p99", "worst_wait", "unfinished", "load", "variant", "seed", "kind", "jobset"]
 
 NO_VALUE = {"left_job": 0.0, "left_work": 0.0}
 # Variant -> what it changes of (network, cloning, policy gradient, recipe).
@@ -86,14 +89,14 @@ def main(out: Path, updates: int, seed: int, names: list[str]) -> None:
     tests, clones = {}, {}
     for kind, problem in problems(base).items():
         if kind in LOADS:
-            found = problem.jobsets("test", COUNT[kind])
-            tests[kind] = problem, {load: found[load] for load in LOADS[kind]}
+            found = problem.jobsets("test")
+            tests[kind] = problem, {load: found[load][: COUNT[kind]] for load in LOADS[kind]}
     for name in names or list(VARIANTS):
         params = changed(base, name, updates, seed)
         network = train(params, VARIANTS[name][1] is not None, clones)
         for kind, (problem, jobsets) in tests.items():
-            table = play(problem, jobsets, network).assign(variant=name, seed=seed, kind=kind)
-            table["jobset"] = table.groupby("load").cumcount()
+            table = play(problem, jobsets, greedy(network, True)).jobsets
+            table = table.rename(columns=RENAMED).assign(variant=name, seed=seed, kind=kind)[COLUMNS]
             table.to_csv(out, mode="a", header=not out.exists(), index=False, float_format="%.6g")
             say(f"{name} {seed} {kind} {table.groupby('load')['mean'].mean().round(3).to_dict()}")
 

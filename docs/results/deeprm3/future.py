@@ -36,7 +36,7 @@ def main(folder: Path, steps: int) -> None:
     params = load_params()
     problem = problems(params)["streams"]
     origin = source(problem.params, "online", storage.LOG)
-    (network,) = (found for found in networks(folder).values() if isinstance(found, Sets))
+    (network,) = (it.network for it in networks(folder).values() if isinstance(it.network, Sets))
     for load in LOADS:
         parts = []
         for first in FIRSTS:

@@ -1,5 +1,7 @@
 """Tables of ../deeprm3.md, from what `measure.py`, `tail.py` and `ablate.py` of this folder wrote into it."""
 
+from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -7,9 +9,12 @@ import pandas as pd
 from layout import difference, table
 from scipy.stats import bootstrap
 
+from pipeline.comparing.statistics import ALL, comparison
+from pipeline.config import load_params
+
 HERE = Path(__file__).resolve().parent
-AGENT = "deeprm3"
-TO = ("sjf", "hold", "best_heuristic")
+ROOT = HERE.parents[2]
+AGENT, SEEDS, TOLD, BEST = "deeprm3", ("deeprm3_1", "deeprm3_2", "deeprm3_3"), "told", "best_heuristic"
 TITLES = {
     "slots_5": "5 slots",
     "slots_20": "20 slots",
@@ -25,111 +30,135 @@ TITLES = {
     "bernoulli": "at most one job a step",
     "bursts": "bursts of 5 jobs",
     "estimates": "estimates, log-normal noise of 0.5",
-    "hpc2n_durations": "HPC2N at its own load of 99 %, durations known",
-    "hpc2n_estimates": "HPC2N at its own load of 99 %, users' estimates",
+    "hpc2n_durations": "HPC2N at its own load, durations known",
+    "hpc2n_estimates": "HPC2N at its own load, users' estimates",
 }
 WHOLE = "full"
 
 
-def read(name: str) -> pd.DataFrame:
-    """Return who is how much better than whom: one row a load, policy and reference."""
-    found = pd.read_csv(HERE / f"{name}.csv", dtype={"load": str})
-    return found.set_index(["load", "policy", "against"]).sort_index()
+class Measured:
+    """One problem: what every jobset had, and who is how much better than whom."""
+
+    def __init__(self, name: str) -> None:
+        params = load_params(ROOT / "params.yaml")
+        self.rows = pd.read_csv(HERE / f"{name}.csv.gz")
+        best = pd.read_csv(HERE / "best.csv").query("problem == @name").set_index("load")["heuristic"]
+        self.best = {int(load): str(heuristic) for load, heuristic in best.items()}
+        self.loads = list(self.best)
+        references = {to: dict.fromkeys(self.best, to) for to in ("sjf", "hold", AGENT)} | {BEST: self.best}
+        mean = self.rows[self.rows["policy"].isin(SEEDS)].groupby(["load", "jobset"])["mean_slowdown"].mean()
+        frame = pd.concat([self.rows, mean.reset_index().assign(policy=AGENT, unfinished=0)])
+        rng, settings = np.random.default_rng(params.seed), params.evaluation
+        trainings = {f"{AGENT} of three seeds": SEEDS}
+        found = comparison(frame, name, references, settings, rng, trainings)
+        self.found = found.set_index(["policy", "against", "load"]).sort_index()
+        self.means = frame.groupby(["policy", "load"])["mean_slowdown"].mean()
+
+    def mean(self, policy: str, load: int) -> str:
+        """Return a mean slowdown as it is written."""
+        return f"{self.means[policy, load]:.4g}"
+
+    def all_loads(self, policy: str) -> float:
+        """Return the mean over loads."""
+        return float(np.mean([self.means[policy, load] for load in self.loads]))
+
+    def gap(self, to: str, load: int | str = ALL, policy: str = f"{AGENT} of three seeds") -> str:
+        """Return a difference with its interval, by default of the mean of three trainings, whose seeds are in it."""
+        key = load if isinstance(load, str) else f"{load:03d}"
+        return difference(self.found.loc[(policy, to, key)])
+
+    def short(self, to: str, load: int) -> str:
+        """Return the difference of the mean of three trainings alone, in percent."""
+        row = self.found.loc[(f"{AGENT} of three seeds", to, f"{load:03d}")]
+        return f"{100 * row['difference']:+.1f}"
 
 
-def loads_of(found: pd.DataFrame) -> list[str]:
-    """Return the loads, without that over all of them."""
-    return [load for load in found.index.unique("load") if load != "all"]
+measured = cache(Measured)
 
 
-def by_load(name: str, policies: tuple[str, ...], to: tuple[str, ...] = TO) -> str:
+def by_load(name: str, policies: Sequence[str], to: Sequence[str]) -> str:
     """Return a row a load: means, and DeepRM3's differences."""
-    found, rows = read(name), []
-    for load in loads_of(found):
-        means = [f"{found.loc[(load, policy), 'mean'].iloc[0]:.4g}" for policy in policies]
-        apart = [difference(found.loc[(load, AGENT, other)]) for other in to]
-        rows.append([f"{int(load)} %", *means, *apart, found.loc[(load, AGENT, "sjf"), "best_heuristic"]])
-    head = ["load", *policies, *(f"{AGENT} to {other.replace('_', ' ')}" for other in to), "which is"]
-    return table(head, rows)
+    found = measured(name)
+    rows = [
+        [
+            f"{load} %",
+            *(found.mean(policy, load) for policy in policies),
+            *(found.gap(other, load) for other in to),
+            found.best[load],
+        ]
+        for load in found.loads
+    ]
+    rows.append(["all", *[""] * len(policies), *(found.gap(other) for other in to), ""])
+    return table(["load", *policies, *(f"{AGENT} to {other.replace('_', ' ')}" for other in to), "which is"], rows)
 
 
-def longer() -> str:
-    """Return how 2,500 updates of one seed do."""
-    found = pd.read_csv(HERE / "updates_2500.csv", dtype={"load": str})
-    rows = []
-    others = ("sjf", "hold", "best_heuristic", "deeprm2_long")
-    for (scenario, load), part in found.groupby(["scenario", "load"], sort=False):
-        against = part.set_index("against")
-        apart = [difference(against.loc[other]) if other in against.index else "" for other in others]
-        label = "all loads" if load == "all" else f"{int(load)} %"
-        rows.append([f"{scenario.replace('_', ' of ')}, {label}", f"{part['mean'].iloc[0]:.4g}", *apart])
-    return table(["jobs, load", "mean", *(f"to {other.replace('_', ' ')}" for other in others)], rows)
+def seeds(name: str) -> str:
+    """Return the difference of each training from the best heuristic, and of each pair of them at most."""
+    found = measured(name)
+    rows = [[seed, *(found.gap(BEST, load, seed) for load in (*found.loads, ALL))] for seed in SEEDS]
+    return table(["training", *(f"{load} %" for load in found.loads), "all"], rows)
 
 
 def tail() -> str:
     """Return mean, 99th percentile and longest wait by the weight of ageing."""
-    found = pd.read_csv(HERE / "tail.csv")
-    columns = list(found[["problem", "load"]].drop_duplicates().itertuples(index=False, name=None))
-    rows = []
-    for weight, part in found.groupby("ageing"):
-        cells = part.set_index(["problem", "load"])
-        rows.append([f"{weight:g}", *(_tail(cells.loc[column]) for column in columns)])
-    return table(["ageing", *(f"{problem}, {load} %" for problem, load in columns)], rows)
+    rows = pd.read_csv(HERE / "tail.csv.gz")
+    means = rows.groupby(["ageing", "problem", "load"])[["mean_slowdown", "p99", "longest_wait"]].mean()
+    columns = list(rows[["problem", "load"]].drop_duplicates().itertuples(index=False, name=None))
+    written = []
+    for weight in sorted(rows["ageing"].unique()):
+        cells = [_tail(means.loc[(weight, *column)], means.loc[(0.0, *column)]) for column in columns]
+        written.append([f"{weight:g}", *cells])
+    return table(["ageing", *(f"{problem}, {load} %" for problem, load in columns)], written)
 
 
-def _tail(row: pd.Series) -> str:
-    gap = f" ({100 * row['difference']:+.1f} %)" if row["difference"] else ""
-    return f"{row['mean']:.2f}{gap} / {row['p99']:.3g} / {row['worst_wait']:,.0f}"
+def _tail(row: pd.Series, plain: pd.Series) -> str:
+    more = 100 * (row["mean_slowdown"] / plain["mean_slowdown"] - 1)
+    gap = "" if row is plain or row.equals(plain) else f" ({more:+.1f} %)"
+    return f"{row['mean_slowdown']:.2f}{gap} / {row['p99']:.3g} / {row['longest_wait']:,.0f}"
 
 
 def stream_tails() -> str:
-    """Return 99th percentile of slowdown and longest wait in steps, on streams."""
-    found = read("streams")
-    rows = []
-    for policy in (AGENT, "sjf", "hold", "easy", "tetris", "linear"):
-        cells = [found.loc[(load, policy)].iloc[0] for load in loads_of(found)]
-        rows.append([policy, *(f"{row.p99:.1f} / {row.worst_wait:,.0f}" for row in cells)])
-    return table(["policy", *(f"{int(load)} %" for load in loads_of(found))], rows)
+    """Return 99th percentile of slowdown and longest wait in steps, on streams, of three trainings their mean."""
+    found, rows = measured("streams"), []
+    for policy, names in {AGENT: SEEDS, **{rule: (rule,) for rule in ("sjf", "hold", "easy", "tetris", "linear")}}.items():
+        means = found.rows[found.rows["policy"].isin(names)].groupby("load")[["p99", "longest_wait"]].mean()
+        rows.append([policy, *(f"{means.p99[load]:.1f} / {means.longest_wait[load]:,.0f}" for load in found.loads)])
+    return table(["policy", *(f"{load} %" for load in found.loads)], rows)
 
 
 def transfer() -> str:
     """Return a row a problem: differences at each load from SJF and the best heuristic, and over all."""
     rows = []
     for name, title in TITLES.items():
-        found = read(name)
-        loads, other = loads_of(found), ("sjf", "best_heuristic")
-        both = [
-            " / ".join(f"{100 * found.loc[(load, AGENT, to), 'difference']:+.1f}" for to in other) for load in loads
-        ]
-        whole = "all" if len(loads) > 1 else loads[0]
-        cells = both if len(loads) > 1 else ["", "", "", ""]
-        rows.append([title, *cells, *(difference(found.loc[(whole, AGENT, to)]) for to in other)])
+        found, other = measured(name), ("sjf", BEST)
+        each = [" / ".join(found.short(to, load) for to in other) for load in found.loads]
+        cells = each if len(each) > 1 else [""] * 4
+        rows.append([title, *cells, *(found.gap(to) for to in other)])
     return table(["problem", "70 %", "110 %", "150 %", "190 %", "to SJF", "to the best heuristic"], rows)
 
 
 def few_slots() -> str:
     """Return mean slowdown on streams of 10 slots, over all loads."""
-    found = read("streams_10").loc["all"]
-    means = found.groupby("policy")["mean"].first().sort_values()
-    means = means[[not policy.endswith("_1") or policy[:-2] not in means for policy in means.index]]
-    own = found.loc[(AGENT, "sjf")]
-    rows = [[policy, f"{mean:.4g}", _to(found, policy)] for policy, mean in means.items()]
-    return table(["policy", "mean over all loads", f"to sjf ({own['n']:.0f} streams over all loads)"], rows)
-
-
-def _to(found: pd.DataFrame, policy: str) -> str:
-    return difference(found.loc[(policy, "sjf")]) if (policy, "sjf") in found.index else ""
+    found = measured("streams_10")
+    policies = [name for name in found.means.index.unique("policy") if name != "random"]
+    rows = []
+    for policy in sorted(policies, key=found.all_loads):
+        own = f"{AGENT} of three seeds" if policy == AGENT else policy
+        rows.append([policy, f"{found.all_loads(policy):.4g}", "" if policy == "sjf" else found.gap("sjf", policy=own)])
+    streams = len(found.loads) * found.rows["jobset"].nunique()
+    return table(["policy", "mean over all loads", f"to sjf ({streams} streams over all loads)"], rows)
 
 
 def told() -> str:
     """Return mean slowdown told estimates: heuristics, learned on durations, learned on estimates."""
-    policies, rows = ("sjf", "hold", "linear", "deeprm3_1", "told_1"), []
-    for name, title in (("told_estimates", "noisy estimates"), ("told_hpc2n_estimates", "users' estimates, HPC2N")):
-        found = read(name)
-        for load in loads_of(found):
-            means = [f"{found.loc[(load, policy), 'mean'].iloc[0]:.4g}" for policy in policies]
-            rows.append([f"{title}, {int(load)} %", *means])
-    return table(["told", "SJF", "hold", "linear", "learned on durations", "learned on estimates"], rows)
+    policies, rows = ("sjf", "hold", "linear", SEEDS[0], TOLD), []
+    for name, title in (("estimates", "noisy estimates"), ("hpc2n_estimates", "users' estimates, HPC2N")):
+        found = measured(name)
+        for load in found.loads:
+            gap = found.gap(BEST, load, TOLD)
+            rows.append([f"{title}, {load} %", *(found.mean(policy, load) for policy in policies), gap])
+    head = ["told", "SJF", "hold", "linear", "learned on durations", "learned on estimates", "to the best heuristic"]
+    return table(head, rows)
 
 
 def ablations() -> str:
@@ -165,13 +194,12 @@ def _by_seed(own: pd.DataFrame, whole: pd.DataFrame) -> str:
 
 TABLES = {
     "short runs": lambda: by_load(
-        "short", ("sjf", "hold", "linear", "deeprm", "deeprm_long", "deeprm2", "deeprm2_long", AGENT)
+        "short", ("sjf", "hold", "hold_until", "linear", "deeprm", "deeprm2", AGENT), ("sjf", "hold", BEST)
     ),
-    "2,500 updates": longer,
+    "short runs, each training": lambda: seeds("short"),
     "mean against tail": tail,
-    "streams": lambda: by_load(
-        "streams", ("sjf", "hold", "easy", "tetris", "linear", AGENT), ("sjf", "best_heuristic")
-    ),
+    "streams": lambda: by_load("streams", ("sjf", "hold", "easy", "tetris", "linear", AGENT), ("sjf", BEST)),
+    "streams, each training": lambda: seeds("streams"),
     "tails on streams": stream_tails,
     "other sizes and jobs": transfer,
     "streams of 10 slots": few_slots,

@@ -72,10 +72,31 @@ def tried() -> str:
     return table(head, written, words=2)
 
 
+def machines() -> str:
+    """Return what expert iteration is worth on many machines, over three training seeds, which the intervals hold."""
+    params, rows = load_params(ROOT / "params.yaml"), pd.read_csv(HERE / "machines.csv.gz").assign(unfinished=0)
+    times = pd.read_csv(HERE / "machines_times.csv").groupby("training", sort=False)
+    means = rows.assign(way=rows["policy"].str[:-2]).groupby(["load", "jobset", "way"])["mean_slowdown"].mean()
+    frame = pd.concat([rows, means.reset_index().rename(columns={"way": "policy"}).assign(unfinished=0)])
+    loads, rng = sorted(rows["load"].unique()), np.random.default_rng(params.seed)
+    trainings = {f"{way}, seeds": [f"{way}_{seed}" for seed in (1, 2, 3)] for way in times.groups}
+    against = {way: dict.fromkeys(loads, way) for way in ("ppo", "ppo_longer")}
+    found = comparison(frame, "machines", against, params.evaluation, rng, trainings)
+    cells, written = found.set_index(["policy", "against", "load"]).sort_index(), []
+    for way, took in times:
+        each = [f"{means.xs(way, level='way')[load].mean():.3f}" for load in loads]
+        to = [difference(cells.loc[(f"{way}, seeds", other, ALL)]) if way != other else "" for other in against]
+        judged = " / ".join(f"{value:.3f}" for value in took["validation"])
+        written.append([way, f"{took['updates'].iloc[0]}", f"{took['seconds'].mean():.0f}", judged, *each, *to])
+    head = ["training", "updates", "processor time, s", "validation of each seed", *(f"{load} %" for load in loads)]
+    return table([*head, "to ppo, all loads", "to ppo_longer"], written)
+
+
 TABLES = {
     "what was tried": tried,
     "the same time": same_time,
     "short runs": partial(beside, "online"),
     "streams": partial(beside, "streams"),
     "tails on streams": tails,
+    "many machines": machines,
 }

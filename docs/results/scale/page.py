@@ -62,7 +62,19 @@ def kills(file: str) -> str:
     return table(head, rows, words=2)
 
 
+def speedup() -> str:
+    """Return how long stages take with more workers of each engine, and how many times as fast that is."""
+    found, rows = pd.read_csv(HERE / "speedup.csv"), []
+    for what, part in found.groupby("what", sort=False):
+        serial = float(part.loc[part["engine"] == "serial", "seconds"].iloc[0])
+        others = [f"{one.seconds:.0f} ({serial / one.seconds:.2f} x)" for one in part.itertuples() if one.workers > 1]
+        rows.append([str(what), str(part["tasks"].iloc[0]), f"{serial:.0f}", *others, f"{part['same'].mean():.0%}"])
+    said = [f"{one.engine}, {one.workers}" for one in found.drop_duplicates(["engine", "workers"]).itertuples()][1:]
+    return table(["what", "tasks", "one process, s", *said, "same bytes"], rows)
+
+
 TABLES = {
+    "speed-up": speedup,
     "logs": logs,
     "nodes": nodes,
     "kills": partial(kills, "kills.csv"),

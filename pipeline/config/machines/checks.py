@@ -3,11 +3,13 @@
 from typing import TYPE_CHECKING
 
 from pipeline.config.checks import must_be_drawn, must_learn_by
-from pipeline.config.machines.learning import MachinesAgent, MachinesRecipe, Ppo, PpoRecipe
+from pipeline.config.machines.learning import MachinesAgent, MachinesExpert, MachinesRecipe, Ppo, PpoRecipe
 from pipeline.errors import UserError
 
 if TYPE_CHECKING:
     from pipeline.config.params import Params
+
+RECIPE_OF = {"expert": "ppo"}  # ways to learn -> the algorithm of their recipe, where it is another one
 
 
 def check_machines(params: "Params", where: str) -> None:
@@ -17,9 +19,10 @@ def check_machines(params: "Params", where: str) -> None:
         UserError: one line for the first row that does not go with another.
     """
     for name, agent in params.agents_with(MachinesAgent).items():
-        must_learn_by(params, where, name, agent.finetune.name)
+        way = agent.finetune.name
+        must_learn_by(params, where, name, RECIPE_OF.get(way, way))
         recipe = params.recipe_of(MachinesRecipe, name)
-        alone = isinstance(agent.finetune, Ppo) and agent.finetune.episodes < 2
+        alone = isinstance(agent.finetune, Ppo | MachinesExpert) and agent.finetune.episodes < 2
         if alone and isinstance(recipe, PpoRecipe) and recipe.advantage == "leave_one_out":
             raise UserError(f"{where}: agents.{name}.finetune.episodes: expected at least 2 for leave_one_out, got 1")
         if agent.finetune.name == "cem" and agent.network.name != "linear":

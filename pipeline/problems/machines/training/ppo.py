@@ -13,7 +13,7 @@ from collections.abc import Iterator
 import numpy as np
 import torch
 
-from pipeline.config import Ppo, PpoRecipe
+from pipeline.config import MachinesExpert, Ppo, PpoRecipe
 from pipeline.core import FloatArray, IntArray, keys
 from pipeline.learning.memory import Memory
 from pipeline.learning.update import Update
@@ -31,21 +31,29 @@ def ppo(network: ActorCritic, task: Task, config: Ppo, memory: Memory | None = N
     memory.keep(optimizer=optimizer)
     for step in range(memory.done + 1, config.updates + 1):
         set_rate(optimizer, recipe, step, config.updates)
-        jobsets = [jobs for jobs in task.draw(step, config.jobsets) for _ in range(config.episodes)]
-        simulator = task.begin(jobsets)
-        number = step * MOST_JOBSETS + np.repeat(np.arange(config.jobsets), config.episodes)
-        key = keys(task.seed, number, np.tile(np.arange(config.episodes), config.jobsets))
-        played = record(network, simulator, key)
-        gain, target = _advantages(network, played, recipe, config.episodes)
-        rng = np.random.default_rng([task.seed, step])
-        told = [
-            _learn(network, optimizer, played, gain, target, rows, recipe, step)
-            for _ in range(recipe.epochs)
-            for rows in np.array_split(rng.permutation(len(gain)), min(recipe.minibatches, len(gain)))
-        ]
-        report = dict(zip(("actor_loss", "critic_loss", "entropy"), np.mean(told, axis=0), strict=True))
-        jobs = np.array([len(one.arrival) for one in jobsets])
-        yield Update(step, {**report, "cost": float((played.cost / jobs).mean()), "decisions": float(len(gain))})
+        yield Update(step, by_chance(network, optimizer, task, config, step))
+
+
+def by_chance(
+    network: ActorCritic, optimizer: torch.optim.Optimizer, task: Task, config: Ppo | MachinesExpert, step: int
+) -> dict[str, float]:
+    """Play fresh jobsets by the network's chances and learn from that; return what there is to tell of it."""
+    recipe = task.recipe_for(PpoRecipe)
+    jobsets = [jobs for jobs in task.draw(step, config.jobsets) for _ in range(config.episodes)]
+    simulator = task.begin(jobsets)
+    number = step * MOST_JOBSETS + np.repeat(np.arange(config.jobsets), config.episodes)
+    key = keys(task.seed, number, np.tile(np.arange(config.episodes), config.jobsets))
+    played = record(network, simulator, key)
+    gain, target = _advantages(network, played, recipe, config.episodes)
+    rng = np.random.default_rng([task.seed, step])
+    told = [
+        _learn(network, optimizer, played, gain, target, rows, recipe, step)
+        for _ in range(recipe.epochs)
+        for rows in np.array_split(rng.permutation(len(gain)), min(recipe.minibatches, len(gain)))
+    ]
+    report = dict(zip(("actor_loss", "critic_loss", "entropy"), np.mean(told, axis=0), strict=True))
+    jobs = np.array([len(one.arrival) for one in jobsets])
+    return {**report, "cost": float((played.cost / jobs).mean()), "decisions": float(len(gain))}
 
 
 def _advantages(

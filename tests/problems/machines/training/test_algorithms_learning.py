@@ -11,8 +11,7 @@ from builders import REPOSITORY
 from machine_learning import (
     RECIPES,
     SHAPE,
-    jobs_at_once,
-    least_slowdown,
+    distance,
     longest_first,
     solvable_task,
     some_jobs,
@@ -47,15 +46,6 @@ def cost(task: Task, network: ActorCritic | None, heuristic: str = "") -> float:
     policy = HEURISTICS[heuristic] if network is None else greedy(network)
     play(simulator, policy, keys(1, np.arange(40), np.zeros(40, dtype=np.int64)))
     return float((simulator.cost / 20).mean())
-
-
-def distance(network: ActorCritic) -> float:
-    """How much worse than the best there is a network plays 200 jobsets that nobody learned from, as a share of it."""
-    task, jobsets = solvable_task(RECIPES["ppo"]), [jobs_at_once(100, 1_000_000 + k) for k in range(200)]
-    simulator = task.begin(jobsets)
-    play(simulator, greedy(network), keys(1, np.arange(200), np.zeros(200, dtype=np.int64)))
-    least = float(np.mean([least_slowdown(jobs) for jobs in jobsets]))
-    return float((simulator.cost / 4).mean()) / least - 1
 
 
 def learned(name: str, **changes: object) -> ActorCritic:
