@@ -1,7 +1,7 @@
 """Tables of what the papers' texts say, run as they say it; the data lie beside each page's other data.
 
 Apply docs/params/as_published.diff, set `threads: 1`, and run the stages of the agents and the heuristics of their
-scenarios. `python docs/results/as_published.py` keeps what they had, of all tables or of those that are named;
+scenarios. `python docs/results/as_published.py` there keeps what they had, of all tables or of those that are named;
 `python docs/results/tables.py write` writes it.
 """
 
@@ -117,7 +117,7 @@ def gather(titles: Sequence[str]) -> None:
 
 
 def _jobsets(shown: Shown) -> pd.DataFrame:
-    params = load_params(ROOT / "params.yaml")
+    params = load_params()
     tables = problem_of(params, shown.scenario).tables
     agents = [name for name in params.agents if any(policy.startswith(name) for policy in shown.policies)]
     places = [("heuristics", shown.scenario), *(("agents", name) for name in agents)]
@@ -133,7 +133,7 @@ def _jobsets(shown: Shown) -> pd.DataFrame:
 
 
 def _curve(name: str) -> pd.DataFrame:
-    curve = pd.read_csv(ROOT / "reports" / "curves" / f"{name}_finetune.csv").assign(agent=name)
+    curve = pd.read_csv(storage.REPORTS / "curves" / f"{name}_finetune.csv").assign(agent=name)
     return curve[curve["metric"].isin(["validation", "cost"])]
 
 

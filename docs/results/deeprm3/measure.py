@@ -2,10 +2,11 @@
 
     python docs/results/deeprm3/measure.py WEIGHTS_FOLDER [PROBLEM ...]
 
-WEIGHTS_FOLDER has stored networks, one folder each; those on images play `short` and `streams_10` only, `told`,
-which learned on estimates, where estimates are told. For every problem heuristics are tuned on its validation jobsets, the best of them at each load is chosen there, and all play the
-same test jobsets, drawn from a seed of this page; networks are played as they are. Writes <problem>.csv.gz beside this
-file, one row a load, policy and jobset, and the best heuristics into best.csv.
+WEIGHTS_FOLDER has stored networks, one folder each; those on images play `short` and `streams_10` only, `told`, which
+learned on estimates, where estimates are told. For every problem heuristics are tuned on its validation jobsets, the
+best of them at each load is chosen there, and all play the same test jobsets, drawn from a seed of this page; networks
+are played as they are. Writes <problem>.csv.gz beside this file, one row a load, policy and jobset, and the best
+heuristics into best.csv.
 """
 
 import sys
@@ -16,7 +17,7 @@ from pathlib import Path
 import pandas as pd
 
 from pipeline import storage
-from pipeline.config import Counts, Params, PoolLog, PoolScenario, Streaming, load_params
+from pipeline.config import Counts, Params, PoolCard, PoolLog, PoolScenario, Streaming, load_params
 from pipeline.core import Policy
 from pipeline.problems.pool.evaluation.metrics import span_of
 from pipeline.problems.pool.evaluation.play import score
@@ -35,7 +36,8 @@ TOLD = "told"  # the network that learned on estimates
 HPC2N = "../shared/traces/HPC2N-2002-2.2-cln.first15000.swf.gz"  # from the project's root
 SHOWN = ("sjf", "hold", "hold_until", "easy", "tetris", "linear")  # beside the networks and the best of each load
 LOADS, FEW, STREAMS = (70, 90, 110, 130, 150, 170, 190), (70, 110, 150, 190), (70, 80, 90, 95)
-COLUMNS = ["policy", "load", "jobset", "unfinished", "mean_slowdown", "p99", "longest_wait"]
+COLUMNS = ["policy", "load", "jobset", "unfinished", "mean_slowdown"]
+TAILS = ["p99", "longest_wait"]  # of streams
 
 
 @dataclass(frozen=True)
@@ -90,7 +92,7 @@ def networks(folder: Path) -> dict[str, Loaded]:
     """Return the stored networks of a folder, by its name there."""
     found = {}
     for place in sorted(path for path in folder.iterdir() if (path / "policy.safetensors").exists()):
-        model = storage.read_model(place)
+        model = storage.read_model(place, PoolCard)
         found[place.name] = restore(model.card, model.weights)
     return found
 
@@ -103,7 +105,8 @@ def run(problem: Problem, folder: Path, image: bool) -> None:
     test, tables = problem.jobsets("test"), []
     for name, who in {**dict(sorted(named.items())), **learned}.items():
         tables.append(play(problem, test, who).jobsets.assign(policy=name))
-    table = pd.concat(tables, ignore_index=True)[COLUMNS].round({"mean_slowdown": 4, "p99": 2})
+    columns = [*COLUMNS, *(TAILS if problem.name.startswith("streams") else [])]
+    table = pd.concat(tables, ignore_index=True)[columns].round({"mean_slowdown": 4, "p99": 2})
     table.to_csv(HERE / f"{problem.name}.csv.gz", index=False, compression={"method": "gzip", "mtime": 0})
     keep(problem.name, best)
     means = table.groupby(["policy", "load"])["mean_slowdown"].mean().unstack().round(3)

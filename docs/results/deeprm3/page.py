@@ -45,7 +45,7 @@ class Measured:
         best = pd.read_csv(HERE / "best.csv").query("problem == @name").set_index("load")["heuristic"]
         self.best = {int(load): str(heuristic) for load, heuristic in best.items()}
         self.loads = list(self.best)
-        references = {to: dict.fromkeys(self.best, to) for to in ("sjf", "hold", AGENT)} | {BEST: self.best}
+        references = {to: dict.fromkeys(self.best, to) for to in ("sjf", "hold", "linear")} | {BEST: self.best}
         mean = self.rows[self.rows["policy"].isin(SEEDS)].groupby(["load", "jobset"])["mean_slowdown"].mean()
         frame = pd.concat([self.rows, mean.reset_index().assign(policy=AGENT, unfinished=0)])
         rng, settings = np.random.default_rng(params.seed), params.evaluation
@@ -120,7 +120,10 @@ def _tail(row: pd.Series, plain: pd.Series) -> str:
 def stream_tails() -> str:
     """Return 99th percentile of slowdown and longest wait in steps, on streams, of three trainings their mean."""
     found, rows = measured("streams"), []
-    for policy, names in {AGENT: SEEDS, **{rule: (rule,) for rule in ("sjf", "hold", "easy", "tetris", "linear")}}.items():
+    for policy, names in {
+        AGENT: SEEDS,
+        **{rule: (rule,) for rule in ("sjf", "hold", "easy", "tetris", "linear")},
+    }.items():
         means = found.rows[found.rows["policy"].isin(names)].groupby("load")[["p99", "longest_wait"]].mean()
         rows.append([policy, *(f"{means.p99[load]:.1f} / {means.longest_wait[load]:,.0f}" for load in found.loads)])
     return table(["policy", *(f"{load} %" for load in found.loads)], rows)
@@ -194,11 +197,11 @@ def _by_seed(own: pd.DataFrame, whole: pd.DataFrame) -> str:
 
 TABLES = {
     "short runs": lambda: by_load(
-        "short", ("sjf", "hold", "hold_until", "linear", "deeprm", "deeprm2", AGENT), ("sjf", "hold", BEST)
+        "short", ("sjf", "hold", "hold_until", "linear", "deeprm", "deeprm2", AGENT), ("hold", "linear", BEST)
     ),
     "short runs, each training": lambda: seeds("short"),
     "mean against tail": tail,
-    "streams": lambda: by_load("streams", ("sjf", "hold", "easy", "tetris", "linear", AGENT), ("sjf", BEST)),
+    "streams": lambda: by_load("streams", ("sjf", "hold", "easy", "tetris", "linear", AGENT), ("sjf", "linear", BEST)),
     "streams, each training": lambda: seeds("streams"),
     "tails on streams": stream_tails,
     "other sizes and jobs": transfer,

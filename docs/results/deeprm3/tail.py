@@ -13,7 +13,7 @@ import pandas as pd
 from measure import HERE, play, problems
 
 from pipeline import storage
-from pipeline.config import load_params
+from pipeline.config import PoolCard, load_params
 from pipeline.problems.pool.networks.loading import restore
 from pipeline.progress import say
 
@@ -25,7 +25,7 @@ COLUMNS = ["problem", "load", "ageing", "policy", "jobset", "mean_slowdown", "p9
 
 def main(folder: Path) -> None:
     """Play and write."""
-    models, tables = {seed: storage.read_model(folder / seed) for seed in ("deeprm3_1", "deeprm3_2", "deeprm3_3")}, []
+    models, tables = {seed: storage.read_model(folder / seed, PoolCard) for seed in ("deeprm3_1", "deeprm3_2", "deeprm3_3")}, []
     for kind, loads in LOADS.items():
         problem = problems(load_params())[kind]
         jobsets = {load: jobs[: COUNT[kind]] for load, jobs in problem.jobsets("test").items() if load in loads}

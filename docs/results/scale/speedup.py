@@ -1,6 +1,6 @@
 """How long stages take with more workers of each engine, for ../../scale.md; leave the machine alone meanwhile.
 
-    python docs/results/scale/speedup.py           # some eight minutes; rows go to speedup.csv
+    python docs/results/scale/speedup.py           # some ten minutes; rows go to speedup.csv
     python docs/results/scale/speedup.py --tiny    # a few minutes, to see that it works; rows go nowhere
 
 Stages are the real ones on the scenario `online`, with one thread, so that a worker is a core's. Ray at an address and
@@ -53,7 +53,7 @@ class Work(NamedTuple):
     each: tuple[str, ...] = ()
 
 
-FULL, TINY = Size(test=1000, solved=4, limit=0.2, updates=12), Size(test=5, solved=1, limit=0.01, updates=2)
+FULL, TINY = Size(test=4000, solved=10, limit=0.2, updates=40), Size(test=5, solved=1, limit=0.01, updates=2)
 TABLES = "reports/tables"
 WORKS = {  # each has what it needs from those before it
     "generate": Work((("generate", "online"),), ("data/jobsets/online",)),
