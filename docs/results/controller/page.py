@@ -1,12 +1,19 @@
 """Tables of ../controller.md, from what `tables.py` and the stages of params.yaml in this folder wrote."""
 
+from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
 
 import as_published
+import numpy as np
 import pandas as pd
 from layout import number, table
 
+from pipeline.comparing.statistics import ALL, comparison
+from pipeline.config import load_params
+
 HERE = Path(__file__).resolve().parent
+ROOT = HERE.parents[2]
 SCENARIOS = {
     "shares_4": "4 groups",
     "shares_20": "20",
@@ -30,15 +37,54 @@ RULES = {
     "undivided": "`undivided`",
 }
 
+BESIDE = ("proportional", "drf", "capacity", "shortest_first", "lookahead", "undivided")
+
+
+class Measured:
+    """One scenario: what every policy had on every test jobset, and how the controller differs from each rule."""
+
+    def __init__(self, scenario: str, measure: str) -> None:
+        rows = pd.read_csv(HERE / "jobsets.csv.gz").query("scenario == @scenario").dropna(axis=1, how="all")
+        best = pd.read_csv(HERE / "best.csv").query("scenario == @scenario").set_index("load")["rule"].to_dict()
+        self.seeds = [f"c_{scenario}_{seed}" for seed in (1, 2, 3)]
+        loads, settings = sorted(rows["load"].unique()), load_params(ROOT / "params.yaml").evaluation
+        ends = {"controller": "", "pretrained": "_pretrained", "own": "_own"}
+        kinds = {kind: [name + end for name in self.seeds] for kind, end in ends.items()}
+        means = [_mean(rows, names).assign(policy=kind) for kind, names in kinds.items()]
+        frame = pd.concat([rows, *means], ignore_index=True)
+        frame = frame.assign(mean_slowdown=frame[measure])
+        rules = [name for name in rows["policy"].unique() if not name.startswith("c_")]
+        to = {name: dict.fromkeys(loads, name) for name in (*rules, "pretrained", "own")} | {"best_rule": best}
+        rng, trainings = np.random.default_rng(1), {"controllers": self.seeds}
+        found = comparison(frame, scenario, to, settings, rng, trainings, lambda policy, _: policy == "controllers")
+        self.gaps = found.set_index(["policy", "against", "load"]).sort_index()
+        self.means = frame.groupby(["policy", "load"])["mean_slowdown"].mean().groupby("policy").mean()
+
+
+def _mean(rows: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:
+    """Return the mean over trainings of what each jobset had."""
+    mine = rows[rows["policy"].isin(names)].drop(columns=["policy", "scenario"])
+    return mine.groupby(["load", "jobset"]).mean().round({"unfinished": 0}).reset_index()
+
+
+measured = cache(Measured)
+
 
 def waiting() -> str:
-    """Return mean waiting time over all loads, and how the controller differs from each rule."""
-    found = pd.read_csv(HERE / "paired.csv", dtype={"load": str})
-    found = found[(found["measure"] == "delay") & (found["load"] == "all") & (found["policy"] == "controller")]
-    cells = found.set_index(["against", "scenario"])
-    own = [f"**{number(cells.loc[('equal', scenario), 'mean'])}**" for scenario in SCENARIOS]
-    rows = [[name, *(_against(cells.loc[(rule, scenario)]) for scenario in SCENARIOS)] for rule, name in RULES.items()]
+    """Return mean waiting time over all loads, and how the mean of three trainings differs from each rule."""
+    own = [f"**{number(measured(scenario, 'mean_wait').means['controller'])}**" for scenario in SCENARIOS]
+    gaps = [measured(scenario, "mean_wait").gaps.loc["controllers"] for scenario in SCENARIOS]
+    rows = [[name, *(_against(gap.loc[(rule, ALL)]) for gap in gaps)] for rule, name in RULES.items()]
     return table(["policy", *SCENARIOS.values()], [["**controller**", *own], *rows])
+
+
+def slowdown() -> str:
+    """Return how mean slowdown over all loads differs from some rules."""
+    rows = []
+    for scenario, name in SCENARIOS.items():
+        gaps = measured(scenario, "mean_slowdown").gaps.loc["controllers"]
+        rows.append([name, *(_against(gaps.loc[(rule, ALL)]) for rule in BESIDE)])
+    return table(["groups", *(f"`{rule}`" for rule in BESIDE)], rows)
 
 
 def _against(row: pd.Series) -> str:
@@ -46,15 +92,24 @@ def _against(row: pd.Series) -> str:
     return f"{number(row['mean_against'])}: {mean:+.0f} % ({low:+.0f} to {high:+.0f})"
 
 
+def highest() -> str:
+    """Return p99 of slowdown and Jain's index of slowdown over groups at the highest load."""
+    found, rows = pd.read_csv(HERE / "jobsets.csv.gz"), []
+    for scenario, name in SCENARIOS.items():
+        part = found[found["scenario"] == scenario]
+        means = part[part["load"] == part["load"].max()].groupby("policy")[["p99_slowdown", "jain_slowdown"]].mean()
+        own = means.loc[[f"c_{scenario}_{seed}" for seed in (1, 2, 3)]].mean()
+        cells = [own, *(means.loc[rule] for rule in BESIDE)]
+        rows.append([name, *(f"{number(cell['p99_slowdown'])} / {cell['jain_slowdown']:.2f}" for cell in cells)])
+    return table(["groups", "controller", *(f"`{rule}`" for rule in BESIDE)], rows)
+
+
 def seeds() -> str:
     """Return each training's mean waiting time over all loads."""
-    found = pd.read_csv(HERE / "seeds.csv")
-    found = found[(found["measure"] == "delay") & (found["policy"] == "controller")]
     rows = []
     for scenario, name in SCENARIOS.items():
-        mine = found[found["scenario"] == scenario]
-        means = mine.drop(columns=["scenario", "measure", "policy", "agent"]).mean(axis=1)
-        rows.append([name, *(number(mean) for mean in means)])
+        found = measured(scenario, "mean_wait")
+        rows.append([name, *(number(found.means[seed]) for seed in found.seeds)])
     return table(["groups", "seed 1", "seed 2", "seed 3"], rows)
 
 
@@ -72,6 +127,8 @@ def off_policy() -> str:
 
 TABLES = {
     "mean waiting time": waiting,
+    "slowdown": slowdown,
+    "at the highest load": highest,
     "seeds": seeds,
     "off-policy evaluation": off_policy,
     **as_published.tables("controller"),

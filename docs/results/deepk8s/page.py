@@ -4,10 +4,15 @@ from pathlib import Path
 
 import as_published
 import layout
+import numpy as np
 import pandas as pd
 from layout import difference, number, table
 
+from pipeline.comparing.statistics import comparison
+from pipeline.config import load_params
+
 HERE = Path(__file__).resolve().parent
+ROOT = HERE.parents[2]
 LOGS = {"openb": "openb", "cloudsimpy": "CloudSimPy"}
 POLICIES = {
     "ppo": "PPO",
@@ -35,19 +40,21 @@ def claims() -> str:
 
 def slowdown() -> str:
     """Return mean slowdown over three loads, and the difference from SJF."""
-    found = pd.read_csv(HERE / "comparison.csv", dtype={"load": str})
-    found = found[(found["load"] == "all") & (found["against"] == "sjf")].set_index(["scenario", "policy"])
-    rows = []
+    settings, found = load_params(ROOT / "params.yaml").evaluation, {}
+    for log in LOGS:
+        rows = pd.read_csv(HERE / "jobsets.csv.gz").query("scenario == @log").astype({"unit": int})
+        sjf = {"sjf": dict.fromkeys(rows["load"].unique(), "sjf")}
+        gaps = comparison(rows, log, sjf, settings, np.random.default_rng(1)).query("load == 'all'")
+        means = rows.groupby(["policy", "load"])["mean_slowdown"].mean().groupby("policy").mean()
+        found[log] = means, gaps.set_index("policy")
+    written = []
     for policy, name in POLICIES.items():
         cells = []
-        for log in LOGS:
-            if policy == "sjf":
-                cells += [_digits(found.loc[(log, "tetris"), "mean_against"]), ""]
-                continue
-            row = found.loc[(log, f"{log}_{policy}" if policy in LEARNED else policy)]
-            cells += [_digits(row["mean"]), difference(row)]
-        rows.append([name, *cells])
-    return table(["policy", "openb", "to SJF", "CloudSimPy", "to SJF"], rows)
+        for log, (means, gaps) in found.items():
+            who = f"{log}_{policy}" if policy in LEARNED else policy
+            cells += [_digits(means[who]), "" if who == "sjf" else difference(gaps.loc[who])]
+        written.append([name, *cells])
+    return table(["policy", "openb", "to SJF", "CloudSimPy", "to SJF"], written)
 
 
 def _digits(mean: float) -> str:

@@ -17,6 +17,7 @@ from pipeline.config import PoolCard, load_params
 from pipeline.problems.pool.networks.loading import restore
 from pipeline.progress import say
 
+SEEDS = ("deeprm3_1", "deeprm3_2", "deeprm3_3")
 AGEING = (0.0, 0.5, 1.0, 2.0, 4.0)
 LOADS = {"short": (110, 150, 190), "streams": (70, 80, 90)}
 COUNT = {"short": 300, "streams": 60}
@@ -25,7 +26,7 @@ COLUMNS = ["problem", "load", "ageing", "policy", "jobset", "mean_slowdown", "p9
 
 def main(folder: Path) -> None:
     """Play and write."""
-    models, tables = {seed: storage.read_model(folder / seed, PoolCard) for seed in ("deeprm3_1", "deeprm3_2", "deeprm3_3")}, []
+    models, tables = {seed: storage.read_model(folder / seed, PoolCard) for seed in SEEDS}, []
     for kind, loads in LOADS.items():
         problem = problems(load_params())[kind]
         jobsets = {load: jobs[: COUNT[kind]] for load, jobs in problem.jobsets("test").items() if load in loads}

@@ -1,0 +1,32 @@
+"""Keep what every policy had on every test jobset of the run of params.yaml, and the papers' claims as it has them.
+
+Run it where the stages ran: `python docs/results/deepk8s/tables.py`; ../tables.py makes the tables of it.
+"""
+
+import shutil
+from pathlib import Path
+
+import pandas as pd
+
+from pipeline import storage
+from pipeline.comparing.resampling import windows
+from pipeline.config import load_params
+from pipeline.problems import problem_of
+
+HERE = Path(__file__).resolve().parent
+KEPT = ["scenario", "policy", "load", "jobset", "unit", "unfinished", "mean_slowdown", "completion_time"]
+
+
+def main() -> None:
+    """Write jobsets.csv.gz and claims.csv."""
+    params, found = load_params(), []
+    for name in params.scenarios:
+        frame = windows(storage.read_jobset_results(params, name, problem_of(params, name).tables))
+        found.append(frame.assign(scenario=name))
+    whole = pd.concat(found, ignore_index=True)[KEPT]
+    whole.to_csv(HERE / "jobsets.csv.gz", index=False, float_format="%.6g", compression={"method": "gzip", "mtime": 0})
+    shutil.copyfile(storage.REPORTS / "papers.csv", HERE / "claims.csv")
+
+
+if __name__ == "__main__":
+    main()
