@@ -9,7 +9,7 @@ export DVC_NO_ANALYTICS := 1
 export MLFLOW_DISABLE_TELEMETRY := true
 
 .DEFAULT_GOAL := help
-.PHONY: help setup repro farm test test-slow bench check docs format ui lock clean
+.PHONY: help setup repro test test-slow bench check docs format ui lock clean
 
 help:  ## List the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -31,17 +31,9 @@ $(COMPILED): $(READY)
 	$(BIN)/python -m pipeline compile
 	@touch $(COMPILED)
 
-HOW := dvc repro
-repro: $(COMPILED)  ## Run the pipeline: whatever params.yaml, code or data make stale
-	python -m pipeline check
-	python -m pipeline prune
-	$(HOW)
-	python -m pipeline publish || echo "MLflow's view is not complete; the results are"
-	python -m pipeline report
-	@echo "the report: reports/index.html; runs: make ui"
-
-farm: HOW := python -m pipeline farm
-farm: repro  ## The same, several stages at a time
+# Several stages at a time, to the bytes of `dvc repro`; PIPELINE_WORKERS=1 makes one after the other.
+repro: $(COMPILED)  ## Run the pipeline: whatever params.yaml, code or data make stale, then MLflow's view and the report
+	python -m pipeline repro
 
 # A file's tests stay together, for those that are slow to set up share that; the longest files begin first
 # (tests/support/order.py).

@@ -22,6 +22,27 @@ def keys(incomplete: str) -> list[str]:
 
 
 @app.command()
+def repro(
+    workers: Annotated[
+        int, typer.Option(min=1, max=64, envvar="PIPELINE_WORKERS", help="Stages at the same time, at most.")
+    ] = WORKERS,
+) -> None:
+    """Bring everything up to date, as `make repro` does: what is stale, MLflow's view, the report.
+
+    Checks params.yaml, removes what its rows no longer have, makes what is stale as `farm` does, adds to MLflow what it
+    misses, and writes the report.
+
+    Example: python -m pipeline repro
+    """
+    from pipeline.execution.relay import elsewhere
+
+    params = read_params(alone=workers == 1 or elsewhere())
+    from pipeline.stages.everything import run
+
+    run(params, workers)
+
+
+@app.command()
 def farm(
     workers: Annotated[
         int,

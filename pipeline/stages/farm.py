@@ -16,8 +16,8 @@ from pipeline.tracking.digests import LOCK, dvc_waits, read_lock
 from pipeline.tracking.run import LAST
 
 
-def run(params: Params, workers: int) -> None:
-    """Bring all stages up to date, to the bytes that `dvc repro` makes.
+def run(params: Params, workers: int) -> bool:
+    """Bring all stages up to date, to the bytes that `dvc repro` makes; tell whether any was stale.
 
     Args:
         params: of params.yaml.
@@ -31,7 +31,7 @@ def run(params: Params, workers: int) -> None:
         stale = asking.stale()
         if not stale and notes.order is None:
             say("farm: nothing is stale")
-            return
+            return False
         needs = asking.graph()
         stages = behind(needs, stale)
         say(f"farm: {len(stages)} of {len(needs)} stages are stale or behind such, {workers} at a time")
@@ -43,6 +43,7 @@ def run(params: Params, workers: int) -> None:
         _put_in_order(notes.order or [], passed)
         notes.order = None
         notes.write()
+        return True
 
 
 def make_here(params: Params, needs: asking.Graph, stages: Collection[str], workers: int, held: TextIO) -> None:

@@ -1,0 +1,46 @@
+"""`repro`: what is stale, MLflow's view and the report, in one command; the second time next to nothing."""
+
+import sys
+
+from repositories import AGENTS, NOTHING, Folder
+
+REPRO = (sys.executable, "-m", "pipeline", "repro")
+WRITTEN = "opens in any browser"  # what writing the report says
+
+
+def test_all_is_brought_up_to_date_and_the_second_time_nothing_is_done(folder: Folder) -> None:
+    folder.edit(evaluation__confidence=0.9)
+    said = folder.run(*REPRO)
+    assert "farm: 3 of" in said
+    assert WRITTEN in said
+    assert folder.dvc("status").strip() == NOTHING
+    page = (folder.root / "reports" / "index.html").read_bytes()
+
+    again = folder.run(*REPRO)
+    assert "farm: nothing is stale" in again
+    assert WRITTEN not in again
+    assert again.rstrip().endswith("the report: reports/index.html; runs: make ui")
+    assert (folder.root / "reports" / "index.html").read_bytes() == page
+
+    folder.git("commit", "--quiet", "--all", "-m", "surer")
+    assert WRITTEN in folder.run(*REPRO), "the report speaks of the last commit"
+    (folder.root / "reports" / "index.html").unlink()
+    assert WRITTEN in folder.run(*REPRO)
+
+
+def test_where_mlflow_cannot_be_reached_the_report_is_written_and_it_is_tried_again(folder: Folder) -> None:
+    nowhere = {"PIPELINE_TRACKING": "on", "MLFLOW_TRACKING_URI": f"sqlite:///{folder.root}/not/there/mlflow.db"}
+    (folder.root / "not").write_text("a file, where a folder should be")
+    for _ in range(2):
+        said = folder.run(*REPRO, **nowhere)
+        assert "MLflow's view is not complete; the results are" in said
+        assert WRITTEN in said
+
+
+def test_a_row_that_is_gone_leaves_nothing(folder: Folder) -> None:
+    rows = folder.root / "params.yaml"
+    assert "cloned" in rows.read_text()
+    folder.edit(agents={"plain": AGENTS["plain"]})
+    said = folder.run(*REPRO)
+    assert "of rows that params.yaml does not have (cloned)" in said
+    assert not (folder.root / "models" / "cloned").exists()
