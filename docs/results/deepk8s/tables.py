@@ -3,7 +3,6 @@
 Run it where the stages ran: `python docs/results/deepk8s/tables.py`; ../tables.py makes the tables of it.
 """
 
-import shutil
 from pathlib import Path
 
 import pandas as pd
@@ -12,6 +11,7 @@ from pipeline import storage
 from pipeline.comparing.resampling import windows
 from pipeline.config import load_params
 from pipeline.problems import problem_of
+from pipeline.schemas import PAPERS
 
 HERE = Path(__file__).resolve().parent
 KEPT = ["scenario", "policy", "load", "jobset", "unit", "unfinished", "mean_slowdown", "completion_time"]
@@ -25,7 +25,8 @@ def main() -> None:
         found.append(frame.assign(scenario=name))
     whole = pd.concat(found, ignore_index=True)[KEPT]
     whole.to_csv(HERE / "jobsets.csv.gz", index=False, float_format="%.6g", compression={"method": "gzip", "mtime": 0})
-    shutil.copyfile(storage.REPORTS / "papers.csv", HERE / "claims.csv")
+    claims = storage.read_table(storage.REPORTS / "papers.csv", PAPERS)
+    claims[claims["figure"].str.startswith("deepk8s")].to_csv(HERE / "claims.csv", index=False)
 
 
 if __name__ == "__main__":
