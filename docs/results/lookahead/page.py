@@ -40,27 +40,26 @@ def gains(scenario: str) -> str:
 
 
 def networks() -> str:
-    """Return the mean slowdown of a network and of `hold`, alone and looking ahead, and paired differences."""
+    """Return mean slowdowns of three trainings and of `hold`, alone and looking ahead; seeds are in the intervals."""
     params, rows = load_params(ROOT / "params.yaml"), pd.read_csv(HERE / "networks.csv.gz")
-    loads, names = sorted(rows["load"].unique()), ("hold", "plan_hold", "deeprm3", "plan_deeprm3")
-    against = comparison(
-        rows,
-        "networks",
-        {name: dict.fromkeys(loads, name) for name in names},
-        params.evaluation,
-        np.random.default_rng(params.seed),
-    ).set_index(["policy", "against", "load"])
-    means = rows.groupby(["policy", "load"])["mean_slowdown"].mean()
-    others = ("deeprm3", "plan_hold")
-    written = []
-    for load in loads:
-        apart = [difference(against.loc[("plan_deeprm3", other, f"{load:03d}")]) for other in others]
-        written.append([f"{load} %", *(number(means[name, load]) for name in names), *apart])
-    whole = [difference(against.loc[("plan_deeprm3", other, ALL)]) for other in others]
-    written.append(["all", *[""] * len(names), *whole])
+    loads, frames = sorted(rows["load"].unique()), [rows]
+    trainings = {kind: [f"{kind}_{seed}" for seed in (1, 2, 3)] for kind in ("deeprm3", "plan_deeprm3")}
+    for kind, names in trainings.items():
+        mean = rows[rows["policy"].isin(names)].groupby(["load", "jobset"])["mean_slowdown"].mean().reset_index()
+        frames.append(mean.assign(policy=kind, unfinished=0))
+    frame, others = pd.concat(frames), ("deeprm3", "plan_hold")
+    to = {other: dict.fromkeys(loads, other) for other in others}
+    seeded = {f"{kind}, seeds": names for kind, names in trainings.items()}
+    rng = np.random.default_rng(params.seed)
+    found = comparison(frame, "networks", to, params.evaluation, rng, seeded).set_index(["policy", "against", "load"])
+    means, written = frame.groupby(["policy", "load"])["mean_slowdown"].mean(), []
+    names = ("hold", "plan_hold", *trainings)
+    for load in (*loads, ALL):
+        key, label = (ALL, ALL) if load == ALL else (f"{load:03d}", f"{load} %")
+        apart = [difference(found.loc[("plan_deeprm3, seeds", other, key)]) for other in others]
+        written.append([label, *("" if load == ALL else number(means[name, load]) for name in names), *apart])
     count = rows.groupby("load")["jobset"].nunique().iloc[0]
-    head = ["load", *names, f"plan_deeprm3 to deeprm3, n = {count} a load", "to plan_hold"]
-    return table(head, written)
+    return table(["load", *names, f"plan_deeprm3 to deeprm3, n = {count} a load", "to plan_hold"], written)
 
 
 def many_machines() -> str:
