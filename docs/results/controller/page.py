@@ -53,6 +53,8 @@ class Measured:
         means = [_mean(rows, names).assign(policy=kind) for kind, names in kinds.items()]
         frame = pd.concat([rows, *means], ignore_index=True)
         frame = frame.assign(mean_slowdown=frame[measure])
+        if "unit" in frame:  # the means made floats of it
+            frame["unit"] = frame["unit"].astype(int)
         rules = [name for name in rows["policy"].unique() if not name.startswith("c_")]
         to = {name: dict.fromkeys(loads, name) for name in (*rules, "pretrained", "own")} | {"best_rule": best}
         rng, trainings = np.random.default_rng(1), {"controllers": self.seeds}
