@@ -66,6 +66,8 @@ def run(names: Sequence[str], runs: int, threads: int, out: Path, strict: bool, 
     write_figures(out, [row.figure for row in rows])
     missed = [row.figure.name for row in rows if row.figure.holds is False]
     asked = sum(row.figure.holds is not None for row in rows)
+    if failed:
+        say(f"{name} could not be measured, nor what comes behind it")
     said = f"NOT reached ({len(missed)} of {asked}): {'; '.join(missed)}" if missed else "all targets hold"
     say(f"{out}: {len(rows)} figures; {said}")
     if failed:

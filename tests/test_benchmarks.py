@@ -228,6 +228,25 @@ def test_a_target_that_is_missed_is_said_and_with_strict_fails(
     assert read_figures(tmp_path / "bench.json")[0].value == 5.0
 
 
+@pytest.mark.usefixtures("fakes")
+def test_what_was_measured_is_kept_when_something_cannot_be(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: object) -> Iterator[Row]:
+        raise UserError("executor: another version of the code")
+        yield
+
+    monkeypatch.setitem(running.BENCHES, "executor", broken)
+    assert main(["--out", str(tmp_path / "bench.json")]) == 2
+    assert [one.name for one in read_figures(tmp_path / "bench.json")] == list(NAMES)[: list(NAMES).index("executor")]
+    said = capsys.readouterr().err
+    assert "executor could not be measured, nor what comes behind it" in said
+    assert said.splitlines()[-1] == "error: executor: another version of the code"
+    (tmp_path / "bench.json").unlink()
+    assert main(["--only", "executor", "growth", "--out", str(tmp_path / "bench.json")]) == 2
+    assert not (tmp_path / "bench.json").exists()
+
+
 def test_a_name_that_there_is_not_ends_with_2(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended:
         main(["--only", "speed"])
@@ -270,7 +289,13 @@ def test_everything_is_measured_and_written(tmp_path: Path, environment: dict[st
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    figures: list[Figure] = read_figures(out)
+    written: list[Figure] = read_figures(out)
+    assert all(one.name in done.stdout for one in written)
+    assert sum(one.name.startswith("looking ahead") for one in written) == 12
+    engines = {one.name.split(":")[0] for one in written if one.name.startswith("executor")}
+    assert "executor, processes" in engines
+    assert sum(one.name.startswith("executor") for one in written) == 4 * len(engines)  # Ray and Slurm where they are
+    figures = [one for one in written if not one.name.startswith(("executor", "looking ahead"))]
     assert len(figures) == 41
     assert all(one.min <= one.value <= one.max for one in figures)
     # What is not compared: a worst gap, which is no speed, and decisions of a network of which no ratio was measured.
@@ -289,4 +314,3 @@ def test_everything_is_measured_and_written(tmp_path: Path, environment: dict[st
         "mixture, memory of its updates",
     ]
     assert all(one.baseline is None for one in figures if one.unit in ("exponent", "%"))
-    assert all(one.name in done.stdout for one in figures)

@@ -1,8 +1,8 @@
 """Tables of what the papers' texts say, run as they say it; the data lie beside each page's other data.
 
-Apply docs/params/as_published.diff, set `threads: 1`, and run the stages of the agents and the heuristics of their
-scenarios. `python docs/results/as_published.py` there keeps what they had, of all tables or of those that are named;
-`python docs/results/tables.py write` writes it.
+Apply docs/params/as_published.diff, set `threads: 1` (for DeepRM2's seeds 2, as the default run has it), and run the
+stages of the agents and the heuristics of their scenarios. `python docs/results/as_published.py` there keeps what they
+had, of all tables or of those that are named; `python docs/results/tables.py write` writes it.
 """
 
 import sys
@@ -107,6 +107,8 @@ SHOWN: Mapping[str, Mapping[str, Shown | Course]] = {
 
 def gather(titles: Sequence[str]) -> None:
     """Keep what every policy shown had on every test jobset, and the curves of the agents; no title: of all tables."""
+    if unknown := set(titles) - {title for entries in SHOWN.values() for title in entries}:
+        raise SystemExit(f"no such table: {', '.join(sorted(unknown))}")
     for folder, entries in SHOWN.items():
         some = [entry for title, entry in entries.items() if not titles or title in titles]
         if found := [_jobsets(entry) for entry in some if isinstance(entry, Shown)]:

@@ -30,6 +30,22 @@ def difference(row: pd.Series, digits: int = 1) -> str:
     return f"{mean:+.{digits}f} % ({low:+.{digits}f} to {high:+.{digits}f})"
 
 
+def paired_by_seed(rows: pd.DataFrame, mine: Sequence[str], its: Sequence[str], other: str) -> pd.DataFrame:
+    """Return rows in which each of some trainings differs from `other` as it does from the training of its own seed.
+
+    `other` is the mean of those. Two ways to go on from the same start, or to play the same weights, share a seed: what
+    a bootstrap over seeds draws is then their difference, and not one of them beside the mean of the others.
+    """
+    wide = rows.pivot(index=["load", "jobset"], columns="policy", values="mean_slowdown")
+    mean = wide[list(its)].mean(axis=1)
+    parts = {own: mean + wide[own] - wide[one] for own, one in zip(mine, its, strict=True)} | {other: mean}
+    frame = pd.DataFrame(parts).melt(ignore_index=False, var_name="policy", value_name="mean_slowdown").reset_index()
+    units = [rows[["load", "jobset", "unit"]].drop_duplicates()] if "unit" in rows else []
+    for one in units:  # what is drawn together where loads share windows
+        frame = frame.merge(one, on=["load", "jobset"])
+    return frame.assign(unfinished=0)
+
+
 def claims(path: Path) -> pd.DataFrame:
     """Return the papers' claims, a row a part; a table of older days has one verdict for all parts of a claim."""
     found = pd.read_csv(path)

@@ -1,4 +1,4 @@
-"""The command that makes several stages, or several experiments, at the same time."""
+"""The commands that make several stages, or several experiments, at the same time."""
 
 from typing import Annotated
 

@@ -1,6 +1,10 @@
 """How pages are written from their templates: what they are given is text, and nothing that is missing stays unseen."""
 
+from pathlib import Path
+
 from jinja2 import Environment, PackageLoader, StrictUndefined, Template
+
+TEMPLATES = Path(__file__).parent / "templates"
 
 
 def template(name: str) -> Template:

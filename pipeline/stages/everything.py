@@ -14,10 +14,13 @@ from pipeline.errors import UserError
 from pipeline.execution.version import code_digest
 from pipeline.logs.registry import check_there
 from pipeline.progress import say
+from pipeline.report.templating import TEMPLATES
 from pipeline.stages import farm, prune, report
 from pipeline.storage import revisions
-from pipeline.tracking.digests import LOCK
+from pipeline.tracking.digests import LOCK, dvc_waits
 from pipeline.tracking.publish import publish
+from pipeline.tracking.spool import waiting
+from pipeline.tracking.store import database
 
 SEEN = Path(".cache/repro")  # of what MLflow and the report were last brought up to date
 
@@ -33,17 +36,30 @@ def run(params: Params, workers: int) -> None:
         UserError: a log is missing, or a stage failed.
     """
     check_there(params)
-    prune.run()
-    made = farm.run(params, workers)
-    if not made and report.PAGE.exists() and SEEN.exists() and SEEN.read_text(encoding="utf-8") == _now():
-        say(f"the report: {report.PAGE}; runs: make ui")
-        return
-    SEEN.unlink(missing_ok=True)
-    published = _published()
-    report.run(params)
-    if published:
-        storage.write(SEEN, _now().encode())
+    made = farm.run(params, workers, first=_pruned)
+    if made or not _settled():
+        SEEN.unlink(missing_ok=True)
+        published = _published()
+        report.run(params)
+        if published:
+            storage.write(SEEN, _now().encode())
     say(f"the report: {report.PAGE}; runs: make ui")
+
+
+def _pruned() -> None:
+    """Remove what rows left that are gone, while no DVC writes dvc.lock."""
+    with dvc_waits():
+        prune.run()
+
+
+def _settled() -> bool:
+    """Return whether MLflow and the report have all of this already."""
+    if waiting() or not report.PAGE.exists() or not SEEN.exists():
+        return False
+    tracked = os.environ.get("PIPELINE_TRACKING", "").lower() != "off"
+    if tracked and not os.environ.get("MLFLOW_TRACKING_URI") and not database().exists():
+        return False
+    return SEEN.read_text(encoding="utf-8") == _now()
 
 
 def _published() -> bool:
@@ -59,8 +75,7 @@ def _published() -> bool:
 
 def _now() -> str:
     """Return what MLflow's view and the report come from."""
-    head = revisions.head()
-    files = [path.read_bytes() for path in (LOCK, PARAMS_FILE) if path.exists()]
+    files = [path for path in (LOCK, PARAMS_FILE, *sorted(TEMPLATES.iterdir())) if path.is_file()]
     where = [os.environ.get(name, "") for name in ("MLFLOW_TRACKING_URI", "PIPELINE_TRACKING")]
-    parts = [code_digest(), str(head), *where, *(hashlib.sha256(held).hexdigest() for held in files)]
-    return "\n".join(parts) + "\n"
+    parts = [code_digest(), str(revisions.head()), *where]
+    return "\n".join([*parts, *(hashlib.sha256(path.read_bytes()).hexdigest() for path in files)]) + "\n"

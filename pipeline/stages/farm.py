@@ -1,6 +1,6 @@
 """`farm`: all that is stale, several stages at the same time; then `dvc repro`, which finds nothing left to do."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import TextIO
 
 from pipeline import storage
@@ -16,18 +16,20 @@ from pipeline.tracking.digests import LOCK, dvc_waits, read_lock
 from pipeline.tracking.run import LAST
 
 
-def run(params: Params, workers: int) -> bool:
+def run(params: Params, workers: int, first: Callable[[], None] = lambda: None) -> bool:
     """Bring all stages up to date, to the bytes that `dvc repro` makes; tell whether any was stale.
 
     Args:
         params: of params.yaml.
         workers: stages at the same time, at most.
+        first: is done before DVC is asked what is stale; no other farm is at work meanwhile, and dvc.lock is whole.
 
     Raises:
         UserError: a stage failed, and those that need it were left out; or another farm is at work here.
     """
     with alone() as held:
         notes = mended()
+        first()
         stale = asking.stale()
         if not stale and notes.order is None:
             say("farm: nothing is stale")

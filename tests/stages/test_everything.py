@@ -44,3 +44,12 @@ def test_a_row_that_is_gone_leaves_nothing(folder: Folder) -> None:
     said = folder.run(*REPRO)
     assert "of rows that params.yaml does not have (cloned)" in said
     assert not (folder.root / "models" / "cloned").exists()
+
+
+def test_a_view_of_mlflow_that_is_gone_is_made_again(folder: Folder) -> None:
+    tracked = {"PIPELINE_TRACKING": "on"}
+    assert "publish: " in folder.run(*REPRO, **tracked)
+    assert "publish: " not in folder.run(*REPRO, **tracked)
+    (folder.root / "mlflow.db").unlink()
+    assert "publish: " in folder.run(*REPRO, **tracked)
+    assert (folder.root / "mlflow.db").exists()

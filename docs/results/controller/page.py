@@ -1,16 +1,16 @@
 """Tables of ../controller.md, from what `tables.py` and the stages of params.yaml in this folder wrote."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
 
 import as_published
 import numpy as np
 import pandas as pd
-from layout import number, table
+from layout import number, paired_by_seed, table
 
 from pipeline.comparing.statistics import ALL, comparison
-from pipeline.config import load_params
+from pipeline.config import Evaluation, load_params
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[2]
@@ -47,26 +47,32 @@ class Measured:
         rows = pd.read_csv(HERE / "jobsets.csv.gz").query("scenario == @scenario").dropna(axis=1, how="all")
         best = pd.read_csv(HERE / "best.csv").query("scenario == @scenario").set_index("load")["rule"].to_dict()
         self.seeds = [f"c_{scenario}_{seed}" for seed in (1, 2, 3)]
-        loads, settings = sorted(rows["load"].unique()), load_params(ROOT / "params.yaml").evaluation
-        ends = {"controller": "", "pretrained": "_pretrained", "own": "_own"}
-        kinds = {kind: [name + end for name in self.seeds] for kind, end in ends.items()}
-        means = [_mean(rows, names).assign(policy=kind) for kind, names in kinds.items()]
-        frame = pd.concat([rows, *means], ignore_index=True)
-        frame = frame.assign(mean_slowdown=frame[measure])
-        if "unit" in frame:  # the means made floats of it
-            frame["unit"] = frame["unit"].astype(int)
+        rows = rows.assign(mean_slowdown=rows[measure])
+        if "unit" in rows:  # read with gaps, as floats
+            rows["unit"] = rows["unit"].astype(int)
+        settings, self.means = load_params(ROOT / "params.yaml").evaluation, _means(rows, self.seeds)
         rules = [name for name in rows["policy"].unique() if not name.startswith("c_")]
-        to = {name: dict.fromkeys(loads, name) for name in (*rules, "pretrained", "own")} | {"best_rule": best}
-        rng, trainings = np.random.default_rng(1), {"controllers": self.seeds}
-        found = comparison(frame, scenario, to, settings, rng, trainings, lambda policy, _: policy == "controllers")
-        self.gaps = found.set_index(["policy", "against", "load"]).sort_index()
-        self.means = frame.groupby(["policy", "load"])["mean_slowdown"].mean().groupby("policy").mean()
+        to = {name: dict.fromkeys(best, name) for name in rules} | {"best_rule": best}
+        parts = [_gaps(rows, scenario, to, self.seeds, settings)]
+        for kind in ("pretrained", "own"):
+            frame = paired_by_seed(rows, self.seeds, [f"{name}_{kind}" for name in self.seeds], kind)
+            parts.append(_gaps(frame, scenario, {kind: dict.fromkeys(best, kind)}, self.seeds, settings))
+        self.gaps = pd.concat(parts).set_index(["policy", "against", "load"]).sort_index()
 
 
-def _mean(rows: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:
-    """Return the mean over trainings of what each jobset had."""
-    mine = rows[rows["policy"].isin(names)].drop(columns=["policy", "scenario"])
-    return mine.groupby(["load", "jobset"]).mean().round({"unfinished": 0}).reset_index()
+def _gaps(
+    rows: pd.DataFrame, scenario: str, to: Mapping[str, Mapping[int, str]], seeds: Sequence[str], settings: Evaluation
+) -> pd.DataFrame:
+    """Return how the mean of the three trainings differs from each reference."""
+    rng, trainings = np.random.default_rng(1), {"controllers": seeds}
+    return comparison(rows, scenario, to, settings, rng, trainings, lambda policy, _: policy == "controllers")
+
+
+def _means(rows: pd.DataFrame, seeds: Sequence[str]) -> pd.Series:
+    """Return the mean over loads of each policy, and of the three trainings together."""
+    means = rows.groupby(["policy", "load"])["mean_slowdown"].mean().groupby("policy").mean()
+    means["controller"] = means[list(seeds)].mean()
+    return means
 
 
 measured = cache(Measured)

@@ -15,13 +15,13 @@ import numba
 import numpy as np
 import pyarrow as pa
 import torch
-from pipeline.stages.policies import drawn_by_name, policy_by_name
 
 from benchmarks.offline_table import SCENARIO, drawn
 from pipeline.config import load_params
 from pipeline.core import IntArray
 from pipeline.errors import UserError
 from pipeline.problems.pool.nouns import Cluster, JobSet
+from pipeline.problems.pool.policies import drawn_by_name, policy_by_name
 from pipeline.problems.pool.scheduling.planning import best_drawn, searched
 from pipeline.problems.pool.scheduling.playing import mean_slowdown, schedule
 from pipeline.problems.pool.workload.job_table import JobTable
@@ -42,9 +42,9 @@ def table_of(jobsets: Sequence[JobSet]) -> JobTable:
 def measure(jobsets: Sequence[JobSet], model: Path) -> None:
     """Print a row for each number of schedules."""
     count = len(jobsets[0].arrival)
-    scenario = load_params().pool_scenarios[SCENARIO].model_copy(update={"slots": count})
+    scenario = load_params().pool_scenario(SCENARIO).model_copy(update={"slots": count})
     table, cluster = table_of(jobsets), Cluster.of(scenario)
-    own, sampled = policy_by_name(str(model), scenario), drawn_by_name(str(model), scenario)
+    own, sampled = policy_by_name(str(model), scenario, SCENARIO), drawn_by_name(str(model), scenario)
 
     def best_of(samples: int) -> IntArray:
         start = schedule(table, cluster, *own, SEED, no_progress)

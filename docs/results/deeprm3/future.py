@@ -12,11 +12,12 @@ import sys
 from pathlib import Path
 
 import numpy as np
-from measure import networks, problems
+from measure import problems
 
 from pipeline import storage
-from pipeline.config import load_params
+from pipeline.config import PoolCard, load_params
 from pipeline.core import FloatArray, keys
+from pipeline.problems.pool.networks.loading import restore
 from pipeline.problems.pool.networks.sets import Sets
 from pipeline.problems.pool.nouns import Cluster, JobSet, batch
 from pipeline.problems.pool.simulator.compiled.batch import Batched
@@ -36,7 +37,7 @@ def main(folder: Path, steps: int) -> None:
     params = load_params()
     problem = problems(params)["streams"]
     origin = source(problem.params, "online", storage.LOG)
-    (network,) = (it.network for it in networks(folder).values() if isinstance(it.network, Sets))
+    network = network_of(folder)
     for load in LOADS:
         parts = []
         for first in FIRSTS:
@@ -52,6 +53,15 @@ def main(folder: Path, steps: int) -> None:
             f"load {load}: a job {found[0]:.1f} (+- {error[0]:.1f}), a step of work {found[1]:.1f} "
             f"(+- {error[1]:.1f}), {explained:.1%} of the variance explained"
         )
+
+
+def network_of(folder: Path) -> Sets:
+    """Return the network of a model's folder."""
+    model = storage.read_model(folder, PoolCard)
+    network = restore(model.card, model.weights).network
+    if not isinstance(network, Sets):
+        raise SystemExit(f"{folder}: expected a network `sets`, found {model.card.network.name}")
+    return network
 
 
 def asked(

@@ -93,7 +93,7 @@ def by_load(name: str, policies: Sequence[str], to: Sequence[str]) -> str:
 
 
 def seeds(name: str) -> str:
-    """Return the difference of each training from the best heuristic, and of each pair of them at most."""
+    """Return the difference of each training from the best heuristic."""
     found = measured(name)
     rows = [[seed, *(found.gap(BEST, load, seed) for load in (*found.loads, ALL))] for seed in SEEDS]
     return table(["training", *(f"{load} %" for load in found.loads), "all"], rows)
@@ -143,7 +143,7 @@ def transfer() -> str:
 def few_slots() -> str:
     """Return mean slowdown on streams of 10 slots, over all loads."""
     found = measured("streams_10")
-    policies = [name for name in found.means.index.unique("policy") if name != "random"]
+    policies = found.means.index.unique("policy")
     rows = []
     for policy in sorted(policies, key=found.all_loads):
         own = f"{AGENT} of three seeds" if policy == AGENT else policy

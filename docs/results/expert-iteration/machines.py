@@ -32,7 +32,7 @@ from pipeline.simulation.rollout import play
 HERE = Path(__file__).resolve().parent
 SEEDS = (1, 2, 3)
 AGENT = "deepk8s_expert"
-LONGER = 150  # updates of PPO in about the time of the expert's 60
+LONGER = 150  # updates of PPO, about half of the time of the expert's 60
 
 
 def ways(params: Params) -> dict[str, Ppo | MachinesExpert]:

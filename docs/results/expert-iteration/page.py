@@ -1,11 +1,11 @@
-"""Tables of ../expert-iteration.md, from what `measure.py` wrote."""
+"""Tables of ../expert-iteration.md, from what `measure.py` and `machines.py` wrote."""
 
 from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from layout import difference, number, table
+from layout import difference, number, paired_by_seed, table
 
 from pipeline.comparing.statistics import ALL, comparison
 from pipeline.config import load_params
@@ -74,22 +74,28 @@ def tried() -> str:
 
 def machines() -> str:
     """Return what expert iteration is worth on many machines, over three training seeds, which the intervals hold."""
-    params, rows = load_params(ROOT / "params.yaml"), pd.read_csv(HERE / "machines.csv.gz").assign(unfinished=0)
+    rows = pd.read_csv(HERE / "machines.csv.gz").assign(unfinished=0)
     times = pd.read_csv(HERE / "machines_times.csv").groupby("training", sort=False)
-    means = rows.assign(way=rows["policy"].str[:-2]).groupby(["load", "jobset", "way"])["mean_slowdown"].mean()
-    frame = pd.concat([rows, means.reset_index().rename(columns={"way": "policy"}).assign(unfinished=0)])
-    loads, rng = sorted(rows["load"].unique()), np.random.default_rng(params.seed)
-    trainings = {f"{way}, seeds": [f"{way}_{seed}" for seed in (1, 2, 3)] for way in times.groups}
-    against = {way: dict.fromkeys(loads, way) for way in ("ppo", "ppo_longer")}
-    found = comparison(frame, "machines", against, params.evaluation, rng, trainings)
-    cells, written = found.set_index(["policy", "against", "load"]).sort_index(), []
+    means = rows.assign(way=rows["policy"].str[:-2]).groupby(["way", "load"])["mean_slowdown"].mean()
+    written = []
     for way, took in times:
-        each = [f"{means.xs(way, level='way')[load].mean():.3f}" for load in loads]
-        to = [difference(cells.loc[(f"{way}, seeds", other, ALL)]) if way != other else "" for other in against]
+        each = [f"{mean:.3f}" for mean in means[way]]
+        to = [_apart(rows, str(way), other) if way != other else "" for other in ("ppo", "ppo_longer")]
         judged = " / ".join(f"{value:.3f}" for value in took["validation"])
         written.append([way, f"{took['updates'].iloc[0]}", f"{took['seconds'].mean():.0f}", judged, *each, *to])
-    head = ["training", "updates", "processor time, s", "validation of each seed", *(f"{load} %" for load in loads)]
+    loads = [f"{load} %" for load in sorted(rows["load"].unique())]
+    head = ["training", "updates", "processor time, s", "validation of each seed", *loads]
     return table([*head, "to ppo, all loads", "to ppo_longer"], written)
+
+
+def _apart(rows: pd.DataFrame, way: str, other: str) -> str:
+    """Return how three trainings differ over all loads from those of the same seeds in another way."""
+    params, seeds = load_params(ROOT / "params.yaml"), (1, 2, 3)
+    mine, its = ([f"{name}_{seed}" for seed in seeds] for name in (way, other))
+    to, rng = {other: dict.fromkeys(rows["load"].unique(), other)}, np.random.default_rng(params.seed)
+    frame = paired_by_seed(rows, mine, its, other)
+    found = comparison(frame, "machines", to, params.evaluation, rng, {way: mine})
+    return difference(found.set_index(["policy", "load"]).loc[(way, ALL)])
 
 
 TABLES = {

@@ -1,11 +1,11 @@
-"""Tables of ../lookahead.md, from what `measure.py` wrote."""
+"""Tables of ../lookahead.md, from what `measure.py` and `networks.py` wrote."""
 
 from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from layout import difference, number, table
+from layout import difference, number, paired_by_seed, table
 
 from pipeline.comparing.statistics import ALL, comparison
 from pipeline.config import load_params
@@ -41,25 +41,30 @@ def gains(scenario: str) -> str:
 
 def networks() -> str:
     """Return mean slowdowns of three trainings and of `hold`, alone and looking ahead; seeds are in the intervals."""
-    params, rows = load_params(ROOT / "params.yaml"), pd.read_csv(HERE / "networks.csv.gz")
-    loads, frames = sorted(rows["load"].unique()), [rows]
-    trainings = {kind: [f"{kind}_{seed}" for seed in (1, 2, 3)] for kind in ("deeprm3", "plan_deeprm3")}
-    for kind, names in trainings.items():
-        mean = rows[rows["policy"].isin(names)].groupby(["load", "jobset"])["mean_slowdown"].mean().reset_index()
-        frames.append(mean.assign(policy=kind, unfinished=0))
-    frame, others = pd.concat(frames), ("deeprm3", "plan_hold")
-    to = {other: dict.fromkeys(loads, other) for other in others}
-    seeded = {f"{kind}, seeds": names for kind, names in trainings.items()}
-    rng = np.random.default_rng(params.seed)
-    found = comparison(frame, "networks", to, params.evaluation, rng, seeded).set_index(["policy", "against", "load"])
-    means, written = frame.groupby(["policy", "load"])["mean_slowdown"].mean(), []
-    names = ("hold", "plan_hold", *trainings)
-    for load in (*loads, ALL):
+    rows, kinds = pd.read_csv(HERE / "networks.csv.gz"), ("deeprm3", "plan_deeprm3")
+    alone, ahead = ([f"{kind}_{seed}" for seed in (1, 2, 3)] for kind in kinds)
+    own = _ahead(paired_by_seed(rows, ahead, alone, "deeprm3"), ahead, "deeprm3")
+    other = _ahead(rows, ahead, "plan_hold")
+    means = rows.groupby(["policy", "load"])["mean_slowdown"].mean()
+    written = []
+    for load in (*sorted(rows["load"].unique()), ALL):
         key, label = (ALL, ALL) if load == ALL else (f"{load:03d}", f"{load} %")
-        apart = [difference(found.loc[("plan_deeprm3, seeds", other, key)]) for other in others]
-        written.append([label, *("" if load == ALL else number(means[name, load]) for name in names), *apart])
+        cells = ["", "", "", ""]
+        if load != ALL:
+            rules = [number(means[name, load]) for name in ("hold", "plan_hold")]
+            cells = [*rules, *(number(np.mean([means[name, load] for name in names])) for names in (alone, ahead))]
+        written.append([label, *cells, *(difference(found.loc[key]) for found in (own, other))])
     count = rows.groupby("load")["jobset"].nunique().iloc[0]
-    return table(["load", *names, f"plan_deeprm3 to deeprm3, n = {count} a load", "to plan_hold"], written)
+    head = ["load", "hold", "plan_hold", *kinds, f"plan_deeprm3 to deeprm3, n = {count} a load", "to plan_hold"]
+    return table(head, written)
+
+
+def _ahead(rows: pd.DataFrame, names: list[str], other: str) -> pd.DataFrame:
+    """Return by load how the mean of some trainings differs from another policy."""
+    params = load_params(ROOT / "params.yaml")
+    to, rng = {other: dict.fromkeys(rows["load"].unique(), other)}, np.random.default_rng(params.seed)
+    found = comparison(rows, "networks", to, params.evaluation, rng, {"mean": names})
+    return found[found["policy"] == "mean"].set_index("load")
 
 
 def many_machines() -> str:

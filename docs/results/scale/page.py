@@ -68,7 +68,8 @@ def speedup() -> str:
     for what, part in found.groupby("what", sort=False):
         serial = float(part.loc[part["engine"] == "serial", "seconds"].iloc[0])
         others = [f"{one.seconds:.0f} ({serial / one.seconds:.2f} x)" for one in part.itertuples() if one.workers > 1]
-        rows.append([str(what), str(part["tasks"].iloc[0]), f"{serial:.0f}", *others, f"{part['same'].mean():.0%}"])
+        same = f"{100 * part['same'].mean():.0f} %"
+        rows.append([str(what), str(part["tasks"].iloc[0]), f"{serial:.0f}", *others, same])
     said = [f"{one.engine}, {one.workers}" for one in found.drop_duplicates(["engine", "workers"]).itertuples()][1:]
     return table(["what", "tasks", "one process, s", *said, "same bytes"], rows)
 

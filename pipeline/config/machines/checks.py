@@ -22,7 +22,11 @@ def check_machines(params: "Params", where: str) -> None:
         way = agent.finetune.name
         must_learn_by(params, where, name, RECIPE_OF.get(way, way))
         recipe = params.recipe_of(MachinesRecipe, name)
-        alone = isinstance(agent.finetune, Ppo | MachinesExpert) and agent.finetune.episodes < 2
+        part = agent.finetune
+        if isinstance(part, MachinesExpert) and part.begins >= part.updates:
+            place, most = f"{where}: agents.{name}.finetune.begins", part.updates - 1
+            raise UserError(f"{place}: expected at most {most}, so that something is tried, got {part.begins}")
+        alone = isinstance(part, Ppo | MachinesExpert) and part.episodes < 2 and getattr(part, "begins", 1) > 0
         if alone and isinstance(recipe, PpoRecipe) and recipe.advantage == "leave_one_out":
             raise UserError(f"{where}: agents.{name}.finetune.episodes: expected at least 2 for leave_one_out, got 1")
         if agent.finetune.name == "cem" and agent.network.name != "linear":

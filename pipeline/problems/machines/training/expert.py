@@ -53,17 +53,16 @@ def _by_trying(
     draws = rng.random(len(played.action))
     found = retried(network, task, jobsets, played, 1 / config.every, config.unsure, config.actions, draws)
     jobs = np.array([len(one.arrival) for one in jobsets])
-    report = {"cost": float((played.cost / jobs).mean()), "decisions": 0.0, "entropy": 0.0}
+    # The mean surprise of what was drawn is the entropy, but for chance.
+    report = {"cost": float((played.cost / jobs).mean()), "entropy": float(-played.log_chance.mean())}
     if found is None:
-        return report
+        return {**report, "decisions": 0.0}
     gain = gains(found)
     count = len(gain)
-    told = [
-        _learn(network, optimizer, found, gain, rows, recipe, step)
-        for _ in range(recipe.epochs)
-        for rows in np.array_split(rng.permutation(count), min(recipe.minibatches, count))
-    ]
-    return {**report, "decisions": float(count), "entropy": float(np.mean(told))}
+    for _ in range(recipe.epochs):
+        for rows in np.array_split(rng.permutation(count), min(recipe.minibatches, count)):
+            _learn(network, optimizer, found, gain, rows, recipe, step)
+    return {**report, "decisions": float(count)}
 
 
 def gains(found: Retried) -> FloatArray:
@@ -86,8 +85,8 @@ def _learn(
     rows: IntArray,
     recipe: PpoRecipe,
     number: int,
-) -> float:
-    """Take one step of the optimizer on some decisions; return the mean entropy among what was tried."""
+) -> None:
+    """Take one step of the optimizer on some decisions."""
     logits, _ = network(Inputs(found.observed.take(rows)))
     chances = log_chances(logits, torch.from_numpy(found.tried[rows]))
     weight = torch.from_numpy((found.weight[rows] / found.weight[rows].sum()).astype(np.float32))
@@ -98,4 +97,3 @@ def _learn(
     loss = -(weight * (expected + recipe.entropy * entropy)).sum()
     loss.backward()  # type: ignore[no-untyped-call]
     take_step(network, optimizer, recipe.clip, number)
-    return float((weight * entropy).sum().detach())

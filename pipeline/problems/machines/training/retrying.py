@@ -14,7 +14,7 @@ from pipeline.core import BoolArray, FloatArray, IntArray
 from pipeline.learning.sampling import best
 from pipeline.problems.machines.networks.acting import forward
 from pipeline.problems.machines.networks.actor_critic import ActorCritic
-from pipeline.problems.machines.networks.features import Features, features
+from pipeline.problems.machines.networks.features import PLACE, Features, features
 from pipeline.problems.machines.nouns import Jobs
 from pipeline.problems.machines.training.task import Played, Task
 
@@ -78,10 +78,13 @@ def retried(
 def alike(observed: Features) -> IntArray:
     """Return for every action [D, A] the first legal one whose job and machine look the same; of illegal ones, itself.
 
-    As a network sees jobs and machines, so they are: what does not differ in any feature leads to the same.
+    In which slot a job waits makes no difference. Of jobs that look the same it does not matter which starts. Machines
+    that have as much free may differ in when they will have more; that is let go, or most of what is tried would be the
+    same job on one machine after the other.
     """
     count, slots, machines = observed.pair.shape[:3]
-    job = np.broadcast_to(observed.job[:, :, None], (count, slots, machines, observed.job.shape[2]))
+    seen_of_job = np.delete(observed.job, PLACE, axis=2)
+    job = np.broadcast_to(seen_of_job[:, :, None], (count, slots, machines, seen_of_job.shape[2]))
     machine = np.broadcast_to(observed.machine[:, None], (count, slots, machines, observed.machine.shape[2]))
     seen = np.concatenate([job, machine, observed.pair], axis=3).reshape(count, slots * machines, -1)
     found = np.tile(np.arange(slots * machines + 1), (count, 1))

@@ -17,7 +17,7 @@ from machine_learning import (
 from pipeline.config import MachinesExpert, Ppo
 from pipeline.core import keys
 from pipeline.problems.machines.networks.acting import forward
-from pipeline.problems.machines.networks.features import Features, features
+from pipeline.problems.machines.networks.features import DURATION, PLACE, Features, features
 from pipeline.problems.machines.training.expert import _learn, expert, gains
 from pipeline.problems.machines.training.ppo import ppo
 from pipeline.problems.machines.training.retrying import Retried, _cost, alike, doubt, retried
@@ -46,20 +46,24 @@ def worked(cost: list[list[float]], chance: list[list[float]], weight: list[floa
 # What is tried
 
 
+def seen(jobs: list[float], machines: list[float], pair: np.ndarray, may: list[bool]) -> Features:
+    """One observation in which a job and a machine have a number each, and every job its own slot."""
+    job, machine = np.zeros((1, len(jobs), 14), dtype=np.float32), np.zeros((1, len(machines), 6), dtype=np.float32)
+    job[0, :, DURATION], job[0, :, PLACE], machine[0, :, 0] = jobs, np.arange(len(jobs)), machines
+    return Features(job, machine, pair.astype(np.float32), np.zeros((1, 8), dtype=np.float32), np.array([may]))
+
+
 def test_equal_machines_and_equal_jobs_are_tried_once() -> None:
     """Jobs 0 and 2 are equal, and so are machines 0 and 1; machine 2 is another, and job 1 does not fit anywhere."""
-    job = np.array([[[1.0], [2.0], [1.0]]], dtype=np.float32)
-    machine, pair = np.array([[[5.0], [5.0], [6.0]]], dtype=np.float32), np.zeros((1, 3, 3, 1), dtype=np.float32)
-    may = np.array([[True, True, True, False, False, False, True, True, True, True]])
-    found = alike(Features(job, machine, pair, np.zeros((1, 1), dtype=np.float32), may))
+    may = [True, True, True, False, False, False, True, True, True, True]
+    found = alike(seen([1.0, 2.0, 1.0], [5.0, 5.0, 6.0], np.zeros((1, 3, 3, 5)), may))
     assert found.tolist() == [[0, 0, 2, 3, 4, 5, 0, 0, 2, 9]]
 
 
 def test_a_pair_that_looks_different_is_another_action() -> None:
-    job, machine = np.zeros((1, 1, 1), dtype=np.float32), np.zeros((1, 2, 1), dtype=np.float32)
-    pair = np.array([[[[0.0], [1.0]]]], dtype=np.float32)
-    found = alike(Features(job, machine, pair, np.zeros((1, 1), dtype=np.float32), np.ones((1, 3), dtype=bool)))
-    assert found.tolist() == [[0, 1, 2]]
+    pair = np.zeros((1, 1, 2, 5))
+    pair[0, 0, 1, 0] = 1.0
+    assert alike(seen([1.0], [5.0, 5.0], pair, [True] * 3)).tolist() == [[0, 1, 2]]
 
 
 def test_doubt_counts_actions_that_are_alike_as_one() -> None:
