@@ -6,11 +6,12 @@ MLflow and the report have it all already.
 
 import hashlib
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 from pipeline import storage
 from pipeline.config import PARAMS_FILE, Params
-from pipeline.errors import UserError
 from pipeline.execution.version import code_digest
 from pipeline.logs.registry import check_there
 from pipeline.progress import say
@@ -18,7 +19,6 @@ from pipeline.report.templating import TEMPLATES
 from pipeline.stages import farm, prune, report
 from pipeline.storage import revisions
 from pipeline.tracking.digests import LOCK, dvc_waits
-from pipeline.tracking.publish import publish
 from pipeline.tracking.spool import waiting
 from pipeline.tracking.store import database
 
@@ -39,8 +39,9 @@ def run(params: Params, workers: int) -> None:
     made = farm.run(params, workers, first=_pruned)
     if made or not _settled():
         SEEN.unlink(missing_ok=True)
-        published = _published()
-        report.run(params)
+        with _publishing() as sending:
+            report.run(params)
+            published = _told(sending)
         if published:
             storage.write(SEEN, _now().encode())
     say(f"the report: {report.PAGE}; runs: make ui")
@@ -62,15 +63,20 @@ def _settled() -> bool:
     return SEEN.read_text(encoding="utf-8") == _now()
 
 
-def _published() -> bool:
-    """Add to MLflow what it misses; tell whether it has it all. Without it, the results are there all the same."""
-    try:
-        for line in publish([], everything=False):
-            say(line)
-    except UserError as error:
-        say(f"{error}\nMLflow's view is not complete; the results are")
-        return False
-    return True
+def _publishing() -> "subprocess.Popen[str]":
+    """Begin to add to MLflow what it misses, beside the report: neither needs the other."""
+    line = (sys.executable, "-m", "pipeline", "publish")
+    return subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def _told(sending: "subprocess.Popen[str]") -> bool:
+    """Say what came of it; tell whether MLflow has it all. Without it, the results are there all the same."""
+    said, wrong = sending.communicate()
+    for line in (*said.splitlines(), *wrong.splitlines()):
+        say(line)
+    if sending.returncode:
+        say("MLflow's view is not complete; the results are")
+    return sending.returncode == 0
 
 
 def _now() -> str:
