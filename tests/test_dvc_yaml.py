@@ -432,30 +432,31 @@ def test_the_stage_of_a_site_depends_on_all_the_code_it_runs_and_no_more(tmp_pat
     assert [dep for dep in code if not any(covered(file, [dep]) for file in run)] == []
 
 
-def test_the_stage_of_a_plan_depends_on_all_the_code_it_runs_and_no_more(tmp_path: Path, rows: dict[str, Any]) -> None:
+PLANS: dict[str, dict[str, Any]] = {
+    "pool": {"scenario": "online", "base": "deeprm3", "ahead": 100, "left_job": 0, "left_work": 0},
+    "machines": {"scenario": "machines", "base": "deepk8s_ppo", "jobs": 10},
+}
+
+
+@pytest.mark.parametrize("problem", PLANS)
+def test_the_stage_of_a_plan_depends_on_all_the_code_it_runs_and_no_more(
+    tmp_path: Path, rows: dict[str, Any], problem: str
+) -> None:
     shutil.copy(REPOSITORY / "dvc.yaml", tmp_path)
-    row = {"scenario": "online", "base": "deeprm3", "candidates": 4, "futures": 8, "ahead": 100, "decisions": 100}
+    row = {"problem": problem, "candidates": 4, "futures": 8, "decisions": 100, "sure": 1, **PLANS[problem]}
     with (tmp_path / "params.yaml").open("w") as stream:
-        YAML().dump({**rows, "plans": {"plan_mine": {**row, "left_job": 0, "left_work": 0, "sure": 1}}}, stream)
+        YAML().dump({**rows, "plans": {"plan_mine": row}}, stream)
     with Repo.init(str(tmp_path), no_scm=True):
         pass
     stage = resolved(tmp_path)["plan@plan_mine"]
-    assert {"data/jobsets/online", "models", "reports/tables/heuristics/online"} <= set(stage.deps)
+    assert {f"data/jobsets/{row['scenario']}", f"reports/tables/heuristics/{row['scenario']}", "models"} <= set(
+        stage.deps
+    )
     assert set(stage.params) == {"seed", "threads", "device", "plans.plan_mine"}
     assert stage.outs == ["reports/tables/plans/plan_mine"]
     assert all(covered(Path(stage.outs[0]), resolved(tmp_path)[name].deps) for name in ("compare", "gate", "papers"))
-    assert unseen(REPOSITORY, stage, ["pool"]) == []
-    run = closure(REPOSITORY, stage.file, ["pool"])
-    code = [dep for dep in stage.deps if dep.startswith("pipeline")]
+    assert unseen(REPOSITORY, stage, [problem]) == []
+    run = closure(REPOSITORY, stage.file, [problem])
+    # One list for both problems; what trains is in the models, which are a dependency as well.
+    code = [dep for dep in stage.deps if dep.startswith("pipeline") and not dep.endswith("/training")]
     assert [dep for dep in code if not any(covered(file, [dep]) for file in run)] == []
-
-
-def test_without_a_transfer_there_is_no_stage_of_one(tmp_path: Path, rows: dict[str, Any]) -> None:
-    shutil.copy(REPOSITORY / "dvc.yaml", tmp_path)
-    with (tmp_path / "params.yaml").open("w") as stream:
-        YAML().dump({**rows, "transfers": {}}, stream)
-    with Repo.init(str(tmp_path), no_scm=True):
-        pass
-    kinds = {stage.kind for stage in resolved(tmp_path).values()}
-    assert {"evaluate", "compare"} <= kinds
-    assert "transfer" not in kinds

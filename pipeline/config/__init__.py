@@ -30,6 +30,7 @@ from pipeline.config.machines.learning import (
     Vector,
 )
 from pipeline.config.machines.park import MachinePark
+from pipeline.config.machines.plan import MachinesPlan
 from pipeline.config.machines.scenario import Group, MachinesLog, MachinesScenario, Parts, Sampled, Tasks
 from pipeline.config.params import PARAMS_FILE, Evaluation, Params, check_params, load_params, repository_root
 from pipeline.config.pool.card import PoolCard
@@ -49,7 +50,7 @@ from pipeline.config.pool.learning import (
     Transfer,
 )
 from pipeline.config.pool.networks import Cnn, Mlp, PoolNetworkConfig, Sets
-from pipeline.config.pool.plan import Plan
+from pipeline.config.pool.plan import PoolPlan
 from pipeline.config.pool.scenario import AtOnce, Demand, PoolLog, PoolScenario, Streaming, Synthetic
 from pipeline.config.problems import (
     Agent,
@@ -57,6 +58,7 @@ from pipeline.config.problems import (
     AnyScenario,
     FinetuneConfig,
     HeuristicKnobs,
+    Plan,
     PretrainConfig,
 )
 from pipeline.config.records import Counts, Frozen, Instances, pick, there_are
@@ -108,6 +110,7 @@ __all__ = [
     "MachinesKnobs",
     "MachinesLog",
     "MachinesNetworkConfig",
+    "MachinesPlan",
     "MachinesRecipe",
     "MachinesScenario",
     "Mixture",
@@ -121,6 +124,7 @@ __all__ = [
     "PoolKnobs",
     "PoolLog",
     "PoolNetworkConfig",
+    "PoolPlan",
     "PoolScenario",
     "Ppo",
     "PpoRecipe",

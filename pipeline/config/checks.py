@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def check_names(params: "Params", where: str) -> None:
-    """Refuse a row of which scenario or recipe is not there, or an agent whose scenario is of another problem.
+    """Refuse a row of which scenario or recipe is not there, or an agent or plan whose scenario is of another problem.
 
     Raises:
         UserError: one line for the first such row.
@@ -19,12 +19,18 @@ def check_names(params: "Params", where: str) -> None:
     for name, agent in params.agents.items():
         must_know(where, f"agents.{name}.scenario", agent.scenario, params.scenarios)
         must_know(where, f"agents.{name}.finetune.recipe", agent.finetune.recipe, params.recipes)
-        wanted = params.scenarios[agent.scenario].problem
-        if agent.problem != wanted:
+        of = params.scenarios[agent.scenario].problem
+        if agent.problem != of:
             raise UserError(
-                f"{where}: agents.{name}.problem: expected {wanted}, as of scenario '{agent.scenario}', "
+                f"{where}: agents.{name}.problem: expected {of}, as of scenario '{agent.scenario}', "
                 f"got '{agent.problem}'"
             )
+    for name, plan in params.plans.items():
+        must_know(where, f"plans.{name}.scenario", plan.scenario, params.scenarios)
+        of, place = params.scenarios[plan.scenario].problem, f"{where}: plans.{name}.scenario"
+        if plan.problem != of:
+            wanted = f"expected problem {plan.problem}, as the plan is"
+            raise UserError(f"{place}: {wanted}; scenario '{plan.scenario}' is of problem {of}")
 
 
 def must_learn_by(params: "Params", where: str, name: str, algorithm: str) -> None:

@@ -18,9 +18,8 @@ from pipeline.config.machines.learning import MachinesRecipe
 from pipeline.config.machines.scenario import MachinesScenario
 from pipeline.config.pool.hindsight import Hindsight
 from pipeline.config.pool.learning import Recipe, Transfer
-from pipeline.config.pool.plan import Plan
 from pipeline.config.pool.scenario import Demand, PoolLog, PoolScenario, Synthetic
-from pipeline.config.problems import CHECKS, Agent, AnyRecipe, AnyScenario, HeuristicKnobs
+from pipeline.config.problems import CHECKS, Agent, AnyRecipe, AnyScenario, HeuristicKnobs, Plan
 from pipeline.config.records import Frozen, Name, Seed, all_problems, first_problem, pick
 from pipeline.config.site import Site, check_sites
 from pipeline.errors import UserError
@@ -58,7 +57,9 @@ class Params(Frozen):
     # Agents scored on other scenarios.
     transfers: dict[Name, Transfer] = Field(default_factory=dict, exclude_if=lambda rows: not rows)
     # Policies that look ahead, scored beside the others: a heuristic's or an agent's, improved.
-    plans: dict[Name, Plan] = Field(default_factory=dict, exclude_if=lambda rows: not rows)
+    plans: dict[Name, Annotated[Plan, Field(discriminator="problem")]] = Field(
+        default_factory=dict, exclude_if=lambda rows: not rows
+    )
     hindsight: Hindsight  # schedules that know all jobs beforehand
     # What a candidate must show to become the champion of a scenario.
     gate: Annotated[Gate | None, Field(exclude_if=lambda rules: rules is None)] = None
@@ -159,6 +160,17 @@ class Params(Frozen):
     def plan(self, name: str) -> Plan:
         """Return the named policy that looks ahead."""
         return pick(self.plans, name, "plan")
+
+    def plan_of(self, kind: type[Row], name: str) -> Row:
+        """Return the named policy that looks ahead as one of its problem.
+
+        Raises:
+            UserError: there is none, or it is of another problem.
+        """
+        chosen = self.plan(name)
+        if not isinstance(chosen, kind):
+            raise UserError(f"plan '{name}' is of problem {chosen.problem}, not of {_word(kind)}")
+        return chosen
 
     def recipe_of(self, kind: type[Row], agent: str) -> Row:
         """Return the learning recipe of the named agent, as one of its problem.

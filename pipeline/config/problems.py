@@ -1,7 +1,8 @@
 """The one place of config where a new problem is entered: what its rows may be, and what checks them.
 
-A problem brings a scenario, an agent, its recipes, ways to pre-train and to fine-tune, and the knobs of its
-heuristics: a folder here, a name in each of the lines below, and what checks that they go together.
+A problem brings a scenario, an agent, its recipes, ways to pre-train and to fine-tune, how policies look ahead if they
+do, and the knobs of its heuristics: a folder here, a name in each of the lines below, and what checks that they go
+together.
 """
 
 from collections.abc import Callable
@@ -20,10 +21,12 @@ from pipeline.config.machines.learning import (
     MachinesAgent,
     MachinesFinetune,
 )
+from pipeline.config.machines.plan import MachinesPlan
 from pipeline.config.machines.scenario import MachinesScenario
 from pipeline.config.pool.checks import check_pool
 from pipeline.config.pool.heuristics import PoolKnobs
 from pipeline.config.pool.learning import PoolAgent, PoolFinetune, PoolPretrain, Recipe
+from pipeline.config.pool.plan import PoolPlan
 from pipeline.config.pool.scenario import PoolScenario
 from pipeline.config.records import Frozen
 
@@ -31,6 +34,7 @@ if TYPE_CHECKING:
     from pipeline.config.params import Params
 
 AnyScenario = PoolScenario | MachinesScenario | GroupsScenario
+Plan = PoolPlan | MachinesPlan
 Agent = PoolAgent | MachinesAgent | GroupsAgent
 AnyRecipe = Annotated[Recipe | AnyMachinesRecipe | DqnRecipe, Field(discriminator="algorithm")]
 PretrainConfig = NoPretrain | PoolPretrain | Replay

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 Jobs = TypeVar("Jobs")  # of one episode
 Policy = TypeVar("Policy")  # as it is scored
+Policy_co = TypeVar("Policy_co", covariant=True)
 Task = TypeVar("Task")  # what a learner is given
 Network = TypeVar("Network", bound="nn.Module")
 
@@ -75,13 +76,13 @@ class Scoring(NamedTuple, Generic[Jobs, Policy]):
 Algorithms = Mapping[str, Callable[..., Iterator[Update]]]
 
 
-class Learning(NamedTuple, Generic[Policy, Task, Network]):
+class Learning(NamedTuple, Generic[Policy_co, Task, Network]):
     """How agents of a problem learn."""
 
     task: Callable[[Params, str, Part], Task]  # (params, agent, part)
     untrained: Callable[[Params, str, Task], Network]
     stored: Callable[[Params, str, str], Network]  # (params, agent, which)
-    policies: Callable[[Params, str], Mapping[str, Policy]]  # (params, agent) -> what is scored, by its name in tables
+    policies: Callable[[Params, str], Mapping[str, Policy_co]]  # (params, agent) -> what is scored, by its name
     validate: Callable[[Network, Task], Callable[[], float]]  # how good it is on validation jobsets; less is better
     model: Callable[[Params, str, Network], Model[Card]]  # what to store
     examined: Callable[[Params, str], Mapping[str, pd.DataFrame]]  # (params, agent) -> more tables, by name
@@ -122,7 +123,7 @@ def no_planning(params: Params, plan: str) -> NoReturn:
         UserError: always.
     """
     found = params.scenario(params.plan(plan).scenario).problem
-    raise UserError(f"plan '{plan}': expected a scenario of problem pool, found {found}")
+    raise UserError(f"plan '{plan}': expected a scenario of problem pool or machines, found {found}")
 
 
 class Evidence(NamedTuple):

@@ -187,6 +187,7 @@ UNKNOWN_NAMES: list[tuple[str, Any, str]] = [
     ("scenarios.online.resources.CPU", 10, f"scenarios.online.resources.CPU: {NAMES}, got 'CPU'"),
 ]
 PLAN = {
+    "problem": "pool",
     "scenario": "online",
     "base": "deeprm3",
     "candidates": 4,
@@ -197,16 +198,32 @@ PLAN = {
     "decisions": 4000,
     "sure": 1.0,
 }
+ON_MACHINES = {"candidates": 4, "futures": 8, "jobs": 10, "decisions": 4000, "sure": 1.0}
 DO_NOT_FIT: list[tuple[str, Any, str]] = [
     (
         "plans.mine",
         {**PLAN, "scenario": "machines"},
-        "plans.mine.scenario: expected problem pool; scenario 'machines' is of problem machines",
+        "plans.mine.scenario: expected problem pool, as the plan is; scenario 'machines' is of problem machines",
     ),
     (
         "plans.mine",
         {**PLAN, "scenario": "onlin"},
         f"plans.mine.scenario: unknown 'onlin'; {there_are('scenarios')}; did you mean 'online'?",
+    ),
+    (
+        "plans.mine",
+        {"problem": "machines", "scenario": "online", "base": "saf", **ON_MACHINES},
+        "plans.mine.scenario: expected problem machines, as the plan is; scenario 'online' is of problem pool",
+    ),
+    (
+        "plans.mine",
+        {"problem": "machines", "scenario": "machines", "base": "saf", **ON_MACHINES, "jobs": 0},
+        "plans.mine.jobs: expected greater than 0, got 0",
+    ),
+    (
+        "plans.mine",
+        {**PLAN, "problem": "groups"},
+        "plans.mine.problem: unknown 'groups'; there are: 'pool', 'machines'",
     ),
     ("plans.mine", {**PLAN, "candidates": 1}, "plans.mine.candidates: expected greater than or equal to 2, got 1"),
     ("plans.mine", {**PLAN, "futures": 0}, "plans.mine.futures: expected greater than or equal to 1, got 0"),

@@ -8,7 +8,7 @@ import pytest
 from builders import REPOSITORY
 
 from pipeline import storage
-from pipeline.config import Counts, Params, Plan, PoolCard
+from pipeline.config import Counts, Params, PoolCard, PoolPlan
 from pipeline.errors import UserError
 from pipeline.problems import ExplainRequest, check
 from pipeline.problems.pool.explaining.plans import CANDIDATES
@@ -17,15 +17,15 @@ from pipeline.stages import explain, generate, plan
 
 Command = Callable[..., Any]
 NAME = "plan_deeprm3"
-ROW = Plan(
-    scenario="online", base="deeprm3", candidates=3, futures=3, ahead=60, left_job=4.0, left_work=2.5, decisions=300,
-    sure=0.5,
+ROW = PoolPlan(
+    problem="pool", scenario="online", base="deeprm3", candidates=3, futures=3, ahead=60, left_job=4.0, left_work=2.5,
+    decisions=300, sure=0.5,
 )  # fmt: skip
 HOLD = ROW.model_copy(update={"base": "hold"})
 FOLDER = Path("reports/tables/plans") / NAME
 
 
-def small(params: Params, row: Plan = ROW) -> Params:
+def small(params: Params, row: PoolPlan = ROW) -> Params:
     """One scenario at two loads, and a plan on it."""
     few = Counts(train=1, validation=1, test=3)
     online = params.pool_scenario("online").model_copy(update={"loads": (70, 150), "jobsets": few})

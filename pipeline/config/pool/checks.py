@@ -36,12 +36,6 @@ def check_pool(params: "Params", where: str) -> None:
     for name, agent in params.agents_with(PoolAgent).items():
         _check_agent(params, where, name, agent)
     _check_transfers(params, where)
-    for name, plan in params.plans.items():
-        must_know(where, f"plans.{name}.scenario", plan.scenario, params.scenarios)
-        found = params.scenarios[plan.scenario].problem
-        if found != "pool":
-            place = f"{where}: plans.{name}.scenario"
-            raise UserError(f"{place}: expected problem pool; scenario '{plan.scenario}' is of problem {found}")
 
 
 def _check_agent(params: "Params", where: str, name: str, agent: PoolAgent) -> None:

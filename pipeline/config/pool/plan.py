@@ -1,15 +1,16 @@
 """How a policy of a pooled cluster looks ahead: what is improved, and how much is tried for one decision."""
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import Field
 
 from pipeline.config.records import Frozen, Many
 
 
-class Plan(Frozen):
+class PoolPlan(Frozen):
     """A policy that tries each action in the simulator before it takes one, scored on a scenario's test jobsets."""
 
+    problem: Literal["pool"]  # the scenario's
     scenario: str  # of a pooled cluster
     base: str  # what is improved, and plays on from what is tried: a heuristic, as tuned there, or an agent
     # Actions that are tried: the base's own, and those that an agent likes best; of a rule void and the first jobs.

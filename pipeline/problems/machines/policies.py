@@ -13,6 +13,7 @@ from pipeline.problems.machines.heuristics.rules import HEURISTICS
 from pipeline.problems.machines.heuristics.tuning import TETRIS, heuristics_with
 from pipeline.problems.machines.lookahead.naming import LEARNED, PREFIX, network_base, past_of, planned
 from pipeline.problems.machines.lookahead.planner import Planner, Reach
+from pipeline.problems.machines.networks.matching import must_fit
 
 
 def policy_for(params: Params, name: str, scenario: MachinesScenario, park: MachinePark, of: str) -> Policy | Planner:
@@ -46,20 +47,3 @@ def policy_by_name(name: str, scenario: MachinesScenario, park: MachinePark, of:
     model = storage.read_model(Path(name), MachinesCard)
     must_fit(name, model.card, scenario, park)
     return restore(model.card, model.weights).policy
-
-
-def must_fit(name: str, card: MachinesCard, scenario: MachinesScenario, park: MachinePark) -> None:
-    """Refuse a model that was trained for other machines.
-
-    Raises:
-        UserError: one line for the first thing that differs.
-    """
-    resources, here = ", ".join(card.resources), ", ".join(park.resources)
-    for what, trained, found in (
-        ("resources", resources, here),
-        ("machines", card.machines, len(park.capacity)),
-        ("slots", card.slots, scenario.slots),
-        ("dispatch", card.dispatch, scenario.dispatch),
-    ):
-        if trained != found:
-            raise UserError(f"{name}: trained for {what} {trained}; here: {what} {found}")

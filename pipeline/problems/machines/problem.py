@@ -18,7 +18,6 @@ from pipeline.problems import (
     Served,
     Use,
     no_hindsight,
-    no_planning,
 )
 from pipeline.problems.machines.nouns import Jobs
 from pipeline.problems.machines.tables import TABLES
@@ -26,6 +25,7 @@ from pipeline.progress import ProgressCallback
 from pipeline.schemas import ResultTables
 
 if TYPE_CHECKING:
+    from pipeline.problems.machines.evaluation.play import PlaysItself
     from pipeline.problems.machines.networks.actor_critic import ActorCritic
     from pipeline.problems.machines.training.task import Task
 
@@ -53,16 +53,18 @@ class MachinesProblem:
         return draw
 
     @property
-    def scoring(self) -> "Callable[[Params, str, str | None], Scoring[Jobs, Policy]]":
+    def scoring(self) -> "Callable[[Params, str, str | None], Scoring[Jobs, Policy | PlaysItself]]":
         """Return how policies are scored."""
         from pipeline.problems.machines.scoring import scoring
 
         return scoring
 
     @property
-    def planning(self) -> Planning[Policy]:
-        """Return what refuses: its policies look ahead by name alone, or not at all."""
-        return no_planning
+    def planning(self) -> "Planning[Policy | PlaysItself]":
+        """Return what makes a policy that looks ahead."""
+        from pipeline.problems.machines.lookahead.planning import planning
+
+        return planning
 
     @property
     def learning(self) -> "Learning[Policy, Task, ActorCritic]":
@@ -112,4 +114,4 @@ class MachinesProblem:
         return served
 
 
-PROBLEM: "Problem[Jobs, Policy, Task, ActorCritic]" = MachinesProblem()
+PROBLEM: "Problem[Jobs, Policy | PlaysItself, Task, ActorCritic]" = MachinesProblem()

@@ -6,7 +6,7 @@ from pipeline import storage
 from pipeline.config import Params
 from pipeline.core import Policy
 from pipeline.problems import Best, Scoring
-from pipeline.problems.machines.evaluation.play import score
+from pipeline.problems.machines.evaluation.play import PlaysItself, score
 from pipeline.problems.machines.heuristics.tuning import heuristics_with, tuned_mix
 from pipeline.problems.machines.nouns import Jobs
 from pipeline.problems.machines.storage import read_jobsets, read_park
@@ -14,7 +14,7 @@ from pipeline.problems.machines.workload.park import machines_of
 from pipeline.simulation.results import best_of
 
 
-def scoring(params: Params, scenario: str, agent: str | None = None) -> Scoring[Jobs, Policy]:
+def scoring(params: Params, scenario: str, agent: str | None = None) -> Scoring[Jobs, Policy | PlaysItself]:
     """Return how policies are scored on a scenario's jobsets."""
     folder = storage.jobsets_folder(scenario)
     park = read_park(folder)

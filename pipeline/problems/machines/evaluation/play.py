@@ -1,10 +1,12 @@
 """Play policies on the same jobsets of a scenario of many machines: all policies, loads and jobsets side by side.
 
-Heuristics with a compiled rule play to their end by themselves; the other policies go in lock step, all at once.
+Heuristics with a compiled rule play to their end by themselves; the other policies go in lock step, all at once, and
+those that look ahead one after the other.
 """
 
-from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+from typing import NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -22,8 +24,16 @@ from pipeline.simulation.side_by_side import MOST_ABREAST, InPlay, play_all
 NUMBERS_ABREAST = 1 << 24  # that the simulator, and what policies see, hold of all episodes side by side: 128 MiB
 
 
+@runtime_checkable
+class PlaysItself(Protocol):
+    """A policy that must have the simulator, as one does that looks ahead."""
+
+    def play(self, simulator: Simulator, key: KeyArray) -> Iterator[int]:
+        """Decide until every episode is over; yield how many go on, after each lock step."""
+
+
 def score(
-    policies: Mapping[str, Policy],
+    policies: Mapping[str, Policy | PlaysItself],
     jobsets: Mapping[int, Sequence[Jobs]],
     machines: Machines,
     seed: int,
@@ -60,9 +70,32 @@ class Game(NamedTuple):
         return max(1, min(MOST_ABREAST, int(NUMBERS_ABREAST // each)))
 
 
-def played(game: Game, policies: Sequence[Policy], on_progress: ShareCallback) -> list[Placed]:
+def played(game: Game, policies: Sequence[Policy | PlaysItself], on_progress: ShareCallback) -> list[Placed]:
     """Return what each policy made of the jobs."""
+    themselves = [policy for policy in policies if isinstance(policy, PlaysItself)]
+    others = [policy for policy in policies if not isinstance(policy, PlaysItself)]
+    parts = [partial(_side_by_side, game, others)] if others else []
+    parts += [partial(_by_itself, game, one) for one in themselves]
+    found = list[Placed]()
+    for k, part in enumerate(parts):
+        found += part(partial(_told, on_progress, k, len(parts)))
+    alone, beside = iter(found[len(others) :]), iter(found)
+    return [next(alone if isinstance(policy, PlaysItself) else beside) for policy in policies]
 
+
+def _told(on_progress: ShareCallback, before: int, of: int, share: float) -> None:
+    on_progress((before + share) / of)
+
+
+def _by_itself(game: Game, policy: PlaysItself, on_progress: ShareCallback) -> list[Placed]:
+    jobs = end_to_end(game.episodes)
+    simulator = Simulator(jobs, game.machines, np.zeros(len(jobs.arrival)))
+    for _ in policy.play(simulator, game.key):  # all are over at the same time, nearly: what has started tells more
+        on_progress(simulator.placed_jobs / len(jobs.arrival))
+    return [simulator.placed()]
+
+
+def _side_by_side(game: Game, policies: Sequence[Policy], on_progress: ShareCallback) -> list[Placed]:
     def begin(some: Sequence[Policy], group: IntArray) -> InPlay:
         whose, episode = np.divmod(group, len(game.episodes))
         jobs = end_to_end([game.episodes[b] for b in episode])

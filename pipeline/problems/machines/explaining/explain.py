@@ -19,6 +19,7 @@ from pipeline.problems import ExplainRequest
 from pipeline.problems.machines.evaluation.play import score
 from pipeline.problems.machines.explaining.differences import differences, jobs, machines
 from pipeline.problems.machines.explaining.figures import PARTS, figures
+from pipeline.problems.machines.explaining.plans import explain_plan
 from pipeline.problems.machines.explaining.recording import Decisions, record
 from pipeline.problems.machines.explaining.tables import DIFFERENCES, JOBS, MACHINES
 from pipeline.problems.machines.heuristics.rules import HEURISTICS
@@ -37,7 +38,14 @@ Tables = Mapping[str, tuple[pd.DataFrame, pa.DataFrameSchema]]
 
 
 def explain(params: Params, asked: ExplainRequest) -> None:
-    """Write reports/explain/<agent>: tables and figures."""
+    """Write reports/explain/<agent>: tables and figures; of a plan, what it tried."""
+    if asked.agent in params.plans:
+        explain_plan(params, asked.agent, asked.jobsets)
+    else:
+        _explain_agent(params, asked)
+
+
+def _explain_agent(params: Params, asked: ExplainRequest) -> None:
     if asked.leaves != LEAVES:
         raise UserError("--leaves: not for this problem: an agent on many machines is explained without a tree")
     scenario = params.agent(asked.agent).scenario

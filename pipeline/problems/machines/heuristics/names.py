@@ -1,6 +1,6 @@
 """Names of params.yaml that must be, or must not be, those of heuristics on many machines."""
 
-from pipeline.config import Dagger, Params
+from pipeline.config import Dagger, MachinesAgent, MachinesPlan, Params
 from pipeline.config.records import must_know
 from pipeline.errors import UserError
 from pipeline.problems.machines.heuristics.rules import HEURISTICS
@@ -8,10 +8,10 @@ from pipeline.problems.machines.heuristics.teachers import TEACHERS
 
 
 def check_names(params: Params) -> None:
-    """Check that agents of scenarios of many machines have names of their own, and teachers that there are.
+    """Check that agents and plans of many machines have names of their own, and teachers and bases that there are.
 
     Raises:
-        UserError: one has the name of a heuristic, or learns from one that is none.
+        UserError: one has the name of another policy, or learns from or improves one that is not there.
     """
     for name, agent in params.agents.items():
         if agent.scenario not in params.machines_scenarios:
@@ -20,3 +20,15 @@ def check_names(params: Params) -> None:
             raise UserError(f"params.yaml: agents.{name}: '{name}' is the name of another policy; choose another")
         if isinstance(agent.finetune, Dagger):
             must_know("params.yaml", f"agents.{name}.finetune.teacher", agent.finetune.teacher, TEACHERS)
+    _check_plans(params)
+
+
+def _check_plans(params: Params) -> None:
+    agents = params.agents_with(MachinesAgent)
+    taken = {*HEURISTICS, *(f"{agent}{end}" for agent in params.agents for end in ("", "_pretrained"))}
+    for name, plan in params.plans.items():
+        if not isinstance(plan, MachinesPlan):
+            continue
+        if name in taken:
+            raise UserError(f"params.yaml: plans.{name}: '{name}' is the name of another policy; choose another")
+        must_know("params.yaml", f"plans.{name}.base", plan.base, {**dict.fromkeys(HEURISTICS), **agents})

@@ -1,8 +1,8 @@
 """Try each candidate of a decision in the simulator, and ask any policy what it does then, all copies in lock step.
 
 For networks, which no compiled roll-out holds. What is tried, limited and added up is what `trying` does; a test holds
-it to the same numbers. The copies of a decision are played apart from those of others: how numbers are added up within
-a network may depend on how many it is asked of at once, and a decision on that, but not on who else decides.
+it to the same numbers. Where how numbers are added up within a network depends on how many it is asked of at once, the
+copies of a decision are played apart from those of others: a decision must not depend on who else decides.
 """
 
 from collections.abc import Callable
@@ -28,6 +28,7 @@ class Asked(NamedTuple):
     policy: Policy
     plays_on: Policy  # in copies; it draws nothing
     likes: Liking
+    alike: bool = False  # does it say the same of a state, to the last bit, whoever else it is asked of?
 
 
 def liked(view: Observation, own: IntArray, likes: FloatArray, most: int) -> IntArray:

@@ -1,6 +1,7 @@
 """`plan_saf`, `plan_models/agent`: a heuristic or a network by name, improved by looking ahead."""
 
 from collections.abc import Mapping
+from functools import partial
 
 import numpy as np
 
@@ -48,17 +49,20 @@ def network_base(card: MachinesCard, weights: Mapping[str, FloatArray]) -> Asked
         UserError: the weights are not those of the network on the card.
     """
     # torch: 2 s and 250 MB that heuristics do without
-    from pipeline.problems.machines.networks.acting import forward, greedy
+    from pipeline.problems.machines.networks.acting import PLAY, compiled, forward, greedy
+    from pipeline.problems.machines.networks.actor_critic import DeepSets
     from pipeline.problems.machines.networks.features import features
     from pipeline.problems.machines.networks.loading import restore
 
-    loaded = restore(card, weights)
+    network = restore(card, weights).network
+    alike = isinstance(network, DeepSets)
+    scores = compiled(network) if isinstance(network, DeepSets) else partial(forward, network)
 
     def likes(view: Observation) -> FloatArray:
-        observed = features(view, loaded.network.shape)
-        return np.where(observed.may, forward(loaded.network, observed), -np.inf)
+        observed = features(view, network.shape)
+        return np.where(observed.may, scores(observed), -np.inf)
 
-    return Asked(loaded.policy, greedy(loaded.network), likes)
+    return Asked(PLAY[card.play](network, scores), greedy(network, scores), likes, alike)
 
 
 def past_of(params: Params, scenario: str) -> Outlook:

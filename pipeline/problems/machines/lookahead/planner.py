@@ -7,8 +7,9 @@ base's own of equals. The planner knows what has been submitted, what is told of
 running job holds and since when, and jobs of the past.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 
@@ -24,6 +25,7 @@ from pipeline.problems.machines.simulator.compiled.rules import RULES, Players, 
 from pipeline.problems.machines.simulator.compiled.state import Rules, State
 
 COPIES = 512  # of episodes, side by side: the bound of the memory
+ASKED = 2048  # the same of a policy that is asked, of which no candidate takes the place of another
 
 
 @dataclass(frozen=True)
@@ -37,6 +39,41 @@ class Reach:
     sure: float = 0.0  # standard errors that a candidate must be better by than the base's own
 
 
+class Looked(NamedTuple):
+    """What was tried in D decisions."""
+
+    chosen: IntArray  # [D]
+    action: IntArray  # [D, C]  candidates, the base's own first; -1 = no more
+    cost: FloatArray  # [D, C, F]  sums of bounded slowdowns; nan where it was not played
+
+    @property
+    def worth(self) -> tuple[FloatArray, FloatArray, IntArray]:
+        """Return what each candidate costs more than the first [D, C], its standard error [D, C], and futures [D, C].
+
+        The first two are means over futures; of none they are 0.
+        """
+        played = ~np.isnan(self.cost)
+        count = played.sum(axis=2)
+        more = np.where(played, self.cost - self.cost[:, :1], 0.0)
+        mean = more.sum(axis=2) / np.maximum(count, 1)
+        spread = np.maximum((more * more).sum(axis=2) / np.maximum(count, 1) - mean * mean, 0.0)
+        return mean, np.sqrt(spread / np.maximum(count, 1)), count
+
+    def take(self, most: float) -> "Looked":
+        """Return it with the first candidate chosen that is best by so many standard errors.
+
+        >>> cost = np.array([[[3.0, 3.0, np.nan], [1.0, 4.0, np.nan], [np.nan, np.nan, np.nan]]])
+        >>> [Looked(np.zeros(1), np.array([[7, 8, 9]]), cost).take(sure).chosen[0] for sure in (0.0, 1.0)]
+        [8, 7]
+        """
+        mean, error, count = self.worth
+        best = np.where(count > 0, mean + most * error, np.inf).argmin(axis=1)
+        return self._replace(chosen=self.action[np.arange(len(best)), best])
+
+
+Watcher = Callable[[IntArray, IntArray, Looked], None]  # (rows, decision, looked), before it is done
+
+
 @dataclass(frozen=True)
 class Planner:
     """A policy that looks ahead."""
@@ -45,73 +82,61 @@ class Planner:
     outlook: Outlook
     reach: Reach = field(default_factory=Reach)
 
-    def play(self, simulator: Simulator, key: KeyArray) -> Iterator[int]:
+    def play(self, simulator: Simulator, key: KeyArray, watch: Watcher | None = None) -> Iterator[int]:
         """Decide until every episode is over; yield how many go on, after each lock step."""
         decision, copies = np.zeros(len(key), dtype=np.int64), _Copies(self.base, simulator.machines)
         while len(rows := simulator.rows):
-            simulator.step(rows, self._decide(simulator, rows, key[rows], decision[rows], copies))
+            looked = self._look(simulator, rows, key[rows], decision[rows], copies)
+            if watch is not None:
+                watch(rows, decision[rows], looked)
+            simulator.step(rows, looked.chosen)
             decision[rows] += 1
             yield len(simulator.rows)
 
-    def _decide(
+    def _look(
         self, simulator: Simulator, rows: IntArray, key: KeyArray, decision: IntArray, copies: "_Copies"
-    ) -> IntArray:
-        """Return an action [D] for some episodes; key and decision say which futures are met."""
-        found, futures = np.empty(len(rows), dtype=np.int64), self.reach.futures
+    ) -> Looked:
+        """Return what was tried in some episodes; key and decision say which futures are met."""
+        reach, futures = self.reach, self.reach.futures
         draw = uniform(np.repeat(key, futures), np.add.outer(decision * futures, np.arange(futures)).ravel())
-        begin = self.outlook.places(draw.reshape(-1, futures), self.reach.jobs)
+        begin = self.outlook.places(draw.reshape(-1, futures), reach.jobs)
+        action = np.full((len(rows), reach.candidates), -1, dtype=np.int64)
+        cost = np.full((*action.shape, futures), np.nan)
 
         def look(s: State, _: Rules, some: IntArray, part: slice) -> int:
             if isinstance(self.base, Asked):
-                action = self._liked(self.base, simulator.observe(some), uniform(key[part], decision[part]))
-            else:
-                action = np.empty((len(some), self.reach.candidates), dtype=np.int64)
-            found[part] = self._best(s, some, begin[part], action, copies)
+                liked = self._liked(self.base, simulator.observe(some), uniform(key[part], decision[part]))
+                action[part, : liked.shape[1]] = liked
+            self._try(s, some, begin[part], action[part], cost[part], copies)
             return 0
 
-        at_once = 1 if isinstance(self.base, Asked) else max(1, COPIES // futures)  # see `asking`
+        at_once = max(1, COPIES // futures)
+        if isinstance(self.base, Asked):
+            at_once = max(1, ASKED // (futures * reach.candidates)) if self.base.alike else 1
         for first in range(0, len(rows), at_once):
             part = slice(first, first + at_once)
             simulator.hand_over(look, rows[part], part)
-        return found
+        return Looked(action[:, 0], action, cost).take(reach.sure)
 
     def _liked(self, base: Asked, view: Observation, draws: FloatArray) -> IntArray:
         return liked(view, base.policy(view, draws), base.likes(view), self.reach.candidates)
 
-    def _best(self, s: State, rows: IntArray, begin: IntArray, action: IntArray, copies: "_Copies") -> IntArray:
-        """Return the best candidate [D]; a rule writes those that there are itself."""
+    def _try(
+        self, s: State, rows: IntArray, begin: IntArray, action: IntArray, cost: FloatArray, copies: "_Copies"
+    ) -> None:
+        """Write what candidates come to; a rule writes those that there are itself."""
         reach, coming = self.reach, self.outlook.coming
         waiting = s.waiting[rows] + s.behind[rows]
         each = action.shape[1] if isinstance(self.base, Asked) else 1  # copies of a future: a rule plays them in turn
         copies.make_room(each * begin.size, int((s.runs[rows] + waiting).max()) + reach.jobs, int(s.nodes.max()))
-        cost = np.full((*action.shape, reach.futures), np.nan)
-        tries, limits = (
-            Tries(rows, begin, action, cost, copies.order, copies.score),
-            Limits(reach.jobs, reach.decisions),
-        )
+        tries = Tries(rows, begin, action, cost, copies.order, copies.score)
+        limits = Limits(reach.jobs, reach.decisions)
         if isinstance(self.base, Asked):
             try_asking(copies.state, copies.rules, self.base.plays_on, s, coming, tries, limits)
         else:
             list_candidates(copies.state, copies.rules, copies.who, s, tries)
             by = try_lists if copies.listed else try_moves
             by(copies.state, copies.rules, copies.who, s, coming, tries, limits)
-        return np.asarray(action[np.arange(len(rows)), cheapest(cost, reach.sure)])
-
-
-def cheapest(cost: FloatArray, sure: float = 0.0) -> IntArray:
-    """Return the first candidate [D] of least mean cost [D, C, F] over the futures that were played.
-
-    >>> cheapest(np.array([[[3.0, 3.0, np.nan], [1.0, 4.0, np.nan], [np.nan, np.nan, np.nan]]]))
-    array([1])
-    >>> cheapest(np.array([[[3.0, 3.0, np.nan], [1.0, 4.0, np.nan], [np.nan, np.nan, np.nan]]]), sure=1.0)
-    array([0])
-    """
-    played = ~np.isnan(cost)
-    count = np.maximum(played.sum(axis=2), 1)
-    more = np.where(played, cost - cost[:, :1], 0.0)
-    mean = more.sum(axis=2) / count
-    spread = np.sqrt(np.maximum((more * more).sum(axis=2) / count - mean * mean, 0.0) / count)
-    return np.asarray(np.where(played.any(axis=2), mean + sure * spread, np.inf).argmin(axis=1))
 
 
 class _Copies:

@@ -2,10 +2,10 @@
 
 import numpy as np
 import pandas as pd
-import pandera.pandas as pa
 
 from pipeline import storage
-from pipeline.config import Params
+from pipeline.comparing.tried import DIGITS, candidates, told
+from pipeline.config import Params, PoolPlan
 from pipeline.core import IntArray, Observation, uniform
 from pipeline.problems.pool.evaluation.play import Game, game_of
 from pipeline.problems.pool.explaining.stored import explain_folder
@@ -15,28 +15,9 @@ from pipeline.problems.pool.nouns import Cluster
 from pipeline.problems.pool.simulator.compiled.batch import Batched
 from pipeline.problems.pool.storage import read_jobsets
 from pipeline.progress import ShareCallback, no_progress, progress, say
-from pipeline.schemas.columns import integers, numbers, table
+from pipeline.schemas.columns import integers, numbers
 
-# One row a candidate. Rank 0 is the base's own action; a job of 0 steps is void. The gain is what the action saves, in
-# slowdown summed over the jobs that wait and those that may come, mean over futures; its error is over futures, too.
-CANDIDATES = table(
-    "Candidates",
-    {
-        "load": integers(1),
-        "jobset": integers(0),
-        "decision": integers(0),
-        "step": integers(0),
-        "rank": integers(0),
-        "duration": integers(0),
-        "demand": numbers(0.0),
-        "gain": pa.Column("float64"),
-        "error": numbers(0.0),
-        "futures": integers(1),
-        "taken": pa.Column("bool"),
-    },
-    ["load", "jobset", "decision", "rank"],
-)
-DIGITS = 6
+CANDIDATES = candidates({"step": integers(0)}, {"duration": integers(0), "demand": numbers(0.0)})
 
 
 def explain_plan(params: Params, plan: str, jobsets: int) -> None:
@@ -47,7 +28,7 @@ def explain_plan(params: Params, plan: str, jobsets: int) -> None:
         plan: a row of `plans`.
         jobsets: test jobsets of each load to play, at most.
     """
-    row = params.plan(plan)
+    row = params.plan_of(PoolPlan, plan)
     scenario = params.pool_scenario(row.scenario)
     test = read_jobsets(storage.jobsets_folder(row.scenario), "test", scenario.resources)
     few = {load: group[:jobsets] for load, group in test.items()}
@@ -61,7 +42,7 @@ def explain_plan(params: Params, plan: str, jobsets: int) -> None:
     place = explain_folder(plan)
     storage.discard(place)
     storage.write_table(place / "candidates.csv", frame, CANDIDATES, DIGITS)
-    for line in told(plan, row.base, frame):
+    for line in told(plan, row.base, frame, "a step"):
         say(line)
     say(f"{place}: candidates.csv")
 
@@ -101,25 +82,3 @@ def _candidates(rows: IntArray, decision: IntArray, view: Observation, looked: L
             "taken": action == looked.chosen[place],
         }
     )
-
-
-def told(plan: str, base: str, frame: pd.DataFrame) -> list[str]:
-    """Return what the candidates come to, in a few lines."""
-    decisions = int((frame["rank"] == 0).sum())
-    taken = frame[frame["taken"]]
-    other = taken[taken["rank"] > 0]
-    lines = [
-        f"{plan}: tried {len(frame)} candidates in {decisions} decisions; took another action than {base} in "
-        f"{len(other)} ({100 * len(other) / max(decisions, 1):.1f} %)"
-    ]
-    own = frame[frame["rank"] == 0].set_index(["load", "jobset", "decision"])["duration"]
-    before = own.reindex(pd.MultiIndex.from_frame(other[["load", "jobset", "decision"]])).to_numpy()
-    for words, which in (
-        ("let a step pass instead of starting a job", other["duration"] == 0),
-        ("started a job instead of letting a step pass", before == 0),
-        ("started another job", (other["duration"] > 0) & (before > 0)),
-    ):
-        some = other[np.asarray(which)]
-        if len(some):
-            lines.append(f"{words}: {len(some)} times, expected to save {some['gain'].mean():.3f} slowdowns each")
-    return lines
