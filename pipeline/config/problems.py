@@ -34,11 +34,11 @@ if TYPE_CHECKING:
     from pipeline.config.params import Params
 
 AnyScenario = PoolScenario | MachinesScenario | GroupsScenario
-Plan = PoolPlan | MachinesPlan
 Agent = PoolAgent | MachinesAgent | GroupsAgent
 AnyRecipe = Annotated[Recipe | AnyMachinesRecipe | DqnRecipe, Field(discriminator="algorithm")]
 PretrainConfig = NoPretrain | PoolPretrain | Replay
 FinetuneConfig = PoolFinetune | MachinesFinetune | Dqn
+Plan = PoolPlan | MachinesPlan
 
 
 class NoKnobs(Frozen):

@@ -10,8 +10,10 @@ mean slowdown of each policy at each load with its interval, in three ways of co
   hongzimao/deeprm, which ends an episode with the last arrival and leaves out what waits then;
 - floored: the same, each slowdown rounded down, as the test of hongzimao/deeprm divides integers.
 
-Also seen.csv: each agent, Tetris and SJF on the agent's own training jobsets and on test jobsets of the same load, for
-the published test plays the training jobsets.
+Also counted.csv.gz: of each jobset the number of jobs, how many were started, and the sums of slowdown of all jobs, of
+those started, and of those rounded down, which every mean and interval is made of. And seen.csv: each agent, Tetris
+and SJF on the agent's own training jobsets and on test jobsets of the same load, for the published test plays the
+training jobsets.
 
 Policies that the run did not score are played here: Tetris with other weights of alignment, a random choice among all
 eleven actions that may reserve future steps, and the trained networks made greedy and kept to legal actions.
@@ -27,7 +29,7 @@ import pandas as pd
 
 from pipeline import storage
 from pipeline.comparing.resampling import interval, resample
-from pipeline.config import Params, load_params
+from pipeline.config import Params, PoolCard, load_params
 from pipeline.core import FloatArray, IntArray, Observation, Policy, keys
 from pipeline.problems.pool.evaluation.metrics import job_results
 from pipeline.problems.pool.heuristics.scores import tetris
@@ -35,6 +37,7 @@ from pipeline.problems.pool.networks.loading import restore
 from pipeline.problems.pool.nouns import Cluster, JobSet, batch
 from pipeline.problems.pool.simulator.compiled.batch import Batched
 from pipeline.problems.pool.storage import read_jobsets
+from pipeline.problems.pool.tables import TABLES
 from pipeline.progress import say
 from pipeline.simulation.choosing import heuristic, sjf
 from pipeline.simulation.rollout import play
@@ -80,7 +83,7 @@ def played(
 
 def trained(agent: str, greedy: bool) -> Policy:
     """Return a trained agent as it is, or one that takes its most probable legal action."""
-    model = storage.read_model(storage.model_folder(agent, "policy"))
+    model = storage.read_model(storage.model_folder(agent, "policy"), PoolCard)
     changes = {"play": "greedy", "masked": True} if greedy else {}
     return restore(model.card.model_copy(update=changes), model.weights).policy
 
@@ -94,7 +97,7 @@ def tables(params: Params) -> Iterator[pd.DataFrame]:
     """Give what became of every test job, one policy after the other."""
     row, agents, test = params.pool_scenario(SCENARIO), online(params), jobsets_of(params, "test")
     for policy in ("random", "sjf", "packer", "tetris", "hold", *agents, *(f"{name}_pretrained" for name in agents)):
-        yield storage.read_job_results(params, SCENARIO, [policy], row.loads)
+        yield storage.read_job_results(params, SCENARIO, TABLES, [policy], row.loads)
     for name, weight in TETRIS.items():
         yield played(params, name, heuristic(tetris(weight)), test)
     yield played(params, "random_of_all", random_of_all, test, masked=False)
@@ -116,39 +119,40 @@ def seen(params: Params) -> Iterator[dict[str, object]]:
             jobsets = {load: jobsets_of(params, split)[load][:count]}
             for name, policy in {**players, **rules}.items():
                 table = played(params, name, policy, jobsets, masked=masked or name != "sampled")
-                whole = next(row for row in measured(params, table) if row["counting"] == "all")
+                whole = next(row for row in measured(params, counted(table)) if row["counting"] == "all")
                 yield {"agent": agent, "split": split, **whole}
 
 
-def counted(jobs: pd.DataFrame) -> dict[str, tuple[FloatArray, FloatArray]]:
-    """Return, for each way of counting, the sum [N] of a jobset's value and what it is divided by [N]."""
-    ordered = jobs.sort_values(["jobset", "job"])
+def counted(jobs: pd.DataFrame) -> pd.DataFrame:
+    """Return what is added up of each jobset: jobs, started, all, started_sum, floored_sum."""
     # A job starts in the step that its start names; the last step of arrivals is ARRIVALS_END - 1.
-    started = (ordered["start"] >= 0) & (ordered["start"] < ARRIVALS_END)
-    whole = ordered.groupby("jobset")["slowdown"].mean().to_numpy()
-
-    def among_started(slowdown: pd.Series) -> tuple[FloatArray, FloatArray]:
-        sums = slowdown.where(started, 0.0).groupby(ordered["jobset"]).sum()
-        return sums.to_numpy(), started.groupby(ordered["jobset"]).sum().to_numpy(dtype=float)
-
-    return {
-        "all": (whole, np.ones_like(whole)),
-        "started": among_started(ordered["slowdown"]),
-        "floored": among_started(np.floor(ordered["slowdown"])),
+    started = (jobs["start"] >= 0) & (jobs["start"] < ARRIVALS_END)
+    columns = {
+        "jobs": np.ones(len(jobs), dtype=np.int64),
+        "started": started.astype(np.int64),
+        "all_sum": jobs["slowdown"],
+        "started_sum": jobs["slowdown"].where(started, 0.0),
+        "floored_sum": np.floor(jobs["slowdown"]).where(started, 0.0),
     }
+    keys = [jobs[name] for name in ("policy", "load", "jobset")]
+    return pd.DataFrame(columns).groupby(keys).sum().reset_index()
 
 
-def measured(params: Params, table: pd.DataFrame) -> Iterator[dict[str, object]]:
+def measured(params: Params, counts_of: pd.DataFrame) -> Iterator[dict[str, object]]:
     """Give a row for each load and way of counting; the resamples of a load are the same for every policy."""
-    for load, jobs in table.groupby("load"):
-        late = float(((jobs["start"] < 0) | (jobs["start"] >= ARRIVALS_END)).mean())
-        for way, (total, per) in counted(jobs).items():
+    for load, sums in counts_of.groupby("load"):
+        late = 1.0 - float(sums["started"].sum() / sums["jobs"].sum())
+        ways: dict[str, tuple[FloatArray, FloatArray]] = {
+            "all": ((sums["all_sum"] / sums["jobs"]).to_numpy(), np.ones(len(sums))),
+            **{way: (sums[f"{way}_sum"].to_numpy(), sums["started"].to_numpy(float)) for way in COUNTING[1:]},
+        }
+        for way, (total, per) in ways.items():
             rng = np.random.default_rng([params.seed, int(str(load))])
             counts = resample(len(total), params.evaluation.resamples, rng)
             means = counts @ total / (counts @ per)
             low, high = interval(means[1:], params.evaluation.confidence, len(total))
             yield {
-                "policy": jobs["policy"].iloc[0],
+                "policy": sums["policy"].iloc[0],
                 "load": load,
                 "counting": way,
                 "n": len(total),
@@ -163,11 +167,14 @@ def main(folder: str) -> None:
     """Write experiments.csv and seen.csv from a finished run."""
     os.chdir(folder)
     params = load_params()
-    rows: list[Mapping[str, object]] = []
+    rows, parts = list[Mapping[str, object]](), list[pd.DataFrame]()
     for table in tables(params):
         say(str(table["policy"].iloc[0]))
-        rows += measured(params, table)
+        parts.append(counted(table))
+        rows += measured(params, parts[-1])
     pd.DataFrame(rows).to_csv(HERE / "experiments.csv", index=False)
+    once: dict[str, object] = {"method": "gzip", "mtime": 0}  # no date in it
+    pd.concat(parts).to_csv(HERE / "counted.csv.gz", index=False, float_format="%.6g", compression=once)
     table = pd.DataFrame(seen(params)).drop(columns=["counting", "left_out"])
     table.to_csv(HERE / "seen.csv", index=False)
 
