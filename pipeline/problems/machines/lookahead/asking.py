@@ -77,7 +77,8 @@ def _begin(t: State, s: State, coming: Coming, tries: Tries, limits: Limits, las
     b, count = tries.rows[i], _count(s, tries, limits, i, f)
     if c >= count or count < 2:
         return
-    last[e] = write_coming(t, e, s, b, coming, tries.begin[i, f], limits.jobs, write_known(t, e, s, b))
+    known = write_known(t, e, s, b, coming, tries.key[i, f])
+    last[e] = write_coming(t, e, s, b, coming, tries.begin[i, f], limits.jobs, known)
     begin_again(t, e, s, b, last[e])
 
 

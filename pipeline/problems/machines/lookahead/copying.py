@@ -1,6 +1,6 @@
 """Copies of episodes to try candidates on: what a policy may know of them, and jobs that may come.
 
-A running job is taken to end, and a waiting one to run, as it is said to: how long jobs really run is never read.
+How long the episode's jobs really run is never read: it is drawn as those of the past ran (`run_times`).
 """
 
 from typing import NamedTuple
@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from pipeline.core import FloatArray, IntArray, KeyArray
+from pipeline.problems.machines.lookahead.run_times import run_time
 from pipeline.problems.machines.nouns import JobsBatch, Machines
 from pipeline.problems.machines.simulator.compiled.state import State, empty_state
 from pipeline.simulation.compiled import inlined
@@ -17,13 +18,16 @@ EARLIER = np.int64(1) << 40  # of ranks: what runs already started before all th
 
 
 class Coming(NamedTuple):
-    """Jobs in order of arrival, of which any N consecutive ones may come next."""
+    """Jobs of the past in order of arrival, of which any N consecutive ones may come next."""
 
     gap: FloatArray  # [J]     since the job before
     estimate: FloatArray  # [J]
     demand: IntArray  # [J, R]
     nodes: IntArray  # [J]
     kinds: KeyArray  # [J]
+    duration: FloatArray  # [J]
+    told: FloatArray  # [J]  what was told of how long jobs run, ascending
+    share: FloatArray  # [J]  of it, that these jobs ran
 
 
 def buffer(episodes: int, jobs: int, held: int, machines: Machines) -> State:
@@ -41,7 +45,7 @@ def buffer(episodes: int, jobs: int, held: int, machines: Machines) -> State:
 @inlined
 def _copy_job(t: State, j: int, s: State, job: int) -> None:
     t.arrival[j] = s.arrival[job]
-    t.duration[j] = t.estimate[j] = s.estimate[job]
+    t.estimate[j] = s.estimate[job]
     t.nodes[j], t.kinds[j] = s.nodes[job], s.kinds[job]
     t.held_first[j + 1] = t.held_first[j] + s.nodes[job]
     for r in range(s.capacity.shape[1]):
@@ -49,8 +53,11 @@ def _copy_job(t: State, j: int, s: State, job: int) -> None:
 
 
 @inlined
-def write_known(t: State, e: int, s: State, b: int) -> int:
-    """Write the jobs that run, then those that wait, in slots and behind them; return the place behind the last."""
+def write_known(t: State, e: int, s: State, b: int, coming: Coming, key: np.uint64) -> int:
+    """Write the jobs that run, then those that wait, in slots and behind them; return the place behind the last.
+
+    The key is that of the draws of how long they run.
+    """
     j = t.first[e]
     t.held_first[j] = e * (t.held.shape[0] // t.now.shape[0])
     for i in range(s.runs[b]):
@@ -59,7 +66,11 @@ def write_known(t: State, e: int, s: State, b: int) -> int:
         for place in range(s.nodes[job]):
             t.held[t.held_first[j] + place] = s.held[s.held_first[job] + place]
         t.estimated[j], t.rank[j] = s.estimated[job], s.rank[job] - EARLIER
+        elapsed, place = s.now[b] - s.start[job], j - t.first[e]
+        t.duration[j] = run_time(coming.told, coming.share, s.estimate[job], elapsed, key, place)
         t.ends[j] = max(s.estimated[job], s.now[b])
+        if t.duration[j] != s.estimate[job]:
+            t.ends[j] = s.start[job] + t.duration[j]
         j += 1
     for m in range(s.waiting[b]):
         _copy_job(t, j, s, s.slot_job[b, m])
@@ -69,6 +80,8 @@ def write_known(t: State, e: int, s: State, b: int) -> int:
             if np.isnan(s.start[job]):
                 _copy_job(t, j, s, job)
                 j += 1
+    for k in range(t.first[e] + s.runs[b], j):
+        t.duration[k] = run_time(coming.told, coming.share, t.estimate[k], -1.0, key, k - t.first[e])
     return int(j)
 
 
@@ -79,7 +92,7 @@ def write_coming(t: State, e: int, s: State, b: int, coming: Coming, begin: int,
     for source in range(begin, begin + count):
         at += coming.gap[source]
         t.arrival[j] = at
-        t.duration[j] = t.estimate[j] = coming.estimate[source]
+        t.duration[j], t.estimate[j] = coming.duration[source], coming.estimate[source]
         t.nodes[j], t.kinds[j] = coming.nodes[source], coming.kinds[source]
         t.held_first[j + 1] = t.held_first[j] + coming.nodes[source]
         for r in range(s.capacity.shape[1]):
@@ -103,7 +116,7 @@ def begin_again(t: State, e: int, s: State, b: int, last: int) -> None:
     for j in range(first, last):
         t.start[j] = np.nan
     for j in range(first, first + runs):
-        t.start[j] = s.now[b]
+        t.start[j] = s.start[s.running[s.first[b] + j - first]]
         push(t.running, first, t.runs[e], t.ends, t.rank, j)
         t.runs[e] += 1
     for m in range(s.waiting[b]):

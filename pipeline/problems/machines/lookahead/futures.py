@@ -7,6 +7,7 @@ import numpy as np
 
 from pipeline.core import FloatArray, IntArray
 from pipeline.problems.machines.lookahead.copying import Coming
+from pipeline.problems.machines.lookahead.run_times import shares
 from pipeline.problems.machines.nouns import Jobs
 
 
@@ -38,6 +39,6 @@ class Outlook:
 def outlook(past: Sequence[Jobs]) -> Outlook:
     """Return what jobsets of the past show."""
     gap = np.concatenate([np.diff(jobs.arrival, prepend=jobs.arrival[:1]) for jobs in past])
-    estimate, demand, nodes, kinds = (np.concatenate([jobs[k] for jobs in past]) for k in range(2, 6))
+    duration, estimate, demand, nodes, kinds = (np.concatenate([jobs[k] for jobs in past]) for k in range(1, 6))
     first = np.concatenate([[0], np.cumsum([len(jobs.arrival) for jobs in past])])
-    return Outlook(Coming(gap, estimate, demand, nodes, kinds), first)
+    return Outlook(Coming(gap, estimate, demand, nodes, kinds, duration, *shares(estimate, duration)), first)

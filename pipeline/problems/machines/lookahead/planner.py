@@ -4,7 +4,7 @@ A decision is which job starts next; where dispatch blocks, which one holds the 
 carried out on a copy of the episode, and the base plays on from there until all have started that wait and that
 may come, against the same futures for every candidate; the one of least mean bounded slowdown is taken, and the
 base's own of equals. The planner knows what has been submitted, what is told of how long jobs run, what each
-running job holds and since when, and jobs of the past.
+running job holds and since when, and jobs of the past, with how long those really ran.
 """
 
 from collections.abc import Callable, Iterator
@@ -25,6 +25,7 @@ from pipeline.problems.machines.simulator.compiled.rules import RULES, Players, 
 from pipeline.problems.machines.simulator.compiled.state import Rules, State
 
 COPIES = 512  # of episodes, side by side: the bound of the memory
+BITS = 2.0**53  # of a draw
 ASKED = 2048  # the same of a policy that is asked, of which no candidate takes the place of another
 
 
@@ -33,10 +34,10 @@ class Reach:
     """How much is tried for one decision."""
 
     candidates: int = 30  # jobs
-    futures: int = 16
+    futures: int = 64
     jobs: int = 10  # that come in each
     decisions: int = 200_000  # simulated
-    sure: float = 0.0  # standard errors that a candidate must be better by than the base's own
+    sure: float = 1.0  # standard errors that a candidate must be better by than the base's own
 
 
 class Looked(NamedTuple):
@@ -74,6 +75,13 @@ class Looked(NamedTuple):
 Watcher = Callable[[IntArray, IntArray, Looked], None]  # (rows, decision, looked), before it is done
 
 
+class Met(NamedTuple):
+    """The futures [D, F] that decisions are tried against."""
+
+    begin: IntArray  # where in the past each begins
+    key: KeyArray  # of the draws of how long jobs run
+
+
 @dataclass(frozen=True)
 class Planner:
     """A policy that looks ahead."""
@@ -99,7 +107,8 @@ class Planner:
         """Return what was tried in some episodes; key and decision say which futures are met."""
         reach, futures = self.reach, self.reach.futures
         draw = uniform(np.repeat(key, futures), np.add.outer(decision * futures, np.arange(futures)).ravel())
-        begin = self.outlook.places(draw.reshape(-1, futures), reach.jobs)
+        draw = draw.reshape(-1, futures)
+        met = Met(self.outlook.places(draw, reach.jobs), (draw * BITS).astype(np.uint64))
         action = np.full((len(rows), reach.candidates), -1, dtype=np.int64)
         cost = np.full((*action.shape, futures), np.nan)
 
@@ -107,7 +116,7 @@ class Planner:
             if isinstance(self.base, Asked):
                 liked = self._liked(self.base, simulator.observe(some), uniform(key[part], decision[part]))
                 action[part, : liked.shape[1]] = liked
-            self._try(s, some, begin[part], action[part], cost[part], copies)
+            self._try(s, some, Met(met.begin[part], met.key[part]), action[part], cost[part], copies)
             return 0
 
         at_once = max(1, COPIES // futures)
@@ -121,20 +130,18 @@ class Planner:
     def _liked(self, base: Asked, view: Observation, draws: FloatArray) -> IntArray:
         return liked(view, base.policy(view, draws), base.likes(view), self.reach.candidates)
 
-    def _try(
-        self, s: State, rows: IntArray, begin: IntArray, action: IntArray, cost: FloatArray, copies: "_Copies"
-    ) -> None:
+    def _try(self, s: State, rows: IntArray, met: Met, action: IntArray, cost: FloatArray, copies: "_Copies") -> None:
         """Write what candidates come to; a rule writes those that there are itself."""
         reach, coming = self.reach, self.outlook.coming
         waiting = s.waiting[rows] + s.behind[rows]
         each = action.shape[1] if isinstance(self.base, Asked) else 1  # copies of a future: a rule plays them in turn
-        copies.make_room(each * begin.size, int((s.runs[rows] + waiting).max()) + reach.jobs, int(s.nodes.max()))
-        tries = Tries(rows, begin, action, cost, copies.order, copies.score)
+        copies.make_room(each * met.begin.size, int((s.runs[rows] + waiting).max()) + reach.jobs, int(s.nodes.max()))
+        tries = Tries(rows, *met, action, cost, copies.order, copies.score)
         limits = Limits(reach.jobs, reach.decisions)
         if isinstance(self.base, Asked):
             try_asking(copies.state, copies.rules, self.base.plays_on, s, coming, tries, limits)
         else:
-            list_candidates(copies.state, copies.rules, copies.who, s, tries)
+            list_candidates(copies.state, copies.rules, copies.who, s, coming, tries)
             by = try_lists if copies.listed else try_moves
             by(copies.state, copies.rules, copies.who, s, coming, tries, limits)
 

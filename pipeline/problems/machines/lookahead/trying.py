@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit, prange
 
-from pipeline.core import SHORTEST_BOUNDED, FloatArray, IntArray
+from pipeline.core import SHORTEST_BOUNDED, FloatArray, IntArray, KeyArray
 from pipeline.problems.machines.lookahead.copying import Coming, begin_again, write_coming, write_known
 from pipeline.problems.machines.lookahead.listing import play_list, put_in_order
 from pipeline.problems.machines.nouns import GREEDY
@@ -23,6 +23,7 @@ class Tries(NamedTuple):
 
     rows: IntArray  # [D]  of the episodes
     begin: IntArray  # [D, F]  where in `coming` each future begins
+    key: KeyArray  # [D, F]  of the draws of how long jobs run in it
     action: IntArray  # [D, C]  candidates, the rule's own first; -1 = no more
     cost: FloatArray  # [D, C, F]  written: sums of bounded slowdowns; beyond the limit of decisions it stays
     order: IntArray  # buffer: a place for every job of the copies
@@ -37,10 +38,10 @@ class Limits(NamedTuple):
 
 
 @inlined
-def _list_candidates(t: State, rules: Rules, who: Players, s: State, tries: Tries, i: int) -> None:
+def _list_candidates(t: State, rules: Rules, who: Players, s: State, coming: Coming, tries: Tries, i: int) -> None:
     """Write what a rule would do, what it would do if that job were not there, and so on; or letting time pass."""
     b, e, machines, c = tries.rows[i], i * tries.begin.shape[1], s.kind.shape[0], 0
-    begin_again(t, e, s, b, write_known(t, e, s, b))
+    begin_again(t, e, s, b, write_known(t, e, s, b, coming, tries.key[i, 0]))
     t.behind[e] = 0  # none moves up into a slot
     first, most = t.first[e] + s.runs[b], tries.action.shape[1]
     for place in range(most):
@@ -69,11 +70,11 @@ def _is_new(t: State, job: int, tries: Tries, i: int, count: int, first: int) ->
 
 
 @njit(cache=True, parallel=True)
-def list_candidates(t: State, rules: Rules, who: Players, s: State, tries: Tries) -> None:
+def list_candidates(t: State, rules: Rules, who: Players, s: State, coming: Coming, tries: Tries) -> None:
     """Write the candidates of decisions."""
     for i in prange(tries.rows.shape[0]):
         # All in a function: numba loses what is written here to an array of a tuple.
-        _list_candidates(t, rules, who, s, tries, int(np.int64(i)))
+        _list_candidates(t, rules, who, s, coming, tries, int(np.int64(i)))
 
 
 @inlined
@@ -81,8 +82,8 @@ def _slowdown(t: State, first: int, last: int) -> float:
     """Return the sum of bounded slowdowns."""
     total = 0.0
     for j in range(first, last):
-        spent = t.start[j] - t.arrival[j] + t.estimate[j]
-        total += max(spent / max(t.estimate[j], SHORTEST), 1.0)
+        spent = t.start[j] - t.arrival[j] + t.duration[j]
+        total += max(spent / max(t.duration[j], SHORTEST), 1.0)
     return total
 
 
@@ -104,7 +105,8 @@ def _try(t: State, rules: Rules, who: Players, s: State, coming: Coming, tries: 
     b, count = tries.rows[i], _count(s, tries, limits, i, f)
     if count < 2:
         return
-    last = write_coming(t, e, s, b, coming, tries.begin[i, f], limits.jobs, write_known(t, e, s, b))
+    known = write_known(t, e, s, b, coming, tries.key[i, f])
+    last = write_coming(t, e, s, b, coming, tries.begin[i, f], limits.jobs, known)
     for c in range(count):
         begin_again(t, e, s, b, last)
         action = tries.action[i, c]
@@ -123,7 +125,8 @@ def _try_list(
     b, count = tries.rows[i], _count(s, tries, limits, i, f)
     if count < 2:
         return
-    last = write_coming(t, e, s, b, coming, tries.begin[i, f], limits.jobs, write_known(t, e, s, b))
+    known = write_known(t, e, s, b, coming, tries.key[i, f])
+    last = write_coming(t, e, s, b, coming, tries.begin[i, f], limits.jobs, known)
     first = t.first[e] + s.runs[b]
     put_in_order(t, e, who.rule[e], first, last, tries.order, tries.score)
     for c in range(count):

@@ -57,8 +57,8 @@ def costs(s: State, rows: IntArray, episodes: list[Jobs], machines: Machines, ru
         copies = _Copies(base, machines)
         copies.make_room(len(rows) * futures * 6, int((s.runs + s.waiting + s.behind).max()) + 3, int(s.nodes.max()))
         action, cost = np.empty((len(rows), 6), dtype=np.int64), np.full((len(rows), 6, futures), np.nan)
-        tries = Tries(rows, begin, action, cost, copies.order, copies.score)
-        list_candidates(copies.state, copies.rules, copies.who, s, tries)
+        tries = Tries(rows, begin, begin.astype(np.uint64), action, cost, copies.order, copies.score)
+        list_candidates(copies.state, copies.rules, copies.who, s, past.coming, tries)
         if asked:
             try_asking(copies.state, copies.rules, HEURISTICS[rule], s, past.coming, tries, limits)
         else:

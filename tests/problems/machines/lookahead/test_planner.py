@@ -119,6 +119,28 @@ def test_it_is_better_than_its_base_on_jobs_that_come_as_they_came(dispatch: str
     assert gain.mean() - 2 * gain.std() / 40**0.5 > 0
 
 
+def test_it_plans_with_how_long_jobs_of_the_past_ran_and_not_with_what_users_say() -> None:
+    """Told 100 of them, jobs ran 1; told 50, they ran 50: the first are the short ones, whatever SJF believes."""
+    before = [(float(k), (1.0, 50.0)[k % 2], (100.0, 50.0)[k % 2], 4) for k in range(300)]
+    plan = Planner(CompiledRule("sjf"), outlook([jobs_of(*before)]), Reach(futures=8, jobs=0))
+    now = jobs_of((0.0, 20.0, 20.0, 4), (1.0, 50.0, 50.0, 4), (2.0, 1.0, 100.0, 4))
+    assert ends([now], ONE, "sjf").start.tolist() == [0.0, 20.0, 70.0]
+    assert ends([now], ONE, plan).start.tolist() == [0.0, 21.0, 20.0]
+
+
+def test_a_copy_tells_of_a_running_job_what_the_episode_tells() -> None:
+    """Three of four processors run until 100; at 50 a job of all four and one that would end at 110 wait."""
+    machines, seen = ONE._replace(dispatch=DISPATCH.index("easy_anew")), []
+    past_jobs = outlook([jobs_of(*((float(k), 9.0, 9.0, 1) for k in range(20)))])
+    plan = Planner(CompiledRule("fcfs"), past_jobs, Reach(futures=1, jobs=0))
+    jobs = end_to_end([jobs_of((0.0, 100.0, 100.0, 3), (50.0, 20.0, 20.0, 4), (50.0, 60.0, 60.0, 1))])
+    simulator = Simulator(jobs, machines, np.zeros(3))
+    for _ in plan.play(simulator, keys(1, np.zeros(1, int), np.zeros(1, int)), lambda _, __, one: seen.append(one)):
+        pass
+    first = next(looked for looked in seen if (looked.action[0] >= 0).sum() == 2)
+    assert first.cost[0, 0, 0] == pytest.approx((50 + 20) / 20 + (70 + 60) / 60)  # the head is not delayed
+
+
 def test_the_same_jobs_give_the_same_schedule_in_any_company() -> None:
     rng = np.random.default_rng(8)
     episodes, plan = [drawn(rng, 40) for _ in range(40)], Planner(CompiledRule("sjf"), past(), Reach())

@@ -1,0 +1,73 @@
+"""How long jobs may run is drawn as those of the past ran of which about as much was told."""
+
+import numpy as np
+import pytest
+from machine_learning import some_jobs
+from numba import njit
+
+from pipeline.core import FloatArray
+from pipeline.problems.machines.lookahead.futures import outlook
+from pipeline.problems.machines.lookahead.run_times import NEAREST, run_time, shares
+
+
+@njit
+def _drawn(told: FloatArray, share: FloatArray, estimate: float, elapsed: float, keys: np.ndarray) -> FloatArray:
+    found = np.empty(len(keys))
+    for i in range(len(keys)):
+        found[i] = run_time(told, share, estimate, elapsed, keys[i], 3)
+    return found
+
+
+def drawn(past: tuple[FloatArray, FloatArray], estimate: float, elapsed: float = -1.0, count: int = 2000) -> FloatArray:
+    keys = np.random.default_rng(5).integers(0, 2**53, count).astype(np.uint64)
+    return np.asarray(_drawn(*past, estimate, elapsed, keys))
+
+
+def three_kinds() -> tuple[FloatArray, FloatArray]:
+    """Half of those that are told 100 run 10, half 90; those told 1,000 run a fifth of it, those told 7 as long."""
+    estimate = np.repeat([100.0, 1000.0, 7.0], 2 * NEAREST)
+    duration = np.concatenate(
+        [np.repeat([10.0, 90.0], NEAREST), np.full(2 * NEAREST, 200.0), np.full(2 * NEAREST, 7.0)]
+    )
+    return shares(estimate, duration)
+
+
+def test_all_past_jobs_that_were_told_the_same_are_drawn_from_and_no_others() -> None:
+    found, count = np.unique(drawn(three_kinds(), 100.0), return_counts=True)
+    assert found.tolist() == [10.0, 90.0]
+    assert abs(count[0] - 1000) < 5 * 500**0.5
+    assert set(drawn(three_kinds(), 1000.0)) == {200.0}
+
+
+def test_another_time_is_told_it_runs_the_same_share_of_it_as_its_neighbours() -> None:
+    assert set(drawn(three_kinds(), 2000.0)) == {400.0}
+    assert set(drawn(three_kinds(), 3.0)) == {3.0}
+
+
+def test_few_of_a_time_are_joined_by_their_neighbours() -> None:
+    estimate = np.concatenate([[50.0], np.full(NEAREST, 40.0), np.full(NEAREST, 60.0), np.full(NEAREST, 900.0)])
+    share = np.where(estimate == 40.0, 0.5, np.where(estimate == 60.0, 0.25, 1.0))
+    assert set(drawn(shares(estimate, share * estimate), 50.0)) == {12.5, 25.0, 50.0}
+
+
+def test_a_job_that_runs_has_not_outlived_what_is_drawn() -> None:
+    assert set(drawn(three_kinds(), 100.0, elapsed=30.0)) == {90.0}
+
+
+def test_a_job_that_outlived_all_is_taken_to_run_as_it_is_told() -> None:
+    assert set(drawn(three_kinds(), 100.0, elapsed=95.0)) == {100.0}
+
+
+@pytest.mark.parametrize("estimate", [0.37, 12.0, 1e6])
+def test_where_the_past_ran_as_it_was_told_so_does_every_job(estimate: float) -> None:
+    told = np.exp(np.random.default_rng(1).uniform(0, 9, 300))
+    assert set(drawn(shares(told, told), estimate, elapsed=0.3 * estimate)) == {estimate}
+
+
+def test_an_outlook_knows_how_long_past_jobs_ran_and_what_was_told() -> None:
+    past = [some_jobs(100, k, 12) for k in range(2)]
+    past = [jobs._replace(estimate=4.0 * jobs.duration) for jobs in past]
+    coming = outlook(past).coming
+    np.testing.assert_array_equal(coming.duration, np.concatenate([jobs.duration for jobs in past]))
+    assert (np.diff(coming.told) >= 0).all()
+    np.testing.assert_allclose(coming.share, 0.25)
