@@ -17,12 +17,14 @@ import numpy as np
 import pandas as pd
 
 from pipeline.comparing.resampling import gap_interval, resample
-from pipeline.core import ANY_KIND, SHORTEST_BOUNDED, FloatArray, KeyArray, Policy
+from pipeline.core import ANY_KIND, SHORTEST_BOUNDED, CompiledRule, FloatArray, KeyArray, Policy
 from pipeline.logs.predicting.history import FEATURES, asked, features, last_two
 from pipeline.logs.predicting.run_times import boosted, quantiles, told, within
 from pipeline.logs.registry import read
 from pipeline.logs.trace import Trace
 from pipeline.problems.machines.heuristics.rules import HEURISTICS, with_age
+from pipeline.problems.machines.lookahead.futures import outlook
+from pipeline.problems.machines.lookahead.planner import Planner, Reach
 from pipeline.problems.machines.nouns import DISPATCH, Jobs, Machines, end_to_end
 from pipeline.problems.machines.scheduling import play_on
 from pipeline.problems.machines.simulator.compiled.batch import Simulator
@@ -35,6 +37,8 @@ HOUR_S = 3600.0
 SLOTS = 2048  # more than ever wait at once
 AGES_H = (1, 4, 16, 64)
 SHARES = (0.1, 0.25, 0.5, 0.75, 0.9)  # of quantiles
+# A tenth of the default: where dispatch goes on by events, each decision is asked for again at the next one.
+REACH = Reach(candidates=10, futures=32, decisions=20_000)
 RESAMPLES, CONFIDENCE, SEED = 4000, 0.95, 1
 
 
@@ -48,6 +52,11 @@ def orders() -> dict[str, tuple[Policy, str]]:
     return found | {f"SAF aged {hours} h": (with_age(hours * HOUR_S), "easy_anew") for hours in AGES_H}
 
 
+def planners() -> dict[str, CompiledRule]:
+    """Return what looks ahead, by name, all behind `easy_anew`."""
+    return {f"{name.upper()}, looking ahead": CompiledRule(name) for name in ("saf", "f1")}
+
+
 def known_by(trace: Trace, learned: int, known: FloatArray) -> dict[str, FloatArray]:
     """Return what policies may be told of run times [J], by name."""
     places = np.arange(learned)
@@ -57,6 +66,18 @@ def known_by(trace: Trace, learned: int, known: FloatArray) -> dict[str, FloatAr
         "predictions": told(trace, places, known),
         "run times": trace.run_s,
     }
+
+
+def past(trace: Trace, learned: int, known: FloatArray, what: dict[str, FloatArray]) -> dict[str, Jobs]:
+    """Return the jobs that what looks ahead knows of, by what is told of them.
+
+    What is predicted of jobs that were learned from is better than of those to come; so predictions are of the second
+    half of what is learned from, made from the first.
+    """
+    half = learned // 2
+    earlier = told(trace, np.arange(half), known)
+    whole = {words: jobs_of(trace, slice(0, learned), what[words]) for words in ("estimates", "run times")}
+    return {"estimates": whole["estimates"], "predictions": jobs_of(trace, slice(half, learned), earlier), **whole}
 
 
 def errors(trace: Trace, span: slice, what: dict[str, FloatArray]) -> pd.DataFrame:
@@ -73,24 +94,29 @@ def errors(trace: Trace, span: slice, what: dict[str, FloatArray]) -> pd.DataFra
     return pd.DataFrame(rows)
 
 
-def waits(trace: Trace, span: slice, what: FloatArray, policy: Policy, dispatch: str) -> FloatArray:
-    """Return how long each job of a span waits."""
+def jobs_of(trace: Trace, span: slice, what: FloatArray) -> Jobs:
+    """Return the jobs of a span, of which it is told how long they run."""
     count = len(trace.run_s[span])
-    jobs = Jobs(
+    return Jobs(
         *(trace.submit_s[span], trace.run_s[span], what[span], trace.demand[span, :1].copy()),
         *(np.ones(count, dtype=np.int64), np.full(count, ANY_KIND)),
     )
+
+
+def waits(trace: Trace, span: slice, what: FloatArray, policy: Policy | Planner, dispatch: str) -> FloatArray:
+    """Return how long each job of a span waits."""
+    jobs = jobs_of(trace, span, what)
     if trace.machines is None:
         raise ValueError("the log does not say how large its machine was")
     machines = Machines(
         trace.machines.capacity[:, :1], np.zeros(1, dtype=np.int64), SLOTS, DISPATCH.index(dispatch), np.inf, np.inf
     )
-    simulator, key = Simulator(end_to_end([jobs]), machines, np.zeros(count)), np.zeros(1, dtype=np.uint64)
+    simulator, key = Simulator(end_to_end([jobs]), machines, np.zeros(len(jobs.arrival))), np.zeros(1, dtype=np.uint64)
     _to_end(simulator, policy, key)
     return np.asarray(simulator.placed().start - jobs.arrival)
 
 
-def _to_end(simulator: Simulator, policy: Policy, key: KeyArray) -> None:
+def _to_end(simulator: Simulator, policy: Policy | Planner, key: KeyArray) -> None:
     for _ in play_on(simulator, policy, key):
         pass
 
@@ -108,6 +134,12 @@ def play(name: str, trace: Trace) -> None:
     for order, (policy, dispatch) in orders().items():
         for words, column in what.items():
             waited[order, words] = waits(trace, span, column, policy, dispatch)
+            say(f"{order}, told {words}: mean wait {waited[order, words].mean():,.0f} s")
+    before = past(trace, learned, known, what)
+    for order, rule in planners().items():
+        for words, shown in before.items():
+            plan = Planner(rule, outlook([shown]), REACH)
+            waited[order, words] = waits(trace, span, what[words], plan, "easy_anew")
             say(f"{order}, told {words}: mean wait {waited[order, words].mean():,.0f} s")
     schedules(waited, trace.run_s[span], block).round(4).to_csv(HERE / f"{name}_schedules.csv", index=False)
     by_block(waited, trace.run_s[span], block).round(3).to_csv(HERE / f"{name}_blocks.csv", index=False)

@@ -123,9 +123,9 @@ def test_it_plans_with_how_long_jobs_of_the_past_ran_and_not_with_what_users_say
     """Told 100 of them, jobs ran 1; told 50, they ran 50: the first are the short ones, whatever SJF believes."""
     before = [(float(k), (1.0, 50.0)[k % 2], (100.0, 50.0)[k % 2], 4) for k in range(300)]
     plan = Planner(CompiledRule("sjf"), outlook([jobs_of(*before)]), Reach(futures=8, jobs=0))
-    now = jobs_of((0.0, 20.0, 20.0, 4), (1.0, 50.0, 50.0, 4), (2.0, 1.0, 100.0, 4))
-    assert ends([now], ONE, "sjf").start.tolist() == [0.0, 20.0, 70.0]
-    assert ends([now], ONE, plan).start.tolist() == [0.0, 21.0, 20.0]
+    now, machines = jobs_of((0.0, 20.0, 20.0, 4), (1.0, 50.0, 50.0, 4), (2.0, 1.0, 100.0, 4)), ONE._replace(dispatch=0)
+    assert ends([now], machines, "sjf").start.tolist() == [0.0, 20.0, 70.0]
+    assert ends([now], machines, plan).start.tolist() == [0.0, 21.0, 20.0]
 
 
 def test_a_copy_tells_of_a_running_job_what_the_episode_tells() -> None:
