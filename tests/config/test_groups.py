@@ -142,7 +142,7 @@ WRONG: list[tuple[str, Any, str]] = [
     ("interval", 0, "interval: expected greater than 0, got 0"),
     ("time_limit", -1, "time_limit: expected greater than 0, got -1"),
     ("borrowing", "sometimes", "borrowing: "),
-    ("policies_know", "all", "policies_know: expected 'durations' or 'estimates', got 'all'"),
+    ("policies_know", "all", "policies_know: expected 'durations', 'estimates' or 'predictions', got 'all'"),
     ("levels", [0], "levels: "),
     ("levels", [0, 1001], "levels.1: expected less than or equal to 1000, got 1001"),
     ("levels", [-1, 0, 1], "levels.0: expected greater than or equal to 0, got -1"),
@@ -198,6 +198,7 @@ DISAGREE: list[tuple[dict[str, Any], str]] = [
     ({"orders": [["long", "short"]] * 2}, "orders: expected distinct orders"),
     ({"groups": 7}, "resources.memory: expected at least a unit for each of 7 groups"),
     ({"policies_know": "estimates"}, "policies_know: only a log has estimates; expected durations"),
+    ({"policies_know": "predictions"}, "policies_know: only a log has predictions; expected durations"),
     (
         {"workload": SINUSOIDAL | {"run": {"long": 12.0, "short": 3.0}}},
         "workload.run: expected ['short', 'long'] in this order, got ['long', 'short']",

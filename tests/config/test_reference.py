@@ -56,7 +56,7 @@ def test_a_key_says_what_it_may_be_and_what_it_is_if_left_out() -> None:
     found = {key.name: key for key in keys(records()["PoolScenario"])}
     assert found["slots"].may_be == "whole number above 0, at most 1,000"
     assert found["slots"].default == ""
-    assert found["policies_know"].may_be == "durations or estimates"
+    assert found["policies_know"].may_be == "durations or estimates or predictions"
     assert found["policies_know"].default == "durations"
     assert found["jobsets"].may_be == "{train, validation, test}"
     assert found["arrivals"].may_be == "poisson or bernoulli or bursts, or at_once"

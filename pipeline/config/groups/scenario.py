@@ -71,7 +71,7 @@ class GroupsScenario(Frozen):
     levels: Levels  # what a group may be given, in equal shares (1 = capacity / groups)
     interval: Rate  # of the controller, in the jobs' unit of time
     borrowing: bool  # may jobs use what other groups leave idle?
-    policies_know: Literal["durations", "estimates"]  # what the controller is told of a job's run time
+    policies_know: Literal["durations", "estimates", "predictions"]  # what the controller is told of a job's run time
     time_limit: Rate  # an episode is cut here, and its unfinished jobs are counted
     workload: Annotated[Sinusoidal | GroupsLog, Field(discriminator="name")]  # where its jobs come from
     loads: Loads  # percent of the cluster
@@ -104,8 +104,8 @@ class GroupsScenario(Frozen):
             if any(low >= high for low, high in pairwise(work.bounds)):
                 raise ValueError(f"workload.bounds: expected rising times, got {list(work.bounds)}")
             return self
-        if self.policies_know == "estimates":
-            raise ValueError("policies_know: only a log has estimates; expected durations")
+        if self.policies_know != "durations":
+            raise ValueError(f"policies_know: only a log has {self.policies_know}; expected durations")
         _same("workload.run", work.run, self.queues)
         _same("workload.demand", work.demand, self.resources)
         for mix in work.mixes:

@@ -141,7 +141,7 @@ class PoolScenario(Frozen):
     stall: Annotated[int | None, Field(ge=0, le=100_000_000, exclude_if=lambda steps: steps is None)] = None
     tell_end: Annotated[bool, Field(exclude_if=bool)] = True  # are policies told when arrivals end, where they do?
     # What policies are told of a job's duration.
-    policies_know: Annotated[Literal["durations", "estimates"], Field(exclude_if=_known)] = "durations"
+    policies_know: Annotated[Literal["durations", "estimates", "predictions"], Field(exclude_if=_known)] = "durations"
     workload: Annotated[Synthetic | None, Field(exclude_if=_nothing)] = None  # its own, in place of params.yaml's
 
     @property
@@ -192,6 +192,8 @@ class PoolScenario(Frozen):
 
     @model_validator(mode="after")
     def _durations_are_known_ahead(self) -> "PoolScenario":
-        if self.policies_know == "estimates" and self.place_ahead:
-            raise ValueError("policies_know: where jobs are placed ahead, expected durations, got estimates")
+        if self.policies_know != "durations" and self.place_ahead:
+            raise ValueError(
+                f"policies_know: where jobs are placed ahead, expected durations, got {self.policies_know}"
+            )
         return self

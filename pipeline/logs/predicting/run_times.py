@@ -42,6 +42,11 @@ def told(trace: Trace, learned: IntArray, known: FloatArray | None = None) -> Fl
     return within(trace, np.mean(found, axis=0))
 
 
+def predicted(trace: Trace, learned: IntArray) -> Trace:
+    """Return a log whose estimates are what is predicted; arguments and errors are those of `told`."""
+    return trace._replace(estimate_s=told(trace, learned), has_estimates=True)
+
+
 def quantiles(trace: Trace, learned: IntArray, shares: Sequence[float], known: FloatArray | None = None) -> FloatArray:
     """Return the run times [Q, J] that jobs stay below with some chances; arguments and errors are those of `told`."""
     must_tell(trace)

@@ -11,8 +11,10 @@ import pyarrow as pa
 from pipeline.config import PoolLog, PoolScenario
 from pipeline.core import IntArray
 from pipeline.errors import UserError
+from pipeline.logs.predicting.run_times import predicted
 from pipeline.logs.registry import read
 from pipeline.logs.user_files import log_format
+from pipeline.logs.windows import periods
 from pipeline.problems.pool.tables import user_jobs_schema
 from pipeline.problems.pool.workload.job_table import EXACT, IDS, JobTable, log_table, repeated, whole_numbers
 from pipeline.problems.pool.workload.windows import describe, discretise
@@ -49,9 +51,15 @@ def read_jobs(
     """
     format = log_format(path)
     if format is not None:
-        log = read(path, format, on_progress)
-        steps = discretise(log, workload, scenario.resources, scenario.horizon, scenario.policies_know == "estimates")
-        return log_table(steps), describe(log, steps)
+        log, notes = read(path, format, on_progress), []
+        if scenario.policies_know == "predictions":
+            learned = max(1, periods(len(log.id), workload)["train"][1])
+            log = predicted(log, np.arange(learned))
+            notes = [f"run times are predicted as the first {learned:,} jobs teach: judge by the jobs behind them"]
+        steps = discretise(log, workload, scenario.resources, scenario.horizon, scenario.policies_know != "durations")
+        return log_table(steps), [*describe(log, steps), *notes]
+    if scenario.policies_know == "predictions":
+        raise UserError(f"{path}: a table has no past to predict run times from (policies_know: predictions)")
     chunks, jobs = [], 0
     for frame, percent in user_table(path, IDS, rows):
         chunks.append(_checked(frame, scenario, str(path)))

@@ -19,6 +19,7 @@ import numpy as np
 from pipeline.config import GroupsLog, GroupsScenario
 from pipeline.core import SPLITS, THOUSANDTHS, BoolArray, FloatArray, IntArray
 from pipeline.errors import TooShortError, UserError
+from pipeline.logs.predicting.run_times import told
 from pipeline.logs.trace import DAY_S, Trace
 from pipeline.problems.groups.nouns import Jobs
 
@@ -79,10 +80,10 @@ def gathered(trace: Trace, workload: GroupsLog, scenario: GroupsScenario) -> Gat
         raise UserError(f"workload: no job of {len(used):,} is left: all come before first_s, or want too much")
     longest = np.inf if workload.longest_s is None else workload.longest_s
     arrival, duration = trace.submit_s[used], np.minimum(trace.run_s[used], longest)
-    estimate = np.minimum(trace.estimate_s[used], longest) if scenario.policies_know == "estimates" else duration
     user, work = trace.user[used], trace.demand[used, trace.resources.index("cpu")] / THOUSANDTHS * duration
     periods = _periods(float(arrival[0]), float(arrival[-1]), workload)
     learned = arrival < periods["train"][1]
+    estimate = np.minimum(_told(scenario, trace, np.flatnonzero(used)[learned])[used], longest)
     group = _groups(user, work, learned, scenario.groups)
     queue = np.searchsorted(np.array(workload.bounds), estimate).astype(np.int64)
     return Gathered(
@@ -108,6 +109,13 @@ def _units(trace: Trace, scenario: GroupsScenario) -> IntArray:
             raise UserError(f"resources: the log has no resource '{name}'; there are: {', '.join(trace.resources)}")
     columns = [trace.resources.index(name) for name in scenario.resources]
     return np.asarray(-(-trace.demand[:, columns] // THOUSANDTHS))
+
+
+def _told(scenario: GroupsScenario, trace: Trace, learned: IntArray) -> FloatArray:
+    """Return what is told of the run time of each job [J]; predictions are learned from some places."""
+    if scenario.policies_know == "predictions":
+        return told(trace, learned)
+    return trace.estimate_s if scenario.policies_know == "estimates" else trace.run_s
 
 
 def _periods(first: float, last: float, workload: GroupsLog) -> dict[str, tuple[float, float]]:

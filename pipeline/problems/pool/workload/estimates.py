@@ -1,8 +1,8 @@
 """A user's estimate of a job's run time: what policies know of it where they do not know the truth.
 
-That of a log's job is what its user asked for. That of a synthetic job is the duration times a log-normal factor,
-exp(noise * N(0, 1)), to the nearest step, at least 1, cut to the horizon: half of the factors are below 1, so that
-about as many jobs overrun as end early.
+That of a log's job is what its user asked for, or what is predicted of it. That of a synthetic job is the duration
+times a log-normal factor, exp(noise * N(0, 1)), to the nearest step, at least 1, cut to the horizon: half of the
+factors are below 1, so that about as many jobs overrun as end early.
 """
 
 import numpy as np
@@ -22,11 +22,13 @@ def check_estimates(params: Params) -> None:
     """
     for name, scenario in params.pool_scenarios.items():
         workload = params.workload_of(scenario)
-        if scenario.policies_know == "estimates" and isinstance(workload, Synthetic) and workload.estimate_noise == 0:
-            raise UserError(
-                f"params.yaml: scenarios.{name}.policies_know: "
-                "estimates need a log, or workload.estimate_noise above 0, got 0"
-            )
+        place, known = f"params.yaml: scenarios.{name}.policies_know", scenario.policies_know
+        if known == "durations" or not isinstance(workload, Synthetic):
+            continue
+        if known == "predictions":
+            raise UserError(f"{place}: predictions need a log, found a recipe")
+        if workload.estimate_noise == 0:
+            raise UserError(f"{place}: estimates need a log, or workload.estimate_noise above 0, got 0")
 
 
 def estimated(jobs: JobSet, noise: float, horizon: int, rng: np.random.Generator) -> JobSet:

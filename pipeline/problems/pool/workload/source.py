@@ -14,6 +14,7 @@ import numpy as np
 from pipeline.config import AtOnce, Params, PoolLog, PoolScenario, Streaming, Synthetic
 from pipeline.core import LOG_NAME, NODES_NAME, SPLIT_NUMBERS
 from pipeline.errors import UserError
+from pipeline.logs.predicting.run_times import predicted
 from pipeline.logs.registry import read
 from pipeline.logs.trace import Trace
 from pipeline.logs.windows import periods
@@ -171,7 +172,10 @@ def source(
     place = (log / LOG_NAME).resolve() if log.is_dir() else log
     trace = read(place, workload.format, on_progress, nodes=nodes, instances=workload.instances)
     try:
-        estimates, learned = chosen.policies_know == "estimates", periods(len(trace.id), workload)["train"][1]
+        learned = periods(len(trace.id), workload)["train"][1]
+        if chosen.policies_know == "predictions":
+            trace = predicted(trace, np.arange(max(1, learned)))
+        estimates = chosen.policies_know != "durations"
         steps = discretise(trace, workload, chosen.resources, chosen.horizon, estimates, learned)
     except UserError as error:
         raise type(error)(f"params.yaml: scenarios.{scenario}: {error}") from error

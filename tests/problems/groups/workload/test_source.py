@@ -16,6 +16,7 @@ from ruamel.yaml import YAML
 from pipeline.config import GroupsLog, GroupsScenario, Params, Sinusoidal, check_params
 from pipeline.core import SPLITS
 from pipeline.errors import UserError
+from pipeline.logs.predicting.run_times import told
 from pipeline.logs.trace import Trace
 from pipeline.problems.groups.nouns import Jobs, check_jobs
 from pipeline.problems.groups.workload.log import Gathered, dealt, gathered, random_window
@@ -209,6 +210,21 @@ def fit(
     workload = LOG | changes
     row = scenario(resources=resources or {"cpu": 10}, workload=workload, policies_know=policies_know)
     return gathered(some, GroupsLog(**workload), row)
+
+
+def test_predictions_are_learned_from_the_training_period_and_choose_the_queue() -> None:
+    rng = np.random.default_rng(0)
+    run = rng.integers(1, 20, 200).astype(float)
+    some = log(np.arange(200.0).tolist(), run.tolist(), [1] * 200, [1] * 200, estimate=(3 * run).tolist())
+    found = fit(some, policies_know="predictions")
+    learned = np.flatnonzero(some.submit_s < found.periods["train"][1])
+    assert 0 < len(learned) < 200
+    assert found.jobs.estimate.tolist() == told(some, learned).tolist()
+    assert found.jobs.queue.tolist() == (found.jobs.estimate > 10).astype(int).tolist()
+    off = np.abs(found.jobs.estimate - run)
+    assert off.mean() < np.abs(3 * run - run).mean() / 2
+    few = fit(some, policies_know="predictions", first_s=50, longest_s=5)
+    assert (len(few.jobs.estimate), few.jobs.estimate.max()) == (150, 5.0)
 
 
 def test_the_heaviest_users_go_where_there_is_least_and_ties_to_the_first() -> None:

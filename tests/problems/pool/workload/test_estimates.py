@@ -8,9 +8,14 @@ import pytest
 from pipeline.config import AtOnce, Counts, Params, PoolLog, Synthetic
 from pipeline.config.params import check_params
 from pipeline.errors import UserError
+from pipeline.logs.predicting.run_times import told
+from pipeline.logs.registry import read
+from pipeline.logs.windows import periods
 from pipeline.problems.pool.nouns import JobSet
+from pipeline.problems.pool.user_jobs import read_jobs
 from pipeline.problems.pool.workload.estimates import check_estimates, estimated
 from pipeline.problems.pool.workload.source import DrawnSource, LogSource, source
+from pipeline.progress import no_progress
 
 NO_LOG = Path("no/log")
 
@@ -56,10 +61,10 @@ def test_without_noise_the_truth_is_told() -> None:
 def test_the_jobs_are_the_same_whatever_is_told_of_them(params: Params) -> None:
     plain = jobsets(asked(params, 0.0, "durations"))
     for noise in (0.3, 1.0):
-        for known, told in zip(plain, jobsets(asked(params, noise)), strict=True):
+        for known, other in zip(plain, jobsets(asked(params, noise)), strict=True):
             assert known.estimate is None
-            assert told.estimate is not None
-            assert all(np.array_equal(one, other) for one, other in zip(known[:3], told[:3], strict=True))
+            assert other.estimate is not None
+            assert all(np.array_equal(*columns) for columns in zip(known[:3], other[:3], strict=True))
 
 
 def test_only_a_scenario_that_tells_estimates_has_them(params: Params) -> None:
@@ -101,9 +106,9 @@ def test_settings_that_tell_durations_are_written_as_before(params: Params) -> N
     assert isinstance(params.workload, Synthetic)
     assert "estimate_noise" not in params.workload.model_dump()
     assert "policies_know" not in params.scenarios["online"].model_dump()
-    told = asked(params, 0.5)
-    assert told.workload.model_dump()["estimate_noise"] == 0.5
-    assert told.scenarios["online"].model_dump()["policies_know"] == "estimates"
+    noisy = asked(params, 0.5)
+    assert noisy.workload.model_dump()["estimate_noise"] == 0.5
+    assert noisy.scenarios["online"].model_dump()["policies_know"] == "estimates"
 
 
 def log(folder: Path) -> Path:
@@ -137,6 +142,26 @@ def test_windows_of_a_log_tell_what_its_users_said(params: Params, tmp_path: Pat
     assert "estimate unknown: its run time taken (20 rows)" in origin.notes
 
 
+def test_windows_of_a_log_tell_what_is_predicted_from_its_training_period(params: Params, tmp_path: Path) -> None:
+    path = log(tmp_path)
+    workload = PoolLog(name="swf", path=str(path), window=6, capacity=4)
+    predicted = told(read(path, "swf"), np.arange(periods(60, workload)["train"][1]))
+    origin = windows(params, path, "predictions")
+    (jobs, *_) = origin.split("test")[origin.load]
+    assert jobs.estimate is not None
+    assert set(jobs.estimate.tolist()) <= set(np.ceil(predicted / 3600.0).astype(int).tolist())
+    plain = windows(params, path, "estimates").split("test")[origin.load][0]
+    assert plain.duration.tolist() == jobs.duration.tolist()
+    assert np.abs(jobs.requested - jobs.duration).sum() < np.abs(plain.requested - plain.duration).sum()
+
+
+def test_a_recipe_has_no_predictions(params: Params) -> None:
+    with pytest.raises(
+        UserError, match=r"^params.yaml: scenarios.online.policies_know: predictions need a log, found "
+    ):
+        check_estimates(asked(params, 0.5, "predictions"))
+
+
 def test_a_log_without_estimates_is_refused_where_they_are_to_be_told(params: Params, tmp_path: Path) -> None:
     path = log(tmp_path)
     path.write_text(path.read_text().replace(" 14400 -1 ", " -1 -1 ").replace(" 3600 -1 1", " -1 -1 1"))
@@ -154,3 +179,16 @@ def test_a_log_tells_its_durations_unless_asked_for_estimates(params: Params, tm
     origin = windows(params, log(tmp_path), "durations")
     assert all(jobs.estimate is None for jobs in origin.split("train")[origin.load])
     assert not any("estimates" in note for note in origin.notes)
+
+
+def test_of_a_users_log_the_beginning_teaches_and_a_table_has_none(params: Params, tmp_path: Path) -> None:
+    row = asked(params, 0.0, "predictions").pool_scenario("online").model_copy(update={"resources": {"cpu": 4}})
+    workload = PoolLog(name="swf", path="log.swf", window=6, capacity=4)
+    table, notes = read_jobs(log(tmp_path), row, workload, no_progress)
+    assert table.estimate is not None
+    assert (table.estimate != table.duration).any()
+    assert notes[-1].startswith("run times are predicted as the first 36 jobs teach")
+    jobs = tmp_path / "jobs.csv"
+    jobs.write_text("jobset,job,arrival,duration,cpu\n1,1,0,2,1\n")
+    with pytest.raises(UserError, match=r"jobs.csv: a table has no past to predict run times from \(policies_know: "):
+        read_jobs(jobs, row, workload, no_progress)
