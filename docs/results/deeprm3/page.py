@@ -35,13 +35,15 @@ TITLES = {
 }
 WHOLE = "full"
 
+MORE = {"streams_10": ("streams_10_windows.csv.gz",)}  # one training, played behind the others
+
 
 class Measured:
     """One problem: what every jobset had, and who is how much better than whom."""
 
     def __init__(self, name: str) -> None:
         params = load_params(ROOT / "params.yaml")
-        self.rows = pd.read_csv(HERE / f"{name}.csv.gz")
+        self.rows = pd.concat([pd.read_csv(HERE / file) for file in (f"{name}.csv.gz", *MORE.get(name, ()))])
         best = pd.read_csv(HERE / "best.csv").query("problem == @name").set_index("load")["heuristic"]
         self.best = {int(load): str(heuristic) for load, heuristic in best.items()}
         self.loads = list(self.best)
