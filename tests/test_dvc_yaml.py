@@ -460,3 +460,14 @@ def test_the_stage_of_a_plan_depends_on_all_the_code_it_runs_and_no_more(
     # One list for both problems; what trains is in the models, which are a dependency as well.
     code = [dep for dep in stage.deps if dep.startswith("pipeline") and not dep.endswith("/training")]
     assert [dep for dep in code if not any(covered(file, [dep]) for file in run)] == []
+
+
+def test_without_a_transfer_there_is_no_stage_of_one(tmp_path: Path, rows: dict[str, Any]) -> None:
+    shutil.copy(REPOSITORY / "dvc.yaml", tmp_path)
+    with (tmp_path / "params.yaml").open("w") as stream:
+        YAML().dump({**rows, "transfers": {}}, stream)
+    with Repo.init(str(tmp_path), no_scm=True):
+        pass
+    kinds = {stage.kind for stage in resolved(tmp_path).values()}
+    assert {"evaluate", "compare"} <= kinds
+    assert "transfer" not in kinds

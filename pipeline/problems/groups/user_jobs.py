@@ -118,6 +118,8 @@ def chosen(jobsets: Sequence[UserJobset], where: Path, name: str | None) -> User
 
 def _table(path: Path, scenario: GroupsScenario) -> UserJobs:
     where, resources = str(path), list(scenario.resources)
+    if scenario.policies_know == "predictions":
+        raise UserError(f"{where}: a table has no past to predict run times from (policies_know: predictions)")
     frame = pd.concat([some for some, _ in user_table(path, (*IDS, "queue"))])
     frame = frame if "jobset" in frame else frame.assign(jobset="0")
     schema = user_jobs_schema(scenario, estimated="estimate" in frame)

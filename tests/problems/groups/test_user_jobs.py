@@ -47,6 +47,12 @@ def test_queues_may_be_numbers_and_estimates_are_read() -> None:
     assert (found[2], found[5]) == ([9, 3], [1, 0])
 
 
+def test_a_table_has_no_past_to_predict_from() -> None:
+    row = shared(workload=LOG, policies_know="predictions", resources={"cpu": 8}).groups_scenario("shared")
+    with pytest.raises(UserError, match=r"^jobs.csv: a table has no past to predict run times from \(policies_know: "):
+        read(TABLE, row=row)
+
+
 def test_jobsets_are_in_order_of_arrival_and_begin_at_a_whole_interval() -> None:
     Path("jobs.csv").write_text(f"jobset,{HEAD}\nx,1,112,4,1,1,0,short\ny,1,3,4,1,1,0,short\nx,2,101.5,4,1,1,0,long\n")
     first, second = read_jobs(Path("jobs.csv"), ROW, no_progress).jobsets(5.0)

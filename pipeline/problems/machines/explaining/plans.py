@@ -90,7 +90,7 @@ def _candidates(rows: IntArray, decision: IntArray, view: Observation, looked: L
             "demand": np.where(starts, held, 0.0),
             "machine": np.where(starts, action % machines, 0),
             "gain": -cost[place, rank],
-            "error": error[place, rank],
+            "error": np.where(np.isinf(error), 0.0, error)[place, rank],
             "futures": count[place, rank],
             "taken": action == looked.chosen[place],
         }

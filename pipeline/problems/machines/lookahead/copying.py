@@ -56,7 +56,8 @@ def _copy_job(t: State, j: int, s: State, job: int) -> None:
 def write_known(t: State, e: int, s: State, b: int, coming: Coming, key: np.uint64) -> int:
     """Write the jobs that run, then those that wait, in slots and behind them; return the place behind the last.
 
-    The key is that of the draws of how long they run.
+    The key is that of the draws of how long they run; a job's own number chooses among them, for the order of those
+    that run is that of their true ends.
     """
     j = t.first[e]
     t.held_first[j] = e * (t.held.shape[0] // t.now.shape[0])
@@ -66,23 +67,25 @@ def write_known(t: State, e: int, s: State, b: int, coming: Coming, key: np.uint
         for place in range(s.nodes[job]):
             t.held[t.held_first[j] + place] = s.held[s.held_first[job] + place]
         t.estimated[j], t.rank[j] = s.estimated[job], s.rank[job] - EARLIER
-        elapsed, place = s.now[b] - s.start[job], j - t.first[e]
-        t.duration[j] = run_time(coming.told, coming.share, s.estimate[job], elapsed, key, place)
-        t.ends[j] = max(s.estimated[job], s.now[b])
-        if t.duration[j] != s.estimate[job]:
-            t.ends[j] = s.start[job] + t.duration[j]
+        begun, place = s.start[job], job - s.first[b]
+        t.duration[j] = run_time(coming.told, coming.share, s.estimate[job], begun, s.now[b], key, place)
+        t.ends[j] = max(begun + t.duration[j], s.now[b])
         j += 1
     for m in range(s.waiting[b]):
-        _copy_job(t, j, s, s.slot_job[b, m])
-        j += 1
+        j = _write_waiting(t, j, s, s.slot_job[b, m], b, coming, key)
     if s.behind[b] > 0:
         for job in range(s.queue[b], s.to_come[b]):
             if np.isnan(s.start[job]):
-                _copy_job(t, j, s, job)
-                j += 1
-    for k in range(t.first[e] + s.runs[b], j):
-        t.duration[k] = run_time(coming.told, coming.share, t.estimate[k], -1.0, key, k - t.first[e])
+                j = _write_waiting(t, j, s, job, b, coming, key)
     return int(j)
+
+
+@inlined
+def _write_waiting(t: State, j: int, s: State, job: int, b: int, coming: Coming, key: np.uint64) -> int:
+    _copy_job(t, j, s, job)
+    now, place = s.now[b], job - s.first[b]
+    t.duration[j] = run_time(coming.told, coming.share, s.estimate[job], now, now, key, place)
+    return j + 1
 
 
 @inlined

@@ -51,24 +51,27 @@ class Looked(NamedTuple):
     def worth(self) -> tuple[FloatArray, FloatArray, IntArray]:
         """Return what each candidate costs more than the first [D, C], its standard error [D, C], and futures [D, C].
 
-        The first two are means over futures; of none they are 0.
+        The first is a mean over futures, of none 0. The error of one future is unknown: infinite, but for the first.
         """
         played = ~np.isnan(self.cost)
         count = played.sum(axis=2)
         more = np.where(played, self.cost - self.cost[:, :1], 0.0)
         mean = more.sum(axis=2) / np.maximum(count, 1)
-        spread = np.maximum((more * more).sum(axis=2) / np.maximum(count, 1) - mean * mean, 0.0)
-        return mean, np.sqrt(spread / np.maximum(count, 1)), count
+        apart = np.where(played, more - mean[:, :, None], 0.0)
+        error = np.sqrt((apart * apart).sum(axis=2) / np.maximum(count - 1, 1) / np.maximum(count, 1))
+        unknown = (count == 1) & (np.arange(count.shape[1]) > 0)
+        return mean, np.where(unknown, np.inf, error), count
 
     def take(self, most: float) -> "Looked":
         """Return it with the first candidate chosen that is best by so many standard errors.
 
         >>> cost = np.array([[[3.0, 3.0, np.nan], [1.0, 4.0, np.nan], [np.nan, np.nan, np.nan]]])
-        >>> [Looked(np.zeros(1), np.array([[7, 8, 9]]), cost).take(sure).chosen[0] for sure in (0.0, 1.0)]
+        >>> [int(Looked(np.zeros(1), np.array([[7, 8, 9]]), cost).take(sure).chosen[0]) for sure in (0.0, 1.0)]
         [8, 7]
         """
         mean, error, count = self.worth
-        best = np.where(count > 0, mean + most * error, np.inf).argmin(axis=1)
+        margin = most * error if most else np.zeros_like(error)  # 0 times an unknown error is no number
+        best = np.where(count > 0, mean + margin, np.inf).argmin(axis=1)
         return self._replace(chosen=self.action[np.arange(len(best)), best])
 
 

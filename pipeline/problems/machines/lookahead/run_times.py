@@ -1,7 +1,7 @@
 """How long jobs may really run, as far as a policy can know: as jobs of the past did of which about as much was told.
 
 A job's run time is drawn as a share of what is told of it, from the past jobs that come nearest in that; of one that
-runs already, among the shares that it has not outlived. Where the past ran as it was told, so do all.
+runs already, among the shares that it has not outlived, all alike. Where the past ran as it was told, so do all.
 """
 
 import numpy as np
@@ -11,7 +11,6 @@ from pipeline.simulation.compiled import inlined
 from pipeline.simulation.draws import uniform
 
 NEAREST = 100  # past jobs that a share is drawn from, at least if there are as many; all that were told the same
-TRIES = 16  # draws for a job that runs, until one lies ahead
 
 
 def shares(estimate: FloatArray, duration: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -38,23 +37,37 @@ def _behind(told: FloatArray, value: float, equal: bool) -> int:
 
 
 @inlined
-def run_time(told: FloatArray, share: FloatArray, estimate: float, elapsed: float, key: np.uint64, place: int) -> float:
-    """Return a draw of how long a job runs in all, of which `elapsed` is over; what is told if no draw goes beyond.
+def run_time(
+    told: FloatArray, share: FloatArray, estimate: float, begun: float, now: float, key: np.uint64, place: int
+) -> float:
+    """Return a draw of how long a job runs in all, that does not end before now.
+
+    Where no past job ran so long a share, it is what is told, and told anew, twice as much, until it does.
 
     Args:
         told: [J], see `shares`.
         share: [J], of the same jobs.
         estimate: what is told of the job.
-        elapsed: how long it runs already; below 0, it has not begun.
+        begun: when it was started; of one that waits, now.
+        now: the time of the decision.
         key: of the draws.
         place: of the job among those that share the key.
     """
-    low, high = _behind(told, estimate, False), _behind(told, estimate, True)
-    more = max(min(NEAREST, told.shape[0]) - (high - low), 0)
-    low, high = max(low - (more + 1) // 2, 0), min(high + (more + 1) // 2, told.shape[0])
-    for k in range(TRIES):
-        draw = uniform(key, place * TRIES + k)
-        drawn = share[low + int(draw * (high - low))] * estimate
-        if drawn > elapsed:
-            return float(drawn)
-    return float(estimate)
+    low, high, most = _behind(told, estimate, False), _behind(told, estimate, True), told.shape[0]
+    width = max(high - low, min(NEAREST, most))
+    first = min(max(low - (width - high + low + 1) // 2, 0), most - width)
+    alive = 0
+    for k in range(first, first + width):
+        alive += begun + share[k] * estimate >= now
+    if alive == 0:
+        anew = estimate
+        while begun + anew < now:
+            anew *= 2.0
+        return float(anew)
+    left, found = int(uniform(key, place) * alive), first
+    for k in range(first, first + width):
+        if begun + share[k] * estimate >= now:
+            if left == 0:
+                found = k
+            left -= 1
+    return float(share[found] * estimate)

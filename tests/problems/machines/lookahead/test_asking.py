@@ -1,5 +1,7 @@
 """Networks of many machines that look ahead: copies that are asked are those of a compiled rule, no future is known."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 from machine_builders import random_problem
@@ -7,12 +9,14 @@ from machine_learning import ONE, some_jobs, untrained
 
 from pipeline.core import IntArray, Observation, keys
 from pipeline.problems.machines.heuristics.rules import HEURISTICS
+from pipeline.problems.machines.lookahead import planner
 from pipeline.problems.machines.lookahead.asking import Asked, liked, try_asking
 from pipeline.problems.machines.lookahead.futures import outlook
 from pipeline.problems.machines.lookahead.planner import Planner, Reach, _Copies
 from pipeline.problems.machines.lookahead.playing import play_on
 from pipeline.problems.machines.lookahead.trying import Limits, Tries, list_candidates, try_moves
-from pipeline.problems.machines.networks.acting import forward, greedy
+from pipeline.problems.machines.networks.acting import compiled, forward, greedy
+from pipeline.problems.machines.networks.actor_critic import DeepSets
 from pipeline.problems.machines.networks.features import features
 from pipeline.problems.machines.nouns import DISPATCH, Jobs, Machines, end_to_end
 from pipeline.problems.machines.simulator.compiled.batch import Simulator
@@ -20,19 +24,21 @@ from pipeline.problems.machines.simulator.compiled.state import State
 from pipeline.simulation.choosing import compiled_rule_of
 
 TWO = Machines(np.array([[4000, 8000], [2000, 4000]]), np.array([0, 0]), 4, DISPATCH.index("greedy"), np.inf, np.inf)
-REACH = Reach(candidates=4, futures=3, jobs=5)
+REACH = Reach(candidates=4, futures=3, jobs=5, sure=0.0)
 
 
-def network_of(seed: int = 5) -> Asked:
-    """A network whose actions are far from equally likely."""
+def network_of(seed: int = 5, alike: bool = False) -> Asked:
+    """A network whose actions are far from equally likely; compiled if it says the same in any company."""
     network = untrained(seed=seed)
-    policy = greedy(network)
+    assert isinstance(network, DeepSets)
+    scores = compiled(network) if alike else partial(forward, network)
+    policy = greedy(network, scores)
 
     def likes(view: Observation) -> np.ndarray:
         observed = features(view, network.shape)
-        return np.where(observed.may, forward(network, observed), -np.inf)
+        return np.where(observed.may, scores(observed), -np.inf)
 
-    return Asked(policy, policy, likes)
+    return Asked(policy, policy, likes, alike)
 
 
 def simulator_of(episodes: list[Jobs], machines: Machines) -> Simulator:
@@ -115,7 +121,7 @@ def test_all_known_and_nothing_to_come_it_is_never_worse_than_the_network(machin
     episodes = [some_jobs(100, k, 8)._replace(arrival=np.zeros(8)) for k in range(8)]
     machines = machines._replace(slots=8, pause=np.inf, time_limit=np.inf)
     base = network_of()
-    plan = Planner(base, outlook(episodes), Reach(candidates=9, futures=1, jobs=0))
+    plan = Planner(base, outlook(episodes), Reach(candidates=9, futures=1, jobs=0, sure=0.0))
     means = []
     for policy in (base.policy, plan):
         begun = starts(episodes, machines, policy).reshape(8, 8)
@@ -126,15 +132,17 @@ def test_all_known_and_nothing_to_come_it_is_never_worse_than_the_network(machin
 
 
 def test_what_comes_later_and_how_long_jobs_really_run_changes_no_decision_of_a_network() -> None:
-    base, now = network_of(), 10.0
-    plan = Planner(base, outlook([some_jobs(100, 9, 60)]), REACH)
-    jobs = some_jobs(100, 4, 20)
+    base, now = network_of(), 25.0
+    before = some_jobs(100, 9, 60)
+    before = before._replace(estimate=before.duration * np.random.default_rng(2).uniform(0.3, 1.2, 60))
+    plan = Planner(base, outlook([before]), REACH)
+    jobs = some_jobs(100, 4, 40)
     played = starts([jobs], TWO, plan)
     known = jobs.arrival <= now
     over = played + jobs.duration <= now
     other = jobs._replace(
         arrival=np.where(known, jobs.arrival, jobs.arrival + 7.0),
-        duration=np.where(over, jobs.duration, jobs.duration * 3),
+        duration=np.where(over, jobs.duration, 90.0 - jobs.duration),  # who ends first ends last
         estimate=np.where(known, jobs.estimate, 9.0),
     )
     found = [np.where(start < now, start, np.inf) for start in (played, starts([other], TWO, plan))]
@@ -144,9 +152,11 @@ def test_what_comes_later_and_how_long_jobs_really_run_changes_no_decision_of_a_
     assert (np.where(alone < now, alone, np.inf) != found[0]).any()  # it did decide
 
 
-def test_the_same_jobs_give_the_same_schedule_in_any_company() -> None:
-    episodes = [some_jobs(100, k, 12) for k in range(4)]
-    plan = Planner(network_of(), outlook(episodes), REACH)
+@pytest.mark.parametrize("alike", [False, True])
+def test_the_same_jobs_give_the_same_schedule_in_any_company(alike: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(planner, "ASKED", 40)  # decisions in groups of three
+    episodes = [some_jobs(100, k, 12) for k in range(8)]
+    plan = Planner(network_of(alike=alike), outlook(episodes), REACH)
     together = starts(episodes, TWO, plan)
     np.testing.assert_array_equal(together, starts(episodes, TWO, plan))
     np.testing.assert_array_equal(together[:12], starts(episodes[:1], TWO, plan))

@@ -14,11 +14,11 @@ from pipeline.problems.machines.lookahead.run_times import NEAREST, run_time, sh
 def _drawn(told: FloatArray, share: FloatArray, estimate: float, elapsed: float, keys: np.ndarray) -> FloatArray:
     found = np.empty(len(keys))
     for i in range(len(keys)):
-        found[i] = run_time(told, share, estimate, elapsed, keys[i], 3)
+        found[i] = run_time(told, share, estimate, 500.0 - elapsed, 500.0, keys[i], 3)
     return found
 
 
-def drawn(past: tuple[FloatArray, FloatArray], estimate: float, elapsed: float = -1.0, count: int = 2000) -> FloatArray:
+def drawn(past: tuple[FloatArray, FloatArray], estimate: float, elapsed: float = 0.0, count: int = 2000) -> FloatArray:
     keys = np.random.default_rng(5).integers(0, 2**53, count).astype(np.uint64)
     return np.asarray(_drawn(*past, estimate, elapsed, keys))
 
@@ -54,8 +54,24 @@ def test_a_job_that_runs_has_not_outlived_what_is_drawn() -> None:
     assert set(drawn(three_kinds(), 100.0, elapsed=30.0)) == {90.0}
 
 
-def test_a_job_that_outlived_all_is_taken_to_run_as_it_is_told() -> None:
+def test_one_of_few_that_ran_so_long_is_drawn_as_often_as_another() -> None:
+    estimate, share = np.full(200, 100.0), np.full(200, 0.1)
+    share[:4] = [0.6, 0.7, 0.8, 0.9]
+    found, count = np.unique(drawn(shares(estimate, share * estimate), 100.0, elapsed=50.0), return_counts=True)
+    np.testing.assert_allclose(found, [60.0, 70.0, 80.0, 90.0])
+    assert (np.abs(count - 500) < 5 * 375**0.5).all()
+
+
+def test_a_job_that_outlived_all_is_told_anew_twice_as_much_until_it_has_not() -> None:
     assert set(drawn(three_kinds(), 100.0, elapsed=95.0)) == {100.0}
+    assert set(drawn(three_kinds(), 100.0, elapsed=250.0)) == {400.0}
+
+
+def test_at_the_longest_times_as_many_are_drawn_from_as_elsewhere() -> None:
+    told = np.arange(1.0, 4 * NEAREST + 1)
+    past = shares(told, told * np.linspace(0.5, 1.0, len(told)))
+    for estimate in (0.5, 1e6):
+        assert len(set(drawn(past, estimate, count=20_000))) == NEAREST
 
 
 @pytest.mark.parametrize("estimate", [0.37, 12.0, 1e6])
