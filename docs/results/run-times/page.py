@@ -74,6 +74,21 @@ def of_the_way(name: str) -> str:
     )
 
 
+def of_looking_ahead() -> str:
+    """Return how what looks ahead differs from itself alone, told the same, in both periods."""
+    rows = []
+    for order in ("SAF", "F1"):
+        for told in ("estimates", "predictions", "run times"):
+            cells = []
+            for name in ("test", "choose"):
+                drawn = _drawn(name)
+                ahead, alone = drawn[f"{order}, looking ahead", told], drawn[order, told]
+                cells += [number(alone[0]), number(ahead[0]), difference(_gap(ahead / alone - 1, _blocks(name)), 0)]
+            rows.append([order, told, *cells])
+    head = ["order", "told", "alone", "ahead", "difference", "harder period: alone", "ahead", "difference"]
+    return table(head, rows, 2)
+
+
 def of_choosing() -> str:
     """Return what settings were chosen by."""
     found = pd.read_csv(HERE / "choose_schedules.csv")
@@ -115,6 +130,7 @@ TABLES = {
     "predictions": partial(of_predictions, "test"),
     "schedules": partial(of_schedules, "test"),
     "of the way": partial(of_the_way, "test"),
+    "looking ahead": of_looking_ahead,
     "choosing": of_choosing,
     "a log that says little": partial(of_predictions, "blind"),
 }
