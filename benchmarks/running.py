@@ -15,6 +15,7 @@ from benchmarks import (
     iteration,
     knapsack,
     lookahead,
+    lookahead_machines,
     machines,
     mixture,
     rollout,
@@ -105,6 +106,7 @@ BENCHES: dict[str, Bench] = {
     "mixture": mixture.run,
     "search": search.run,
     "lookahead": lookahead.run,
+    "lookahead_machines": lookahead_machines.run,
     "executor": executing.run,
     "growth": growth.run,
 }

@@ -6,12 +6,13 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from types import ModuleType
 
 import numpy as np
 import pytest
 from builders import REPOSITORY
 
-from benchmarks import engine, lookahead, running, set_engine
+from benchmarks import engine, lookahead, lookahead_machines, running, set_engine
 from benchmarks.__main__ import main
 from benchmarks.described import described
 from benchmarks.measure import exponent
@@ -23,6 +24,8 @@ from benchmarks.search import list_one_by_one, list_plainly, question, swapped
 from benchmarks.simulation import plain_sjf
 from benchmarks.sizes import CROWD, FULL, QUICK
 from pipeline.errors import UserError
+from pipeline.problems.machines.lookahead.naming import LEARNED as ASKED
+from pipeline.problems.machines.lookahead.planner import Reach
 from pipeline.problems.pool.lookahead.naming import LEARNED, WHOLE
 from pipeline.problems.pool.simulator.reference import Timestep
 from pipeline.problems.pool.training.mixture import mixture
@@ -94,9 +97,19 @@ def test_the_parts_of_an_update_are_timed_and_nothing_of_it_is_changed() -> None
 
 
 @pytest.mark.slow
-def test_looking_ahead_is_a_curve_of_two_bases_and_their_limits() -> None:
-    rows = [one.figure for one in lookahead.run(1, QUICK, lambda what: None)]
-    for name, last in (("hold", WHOLE.decisions), ("sets", LEARNED.decisions)):
+@pytest.mark.parametrize(
+    ("module", "said", "bases"),
+    [
+        (lookahead, "looking ahead", {"hold": WHOLE.decisions, "sets": LEARNED.decisions}),
+        (lookahead_machines, "looking ahead on machines", {"saf": Reach().decisions, "deepsets": ASKED.decisions}),
+    ],
+)
+def test_looking_ahead_is_a_curve_of_two_bases_and_their_limits(
+    module: ModuleType, said: str, bases: dict[str, int]
+) -> None:
+    rows = [one.figure for one in module.run(1, QUICK, lambda what: None)]
+    assert len(rows) == 12
+    for name, last in bases.items():
         mine = [one for one in rows if f", {name}," in one.name]
         means, spent = mine[::2], mine[1::2]
         assert [one.unit for one in mine] == ["", "ms"] * 3
@@ -104,7 +117,7 @@ def test_looking_ahead_is_a_curve_of_two_bases_and_their_limits() -> None:
         assert min(one.value for one in means) >= 1.0
         assert min(one.value for one in spent) > 0.0
         assert [one.target for one in spent] == [None, None, "<= 50 ms"]
-        assert spent[-1].name == f"looking ahead, {name}, {last:,} decisions: p99 where 64 jobs wait"
+        assert spent[-1].name == f"{said}, {name}, {last:,} decisions: p99 where 64 jobs wait"
 
 
 def test_orders_are_listed_alike_in_numpy_and_compiled() -> None:

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pytest
 from builders import REPOSITORY
@@ -18,7 +19,8 @@ from pipeline.papers.figures import ALL
 
 PATCH = REPOSITORY / "docs" / "results" / "paper-scale" / "params.diff"
 sys.path.insert(0, str(PATCH.parent))
-import headlines  # noqa: E402  beside the patch, for it is run there
+import experiments  # noqa: E402  beside the patch, for it is run there
+import headlines  # noqa: E402
 
 SCALE = (1000, 100, 20)  # updates, jobsets, episodes: DeepRM section 4.1
 PAIR = (500, 100, 20)  # DeepRM2 section 4.2
@@ -118,6 +120,31 @@ def test_parts_of_a_headline_that_differ_stand_apart() -> None:
     (headline,) = [some for some in headlines.HEADLINES if some.claims == ("SJF is below Tetris",)]
     said = "below Tetris: does not hold; below Random: holds"
     assert headlines.answer(claims, headline, "deeprm_70") == (said, "above / far below")
+
+
+@pytest.fixture(scope="module")
+def each_jobset() -> pd.DataFrame:
+    return pd.read_csv(PATCH.parent / "jobsets.csv.gz")
+
+
+def test_published_means_are_those_of_the_jobsets_that_are_kept(each_jobset: pd.DataFrame) -> None:
+    keys = ["scenario", "policy", "load"]
+    published = pd.read_csv(PATCH.parent / "slowdown.csv").set_index(keys)
+    found = each_jobset.groupby(keys)[["mean_slowdown", "completion_time"]].mean()
+    assert (each_jobset.groupby(keys).size() == published["n"].reindex(found.index)).all()
+    np.testing.assert_allclose(found["mean_slowdown"], published["slowdown"].reindex(found.index), rtol=2e-5)
+    np.testing.assert_allclose(found["completion_time"], published["completion_time"].reindex(found.index), rtol=2e-5)
+
+
+def test_published_intervals_of_every_way_of_counting_can_be_computed_again(params: Params) -> None:
+    sums = pd.read_csv(PATCH.parent / "counted.csv.gz")
+    published = pd.read_csv(PATCH.parent / "experiments.csv").set_index(["policy", "load", "counting"])
+    for policy in ("tetris_code_0.5", "pair_deeprm2_100_greedy"):
+        again = pd.DataFrame(experiments.measured(params, sums[sums["policy"] == policy]))
+        again = again.set_index(["policy", "load", "counting"])
+        assert len(again) == 33
+        expected = published.loc[again.index, ["slowdown", "low", "high", "left_out"]]
+        np.testing.assert_allclose(again[["slowdown", "low", "high", "left_out"]], expected, atol=3e-4)
 
 
 def shrunk(path: Path) -> None:

@@ -1,12 +1,16 @@
 """What a policy that looks ahead tried, and what each candidate would have gained, as a table and in words."""
 
 from collections.abc import Mapping
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pandera.pandas as pa
 
-from pipeline.schemas.columns import integers, numbers, table
+from pipeline.core import IntArray
+from pipeline.schemas.columns import integers, numbers
+from pipeline.schemas.columns import table as schema_of
+from pipeline.storage import discard, write_table
 
 DIGITS = 6  # of what is written
 
@@ -21,7 +25,7 @@ def candidates(when: Mapping[str, pa.Column], job: Mapping[str, pa.Column]) -> p
         when: the column that tells when it was decided.
         job: columns that tell what would start.
     """
-    return table(
+    return schema_of(
         "Candidates",
         {
             "load": integers(1),
@@ -31,12 +35,32 @@ def candidates(when: Mapping[str, pa.Column], job: Mapping[str, pa.Column]) -> p
             "rank": integers(0),
             **job,
             "gain": pa.Column("float64"),
-            "error": numbers(0.0),
+            "error": numbers(0.0, nullable=True),  # of one future: nobody knows
             "futures": integers(1),
             "taken": pa.Column("bool"),
         },
         ["load", "jobset", "decision", "rank"],
     )
+
+
+def write(
+    place: Path, schema: pa.DataFrameSchema, frame: pd.DataFrame, load: IntArray, jobset: IntArray
+) -> pd.DataFrame:
+    """Write candidates.csv in place of what is in a folder, and return it.
+
+    Args:
+        place: the folder.
+        schema: of the table.
+        frame: its columns, with the episode in place of load and jobset.
+        load: [B], of each episode.
+        jobset: [B], its number.
+    """
+    episode = frame["episode"].to_numpy()
+    table = frame.drop(columns="episode").assign(load=load[episode], jobset=jobset[episode])[list(schema.columns)]
+    table = table.sort_values(["load", "jobset", "decision", "rank"], ignore_index=True)
+    discard(place)
+    write_table(place / "candidates.csv", table, schema, DIGITS)
+    return table
 
 
 def told(plan: str, base: str, frame: pd.DataFrame, passes: str) -> list[str]:

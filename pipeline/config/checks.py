@@ -1,5 +1,6 @@
 """What must agree across the sections of params.yaml, whatever the problem."""
 
+from collections.abc import Collection
 from typing import TYPE_CHECKING
 
 from pipeline.config.learning import NoPretrain
@@ -31,6 +32,25 @@ def check_names(params: "Params", where: str) -> None:
         if plan.problem != of:
             wanted = f"expected problem {plan.problem}, as the plan is"
             raise UserError(f"{place}: {wanted}; scenario '{plan.scenario}' is of problem {of}")
+
+
+def must_be_plans(params: "Params", problem: str, bases: Collection[str], taken: Collection[str]) -> None:
+    """Refuse a policy that looks ahead with another one's name, or whose base is not there.
+
+    Args:
+        params: all of params.yaml.
+        problem: whose policies.
+        bases: its heuristics and agents.
+        taken: names of other policies.
+
+    Raises:
+        UserError: one line for the first such row.
+    """
+    for name, plan in params.plans.items():
+        if plan.problem == problem and name in taken:
+            raise UserError(f"params.yaml: plans.{name}: '{name}' is the name of another policy; choose another")
+        if plan.problem == problem:
+            must_know("params.yaml", f"plans.{name}.base", plan.base, bases)
 
 
 def must_learn_by(params: "Params", where: str, name: str, algorithm: str) -> None:

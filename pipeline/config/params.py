@@ -16,6 +16,7 @@ from pipeline.config.groups.learning import DqnRecipe
 from pipeline.config.groups.scenario import GroupsScenario
 from pipeline.config.machines.learning import MachinesRecipe
 from pipeline.config.machines.scenario import MachinesScenario
+from pipeline.config.old_words import refuse_old_words
 from pipeline.config.pool.hindsight import Hindsight
 from pipeline.config.pool.learning import Recipe, Transfer
 from pipeline.config.pool.scenario import Demand, PoolLog, PoolScenario, Synthetic
@@ -27,7 +28,6 @@ from pipeline.progress import say
 
 PARAMS_FILE = Path("params.yaml")
 LIST_ALL = ": python -m pipeline check --all"
-RENAMED = {"steps": "pool", "events": "machines", "groups": "groups"}  # the words of `dynamics`, as it was called
 Row = TypeVar("Row", bound=Frozen)
 
 
@@ -143,15 +143,8 @@ class Params(Frozen):
         return pick(self.agents, name, "agent")
 
     def agent_of(self, kind: type[Row], name: str) -> Row:
-        """Return the named agent as one of its problem.
-
-        Raises:
-            UserError: there is none, or it is of another problem.
-        """
-        chosen = self.agent(name)
-        if not isinstance(chosen, kind):
-            raise UserError(f"agent '{name}' is of problem {chosen.problem}, not of {_word(kind)}")
-        return chosen
+        """Return the named agent as one of its problem; errors are those of `scenario_of`."""
+        return _of(kind, f"agent '{name}'", self.agent(name))
 
     def transfer(self, name: str) -> Transfer:
         """Return the named transfer."""
@@ -162,15 +155,8 @@ class Params(Frozen):
         return pick(self.plans, name, "plan")
 
     def plan_of(self, kind: type[Row], name: str) -> Row:
-        """Return the named policy that looks ahead as one of its problem.
-
-        Raises:
-            UserError: there is none, or it is of another problem.
-        """
-        chosen = self.plan(name)
-        if not isinstance(chosen, kind):
-            raise UserError(f"plan '{name}' is of problem {chosen.problem}, not of {_word(kind)}")
-        return chosen
+        """Return the named policy that looks ahead as one of its problem; errors are those of `scenario_of`."""
+        return _of(kind, f"plan '{name}'", self.plan(name))
 
     def recipe_of(self, kind: type[Row], agent: str) -> Row:
         """Return the learning recipe of the named agent, as one of its problem.
@@ -195,6 +181,12 @@ class Params(Frozen):
     def groups_recipe(self, agent: str) -> DqnRecipe:
         """Return the learning recipe of a controller."""
         return self.recipe_of(DqnRecipe, agent)
+
+
+def _of(kind: type[Row], what: str, chosen: Agent | Plan) -> Row:
+    if not isinstance(chosen, kind):
+        raise UserError(f"{what} is of problem {chosen.problem}, not of {_word(kind)}")
+    return chosen
 
 
 def _word(kind: type[Frozen]) -> str:
@@ -243,7 +235,7 @@ def check_params(raw: Any, where: str, every: bool = False) -> Params:
     if not isinstance(raw, Mapping):
         found = {type(None): "nothing", list: "a list"}.get(type(raw), repr(raw)[:40])
         raise UserError(f"{where}: expected a mapping of keys to values, found {found}")
-    _refuse_old_words(raw, where)
+    refuse_old_words(raw, where)
     try:
         params = Params.model_validate_json(json.dumps(raw, default=str), strict=True)
     except ValidationError as error:
@@ -256,16 +248,3 @@ def check_params(raw: Any, where: str, every: bool = False) -> Params:
     for check in CHECKS:
         check(params, where)
     return params
-
-
-def _refuse_old_words(raw: Mapping[str, Any], where: str) -> None:
-    """Say in one line what to write in place of a key that has another name now."""
-    rows, knobs = raw.get("scenarios"), raw.get("heuristics")
-    for name, row in rows.items() if isinstance(rows, Mapping) else ():
-        if isinstance(row, Mapping) and "dynamics" in row:
-            word = RENAMED.get(str(row["dynamics"]), " | ".join(RENAMED.values()))
-            said = f"this key is called 'problem' now: write 'problem: {word}'"
-            raise UserError(f"{where}: scenarios.{name}.dynamics: {said}, here and in the rows of its agents")
-    if isinstance(knobs, Mapping) and "mixes" in knobs:
-        said = "knobs stand under their problem now: mixes under machines, the others under pool, none under groups: {}"
-        raise UserError(f"{where}: heuristics: {said}")

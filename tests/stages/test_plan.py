@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from builders import REPOSITORY
+from commands import contents
 
 from pipeline import storage
 from pipeline.config import Counts, Params, PoolCard, PoolPlan
@@ -48,17 +49,6 @@ def planned(params: Params, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root
 
 
-@pytest.fixture
-def here(planned: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(planned)
-    monkeypatch.setenv("PIPELINE_TRACKING", "off")
-    return planned
-
-
-def written(folder: Path) -> dict[str, bytes]:
-    return {file.name: file.read_bytes() for file in folder.iterdir()}
-
-
 @pytest.mark.usefixtures("here")
 def test_it_is_scored_on_every_test_jobset_and_read_with_all_others_of_the_scenario(params: Params) -> None:
     own = storage.read_table(FOLDER / "jobsets.parquet", JOBSET_RESULTS)
@@ -74,10 +64,10 @@ def test_it_is_scored_on_every_test_jobset_and_read_with_all_others_of_the_scena
 
 @pytest.mark.usefixtures("here")
 def test_the_same_bytes_come_again_and_nothing_old_is_left(params: Params) -> None:
-    before = written(FOLDER)
+    before = contents(FOLDER)
     (FOLDER / "old.parquet").write_bytes(b"")
     plan.run(small(params), NAME)
-    assert written(FOLDER) == before
+    assert contents(FOLDER) == before
 
 
 @pytest.mark.usefixtures("here")
@@ -103,7 +93,7 @@ def test_explain_names_what_each_candidate_would_have_gained(
 
 @pytest.mark.usefixtures("here")
 def test_a_base_without_a_model_or_without_tuning_is_told_in_one_line(params: Params) -> None:
-    before = written(FOLDER)
+    before = contents(FOLDER)
     gone = storage.results_folder("heuristics", "online")
     storage.discard(gone)
     with pytest.raises(UserError, match=r"^reports/tables/heuristics/online/chosen.json"):
@@ -115,7 +105,7 @@ def test_a_base_without_a_model_or_without_tuning_is_told_in_one_line(params: Pa
             plan.run(small(params), NAME)
     finally:
         kept.rename(model)
-    assert written(FOLDER) == before
+    assert contents(FOLDER) == before
 
 
 def test_an_unknown_plan_is_told_with_those_there_are(command: Command) -> None:

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from commands import contents
 
 from pipeline import storage
 from pipeline.config import Counts, MachinesCard, MachinesPlan, Params
@@ -20,6 +21,7 @@ ROW = MachinesPlan(
     problem="machines", scenario="machines", base=AGENT, candidates=3, futures=3, jobs=4, decisions=2000, sure=0.5
 )
 SJF = ROW.model_copy(update={"base": "sjf", "sure": 0.0})
+FOLDER = Path("reports/tables/plans")
 ROWS = {"plan_mine": ROW, "plan_sjf": SJF}
 
 
@@ -52,31 +54,20 @@ def planned(params: Params, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root
 
 
-@pytest.fixture
-def here(planned: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(planned)
-    monkeypatch.setenv("PIPELINE_TRACKING", "off")
-    return planned
-
-
-def written(name: str) -> dict[str, bytes]:
-    return {file.name: file.read_bytes() for file in (Path("reports/tables/plans") / name).iterdir()}
-
-
 @pytest.mark.usefixtures("here")
 @pytest.mark.parametrize("name", ROWS)
 def test_it_is_scored_on_every_test_jobset_to_the_same_bytes(params: Params, name: str) -> None:
-    own = storage.read_table(Path("reports/tables/plans") / name / "jobsets.parquet", TABLES.jobsets)
+    own = storage.read_table(FOLDER / name / "jobsets.parquet", TABLES.jobsets)
     assert own.groupby(["policy", "load"])["jobset"].nunique().to_dict() == {(name, 80): 2, (name, 110): 2}
     assert not own["unfinished"].any()
-    before = written(name)
+    before = contents(FOLDER / name)
     plan.run(small(params), name)
-    assert written(name) == before
+    assert contents(FOLDER / name) == before
 
 
 @pytest.mark.usefixtures("here")
 def test_looking_ahead_changes_what_sjf_does_and_is_read_beside_it(params: Params) -> None:
-    own = Path("reports/tables/plans/plan_mine")
+    own = FOLDER / "plan_mine"
     jobs, rows = (storage.read_table(own / f"{name}.parquet", TABLES[k]) for k, name in enumerate(("jobs", "jobsets")))
     named = [[frame.assign(policy=AGENT)] for frame in (jobs, rows)]
     storage.write_results(storage.results_folder("agents", AGENT), *named, TABLES)
@@ -110,7 +101,7 @@ def test_explain_names_what_each_candidate_would_have_gained(
 
 @pytest.mark.usefixtures("here")
 def test_a_model_of_other_machines_or_none_is_told_in_one_line(params: Params) -> None:
-    before, place = written("plan_mine"), storage.model_folder(AGENT, "policy")
+    before, place = contents(FOLDER / "plan_mine"), storage.model_folder(AGENT, "policy")
     few, kept = small(params), place.rename(place.with_name("kept"))
     try:
         with pytest.raises(UserError, match=r"^models/deepk8s_ppo/policy"):
@@ -123,7 +114,7 @@ def test_a_model_of_other_machines_or_none_is_told_in_one_line(params: Params) -
     finally:
         storage.discard(place)
         kept.rename(place)
-    assert written("plan_mine") == before
+    assert contents(FOLDER / "plan_mine") == before
 
 
 def test_a_name_of_another_policy_or_an_unknown_base_is_refused(params: Params) -> None:

@@ -52,3 +52,8 @@ def command(place: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capture
         return Outcome(code, said.out, said.err)
 
     return run
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    """The files of a folder, by name."""
+    return {file.name: file.read_bytes() for file in folder.iterdir()}

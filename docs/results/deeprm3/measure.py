@@ -1,12 +1,14 @@
 """Play heuristics and stored networks on problems that differ from `online` in one thing.
 
     python docs/results/deeprm3/measure.py WEIGHTS_FOLDER [PROBLEM ...]
+    python docs/results/deeprm3/measure.py WEIGHTS_FOLDER beside streams_10 windows
 
 WEIGHTS_FOLDER has stored networks, one folder each; those on images play `short` and `streams_10` only, `told`, which
 learned on estimates, where estimates are told. For every problem heuristics are tuned on its validation jobsets, the
 best of them at each load is chosen there, and all play the same test jobsets, drawn from a seed of this page; networks
 are played as they are. Writes <problem>.csv.gz beside this file, one row a load, policy and jobset, and the best
-heuristics into best.csv.
+heuristics into best.csv. With `beside` the networks of the folder alone play one problem, into <problem>_<name>.csv.gz:
+`windows_of_10_too` is the default row with `slots: [60, 10]` for the streams of both its parts.
 """
 
 import sys
@@ -113,6 +115,14 @@ def run(problem: Problem, folder: Path, image: bool) -> None:
     say(f"{problem.name}: best {best}, {int(table['unfinished'].sum())} unfinished\n{means.to_string()}")
 
 
+def beside(problem: Problem, folder: Path, end: str) -> None:
+    """Write what every jobset of a problem had under the networks of a folder alone."""
+    test = problem.jobsets("test")
+    tables = [play(problem, test, it.policy).jobsets.assign(policy=name) for name, it in networks(folder).items()]
+    table = pd.concat(tables, ignore_index=True)[[*COLUMNS, *TAILS]].round({"mean_slowdown": 4, "p99": 2})
+    table.to_csv(HERE / f"{problem.name}_{end}.csv.gz", index=False, compression={"method": "gzip", "mtime": 0})
+
+
 def plays(name: str, loaded: Loaded, problem: Problem, image: bool) -> bool:
     """Return whether a network is of any use on a problem."""
     if name == TOLD and problem.scenario.policies_know != "estimates":
@@ -177,6 +187,9 @@ def _drawn(params: Params, **changed: object) -> Params:
 
 if __name__ == "__main__":
     known = problems(load_params())
+    if sys.argv[2:3] == ["beside"]:
+        beside(known[sys.argv[3]], Path(sys.argv[1]), sys.argv[4])
+        raise SystemExit
     for name in sys.argv[2:] or known:
         if isinstance(known[name].params.workload, PoolLog) and not Path(HPC2N).exists():
             say(f"{name}: left out, for there is no {HPC2N}")

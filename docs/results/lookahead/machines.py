@@ -1,12 +1,15 @@
 """What looking ahead is worth on sequences of real logs that do not overlap, by RLScheduler's protocol.
 
-    PYTHONPATH=. python docs/results/lookahead/machines.py ../shared/traces/LOG ...
+    PYTHONPATH=. python docs/results/lookahead/machines.py apart ../shared/traces/LOG ...
+    PYTHONPATH=. python docs/results/lookahead/machines.py choose ../shared/traces/HPC2N-2002-2.2-cln.first15000.swf.gz
 
-Writes apart.csv.gz: mean bounded slowdown of each heuristic, alone and looking ahead, on every sequence of each log
-behind the jobs that futures are taken from, with and without backfilling.
+`apart` writes apart.csv.gz: mean bounded slowdown of each heuristic, alone and looking ahead, on every sequence of a
+log behind the jobs that futures are taken from, with and without backfilling. `choose` writes chosen.csv: the same of
+the first five of these sequences, for several numbers of futures and margins of errors.
 """
 
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import pandas as pd
@@ -23,23 +26,31 @@ from pipeline.progress import say
 HERE = Path(__file__).resolve().parent
 BASES = ("saf", "f1", "sjf")
 MOST = 1_000_000  # jobs of a log
+FIRST = 5  # sequences that settings were chosen on
+TRIED = {(futures, sure): Reach(futures=futures, sure=sure) for futures in (16, 64) for sure in (0.0, 1.0, 2.0)}
 KEPT = ["trace", "backfill", "seq", "policy", "avg_bounded_slowdown", "p99_wait_s"]
 
 
-def played(trace: Path) -> pd.DataFrame:
-    """Return a row a sequence and policy of one log."""
+def played(trace: Path, reaches: Sequence[Reach], most: int | None = None) -> pd.DataFrame:
+    """Return a row a sequence and policy of one log; `most`: of its sequences, the first so many."""
     log = read_protocol(trace, MOST)
-    past = outlook([log.jobs(0, PAST)])
+    past, parts = outlook([log.jobs(0, PAST)]), []
     who = {name: Player(HEURISTICS[name], SEQUENCE) for name in BASES}
-    who |= {f"plan_{name}": Player(planned(HEURISTICS[name], name, past, Reach()), SEQUENCE) for name in BASES}
-    title, parts = trace.name.split(".")[0].split("-")[0], []
+    for reach in reaches:
+        end = "" if len(reaches) == 1 else f" {reach.futures} {reach.sure:g}"
+        who |= {f"plan_{name}{end}": Player(planned(HEURISTICS[name], name, past, reach), SEQUENCE) for name in BASES}
+    title = trace.name.split(".")[0].split("-")[0]
     for backfill in (False, True):
-        parts.append(rows(log, title, backfill, who, apart(log, behind=PAST), lambda share: None))
+        parts.append(rows(log, title, backfill, who, apart(log, behind=PAST)[:most], lambda share: None))
         say(f"{title}, backfilling {backfill}")
-    return pd.concat(parts)
+    return pd.concat(parts)[KEPT]
 
 
 if __name__ == "__main__":
-    found = pd.concat([played(Path(name)) for name in sys.argv[1:]])
-    packed = {"method": "gzip", "mtime": 0}
-    found[KEPT].to_csv(HERE / "apart.csv.gz", index=False, float_format="%.6g", compression=packed)
+    if sys.argv[1] == "choose":
+        table = played(Path(sys.argv[2]), list(TRIED.values()), FIRST)
+        table.round(4).to_csv(HERE / "chosen.csv", index=False)
+    else:
+        table = pd.concat([played(Path(name), [Reach()]) for name in sys.argv[2:]])
+        packed = {"method": "gzip", "mtime": 0}
+        table.to_csv(HERE / "apart.csv.gz", index=False, float_format="%.6g", compression=packed)

@@ -94,6 +94,24 @@ def many_machines() -> str:
     return table(head, written, words=2)
 
 
+def settings() -> str:
+    """Return mean bounded slowdown of the sequences that settings were chosen on, by setting."""
+    rows = pd.read_csv(HERE / "chosen.csv")
+    means = rows.groupby(["policy", "backfill"])["avg_bounded_slowdown"].mean()
+    ends = sorted({name.split(" ", 1)[1] for name in rows["policy"] if " " in name}, key=lambda end: end.split())
+    cells = [(base, backfill) for base in ("saf", "f1", "sjf") for backfill in (0, 1)]
+    written = [["alone", "", *(f"{means[cell]:.1f}" for cell in cells), _mean([means[cell] for cell in cells])]]
+    for end in ends:
+        found = [means[f"plan_{base} {end}", backfill] for base, backfill in cells]
+        written.append([*end.split(), *(f"{value:.1f}" for value in found), _mean(found)])
+    head = [f"{base}{', backfilling' if backfill else ''}" for base, backfill in cells]
+    return table(["futures", "standard errors", *head, "mean"], written, words=2)
+
+
+def _mean(values: list[float]) -> str:
+    return f"{np.mean(values):.1f}"
+
+
 def five_machines() -> str:
     """Return mean bounded slowdown of what looks ahead on `machines`, of its bases and of two more heuristics."""
     params, rows = load_params(ROOT / "params.yaml"), pd.read_csv(HERE / "rows.csv.gz")
@@ -127,6 +145,7 @@ def times() -> str:
 TABLES = {
     "short runs": partial(gains, "online"),
     "a network": networks,
+    "settings": settings,
     "many machines": many_machines,
     "five machines": five_machines,
     "times": times,

@@ -1,24 +1,57 @@
-"""Keep what policies had on the test jobsets of `machines`, those of docs/params/plan.diff among them.
+"""What looking ahead is worth on the five machines of the default scenario `machines`.
 
-Apply the patch, run `python -m pipeline evaluate plan NAME` of both rows there, and then
-
+    PYTHONPATH=. python docs/results/lookahead/rows.py choose
     PYTHONPATH=. python docs/results/lookahead/rows.py
+
+`choose` plays SJF that looks ahead on validation jobsets, for several numbers of futures and margins of errors, and
+writes rows_chosen.csv. The other keeps what policies had on test jobsets, in rows.csv.gz; before it, apply
+docs/params/plan.diff and run `python -m pipeline evaluate plan` of its rows for `machines`.
 """
 
+import sys
 from pathlib import Path
+
+import pandas as pd
 
 from pipeline import storage
 from pipeline.config import load_params
+from pipeline.core import Policy
 from pipeline.problems import problem_of
+from pipeline.problems.machines.evaluation.play import PlaysItself
+from pipeline.problems.machines.heuristics.rules import HEURISTICS
+from pipeline.problems.machines.lookahead.naming import past_of, planned
+from pipeline.problems.machines.lookahead.planner import Reach
+from pipeline.problems.machines.scoring import scoring
 
 HERE = Path(__file__).resolve().parent
 SCENARIO = "machines"
 POLICIES = ("sjf", "saf", "sjf_most_allocated", "deepk8s_ppo", "plan_sjf", "plan_deepk8s_ppo")
 KEPT = ["policy", "load", "jobset", "unfinished", "mean_slowdown", "mean_bounded_slowdown", "mean_wait"]
 
-if __name__ == "__main__":
+
+def tests() -> pd.DataFrame:
+    """Return what policies had on test jobsets."""
     params = load_params()
     rows = storage.read_jobset_results(params, SCENARIO, problem_of(params, SCENARIO).tables)
-    rows = rows[rows["policy"].isin(POLICIES)][KEPT]
-    packed = {"method": "gzip", "mtime": 0}
-    rows.to_csv(HERE / "rows.csv.gz", index=False, float_format="%.6g", compression=packed)
+    return rows[rows["policy"].isin(POLICIES)][KEPT]
+
+
+def choices() -> pd.DataFrame:
+    """Return what SJF has on validation jobsets, alone and with each setting."""
+    params = load_params()
+    here, past, who = scoring(params, SCENARIO), past_of(params, SCENARIO), dict[str, Policy | PlaysItself]()
+    who["sjf"] = HEURISTICS["sjf"]
+    for futures in (16, 64):
+        for sure in (0.0, 1.0):
+            reach = Reach(candidates=12, futures=futures, sure=sure)
+            who[f"{futures} {sure:g}"] = planned(HEURISTICS["sjf"], "sjf", past, reach)
+    found = here.score(who, here.read("validation"))
+    return pd.concat([done.jobsets[KEPT] for done in found.values()])
+
+
+if __name__ == "__main__":
+    if sys.argv[1:] == ["choose"]:
+        choices().round(5).to_csv(HERE / "rows_chosen.csv", index=False)
+    else:
+        once = {"method": "gzip", "mtime": 0}
+        tests().to_csv(HERE / "rows.csv.gz", index=False, float_format="%.6g", compression=once)

@@ -11,9 +11,9 @@ mean slowdown of each policy at each load with its interval, in three ways of co
 - floored: the same, each slowdown rounded down, as the test of hongzimao/deeprm divides integers.
 
 Also counted.csv.gz: of each jobset the number of jobs, how many were started, and the sums of slowdown of all jobs, of
-those started, and of those rounded down, which every mean and interval is made of. And seen.csv: each agent, Tetris
-and SJF on the agent's own training jobsets and on test jobsets of the same load, for the published test plays the
-training jobsets.
+those started, and of those rounded down; of rules and of greedy play, for jobsets.csv.gz has the others. And seen.csv:
+each agent, Tetris and SJF on the agent's own training jobsets and on test jobsets of the same load, for the published
+test plays the training jobsets.
 
 Policies that the run did not score are played here: Tetris with other weights of alignment, a random choice among all
 eleven actions that may reserve future steps, and the trained networks made greedy and kept to legal actions.
@@ -174,7 +174,9 @@ def main(folder: str) -> None:
         rows += measured(params, parts[-1])
     pd.DataFrame(rows).to_csv(HERE / "experiments.csv", index=False)
     once: dict[str, object] = {"method": "gzip", "mtime": 0}  # no date in it
-    pd.concat(parts).to_csv(HERE / "counted.csv.gz", index=False, float_format="%.6g", compression=once)
+    whole, known = pd.concat(parts), {name for agent in online(params) for name in (agent, f"{agent}_pretrained")}
+    whole = whole[~whole["policy"].isin(known)]  # jobsets.csv.gz has these, and the page counts them in one way alone
+    whole.to_csv(HERE / "counted.csv.gz", index=False, float_format="%.6g", compression=once)
     table = pd.DataFrame(seen(params)).drop(columns=["counting", "left_out"])
     table.to_csv(HERE / "seen.csv", index=False)
 

@@ -40,11 +40,8 @@ def score(
     on_progress: ShareCallback = no_progress,
 ) -> dict[str, Results]:
     """Return the results of policies, by name, on jobsets by load."""
-    load = np.concatenate([np.full(len(group), load) for load, group in jobsets.items()])
-    number = np.concatenate([np.arange(len(group)) for group in jobsets.values()])
-    episodes = [jobs for group in jobsets.values() for jobs in group]
-    game = Game(episodes, machines, keys(seed, load * MOST_JOBSETS + number, np.zeros_like(number)))
-    ends, jobs = played(game, list(policies.values()), on_progress), end_to_end(episodes)
+    game, load, number = game_of(jobsets, machines, seed)
+    ends, jobs = played(game, list(policies.values()), on_progress), end_to_end(game.episodes)
     return {
         name: Results(
             job_results(name, load, number, jobs, end, machines),
@@ -68,6 +65,14 @@ class Game(NamedTuple):
         pairs, longest = self.machines.slots * number, max(len(jobs.arrival) for jobs in self.episodes)
         each = 3 * pairs + 4 * number * resources + 20 * longest
         return max(1, min(MOST_ABREAST, int(NUMBERS_ABREAST // each)))
+
+
+def game_of(jobsets: Mapping[int, Sequence[Jobs]], machines: Machines, seed: int) -> tuple[Game, IntArray, IntArray]:
+    """Return jobsets by load as a game, and the load and number of each episode; see `score`."""
+    load = np.concatenate([np.full(len(group), load) for load, group in jobsets.items()])
+    number = np.concatenate([np.arange(len(group)) for group in jobsets.values()])
+    key = keys(seed, load * MOST_JOBSETS + number, np.zeros_like(number))
+    return Game([jobs for group in jobsets.values() for jobs in group], machines, key), load, number
 
 
 def played(game: Game, policies: Sequence[Policy | PlaysItself], on_progress: ShareCallback) -> list[Placed]:

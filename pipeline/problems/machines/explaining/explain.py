@@ -13,10 +13,10 @@ from pipeline import storage
 from pipeline.comparing.plots import png
 from pipeline.comparing.statistics import ALL, comparison
 from pipeline.config import Params
-from pipeline.core import IntArray, Policy, keys
+from pipeline.core import IntArray, Policy
 from pipeline.errors import UserError
 from pipeline.problems import ExplainRequest
-from pipeline.problems.machines.evaluation.play import score
+from pipeline.problems.machines.evaluation.play import game_of, score
 from pipeline.problems.machines.explaining.differences import differences, jobs, machines
 from pipeline.problems.machines.explaining.figures import PARTS, figures
 from pipeline.problems.machines.explaining.plans import explain_plan
@@ -28,7 +28,6 @@ from pipeline.problems.machines.storage import read_jobsets, read_park
 from pipeline.problems.machines.workload.park import machines_of
 from pipeline.progress import progress, say
 from pipeline.schemas import COMPARISON
-from pipeline.simulation.results import MOST_JOBSETS
 
 RULES = ("fcfs", "sjf", "saf")  # that the agent is compared beside
 REFERENCES = ("sjf", "saf")
@@ -82,10 +81,8 @@ def _recorded(
     policy: Policy, test: Mapping[int, Sequence[Jobs]], on: Machines, seed: int
 ) -> tuple[Decisions, IntArray]:
     """Return the agent's decisions, and the load of each episode; its draws are those of the tables."""
-    load = np.concatenate([np.full(len(group), load) for load, group in test.items()])
-    number = np.concatenate([np.arange(len(group)) for group in test.values()])
-    key = keys(seed, load * MOST_JOBSETS + number, np.zeros_like(number))
-    return record([one for group in test.values() for one in group], on, policy, key), load
+    game, load, _ = game_of(test, on, seed)
+    return record(game.episodes, on, policy, game.key), load
 
 
 def _outcomes(

@@ -1,23 +1,21 @@
 """What a policy of many machines that looks ahead tried, and what it gained by each candidate over its base's own."""
 
-from collections.abc import Sequence
-
 import numpy as np
 import pandas as pd
 
 from pipeline import storage
-from pipeline.comparing.tried import DIGITS, candidates, told
+from pipeline.comparing.tried import candidates, told, write
 from pipeline.config import MachinesPlan, Params
-from pipeline.core import IntArray, KeyArray, Observation, keys
+from pipeline.core import IntArray, Observation
+from pipeline.problems.machines.evaluation.play import Game, game_of
 from pipeline.problems.machines.lookahead.planner import Looked, Planner
 from pipeline.problems.machines.lookahead.planning import planning
-from pipeline.problems.machines.nouns import Jobs, Machines, end_to_end
+from pipeline.problems.machines.nouns import end_to_end
 from pipeline.problems.machines.simulator.compiled.batch import Simulator
 from pipeline.problems.machines.storage import read_jobsets, read_park
 from pipeline.problems.machines.workload.park import machines_of
 from pipeline.progress import ShareCallback, no_progress, progress, say
 from pipeline.schemas.columns import integers, numbers
-from pipeline.simulation.results import MOST_JOBSETS
 
 # `machine` is the one that it would start on, as the scenario numbers them; 0 where none starts. The demand is the
 # largest share of all machines that the job holds.
@@ -38,36 +36,24 @@ def explain_plan(params: Params, plan: str, jobsets: int) -> None:
     folder = storage.jobsets_folder(row.scenario)
     park = read_park(folder)
     few = {load: group[:jobsets] for load, group in read_jobsets(folder, "test", park).items()}
-    load = np.concatenate([np.full(len(group), load) for load, group in few.items()])
-    number = np.concatenate([np.arange(len(group)) for group in few.values()])
-    key = keys(params.seed, load * MOST_JOBSETS + number, np.zeros_like(number))
-    on = machines_of(params.machines_scenario(row.scenario), park)
-    episodes = [jobs for group in few.values() for jobs in group]
+    game, load, number = game_of(few, machines_of(params.machines_scenario(row.scenario), park), params.seed)
     with progress(f"explain {plan}, percent", 100) as advance:
-        frame = tried_in(episodes, on, planning(params, plan), key, lambda share: advance(100 * share))
-    episode = frame.pop("episode").to_numpy()
-    frame.insert(0, "load", load[episode])
-    frame.insert(1, "jobset", number[episode])
-    frame = frame.sort_values(["load", "jobset", "decision", "rank"], ignore_index=True)
+        frame = tried_in(game, planning(params, plan), lambda share: advance(100 * share))
     place = storage.REPORTS / "explain" / plan
-    storage.discard(place)
-    storage.write_table(place / "candidates.csv", frame, CANDIDATES, DIGITS)
-    for line in told(plan, row.base, frame, "time"):
+    for line in told(plan, row.base, write(place, CANDIDATES, frame, load, number), "time"):
         say(line)
     say(f"{place}: candidates.csv")
 
 
-def tried_in(
-    episodes: Sequence[Jobs], on: Machines, plan: Planner, key: KeyArray, on_progress: ShareCallback = no_progress
-) -> pd.DataFrame:
-    """Return what is tried while a plan plays jobsets: the columns of `CANDIDATES`, but for the episode."""
-    jobs, parts = end_to_end(episodes), list[pd.DataFrame]()
-    simulator = Simulator(jobs, on, np.zeros(len(jobs.arrival)))
+def tried_in(game: Game, plan: Planner, on_progress: ShareCallback = no_progress) -> pd.DataFrame:
+    """Return what is tried while a plan plays a game: the columns of `CANDIDATES`, with the episode for its jobset."""
+    jobs, parts = end_to_end(game.episodes), list[pd.DataFrame]()
+    simulator = Simulator(jobs, game.machines, np.zeros(len(jobs.arrival)))
 
     def watch(rows: IntArray, decision: IntArray, looked: Looked) -> None:
         parts.append(_candidates(rows, decision, simulator.observe(rows), looked))
 
-    for _ in plan.play(simulator, key, watch):
+    for _ in plan.play(simulator, game.key, watch):
         on_progress(simulator.placed_jobs / len(jobs.arrival))
     return pd.concat(parts, ignore_index=True)
 
@@ -90,7 +76,7 @@ def _candidates(rows: IntArray, decision: IntArray, view: Observation, looked: L
             "demand": np.where(starts, held, 0.0),
             "machine": np.where(starts, action % machines, 0),
             "gain": -cost[place, rank],
-            "error": np.where(np.isinf(error), 0.0, error)[place, rank],
+            "error": np.where(np.isinf(error), np.nan, error)[place, rank],
             "futures": count[place, rank],
             "taken": action == looked.chosen[place],
         }

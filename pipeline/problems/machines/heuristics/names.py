@@ -1,6 +1,7 @@
 """Names of params.yaml that must be, or must not be, those of heuristics on many machines."""
 
-from pipeline.config import Dagger, MachinesAgent, MachinesPlan, Params
+from pipeline.config import Dagger, MachinesAgent, Params
+from pipeline.config.checks import must_be_plans
 from pipeline.config.records import must_know
 from pipeline.errors import UserError
 from pipeline.problems.machines.heuristics.rules import HEURISTICS
@@ -26,9 +27,4 @@ def check_names(params: Params) -> None:
 def _check_plans(params: Params) -> None:
     agents = params.agents_with(MachinesAgent)
     taken = {*HEURISTICS, *(f"{agent}{end}" for agent in params.agents for end in ("", "_pretrained"))}
-    for name, plan in params.plans.items():
-        if not isinstance(plan, MachinesPlan):
-            continue
-        if name in taken:
-            raise UserError(f"params.yaml: plans.{name}: '{name}' is the name of another policy; choose another")
-        must_know("params.yaml", f"plans.{name}.base", plan.base, {**dict.fromkeys(HEURISTICS), **agents})
+    must_be_plans(params, "machines", {**dict.fromkeys(HEURISTICS), **agents}, taken)

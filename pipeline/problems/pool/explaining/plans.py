@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 
 from pipeline import storage
-from pipeline.comparing.tried import DIGITS, candidates, told
+from pipeline.comparing.tried import candidates, told, write
 from pipeline.config import Params, PoolPlan
 from pipeline.core import IntArray, Observation, uniform
 from pipeline.problems.pool.evaluation.play import Game, game_of
@@ -35,14 +35,8 @@ def explain_plan(params: Params, plan: str, jobsets: int) -> None:
     game, load, number = game_of(few, Cluster.of(scenario), scenario.step_limit, params.seed, masked=True)
     with progress(f"explain {plan}, percent", 100) as advance:
         frame = tried_in(game, planning(params, plan), lambda share: advance(100 * share))
-    episode = frame.pop("episode").to_numpy()
-    frame.insert(0, "load", load[episode])
-    frame.insert(1, "jobset", number[episode])
-    frame = frame.sort_values(["load", "jobset", "decision", "rank"], ignore_index=True)
     place = explain_folder(plan)
-    storage.discard(place)
-    storage.write_table(place / "candidates.csv", frame, CANDIDATES, DIGITS)
-    for line in told(plan, row.base, frame, "a step"):
+    for line in told(plan, row.base, write(place, CANDIDATES, frame, load, number), "a step"):
         say(line)
     say(f"{place}: candidates.csv")
 

@@ -10,7 +10,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from pipeline.config import Clone, Imitate, Params, PoolAgent, PoolPlan
+from pipeline.config import Clone, Imitate, Params, PoolAgent
+from pipeline.config.checks import must_be_plans
 from pipeline.config.records import must_know
 from pipeline.core import CompiledRule, FloatArray, IntArray, Observation, Policy, legal_actions
 from pipeline.errors import UserError
@@ -119,12 +120,7 @@ def check_plans(params: Params) -> None:
     bases = {**dict.fromkeys(HEURISTICS), **dict.fromkeys(agents)}
     ends = ("", "_pretrained", "_tree")
     taken = {*HEURISTICS, *(f"{agent}{end}" for agent in params.agents for end in ends)}
-    for name, plan in params.plans.items():
-        if not isinstance(plan, PoolPlan):
-            continue
-        if name in taken:
-            raise UserError(f"params.yaml: plans.{name}: '{name}' is the name of another policy; choose another")
-        must_know("params.yaml", f"plans.{name}.base", plan.base, bases)
+    must_be_plans(params, "pool", bases, taken)
 
 
 def check_teachers(params: Params) -> None:
