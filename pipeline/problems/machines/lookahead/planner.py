@@ -33,7 +33,7 @@ ASKED = 2048  # the same of a policy that is asked, of which no candidate takes 
 class Reach:
     """How much is tried for one decision."""
 
-    candidates: int = 30  # jobs
+    candidates: int = 20  # jobs
     futures: int = 64
     jobs: int = 10  # that come in each
     decisions: int = 200_000  # simulated
