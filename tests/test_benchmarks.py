@@ -230,7 +230,7 @@ def test_a_target_that_is_missed_is_said_and_with_strict_fails(
 ) -> None:
     out = ["--out", str(tmp_path / "bench.json")]
     assert main(out) == 0
-    assert "NOT reached (1 of 16): growth" in capsys.readouterr().err
+    assert "NOT reached (1 of 17): growth" in capsys.readouterr().err
     assert main([*out, "--strict"]) == 1
     assert main([*out, "--strict", "--only", "cnn"]) == 0
     assert "all targets hold" in capsys.readouterr().err
@@ -304,7 +304,7 @@ def test_everything_is_measured_and_written(tmp_path: Path, environment: dict[st
     assert done.returncode == 0, done.stderr
     written: list[Figure] = read_figures(out)
     assert all(one.name in done.stdout for one in written)
-    assert sum(one.name.startswith("looking ahead") for one in written) == 12
+    assert sum(one.name.startswith("looking ahead") for one in written) == 24
     engines = {one.name.split(":")[0] for one in written if one.name.startswith("executor")}
     assert "executor, processes" in engines
     assert sum(one.name.startswith("executor") for one in written) == 4 * len(engines)  # Ray and Slurm where they are

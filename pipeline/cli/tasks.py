@@ -165,10 +165,13 @@ def explain(
     Example: python -m pipeline explain --policy models/deeprm
     """
     params = read_params()
+    from pipeline.config import pick
     from pipeline.problems import ExplainRequest
     from pipeline.stages.explain import run
 
     name = policy.removeprefix("models/").rstrip("/")
+    if params.plans:
+        pick({**params.agents, **params.plans}, name, "agent or plan")
     asked = name if name in params.plans else learning(params, name)
     run(params, ExplainRequest(asked, jobsets, leaves))
 

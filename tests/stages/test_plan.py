@@ -1,5 +1,6 @@
 """`plan`: a policy that looks ahead is scored, compared and explained as a row of params.yaml."""
 
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -112,6 +113,15 @@ def test_an_unknown_plan_is_told_with_those_there_are(command: Command) -> None:
     outcome = command("evaluate", "plan", "plan_sjf")
     assert outcome.code == 2
     assert outcome.err.startswith("error: unknown plan 'plan_sjf'")
+
+
+def test_who_is_to_be_explained_is_looked_for_among_agents_and_plans(command: Command) -> None:
+    patch = REPOSITORY / "docs" / "params" / "plan.diff"
+    subprocess.run(["patch", "--strip=1", "--quiet", f"--input={patch}"], check=True)
+    outcome = command("explain", "--policy", "plan_deprm3")
+    assert outcome.code == 2
+    assert outcome.err.startswith("error: unknown agent or plan 'plan_deprm3'; there are: ")
+    assert "did you mean 'plan_deeprm3'?" in outcome.err
 
 
 def test_a_name_of_another_policy_is_refused(params: Params) -> None:

@@ -38,6 +38,8 @@ Tables = Mapping[str, tuple[pd.DataFrame, pa.DataFrameSchema]]
 
 def explain(params: Params, asked: ExplainRequest) -> None:
     """Write reports/explain/<agent>: tables and figures; of a plan, what it tried."""
+    if asked.leaves != LEAVES:
+        raise UserError("--leaves: not for this problem: an agent on many machines is explained without a tree")
     if asked.agent in params.plans:
         explain_plan(params, asked.agent, asked.jobsets)
     else:
@@ -45,8 +47,6 @@ def explain(params: Params, asked: ExplainRequest) -> None:
 
 
 def _explain_agent(params: Params, asked: ExplainRequest) -> None:
-    if asked.leaves != LEAVES:
-        raise UserError("--leaves: not for this problem: an agent on many machines is explained without a tree")
     scenario = params.agent(asked.agent).scenario
     from pipeline.problems.machines.learning import LEARNING  # torch: 2 s and 250 MB that a refusal does without
 
