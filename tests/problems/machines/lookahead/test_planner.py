@@ -12,7 +12,15 @@ from pipeline.problems.machines.lookahead.futures import Outlook, outlook
 from pipeline.problems.machines.lookahead.naming import planned
 from pipeline.problems.machines.lookahead.planner import Planner, Reach
 from pipeline.problems.machines.lookahead.playing import play_on
-from pipeline.problems.machines.nouns import BLOCKING, DISPATCH, EASY_WITHIN, Jobs, Machines, Placed, end_to_end
+from pipeline.problems.machines.nouns import (
+    BLOCKING,
+    DISPATCH,
+    EASY_WITHIN,
+    Jobs,
+    Machines,
+    Placed,
+    end_to_end,
+)
 from pipeline.problems.machines.simulator.compiled.batch import Simulator
 from pipeline.simulation.choosing import Heuristic
 
@@ -102,6 +110,28 @@ def test_what_comes_later_and_how_long_jobs_really_run_changes_no_decision(dispa
     np.testing.assert_array_equal(*starts)
     base = ends([one], machines, "saf").start
     assert (np.where(base < now, base, np.inf) != starts[0]).any()  # it did decide
+
+
+@pytest.mark.parametrize("dispatch", ["easy_anew", "easy_shortest"])
+def test_what_is_expected_of_a_decision_does_not_lean_on_who_ends_first(dispatch: str) -> None:
+    """Four jobs run that were told alike; which of them ends first is not known, whatever it is."""
+    before = drawn(np.random.default_rng(9), 300)
+    before = before._replace(estimate=before.duration * np.random.default_rng(2).uniform(1.0, 6.0, 300))
+    plan = Planner(CompiledRule("saf"), outlook([before]), Reach(candidates=4, futures=8, jobs=3))
+    machines, costs = ONE._replace(dispatch=DISPATCH.index(dispatch)), []
+    for runs in ([60.0, 90.0, 120.0, 150.0], [150.0, 120.0, 90.0, 60.0]):
+        rows = [(float(k), run, 200.0, 1) for k, run in enumerate(runs)]
+        waiting = [(10.0, 30.0, 40.0, 2), (11.0, 20.0, 90.0, 3), (12.0, 5.0, 50.0, 1)]
+        jobs = end_to_end([jobs_of(*rows, *waiting)])
+        simulator, seen = Simulator(jobs, machines, np.zeros(7)), []
+        one = np.zeros(1, dtype=np.int64)
+        for _ in plan.play(simulator, keys(1, one, one), lambda _, __, looked, to=seen: to.append(looked)):
+            if simulator.now[0] >= 12.0:
+                break
+        costs.append([looked.cost for looked in seen])
+    assert sum(np.isfinite(cost).sum() for cost in costs[0]) > 0
+    for one_way, other in zip(*costs, strict=True):
+        np.testing.assert_array_equal(one_way, other)
 
 
 def test_all_known_and_nothing_to_come_it_is_never_worse_than_its_base() -> None:
