@@ -55,13 +55,20 @@ def pin() -> None:
 
 
 pin()
+OF_THREADS = ("OMP_NUM_THREADS", "NUMBA_NUM_THREADS", "OMP_WAIT_POLICY", "GOMP_SPINCOUNT")
 
 
 @pytest.fixture(autouse=True)
 def one_thread() -> Iterator[None]:
     """Undo what a test sets, as commands within its process do; else results would depend on the order of tests."""
+    before = {name: os.environ.get(name) for name in OF_THREADS}
     yield
     pin()
+    for name, value in before.items():
+        if value is None:
+            os.environ.pop(name, None)
+        else:
+            os.environ[name] = value
 
 
 @pytest.fixture

@@ -6,6 +6,7 @@ import sys
 from builders import REPOSITORY
 
 STEPS = """
+import inspect
 import sys
 
 import torch
@@ -28,6 +29,7 @@ layer = torch.nn.Linear(2, 1)
 before = {key: value.clone() for key, value in layer.state_dict().items()}
 optimizer = torch.optim.SGD(layer.parameters(), lr=0.5)
 without = step()
+inspect.getmodule(sys._getframe())  # it asks every module for its file
 print("torch._dynamo.config" in sys.modules)
 
 import torch._dynamo.config
