@@ -7,6 +7,8 @@ COMPILED := $(VENV)/.compiled
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 export DVC_NO_ANALYTICS := 1
 export MLFLOW_DISABLE_TELEMETRY := true
+# Where this is set, each of a run's hundreds of processes compiles our modules anew, and pytest all its tests.
+export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
 .PHONY: help setup repro test test-slow bench check docs format ui lock clean

@@ -23,7 +23,7 @@ class StandIn(ModuleType):
         return function
 
     def __getattr__(self, name: str) -> object:
-        """Give way to the compiler; not to who only looks what modules there are, maybe while torch is being imported."""
+        """Give way to the compiler; not for who only looks at every module, maybe while torch is being imported."""
         if name.startswith("__") and name != "__path__":
             raise AttributeError(name)
         if sys.modules.get(NAME) is self:
