@@ -25,7 +25,9 @@ ADDS = {
     "expert": {"agents": {"deeprm3_expert"}},
     "machines_expert": {"agents": {"deepk8s_expert"}},
     "objectives": {"agents": {"deeprm_time", "deeprm2_time"}},
-    "plan": {"plans": {"plan_hold", "plan_deeprm3", "plan_sjf", "plan_deepk8s_ppo"}},
+    "plan": {
+        "plans": {"plan_hold", "plan_deeprm3", "plan_linear", "plan_deeprm_off", "plan_sjf", "plan_deepk8s_ppo"},
+    },
     "sizes": {"scenarios": {"slots_60", "bursts", "three"}, "transfers": {"slots_60", "bursts", "three"}},
 }
 

@@ -16,6 +16,7 @@ ROOT = HERE.parents[2]
 CHOSEN_BY = {"HPC2N": 6}  # the last sequence by which settings were chosen; those behind it are reported
 BEST = {50: "sjf", 80: "sjf", 110: "sjf_most_allocated"}  # heuristics on validation jobsets of `machines`, by load
 SEED = 1  # of the bootstrap
+SEARCHED = "search 50000"  # schedules tried, from that of the best heuristic
 CELLS = (("lublin_256", 0), ("lublin_256", 1), ("HPC2N", 0), ("HPC2N", 1))  # log and backfilling
 
 
@@ -133,6 +134,41 @@ def five_machines() -> str:
     return table(head, written)
 
 
+def offline() -> str:
+    """Return mean slowdown where all jobs wait at the start, and the difference from the longest local search."""
+    params, rows = load_params(ROOT / "params.yaml"), pd.read_csv(HERE / "offline.csv.gz")
+    means, (load,) = rows.groupby("policy")["mean_slowdown"].mean(), rows["load"].unique()
+    to = {name: {load: name} for name in (SEARCHED, "deeprm_off", "linear")}
+    found = comparison(rows, "offline", to, params.evaluation, np.random.default_rng(params.seed))
+    gaps = found.query("load != @ALL").set_index(["policy", "against"])
+    written = []
+    for name in means.index[np.argsort(-means)]:
+        base = name.removeprefix("plan_")
+        own = difference(gaps.loc[(name, base)]) if base != name else ""
+        gap = "" if name == SEARCHED else difference(gaps.loc[(name, SEARCHED)])
+        written.append([name, f"{means[name]:.3f}", own, gap])
+    head = ["", "mean slowdown", f"to its base, n = {rows['jobset'].nunique()}", f"to {SEARCHED}"]
+    return table(head, written)
+
+
+def learned() -> str:
+    """Return what learned agents have by RLScheduler's protocol, alone and looking ahead: mean of three trainings."""
+    rows = pd.read_csv(HERE / "learned.csv.gz")
+    rows["kind"] = np.where(rows["policy"].str.contains("_", regex=False), rows["policy"].str.split("_").str[0], "")
+    rows["kind"] = rows["kind"].where(rows["kind"].isin(["plan", "further"]), "alone")
+    rows["seed"] = rows["policy"].str[-1]
+    written = []
+    for log, backfill in CELLS:
+        of = rows[(rows["trace"] == log) & (rows["backfill"] == backfill)]
+        ten = of[of["set"] == "ten"].groupby(["kind", "seed"])["avg_bounded_slowdown"].mean()
+        others = of[of["set"] == "apart"].groupby(["kind", "seed"])["avg_bounded_slowdown"].mean()
+        cells = [", ".join(f"{mean:.1f}" for mean in ten[kind]) for kind in ("alone", "plan", "further")]
+        means = [f"{others[kind].mean():.1f}" for kind in ("alone", "plan")]
+        written.append([f"{log}, {'yes' if backfill else 'no'}", *cells, *means])
+    head = ["log, backfilling", "alone: seeds 1, 2, 3", "looking ahead", "further, seed 1", "apart: alone", "looking ahead"]
+    return table(head, written)
+
+
 def times() -> str:
     """Return how long a decision of the slowest hundredth takes, by what may be simulated for it."""
     rows = pd.read_csv(HERE / "times.csv")
@@ -147,6 +183,8 @@ TABLES = {
     "a network": networks,
     "settings": settings,
     "many machines": many_machines,
+    "learned": learned,
     "five machines": five_machines,
+    "offline": offline,
     "times": times,
 }

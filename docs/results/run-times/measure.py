@@ -3,11 +3,13 @@
     PYTHONPATH=. python docs/results/run-times/measure.py test ../shared/traces/HPC2N-2002-2.2-cln.first15000.swf.gz
     PYTHONPATH=. python docs/results/run-times/measure.py choose ../shared/traces/HPC2N-2002-2.2-cln.first15000.swf.gz
     PYTHONPATH=. python docs/results/run-times/measure.py blind ../shared/traces/lublin_256.swf.gz
+    PYTHONPATH=. python docs/results/run-times/measure.py learned ../shared/traces/HPC2N-...swf.gz WEIGHTS
 
 `choose` is what settings were chosen by: learned from the first 30 %, played on the next 30 %. `test` learns from the
 first 60 % and plays the rest. Each writes `<name>_*.csv` beside it: what predictions were worth as such, what schedules
 were worth, and the same by blocks of three days in which jobs were submitted. `blind` asks what a log without users
-and estimates can be predicted from.
+and estimates can be predicted from. `learned` plays the test period by the agents of params.yaml, which stand by name
+in the folder WEIGHTS, each told what it was trained to be told.
 """
 
 import sys
@@ -16,7 +18,9 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from pipeline import storage
 from pipeline.comparing.resampling import gap_interval, resample
+from pipeline.config import MachinesCard
 from pipeline.core import ANY_KIND, SHORTEST_BOUNDED, CompiledRule, FloatArray, KeyArray, Policy
 from pipeline.logs.predicting.history import FEATURES, asked, features, last_two
 from pipeline.logs.predicting.run_times import boosted, quantiles, told, within
@@ -25,6 +29,7 @@ from pipeline.logs.trace import Trace
 from pipeline.problems.machines.heuristics.rules import HEURISTICS, with_age
 from pipeline.problems.machines.lookahead.futures import outlook
 from pipeline.problems.machines.lookahead.planner import Planner, Reach
+from pipeline.problems.machines.networks.loading import restore
 from pipeline.problems.machines.nouns import DISPATCH, Jobs, Machines, end_to_end
 from pipeline.problems.machines.scheduling import play_on
 from pipeline.problems.machines.simulator.compiled.batch import Simulator
@@ -103,13 +108,15 @@ def jobs_of(trace: Trace, span: slice, what: FloatArray) -> Jobs:
     )
 
 
-def waits(trace: Trace, span: slice, what: FloatArray, policy: Policy | Planner, dispatch: str) -> FloatArray:
+def waits(
+    trace: Trace, span: slice, what: FloatArray, policy: Policy | Planner, dispatch: str, slots: int = SLOTS
+) -> FloatArray:
     """Return how long each job of a span waits."""
     jobs = jobs_of(trace, span, what)
     if trace.machines is None:
         raise ValueError("the log does not say how large its machine was")
     machines = Machines(
-        trace.machines.capacity[:, :1], np.zeros(1, dtype=np.int64), SLOTS, DISPATCH.index(dispatch), np.inf, np.inf
+        trace.machines.capacity[:, :1], np.zeros(1, dtype=np.int64), slots, DISPATCH.index(dispatch), np.inf, np.inf
     )
     simulator, key = Simulator(end_to_end([jobs]), machines, np.zeros(len(jobs.arrival))), np.zeros(1, dtype=np.uint64)
     _to_end(simulator, policy, key)
@@ -200,9 +207,31 @@ def blind(trace: Trace) -> None:
     errors(trace, slice(learned, None), what).round(4).to_csv(HERE / "blind_predictions.csv", index=False)
 
 
+def learned(trace: Trace, weights: Path) -> None:
+    """Play the test period by the trained agents, and write the tables."""
+    begin = round(len(trace.id) * SPANS["test"][0])
+    span, known, waited = slice(begin, None), features(asked(trace)), {}
+    what = known_by(trace, begin, known)
+    block = ((trace.submit_s[span] - trace.submit_s[begin]) // BLOCK_S).astype(np.int64)
+    easy = ("EASY", "estimates")
+    waited[easy] = waits(trace, span, what["estimates"], *orders()["EASY"])
+    for folder in sorted(weights.iterdir()):
+        model = storage.read_model(folder, MachinesCard)
+        words, seed = folder.name.replace("_", " ").rsplit(" ", 1)
+        policy = restore(model.card, model.weights).policy
+        waited[f"learned, seed {seed}", words] = waits(
+            trace, span, what[words], policy, model.card.dispatch, model.card.slots
+        )
+        say(f"{folder.name}: {slowdown(waited[f'learned, seed {seed}', words], trace.run_s[span]).mean():.2f}")
+    schedules(waited, trace.run_s[span], block).round(4).to_csv(HERE / "learned_schedules.csv", index=False)
+    by_block(waited, trace.run_s[span], block).round(3).to_csv(HERE / "learned_blocks.csv", index=False)
+
+
 if __name__ == "__main__":
     log = read(Path(sys.argv[2]), "swf")
     if sys.argv[1] == "blind":
         blind(log)
+    elif sys.argv[1] == "learned":
+        learned(log, Path(sys.argv[3]))
     else:
         play(sys.argv[1], log)

@@ -63,7 +63,10 @@ def _name(trace: Path) -> str:
 
 
 def _title(name: str) -> str:
-    return name if name in HEURISTICS or name in PEERS else Path(name).name
+    """Return what a policy is called in a table: a model, and one that looks ahead, by its directory."""
+    if name in HEURISTICS or name in PEERS or Path(name).is_dir():
+        return Path(name).name
+    return PREFIX * name.startswith(PREFIX) + Path(name.removeprefix(PREFIX)).name
 
 
 def _check_names(names: Sequence[str]) -> None:

@@ -1,0 +1,66 @@
+"""What looking ahead is worth to the learned agents of RLScheduler's protocol: on its ten sequences, and on others.
+
+    PYTHONPATH=. python docs/results/lookahead/learned.py WEIGHTS ../shared/traces/lublin_256.swf.gz \
+        ../shared/traces/HPC2N-2002-2.2-cln.first15000.swf.gz
+
+WEIGHTS holds the model directories of docs/results/rlscheduler/params.yaml by name. Writes learned.csv.gz: mean bounded
+slowdown of each sequence by each agent, alone and looking ahead: by default, and further.
+"""
+
+import sys
+from pathlib import Path
+
+import pandas as pd
+
+from pipeline import storage
+from pipeline.config import MachinesCard
+from pipeline.problems.machines.benchmark import PAST
+from pipeline.problems.machines.evaluation.rlscheduler import Player, apart, fitting, rows
+from pipeline.problems.machines.lookahead.futures import outlook
+from pipeline.problems.machines.lookahead.naming import LEARNED, network_base, planned
+from pipeline.problems.machines.lookahead.planner import Reach
+from pipeline.problems.machines.networks.loading import restore
+from pipeline.problems.machines.workload.rlscheduler import Protocol, read_protocol
+from pipeline.progress import say
+
+HERE = Path(__file__).resolve().parent
+MOST = 1_000_000  # jobs of a log
+FURTHER = Reach(candidates=8, futures=32, decisions=40_000, sure=1.0)
+LOGS = {"lublin": "lublin_256", "hpc2n": "HPC2N"}  # how agents' names begin
+KEPT = ["trace", "backfill", "seq", "policy", "avg_bounded_slowdown"]
+
+
+def players(log: Protocol, folder: Path, further: bool) -> dict[str, Player]:
+    """Return an agent alone and looking ahead."""
+    model, past = storage.read_model(folder, MachinesCard), outlook([log.jobs(0, PAST)])
+    asked, slots, name = network_base(model.card, model.weights), model.card.slots, folder.name
+    who = {
+        name: Player(restore(model.card, model.weights).policy, slots),
+        f"plan_{name}": Player(planned(asked, name, past, LEARNED), slots),
+    }
+    if further:
+        who[f"further_{name}"] = Player(planned(asked, name, past, FURTHER), slots)
+    return who
+
+
+def played(log: Protocol, title: str, folder: Path) -> pd.DataFrame:
+    """Return a row a sequence and policy of one agent; `set`: of the published ten, or apart."""
+    backfill, further = "backfilled" in folder.name, folder.name.endswith("_1")
+    parts = []
+    for kind, starts in (("ten", fitting(log)), ("apart", apart(log, behind=PAST))):
+        who = players(log, folder, further)
+        parts.append(rows(log, title, backfill, who, starts, lambda share: None)[KEPT].assign(set=kind))
+    say(f"{folder.name}: " + ", ".join(f"{k} {v:.1f}" for k, v in _means(parts[0]).items()))
+    return pd.concat(parts)
+
+
+def _means(found: pd.DataFrame) -> "pd.Series[float]":
+    return found.groupby("policy", sort=False)["avg_bounded_slowdown"].mean()
+
+
+if __name__ == "__main__":
+    logs = {title: read_protocol(Path(name), MOST) for name in sys.argv[2:] for title in LOGS.values() if title in name}
+    agents = sorted(Path(sys.argv[1]).iterdir(), key=lambda folder: folder.name[::-1])
+    table = pd.concat([played(logs[LOGS[one.name.split("_")[0]]], LOGS[one.name.split("_")[0]], one) for one in agents])
+    packed = {"method": "gzip", "mtime": 0}
+    table.to_csv(HERE / "learned.csv.gz", index=False, float_format="%.6g", compression=packed)

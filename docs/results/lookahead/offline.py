@@ -1,0 +1,55 @@
+"""What looking ahead is worth where all jobs wait at the start, against a local search over schedules.
+
+    PYTHONPATH=. python docs/results/lookahead/offline.py
+
+behind `evaluate plan` of the rows of docs/params/plan.diff. Writes offline.csv.gz: mean slowdown of every test
+jobset by each policy, and by a local search from the schedule of the best heuristic, of so many schedules tried.
+"""
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from pipeline import storage
+from pipeline.config import Params, load_params
+from pipeline.problems import problem_of
+from pipeline.problems.pool.evaluation.hindsight import warm_starts
+from pipeline.problems.pool.evaluation.searching import order_of, search
+from pipeline.problems.pool.heuristics.tuning import heuristics_with
+from pipeline.problems.pool.nouns import Cluster, batch
+from pipeline.problems.pool.storage import read_jobsets
+
+HERE = Path(__file__).resolve().parent
+SCENARIO = "offline"
+POLICIES = ("linear", "deeprm_off", "plan_linear", "plan_deeprm_off")
+TRIED = (100, 1_000, 10_000, 50_000)  # schedules
+KEPT = ["policy", "load", "jobset", "unfinished", "mean_slowdown"]
+
+
+def searched(params: Params) -> pd.DataFrame:
+    """Return what the local search has of each jobset."""
+    row = params.pool_scenario(SCENARIO)
+    cluster, jobsets = Cluster.of(row), read_jobsets(storage.jobsets_folder(SCENARIO), "test", row.resources)
+    best = heuristics_with(storage.read_chosen(SCENARIO).knobs)["linear"]
+    warm = warm_starts(params, SCENARIO, jobsets, {"linear": best})
+    jobs = batch([one.work.jobs for one in warm])
+    order = order_of(jobs, np.concatenate([one.work.warm for one in warm]))
+    places = {"load": [one.load for one in warm], "jobset": [one.jobset for one in warm]}
+    return pd.concat(
+        pd.DataFrame(
+            {
+                **{"policy": f"search {tried}", **places, "unfinished": 0},
+                "mean_slowdown": search(jobs, cluster.capacity, order, tried, params.seed).slowdown,
+            }
+        )
+        for tried in TRIED
+    )
+
+
+if __name__ == "__main__":
+    settings = load_params()
+    rows = storage.read_jobset_results(settings, SCENARIO, problem_of(settings, SCENARIO).tables)
+    table = pd.concat([rows[rows["policy"].isin(POLICIES)][KEPT], searched(settings)])
+    once = {"method": "gzip", "mtime": 0}
+    table.to_csv(HERE / "offline.csv.gz", index=False, float_format="%.6g", compression=once)
