@@ -165,7 +165,14 @@ def learned() -> str:
         cells = [", ".join(f"{mean:.1f}" for mean in ten[kind]) for kind in ("alone", "plan", "further")]
         means = [f"{others[kind].mean():.1f}" for kind in ("alone", "plan")]
         written.append([f"{log}, {'yes' if backfill else 'no'}", *cells, *means])
-    head = ["log, backfilling", "alone: seeds 1, 2, 3", "looking ahead", "further, seed 1", "apart: alone", "looking ahead"]
+    head = [
+        "log, backfilling",
+        "alone: seeds 1, 2, 3",
+        "looking ahead",
+        "further, seed 1",
+        "apart: alone",
+        "looking ahead",
+    ]
     return table(head, written)
 
 
