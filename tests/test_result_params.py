@@ -12,7 +12,7 @@ FILES = sorted((REPOSITORY / "docs" / "results").glob("*/params.yaml"))
 
 
 def test_there_are_such_files() -> None:
-    assert {file.parent.name for file in FILES} == {"controller", "deepk8s", "rlscheduler"}
+    assert {file.parent.name for file in FILES} == {"controller", "deepk8s", "rlscheduler", "run-times"}
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.parent.name)

@@ -3,7 +3,7 @@
     PYTHONPATH=. python docs/results/run-times/measure.py test ../shared/traces/HPC2N-2002-2.2-cln.first15000.swf.gz
     PYTHONPATH=. python docs/results/run-times/measure.py choose ../shared/traces/HPC2N-2002-2.2-cln.first15000.swf.gz
     PYTHONPATH=. python docs/results/run-times/measure.py blind ../shared/traces/lublin_256.swf.gz
-    PYTHONPATH=. python docs/results/run-times/measure.py learned ../shared/traces/HPC2N-...swf.gz WEIGHTS
+    PYTHONPATH=. python docs/results/run-times/measure.py learned LOG WEIGHTS
 
 `choose` is what settings were chosen by: learned from the first 30 %, played on the next 30 %. `test` learns from the
 first 60 % and plays the rest. Each writes `<name>_*.csv` beside it: what predictions were worth as such, what schedules

@@ -89,6 +89,32 @@ def of_looking_ahead() -> str:
     return table(head, rows, 2)
 
 
+def of_learned() -> str:
+    """Return what the learned policy was worth in the test period, in the mean of three trainings."""
+    drawn, blocks = _drawn("test"), _blocks("test")
+    own, kept = _drawn("learned"), pd.read_csv(HERE / "learned_schedules.csv").set_index(KEY)
+    seeds = [f"learned, seed {seed}" for seed in (1, 2, 3)]
+    best = {
+        told: min(ORDERS, key=lambda order: drawn[order, told][0]) for told in ("estimates", "predictions", "run times")
+    }
+    rows = []
+    for told, rule in best.items():
+        mine = np.mean([own[seed, told] for seed in seeds], axis=0)
+        each = ", ".join(number(kept.loc[(seed, told), "bounded_slowdown"]) for seed in seeds)
+        tail = np.mean([kept.loc[(seed, told), "p99_wait_s"] for seed in seeds])
+        gaps = [difference(_gap(mine / other - 1, blocks), 0) for other in (drawn[EASY], drawn[rule, told])]
+        rows.append([told, each, number(mine[0]), f"{tail:,.0f}", gaps[0], f"{rule}: {gaps[1]}"])
+    head = [
+        "told",
+        "seeds 1, 2, 3",
+        "mean",
+        "p99 of wait, s",
+        "to EASY told estimates",
+        "to the best heuristic told the same",
+    ]
+    return table(head, rows)
+
+
 def of_choosing() -> str:
     """Return what settings were chosen by."""
     found = pd.read_csv(HERE / "choose_schedules.csv")
@@ -131,6 +157,7 @@ TABLES = {
     "schedules": partial(of_schedules, "test"),
     "of the way": partial(of_the_way, "test"),
     "looking ahead": of_looking_ahead,
+    "learned": of_learned,
     "choosing": of_choosing,
     "a log that says little": partial(of_predictions, "blind"),
 }
