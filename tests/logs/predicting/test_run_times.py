@@ -4,11 +4,17 @@ import numpy as np
 import pytest
 from machine_rows import trace
 
+from pipeline.core import FloatArray
 from pipeline.errors import UserError
 from pipeline.logs.predicting.run_times import quantiles, told
 from pipeline.logs.trace import Trace
 
 JOBS, LEARNED = 400, np.arange(300)
+
+
+@pytest.fixture
+def _few_trees(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pipeline.logs.predicting.run_times.TREES", 20)
 
 
 def two_users() -> Trace:
@@ -45,6 +51,20 @@ def test_run_times_behind_the_training_period_teach_nothing() -> None:
     some = two_users()
     late = some._replace(run_s=np.where(np.arange(JOBS) < JOBS - 1, some.run_s, 9.0))
     assert np.array_equal(told(some, LEARNED), told(late, LEARNED))
+
+
+@pytest.mark.usefixtures("_few_trees")
+@pytest.mark.parametrize("job", [0, 70, 299])
+def test_what_is_told_of_a_job_that_is_learned_from_is_not_made_from_its_own_run_time(job: int) -> None:
+    some = two_users()
+    before, after = (told(one, LEARNED) for one in (some, some._replace(run_s=with_another(some, job))))
+    assert before[job] == after[job]
+    assert not np.array_equal(before, after)
+
+
+def with_another(some: Trace, job: int) -> FloatArray:
+    """Run times of which one is another."""
+    return np.where(np.arange(JOBS) == job, 1800.0, some.run_s)
 
 
 def test_predictions_repeat_to_the_bit_and_do_not_look_at_the_number_of_threads(
