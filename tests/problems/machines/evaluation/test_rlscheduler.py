@@ -110,6 +110,15 @@ class TestReading:
         with pytest.raises(UserError, match=r"unknown policy 'sfj'.*did you mean 'sjf'"):
             run(tmp_path / "missing.swf", 0, False, ["sfj"], tmp_path / "out.csv")
 
+    def test_a_model_has_one_name_alone_and_another_looking_ahead(self, tmp_path: Path) -> None:
+        one, other = tmp_path / "x" / "a", tmp_path / "y" / "a"
+        for folder in (one, other):
+            folder.mkdir(parents=True)
+        with pytest.raises(UserError, match="expected names that differ, found another 'a'"):
+            run(tmp_path / "missing.swf", 0, False, [str(one), str(other)], tmp_path / "out.csv")
+        with pytest.raises(UserError, match=r"x/a.*policy\.json"):  # empty folders are no models
+            run(tmp_path / "missing.swf", 0, False, [str(one), f"plan_{one}"], tmp_path / "out.csv")
+
 
 @has_shared
 def test_who_looks_ahead_plays_behind_the_jobs_that_futures_are_taken_from(tmp_path: Path) -> None:
