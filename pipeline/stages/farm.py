@@ -1,6 +1,9 @@
 """`farm`: all that is stale, several stages at the same time; then `dvc repro`, which finds nothing left to do."""
 
+import json
+import time
 from collections.abc import Callable, Collection, Sequence
+from pathlib import Path
 from typing import TextIO
 
 from pipeline import storage
@@ -14,6 +17,9 @@ from pipeline.progress import say
 from pipeline.stages import compiling
 from pipeline.tracking.digests import LOCK, dvc_waits, read_lock
 from pipeline.tracking.run import LAST
+
+USERS = Path(".dvc/tmp/rwlock")
+HELD_S = 1.0
 
 
 def run(params: Params, workers: int, first: Callable[[], None] = lambda: None) -> bool:
@@ -75,7 +81,8 @@ def make_here(params: Params, needs: asking.Graph, stages: Collection[str], work
 
 
 def mended() -> Notes:
-    """Return what earlier farms left; a dvc.lock that a kill has cut is put back first."""
+    """Return what earlier farms left; what a kill has cut is put back first: dvc.lock, and what DVC notes of itself."""
+    _mend_users()
     notes = Notes.read()
     if notes.order is not None:
         _mend()
@@ -89,6 +96,21 @@ def _mend() -> None:
         if kept is not None:
             storage.write(LOCK, kept)
             say(f"farm: {LOCK} was cut by a kill; put back as it was when a stage last ended")
+
+
+def _mend_users() -> None:
+    """Remove a list of what is being read and written that a kill has cut: DVC writes it in place, and then refuses."""
+    for seconds in (HELD_S, 0.0):  # who is alive writes it in a moment
+        try:
+            json.loads(USERS.read_bytes())
+        except FileNotFoundError:
+            return
+        except ValueError:
+            time.sleep(seconds)
+        else:
+            return
+    USERS.unlink(missing_ok=True)
+    say(f"farm: {USERS} was cut by a kill; removed")
 
 
 def _put_in_order(before: Sequence[str], passed: Sequence[str]) -> None:

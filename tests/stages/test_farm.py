@@ -109,6 +109,17 @@ def test_threads_that_wait_do_not_spin_beside_others(
     assert set((toy.root / "waits.txt").read_text().splitlines()) == {f"passive {met}"}
 
 
+@pytest.mark.parametrize("left", ["", '{"read": {}, "wri'])
+def test_what_a_kill_has_cut_of_dvcs_own_notes_stops_no_later_farm(left: str, toy: Field) -> None:
+    users = toy.root / ".dvc" / "tmp" / "rwlock"
+    users.parent.mkdir(parents=True)
+    users.write_text(left)
+    said = toy.run(*FARM).splitlines()
+    assert said[0] == "farm: .dvc/tmp/rwlock was cut by a kill; removed"
+    assert (toy.root / "third.txt").exists()
+    assert toy.run(*FARM).splitlines() == ["farm: nothing is stale"]
+
+
 @pytest.mark.slow
 def test_behind_a_failure_the_others_go_on_and_the_next_farm_makes_the_rest(toy: Field) -> None:
     farm = toy.farm(BROKEN="first", SLOW="second", SLEEP="3")
