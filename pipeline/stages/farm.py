@@ -1,7 +1,7 @@
 """`farm`: all that is stale, several stages at the same time; then `dvc repro`, which finds nothing left to do."""
 
+import fcntl
 import json
-import time
 from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from typing import TextIO
@@ -19,7 +19,6 @@ from pipeline.tracking.digests import LOCK, dvc_waits, read_lock
 from pipeline.tracking.run import LAST
 
 USERS = Path(".dvc/tmp/rwlock")
-HELD_S = 1.0
 
 
 def run(params: Params, workers: int, first: Callable[[], None] = lambda: None) -> bool:
@@ -100,17 +99,23 @@ def _mend() -> None:
 
 def _mend_users() -> None:
     """Remove a list of what is being read and written that a kill has cut: DVC writes it in place, and then refuses."""
-    for seconds in (HELD_S, 0.0):  # who is alive writes it in a moment
-        try:
-            json.loads(USERS.read_bytes())
-        except FileNotFoundError:
-            return
-        except ValueError:
-            time.sleep(seconds)
-        else:
-            return
-    USERS.unlink(missing_ok=True)
-    say(f"farm: {USERS} was cut by a kill; removed")
+    if not _is_cut(USERS):
+        return
+    with USERS.with_name(f"{USERS.name}.lock").open("a") as guard:
+        fcntl.flock(guard, fcntl.LOCK_EX)  # as DVC does, for moments, while it writes
+        if _is_cut(USERS):
+            USERS.unlink()
+            say(f"farm: {USERS} was cut by a kill; removed")
+
+
+def _is_cut(path: Path) -> bool:
+    try:
+        json.loads(path.read_bytes())
+    except FileNotFoundError:
+        return False
+    except ValueError:
+        return True
+    return False
 
 
 def _put_in_order(before: Sequence[str], passed: Sequence[str]) -> None:

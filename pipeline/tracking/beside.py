@@ -13,6 +13,8 @@ from pipeline.tracking.delivery import reason, send_earlier
 from pipeline.tracking.store import open_store
 
 GO = "the stage has ended well\n"
+MISSING = "missing: "
+OTHERS_S = 60.0  # longest wait for another process that sends records
 SENDS = """
 import sys
 
@@ -37,15 +39,21 @@ class Beside:
         self._process = subprocess.Popen(words, text=True, **pipes)  # type: ignore[call-overload]
 
     def finish(self) -> str:
-        """Have it send the stage's own record and register the agents; return what went wrong, or nothing."""
+        """Have it send the stage's own record and register the agents; return files that could not be had, or nothing.
+
+        Raises:
+            OSError: not all was sent; it says why.
+        """
         said, _ = self._process.communicate(GO)
-        if self._process.returncode and not said:
-            return f"the process that sends the records ended with code {self._process.returncode}"
-        return str(said).strip()
+        (last,) = str(said).splitlines()[-1:] or [""]
+        if self._process.returncode:
+            raise OSError(last or f"the process that sends records ended with code {self._process.returncode}")
+        return last if last.startswith(MISSING) else ""
 
     def leave(self) -> None:
-        """Let it end without the stage's record, which somebody else sends."""
-        self._process.communicate("")
+        """End it; what it was sending may be sent again."""
+        self._process.terminate()
+        self._process.communicate()
 
 
 def main(pipeline: str) -> None:
@@ -55,9 +63,11 @@ def main(pipeline: str) -> None:
         store = open_store()
         send_earlier(store, pipeline)
         if sys.stdin.readline() == GO:
-            send_earlier(store, pipeline)
+            missing = send_earlier(store, pipeline, OTHERS_S)
             from pipeline.tracking.registry import register_here
 
             register_here(store, load_params(), pipeline)
+            sys.stdout.write(f"\n{MISSING}{missing[0]}" if missing else "")
     except Exception as error:
-        sys.stdout.write(reason(error))
+        sys.stdout.write(f"\n{reason(error)}")
+        sys.exit(1)

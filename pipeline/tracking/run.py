@@ -118,7 +118,8 @@ class StageRun:
         with suppress(OSError):  # where nothing can be written MLflow may still be reached
             self._spool = Spool(self._first)
         if self._name == LAST and self._spool is not None and time.monotonic() < self._live_at:
-            self._beside = Beside(self._first.pipeline.title)
+            with suppress(OSError):  # where no process can be begun, this one sends
+                self._beside = Beside(self._first.pipeline.title)
         self._send_if_due()
 
     def _begin(self, identity: Identity) -> Begin:
@@ -197,8 +198,11 @@ class StageRun:
     def _send_beside(self, beside: Beside, spool: Spool) -> None:
         """Have the record sent by the process that has sent those of earlier stages."""
         spool.close(sent=False)
-        if wrong := beside.finish():
-            self._complain(OSError(wrong))
+        try:
+            if missing := beside.finish():
+                self._complain(MissingFileError(missing), lost=True)
+        except OSError as error:
+            self._complain(error)
 
     def _outputs(self) -> Tags:
         found = outputs(self._title)

@@ -14,8 +14,10 @@ from tracking_records import Records, environment
 
 from pipeline.config import Params
 from pipeline.tracking import stage
+from pipeline.tracking.delivery import send_earlier
 from pipeline.tracking.publish import send_left
 from pipeline.tracking.spool import waiting
+from pipeline.tracking.store import lock, open_store
 
 SOON_S = 60.0
 WORKS = """
@@ -48,7 +50,6 @@ def test_what_earlier_stages_left_is_sent_while_the_last_one_works(root: Path, p
     with stage("papers", "", params):
         until(lambda: len(waiting()) == 1)
         assert Records(root).only("generate").info.status == "FINISHED"
-        assert waiting()  # its own, which goes on
     assert waiting() == []
     assert Records(root).only("papers").info.status == "FINISHED"
 
@@ -66,6 +67,37 @@ def test_a_server_that_is_away_costs_one_line_and_its_record_waits(
     assert len(waiting()) == 1
 
 
+def test_a_stage_that_fails_ends_it_and_sends_by_itself(root: Path, params: Params) -> None:
+    with pytest.raises(ValueError, match="mine"), stage("papers", "", params):
+        (beside,) = psutil.Process().children()
+        raise ValueError("mine")
+    assert ended(beside)
+    assert waiting() == []
+    assert Records(root).only("papers").info.status == "FAILED"
+
+
+def test_who_must_send_does_not_take_anothers_word_for_it(root: Path, params: Params) -> None:
+    with stage("generate", "online", params):
+        pass
+    store, (title, _) = open_store(), waiting()[0].name.split(".", 1)
+    with lock("publish.lock", 0):
+        assert send_earlier(store, title) == []  # who holds it sends this, too
+        with pytest.raises(OSError, match=r"^another process has sent records for 0 s$"):
+            send_earlier(store, title, 0.1)
+        assert len(waiting()) == 1
+    assert send_earlier(store, title, 0.1) == []
+    assert waiting() == []
+    assert root
+
+
+def ended(process: psutil.Process) -> bool:
+    """Has it ended? Where nobody reaps orphans, it stays as a zombie."""
+    try:
+        return process.status() == psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return True
+
+
 def test_its_process_ends_with_a_stage_that_is_killed(root: Path) -> None:
     command = [sys.executable, "-c", WORKS]
     begun = subprocess.Popen(command, env=environment(PIPELINE_TRACKING=""), stdout=subprocess.PIPE, text=True)
@@ -74,7 +106,7 @@ def test_its_process_ends_with_a_stage_that_is_killed(root: Path) -> None:
     (beside,) = psutil.Process(begun.pid).children()
     begun.send_signal(signal.SIGKILL)
     begun.communicate()
-    assert psutil.wait_procs([beside], timeout=SOON_S)[1] == []
+    until(lambda: ended(beside))
     send_left()  # if it had not come to it
     assert waiting() == []
     assert Records(root).only("papers").info.status == "KILLED"

@@ -76,8 +76,8 @@ def known_by(trace: Trace, learned: int, known: FloatArray) -> dict[str, FloatAr
 def past(trace: Trace, learned: int, known: FloatArray, what: dict[str, FloatArray]) -> dict[str, Jobs]:
     """Return the jobs that what looks ahead knows of, by what is told of them.
 
-    What is predicted of jobs that were learned from is better than of those to come; so predictions are of the second
-    half of what is learned from, made from the first.
+    Predictions are of the second half of what is learned from, made from the first: so it was when the tables of what
+    looks ahead were made. `told` does the like by itself now.
     """
     half = learned // 2
     earlier = told(trace, np.arange(half), known)

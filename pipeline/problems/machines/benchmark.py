@@ -73,9 +73,10 @@ def _check_names(names: Sequence[str]) -> None:
     """Refuse policies that would have the same name in a table."""
     seen: set[str] = set()
     for name in dict.fromkeys(names):
-        if _title(name) in seen or (_title(name) in HEURISTICS and name not in HEURISTICS):
-            raise UserError(f"--policy {name}: expected names that differ, found another '{_title(name)}'")
-        seen.add(_title(name))
+        title = _title(name)
+        if title in seen or (title != name and title.removeprefix(PREFIX) in HEURISTICS):
+            raise UserError(f"--policy {name}: expected names that differ, found another '{title}'")
+        seen.add(title)
 
 
 def _player(name: str) -> Callable[[Protocol], Player]:

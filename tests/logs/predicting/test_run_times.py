@@ -54,7 +54,7 @@ def test_run_times_behind_the_training_period_teach_nothing() -> None:
 
 
 @pytest.mark.usefixtures("_few_trees")
-@pytest.mark.parametrize("job", [0, 70, 299])
+@pytest.mark.parametrize("job", [0, 59, 60, 299])
 def test_what_is_told_of_a_job_that_is_learned_from_is_not_made_from_its_own_run_time(job: int) -> None:
     some = two_users()
     before, after = (told(one, LEARNED) for one in (some, some._replace(run_s=with_another(some, job))))
