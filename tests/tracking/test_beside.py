@@ -68,12 +68,18 @@ def test_a_server_that_is_away_costs_one_line_and_its_record_waits(
 
 
 def test_a_stage_that_fails_ends_it_and_sends_by_itself(root: Path, params: Params) -> None:
-    with pytest.raises(ValueError, match="mine"), stage("papers", "", params):
-        (beside,) = psutil.Process().children()
-        raise ValueError("mine")
-    assert ended(beside)
+    begun: list[psutil.Process] = []
+    with pytest.raises(ValueError, match="mine"):
+        fail(params, begun)
+    assert [ended(one) for one in begun] == [True]
     assert waiting() == []
     assert Records(root).only("papers").info.status == "FAILED"
+
+
+def fail(params: Params, begun: list[psutil.Process]) -> None:
+    with stage("papers", "", params):
+        begun += psutil.Process().children()
+        raise ValueError("mine")
 
 
 def test_who_must_send_does_not_take_anothers_word_for_it(root: Path, params: Params) -> None:
