@@ -152,28 +152,38 @@ def offline() -> str:
 
 
 def learned() -> str:
-    """Return what learned agents have by RLScheduler's protocol, alone and looking ahead: mean of three trainings."""
-    rows = pd.read_csv(HERE / "learned.csv.gz")
-    rows["kind"] = np.where(rows["policy"].str.contains("_", regex=False), rows["policy"].str.split("_").str[0], "")
-    rows["kind"] = rows["kind"].where(rows["kind"].isin(["plan", "further"]), "alone")
-    rows["seed"] = rows["policy"].str[-1]
-    written = []
+    """Return what learned agents have by RLScheduler's protocol, alone and looking ahead, by training."""
+    means, written = _learned(), []
     for log, backfill in CELLS:
-        of = rows[(rows["trace"] == log) & (rows["backfill"] == backfill)]
-        ten = of[of["set"] == "ten"].groupby(["kind", "seed"])["avg_bounded_slowdown"].mean()
-        others = of[of["set"] == "apart"].groupby(["kind", "seed"])["avg_bounded_slowdown"].mean()
-        cells = [", ".join(f"{mean:.1f}" for mean in ten[kind]) for kind in ("alone", "plan", "further")]
-        means = [f"{others[kind].mean():.1f}" for kind in ("alone", "plan")]
-        written.append([f"{log}, {'yes' if backfill else 'no'}", *cells, *means])
-    head = [
-        "log, backfilling",
-        "alone: seeds 1, 2, 3",
-        "looking ahead",
-        "further, seed 1",
-        "apart: alone",
-        "looking ahead",
-    ]
+        of = means.loc[log, backfill]
+        cells = [", ".join(f"{mean:.1f}" for mean in of["ten", kind]) for kind in ("alone", "plan", "further")]
+        others = [f"{of['apart', kind].mean():.1f}" for kind in ("alone", "plan")]
+        written.append([f"{log}, {'yes' if backfill else 'no'}", *cells, *others])
+    head = ["log, backfilling", "alone: seeds 1, 2, 3", "looking ahead", "further, seed 1", "apart: alone", "ahead"]
     return table(head, written)
+
+
+def _learned() -> "pd.Series[float]":
+    """Return means over sequences by log, backfilling, set, kind of play and seed."""
+    rows = pd.read_csv(HERE / "learned.csv.gz")
+    kind = rows["policy"].str.extract("^(plan|further)_", expand=False).fillna("alone")
+    rows = rows.assign(kind=kind, seed=rows["policy"].str[-1])
+    return rows.groupby(["trace", "backfill", "set", "kind", "seed"])["avg_bounded_slowdown"].mean()
+
+
+def learned_to_others() -> str:
+    """Return how learned agents that look ahead differ from themselves alone and from heuristics that look ahead."""
+    means, ten = _learned(), pd.read_csv(HERE / "rlscheduler.csv.gz")
+    names, ratios = ("plan_saf", "plan_f1", "plan_sjf"), []
+    for log, backfill in CELLS:
+        of = ten[ten["trace"].str.startswith(log) & (ten["backfill"] == backfill)]
+        rules = of.groupby("policy")["avg_bounded_slowdown"].mean()
+        mine, alone = (means[log, backfill, "ten", kind].mean() for kind in ("plan", "alone"))
+        ratios.append([mine / other for other in (alone, *(rules[name] for name in names))])
+    titles = [f"{log}, {'yes' if backfill else 'no'}" for log, backfill in CELLS]
+    every = [*zip(titles, ratios, strict=True), ("geometric mean", np.exp(np.log(ratios).mean(axis=0)))]
+    written = [[title, *(f"{ratio - 1:+.1%}".replace("%", " %") for ratio in row)] for title, row in every]
+    return table(["log, backfilling", "to itself alone", *(f"to `{name}`" for name in names)], written)
 
 
 def times() -> str:
@@ -191,6 +201,7 @@ TABLES = {
     "settings": settings,
     "many machines": many_machines,
     "learned": learned,
+    "learned, to others": learned_to_others,
     "five machines": five_machines,
     "offline": offline,
     "times": times,

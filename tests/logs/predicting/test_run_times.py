@@ -38,6 +38,7 @@ def test_a_log_with_users_and_without_estimates_is_predicted() -> None:
     assert np.abs(np.log(found / some.run_s[300:])).max() < 0.3
 
 
+@pytest.mark.usefixtures("_few_trees")
 def test_predictions_are_whole_seconds_above_0_and_at_most_the_estimate() -> None:
     some = two_users()
     found = told(some._replace(estimate_s=np.where(some.user == 0, 0.4, 40.0)), LEARNED)
@@ -47,6 +48,7 @@ def test_predictions_are_whole_seconds_above_0_and_at_most_the_estimate() -> Non
     assert (free == np.round(free)).all()
 
 
+@pytest.mark.usefixtures("_few_trees")
 def test_run_times_behind_the_training_period_teach_nothing() -> None:
     some = two_users()
     late = some._replace(run_s=np.where(np.arange(JOBS) < JOBS - 1, some.run_s, 9.0))
@@ -67,6 +69,7 @@ def with_another(some: Trace, job: int) -> FloatArray:
     return np.where(np.arange(JOBS) == job, 1800.0, some.run_s)
 
 
+@pytest.mark.usefixtures("_few_trees")
 def test_predictions_repeat_to_the_bit_and_do_not_look_at_the_number_of_threads(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
