@@ -4,6 +4,7 @@ import json
 import re
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from functools import singledispatchmethod
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -51,28 +52,13 @@ def send_waiting(store: Store, find: Find, pipeline: str = "") -> Iterator[str]:
             yield f"{path}: not the record of a stage ({reason(error)}); remove it"
 
 
-def send_earlier(store: Store, pipeline: str, wait_s: float = 0.0) -> list[str]:
-    """Send what earlier stages of a pipeline run left; return the files that could not be had.
-
-    Args:
-        store: where it goes.
-        pipeline: title of the pipeline run.
-        wait_s: longest wait for another process that is at it; 0 = none, for it sends these records, too.
-
-    Raises:
-        OSError: the other process was not done by then.
-    """
+def send_earlier(store: Store, pipeline: str) -> None:
+    """Send what earlier stages of a pipeline run left, unless another process is at it."""
     from filelock import Timeout
 
-    missing: list[str] = []
-    try:
-        with lock("publish.lock", wait_s), TemporaryDirectory() as scratch:
-            for line in send_waiting(store, StoredOutputs(Path(scratch)).find, pipeline):
-                missing += line.split("; ")[1:]
-    except Timeout as error:
-        if wait_s:
-            raise OSError(f"another process has sent records for {wait_s:.0f} s") from error
-    return missing
+    with suppress(Timeout), lock("publish.lock", 0), TemporaryDirectory() as scratch:
+        for _ in send_waiting(store, StoredOutputs(Path(scratch)).find, pipeline):
+            pass
 
 
 def _send_record(store: Store, events: Sequence[Event], find: Find) -> str:

@@ -1,18 +1,20 @@
 """Run: the record of one stage; whatever goes wrong with it, the stage goes on."""
 
 import os
+import signal
 import sys
+import threading
 import time
 import traceback
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
+from types import FrameType
 from uuid import uuid4
 
 from pipeline.config import Params
 from pipeline.core import Json
-from pipeline.tracking.beside import Beside
 from pipeline.tracking.delivery import Delivery, MissingFileError, reason, send_earlier
 from pipeline.tracking.digests import digest, measured
 from pipeline.tracking.identity import (
@@ -45,12 +47,12 @@ from pipeline.tracking.record import (
 )
 from pipeline.tracking.spool import Spool
 from pipeline.tracking.store import open_store
-from pipeline.tracking.terminable import terminable
 from pipeline.tracking.view import from_best
 
 LONG_S = 30.0  # a stage that has run as long sends its record itself, to be watched while it runs
 LAST = "papers"  # the stage behind all others sends what they left
 LONGEST_TAG = 5000
+TERMINATED = 128 + signal.SIGTERM  # exit code of a process that a signal ended, as shells have it
 
 
 class StageRun:
@@ -68,7 +70,6 @@ class StageRun:
         self._first: Begin | None = None
         self._spool: Spool | None = None
         self._delivery: Delivery | None = None
-        self._beside: Beside | None = None
         self._unsent: list[Event] = []
         self._sends = True  # until MLflow does not answer
         self._complained = False
@@ -117,9 +118,6 @@ class StageRun:
             return
         with suppress(OSError):  # where nothing can be written MLflow may still be reached
             self._spool = Spool(self._first)
-        if self._name == LAST and self._spool is not None and time.monotonic() < self._live_at:
-            with suppress(OSError):  # where no process can be begun, this one sends
-                self._beside = Beside(self._first.pipeline.title)
         self._send_if_due()
 
     def _begin(self, identity: Identity) -> Begin:
@@ -185,24 +183,10 @@ class StageRun:
             last_line = traceback.format_exception_only(error)[-1].strip().splitlines()[-1]
             self._record(lambda: Tags(tags={"error": last_line[:LONGEST_TAG]}))
         self._record(lambda: End(at=now_ms(), status=_status(error)))
-        if self._beside is not None and self._spool is not None and self._delivery is None and error is None:
-            self._send_beside(self._beside, self._spool)
-            return
-        if self._beside is not None:
-            self._beside.leave()
         if error is not None or self._name == LAST:
             self._send(whole=error is None)
         if self._spool is not None:
             self._spool.close(sent=self._delivery is not None)
-
-    def _send_beside(self, beside: Beside, spool: Spool) -> None:
-        """Have the record sent by the process that has sent those of earlier stages."""
-        spool.close(sent=False)
-        try:
-            if missing := beside.finish():
-                self._complain(MissingFileError(missing), lost=True)
-        except OSError as error:
-            self._complain(error)
 
     def _outputs(self) -> Tags:
         found = outputs(self._title)
@@ -228,7 +212,7 @@ def stage(name: str, subject: str, params: Params) -> Iterator[StageRun]:
         params: all of params.yaml; the rows about the subject become params of the run.
     """
     run = StageRun(name, subject, params)
-    with terminable():
+    with _terminable():
         run._open()
         try:
             yield run
@@ -242,3 +226,20 @@ def _status(error: BaseException | None) -> str:
     if error is None:
         return FINISHED
     return FAILED if isinstance(error, Exception) else KILLED  # what is no Exception is a signal's wish to end
+
+
+@contextmanager
+def _terminable() -> Iterator[None]:
+    """Let SIGTERM end the stage as an exception does, so that it can be recorded; others' handlers stay."""
+    ours = threading.current_thread() is threading.main_thread() and signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
+    if ours:
+        signal.signal(signal.SIGTERM, _terminate)
+    try:
+        yield
+    finally:
+        if ours:
+            signal.signal(signal.SIGTERM, signal.SIG_DFL)
+
+
+def _terminate(number: int, frame: FrameType | None) -> None:
+    raise SystemExit(TERMINATED)
