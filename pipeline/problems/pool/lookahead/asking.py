@@ -5,6 +5,7 @@ tried, counted and added up is what `set_trying` does, and a test holds it to th
 """
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numba import njit, prange
@@ -33,6 +34,13 @@ class _Copies(Batched):
         self._state, self._rules, self.cluster = state, rules, cluster
 
 
+class Asked(NamedTuple):
+    """Who is asked."""
+
+    policy: Policy
+    lasting: FloatArray | None = None  # [F'] its draw in each future, all the time; None: a new one a decision
+
+
 @dataclass(frozen=True)
 class Copied:
     """D decisions, each copied for every action and future: N copies, in that order."""
@@ -54,12 +62,12 @@ def copied(view: Seen, known: FloatArray, chosen: IntArray) -> Copied:
 
 
 def try_asking(
-    s: State, rules: Rules, cluster: Cluster, view: Seen, known: FloatArray, policy: Policy, futures: Futures,
+    s: State, rules: Rules, cluster: Cluster, view: Seen, known: FloatArray, asked: Asked, futures: Futures,
     chosen: IntArray, limits: Limits, tried: Tried,
 ) -> None:  # fmt: skip
-    """Do as `set_trying.try_with_network`, with any policy; the buffer must have room for every copy."""
+    """Do as `set_trying.try_with_network`, with whoever is asked; the buffer must have room for every copy."""
     copies = copied(view, known, chosen)
-    count, last = _played(s, rules, cluster, copies, policy, futures, limits)
+    count, last = _played(s, rules, cluster, copies, asked, futures, limits)
     waiting, jobs, work = np.zeros((3, len(copies.future), 1, 1))
     each = Tried(waiting, jobs, work, np.zeros(len(copies.future), dtype=np.int64))
     _add_up(s, copies.view, last, limits, each)
@@ -74,7 +82,7 @@ def try_asking(
 
 
 def _played(
-    s: State, rules: Rules, cluster: Cluster, copies: Copied, policy: Policy, futures: Futures, limits: Limits
+    s: State, rules: Rules, cluster: Cluster, copies: Copied, asked: Asked, futures: Futures, limits: Limits
 ) -> tuple[IntArray, IntArray]:
     """Play all copies; return how many choices each had, and the place behind its last job."""
     number = len(copies.future)
@@ -82,6 +90,7 @@ def _played(
     _begin_all(s, rules, copies.view, futures, copies.future, limits, last, begun)
     shown, turn = _Copies(s, rules, cluster), np.zeros(number, dtype=np.int64)
     key, sums = keys(0, copies.draw, np.zeros_like(copies.draw)), _sums(s)
+    most = 1 if asked.lasting is None else len(asked.lasting)
     action = copies.view.action[:, 0]
     rows = np.flatnonzero(action >= 0)
     while len(rows):
@@ -92,7 +101,8 @@ def _played(
             view = shown.observe(rows)
             known = copies.known[rows]
             so_far = np.where(known[:, :1] > 0, known + sums[s.to_come[rows]] - sums[begun[rows]], known)
-            action[rows] = policy(view._replace(arrived=so_far), uniform(key[rows], turn[rows]))
+            draws = uniform(key[rows], turn[rows]) if asked.lasting is None else asked.lasting[rows % most]
+            action[rows] = asked.policy(view._replace(arrived=so_far), draws)
     return turn, last
 
 

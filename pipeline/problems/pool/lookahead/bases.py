@@ -3,11 +3,13 @@
 from collections.abc import Mapping
 from typing import NamedTuple
 
+import numpy as np
+
 from pipeline.config import PoolCard, PoolScenario
 from pipeline.core import FloatArray, Observation, Policy
-from pipeline.problems.pool.lookahead.planner import Liking
 from pipeline.problems.pool.lookahead.set_trying import SetPlayer
 from pipeline.problems.pool.lookahead.trials import Player
+from pipeline.problems.pool.lookahead.ways import Liking, Ways
 from pipeline.simulation.choosing import compiled_rule_of
 
 
@@ -33,7 +35,6 @@ def network_base(card: PoolCard, weights: Mapping[str, FloatArray], scenario: Po
         UserError: it was trained on another cluster than the scenario's, or its weights are not those of its card.
     """
     # torch: 2 s and 250 MB that heuristics do without
-    from pipeline.problems.pool.networks.acting import greedy
     from pipeline.problems.pool.networks.loading import must_match, restore
     from pipeline.problems.pool.networks.network import Encoded, Scorer
     from pipeline.problems.pool.networks.sets import Sets
@@ -45,7 +46,8 @@ def network_base(card: PoolCard, weights: Mapping[str, FloatArray], scenario: Po
         forward = scorer.frozen()
 
         def liked(view: Observation) -> FloatArray:
-            return forward(scorer.encode(view))
+            observed = scorer.encode(view)
+            return np.where(observed.may, forward(observed), -np.inf)
 
         return liked
 
@@ -55,4 +57,4 @@ def network_base(card: PoolCard, weights: Mapping[str, FloatArray], scenario: Po
         rule = card.holds_from
         player = SetPlayer(plays.compiled(), (0.0, 0.0) if rule is None else (rule.jobs, rule.per_step))
         return Base(loaded.policy, player, liking(plays), loaded.masked, learned=True)
-    return Base(loaded.policy, greedy(loaded.scorer, masked=True), liking(network), loaded.masked, learned=True)
+    return Base(loaded.policy, Ways(liking(loaded.scorer)), liking(network), loaded.masked, learned=True)

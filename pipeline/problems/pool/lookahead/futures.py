@@ -23,6 +23,11 @@ class Outlook:
     jobs_by_step: FloatArray  # [L, span + 1]  mean number of jobs that arrive before each step
 
     @property
+    def over(self) -> bool:
+        """Return whether nothing comes behind the jobs that are there at the start."""
+        return not self.from_now and not self.futures.arrival.any()
+
+    @property
     def loads(self) -> int:
         """Return L."""
         return len(self.jobs_by_step)

@@ -5,7 +5,6 @@ futures for every action; the action of least mean cost is taken, and the base's
 what every policy knows, an observation, and what anybody can know of the scenario, its training jobsets.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -14,10 +13,9 @@ import numpy as np
 from pipeline.core import BoolArray, FloatArray, IntArray, Observation, Policy, legal_actions
 from pipeline.problems.pool.lookahead.futures import Outlook
 from pipeline.problems.pool.lookahead.trials import Player, trials
+from pipeline.problems.pool.lookahead.ways import Liking, Ways
 from pipeline.problems.pool.nouns import Cluster
 from pipeline.problems.pool.simulator.compiled.trying import Limits, Tried
-
-Liking = Callable[[Observation], FloatArray]  # (view) -> how much each action [D, A] is liked; which are tried first
 
 
 @dataclass(frozen=True)
@@ -69,11 +67,13 @@ class Planner:
             cluster: that jobs are scheduled on.
             outlook: what may come.
             reach: how much is tried.
-            liking: what the base thinks of each action; None: the first jobs are tried.
+            liking: what the base thinks of each action, those that it likes best are tried; None: the first jobs.
         """
         self.base, self._outlook, self.reach, self._liking = base, outlook, reach, liking
+        self._best_way = isinstance(player, Ways) and outlook.over
         limits = Limits(outlook.from_now, reach.ahead, reach.decisions)
-        self._trials = trials(player, cluster, outlook.futures, limits, reach.candidates * reach.futures)
+        tries = reach.candidates * reach.futures
+        self._trials = trials(player, cluster, outlook.futures, limits, tries, outlook.over)
 
     def __call__(self, view: Observation, draws: FloatArray) -> IntArray:
         """Return an action [B] for every episode."""
@@ -117,6 +117,8 @@ class Planner:
 
     def _worth(self, tried: Tried, there: BoolArray) -> Worth:
         """Return the mean over futures of what the jobs cost, with what those left cost beyond."""
+        if self._best_way:
+            return self._found(tried, there)
         played = np.maximum(tried.futures, 1)[:, None]
         waiting, jobs, work = (part.sum(axis=2) / played for part in tried[:3])
         rate = waiting.sum(axis=1) / np.maximum(there.sum(axis=1), 1) / self.reach.ahead
@@ -126,6 +128,12 @@ class Planner:
         apart = np.where(np.arange(each.shape[2]) < tried.futures[:, None, None], apart, 0.0)
         error = np.sqrt((apart**2).sum(axis=2) / np.maximum(played - 1, 1) / played)
         return Worth(np.where(there, cost, np.inf), error, tried.futures)
+
+    def _found(self, tried: Tried, there: BoolArray) -> Worth:
+        """Return the least that any way has found; it is known to be there, so that nothing is unsure."""
+        played = np.arange(tried.waiting.shape[2]) < tried.futures[:, None, None]
+        cost = np.where(played, tried.waiting, np.inf).min(axis=2)
+        return Worth(np.where(there, cost, np.inf), np.zeros(cost.shape), tried.futures)
 
 
 def candidates(view: Observation, own: IntArray, most: int, liked: FloatArray | None = None) -> IntArray:

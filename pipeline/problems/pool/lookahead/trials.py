@@ -1,13 +1,14 @@
-"""Who plays on from an action that is tried: a compiled rule, a network of `sets`, or any policy that is asked."""
+"""Who plays on from an action that is tried: a compiled rule, a network of `sets`, or whoever is asked."""
 
 from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
 
-from pipeline.core import CompiledRule, IntArray, Observation, Policy
-from pipeline.problems.pool.lookahead.asking import try_asking
+from pipeline.core import CompiledRule, FloatArray, IntArray, Observation, Policy
+from pipeline.problems.pool.lookahead.asking import Asked, try_asking
 from pipeline.problems.pool.lookahead.set_trying import SetPlayer, try_with_network
+from pipeline.problems.pool.lookahead.ways import Ways, draws_of, stirred
 from pipeline.problems.pool.networks.relative import relative_buffer
 from pipeline.problems.pool.nouns import Cluster
 from pipeline.problems.pool.simulator.compiled.rules import players
@@ -18,7 +19,7 @@ AT_ONCE = 256  # decisions that are taken side by side: the bound of the memory
 COPIES = 4096  # of decisions, side by side, where a policy is asked
 ENDLESS = np.iinfo(np.int64).max // 8  # steps; an episode's limit is none of the planner's
 
-Player = CompiledRule | SetPlayer | Policy
+Player = CompiledRule | SetPlayer | Ways | Policy
 Trial = Callable[[Observation, IntArray, IntArray, Tried], None]  # (view [D], actions, futures, what is written)
 
 
@@ -29,7 +30,9 @@ class Trials(NamedTuple):
     run: Trial
 
 
-def trials(player: Player, cluster: Cluster, futures: Futures, limits: Limits, tries: int) -> Trials:
+def trials(
+    player: Player, cluster: Cluster, futures: Futures, limits: Limits, tries: int, over: bool = False
+) -> Trials:
     """Return what tries actions.
 
     Args:
@@ -38,6 +41,7 @@ def trials(player: Player, cluster: Cluster, futures: Futures, limits: Limits, t
         futures: what may come.
         limits: how far.
         tries: actions times futures of a decision, at most.
+        over: nothing comes, so that in each future another way may be played on.
     """
     end = -1 if cluster.arrivals_end is None else cluster.arrivals_end
     rules = Rules(cluster.place_ahead, ENDLESS, 0, False, False, cluster.stalled_after, end)
@@ -47,6 +51,9 @@ def trials(player: Player, cluster: Cluster, futures: Futures, limits: Limits, t
         return Trials(AT_ONCE, _by_sets(player, _room(AT_ONCE, cluster, futures), rules, cluster, futures, limits))
     at_once = max(1, COPIES // tries)
     state = _room(at_once * tries, cluster, futures)
+    if isinstance(player, Ways):
+        lasting = draws_of if over else np.zeros
+        return Trials(at_once, _by_asking(stirred(player.liking), state, rules, cluster, futures, limits, lasting))
     return Trials(at_once, _by_asking(player, state, rules, cluster, futures, limits))
 
 
@@ -76,9 +83,13 @@ def _by_sets(
     return run
 
 
-def _by_asking(policy: Policy, state: State, rules: Rules, cluster: Cluster, futures: Futures, limits: Limits) -> Trial:
+def _by_asking(
+    policy: Policy, state: State, rules: Rules, cluster: Cluster, futures: Futures, limits: Limits,
+    lasting: Callable[[int], FloatArray] | None = None,
+) -> Trial:  # fmt: skip
     def run(view: Observation, action: IntArray, chosen: IntArray, tried: Tried) -> None:
         known = np.ascontiguousarray(view.arrived, dtype=np.float64)
-        try_asking(state, rules, cluster, seen(view, action), known, policy, futures, chosen, limits, tried)
+        asked = Asked(policy, None if lasting is None else lasting(chosen.shape[1]))
+        try_asking(state, rules, cluster, seen(view, action), known, asked, futures, chosen, limits, tried)
 
     return run

@@ -1,0 +1,120 @@
+"""Ways to play on: a job is liked as much more all the time, and a plan is never worse than the best of its ways."""
+
+import numpy as np
+import pytest
+import torch
+from builders import observation
+
+from pipeline.config import Mlp
+from pipeline.core import FloatArray, IntArray, Observation, Policy, legal_actions
+from pipeline.problems.pool.evaluation.play import score
+from pipeline.problems.pool.lookahead.futures import outlook
+from pipeline.problems.pool.lookahead.planner import Planner, Reach
+from pipeline.problems.pool.lookahead.ways import Liking, Ways, draws_of, stirred
+from pipeline.problems.pool.networks.acting import greedy
+from pipeline.problems.pool.networks.networks import PoolNetwork, build
+from pipeline.problems.pool.nouns import Cluster, JobSet
+
+OFFLINE = Cluster((4,), 8, 10, 0, False, stall=20, arrivals_end=0)
+NETWORK = Mlp(name="mlp", hidden=8, clock=False)
+FUTURE = [[JobSet(np.zeros(2, dtype=np.int64), np.array([3, 1]), np.ones((2, 1), dtype=np.int64))]]
+SCALE = 2.0
+
+
+def drawn(seed: int, last: int = 0) -> JobSet:
+    rng = np.random.default_rng(seed)
+    arrival = np.zeros(10, dtype=np.int64)
+    arrival[-1] = last
+    return JobSet(arrival, rng.choice([1, 2, 3, 7], 10), rng.integers(1, 5, (10, 1)))
+
+
+def network(seed: int) -> PoolNetwork:
+    torch.manual_seed(seed)
+    return build(NETWORK, OFFLINE, seed)
+
+
+def liking(scorer: PoolNetwork) -> Liking:
+    forward = scorer.frozen()
+    return lambda view: np.where(legal_actions(view), 3.0 * forward(scorer.encode(view)), -np.inf)
+
+
+def way(of: Liking, draw: float) -> Policy:
+    return lambda view, _: stirred(of)(view, np.full(len(view.now), draw))
+
+
+def total(results: dict[str, object], name: str) -> FloatArray:
+    return np.asarray(results[name].jobsets["mean_slowdown"])  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_a_plan_is_never_worse_than_the_best_of_its_ways(seed: int) -> None:
+    likes, many = liking(network(seed)), 6
+    plan = Planner(
+        greedy(network(seed), masked=True),
+        Ways(likes),
+        OFFLINE,
+        outlook(FUTURE, False, 1),
+        Reach(candidates=11, futures=many, ahead=1_000),
+        likes,
+    )
+    policies: dict[str, Policy] = {str(k): way(likes, draw) for k, draw in enumerate(draws_of(many))}
+    results = score(policies | {"plan": plan}, {100: [drawn(k) for k in range(30)]}, OFFLINE, 500, seed=1)
+    ways = np.stack([waiting(results, str(k)) for k in range(many)])
+    assert (waiting(results, "plan") <= ways.min(axis=0)).all()
+    assert (waiting(results, "plan") < ways.min(axis=0)).any()
+    assert (ways[1:] < ways[:1]).any()  # or one way would have done
+
+
+def waiting(results: dict[str, object], name: str) -> IntArray:
+    """What the planner minimises: steps that jobs wait, in shares of their durations, summed per jobset."""
+    table = results[name].jobs  # type: ignore[attr-defined]
+    return np.asarray(table.groupby("jobset")["slowdown"].sum())
+
+
+def test_the_first_way_is_the_network_as_it_is() -> None:
+    view = observation([5, 3, 5, 0, 3], demand=[[1], [1], [1], [0], [2]], free=[[3]] * 8)
+
+    def likes(shown: Observation) -> FloatArray:
+        return np.tile([1.0, 3.0, 2.0, -np.inf, 0.0, 2.5], (len(shown.now), 1))
+
+    assert stirred(likes, SCALE)(view, np.zeros(1)).tolist() == [1]
+    assert draws_of(5)[0] == 0.0
+    assert len(set(draws_of(500))) == 500
+    chosen = {int(stirred(likes, SCALE)(view, np.array([draw]))[0]) for draw in draws_of(200)}
+    assert chosen == {1, 2, 4, 5}  # not the one that is not allowed; and of two alike the one that is liked more
+
+
+def any_job(view: Observation) -> FloatArray:
+    """Like every job alike, and void not at all."""
+    jobs = np.zeros((len(view.now), view.duration.shape[1]))
+    return np.concatenate([jobs, np.full((len(jobs), 1), -np.inf)], axis=1)
+
+
+def test_a_job_is_liked_as_much_more_wherever_it_stands() -> None:
+    """All else being equal, the order of two jobs is the same in whatever slot and company they are met."""
+    draws = draws_of(40)[1:]
+
+    def liked(*duration: int) -> IntArray:
+        """The duration of the job that each way takes."""
+        view = observation(list(duration), demand=[[1]] * len(duration), free=[[3]] * 8)
+        many = Observation._make(np.repeat(part, len(draws), axis=0) for part in view)
+        return np.array(duration)[stirred(any_job, SCALE)(many, draws)]
+
+    first = liked(5, 3)
+    assert {3, 5} == set(first)
+    np.testing.assert_array_equal(first, liked(3, 5))
+    among = liked(5, 3, 9)
+    np.testing.assert_array_equal(among[among != 9], first[among != 9])
+    assert (among == 9).any()
+
+
+def test_where_jobs_come_it_is_not_stirred_and_the_mean_counts() -> None:
+    likes = liking(network(4))
+    futures = outlook([[drawn(k, last=9) for k in range(3)]], False, 10)
+    cluster = OFFLINE._replace(arrivals_end=10)
+    one, other = (
+        Planner(greedy(network(4), masked=True), player, cluster, futures, Reach(futures=3, ahead=50), likes)
+        for player in (Ways(likes), way(likes, 0.0))
+    )
+    results = score({"one": one, "other": other}, {100: [drawn(k, last=9) for k in range(10)]}, cluster, 500, seed=1)
+    np.testing.assert_array_equal(total(results, "one"), total(results, "other"))
