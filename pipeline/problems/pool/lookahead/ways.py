@@ -22,7 +22,6 @@ class Ways(NamedTuple):
     liking: Liking
 
 
-STIRRED = 0.5  # scale of what is added to the logits, in Gumbel's distribution; chosen on validation jobsets
 FOLDED = 1_000_003  # a prime: no two jobs of a few thousand steps and units have the same number
 
 
@@ -32,18 +31,17 @@ def draws_of(ways: int) -> FloatArray:
     return np.where(number > 0, uniform(keys(0, number, np.zeros_like(number)), number), 0.0)
 
 
-def stirred(liking: Liking, scale: float = STIRRED) -> Policy:
+def stirred(liking: Liking) -> Policy:
     """Return the policy that takes the action it likes best, each job liked more or less by a draw that lasts.
 
-    Args:
-        liking: the network's, of each action [D, A]; void is the last of them.
-        scale: of what is added.
+    What is added to a job's logit is Gumbel's noise, so that at a first decision among jobs each way is a draw by the
+    network's own chances (Gumbel 1954); void, the last of the actions, has none.
     """
 
     def policy(view: Observation, draws: FloatArray) -> IntArray:
         liked = liking(view).astype(float)
         if draws.any():
-            liked[:, : view.duration.shape[1]] += scale * _more(view, draws)
+            liked[:, : view.duration.shape[1]] += _more(view, draws)
         return np.asarray(liked.argmax(axis=1))
 
     return policy

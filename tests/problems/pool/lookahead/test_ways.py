@@ -18,7 +18,6 @@ from pipeline.problems.pool.nouns import Cluster, JobSet
 OFFLINE = Cluster((4,), 8, 10, 0, False, stall=20, arrivals_end=0)
 NETWORK = Mlp(name="mlp", hidden=8, clock=False)
 FUTURE = [[JobSet(np.zeros(2, dtype=np.int64), np.array([3, 1]), np.ones((2, 1), dtype=np.int64))]]
-SCALE = 2.0
 
 
 def drawn(seed: int, last: int = 0) -> JobSet:
@@ -77,10 +76,10 @@ def test_the_first_way_is_the_network_as_it_is() -> None:
     def likes(shown: Observation) -> FloatArray:
         return np.tile([1.0, 3.0, 2.0, -np.inf, 0.0, 2.5], (len(shown.now), 1))
 
-    assert stirred(likes, SCALE)(view, np.zeros(1)).tolist() == [1]
+    assert stirred(likes)(view, np.zeros(1)).tolist() == [1]
     assert draws_of(5)[0] == 0.0
     assert len(set(draws_of(500))) == 500
-    chosen = {int(stirred(likes, SCALE)(view, np.array([draw]))[0]) for draw in draws_of(200)}
+    chosen = {int(stirred(likes)(view, np.array([draw]))[0]) for draw in draws_of(200)}
     assert chosen == {1, 2, 4, 5}  # not the one that is not allowed; and of two alike the one that is liked more
 
 
@@ -98,7 +97,7 @@ def test_a_job_is_liked_as_much_more_wherever_it_stands() -> None:
         """The duration of the job that each way takes."""
         view = observation(list(duration), demand=[[1]] * len(duration), free=[[3]] * 8)
         many = Observation._make(np.repeat(part, len(draws), axis=0) for part in view)
-        return np.array(duration)[stirred(any_job, SCALE)(many, draws)]
+        return np.array(duration)[stirred(any_job)(many, draws)]
 
     first = liked(5, 3)
     assert {3, 5} == set(first)
