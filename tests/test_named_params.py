@@ -24,7 +24,10 @@ ADDS = {
     },
     "expert": {"agents": {"deeprm3_expert"}},
     "machines_expert": {"agents": {"deepk8s_expert"}},
-    "offline": {"agents": {"deeprm_off_long"}, "plans": {"plan_deeprm_off_long"}},
+    "offline": {
+        "agents": {"deeprm_off_long", "deeprm_off_long_2", "deeprm_off_long_3"},
+        "plans": {"plan_deeprm_off_long", "plan_deeprm_off_long_2", "plan_deeprm_off_long_3"},
+    },
     "objectives": {"agents": {"deeprm_time", "deeprm2_time"}},
     "plan": {
         "plans": {"plan_hold", "plan_deeprm3", "plan_linear", "plan_deeprm_off", "plan_sjf", "plan_deepk8s_ppo"},
