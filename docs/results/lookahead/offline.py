@@ -2,9 +2,9 @@
 
     PYTHONPATH=. python docs/results/lookahead/offline.py
 
-behind `evaluate agent` and `evaluate plan` of the rows of docs/params/offline.diff. Writes offline.csv.gz: mean slowdown
-of every test jobset by each policy, and by a local search from the schedule of the best heuristic, of so many schedules
-tried. Rows of `KEPT_AS_WAS` stay as they stand there.
+behind `evaluate agent` and `evaluate plan` of the rows of docs/params/offline.diff. Writes offline.csv.gz: mean
+slowdown of every test jobset by each policy, and by a local search from the schedule of the best heuristic, of so many
+schedules tried. Rows of `KEPT_AS_WAS` stay as they stand there.
 """
 
 from pathlib import Path
