@@ -22,10 +22,10 @@ class Outlook:
     span: int  # steps that they cover
     jobs_by_step: FloatArray  # [L, span + 1]  mean number of jobs that arrive before each step
 
-    @property
-    def over(self) -> bool:
-        """Return whether nothing comes behind the jobs that are there at the start."""
-        return not self.from_now and not self.futures.arrival.any()
+    def known(self, slots: int) -> bool:
+        """Return whether nothing comes behind the jobs that are there at the start, and slots show them all."""
+        most = np.diff(self.futures.first).max(initial=0)
+        return bool(not self.from_now and not self.futures.arrival.any() and most <= slots)
 
     @property
     def loads(self) -> int:

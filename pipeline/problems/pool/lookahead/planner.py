@@ -1,7 +1,8 @@
 """`plan_`: any policy, improved by looking ahead (rollout; Bertsekas, Tsitsiklis, Wu 1997).
 
 Each action that may be taken is carried out in the simulator, and the base plays on from there, against the same
-futures for every action; the action of least mean cost is taken, and the base's own of equals. The planner knows
+futures for every action; the action of least mean cost is taken, and the base's own of equals. Where all jobs are known
+and a network is the base, it plays on in several ways instead, and the least cost counts (`ways`). The planner knows
 what every policy knows, an observation, and what anybody can know of the scenario, its training jobsets.
 """
 
@@ -34,7 +35,7 @@ class Reach:
 class Worth(NamedTuple):
     """What the actions of D decisions come to."""
 
-    cost: FloatArray  # [D, C]  mean over futures; infinite where there is none
+    cost: FloatArray  # [D, C]  mean over futures, or least of all ways; infinite where there is none
     error: FloatArray  # [D, C]  standard error of the difference to the first of them, over futures
     futures: IntArray  # [D]  that were played
 
@@ -70,10 +71,11 @@ class Planner:
             liking: what the base thinks of each action, those that it likes best are tried; None: the first jobs.
         """
         self.base, self._outlook, self.reach, self._liking = base, outlook, reach, liking
-        self._best_way = isinstance(player, Ways) and outlook.over
+        known = outlook.known(cluster.slots)
+        self._best_way = known and isinstance(player, Ways)
         limits = Limits(outlook.from_now, reach.ahead, reach.decisions)
-        tries = reach.candidates * reach.futures
-        self._trials = trials(player, cluster, outlook.futures, limits, tries, outlook.over)
+        tries = min(reach.candidates, cluster.slots + 1) * reach.futures
+        self._trials = trials(player, cluster, outlook.futures, limits, tries, known)
 
     def __call__(self, view: Observation, draws: FloatArray) -> IntArray:
         """Return an action [B] for every episode."""
@@ -116,24 +118,19 @@ class Planner:
         return self._worth(tried, action >= 0)
 
     def _worth(self, tried: Tried, there: BoolArray) -> Worth:
-        """Return the mean over futures of what the jobs cost, with what those left cost beyond."""
-        if self._best_way:
-            return self._found(tried, there)
+        """Return what the jobs cost, with what those left cost beyond: mean over futures, or least of all ways."""
         played = np.maximum(tried.futures, 1)[:, None]
         waiting, jobs, work = (part.sum(axis=2) / played for part in tried[:3])
         rate = waiting.sum(axis=1) / np.maximum(there.sum(axis=1), 1) / self.reach.ahead
         cost = waiting + rate[:, None] * (self.reach.job * jobs + self.reach.work * work)
         each = tried.waiting + rate[:, None, None] * (self.reach.job * tried.jobs + self.reach.work * tried.work)
+        if self._best_way:  # found by playing what is known: nothing of it is unsure
+            least = np.where(np.arange(each.shape[2]) < tried.futures[:, None, None], each, np.inf).min(axis=2)
+            return Worth(np.where(there, least, np.inf), np.zeros(cost.shape), tried.futures)
         apart = (each - each[:, :1]) - (cost - cost[:, :1])[:, :, None]
         apart = np.where(np.arange(each.shape[2]) < tried.futures[:, None, None], apart, 0.0)
         error = np.sqrt((apart**2).sum(axis=2) / np.maximum(played - 1, 1) / played)
         return Worth(np.where(there, cost, np.inf), error, tried.futures)
-
-    def _found(self, tried: Tried, there: BoolArray) -> Worth:
-        """Return the least that any way has found; it is known to be there, so that nothing is unsure."""
-        played = np.arange(tried.waiting.shape[2]) < tried.futures[:, None, None]
-        cost = np.where(played, tried.waiting, np.inf).min(axis=2)
-        return Worth(np.where(there, cost, np.inf), np.zeros(cost.shape), tried.futures)
 
 
 def candidates(view: Observation, own: IntArray, most: int, liked: FloatArray | None = None) -> IntArray:

@@ -31,7 +31,7 @@ class Trials(NamedTuple):
 
 
 def trials(
-    player: Player, cluster: Cluster, futures: Futures, limits: Limits, tries: int, over: bool = False
+    player: Player, cluster: Cluster, futures: Futures, limits: Limits, tries: int, known: bool = False
 ) -> Trials:
     """Return what tries actions.
 
@@ -41,7 +41,7 @@ def trials(
         futures: what may come.
         limits: how far.
         tries: actions times futures of a decision, at most.
-        over: nothing comes, so that in each future another way may be played on.
+        known: all jobs are, so that a network that is asked plays on in another way for each future.
     """
     end = -1 if cluster.arrivals_end is None else cluster.arrivals_end
     rules = Rules(cluster.place_ahead, ENDLESS, 0, False, False, cluster.stalled_after, end)
@@ -52,7 +52,7 @@ def trials(
     at_once = max(1, COPIES // tries)
     state = _room(at_once * tries, cluster, futures)
     if isinstance(player, Ways):
-        lasting = draws_of if over else np.zeros
+        lasting = draws_of if known else np.zeros
         return Trials(at_once, _by_asking(stirred(player.liking), state, rules, cluster, futures, limits, lasting))
     return Trials(at_once, _by_asking(player, state, rules, cluster, futures, limits))
 

@@ -2,8 +2,8 @@
 
 Where all jobs are known there is one future, and what the network would do in it is one guess at a good end; of several
 guesses the best counts (parallel rollout; Chang, Givan, Chong 2004). Each way is a policy of its own: it likes a job so
-much more or less whenever it meets it. So what a way has found behind an action it finds again at the next decision,
-and the best end that was found is not lost.
+much more or less whenever it meets it, so that what it has found behind an action it finds again at the next decision.
+Where every action is tried and no two jobs are alike, the plan is therefore no worse than the best of its ways.
 """
 
 from collections.abc import Callable
@@ -22,7 +22,7 @@ class Ways(NamedTuple):
     liking: Liking
 
 
-FOLDED = 1_000_003  # a prime: no two jobs of a few thousand steps and units have the same number
+FOLDED = 1_000_003  # a prime: of different jobs hardly any two have the same number
 
 
 def draws_of(ways: int) -> FloatArray:
@@ -34,8 +34,8 @@ def draws_of(ways: int) -> FloatArray:
 def stirred(liking: Liking) -> Policy:
     """Return the policy that takes the action it likes best, each job liked more or less by a draw that lasts.
 
-    What is added to a job's logit is Gumbel's noise, so that at a first decision among jobs each way is a draw by the
-    network's own chances (Gumbel 1954); void, the last of the actions, has none.
+    What is added to a job's logit is Gumbel's noise, which makes of the most liked action a draw by the network's own
+    chances (Gumbel 1954), but that it lasts, is the same for jobs that are alike, and void has none.
     """
 
     def policy(view: Observation, draws: FloatArray) -> IntArray:

@@ -1,30 +1,37 @@
-"""Ways to play on: a job is liked as much more all the time, and a plan is never worse than the best of its ways."""
+"""Ways to play on: a job is liked as much more all the time, and the plan is no worse than the best of its ways."""
 
 import numpy as np
 import pytest
 import torch
-from builders import observation
+from builders import REPOSITORY, observation
 
-from pipeline.config import Mlp
+from pipeline.config import HoldsFrom, Mlp, Params
 from pipeline.core import FloatArray, IntArray, Observation, Policy, legal_actions
+from pipeline.learning.stored import weights_of
 from pipeline.problems.pool.evaluation.play import score
+from pipeline.problems.pool.lookahead.bases import network_base
 from pipeline.problems.pool.lookahead.futures import outlook
+from pipeline.problems.pool.lookahead.naming import planned
 from pipeline.problems.pool.lookahead.planner import Planner, Reach
 from pipeline.problems.pool.lookahead.ways import Liking, Ways, draws_of, stirred
 from pipeline.problems.pool.networks.acting import greedy
+from pipeline.problems.pool.networks.loading import card_of
 from pipeline.problems.pool.networks.networks import PoolNetwork, build
-from pipeline.problems.pool.nouns import Cluster, JobSet
+from pipeline.problems.pool.nouns import Cluster, JobSet, batch
+from pipeline.problems.pool.simulator.compiled.batch import Batched
+from pipeline.problems.pool.workload.source import source
 
-OFFLINE = Cluster((4,), 8, 10, 0, False, stall=20, arrivals_end=0)
+OFFLINE = Cluster((4,), 8, 10, 0, False, stall=20, arrivals_end=1)
 NETWORK = Mlp(name="mlp", hidden=8, clock=False)
 FUTURE = [[JobSet(np.zeros(2, dtype=np.int64), np.array([3, 1]), np.ones((2, 1), dtype=np.int64))]]
 
 
 def drawn(seed: int, last: int = 0) -> JobSet:
-    rng = np.random.default_rng(seed)
+    """Ten jobs of which no two are alike."""
+    kind = np.random.default_rng(seed).permutation(16)[:10]
     arrival = np.zeros(10, dtype=np.int64)
     arrival[-1] = last
-    return JobSet(arrival, rng.choice([1, 2, 3, 7], 10), rng.integers(1, 5, (10, 1)))
+    return JobSet(arrival, np.array([1, 2, 3, 7])[kind // 4], kind[:, None] % 4 + 1)
 
 
 def network(seed: int) -> PoolNetwork:
@@ -46,7 +53,7 @@ def total(results: dict[str, object], name: str) -> FloatArray:
 
 
 @pytest.mark.parametrize("seed", [1, 2, 3])
-def test_a_plan_is_never_worse_than_the_best_of_its_ways(seed: int) -> None:
+def test_a_plan_that_tries_every_action_is_no_worse_than_the_best_of_its_ways(seed: int) -> None:
     likes, many = liking(network(seed)), 6
     plan = Planner(
         greedy(network(seed), masked=True),
@@ -117,3 +124,33 @@ def test_where_jobs_come_it_is_not_stirred_and_the_mean_counts() -> None:
     )
     results = score({"one": one, "other": other}, {100: [drawn(k, last=9) for k in range(10)]}, cluster, 500, seed=1)
     np.testing.assert_array_equal(total(results, "one"), total(results, "other"))
+
+
+@pytest.mark.parametrize("rule", [None, HoldsFrom(jobs=40.0, per_step=0.0)], ids=["at_once", "holds_from"])
+def test_a_stored_network_plays_on_in_ways_where_all_jobs_are_known(params: Params, rule: HoldsFrom | None) -> None:
+    row = params.pool_scenario("offline")
+    cluster = Cluster.of(row)
+    card = card_of(params, "deeprm_off").model_copy(update={"holds_from": rule})
+    base = network_base(card, weights_of(build(card.network, cluster, 3)), row)
+    assert isinstance(base.player, Ways)
+    plan = planned(params, "offline", cluster, base, Reach(candidates=3, futures=8, ahead=1_000))
+    jobs = source(params, "offline", REPOSITORY).fresh(100, 7)
+    view = Batched(batch([jobs]), cluster, 500).observe(np.array([0]))
+    own, unstirred = base.policy(view, np.zeros(1)), stirred(base.player.liking)
+    assert unstirred(view, np.zeros(1)).tolist() == own.tolist()
+    looked = plan.look(view, np.zeros(1))
+    assert looked.worth.futures.tolist() == [8]
+    assert not looked.worth.error.any()  # ways: of futures some differ
+    one = planned(params, "offline", cluster, base, Reach(candidates=3, futures=1, ahead=1_000)).look(view, np.zeros(1))
+    assert (looked.worth.cost <= one.worth.cost).all()
+    assert (looked.worth.cost < one.worth.cost).any()
+    stream = planned(params, "offline", cluster._replace(arrivals_end=None), base, Reach(futures=2, ahead=20))
+    assert (plan._best_way, stream._best_way) == (True, False)
+
+
+def test_jobs_behind_the_slots_are_not_known() -> None:
+    futures = outlook([[drawn(1)]], False, 1)
+    assert futures.known(10)
+    assert not futures.known(9)
+    assert not outlook([[drawn(1, last=3)]], False, 10).known(10)
+    assert not outlook([[drawn(1)]], True, 10).known(10)  # of a stream, jobs of the next step
