@@ -35,13 +35,15 @@ def of_predictions(name: str) -> str:
     return table(head, rows)
 
 
-def of_schedules(name: str) -> str:
-    """Return what each schedule was worth, against EASY told estimates."""
+def of_schedules(name: str, *orders: str) -> str:
+    """Return what each schedule was worth, or those of some orders, against EASY told estimates."""
     found, drawn = pd.read_csv(HERE / f"{name}_schedules.csv").set_index(KEY), _drawn(name)
     blocks = _blocks(name)
     head = ["order", "told", "bounded slowdown", "to EASY", "p99", "wait, s", "p99 of wait, s", "to EASY", "longest, s"]
     rows = []
     for cell, row in found.iterrows():
+        if orders and cell[0] not in orders:
+            continue
         gap = _gap(drawn[cell] / drawn[EASY] - 1, blocks)
         tail = {end: row[f"p99_wait_{end}"] for end in ("difference", "low", "high")}
         tail |= {"difference_low": tail["low"], "difference_high": tail["high"]}
@@ -58,9 +60,8 @@ def of_schedules(name: str) -> str:
 
 def of_the_way(name: str) -> str:
     """Return how far of the way to known run times come those that are told less; both ends are heuristics."""
-    drawn, means = _drawn(name), pd.read_csv(HERE / f"{name}_schedules.csv").set_index(KEY)["bounded_slowdown"]
-    best = {told: min(ORDERS, key=lambda order: means[order, told]) for told in ("estimates", "run times")}
-    begin, end = ((best[told], told) for told in ("estimates", "run times"))
+    drawn, begin, end = _ends(name)
+    means = {cell: value[0] for cell, value in drawn.items()}
     rows = [["best told estimates", begin[0], number(means[begin]), ""]]
     for order, told in [*((order, "predictions") for order in (*ORDERS, AHEAD)), (AHEAD, "estimates")]:
         way = (drawn[begin] - drawn[order, told]) / (drawn[begin] - drawn[end])
@@ -72,6 +73,25 @@ def of_the_way(name: str) -> str:
         [*rows, ["best told run times", end[0], number(means[end]), ""]],
         2,
     )
+
+
+def of_the_way_unseen() -> str:
+    """Return how far of the way to known run times each order comes on the logs that nothing was tried on."""
+    rows = []
+    for name, log in (("kth", "KTH"), ("curie", "Curie")):
+        drawn, begin, end = _ends(name)
+        for order in ORDERS:
+            cells = [number(drawn[order, told][0]) for told in ("estimates", "predictions", "run times")]
+            way = (drawn[begin] - drawn[order, "predictions"]) / (drawn[begin] - drawn[end])
+            rows.append([log, order, *cells, f"{way[0]:.0%}"])
+    return table(["log", "order", "told estimates", "told predictions", "told run times", "of the way"], rows, 2)
+
+
+def _ends(name: str) -> tuple[dict[tuple[str, str], FloatArray], tuple[str, str], tuple[str, str]]:
+    """Return every cell's draws, the best order told estimates, and the best told run times."""
+    drawn = _drawn(name)
+    best = {told: min(ORDERS, key=lambda order: drawn[order, told][0]) for told in ("estimates", "run times")}
+    return drawn, (best["estimates"], "estimates"), (best["run times"], "run times")
 
 
 def of_looking_ahead() -> str:
@@ -153,6 +173,9 @@ TABLES = {
     "predictions": partial(of_predictions, "test"),
     "schedules": partial(of_schedules, "test"),
     "of the way": partial(of_the_way, "test"),
+    "kth": partial(of_schedules, "kth", "EASY", "EASY, shortest first", *ORDERS),
+    "curie": partial(of_schedules, "curie", "EASY", "EASY, shortest first", *ORDERS),
+    "of the way, unseen": of_the_way_unseen,
     "looking ahead": of_looking_ahead,
     "learned": of_learned,
     "choosing": of_choosing,
