@@ -164,18 +164,18 @@ def offline() -> str:
     """Return mean slowdown where all jobs wait at the start, and the difference from the longest local search."""
     rows = pd.read_csv(HERE / "offline.csv.gz")
     means, named = rows.groupby("policy")["mean_slowdown"].mean(), rows["policy"].unique()
-    long = {kind: [name for name in named if name.startswith(kind)] for kind in (LONG, f"plan_{LONG}")}
+    alone, ahead = ([name for name in named if name.startswith(kind)] for kind in (LONG, f"plan_{LONG}"))
+    trainings = {f"{names[0]}, mean of {len(names)}": names for names in (alone, ahead)}
+    to = _offline(rows, SEARCHED, trainings)
     one = {name: name.removeprefix("plan_").removesuffix(", one way") for name in ("plan_linear", ONE_WAY)}
     own = {name: difference(_offline(rows, base).loc[name]) for name, base in one.items()}
-    alone = paired_by_seed(rows, long[f"plan_{LONG}"], long[LONG], LONG)
-    ahead = difference(_offline(alone, LONG, {"mean": long[f"plan_{LONG}"]}).loc["mean"])
-    to = _offline(rows, SEARCHED, long)
+    by_seed = _offline(paired_by_seed(rows, ahead, alone, LONG), LONG, {"mean": ahead})
+    own[f"{ahead[0]}, mean of {len(ahead)}"] = difference(by_seed.loc["mean"])
     written = []
-    for kind, names in ({name: [name] for name in named if LONG not in name} | long).items():
-        title, mean = kind if len(names) == 1 else f"{kind}, mean of three", means[names].mean()
-        each = "" if len(names) == 1 else ", ".join(f"{means[name]:.3f}" for name in names)
+    for kind, names in ({name: [name] for name in named if LONG not in name} | trainings).items():
+        mean, each = means[names].mean(), [f"{means[name]:.3f}" for name in names if kind in trainings]
         gap = "" if kind == SEARCHED else difference(to.loc[kind])
-        written.append((-mean, [title, f"{mean:.3f}", each, own.get(kind, ahead if kind[:5] == "plan_" else ""), gap]))
+        written.append((-mean, [kind, f"{mean:.3f}", ", ".join(each), own.get(kind, ""), gap]))
     head = ["", "mean slowdown", "trainings", f"to its base, n = {rows['jobset'].nunique()}", f"to {SEARCHED}"]
     return table(head, [cells for _, cells in sorted(written)])
 
