@@ -20,6 +20,7 @@ def candidates(when: Mapping[str, pa.Column], job: Mapping[str, pa.Column]) -> p
 
     Rank 0 is the base's own action; a job of duration 0 is none: time passes. The gain is what the action saves, in
     slowdown summed over the jobs that wait and those that may come, mean over futures; its error is over futures, too.
+    Where all jobs are known and a network plays on in several ways, it is between the best of these, without an error.
 
     Args:
         when: the column that tells when it was decided.

@@ -13,6 +13,8 @@ import numpy as np
 
 from pipeline.core import FloatArray, IntArray, Observation, Policy, keys, uniform
 
+FOLDED = 1_000_003  # a prime: of different jobs hardly any two have the same number
+
 Liking = Callable[[Observation], FloatArray]  # (view) -> how much each action [D, A] is liked; -inf: not allowed
 
 
@@ -20,9 +22,6 @@ class Ways(NamedTuple):
     """A network that is asked, and may be stirred."""
 
     liking: Liking
-
-
-FOLDED = 1_000_003  # a prime: of different jobs hardly any two have the same number
 
 
 def draws_of(ways: int) -> FloatArray:
