@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from pipeline.core import BoolArray, FloatArray, Observation
+from pipeline.learning import vector_math
 from pipeline.problems.pool.networks.compiled_mlp import MlpWeights
 from pipeline.problems.pool.networks.encodings import Layout
 from pipeline.problems.pool.networks.lookup import Places
@@ -34,6 +35,10 @@ IMAGES_AT_ONCE = 4096  # on a GPU; 73 MB of DeepRM's images
 
 class Scorer(nn.Module, Generic[Encoded]):
     """What scores the actions of encoded observations."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        vector_math.settle()
 
     def encode(self, view: Observation) -> Encoded:
         """Return observations as it takes them."""
