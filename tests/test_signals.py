@@ -139,6 +139,18 @@ def test_200_trainings_that_are_killed_and_resumed_half_of_them_beside_others_ma
     assert bytes_of(folder.root) == undisturbed
 
 
+@pytest.mark.slow
+def test_300_trainings_begun_beside_others_take_the_same_first_step(ready: Trained, tmp_path: Path) -> None:
+    shutil.copytree(ready.root, tmp_path / "copy")
+    folder = Trained(tmp_path / "copy", ready._environment)
+    script = REPOSITORY / "tests" / "support" / "first_steps.py"
+    here = f"{tmp_path / 'copy'}:{ready._environment['PYTHONPATH']}"
+    # Where MKL's functions are not called beforehand, 13 of 570 took another one: 300 starts would miss that one time in
+    # a thousand.
+    told = folder.run(sys.executable, str(script), "300", "plain", PYTHONPATH=here)
+    assert list(json.loads(told.splitlines()[-1]).values()) == [300]
+
+
 def test_a_signal_that_compiled_code_loses_comes_again() -> None:
     begun = time.monotonic()
     done = subprocess.run([sys.executable, "-c", LOSES_IT], check=False, capture_output=True, text=True)
