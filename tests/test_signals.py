@@ -145,8 +145,8 @@ def test_300_trainings_begun_beside_others_take_the_same_first_step(ready: Train
     folder = Trained(tmp_path / "copy", ready._environment)
     script = REPOSITORY / "tests" / "support" / "first_steps.py"
     here = f"{tmp_path / 'copy'}:{ready._environment['PYTHONPATH']}"
-    # Where MKL's functions are not called beforehand, 13 of 570 took another one: 300 starts would miss that one time in
-    # a thousand.
+    # Where MKL's functions are not called beforehand, 13 of 570 took another one: 300 starts would miss that once in a
+    # thousand.
     told = folder.run(sys.executable, str(script), "300", "plain", PYTHONPATH=here)
     assert list(json.loads(told.splitlines()[-1]).values()) == [300]
 
