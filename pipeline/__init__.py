@@ -25,20 +25,27 @@ PLAIN = {
 }
 
 
+def _sources(here: Path) -> list[Path]:
+    """Return the modules that may hold compiled code; not by way of what is compiled already."""
+    found: list[Path] = []
+    for place, folders, files in os.walk(here):
+        left_out = PLAIN if place == str(here) else set()
+        folders[:] = [name for name in folders if name != "__pycache__" and name not in left_out]
+        found += [Path(place, name) for name in files if name.endswith(".py")]
+    return sorted(found)
+
+
 def _keep_compiled_code_by_its_sources() -> None:
     """Have numba keep compiled code in a folder that is named by all the sources of it.
 
     By itself it looks at one file only: where a kernel has a function of another file inlined, it would go on with the
     old one when that is changed. A folder that cannot be written to makes numba fall back on the user's own.
     """
-    here = Path(__file__).parent
-    digest = hashlib.sha256()
-    for path in sorted(here.rglob("*.py")):
-        inside, source = path.relative_to(here), path.read_bytes()
-        if inside.parts[0] in PLAIN:
-            continue
+    here, digest = Path(__file__).parent, hashlib.sha256()
+    for path in _sources(here):
+        source = path.read_bytes()
         if any(word in source for word in (b"njit", b"@inlined", b"NamedTuple")):  # whose fields go by their place
-            digest.update(inside.as_posix().encode() + source)
+            digest.update(path.relative_to(here).as_posix().encode() + source)
     given = Path(os.environ.get("NUMBA_CACHE_DIR", here / "__pycache__"))
     place = here / "__pycache__" if given.name.startswith(COMPILED) else given  # that of the process that began this
     os.environ["NUMBA_CACHE_DIR"] = str(place / f"{COMPILED}{digest.hexdigest()[:16]}")

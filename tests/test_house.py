@@ -35,6 +35,7 @@ AT_THE_ROOT = {
         "hooks",
         "house",
         "kills",
+        "main",
     ),
     *(
         "large",

@@ -1,0 +1,44 @@
+"""How `python -m pipeline` ends: at once, but behind all that must be done before."""
+
+import subprocess
+import sys
+
+from builders import REPOSITORY
+
+COMMAND = """
+import atexit, runpy, sys, threading, time
+import pipeline.cli
+
+class Kept:
+    def __del__(self):
+        print("taken down")
+
+kept = Kept()
+
+def main():
+    atexit.register(print, "handler")
+    threading.Thread(target=lambda: (time.sleep(0.2), print("thread"))).start()
+    {end}
+
+pipeline.cli.main = main
+runpy.run_module("pipeline", run_name="__main__")
+"""
+
+
+def ended(end: str) -> tuple[int, list[str], str]:
+    """Run a command that ends so, and return its code and what it said."""
+    words = [sys.executable, "-c", COMMAND.format(end=end)]
+    done = subprocess.run(words, check=False, cwd=REPOSITORY, capture_output=True, text=True)
+    return done.returncode, done.stdout.splitlines(), done.stderr
+
+
+def test_threads_and_handlers_come_first_and_nothing_is_taken_down() -> None:
+    assert ended("sys.exit(3)") == (3, ["thread", "handler"], "")
+    assert ended("sys.exit()") == (0, ["thread", "handler"], "")
+
+
+def test_what_is_unforeseen_ends_as_python_ends_it() -> None:
+    code, said, wrong = ended("raise RuntimeError('a fault')")
+    assert (code, said) == (1, ["thread", "handler", "taken down"])
+    assert wrong.endswith("RuntimeError: a fault\n")
+    assert ended("sys.exit('some words')") == (1, ["thread", "handler", "taken down"], "some words\n")
