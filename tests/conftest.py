@@ -3,8 +3,10 @@
 import os
 import shutil
 import signal
+import sys
 from collections.abc import Iterator
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 # Before what reads them once: as many threads on every machine, and in every worker; the second is for `two_threads`.
 os.environ |= {"OMP_NUM_THREADS": "1", "NUMBA_NUM_THREADS": "2"}
@@ -19,6 +21,7 @@ from once import once
 from order import place
 from repositories import Folder, begin
 from skips import reasons
+from warm import warm
 
 from pipeline.config import Params
 
@@ -90,22 +93,30 @@ def environment(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
 
 
 @pytest.fixture(scope="session")
-def reproduced(tmp_path_factory: pytest.TempPathFactory, environment: dict[str, str]) -> tuple[Folder, str]:
+def warm_environment(environment: dict[str, str]) -> Iterator[dict[str, str]]:
+    """The same, and `python` begins DVC and the pipeline as `warm` has it."""
+    with TemporaryDirectory(prefix="warm") as place, warm(Path(place)) as programs:
+        tools = Path(sys.executable).parent
+        yield environment | {"PATH": os.pathsep.join(map(str, (programs, tools, os.environ["PATH"])))}
+
+
+@pytest.fixture(scope="session")
+def reproduced(tmp_path_factory: pytest.TempPathFactory, warm_environment: dict[str, str]) -> tuple[Folder, str]:
     """A repository in which `dvc repro` ran once, its dvc.lock committed, and what DVC said; not to be changed."""
 
     def make(place: Path) -> str:
-        folder = begin(place / "repository", environment)
+        folder = begin(place / "repository", warm_environment)
         said = folder.dvc("repro")
         folder.git("add", "--all")
         folder.git("commit", "--quiet", "-m", "reproduced")
         return said
 
     place, said = once(tmp_path_factory, "reproduced", make)
-    return Folder(place / "repository", environment), said
+    return Folder(place / "repository", warm_environment), said
 
 
 @pytest.fixture
-def folder(reproduced: tuple[Folder, str], tmp_path: Path, environment: dict[str, str]) -> Folder:
+def folder(reproduced: tuple[Folder, str], tmp_path: Path, warm_environment: dict[str, str]) -> Folder:
     """A copy of it, to be changed."""
     shutil.copytree(reproduced[0].root, tmp_path / "copy", symlinks=True)
-    return Folder(tmp_path / "copy", environment)
+    return Folder(tmp_path / "copy", warm_environment)

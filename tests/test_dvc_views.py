@@ -18,12 +18,12 @@ TEMPLATES = sorted(path.stem for path in (REPOSITORY / ".dvc" / "plots").iterdir
 
 @pytest.fixture(scope="module")
 def changed(
-    reproduced: tuple[Folder, str], tmp_path_factory: pytest.TempPathFactory, environment: dict[str, str]
+    reproduced: tuple[Folder, str], tmp_path_factory: pytest.TempPathFactory, warm_environment: dict[str, str]
 ) -> Folder:
     """A repository in which one experiment, `early`, changed one knob and thereby the heuristic `tetris`."""
     root = tmp_path_factory.mktemp("views") / "copy"
     shutil.copytree(reproduced[0].root, root, symlinks=True)
-    folder = Folder(root, environment)
+    folder = Folder(root, warm_environment)
     folder.dvc("exp", "run", "-n", "early", "-S", f"{KNOB}=[0.9]")
     return folder
 

@@ -344,7 +344,7 @@ def test_jobsets_of_an_older_schema_are_refused_and_older_results_stay(
 
 def test_without_git_the_pipeline_runs_and_experiments_are_refused(folder: Folder) -> None:
     shutil.rmtree(folder.root / ".git")
-    folder.run(sys.executable, "-m", "dvc", "config", "core.no_scm", "true")
+    folder.dvc("config", "core.no_scm", "true")
     before = bytes_of(folder.root)
     shutil.rmtree(folder.root / "data/jobsets")
     assert run(folder.root, "generate online") == Said(0, [])

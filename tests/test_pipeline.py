@@ -3,7 +3,6 @@
 import json
 import re
 import shutil
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -57,7 +56,7 @@ def test_nothing_of_a_run_but_results_is_left_for_git(reproduced: tuple[Folder, 
 
 
 def test_the_report_of_a_run_is_one_page_that_git_does_not_see(folder: Folder) -> None:
-    folder.run(sys.executable, "-m", "pipeline", "report")
+    folder.pipeline("report")
     page = (folder.root / "reports" / "index.html").read_text()
     assert "Nothing: metrics, parameters and outputs are those of commit " in page
     assert page.count("data:image/png;base64,") >= 4  # slowdown, two that learned, one schedule
@@ -151,7 +150,7 @@ def test_a_row_that_was_tried_leaves_nothing_behind(folder: Folder) -> None:
 
 
 def prune(folder: Folder) -> str:
-    return folder.run(sys.executable, "-m", "pipeline", "prune")
+    return folder.pipeline("prune")
 
 
 def test_code_touches_only_the_stages_that_run_it(folder: Folder) -> None:

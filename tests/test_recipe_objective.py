@@ -28,8 +28,8 @@ ONE_UPDATE = "{name: reinforce, recipe: ours, loads: [130], updates: 1, jobsets:
 
 
 @pytest.mark.slow
-def test_a_new_objective_is_learned(tmp_path: Path, environment: dict[str, str]) -> None:
-    copy = Copy(tmp_path / "copy", "objective", environment)
+def test_a_new_objective_is_learned(tmp_path: Path, warm_environment: dict[str, str]) -> None:
+    copy = Copy(tmp_path / "copy", "objective", warm_environment)
     assert copy.run(sys.executable, "-c", TWO_JOBS) == "[-4.0, -1.0, -1.0] [-4.0, -1.0, -1.0]\n"
     copy.agent("deeprm", objective="crowding", finetune=YAML().load(ONE_UPDATE))
     copy.edit(jobsets=SMALL)

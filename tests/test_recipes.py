@@ -2,7 +2,6 @@
 
 import json
 import re
-import sys
 from pathlib import Path
 
 import pandas as pd
@@ -13,8 +12,8 @@ from ruamel.yaml import YAML
 
 
 @pytest.fixture
-def copy(tmp_path: Path, request: pytest.FixtureRequest, environment: dict[str, str]) -> Copy:
-    return Copy(tmp_path / "copy", request.param, environment)
+def copy(tmp_path: Path, request: pytest.FixtureRequest, warm_environment: dict[str, str]) -> Copy:
+    return Copy(tmp_path / "copy", request.param, warm_environment)
 
 
 def test_contributing_names_every_recipe() -> None:
@@ -34,7 +33,7 @@ def test_a_new_heuristic_schedules(copy: Copy) -> None:
 
 @pytest.mark.parametrize("copy", ["system"], indirect=True)
 def test_a_new_system_is_trained_and_scored(copy: Copy) -> None:
-    stages = copy.run(sys.executable, "-m", "dvc", "stage", "list", "--name-only").split()
+    stages = copy.run("python", "-m", "dvc", "stage", "list", "--name-only").split()
     assert {"generate@three_resources", "heuristics@three_resources", "finetune@narrow", "evaluate@narrow"} <= set(
         stages
     )
@@ -103,7 +102,7 @@ def test_a_fourth_problem_goes_through_every_stage(copy: Copy) -> None:
         rows["transfers"], rows["hindsight"]["scenarios"] = {}, []
         rows["scenarios"]["weighted"]["jobsets"] = {"train": 12, "validation": 6, "test": 10}
         rows["agents"]["due_dates"]["finetune"] |= {"updates": 5, "validate_every": 5}
-    copy.run(sys.executable, "-m", "dvc", "repro")
+    copy.run("python", "-m", "dvc", "repro")
     scored = [
         pd.read_parquet(copy.root / "reports" / "tables" / kind / name / "jobsets.parquet")
         for kind, name in (("heuristics", "weighted"), ("agents", "due_dates"))

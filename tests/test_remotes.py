@@ -84,19 +84,21 @@ def goes_round(folder: Folder, remote: Remote, place: Path, environment: Mapping
     assert ran(folder.dvc("repro", "--pull", "heuristics@online", **remote.environment)) == []
 
 
-def test_a_folder_shares_results_and_runs(folder: Folder, tmp_path: Path, environment: dict[str, str]) -> None:
-    goes_round(folder, Remote(str(tmp_path / "remote"), {}, {}), tmp_path, environment)
+def test_a_folder_shares_results_and_runs(folder: Folder, tmp_path: Path, warm_environment: dict[str, str]) -> None:
+    goes_round(folder, Remote(str(tmp_path / "remote"), {}, {}), tmp_path, warm_environment)
 
 
 @pytest.mark.slow
 def test_a_bucket_shares_results_and_runs(
-    folder: Folder, bucket: Remote, tmp_path: Path, environment: dict[str, str]
+    folder: Folder, bucket: Remote, tmp_path: Path, warm_environment: dict[str, str]
 ) -> None:
-    goes_round(folder, bucket, tmp_path, environment)
+    goes_round(folder, bucket, tmp_path, warm_environment)
 
 
-def test_a_small_project_goes_through_a_bucket(bucket: Remote, tmp_path: Path, environment: dict[str, str]) -> None:
-    mine, other = Folder(tmp_path / "mine", environment), Folder(tmp_path / "other", environment)
+def test_a_small_project_goes_through_a_bucket(
+    bucket: Remote, tmp_path: Path, warm_environment: dict[str, str]
+) -> None:
+    mine, other = Folder(tmp_path / "mine", warm_environment), Folder(tmp_path / "other", warm_environment)
     (mine.root / ".dvc").mkdir(parents=True)
     mine.git("init", "--quiet", "--initial-branch", "main")
     (mine.root / ".dvc" / "config").write_text("")
@@ -117,9 +119,9 @@ def test_a_small_project_goes_through_a_bucket(bucket: Remote, tmp_path: Path, e
     assert other.git("status", "--porcelain") == ""
 
 
-def test_what_is_in_no_remote_is_named(folder: Folder, tmp_path: Path, environment: dict[str, str]) -> None:
+def test_what_is_in_no_remote_is_named(folder: Folder, tmp_path: Path, warm_environment: dict[str, str]) -> None:
     Remote(str(tmp_path / "empty"), {}, {}).name_in(folder)
-    clone = Folder(tmp_path / "clone", environment)
+    clone = Folder(tmp_path / "clone", warm_environment)
     folder.git("clone", "--quiet", str(folder.root), str(clone.root))
     Remote(str(tmp_path / "empty"), {}, {}).name_in(clone)
     with pytest.raises(AssertionError, match="data/jobsets/online"):

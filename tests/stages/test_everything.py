@@ -1,11 +1,9 @@
 """`repro`: what is stale, MLflow's view and the report, in one command; the second time next to nothing."""
 
-import sys
-
 import pytest
 from repositories import AGENTS, NOTHING, Folder
 
-REPRO = (sys.executable, "-m", "pipeline", "repro")
+REPRO = ("python", "-m", "pipeline", "repro")
 WRITTEN = "opens in any browser"  # what writing the report says
 
 

@@ -141,9 +141,9 @@ def test_results_of_the_other_problem_are_refused(compared: Path, monkeypatch: p
 
 
 @pytest.fixture
-def logged(tmp_path: Path, environment: dict[str, str]) -> Folder:
+def logged(tmp_path: Path, warm_environment: dict[str, str]) -> Folder:
     """A repository with two scenarios of many machines, one of them on a log outside of it."""
-    folder = begin(tmp_path / "repository", environment)
+    folder = begin(tmp_path / "repository", warm_environment)
     write_log(tmp_path / "logs" / "small.csv", 200)
     row = rows()["scenarios"]["few"]
     workload = LOG | {"path": "../logs/small.csv"}

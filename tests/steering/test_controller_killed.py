@@ -17,6 +17,7 @@ SEED, CLUSTERS, KILLS, JOBS = 23, 4, 5, 4  # kills of each cluster, and jobs tha
 KILLED = ("controller", "slurmctld", "slurmd", "both")
 SAVED_S = 6.0  # in which slurmctld has saved what it was told; else it loses jobs by itself
 LONG_S = 240.0
+LIMITS_MIN = (60, 99)  # longer than this test may take: else what Slurm takes for running ends as TIMEOUT
 # A job may still wait when all is done: Slurm drains nodes that it found at odds, and takes jobs for running whose end
 # a killed server did not hear of. What a killed slurmd could not begin Slurm holds itself (`launch failed`).
 KNOWN = {"COMPLETED", "COMPLETING", "RUNNING", "PENDING"}
@@ -54,7 +55,7 @@ def _played(number: int, folder: Path) -> tuple[list[str], int]:
 
 
 def _short(one: Steered, rng: random.Random) -> str:
-    options = (f"--time={rng.randint(2, 9)}", f"--nodes={rng.randint(2, 4)}", "--exclusive")
+    options = (f"--time={rng.randint(*LIMITS_MIN)}", f"--nodes={rng.randint(2, 4)}", "--exclusive")
     return one.slurm.submit(f"sleep {rng.randint(1, 2)}", *options)
 
 

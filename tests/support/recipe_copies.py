@@ -4,7 +4,6 @@ import os
 import re
 import shutil
 import subprocess
-import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -64,24 +63,12 @@ class Copy:
             rows["agents"][name].update(changes)
 
     def pipeline(self, *words: str) -> None:
-        self.run(sys.executable, "-m", "pipeline", *words)
+        self.run("python", "-m", "pipeline", *words)
 
     def stages(self, *commands: str) -> None:
-        """Run some commands, one behind the other, in one process: to begin one takes longer than such a stage."""
-        self.run(sys.executable, "-c", IN_ONE, *commands)
-
-
-IN_ONE = """
-import sys
-from pipeline.cli import main
-
-for words in sys.argv[1:]:
-    sys.argv = ["pipeline", *words.split()]
-    try:
-        main()
-    except SystemExit as end:
-        assert not end.code, words
-"""
+        """Run some commands, one behind the other."""
+        for words in commands:
+            self.pipeline(*words.split())
 
 
 def changes_compiled_code(recipe: str) -> bool:

@@ -112,7 +112,10 @@ class Folder:
         return done.stdout
 
     def dvc(self, *words: str, **more: str) -> str:
-        return self.run(sys.executable, "-m", "dvc", *words, **more)
+        return self.run("python", "-m", "dvc", *words, **more)
+
+    def pipeline(self, *words: str, **more: str) -> str:
+        return self.run("python", "-m", "pipeline", *words, **more)
 
     def git(self, *words: str) -> str:
         return self.run("git", *words)

@@ -1,0 +1,172 @@
+"""Commands forked from a process that has imported other people's libraries: each is a process of its own all the same.
+
+`python -m dvc` and `python -m pipeline` spend most of a small command on importing torch, pandas, MLflow and DVC. Here
+these are imported once; of the project itself nothing is, for copies of it under test differ. What this writes as
+`python` asks for a fork where it is told `-m dvc` or `-m pipeline`, and becomes Python itself for all else; with it on
+PATH, the stages that DVC runs come from here, too. Not for tests of how a process begins, of limits that it inherits,
+of signals to its group, or of what may differ between two processes (hashes of strings do not, here).
+"""
+
+import atexit
+import gc
+import marshal
+import os
+import select
+import signal
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+MODULES = ("dvc", "pipeline")
+# Not numba, which reads the environment, and no library that begins a thread which a command would miss.
+LIBRARIES = (
+    "pandas",
+    "pandera.pandas",
+    "torch",
+    "torch.fx.experimental.symbolic_shapes",
+    "scipy.linalg",
+    "matplotlib.pyplot",
+    "mlflow",
+    "mlflow.store.tracking.sqlalchemy_store",
+    "dvc.cli.parser",
+    "dvc.repo",
+    "typer",
+    "ruamel.yaml",
+)
+LONGEST = 1 << 18  # bytes of a command with its environment
+ENDED_S = 10.0
+
+# It imports only what is built in, and so begins in 10 ms.
+ASKING = """#!{python} -IS
+import _signal, _socket, marshal, os, sys
+if sys.argv[1:2] != ["-m"] or sys.argv[2] not in {modules}:
+    os.execv({python!r}, [{python!r}, *sys.argv[1:]])
+asked = _socket.socket(_socket.AF_UNIX, _socket.SOCK_SEQPACKET)
+asked.connect({socket!r})
+files = b"".join(number.to_bytes(4, sys.byteorder) for number in range(3))
+order = marshal.dumps((sys.argv[0], sys.argv[2:], os.getcwd(), dict(os.environ)))
+asked.sendmsg([order], [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, files)])
+for number in (_signal.SIGINT, _signal.SIGTERM, _signal.SIGHUP):
+    _signal.signal(number, lambda number, frame: asked.send(bytes([number])))
+code = int.from_bytes(asked.recv(4), sys.byteorder, signed=True)
+if code < 0:
+    _signal.signal(-code, _signal.SIG_DFL) if -code != _signal.SIGKILL else None
+    os.kill(os.getpid(), -code)
+os._exit(code)
+"""
+
+
+@contextmanager
+def warm(place: Path) -> Iterator[Path]:
+    """Begin the process that forks, and end it.
+
+    Args:
+        place: a folder of its own, with a short path.
+
+    Yields:
+        A folder for PATH, in which `python` is.
+    """
+    address, python = place / "socket", place / "bin" / "python"
+    python.parent.mkdir()
+    python.write_text(ASKING.format(python=sys.executable, modules=MODULES, socket=str(address)))
+    python.chmod(0o755)
+    begun = [sys.executable, __file__, str(address)]
+    with subprocess.Popen(begun, stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True) as process:
+        assert process.stdout
+        assert process.stdout.readline() == b"ready\n"
+        yield python.parent
+        process.communicate(timeout=ENDED_S)
+
+
+def _serve(address: str) -> None:
+    """Fork for whoever asks, until the process that began this ends and so closes standard input."""
+    sys.modules["hypothesis"] = None  # type: ignore[assignment]  # as pipeline/__main__.py has it
+    for name in LIBRARIES:
+        __import__(name)
+    gc.freeze()
+    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listener:
+        listener.bind(address)
+        listener.listen(64)
+        sys.stdout.write("ready\n")
+        sys.stdout.flush()
+        while listener in select.select([listener, sys.stdin], [], [])[0]:
+            asked, _ = listener.accept()
+            if not os.fork():
+                listener.close()
+                return _keep(asked)
+            asked.close()
+            _bury()
+    return None
+
+
+def _bury() -> None:
+    """Take note of all that have ended."""
+    with suppress(ChildProcessError):
+        while os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG):
+            pass
+
+
+def _keep(asked: socket.socket) -> None:
+    """Fork once more, into the command; pass on what signals are sent, and with which code it ends."""
+    order, files, *_ = socket.recv_fds(asked, LONGEST, 3)
+    child = os.fork()
+    if not child:
+        asked.close()
+        return _become(*marshal.loads(order), files)
+    ended = os.pidfd_open(child)
+    while ended not in select.select([asked, ended], [], [])[0]:
+        number = asked.recv(1)
+        if not number:  # who asked is gone, and all that the command began goes, too
+            os.killpg(child, signal.SIGKILL)
+            os._exit(0)
+        os.kill(child, number[0])
+    code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    asked.send(code.to_bytes(4, sys.byteorder, signed=True))
+    os._exit(0)
+
+
+def _become(python: str, words: list[str], folder: str, environment: dict[str, str], files: list[int]) -> None:
+    """Run a module as `python -m` does."""
+    import runpy
+
+    os.setpgid(0, 0)
+    for number, file in enumerate(files):
+        os.dup2(file, number)
+        os.close(file)
+    os.chdir(folder)
+    os.environ.clear()
+    os.environ.update(environment)
+    through = bool(environment.get("PYTHONUNBUFFERED"))
+    sys.stdin = open(0, closefd=False)  # noqa: SIM115
+    sys.stdout = os.fdopen(1, "w", closefd=False, buffering=1 if os.isatty(1) else -1)
+    sys.stdout.reconfigure(write_through=through)
+    sys.stderr = os.fdopen(2, "w", closefd=False, buffering=1, errors="backslashreplace")
+    sys.executable = python
+    sys.argv = words
+    paths = [folder, *filter(None, environment.get("PYTHONPATH", "").split(os.pathsep))]
+    sys.path[:1] = paths  # in place of this file's folder
+    try:
+        runpy.run_module(words[0], run_name="__main__", alter_sys=True)
+    except SystemExit as end:
+        _end(end.code)
+    _end(0)
+
+
+def _end(code: object) -> None:
+    """End as Python does, without taking down all modules, which takes a third of a second."""
+    if not isinstance(code, int | None):
+        sys.stderr.write(f"{code}\n")
+        code = 1
+    threading._shutdown()  # type: ignore[attr-defined]  # wait for threads
+    atexit._run_exitfuncs()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code or 0)
+
+
+if __name__ == "__main__":
+    _serve(sys.argv[1])
