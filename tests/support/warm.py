@@ -38,7 +38,7 @@ LIBRARIES = (
     "ruamel.yaml",
 )
 LONGEST = 1 << 18  # bytes of a command with its environment
-ENDED_S = 10.0
+ENDED_S = 60.0
 
 # It imports only what is built in, and so begins in 10 ms.
 ASKING = """#!{python} -IS
