@@ -117,6 +117,7 @@ def _keep(asked: socket.socket) -> None:
     if not child:
         asked.close()
         return _become(*marshal.loads(order), files)
+    os.setpgid(child, child)  # as it does itself: whoever comes first
     ended = os.pidfd_open(child)
     while ended not in select.select([asked, ended], [], [])[0]:
         number = asked.recv(1)
@@ -149,6 +150,9 @@ def _become(python: str, words: list[str], folder: str, environment: dict[str, s
     sys.argv = words
     paths = [folder, *filter(None, environment.get("PYTHONPATH", "").split(os.pathsep))]
     sys.path[:1] = paths  # in place of this file's folder
+    # The pipeline's own way to end would come before what these libraries have registered; `_end` comes behind it.
+    register = atexit.register
+    atexit.register = lambda call, *more, **named: call if call.__name__ == "_leave" else register(call, *more, **named)
     try:
         runpy.run_module(words[0], run_name="__main__", alter_sys=True)
     except SystemExit as end:
