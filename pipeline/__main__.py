@@ -11,10 +11,14 @@ ended: list[int] = []
 
 def _leave() -> None:
     """End at once, with what Python would end with: taking down every module of torch takes a third of a second."""
-    if ended:
-        sys.stdout.flush()
-        sys.stderr.flush()
-        os._exit(ended[0])
+    if not ended:
+        return
+    try:
+        for stream in filter(None, (sys.stdout, sys.stderr)):  # None: whoever began this has closed it
+            stream.flush()
+    except (OSError, ValueError):  # Python meets it again, says so, and ends with another code
+        return
+    os._exit(ended[0])
 
 
 if __name__ == "__main__":

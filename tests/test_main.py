@@ -1,5 +1,6 @@
 """How `python -m pipeline` ends: at once, but behind all that must be done before."""
 
+import os
 import subprocess
 import sys
 
@@ -25,10 +26,11 @@ runpy.run_module("pipeline", run_name="__main__")
 """
 
 
-def ended(end: str) -> tuple[int, list[str], str]:
-    """Run a command that ends so, and return its code and what it said."""
-    words = [sys.executable, "-c", COMMAND.format(end=end)]
-    done = subprocess.run(words, check=False, cwd=REPOSITORY, capture_output=True, text=True)
+def ended(end: str, to: str = "") -> tuple[int, list[str], str]:
+    """Run a command that ends so, and return its code and what it said; `to`: where the shell sends it."""
+    words = ["sh", "-c", f'exec "$@" {to}', "sh", sys.executable, "-c", COMMAND.format(end=end)]
+    buffered = os.environ | {"PYTHONUNBUFFERED": ""}  # so that there is something left to be written at the end
+    done = subprocess.run(words, check=False, cwd=REPOSITORY, env=buffered, capture_output=True, text=True)
     return done.returncode, done.stdout.splitlines(), done.stderr
 
 
@@ -42,3 +44,15 @@ def test_what_is_unforeseen_ends_as_python_ends_it() -> None:
     assert (code, said) == (1, ["thread", "handler", "taken down"])
     assert wrong.endswith("RuntimeError: a fault\n")
     assert ended("sys.exit('some words')") == (1, ["thread", "handler", "taken down"], "some words\n")
+
+
+def test_a_closed_output_is_none_to_write_to() -> None:
+    assert ended("sys.exit(3)", ">&-") == (3, [], "")
+    assert ended("sys.exit(3)", "2>&-") == (3, ["thread", "handler"], "")
+
+
+def test_what_could_not_be_written_is_told() -> None:
+    code, _, wrong = ended("sys.exit()", ">/dev/full")
+    assert code == 120  # Python's own, for what its end could not write
+    assert "No space left on device" in wrong
+    assert "_leave" not in wrong
