@@ -64,16 +64,8 @@ def known() -> Known:
     return Known()
 
 
-@pytest.fixture
-def extending(began: tuple[Service, View]) -> Service:
-    """One that knows the cluster: a watch that broke, as on a busy machine, is read anew in some seconds."""
-    one, view = began
-    until(lambda: view.synced)
-    return one
-
-
 @pytest.fixture(scope="module")
-def began(params: Params, known: Known) -> Iterator[tuple[Service, View]]:
+def extending(params: Params, known: Known) -> Iterator[Service]:
     with api_server(known.cluster) as url:
         view = View(Api(Address(url)))
         view.begin()
@@ -83,7 +75,7 @@ def began(params: Params, known: Known) -> Iterator[tuple[Service, View]]:
             return [doors(Extender(view, desk.answer))]
 
         with service(params, lambda: heuristic("most_allocated"), more=more) as one:
-            yield one, view
+            yield one
         view.end()
 
 
@@ -178,8 +170,8 @@ NONSENSE = st.recursive(
 
 @settings(max_examples=150, deadline=None)
 @given(sent=NONSENSE)
-def test_anything_is_refused_or_answered(began: tuple[Service, View], sent: Any) -> None:
-    status, said = began[0].ask("/kubernetes/filter", sent if sent is not None else b"null")
+def test_anything_is_refused_or_answered(extending: Service, sent: Any) -> None:
+    status, said = extending.ask("/kubernetes/filter", sent if sent is not None else b"null")
     jsonschema.validate(said, FILTERED)
     assert status == 200
 

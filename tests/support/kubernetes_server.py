@@ -122,6 +122,7 @@ class Handler(BaseHTTPRequestHandler):
     """Answers for a cluster."""
 
     cluster: Cluster
+    ended: threading.Event  # this server is; another may answer for the same cluster
 
     protocol_version = "HTTP/1.1"
 
@@ -139,11 +140,15 @@ class Handler(BaseHTTPRequestHandler):
     def refuse(self, status: int, line: str) -> None:
         self.answer(status, {"kind": "Status", "code": status, "message": line})
 
+    @property
+    def silent(self) -> bool:
+        return self.cluster.down or self.ended.is_set()
+
     def is_down(self) -> bool:
         self.cluster.asked.append(f"{self.command} {self.path}")
-        if self.cluster.down:
+        if self.silent:
             self.close_connection = True
-        return self.cluster.down
+        return self.silent
 
     def do_GET(self) -> None:
         if self.is_down():
@@ -174,7 +179,7 @@ class Handler(BaseHTTPRequestHandler):
         self.send_header("Transfer-Encoding", "chunked")
         self.end_headers()
         end, sent = time.monotonic() + seconds, 0
-        while time.monotonic() < end and not self.cluster.down:
+        while time.monotonic() < end and not self.silent:
             with self.cluster.changed:
                 due = [event for event in self.cluster.events if event[0] > place and event[1] == kind]
                 if not due:
@@ -188,7 +193,7 @@ class Handler(BaseHTTPRequestHandler):
                 if self.cluster.cut and sent:
                     self.cluster.cut -= 1
                     return self.drop()
-        if self.cluster.down:
+        if self.silent:
             return self.drop()
         return self.chunk(b"")
 
@@ -229,15 +234,18 @@ class Handler(BaseHTTPRequestHandler):
 
 @contextmanager
 def api_server(cluster: Cluster) -> Iterator[str]:
-    """Let the server listen; its address."""
-    server = ThreadingHTTPServer((HOST, 0), type("Bound", (Handler,), {"cluster": cluster}))
+    """Let the server listen; its address. At its end the cluster is as it was, for others that answer for it."""
+    ended = threading.Event()
+    server = ThreadingHTTPServer((HOST, 0), type("Bound", (Handler,), {"cluster": cluster, "ended": ended}))
     server.daemon_threads = True
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
     thread.start()
     try:
         yield f"http://{HOST}:{server.server_port}"
     finally:
-        cluster.fail()
+        ended.set()
+        with cluster.changed:
+            cluster.changed.notify_all()
         server.shutdown()
         server.server_close()
         thread.join(5)
