@@ -14,6 +14,7 @@ from pipeline.core import Json
 from pipeline.errors import UserError
 
 CONNECT_S, ANSWER_S = 3.0, 10.0
+AT_ONCE = 4  # connections that are kept: two watches, what is asked beside them, and one to spare
 WATCH_S = 60  # after which the server ends a watch, and it is begun again
 MOST_BYTES = 64_000_000  # of an answer, and of a line of a watch
 MERGE = "application/merge-patch+json"
@@ -64,6 +65,7 @@ class Api:
     def __init__(self, address: Address) -> None:
         self.address = address
         self._pool = urllib3.PoolManager(
+            maxsize=AT_ONCE,
             retries=False,
             timeout=urllib3.Timeout(connect=CONNECT_S, read=ANSWER_S),
             ca_certs=None if address.ca_file is None else str(address.ca_file),

@@ -3,10 +3,11 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+import pytest
 from kubernetes_server import Cluster, api_server, node, pod, until
 
 from pipeline.kubernetes import view as viewing
-from pipeline.kubernetes.api import Address, Api
+from pipeline.kubernetes.api import Address, Api, UnreachableError
 from pipeline.kubernetes.view import View
 
 
@@ -36,6 +37,23 @@ def test_what_comes_changes_and_goes_is_followed() -> None:
         until(lambda: not view.nodes.all()[0].ready)
         cluster.remove("pods", "work/a")
         until(lambda: names(view) == ["b"])
+
+
+def test_whoever_follows_and_asks_beside_it_is_not_warned(caplog: pytest.LogCaptureFixture) -> None:
+    cluster = Cluster()
+    with api_server(cluster) as url:
+        asked = Api(Address(url))
+        view = View(asked)
+        view.begin()
+        until(lambda: view.synced)
+        watching = asked.watch("/api/v1/pods", resourceVersion=cluster.version)
+        cluster.put("pods", pod("a"))
+        next(watching)
+        assert asked.get("/api/v1/pods")["items"]
+        view.end()
+    with pytest.raises(UnreachableError):
+        next(watching)
+    assert [one.getMessage() for one in caplog.records] == []
 
 
 def test_a_list_comes_in_pages() -> None:
