@@ -121,6 +121,8 @@ def _table(path: Path, scenario: GroupsScenario) -> UserJobs:
     if scenario.policies_know == "predictions":
         raise UserError(f"{where}: a table has no past to predict run times from (policies_know: predictions)")
     frame = pd.concat([some for some, _ in user_table(path, (*IDS, "queue"))])
+    if scenario.policies_know == "estimates" and "estimate" not in frame:  # else the controller is told run times
+        raise UserError(f"{where}: columns: missing estimate (policies_know: estimates)")
     frame = frame if "jobset" in frame else frame.assign(jobset="0")
     schema = user_jobs_schema(scenario, estimated="estimate" in frame)
     check_columns(frame, schema, where)

@@ -53,6 +53,14 @@ def test_a_table_has_no_past_to_predict_from() -> None:
         read(TABLE, row=row)
 
 
+def test_where_estimates_are_told_a_table_has_them() -> None:
+    row = shared(workload=LOG, policies_know="estimates", resources={"cpu": 8}).groups_scenario("shared")
+    head = "job,arrival,duration,group,cpu,queue"
+    with pytest.raises(UserError, match=r"^jobs.csv: columns: missing estimate \(policies_know: estimates\)$"):
+        read(f"{head}\n1,0,4,1,1,0\n", row=row)
+    assert read(f"{head},estimate\n1,0,4,1,1,0,9\n", row=row)[1:3] == [[4], [9]]
+
+
 def test_jobsets_are_in_order_of_arrival_and_begin_at_a_whole_interval() -> None:
     Path("jobs.csv").write_text(f"jobset,{HEAD}\nx,1,112,4,1,1,0,short\ny,1,3,4,1,1,0,short\nx,2,101.5,4,1,1,0,long\n")
     first, second = read_jobs(Path("jobs.csv"), ROW, no_progress).jobsets(5.0)
