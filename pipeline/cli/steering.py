@@ -10,7 +10,6 @@ from pipeline.errors import UserError
 
 steering = typer.Typer(help="Let a policy order the queue of a live cluster, step by step.")
 app.add_typer(steering, name="steer", no_args_is_help=True)
-FOLDER = Path("steering")
 
 
 @steering.callback()
@@ -18,49 +17,65 @@ def clusters() -> None:
     """Let a policy order the queue of a live cluster, step by step."""
 
 
+Scenario = Annotated[
+    str | None, typer.Option(help="A scenario of many machines: its policies.", autocompletion=names_in("scenarios"))
+]
+Policy = Annotated[
+    str,
+    typer.Option(
+        help="'champion': that of champions.yaml, and each that follows it; or a heuristic, or a model directory.",
+        autocompletion=policies,
+    ),
+]
+ModeName = Annotated[
+    str,
+    typer.Option(
+        help="observe: touch nothing; shadow: and replay both orders; order: set SiteFactor; release: let jobs go."
+    ),
+]
+Tick = Annotated[float, typer.Option(min=1, max=3600, help="Seconds between two looks at the queue.")]
+Folder = Annotated[Path, typer.Option(help="Its journal, its lock, and what it has set.")]
+Strength = Annotated[
+    int, typer.Option(min=2001, max=1_000_000_000, help="The highest SiteFactor, beside the site's own weights.")
+]
+Most = Annotated[int, typer.Option(min=1, max=100_000, help="Changes of one tick; others follow.")]
+Limit = Annotated[
+    float, typer.Option(min=1, max=60000, help="Milliseconds of a decision, before Slurm's own order stands.")
+]
+TimeUnit = Annotated[float, typer.Option(min=0.001, help="Seconds of the scenario's unit of time.")]
+Ticks = Annotated[int, typer.Option(min=0, help="End after so many; 0: when told to.")]
+HeldIn = Annotated[
+    str, typer.Option(help="Of release: partitions whose jobs are submitted held, for it to let go; with commas.")
+]
+LongestHold = Annotated[
+    float, typer.Option(min=1, help="Of release: seconds behind which a job goes, whatever the policy wants.")
+]
+Canary = Annotated[
+    int, typer.Option(min=0, max=1000, help="Jobs of a window by which a policy that acts is judged; 0: it is not.")
+]
+Draw = Annotated[
+    float, typer.Option(min=0, help="Temperature at which orders are drawn by their scores; 0: the best first.")
+]
+Reset = Annotated[bool, typer.Option("--reset", help="Take back what a controller left, and end.")]
+
+
 @steering.command()
 def slurm(
-    scenario: Annotated[
-        str | None,
-        typer.Option(help="A scenario of many machines: its policies.", autocompletion=names_in("scenarios")),
-    ] = None,
-    policy: Annotated[
-        str,
-        typer.Option(
-            help="'champion': that of champions.yaml, and each that follows it; or a heuristic, or a model directory.",
-            autocompletion=policies,
-        ),
-    ] = "champion",
-    mode: Annotated[
-        str,
-        typer.Option(
-            help="observe: touch nothing; shadow: and replay both orders; order: set SiteFactor; release: let jobs go."
-        ),
-    ] = "observe",
-    tick: Annotated[float, typer.Option(min=1, max=3600, help="Seconds between two looks at the queue.")] = 5.0,
-    folder: Annotated[Path, typer.Option(help="Its journal, its lock, and what it has set.")] = FOLDER,
-    strength: Annotated[
-        int, typer.Option(min=2001, max=1_000_000_000, help="The highest SiteFactor, beside the site's own weights.")
-    ] = 1_000_000,
-    most: Annotated[int, typer.Option(min=1, max=100_000, help="Changes of one tick; others follow.")] = 200,
-    limit: Annotated[
-        float, typer.Option(min=1, max=60000, help="Milliseconds of a decision, before Slurm's own order stands.")
-    ] = 2000.0,
-    time_unit: Annotated[float, typer.Option(min=0.001, help="Seconds of the scenario's unit of time.")] = 1.0,
-    ticks: Annotated[int, typer.Option(min=0, help="End after so many; 0: when told to.")] = 0,
-    held_in: Annotated[
-        str, typer.Option(help="Of release: partitions whose jobs are submitted held, for it to let go; with commas.")
-    ] = "",
-    longest_hold: Annotated[
-        float, typer.Option(min=1, help="Of release: seconds behind which a job goes, whatever the policy wants.")
-    ] = 86_400.0,
-    canary: Annotated[
-        int, typer.Option(min=0, max=1000, help="Jobs of a window by which a policy that acts is judged; 0: it is not.")
-    ] = 50,
-    draw: Annotated[
-        float, typer.Option(min=0, help="Temperature at which orders are drawn by their scores; 0: the best first.")
-    ] = 0.0,
-    reset: Annotated[bool, typer.Option("--reset", help="Take back what a controller left, and end.")] = False,
+    scenario: Scenario = None,
+    policy: Policy = "champion",
+    mode: ModeName = "observe",
+    tick: Tick = 5.0,
+    folder: Folder = Path("steering"),
+    strength: Strength = 1_000_000,
+    most: Most = 200,
+    limit: Limit = 2000.0,
+    time_unit: TimeUnit = 1.0,
+    ticks: Ticks = 0,
+    held_in: HeldIn = "",
+    longest_hold: LongestHold = 86_400.0,
+    canary: Canary = 50,
+    draw: Draw = 0.0,
+    reset: Reset = False,
 ) -> None:
     """Order the queue of the Slurm whose commands are in the path, or only say how it would be ordered.
 
