@@ -22,6 +22,7 @@ class InPlay(NamedTuple):
     """Some episodes in play."""
 
     left: Iterator[int]  # plays them, and tells now and then how many go on
+    started: Callable[[], float]  # share of their jobs so far: in lock step all are over at nearly the same time
     end: Callable[[], Iterable[Column]]  # what has become of them: columns of jobs or episodes
 
 
@@ -49,9 +50,10 @@ def play_all(
         for first in range(0, pairs, abreast):
             group = np.arange(first, min(first + abreast, pairs))
             going = begin([policies[k] for k in some], group)
-            for left in going.left:
-                on_progress((over + len(group) - left) / (len(policies) * episodes))
+            for _ in going.left:
+                on_progress((over + len(group) * going.started()) / (len(policies) * episodes))
             over += len(group)
+            on_progress(over / (len(policies) * episodes))  # also where jobs were left when episodes were cut
             parts.append(going.end())
         if some:
             columns = [np.split(np.concatenate(column), len(some)) for column in zip(*parts, strict=True)]

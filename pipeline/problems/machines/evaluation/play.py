@@ -105,11 +105,15 @@ def _side_by_side(game: Game, policies: Sequence[Policy], on_progress: ShareCall
         whose, episode = np.divmod(group, len(game.episodes))
         jobs = end_to_end([game.episodes[b] for b in episode])
         simulator = Simulator(jobs, game.machines, np.zeros(len(jobs.arrival)))  # nobody learns: presence costs nothing
+
+        def started() -> float:
+            return simulator.placed_jobs / max(1, len(jobs.arrival))
+
         rules = [rule for policy in some if (rule := compiled_rule_of(policy)) is not None]
         if rules:
             who = players([rules[k] for k in whose], game.key[episode])
-            return InPlay(play_compiled(simulator, who), simulator.placed)
-        return InPlay(play_together(simulator, some, whose, game.key[episode]), simulator.placed)
+            return InPlay(play_compiled(simulator, who), started, simulator.placed)
+        return InPlay(play_together(simulator, some, whose, game.key[episode]), started, simulator.placed)
 
     found = play_all(policies, len(game.episodes), game.abreast, begin, on_progress)
     return [Placed._make(columns) for columns in found]

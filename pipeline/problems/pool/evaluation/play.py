@@ -88,12 +88,17 @@ def played(game: Game, policies: Sequence[Policy], on_progress: ShareCallback) -
 
     def begin(some: Sequence[Policy], group: IntArray) -> InPlay:
         whose, episode = np.divmod(group, game.jobs.episodes)
-        simulator = Batched(game.jobs.take(episode), game.cluster, game.step_limit, skip_forced=game.masked)
+        jobs = game.jobs.take(episode)
+        simulator = Batched(jobs, game.cluster, game.step_limit, skip_forced=game.masked)
+
+        def started() -> float:
+            return simulator.placed / max(1, len(jobs.arrival))
+
         rules = [rule for policy in some if (rule := compiled_rule_of(policy)) is not None]
         if rules:
             who = players([rules[k] for k in whose], game.key[episode])
-            return InPlay(play_compiled(simulator, who), simulator.schedule)
-        return InPlay(play_together(simulator, some, whose, game.key[episode]), simulator.schedule)
+            return InPlay(play_compiled(simulator, who), started, simulator.schedule)
+        return InPlay(play_together(simulator, some, whose, game.key[episode]), started, simulator.schedule)
 
     found = play_all(policies, game.jobs.episodes, game.abreast, begin, on_progress)
     return [Schedule._make(columns) for columns in found]

@@ -82,6 +82,15 @@ def test_play_tells_how_far_it_is() -> None:
     assert (shares[0] < 1, shares[-1]) == (True, 1)
 
 
+def test_one_episode_in_lock_step_tells_how_many_of_its_jobs_have_started() -> None:
+    shares: list[float] = []
+    (load, (jobs, *_)), *_ = JOBSETS.items()
+    score({"mine": asked(HEURISTICS["sjf"])}, {load: [jobs]}, MACHINES, SEED, shares.append)
+    count = len(jobs.arrival)
+    assert set(shares) <= {started / count for started in range(count + 1)}
+    assert len(set(shares)) > count / 2
+
+
 def test_jobs_beyond_the_limit_are_flagged() -> None:
     short = MACHINES._replace(time_limit=10.0)
     found = score({"sjf": HEURISTICS["sjf"]}, JOBSETS, short, SEED)["sjf"]

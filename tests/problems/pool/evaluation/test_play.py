@@ -90,6 +90,21 @@ def test_play_tells_how_far_it_is() -> None:
     assert shares[-1] == 1
 
 
+def test_one_episode_in_lock_step_tells_how_many_of_its_jobs_have_started() -> None:
+    shares: list[float] = []
+    jobs = tiny_jobset(80, 0, 0)
+    score({"random": random}, {80: [jobs]}, CLUSTER, LIMIT, SEED, on_progress=shares.append)
+    count = len(jobs.arrival)
+    assert set(shares) <= {started / count for started in range(count + 1)}
+    assert len(set(shares)) > count / 2
+
+
+def test_what_is_cut_is_done_too() -> None:
+    shares: list[float] = []
+    score({"random": random}, JOBSETS, CLUSTER, 1, SEED, on_progress=shares.append)
+    assert shares[-2] < shares[-1] == 1
+
+
 def test_a_knob_is_the_best_of_its_candidates() -> None:
     knobs = PoolKnobs(tetris_weights=(0.9, 0.0, 0.2), hold_quantiles=(0.5, 1.0))
 
