@@ -5,6 +5,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import pad
 
+from pipeline.learning.pulling import pull
 from pipeline.problems.pool.networks.compiled_mlp import MlpWeights, forward, gradient
 from pipeline.problems.pool.networks.encodings import Layout, paint
 from pipeline.problems.pool.networks.lookup import Places, SumRows, piece_table, places_of
@@ -61,7 +62,7 @@ class Mlp(Network):
             return super().add_gradient(observed, loss)
         table = piece_table(self.first.weight, self.layout)
         found = gradient(self._laid_out(table), places_of(self.layout), observed, loss)
-        table.backward(torch.from_numpy(found.table.sum(axis=0)))  # type: ignore[no-untyped-call]
+        pull(table, torch.from_numpy(found.table.sum(axis=0)))
         hidden, actions = len(self.first.bias), len(self.last.bias)
         for weight, value in (
             (self.first.bias, found.bias.sum(axis=0)[:hidden]),

@@ -9,6 +9,7 @@ from torch import Tensor, nn
 
 from pipeline.core import BoolArray, FloatArray, Observation
 from pipeline.learning import vector_math
+from pipeline.learning.pulling import pull
 from pipeline.problems.pool.networks.compiled_mlp import MlpWeights
 from pipeline.problems.pool.networks.encodings import Layout
 from pipeline.problems.pool.networks.lookup import Places
@@ -112,6 +113,6 @@ class Network(Scorer[CompactObservation]):
             values = logits.detach().cpu().numpy()
             gradient, entropy = np.empty_like(values), np.empty(len(values))
             loss_gradient(values, part.may, loss.take(some), gradient, entropy)
-            logits.backward(torch.from_numpy(gradient).to(logits.device))
+            pull(logits, torch.from_numpy(gradient).to(logits.device))
             total += float(entropy.sum())
         return total
