@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from pipeline.core import BoolArray, FloatArray, IntArray
+from pipeline.learning.doubt import chances, doubt, likeliest
 from pipeline.learning.sampling import best
 from pipeline.problems.machines.networks.acting import forward
 from pipeline.problems.machines.networks.actor_critic import ActorCritic
@@ -59,11 +60,9 @@ def retried(
     """
     logits = forward(network, played.observed).astype(np.float64)
     like = alike(played.observed)
-    tried = _likeliest(logits, like, played.observed.may, most)
-    shown = np.where(tried, logits, -np.inf)
-    chance = np.exp(shown - shown.max(axis=1, keepdims=True))
-    chance /= chance.sum(axis=1, keepdims=True)
-    kept = share * np.minimum(1.0, doubt(chance, like) / unsure)
+    tried = likeliest(logits, like, played.observed.may, most)
+    chance = chances(logits, tried)
+    kept = share * np.minimum(1.0, doubt(chance, like, LEAST) / unsure)
     some = np.flatnonzero(draws < kept)
     if not len(some):
         return None
@@ -93,22 +92,6 @@ def alike(observed: Features) -> IntArray:
         _, first, group = np.unique(seen[d, legal], axis=0, return_index=True, return_inverse=True)
         found[d, legal] = legal[first[group.ravel()]]
     return found
-
-
-def _likeliest(logits: FloatArray, like: IntArray, may: BoolArray, most: int) -> BoolArray:
-    """Return the legal actions that are as good as one of the `most` likeliest."""
-    first = may & (like == np.arange(may.shape[1]))
-    order = np.where(first, -logits, np.inf).argsort(axis=1, kind="stable")
-    kept = first & (order.argsort(axis=1, kind="stable") < most)
-    return np.asarray(may & np.take_along_axis(kept, like, axis=1))
-
-
-def doubt(chance: FloatArray, like: IntArray) -> FloatArray:
-    """Return how likely two draws differ [D], actions that are as good counted as one; 0 where there is one only."""
-    together = np.zeros_like(chance)
-    np.add.at(together, (np.arange(len(like))[:, None], like), chance)
-    spread: FloatArray = np.maximum(1.0 - (together**2).sum(axis=1), 0.0)
-    return np.where((together > LEAST).sum(axis=1) > 1, spread, 0.0)
 
 
 def _cost(

@@ -13,6 +13,7 @@ import numpy as np
 from numba import get_num_threads
 
 from pipeline.core import BoolArray, CompiledRule, FloatArray, IntArray, KeyArray, Observation
+from pipeline.learning.doubt import chances, doubt, likeliest
 from pipeline.problems.pool.networks.relative import Relative, relative_buffer
 from pipeline.problems.pool.networks.sets import Sets
 from pipeline.problems.pool.simulator.compiled.batch import Batched
@@ -100,11 +101,9 @@ def branches(
     view = simulator.observe(rows)
     observed = network.encode(view)
     logits, like = network.frozen()(observed).astype(np.float64), alike(view, observed.may)
-    tried = _tried(like, logits, observed.may, most)
-    shown = np.where(tried, logits, -np.inf)
-    chance = np.exp(shown - shown.max(axis=1, keepdims=True))
-    chance /= chance.sum(axis=1, keepdims=True)
-    kept = np.minimum(1.0, _doubt(chance, like) / unsure)
+    tried = likeliest(logits, like, observed.may, most)
+    chance = chances(logits, tried)
+    kept = np.minimum(1.0, doubt(chance, like) / unsure)
     some = np.flatnonzero(draws < kept)
     tried, like = tried[some], like[some]
     decision, action = np.nonzero(tried & (like == np.arange(like.shape[1])))
@@ -124,22 +123,6 @@ def alike(view: Observation, may: BoolArray) -> IntArray:
     size = np.concatenate([view.duration[:, :, None], view.demand], axis=2)
     same = (size[:, :, None] == size[:, None]).all(axis=3) & may[:, None, :slots]
     return np.concatenate([same.argmax(axis=2), np.full((len(may), 1), slots)], axis=1)
-
-
-def _tried(like: IntArray, logits: FloatArray, may: BoolArray, most: int) -> BoolArray:
-    """Return the legal actions that are as good as one of the `most` likeliest."""
-    first = may & (like == np.arange(may.shape[1]))
-    order = np.where(first, -logits, np.inf).argsort(axis=1, kind="stable")
-    kept = first & (order.argsort(axis=1, kind="stable") < most)
-    return np.asarray(may & np.take_along_axis(kept, like, axis=1))
-
-
-def _doubt(chance: FloatArray, like: IntArray) -> FloatArray:
-    """Return how likely two draws differ [D], those that are as good counted as one."""
-    together = np.zeros_like(chance)
-    np.add.at(together, (np.arange(len(like))[:, None], like), chance)
-    doubt: FloatArray = np.maximum(1.0 - (together**2).sum(axis=1), 0.0)
-    return np.where((together > 0).sum(axis=1) > 1, doubt, 0.0)
 
 
 def _brought(

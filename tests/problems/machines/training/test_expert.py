@@ -16,11 +16,12 @@ from machine_learning import (
 
 from pipeline.config import MachinesExpert, Ppo
 from pipeline.core import keys
+from pipeline.learning.doubt import doubt
 from pipeline.problems.machines.networks.acting import forward
 from pipeline.problems.machines.networks.features import DURATION, PLACE, Features, features
 from pipeline.problems.machines.training.expert import _learn, expert, gains
 from pipeline.problems.machines.training.ppo import ppo
-from pipeline.problems.machines.training.retrying import Retried, _cost, alike, doubt, retried
+from pipeline.problems.machines.training.retrying import Retried, _cost, alike, retried
 from pipeline.problems.machines.training.task import Played, Task, record
 
 BUDGET = {"recipe": "", "loads": (100,), "validate_every": 1}
@@ -64,12 +65,6 @@ def test_a_pair_that_looks_different_is_another_action() -> None:
     pair = np.zeros((1, 1, 2, 5))
     pair[0, 0, 1, 0] = 1.0
     assert alike(seen([1.0], [5.0, 5.0], pair, [True] * 3)).tolist() == [[0, 1, 2]]
-
-
-def test_doubt_counts_actions_that_are_alike_as_one() -> None:
-    chance = np.array([[0.25, 0.25, 0.5], [0.5, 0.5, 0.0]])
-    like = np.array([[0, 0, 2], [0, 0, 2]])
-    assert doubt(chance, like).tolist() == [0.5, 0.0]
 
 
 def test_where_nothing_is_in_doubt_nothing_is_tried() -> None:
