@@ -54,8 +54,9 @@ def estimated_steps(log: Trace, step_s: int, longest: int) -> IntArray:
 
 
 def describe_estimates(log: Trace, duration: IntArray, estimate: IntArray) -> str:
-    """Return, for people, how many jobs of a log run longer than their users estimated."""
+    """Return, for people, how many jobs of a log run longer than policies are told."""
     jobs, over, longer = len(log.id), int((log.run_s > log.estimate_s).sum()), int((duration > estimate).sum())
     return (
-        f"estimates: {over} jobs ({over / jobs:.1%}) run longer than estimated, {longer} ({longer / jobs:.1%}) in steps"
+        f"run times that policies are told: {over} jobs ({over / jobs:.1%}) run longer, "
+        f"{longer} ({longer / jobs:.1%}) in steps"
     )

@@ -138,7 +138,7 @@ def test_windows_of_a_log_tell_what_its_users_said(params: Params, tmp_path: Pat
     assert jobs.estimate.tolist() == [1, 4, 2, 1, 4, 2]
     fresh = origin.fresh(0, 1)
     assert sorted(fresh.requested.tolist()) == [1, 1, 2, 2, 4, 4]
-    assert "estimates: 20 jobs (33.3%) run longer than estimated, 20 (33.3%) in steps" in origin.notes
+    assert "run times that policies are told: 20 jobs (33.3%) run longer, 20 (33.3%) in steps" in origin.notes
     assert "estimate unknown: its run time taken (20 rows)" in origin.notes
 
 

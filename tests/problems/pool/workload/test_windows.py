@@ -65,7 +65,7 @@ def test_those_who_overrun_are_told_of(tmp_path: Path) -> None:
     # Of 100 s told 1 and 60 s; 61 s are two steps, as 100 s are.
     log = read(tmp_path, *(line(run=100, estimate=s) for s in (1, 60, 61, 9999, -1)))
     steps = discretise(log, swf(step_s=60, max_steps=5), {"cpu": 10}, 20, estimates=True)
-    said = "estimates: 3 jobs (60.0%) run longer than estimated, 2 (40.0%) in steps"
+    said = "run times that policies are told: 3 jobs (60.0%) run longer, 2 (40.0%) in steps"
     assert said in describe(log, steps)
     assert "estimate unknown: its run time taken (1 rows)" in describe(log, steps)
 
