@@ -124,6 +124,39 @@ ending.main()
 """
 
 
+CLEARS_AWAY = """
+import os, signal, time
+from contextlib import ExitStack, contextmanager, suppress
+from pipeline.cli import ending
+
+def clear():
+    until = time.monotonic() + 1.0
+    while time.monotonic() < until:
+        with suppress(OSError):
+            time.sleep(0.02)
+        try:
+            raise ValueError
+        except ValueError:
+            time.sleep(0.02)
+    print("cleared away")
+
+@contextmanager
+def folder():
+    with ExitStack() as running:
+        running.callback(clear)
+        yield
+
+def app(**settings):
+    with folder(), ExitStack() as both:
+        both.enter_context(folder())
+        os.kill(os.getpid(), signal.SIGTERM)
+        time.sleep(60)
+
+ending.app, ending.AGAIN_S = app, 0.05
+ending.main()
+"""
+
+
 @pytest.mark.slow
 def test_200_trainings_that_are_killed_and_resumed_half_of_them_beside_others_make_the_same_bytes(
     ready: Trained, undisturbed: dict[str, bytes], tmp_path: Path
@@ -149,6 +182,13 @@ def test_300_trainings_begun_beside_others_take_the_same_first_step(ready: Train
     # thousand.
     told = folder.run(sys.executable, str(script), "300", "plain", PYTHONPATH=here)
     assert list(json.loads(told.splitlines()[-1]).values()) == [300]
+
+
+def test_whoever_clears_away_because_of_a_signal_is_not_stopped_by_the_one_that_comes_again() -> None:
+    """As a Slurm on loopback does, whose servers take a while to end on a busy machine."""
+    done = subprocess.run([sys.executable, "-c", CLEARS_AWAY], check=False, capture_output=True, text=True)
+    assert done.stdout == "cleared away\ncleared away\n"
+    assert (done.returncode, done.stderr) == (143, "terminated; run again to resume\n")
 
 
 def test_a_signal_that_compiled_code_loses_comes_again() -> None:

@@ -11,7 +11,7 @@ from pipeline.cli.base import app
 from pipeline.errors import UserError
 
 STOPPED = {signal.SIGINT: "interrupted", signal.SIGTERM: "terminated"}
-AGAIN_S = 15.0  # behind a signal that was lost; longer than a stage may take to clean up with MLflow away
+AGAIN_S = 15.0  # behind a signal that was lost
 
 
 class Stopped(BaseException):
@@ -46,10 +46,27 @@ def main() -> None:
 
 
 def _stop(number: int, _: object) -> None:
-    # What is raised while compiled code calls back into Python is lost: come again until it gets through.
-    signal.signal(signal.SIGALRM, lambda *_: _stop(number, None))
-    signal.setitimer(signal.ITIMER_REAL, AGAIN_S)
+    _come_again(number)
     raise Stopped(number)
+
+
+def _come_again(number: int) -> None:
+    """Stop once more in a while, and then again: what is raised while compiled code calls back into Python is lost."""
+
+    def come(*_: object) -> None:
+        _come_again(number)
+        if not _has_got_through():  # whoever clears away because of it, for as long as that takes, is let do so
+            raise Stopped(number)
+
+    signal.signal(signal.SIGALRM, come)
+    signal.setitimer(signal.ITIMER_REAL, AGAIN_S)
+
+
+def _has_got_through() -> bool:
+    error = sys.exc_info()[1]  # of whatever was interrupted: what it handles, and within what that was raised
+    while error is not None and not isinstance(error, Stopped):
+        error = error.__context__
+    return error is not None
 
 
 def _end(said: str) -> NoReturn:
