@@ -19,6 +19,7 @@ from pipeline.storage.files import write
 LOCK, BOOK = "lock", "set.json"
 WHO = "a watchdog that takes back what a controller set"
 PATIENCE_S, LOOK_S = 15.0, 0.1  # with a watchdog that has the lock for a moment, and between two tries
+SAVED_S = 15.0  # in which slurmctld has saved what it did: one that is killed begins again with what was before
 MISSES = 2  # readings in a row that do not show what was set, behind which a job counts as frozen
 
 
@@ -31,6 +32,7 @@ class Entry(BaseModel):
     before: int = 0  # the last other one, above 0: which of both is there, a crash leaves open
     told: bool = False  # slurmctld took it, so that the next reading must show it
     misses: int = 0
+    gone: float | None = None  # since when the job is not there; one that slurmctld forgot to have ended comes back
 
     @property
     def frozen(self) -> bool:
@@ -99,10 +101,15 @@ class Book:
             if not entry.frozen:
                 entry.told, entry.misses = False, 0
 
-    def forget(self, numbers: set[int]) -> None:
-        """Forget jobs that are gone."""
-        for number in numbers & self.jobs.keys():
-            del self.jobs[number]
+    def seen(self, numbers: set[int], now: float) -> None:
+        """Note which jobs are there, and forget those that have been gone for longer than slurmctld forgets."""
+        for number, entry in list(self.jobs.items()):
+            if number in numbers:
+                entry.gone = None
+            elif entry.gone is None:
+                entry.gone = now
+            elif now - entry.gone > SAVED_S:
+                del self.jobs[number]
 
     def owns(self, number: int, factor: int) -> bool:
         """Return whether a factor that a job has is one that was set here, or none at all."""

@@ -12,13 +12,12 @@ from time import sleep
 
 from pipeline.errors import UserError
 from pipeline.steering.asking import AwayError, Slurm
-from pipeline.steering.book import Book, Held
+from pipeline.steering.book import SAVED_S, Book, Held
 from pipeline.steering.rows import PENDING, JobRow, OddError
 
 NODE = re.compile(r"[A-Za-z0-9_.-]{1,64}", re.ASCII)
 NAMED = re.compile(r"for job (\d{1,10})\b", re.ASCII)  # in what scontrol complains of
 WHAT = "jobs of others may be released"
-SAVED_S = 15.0  # in which slurmctld has saved what it did
 TRIES, LOOK_S = 3, 0.5  # and between two
 CLOCK_S = 1.0  # to which slurmctld tells when it began
 Began = Callable[[], float]  # when slurmctld began, which is asked where it matters

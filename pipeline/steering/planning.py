@@ -45,7 +45,7 @@ def look_after(book: Book, reading: Reading) -> list[int]:
     A job whose factor is not what was set is tried again, and is taken to be frozen when that does nothing either: it
     has a priority of its own, which multifactor leaves alone.
     """
-    book.forget(book.jobs.keys() - {number for job in reading.jobs for number in (job.number, job.array)})
+    book.seen({number for job in reading.jobs for number in (job.number, job.array)}, reading.now)
     found = []
     for job in _eligible(reading):
         entry = book.jobs.get(job.array)

@@ -60,7 +60,8 @@ def _ours(book: Book, seen: dict[int, int] | None) -> set[int]:
     if seen is None:
         return set(book.jobs)
     shown = {number for number in book.jobs.keys() & seen.keys() if seen[number] and book.owns(number, seen[number])}
-    return shown | {number for number, entry in book.jobs.items() if number not in seen and entry.factor}
+    hidden = {number for number, entry in book.jobs.items() if number not in seen and entry.factor}
+    return shown | {number for number in hidden if book.jobs[number].gone is None}
 
 
 def all_back(slurm: Slurm, book: Book) -> str:

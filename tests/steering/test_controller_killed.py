@@ -41,6 +41,7 @@ def _played(number: int, folder: Path) -> tuple[list[str], int]:
     with slurm(Cluster()) as cluster, steered(cluster, folder / "steering") as one:
         one.steer()
         for _ in range(KILLS):
+            one.until_steering(LONG_S)
             jobs += [_short(one, rng) for _ in range(JOBS)]
             time.sleep(SAVED_S + rng.uniform(0.0, 2.0))
             factors += len(one.in_order())

@@ -4,14 +4,14 @@ from pathlib import Path
 
 from slurm_said import SUBMIT, sinfo, squeue
 
-from pipeline.steering.book import Book
+from pipeline.steering.book import SAVED_S, Book
 from pipeline.steering.competing import Pool
 from pipeline.steering.planning import Decided, changes, left_alone, look_after
 from pipeline.steering.rows import Reading, factors_in, jobs_in, nodes_in
 
 
-def reading(factors: str, *jobs: str) -> Reading:
-    return Reading(2e9, jobs_in("\n".join(jobs)), nodes_in(sinfo("n1")), factors_in(factors))
+def reading(factors: str, *jobs: str, now: float = 2e9) -> Reading:
+    return Reading(now, jobs_in("\n".join(jobs)), nodes_in(sinfo("n1")), factors_in(factors))
 
 
 def test_a_job_is_frozen_when_setting_it_twice_did_nothing(tmp_path: Path) -> None:
@@ -43,11 +43,26 @@ def test_what_others_set_is_theirs(tmp_path: Path) -> None:
     assert left_alone(book, now) == {2: "set by others", 3: "set by others"}
 
 
-def test_jobs_that_are_gone_are_forgotten(tmp_path: Path) -> None:
+def test_jobs_that_are_gone_for_long_are_forgotten(tmp_path: Path) -> None:
     book = Book(tmp_path)
     book.intend({2: 50, 3: 40, 4: 30}, dict.fromkeys((2, 3, 4), float(SUBMIT)))
-    look_after(book, reading("3|40", squeue(JobID=3), squeue(JobID=9, ArrayJobID=4, StateCompact="R")))
+    there = ("3|40", squeue(JobID=3), squeue(JobID=9, ArrayJobID=4, StateCompact="R"))
+    look_after(book, reading(*there))
+    look_after(book, reading(*there, now=2e9 + SAVED_S))
+    assert set(book.jobs) == {2, 3, 4}
+    look_after(book, reading(*there, now=2e9 + SAVED_S + 1))
     assert set(book.jobs) == {3, 4}
+
+
+def test_a_job_that_comes_back_is_known_by_what_was_set(tmp_path: Path) -> None:
+    """Slurmctld was killed before it had saved that the job ended."""
+    book, again = Book(tmp_path), reading("2|50", squeue(JobID=2), now=2e9 + 9)
+    book.intend({2: 50}, {2: float(SUBMIT)})
+    look_after(book, reading(""))
+    look_after(book, again)
+    assert left_alone(book, again) == {}
+    look_after(book, reading("", now=2e9 + SAVED_S + 5))  # it has ended once more, just now
+    assert set(book.jobs) == {2}
 
 
 def test_without_an_answer_slurms_own_order_stands() -> None:

@@ -2,6 +2,7 @@
 
 import fcntl
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -61,6 +62,13 @@ class Steered:
         )
         self.started.append(begun)
         return begun
+
+    def until_steering(self, most_s: float = SOON_S) -> None:
+        """Wait until the last controller has begun: it imports, takes back, and asks its policy for the first time."""
+        said, end = self.folder.parent / f"said-{len(self.started) - 1}", time.monotonic() + most_s
+        while not re.search("^steer: [a-z]+: ", said.read_text(), re.MULTILINE):
+            assert time.monotonic() < end, said.read_text()
+            time.sleep(0.1)
 
     def ended(self, process: "subprocess.Popen[str]") -> str:
         """Wait until a controller has ended, and return what it said; its watchdog may go on."""
