@@ -191,6 +191,16 @@ def test_whoever_clears_away_because_of_a_signal_is_not_stopped_by_the_one_that_
     assert (done.returncode, done.stderr) == (143, "terminated; run again to resume\n")
 
 
+def test_clearing_away_that_never_ends_is_stopped_at_last() -> None:
+    endless = CLEARS_AWAY.replace("+ 1.0", "+ 1000").replace(
+        "AGAIN_S = app, 0.05", "AGAIN_S, ending.CLEARED_S = app, 0.05, 1"
+    )
+    assert endless.count("1000") == endless.count("CLEARED_S") == 1
+    done = subprocess.run([sys.executable, "-c", endless], check=False, capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (143, "")
+    assert done.stderr == "terminated; run again to resume\n"
+
+
 def test_a_signal_that_compiled_code_loses_comes_again() -> None:
     begun = time.monotonic()
     done = subprocess.run([sys.executable, "-c", LOSES_IT], check=False, capture_output=True, text=True)

@@ -2,6 +2,7 @@
 
 import signal
 import sys
+import time
 from concurrent.futures.process import BrokenProcessPool
 from typing import NoReturn
 
@@ -12,6 +13,7 @@ from pipeline.errors import UserError
 
 STOPPED = {signal.SIGINT: "interrupted", signal.SIGTERM: "terminated"}
 AGAIN_S = 15.0  # behind a signal that was lost
+CLEARED_S = 600.0  # in which what is half written is cleared away; else it is stopped, too
 
 
 class Stopped(BaseException):
@@ -39,23 +41,25 @@ def main() -> None:
     except BrokenProcessPool:
         _end("a process was ended from outside, maybe for want of memory; run again")
     except Stopped as stopped:
-        signal.setitimer(signal.ITIMER_REAL, 0)
         sys.stderr.write(f"{STOPPED[stopped.args[0]]}; run again to resume\n")
         raise SystemExit(128 + stopped.args[0]) from None
+    finally:
+        signal.signal(signal.SIGALRM, signal.SIG_IGN)
+        signal.setitimer(signal.ITIMER_REAL, 0)
     raise SystemExit(code)
 
 
 def _stop(number: int, _: object) -> None:
-    _come_again(number)
+    _come_again(number, time.monotonic() + CLEARED_S)
     raise Stopped(number)
 
 
-def _come_again(number: int) -> None:
+def _come_again(number: int, at_last: float) -> None:
     """Stop once more in a while, and then again: what is raised while compiled code calls back into Python is lost."""
 
     def come(*_: object) -> None:
-        _come_again(number)
-        if not _has_got_through():  # whoever clears away because of it, for as long as that takes, is let do so
+        _come_again(number, at_last)
+        if not _has_got_through() or time.monotonic() > at_last:  # whoever clears away because of it is let do so
             raise Stopped(number)
 
     signal.signal(signal.SIGALRM, come)
@@ -63,10 +67,11 @@ def _come_again(number: int) -> None:
 
 
 def _has_got_through() -> bool:
-    error = sys.exc_info()[1]  # of whatever was interrupted: what it handles, and within what that was raised
-    while error is not None and not isinstance(error, Stopped):
+    error, seen = sys.exc_info()[1], list[BaseException]()  # what is handled just now, and within what it was raised
+    while error is not None and not isinstance(error, Stopped) and error not in seen:
+        seen.append(error)
         error = error.__context__
-    return error is not None
+    return isinstance(error, Stopped)
 
 
 def _end(said: str) -> NoReturn:

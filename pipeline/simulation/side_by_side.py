@@ -51,9 +51,10 @@ def play_all(
             group = np.arange(first, min(first + abreast, pairs))
             going = begin([policies[k] for k in some], group)
             for _ in going.left:
-                on_progress((over + len(group) * going.started()) / (len(policies) * episodes))
+                if (started := going.started()) < 1:  # the end is told once, also where episodes were cut
+                    on_progress((over + len(group) * started) / (len(policies) * episodes))
             over += len(group)
-            on_progress(over / (len(policies) * episodes))  # also where jobs were left when episodes were cut
+            on_progress(over / (len(policies) * episodes))
             parts.append(going.end())
         if some:
             columns = [np.split(np.concatenate(column), len(some)) for column in zip(*parts, strict=True)]

@@ -8,6 +8,8 @@ import hashlib
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from pipeline import storage
@@ -22,6 +24,7 @@ from pipeline.tracking.digests import LOCK, dvc_waits
 from pipeline.tracking.spool import waiting
 from pipeline.tracking.store import database
 
+ENDED_S = 5.0  # in which what is told to end does so
 SEEN = Path(".cache/repro")  # of what MLflow and the report were last brought up to date
 
 
@@ -63,10 +66,19 @@ def _settled() -> bool:
     return SEEN.read_text(encoding="utf-8") == _now()
 
 
-def _publishing() -> "subprocess.Popen[str]":
-    """Begin to add to MLflow what it misses, beside the report: neither needs the other."""
+@contextmanager
+def _publishing() -> "Iterator[subprocess.Popen[str]]":
+    """Begin to add to MLflow what it misses, beside the report: neither needs the other; it ends with what began it."""
     line = (sys.executable, "-m", "pipeline", "publish")
-    return subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    with subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as sending:
+        try:
+            yield sending
+        except BaseException:
+            sending.terminate()
+            with suppress(subprocess.TimeoutExpired):
+                sending.wait(ENDED_S)
+            sending.kill()
+            raise
 
 
 def _told(sending: "subprocess.Popen[str]") -> bool:

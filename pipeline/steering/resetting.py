@@ -19,7 +19,7 @@ LONGEST_PAUSE_S = 60.0
 
 
 def reset(slurm: Slurm, book: Book) -> int:
-    """Set the factors of all jobs in the book to 0; return how many were not.
+    """Set the factors of all jobs in the book to 0; return how many were not, of those that are there.
 
     A factor that somebody else set meanwhile stays. Jobs that run are reset too, or one that is requeued would come
     back with it.
@@ -29,7 +29,7 @@ def reset(slurm: Slurm, book: Book) -> int:
         UserError: who runs this may not.
     """
     wanted = _ours(book, _seen(slurm)) if book.jobs else set()
-    count, left = len(wanted), wanted
+    count, left = sum(book.jobs[number].gone is None for number in wanted), wanted
     for _ in range(TRIES):
         if not left:
             break
@@ -40,7 +40,7 @@ def reset(slurm: Slurm, book: Book) -> int:
             sleep(LOOK_S)
     if left:
         raise OddError(f"scontrol: {len(left)} jobs keep their SiteFactor, job {min(left)} first")
-    if count:
+    if wanted:
         book.intend(unset(wanted), {number: book.jobs[number].submitted for number in wanted})
     return count
 
@@ -56,12 +56,14 @@ def _seen(slurm: Slurm) -> dict[int, int] | None:
 
 
 def _ours(book: Book, seen: dict[int, int] | None) -> set[int]:
-    """Return the jobs to reset: those with a factor of ours, and those whose factor is not shown, as they run."""
+    """Return the jobs to reset: those with a factor of ours, and those whose factor is not shown, as they run.
+
+    One that is gone may be back by now, and run: slurmctld complains of it else, and does nothing.
+    """
     if seen is None:
         return set(book.jobs)
     shown = {number for number in book.jobs.keys() & seen.keys() if seen[number] and book.owns(number, seen[number])}
-    hidden = {number for number, entry in book.jobs.items() if number not in seen and entry.factor}
-    return shown | {number for number in hidden if book.jobs[number].gone is None}
+    return shown | {number for number, entry in book.jobs.items() if number not in seen and entry.factor}
 
 
 def all_back(slurm: Slurm, book: Book) -> str:

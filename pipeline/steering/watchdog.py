@@ -22,11 +22,10 @@ from typing import BinaryIO
 
 from pipeline.progress import say
 from pipeline.steering.asking import Slurm
-from pipeline.steering.book import WHO, Book, held_by
+from pipeline.steering.book import SAVED_S, WHO, Book, held_by
 from pipeline.steering.resetting import until_reset
 
 PAUSE_S = 2.0  # between two tries
-SAVED_S = 12.0  # slurmctld saves its state every 5 s
 SILENT_S = 300.0  # at least; more than the commands of a tick may take together
 GIVEN_UP_S = 86_400.0  # without an answer of slurmctld
 SWEPT_S = 5.0  # between two looks for jobs that were submitted held, where no controller lets them go

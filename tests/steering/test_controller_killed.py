@@ -47,6 +47,7 @@ def _played(number: int, folder: Path) -> tuple[list[str], int]:
             factors += len(one.in_order())
             _kill(one, rng.choice(KILLED), rng.uniform(0.0, 1.0))
             cluster.until(lambda: not one.held(), "no job that is held", LONG_S)
+        one.until_steering(LONG_S)
         assert one.started[-1].poll() is None
         one.started[-1].terminate()
         one.ended(one.started[-1])

@@ -49,13 +49,15 @@ def test_a_job_that_runs_is_not_shown_and_is_reset_all_the_same(tmp_path: Path) 
     assert slurm.now == {1: 0}
 
 
-def test_a_job_that_is_gone_is_reset_where_it_is_back_and_not_told_of_else(tmp_path: Path) -> None:
-    """One that slurmctld forgot to have ended comes back with what was set."""
+@pytest.mark.parametrize("hidden", [set[int](), {1}])
+def test_a_job_that_is_gone_is_reset_for_it_may_be_back_and_not_counted(tmp_path: Path, hidden: set[int]) -> None:
+    """One that slurmctld forgot to have ended comes back with what was set, and waits or runs."""
     book = book_of(tmp_path, {1: 50, 2: 40})
-    book.seen(set(), 1.0)
-    slurm = Remembered({1: 50})
+    book.seen({2}, 1.0)
+    slurm = Remembered({1: 50, 2: 40})
+    slurm.hidden = hidden
     assert reset(slurm, book) == 1
-    assert slurm.told == [{1: 0}]
+    assert slurm.now == {1: 0, 2: 0}
 
 
 def test_nothing_is_told_twice(tmp_path: Path) -> None:

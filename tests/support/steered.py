@@ -67,6 +67,7 @@ class Steered:
         """Wait until the last controller has begun: it imports, takes back, and asks its policy for the first time."""
         said, end = self.folder.parent / f"said-{len(self.started) - 1}", time.monotonic() + most_s
         while not re.search("^steer: [a-z]+: ", said.read_text(), re.MULTILINE):
+            assert self.started[-1].poll() is None, said.read_text()
             assert time.monotonic() < end, said.read_text()
             time.sleep(0.1)
 
