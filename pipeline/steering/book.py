@@ -19,7 +19,7 @@ from pipeline.storage.files import write
 LOCK, BOOK = "lock", "set.json"
 WHO = "a watchdog that takes back what a controller set"
 PATIENCE_S, LOOK_S = 15.0, 0.1  # with a watchdog that has the lock for a moment, and between two tries
-SAVED_S = 12.0  # in which slurmctld has saved what it did (it does so every 5 s); one that is killed goes back to that
+SAVED_S = 15.0  # in which slurmctld has saved what it did (it does so every 5 s); one that is killed goes back to that
 MISSES = 2  # readings in a row that do not show what was set, behind which a job counts as frozen
 
 
