@@ -196,7 +196,7 @@ def test_clearing_away_that_never_ends_is_stopped_at_last() -> None:
         "AGAIN_S = app, 0.05", "AGAIN_S, ending.CLEARED_S = app, 0.05, 1"
     )
     assert endless.count("1000") == endless.count("CLEARED_S") == 1
-    done = subprocess.run([sys.executable, "-c", endless], check=False, capture_output=True, text=True)
+    done = subprocess.run([sys.executable, "-c", endless], check=False, capture_output=True, text=True, timeout=300)
     assert (done.returncode, done.stdout) == (143, "")
     assert done.stderr == "terminated; run again to resume\n"
 
