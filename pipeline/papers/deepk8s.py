@@ -13,7 +13,7 @@ import pandas as pd
 from pipeline.comparing import plots
 from pipeline.papers.evidence import Evidence, Gap, Metric, OfJobs
 from pipeline.papers.roles import NAMES, Roles
-from pipeline.papers.rules import ABOVE, ALIKE, BELOW, Rule, at_least, at_most, below_by
+from pipeline.papers.rules import ABOVE, BELOW, NEARLY_EQUAL, Rule, at_least, at_most, below_by
 from pipeline.papers.verdicts import WHOLE, Find, Part, Shown, claim, compared, judged
 
 if TYPE_CHECKING:
@@ -152,7 +152,7 @@ OF_SLOWDOWN = (
         "PPO's mean slowdown is at most 13.5 % below each heuristic's",
         *_each("below", at_most(MOST), SLOWDOWN),
     ),
-    claim(FOUR, "PPO and A3C are nearly equal in result", compared(WHOLE, ALIKE, ranked(SLOWDOWN, "a3c", "ppo"))),
+    claim(FOUR, "PPO and A3C are nearly equal in result", compared(WHOLE, NEARLY_EQUAL, ranked(SLOWDOWN, "a3c", "ppo"))),
 )
 OF_COMPLETION = (
     claim(TABLE, "PPO has the lowest mean completion time", *_each("below", BELOW, COMPLETION)),
@@ -163,5 +163,5 @@ OF_COMPLETION = (
     ),
     claim(FIVE, "Short tasks are faster under PPO than under every heuristic", *_each_in(short, BELOW)),
     claim(FIVE, "Long tasks are slower under PPO than under every heuristic", *_each_in(long, ABOVE)),
-    claim(TABLE, "The makespan is nearly equal under all policies", *_each("PPO and", ALIKE, MAKESPAN)),
+    claim(TABLE, "The makespan is nearly equal under all policies", *_each("PPO and", NEARLY_EQUAL, MAKESPAN)),
 )

@@ -11,7 +11,7 @@ from pipeline.comparing import plots
 from pipeline.papers.curves import course, points, races
 from pipeline.papers.deepk8s import HEURISTICS, SLOWDOWN, ranked
 from pipeline.papers.evidence import Evidence
-from pipeline.papers.rules import ALIKE, CANNOT, NO, YES
+from pipeline.papers.rules import CANNOT, NEARLY_EQUAL, NO, YES
 from pipeline.papers.verdicts import WHOLE, Part, Shown, Verdict, claim, compared, judged
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ CLAIMS = (
         SIX,
         "A3C converges much later than PPO, to the same level",
         *_sooner("ppo", "a3c", "PPO sooner"),
-        compared("the same level", ALIKE, ranked(SLOWDOWN, "a3c", "ppo")),
+        compared("the same level", NEARLY_EQUAL, ranked(SLOWDOWN, "a3c", "ppo")),
     ),
     claim(
         SIX,
@@ -78,6 +78,6 @@ CLAIMS = (
     claim(
         SIX,
         "DAgger ends only as good as SJF, its expert",
-        compared(WHOLE, ALIKE, ranked(SLOWDOWN, "dagger", "sjf")),
+        compared(WHOLE, NEARLY_EQUAL, ranked(SLOWDOWN, "dagger", "sjf")),
     ),
 )

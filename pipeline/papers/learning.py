@@ -14,7 +14,7 @@ from pipeline.papers.curves import apart, change, points, races, size, tenths, v
 from pipeline.papers.durations import pretrained
 from pipeline.papers.evidence import Evidence, Gap, nearest
 from pipeline.papers.roles import NAMES
-from pipeline.papers.rules import BELOW, CANNOT, NO, NOWHERE_BELOW, YES, above, below
+from pipeline.papers.rules import BELOW, CANNOT, NO, NO_BETTER, YES, above, below
 from pipeline.papers.verdicts import WHOLE, CannotTellError, Find, Judge, Part, Shown, Verdict, claim, compared, judged
 
 if TYPE_CHECKING:
@@ -198,7 +198,7 @@ CLAIMS = {
         claim(
             SIX,
             "Before training, DeepRM is no better than random",
-            compared(WHOLE, NOWHERE_BELOW, _start_against_random),
+            compared(WHOLE, NO_BETTER, _start_against_random),
         ),
         claim(
             SIX,

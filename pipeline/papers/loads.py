@@ -9,7 +9,7 @@ import pandas as pd
 from pipeline.comparing import plots
 from pipeline.papers.evidence import Evidence, Gap
 from pipeline.papers.roles import HEURISTICS, NAMES
-from pipeline.papers.rules import ABOVE, BELOW, BELOW_SOMEWHERE, NOWHERE_ABOVE, OFTEN_BELOW, above, together
+from pipeline.papers.rules import ABOVE, BELOW, BELOW_SOMEWHERE, COMPARABLE, OFTEN_BELOW, above, together
 from pipeline.papers.verdicts import WHOLE, CannotTellError, Claim, Find, Part, Shown, Verdict, claim, compared, judged
 
 if TYPE_CHECKING:
@@ -103,7 +103,7 @@ def _first(evidence: Evidence, against: str, from_load: int = 0) -> list[Gap]:
 
 def _beside(name: str) -> list[Part]:
     """Return the parts of DeepRM's claim about one heuristic."""
-    rules = {"comparable to": NOWHERE_ABOVE, "often better than": OFTEN_BELOW}
+    rules = {"comparable to": COMPARABLE, "often better than": OFTEN_BELOW}
     return [compared(f"{word} {NAMES[name]}", rule, lambda made, _: _first(made, name)) for word, rule in rules.items()]
 
 

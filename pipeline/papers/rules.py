@@ -11,6 +11,8 @@ if TYPE_CHECKING:
     from pipeline.papers.evidence import Gap
 
 YES, NO, PARTLY, CANNOT = "yes", "no", "partly", "cannot be told"
+# "Nearly equal" and "comparable" have no number in the papers: it is ours.
+NEAR = 0.05
 
 
 class Rule(NamedTuple):
@@ -59,26 +61,37 @@ def _somewhere(gaps: Sequence["Gap"]) -> str:
     return NO if NO in words else YES if YES in words else CANNOT
 
 
-def _nowhere_above(gaps: Sequence["Gap"]) -> str:
-    return NO if any(gap.low > 0 for gap in gaps) else YES
-
-
 def _often(gaps: Sequence["Gap"]) -> str:
     under, over = sum(gap.high < 0 for gap in gaps), sum(gap.low > 0 for gap in gaps)
     return YES if 2 * under > len(gaps) else NO if 2 * over >= len(gaps) else CANNOT
 
 
-def _alike(gaps: Sequence["Gap"]) -> str:
-    return YES if all(gap.low <= 0 <= gap.high for gap in gaps) else NO
+def near(low: float, high: float) -> str:
+    """Return whether an interval is within NEAR of 0: all of it must be, and what is all farther refutes it.
+
+    An interval that is only wide shows no equality, and a small difference that is sure refutes none.
+
+    >>> near(-0.01, 0.02), near(0.06, 0.2), near(-0.2, 0.01)
+    ('yes', 'no', 'cannot be told')
+    """
+    return YES if max(-low, high) <= NEAR else NO if max(low, -high) > NEAR else CANNOT
 
 
 BELOW = Rule(_every, "it is above, by the whole interval, at a load")
 ABOVE = Rule(lambda gaps: _every(_turned(gaps)), "it is below, by the whole interval, at a load")
 BELOW_SOMEWHERE = Rule(_somewhere, "it is above, by the whole interval, at a load (yes: below at one or more)")
-NOWHERE_ABOVE = Rule(_nowhere_above, "it is above, by the whole interval, at a load (yes: at none)")
-NOWHERE_BELOW = Rule(lambda gaps: _nowhere_above(_turned(gaps)), "it is below, by the whole interval")
+COMPARABLE = Rule(
+    lambda gaps: _every(gaps, -NEAR),
+    f"the whole interval is more than {100 * NEAR:g} % above at a load (yes: at none, and all of it is less or below)",
+)
+NO_BETTER = Rule(
+    lambda gaps: COMPARABLE.word(_turned(gaps)), f"the whole interval is more than {100 * NEAR:g} % below at a load"
+)
 OFTEN_BELOW = Rule(_often, "it is above, by the whole interval, at half of the loads (yes: below at more than half)")
-ALIKE = Rule(_alike, "the interval leaves out 0 at a load (yes: at none)")
+NEARLY_EQUAL = Rule(
+    lambda gaps: together(near(gap.low, gap.high) for gap in gaps),
+    f"the whole interval is farther than {100 * NEAR:g} % at a load (yes: all of it is nearer, at every load)",
+)
 
 
 def at_least(share: float) -> Rule:

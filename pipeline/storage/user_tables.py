@@ -43,6 +43,21 @@ def user_table(path: Path, ids: Collection[str], rows: int = ROWS) -> Iterator[t
         raise UserError(f"{path}: not a readable table ({found})") from error
 
 
+def told_estimates(policies_know: str, columns: Collection[str], where: str) -> tuple[bool, list[str]]:
+    """Return whether policies are told a table's estimates of run times, and what there is to say of it.
+
+    Raises:
+        UserError: they are to be told what the table has not.
+    """
+    if policies_know == "predictions":
+        raise UserError(f"{where}: a table has no past to predict run times from (policies_know: predictions)")
+    told = policies_know == "estimates"
+    if told and "estimate" not in columns:
+        raise UserError(f"{where}: columns: missing estimate (policies_know: estimates)")
+    unused = "estimate" in columns and not told
+    return told, [f"{where}: estimate is not used (policies_know: {policies_know})"] if unused else []
+
+
 def _parquet(path: Path, ids: Collection[str], rows: int) -> Iterator[tuple[pd.DataFrame, float]]:
     with pq.ParquetFile(path, page_checksum_verification=True) as file:
         names = file.schema_arrow.names

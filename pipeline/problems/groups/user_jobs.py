@@ -19,7 +19,7 @@ from pipeline.problems.groups.tables import user_jobs_schema
 from pipeline.problems.groups.workload.log import describe, gathered
 from pipeline.progress import ProgressCallback
 from pipeline.storage.files import check_columns, check_table, line_of
-from pipeline.storage.user_tables import user_table
+from pipeline.storage.user_tables import told_estimates, user_table
 
 IDS = ("jobset", "job")
 TIMES = ("arrival", "duration", "estimate")
@@ -118,11 +118,8 @@ def chosen(jobsets: Sequence[UserJobset], where: Path, name: str | None) -> User
 
 def _table(path: Path, scenario: GroupsScenario) -> UserJobs:
     where, resources = str(path), list(scenario.resources)
-    if scenario.policies_know == "predictions":
-        raise UserError(f"{where}: a table has no past to predict run times from (policies_know: predictions)")
     frame = pd.concat([some for some, _ in user_table(path, (*IDS, "queue"))])
-    if scenario.policies_know == "estimates" and "estimate" not in frame:  # else the controller is told run times
-        raise UserError(f"{where}: columns: missing estimate (policies_know: estimates)")
+    estimated, notes = told_estimates(scenario.policies_know, frame.columns, where)
     frame = frame if "jobset" in frame else frame.assign(jobset="0")
     schema = user_jobs_schema(scenario, estimated="estimate" in frame)
     check_columns(frame, schema, where)
@@ -135,11 +132,11 @@ def _table(path: Path, scenario: GroupsScenario) -> UserJobs:
     changed |= {name: _whole(frame, name, where) for name in ("group", *resources)}
     frame = check_table(frame.assign(**changed), schema, where)
     arrival, duration = (frame[name].to_numpy() for name in TIMES[:2])
-    estimate: FloatArray = frame["estimate"].to_numpy() if "estimate" in frame else duration
+    estimate: FloatArray = frame["estimate"].to_numpy() if estimated else duration
     queue = frame["queue"].map({name: place for place, name in enumerate(scenario.queues)}).to_numpy(dtype=np.int64)
     demand = frame[resources].to_numpy(dtype=np.int64)
     jobs = Jobs(arrival, duration, estimate, demand, frame["group"].to_numpy(), queue)
-    return UserJobs(frame[list(IDS)].reset_index(drop=True), jobs, ())
+    return UserJobs(frame[list(IDS)].reset_index(drop=True), jobs, notes)
 
 
 def _numbers(frame: pd.DataFrame, name: str, where: str) -> pd.Series:

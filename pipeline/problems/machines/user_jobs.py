@@ -27,7 +27,7 @@ from pipeline.problems.machines.workload.park import grouped, kinds_at
 from pipeline.problems.machines.workload.windows import what_policies_know
 from pipeline.progress import ProgressCallback, progress, say
 from pipeline.storage.files import check_table, line_of
-from pipeline.storage.user_tables import user_table
+from pipeline.storage.user_tables import told_estimates, user_table
 
 IDS = ("jobset", "job")
 MOST_NAMED = 12  # jobsets in a line of refusal
@@ -124,14 +124,8 @@ def _numbers(column: pd.Series, where: str) -> pd.Series:
 
 
 def _of_table(frame: pd.DataFrame, scenario: MachinesScenario, park: MachinePark, where: str) -> UserJobs:
-    count, notes = len(frame), []
-    if scenario.policies_know == "predictions":
-        raise UserError(f"{where}: a table has no past to predict run times from (policies_know: predictions)")
-    estimated = scenario.policies_know == "estimates"
-    if estimated and "estimate" not in frame:
-        raise UserError(f"{where}: columns: missing estimate (policies_know: estimates)")
-    if "estimate" in frame and not estimated:
-        notes.append(f"{where}: estimate is not used (policies_know: durations)")
+    count = len(frame)
+    estimated, notes = told_estimates(scenario.policies_know, frame.columns, where)
     duration = frame["duration"].to_numpy()
     jobs = Jobs(
         arrival=frame["arrival"].to_numpy(),

@@ -70,10 +70,11 @@ JOBSET_RESULTS = pa.DataFrameSchema(
 )
 
 
-def user_jobs_schema(resources: Mapping[str, int], horizon: int) -> pa.DataFrameSchema:
-    """Return the schema of a user's own job table: demands within `resources`, durations within the horizon."""
+def user_jobs_schema(resources: Mapping[str, int], horizon: int, estimated: bool) -> pa.DataFrameSchema:
+    """Return the schema of a user's own job table: demands within `resources`, run times within the horizon."""
     columns = {"jobset": pa.Column(nullable=False), "job": pa.Column(nullable=False)}
     columns |= {"arrival": integers(0, LAST_ARRIVAL), "duration": integers(1, horizon)}
+    columns |= {"estimate": integers(1, horizon)} if estimated else {}
     columns |= {name: integers(0, units) for name, units in resources.items()}
     return pa.DataFrameSchema(columns, strict=True, unique=["jobset", "job"], name="UserJobs")
 

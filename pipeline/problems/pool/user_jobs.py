@@ -20,7 +20,7 @@ from pipeline.problems.pool.workload.job_table import EXACT, IDS, JobTable, log_
 from pipeline.problems.pool.workload.windows import describe, discretise
 from pipeline.progress import ProgressCallback
 from pipeline.storage.files import check_columns, check_table, line_of
-from pipeline.storage.user_tables import ROWS, user_table
+from pipeline.storage.user_tables import ROWS, told_estimates, user_table
 
 PLAIN = r"0|-?[1-9]\d{0,17}"  # ids that are the same as numbers and as words
 
@@ -32,6 +32,7 @@ class _Checked(NamedTuple):
     arrival: IntArray  # [J]
     duration: IntArray  # [J]
     demand: IntArray  # [J, R]
+    estimate: IntArray | None  # [J]  None: policies are told run times
 
 
 def read_jobs(
@@ -58,11 +59,10 @@ def read_jobs(
             notes = [f"run times are predicted as the first {learned:,} jobs teach: judge by the jobs behind them"]
         steps = discretise(log, workload, scenario.resources, scenario.horizon, scenario.policies_know != "durations")
         return log_table(steps), [*describe(log, steps), *notes]
-    if scenario.policies_know == "predictions":
-        raise UserError(f"{path}: a table has no past to predict run times from (policies_know: predictions)")
-    chunks, jobs = [], 0
+    chunks, jobs, notes = [], 0, []
     for frame, percent in user_table(path, IDS, rows):
-        chunks.append(_checked(frame, scenario, str(path)))
+        told, notes = told_estimates(scenario.policies_know, frame.columns, str(path))
+        chunks.append(_checked(frame, scenario, str(path), told))
         jobs += len(frame)
         on_progress(percent, f"{jobs:,} jobs")
     if not jobs:
@@ -71,12 +71,12 @@ def read_jobs(
     again = repeated(table)
     if again is not None:
         raise UserError(f"{path}: expected each jobset, job once, got the one in {line_of(str(path), again)} again")
-    return table, ()
+    return table, notes
 
 
-def _checked(frame: pd.DataFrame, scenario: PoolScenario, where: str) -> _Checked:
+def _checked(frame: pd.DataFrame, scenario: PoolScenario, where: str, told: bool) -> _Checked:
     resources = list(scenario.resources)
-    schema = user_jobs_schema(scenario.resources, scenario.horizon)
+    schema = user_jobs_schema(scenario.resources, scenario.horizon, estimated="estimate" in frame)
     check_columns(frame, schema, where)
     frame = check_table(whole_numbers(frame, resources, where), schema, where)
     ids = pa.Table.from_pandas(frame[list(IDS)].assign(**_plain(frame)), preserve_index=False)
@@ -85,6 +85,7 @@ def _checked(frame: pd.DataFrame, scenario: PoolScenario, where: str) -> _Checke
         frame["arrival"].to_numpy(dtype="int64"),
         frame["duration"].to_numpy(dtype="int16"),  # of at most 10,000, as units are
         np.ascontiguousarray(frame[resources].to_numpy(dtype="int16")),
+        frame["estimate"].to_numpy(dtype="int16") if told else None,
     )
 
 
@@ -108,7 +109,7 @@ def _encoded(ids: pa.ChunkedArray) -> pa.ChunkedArray:
 def _table(chunks: list[_Checked]) -> JobTable:
     """Return all chunks as one table, and let go of them."""
     tables = [chunk.ids for chunk in chunks]
-    columns: list[list[IntArray]] = [list(column) for column in list(zip(*chunks, strict=True))[1:]]
+    columns: list[list[IntArray]] = [list(one) for one in zip(*chunks, strict=True) if one[0] is not None][1:]
     chunks.clear()
     ids = pa.concat_tables(_alike(tables)).unify_dictionaries()
     number = np.concatenate([chunk.indices.to_numpy() for chunk in ids["jobset"].chunks])

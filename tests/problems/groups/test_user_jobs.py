@@ -42,9 +42,14 @@ def test_a_packed_table_and_a_parquet_are_the_same() -> None:
         assert [column.tolist() for column in read_jobs(Path(name), ROW, no_progress).jobs] == plain
 
 
-def test_queues_may_be_numbers_and_estimates_are_read() -> None:
-    found = read(f"{HEAD},estimate\n1,0,4,1,1,0,1,9\n2,1,4,1,1,0,0,3\n")
-    assert (found[2], found[5]) == ([9, 3], [1, 0])
+def test_queues_may_be_numbers() -> None:
+    assert read(f"{HEAD}\n1,0,4,1,1,0,1\n2,1,4,1,1,0,0\n")[5] == [1, 0]
+
+
+def test_estimates_are_not_told_where_run_times_are_and_that_is_said() -> None:
+    assert read(f"{HEAD},estimate\n1,0,4,1,1,0,1,9\n2,1,4,1,1,0,0,3\n")[2] == [4, 4]
+    notes = read_jobs(Path("jobs.csv"), ROW, no_progress).notes
+    assert list(notes) == ["jobs.csv: estimate is not used (policies_know: durations)"]
 
 
 def test_a_table_has_no_past_to_predict_from() -> None:

@@ -18,7 +18,7 @@ from pipeline.problems.pool.workload.windows import Discretised
 from pipeline.storage.files import line_of
 
 IDS = ("jobset", "job")
-WHOLE = ("arrival", "duration")
+WHOLE = ("arrival", "duration", "estimate")
 EXACT = 2**53  # whole numbers below it are exact as floats
 AT_ONCE = 1_000_000  # jobs of a part
 ABREAST = 4096  # jobsets of a part, of a short horizon

@@ -192,3 +192,27 @@ def test_of_a_users_log_the_beginning_teaches_and_a_table_has_none(params: Param
     jobs.write_text("jobset,job,arrival,duration,cpu\n1,1,0,2,1\n")
     with pytest.raises(UserError, match=r"jobs.csv: a table has no past to predict run times from \(policies_know: "):
         read_jobs(jobs, row, workload, no_progress)
+
+
+def test_a_users_table_tells_its_estimates_where_the_scenario_says_so(params: Params, tmp_path: Path) -> None:
+    row = asked(params, 0.0).pool_scenario("online").model_copy(update={"resources": {"cpu": 4}})
+    workload, jobs = PoolLog(name="swf", path="log.swf", window=6, capacity=4), tmp_path / "jobs.csv"
+    jobs.write_text("jobset,job,arrival,duration,cpu,estimate\n1,1,0,2,1,5\n1,2,0,3,1,1\n1,3,0,3,1,3\n")
+    table, notes = read_jobs(jobs, row, workload, no_progress, rows=2)
+    assert table.estimate is not None
+    assert (table.duration.tolist(), table.estimate.tolist(), list(notes)) == ([2, 3, 3], [5, 1, 3], [])
+    known = row.model_copy(update={"policies_know": "durations"})
+    table, notes = read_jobs(jobs, known, workload, no_progress)
+    assert (table.estimate, list(notes)) == (None, [f"{jobs}: estimate is not used (policies_know: durations)"])
+    jobs.write_text("jobset,job,arrival,duration,cpu\n1,1,0,2,1\n")
+    with pytest.raises(UserError, match=r"jobs.csv: columns: missing estimate \(policies_know: estimates\)$"):
+        read_jobs(jobs, row, workload, no_progress)
+
+
+@pytest.mark.parametrize("estimate", ["0", "2.5", "21", "x"])
+def test_an_estimate_that_no_policy_can_be_told_is_refused(params: Params, tmp_path: Path, estimate: str) -> None:
+    row = asked(params, 0.0).pool_scenario("online").model_copy(update={"resources": {"cpu": 4}, "horizon": 20})
+    (tmp_path / "jobs.csv").write_text(f"jobset,job,arrival,duration,cpu,estimate\n1,1,0,2,1,{estimate}\n")
+    workload = PoolLog(name="swf", path="log.swf", window=6, capacity=4)
+    with pytest.raises(UserError, match=r"jobs.csv: estimate: .*(row|line) "):
+        read_jobs(tmp_path / "jobs.csv", row, workload, no_progress)
