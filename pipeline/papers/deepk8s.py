@@ -152,7 +152,11 @@ OF_SLOWDOWN = (
         "PPO's mean slowdown is at most 13.5 % below each heuristic's",
         *_each("below", at_most(MOST), SLOWDOWN),
     ),
-    claim(FOUR, "PPO and A3C are nearly equal in result", compared(WHOLE, NEARLY_EQUAL, ranked(SLOWDOWN, "a3c", "ppo"))),
+    claim(
+        FOUR,
+        "PPO and A3C are nearly equal in result",
+        compared(WHOLE, NEARLY_EQUAL, ranked(SLOWDOWN, "a3c", "ppo")),
+    ),
 )
 OF_COMPLETION = (
     claim(TABLE, "PPO has the lowest mean completion time", *_each("below", BELOW, COMPLETION)),
