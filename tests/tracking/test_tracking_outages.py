@@ -72,14 +72,18 @@ def spooled(laid: LaidOut) -> int:
     return len(list((laid.root / ".dvc" / "tmp" / "mlflow-spool").glob("*.jsonl")))
 
 
-def costs_little(forks: Forks, laid: LaidOut, healthy_s: float = 0.0, **more: str) -> float:
-    """Hold a stage that cannot record to its ten seconds and its line, and return how long it took."""
+def says_one_line(forks: Forks, laid: LaidOut, **more: str) -> float:
+    """Hold a stage that cannot record to its line, and return how long it took."""
     took, said = waited(forks, laid, **more)
     assert said.startswith("tracking: ")
     assert said.endswith(SAFE)
     assert said.count("\n") == 1
-    assert took - healthy_s < AT_MOST_S
     return took
+
+
+def costs_little(forks: Forks, laid: LaidOut, **more: str) -> None:
+    """Hold a stage that cannot record to its line, and to ten seconds."""
+    assert says_one_line(forks, laid, **more) < AT_MOST_S
 
 
 @pytest.mark.parametrize("server", [refusing, black_hole, silent])
@@ -190,10 +194,13 @@ def real(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 def test_a_server_that_falls_silent_costs_one_line_and_ten_seconds(
     forks: Forks, laid: LaidOut, real: str, answers: int, of: str
 ) -> None:
-    healthy, said = waited(forks, laid, MLFLOW_TRACKING_URI=f"http://{real}")
+    before, said = waited(forks, laid, MLFLOW_TRACKING_URI=f"http://{real}")
     assert said == ""
     with falling_silent(real, answers, of) as address:
-        took = costs_little(forks, laid, healthy, MLFLOW_TRACKING_URI=address)
+        took = says_one_line(forks, laid, MLFLOW_TRACKING_URI=address)
+    after, _ = waited(forks, laid, MLFLOW_TRACKING_URI=f"http://{real}")
+    healthy = max(before, after)  # on a busy machine the two differ by seconds
+    assert took - healthy < AT_MOST_S
     sys.stderr.write(f"silent after {answers} {of}: {took:.1f} s, healthy: {healthy:.1f} s\n")
     assert spooled(laid) == 1
     subprocess.run(
