@@ -50,8 +50,16 @@ def gap_interval(resampled: FloatArray, confidence: float, units: int) -> tuple[
     [(0.0, 0.3), (0.1, 0.3)]
     """
     low, high = interval(resampled, confidence, units)
-    lucky = 2 * 0.5**units > 1 - confidence
-    return (np.minimum(low, 0.0), np.maximum(high, 0.0)) if lucky else (low, high)
+    return (np.minimum(low, 0.0), np.maximum(high, 0.0)) if lucky(units, confidence) else (low, high)
+
+
+def lucky(units: int, confidence: float) -> bool:
+    """Return whether so few units could all lie on one side by luck.
+
+    >>> lucky(5, 0.95), lucky(6, 0.95)
+    (True, False)
+    """
+    return 2 * 0.5**units > 1 - confidence
 
 
 def resample(units: int, resamples: int, rng: np.random.Generator) -> FloatArray:

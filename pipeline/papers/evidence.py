@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from pipeline.comparing.resampling import FEW, by_jobset, gap_interval, interval, resample
+from pipeline.comparing.resampling import FEW, by_jobset, gap_interval, interval, lucky, resample
 from pipeline.config import Evaluation
 from pipeline.core import FloatArray, IntArray
 from pipeline.papers.roles import Roles
@@ -67,15 +67,12 @@ class Gap(NamedTuple):
     high: float
     unfinished: int  # jobs of both
     of: str = ""  # which jobs, if not all
+    few: bool = False  # are there so few jobsets that all could lie on one side by luck?
 
     @property
     def side(self) -> int:
         """Return -1 or 1 where the whole interval is below or above, else 0."""
         return int(self.low > 0) - int(self.high < 0)
-
-    def turned(self) -> "Gap":
-        """Return it with what is below above, for rules that look the other way."""
-        return self._replace(difference=-self.difference, low=-self.high, high=-self.low)
 
 
 @dataclass(frozen=True)
@@ -117,9 +114,9 @@ class Evidence:
         # The mean of differences, not the difference of means: between equal scores it is exactly 0.
         difference = self._ratio(load, one - other, per) / mean_against
         numbers = float(mean[0]), float(mean_against[0]), float(difference[0])
-        of = metric.name if isinstance(metric, OfJobs) else ""
+        of, few = metric.name if isinstance(metric, OfJobs) else "", lucky(self._units, self.confidence)
         unfinished = self.samples[load].unfinished[[self._column(policy), self._column(against)]].sum()
-        return Gap(policy, against, load, len(one), *numbers, *self.span(difference), int(unfinished), of)
+        return Gap(policy, against, load, len(one), *numbers, *self.span(difference), int(unfinished), of, few)
 
     def gaps(self, metric: Metric, policy: str, against: str) -> list[Gap]:
         """Compare two policies by a metric at every load."""
@@ -136,9 +133,12 @@ class Evidence:
 
     def span(self, means: FloatArray) -> tuple[float, float]:
         """Return the interval of a difference by its resamples, which follow the sample itself [1 + S]."""
-        units = min(len(sample.jobsets) for sample in self.samples.values())
-        low, high = gap_interval(_finite(means[1:]), self.confidence, units)
+        low, high = gap_interval(_finite(means[1:]), self.confidence, self._units)
         return float(low), float(high)
+
+    @property
+    def _units(self) -> int:
+        return min(len(sample.jobsets) for sample in self.samples.values())
 
     def has(self, metric: Metric) -> bool:
         """Return whether there is anything of a metric at every load."""

@@ -1,4 +1,4 @@
-"""How parts of claims are judged: by whole intervals, at one load or at several, and without slack.
+"""How parts of claims are judged: by whole intervals, at one load or at several.
 
 A whole interval on the other side refutes a part ("no"), at one load if the claim is about several. "Partly" is what
 holds at some loads, cannot be told at others, and is refuted at none.
@@ -15,11 +15,22 @@ YES, NO, PARTLY, CANNOT = "yes", "no", "partly", "cannot be told"
 NEAR = 0.05
 
 
+class Told(NamedTuple):
+    """Which load is told where there are many."""
+
+    word: str
+    most: Callable[["Gap"], float]  # of the load that has most of it
+
+
+WIDEST = Told("widest", lambda gap: abs(gap.difference))
+
+
 class Rule(NamedTuple):
     """How a comparison at one or several loads is judged."""
 
     word: Callable[[Sequence["Gap"]], str]
     no_if: str
+    told: Told = WIDEST
 
 
 def together(words: Iterable[str]) -> str:
@@ -48,12 +59,9 @@ def above(low: float, high: float) -> str:
     return below(-high, -low)
 
 
-def _every(gaps: Sequence["Gap"], shift: float = 0.0) -> str:
-    return together(below(gap.low + shift, gap.high + shift) for gap in gaps)
-
-
-def _turned(gaps: Sequence["Gap"]) -> list["Gap"]:
-    return [gap.turned() for gap in gaps]
+def _each(judge: Callable[[float, float], str]) -> Callable[[Sequence["Gap"]], str]:
+    """Return the rule for what must hold at every load; by few jobsets it can be told at none."""
+    return lambda gaps: together(CANNOT if gap.few else judge(gap.low, gap.high) for gap in gaps)
 
 
 def _somewhere(gaps: Sequence["Gap"]) -> str:
@@ -74,45 +82,49 @@ def near(low: float, high: float) -> str:
     >>> near(-0.01, 0.02), near(0.06, 0.2), near(-0.2, 0.01)
     ('yes', 'no', 'cannot be told')
     """
-    return YES if max(-low, high) <= NEAR else NO if max(low, -high) > NEAR else CANNOT
+    return YES if max(-low, high) < NEAR else NO if max(low, -high) > NEAR else CANNOT
 
 
-BELOW = Rule(_every, "it is above, by the whole interval, at a load")
-ABOVE = Rule(lambda gaps: _every(_turned(gaps)), "it is below, by the whole interval, at a load")
+BELOW = Rule(_each(below), "it is above, by the whole interval, at a load")
+ABOVE = Rule(_each(above), "it is below, by the whole interval, at a load")
 BELOW_SOMEWHERE = Rule(_somewhere, "it is above, by the whole interval, at a load (yes: below at one or more)")
 COMPARABLE = Rule(
-    lambda gaps: _every(gaps, -NEAR),
-    f"the whole interval is more than {100 * NEAR:g} % above at a load (yes: at none, and all of it is less or below)",
+    _each(lambda low, high: below(low - NEAR, high - NEAR)),
+    f"the whole interval is more than {100 * NEAR:g} % above at a load (yes: all of it is less than that, at every load)",
+    Told("highest", lambda gap: gap.high),
 )
 NO_BETTER = Rule(
-    lambda gaps: COMPARABLE.word(_turned(gaps)), f"the whole interval is more than {100 * NEAR:g} % below at a load"
+    _each(lambda low, high: above(low + NEAR, high + NEAR)),
+    f"the whole interval is more than {100 * NEAR:g} % below at a load (yes: all of it is less than that, at every load)",
+    Told("lowest", lambda gap: -gap.low),
 )
 OFTEN_BELOW = Rule(_often, "it is above, by the whole interval, at half of the loads (yes: below at more than half)")
 NEARLY_EQUAL = Rule(
-    lambda gaps: together(near(gap.low, gap.high) for gap in gaps),
+    _each(near),
     f"the whole interval is farther than {100 * NEAR:g} % at a load (yes: all of it is nearer, at every load)",
+    Told("farthest", lambda gap: max(-gap.low, gap.high)),
 )
 
 
 def at_least(share: float) -> Rule:
     """Return the rule for a policy that is below another by a share of its mean, or by more."""
     rule = f"the whole interval is nearer than {100 * share:g} % below, or above, at a load"
-    return Rule(lambda gaps: _every(gaps, share), rule)
+    return Rule(_each(lambda low, high: below(low + share, high + share)), rule)
 
 
 def at_most(share: float) -> Rule:
     """Return the rule for a policy that is below another by a share of its mean, or by less."""
     nearer = f"the whole interval is farther than {100 * share:g} % below at a load"
-    return Rule(lambda gaps: _every(_turned(gaps), -share), nearer)
+    return Rule(_each(lambda low, high: above(low + share, high + share)), nearer)
 
 
 def below_by(share: float) -> Rule:
     """Return the rule for a policy that is below another by just that share of its mean."""
 
-    def word(gap: "Gap") -> str:
-        if not gap.low <= -share <= gap.high:
+    def word(low: float, high: float) -> str:
+        if not low <= -share <= high:
             return NO
-        return YES if gap.high < 0 else CANNOT
+        return YES if high < 0 else CANNOT
 
     left = f"the interval leaves out {100 * share:g} % below at a load (yes: it holds that and not 0)"
-    return Rule(lambda gaps: together(map(word, gaps)), left)
+    return Rule(_each(word), left)

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from pipeline.papers.rules import CANNOT, Rule
+from pipeline.papers.rules import CANNOT, WIDEST, Rule, Told
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -86,7 +86,7 @@ def compared(text: str, rule: Rule, find: Find) -> Part:
         gaps = find(evidence, agent)
         names = dict.fromkeys(name for gap in gaps for name in (gap.policy, gap.against))
         trained = [name for name in names if name in evidence.roles.agents]
-        return Verdict(over_loads(gaps, evidence.confidence), rule.word(gaps), trained)
+        return Verdict(over_loads(gaps, evidence.confidence, rule.told), rule.word(gaps), trained)
 
     return Part(text, rule.no_if, judge)
 
@@ -97,17 +97,17 @@ def at_load(gap: "Gap", confidence: float) -> str:
     return f"at load {gap.load} {means}: {_sure(gap, confidence)}"
 
 
-def over_loads(gaps: Sequence["Gap"], confidence: float) -> str:
-    """Return a comparison as a sentence: load by load, or how often which side, and the load that differs most."""
+def over_loads(gaps: Sequence["Gap"], confidence: float, told: Told = WIDEST) -> str:
+    """Return a comparison as a sentence: load by load, or how often which side, and one load of many."""
     of = f"{gaps[0].of}: " if gaps[0].of else ""
     if len(gaps) <= FEW:
         return of + "; ".join(at_load(gap, confidence) for gap in gaps)
-    widest = max(gaps, key=lambda gap: abs(gap.difference))
+    one = max(gaps, key=told.most)
     under, over = (sum(gap.side == way for gap in gaps) for way in (-1, 1))
     policies = ", ".join(dict.fromkeys(gap.policy for gap in gaps))
     counted = f"{of}{policies} below {gaps[0].against} at {under} of {len(gaps)} loads, above at {over}"
-    most = f"widest at load {widest.load}, {widest.mean:.2f} to {widest.mean_against:.2f}"
-    return f"{counted}; {most}: {_sure(widest, confidence)}"
+    most = f"{told.word} at load {one.load}, {one.mean:.2f} to {one.mean_against:.2f}"
+    return f"{counted}; {most}: {_sure(one, confidence)}"
 
 
 def _sure(gap: "Gap", confidence: float) -> str:

@@ -43,19 +43,19 @@ def user_table(path: Path, ids: Collection[str], rows: int = ROWS) -> Iterator[t
         raise UserError(f"{path}: not a readable table ({found})") from error
 
 
-def told_estimates(policies_know: str, columns: Collection[str], where: str) -> tuple[bool, list[str]]:
-    """Return whether policies are told a table's estimates of run times, and what there is to say of it.
+def as_told(frame: pd.DataFrame, policies_know: str, where: str) -> tuple[pd.DataFrame, list[str]]:
+    """Return jobs as policies are told of them, without estimates that they are not told, and what there is to say.
 
     Raises:
         UserError: they are to be told what the table has not.
     """
     if policies_know == "predictions":
         raise UserError(f"{where}: a table has no past to predict run times from (policies_know: predictions)")
-    told = policies_know == "estimates"
-    if told and "estimate" not in columns:
+    if policies_know == "estimates" and "estimate" not in frame:
         raise UserError(f"{where}: columns: missing estimate (policies_know: estimates)")
-    unused = "estimate" in columns and not told
-    return told, [f"{where}: estimate is not used (policies_know: {policies_know})"] if unused else []
+    if policies_know == "estimates" or "estimate" not in frame:
+        return frame, []
+    return frame.drop(columns="estimate"), [f"{where}: estimate is not used (policies_know: {policies_know})"]
 
 
 def _parquet(path: Path, ids: Collection[str], rows: int) -> Iterator[tuple[pd.DataFrame, float]]:

@@ -1,5 +1,7 @@
 """The words of a verdict, by hand."""
 
+from dataclasses import replace
+
 import pytest
 from papers_evidence import agent, evidence
 
@@ -30,6 +32,7 @@ def gap(low: float, high: float, load: int = 70, unfinished: int = 0) -> Gap:
     return Gap("net", "sjf", load, 200, 4 * (1 + middle), 4.0, middle, low, high, unfinished)
 
 
+MARGINS = (COMPARABLE, NO_BETTER, NEARLY_EQUAL)
 UNDER, OVER, EITHER, EQUAL = gap(-0.3, -0.2), gap(0.1, 0.2), gap(-0.1, 0.1), gap(0.0, 0.0)
 
 
@@ -53,7 +56,7 @@ def test_a_comparison_over_loads_is_judged_by_whole_intervals_and_one_load_refut
 ) -> None:
     rules = (BELOW, BELOW_SOMEWHERE, OFTEN_BELOW, COMPARABLE, NEARLY_EQUAL)
     assert [rule.word(gaps) for rule in rules] == [below, somewhere, often, comparable, equal]
-    turned = [one.turned() for one in gaps]
+    turned = [one._replace(difference=-one.difference, low=-one.high, high=-one.low) for one in gaps]
     assert [rule.word(turned) for rule in (ABOVE, NO_BETTER)] == [below, comparable]
 
 
@@ -72,7 +75,7 @@ def test_a_comparison_over_loads_is_judged_by_whole_intervals_and_one_load_refut
         (below_by(0.002), (-0.001, 0.1), NO),
         (below_by(0.002), (-0.003, 0.001), CANNOT),
         (NEARLY_EQUAL, (0.0001, 0.0021), YES),  # sure to differ, and by next to nothing
-        (NEARLY_EQUAL, (-0.05, 0.05), YES),
+        (NEARLY_EQUAL, (-0.049, 0.049), YES),
         (NEARLY_EQUAL, (-0.246, 0.02), CANNOT),  # what may be anything is not shown to be equal
         (NEARLY_EQUAL, (0.012, 0.054), CANNOT),
         (NEARLY_EQUAL, (0.052, 0.11), NO),
@@ -88,6 +91,7 @@ def test_a_comparison_over_loads_is_judged_by_whole_intervals_and_one_load_refut
 )
 def test_how_far_below_is_judged_by_the_whole_interval(rule: Rule, span: tuple[float, float], word: str) -> None:
     assert rule.word([gap(*span)]) == word
+    assert rule.word([gap(*span)._replace(few=True)]) == CANNOT  # for such an interval was stretched to 0
 
 
 @pytest.mark.parametrize(
@@ -125,6 +129,22 @@ def test_many_loads_are_counted_and_the_widest_is_told_and_few_are_told_one_by_o
     )
     assert over_loads(gaps[:2], 0.95) == f"{at_load(gaps[0], 0.95)}; {at_load(gaps[1], 0.95)}"
     assert over_loads([UNDER._replace(of="short jobs")], 0.95) == f"short jobs: {at_load(UNDER, 0.95)}"
+
+
+def test_of_many_loads_the_one_that_decides_is_told() -> None:
+    gaps = [gap(-0.3, -0.2, 70), gap(-0.054, 0.08, 90), gap(-0.4, -0.3, 110), gap(-0.1, 0.02, 130)]
+    assert [over_loads(gaps, 0.95, rule.told).split(", ")[2].split("; ")[-1] for rule in MARGINS] == [
+        "highest at load 90",
+        "lowest at load 110",
+        "farthest at load 110",
+    ]
+
+
+def test_of_few_jobsets_nothing_is_told_by_a_margin() -> None:
+    made = evidence({"net": agent()}, loads=[70], slowdown={"net": 2.0, "sjf": 2.0})
+    for confidence, word in ((0.9999, CANNOT), (0.95, YES)):  # twelve jobsets: one side by luck once in 2,048 times
+        (found,) = replace(made, confidence=confidence).gaps("mean_slowdown", "net", "sjf")
+        assert [rule.word([found]) for rule in MARGINS] == [word] * 3
 
 
 def test_a_part_that_is_open_says_why() -> None:

@@ -59,6 +59,21 @@ def test_a_search_finds_the_schedule_that_is_known_to_be_the_best(command: Comma
     assert Path("out.csv").read_text() == "jobset,job,start,finish,slowdown\n0,a,3,13,1.3\n0,b,0,1,1\n0,c,1,3,1.5\n"
 
 
+def test_where_estimates_are_told_jobs_go_by_them_and_are_judged_by_how_long_they_run(command: Command) -> None:
+    params = Path("params.yaml").read_text()
+    for row, more in (("  online:", "policies_know: estimates"), ("  name: synthetic", "estimate_noise: 0.5")):
+        assert f"{row}\n" in params
+        indent = "    " if row == "  online:" else "  "
+        params = params.replace(f"{row}\n", f"{row}\n{indent}{more}\n", 1)
+    Path("params.yaml").write_text(params)
+    # By what is told: c, b, a. By how long they run: a, b, c.
+    Path("jobs.csv").write_text(f"{HEAD},estimate\n0,a,0,1,10,1,9\n0,b,0,2,10,1,5\n0,c,0,4,10,1,2\n")
+    assert schedule(command, policy="sjf").code == 0
+    assert Path("out.csv").read_text() == "jobset,job,start,finish,slowdown\n0,a,6,7,7\n0,b,4,6,3\n0,c,0,4,1\n"
+    assert schedule(command, "--search", 100, policy="sjf").code == 0
+    assert Path("out.csv").read_text().splitlines()[1:] == ["0,a,0,1,1", "0,b,1,3,1.5", "0,c,3,7,1.75"]
+
+
 def test_a_search_knows_what_has_not_arrived_yet_and_says_so(command: Command) -> None:
     # No policy knows of b when a could start; in hindsight a waits for two steps. The table begins late.
     Path("jobs.csv").write_text(f"{HEAD}\n0,a,1700000000,10,10,10\n0,b,1700000001,1,10,10\n")

@@ -19,7 +19,7 @@ from pipeline.problems.groups.tables import user_jobs_schema
 from pipeline.problems.groups.workload.log import describe, gathered
 from pipeline.progress import ProgressCallback
 from pipeline.storage.files import check_columns, check_table, line_of
-from pipeline.storage.user_tables import told_estimates, user_table
+from pipeline.storage.user_tables import as_told, user_table
 
 IDS = ("jobset", "job")
 TIMES = ("arrival", "duration", "estimate")
@@ -118,8 +118,8 @@ def chosen(jobsets: Sequence[UserJobset], where: Path, name: str | None) -> User
 
 def _table(path: Path, scenario: GroupsScenario) -> UserJobs:
     where, resources = str(path), list(scenario.resources)
-    frame = pd.concat([some for some, _ in user_table(path, (*IDS, "queue"))])
-    estimated, notes = told_estimates(scenario.policies_know, frame.columns, where)
+    whole = pd.concat([some for some, _ in user_table(path, (*IDS, "queue"))])
+    frame, notes = as_told(whole, scenario.policies_know, where)
     frame = frame if "jobset" in frame else frame.assign(jobset="0")
     schema = user_jobs_schema(scenario, estimated="estimate" in frame)
     check_columns(frame, schema, where)
@@ -132,7 +132,7 @@ def _table(path: Path, scenario: GroupsScenario) -> UserJobs:
     changed |= {name: _whole(frame, name, where) for name in ("group", *resources)}
     frame = check_table(frame.assign(**changed), schema, where)
     arrival, duration = (frame[name].to_numpy() for name in TIMES[:2])
-    estimate: FloatArray = frame["estimate"].to_numpy() if estimated else duration
+    estimate: FloatArray = frame["estimate"].to_numpy() if "estimate" in frame else duration
     queue = frame["queue"].map({name: place for place, name in enumerate(scenario.queues)}).to_numpy(dtype=np.int64)
     demand = frame[resources].to_numpy(dtype=np.int64)
     jobs = Jobs(arrival, duration, estimate, demand, frame["group"].to_numpy(), queue)

@@ -27,7 +27,7 @@ from pipeline.problems.machines.workload.park import grouped, kinds_at
 from pipeline.problems.machines.workload.windows import what_policies_know
 from pipeline.progress import ProgressCallback, progress, say
 from pipeline.storage.files import check_table, line_of
-from pipeline.storage.user_tables import told_estimates, user_table
+from pipeline.storage.user_tables import as_told, user_table
 
 IDS = ("jobset", "job")
 MOST_NAMED = 12  # jobsets in a line of refusal
@@ -77,7 +77,7 @@ def read_user_jobs(path: Path, scenario: MachinesScenario, park: MachinePark) ->
     with progress(f"read {path}, percent", 100, brief=True) as advance:
         format = log_format(path)
         if format is None:
-            found = _of_table(_whole(path, park, advance), scenario, park, str(path))
+            found = _of_table(*_whole(path, park, scenario, advance), park, str(path))
         else:
             found = _of_log(_trace(path, format, scenario, advance), scenario, park, str(path))
     for note in found.notes:
@@ -93,8 +93,10 @@ def _trace(path: Path, format: str, scenario: MachinesScenario, on_progress: Pro
     return read(path, format, on_progress)
 
 
-def _whole(path: Path, park: MachinePark, on_progress: ProgressCallback) -> pd.DataFrame:
-    """Return a job table that keeps to its schema."""
+def _whole(
+    path: Path, park: MachinePark, scenario: MachinesScenario, on_progress: ProgressCallback
+) -> tuple[pd.DataFrame, list[str]]:
+    """Return a job table that keeps to its schema, as policies are told of it, and what there is to say."""
     chunks, seen = [], 0
     for frame, percent in user_table(path, IDS):
         chunks.append(frame)
@@ -102,11 +104,11 @@ def _whole(path: Path, park: MachinePark, on_progress: ProgressCallback) -> pd.D
         on_progress(percent, f"{seen:,} jobs")
     if not seen:
         raise UserError(f"{path}: expected jobs, found none")
-    frame = pd.concat(chunks)
+    frame, notes = as_told(pd.concat(chunks), scenario.policies_know, str(path))
     schema = user_jobs_schema(park.resources, [name for name in OPTIONAL if name in frame])
     numbers = [name for name in schema.columns if name in frame and name not in IDS]
     read = frame.assign(**{name: _numbers(frame[name], f"{path}: {name}") for name in numbers})
-    return check_table(read, schema, str(path))
+    return check_table(read, schema, str(path)), notes
 
 
 def _numbers(column: pd.Series, where: str) -> pd.Series:
@@ -123,14 +125,12 @@ def _numbers(column: pd.Series, where: str) -> pd.Series:
     return read.astype("int64") if whole else read
 
 
-def _of_table(frame: pd.DataFrame, scenario: MachinesScenario, park: MachinePark, where: str) -> UserJobs:
-    count = len(frame)
-    estimated, notes = told_estimates(scenario.policies_know, frame.columns, where)
-    duration = frame["duration"].to_numpy()
+def _of_table(frame: pd.DataFrame, notes: list[str], park: MachinePark, where: str) -> UserJobs:
+    count, duration = len(frame), frame["duration"].to_numpy()
     jobs = Jobs(
         arrival=frame["arrival"].to_numpy(),
         duration=duration,
-        estimate=frame["estimate"].to_numpy() if estimated else duration,
+        estimate=frame["estimate"].to_numpy() if "estimate" in frame else duration,
         demand=thousandths(frame[list(park.resources)].to_numpy()),
         nodes=frame["nodes"].to_numpy() if "nodes" in frame else np.ones(count, dtype=np.int64),
         kinds=np.full(count, ANY_KIND),

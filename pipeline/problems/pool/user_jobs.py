@@ -20,7 +20,7 @@ from pipeline.problems.pool.workload.job_table import EXACT, IDS, JobTable, log_
 from pipeline.problems.pool.workload.windows import describe, discretise
 from pipeline.progress import ProgressCallback
 from pipeline.storage.files import check_columns, check_table, line_of
-from pipeline.storage.user_tables import ROWS, told_estimates, user_table
+from pipeline.storage.user_tables import ROWS, as_told, user_table
 
 PLAIN = r"0|-?[1-9]\d{0,17}"  # ids that are the same as numbers and as words
 
@@ -61,8 +61,8 @@ def read_jobs(
         return log_table(steps), [*describe(log, steps), *notes]
     chunks, jobs, notes = [], 0, []
     for frame, percent in user_table(path, IDS, rows):
-        told, notes = told_estimates(scenario.policies_know, frame.columns, str(path))
-        chunks.append(_checked(frame, scenario, str(path), told))
+        told, notes = as_told(frame, scenario.policies_know, str(path))
+        chunks.append(_checked(told, scenario, str(path)))
         jobs += len(frame)
         on_progress(percent, f"{jobs:,} jobs")
     if not jobs:
@@ -74,7 +74,7 @@ def read_jobs(
     return table, notes
 
 
-def _checked(frame: pd.DataFrame, scenario: PoolScenario, where: str, told: bool) -> _Checked:
+def _checked(frame: pd.DataFrame, scenario: PoolScenario, where: str) -> _Checked:
     resources = list(scenario.resources)
     schema = user_jobs_schema(scenario.resources, scenario.horizon, estimated="estimate" in frame)
     check_columns(frame, schema, where)
@@ -85,7 +85,7 @@ def _checked(frame: pd.DataFrame, scenario: PoolScenario, where: str, told: bool
         frame["arrival"].to_numpy(dtype="int64"),
         frame["duration"].to_numpy(dtype="int16"),  # of at most 10,000, as units are
         np.ascontiguousarray(frame[resources].to_numpy(dtype="int16")),
-        frame["estimate"].to_numpy(dtype="int16") if told else None,
+        frame["estimate"].to_numpy(dtype="int16") if "estimate" in frame else None,
     )
 
 

@@ -1,7 +1,8 @@
 """A user's own jobs: a table or a log of any length, in compact columns, and in parts that are played side by side.
 
-Columns: jobset, job (ids of any kind), arrival and duration (whole steps), and one per resource (whole units). Rows may
-stand in any order; jobs of a jobset that arrive in one step are revealed in the order in which they stand.
+Columns: jobset, job (ids of any kind), arrival, duration and, where policies are told it, estimate (whole steps), and
+one per resource (whole units). Rows may stand in any order; jobs of a jobset that arrive in one step are revealed in
+the order in which they stand.
 """
 
 from collections.abc import Iterator
