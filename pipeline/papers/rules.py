@@ -90,12 +90,12 @@ ABOVE = Rule(_each(above), "it is below, by the whole interval, at a load")
 BELOW_SOMEWHERE = Rule(_somewhere, "it is above, by the whole interval, at a load (yes: below at one or more)")
 COMPARABLE = Rule(
     _each(lambda low, high: below(low - NEAR, high - NEAR)),
-    f"the whole interval is more than {100 * NEAR:g} % above at a load (yes: all of it is less than that, at every load)",
+    f"the whole interval is more than {100 * NEAR:g} % above at a load (yes: all of it is less, at every load)",
     Told("highest", lambda gap: gap.high),
 )
 NO_BETTER = Rule(
     _each(lambda low, high: above(low + NEAR, high + NEAR)),
-    f"the whole interval is more than {100 * NEAR:g} % below at a load (yes: all of it is less than that, at every load)",
+    f"the whole interval is more than {100 * NEAR:g} % below at a load (yes: all of it is less, at every load)",
     Told("lowest", lambda gap: -gap.low),
 )
 OFTEN_BELOW = Rule(_often, "it is above, by the whole interval, at half of the loads (yes: below at more than half)")
