@@ -27,6 +27,7 @@ STARTED_S, ENDED_S = 30.0, 60.0
 KILLED_S = 5.0  # that its processes have to end in when told kindly, and then when not
 LOOKED_S = 0.1  # between two looks
 EPHEMERAL, FIRST_EPHEMERAL = Path("/proc/sys/net/ipv4/ip_local_port_range"), 32_768
+NO_FAULT = re.compile("MailProg|pmix")  # what Debian's Slurm says at every start
 FIRST_OF_USERS, LAST, PORTS = 1_024, 65_536, 8_000  # ports; so many below the ephemeral ones
 
 
@@ -122,7 +123,7 @@ class LoopbackSlurm:
         said = [
             line for log in sorted(self.folder.glob("*.out")) for line in log.read_text(errors="replace").splitlines()
         ]
-        faults = [line for line in said if ("error" in line or "fatal" in line) and "MailProg" not in line]
+        faults = [line for line in said if ("error" in line or "fatal" in line) and not NO_FAULT.search(line)]
         first_and_last = dict.fromkeys(faults[:1] + faults[-1:])
         return "".join(f"; {words}" for words in [*(f"{name} has ended" for name in ended), *first_and_last])
 
@@ -139,17 +140,18 @@ def slurm(cluster: Cluster | None = None) -> Iterator[LoopbackSlurm]:
     wanted = cluster or Cluster()
     with tempfile.TemporaryDirectory(prefix="slurm-", ignore_cleanup_errors=True) as name, ExitStack() as running:
         found = LoopbackSlurm(Path(name))
+        ports = running.enter_context(own_ports(wanted.nodes + 1))  # held until its servers have ended
         running.callback(_end, found)
-        _lay_out(found.folder, wanted)
+        _lay_out(found.folder, wanted, ports)
         _start_all(found, wanted)
         yield found
 
 
-def _lay_out(folder: Path, cluster: Cluster) -> None:
+def _lay_out(folder: Path, cluster: Cluster, ports: list[int]) -> None:
     """Write what its servers read, and make the folders that they write to."""
     folder.chmod(0o755)
     host = socket.gethostname().split(".")[0]
-    (folder / "slurm.conf").write_text(configuration(folder, host, free_ports(cluster.nodes + 1), cluster))
+    (folder / "slurm.conf").write_text(configuration(folder, host, ports, cluster))
     for name in ("state", *(f"spool{node}" for node in cluster.names)):
         (folder / name).mkdir()
     key = folder / "munge.key"
@@ -169,23 +171,34 @@ def _start_all(slurm: LoopbackSlurm, cluster: Cluster) -> None:
     slurm.until(lambda: _idle(slurm) == cluster.nodes, f"{cluster.nodes} idle nodes", STARTED_S)
 
 
-def free_ports(count: int) -> list[int]:
-    """Return ports on which nobody listens, in order.
+@contextmanager
+def own_ports(count: int) -> Iterator[list[int]]:
+    """Give ports on which nobody listens, in order, and which nobody else who asks here is given meanwhile.
 
     They are none that the kernel gives to connections: a server that is killed and begun again finds its own free.
     """
     low = int(EPHEMERAL.read_text().split()[0]) if EPHEMERAL.exists() else FIRST_EPHEMERAL
-    with ExitStack() as taken:
-        sockets: list[socket.socket] = []
-        below = range(max(FIRST_OF_USERS, low - PORTS), low) or range(FIRST_OF_USERS, LAST)
+    below = range(max(FIRST_OF_USERS, low - PORTS), low) or range(FIRST_OF_USERS, LAST)
+    found: list[int] = []
+    with ExitStack() as held:
         for port in random.SystemRandom().sample(below, len(below)):
-            one = taken.enter_context(socket.socket())
-            with suppress(OSError):  # somebody listens there
-                one.bind(("127.0.0.1", port))
-                sockets.append(one)
-            if len(sockets) == count:
+            if _take(port, held):
+                found.append(port)
+            if len(found) == count:
                 break
-        return sorted(int(one.getsockname()[1]) for one in sockets)
+        yield sorted(found)
+
+
+def _take(port: int, held: ExitStack) -> bool:
+    """Return whether a port is free; if so, it is held, though its server binds it only later."""
+    with ExitStack() as tried, suppress(OSError):  # somebody holds it, or listens there
+        if EPHEMERAL.exists():  # Linux has names of sockets without a file: they go when their process does
+            tried.enter_context(socket.socket(socket.AF_UNIX)).bind(f"\0loopback-port-{port}")
+        with socket.socket() as one:
+            one.bind(("127.0.0.1", port))
+        held.push(tried.pop_all())
+        return True
+    return False
 
 
 def _words(server: "subprocess.Popen[bytes]") -> list[str]:

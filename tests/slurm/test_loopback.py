@@ -2,16 +2,20 @@
 
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 
 from pipeline.errors import UserError
+from pipeline.slurm import loopback
 from pipeline.slurm.configuration import Cluster
-from pipeline.slurm.loopback import EPHEMERAL, free_ports, slurm, why_not
+from pipeline.slurm.loopback import EPHEMERAL, own_ports, slurm, why_not
 
+ASKED = "with found.own_ports(4) as ports: print(*ports)"
 needs_slurm = pytest.mark.skipif(bool(why_not()), reason=why_not())
 
 
@@ -23,11 +27,41 @@ def test_without_slurm_it_is_said_what_to_install(monkeypatch: pytest.MonkeyPatc
 
 
 def test_ports_are_several_that_no_connection_gets() -> None:
-    found = free_ports(5)
-    assert len(set(found)) == 5
+    with own_ports(5) as found:
+        assert len(set(found)) == 5
     if EPHEMERAL.exists():
         low, high = map(int, EPHEMERAL.read_text().split())
         assert not [port for port in found if low <= port <= high]
+
+
+def test_a_port_is_given_once_until_its_cluster_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two that start at once must not meet: their servers listen only a moment later."""
+    monkeypatch.setattr(loopback, "PORTS", 6)
+    asking = [sys.executable, "-c", "from pipeline.slurm import loopback as found; found.PORTS = 6\n" + ASKED]
+    with own_ports(4) as mine:
+        other = subprocess.run(asking, capture_output=True, text=True, check=True).stdout.split()
+        assert len(other) <= 2
+        assert not {int(port) for port in other} & set(mine)
+        with own_ports(4) as more:
+            assert not set(more) & set(mine)
+    with own_ports(4) as again:
+        assert len(again) == 4
+
+
+@needs_slurm
+def test_a_port_that_somebody_takes_in_between_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    real = loopback.configuration
+    with socket.socket() as taken:
+        taken.bind(("0.0.0.0", 0))
+        taken.listen()
+        port = int(taken.getsockname()[1])
+
+        def written(folder: Path, host: str, ports: list[int], cluster: Cluster) -> str:
+            return real(folder, host, [*ports[:-1], port], cluster)
+
+        monkeypatch.setattr(loopback, "configuration", written)
+        with pytest.raises(UserError, match=rf"slurmd has ended; .*\({port}\): Address already in use$"), slurm():
+            pass
 
 
 @needs_slurm

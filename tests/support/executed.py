@@ -14,7 +14,7 @@ import numpy as np
 
 from pipeline.core import FloatArray
 from pipeline.errors import UserError
-from pipeline.slurm.loopback import free_ports
+from pipeline.slurm.loopback import own_ports
 
 
 class Sum(NamedTuple):
@@ -101,18 +101,19 @@ NO_TOKEN = {"RAY_AUTH_MODE": "disabled"}  # where a home has Ray's token, who ha
 @contextmanager
 def ray_cluster(place: Path, **more: str) -> Iterator[str]:
     """The address of a Ray cluster of two cores that runs by itself; `more` its environment has."""
-    port, ray = free_ports(1)[0], [sys.executable, "-m", "ray.scripts.scripts"]
-    words = ["start", "--head", "--block", f"--port={port}", "--num-cpus=2", "--node-ip-address=127.0.0.1"]
-    words += ["--include-dashboard=false", f"--object-store-memory={100 << 20}", f"--temp-dir={place}/r"]
-    said = place / "ray.log"
-    with said.open("w") as out:
-        head = subprocess.Popen(
-            [*ray, *words], env={**os.environ, **more}, stdout=out, stderr=out, start_new_session=True
-        )
-    try:
-        wait_until(lambda: "Ray runtime started" in said.read_text() or head.poll() is not None)
-        assert head.poll() is None, said.read_text()
-        yield f"127.0.0.1:{port}"
-    finally:
-        os.killpg(head.pid, 9)
-        head.wait()
+    with own_ports(1) as (port,):
+        ray = [sys.executable, "-m", "ray.scripts.scripts"]
+        words = ["start", "--head", "--block", f"--port={port}", "--num-cpus=2", "--node-ip-address=127.0.0.1"]
+        words += ["--include-dashboard=false", f"--object-store-memory={100 << 20}", f"--temp-dir={place}/r"]
+        said = place / "ray.log"
+        with said.open("w") as out:
+            head = subprocess.Popen(
+                [*ray, *words], env={**os.environ, **more}, stdout=out, stderr=out, start_new_session=True
+            )
+        try:
+            wait_until(lambda: "Ray runtime started" in said.read_text() or head.poll() is not None)
+            assert head.poll() is None, said.read_text()
+            yield f"127.0.0.1:{port}"
+        finally:
+            os.killpg(head.pid, 9)
+            head.wait()
