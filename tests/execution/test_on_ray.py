@@ -18,7 +18,7 @@ from pipeline.execution import executor as module
 from pipeline.execution import on_ray
 from pipeline.execution.executor import executor
 from pipeline.execution.setting import FOLDER, Setting
-from pipeline.slurm.loopback import free_ports
+from pipeline.slurm.loopback import own_ports
 
 TWO = Setting(backend="ray", workers=2)
 
@@ -30,11 +30,11 @@ def test_without_ray_it_is_said_what_to_install(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_where_nobody_answers_it_is_said() -> None:
-    address = f"127.0.0.1:{free_ports(1)[0]}"
-    with pytest.raises(
-        UserError, match=rf"^executor: nobody answers at {address} .*expected the head of a Ray cluster$"
-    ):
-        found(Setting(backend="ray", workers=2, address=address))
+    with own_ports(1) as (port,):
+        address = f"127.0.0.1:{port}"
+        said = rf"^executor: nobody answers at {address} .*expected the head of a Ray cluster$"
+        with pytest.raises(UserError, match=said):
+            found(Setting(backend="ray", workers=2, address=address))
     with pytest.raises(UserError, match=r"nobody answers at nowhere\.invalid:6379"):
         found(Setting(backend="ray", workers=2, address="nowhere.invalid:6379"))
 

@@ -17,7 +17,7 @@ import psutil
 ROOT = Path(__file__).resolve().parents[3]
 sys.path.insert(0, str(ROOT))
 from pipeline.slurm.configuration import Cluster  # noqa: E402  of this tree, whatever is installed
-from pipeline.slurm.loopback import LoopbackSlurm, free_ports, slurm  # noqa: E402
+from pipeline.slurm.loopback import LoopbackSlurm, own_ports, slurm  # noqa: E402
 
 AGAIN_S = 3.0  # behind which slurmctld begins again
 NODE_S = 25.0  # and a node of Slurm: by its defaults a job is not missed in its first 20 s, nor looked for soon again
@@ -162,8 +162,8 @@ def _words(server: "subprocess.Popen[bytes]") -> list[str]:
 @contextmanager
 def on_ray(at_head: int = 1) -> Iterator[Engine]:
     """A Ray cluster that runs by itself, so many cores of which are its head's."""
-    with tempfile.TemporaryDirectory(prefix="ray-", ignore_cleanup_errors=True) as name:
-        here = Machines(Path(name), at_head)
+    with tempfile.TemporaryDirectory(prefix="ray-", ignore_cleanup_errors=True) as name, own_ports(1) as (port,):
+        here = Machines(Path(name), port, at_head)
         try:
             here.begin("head")
             here.begin("node")
@@ -176,8 +176,8 @@ def on_ray(at_head: int = 1) -> Iterator[Engine]:
 class Machines:
     """A head and a node of Ray, the node with a core."""
 
-    def __init__(self, folder: Path, at_head: int) -> None:
-        self._folder, self._port, self._at_head = folder, free_ports(1)[0], at_head
+    def __init__(self, folder: Path, port: int, at_head: int) -> None:
+        self._folder, self._port, self._at_head = folder, port, at_head
         self._going: dict[str, subprocess.Popen[bytes]] = {}
         self.address = f"127.0.0.1:{self._port}"
 
