@@ -27,7 +27,7 @@ from engines import NO_TOKEN, ROOT, Machines
 from ruamel.yaml import YAML
 
 from pipeline.slurm.configuration import Cluster
-from pipeline.slurm.loopback import slurm
+from pipeline.slurm.loopback import own_ports, slurm
 
 HERE = Path(__file__).resolve().parent
 HEAD = ("what", "engine", "workers", "tasks", "seconds", "same")
@@ -110,8 +110,8 @@ def lay_out(place: Path, size: Size) -> None:
 def at(engine: str, workers: int) -> Iterator[dict[str, str]]:
     """Have an engine; yield what a stage is told of it."""
     if engine == "ray":
-        with tempfile.TemporaryDirectory(prefix="ray-", ignore_cleanup_errors=True) as name:
-            here = Machines(Path(name), workers)
+        with tempfile.TemporaryDirectory(prefix="ray-", ignore_cleanup_errors=True) as name, own_ports(1) as (port,):
+            here = Machines(Path(name), port, workers)
             try:
                 here.begin("head")
                 yield {"PIPELINE_EXECUTOR": f"ray:{workers}@{here.address}", **NO_TOKEN}
