@@ -212,12 +212,21 @@ def _idle(slurm: LoopbackSlurm) -> int:
 
 def _end(slurm: LoopbackSlurm) -> None:
     """End its processes, kindly and then not, jobs and their steps too."""
+    told: set[int] = set()
     for number in (signal.SIGTERM, signal.SIGKILL):
         for process in slurm.processes():
+            told.add(process)
             with suppress(ProcessLookupError):
                 os.kill(process, number)
         end = time.monotonic() + KILLED_S
-        while slurm.processes() and time.monotonic() < end:
+        while (slurm.processes() or any(map(_goes_on, told))) and time.monotonic() < end:
             time.sleep(0.05)
     for server in slurm.servers:
         server.wait()
+
+
+def _goes_on(process: int) -> bool:
+    """Return whether a process is still there; one that is ending has no environment by which `processes` knows it."""
+    with suppress(OSError):
+        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] not in ("Z", "X")
+    return False

@@ -84,6 +84,22 @@ def test_a_setting_that_slurm_refuses_is_one_line() -> None:
         pass
 
 
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="needs /proc")
+def test_a_process_goes_on_until_it_has_ended_whoever_waits_for_it() -> None:
+    child = subprocess.Popen(["sleep", "60"])
+    try:
+        assert loopback._goes_on(child.pid)
+        child.kill()
+        end = time.monotonic() + 60
+        while loopback._goes_on(child.pid) and time.monotonic() < end:
+            time.sleep(0.01)
+        assert Path(f"/proc/{child.pid}/stat").exists()  # its parent has not asked yet how it ended
+        assert not loopback._goes_on(child.pid)
+    finally:
+        child.wait()
+    assert not loopback._goes_on(child.pid)
+
+
 @needs_slurm
 def test_an_interrupt_ends_all(tmp_path_factory: pytest.TempPathFactory) -> None:
     out = tmp_path_factory.mktemp("out") / "plays.csv"
