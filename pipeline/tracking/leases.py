@@ -8,8 +8,8 @@ put aside by renaming it, which one process can do.
 
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from random import random
 from typing import TYPE_CHECKING
 from uuid import uuid4
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 PREFIX = "lease-"
 OWNER = "owner"  # tag
 RENEW_S = 10.0
+FAILED_S = 2.0  # longest wait for giving back the lease of what failed; it is put aside at last
 DEAD_S = 180.0  # not renewed for so long, by the clock of whoever waits; on a busy machine seconds are nothing
 SHORTEST_LOOK_S, LONGEST_LOOK_S = 0.1, 5.0
 TAKEN, GONE = "RESOURCE_ALREADY_EXISTS", "RESOURCE_DOES_NOT_EXIST"
@@ -45,15 +46,33 @@ def lease(client: "MlflowClient", what: str, wait_s: float) -> Iterator[None]:
     over = threading.Event()
     renewing = threading.Thread(target=_renew, args=(client, name, what, over), daemon=True)
     renewing.start()
-    try:
-        yield
-    finally:
+
+    def give_back() -> None:
         over.set()
         renewing.join()
         if (held := _held(client, name)) is not None and held.tags.get(OWNER) == owner:
             _remove(client, name)
         if aside:
             _remove(client, aside)
+
+    try:
+        yield
+    except BaseException:
+        _try_for(FAILED_S, give_back)  # if the server has fallen silent, somebody has waited for it once
+        raise
+    give_back()
+
+
+def _try_for(at_most_s: float, act: Callable[[], None]) -> None:
+    """Do something if it can be done soon; what it raises is of no interest beside what has failed already."""
+
+    def quietly() -> None:
+        with suppress(Exception):
+            act()
+
+    trying = threading.Thread(target=quietly, daemon=True)
+    trying.start()
+    trying.join(at_most_s)
 
 
 def name_of(what: str) -> str:

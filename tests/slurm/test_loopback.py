@@ -96,6 +96,7 @@ def test_a_process_goes_on_until_it_has_ended_whoever_waits_for_it() -> None:
         assert Path(f"/proc/{child.pid}/stat").exists()  # its parent has not asked yet how it ended
         assert not loopback._goes_on(child.pid)
     finally:
+        child.kill()
         child.wait()
     assert not loopback._goes_on(child.pid)
 

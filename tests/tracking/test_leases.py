@@ -61,9 +61,31 @@ def test_what_is_held_is_refused_after_the_wait_and_other_things_are_not(client:
     assert held(client) == []
 
 
-def test_it_is_let_go_when_the_body_fails(client: MlflowClient) -> None:
+def test_it_is_let_go_when_the_body_fails(client: MlflowClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(leases, "FAILED_S", 60.0)
     with pytest.raises(ValueError, match="fails"), lease(client, "a thing", 0):
         raise ValueError("fails")
+    assert held(client) == []
+
+
+def test_what_failed_waits_no_second_time_for_a_server_that_is_silent(
+    client: MlflowClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(leases, "FAILED_S", 0.05)
+    answers, ask = threading.Event(), leases._held
+
+    def asked(client: MlflowClient, name: str) -> object:
+        answers.wait()
+        return ask(client, name)
+
+    with pytest.raises(ValueError, match="fails"), lease(client, "a thing", 0):
+        monkeypatch.setattr(leases, "_held", asked)
+        raise ValueError("fails")
+    assert held(client) == [leases.name_of("a thing")]
+    answers.set()
+    until = time.monotonic() + 60
+    while held(client) and time.monotonic() < until:
+        time.sleep(0.05)
     assert held(client) == []
 
 
