@@ -75,12 +75,15 @@ def test_what_failed_waits_no_second_time_for_a_server_that_is_silent(
     answers, ask = threading.Event(), leases._held
 
     def asked(client: MlflowClient, name: str) -> object:
-        answers.wait()
+        answers.wait(30)
         return ask(client, name)
 
-    with pytest.raises(ValueError, match="fails"), lease(client, "a thing", 0):
+    def falls_silent() -> None:
         monkeypatch.setattr(leases, "_held", asked)
         raise ValueError("fails")
+
+    with pytest.raises(ValueError, match="fails"), lease(client, "a thing", 0):
+        falls_silent()
     assert held(client) == [leases.name_of("a thing")]
     answers.set()
     until = time.monotonic() + 60
