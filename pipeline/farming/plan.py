@@ -5,6 +5,16 @@ from collections.abc import Collection, Mapping
 
 from pipeline.farming.asking import Graph
 
+# Of a stage that never ran here, by its kind: about what those of the default run take on two cores.
+GUESSED_S = {
+    "pretrain": 10.0,
+    "finetune": 60.0,
+    "heuristics": 30.0,
+    "hindsight": 30.0,
+    "evaluate": 8.0,
+    "transfer": 10.0,
+}
+
 
 def behind(needs: Graph, stages: Collection[str]) -> set[str]:
     """Return some stages and all that need them, at first or second hand.
@@ -95,7 +105,8 @@ class Plan:
 
         def rank(stage: str) -> float:
             if stage not in ranks:
-                own = self._seconds.get(stage, 1.0)  # unknown: then the longer chain goes first
+                guessed = GUESSED_S.get(stage.partition("@")[0], 1.0)  # of equals the longer chain goes first
+                own = self._seconds.get(stage, guessed)
                 ranks[stage] = own + max((rank(other) for other in users[stage]), default=0.0)
             return ranks[stage]
 

@@ -38,6 +38,16 @@ def test_the_longest_way_goes_first_and_without_knowledge_the_longer_chain() -> 
     assert plan("draw", seconds={}).next() in ("short", "long")  # 3 stages to the end, against 1
 
 
+def test_of_stages_that_never_ran_a_long_kind_goes_first_and_what_is_known_counts_more() -> None:
+    needs: Graph = {
+        "evaluate@a": frozenset(),
+        "hindsight@b": frozenset(),
+        "join": frozenset({"evaluate@a", "hindsight@b"}),
+    }
+    assert Plan(needs, needs, {}).next() == "hindsight@b"
+    assert Plan(needs, needs, {"evaluate@a": 9.0, "hindsight@b": 1.0}).next() == "evaluate@a"
+
+
 def test_the_last_stage_waits_for_all_that_can_still_run() -> None:
     made = plan("draw", "short", "long", "join")
     made.begin("aside", 0.0)
