@@ -17,6 +17,7 @@ from pipeline.config import Params
 from pipeline.problems.parts import (
     STORED,
     Algorithms,
+    Answering,
     Best,
     Comparison,
     Drawn,
@@ -61,6 +62,7 @@ __all__ = [
     "PROTOCOLS",
     "STORED",
     "Algorithms",
+    "Answering",
     "AnyProblem",
     "Best",
     "Comparison",

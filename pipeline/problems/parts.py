@@ -219,9 +219,12 @@ class Use(NamedTuple):
     explain: Callable[[Params, ExplainRequest], None]
 
 
+Answering = Callable[[FloatArray, FloatArray], FloatArray | IntArray]  # (rows, uniform draws) -> answers
+
+
 class Served(NamedTuple):
-    """A stored policy, asked with rows of numbers."""
+    """A stored policy, asked with rows of numbers: what they look like, and how it is loaded, which takes torch."""
 
     width: int  # of a row
     answer: int | None  # width of an answer; None: it is one number, an action
-    act: Callable[[FloatArray, FloatArray], FloatArray | IntArray]  # (rows, uniform draws) -> answers
+    load: Callable[[], Answering]

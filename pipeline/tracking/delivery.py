@@ -151,12 +151,13 @@ class Delivery:
     def _policy(self, event: Policy) -> None:
         from pipeline.tracking.model import log_policy, served_by
 
-        folder = self._found(event)
+        folder, restored = self._found(event), SOURCE in self._run.data.tags
         try:
             served = served_by(folder)
+            if restored:  # of a stage that may have run other code than today's
+                served.load()
         except Exception as error:
             raise MissingFileError(f"{event.path} is not a model that today's code can read: {error}") from error
-        restored = SOURCE in self._run.data.tags
         log_policy(self.store, self._run, folder, event.md5, served, shared=restored)
 
     @send.register

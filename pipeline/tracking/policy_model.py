@@ -19,7 +19,7 @@ class PolicyModel(PythonModel):
 
     def load_context(self, context: PythonModelContext) -> None:
         """Read the model directory."""
-        self.served = served_by(Path(context.artifacts["policy"]))
+        self.act = served_by(Path(context.artifacts["policy"])).load()
 
     def predict(
         self, context: PythonModelContext, model_input: np.ndarray, params: dict[str, Any] | None = None
@@ -27,7 +27,7 @@ class PolicyModel(PythonModel):
         """Return the answer to each row; one `seed` gives one answer, also by a policy that draws."""
         rows = np.asarray(model_input, dtype=np.float32)
         draws = np.random.default_rng((params or {}).get("seed", 0)).random(len(rows))
-        return self.served.act(rows, draws)
+        return self.act(rows, draws)
 
 
 set_model(PolicyModel())

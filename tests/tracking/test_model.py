@@ -114,7 +114,7 @@ def test_a_logged_policy_is_the_model_of_its_run_and_holds_no_pickle(
         "params.yaml",
     ]
     signature = mlflow.models.get_model_info(str(place)).signature
-    assert signature.inputs.inputs[0].shape == (-1, width(cluster))
+    assert signature.inputs.inputs[0].shape == (-1, width(len(cluster.capacity), cluster.horizon, cluster.slots))
 
 
 def test_a_logged_policy_refuses_rows_of_another_cluster(
@@ -124,7 +124,7 @@ def test_a_logged_policy_refuses_rows_of_another_cluster(
     (output,) = Records(root).only("finetune").outputs.model_outputs
     logged = Records(root).client.get_logged_model(output.model_id)
     model = mlflow.pyfunc.load_model(logged.artifact_location)
-    row = np.zeros((1, width(cluster)), dtype=np.float32)
+    row = np.zeros((1, width(len(cluster.capacity), cluster.horizon, cluster.slots)), dtype=np.float32)
     assert model.predict(row, params={"seed": 3}).shape == (1,)
     with pytest.raises(MlflowException, match="shape"):
         model.predict(row[:, 1:])
@@ -139,10 +139,22 @@ def test_a_folder_that_holds_no_model_costs_one_line(
     assert "policy.json" in line
 
 
+def test_what_a_model_is_asked_with_is_told_without_torch(folder: Path) -> None:
+    told = f"""
+import sys
+from pathlib import Path
+from pipeline.tracking.model import served_by
+import pipeline.problems.groups.serving, pipeline.problems.machines.serving
+print(served_by(Path({str(folder)!r})).width, "torch" in sys.modules)
+"""
+    done = subprocess.run([sys.executable, "-c", told], capture_output=True, text=True, check=True)
+    assert done.stdout == f"{served_by(folder).width} False\n"
+
+
 def test_the_policy_of_a_card_is_served_by_its_problem(folder: Path, cluster: Cluster, views: Observation) -> None:
     served = served_by(folder)
-    assert (served.width, served.answer) == (width(cluster), None)
-    assert served.act(flatten(views), np.zeros(len(views.now))).shape == (len(views.now),)
+    assert (served.width, served.answer) == (width(len(cluster.capacity), cluster.horizon, cluster.slots), None)
+    assert served.load()(flatten(views), np.zeros(len(views.now))).shape == (len(views.now),)
 
 
 @pytest.mark.parametrize("card", ["junk", "[]", '{"problem": "turns"}', '{"problem": ["pool"]}'])

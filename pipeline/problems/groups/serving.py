@@ -18,9 +18,7 @@ import numpy as np
 from pipeline import storage
 from pipeline.config import GroupsCard
 from pipeline.core import FloatArray
-from pipeline.problems import Served
-from pipeline.problems.groups.networks.acting import controller
-from pipeline.problems.groups.networks.loading import restore
+from pipeline.problems import Answering, Served
 from pipeline.problems.groups.nouns import Observation, Setting, SharedCluster
 from pipeline.problems.groups.workload.source import cluster_of, configurations_of
 
@@ -50,12 +48,19 @@ def served(folder: Path) -> Served:
     """Return what makes a stored controller answer."""
     model = storage.read_model(folder, GroupsCard)
     cluster = cluster_of(model.card)
-    control = controller(restore(model.card, model.weights), cluster, configurations_of(model.card))
 
-    def act(rows: FloatArray, draws: FloatArray) -> FloatArray:
-        return answers(control(unflatten(rows, cluster), draws))
+    def load() -> Answering:
+        from pipeline.problems.groups.networks.acting import controller
+        from pipeline.problems.groups.networks.loading import restore
 
-    return Served(width(cluster), cluster.groups * (len(cluster.capacity) + 1), act)
+        control = controller(restore(model.card, model.weights), cluster, configurations_of(model.card))
+
+        def act(rows: FloatArray, draws: FloatArray) -> FloatArray:
+            return answers(control(unflatten(rows, cluster), draws))
+
+        return act
+
+    return Served(width(cluster), cluster.groups * (len(cluster.capacity) + 1), load)
 
 
 def width(cluster: SharedCluster) -> int:

@@ -8,17 +8,22 @@ from pathlib import Path
 from pipeline import storage
 from pipeline.config import MachinesCard
 from pipeline.core import FloatArray, IntArray
-from pipeline.problems import Served
+from pipeline.problems import Answering, Served
 from pipeline.problems.machines.flat import unflatten, width
-from pipeline.problems.machines.networks.loading import restore
 
 
 def served(folder: Path) -> Served:
     """Return what makes a stored policy answer rows of `flat` with actions."""
     model = storage.read_model(folder, MachinesCard)
-    loaded = restore(model.card, model.weights)
 
-    def act(rows: FloatArray, draws: FloatArray) -> IntArray:
-        return loaded.policy(unflatten(rows, model.card), draws)
+    def load() -> Answering:
+        from pipeline.problems.machines.networks.loading import restore
 
-    return Served(width(model.card), None, act)
+        loaded = restore(model.card, model.weights)
+
+        def act(rows: FloatArray, draws: FloatArray) -> IntArray:
+            return loaded.policy(unflatten(rows, model.card), draws)
+
+        return act
+
+    return Served(width(model.card), None, load)

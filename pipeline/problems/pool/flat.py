@@ -10,14 +10,13 @@ from pipeline.core import BoolArray, FloatArray, IntArray, Observation
 from pipeline.problems.pool.nouns import Cluster
 
 
-def width(cluster: Cluster) -> int:
+def width(resources: int, horizon: int, slots: int) -> int:
     """Return N.
 
-    >>> width(Cluster((10, 10), horizon=20, slots=10, backlog=60, place_ahead=False))
+    >>> width(resources=2, horizon=20, slots=10)
     90
     """
-    resources = len(cluster.capacity)
-    return cluster.horizon * resources + cluster.slots * (resources + 2) + 2 * resources + 6
+    return horizon * resources + slots * (resources + 2) + 2 * resources + 6
 
 
 def flatten(view: Observation) -> FloatArray:

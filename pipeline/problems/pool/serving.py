@@ -5,17 +5,23 @@ from pathlib import Path
 from pipeline import storage
 from pipeline.config import PoolCard
 from pipeline.core import FloatArray, IntArray
-from pipeline.problems import Served
+from pipeline.problems import Answering, Served
 from pipeline.problems.pool.flat import unflatten, width
-from pipeline.problems.pool.networks.loading import restore
 
 
 def served(folder: Path) -> Served:
     """Return what makes a stored policy answer rows of `flat` with actions: a slot or, last, void."""
     model = storage.read_model(folder, PoolCard)
-    loaded = restore(model.card, model.weights)
+    card = model.card
 
-    def act(rows: FloatArray, draws: FloatArray) -> IntArray:
-        return loaded.policy(unflatten(rows, loaded.cluster), draws)
+    def load() -> Answering:
+        from pipeline.problems.pool.networks.loading import restore
 
-    return Served(width(loaded.cluster), None, act)
+        loaded = restore(card, model.weights)
+
+        def act(rows: FloatArray, draws: FloatArray) -> IntArray:
+            return loaded.policy(unflatten(rows, loaded.cluster), draws)
+
+        return act
+
+    return Served(width(len(card.resources), card.horizon, card.slots), None, load)

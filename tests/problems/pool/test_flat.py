@@ -28,7 +28,7 @@ def test_an_observation_survives_being_a_row(place_ahead: bool) -> None:
     assert len({(view.legal.any(), view.fits_now.any()) for view in observed}) == 2 + place_ahead
     for view in observed:
         row = flatten(view)
-        assert (row.shape, row.dtype) == ((1, width(cluster(place_ahead))), np.float32)
+        assert (row.shape, row.dtype) == ((1, width(2, 6, 3)), np.float32)
         again = unflatten(row, cluster(place_ahead))
         for name in Observation._fields:
             np.testing.assert_array_equal(getattr(again, name), getattr(view, name), err_msg=name)
