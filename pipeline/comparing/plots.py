@@ -20,6 +20,7 @@ LEARNED = ("#D55E00", "#0072B2", "#009E73", "#CC79A7", "#E69F00")
 HEURISTIC = ("#332288", "#44AA99", "#999933", "#CC6677", "#3E9FCF", "#882255", "#117733", "#A89030", "#AA4499")
 MARKERS = "osD^vPX*<>"
 GREY = "#777777"
+DPI = 150
 LOG_ABOVE = 5.0  # largest over smallest value from which an axis is logarithmic
 LABEL_GAP = 0.045  # of the axis height: what a line of text takes
 BESIDE = 1.04  # of the axis width: where names begin that are written to its right
@@ -104,8 +105,11 @@ def learning_curve(
 
 def png(figure: "Figure") -> bytes:
     """Return the figure as PNG: the same bytes from the same table."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+
     buffer = io.BytesIO()
-    figure.savefig(buffer, format="png", dpi=150, metadata={"Software": None})
+    figure.dpi = DPI
+    FigureCanvasAgg(figure).print_png(buffer, metadata={"Software": None})  # `savefig` would draw it twice
     return buffer.getvalue()
 
 

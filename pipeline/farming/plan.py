@@ -13,6 +13,7 @@ GUESSED_S = {
     "hindsight": 30.0,
     "evaluate": 8.0,
     "transfer": 10.0,
+    "plan": 30.0,
 }
 
 

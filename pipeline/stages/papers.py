@@ -13,7 +13,7 @@ from pipeline.schemas import PAPERS
 
 def run(params: Params) -> None:
     """Write reports/papers/ and reports/papers.csv."""
-    with tracking.stage("papers", "", params, ahead=True) as run:
+    with tracking.stage("papers", "", params) as run:
         run.inputs(storage.TABLES)
         found = figures([_evidence(params, roles) for roles in roles_of(params)])
         storage.discard(storage.REPORTS / "papers.csv", storage.REPORTS / "papers")

@@ -45,7 +45,7 @@ def send_waiting(store: Store, find: Find, pipeline: str = "") -> Iterator[str]:
                 if events is None:
                     yield f"{path.name}: its stage is still running"
                 elif events:
-                    yield f"spooled: {_send_record(store, events, find)}"
+                    yield f"spooled: {_send_record(store, events, find, this_run=bool(pipeline))}"
         except FileNotFoundError:
             continue  # somebody else has just sent it
         except ValueError as error:
@@ -61,11 +61,11 @@ def send_earlier(store: Store, pipeline: str) -> None:
             pass
 
 
-def _send_record(store: Store, events: Sequence[Event], find: Find) -> str:
+def _send_record(store: Store, events: Sequence[Event], find: Find, this_run: bool) -> str:
     """Send a record, and return which stage it was and how it ended."""
     begin, *rest = events
     assert isinstance(begin, Begin)
-    delivery = Delivery(store, begin, find)
+    delivery = Delivery(store, begin, find, this_run)
     missing: list[str] = []
     status = ""
     for event in rest:
@@ -83,15 +83,16 @@ def _send_record(store: Store, events: Sequence[Event], find: Find) -> str:
 class Delivery:
     """The way of one stage's events into a store."""
 
-    def __init__(self, store: Store, begin: Begin, find: Find) -> None:
+    def __init__(self, store: Store, begin: Begin, find: Find, this_run: bool = False) -> None:
         """Get or create the runs of a stage and of its pipeline.
 
         Args:
             store: where the events go.
             begin: the first event.
             find: returns where the file or folder of some path and md5 is now, or nothing.
+            this_run: is the stage of the pipeline run that goes on? Then its code is today's, and reads its model.
         """
-        self.store, self._find = store, find
+        self.store, self._find, self._this_run = store, find, this_run
         self._parent: Run = parent_of(store, begin.pipeline)
         self._run: Run = run_of(store, begin, self._parent.info.run_id)
         self._buffer: list[Metric] = []
@@ -151,13 +152,14 @@ class Delivery:
     def _policy(self, event: Policy) -> None:
         from pipeline.tracking.model import log_policy, served_by
 
-        folder, restored = self._found(event), SOURCE in self._run.data.tags
+        folder = self._found(event)
         try:
             served = served_by(folder)
-            if restored:  # of a stage that may have run other code than today's
+            if not self._this_run:
                 served.load()
         except Exception as error:
             raise MissingFileError(f"{event.path} is not a model that today's code can read: {error}") from error
+        restored = SOURCE in self._run.data.tags
         log_policy(self.store, self._run, folder, event.md5, served, shared=restored)
 
     @send.register

@@ -1,18 +1,20 @@
 """Run: the record of one stage; whatever goes wrong with it, the stage goes on."""
 
 import os
+import signal
 import sys
+import threading
 import time
 import traceback
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
+from types import FrameType
 from uuid import uuid4
 
 from pipeline.config import Params
 from pipeline.core import Json
-from pipeline.tracking.ahead import Ahead
 from pipeline.tracking.delivery import Delivery, MissingFileError, reason, send_earlier
 from pipeline.tracking.digests import digest, measured
 from pipeline.tracking.identity import (
@@ -45,12 +47,12 @@ from pipeline.tracking.record import (
 )
 from pipeline.tracking.spool import Spool
 from pipeline.tracking.store import open_store
-from pipeline.tracking.terminating import terminable
 from pipeline.tracking.view import from_best
 
 LONG_S = 30.0  # a stage that has run as long sends its record itself, to be watched while it runs
 LAST = "papers"  # the stage behind all others sends what they left
 LONGEST_TAG = 5000
+TERMINATED = 128 + signal.SIGTERM  # exit code of a process that a signal ended, as shells have it
 
 
 class StageRun:
@@ -60,15 +62,13 @@ class StageRun:
     else by the next stage of the same pipeline run that sends, or by `publish`. PIPELINE_TRACKING=live sends at once.
     """
 
-    def __init__(self, name: str, subject: str, params: Params, ahead: bool = False) -> None:
+    def __init__(self, name: str, subject: str, params: Params) -> None:
         self._title = title_of(name, subject)
         self._name, self._subject, self._params = name, subject, params
         how = os.environ.get("PIPELINE_TRACKING", "").lower()
-        self._early = ahead and not how
         self._off, self._live_at = how == "off", time.monotonic() + (0.0 if how == "live" else LONG_S)
         self._first: Begin | None = None
         self._spool: Spool | None = None
-        self._ahead: Ahead | None = None
         self._delivery: Delivery | None = None
         self._unsent: list[Event] = []
         self._sends = True  # until MLflow does not answer
@@ -118,7 +118,6 @@ class StageRun:
             return
         with suppress(OSError):  # where nothing can be written MLflow may still be reached
             self._spool = Spool(self._first)
-            self._ahead = Ahead(self._first.pipeline.title) if self._early else None
         self._send_if_due()
 
     def _begin(self, identity: Identity) -> Begin:
@@ -152,7 +151,7 @@ class StageRun:
             self._send_if_due()
 
     def _send_if_due(self) -> None:
-        if self._spool is None or (self._ahead is None and time.monotonic() >= self._live_at):
+        if self._spool is None or time.monotonic() >= self._live_at:
             self._send()
 
     def _send(self, whole: bool = False) -> None:
@@ -163,7 +162,7 @@ class StageRun:
             if self._delivery is None:
                 store = open_store()
                 send_earlier(store, self._first.pipeline.title)
-                self._delivery = Delivery(store, self._first, lambda path, _: Path(path))
+                self._delivery = Delivery(store, self._first, lambda path, _: Path(path), this_run=True)
             while self._unsent:
                 try:
                     self._delivery.send(self._unsent.pop(0))
@@ -184,11 +183,6 @@ class StageRun:
             last_line = traceback.format_exception_only(error)[-1].strip().splitlines()[-1]
             self._record(lambda: Tags(tags={"error": last_line[:LONGEST_TAG]}))
         self._record(lambda: End(at=now_ms(), status=_status(error)))
-        if self._ahead is not None and self._spool is not None:
-            self._spool.close(sent=False)
-            if said := self._ahead.end(whole=error is None):
-                self._complain(OSError(said))
-            return
         if error is not None or self._name == LAST:
             self._send(whole=error is None)
         if self._spool is not None:
@@ -209,17 +203,16 @@ class StageRun:
 
 
 @contextmanager
-def stage(name: str, subject: str, params: Params, ahead: bool = False) -> Iterator[StageRun]:
+def stage(name: str, subject: str, params: Params) -> Iterator[StageRun]:
     """Record a stage while its body runs; what the body raises is recorded and passes on.
 
     Args:
         name: the stage: generate, heuristics, hindsight, pretrain, finetune, evaluate, compare or papers.
         subject: the scenario or agent it is about; "" for compare and papers.
         params: all of params.yaml; the rows about the subject become params of the run.
-        ahead: of the last stage: is another process to load MLflow meanwhile, and to send its record at the end?
     """
-    run = StageRun(name, subject, params, ahead)
-    with terminable():
+    run = StageRun(name, subject, params)
+    with _terminable():
         run._open()
         try:
             yield run
@@ -233,3 +226,20 @@ def _status(error: BaseException | None) -> str:
     if error is None:
         return FINISHED
     return FAILED if isinstance(error, Exception) else KILLED  # what is no Exception is a signal's wish to end
+
+
+@contextmanager
+def _terminable() -> Iterator[None]:
+    """Let SIGTERM end the stage as an exception does, so that it can be recorded; others' handlers stay."""
+    ours = threading.current_thread() is threading.main_thread() and signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
+    if ours:
+        signal.signal(signal.SIGTERM, _terminate)
+    try:
+        yield
+    finally:
+        if ours:
+            signal.signal(signal.SIGTERM, signal.SIG_DFL)
+
+
+def _terminate(number: int, frame: FrameType | None) -> None:
+    raise SystemExit(TERMINATED)

@@ -139,18 +139,6 @@ def test_a_folder_that_holds_no_model_costs_one_line(
     assert "policy.json" in line
 
 
-def test_what_a_model_is_asked_with_is_told_without_torch(folder: Path) -> None:
-    told = f"""
-import sys
-from pathlib import Path
-from pipeline.tracking.model import served_by
-import pipeline.problems.groups.serving, pipeline.problems.machines.serving
-print(served_by(Path({str(folder)!r})).width, "torch" in sys.modules)
-"""
-    done = subprocess.run([sys.executable, "-c", told], capture_output=True, text=True, check=True)
-    assert done.stdout == f"{served_by(folder).width} False\n"
-
-
 def test_the_policy_of_a_card_is_served_by_its_problem(folder: Path, cluster: Cluster, views: Observation) -> None:
     served = served_by(folder)
     assert (served.width, served.answer) == (width(len(cluster.capacity), cluster.horizon, cluster.slots), None)

@@ -73,6 +73,18 @@ def alive(port: int) -> bool:
         return False
 
 
+@pytest.mark.parametrize("write", [pool, many_machines, groups])
+def test_what_a_model_is_asked_with_is_told_without_torch(
+    tmp_path: Path, params: Params, write: Callable[[Params, Path], None]
+) -> None:
+    write(params, tmp_path / "policy")
+    tell = "import sys; from pathlib import Path; from pipeline.tracking.model import served_by; "
+    tell += "print(served_by(Path(sys.argv[1])).width, 'torch' in sys.modules)"
+    command = [sys.executable, "-c", tell, str(tmp_path / "policy")]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert done.stdout == f"{served_by(tmp_path / 'policy').width} False\n"
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("write", [pool, many_machines, groups])
 def test_a_served_policy_answers_rows(root: Path, params: Params, write: Callable[[Params, Path], None]) -> None:

@@ -113,13 +113,12 @@ def test_a_comparison_that_is_older_than_the_policy_is_no_verdict_on_it(laid: La
     assert "Not compared yet." in one.description
 
 
-@pytest.mark.parametrize("ahead", [False, True])
-def test_the_last_stage_registers_what_the_run_has_sent(laid: LaidOut, ahead: bool) -> None:
+def test_the_last_stage_registers_what_the_run_has_sent(laid: LaidOut) -> None:
     params = load_params()
     with stage("finetune", "deeprm", params) as run:
         run.model(Path("models/deeprm/policy"))
     assert Records(laid.root).client.search_registered_models() == []
-    with stage("papers", "", params, ahead=ahead):
+    with stage("papers", "", params):
         pass
     assert [one.tags["verdict.word"] for one in versions(laid)] == ["better"]
 
