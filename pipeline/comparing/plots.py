@@ -109,7 +109,8 @@ def png(figure: "Figure") -> bytes:
 
     buffer = io.BytesIO()
     figure.dpi = DPI
-    FigureCanvasAgg(figure).print_png(buffer, metadata={"Software": None})  # `savefig` would draw it twice
+    # `savefig` would draw it once more, to lay it out.
+    FigureCanvasAgg(figure).print_png(buffer, metadata={"Software": None})  # type: ignore[no-untyped-call]
     return buffer.getvalue()
 
 
