@@ -18,7 +18,9 @@ from pipeline.problems.pool.nouns import Cluster, JobSet
 from pipeline.problems.pool.simulator.reference import Timestep
 from pipeline.storage import Model, read_model, write_model
 from pipeline.tracking import stage
+from pipeline.tracking.delivery import send_waiting
 from pipeline.tracking.model import served_by
+from pipeline.tracking.store import open_store
 
 ASK = """
 import sys
@@ -155,3 +157,15 @@ def test_a_card_that_no_problem_can_read_costs_one_line(
     (line,) = capfd.readouterr().err.splitlines()
     assert "is not a model that today's code can read" in line
     assert not Records(root).only("finetune").outputs.model_outputs
+
+
+def test_a_model_of_another_run_whose_weights_are_not_its_networks_is_told(
+    params: Params, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    card, weights = read_model(folder, PoolCard)
+    write_model(folder, Model(card, {name: one[..., :1] for name, one in weights.items()}))
+    monkeypatch.delenv("PIPELINE_TRACKING")
+    with stage("finetune", "deeprm", params) as run:
+        run.model(folder)
+    (said,) = send_waiting(open_store(), lambda path, _: Path(path))
+    assert "is not a model that today's code can read" in said
