@@ -227,4 +227,8 @@ class Served(NamedTuple):
 
     width: int  # of a row
     answer: int | None  # width of an answer; None: it is one number, an action
-    load: Callable[[], Answering]
+    load: Callable[[], Answering]  # once; asked again, it returns the same
+
+    def act(self, rows: FloatArray, draws: FloatArray) -> FloatArray | IntArray:
+        """Answer rows; models that were logged long ago ask so, by their own copy of `policy_model`."""
+        return self.load()(rows, draws)

@@ -144,7 +144,7 @@ def test_a_folder_that_holds_no_model_costs_one_line(
 def test_the_policy_of_a_card_is_served_by_its_problem(folder: Path, cluster: Cluster, views: Observation) -> None:
     served = served_by(folder)
     assert (served.width, served.answer) == (width(len(cluster.capacity), cluster.horizon, cluster.slots), None)
-    assert served.load()(flatten(views), np.zeros(len(views.now))).shape == (len(views.now),)
+    assert served.act(flatten(views), np.zeros(len(views.now))).shape == (len(views.now),)
 
 
 @pytest.mark.parametrize("card", ["junk", "[]", '{"problem": "turns"}', '{"problem": ["pool"]}'])
@@ -169,3 +169,19 @@ def test_a_model_of_another_run_whose_weights_are_not_its_networks_is_told(
         run.model(folder)
     (said,) = send_waiting(open_store(), lambda path, _: Path(path))
     assert "is not a model that today's code can read" in said
+
+
+def test_a_model_that_was_logged_before_rows_were_described_without_torch_still_acts(
+    root: Path, params: Params, folder: Path, views: Observation
+) -> None:
+    log(params, folder, root)
+    (output,) = Records(root).only("finetune").outputs.model_outputs
+    place = Path(Records(root).client.get_logged_model(output.model_id).artifact_location.removeprefix("file://"))
+    code, today = place / "policy_model.py", (place / "policy_model.py").read_text()
+    earlier = today.replace("self.act = served_by(", "self.served = served_by(").replace(").load()", ")")
+    code.write_text(earlier.replace("self.act(", "self.served.act("))
+    rows = flatten(views)
+    answers = mlflow.pyfunc.load_model(str(place)).predict(rows, params={"seed": 3})
+    code.write_text(today)
+    assert earlier != today
+    assert (answers == mlflow.pyfunc.load_model(str(place)).predict(rows, params={"seed": 3})).all()

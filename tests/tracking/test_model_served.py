@@ -103,4 +103,4 @@ def test_a_served_policy_answers_rows(root: Path, params: Params, write: Callabl
         answer = np.array(json.loads(urllib.request.urlopen(asked, timeout=30).read())["predictions"])
     draws = np.random.default_rng(0).random(len(rows))
     assert answer.shape == ((3,) if served.answer is None else (3, served.answer))
-    assert (answer == served.load()(rows, draws)).all()
+    assert (answer == served.act(rows, draws)).all()

@@ -11,6 +11,7 @@ An answer holds the units of each group and resource [G * R], and then the place
 of the card [G].
 """
 
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -49,6 +50,7 @@ def served(folder: Path) -> Served:
     model = storage.read_model(folder, GroupsCard)
     cluster = cluster_of(model.card)
 
+    @cache
     def load() -> Answering:
         from pipeline.problems.groups.networks.acting import controller
         from pipeline.problems.groups.networks.loading import restore

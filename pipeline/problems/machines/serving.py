@@ -3,6 +3,7 @@
 An answer is an action: slot * machines + machine, or last, slots * machines, to let time pass.
 """
 
+from functools import cache
 from pathlib import Path
 
 from pipeline import storage
@@ -16,6 +17,7 @@ def served(folder: Path) -> Served:
     """Return what makes a stored policy answer rows of `flat` with actions."""
     model = storage.read_model(folder, MachinesCard)
 
+    @cache
     def load() -> Answering:
         from pipeline.problems.machines.networks.loading import restore
 

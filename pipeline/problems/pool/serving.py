@@ -1,5 +1,6 @@
 """A stored policy of a pooled cluster, asked with rows of numbers."""
 
+from functools import cache
 from pathlib import Path
 
 from pipeline import storage
@@ -14,6 +15,7 @@ def served(folder: Path) -> Served:
     model = storage.read_model(folder, PoolCard)
     card = model.card
 
+    @cache
     def load() -> Answering:
         from pipeline.problems.pool.networks.loading import restore
 

@@ -61,7 +61,7 @@ def test_a_served_controller_sets_what_the_controller_does(kind: type) -> None:
     )
     assert (asked.width, asked.answer) == (width(CLUSTER), 2 * 2 + 2)
     for view in seen:
-        found = asked.load()(flatten(view).astype(kind), np.zeros(len(view.now)))
+        found = asked.act(flatten(view).astype(kind), np.zeros(len(view.now)))
         assert found.shape == (len(view.now), 6)
         assert_array_equal(found, answers(control(view, np.zeros(len(view.now)))))
 
@@ -70,14 +70,14 @@ def test_an_answer_is_shares_and_then_orders() -> None:
     view = views()[0]
     control = controller(write_controller(PARAMS, Path("policy")), CLUSTER, CONFIGURATIONS)
     setting = control(view, np.zeros(len(view.now)))
-    row = served(Path("policy")).load()(flatten(view), np.zeros(len(view.now)))[0]
+    row = served(Path("policy")).act(flatten(view), np.zeros(len(view.now)))[0]
     assert row[:4].reshape(2, 2).tolist() == setting.share[0].tolist()
     assert row[4:].tolist() == setting.order[0].tolist()
 
 
 def test_a_row_of_zeros_is_answered() -> None:
     write_controller(PARAMS, Path("policy"))
-    assert np.isfinite(served(Path("policy")).load()(np.zeros((1, width(CLUSTER))), np.zeros(1))).all()
+    assert np.isfinite(served(Path("policy")).act(np.zeros((1, width(CLUSTER))), np.zeros(1))).all()
 
 
 def test_what_is_no_model_is_refused() -> None:

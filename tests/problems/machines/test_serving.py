@@ -60,7 +60,7 @@ def test_a_served_policy_acts_as_in_play(network: str, how: str, dispatch: str, 
     for rows, actions in views:
         assert rows.shape[1] == answering.width == width(mine)
         assert rows.dtype == np.float32
-        assert answering.load()(rows, half[: len(rows)]).tolist() == actions.tolist()
+        assert answering.act(rows, half[: len(rows)]).tolist() == actions.tolist()
 
 
 def test_a_row_of_nothing_lets_time_pass(tmp_path: Path) -> None:
@@ -68,4 +68,4 @@ def test_a_row_of_nothing_lets_time_pass(tmp_path: Path) -> None:
     storage.write_model(tmp_path, storage.Model(mine, weights_of(build(mine.network, shape_of(mine), seed=1))))
     answering = served(tmp_path)
     assert answering.answer is None
-    assert answering.load()(np.zeros((2, answering.width), dtype=np.float32), np.zeros(2)).tolist() == [8, 8]
+    assert answering.act(np.zeros((2, answering.width), dtype=np.float32), np.zeros(2)).tolist() == [8, 8]
