@@ -926,7 +926,7 @@ REPORTS = [
     Case(
         "a damaged dvc.lock to prune",
         "prune",
-        ("dvc.lock: cannot be read: 'git checkout dvc.lock'",),
+        ("dvc.lock: cannot be read: 'git checkout HEAD -- dvc.lock' brings back the last commit's",),
         {"dvc.lock": b"stages: [", "dvc.yaml": b"stages: {}"},
     ),
     Case("no database", "ui --no-browser", ("mlflow.db: there is no MLflow database yet", "publish")),

@@ -30,23 +30,37 @@ def main() -> None:
             signal.signal(number, _stop)
     try:
         code = app(standalone_mode=False)
-    except UserError as error:
-        _end(str(error))
-    except TyperException as error:
-        _end(f"{said.rstrip('.')} (--help shows what there is)" if (said := error.format_message()) else "")
-    except OSError as error:
-        _end(f"{error.filename or 'the system'}: {error.strerror or error}")
-    except MemoryError as error:
-        _end(f"out of memory ({error})")
-    except BrokenProcessPool:
-        _end("a process was ended from outside, maybe for want of memory; run again")
     except Stopped as stopped:
         sys.stderr.write(f"{STOPPED[stopped.args[0]]}; run again to resume\n")
         raise SystemExit(128 + stopped.args[0]) from None
+    except Exception as error:
+        line = _line(error)
+        if line is None:
+            raise
+        _end(line)
     finally:
         signal.signal(signal.SIGALRM, signal.SIG_IGN)
         signal.setitimer(signal.ITIMER_REAL, 0)
     raise SystemExit(code)
+
+
+def _line(error: Exception) -> str | None:
+    """Return what a mistake, a want of room or a library's refusal is to the user; nothing where it is our fault."""
+    said = None
+    match error:
+        case UserError():
+            said = str(error)
+        case TyperException():
+            said = f"{wrong.rstrip('.')} (--help shows what there is)" if (wrong := error.format_message()) else ""
+        case OSError():
+            said = f"{error.filename or 'the system'}: {error.strerror or error}"
+        case MemoryError():
+            said = f"out of memory ({error})"
+        case BrokenProcessPool():
+            said = "a process was ended from outside, maybe for want of memory; run again"
+        case RuntimeError() if "no locator available" in str(error):  # numba's words
+            said = "no folder for compiled code can be written to: set NUMBA_CACHE_DIR to one that can"
+    return said
 
 
 def _stop(number: int, _: object) -> None:

@@ -18,7 +18,7 @@ from pipeline.farming.asking import cache_folder
 from pipeline.farming.grid import Point
 from pipeline.farming.notes import FOLDER
 from pipeline.farming.work import Task
-from pipeline.tracking.source_tree import git
+from pipeline.storage.revisions import git, refusal
 
 PLACE = FOLDER / "points"
 LOCAL = Path(".dvc/config.local")
@@ -50,9 +50,8 @@ class Base:
         """
         head, top = git("rev-parse", "--verify", "--quiet", "HEAD"), git("rev-parse", "--show-toplevel")
         if head is None or top is None:
-            raise UserError(
-                "farm: a sweep starts from a commit, as DVC's experiments do, and git has none here: commit"
-            )
+            why = refusal() or "git has none here: commit"
+            raise UserError(f"farm: a sweep starts from a commit, as DVC's experiments do: {why}")
         if Path(top.decode().strip()).resolve() != Path.cwd().resolve():
             raise UserError(f"farm: expected git's root here, it is {top.decode().strip()}")
         git(

@@ -110,7 +110,8 @@ def _changes(
     head: revisions.Commit | None, summary: pd.DataFrame, lock: evidence.Lock, values: Mapping[str, Json]
 ) -> Changes:
     if head is None:
-        return differences.no_changes("No git repository, or no commit in it: there is no last run to compare with.")
+        why = revisions.refusal() or "No git repository, or no commit in it"
+        return differences.no_changes(f"{why}: there is no last run to compare with.")
     before = evidence.committed_table(SUMMARY_FILE, differences.METRIC_COLUMNS)
     old_lock, old_values = evidence.committed_lock(), evidence.committed_params()
     if before is None and not old_lock.outs:

@@ -15,7 +15,7 @@ from pipeline.errors import UserError
 from pipeline.schemas import ResultTables
 from pipeline.storage.files import read_table
 from pipeline.storage.paths import MODELS, REPORTS, results_folder
-from pipeline.storage.revisions import committed
+from pipeline.storage.revisions import committed, from_commit
 
 LOCK = Path("dvc.lock")
 PAPER_COLUMNS = ("figure", "title", "paper", "claim", "part", "verdict", "found", "no_if")
@@ -78,11 +78,13 @@ def read_lock(without: Collection[str] = ()) -> Lock:
     """
     try:
         lock = _yaml(LOCK.read_bytes())
-    except (OSError, YAMLError, UnicodeDecodeError) as error:
+    except OSError as error:
         raise UserError(f"{LOCK}: cannot be read: run 'dvc repro' first") from error
+    except (YAMLError, UnicodeDecodeError) as error:
+        raise UserError(f"{LOCK}: not YAML: {from_commit(LOCK)}") from error
     found = _lock(lock, without)
     if found is None:
-        raise UserError(f"{LOCK}: expected stages by name, each with outputs and params: 'git checkout {LOCK}'")
+        raise UserError(f"{LOCK}: expected stages by name, each with outputs and params: {from_commit(LOCK)}")
     return found
 
 

@@ -13,6 +13,7 @@ from pipeline.core import Json
 from pipeline.errors import UserError
 from pipeline.storage.files import discard, write
 from pipeline.storage.paths import DATA, MODELS, REPORTS
+from pipeline.storage.revisions import from_commit
 
 LOCK, STAGES = Path("dvc.lock"), Path("dvc.yaml")
 OURS = {place.name for place in (DATA, MODELS, REPORTS)}  # nothing else is ever removed
@@ -101,12 +102,12 @@ def _stages(path: Path) -> dict[str, Stage]:
     try:
         return Stages.model_validate(_read(path)).stages or {}
     except ValidationError as error:
-        raise UserError(f"{path}: expected stages by name: 'git checkout {path}'") from error
+        raise UserError(f"{path}: expected stages by name: {from_commit(path)}") from error
 
 
 def _read(path: Path) -> Json:
     try:
         found: Json = YAML(typ="safe").load(path.read_bytes().decode())
     except (OSError, YAMLError, UnicodeDecodeError) as error:
-        raise UserError(f"{path}: cannot be read: 'git checkout {path}'") from error
+        raise UserError(f"{path}: cannot be read: {from_commit(path)}") from error
     return found

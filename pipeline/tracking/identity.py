@@ -8,6 +8,7 @@ outputs and its params. Whoever knows dvc.lock knows it, so `publish` sees what 
 
 import json
 import os
+import sys
 from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
@@ -15,8 +16,9 @@ from typing import NamedTuple
 from ruamel.yaml import YAML
 
 from pipeline.config import Params
+from pipeline.storage.revisions import CODE, git, refusal
 from pipeline.tracking.digests import md5_of, measured
-from pipeline.tracking.source_tree import CODE, git, working_tree
+from pipeline.tracking.source_tree import working_tree
 
 AGENT_STAGES = ("pretrain", "finetune", "evaluate")
 TRANSFER = "transfer"  # the stage of an agent on another scenario
@@ -66,6 +68,8 @@ class Identity(NamedTuple):
 def identify() -> Identity:
     """Return the pipeline run of this process, from its working directory and DVC's environment."""
     head = git("rev-parse", os.environ.get("DVC_EXP_BASELINE_REV") or "HEAD")
+    if head is None and (why := refusal()):
+        sys.stderr.write(f"tracking: the run is recorded without its commit, because git refuses: {why}\n")
     commit = NO_GIT if head is None else head.decode().strip()
     status = None if head is None else git("status", "--porcelain", "--", *CODE)
     dirty = "unknown" if status is None else str(bool(status)).lower()

@@ -74,7 +74,7 @@ def _one_line() -> Iterator[None]:
     except UserError:
         raise
     except Exception as error:
-        raise UserError(f"publish: {reason(error)}; nothing is lost, run it again later") from error
+        raise UserError(f"publish: {reason(error)}; nothing is lost; once that is fixed, run it again") from error
 
 
 def _open() -> Store:

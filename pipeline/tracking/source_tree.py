@@ -7,7 +7,6 @@ same before and after a commit, and another one after any edit.
 import io
 import json
 import os
-import subprocess
 import tarfile
 from collections.abc import Mapping
 from contextlib import suppress
@@ -20,12 +19,12 @@ from ruamel.yaml.error import YAMLError
 
 from pipeline.config import PARAMS_FILE, Params, check_params
 from pipeline.errors import UserError
+from pipeline.storage.revisions import CODE, git
 from pipeline.tracking.digests import digest_of_files, md5_of, read_lock
 
 if TYPE_CHECKING:
     from pathspec import GitIgnoreSpec
 
-CODE = ("pipeline", "params.yaml", "dvc.yaml")
 LOCK = "dvc.lock"
 IGNORED = ".dvcignore"
 LOG_STAGE = "log"  # its output is the user's log: an input of the pipeline, and no result
@@ -112,16 +111,6 @@ def tree_of(rev: str, title: str) -> SourceTree:
         files = {name: stream.read() for name, stream in members if stream is not None}
     ignored = git("show", f"{rev}:{IGNORED}")
     return SourceTree(files if ignored is None else {**files, IGNORED: ignored}, f"{title}: ")
-
-
-def git(*words: str) -> bytes | None:
-    """Return what git prints, or nothing where there is no git, no repository or no such thing."""
-    # Inside a hook or an experiment GIT_DIR may be set; that is the repository meant.
-    command = ["git", "--no-optional-locks", *words]
-    try:
-        return subprocess.run(command, capture_output=True, check=True, timeout=30).stdout
-    except (OSError, subprocess.SubprocessError):
-        return None
 
 
 def _walk() -> list[Path]:

@@ -200,7 +200,14 @@ def _check_database(path: Path) -> None:
 
 
 def _experiment(client: "MlflowClient", artifacts: str | None) -> str:
+    from mlflow.entities import LifecycleStage
+
     found = client.get_experiment_by_name(EXPERIMENT)
+    if found is not None and found.lifecycle_stage == LifecycleStage.DELETED:
+        restored = f"mlflow experiments restore --experiment-id {found.experiment_id}"
+        raise OSError(
+            f"experiment '{EXPERIMENT}' was deleted in MLflow: 'MLFLOW_TRACKING_URI={client.tracking_uri} {restored}'"
+        )
     if found is not None:
         for key, value in EXPERIMENT_TAGS.items():
             if found.tags.get(key) != value:

@@ -9,8 +9,8 @@ from pathlib import Path
 
 from pipeline.config import repository_root
 from pipeline.errors import UserError
+from pipeline.storage.revisions import git
 from pipeline.tracking.digests import measured
-from pipeline.tracking.source_tree import git
 
 FOLDER = ".dir"  # end of the md5 of a folder
 

@@ -68,6 +68,27 @@ def scheduled(command: Command, jobs: object, *more: object, policy: object = "s
     return Path("out.csv").read_text()
 
 
+NOWHERE_TO_KEEP = """
+import sys
+from numba.core import caching
+def refuse(*_): raise OSError("read-only")
+for name in ("UserProvidedCacheLocator", "InTreeCacheLocator", "UserWideCacheLocator"):
+    getattr(caching, name).ensure_cache_path = refuse
+sys.argv = ["pipeline", *sys.argv[1:]]
+from pipeline.cli import main
+main()
+"""
+
+
+def test_where_no_folder_can_hold_compiled_code_one_line_says_which_variable_to_set(tmp_path: Path) -> None:
+    jobs = REPOSITORY / "pipeline" / "stages" / "trial" / "jobs.csv"
+    words = ("schedule", str(jobs), "--scenario", "online", "--policy", "sjf", "--out", str(tmp_path / "out.csv"))
+    refused(
+        process("-c", NOWHERE_TO_KEEP, *words), "no folder for compiled code can be written to: set NUMBA_CACHE_DIR"
+    )
+    assert list(tmp_path.iterdir()) == []
+
+
 # Help
 
 

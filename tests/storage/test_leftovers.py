@@ -59,7 +59,7 @@ def test_without_dvc_nothing_is_left_over(name: str) -> None:
 @pytest.mark.parametrize("text", ["stages: [", "stages: [1]\n"])
 def test_a_damaged_lock_is_one_line(text: str) -> None:
     Path("dvc.lock").write_text(text)
-    with pytest.raises(UserError, match=r"dvc\.lock: .*'git checkout dvc\.lock'"):
+    with pytest.raises(UserError, match=r"dvc\.lock: .*'git checkout HEAD -- dvc\.lock'"):
         forgotten()
 
 

@@ -1,13 +1,17 @@
 """What `publish` adds to MLflow, and that it adds it once."""
 
+import shlex
 import shutil
 import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
 
+import mlflow.cli
 import pytest
+from click.testing import CliRunner
 from laid_out import LaidOut, snapshot
+from mlflow import MlflowClient
 from tracking_records import Records, environment
 
 from pipeline.config import Params, load_params
@@ -312,6 +316,22 @@ def spool(laid: LaidOut) -> list[Path]:
     return sorted((laid.root / ".dvc" / "tmp" / "mlflow-spool").iterdir())
 
 
+def test_a_deleted_experiment_is_named_with_a_command_that_restores_it(
+    laid: LaidOut, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    published()
+    client = MlflowClient(f"sqlite:///{laid.root / 'mlflow.db'}")
+    number = client.get_experiment_by_name("scheduler-pipeline").experiment_id
+    client.delete_experiment(number)
+    with pytest.raises(UserError, match=r"^publish: experiment 'scheduler-pipeline' was deleted in MLflow: ") as found:
+        published()
+    where, *command = shlex.split(str(found.value).split("'")[3])
+    monkeypatch.setenv(*where.split("=", 1))
+    assert CliRunner().invoke(mlflow.cli.cli, command[1:]).exit_code == 0
+    monkeypatch.delenv("MLFLOW_TRACKING_URI")
+    assert published()[-1].endswith(": 6 stages, 6 recorded")
+
+
 def test_what_a_dead_server_missed_is_sent_later_and_once(
     laid: LaidOut, small: Params, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -320,7 +340,7 @@ def test_what_a_dead_server_missed_is_sent_later_and_once(
         finetune(small)
         (kept,) = spool(laid)
         with pytest.raises(
-            UserError, match=r"^publish: API request to .* failed; nothing is lost, run it again later$"
+            UserError, match=r"^publish: API request to .* failed; nothing is lost; once that is fixed, run it again$"
         ):
             published()
     assert len(capfd.readouterr().err.splitlines()) == 1

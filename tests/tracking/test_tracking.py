@@ -152,6 +152,20 @@ def test_without_git_runs_are_tracked_as_nogit(root: Path, params: Params) -> No
     assert (tags["git.commit"], tags["git.dirty"], tags["pipeline.kind"]) == ("nogit", "unknown", "repro")
 
 
+def test_a_run_without_its_commit_says_why_git_refuses(
+    root: Path, params: Params, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    git("init", "-q")
+    git("commit", "-qm", "one", "--allow-empty")
+    monkeypatch.setenv("GIT_TEST_ASSUME_DIFFERENT_OWNER", "1")
+    monkeypatch.setenv("GIT_CONFIG_GLOBAL", "/dev/null")
+    with stage("compare", "", params):
+        pass
+    assert Records(root).only().data.tags["git.commit"] == "nogit"
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("tracking: the run is recorded without its commit, because git refuses: fatal: detected dub")
+
+
 def test_params_of_a_run_are_the_rows_about_its_subject(root: Path, params: Params) -> None:
     with stage("finetune", "deeprm", params):
         pass
