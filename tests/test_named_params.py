@@ -22,8 +22,6 @@ ADDS = {
             *(f"controller_source_{seed}" for seed in (1, 2, 3)),
         },
     },
-    "expert": {"agents": {"deeprm3_expert"}},
-    "machines_expert": {"agents": {"deepk8s_expert"}},
     "offline": {
         "agents": {"deeprm_off_long", "deeprm_off_long_2", "deeprm_off_long_3"},
         "plans": {"plan_deeprm_off_long", "plan_deeprm_off_long_2", "plan_deeprm_off_long_3"},

@@ -22,7 +22,6 @@ from pipeline.config.machines.learning import (
     DeepSets,
     Linear,
     MachinesAgent,
-    MachinesExpert,
     MachinesNetworkConfig,
     MachinesRecipe,
     Ppo,
@@ -38,7 +37,6 @@ from pipeline.config.pool.heuristics import LinearRuleSearch, PoolKnobs
 from pipeline.config.pool.hindsight import Hindsight, must_be_solvable
 from pipeline.config.pool.learning import (
     Clone,
-    Expert,
     HoldsFrom,
     Imitate,
     Mixture,
@@ -87,7 +85,6 @@ __all__ = [
     "Dqn",
     "DqnRecipe",
     "Evaluation",
-    "Expert",
     "FinetuneConfig",
     "Frozen",
     "Gate",
@@ -106,7 +103,6 @@ __all__ = [
     "MachinePark",
     "MachinesAgent",
     "MachinesCard",
-    "MachinesExpert",
     "MachinesKnobs",
     "MachinesLog",
     "MachinesNetworkConfig",

@@ -356,7 +356,7 @@ DO_NOT_GO: list[tuple[dict[str, Any], str]] = [
     ),
     (
         {"agents.deeprm.finetune": AGENT["finetune"]},
-        "agents.deeprm.finetune.name: unknown 'dqn'; there are: 'reinforce', 'mixture', 'expert'",
+        "agents.deeprm.finetune.name: unknown 'dqn'; there are: 'reinforce', 'mixture'",
     ),
     (
         {"recipes.by_value.memory": 7},

@@ -212,32 +212,3 @@ def test_predictions_are_refused_where_nothing_is_told_anew(dispatch: str) -> No
 def test_predictions_may_be_told_of_a_log(dispatch: str) -> None:
     row = few(workload=LOG, policies_know="predictions", dispatch=dispatch).machines_scenario("few")
     assert row.policies_know == "predictions"
-
-
-# Expert iteration
-
-TRIES = {"name": "expert", "updates": 4, "begins": 2, "every": 2, "unsure": 0.5, "actions": 4}
-
-
-def trying(**more: Any) -> dict[str, Any]:
-    values = with_agent()
-    row = values["agents"]["mine"]
-    row["finetune"] = {**row["finetune"], **TRIES, **more}
-    return values
-
-
-def test_expert_iteration_learns_by_the_recipe_of_ppo() -> None:
-    assert check_params(trying(), "params.yaml").agents["mine"].finetune.begins == 2
-    said = refusal(changed(trying(), "agents.mine.finetune.recipe", "taught"))
-    assert said == "agents.mine.finetune.recipe: 'taught' is one of dagger, not of ppo"
-
-
-def test_expert_iteration_that_never_tries_is_refused() -> None:
-    said = refusal(trying(begins=4))
-    assert said == "agents.mine.finetune.begins: expected at most 3, so that something is tried, got 4"
-
-
-def test_episodes_of_expert_iteration_count_in_its_first_updates_alone() -> None:
-    values = changed(trying(episodes=1), "recipes.clipped.advantage", "leave_one_out")
-    assert refusal(values) == "agents.mine.finetune.episodes: expected at least 2 for leave_one_out, got 1"
-    assert check_params(changed(values, "agents.mine.finetune.begins", 0), "params.yaml")

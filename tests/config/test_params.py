@@ -169,7 +169,7 @@ UNKNOWN_NAMES: list[tuple[str, Any, str]] = [
     (
         "agents.deeprm.finetune.name",
         "sarsa",
-        "agents.deeprm.finetune.name: unknown 'sarsa'; there are: 'reinforce', 'mixture', 'expert'",
+        "agents.deeprm.finetune.name: unknown 'sarsa'; there are: 'reinforce', 'mixture'",
     ),
     ("workload.name", "swff", "workload.name: unknown 'swff'; there are: 'synthetic', 'swf', 'log'"),
     (

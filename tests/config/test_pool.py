@@ -75,7 +75,7 @@ WRONG: list[tuple[str, Any, str]] = [
     (
         "agents__deeprm__network",
         {"name": "sets", "hidden": 32, "elapsed": False},
-        "agents.deeprm.finetune.name: expected mixture or expert for a network 'sets', got 'reinforce'",
+        "agents.deeprm.finetune.name: expected mixture for a network 'sets', got 'reinforce'",
     ),
     (
         "recipes__deeprm3__masked",
@@ -146,44 +146,6 @@ def test_something_must_be_played() -> None:
     )
     checked(changed(agents__deeprm3__finetune__jobsets=0))
     checked(changed(agents__deeprm3__finetune__streams=None))
-
-
-EXPERT = {"name": "expert", "begins": 400, "every": 3, "every_of_streams": 12, "unsure": 0.5, "actions": 12}
-
-
-def tried(**others: Any) -> dict[str, Any]:
-    """What makes an expert of deeprm3's mixture."""
-    return {f"agents__deeprm3__finetune__{key}": value for key, value in {**EXPERT, **others}.items()}
-
-
-@pytest.mark.parametrize(
-    ("changes", "said"),
-    [
-        (tried(unsure=0.0), "agents.deeprm3.finetune.unsure: expected greater than 0, got 0.0"),
-        (tried(actions=1), "agents.deeprm3.finetune.actions: expected greater than or equal to 2, got 1"),
-        (tried(every=0), "agents.deeprm3.finetune.every: expected greater than 0, got 0"),
-        (
-            {**tried(), "recipes__deeprm3__gamma": 0.9},
-            "recipes.deeprm3.gamma: expected 1 for the expert of agent 'deeprm3', got 0.9",
-        ),
-        (
-            {**tried(), "recipes__deeprm3__masked": False},
-            "recipes.deeprm3.masked: expected true for the expert of agent 'deeprm3', got false",
-        ),
-        (
-            {**tried(), "recipes__deeprm3__average": 0.9},
-            "recipes.deeprm3.average: expected 0 for the expert of agent 'deeprm3', got 0.9",
-        ),
-        (tried(demands=["nothing"]), "agents.deeprm3.finetune.demands: unknown 'nothing'; there are: code, text, wide"),
-    ],
-)
-def test_an_expert_that_cannot_be_is_refused(changes: dict[str, Any], said: str) -> None:
-    assert refusal(**changes) == said
-
-
-def test_an_expert_learns_what_a_mixture_does() -> None:
-    finetune = checked(changed(**tried())).agents["deeprm3"].finetune
-    assert (finetune.name, finetune.budget) == ("expert", 800)
 
 
 @pytest.mark.parametrize("baseline", ["decision", "time", "leave_one_out"])

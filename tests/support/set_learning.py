@@ -2,7 +2,7 @@
 
 from builders import TINY, tiny_task
 
-from pipeline.config import Expert, Mixture, Recipe, StreamWindows
+from pipeline.config import Mixture, Recipe, StreamWindows
 from pipeline.config import Sets as SetsConfig
 from pipeline.problems.pool.networks.networks import build
 from pipeline.problems.pool.networks.sets import Sets
@@ -19,9 +19,6 @@ BRIEF = Mixture(
     episodes=3,
     streams=WINDOWS,
     validate_every=1,
-)
-TRYING = Expert(
-    **BRIEF.model_dump(exclude={"name"}), name="expert", begins=0, every=1, every_of_streams=1, unsure=1.0, actions=12
 )
 
 

@@ -3,13 +3,11 @@
 from typing import TYPE_CHECKING
 
 from pipeline.config.checks import must_be_drawn, must_learn_by
-from pipeline.config.machines.learning import MachinesAgent, MachinesExpert, MachinesRecipe, Ppo, PpoRecipe
+from pipeline.config.machines.learning import MachinesAgent, MachinesRecipe, Ppo, PpoRecipe
 from pipeline.errors import UserError
 
 if TYPE_CHECKING:
     from pipeline.config.params import Params
-
-RECIPE_OF = {"expert": "ppo"}  # ways to learn -> the algorithm of their recipe, where it is another one
 
 
 def check_machines(params: "Params", where: str) -> None:
@@ -19,14 +17,10 @@ def check_machines(params: "Params", where: str) -> None:
         UserError: one line for the first row that does not go with another.
     """
     for name, agent in params.agents_with(MachinesAgent).items():
-        way = agent.finetune.name
-        must_learn_by(params, where, name, RECIPE_OF.get(way, way))
+        must_learn_by(params, where, name, agent.finetune.name)
         recipe = params.recipe_of(MachinesRecipe, name)
         part = agent.finetune
-        if isinstance(part, MachinesExpert) and part.begins >= part.updates:
-            place, most = f"{where}: agents.{name}.finetune.begins", part.updates - 1
-            raise UserError(f"{place}: expected at most {most}, so that something is tried, got {part.begins}")
-        alone = isinstance(part, Ppo | MachinesExpert) and part.episodes < 2 and getattr(part, "begins", 1) > 0
+        alone = isinstance(part, Ppo) and part.episodes < 2
         if alone and isinstance(recipe, PpoRecipe) and recipe.advantage == "leave_one_out":
             raise UserError(f"{where}: agents.{name}.finetune.episodes: expected at least 2 for leave_one_out, got 1")
         if agent.finetune.name == "cem" and agent.network.name != "linear":

@@ -127,22 +127,8 @@ class Cem(Budget):
     name: Literal["cem"]
 
 
-class MachinesExpert(Budget):
-    """Expert iteration: the likeliest actions of some decisions are tried, and all are learned; its recipe is PPO's.
-
-    Behind the updates that it begins with, each jobset is played once.
-    """
-
-    name: Literal["expert"]
-    episodes: Positive  # of each jobset, in the updates at first
-    begins: Annotated[int, Field(ge=0, le=10_000_000)]  # updates at first that are those of `ppo`
-    every: Positive  # decisions of which one is tried at most, in the mean
-    unsure: PositiveShare  # chance that two draws of an action differ, from which on no more are tried
-    actions: Annotated[int, Field(ge=2, le=1000)]  # of a decision, the likeliest ones, that are tried at most
-
-
 AnyMachinesRecipe = PpoRecipe | A3cRecipe | DaggerRecipe | CemRecipe
-MachinesFinetune = Ppo | A3c | Dagger | Cem | MachinesExpert
+MachinesFinetune = Ppo | A3c | Dagger | Cem
 
 
 class MachinesAgent(Frozen):

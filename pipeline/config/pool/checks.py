@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 from pipeline.config.checks import must_be_drawn, must_learn_by
 from pipeline.config.pool.hindsight import must_be_solvable
-from pipeline.config.pool.learning import Expert, PoolAgent, Recipe, ShortRunsAndStreams, Transfer
+from pipeline.config.pool.learning import PoolAgent, Recipe, ShortRunsAndStreams, Transfer
 from pipeline.config.pool.networks import Cnn
 from pipeline.config.pool.scenario import PoolLog, PoolScenario
 from pipeline.config.records import must_know
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 LEAST_CNN_ROWS = 4  # two pools halve the image twice
 OTHERS = ("clone", "reinforce")  # ways to learn, of other networks than `sets`: to begin, and to go on
-OF_SETS = ("imitate", "mixture", "expert")
+OF_SETS = ("imitate", "mixture")
 
 
 def check_pool(params: "Params", where: str) -> None:
@@ -79,9 +79,7 @@ def _goes_with_the_recipe(where: str, name: str, agent: PoolAgent, recipe: Recip
         ("optimizer", recipe.optimizer, mixed and recipe.optimizer != "adam", "adam"),
         ("minibatches", recipe.minibatches, mixed and recipe.minibatches > 1, "1"),
         ("baseline", recipe.baseline, not mixed and recipe.baseline == "time", "decision or leave_one_out"),
-        ("gamma", recipe.gamma, isinstance(chosen, Expert) and recipe.gamma != 1, "1"),
         ("falling", recipe.falling, not mixed and recipe.falling, "false"),
-        ("average", recipe.average, isinstance(chosen, Expert) and recipe.average > 0, "0"),
     ):
         if wrong:
             shown = str(found).lower()

@@ -144,22 +144,8 @@ class Mixture(ShortRunsAndStreams):
     name: Literal["mixture"]
 
 
-class Expert(ShortRunsAndStreams):
-    """Expert iteration on short runs and stream windows: every action of some decisions is tried, and all are learned.
-
-    Behind the updates that it begins with, each jobset and window is played once.
-    """
-
-    name: Literal["expert"]
-    begins: Annotated[int, Field(ge=0, le=10_000_000)]  # updates at first that are those of `mixture`
-    every: Positive  # decisions of a short run from one that may be tried to the next, in the mean
-    every_of_streams: Positive  # the same, of a window
-    unsure: PositiveShare  # chance that two draws of an action differ, from which on a decision is always tried
-    actions: Annotated[int, Field(ge=2, le=1000)]  # of a decision, the likeliest ones, that are tried at most
-
-
 PoolPretrain = NoPretrain | Clone | Imitate
-PoolFinetune = Reinforce | Mixture | Expert
+PoolFinetune = Reinforce | Mixture
 
 
 class PoolAgent(Frozen):

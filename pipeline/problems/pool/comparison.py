@@ -39,10 +39,7 @@ def evidence(params: Params, scenarios: Sequence[str]) -> Evidence:
 def validated(params: Params, agent: str, chosen: Chosen) -> Validated:
     """Return what an agent's learning curve is drawn beside."""
     row = params.agents[agent]
-    if row.finetune.name in (
-        "mixture",
-        "expert",
-    ):  # validated on streams, too, of which no level is known
+    if row.finetune.name == "mixture":  # validated on streams, too, of which no level is known
         return Validated({}, "Geometric mean of slowdown over loads, validation")
     levels = chosen.over(row.finetune.loads) if row.objective == "slowdown" else {}
     return Validated(levels, f"Mean {row.objective.replace('_', ' ')} on validation jobsets")

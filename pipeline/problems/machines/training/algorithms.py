@@ -9,7 +9,6 @@ from pipeline.problems.machines.networks.actor_critic import ActorCritic
 from pipeline.problems.machines.training.a3c import a3c
 from pipeline.problems.machines.training.cem import cem
 from pipeline.problems.machines.training.dagger import dagger
-from pipeline.problems.machines.training.expert import expert
 from pipeline.problems.machines.training.ppo import ppo
 from pipeline.problems.machines.training.task import Task
 
@@ -25,5 +24,4 @@ ALGORITHMS: dict[str, Callable[..., Iterator[Update]]] = {
     "a3c": a3c,
     "dagger": dagger,
     "cem": cem,
-    "expert": expert,
 }

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 import numpy as np
 import torch
 
-from pipeline.config import MachinesExpert, Ppo, PpoRecipe
+from pipeline.config import Ppo, PpoRecipe
 from pipeline.core import FloatArray, IntArray, keys
 from pipeline.learning.memory import Memory
 from pipeline.learning.update import Update
@@ -35,7 +35,7 @@ def ppo(network: ActorCritic, task: Task, config: Ppo, memory: Memory | None = N
 
 
 def by_chance(
-    network: ActorCritic, optimizer: torch.optim.Optimizer, task: Task, config: Ppo | MachinesExpert, step: int
+    network: ActorCritic, optimizer: torch.optim.Optimizer, task: Task, config: Ppo, step: int
 ) -> dict[str, float]:
     """Play fresh jobsets by the network's chances and learn from that; return what there is to tell of it."""
     recipe = task.recipe_for(PpoRecipe)

@@ -5,13 +5,11 @@ from typing import Any
 
 from pipeline.learning.memory import Memory
 from pipeline.learning.update import Update
-from pipeline.problems.pool.training.expert import expert
 from pipeline.problems.pool.training.mixture import mixture
 from pipeline.problems.pool.training.reinforce import reinforce
 from pipeline.problems.pool.training.task import Task
 
 FINETUNING: dict[str, Callable[[Any, Task, Any, Memory | None], Iterator[Update]]] = {
-    "expert": expert,
     "mixture": mixture,
     "reinforce": reinforce,
 }

@@ -8,7 +8,7 @@ import pytest
 import torch
 from machine_learning import RECIPES, tiny_task, untrained
 
-from pipeline.config import A3c, Cem, Dagger, MachinesExpert, NoPretrain, Ppo
+from pipeline.config import A3c, Cem, Dagger, NoPretrain, Ppo
 from pipeline.learning.memory import Memory
 from pipeline.learning.update import Update
 from pipeline.problems.machines.networks.actor_critic import ActorCritic
@@ -17,13 +17,12 @@ from pipeline.problems.machines.training.task import Task
 from pipeline.storage import Checkpoint, read_checkpoint, write_checkpoint
 
 BUDGET = {"recipe": "", "loads": (100,), "updates": 4, "jobsets": 2, "validate_every": 1}
-CONFIGS: dict[str, NoPretrain | Ppo | A3c | Dagger | Cem | MachinesExpert] = {
+CONFIGS: dict[str, NoPretrain | Ppo | A3c | Dagger | Cem] = {
     "none": NoPretrain(name="none"),
     "ppo": Ppo(name="ppo", episodes=3, **BUDGET),
     "a3c": A3c(name="a3c", workers=1, **BUDGET),
     "dagger": Dagger(name="dagger", teacher="sjf", **BUDGET),
     "cem": Cem(name="cem", **BUDGET),
-    "expert": MachinesExpert(name="expert", episodes=2, begins=2, every=2, unsure=0.5, actions=4, **BUDGET),
 }
 PAIRS = [
     (name, kind) for name in CONFIGS for kind in ("deepsets", "vector", "linear") if name != "cem" or kind == "linear"
@@ -92,9 +91,9 @@ class TestEveryAlgorithm:
             assert content(other) == content(whole)
 
 
-@pytest.mark.parametrize("name", ["ppo", "a3c", "dagger", "cem", "expert"])
+@pytest.mark.parametrize("name", ["ppo", "a3c", "dagger", "cem"])
 def test_a_recipe_of_another_algorithm_is_refused(name: str) -> None:
-    wrong = tiny_task(RECIPES["a3c" if name in ("ppo", "expert") else "ppo"])
+    wrong = tiny_task(RECIPES["a3c" if name == "ppo" else "ppo"])
     with pytest.raises(TypeError, match="Recipe, got a"):
         next(ALGORITHMS[name](untrained("linear"), wrong, CONFIGS[name], None))
 

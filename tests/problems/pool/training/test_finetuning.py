@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from set_learning import BRIEF, TRYING, WINDOWS, set_task
+from set_learning import BRIEF, WINDOWS, set_task
 
-from pipeline.config import Clone, Expert, Imitate, Mixture, Mlp, NoPretrain, Params, Reinforce, Sets
+from pipeline.config import Clone, Imitate, Mixture, Mlp, NoPretrain, Params, Reinforce, Sets
 from pipeline.learning.memory import Memory
 from pipeline.learning.selection import best_on_validation
 from pipeline.learning.update import Update
@@ -21,7 +21,7 @@ from pipeline.problems.pool.training.task import Task
 from pipeline.storage import Checkpoint, read_checkpoint, write_checkpoint
 
 ALGORITHMS = {**PRETRAINING, **FINETUNING}
-Config = NoPretrain | Clone | Imitate | Mixture | Expert | Reinforce
+Config = NoPretrain | Clone | Imitate | Mixture | Reinforce
 
 CONFIGS: dict[str, Config] = {
     "none": NoPretrain(name="none"),
@@ -49,7 +49,6 @@ CONFIGS: dict[str, Config] = {
         entropy=0.1,
     ),
     "mixture": BRIEF,
-    "expert": TRYING,
     "reinforce": Reinforce(
         name="reinforce", recipe="", loads=(120,), updates=2, jobsets=3, episodes=3, validate_every=1
     ),
@@ -69,7 +68,7 @@ def task(request: pytest.FixtureRequest, params: Params) -> Task:
 def untrained(name: str, task: Task, seed: int = 2) -> Scorer[Any]:
     """A network of a kind that the algorithm teaches."""
     sets, mlp = Sets(name="sets", hidden=8, elapsed=True), Mlp(name="mlp", hidden=8, clock=True)
-    return build(sets if name in ("imitate", "mixture", "expert") else mlp, task.cluster, seed)
+    return build(sets if name in ("imitate", "mixture") else mlp, task.cluster, seed)
 
 
 def learn(name: str, network: Scorer[Any], task: Task) -> Iterator[Update]:
@@ -135,7 +134,6 @@ LONGER: dict[str, Config] = {
     "clone": CONFIGS["clone"].model_copy(update={"epochs": 5, "patience": 5, "learning_rate": 0.05}),
     "imitate": CONFIGS["imitate"].model_copy(update={"epochs": 5, "patience": 5, "learning_rate": 0.05}),
     "mixture": CONFIGS["mixture"].model_copy(update={"updates": 5}),
-    "expert": CONFIGS["expert"].model_copy(update={"updates": 5, "begins": 2}),
     "reinforce": CONFIGS["reinforce"].model_copy(update={"updates": 5}),
 }
 
