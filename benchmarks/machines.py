@@ -14,10 +14,10 @@ from pipeline.problems.machines.heuristics.rules import HEURISTICS
 from pipeline.problems.machines.nouns import GREEDY, Jobs, Machines, end_to_end
 from pipeline.problems.machines.simulator.compiled.batch import Simulator
 from pipeline.problems.machines.simulator.compiled.rules import players
-from pipeline.problems.machines.simulator.reference import PlainSimulator
 from pipeline.simulation.rollout import play
+from tests.oracles.machines import PlainSimulator
 
-PLAIN = "machines/simulator/reference.py under SJF on observations, by the decision"
+PLAIN = "tests/oracles/machines.py under SJF on observations, by the decision"
 OURS = "no baseline: our own points, under Tetris"
 CPU, MEMORY = 10_000, 64_000  # thousandths of a machine of Deepk8s
 BUSY = 1.2  # arrivals over what the machines can run: there is always a queue

@@ -24,9 +24,9 @@ from pipeline.problems.groups.nouns import (
     batch,
 )
 from pipeline.problems.groups.simulator.compiled.batch import Groups
-from pipeline.problems.groups.simulator.reference import PlainGroups
+from tests.oracles.groups import PlainGroups
 
-PLAIN = "groups/simulator/reference.py under equal shares, observations included, by the interval of a cluster"
+PLAIN = "tests/oracles/groups.py under equal shares, observations included, by the interval of a cluster"
 NONE = "no baseline"
 UNITS, INTERVAL, LOAD, INTERVALS = 16, 10.0, 0.8, 50
 WIDEST, LONGEST = 8, 30.0

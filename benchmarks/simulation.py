@@ -11,9 +11,9 @@ from benchmarks.problem import Problem
 from benchmarks.record import Row, figure, half_of
 from benchmarks.sizes import Sizes
 from pipeline.problems.pool.nouns import JobSet
-from pipeline.problems.pool.simulator.reference import Timestep
+from tests.oracles.pool import Timestep
 
-PLAIN = "pool/simulator/reference.py, a plain loop"
+PLAIN = "tests/oracles/pool.py, a plain loop"
 ONLY = np.array([0])  # the row of a simulator's only episode
 
 

@@ -27,9 +27,9 @@ from pipeline.errors import UserError
 from pipeline.problems.machines.lookahead.naming import LEARNED as ASKED
 from pipeline.problems.machines.lookahead.planner import Reach
 from pipeline.problems.pool.lookahead.naming import LEARNED, WHOLE
-from pipeline.problems.pool.simulator.reference import Timestep
 from pipeline.problems.pool.training.mixture import mixture
 from pipeline.problems.pool.training.reinforce import reinforce
+from tests.oracles.pool import Timestep
 
 SMALL = Problem(jobsets=2, episodes=3, steps=8)
 KEYS = ["name", "value", "unit", "min", "max", "baseline", "ratio", "target", "holds"]

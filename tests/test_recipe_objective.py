@@ -15,7 +15,7 @@ from pipeline.core import keys
 from pipeline.problems.pool.heuristics.scores import HEURISTICS
 from pipeline.problems.pool.nouns import Cluster, JobSet, batch
 from pipeline.problems.pool.simulator.compiled.batch import Batched
-from pipeline.problems.pool.simulator.reference import Timestep
+from tests.oracles.pool import Timestep
 from pipeline.simulation.rollout import play
 
 jobs, cluster = JobSet(np.array([0, 0]), np.array([1, 2]), np.array([[1], [1]])), Cluster((1,), 5, 2, 0, False)

@@ -10,10 +10,10 @@ from pipeline.config import Counts, Demand, Params, PoolScenario, Recipe, Stream
 from pipeline.core import Observation, Policy, keys
 from pipeline.problems.pool.nouns import Cluster, CompactObservation, JobSet, Schedule, batch, compact
 from pipeline.problems.pool.simulator.compiled.batch import Batched
-from pipeline.problems.pool.simulator.reference import Timestep
 from pipeline.problems.pool.training.task import Task
 from pipeline.problems.pool.workload.synthetic import draw_jobset
 from pipeline.simulation.rollout import play
+from tests.oracles.pool import Timestep
 
 REPOSITORY = Path(__file__).parents[2]
 SPLIT = {"train": 5, "validation": 6, "fresh": 7}  # numbers of the tiny problem's random sequences

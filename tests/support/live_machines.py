@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from pipeline.config import MachinePark
 from pipeline.problems.machines.live.state import MachinesState
-from pipeline.problems.machines.simulator.reference import PlainSimulator
+from tests.oracles.machines import PlainSimulator
 
 NAMES = ("first", "second", "third")
 

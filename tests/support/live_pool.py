@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from pipeline.problems.pool.live.state import PoolState
 from pipeline.problems.pool.nouns import Cluster
-from pipeline.problems.pool.simulator.reference import Timestep
+from tests.oracles.pool import Timestep
 
 NAMES = ("first", "second", "third")
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from pipeline.problems.groups.live.cluster import Names
 from pipeline.problems.groups.live.state import GroupMemory, SharesState
-from pipeline.problems.groups.simulator.reference import PlainGroups
+from tests.oracles.groups import PlainGroups
 
 
 def state_of(

@@ -9,7 +9,7 @@ import numpy as np
 from pipeline.core import Observation
 from pipeline.problems.machines.nouns import Jobs, Machines, Placed, end_to_end
 from pipeline.problems.machines.simulator.compiled.batch import Simulator
-from pipeline.problems.machines.simulator.reference import PlainSimulator
+from tests.oracles.machines import PlainSimulator
 
 HALF = 500  # thousandths of a unit, in which demands are drawn
 

@@ -15,12 +15,12 @@ from pipeline.problems.pool.flat import flatten, unflatten, width
 from pipeline.problems.pool.networks.loading import card_of, restore
 from pipeline.problems.pool.networks.networks import build
 from pipeline.problems.pool.nouns import Cluster, JobSet
-from pipeline.problems.pool.simulator.reference import Timestep
 from pipeline.storage import Model, read_model, write_model
 from pipeline.tracking import stage
 from pipeline.tracking.delivery import send_waiting
 from pipeline.tracking.model import served_by
 from pipeline.tracking.store import open_store
+from tests.oracles.pool import Timestep
 
 ASK = """
 import sys

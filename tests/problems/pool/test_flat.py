@@ -4,7 +4,7 @@ import pytest
 from pipeline.core import Observation
 from pipeline.problems.pool.flat import flatten, unflatten, width
 from pipeline.problems.pool.nouns import Cluster, JobSet
-from pipeline.problems.pool.simulator.reference import Timestep
+from tests.oracles.pool import Timestep
 
 
 def cluster(place_ahead: bool) -> Cluster:

@@ -13,8 +13,8 @@ from pipeline.problems.groups.live.cluster import Names, observed
 from pipeline.problems.groups.live.deciding import decider
 from pipeline.problems.groups.live.state import GroupMemory, SharesState
 from pipeline.problems.groups.nouns import Setting
-from pipeline.problems.groups.simulator.reference import PlainGroups
 from pipeline.problems.groups.workload.source import cluster_of
+from tests.oracles.groups import PlainGroups
 
 PARAMS = shared()
 ROW = PARAMS.groups_scenario("shared")

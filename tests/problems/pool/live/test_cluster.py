@@ -12,7 +12,7 @@ from pipeline.errors import UserError
 from pipeline.problems.pool.live.cluster import cluster_now
 from pipeline.problems.pool.live.state import PoolState
 from pipeline.problems.pool.nouns import JobSet
-from pipeline.problems.pool.simulator.reference import Timestep
+from tests.oracles.pool import Timestep
 
 
 @pytest.mark.parametrize("ahead", [False, True])

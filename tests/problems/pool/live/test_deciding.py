@@ -22,7 +22,7 @@ from pipeline.problems.pool.live.state import PoolState
 from pipeline.problems.pool.networks.loading import card_of, cluster_of
 from pipeline.problems.pool.networks.networks import build
 from pipeline.problems.pool.policies import policy_by_name
-from pipeline.problems.pool.simulator.reference import Timestep
+from tests.oracles.pool import Timestep
 
 
 def heuristic(name: str) -> Thinker:

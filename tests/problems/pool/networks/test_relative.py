@@ -14,8 +14,8 @@ from pipeline.problems.pool.networks.relative import ELAPSED, ENDS, OF_JOB, OF_R
 from pipeline.problems.pool.nouns import Cluster, JobSet, batch
 from pipeline.problems.pool.simulator.compiled.batch import Batched
 from pipeline.problems.pool.simulator.compiled.rules import players
-from pipeline.problems.pool.simulator.reference import Timestep
 from pipeline.problems.pool.training.rolling import Roller
+from tests.oracles.pool import Timestep
 
 CLUSTER = Cluster((5, 4), 6, 4, 4, False)
 AHEAD = CLUSTER._replace(place_ahead=True)

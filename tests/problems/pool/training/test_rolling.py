@@ -12,9 +12,9 @@ from pipeline.problems.pool.networks.relative import Relative
 from pipeline.problems.pool.nouns import Cluster, JobSet, Schedule, batch
 from pipeline.problems.pool.simulator.compiled.batch import Batched
 from pipeline.problems.pool.simulator.compiled.rules import players
-from pipeline.problems.pool.simulator.reference import Timestep
 from pipeline.problems.pool.training import rolling
 from pipeline.problems.pool.training.rolling import Roller, Rollout
+from tests.oracles.pool import Timestep
 
 NARROW = Cluster((5, 4), 6, 4, 4, False)
 NUMBER = np.arange(4)

@@ -16,7 +16,7 @@ from pipeline.problems.groups.nouns import (
     equal_shares,
 )
 from pipeline.problems.groups.simulator.compiled.batch import Groups
-from pipeline.problems.groups.simulator.reference import PlainGroups
+from tests.oracles.groups import PlainGroups
 
 NAN = float("nan")
 ONLY = np.array([0])

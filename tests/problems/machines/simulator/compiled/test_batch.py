@@ -8,7 +8,7 @@ from machine_builders import Problem, jobs_of, parts, random_problem, roam
 from pipeline.core import Observation
 from pipeline.problems.machines.nouns import BLOCKING, DISPATCH, GREEDY, Jobs, Machines
 from pipeline.problems.machines.simulator.compiled.batch import Simulator
-from pipeline.problems.machines.simulator.reference import PlainSimulator
+from tests.oracles.machines import PlainSimulator
 
 PROBLEMS = 30  # of each size and rule
 CLOSE = 1e-9  # sums of many intervals, taken in another order

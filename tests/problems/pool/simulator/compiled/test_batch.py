@@ -11,9 +11,9 @@ from pipeline.core import Observation, Policy, idle, keys, legal_actions
 from pipeline.problems.pool.heuristics.scores import HEURISTICS
 from pipeline.problems.pool.nouns import Cluster, JobSet, Schedule, batch, compact
 from pipeline.problems.pool.simulator.compiled.batch import Batched
-from pipeline.problems.pool.simulator.reference import Timestep
 from pipeline.problems.pool.simulator.rewards import OBJECTIVES
 from pipeline.simulation.rollout import play
+from tests.oracles.pool import Timestep
 
 Problem = tuple[Cluster, list[JobSet], int, np.random.Generator]
 

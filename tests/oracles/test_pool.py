@@ -6,7 +6,7 @@ from builders import ONLY, act, cluster, jobset, rewards, start
 
 from pipeline.core import Observation
 from pipeline.problems.pool.simulator.compiled.batch import Batched
-from pipeline.problems.pool.simulator.reference import Timestep
+from tests.oracles.pool import Timestep
 
 VOID = 2  # of two slots
 

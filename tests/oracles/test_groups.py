@@ -8,7 +8,7 @@ import pytest
 
 from pipeline.core import FloatArray, IntArray
 from pipeline.problems.groups.nouns import Jobs, Setting, SharedCluster
-from pipeline.problems.groups.simulator.reference import PlainGroups
+from tests.oracles.groups import PlainGroups
 
 LONG_FIRST = 1  # place in `orders`
 

@@ -10,9 +10,9 @@ from pipeline.problems.pool.nouns import Cluster, JobSet, batch
 from pipeline.problems.pool.simulator.compiled.batch import Batched
 from pipeline.problems.pool.simulator.compiled.rules import players
 from pipeline.problems.pool.simulator.outcomes import outcome
-from pipeline.problems.pool.simulator.reference import Timestep
 from pipeline.simulation.choosing import compiled_rule_of
 from pipeline.simulation.rollout import play
+from tests.oracles.pool import Timestep
 
 VOID = 2  # of two slots
 NARROW = Cluster((5, 4), 6, 3, 4, False)

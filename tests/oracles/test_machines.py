@@ -19,7 +19,7 @@ from pipeline.problems.machines.nouns import (
     Jobs,
     Machines,
 )
-from pipeline.problems.machines.simulator.reference import PlainSimulator
+from tests.oracles.machines import PlainSimulator
 
 ONLY = np.array([0])
 HELD = (BLOCKING, EASY_WITHIN, EASY)
