@@ -7,11 +7,13 @@ from typing import NamedTuple
 from pipeline.config import GroupsLog, Instances, MachinesLog, Params, PoolLog, repository_root
 from pipeline.errors import UserError
 from pipeline.logs import alibaba2017, alibaba2018, cloudsimpy, google2011, openb, swf
-from pipeline.logs.lines import FIELDS
-from pipeline.logs.rows import MARK, Layout, opened
+from pipeline.logs.lines import FIELDS, MARK
+from pipeline.logs.plausible import implausible
+from pipeline.logs.rows import Layout, opened
 from pipeline.logs.trace import Trace
 from pipeline.progress import ProgressCallback, no_progress
 
+SWF_SUFFIXES = (".swf", ".swf.gz")
 HEAD = 1 << 16  # bytes that are looked at
 Likeness = Callable[[Path, str], bool]  # (path, first line)
 
@@ -85,7 +87,8 @@ def read(
         if option not in FORMATS[name].options:
             having = ", ".join(other for other, each in FORMATS.items() if option in each.options)
             raise UserError(f"{path}: a log of format '{name}' has no {option}; expected one of format {having}")
-    return FORMATS[name].read(path, on_progress, **given)
+    trace = FORMATS[name].read(path, on_progress, **given)
+    return trace._replace(doubts=tuple(implausible(trace)))
 
 
 def guess(path: Path) -> str:
@@ -96,7 +99,9 @@ def guess(path: Path) -> str:
     """
     name = recognised(path)
     if name is None:
-        raise UserError(f"{path}: cannot tell its format from its first line: name it, one of {', '.join(FORMATS)}")
+        first, formats = _first_line(path), ", ".join(FORMATS)
+        found = f"found {max(len(first.split()), first.count(',') + 1)} columns"
+        raise UserError(f"{path}: cannot tell its format from its first line: name it, one of {formats} ({found})")
     return name
 
 
@@ -106,6 +111,8 @@ def recognised(path: Path) -> str | None:
     Raises:
         UserError: it cannot be read.
     """
+    if path.name.lower().endswith(SWF_SUFFIXES):
+        return "swf"
     first = "" if path.is_dir() else _first_line(path)
     return next((name for name, each in FORMATS.items() if each.alike(path, first)), None)
 

@@ -20,10 +20,9 @@ from pandera.errors import SchemaErrors
 
 from pipeline.core import IntArray
 from pipeline.errors import UserError
-from pipeline.logs.lines import CHUNK, LONGEST_LINE
+from pipeline.logs.lines import CHUNK, LONGEST_LINE, MARK
 from pipeline.progress import ProgressCallback, no_progress
 
-MARK = b"\xef\xbb\xbf"  # of UTF-8, with which some programs begin a file
 COMMA, LINE_END = b",\n"
 NUMBER = "a number"
 
@@ -57,7 +56,7 @@ def opened(path: Path) -> Iterator[Opened]:
 
 
 def _unpacked(file: BinaryIO, path: Path) -> BinaryIO:
-    return cast("BinaryIO", gzip.open(file)) if path.suffix == ".gz" else file
+    return cast("BinaryIO", gzip.open(file)) if path.suffix.lower() == ".gz" else file
 
 
 def rows(

@@ -3,10 +3,8 @@
 from pathlib import Path
 
 from pipeline.errors import UserError
-from pipeline.logs.registry import FORMATS, recognised
+from pipeline.logs.registry import FORMATS, SWF_SUFFIXES, recognised
 from pipeline.storage.user_tables import TABLE_SUFFIXES
-
-SWF_SUFFIXES = (".swf", ".swf.gz")
 
 
 def log_format(path: Path) -> str | None:
@@ -17,7 +15,7 @@ def log_format(path: Path) -> str | None:
     Raises:
         UserError: it cannot be read, or is neither.
     """
-    if path.name.endswith(SWF_SUFFIXES):
+    if path.name.lower().endswith(SWF_SUFFIXES):
         return "swf"
     is_table = path.name.endswith(TABLE_SUFFIXES)
     if path.suffix == ".parquet" or (is_table and path.is_dir()):
