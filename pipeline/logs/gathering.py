@@ -100,7 +100,8 @@ def in_order(parts: list[Part], sieve: Sieve, facts: Facts, rows: int, path: Pat
     unset = (np.median(joined[at]) > DECADES_S) & ((joined[at] < DAY_S) | (joined[ran] > DECADES_S))
     if unset.any():  # 0 stands for unknown, as 1970 does for clocks of Unix
         kept = sieve.keep(np.zeros(len(unset), dtype=np.int64), {UNSET: unset})
-        joined = [column[kept] for column in joined]
+        for k in range(len(joined)):
+            joined[k] = joined[k][kept]
     submit = joined[at]
     falls = int((np.diff(submit) < 0).sum())
     if falls:
@@ -109,7 +110,7 @@ def in_order(parts: list[Part], sieve: Sieve, facts: Facts, rows: int, path: Pat
         for k in range(len(joined)):
             joined[k] = joined[k][order]
     fixed = (facts.resources, facts.kind_names, facts.has_estimates, facts.machines)
-    return Trace(*joined, *fixed, sieve.dropped, sieve.repaired, facts.units, rows)
+    return Trace._make((*joined, *fixed, sieve.dropped, sieve.repaired, facts.units, rows, ()))
 
 
 def _nothing(sieve: Sieve, rows: int) -> str:

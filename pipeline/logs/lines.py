@@ -22,7 +22,6 @@ FIELDS = 18
 MOST = 1e12  # of any field: more is junk, and could overflow sums
 CHUNK = 1 << 24  # bytes: some 200,000 lines
 LONGEST_LINE = 1 << 20  # bytes: a file without line ends is no log, and need not be held whole
-MARK = b"\xef\xbb\xbf"  # of UTF-8, with which some programs begin a file
 SIZE = re.compile(rb"\s*;\s*(Max\s*Procs|Max\s*Nodes)\s*:(.*)", re.IGNORECASE)
 WHOLE = re.compile(r"([1-9]\d{0,2}(?:,\d{3})+|\d+)(?:\.0*)?(?:\s+\D.*)?")  # words may follow
 UNKNOWN = ("", "0", "-1", "unknown", "n/a", "none", "?")

@@ -35,18 +35,27 @@ def implausible(trace: Trace, capacity: Mapping[str, float] | None = None) -> li
     return [*_times(trace), *_limits(trace), *_size(trace, capacity or {}), *_misfits(trace, capacity or {})]
 
 
-def refuse_implausible(trace: Trace, accepted: Collection[str], capacity: Mapping[str, float] | None = None) -> None:
-    """Refuse an implausible log that is not confirmed. That estimates are missing, `policies_know` confirms.
+def unconfirmed(
+    trace: Trace, accepted: Collection[str], capacity: Mapping[str, float] | None = None
+) -> tuple[str, ...]:
+    """Return what is implausible and not accepted. That estimates are missing, `policies_know` confirms."""
+    return tuple(line for line in implausible(trace, capacity) if word(line) not in (*accepted, ESTIMATES))
+
+
+def refuse_implausible(doubts: Collection[str], where: str) -> None:
+    """Refuse a log of which something implausible is not confirmed.
 
     Raises:
-        UserError: one line with all that is implausible, and how to confirm it.
+        UserError: one line with all of it, and how to confirm it.
     """
-    found = {line.partition(":")[0]: line for line in implausible(trace, capacity)}
-    open_ones = [word for word in found if word not in accepted and word != ESTIMATES]
-    if open_ones:
-        what = "; ".join(found[word] for word in open_ones)
-        words = ", ".join(dict.fromkeys([*accepted, *open_ones]))
-        raise UserError(f"workload: implausible log: {what}. Correct this, or confirm it by accept: [{words}]")
+    if doubts:
+        words = f"accept: [{', '.join(map(word, doubts))}]"
+        raise UserError(f"{where}: implausible log: {'; '.join(doubts)}; correct this, or confirm it by {words} there")
+
+
+def word(doubt: str) -> str:
+    """Return the word by which a sign is accepted."""
+    return doubt.partition(":")[0]
 
 
 def least_held(trace: Trace, resource: int) -> float:
@@ -84,8 +93,8 @@ def _limits(trace: Trace) -> Iterator[str]:
     ratio = (trace.run_s / trace.estimate_s)[trace.estimate_s != trace.run_s]  # an unknown limit is the run time
     over = ratio > OVERRUN
     if over.any() and over.mean() > MOST_OVERRUN:
-        much = f"{over.mean():.0%} of the jobs with a limit ran longer than it, half of these {np.median(ratio[over]):,.3g}"
-        yield f"limits: {much} times as long or more: limits in minutes?"
+        median = f"the median is {np.median(ratio[over]):,.3g} times"
+        yield f"limits: {over.mean():.0%} of the jobs ran far longer than their limit ({median}): limits in minutes?"
 
 
 def _size(trace: Trace, capacity: Mapping[str, float]) -> Iterator[str]:

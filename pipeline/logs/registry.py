@@ -7,9 +7,9 @@ from typing import NamedTuple
 from pipeline.config import GroupsLog, Instances, MachinesLog, Params, PoolLog, repository_root
 from pipeline.errors import UserError
 from pipeline.logs import alibaba2017, alibaba2018, cloudsimpy, google2011, openb, swf
-from pipeline.logs.lines import FIELDS, MARK
+from pipeline.logs.lines import FIELDS
 from pipeline.logs.plausible import implausible
-from pipeline.logs.rows import Layout, opened
+from pipeline.logs.rows import MARK, Layout, opened
 from pipeline.logs.trace import Trace
 from pipeline.progress import ProgressCallback, no_progress
 

@@ -20,9 +20,10 @@ from pandera.errors import SchemaErrors
 
 from pipeline.core import IntArray
 from pipeline.errors import UserError
-from pipeline.logs.lines import CHUNK, LONGEST_LINE, MARK
+from pipeline.logs.lines import CHUNK, LONGEST_LINE
 from pipeline.progress import ProgressCallback, no_progress
 
+MARK = b"\xef\xbb\xbf"  # of UTF-8, with which some programs begin a file
 COMMA, LINE_END = b",\n"
 NUMBER = "a number"
 

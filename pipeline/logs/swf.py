@@ -32,8 +32,9 @@ import numpy as np
 from pipeline.core import THOUSANDTHS, FloatArray, IntArray
 from pipeline.errors import UserError
 from pipeline.logs.gathering import Facts, Part, in_order, jobs
-from pipeline.logs.lines import CHUNK, FIELDS, MARK, job_lines
-from pipeline.logs.rows import opened
+from pipeline.logs.lines import CHUNK, FIELDS, job_lines
+from pipeline.logs.plausible import least_held
+from pipeline.logs.rows import MARK, opened
 from pipeline.logs.trace import CORES, GIB, MachineTable, Sieve, Trace, thousandths
 from pipeline.progress import ProgressCallback, no_progress
 
@@ -49,7 +50,7 @@ ABSURD = "memory beyond 1e9 GiB"
 MOST_GIB = 1e9
 MOST_USER = 2**31
 MOST_MACHINES = 1_000_000  # each processor one
-NO_SIZE = "no MaxProcs header: the size of the machine is unknown"
+NO_SIZE = "no MaxProcs header: the machine is unknown, with at least {:,.0f} processors"
 PARTITIONS = "jobs of {} partitions: taken as one machine"
 PARTIALS, COMPLETED, CANCELLED = (2, 3, 4), 1, 5  # of a status
 
@@ -106,8 +107,10 @@ def read(
     facts = Facts(("cpu", "memory"), (CORES, GIB)) if memory else Facts(("cpu",), (CORES,))
     trace = in_order(parts, sieve, facts._replace(has_estimates=estimates), rows, path)
     size = sizes.get("MaxProcs") or sizes.get("MaxNodes") or 0
-    for reason, found in ((NO_SIZE, not size), (PARTITIONS.format(len(partitions)), len(partitions) > 1)):
-        sieve.repair(reason, np.zeros(int(found), dtype=np.int64))
+    if not size:
+        sieve.repair(NO_SIZE.format(least_held(trace, 0)), np.zeros(1, dtype=np.int64))
+    if len(partitions) > 1:
+        sieve.repair(PARTITIONS.format(len(partitions)), np.zeros(1, dtype=np.int64))
     machines = _machines(trace, size, per_node, path) if size else None
     return trace._replace(machines=machines, repaired=sieve.repaired)
 

@@ -71,7 +71,7 @@ class Trace(NamedTuple):
         days = (self.submit_s[-1] - self.submit_s[0]) / DAY_S
         found = f"{self.rows:,} rows, {len(self.id):,} jobs over {days:.1f} days"
         counted = (f"{what.reason} ({what.rows:,} rows)" for what in (*self.dropped, *self.repaired))
-        return [found, *counted, *(f"implausible: {doubt}" for doubt in self.doubts)]
+        return [found, *counted, *(f"doubtful: {doubt}" for doubt in self.doubts)]
 
 
 def thousandths(amount: FloatArray) -> IntArray:
