@@ -16,9 +16,9 @@ from pipeline.progress import ProgressCallback
 def draw(params: Params, scenario: str, on_progress: ProgressCallback) -> Drawn[Jobs]:
     """Draw all jobsets of a scenario, or cut them from its log."""
     origin = source(params, scenario, storage.scenario_log(scenario), on_progress)
+    splits = {split: origin.split(split) for split in SPLITS}
     if isinstance(origin, Cut):
         refuse_implausible(origin.log.doubts, f"params.yaml: scenarios.{scenario}.workload")
-    splits = {split: origin.split(split) for split in SPLITS}
     resources = params.groups_scenario(scenario).resources
 
     def write(folder: Path) -> None:

@@ -16,10 +16,10 @@ from pipeline.progress import ProgressCallback
 def draw(params: Params, scenario: str, on_progress: ProgressCallback) -> Drawn[JobSet]:
     """Draw all jobsets of a scenario, or cut them from its log."""
     origin = source(params, scenario, storage.LOG.resolve(), on_progress)
+    splits = {split: origin.split(split) for split in SPLITS}
     if isinstance(origin, LogSource):
         doubts = unconfirmed(origin.log, origin.workload.accept)
         refuse_implausible(doubts, "params.yaml: workload")
-    splits = {split: origin.split(split) for split in SPLITS}
     resources = params.pool_scenario(scenario).resources
 
     def write(folder: Path) -> None:
