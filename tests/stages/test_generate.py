@@ -26,7 +26,7 @@ def cut_from(log: Path, format: str, **accepted: object) -> dict[str, Params]:
         "few": machine_rows.few(
             machines=[{"count": 2, "has": {"cpu": 4}}], workload=machine_rows.LOG | workload | {"window": 5}
         ),
-        "shared": group_rows.shared(resources={"cpu": 8}, workload=group_rows.LOG | workload, interval=5000.0),
+        "shared": group_rows.shared(resources={"cpu": 8}, workload=group_rows.LOG | workload, interval=800.0),
     }
 
 
