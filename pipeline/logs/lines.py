@@ -129,12 +129,13 @@ def _found(fields: list[bytes]) -> str:
         return "bytes that are not plain text (a binary file, or another encoding such as UTF-16)"
     if len(fields) != FIELDS:
         return str(len(fields))
-    place, junk = next((k, field) for k, field in enumerate(fields, 1) if not _is_number(field))
+    place, junk = next((k, field) for k, field in enumerate(fields, 1) if not is_number(field))
     return f"'{junk.decode()[:40]}' as field {place}"
 
 
-def _is_number(field: bytes) -> bool:
+def is_number(field: bytes | str) -> bool:
+    """Return whether a field is a finite number, written as logs do."""
     try:
-        return b"_" not in field and bool(np.isfinite(float(field)))
+        return bool(np.isfinite(float(field))) and "_" not in str(field)
     except ValueError:
         return False

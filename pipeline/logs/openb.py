@@ -46,11 +46,7 @@ def read(
 ) -> Trace:
     """Read the pods of the log, and its nodes from another file.
 
-    Args:
-        path: of the pods, plain or .gz.
-        on_progress: told while they are read.
-        nodes: the file of nodes; without one, the log has no machines.
-        chunk: bytes that are read at a time.
+    Without a file of nodes, the log has no machines.
 
     Raises:
         UserError: a file cannot be read, a row is not a pod's or a node's, or no job is left.

@@ -23,12 +23,7 @@ ESTIMATES = "estimates"
 
 
 def implausible(trace: Trace, capacity: Mapping[str, float] | None = None) -> list[str]:
-    """Return what is implausible in a log, for people.
-
-    Args:
-        trace: the log.
-        capacity: what all machines have of some of its resources, in its units; None: its own machines.
-    """
+    """Return what is implausible, for people; `capacity` of all machines is in the log's units, None: its own."""
     if capacity is None and trace.machines is not None:
         total = trace.machines.capacity.sum(axis=0) / THOUSANDTHS
         capacity = dict(zip(trace.machines.resources, total.tolist(), strict=True))
@@ -43,11 +38,7 @@ def unconfirmed(
 
 
 def refuse_implausible(doubts: Collection[str], where: str) -> None:
-    """Refuse a log of which something implausible is not confirmed.
-
-    Raises:
-        UserError: one line with all of it, and how to confirm it.
-    """
+    """Refuse a log of which something implausible is not confirmed, in one line."""
     if doubts:
         words = f"accept: [{', '.join(map(word, doubts))}]"
         raise UserError(f"{where}: implausible log: {'; '.join(doubts)}; correct this, or confirm it by {words} there")

@@ -1,19 +1,6 @@
 """The Standard Workload Format of the Parallel Workloads Archive, version 2.2: one job a line in 18 fields.
 
-Rules, the same for every problem:
-
-- Read: id = field 1, submitted = 2 (s), wait = 3, run time = 4, processors = the larger of 5 and 8, estimate = 9,
-  memory = 10 if above 0, else 7 (KB of each processor), status = 11, user = 12, partition = 16. A job that was
-  cancelled while it ran is a job.
-- Times keep their fractions; processors are rounded half up; memory is in GiB, to thousandths, and at least one of them
-  where it is known.
-- Repaired and counted: a missing 18th field is unknown; a run time of 0 (less than half a second) is 1 s; an estimate
-  that is not above 0 is the run time; unknown memory is none; a negative wait is unknown. An unknown wait is 0 where
-  one must be known. Jobs out of order are sorted by arrival, those of one time staying as they were.
-- Dropped and counted: partial executions (status 2 to 4), which their job's summary line covers; arrival unknown; run
-  time unknown, or 0 of a job that was cancelled or is not known to have held processors; no processors; memory beyond
-  1e9 GiB.
-- Refused with its line: what is not 18 numbers (`lines`).
+docs/logs.md says what is read, repaired, dropped and refused, the same for every problem.
 
 The processors are pooled: a job runs on one node and holds all its processors and the memory of all of them, and the
 machine has MaxProcs processors, else MaxNodes, else an unknown number. Of its memory a log says nothing: it

@@ -42,13 +42,7 @@ def read_tasks(
 ) -> Trace:
     """Read a log of tasks.
 
-    Args:
-        path: of the log, plain or .gz.
-        layout: of its columns.
-        taken: makes tasks of its rows.
-        on_progress: told while it is read.
-        instances: one job a task, or one for each of its instances, all under the number of the task's row.
-        chunk: bytes that are read at a time.
+    With instances "each", every instance is a job, under the number of its task's row.
 
     Raises:
         UserError: it cannot be read, a row is not a task's, or no job is left.

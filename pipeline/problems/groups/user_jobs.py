@@ -58,11 +58,6 @@ class UserJobs(NamedTuple):
 def read_jobs(path: Path, scenario: GroupsScenario, on_progress: ProgressCallback) -> UserJobs:
     """Read a user's job table, or a log whose users are gathered into groups.
 
-    Args:
-        path: .csv, .csv.gz or .parquet of a job table, or a log.
-        scenario: the cluster that the jobs must fit, and what is known of logs.
-        on_progress: told while a log is read.
-
     Raises:
         UserError: the file cannot be read, or a row is not a job that the scenario's cluster can run.
     """

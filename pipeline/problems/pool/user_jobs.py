@@ -40,12 +40,7 @@ def read_jobs(
 ) -> tuple[JobTable, Sequence[str]]:
     """Read a user's job table, or a log as one; return it with what there is to say of it.
 
-    Args:
-        path: .csv, .csv.gz or .parquet of a job table, or a log.
-        scenario: the cluster that the jobs must fit.
-        workload: settings of logs.
-        on_progress: told while the file is read.
-        rows: of a table that are read at a time.
+    A table is read `rows` rows at a time.
 
     Raises:
         UserError: the file cannot be read, or a row is not a job that the scenario's cluster can run.

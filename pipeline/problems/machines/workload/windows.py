@@ -92,10 +92,7 @@ def fitted(trace: Trace, workload: MachinesLog, scenario: MachinesScenario) -> F
 def what_policies_know(scenario: MachinesScenario, trace: Trace, learned: IntArray) -> FloatArray:
     """Return what policies are told of the run time of each job [J] of a log.
 
-    Args:
-        scenario: says which of them it is.
-        trace: the log.
-        learned: places of the jobs that predictions may be learned from.
+    Predictions are learned from the jobs at the places `learned`.
 
     Raises:
         UserError: the log has too little for predictions.
