@@ -19,7 +19,7 @@ OVERRUN, MOST_OVERRUN = 1.5, 0.25  # times the limit; of the jobs
 SLACK = 1.1  # real logs exceed their machine by little: clocks are rounded (HPC2N: 243 of 240 processors)
 MOST_LOAD = 1.5
 MOST_MISFITS = 0.1  # of the jobs, or of their work
-ESTIMATES = "estimates"
+ESTIMATES, SIZE = "estimates", "size"
 
 
 def implausible(trace: Trace, capacity: Mapping[str, float] | None = None) -> list[str]:
@@ -100,7 +100,7 @@ def _size(trace: Trace, capacity: Mapping[str, float]) -> Iterator[str]:
             busy = f"{work / there / end:,.0%}" if there else "more than there is"
             loaded.append(f"{busy} of {there:,.10g} {name}, from the first arrival to the last end")
     if small:
-        yield f"size: {'; '.join(small)}: are the machines larger?"
+        yield f"{SIZE}: {'; '.join(small)}: are the machines larger?"
     if loaded:
         yield f"load: {'; '.join(loaded)}: are the machines larger?"
 

@@ -2,8 +2,11 @@
 
 from pathlib import Path
 
+import numpy as np
+
 from pipeline.errors import UserError
 from pipeline.logs.registry import FORMATS, SWF_SUFFIXES, recognised
+from pipeline.logs.trace import Dropped, Trace
 from pipeline.storage.user_tables import TABLE_SUFFIXES
 
 
@@ -31,3 +34,13 @@ def log_format(path: Path) -> str | None:
             f"{path}: expected a job table ({', '.join(TABLE_SUFFIXES)}) or a log of format {', '.join(FORMATS)}"
         )
     return format
+
+
+def distinct(trace: Trace) -> Trace:
+    """Return a log whose jobs have numbers of their own: where it repeats some, all are numbered by arrival."""
+    jobs = len(trace.id)
+    again = jobs - len(np.unique(trace.id))
+    if not again:
+        return trace
+    renamed = Dropped("number of another job: all are numbered in order of arrival, from 1", again, 0)
+    return trace._replace(id=np.arange(1, jobs + 1), repaired=(*trace.repaired, renamed))

@@ -13,7 +13,7 @@ from pipeline.config import GroupsLog, GroupsScenario
 from pipeline.core import FloatArray, IntArray
 from pipeline.errors import UserError
 from pipeline.logs.registry import read
-from pipeline.logs.user_files import log_format
+from pipeline.logs.user_files import distinct, log_format
 from pipeline.problems.groups.nouns import Jobs
 from pipeline.problems.groups.tables import user_jobs_schema
 from pipeline.problems.groups.workload.log import describe, gathered
@@ -65,7 +65,7 @@ def read_jobs(path: Path, scenario: GroupsScenario, on_progress: ProgressCallbac
     if format is None:
         return _table(path, scenario)
     settings, unit_s = log_settings(path, scenario)
-    trace = read(path, format, on_progress)
+    trace = distinct(read(path, format, on_progress))
     try:
         log = gathered(trace, settings, scenario)
     except UserError as error:

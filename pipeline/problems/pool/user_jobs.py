@@ -13,7 +13,7 @@ from pipeline.core import IntArray
 from pipeline.errors import UserError
 from pipeline.logs.predicting.run_times import predicted
 from pipeline.logs.registry import read
-from pipeline.logs.user_files import log_format
+from pipeline.logs.user_files import distinct, log_format
 from pipeline.logs.windows import periods
 from pipeline.problems.pool.tables import user_jobs_schema
 from pipeline.problems.pool.workload.job_table import EXACT, IDS, JobTable, log_table, repeated, whole_numbers
@@ -47,7 +47,7 @@ def read_jobs(
     """
     format = log_format(path)
     if format is not None:
-        log, notes = read(path, format, on_progress), []
+        log, notes = distinct(read(path, format, on_progress)), []
         if scenario.policies_know == "predictions":
             learned = max(1, periods(len(log.id), workload)["train"][1])
             log = predicted(log, np.arange(learned))

@@ -19,7 +19,7 @@ import numpy as np
 from pipeline.config import GroupsLog, GroupsScenario
 from pipeline.core import SPLITS, THOUSANDTHS, BoolArray, FloatArray, IntArray
 from pipeline.errors import TooShortError, UserError
-from pipeline.logs.plausible import unconfirmed
+from pipeline.logs.plausible import SIZE, unconfirmed
 from pipeline.logs.predicting.run_times import told
 from pipeline.logs.trace import DAY_S, Trace
 from pipeline.problems.groups.nouns import Jobs
@@ -101,7 +101,7 @@ def gathered(trace: Trace, workload: GroupsLog, scenario: GroupsScenario) -> Gat
         },
         capped=int((trace.run_s[used] > longest).sum()),
         unused=tuple(name for name in trace.resources if name not in scenario.resources),
-        doubts=unconfirmed(trace, workload.accept, scenario.resources),
+        doubts=unconfirmed(trace, (*workload.accept, SIZE), scenario.resources),
     )
 
 

@@ -19,7 +19,7 @@ import numpy as np
 from pipeline.config import MachinePark, MachinesLog, MachinesScenario, Sampled
 from pipeline.core import THOUSANDTHS, BoolArray, FloatArray, IntArray
 from pipeline.errors import UserError
-from pipeline.logs.plausible import unconfirmed
+from pipeline.logs.plausible import SIZE, unconfirmed
 from pipeline.logs.predicting.run_times import told
 from pipeline.logs.trace import MachineTable, Trace, fits_somewhere
 from pipeline.logs.windows import periods
@@ -85,7 +85,9 @@ def fitted(trace: Trace, workload: MachinesLog, scenario: MachinesScenario) -> F
         },
         capped=int((left.run_s > longest).sum()),
         unused=tuple(name for name in trace.resources if name not in park.resources),
-        doubts=unconfirmed(kept if isinstance(scenario.machines, Sampled) else moved, workload.accept),
+        doubts=unconfirmed(kept, workload.accept)
+        if isinstance(scenario.machines, Sampled)
+        else unconfirmed(moved, (*workload.accept, SIZE)),  # gaps are stretched to the machines that it names
     )
 
 
