@@ -43,6 +43,7 @@ HEAD = "jobset,job,arrival,duration,cpu,memory"
 JOBS = f"{HEAD}\n0,a,0,3,6,2\n0,b,0,1,6,2\n0,c,1,2,4,8\n"
 LINE = "{id} {submit} 0 {run} 1 -1 100 1 -1 -1 1 1 1 1 1 -1 -1 -1"
 LOG = [LINE.format(id=k, submit=60 * k, run=600) for k in range(1, 41)]
+MILLISECONDS = [LINE.format(id=k, submit=60_000 * k, run=1000 * k) for k in range(1, 41)]
 
 SWINGING: dict[str, object] = {
     "name": "sinusoidal",
@@ -695,6 +696,36 @@ LOGS = [
         {"log.swf": log(*LOG).decode().encode("utf-16")},
     ),
     Case("a job table for a log", ON_LOG, ("log.swf:1: expected 18 numbers, found 1",), {"log.swf": JOBS.encode()}),
+    Case(
+        "a log of 21 columns",
+        "trace log.swf",
+        ("log.swf:1: expected 18 numbers, found 21",),
+        {"log.swf": b"".join(b"%d " % k for k in range(21))},
+    ),
+    Case(
+        "a log of old Mac line ends",
+        "trace log.swf",
+        ("log.swf:1: expected line ends (LF or CRLF), found CR alone",),
+        {"log.swf": log(*LOG).replace(b"\n", b"\r")},
+    ),
+    Case(
+        "a machine size that is no number",
+        ON_LOG,
+        ("log.swf:1: MaxProcs: expected a whole number such as 1024, found '128*8'",),
+        {"log.swf": b"; MaxProcs: 128*8\n" + log(*LOG)},
+    ),
+    Case(
+        "two machine sizes",
+        ON_LOG,
+        ("log.swf:2: MaxProcs: expected 9, as an earlier line says, found ",),
+        {"log.swf": b"; MaxProcs: 9\n" + log(*LOG)},
+    ),
+    Case(
+        "a log of milliseconds",
+        GENERATE,
+        ("params.yaml: workload: implausible log: times: ", "accept: [times] there"),
+        {**on_log("path: log.swf, window: 2"), "data/log": log(*MILLISECONDS)},
+    ),
     Case("a log without jobs", ON_LOG, ("log.swf: expected jobs, found an empty log",), {"log.swf": log()}),
     Case("an empty log", ON_LOG, ("log.swf: expected jobs, found an empty log",), {"log.swf": b""}),
     Case(
@@ -974,13 +1005,13 @@ MENDED = [
     Case(
         "run = 0",
         ON_LOG,
-        ("run time 0 (2 rows)",),
+        ("ran less than a second: 1 s taken (2 rows)",),
         {"log.swf": log(*LOG, *[LINE.format(id=41, submit=9, run=0)] * 2)},
     ),
     Case(
         "a missing header",
         ON_LOG,
-        ("no MaxProcs header: the largest job's processors taken",),
+        ("no MaxProcs header: the machine is unknown, with at least ",),
         {"log.swf": "\n".join(LOG).encode()},
     ),
     Case(

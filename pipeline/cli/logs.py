@@ -18,7 +18,7 @@ SHOWN = {
     "distributions": "How jobs differ",
     "users": "Users with most jobs",
     "gaps": "Longest times without an arrival",
-    "quarantine": "What was dropped or repaired",
+    "quarantine": "What was dropped or repaired, and what is doubtful",
 }
 
 

@@ -20,6 +20,7 @@ RENAMED = {"told": "this key is called 'policies_know' now", "swing": "this key 
 Row = TypeVar("Row")
 Number = TypeVar("Number", int, float)
 
+Doubt = Literal["times", "limits", "size", "load", "misfits"]
 Positive = Annotated[int, Field(gt=0)]
 Many = Annotated[int, Field(gt=0, le=1_000_000)]  # of things that are all held in memory
 Units = Annotated[int, Field(gt=0, le=10_000)]
@@ -69,7 +70,9 @@ class Periods(Frozen):
     """The shares of a log that are trained and validated on; the rest is for tests."""
 
     train_share: PositiveShare = 0.6  # of the jobs, in order of time
-    validation_share: PositiveShare = 0.15  # of the jobs, behind those of training
+    validation_share: PositiveShare = 0.15  # of the jobs, after those of training
+    # What is implausible in the log and confirmed nevertheless: the words that `trace` reports.
+    accept: Annotated[tuple[Doubt, ...], Field(exclude_if=lambda words: not words)] = ()
 
     @model_validator(mode="after")
     def _leave_a_test_period(self) -> "Periods":

@@ -8,10 +8,12 @@ import numpy.typing as npt
 
 from pipeline.core import ANY_KIND, FloatArray, IntArray, KeyArray
 from pipeline.errors import UserError
-from pipeline.logs.trace import MachineTable, Sieve, Trace
+from pipeline.logs.trace import DAY_S, YEAR_S, MachineTable, Sieve, Trace
 
 MOST_JOBS = 50_000_000  # some 4 GiB of them
 UNSORTED = "not in order of arrival: sorted"
+UNSET = "a time within a day of 0, decades before the others: unknown"
+DECADES_S = 20 * YEAR_S
 
 Number = TypeVar("Number", bound=np.number)
 
@@ -94,7 +96,13 @@ def in_order(parts: list[Part], sieve: Sieve, facts: Facts, rows: int, path: Pat
     joined = []
     while columns:
         joined.append(np.concatenate(columns.pop(0)))
-    submit = joined[Part._fields.index("submit_s")]
+    at, ran = Part._fields.index("submit_s"), Part._fields.index("run_s")
+    unset = (np.median(joined[at]) > DECADES_S) & ((joined[at] < DAY_S) | (joined[ran] > DECADES_S))
+    if unset.any():  # 0 stands for unknown, as 1970 does for clocks of Unix
+        kept = sieve.keep(np.zeros(len(unset), dtype=np.int64), {UNSET: unset})
+        for k in range(len(joined)):
+            joined[k] = joined[k][kept]
+    submit = joined[at]
     falls = int((np.diff(submit) < 0).sum())
     if falls:
         sieve.repair(UNSORTED, np.zeros(falls, dtype=np.int64))
@@ -102,7 +110,7 @@ def in_order(parts: list[Part], sieve: Sieve, facts: Facts, rows: int, path: Pat
         for k in range(len(joined)):
             joined[k] = joined[k][order]
     fixed = (facts.resources, facts.kind_names, facts.has_estimates, facts.machines)
-    return Trace._make((*joined, *fixed, sieve.dropped, sieve.repaired, facts.units, rows))
+    return Trace._make((*joined, *fixed, sieve.dropped, sieve.repaired, facts.units, rows, ()))
 
 
 def _nothing(sieve: Sieve, rows: int) -> str:

@@ -35,7 +35,7 @@ MICRO = 1e-6
 AFTER = float(2**63 - 1)  # a time that stands for "when the log had ended"
 NO_SUBMIT, BEFORE = "no event of submission", "submitted before the log begins"
 NEVER, NOT_DONE = "never scheduled", "not finished when the log ends"
-NO_DEMAND, BELOW_0, ZERO_RUN = "CPU or memory unknown", "CPU or memory below 0", "run time 0 or less"
+NO_DEMAND, BELOW_0, BACKWARDS = "CPU or memory unknown", "CPU or memory below 0", "run time below 0"
 AGAIN = "submitted again after it finished: first run taken"
 
 
@@ -117,7 +117,7 @@ def _tasks(events: _Events, first: IntArray, sieve: Sieve) -> Part:
     causes |= _broken(events, first)
     causes |= {NEVER: start < 0, NOT_DONE: (finish < 0) | (time[finish] >= AFTER)}
     cpu, memory = (np.append(column, np.nan)[submit].astype(np.float64) for column in (events.cpu, events.memory))
-    causes |= {ZERO_RUN: time[finish] <= time[start], NO_DEMAND: np.isnan(cpu) | np.isnan(memory)}
+    causes |= {BACKWARDS: time[finish] < time[start], NO_DEMAND: np.isnan(cpu) | np.isnan(memory)}
     kept = sieve.keep(events.line[first], causes | {BELOW_0: (cpu < 0) | (memory < 0)})
     submissions = np.add.reduceat(events.event == SUBMIT, first, dtype=np.int64)
     sieve.repair(AGAIN, events.line[first][kept & (submissions > 1)])
@@ -125,7 +125,7 @@ def _tasks(events: _Events, first: IntArray, sieve: Sieve) -> Part:
     return jobs(
         events.row[submit],
         time[submit] * MICRO,
-        (time[finish] - time[start]) * MICRO,
+        sieve.lasting((time[finish] - time[start]) * MICRO, events.line[first][kept]),
         thousandths(100 * np.column_stack([cpu[kept], memory[kept]])),
         wait_s=np.where(time[start] >= time[submit], time[start] - time[submit], np.nan) * MICRO,
         user=events.user[submit],

@@ -22,7 +22,10 @@ FIELDS = 18
 MOST = 1e12  # of any field: more is junk, and could overflow sums
 CHUNK = 1 << 24  # bytes: some 200,000 lines
 LONGEST_LINE = 1 << 20  # bytes: a file without line ends is no log, and need not be held whole
-SIZE = re.compile(rb"\s*;\s*(MaxProcs|MaxNodes)\s*:\s*(\d+)")  # MaxNodes may carry words after its number
+SIZE = re.compile(rb"\s*;\s*(Max\s*Procs|Max\s*Nodes)\s*:(.*)", re.IGNORECASE)
+WHOLE = re.compile(r"([1-9]\d{0,2}(?:,\d{3})+|\d+)(?:\.0*)?(?:\s+\D.*)?")  # words may follow
+UNKNOWN = ("", "0", "-1", "unknown", "n/a", "none", "?")
+TIMES = (2, 3, 4, 9)  # fields
 
 
 class Lines(NamedTuple):
@@ -30,7 +33,7 @@ class Lines(NamedTuple):
 
     fields: FloatArray  # [J, 18]
     short: int  # lines of 17 fields
-    sizes: dict[str, int]  # what the header's lines among them say of the machine
+    sizes: dict[str, int]  # what the header says of the machine, up to these lines
 
 
 def job_lines(content: BinaryIO, path: Path, chunk: int = CHUNK) -> Iterator[Lines]:
@@ -39,11 +42,11 @@ def job_lines(content: BinaryIO, path: Path, chunk: int = CHUNK) -> Iterator[Lin
     Raises:
         UserError: a line is not a job's; it is named.
     """
-    first = 1
+    first, sizes = 1, dict[str, int]()
     while text := content.read(chunk):
         text += content.readline(LONGEST_LINE)
         fields = _plain_numbers(text)
-        yield _line_by_line(text, first, path) if fields is None else Lines(fields, 0, {})
+        yield _line_by_line(text, first, path, sizes) if fields is None else Lines(fields, 0, sizes)
         first += text.count(b"\n")
 
 
@@ -68,21 +71,41 @@ def _plain_numbers(text: bytes) -> FloatArray | None:
     return fields if (np.abs(fields) < MOST).all() else None  # nan is a line of 17 fields, or junk
 
 
-def _line_by_line(text: bytes, first: int, path: Path) -> Lines:
-    values, sizes, short = array("d"), dict[str, int](), 0
+def _line_by_line(text: bytes, first: int, path: Path, sizes: dict[str, int]) -> Lines:
+    values, short = array("d"), 0
     for number, line in enumerate(text.split(b"\n"), first):
         fields = line.split()
         if not fields:
             continue
+        if b"\r" in line.rstrip():
+            wanted = "line ends (LF or CRLF), found CR alone: convert it, as tr '\\r' '\\n' does"
+            raise UserError(f"{path}:{number}: expected {wanted}")
         if fields[0].startswith(b";"):
             if said := SIZE.match(line):
-                sizes.setdefault(said[1].decode(), int(said[2]))
+                _enter(said, sizes, f"{path}:{number}")
             continue
         if len(fields) == FIELDS - 1:
             fields.append(b"-1")
             short += 1
         values.extend(_numbers(fields, f"{path}:{number}"))
     return Lines(np.frombuffer(values).reshape(-1, FIELDS), short, sizes)
+
+
+def _enter(said: re.Match[bytes], sizes: dict[str, int], where: str) -> None:
+    """Enter a size of the machine that a header says; -1, 0 and words for it are unknown."""
+    word = "MaxProcs" if b"p" in said[1].lower() else "MaxNodes"
+    value = said[2].decode(errors="replace").strip()
+    if value.lower() in UNKNOWN:
+        return
+    number = WHOLE.fullmatch(value)
+    size = int(number[1].replace(",", "")) if number else 0
+    if not 0 < size < MOST:
+        raise UserError(f"{where}: {word}: expected a whole number such as 1024, found '{value[:40]}'")
+    if sizes.setdefault(word, size) != size:
+        raise UserError(f"{where}: {word}: expected {sizes[word]}, as an earlier line says, found {size}")
+    if sizes.get("MaxProcs", MOST) < sizes.get("MaxNodes", 0):
+        wanted = f"at least as many MaxProcs ({sizes['MaxProcs']}) as MaxNodes ({sizes['MaxNodes']})"
+        raise UserError(f"{where}: expected {wanted}: correct the header")
 
 
 def _numbers(fields: list[bytes], where: str) -> "array[float]":
@@ -94,7 +117,10 @@ def _numbers(fields: list[bytes], where: str) -> "array[float]":
         raise UserError(f"{where}: expected {FIELDS} numbers, found {_found(fields)}")
     for place, value in enumerate(row, 1):
         if not abs(value) < MOST:  # so that nan is wrong, too
-            raise UserError(f"{where}: expected {FIELDS} numbers below {MOST:g}, found {value:g} as field {place}")
+            hint = ", a time in seconds: milliseconds?" if place in TIMES and value >= MOST else ""
+            raise UserError(
+                f"{where}: expected {FIELDS} numbers below {MOST:g}, found {value:g} as field {place}{hint}"
+            )
     return row
 
 
@@ -103,12 +129,13 @@ def _found(fields: list[bytes]) -> str:
         return "bytes that are not plain text (a binary file, or another encoding such as UTF-16)"
     if len(fields) != FIELDS:
         return str(len(fields))
-    place, junk = next((k, field) for k, field in enumerate(fields, 1) if not _is_number(field))
+    place, junk = next((k, field) for k, field in enumerate(fields, 1) if not is_number(field))
     return f"'{junk.decode()[:40]}' as field {place}"
 
 
-def _is_number(field: bytes) -> bool:
+def is_number(field: bytes | str) -> bool:
+    """Return whether a field is a finite number, written as logs do."""
     try:
-        return b"_" not in field and bool(np.isfinite(float(field)))
+        return bool(np.isfinite(float(field))) and "_" not in str(field)
     except ValueError:
         return False

@@ -25,7 +25,7 @@ from pipeline.progress import ProgressCallback, no_progress
 
 PODS, NODES = Layout(OPENB_PODS), Layout(OPENB_NODES)
 RESOURCES, UNITS = ("cpu", "memory", "gpu"), (CORES, GIB, GPUS)
-NO_SUBMIT, NO_END, ZERO_RUN = "time of creation unknown", "time of deletion unknown", "run time 0 or less"
+NO_SUBMIT, NO_END, BACKWARDS = "time of creation unknown", "time of deletion unknown", "run time below 0"
 NEVER, EARLY = "never scheduled", "scheduled before it was created"
 NO_DEMAND, BELOW_0 = "CPU, memory or GPU unknown", "CPU, memory or GPU below 0"
 NO_MODEL = "wants GPU models that no node has"
@@ -46,11 +46,7 @@ def read(
 ) -> Trace:
     """Read the pods of the log, and its nodes from another file.
 
-    Args:
-        path: of the pods, plain or .gz.
-        on_progress: told while they are read.
-        nodes: the file of nodes; without one, the log has no machines.
-        chunk: bytes that are read at a time.
+    Without a file of nodes, the log has no machines.
 
     Raises:
         UserError: a file cannot be read, a row is not a pod's or a node's, or no job is left.
@@ -60,9 +56,10 @@ def read(
     parts, sieve, seen = list[Part](), Sieve(), 0
     for frame in rows(path, PODS, on_progress, chunk):
         pods = _pods(frame, _kinds(frame["gpu_spec"], names, machines is not None, path))
-        kept = sieve.keep(frame.index.to_numpy(), _causes(pods))
+        lines = frame.index.to_numpy()
+        kept = sieve.keep(lines, _causes(pods))
         number = np.arange(seen + 1, seen + len(frame) + 1)
-        run, demand = (pods.end - pods.start)[kept], thousandths(pods.amount[kept])
+        run, demand = sieve.lasting((pods.end - pods.start)[kept], lines[kept]), thousandths(pods.amount[kept])
         wait = (pods.start - pods.create)[kept]
         parts.append(jobs(number[kept], pods.create[kept], run, demand, wait_s=wait, kinds=pods.kinds[kept]))
         seen += len(frame)
@@ -98,7 +95,7 @@ def _causes(pods: _Pods) -> dict[str, BoolArray]:
         NEVER: np.isnan(pods.start),
         EARLY: pods.start < pods.create,
         NO_END: np.isnan(pods.end),
-        ZERO_RUN: pods.end <= pods.start,
+        BACKWARDS: pods.end < pods.start,
         NO_DEMAND: np.isnan(pods.amount).any(axis=1),
         BELOW_0: (pods.amount < 0).any(axis=1),
         NO_MODEL: pods.kinds == 0,

@@ -116,8 +116,9 @@ def gaps(trace: Trace, most: int = MOST_GAPS) -> pd.DataFrame:
 
 
 def quarantine(trace: Trace) -> pd.DataFrame:
-    """Return what was dropped and what was repaired, and of how many rows."""
+    """Return what was dropped and what was repaired, and of how many rows; then what is implausible."""
     counted = [("dropped", *one) for one in trace.dropped] + [("repaired", *one) for one in trace.repaired]
+    counted += [("doubtful", doubt, 0, 0) for doubt in trace.doubts]
     rows = [(what, reason, rows, rows / trace.rows, line) for what, reason, rows, line in counted]
     frame = pd.DataFrame(rows, columns=list(QUARANTINE.columns))
     return frame.astype({"what": "str", "reason": "str", "rows": "int64", "share": "float64", "first_line": "int64"})

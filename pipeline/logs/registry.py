@@ -7,11 +7,13 @@ from typing import NamedTuple
 from pipeline.config import GroupsLog, Instances, MachinesLog, Params, PoolLog, repository_root
 from pipeline.errors import UserError
 from pipeline.logs import alibaba2017, alibaba2018, cloudsimpy, google2011, openb, swf
-from pipeline.logs.lines import FIELDS
+from pipeline.logs.lines import FIELDS, is_number
+from pipeline.logs.plausible import implausible
 from pipeline.logs.rows import MARK, Layout, opened
 from pipeline.logs.trace import Trace
 from pipeline.progress import ProgressCallback, no_progress
 
+SWF_SUFFIXES = (".swf", ".swf.gz")
 HEAD = 1 << 16  # bytes that are looked at
 Likeness = Callable[[Path, str], bool]  # (path, first line)
 
@@ -65,13 +67,7 @@ def read(
 ) -> Trace:
     """Read a log of any format.
 
-    Args:
-        path: of the log, plain or .gz.
-        format: one of FORMATS; None: what it looks like.
-        on_progress: told while it is read.
-        nodes: the machines, where they stand in a file of their own.
-        instances: one job a task, or one for each of its instances.
-        per_node: each processor is a machine by itself.
+    Without a format it is guessed. With `per_node`, each processor is a machine by itself.
 
     Raises:
         UserError: the format is unknown or has no such option, or the log cannot be read.
@@ -85,7 +81,8 @@ def read(
         if option not in FORMATS[name].options:
             having = ", ".join(other for other, each in FORMATS.items() if option in each.options)
             raise UserError(f"{path}: a log of format '{name}' has no {option}; expected one of format {having}")
-    return FORMATS[name].read(path, on_progress, **given)
+    trace = FORMATS[name].read(path, on_progress, **given)
+    return trace._replace(doubts=tuple(implausible(trace)))
 
 
 def guess(path: Path) -> str:
@@ -96,7 +93,9 @@ def guess(path: Path) -> str:
     """
     name = recognised(path)
     if name is None:
-        raise UserError(f"{path}: cannot tell its format from its first line: name it, one of {', '.join(FORMATS)}")
+        first, formats = _first_line(path), ", ".join(FORMATS)
+        found = f"found {max(len(first.split()), first.count(',') + 1)} columns"
+        raise UserError(f"{path}: cannot tell its format from its first line: name it, one of {formats} ({found})")
     return name
 
 
@@ -106,6 +105,8 @@ def recognised(path: Path) -> str | None:
     Raises:
         UserError: it cannot be read.
     """
+    if path.name.lower().endswith(SWF_SUFFIXES):
+        return "swf"
     first = "" if path.is_dir() else _first_line(path)
     return next((name for name, each in FORMATS.items() if each.alike(path, first)), None)
 
@@ -122,7 +123,7 @@ def _first_line(path: Path) -> str:
 
 def _is_swf(path: Path, first: str) -> bool:
     fields = first.split()
-    return first.lstrip().startswith(";") or (len(fields) in (FIELDS - 1, FIELDS) and all(map(_is_number, fields)))
+    return first.lstrip().startswith(";") or (len(fields) in (FIELDS - 1, FIELDS) and all(map(is_number, fields)))
 
 
 def _has_header(layout: Layout) -> Likeness:
@@ -136,17 +137,9 @@ def _has_columns(layout: Layout) -> Likeness:
 
     def alike(path: Path, first: str) -> bool:
         fields = first.strip("\r\n").split(",")
-        return len(fields) == len(layout.names) and all(_is_number(fields[place] or "0") for place in numbers)
+        return len(fields) == len(layout.names) and all(is_number(fields[place] or "0") for place in numbers)
 
     return alike
-
-
-def _is_number(field: str) -> bool:
-    try:
-        float(field)
-    except ValueError:
-        return False
-    return True
 
 
 FORMATS: dict[str, Format] = {

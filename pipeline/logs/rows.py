@@ -57,7 +57,7 @@ def opened(path: Path) -> Iterator[Opened]:
 
 
 def _unpacked(file: BinaryIO, path: Path) -> BinaryIO:
-    return cast("BinaryIO", gzip.open(file)) if path.suffix == ".gz" else file
+    return cast("BinaryIO", gzip.open(file)) if path.suffix.lower() == ".gz" else file
 
 
 def rows(

@@ -1,20 +1,9 @@
 """The Standard Workload Format of the Parallel Workloads Archive, version 2.2: one job a line in 18 fields.
 
-Rules, the same for every problem:
-
-- Read: id = field 1, submitted = 2 (s), wait = 3, run time = 4, processors = the larger of 5 and 8, estimate = 9,
-  memory = 10 if above 0, else 7 (KB of each processor), user = 12. A job's status is not read: one that was cancelled
-  while it ran is a job, and one that never ran has no run time.
-- Times keep their fractions; processors are rounded half up; memory is in GiB, to thousandths, and at least one of them
-  where it is known.
-- Mended and counted: a missing 18th field is unknown; an estimate that is not above 0 is the run time; unknown memory
-  is none; an unknown or negative wait is unknown, and where one must be known, 0. Jobs out of order are sorted by
-  arrival, those of one time staying as they were.
-- Dropped and counted: arrival unknown, run time unknown or 0, no processors, memory beyond 1e9 GiB.
-- Refused with its line: what is not 18 numbers (`lines`).
+docs/logs.md says what is read, repaired, dropped and refused, the same for every problem.
 
 The processors are pooled: a job runs on one node and holds all its processors and the memory of all of them, and the
-machine has MaxProcs processors, else MaxNodes, else those of its largest job. Of its memory a log says nothing: it
+machine has MaxProcs processors, else MaxNodes, else an unknown number. Of its memory a log says nothing: it
 counts as the most that the log's own jobs held at one time, but no more than all processors times the most that one is
 known to have held. The machine had at least the first; the second alone is too large where few jobs are greedy, so that
 memory would never be short (HPC2N: 1.7 times as much). Or each processor is a machine by itself, and a job runs on as
@@ -31,13 +20,16 @@ from pipeline.core import THOUSANDTHS, FloatArray, IntArray
 from pipeline.errors import UserError
 from pipeline.logs.gathering import Facts, Part, in_order, jobs
 from pipeline.logs.lines import CHUNK, FIELDS, job_lines
-from pipeline.logs.rows import opened
+from pipeline.logs.plausible import least_held
+from pipeline.logs.rows import MARK, opened
 from pipeline.logs.trace import CORES, GIB, MachineTable, Sieve, Trace, thousandths
 from pipeline.progress import ProgressCallback, no_progress
 
 KB_OF_GIB = 1024.0**2
-NO_ARRIVAL, NO_RUN, ZERO_RUN = "arrival unknown", "run time unknown", "run time 0"
-NO_PROCESSORS = "no processors"
+PARTIAL = "partial execution, which its job's summary line covers"
+NO_ARRIVAL, NO_RUN, NO_PROCESSORS = "arrival unknown", "run time unknown", "no processors"
+NEVER_RAN = "run time 0, cancelled or without processors: never ran"
+NEGATIVE_WAIT = "negative wait: unknown"
 SHORT = f"{FIELDS - 1} columns: last one taken as unknown"
 FRACTIONS = "fraction of a processor: rounded"
 NO_ESTIMATE, NO_MEMORY = "estimate unknown: its run time taken", "memory unknown: holds none"
@@ -45,7 +37,9 @@ ABSURD = "memory beyond 1e9 GiB"
 MOST_GIB = 1e9
 MOST_USER = 2**31
 MOST_MACHINES = 1_000_000  # each processor one
-NO_SIZE = "no MaxProcs header: the largest job's processors taken"
+NO_SIZE = "no MaxProcs header: the machine is unknown, with at least {:,.0f} processors"
+PARTITIONS = "jobs of {} partitions: taken as one machine"
+PARTIALS, COMPLETED, CANCELLED = (2, 3, 4), 1, 5  # of a status
 
 
 class _Recalled:
@@ -55,8 +49,10 @@ class _Recalled:
         self._content, self.text, self.first = content, b"", 1
 
     def read(self, size: int) -> bytes:
+        whole = bool(self.text)
         self.first += self.text.count(b"\n")
         self.text = self._content.read(size)
+        self.text = self.text if whole else self.text.removeprefix(MARK)
         return self.text
 
     def readline(self, size: int) -> bytes:
@@ -81,7 +77,7 @@ def read(
     Raises:
         UserError: it cannot be read, a line is not a job's, or no job is left.
     """
-    parts, sieve, sizes, rows = list[Part](), Sieve(), dict[str, int](), 0
+    parts, sieve, sizes, rows, partitions = list[Part](), Sieve(), dict[str, int](), 0, set[float]()
     estimates = memory = False
     for some in _chunks(path, sizes, chunk, on_progress):
         part = _part(some, sieve, per_node)
@@ -89,6 +85,7 @@ def read(
         memory |= not per_node and bool((part.demand[:, 1] > 0).any())
         parts.append(part)
         rows += len(some.line)
+        partitions |= set(np.unique(some.fields[:, 15]).tolist()) - {-1.0}
     if not estimates:
         sieve.forget(NO_ESTIMATE)
     if not memory:
@@ -98,19 +95,20 @@ def read(
     trace = in_order(parts, sieve, facts._replace(has_estimates=estimates), rows, path)
     size = sizes.get("MaxProcs") or sizes.get("MaxNodes") or 0
     if not size:
-        sieve.repair(NO_SIZE, np.zeros(1, dtype=np.int64))
-        size = int((trace.nodes if per_node else trace.demand[:, 0] // THOUSANDTHS).max())
-    return trace._replace(machines=_machines(trace, size, per_node, path), repaired=sieve.repaired)
+        sieve.repair(NO_SIZE.format(least_held(trace, 0)), np.zeros(1, dtype=np.int64))
+    if len(partitions) > 1:
+        sieve.repair(PARTITIONS.format(len(partitions)), np.zeros(1, dtype=np.int64))
+    machines = _machines(trace, size, per_node, path) if size else None
+    return trace._replace(machines=machines, repaired=sieve.repaired)
 
 
 def _chunks(path: Path, sizes: dict[str, int], chunk: int, on_progress: ProgressCallback) -> Iterator[_Some]:
-    """Yield the job lines of a log, and enter what its header says of the machine: its first word counts."""
+    """Yield the job lines of a log, and enter what its header says of the machine."""
     seen = 0
     with opened(path) as (content, percent):
         recalled = _Recalled(content)
         for lines in job_lines(cast("BinaryIO", recalled), path, chunk):
-            for word, size in lines.sizes.items():
-                sizes.setdefault(word, size)
+            sizes.update(lines.sizes)
             count = recalled.text.count(b"\n") + (not recalled.text.endswith(b"\n"))
             numbers = np.arange(recalled.first, recalled.first + count)
             short = numbers[:0]
@@ -125,25 +123,28 @@ def _chunks(path: Path, sizes: dict[str, int], chunk: int, on_progress: Progress
 
 def _part(some: _Some, sieve: Sieve, per_node: bool) -> Part:
     """Return the jobs that can be used, and count what was repaired of them, and the others."""
-    id, submit, wait, run, allocated, _, used_kb, requested, estimate, requested_kb, _, user = some.fields.T[:12]
+    id, submit, wait, run, allocated, _, used_kb, requested, estimate, requested_kb, status, user = some.fields.T[:12]
     wanted = np.maximum(allocated, requested)
     processors = np.floor(wanted + 0.5)
     gib = np.maximum(np.where(requested_kb > 0, requested_kb, used_kb), 0) * processors / KB_OF_GIB
-    causes = {NO_ARRIVAL: submit < 0, NO_RUN: run < 0, ZERO_RUN: run == 0}
+    causes = {PARTIAL: np.isin(status, PARTIALS), NO_ARRIVAL: submit < 0, NO_RUN: run < 0}
+    causes[NEVER_RAN] = (run == 0) & ((status == CANCELLED) | ((allocated <= 0) & (status != COMPLETED)))
     kept = sieve.keep(some.line, causes | {NO_PROCESSORS: processors <= 0, ABSURD: gib > MOST_GIB})
     sieve.repair(SHORT, some.short)
     repaired = {FRACTIONS: processors != wanted, NO_ESTIMATE: estimate <= 0, NO_MEMORY: gib == 0}
+    repaired[NEGATIVE_WAIT] = (wait < 0) & (wait != -1)
     for reason, jobs_of_it in repaired.items():
         sieve.repair(reason, some.line[kept & jobs_of_it])
+    lasting = sieve.lasting(run[kept], some.line[kept])
     amount = np.ones((len(run), 1)) if per_node else np.column_stack([processors, gib])
     return jobs(
         np.floor(id[kept] + 0.5).astype(np.int64),
         submit[kept],
-        run[kept],
+        lasting,
         thousandths(amount[kept]),
         nodes=processors[kept].astype(np.int64) if per_node else 1,
         wait_s=np.where(wait >= 0, wait, np.nan)[kept],
-        estimate_s=np.where(estimate > 0, estimate, run)[kept],
+        estimate_s=np.where(estimate[kept] > 0, estimate[kept], lasting),
         user=np.where((user >= 0) & (user < MOST_USER), user, -1)[kept].astype(np.int32),
     )
 

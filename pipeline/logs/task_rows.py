@@ -16,7 +16,7 @@ from pipeline.logs.rows import Layout, rows
 from pipeline.logs.trace import CORES, PERCENT, Sieve, Trace, thousandths
 from pipeline.progress import ProgressCallback, no_progress
 
-NO_SUBMIT, NO_RUN, ZERO_RUN = "time of submission unknown", "run time unknown", "run time 0 or less"
+NO_SUBMIT, NO_RUN, BACKWARDS = "time of submission unknown", "run time unknown", "run time below 0"
 NO_DEMAND, BELOW_0, NO_INSTANCES = "CPU or memory unknown", "CPU or memory below 0", "no instances"
 FACTS = Facts(("cpu", "memory"), (CORES, PERCENT))
 
@@ -42,13 +42,7 @@ def read_tasks(
 ) -> Trace:
     """Read a log of tasks.
 
-    Args:
-        path: of the log, plain or .gz.
-        layout: of its columns.
-        taken: makes tasks of its rows.
-        on_progress: told while it is read.
-        instances: one job a task, or one for each of its instances, all under the number of the task's row.
-        chunk: bytes that are read at a time.
+    With instances "each", every instance is a job, under the number of its task's row.
 
     Raises:
         UserError: it cannot be read, a row is not a task's, or no job is left.
@@ -58,10 +52,11 @@ def read_tasks(
     parts, sieve, seen, found = list[Part](), Sieve(), 0, 0
     for frame in rows(path, layout, on_progress, chunk):
         tasks = taken(frame)
-        kept = sieve.keep(frame.index.to_numpy(), {**tasks.causes, **_causes(tasks)})
+        lines = frame.index.to_numpy()
+        kept = sieve.keep(lines, {**tasks.causes, **_causes(tasks)})
         number = np.arange(seen + 1, seen + len(frame) + 1)
         demand = thousandths(np.column_stack([tasks.cpu[kept], tasks.memory[kept]]))
-        part = jobs(number[kept], tasks.submit_s[kept], tasks.run_s[kept], demand)
+        part = jobs(number[kept], tasks.submit_s[kept], sieve.lasting(tasks.run_s[kept], lines[kept]), demand)
         if instances == "each":
             part = repeated(part, tasks.instances[kept].astype(np.int64), found, path)
         parts.append(part)
@@ -73,7 +68,7 @@ def _causes(tasks: Tasks) -> dict[str, BoolArray]:
     return {
         NO_SUBMIT: np.isnan(tasks.submit_s),
         NO_RUN: np.isnan(tasks.run_s),
-        ZERO_RUN: tasks.run_s <= 0,
+        BACKWARDS: tasks.run_s < 0,
         NO_DEMAND: np.isnan(tasks.cpu) | np.isnan(tasks.memory),
         BELOW_0: (tasks.cpu < 0) | (tasks.memory < 0),
         NO_INSTANCES: ~(tasks.instances >= 1),

@@ -14,6 +14,8 @@ import numpy as np
 from pipeline.core import THOUSANDTHS, BoolArray, FloatArray, IntArray, KeyArray
 
 DAY_S = 86_400.0
+YEAR_S = 365.25 * DAY_S
+SHORTEST_S, SHORT = 1.0, "ran less than a second: 1 s taken"
 CORES, GIB, GPUS, PERCENT = "cores", "GiB", "GPUs", "percent of a machine"  # units of resources
 
 
@@ -53,6 +55,7 @@ class Trace(NamedTuple):
     repaired: tuple[Dropped, ...]
     units: tuple[str, ...]  # of the resources, a thousand thousandths each
     rows: int  # of the log: those that are jobs, and those that were dropped
+    doubts: tuple[str, ...] = ()  # what is implausible in it
 
     def most_held(self, amount: FloatArray, first: int | None = None) -> float:
         """Return the most of an amount [J] that jobs held at one time of the log's own history; unknown waits are 0.
@@ -67,7 +70,8 @@ class Trace(NamedTuple):
         """Return, for people, how many jobs there are, and what became of the log's other rows."""
         days = (self.submit_s[-1] - self.submit_s[0]) / DAY_S
         found = f"{self.rows:,} rows, {len(self.id):,} jobs over {days:.1f} days"
-        return [found, *(f"{what.reason} ({what.rows:,} rows)" for what in (*self.dropped, *self.repaired))]
+        counted = (f"{what.reason} ({what.rows:,} rows)" for what in (*self.dropped, *self.repaired))
+        return [found, *counted, *(f"doubtful: {doubt}" for doubt in self.doubts)]
 
 
 def thousandths(amount: FloatArray) -> IntArray:
@@ -134,6 +138,11 @@ class Sieve:
     def repair(self, reason: str, line: IntArray) -> None:
         """Count rows that were repaired."""
         _count(self._repaired, reason, line)
+
+    def lasting(self, run_s: FloatArray, line: IntArray) -> FloatArray:
+        """Return run times in which 0, which a log writes for less than its clock shows, is the shortest; count it."""
+        self.repair(SHORT, line[run_s == 0])
+        return np.where(run_s == 0, SHORTEST_S, run_s)
 
     def forget(self, reason: str) -> None:
         """Take back what turned out to be no matter of repair."""

@@ -2,11 +2,12 @@
 
 from pathlib import Path
 
-from pipeline.errors import UserError
-from pipeline.logs.registry import FORMATS, recognised
-from pipeline.storage.user_tables import TABLE_SUFFIXES
+import numpy as np
 
-SWF_SUFFIXES = (".swf", ".swf.gz")
+from pipeline.errors import UserError
+from pipeline.logs.registry import FORMATS, SWF_SUFFIXES, recognised
+from pipeline.logs.trace import Dropped, Trace
+from pipeline.storage.user_tables import TABLE_SUFFIXES
 
 
 def log_format(path: Path) -> str | None:
@@ -17,7 +18,7 @@ def log_format(path: Path) -> str | None:
     Raises:
         UserError: it cannot be read, or is neither.
     """
-    if path.name.endswith(SWF_SUFFIXES):
+    if path.name.lower().endswith(SWF_SUFFIXES):
         return "swf"
     is_table = path.name.endswith(TABLE_SUFFIXES)
     if path.suffix == ".parquet" or (is_table and path.is_dir()):
@@ -33,3 +34,13 @@ def log_format(path: Path) -> str | None:
             f"{path}: expected a job table ({', '.join(TABLE_SUFFIXES)}) or a log of format {', '.join(FORMATS)}"
         )
     return format
+
+
+def distinct(trace: Trace) -> Trace:
+    """Return a log whose jobs have numbers of their own: where it repeats some, all are numbered by arrival."""
+    jobs = len(trace.id)
+    again = jobs - len(np.unique(trace.id))
+    if not again:
+        return trace
+    renamed = Dropped("number of another job: all are numbered in order of arrival, from 1", again, 0)
+    return trace._replace(id=np.arange(1, jobs + 1), repaired=(*trace.repaired, renamed))

@@ -18,6 +18,8 @@ def run(path: Path, format: str | None, nodes: Path | None, out: Path | None) ->
     folder = storage.REPORTS / "trace" / name if out is None else out
     with progress(f"read {path}, percent", 100, brief=True) as advance:
         trace = read(path, format, advance, nodes=nodes)
+    for doubt in trace.doubts:
+        say(f"warning: {doubt}")
     found = tables(trace)
     frames = {what: frame for what, (frame, _) in found.items()}
     for what, (frame, schema) in found.items():

@@ -12,7 +12,7 @@ SHARED = Path(__file__).parents[3] / "shared" / "traces"
 PODS, NODES = SHARED / "openb_pod_list_default.csv.gz", SHARED / "openb_node_list_all_node.csv.gz"
 LOG = """; MaxProcs: 8
 1 0 5 100 4 -1 -1 4 200 -1 1 3 -1 -1 -1 -1 -1 -1
-2 50 0 0 1 -1 -1 1 -1 -1 1 3 -1 -1 -1 -1 -1 -1
+2 50 0 -1 1 -1 -1 1 -1 -1 1 3 -1 -1 -1 -1 -1 -1
 3 100 0 50 2 -1 -1 2 60 -1 1 4 -1 -1 -1 -1 -1 -1
 """
 TABLES = ["distributions", "gaps", "load", "over_time", "overview", "quarantine", "shares", "users"]
@@ -50,7 +50,7 @@ def test_it_says_what_is_in_a_log() -> None:
     assert ("cpu", "cores", "5", "8", "0.625") in rows  # (4 * 100 + 2 * 50) / 100 of 8
     assert ("run", "time", "s", "2", "50", "75", "75", "95", "99.5", "100") in rows
     assert ("3", "1", "0.5") in rows
-    assert ("dropped", "run", "time", "0", "1", "0.333", "3") in rows
+    assert ("dropped", "run", "time", "unknown", "1", "0.333", "3") in rows
 
 
 def test_it_writes_tables_and_figures_under_the_name_of_the_log(folder: Path) -> None:
@@ -59,7 +59,7 @@ def test_it_writes_tables_and_figures_under_the_name_of_the_log(folder: Path) ->
     assert [path.stem for path in written if path.suffix == ".csv"] == TABLES
     assert [path.stem for path in written if path.suffix == ".png"] == FIGURES
     quarantine = pd.read_csv(folder / "reports/trace/small/quarantine.csv")
-    assert quarantine[["reason", "rows", "first_line"]].to_numpy().tolist() == [["run time 0", 1, 3]]
+    assert quarantine[["reason", "rows", "first_line"]].to_numpy().tolist() == [["run time unknown", 1, 3]]
 
 
 def test_it_writes_the_same_bytes_twice(folder: Path) -> None:
@@ -103,3 +103,12 @@ def test_pods_are_shown_beside_their_nodes() -> None:
     assert ("jobs", "7,255") in rows
     assert ("machines", "1,523") in rows
     assert ("dropped", "never", "scheduled", "897", "0.11", "63") in rows
+
+
+def test_it_warns_of_what_is_implausible_and_says_so_in_its_tables(folder: Path) -> None:
+    (folder / "small.swf").write_text(LOG.replace("MaxProcs: 8", "MaxNodes: 4"))
+    result = CliRunner().invoke(app, ["trace", "small.swf"], catch_exceptions=False)
+    doubt = "size: 6 cpu were in use at once, and the machines have 4: are the machines larger?"
+    assert f"warning: {doubt}\n" in result.stderr
+    quarantine = pd.read_csv(folder / "reports/trace/small/quarantine.csv")
+    assert quarantine[quarantine["what"] == "doubtful"]["reason"].tolist()[0] == doubt

@@ -88,7 +88,9 @@ def test_a_time_that_stands_for_after_the_log_is_no_finish(tmp_path: Path) -> No
     assert trace.dropped == (("not finished when the log ends", 1, 4),)
 
 
-def test_a_task_that_did_not_say_what_it_wants_or_ran_for_no_time_is_dropped(tmp_path: Path) -> None:
+def test_a_task_that_did_not_say_what_it_wants_is_dropped_and_one_of_no_time_ran_a_second(
+    tmp_path: Path,
+) -> None:
     lines = [
         *(event(100, kind, 1, cpu="") for kind in (SUBMIT, SCHEDULE)),
         event(110, FINISH, 1, cpu=0.5),
@@ -98,10 +100,11 @@ def test_a_task_that_did_not_say_what_it_wants_or_ran_for_no_time_is_dropped(tmp
     ]
     trace = read(tmp_path, *lines)
     assert trace.dropped == (
-        ("run time 0 or less", 1, 4),
         ("CPU or memory unknown", 1, 1),
         ("CPU or memory below 0", 1, 7),
     )
+    assert ("ran less than a second: 1 s taken", 1, 4) in trace.repaired
+    assert trace.run_s.min() == 1
 
 
 def test_of_a_task_that_is_submitted_again_the_first_run_counts(tmp_path: Path) -> None:

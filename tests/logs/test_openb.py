@@ -55,22 +55,22 @@ def test_pods_that_cannot_be_jobs_are_dropped_each_for_its_first_cause(tmp_path:
         pod(times=("", 30, "")),
         pod(times=(10, 30, 5)),
         pod(times=(10, "", 20)),
-        pod(times=(10, 20, 20)),
+        pod(times=(10, 20, 20)),  # a job of a second
         pod((1000, "", 0, 0)),
         pod((1000, 1024, 1, "")),
         pod((-1, 1024, 0, 0)),
         pod(),
     )
-    assert (trace.id, trace.rows) == (9, 9)
+    assert (trace.id.tolist(), trace.run_s.tolist()[0], trace.rows) == ([5, 9], 1, 9)
     assert trace.dropped == (
         ("time of creation unknown", 1, 3),
         ("never scheduled", 1, 2),
         ("scheduled before it was created", 1, 4),
         ("time of deletion unknown", 1, 5),
-        ("run time 0 or less", 1, 6),
         ("CPU, memory or GPU unknown", 2, 7),
         ("CPU, memory or GPU below 0", 1, 9),
     )
+    assert trace.repaired == (("ran less than a second: 1 s taken", 1, 6),)
 
 
 def test_machines_and_their_kinds_come_from_the_file_of_nodes(tmp_path: Path) -> None:

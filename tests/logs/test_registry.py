@@ -1,5 +1,6 @@
 """Formats by name, and each of them as the jobs of each problem that can take it."""
 
+import gzip
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -9,11 +10,13 @@ import machine_rows
 import numpy as np
 import pytest
 from builders import params as read_params
+from swf_lines import CASES
 
 from pipeline.config import PoolLog, check_params
 from pipeline.core import LOG_NAME, NODES_NAME
 from pipeline.errors import UserError
 from pipeline.logs.registry import FORMATS, check_formats, check_there, guess, read
+from pipeline.logs.user_files import log_format
 from pipeline.problems.groups.workload import source as groups
 from pipeline.problems.machines.workload import source as machines
 from pipeline.problems.pool.workload.source import LogSource, source
@@ -137,6 +140,46 @@ def text(folder: Path, content: str) -> Path:
 def test_a_file_like_no_format_is_refused_with_their_names(tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"cannot tell its format from its first line: name it, one of swf, openb, "):
         guess(text(tmp_path, "sn,cpu_milli,memory_mib,gpu,model\n"))
+
+
+def test_a_file_like_no_format_is_refused_with_the_number_of_its_columns(tmp_path: Path) -> None:
+    path = tmp_path / "extended.txt"
+    path.write_text((CASES / "extended_21_columns.swf").read_text())
+    with pytest.raises(UserError, match=r"\(found 21 columns\)$"):
+        guess(path)
+
+
+@pytest.mark.parametrize("name", ["log.swf", "LOG.SWF", "log.swf.gz", "Log.Swf.GZ"])
+def test_a_log_that_is_named_as_one_is_read_as_one(tmp_path: Path, name: str) -> None:
+    content = (CASES / "extended_21_columns.swf").read_bytes()
+    (tmp_path / name).write_bytes(gzip.compress(content) if name.lower().endswith(".gz") else content)
+    assert guess(tmp_path / name) == log_format(tmp_path / name) == "swf"
+    with pytest.raises(UserError, match=r":1: expected 18 numbers, found 21$"):
+        read(tmp_path / name)
+
+
+def test_a_log_in_utf_16_is_named(tmp_path: Path) -> None:
+    (tmp_path / "log.swf").write_bytes("; MaxProcs: 8\n".encode("utf-16"))
+    with pytest.raises(UserError, match=r"bytes that are not plain text .*UTF-16"):
+        read(tmp_path / "log.swf")
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_every_format_is_looked_at_for_what_is_implausible(tmp_path: Path, format: str) -> None:
+    first, row = ROWS[format]
+    lines = [line for k in range(JOBS) for line in row(k, 1000 * (k + 1), 11 * 86_400 + k, 1)]
+    (tmp_path / LOG_NAME).write_text("\n".join([first, *lines][not first :]) + "\n")
+    assert read(tmp_path / LOG_NAME).doubts[0].startswith("times: half of the jobs ran for more than 11 days")
+
+
+@pytest.mark.parametrize("format", sorted(set(FORMATS) - {"google2011", "swf"}))
+def test_times_of_1970_among_those_of_decades_later_are_unknown_in_every_format(tmp_path: Path, format: str) -> None:
+    first, row = ROWS[format]
+    starts = (5, *range(1_600_000_000, 1_600_000_005))
+    lines = [line for k, start in enumerate(starts) for line in row(k, start, 10 + k, 1)]
+    (tmp_path / LOG_NAME).write_text("\n".join([first, *lines][not first :]) + "\n")
+    trace = read(tmp_path / LOG_NAME)
+    assert (trace.id.tolist(), len(trace.dropped)) == ([2, 3, 4, 5, 6], 1)
 
 
 def test_a_file_without_a_line_has_no_format(tmp_path: Path) -> None:

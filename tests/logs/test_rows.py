@@ -138,10 +138,10 @@ def test_bytes_that_are_no_text_are_refused_with_their_line(tmp_path: Path) -> N
 
 
 def test_a_byte_order_mark_and_empty_lines_are_passed_over(tmp_path: Path) -> None:
-    path = written(tmp_path, b"\xef\xbb\xbf" + f"{HEADER}\n\n0,5,10,1,0.1,1,1,1,0\n\n\n1,6,0,1,0.1,1,1,1,0\n".encode())
+    path = written(tmp_path, b"\xef\xbb\xbf" + f"{HEADER}\n\n0,5,10,1,0.1,1,1,1,0\n\n\n1,6,-1,1,0.1,1,1,1,0\n".encode())
     trace = cloudsimpy.read(path)
     assert (trace.id, trace.rows) == (1, 2)
-    assert trace.dropped == (("run time 0 or less", 1, 6),)
+    assert trace.dropped == (("run time below 0", 1, 6),)
 
 
 def test_lines_are_numbered_on_from_part_to_part(tmp_path: Path) -> None:

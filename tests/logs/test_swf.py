@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from swf_lines import GIB_KB, HPC2N, LUBLIN, line, read, there
+from swf_lines import CASES, GIB_KB, HPC2N, LUBLIN, line, read, there
 
 from pipeline.core import ANY_KIND
 from pipeline.errors import UserError
@@ -62,14 +62,54 @@ def test_the_memory_of_the_machine_is_the_most_that_was_held_at_once(tmp_path: P
 
 
 @pytest.mark.parametrize(
-    ("header", "size"), [("; MaxNodes: 64 (dual)", 64), ("; MaxNodes: 64\n;MaxProcs: 128", 128), ("; Note: none", 5)]
+    ("header", "size"),
+    [
+        ("; MaxNodes: 64 (dual)", 64),
+        ("; MaxNodes: 64\n;MaxProcs: 128", 128),
+        ("; MaxProcs: 1,024", 1024),
+        ("; MaxProcs: 12,345,678", 12_345_678),
+        ("; MaxProcs: 1024 (estimated)", 1024),
+        ("; MaxProcs: 1024.0", 1024),
+        (";maxprocs :1024", 1024),
+        (";\tMAX PROCS:\t1024", 1024),
+        ("; MaxProcs: -1\n; MaxNodes: 64", 64),
+        ("; MaxProcs: 8\n; MaxProcs: 8", 8),
+    ],
 )
-def test_the_header_sizes_the_machine_or_else_the_largest_job(tmp_path: Path, header: str, size: int) -> None:
+def test_the_header_sizes_the_machine(tmp_path: Path, header: str, size: int) -> None:
     trace = read(tmp_path, header, line(allocated=5), line(allocated=2))
     assert trace.machines is not None
     assert trace.machines.capacity.tolist() == [[size * 1000]]
-    told = ("no MaxProcs header: the largest job's processors taken", 1, 0)
-    assert (told in trace.repaired) == (size == 5)
+    assert trace.repaired == ()
+
+
+@pytest.mark.parametrize("header", ["; Note: none", "; MaxProcs: 0", "; MaxProcs: unknown", "; MaxNodes: -1"])
+def test_without_a_size_in_the_header_the_machine_is_unknown_but_held_what_was_in_use(
+    tmp_path: Path, header: str
+) -> None:
+    trace = read(tmp_path, header, line(allocated=5), line(submit=8, allocated=2), line(submit=10, allocated=4))
+    assert trace.machines is None  # 5 + 2 processors at 8 s; at 10 s 2 + 4
+    assert trace.repaired == (("no MaxProcs header: the machine is unknown, with at least 7 processors", 1, 0),)
+
+
+@pytest.mark.parametrize(
+    "value", ["1 024", "1.024", "12,34", "128*8", "-5", "1024x", "1_024", "many", "1e3", "9999999999999"]
+)
+def test_a_size_that_is_no_whole_number_is_refused_with_its_line(tmp_path: Path, value: str) -> None:
+    said = refusal(tmp_path, "; Version: 2.2", f"; MaxProcs: {value}", line())
+    assert said == f":2: MaxProcs: expected a whole number such as 1024, found '{value}'"
+
+
+def test_headers_that_contradict_each_other_are_refused(tmp_path: Path) -> None:
+    said = refusal(tmp_path, "; MaxProcs: 64", line(), "; MaxProcs: 128", line(2))
+    assert said == ":3: MaxProcs: expected 64, as an earlier line says, found 128"
+    said = refusal(tmp_path, "; MaxProcs: 64", "; MaxNodes: 128", line())
+    assert said == ":2: expected at least as many MaxProcs (64) as MaxNodes (128): correct the header"
+
+
+def test_headers_of_different_parts_of_a_file_are_compared(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"log.swf:3: MaxProcs: expected 64"):
+        read(tmp_path, "; MaxProcs: 64", line(), "; MaxProcs: 128", line(2), chunk=1)
 
 
 def test_each_processor_may_be_a_machine_by_itself(tmp_path: Path) -> None:
@@ -117,7 +157,7 @@ def test_jobs_that_did_not_run_are_dropped_each_for_its_first_cause(tmp_path: Pa
         line(1, submit=-1, run=-1),
         line(2, run=-1, allocated=-1),
         "",
-        line(3, run=0),
+        line(3, run=-0.5),
         line(4, run=-1),
         "; a comment",
         line(5, allocated=0),
@@ -127,8 +167,7 @@ def test_jobs_that_did_not_run_are_dropped_each_for_its_first_cause(tmp_path: Pa
     assert (trace.id, trace.rows) == (7, 7)
     assert trace.dropped == (
         ("arrival unknown", 1, 2),
-        ("run time unknown", 2, 3),
-        ("run time 0", 1, 5),
+        ("run time unknown", 3, 3),
         ("no processors", 1, 8),
         ("memory beyond 1e9 GiB", 1, 9),
     )
@@ -137,9 +176,9 @@ def test_jobs_that_did_not_run_are_dropped_each_for_its_first_cause(tmp_path: Pa
 @pytest.mark.parametrize("chunk", [1, 100, 1 << 20])
 def test_lines_are_told_alike_however_the_log_is_cut(tmp_path: Path, chunk: int) -> None:
     short = line(2).rsplit(" ", 1)[0]
-    jobs = ["; MaxProcs: 8", *(line(k) for k in range(5)), short, "", line(8, run=0), *(line(k) for k in range(5))]
+    jobs = ["; MaxProcs: 8", *(line(k) for k in range(5)), short, "", line(8, run=-1), *(line(k) for k in range(5))]
     trace = read(tmp_path, *jobs, chunk=chunk)
-    assert trace.dropped == (("run time 0", 1, 9),)
+    assert trace.dropped == (("run time unknown", 1, 9),)
     assert trace.repaired == (("17 columns: last one taken as unknown", 1, 7),)
     assert trace.rows == 12
 
@@ -157,9 +196,69 @@ def test_a_line_that_is_no_job_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_log_without_a_job_that_ran_says_what_was_dropped(tmp_path: Path) -> None:
-    expected = r"expected jobs, found none in 2 rows: run time unknown \(1, first in line 2\); run time 0 \(1, first in"
+    expected = (
+        r"expected jobs, found none in 2 rows: run time unknown \(1, first in line 2\); no processors \(1, first in"
+    )
     with pytest.raises(UserError, match=expected):
-        read(tmp_path, "; MaxProcs: 8", line(run=-1), line(run=0))
+        read(tmp_path, "; MaxProcs: 8", line(run=-1), line(allocated=0))
+
+
+def test_a_job_of_run_time_0_that_held_processors_ran_for_a_second(tmp_path: Path) -> None:
+    trace = read(
+        tmp_path,
+        "; MaxProcs: 8",
+        line(1, run=0, allocated=4, estimate=60),
+        line(2, run=0, allocated=-1, requested=4),  # completed
+        line(3, run=0, allocated=4, status=0),  # failed at once
+        line(4, run=0, allocated=4, status=5),  # cancelled: it may never have started
+        line(5, run=0, allocated=-1, requested=4, status=0),  # not known to have held anything
+        line(6, run=0.25),
+    )
+    assert (trace.id.tolist(), trace.run_s.tolist()) == ([1, 2, 3, 6], [1, 1, 1, 0.25])
+    assert trace.estimate_s.tolist() == [60, 1, 1, 0.25]
+    assert trace.dropped == (("run time 0, cancelled or without processors: never ran", 2, 5),)
+    assert ("ran less than a second: 1 s taken", 3, 2) in trace.repaired
+
+
+def test_the_reported_log_of_run_times_0_keeps_all_but_the_job_that_was_cancelled() -> None:
+    trace = swf.read(CASES / "zero_run.swf")
+    assert (trace.id.tolist(), trace.run_s.tolist()) == ([1, 2, 3, 5], [1, 1, 5, 60])
+
+
+def test_partial_executions_are_dropped_since_the_summary_line_covers_them(tmp_path: Path) -> None:
+    jobs = (line(1, run=30, status=1), line(1, run=10, status=2), line(1, submit=-1, run=20, status=3))
+    trace = read(tmp_path, "; MaxProcs: 8", *jobs, line(2, status=0), line(2, status=4), line(3, status=-1))
+    assert (trace.id.tolist(), trace.run_s.tolist()) == ([1, 2, 3], [30, 10, 10])
+    assert trace.dropped == (("partial execution, which its job's summary line covers", 3, 3),)
+
+
+def test_a_job_that_was_cancelled_while_it_ran_is_a_job_and_one_that_never_ran_is_none(tmp_path: Path) -> None:
+    trace = read(tmp_path, "; MaxProcs: 8", line(1, run=5, status=5), line(2, run=-1, wait=90, status=5))
+    assert (trace.id.tolist(), trace.dropped) == ([1], (("run time unknown", 1, 3),))
+
+
+def test_a_negative_wait_is_unknown_and_counted_unless_it_says_unknown(tmp_path: Path) -> None:
+    trace = read(tmp_path, "; MaxProcs: 8", line(wait=-1), line(wait=-7))
+    assert np.isnan(trace.wait_s).all()
+    assert trace.repaired == (("negative wait: unknown", 1, 3),)
+
+
+def test_jobs_of_several_partitions_are_reported(tmp_path: Path) -> None:
+    jobs = (line(1, partition=1), line(2, partition=2), line(3))
+    assert read(tmp_path, "; MaxProcs: 8", *jobs).repaired == (("jobs of 2 partitions: taken as one machine", 1, 0),)
+    assert read(tmp_path, "; MaxProcs: 8", jobs[0], jobs[2]).repaired == ()
+
+
+def test_times_of_1970_among_those_of_decades_later_are_unknown(tmp_path: Path) -> None:
+    late = 1_600_000_000
+    jobs = (line(1, submit=0), line(2, submit=3600), line(3, submit=late, run=late), line(4, submit=late))
+    trace = read(tmp_path, "; MaxProcs: 8", *jobs, *(line(k, submit=late + k) for k in range(5, 9)))
+    assert trace.id.tolist() == [4, 5, 6, 7, 8]
+    assert trace.dropped == (("a time within a day of 0, decades before the others: unknown", 3, 0),)
+
+
+def test_times_from_0_on_are_times(tmp_path: Path) -> None:
+    assert len(read(tmp_path, "; MaxProcs: 8", *(line(k, submit=k) for k in range(5))).id) == 5
 
 
 def test_many_ties_stay_as_they_were(tmp_path: Path) -> None:
@@ -197,6 +296,35 @@ def refusal(folder: Path, *lines: str) -> str:
 
 
 # Refusing
+
+
+def test_line_ends_of_cr_alone_are_named() -> None:
+    with pytest.raises(
+        UserError, match=r"cr_only.swf:1: expected line ends \(LF or CRLF\), found CR alone: convert it"
+    ):
+        swf.read(CASES / "cr_only.swf")
+
+
+def test_cr_alone_among_whole_lines_is_named(tmp_path: Path) -> None:
+    assert refusal(tmp_path, "; MaxProcs: 8", f"; a note\r{line()}").startswith(":2: expected line ends")
+    assert refusal(tmp_path, "; MaxProcs: 8", line(), f"{line(2)}\r{line(3)}").startswith(":3: expected line ends")
+
+
+def test_a_log_of_21_columns_is_refused_with_their_number() -> None:
+    with pytest.raises(UserError, match=r"extended_21_columns.swf:1: expected 18 numbers, found 21$"):
+        swf.read(CASES / "extended_21_columns.swf")
+
+
+def test_a_time_in_milliseconds_since_1970_is_named(tmp_path: Path) -> None:
+    said = refusal(tmp_path, line(submit=1.6e12))
+    assert said == ":1: expected 18 numbers below 1e+12, found 1.6e+12 as field 2, a time in seconds: milliseconds?"
+
+
+def test_a_byte_order_mark_tabs_and_a_missing_last_line_end_change_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "log.swf"
+    path.write_bytes(b"\xef\xbb\xbf" + f"; MaxProcs: 8\n{line(1)}\n{line(2)}".replace(" ", "\t").encode())
+    trace = swf.read(path)
+    assert (trace.id.tolist(), trace.machines is not None) == ([1, 2], True)
 
 
 def test_a_line_of_too_few_or_many_fields_is_named(tmp_path: Path) -> None:

@@ -52,17 +52,17 @@ def test_of_2018_only_tasks_that_ended_and_said_what_they_want_are_jobs(tmp_path
         "M12,1,j_1,1,Terminated,50,110,100,0.5",
     )
     trace = alibaba2018.read(path)
-    assert trace.id.tolist() == [12, 1]
+    assert (trace.id.tolist(), trace.run_s.tolist()) == ([12, 1, 7], [60, 10, 1])
     assert trace.dropped == (
         ("status other than Terminated", 3, 2),
         ("time of submission unknown", 1, 5),
         ("run time unknown", 1, 6),
-        ("run time 0 or less", 1, 7),
         ("CPU or memory unknown", 2, 8),
         ("CPU or memory below 0", 1, 10),
         ("no instances", 1, 11),
     )
-    assert (trace.rows, trace.repaired) == (12, (("not in order of arrival: sorted", 1, 0),))
+    sorted_, short = ("not in order of arrival: sorted", 1, 0), ("ran less than a second: 1 s taken", 1, 7)
+    assert (trace.rows, set(trace.repaired)) == (12, {sorted_, short})
 
 
 def test_amounts_too_small_to_count_hold_one_thousandth(tmp_path: Path) -> None:
@@ -120,11 +120,10 @@ def test_of_2017_tasks_that_were_there_before_the_log_are_dropped(tmp_path: Path
         "50,51,4,7,1,Terminated,100,0.1",
     )
     trace = alibaba2017.read(path)
-    assert trace.id.tolist() == [6]
+    assert (trace.id.tolist(), trace.run_s.tolist()) == ([4, 6], [1, 1])
     assert trace.dropped == (
         ("status other than Terminated", 1, 1),
         ("created before the log begins", 2, 2),
-        ("run time 0 or less", 1, 4),
         ("CPU or memory unknown", 1, 5),
     )
 
@@ -133,12 +132,18 @@ def test_of_2017_tasks_that_were_there_before_the_log_are_dropped(tmp_path: Path
 
 
 def test_a_row_of_cloudsimpy_is_a_task(tmp_path: Path) -> None:
-    path = written(tmp_path, HEADER, "0,539,116.5,1.0,0.0054047,1,1,283,0", "1,539,0,1.0,0.1,1,1,1,0")
+    path = written(tmp_path, HEADER, "0,539,116.5,1.0,0.0054047,1,1,283,0", "1,539,-1,1.0,0.1,1,1,1,0")
     trace = cloudsimpy.read(path)
     assert (trace.id, trace.submit_s, trace.run_s) == (1, 539, 116.5)
     assert trace.demand.tolist() == [[1000, 540]]  # 0.54047 percent of a machine
-    assert (trace.dropped, trace.rows) == ((("run time 0 or less", 1, 3),), 2)
+    assert (trace.dropped, trace.rows) == ((("run time below 0", 1, 3),), 2)
     assert len(cloudsimpy.read(path, instances="each").id) == 283
+
+
+def test_each_instance_of_a_task_that_ran_for_no_time_runs_for_a_second(tmp_path: Path) -> None:
+    trace = cloudsimpy.read(written(tmp_path, HEADER, "0,539,0,1.0,0.1,1,1,3,0"), instances="each")
+    assert trace.run_s.tolist() == [1, 1, 1]
+    assert (trace.dropped, trace.repaired) == ((), (("ran less than a second: 1 s taken", 1, 2),))
 
 
 def test_the_log_of_cloudsimpy_is_read_whole() -> None:

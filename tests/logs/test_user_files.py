@@ -4,9 +4,10 @@ from pathlib import Path
 
 import pytest
 from log_samples import SAMPLES
+from swf_lines import line, read
 
 from pipeline.errors import UserError
-from pipeline.logs.user_files import log_format
+from pipeline.logs.user_files import distinct, log_format
 
 
 @pytest.mark.parametrize("format", SAMPLES)
@@ -36,3 +37,10 @@ def test_what_looks_like_no_log_is_a_table_if_its_name_says_so(tmp_path: Path) -
 def test_a_file_that_is_not_there_is_told(tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"none: "):
         log_format(tmp_path / "none")
+
+
+def test_jobs_of_one_number_are_numbered_by_arrival_and_counted(tmp_path: Path) -> None:
+    trace = read(tmp_path, "; MaxProcs: 8", line(7, submit=5), line(7, submit=2), line(8, submit=9))
+    assert distinct(trace).id.tolist() == [1, 2, 3]
+    assert distinct(trace).repaired[-1] == ("number of another job: all are numbered in order of arrival, from 1", 1, 0)
+    assert distinct(read(tmp_path, line(7), line(8))).id.tolist() == [7, 8]

@@ -2,13 +2,53 @@
 
 from pathlib import Path
 
+import group_rows
+import machine_rows
 import pytest
+from builders import params as builders_params
 
-from pipeline.config import Counts, Params
+from pipeline.config import Counts, Params, PoolLog
 from pipeline.errors import UserError
 from pipeline.problems.pool.storage import read_jobsets
 from pipeline.stages.generate import run
-from pipeline.storage import jobsets_folder
+from pipeline.storage import LOG, jobsets_folder, scenario_log
+
+
+def cut_from(log: Path, format: str, **accepted: object) -> dict[str, Params]:
+    """A scenario of each problem whose jobs come from a log."""
+    workload = {"format": format, "path": str(log), **accepted}
+    pooled = PoolLog.model_validate({"name": "log", "window": 5, **workload})
+    row = (
+        builders_params().pool_scenario("online").model_copy(update={"jobsets": Counts(train=1, validation=1, test=1)})
+    )
+    return {
+        "online": builders_params().model_copy(update={"workload": pooled, "scenarios": {"online": row}}),
+        "few": machine_rows.few(
+            machines=[{"count": 2, "has": {"cpu": 4}}], workload=machine_rows.LOG | workload | {"window": 5}
+        ),
+        "shared": group_rows.shared(resources={"cpu": 8}, workload=group_rows.LOG | workload, interval=800.0),
+    }
+
+
+@pytest.mark.parametrize("scenario", ["online", "few", "shared"])
+def test_an_implausible_log_is_not_cut_unless_that_is_confirmed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, scenario: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PIPELINE_TRACKING", "off")
+    job = "{} {} 0 {} 1 -1 -1 1 60 -1 1 {} 1 1 1 -1 -1 -1"
+    log = tmp_path / "log.swf"  # limits of 60 minutes
+    log.write_text("\n".join(["; MaxProcs: 8", *(job.format(k, 500 * k, 1800 + k, k % 3) for k in range(60))]))
+    for link in (LOG, scenario_log(scenario) / "log"):
+        link.parent.mkdir(parents=True, exist_ok=True)
+        link.symlink_to(log)
+    with pytest.raises(
+        UserError, match=r"^params.yaml: .*workload: implausible log: limits: 100% .* accept: \[limits\]"
+    ):
+        run(cut_from(log, "swf")[scenario], scenario)
+    assert not jobsets_folder(scenario).exists()
+    run(cut_from(log, "swf", accept=("limits",))[scenario], scenario)
+    assert jobsets_folder(scenario).exists()
 
 
 def small(params: Params, seed: int) -> Params:

@@ -10,6 +10,7 @@ from pipeline.logs.trace import Trace
 TRACES = Path(__file__).parents[3] / "shared" / "traces"
 HPC2N = TRACES / "HPC2N-2002-2.2-cln.first15000.swf.gz"
 LUBLIN = TRACES / "lublin_256.swf.gz"
+CASES = Path(__file__).parents[1] / "logs" / "cases"  # reported problems, reduced
 GIB_KB = 1024**2
 
 
@@ -32,9 +33,12 @@ def line(
     estimate: float = -1,
     requested_kb: float = -1,
     user: float = -1,
+    status: int = 1,
+    partition: int = -1,
 ) -> str:
     kb = requested_kb
-    fields = [id, submit, wait, run, allocated, -1, used_kb, requested, estimate, kb, 1, user, -1, -1, -1, -1, -1, -1]
+    fields = [id, submit, wait, run, allocated, -1, used_kb, requested, estimate, kb, status, user]
+    fields += [-1, -1, -1, partition, -1, -1]
     return " ".join(str(field) for field in fields)
 
 

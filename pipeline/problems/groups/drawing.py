@@ -5,10 +5,11 @@ from pathlib import Path
 from pipeline import storage
 from pipeline.config import Params
 from pipeline.core import SPLITS
+from pipeline.logs.plausible import refuse_implausible
 from pipeline.problems import Drawn
 from pipeline.problems.groups.nouns import Jobs
 from pipeline.problems.groups.storage import write_jobsets
-from pipeline.problems.groups.workload.source import source
+from pipeline.problems.groups.workload.source import Cut, source
 from pipeline.progress import ProgressCallback
 
 
@@ -16,6 +17,8 @@ def draw(params: Params, scenario: str, on_progress: ProgressCallback) -> Drawn[
     """Draw all jobsets of a scenario, or cut them from its log."""
     origin = source(params, scenario, storage.scenario_log(scenario), on_progress)
     splits = {split: origin.split(split) for split in SPLITS}
+    if isinstance(origin, Cut):
+        refuse_implausible(origin.log.doubts, f"params.yaml: scenarios.{scenario}.workload")
     resources = params.groups_scenario(scenario).resources
 
     def write(folder: Path) -> None:

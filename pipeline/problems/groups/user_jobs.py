@@ -13,7 +13,7 @@ from pipeline.config import GroupsLog, GroupsScenario
 from pipeline.core import FloatArray, IntArray
 from pipeline.errors import UserError
 from pipeline.logs.registry import read
-from pipeline.logs.user_files import log_format
+from pipeline.logs.user_files import distinct, log_format
 from pipeline.problems.groups.nouns import Jobs
 from pipeline.problems.groups.tables import user_jobs_schema
 from pipeline.problems.groups.workload.log import describe, gathered
@@ -58,11 +58,6 @@ class UserJobs(NamedTuple):
 def read_jobs(path: Path, scenario: GroupsScenario, on_progress: ProgressCallback) -> UserJobs:
     """Read a user's job table, or a log whose users are gathered into groups.
 
-    Args:
-        path: .csv, .csv.gz or .parquet of a job table, or a log.
-        scenario: the cluster that the jobs must fit, and what is known of logs.
-        on_progress: told while a log is read.
-
     Raises:
         UserError: the file cannot be read, or a row is not a job that the scenario's cluster can run.
     """
@@ -70,7 +65,7 @@ def read_jobs(path: Path, scenario: GroupsScenario, on_progress: ProgressCallbac
     if format is None:
         return _table(path, scenario)
     settings, unit_s = log_settings(path, scenario)
-    trace = read(path, format, on_progress)
+    trace = distinct(read(path, format, on_progress))
     try:
         log = gathered(trace, settings, scenario)
     except UserError as error:

@@ -5,10 +5,12 @@ from pathlib import Path
 from pipeline import storage
 from pipeline.config import Params
 from pipeline.core import SPLITS
+from pipeline.logs.plausible import refuse_implausible
 from pipeline.problems import Drawn
 from pipeline.problems.machines.nouns import Jobs
 from pipeline.problems.machines.storage import write_jobsets, write_park
-from pipeline.problems.machines.workload.source import source
+from pipeline.problems.machines.workload.resampled import Blocks
+from pipeline.problems.machines.workload.source import Cut, source
 from pipeline.progress import ProgressCallback
 
 
@@ -16,6 +18,8 @@ def draw(params: Params, scenario: str, on_progress: ProgressCallback) -> Drawn[
     """Draw all jobsets of a scenario, or cut them from its log."""
     origin = source(params, scenario, storage.scenario_log(scenario), on_progress)
     splits = {split: origin.split(split) for split in SPLITS}
+    if isinstance(origin, Cut | Blocks):
+        refuse_implausible(origin.fit.doubts, f"params.yaml: scenarios.{scenario}.workload")
 
     def write(folder: Path) -> None:
         write_park(folder, origin.park)

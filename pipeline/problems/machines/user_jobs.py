@@ -171,7 +171,7 @@ def _of_log(trace: Trace, scenario: MachinesScenario, park: MachinePark, where: 
     if not runs.any():
         raise UserError(f"{where}: none of its {len(runs):,} jobs could run on the scenario's machines")
     ids = pd.DataFrame({"jobset": 0, "job": trace.id[runs]})
-    notes = [f"{what.reason} ({what.rows:,} rows)" for what in (*trace.dropped, *trace.repaired)]
+    notes = trace.notes[1:]
     if ids["job"].duplicated().any():
         ids["job"] = np.arange(1, len(ids) + 1)
         notes.append("it names several jobs alike: they are numbered in order of arrival, from 1")

@@ -5,10 +5,11 @@ from pathlib import Path
 from pipeline import storage
 from pipeline.config import Params
 from pipeline.core import SPLITS
+from pipeline.logs.plausible import refuse_implausible, unconfirmed
 from pipeline.problems import Drawn
 from pipeline.problems.pool.nouns import JobSet
 from pipeline.problems.pool.storage import write_jobsets
-from pipeline.problems.pool.workload.source import source
+from pipeline.problems.pool.workload.source import LogSource, source
 from pipeline.progress import ProgressCallback
 
 
@@ -16,6 +17,9 @@ def draw(params: Params, scenario: str, on_progress: ProgressCallback) -> Drawn[
     """Draw all jobsets of a scenario, or cut them from its log."""
     origin = source(params, scenario, storage.LOG.resolve(), on_progress)
     splits = {split: origin.split(split) for split in SPLITS}
+    if isinstance(origin, LogSource):
+        doubts = unconfirmed(origin.log, origin.workload.accept)
+        refuse_implausible(doubts, "params.yaml: workload")
     resources = params.pool_scenario(scenario).resources
 
     def write(folder: Path) -> None:

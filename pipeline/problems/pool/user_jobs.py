@@ -13,7 +13,7 @@ from pipeline.core import IntArray
 from pipeline.errors import UserError
 from pipeline.logs.predicting.run_times import predicted
 from pipeline.logs.registry import read
-from pipeline.logs.user_files import log_format
+from pipeline.logs.user_files import distinct, log_format
 from pipeline.logs.windows import periods
 from pipeline.problems.pool.tables import user_jobs_schema
 from pipeline.problems.pool.workload.job_table import EXACT, IDS, JobTable, log_table, repeated, whole_numbers
@@ -40,19 +40,14 @@ def read_jobs(
 ) -> tuple[JobTable, Sequence[str]]:
     """Read a user's job table, or a log as one; return it with what there is to say of it.
 
-    Args:
-        path: .csv, .csv.gz or .parquet of a job table, or a log.
-        scenario: the cluster that the jobs must fit.
-        workload: settings of logs.
-        on_progress: told while the file is read.
-        rows: of a table that are read at a time.
+    A table is read `rows` rows at a time.
 
     Raises:
         UserError: the file cannot be read, or a row is not a job that the scenario's cluster can run.
     """
     format = log_format(path)
     if format is not None:
-        log, notes = read(path, format, on_progress), []
+        log, notes = distinct(read(path, format, on_progress)), []
         if scenario.policies_know == "predictions":
             learned = max(1, periods(len(log.id), workload)["train"][1])
             log = predicted(log, np.arange(learned))

@@ -19,6 +19,7 @@ import numpy as np
 from pipeline.config import GroupsLog, GroupsScenario
 from pipeline.core import SPLITS, THOUSANDTHS, BoolArray, FloatArray, IntArray
 from pipeline.errors import TooShortError, UserError
+from pipeline.logs.plausible import SIZE, unconfirmed
 from pipeline.logs.predicting.run_times import told
 from pipeline.logs.trace import DAY_S, Trace
 from pipeline.problems.groups.nouns import Jobs
@@ -38,6 +39,7 @@ class Gathered(NamedTuple):
     left_out: dict[str, int]  # why: how many jobs
     capped: int  # jobs whose run time was cut
     unused: tuple[str, ...]  # resources of the log that the scenario does not have
+    doubts: tuple[str, ...]  # what is implausible and not accepted
 
     @property
     def own_load(self) -> float:
@@ -99,6 +101,7 @@ def gathered(trace: Trace, workload: GroupsLog, scenario: GroupsScenario) -> Gat
         },
         capped=int((trace.run_s[used] > longest).sum()),
         unused=tuple(name for name in trace.resources if name not in scenario.resources),
+        doubts=unconfirmed(trace, (*workload.accept, SIZE), scenario.resources),
     )
 
 

@@ -168,11 +168,7 @@ class Cut:
 def source(params: Params, name: str, folder: Path, on_progress: ProgressCallback = no_progress) -> Drawn | Cut:
     """Return where the jobs of a scenario of user groups come from.
 
-    Args:
-        params: of the scenario, and the seed.
-        name: of the scenario.
-        folder: holds its log; not read for a recipe.
-        on_progress: called while a log is read.
+    The folder holds its log; it is not read for a recipe.
 
     Raises:
         UserError: the log cannot be read, or does not go with the scenario.

@@ -6,16 +6,15 @@ pooled processors. Ten sequences of 1,024 consecutive jobs are played, each on a
 time on.
 """
 
-import gzip
-import zlib
 from pathlib import Path
-from typing import BinaryIO, NamedTuple, cast
+from typing import NamedTuple
 
 import numpy as np
 
 from pipeline.core import ANY_KIND, THOUSANDTHS, FloatArray
 from pipeline.errors import UserError
 from pipeline.logs.lines import job_lines
+from pipeline.logs.rows import opened
 from pipeline.problems.machines.nouns import Jobs
 
 SEQUENCE = 1024  # jobs
@@ -51,15 +50,10 @@ def read_protocol(path: Path, most: int = 0) -> Protocol:
         UserError: it cannot be read, or a job is not one that the protocol can play.
     """
     parts, sizes = [], dict[str, int]()
-    try:
-        with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as content:
-            for lines in job_lines(cast("BinaryIO", content), path):
-                parts.append(lines.fields)
-                sizes = {**lines.sizes, **sizes}
-    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
-        raise UserError(f"{path}: its name ends in .gz, but it is not a whole gzip file ({error})") from error
-    except OSError as error:
-        raise UserError(f"{path}: cannot be read ({error.strerror})") from error
+    with opened(path) as (content, _):
+        for lines in job_lines(content, path):
+            parts.append(lines.fields)
+            sizes.update(lines.sizes)
     fields = np.concatenate(parts) if parts else np.zeros((0, 18))
     if most:
         fields = fields[:most]

@@ -96,11 +96,7 @@ def source(
 ) -> Drawn | Cut | Blocks:
     """Return where the jobs of such a scenario come from.
 
-    Args:
-        params: of the scenario, and the seed.
-        name: of the scenario.
-        folder: holds its log, and the log's file of machines; not read for a recipe.
-        on_progress: told while a log is read.
+    The folder holds its log, and the log's file of machines; it is not read for a recipe.
 
     Raises:
         UserError: the log cannot be read, or does not go with the scenario.

@@ -19,6 +19,7 @@ import numpy as np
 from pipeline.config import MachinePark, MachinesLog, MachinesScenario, Sampled
 from pipeline.core import THOUSANDTHS, BoolArray, FloatArray, IntArray
 from pipeline.errors import UserError
+from pipeline.logs.plausible import SIZE, unconfirmed
 from pipeline.logs.predicting.run_times import told
 from pipeline.logs.trace import MachineTable, Trace, fits_somewhere
 from pipeline.logs.windows import periods
@@ -36,6 +37,7 @@ class Fitted(NamedTuple):
     left_out: dict[str, int]  # what became of other jobs: how many
     capped: int  # jobs whose run time was cut
     unused: tuple[str, ...]  # resources of the log that the machines do not tell
+    doubts: tuple[str, ...]  # what is implausible and not accepted
 
     @property
     def own_load(self) -> float:
@@ -83,16 +85,16 @@ def fitted(trace: Trace, workload: MachinesLog, scenario: MachinesScenario) -> F
         },
         capped=int((left.run_s > longest).sum()),
         unused=tuple(name for name in trace.resources if name not in park.resources),
+        doubts=unconfirmed(kept, workload.accept)
+        if isinstance(scenario.machines, Sampled)
+        else unconfirmed(moved, (*workload.accept, SIZE)),  # gaps are stretched to the machines that it names
     )
 
 
 def what_policies_know(scenario: MachinesScenario, trace: Trace, learned: IntArray) -> FloatArray:
     """Return what policies are told of the run time of each job [J] of a log.
 
-    Args:
-        scenario: says which of them it is.
-        trace: the log.
-        learned: places of the jobs that predictions may be learned from.
+    Predictions are learned from the jobs at the places `learned`.
 
     Raises:
         UserError: the log has too little for predictions.

@@ -152,13 +152,8 @@ def source(
 ) -> DrawnSource | LogSource:
     """Return where a scenario's jobsets come from.
 
-    Args:
-        params: say whether that is a recipe or a log.
-        scenario: its name.
-        log: the log's file, or a folder of it and its file of machines; not read for a recipe.
-        on_progress: told while a log is read.
-        mix: demands of a recipe's fresh jobsets; a log has its own.
-        fresh: seed of fresh jobsets and streams; None: that of all others.
+    `log` is its file, or a folder of it and its file of machines, and is not read for a recipe. `mix` has the demands
+    of a recipe's fresh jobsets, `fresh` the seed of fresh jobsets and streams; None: that of all others.
 
     Raises:
         UserError: policies are to know estimates, and there are none, or the log cannot be read.

@@ -77,13 +77,7 @@ def discretise(
 ) -> Discretised:
     """Return a log in steps and units, by the rules above; with its estimates, if policies know no more.
 
-    Args:
-        log: all its jobs.
-        workload: how it is read.
-        resources: units of each.
-        horizon: no duration is longer.
-        estimates: do policies know no more?
-        learned: jobs of the training period, the first ones; None: nothing is learned, all of them.
+    The first `learned` jobs are the training period's; None: nothing is learned, all of them.
 
     Raises:
         UserError: a log has no such resource, or no estimates.
