@@ -20,6 +20,7 @@ from pipeline.progress import ProgressCallback, no_progress
 
 CUT, HEADER_AGAIN = "last line is cut", "the first line again: dumps put together"
 BROKEN = "a line break or '|' in a name, which is not read: taken as one line"
+GLUED = "a line that the next one follows before its end"
 ZEROS = "expected lines of text, found zero bytes (an archive to unpack, or UTF-16)"
 NEEDED = ("Submit", "Start", "End", "State")
 OF_CPUS = ("AllocTRES", "AllocCPUS", "NCPUS", "ReqTRES", "ReqCPUS")
@@ -34,8 +35,9 @@ DELIMITER = re.compile(r"\w+([^\w\s]+|\t)")
 BEFORE = {"JobId": "JobIDRaw", "UserId": "User"}
 BETWEEN = {"JobState": "State", "Partition": "Partition", "TimeLimit": "TimelimitRaw", "StartTime": "Start",
            "EndTime": "End", "NodeList": "NodeList", "NodeCnt": "NNodes", "ProcCnt": "AllocCPUS"}  # fmt: skip
-AFTER = {name: name for name in ("Tres", "Gres", "Account", "QOS", "Cluster", "ArrayJobId", "ArrayTaskId", "HetJobId",
-         "HetJobOffset", "PackJobId", "PackJobOffset")} | {"SubmitTime": "Submit", "EligibleTime": "Eligible"}  # fmt: skip
+AFTER = {"SubmitTime": "Submit", "EligibleTime": "Eligible"}
+AFTER |= {name: name for name in ("Tres", "Gres", "Account", "QOS", "Cluster", "ArrayJobId", "ArrayTaskId", "HetJobId",
+          "HetJobOffset", "PackJobId", "PackJobOffset")}  # fmt: skip
 WORD, JOB = re.compile(r" +(?=\w+=)"), re.compile(r"(?=JobId=\d+ UserId=)")
 
 
@@ -110,17 +112,19 @@ class _FileTxt:
             if begun and not part.startswith("JobId=") and "ExitCode=" not in begun:
                 self.begun, self.broken = (first, f"{begun} {part}"), True
             else:
-                yield from self.left()
+                yield from self.left(glued=first == line)
                 self.begun = (line, part)
 
-    def left(self) -> Iterator[tuple[int, list[str]]]:
-        """Yield the job that has begun."""
+    def left(self, glued: bool = False) -> Iterator[tuple[int, list[str]]]:
+        """Yield the job that has begun; `glued`: another one follows in its line."""
         (line, text), broken = self.begun, self.broken
         self.begun, self.broken = (0, ""), False
         found = _words(text)
         if found.get("JobIDRaw", "").isdigit() and all(found.get(name) for name in ("State", "Start", "End")):
             self.sieve.repair(BROKEN, np.array([line] * broken))
             yield line, [found.get(name, "") for name in self.columns]
+        elif glued:
+            self.sieve.keep(np.array([line]), {GLUED: np.ones(1, dtype=bool)})
         elif text:
             why = f"expected JobId=... to ExitCode=..., as jobcomp/filetxt writes, found '{text[:40]}'"
             self.unread.add([line], why)

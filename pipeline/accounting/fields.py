@@ -83,7 +83,7 @@ def state(text: str) -> str:
     >>> state("CANCELLED by 1000"), state("OUT_OF_ME+"), state("RUNNING+")
     ('CANCELLED', 'OUT_OF_MEMORY', 'RUNNING')
     """
-    word = text.split()[0].upper() if text.strip() else ""
+    word = text.split(maxsplit=1)[0].upper() if text.strip() else ""
     cut = word.removesuffix("+")
     return next((full for full in (*ENDED, *NOT_ENDED) if word != cut and full.startswith(cut)), cut)
 
@@ -143,7 +143,7 @@ def memory(text: str) -> tuple[float, float, float]:
 
 
 def tres(text: str) -> tuple[float, float, float, float]:
-    """Return CPUs, GiB, GPUs and nodes of a list of trackable resources; what it does not name is nan, but GPUs are 0."""
+    """Return CPUs, GiB, GPUs and nodes of a list of trackable resources; nan if it does not name them, but 0 GPUs."""
     if is_unknown(text):
         return math.nan, math.nan, math.nan, math.nan
     parts = re.sub(r"\(.*?\)", "", text).split(",")

@@ -1,7 +1,7 @@
 """Blocking dispatch: the chosen job holds the head until it fits; with EASY, others are started behind it meanwhile.
 
-EASY backfilling: Lifka 1995; Mu'alem and Feitelson 2001; but the reservation is computed once. `easy_within` starts only
-jobs that end before the reservation: RLScheduler's rule (Zhang et al. 2020).
+EASY backfilling: Lifka 1995; Mu'alem and Feitelson 2001; but the reservation is computed once. `easy_within` starts
+only jobs that end before the reservation: RLScheduler's rule (Zhang et al. 2020).
 """
 
 import numpy as np
