@@ -19,7 +19,7 @@ UNKNOWN = frozenset({"", "unknown", "none", "n/a", "(null)", "none assigned", "p
 MOMENT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d")
 SPAN = re.compile(r"(?:(\d+)-)?(\d+(?::\d+){0,2})(?:\.\d+)?")
 AMOUNT = re.compile(r"(\d+(?:\.\d+)?)([KMGTPE]?)([cn]?)")
-MIB = {"K": Fraction(1, 1024), "": 1, "M": 1, "G": 2**10, "T": 2**20, "P": 2**30, "E": 2**40}
+MIB = {"": Fraction(1)} | {word: Fraction(1024) ** power for power, word in enumerate("KMGTPE", -1)}
 PER_CPU = (2**63, 2**31)  # flags that Slurm keeps in amounts of MiB, of which the rest is each CPU's
 GPU = re.compile(r"(?:gres[:/])?gpu(?:[:=](\d+)|:([^:=]+)(?:[:=](\d+))?)?")
 MOST = 1e12  # of a number

@@ -75,7 +75,7 @@ def _read(wanted: SlurmImport, sieves: Sequence[Sieve], chunk: int) -> pd.DataFr
     if not len(found):
         why = "; ".join(f"{what.rows:,} {what.reason}" for sieve in sieves for what in sieve.dropped)
         raise UserError(f"{_names(wanted)}: expected jobs that ran, found none{f' ({why})' if why else ''}")
-    clusters = {str(name): len(jobs) for name, jobs in found.groupby("cluster") if not is_unknown(name)}
+    clusters = {str(name): len(jobs) for name, jobs in found.groupby("cluster") if not is_unknown(str(name))}
     if len(clusters) > 1:
         names = ", ".join(f"{name} ({count:,} jobs)" for name, count in clusters.items())
         raise UserError(f"{_names(wanted)}: expected the jobs of one cluster, found {names}; choose one with --cluster")
