@@ -1,115 +1,234 @@
 """Rows of what Slurm writes of its jobs, read a chunk at a time, as texts under the names that sacct gives them.
 
-Two forms are told apart by the first line: `sacct --parsable2`, whose first line names its fields, and the file of
-`jobcomp/filetxt`, one line of words a job. That file says PENDING of a run that a requeue ended, and leaves its user's
-number and command unread here.
+The first line shows which of two forms it is: `sacct --parsable2`, whose first line names its fields, or the file of
+`jobcomp/filetxt`, one line of words a job. Names and folders may hold any byte, word and line break.
 """
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 
+from pipeline.accounting.fields import Unread
 from pipeline.errors import UserError
 from pipeline.logs.lines import CHUNK, LONGEST_LINE
-from pipeline.logs.rows import MARK, opened
+from pipeline.logs.rows import opened
 from pipeline.logs.trace import Sieve
 from pipeline.progress import ProgressCallback, no_progress
 
 CUT, HEADER_AGAIN = "last line is cut", "the first line again: dumps put together"
+BROKEN = "a line break or '|' in a name, which is not read: taken as one line"
+GLUED = "a line that the next one follows before its end"
+ZEROS = "expected lines of text, found zero bytes (an archive to unpack, or UTF-16)"
 NEEDED = ("Submit", "Start", "End", "State")
 OF_CPUS = ("AllocTRES", "AllocCPUS", "NCPUS", "ReqTRES", "ReqCPUS")
 READ = (
     *("JobIDRaw", "JobID", "User", "Account", "Partition", "QOS", *NEEDED, "Eligible", "ElapsedRaw", "Elapsed"),
-    *("TimelimitRaw", "Timelimit", *OF_CPUS, "ReqMem", "NNodes", "NodeList"),
+    *("TimelimitRaw", "Timelimit", *OF_CPUS, "ReqMem", "NNodes", "NodeList", "Cluster", "AllocGRES", "ReqGRES"),
 )
-# The words of a line in the order in which the plugin writes them; names and folders may hold anything.
-FILETXT = re.compile(
-    r"JobId=(?P<JobIDRaw>\d+) UserId=(?P<User>.*?)\(\d+\) GroupId=\S* Name=.* JobState=(?P<State>\S+) "
-    r"Partition=(?P<Partition>\S*) TimeLimit=(?P<TimelimitRaw>\S+) StartTime=(?P<Start>\S+) EndTime=(?P<End>\S+) "
-    r"NodeList=(?P<NodeList>\S*) NodeCnt=(?P<NNodes>\S+) ProcCnt=(?P<AllocCPUS>\S+) WorkDir=.* ReservationName=\S* "
-    r"(?:Tres|Gres)=(?P<ReqTRES>\S*) Account=(?P<Account>\S*) QOS=(?P<QOS>\S*) WcKey=\S* Cluster=\S* "
-    r"SubmitTime=(?P<Submit>\S+) EligibleTime=(?P<Eligible>\S+)"
-    r"(?: ArrayJobId=(?P<array>\d+) ArrayTaskId=(?P<task>\d+))?(?: HetJobId=(?P<het>\d+) HetJobOffset=(?P<part>\d+))?"
-    r" DerivedExitCode=\S* ExitCode=\S*\s*"
-)
+FREE = frozenset({"JobName", "Comment", "AdminComment", "SystemComment", "WorkDir", "SubmitLine", "Reason", "WCKey",
+                  "Extra", "Container", "StdIn", "StdOut", "StdErr"})  # fmt: skip
+DELIMITER = re.compile(r"\w+([^\w\s]+|\t)")
+# What filetxt writes before a job's name, between it and its folder, and after that; old versions write less.
+BEFORE = {"JobId": "JobIDRaw", "UserId": "User"}
+BETWEEN = {"JobState": "State", "Partition": "Partition", "TimeLimit": "TimelimitRaw", "StartTime": "Start",
+           "EndTime": "End", "NodeList": "NodeList", "NodeCnt": "NNodes", "ProcCnt": "AllocCPUS"}  # fmt: skip
+AFTER = {"SubmitTime": "Submit", "EligibleTime": "Eligible"}
+AFTER |= {name: name for name in ("Tres", "Gres", "Account", "QOS", "Cluster", "ArrayJobId", "ArrayTaskId", "HetJobId",
+          "HetJobOffset", "PackJobId", "PackJobOffset")}  # fmt: skip
+WORD, JOB = re.compile(r" +(?=\w+=)"), re.compile(r"(?=JobId=\d+ UserId=)")
 
 
-class _Lines(NamedTuple):
-    """Filled lines of a chunk."""
+class _Sacct:
+    """The rows of a dump of sacct; one that a line break cut in two is put together again."""
 
-    texts: pd.Series  # indexed by line
-    cut: bool  # the last of them has no end
+    def __init__(self, header: str, where: str, sieve: Sieve, unread: Unread) -> None:
+        found = DELIMITER.match(header)
+        self.delimiter = found[1] if found else "|"
+        self.names, self.sieve, self.unread = header.split(self.delimiter), sieve, unread
+        _check_names(self.names, header, where)
+        self.columns = [name for name in READ if name in self.names]
+        self.places = [self.names.index(name) for name in self.columns]
+        free = [k for k, name in enumerate(self.names) if name in FREE]
+        self.free = range(free[0], free[-1] + 1) if free else range(0)
+        self.begun: tuple[int, list[str]] = (0, [])
+
+    def is_header(self, text: str) -> bool:
+        return NEEDED[0] in text and set(NEEDED) <= set(text.split(self.delimiter))
+
+    def rows(self, line: int, text: str) -> Iterator[tuple[int, list[str]]]:
+        fields, (first, begun), count = text.split(self.delimiter), self.begun, len(self.names)
+        broken = False
+        if begun and len(begun) + len(fields) - 1 <= count and len(begun) - 1 not in self.places:
+            line, fields, broken = first, [*begun[:-1], f"{begun[-1]} {fields[0]}", *fields[1:]], True
+            self.begun = (0, [])
+        yield from self.left()
+        if len(fields) == 1 and self.names[-1] in FREE:  # the rest of a name that ends the line before
+            self.sieve.repair(BROKEN, np.array([line]))
+            return
+        more = len(fields) - count
+        if more > 0 and self.free and not set(self.free) & set(self.places):
+            begin, broken = self.free.start, True
+            fields = [*fields[:begin], *fields[begin + more :]]
+        if len(fields) < count:
+            self.begun = (line, fields)
+        elif len(fields) > count:
+            self._refuse(line, len(fields))
+        else:
+            self.sieve.repair(BROKEN, np.array([line] * broken))
+            yield line, [fields[place] for place in self.places]
+
+    def left(self) -> Iterator[tuple[int, list[str]]]:
+        """Refuse what has begun and never ended."""
+        line, begun = self.begun
+        if begun:
+            self._refuse(line, len(begun))
+        self.begun = (0, [])
+        yield from ()
+
+    def _refuse(self, line: int, found: int) -> None:
+        self.unread.add([line], f"expected {len(self.names)} fields, as its first line names, found {found} (a cut "
+                        "line, or a '|' or line break in a JobName or Comment: leave those out)")  # fmt: skip
+
+
+class _FileTxt:
+    """The rows of a file of jobcomp/filetxt."""
+
+    columns = (*BEFORE.values(), *BETWEEN.values(), "Account", "QOS", "Cluster", "Submit", "Eligible",
+               "JobID", "ReqTRES", "ReqGRES")  # fmt: skip
+
+    def __init__(self, sieve: Sieve, unread: Unread) -> None:
+        self.sieve, self.unread = sieve, unread
+        self.begun, self.broken = (0, ""), False
+
+    def is_header(self, _: str) -> bool:
+        return False
+
+    def rows(self, line: int, text: str) -> Iterator[tuple[int, list[str]]]:
+        for part in filter(None, JOB.split(text)):  # two where the end of a line was never written
+            first, begun = self.begun
+            if begun and not part.startswith("JobId=") and "ExitCode=" not in begun:
+                self.begun, self.broken = (first, f"{begun} {part}"), True
+            else:
+                yield from self.left(glued=first == line)
+                self.begun = (line, part)
+
+    def left(self, glued: bool = False) -> Iterator[tuple[int, list[str]]]:
+        """Yield the job that has begun; `glued`: another one follows in its line."""
+        (line, text), broken = self.begun, self.broken
+        self.begun, self.broken = (0, ""), False
+        found = _words(text)
+        if found.get("JobIDRaw", "").isdigit() and all(found.get(name) for name in ("State", "Start", "End")):
+            self.sieve.repair(BROKEN, np.array([line] * broken))
+            yield line, [found.get(name, "") for name in self.columns]
+        elif glued:
+            self.sieve.keep(np.array([line]), {GLUED: np.ones(1, dtype=bool)})
+        elif text:
+            why = f"expected JobId=... to ExitCode=..., as jobcomp/filetxt writes, found '{text[:40]}'"
+            self.unread.add([line], why)
+
+
+def _words(text: str) -> dict[str, str]:
+    """Return the fields of a line of filetxt; of words that a name or folder holds, the later ones are Slurm's."""
+    before, _, rest = text.strip().partition(" Name=")
+    between, folder, after = rest.rpartition(" WorkDir=")
+    found: dict[str, str] = {}
+    for part, names in ((before, BEFORE), (between if folder else after, BETWEEN), (after, AFTER)):
+        words = dict(word.partition("=")[::2] for word in WORD.split(part))
+        found |= {names[word]: value for word, value in words.items() if word in names}
+    found["User"] = re.sub(r"\(\d+\)$", "", found.get("User", ""))
+    if found.get("State") == "PENDING":  # so it writes of a run that a requeue ended
+        found["State"] = "REQUEUED"
+    asked = found.get("Tres", found.get("Gres", ""))
+    found["ReqTRES" if "=" in asked else "ReqGRES"] = asked
+    het = next((name for name in ("HetJob", "PackJob") if f"{name}Id" in found), "")
+    array = f"{found['ArrayJobId']}_{found.get('ArrayTaskId')}" if "ArrayJobId" in found else found.get("JobIDRaw", "")
+    found["JobID"] = f"{found[f'{het}Id']}+{found.get(f'{het}Offset')}" if het else array
+    return found
 
 
 def dump_rows(
-    path: Path, sieve: Sieve, partial: bool, on_progress: ProgressCallback = no_progress, chunk: int = CHUNK
+    path: Path,
+    sieve: Sieve,
+    unread: Unread,
+    partial: bool,
+    on_progress: ProgressCallback = no_progress,
+    chunk: int = CHUNK,
 ) -> Iterator[pd.DataFrame]:
     """Yield the rows of a dump as texts, indexed by line.
 
     Args:
         path: plain or .gz.
-        sieve: counts what is left out.
+        sieve: counts what is left out and repaired.
+        unread: collects the lines that cannot be read.
         partial: leave out a last line that is cut, instead of refusing the dump.
         on_progress: called with the percent of the file that is read.
         chunk: bytes that are read at a time.
 
     Raises:
-        UserError: it cannot be read, or a line is not one of such a dump.
+        UserError: the file cannot be read, or its first line is not one of such a dump.
     """
-    header, rows = "", None
-    for lines in _chunks(path, chunk, on_progress):
-        texts = lines.texts
-        if rows is None:
-            header = texts.iloc[0]
-            rows = _reader(header, f"{path}:{texts.index[0]}")
-            texts = texts if header.startswith("JobId=") else texts.iloc[1:]
-        cut = np.zeros(len(texts), dtype=bool)
-        cut[-1:] = lines.cut
-        if cut.any() and not partial:
-            raise UserError(f"{path}:{texts.index[-1]}: expected a whole last line, found one without end, maybe cut; "
+    reader: _Sacct | _FileTxt | None = None
+    rows: list[tuple[int, list[str]]] = []
+    for line, text, ends in _lines(path, chunk, on_progress):
+        if not ends and not partial:
+            raise UserError(f"{path}:{line}: expected a whole last line, found one without end, maybe cut; "
                             "dump it again, or leave it out with --partial")  # fmt: skip
-        again = texts.to_numpy() == header if not header.startswith("JobId=") else np.zeros(len(texts), dtype=bool)
-        kept = sieve.keep(texts.index.to_numpy(), {CUT: cut, HEADER_AGAIN: again})
-        if kept.any():
-            yield rows(texts[kept], path)
-    if rows is None:
+        if reader is None or reader.is_header(text):
+            if reader is not None:
+                yield from _frame([*rows, *reader.left()], reader)
+                sieve.keep(np.array([line]), {HEADER_AGAIN: np.ones(1, dtype=bool)})
+            rows, reader = [], _reader(text, f"{path}:{line}", sieve, unread)
+            if isinstance(reader, _Sacct):
+                continue
+        unread.rows += 1
+        if not ends:
+            sieve.keep(np.array([line]), {CUT: np.ones(1, dtype=bool)})
+        elif "\0" in text:
+            unread.add([line], ZEROS)
+        else:
+            rows += reader.rows(line, text)
+        if len(rows) * 100 > chunk:  # a row has some hundred bytes
+            yield from _frame(rows, reader)
+            rows = []
+    if reader is None:
         raise UserError(f"{path}: expected jobs, found an empty file")
+    yield from _frame([*rows, *reader.left()], reader)
 
 
-def _chunks(path: Path, chunk: int, on_progress: ProgressCallback) -> Iterator[_Lines]:
-    first = 1
+def _frame(rows: list[tuple[int, list[str]]], reader: _Sacct | _FileTxt) -> Iterator[pd.DataFrame]:
+    if rows:
+        lines, fields = zip(*rows, strict=True)
+        yield pd.DataFrame(fields, columns=list(reader.columns), index=lines, dtype=object)
+
+
+def _lines(path: Path, chunk: int, on_progress: ProgressCallback) -> Iterator[tuple[int, str, bool]]:
+    """Yield the number and text of each filled line, and whether it has an end."""
+    number = 0
     with opened(path) as (content, percent):
-        while text := content.read(chunk):
-            text += content.readline(LONGEST_LINE)
-            text = text.removeprefix(MARK) if first == 1 else text
-            lines = [line.rstrip("\r") for line in _decoded(text, first, path).split("\n")]
-            texts = pd.Series(lines, index=np.arange(first, first + len(lines)), dtype=object)
-            first += text.count(b"\n")
-            filled = texts[texts.str.strip() != ""]
-            if len(filled):
-                yield _Lines(filled, not text.endswith(b"\n"))
-            on_progress(percent(), f"{first - 1:,} lines")
+        while read := content.read(chunk):
+            read += content.readline(LONGEST_LINE)
+            lines = read.decode(errors="backslashreplace").split("\n")
+            if not lines[-1]:
+                lines.pop()
+            for place, line in enumerate(lines, 1):
+                text = line.strip("\0\r\ufeff")
+                number += 1
+                if text.strip():
+                    yield number, text, place < len(lines) or read.endswith(b"\n")
+            on_progress(percent(), f"{number:,} lines")
 
 
-def _decoded(text: bytes, first: int, path: Path) -> str:
-    if b"\0" in text:
-        raise UserError(f"{path}: expected lines of text, found zero bytes (an archive to unpack, or UTF-16)")
-    try:
-        return text.decode()
-    except UnicodeDecodeError as error:
-        line = first + text.count(b"\n", 0, error.start)
-        raise UserError(f"{path}:{line}: expected UTF-8 text, found byte 0x{text[error.start]:02x}") from error
-
-
-def _reader(header: str, where: str) -> Callable[[pd.Series, Path], pd.DataFrame]:
+def _reader(header: str, where: str, sieve: Sieve, unread: Unread) -> _Sacct | _FileTxt:
     """Return what reads the lines of a dump that begins with a line."""
-    if header.startswith("JobId="):
-        return _of_filetxt
-    names = header.split("|")
+    if "\0" in header:
+        raise UserError(f"{where}: {ZEROS}")
+    return _FileTxt(sieve, unread) if header.startswith("JobId=") else _Sacct(header, where, sieve, unread)
+
+
+def _check_names(names: list[str], header: str, where: str) -> None:
     if len(names) < len(NEEDED) or not {"JobID", "JobIDRaw"} & set(names):
         raise UserError(
             f"{where}: expected the names of fields as sacct --parsable2 writes them (without --noheader), "
@@ -122,29 +241,3 @@ def _reader(header: str, where: str) -> Callable[[pd.Series, Path], pd.DataFrame
         raise UserError(f"{where}: expected the field {lacking[0]}, found {', '.join(names)[:200]}")
     if twice := sorted({name for name in names if name and names.count(name) > 1}):
         raise UserError(f"{where}: expected each field once, found {twice[0]} twice")
-    return lambda texts, path: _of_sacct(texts, names, path)
-
-
-def _of_sacct(texts: pd.Series, names: list[str], path: Path) -> pd.DataFrame:
-    fields = [text.split("|") for text in texts]
-    for line, found in zip(texts.index, fields, strict=True):
-        if len(found) != len(names):
-            raise UserError(
-                f"{path}:{line}: expected {len(names)} fields, as its first line names, found {len(found)} "
-                "(a cut line, or a '|' in a JobName or Comment: leave those out)"
-            )
-    frame = pd.DataFrame(fields, columns=names, index=texts.index, dtype=object)
-    return frame[[name for name in READ if name in names]]
-
-
-def _of_filetxt(texts: pd.Series, path: Path) -> pd.DataFrame:
-    found = [FILETXT.fullmatch(text) for text in texts]
-    for line, text, match in zip(texts.index, texts, found, strict=True):
-        if match is None:
-            raise UserError(
-                f"{path}:{line}: expected JobId=... to ExitCode=..., as jobcomp/filetxt writes, found '{text[:40]}'"
-            )
-    frame = pd.DataFrame([match.groupdict("") for match in found if match], index=texts.index, dtype=object)
-    array = (frame["array"] + "_" + frame["task"]).where(frame["array"] != "", frame["JobIDRaw"])
-    frame["JobID"] = array.where(frame["het"] == "", frame["het"] + "+" + frame["part"])
-    return frame[[name for name in READ if name in frame]]

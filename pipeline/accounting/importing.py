@@ -4,9 +4,11 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+import numpy as np
 import pandas as pd
 
 from pipeline.accounting.dumps import dump_rows
+from pipeline.accounting.fields import Unread, is_unknown
 from pipeline.accounting.jobs import COMPLETED, jobs_among, one_by_one
 from pipeline.accounting.records import records
 from pipeline.accounting.users import new_key, pseudonyms, read_key, store_key
@@ -27,7 +29,8 @@ class SlurmImport(NamedTuple):
     out: Path  # a folder
     key_file: Path | None = None  # None: beside what is written; made where there is none
     name_users: bool = False  # say which number is whose
-    partial: bool = False  # a cut last line, and one user alone, are no mistakes
+    partial: bool = False  # a cut last line, one user, and up to half of the lines unreadable are no mistakes
+    cluster: str | None = None  # whose jobs are wanted, where there are several
 
 
 def run(wanted: SlurmImport, chunk: int = CHUNK) -> list[str]:
@@ -60,16 +63,32 @@ def run(wanted: SlurmImport, chunk: int = CHUNK) -> list[str]:
 
 
 def _read(wanted: SlurmImport, sieves: Sequence[Sieve], chunk: int) -> pd.DataFrame:
-    parts = []
+    parts: list[pd.DataFrame] = []
     for number, (path, sieve) in enumerate(zip(wanted.files, sieves, strict=True)):
         with progress(f"read {path}, percent", 100, brief=True) as advance:
-            for rows in dump_rows(path, sieve, wanted.partial, advance, chunk):
-                parts.append(jobs_among(records(rows, path), sieve).assign(file=number))
+            unread = Unread()
+            for rows in dump_rows(path, sieve, unread, wanted.partial, advance, chunk):
+                found = records(rows, path, unread)
+                parts.append(jobs_among(found, sieve, wanted.cluster).assign(file=number))
+            _leave_out(unread, path, sieve, wanted.partial)
     found = pd.concat(parts) if parts else pd.DataFrame()
     if not len(found):
         why = "; ".join(f"{what.rows:,} {what.reason}" for sieve in sieves for what in sieve.dropped)
         raise UserError(f"{_names(wanted)}: expected jobs that ran, found none{f' ({why})' if why else ''}")
+    clusters = {str(name): len(jobs) for name, jobs in found.groupby("cluster") if not is_unknown(str(name))}
+    if len(clusters) > 1:
+        names = ", ".join(f"{name} ({count:,} jobs)" for name, count in clusters.items())
+        raise UserError(f"{_names(wanted)}: expected the jobs of one cluster, found {names}; choose one with --cluster")
     return found
+
+
+def _leave_out(unread: Unread, path: Path, sieve: Sieve, partial: bool) -> None:
+    """Count the lines that cannot be read; many of them are no accident."""
+    lines = np.array(sorted(unread.lines), dtype=np.int64)
+    if len(lines) > (0.5 if partial else 0.1) * unread.rows:
+        more = f" ({len(lines):,} of {unread.rows:,} lines are so; up to a tenth is left out, half with --partial)"
+        raise UserError(f"{path}:{unread.first}: {unread.why}{more}")
+    sieve.keep(lines, {f"cannot be read: {unread.why}": np.ones(len(lines), dtype=bool)})
 
 
 def _must_be_a_log(jobs: pd.DataFrame, wanted: SlurmImport) -> None:

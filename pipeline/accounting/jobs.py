@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 import pandera.pandas as pa
 
+from pipeline.accounting import fields
 from pipeline.core import BoolArray, IntArray
 from pipeline.logs.trace import Sieve
 from pipeline.schemas.columns import above_zero, integers, numbers
@@ -24,10 +25,12 @@ RUN_AGAIN = ("PENDING", "REQUEUED", "REQUEUE_HOLD", "REQUEUE_FED", "SPECIAL_EXIT
 SAME_TIME = 1.0  # s: what was requeued is submitted anew as its run ends
 
 # What is dropped, in the order in which it is told.
+OTHER_CLUSTER = "a job of another cluster"
 STEP = "a step of a job"
 NOT_ENDED = "waiting or running when the dump was made"
+NO_END = "no time of its end"
 NEVER_RAN = "ended before it started, as when cancelled"
-NO_SUBMIT = "no time of submission"
+NO_SUBMIT = "no time of submission (old versions of jobcomp/filetxt write none)"
 NO_CPUS = "no CPUs"
 BACKWARDS = "ended before it started by the clock, and no ElapsedRaw"
 TWICE = "the same run again, as in dumps that overlap"
@@ -66,19 +69,25 @@ JOBS = pa.DataFrameSchema(
 )
 
 
-def jobs_among(records: pd.DataFrame, sieve: Sieve) -> pd.DataFrame:
-    """Return the rows that are jobs, with what JOBS has but for names that are given once, and submit and end.
+MORE = ("submit", "end", "listed", "cluster")
+
+
+def jobs_among(records: pd.DataFrame, sieve: Sieve, cluster: str | None = None) -> pd.DataFrame:
+    """Return the rows that are jobs, with what JOBS has but for names that are given once, and MORE.
 
     Args:
         records: of a part of a dump, indexed by line.
         sieve: counts what is dropped and mended.
+        cluster: whose jobs are wanted; None: all.
     """
     start, end, elapsed = (records[name].to_numpy() for name in ("start", "end", "elapsed"))
     known = ~np.isnan(elapsed)
     causes = {
+        OTHER_CLUSTER: ((records["cluster"] != cluster) & (cluster is not None)).to_numpy(),
         STEP: records["step"].to_numpy(),
-        NOT_ENDED: np.isnan(end),
+        NOT_ENDED: records["state"].isin(fields.NOT_ENDED).to_numpy(),
         NEVER_RAN: np.isnan(start) | ~records["placed"].to_numpy(),
+        NO_END: np.isnan(end),
         NO_SUBMIT: np.isnan(records["submit"].to_numpy()),
         NO_CPUS: ~(records["cpus"].to_numpy() > 0),
         BACKWARDS: (end < start) & ~known,
@@ -121,8 +130,8 @@ def _mended(jobs: pd.DataFrame, sieve: Sieve) -> pd.DataFrame:
         gpus=np.nan_to_num(jobs["gpus"].to_numpy()),
         nodes=np.fmax(nodes, 1).astype(np.int64),
     )
-    words = {name: mended[name].map(intern) for name in ("user", "account", "partition", "qos", "state")}
-    return mended.assign(**words)[[*JOBS.columns, "submit", "end"]]  # no more, for a log may have many millions
+    words = {name: mended[name].map(intern) for name in ("user", "account", "partition", "qos", "cluster", "state")}
+    return mended.assign(**words)[[*JOBS.columns, *MORE]]  # no more: a log may have many millions
 
 
 def _count(sieve: Sieve, rows: pd.DataFrame, causes: dict[str, BoolArray]) -> None:
@@ -137,11 +146,13 @@ def one_by_one(jobs: pd.DataFrame, sieves: Sequence[Sieve]) -> pd.DataFrame:
         jobs: of all dumps; their column `file` is the number of their dump's sieve, the index their line.
         sieves: of each dump.
     """
-    again = jobs.duplicated(["job", "submit", "start", "end"]).to_numpy()
+    again = jobs.duplicated(["job", "listed", "submit", "start", "end"]).to_numpy()
     lines, files = jobs.index.to_numpy(), jobs["file"].to_numpy()
     for file, sieve in enumerate(sieves):
         sieve.keep(lines[files == file], {TWICE: again[files == file]})
-    jobs = jobs[~again].sort_values(["job", "start"], kind="stable")
+    jobs = jobs[~again]
+    several = jobs.groupby("job")["listed"].transform("nunique") > 1  # tasks of an array by the array's own number
+    jobs = jobs.assign(job=jobs["listed"].where(several, jobs["job"])).sort_values(["job", "start"], kind="stable")
     number = np.asarray(jobs.groupby("job").cumcount(), dtype=np.int64)
     ended, state = jobs["end"].shift().to_numpy(), jobs["state"].shift()
     rerun = state.isin(RUN_AGAIN).to_numpy() | (np.abs(jobs["submit"].to_numpy() - ended) <= SAME_TIME)

@@ -27,8 +27,12 @@ def slurm(
     ] = None,
     name_users: Annotated[bool, typer.Option(help="Write users.csv: which number is which user's.")] = False,
     partial: Annotated[
-        bool, typer.Option(help="Take a dump whose last line is cut, or that holds the jobs of one user alone.")
+        bool,
+        typer.Option(help="Take a dump of one user, with a cut last line, or of which up to half cannot be read."),
     ] = False,
+    cluster: Annotated[
+        str | None, typer.Option(help="Cluster whose jobs are wanted, where a dump holds those of several.")
+    ] = None,
 ) -> None:
     """Make a job table and a log in SWF of Slurm's accounting, and say what became of every row.
 
@@ -38,7 +42,7 @@ def slurm(
     """
     from pipeline.accounting.importing import SlurmImport, run
 
-    for line in run(SlurmImport(files, out, key_file, name_users, partial)):
+    for line in run(SlurmImport(files, out, key_file, name_users, partial, cluster)):
         typer.echo(line)
 
 

@@ -5,7 +5,7 @@ import math
 import pandas as pd
 import pytest
 
-from pipeline.accounting.fields import limit, memory, moment, read_each, span, tres
+from pipeline.accounting.fields import gres, limit, memory, moment, read_each, span, tres
 from pipeline.errors import UserError
 
 
@@ -65,3 +65,43 @@ def test_the_first_wrong_line_is_named() -> None:
     with pytest.raises(UserError, match=r"^d\.txt:7: expected a whole number .* as NNodes, found 'x'$"):
         read_each(texts, "count", "d.txt")
     assert list(read_each(texts[[4, 8]], "count", "d.txt")) == [1, 2]
+
+
+def test_moments_within_a_day_of_zero_are_unknown() -> None:
+    words = ("1970-01-01T00:00:00", "1969-12-31T18:00:00", "1970-01-01T14:00:00", "3600")
+    assert all(math.isnan(moment(word)) for word in words)
+
+
+def test_days_are_followed_by_hours() -> None:
+    assert limit("1-00:00:00") == limit("1-00:00") == limit("1-0") == limit("1440") == 86400
+    assert limit("2-03:04") == 2 * 86400 + 3 * 3600 + 4 * 60
+    assert limit("30") == 1800
+    assert span("00:00:01.500") == 1
+
+
+def test_memory_with_slurms_flag_is_of_each_cpu() -> None:
+    for flag in (2**31, 2**63):
+        assert memory(f"{flag + 3000}Mn") == memory(f"{flag + 3000}M") == (0, 3000 / 1024, 0)
+    assert memory("2097155Gn") == (0, 3, 0)  # 2^31 MiB and 3 GiB
+    assert tres(f"cpu=8,mem={2**31 + 3000}M,node=1")[1] == 8 * 3000 / 1024
+    assert memory("2048T") == (0, 0, 0)
+    assert memory("0.5P") == (2**19, 0, 0)
+    assert math.isnan(memory("16?")[0])
+    assert math.isnan(memory("?")[0])
+
+
+def test_gpus_are_counted_once_however_they_are_written() -> None:
+    assert [gres(text) for text in ("gpu", "gpu:2", "gres:gpu:2", "gpu:1080:2", "gpu:tesla:2(IDX:0-1)")] == [
+        1,
+        2,
+        2,
+        2,
+        2,
+    ]
+    assert gres("gpu:a100:2(IDX:0,3),gpu:v100:1") == 3
+    assert tres("cpu=1,gres/gpu=2,gres/gpu:a100=2")[2] == 2
+    assert tres("cpu=1,gres/gpu:a100=2,gres/gpumem=80G")[2] == 2
+    assert tres("cpu=1,gres:gpu:2")[2] == 2
+    assert gres("mic:1") == 0
+    with pytest.raises(ValueError, match="gpu"):
+        tres("cpu=1,gres/gpu=many")

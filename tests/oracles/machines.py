@@ -4,8 +4,8 @@ Jobs arrive and end in real time (Deepk8s, section 3). Who dispatches them is on
 
     greedy       a decision is asked for when a visible job fits; void lets time pass to the next event, or a pause
     blocking     a decision is asked for when a job waits; the chosen one holds all others until it fits
-    easy_within  blocking, but while it is held others start that will have ended by its reservation (EASY, Lifka 1995)
-    easy         as easy_within, and those that end later start where the held job would still fit beside them
+    easy_within  blocking, but while it is held others start that will end before its reservation (RLScheduler)
+    easy         the same for others that will end by its reservation, or leave it room then (EASY, Lifka 1995)
     easy_anew    as easy, but after every event a decision is asked for, and the reservation made, anew
     easy_shortest    as easy_anew, but the shortest of the others start first (Tsafrir, Etsion and Feitelson 2007)
 
@@ -28,6 +28,7 @@ from pipeline.problems.machines.nouns import (
     EASY_SHORTEST,
     EASY_WITHIN,
     GREEDY,
+    SAME_TIME,
     TOGETHER,
     Jobs,
     Machines,
@@ -40,7 +41,7 @@ class Reservation(NamedTuple):
     """What is promised to a job that is held until it fits."""
 
     time: float  # when it would fit if all running jobs kept to their estimates
-    extra: IntArray  # [K, R]  free at that time beside it
+    extra: IntArray  # [K, R]  free besides, when all jobs that end by that time have ended
 
 
 @dataclass
@@ -127,24 +128,35 @@ class PlainSimulator:
             self._handle_one()
 
     def _reserve(self, job: int, wanted: int) -> Reservation:
-        time, free = self._ahead(job)
+        ends, free, time = self._ends(), self.free.copy(), -inf
+        while ends and (ends[0][0] <= time or not self._places(job, free)):
+            end, other = ends.pop(0)
+            if end > time:
+                time = self._latest(max(end, self.now))
+            free[self.running[other]] += self.jobs.demand[other]
         free[self._places(job, free, wanted)] -= self.jobs.demand[job]
         return Reservation(time, free)
 
+    def _latest(self, time: float) -> float:
+        """Return the last of the times that are one with a time."""
+        return time if self.machines.dispatch == EASY_WITHIN else time + SAME_TIME * abs(time)
+
     def _ahead(self, job: int) -> tuple[float, IntArray]:
         """Give back what running jobs hold, in the order in which they seem to end, until the job fits."""
-        seem = [(self.start[other] + self._told(other), other) for other in self.running]
-        ends = sorted(seem, key=itemgetter(0))  # those of one time as they were started
-        free, time = self.free.copy(), self.now
+        ends, free, time = self._ends(), self.free.copy(), self.now
         while not self._places(job, free):
             time, other = ends.pop(0)
             free[self.running[other]] += self.jobs.demand[other]
         return time, free
 
+    def _ends(self) -> list[tuple[float, int]]:
+        """Return when running jobs seem to end, in order; those of one time as they were started."""
+        return sorted([(self.start[job] + self._told(job), job) for job in self.running], key=itemgetter(0))
+
     def _told(self, job: int) -> float:
         """Return what is told of the run time of a running job."""
         told = float(self.jobs.estimate[job])
-        while self.machines.dispatch in TOGETHER and self.start[job] + told < self.now:
+        while self.machines.dispatch in TOGETHER and self.start[job] + told <= self.now:
             told *= 2.0
         return told
 
@@ -154,9 +166,10 @@ class PlainSimulator:
         if self.machines.dispatch == EASY_SHORTEST:
             others.sort(key=self.jobs.estimate.__getitem__)
         for job in others:
-            if self.now + self.jobs.estimate[job] < reservation.time:
+            end, within = self.now + self.jobs.estimate[job], self.machines.dispatch == EASY_WITHIN
+            if end < reservation.time or (end == reservation.time and not within):
                 places = self._places(job, self.free)
-            elif self.machines.dispatch != EASY_WITHIN:
+            elif not within:
                 places = self._places(job, np.minimum(self.free, reservation.extra))
                 reservation.extra[places] -= self.jobs.demand[job]
             else:

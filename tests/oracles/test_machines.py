@@ -23,6 +23,7 @@ from tests.oracles.machines import PlainSimulator
 
 ONLY = np.array([0])
 HELD = (BLOCKING, EASY_WITHIN, EASY)
+RESERVING = (EASY, EASY_ANEW, EASY_SHORTEST)  # as EASY does
 RULES = range(len(DISPATCH))
 
 
@@ -355,14 +356,77 @@ def test_blocking_may_hold_the_head_for_a_later_job() -> None:
 # --- reservations ----------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("rule", [EASY_WITHIN, EASY])
-def test_what_would_end_at_the_reservation_itself_does_not_start_before_it(rule: int) -> None:
+def until_four(rule: int) -> PlainSimulator:
     """Job 0 takes two of four units until 10, but is thought to end at 4; job 1 wants all four, for 5 time units."""
     rows = (Job(0, 10, 2, estimate=4), Job(0, 5, 4), Job(1, 2, 1), Job(1, 2, 1, estimate=3))
     simulator = start(rule, [4], *rows)
     act(simulator, 0, 0)
+    return simulator
+
+
+def test_rlschedulers_rule_does_not_start_what_would_end_at_the_reservation_itself() -> None:
+    simulator = until_four(EASY_WITHIN)
     assert starts(simulator) == pytest.approx([0.0, 10.0, 1.0, nan], nan_ok=True)  # 1 + 2 < 4, and 1 + 3 is not
     assert starts(to_end(simulator)) == [0.0, 10.0, 1.0, 15.0]
+
+
+def test_easy_starts_what_would_end_at_the_reservation_itself() -> None:
+    assert starts(until_four(EASY)) == [0.0, 10.0, 1.0, 1.0]  # 1 + 3 = 4
+    for rule in RESERVING:
+        # Job 0 has one of two units until 10, when job 1 wants both; job 2 would end at 10, and job 3 at 11.
+        rows = (Job(0, 10, 1), Job(0, 5, 2), Job(1, 9, 1), Job(1, 10, 1))
+        assert starts(to_end(start(rule, [2], *rows))) == [0.0, 10.0, 1.0, 15.0]
+
+
+@pytest.mark.parametrize("rule", RESERVING)
+def test_all_jobs_that_end_at_the_reservation_make_room_for_long_ones(rule: int) -> None:
+    """Jobs 0 and 1 end at 100, one would be enough for job 2; the unit of the other one is free for job 3."""
+    rows = (Job(0, 100, 1), Job(0, 100, 1), Job(1, 50, 3, estimate=60), Job(2, 1000, 1), Job(3, 1000, 1))
+    assert starts(to_end(start(rule, [4], *rows, time_limit=3000))) == [0.0, 0.0, 100.0, 2.0, 150.0]
+
+
+def test_rlschedulers_rule_leaves_no_room_for_long_ones() -> None:
+    rows = (Job(0, 100, 1), Job(0, 100, 1), Job(1, 50, 3, estimate=60), Job(2, 1000, 1))
+    assert starts(to_end(start(EASY_WITHIN, [4], *rows, time_limit=3000))) == [0.0, 0.0, 100.0, 100.0]
+
+
+@pytest.mark.parametrize("rule", RESERVING)
+def test_room_is_counted_by_machine_and_by_resource(rule: int) -> None:
+    """Job 0 has two of three units of machine 0, jobs 1 and 2 one each of machine 1; all end at 4.
+
+    Job 3 wants two units on both then. One of each is left besides, where the long jobs 4 and 5 start; job 6 must wait.
+    """
+    firsts = (Job(0, 4, (2, 1)), Job(0, 4, (1, 1)), Job(0, 4, (1, 1)), Job(0, 2, (2, 1), nodes=2))
+    longs = tuple(Job(1, 50, (1, 1)) for _ in range(3))
+    simulator = start(rule, [(3, 3), (3, 3)], *firsts, *longs, slots=7)
+    act(simulator, 0, 1, 1)  # job 1 and job 2 on machine 1
+    to_end(simulator)
+    assert starts(simulator) == [0.0, 0.0, 0.0, 4.0, 1.0, 1.0, 6.0]
+    assert on(simulator)[4:6] == [0, 1]
+
+
+@pytest.mark.parametrize("rule", RESERVING)
+def test_times_that_differ_by_rounding_alone_are_one(rule: int) -> None:
+    """In floats 0.1 + 0.2 is above 0.3."""
+    rows = (Job(0, 0.3, 1), Job(0.1, 0.2, 1), Job(0.1, 1, 3), Job(0.2, 100, 1))
+    assert starts(to_end(start(rule, [4], *rows))) == pytest.approx([0.0, 0.1, 0.3, 0.2])  # jobs 0 and 1 end together
+    rows = (Job(0, 0.3, 1), Job(0.05, 1, 2), Job(0.1, 0.2, 1))
+    assert starts(to_end(start(rule, [2], *rows))) == pytest.approx([0.0, 0.3, 0.1])  # job 2 ends at the reservation
+
+
+def test_jobs_that_should_have_ended_are_counted_as_ending_now() -> None:
+    """At 10 jobs 0 and 1 should have ended, one of them would be enough for job 2, and job 3 leaves it room."""
+    rows = (Job(0, 20, 1, estimate=5), Job(0, 20, 1, estimate=7), Job(10, 5, 3), Job(11, 100, 1))
+    assert starts(to_end(start(EASY, [4], *rows))) == [0.0, 0.0, 20.0, 11.0]
+    # Told anew they seem to end at 20 and at 14, when nothing is left besides job 2.
+    assert starts(to_end(start(EASY_ANEW, [4], *rows))) == [0.0, 0.0, 20.0, 20.0]
+
+
+@pytest.mark.parametrize("rule", [EASY_ANEW, EASY_SHORTEST])
+def test_a_job_that_should_end_now_and_runs_still_is_told_anew(rule: int) -> None:
+    """Job 0 runs on at 10, then thought to end at 20; job 2 would end at 15, before job 1 could start."""
+    rows = (Job(0, 20, 3, estimate=10), Job(10, 1, 4), Job(10, 5, 1))
+    assert starts(to_end(start(rule, [4], *rows))) == [0.0, 20.0, 10.0]
 
 
 @pytest.mark.parametrize("rule", [EASY_WITHIN, EASY])
@@ -631,13 +695,15 @@ def test_another_job_may_be_put_at_the_head_after_each_event(rule: int) -> None:
     assert starts(simulator) == [0.0, 5.0, 4.0]
 
 
-@pytest.mark.parametrize("rule", ANEW)
-def test_a_job_that_overruns_is_told_to_run_twice_as_long_until_that_lies_ahead(rule: int) -> None:
-    """Job 0 runs until 10 and is told to end at 2; at 5 that is 8, and at 9 it is 16."""
-    rows = (Job(0, 10, 3, estimate=2), Job(0, 5, 4), Job(5, 3, 1), Job(5, 2, 1), Job(9, 6, 1))
-    simulator = start(rule, [4], *rows, slots=9)
-    # At 5 job 2 would end at 8 and not before it, as job 3 does, and at 7 at 10. At 9 it would end before 16.
-    assert starts(to_end(simulator)) == [0.0, 12.0, 9.0, 5.0, 17.0]
+OVERRUN = (Job(0, 10, 3, estimate=2), Job(0, 5, 4), Job(5, 3, 1), Job(5, 2, 1), Job(9, 6, 1))
+
+
+def test_a_job_that_overruns_is_told_to_run_twice_as_long_until_that_lies_ahead() -> None:
+    """Job 0 runs until 10 and is told to end at 2; at 5 that is 8, and at 8 it is 16."""
+    # In order of arrival job 2 starts at 5, for it ends at 8, and at 8 job 3, for it ends before 16.
+    assert starts(to_end(start(EASY_ANEW, [4], *OVERRUN, slots=9))) == [0.0, 10.0, 5.0, 8.0, 15.0]
+    # The shortest first, job 3 starts at 5; at 7 job 2 would end at 10 and not at 8, at 9 it would end before 16.
+    assert starts(to_end(start(EASY_SHORTEST, [4], *OVERRUN, slots=9))) == [0.0, 12.0, 9.0, 5.0, 17.0]
 
 
 def two_behind(rule: int) -> PlainSimulator:

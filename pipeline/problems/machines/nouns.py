@@ -15,6 +15,7 @@ from pipeline.core import FloatArray, IntArray, KeyArray
 DISPATCH = ("greedy", "blocking", "easy", "easy_within", "easy_anew", "easy_shortest")  # see docs/systems/deepk8s.md
 GREEDY, BLOCKING, EASY, EASY_WITHIN, EASY_ANEW, EASY_SHORTEST = range(len(DISPATCH))
 TOGETHER = (GREEDY, EASY_ANEW, EASY_SHORTEST)  # all events of one time are one; a job that overruns is told anew
+SAME_TIME = 1e-12  # of a time: estimated ends are sums of floats, and those that differ by no more are one
 
 
 class Machines(NamedTuple):

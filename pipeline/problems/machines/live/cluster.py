@@ -177,7 +177,7 @@ def _hold(now: Now, state: MachinesState, place: Mapping[str, int]) -> None:
 
 
 def _seems_to_end(started: float, told: float, now: float) -> float:
-    while started + told < now:
+    while started + told <= now:
         told *= 2.0
     return started + told
 

@@ -20,7 +20,7 @@ from pipeline.problems.machines.heuristics.tuning import MIX, TETRIS, heuristics
 from pipeline.problems.machines.live.cluster import Now, cluster_now, observed
 from pipeline.problems.machines.live.scores import of_jobs, score_of
 from pipeline.problems.machines.live.state import MachinesDecision, MachinesState, Ranked, Reserved, Start
-from pipeline.problems.machines.nouns import BLOCKING, EASY_SHORTEST, EASY_WITHIN, GREEDY, Machines
+from pipeline.problems.machines.nouns import BLOCKING, EASY_SHORTEST, EASY_WITHIN, GREEDY, SAME_TIME, Machines
 from pipeline.problems.machines.policies import policy_by_name
 from pipeline.problems.machines.user_jobs import park_of
 from pipeline.problems.machines.workload.park import machines_of
@@ -88,7 +88,8 @@ class Decider:
         reserved = Reserved(job=now.ids[job], at=at)
         if self.machines.dispatch == BLOCKING:
             return reserved
-        extra = now.free.copy()
+        extra, strict = now.free.copy(), self.machines.dispatch == EASY_WITHIN
+        at += 0.0 if strict else SAME_TIME * abs(at)
         come = now.back <= at
         np.add.at(extra, now.back_machine[come], now.back_units[come])
         holds = np.asarray(now.could[job] & (now.demand[job] <= extra).all(axis=1))
@@ -97,11 +98,12 @@ class Decider:
             if len(starts) == MOST_STARTS:
                 break
             holds = now.fits(other)
-            over = now.time + now.duration[other] < at
+            end = now.time + now.duration[other]
+            over = end < at or (end == at and not strict)
             if not over:
                 holds &= (now.demand[other] <= extra).all(axis=1)
             places = now.places(other, holds, 0)
-            if len(places) and (over or self.machines.dispatch != EASY_WITHIN):
+            if len(places) and (over or not strict):
                 extra[places] -= 0 if over else now.demand[other]
                 _start(now, other, places, starts)
         return reserved

@@ -16,11 +16,12 @@ from pipeline.problems.machines.nouns import EASY_ANEW, EASY_SHORTEST, GREEDY
 
 
 @pytest.mark.parametrize("dispatch", [GREEDY, EASY_ANEW, EASY_SHORTEST])
+@pytest.mark.parametrize("whole_times", [True, False])
 @pytest.mark.parametrize("seed", range(6))
-def test_what_is_started_is_what_the_simulator_starts(dispatch: int, seed: int) -> None:
+def test_what_is_started_is_what_the_simulator_starts(dispatch: int, seed: int, whole_times: bool) -> None:
     rng, looked = np.random.default_rng(seed), 0
     sjf = HEURISTICS["sjf"]
-    for simulator in random_problem(rng, dispatch, 3, whole_times=False).plain():
+    for simulator in random_problem(rng, dispatch, 3, whole_times).plain():
         decide = Decider(simulator.machines, park_like(simulator), heuristic_of("sjf", {}), False, rng)
         while not simulator.done:
             found, then = decide(state_of(simulator)), simulator.now

@@ -14,7 +14,7 @@ def _tell_anew(s: State, b: int) -> None:
     for i in range(s.runs[b]):
         job = s.running[s.first[b] + i]
         told = s.estimate[job]
-        while s.start[job] + told < s.now[b]:
+        while s.start[job] + told <= s.now[b]:
             told *= 2.0
         s.estimated[job] = s.start[job] + told
 
@@ -30,6 +30,12 @@ def look_ahead(s: State, rules: Rules, b: int) -> int:
     for i in range(s.runs[b]):
         push(s.order, s.first[b], i, s.estimated, s.rank, s.running[s.first[b] + i])
     return int(s.runs[b])
+
+
+@inlined
+def first_end(s: State, b: int) -> float:
+    """Return when the first of the ordered jobs seems to end."""
+    return float(s.estimated[s.order[s.first[b]]])
 
 
 @inlined

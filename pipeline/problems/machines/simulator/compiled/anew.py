@@ -27,7 +27,7 @@ def start_or_backfill(s: State, rules: Rules, b: int, m: int, k: int) -> None:
     while job >= 0:
         if may_start(s, rules, b, job, reserved):
             _leave(s, b, job)
-            start_behind(s, b, job, reserved)
+            start_behind(s, rules, b, job, reserved)
         job = _next(s, rules, b, head, job)
     all_events(s, rules, b, np.inf)
 

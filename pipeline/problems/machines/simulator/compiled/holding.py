@@ -1,14 +1,13 @@
 """Blocking dispatch: the chosen job holds the head until it fits; with EASY, others are started behind it meanwhile.
 
-EASY backfilling: Lifka 1995; Mu'alem and Feitelson 2001; but the reservation is computed once, and not anew when a job
-ends before its estimate. `easy_within` starts only jobs that end before the
-reservation, computed once: RLScheduler's rule (Zhang et al. 2020).
+EASY backfilling: Lifka 1995; Mu'alem and Feitelson 2001; but the reservation is computed once. `easy_within` starts
+only jobs that end before the reservation: RLScheduler's rule (Zhang et al. 2020).
 """
 
 import numpy as np
 
-from pipeline.problems.machines.nouns import BLOCKING, EASY_WITHIN
-from pipeline.problems.machines.simulator.compiled.ahead import give_back, holds_spare, look_ahead, next_over
+from pipeline.problems.machines.nouns import BLOCKING, EASY_WITHIN, SAME_TIME
+from pipeline.problems.machines.simulator.compiled.ahead import first_end, give_back, holds_spare, look_ahead, next_over
 from pipeline.problems.machines.simulator.compiled.clock import one_event
 from pipeline.problems.machines.simulator.compiled.placing import can_hold, first_machine, run, start, take, take_out
 from pipeline.problems.machines.simulator.compiled.state import Rules, State
@@ -43,12 +42,14 @@ def _spare_machines(s: State, b: int, job: int) -> int:
 
 @inlined
 def reserve(s: State, rules: Rules, b: int, job: int, wanted: int) -> float:
-    """Return when a job fits by the estimates; `spare` then holds what is free beside it at that time."""
-    at, left = np.inf, look_ahead(s, rules, b)
-    while left > 0 and _spare_machines(s, b, job) < s.nodes[job]:
-        over = next_over(s, b, left)
+    """Return when a job fits by the estimates; `spare` then holds what is free besides when all have ended by then."""
+    at, left = -np.inf, look_ahead(s, rules, b)
+    while left > 0 and (first_end(s, b) <= at or _spare_machines(s, b, job) < s.nodes[job]):
+        end, over = first_end(s, b), next_over(s, b, left)
         left -= 1
-        at = s.estimated[over]
+        if end > at:
+            at = max(end, s.now[b])
+            at += 0.0 if rules.dispatch == EASY_WITHIN else SAME_TIME * abs(at)
         for place in range(s.held_first[over], s.held_first[over + 1]):
             give_back(s, b, over, s.held[place])
     _take_spare(s, b, job, wanted)
@@ -78,20 +79,20 @@ def _backfill(s: State, rules: Rules, b: int, reserved: float) -> None:
         job = s.slot_job[b, m]
         if may_start(s, rules, b, job, reserved):
             take_out(s, b, m)
-            start_behind(s, b, job, reserved)
+            start_behind(s, rules, b, job, reserved)
         else:
             m += 1
     if s.behind[b] > 0:
         for job in range(s.queue[b], s.to_come[b]):
             if np.isnan(s.start[job]) and may_start(s, rules, b, job, reserved):
                 s.behind[b] -= 1
-                start_behind(s, b, job, reserved)
+                start_behind(s, rules, b, job, reserved)
 
 
 @inlined
 def may_start(s: State, rules: Rules, b: int, job: int, reserved: float) -> bool:
     """Return whether a job fits now and does not delay the reservation, as far as estimates say."""
-    if s.now[b] + s.estimate[job] < reserved:
+    if _ends_by(s, rules, b, job, reserved):
         return first_machine(s, b, job, -1) >= 0
     if rules.dispatch == EASY_WITHIN:
         return False
@@ -102,9 +103,15 @@ def may_start(s: State, rules: Rules, b: int, job: int, reserved: float) -> bool
 
 
 @inlined
-def start_behind(s: State, b: int, job: int, reserved: float) -> None:
+def _ends_by(s: State, rules: Rules, b: int, job: int, reserved: float) -> bool:
+    end = s.now[b] + s.estimate[job]
+    return bool(end < reserved or (end == reserved and rules.dispatch != EASY_WITHIN))
+
+
+@inlined
+def start_behind(s: State, rules: Rules, b: int, job: int, reserved: float) -> None:
     """Start a job that may start: before the reservation, or beside it."""
-    if s.now[b] + s.estimate[job] < reserved:
+    if _ends_by(s, rules, b, job, reserved):
         start(s, b, job, first_machine(s, b, job, -1))
         return
     _start_beside(s, b, job)
