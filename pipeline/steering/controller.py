@@ -15,7 +15,7 @@ from pipeline.core import Json
 from pipeline.errors import UserError
 from pipeline.progress import say
 from pipeline.serving.desk import Desk
-from pipeline.steering.asking import Slurm
+from pipeline.steering.asking import Slurm, sure
 from pipeline.steering.book import Book
 from pipeline.steering.canary import Canary
 from pipeline.steering.competing import Pool, Queue, competing, why_left
@@ -199,15 +199,9 @@ class Controller:
         if not wanted:
             return ""
         submitted = {job.array: job.submitted for job in sorted(reading.jobs, key=lambda one: -one.number)}
-        kept = {number: entry.model_copy() for number, entry in self.book.jobs.items()}
         self.book.intend(wanted, submitted)
-        try:
-            complaint = await asyncio.to_thread(self.slurm.set, wanted)
-        except UserError:  # nothing was set
-            self.book.jobs = kept
-            self.book.save()
-            raise
-        self.book.took(wanted)
+        complaint = await asyncio.to_thread(self.slurm.set, wanted)
+        self.book.took(sure(wanted, complaint))
         return complaint
 
     def _write_down(

@@ -12,7 +12,7 @@ from pipeline.core import Json
 from pipeline.errors import UserError
 from pipeline.steering.asking import Slurm
 from pipeline.steering.book import Book
-from pipeline.steering.holding import NODE, WHAT, again, look, named_in, ours, released, stuck, unpinned
+from pipeline.steering.holding import NODE, WHAT, confirm, look, ours, released, stuck, unpinned
 from pipeline.steering.planning import Decided
 from pipeline.steering.rows import HOLDING, PENDING, JobRow, OddError, Reading
 from pipeline.steering.settings import Settings
@@ -43,7 +43,7 @@ class Releasing:
     def seen(self, reading: Reading) -> Reading:
         """Return what there is to decide: who is held, what runs, and what is about to; all are told as eligible."""
         if look(self.book, reading.jobs, self.settings.held_in, reading.now, self.slurm.began):
-            self.book.save()
+            self.book.keep()
         held = ours(self.book, reading.jobs)
         self._held = {job.number: job for job in held if job.eligible is None or job.eligible <= reading.now}
         if self.pins is None:
@@ -65,21 +65,18 @@ class Releasing:
             UserError: who runs this may not.
             AwayError: slurmctld does not answer; it is tried again.
         """
-        lines = unpinned(self.book, stuck(self.book, reading.jobs, reading.now, self._patience_s))
+        loose = stuck(self.book, reading.jobs, reading.now, self._patience_s)
+        lines, complaint = unpinned(loose), ""
         going = dict.fromkeys(self._held, ((), BEHIND)) if behind else self._going(found, reading.now)
         for number, (nodes, _) in going.items():
             job = self._held[number]
             lines += released(self.book, number, nodes, bool(self.pins) and _may_be_pinned(job), reading.now)
-        complaint = ""
         if lines:
-            self.book.save()  # before Slurm is told
-            try:
-                complaint = self.slurm.tell(lines, WHAT)
-            except (OddError, UserError):
-                again(self.book, going)
-                self.book.save()
-                raise
-            again(self.book, going.keys() & named_in(complaint))
+            if not self.book.keep():  # a full disk stops no release, but a pin that is not on record would stay
+                lines = [line for line in lines if line.startswith("release ") or line.endswith("=")]
+            complaint = self.slurm.tell(lines, WHAT)
+            confirm(self.book, going, loose, complaint)
+            self.book.keep()
         return {str(number): {"nodes": list(nodes), "why": why} for number, (nodes, why) in going.items()}, complaint
 
     def _going(self, found: Sequence[Decided], now: float) -> dict[int, tuple[tuple[str, ...], str]]:
@@ -124,10 +121,11 @@ class Releasing:
         else:
             return None
         self.book.held[job.number].pinned = True
-        self.book.save()
+        if not self.book.keep():
+            return None
         self.slurm.tell([f"update jobid={job.number:d} ReqNodeList={names[0]}"], WHAT)
         found = any(one.number == job.number and one.wanted == names[0] for one in self.slurm.jobs())
-        self.slurm.tell(unpinned(self.book, [job.number]), WHAT)
+        confirm(self.book, (), [job.number], self.slurm.tell(unpinned([job.number]), WHAT))
         return found
 
 

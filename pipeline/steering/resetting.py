@@ -8,7 +8,7 @@ from collections.abc import Callable
 from time import monotonic, sleep
 
 from pipeline.errors import UserError
-from pipeline.steering.asking import AwayError, Slurm, unset
+from pipeline.steering.asking import AwayError, Slurm, sure, unset
 from pipeline.steering.book import Book
 from pipeline.steering.holding import let_all_go
 from pipeline.steering.rows import OddError
@@ -30,18 +30,22 @@ def reset(slurm: Slurm, book: Book) -> int:
     """
     wanted = _ours(book, _seen(slurm)) if book.jobs else set()
     count, left = sum(book.jobs[number].gone is None for number in wanted), wanted
-    for _ in range(TRIES):
+    stay, unsure, complaint = set[int](), set[int](), ""
+    for attempt in range(TRIES):
         if not left:
             break
-        slurm.set(unset(left))
-        seen = _seen(slurm)
-        left = {number for number in left if seen and seen.get(number, 0) != 0}
-        if left:
-            sleep(LOOK_S)
-    if left:
-        raise OddError(f"scontrol: {len(left)} jobs keep their SiteFactor, job {min(left)} first")
-    if wanted:
-        book.intend(unset(wanted), {number: book.jobs[number].submitted for number in wanted})
+        sleep(LOOK_S if attempt else 0.0)
+        complaint = slurm.set(unset(left))
+        seen = _seen(slurm) or {}
+        stay = {number for number in left if seen.get(number, 0) != 0}
+        unsure = left - seen.keys() - sure(left, complaint)  # not shown, so scontrol's word is all there is
+        left = stay | {number for number in unsure if book.jobs[number].gone is None}
+    if stay:
+        why = f": {' '.join(complaint.split())[:200]}" if complaint else ""
+        raise OddError(f"scontrol: {len(stay)} jobs keep their SiteFactor, job {min(stay)} first{why}")
+    if done := wanted - unsure:
+        book.note(unset(done), {number: book.jobs[number].submitted for number in done})
+        book.keep()
     return count
 
 
@@ -73,8 +77,16 @@ def all_back(slurm: Slurm, book: Book) -> str:
         OddError: slurmctld does not answer, or does not do it.
         UserError: who runs this may not.
     """
-    found = {"SiteFactor of {} jobs taken back": reset(slurm, book), "{} held jobs let go": let_all_go(slurm, book)}
-    return ", ".join(said.format(count) for said, count in found.items() if count)
+    found, failed = list[str](), list[OddError | UserError]()
+    for said, act in (("SiteFactor of {} jobs taken back", reset), ("{} held jobs let go", let_all_go)):
+        try:
+            if count := act(slurm, book):
+                found.append(said.format(count))
+        except (OddError, UserError) as error:  # one that fails must not keep the other from being done
+            failed.append(error)
+    if failed:
+        raise failed[0]
+    return ", ".join(found)
 
 
 def until_reset(slurm: Slurm, book: Book, say: Callable[[str], None], pause_s: float, most_s: float) -> bool:
