@@ -164,11 +164,11 @@ def _line(said: str) -> str:
 
 
 def sure(numbers: Iterable[int], complaint: str) -> set[int]:
-    """Return the jobs for which scontrol did what it was asked: all that it does not name.
+    r"""Return the jobs for which scontrol did what it was asked: all that it does not name.
 
     None is sure where it complains of something without a job's number. It repeats each complaint without one.
 
-    >>> sure([7, 8], "Job has already finished for job 8\\nslurm_suspend error: Job has already finished")
+    >>> sure([7, 8], "Job has already finished for job 8\nslurm_suspend error: Job has already finished")
     {7}
     >>> sure([7, 8], "slurm_suspend error: Zero Bytes were transmitted or received")
     set()

@@ -74,9 +74,9 @@ class _Kept(BaseModel):
 class Book:
     """The factors that were set, by number of a job or an array; and the jobs that are let go from here."""
 
-    def __init__(self, folder: Path) -> None:
-        self.path = folder / BOOK
-        kept, self._unsaved = _read(self.path), False
+    def __init__(self, folder: Path, blank: bool = False) -> None:
+        self.path, self._unsaved = folder / BOOK, False
+        kept = _Kept(jobs={}) if blank else _read(self.path)
         self.jobs, self.held_in, self.held, self.behind = kept.jobs, kept.held_in, kept.held, kept.behind
 
     def save(self) -> None:

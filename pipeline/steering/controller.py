@@ -28,6 +28,7 @@ from pipeline.steering.resetting import all_back, reset
 from pipeline.steering.rows import OddError, Reading
 from pipeline.steering.settings import Mode, Settings
 from pipeline.steering.states import Wanted, checked, resources_of, scored, started, state_of
+from pipeline.steering.status import Status
 from pipeline.steering.watchdog import Watched
 
 LOST = 3  # refused ticks in a row behind which all is taken back first
@@ -50,6 +51,7 @@ class Controller:
         self.outcomes, self.releasing = Outcomes(), Releasing(slurm, book, settings)
         window = settings.canary if settings.mode.acts else 0
         self.canary = Canary(settings.folder, desk.scenario, window, settings.unit_s)
+        self.status = Status(settings.mode.done)
         self._said, self._refused, self._ticks = "", 0, 0
         self._all_back = False  # of a policy that is behind
         self._orders: dict[tuple[str, ...], Sequence[int] | None] = {}
@@ -100,7 +102,7 @@ class Controller:
                 await _first(stop, max(left, 0.0))
         finally:
             watching.cancel()
-            self.canary.close()
+            await asyncio.gather(watching, self.canary.close(), return_exceptions=True)
 
     async def _tried(self) -> None:
         try:
@@ -215,7 +217,8 @@ class Controller:
             self._tell_machines(one.pool, reading.now)
             anew = self._orders.get(one.pool.partitions) != one.order
             self._orders[one.pool.partitions] = one.order
-            pools.append(one.told(anew))
+            lacking = self.status.lacking(one)
+            pools.append(one.told(anew) | ({"without_policy": lacking} if lacking else {}))
         self.journal.add(
             "tick",
             reading.now,
@@ -228,6 +231,8 @@ class Controller:
             complaint=" ".join(done.complaint.split())[:300],
             ms=[round(1000 * part, 1) for part in spent],
         )
+        moved = len(done.wanted) + len(done.released)
+        self.status.tick(found, reading, moved, done.complaint, 1000 * sum(spent))
 
     def _tell_machines(self, pool: Pool, now: float) -> None:
         """Write down the nodes of a queue, where they are not those of before."""

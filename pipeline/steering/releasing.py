@@ -9,12 +9,11 @@ Slurm wants, goes who is held for too long, depends on other jobs, has a reserva
 from collections.abc import Iterator, Sequence
 
 from pipeline.core import Json
-from pipeline.errors import UserError
 from pipeline.steering.asking import Slurm
 from pipeline.steering.book import Book
 from pipeline.steering.holding import NODE, WHAT, confirm, look, ours, released, stuck, unpinned
 from pipeline.steering.planning import Decided
-from pipeline.steering.rows import HOLDING, PENDING, JobRow, OddError, Reading
+from pipeline.steering.rows import HOLDING, PENDING, JobRow, Reading
 from pipeline.steering.settings import Settings
 
 LEAST_STUCK_S, STUCK_TICKS = 60.0, 5  # that a job may wait for its nodes: Slurm may look at its queue once a minute

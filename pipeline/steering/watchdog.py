@@ -20,6 +20,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import BinaryIO
 
+from pipeline.errors import UserError
 from pipeline.progress import say
 from pipeline.steering.asking import Slurm
 from pipeline.steering.book import SAVED_S, WHO, Book, held_by
@@ -145,4 +146,8 @@ def _watch(pipe: int, silent_s: float) -> bytes:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    try:
+        sys.exit(main(sys.argv[1:]))
+    except UserError as error:  # of a ledger that cannot be read
+        say(f"steer: the watchdog ends: {error}")
+        sys.exit(FAILED)
