@@ -67,4 +67,5 @@ def test_a_lock_is_taken_on_a_full_disk(tmp_path: Path, monkeypatch: pytest.Monk
 
     monkeypatch.setattr(os, "write", full)
     monkeypatch.setattr(os, "ftruncate", full)
-    locked(tmp_path).close()
+    with locked(tmp_path), pytest.raises(UserError, match="at work here; expected one at a time"):
+        locked(tmp_path)
