@@ -49,9 +49,9 @@ def told_by(folder: Path, script: str) -> Slurm:
 
 
 def test_what_scontrol_says_of_a_wrong_slurm_conf_is_passed_on(tmp_path: Path) -> None:
-    said = "scontrol: error: ClusterName needs to be specified\nscontrol: fatal: Could not establish a source"
+    said = "scontrol: error: _establish_config_source: failed to fetch config from ctl9\nscontrol: fatal: No source"
     slurm = told_by(tmp_path, f"echo '{said}' >&2; exit 1")
-    with pytest.raises(UserError, match=r"ClusterName needs to be specified .*fatal: Could not establish"):
+    with pytest.raises(UserError, match=r"failed to fetch config from ctl9 .*fatal: No source"):
         slurm.must_weigh()
 
 

@@ -1,6 +1,5 @@
 """What was set is known after a crash, and one controller is at work in a folder at a time."""
 
-import os
 from pathlib import Path
 
 import pytest
@@ -61,11 +60,7 @@ def test_a_ledger_of_an_earlier_version_is_read(tmp_path: Path) -> None:
     assert book.jobs[8].before == ()
 
 
-def test_a_lock_is_taken_on_a_full_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def full(*told: object) -> int:
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(os, "write", full)
-    monkeypatch.setattr(os, "ftruncate", full)
+def test_a_lock_is_taken_on_a_full_disk(tmp_path: Path) -> None:
+    (tmp_path / "lock").symlink_to("/dev/full")
     with locked(tmp_path), pytest.raises(UserError, match="at work here; expected one at a time"):
         locked(tmp_path)
