@@ -79,9 +79,9 @@ class Gates:
         return [pod for pod in self._pods() if GATE in pod.gates]
 
     def _pods(self) -> list[Pod]:
-        """Return pods as they are: as this controller has changed them, where the view does not show it yet.
+        """Return pods with this controller's own changes, where the view does not show them yet.
 
-        A view that does not show it for longer than a promise lasts is right: the server has lost the change.
+        A view that lacks a change for longer than a promise lasts is right: the server has lost it.
         """
         shown, late = self.view.pods.all(), self.clock() - self.patience.promise
         gated = {pod.uid for pod in shown if GATE in pod.gates}

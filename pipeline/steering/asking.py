@@ -48,29 +48,16 @@ class Slurm:
         return Reading(now, jobs, nodes_in(nodes), self.factors())
 
     def jobs(self) -> list[JobRow]:
-        """Return the jobs of the queue, in the order of Slurm's priorities.
-
-        Raises:
-            OddError: as `read`.
-        """
+        """Return the jobs of the queue, in the order of Slurm's priorities; raise as `read` does."""
         fields = ",".join(f"{name}:|" for name in SQUEUE)
         return jobs_in(self._ask("squeue", "--noheader", "--all", "--local", "--sort=-p,i", "-O", fields))
 
     def factors(self) -> dict[int, int]:
-        """Return the SiteFactor of each job that waits and may start.
-
-        Raises:
-            OddError: as `read`.
-        """
+        """Return the SiteFactor of each job that waits and may start; raise as `read` does."""
         return factors_in(self._ask("sprio", "--noheader", "-o", "|".join(SPRIO)))
 
     def set(self, factors: Factors) -> str:
-        """Set the SiteFactor of jobs, all in one scontrol; return what it complained of, for jobs that ended meanwhile.
-
-        Raises:
-            UserError: who runs this may not.
-            AwayError: slurmctld does not answer.
-        """
+        """Set the SiteFactor of jobs, all in one scontrol; return what it complained of, and raise as `tell` does."""
         return self.tell([f"update jobid={number:d} SiteFactor={factor:d}" for number, factor in factors.items()])
 
     def tell(self, lines: Sequence[str], what: str = "SiteFactor may be set") -> str:
@@ -92,20 +79,12 @@ class Slurm:
         return done.stderr or (f"ended with {done.returncode}" if done.returncode else "")
 
     def settings(self) -> dict[str, str]:
-        """Return what slurmctld is configured to do.
-
-        Raises:
-            OddError: it does not answer.
-        """
+        """Return what slurmctld is configured to do; raise as `read` does."""
         rows = (line.partition("=") for line in self._ask("scontrol", "show", "config").splitlines())
         return {name.strip(): value.strip() for name, equals, value in rows if equals}
 
     def began(self) -> float:
-        """Return when slurmctld began, in seconds since 1970.
-
-        Raises:
-            OddError: it does not answer.
-        """
+        """Return when slurmctld began, in seconds since 1970; raise as `read` does."""
         told = self.settings().get("BOOT_TIME", "")
         if not told.isdigit():
             raise OddError(f"scontrol: expected when slurmctld began, found {told[:40]!r}")
@@ -117,10 +96,7 @@ class Slurm:
         Raises:
             UserError: nothing answers, or it does not weigh jobs.
         """
-        try:
-            found = self.settings()
-        except OddError as error:
-            raise UserError(str(error)) from None
+        found = self.settings()
         if (kind := found.get("PriorityType")) != MULTIFACTOR:
             raise UserError(
                 f"slurm.conf: PriorityType: expected {MULTIFACTOR}, as SiteFactor is part of it; got {kind}"
@@ -178,8 +154,3 @@ def sure(numbers: Iterable[int], complaint: str) -> set[int]:
     if any(not match and line.rpartition("error: ")[2] not in said for line, match in lines):
         return set()
     return set(numbers) - {int(match[2]) for _, match in lines if match}
-
-
-def unset(numbers: Iterable[int]) -> dict[int, int]:
-    """Return what takes factors of jobs back."""
-    return dict.fromkeys(numbers, 0)

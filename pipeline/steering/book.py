@@ -100,11 +100,7 @@ class Book:
         return True
 
     def intend(self, factors: Mapping[int, int], submitted: Mapping[int, float]) -> None:
-        """Note what is about to be set, and save it.
-
-        Raises:
-            UserError: the disk is full, or gone.
-        """
+        """Note what is about to be set, and save it; a full disk is an error, before anything is set."""
         self.note(factors, submitted)
         self.save()
 

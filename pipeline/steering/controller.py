@@ -51,7 +51,7 @@ class Controller:
         self.outcomes, self.releasing = Outcomes(), Releasing(slurm, book, settings)
         window = settings.canary if settings.mode.acts else 0
         self.canary = Canary(settings.folder, desk.scenario, window, settings.unit_s)
-        self.status = Status(settings.mode.done)
+        self.status = Status({Mode.ORDER: "moved", Mode.RELEASE: "let go"}.get(settings.mode, "would move"))
         self._said, self._refused, self._ticks = "", 0, 0
         self._all_back = False  # of a policy that is behind
         self._orders: dict[tuple[str, ...], Sequence[int] | None] = {}
@@ -184,7 +184,7 @@ class Controller:
             if order and self.settings.draw:
                 order, drawn_so = self._drawn(pool, wanted)
             starts, never = started(reply.decision, pool) if self.settings.mode is Mode.RELEASE else ([], [])
-        except (UserError, OddError) as error:
+        except UserError as error:
             return Decided(pool, None, *who, str(error))
         return Decided(pool, order, *who, reply.why, starts, never, drawn_so)
 

@@ -102,15 +102,7 @@ def confirm(book: Book, gone: Iterable[int], loose: Iterable[int], complaint: st
 
 
 def released(book: Book, number: int, nodes: Sequence[str], pin: bool, now: float) -> list[str]:
-    """Return the lines that let a job go, and note the intent.
-
-    Args:
-        book: of the controller.
-        number: of the job.
-        nodes: where it is to start.
-        pin: it may start there alone.
-        now: in seconds.
-    """
+    """Return the lines that let a job go to nodes (with `pin`: nowhere else), and note the intent."""
     entry = book.held[number]
     entry.let_go, entry.nodes, entry.done = now, tuple(nodes), False
     pin = bool(pin and nodes and all(NODE.fullmatch(name) for name in nodes))

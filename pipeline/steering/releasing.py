@@ -55,14 +55,7 @@ class Releasing:
     def let_go(self, found: Sequence[Decided], reading: Reading, behind: bool) -> tuple[dict[str, Json], str]:
         """Let go whom the policy starts; return who went where and why, and what scontrol complained of.
 
-        Args:
-            found: the decisions of all queues.
-            reading: by which they were made.
-            behind: is the policy behind the fallback? Then all go at once, and Slurm's own order stands.
-
-        Raises:
-            UserError: who runs this may not.
-            AwayError: slurmctld does not answer; it is tried again.
+        Where the policy is behind the fallback all go at once, and Slurm's own order stands. Raises as `Slurm.tell`.
         """
         loose = stuck(self.book, reading.jobs, reading.now, self._patience_s)
         lines, complaint = unpinned(loose), ""

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from time import monotonic, sleep
 
 from pipeline.errors import UserError
-from pipeline.steering.asking import AwayError, Slurm, sure, unset
+from pipeline.steering.asking import AwayError, Slurm, sure
 from pipeline.steering.book import Book
 from pipeline.steering.holding import let_all_go
 from pipeline.steering.rows import OddError
@@ -35,7 +35,7 @@ def reset(slurm: Slurm, book: Book) -> int:
         if not left:
             break
         sleep(LOOK_S if attempt else 0.0)
-        complaint = slurm.set(unset(left))
+        complaint = slurm.set(dict.fromkeys(left, 0))
         seen = _seen(slurm) or {}
         stay = {number for number in left if seen.get(number, 0) != 0}
         unsure = left - seen.keys() - sure(left, complaint)  # not shown, so scontrol's word is all there is
@@ -44,7 +44,7 @@ def reset(slurm: Slurm, book: Book) -> int:
         why = f": {' '.join(complaint.split())[:200]}" if complaint else ""
         raise OddError(f"scontrol: {len(stay)} jobs keep their SiteFactor, job {min(stay)} first{why}")
     if done := wanted - unsure:
-        book.note(unset(done), {number: book.jobs[number].submitted for number in done})
+        book.note(dict.fromkeys(done, 0), {number: book.jobs[number].submitted for number in done})
         book.keep()
     return count
 
@@ -74,15 +74,14 @@ def all_back(slurm: Slurm, book: Book) -> str:
     """Reset all factors and let all jobs go that are held for the controller; return what to say of it.
 
     Raises:
-        OddError: slurmctld does not answer, or does not do it.
-        UserError: who runs this may not.
+        UserError: slurmctld does not answer, or does not do it, or not for this account.
     """
-    found, failed = list[str](), list[OddError | UserError]()
+    found, failed = list[str](), list[UserError]()
     for said, act in (("SiteFactor of {} jobs taken back", reset), ("{} held jobs let go", let_all_go)):
         try:
             if count := act(slurm, book):
                 found.append(said.format(count))
-        except (OddError, UserError) as error:  # one that fails must not keep the other from being done
+        except UserError as error:  # one that fails must not keep the other from being done
             failed.append(error)
     if failed:
         raise failed[0]
@@ -90,14 +89,9 @@ def all_back(slurm: Slurm, book: Book) -> str:
 
 
 def until_reset(slurm: Slurm, book: Book, say: Callable[[str], None], pause_s: float, most_s: float) -> bool:
-    """Take all back as soon as slurmctld answers; return whether that was within a time.
+    """Take all back as soon as slurmctld answers; return whether that was within `most_s`.
 
-    Args:
-        slurm: that is asked, again and again.
-        book: what is to be taken back.
-        say: is told what was taken back, and once of each reason why it is not.
-        pause_s: behind the first try; behind each other half as long again, a minute at most.
-        most_s: behind which it is given up, and left to a person.
+    Pauses grow from `pause_s` by half each, up to a minute. Each reason for a failure is said once.
     """
     said, begun = "", monotonic()
     while True:
@@ -105,7 +99,7 @@ def until_reset(slurm: Slurm, book: Book, say: Callable[[str], None], pause_s: f
             if back := all_back(slurm, book):
                 say(f"steer: {back}")
             return True
-        except (OddError, UserError) as error:
+        except UserError as error:
             if str(error) != said:
                 said = str(error)
                 say(f"steer: what was set is not taken back yet: {said}")

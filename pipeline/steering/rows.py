@@ -8,6 +8,8 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
+from pipeline.errors import UserError
+
 MOST_ROWS = 200_000  # of one command
 NUMBER = re.compile(r"\d{1,10}", re.ASCII)
 AMOUNT = re.compile(r"(\d{1,12}(?:\.\d{1,6})?)([KMGTP]?)", re.ASCII)
@@ -32,7 +34,7 @@ SINFO = ("%N", "%R", "%a", "%p", "%T", "%c", "%m", "%G")
 SPRIO = ("%i", "%S")
 
 
-class OddError(Exception):
+class OddError(UserError):
     """What Slurm said cannot be read; nothing is decided on it."""
 
 

@@ -20,7 +20,7 @@ from pipeline.steering.controller import Controller
 from pipeline.steering.holding import claim, must_be_there
 from pipeline.steering.journal import Journal
 from pipeline.steering.resetting import all_back
-from pipeline.steering.rows import OddError, Reading
+from pipeline.steering.rows import OddError
 from pipeline.steering.settings import Settings
 from pipeline.steering.states import MOST_WAITING
 from pipeline.steering.watchdog import Watched
@@ -40,7 +40,7 @@ def steer(
     told = slurm.must_weigh()  # first, so that no folder is left where there is nothing to steer
     with locked(settings.folder) as lock, alone(told) if settings.mode.acts else nullcontext() as sign:
         if settings.held_in:
-            must_be_there(settings.held_in, {node.partition for node in _read(slurm).nodes})
+            must_be_there(settings.held_in, {node.partition for node in slurm.read().nodes})
         book = Book(settings.folder)
         _take_back(slurm, book)
         named = look()
@@ -62,11 +62,7 @@ def steer(
 
 
 def take_back(folder: Path, held_in: tuple[str, ...] = ()) -> None:
-    """Reset whatever a controller of a folder left.
-
-    Args:
-        folder: of the controller.
-        held_in: partitions in which all jobs are let go, whoever holds them and whatever the ledger says.
+    """Reset whatever a controller of a folder left; let all go that is held in partitions, whatever the ledger says.
 
     Raises:
         UserError: one is at work there, or Slurm does not answer.
@@ -85,7 +81,7 @@ def take_back(folder: Path, held_in: tuple[str, ...] = ()) -> None:
 
 def _claimed(slurm: Slurm, folder: Path, held_in: tuple[str, ...]) -> Book:
     """Return the ledger of a folder, if it can be read, with all that is held in partitions as the controller's."""
-    seen = _read(slurm)
+    seen = slurm.read()
     must_be_there(held_in, {node.partition for node in seen.nodes})
     try:
         book = Book(folder)
@@ -98,11 +94,7 @@ def _claimed(slurm: Slurm, folder: Path, held_in: tuple[str, ...]) -> Book:
 
 
 def _take_back(slurm: Slurm, book: Book) -> str:
-    try:
-        back = all_back(slurm, book)
-    except OddError as error:
-        raise UserError(str(error)) from None
-    if back:
+    if back := all_back(slurm, book):
         say(f"steer: {back}")
     return back
 
@@ -124,13 +116,6 @@ def _leave(book: Book) -> None:
             f"steer: what is submitted held in {where} from now on stays held, until somebody lets it go "
             f"(all at once: --reset --held-in {where.replace(' ', '')})"
         )
-
-
-def _read(slurm: Slurm) -> Reading:
-    try:
-        return slurm.read()
-    except OddError as error:
-        raise UserError(str(error)) from None
 
 
 def _wide(params: Params, scenario: str, named: Named) -> Params:

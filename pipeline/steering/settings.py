@@ -20,11 +20,6 @@ class Mode(StrEnum):
         """Return whether it changes anything."""
         return self in (Mode.ORDER, Mode.RELEASE)
 
-    @property
-    def done(self) -> str:
-        """Return what it does with jobs, in a word."""
-        return {Mode.ORDER: "moved", Mode.RELEASE: "let go"}.get(self, "would move")
-
 
 @dataclass(frozen=True)
 class Settings:

@@ -56,11 +56,6 @@ class Watched:
         return self._pipe
 
     @property
-    def pid(self) -> int:
-        """Return the number of its process."""
-        return self._process.pid
-
-    @property
     def alive(self) -> bool:
         """Return whether it watches."""
         return self._process.poll() is None
