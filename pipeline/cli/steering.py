@@ -45,7 +45,8 @@ Limit = Annotated[
 TimeUnit = Annotated[float, typer.Option(min=0.001, help="Seconds of the scenario's unit of time.")]
 Ticks = Annotated[int, typer.Option(min=0, help="End after so many; 0: when told to.")]
 HeldIn = Annotated[
-    str, typer.Option(help="Of release: partitions whose jobs are submitted held, for it to let go; with commas.")
+    str,
+    typer.Option(help="Partitions, with commas: release lets their held jobs go one by one, --reset all at once."),
 ]
 LongestHold = Annotated[
     float, typer.Option(min=1, help="Of release: seconds behind which a job goes, whatever the policy wants.")
@@ -84,8 +85,9 @@ def slurm(
     from pipeline.steering.running import take_back
     from pipeline.steering.settings import Mode, Settings
 
+    partitions = tuple(name for name in held_in.split(",") if name)
     if reset:
-        take_back(folder)
+        take_back(folder, partitions)
         return
     if scenario is None:
         raise UserError("--scenario: expected a scenario of many machines")
@@ -94,7 +96,6 @@ def slurm(
     params = read_params()
     from pipeline.stages.steer import run
 
-    partitions = tuple(name for name in held_in.split(",") if name)
     settings = Settings(
         Mode(mode),
         folder,

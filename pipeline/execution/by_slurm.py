@@ -122,12 +122,13 @@ def _end_jobs(name: str) -> None:
     Raises:
         UserError: Slurm is not there, or they do not end.
     """
-    who, end = f"--user={getpass.getuser()}", time.monotonic() + ENDED_S
+    words, end = ["squeue", "-h", f"--user={getpass.getuser()}", f"--name={name}"], time.monotonic() + ENDED_S
     try:
-        while subprocess.run(["squeue", "-h", who, f"--name={name}"], capture_output=True, check=False).stdout.strip():
+        while (asked := subprocess.run(words, capture_output=True, text=True, check=False)).stdout or asked.returncode:
             _cancel(name)
             if time.monotonic() > end:
-                raise UserError(f"executor: Slurm's job {name} of before does not end; see squeue --name={name}")
+                why = " ".join(asked.stderr.split())[:300] or f"see squeue --name={name}"
+                raise UserError(f"executor: Slurm's job {name} of before does not end: {why}")
             time.sleep(LOOKED_S)
     except OSError as error:
         raise UserError(f"executor: squeue: {error.strerror}") from error

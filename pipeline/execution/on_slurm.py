@@ -83,7 +83,10 @@ class SlurmCrew:
         words = ["squeue", "-h", "-r", "-o", "%T|%r", "-j", self._array]
         asked = subprocess.run(words, capture_output=True, text=True, check=False)
         self._say_why_they_wait([line.split("|", 1) for line in asked.stdout.splitlines()])
-        unknown = "Invalid job id" in asked.stderr
+        unknown, why = "Invalid job id" in asked.stderr, " ".join(asked.stderr.split())[:300]
+        if asked.returncode and not unknown and why != self._said:
+            self._said = why
+            say(f"executor: squeue: {why}")
         return bool(asked.stdout.strip()) or (asked.returncode != 0 and not unknown)
 
     def _say_why_they_wait(self, rows: Sequence[Sequence[str]]) -> None:

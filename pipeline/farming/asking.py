@@ -144,5 +144,5 @@ def _ask(*words: str) -> str:
             return done.stdout
         if BUSY not in done.stderr or time.monotonic() > until:
             break
-    _, _, said = done.stderr.partition("ERROR: ")
+    said = done.stderr.partition("ERROR: ")[2] or done.stderr
     raise UserError(f"dvc {words[0]}: {' '.join(said.split())[:LONGEST] or 'failed'}")

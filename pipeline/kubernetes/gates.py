@@ -7,10 +7,11 @@ harm. A pod is never held for ever: not by a service that is gone, nor by a poli
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from urllib.parse import quote
 
 from pipeline.core import Json
+from pipeline.errors import UserError
 from pipeline.kubernetes.api import AnsweredError, Api, UnreachableError
 from pipeline.kubernetes.asked import Words, state_of
 from pipeline.kubernetes.objects import GATE, OPENED, PROMISED, Pod, pod_of
@@ -61,21 +62,30 @@ class Gates:
             return False
         try:
             answer = self.ask(self._state(pods, waiting, now))
-        except (UnreachableError, AnsweredError) as error:
+        except (UnreachableError, AnsweredError, UserError) as error:  # the last: its token cannot be read
             return self._without_service(waiting, now, str(error))
         self._silent_since = None
         return self._follow(answer, {pod.uid: pod for pod in waiting})
 
     def open_all(self) -> int:
-        """Open every gate, the oldest pod's first; return how many."""
-        waiting = sorted((pod for pod in self._pods() if GATE in pod.gates), key=lambda pod: (pod.created, pod.uid))
-        return sum(self._open(pod, "") for pod in waiting)
+        """Open every gate, the oldest pod's first; return how many the server confirmed."""
+        gated = self.gated()
+        for pod in sorted(gated, key=lambda pod: (pod.created, pod.uid)):
+            self._open(pod, "")
+        return sum(pod.uid in self._mine for pod in gated)
+
+    def gated(self) -> list[Pod]:
+        """Return the pods whose gate is closed, as far as is known here."""
+        return [pod for pod in self._pods() if GATE in pod.gates]
 
     def _pods(self) -> list[Pod]:
-        """Return pods as they are: as this controller has changed them, where the view does not show it yet."""
-        shown = self.view.pods.all()
-        by_uid = {pod.uid: pod for pod in shown}
-        self._mine = {uid: pod for uid, pod in self._mine.items() if uid in by_uid and GATE in by_uid[uid].gates}
+        """Return pods with this controller's own changes, where the view does not show them yet.
+
+        A view that lacks a change for longer than a promise lasts is right: the server has lost it.
+        """
+        shown, late = self.view.pods.all(), self.clock() - self.patience.promise
+        gated = {pod.uid for pod in shown if GATE in pod.gates}
+        self._mine = {uid: pod for uid, pod in self._mine.items() if uid in gated and (pod.opened or 0.0) >= late}
         return [self._mine.get(pod.uid, pod) for pod in shown]
 
     def _state(self, pods: Sequence[Pod], waiting: Sequence[Pod], now: float) -> Json:
@@ -126,7 +136,7 @@ class Gates:
             about: Json = {"resourceVersion": pod.version, "uid": pod.uid, "annotations": notes}
             try:
                 changed = pod_of(self.api.patch(path, {"metadata": about, "spec": {"schedulingGates": left or None}}))
-            except UnreachableError as error:
+            except (UnreachableError, UserError) as error:
                 self.say(f"{pod.namespace}/{pod.name}: {error}")
                 return False
             except AnsweredError as error:
@@ -137,7 +147,10 @@ class Gates:
                     return True  # it is gone, or open, or may not be opened: the next one is no better off if it waits
                 pod = again
                 continue
-            self._mine[pod.uid] = replace(changed, gates=tuple(name for name in pod.gates if name != GATE))
+            if GATE in changed.gates:
+                self.say(f"{pod.namespace}/{pod.name}: the server answered, and left its gate closed")
+            else:
+                self._mine[pod.uid] = changed
             return True
         return True
 

@@ -33,7 +33,7 @@ def run(service: Address, server: Address, words: Words, patience: Patience, eve
     """Look again and again, until the process is ended: nothing is lost then, for all that counts stands in the pods.
 
     Raises:
-        UserError: the API server does not answer.
+        UserError: the API server does not answer, or leaves gates closed that were all to be opened.
     """
     api, asked = Api(server), Api(service)
     view = View(api)
@@ -47,6 +47,9 @@ def run(service: Address, server: Address, words: Words, patience: Patience, eve
         gates = Gates(api, view, ask, say, words, patience)
         if all_and_end:
             say(f"open-gates: {gates.open_all()} opened")
+            if left := gates.gated():
+                first = f"{left[0].namespace}/{left[0].name}"
+                raise UserError(f"{server.url}: {len(left)} gates are still closed, that of {first} first; try again")
             return
         known = f"{len(view.nodes.all())} nodes, {len(view.pods.all())} pods"
         say(f"open-gates: {known} of {server.url}; asking {service.url}")

@@ -18,12 +18,12 @@ AGAIN = "run 'dvc repro gate' first"
 
 
 def promote(params: Params, scenario: str | None) -> Iterator[str]:
-    """Move the line of a scenario, or of all of them, as the gate said; yield a line on each.
+    """Move the line of a scenario, or of all of them, as the gate said; then yield a line on each.
 
     Raises:
         UserError: nobody passed for the named scenario, or the gate judged other policies than there are now.
     """
-    verdicts, text = _verdicts(), storage.read_text(CHAMPIONS)
+    verdicts, text, said = _verdicts(), storage.read_text(CHAMPIONS), list[str]()
     if scenario is not None:
         params.scenario(scenario)
     for name in [scenario] if scenario else [name for name in params.scenarios if name in verdicts]:
@@ -35,8 +35,9 @@ def promote(params: Params, scenario: str | None) -> Iterator[str]:
             text = with_line(text, name, promoted(line, found.promote))
         elif scenario:
             raise UserError(f"{VERDICTS}: {name}: nobody passed the gate: {found.line}")
-        yield f"{name}: {found.line}"
+        said.append(f"{name}: {found.line}")
     storage.write(CHAMPIONS, text.encode())
+    yield from said
 
 
 def rollback(params: Params, scenario: str) -> str:

@@ -20,10 +20,7 @@ PATIENCE_S = 1.0
 
 
 def alone(told: Mapping[str, str]) -> socket.socket:
-    """Return what is held while this one is the only controller of a Slurm here.
-
-    Args:
-        told: what slurmctld is configured to do.
+    """Return what is held while this one is the only controller of a Slurm, given its settings, on this machine.
 
     Raises:
         UserError: another one is at work.

@@ -16,7 +16,8 @@ BENDING = ("SQUEUE_", "SINFO_", "SPRIO_", "SLURM_CLUSTERS", "SLURM_TIME_FORMAT")
 PATIENCE_S = 30.0  # with one command
 MOST_BYTES = 64_000_000  # of an answer
 AWAY = re.compile(r"unable to contact|connection refused|not responding|socket timed out", re.IGNORECASE)
-NOWHERE = re.compile(r"fetch_config|config_source|DNS SRV")
+NOWHERE = "DNS SRV"
+NAMED = re.compile(r"(.*) for job (\d{1,10})(?:_\S*)?", re.ASCII)  # what scontrol complains of, and of which job
 DENIED = re.compile(r"access/permission denied|Invalid user id|insufficient privilege", re.IGNORECASE)
 MULTIFACTOR = "priority/multifactor"
 Factors = Mapping[int, int]  # by number of a job
@@ -47,34 +48,20 @@ class Slurm:
         return Reading(now, jobs, nodes_in(nodes), self.factors())
 
     def jobs(self) -> list[JobRow]:
-        """Return the jobs of the queue.
-
-        Raises:
-            OddError: as `read`.
-        """
-        return jobs_in(
-            self._ask("squeue", "--noheader", "--all", "--local", "-O", ",".join(f"{name}:|" for name in SQUEUE))
-        )
+        """Return the jobs of the queue, in the order of Slurm's priorities; raise as `read` does."""
+        fields = ",".join(f"{name}:|" for name in SQUEUE)
+        return jobs_in(self._ask("squeue", "--noheader", "--all", "--local", "--sort=-p,i", "-O", fields))
 
     def factors(self) -> dict[int, int]:
-        """Return the SiteFactor of each job that waits and may start.
-
-        Raises:
-            OddError: as `read`.
-        """
+        """Return the SiteFactor of each job that waits and may start; raise as `read` does."""
         return factors_in(self._ask("sprio", "--noheader", "-o", "|".join(SPRIO)))
 
     def set(self, factors: Factors) -> str:
-        """Set the SiteFactor of jobs, all in one scontrol; return what it complained of, for jobs that ended meanwhile.
-
-        Raises:
-            UserError: who runs this may not.
-            AwayError: slurmctld does not answer.
-        """
+        """Set the SiteFactor of jobs, all in one scontrol; return what it complained of, and raise as `tell` does."""
         return self.tell([f"update jobid={number:d} SiteFactor={factor:d}" for number, factor in factors.items()])
 
     def tell(self, lines: Sequence[str], what: str = "SiteFactor may be set") -> str:
-        """Have one scontrol do what lines say; return what it complained of.
+        """Have one scontrol do what lines say; return what it complained of, if it did not do all of it.
 
         Args:
             lines: of scontrol's own words, in which nothing is a user's but the numbers of jobs.
@@ -89,23 +76,15 @@ class Slurm:
             raise UserError(f"scontrol: {what} by Slurm's operators and administrators alone, not by you")
         if AWAY.search(done.stderr):
             raise AwayError(f"scontrol: {_line(done.stderr)}")
-        return done.stderr
+        return done.stderr or (f"ended with {done.returncode}" if done.returncode else "")
 
     def settings(self) -> dict[str, str]:
-        """Return what slurmctld is configured to do.
-
-        Raises:
-            OddError: it does not answer.
-        """
+        """Return what slurmctld is configured to do; raise as `read` does."""
         rows = (line.partition("=") for line in self._ask("scontrol", "show", "config").splitlines())
         return {name.strip(): value.strip() for name, equals, value in rows if equals}
 
     def began(self) -> float:
-        """Return when slurmctld began, in seconds since 1970.
-
-        Raises:
-            OddError: it does not answer.
-        """
+        """Return when slurmctld began, in seconds since 1970; raise as `read` does."""
         told = self.settings().get("BOOT_TIME", "")
         if not told.isdigit():
             raise OddError(f"scontrol: expected when slurmctld began, found {told[:40]!r}")
@@ -117,10 +96,7 @@ class Slurm:
         Raises:
             UserError: nothing answers, or it does not weigh jobs.
         """
-        try:
-            found = self.settings()
-        except OddError as error:
-            raise UserError(str(error)) from None
+        found = self.settings()
         if (kind := found.get("PriorityType")) != MULTIFACTOR:
             raise UserError(
                 f"slurm.conf: PriorityType: expected {MULTIFACTOR}, as SiteFactor is part of it; got {kind}"
@@ -129,7 +105,7 @@ class Slurm:
 
     def _ask(self, *words: str) -> str:
         done = self._run(list(words), "")
-        if NOWHERE.search(done.stderr):
+        if NOWHERE in done.stderr:
             raise AwayError(f"{words[0]}: no Slurm is known here: no slurm.conf, and none was found by DNS")
         if done.returncode != 0:
             kind = AwayError if AWAY.search(done.stderr) else OddError
@@ -152,16 +128,29 @@ class Slurm:
                 pass_fds=held,
                 start_new_session=True,  # ctrl-C is for the controller; a scontrol under way ends its lines
             )
-        except subprocess.TimeoutExpired:
-            raise AwayError(f"{words[0]}: no answer within {PATIENCE_S:g} s") from None
+        except subprocess.TimeoutExpired as error:
+            said = _line((error.stderr or b"").decode(errors="replace"))
+            raise AwayError(f"{words[0]}: no answer within {PATIENCE_S:g} s{said and f': {said}'}") from None
         except OSError as error:
             raise UserError(f"{words[0]}: {error.strerror} (Debian: apt-get install slurm-client)") from None
 
 
 def _line(said: str) -> str:
-    return " ".join(said.split())[:200]
+    return " ".join(said.split())[:300]
 
 
-def unset(numbers: Iterable[int]) -> dict[int, int]:
-    """Return what takes factors of jobs back."""
-    return dict.fromkeys(numbers, 0)
+def sure(numbers: Iterable[int], complaint: str) -> set[int]:
+    r"""Return the jobs for which scontrol did what it was asked: all that it does not name.
+
+    None is sure where it complains of something without a job's number. It repeats each complaint without one.
+
+    >>> sure([7, 8], "Job has already finished for job 8\nslurm_suspend error: Job has already finished")
+    {7}
+    >>> sure([7, 8], "slurm_suspend error: Zero Bytes were transmitted or received")
+    set()
+    """
+    lines = [(line, NAMED.fullmatch(line)) for line in map(str.strip, complaint.splitlines()) if line]
+    said = {match[1] for _, match in lines if match}
+    if any(not match and line.rpartition("error: ")[2] not in said for line, match in lines):
+        return set()
+    return set(numbers) - {int(match[2]) for _, match in lines if match}

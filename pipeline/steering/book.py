@@ -1,25 +1,28 @@
-"""What the controller has set, kept where a crash does not lose it.
+"""Ledger of what the controller set and released, kept where a crash does not lose it.
 
-It is written before Slurm is told, and read by whoever takes it back. The folder has a lock, which the watchdog holds
-on to when the controller is gone.
+An intent is written before Slurm hears of it, and confirmed when scontrol or a later reading shows that it was done.
+Until then both may be true. The folder has a lock, which the watchdog keeps when the controller is gone.
 """
 
 import fcntl
 import os
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from time import monotonic, sleep
 from typing import BinaryIO
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, ValidationError, field_validator
 
 from pipeline.errors import UserError
+from pipeline.progress import say
 from pipeline.storage.files import write
 
 LOCK, BOOK = "lock", "set.json"
 WHO = "a watchdog that takes back what a controller set"
 PATIENCE_S, LOOK_S = 15.0, 0.1  # with a watchdog that has the lock for a moment, and between two tries
 SAVED_S = 15.0  # in which slurmctld has saved what it did (it does so every 5 s); one that is killed goes back to that
+MOST_BEFORE = 16  # earlier factors of a job, any of which it may have: as many as a tick a second sets in SAVED_S
 MISSES = 2  # readings in a row that do not show what was set, behind which a job counts as frozen
 
 
@@ -29,10 +32,16 @@ class Entry(BaseModel):
     model_config = ConfigDict(extra="forbid")
     submitted: float
     factor: int  # the last that was to be set
-    before: int = 0  # the last other one, above 0: which of both is there, a crash leaves open
+    before: tuple[int, ...] = ()  # earlier ones, the last first: a scontrol that failed leaves open which one is there
     told: bool = False  # slurmctld took it, so that the next reading must show it
     misses: int = 0
     gone: float | None = None  # since when the job is not there; one that slurmctld forgot to have ended comes back
+
+    @field_validator("before", mode="before")
+    @classmethod
+    def _of_one(cls, kept: object) -> object:
+        """Accept the single number that earlier versions wrote."""
+        return ((kept,) if kept else ()) if isinstance(kept, int) else kept
 
     @property
     def frozen(self) -> bool:
@@ -46,7 +55,8 @@ class Held(BaseModel):
     model_config = ConfigDict(extra="forbid")
     submitted: float
     hold: str  # how it was held when it was seen first; "": not, so that whoever holds it now is somebody else
-    let_go: float | None = None  # when, if it was
+    let_go: float | None = None  # when it was to be let go, if it was
+    done: bool = False  # and it is certain that it was: scontrol or a reading said so
     kept: bool = False  # and so long ago that slurmctld has saved it
     nodes: tuple[str, ...] = ()  # where it was to start,
     pinned: bool = False  # and it may start nowhere else
@@ -64,9 +74,9 @@ class _Kept(BaseModel):
 class Book:
     """The factors that were set, by number of a job or an array; and the jobs that are let go from here."""
 
-    def __init__(self, folder: Path) -> None:
-        self.path = folder / BOOK
-        kept = _read(self.path)
+    def __init__(self, folder: Path, blank: bool = False) -> None:
+        self.path, self._unsaved = folder / BOOK, False
+        kept = _Kept(jobs={}) if blank else _read(self.path)
         self.jobs, self.held_in, self.held, self.behind = kept.jobs, kept.held_in, kept.held, kept.behind
 
     def save(self) -> None:
@@ -77,8 +87,25 @@ class Book:
             + b"\n",
         )
 
+    def keep(self) -> bool:
+        """Save it where the disk lets us, and return whether it did: taking back must never wait for a disk."""
+        try:
+            self.save()
+        except UserError as error:
+            if not self._unsaved:
+                say(f"steer: {error}; jobs are let go and factors are taken back all the same")
+            self._unsaved = True
+            return False
+        self._unsaved = False
+        return True
+
     def intend(self, factors: Mapping[int, int], submitted: Mapping[int, float]) -> None:
-        """Note what is about to be set, and keep it."""
+        """Note what is about to be set, and save it; a full disk is an error, before anything is set."""
+        self.note(factors, submitted)
+        self.save()
+
+    def note(self, factors: Mapping[int, int], submitted: Mapping[int, float]) -> None:
+        """Note the factors that jobs have from now on, or had before."""
         for number, factor in factors.items():
             known = self.jobs.get(number)
             same = known is not None and known.submitted == submitted[number]
@@ -88,7 +115,6 @@ class Book:
                 before=_before(known, factor),
                 misses=known.misses if known is not None and same else 0,
             )
-        self.save()
 
     def took(self, numbers: Iterable[int]) -> None:
         """Note that slurmctld took what was to be set."""
@@ -114,14 +140,13 @@ class Book:
     def owns(self, number: int, factor: int) -> bool:
         """Return whether a factor that a job has is one that was set here, or none at all."""
         known = self.jobs.get(number)
-        return factor == 0 or (known is not None and factor in (known.factor, known.before))
+        return factor == 0 or (known is not None and factor in (known.factor, *known.before))
 
 
-def _before(known: Entry | None, factor: int) -> int:
-    """Return the factor that a job may still have when another is set."""
-    if known is None:
-        return 0
-    return known.factor if known.factor not in (0, factor) else known.before
+def _before(known: Entry | None, factor: int) -> tuple[int, ...]:
+    """Return the factors that a job may still have when another is set."""
+    earlier = () if known is None else dict.fromkeys((known.factor, *known.before))
+    return tuple(one for one in earlier if one not in (0, factor))[:MOST_BEFORE]
 
 
 def _read(path: Path) -> _Kept:
@@ -165,7 +190,7 @@ def locked(folder: Path) -> BinaryIO:
 
 
 def held_by(stream: BinaryIO, what: str) -> None:
-    """Say in the lock who holds it."""
-    stream.truncate(0)
-    stream.write(f"{what} (process {os.getpid()})".encode())
-    stream.flush()
+    """Say in the lock who holds it, if the disk has room for that."""
+    with suppress(OSError):
+        os.ftruncate(stream.fileno(), 0)
+        os.write(stream.fileno(), f"{what} (process {os.getpid()})".encode())

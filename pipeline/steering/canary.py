@@ -49,7 +49,6 @@ class Canary:
     def __init__(self, folder: Path, scenario: str, window: int, unit_s: float) -> None:
         self._words = [str(folder), scenario]
         self._window, self._unit_s, self._ended = window, unit_s, window  # at once: a journal may have windows already
-        self._process: asyncio.subprocess.Process | None = None
         self._task: asyncio.Task[Judged | str] | None = None
 
     def ended(self, count: int) -> None:
@@ -68,7 +67,7 @@ class Canary:
 
     async def _judge(self, place: str, digest: str) -> Judged | str:
         words = [*self._words, place, digest, str(self._window), str(self._unit_s)]
-        self._process = await asyncio.create_subprocess_exec(
+        process = await asyncio.create_subprocess_exec(
             *(sys.executable, "-m", "pipeline.steering.canary", *words),
             stdin=asyncio.subprocess.DEVNULL,
             stdout=asyncio.subprocess.PIPE,
@@ -76,19 +75,22 @@ class Canary:
             start_new_session=True,
         )
         try:
-            out, said = await asyncio.wait_for(self._process.communicate(), ENDED_S)
+            out, said = await asyncio.wait_for(process.communicate(), ENDED_S)
             return Judged(*json.loads(out))
         except TimeoutError:
-            self.close()
             return f"no answer within {ENDED_S:g} s"
         except (ValueError, TypeError):
             return " ".join(said.decode(errors="replace").split())[-200:] or "it was killed"
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                process.kill()
+            await process.wait()  # else the loop may be closed first, and asyncio warns
 
-    def close(self) -> None:
+    async def close(self) -> None:
         """End what is still judged."""
-        with contextlib.suppress(ProcessLookupError):
-            if self._process and self._process.returncode is None:
-                self._process.kill()
+        if self._task:
+            self._task.cancel()
+            await asyncio.wait([self._task])
 
 
 def since(rows: Iterator[Mapping[str, Json]], digest: str) -> Iterator[Mapping[str, Json]]:

@@ -15,7 +15,7 @@ from pipeline.core import Json
 from pipeline.errors import UserError
 from pipeline.progress import say
 from pipeline.serving.desk import Desk
-from pipeline.steering.asking import Slurm
+from pipeline.steering.asking import Slurm, sure
 from pipeline.steering.book import Book
 from pipeline.steering.canary import Canary
 from pipeline.steering.competing import Pool, Queue, competing, why_left
@@ -28,6 +28,7 @@ from pipeline.steering.resetting import all_back, reset
 from pipeline.steering.rows import OddError, Reading
 from pipeline.steering.settings import Mode, Settings
 from pipeline.steering.states import Wanted, checked, resources_of, scored, started, state_of
+from pipeline.steering.status import Status
 from pipeline.steering.watchdog import Watched
 
 LOST = 3  # refused ticks in a row behind which all is taken back first
@@ -50,6 +51,7 @@ class Controller:
         self.outcomes, self.releasing = Outcomes(), Releasing(slurm, book, settings)
         window = settings.canary if settings.mode.acts else 0
         self.canary = Canary(settings.folder, desk.scenario, window, settings.unit_s)
+        self.status = Status({Mode.ORDER: "moved", Mode.RELEASE: "let go"}.get(settings.mode, "would move"))
         self._said, self._refused, self._ticks = "", 0, 0
         self._all_back = False  # of a policy that is behind
         self._orders: dict[tuple[str, ...], Sequence[int] | None] = {}
@@ -100,7 +102,7 @@ class Controller:
                 await _first(stop, max(left, 0.0))
         finally:
             watching.cancel()
-            self.canary.close()
+            await asyncio.gather(watching, self.canary.close(), return_exceptions=True)
 
     async def _tried(self) -> None:
         try:
@@ -182,7 +184,7 @@ class Controller:
             if order and self.settings.draw:
                 order, drawn_so = self._drawn(pool, wanted)
             starts, never = started(reply.decision, pool) if self.settings.mode is Mode.RELEASE else ([], [])
-        except (UserError, OddError) as error:
+        except UserError as error:
             return Decided(pool, None, *who, str(error))
         return Decided(pool, order, *who, reply.why, starts, never, drawn_so)
 
@@ -199,15 +201,9 @@ class Controller:
         if not wanted:
             return ""
         submitted = {job.array: job.submitted for job in sorted(reading.jobs, key=lambda one: -one.number)}
-        kept = {number: entry.model_copy() for number, entry in self.book.jobs.items()}
         self.book.intend(wanted, submitted)
-        try:
-            complaint = await asyncio.to_thread(self.slurm.set, wanted)
-        except UserError:  # nothing was set
-            self.book.jobs = kept
-            self.book.save()
-            raise
-        self.book.took(wanted)
+        complaint = await asyncio.to_thread(self.slurm.set, wanted)
+        self.book.took(sure(wanted, complaint))
         return complaint
 
     def _write_down(
@@ -221,7 +217,8 @@ class Controller:
             self._tell_machines(one.pool, reading.now)
             anew = self._orders.get(one.pool.partitions) != one.order
             self._orders[one.pool.partitions] = one.order
-            pools.append(one.told(anew))
+            lacking = self.status.lacking(one)
+            pools.append(one.told(anew) | ({"without_policy": lacking} if lacking else {}))
         self.journal.add(
             "tick",
             reading.now,
@@ -234,6 +231,8 @@ class Controller:
             complaint=" ".join(done.complaint.split())[:300],
             ms=[round(1000 * part, 1) for part in spent],
         )
+        moved = len(done.wanted) + len(done.released)
+        self.status.tick(found, reading, moved, done.complaint, 1000 * sum(spent))
 
     def _tell_machines(self, pool: Pool, now: float) -> None:
         """Write down the nodes of a queue, where they are not those of before."""

@@ -12,12 +12,7 @@ ROOM = 8  # factors for each job where some were moved, so that the next ones fi
 
 
 def arranged(order: Sequence[int], now: Mapping[int, int], strength: int) -> dict[int, int]:
-    """Return the factors of jobs that must change so that factors fall along the order.
-
-    Args:
-        order: jobs by number, the first to start at the head.
-        now: the factors that they have; 0: none.
-        strength: the highest factor; above the number of jobs.
+    """Return the factors of jobs that must change so that they fall along the order; now 0 is none.
 
     >>> arranged([7, 8, 9], {}, strength=100)
     {7: 75, 8: 50, 9: 25}

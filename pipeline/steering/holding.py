@@ -3,6 +3,9 @@
 A site says in which partitions jobs are submitted held. There, a job is the controller's while it is held as it was
 when it was first seen. Whoever holds it in another way, lets it go himself, or holds it again behind its release, has
 it from then on. Of Slurm's own holds (a requeue in held state, a launch that failed) none is touched.
+
+A release counts when scontrol confirms it or a reading shows the job without its hold. Before that, a job that is still
+held is released again. No release waits for a disk.
 """
 
 import re
@@ -11,12 +14,11 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from time import sleep
 
 from pipeline.errors import UserError
-from pipeline.steering.asking import AwayError, Slurm
+from pipeline.steering.asking import AwayError, Slurm, sure
 from pipeline.steering.book import SAVED_S, Book, Held
 from pipeline.steering.rows import PENDING, JobRow, OddError
 
 NODE = re.compile(r"[A-Za-z0-9_.-]{1,64}", re.ASCII)
-NAMED = re.compile(r"for job (\d{1,10})\b", re.ASCII)  # in what scontrol complains of
 WHAT = "jobs of others may be released"
 TRIES, LOOK_S = 3, 0.5  # and between two
 CLOCK_S = 1.0  # to which slurmctld tells when it began
@@ -43,33 +45,25 @@ def _see(book: Book, job: JobRow, now: float, began: Began) -> None:
         book.held[job.number] = Held(submitted=job.submitted, hold=job.hold)
     elif entry.submitted != job.submitted:  # it was requeued
         again = entry.let_go is not None or not entry.hold
-        changed = {"submitted": job.submitted, "hold": "" if again else job.hold, "let_go": None, "kept": False}
-        book.held[job.number] = entry.model_copy(update=changed)
+        changed = Held(submitted=job.submitted, hold="" if again else job.hold, nodes=entry.nodes, pinned=entry.pinned)
+        book.held[job.number] = changed
     elif entry.let_go is None:
         entry.hold = entry.hold if job.hold == entry.hold else ""
     elif not job.hold:
-        entry.kept = entry.kept or now - entry.let_go > SAVED_S
-    elif (
-        job.hold == entry.hold and not entry.kept and began() > entry.let_go - CLOCK_S
-    ):  # it was killed, and has forgotten
-        entry.let_go, entry.nodes = None, ()
+        entry.done, entry.kept = True, entry.kept or now - entry.let_go > SAVED_S
+    elif job.hold == entry.hold and not entry.kept and (not entry.done or began() > entry.let_go - CLOCK_S):
+        entry.let_go, entry.nodes, entry.done = None, (), False  # slurmctld never did it, or was killed and forgot
     else:
         entry.hold = ""  # somebody else holds it
 
 
-def named_in(complaint: str) -> set[int]:
-    """Return the jobs of which scontrol complains.
-
-    >>> named_in("Invalid job id specified for job 99")
-    {99}
-    """
-    return {int(number) for number in NAMED.findall(complaint)}
-
-
-def again(book: Book, numbers: Iterable[int]) -> None:
-    """Note that jobs were not let go after all."""
-    for number in numbers:
-        book.held[number].let_go, book.held[number].nodes = None, ()
+def claim(book: Book, jobs: Iterable[JobRow], held_in: Collection[str]) -> None:
+    """Take all that is held in partitions for the controller's, whatever the book says and whoever holds it."""
+    for job in jobs:
+        if job.state == PENDING and job.hold and set(job.partitions) <= set(held_in):
+            known = book.held.get(job.number)
+            pinned = known is not None and known.pinned
+            book.held[job.number] = Held(submitted=job.submitted, hold=job.hold, pinned=pinned)
 
 
 def ours(book: Book, jobs: Iterable[JobRow]) -> list[JobRow]:
@@ -94,29 +88,26 @@ def stuck(book: Book, jobs: Iterable[JobRow], now: float, most_s: float) -> list
     return found
 
 
-def unpinned(book: Book, numbers: Iterable[int]) -> list[str]:
-    """Return the lines that let Slurm place jobs, and note it."""
-    found = []
-    for number in numbers:
+def unpinned(numbers: Iterable[int]) -> list[str]:
+    """Return the lines that let Slurm place jobs."""
+    return [f"update jobid={number:d} ReqNodeList=" for number in numbers]
+
+
+def confirm(book: Book, gone: Iterable[int], loose: Iterable[int], complaint: str) -> None:
+    """Note which jobs scontrol certainly let go, and which ones it certainly lets Slurm place."""
+    for number in sure(gone, complaint):
+        book.held[number].done = True
+    for number in sure(loose, complaint):
         book.held[number].pinned, book.held[number].nodes = False, ()
-        found.append(f"update jobid={number:d} ReqNodeList=")
-    return found
 
 
 def released(book: Book, number: int, nodes: Sequence[str], pin: bool, now: float) -> list[str]:
-    """Return the lines that let a job go, and note it.
-
-    Args:
-        book: of the controller.
-        number: of the job.
-        nodes: where it is to start.
-        pin: it may start there alone.
-        now: in seconds.
-    """
+    """Return the lines that let a job go to nodes (with `pin`: nowhere else), and note the intent."""
     entry = book.held[number]
-    entry.let_go, entry.nodes = now, tuple(nodes)
-    entry.pinned = bool(pin and nodes and all(NODE.fullmatch(name) for name in nodes))
-    first = [f"update jobid={number:d} ReqNodeList={','.join(nodes)}"] if entry.pinned else []
+    entry.let_go, entry.nodes, entry.done = now, tuple(nodes), False
+    pin = bool(pin and nodes and all(NODE.fullmatch(name) for name in nodes))
+    entry.pinned |= pin  # what is pinned already stays so until scontrol confirms that it is not
+    first = [f"update jobid={number:d} ReqNodeList={','.join(nodes)}"] if pin else []
     return [*first, f"release {number:d}"]
 
 
@@ -137,36 +128,34 @@ def let_all_go(slurm: Slurm, book: Book) -> int:
         return _blindly(slurm, book)
     held_in = book.held_in or {name for job in jobs if job.number in book.held for name in job.partitions}
     count = 0
-    for attempt in range(TRIES):
+    complaint = ""
+    for attempt in range(TRIES + 1):
         now = time.time()
         look(book, jobs, held_in, now, slurm.began)
-        left = ours(book, jobs)
-        lines = unpinned(book, stuck(book, jobs, now, most_s=-1.0))
+        left, loose = ours(book, jobs), stuck(book, jobs, now, most_s=-1.0)
         count = count or len(left)
-        if not left and not lines:
+        book.keep()
+        if attempt == TRIES or not (left or loose):
             break
-        lines += [line for job in left for line in released(book, job.number, (), False, now)]
+        lines = [line for job in left for line in released(book, job.number, (), False, now)]
         sleep(LOOK_S if attempt else 0.0)
-        book.save()
-        slurm.tell(lines, WHAT)
+        book.keep()
+        complaint = slurm.tell(unpinned(loose) + lines, WHAT)
+        confirm(book, (), loose, complaint)  # whether they were let go is read, not believed
         jobs = slurm.jobs()
-    book.save()
-    if still := [job.number for job in jobs if _as_before(book, job)]:
-        raise OddError(f"scontrol: {len(still)} jobs are still held, job {min(still)} first")
+    if still := [job.number for job in left]:
+        why = f": {' '.join(complaint.split())[:200]}" if complaint else ""
+        raise OddError(f"scontrol: {len(still)} jobs are still held, job {min(still)} first{why}")
     return count
-
-
-def _as_before(book: Book, job: JobRow) -> bool:
-    entry = book.held.get(job.number)
-    return entry is not None and job.state == PENDING and bool(entry.hold) and entry.hold == job.hold
 
 
 def _blindly(slurm: Slurm, book: Book) -> int:
     """Let go what the book has, where squeue cannot be read."""
     now = time.time()
-    found = [number for number, one in book.held.items() if one.hold and one.let_go is None]
-    slurm.tell([line for number in found for line in released(book, number, (), False, now)], WHAT)
-    book.save()
+    found = [number for number, one in book.held.items() if one.hold and not one.done]
+    lines = [line for number in found for line in released(book, number, (), False, now)]
+    confirm(book, found, (), slurm.tell(lines, WHAT))
+    book.keep()
     return len(found)
 
 

@@ -80,13 +80,7 @@ def _eligible(reading: Reading) -> Iterator[JobRow]:
 
 
 def changes(decided: Decided, factors: Mapping[int, int], strength: int) -> dict[int, int]:
-    """Return the factors that must change, the head of the queue first.
-
-    Args:
-        decided: the order that is wanted; without one, all are taken back.
-        factors: those that jobs have, by their number.
-        strength: the highest factor.
-    """
+    """Return the factors that must change, the head of the queue first; without an order, all are taken back."""
     now = {job.array: factors[job.number] for job in decided.pool.waiting}
     order = decided.order or []
     found = arranged(order, now, strength) if order else {}

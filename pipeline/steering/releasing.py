@@ -9,12 +9,11 @@ Slurm wants, goes who is held for too long, depends on other jobs, has a reserva
 from collections.abc import Iterator, Sequence
 
 from pipeline.core import Json
-from pipeline.errors import UserError
 from pipeline.steering.asking import Slurm
 from pipeline.steering.book import Book
-from pipeline.steering.holding import NODE, WHAT, again, look, named_in, ours, released, stuck, unpinned
+from pipeline.steering.holding import NODE, WHAT, confirm, look, ours, released, stuck, unpinned
 from pipeline.steering.planning import Decided
-from pipeline.steering.rows import HOLDING, PENDING, JobRow, OddError, Reading
+from pipeline.steering.rows import HOLDING, PENDING, JobRow, Reading
 from pipeline.steering.settings import Settings
 
 LEAST_STUCK_S, STUCK_TICKS = 60.0, 5  # that a job may wait for its nodes: Slurm may look at its queue once a minute
@@ -43,7 +42,7 @@ class Releasing:
     def seen(self, reading: Reading) -> Reading:
         """Return what there is to decide: who is held, what runs, and what is about to; all are told as eligible."""
         if look(self.book, reading.jobs, self.settings.held_in, reading.now, self.slurm.began):
-            self.book.save()
+            self.book.keep()
         held = ours(self.book, reading.jobs)
         self._held = {job.number: job for job in held if job.eligible is None or job.eligible <= reading.now}
         if self.pins is None:
@@ -56,30 +55,20 @@ class Releasing:
     def let_go(self, found: Sequence[Decided], reading: Reading, behind: bool) -> tuple[dict[str, Json], str]:
         """Let go whom the policy starts; return who went where and why, and what scontrol complained of.
 
-        Args:
-            found: the decisions of all queues.
-            reading: by which they were made.
-            behind: is the policy behind the fallback? Then all go at once, and Slurm's own order stands.
-
-        Raises:
-            UserError: who runs this may not.
-            AwayError: slurmctld does not answer; it is tried again.
+        Where the policy is behind the fallback all go at once, and Slurm's own order stands. Raises as `Slurm.tell`.
         """
-        lines = unpinned(self.book, stuck(self.book, reading.jobs, reading.now, self._patience_s))
+        loose = stuck(self.book, reading.jobs, reading.now, self._patience_s)
+        lines, complaint = unpinned(loose), ""
         going = dict.fromkeys(self._held, ((), BEHIND)) if behind else self._going(found, reading.now)
         for number, (nodes, _) in going.items():
             job = self._held[number]
             lines += released(self.book, number, nodes, bool(self.pins) and _may_be_pinned(job), reading.now)
-        complaint = ""
         if lines:
-            self.book.save()  # before Slurm is told
-            try:
-                complaint = self.slurm.tell(lines, WHAT)
-            except (OddError, UserError):
-                again(self.book, going)
-                self.book.save()
-                raise
-            again(self.book, going.keys() & named_in(complaint))
+            if not self.book.keep():  # a full disk stops no release, but a pin that is not on record would stay
+                lines = [line for line in lines if line.startswith("release ") or line.endswith("=")]
+            complaint = self.slurm.tell(lines, WHAT)
+            confirm(self.book, going, loose, complaint)
+            self.book.keep()
         return {str(number): {"nodes": list(nodes), "why": why} for number, (nodes, why) in going.items()}, complaint
 
     def _going(self, found: Sequence[Decided], now: float) -> dict[int, tuple[tuple[str, ...], str]]:
@@ -124,10 +113,11 @@ class Releasing:
         else:
             return None
         self.book.held[job.number].pinned = True
-        self.book.save()
+        if not self.book.keep():
+            return None
         self.slurm.tell([f"update jobid={job.number:d} ReqNodeList={names[0]}"], WHAT)
         found = any(one.number == job.number and one.wanted == names[0] for one in self.slurm.jobs())
-        self.slurm.tell(unpinned(self.book, [job.number]), WHAT)
+        confirm(self.book, (), [job.number], self.slurm.tell(unpinned([job.number]), WHAT))
         return found
 
 

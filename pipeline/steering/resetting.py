@@ -8,7 +8,7 @@ from collections.abc import Callable
 from time import monotonic, sleep
 
 from pipeline.errors import UserError
-from pipeline.steering.asking import AwayError, Slurm, unset
+from pipeline.steering.asking import AwayError, Slurm, sure
 from pipeline.steering.book import Book
 from pipeline.steering.holding import let_all_go
 from pipeline.steering.rows import OddError
@@ -30,18 +30,22 @@ def reset(slurm: Slurm, book: Book) -> int:
     """
     wanted = _ours(book, _seen(slurm)) if book.jobs else set()
     count, left = sum(book.jobs[number].gone is None for number in wanted), wanted
-    for _ in range(TRIES):
+    stay, unsure, complaint = set[int](), set[int](), ""
+    for attempt in range(TRIES):
         if not left:
             break
-        slurm.set(unset(left))
-        seen = _seen(slurm)
-        left = {number for number in left if seen and seen.get(number, 0) != 0}
-        if left:
-            sleep(LOOK_S)
-    if left:
-        raise OddError(f"scontrol: {len(left)} jobs keep their SiteFactor, job {min(left)} first")
-    if wanted:
-        book.intend(unset(wanted), {number: book.jobs[number].submitted for number in wanted})
+        sleep(LOOK_S if attempt else 0.0)
+        complaint = slurm.set(dict.fromkeys(left, 0))
+        seen = _seen(slurm) or {}
+        stay = {number for number in left if seen.get(number, 0) != 0}
+        unsure = left - seen.keys() - sure(left, complaint)  # not shown, so scontrol's word is all there is
+        left = stay | {number for number in unsure if book.jobs[number].gone is None}
+    if stay:
+        why = f": {' '.join(complaint.split())[:200]}" if complaint else ""
+        raise OddError(f"scontrol: {len(stay)} jobs keep their SiteFactor, job {min(stay)} first{why}")
+    if done := wanted - unsure:
+        book.note(dict.fromkeys(done, 0), {number: book.jobs[number].submitted for number in done})
+        book.keep()
     return count
 
 
@@ -70,22 +74,24 @@ def all_back(slurm: Slurm, book: Book) -> str:
     """Reset all factors and let all jobs go that are held for the controller; return what to say of it.
 
     Raises:
-        OddError: slurmctld does not answer, or does not do it.
-        UserError: who runs this may not.
+        UserError: slurmctld does not answer, or does not do it, or not for this account.
     """
-    found = {"SiteFactor of {} jobs taken back": reset(slurm, book), "{} held jobs let go": let_all_go(slurm, book)}
-    return ", ".join(said.format(count) for said, count in found.items() if count)
+    found, failed = list[str](), list[UserError]()
+    for said, act in (("SiteFactor of {} jobs taken back", reset), ("{} held jobs let go", let_all_go)):
+        try:
+            if count := act(slurm, book):
+                found.append(said.format(count))
+        except UserError as error:  # one that fails must not keep the other from being done
+            failed.append(error)
+    if failed:
+        raise failed[0]
+    return ", ".join(found)
 
 
 def until_reset(slurm: Slurm, book: Book, say: Callable[[str], None], pause_s: float, most_s: float) -> bool:
-    """Take all back as soon as slurmctld answers; return whether that was within a time.
+    """Take all back as soon as slurmctld answers; return whether that was within `most_s`.
 
-    Args:
-        slurm: that is asked, again and again.
-        book: what is to be taken back.
-        say: is told what was taken back, and once of each reason why it is not.
-        pause_s: behind the first try; behind each other half as long again, a minute at most.
-        most_s: behind which it is given up, and left to a person.
+    Pauses grow from `pause_s` by half each, up to a minute. Each reason for a failure is said once.
     """
     said, begun = "", monotonic()
     while True:
@@ -93,7 +99,7 @@ def until_reset(slurm: Slurm, book: Book, say: Callable[[str], None], pause_s: f
             if back := all_back(slurm, book):
                 say(f"steer: {back}")
             return True
-        except (OddError, UserError) as error:
+        except UserError as error:
             if str(error) != said:
                 said = str(error)
                 say(f"steer: what was set is not taken back yet: {said}")

@@ -8,6 +8,8 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
+from pipeline.errors import UserError
+
 MOST_ROWS = 200_000  # of one command
 NUMBER = re.compile(r"\d{1,10}", re.ASCII)
 AMOUNT = re.compile(r"(\d{1,12}(?:\.\d{1,6})?)([KMGTP]?)", re.ASCII)
@@ -17,9 +19,13 @@ GPUS = re.compile(r"gpu(?::[^,:()]*)?:(\d{1,6})(?:\([^()]*\))?", re.ASCII)
 TIMES: dict[str, int] = {letter: 1024**power for power, letter in enumerate(("", "K", "M", "G", "T", "P"))}
 NOTHING = ("", "N/A", "(null)", "None", "Unknown")
 ENDLESS = ("UNLIMITED", "NOT_SET", "Partition_Limit", "INVALID")
-PENDING, HOLDING = "PD", ("R", "CG", "CF", "ST")  # states in which a job waits, and holds what it was given
+# States in which a job waits, and holds what it was given (suspended, signaled, resized and staged-out ones too).
+PENDING, HOLDING = "PD", ("R", "CG", "CF", "ST", "S", "SI", "RS", "SO")
 HOLDS = ("JobHeldUser", "JobHeldAdmin")  # reasons of jobs that somebody holds
-TAKING = ("idle", "mixed", "allocated", "completing", "planned")  # states of nodes that take jobs
+# Slurm gives jobs to nodes with these words, which it may have to power up, and to none with these flags (+WORD of
+# StateComplete, or sinfo's characters): no answer, powered down soon or right now, rebooting, reserved.
+TAKING = re.compile(r"(idle|mix(ed)?|alloc(ated)?|comp(leting)?|planned|plnd|powered_down|pow(er|ering)?_up)(?![a-z_])")
+REFUSING = re.compile(r"\+(drain|down|fail|inval|no|maint|res|power_d|powering_d|perf|reboot_i|block|fut|unk)|[*!%$^]")
 
 SQUEUE = ("JobID", "ArrayJobID", "StateCompact", "Partition", "SubmitTime", "EligibleTime", "StartTime", "TimeLimit",
           "NumNodes", "tres-alloc", "Reservation", "UserName", "NodeList", "Reason", "ReqNodes", "Dependency",
@@ -28,7 +34,7 @@ SINFO = ("%N", "%R", "%a", "%p", "%T", "%c", "%m", "%G")
 SPRIO = ("%i", "%S")
 
 
-class OddError(Exception):
+class OddError(UserError):
     """What Slurm said cannot be read; nothing is decided on it."""
 
 
@@ -99,9 +105,18 @@ def nodes_in(text: str) -> list[NodeRow]:
     for k, (name, partition, there, tier, state, cpus, mib, gres) in _lines(text, "sinfo", len(SINFO)):
         where = f"sinfo, line {k}"
         units = {"cpu": _amount(cpus, where), "memory": _amount(mib, where) / 1024, "gpu": _gpus(gres, where)}
-        takes = there == "up" and state in TAKING
+        takes = there == "up" and takes_jobs(state)
         found.append(NodeRow(_name(name, where), _name(partition, where), _whole(tier, where), takes, units))
     return found
+
+
+def takes_jobs(state: str) -> bool:
+    """Return whether Slurm gives jobs to a node in a state.
+
+    >>> [takes_jobs(state) for state in ("idle~", "MIXED+CLOUD+POWERING_UP", "idle*", "IDLE+DRAIN", "idle%")]
+    [True, True, False, False, False]
+    """
+    return bool(TAKING.match(state.lower())) and not REFUSING.search(state.lower())
 
 
 def factors_in(text: str) -> dict[int, int]:

@@ -17,10 +17,10 @@ from pipeline.steering.alone import alone
 from pipeline.steering.asking import Slurm
 from pipeline.steering.book import WHO, Book, held_by, locked
 from pipeline.steering.controller import Controller
-from pipeline.steering.holding import must_be_there
+from pipeline.steering.holding import claim, must_be_there
 from pipeline.steering.journal import Journal
 from pipeline.steering.resetting import all_back
-from pipeline.steering.rows import OddError, Reading
+from pipeline.steering.rows import OddError
 from pipeline.steering.settings import Settings
 from pipeline.steering.states import MOST_WAITING
 from pipeline.steering.watchdog import Watched
@@ -40,7 +40,7 @@ def steer(
     told = slurm.must_weigh()  # first, so that no folder is left where there is nothing to steer
     with locked(settings.folder) as lock, alone(told) if settings.mode.acts else nullcontext() as sign:
         if settings.held_in:
-            must_be_there(settings.held_in, {node.partition for node in _read(slurm).nodes})
+            must_be_there(settings.held_in, {node.partition for node in slurm.read().nodes})
         book = Book(settings.folder)
         _take_back(slurm, book)
         named = look()
@@ -61,29 +61,40 @@ def steer(
             desk.close()
 
 
-def take_back(folder: Path) -> None:
-    """Reset whatever a controller of a folder left.
+def take_back(folder: Path, held_in: tuple[str, ...] = ()) -> None:
+    """Reset whatever a controller of a folder left; let all go that is held in partitions, whatever the ledger says.
 
     Raises:
         UserError: one is at work there, or Slurm does not answer.
     """
-    if not folder.is_dir():
+    if not folder.is_dir() and not held_in:
         raise UserError(f"{folder}: not found; expected the --folder of a controller")
     with locked(folder):
-        book = Book(folder)
-        if not _take_back(Slurm(), book):
-            say(f"steer: nothing is set, by what {folder} says")
+        slurm = Slurm()
+        book = _claimed(slurm, folder, held_in) if held_in else Book(folder)
+        if not _take_back(slurm, book):
+            say(f"steer: nothing is set, by what {folder} says{' and what is held there' if held_in else ''}")
         _leave(book)
         if book.behind:
             _forgive(book)
 
 
-def _take_back(slurm: Slurm, book: Book) -> str:
+def _claimed(slurm: Slurm, folder: Path, held_in: tuple[str, ...]) -> Book:
+    """Return the ledger of a folder, if it can be read, with all that is held in partitions as the controller's."""
+    seen = slurm.read()
+    must_be_there(held_in, {node.partition for node in seen.nodes})
     try:
-        back = all_back(slurm, book)
-    except OddError as error:
-        raise UserError(str(error)) from None
-    if back:
+        book = Book(folder)
+    except UserError as error:
+        say(f"steer: {error}; what is held is let go without it")
+        book = Book(folder, blank=True)
+    book.held_in = (*dict.fromkeys((*book.held_in, *held_in)),)
+    claim(book, seen.jobs, held_in)
+    return book
+
+
+def _take_back(slurm: Slurm, book: Book) -> str:
+    if back := all_back(slurm, book):
         say(f"steer: {back}")
     return back
 
@@ -101,14 +112,10 @@ def _leave(book: Book) -> None:
     if book.held_in:
         where, book.held_in = ", ".join(book.held_in), ()
         book.save()
-        say(f"steer: what is submitted held in {where} from now on stays held, until somebody lets it go")
-
-
-def _read(slurm: Slurm) -> Reading:
-    try:
-        return slurm.read()
-    except OddError as error:
-        raise UserError(str(error)) from None
+        say(
+            f"steer: what is submitted held in {where} from now on stays held, until somebody lets it go "
+            f"(all at once: --reset --held-in {where.replace(' ', '')})"
+        )
 
 
 def _wide(params: Params, scenario: str, named: Named) -> Params:
@@ -132,11 +139,11 @@ async def _run(controller: Controller, watched: Watched | None) -> None:
     finally:
         try:
             back = await asyncio.to_thread(all_back, controller.slurm, controller.book)
-            controller.journal.add("end", time(), back=back)
-            controller.journal.close()
             say(f"steer: ended; {(back or 'nothing is left to take back') if watched else 'nothing was touched'}")
             _leave(controller.book)
             clean = True
+            controller.journal.add("end", time(), back=back)
+            controller.journal.close()
         except OddError as error:
             say(f"steer: ended; the watchdog takes back what was set as soon as it can: {error}")
         finally:

@@ -73,14 +73,7 @@ def resources_of(example: Mapping[str, Json], scenario: str) -> tuple[str, ...]:
 
 
 def state_of(pool: Pool, now: float, resources: Sequence[str], unit_s: float) -> Json:
-    """Return what a policy is asked about.
-
-    Args:
-        pool: jobs that compete.
-        now: in seconds.
-        resources: that the scenario has.
-        unit_s: seconds of the scenario's unit of time.
-    """
+    """Return what a policy is asked about, in the scenario's resources and units of time."""
     waiting = sorted(pool.waiting, key=lambda job: (_arrived(job, now), job.number))[:MOST_WAITING]
     return {
         "now": now / unit_s,

@@ -20,6 +20,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import BinaryIO
 
+from pipeline.errors import UserError
 from pipeline.progress import say
 from pipeline.steering.asking import Slurm
 from pipeline.steering.book import SAVED_S, WHO, Book, held_by
@@ -53,11 +54,6 @@ class Watched:
     def pipe(self) -> int:
         """Return what whoever changes something for the controller must hold."""
         return self._pipe
-
-    @property
-    def pid(self) -> int:
-        """Return the number of its process."""
-        return self._process.pid
 
     @property
     def alive(self) -> bool:
@@ -145,4 +141,8 @@ def _watch(pipe: int, silent_s: float) -> bytes:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    try:
+        sys.exit(main(sys.argv[1:]))
+    except UserError as error:  # of a ledger that cannot be read
+        say(f"steer: the watchdog ends: {error}")
+        sys.exit(FAILED)

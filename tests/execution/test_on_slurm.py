@@ -1,10 +1,12 @@
 """Slurm, through submitit, finds what is found here; what is not there is one line."""
 
+import os
 import re
 import shutil
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -32,6 +34,18 @@ def test_without_submitit_it_is_said_what_to_install(monkeypatch: pytest.MonkeyP
     monkeypatch.setitem(sys.modules, "submitit", None)
     with pytest.raises(UserError, match=r"^executor: package 'submitit' is not there: pip install '\.\[slurm\]'$"):
         found(TWO)
+
+
+def test_what_squeue_says_when_it_fails_is_passed_on_once(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "squeue").write_text("#!/bin/sh\necho 'slurm_load_jobs error: Unable to contact' >&2\nexit 1\n")
+    (tmp_path / "squeue").chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
+    crew = object.__new__(on_slurm.SlurmCrew)
+    crew._jobs, crew._said, crew._waiting_since = [SimpleNamespace(job_id="7_0")], "", 0.0
+    assert [crew._queued(), crew._queued()] == [True, True]
+    assert capsys.readouterr().err == "executor: squeue: slurm_load_jobs error: Unable to contact\n"
 
 
 def test_without_slurm_it_is_said(monkeypatch: pytest.MonkeyPatch) -> None:

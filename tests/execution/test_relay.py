@@ -94,6 +94,19 @@ def test_a_job_of_which_nothing_is_heard_is_cancelled_and_begins_again(
     assert "executor: finetune plain was ended from outside; it begins again where it was" in said
 
 
+def test_a_queue_that_cannot_be_read_is_not_taken_for_an_empty_one(
+    monkeypatch: pytest.MonkeyPatch, place: Path
+) -> None:
+    """Else a job of before might still run when its work begins again."""
+    pretended(monkeypatch, place, RUN_IT, ["true"])
+    monkeypatch.setattr(by_slurm, "ENDED_S", 0.2)
+    (place / "squeue").write_text("#!/bin/sh\necho 'slurm_load_jobs error: Socket timed out' >&2\nexit 1\n")
+    with pytest.raises(
+        UserError, match=r"^executor: Slurm's job \S+ of before does not end: slurm_load_jobs error: So"
+    ):
+        relay(1, "finetune", "plain")
+
+
 def pretended(monkeypatch: pytest.MonkeyPatch, place: Path, srun: str, command: list[str]) -> None:
     """Have a Slurm whose srun does what a script says."""
     for name, script in {"srun": srun, "squeue": ":", "scancel": ":"}.items():

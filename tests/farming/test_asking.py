@@ -43,6 +43,9 @@ def test_what_dvc_refuses_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
         UserError, match=r"^dvc status: 'models' is busy, it is being blocked by: \(PID 7\): dvc repro$"
     ):
         asking.stale()
+    pretend(monkeypatch, "echo 'python: No module named dvc' >&2; exit 1")
+    with pytest.raises(UserError, match=r"^dvc dag: python: No module named dvc$"):
+        asking.graph()
     pretend(monkeypatch, "exit 3")
     with pytest.raises(UserError, match=r"^dvc dag: failed$"):
         asking.graph()

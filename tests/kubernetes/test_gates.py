@@ -10,6 +10,7 @@ from live_service import HOST, Service, service
 
 from pipeline.config import Params
 from pipeline.core import Json
+from pipeline.errors import UserError
 from pipeline.kubernetes.api import Address, Api, UnreachableError
 from pipeline.kubernetes.gates import Ask, Gates, Patience
 from pipeline.kubernetes.view import View
@@ -251,3 +252,39 @@ def test_two_controllers_at_once_open_each_gate_once(sjf: Service) -> None:
             thread.join(30)
         assert run.cluster.gated() == []
         assert sorted(run.cluster.patched) == sorted({*run.cluster.patched})
+
+
+def test_a_gate_that_the_server_leaves_closed_is_not_taken_for_open(
+    sjf: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As an admission webhook may that puts it back; the server answers 200."""
+    with controlled(cluster_of(pod("a")), asking(sjf)) as run:
+        with monkeypatch.context() as patched:
+            patched.setattr(Api, "patch", lambda api, path, body: api.get(path))
+            assert run.gates.open_all() == 0
+            run.gates.tick()
+            assert run.said == ["work/a: the server answered, and left its gate closed"] * 2
+        run.gates.tick()
+        assert run.cluster.gated() == []
+
+
+def test_a_change_that_the_server_lost_is_made_again(sjf: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its store was restored from an hour ago; the view shows the gate, and no newer change."""
+    with controlled(cluster_of(pod("a")), asking(sjf), promise=30.0) as run:
+        gated = run.view.pods.all()
+        run.gates.tick()
+        monkeypatch.setattr(run.view.pods, "all", lambda: gated)
+        assert run.gates.gated() == []
+        run.now += 31.0
+        assert [one.name for one in run.gates.gated()] == ["a"]
+
+
+def test_a_token_that_cannot_be_read_holds_no_pod_for_ever(sjf: Service) -> None:
+    def unreadable(state: Json) -> Mapping[str, Json]:
+        raise UserError("token: cannot be read")
+
+    with controlled(cluster_of(pod("a")), unreadable, service=60.0) as run:
+        run.gates.tick()
+        run.now += 61.0
+        run.gates.tick()
+        assert run.cluster.gated() == []

@@ -5,7 +5,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import pytest
 from builders import REPOSITORY
@@ -13,8 +13,9 @@ from kubernetes_server import Cluster, api_server, node, pod, until
 from live_service import HOST, Service, service
 
 from pipeline.config import Params
+from pipeline.core import Json
 from pipeline.errors import UserError
-from pipeline.kubernetes.api import Address
+from pipeline.kubernetes.api import Address, AnsweredError, Api
 from pipeline.kubernetes.asked import Words
 from pipeline.kubernetes.gates import Patience
 from pipeline.stages import open_gates
@@ -87,3 +88,18 @@ def test_a_resource_that_is_not_known_is_one_line() -> None:
     assert words_of("cpu,gpu", 5.0) == Words(("cpu", "gpu"), 5.0)
     with pytest.raises(UserError, match="--resources: expected some of cpu, memory, gpu, got 'disk'"):
         words_of("cpu,disk", 5.0)
+
+
+def test_gates_that_the_server_refuses_to_open_are_no_success(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(api: Api, path: str, body: Json) -> Mapping[str, Json]:
+        if path.endswith("/p1"):
+            raise AnsweredError(403, "pods is forbidden")
+        return patched(api, path, body)
+
+    patched = Api.patch
+    monkeypatch.setattr(Api, "patch", refused)
+    cluster = cluster_of(3)
+    with api_server(cluster) as url:
+        with pytest.raises(UserError, match=r": 1 gates are still closed, that of work/p1 first; try again$"):
+            run(Address(url), Address(url), Words(), Patience(), 1.0, True)
+        assert cluster.patched == ["p0", "p2"]

@@ -39,6 +39,13 @@ def test_who_passed_is_champion_and_the_one_before_comes_back(place: Path, lines
     assert lines.read_text().startswith(HEAD)
 
 
+def test_nobody_is_said_to_be_champion_before_that_is_written(place: Path, lines: Path, command: Command) -> None:
+    judge(place, online=Verdict(champion=None, promote=HOLD, stays="hold"), shares=Verdict(champion=HOLD, stays="sjf"))
+    said = command("promote")  # the second verdict is not of now
+    assert (said.code, said.out) == (2, "")
+    assert lines.read_text() == HEAD
+
+
 @pytest.mark.parametrize(
     ("words", "verdict", "said"),
     [

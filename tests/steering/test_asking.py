@@ -7,7 +7,7 @@ import pytest
 from pipeline.config import Params
 from pipeline.errors import UserError
 from pipeline.stages import steer
-from pipeline.steering.asking import Slurm
+from pipeline.steering.asking import Slurm, sure
 from pipeline.steering.settings import Mode, Settings
 
 LOST = """scontrol: error: resolve_ctls_from_dns_srv: res_nsearch error: Unknown host
@@ -39,3 +39,44 @@ def test_where_there_is_nothing_to_steer_no_folder_is_left(
     with pytest.raises(UserError, match="no Slurm is known here"):
         steer.run(params, "machines", "sjf", 200.0, Settings(Mode.OBSERVE, tmp_path / "steering"))
     assert not (tmp_path / "steering").exists()
+
+
+def told_by(folder: Path, script: str) -> Slurm:
+    """A Slurm whose scontrol is a line of shell."""
+    (folder / "scontrol").write_text(f"#!/bin/sh\n{script}\n")
+    (folder / "scontrol").chmod(0o755)
+    return Slurm({"PATH": f"{folder}:/usr/bin:/bin", "SLURM_CONF": "/etc/wrong.conf"})
+
+
+def test_what_scontrol_says_of_a_wrong_slurm_conf_is_passed_on(tmp_path: Path) -> None:
+    said = "scontrol: error: _establish_config_source: failed to fetch config from ctl9\nscontrol: fatal: No source"
+    slurm = told_by(tmp_path, f"echo '{said}' >&2; exit 1")
+    with pytest.raises(UserError, match=r"failed to fetch config from ctl9 .*fatal: No source"):
+        slurm.must_weigh()
+
+
+def test_what_a_command_said_before_its_time_was_over_is_passed_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pipeline.steering.asking.PATIENCE_S", 0.5)
+    slurm = told_by(tmp_path, "echo 'scontrol: error: cannot stat file /etc/wrong.conf, retrying' >&2; exec sleep 60")
+    with pytest.raises(UserError, match=r"no answer within 0.5 s: scontrol: error: cannot stat file /etc/wrong.conf"):
+        slurm.must_weigh()
+
+
+def test_a_scontrol_that_fails_without_a_word_is_no_success(tmp_path: Path) -> None:
+    assert told_by(tmp_path, "cat >/dev/null; exit 3").set({1: 5}) == "ended with 3"
+
+
+@pytest.mark.parametrize(
+    ("complaint", "done"),
+    [
+        ("", {7, 8}),
+        ("Invalid job id specified for job 7\nslurm_suspend error: Invalid job id specified\n", {8}),
+        ("Job has already finished for job 8_2\n", {7}),
+        ("Invalid job id specified for job 7\nslurm_update error: Unable to contact\n", set()),
+        ("ended with 1", set()),
+    ],
+)
+def test_a_complaint_confirms_only_what_it_leaves_no_doubt_of(complaint: str, done: set[int]) -> None:
+    assert sure([7, 8], complaint) == done

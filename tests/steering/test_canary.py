@@ -1,6 +1,8 @@
 """A policy that falls behind the fallback is taken back, and one that does not stays."""
 
+import asyncio
 import json
+import threading
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
@@ -12,7 +14,7 @@ from pipeline.core import Json
 from pipeline.slurm.configuration import Cluster
 from pipeline.slurm.loopback import slurm, why_not
 from pipeline.stages.serve import heuristic
-from pipeline.steering.canary import judged, since
+from pipeline.steering.canary import Canary, judged, since
 from pipeline.steering.journal import Journal
 from pipeline.steering.releasing import BEHIND
 
@@ -50,6 +52,24 @@ def test_a_policy_is_behind_where_it_is_worse(tmp_path: Path, told_right: bool) 
 def test_of_another_policy_nothing_is_said(tmp_path: Path) -> None:
     recorded(tmp_path, told_right=False)
     assert judged(tmp_path, "machines", "sjf", "another", 50, 1.0) == (0, 0.0, False)
+
+
+def test_a_process_that_still_judges_when_the_controller_ends_is_waited_for(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Else asyncio warns of a loop that is closed, from a thread."""
+    before = set(threading.enumerate())
+
+    async def ends_early() -> None:
+        canary = Canary(tmp_path, "machines", 50, 1.0)
+        assert await canary.look("sjf", DIGEST) is None
+        await asyncio.sleep(0.2)
+        await canary.close()
+
+    asyncio.run(ends_early())
+    for thread in set(threading.enumerate()) - before:
+        thread.join(10)
+    assert [row.getMessage() for row in caplog.records if row.name == "asyncio"] == []
 
 
 def test_what_another_policy_did_and_what_was_taken_back_does_not_count() -> None:

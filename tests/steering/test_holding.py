@@ -1,5 +1,6 @@
 """Which held jobs are the controller's to let go, and which are somebody else's."""
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -9,7 +10,7 @@ from slurm_said import SUBMIT, squeue
 from pipeline.errors import UserError
 from pipeline.steering.asking import Slurm
 from pipeline.steering.book import Book
-from pipeline.steering.holding import let_all_go, look, must_be_there, ours, released, stuck
+from pipeline.steering.holding import claim, confirm, let_all_go, look, must_be_there, ours, released, stuck
 from pipeline.steering.rows import JobRow, OddError, jobs_in
 
 HELD, NOW = ("held",), float(SUBMIT) + 100.0
@@ -149,3 +150,57 @@ def test_where_squeue_cannot_be_read_what_the_book_has_is_let_go(tmp_path: Path)
 def test_a_partition_that_there_is_not_is_refused() -> None:
     with pytest.raises(UserError, match="--held-in: unknown partition 'hold': there are held, work"):
         must_be_there(["held", "hold"], {"work", "held"})
+
+
+def test_a_release_that_nothing_confirms_is_repeated_while_the_job_is_held(tmp_path: Path) -> None:
+    """scontrol timed out: the job may have been let go or not."""
+    book = Book(tmp_path)
+    after(book, job())
+    let_go(book)
+    assert after(book, job(), NOW + 5) == [2]
+    let_go(book)
+    assert after(book, job(hold="Resources"), NOW + 10) == []  # it was done all the same
+    assert after(book, job(), NOW + 15) == []  # so this hold is somebody else's
+
+
+def test_a_release_that_scontrol_confirms_is_not_repeated(tmp_path: Path) -> None:
+    complaint = (
+        "Job update not available right now for job 3\nslurm_suspend error: Job update not available right now\n"
+    )
+    for said, left in (("", []), (complaint, []), ("slurm_update error: Zero Bytes were transmitted", [2])):
+        book = Book(tmp_path)
+        after(book, job())
+        let_go(book)
+        confirm(book, [2], [], said)
+        assert after(book, job(), NOW + 5) == left
+
+
+def test_what_slurm_could_not_unpin_stays_known_as_pinned(tmp_path: Path) -> None:
+    book = Book(tmp_path)
+    after(book, job())
+    let_go(book)
+    confirm(book, [], [2], "slurm_update error: Slurm backup controller in standby mode")
+    assert book.held[2].pinned
+    confirm(book, [], [2], "")
+    assert not book.held[2].pinned
+
+
+def test_a_full_disk_stops_no_release(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    slurm = Holding([2, 3])
+    book = in_charge(tmp_path, slurm)
+
+    def full(stream: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    assert let_all_go(slurm, book) == 2
+    assert not slurm.held
+
+
+def test_all_that_is_held_in_a_partition_can_be_claimed_whoever_holds_it(tmp_path: Path) -> None:
+    book = Book(tmp_path)
+    after(book, job())
+    after(book, job(hold="JobHeldAdmin"))  # somebody else's, by the ledger
+    rows = jobs_in("\n".join([job(hold="JobHeldAdmin"), job(3), job(4, partition="work"), job(5, "Priority")]))
+    claim(book, rows, HELD)
+    assert [one.number for one in ours(book, rows)] == [2, 3]

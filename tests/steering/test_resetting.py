@@ -7,7 +7,7 @@ import pytest
 
 from pipeline.steering.asking import AwayError, Slurm
 from pipeline.steering.book import Book
-from pipeline.steering.resetting import reset, until_reset
+from pipeline.steering.resetting import all_back, reset, until_reset
 from pipeline.steering.rows import OddError
 
 
@@ -105,3 +105,24 @@ def test_it_is_given_up_behind_a_time_and_says_what_to_do_then(tmp_path: Path) -
     assert last.endswith(f"python -m pipeline steer slurm --reset --folder {tmp_path}")
     slurm.away = 0
     assert reset(slurm, Book(tmp_path)) == 1
+
+
+def test_a_job_that_runs_is_not_taken_for_reset_when_scontrol_failed(tmp_path: Path) -> None:
+    """sprio does not show it, so the answer of scontrol is all there is."""
+    slurm = Remembered({1: 50})
+    slurm.hidden = {1}
+    slurm.set = lambda factors: "slurm_update error: Zero Bytes were transmitted or received"  # type: ignore[method-assign]
+    reset(slurm, book_of(tmp_path, {1: 50}))
+    del slurm.set
+    reset(slurm, Book(tmp_path))
+    assert slurm.now == {1: 0}
+
+
+def test_a_factor_that_stays_does_not_keep_jobs_held(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    let_go: list[Book] = []
+    slurm = Remembered({1: 50})
+    slurm.set = lambda factors: "Access denied for job 1"  # type: ignore[method-assign]
+    monkeypatch.setattr("pipeline.steering.resetting.let_all_go", lambda slurm, book: let_go.append(book) or 0)
+    with pytest.raises(OddError, match="1 jobs keep their SiteFactor, job 1 first: Access denied for job 1"):
+        all_back(slurm, book_of(tmp_path, {1: 50}))
+    assert len(let_go) == 1

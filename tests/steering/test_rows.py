@@ -40,6 +40,31 @@ def test_nodes_have_gpus_and_take_jobs_or_do_not() -> None:
     assert found[0].units == {"cpu": 4.0, "memory": 1.0, "gpu": 3.0}
 
 
+TAKES = """idle mixed allocated completing planned idle~ IDLE~ idle# mixed# idle@ allocated@ idle- mixed- allocated+
+    IDLE+CLOUD IDLE+CLOUD+POWERED_DOWN MIXED+CLOUD+POWERING_UP IDLE+PLANNED IDLE+REBOOT_REQUESTED IDLE+DYNAMIC_NORM
+    powered_down powering_up mix alloc"""
+REFUSES = """idle* mixed* allocated* idle~* idle! idle% idle$ idle^ down down~ down* drained drained* draining draining@
+    drng reserved maint maint$ inval unknown future fail failing perfctrs blocked power_down powering_down reboot_issued
+    IDLE+DRAIN ALLOCATED+DRAIN IDLE+CLOUD+POWERING_DOWN IDLE+CLOUD+POWER_DOWN MIXED+NOT_RESPONDING IDLE+MAINTENANCE
+    IDLE+RESERVED IDLE+FAIL IDLE+INVALID_REG IDLE+REBOOT_ISSUED DOWN+CLOUD idler"""
+
+
+@pytest.mark.parametrize(("states", "takes"), [(TAKES, True), (REFUSES, False)])
+def test_a_state_of_a_node_is_a_word_and_flags(states: str, takes: bool) -> None:
+    said = "\n".join(sinfo(f"n{k}", state=state) for k, state in enumerate(states.split()))
+    found = dict(zip(states.split(), [node.takes for node in nodes_in(said)], strict=True))
+    assert found == dict.fromkeys(found, takes)
+
+
+def test_a_job_that_is_suspended_still_holds_its_node() -> None:
+    """Else it would be taken for one that has ended, and its node for a free one."""
+    running = [squeue(JobID=k, StateCompact=state, StartTime=SUBMIT) for k, state in enumerate(("R", "S", "SO", "RS"))]
+    (pool,) = competing(
+        Reading(0.0, jobs_in("\n".join([*running, squeue(JobID=9)])), nodes_in(sinfo("n1")), {9: 0}), {}
+    ).pools
+    assert [job.number for job in pool.running] == [0, 1, 2, 3]
+
+
 def test_factors_may_be_below_nothing() -> None:
     assert factors_in("3|-7\n2|0\n") == {3: -7, 2: 0}
 

@@ -1,0 +1,54 @@
+"""What a controller says while it runs: a line a minute, and one when a queue has had no policy for some ticks."""
+
+import time
+from collections.abc import Callable, Sequence
+
+from pipeline.progress import say
+from pipeline.steering.planning import Decided
+from pipeline.steering.rows import Reading
+
+EVERY_S = 60.0
+LACKING_TICKS = 3  # without a policy, after which it is said at once
+MOST_QUEUES = 3  # in one line
+
+
+class Status:
+    """Counts what happens between two lines."""
+
+    def __init__(self, done: str, clock: Callable[[], float] = time.monotonic) -> None:
+        self._done, self._clock, self._due = done, clock, clock()
+        self._lacking: dict[str, int] = {}
+        self._moved, self._complaint = 0, ""
+
+    def lacking(self, one: Decided) -> int:
+        """Count a tick of a queue; return how many it has been without a policy, and say when that begins or ends."""
+        name = ",".join(one.pool.partitions)
+        before = self._lacking.get(name, 0)
+        count = self._lacking[name] = before + 1 if one.order is None else 0
+        if count == LACKING_TICKS:
+            say(f"steer: {name}: no policy for {count} ticks: {one.why}; Slurm's own order stands")
+        elif before >= LACKING_TICKS and not count:
+            say(f"steer: {name}: the policy answers again")
+        return count
+
+    def tick(self, found: Sequence[Decided], reading: Reading, moved: int, complaint: str, ms: float) -> None:
+        """Count a tick, and say once a minute how it goes."""
+        self._moved += moved
+        self._complaint = complaint or self._complaint
+        if self._clock() < self._due:
+            return
+        queues = [self._queue(one, reading) for one in sorted(found, key=lambda one: -len(one.pool.waiting))]
+        queues[MOST_QUEUES:] = [f"{len(queues) - MOST_QUEUES} more queues"] if len(queues) > MOST_QUEUES else []
+        waiting = sum(len(one.pool.waiting) for one in found)
+        said = [f"{waiting} jobs wait", *queues, f"{self._moved} {self._done}", f"{ms:.0f} ms a tick"]
+        said += [f"scontrol: {' '.join(self._complaint.split())[:200]}"] if self._complaint else []
+        say(f"steer: {'; '.join(said)}")
+        self._due, self._moved, self._complaint = self._clock() + EVERY_S, 0, ""
+
+    def _queue(self, one: Decided, reading: Reading) -> str:
+        name = ",".join(one.pool.partitions)
+        if one.order is None:
+            return f"{name}: no policy for {self._lacking.get(name, 0)} ticks: {one.why}"
+        waiting = {job.number: job.array for job in one.pool.waiting}
+        theirs = next((waiting[job.number] for job in reading.jobs if job.number in waiting), None)
+        return f"{name}: first {one.order[0] if one.order else None}, {theirs} in Slurm's order"
