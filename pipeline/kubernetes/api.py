@@ -16,6 +16,7 @@ from pipeline.errors import UserError
 CONNECT_S, ANSWER_S = 3.0, 10.0
 AT_ONCE = 4  # connections that are kept: two watches, what is asked beside them, and one to spare
 WATCH_S = 60  # after which the server ends a watch, and it is begun again
+MOST_TOKEN = 16_000  # characters
 MOST_BYTES = 64_000_000  # of an answer, and of a line of a watch
 MERGE = "application/merge-patch+json"
 SECRETS = Path("/var/run/secrets/kubernetes.io/serviceaccount")  # in every pod
@@ -126,10 +127,13 @@ class Api:
     def _headers(self) -> dict[str, str]:
         if self.address.token_file is None:
             return {}
-        try:  # anew each time: it is changed every hour
-            token = self.address.token_file.read_text(encoding="ascii").strip()
+        try:  # each time: it is changed every hour
+            with self.address.token_file.open(encoding="ascii") as stream:
+                token = stream.read(MOST_TOKEN + 1).strip()
         except (OSError, UnicodeError) as error:
             raise UserError(f"{self.address.token_file}: cannot be read") from error
+        if not token.isprintable() or not 0 < len(token) <= MOST_TOKEN:
+            raise UserError(f"{self.address.token_file}: expected one line of at most {MOST_TOKEN} characters")
         return {"Authorization": f"Bearer {token}"}
 
 
@@ -145,7 +149,7 @@ def _lines(answer: urllib3.BaseHTTPResponse) -> Iterator[Mapping[str, Json]]:
 def _object(raw: bytes) -> Mapping[str, Json]:
     try:
         found = json.loads(raw)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise UnreachableError("an answer that is no JSON") from error
     if not isinstance(found, dict):
         raise UnreachableError("an answer that is no object")
