@@ -16,7 +16,7 @@ from pipeline.errors import UserError
 from pipeline.problems.asking import RefusedError, live_of
 from pipeline.serving.measured import Measured
 from pipeline.serving.named import Brief, Decided, Named, Reply, Shown, Standing, reply_of
-from pipeline.serving.worker import DECIDED, REFUSED, SMOOTH, Worker
+from pipeline.serving.worker import DECIDED, FIRST_S, REFUSED, SMOOTH, Worker
 
 LOOK_S = 0.2  # between two looks at the policy's process
 CHAMPION_S = 1.0  # between two looks at who is champion
@@ -45,7 +45,7 @@ class Desk:
         self._look, self._failed, self._ended = look, "", 0.0
         self._fallback = live.decider(params, scenario, fallback.place, fallback.tuned)
         self._alone = ThreadPoolExecutor(1)  # the fallback draws, too: one state at a time
-        self._falling, self._fallback_s = 0, 0.0  # states that wait for it, and how long one takes
+        self._falling, self._fallback_s = 0, FIRST_S  # states that wait for it, and how long one takes
         self._worker = self._begin(look())
         self._next: Worker | None = None
         self._row = 0  # ends one after another

@@ -23,7 +23,7 @@ from pipeline.serving.named import Brief
 READY, DECIDED, REFUSED, FAILED = b"+", b"=", b"?", b"!"  # how an answer begins; the rest is JSON or one line
 THREADS = ("NUMBA_NUM_THREADS", "OMP_NUM_THREADS")
 WAITING = 64  # states that may wait for the process; more go to the fallback at once
-SMOOTH = 0.2  # weight of the last state in how long one takes
+FIRST_S, SMOOTH = 0.02, 0.2  # how long a state takes before any was decided; the weight of the last one
 Answer = tuple[bytes, bytes]
 
 
@@ -67,7 +67,7 @@ class Worker:
         self.over = threading.Event()
         self.said = ""  # why it could not begin
         self.busy_since: float | None = time.monotonic()
-        self._state_s = 0.0  # how long a state takes, smoothed
+        self._state_s = FIRST_S  # how long a state takes, smoothed
         self._states: queue.Queue[tuple[bytes, Future[Answer]] | None] = queue.Queue()
         context = get_context("spawn")
         self._pipe, theirs = context.Pipe()

@@ -10,13 +10,14 @@ from contextlib import closing
 
 import pytest
 from live_service import HOST, Service, service
-from test_app import ONE
 
 from pipeline.config import Params
 from pipeline.problems.asking import live_of
 from pipeline.serving import guard
 from pipeline.serving.app import MOST_BYTES, MOST_VALUES
 from pipeline.stages.serve import heuristic
+
+ONE = {"now": 1, "waiting": [{"id": "a", "arrived": 0, "duration": 3, "demand": {"cpu": 1}}]}
 
 
 @pytest.fixture(scope="module")
@@ -85,7 +86,9 @@ def test_what_is_said_to_be_too_large_is_not_waited_for(sjf: Service) -> None:
 def test_what_comes_in_chunks_is_counted(sjf: Service) -> None:
     with closing(http.client.HTTPConnection(HOST, sjf.port, timeout=30)) as connection:
         parts = [b" " * 1_000_000] * 5
-        connection.request("POST", "/v1/decide", iter(parts), encode_chunked=True, headers={"Transfer-Encoding": "chunked"})
+        connection.request(
+            "POST", "/v1/decide", iter(parts), encode_chunked=True, headers={"Transfer-Encoding": "chunked"}
+        )
         assert connection.getresponse().status == 413
 
 
