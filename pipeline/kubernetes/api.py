@@ -45,11 +45,7 @@ class Address:
 
     @classmethod
     def found(cls, url: str | None, token_file: Path | None = None, ca_file: Path | None = None) -> "Address":
-        """Return the address that is named; else that of the cluster whose pod this is, else that of `kubectl proxy`.
-
-        Raises:
-            UserError: it is no address.
-        """
+        """Return the address that is named; else that of the cluster of this pod, else that of `kubectl proxy`."""
         host, port = os.environ.get("KUBERNETES_SERVICE_HOST"), os.environ.get("KUBERNETES_SERVICE_PORT", "443")
         if url is None and host:
             host = f"[{host}]" if ":" in host else host
@@ -85,12 +81,7 @@ class Api:
         return self._asked("PATCH", path, json.dumps(body).encode(), MERGE)
 
     def watch(self, path: str, **query: str | int) -> Iterator[Mapping[str, Json]]:
-        """Yield what happens, until the server ends it.
-
-        Raises:
-            UnreachableError: the connection is cut, or nothing was heard for longer than a watch lasts.
-            AnsweredError: the server does not do it.
-        """
+        """Yield what happens, until the server ends it; a cut connection or longer silence is an UnreachableError."""
         timeout = urllib3.Timeout(connect=CONNECT_S, read=WATCH_S + ANSWER_S)
         path += _query({**query, "watch": 1, "timeoutSeconds": WATCH_S, "allowWatchBookmarks": "true"})
         try:

@@ -107,11 +107,7 @@ class Extender:
 
 
 def args_of(raw: bytes) -> Args:
-    """Return what a scheduler sends.
-
-    Raises:
-        UnreadableError: it is not that.
-    """
+    """Return what a scheduler sends."""
     try:
         told = from_json(raw)
         pod = pod_of(told["Pod"])

@@ -66,11 +66,7 @@ class Node:
 
 
 def pod_of(told: Json) -> Pod:
-    """Return a pod of an API server's object.
-
-    Raises:
-        ValueError: it is none.
-    """
+    """Return a pod of an API server's object; raise ValueError where it is none."""
     whole, about, spec = _mapping(told), _mapping(_get(told, "metadata")), _mapping(_get(told, "spec"))
     notes, status = _mapping(about.get("annotations")), _mapping(whole.get("status"))
     created = _time(about.get("creationTimestamp"))
@@ -95,11 +91,7 @@ def pod_of(told: Json) -> Pod:
 
 
 def node_of(told: Json) -> Node:
-    """Return a node of an API server's object.
-
-    Raises:
-        ValueError: it is none.
-    """
+    """Return a node of an API server's object; raise ValueError where it is none."""
     about, spec, status = (_mapping(_get(told, key)) for key in ("metadata", "spec", "status"))
     conditions = [_mapping(one) for one in _list(status.get("conditions"))]
     ready = any(one.get("type") == "Ready" and one.get("status") == "True" for one in conditions)

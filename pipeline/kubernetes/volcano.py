@@ -22,11 +22,7 @@ BEST = 100.0  # MaxNodeScore of Kubernetes' scheduling framework, which Volcano'
 
 
 def args_of(raw: bytes) -> Args:
-    """Return what Volcano sends.
-
-    Raises:
-        UnreadableError: it is not that.
-    """
+    """Return what Volcano sends."""
     try:
         told = from_json(raw)
         objects = [node["Node"] for node in told["nodes"]]

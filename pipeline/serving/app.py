@@ -31,15 +31,7 @@ def application(
     more: Sequence[APIRouter] = (),
     verdict: Callable[[], tuple[str, ...]] = tuple,
 ) -> FastAPI:
-    """Return the service of a desk.
-
-    Args:
-        desk: who decides.
-        found: what is counted.
-        token: that must be shown; None: whoever reaches the service may ask it.
-        more: doors of others, behind the same token.
-        verdict: what a controller in mode shadow said last, for the page.
-    """
+    """Return the service of a desk: with a token if there is one, more endpoints, and shadow's verdict for the page."""
 
     @asynccontextmanager
     async def life(_: FastAPI) -> AsyncIterator[None]:

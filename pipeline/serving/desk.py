@@ -90,17 +90,11 @@ class Desk:
         return self._worker.said
 
     async def decide(self, state: BaseModel) -> Reply:
-        """Return a decision, by the policy or, marked, by the fallback.
-
-        Raises:
-            UserError: the state contradicts itself.
-        """
+        """Return a decision, by the policy or, marked, by the fallback; raise what `answer` does."""
         return Reply.model_validate_json(await self.answer(state.model_dump_json().encode()))
 
     async def answer(self, raw: bytes) -> bytes:
-        """Return a Reply to a state, both as JSON: by the policy or, marked, by the fallback.
-
-        The policy's process reads the state; here that is only done where it has no answer.
+        """Return a Reply to a state, both as JSON; the state is only read here where the policy has no answer.
 
         Raises:
             ValidationError: it is no state.

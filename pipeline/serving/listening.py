@@ -18,11 +18,7 @@ SHORTEST_TOKEN, MOST_TOKEN = 16, 4096  # characters; all headers of a request ha
 
 
 def token_for(host: str, text: str | None, where: str) -> str | None:
-    """Return the token that must be shown; on loopback there may be none.
-
-    Raises:
-        UserError: there is none beyond loopback, or it is easily guessed.
-    """
+    """Return the token that must be shown; on loopback there may be none."""
     token = None if text is None else text.strip()
     if token is None and not is_loopback(host):
         raise UserError(f"--host {host}: beyond loopback expected --token-file, whose token callers must show")
@@ -44,11 +40,7 @@ def is_loopback(host: str) -> bool:
 
 
 def bound(host: str, port: int) -> socket.socket:
-    """Return a socket that listens.
-
-    Raises:
-        UserError: the address is not this machine's, or taken.
-    """
+    """Return a socket that listens."""
     try:
         family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
         listening = socket.create_server((host, port), family=family, backlog=512)

@@ -87,11 +87,7 @@ class Worker:
         return self._process.is_alive()
 
     def ask(self, state: bytes, limit_s: float) -> "Future[Answer]":
-        """Pass a state to the process.
-
-        Raises:
-            RefusedError: so many wait that it could not answer within the limit.
-        """
+        """Pass a state to the process, unless so many wait that it could not answer within the limit."""
         ahead = self._states.qsize() + (self.busy_since is not None)
         if ahead >= WAITING or (ahead and (ahead + 1) * self._state_s > limit_s):
             raise RefusedError(f"{ahead} states wait for it")

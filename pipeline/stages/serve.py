@@ -45,12 +45,7 @@ def run(
     kubernetes: str | None = None,
     steering: Path | None = None,
 ) -> None:
-    """Decide for whoever asks, until a signal comes.
-
-    Raises:
-        UserError: there is no such policy, the address is taken, there is no token beyond loopback, or Kubernetes is to
-            be answered by a policy that does not place jobs on machines.
-    """
+    """Decide for those who ask, until a signal comes."""
     text = None if at.token_file is None else storage.read_text(at.token_file, MOST_TOKEN)
     if at.token_file and at.token_file.is_file() and at.token_file.stat().st_mode & 0o077:
         say(f"serve: {at.token_file}: other users of this machine may read it; chmod 600 {at.token_file}")

@@ -97,11 +97,7 @@ def line_of(where: str, row: int) -> str:
 
 
 def read_text(path: Path, most: int = 0) -> str:
-    """Read a text file of the repository; or one of a user's, with at most so many characters, if any number is given.
-
-    Raises:
-        UserError: it is missing, too long, or is no text.
-    """
+    """Read a text file of the repository or, with the most characters that it may have, of a user."""
     try:
         with path.open(encoding="utf-8") as stream:
             text = stream.read(most + 1 if most else -1)  # no more: /dev/zero has no end
