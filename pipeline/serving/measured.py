@@ -55,7 +55,7 @@ class Measured:
         """Count a look that failed."""
         self._failed.inc()
 
-    def told(self, ready: bool, looked_s: float) -> bytes:
+    def told(self, ready: bool, looked_s: float = 0.0) -> bytes:
         """Return all of it, as Prometheus reads it."""
         self._ready.set(ready)
         self._looked.set(looked_s)
