@@ -155,6 +155,7 @@ class Desk:
 
     async def watch(self) -> None:
         """Look after the policy's process, and at who is champion, until cancelled; no error ends it."""
+        self._looked = time.monotonic()  # to begin may have taken long
         keep = (self._take_over, self._look_after, self._begin_again)
         await asyncio.gather(self._repeat(CHAMPION_S, self._look_for_another), self._repeat(LOOK_S, *keep))
 

@@ -112,7 +112,7 @@ def test_nothing_lives_on_when_the_farm_is_killed(tmp_path: Path, sent: signal.S
 def test_work_whose_lines_cannot_be_read_is_over_for_who_waits() -> None:
     said: Queue[Said] = Queue()
     work = Work.__new__(Work)
-    work.name, closed = "a", open(os.devnull, "rb")  # noqa: SIM115  # closed at once
+    work.name, closed = "a", Path(os.devnull).open("rb")  # noqa: SIM115  # closed at once
     closed.close()
     work._process = SimpleNamespace(stdout=closed)  # type: ignore[assignment]
     with pytest.raises(ValueError, match="closed file"):
