@@ -88,6 +88,8 @@ class Work:
 
     def _listen(self, said: "Queue[Said]") -> None:
         assert self._process.stdout is not None
-        for line in self._process.stdout:
-            said.put((self.name, line.decode(errors="replace").rstrip()))
-        said.put((self.name, None))
+        try:
+            for line in self._process.stdout:
+                said.put((self.name, line.decode(errors="replace").rstrip()))
+        finally:
+            said.put((self.name, None))  # else it would be waited for without end

@@ -16,6 +16,7 @@ from pipeline.errors import UserError
 CONNECT_S, ANSWER_S = 3.0, 10.0
 AT_ONCE = 4  # connections that are kept: two watches, what is asked beside them, and one to spare
 WATCH_S = 60  # after which the server ends a watch, and it is begun again
+MOST_TOKEN = 16_000  # characters
 MOST_BYTES = 64_000_000  # of an answer, and of a line of a watch
 MERGE = "application/merge-patch+json"
 SECRETS = Path("/var/run/secrets/kubernetes.io/serviceaccount")  # in every pod
@@ -44,11 +45,7 @@ class Address:
 
     @classmethod
     def found(cls, url: str | None, token_file: Path | None = None, ca_file: Path | None = None) -> "Address":
-        """Return the address that is named; else that of the cluster whose pod this is, else that of `kubectl proxy`.
-
-        Raises:
-            UserError: it is no address.
-        """
+        """Return the address that is named; else that of the cluster of this pod, else that of `kubectl proxy`."""
         host, port = os.environ.get("KUBERNETES_SERVICE_HOST"), os.environ.get("KUBERNETES_SERVICE_PORT", "443")
         if url is None and host:
             host = f"[{host}]" if ":" in host else host
@@ -84,12 +81,7 @@ class Api:
         return self._asked("PATCH", path, json.dumps(body).encode(), MERGE)
 
     def watch(self, path: str, **query: str | int) -> Iterator[Mapping[str, Json]]:
-        """Yield what happens, until the server ends it.
-
-        Raises:
-            UnreachableError: the connection is cut, or nothing was heard for longer than a watch lasts.
-            AnsweredError: the server does not do it.
-        """
+        """Yield what happens, until the server ends it; a cut connection or longer silence is an UnreachableError."""
         timeout = urllib3.Timeout(connect=CONNECT_S, read=WATCH_S + ANSWER_S)
         path += _query({**query, "watch": 1, "timeoutSeconds": WATCH_S, "allowWatchBookmarks": "true"})
         try:
@@ -126,10 +118,13 @@ class Api:
     def _headers(self) -> dict[str, str]:
         if self.address.token_file is None:
             return {}
-        try:  # anew each time: it is changed every hour
-            token = self.address.token_file.read_text(encoding="ascii").strip()
+        try:  # each time: it is changed every hour
+            with self.address.token_file.open(encoding="ascii") as stream:
+                token = stream.read(MOST_TOKEN + 1).strip()
         except (OSError, UnicodeError) as error:
             raise UserError(f"{self.address.token_file}: cannot be read") from error
+        if not token.isprintable() or not 0 < len(token) <= MOST_TOKEN:
+            raise UserError(f"{self.address.token_file}: expected one line of at most {MOST_TOKEN} characters")
         return {"Authorization": f"Bearer {token}"}
 
 
@@ -145,7 +140,7 @@ def _lines(answer: urllib3.BaseHTTPResponse) -> Iterator[Mapping[str, Json]]:
 def _object(raw: bytes) -> Mapping[str, Json]:
     try:
         found = json.loads(raw)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise UnreachableError("an answer that is no JSON") from error
     if not isinstance(found, dict):
         raise UnreachableError("an answer that is no object")

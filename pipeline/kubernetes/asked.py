@@ -33,16 +33,7 @@ def state_of(
     words: Words,
     allowed: frozenset[str],
 ) -> dict[str, Json]:
-    """Return the state of a cluster.
-
-    Args:
-        nodes: all of them.
-        pods: that hold a part of a node, or are promised one.
-        waiting: that the policy is asked about, the first to have come at the head.
-        now: in seconds since 1970.
-        words: how it is told.
-        allowed: nodes that pods may be put on; the others are told as held wholly, for ever.
-    """
+    """Return the state of a cluster in which pods hold nodes or are promised one; nodes not allowed are held wholly."""
     left = {node.name: words.told(node.has) for node in nodes}
     running: list[Json] = []
     for pod in pods:

@@ -5,12 +5,12 @@ bare array of HostPriority out; scores from 0 to 10. A scheduler waits for 5 s, 
 the extender may be ignored. Nothing is bound here.
 """
 
+import asyncio
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 
-from fastapi import APIRouter, Request
-from fastapi.responses import JSONResponse
+from fastapi import APIRouter, Request, Response
 from pydantic_core import from_json, to_json
 
 from pipeline.core import Json
@@ -19,7 +19,6 @@ from pipeline.kubernetes.objects import Node, Pod, node_of, pod_of
 from pipeline.kubernetes.view import View
 
 BEST = 10  # MaxExtenderPriority
-MOST_BYTES = 64_000_000  # of 5,000 nodes as objects
 
 
 class UnreadableError(Exception):
@@ -108,11 +107,7 @@ class Extender:
 
 
 def args_of(raw: bytes) -> Args:
-    """Return what a scheduler sends.
-
-    Raises:
-        UnreadableError: it is not that.
-    """
+    """Return what a scheduler sends."""
     try:
         told = from_json(raw)
         pod = pod_of(told["Pod"])
@@ -125,37 +120,29 @@ def args_of(raw: bytes) -> Args:
         raise UnreadableError(f"expected ExtenderArgs with Pod, and Nodes or NodeNames: {line}") from error
 
 
+def answer_of(told: object, status: int = 200) -> Response:
+    """Return an answer as JSON, in which what was sent as 1e999 is null."""
+    return Response(to_json(told, inf_nan_mode="null"), status, media_type="application/json")
+
+
 def doors(extender: Extender) -> APIRouter:
     """Return the doors /kubernetes/filter and /kubernetes/prioritize."""
     router = APIRouter(prefix="/kubernetes")
 
     @router.post("/filter", summary="Which nodes may hold a pod? (ExtenderArgs -> ExtenderFilterResult)")
-    async def filter(request: Request) -> JSONResponse:
+    async def filter(request: Request) -> Response:
+        raw = await request.body()
         try:
-            return JSONResponse(extender.filtered(args_of(await body_of(request))))
+            return answer_of(await asyncio.to_thread(lambda: extender.filtered(args_of(raw))))
         except UnreadableError as error:
-            return JSONResponse({"Error": str(error)})
+            return answer_of({"Error": str(error)})
 
     @router.post("/prioritize", summary="How good is each node for a pod? (ExtenderArgs -> HostPriorityList)")
-    async def prioritize(request: Request) -> JSONResponse:
+    async def prioritize(request: Request) -> Response:
+        raw = await request.body()
         try:
-            return JSONResponse(await extender.scored(args_of(await body_of(request))))
+            return answer_of(await extender.scored(await asyncio.to_thread(args_of, raw)))
         except UnreadableError as error:
-            return JSONResponse({"error": str(error)}, 400)
+            return answer_of({"error": str(error)}, 400)
 
     return router
-
-
-async def body_of(request: Request) -> bytes:
-    """Return what is sent.
-
-    Raises:
-        UnreadableError: it is too long.
-    """
-    parts, size = [], 0
-    async for part in request.stream():
-        size += len(part)
-        if size > MOST_BYTES:
-            raise UnreadableError(f"expected at most {MOST_BYTES} bytes")
-        parts.append(part)
-    return b"".join(parts)

@@ -1,6 +1,7 @@
 """Pods and nodes, as far as anybody here looks at them; what they are called and labelled is text and nothing else."""
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -13,8 +14,14 @@ SECONDS = "deeprm/seconds"  # annotation: how long a pod will run, as far as its
 OPENED, PROMISED = "deeprm/opened", "deeprm/node"  # annotations: when its gate was opened, and for which node
 OVER = ("Succeeded", "Failed")  # phases
 GIB = 2.0**30
-# What resources are called in the state that a service is asked about, and how many make one of its units.
-UNITS = {"cpu": ("cpu", 1.0), "memory": ("memory", GIB), "nvidia.com/gpu": ("gpu", 1.0)}
+# Kubernetes' resources, what they are called in the state that a service is asked about, and how many make one of its
+# units. Kinds of accelerators are added: which of them a pod gets, Kubernetes says.
+UNITS = {
+    r"cpu": ("cpu", 1.0),
+    r"memory": ("memory", GIB),
+    r"nvidia\.com/(gpu(\.shared)?|mig-.+)|amd\.com/gpu|gpu\.intel\.com/(i915|xe)": ("gpu", 1.0),
+}
+OF_A_POD = ("cpu", "memory")  # that a pod may ask for as a whole, in spec.resources
 
 Amounts = Mapping[str, float]
 
@@ -36,11 +43,12 @@ class Pod:
     seconds: float | None  # that it will run, as far as one is told
     opened: float | None  # when its gate was opened
     promised: str  # the node that it was opened for
+    leaves: bool = False  # it is being deleted; until it is gone it holds what it has
 
     @property
     def waits(self) -> bool:
         """Return whether our gate is all that holds it."""
-        return self.gates == (GATE,) and self.phase not in OVER
+        return self.gates == (GATE,) and self.phase not in OVER and not self.leaves
 
     @property
     def holds(self) -> bool:
@@ -58,11 +66,7 @@ class Node:
 
 
 def pod_of(told: Json) -> Pod:
-    """Return a pod of an API server's object.
-
-    Raises:
-        ValueError: it is none.
-    """
+    """Return a pod of an API server's object; raise ValueError where it is none."""
     whole, about, spec = _mapping(told), _mapping(_get(told, "metadata")), _mapping(_get(told, "spec"))
     notes, status = _mapping(about.get("annotations")), _mapping(whole.get("status"))
     created = _time(about.get("creationTimestamp"))
@@ -78,49 +82,78 @@ def pod_of(told: Json) -> Pod:
         tuple(str(_mapping(gate).get("name")) for gate in _list(spec.get("schedulingGates"))),
         str(spec.get("nodeName") or ""),
         str(status.get("phase") or ""),
-        wanted(spec),
+        wanted(spec, status),
         _positive(notes.get(SECONDS)) or _positive(spec.get("activeDeadlineSeconds")),
         _positive(notes.get(OPENED)),
         str(notes.get(PROMISED) or ""),
+        about.get("deletionTimestamp") is not None,
     )
 
 
 def node_of(told: Json) -> Node:
-    """Return a node of an API server's object.
-
-    Raises:
-        ValueError: it is none.
-    """
+    """Return a node of an API server's object; raise ValueError where it is none."""
     about, spec, status = (_mapping(_get(told, key)) for key in ("metadata", "spec", "status"))
     conditions = [_mapping(one) for one in _list(status.get("conditions"))]
     ready = any(one.get("type") == "Ready" and one.get("status") == "True" for one in conditions)
-    return Node(_text(about, "name"), units_of(status.get("allocatable")), ready and not spec.get("unschedulable"))
+    has = units_of(status.get("allocatable") or status.get("capacity"))
+    return Node(_text(about, "name"), has, ready and not spec.get("unschedulable"))
 
 
 def units_of(told: Json) -> dict[str, float]:
     """Return amounts of the resources that are known here; of others nothing is said."""
-    amounts = _mapping(told)
-    return {name: amount(amounts[key]) / unit for key, (name, unit) in UNITS.items() if key in amounts}
+    found: dict[str, float] = {}
+    for key, value in _mapping(told).items():
+        for pattern, (name, unit) in UNITS.items():
+            if re.fullmatch(pattern, key):
+                found[name] = found.get(name, 0.0) + amount(value) / unit
+    return found
 
 
-def wanted(spec: Mapping[str, Json]) -> dict[str, float]:
-    """Return what a pod requests, as the scheduler counts it: containers together or the largest before them."""
-    always: dict[str, float] = {}  # of sidecars: init containers that stay
+def wanted(spec: Mapping[str, Json], status: Mapping[str, Json] | None = None) -> dict[str, float]:
+    """Return what a pod requests, as the scheduler counts it (k8s.io/component-helpers/resource/helpers.go).
+
+    That is its containers together or the largest before them, unless the pod asks as a whole. What is held while a
+    resize is under way counts where it is more; a resize that its node can never do does not count.
+    """
+    status = status or {}
+    resizes = [one for one in _list(status.get("conditions")) if _get(one, "type") == "PodResizePending"]
+    never = any(_get(one, "reason") == "Infeasible" for one in resizes)
+    statuses = (*_list(status.get("containerStatuses")), *_list(status.get("initContainerStatuses")))
+    held = {str(_get(one, "name")): one for one in statuses}
+
+    def resized(told: Json) -> dict[str, float]:
+        return _resized(_requests(told), held.get(str(_get(told, "name"))), never)
+
+    total: dict[str, float] = {}  # first of sidecars: init containers that stay
     largest: dict[str, float] = {}
     for told in _list(spec.get("initContainers")):
-        asks = _requests(told)
-        if _mapping(told).get("restartPolicy") == "Always":
-            always = _added(always, asks)
-            asks = {}
-        largest = _most(largest, _added(always, asks))
-    total = always
+        stays = _get(told, "restartPolicy") == "Always"
+        total = _added(total, resized(told)) if stays else total
+        largest = _most(largest, total if stays else _added(total, _requests(told)))
     for told in _list(spec.get("containers")):
-        total = _added(total, _requests(told))
-    return _added(_most(total, largest), units_of(spec.get("overhead")))
+        total = _added(total, resized(told))
+    whole = _mapping(spec.get("resources"))
+    asked = units_of(whole.get("requests"))
+    found = _of_a_pod(units_of(whole.get("limits"))) | _most(total, largest)
+    if asked:
+        found |= _of_a_pod(_resized(asked, status, never))
+    return _added(found, units_of(spec.get("overhead")))
 
 
 def _requests(container: Json) -> dict[str, float]:
-    return units_of(_mapping(_mapping(container).get("resources")).get("requests"))
+    """Return what a container requests; what it only limits, it requests as much of."""
+    told = _mapping(_get(container, "resources"))
+    return units_of(told.get("limits")) | units_of(told.get("requests"))
+
+
+def _resized(asked: dict[str, float], status: Json, never: bool) -> dict[str, float]:
+    """Return what is asked for, or what is held meanwhile if that is more."""
+    kept = _most(units_of(_get(_get(status, "resources"), "requests")), units_of(_get(status, "allocatedResources")))
+    return kept if kept and never else _most(asked, kept)
+
+
+def _of_a_pod(amounts: Amounts) -> dict[str, float]:
+    return {name: amounts[name] for name in OF_A_POD if name in amounts}
 
 
 def _added(one: Amounts, other: Amounts) -> dict[str, float]:

@@ -70,8 +70,9 @@ class Watched(Generic[Kept]):
                     place, whole = self._watch(place)
                     cut = 0 if whole else cut + 1
                     self._stop.wait(AGAIN_S[cut - 1] if cut else 0.0)
-            except (UnreachableError, AnsweredError, UserError) as error:
-                self.said = str(error)
+            except Exception as error:  # whatever a server sends, it is followed on
+                expected = isinstance(error, UnreachableError | AnsweredError | UserError)
+                self.said = str(error) if expected else f"{type(error).__name__}: {error}"
             self.synced.clear()
             self._stop.wait(AGAIN_S[min(failed, len(AGAIN_S) - 1)])
             failed += 1

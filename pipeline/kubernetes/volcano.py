@@ -7,26 +7,22 @@ may be ignored. Only `prioritize` is answered: the other verbs are asked one nod
 decides.
 """
 
+import asyncio
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
-from fastapi import APIRouter, Request
-from fastapi.responses import JSONResponse
+from fastapi import APIRouter, Request, Response
 from pydantic_core import from_json
 
 from pipeline.core import Json
-from pipeline.kubernetes.extender import Args, Extender, UnreadableError, body_of
+from pipeline.kubernetes.extender import Args, Extender, UnreadableError, answer_of
 from pipeline.kubernetes.objects import Pod, node_of, pod_of
 
 BEST = 100.0  # MaxNodeScore of Kubernetes' scheduling framework, which Volcano's own plugins keep to
 
 
 def args_of(raw: bytes) -> Args:
-    """Return what Volcano sends.
-
-    Raises:
-        UnreadableError: it is not that.
-    """
+    """Return what Volcano sends."""
     try:
         told = from_json(raw)
         objects = [node["Node"] for node in told["nodes"]]
@@ -57,10 +53,11 @@ def doors(extender: Extender) -> APIRouter:
     router = APIRouter(prefix="/volcano")
 
     @router.post("/prioritize", summary="How good is each node for a task? (PrioritizeRequest -> PrioritizeResponse)")
-    async def prioritize(request: Request) -> JSONResponse:
+    async def prioritize(request: Request) -> Response:
+        raw = await request.body()
         try:
-            return JSONResponse(await scored(extender, args_of(await body_of(request))))
+            return answer_of(await scored(extender, await asyncio.to_thread(args_of, raw)))
         except UnreadableError as error:
-            return JSONResponse({"nodeScore": None, "errorMessage": str(error)})
+            return answer_of({"nodeScore": None, "errorMessage": str(error)})
 
     return router

@@ -10,6 +10,7 @@ from importlib import import_module
 from typing import Annotated, Generic, TypeVar
 
 from pydantic import BaseModel, Field
+from pydantic.fields import FieldInfo
 
 from pipeline.config import Params
 from pipeline.core import Json
@@ -22,6 +23,12 @@ Decision = TypeVar("Decision", bound=BaseModel)
 
 MOST_WAITING, MOST_RUNNING, MOST_RESOURCES = 2000, 4000, 8  # of a state
 Text = Annotated[str, Field(min_length=1, max_length=200)]  # a name: compared and given back, and nothing else
+
+
+def at_most(count: int, least: int | None = None) -> FieldInfo:
+    """Bound the length of a sequence or a mapping, which is read no further than its first mistake."""
+    found: FieldInfo = Field(min_length=least, max_length=count, fail_fast=True)
+    return found
 
 
 class RefusedError(Exception):

@@ -4,9 +4,9 @@ A new policy takes over when its process answers; the one before finishes what i
 """
 
 import asyncio
-import threading
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 from pydantic import BaseModel, ValidationError
@@ -16,7 +16,7 @@ from pipeline.errors import UserError
 from pipeline.problems.asking import RefusedError, live_of
 from pipeline.serving.measured import Measured
 from pipeline.serving.named import Brief, Decided, Named, Reply, Shown, Standing, reply_of
-from pipeline.serving.worker import DECIDED, REFUSED, Worker
+from pipeline.serving.worker import DECIDED, FIRST_S, REFUSED, SMOOTH, Worker
 
 LOOK_S = 0.2  # between two looks at the policy's process
 CHAMPION_S = 1.0  # between two looks at who is champion
@@ -24,6 +24,10 @@ BEGIN_S = 120.0  # in which a process must have begun
 PATIENCE = 20  # limits after which a process that does not answer is ended,
 LEAST_PATIENCE_S = 2.0  # and at least so long
 AGAIN_S = (0.0, 1.0, 5.0, 30.0)  # before a process that ended is begun again: first, second, ...
+
+
+class BusyError(Exception):
+    """Neither the policy nor the fallback could answer in time."""
 
 
 class Desk:
@@ -36,9 +40,12 @@ class Desk:
         self.live = live = live_of(params, scenario)
         self.example = live.example(params, scenario)
         self.said, self.restarts, self.shown = "", 0, Shown()
+        self._looked = time.monotonic()  # when the last look at who is champion succeeded
+        self._wrong: dict[str, str] = {}  # what each step of `watch` failed by, until it succeeds
         self._look, self._failed, self._ended = look, "", 0.0
         self._fallback = live.decider(params, scenario, fallback.place, fallback.tuned)
-        self._alone = threading.Lock()  # the fallback draws, too
+        self._alone = ThreadPoolExecutor(1)  # the fallback draws, too: one state at a time
+        self._falling, self._fallback_s = 0, FIRST_S  # states that wait for it, and how long one takes
         self._worker = self._begin(look())
         self._next: Worker | None = None
         self._row = 0  # ends one after another
@@ -51,11 +58,12 @@ class Desk:
             scenario=self.scenario,
             policy=named.policy,
             digest=named.digest,
-            ready=self._worker.ready.is_set(),
+            ready=self._worker.ready.is_set() and self._worker.alive,
             fallback=self.fallback.policy,
             limit_ms=1000 * self.limit_s,
             restarts=self.restarts,
-            said=self.said,
+            said="; ".join(line for line in (self.said, *self._wrong.values()) if line),
+            looked_s=round(time.monotonic() - self._looked, 1),
         )
 
     @property
@@ -82,29 +90,23 @@ class Desk:
         return self._worker.said
 
     async def decide(self, state: BaseModel) -> Reply:
-        """Return a decision, by the policy or, marked, by the fallback.
-
-        Raises:
-            UserError: the state contradicts itself.
-        """
+        """Return a decision, by the policy or, marked, by the fallback; raise what `answer` does."""
         return Reply.model_validate_json(await self.answer(state.model_dump_json().encode()))
 
     async def answer(self, raw: bytes) -> bytes:
-        """Return a Reply to a state, both as JSON: by the policy or, marked, by the fallback.
-
-        The policy's process reads the state; here that is only done where it has no answer.
+        """Return a Reply to a state, both as JSON; the state is only read here where the policy has no answer.
 
         Raises:
             ValidationError: it is no state.
             UserError: the state contradicts itself.
+            BusyError: too many ask.
         """
         worker, began = self._worker, time.perf_counter()
         try:
             decision, why = await self._asked(worker, raw), ""
             self._row = 0
         except RefusedError as refused:
-            state = self.live.state.model_validate_json(raw)
-            decision, why = await asyncio.to_thread(self._by_fallback, state), str(refused)
+            decision, why = await self._by_fallback(raw), str(refused)
         named = self.fallback if why else worker.brief.named
         self.found.decided(time.perf_counter() - began, why)
         reply = reply_of(Decided(self.scenario, named.policy, named.digest, why), decision)
@@ -114,7 +116,7 @@ class Desk:
     async def _asked(self, worker: Worker, raw: bytes) -> bytes:
         if not worker.ready.is_set():
             raise RefusedError("the policy's process has not begun")
-        answer = asyncio.wrap_future(worker.ask(raw))
+        answer = asyncio.wrap_future(worker.ask(raw, self.limit_s))
         try:
             kind, decision = await asyncio.wait_for(answer, self.limit_s)
         except TimeoutError:
@@ -128,36 +130,51 @@ class Desk:
             raise RefusedError("the policy's answer is none") from None
         return decision
 
-    def _by_fallback(self, state: BaseModel) -> bytes:
-        with self._alone:
-            try:
-                return self._fallback(state).model_dump_json().encode()
-            except RefusedError as refused:
-                raise UserError(str(refused)) from None
+    async def _by_fallback(self, raw: bytes) -> bytes:
+        """Return the fallback's decision; what is read and decided does not hold the event loop."""
+        if self._falling and (self._falling + 1) * self._fallback_s > self.limit_s:
+            raise BusyError(f"{self._falling} states wait for the fallback, too; ask again later")
+        self._falling += 1
+        try:
+            took, decision = await asyncio.get_running_loop().run_in_executor(self._alone, self._fall_back, raw)
+        finally:
+            self._falling -= 1
+        self._fallback_s += SMOOTH * (took - self._fallback_s)
+        return decision
+
+    def _fall_back(self, raw: bytes) -> tuple[float, bytes]:
+        began = time.perf_counter()
+        try:
+            decision = self._fallback(self.live.state.model_validate_json(raw)).model_dump_json().encode()
+        except RefusedError as refused:
+            raise UserError(str(refused)) from None
+        return time.perf_counter() - began, decision
 
     def _begin(self, named: Named) -> Worker:
         return Worker(Brief(self.params, self.scenario, named))
 
     async def watch(self) -> None:
-        """Look after the policy's process, and at who is champion, until cancelled."""
-        looked = 0.0
-        while True:
-            await asyncio.sleep(LOOK_S)
-            if time.monotonic() - looked > CHAMPION_S:
-                await asyncio.to_thread(self._look_for_another)
-                looked = time.monotonic()
-            self._take_over()
-            self._look_after(self._worker)
-            if self._next:
-                self._look_after(self._next)
-            self._begin_again()
+        """Look after the policy's process, and at who is champion, until cancelled; no error ends it."""
+        self._looked = time.monotonic()  # to begin may have taken long
+        keep = (self._take_over, self._look_after, self._begin_again)
+        await asyncio.gather(self._repeat(CHAMPION_S, self._look_for_another), self._repeat(LOOK_S, *keep))
 
-    def _look_for_another(self) -> None:
-        try:
-            named = self._look()
-        except UserError as error:
-            self.said = str(error)
-            return
+    async def _repeat(self, pause_s: float, *steps: Callable[[], Awaitable[None] | None]) -> None:
+        while True:
+            await asyncio.sleep(pause_s)
+            for step in steps:
+                try:
+                    if waits := step():
+                        await waits
+                    self._wrong.pop(step.__name__, None)
+                except Exception as error:
+                    mine = isinstance(error, UserError)
+                    self._wrong[step.__name__] = f"{error}" if mine else f"{type(error).__name__}: {error}"
+                    self.found.failed()
+
+    async def _look_for_another(self) -> None:
+        named = await asyncio.to_thread(self._look)
+        self._looked = time.monotonic()
         now = self._next or self._worker
         if named.digest in (now.brief.named.digest, self._failed):
             return
@@ -177,14 +194,14 @@ class Desk:
             named = self._next.brief.named
             self.said, self._failed, self._next = f"{named.policy}: {self._next.said}", named.digest, None
 
-    def _look_after(self, worker: Worker) -> None:
-        if not worker.alive:
-            worker.end(now=False)  # it may have waited for nothing
-            return
-        since = worker.busy_since
-        patience = max(PATIENCE * self.limit_s, LEAST_PATIENCE_S) if worker.ready.is_set() else BEGIN_S
-        if since is not None and time.monotonic() - since > patience and not worker.over.is_set():
-            worker.end(now=True)
+    def _look_after(self) -> None:
+        for worker in (self._worker, *([self._next] if self._next else [])):
+            since = worker.busy_since
+            patience = max(PATIENCE * self.limit_s, LEAST_PATIENCE_S) if worker.ready.is_set() else BEGIN_S
+            if not worker.alive:
+                worker.end(now=False)  # it may have waited for nothing
+            elif since is not None and time.monotonic() - since > patience and not worker.over.is_set():
+                worker.end(now=True)
 
     def _begin_again(self) -> None:
         if not self._worker.over.is_set():
@@ -194,13 +211,14 @@ class Desk:
         self._ended = self._ended or now
         if now - self._ended < AGAIN_S[min(self._row, len(AGAIN_S) - 1)]:
             return
-        self.said = self._worker.said
+        self._row, self._ended, self.said = self._row + 1, now, self._worker.said
         self._worker, self._ended = self._begin(replace(self._worker.brief.named)), 0.0
-        self._row, self.restarts = self._row + 1, self.restarts + 1
+        self.restarts += 1
         self.found.began_again()
 
     def close(self) -> None:
         """End the processes."""
+        self._alone.shutdown(wait=False, cancel_futures=True)
         for worker in (self._worker, self._next):
             if worker:
                 worker.end(now=True)

@@ -1,27 +1,28 @@
-"""Where the service listens: on loopback, unless told otherwise and shown a token."""
+"""Where the service listens: on loopback, unless told otherwise and shown a token; and how long a caller may take."""
 
+import asyncio
 import ipaddress
 import socket
+from collections import Counter
 
 import uvicorn
 from fastapi import FastAPI
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from pipeline.errors import UserError
 
-AT_ONCE = 256  # requests; more are told to come again (503)
-SHORTEST_TOKEN = 16  # characters
+AT_ONCE = 256  # connections; where all of them are being answered, others are told to come again (503)
+REQUEST_S, IDLE_S = 10, 30  # from the first byte of a request, or the connection, to its last; between two requests
+LATE_S = 2  # after REQUEST_S, in which a refusal can be sent
+SHORTEST_TOKEN, MOST_TOKEN = 16, 4096  # characters; all headers of a request have 16 KB
 
 
 def token_for(host: str, text: str | None, where: str) -> str | None:
-    """Return the token that must be shown; on loopback there may be none.
-
-    Raises:
-        UserError: there is none beyond loopback, or it is easily guessed.
-    """
+    """Return the token that must be shown; on loopback there may be none."""
     token = None if text is None else text.strip()
     if token is None and not is_loopback(host):
         raise UserError(f"--host {host}: beyond loopback expected --token-file, whose token callers must show")
-    if token is not None and (len(token) < SHORTEST_TOKEN or not token.isascii() or not token.isprintable()):
+    if token is not None and not (len(token) >= SHORTEST_TOKEN and token.isascii() and token.isprintable()):
         raise UserError(f"{where}: expected one line of at least {SHORTEST_TOKEN} ASCII characters")
     return token
 
@@ -39,11 +40,7 @@ def is_loopback(host: str) -> bool:
 
 
 def bound(host: str, port: int) -> socket.socket:
-    """Return a socket that listens.
-
-    Raises:
-        UserError: the address is not this machine's, or taken.
-    """
+    """Return a socket that listens."""
     try:
         family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
         listening = socket.create_server((host, port), family=family, backlog=512)
@@ -54,6 +51,52 @@ def bound(host: str, port: int) -> socket.socket:
         raise UserError(f"--host {host} --port {port}: {error.strerror or error}") from error
 
 
+class Connection(H11Protocol):
+    """A connection that is cut when its caller takes too long, or when another caller needs the room."""
+
+    since, begun = 0.0, True  # when its first byte came or its last answer went; is a request under way?
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Make room among those that are not being answered: the caller with the most loses its oldest."""
+        super().connection_made(transport)
+        self.since = self.loop.time()
+        self._look()
+        if len(self.connections) > AT_ONCE:
+            others = [one for one in self.connections if isinstance(one, Connection) and one is not self]
+            many = Counter(one.client and one.client[0] for one in others)
+            idle = [one for one in others if not one.is_answered]
+            for one in sorted(idle, key=lambda one: (-many[one.client and one.client[0]], one.since))[:1]:
+                one.cut()
+
+    @property
+    def is_answered(self) -> bool:
+        """Return whether a whole request waits for its answer."""
+        return self.cycle is not None and not self.cycle.response_complete and not self.cycle.more_body
+
+    def data_received(self, data: bytes) -> None:
+        """Take a part of a request."""
+        if not self.begun:
+            self.since, self.begun = self.loop.time(), True
+        super().data_received(data)
+
+    def on_response_complete(self) -> None:
+        """Wait for the next request."""
+        self.since, self.begun = self.loop.time(), False
+        super().on_response_complete()
+
+    def cut(self) -> None:
+        """End it at once, whatever is still to be sent."""
+        self.connections.discard(self)
+        self.transport.abort()
+
+    def _look(self) -> None:
+        left = self.since + (REQUEST_S + LATE_S if self.begun else IDLE_S) - self.loop.time()
+        if self in self.connections and left <= 0 and not self.is_answered:
+            self.cut()
+        elif self in self.connections:
+            self.loop.call_later(1.0, self._look)
+
+
 def server_of(app: FastAPI) -> uvicorn.Server:
     """Return what answers for a service; when it is told to end, it answers what is under way first."""
     config = uvicorn.Config(
@@ -61,8 +104,10 @@ def server_of(app: FastAPI) -> uvicorn.Server:
         log_level="warning",
         access_log=False,
         server_header=False,
-        limit_concurrency=AT_ONCE,
-        timeout_keep_alive=30,
+        http=Connection,
+        ws="none",
+        limit_concurrency=AT_ONCE + 1,
+        timeout_keep_alive=IDLE_S,
         timeout_graceful_shutdown=5,
     )
     return uvicorn.Server(config)

@@ -27,6 +27,9 @@ class Measured:
         said = "Times that the policy's process was begun again."
         self._restarts = Counter("deeprm_policy_restarts", said, registry=every)
         self._ready = Gauge("deeprm_policy_ready", "Does the policy's process answer?", registry=every)
+        said = "Seconds since a look at who is champion succeeded."
+        self._looked = Gauge("deeprm_policy_looked_seconds", said, registry=every)
+        self._failed = Counter("deeprm_watch_errors", "Failed looks at the policy or its process.", registry=every)
 
     def decided(self, seconds: float, why: str) -> None:
         """Count a decision; `why` the fallback made it, if it did."""
@@ -48,7 +51,12 @@ class Measured:
         """Count a process that was begun again."""
         self._restarts.inc()
 
-    def told(self, ready: bool) -> bytes:
+    def failed(self) -> None:
+        """Count a look that failed."""
+        self._failed.inc()
+
+    def told(self, ready: bool, looked_s: float = 0.0) -> bytes:
         """Return all of it, as Prometheus reads it."""
         self._ready.set(ready)
+        self._looked.set(looked_s)
         return generate_latest(self._all)

@@ -100,7 +100,7 @@ class Mistake(BaseModel):
 class Health(BaseModel):
     """Is the service there, and does its policy answer?"""
 
-    status: str  # ok, or falling back
+    status: str  # ok; falling back; or not following: looks at who is champion fail
     policy_ready: bool
 
 
@@ -114,4 +114,5 @@ class Standing(BaseModel):
     fallback: str
     limit_ms: float  # of a decision, before the fallback is asked
     restarts: int  # of the policy's process, since the service began
-    said: str = ""  # why a newer champion is not loaded, if there is one
+    said: str = ""  # what went wrong, above all why a newer champion is not loaded
+    looked_s: float = 0.0  # since a look at who is champion succeeded

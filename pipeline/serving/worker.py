@@ -23,6 +23,7 @@ from pipeline.serving.named import Brief
 READY, DECIDED, REFUSED, FAILED = b"+", b"=", b"?", b"!"  # how an answer begins; the rest is JSON or one line
 THREADS = ("NUMBA_NUM_THREADS", "OMP_NUM_THREADS")
 WAITING = 64  # states that may wait for the process; more go to the fallback at once
+FIRST_S, SMOOTH = 0.02, 0.2  # how long a state takes before any was decided; the weight of the last one
 Answer = tuple[bytes, bytes]
 
 
@@ -45,7 +46,9 @@ def work(brief: Brief, pipe: Connection) -> None:
             raw = pipe.recv_bytes()
             try:
                 pipe.send_bytes(DECIDED + decide(live.state.model_validate_json(raw)).model_dump_json().encode())
-            except (RefusedError, UserError, ValidationError) as error:
+            except ValidationError:  # the service reads it again, to say where
+                pipe.send_bytes(REFUSED + b"it is no state")
+            except (RefusedError, UserError) as error:
                 pipe.send_bytes(REFUSED + _line(error))
             except Exception as error:
                 pipe.send_bytes(FAILED + _line(error))
@@ -64,6 +67,7 @@ class Worker:
         self.over = threading.Event()
         self.said = ""  # why it could not begin
         self.busy_since: float | None = time.monotonic()
+        self._state_s = FIRST_S  # how long a state takes, smoothed
         self._states: queue.Queue[tuple[bytes, Future[Answer]] | None] = queue.Queue()
         context = get_context("spawn")
         self._pipe, theirs = context.Pipe()
@@ -82,14 +86,11 @@ class Worker:
         """Return whether there is a process."""
         return self._process.is_alive()
 
-    def ask(self, state: bytes) -> "Future[Answer]":
-        """Hand a state over.
-
-        Raises:
-            RefusedError: too many wait already.
-        """
-        if self._states.qsize() >= WAITING:
-            raise RefusedError(f"{WAITING} states wait for it")
+    def ask(self, state: bytes, limit_s: float) -> "Future[Answer]":
+        """Pass a state to the process, unless so many wait that it could not answer within the limit."""
+        ahead = self._states.qsize() + (self.busy_since is not None)
+        if ahead >= WAITING or (ahead and (ahead + 1) * self._state_s > limit_s):
+            raise RefusedError(f"{ahead} states wait for it")
         answer: Future[Answer] = Future()
         self._states.put((state, answer))
         if self.over.is_set():
@@ -107,7 +108,7 @@ class Worker:
         try:
             kind, said = _split(self._pipe.recv_bytes())
             if kind != READY:
-                self.said = said.decode()
+                self.said = said.decode(errors="replace")
                 return
             self.busy_since = None
             self.ready.set()
@@ -116,6 +117,8 @@ class Worker:
             self.said = "its process ended"
         except (EOFError, OSError):
             self.said = "its process ended"
+        except Exception as error:  # the process is ended, and begun again by the desk
+            self.said = f"{type(error).__name__}: {error}"
         finally:
             self.over.set()
             self.ready.clear()
@@ -127,7 +130,7 @@ class Worker:
     def _answer(self, state: bytes, answer: "Future[Answer]") -> None:
         if not answer.set_running_or_notify_cancel():
             return  # nobody waits for it any more
-        self.busy_since = time.monotonic()
+        self.busy_since = began = time.monotonic()
         try:
             self._pipe.send_bytes(state)
             found = _split(self._pipe.recv_bytes())
@@ -135,6 +138,7 @@ class Worker:
             _give(answer, (FAILED, b"its process ended"))
             raise
         self.busy_since = None
+        self._state_s += SMOOTH * (time.monotonic() - began - self._state_s)
         _give(answer, found)
 
     def _drop(self) -> None:

@@ -15,7 +15,7 @@ from pipeline.problems.asking import live_of
 from pipeline.progress import say
 from pipeline.serving.app import application
 from pipeline.serving.desk import Desk
-from pipeline.serving.listening import bound, server_of, token_for
+from pipeline.serving.listening import MOST_TOKEN, bound, server_of, token_for
 from pipeline.serving.measured import Measured
 from pipeline.serving.named import Named
 from pipeline.stages.replaying import model_of
@@ -45,13 +45,10 @@ def run(
     kubernetes: str | None = None,
     steering: Path | None = None,
 ) -> None:
-    """Decide for whoever asks, until a signal comes.
-
-    Raises:
-        UserError: there is no such policy, the address is taken, there is no token beyond loopback, or Kubernetes is to
-            be answered by a policy that does not place jobs on machines.
-    """
-    text = None if at.token_file is None else storage.read_text(at.token_file)
+    """Decide for those who ask, until a signal comes."""
+    text = None if at.token_file is None else storage.read_text(at.token_file, MOST_TOKEN)
+    if at.token_file and at.token_file.is_file() and at.token_file.stat().st_mode & 0o077:
+        say(f"serve: {at.token_file}: other users of this machine may read it; chmod 600 {at.token_file}")
     live = live_of(params, scenario)
     token, fallback = token_for(at.host, text, str(at.token_file)), live.fallback
     if kubernetes and not live.places:

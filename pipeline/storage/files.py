@@ -96,14 +96,14 @@ def line_of(where: str, row: int) -> str:
     return f"row {row + 1}" if ".parquet" in where else f"line {row + 2}"
 
 
-def read_text(path: Path) -> str:
-    """Read a text file of the repository.
-
-    Raises:
-        UserError: it is missing, or is no text.
-    """
+def read_text(path: Path, most: int = 0) -> str:
+    """Read a text file of the repository or, with the most characters that it may have, of a user."""
     try:
-        return path.read_text(encoding="utf-8")
+        with path.open(encoding="utf-8") as stream:
+            text = stream.read(most + 1 if most else -1)  # no more: /dev/zero has no end
+        if 0 < most < len(text):
+            raise UserError(f"{path}: expected at most {most} characters")
+        return text
     except OSError as error:
         raise UserError(f"{path}: cannot be read ({error.strerror}); run this at the repository's root") from error
     except UnicodeDecodeError as error:

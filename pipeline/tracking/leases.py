@@ -131,13 +131,9 @@ def _put_aside(client: "MlflowClient", held: "RegisteredModel") -> str:
 
 def _renew(client: "MlflowClient", name: str, what: str, over: threading.Event) -> None:
     """Say now and then that the holder lives; a server that does not answer is noticed by what is done under it."""
-    from mlflow.exceptions import MlflowException
-
     while not over.wait(RENEW_S):
-        try:
+        with suppress(Exception):  # whatever it is, the next time may succeed; a thread that ends loses the lease
             client.update_registered_model(name, f"Held: {what}")
-        except MlflowException:
-            continue
 
 
 def _held(client: "MlflowClient", name: str) -> "RegisteredModel | None":

@@ -8,6 +8,7 @@ import sys
 import time
 from pathlib import Path
 from queue import Queue
+from types import SimpleNamespace
 
 import psutil
 import pytest
@@ -20,6 +21,7 @@ LONG = ["sh", "-c", "echo begun; sh -c 'echo $$ >> pids; sleep 60' & echo $$ >> 
 FARM = f"""
 import fcntl, sys, time
 from queue import Queue
+from types import SimpleNamespace
 from pipeline.farming.work import Task, Work
 with open("lock", "w") as held:
     fcntl.flock(held, fcntl.LOCK_EX)
@@ -105,3 +107,14 @@ def test_nothing_lives_on_when_the_farm_is_killed(tmp_path: Path, sent: signal.S
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         assert ended(pids)
         fcntl.flock(lock, fcntl.LOCK_EX)
+
+
+def test_work_whose_lines_cannot_be_read_is_over_for_who_waits() -> None:
+    said: Queue[Said] = Queue()
+    work = Work.__new__(Work)
+    work.name, closed = "a", Path(os.devnull).open("rb")  # noqa: SIM115  # closed at once
+    closed.close()
+    work._process = SimpleNamespace(stdout=closed)  # type: ignore[assignment]
+    with pytest.raises(ValueError, match="closed file"):
+        work._listen(said)
+    assert said.get(timeout=1) == ("a", None)

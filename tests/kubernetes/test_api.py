@@ -74,3 +74,15 @@ def test_whatever_a_server_says_is_one_line(said: bytes) -> None:
     found = _line(said)
     assert found.isprintable() or not found
     assert len(found) <= 300
+
+
+@pytest.mark.parametrize("token", ["", "two\nlines", "\x00\x01", "x" * 20_000])
+def test_a_token_is_one_line_of_some_length(tmp_path: Path, token: str) -> None:
+    (tmp_path / "token").write_text(token)
+    with pytest.raises(UserError, match="token: expected one line of at most 16000 characters"):
+        Api(Address("http://127.0.0.1:1", tmp_path / "token")).get("/")
+
+
+def test_a_token_without_end_is_not_read_to_its_end() -> None:
+    with pytest.raises(UserError, match="/dev/zero: expected one line"):
+        Api(Address("http://127.0.0.1:1", Path("/dev/zero"))).get("/")

@@ -195,3 +195,24 @@ def test_a_state_that_is_refused_is_no_opinion(known: Known) -> None:
         found = asyncio.run(Extender(view, refuses).scored(args_of(json.dumps(by_name(["n2"])).encode())))
         assert found == [{"Host": "n2", "Score": 0}]
         view.end()
+
+
+def test_a_pod_that_asks_as_a_whole_does_not_fit_a_smaller_node(extending: Service) -> None:
+    sent = by_name(["n2", "n3"], resources={"requests": {"cpu": "10", "memory": "4Gi"}})
+    _, said = extending.ask("/kubernetes/filter", sent)
+    assert said["NodeNames"] == []
+    assert said["FailedNodes"]["n3"] == "4 of cpu is free, 10 is wanted"
+
+
+@pytest.mark.parametrize("number", [b"NaN", b"1e999", b"-Infinity", b"9" * 4000])
+def test_what_is_no_number_in_json_is_no_failure(extending: Service, number: bytes) -> None:
+    odd = json.dumps(whole(node("n2", labels="odd"))).encode().replace(b'"odd"', number)
+    status, said = extending.ask("/kubernetes/filter", odd)
+    jsonschema.validate(said, FILTERED)
+    assert (status, [one["metadata"]["name"] for one in said["Nodes"]["items"]]) == (200, ["n2"])
+
+
+def test_a_scheduler_may_send_more_than_a_state_and_no_more_than_its_own_limit(extending: Service) -> None:
+    assert extending.ask("/kubernetes/filter", b" " * 5_000_000)[0] == 200  # refused in its own words
+    assert extending.ask("/kubernetes/filter", b"[" + b"0," * 2_000_001 + b"0]")[0] == 413
+    assert extending.ask("/kubernetes/filter", by_name(), Origin="http://evil.example")[0] == 403

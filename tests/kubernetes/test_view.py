@@ -112,3 +112,20 @@ def test_what_is_no_pod_is_left_out() -> None:
     with followed(cluster) as view:
         assert names(view) == ["a"]
         assert view.pods.unread == 1
+
+
+def test_an_error_that_is_not_foreseen_does_not_end_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    cluster, tries = Cluster(), []
+    get = Api.get
+
+    def fails(api: Api, path: str, **query: str | int) -> object:
+        tries.append(path)
+        if len(tries) < 4:
+            raise RuntimeError("not foreseen")
+        return get(api, path, **query)
+
+    monkeypatch.setattr(Api, "get", fails)
+    cluster.put("pods", pod("a"))
+    with followed(cluster) as view:
+        assert names(view) == ["a"]
+        assert "RuntimeError: not foreseen" in view.said

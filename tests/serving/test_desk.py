@@ -3,11 +3,15 @@
 import os
 import signal
 import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import pytest
 from live_service import service
 
 from pipeline.config import Params
+from pipeline.serving.desk import Desk
 from pipeline.serving.named import Named
 from pipeline.stages.serve import heuristic
 
@@ -69,3 +73,87 @@ def test_a_champion_that_cannot_be_loaded_leaves_the_one_before(params: Params, 
         now[0] = Named("broken", str(tmp_path), "0" * 32)
         one.until(lambda: "not a model directory" in one.desk.standing.said)
         assert one.ask("/v1/decide", ONE)[1]["policy"] == "sjf"
+
+
+def test_looks_that_fail_end_neither_watch_nor_restarts(params: Params) -> None:
+    broken: list[Exception | None] = [None]
+    now = [heuristic("sjf")]
+
+    def look() -> Named:
+        if broken[0] is not None:
+            raise broken[0]
+        return now[0]
+
+    with service(params, look) as one:
+        for error in (OSError(5, "Input/output error"), ValueError("digest"), KeyError("machines")):
+            broken[0] = error
+            one.until(lambda: type(error).__name__ in one.desk.standing.said)  # noqa: B023  # at once
+        assert "deeprm_watch_errors_total 0.0" not in one.ask("/metrics")[1]
+        os.kill(one.desk.pid, signal.SIGKILL)
+        one.until(lambda: one.desk.restarts == 1 and one.desk.standing.ready)
+        broken[0], now[0] = None, heuristic("saf")
+        one.until(lambda: one.ask("/v1/policy")[1]["policy"] == "saf")
+        one.until(lambda: one.ask("/v1/policy")[1]["said"] == "")
+
+
+def test_a_process_that_cannot_be_begun_is_begun_later(params: Params, monkeypatch: pytest.MonkeyPatch) -> None:
+    with service(params, lambda: heuristic("sjf")) as one:
+        begin, failed = Desk._begin, []
+
+        def fails(desk: Desk, named: Named) -> object:
+            if len(failed) < 2:
+                failed.append(named)
+                raise BlockingIOError(11, "Resource temporarily unavailable")
+            return begin(desk, named)
+
+        monkeypatch.setattr(Desk, "_begin", fails)
+        os.kill(one.desk.pid, signal.SIGKILL)
+        one.until(lambda: one.desk.restarts == 1 and one.desk.standing.ready)
+        assert len(failed) == 2
+
+
+def test_a_dead_process_is_never_called_ready(params: Params, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pipeline.serving.desk.LOOK_S", 3600.0)  # nothing looks after it
+    with service(params, lambda: heuristic("sjf")) as one:
+        os.kill(one.desk.pid, signal.SIGKILL)
+        one.until(lambda: one.ask("/v1/health")[1] == {"status": "falling back", "policy_ready": False}, 10)
+        assert "deeprm_policy_ready 0.0" in one.ask("/metrics")[1]
+
+
+def test_a_champion_that_is_not_looked_for_is_not_followed(params: Params, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pipeline.serving.app.LATE_S", 0.5)
+    hangs = threading.Event()
+
+    def look() -> Named:
+        if one_is_up.is_set():
+            hangs.wait(60)
+        return heuristic("sjf")
+
+    one_is_up = threading.Event()
+    with service(params, look) as one:
+        one_is_up.set()
+        one.until(lambda: one.ask("/v1/health")[1] == {"status": "not following", "policy_ready": True})
+        assert one.ask("/v1/policy")[1]["looked_s"] > 0.5
+        hung = one.desk.pid
+        os.kill(hung, signal.SIGKILL)  # a look that hangs does not keep it from being begun again
+        one.until(lambda: one.desk.pid != hung and one.desk.standing.ready)
+        hangs.set()
+        one.until(lambda: one.ask("/v1/health")[1]["status"] == "ok")
+
+
+def test_many_clients_are_answered_within_the_limit_or_sent_away(params: Params) -> None:
+    """The fallback waits in no longer a line than the limit allows; what is beyond is refused at once."""
+    with service(params, lambda: heuristic("sjf"), limit_s=0.2) as one:
+
+        def slowly(state: object) -> object:
+            time.sleep(0.05)
+            return fallback(state)
+
+        fallback, one.desk._fallback = one.desk._fallback, slowly  # type: ignore[assignment]
+        os.kill(one.desk.pid, signal.SIGSTOP)
+        one.desk._worker.ready.clear()  # the fallback decides for all
+        one.ask("/v1/decide", ONE)
+        with ThreadPoolExecutor(40) as callers:
+            found = list(callers.map(lambda _: one.ask("/v1/decide", ONE), range(40)))
+        assert {status for status, _ in found} == {200, 503}
+        assert all("ask again later" in said["error"] for status, said in found if status == 503)

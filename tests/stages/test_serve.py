@@ -55,3 +55,27 @@ def test_an_unknown_policy_is_one_line(params: Params) -> None:
 def test_kubernetes_is_answered_by_policies_that_place_jobs_on_machines(params: Params) -> None:
     with pytest.raises(UserError, match="--kubernetes: policies of scenario 'online' do not place jobs on machines"):
         run(params, "online", "sjf", Listening(port=0), 200.0, "cluster")
+
+
+@pytest.mark.parametrize("text", ["\n", "two lines of\nsome length\n", "ünguessable-and-long", "x" * 5000])
+def test_a_token_that_is_none_is_one_line(params: Params, tmp_path: Path, text: str) -> None:
+    (tmp_path / "token").write_text(text)
+    with pytest.raises(UserError, match=r"token: expected (one line of at least 16|at most 4096)"):
+        run(params, "machines", "sjf", Listening(port=0, token_file=tmp_path / "token"), 200.0)
+
+
+def test_a_token_file_without_end_is_not_read_to_its_end(params: Params) -> None:
+    with pytest.raises(UserError, match="/dev/zero: expected at most 4096 characters"):
+        run(params, "machines", "sjf", Listening(port=0, token_file=Path("/dev/zero")), 200.0)
+
+
+def test_a_token_that_others_may_read_is_pointed_out(
+    params: Params, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    token = tmp_path / "token"
+    token.write_text("a-token-of-some-length")
+    for mode, pointed_out in ((0o644, True), (0o600, False)):
+        token.chmod(mode)
+        with pytest.raises(UserError, match="unknown policy"):
+            run(params, "machines", "sjff", Listening(port=0, token_file=token), 200.0)
+        assert ("other users of this machine may read it" in capsys.readouterr().err) == pointed_out

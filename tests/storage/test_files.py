@@ -9,7 +9,7 @@ from builders import REPOSITORY
 
 from pipeline.errors import UserError
 from pipeline.storage import discard, write
-from pipeline.storage.files import _held
+from pipeline.storage.files import _held, read_text
 
 KILLED = """
 import os
@@ -100,3 +100,12 @@ def test_what_cannot_be_discarded_is_said_in_one_line(root: Path, monkeypatch: p
     monkeypatch.setattr(Path, "unlink", denied)
     with pytest.raises(UserError, match=r"^x\.csv: cannot be replaced \(Permission denied\)$"):
         discard(Path("x.csv"))
+
+
+def test_a_text_is_read_no_further_than_it_may_be_long(tmp_path: Path) -> None:
+    (tmp_path / "x").write_bytes("ab\r\nü".encode())
+    assert read_text(tmp_path / "x", 4) == read_text(tmp_path / "x") == "ab\nü"
+    with pytest.raises(UserError, match="x: expected at most 3 characters"):
+        read_text(tmp_path / "x", 3)
+    with pytest.raises(UserError, match="/dev/zero: expected at most 10 characters"):
+        read_text(Path("/dev/zero"), 10)

@@ -146,3 +146,17 @@ def test_a_database_of_ones_own_needs_none(laid: LaidOut, monkeypatch: pytest.Mo
     list(publish([], everything=False))
     assert taken == []
     assert len(Records(laid.root).runs()) == 6
+
+
+def test_a_renewal_that_fails_is_not_the_last(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(leases, "RENEW_S", 0.01)
+    tries, over = [], threading.Event()
+
+    def update(name: str, description: str) -> None:
+        tries.append(name)
+        if len(tries) == 3:
+            over.set()
+        raise ConnectionError("no exception of MLflow's")
+
+    leases._renew(SimpleNamespace(update_registered_model=update), "lease-x", "a run", over)  # type: ignore[arg-type]
+    assert tries == ["lease-x"] * 3

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 from pydantic import Field, model_validator
 
 from pipeline.config.records import Frozen, Name
-from pipeline.problems.asking import MOST_RESOURCES, MOST_RUNNING, MOST_WAITING
+from pipeline.problems.asking import MOST_RESOURCES, MOST_RUNNING, MOST_WAITING, at_most
 
 LATEST = 1e12  # in the cluster's time, either side of 0
 MOST_GROUPS, MOST_QUEUES, MOST_ARRIVED = 1000, 64, 20_000
@@ -16,9 +16,9 @@ Group = Annotated[int, Field(ge=0, lt=MOST_GROUPS)]
 Time = Annotated[float, Field(ge=-LATEST, le=LATEST)]
 Length = Annotated[float, Field(ge=1e-6, le=LATEST)]
 Units = Annotated[int, Field(ge=0, le=10**6)]
-Demand = Annotated[dict[Name, Units], Field(max_length=MOST_RESOURCES)]
+Demand = Annotated[dict[Name, Units], at_most(MOST_RESOURCES)]
 Number = Annotated[float, Field(ge=0, le=1e15)]
-ByQueue = Annotated[dict[Name, Number], Field(max_length=MOST_QUEUES)]
+ByQueue = Annotated[dict[Name, Number], at_most(MOST_QUEUES)]
 
 
 class GroupArrived(Frozen):
@@ -49,7 +49,7 @@ class GroupMemory(Frozen):
     """Of one group, what the answer before said and is to be handed back."""
 
     units: Demand
-    order: Annotated[tuple[Name, ...], Field(max_length=MOST_QUEUES)]
+    order: Annotated[tuple[Name, ...], at_most(MOST_QUEUES)]
     recent_jobs: ByQueue  # that arrived in an interval, smoothed
     recent_work: ByQueue
 
@@ -59,10 +59,10 @@ class SharesState(Frozen):
 
     version: Literal[1] = 1
     now: Time
-    waiting: Annotated[tuple[GroupWaiting, ...], Field(max_length=MOST_WAITING)]
-    running: Annotated[tuple[GroupRunning, ...], Field(max_length=MOST_RUNNING)] = ()
-    arrived: Annotated[tuple[GroupArrived, ...], Field(max_length=MOST_ARRIVED)] = ()  # since the answer before
-    memory: Annotated[tuple[GroupMemory, ...], Field(max_length=MOST_GROUPS)] = ()  # of it; none: equal shares so far
+    waiting: Annotated[tuple[GroupWaiting, ...], at_most(MOST_WAITING)]
+    running: Annotated[tuple[GroupRunning, ...], at_most(MOST_RUNNING)] = ()
+    arrived: Annotated[tuple[GroupArrived, ...], at_most(MOST_ARRIVED)] = ()  # since the answer before
+    memory: Annotated[tuple[GroupMemory, ...], at_most(MOST_GROUPS)] = ()  # of it; none: equal shares so far
 
     @model_validator(mode="after")
     def _nothing_is_still_to_come(self) -> "SharesState":

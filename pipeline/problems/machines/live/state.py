@@ -8,14 +8,14 @@ from typing import Annotated, Literal
 from pydantic import Field, model_validator
 
 from pipeline.config.records import Frozen, Name
-from pipeline.problems.asking import MOST_RESOURCES, MOST_RUNNING, MOST_WAITING, Text, once
+from pipeline.problems.asking import MOST_RESOURCES, MOST_RUNNING, MOST_WAITING, Text, at_most, once
 
 MOST_MACHINES = 1000
 LATEST = 1e12  # in the cluster's time, either side of 0
 Time = Annotated[float, Field(ge=-LATEST, le=LATEST)]
 Length = Annotated[float, Field(ge=1e-6, le=LATEST)]
 Units = Annotated[float, Field(ge=0, le=1e6)]
-Has = Annotated[dict[Name, Units], Field(min_length=1, max_length=MOST_RESOURCES)]
+Has = Annotated[dict[Name, Units], at_most(MOST_RESOURCES, least=1)]
 
 
 class LiveMachine(Frozen):
@@ -32,9 +32,9 @@ class WaitingJob(Frozen):
     id: Text
     arrived: Time
     duration: Length  # that it will run, as far as one is told
-    demand: Annotated[dict[Name, Units], Field(max_length=MOST_RESOURCES)]  # on each of its nodes
+    demand: Annotated[dict[Name, Units], at_most(MOST_RESOURCES)]  # on each of its nodes
     nodes: Annotated[int, Field(ge=1, le=MOST_MACHINES)] = 1
-    kinds: Annotated[tuple[str, ...], Field(max_length=63)] | None = None  # of machines; none: it runs on all
+    kinds: Annotated[tuple[str, ...], at_most(63)] | None = None  # of machines; none: it runs on all
 
 
 class RunningJob(Frozen):
@@ -43,8 +43,8 @@ class RunningJob(Frozen):
     id: Text
     started: Time
     duration: Length
-    demand: Annotated[dict[Name, Units], Field(max_length=MOST_RESOURCES)]  # on each of its machines
-    machines: Annotated[tuple[Text, ...], Field(min_length=1, max_length=MOST_MACHINES)]
+    demand: Annotated[dict[Name, Units], at_most(MOST_RESOURCES)]  # on each of its machines
+    machines: Annotated[tuple[Text, ...], at_most(MOST_MACHINES, least=1)]
 
 
 class MachinesState(Frozen):
@@ -53,9 +53,9 @@ class MachinesState(Frozen):
     version: Literal[1] = 1
     now: Time
     last_arrival: Time | None = None  # none: that of the jobs that wait
-    machines: Annotated[tuple[LiveMachine, ...], Field(max_length=MOST_MACHINES)] = ()  # none: those of the scenario
-    waiting: Annotated[tuple[WaitingJob, ...], Field(max_length=MOST_WAITING)]
-    running: Annotated[tuple[RunningJob, ...], Field(max_length=MOST_RUNNING)] = ()
+    machines: Annotated[tuple[LiveMachine, ...], at_most(MOST_MACHINES)] = ()  # none: those of the scenario
+    waiting: Annotated[tuple[WaitingJob, ...], at_most(MOST_WAITING)]
+    running: Annotated[tuple[RunningJob, ...], at_most(MOST_RUNNING)] = ()
 
     @model_validator(mode="after")
     def _names_once(self) -> "MachinesState":

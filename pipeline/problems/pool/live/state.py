@@ -8,13 +8,13 @@ from typing import Annotated, Literal
 from pydantic import Field, model_validator
 
 from pipeline.config.records import Frozen, Name, Units
-from pipeline.problems.asking import MOST_RESOURCES, MOST_RUNNING, MOST_WAITING, Text, once
+from pipeline.problems.asking import MOST_RESOURCES, MOST_RUNNING, MOST_WAITING, Text, at_most, once
 
 LATEST = 10**9  # steps, either side of 0
 Step = Annotated[int, Field(ge=-LATEST, le=LATEST)]
 Steps = Annotated[int, Field(ge=1, le=LATEST)]
 Total = Annotated[int, Field(ge=0, le=10**15)]
-Demand = Annotated[dict[Name, Annotated[int, Field(ge=0, le=10_000)]], Field(max_length=MOST_RESOURCES)]
+Demand = Annotated[dict[Name, Annotated[int, Field(ge=0, le=10_000)]], at_most(MOST_RESOURCES)]
 
 
 class PoolWaiting(Frozen):
@@ -40,7 +40,7 @@ class SoFar(Frozen):
 
     jobs: Total
     duration: Total
-    work: Annotated[dict[Name, Total], Field(max_length=MOST_RESOURCES)]  # duration * demand
+    work: Annotated[dict[Name, Total], at_most(MOST_RESOURCES)]  # duration * demand
 
 
 class PoolState(Frozen):
@@ -49,9 +49,9 @@ class PoolState(Frozen):
     version: Literal[1] = 1
     now: Step
     last_arrival: Step | None = None  # none: that of the jobs that wait
-    resources: Annotated[dict[Name, Units], Field(min_length=1, max_length=MOST_RESOURCES)] | None = None  # none: own
-    waiting: Annotated[tuple[PoolWaiting, ...], Field(max_length=MOST_WAITING)]
-    running: Annotated[tuple[PoolRunning, ...], Field(max_length=MOST_RUNNING)] = ()
+    resources: Annotated[dict[Name, Units], at_most(MOST_RESOURCES, least=1)] | None = None  # none: own
+    waiting: Annotated[tuple[PoolWaiting, ...], at_most(MOST_WAITING)]
+    running: Annotated[tuple[PoolRunning, ...], at_most(MOST_RUNNING)] = ()
     so_far: SoFar | None = None  # planners ask for it, and networks that take queues of any length
 
     @model_validator(mode="after")
