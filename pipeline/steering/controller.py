@@ -214,7 +214,7 @@ class Controller:
         self, reading: Reading, queue: Queue, found: Sequence[Decided], done: Done, spent: Sequence[float]
     ) -> None:
         for kind, gone in self.outcomes.since(reading, self.releasing.let_go_so_far):
-            self.canary.ended(kind == "ran")
+            self.canary.ended(1)
             self.journal.add(kind, gone.end, **gone.told(self.journal.called(gone.job.user)))
         pools: list[Json] = []
         for one in found:

@@ -35,6 +35,13 @@ class Ran(BaseModel):
     limit_s: float | None
     nodes: int
     units: dict[str, float]
+    could_start: bool = True
+    open: float | None = None
+
+    @property
+    def arrival(self) -> tuple[float, int]:
+        """Return by what jobs are put in order: those that arrive together, by number, as Slurm has it."""
+        return self.eligible, self.job
 
 
 class Nodes(BaseModel):
@@ -61,11 +68,15 @@ class Nodes(BaseModel):
 def recorded(folder: Path, rows: Iterable[Mapping[str, Json]]) -> tuple[list[Nodes], list[Ran]]:
     """Return the queues of a folder's journal as they were seen last, and the jobs that ended.
 
+    A job that was gone between two readings, and could have started, counts as one that ran for half the time between
+    them: without those, whatever a policy does to short jobs would be left out.
+
     Raises:
         UserError: a row is none of a journal's.
     """
     pools: dict[tuple[str, ...], Nodes] = {}
     jobs: list[Ran] = []
+    before = inf  # the reading before
     for row in rows:
         try:
             if row["kind"] == "pool":
@@ -73,7 +84,12 @@ def recorded(folder: Path, rows: Iterable[Mapping[str, Json]]) -> tuple[list[Nod
                 pools[pool.partitions] = pool
             elif row["kind"] == "ran":
                 jobs.append(Ran.model_validate(row))
-        except (ValidationError, KeyError) as error:
+            elif row["kind"] == "left" and row.get("could_start", True):
+                end = float(str(row["end"]))
+                jobs.append(Ran.model_validate(dict(row) | {"start": end - max(end - before, 0.0) / 2}))
+            elif row["kind"] == "tick":
+                before = float(str(row["time"]))
+        except (ValidationError, KeyError, ValueError) as error:
             raise UserError(
                 f"{folder}: expected a journal, found a row that is none ({type(error).__name__})"
             ) from None

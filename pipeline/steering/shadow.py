@@ -67,7 +67,7 @@ def verdicts(folder: Path, policy: str, seed: int) -> Iterator[str]:
         return
     for pool in pools:
         name = ", ".join(pool.partitions)
-        held = sorted((job for job in jobs if pool.takes(job)), key=lambda job: job.eligible)
+        held = sorted((job for job in jobs if pool.takes(job)), key=lambda job: job.arrival)
         if len(held) < LEAST_JOBS:
             yield f"{name}: cannot tell: {len(held)} jobs that its nodes hold have ended; expected {LEAST_JOBS}"
             continue
