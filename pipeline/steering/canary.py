@@ -154,7 +154,7 @@ def judged(folder: Path, scenario: str, place: str, digest: str, window: int, un
 def _windows(queues: Sequence["Nodes"], jobs: Sequence["Ran"], window: int) -> Iterator[tuple["Nodes", list["Ran"]]]:
     """Yield the full windows of all queues in the order of arrival, of jobs before which none is still there.
 
-    By their ends, the jobs that a policy keeps waiting would stand in windows of their own, where it seems to do no harm.
+    By their ends, the jobs that a policy keeps waiting are in windows of their own, where it does no harm.
     """
     until = inf if not jobs or jobs[-1].open is None else jobs[-1].open
     open_: dict[int, list[Ran]] = {}

@@ -18,6 +18,7 @@ NOT_ELIGIBLE, RESERVED, OTHERS, FROZEN, HOMELESS = (
     "frozen",
     "no node",
 )
+UNREAD = "its line cannot be read"
 
 
 class Pool(NamedTuple):
@@ -72,7 +73,9 @@ def _entries(reading: Reading, alone: Mapping[int, str]) -> tuple[dict[int, JobR
     found: dict[int, JobRow] = {}
     left: dict[int, str] = {}
     for job in sorted(reading.jobs, key=lambda one: one.number):
-        if job.state != PENDING:
+        if job.odd and job.state not in HOLDING:
+            left[job.array] = UNREAD
+        if job.odd or job.state != PENDING:
             continue
         if job.number not in reading.factors:  # sprio has those alone that may start: none held, none that depends
             left.setdefault(job.array, NOT_ELIGIBLE)

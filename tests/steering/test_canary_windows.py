@@ -32,9 +32,9 @@ def ended(folder: Path, *rows: tuple[str, int, float, float, dict[str, Json]]) -
 
 
 def test_jobs_that_wait_longer_are_in_the_window_of_those_that_came_with_them(tmp_path: Path) -> None:
-    # Limits are the wrong way round. By number, each window is two jobs of 10 s (one starts, EASY reserves for the next),
-    # then one of 10 s and one of 100 s. In order of arrival they wait 0, 10, 20 and 30 s; under the policy the last goes
-    # before the third, and they wait 0, 10, 120 and 20 s: (37.5 - 15) / 37.5 = 0.6. The rows are in the order of the ends.
+    # Limits are the wrong way round. By number, each window is two jobs of 10 s (one starts, EASY reserves for the
+    # next), then one of 10 s and one of 100 s. In order of arrival they wait 0, 10, 20 and 30 s; under the policy the
+    # last goes before the third, and they wait 0, 10, 120 and 20 s: (37.5 - 15) / 37.5 = 0.6. Rows are in order of ends.
     first = ((1, 10, 5), (2, 10, 5), (5, 10, 5), (6, 10, 5))
     rest = ((4, 100, 10), (8, 100, 10), (3, 10, 100), (7, 10, 100))
     ended(tmp_path, *(("ran", job, run, limit, {}) for job, run, limit in (*first, *rest)))
@@ -63,7 +63,7 @@ def test_a_window_waits_for_the_jobs_that_came_before(tmp_path: Path) -> None:
 def test_a_policy_that_is_a_fifth_worse_is_seen_to_be(tmp_path: Path, window: int) -> None:
     """Recorded with a Slurm: 2-second jobs with long limits, 10-second jobs with short ones, all at about one time.
 
-    Played as one window, the 145 jobs that were seen to run wait 148.3 s under the policy and 118.0 s by arrival: 20.5 %.
+    As one window, the 145 jobs that were seen to run wait 148.3 s under the policy and 118.0 s by arrival: 20.5 %.
     """
     (tmp_path / JOURNAL).write_bytes(gzip.decompress((CASES / "canary_journal.jsonl.gz").read_bytes()))
     found = judged(tmp_path, "machines", "sjf", "89bdfc55ace5512b7f9b2b502c1cca18", window, 1.0)
