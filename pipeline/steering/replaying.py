@@ -14,11 +14,12 @@ from pipeline.core import THOUSANDTHS, FloatArray, Json, Policy, keys
 from pipeline.errors import UserError
 from pipeline.problems.machines.evaluation.play import Game, played
 from pipeline.problems.machines.nouns import DISPATCH, Jobs, Machines
-from pipeline.progress import no_progress
+from pipeline.progress import ShareCallback, no_progress
 from pipeline.steering.states import ENDLESS_S, KNOWN, LEAST_S
 
 EASY, ARRIVAL = "easy", "fcfs"
 SLOTS = 2000  # of jobs that a policy sees, at most
+LOOK = 1000  # decisions between two looks at the time: of large queues each takes milliseconds
 
 
 class Ran(BaseModel):
@@ -104,6 +105,7 @@ def waits(
     resources: Sequence[str] = (),
     slots: int = SLOTS,
     unit_s: float = 1.0,
+    on_progress: ShareCallback = no_progress,
 ) -> Iterator[tuple[FloatArray, FloatArray]]:
     """Yield for each policy how long each job waits [J] in seconds, and how long it runs.
 
@@ -115,6 +117,7 @@ def waits(
         resources: that count; none: all that the nodes have.
         slots: jobs that a policy sees.
         unit_s: seconds of the policies' unit of time.
+        on_progress: is called as it goes, and may raise to end it.
     """
     resources = resources or nodes.resources
     capacity = np.array([[units.get(name, 0.0) for name in resources] for units in nodes.machines.values()])
@@ -128,8 +131,8 @@ def waits(
     )
     told = _jobs(jobs, resources, machines, unit_s)
     nothing = np.zeros(1, dtype=np.int64)
-    game = Game([told], machines, keys(seed, nothing, nothing))
-    for found in played(game, policies, no_progress):
+    game = Game([told], machines, keys(seed, nothing, nothing), LOOK)
+    for found in played(game, policies, on_progress):
         yield (found.start - told.arrival) * unit_s, told.duration * unit_s
 
 

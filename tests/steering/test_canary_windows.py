@@ -1,6 +1,7 @@
 """The canary's windows are those of arrival, so that what a policy keeps waiting is compared with what it prefers."""
 
 import gzip
+from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
@@ -18,7 +19,7 @@ DIGEST = heuristic("sjf").digest
 UNITS: dict[str, Json] = {"cpu": 4.0, "memory": 0.5, "gpu": 0.0}
 
 
-def ended(folder: Path, *rows: tuple[str, int, float, float, dict[str, Json]]) -> None:
+def ended(folder: Path, *rows: tuple[str, int, float, float, Mapping[str, Json]]) -> None:
     """Jobs (kind, number, run, limit, more) of one node, all of which came at 0."""
     journal = Journal(folder)
     journal.add("begin", 0.0, mode="order", policy="sjf", digest=DIGEST)
@@ -34,7 +35,7 @@ def ended(folder: Path, *rows: tuple[str, int, float, float, dict[str, Json]]) -
 def test_jobs_that_wait_longer_are_in_the_window_of_those_that_came_with_them(tmp_path: Path) -> None:
     # Limits are the wrong way round. By number, each window is two jobs of 10 s (one starts, EASY reserves for the
     # next), then one of 10 s and one of 100 s. In order of arrival they wait 0, 10, 20 and 30 s; under the policy the
-    # last goes before the third, and they wait 0, 10, 120 and 20 s: (37.5 - 15) / 37.5 = 0.6. Rows are in order of ends.
+    # last goes before the third, and they wait 0, 10, 120 and 20 s: (37.5 - 15) / 37.5 = 0.6. Rows: by end.
     first = ((1, 10, 5), (2, 10, 5), (5, 10, 5), (6, 10, 5))
     rest = ((4, 100, 10), (8, 100, 10), (3, 10, 100), (7, 10, 100))
     ended(tmp_path, *(("ran", job, run, limit, {}) for job, run, limit in (*first, *rest)))

@@ -95,7 +95,7 @@ def test_lines_of_which_more_than_half_cannot_be_read_are_refused() -> None:
     "odd", ["n3|work|up|1|idle|many|1024|(null)", "n3|work|up|1|idle|4", "n3|work|up|1|idle|4|9E|x"]
 )
 def test_a_node_that_cannot_be_read_is_left_out(params: Params, odd: str) -> None:
-    order, decision, _ = asked(params, LONG, SHORT, nodes=f"{NODES}\n{odd}")
+    order, decision, _ = asked(params, LONG, SHORT, nodes=f"{NODES}\nn3|work|up|1|idle{odd}")
     assert order == [2, 3]
     assert {name for start in decision.starts for name in start.machines} == {"n1", "n2"}
 
