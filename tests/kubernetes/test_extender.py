@@ -195,3 +195,17 @@ def test_a_state_that_is_refused_is_no_opinion(known: Known) -> None:
         found = asyncio.run(Extender(view, refuses).scored(args_of(json.dumps(by_name(["n2"])).encode())))
         assert found == [{"Host": "n2", "Score": 0}]
         view.end()
+
+
+def test_a_node_whose_amounts_cannot_be_read_leaves_the_other_candidates(known: Known) -> None:
+    odd = node("n4")
+    odd["status"]["allocatable"]["memory"] = "lots"
+    sent = {"Pod": pod("new", cpu="2", gated=False), "Nodes": {"items": [odd, node("n2")]}, "NodeNames": None}
+    with api_server(known.cluster) as url:
+        view = View(Api(Address(url)))
+        view.begin()
+        until(lambda: view.synced)
+        found = Extender(view, decide=lambda raw: asyncio.sleep(0, raw)).filtered(args_of(json.dumps(sent).encode()))
+        view.end()
+    assert found["FailedNodes"] == {"n4": "the policy does not know this node"}
+    assert [told["metadata"]["name"] for told in found["Nodes"]["items"]] == ["n2"]  # type: ignore[index,call-overload,union-attr]
