@@ -11,6 +11,7 @@ from pipeline.kubernetes.objects import Amounts, Node, Pod
 
 FOR_EVER_S = 1e9
 THOUSANDTHS = 1000
+MOST, MOST_WAITING = 1e6, 2000  # of a resource, and pods of one state; what its owner wrote must not refuse the whole
 
 
 @dataclass(frozen=True)
@@ -22,7 +23,8 @@ class Words:
 
     def told(self, amounts: Amounts) -> dict[str, float]:
         """Return the amounts that are told, in whole thousandths."""
-        return {name: round(amounts.get(name, 0.0) * THOUSANDTHS) / THOUSANDTHS for name in self.resources}
+        told = {name: min(amounts.get(name, 0.0), MOST) for name in self.resources}
+        return {name: round(amount * THOUSANDTHS) / THOUSANDTHS for name, amount in told.items()}
 
 
 def state_of(
@@ -60,7 +62,8 @@ def state_of(
         "now": now,
         "machines": [{"name": node.name, "has": {**words.told(node.has)}} for node in nodes],
         "waiting": [
-            _job(pod.uid, {"arrived": min(pod.created, now)}, pod, words.told(pod.wants), words) for pod in waiting
+            _job(pod.uid, {"arrived": min(pod.created, now)}, pod, words.told(pod.wants), words)
+            for pod in waiting[:MOST_WAITING]
         ],
         "running": running,
     }

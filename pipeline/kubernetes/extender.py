@@ -8,6 +8,7 @@ the extender may be ignored. Nothing is bound here.
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 from fastapi import APIRouter, Request, Response
@@ -63,8 +64,9 @@ class Extender:
         """Return the nodes that are known, as they were sent where they were."""
         known = {node.name: node for node in self.view.nodes.all()}
         for told in args.objects or ():
-            node = node_of(told)
-            known[node.name] = node
+            with suppress(ValueError):  # one that cannot be read is as the view has it, or is not known
+                node = node_of(told)
+                known[node.name] = node
         return known
 
     def _failed(self, args: Args) -> dict[str, Json]:
@@ -114,7 +116,7 @@ def args_of(raw: bytes) -> Args:
         nodes, names = told.get("Nodes"), told.get("NodeNames")
         if nodes is None:
             return Args(pod, tuple(str(name) for name in names), None)
-        return Args(pod, tuple(node_of(told).name for told in nodes["items"]), nodes["items"])
+        return Args(pod, tuple(str(told["metadata"]["name"]) for told in nodes["items"]), nodes["items"])
     except (ValueError, TypeError, KeyError, AttributeError) as error:
         line = " ".join(f"{error}".split())[:200]
         raise UnreadableError(f"expected ExtenderArgs with Pod, and Nodes or NodeNames: {line}") from error

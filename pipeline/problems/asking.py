@@ -21,8 +21,8 @@ State = TypeVar("State", bound=BaseModel)  # of a cluster, as it is asked about
 Decision = TypeVar("Decision", bound=BaseModel)
 
 
-MOST_WAITING, MOST_RUNNING, MOST_RESOURCES = 2000, 4000, 8  # of a state
-Text = Annotated[str, Field(min_length=1, max_length=200)]  # a name: compared and given back, and nothing else
+MOST_WAITING, MOST_RUNNING, MOST_RESOURCES = 2000, 200_000, 8  # of a state
+Text = Annotated[str, Field(min_length=1, max_length=256)]  # a name: compared and given back, and nothing else
 
 
 def at_most(count: int, least: int | None = None) -> FieldInfo:

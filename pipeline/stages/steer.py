@@ -1,13 +1,18 @@
 """`steer slurm`: a policy that is named, or a scenario's champion, orders the queue of a Slurm that runs."""
 
+from contextlib import suppress
+from pathlib import Path
+
 from pipeline.config import Params
 from pipeline.errors import UserError
 from pipeline.problems.asking import live_of
 from pipeline.progress import say
 from pipeline.stages.serve import VERDICT, heuristic, looking
+from pipeline.steering.asking import Slurm
+from pipeline.steering.rows import OddError
 from pipeline.steering.running import steer
 from pipeline.steering.settings import Mode, Settings
-from pipeline.storage.files import write
+from pipeline.storage.files import OWNER, write
 
 
 def run(params: Params, scenario: str, policy: str, limit_ms: float, settings: Settings) -> None:
@@ -25,10 +30,16 @@ def run(params: Params, scenario: str, policy: str, limit_ms: float, settings: S
             from pipeline.steering.shadow import must_be_replayed, verdicts  # the simulator, which others do without
 
             must_be_replayed(named.place)
+        if Path(named.place).is_dir():
+            from pipeline.steering.fitting import misfits
+
+            with suppress(OddError, UserError):  # what cannot be read is told below
+                for line in misfits(params, scenario, Slurm().read().nodes):
+                    say(f"steer: {line}")
         steer(params, scenario, look, heuristic(live.fallback), limit_ms / 1000, settings)
     if settings.mode is Mode.SHADOW:
         said = []
         for line in verdicts(settings.folder, named.place, params.seed):
             say(f"shadow: {line}")
             said.append(f"{line}\n")
-        write(settings.folder / VERDICT, "".join(said).encode())
+        write(settings.folder / VERDICT, "".join(said).encode(), OWNER)

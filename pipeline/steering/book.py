@@ -16,7 +16,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError, field_validator
 
 from pipeline.errors import UserError
 from pipeline.progress import say
-from pipeline.storage.files import write
+from pipeline.storage.files import OWNER, open_private, private_folder, write
 
 LOCK, BOOK = "lock", "set.json"
 WHO = "a watchdog that takes back what a controller set"
@@ -85,6 +85,7 @@ class Book:
             self.path,
             _Kept(jobs=self.jobs, held_in=self.held_in, held=self.held, behind=self.behind).model_dump_json().encode()
             + b"\n",
+            OWNER,
         )
 
     def keep(self) -> bool:
@@ -168,8 +169,8 @@ def locked(folder: Path) -> BinaryIO:
         UserError: somebody holds it, or the folder cannot be made.
     """
     try:
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        stream = (folder / LOCK).open("a+b")
+        private_folder(folder, BOOK)
+        stream = open_private(folder / LOCK, "a+b")
     except OSError as error:
         raise UserError(f"{folder}: cannot be used ({error.strerror})") from error
     until = monotonic() + PATIENCE_S

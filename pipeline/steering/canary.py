@@ -1,6 +1,6 @@
 """Has the policy fallen behind the fallback? Asked while it orders, of the jobs that ended under it.
 
-Jobs that ended are cut into windows, in the order of their ends. The simulator plays each window twice, under the
+Jobs that ended are cut into windows by arrival. The simulator plays each window twice, under the
 policy and under the fallback; its regret is (policy's mean wait - fallback's) / the longer of the two, between -1 and
 1. When the confidence sequence of the windows' mean says that it is above the tolerance, the policy is taken back: by
 rules declared for `watch` (params.yaml, `gate.watch`), however often one looks. What is compared is two plays, for
@@ -16,6 +16,7 @@ import contextlib
 import json
 import sys
 from collections.abc import Iterator, Mapping, Sequence
+from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -104,8 +105,10 @@ def since(rows: Iterator[Mapping[str, Json]], digest: str) -> Iterator[Mapping[s
         mine = digests == {digest} if digests else mine and kind != "taken back"
         if not mine:
             kept = [one for one in kept if one["kind"] == "pool"]  # the nodes are the same under all policies
-        if kind == "pool" or (kind == "ran" and mine):
+        if kind == "pool" or (kind in ("ran", "left") and mine):
             kept.append(row)
+        elif kind == "tick" and mine:
+            kept.append({"kind": kind, "time": row.get("time")})
     yield from kept
 
 
@@ -151,16 +154,20 @@ def judged(folder: Path, scenario: str, place: str, digest: str, window: int, un
 
 
 def _windows(queues: Sequence["Nodes"], jobs: Sequence["Ran"], window: int) -> Iterator[tuple["Nodes", list["Ran"]]]:
-    """Yield the full windows of all queues, in the order in which they were full."""
+    """Yield the full windows of all queues in the order of arrival, of jobs before which none is still there.
+
+    By their ends, the jobs that a policy keeps waiting are in windows of their own, where it does no harm.
+    """
+    until = inf if not jobs or jobs[-1].open is None else jobs[-1].open
     open_: dict[int, list[Ran]] = {}
-    for job in jobs:
+    for job in sorted(jobs, key=lambda one: one.arrival):
         k = next((k for k, nodes in enumerate(queues) if nodes.takes(job)), None)
-        if k is None:
+        if k is None or job.eligible >= until:
             continue
         own = open_.setdefault(k, [])
         own.append(job)
         if len(own) == window:
-            yield queues[k], sorted(open_.pop(k), key=lambda one: one.eligible)
+            yield queues[k], open_.pop(k)
 
 
 def main(words: Sequence[str]) -> int:

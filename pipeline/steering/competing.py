@@ -18,6 +18,7 @@ NOT_ELIGIBLE, RESERVED, OTHERS, FROZEN, HOMELESS = (
     "frozen",
     "no node",
 )
+UNREAD = "its line cannot be read"
 
 
 class Pool(NamedTuple):
@@ -54,12 +55,28 @@ def competing(reading: Reading, alone: Mapping[int, str]) -> Queue:
         else:
             left[number] = HOMELESS
     running = [job for job in reading.jobs if job.state in HOLDING]
-    pools = []
-    for first, jobs in sorted(waiting.items()):
-        own = tuple(sorted(name for name in root if root[name] == first))
-        nodes = {node.name: node for node in sorted(reading.nodes, key=lambda n: n.takes) if node.partition in own}
-        pools.append(Pool(own, [nodes[name] for name in sorted(nodes)], jobs, running))
+    pools = [_pool(first, root, reading.nodes, jobs, running) for first, jobs in sorted(waiting.items())]
     return Queue(pools, left)
+
+
+def without_jobs(nodes: Sequence[NodeRow]) -> list[Pool]:
+    """Return the pools of all partitions, as if nothing waited or ran."""
+    root = _joined(nodes, [])
+    return [_pool(first, root, nodes, [], []) for first in sorted(set(root.values()))]
+
+
+def _pool(
+    first: str, root: Mapping[str, str], every: Sequence[NodeRow], waiting: Sequence[JobRow], running: Sequence[JobRow]
+) -> Pool:
+    own = tuple(sorted(name for name in root if root[name] == first))
+    nodes = {node.name: node for node in sorted(every, key=lambda n: n.takes) if node.partition in own}
+    return Pool(own, [nodes[name] for name in sorted(nodes)], waiting, running)
+
+
+def by_arrival(pool: Pool) -> list[int]:
+    """Return the jobs of a pool by number, the first to have come at the head."""
+    arrived = {job.array: job.submitted if job.eligible is None else job.eligible for job in pool.waiting}
+    return sorted(arrived, key=lambda number: (arrived[number], number))
 
 
 def why_left(left: Mapping[int, str]) -> dict[str, int]:
@@ -72,7 +89,9 @@ def _entries(reading: Reading, alone: Mapping[int, str]) -> tuple[dict[int, JobR
     found: dict[int, JobRow] = {}
     left: dict[int, str] = {}
     for job in sorted(reading.jobs, key=lambda one: one.number):
-        if job.state != PENDING:
+        if job.odd and job.state not in HOLDING:
+            left[job.array] = UNREAD
+        if job.odd or job.state != PENDING:
             continue
         if job.number not in reading.factors:  # sprio has those alone that may start: none held, none that depends
             left.setdefault(job.array, NOT_ELIGIBLE)

@@ -18,7 +18,7 @@ from pipeline.serving.desk import Desk
 from pipeline.steering.asking import Slurm, sure
 from pipeline.steering.book import Book
 from pipeline.steering.canary import Canary
-from pipeline.steering.competing import Pool, Queue, competing, why_left
+from pipeline.steering.competing import Pool, Queue, by_arrival, competing, why_left
 from pipeline.steering.drawing import Drawn, drawn
 from pipeline.steering.journal import VERSION, Journal
 from pipeline.steering.outcomes import Outcomes
@@ -27,7 +27,7 @@ from pipeline.steering.releasing import Releasing
 from pipeline.steering.resetting import all_back, reset
 from pipeline.steering.rows import OddError, Reading
 from pipeline.steering.settings import Mode, Settings
-from pipeline.steering.states import Wanted, checked, resources_of, scored, started, state_of
+from pipeline.steering.states import Start, Wanted, checked, resources_of, scored, started, state_of
 from pipeline.steering.status import Status
 from pipeline.steering.watchdog import Watched
 
@@ -184,8 +184,9 @@ class Controller:
             if order and self.settings.draw:
                 order, drawn_so = self._drawn(pool, wanted)
             starts, never = started(reply.decision, pool) if self.settings.mode is Mode.RELEASE else ([], [])
-        except UserError as error:
-            return Decided(pool, None, *who, str(error))
+        except UserError as error:  # nobody can be asked: what is held goes in order of arrival
+            held = by_arrival(pool) if self.settings.mode is Mode.RELEASE else []
+            return Decided(pool, None, *who, str(error), [Start(number, ()) for number in held])
         return Decided(pool, order, *who, reply.why, starts, never, drawn_so)
 
     def _drawn(self, pool: Pool, wanted: Wanted) -> tuple[Sequence[int], dict[str, float]]:
@@ -210,7 +211,7 @@ class Controller:
         self, reading: Reading, queue: Queue, found: Sequence[Decided], done: Done, spent: Sequence[float]
     ) -> None:
         for kind, gone in self.outcomes.since(reading, self.releasing.let_go_so_far):
-            self.canary.ended(kind == "ran")
+            self.canary.ended(1)
             self.journal.add(kind, gone.end, **gone.told(self.journal.called(gone.job.user)))
         pools: list[Json] = []
         for one in found:

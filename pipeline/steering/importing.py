@@ -119,7 +119,7 @@ def _jobs(lines: Sequence[Line], folder: Path) -> tuple[pd.DataFrame, list[tuple
                 said += [("mended", what, line) for what in _mended(ran)]
     if not found:
         raise UserError(f"{folder / JOURNAL}: expected jobs that ran, found none")
-    frame = pd.DataFrame(list(found.values())).sort_values(["arrival", "job"], kind="stable").reset_index(drop=True)
+    frame = pd.DataFrame([row for _, row in sorted(found.items(), key=lambda one: (one[1]["arrival"], one[0][0]))])
     again = frame.groupby("job").cumcount()
     frame["job"] = np.where(again > 0, frame["job"] + "-" + (again + 1).astype(str), frame["job"])
     return check_table(frame[list(JOBS.columns)], JOBS, str(folder / JOURNAL)), said

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from pipeline.core import Json
 from pipeline.errors import UserError
+from pipeline.storage.files import open_private, private_folder
 
 JOURNAL, KEY = "journal.jsonl", "users.key"
 VERSION = 1
@@ -26,7 +27,8 @@ class Journal:
     def __init__(self, folder: Path, most_bytes: int = MOST_BYTES, most_files: int = MOST_FILES) -> None:
         self.path, self._most_bytes, self._most_files = folder / JOURNAL, most_bytes, most_files
         self._key = _key(folder / KEY)
-        self._stream = self.path.open("ab")
+        private_folder(folder, "journal.*.jsonl", KEY)
+        self._stream = open_private(self.path, "ab")
         self._end_a_torn_line()
         self._rows: list[bytes] = []
 
@@ -78,7 +80,7 @@ class Journal:
         self.path.rename(self.path.with_name(f"journal.{number:06d}.jsonl"))
         for old in kept[: max(0, len(kept) + 1 - self._most_files)]:
             old.unlink()
-        self._stream = self.path.open("ab")
+        self._stream = open_private(self.path, "ab")
 
 
 def files(folder: Path) -> list[Path]:

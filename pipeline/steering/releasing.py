@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from pipeline.core import Json
 from pipeline.steering.asking import Slurm
 from pipeline.steering.book import Book
+from pipeline.steering.competing import UNREAD
 from pipeline.steering.holding import NODE, WHAT, confirm, look, ours, released, stuck, unpinned
 from pipeline.steering.planning import Decided
 from pipeline.steering.rows import HOLDING, PENDING, JobRow, Reading
@@ -87,7 +88,7 @@ class Releasing:
         since = job.submitted if job.eligible is None else job.eligible
         if now - since > self.settings.longest_hold_s:
             return LONG
-        return DEPENDS if job.depends else RESERVED if job.reserved else ""
+        return DEPENDS if job.depends else RESERVED if job.reserved else UNREAD if job.odd else ""
 
     @property
     def _patience_s(self) -> float:

@@ -14,11 +14,12 @@ from pipeline.core import THOUSANDTHS, FloatArray, Json, Policy, keys
 from pipeline.errors import UserError
 from pipeline.problems.machines.evaluation.play import Game, played
 from pipeline.problems.machines.nouns import DISPATCH, Jobs, Machines
-from pipeline.progress import no_progress
+from pipeline.progress import ShareCallback, no_progress
 from pipeline.steering.states import ENDLESS_S, KNOWN, LEAST_S
 
 EASY, ARRIVAL = "easy", "fcfs"
 SLOTS = 2000  # of jobs that a policy sees, at most
+LOOK = 1000  # decisions between two looks at the time: of large queues each takes milliseconds
 
 
 class Ran(BaseModel):
@@ -35,6 +36,13 @@ class Ran(BaseModel):
     limit_s: float | None
     nodes: int
     units: dict[str, float]
+    could_start: bool = True
+    open: float | None = None
+
+    @property
+    def arrival(self) -> tuple[float, int]:
+        """Return by what jobs are put in order: those that arrive together, by number, as Slurm has it."""
+        return self.eligible, self.job
 
 
 class Nodes(BaseModel):
@@ -61,11 +69,15 @@ class Nodes(BaseModel):
 def recorded(folder: Path, rows: Iterable[Mapping[str, Json]]) -> tuple[list[Nodes], list[Ran]]:
     """Return the queues of a folder's journal as they were seen last, and the jobs that ended.
 
+    A job that was gone between two readings, and could have started, counts as one that ran for half the time between
+    them: without those, whatever a policy does to short jobs would be left out.
+
     Raises:
         UserError: a row is none of a journal's.
     """
     pools: dict[tuple[str, ...], Nodes] = {}
     jobs: list[Ran] = []
+    before = inf  # the reading before
     for row in rows:
         try:
             if row["kind"] == "pool":
@@ -73,7 +85,12 @@ def recorded(folder: Path, rows: Iterable[Mapping[str, Json]]) -> tuple[list[Nod
                 pools[pool.partitions] = pool
             elif row["kind"] == "ran":
                 jobs.append(Ran.model_validate(row))
-        except (ValidationError, KeyError) as error:
+            elif row["kind"] == "left" and row.get("could_start", True):
+                end = float(str(row["end"]))
+                jobs.append(Ran.model_validate(dict(row) | {"start": end - max(end - before, 0.0) / 2}))
+            elif row["kind"] == "tick":
+                before = float(str(row["time"]))
+        except (ValidationError, KeyError, ValueError) as error:
             raise UserError(
                 f"{folder}: expected a journal, found a row that is none ({type(error).__name__})"
             ) from None
@@ -88,6 +105,7 @@ def waits(
     resources: Sequence[str] = (),
     slots: int = SLOTS,
     unit_s: float = 1.0,
+    on_progress: ShareCallback = no_progress,
 ) -> Iterator[tuple[FloatArray, FloatArray]]:
     """Yield for each policy how long each job waits [J] in seconds, and how long it runs.
 
@@ -99,6 +117,7 @@ def waits(
         resources: that count; none: all that the nodes have.
         slots: jobs that a policy sees.
         unit_s: seconds of the policies' unit of time.
+        on_progress: is called as it goes, and may raise to end it.
     """
     resources = resources or nodes.resources
     capacity = np.array([[units.get(name, 0.0) for name in resources] for units in nodes.machines.values()])
@@ -112,8 +131,8 @@ def waits(
     )
     told = _jobs(jobs, resources, machines, unit_s)
     nothing = np.zeros(1, dtype=np.int64)
-    game = Game([told], machines, keys(seed, nothing, nothing))
-    for found in played(game, policies, no_progress):
+    game = Game([told], machines, keys(seed, nothing, nothing), LOOK)
+    for found in played(game, policies, on_progress):
         yield (found.start - told.arrival) * unit_s, told.duration * unit_s
 
 

@@ -1,12 +1,16 @@
-"""What squeue, sinfo and sprio print, as typed rows. Whatever is odd refuses the whole reading, in one line.
+"""What squeue, sinfo and sprio print, as typed rows.
+
+A line that cannot be read leaves its job alone, or its node out: what one user asks for must not stop the order of all.
+Where that is more than half of the lines, the whole reading is refused, in one line.
 
 Names that users give (of a job, its command, comment or folder) are not asked for, so that none can mean anything. What
 is left of text is compared and counted, and never a word of a command: a job is named by its number alone.
 """
 
 import re
-from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import NamedTuple, TypeVar
 
 from pipeline.errors import UserError
 
@@ -21,6 +25,7 @@ NOTHING = ("", "N/A", "(null)", "None", "Unknown")
 ENDLESS = ("UNLIMITED", "NOT_SET", "Partition_Limit", "INVALID")
 # States in which a job waits, and holds what it was given (suspended, signaled, resized and staged-out ones too).
 PENDING, HOLDING = "PD", ("R", "CG", "CF", "ST", "S", "SI", "RS", "SO")
+MOST_ASKED, MOST_HAD = 1e12, 1e6  # of a resource, of a job and of a node; more is told as that
 HOLDS = ("JobHeldUser", "JobHeldAdmin")  # reasons of jobs that somebody holds
 # Slurm gives jobs to nodes with these words, which it may have to power up, and to none with these flags (+WORD of
 # StateComplete, or sinfo's characters): no answer, powered down soon or right now, rebooting, reserved.
@@ -32,6 +37,7 @@ SQUEUE = ("JobID", "ArrayJobID", "StateCompact", "Partition", "SubmitTime", "Eli
           "ArrayTaskID", "RestartCnt")  # fmt: skip
 SINFO = ("%N", "%R", "%a", "%p", "%T", "%c", "%m", "%G")
 SPRIO = ("%i", "%S")
+Found = TypeVar("Found")
 
 
 class OddError(UserError):
@@ -59,6 +65,7 @@ class JobRow(NamedTuple):
     depends: bool = False  # on other jobs, as it was told last
     several: bool = False  # it stands for several tasks of an array
     restarts: int = 0  # how often it was requeued
+    odd: str = ""  # what of its line cannot be read
 
 
 class NodeRow(NamedTuple):
@@ -81,33 +88,42 @@ class Reading(NamedTuple):
 
 
 def jobs_in(text: str) -> list[JobRow]:
-    """Return the jobs that squeue printed.
+    """Return the jobs that squeue printed; of a line that is no job's, one that has the line's number, below 0.
 
     Raises:
-        OddError: a line is none of squeue's, or a job is there twice.
+        OddError: more than half of the lines are none of squeue's, or of jobs that are there twice.
     """
-    found: dict[int, JobRow] = {}
-    for k, cells in _lines(text, "squeue", len(SQUEUE)):
-        job = _job(cells, f"squeue, line {k}")
-        if job.number in found:
-            raise OddError(f"squeue, line {k}: job {job.number} is there twice")
-        found[job.number] = job
-    return list(found.values())
+    found = []
+    for k, one in _read(text, "squeue", len(SQUEUE), _job):
+        found.append(_no_job(k, str(one)) if isinstance(one, OddError) else one)
+    count, last = Counter(job.number for job in found), {job.number: k for k, job in enumerate(found, start=1)}
+    for k, job in enumerate(found):
+        if count[job.number] > 1:
+            found[k] = _no_job(k + 1, f"squeue, line {last[job.number]}: job {job.number} is there twice")
+    _mostly_read([job.odd for job in found])
+    return found
+
+
+def _no_job(line: int, why: str) -> JobRow:
+    return JobRow(-line, -line, "", (), 0.0, None, None, None, 1, dict.fromkeys(("cpu", "memory", "gpu"), 0.0), False,
+                  "", "", odd=why)  # fmt: skip
 
 
 def nodes_in(text: str) -> list[NodeRow]:
     """Return the nodes that sinfo printed, once for each partition.
 
     Raises:
-        OddError: a line is none of sinfo's.
+        OddError: more than half of the lines are none of sinfo's.
     """
-    found = []
-    for k, (name, partition, there, tier, state, cpus, mib, gres) in _lines(text, "sinfo", len(SINFO)):
-        where = f"sinfo, line {k}"
-        units = {"cpu": _amount(cpus, where), "memory": _amount(mib, where) / 1024, "gpu": _gpus(gres, where)}
-        takes = there == "up" and takes_jobs(state)
-        found.append(NodeRow(_name(name, where), _name(partition, where), _whole(tier, where), takes, units))
-    return found
+    return _all_read(text, "sinfo", len(SINFO), _node)
+
+
+def _node(cells: Sequence[str], where: str) -> NodeRow:
+    name, partition, there, tier, state, cpus, mib, gres = cells
+    units = {"cpu": _amount(cpus, where), "memory": _amount(mib, where) / 1024, "gpu": _gpus(gres, where)}
+    units = {resource: min(amount, MOST_HAD) for resource, amount in units.items()}
+    takes = there == "up" and takes_jobs(state)
+    return NodeRow(_name(name, where), _name(partition, where), _whole(tier, where), takes, units)
 
 
 def takes_jobs(state: str) -> bool:
@@ -123,48 +139,71 @@ def factors_in(text: str) -> dict[int, int]:
     """Return the SiteFactor of each job that sprio printed; a job of several partitions has one.
 
     Raises:
-        OddError: a line is none of sprio's.
+        OddError: more than half of the lines are none of sprio's.
     """
-    found = {}
-    for k, (number, factor) in _lines(text, "sprio", len(SPRIO)):
-        where = f"sprio, line {k}"
-        sign = -1 if factor.startswith("-") else 1
-        found[_whole(number, where)] = sign * _whole(factor.removeprefix("-"), where)
-    return found
+    return dict(_all_read(text, "sprio", len(SPRIO), _factor))
 
 
-def _lines(text: str, program: str, wanted: int) -> list[tuple[int, list[str]]]:
+def _factor(cells: Sequence[str], where: str) -> tuple[int, int]:
+    number, factor = cells
+    sign = -1 if factor.startswith("-") else 1
+    return _whole(number, where), sign * _whole(factor.removeprefix("-"), where)
+
+
+def _read(
+    text: str, program: str, wanted: int, parse: Callable[[Sequence[str], str], Found]
+) -> Iterator[tuple[int, Found | OddError]]:
+    """Yield the number of each line, and what it says or why it cannot be read."""
     rows = text.split("\n")
     if len(rows) > MOST_ROWS:
         raise OddError(f"{program}: more than {MOST_ROWS} lines")
-    found = []
     for k, row in enumerate(rows, start=1):
         if not row.strip():
             continue
-        cells = [cell.strip() for cell in row.removesuffix("|").split("|")]
-        if len(cells) != wanted:
-            raise OddError(f"{program}, line {k}: expected {wanted} fields, found {len(cells)}")
-        found.append((k, cells))
-    return found
+        cells, where = [cell.strip() for cell in row.removesuffix("|").split("|")], f"{program}, line {k}"
+        try:
+            if len(cells) != wanted:
+                raise OddError(f"{where}: expected {wanted} fields, found {len(cells)}")
+            yield k, parse(cells, where)
+        except OddError as error:
+            yield k, error
+
+
+def _all_read(text: str, program: str, wanted: int, parse: Callable[[Sequence[str], str], Found]) -> list[Found]:
+    found = [one for _, one in _read(text, program, wanted, parse)]
+    _mostly_read([str(one) if isinstance(one, OddError) else "" for one in found])
+    return [one for one in found if not isinstance(one, OddError)]
+
+
+def _mostly_read(odd: Sequence[str]) -> None:
+    """Refuse lines of which more than half cannot be read, each for a reason or none."""
+    if 2 * sum(map(bool, odd)) > len(odd):
+        raise OddError(next(filter(None, odd)))
 
 
 def _job(cells: Sequence[str], where: str) -> JobRow:
     (number, array, state, partitions, submitted, eligible, started, limit, nodes, units, reservation, user,
      places, reason, wanted, dependency, tasks, restarts) = cells  # fmt: skip
-    told = _moment(submitted, where)
-    if told is None:
-        raise OddError(f"{where}: expected a time of submission, found {submitted[:40]!r}")
+    odd: list[str] = []
+
+    def read(parse: Callable[[str, str], Found], text: str, otherwise: Found) -> Found:
+        try:
+            return parse(text, where)
+        except OddError as error:
+            odd.append(str(error))
+            return otherwise
+
     return JobRow(
         number=_whole(number, where),
         array=_whole(array, where),
         state=_name(state, where),
         partitions=tuple(_name(one, where) for one in partitions.split(",")),
-        submitted=told,
-        eligible=_moment(eligible, where),
-        started=_moment(started, where),
-        limit_s=_length(limit, where),
-        nodes=_count(nodes, where),
-        units=_units(units, where),
+        submitted=read(_submitted, submitted, 0.0),
+        eligible=read(_moment, eligible, None),
+        started=read(_moment, started, None),
+        limit_s=read(_length, limit, None),
+        nodes=read(_count, nodes, 1),
+        units=read(_units, units, dict.fromkeys(("cpu", "memory", "gpu"), 0.0)),
         reserved=reservation not in NOTHING,
         user=user,
         places=places if places not in NOTHING else "",
@@ -172,7 +211,8 @@ def _job(cells: Sequence[str], where: str) -> JobRow:
         wanted=wanted if wanted not in NOTHING else "",
         depends=dependency not in NOTHING,
         several=not set(tasks).isdisjoint(",-"),
-        restarts=_whole(restarts, where),
+        restarts=read(_whole, restarts, 0),
+        odd="".join(odd[:1]),
     )
 
 
@@ -203,6 +243,13 @@ def _count(text: str, where: str) -> int:
     return max(1, int(_amount(match[1], where)))
 
 
+def _submitted(text: str, where: str) -> float:
+    found = _moment(text, where)
+    if found is None:
+        raise OddError(f"{where}: expected a time of submission, found {text[:40]!r}")
+    return found
+
+
 def _moment(text: str, where: str) -> float | None:
     if text in NOTHING:
         return None
@@ -231,7 +278,7 @@ def _units(text: str, where: str) -> dict[str, float]:
             found["memory"] = _amount(amount if amount[-1:] in TIMES and amount[-1:] else f"{amount}M", where) / 1024**3
         elif name in ("cpu", "gres/gpu"):
             found["cpu" if name == "cpu" else "gpu"] = _amount(amount, where)
-    return found
+    return {resource: min(amount, MOST_ASKED) for resource, amount in found.items()}
 
 
 def _gpus(text: str, where: str) -> float:

@@ -113,7 +113,7 @@ def _running(pool: Pool, now: float, resources: Sequence[str], unit_s: float) ->
             found.append(_held(f"{node.name} takes no jobs", now, ENDLESS_S, free[node.name], node.name, unit_s))
             free[node.name] = dict.fromkeys(resources, 0.0)
     for job in pool.running:
-        places = list(dict.fromkeys(expanded(job.places)))
+        places = _places(job)
         for place in places:
             if place not in free:
                 continue
@@ -124,6 +124,14 @@ def _running(pool: Pool, now: float, resources: Sequence[str], unit_s: float) ->
             if any(taken.values()):
                 found.append(_held(f"{job.number} on {place}", begun, _length(job), taken, place, unit_s))
     return found
+
+
+def _places(job: JobRow) -> list[str]:
+    """Return the nodes of a job, once each; none where its list cannot be read."""
+    try:
+        return list(dict.fromkeys(expanded(job.places)))
+    except OddError:
+        return []
 
 
 def _thousandths(amount: float) -> float:

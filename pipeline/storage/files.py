@@ -6,11 +6,12 @@ import gzip
 import json
 import os
 import shutil
+import stat
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, cast
 
 import pandas as pd
 import pandera.pandas as pa
@@ -19,21 +20,23 @@ from pandera.errors import SchemaErrors
 
 from pipeline.core import Json
 from pipeline.errors import UserError
+from pipeline.progress import say
 
 DIGITS = 6
+OWNER, ANYONE = 0o600, 0o666  # who may read and write a file that is made, less the umask
 
 Filter = tuple[str, str, list[str] | list[int]]  # (column, operator, values), as pyarrow has it
 
 
 @contextmanager
-def writing(path: Path) -> Iterator[BinaryIO]:
+def writing(path: Path, mode: int = ANYONE) -> Iterator[BinaryIO]:
     """Open a file that is written whole or not at all, whenever the process or the machine may die."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         _sweep(path)
         part = path.with_name(f".{path.name}.{os.getpid()}.part")
         try:
-            with _held(part) as stream:
+            with _held(part, mode) as stream:
                 yield stream
                 stream.flush()
                 os.fsync(stream.fileno())  # or a renamed file could be empty after a power cut
@@ -44,10 +47,36 @@ def writing(path: Path) -> Iterator[BinaryIO]:
         raise UserError(f"{path}: cannot be written ({error.strerror})") from error
 
 
-def write(path: Path, content: bytes) -> None:
+def write(path: Path, content: bytes, mode: int = ANYONE) -> None:
     """Write a file whole or not at all."""
-    with writing(path) as stream:
+    with writing(path, mode) as stream:
         stream.write(content)
+
+
+def open_private(path: Path, how: str) -> BinaryIO:
+    """Open a file that its owner alone may read; one that is there is closed to others."""
+    path.touch(mode=OWNER)
+    close_to_others(path)
+    return cast(BinaryIO, path.open(how))
+
+
+def private_folder(folder: Path, *names: str) -> None:
+    """Make a folder that its owner alone may use; close one that is there, and files in it (patterns), to others."""
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    for place in (folder, *(path for name in names for path in folder.glob(name))):
+        close_to_others(place)
+
+
+def close_to_others(place: Path) -> None:
+    """Take from others what they may do with a file or folder, and say so."""
+    mode = stat.S_IMODE(place.stat().st_mode)
+    if mode & 0o077:
+        try:
+            place.chmod(mode & 0o700)
+        except OSError as error:
+            say(f"{place}: others may read it: mode {mode:o}, which cannot be changed ({error.strerror})")
+        else:
+            say(f"{place}: others could read it: its mode is now {mode & 0o700:o}")
 
 
 def discard(*places: Path) -> None:
@@ -71,10 +100,10 @@ def _sweep(path: Path) -> None:
                 part.unlink()
 
 
-def _held(part: Path) -> BinaryIO:
+def _held(part: Path, mode: int = ANYONE) -> BinaryIO:
     """Open a part and lock it, so that nobody sweeps it; on file systems without locks, hope."""
     while True:
-        stream = part.open("wb")
+        stream = open(part, "wb", opener=partial(os.open, mode=mode))  # noqa: SIM115
         with suppress(OSError):
             fcntl.flock(stream, fcntl.LOCK_EX)
         if os.fstat(stream.fileno()).st_nlink:  # it was not swept before it was locked

@@ -44,3 +44,12 @@ def test_more_than_there_is_may_be_held_for_a_moment(params: Params) -> None:
 def test_a_pod_on_a_node_that_is_gone_holds_nothing() -> None:
     runs = pod_of(pod("r", gated=False, nodeName="z"))
     assert state_of(NODES, [runs], [], BEGIN + 10.0, Words(), frozenset({"a", "b"}))["running"] == []
+
+
+def test_a_pod_that_asks_for_absurdly_much_and_pods_without_end_leave_the_others_in_order(params: Params) -> None:
+    waits = [pod_of(pod("huge", cpu="2000000")), *(pod_of(pod(f"w{k}", cpu="1", created=k)) for k in range(2100))]
+    told = state_of(NODES, [], waits, BEGIN + 5000.0, Words(), frozenset({"a", "b"}))
+    live = live_of(params, "machines")
+    found = live.decider(params, "machines", "sjf", {})(live.state.model_validate(told)).model_dump()
+    assert found["never"] == ("uid-huge",)
+    assert [start["job"] for start in found["starts"]][:2] == ["uid-w0", "uid-w1"]

@@ -216,3 +216,17 @@ def test_a_scheduler_may_send_more_than_a_state_and_no_more_than_its_own_limit(e
     assert extending.ask("/kubernetes/filter", b" " * 5_000_000)[0] == 200  # refused in its own words
     assert extending.ask("/kubernetes/filter", b"[" + b"0," * 2_000_001 + b"0]")[0] == 413
     assert extending.ask("/kubernetes/filter", by_name(), Origin="http://evil.example")[0] == 403
+
+
+def test_a_node_whose_amounts_cannot_be_read_leaves_the_other_candidates(known: Known) -> None:
+    odd = node("n4")
+    odd["status"]["allocatable"]["memory"] = "lots"
+    sent = {"Pod": pod("new", cpu="2", gated=False), "Nodes": {"items": [odd, node("n2")]}, "NodeNames": None}
+    with api_server(known.cluster) as url:
+        view = View(Api(Address(url)))
+        view.begin()
+        until(lambda: view.synced)
+        found = Extender(view, decide=lambda raw: asyncio.sleep(0, raw)).filtered(args_of(json.dumps(sent).encode()))
+        view.end()
+    assert found["FailedNodes"] == {"n4": "the policy does not know this node"}
+    assert [told["metadata"]["name"] for told in found["Nodes"]["items"]] == ["n2"]  # type: ignore[index,call-overload,union-attr]

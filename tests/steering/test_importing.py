@@ -65,6 +65,16 @@ def test_jobs_and_decisions_are_those_of_the_journal(tmp_path: Path) -> None:
     ]
 
 
+def test_jobs_that_arrive_together_are_in_the_order_of_their_numbers(tmp_path: Path) -> None:
+    journal = Journal(tmp_path)
+    for job in (10, 9, 100):
+        journal.add("ran", 30.0, job=job, partition="work", submit=5.0, eligible=10.0, start=20.0, end=30.0,
+                    limit_s=60.0, nodes=1, units={**UNITS})  # fmt: skip
+    journal.close()
+    run(tmp_path, tmp_path / "out")
+    assert pd.read_csv(tmp_path / "out" / "jobs.csv")["job"].to_list() == [9, 10, 100]
+
+
 def test_a_folder_without_a_journal_or_without_jobs_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"journal.jsonl: not found; expected the --folder of a controller"):
         run(tmp_path, tmp_path / "out")

@@ -18,7 +18,7 @@ from pipeline.problems.machines.simulator.compiled.rules import players
 from pipeline.progress import ShareCallback, no_progress
 from pipeline.simulation.choosing import compiled_rule_of
 from pipeline.simulation.results import MOST_JOBSETS, Results
-from pipeline.simulation.rollout import play_compiled, play_together
+from pipeline.simulation.rollout import DECISIONS_AT_ONCE, play_compiled, play_together
 from pipeline.simulation.side_by_side import MOST_ABREAST, InPlay, play_all
 
 NUMBERS_ABREAST = 1 << 24  # that the simulator, and what policies see, hold of all episodes side by side: 128 MiB
@@ -57,6 +57,7 @@ class Game(NamedTuple):
     episodes: Sequence[Jobs]
     machines: Machines
     key: KeyArray  # [B]
+    at_once: int = DECISIONS_AT_ONCE  # of compiled play between two looks at it
 
     @property
     def abreast(self) -> int:
@@ -112,7 +113,7 @@ def _side_by_side(game: Game, policies: Sequence[Policy], on_progress: ShareCall
         rules = [rule for policy in some if (rule := compiled_rule_of(policy)) is not None]
         if rules:
             who = players([rules[k] for k in whose], game.key[episode])
-            return InPlay(play_compiled(simulator, who), started, simulator.placed)
+            return InPlay(play_compiled(simulator, who, game.at_once), started, simulator.placed)
         return InPlay(play_together(simulator, some, whose, game.key[episode]), started, simulator.placed)
 
     found = play_all(policies, len(game.episodes), game.abreast, begin, on_progress)

@@ -10,11 +10,14 @@ from pydantic import Field, model_validator
 from pipeline.config.records import Frozen, Name
 from pipeline.problems.asking import MOST_RESOURCES, MOST_RUNNING, MOST_WAITING, Text, at_most, once
 
-MOST_MACHINES = 1000
-LATEST = 1e12  # in the cluster's time, either side of 0
+MOST_MACHINES = 20_000
+LATEST = 1e15  # in the cluster's time, either side of 0
 Time = Annotated[float, Field(ge=-LATEST, le=LATEST)]
-Length = Annotated[float, Field(ge=1e-6, le=LATEST)]
+Length = Annotated[float, Field(ge=1e-9, le=LATEST)]
 Units = Annotated[float, Field(ge=0, le=1e6)]
+# What a job asks for is what its user wrote: a job that is too large for any machine counts as one that never runs.
+Wanted = Annotated[float, Field(ge=0, le=1e12)]
+MOST_WANTED = 10**15  # machines of a job
 Has = Annotated[dict[Name, Units], at_most(MOST_RESOURCES, least=1)]
 
 
@@ -32,8 +35,8 @@ class WaitingJob(Frozen):
     id: Text
     arrived: Time
     duration: Length  # that it will run, as far as one is told
-    demand: Annotated[dict[Name, Units], at_most(MOST_RESOURCES)]  # on each of its nodes
-    nodes: Annotated[int, Field(ge=1, le=MOST_MACHINES)] = 1
+    demand: Annotated[dict[Name, Wanted], at_most(MOST_RESOURCES)]  # on each of its nodes
+    nodes: Annotated[int, Field(ge=1, le=MOST_WANTED)] = 1
     kinds: Annotated[tuple[str, ...], at_most(63)] | None = None  # of machines; none: it runs on all
 
 

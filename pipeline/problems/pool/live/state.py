@@ -14,7 +14,7 @@ LATEST = 10**9  # steps, either side of 0
 Step = Annotated[int, Field(ge=-LATEST, le=LATEST)]
 Steps = Annotated[int, Field(ge=1, le=LATEST)]
 Total = Annotated[int, Field(ge=0, le=10**15)]
-Demand = Annotated[dict[Name, Annotated[int, Field(ge=0, le=10_000)]], at_most(MOST_RESOURCES)]
+Demand = Annotated[dict[Name, Annotated[int, Field(ge=0, le=10**9)]], at_most(MOST_RESOURCES)]
 
 
 class PoolWaiting(Frozen):
