@@ -70,7 +70,7 @@ def _stage(stage: Any, root: Path) -> Stage:
     listed = [dep for dep in stage.deps if hasattr(dep, "params")]
     return Stage(
         name=stage.name,
-        words=stage.cmd.split()[3:],
+        words=[stage.name if word == '"$DVC_STAGE"' else word for word in stage.cmd.split()[3:]],
         deps=[_inside(dep, root) for dep in stage.deps if dep not in listed],
         params=[name for dep in listed for name in dep.params],
         outs=[_inside(out, root) for out in stage.outs],
@@ -408,7 +408,7 @@ def test_every_transfer_lists_its_rows_those_of_its_agent_and_of_the_other_scena
         assert set(stage.params) == {"seed", "threads", "device", f"transfers.{name}"}
         models = {f"models/{agent}/{which}" for which in ("pretrained", "policy")}
         assert {f"data/jobsets/{row['scenario']}"} | models <= set(stage.deps)
-        assert stage.words == ["evaluate", "transfer", name]
+        assert stage.words == ["evaluate", "transfer", f"transfer@{name}"]
         assert stage.outs == [f"reports/tables/transfers/{name}"]
 
 
@@ -491,7 +491,7 @@ def test_a_new_row_has_its_stages_without_an_edit_of_dvc_yaml(tmp_path: Path, ro
         "finetune@mine_2",
         "evaluate@mine_2",
     }
-    assert found["finetune@mine_2"].words == ["finetune", "mine_2"]
+    assert found["finetune@mine_2"].words == ["finetune", "finetune@mine_2"]
     assert "agents.mine_2.finetune" in found["finetune@mine_2"].params
 
 

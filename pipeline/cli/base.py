@@ -5,7 +5,7 @@ import sys
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -61,30 +61,20 @@ def policies(context: typer.Context, incomplete: str) -> list[str]:
     return [name for name in (*sorted(rules), *models) if name.startswith(incomplete)]
 
 
-ScenarioName = Annotated[
-    str,
-    typer.Argument(
-        help="A scenario of params.yaml, as 'online'.", metavar="SCENARIO", autocompletion=names_in("scenarios")
-    ),
-]
-AgentName = Annotated[
-    str,
-    typer.Argument(help="An agent of params.yaml, as 'deeprm'.", metavar="AGENT", autocompletion=names_in("agents")),
-]
-PlanName = Annotated[
-    str,
-    typer.Argument(
-        help="A policy of params.yaml that looks ahead, as 'plan_deeprm3'.",
-        metavar="PLAN",
-        autocompletion=names_in("plans"),
-    ),
-]
-TransferName = Annotated[
-    str,
-    typer.Argument(
-        help="A transfer of params.yaml, as 'streams'.", metavar="TRANSFER", autocompletion=names_in("transfers")
-    ),
-]
+def row_name(section: str, help: str, metavar: str) -> Any:
+    """Return the argument that names a row of params.yaml; a stage's name, as DVC's $DVC_STAGE, ends with one."""
+    return typer.Argument(help=help, metavar=metavar, autocompletion=names_in(section), callback=_after_at)
+
+
+def _after_at(given: str | None) -> str:
+    return (given or "").rpartition("@")[2]
+
+
+ScenarioName = Annotated[str, row_name("scenarios", "A scenario of params.yaml, as 'online'.", "SCENARIO")]
+AgentName = Annotated[str, row_name("agents", "An agent of params.yaml, as 'deeprm'.", "AGENT")]
+PlanName = Annotated[str, row_name("plans", "A policy of params.yaml that looks ahead, as 'plan_deeprm3'.", "PLAN")]
+TransferName = Annotated[str, row_name("transfers", "A transfer of params.yaml, as 'streams'.", "TRANSFER")]
+SiteName = Annotated[str, row_name("sites", "A site of params.yaml.", "SITE")]
 
 
 def read_params(every: bool = False, alone: bool = True) -> "Params":
