@@ -5,7 +5,7 @@ import sys
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -61,20 +61,20 @@ def policies(context: typer.Context, incomplete: str) -> list[str]:
     return [name for name in (*sorted(rules), *models) if name.startswith(incomplete)]
 
 
-def row_name(section: str, help: str, metavar: str) -> Any:
-    """Return the argument that names a row of params.yaml; a stage's name, as DVC's $DVC_STAGE, ends with one."""
-    return typer.Argument(help=help, metavar=metavar, autocompletion=names_in(section), callback=_after_at)
+def _row(section: str, metavar: str, help: str) -> object:
+    """Return the argument that names a row of params.yaml; the name of its stage, DVC's $DVC_STAGE, ends with that."""
+
+    def named(given: str | None) -> str:
+        return (given or "").rpartition("@")[2]
+
+    return typer.Argument(help=help, metavar=metavar, autocompletion=names_in(section), callback=named)
 
 
-def _after_at(given: str | None) -> str:
-    return (given or "").rpartition("@")[2]
-
-
-ScenarioName = Annotated[str, row_name("scenarios", "A scenario of params.yaml, as 'online'.", "SCENARIO")]
-AgentName = Annotated[str, row_name("agents", "An agent of params.yaml, as 'deeprm'.", "AGENT")]
-PlanName = Annotated[str, row_name("plans", "A policy of params.yaml that looks ahead, as 'plan_deeprm3'.", "PLAN")]
-TransferName = Annotated[str, row_name("transfers", "A transfer of params.yaml, as 'streams'.", "TRANSFER")]
-SiteName = Annotated[str, row_name("sites", "A site of params.yaml.", "SITE")]
+ScenarioName = Annotated[str, _row("scenarios", "SCENARIO", "A scenario of params.yaml, as 'online'.")]
+AgentName = Annotated[str, _row("agents", "AGENT", "An agent of params.yaml, as 'deeprm'.")]
+PlanName = Annotated[str, _row("plans", "PLAN", "A policy of params.yaml that looks ahead, as 'plan_deeprm3'.")]
+TransferName = Annotated[str, _row("transfers", "TRANSFER", "A transfer of params.yaml, as 'streams'.")]
+SiteName = Annotated[str, _row("sites", "SITE", "A site of params.yaml.")]
 
 
 def read_params(every: bool = False, alone: bool = True) -> "Params":

@@ -7,9 +7,8 @@ from pathlib import Path
 from typing import TextIO
 
 from pydantic import BaseModel, ValidationError
-from ruamel.yaml import YAML
-from ruamel.yaml.error import YAMLError
 
+from pipeline.config.parsing import parsed
 from pipeline.errors import UserError
 from pipeline.farming.order import stages_of
 from pipeline.storage.locks import hold
@@ -66,8 +65,8 @@ def alone() -> Iterator[TextIO]:
 
 
 def _reads(lock: bytes) -> bool:
-    with suppress(YAMLError, UnicodeDecodeError):
-        YAML(typ="safe").load(lock.decode())
+    with suppress(UserError, UnicodeDecodeError):
+        parsed(lock.decode(), "dvc.lock", of_dvc=True)
         return lock.endswith(b"\n")
     return False
 

@@ -145,7 +145,7 @@ def _lines(answer: urllib3.BaseHTTPResponse) -> Iterator[Mapping[str, Json]]:
 def _object(raw: bytes) -> Mapping[str, Json]:
     try:
         found = json.loads(raw)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise UnreachableError("an answer that is no JSON") from error
     if not isinstance(found, dict):
         raise UnreachableError("an answer that is no object")

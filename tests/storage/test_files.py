@@ -9,7 +9,7 @@ from builders import REPOSITORY
 
 from pipeline.errors import UserError
 from pipeline.storage import discard, write
-from pipeline.storage.files import _held
+from pipeline.storage.files import _held, read_json
 
 KILLED = """
 import os
@@ -100,3 +100,10 @@ def test_what_cannot_be_discarded_is_said_in_one_line(root: Path, monkeypatch: p
     monkeypatch.setattr(Path, "unlink", denied)
     with pytest.raises(UserError, match=r"^x\.csv: cannot be replaced \(Permission denied\)$"):
         discard(Path("x.csv"))
+
+
+def test_json_that_is_nested_without_end_is_one_line(tmp_path: Path) -> None:
+    path = tmp_path / "chosen.json"
+    path.write_text("[" * 200_000)
+    with pytest.raises(UserError, match=f"{path}: not JSON"):
+        read_json(path)
