@@ -29,6 +29,7 @@ AT_THE_ROOT = {
         "compiled",
         "containers",
         "documents",
+        "dvc_names",
         "dvc_views",
         "dvc_yaml",
         "failures",

@@ -14,9 +14,9 @@ from pathlib import Path
 
 from pydantic import Field, ValidationError
 from ruamel.yaml import YAML
-from ruamel.yaml.error import YAMLError
 
 from pipeline.config import Frozen
+from pipeline.config.parsing import parsed
 from pipeline.config.records import first_problem
 from pipeline.errors import UserError
 
@@ -77,10 +77,7 @@ def champions_in(text: str) -> dict[str, Champion]:
     Raises:
         UserError: it is not YAML, or a line is none.
     """
-    try:
-        raw = YAML(typ="safe", pure=True).load(text)
-    except YAMLError as error:
-        raise UserError(f"{CHAMPIONS}: not YAML: {' '.join(str(error).split())[:200]}") from error
+    raw = parsed(text, str(CHAMPIONS))
     if raw is None:
         return {}
     if not isinstance(raw, Mapping):

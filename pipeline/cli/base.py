@@ -61,30 +61,20 @@ def policies(context: typer.Context, incomplete: str) -> list[str]:
     return [name for name in (*sorted(rules), *models) if name.startswith(incomplete)]
 
 
-ScenarioName = Annotated[
-    str,
-    typer.Argument(
-        help="A scenario of params.yaml, as 'online'.", metavar="SCENARIO", autocompletion=names_in("scenarios")
-    ),
-]
-AgentName = Annotated[
-    str,
-    typer.Argument(help="An agent of params.yaml, as 'deeprm'.", metavar="AGENT", autocompletion=names_in("agents")),
-]
-PlanName = Annotated[
-    str,
-    typer.Argument(
-        help="A policy of params.yaml that looks ahead, as 'plan_deeprm3'.",
-        metavar="PLAN",
-        autocompletion=names_in("plans"),
-    ),
-]
-TransferName = Annotated[
-    str,
-    typer.Argument(
-        help="A transfer of params.yaml, as 'streams'.", metavar="TRANSFER", autocompletion=names_in("transfers")
-    ),
-]
+def _row(section: str, metavar: str, help: str) -> object:
+    """Return the argument that names a row of params.yaml; the name of its stage, DVC's $DVC_STAGE, ends with that."""
+
+    def named(given: str | None) -> str:
+        return (given or "").rpartition("@")[2]
+
+    return typer.Argument(help=help, metavar=metavar, autocompletion=names_in(section), callback=named)
+
+
+ScenarioName = Annotated[str, _row("scenarios", "SCENARIO", "A scenario of params.yaml, as 'online'.")]
+AgentName = Annotated[str, _row("agents", "AGENT", "An agent of params.yaml, as 'deeprm'.")]
+PlanName = Annotated[str, _row("plans", "PLAN", "A policy of params.yaml that looks ahead, as 'plan_deeprm3'.")]
+TransferName = Annotated[str, _row("transfers", "TRANSFER", "A transfer of params.yaml, as 'streams'.")]
+SiteName = Annotated[str, _row("sites", "SITE", "A site of params.yaml.")]
 
 
 def read_params(every: bool = False, alone: bool = True) -> "Params":

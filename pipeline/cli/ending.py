@@ -1,5 +1,6 @@
 """How a command ends: a mistake, a full disk or a signal is one line on stderr, and never a traceback."""
 
+import os
 import signal
 import sys
 import time
@@ -29,6 +30,10 @@ def main() -> None:
         if signal.getsignal(number) != signal.SIG_IGN:  # as it is behind nohup
             signal.signal(number, _stop)
     try:
+        if os.environ.get("DVC_STAGE"):
+            from pipeline.execution.parent import end_with_dvc
+
+            end_with_dvc()
         code = app(standalone_mode=False)
     except Stopped as stopped:
         sys.stderr.write(f"{STOPPED[stopped.args[0]]}; run again to resume\n")

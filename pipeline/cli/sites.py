@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from pipeline.cli.base import STAGES, app, names_in, read_params
+from pipeline.cli.base import STAGES, SiteName, app, read_params
 from pipeline.cli.logs import formats
 
 
@@ -31,11 +31,7 @@ def site(
 
 
 @app.command(rich_help_panel=STAGES)
-def advise(
-    site: Annotated[
-        str, typer.Argument(help="A site of params.yaml.", metavar="SITE", autocompletion=names_in("sites"))
-    ],
-) -> None:
+def advise(site: SiteName) -> None:
     """Replay a site's log under every policy, and say which one to use: reports/advice.html, reports/advice.json.
 
     Example: python -m pipeline advise site

@@ -7,8 +7,6 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar, get_args
 
 from pydantic import Field, ValidationError
-from ruamel.yaml import YAML
-from ruamel.yaml.error import MarkedYAMLError, YAMLError
 
 from pipeline.config.checks import check_names
 from pipeline.config.gate import Gate
@@ -17,6 +15,7 @@ from pipeline.config.groups.scenario import GroupsScenario
 from pipeline.config.machines.learning import MachinesRecipe
 from pipeline.config.machines.scenario import MachinesScenario
 from pipeline.config.old_words import refuse_old_words
+from pipeline.config.parsing import parsed
 from pipeline.config.pool.hindsight import Hindsight
 from pipeline.config.pool.learning import Recipe, Transfer
 from pipeline.config.pool.scenario import Demand, PoolLog, PoolScenario, Synthetic
@@ -207,18 +206,12 @@ def load_params(path: Path = PARAMS_FILE, every: bool = False) -> Params:
         UserError: the file is missing, is not YAML, or holds a key or value that it should not.
     """
     try:
-        # Not by the compiled reader: what that says of a mistake is less clear, and of another line.
-        raw = YAML(typ="safe", pure=True).load(path.read_text(encoding="utf-8"))
+        text = path.read_text(encoding="utf-8")
     except OSError as error:
         raise UserError(f"{path}: cannot be read ({error.strerror}); run this at the repository's root") from error
     except UnicodeDecodeError as error:
         raise UserError(f"{path}: expected UTF-8 text, found byte 0x{error.object[error.start]:02x}") from error
-    except MarkedYAMLError as error:
-        line = f":{error.problem_mark.line + 1}" if error.problem_mark else ""
-        raise UserError(f"{path}{line}: not YAML: {error.problem or error.context}") from error
-    except YAMLError as error:
-        raise UserError(f"{path}: not YAML: {' '.join(str(error).split())}") from error
-    return check_params(raw, str(path), every)
+    return check_params(parsed(text, str(path)), str(path), every)
 
 
 def check_params(raw: Any, where: str, every: bool = False) -> Params:
@@ -237,7 +230,11 @@ def check_params(raw: Any, where: str, every: bool = False) -> Params:
         raise UserError(f"{where}: expected a mapping of keys to values, found {found}")
     refuse_old_words(raw, where)
     try:
-        params = Params.model_validate_json(json.dumps(raw, default=str), strict=True)
+        text = json.dumps(raw, default=str)
+    except TypeError as error:
+        raise UserError(f"{where}: expected words as keys, found a key that is a list, a mapping or a date") from error
+    try:
+        params = Params.model_validate_json(text, strict=True)
     except ValidationError as error:
         *before, last = all_problems(error, raw, where) if every else [first_problem(error, raw, where, LIST_ALL)]
         for line in before:

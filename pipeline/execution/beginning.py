@@ -35,6 +35,11 @@ def begin_child(given: Mapping[str, str]) -> None:
     """Begin as a child of the stage: it alone answers Ctrl-C, and when it is gone, killed or not, so are we."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     begin(given)
+    end_with_parent()
+
+
+def end_with_parent() -> None:
+    """Have this process end at once when the one that began it does."""
     if parent := parent_process():
         threading.Thread(target=_end_behind, args=(parent.sentinel,), daemon=True).start()
 

@@ -10,10 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ruamel.yaml import YAML
-from ruamel.yaml.error import YAMLError
-
 from pipeline.config import PARAMS_FILE, Params, check_params
+from pipeline.config.parsing import parsed
 from pipeline.config.records import there_are
 from pipeline.core import Json
 from pipeline.errors import UserError
@@ -67,8 +65,8 @@ def settings(words: Sequence[str]) -> dict[str, list[Json]]:
         if key in found:
             raise UserError(f"farm: --set {key} stands twice; write all its values behind one, with commas")
         try:
-            values: list[Json] = YAML(typ="safe", pure=True).load(f"[{text}]")
-        except YAMLError as error:
+            values: list[Json] = parsed(f"[{text}]", word)
+        except UserError as error:
             raise UserError(f"farm: --set {word}: expected values with commas, as YAML writes them") from error
         if any(isinstance(value, Mapping) for value in values):
             raise UserError(
@@ -178,8 +176,8 @@ def read(path: Path) -> dict[str, Any]:
         UserError: it is not there, or no YAML.
     """
     try:
-        found: dict[str, Any] = YAML(typ="safe", pure=True).load(path.read_text(encoding="utf-8"))
-    except (OSError, YAMLError) as error:
+        found: dict[str, Any] = parsed(path.read_text(encoding="utf-8"), str(path))
+    except (OSError, UnicodeDecodeError) as error:
         raise UserError(f"{path}: cannot be read ({error})") from error
     return found
 

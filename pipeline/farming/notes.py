@@ -1,25 +1,20 @@
 """What a farm leaves for the next one, under .dvc/tmp: who is at work, how long stages took, dvc.lock and its order."""
 
-import fcntl
 import json
-import os
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TextIO
 
 from pydantic import BaseModel, ValidationError
-from ruamel.yaml import YAML
-from ruamel.yaml.error import YAMLError
 
+from pipeline.config.parsing import parsed
 from pipeline.errors import UserError
 from pipeline.farming.order import stages_of
+from pipeline.storage.locks import hold
 
 FOLDER = Path(".dvc/tmp/farm")
 KEPT = FOLDER / "dvc.lock"  # as it was when a stage last ended: DVC writes in place, and a kill may cut what it writes
-ENDING_S = 15.0  # a killed farm's stages have ended by then
-LOOK_S = 0.2
 
 
 class Notes(BaseModel):
@@ -65,22 +60,13 @@ def alone() -> Iterator[TextIO]:
     """
     if not Path(".dvc").is_dir() or not Path("dvc.yaml").is_file():
         raise UserError("farm: expected dvc.yaml and .dvc here; run this at the repository's root")
-    FOLDER.mkdir(parents=True, exist_ok=True)
-    with (FOLDER / "lock").open("a+") as held:
-        until = time.monotonic() + ENDING_S
-        while not _taken(held):
-            if _lives(pid := _holder(held)) or time.monotonic() > until:
-                raise UserError(f"farm: another one is at work here (process {pid}); wait for it, or end it")
-            time.sleep(LOOK_S)  # it was killed, and its stages are ending
-        held.truncate(0)
-        held.write(f"{os.getpid()}\n")
-        held.flush()
+    with hold(FOLDER / "lock", "farm") as held:
         yield held
 
 
 def _reads(lock: bytes) -> bool:
-    with suppress(YAMLError, UnicodeDecodeError):
-        YAML(typ="safe").load(lock.decode())
+    with suppress(UserError, UnicodeDecodeError):
+        parsed(lock.decode(), "dvc.lock", of_dvc=True)
         return lock.endswith(b"\n")
     return False
 
@@ -89,28 +75,3 @@ def _write(path: Path, content: bytes) -> None:
     part = path.with_name(f"{path.name}.part")  # there is one farm
     part.write_bytes(content)
     part.replace(path)
-
-
-def _taken(held: TextIO) -> bool:
-    with suppress(BlockingIOError):
-        fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        return True
-    return False
-
-
-def _holder(held: TextIO) -> int:
-    held.seek(0)
-    said = held.read().strip()
-    return int(said) if said.isdigit() else 0
-
-
-def _lives(pid: int) -> bool:
-    if not pid:
-        return False
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
-    return True

@@ -27,6 +27,9 @@ class Course:
 
     def __init__(self, title: str, place: Path | None, total: int) -> None:
         self.place = place
+        # Held to the end of the training, even of one whose DVC was killed: two would write one checkpoint.
+        running = None if place is None else place.parents[2] / "running" / place.parent.name
+        self._held = None if running is None else storage.hold(running, title, patient=True)
         self._title, self._every = title, _seconds()
         self.curve: list[Update] = []
         self.memory = self._begin(total)
@@ -67,6 +70,8 @@ class Course:
         """Forget it, once all results are written."""
         if self.place is not None:
             storage.drop_checkpoints(self.place)
+        if self._held is not None:
+            self._held.close()
 
 
 def course(params: Params, stage: str, agent: str, part: Part, inputs: Iterable[Path]) -> Course:

@@ -23,7 +23,7 @@ def cards(written: Mapping[str, bytes]) -> list[Digest]:
 def _named(folder: str, card: bytes) -> Iterator[Digest]:
     try:
         leaves = flat(json.loads(card))
-    except ValueError:
+    except (ValueError, RecursionError):
         return
     for place, value in leaves.items():
         if any(word in place.lower() for word in WORDS):

@@ -20,6 +20,7 @@ from pathlib import Path
 from pipeline.config import Params, repository_root, smoke_test_params
 from pipeline.core import Json
 from pipeline.errors import UserError
+from pipeline.execution.beginning import end_with_parent
 from pipeline.problems import scenarios_by_problem
 from pipeline.progress import progress, say
 
@@ -180,6 +181,7 @@ def _settle(place: Path, root: Path) -> None:
     """Work in a folder of its own, on one thread, no_progress and untracked; the parent alone answers Ctrl-C."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, _end)
+    end_with_parent()
     os.environ |= {"PIPELINE_TRACKING": "off", "PIPELINE_EXECUTOR": "serial", "DVC_ROOT": str(root)}
     os.environ |= dict.fromkeys(("NUMBA_NUM_THREADS", "OMP_NUM_THREADS"), "1")
     os.chdir(place)

@@ -113,7 +113,7 @@ def _is_cut(path: Path) -> bool:
         json.loads(path.read_bytes())
     except FileNotFoundError:
         return False
-    except ValueError:
+    except (ValueError, RecursionError):
         return True
     return False
 

@@ -91,7 +91,7 @@ def _lines(folder: Path) -> Iterator[Line]:
             for number, text in enumerate(stream, start=1):
                 try:
                     row = json.loads(text)
-                except ValueError:
+                except (ValueError, RecursionError):
                     row = None
                 yield Line(path, number, row if isinstance(row, dict) else None)
 

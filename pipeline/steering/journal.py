@@ -101,7 +101,7 @@ def rows(folder: Path) -> Iterator[Mapping[str, Json]]:
             for line in stream:
                 try:
                     row = json.loads(line)
-                except ValueError:
+                except (ValueError, RecursionError):
                     continue
                 if isinstance(row, dict):
                     yield row

@@ -22,6 +22,7 @@ from pipeline.storage.files import (
     write_json,
     write_table,
 )
+from pipeline.storage.locks import hold
 from pipeline.storage.logs import link_log
 from pipeline.storage.models import Model, nearest_model, read_model, write_model
 from pipeline.storage.origins import write_compared, write_origin
@@ -68,6 +69,7 @@ __all__ = [
     "curve_file",
     "discard",
     "drop_checkpoints",
+    "hold",
     "jobsets_folder",
     "knobs_for",
     "line_of",

@@ -6,10 +6,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pandas as pd
-from ruamel.yaml import YAML
-from ruamel.yaml.error import YAMLError
 
 from pipeline.config import PARAMS_FILE
+from pipeline.config.parsing import parsed
 from pipeline.core import Json
 from pipeline.errors import UserError
 from pipeline.schemas import ResultTables
@@ -80,7 +79,7 @@ def read_lock(without: Collection[str] = ()) -> Lock:
         lock = _yaml(LOCK.read_bytes())
     except OSError as error:
         raise UserError(f"{LOCK}: cannot be read: run 'dvc repro' first") from error
-    except (YAMLError, UnicodeDecodeError) as error:
+    except (UserError, UnicodeDecodeError) as error:
         raise UserError(f"{LOCK}: not YAML: {from_commit(LOCK)}") from error
     found = _lock(lock, without)
     if found is None:
@@ -112,7 +111,7 @@ def _committed_yaml(path: Path) -> Mapping[str, Json]:
     content = committed(path)
     try:
         return _yaml(content) if content else {}
-    except (YAMLError, UnicodeDecodeError):
+    except (UserError, UnicodeDecodeError):
         return {}
 
 
@@ -136,7 +135,7 @@ def has_remote() -> bool:
 
 
 def _yaml(content: bytes) -> Mapping[str, Json]:
-    found = YAML(typ="safe").load(content.decode())
+    found = parsed(content.decode(), "dvc.lock", of_dvc=True)
     return found if isinstance(found, dict) else {}
 
 

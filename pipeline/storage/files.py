@@ -145,7 +145,7 @@ def read_json(path: Path) -> Json:
         found: Json = json.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise missing(path) from error
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise UserError(f"{path}: not JSON ({error})") from error
     return found
 

@@ -5,10 +5,9 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from pydantic import BaseModel, ValidationError, field_validator
-from ruamel.yaml import YAML
-from ruamel.yaml.error import YAMLError
 
 from pipeline.config import PARAMS_FILE
+from pipeline.config.parsing import parsed
 from pipeline.core import Json
 from pipeline.errors import UserError
 from pipeline.storage.files import discard, write
@@ -107,7 +106,7 @@ def _stages(path: Path) -> dict[str, Stage]:
 
 def _read(path: Path) -> Json:
     try:
-        found: Json = YAML(typ="safe").load(path.read_bytes().decode())
-    except (OSError, YAMLError, UnicodeDecodeError) as error:
+        found: Json = parsed(path.read_bytes().decode(), str(path), of_dvc=True)
+    except (OSError, UserError, UnicodeDecodeError) as error:
         raise UserError(f"{path}: cannot be read: {from_commit(path)}") from error
     return found

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from ruamel.yaml import YAML
 
+from pipeline.config.parsing import parsed
 from pipeline.core import Json
 from pipeline.errors import UserError
 from pipeline.storage.files import write
@@ -19,13 +20,13 @@ def add_rows(path: Path, text: str, rows: Mapping[str, Mapping[str, Mapping[str,
     Raises:
         UserError: a row of that name is there, or the text could not take them without another change.
     """
-    before, found = YAML(typ="safe", pure=True).load(text), text
+    before, found = parsed(text, str(path)), text
     for section, named in rows.items():
         for name, row in named.items():
             if name in (before.get(section) or {}):
                 raise UserError(f"{path}: {section}.{name} is there; choose another name, or take the row out first")
             found = with_row(found, section, name, row)
-    after = YAML(typ="safe", pure=True).load(found)
+    after = parsed(found, str(path))
     wanted = {**before, **{section: {**(before.get(section) or {}), **named} for section, named in rows.items()}}
     if after != wanted:
         raise UserError(f"{path}: the rows of {', '.join(rows)} could not be put in without another change")

@@ -10,7 +10,7 @@ from contextlib import contextmanager, suppress
 from functools import lru_cache
 from pathlib import Path
 
-from ruamel.yaml import YAML
+from pipeline.config.parsing import parsed
 
 LOCK = Path("dvc.lock")
 HELD = Path(".dvc/tmp/lock")  # DVC's own, locked while it works and let go while a stage's command runs
@@ -83,7 +83,7 @@ def _locked(path: Path) -> str | None:
 @lru_cache(maxsize=1)  # a stage has many inputs, and dvc.lock is long
 def _outs(_lock: Path, _written: tuple[int, int]) -> dict[str, str | None]:
     """Return the md5 of every output of dvc.lock."""
-    stages = YAML(typ="safe").load(read_lock())["stages"].values()
+    stages = parsed(read_lock().decode(), str(LOCK), of_dvc=True)["stages"].values()
     return {out["path"]: out.get("md5") for stage in stages for out in stage.get("outs", [])}
 
 

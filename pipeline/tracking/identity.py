@@ -13,9 +13,8 @@ from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from ruamel.yaml import YAML
-
 from pipeline.config import Params
+from pipeline.config.parsing import parsed
 from pipeline.storage.revisions import CODE, git, refusal
 from pipeline.tracking.digests import md5_of, measured
 from pipeline.tracking.source_tree import working_tree
@@ -104,7 +103,8 @@ def declared(title: str) -> list[str]:
     """Return the outputs of a stage by dvc.yaml."""
     file = Path("dvc.yaml")
     name, _, subject = title.partition("@")
-    stage = YAML(typ="safe").load(file)["stages"].get(name, {}) if file.exists() else {}
+    text = file.read_text(encoding="utf-8") if file.exists() else "stages: {}"
+    stage = parsed(text, str(file), of_dvc=True)["stages"].get(name, {})
     body = stage.get("do", stage)
     items = [item for kind in ("outs", "metrics", "plots") for item in body.get(kind, [])]
     names = [item if isinstance(item, str) else next(iter(item)) for item in items]

@@ -14,10 +14,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ruamel.yaml import YAML
-from ruamel.yaml.error import YAMLError
-
 from pipeline.config import PARAMS_FILE, Params, check_params
+from pipeline.config.parsing import parsed
 from pipeline.errors import UserError
 from pipeline.storage.revisions import CODE, git
 from pipeline.tracking.digests import digest_of_files, md5_of, read_lock
@@ -81,8 +79,8 @@ class SourceTree:
         if path not in self.files:
             raise UserError(f"{self.where}{path} is missing")
         try:
-            return YAML(typ="safe").load(self.files[path].decode())
-        except (YAMLError, UnicodeDecodeError) as error:
+            return parsed(self.files[path].decode(), f"{self.where}{path}", of_dvc=True)
+        except UnicodeDecodeError as error:
             raise UserError(f"{self.where}{path}: not YAML: {' '.join(str(error).split())[:200]}") from error
 
 

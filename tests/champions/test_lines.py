@@ -57,7 +57,7 @@ def test_another_number_is_another_champion() -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("online: [", "champions.yaml: not YAML: "),
+        ("online: [", "champions.yaml:1: not YAML: "),
         ("- online", "champions.yaml: expected a line for each scenario, found "),
         ("online: {policy: sjf, verdict: v}", "champions.yaml: online: digest: missing key"),
         ("online: {policy: sjf, digest: a, verdict: v, why: x}", "champions.yaml: online: why: unknown key"),

@@ -1,10 +1,14 @@
 """A course: what was told before a kill is told no more, and a checkpoint that does not fit costs nothing."""
 
+import os
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 import torch
+from builders import REPOSITORY
 from torch import nn
 
 from pipeline.config import Params
@@ -12,7 +16,7 @@ from pipeline.errors import UserError
 from pipeline.learning.resuming import Course, course
 from pipeline.learning.update import Update
 from pipeline.problems.pool.networks.network import Network
-from pipeline.storage import read_checkpoint
+from pipeline.storage import locks, read_checkpoint
 
 
 class Counter(Network):
@@ -157,3 +161,21 @@ def test_every_number_that_a_training_reads_makes_another_checkpoint(
     assert len({first, *found}) == 1 + len(others)
     assert key(edited("evaluation", "confidence", value=0.9)) == first
     assert key(edited("agents", "deeprm", "finetune", "updates", value=7)) == first
+
+
+def test_a_training_that_another_process_still_does_is_not_begun_a_second_time(
+    place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(locks, "ENDING_S", 0.3)
+    code = "import sys, time\nfrom pathlib import Path\nfrom pipeline.learning.resuming import Course\n"
+    code += "held = Course('finetune plain', Path(sys.argv[1]), 5)\nprint('begun', flush=True)\ntime.sleep(60)"
+    given = {**os.environ, "PYTHONPATH": str(REPOSITORY)}
+    line = [sys.executable, "-c", code, str(place)]
+    with subprocess.Popen(line, env=given, stdout=subprocess.PIPE, text=True) as other:
+        assert other.stdout is not None
+        assert other.stdout.readline() == "begun\n"
+        with pytest.raises(UserError, match=rf"finetune plain: another one is at work here \(process {other.pid}\)"):
+            run(place)
+        other.kill()
+    _, _, told = run(place)
+    assert told == [1, 2, 3, 4, 5]

@@ -9,7 +9,7 @@ from builders import REPOSITORY
 
 from pipeline.errors import UserError
 from pipeline.storage import discard, write
-from pipeline.storage.files import _held, read_text
+from pipeline.storage.files import _held, read_json, read_text
 
 KILLED = """
 import os
@@ -109,3 +109,10 @@ def test_a_text_is_read_no_further_than_it_may_be_long(tmp_path: Path) -> None:
         read_text(tmp_path / "x", 3)
     with pytest.raises(UserError, match="/dev/zero: expected at most 10 characters"):
         read_text(Path("/dev/zero"), 10)
+
+
+def test_json_that_is_nested_without_end_is_one_line(tmp_path: Path) -> None:
+    path = tmp_path / "chosen.json"
+    path.write_text("[" * 200_000)
+    with pytest.raises(UserError, match=f"{path}: not JSON"):
+        read_json(path)

@@ -1,7 +1,7 @@
 """What code a stage of the pipeline runs: the files that its own file imports, through the seam to one problem's parts.
 
-Left out: the command line, tracking and progress, where tasks run, the words of mistakes, and what only draws or words
-figures and tables: they change no result. What of config is shared is left out too, but for `params.py`: it refuses
+Left out: the command line, tracking and progress, where tasks run, and the words of mistakes: they change no result.
+What of config is shared is left out too, but for `params.py`: it refuses
 rows, says of which types they are, or lists the problems that there are; what a row holds is a parameter of its stage.
 For the same reason a stage needs the rows of its own problems only: those of another it checks, and reads nothing of
 them.
@@ -19,11 +19,6 @@ LEFT_OUT = (
     "pipeline/execution",
     "pipeline/progress.py",
     "pipeline/errors.py",
-    "pipeline/comparing/kept.py",
-    "pipeline/comparing/plots.py",
-    "pipeline/comparing/words.py",
-    "pipeline/problems/groups/evaluation/plots.py",
-    "pipeline/problems/pool/evaluation/stream_plots.py",
 )
 OF_CONFIG = (
     "__init__",
@@ -108,6 +103,27 @@ def parts_used(root: Path, file: Path) -> set[str]:
     return found
 
 
+def opened(root: Path, file: Path) -> set[Path]:
+    """The modules that functions of the seam, which a stage file imports, load by their names."""
+    seam = parsed(root, SEAM).body if (root / SEAM).is_file() else []
+    names = {
+        one.id: node.value.value
+        for node in seam
+        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
+        for one in node.targets
+        if isinstance(one, ast.Name)
+    }
+    wanted = {
+        alias.name
+        for node in ast.walk(parsed(root, file))
+        if isinstance(node, ast.ImportFrom) and node.module == "pipeline.problems"
+        for alias in node.names
+    }
+    used = (node for node in seam if isinstance(node, ast.FunctionDef) and node.name in wanted)
+    words = {one.id for node in used for one in ast.walk(node) if isinstance(one, ast.Name)}
+    return {found for word in words & set(names) if (found := module_file(root, names[word])) is not None}
+
+
 def reached(root: Path, problem: str, parts: Collection[str]) -> set[Path]:
     """The files that some parts of a problem import: those of its assembly, and of these properties' bodies."""
     file = Path(f"pipeline/problems/{problem}/problem.py")
@@ -121,9 +137,10 @@ def reached(root: Path, problem: str, parts: Collection[str]) -> set[Path]:
     return found
 
 
-def closure(root: Path, file: Path, problems: Sequence[str] = ()) -> set[Path]:
+def closure(root: Path, file: Path, problems: Sequence[str] = (), left_out: Sequence[str] | None = None) -> set[Path]:
     """All the code of this repository that a stage file runs for some problems, without what is left out."""
-    found, to_read = set[Path](), [file]
+    left_out = LEFT_OUT if left_out is None else left_out
+    found, to_read = set[Path](), [file, *opened(root, file)]
     parts = parts_used(root, file)
     if parts:
         to_read += [at for problem in problems for at in reached(root, problem, parts)]
@@ -134,7 +151,7 @@ def closure(root: Path, file: Path, problems: Sequence[str] = ()) -> set[Path]:
     )
     while to_read:
         at = to_read.pop()
-        if at not in found and at != SEAM and not covered(at, (*LEFT_OUT, *others)):
+        if at not in found and at != SEAM and not covered(at, (*left_out, *others)):
             found.add(at)
             to_read += imported(root, at)
     return {at for at in found if has_code(root, at) and not covered(at, PASSED_THROUGH)}

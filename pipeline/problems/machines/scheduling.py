@@ -5,13 +5,11 @@ pass is asked again at the next event, and not after the scenario's pause: that 
 a log of months there are millions of them.
 """
 
-from math import inf
-
 import numpy as np
 import pandas as pd
 
 from pipeline import storage
-from pipeline.config import MachinePark, MachinesScenario, Params
+from pipeline.config import MachinesScenario, Params
 from pipeline.core import Policy, keys
 from pipeline.errors import UserError
 from pipeline.problems import ScheduleRequest
@@ -24,7 +22,7 @@ from pipeline.problems.machines.policies import policy_for
 from pipeline.problems.machines.simulator.compiled.batch import Simulator
 from pipeline.problems.machines.user_jobs import UserJobs, park_of, read_user_jobs
 from pipeline.problems.machines.user_tables import SCHEDULE
-from pipeline.problems.machines.workload.park import machines_of
+from pipeline.problems.machines.workload.park import unlimited
 from pipeline.progress import ProgressCallback, progress, say
 from pipeline.storage.files import check_out
 
@@ -70,14 +68,6 @@ def _asked_for(scenario: MachinesScenario, asked: ScheduleRequest) -> MachinesSc
     if asked.slots < 1:
         raise UserError(f"--slots: expected at least 1, got {asked.slots}")
     return scenario.model_copy(update={"slots": asked.slots})
-
-
-def unlimited(scenario: MachinesScenario, park: MachinePark) -> Machines:
-    """Return the machines of a scenario for episodes that are never cut, and in which time passes to the next event.
-
-    Idle machines start a job that fits: behind the last arrival there is no next event to wait for.
-    """
-    return machines_of(scenario, park)._replace(pause=inf, time_limit=inf, stall=0.0)
 
 
 def scheduled(

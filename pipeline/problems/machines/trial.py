@@ -25,8 +25,8 @@ from pipeline.problems.machines.heuristics.rules import HEURISTICS
 from pipeline.problems.machines.lookahead.playing import play_on
 from pipeline.problems.machines.nouns import Jobs, end_to_end
 from pipeline.problems.machines.policies import policy_by_name
-from pipeline.problems.machines.scheduling import unlimited
 from pipeline.problems.machines.simulator.compiled.batch import Simulator
+from pipeline.problems.machines.workload.park import unlimited
 from pipeline.problems.machines.workload.windows import Fitted, fitted
 from pipeline.progress import progress
 from pipeline.schemas.trial import BLOCK_DAYS

@@ -10,8 +10,8 @@ import numpy as np
 
 from pipeline.comparing.plots import GREY
 from pipeline.core import FloatArray, TimeArray
-from pipeline.problems.groups.evaluation.plots import COLOURS, MOST_GROUPS, OTHERS, SHOWN
 from pipeline.problems.groups.evaluation.watching import Course
+from pipeline.problems.groups.plots import COLOURS, MOST_GROUPS, OTHERS, SHOWN
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -13,13 +13,12 @@ from pipeline.errors import UserError
 from pipeline.problems import Picture, ShowRequest
 from pipeline.problems.machines.nouns import Jobs, Machines
 from pipeline.problems.machines.policies import policy_for
-from pipeline.problems.machines.scheduling import unlimited
 from pipeline.problems.machines.showing.drawing import side_by_side
 from pipeline.problems.machines.showing.scene import Scene, described, window
 from pipeline.problems.machines.showing.watching import watch
 from pipeline.problems.machines.storage import read_jobsets, read_park
 from pipeline.problems.machines.user_jobs import MOST_NAMED, park_of, read_user_jobs
-from pipeline.problems.machines.workload.park import machines_of
+from pipeline.problems.machines.workload.park import machines_of, unlimited
 from pipeline.simulation.results import MOST_JOBSETS
 
 

@@ -1,6 +1,7 @@
 """The machines of a scenario of many machines: groups of params.yaml, or some of a log's own."""
 
 from collections.abc import Sequence
+from math import inf
 
 import numpy as np
 
@@ -77,3 +78,11 @@ def kinds_at(park: MachinePark, kinds: KeyArray, kind_names: Sequence[str]) -> K
         for bits in found
     ]
     return np.array(moved, dtype=np.uint64)[place]
+
+
+def unlimited(scenario: MachinesScenario, park: MachinePark) -> Machines:
+    """Return the machines of a scenario for episodes that are never cut, and in which time passes to the next event.
+
+    Idle machines start a job that fits: after the last arrival there is no next event to wait for.
+    """
+    return machines_of(scenario, park)._replace(pause=inf, time_limit=inf, stall=0.0)

@@ -5,10 +5,10 @@ import pytest
 from group_builders import CLUSTER, Job, jobset
 
 from pipeline.problems.groups.evaluation.play import controlled
-from pipeline.problems.groups.evaluation.plots import OTHERS
-from pipeline.problems.groups.evaluation.plots import SHOWN as BANDS
 from pipeline.problems.groups.evaluation.watching import Course, watch
 from pipeline.problems.groups.heuristics.teachers import equal
+from pipeline.problems.groups.plots import OTHERS
+from pipeline.problems.groups.plots import SHOWN as BANDS
 from pipeline.problems.groups.showing.drawing import Half, Scene, bands_of, side_by_side
 
 JOBS = jobset(Job(0, 15, 2, group=0), Job(1, 4, 2, group=0), Job(2, 5, 1, group=1))

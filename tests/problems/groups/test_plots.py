@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from pipeline.comparing.plots import GREY, png
-from pipeline.problems.groups.evaluation.plots import calibration, delay_by_load, shares_over_time
+from pipeline.problems.groups.plots import calibration, delay_by_load, shares_over_time
 
 
 def intervals(shares: dict[str, list[list[float]]]) -> pd.DataFrame:

@@ -1,0 +1,75 @@
+"""YAML that a user or DVC wrote, read within bounds: no file of a few bytes takes all memory, or the stack."""
+
+import re
+from typing import Any, NoReturn
+
+from ruamel.yaml import YAML
+from ruamel.yaml.composer import Composer
+from ruamel.yaml.error import MarkedYAMLError, YAMLError
+from ruamel.yaml.events import AliasEvent
+from ruamel.yaml.nodes import Node
+
+from pipeline.errors import UserError
+
+DEEPEST = 50  # lists and mappings in one another
+MOST = 200_000  # values, those of an alias counted wherever it stands
+LARGEST = 4_000_000  # letters
+# What DVC never writes: an anchor, or what is deep. Its own files are long, and the compiled reader reads them.
+STRANGE = re.compile(r"(?:^|[\s\[{,])[&*]\w|^[ ?-]{100}|[\[{][^\]}]*[\[{]", re.MULTILINE)
+
+
+class Bounded(Composer):
+    """A composer that refuses what would grow without bound."""
+
+    def __init__(self, loader: Any = None) -> None:
+        super().__init__(loader)
+        self._deep, self._found = 0, 0
+        self._sizes: dict[str, int] = {}  # by anchor, of those that are whole
+
+    def compose_node(self, parent: Node | None, index: Any) -> Any:
+        """Compose a node and what is in it."""
+        event, before = self.parser.peek_event(), self._found
+        anchor, alias = str(event.anchor), isinstance(event, AliasEvent)
+        if alias and anchor in self.anchors and anchor not in self._sizes:
+            self._refuse(f"'*{anchor}' is in itself", event)
+        self._found += self._sizes.get(anchor, 1) if alias else 1
+        self._deep += 1
+        if self._deep > DEEPEST:
+            self._refuse(f"nested more than {DEEPEST} deep", event)
+        if self._found > MOST:
+            self._refuse(f"more than {MOST} values, those of aliases counted", event)
+        node = super().compose_node(parent, index)
+        self._deep -= 1
+        if not alias:
+            self._sizes[anchor] = self._found - before
+        return node
+
+    def _refuse(self, why: str, event: Any) -> NoReturn:
+        raise MarkedYAMLError(problem=why, problem_mark=event.start_mark)
+
+
+def parsed(text: str, where: str, of_dvc: bool = False) -> Any:
+    """Return what a YAML text holds.
+
+    Args:
+        text: of a file, or of a command line.
+        where: which, for the message.
+        of_dvc: DVC writes it, and it may be long: by the compiled reader, if it looks like DVC's.
+
+    Raises:
+        UserError: it is no YAML, or too large or too deep to be one of ours; one line, with the place.
+    """
+    if of_dvc and not STRANGE.search(text):
+        yaml = YAML(typ="safe")
+    else:  # what the compiled reader says of a mistake is less clear, and of another line
+        yaml = YAML(typ="safe", pure=True)
+        yaml.Composer = Bounded
+        if len(text) > LARGEST:
+            raise UserError(f"{where}: expected at most {LARGEST} letters, found {len(text)}")
+    try:
+        return yaml.load(text)
+    except MarkedYAMLError as error:
+        line = f":{error.problem_mark.line + 1}" if error.problem_mark else ""
+        raise UserError(f"{where}{line}: not YAML: {error.problem or error.context}") from error
+    except (YAMLError, ValueError, RecursionError) as error:
+        raise UserError(f"{where}: not YAML: {' '.join(str(error).split())[:200]}") from error
