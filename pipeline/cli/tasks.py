@@ -151,29 +151,34 @@ def explain(
     policy: Annotated[
         str,
         typer.Option(
-            "--policy", "--agent", help="A trained agent, as models/deeprm, or a row of plans.", autocompletion=policies
+            "--policy",
+            "--agent",
+            help="A trained agent, as models/deeprm, a row of plans, or with --scenario a heuristic or another model.",
+            autocompletion=policies,
         ),
     ],
+    scenario: Annotated[
+        str | None,
+        typer.Option(help="Where the policy decides (default: its own).", autocompletion=names_in("scenarios")),
+    ] = None,
     jobsets: Annotated[int, typer.Option(min=1, help="Jobsets of each load to look at, at most.")] = 50,
     leaves: Annotated[int, typer.Option(min=2, help="Leaves of the tree, at most; of pooled clusters only.")] = 24,
 ) -> None:
-    """Tell what an agent does differently from SJF, or a controller from shares by demand.
+    """Tell what a policy does differently from SJF, or of user groups from shares by demand.
 
-    Of a pooled cluster's agent, a small tree is made that nearly does the same. Of a policy that looks ahead, a row of
+    Of a pooled cluster's policy, a small tree is made that nearly does the same. Of a policy that looks ahead, a row of
     plans, it tells what each candidate would have gained.
 
     Example: python -m pipeline explain --policy models/deeprm
     """
     params = read_params()
-    from pipeline.config import pick
     from pipeline.problems import ExplainRequest
-    from pipeline.stages.explain import run
+    from pipeline.stages.explain import resolved, run
 
-    name = policy.removeprefix("models/").rstrip("/")
-    if params.plans:
-        pick({**params.agents, **params.plans}, name, "agent or plan")
-    asked = name if name in params.plans else learning(params, name)
-    run(params, ExplainRequest(asked, jobsets, leaves))
+    asked = resolved(params, ExplainRequest(policy, jobsets, leaves, scenario))
+    if asked.agent in params.agents:
+        learning(params, asked.agent)
+    run(params, asked)
 
 
 @app.command()

@@ -194,12 +194,25 @@ class Picture(NamedTuple):
     slowdowns: list[float]  # mean of each half
 
 
-class ExplainRequest(NamedTuple):
-    """Which agent to explain, and how much of it."""
+NO_CHOICE = "nothing to explain: in the test jobsets that are looked at there is never a choice while a job could start"
 
-    agent: str  # or a plan
+
+class ExplainRequest(NamedTuple):
+    """Which policy to explain, where, and how much of it."""
+
+    agent: str  # or a plan, or any other policy by name
     jobsets: int  # of each load and split, at most
     leaves: int  # of the tree, at most
+    scenario: str | None = None  # None: the agent's own
+
+    @property
+    def title(self) -> str:
+        """Return the policy's name in files and words."""
+        return Path(self.agent).name
+
+    def where(self, params: Params) -> str:
+        """Return the scenario in which the policy decides."""
+        return self.scenario or params.agent(self.agent).scenario
 
 
 class SiteRows(NamedTuple):
