@@ -172,6 +172,17 @@ class ScheduleRequest(NamedTuple):
     horizon: int | None = None
     samples: int = 0  # schedules that are drawn with all jobs known
     tries: int = 0  # schedules that are searched with all jobs known
+    arrivals_end: int | None = None  # first step after all arrivals, as policies know it; None: they do not
+
+
+def must_have_no_end(asked: "ScheduleRequest | ShowRequest") -> None:
+    """Refuse --arrivals-end where no policy is ever given the end of arrivals.
+
+    Raises:
+        UserError: it is asked for.
+    """
+    if asked.arrivals_end is not None:
+        raise UserError(f"--arrivals-end: scenario '{asked.scenario}': only policies of pooled clusters use it")
 
 
 class ShowRequest(NamedTuple):
@@ -183,6 +194,7 @@ class ShowRequest(NamedTuple):
     jobset: str | None = None
     begin: int | None = None
     end: int | None = None
+    arrivals_end: int | None = None  # as in ScheduleRequest, of a user's own jobs
 
 
 class Picture(NamedTuple):

@@ -1,8 +1,6 @@
 """Run any policy over a user's own jobs on many machines, and write when and where each starts.
 
-No episode is cut: every job is finished in the end. Heuristics are as they are without tuning. A model that lets time
-pass is asked again at the next event, and not after the scenario's pause: that is so many units of its training, and in
-a log of months there are millions of them.
+No episode is cut: every job is finished in the end. All else is as where the scenario's policies are scored.
 """
 
 from math import inf
@@ -25,6 +23,7 @@ from pipeline.problems.machines.simulator.compiled.batch import Simulator
 from pipeline.problems.machines.user_jobs import UserJobs, park_of, read_user_jobs
 from pipeline.problems.machines.user_tables import SCHEDULE
 from pipeline.problems.machines.workload.park import machines_of
+from pipeline.problems.parts import must_have_no_end
 from pipeline.progress import ProgressCallback, progress, say
 from pipeline.storage.files import check_out
 
@@ -56,6 +55,7 @@ def _asked_for(scenario: MachinesScenario, asked: ScheduleRequest) -> MachinesSc
     Raises:
         UserError: what is asked for has no meaning on many machines.
     """
+    must_have_no_end(asked)
     hindsight = "all jobs known beforehand, schedules are made for pooled clusters only"
     for option, given, why in (
         ("--capacity", asked.capacity, f"scenario '{asked.scenario}' has many machines, each with amounts of its own"),
@@ -73,11 +73,8 @@ def _asked_for(scenario: MachinesScenario, asked: ScheduleRequest) -> MachinesSc
 
 
 def unlimited(scenario: MachinesScenario, park: MachinePark) -> Machines:
-    """Return the machines of a scenario for episodes that are never cut, and in which time passes to the next event.
-
-    Idle machines start a job that fits: behind the last arrival there is no next event to wait for.
-    """
-    return machines_of(scenario, park)._replace(pause=inf, time_limit=inf, stall=0.0)
+    """Return the machines of a scenario for episodes that are never cut."""
+    return machines_of(scenario, park)._replace(time_limit=inf)
 
 
 def scheduled(

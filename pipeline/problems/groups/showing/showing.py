@@ -17,6 +17,7 @@ from pipeline.problems.groups.showing.drawing import Half, Scene, side_by_side
 from pipeline.problems.groups.storage import read_jobsets
 from pipeline.problems.groups.user_jobs import chosen, read_jobs
 from pipeline.problems.groups.workload.source import cluster_of
+from pipeline.problems.parts import must_have_no_end
 from pipeline.progress import progress, say
 
 
@@ -32,6 +33,7 @@ class Jobset(NamedTuple):
 def draw(params: Params, asked: ShowRequest, policies: Sequence[str], names: Sequence[str]) -> Picture:
     """Return the picture of a jobset under some policies."""
     row = params.groups_scenario(asked.scenario)
+    must_have_no_end(asked)
     acts = [policy_by_name(name, params, asked.scenario) for name in policies]
     one = _choose(asked, row)
     courses = [watch(act, one.jobs, one.cluster) for act in acts]

@@ -20,6 +20,7 @@ from pipeline.problems.machines.showing.watching import watch
 from pipeline.problems.machines.storage import read_jobsets, read_park
 from pipeline.problems.machines.user_jobs import MOST_NAMED, park_of, read_user_jobs
 from pipeline.problems.machines.workload.park import machines_of
+from pipeline.problems.parts import must_have_no_end
 from pipeline.simulation.results import MOST_JOBSETS
 
 
@@ -36,6 +37,7 @@ class _Chosen(NamedTuple):
 def draw(params: Params, asked: ShowRequest, policies: Sequence[str], names: Sequence[str]) -> Picture:
     """Return the picture of a jobset under some policies."""
     scenario = params.machines_scenario(asked.scenario)
+    must_have_no_end(asked)
     own = asked.jobs is None
     park = read_park(storage.jobsets_folder(asked.scenario)) if own else park_of(params, asked.scenario)
     known = [policy_for(params, name, scenario, park, asked.scenario) for name in policies]

@@ -9,6 +9,7 @@ from pipeline.errors import UserError
 from pipeline.problems import Picture, ShowRequest
 from pipeline.problems.pool.nouns import Cluster
 from pipeline.problems.pool.policies import policy_for
+from pipeline.problems.pool.scheduling.playing import must_end
 from pipeline.problems.pool.showing.choosing import Chosen, test_jobset, user_jobset
 from pipeline.problems.pool.showing.drawing import side_by_side
 from pipeline.problems.pool.showing.scene import Scene, described, window
@@ -22,10 +23,14 @@ def draw(params: Params, asked: ShowRequest, policies: Sequence[str], names: Seq
     """Return the picture of a jobset under some policies."""
     scenario = params.pool_scenario(asked.scenario)
     cluster = Cluster.of(scenario)
-    if asked.jobs is not None:  # nobody is told when the arrivals of a user's own jobs end
-        cluster = cluster._replace(arrivals_end=None)
+    if asked.jobs is not None:  # of a user's own jobs only the user knows when arrivals end
+        cluster = cluster._replace(arrivals_end=asked.arrivals_end)
+    elif asked.arrivals_end is not None:
+        raise UserError("--arrivals-end is for your own jobs; of a scenario's jobsets policies know the scenario's")
     known = [policy_for(params, name, scenario, asked.scenario, cluster) for name in policies]
     chosen = _choose(params, asked, scenario)
+    if asked.jobs is not None:
+        must_end(chosen.jobs.arrival, cluster, str(asked.jobs))
     traces: list[Trace] = []
     for name, (policy, masked) in zip(names or policies, known, strict=True):
         limit = chosen.limit(cluster, masked)
