@@ -22,7 +22,10 @@ from pipeline.stages import confirm
 
 DOCS = REPOSITORY / "docs"
 ROW = re.compile(r"\| slowdown, (\d+) %: (.*?) \| `confirm (\w+)` \| `schedule jobs\.csv --out plan\.csv (.*?)` \|")
-ROWS = [(int(load), listed, name, words) for load, listed, name, words in ROW.findall((REPOSITORY / "README.md").read_text())]
+ROWS = [
+    (int(load), listed, name, words)
+    for load, listed, name, words in ROW.findall((REPOSITORY / "README.md").read_text())
+]
 TABLED = re.compile(r"mean slowdown [\d.]+ \(([\d.]+) as tables of results have it, over jobsets\)")
 
 
@@ -85,7 +88,7 @@ def test_the_readmes_command_gives_the_number_beside_it(
     policy = re.search(r"--policy (\S+)", words)[1]  # type: ignore[index]
     if not (models / Path(policy).name if policy.startswith("models/") else tuned).exists():
         pytest.skip("needs the results of 'make repro'")
-    number = listed.split(",")[0].split()[1]
+    number = listed.split(",", maxsplit=1)[0].split()[1]
     digits = len(number.partition(".")[2])
     assert f"{float(scheduled(load, scenario, words, tmp_path)):.{digits}f}" == number
 
@@ -93,7 +96,9 @@ def test_the_readmes_command_gives_the_number_beside_it(
 def test_how_to_schedule_prints_its_table(tmp_path: Path) -> None:
     page = (DOCS / "how-to/schedule-jobs.md").read_text()
     table = [line.strip() for line in page.splitlines() if re.fullmatch(r"    (policy +mean|\S+ +)[\w. ]+", line)]
-    command = re.search(r"python -m pipeline (schedule pipeline/\S+ --scenario online) --out plan\.csv \\\n *(.*)", page)
+    command = re.search(
+        r"python -m pipeline (schedule pipeline/\S+ --scenario online) --out plan\.csv \\\n *(.*)", page
+    )
     assert command
     done = run(f"{command[1]} {command[2]} --out {tmp_path / 'plan.csv'}", NUMBA_DISABLE_JIT="1")
     printed = [line.strip() for line in done.stdout.splitlines()]

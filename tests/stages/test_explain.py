@@ -104,7 +104,8 @@ def test_any_policy_is_explained_in_the_scenario_that_is_named(policy: str, caps
     run(small(), ExplainRequest(policy, 1, 4, "online"))
     name = Path(policy).name
     tables = {key: storage.read_table(FOLDER.with_name(name) / f"{key}.csv", it) for key, it in TABLES.items()}
-    assert set(tables["outcomes"]["policy"]) == {name, f"{name}_tree", "sjf", "hold"}
+    compared = {name, f"{name}_tree", "sjf", "hold"} - ({"sjf"} if name == "sjf" else set())  # with SJF
+    assert set(tables["outcomes"]["policy"]) == compared
     if policy == "sjf":
         assert (tables["differences"]["agrees"] == 1).all()
     assert f"{name}: of " in capsys.readouterr().err
@@ -176,7 +177,10 @@ def test_jobs_placed_ahead_are_not_explained(tmp_path: Path, monkeypatch: pytest
         ("--policy sjf", "unknown agent 'sjf'; there are: "),
         ("--policy sjff --scenario online", "unknown policy 'sjff': expected a model directory or a heuristic; "),
         ("--policy sjf --scenario nowhere", "unknown scenario 'nowhere'"),
-        ("--policy plan_sjf --scenario online", "policy 'plan_sjf': a policy that looks ahead is explained where a row"),
+        (
+            "--policy plan_sjf --scenario online",
+            "policy 'plan_sjf': a policy that looks ahead is explained where a row",
+        ),
     ],
 )
 def test_what_cannot_be_explained_is_refused_in_one_line(command: Command, words: str, said: str) -> None:

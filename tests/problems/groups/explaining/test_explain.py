@@ -77,7 +77,9 @@ def test_every_rule_is_explained_as_agents_are(rule: str, folder: Path, capsys: 
     run(PARAMS, ExplainRequest(rule, 1, 8, "shared"))
     place = folder.with_name(rule)
     tables = {name: storage.read_table(place / f"{name}.csv", schema) for name, schema in SCHEMAS.items()}
-    against = "equal" if rule == "proportional" else "proportional"  # what shares by demand themselves are compared with
+    against = (
+        "equal" if rule == "proportional" else "proportional"
+    )  # what shares by demand themselves are compared with
     outcomes = tables["outcomes"]
     assert set(outcomes["against"]) == {against}
     assert set(outcomes["policy"]) == {rule}
