@@ -37,8 +37,9 @@ def confirming(scenario: str, load: int, path: Path) -> None:
     params = params.model_copy(update={"seed": confirm.SEED, "scenarios": {scenario: few}})
     drawn = problem_of(params, scenario).draw(params, scenario, lambda done, note="": None).splits["test"][load]
     frames = [
-        pd.DataFrame({"jobset": k, "job": np.arange(len(one.arrival)), "arrival": one.arrival, "duration": one.duration})
+        pd.DataFrame({"arrival": one.arrival, "duration": one.duration})
         .join(pd.DataFrame(one.demand, columns=list(row.resources)))
+        .assign(jobset=k, job=np.arange(len(one.arrival)))
         for k, one in enumerate(drawn)
     ]  # fmt: skip
     pd.concat(frames).to_csv(path, index=False)

@@ -175,16 +175,6 @@ class ScheduleRequest(NamedTuple):
     arrivals_end: int | None = None  # first step after all arrivals, as policies know it; None: they do not
 
 
-def must_have_no_end(asked: "ScheduleRequest | ShowRequest") -> None:
-    """Refuse --arrivals-end where no policy is ever given the end of arrivals.
-
-    Raises:
-        UserError: it is asked for.
-    """
-    if asked.arrivals_end is not None:
-        raise UserError(f"--arrivals-end: scenario '{asked.scenario}': only policies of pooled clusters use it")
-
-
 class ShowRequest(NamedTuple):
     """Which jobset to draw, and which of its time."""
 
@@ -204,9 +194,6 @@ class Picture(NamedTuple):
     title: str
     halves: list[str]  # what is written over each half
     slowdowns: list[float]  # mean of each half
-
-
-NO_CHOICE = "nothing to explain: in the test jobsets that are looked at there is never a choice while a job could start"
 
 
 class ExplainRequest(NamedTuple):

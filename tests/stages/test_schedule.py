@@ -164,7 +164,8 @@ def test_a_policy_that_is_given_the_end_of_arrivals_does_what_it_does_in_the_sce
     # The long job is worth -log 15 = -2.71. A step's passing is worth -2.9, and with 50 steps of arrivals to come
     # -2.9 + 0.35 log 51 = -1.52: it waits, until 20 steps without an arrival are over.
     Path("jobs.csv").write_text(f"{HEAD}\n0,a,0,15,10,1\n0,b,1,1,10,1\n1,a,0,15,10,1\n")
-    assert (end := params.pool_scenario("online").arrivals_end) == 50
+    end = params.pool_scenario("online").arrivals_end
+    assert end == 50
     knobs = dict.fromkeys(KNOB_OF.values(), 0.0) | {"linear_short": 1.0, "linear_always": -2.9}
     knobs["linear_to_end"] = 0.35
     storage.write_chosen("online", storage.Chosen(knobs=knobs, validation={}, best={}, best_delay={}))

@@ -16,7 +16,7 @@ from pipeline.problems.groups.heuristics.teachers import proportional
 from pipeline.problems.groups.nouns import JobsBatch, Observation, SharedCluster
 from pipeline.problems.groups.simulator.compiled.batch import Groups
 from pipeline.problems.groups.simulator.rewards import transitions
-from pipeline.problems.parts import NO_CHOICE
+from pipeline.problems.one_jobset import NO_CHOICE
 from pipeline.simulation.results import Results
 
 ALIKE = 0.05  # part of the cluster: what is moved less is as by demand

@@ -9,7 +9,7 @@ from pipeline.core import BoolArray, FloatArray, IntArray, KeyArray, Observation
 from pipeline.errors import UserError
 from pipeline.problems.machines.nouns import Jobs, Machines, end_to_end
 from pipeline.problems.machines.simulator.compiled.batch import Simulator
-from pipeline.problems.parts import NO_CHOICE
+from pipeline.problems.one_jobset import NO_CHOICE
 from pipeline.simulation.choosing import choose, sjf
 from pipeline.simulation.rollout import play
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from pipeline.core import FloatArray, IntArray, Observation, Policy
 from pipeline.errors import UserError
-from pipeline.problems.parts import NO_CHOICE
+from pipeline.problems.one_jobset import NO_CHOICE
 from pipeline.problems.pool.evaluation.play import Game
 from pipeline.problems.pool.explaining.tree import TreeFeatures, tree_features
 from pipeline.problems.pool.simulator.compiled.batch import Batched

@@ -7,10 +7,11 @@ from pipeline.comparing.plots import png
 from pipeline.config import Params, PoolLog, PoolScenario
 from pipeline.errors import UserError
 from pipeline.problems import Picture, ShowRequest
+from pipeline.problems.one_jobset import test_jobset
 from pipeline.problems.pool.nouns import Cluster
 from pipeline.problems.pool.policies import policy_for
 from pipeline.problems.pool.scheduling.playing import must_end
-from pipeline.problems.pool.showing.choosing import Chosen, test_jobset, user_jobset
+from pipeline.problems.pool.showing.choosing import Chosen, user_jobset
 from pipeline.problems.pool.showing.drawing import side_by_side
 from pipeline.problems.pool.showing.scene import Scene, described, window
 from pipeline.problems.pool.showing.watching import Trace, watch
@@ -45,7 +46,8 @@ def _choose(params: Params, asked: ShowRequest, scenario: PoolScenario) -> Chose
     if asked.jobs is None:
         folder = storage.jobsets_folder(asked.scenario)
         jobsets = read_jobsets(folder, "test", scenario.resources)
-        return test_jobset(jobsets, asked.scenario, asked.load, asked.jobset, scenario.step_limit)
+        title, jobs, number = test_jobset(jobsets, asked)
+        return Chosen(title, jobs, [str(job) for job in range(len(jobs.arrival))], number, scenario.step_limit)
     if asked.load is not None:
         raise UserError("--load is one of the scenario's own jobsets; a job table has none")
     swf = params.workload if isinstance(params.workload, PoolLog) else PoolLog(name="swf", path=str(asked.jobs))
