@@ -8,6 +8,11 @@ import typer
 
 from pipeline.cli.base import app, learning, names_in, policies, read_params
 
+EndOption = Annotated[
+    int | None,
+    typer.Option(min=1, help="Your jobs arrive before this step, and policies know it (default: they do not)."),
+]
+
 
 @app.command("try")
 def try_it(out: Annotated[Path, typer.Option(help="Where to write the picture (.png).")] = Path("try.png")) -> None:
@@ -86,6 +91,7 @@ def schedule(
     capacity: Annotated[int | None, typer.Option(help="Units of each resource instead of the scenario's.")] = None,
     slots: Annotated[int | None, typer.Option(help="Job slots instead of the scenario's.")] = None,
     horizon: Annotated[int | None, typer.Option(help="Steps of the horizon instead of the scenario's.")] = None,
+    arrivals_end: EndOption = None,
     samples: Annotated[
         int, typer.Option(min=0, help="Schedules that a model draws; of them and its own, the best. In hindsight.")
     ] = 0,
@@ -96,7 +102,7 @@ def schedule(
     """Schedule your own jobs: on one pooled cluster, on many machines, or in a cluster that groups share.
 
     What is written goes with the problem: who starts when and on which machine, or each group's share over time beside
-    it. --capacity, --horizon, --samples and --search are of pooled clusters alone.
+    it. --capacity, --horizon, --arrivals-end, --samples and --search are of pooled clusters alone.
 
     With several --policy each writes a file of its own beside --out (plan.csv: plan_sjf.csv, plan_deeprm.csv), and a
     table of their means is printed.
@@ -111,7 +117,7 @@ def schedule(
     from pipeline.problems import ScheduleRequest
     from pipeline.stages.schedule import run
 
-    asked = ScheduleRequest(jobs, scenario, policy[0], out, capacity, slots, horizon, samples, search)
+    asked = ScheduleRequest(jobs, scenario, policy[0], out, capacity, slots, horizon, samples, search, arrivals_end)
     for line in run(params, asked, policy):
         typer.echo(line)
 
@@ -134,6 +140,7 @@ def show(
     jobset: Annotated[str | None, typer.Option(help="Number of the test jobset (0), or an id of the table.")] = None,
     begin: Annotated[int | None, typer.Option("--from", help="First step, or time, to draw.")] = None,
     end: Annotated[int | None, typer.Option("--to", help="Step, or time, to draw up to.")] = None,
+    arrivals_end: EndOption = None,
 ) -> None:
     """Draw one jobset under two policies, side by side: rows of the cluster, machines as lanes, or shares as areas.
 
@@ -143,7 +150,7 @@ def show(
     from pipeline.problems import ShowRequest
     from pipeline.stages.show import run
 
-    run(params, ShowRequest(jobs, scenario, load, jobset, begin, end), [policy, against], out)
+    run(params, ShowRequest(jobs, scenario, load, jobset, begin, end, arrivals_end), [policy, against], out)
 
 
 @app.command()
@@ -151,29 +158,34 @@ def explain(
     policy: Annotated[
         str,
         typer.Option(
-            "--policy", "--agent", help="A trained agent, as models/deeprm, or a row of plans.", autocompletion=policies
+            "--policy",
+            "--agent",
+            help="A trained agent, as models/deeprm, a row of plans, or with --scenario a heuristic or another model.",
+            autocompletion=policies,
         ),
     ],
+    scenario: Annotated[
+        str | None,
+        typer.Option(help="Where the policy decides (default: its own).", autocompletion=names_in("scenarios")),
+    ] = None,
     jobsets: Annotated[int, typer.Option(min=1, help="Jobsets of each load to look at, at most.")] = 50,
     leaves: Annotated[int, typer.Option(min=2, help="Leaves of the tree, at most; of pooled clusters only.")] = 24,
 ) -> None:
-    """Tell what an agent does differently from SJF, or a controller from shares by demand.
+    """Tell what a policy does differently from SJF, or of user groups from shares by demand.
 
-    Of a pooled cluster's agent, a small tree is made that nearly does the same. Of a policy that looks ahead, a row of
+    Of a pooled cluster's policy, a small tree is made that nearly does the same. Of a policy that looks ahead, a row of
     plans, it tells what each candidate would have gained.
 
     Example: python -m pipeline explain --policy models/deeprm
     """
     params = read_params()
-    from pipeline.config import pick
     from pipeline.problems import ExplainRequest
-    from pipeline.stages.explain import run
+    from pipeline.stages.explain import resolved, run
 
-    name = policy.removeprefix("models/").rstrip("/")
-    if params.plans:
-        pick({**params.agents, **params.plans}, name, "agent or plan")
-    asked = name if name in params.plans else learning(params, name)
-    run(params, ExplainRequest(asked, jobsets, leaves))
+    asked = resolved(params, ExplainRequest(policy, jobsets, leaves, scenario))
+    if asked.agent in params.agents:
+        learning(params, asked.agent)
+    run(params, asked)
 
 
 @app.command()

@@ -172,6 +172,7 @@ class ScheduleRequest(NamedTuple):
     horizon: int | None = None
     samples: int = 0  # schedules that are drawn with all jobs known
     tries: int = 0  # schedules that are searched with all jobs known
+    arrivals_end: int | None = None  # first step after all arrivals, as policies know it; None: they do not
 
 
 class ShowRequest(NamedTuple):
@@ -183,6 +184,7 @@ class ShowRequest(NamedTuple):
     jobset: str | None = None
     begin: int | None = None
     end: int | None = None
+    arrivals_end: int | None = None  # as in ScheduleRequest, of a user's own jobs
 
 
 class Picture(NamedTuple):
@@ -195,11 +197,21 @@ class Picture(NamedTuple):
 
 
 class ExplainRequest(NamedTuple):
-    """Which agent to explain, and how much of it."""
+    """Which policy to explain, where, and how much of it."""
 
-    agent: str  # or a plan
+    agent: str  # or a plan, or any other policy by name
     jobsets: int  # of each load and split, at most
     leaves: int  # of the tree, at most
+    scenario: str | None = None  # None: the agent's own
+
+    @property
+    def title(self) -> str:
+        """Return the policy's name in files and words."""
+        return Path(self.agent).name
+
+    def where(self, params: Params) -> str:
+        """Return the scenario in which the policy decides."""
+        return self.scenario or params.agent(self.agent).scenario
 
 
 class SiteRows(NamedTuple):

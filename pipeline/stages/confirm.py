@@ -13,7 +13,7 @@ from pipeline.errors import UserError
 from pipeline.problems import AnyProblem, problem_of
 from pipeline.progress import progress, say
 from pipeline.schemas import COMPARISON
-from pipeline.simulation.results import BOUNDED, Results
+from pipeline.simulation.results import BOUNDED, Results, slowdown_column
 
 SEED = 20_261_124  # of these jobsets alone: no stage, test or benchmark draws from it
 FOLDER = storage.REPORTS / "confirm"
@@ -39,6 +39,18 @@ def run(params: Params, scenario: str) -> None:
     bounded = [scenario] if BOUNDED in frame else []
     for line in words.headlines(found.objectives, found.comparison, params.evaluation.confidence, bounded):
         say(line)
+    for line in means(frame):
+        say(line)
+
+
+def means(frame: pd.DataFrame) -> list[str]:
+    """Return a table for each measure: the mean over jobsets of every policy by load, and over loads."""
+    lines = []
+    for measure in (name for name in (slowdown_column(frame), "mean_wait") if name in frame):
+        table = frame.pivot_table(index="policy", columns="load", values=measure)
+        table = table.assign(all=table.mean(axis=1)).sort_values("all", kind="stable").rename_axis(None, axis=1)
+        lines += [f"{measure.replace('_', ' ')} by load:", *table.to_string(float_format="{:.4g}".format).splitlines()]
+    return lines
 
 
 def _fresh(problem: AnyProblem, params: Params, scenario: str) -> Mapping[int, Sequence[object]]:

@@ -24,7 +24,7 @@ from pipeline.problems.pool.networks.loading import card_of
 from pipeline.problems.pool.networks.networks import build
 from pipeline.problems.pool.nouns import Cluster
 from pipeline.stages import generate
-from pipeline.stages.explain import run
+from pipeline.stages.explain import resolved, run
 
 FOLDER = Path("reports/explain/deeprm")
 TABLES = {
@@ -98,6 +98,27 @@ def test_the_same_bytes_twice() -> None:
     assert {path.name: path.read_bytes() for path in FOLDER.iterdir()} == before
 
 
+@pytest.mark.usefixtures("here")
+@pytest.mark.parametrize("policy", ["sjf", "hold", "linear", "random", "models/deeprm/policy"])
+def test_any_policy_is_explained_in_the_scenario_that_is_named(policy: str, capsys: pytest.CaptureFixture[str]) -> None:
+    run(small(), ExplainRequest(policy, 1, 4, "online"))
+    name = Path(policy).name
+    tables = {key: storage.read_table(FOLDER.with_name(name) / f"{key}.csv", it) for key, it in TABLES.items()}
+    compared = {name, f"{name}_tree", "sjf", "hold"} - ({"sjf"} if name == "sjf" else set())  # with SJF
+    assert set(tables["outcomes"]["policy"]) == compared
+    if policy == "sjf":
+        assert (tables["differences"]["agrees"] == 1).all()
+    assert f"{name}: of " in capsys.readouterr().err
+
+
+@pytest.mark.usefixtures("here")
+def test_an_agent_in_another_scenario_than_its_own_is_a_model_by_its_folder() -> None:
+    params = small()
+    there = params.model_copy(update={"scenarios": params.scenarios | {"other": params.scenarios["online"]}})
+    assert resolved(there, ExplainRequest("models/deeprm", 1, 4, "other")).agent == "models/deeprm"
+    assert resolved(there, ExplainRequest("models/deeprm", 1, 4)) == ExplainRequest("deeprm", 1, 4, "online")
+
+
 def busy() -> Observation:
     return observation(duration=[9, 1, 5], free=[[9, 10], [9, 10]])
 
@@ -153,6 +174,13 @@ def test_jobs_placed_ahead_are_not_explained(tmp_path: Path, monkeypatch: pytest
     [
         ("--agent deeprn", "unknown agent 'deeprn'; there are: "),
         ("--agent deeprm", "models/deeprm/policy: not a model directory: "),
+        ("--policy sjf", "unknown agent 'sjf'; there are: "),
+        ("--policy sjff --scenario online", "unknown policy 'sjff': expected a model directory or a heuristic; "),
+        ("--policy sjf --scenario nowhere", "unknown scenario 'nowhere'"),
+        (
+            "--policy plan_sjf --scenario online",
+            "policy 'plan_sjf': a policy that looks ahead is explained where a row",
+        ),
     ],
 )
 def test_what_cannot_be_explained_is_refused_in_one_line(command: Command, words: str, said: str) -> None:

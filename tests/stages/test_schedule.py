@@ -11,9 +11,11 @@ import pytest
 from pipeline import storage
 from pipeline.config import Params
 from pipeline.learning.stored import weights_of
+from pipeline.problems.pool.evaluation.play import score
+from pipeline.problems.pool.heuristics.tuning import KNOB_OF, heuristics_with
 from pipeline.problems.pool.networks.loading import card_of
 from pipeline.problems.pool.networks.networks import build
-from pipeline.problems.pool.nouns import Cluster
+from pipeline.problems.pool.nouns import Cluster, JobSet
 from pipeline.problems.pool.scheduling.planning import MOST_STEPS, MOST_TRIED
 
 HEAD = "jobset,job,arrival,duration,cpu,memory"
@@ -146,6 +148,65 @@ def test_draws_of_a_heuristic_are_refused_before_any_work(command: Command, poli
         f"error: --samples: expected a model directory, got '{policy}', which makes the same schedule every time\n"
     )
     assert not Path("out.csv").exists()
+
+
+# The end of arrivals
+
+
+def started(out: str = "out.csv") -> list[list[int]]:
+    """When the jobs of each jobset start."""
+    return [some["start"].tolist() for _, some in pd.read_csv(out).groupby("jobset")]
+
+
+def test_a_policy_that_is_given_the_end_of_arrivals_does_what_it_does_in_the_scenario(
+    command: Command, params: Params
+) -> None:
+    # The long job is worth -log 15 = -2.71. A step's passing is worth -2.9, and with 50 steps of arrivals to come
+    # -2.9 + 0.35 log 51 = -1.52: it waits, until 20 steps without an arrival are over.
+    Path("jobs.csv").write_text(f"{HEAD}\n0,a,0,15,10,1\n0,b,1,1,10,1\n1,a,0,15,10,1\n")
+    end = params.pool_scenario("online").arrivals_end
+    assert end == 50
+    knobs = dict.fromkeys(KNOB_OF.values(), 0.0) | {"linear_short": 1.0, "linear_always": -2.9}
+    knobs["linear_to_end"] = 0.35
+    storage.write_chosen("online", storage.Chosen(knobs=knobs, validation={}, best={}, best_delay={}))
+    done = schedule(command, "--arrivals-end", end, policy="linear")
+    assert started() == [[21, 1], [20]]
+    # Slowdowns 36 / 15 and 1; 35 / 15. Over jobs 1.911, over jobsets (1.7 + 2.333) / 2.
+    said = "out.csv: 3 jobs, mean slowdown 1.911 (2.017 as tables of results have it, over jobsets) under linear"
+    assert done.err.splitlines()[-1] == said
+    wide = (np.array([[10, 1], [10, 1]]), np.array([[10, 1]]))
+    arrivals, durations = (np.array([0, 1]), np.array([0])), (np.array([15, 1]), np.array([15]))
+    jobsets = {100: [JobSet(*each) for each in zip(arrivals, durations, wide, strict=True)]}
+    row = params.pool_scenario("online")
+    found = score({"linear": heuristics_with(knobs)["linear"]}, jobsets, Cluster.of(row), row.step_limit, params.seed)[
+        "linear"
+    ]
+    assert [some["start"].tolist() for _, some in found.jobs.groupby("jobset")] == started()
+    done = schedule(command, policy="linear")
+    assert started() == [[0, 15], [0]]
+    assert "linear is not given when arrivals end, as in scenario 'online': --arrivals-end\n" in done.err
+
+
+@pytest.mark.usefixtures("crowds")
+def test_a_job_after_the_end_of_arrivals_is_refused_before_any_work(command: Command) -> None:
+    outcome = schedule(command, "--arrivals-end", 7)  # the last ten jobs but five arrive in step 7
+    assert outcome.code == 2
+    assert outcome.err.splitlines()[-1] == (
+        "error: jobs.csv: --arrivals-end: expected a step after the last arrival, in step 7, got 7"
+    )
+    assert not Path("out.csv").exists()
+    assert schedule(command, "--arrivals-end", 8).code == 0
+
+
+@pytest.mark.parametrize("scenario", ["machines", "shares"])
+@pytest.mark.parametrize("words", ["schedule jobs.csv", "show jobs.csv --against sjf"])
+def test_the_end_of_arrivals_is_refused_where_no_policy_is_given_it(
+    command: Command, words: str, scenario: str
+) -> None:
+    options = ["--policy", "sjf", "--scenario", scenario, "--out", "out.png" if "show" in words else "out.csv"]
+    done = command(*words.split(), *options, "--arrivals-end", 5)
+    said = f"error: --arrivals-end: scenario '{scenario}': only policies of pooled clusters use it\n"
+    assert (done.code, done.err) == (2, said)
 
 
 # Several policies

@@ -85,6 +85,11 @@ def test_a_policy_is_told_when_arrivals_end_of_the_scenarios_jobsets_and_not_of_
     assert command("schedule", "jobs.csv", "--scenario", "online", "--policy", "sjf", "--out", "out.csv").code == 0
     assert len(player.told) > 2
     assert set(player.told) == {np.inf}
+    player.told.clear()
+    assert show(command, "jobs.csv", "--arrivals-end", 9).code == 0
+    assert player.told[0] == 9
+    outcome = show(command, "jobs.csv", "--arrivals-end", 1)
+    assert outcome.err == "error: jobs.csv: --arrivals-end: expected a step after the last arrival, in step 1, got 1\n"
 
 
 @pytest.mark.usefixtures("jobsets")
@@ -99,6 +104,10 @@ def test_a_policy_is_told_when_arrivals_end_of_the_scenarios_jobsets_and_not_of_
         ("--load 90 --jobset 1 --from 1 --to 1", "steps 1 to 1: nothing to draw; the jobset runs from step 1 to 2"),
         ("two.csv", "two.csv: choose a jobset by --jobset; there are: day, night"),
         ("two.csv --jobset noon", "two.csv: unknown jobset 'noon'; there are: day, night"),
+        (
+            "--load 90 --arrivals-end 50",
+            "--arrivals-end is for your own jobs; of a scenario's jobsets policies know the",
+        ),
         ("two.csv --load 10", "--load is one of the scenario's own jobsets; a job table has none"),
         ("none.csv", "none.csv: no such file"),
         (

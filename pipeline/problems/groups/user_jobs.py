@@ -17,6 +17,7 @@ from pipeline.logs.user_files import distinct, log_format
 from pipeline.problems.groups.nouns import Jobs
 from pipeline.problems.groups.tables import user_jobs_schema
 from pipeline.problems.groups.workload.log import describe, gathered
+from pipeline.problems.one_jobset import place_of
 from pipeline.progress import ProgressCallback
 from pipeline.storage.files import check_columns, check_table, line_of
 from pipeline.storage.user_tables import as_told, user_table
@@ -24,7 +25,6 @@ from pipeline.storage.user_tables import as_told, user_table
 IDS = ("jobset", "job")
 TIMES = ("arrival", "duration", "estimate")
 UNIT_S = 60.0  # seconds of a time unit, where the scenario's jobs are drawn and no log says what their unit is
-MOST_NAMED = 12  # ids in a line of refusal
 
 
 class UserJobset(NamedTuple):
@@ -101,14 +101,7 @@ def chosen(jobsets: Sequence[UserJobset], where: Path, name: str | None) -> User
     Raises:
         UserError: there is no such jobset, or several and none is named.
     """
-    known = [one.name for one in jobsets]
-    more = f" and {len(known) - MOST_NAMED} more" if len(known) > MOST_NAMED else ""
-    there = f"there are: {', '.join(known[:MOST_NAMED])}{more}"
-    if name is None and len(known) > 1:
-        raise UserError(f"{where}: choose a jobset by --jobset; {there}")
-    if name is not None and name not in known:
-        raise UserError(f"{where}: unknown jobset '{name}'; {there}")
-    return jobsets[0 if name is None else known.index(name)]
+    return jobsets[place_of([one.name for one in jobsets], where, name)]
 
 
 def _table(path: Path, scenario: GroupsScenario) -> UserJobs:

@@ -14,6 +14,7 @@ from pipeline.problems.groups.policies import policy_by_name
 from pipeline.problems.groups.tables import SCHEDULE, shares_schema
 from pipeline.problems.groups.user_jobs import UserJobs, UserJobset, read_jobs
 from pipeline.problems.groups.workload.source import cluster_of
+from pipeline.problems.one_jobset import must_have_no_end
 from pipeline.progress import Advance, ShareCallback, progress, say
 from pipeline.storage.files import check_out, write_table
 from pipeline.storage.user_tables import TABLE_SUFFIXES
@@ -111,6 +112,7 @@ def _part(advance: Advance, done: int, count: int) -> ShareCallback:
 
 
 def _must_make_sense(asked: ScheduleRequest) -> None:
+    must_have_no_end(asked)
     given = {"capacity": asked.capacity, "slots": asked.slots, "horizon": asked.horizon}
     for name, value in (given | {"samples": asked.samples or None, "search": asked.tries or None}).items():
         if value is not None:

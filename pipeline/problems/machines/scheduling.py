@@ -1,9 +1,9 @@
 """Run any policy over a user's own jobs on many machines, and write when and where each starts.
 
-No episode is cut: every job is finished in the end. Heuristics are as they are without tuning. A model that lets time
-pass is asked again at the next event, and not after the scenario's pause: that is so many units of its training, and in
-a log of months there are millions of them.
+No episode is cut: every job is finished in the end. All else is as where the scenario's policies are scored.
 """
+
+from math import inf
 
 import numpy as np
 import pandas as pd
@@ -22,7 +22,8 @@ from pipeline.problems.machines.policies import policy_for
 from pipeline.problems.machines.simulator.compiled.batch import Simulator
 from pipeline.problems.machines.user_jobs import UserJobs, park_of, read_user_jobs
 from pipeline.problems.machines.user_tables import SCHEDULE
-from pipeline.problems.machines.workload.park import unlimited
+from pipeline.problems.machines.workload.park import machines_of
+from pipeline.problems.one_jobset import must_have_no_end
 from pipeline.progress import ProgressCallback, progress, say
 from pipeline.storage.files import check_out
 
@@ -40,7 +41,7 @@ def schedule(params: Params, asked: ScheduleRequest) -> None:
     chosen = policy_for(params, asked.policy, scenario, park, asked.scenario)
     jobs = read_user_jobs(asked.jobs, scenario, park)
     with progress(f"schedule by {asked.policy}, percent", 100, brief=True) as advance:
-        found = scheduled(jobs, unlimited(scenario, park), chosen, params.seed, advance)
+        found = scheduled(jobs, machines_of(scenario, park)._replace(time_limit=inf), chosen, params.seed, advance)
     storage.write_table(asked.out, found, SCHEDULE, DIGITS)
     say(
         f"{asked.out}: {len(found)} jobs, mean bounded slowdown {found['bounded_slowdown'].mean():.4g}, "
@@ -54,6 +55,7 @@ def _asked_for(scenario: MachinesScenario, asked: ScheduleRequest) -> MachinesSc
     Raises:
         UserError: what is asked for has no meaning on many machines.
     """
+    must_have_no_end(asked)
     hindsight = "all jobs known beforehand, schedules are made for pooled clusters only"
     for option, given, why in (
         ("--capacity", asked.capacity, f"scenario '{asked.scenario}' has many machines, each with amounts of its own"),

@@ -30,7 +30,6 @@ from pipeline.storage.files import check_table, line_of
 from pipeline.storage.user_tables import as_told, user_table
 
 IDS = ("jobset", "job")
-MOST_NAMED = 12  # jobsets in a line of refusal
 
 
 class UserJobs(NamedTuple):

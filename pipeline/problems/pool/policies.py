@@ -26,6 +26,13 @@ def policy_for(params: Params, name: str, scenario: PoolScenario, of: str, clust
     return planned(params, of, cluster, base), base.masked
 
 
+def uses_end(name: str) -> bool:
+    """Return whether a policy decides by when arrivals end, where it is given that."""
+    if Path(name).is_dir():
+        return getattr(storage.read_model(Path(name), PoolCard).card.network, "ending", False)
+    return name == "linear" or name.startswith(PREFIX)
+
+
 def base_by_name(name: str, scenario: PoolScenario, of: str) -> Base:
     """Return a policy as what looks ahead improves it."""
     if not Path(name).is_dir():

@@ -10,9 +10,11 @@ from machine_rows import few
 
 from pipeline import storage
 from pipeline.config import DeepSets, MachinesCard
+from pipeline.core import Observation, legal_actions
 from pipeline.errors import UserError
 from pipeline.learning.stored import weights_of
 from pipeline.problems import ScheduleRequest
+from pipeline.problems.machines import scheduling
 from pipeline.problems.machines.networks.loading import build, shape_of
 from pipeline.problems.machines.scheduling import schedule
 from pipeline.problems.machines.user_tables import SCHEDULE
@@ -116,6 +118,20 @@ def test_other_slots_change_what_a_rule_sees() -> None:
         schedule(few(), asked(slots=slots))
         means.append(pd.read_csv("out.csv")["bounded_slowdown"].mean())
     assert means[1] < means[0]
+
+
+def reluctant(view: Observation, draws: np.ndarray) -> np.ndarray:
+    """Starts nothing before it must."""
+    legal = legal_actions(view)
+    return np.where(legal[:, -1], legal.shape[1] - 1, legal.argmax(axis=1))
+
+
+def test_a_policy_meets_the_pause_and_the_stall_of_its_scenario(monkeypatch: pytest.MonkeyPatch) -> None:
+    # Asked every 16 until the 50 (ten median run times) are over after which an idle cluster must start a job: at 64.
+    Path("jobs.csv").write_text(f"{HEAD}\na,0,5,1,1\n")
+    monkeypatch.setattr(scheduling, "policy_for", lambda *_: reluctant)
+    schedule(few(), asked())
+    assert pd.read_csv("out.csv")["start"].tolist() == [64]
 
 
 @pytest.mark.parametrize(

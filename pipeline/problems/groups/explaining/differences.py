@@ -9,11 +9,14 @@ import pandas as pd
 from pipeline.comparing.statistics import comparison
 from pipeline.config import Evaluation
 from pipeline.core import FloatArray, IntArray
+from pipeline.errors import UserError
+from pipeline.problems.groups.evaluation.foresight import Act
 from pipeline.problems.groups.explaining.tables import DIFFERENCES, ORDERS, SHARES, STATES
 from pipeline.problems.groups.heuristics.teachers import proportional
-from pipeline.problems.groups.nouns import Controller, JobsBatch, Observation, SharedCluster
+from pipeline.problems.groups.nouns import JobsBatch, Observation, SharedCluster
 from pipeline.problems.groups.simulator.compiled.batch import Groups
 from pipeline.problems.groups.simulator.rewards import transitions
+from pipeline.problems.one_jobset import NO_CHOICE
 from pipeline.simulation.results import Results
 
 ALIKE = 0.05  # part of the cluster: what is moved less is as by demand
@@ -31,18 +34,22 @@ class Decisions(NamedTuple):
     by_demand: FloatArray  # [D, G]  the same, as `proportional` would have it
 
 
-def record(control: Controller, jobs: JobsBatch, cluster: SharedCluster) -> Decisions:
-    """Return what a controller sets in its own states, beside what shares by demand would be there."""
+def record(act: Act, jobs: JobsBatch, cluster: SharedCluster) -> Decisions:
+    """Return what a controller sets in its own states, and what shares by demand would be there.
+
+    Raises:
+        UserError: it never decides while a job waits.
+    """
     rule, kept = proportional(cluster, 0), list[Decisions]()
-    played = transitions(
-        Groups(jobs, cluster, np.ones(len(jobs.arrival))), lambda rows, view: control(view, np.zeros(len(rows))), "zero"
-    )
-    for one in played:
+    groups = Groups(jobs, cluster, np.ones(len(jobs.arrival)))
+    for one in transitions(groups, lambda rows, view: act(groups, rows, view, np.zeros(len(rows))), "zero"):
         here = np.flatnonzero(one.view.waiting.any(axis=(1, 2)))
         view = Observation._make(field[here] for field in one.view)
         other = rule(view, np.zeros(len(here)))
         share, by_demand = ((units / cluster.capacity).mean(axis=2) for units in (one.setting.share[here], other.share))
         kept.append(Decisions(one.rows[here], view, one.setting.order[here], share, by_demand))
+    if not any(len(one.episode) for one in kept):
+        raise UserError(NO_CHOICE)
     view = Observation._make(np.concatenate(field) for field in zip(*(one.view for one in kept), strict=True))
     episode, order, share, by_demand = (
         np.concatenate([getattr(one, name) for one in kept]) for name in ("episode", "order", "share", "by_demand")
@@ -105,10 +112,12 @@ def mean_shares(decisions: Decisions, load: IntArray) -> pd.DataFrame:
     return pd.DataFrame(columns).groupby(["load", "group"], as_index=False).mean()[list(SHARES.columns)]
 
 
-def outcomes(results: Mapping[str, Results], scenario: str, settings: Evaluation, seed: int) -> pd.DataFrame:
-    """Return OUTCOMES: policies on the same jobsets against shares by demand."""
+def outcomes(
+    results: Mapping[str, Results], scenario: str, settings: Evaluation, seed: int, rule: str = RULE
+) -> pd.DataFrame:
+    """Return OUTCOMES: policies on the same jobsets against a rule."""
     jobsets = pd.concat([done.jobsets for done in results.values()], ignore_index=True)
-    against = {RULE: dict.fromkeys(jobsets["load"].unique(), RULE)}
+    against = {rule: dict.fromkeys(jobsets["load"].unique(), rule)}
     frames = []
     for metric, column in {"slowdown": "mean_slowdown", "wait": "mean_wait"}.items():
         part = jobsets.assign(mean_slowdown=jobsets[column])

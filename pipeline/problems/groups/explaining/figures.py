@@ -7,7 +7,7 @@ import pandas as pd
 
 from pipeline.comparing.plots import GREY, LEARNED, canvas
 from pipeline.comparing.statistics import ALL
-from pipeline.problems.groups.explaining.differences import FEATURES, RULE
+from pipeline.problems.groups.explaining.differences import FEATURES
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -52,8 +52,8 @@ def _state(axes: "Axes", rows: pd.DataFrame) -> None:
 
 def _outcomes(agent: str, table: pd.DataFrame) -> "Figure":
     """Draw the relative difference at each load."""
-    figure, axes = canvas(f"{agent} against {RULE} on test jobsets", 4.0)
     rows = table[table["policy"] == agent]
+    figure, axes = canvas(f"{agent} against {rows['against'].iloc[0]} on test jobsets", 4.0)
     loads = [load for load in rows["load"].unique() if load != ALL] + [ALL]
     for k, (metric, label) in enumerate(METRICS.items()):
         of_it = rows[rows["metric"] == metric].set_index("load").loc[loads]

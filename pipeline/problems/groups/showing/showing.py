@@ -1,6 +1,6 @@
 """One jobset under two policies, side by side, as a picture."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -17,6 +17,7 @@ from pipeline.problems.groups.showing.drawing import Half, Scene, side_by_side
 from pipeline.problems.groups.storage import read_jobsets
 from pipeline.problems.groups.user_jobs import chosen, read_jobs
 from pipeline.problems.groups.workload.source import cluster_of
+from pipeline.problems.one_jobset import must_have_no_end, test_jobset
 from pipeline.progress import progress, say
 
 
@@ -32,6 +33,7 @@ class Jobset(NamedTuple):
 def draw(params: Params, asked: ShowRequest, policies: Sequence[str], names: Sequence[str]) -> Picture:
     """Return the picture of a jobset under some policies."""
     row = params.groups_scenario(asked.scenario)
+    must_have_no_end(asked)
     acts = [policy_by_name(name, params, asked.scenario) for name in policies]
     one = _choose(asked, row)
     courses = [watch(act, one.jobs, one.cluster) for act in acts]
@@ -62,7 +64,7 @@ def _choose(asked: ShowRequest, row: GroupsScenario) -> Jobset:
     cluster = cluster_of(row)
     if asked.jobs is None:
         folder = storage.jobsets_folder(asked.scenario)
-        title, jobs = _test_jobset(read_jobsets(folder, "test", row.resources, cluster), asked)
+        title, jobs, _ = test_jobset(read_jobsets(folder, "test", row.resources, cluster), asked)
         return Jobset(title, jobs, cluster, 0.0)
     if asked.load is not None:
         raise UserError("--load is one of the scenario's own jobsets; a job table has none")
@@ -73,24 +75,6 @@ def _choose(asked: ShowRequest, row: GroupsScenario) -> Jobset:
     one = chosen(mine.jobsets(row.interval), asked.jobs, asked.jobset)
     title = f"{asked.jobs.name}, jobset {one.name}, on the cluster of scenario {asked.scenario}: {len(one.rows)} jobs"
     return Jobset(title, one.jobs, cluster._replace(time_limit=np.inf), one.since)
-
-
-def _test_jobset(jobsets: Mapping[int, Sequence[Jobs]], asked: ShowRequest) -> tuple[str, Jobs]:
-    loads = ", ".join(str(known) for known in jobsets)
-    if asked.load is None and len(jobsets) > 1:
-        raise UserError(f"scenario '{asked.scenario}': choose a load by --load; there are: {loads}")
-    at = next(iter(jobsets)) if asked.load is None else asked.load
-    if at not in jobsets:
-        raise UserError(f"scenario '{asked.scenario}': unknown load {at}; there are: {loads}")
-    numbers = {str(k): k for k in range(len(jobsets[at]))}
-    number = numbers.get(asked.jobset or "0")
-    if number is None:
-        raise UserError(
-            f"scenario '{asked.scenario}', load {at}: unknown test jobset '{asked.jobset}'; "
-            f"there are: 0 to {len(numbers) - 1}"
-        )
-    jobs = jobsets[at][number]
-    return f"Scenario {asked.scenario}, load {at} %, test jobset {number}: {len(jobs.arrival)} jobs", jobs
 
 
 def _window(asked: ShowRequest, one: Jobset, courses: Sequence[Course]) -> tuple[float, float]:

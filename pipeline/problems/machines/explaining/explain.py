@@ -1,4 +1,4 @@
-"""What an agent on many machines does otherwise than SJF: tables, two figures, and a few lines.
+"""What a policy on many machines does otherwise than SJF: tables, two figures, and a few lines.
 
 There is no tree here: which job goes to which machine is too much for one of a few leaves, so `--leaves` is refused.
 """
@@ -24,6 +24,7 @@ from pipeline.problems.machines.explaining.recording import Decisions, record
 from pipeline.problems.machines.explaining.tables import DIFFERENCES, JOBS, MACHINES
 from pipeline.problems.machines.heuristics.rules import HEURISTICS
 from pipeline.problems.machines.nouns import Jobs, Machines
+from pipeline.problems.machines.policies import policy_by_name
 from pipeline.problems.machines.storage import read_jobsets, read_park
 from pipeline.problems.machines.workload.park import machines_of
 from pipeline.progress import progress, say
@@ -47,18 +48,21 @@ def explain(params: Params, asked: ExplainRequest) -> None:
 
 
 def _explain_agent(params: Params, asked: ExplainRequest) -> None:
-    scenario = params.agent(asked.agent).scenario
-    from pipeline.problems.machines.learning import LEARNING  # torch: 2 s and 250 MB that a refusal does without
-
-    policy = LEARNING.policies(params, asked.agent)[asked.agent]
-    folder = storage.jobsets_folder(scenario)
+    scenario, agent = asked.where(params), asked.title
+    folder, row = storage.jobsets_folder(scenario), params.machines_scenario(scenario)
     park = read_park(folder)
-    on = machines_of(params.machines_scenario(scenario), park)
+    if asked.agent in params.agents:
+        from pipeline.problems.machines.learning import LEARNING  # torch: 2 s and 250 MB that others do without
+
+        policy = LEARNING.policies(params, asked.agent)[asked.agent]
+    else:
+        policy = policy_by_name(asked.agent, row, park, scenario)
+    on = machines_of(row, park)
     test = {load: group[: asked.jobsets] for load, group in read_jobsets(folder, "test", park).items()}
-    with progress(f"explain {asked.agent}", 2) as advance:
+    with progress(f"explain {agent}", 2) as advance:
         decisions, load = _recorded(policy, test, on, params.seed)
         advance(1, f"{len(decisions.episode)} decisions")
-        against = _outcomes(params, asked.agent, policy, test, on)
+        against = _outcomes(params, scenario, agent, policy, test, on)
         advance(2)
     tables: Tables = {
         "differences": (differences(decisions, load), DIFFERENCES),
@@ -66,13 +70,13 @@ def _explain_agent(params: Params, asked: ExplainRequest) -> None:
         "machines": (machines(decisions, load), MACHINES),
         "outcomes": (against, COMPARISON),
     }
-    place = storage.REPORTS / "explain" / asked.agent
+    place = storage.REPORTS / "explain" / agent
     storage.discard(place)
     for name, (frame, schema) in tables.items():
         storage.write_table(place / f"{name}.csv", frame, schema)
-    for name, figure in figures(asked.agent, tables["differences"][0], against).items():
+    for name, figure in figures(agent, tables["differences"][0], against).items():
         storage.write(place / f"{name}.png", png(figure))
-    for line in summary(asked.agent, {name: frame for name, (frame, _) in tables.items()}):
+    for line in summary(agent, {name: frame for name, (frame, _) in tables.items()}):
         say(line)
     say(f"{place}: {', '.join(sorted(path.name for path in place.iterdir()))}")
 
@@ -86,15 +90,14 @@ def _recorded(
 
 
 def _outcomes(
-    params: Params, agent: str, policy: Policy, test: Mapping[int, Sequence[Jobs]], on: Machines
+    params: Params, scenario: str, agent: str, policy: Policy, test: Mapping[int, Sequence[Jobs]], on: Machines
 ) -> pd.DataFrame:
-    """Return COMPARISON of the agent and some rules."""
-    policies = {agent: policy} | {name: HEURISTICS[name] for name in RULES}
+    """Return COMPARISON of the policy and some rules."""
+    policies = {agent: policy} | {name: HEURISTICS[name] for name in RULES if name != agent}
     found = score(policies, test, on, params.seed)
     frame = pd.concat([done.jobsets for done in found.values()], ignore_index=True)
     against = {name: dict.fromkeys(test, name) for name in REFERENCES}
-    scenario, rng = params.agent(agent).scenario, np.random.default_rng(params.seed)
-    return comparison(frame, scenario, against, params.evaluation, rng)
+    return comparison(frame, scenario, against, params.evaluation, np.random.default_rng(params.seed))
 
 
 def summary(agent: str, tables: Mapping[str, pd.DataFrame]) -> list[str]:

@@ -6,8 +6,10 @@ from typing import NamedTuple
 import numpy as np
 
 from pipeline.core import BoolArray, FloatArray, IntArray, KeyArray, Observation, Policy
+from pipeline.errors import UserError
 from pipeline.problems.machines.nouns import Jobs, Machines, end_to_end
 from pipeline.problems.machines.simulator.compiled.batch import Simulator
+from pipeline.problems.one_jobset import NO_CHOICE
 from pipeline.simulation.choosing import choose, sjf
 from pipeline.simulation.rollout import play
 
@@ -40,7 +42,7 @@ class Decisions(NamedTuple):
     episode: IntArray  # [D]
     waiting: IntArray  # [D]  jobs, those behind the slots as well
     free: FloatArray  # [D]  share of all resources, mean over them
-    starts: BoolArray  # [D]  does the agent start a job?
+    starts: BoolArray  # [D]  does the agent choose a job? Where dispatch blocks, it may be one that does not fit yet
     same_machine: BoolArray  # [D]  the one that SJF takes
     agent: Started
     sjf: Started
@@ -60,14 +62,21 @@ def record(jobsets: Sequence[Jobs], machines: Machines, agent: Policy, key: KeyA
 
     def watch(rows: IntArray, view: Observation, actions: IntArray) -> None:
         could = view.fits_now.any(axis=(1, 2))
-        parts.append(_noted(rows[could], view.take(np.flatnonzero(could)), actions[could]))
+        if could.any():  # under most ways to dispatch a policy is also asked where nothing fits
+            parts.append(_noted(rows[could], view.take(np.flatnonzero(could)), actions[could]))
 
     play(simulator, agent, key, watch)
     return _together(parts)
 
 
 def _together(parts: Sequence[Decisions]) -> Decisions:
-    """Return decisions end to end."""
+    """Return decisions end to end.
+
+    Raises:
+        UserError: there is none.
+    """
+    if not parts:
+        raise UserError(NO_CHOICE)
     names = Decisions._fields[:5]  # the others are records
     columns = (np.concatenate([getattr(part, name) for part in parts]) for name in names)
     episode, waiting, free, starts, same_machine = columns

@@ -1,6 +1,7 @@
 """Draw one jobset under some policies: a test jobset of a scenario, or one of a user's own."""
 
 from collections.abc import Sequence
+from math import inf
 from typing import NamedTuple
 
 import numpy as np
@@ -17,9 +18,9 @@ from pipeline.problems.machines.showing.drawing import side_by_side
 from pipeline.problems.machines.showing.scene import Scene, described, window
 from pipeline.problems.machines.showing.watching import watch
 from pipeline.problems.machines.storage import read_jobsets, read_park
-from pipeline.problems.machines.user_jobs import MOST_NAMED, park_of, read_user_jobs
-from pipeline.problems.machines.workload.park import machines_of, unlimited
-from pipeline.simulation.results import MOST_JOBSETS
+from pipeline.problems.machines.user_jobs import park_of, read_user_jobs
+from pipeline.problems.machines.workload.park import machines_of
+from pipeline.problems.one_jobset import must_have_no_end, place_of, test_jobset
 
 
 class _Chosen(NamedTuple):
@@ -35,6 +36,7 @@ class _Chosen(NamedTuple):
 def draw(params: Params, asked: ShowRequest, policies: Sequence[str], names: Sequence[str]) -> Picture:
     """Return the picture of a jobset under some policies."""
     scenario = params.machines_scenario(asked.scenario)
+    must_have_no_end(asked)
     own = asked.jobs is None
     park = read_park(storage.jobsets_folder(asked.scenario)) if own else park_of(params, asked.scenario)
     known = [policy_for(params, name, scenario, park, asked.scenario) for name in policies]
@@ -53,23 +55,9 @@ def draw(params: Params, asked: ShowRequest, policies: Sequence[str], names: Seq
 def _test_jobset(asked: ShowRequest, scenario: MachinesScenario, park: MachinePark) -> _Chosen:
     """Return one of a scenario's test jobsets, with its limit and the random stream that it has in the tables."""
     jobsets = read_jobsets(storage.jobsets_folder(asked.scenario), "test", park)
-    loads = ", ".join(str(load) for load in jobsets)
-    if asked.load is None and len(jobsets) > 1:
-        raise UserError(f"scenario '{asked.scenario}': choose a load by --load; there are: {loads}")
-    load = next(iter(jobsets)) if asked.load is None else asked.load
-    if load not in jobsets:
-        raise UserError(f"scenario '{asked.scenario}': unknown load {load}; there are: {loads}")
-    known = [str(k) for k in range(len(jobsets[load]))]
-    if (asked.jobset or "0") not in known:
-        raise UserError(
-            f"scenario '{asked.scenario}', load {load}: unknown test jobset '{asked.jobset}'; "
-            f"there are: 0 to {len(known) - 1}"
-        )
-    number = known.index(asked.jobset or "0")
-    jobs = jobsets[load][number]
-    title = f"Scenario {asked.scenario}, load {load} %, test jobset {number}: {len(jobs.arrival)} jobs"
+    title, jobs, number = test_jobset(jobsets, asked)
     names = [str(job) for job in range(len(jobs.arrival))]
-    return _Chosen(title, jobs, names, load * MOST_JOBSETS + number, machines_of(scenario, park))
+    return _Chosen(title, jobs, names, number, machines_of(scenario, park))
 
 
 def _user_jobset(asked: ShowRequest, scenario: MachinesScenario, park: MachinePark) -> _Chosen:
@@ -80,15 +68,9 @@ def _user_jobset(asked: ShowRequest, scenario: MachinesScenario, park: MachinePa
         raise TypeError("no job table is asked for")
     table = read_user_jobs(asked.jobs, scenario, park)
     known = table.jobsets
-    there = f"there are: {', '.join(known[:MOST_NAMED])}"
-    there += f" and {len(known) - MOST_NAMED} more" if len(known) > MOST_NAMED else ""
-    if asked.jobset is None and len(known) > 1:
-        raise UserError(f"{asked.jobs}: choose a jobset by --jobset; {there}")
-    name = known[0] if asked.jobset is None else asked.jobset
-    if name not in known:
-        raise UserError(f"{asked.jobs}: unknown jobset '{name}'; {there}")
-    number = known.index(name)
+    number = place_of(known, asked.jobs, asked.jobset)
+    name = known[number]
     rows = table.rows(number)
     title = f"{asked.jobs.name}, jobset {name}, on the machines of scenario {asked.scenario}: {len(rows)} jobs"
     names = [str(job) for job in table.ids["job"].iloc[rows]]
-    return _Chosen(title, table.taken(rows), names, number, unlimited(scenario, park))
+    return _Chosen(title, table.taken(rows), names, number, machines_of(scenario, park)._replace(time_limit=inf))

@@ -1,4 +1,4 @@
-"""What an agent does differently from SJF, and a small tree that does nearly the same."""
+"""What a policy does differently from SJF, and a small tree that does nearly the same."""
 
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
@@ -27,6 +27,7 @@ from pipeline.problems.pool.explaining.telling import summary
 from pipeline.problems.pool.explaining.tree import TreeCard, tree_policy
 from pipeline.problems.pool.heuristics.scores import HEURISTICS
 from pipeline.problems.pool.nouns import Cluster, JobSet
+from pipeline.problems.pool.policies import policy_for
 from pipeline.problems.pool.storage import read_jobsets
 from pipeline.progress import progress, say
 from pipeline.simulation.results import Results, mean_cost
@@ -37,7 +38,7 @@ ON_VALIDATION = 10  # jobsets of each load, at most: every tree of every round p
 
 
 class Player(NamedTuple):
-    """The agent's policy, and where it plays."""
+    """The policy that is explained, and where it plays."""
 
     policy: Policy
     masked: bool
@@ -64,39 +65,40 @@ def explain(params: Params, asked: ExplainRequest) -> None:
 
 
 def _explain_agent(params: Params, asked: ExplainRequest) -> None:
-    player = _player(params, asked.agent)
-    named = Named(asked.agent, params.agent(asked.agent).scenario)
+    named = Named(asked.title, asked.where(params))
+    player = _player(params, asked.agent, named.scenario)
     few = {
         split: _few(named.scenario, player.scenario, split, asked.jobsets) for split in ("train", "validation", "test")
     }
-    with progress(f"explain {asked.agent}", 3) as advance:
+    with progress(f"explain {named.agent}", 3) as advance:
         decisions, load = _recorded(player, few["test"])
         advance(1, f"{len(decisions.agent)} decisions")
         card = _distilled(player, few, asked, named)
         advance(2, f"tree of {card.leaves} leaves")
         tables = _tables(params, player, card, (decisions, load), few["test"])
         advance(3)
-    folder = explain_folder(asked.agent)
+    folder = explain_folder(named.agent)
     storage.discard(folder)
     for name, (frame, schema) in tables.items():
         storage.write_table(folder / f"{name}.csv", frame, schema)
     drawn = Tables(*(tables[name][0] for name in Tables._fields))
-    for name, figure in figures(asked.agent, drawn).items():
+    for name, figure in figures(named.agent, drawn).items():
         storage.write(folder / f"{name}.png", png(figure))
     storage.write(folder / "tree.json", (card.model_dump_json(indent=1, exclude_defaults=True) + "\n").encode())
     storage.write(folder / "rules.md", rules(card).encode())
-    for line in summary(asked.agent, asked.agent + TREE, {name: frame for name, (frame, _) in tables.items()}, card):
+    for line in summary(named.agent, named.agent + TREE, {name: frame for name, (frame, _) in tables.items()}, card):
         say(line)
     say(f"{folder}: {', '.join(sorted(path.name for path in folder.iterdir()))}")
 
 
-def _player(params: Params, agent: str) -> Player:
-    scenario = params.pool_scenario(params.agent(agent).scenario)
+def _player(params: Params, agent: str, name: str) -> Player:
+    scenario = params.pool_scenario(name)
     if scenario.place_ahead:
-        name = params.agent(agent).scenario
         raise UserError(
             f"scenario '{name}': expected place_ahead: false, for SJF and a tree start jobs at once; found true"
         )
+    if agent not in params.agents:
+        return Player(*policy_for(params, agent, scenario, name, Cluster.of(scenario)), scenario, params.seed)
     from pipeline.problems.pool.learning import read_network  # torch: 2 s and 250 MB that a tree does without
 
     loaded = read_network(params, agent, "policy")
@@ -146,13 +148,12 @@ def _tables(
 ) -> dict[str, tuple[pd.DataFrame, pa.DataFrameSchema]]:
     agent, tree = card.agent, card.agent + TREE
     row, times = player.scenario, differing.Times(recorded[0])
-    mine = score(
+    rules = {name: HEURISTICS[name] for name in ("sjf", "hold") if name != agent}
+    results = score(
         {agent: player.policy}, test, Cluster.of(row), row.step_limit, player.seed, player.masked, measured=span_of(row)
-    )
-    results = mine | player.score(
-        {tree: tree_policy(card)} | {name: HEURISTICS[name] for name in ("sjf", "hold")}, test
-    )
-    against = differing.outcomes(results, card.scenario, ("sjf", agent), params.evaluation, params.seed)
+    ) | player.score({tree: tree_policy(card)} | rules, test)
+    references = tuple(dict.fromkeys(("sjf", agent)))
+    against = differing.outcomes(results, card.scenario, references, params.evaluation, params.seed)
     return {
         "differences": (differing.differences(*recorded), DIFFERENCES),
         "withheld": (differing.withheld(*recorded), WITHHELD),

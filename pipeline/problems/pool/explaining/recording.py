@@ -5,6 +5,8 @@ from typing import NamedTuple
 import numpy as np
 
 from pipeline.core import FloatArray, IntArray, Observation, Policy
+from pipeline.errors import UserError
+from pipeline.problems.one_jobset import NO_CHOICE
 from pipeline.problems.pool.evaluation.play import Game
 from pipeline.problems.pool.explaining.tree import TreeFeatures, tree_features
 from pipeline.problems.pool.simulator.compiled.batch import Batched
@@ -66,7 +68,13 @@ def record(game: Game, agent: Policy, player: Policy | None = None) -> AgentDeci
 
 
 def together(parts: list[AgentDecisions]) -> AgentDecisions:
-    """Return decisions end to end."""
+    """Return decisions end to end.
+
+    Raises:
+        UserError: there is none.
+    """
+    if not any(len(part.episode) for part in parts):
+        raise UserError(NO_CHOICE)
     features = TreeFeatures._make(
         np.concatenate(field) for field in zip(*(part.features for part in parts), strict=True)
     )

@@ -56,7 +56,7 @@ def _tree(tree: str, table: pd.DataFrame, card: TreeCard) -> str:
 def _slowdowns(tree: str, agent: str, table: pd.DataFrame) -> str:
     rows = table[(table["jobs"] == "all") & (table["load"] == ALL) & (table["against"] == "sjf")].set_index("policy")
     mean = rows["mean"].to_dict() | {"sjf": float(rows["mean_against"].iloc[0])}
-    others = ", ".join(f"{name} {mean[name]:.3f}" for name in (agent, "sjf", "hold"))
+    others = ", ".join(f"{name} {mean[name]:.3f}" for name in dict.fromkeys((agent, "sjf", "hold")))
     difference, low, high = (
         100 * float(rows.loc[[tree], name].iloc[0]) for name in ("difference", "difference_low", "difference_high")
     )

@@ -114,6 +114,8 @@ def _planner(plan: Planner, row: PoolScenario, base_knows: Callable[[PoolNow], N
         return scores, int(action[0, plan.best(worth)[0]])
 
     def must_know(now: PoolNow) -> None:
+        if now.ends is not None:
+            raise RefusedError("it looks ahead as if arrivals went on: leave 'arrivals_end' out")
         _same_cluster(now, row)
         _so_far(now)
         base_knows(now)

@@ -29,6 +29,7 @@ class PoolNow:
     slots: list[int | None]  # [M]
     backlog: deque[int]
     so_far: FloatArray | None  # [2 + R]  jobs, duration, duration * demand of all that arrived
+    ends: int | None = None  # step by which arrivals end, where that is known
 
     @property
     def waits(self) -> list[int]:
@@ -84,7 +85,7 @@ class PoolNow:
             fits_in=np.zeros((1, slots)),
             arrived=np.zeros((1, 2 + resources)) if self.so_far is None else self.so_far[None],
             may_idle=np.array([since < self.cluster.stalled_after]),
-            to_end=np.array([math.inf]),  # a live cluster goes on
+            to_end=np.array([math.inf if self.ends is None else float(max(self.ends - self.time, 0))]),
         )
 
 
@@ -122,6 +123,7 @@ def cluster_now(state: PoolState, own: Mapping[str, int], cluster: Cluster) -> t
         [*waits[: cluster.slots], *[None] * (cluster.slots - len(waits))],
         deque(waits[cluster.slots :]),
         _so_far(state, resources),
+        state.arrivals_end,
     )
     return now, tuple(jobs[row].id for row in np.flatnonzero(~can))
 

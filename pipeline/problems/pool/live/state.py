@@ -52,6 +52,7 @@ class PoolState(Frozen):
     resources: Annotated[dict[Name, Units], at_most(MOST_RESOURCES, least=1)] | None = None  # none: own
     waiting: Annotated[tuple[PoolWaiting, ...], at_most(MOST_WAITING)]
     running: Annotated[tuple[PoolRunning, ...], at_most(MOST_RUNNING)] = ()
+    arrivals_end: Step | None = None  # jobs arrive before this step, and policies know it; none: they go on
     so_far: SoFar | None = None  # planners ask for it, and networks that take queues of any length
 
     @model_validator(mode="after")
@@ -66,6 +67,9 @@ class PoolState(Frozen):
                 raise ValueError(f"waiting job '{job.id}' arrives at {job.arrived}, after now, {self.now}")
         if self.last_arrival is not None and self.last_arrival > self.now:
             raise ValueError(f"last_arrival is {self.last_arrival}, after now, {self.now}")
+        last = max([job.arrived for job in self.waiting] + [self.last_arrival or -LATEST])
+        if self.arrivals_end is not None and last >= self.arrivals_end:
+            raise ValueError(f"arrivals_end is {self.arrivals_end}, but a job arrived at {last}")
         return self
 
 

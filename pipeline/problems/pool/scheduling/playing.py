@@ -66,6 +66,31 @@ def mean_slowdown(table: JobTable, start: IntArray) -> float:
     return float(1 + ((start - table.arrival) / table.duration).mean())
 
 
+def means(table: JobTable, start: IntArray, measured: tuple[int, int] | None) -> str:
+    """Return the mean slowdown of all jobs, and that of tables of results: over jobsets, of their measured jobs."""
+    kept: IntArray | slice = slice(None)
+    if measured is not None:
+        kept = np.flatnonzero((table.arrival >= measured[0]) & (table.arrival < measured[1]))
+    jobset, slowdown = table.jobset[kept], 1 + ((start - table.arrival) / table.duration)[kept]
+    count = np.bincount(jobset, minlength=int(table.jobset.max()) + 1)
+    said = f"{mean_slowdown(table, start):.4g}"
+    if not count.all() or (len(count) == 1 and measured is None):
+        return said
+    mean = (np.bincount(jobset, weights=slowdown) / count).mean()
+    return f"{said} ({mean:.4g} as tables of results have it, over jobsets)"
+
+
+def must_end(arrival: IntArray, cluster: Cluster, where: str) -> None:
+    """Refuse an end of arrivals before the last one.
+
+    Raises:
+        UserError: a job arrives then, or later.
+    """
+    end, last = cluster.arrivals_end, int(arrival.max())
+    if end is not None and end <= last:
+        raise UserError(f"{where}: --arrivals-end: expected a step after the last arrival, in step {last}, got {end}")
+
+
 def _going(simulator: Batched, policy: Policy, key: KeyArray) -> Iterator[int]:
     """Return what plays a policy to the end, compiled if it can be."""
     rule, episodes = compiled_rule_of(policy), len(key)

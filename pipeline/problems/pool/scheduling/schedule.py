@@ -5,9 +5,9 @@ from pipeline.core import IntArray, Policy
 from pipeline.errors import UserError
 from pipeline.problems import ScheduleRequest
 from pipeline.problems.pool.nouns import Cluster
-from pipeline.problems.pool.policies import drawn_by_name, policy_for
+from pipeline.problems.pool.policies import drawn_by_name, policy_for, uses_end
 from pipeline.problems.pool.scheduling.planning import best_drawn, must_be_searchable, searched
-from pipeline.problems.pool.scheduling.playing import mean_slowdown, schedule
+from pipeline.problems.pool.scheduling.playing import mean_slowdown, means, must_end, schedule
 from pipeline.problems.pool.user_jobs import read_jobs
 from pipeline.problems.pool.user_schedules import write_schedule
 from pipeline.problems.pool.workload.job_table import JobTable
@@ -22,12 +22,15 @@ def schedule_jobs(params: Params, asked: ScheduleRequest) -> None:
     check_out(out)
     if out.exists() and jobs.exists() and out.samefile(jobs):
         raise UserError(f"{out}: the jobs are read from it: name another file for the schedule")
-    cluster = Cluster.of(scenario)._replace(arrivals_end=None)
+    cluster = Cluster.of(scenario)._replace(arrivals_end=asked.arrivals_end)
     chosen, masked = policy_for(params, policy, scenario, asked.scenario, cluster)
     drawn = drawn_by_name(policy, scenario) if samples else None
     swf = params.workload if isinstance(params.workload, PoolLog) else PoolLog(name="swf", path=str(jobs))
     with progress(f"read {jobs}, percent", 100, brief=True) as advance:
         table, notes = read_jobs(jobs, scenario, swf, advance)
+    must_end(table.arrival, cluster, str(jobs))
+    if asked.arrivals_end is None and scenario.arrivals_end is not None and uses_end(policy):
+        notes = [*notes, f"{policy} is not given when arrivals end, as in scenario '{asked.scenario}': --arrivals-end"]
     for note in notes:
         say(note)
     if tries:
@@ -39,7 +42,7 @@ def schedule_jobs(params: Params, asked: ScheduleRequest) -> None:
     with progress(f"write {out}, percent", 100, brief=True) as advance:
         write_schedule(out, table, start, advance)
     who = f"a plan in hindsight from {policy}" if samples or tries else policy
-    say(f"{out}: {len(start)} jobs, mean slowdown {mean_slowdown(table, start):.4g} under {who}")
+    say(f"{out}: {len(start)} jobs, mean slowdown {means(table, start, scenario.measured)} under {who}")
 
 
 def planned(

@@ -7,9 +7,11 @@ from pipeline.comparing.plots import png
 from pipeline.config import Params, PoolLog, PoolScenario
 from pipeline.errors import UserError
 from pipeline.problems import Picture, ShowRequest
+from pipeline.problems.one_jobset import test_jobset
 from pipeline.problems.pool.nouns import Cluster
 from pipeline.problems.pool.policies import policy_for
-from pipeline.problems.pool.showing.choosing import Chosen, test_jobset, user_jobset
+from pipeline.problems.pool.scheduling.playing import must_end
+from pipeline.problems.pool.showing.choosing import Chosen, user_jobset
 from pipeline.problems.pool.showing.drawing import side_by_side
 from pipeline.problems.pool.showing.scene import Scene, described, window
 from pipeline.problems.pool.showing.watching import Trace, watch
@@ -22,10 +24,14 @@ def draw(params: Params, asked: ShowRequest, policies: Sequence[str], names: Seq
     """Return the picture of a jobset under some policies."""
     scenario = params.pool_scenario(asked.scenario)
     cluster = Cluster.of(scenario)
-    if asked.jobs is not None:  # nobody is told when the arrivals of a user's own jobs end
-        cluster = cluster._replace(arrivals_end=None)
+    if asked.jobs is not None:  # of a user's own jobs only the user knows when arrivals end
+        cluster = cluster._replace(arrivals_end=asked.arrivals_end)
+    elif asked.arrivals_end is not None:
+        raise UserError("--arrivals-end is for your own jobs; of a scenario's jobsets policies know the scenario's")
     known = [policy_for(params, name, scenario, asked.scenario, cluster) for name in policies]
     chosen = _choose(params, asked, scenario)
+    if asked.jobs is not None:
+        must_end(chosen.jobs.arrival, cluster, str(asked.jobs))
     traces: list[Trace] = []
     for name, (policy, masked) in zip(names or policies, known, strict=True):
         limit = chosen.limit(cluster, masked)
@@ -40,7 +46,8 @@ def _choose(params: Params, asked: ShowRequest, scenario: PoolScenario) -> Chose
     if asked.jobs is None:
         folder = storage.jobsets_folder(asked.scenario)
         jobsets = read_jobsets(folder, "test", scenario.resources)
-        return test_jobset(jobsets, asked.scenario, asked.load, asked.jobset, scenario.step_limit)
+        title, jobs, number = test_jobset(jobsets, asked)
+        return Chosen(title, jobs, [str(job) for job in range(len(jobs.arrival))], number, scenario.step_limit)
     if asked.load is not None:
         raise UserError("--load is one of the scenario's own jobsets; a job table has none")
     swf = params.workload if isinstance(params.workload, PoolLog) else PoolLog(name="swf", path=str(asked.jobs))

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from group_builders import CLUSTER, Job, drawn_jobs, jobset, observed
 
+from pipeline.problems.groups.evaluation.play import controlled
 from pipeline.problems.groups.explaining.differences import (
     FEATURES,
     Decisions,
@@ -23,7 +24,7 @@ WORKED = batch([jobset(Job(0, 12, 2, group=0), Job(0, 3, 2, group=0, queue=1), J
 
 
 def test_decisions_are_those_while_any_job_waits() -> None:
-    found = record(fixed(LONG, 1, [1, 1]), WORKED, LONG)
+    found = record(controlled(fixed(LONG, 1, [1, 1])), WORKED, LONG)
     # At 0 all wait; by 10 the job of the first queue waits for the other, which began first, until 3: nobody waits.
     assert found.share.tolist() == [[0.5, 0.5]]
     assert found.by_demand.tolist() == [[0.75, 0.25]]
@@ -31,13 +32,13 @@ def test_decisions_are_those_while_any_job_waits() -> None:
 
 
 def test_what_is_moved_is_half_of_what_differs() -> None:
-    table = DIFFERENCES.validate(differences(record(fixed(LONG, 1, [1, 1]), WORKED, LONG), np.array([80])))
+    table = DIFFERENCES.validate(differences(record(controlled(fixed(LONG, 1, [1, 1])), WORKED, LONG), np.array([80])))
     assert table.to_numpy().tolist() == [[80, 1, 0.25, 0]]
 
 
 def test_shares_by_demand_move_nothing() -> None:
     jobs = batch([drawn_jobs(200, k, count=40) for k in range(3)])
-    decisions = record(proportional(LONG, 0), jobs, LONG)
+    decisions = record(controlled(proportional(LONG, 0)), jobs, LONG)
     table = DIFFERENCES.validate(differences(decisions, np.array([60, 60, 90])))
     assert table["moved"].tolist() == [0, 0]
     assert table["alike"].tolist() == [1, 1]
@@ -46,7 +47,7 @@ def test_shares_by_demand_move_nothing() -> None:
 
 def test_every_feature_has_bins_and_differences_cancel_out() -> None:
     jobs = batch([drawn_jobs(200, k, count=60) for k in range(3)])
-    decisions = record(fixed(LONG, 0, [3, 1]), jobs, LONG)
+    decisions = record(controlled(fixed(LONG, 0, [3, 1])), jobs, LONG)
     table = STATES.validate(states(decisions, LONG))
     assert set(table["feature"]) == set(FEATURES)
     whole = table[table["feature"] == "waiting"]

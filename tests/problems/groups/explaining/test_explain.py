@@ -12,6 +12,8 @@ from pipeline.errors import UserError
 from pipeline.problems import ExplainRequest
 from pipeline.problems.groups.explaining.explain import explain
 from pipeline.problems.groups.explaining.tables import DIFFERENCES, ORDERS, OUTCOMES, SHARES, STATES
+from pipeline.problems.groups.heuristics.names import RULES
+from pipeline.stages.explain import run
 
 PARAMS = shared()
 SCHEMAS = {"differences": DIFFERENCES, "orders": ORDERS, "outcomes": OUTCOMES, "shares": SHARES, "states": STATES}
@@ -68,3 +70,18 @@ def test_an_agent_without_a_network_is_told(folder: Path) -> None:
     Path("models/mine/policy/policy.json").unlink()
     with pytest.raises(UserError, match=r"^models/mine/policy: not a model directory"):
         explain(PARAMS, ExplainRequest("mine", jobsets=1, leaves=8))
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_every_rule_is_explained_as_agents_are(rule: str, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run(PARAMS, ExplainRequest(rule, 1, 8, "shared"))
+    place = folder.with_name(rule)
+    tables = {name: storage.read_table(place / f"{name}.csv", schema) for name, schema in SCHEMAS.items()}
+    against = (
+        "equal" if rule == "proportional" else "proportional"
+    )  # what shares by demand themselves are compared with
+    outcomes = tables["outcomes"]
+    assert set(outcomes["against"]) == {against}
+    assert set(outcomes["policy"]) == {rule}
+    assert (tables["differences"]["moved"] == 0).all() == (rule == "proportional")
+    assert f"\n{rule}: in " in capsys.readouterr().err

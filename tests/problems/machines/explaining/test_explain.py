@@ -10,7 +10,7 @@ from machine_rows import AGENT, PPO_RECIPE, rows
 
 from pipeline import storage
 from pipeline.config import Params, check_params
-from pipeline.core import Observation, keys
+from pipeline.core import ANY_KIND, Observation, keys
 from pipeline.errors import UserError
 from pipeline.problems import ExplainRequest
 from pipeline.problems.machines.drawing import draw
@@ -20,16 +20,18 @@ from pipeline.problems.machines.explaining.recording import Decisions, record
 from pipeline.problems.machines.explaining.tables import DIFFERENCES, JOBS, MACHINES
 from pipeline.problems.machines.heuristics.rules import HEURISTICS
 from pipeline.problems.machines.learning import LEARNING
+from pipeline.problems.machines.nouns import DISPATCH, Jobs, Machines
 from pipeline.schemas import COMPARISON
 from pipeline.simulation.choosing import choose, sjf
+from pipeline.stages.explain import run
 
 FOLDER = Path("reports/explain/mine")
 TABLES = {"differences": DIFFERENCES, "jobs": JOBS, "machines": MACHINES, "outcomes": COMPARISON}
 
 
-def small() -> Params:
+def small(dispatch: str = "greedy") -> Params:
     values = rows()
-    values["scenarios"] = {"few": values["scenarios"]["few"]}
+    values["scenarios"] = {"few": values["scenarios"]["few"] | {"dispatch": dispatch}}
     values["recipes"]["clipped"] = PPO_RECIPE
     values["agents"] = {"mine": AGENT}
     values |= {"transfers": {}, "hindsight": {"scenarios": [], "jobsets": 2, "limit": 0.01}}
@@ -43,14 +45,58 @@ def explained(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("explained")
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(root)
-        params = small()
-        draw(params, "few", lambda done, note="": None).write(storage.jobsets_folder("few"))
-        task = LEARNING.task(params, "mine", params.agent("mine").finetune)
-        network = LEARNING.untrained(params, "mine", task)
-        for which in ("policy", "pretrained"):
-            storage.write_model(storage.model_folder("mine", which), LEARNING.model(params, "mine", network))
-        explain(params, ExplainRequest("mine", 2, LEAVES))
+        explain(prepared(small()), ExplainRequest("mine", 2, LEAVES))
     return root
+
+
+def prepared(params: Params) -> Params:
+    """The same, with jobsets and an agent that nobody has trained."""
+    draw(params, "few", lambda done, note="": None).write(storage.jobsets_folder("few"))
+    task = LEARNING.task(params, "mine", params.agent("mine").finetune)
+    network = LEARNING.untrained(params, "mine", task)
+    for which in ("policy", "pretrained"):
+        storage.write_model(storage.model_folder("mine", which), LEARNING.model(params, "mine", network))
+    return params
+
+
+@pytest.mark.parametrize("dispatch", DISPATCH)
+def test_agents_and_heuristics_are_explained_under_every_dispatch(
+    dispatch: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    params = prepared(small(dispatch))
+    for policy in ("models/mine", "sjf", "saf", "random"):
+        run(params, ExplainRequest(policy, 1, LEAVES, None if policy == "models/mine" else "few"))
+        found = {name: storage.read_table(tmp_path / "reports/explain" / Path(policy).name / f"{name}.csv", schema)
+                 for name, schema in TABLES.items()}  # fmt: skip
+        assert (found["differences"]["decisions"] > 0).all()
+        assert set(found["outcomes"]["policy"]) == {Path(policy).name, "fcfs", "sjf", "saf"}
+        assert f"{Path(policy).name}: of " in capsys.readouterr().err
+        if policy == "sjf":
+            assert (found["differences"]["agrees"] == 1).all()
+
+
+def alone(dispatch: int) -> tuple[list[Jobs], Machines]:
+    """One machine of one unit: `a` holds it from 0 to 10, `b` and `c` come at 1, all want the whole of it."""
+    run, every = np.array([10.0, 2.0, 3.0]), np.ones(3, dtype=np.int64)
+    jobs = Jobs(np.array([0.0, 1.0, 1.0]), run, run, 1000 * every[:, None], every, np.full(3, ANY_KIND))
+    return [jobs], Machines(np.array([[1000]]), np.array([0]), slots=3, dispatch=dispatch, pause=16, time_limit=1000)
+
+
+@pytest.mark.parametrize("dispatch", DISPATCH)
+def test_decision_points_at_which_nothing_fits_are_not_counted(dispatch: str) -> None:
+    # Where dispatch blocks, what runs next is chosen at 1, when nothing fits: only `a` is chosen when it could start.
+    waiting = [1] if dispatch in ("blocking", "easy", "easy_within") else [1, 2, 1]
+    found = record(*alone(DISPATCH.index(dispatch)), HEURISTICS["fcfs"], keys(1, np.arange(1), np.arange(1)))
+    assert found.waiting.tolist() == waiting
+    assert found.same_job.all()
+
+
+def test_where_there_is_never_a_choice_one_line_says_so() -> None:
+    jobsets, machines = alone(DISPATCH.index("blocking"))
+    empty = [Jobs(*(column[:0] for column in jobsets[0]))]
+    with pytest.raises(UserError, match=r"^nothing to explain: in the test jobsets .*there is never a choice"):
+        record(empty, machines, HEURISTICS["fcfs"], keys(1, np.arange(1), np.arange(1)))
 
 
 def test_tables_and_figures_are_written_the_same_twice(explained: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -54,6 +54,13 @@ def test_what_is_held_comes_back_when_it_is_told_to_end() -> None:
     assert now.free[:, 0].tolist() == [1, 1, 4, 4, 4]
 
 
+def test_the_end_of_arrivals_is_what_the_state_says() -> None:
+    found = [cluster_now(state(arrivals_end=end), {"first": 4}, OF)[0].observe().to_end[0] for end in (None, 9, 50)]
+    assert found == [np.inf, 0, 40]  # now is 10
+    with pytest.raises(ValueError, match="arrivals_end is 8, but a job arrived at 8"):
+        state(arrivals_end=8)
+
+
 def test_a_job_that_overruns_seems_to_end_after_this_step() -> None:
     late = {"id": "r", "started": 2, "duration": 3, "demand": {"first": 3}}
     now, _ = cluster_now(state(running=[late]), {"first": 4}, OF)
