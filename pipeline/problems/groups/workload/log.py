@@ -1,6 +1,6 @@
 """A log whose users are gathered into groups, cut into windows of time at the loads of a scenario.
 
-docs/workloads.md has the rules. A window holds the jobs that arrive from its beginning up to its end, which is not in it.
+docs/workloads.md has the rules. A window holds the jobs that arrive from its beginning up to, but not at, its end.
 """
 
 from typing import NamedTuple
@@ -56,7 +56,7 @@ class Gathered(NamedTuple):
 
 
 def gathered(trace: Trace, workload: GroupsLog, scenario: GroupsScenario) -> Gathered:
-    """Return a log as jobs of a scenario's groups, by these rules.
+    """Return a log as jobs of a scenario's groups, by the rules of docs/workloads.md.
 
     Raises:
         UserError: the log does not say what the scenario needs, or no job is left.

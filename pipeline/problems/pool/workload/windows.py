@@ -1,4 +1,4 @@
-"""Jobsets cut from a log: its jobs in steps and units, in windows of consecutive jobs, by the rules of docs/workloads.md.
+"""Jobsets cut from a log: its jobs in steps and units, in windows of consecutive jobs; see docs/workloads.md.
 
 Of a scenario's log, load and what jobs held are those of the training period: nothing is known of later jobs. No policy
 learns from the future, and no two splits share a job.
@@ -60,7 +60,7 @@ def discretise(
     estimates: bool = False,
     learned: int | None = None,
 ) -> Discretised:
-    """Return a log in steps and units, by these rules; with its estimates, if policies know no more.
+    """Return a log in steps and units, by the rules of docs/workloads.md; with its estimates, if policies know no more.
 
     The first `learned` jobs are the training period's; None: nothing is learned, all of them.
 
