@@ -291,7 +291,7 @@ def write_log(path: Path, jobs: int) -> None:
 def test_a_log_of_five_million_jobs_becomes_jobsets(tmp_path: Path, name: str) -> None:
     write_log(tmp_path / name, 5_000_000)
     whole = (REPOSITORY / "params.yaml").read_text()
-    text = re.sub(r"(?ms)^workload:\n.*?^$", f"workload: {{name: swf, path: {name}}}\n", whole)
+    text = re.sub(r"(?ms)^workload:\n.*?^$", f"workload: {{name: swf, path: {name}, accept: [size, load]}}\n", whole)
     (tmp_path / "params.yaml").write_text(text)
     measured(tmp_path, "log")
     peak, said = measured(tmp_path, "generate", "online")

@@ -27,7 +27,8 @@ def implausible(trace: Trace, capacity: Mapping[str, float] | None = None) -> li
     if capacity is None and trace.machines is not None:
         total = trace.machines.capacity.sum(axis=0) / THOUSANDTHS
         capacity = dict(zip(trace.machines.resources, total.tolist(), strict=True))
-    return [*_times(trace), *_limits(trace), *_size(trace, capacity or {}), *_misfits(trace, capacity or {})]
+    known = {name: there for name, there in (capacity or {}).items() if name in trace.resources}
+    return [*_times(trace), *_limits(trace), *_size(trace, known), *_misfits(trace, known)]
 
 
 def unconfirmed(

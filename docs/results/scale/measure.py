@@ -64,7 +64,7 @@ def log(size: str, folder: Path) -> Iterator[tuple[str, int, int, Cost]]:
     jobs = int(size)
     write_log(folder / "log.swf", jobs)
     whole = (ROOT / "params.yaml").read_text()
-    own = re.sub(r"(?ms)^workload:\n.*?^$", "workload: {name: swf, path: log.swf}\n", whole)
+    own = re.sub(r"(?ms)^workload:\n.*?^$", "workload: {name: swf, path: log.swf, accept: [size, load]}\n", whole)
     (folder / "params.yaml").write_text(own)
     yield "log", 0, jobs, run(folder, "log")
     yield "generate", 0, jobs, run(folder, "generate", "online")

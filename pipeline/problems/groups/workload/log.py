@@ -1,15 +1,6 @@
 """A log whose users are gathered into groups, cut into windows of time at the loads of a scenario.
 
-Units are the log's own: processors are processors, and memory is in whole GiB, rounded up. Jobs that arrive before
-`first_s`, or want more than the scenario has, are left out; run times beyond `longest_s` are cut, and so are
-estimates. All of it is counted. Users whom the log does not name count as one user, -1.
-
-Load = what jobs hold times how long, over what the cluster offers while they arrive, mean over resources; own load is
-that of the training period. At another load, gaps between arrivals are own load / load as long.
-
-Periods are shares of the time from the first arrival to the last: training, then validation, then test. A window is
-`window` intervals long in the controller's time, whatever the load, and so load / own load times as long in the log's:
-at a high load it holds more jobs. It holds the jobs that arrive from its beginning up to its end, which is not in it.
+docs/workloads.md has the rules. A window holds the jobs that arrive from its beginning up to, but not at, its end.
 """
 
 from typing import NamedTuple
@@ -65,7 +56,7 @@ class Gathered(NamedTuple):
 
 
 def gathered(trace: Trace, workload: GroupsLog, scenario: GroupsScenario) -> Gathered:
-    """Return a log as jobs of a scenario's groups, by the rules above.
+    """Return a log as jobs of a scenario's groups, by the rules of docs/workloads.md.
 
     Raises:
         UserError: the log does not say what the scenario needs, or no job is left.

@@ -1,14 +1,9 @@
 """Jobs of a scenario of many machines cut from a log: windows of consecutive jobs, at the loads of the scenario.
 
-Arrivals before `first_s` are left out; run times beyond `longest_s` are cut, and so is what their users told of them;
-jobs that the scenario's machines could not run, were they idle, are dropped. All of it is counted.
-
-Load = what jobs hold times how long, over what the machines offer while they arrive, mean over resources. A window at
-another load has its gaps between arrivals stretched or compressed by own load / load. The unit of time is the median
-run time. Own load and median are those of the training period: nothing is known of later jobs. So are predictions of
-run times, where policies are told these.
-
-Periods are those of `logs.windows`: training first, then validation, then test, without a job in common.
+Arrivals before `first_s` are left out; run times and what policies know of them are cut at `longest_s`; jobs that could
+run on none of the machines are dropped. All of it is counted. Load = what jobs hold times how long, over what the
+machines offer while they arrive, mean over resources; at another load, gaps between arrivals are own load / load as
+long. Own load, predictions and the unit of time, the median run time, are those of the training period.
 """
 
 from collections.abc import Mapping

@@ -1,22 +1,7 @@
-"""Jobsets cut from a log: its jobs in steps and units, in windows of consecutive jobs.
+"""Jobsets cut from a log: its jobs in steps and units, in windows of consecutive jobs; see docs/workloads.md.
 
-Steps: arrival = whole steps since the first job; duration = run time rounded up to steps, cut to
-min(max_steps, horizon) and counted. Estimates of users, where policies know no more, likewise.
-
-Units: a resource is the log's of that name; one that the log does not have is its `cpu`, whatever it is called, but for
-`memory`, which then nobody holds. All machines are one pool. Demand = what the job holds on all its nodes, to the
-nearest unit (half up), at least 1; a job that wants more than the whole pool gets all of it and is counted. Unknown
-memory is 0 units: a made-up unit would invent contention that nobody measured.
-
-All there is of a resource = that of the log's machines; where it does not say which there were, the most that its jobs
-held at once. Of memory in GiB, `memory_kb` goes before both.
-
-Load = what jobs hold times how long, over what the cluster offers while they arrive. It is given before and after:
-rounding up adds to it, cutting takes away. Of a scenario's log, load and what jobs held are those of the training
-period: nothing is known of later jobs.
-
-Periods: the log is cut in order of arrival, training first, then validation, then test, so that no policy learns from
-the future and no two splits share a job.
+Of a scenario's log, load and what jobs held are those of the training period: nothing is known of later jobs. No policy
+learns from the future, and no two splits share a job.
 """
 
 from collections.abc import Iterable, Mapping
@@ -75,7 +60,7 @@ def discretise(
     estimates: bool = False,
     learned: int | None = None,
 ) -> Discretised:
-    """Return a log in steps and units, by the rules above; with its estimates, if policies know no more.
+    """Return a log in steps and units, by the rules of docs/workloads.md; with its estimates, if policies know no more.
 
     The first `learned` jobs are the training period's; None: nothing is learned, all of them.
 
