@@ -16,7 +16,7 @@ from pipeline.errors import UserError
 from pipeline.logs.lines import CHUNK, LONGEST_LINE
 from pipeline.logs.rows import opened
 from pipeline.logs.trace import Sieve
-from pipeline.progress import ProgressCallback, no_progress
+from pipeline.progress import ProgressCallback
 
 CUT, HEADER_AGAIN = "last line is cut", "the first line again: dumps put together"
 BROKEN = "a line break or '|' in a name, which is not read: taken as one line"
@@ -38,6 +38,7 @@ BETWEEN = {"JobState": "State", "Partition": "Partition", "TimeLimit": "Timelimi
 AFTER = {"SubmitTime": "Submit", "EligibleTime": "Eligible"}
 AFTER |= {name: name for name in ("Tres", "Gres", "Account", "QOS", "Cluster", "ArrayJobId", "ArrayTaskId", "HetJobId",
           "HetJobOffset", "PackJobId", "PackJobOffset")}  # fmt: skip
+LONGEST = 1 << 16  # characters of a job: a file of other lines need not be held whole
 WORD, JOB = re.compile(r" +(?=\w+=)"), re.compile(r"(?=JobId=\d+ UserId=)")
 
 
@@ -59,11 +60,10 @@ class _Sacct:
         return NEEDED[0] in text and set(NEEDED) <= set(text.split(self.delimiter))
 
     def rows(self, line: int, text: str) -> Iterator[tuple[int, list[str]]]:
-        fields, (first, begun), count = text.split(self.delimiter), self.begun, len(self.names)
-        broken = False
+        fields, count, broken = text.split(self.delimiter), len(self.names), False
+        first, begun = self.begun
         if begun and len(begun) + len(fields) - 1 <= count and len(begun) - 1 not in self.places:
-            line, fields, broken = first, [*begun[:-1], f"{begun[-1]} {fields[0]}", *fields[1:]], True
-            self.begun = (0, [])
+            self.begun, line, fields, broken = (0, []), first, [*begun[:-1], *fields], True
         yield from self.left()
         if len(fields) == 1 and self.names[-1] in FREE:  # the rest of a name that ends the line before
             self.sieve.repair(BROKEN, np.array([line]))
@@ -109,7 +109,7 @@ class _FileTxt:
     def rows(self, line: int, text: str) -> Iterator[tuple[int, list[str]]]:
         for part in filter(None, JOB.split(text)):  # two where the end of a line was never written
             first, begun = self.begun
-            if begun and not part.startswith("JobId=") and "ExitCode=" not in begun:
+            if 0 < len(begun) < LONGEST and not part.startswith("JobId=") and "ExitCode=" not in begun:
                 self.begun, self.broken = (first, f"{begun} {part}"), True
             else:
                 yield from self.left(glued=first == line)
@@ -150,22 +150,9 @@ def _words(text: str) -> dict[str, str]:
 
 
 def dump_rows(
-    path: Path,
-    sieve: Sieve,
-    unread: Unread,
-    partial: bool,
-    on_progress: ProgressCallback = no_progress,
-    chunk: int = CHUNK,
+    path: Path, sieve: Sieve, unread: Unread, partial: bool, on_progress: ProgressCallback, chunk: int = CHUNK
 ) -> Iterator[pd.DataFrame]:
-    """Yield the rows of a dump as texts, indexed by line.
-
-    Args:
-        path: plain or .gz.
-        sieve: counts what is left out and repaired.
-        unread: collects the lines that cannot be read.
-        partial: leave out a last line that is cut, instead of refusing the dump.
-        on_progress: called with the percent of the file that is read.
-        chunk: bytes that are read at a time.
+    """Yield the rows of a dump, plain or .gz, as texts, indexed by line; `partial`: leave out a last line that is cut.
 
     Raises:
         UserError: the file cannot be read, or its first line is not one of such a dump.

@@ -132,14 +132,11 @@ class PlainSimulator:
         while ends and (ends[0][0] <= time or not self._places(job, free)):
             end, other = ends.pop(0)
             if end > time:
-                time = self._latest(max(end, self.now))
+                time = max(end, self.now)
+                time += 0.0 if self.machines.dispatch == EASY_WITHIN else SAME_TIME * abs(time)
             free[self.running[other]] += self.jobs.demand[other]
         free[self._places(job, free, wanted)] -= self.jobs.demand[job]
         return Reservation(time, free)
-
-    def _latest(self, time: float) -> float:
-        """Return the last of the times that are one with a time."""
-        return time if self.machines.dispatch == EASY_WITHIN else time + SAME_TIME * abs(time)
 
     def _ahead(self, job: int) -> tuple[float, IntArray]:
         """Give back what running jobs hold, in the order in which they seem to end, until the job fits."""

@@ -6,7 +6,7 @@ from builders import ONLY
 from machine_builders import Problem, jobs_of, parts, random_problem, roam
 
 from pipeline.core import Observation
-from pipeline.problems.machines.nouns import BLOCKING, DISPATCH, GREEDY, Jobs, Machines
+from pipeline.problems.machines.nouns import BLOCKING, DISPATCH, EASY, EASY_ANEW, EASY_SHORTEST, GREEDY, Jobs, Machines
 from pipeline.problems.machines.simulator.compiled.batch import Simulator
 from tests.oracles.machines import PlainSimulator
 
@@ -101,3 +101,14 @@ def test_an_episode_without_jobs_is_over_at_once_wherever_it_stands(dispatch: in
     problem = Problem(one_machine(dispatch), [none, later, none], [np.ones(0), np.ones(1), np.ones(0)])
     assert problem.compiled().rows.tolist() == [1]
     assert_agreement(problem, np.random.default_rng(0))
+
+
+@pytest.mark.parametrize("dispatch", [EASY, EASY_ANEW, EASY_SHORTEST])
+def test_jobs_that_end_together_all_make_room_for_a_long_one(dispatch: int) -> None:
+    """Jobs 0 and 1 end at 100, when job 2 wants three of four units; job 3 takes the fourth for long."""
+    jobs = some_jobs((0, 100, 1), (0, 100, 1), (1, 50, 3), (2, 1000, 1))
+    machines = one_machine(dispatch)._replace(capacity=np.array([[4]]))
+    simulator = Problem(machines, [jobs], [np.ones(4)]).compiled()
+    while len(simulator.rows):
+        simulator.step(ONLY, np.array([0]))
+    assert simulator.placed().start.tolist() == [0.0, 0.0, 100.0, 2.0]
