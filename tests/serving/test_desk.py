@@ -121,7 +121,7 @@ def test_a_dead_process_is_never_called_ready(params: Params, monkeypatch: pytes
 
 
 def test_a_champion_that_is_not_looked_for_is_not_followed(params: Params, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pipeline.serving.app.LATE_S", 0.5)
+    monkeypatch.setattr("pipeline.serving.app.LATE_S", 3.0)
     hangs = threading.Event()
 
     def look() -> Named:
@@ -133,7 +133,7 @@ def test_a_champion_that_is_not_looked_for_is_not_followed(params: Params, monke
     with service(params, look) as one:
         one_is_up.set()
         one.until(lambda: one.ask("/v1/health")[1] == {"status": "not following", "policy_ready": True})
-        assert one.ask("/v1/policy")[1]["looked_s"] > 0.5
+        assert one.ask("/v1/policy")[1]["looked_s"] >= 3.0
         hung = one.desk.pid
         os.kill(hung, signal.SIGKILL)  # a look that hangs does not keep it from being begun again
         one.until(lambda: one.desk.pid != hung and one.desk.standing.ready)
