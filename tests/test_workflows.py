@@ -1,5 +1,6 @@
 """The workflows keep to their rules, and every one of their shell blocks does what it says, in a clone."""
 
+import os
 import re
 import shutil
 import subprocess
@@ -128,7 +129,25 @@ def test_the_rerun_comes_at_an_odd_minute_by_hand_and_by_label() -> None:
 def test_checks_on_push_and_pull_request_are_those_at_home() -> None:
     loaded = workflow("check")
     assert set(loaded["on"]) == {"push", "pull_request"}
-    assert [step["run"] for step in steps("check") if "run" in step] == [".ci/run", ".venv/bin/python .ci/fresh.py"]
+    assert [step["run"] for step in steps("check") if "run" in step] == [".ci/run"]
+
+
+@pytest.mark.parametrize(("code", "then"), [(0, ["make check", "make test"]), (1, [])])
+def test_ci_asks_whether_the_lock_is_fresh_and_ends_where_it_is_not(tmp_path: Path, code: int, then: list[str]) -> None:
+    root, said = tmp_path / "root", tmp_path / "said"
+    for place in ("bin", "root/.ci", "root/.venv/bin"):
+        (tmp_path / place).mkdir(parents=True)
+    shutil.copy(REPOSITORY / ".ci" / "run", root / ".ci")
+    stand_ins = {"bin/make": 'make "$@"', "root/.venv/bin/python": 'python "$@"', "bin/id": "id"}
+    for name, words in stand_ins.items():
+        ends = f"exit {code}" if name.endswith("python") else "echo 1000"  # no user who could install
+        (tmp_path / name).write_text(f"#!/bin/sh\necho {words} >> {said}\n{ends}\n")
+        (tmp_path / name).chmod(0o755)
+    given = {**os.environ, "PATH": f"{tmp_path / 'bin'}{os.pathsep}{os.environ['PATH']}"}
+    done = subprocess.run([root / ".ci" / "run"], check=False, env=given, stdout=subprocess.DEVNULL)
+    assert done.returncode == code
+    lines = [line for line in said.read_text().splitlines() if line != "id"]
+    assert lines == ["make clean", "make setup", "python .ci/fresh.py", *then]
 
 
 # The watch

@@ -23,8 +23,7 @@ class Bounded(Composer):
 
     def __init__(self, loader: Any = None) -> None:
         super().__init__(loader)
-        self._deep, self._found = 0, 0
-        self._sizes: dict[str, int] = {}  # by anchor, of those that are whole
+        self._deep, self._found, self._sizes = 0, 0, dict[str, int]()  # sizes: by anchor, of what is whole
 
     def compose_node(self, parent: Node | None, index: Any) -> Any:
         """Compose a node and what is in it."""
@@ -49,15 +48,9 @@ class Bounded(Composer):
 
 
 def parsed(text: str, where: str, of_dvc: bool = False) -> Any:
-    """Return what a YAML text holds.
+    """Return what a YAML text holds; a UserError with file and line where it is no YAML, or not within bounds.
 
-    Args:
-        text: of a file, or of a command line.
-        where: which, for the message.
-        of_dvc: DVC writes it, and it may be long: by the compiled reader, if it looks like DVC's.
-
-    Raises:
-        UserError: it is no YAML, or too large or too deep to be one of ours; one line, with the place.
+    `of_dvc`: DVC writes it, and it may be long; the compiled reader reads it if it looks like DVC's.
     """
     if of_dvc and not STRANGE.search(text):
         yaml = YAML(typ="safe")

@@ -3,6 +3,7 @@
 import os
 import time
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 
 from torch import nn
@@ -28,8 +29,10 @@ class Course:
     def __init__(self, title: str, place: Path | None, total: int) -> None:
         self.place = place
         # Held to the end of the training, even of one whose DVC was killed: two would write one checkpoint.
-        running = None if place is None else place.parents[2] / "running" / place.parent.name
-        self._held = None if running is None else storage.hold(running, title, patient=True)
+        self._held = None
+        with suppress(OSError):  # where none can be written, there is no checkpoint either
+            if place is not None:
+                self._held = storage.hold(place.parents[2] / "running" / place.parent.name, title, patient=True)
         self._title, self._every = title, _seconds()
         self.curve: list[Update] = []
         self.memory = self._begin(total)

@@ -3,7 +3,6 @@
 import fcntl
 import os
 import time
-from contextlib import suppress
 from pathlib import Path
 from typing import TextIO
 
@@ -14,15 +13,9 @@ ENDING_S = 15.0  # in which what was killed, or lost the DVC that ran it, has en
 
 
 def hold(path: Path, what: str, patient: bool = False) -> TextIO:
-    """Return an open file that no other process holds; its lock is released when it is closed everywhere.
+    """Return an open file that no other process holds, or say who does; its lock ends when it is closed everywhere.
 
-    Args:
-        path: of the file, made where there is none.
-        what: the work, for the message.
-        patient: wait for a holder that lives, too, since it may be ending; one that was killed is always waited for.
-
-    Raises:
-        UserError: another process holds it.
+    `patient`: wait for a holder that lives, too, since it may be ending; one that was killed is always waited for.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     held, until = path.open("a+"), time.monotonic() + ENDING_S
@@ -41,10 +34,13 @@ def hold(path: Path, what: str, patient: bool = False) -> TextIO:
 
 
 def _locked(held: TextIO) -> bool:
-    with suppress(BlockingIOError):
+    try:
         fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        return True
-    return False
+    except BlockingIOError:
+        return False
+    except OSError:
+        pass  # a file system without locks: hope
+    return True
 
 
 def _lives(holder: str) -> bool:
