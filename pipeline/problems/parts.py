@@ -187,6 +187,16 @@ class ShowRequest(NamedTuple):
     arrivals_end: int | None = None  # as in ScheduleRequest, of a user's own jobs
 
 
+def must_have_no_end(asked: ScheduleRequest | ShowRequest) -> None:
+    """Refuse --arrivals-end where no policy is ever given the end of arrivals.
+
+    Raises:
+        UserError: it is asked for.
+    """
+    if asked.arrivals_end is not None:
+        raise UserError(f"--arrivals-end: scenario '{asked.scenario}': only policies of pooled clusters use it")
+
+
 class Picture(NamedTuple):
     """A drawn jobset, and what can be said of it."""
 
