@@ -87,9 +87,9 @@ def test_every_module_that_is_named_is_one_of_the_project(path: Path) -> None:
 # Numbers.
 # Commands that documents list with a number print that number.
 #
-# Those of the README need what `make repro` leaves: its own policies are skipped without it, and run where it has run, as
-# in the workflow that runs the pipeline. Kept results of hours of computing (docs/results/*.md but default.md) are not
-# run here: their pages name the command and the data, and tests/test_tables.py holds each page to its data.
+# The README's own policies need what `make repro` leaves: skipped without it, run where it has run. Results of hours of
+# computing (docs/results/*.md but default.md) are not run here: their pages name the command and the data, and
+# tests/test_tables.py holds each page to its data.
 
 DOCS = REPOSITORY / "docs"
 ROW = re.compile(r"\| slowdown, (\d+) %: (.*?) \| `confirm (\w+)` \| `schedule jobs\.csv --out plan\.csv (.*?)` \|")

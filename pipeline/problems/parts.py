@@ -188,11 +188,7 @@ class ShowRequest(NamedTuple):
 
 
 def must_have_no_end(asked: ScheduleRequest | ShowRequest) -> None:
-    """Refuse --arrivals-end where no policy is ever given the end of arrivals.
-
-    Raises:
-        UserError: it is asked for.
-    """
+    """Refuse --arrivals-end where no policy is ever given the end of arrivals."""
     if asked.arrivals_end is not None:
         raise UserError(f"--arrivals-end: scenario '{asked.scenario}': only policies of pooled clusters use it")
 
@@ -218,10 +214,6 @@ class ExplainRequest(NamedTuple):
     def title(self) -> str:
         """Return the policy's name in files and words."""
         return Path(self.agent).name
-
-    def where(self, params: Params) -> str:
-        """Return the scenario in which the policy decides."""
-        return self.scenario or params.agent(self.agent).scenario
 
 
 class SiteRows(NamedTuple):
