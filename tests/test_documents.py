@@ -6,8 +6,14 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
+import pandas as pd
 import pytest
 from builders import REPOSITORY
+
+from pipeline.config import Counts, load_params
+from pipeline.problems import problem_of
+from pipeline.stages import confirm
 
 DOCUMENTS = [*REPOSITORY.glob("*.md"), *(REPOSITORY / "docs").rglob("*.md")]
 LINK = re.compile(r"\]\(([^)#\s]+)(?:#[^)]*)?\)")
@@ -76,3 +82,104 @@ def test_every_module_that_is_named_is_one_of_the_project(path: Path) -> None:
     modules = {found.name for room in ROOMS for found in (REPOSITORY / room).rglob("*.py")}
     named = {name.rpartition("/")[2] for name in MODULE.findall(path.read_text())}
     assert sorted(named - modules) == []
+
+
+# Numbers.
+# Commands that documents list with a number print that number.
+#
+# The README's own policies need what `make repro` leaves: skipped without it, run where it has run. Results of hours of
+# computing (docs/results/*.md but default.md) are not run here: their pages name the command and the data, and
+# tests/test_tables.py holds each page to its data.
+
+DOCS = REPOSITORY / "docs"
+ROW = re.compile(r"\| slowdown, (\d+) %: (.*?) \| `confirm (\w+)` \| `schedule jobs\.csv --out plan\.csv (.*?)` \|")
+ROWS = [
+    (int(load), listed, name, words)
+    for load, listed, name, words in ROW.findall((REPOSITORY / "README.md").read_text())
+]
+TABLED = re.compile(r"mean slowdown [\d.]+ \(([\d.]+) as tables of results have it, over jobsets\)")
+
+
+def confirming(scenario: str, load: int, path: Path) -> None:
+    """Write the jobsets of one load that `confirm` draws as a job table."""
+    params = load_params(REPOSITORY / "params.yaml")
+    row = params.pool_scenario(scenario)
+    few = row.model_copy(update={"loads": (load,), "jobsets": Counts(train=1, validation=1, test=row.jobsets.test)})
+    params = params.model_copy(update={"seed": confirm.SEED, "scenarios": {scenario: few}})
+    drawn = problem_of(params, scenario).draw(params, scenario, lambda done, note="": None).splits["test"][load]
+    frames = [
+        pd.DataFrame({"arrival": one.arrival, "duration": one.duration})
+        .join(pd.DataFrame(one.demand, columns=list(row.resources)))
+        .assign(jobset=k, job=np.arange(len(one.arrival)))
+        for k, one in enumerate(drawn)
+    ]  # fmt: skip
+    pd.concat(frames).to_csv(path, index=False)
+
+
+def run(words: str, **more: str) -> subprocess.CompletedProcess[str]:
+    """Run a command in the repository."""
+    command = [sys.executable, "-m", "pipeline", *words.split()]
+    return subprocess.run(command, check=False, cwd=REPOSITORY, env=os.environ | more, capture_output=True, text=True)
+
+
+def scheduled(load: int, scenario: str, words: str, tmp_path: Path) -> str:
+    """Return the mean over jobsets that a README's command for one's own jobs prints of confirming jobsets."""
+    confirming(scenario, load, tmp_path / "jobs.csv")
+    done = run(f"schedule {tmp_path / 'jobs.csv'} --out {tmp_path / 'plan.csv'} {words}")
+    assert done.returncode == 0, done.stderr
+    found = TABLED.search(done.stderr)
+    assert found, done.stderr
+    return found[1]
+
+
+def test_the_readme_lists_a_command_with_every_number_of_confirming_jobsets() -> None:
+    assert [row[:1] + row[2:3] for row in ROWS] == [(70, "online"), (130, "online"), (10, "online"), (90, "streams")]
+    for _, listed, scenario, words in ROWS:
+        ends = load_params(REPOSITORY / "params.yaml").pool_scenario(scenario).arrivals_end
+        assert f"--scenario {scenario} --policy " in words
+        assert words.endswith(f" --arrivals-end {ends}") == (ends is not None)
+        assert re.search(r"--policy (?:models/)?(\w+)", words)[1] == listed.split()[0]  # type: ignore[index]
+
+
+@pytest.mark.parametrize(("load", "scenario"), [(10, "online"), (90, "streams")])
+def test_the_readmes_command_gives_the_kept_mean_of_a_rule_that_nothing_tunes(
+    load: int, scenario: str, tmp_path: Path
+) -> None:
+    kept = pd.read_csv(DOCS / "results/default/jobsets.csv.gz").query("scenario == @scenario and load == @load")
+    mean = kept.loc[kept["policy"] == "sjf", "slowdown"].mean()
+    words = next(row[3] for row in ROWS if row[:1] + row[2:3] == (load, scenario))
+    words = re.sub(r"--policy \S+", "--policy sjf", words)
+    assert scheduled(load, scenario, words, tmp_path) == f"{mean:.4g}"
+
+
+@pytest.mark.parametrize(("load", "listed", "scenario", "words"), ROWS, ids=lambda value: str(value)[:20])
+def test_the_readmes_command_gives_the_number_beside_it(
+    load: int, listed: str, scenario: str, words: str, tmp_path: Path
+) -> None:
+    tuned, models = REPOSITORY / "reports/tables/heuristics" / scenario, REPOSITORY / "models"
+    policy = re.search(r"--policy (\S+)", words)[1]  # type: ignore[index]
+    if not (models / Path(policy).name if policy.startswith("models/") else tuned).exists():
+        pytest.skip("needs the results of 'make repro'")
+    number = listed.split(",", maxsplit=1)[0].split()[1]
+    digits = len(number.partition(".")[2])
+    assert f"{float(scheduled(load, scenario, words, tmp_path)):.{digits}f}" == number
+
+
+def test_how_to_schedule_prints_its_table(tmp_path: Path) -> None:
+    page = (DOCS / "how-to/schedule-jobs.md").read_text()
+    table = [line.strip() for line in page.splitlines() if re.fullmatch(r"    (policy +mean|\S+ +)[\w. ]+", line)]
+    command = re.search(
+        r"python -m pipeline (schedule pipeline/\S+ --scenario online) --out plan\.csv \\\n *(.*)", page
+    )
+    assert command
+    done = run(f"{command[1]} {command[2]} --out {tmp_path / 'plan.csv'}", NUMBA_DISABLE_JIT="1")
+    printed = [line.strip() for line in done.stdout.splitlines()]
+    assert len(printed) == 4
+    assert [line for line in table if line in printed] == printed
+
+
+def test_the_first_look_prints_what_its_page_says(tmp_path: Path) -> None:
+    said = re.search(r"```text\n(.*?)```", (DOCS / "tutorials/try.md").read_text(), flags=re.DOTALL)
+    assert said
+    done = run(f"try --out {tmp_path / 'try.png'}")
+    assert done.stdout.startswith(said[1])

@@ -6,7 +6,7 @@ from typing import Protocol, TypeVar
 
 from pipeline.core import TimeArray
 from pipeline.errors import UserError
-from pipeline.problems.parts import ScheduleRequest, ShowRequest
+from pipeline.problems.parts import ShowRequest
 from pipeline.simulation.results import MOST_JOBSETS
 
 MOST_NAMED = 12  # ids in a line of refusal
@@ -58,13 +58,3 @@ def place_of(known: Sequence[str], where: Path | str, name: str | None) -> int:
     if name is not None and name not in known:
         raise UserError(f"{where}: unknown jobset '{name}'; {there}")
     return 0 if name is None else known.index(name)
-
-
-def must_have_no_end(asked: ScheduleRequest | ShowRequest) -> None:
-    """Refuse --arrivals-end where no policy is ever given the end of arrivals.
-
-    Raises:
-        UserError: it is asked for.
-    """
-    if asked.arrivals_end is not None:
-        raise UserError(f"--arrivals-end: scenario '{asked.scenario}': only policies of pooled clusters use it")

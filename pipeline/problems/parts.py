@@ -187,6 +187,12 @@ class ShowRequest(NamedTuple):
     arrivals_end: int | None = None  # as in ScheduleRequest, of a user's own jobs
 
 
+def must_have_no_end(asked: ScheduleRequest | ShowRequest) -> None:
+    """Refuse --arrivals-end where no policy is ever given the end of arrivals."""
+    if asked.arrivals_end is not None:
+        raise UserError(f"--arrivals-end: scenario '{asked.scenario}': only policies of pooled clusters use it")
+
+
 class Picture(NamedTuple):
     """A drawn jobset, and what can be said of it."""
 
@@ -208,10 +214,6 @@ class ExplainRequest(NamedTuple):
     def title(self) -> str:
         """Return the policy's name in files and words."""
         return Path(self.agent).name
-
-    def where(self, params: Params) -> str:
-        """Return the scenario in which the policy decides."""
-        return self.scenario or params.agent(self.agent).scenario
 
 
 class SiteRows(NamedTuple):

@@ -23,7 +23,7 @@ from pipeline.problems.machines.simulator.compiled.batch import Simulator
 from pipeline.problems.machines.user_jobs import UserJobs, park_of, read_user_jobs
 from pipeline.problems.machines.user_tables import SCHEDULE
 from pipeline.problems.machines.workload.park import machines_of
-from pipeline.problems.one_jobset import must_have_no_end
+from pipeline.problems.parts import must_have_no_end
 from pipeline.progress import ProgressCallback, progress, say
 from pipeline.storage.files import check_out
 

@@ -51,7 +51,7 @@ def summary(agent: str, tables: Mapping[str, pd.DataFrame]) -> list[str]:
 
 
 def _tables(params: Params, asked: ExplainRequest) -> Tables:
-    scenario, title = asked.where(params), asked.title
+    scenario, title = asked.scenario or params.agent(asked.agent).scenario, asked.title
     row = params.groups_scenario(scenario)
     cluster = cluster_of(row)
     act = _act(params, asked.agent, scenario)

@@ -17,7 +17,8 @@ from pipeline.problems.groups.showing.drawing import Half, Scene, side_by_side
 from pipeline.problems.groups.storage import read_jobsets
 from pipeline.problems.groups.user_jobs import chosen, read_jobs
 from pipeline.problems.groups.workload.source import cluster_of
-from pipeline.problems.one_jobset import must_have_no_end, test_jobset
+from pipeline.problems.one_jobset import test_jobset
+from pipeline.problems.parts import must_have_no_end
 from pipeline.progress import progress, say
 
 

@@ -48,7 +48,7 @@ def explain(params: Params, asked: ExplainRequest) -> None:
 
 
 def _explain_agent(params: Params, asked: ExplainRequest) -> None:
-    scenario, agent = asked.where(params), asked.title
+    scenario, agent = asked.scenario or params.agent(asked.agent).scenario, asked.title
     folder, row = storage.jobsets_folder(scenario), params.machines_scenario(scenario)
     park = read_park(folder)
     if asked.agent in params.agents:

@@ -20,7 +20,8 @@ from pipeline.problems.machines.showing.watching import watch
 from pipeline.problems.machines.storage import read_jobsets, read_park
 from pipeline.problems.machines.user_jobs import park_of, read_user_jobs
 from pipeline.problems.machines.workload.park import machines_of
-from pipeline.problems.one_jobset import must_have_no_end, place_of, test_jobset
+from pipeline.problems.one_jobset import place_of, test_jobset
+from pipeline.problems.parts import must_have_no_end
 
 
 class _Chosen(NamedTuple):

@@ -65,7 +65,7 @@ def explain(params: Params, asked: ExplainRequest) -> None:
 
 
 def _explain_agent(params: Params, asked: ExplainRequest) -> None:
-    named = Named(asked.title, asked.where(params))
+    named = Named(asked.title, asked.scenario or params.agent(asked.agent).scenario)
     player = _player(params, asked.agent, named.scenario)
     few = {
         split: _few(named.scenario, player.scenario, split, asked.jobsets) for split in ("train", "validation", "test")
