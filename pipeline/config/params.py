@@ -11,7 +11,7 @@ from ruamel.yaml import YAML
 from ruamel.yaml.error import MarkedYAMLError, YAMLError
 
 from pipeline.config.checks import check_names
-from pipeline.config.gate import Gate
+from pipeline.config.gate import Gate, check_gate
 from pipeline.config.groups.learning import DqnRecipe
 from pipeline.config.groups.scenario import GroupsScenario
 from pipeline.config.machines.learning import MachinesRecipe
@@ -207,18 +207,25 @@ def load_params(path: Path = PARAMS_FILE, every: bool = False) -> Params:
         UserError: the file is missing, is not YAML, or holds a key or value that it should not.
     """
     try:
-        # Not by the compiled reader: what that says of a mistake is less clear, and of another line.
-        raw = YAML(typ="safe", pure=True).load(path.read_text(encoding="utf-8"))
+        text = path.read_text(encoding="utf-8")
     except OSError as error:
         raise UserError(f"{path}: cannot be read ({error.strerror}); run this at the repository's root") from error
     except UnicodeDecodeError as error:
         raise UserError(f"{path}: expected UTF-8 text, found byte 0x{error.object[error.start]:02x}") from error
+    return params_in(text, str(path), every)
+
+
+def params_in(text: str, where: str, every: bool = False) -> Params:
+    """Check the text of params.yaml; arguments and errors are those of `check_params`."""
+    try:
+        # Not by the compiled reader: what that says of a mistake is less clear, and of another line.
+        raw = YAML(typ="safe", pure=True).load(text)
     except MarkedYAMLError as error:
         line = f":{error.problem_mark.line + 1}" if error.problem_mark else ""
-        raise UserError(f"{path}{line}: not YAML: {error.problem or error.context}") from error
+        raise UserError(f"{where}{line}: not YAML: {error.problem or error.context}") from error
     except YAMLError as error:
-        raise UserError(f"{path}: not YAML: {' '.join(str(error).split())}") from error
-    return check_params(raw, str(path), every)
+        raise UserError(f"{where}: not YAML: {' '.join(str(error).split())}") from error
+    return check_params(raw, where, every)
 
 
 def check_params(raw: Any, where: str, every: bool = False) -> Params:
@@ -245,6 +252,7 @@ def check_params(raw: Any, where: str, every: bool = False) -> Params:
         raise UserError(last) from error
     check_names(params, where)
     check_sites(params, where)
+    check_gate(params, where)
     for check in CHECKS:
         check(params, where)
     return params

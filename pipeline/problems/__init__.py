@@ -209,10 +209,12 @@ def protocol(word: str) -> Callable[[Path, int, bool, Sequence[str], Path], pd.D
     return run
 
 
-def site_rows(name: str, log: Path, format: str, trace: "Trace", machines: Sequence[str], params: Params) -> SiteRows:
+def site_rows(
+    name: str, log: Path, format: str, trace: "Trace", machines: Sequence[str], params: Params, sure: bool = False
+) -> SiteRows:
     """Return the rows of params.yaml that a site's log needs; `machines` are those that a user names, if any."""
-    run: Callable[[str, Path, str, Trace, Sequence[str], Params], SiteRows] = import_module(SITES).site_rows
-    return run(name, log, format, trace, machines, params)
+    run: Callable[..., SiteRows] = import_module(SITES).site_rows
+    return run(name, log, format, trace, machines, params, sure)
 
 
 def trial(params: Params, site: str) -> pd.DataFrame:

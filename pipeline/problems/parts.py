@@ -209,6 +209,8 @@ class SiteRows(NamedTuple):
     agent: str  # its name
     agent_row: Mapping[str, Json]
     site: Mapping[str, Json]
+    fewer: Mapping[str, Json]  # of the gate's section; empty where its rules are met without
+    windows: int  # independent ones of the test period
 
 
 class Use(NamedTuple):

@@ -14,6 +14,10 @@ FIGURES = (
     ("99th percentile of wait, s", "p99_wait", 0),
 )
 MOST_LOSERS = 8
+NO_LIMITS = (
+    "the log has no run-time limits (estimates): the replay gives every policy, also the one that the site runs today, "
+    "exact run times, which no scheduler has"
+)
 SCHEDULE = "python -m pipeline schedule LOG --out plan.csv"
 
 

@@ -9,6 +9,7 @@ from pipeline.champions.tables import GATE
 from pipeline.champions.verdicts import Verdict, verdict
 from pipeline.comparing.resampling import windows
 from pipeline.config import Params
+from pipeline.config.gate import too_few
 from pipeline.problems import problem_of
 from pipeline.progress import say
 from pipeline.schemas import empty
@@ -27,6 +28,8 @@ def run(params: Params) -> None:
             rows, verdicts[scenario] = _scenario(params, scenario, lines.get(scenario))
             tables.append(rows)
             say(f"gate: {scenario}: {verdicts[scenario].line}")
+            if never := too_few(params, scenario):
+                say(never)
         together = pd.concat([rows for rows in tables if len(rows)] or tables, ignore_index=True)
         storage.write_table(TABLE, together, GATE)
         storage.write_json(VERDICTS, {name: one.model_dump(mode="json") for name, one in verdicts.items()})
