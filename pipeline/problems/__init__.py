@@ -42,6 +42,7 @@ from pipeline.problems.parts import (
     Table,
     Task,
     Tested,
+    Trial,
     Use,
     Validated,
     both,
@@ -55,6 +56,7 @@ from pipeline.schemas import ResultTables
 if TYPE_CHECKING:
     from torch import nn  # noqa: F401  # in the words of AnyProblem
 
+    from pipeline.execution.executor import Executor
     from pipeline.logs.trace import Trace
 
 __all__ = [
@@ -89,6 +91,7 @@ __all__ = [
     "Table",
     "Task",
     "Tested",
+    "Trial",
     "Use",
     "Validated",
     "both",
@@ -217,10 +220,10 @@ def site_rows(
     return run(name, log, format, trace, machines, params, sure)
 
 
-def trial(params: Params, site: str) -> pd.DataFrame:
-    """Return TRIAL of a site: what every policy made of its log."""
-    run: Callable[[Params, str], pd.DataFrame] = import_module(TRIAL).trial
-    return run(params, site)
+def trial(params: Params, site: str, workers: "Executor") -> Trial:
+    """Return what every policy made of a site's log."""
+    run: Callable[[Params, str, Executor], Trial] = import_module(TRIAL).trial
+    return run(params, site, workers)
 
 
 def scenarios_by_problem(params: Params) -> dict[str, list[str]]:

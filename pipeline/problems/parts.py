@@ -213,6 +213,13 @@ class SiteRows(NamedTuple):
     windows: int  # independent ones of the test period
 
 
+class Trial(NamedTuple):
+    """A site's log under every policy."""
+
+    played: pd.DataFrame  # TRIAL
+    limits: bool  # does the log say which run times users asked for?
+
+
 class Use(NamedTuple):
     """What people do with policies on their own jobs."""
 

@@ -33,7 +33,8 @@ def page(found: Sequence[Advice], confidence: float) -> str:
             "more": len(one.losers) - MOST_LOSERS,
             "changes": changes(one),
             "command": f"{SCHEDULE} --scenario {one.scenario} --policy {_policy(one)}",
-            "know": one.policy.partition("+")[2],
+            "know": one.policy.partition("+")[2] or one.needs,
+            "warning": "" if one.limits else NO_LIMITS,
         }
         for one in found
     ]
