@@ -41,7 +41,8 @@ def advised(params: Params, site: str, tried: Trial) -> Advice:
     """Return the advice of a site, of what was played."""
     row = params.sites[site]
     found = advise(site, tried.played, row.today, row.agent, params.evaluation, params.seed)
-    knows, given = params.machines_scenario(site).policies_know, "estimates" if tried.limits else "durations"
+    knows = getattr(params.scenario(site), "policies_know", "")
+    given = "estimates" if tried.limits else "durations"
     return found._replace(limits=tried.limits, needs="" if found.learned or given == knows else given)
 
 
