@@ -11,7 +11,7 @@ from pipeline.comparing.resampling import windows
 from pipeline.config import Params
 from pipeline.config.gate import too_few
 from pipeline.problems import problem_of
-from pipeline.progress import say
+from pipeline.progress import progress, say
 from pipeline.schemas import empty
 from pipeline.stages.replaying import measures, seat_of, with_standing
 
@@ -20,7 +20,7 @@ TABLE, VERDICTS = storage.REPORTS / "gate.csv", storage.REPORTS / "gate.json"
 
 def run(params: Params) -> None:
     """Write reports/gate.csv and reports/gate.json: the rules on each candidate, and who is to be champion."""
-    with tracking.stage("gate", "", params) as run:
+    with tracking.stage("gate", "", params) as run, progress("gate", 1, brief=True):
         run.inputs(storage.TABLES)
         lines = champions_in(storage.read_text(CHAMPIONS))
         tables, verdicts = [empty(GATE)], {}

@@ -43,7 +43,8 @@ def run(params: Params, log: Path, name: str, format: str | None, machines: Sequ
         trace = read(log, format, advance)
     for line in [*found(trace), *([] if trace.has_estimates else [f"warning: {NO_LIMITS}"])]:
         say(line)
-    rows = site_rows(name, _named(log), format, trace, machines, params, sure)
+    with progress(f"fit {log} to its machines", 1, brief=True):
+        rows = site_rows(name, _named(log), format, trace, machines, params, sure)
     wanted = {"scenarios": {name: rows.scenario}, "agents": {rows.agent: rows.agent_row}, "sites": {name: rows.site}}
     text, said = with_rows(
         str(PARAMS_FILE),
