@@ -32,15 +32,7 @@ from pipeline.config.machines.learning import (
 from pipeline.config.machines.park import MachinePark
 from pipeline.config.machines.plan import MachinesPlan
 from pipeline.config.machines.scenario import Group, MachinesLog, MachinesScenario, Parts, Sampled, Tasks
-from pipeline.config.params import (
-    PARAMS_FILE,
-    Evaluation,
-    Params,
-    check_params,
-    load_params,
-    params_in,
-    repository_root,
-)
+from pipeline.config.params import PARAMS_FILE, Evaluation, Params, check_params, load_params, repository_root
 from pipeline.config.pool.card import PoolCard
 from pipeline.config.pool.heuristics import LinearRuleSearch, PoolKnobs
 from pipeline.config.pool.hindsight import Hindsight, must_be_solvable
@@ -160,7 +152,6 @@ __all__ = [
     "difference",
     "load_params",
     "must_be_solvable",
-    "params_in",
     "pick",
     "repository_root",
     "smoke_test_params",

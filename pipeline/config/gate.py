@@ -42,11 +42,7 @@ class Gate(Frozen):
 
 
 def check_gate(params: "Params", where: str) -> None:
-    """Refuse a number for a scenario that does not exist.
-
-    Raises:
-        UserError: one line for the first such name.
-    """
+    """Refuse a number for a scenario that does not exist."""
     for name in params.gate.fewer if params.gate else ():
         must_know(where, f"gate.fewer.{name}", name, params.scenarios)
 
@@ -56,7 +52,5 @@ def too_few(params: "Params", scenario: str) -> str:
     tests = params.scenario(scenario).jobsets.test
     if params.gate is None or tests >= (needed := params.gate.needed(scenario)):
         return ""
-    return (
-        f"gate: {scenario}: no candidate can pass: {needed} independent jobsets a load are needed, "
-        f"scenarios.{scenario}.jobsets.test is {tests}: raise it, or set gate.fewer.{scenario}"
-    )
+    why = f"{needed} independent jobsets a load are needed, scenarios.{scenario}.jobsets.test is {tests}"
+    return f"gate: {scenario}: no candidate can pass: {why}: raise it, or set gate.fewer.{scenario}"

@@ -7,8 +7,9 @@ from pathlib import Path
 import numpy as np
 
 from pipeline import storage
-from pipeline.config import PARAMS_FILE, Params, params_in, repository_root
+from pipeline.config import PARAMS_FILE, Params, repository_root
 from pipeline.config.gate import too_few
+from pipeline.config.params import params_in
 from pipeline.config.records import NAME, NAMED
 from pipeline.core import FloatArray, IntArray
 from pipeline.errors import UserError
@@ -32,8 +33,7 @@ def run(params: Params, log: Path, name: str, format: str | None, machines: Sequ
     """Say what is in a log, then put its scenario, agent and site into params.yaml; a site that is there gets the log.
 
     Raises:
-        UserError: the name is taken or none, the log cannot be read, is too short or implausible, or params.yaml would
-            not be valid; nothing is written then.
+        UserError: the name, the log or what params.yaml would be is not valid; nothing is written then.
     """
     _must_be_free(params, name)
     format = format or log_format(log)
@@ -46,11 +46,8 @@ def run(params: Params, log: Path, name: str, format: str | None, machines: Sequ
     with progress(f"fit {log} to its machines", 1, brief=True):
         rows = site_rows(name, _named(log), format, trace, machines, params, sure)
     wanted = {"scenarios": {name: rows.scenario}, "agents": {rows.agent: rows.agent_row}, "sites": {name: rows.site}}
-    text, said = with_rows(
-        str(PARAMS_FILE),
-        storage.read_text(PARAMS_FILE),
-        {**wanted, **({"gate": {"fewer": rows.fewer}} if rows.fewer else {})},
-    )
+    wanted |= {"gate": {"fewer": rows.fewer}} if rows.fewer else {}
+    text, said = with_rows(str(PARAMS_FILE), storage.read_text(PARAMS_FILE), wanted)
     if too_few(params_in(text, str(PARAMS_FILE)), name):
         say(f"gate: {name}: no agent can pass: {rows.windows} windows of the test period are independent, too few")
     if said:
@@ -65,14 +62,14 @@ def _must_be_free(params: Params, name: str) -> None:
     if not re.fullmatch(NAME, name) or len(name) > LONGEST_NAME or name in WORDS:
         plain = re.sub(r"[^a-z0-9]+", "_", name.lower()).strip("_")[:LONGEST_NAME]
         other = plain if re.fullmatch(NAME, plain) and plain not in WORDS else f"site_{plain}".rstrip("_")
-        limit = f"up to {LONGEST_NAME}, and no word of YAML"
-        raise UserError(f"--name: {NAMED}, {limit}; got '{name[:LONGEST_NAME]}'; '{other}' would be one")
-    if name in params.sites:
-        return
-    for what, rows in (("scenario", params.scenarios), ("agent", params.agents), ("plan", params.plans)):
-        for one in (name, *([f"{name}_ppo"] if what != "scenario" else [])):
-            if one in rows:
-                raise UserError(f"--name {name}: params.yaml has {what} '{one}', of no such site; choose another name")
+        wanted = f"{NAMED}, up to {LONGEST_NAME}, and no word of YAML"
+        raise UserError(f"--name: {wanted}; got '{name[:LONGEST_NAME]}'; '{other}' would be one")
+    taken = {**dict.fromkeys(params.scenarios, "scenario"), **dict.fromkeys([*params.agents, *params.plans], "policy")}
+    for one in (name, f"{name}_ppo") if name not in params.sites else ():
+        if one in taken:
+            raise UserError(
+                f"--name {name}: params.yaml has {taken[one]} '{one}', of no such site; choose another name"
+            )
 
 
 def _named(log: Path) -> Path:

@@ -57,15 +57,7 @@ def _merged(before: Any, rows: Any) -> Any:
 
 
 def with_value(text: str, place: Sequence[str], value: Json) -> str:
-    r"""Return a text with one value changed, or added to a mapping that is there.
-
-    >>> with_value("a:\n  b: {c: 1}  # why\n", ["a", "b", "c"], [2])
-    'a:\n  b: {c: [2]}  # why\n'
-    >>> with_value("a:\n  b: {c: 1}  # why\n", ["a", "b", "d"], 2)
-    'a:\n  b: {c: 1, d: 2}  # why\n'
-    >>> with_value("a:\n  b:  # why\n  - 1\n  - 2\nc: 3\n", ["a", "b"], [4])
-    'a:\n  b: [4]  # why\nc: 3\n'
-    """
+    """Return a text with one value changed, or added to a mapping that is there."""
     around: Any = YAML(pure=True).compose(text)
     for part in place[:-1]:
         around = next(child for key, child in around.value if key.value == part)

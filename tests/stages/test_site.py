@@ -35,8 +35,8 @@ def log(
         ("true", "got 'true'; 'site_true' would be one"),
         ("a" * 61, f"got '{'a' * 60}'; '{'a' * 60}' would be one"),
         ("online", "params.yaml has scenario 'online'"),
-        ("deeprm3", "params.yaml has agent 'deeprm3'"),
-        ("deepk8s", "params.yaml has agent 'deepk8s_ppo'"),
+        ("deeprm3", "params.yaml has policy 'deeprm3'"),
+        ("deepk8s", "params.yaml has policy 'deepk8s_ppo'"),
     ],
 )
 def test_a_name_that_params_yaml_cannot_hold_is_refused_and_nothing_is_written(

@@ -38,16 +38,9 @@ RECIPE = "ppo"
 def site_rows(
     name: str, log: Path, format: str, trace: Trace, machines: Sequence[str], params: Params, sure: bool = False
 ) -> SiteRows:
-    """Return the scenario, the agent and the row of `sites` of a log; of a site that is there, with the new log.
+    """Return the rows of a log, which params.yaml names as `log`; of a site that is there, its own with the new log.
 
-    Args:
-        name: of the scenario.
-        log: as params.yaml should name it.
-        format: of the log.
-        trace: the log.
-        machines: as "4 cpu=64,memory=256"; none: as the site's row or the log says.
-        params: those that the rows are for.
-        sure: accept an implausible log.
+    Machines are those that a user names, as "4 cpu=64,memory=256"; else those of the site's row or of the log.
 
     Raises:
         UserError: the log is too short or implausible, its machines are unknown, or there is no recipe of that name.
@@ -90,16 +83,12 @@ def _again(name: str, log: Path, format: str, park: list[dict[str, Json]], param
     row = _row_of(params.machines_scenario(name))
     if row["workload"]["name"] != "log":
         raise UserError(f"params.yaml: scenarios.{name}.workload: expected a log, found jobs of another source")
-    workload = {**row["workload"], "format": format, "path": str(log)}
-    return {**row, "workload": workload, **({"machines": park} if park else {})}
+    row["workload"] |= {"format": format, "path": str(log)}
+    return row | ({"machines": park} if park else {})
 
 
 def _usable(trace: Trace, scenario: MachinesScenario, log: Path, sure: bool) -> Fitted:
-    """Return a log as jobs of the machines.
-
-    Raises:
-        UserError: it is too short, or it and the machines do not go together and nobody is sure that they do.
-    """
+    """Return a log as jobs of the machines; refuse one that is too short, or cannot have been theirs."""
     short = _too_short(trace)
     try:
         fit = fitted(trace, scenario.workload, scenario)  # type: ignore[arg-type]
@@ -184,6 +173,7 @@ def _groups_of(trace: Trace) -> list[dict[str, Json]]:
 
 
 def _scenario(park: list[dict[str, Json]], log: Path, format: str, trace: Trace) -> dict[str, Any]:
+    cut = {"window": WINDOW, "train_share": TRAIN, "validation_share": VALIDATION}
     return {
         "problem": "machines",
         "machines": park or _groups_of(trace),
@@ -192,33 +182,19 @@ def _scenario(park: list[dict[str, Json]], log: Path, format: str, trace: Trace)
         "policies_know": "estimates" if trace.has_estimates else "durations",
         "pause": 16,
         "time_limit": 1_000_000,
-        "workload": {
-            "name": "log",
-            "format": format,
-            "path": str(log),
-            "window": WINDOW,
-            "train_share": TRAIN,
-            "validation_share": VALIDATION,
-        },
+        "workload": {"name": "log", "format": format, "path": str(log), **cut},
         "loads": [100],
         "jobsets": {"train": 20, "validation": 10, "test": TESTS},
     }
 
 
 def _agent(name: str, load: int) -> dict[str, Any]:
+    effort = {"updates": 40, "jobsets": 6, "episodes": 4, "validate_every": 10}
     return {
         "problem": "machines",
         "scenario": name,
         "objective": "bounded_slowdown",
         "network": {"name": "deepsets", "hidden": 32},
         "pretrain": {"name": "none"},
-        "finetune": {
-            "name": "ppo",
-            "recipe": RECIPE,
-            "loads": [load],
-            "updates": 40,
-            "jobsets": 6,
-            "episodes": 4,
-            "validate_every": 10,
-        },
+        "finetune": {"name": "ppo", "recipe": RECIPE, "loads": [load], **effort},
     }

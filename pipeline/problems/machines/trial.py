@@ -63,20 +63,11 @@ class Play(NamedTuple):
     rule: str  # a heuristic, or the directory of a model
 
 
-class Course(NamedTuple):
-    """What a play made of the jobs that count."""
-
-    wait: FloatArray  # [J]
-    bounded_slowdown: FloatArray  # [J]
+Course = tuple[FloatArray, FloatArray]  # wait and bounded slowdown of the jobs that count, [J] each
 
 
 def trial(params: Params, name: str, workers: Executor) -> Trial:
     """Return what heuristics and its agent made of the validation and the test period of a site's log.
-
-    Args:
-        params: all of params.yaml.
-        name: of the site.
-        workers: keeps the plays that are done until the caller has written all of them.
 
     Raises:
         UserError: its jobs do not come from a log, or a period has no job.
@@ -161,7 +152,7 @@ def _played(
     for _ in play_on(simulator, policy, keys(seed, one, one)):
         pass
     found, counted = outcome(batch, simulator.placed(), machines), slice(period.counted, None)
-    return Course(np.maximum(found.wait[counted], 0.0), found.bounded_slowdown[counted])
+    return np.maximum(found.wait[counted], 0.0), found.bounded_slowdown[counted]
 
 
 def _frame(period: Period, play: Play, course: Course, agent: str) -> pd.DataFrame:
@@ -179,7 +170,7 @@ def _frame(period: Period, play: Play, course: Course, agent: str) -> pd.DataFra
         "user": period.user[counted].astype(np.int64),
         "run_s": period.jobs.duration[counted],
         "share": period.share[counted],
-        "wait": course.wait,
-        "bounded_slowdown": course.bounded_slowdown,
+        "wait": course[0],
+        "bounded_slowdown": course[1],
     }
     return pd.DataFrame(columns)
