@@ -1,12 +1,13 @@
 """Long work shows itself: a bar with time left on a terminal, sparse plain lines elsewhere; both on stderr."""
 
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Protocol
 
-LINES_EVERY_S = 20.0
+LINES_EVERY_S = 10.0
 
 ShareCallback = Callable[[float], None]  # called with the share of the work that is done
 ProgressCallback = Callable[[float, str], None]  # called with the percent that is done, and what was found so far
@@ -37,7 +38,8 @@ def progress(title: str, total: float, start: float = 0, brief: bool = False) ->
         with _bar(title, total, start, brief) as advance:
             yield advance
     else:
-        yield _lines(title, total, start, brief)
+        with _lines(title, total, start, brief) as advance:
+            yield advance
 
 
 @contextmanager
@@ -53,16 +55,17 @@ def _bar(title: str, total: float, start: float, brief: bool) -> Iterator[Advanc
         yield lambda done, note="": bar.update(task, completed=done, note=note, visible=True)
 
 
-def _lines(title: str, total: float, start: float, brief: bool) -> Advance:
+@contextmanager
+def _lines(title: str, total: float, start: float, brief: bool) -> Iterator[Advance]:
     begun = shown_at = time.monotonic()
     first: tuple[float, float] | None = None  # step, and when it was done: what came before it may be compiling
-    shown = not brief
+    shown, latest, over = not brief, (start, ""), threading.Event()
     if shown and not start:
         say(f"{title}: started")
 
     def advance(done: float, note: str = "") -> None:
-        nonlocal shown_at, shown, first
-        now = time.monotonic()
+        nonlocal shown_at, shown, first, latest
+        now, latest = time.monotonic(), (done, note)
         if first is None and done > start:
             first = (done, now)
         if done < total and now - shown_at < LINES_EVERY_S:
@@ -76,7 +79,16 @@ def _lines(title: str, total: float, start: float, brief: bool) -> Advance:
             when = "time left unknown" if left is None else f"{left:.0f} s left"
         say(f"{title}: {done:g} of {total:g}, {when}{', ' + note if note else ''}")
 
-    return advance
+    def say_still() -> None:
+        while not over.wait(LINES_EVERY_S):
+            if latest[0] < total:  # a single step may take minutes
+                advance(*latest)
+
+    threading.Thread(target=say_still, daemon=True).start()
+    try:
+        yield advance
+    finally:
+        over.set()
 
 
 def say(line: str) -> None:

@@ -1,6 +1,7 @@
 """Progress in plain lines: the time left is told by the work of this process."""
 
 import sys
+import time
 
 import pytest
 
@@ -44,3 +45,18 @@ def test_work_done_before_a_kill_does_not_count_for_the_time_left(
         "finetune deeprm: 120 of 400, 280 s left",
         "finetune deeprm: 400 of 400, done in 300 s",
     ]
+
+
+def test_a_long_step_says_where_the_work_is_though_nothing_moves_on(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(module, "LINES_EVERY_S", 0.05)
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: False, raising=False)
+    with progress("trial of mine, plays", 80, brief=True) as advance:
+        advance(1, "fcfs")
+        time.sleep(0.4)
+    said = capsys.readouterr().err.splitlines()
+    assert len(said) >= 2
+    assert set(said) == {"trial of mine, plays: 1 of 80, time left unknown, fcfs"}
+    time.sleep(0.1)
+    assert capsys.readouterr().err == ""  # nothing is said after the end

@@ -17,7 +17,7 @@ from pipeline.errors import UserError
 from pipeline.logs.lines import CHUNK
 from pipeline.logs.trace import Sieve
 from pipeline.progress import progress
-from pipeline.storage.files import write
+from pipeline.storage.files import check_out, write
 
 KEY, NAMES = "users.key", "users.csv"
 
@@ -55,6 +55,8 @@ def run(wanted: SlurmImport, chunk: int = CHUNK) -> list[str]:
     if wanted.name_users:
         rows = [f"{users[name]},{name}\n" for name in sorted(set(jobs["user"]) - {""})]
         content[NAMES] = "".join(["number,user\n", *rows])
+    for name in content:
+        check_out(wanted.out / name, [name], wanted.files, "import")
     if not stored:
         store_key(key_file, key)
     for name, text in content.items():

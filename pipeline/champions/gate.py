@@ -115,7 +115,7 @@ def _relative(means: Sequence[FloatArray], place: int) -> FloatArray:
 def _rows(
     samples: Sequence[Sample], place: int, over: FloatArray, p: float, rules: Gate, trial: Trial
 ) -> Iterator[Row]:
-    n, few = min(sample.units for sample in samples), rules.fewer.get(trial.scenario, rules.jobsets)
+    n, few = min(sample.units for sample in samples), rules.needed(trial.scenario)
     enough = n >= few
     yield _row("jobsets", ALL, n, enough, f"{n} independent jobsets a load, {few} are needed")
     name = trial.candidates[place - 1]

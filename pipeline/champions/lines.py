@@ -92,18 +92,27 @@ def champions_in(text: str) -> dict[str, Champion]:
 
 
 def with_line(text: str, scenario: str, line: Champion) -> str:
-    """Return champions.yaml with the line of one scenario as told; all outside of it stays as it was."""
+    """Return champions.yaml with another line for one scenario; all outside of it keeps its bytes.
+
+    Raises:
+        UserError: the text is not valid, or would not be afterwards.
+    """
     yaml, stream = YAML(), io.StringIO()
     yaml.width = WIDE
     yaml.dump({scenario: line.model_dump(mode="json", exclude_defaults=True)}, stream)
     rows = text.splitlines()
     first = next((k for k, row in enumerate(rows) if row.startswith(f"{scenario}:")), None)
     if first is None:
-        return "\n".join([*rows, stream.getvalue()])
-    after = next((k for k in range(first + 1, len(rows)) if rows[k][:1] not in ("", " ", "#")), len(rows))
-    while not rows[after - 1].strip() or rows[after - 1].startswith("#"):  # what stands above the next line
-        after -= 1
-    return "\n".join([*rows[:first], stream.getvalue().rstrip(), *rows[after:]]) + "\n"
+        found = "\n".join([*rows, stream.getvalue()])
+    else:
+        after = next((k for k in range(first + 1, len(rows)) if rows[k][:1] not in ("", " ", "#")), len(rows))
+        while not rows[after - 1].strip() or rows[after - 1].startswith("#"):  # what stands above the next line
+            after -= 1
+        found = "\n".join([*rows[:first], stream.getvalue().rstrip(), *rows[after:]]) + "\n"
+    before = champions_in(text)
+    if champions_in(found) != {**before, scenario: line}:
+        raise UserError(f"{CHAMPIONS}: {scenario}: cannot be moved without another change: write it as '{scenario}:'")
+    return found
 
 
 def promoted(line: Champion | None, seat: Seat) -> Champion:

@@ -40,7 +40,9 @@ def explain_params(
 
     if schema is not None:
         from pipeline import storage
+        from pipeline.storage.files import check_out
 
+        check_out(schema, [".json"])
         storage.write_json(schema, reference.schema())
         return
     means, rows = reference.explained(load_params(), place)

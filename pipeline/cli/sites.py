@@ -19,15 +19,18 @@ def site(
     format: Annotated[
         str | None, typer.Option(help="Its format, where its first line does not tell.", autocompletion=formats)
     ] = None,
+    yes: Annotated[bool, typer.Option("--yes", help="Accept a log that looks implausible.")] = False,
 ) -> None:
     """Say what is in a site's log, and put what advises it into params.yaml; `dvc repro advise@NAME` then does.
+
+    The name of a site that is there updates its rows to the log.
 
     Example: python -m pipeline site site.swf.gz --name mine
     """
     params = read_params()
     from pipeline.stages.site import run
 
-    run(params, log, name, format, machines or [])
+    run(params, log, name, format, machines or [], yes)
 
 
 @app.command(rich_help_panel=STAGES)

@@ -36,9 +36,13 @@ def check(
     Example: python -m pipeline check
     """
     params = read_params(every)
+    from pipeline.config.gate import too_few
     from pipeline.logs.registry import check_there
+    from pipeline.progress import say
 
     check_there(params)
+    for line in filter(None, (too_few(params, name) for name in params.scenarios)):
+        say(line)
     typer.echo(
         f"params.yaml: as it should be; scenarios {', '.join(params.scenarios)}; agents {', '.join(params.agents)}"
     )

@@ -67,6 +67,8 @@ class Advice(NamedTuple):
     agent: tuple[str, Change]  # the learned policy, against the best heuristic, by mean bounded slowdown
     elsewhere: dict[float, str]  # the best heuristic at other loads, times the log's own
     more_days: int | None  # of log that it takes to tell; None: it is told, or no number of days would do
+    limits: bool = True  # does the log say which run times users asked for?
+    needs: str = ""  # what the scenario's policies_know must be for a heuristic to play as here; as it is
 
 
 def advise(scenario: str, trial: pd.DataFrame, today: str, agent: str, settings: Evaluation, seed: int) -> Advice:
@@ -98,7 +100,10 @@ def advise(scenario: str, trial: pd.DataFrame, today: str, agent: str, settings:
         best_heuristic=best,
         blocks=blocks,
         jobs=int(test["job"].nunique()),
-        **found,
+        mean=found["mean"],
+        p99=found["p99"],
+        wait=found["wait"],
+        p99_wait=found["p99_wait"],
         candidate=candidate,
         clear=clear,
         worst_week=_worst_week(test, candidate, today),

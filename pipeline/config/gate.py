@@ -1,11 +1,15 @@
 """Rules of who may become the champion of a scenario, and of when it is time to look for another one."""
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from pydantic import Field
 
-from pipeline.config.records import Frozen, Many, Name, Share
+from pipeline.config.records import Frozen, Many, Name, Share, must_know
 
+if TYPE_CHECKING:
+    from pipeline.config.params import Params
+
+LEAST = 10  # independent jobsets; fewer have no interval
 Level = Annotated[float, Field(gt=0, lt=0.5)]
 
 
@@ -23,11 +27,30 @@ class Watch(Frozen):
 class Gate(Frozen):
     """What a candidate must show to become the champion; declared before its results are seen."""
 
-    jobsets: Annotated[Many, Field(ge=10)]  # independent jobsets, or windows, that each load needs at least
+    jobsets: Annotated[Many, Field(ge=LEAST)]  # independent jobsets, or windows, that each load needs at least
     # The same of scenarios in which fewer are enough, by name.
-    fewer: dict[Name, Annotated[Many, Field(ge=10)]]
+    fewer: dict[Name, Annotated[Many, Field(ge=LEAST)]]
     level: Level  # chance that a candidate which is no better is promoted, over all candidates of a scenario (Holm)
     margin: Share  # part of the champion's mean over all loads by which a candidate must be better
     load_margin: Share  # part of the champion's mean by which it may be worse at any one load, with its interval
     tail_margin: Share  # the same of the 99th percentile, over all loads
     watch: Watch  # of the champion, once it is one
+
+    def needed(self, scenario: str) -> int:
+        """Return how many independent jobsets each load of a scenario needs."""
+        return self.fewer.get(scenario, self.jobsets)
+
+
+def check_gate(params: "Params", where: str) -> None:
+    """Refuse a number for a scenario that does not exist."""
+    for name in params.gate.fewer if params.gate else ():
+        must_know(where, f"gate.fewer.{name}", name, params.scenarios)
+
+
+def too_few(params: "Params", scenario: str) -> str:
+    """Return why the gate can promote no candidate of a scenario, whatever the results; nothing where it can."""
+    tests = params.scenario(scenario).jobsets.test
+    if params.gate is None or tests >= (needed := params.gate.needed(scenario)):
+        return ""
+    why = f"{needed} independent jobsets a load are needed, scenarios.{scenario}.jobsets.test is {tests}"
+    return f"gate: {scenario}: no candidate can pass: {why}: raise it, or set gate.fewer.{scenario}"

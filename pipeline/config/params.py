@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal, TypeVar, get_args
 from pydantic import Field, ValidationError
 
 from pipeline.config.checks import check_names
-from pipeline.config.gate import Gate
+from pipeline.config.gate import Gate, check_gate
 from pipeline.config.groups.learning import DqnRecipe
 from pipeline.config.groups.scenario import GroupsScenario
 from pipeline.config.machines.learning import MachinesRecipe
@@ -211,7 +211,12 @@ def load_params(path: Path = PARAMS_FILE, every: bool = False) -> Params:
         raise UserError(f"{path}: cannot be read ({error.strerror}); run this at the repository's root") from error
     except UnicodeDecodeError as error:
         raise UserError(f"{path}: expected UTF-8 text, found byte 0x{error.object[error.start]:02x}") from error
-    return check_params(parsed(text, str(path)), str(path), every)
+    return params_in(text, str(path), every)
+
+
+def params_in(text: str, where: str, every: bool = False) -> Params:
+    """Check the text of params.yaml; arguments and errors are those of `check_params`."""
+    return check_params(parsed(text, where), where, every)
 
 
 def check_params(raw: Any, where: str, every: bool = False) -> Params:
@@ -242,6 +247,7 @@ def check_params(raw: Any, where: str, every: bool = False) -> Params:
         raise UserError(last) from error
     check_names(params, where)
     check_sites(params, where)
+    check_gate(params, where)
     for check in CHECKS:
         check(params, where)
     return params

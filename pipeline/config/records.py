@@ -11,6 +11,7 @@ from pipeline.errors import UserError
 if TYPE_CHECKING:
     from pydantic_core import ErrorDetails
 
+NAME = r"^[a-z][a-z0-9_]*$"
 NAMED = "expected a name of small letters, digits and _, a letter first"
 LONGEST_SHOWN = 80  # characters of a wrong value
 TELLING = ("name", "problem", "algorithm")  # keys that say which record of several a mapping is
@@ -49,7 +50,7 @@ StepRange = Annotated[tuple[Positive, Positive], AfterValidator(_ordered)]
 ShareRange = Annotated[tuple[PositiveShare, PositiveShare], AfterValidator(_ordered)]
 Instances = Literal["one", "each"]  # a job for each task of a log, or for each of a task's instances
 Loads = Annotated[tuple[Load, ...], Field(min_length=1), AfterValidator(_distinct)]
-Name = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$")]
+Name = Annotated[str, Field(pattern=NAME)]
 
 
 class Frozen(BaseModel):

@@ -84,6 +84,29 @@ class Executor:
         found = self._found(work, on_progress)
         return [found[key] for key in keys]
 
+    def kept(
+        self,
+        function: Callable[[Task], Result],
+        tasks: Sequence[Task],
+        inputs: Sequence[Path] = (),
+        on_progress: ShareCallback = no_progress,
+    ) -> list[Result]:
+        """Return what `map` does, in this process; results of an interrupted stage are read instead of made again."""
+        keys, found, keeping = keys_of(function, tasks, inputs), list[Result](), True
+        self._keys |= set(keys)
+        self._store.sweep()
+        for key, task in zip(keys, tasks, strict=True):
+            held = self._store.read(key)
+            found.append(function(task) if held is None else held[0])
+            if held is None and keeping:
+                try:
+                    self._store.write(key, found[-1])
+                except UserError as error:  # the result does not need it
+                    say(f"{error}; continuing without keeping what is done")
+                    keeping = False
+            on_progress(len(found))
+        return found
+
     def forget(self) -> None:
         """Discard what tasks found: what was made of it is written."""
         self._store.discard(self._keys)

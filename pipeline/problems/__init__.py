@@ -42,6 +42,7 @@ from pipeline.problems.parts import (
     Table,
     Task,
     Tested,
+    Trial,
     Use,
     Validated,
     both,
@@ -55,6 +56,7 @@ from pipeline.schemas import ResultTables
 if TYPE_CHECKING:
     from torch import nn  # noqa: F401  # in the words of AnyProblem
 
+    from pipeline.execution.executor import Executor
     from pipeline.logs.trace import Trace
 
 __all__ = [
@@ -89,6 +91,7 @@ __all__ = [
     "Table",
     "Task",
     "Tested",
+    "Trial",
     "Use",
     "Validated",
     "both",
@@ -209,16 +212,18 @@ def protocol(word: str) -> Callable[[Path, int, bool, Sequence[str], Path], pd.D
     return run
 
 
-def site_rows(name: str, log: Path, format: str, trace: "Trace", machines: Sequence[str], params: Params) -> SiteRows:
+def site_rows(
+    name: str, log: Path, format: str, trace: "Trace", machines: Sequence[str], params: Params, sure: bool = False
+) -> SiteRows:
     """Return the rows of params.yaml that a site's log needs; `machines` are those that a user names, if any."""
-    run: Callable[[str, Path, str, Trace, Sequence[str], Params], SiteRows] = import_module(SITES).site_rows
-    return run(name, log, format, trace, machines, params)
+    run: Callable[..., SiteRows] = import_module(SITES).site_rows
+    return run(name, log, format, trace, machines, params, sure)
 
 
-def trial(params: Params, site: str) -> pd.DataFrame:
-    """Return TRIAL of a site: what every policy made of its log."""
-    run: Callable[[Params, str], pd.DataFrame] = import_module(TRIAL).trial
-    return run(params, site)
+def trial(params: Params, site: str, workers: "Executor") -> Trial:
+    """Return what every policy made of a site's log."""
+    run: Callable[[Params, str, Executor], Trial] = import_module(TRIAL).trial
+    return run(params, site, workers)
 
 
 def scenarios_by_problem(params: Params) -> dict[str, list[str]]:

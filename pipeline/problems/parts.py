@@ -223,6 +223,15 @@ class SiteRows(NamedTuple):
     agent: str  # its name
     agent_row: Mapping[str, Json]
     site: Mapping[str, Json]
+    fewer: Mapping[str, Json]  # of the gate's section; empty where its rules are met without
+    windows: int  # independent ones of the test period
+
+
+class Trial(NamedTuple):
+    """A site's log under every policy."""
+
+    played: pd.DataFrame  # TRIAL
+    limits: bool  # does the log say which run times users asked for?
 
 
 class Use(NamedTuple):

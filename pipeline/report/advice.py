@@ -14,6 +14,10 @@ FIGURES = (
     ("99th percentile of wait, s", "p99_wait", 0),
 )
 MOST_LOSERS = 8
+NO_LIMITS = (
+    "the log has no run-time limits (estimates): the replay gives every policy, also the one that the site runs today, "
+    "exact run times, which no scheduler has"
+)
 SCHEDULE = "python -m pipeline schedule LOG --out plan.csv"
 
 
@@ -29,7 +33,8 @@ def page(found: Sequence[Advice], confidence: float) -> str:
             "more": len(one.losers) - MOST_LOSERS,
             "changes": changes(one),
             "command": f"{SCHEDULE} --scenario {one.scenario} --policy {_policy(one)}",
-            "know": one.policy.partition("+")[2],
+            "know": one.policy.partition("+")[2] or one.needs,
+            "warning": "" if one.limits else NO_LIMITS,
         }
         for one in found
     ]

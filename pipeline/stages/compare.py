@@ -12,7 +12,7 @@ from pipeline.comparing.loads import loads_markdown, loads_of, short
 from pipeline.comparing.resampling import windows
 from pipeline.config import Params
 from pipeline.problems import Evidence, Tested, problem, problem_of, scenarios_by_problem
-from pipeline.progress import say
+from pipeline.progress import progress, say
 from pipeline.schemas import COMPARISON, DELAY, LOADS, OBJECTIVES, SUMMARY
 from pipeline.simulation.results import BOUNDED
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 def run(params: Params) -> None:
     """Write reports/: summaries, comparison, key metrics, curves, figures, and the table for people."""
-    with tracking.stage("compare", "", params) as run:
+    with tracking.stage("compare", "", params) as run, progress("compare", 1, brief=True):
         run.inputs(storage.TABLES)
         tested = {name: problem_of(params, name).comparison.tested(params, name) for name in params.scenarios}
         found = [_scenario(params, name, of.same_windows, run) for name, of in tested.items()]

@@ -9,8 +9,9 @@ from pipeline.champions.tables import GATE
 from pipeline.champions.verdicts import Verdict, verdict
 from pipeline.comparing.resampling import windows
 from pipeline.config import Params
+from pipeline.config.gate import too_few
 from pipeline.problems import problem_of
-from pipeline.progress import say
+from pipeline.progress import progress, say
 from pipeline.schemas import empty
 from pipeline.stages.replaying import measures, seat_of, with_standing
 
@@ -19,7 +20,7 @@ TABLE, VERDICTS = storage.REPORTS / "gate.csv", storage.REPORTS / "gate.json"
 
 def run(params: Params) -> None:
     """Write reports/gate.csv and reports/gate.json: the rules on each candidate, and who is to be champion."""
-    with tracking.stage("gate", "", params) as run:
+    with tracking.stage("gate", "", params) as run, progress("gate", 1, brief=True):
         run.inputs(storage.TABLES)
         lines = champions_in(storage.read_text(CHAMPIONS))
         tables, verdicts = [empty(GATE)], {}
@@ -27,6 +28,8 @@ def run(params: Params) -> None:
             rows, verdicts[scenario] = _scenario(params, scenario, lines.get(scenario))
             tables.append(rows)
             say(f"gate: {scenario}: {verdicts[scenario].line}")
+            if never := too_few(params, scenario):
+                say(never)
         together = pd.concat([rows for rows in tables if len(rows)] or tables, ignore_index=True)
         storage.write_table(TABLE, together, GATE)
         storage.write_json(VERDICTS, {name: one.model_dump(mode="json") for name, one in verdicts.items()})

@@ -5,15 +5,14 @@ from pathlib import Path
 
 from pipeline import storage
 from pipeline.config import Params
-from pipeline.errors import UserError
 from pipeline.problems import ShowRequest, problem_of
 from pipeline.progress import say
+from pipeline.storage.files import check_out
 
 
 def run(params: Params, asked: ShowRequest, policies: Sequence[str], out: Path) -> None:
     """Write the picture of a jobset under some policies."""
-    if out.suffix != ".png":
-        raise UserError(f"{out}: expected a name that ends in .png")
+    check_out(out, [".png"])
     picture = problem_of(params, asked.scenario).use.draw(params, asked, policies, ())
     storage.write(out, picture.content)
     say(f"{out}: {picture.title}")

@@ -1,5 +1,6 @@
 """`site`: look at a site's log, and write what advises it into params.yaml."""
 
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -7,6 +8,9 @@ import numpy as np
 
 from pipeline import storage
 from pipeline.config import PARAMS_FILE, Params, repository_root
+from pipeline.config.gate import too_few
+from pipeline.config.params import params_in
+from pipeline.config.records import NAME, NAMED
 from pipeline.core import FloatArray, IntArray
 from pipeline.errors import UserError
 from pipeline.logs.overview import tables
@@ -15,31 +19,57 @@ from pipeline.logs.trace import DAY_S, Trace
 from pipeline.logs.user_files import log_format
 from pipeline.problems import site_rows
 from pipeline.progress import progress, say
-from pipeline.storage.params_file import add_rows
+from pipeline.report.advice import NO_LIMITS
+from pipeline.storage.params_file import with_rows
 
 WEEK_S = 7 * DAY_S
 MOST_WEEKS = 8  # that are told of by themselves
 MOST_USERS = 5
+LONGEST_NAME = 60  # of folders and of what is made of it
+WORDS = ("null", "true", "false", "yes", "no", "on", "off")  # of YAML, which are no names there
 
 
-def run(params: Params, log: Path, name: str, format: str | None, machines: Sequence[str]) -> None:
-    """Say what is in a log, then put its scenario, agent and site into params.yaml.
+def run(params: Params, log: Path, name: str, format: str | None, machines: Sequence[str], sure: bool = False) -> None:
+    """Say what is in a log, then put its scenario, agent and site into params.yaml; a site that is there gets the log.
 
     Raises:
-        UserError: the log cannot be read, is too short, or params.yaml has such rows; nothing is written then.
+        UserError: the name, the log or what params.yaml would be is not valid; nothing is written then.
     """
+    _must_be_free(params, name)
     format = format or log_format(log)
     if format is None:
         raise UserError(f"{log}: expected a log of docs/logs.md, found another first line; --format names its format")
     with progress(f"read {log}, percent", 100, brief=True) as advance:
         trace = read(log, format, advance)
-    for line in found(trace):
+    for line in [*found(trace), *([] if trace.has_estimates else [f"warning: {NO_LIMITS}"])]:
         say(line)
-    rows = site_rows(name, _named(log), format, trace, machines, params)
+    with progress(f"fit {log} to its machines", 1, brief=True):
+        rows = site_rows(name, _named(log), format, trace, machines, params, sure)
     wanted = {"scenarios": {name: rows.scenario}, "agents": {rows.agent: rows.agent_row}, "sites": {name: rows.site}}
-    add_rows(PARAMS_FILE, PARAMS_FILE.read_text(encoding="utf-8"), wanted)
-    say(f"{PARAMS_FILE}: added scenario '{name}', agent '{rows.agent}' and site '{name}'; nothing else was changed")
+    wanted |= {"gate": {"fewer": rows.fewer}} if rows.fewer else {}
+    text, said = with_rows(str(PARAMS_FILE), storage.read_text(PARAMS_FILE), wanted)
+    if too_few(params_in(text, str(PARAMS_FILE)), name):
+        say(f"gate: {name}: no agent can pass: {rows.windows} windows of the test period are independent, too few")
+    if said:
+        storage.write(PARAMS_FILE, text.encode())
+    for line in said or ["its rows are those of this log"]:
+        say(f"{PARAMS_FILE}: {line}")
     say(f"next: dvc repro advise@{name} (this site alone), or make repro (all): {storage.REPORTS}/advice.html")
+
+
+def _must_be_free(params: Params, name: str) -> None:
+    """Refuse a name that params.yaml cannot hold, or that is another row's."""
+    if not re.fullmatch(NAME, name) or len(name) > LONGEST_NAME or name in WORDS:
+        plain = re.sub(r"[^a-z0-9]+", "_", name.lower()).strip("_")[:LONGEST_NAME]
+        other = plain if re.fullmatch(NAME, plain) and plain not in WORDS else f"site_{plain}".rstrip("_")
+        wanted = f"{NAMED}, up to {LONGEST_NAME}, and no word of YAML"
+        raise UserError(f"--name: {wanted}; got '{name[:LONGEST_NAME]}'; '{other}' would be one")
+    taken = {**dict.fromkeys(params.scenarios, "scenario"), **dict.fromkeys([*params.agents, *params.plans], "policy")}
+    for one in (name, f"{name}_ppo") if name not in params.sites else ():
+        if one in taken:
+            raise UserError(
+                f"--name {name}: params.yaml has {taken[one]} '{one}', of no such site; choose another name"
+            )
 
 
 def _named(log: Path) -> Path:

@@ -9,6 +9,7 @@ from pathlib import Path
 from pipeline import storage
 from pipeline.config import load_params
 from pipeline.problems import ShowRequest, problem_of
+from pipeline.storage.files import check_out
 
 TRIAL = Path(__file__).parent / "trial"
 AGENT = "deeprm3"
@@ -16,6 +17,7 @@ AGENT = "deeprm3"
 
 def run(out: Path) -> list[str]:
     """Write the picture; return what was gained, and what to do next."""
+    check_out(out, [".png"])
     params = load_params(TRIAL / "params.yaml")
     asked, policies = ShowRequest(TRIAL / "jobs.csv", "trial"), ["sjf", str(TRIAL / AGENT)]
     drawn = problem_of(params, "trial").use.draw(params, asked, policies, ["SJF", AGENT])

@@ -7,7 +7,7 @@ import json
 import os
 import shutil
 import stat
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
@@ -24,6 +24,7 @@ from pipeline.progress import say
 
 DIGITS = 6
 OWNER, ANYONE = 0o600, 0o666  # who may read and write a file that is made, less the umask
+TABLES = (".csv", ".csv.gz", ".parquet")
 
 Filter = tuple[str, str, list[str] | list[int]]  # (column, operator, values), as pyarrow has it
 
@@ -238,10 +239,20 @@ def one_line(error: Exception) -> str:
     return " ".join(str(error).split())[:200]
 
 
-def check_out(path: Path) -> None:
-    """Refuse, before any work is done, to write a table where it cannot be, or under a name that does not say how."""
-    if not path.name.endswith((".csv", ".csv.gz", ".parquet")):
-        raise UserError(f"{path}: expected a name that ends in .csv, .csv.gz or .parquet")
+def check_out(path: Path, ends: Sequence[str] = TABLES, inputs: Iterable[Path] = (), what: str = "schedule") -> None:
+    """Refuse, before any work is done, to write where it cannot be, under a name that does not say how, or over inputs.
+
+    Args:
+        path: to be written.
+        ends: of its name.
+        inputs: the logs or tables that jobs are read from.
+        what: is written.
+    """
+    if not path.name.endswith(tuple(ends)):
+        wanted = " or ".join([", ".join(ends[:-1]), ends[-1]] if len(ends) > 1 else ends)
+        raise UserError(f"{path}: expected a name that ends in {wanted}")
+    if any(path.exists() and one.exists() and path.samefile(one) for one in inputs):
+        raise UserError(f"{path}: the jobs are read from it: name another file for the {what}")
     if path.is_dir():
         raise UserError(f"{path}: cannot be written (Is a directory)")
     there = next(parent for parent in path.parents if parent.exists())

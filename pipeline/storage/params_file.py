@@ -1,36 +1,86 @@
-"""params.yaml as text: rows are put in, and everything else stays as it was, comments included."""
+"""params.yaml as text: rows are added, or their values changed; everything else keeps its bytes, with comments."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from io import StringIO
-from pathlib import Path
+from typing import Any
 
 from ruamel.yaml import YAML
 
 from pipeline.config.parsing import parsed
 from pipeline.core import Json
 from pipeline.errors import UserError
-from pipeline.storage.files import write
 
 DEEP = 2  # spaces of a level
+Rows = Mapping[str, Mapping[str, Mapping[str, Json]]]  # by section and name
 
 
-def add_rows(path: Path, text: str, rows: Mapping[str, Mapping[str, Mapping[str, Json]]]) -> None:
-    """Write a text with some rows more, by section and name.
+def with_rows(where: str, text: str, rows: Rows) -> tuple[str, list[str]]:
+    """Return a text that holds some rows, and a line for each row that is new and each value that changed.
 
     Raises:
-        UserError: a row of that name is there, or the text could not take them without another change.
+        UserError: the text could not take them without another change.
     """
-    before, found = parsed(text, str(path)), text
+    before, found, said = parsed(text, where), text, []
     for section, named in rows.items():
+        there = before.get(section) or {}
         for name, row in named.items():
-            if name in (before.get(section) or {}):
-                raise UserError(f"{path}: {section}.{name} is there; choose another name, or take the row out first")
-            found = with_row(found, section, name, row)
-    after = parsed(found, str(path))
-    wanted = {**before, **{section: {**(before.get(section) or {}), **named} for section, named in rows.items()}}
-    if after != wanted:
-        raise UserError(f"{path}: the rows of {', '.join(rows)} could not be put in without another change")
-    write(path, found.encode())
+            if name not in there:
+                found = with_row(found, section, name, row)
+                said.append(f"added {section}.{name}")
+            for place, old, value in _changes(there[name], row) if name in there else ():
+                found = with_value(found, (section, name, *place), value)
+                what = f"{'.'.join((section, name, *place))}: {_flow(value)}"
+                said.append(f"added {what}" if old is None else f"changed {what}, before {_flow(old)}")
+    try:
+        after = parsed(found, where)
+    except UserError:
+        after = None
+    if after != _merged(before, rows):
+        raise UserError(f"{where}: the rows of {', '.join(rows)} could not be put in without another change")
+    return found, said
+
+
+def _changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[tuple[tuple[str, ...], Json, Json]]:
+    """Yield the place of each value that is new or another than before, the old value and the new one."""
+    for key, value in after.items():
+        old = before.get(key)
+        if isinstance(old, Mapping) and isinstance(value, Mapping):
+            yield from (((key, *place), was, now) for place, was, now in _changes(old, value))
+        elif old != value:
+            yield (key,), old, value
+
+
+def _merged(before: Any, rows: Any) -> Any:
+    if not isinstance(before, Mapping) or not isinstance(rows, Mapping):
+        return rows
+    return {**before, **{key: _merged(before.get(key), value) for key, value in rows.items()}}
+
+
+def with_value(text: str, place: Sequence[str], value: Json) -> str:
+    """Return a text with one value changed, or added to a mapping that is there."""
+    around: Any = YAML(pure=True).compose(text)
+    for part in place[:-1]:
+        around = next(child for key, child in around.value if key.value == part)
+    pairs, new = around.value, f"{place[-1]}: {_flow(value)}"
+    for key, old in pairs:
+        if key.value == place[-1]:
+            colon, first, after = text.index(":", key.end_mark.index) + 1, old.start_mark.index, _end(old)
+            return f"{text[:colon]} {_flow(value)}{text[colon:first].rstrip()}{text[after:]}"
+    if not pairs:
+        return f"{text[: around.start_mark.index]}{{{new}}}{text[around.end_mark.index :]}"
+    if around.flow_style:
+        last = _end(pairs[-1][1])
+        return f"{text[:last]}, {new}{text[last:]}"
+    first = pairs[0][0].start_mark
+    return f"{text[: first.index]}{new}\n{' ' * first.column}{text[first.index :]}"
+
+
+def _end(node: Any) -> int:
+    """Return where the text of a value ends; what the parser takes for the end of a block is after its comments."""
+    if getattr(node, "flow_style", True) or not node.value:
+        return int(node.end_mark.index)
+    last = node.value[-1]
+    return _end(last[1] if isinstance(last, tuple) else last)
 
 
 def with_row(text: str, section: str, name: str, row: Mapping[str, Json]) -> str:
@@ -46,7 +96,7 @@ def with_row(text: str, section: str, name: str, row: Mapping[str, Json]) -> str
     c: 2
     <BLANKLINE>
     """
-    block = [" " * DEEP + f"{name}:", *(" " * 2 * DEEP + line for line in _lines(row))]
+    block = [" " * DEEP + f"{name}:", *(f"{' ' * 2 * DEEP}{key}: {_flow(value)}" for key, value in row.items())]
     lines = text.splitlines()
     first = next(
         (k for k, line in enumerate(lines) if line.split("#")[0].rstrip() in (f"{section}:", f"{section}: {{}}")), None
@@ -65,12 +115,9 @@ def with_row(text: str, section: str, name: str, row: Mapping[str, Json]) -> str
     return "\n".join([*lines[: last + 1], *block, *lines[last + 1 :]]) + "\n"
 
 
-def _lines(row: Mapping[str, Json]) -> list[str]:
-    """Return a mapping as lines of YAML, a line a key; what a key holds stands on its line."""
-    found = []
-    for key, value in row.items():
-        yaml, out = YAML(), StringIO()
-        yaml.default_flow_style, yaml.width = True, 10_000
-        yaml.dump({key: value}, out)
-        found.append(out.getvalue().strip()[1:-1])
-    return found
+def _flow(value: Json) -> str:
+    """Return a value on one line of YAML."""
+    yaml, out = YAML(), StringIO()
+    yaml.default_flow_style, yaml.width = True, 10_000
+    yaml.dump({"": value}, out)
+    return out.getvalue().strip().partition(": ")[2][:-1]

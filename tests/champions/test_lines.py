@@ -68,3 +68,11 @@ def test_what_is_no_line_is_refused(text: str, said: str) -> None:
         champions_in(text)
     assert str(found.value).startswith(said)
     assert "\n" not in str(found.value)
+
+
+@pytest.mark.parametrize("head", ['"online":', "online :", "? online\n:"])
+def test_a_line_that_cannot_be_moved_without_another_change_stays(head: str) -> None:
+    text = f"# Ours.\n{head} {{policy: hold, digest: ab, verdict: v}}\n"
+    before = champions_in(text)["online"]
+    with pytest.raises(UserError, match=r"^champions\.yaml"):
+        with_line(text, "online", promoted(before, LEARNED))

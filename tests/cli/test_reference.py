@@ -43,3 +43,11 @@ def test_a_shell_completes_policies_of_the_scenario_that_was_named() -> None:
     assert policies(context, "hol") == ["hold", "hold_until"]
     assert policies(context, "models/deeprm") == ["models/deeprm", "models/deeprm2", "models/deeprm3"]
     assert policies(context, "models/controller") == []
+
+
+def test_a_schema_is_not_written_over_a_file_of_another_kind(tmp_path: Path) -> None:
+    there = tmp_path / "params.yaml"
+    there.write_text("seed: 1\n")
+    done = CliRunner().invoke(app, ["explain-params", "--schema", str(there)])
+    assert str(done.exception) == f"{there}: expected a name that ends in .json"
+    assert there.read_text() == "seed: 1\n"

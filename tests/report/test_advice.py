@@ -67,5 +67,9 @@ def test_the_page_holds_the_figures_and_escapes_what_a_log_says() -> None:
     assert "--policy saf</pre>" in told
     assert "first write <code>policies_know: predictions</code> into the scenario&#39;s row" in told
     assert "policies_know" not in text
+    limits = page([ADVICE._replace(needs="estimates")], 0.95)
+    assert "<code>policies_know: estimates</code>" in limits
+    assert "run-time limits" not in text
+    assert "Warning: the log has no run-time limits (estimates)" in page([ADVICE._replace(limits=False)], 0.95)
     assert "95 % interval" in text
     assert "range over blocks" in page([ADVICE._replace(blocks=9)], 0.95)

@@ -9,7 +9,7 @@ from builders import REPOSITORY
 
 from pipeline.errors import UserError
 from pipeline.storage import discard, write
-from pipeline.storage.files import _held, read_json, read_text
+from pipeline.storage.files import _held, check_out, read_json, read_text
 
 KILLED = """
 import os
@@ -116,3 +116,16 @@ def test_json_that_is_nested_without_end_is_one_line(tmp_path: Path) -> None:
     path.write_text("[" * 200_000)
     with pytest.raises(UserError, match=f"{path}: not JSON"):
         read_json(path)
+
+
+def test_nothing_is_written_over_what_is_read_or_under_a_name_of_another_kind(root: Path) -> None:
+    (root / "jobs.csv").write_text("job\n")
+    (root / "again.csv").symlink_to("jobs.csv")
+    for out in ("jobs.csv", "again.csv", "./jobs.csv"):
+        with pytest.raises(UserError, match=r"csv: the jobs are read from it: name another file for the table$"):
+            check_out(Path(out), inputs=[Path("jobs.csv")], what="table")
+    check_out(Path("other.csv"), inputs=[Path("jobs.csv")])
+    with pytest.raises(UserError, match=r"^params.yaml: expected a name that ends in .json$"):
+        check_out(Path("params.yaml"), [".json"])
+    with pytest.raises(UserError, match=r"^x.png: expected a name that ends in .csv, .csv.gz or .parquet$"):
+        check_out(Path("x.png"))

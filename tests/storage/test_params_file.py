@@ -1,26 +1,24 @@
 """Rows that are put into params.yaml as text."""
 
-from pathlib import Path
-
 import pytest
 from builders import REPOSITORY
 from ruamel.yaml import YAML
 
 from pipeline.errors import UserError
-from pipeline.storage.params_file import add_rows, with_row
+from pipeline.storage.params_file import with_row, with_rows
 
 ROW = {"problem": "machines", "machines": [{"count": 4, "has": {"cpu": 64.0}}], "loads": [60]}
 
 
-def test_the_rows_stand_where_they_belong_and_every_other_line_stays(tmp_path: Path) -> None:
-    text, path = (REPOSITORY / "params.yaml").read_text(), tmp_path / "params.yaml"
+def test_the_rows_stand_where_they_belong_and_every_other_line_stays() -> None:
+    text = (REPOSITORY / "params.yaml").read_text()
     rows = {
         "scenarios": {"mine": ROW},
         "agents": {"mine_ppo": {"scenario": "mine"}},
         "sites": {"mine": {"today": "fcfs"}},
     }
-    add_rows(path, text, rows)
-    found = path.read_text()
+    found, said = with_rows("params.yaml", text, rows)
+    assert said == ["added scenarios.mine", "added agents.mine_ppo", "added sites.mine"]
     added = [line for line in found.splitlines() if line not in text.splitlines()]
     assert added == [
         "  mine:",
@@ -38,17 +36,52 @@ def test_the_rows_stand_where_they_belong_and_every_other_line_stays(tmp_path: P
     assert list(loaded["scenarios"])[-1] == "mine"
 
 
-def test_a_name_that_is_there_is_refused_and_nothing_is_written(tmp_path: Path) -> None:
-    text = (REPOSITORY / "params.yaml").read_text()
-    with pytest.raises(UserError, match=r"scenarios\.online is there; choose another name"):
-        add_rows(tmp_path / "params.yaml", text, {"scenarios": {"online": ROW}})
-    assert not (tmp_path / "params.yaml").exists()
+OURS = """# All of it.
+scenarios:
+  mine:   # the one in the basement
+    slots: 32      # fewer
+    loads:  # percent
+      - 57
+    workload: {path: a.swf, window: 200}
+gate:
+  fewer: {streams: 24}   # of some
+"""
 
 
-def test_a_section_on_one_line_is_refused_and_nothing_is_written(tmp_path: Path) -> None:
+def test_values_change_in_place_and_comments_and_other_values_stay() -> None:
+    rows = {
+        "scenarios": {"mine": {"slots": 32, "loads": [61], "workload": {"path": "b.swf", "window": 200}}},
+        "gate": {"fewer": {"mine": 17}},
+    }
+    found, said = with_rows("params.yaml", OURS, rows)
+    assert (
+        found
+        == """# All of it.
+scenarios:
+  mine:   # the one in the basement
+    slots: 32      # fewer
+    loads: [61]  # percent
+    workload: {path: b.swf, window: 200}
+gate:
+  fewer: {streams: 24, mine: 17}   # of some
+"""
+    )
+    assert said == [
+        "changed scenarios.mine.loads: [61], before [57]",
+        "changed scenarios.mine.workload.path: b.swf, before a.swf",
+        "added gate.fewer.mine: 17",
+    ]
+    assert with_rows("params.yaml", found, rows) == (found, [])
+
+
+def test_a_section_on_one_line_is_refused() -> None:
     with pytest.raises(UserError, match="a: is written on one line"):
-        add_rows(tmp_path / "params.yaml", "a: {b: {c: 1}}\n", {"a": {"d": {"e": 1}}})
-    assert not (tmp_path / "params.yaml").exists()
+        with_rows("params.yaml", "a: {b: {c: 1}}\n", {"a": {"d": {"e": 1}}})
+
+
+def test_rows_that_yaml_would_read_as_others_are_refused() -> None:
+    with pytest.raises(UserError, match=r"^params\.yaml: the rows of a could not be put in without another change$"):
+        with_rows("params.yaml", "a:\n  b: {c: 1}\n", {"a": {"null": {"e": 1}}})
 
 
 def test_a_section_that_is_not_there_is_made() -> None:

@@ -33,11 +33,9 @@ def schedule_jobs(params: Params, asked: ScheduleRequest) -> None:
     """Write the schedule of a job table or log, and beside it the shares."""
     row = params.groups_scenario(asked.scenario)
     _must_make_sense(asked)
-    check_out(asked.out)
+    check_out(asked.out, inputs=[asked.jobs])
     beside = shares_file(asked.out)
-    for path in (asked.out, beside):
-        if path.exists() and asked.jobs.exists() and path.samefile(asked.jobs):
-            raise UserError(f"{path}: the jobs are read from it: name another file for the schedule")
+    check_out(beside, inputs=[asked.jobs])
     act = policy_by_name(asked.policy, params, asked.scenario)
     with progress(f"read {asked.jobs}, percent", 100, brief=True) as advance:
         mine = read_jobs(asked.jobs, row, advance)

@@ -22,14 +22,14 @@ DEFAULT = ("fcfs", "sjf", "f1", "saf", "wfp3", "unicep", "wfp_peer", "uni_peer")
 PAST = 1900  # of a log's first jobs, before all published sequences: what policies that look ahead know of it
 SEED = 1  # of the bootstrap
 DIGITS = 12  # what others published is compared to a millionth
+ENDS = ("_waits", "_paired")  # of the other tables
 LOG_ENDS = (".gz", ".swf")
 
 
 def run(trace: Path, most: int, backfill: bool, names: Sequence[str], out: Path) -> pd.DataFrame:
     """Write one row a sequence and policy to `out`, and beside it waits and paired intervals; return the means."""
-    check_out(out)
-    if out.suffix != ".csv":
-        raise UserError(f"{out}: expected a name that ends in .csv, for two more tables stand beside it")
+    for end in ("", *ENDS):
+        check_out(out.with_name(f"{out.stem}{end}{out.suffix}"), [".csv"], [trace], "table")
     names = names or DEFAULT
     _check_names(names)
     known = {_title(name): _player(name) for name in dict.fromkeys(names)}
@@ -45,10 +45,10 @@ def run(trace: Path, most: int, backfill: bool, names: Sequence[str], out: Path)
         alone = rows(log, title, backfill, who, others, lambda share: advance(50 + 50 * share))
     if len(published) < len(STARTS):
         say(f"{title}: long enough for {len(published)} of the {len(STARTS)} published sequences")
-    tables = [("", found, RLSCHEDULER), ("_waits", found, RLSCHEDULER_WAITS)]
+    tables = [("", found, RLSCHEDULER), (ENDS[0], found, RLSCHEDULER_WAITS)]
     pairs = paired(alone, SEED)
     if len(pairs):  # none where no reference plays, or nobody else
-        tables.append(("_paired", pairs, RLSCHEDULER_PAIRED))
+        tables.append((ENDS[1], pairs, RLSCHEDULER_PAIRED))
     for end, frame, schema in tables:
         storage.write_table(out.with_name(f"{out.stem}{end}{out.suffix}"), frame[list(schema.columns)], schema, DIGITS)
     numbers = [name for name in RLSCHEDULER_WAITS.columns if found[name].dtype == "float64"]

@@ -34,9 +34,7 @@ DIGITS = 12  # seconds of some years, to a thousandth
 def schedule(params: Params, asked: ScheduleRequest) -> None:
     """Write the schedule of a job table or log."""
     scenario = _asked_for(params.machines_scenario(asked.scenario), asked)
-    check_out(asked.out)
-    if asked.out.exists() and asked.jobs.exists() and asked.out.samefile(asked.jobs):
-        raise UserError(f"{asked.out}: the jobs are read from it: name another file for the schedule")
+    check_out(asked.out, inputs=[asked.jobs])
     park = park_of(params, asked.scenario)
     chosen = policy_for(params, asked.policy, scenario, park, asked.scenario)
     jobs = read_user_jobs(asked.jobs, scenario, park)

@@ -6,74 +6,145 @@ estimates are what policies know, where the log has them.
 """
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from pydantic import ValidationError
 
-from pipeline.config import MachinesScenario, Params
-from pipeline.config.records import first_problem
+from pipeline.config import MachinesLog, MachinesScenario, Params
+from pipeline.config.gate import LEAST
+from pipeline.config.records import Frozen, first_problem
 from pipeline.core import THOUSANDTHS, Json
 from pipeline.errors import UserError
+from pipeline.logs.plausible import unconfirmed, word
 from pipeline.logs.trace import DAY_S, Trace
+from pipeline.logs.windows import periods
 from pipeline.problems import SiteRows
-from pipeline.problems.machines.workload.windows import fitted
+from pipeline.problems.machines.workload.windows import NO_MACHINE, Fitted, fitted
+from pipeline.schemas.trial import BLOCK_DAYS
 
 TRAIN, VALIDATION = 0.4, 0.2
 LEAST_DAYS = 14.0  # of the test period
 WINDOW = 200  # jobs of a jobset
 LEAST_JOBS = 2 * WINDOW  # of the validation period
 SLOTS = 64
+TESTS = 20  # test jobsets where the gate asks for no number
+MOST_LEFT = 0.05  # of the jobs, on none of the machines
 RECIPE = "ppo"
 
 
-def site_rows(name: str, log: Path, format: str, trace: Trace, machines: Sequence[str], params: Params) -> SiteRows:
-    """Return the scenario, the agent and the row of `sites` of a log.
+def site_rows(
+    name: str, log: Path, format: str, trace: Trace, machines: Sequence[str], params: Params, sure: bool = False
+) -> SiteRows:
+    """Return the rows of a log, which params.yaml names as `log`; of a site that is there, its own with the new log.
 
-    Args:
-        name: of the scenario.
-        log: as params.yaml should name it.
-        format: of the log.
-        trace: the log.
-        machines: as "4 cpu=64,memory=256"; none: as the log tells.
-        params: those that the rows are for.
+    Machines are those that a user names, as "4 cpu=64,memory=256"; else those of the site's row or of the log.
 
     Raises:
-        UserError: the log is too short to tell of, its machines are unknown, or no recipe of that name is there.
+        UserError: the log is too short or implausible, its machines are unknown, or there is no recipe of that name.
     """
     if RECIPE not in params.recipes:
         raise UserError(f"params.yaml: recipes: expected '{RECIPE}', which the site's agent learns by; it is not there")
-    _must_be_long(trace)
-    park = [_group(text) for text in machines] or _groups_of(trace)
-    row = _scenario(park, log, format, trace.has_estimates)
+    known = name in params.sites
+    park = [_group(text) for text in machines]
+    row = _again(name, log, format, park, params) if known else _scenario(park, log, format, trace)
     try:
         scenario = MachinesScenario.model_validate(row)
     except ValidationError as error:
         raise UserError(first_problem(error, row, "--machines" if machines else str(log))) from error
-    load = max(1, round(100 * fitted(trace, scenario.workload, scenario).own_load))  # type: ignore[arg-type]
-    agent = f"{name}_{RECIPE}"
+    fit, doubts = _usable(trace, scenario, log, sure)
+    if doubts:
+        row["workload"]["accept"] = sorted({*row["workload"].get("accept", ()), *map(word, doubts)})
+    old, load = list(scenario.loads), max(1, round(100 * fit.own_load))
+    loads = old if known and len(old) > 1 else [load]  # several are a user's
+    agent = params.sites[name].agent if known else f"{name}_{RECIPE}"
+    agent_row = _row_of(params.agents[agent]) if known else _agent(name, load)
+    for part in ("pretrain", "finetune"):
+        if agent_row[part].get("loads") == old:
+            agent_row[part]["loads"] = loads
+    tests, fewer = _tests(name, fit, scenario, params)
     return SiteRows(
-        scenario={**row, "loads": [load]},
+        scenario={**row, "loads": loads, "jobsets": {**row["jobsets"], "test": tests}},
         agent=agent,
-        agent_row=_agent(name, load),
-        site={"today": "fcfs", "agent": agent},
+        agent_row=agent_row,
+        site=_row_of(params.sites[name]) if known else {"today": "fcfs", "agent": agent},
+        fewer=fewer,
+        windows=_independent(fit, scenario),
     )
 
 
-def _must_be_long(trace: Trace) -> None:
-    """Refuse a log that no advice could be told of, and say how much longer it must be."""
+def _row_of(record: Frozen) -> dict[str, Any]:
+    """Return a row as params.yaml has it."""
+    return record.model_dump(mode="json", exclude_unset=True)
+
+
+def _again(name: str, log: Path, format: str, park: list[dict[str, Json]], params: Params) -> dict[str, Any]:
+    """Return the row of a site's scenario for another log; what a user wrote there stays."""
+    row = _row_of(params.machines_scenario(name))
+    if row["workload"]["name"] != "log":
+        raise UserError(f"params.yaml: scenarios.{name}.workload: expected a log, found jobs of another source")
+    row["workload"] |= {"format": format, "path": str(log)}
+    return row | ({"machines": park} if park else {})
+
+
+def _usable(trace: Trace, scenario: MachinesScenario, log: Path, sure: bool) -> tuple[Fitted, list[str]]:
+    """Return a log as jobs of the machines, and what is implausible in it and confirmed.
+
+    One that is too short, or implausible and not confirmed, is refused.
+    """
+    short = _too_short(trace)
+    try:
+        fit = fitted(trace, scenario.workload, scenario)  # type: ignore[arg-type]
+    except UserError as error:
+        raise UserError(short) if short else error from error
+    jobs, left = len(fit.jobs.arrival), fit.left_out[NO_MACHINE]
+    total = np.array(fit.park.capacity).sum(axis=0) / THOUSANDTHS
+    accepted = scenario.workload.accept  # type: ignore[union-attr]
+    doubts = list(unconfirmed(trace, accepted, dict(zip(fit.park.resources, total.tolist(), strict=True))))
+    if left > MOST_LEFT * (jobs + left) and "misfits" not in {*accepted, *map(word, doubts)}:
+        doubts.append(f"misfits: {left:,} of {jobs + left:,} jobs {NO_MACHINE}")
+    said = [f"{log}: {'; '.join(doubts)}: correct the log, name its --machines, or accept it by --yes"]
+    if wrong := [*([short] if short else []), *(said if doubts and not sure else [])]:
+        raise UserError("; ".join(wrong))
+    return fit, doubts
+
+
+def _independent(fit: Fitted, scenario: MachinesScenario) -> int:
+    """Return how many windows of the test period are independent: without a common job, and blocks of days apart."""
+    workload: MachinesLog = scenario.workload  # type: ignore[assignment]
+    first, after = periods(len(fit.jobs.arrival), workload)["test"]
+    days = (fit.jobs.arrival[after - 1] - fit.jobs.arrival[first]) / DAY_S
+    return min((after - first) // workload.window, int(days / BLOCK_DAYS))
+
+
+def _tests(name: str, fit: Fitted, scenario: MachinesScenario, params: Params) -> tuple[int, dict[str, int]]:
+    """Return the count of test jobsets, and the entry of `gate.fewer`: as many as are independent, up to the gate's.
+
+    A number that neither this command nor the gate's rules wrote is a user's, and stays.
+    """
+    rules, old = params.gate, scenario.jobsets.test
+    count = min(_independent(fit, scenario), rules.jobsets if rules else TESTS)
+    if count < LEAST or rules is None or old not in (TESTS, rules.needed(name)):
+        return old, {}
+    return count, {name: count} if count < rules.jobsets or name in rules.fewer else {}
+
+
+def _too_short(trace: Trace) -> str:
+    """Return how much longer a log must be of which no advice could be told; nothing of one that is long enough."""
     jobs, days = len(trace.id), (trace.submit_s[-1] - trace.submit_s[0]) / DAY_S
     last = trace.submit_s[round((TRAIN + VALIDATION) * jobs) :]
     test_days = (last[-1] - last[0]) / DAY_S if len(last) else 0.0
     if test_days < LEAST_DAYS:
         more = int(np.ceil((LEAST_DAYS - test_days) / (1 - TRAIN - VALIDATION)))
-        raise UserError(
+        return (
             f"cannot tell: of {days:.1f} days of log the last {1 - TRAIN - VALIDATION:.0%} are {test_days:.1f}; "
             f"expected at least {LEAST_DAYS:g}: about {more} more days"
         )
     if jobs * VALIDATION < LEAST_JOBS:
-        raise UserError(f"cannot tell: the log has {jobs} jobs; expected at least {int(LEAST_JOBS / VALIDATION)}")
+        return f"cannot tell: the log has {jobs} jobs; expected at least {int(LEAST_JOBS / VALIDATION)}"
+    return ""
 
 
 def _group(text: str) -> dict[str, Json]:
@@ -106,42 +177,29 @@ def _groups_of(trace: Trace) -> list[dict[str, Json]]:
     ]
 
 
-def _scenario(park: Sequence[Mapping[str, Json]], log: Path, format: str, estimates: bool) -> dict[str, Json]:
+def _scenario(park: list[dict[str, Json]], log: Path, format: str, trace: Trace) -> dict[str, Any]:
+    cut = {"window": WINDOW, "train_share": TRAIN, "validation_share": VALIDATION}
     return {
         "problem": "machines",
-        "machines": list(park),
+        "machines": park or _groups_of(trace),
         "slots": SLOTS,
         "dispatch": "easy_anew",
-        "policies_know": "estimates" if estimates else "durations",
+        "policies_know": "estimates" if trace.has_estimates else "durations",
         "pause": 16,
         "time_limit": 1_000_000,
-        "workload": {
-            "name": "log",
-            "format": format,
-            "path": str(log),
-            "window": WINDOW,
-            "train_share": TRAIN,
-            "validation_share": VALIDATION,
-        },
+        "workload": {"name": "log", "format": format, "path": str(log), **cut},
         "loads": [100],
-        "jobsets": {"train": 20, "validation": 10, "test": 20},
+        "jobsets": {"train": 20, "validation": 10, "test": TESTS},
     }
 
 
-def _agent(name: str, load: int) -> dict[str, Json]:
+def _agent(name: str, load: int) -> dict[str, Any]:
+    effort = {"updates": 40, "jobsets": 6, "episodes": 4, "validate_every": 10}
     return {
         "problem": "machines",
         "scenario": name,
         "objective": "bounded_slowdown",
         "network": {"name": "deepsets", "hidden": 32},
         "pretrain": {"name": "none"},
-        "finetune": {
-            "name": "ppo",
-            "recipe": RECIPE,
-            "loads": [load],
-            "updates": 40,
-            "jobsets": 6,
-            "episodes": 4,
-            "validate_every": 10,
-        },
+        "finetune": {"name": "ppo", "recipe": RECIPE, "loads": [load], **effort},
     }

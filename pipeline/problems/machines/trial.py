@@ -1,25 +1,31 @@
 """A site's log, played whole under every policy, period by period: what an advice is made of.
 
 A period is played from `warm_up_days` before its first job, so that it does not begin with an empty cluster; those jobs
-are not counted. Where policies are told users' estimates, heuristics are played once more, told run times that are
-predicted from the log's training period (`PREDICTED`). No episode is cut, and a model that lets time pass is asked
+are not counted. What the site runs today knows what its scheduler knows, the requested limits, whatever the scenario's
+row says; only a log without limits leaves it exact run times. So do all heuristics, and where predictions can be made
+from the log's training period, each is played once more with them (`PREDICTED`). The agent is given what its scenario's
+row says, but never exact run times where there are limits. No episode is cut, and a model that lets time pass is asked
 again at the next event, as where a user's own jobs are scheduled. Validation is also played with gaps between arrivals
 stretched and compressed, under heuristics alone: it tells at which loads the advice would be another.
 """
 
 from collections.abc import Mapping
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 
 from pipeline import storage
-from pipeline.config import MachinePark, MachinesLog, MachinesScenario, Params
-from pipeline.core import LOG_NAME, NODES_NAME, FloatArray, IntArray, Policy, keys
+from pipeline.config import MachinesLog, MachinesScenario, Params
+from pipeline.config.machines.scenario import NEVER_TOLD_ANEW
+from pipeline.core import LOG_NAME, NODES_NAME, FloatArray, IntArray, keys
 from pipeline.errors import UserError
+from pipeline.execution.executor import Executor
 from pipeline.logs.registry import read
 from pipeline.logs.trace import DAY_S, Trace
 from pipeline.logs.windows import periods
+from pipeline.problems import Trial
 from pipeline.problems.machines.evaluation.metrics import outcome
 from pipeline.problems.machines.heuristics.rules import HEURISTICS
 from pipeline.problems.machines.lookahead.playing import play_on
@@ -33,8 +39,8 @@ from pipeline.schemas.trial import BLOCK_DAYS
 
 OTHER_LOADS = (0.8, 1.2)  # times the log's own, at which validation is played as well
 WEEK_S, BLOCK_S = 7 * DAY_S, BLOCK_DAYS * DAY_S
-AS_TOLD = "{rule}"  # what the scenario says
-PREDICTED = "{rule}+predictions"  # a heuristic that is told predicted run times
+PREDICTIONS = "predictions"
+PREDICTED = "{rule}+predictions"  # a heuristic that is given predicted run times
 LEFT_OUT = ("random", "tetris")  # chance; and one that must be tuned on jobsets first
 
 
@@ -53,13 +59,15 @@ class Play(NamedTuple):
 
     split: str
     load: float  # times the log's own
-    told: str  # AS_TOLD or PREDICTED, of run times
-    rule: str
-    policy: Policy
+    knows: str  # of run times: estimates, predictions, or durations where the log has no estimates
+    rule: str  # a heuristic, or the directory of a model
 
 
-def trial(params: Params, name: str) -> pd.DataFrame:
-    """Return TRIAL of a site: heuristics and its agent on the validation and the test period of its log.
+Course = tuple[FloatArray, FloatArray]  # wait and bounded slowdown of the jobs that count, [J] each
+
+
+def trial(params: Params, name: str, workers: Executor) -> Trial:
+    """Return what heuristics and its agent made of the validation and the test period of a site's log.
 
     Raises:
         UserError: its jobs do not come from a log, or a period has no job.
@@ -68,35 +76,40 @@ def trial(params: Params, name: str) -> pd.DataFrame:
     workload = scenario.workload
     if not isinstance(workload, MachinesLog) or workload.parts is not None:
         raise UserError(f"sites.{name}: expected a scenario of a log in periods, found jobs of another source")
-    trace = _read(name, workload)
-    fit = fitted(trace, workload, scenario)
-    model = str(storage.model_folder(site.agent, "policy"))
-    agent = policy_by_name(model, scenario, fit.park, name)
-    heuristics = {rule: policy for rule, policy in HEURISTICS.items() if rule not in LEFT_OUT}
+    heuristics = [rule for rule in HEURISTICS if rule not in LEFT_OUT]
     if site.today not in heuristics:
         raise UserError(f"sites.{name}.today: expected one of {', '.join(heuristics)}, found '{site.today}'")
-    known = {AS_TOLD: fit} | _predicted(trace, workload, scenario)
+    trace = _read(name, workload)
+    with progress(f"prepare the log of {name}", 1, brief=True):
+        known = _known(trace, workload, scenario)
+    asked, model = next(iter(known)), storage.model_folder(site.agent, "policy")
+    policy_by_name(str(model), scenario, known[asked].park, name)  # what is wrong with it is said before hours of plays
+    own = scenario.policies_know if scenario.policies_know in known else asked
     plays = [
-        Play(split, load, told, rule, policy)
+        Play(split, load, knows, rule)
         for split in ("validation", "test")
         for load in (1.0, *(OTHER_LOADS if split == "validation" else ()))
-        for told in known
-        for rule, policy in (heuristics | ({site.agent: agent} if (load, told) == (1.0, AS_TOLD) else {})).items()
+        for knows in known
+        for rule in (*heuristics, *([str(model)] if (load, knows) == (1.0, own) else []))
     ]
-    found = []
+    played = partial(
+        _played, known=known, scenario=scenario, warm_up_days=site.warm_up_days, name=name, seed=params.seed
+    )
     with progress(f"trial of {name}, plays", len(plays)) as advance:
-        for play in plays:
-            period = _period(known[play.told], workload, play.split, site.warm_up_days)
-            found.append(_played(period, play, scenario, fit.park, params.seed))
-            advance(len(found), f"{play.split}, {play.rule}")
-    return pd.concat(found, ignore_index=True)
+        courses = workers.kept(played, plays, [model], advance)
+    frames = [
+        _frame(_period(known[play.knows], workload, play.split, site.warm_up_days), play, course, site.agent)
+        for play, course in zip(plays, courses, strict=True)
+    ]
+    return Trial(pd.concat(frames, ignore_index=True), trace.has_estimates)
 
 
-def _predicted(trace: Trace, workload: MachinesLog, scenario: MachinesScenario) -> dict[str, Fitted]:
-    """Return the log as policies meet it that are told predictions, where it has what they are made of."""
-    if scenario.policies_know != "estimates" or (trace.user < 0).all():
-        return {}
-    return {PREDICTED: fitted(trace, workload, scenario.model_copy(update={"policies_know": "predictions"}))}
+def _known(trace: Trace, workload: MachinesLog, scenario: MachinesScenario) -> dict[str, Fitted]:
+    """Return the log by what policies know of run times; first, what the site's scheduler knows."""
+    predictable = trace.has_estimates and (trace.user >= 0).any() and scenario.dispatch not in NEVER_TOLD_ANEW
+    predicted = predictable or scenario.policies_know == PREDICTIONS
+    levels = ["estimates" if trace.has_estimates else "durations", *([PREDICTIONS] if predicted else [])]
+    return {knows: fitted(trace, workload, scenario.model_copy(update={"policies_know": knows})) for knows in levels}
 
 
 def _read(name: str, workload: MachinesLog) -> Trace:
@@ -126,27 +139,38 @@ def _period(fit: Fitted, workload: MachinesLog, split: str, warm_up_days: float)
     )
 
 
-def _played(period: Period, play: Play, scenario: MachinesScenario, park: MachinePark, seed: int) -> pd.DataFrame:
-    """Return the rows of TRIAL of one policy."""
-    jobs = period.jobs._replace(arrival=period.jobs.arrival / play.load)
-    batch, machines = end_to_end([jobs]), unlimited(scenario, park)
-    nobody = np.zeros(len(batch.arrival))  # learns: presence costs nothing
-    simulator, one = Simulator(batch, machines, nobody), np.zeros(1, dtype=np.int64)
-    for _ in play_on(simulator, play.policy, keys(seed, one, one)):
+def _played(
+    play: Play, known: Mapping[str, Fitted], scenario: MachinesScenario, warm_up_days: float, name: str, seed: int
+) -> Course:
+    """Return what one policy made of the jobs of a period."""
+    park = known[play.knows].park
+    period = _period(known[play.knows], scenario.workload, play.split, warm_up_days)  # type: ignore[arg-type]
+    policy = HEURISTICS.get(play.rule) or policy_by_name(play.rule, scenario, park, name)
+    batch = end_to_end([period.jobs._replace(arrival=period.jobs.arrival / play.load)])
+    machines, one = unlimited(scenario, park), np.zeros(1, dtype=np.int64)
+    simulator = Simulator(batch, machines, np.zeros(len(batch.arrival)))  # no policy learns: presence costs nothing
+    for _ in play_on(simulator, policy, keys(seed, one, one)):
         pass
     found, counted = outcome(batch, simulator.placed(), machines), slice(period.counted, None)
+    return np.maximum(found.wait[counted], 0.0), found.bounded_slowdown[counted]
+
+
+def _frame(period: Period, play: Play, course: Course, agent: str) -> pd.DataFrame:
+    """Return the rows of TRIAL of one play."""
+    counted = slice(period.counted, None)
     since = period.jobs.arrival[counted] - period.jobs.arrival[period.counted]
+    name = agent if play.rule not in HEURISTICS else (PREDICTED if play.knows == PREDICTIONS else "{rule}")
     columns: Mapping[str, object] = {
         "period": period.name,
         "load": play.load,
-        "policy": play.told.format(rule=play.rule),
+        "policy": name.format(rule=play.rule),
         "job": np.arange(len(since)),
         "week": (since // WEEK_S).astype(np.int64),
         "block": (since // BLOCK_S).astype(np.int64),
         "user": period.user[counted].astype(np.int64),
-        "run_s": jobs.duration[counted],
+        "run_s": period.jobs.duration[counted],
         "share": period.share[counted],
-        "wait": np.maximum(found.wait[counted], 0.0),
-        "bounded_slowdown": found.bounded_slowdown[counted],
+        "wait": course[0],
+        "bounded_slowdown": course[1],
     }
     return pd.DataFrame(columns)

@@ -21,6 +21,8 @@ from pipeline.logs.windows import periods
 from pipeline.problems.machines.nouns import Jobs
 from pipeline.problems.machines.workload.park import grouped, kinds_at, sampled
 
+NO_MACHINE = "could run on none of the machines"
+
 
 class Fitted(NamedTuple):
     """A log as jobs of some machines."""
@@ -76,7 +78,7 @@ def fitted(trace: Trace, workload: MachinesLog, scenario: MachinesScenario) -> F
         load=_load(jobs, park, learned),
         left_out={
             f"arrived before {workload.first_s:g} s": int(early.sum()),
-            "could run on none of the machines": int((~runs).sum()),
+            NO_MACHINE: int((~runs).sum()),
         },
         capped=int((left.run_s > longest).sum()),
         unused=tuple(name for name in trace.resources if name not in park.resources),

@@ -46,8 +46,9 @@ def solve(params: Params, scenario: str) -> pd.DataFrame:
     must_be_solvable("params.yaml", scenario, row)
     test = read_jobsets(storage.jobsets_folder(scenario), "test", row.resources)
     few = {load: group[: how.jobsets] for load, group in test.items()}
-    made = warm_starts(params, scenario, few, heuristics_with(storage.read_chosen(scenario).knobs))
-    warm = searched(made, Cluster.of(row), params.seed)
+    with progress(f"hindsight {scenario}, first schedules", 1, brief=True):
+        made = warm_starts(params, scenario, few, heuristics_with(storage.read_chosen(scenario).knobs))
+        warm = searched(made, Cluster.of(row), params.seed)
     solving = partial(solve_work, cluster=Cluster.of(row), limit=how.limit, seed=params.seed)
     side_by_side = Setting(backend="processes", workers=params.threads)
     with (

@@ -2,7 +2,6 @@
 
 from pipeline.config import Params, PoolLog
 from pipeline.core import IntArray, Policy
-from pipeline.errors import UserError
 from pipeline.problems import ScheduleRequest
 from pipeline.problems.pool.nouns import Cluster
 from pipeline.problems.pool.policies import drawn_by_name, policy_for, uses_end
@@ -19,9 +18,7 @@ def schedule_jobs(params: Params, asked: ScheduleRequest) -> None:
     """Write the schedule of a job table or log."""
     jobs, policy, out, samples, tries = asked.jobs, asked.policy, asked.out, asked.samples, asked.tries
     scenario = params.pool_scenario(asked.scenario).changed(asked.capacity, asked.slots, asked.horizon)
-    check_out(out)
-    if out.exists() and jobs.exists() and out.samefile(jobs):
-        raise UserError(f"{out}: the jobs are read from it: name another file for the schedule")
+    check_out(out, inputs=[jobs])
     cluster = Cluster.of(scenario)._replace(arrivals_end=asked.arrivals_end)
     chosen, masked = policy_for(params, policy, scenario, asked.scenario, cluster)
     drawn = drawn_by_name(policy, scenario) if samples else None

@@ -1,0 +1,161 @@
+"""`site`: what it puts into params.yaml, and what it refuses before it writes anything."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from builders import REPOSITORY
+from commands import Command
+from ruamel.yaml import YAML
+from swf_lines import line
+
+from pipeline.config import check_params, load_params
+
+DAY_S = 86_400
+LIMITS, NONE = 3_600, -1
+
+
+def log(
+    path: Path, days: int, gap: int = 2_160, limit: int = LIMITS, size: int = 4, run: int = 900, processors: int = 8
+) -> Path:
+    """Jobs of 15 minutes on 4 of 8 processors, one every 36 minutes, unless other numbers are given."""
+    count = days * DAY_S // gap
+    rows = [line(k + 1, submit=k * gap, run=run, allocated=size, estimate=limit) for k in range(count)]
+    path.write_text(f"; MaxProcs: {processors}\n" + "\n".join(rows) + "\n")
+    return path
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("CTC-SP2", "got 'CTC-SP2'; 'ctc_sp2' would be one"),
+        ("2nd", "got '2nd'; 'site_2nd' would be one"),
+        ("", "got ''; 'site' would be one"),
+        ("a/b", "got 'a/b'; 'a_b' would be one"),
+        ("true", "got 'true'; 'site_true' would be one"),
+        ("a" * 61, f"got '{'a' * 60}'; '{'a' * 60}' would be one"),
+        ("online", "params.yaml has scenario 'online'"),
+        ("deeprm3", "params.yaml has policy 'deeprm3'"),
+        ("deepk8s", "params.yaml has policy 'deepk8s_ppo'"),
+    ],
+)
+def test_a_name_that_params_yaml_cannot_hold_is_refused_and_nothing_is_written(
+    place: Path, command: Command, name: str, said: str
+) -> None:
+    before = (place / "params.yaml").read_bytes()
+    done = command("site", str(log(place / "ours.swf", 60)), "--name", name)
+    assert done.code == 2
+    assert done.err.startswith("error: --name")
+    assert said in done.err
+    assert "\n" not in done.err.strip()
+    assert (place / "params.yaml").read_bytes() == before
+
+
+def test_what_would_not_be_valid_afterwards_is_not_written(place: Path, command: Command) -> None:
+    text = (place / "params.yaml").read_text().replace("algorithm: ppo", "algorithm: cem", 1)
+    text = text.replace("recipes:\n", "recipes:\n  # one of another algorithm\n", 1)
+    raw: Any = YAML(typ="safe").load(text)
+    raw["recipes"]["ppo"] = raw["recipes"]["dagger"]
+    raw["agents"].pop("deepk8s_ppo")
+    raw.pop("plans", None)
+    with (place / "params.yaml").open("w") as stream:
+        YAML().dump(raw, stream)
+    before = (place / "params.yaml").read_bytes()
+    done = command("site", str(log(place / "ours.swf", 60)), "--name", "mine")
+    assert (done.code, (place / "params.yaml").read_bytes()) == (2, before)
+    assert "agents.mine_ppo.finetune.recipe: 'ppo' is one of dagger, not of ppo" in done.err
+
+
+def test_a_longer_log_of_the_same_name_changes_what_follows_from_it_and_no_edit_of_the_user(
+    place: Path, command: Command
+) -> None:
+    """Half of 8 processors for 900 s of every 2,160 s are 21 %; of every 1,080 s they are 42 %."""
+    params = place / "params.yaml"
+    assert command("site", str(log(place / "ours.swf", 60)), "--name", "mine").code == 0
+    text = params.read_text()
+    for old, new in (
+        ("    slots: 64\n", "    slots: 32   # narrow windows\n"),
+        ("    pause: 16\n    time_limit: 1000000\n", "    pause: 8\n    time_limit: 1000000\n"),
+        ("    today: fcfs\n", "    # since May\n    today: sjf\n"),
+    ):
+        assert text.count(old) == 1
+        text = text.replace(old, new)
+    params.write_text(text)
+    done = command("site", str(log(place / "longer.swf", 120, gap=1_080)), "--name", "mine")
+    assert [row for row in done.err.splitlines() if row.startswith("params.yaml: ")] == [
+        "params.yaml: changed scenarios.mine.workload.path: longer.swf, before ours.swf",
+        "params.yaml: changed scenarios.mine.loads: [42], before [21]",
+        "params.yaml: changed scenarios.mine.jobsets.test: 15, before 20",
+        "params.yaml: changed agents.mine_ppo.finetune.loads: [42], before [21]",
+        "params.yaml: added gate.fewer.mine: 15",
+    ]
+    wanted = text.replace("path: ours.swf", "path: longer.swf").replace("[21]", "[42]")
+    wanted = wanted.replace("shares: 60}", "shares: 60, mine: 15}")
+    ours = wanted.index("  mine:\n")
+    assert params.read_text() == wanted[:ours] + wanted[ours:].replace("test: 20}", "test: 15}", 1)
+    again = command("site", "longer.swf", "--name", "mine").err
+    assert "params.yaml: its rows are those of this log" in again
+
+
+def test_the_gate_asks_a_site_for_as_many_windows_as_its_log_has_independent_ones(
+    place: Path, command: Command
+) -> None:
+    """Of 120 days with 9,600 jobs the last 48 days less a gap are tested: 15 whole blocks of three days, 19 windows."""
+    done = command("site", str(log(place / "ours.swf", 120, gap=1_080)), "--name", "mine")
+    assert done.code == 0
+    assert "no agent can pass" not in done.err
+    found = load_params()
+    assert found.scenario("mine").jobsets.test == found.rules.needed("mine") == 15
+    assert found.rules.needed("online") == 100
+
+
+def test_a_log_with_too_few_windows_for_the_gate_says_so_at_once(place: Path, command: Command) -> None:
+    """Of 60 days the last 24 are tested: 8 blocks; of 960 jobs 4 windows of 200."""
+    done = command("site", str(log(place / "ours.swf", 60)), "--name", "mine")
+    assert "gate: mine: no agent can pass: 4 windows of the test period are independent, too few" in done.err
+    assert "gate: mine: no candidate can pass: 100 independent jobsets a load are needed" in command("check").err
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        ({"run": 9_000}, "load: 208% of 8 cpu, from the first arrival to the last end"),  # 4 of 8, 9,000 of 2,160 s
+        ({"size": 9}, "fit on no machine"),
+    ],
+)
+def test_a_log_that_its_machines_cannot_have_run_stops_unless_the_user_is_sure(
+    place: Path, command: Command, wrong: dict[str, int], said: str
+) -> None:
+    path, before = log(place / "ours.swf", 60, **{"limit": 90_000, **wrong}), (place / "params.yaml").read_bytes()
+    done = command("site", str(path), "--name", "mine")
+    assert done.code == 2
+    assert said in done.err.splitlines()[-1]
+    assert (place / "params.yaml").read_bytes() == before
+    if "run" in wrong:
+        assert command("site", str(path), "--name", "mine", "--yes").code == 0
+        assert load_params().machines_scenario("mine").workload.accept == ("load",)  # type: ignore[union-attr]
+
+
+def test_many_jobs_that_fit_on_no_machine_stop_a_site(place: Path, command: Command) -> None:
+    """Every tenth job asks for 9 of the 8 processors that --machines names."""
+    rows = [
+        line(k + 1, submit=k * 2_160, run=900, allocated=9 if k % 10 == 0 else 4, estimate=LIMITS) for k in range(2_400)
+    ]
+    (place / "ours.swf").write_text("; MaxProcs: 16\n" + "\n".join(rows) + "\n")
+    done = command("site", "ours.swf", "--name", "mine", "--machines", "1 cpu=8")
+    assert done.code == 2
+    assert "240 of 2,400 jobs could run on none of the machines" in done.err.splitlines()[-1]
+
+
+def test_a_log_without_limits_is_said_to_assume_perfect_knowledge(place: Path, command: Command) -> None:
+    done = command("site", str(log(place / "ours.swf", 60, limit=NONE)), "--name", "mine", "--yes")
+    assert done.code == 0
+    assert "warning: the log has no run-time limits (estimates)" in done.err
+    assert command("site", str(log(place / "theirs.swf", 60)), "--name", "theirs").err.count("warning") == 0
+
+
+def test_numbers_of_the_gate_for_a_scenario_that_is_not_there_are_refused() -> None:
+    raw: Any = YAML(typ="safe").load(REPOSITORY / "params.yaml")
+    raw["gate"]["fewer"]["onlin"] = 50
+    with pytest.raises(Exception, match=r"^params\.yaml: gate\.fewer\.onlin: unknown 'onlin'; .*did you mean 'online'"):
+        check_params(raw, "params.yaml")
