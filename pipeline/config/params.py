@@ -14,7 +14,6 @@ from pipeline.config.groups.learning import DqnRecipe
 from pipeline.config.groups.scenario import GroupsScenario
 from pipeline.config.machines.learning import MachinesRecipe
 from pipeline.config.machines.scenario import MachinesScenario
-from pipeline.config.old_words import refuse_old_words
 from pipeline.config.parsing import parsed
 from pipeline.config.pool.hindsight import Hindsight
 from pipeline.config.pool.learning import Recipe, Transfer
@@ -233,7 +232,6 @@ def check_params(raw: Any, where: str, every: bool = False) -> Params:
     if not isinstance(raw, Mapping):
         found = {type(None): "nothing", list: "a list"}.get(type(raw), repr(raw)[:40])
         raise UserError(f"{where}: expected a mapping of keys to values, found {found}")
-    refuse_old_words(raw, where)
     try:
         text = json.dumps(raw, default=str)
     except TypeError as error:

@@ -100,14 +100,3 @@ def ranked(found: pd.DataFrame, player: str, measure: str = "mean_wait") -> list
     """Return the orders, lowest mean first."""
     means = found[found["player"] == player].groupby("order")[measure].mean()
     return [str(order) for order in means.sort_values(kind="stable").index]
-
-
-def told_apart(found: pd.DataFrame, measure: str = "mean_wait") -> list[tuple[str, str]]:
-    """Return the pairs of orders, lower first, whose repeats on Slurm do not overlap."""
-    spread = found[found["player"] == SLURM].groupby("order")[measure].agg(["min", "max"])
-    return [
-        (str(low), str(high))
-        for low in spread.index
-        for high in spread.index
-        if spread.loc[low, "max"] < spread.loc[high, "min"]
-    ]

@@ -417,21 +417,6 @@ def test_the_largest_load_of_bernoulli_arrivals_is_accepted() -> None:
     assert checked(values).pool_scenario("online").loads[-1] == 184
 
 
-@pytest.mark.parametrize(("old", "new"), [("steps", "pool"), ("events", "machines"), ("groups", "groups")])
-def test_a_file_of_before_is_told_what_to_write(old: str, new: str) -> None:
-    values = changed("scenarios.online.problem", GONE)
-    values["scenarios"]["online"]["dynamics"] = old
-    said = f"this key is called 'problem' now: write 'problem: {new}', here and in the rows of its agents"
-    assert refusal(values) == f"scenarios.online.dynamics: {said}"
-
-
-def test_knobs_of_before_are_told_where_to_stand() -> None:
-    values = raw()
-    values["heuristics"] = values["heuristics"]["pool"] | values["heuristics"]["machines"]
-    said = "heuristics: knobs stand under their problem now: mixes under machines, the others under pool"
-    assert refusal(values).startswith(said)
-
-
 def test_an_agent_is_of_the_problem_of_its_scenario() -> None:
     assert refusal(changed("agents.deeprm.problem", GONE)) == "agents.deeprm.problem: missing key"
     found = refusal(changed("agents.deeprm.problem", "steps"))

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 from builders import REPOSITORY
 
-from pipeline.fidelity.comparison import SLURM, Within, distance, figures, jobs_of, ranked, told_apart, within
+from pipeline.fidelity.comparison import SLURM, Within, distance, figures, jobs_of, ranked, within
 from pipeline.fidelity.jobs import ORDERS
 from pipeline.fidelity.simulated import starts
 from pipeline.fidelity.tables import PLAYS
@@ -66,6 +66,17 @@ def test_inside_is_between_the_least_and_the_most_and_no_distance_is_too_small(
     measure: str, ours: float, inside: bool
 ) -> None:
     assert Within("fcfs", measure, ours, 1.5, 1.0, 2.0).inside is inside
+
+
+def told_apart(found: pd.DataFrame, measure: str = "mean_wait") -> list[tuple[str, str]]:
+    """Return the pairs of orders, lower first, whose repeats on Slurm do not overlap."""
+    spread = found[found["player"] == SLURM].groupby("order")[measure].agg(["min", "max"])
+    return [
+        (str(low), str(high))
+        for low in spread.index
+        for high in spread.index
+        if spread.loc[low, "max"] < spread.loc[high, "min"]
+    ]
 
 
 def test_orders_are_ranked_and_told_apart_only_where_no_repeats_overlap() -> None:

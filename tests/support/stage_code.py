@@ -26,7 +26,6 @@ OF_CONFIG = (
     "checks",
     "gate",
     "learning",
-    "old_words",
     "problems",
     "records",
     "site",

@@ -149,14 +149,3 @@ def features(jobs: Asked) -> FloatArray:
             found[job, len(OWN) :] = [*past.of_likes(job), *past.of_user(job, time)]
             past.submit(job)
     return found
-
-
-def last_two(jobs: Asked, known: FloatArray) -> FloatArray:
-    """Return the mean run time of the user's last two jobs that had ended, and no more than the estimate [J].
-
-    Where none had ended it is the estimate (Tsafrir, Etsion and Feitelson 2007).
-    """
-    place = FEATURES.index("last_0")
-    last, before = known[:, place], known[:, place + 1]
-    mean = np.where(np.isnan(before), last, (last + before) / 2)
-    return np.fmin(mean, jobs.estimate)

@@ -5,7 +5,7 @@ import pytest
 from machine_rows import trace
 
 from pipeline.core import FloatArray
-from pipeline.logs.predicting.history import FEATURES, asked, features, last_two
+from pipeline.logs.predicting.history import FEATURES, asked, features
 from pipeline.logs.trace import Trace
 
 ALIKE = ("present", "longest_running", "running", "alike_present", "alike_running")
@@ -66,13 +66,6 @@ def test_what_had_not_ended_by_a_submission_changes_nothing_that_is_known_of_the
     for job, time in enumerate(some.submit_s):
         after = features(asked(some._replace(run_s=untold(some, time))))
         assert np.array_equal(before[: job + 1], after[: job + 1], equal_nan=True)
-
-
-def test_the_mean_of_the_last_two_is_at_most_the_estimate_and_at_first_the_estimate() -> None:
-    some = log((0, 0, 10, 30, 1), (20, 0, 20, 30, 1), (50, 0, 1, 30, 1), (60, 0, 1, 9, 1), (61, 0, 1, 8, 2))
-    jobs = asked(some)
-    # Nothing; 10; (20 + 10) / 2; (1 + 20) / 2, but 9 were asked for; another user.
-    assert last_two(jobs, features(jobs)).tolist() == [30, 10, 15, 9, 8]
 
 
 def test_without_estimates_and_users_run_times_do_not_stand_in_for_them() -> None:

@@ -43,16 +43,6 @@ def noisy(cluster: SharedCluster, controller: Controller, configurations: Config
     return control
 
 
-def on_levels(setting: Setting, configurations: Configurations) -> tuple[IntArray, IntArray]:
-    """Return each group's level [B, G], the highest that its share has the units for, and its order [B, G].
-
-    >>> what = Setting(share=np.array([[[5, 9], [2, 2]]]), order=np.array([[1, 0]]))
-    >>> on_levels(what, Configurations(np.array([[0, 0], [2, 2], [4, 8]]), orders=2))[0]
-    array([[2, 1]])
-    """
-    return _level(setting.share, configurations), setting.order
-
-
 def _level(share: IntArray, configurations: Configurations) -> IntArray:
     each = [np.searchsorted(units, share[:, :, r], side="right") for r, units in enumerate(configurations.units.T)]
     return np.asarray(np.min(each, axis=0) - 1)

@@ -26,7 +26,7 @@ from pipeline.problems.groups.nouns import (
     SharedCluster,
     equal_shares,
 )
-from pipeline.problems.groups.training.exploring import noisy, on_levels, random_setting
+from pipeline.problems.groups.training.exploring import noisy, random_setting
 
 Amounts = Sequence[Sequence[object]]
 LEVELS = Configurations(np.array([[0], [2], [4], [8]]), orders=2)
@@ -297,11 +297,3 @@ def test_every_step_down_draws_its_group_anew() -> None:
     control = noisy(cluster(9, groups=3), five_each, by_one, chance=0.0)
     share = control(nothing_happens(4000, 3), drawn(4000)).share
     assert abs((share == 3).all(axis=(1, 2)).mean() - 90 / 729) < 0.02
-
-
-def test_a_setting_is_on_the_highest_levels_that_it_has_the_units_for() -> None:
-    both = Configurations(np.array([[0, 0], [2, 4], [4, 8]]), orders=2)
-    setting = Setting(np.array([[[9, 8], [4, 7], [1, 9], [2, 4]]]), np.array([[1, 0, 1, 1]]))
-    level, order = on_levels(setting, both)
-    assert level.tolist() == [[2, 1, 0, 1]]
-    assert order.tolist() == [[1, 0, 1, 1]]
