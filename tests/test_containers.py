@@ -19,7 +19,7 @@ from servers import HOST, free_port
 from shared_stores import BUCKET, CONTAINERS, KEYS, composed, in_bucket, process, s3
 
 from pipeline.cli import app
-from pipeline.serving.app import FREE
+from pipeline.serving.guard import FREE
 
 COMPOSE = CONTAINERS / "compose.yaml"
 SERVICES = composed()["services"]
