@@ -1,10 +1,11 @@
-"""Goes round: reads a Slurm, asks the policy, sets what changed, and writes down all of it.
+"""The loop of a controller: read Slurm, ask the policy, set what changed, record it.
 
-A tick that cannot be read changes nothing. Where slurmctld was away for some ticks, all is taken back first when it
-answers again. When the policy does not answer, Slurm's own order stands: what was set is taken back.
+A tick that cannot be read changes nothing. After some ticks without slurmctld all is taken back first.
+When the policy does not answer, all is taken back too, and Slurm's own order stands.
 """
 
 import asyncio
+import contextlib
 import time
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -232,8 +233,8 @@ class Controller:
             complaint=" ".join(done.complaint.split())[:300],
             ms=[round(1000 * part, 1) for part in spent],
         )
-        moved = len(done.wanted) + len(done.released)
-        self.status.tick(found, reading, moved, done.complaint, 1000 * sum(spent))
+        self.status.tick(found, reading, len(done.wanted) + len(done.released), done.complaint, 1000 * sum(spent))
+        self.status.keep(self.settings.folder)
 
     def _tell_machines(self, pool: Pool, now: float) -> None:
         """Write down the nodes of a queue, where they are not those of before."""
@@ -245,7 +246,5 @@ class Controller:
 
 async def _first(stop: asyncio.Event, most_s: float) -> None:
     """Wait until told to stop, or for so long."""
-    try:
+    with contextlib.suppress(TimeoutError):
         await asyncio.wait_for(stop.wait(), most_s)
-    except TimeoutError:
-        return

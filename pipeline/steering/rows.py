@@ -110,11 +110,7 @@ def _no_job(line: int, why: str) -> JobRow:
 
 
 def nodes_in(text: str) -> list[NodeRow]:
-    """Return the nodes that sinfo printed, once for each partition.
-
-    Raises:
-        OddError: more than half of the lines are none of sinfo's.
-    """
+    """Return the nodes that sinfo printed, once for each partition; an OddError where most lines are not sinfo's."""
     return _all_read(text, "sinfo", len(SINFO), _node)
 
 
@@ -136,11 +132,7 @@ def takes_jobs(state: str) -> bool:
 
 
 def factors_in(text: str) -> dict[int, int]:
-    """Return the SiteFactor of each job that sprio printed; a job of several partitions has one.
-
-    Raises:
-        OddError: more than half of the lines are none of sprio's.
-    """
+    """Return the SiteFactor of each job that sprio printed; an OddError where most lines are not sprio's."""
     return dict(_all_read(text, "sprio", len(SPRIO), _factor))
 
 
@@ -216,10 +208,14 @@ def _job(cells: Sequence[str], where: str) -> JobRow:
     )
 
 
+def _matched(pattern: re.Pattern[str], text: str, where: str, what: str) -> re.Match[str]:
+    if (match := pattern.fullmatch(text)) is None:
+        raise OddError(f"{where}: expected {what}, found {text[:40]!r}")
+    return match
+
+
 def _whole(text: str, where: str) -> int:
-    if not NUMBER.fullmatch(text):
-        raise OddError(f"{where}: expected a whole number, found {text[:40]!r}")
-    return int(text)
+    return int(_matched(NUMBER, text, where, "a whole number")[0])
 
 
 def _name(text: str, where: str) -> str:
@@ -229,18 +225,13 @@ def _name(text: str, where: str) -> str:
 
 
 def _amount(text: str, where: str) -> float:
-    match = AMOUNT.fullmatch(text.removesuffix("+"))
-    if match is None:
-        raise OddError(f"{where}: expected an amount, found {text[:40]!r}")
+    match = _matched(AMOUNT, text.removesuffix("+"), where, "an amount")
     return float(match[1]) * TIMES[match[2]]
 
 
 def _count(text: str, where: str) -> int:
     """Return the least number of nodes that a job takes, as of '2', '2-4' or '1K'."""
-    match = NODES.fullmatch(text)
-    if match is None:
-        raise OddError(f"{where}: expected a number of nodes, found {text[:40]!r}")
-    return max(1, int(_amount(match[1], where)))
+    return max(1, int(_amount(_matched(NODES, text, where, "a number of nodes")[1], where)))
 
 
 def _submitted(text: str, where: str) -> float:
@@ -260,10 +251,7 @@ def _length(text: str, where: str) -> float | None:
     """Return the seconds of '4:00' or '1-02:03:04'; none: without limit."""
     if text in ENDLESS:
         return None
-    match = LENGTH.fullmatch(text)
-    if match is None:
-        raise OddError(f"{where}: expected a time limit, found {text[:40]!r}")
-    days, hours, minutes, seconds = (int(part or 0) for part in match.groups())
+    days, hours, minutes, seconds = (int(part or 0) for part in _matched(LENGTH, text, where, "a time limit").groups())
     return float(86_400 * days + 3600 * hours + 60 * minutes + seconds)
 
 

@@ -2,13 +2,18 @@
 
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
+from pathlib import Path
 
+from pipeline.errors import UserError
 from pipeline.progress import say
 from pipeline.steering.planning import Decided
 from pipeline.steering.rows import Reading
+from pipeline.storage.files import OWNER, write
 
 EVERY_S = 60.0
 LACKING_TICKS = 3  # without a policy, after which it is said at once
+METRIC = "deeprm_steer_ticks_without_policy"
 MOST_QUEUES = 3  # in one line
 
 
@@ -30,6 +35,12 @@ class Status:
         elif before >= LACKING_TICKS and not count:
             say(f"steer: {name}: the policy answers again")
         return count
+
+    def keep(self, folder: Path) -> None:
+        """Write how long each queue has had no policy, for the textfile collector of Prometheus' node exporter."""
+        rows = [f'{METRIC}{{queue="{queue}"}} {count}' for queue, count in sorted(self._lacking.items())]
+        with suppress(UserError):  # a full disk stops no tick
+            write(folder / "metrics.prom", "\n".join([f"# TYPE {METRIC} gauge", *rows, ""]).encode(), OWNER)
 
     def tick(self, found: Sequence[Decided], reading: Reading, moved: int, complaint: str, ms: float) -> None:
         """Count a tick, and say once a minute how it goes."""

@@ -1,5 +1,7 @@
 """A controller says once a minute how it goes, and soon when a queue has no policy."""
 
+from pathlib import Path
+
 import pytest
 from slurm_said import sinfo, squeue
 
@@ -47,6 +49,17 @@ def test_a_queue_without_a_policy_is_said_at_the_third_tick_and_each_minute(caps
         "steer: 3 jobs wait; gpu,work: no policy for 4 ticks: no answer within 200 ms; 0 moved; 1 ms a tick",
         "steer: gpu,work: the policy answers again",
     ]
+
+
+def test_a_queue_without_a_policy_is_a_metric(tmp_path: Path) -> None:
+    status = Status("moved", Clock())
+    for one in (LACKING, LACKING, ORDERED._replace(pool=Pool(("work",), [], ROWS, []))):
+        status.lacking(one)
+    name = "deeprm_steer_ticks_without_policy"
+    expected = f'# TYPE {name} gauge\n{name}{{queue="gpu,work"}} 2\n{name}{{queue="work"}} 0\n'
+    status.keep(tmp_path)
+    assert (tmp_path / "metrics.prom").read_text() == expected
+    status.keep(tmp_path / "gone" / "full")  # nowhere to write: no error
 
 
 def test_many_queues_are_one_line(capsys: pytest.CaptureFixture[str]) -> None:
