@@ -301,7 +301,7 @@ def test_without_stages_in_dvc_lock_there_is_one_line(laid: LaidOut) -> None:
     assert lines == ["publish: skipped: dvc.lock: expected stages, found none: run 'dvc repro' first"]
     assert error == "publish: 1 of 1 skipped: workspace"
     laid.write("dvc.lock", "stages: [")
-    assert told()[0][0].startswith("publish: skipped: dvc.lock: not YAML: ")
+    assert told()[0][0].startswith("publish: skipped: dvc.lock:2: not YAML: ")
 
 
 def test_off_publishes_nothing(laid: LaidOut, monkeypatch: pytest.MonkeyPatch) -> None:
