@@ -99,7 +99,7 @@ def test_a_fourth_problem_goes_through_every_stage(copy: Copy) -> None:
     with copy.rows() as rows:
         rows["scenarios"] = {"weighted": rows["scenarios"]["weighted"]}
         rows["agents"] = {"due_dates": rows["agents"]["due_dates"]}
-        rows["transfers"], rows["hindsight"]["scenarios"] = {}, []
+        rows["transfers"], rows["hindsight"]["scenarios"], rows["gate"]["fewer"] = {}, [], {}
         rows["scenarios"]["weighted"]["jobsets"] = {"train": 12, "validation": 6, "test": 10}
         rows["agents"]["due_dates"]["finetune"] |= {"updates": 5, "validate_every": 5}
     copy.run("python", "-m", "dvc", "repro")
