@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any
 from pipeline.config import PARAMS_FILE, Params, check_params
 from pipeline.config.parsing import parsed
 from pipeline.errors import UserError
-from pipeline.storage.revisions import CODE, git
 from pipeline.tracking.digests import digest_of_files, md5_of, read_lock
 
 if TYPE_CHECKING:
@@ -86,6 +85,8 @@ class SourceTree:
 
 def working_tree() -> SourceTree:
     """Return what is in the working directory: what git tracks or would track; all files where there is no git."""
+    from pipeline.storage.revisions import CODE, git  # storage brings pandas, which importing tracking does without
+
     listed = git("ls-files", "-z", "--cached", "--others", "--exclude-standard", "--", *CODE)
     names = listed.decode().split("\0") if listed is not None else [path.as_posix() for path in _walk()]
     paths = [Path(name) for name in {*names, IGNORED} if name]
@@ -101,6 +102,8 @@ def tree_of(rev: str, title: str) -> SourceTree:
     Raises:
         UserError: it holds no pipeline.
     """
+    from pipeline.storage.revisions import CODE, git
+
     packed = git("archive", "--format=tar", rev, "--", *CODE, LOCK)
     if packed is None:
         raise UserError(f"{title}: expected a revision with {', '.join((*CODE, LOCK))}")
@@ -112,6 +115,8 @@ def tree_of(rev: str, title: str) -> SourceTree:
 
 
 def _walk() -> list[Path]:
+    from pipeline.storage.revisions import CODE
+
     found = [Path(name) for name in CODE]
     for place, _, names in os.walk("pipeline"):
         found += [Path(place, name) for name in names if Path(place).name != "__pycache__"]

@@ -9,7 +9,6 @@ from pathlib import Path
 
 from pipeline.config import repository_root
 from pipeline.errors import UserError
-from pipeline.storage.revisions import git
 from pipeline.tracking.digests import measured
 
 FOLDER = ".dir"  # end of the md5 of a folder
@@ -67,6 +66,8 @@ class StoredOutputs:
         return True
 
     def _from_git(self, path: str, copy: Path) -> bool:
+        from pipeline.storage.revisions import git  # storage brings pandas
+
         packed = git("archive", "--format=tar", self._rev, "--", path) if self._rev else None
         if packed is None:
             return False
