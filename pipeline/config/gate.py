@@ -1,5 +1,6 @@
 """Rules of who may become the champion of a scenario, and of when it is time to look for another one."""
 
+from difflib import get_close_matches
 from typing import TYPE_CHECKING, Annotated
 
 from pydantic import Field
@@ -10,6 +11,7 @@ if TYPE_CHECKING:
     from pipeline.config.params import Params
 
 LEAST = 10  # independent jobsets; fewer have no interval
+ALIKE = 0.9  # of two names, by difflib: one of them is misspelt
 Level = Annotated[float, Field(gt=0, lt=0.5)]
 
 
@@ -42,9 +44,10 @@ class Gate(Frozen):
 
 
 def check_gate(params: "Params", where: str) -> None:
-    """Refuse a number for a scenario that does not exist."""
+    """Refuse a number for a misspelt scenario; one whose scenario was taken out has no effect."""
     for name in params.gate.fewer if params.gate else ():
-        must_know(where, f"gate.fewer.{name}", name, params.scenarios)
+        if get_close_matches(name, params.scenarios, cutoff=ALIKE):
+            must_know(where, f"gate.fewer.{name}", name, params.scenarios)
 
 
 def too_few(params: "Params", scenario: str) -> str:

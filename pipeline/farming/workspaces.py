@@ -18,7 +18,7 @@ from pipeline.farming.asking import cache_folder
 from pipeline.farming.grid import Point
 from pipeline.farming.notes import FOLDER
 from pipeline.farming.work import Task
-from pipeline.storage.revisions import git, refusal
+from pipeline.tracking.source_tree import git, refusal
 
 PLACE = FOLDER / "points"
 LOCAL = Path(".dvc/config.local")

@@ -21,6 +21,7 @@ from pipeline.report.pictures import Picture, Shown, data_uri, figures, papers
 from pipeline.schemas import COMPARISON, DELAY, HINDSIGHT_SUMMARY, OBJECTIVES, STREAM_SUMMARY, SUMMARY
 from pipeline.simulation.results import BOUNDED
 from pipeline.storage import evidence, leftovers, revisions
+from pipeline.tracking.source_tree import refusal
 
 PAGE = storage.REPORTS / "index.html"
 SUMMARY_FILE, COMPARISON_FILE = storage.REPORTS / "summary.csv", storage.REPORTS / "comparison.csv"
@@ -110,7 +111,7 @@ def _changes(
     head: revisions.Commit | None, summary: pd.DataFrame, lock: evidence.Lock, values: Mapping[str, Json]
 ) -> Changes:
     if head is None:
-        why = revisions.refusal() or "No git repository, or no commit in it"
+        why = refusal() or "No git repository, or no commit in it"
         return differences.no_changes(f"{why}: there is no last run to compare with.")
     before = evidence.committed_table(SUMMARY_FILE, differences.METRIC_COLUMNS)
     old_lock, old_values = evidence.committed_lock(), evidence.committed_params()

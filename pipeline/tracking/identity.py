@@ -16,7 +16,7 @@ from typing import NamedTuple
 from pipeline.config import Params
 from pipeline.config.parsing import parsed
 from pipeline.tracking.digests import md5_of, measured
-from pipeline.tracking.source_tree import working_tree
+from pipeline.tracking.source_tree import CODE, git, refusal, working_tree
 
 AGENT_STAGES = ("pretrain", "finetune", "evaluate")
 TRANSFER = "transfer"  # the stage of an agent on another scenario
@@ -65,8 +65,6 @@ class Identity(NamedTuple):
 
 def identify() -> Identity:
     """Return the pipeline run of this process, from its working directory and DVC's environment."""
-    from pipeline.storage.revisions import CODE, git, refusal  # storage brings pandas
-
     head = git("rev-parse", os.environ.get("DVC_EXP_BASELINE_REV") or "HEAD")
     if head is None and (why := refusal()):
         sys.stderr.write(f"tracking: the run is recorded without its commit, because git refuses: {why}\n")

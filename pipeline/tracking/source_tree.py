@@ -7,6 +7,7 @@ same before and after a commit, and another one after any edit.
 import io
 import json
 import os
+import subprocess
 import tarfile
 from collections.abc import Mapping
 from contextlib import suppress
@@ -22,6 +23,7 @@ from pipeline.tracking.digests import digest_of_files, md5_of, read_lock
 if TYPE_CHECKING:
     from pathspec import GitIgnoreSpec
 
+CODE = ("pipeline", "params.yaml", "dvc.yaml")
 LOCK = "dvc.lock"
 IGNORED = ".dvcignore"
 LOG_STAGE = "log"  # its output is the user's log: an input of the pipeline, and no result
@@ -85,8 +87,6 @@ class SourceTree:
 
 def working_tree() -> SourceTree:
     """Return what is in the working directory: what git tracks or would track; all files where there is no git."""
-    from pipeline.storage.revisions import CODE, git  # storage brings pandas, which importing tracking does without
-
     listed = git("ls-files", "-z", "--cached", "--others", "--exclude-standard", "--", *CODE)
     names = listed.decode().split("\0") if listed is not None else [path.as_posix() for path in _walk()]
     paths = [Path(name) for name in {*names, IGNORED} if name]
@@ -102,8 +102,6 @@ def tree_of(rev: str, title: str) -> SourceTree:
     Raises:
         UserError: it holds no pipeline.
     """
-    from pipeline.storage.revisions import CODE, git
-
     packed = git("archive", "--format=tar", rev, "--", *CODE, LOCK)
     if packed is None:
         raise UserError(f"{title}: expected a revision with {', '.join((*CODE, LOCK))}")
@@ -114,9 +112,33 @@ def tree_of(rev: str, title: str) -> SourceTree:
     return SourceTree(files if ignored is None else {**files, IGNORED: ignored}, f"{title}: ")
 
 
-def _walk() -> list[Path]:
-    from pipeline.storage.revisions import CODE
+def git(*words: str) -> bytes | None:
+    """Return the output of a git command, or nothing where there is no git, no repository or no such object."""
+    # Inside a hook or an experiment GIT_DIR may be set; that is the repository meant.
+    try:
+        return _run(*words).stdout
+    except (OSError, subprocess.SubprocessError):
+        return None
 
+
+def refusal() -> str | None:
+    """Return why git refuses this repository (another owner's, say), or nothing where it does not, or is not there."""
+    try:
+        _run("rev-parse", "--git-dir")
+    except subprocess.CalledProcessError as error:
+        said = error.stderr.decode(errors="replace").strip()
+        return None if "not a git repository" in said else " ".join(said.split())
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return None
+
+
+def _run(*words: str) -> "subprocess.CompletedProcess[bytes]":
+    command = ["git", "--no-optional-locks", "-c", "core.quotePath=false", *words]
+    return subprocess.run(command, capture_output=True, check=True, timeout=30, env={**os.environ, "LC_ALL": "C"})
+
+
+def _walk() -> list[Path]:
     found = [Path(name) for name in CODE]
     for place, _, names in os.walk("pipeline"):
         found += [Path(place, name) for name in names if Path(place).name != "__pycache__"]

@@ -10,6 +10,7 @@ from pathlib import Path
 from pipeline.config import repository_root
 from pipeline.errors import UserError
 from pipeline.tracking.digests import measured
+from pipeline.tracking.source_tree import git
 
 FOLDER = ".dir"  # end of the md5 of a folder
 
@@ -66,8 +67,6 @@ class StoredOutputs:
         return True
 
     def _from_git(self, path: str, copy: Path) -> bool:
-        from pipeline.storage.revisions import git  # storage brings pandas
-
         packed = git("archive", "--format=tar", self._rev, "--", path) if self._rev else None
         if packed is None:
             return False

@@ -6,9 +6,8 @@ from typing import NamedTuple
 
 from pipeline.config import repository_root
 from pipeline.errors import UserError
-from pipeline.storage.revisions import CODE, git
 from pipeline.tracking.identity import NO_GIT, Identity, identify
-from pipeline.tracking.source_tree import LOCK, SourceTree, tree_of, working_tree
+from pipeline.tracking.source_tree import CODE, LOCK, SourceTree, git, tree_of, working_tree
 
 SHOWN = 10  # characters of a commit
 

@@ -133,7 +133,7 @@ def test_a_log_that_its_machines_cannot_have_run_stops_unless_the_user_is_sure(
     assert (place / "params.yaml").read_bytes() == before
     if "run" in wrong:
         assert command("site", str(path), "--name", "mine", "--yes").code == 0
-        assert load_params().machines_scenario("mine").workload.accept == ("load",)  # type: ignore[union-attr]
+        assert load_params().machines_scenario("mine").workload.accept == ("load", "size")  # type: ignore[union-attr]
 
 
 def test_many_jobs_that_fit_on_no_machine_stop_a_site(place: Path, command: Command) -> None:
@@ -144,7 +144,7 @@ def test_many_jobs_that_fit_on_no_machine_stop_a_site(place: Path, command: Comm
     (place / "ours.swf").write_text("; MaxProcs: 16\n" + "\n".join(rows) + "\n")
     done = command("site", "ours.swf", "--name", "mine", "--machines", "1 cpu=8")
     assert done.code == 2
-    assert "240 of 2,400 jobs could run on none of the machines" in done.err.splitlines()[-1]
+    assert "misfits: 10% of the jobs, with 20% of the work, fit on none of the machines" in done.err.splitlines()[-1]
 
 
 def test_a_log_without_limits_is_said_to_assume_perfect_knowledge(place: Path, command: Command) -> None:

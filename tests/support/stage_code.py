@@ -26,6 +26,7 @@ OF_CONFIG = (
     "checks",
     "gate",
     "learning",
+    "parsing",
     "problems",
     "records",
     "site",

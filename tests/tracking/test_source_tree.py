@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.storage.revisions import from_commit, git, head, refusal
+from pipeline.storage.revisions import from_commit, head
+from pipeline.tracking.source_tree import git, refusal
 
 
 @pytest.fixture
