@@ -6,7 +6,7 @@ from pathlib import Path
 import pandas as pd
 from layout import table
 
-from pipeline.fidelity.comparison import MEASURES, SLURM, figures, ranked, told_apart, within
+from pipeline.fidelity.comparison import MEASURES, SLURM, figures, ranked, within
 from pipeline.fidelity.simulated import CLOCKS, DISPATCHES
 from pipeline.fidelity.tables import PLAYS
 from pipeline.slurm.configuration import Cluster
@@ -22,6 +22,17 @@ UNITS = {"mean_wait": "mean wait, s", "p99_wait": "p99 of wait, s", "utilisation
 def measured() -> pd.DataFrame:
     """Return the figures of every player."""
     return figures(read_table(PLAYED, PLAYS), Cluster())
+
+
+def told_apart(found: pd.DataFrame, measure: str = "mean_wait") -> list[tuple[str, str]]:
+    """Return the pairs of orders, lower first, whose repeats on Slurm do not overlap."""
+    spread = found[found["player"] == SLURM].groupby("order")[measure].agg(["min", "max"])
+    return [
+        (str(low), str(high))
+        for low in spread.index
+        for high in spread.index
+        if spread.loc[low, "max"] < spread.loc[high, "min"]
+    ]
 
 
 def _value(measure: str, value: float) -> str:

@@ -24,7 +24,7 @@ from pipeline import storage
 from pipeline.comparing.resampling import gap_interval, resample
 from pipeline.config import MachinesCard
 from pipeline.core import ANY_KIND, SHORTEST_BOUNDED, CompiledRule, FloatArray, KeyArray, Policy
-from pipeline.logs.predicting.history import FEATURES, asked, features, last_two
+from pipeline.logs.predicting.history import FEATURES, Asked, asked, features
 from pipeline.logs.predicting.run_times import boosted, quantiles, told, within
 from pipeline.logs.registry import read
 from pipeline.logs.trace import Trace
@@ -48,6 +48,17 @@ SHARES = (0.1, 0.25, 0.5, 0.75, 0.9)  # of quantiles
 # A tenth of the default: where dispatch goes on by events, each decision is asked for again at the next one.
 REACH = Reach(candidates=10, futures=32, decisions=20_000)
 RESAMPLES, CONFIDENCE, SEED = 4000, 0.95, 1
+
+
+def last_two(jobs: Asked, known: FloatArray) -> FloatArray:
+    """Return the mean run time of the user's last two jobs that had ended, and no more than the estimate [J].
+
+    Where none had ended it is the estimate (Tsafrir, Etsion and Feitelson 2007).
+    """
+    place = FEATURES.index("last_0")
+    last, before = known[:, place], known[:, place + 1]
+    mean = np.where(np.isnan(before), last, (last + before) / 2)
+    return np.fmin(mean, jobs.estimate)
 
 
 def orders() -> dict[str, tuple[Policy, str]]:
