@@ -146,7 +146,7 @@ def logged(tmp_path: Path, warm_environment: dict[str, str]) -> Folder:
     folder = begin(tmp_path / "repository", warm_environment)
     write_log(tmp_path / "logs" / "small.csv", 200)
     row = rows()["scenarios"]["few"]
-    workload = LOG | {"path": "../logs/small.csv"}
+    workload = LOG | {"path": "../logs/small.csv", "accept": ["load"]}
     folder.edit(scenarios__drawn=row, scenarios__logged=row | {"workload": workload})
     return folder
 
