@@ -131,6 +131,7 @@ def unseen(store: Store) -> Iterator[tuple[Path, str]]:
 DRIVER = """
 import sys
 from pathlib import Path
+import numpy as np
 from executed import Sum, total
 from pipeline.execution.executor import executor
 from pipeline.execution.setting import Setting
