@@ -185,7 +185,7 @@ class Controller:
             if order and self.settings.draw:
                 order, drawn_so = self._drawn(pool, wanted)
             starts, never = started(reply.decision, pool) if self.settings.mode is Mode.RELEASE else ([], [])
-        except UserError as error:  # nobody can be asked: what is held goes in order of arrival
+        except UserError as error:  # no policy answers: held jobs go in order of arrival
             held = by_arrival(pool) if self.settings.mode is Mode.RELEASE else []
             return Decided(pool, None, *who, str(error), [Start(number, ()) for number in held])
         return Decided(pool, order, *who, reply.why, starts, never, drawn_so)

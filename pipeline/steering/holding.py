@@ -58,7 +58,7 @@ def _see(book: Book, job: JobRow, now: float, began: Began) -> None:
 
 
 def claim(book: Book, jobs: Iterable[JobRow], held_in: Collection[str]) -> None:
-    """Take all that is held in partitions for the controller's, whatever the book says and whoever holds it."""
+    """Take all jobs held in some partitions for the controller's, whatever the ledger says."""
     for job in jobs:
         if job.state == PENDING and job.hold and set(job.partitions) <= set(held_in):
             known = book.held.get(job.number)

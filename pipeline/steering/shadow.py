@@ -44,7 +44,7 @@ class Verdict:
 
 
 def must_be_replayed(policy: str) -> None:
-    """Refuse what is not replayed; compile what is, so that nobody waits for that at the end.
+    """Refuse what is not replayed; compile what is now, so that the end has no such wait.
 
     Raises:
         UserError: the policy is no heuristic.
