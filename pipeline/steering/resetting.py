@@ -4,6 +4,7 @@ What was taken back stays in the book, as 0: a slurmctld that is killed has forg
 seconds, and begins again with the factors of before.
 """
 
+import re
 from collections.abc import Callable
 from time import monotonic, sleep
 
@@ -14,6 +15,7 @@ from pipeline.steering.holding import let_all_go
 from pipeline.steering.rows import OddError
 
 TRIES = 3
+UNKNOWN = re.compile(r"Invalid job id specified for job (\d+)")
 LOOK_S = 0.5  # between two
 LONGEST_PAUSE_S = 60.0
 
@@ -25,8 +27,7 @@ def reset(slurm: Slurm, book: Book) -> int:
     back with it.
 
     Raises:
-        OddError: slurmctld does not answer, or does not do it.
-        UserError: who runs this may not.
+        UserError: slurmctld does not answer, or does not do it, or not for this account.
     """
     wanted = _ours(book, _seen(slurm)) if book.jobs else set()
     count, left = sum(book.jobs[number].gone is None for number in wanted), wanted
@@ -38,7 +39,8 @@ def reset(slurm: Slurm, book: Book) -> int:
         complaint = slurm.set(dict.fromkeys(left, 0))
         seen = _seen(slurm) or {}
         stay = {number for number in left if seen.get(number, 0) != 0}
-        unsure = left - seen.keys() - sure(left, complaint)  # not shown, so scontrol's word is all there is
+        # Not shown, so scontrol's word is all there is; of a job that slurmctld does not know, nothing is left to set.
+        unsure = left - seen.keys() - sure(left, complaint) - {int(one) for one in UNKNOWN.findall(complaint)}
         left = stay | {number for number in unsure if book.jobs[number].gone is None}
     if stay:
         why = f": {' '.join(complaint.split())[:200]}" if complaint else ""

@@ -138,8 +138,7 @@ def factors_in(text: str) -> dict[int, int]:
 
 def _factor(cells: Sequence[str], where: str) -> tuple[int, int]:
     number, factor = cells
-    sign = -1 if factor.startswith("-") else 1
-    return _whole(number, where), sign * _whole(factor.removeprefix("-"), where)
+    return _whole(number, where), (-1 if factor.startswith("-") else 1) * _whole(factor.removeprefix("-"), where)
 
 
 def _read(

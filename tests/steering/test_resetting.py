@@ -49,6 +49,21 @@ def test_a_job_that_runs_is_not_shown_and_is_reset_all_the_same(tmp_path: Path) 
     assert slurm.now == {1: 0}
 
 
+class Forgetful(Remembered):
+    """A slurmctld that was killed before it had saved a job."""
+
+    def set(self, factors: Mapping[int, int]) -> str:
+        self.told.append(dict(factors))
+        return "".join(f"Invalid job id specified for job {number}\n" for number in factors)
+
+
+def test_what_slurmctld_does_not_know_is_taken_back_once(tmp_path: Path) -> None:
+    slurm = Forgetful({})
+    assert reset(slurm, book_of(tmp_path, {1: 50, 2: 40})) == 2
+    assert reset(slurm, Book(tmp_path)) == 0
+    assert slurm.told == [{1: 0, 2: 0}]
+
+
 @pytest.mark.parametrize("hidden", [set[int](), {1}])
 def test_a_job_that_is_gone_is_reset_for_it_may_be_back_and_not_counted(tmp_path: Path, hidden: set[int]) -> None:
     """One that slurmctld forgot to have ended comes back with what was set, and waits or runs."""
