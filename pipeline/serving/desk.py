@@ -16,13 +16,14 @@ from pipeline.errors import UserError
 from pipeline.problems.asking import RefusedError, live_of
 from pipeline.serving.measured import Measured
 from pipeline.serving.named import Brief, Decided, Named, Reply, Shown, Standing, reply_of
-from pipeline.serving.worker import DECIDED, FIRST_S, REFUSED, SMOOTH, Worker
+from pipeline.serving.worker import DECIDED, FIRST_S, REFUSED, SMOOTH, WAITING, Worker
 
 LOOK_S = 0.2  # between two looks at the policy's process
 CHAMPION_S = 1.0  # between two looks at who is champion
 BEGIN_S = 120.0  # in which a process must have begun
 PATIENCE = 20  # limits after which a process that does not answer is ended,
 LEAST_PATIENCE_S = 2.0  # and at least so long
+NEAR = 0.6  # of the limit: a state that waited so long of it shows that too many are answered at one time
 AGAIN_S = (0.0, 1.0, 5.0, 30.0)  # before a process that ended is begun again: first, second, ...
 
 
@@ -46,6 +47,7 @@ class Desk:
         self._fallback = live.decider(params, scenario, fallback.place, fallback.tuned)
         self._alone = ThreadPoolExecutor(1)  # the fallback draws, too: one state at a time
         self._falling, self._fallback_s = 0, FIRST_S  # states that wait for it, and how long one takes
+        self._asked_now, self._most = 0, float(WAITING)  # states that are answered, and how many may be at one time
         self._worker = self._begin(look())
         self._next: Worker | None = None
         self._row = 0  # ends one after another
@@ -101,12 +103,19 @@ class Desk:
             UserError: the state contradicts itself.
             BusyError: too many ask.
         """
+        if self._asked_now >= self._most:
+            raise BusyError(f"{self._asked_now} states are answered already; ask again later")
         worker, began = self._worker, time.perf_counter()
+        self._asked_now += 1
         try:
             decision, why = await self._asked(worker, raw), ""
             self._row = 0
+            waited = time.perf_counter() - began - worker.state_s
+            self._most = max(1, 0.9 * self._most) if waited > NEAR * self.limit_s else min(WAITING, self._most + 0.1)
         except RefusedError as refused:
             decision, why = await self._by_fallback(raw), str(refused)
+        finally:
+            self._asked_now -= 1
         named = self.fallback if why else worker.brief.named
         self.found.decided(time.perf_counter() - began, why)
         reply = reply_of(Decided(self.scenario, named.policy, named.digest, why), decision)

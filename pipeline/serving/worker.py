@@ -67,7 +67,7 @@ class Worker:
         self.over = threading.Event()
         self.said = ""  # why it could not begin
         self.busy_since: float | None = time.monotonic()
-        self._state_s = FIRST_S  # how long a state takes, smoothed
+        self.state_s = FIRST_S  # how long a state takes, smoothed
         self._states: queue.Queue[tuple[bytes, Future[Answer]] | None] = queue.Queue()
         context = get_context("spawn")
         self._pipe, theirs = context.Pipe()
@@ -89,7 +89,7 @@ class Worker:
     def ask(self, state: bytes, limit_s: float) -> "Future[Answer]":
         """Pass a state to the process, unless so many wait that it could not answer within the limit."""
         ahead = self._states.qsize() + (self.busy_since is not None)
-        if ahead >= WAITING or (ahead and (ahead + 1) * self._state_s > limit_s):
+        if ahead >= WAITING or (ahead and (ahead + 1) * self.state_s > limit_s):
             raise RefusedError(f"{ahead} states wait for it")
         answer: Future[Answer] = Future()
         self._states.put((state, answer))
@@ -138,7 +138,7 @@ class Worker:
             _give(answer, (FAILED, b"its process ended"))
             raise
         self.busy_since = None
-        self._state_s += SMOOTH * (time.monotonic() - began - self._state_s)
+        self.state_s += SMOOTH * (time.monotonic() - began - self.state_s)
         _give(answer, found)
 
     def _drop(self) -> None:

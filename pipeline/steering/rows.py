@@ -189,7 +189,7 @@ def _job(cells: Sequence[str], where: str) -> JobRow:
         array=_whole(array, where),
         state=_name(state, where),
         partitions=tuple(_name(one, where) for one in partitions.split(",")),
-        submitted=read(_submitted, submitted, 0.0),
+        submitted=float(read(_whole, submitted, 0)),
         eligible=read(_moment, eligible, None),
         started=read(_moment, started, None),
         limit_s=read(_length, limit, None),
@@ -233,13 +233,6 @@ def _count(text: str, where: str) -> int:
     return max(1, int(_amount(_matched(NODES, text, where, "a number of nodes")[1], where)))
 
 
-def _submitted(text: str, where: str) -> float:
-    found = _moment(text, where)
-    if found is None:
-        raise OddError(f"{where}: expected a time of submission, found {text[:40]!r}")
-    return found
-
-
 def _moment(text: str, where: str) -> float | None:
     if text in NOTHING:
         return None
@@ -269,8 +262,6 @@ def _units(text: str, where: str) -> dict[str, float]:
 
 
 def _gpus(text: str, where: str) -> float:
-    if text in NOTHING:
-        return 0.0
     if len(text) > 2000:
         raise OddError(f"{where}: expected generic resources, found {text[:40]!r}")
     return float(sum(int(count) for count in GPUS.findall(text)))

@@ -4,8 +4,9 @@ import os
 import signal
 import threading
 import time
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
 from live_service import service
@@ -157,3 +158,28 @@ def test_many_clients_are_answered_within_the_limit_or_sent_away(params: Params)
             found = list(callers.map(lambda _: one.ask("/v1/decide", ONE), range(40)))
         assert {status for status, _ in found} == {200, 503}
         assert all("ask again later" in said["error"] for status, said in found if status == 503)
+
+
+def test_no_more_states_are_taken_than_the_limit_allows(params: Params, monkeypatch: pytest.MonkeyPatch) -> None:
+    """States that wait long for their turn lower how many are answered at one time; quick ones raise it."""
+    with service(params, lambda: heuristic("sjf"), limit_s=0.5) as one:
+        ask = one.desk._worker.ask
+
+        def behind_others(raw: bytes, limit_s: float) -> "Future[tuple[bytes, bytes]]":
+            time.sleep(0.02)  # the event loop is busy with others
+            return ask(raw, limit_s)
+
+        def many() -> list[tuple[int, Any]]:
+            with ThreadPoolExecutor(60) as callers:
+                return list(callers.map(lambda _: one.ask("/v1/decide", ONE), range(60)))
+
+        monkeypatch.setattr(one.desk._worker, "ask", behind_others)
+        for _ in range(3):
+            many()
+        sent_away = [said["error"] for status, said in many() if status == 503]
+        assert any("answered already; ask again later" in line for line in sent_away)
+        lowest = one.desk._most
+        assert 1 <= lowest < 40
+        monkeypatch.setattr(one.desk._worker, "ask", ask)
+        assert all(one.ask("/v1/decide", ONE)[1]["policy"] == "sjf" for _ in range(20))
+        assert one.desk._most == pytest.approx(lowest + 2)

@@ -75,7 +75,7 @@ def test_factors_may_be_below_nothing() -> None:
         (squeue(JobID="2;reboot"), "squeue, line 1: expected a whole number, found '2;reboot'"),
         (squeue(TimeLimit="soon"), "squeue, line 1: expected a time limit, found 'soon'"),
         (squeue(tres="four"), "squeue, line 1: expected amounts as cpu=4,mem=400M, found 'four'"),
-        (squeue(SubmitTime="N/A"), "squeue, line 1: expected a time of submission, found 'N/A'"),
+        (squeue(SubmitTime="N/A"), "squeue, line 1: expected a whole number, found 'N/A'"),
         (squeue(UserName="a|b"), "squeue, line 1: expected 18 fields, found 19"),
         (squeue(NumNodes="many"), "squeue, line 1: expected a number of nodes, found 'many'"),
         (squeue() + "\n" + squeue(), "squeue, line 2: job 2 is there twice"),
