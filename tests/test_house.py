@@ -4,6 +4,7 @@ That problems do not import each other, and that imports point down, is import-l
 """
 
 import ast
+import re
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -79,6 +80,22 @@ def names_in(node: ast.expr) -> set[str]:
     return {name.id for name in ast.walk(node) if isinstance(name, ast.Name)} | {
         name.attr for name in ast.walk(node) if isinstance(name, ast.Attribute)
     }
+
+
+# Roll-outs
+
+
+def loops_over_episodes(tree: ast.Module) -> list[int]:
+    """The lines at which a file plays on as long as there are rows that await a decision."""
+    loops = [node for node in ast.walk(tree) if isinstance(node, ast.While)]
+    return [loop.lineno for loop in loops if re.search(r"len\(+rows", ast.unparse(loop.test))]
+
+
+def test_one_module_plays_episodes_to_their_end() -> None:
+    """Copies of one decision that is looked ahead from are no episodes: `asking` cuts them off elsewhere."""
+    found = {file for file, tree in trees("") if loops_over_episodes(tree)}
+    copies = {f"pipeline/problems/{word}/lookahead/asking.py" for word in ("pool", "machines")}
+    assert found - copies == {"pipeline/simulation/rollout.py"}
 
 
 # Problems

@@ -1,11 +1,11 @@
-"""Play policies in a simulator to the end of every episode."""
+"""Play policies in a simulator to the end of every episode: the only loops that do, of all problems."""
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Protocol, TypeVar
+from typing import NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
-from pipeline.core import IntArray, KeyArray, Observation, Policy, uniform
+from pipeline.core import FloatArray, IntArray, KeyArray, Observation, Policy, uniform
 
 DECISIONS_AT_ONCE = 1_000_000  # of compiled play between two looks at it: a few tenths of a second
 
@@ -14,12 +14,16 @@ Watch = Callable[[IntArray, Observation, IntArray], None]  # (episodes, what the
 Who_contra = TypeVar("Who_contra", contravariant=True)  # who decides in each episode
 
 
-class Episodes(Protocol):
-    """Episodes that wait for decisions, of any problem that places jobs; those in `rows` are still going."""
+class Waiting(Protocol):
+    """Episodes of any problem, of which some await a decision."""
 
     @property
     def rows(self) -> IntArray:
         """Return the episodes [B'] that await a decision."""
+
+
+class Episodes(Waiting, Protocol):
+    """Episodes of any problem that places jobs."""
 
     def observe(self, rows: IntArray) -> Observation:
         """Return what the policy sees in some episodes."""
@@ -28,61 +32,81 @@ class Episodes(Protocol):
         """Carry out one decision in each of some episodes."""
 
 
-class Compiled(Protocol[Who_contra]):
+class Compiled(Waiting, Protocol[Who_contra]):
     """Episodes that compiled heuristics can play by themselves."""
-
-    @property
-    def rows(self) -> IntArray:
-        """Return the episodes [B'] that await a decision."""
 
     def play(self, rows: IntArray, who: Who_contra, most: int) -> None:
         """Let compiled heuristics play some episodes to their end, or for at most so many decisions each."""
 
 
-def play(simulator: Episodes, policy: Policy, key: KeyArray, watch: Watch | None = None) -> None:
-    """Let a policy decide until every episode is over.
+class Turn(NamedTuple):
+    """One decision in each episode that awaits one."""
+
+    rows: IntArray  # [B']  episodes
+    view: Observation  # of them
+    draws: FloatArray  # [B']  uniform in [0, 1)
+    decision: IntArray  # [B']  its place among those of its episode
+
+
+def to_end(simulator: Waiting, advance: Callable[[IntArray], object]) -> Iterator[int]:
+    """Advance the episodes that await a decision until there are none; yield how many there are, after each time."""
+    while len(rows := simulator.rows):
+        advance(rows)
+        yield len(simulator.rows)
+
+
+def play_turns(simulator: Episodes, decide: Callable[[Turn], IntArray], key: KeyArray) -> Iterator[int]:
+    """Let `decide` return the actions [B'] of each turn, to the end; yield how many episodes are left.
 
     Args:
         simulator: at any point of its episodes.
-        policy: asked once a lock step for all episodes still going.
+        decide: called once for each lock step, before its actions are carried out.
         key: random key [B] of each episode; its n-th decision draws the same number in any company.
-        watch: called with every decision, before it is carried out.
     """
     decision = np.zeros(len(key), dtype=np.int64)
-    rows = simulator.rows
-    while len(rows):
-        view = simulator.observe(rows)
-        actions = policy(view, uniform(key[rows], decision[rows]))
-        if watch is not None:
-            watch(rows, view, actions)
-        simulator.step(rows, actions)
+
+    def advance(rows: IntArray) -> None:
+        number = decision[rows]
+        simulator.step(rows, decide(Turn(rows, simulator.observe(rows), uniform(key[rows], number), number)))
         decision[rows] += 1
-        rows = simulator.rows
+
+    return to_end(simulator, advance)
+
+
+def play(simulator: Episodes, policy: Policy, key: KeyArray, watch: Watch | None = None) -> None:
+    """Let a policy decide until every episode is over; `watch` is called with every decision, before it is carried out.
+
+    Args as of `play_turns`.
+    """
+
+    def decide(turn: Turn) -> IntArray:
+        actions = policy(turn.view, turn.draws)
+        if watch is not None:
+            watch(turn.rows, turn.view, actions)
+        return actions
+
+    for _ in play_turns(simulator, decide, key):
+        pass
 
 
 def play_together(simulator: Episodes, policies: Sequence[Policy], whose: IntArray, key: KeyArray) -> Iterator[int]:
-    """Let several policies decide, each in its own episodes; yield how many episodes go on, after each lock step.
+    """Let several policies decide, each in its own episodes; yield how many episodes are left, after each lock step.
 
     Args:
         simulator: at any point of its episodes.
-        policies: asked once a lock step, each for those of its episodes that are still going.
+        policies: asked once for each lock step, each for those of its episodes that are still going.
         whose: policy [B] of each episode, by its place; never falling.
-        key: see `play`.
+        key: see `play_turns`.
     """
-    decision = np.zeros(len(key), dtype=np.int64)
-    rows = simulator.rows
-    while len(rows):
-        view, draws = simulator.observe(rows), uniform(key[rows], decision[rows])
-        edges = np.searchsorted(whose[rows], np.arange(len(policies) + 1))
+
+    def decide(turn: Turn) -> IntArray:
+        edges = np.searchsorted(whose[turn.rows], np.arange(len(policies) + 1))
         asked = [(policy, slice(*edges[k : k + 2])) for k, policy in enumerate(policies) if edges[k] < edges[k + 1]]
-        simulator.step(rows, np.concatenate([policy(view.take(mine), draws[mine]) for policy, mine in asked]))
-        decision[rows] += 1
-        rows = simulator.rows
-        yield len(rows)
+        return np.concatenate([policy(turn.view.take(mine), turn.draws[mine]) for policy, mine in asked])
+
+    return play_turns(simulator, decide, key)
 
 
 def play_compiled(simulator: Compiled[Who_contra], who: Who_contra, at_once: int = DECISIONS_AT_ONCE) -> Iterator[int]:
-    """Let compiled heuristics play to the end; yield how many episodes go on, after so many decisions."""
-    while len(rows := simulator.rows):
-        simulator.play(rows, who, max(1, at_once // len(rows)))
-        yield len(simulator.rows)
+    """Let compiled heuristics play to the end; yield how many episodes are left, after so many decisions."""
+    return to_end(simulator, lambda rows: simulator.play(rows, who, max(1, at_once // len(rows))))

@@ -9,6 +9,7 @@ from pipeline.problems.groups.evaluation.foresight import Act
 from pipeline.problems.groups.nouns import Jobs, SharedCluster, batch
 from pipeline.problems.groups.simulator.compiled.batch import Groups
 from pipeline.progress import ShareCallback, no_progress
+from pipeline.simulation.rollout import to_end
 
 STALLED = 1000  # intervals in which nobody runs, arrives or starts: nobody ever will
 
@@ -43,7 +44,9 @@ def watch(act: Act, jobs: Jobs, cluster: SharedCluster, on_progress: ShareCallba
     """
     groups = Groups(batch([jobs]), cluster, np.ones(len(jobs.arrival)))
     shares, waiting, idle = list[IntArray](), list[IntArray](), 0
-    while len(rows := groups.rows) and idle < STALLED:
+
+    def advance(rows: IntArray) -> None:
+        nonlocal idle
         view = groups.observe(rows)
         setting = act(groups, rows, view, np.zeros(1))
         shares.append(setting.share[0])
@@ -52,6 +55,10 @@ def watch(act: Act, jobs: Jobs, cluster: SharedCluster, on_progress: ShareCallba
         stuck = not view.running.any() and not groups.used.any() and view.now[0] > jobs.arrival[-1]
         idle = idle + 1 if stuck else 0
         on_progress(float(np.searchsorted(jobs.arrival, view.now[0])) / len(jobs.arrival))
+
+    for _ in to_end(groups, advance):
+        if idle >= STALLED:
+            break
     found = groups.served()
     more = max(int(np.ceil(found.end[0] / cluster.interval)) - len(shares), 0)
     begin = cluster.interval * np.arange(len(shares) + more)

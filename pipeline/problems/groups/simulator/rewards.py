@@ -19,6 +19,7 @@ import numpy as np
 from pipeline.core import SHORTEST_BOUNDED, BoolArray, FloatArray, IntArray
 from pipeline.problems.groups.nouns import JobsBatch, Observation, Setting
 from pipeline.problems.groups.simulator.compiled.batch import Groups
+from pipeline.simulation.rollout import to_end
 
 
 class Transition(NamedTuple):
@@ -55,12 +56,17 @@ def transitions(groups: Groups, acts: Acts, against: str) -> Iterator[Transition
         acts: sets.
         against: a word of AGAINST.
     """
-    while len(rows := groups.rows):
+    last: list[Transition] = []
+
+    def advance(rows: IntArray) -> None:
         view = groups.observe(rows)
         setting = acts(rows, view)
         base = AGAINST[against](groups, rows, view)
         cost = groups.step(rows, setting)
-        yield Transition(rows, view, setting, base - cost, cost, ~np.isin(rows, groups.rows))
+        last[:] = [Transition(rows, view, setting, base - cost, cost, ~np.isin(rows, groups.rows))]
+
+    for _ in to_end(groups, advance):
+        yield last[0]
 
 
 def _delay(jobs: JobsBatch) -> FloatArray:

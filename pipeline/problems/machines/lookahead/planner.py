@@ -23,6 +23,7 @@ from pipeline.problems.machines.nouns import TOGETHER, Machines
 from pipeline.problems.machines.simulator.compiled.batch import Simulator
 from pipeline.problems.machines.simulator.compiled.rules import RULES, Players, players
 from pipeline.problems.machines.simulator.compiled.state import Rules, State
+from pipeline.simulation.rollout import Turn, play_turns
 
 COPIES = 512  # of episodes, side by side: the bound of the memory
 BITS = 2.0**53  # of a draw
@@ -95,21 +96,20 @@ class Planner:
 
     def play(self, simulator: Simulator, key: KeyArray, watch: Watcher | None = None) -> Iterator[int]:
         """Decide until every episode is over; yield how many go on, after each lock step."""
-        decision, copies = np.zeros(len(key), dtype=np.int64), _Copies(self.base, simulator.machines)
-        while len(rows := simulator.rows):
-            looked = self._look(simulator, rows, key[rows], decision[rows], copies)
-            if watch is not None:
-                watch(rows, decision[rows], looked)
-            simulator.step(rows, looked.chosen)
-            decision[rows] += 1
-            yield len(simulator.rows)
+        copies = _Copies(self.base, simulator.machines)
 
-    def _look(
-        self, simulator: Simulator, rows: IntArray, key: KeyArray, decision: IntArray, copies: "_Copies"
-    ) -> Looked:
+        def decide(turn: Turn) -> IntArray:
+            looked = self._look(simulator, turn, key[turn.rows], copies)
+            if watch is not None:
+                watch(turn.rows, turn.decision, looked)
+            return looked.chosen
+
+        return play_turns(simulator, decide, key)
+
+    def _look(self, simulator: Simulator, turn: Turn, key: KeyArray, copies: "_Copies") -> Looked:
         """Return what was tried in some episodes; key and decision say which futures are met."""
-        reach, futures = self.reach, self.reach.futures
-        draw = uniform(np.repeat(key, futures), np.add.outer(decision * futures, np.arange(futures)).ravel())
+        reach, futures, rows = self.reach, self.reach.futures, turn.rows
+        draw = uniform(np.repeat(key, futures), np.add.outer(turn.decision * futures, np.arange(futures)).ravel())
         draw = draw.reshape(-1, futures)
         met = Met(self.outlook.places(draw, reach.jobs), (draw * BITS).astype(np.uint64))
         action = np.full((len(rows), reach.candidates), -1, dtype=np.int64)
@@ -117,7 +117,7 @@ class Planner:
 
         def look(s: State, _: Rules, some: IntArray, part: slice) -> int:
             if isinstance(self.base, Asked):
-                liked = self._liked(self.base, simulator.observe(some), uniform(key[part], decision[part]))
+                liked = self._liked(self.base, turn.view.take(part), turn.draws[part])
                 action[part, : liked.shape[1]] = liked
             self._try(s, some, Met(met.begin[part], met.key[part]), action[part], cost[part], copies)
             return 0

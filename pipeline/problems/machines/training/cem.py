@@ -11,7 +11,7 @@ import numpy as np
 import torch
 
 from pipeline.config import Cem, CemRecipe
-from pipeline.core import FloatArray
+from pipeline.core import FloatArray, IntArray
 from pipeline.learning.memory import Memory
 from pipeline.learning.sampling import best
 from pipeline.learning.update import Update
@@ -19,6 +19,7 @@ from pipeline.problems.machines.networks.actor_critic import ActorCritic, Linear
 from pipeline.problems.machines.networks.features import features
 from pipeline.problems.machines.simulator.compiled.batch import Simulator
 from pipeline.problems.machines.training.task import Task
+from pipeline.simulation.rollout import to_end
 
 
 def cem(network: ActorCritic, task: Task, config: Cem, memory: Memory | None = None) -> Iterator[Update]:
@@ -78,10 +79,14 @@ def set_weights(network: Linear, value: FloatArray) -> None:
 def play_side_by_side(network: Linear, simulator: Simulator, drawn: FloatArray, each: int) -> None:
     """Let every candidate play greedily, each in `each` episodes in a row, to the end."""
     of_job, of_pair, void = np.split(drawn, [len(network.of_job), len(network.of_job) + len(network.of_pair)], axis=1)
-    while len(rows := simulator.rows):
+
+    def advance(rows: IntArray) -> None:
         observed, who = features(simulator.observe(rows), network.shape), rows // each
         scores = np.einsum("dmf,df->dm", observed.job, of_job[who])[:, :, None]
         scores = scores + np.einsum("dmkf,df->dmk", observed.pair[..., : of_pair.shape[1]], of_pair[who])
         waits = void[who] if void.shape[1] else np.zeros((len(rows), 1), dtype=np.float32)
         logits = np.concatenate([scores.reshape(len(rows), -1), waits], axis=1)
         simulator.step(rows, best(logits, observed.may, True))
+
+    for _ in to_end(simulator, advance):
+        pass

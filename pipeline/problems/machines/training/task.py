@@ -7,7 +7,7 @@ import numpy as np
 import torch
 
 from pipeline.config import MachinesRecipe
-from pipeline.core import CompiledRule, FloatArray, IntArray, KeyArray, uniform
+from pipeline.core import CompiledRule, FloatArray, IntArray, KeyArray
 from pipeline.learning.sampling import sample
 from pipeline.problems.machines.networks.actor_critic import ActorCritic, Inputs
 from pipeline.problems.machines.networks.features import Features, features
@@ -15,6 +15,7 @@ from pipeline.problems.machines.nouns import Jobs, Machines, end_to_end
 from pipeline.problems.machines.simulator.compiled.batch import Simulator
 from pipeline.problems.machines.simulator.compiled.costs import COSTS
 from pipeline.problems.machines.simulator.compiled.rules import players
+from pipeline.simulation.rollout import Turn, play_turns
 
 Kind = TypeVar("Kind", bound=MachinesRecipe)
 
@@ -76,23 +77,24 @@ def record(network: ActorCritic, simulator: Simulator, key: KeyArray, teacher: C
 
     Draws are those of a key [B] an episode; a teacher, if there is one, is asked what it would do.
     """
-    decision = np.zeros(len(key), dtype=np.int64)
     taught_by = None if teacher is None else players([teacher] * len(key), key)
     steps = []
-    while len(rows := simulator.rows):
-        view, draws = simulator.observe(rows), uniform(key[rows], decision[rows])
-        observed = features(view, network.shape)
+
+    def decide(turn: Turn) -> IntArray:
+        rows, observed = turn.rows, features(turn.view, network.shape)
         with torch.no_grad():
             inputs = Inputs(observed)
             logits, value = network(inputs)
             chances = log_chances(logits, inputs.may).numpy()
-        action: IntArray = sample(logits.numpy(), observed.may, True, draws)
+        action: IntArray = sample(logits.numpy(), observed.may, True, turn.draws)
         chosen = chances[np.arange(len(rows)), action]
         taught = action[:0] if taught_by is None else simulator.decide(rows, taught_by)
-        turn, now, spent = decision[rows], simulator.now[rows], simulator.cost[rows]
-        steps.append((*observed, action, chosen, value.numpy(), rows, turn, now, spent, taught))
-        simulator.step(rows, action)
-        decision[rows] += 1
+        now, spent = simulator.now[rows], simulator.cost[rows]
+        steps.append((*observed, action, chosen, value.numpy(), rows, turn.decision, now, spent, taught))
+        return action
+
+    for _ in play_turns(simulator, decide, key):
+        pass
     columns = [np.concatenate(column) for column in zip(*steps, strict=True)]
     observed = Features(*columns[:5])
     ends = simulator.cost.copy(), simulator.now.copy()

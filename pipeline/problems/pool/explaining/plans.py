@@ -6,7 +6,7 @@ import pandas as pd
 from pipeline import storage
 from pipeline.comparing.tried import candidates, told, write
 from pipeline.config import Params, PoolPlan
-from pipeline.core import IntArray, Observation, uniform
+from pipeline.core import IntArray, Observation
 from pipeline.problems.pool.evaluation.play import Game, game_of
 from pipeline.problems.pool.explaining.stored import explain_folder
 from pipeline.problems.pool.lookahead.planner import Looked, Planner
@@ -16,6 +16,7 @@ from pipeline.problems.pool.simulator.compiled.batch import Batched
 from pipeline.problems.pool.storage import read_jobsets
 from pipeline.progress import ShareCallback, no_progress, progress, say
 from pipeline.schemas.columns import integers, numbers
+from pipeline.simulation.rollout import Turn, play_turns
 
 CANDIDATES = candidates({"step": integers(0)}, {"duration": integers(0), "demand": numbers(0.0)})
 
@@ -44,14 +45,15 @@ def explain_plan(params: Params, plan: str, jobsets: int) -> None:
 def tried_in(game: Game, plan: Planner, on_progress: ShareCallback = no_progress) -> pd.DataFrame:
     """Return what is tried while a plan plays a game: the columns of `CANDIDATES`, but for the episode."""
     simulator = Batched(game.jobs, game.cluster, game.step_limit, skip_forced=game.masked)
-    decision, parts = np.zeros(len(game.key), dtype=np.int64), list[pd.DataFrame]()
-    while len(rows := simulator.rows):
-        view = simulator.observe(rows)
-        looked = plan.look(view, uniform(game.key[rows], decision[rows]))
-        parts.append(_candidates(rows, decision[rows], view, looked))
-        simulator.step(rows, looked.chosen)
-        decision[rows] += 1
-        on_progress(1 - len(simulator.rows) / len(game.key))
+    parts = list[pd.DataFrame]()
+
+    def decide(turn: Turn) -> IntArray:
+        looked = plan.look(turn.view, turn.draws)
+        parts.append(_candidates(turn.rows, turn.decision, turn.view, looked))
+        return looked.chosen
+
+    for left in play_turns(simulator, decide, game.key):
+        on_progress(1 - left / len(game.key))
     return pd.concat(parts, ignore_index=True)
 
 

@@ -13,6 +13,7 @@ from pipeline.problems.pool.networks.network import Forward
 from pipeline.problems.pool.nouns import CompactObservation
 from pipeline.problems.pool.simulator.compiled.batch import Batched
 from pipeline.problems.pool.simulator.compiled.rules import players
+from pipeline.simulation.rollout import to_end
 
 Actor = Callable[
     [Batched, IntArray, CompactObservation, FloatArray], IntArray
@@ -109,8 +110,9 @@ def record(simulator: Batched, actor: Actor, key: KeyArray, buffer: DecisionBuff
         UserError: nothing was asked for.
     """
     buffer, used, turn = buffer or DecisionBuffer(), 0, 0
-    rows = simulator.rows
-    while len(rows):
+
+    def advance(rows: IntArray) -> None:
+        nonlocal used, turn
         written, here = buffer.reserve(simulator, used, len(rows)), slice(used, used + len(rows))
         observed = written.observed.take(here)
         simulator.observe_compact(rows, observed)
@@ -118,7 +120,10 @@ def record(simulator: Batched, actor: Actor, key: KeyArray, buffer: DecisionBuff
         written.action[here], written.episode[here], written.turn[here] = actions, rows, turn
         written.now[here] = simulator.now[rows]
         simulator.step(rows, actions)
-        used, turn, rows = used + len(rows), turn + 1, simulator.rows
+        used, turn = used + len(rows), turn + 1
+
+    for _ in to_end(simulator, advance):
+        pass
     return buffer.filled(simulator, used)
 
 

@@ -22,6 +22,7 @@ from pipeline.problems.pool.simulator.compiled.state import Rules, State
 from pipeline.problems.pool.training.decisions import ActionBuffer, DecisionBuffer, Decisions, by_chance, record
 from pipeline.simulation.compiled import dealt
 from pipeline.simulation.draws import uniform
+from pipeline.simulation.rollout import to_end
 
 AT_LEAST = 64  # decisions of an episode in one call of the kernel, if it has as many
 ALTOGETHER = 100_000  # of all episodes
@@ -56,7 +57,9 @@ def play_by_chance(
     if weights is None:
         return record(simulator, by_chance(network.frozen(), masked), key, buffer)
     buffer, used, turn = buffer or DecisionBuffer(), 0, 0
-    while len(rows := simulator.rows):
+
+    def advance(rows: IntArray) -> None:
+        nonlocal used, turn
         most = max(AT_LEAST, ALTOGETHER // len(rows))
         here = slice(used, used + len(rows) * most)
         written = buffer.reserve(simulator, used, len(rows) * most).take(here)
@@ -71,6 +74,9 @@ def play_by_chance(
             count,
         )
         used, turn = used + written.close_up(count), turn + most
+
+    for _ in to_end(simulator, advance):
+        pass
     return buffer.filled(simulator, used)
 
 

@@ -12,6 +12,7 @@ from pipeline.problems.pool.simulator.compiled.batch import Batched
 from pipeline.problems.pool.simulator.compiled.rules import Players, players
 from pipeline.problems.pool.training.decisions import ActionBuffer
 from pipeline.problems.pool.training.set_play import NETWORK, RunState, play_some
+from pipeline.simulation.rollout import to_end
 
 AT_ONCE = 64  # decisions of an episode in one call of the kernel that keeps them
 NEVER = 2**62  # a step that does not come
@@ -26,6 +27,18 @@ class Rollout(NamedTuple):
     episode: IntArray  # [D]
     turn: IntArray  # [D]  place among the decisions of its episode
     now: IntArray  # [D]
+
+
+class _Until(NamedTuple):
+    """The episodes of a simulator that have not reached a step."""
+
+    simulator: Batched
+    step: int
+
+    @property
+    def rows(self) -> IntArray:
+        rows = self.simulator.rows
+        return rows[self.simulator.now[rows] < self.step]
 
 
 class Roller:
@@ -44,26 +57,26 @@ class Roller:
 
     def play(self, until: int = NEVER) -> None:
         """Play on up to a step, or to the end."""
-        while len(rows := self._left(until)):
+
+        def advance(rows: IntArray) -> None:
             observed, done = relative_buffer(len(rows), self._simulator.cluster.slots), _action_buffer(len(rows))
             how = RunState(self._who.key, self._turn, until, self._greedy, NEVER, get_num_threads(), keep=False)
             count = np.zeros(len(rows), dtype=np.int64)
             self._simulator.hand_over(play_some, rows, self._weights, self._who, how, observed, done, count)
 
+        for _ in to_end(_Until(self._simulator, until), advance):
+            pass
+
     def keep(self, until: int = NEVER) -> Rollout:
         """Play on up to a step, or to the end, and return every decision; there may be none."""
         parts = [self._kept(np.empty(0, dtype=np.int64), until)]
-        while len(rows := self._left(until)):
-            parts.append(self._kept(rows, until))
+        for _ in to_end(_Until(self._simulator, until), lambda rows: parts.append(self._kept(rows, until))):
+            pass
         observed = Relative._make(
             np.concatenate(columns) for columns in zip(*(part.observed for part in parts), strict=True)
         )
         rest = (np.concatenate(columns) for columns in zip(*(part[1:] for part in parts), strict=True))
         return Rollout(observed, *rest)
-
-    def _left(self, until: int) -> IntArray:
-        rows = self._simulator.rows
-        return rows[self._simulator.now[rows] < until]
 
     def _kept(self, rows: IntArray, until: int) -> Rollout:
         slots, count = self._simulator.cluster.slots, np.zeros(len(rows), dtype=np.int64)
