@@ -23,12 +23,12 @@ class Waiting(Protocol):
 
 
 class Episodes(Waiting, Protocol):
-    """Episodes of any problem that places jobs."""
+    """What a roll-out takes of a simulator whose policies place jobs; also reference simulators have that."""
 
     def observe(self, rows: IntArray) -> Observation:
         """Return what the policy sees in some episodes."""
 
-    def step(self, rows: IntArray, actions: IntArray) -> None:
+    def step(self, rows: IntArray, actions: IntArray) -> object:
         """Carry out one decision in each of some episodes."""
 
 
@@ -37,6 +37,9 @@ class Compiled(Waiting, Protocol[Who_contra]):
 
     def play(self, rows: IntArray, who: Who_contra, most: int) -> None:
         """Let compiled heuristics play some episodes to their end, or for at most so many decisions each."""
+
+    def decide(self, rows: IntArray, who: Who_contra) -> IntArray:
+        """Return what compiled heuristics do next in some episodes; the decisions are counted, but not carried out."""
 
 
 class Turn(NamedTuple):

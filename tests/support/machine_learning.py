@@ -1,5 +1,7 @@
 """A small event-driven problem to learn, for tests."""
 
+from functools import partial
+
 import numpy as np
 
 from pipeline.config import A3cRecipe, CemRecipe, DaggerRecipe, MachinesRecipe, PpoRecipe
@@ -8,6 +10,7 @@ from pipeline.problems.machines.networks.acting import greedy
 from pipeline.problems.machines.networks.actor_critic import ActorCritic, DeepSets, Linear, Vector
 from pipeline.problems.machines.networks.features import Shape
 from pipeline.problems.machines.nouns import GREEDY, Jobs, Machines
+from pipeline.problems.machines.simulator.compiled.costs import costed
 from pipeline.problems.machines.training.task import Task
 from pipeline.simulation.rollout import play
 
@@ -63,7 +66,7 @@ def least_slowdown(jobs: Jobs) -> float:
 
 def solvable_task(recipe: MachinesRecipe, seed: int = 3) -> Task:
     """A task of which the best is known; only its fresh jobsets are learned from, which are those below 1,000."""
-    return Task(ONE, "slowdown", recipe, seed, [100], {}, {}, jobs_at_once)
+    return Task(partial(costed, ONE, "slowdown"), recipe, seed, [100], {}, {}, jobs_at_once)
 
 
 def distance(network: ActorCritic) -> float:
@@ -72,13 +75,13 @@ def distance(network: ActorCritic) -> float:
     simulator = solvable_task(RECIPES["ppo"]).begin(jobsets)
     play(simulator, greedy(network), keys(1, np.arange(200), np.zeros(200, dtype=np.int64)))
     least = float(np.mean([least_slowdown(jobs) for jobs in jobsets]))
-    return float((simulator.cost / 4).mean()) / least - 1
+    return float((-simulator.gained / 4).mean()) / least - 1
 
 
 def tiny_task(recipe: MachinesRecipe, objective: str = "slowdown", seed: int = 3) -> Task:
     """A task of one load, with a few jobsets of each split."""
     train, validation = ([some_jobs(100, 1000 + k + base) for k in range(4)] for base in (0, 500))
-    return Task(MACHINES, objective, recipe, seed, [100], {100: train}, {100: validation}, some_jobs)
+    return Task(partial(costed, MACHINES, objective), recipe, seed, [100], {100: train}, {100: validation}, some_jobs)
 
 
 def longest_first() -> ActorCritic:

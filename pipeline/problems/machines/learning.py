@@ -1,6 +1,7 @@
 """What learning needs of many machines: the task, the network, how good it is, and how it is stored."""
 
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 
@@ -12,6 +13,7 @@ from pipeline.problems import Learning, Part, both, nothing_more
 from pipeline.problems.machines.networks import loading
 from pipeline.problems.machines.networks.acting import PLAY
 from pipeline.problems.machines.networks.actor_critic import ActorCritic
+from pipeline.problems.machines.simulator.compiled.costs import costed
 from pipeline.problems.machines.storage import read_jobsets, read_park
 from pipeline.problems.machines.training.task import Task
 from pipeline.problems.machines.workload.park import machines_of
@@ -29,8 +31,7 @@ def _task(params: Params, agent: str, part: Part) -> Task:
     origin = source(params.model_copy(update={"seed": seed}), row.scenario, storage.scenario_log(row.scenario))
     train, validation = (read_jobsets(folder, split, park) for split in ("train", "validation"))
     return Task(
-        machines=machines_of(scenario, park),
-        objective=row.objective,
+        begin=partial(costed, machines_of(scenario, park), row.objective),
         recipe=params.machines_recipe(agent),
         seed=seed,
         loads=origin.loads(scenario.loads if isinstance(part, NoPretrain) else part.loads),
@@ -90,7 +91,7 @@ def _validate(network: ActorCritic, task: Task) -> Callable[[], float]:
             jobsets = task.validation[load]
             simulator, number = task.begin(jobsets), np.arange(len(jobsets))
             play(simulator, policy, keys(task.seed, number, np.zeros_like(number)))
-            means.append(float(np.mean(simulator.cost / [len(jobs.arrival) for jobs in jobsets])))
+            means.append(float(np.mean(-simulator.gained / [len(jobs.arrival) for jobs in jobsets])))
         return float(np.mean(means))
 
     return mean_cost

@@ -17,8 +17,7 @@ from pipeline.learning.sampling import best
 from pipeline.learning.update import Update
 from pipeline.problems.machines.networks.actor_critic import ActorCritic, Linear
 from pipeline.problems.machines.networks.features import features
-from pipeline.problems.machines.simulator.compiled.batch import Simulator
-from pipeline.problems.machines.training.task import Task
+from pipeline.problems.machines.training.task import Costed, Task
 from pipeline.simulation.rollout import to_end
 
 
@@ -38,7 +37,7 @@ def cem(network: ActorCritic, task: Task, config: Cem, memory: Memory | None = N
         simulator = task.begin(jobsets * recipe.population)
         play_side_by_side(network, simulator, drawn.astype(np.float32), len(jobsets))
         jobs = np.array([len(one.arrival) for one in jobsets])
-        cost = (simulator.cost.reshape(recipe.population, -1) / jobs).mean(axis=1)
+        cost = (-simulator.gained.reshape(recipe.population, -1) / jobs).mean(axis=1)
         elite = drawn[np.argsort(cost, kind="stable")[: recipe.elite]]
         set_weights(network, recipe.keep * mean + (1 - recipe.keep) * elite.mean(axis=0))
         spread.value = recipe.keep * spread.value + (1 - recipe.keep) * elite.std(axis=0)
@@ -76,7 +75,7 @@ def set_weights(network: Linear, value: FloatArray) -> None:
             part.copy_(torch.from_numpy(new))
 
 
-def play_side_by_side(network: Linear, simulator: Simulator, drawn: FloatArray, each: int) -> None:
+def play_side_by_side(network: Linear, simulator: Costed, drawn: FloatArray, each: int) -> None:
     """Let every candidate play greedily, each in `each` episodes in a row, to the end."""
     of_job, of_pair, void = np.split(drawn, [len(network.of_job), len(network.of_job) + len(network.of_pair)], axis=1)
 

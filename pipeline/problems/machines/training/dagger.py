@@ -18,7 +18,7 @@ from pipeline.learning.update import Update
 from pipeline.problems.machines.heuristics.teachers import TEACHERS
 from pipeline.problems.machines.networks.actor_critic import ActorCritic, Inputs
 from pipeline.problems.machines.networks.features import Features
-from pipeline.problems.machines.training.optimizing import optimizer_for, set_rate, take_step
+from pipeline.problems.machines.training.gradient import optimizer_for, set_rate, take_step
 from pipeline.problems.machines.training.task import MOST_JOBSETS, Task, log_chances, record
 
 

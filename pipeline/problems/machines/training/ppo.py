@@ -18,8 +18,14 @@ from pipeline.core import FloatArray, IntArray, keys
 from pipeline.learning.memory import Memory
 from pipeline.learning.update import Update
 from pipeline.problems.machines.networks.actor_critic import ActorCritic, Inputs
-from pipeline.problems.machines.training.advantage import by_critic, by_others
-from pipeline.problems.machines.training.optimizing import optimizer_for, set_rate, set_scale, take_step
+from pipeline.problems.machines.training.gradient import (
+    by_critic,
+    by_others,
+    optimizer_for,
+    set_rate,
+    set_scale,
+    take_step,
+)
 from pipeline.problems.machines.training.task import MOST_JOBSETS, Played, Task, log_chances, record
 
 

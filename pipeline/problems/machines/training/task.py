@@ -1,32 +1,34 @@
 """What a learner of many machines is given, and how its play is recorded."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple, Protocol, TypeVar
 
 import numpy as np
 import torch
 
 from pipeline.config import MachinesRecipe
-from pipeline.core import CompiledRule, FloatArray, IntArray, KeyArray
+from pipeline.core import CompiledRule, FloatArray, IntArray, KeyArray, Observation
 from pipeline.learning.sampling import sample
 from pipeline.problems.machines.networks.actor_critic import ActorCritic, Inputs
 from pipeline.problems.machines.networks.features import Features, features
-from pipeline.problems.machines.nouns import Jobs, Machines, end_to_end
-from pipeline.problems.machines.simulator.compiled.batch import Simulator
-from pipeline.problems.machines.simulator.compiled.costs import COSTS
-from pipeline.problems.machines.simulator.compiled.rules import players
-from pipeline.simulation.rollout import Turn, play_turns
+from pipeline.problems.machines.nouns import Jobs
+from pipeline.problems.machines.simulator.compiled.rules import Players, players
+from pipeline.simulation.rollout import Compiled, Turn, play_turns
+from pipeline.simulation.simulator import Simulator
 
 Kind = TypeVar("Kind", bound=MachinesRecipe)
 
 MOST_JOBSETS = 100_000  # of an update; keeps the random keys of updates apart
 
 
+class Costed(Simulator[Observation, IntArray], Compiled[Players], Protocol):
+    """Episodes to learn from, of which compiled heuristics can be asked, too."""
+
+
 class Task(NamedTuple):
     """A scheduling problem to learn."""
 
-    machines: Machines
-    objective: str  # a word of COSTS
+    begin: Callable[[Sequence[Jobs]], Costed]  # what plays jobsets; `gained` is minus their cost by the objective
     recipe: MachinesRecipe
     seed: int
     loads: Sequence[int]  # to train on, in percent
@@ -44,11 +46,6 @@ class Task(NamedTuple):
         """Return `count` new jobsets for an update, the loads in turn."""
         loads = self.loads
         return [self.fresh(loads[k % len(loads)], update * count + k) for k in range(count)]
-
-    def begin(self, jobsets: Sequence[Jobs]) -> Simulator:
-        """Return a simulator of some jobsets, with the costs of the objective."""
-        jobs = end_to_end(jobsets)
-        return Simulator(jobs, self.machines, COSTS[self.objective](jobs))
 
 
 class Played(NamedTuple):
@@ -72,7 +69,7 @@ def log_chances(logits: torch.Tensor, may: torch.Tensor) -> torch.Tensor:
     return torch.log_softmax(logits.masked_fill(~may, -1e9), dim=1)
 
 
-def record(network: ActorCritic, simulator: Simulator, key: KeyArray, teacher: CompiledRule | None = None) -> Played:
+def record(network: ActorCritic, simulator: Costed, key: KeyArray, teacher: CompiledRule | None = None) -> Played:
     """Let a network play by its own chances to the end of every episode, and record all decisions.
 
     Draws are those of a key [B] an episode; a teacher, if there is one, is asked what it would do.
@@ -89,7 +86,7 @@ def record(network: ActorCritic, simulator: Simulator, key: KeyArray, teacher: C
         action: IntArray = sample(logits.numpy(), observed.may, True, turn.draws)
         chosen = chances[np.arange(len(rows)), action]
         taught = action[:0] if taught_by is None else simulator.decide(rows, taught_by)
-        now, spent = simulator.now[rows], simulator.cost[rows]
+        now, spent = simulator.now[rows], -simulator.gained[rows]
         steps.append((*observed, action, chosen, value.numpy(), rows, turn.decision, now, spent, taught))
         return action
 
@@ -97,5 +94,5 @@ def record(network: ActorCritic, simulator: Simulator, key: KeyArray, teacher: C
         pass
     columns = [np.concatenate(column) for column in zip(*steps, strict=True)]
     observed = Features(*columns[:5])
-    ends = simulator.cost.copy(), simulator.now.copy()
+    ends = -simulator.gained, simulator.now.copy()
     return Played._make([observed, *columns[5:-1], *ends, columns[-1]])

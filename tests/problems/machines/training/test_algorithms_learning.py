@@ -29,9 +29,9 @@ from pipeline.problems.machines.networks.actor_critic import ActorCritic, Linear
 from pipeline.problems.machines.networks.features import THERE, Features
 from pipeline.problems.machines.nouns import end_to_end
 from pipeline.problems.machines.training.a3c import a3c
-from pipeline.problems.machines.training.advantage import by_critic, by_others
 from pipeline.problems.machines.training.cem import cem, play_side_by_side, set_weights, weights_in
 from pipeline.problems.machines.training.dagger import Pool, dagger
+from pipeline.problems.machines.training.gradient import by_critic, by_others
 from pipeline.problems.machines.training.ppo import ppo
 from pipeline.problems.machines.training.task import MOST_JOBSETS, Played, Task, record
 from pipeline.simulation.rollout import play
@@ -45,7 +45,7 @@ def cost(task: Task, network: ActorCritic | None, heuristic: str = "") -> float:
     simulator = task.begin(jobsets)
     policy = HEURISTICS[heuristic] if network is None else greedy(network)
     play(simulator, policy, keys(1, np.arange(40), np.zeros(40, dtype=np.int64)))
-    return float((simulator.cost / 20).mean())
+    return float((-simulator.gained / 20).mean())
 
 
 def learned(name: str, **changes: object) -> ActorCritic:
@@ -153,7 +153,7 @@ def test_candidates_side_by_side_play_as_each_would_alone() -> None:
     for k in range(3):
         alone = task.begin(jobsets)
         play_side_by_side(network, alone, drawn[k : k + 1], each=4)
-        assert together.cost[4 * k : 4 * k + 4].tolist() == alone.cost.tolist()
+        assert together.gained[4 * k : 4 * k + 4].tolist() == alone.gained.tolist()
 
 
 def test_a_learning_rate_without_bounds_is_told_in_one_line() -> None:

@@ -42,13 +42,8 @@ class Simulator:
         return self._state.now
 
     @property
-    def cost(self) -> FloatArray:
-        """Return what the jobs' presence has cost so far [B]."""
-        return self._state.cost
-
-    @property
     def gained(self) -> FloatArray:
-        """Return the rewards [B] so far: minus the cost."""
+        """Return the rewards [B] so far: minus what the jobs' presence has cost."""
         return -self._state.cost
 
     def ended(self, rows: IntArray) -> tuple[BoolArray, BoolArray]:

@@ -5,12 +5,13 @@ unit. With gamma = 1 the return of `slowdown` is minus the sum of the jobs' slow
 `completion_time` minus the sum of their completion times.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
 from pipeline.core import SHORTEST_BOUNDED, FloatArray
-from pipeline.problems.machines.nouns import JobsBatch
+from pipeline.problems.machines.nouns import Jobs, JobsBatch, Machines, end_to_end
+from pipeline.problems.machines.simulator.compiled.batch import Simulator
 
 
 def slowdown(jobs: JobsBatch) -> FloatArray:
@@ -33,3 +34,9 @@ COSTS: dict[str, Callable[[JobsBatch], FloatArray]] = {
     "bounded_slowdown": bounded_slowdown,
     "completion_time": completion_time,
 }
+
+
+def costed(machines: Machines, objective: str, jobsets: Sequence[Jobs]) -> Simulator:
+    """Return a simulator of some jobsets, with the costs of an objective, a word of COSTS."""
+    jobs = end_to_end(jobsets)
+    return Simulator(jobs, machines, COSTS[objective](jobs))

@@ -34,7 +34,7 @@ def assert_agreement(problem: Problem, rng: np.random.Generator) -> None:
             assert_same_view(alone[b].observe(ONLY), view)
             plain[b].step(ONLY, actions[place : place + 1])
             alone[b].step(ONLY, actions[place : place + 1])
-            assert together.cost[b] == pytest.approx(plain[b].cost, rel=CLOSE)
+            assert -together.gained[b] == pytest.approx(plain[b].cost, rel=CLOSE)
     assert_same_end(problem, plain, together, alone)
 
 
@@ -45,8 +45,8 @@ def assert_same_end(problem: Problem, plain: list[PlainSimulator], together: Sim
         assert jobs_of(placed, mine) == jobs_of(expected, slice(None)) == jobs_of(alone[b].placed(), slice(None))
         assert placed.end[b] == expected.end[0] == alone[b].placed().end[0]
         assert placed.busy[b] == pytest.approx(expected.busy[0], rel=CLOSE)
-        assert together.cost[b] == pytest.approx(plain[b].cost, rel=CLOSE)
-        assert (together.cost[b], placed.busy[b]) == (alone[b].cost[0], alone[b].placed().busy[0])
+        assert -together.gained[b] == pytest.approx(plain[b].cost, rel=CLOSE)
+        assert (-together.gained[b], placed.busy[b]) == (-alone[b].gained[0], alone[b].placed().busy[0])
         assert not len(plain[b].rows)
         assert not len(alone[b].rows)
 
@@ -79,7 +79,7 @@ def test_the_cost_is_the_sum_of_slowdowns_where_a_job_weighs_one_over_its_durati
         simulator.step(ONLY, np.array([0]))
     # Job 0 runs 0 .. 4, job 1 from 4 to 6: slowdowns 4 / 4 and (6 - 1) / 2; the machine is full throughout.
     assert simulator.placed().finish.tolist() == [4.0, 6.0]
-    assert simulator.cost.tolist() == [1.0 + 2.5]
+    assert (-simulator.gained).tolist() == [1.0 + 2.5]
     assert simulator.placed().busy.tolist() == [6.0]
 
 
@@ -90,7 +90,7 @@ def test_what_is_unfinished_at_the_limit_has_cost_until_then() -> None:
     # Job 0 runs from 5 on, job 1 waits from 6 on; it ends at 5 + 3: 3 * 1 + 2 * 10.
     assert not len(simulator.rows)
     assert simulator.placed().end.tolist() == [8.0]
-    assert simulator.cost.tolist() == [23.0]
+    assert (-simulator.gained).tolist() == [23.0]
     assert simulator.placed().busy.tolist() == [1.5]
     assert np.isnan(simulator.placed().finish).all()
 

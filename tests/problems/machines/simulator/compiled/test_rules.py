@@ -71,7 +71,7 @@ def test_a_rule_plays_the_schedule_of_its_heuristic(dispatch: int, number: int, 
         compiled = by_rules(problem, most=5)
         episodes = len(problem.episodes)
         for place, policy in enumerate(POLICIES):
-            cost = compiled.cost[place * episodes : (place + 1) * episodes]
+            cost = -compiled.gained[place * episodes : (place + 1) * episodes]
             assert_same(problem, policy, of_policy(compiled.placed(), problem, place), cost)
 
 
