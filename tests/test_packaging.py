@@ -1,0 +1,277 @@
+"""The package as others install it: what it needs, its console script, set-up, and its wheel in fresh environments."""
+
+import ast
+import importlib.util
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tomllib
+from functools import cache
+from importlib.metadata import packages_distributions
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
+
+import pytest
+from builders import REPOSITORY
+
+from pipeline.errors import EXTRAS, UserError, missing_packages_named
+
+PROJECT = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())["project"]
+TRIAL = REPOSITORY / "pipeline" / "stages" / "trial"
+NEEDS_TORCH = "error: needs torch: pip install 'deeprm-pipeline[learn]'; in a clone 'make setup', then "
+
+
+def bare(requirement: str) -> str:
+    """The name of a requirement, as metadata spells it."""
+    return re.split(r"[\[=<>~;]", requirement)[0].lower().replace("_", "-")
+
+
+def distributions(package: str) -> set[str]:
+    return {bare(name) for name in packages_distributions()[package]}
+
+
+def run(*words: object, cwd: Path, **given: str) -> "subprocess.CompletedProcess[str]":
+    own = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "VIRTUAL_ENV")}
+    told = [str(word) for word in words]
+    return subprocess.run(told, check=False, cwd=cwd, env=own | given, capture_output=True, text=True)
+
+
+# What it needs
+
+
+def test_what_the_code_imports_is_a_dependency_or_of_the_extra_that_is_named() -> None:
+    imported = {
+        name.partition(".")[0]
+        for file in (REPOSITORY / "pipeline").rglob("*.py")
+        for node in ast.walk(ast.parse(file.read_text()))
+        for name in (
+            [one.name for one in node.names]
+            if isinstance(node, ast.Import)
+            else [node.module or ""]
+            if isinstance(node, ast.ImportFrom) and not node.level
+            else []
+        )
+    } - {"pipeline", "deeprm", *sys.stdlib_module_names}
+    of_extras = {package for packages in EXTRAS.values() for package in packages}
+    core = {bare(one) for one in PROJECT["dependencies"]}
+    assert {package for package in imported - of_extras if not distributions(package) & core} == set()
+    for extra, packages in EXTRAS.items():
+        listed = {bare(one) for one in PROJECT["optional-dependencies"][extra]} - {bare(PROJECT["name"])}
+        assert {name for package in packages for name in distributions(package)} == listed, extra
+
+
+def test_the_lock_pins_whatever_is_needed_and_names_no_place() -> None:
+    lines = (REPOSITORY / "requirements.lock").read_text().splitlines()[1:]
+    assert [line for line in lines if not re.fullmatch(r"[\w.-]+==[\w.!]+", line)] == []  # no place, no local version
+    wanted = [*PROJECT["dependencies"], *(one for extra in PROJECT["optional-dependencies"].values() for one in extra)]
+    assert {bare(one) for one in wanted} - {bare(line) for line in lines} == {bare(PROJECT["name"])}
+    assert "torch==2.13.0" in lines
+    assert not (REPOSITORY / "uv.lock").exists()
+
+
+def test_a_missing_package_is_one_line_that_names_its_extra() -> None:
+    with pytest.raises(UserError, match=re.escape("needs torch: pip install 'deeprm-pipeline[learn]'; in a clone")):
+        with missing_packages_named():
+            raise ModuleNotFoundError(name="torch.nn")
+    with pytest.raises(UserError, match="^needs numpy: pip install deeprm-pipeline; in a clone"):
+        with missing_packages_named():
+            raise ModuleNotFoundError(name="numpy")
+    with pytest.raises(ModuleNotFoundError), missing_packages_named():  # a fault of ours stays one
+        raise ModuleNotFoundError(name="pipeline.gone")
+
+
+# The console script
+
+AS_INSTALLED = """
+import sys
+from importlib.metadata import EntryPoint
+sys.argv[0] = "deeprm"
+sys.exit(EntryPoint("deeprm", sys.argv.pop(1), "console_scripts").load()())
+"""
+
+
+def script(*words: str, cwd: Path) -> "subprocess.CompletedProcess[str]":
+    """Run what the console script does, from this repository."""
+    found = (sys.executable, "-c", AS_INSTALLED, PROJECT["scripts"]["deeprm"], *words)
+    return run(*found, cwd=cwd, PYTHONPATH=str(REPOSITORY))
+
+
+def module(*words: str, cwd: Path) -> "subprocess.CompletedProcess[str]":
+    return run(sys.executable, "-m", "pipeline", *words, cwd=cwd, PYTHONPATH=str(REPOSITORY))
+
+
+@pytest.mark.parametrize(
+    ("words", "code"), [("--help", 0), ("schedule --help", 0), ("check", 2), ("nothing", 2), ("trace none.swf", 2)]
+)
+def test_the_console_script_is_the_module(tmp_path: Path, words: str, code: int) -> None:
+    one, other = (ask(*words.split(), cwd=tmp_path) for ask in (script, module))
+    assert (one.returncode, other.returncode) == (code, code)
+    assert one.stderr == other.stderr
+    # Shells complete a name of one word only, which the help tells; lines are broken by the width of what is left.
+    texts = [re.sub(r"│ --(install|show)-completion .*?(?=│ -)", "", ask.stdout, flags=re.DOTALL) for ask in (one, other)]
+    texts = [" ".join(re.sub(r"[─│╭╮╰╯]", " ", text).split()) for text in texts]
+    assert texts[0].replace("Usage: deeprm", "Usage: python -m pipeline") == texts[1]
+
+
+def test_outside_of_a_repository_one_line_says_what_is_missing(tmp_path: Path) -> None:
+    done = script("check", cwd=tmp_path)
+    assert done.stderr.startswith("error: params.yaml: cannot be read (No such file or directory); run this at the ")
+    assert (done.returncode, done.stderr.count("\n"), list(tmp_path.iterdir())) == (2, 1, [])
+
+
+# Set-up
+
+
+@pytest.fixture
+def install(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    """What `make setup` runs, at the repository's root."""
+    spec = importlib.util.spec_from_file_location("install", REPOSITORY / ".ci" / "install.py")
+    assert spec
+    assert spec.loader
+    loaded = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(loaded)
+    monkeypatch.chdir(REPOSITORY)
+    return loaded
+
+
+CONF = """
+[global]
+find-links = /wheels /more
+extra-index-url = file:///one/simple
+    file:///two/simple
+cert = /ca.crt
+constraint = /caps.txt
+timeout = 7
+[install]
+index-url = file:///three/simple
+timeout = 8
+"""
+
+
+def test_uv_is_given_what_pip_is_configured_with(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, install: ModuleType
+) -> None:
+    for name in [name for name in os.environ if name.startswith(("PIP_", "UV_", "SSL_"))]:
+        monkeypatch.delenv(name)
+    (tmp_path / "pip.conf").write_text(CONF)
+    monkeypatch.setenv("PIP_CONFIG_FILE", str(tmp_path / "pip.conf"))
+    monkeypatch.setenv("PIP_TIMEOUT", "9")  # the environment wins in pip
+    monkeypatch.setenv("UV_CONSTRAINT", "/own.txt")  # and what uv itself was told wins here
+    (tmp_path / "uv").write_text(f"#!/bin/sh\nenv > {tmp_path}/given\necho \"$@\" > {tmp_path}/words\n")
+    (tmp_path / "uv").chmod(0o755)
+    assert install.by_uv(str(tmp_path / "uv"))
+    given = dict(line.split("=", 1) for line in (tmp_path / "given").read_text().splitlines() if line[:2] in ("UV", "SS"))
+    assert given == {
+        "UV_FIND_LINKS": "/wheels,/more",
+        "UV_INDEX": "file:///one/simple file:///two/simple",
+        "UV_INDEX_STRATEGY": "unsafe-best-match",
+        "UV_DEFAULT_INDEX": "file:///three/simple",
+        "SSL_CERT_FILE": "/ca.crt",
+        "UV_CONSTRAINT": "/own.txt",
+        "UV_HTTP_TIMEOUT": "9",
+    }
+    words = (tmp_path / "words").read_text().split()
+    assert words[-6:] == ["--no-deps", "--requirement", "requirements.lock", "--editable", ".", *words[6:6]][-6:]
+    assert "--torch-backend" not in words
+
+
+def test_where_pip_names_no_place_uv_takes_pytorch_for_processors(install: ModuleType) -> None:
+    assert install.for_uv({"timeout": "5"}) == ({"UV_HTTP_TIMEOUT": "5"}, ["--torch-backend", "cpu"])
+    assert install.for_uv({"no-index": "True", "find-links": "/a"}) == ({"UV_FIND_LINKS": "/a"}, ["--no-index"])
+
+
+@pytest.mark.parametrize("fails", ["nothing", "uv's installation", "uv", "INSTALLER=pip", "all"])
+def test_without_uv_pip_installs_pytorch_first_and_then_the_same_pins(
+    install: ModuleType, monkeypatch: pytest.MonkeyPatch, fails: str
+) -> None:
+    said: list[str] = []
+
+    def stand_in(words: list[str], check: bool, **_: object) -> SimpleNamespace:
+        line = " ".join(words).replace(sys.executable, "python")
+        said.append(line)
+        wrong = {"uv": "uv pip install", "uv's installation": "uv==", "all": "install"}.get(fails, "never")
+        code = int(wrong in line)
+        if check and code:
+            raise subprocess.CalledProcessError(code, words)
+        return SimpleNamespace(returncode=code, stdout="")
+
+    monkeypatch.setattr(install.subprocess, "run", stand_in)
+    monkeypatch.setattr(install.shutil, "which", lambda *_, **__: None)
+    monkeypatch.setenv("INSTALLER", "pip" if fails == "INSTALLER=pip" else "")
+    assert install.main() == int(fails == "all")
+    by_pip = [line.partition("--quiet ")[2] for line in said if line.startswith("python")][-3:]
+    pins = ["torch==2.13.0", "--no-deps --requirement requirements.lock", "--no-deps --editable ."]
+    assert (by_pip == pins) == (fails not in ("nothing", "all"))
+    assert any("uv pip install" in line for line in said) == (fails in ("nothing", "uv"))
+
+
+def test_no_file_of_set_up_names_a_place_of_packages() -> None:
+    files = ["Makefile", "requirements.lock", "pyproject.toml", ".ci/run", ".ci/install.py", ".ci/fresh.py"]
+    files += [str(file.relative_to(REPOSITORY)) for file in (REPOSITORY / ".github").rglob("*.yml")]
+    assert len(files) == 9
+    for file in files:
+        found = re.findall(r"pypi|pythonhosted|pytorch\.org|/simple\b|--(?:extra-)?index|\bUV_\w+=", (REPOSITORY / file).read_text())
+        assert found == [], file
+
+
+# Its wheel, in fresh environments
+
+
+def interpreter(version: str) -> str | None:
+    """A Python of a version that answers."""
+    pyenv = sorted(Path.home().glob(f".pyenv/versions/{version}.*/bin/python"))
+    for found in filter(None, (shutil.which(f"python{version}"), *map(str, pyenv))):
+        if run(found, "-c", "", cwd=REPOSITORY).returncode == 0:
+            return found
+    return None
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("wheel")
+    shutil.copytree(REPOSITORY / "pipeline", folder / "source" / "pipeline")
+    for name in ("pyproject.toml", "README.md", "LICENSE"):
+        shutil.copy(REPOSITORY / name, folder / "source")
+    done = uv("build", "--wheel", "--out-dir", folder, folder / "source")
+    assert done.returncode == 0, done.stderr
+    (built,) = folder.glob("*.whl")
+    return built
+
+
+@cache
+def places() -> tuple[dict[str, str], list[str]]:
+    """Where pip looks for packages, for uv."""
+    words = [sys.executable, "-c", "import json, install, subprocess as s; print(json.dumps(install.for_uv(install.settings("
+             "s.run([*install.PIP, 'config', 'list'], capture_output=True, text=True).stdout))))"]  # fmt: skip
+    given, options = json.loads(run(*words, cwd=REPOSITORY, PYTHONPATH=str(REPOSITORY / ".ci")).stdout)
+    return given, options
+
+
+def uv(*words: object) -> "subprocess.CompletedProcess[str]":
+    return run("uv", *words, cwd=REPOSITORY, **places()[0])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("version", ["3.11", "3.12", "3.13"])
+def test_the_wheel_plays_an_episode_in_a_fresh_environment(tmp_path: Path, wheel: Path, version: str) -> None:
+    found = interpreter(version)
+    if found is None:
+        pytest.skip(f"no Python {version} here")
+    done = uv("venv", "--python", found, tmp_path / "fresh")
+    assert done.returncode == 0, done.stderr
+    done = uv("pip", "install", "--python", tmp_path / "fresh" / "bin" / "python", wheel)
+    assert done.returncode == 0, done.stderr
+    deeprm, here = tmp_path / "fresh" / "bin" / "deeprm", tmp_path / "here"
+    here.mkdir()
+    assert run(deeprm, "--help", cwd=here).returncode == 0
+    shutil.copy(TRIAL / "params.yaml", here)
+    words = ["schedule", TRIAL / "jobs.csv", "--scenario", "trial", "--policy", "sjf", "--out", "plan.csv"]
+    played = run(deeprm, *words, cwd=here, NUMBA_DISABLE_JIT="1")
+    assert (played.returncode, played.stderr) == (0, "")
+    assert len((here / "plan.csv").read_text().splitlines()) == 61
+    tried = run(deeprm, "try", cwd=here)
+    assert (tried.returncode, tried.stderr.count("\n"), tried.stderr.startswith(NEEDS_TORCH)) == (2, 1, True)
+    assert not (here / "try.png").exists()
