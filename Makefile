@@ -66,7 +66,7 @@ ui: $(READY)  ## Open MLflow on this pipeline's runs
 
 lock: $(READY)  ## Write requirements.lock from what is in .venv
 	@echo "# Everything the project runs and is checked with, pinned; made by 'make lock', installed by 'make setup'." > requirements.lock
-	$(BIN)/python -m pip freeze --exclude-editable | sed -E 's/^(torch==[^+]*)\+.*/\1/' >> requirements.lock
+	$(BIN)/python -m pip freeze --all --exclude pip --exclude-editable | sed -E 's/^(torch==[^+]*)\+.*/\1/' >> requirements.lock
 
 clean:  ## Remove .venv and caches; results and MLflow's database stay
 	rm -rf $(VENV) build site *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

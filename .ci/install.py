@@ -1,7 +1,7 @@
 """Install what requirements.lock pins into the environment of this Python, and the project: by uv, or else by pip.
 
-uv takes a third of pip's time, but reads neither pip's files nor PIP_*: it is given what `pip config list` says, so that
-both look in the same places, and no file of ours names a place. INSTALLER=pip leaves uv out.
+uv takes a third of pip's time, but reads neither pip's files nor PIP_*: it is given what `pip config list` says, so
+that both look in the same places, and no file of ours names a place. INSTALLER=pip leaves uv out.
 """
 
 import ast
@@ -30,9 +30,9 @@ SECTIONS = ("global", "install", ":env:")  # the later ones win, as in pip
 
 
 def settings(listed: str) -> dict[str, str]:
-    """Return pip's settings, of what `pip config list` printed.
+    r"""Return pip's settings, of what `pip config list` printed.
 
-    >>> settings("global.timeout='5'\\n:env:.find-links='/a'\\nglobal.find-links='/b'")
+    >>> settings("global.timeout='5'\n:env:.find-links='/a'\nglobal.find-links='/b'")
     {'timeout': '5', 'find-links': '/a'}
     """
     found = re.findall(r"^(global|install|:env:)\.([\w-]+)=(.+)$", listed, flags=re.MULTILINE)
@@ -55,6 +55,11 @@ def for_uv(told: Mapping[str, str]) -> tuple[dict[str, str], list[str]]:
     return given, options
 
 
+def places() -> tuple[dict[str, str], list[str]]:
+    """Return where this Python's pip looks, as uv's variables and options."""
+    return for_uv(settings(subprocess.run([*PIP, "config", "list"], check=True, capture_output=True, text=True).stdout))
+
+
 def uv(lock: str) -> str | None:
     """Return where uv is, installed by pip if it is not there yet; nothing where it cannot be."""
     if os.environ.get("INSTALLER") == "pip":
@@ -69,8 +74,7 @@ def uv(lock: str) -> str | None:
 
 def by_uv(found: str) -> bool:
     """Install all at once; return whether uv could."""
-    listed = subprocess.run([*PIP, "config", "list"], check=True, capture_output=True, text=True).stdout
-    given, options = for_uv(settings(listed))
+    given, options = places()
     words = [found, "pip", "install", "--quiet", "--python", sys.executable, "--no-deps", "--requirement", str(LOCK)]
     return subprocess.run([*words, *options, "--editable", "."], check=False, env=given | os.environ).returncode == 0
 

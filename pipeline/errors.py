@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-EXTRAS = {  # of pyproject.toml: what is imported from each, by the commands that need it
-    "learn": ("torch", "sklearn", "threadpoolctl", "ortools"),
+EXTRAS = {  # of pyproject.toml: what is imported of each; the first that has a package is named
     "plots": ("matplotlib",),
+    "learn": ("torch", "sklearn", "threadpoolctl", "ortools", "matplotlib"),
     "ops": (
         *("dvc", "mlflow", "sqlalchemy", "pathspec", "filelock", "jinja2"),
         *("fastapi", "starlette", "uvicorn", "urllib3", "prometheus_client"),

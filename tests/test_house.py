@@ -42,6 +42,7 @@ AT_THE_ROOT = {
         "large",
         "named_params",
         "operate",
+        "packaging",
         "paper_scale",
         "pipeline",
         "progress",

@@ -2,13 +2,13 @@
 
 import ast
 import importlib.util
-import json
 import os
 import re
 import shutil
 import subprocess
 import sys
 import tomllib
+from collections.abc import Mapping
 from functools import cache
 from importlib.metadata import packages_distributions
 from pathlib import Path
@@ -29,8 +29,14 @@ def bare(requirement: str) -> str:
     return re.split(r"[\[=<>~;]", requirement)[0].lower().replace("_", "-")
 
 
+@cache
+def brought() -> Mapping[str, list[str]]:
+    return packages_distributions()  # reads every file of the environment: a second
+
+
 def distributions(package: str) -> set[str]:
-    return {bare(name) for name in packages_distributions()[package]}
+    """What brings a package; mlflow is also parts of itself."""
+    return {bare(name) for name in brought()[package]} - {"mlflow-skinny", "mlflow-tracing"}
 
 
 def run(*words: object, cwd: Path, **given: str) -> "subprocess.CompletedProcess[str]":
@@ -54,12 +60,12 @@ def test_what_the_code_imports_is_a_dependency_or_of_the_extra_that_is_named() -
             if isinstance(node, ast.ImportFrom) and not node.level
             else []
         )
-    } - {"pipeline", "deeprm", *sys.stdlib_module_names}
+    } - {"pipeline", "deeprm", "pydantic_core", *sys.stdlib_module_names}  # pydantic pins its core itself
     of_extras = {package for packages in EXTRAS.values() for package in packages}
     core = {bare(one) for one in PROJECT["dependencies"]}
     assert {package for package in imported - of_extras if not distributions(package) & core} == set()
     for extra, packages in EXTRAS.items():
-        listed = {bare(one) for one in PROJECT["optional-dependencies"][extra]} - {bare(PROJECT["name"])}
+        listed = {bare(one) for one in PROJECT["optional-dependencies"][extra]}
         assert {name for package in packages for name in distributions(package)} == listed, extra
 
 
@@ -73,12 +79,10 @@ def test_the_lock_pins_whatever_is_needed_and_names_no_place() -> None:
 
 
 def test_a_missing_package_is_one_line_that_names_its_extra() -> None:
-    with pytest.raises(UserError, match=re.escape("needs torch: pip install 'deeprm-pipeline[learn]'; in a clone")):
-        with missing_packages_named():
-            raise ModuleNotFoundError(name="torch.nn")
-    with pytest.raises(UserError, match="^needs numpy: pip install deeprm-pipeline; in a clone"):
-        with missing_packages_named():
-            raise ModuleNotFoundError(name="numpy")
+    for name, wanted in (("torch.nn", "torch: pip install 'deeprm-pipeline[learn]'"),
+                         ("numpy", "numpy: pip install deeprm-pipeline")):  # fmt: skip
+        with pytest.raises(UserError, match=re.escape(f"needs {wanted}; in a clone")), missing_packages_named():
+            raise ModuleNotFoundError(name=name)
     with pytest.raises(ModuleNotFoundError), missing_packages_named():  # a fault of ours stays one
         raise ModuleNotFoundError(name="pipeline.gone")
 
@@ -111,7 +115,9 @@ def test_the_console_script_is_the_module(tmp_path: Path, words: str, code: int)
     assert (one.returncode, other.returncode) == (code, code)
     assert one.stderr == other.stderr
     # Shells complete a name of one word only, which the help tells; lines are broken by the width of what is left.
-    texts = [re.sub(r"│ --(install|show)-completion .*?(?=│ -)", "", ask.stdout, flags=re.DOTALL) for ask in (one, other)]
+    texts = [
+        re.sub(r"│ --(install|show)-completion .*?(?=│ -)", "", ask.stdout, flags=re.DOTALL) for ask in (one, other)
+    ]
     texts = [" ".join(re.sub(r"[─│╭╮╰╯]", " ", text).split()) for text in texts]
     assert texts[0].replace("Usage: deeprm", "Usage: python -m pipeline") == texts[1]
 
@@ -125,16 +131,20 @@ def test_outside_of_a_repository_one_line_says_what_is_missing(tmp_path: Path) -
 # Set-up
 
 
-@pytest.fixture
-def install(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
-    """What `make setup` runs, at the repository's root."""
+def loaded() -> ModuleType:
+    """What `make setup` runs."""
     spec = importlib.util.spec_from_file_location("install", REPOSITORY / ".ci" / "install.py")
     assert spec
     assert spec.loader
-    loaded = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(loaded)
+    found = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(found)
+    return found
+
+
+@pytest.fixture
+def install(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     monkeypatch.chdir(REPOSITORY)
-    return loaded
+    return loaded()
 
 
 CONF = """
@@ -160,10 +170,12 @@ def test_uv_is_given_what_pip_is_configured_with(
     monkeypatch.setenv("PIP_CONFIG_FILE", str(tmp_path / "pip.conf"))
     monkeypatch.setenv("PIP_TIMEOUT", "9")  # the environment wins in pip
     monkeypatch.setenv("UV_CONSTRAINT", "/own.txt")  # and what uv itself was told wins here
-    (tmp_path / "uv").write_text(f"#!/bin/sh\nenv > {tmp_path}/given\necho \"$@\" > {tmp_path}/words\n")
+    (tmp_path / "uv").write_text(f'#!/bin/sh\nenv > {tmp_path}/given\necho "$@" > {tmp_path}/words\n')
     (tmp_path / "uv").chmod(0o755)
     assert install.by_uv(str(tmp_path / "uv"))
-    given = dict(line.split("=", 1) for line in (tmp_path / "given").read_text().splitlines() if line[:2] in ("UV", "SS"))
+    given = dict(
+        line.split("=", 1) for line in (tmp_path / "given").read_text().splitlines() if line[:2] in ("UV", "SS")
+    )
     assert given == {
         "UV_FIND_LINKS": "/wheels,/more",
         "UV_INDEX": "file:///one/simple file:///two/simple",
@@ -173,9 +185,9 @@ def test_uv_is_given_what_pip_is_configured_with(
         "UV_CONSTRAINT": "/own.txt",
         "UV_HTTP_TIMEOUT": "9",
     }
-    words = (tmp_path / "words").read_text().split()
-    assert words[-6:] == ["--no-deps", "--requirement", "requirements.lock", "--editable", ".", *words[6:6]][-6:]
-    assert "--torch-backend" not in words
+    words = (tmp_path / "words").read_text().strip()
+    pins = "--no-deps --requirement requirements.lock --editable ."
+    assert words == f"pip install --quiet --python {sys.executable} {pins}"
 
 
 def test_where_pip_names_no_place_uv_takes_pytorch_for_processors(install: ModuleType) -> None:
@@ -213,7 +225,8 @@ def test_no_file_of_set_up_names_a_place_of_packages() -> None:
     files += [str(file.relative_to(REPOSITORY)) for file in (REPOSITORY / ".github").rglob("*.yml")]
     assert len(files) == 9
     for file in files:
-        found = re.findall(r"pypi|pythonhosted|pytorch\.org|/simple\b|--(?:extra-)?index|\bUV_\w+=", (REPOSITORY / file).read_text())
+        text = (REPOSITORY / file).read_text()
+        found = re.findall(r"pypi|pythonhosted|pytorch\.org|/simple\b|-index-url[= ]|\bUV_\w+=", text)
         assert found == [], file
 
 
@@ -243,15 +256,21 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @cache
 def places() -> tuple[dict[str, str], list[str]]:
-    """Where pip looks for packages, for uv."""
-    words = [sys.executable, "-c", "import json, install, subprocess as s; print(json.dumps(install.for_uv(install.settings("
-             "s.run([*install.PIP, 'config', 'list'], capture_output=True, text=True).stdout))))"]  # fmt: skip
-    given, options = json.loads(run(*words, cwd=REPOSITORY, PYTHONPATH=str(REPOSITORY / ".ci")).stdout)
-    return given, options
+    """Where pip looks for packages, as uv's variables and options."""
+    found: tuple[dict[str, str], list[str]] = loaded().places()
+    return found
 
 
 def uv(*words: object) -> "subprocess.CompletedProcess[str]":
     return run("uv", *words, cwd=REPOSITORY, **places()[0])
+
+
+def fresh(python: str, wanted: str | Path, folder: Path) -> None:
+    """Make an environment, and install the wheel in it."""
+    backend = places()[1] if "[" in str(wanted) else ()
+    words = ("pip", "install", "--python", folder / "bin" / "python", *backend, wanted)
+    for done in (uv("venv", "--python", python, folder), uv(*words)):
+        assert done.returncode == 0, done.stderr
 
 
 @pytest.mark.slow
@@ -260,18 +279,26 @@ def test_the_wheel_plays_an_episode_in_a_fresh_environment(tmp_path: Path, wheel
     found = interpreter(version)
     if found is None:
         pytest.skip(f"no Python {version} here")
-    done = uv("venv", "--python", found, tmp_path / "fresh")
-    assert done.returncode == 0, done.stderr
-    done = uv("pip", "install", "--python", tmp_path / "fresh" / "bin" / "python", wheel)
-    assert done.returncode == 0, done.stderr
+    fresh(found, wheel, tmp_path / "fresh")
     deeprm, here = tmp_path / "fresh" / "bin" / "deeprm", tmp_path / "here"
     here.mkdir()
     assert run(deeprm, "--help", cwd=here).returncode == 0
     shutil.copy(TRIAL / "params.yaml", here)
     words = ["schedule", TRIAL / "jobs.csv", "--scenario", "trial", "--policy", "sjf", "--out", "plan.csv"]
     played = run(deeprm, *words, cwd=here, NUMBA_DISABLE_JIT="1")
-    assert (played.returncode, played.stderr) == (0, "")
+    assert (played.returncode, played.stderr) == (0, "plan.csv: 60 jobs, mean slowdown 6.394 under sjf\n")
     assert len((here / "plan.csv").read_text().splitlines()) == 61
     tried = run(deeprm, "try", cwd=here)
     assert (tried.returncode, tried.stderr.count("\n"), tried.stderr.startswith(NEEDS_TORCH)) == (2, 1, True)
     assert not (here / "try.png").exists()
+
+
+@pytest.mark.slow
+def test_the_extra_that_is_named_is_what_was_missing(tmp_path: Path, wheel: Path) -> None:
+    fresh(sys.executable, f"{wheel}[learn]", tmp_path / "fresh")
+    tried = run(tmp_path / "fresh" / "bin" / "deeprm", "try", cwd=tmp_path)
+    assert (tried.returncode, tried.stderr) == (0, "")
+    assert tried.stdout.startswith("deeprm3 serves 60 jobs with a mean slowdown of 4.24, SJF")
+    assert (tmp_path / "try.png").stat().st_size > 10_000
+    refused = run(tmp_path / "fresh" / "bin" / "deeprm", "ui", cwd=tmp_path)
+    assert refused.stderr.startswith("error: needs ")
