@@ -41,5 +41,5 @@ def missing_packages_named() -> Iterator[None]:
         extra = next((extra for extra, packages in EXTRAS.items() if package in packages), None)
         wanted = f"'deeprm-pipeline[{extra}]'" if extra else "deeprm-pipeline"
         raise UserError(
-            f"needs {package}: pip install {wanted}; in a clone 'make setup', then 'source .venv/bin/activate'"
+            f"needs {error.name}: pip install {wanted}; in a clone 'make setup', then 'source .venv/bin/activate'"
         ) from None
