@@ -168,7 +168,7 @@ class Cut:
 def source(params: Params, name: str, folder: Path, on_progress: ProgressCallback = no_progress) -> Drawn | Cut:
     """Return where the jobs of a scenario of user groups come from.
 
-    The folder holds its log; it is not read for a recipe.
+    The folder holds its log, or is the log itself; it is not read for a recipe.
 
     Raises:
         UserError: the log cannot be read, or does not go with the scenario.
@@ -179,7 +179,8 @@ def source(params: Params, name: str, folder: Path, on_progress: ProgressCallbac
         configurations_of(scenario)
     if isinstance(workload, Sinusoidal):
         return Drawn(params.seed, scenario, workload)
-    trace = read((folder / LOG_NAME).resolve(), workload.format, on_progress)
+    place = folder / LOG_NAME if folder.is_dir() else folder
+    trace = read(place.resolve(), workload.format, on_progress)
     with _naming(name):
         origin = Cut(params.seed, scenario, workload, gathered(trace, workload, scenario))
         new = (unseen(origin.log, split) for split in EVEN)

@@ -96,7 +96,7 @@ def source(
 ) -> Drawn | Cut | Blocks:
     """Return where the jobs of such a scenario come from.
 
-    The folder holds its log, and the log's file of machines; it is not read for a recipe.
+    The folder holds its log, and the log's file of machines, or is the log itself; it is not read for a recipe.
 
     Raises:
         UserError: the log cannot be read, or does not go with the scenario.
@@ -107,8 +107,10 @@ def source(
         if isinstance(scenario.machines, Sampled):  # refused by params.yaml's check
             raise TypeError("tasks have no file of machines")
         return Drawn(params.seed, scenario, workload, grouped(scenario.machines, unit=1.0))
-    nodes = None if workload.nodes is None else (folder / NODES_NAME).resolve()
-    path, instances = (folder / LOG_NAME).resolve(), workload.instances
+    linked, nodes = folder.is_dir(), None
+    if workload.nodes is not None:
+        nodes = (folder / NODES_NAME if linked else Path(workload.nodes)).resolve()
+    path, instances = (folder / LOG_NAME if linked else folder).resolve(), workload.instances
     trace = read(path, workload.format, on_progress, nodes=nodes, instances=instances, per_node=workload.per_node)
     try:
         fit = fitted(trace, workload, scenario)

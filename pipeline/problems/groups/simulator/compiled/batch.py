@@ -3,11 +3,18 @@
 import numpy as np
 from numba import get_num_threads
 
-from pipeline.core import FloatArray, IntArray
+from pipeline.core import BoolArray, FloatArray, IntArray
 from pipeline.problems.groups.nouns import JobsBatch, Observation, Served, Setting, SharedCluster
 from pipeline.problems.groups.simulator.compiled.kernels import ALONE, BY_ESTIMATE, LASTING, begin_all, play_rows
 from pipeline.problems.groups.simulator.compiled.observing import observe
 from pipeline.problems.groups.simulator.compiled.state import Rules, empty_state
+from pipeline.simulation.simulator import Layout, Played, copy_episodes, spans
+
+LAYOUT = Layout(
+    of_jobs=(*JobsBatch._fields[1:], "weight", "held", "behind", "start", "ends", "running"),
+    numbers=("behind", "running", "to_come", "head"),
+    fixed=("capacity", "orders", "base", "rank"),
+)
 
 
 class Groups:
@@ -18,6 +25,7 @@ class Groups:
         self.cluster = cluster
         self._rules = Rules(float(cluster.interval), bool(cluster.borrowing), float(cluster.time_limit))
         self._state = empty_state(jobs, cluster, weight, get_num_threads())
+        self._gained = np.zeros(jobs.episodes)
         begin_all(self._state, self._rules)
         self._rows = np.flatnonzero(~self._state.over)
 
@@ -37,6 +45,16 @@ class Groups:
         return np.asarray(self._state.number * self._rules.interval)
 
     @property
+    def gained(self) -> FloatArray:
+        """Return the rewards [B] so far: minus what waiting has cost all groups."""
+        return self._gained
+
+    def ended(self, rows: IntArray) -> tuple[BoolArray, BoolArray]:
+        """Return which of some episodes are over, and which of these were cut."""
+        s = self._state
+        return s.over[rows], s.over[rows] & (s.head[rows] < s.first[rows + 1, None, None]).any(axis=(1, 2))
+
+    @property
     def used(self) -> IntArray:
         """Return the units [B, G, R] that running jobs hold."""
         return self._state.used[: self.jobs.episodes].copy()
@@ -48,6 +66,7 @@ class Groups:
     def step(self, rows: IntArray, setting: Setting) -> FloatArray:
         """Play one interval in some episodes; return what their groups' waiting costs in it [rows, G]."""
         costs = self._play(rows, setting, LASTING)
+        self._gained[rows] -= costs.sum(axis=1)
         if self._state.over[rows].any():
             self._rows = np.flatnonzero(~self._state.over)
         return costs
@@ -77,6 +96,32 @@ class Groups:
         ran = np.where(np.isnan(start), 0.0, s.held * (np.minimum(ends, end[episode]) - start))
         busy = np.bincount(episode, ran, self.jobs.episodes).astype(np.float64)
         return Served(start, finish, end, busy)
+
+    def played(self, rows: IntArray) -> Played:
+        """Return what became of the jobs of some episodes so far; where all have started, they run to their end."""
+        s, (jobs, bounds) = self._state, spans(self._state.first, rows)
+        over, cut = self.ended(rows)
+        now, each = self.now[rows], np.diff(bounds)
+        finish = np.where(np.repeat(over & ~cut, each) | (s.ends[jobs] <= np.repeat(now, each)), s.ends[jobs], np.nan)
+        finish[np.isnan(s.start[jobs])] = np.nan
+        end = np.where(over & ~cut, np.maximum.reduceat(finish, bounds[:-1]), now)
+        return Played(bounds, s.arrival[jobs], s.duration[jobs], s.start[jobs], finish, end)
+
+    def fork(self, rows: IntArray) -> "Groups":
+        """Return copies of some episodes, each to be continued on its own; one may be named often."""
+        s, (jobs, bounds) = self._state, spans(self._state.first, rows)
+        mine = JobsBatch(bounds, *(getattr(s, name)[jobs] for name in JobsBatch._fields[1:]))
+        copy = Groups(mine, self.cluster, s.weight[jobs])
+        copy.overwrite(np.arange(len(rows)), self, rows)
+        return copy
+
+    def overwrite(self, rows: IntArray, source: "Groups", which: IntArray) -> None:
+        """Replace episodes, each with room for its jobs, by copies of another simulator's."""
+        s = self._state
+        copy_episodes(s, rows, source._state, which, LAYOUT)
+        self._gained[rows] = source._gained[which]
+        self.jobs = JobsBatch(s.first, *(getattr(s, name) for name in JobsBatch._fields[1:]))
+        self._rows = np.flatnonzero(~s.over)
 
     def _play(self, rows: IntArray, setting: Setting, how: int) -> FloatArray:
         self._check(rows, setting)

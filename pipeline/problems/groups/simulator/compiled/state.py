@@ -68,11 +68,12 @@ class Rules(NamedTuple):
 def empty_state(jobs: JobsBatch, cluster: SharedCluster, weight: FloatArray, desks: int) -> State:
     """Return the state before anything has arrived."""
     episodes, count, groups, queues = jobs.episodes, len(jobs.arrival), cluster.groups, cluster.queues
-    rows, most = episodes + desks, int(np.diff(jobs.first).max(initial=0))
+    rows, first = episodes + desks, np.array(jobs.first, dtype=np.int64, order="C")
+    # Two episodes: one that is overwritten may take the places of the next one, too.
+    most = int((first[2:] - first[:-2]).max(initial=count if episodes == 1 else 0))
     places = count + desks * most
     capacity = np.array(cluster.capacity, dtype=np.int64, order="C")
     behind, head = _chains(jobs, groups, queues)
-    first = np.array(jobs.first, dtype=np.int64, order="C")
     none = np.zeros((desks, groups, queues), dtype=np.int64)
     return State(
         first=first,

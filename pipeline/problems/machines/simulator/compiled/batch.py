@@ -4,12 +4,20 @@ from collections.abc import Callable
 
 import numpy as np
 
-from pipeline.core import FloatArray, IntArray, Observation
+from pipeline.core import BoolArray, FloatArray, IntArray, Observation
 from pipeline.problems.machines.nouns import JobsBatch, Machines, Placed
 from pipeline.problems.machines.simulator.compiled.kernels import begin_all, step_rows
 from pipeline.problems.machines.simulator.compiled.observing import observe
 from pipeline.problems.machines.simulator.compiled.rules import Players, decide_rows, play_rows
 from pipeline.problems.machines.simulator.compiled.state import Rules, empty_state
+from pipeline.simulation.simulator import Layout, Played, copy_episodes, spans
+
+TIMES = ("arrival", "duration", "estimate", "unit_cost", "start", "finish", "ends", "estimated")
+LAYOUT = Layout(
+    of_jobs=(*TIMES, "demand", "nodes", "kinds", "machine", "running", "rank"),
+    numbers=("running", "slot_job", "queue", "to_come"),
+    fixed=("capacity", "total", "kind", "held_first", "held", "order", "spare"),
+)
 
 
 class Simulator:
@@ -37,6 +45,16 @@ class Simulator:
     def cost(self) -> FloatArray:
         """Return what the jobs' presence has cost so far [B]."""
         return self._state.cost
+
+    @property
+    def gained(self) -> FloatArray:
+        """Return the rewards [B] so far: minus the cost."""
+        return -self._state.cost
+
+    def ended(self, rows: IntArray) -> tuple[BoolArray, BoolArray]:
+        """Return which of some episodes are over, and which of these were cut."""
+        s, over = self._state, self._state.done[rows]
+        return over, over & (s.finished[rows] < s.first[rows + 1] - s.first[rows])
 
     @property
     def placed_jobs(self) -> int:
@@ -77,3 +95,37 @@ class Simulator:
         """Return what has become of every job so far."""
         s = self._state
         return Placed(s.start.copy(), s.finish.copy(), s.machine.copy(), s.now.copy(), s.busy.copy())
+
+    def played(self, rows: IntArray) -> Played:
+        """Return what became of the jobs of some episodes so far."""
+        s, (jobs, bounds) = self._state, spans(self._state.first, rows)
+        return Played(bounds, s.arrival[jobs], s.duration[jobs], s.start[jobs], s.finish[jobs], s.now[rows])
+
+    def fork(self, rows: IntArray) -> "Simulator":
+        """Return copies of some episodes, each to be continued on its own; one may be named often."""
+        s, (jobs, bounds) = self._state, spans(self._state.first, rows)
+        mine = JobsBatch(bounds, *(getattr(s, name)[jobs] for name in JobsBatch._fields[1:]))
+        copy = Simulator(mine, self.machines, s.unit_cost[jobs])
+        copy._copy(np.arange(len(rows)), self, rows)
+        return copy
+
+    def overwrite(self, rows: IntArray, source: "Simulator", which: IntArray) -> None:
+        """Replace episodes by copies of another simulator's; each must have room for its jobs and for their nodes.
+
+        All of a simulator with room are overwritten before they are played: then an episode's part of `held` begins
+        where its jobs do.
+        """
+        s, (jobs, bounds) = self._state, spans(source._state.first, which)
+        begins, nodes = s.first[rows], np.append(0, np.cumsum(source._state.nodes[jobs]))
+        each = np.repeat(begins - nodes[bounds[:-1]], np.diff(bounds))
+        at = np.repeat(begins - bounds[:-1], np.diff(bounds)) + np.arange(len(jobs))
+        s.held_first[begins], s.held_first[at + 1] = begins, each + nodes[1:]
+        self._copy(rows, source, which)
+
+    def _copy(self, rows: IntArray, source: "Simulator", which: IntArray) -> None:
+        s, other = self._state, source._state
+        copy_episodes(s, rows, other, which, LAYOUT)
+        (mine, _), (theirs, _) = spans(s.first, rows), spans(other.first, which)
+        s.held[spans(s.held_first, mine)[0]] = other.held[spans(other.held_first, theirs)[0]]
+        self.jobs = JobsBatch(*s[: len(JobsBatch._fields)])
+        self._rows = np.flatnonzero(~s.done)

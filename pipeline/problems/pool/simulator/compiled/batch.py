@@ -6,19 +6,28 @@ import numpy as np
 
 from pipeline.core import BoolArray, FloatArray, IntArray, Observation
 from pipeline.problems.pool.nouns import Cluster, CompactObservation, JobBatch, Schedule
-from pipeline.problems.pool.simulator.compiled.forking import forked
+from pipeline.problems.pool.simulator.compiled.forking import NUMBERS, OF_JOBS, forked
 from pipeline.problems.pool.simulator.compiled.kernels import begin_all, step_rows
 from pipeline.problems.pool.simulator.compiled.observing import compact_buffer, observe
 from pipeline.problems.pool.simulator.compiled.rules import Players, decide_rows, play_rows
 from pipeline.problems.pool.simulator.compiled.state import Rules, empty_state, free_rows
 from pipeline.problems.pool.simulator.rewards import OBJECTIVES
+from pipeline.simulation.simulator import Layout, Played, copy_episodes, spans
+
+LAYOUT = Layout(
+    of_jobs=(*OF_JOBS, "running"),
+    numbers=(*NUMBERS, "running"),
+    fixed=("capacity", "rewards"),
+    sums=("arrived",),
+)
 
 
 class Batched:
     """The episodes of a batch.
 
     With `skip_forced`, moves that leave no choice are played without asking (exact for every policy that keeps to
-    `core.legal_actions`: probability 1, gradient 0); without it, every decision is asked for.
+    `core.legal_actions`: probability 1, gradient 0); without it, every decision is asked for. Episodes that are to be
+    overwritten are `reusable`: of their rewards only the sum is kept.
     """
 
     def __init__(
@@ -28,11 +37,13 @@ class Batched:
         step_limit: int,
         objective: str | None = None,
         skip_forced: bool = False,
+        reusable: bool = False,
     ) -> None:
         self.jobs = jobs
         self.cluster = cluster
         code = 0 if objective is None else OBJECTIVES.index(objective)
-        self._state = empty_state(jobs, cluster, 0 if objective is None else step_limit)
+        rewarded_steps = 0 if objective is None else 1 if reusable else step_limit
+        self._state = empty_state(jobs, cluster, rewarded_steps, reusable)
         estimated = len(self._state.running) > 0
         end = -1 if cluster.arrivals_end is None else cluster.arrivals_end
         self._rules = Rules(cluster.place_ahead, step_limit, code, skip_forced, estimated, cluster.stalled_after, end)
@@ -69,6 +80,16 @@ class Batched:
         Without an objective there are none: [B, 0].
         """
         return self._state.rewards
+
+    @property
+    def gained(self) -> FloatArray:
+        """Return the rewards [B] of every episode so far; 0 without an objective."""
+        return self._state.gained
+
+    def ended(self, rows: IntArray) -> tuple[BoolArray, BoolArray]:
+        """Return which of some episodes are over, and which of these were cut."""
+        s, over = self._state, self._state.done[rows]
+        return over, over & (s.finished[rows] < s.first[rows + 1] - s.first[rows])
 
     def step(self, rows: IntArray, actions: IntArray) -> None:
         """Carry out one decision in each of some episodes."""
@@ -141,3 +162,18 @@ class Batched:
         end = s.start + s.duration
         finish = np.where((s.start >= 0) & (end <= s.now[self.jobs.episode]), end, -1)
         return Schedule(s.start.copy(), finish, s.withheld.copy(), s.now.copy(), s.withheld_steps.copy(), s.used.copy())
+
+    def played(self, rows: IntArray) -> Played:
+        """Return what became of the jobs of some episodes so far."""
+        s, (jobs, bounds) = self._state, spans(self._state.first, rows)
+        start = np.where(s.start[jobs] >= 0, s.start[jobs], np.nan)
+        finish, now = start + s.duration[jobs], np.repeat(s.now[rows], np.diff(bounds))
+        finish[finish > now] = np.nan
+        return Played(bounds, s.arrival[jobs], s.duration[jobs], start, finish, s.now[rows])
+
+    def overwrite(self, rows: IntArray, source: "Batched", which: IntArray) -> None:
+        """Replace episodes, each with room for its jobs, by copies of another simulator's."""
+        copy_episodes(self._state, rows, source._state, which, LAYOUT)
+        s = self._state
+        self.jobs = JobBatch(s.first, s.arrival, s.duration, s.demand, s.requested if self._rules.estimated else None)
+        self._rows = np.flatnonzero(~self._state.done)

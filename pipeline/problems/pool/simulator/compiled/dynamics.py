@@ -166,8 +166,11 @@ def pass_one_step(s: State, rules: Rules, b: int) -> None:
     for r in range(s.capacity.shape[0]):
         shares += (s.capacity[r] - s.free[b, row, r]) / s.capacity[r]
         s.free[b, row, r] = s.capacity[r]  # from now on the last row
-    if s.now[b] < s.rewards.shape[1]:
-        s.rewards[b, s.now[b]] = _reward(rules.objective, s.inverse[b], s.present[b], shares)
+    if s.rewards.shape[1]:
+        reward = _reward(rules.objective, s.inverse[b], s.present[b], shares)
+        s.gained[b] += reward
+        if s.now[b] < s.rewards.shape[1]:
+            s.rewards[b, s.now[b]] = reward
     s.used[b] += shares
     if s.fitting[b]:
         s.withheld_steps[b] += 1

@@ -47,6 +47,7 @@ class State(NamedTuple):
     withheld_steps: IntArray  # [B]
     used: FloatArray  # [B]
     rewards: FloatArray  # [B, steps]    of step [t, t + 1); no column where nobody asks for them
+    gained: FloatArray  # [B]           rewards so far; 0 where nobody asks for them
     done: BoolArray  # [B]
 
 
@@ -62,15 +63,18 @@ class Rules(NamedTuple):
     arrivals_end: int  # step at which arrivals end, where policies are told; else -1
 
 
-def empty_state(jobs: JobBatch, cluster: Cluster, rewarded_steps: int) -> State:
-    """Return the state before step 0; nothing has arrived."""
+def empty_state(jobs: JobBatch, cluster: Cluster, rewarded_steps: int, reusable: bool = False) -> State:
+    """Return the state before step 0; nothing has arrived.
+
+    With `reusable`, room for estimates is made wherever there are any, also if all are exact.
+    """
     episodes, rows, resources = jobs.episodes, cluster.horizon, len(cluster.capacity)
     capacity = np.array(cluster.capacity, dtype=np.int16)
     slots = (episodes, cluster.slots)
     fits_now = np.zeros(slots, dtype=np.bool_)
     requested = requested_steps(jobs, cluster)
     duration = jobs.duration.astype(np.int16)
-    known = jobs.estimate is None or np.array_equal(requested, jobs.duration)
+    known = jobs.estimate is None or (not reusable and np.array_equal(requested, jobs.duration))
     return State(
         first=jobs.first,
         arrival=jobs.arrival.astype(np.int64),
@@ -104,6 +108,7 @@ def empty_state(jobs: JobBatch, cluster: Cluster, rewarded_steps: int) -> State:
         withheld_steps=np.zeros(episodes, dtype=np.int32),
         used=np.zeros(episodes),
         rewards=np.zeros((episodes, rewarded_steps)),
+        gained=np.zeros(episodes),
         done=np.zeros(episodes, dtype=np.bool_),
     )
 

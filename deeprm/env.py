@@ -1,0 +1,136 @@
+"""One scheduling environment (Gymnasium's `Env`)."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import gymnasium
+import numpy as np
+import numpy.typing as npt
+
+from deeprm.episodes import Episodes
+from deeprm.games import Game, GroupsGame, MachinesGame, Observations, PeerGame, PoolGame
+from deeprm.scenarios import PEER, Scenario, settings
+from pipeline.core import IntArray
+from pipeline.errors import UserError
+
+PEER_SLOTS = 128  # RLScheduler's window
+GAMES = {"pool": PoolGame, "machines": MachinesGame, "groups": GroupsGame}
+
+
+def game_of(
+    own: str,
+    scenario: Scenario | None = None,
+    jobs: str | Path | None = None,
+    slots: int | None = None,
+    policies_know: str | None = None,
+    objective: str | None = None,
+    skip_forced: bool = True,
+) -> Game:
+    """Return what an environment plays; see `SchedulingEnv`.
+
+    Raises:
+        UserError: an argument is wrong, or a log cannot be read.
+    """
+    aim = {} if objective is None else {"objective": objective}
+    if own == PEER:
+        if scenario is not None or policies_know is not None:
+            raise UserError("RLScheduler-v0: expected no scenario and no policies_know; they are the protocol's")
+        if jobs is None:
+            raise UserError("RLScheduler-v0: expected jobs, the path of a log in the Standard Workload Format")
+        return PeerGame(Path(jobs), 1, slots or PEER_SLOTS, **aim)
+    params, name = settings(own, scenario, jobs, slots, policies_know)
+    word = params.scenario(name).problem
+    if word == "pool":
+        return PoolGame(params, name, skip_forced=skip_forced, **aim)
+    if not skip_forced:
+        raise UserError(f"skip_forced: scenario '{name}' is of problem {word}, which always skips forced moves")
+    return GAMES[word](params, name, **aim)
+
+
+class SchedulingEnv(gymnasium.Env[Observations, int | IntArray]):
+    """A scheduler's environment: one decision a step.
+
+    >>> import deeprm
+    >>> env = deeprm.make("deeprm/Pool-v0", load=130)
+    >>> observation, info = env.reset(seed=1)
+    >>> action = env.action_space.sample(info["action_mask"])
+    >>> observation, reward, terminated, truncated, info = env.step(action)
+
+    Args:
+        own: scenario of the id, given by the registration.
+        render_mode: ansi or rgb_array.
+        scenario: another one of ./params.yaml by name, or keys of the id's own that differ.
+        load: percent; None: any of the scenario's, drawn anew for every episode.
+        slots: waiting jobs that are seen.
+        objective: what is rewarded; by default slowdown, of Groups delay, of RLScheduler bounded_slowdown.
+        jobs: log that jobs are cut from.
+        policies_know: durations, estimates or predictions.
+        illegal: void counts illegal actions and takes void instead; raise raises ValueError.
+        skip_forced: moves without a choice are played without asking, and count as elapsed time.
+
+    Raises:
+        UserError: an argument is wrong, or a log cannot be read.
+    """
+
+    metadata = {"render_modes": ["ansi", "rgb_array"], "render_fps": 5}  # noqa: RUF012  # as Gymnasium declares it
+
+    def __init__(
+        self,
+        own: str,
+        render_mode: str | None = None,
+        load: int | None = None,
+        illegal: str = "void",
+        **settings: Any,
+    ) -> None:
+        check_render_mode(render_mode)
+        self.render_mode = render_mode
+        self.episodes = Episodes(game_of(own, **settings), 1, load, illegal)
+        self.observation_space = self.episodes.game.observation_space
+        self.action_space = self.episodes.game.action_space
+
+    def reset(
+        self, *, seed: int | None = None, options: Mapping[str, Any] | None = None
+    ) -> tuple[Observations, dict[str, Any]]:
+        """Begin an episode; options may name its `load`, `jobset` and `split`."""
+        super().reset(seed=seed)
+        self.episodes.random[0] = self.np_random
+        self.episodes.begin(ONLY, options)
+        return self._seen(), self._info(0.0)
+
+    def step(self, action: int | IntArray) -> tuple[Observations, float, bool, bool, dict[str, Any]]:
+        """Carry out one decision."""
+        taken = self.episodes.step(ONLY, np.asarray(action)[None])
+        info, over, cut = self._info(float(taken.elapsed[0])), bool(taken.over[0]), bool(taken.cut[0])
+        seen = self._seen()
+        if over:
+            info["metrics"] = {name: float(value[0]) for name, value in self.episodes.metrics(ONLY).items()}
+        return seen, float(taken.reward[0]), over and not cut, cut, info | {"action_mask": self._mask()}
+
+    def action_masks(self) -> npt.NDArray[np.bool_]:
+        """Return which actions are legal, as sb3-contrib asks for them."""
+        return self.episodes.mask[0]
+
+    def render(self) -> Any:
+        """Return the schedule so far, as text or as a picture."""
+        from deeprm.rendering import rendered
+
+        return rendered(self.episodes, 0, self.render_mode)
+
+    def _seen(self) -> Observations:
+        return {name: value[0] for name, value in self.episodes.observe().items()}
+
+    def _mask(self) -> npt.NDArray[np.int8]:
+        return self.episodes.mask[0].astype(np.int8)
+
+    def _info(self, elapsed: float) -> dict[str, Any]:
+        return {"action_mask": self._mask(), "elapsed": elapsed, "illegal": int(self.episodes.illegal[0])}
+
+
+ONLY = np.array([0])
+
+
+def check_render_mode(mode: str | None) -> None:
+    """Refuse an unknown render mode."""
+    if mode not in (None, *SchedulingEnv.metadata["render_modes"]):
+        raise UserError(f"render_mode: expected ansi or rgb_array, got '{mode}'")

@@ -1,0 +1,204 @@
+"""The episodes of one or many environments, as rows of one simulator.
+
+Every environment has two rows: one is played, the other waits with its next episode. When an environment needs one that
+is not ready, all that are not ready are drawn at once, so that the cost of a reset is shared by hundreds.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from gymnasium.utils import seeding
+
+from deeprm.games import Game, Jobs, Observations
+from pipeline.core import SPLITS, BoolArray, FloatArray, IntArray
+from pipeline.errors import UserError
+from pipeline.simulation.outcomes import outcome_of
+
+JOBSETS = 1000  # training jobsets of each load that are drawn from
+KEPT = 4_000_000  # jobs of drawn jobsets that are kept in memory
+AHEAD = 16  # numbers that each of many environments draws at once
+OPTIONS = ("load", "jobset", "split")
+
+
+class Taken(NamedTuple):
+    """What one decision in each of n environments led to."""
+
+    reward: FloatArray  # [n]
+    elapsed: FloatArray  # [n]  simulated time
+    over: BoolArray  # [n]
+    cut: BoolArray  # [n]     of those that are over: by the limit of simulated time
+
+
+class Episodes:
+    """The present and the next episode of each of n environments, which draw from random numbers of their own."""
+
+    def __init__(self, game: Game, count: int, load: int | None = None, illegal: str = "void") -> None:
+        if illegal not in ("void", "raise"):
+            raise UserError(f"illegal: expected void or raise, got '{illegal}'")
+        self.game, self.count, self.load = game, count, load
+        if load is not None:
+            self._check_load(load)
+        self._raises = illegal == "raise"
+        self.random = [seeding.np_random()[0] for _ in range(count)]
+        self.illegal = np.zeros(count, dtype=np.int64)  # actions of this episode
+        self.mask = np.ones((count, 0), dtype=np.bool_)
+        self._side = np.zeros(count, dtype=np.int64)  # which row is played
+        self._ready = np.zeros(count, dtype=np.bool_)  # does the other hold the next episode?
+        self._numbers: list[list[int]] = [[] for _ in range(count)]  # drawn for the next episodes, the next one last
+        self._known: dict[tuple[int, int], tuple[Jobs, int]] = {}  # jobsets by load and number, and their places
+        self._room = 0
+
+    def seed(self, environment: int, seed: int) -> None:
+        """Begin an environment's random numbers again."""
+        self.random[environment] = seeding.np_random(seed)[0]
+        self._numbers[environment], self._ready[environment] = [], False
+
+    def begin(self, which: IntArray, options: Mapping[str, Any] | None = None) -> None:
+        """Go to the next episode in some environments; options hold for these episodes only."""
+        if options:
+            self._stage(which, options)
+        elif not self._ready[which].all():
+            self._stage(np.flatnonzero(~self._ready), {})
+        self._side[which] = 1 - self._side[which]
+        self._ready[which] = False
+        self.illegal[which] = 0
+        for environment in which:
+            self._numbers[environment].pop()
+
+    @property
+    def rows(self) -> IntArray:
+        """Return the row [n] of the simulator that each environment plays."""
+        return 2 * (np.arange(self.count) + self.count * self._side)
+
+    def observe(self) -> Observations:
+        """Return what is seen in all environments, and note what is legal."""
+        seen, self.mask = self.game.look(self.simulator, self.rows)
+        return seen
+
+    def observe_again(self, seen: Observations, which: IntArray) -> None:
+        """Write what is seen in some environments over what was, and note what is legal."""
+        some, legal = self.game.look(self.simulator, self.rows[which])
+        self.mask = self.mask.copy()  # the old one has been passed on
+        self.mask[which] = legal
+        for name, value in some.items():
+            seen[name][which] = value
+
+    def step(self, which: IntArray, actions: IntArray) -> Taken:
+        """Carry out one action in each of some environments.
+
+        Raises:
+            ValueError: an action is out of the action space; or illegal, where that raises.
+        """
+        rows, actions = self.rows[which], self._legal(which, np.asarray(actions, dtype=np.int64))
+        simulator = self.simulator
+        gained, now = simulator.gained[rows], simulator.now[rows].astype(np.float64)
+        simulator.step(rows, self.game.decode(actions))
+        over, cut = simulator.ended(rows)
+        return Taken(simulator.gained[rows] - gained, simulator.now[rows] - now, over, cut)
+
+    def metrics(self, which: IntArray) -> dict[str, FloatArray]:
+        """Return what became of the jobs in some environments, each number [n]."""
+        played = self.simulator.played(self.rows[which])
+        found = outcome_of(played, played.start, played.finish, played.end)
+        jobs, first = np.diff(played.first).astype(np.float64), played.first[:-1]
+        means = {"slowdown": found.slowdown, "bounded_slowdown": found.bounded_slowdown, "wait": found.wait}
+        return {
+            "jobs": jobs,
+            "unfinished": np.add.reduceat(found.unfinished, first, dtype=np.float64),
+            "end": played.end.astype(np.float64),
+            **{f"mean_{name}": np.add.reduceat(value, first) / jobs for name, value in means.items()},
+        }
+
+    def _legal(self, which: IntArray, actions: IntArray) -> IntArray:
+        """Return the actions, void in place of illegal ones, which are counted."""
+        space = self.game.action_space
+        most = getattr(space, "n", None) or getattr(space, "nvec", None)
+        wrong = ((actions < 0) | (actions >= most)).reshape(len(which), -1).any(axis=1)
+        if wrong.any():
+            raise ValueError(f"action {actions[wrong][0]} is outside of {space}")
+        if actions.ndim > 1:
+            return actions
+        illegal = ~self.mask[which, actions]
+        if not illegal.any():
+            return actions
+        if self._raises:
+            raise ValueError(f"action {actions[illegal][0]} is illegal; the mask allows {self._allowed(which[illegal])}")
+        self.illegal[which] += illegal
+        return np.where(illegal, self.mask.shape[1] - 1, actions)
+
+    def _allowed(self, which: IntArray) -> list[int]:
+        return [int(action) for action in np.flatnonzero(self.mask[which[0]])]
+
+    def _stage(self, which: IntArray, options: Mapping[str, Any]) -> None:
+        """Write the next episode of some environments into the rows that are not played."""
+        drawn = [self._drawn(environment) for environment in which.tolist()]
+        loads: Sequence[int] = self.game.loads if self.load is None else (self.load,)
+        chosen = [(loads[number % len(loads)], number // len(loads)) for number in drawn]
+        found = [self._asked(*one, options) if options else self._training(*one) for one in chosen]
+        longest = max(room for _, room in found)
+        if longest >= self._room:
+            self._make_room(found[0][0], longest + longest // 4 + 16)
+        source = self.game.simulator([jobs for jobs, _ in found])
+        rows = 2 * (which + self.count * (1 - self._side[which]))
+        self.simulator.overwrite(rows, source, np.arange(len(which)))
+        self._ready[which] = True
+
+    def _make_room(self, jobs: Jobs, room: int) -> None:
+        """Make a simulator whose episodes have room for more jobs; it goes on with those that are being played."""
+        larger, rows = self.game.simulator([jobs] * (2 * self.count), room), 2 * np.arange(2 * self.count)
+        if self._room:
+            larger.overwrite(rows, self.simulator, rows)
+        else:
+            larger.overwrite(rows, self.game.simulator([jobs]), np.zeros(len(rows), dtype=np.int64))
+        self.simulator, self._room = larger, room
+
+    def _drawn(self, environment: int) -> int:
+        """Return the number that an environment's next episode is drawn by; of many environments, several at once."""
+        numbers = self._numbers[environment]
+        if not numbers:
+            ahead = self.random[environment].integers(2**62, size=AHEAD if self.count > 1 else 1)
+            numbers.extend(ahead[::-1].tolist())
+        return numbers[-1]
+
+    def _training(self, load: int, number: int) -> tuple[Jobs, int]:
+        """Return a training jobset, and the places that it needs."""
+        key = load, number % JOBSETS
+        if key not in self._known:
+            if len(self._known) * self._room > KEPT:
+                self._known.clear()
+            jobs = self.game.source.fresh(*key)
+            self._known[key] = jobs, places(jobs)
+        return self._known[key]
+
+    def _asked(self, load: int, number: int, options: Mapping[str, Any]) -> tuple[Jobs, int]:
+        """Return the jobset that options name, as far as they do.
+
+        Raises:
+            UserError: there is no such option or jobset.
+        """
+        for key in options:
+            if key not in OPTIONS:
+                raise UserError(f"options: expected keys {', '.join(OPTIONS)}, got '{key}'")
+        split, load = options.get("split", "train"), options.get("load", load)
+        if split not in SPLITS:
+            raise UserError(f"options: split: expected one of {', '.join(SPLITS)}, got '{split}'")
+        self._check_load(load)
+        several = JOBSETS if split == "train" else len(self.game.split(split)[load])
+        chosen = options.get("jobset", number % several)
+        if not 0 <= chosen < several:
+            raise UserError(f"options: jobset: expected 0 to {several - 1} of split {split}, got {chosen}")
+        if split == "train":
+            return self._training(load, chosen)
+        jobs = self.game.split(split)[load][chosen]
+        return jobs, places(jobs)
+
+    def _check_load(self, load: int) -> None:
+        if load not in self.game.loads:
+            raise UserError(f"load: expected one of {', '.join(map(str, self.game.loads))}, got {load}")
+
+
+def places(jobs: Jobs) -> int:
+    """Return the places that an episode needs: of its jobs, or of the machines that they hold."""
+    nodes = getattr(jobs, "nodes", None)
+    return max(len(jobs.arrival), 0 if nodes is None else int(nodes.sum()))

@@ -1,0 +1,266 @@
+"""What an environment must know of a problem: its spaces, where jobs come from, how a simulator is made and asked."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+from gymnasium import spaces
+
+from pipeline import core
+from pipeline.config import Params, Tasks
+from pipeline.core import BoolArray, FloatArray, IntArray
+from pipeline.errors import UserError
+from pipeline.problems.groups import nouns as groups
+from pipeline.problems.groups.simulator.compiled.batch import Groups
+from pipeline.problems.groups.simulator.rewards import WAITING
+from pipeline.problems.groups.workload.source import cluster_of, configurations_of
+from pipeline.problems.groups.workload.source import source as groups_source
+from pipeline.problems.machines import nouns as machines
+from pipeline.problems.machines.simulator.compiled.batch import Simulator as MachinesSimulator
+from pipeline.problems.machines.simulator.compiled.costs import COSTS
+from pipeline.problems.machines.workload.park import machines_of
+from pipeline.problems.machines.workload.rlscheduler import RUN, read_protocol
+from pipeline.problems.machines.workload.rlscheduler import Protocol as Log
+from pipeline.problems.machines.workload.source import source as machines_source
+from pipeline.problems.pool import nouns as pool
+from pipeline.problems.pool.simulator.compiled.batch import Batched
+from pipeline.problems.pool.simulator.compiled.features import encode
+from pipeline.problems.pool.simulator.rewards import REWARDS
+from pipeline.problems.pool.workload.source import source as pool_source
+from pipeline.simulation.features import JOB, QUEUE, Features, encoded
+from pipeline.simulation.simulator import Simulator, roomy
+
+PEER_JOBS, FOREVER = 256, 1e15  # jobs of an episode of RLScheduler's, which is never cut
+
+Jobs = Any  # of one episode, as its problem has them
+Observations = dict[str, FloatArray]
+
+
+class Source(Protocol):
+    """Where jobsets come from."""
+
+    def fresh(self, load: int, number: int) -> Jobs:
+        """Return a training jobset."""
+
+    def split(self, name: str) -> Mapping[int, Sequence[Jobs]]:
+        """Return the jobsets of a split, by load."""
+
+
+class Game(Protocol):
+    """One problem's part of an environment."""
+
+    params: Params
+    name: str  # of the scenario
+    source: Source
+    loads: tuple[int, ...]  # percent
+    observation_space: spaces.Dict
+    action_space: spaces.Discrete | spaces.MultiDiscrete
+
+    def split(self, name: str) -> Mapping[int, Sequence[Jobs]]:
+        """Return the jobsets of a split, by load."""
+
+    def simulator(self, jobsets: Sequence[Jobs], room: int = 0) -> Simulator[Any, Any]:
+        """Return a simulator of jobsets at their first decision; with `room`, for fewer jobs an episode, reusable."""
+
+    def look(self, simulator: Any, rows: IntArray) -> tuple[Observations, BoolArray]:
+        """Return observations of some episodes, and the mask [rows, actions] of those that are legal."""
+
+    def features(self, view: Any) -> tuple[Observations, BoolArray]:
+        """Return the same of what the problem's own policies are shown."""
+
+    def decode(self, actions: IntArray) -> Any:
+        """Return actions of the space as the simulator takes them."""
+
+
+def boxes(**shapes: tuple[int, ...]) -> spaces.Dict:
+    """Return a space of arrays of numbers in [0, 1]."""
+    return spaces.Dict({name: spaces.Box(0.0, 1.0, shape, np.float32) for name, shape in shapes.items()})
+
+
+def _flat(seen: Features) -> Observations:
+    """Return features as vectors: SB3 takes arrays of more dimensions for images, and says so."""
+    return {name: value.reshape(len(value), -1) for name, value in seen._asdict().items()}
+
+
+def _must_be(place: str, word: str, words: Sequence[str]) -> str:
+    if word not in words:
+        raise UserError(f"{place}: expected one of {', '.join(words)}, got '{word}'")
+    return word
+
+
+class Jobsets:
+    """Where a problem's jobsets come from; those of a split are drawn once."""
+
+    source: Source
+
+    def split(self, name: str) -> Mapping[int, Sequence[Jobs]]:
+        """Return the jobsets of a split, by load."""
+        splits: dict[str, Mapping[int, Sequence[Jobs]]] = self.__dict__.setdefault("_splits", {})
+        if name not in splits:
+            splits[name] = self.source.split(name)
+        return splits[name]
+
+
+class PlacingGame(Jobsets):
+    """What clusters share on which jobs are placed: one action a slot and machine, and void, the last."""
+
+    scale: float  # time that features show as one half
+
+    def _spaces(self, slots: int, machines: int, steps: int, resources: int) -> None:
+        self.observation_space = boxes(
+            jobs=(slots * (JOB + resources),), cluster=(machines * steps * resources,), queue=(QUEUE + resources,)
+        )
+        self.action_space: spaces.Discrete | spaces.MultiDiscrete = spaces.Discrete(slots * machines + 1)
+
+    def look(self, simulator: Any, rows: IntArray) -> tuple[Observations, BoolArray]:
+        """Return features and masks of some episodes."""
+        return self.features(simulator.observe(rows))
+
+    def features(self, view: core.Observation) -> tuple[Observations, BoolArray]:
+        """Return the same of observations."""
+        return _flat(encoded(view, self.scale)), core.legal_actions(view)
+
+    def decode(self, actions: IntArray) -> IntArray:
+        """Return the actions unchanged."""
+        return actions
+
+
+class PoolGame(PlacingGame):
+    """One pooled cluster in steps."""
+
+    def __init__(self, params: Params, name: str, objective: str = "slowdown", skip_forced: bool = True) -> None:
+        self.params, self.name, self.row = params, name, params.pool_scenario(name)
+        self._objective, self._skip_forced = _must_be("objective", objective, tuple(REWARDS)), skip_forced
+        workload = params.workload_of(self.row)
+        self.source = pool_source(params, name, Path(getattr(workload, "path", "")))
+        self.loads = tuple(self.source.loads(self.row.loads))
+        self.cluster, self.scale = pool.Cluster.of(self.row), self.row.horizon / 4
+        self._spaces(self.row.slots, 1, self.row.horizon, len(self.row.resources))
+
+    def simulator(self, jobsets: Sequence[pool.JobSet], room: int = 0) -> Batched:
+        """Return a simulator of jobsets; see `Game`."""
+        jobs = pool.batch(jobsets)
+        jobs = roomy(jobs, room) if room else jobs
+        limit = self.row.step_limit
+        return Batched(jobs, self.cluster, limit, self._objective, self._skip_forced, reusable=True)
+
+    def look(self, simulator: Batched, rows: IntArray) -> tuple[Observations, BoolArray]:
+        """Return features and masks of some episodes, by compiled code."""
+        count, slots, resources = len(rows), self.row.slots, len(self.row.resources)
+        shapes = ((slots, JOB + resources), (self.row.horizon * resources,), (QUEUE + resources,))
+        seen = Features._make(np.empty((count, *shape), dtype=np.float32) for shape in shapes)
+        legal = np.empty((count, slots + 1), dtype=np.bool_)
+        simulator.hand_over(encode, rows, self.scale, seen, legal)
+        return _flat(seen), legal
+
+
+class MachinesGame(PlacingGame):
+    """Many machines in real time."""
+
+    def __init__(self, params: Params, name: str, objective: str = "slowdown") -> None:
+        self.params, self.name = params, name
+        row = params.machines_scenario(name)
+        origin = machines_source(params, name, Path(getattr(row.workload, "path", "")))
+        self.source, self.loads = origin, tuple(origin.loads(row.loads))
+        self.machines = machines_of(row, origin.park)
+        self.scale = row.workload.median if isinstance(row.workload, Tasks) else origin.park.unit
+        self._objective = _must_be("objective", objective, tuple(COSTS))
+        self._spaces(row.slots, len(self.machines.kind), 1, self.machines.capacity.shape[1])
+
+    def simulator(self, jobsets: Sequence[machines.Jobs], room: int = 0) -> MachinesSimulator:
+        """Return a simulator of jobsets; see `Game`."""
+        jobs = machines.end_to_end(jobsets)
+        jobs = roomy(jobs, room) if room else jobs
+        return MachinesSimulator(jobs, self.machines, COSTS[self._objective](jobs))
+
+
+class GroupsGame(Jobsets):
+    """User groups that share a cluster: an action gives each group a level of units and an order of its queues."""
+
+    def __init__(self, params: Params, name: str, objective: str = "delay") -> None:
+        self.params, self.name, self.row = params, name, params.groups_scenario(name)
+        self.source = groups_source(params, name, Path(getattr(self.row.workload, "path", "")))
+        self.loads = tuple(self.source.loads(self.row.loads))
+        self.cluster, self.configurations = cluster_of(self.row), configurations_of(self.row)
+        self._objective = _must_be("objective", objective, tuple(WAITING))
+        number, resources = self.row.groups, len(self.row.resources)
+        self.observation_space = boxes(
+            queues=(number * self.cluster.queues * (6 + 2 * resources),),
+            groups=(number * (3 + 3 * resources),),
+            time=(1,),
+        )
+        self.action_space = spaces.MultiDiscrete([self.configurations.total] * number)
+
+    def simulator(self, jobsets: Sequence[groups.Jobs], room: int = 0) -> Groups:
+        """Return a simulator of jobsets; see `Game`."""
+        jobs = groups.batch(jobsets)
+        jobs = roomy(jobs, room) if room else jobs
+        return Groups(jobs, self.cluster, WAITING[self._objective](jobs))
+
+    def look(self, simulator: Groups, rows: IntArray) -> tuple[Observations, BoolArray]:
+        """Return features of some episodes; every action is legal."""
+        return self.features(simulator.observe(rows))
+
+    def features(self, view: groups.Observation) -> tuple[Observations, BoolArray]:
+        """Return the same of observations."""
+        count, time = len(view.now), self.row.interval
+        units = self.cluster.capacity
+        queues = [view.waiting, view.waiting_work / time, view.waited / time, view.head_waited / time]
+        queues += [view.head_estimate / time, view.recent_jobs]
+        demands = (view.waiting_demand / units, view.head_demand / units)
+        shown = np.concatenate([_half(np.stack(queues, axis=-1)), *(_half(demand) for demand in demands)], axis=-1)
+        own = _half(np.stack([view.running, view.left / time], axis=-1))
+        order = view.order[:, :, None] / max(1, self.configurations.orders - 1)
+        amounts = [np.minimum(amount / units, 1.0) for amount in (view.used, view.releasing, view.share)]
+        return {
+            "queues": shown.reshape(count, -1).astype(np.float32),
+            "groups": np.concatenate([own, order, *amounts], axis=-1).reshape(count, -1).astype(np.float32),
+            "time": np.minimum(view.now / self.row.time_limit, 1.0)[:, None].astype(np.float32),
+        }, np.ones((count, self.row.groups * self.configurations.total), dtype=np.bool_)
+
+    def decode(self, actions: IntArray) -> groups.Setting:
+        """Return what is set: configuration a has level a // O and order a % O."""
+        level, order = np.divmod(actions, self.configurations.orders)
+        return groups.Setting(self.configurations.units[level], order)
+
+
+def _half(amount: FloatArray) -> FloatArray:
+    return np.asarray(amount / (amount + 1.0))
+
+
+
+class PeerSource:
+    """RLScheduler's sequences: consecutive jobs of a log, all at the log's own load."""
+
+    def __init__(self, log: Log, seed: int, jobs: int) -> None:
+        self._log, self._seed, self._jobs = log, seed, jobs
+        count = len(log.fields)
+        self._parts = {"train": (0, count * 3 // 5), "validation": (count * 3 // 5, count * 4 // 5)}
+        self._parts["test"] = (count * 4 // 5, count)
+        if count // 5 < jobs:
+            raise UserError(f"expected a log of at least {5 * jobs} jobs, found {count}")
+
+    def fresh(self, load: int, number: int) -> machines.Jobs:
+        """Return jobs that begin at any of the training part."""
+        first, after = self._parts["train"]
+        rng = np.random.default_rng([self._seed, core.SPLIT_NUMBERS["fresh"], number])
+        return self._log.jobs(int(rng.integers(first, after - self._jobs + 1)), self._jobs)
+
+    def split(self, name: str) -> dict[int, list[machines.Jobs]]:
+        """Return the sequences of a part one after the other."""
+        first, after = self._parts[name]
+        return {100: [self._log.jobs(k, self._jobs) for k in range(first, after - self._jobs + 1, self._jobs)]}
+
+
+class PeerGame(MachinesGame):
+    """RLScheduler's cluster: the processors of a log as one pool, jobs in the chosen order, without backfilling."""
+
+    def __init__(self, log: Path, seed: int, slots: int, objective: str = "bounded_slowdown") -> None:
+        read = read_protocol(log)
+        self.name, self.source, self.loads = "rlscheduler", PeerSource(read, seed, PEER_JOBS), (100,)
+        capacity, kind = np.array([[read.processors * core.THOUSANDTHS]]), np.zeros(1, dtype=np.int64)
+        self.machines = machines.Machines(capacity, kind, slots, machines.BLOCKING, FOREVER, FOREVER)
+        self.scale = float(np.median(np.maximum(read.fields[:, RUN], 1.0)))
+        self._objective = _must_be("objective", objective, tuple(COSTS))
+        self._spaces(slots, 1, 1, 1)

@@ -1,0 +1,92 @@
+"""The schedule so far: as text, or as a picture of which jobs hold which part of the cluster."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from deeprm.episodes import Episodes
+from pipeline.core import FloatArray, IntArray
+from pipeline.errors import UserError
+from pipeline.simulation.simulator import Played, spans
+
+WIDTH, HEIGHT, QUEUE = 480, 200, 60  # pixels; of the waiting jobs below the cluster the last
+WHITE, WAITING = 255, (213, 94, 0)  # Okabe and Ito's vermilion
+LINES = 12  # jobs that text names of each kind
+
+
+class Shown(NamedTuple):
+    """One environment's jobs, and the share of the cluster that each holds while it runs."""
+
+    played: Played
+    share: FloatArray  # [J]  mean over resources
+    since: float  # when the episode began
+
+    @property
+    def now(self) -> float:
+        """Return the present time."""
+        return float(self.played.end[0])
+
+
+def rendered(episodes: Episodes, environment: int, mode: str | None) -> Any:
+    """Return one environment's schedule so far.
+
+    Raises:
+        UserError: the environment was made without a render mode.
+    """
+    if mode is None:
+        raise UserError('render: expected render_mode="ansi" or "rgb_array" where the environment is made, found none')
+    shown = _shown(episodes, environment)
+    return _text(shown) if mode == "ansi" else _picture(shown)
+
+
+def _shown(episodes: Episodes, environment: int) -> Shown:
+    row, simulator = episodes.rows[[environment]], episodes.simulator
+    played = simulator.played(row)
+    jobs, _ = spans(simulator.jobs.first, row)
+    demand = simulator.jobs.demand[jobs] * getattr(simulator.jobs, "nodes", np.ones(len(simulator.jobs.arrival)))[jobs, None]
+    game: Any = episodes.game
+    units = game.machines.capacity.sum(axis=0) if hasattr(game, "machines") else np.array(game.cluster.capacity)
+    return Shown(played, (demand / units).mean(axis=1), float(played.arrival[0]))
+
+
+def _waiting(played: Played, time: FloatArray) -> IntArray:
+    """Return how many jobs wait at some times."""
+    start = np.where(np.isnan(played.start), np.inf, played.start)
+    return np.asarray(((played.arrival[:, None] <= time) & (start[:, None] > time)).sum(axis=0))
+
+
+def _text(shown: Shown) -> str:
+    played, now = shown.played, shown.now
+    there, waits = played.arrival <= now, np.isnan(played.start)
+    running = ~waits & ~(played.finish <= now)
+    lines = [f"time {now:g}: {running.sum()} running, {(there & waits).sum()} waiting, {(~there).sum()} to come"]
+    for title, chosen in (("running", running), ("waiting", there & waits)):
+        for job in np.flatnonzero(chosen)[:LINES]:
+            about = f"job {job}: duration {played.duration[job]:g}, {shown.share[job]:.0%} of the cluster"
+            begun = f", since {played.start[job]:g}" if title == "running" else f", waits {now - played.arrival[job]:g}"
+            lines.append(f"  {title} {about}{begun}")
+    return "\n".join(lines) + "\n"
+
+
+def _picture(shown: Shown) -> npt.NDArray[np.uint8]:
+    """Return [height, width, 3]: over time, jobs stacked by their start; below, how many wait."""
+    played, picture = shown.played, np.full((HEIGHT + QUEUE, WIDTH, 3), WHITE, dtype=np.uint8)
+    time = np.linspace(shown.since, max(shown.now, shown.since + 1e-9), WIDTH)
+    finish = np.where(np.isnan(played.finish), np.inf, played.finish)
+    holds = (played.start[:, None] <= time) & (finish[:, None] > time)
+    order = np.argsort(played.start, kind="stable")
+    top = np.cumsum(np.where(holds, shown.share[:, None], 0.0)[order], axis=0) * HEIGHT
+    level = np.arange(HEIGHT)[:, None]
+    for place, job in enumerate(order[~np.isnan(played.start[order])]):
+        low = top[place] - np.where(holds[job], shown.share[job] * HEIGHT, 0.0)
+        picture[:HEIGHT][(level >= low) & (level < top[place])] = _colour(int(job))
+    picture[:HEIGHT] = picture[:HEIGHT][::-1]
+    queue = _waiting(played, time)
+    picture[HEIGHT:][np.arange(QUEUE)[:, None] < queue * QUEUE / max(1, queue.max())] = WAITING
+    return picture
+
+
+def _colour(job: int) -> tuple[int, int, int]:
+    """Return a colour between blue and grey that differs from that of the jobs next to it."""
+    return 40 + 45 * (job % 4), 80 + 30 * (job % 5), 150 + 50 * (job % 3)

@@ -1,0 +1,68 @@
+"""The scenarios of the environments: each id's own, one of params.yaml, or either with changes."""
+
+from collections.abc import Mapping
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from pipeline.config import PARAMS_FILE, Params, check_params, there_are
+from pipeline.config.parsing import parsed
+from pipeline.errors import UserError
+
+# Which scenario of scenarios.yaml an id plays.
+IDS = {
+    "deeprm/Pool-v0": "online",
+    "deeprm/Stream-v0": "streams",
+    "deeprm/Offline-v0": "offline",
+    "deeprm/Machines-v0": "machines",
+    "deeprm/Groups-v0": "shares",
+    "deeprm/RLScheduler-v0": "rlscheduler",
+}
+PEER = "rlscheduler"  # no scenario of params.yaml: the machine is the log's own
+PLACEHOLDER = "nobody"  # parameters have at least one agent
+Scenario = str | Mapping[str, Any]
+
+
+def settings(
+    own: str, scenario: Scenario | None, jobs: str | Path | None, slots: int | None, policies_know: str | None
+) -> tuple[Params, str]:
+    """Return all parameters, and the name of the scenario that an environment plays.
+
+    Args:
+        own: the scenario of the environment's id.
+        scenario: another one of ./params.yaml by name, or keys of its own that differ.
+        jobs: log that jobs are cut from instead.
+        slots: waiting jobs that a policy sees, if not the scenario's.
+        policies_know: durations, estimates or predictions, if not the scenario's.
+
+    Raises:
+        UserError: there is no such scenario, or a key or value is wrong.
+    """
+    raw, where = _raw(scenario)
+    name = scenario if isinstance(scenario, str) else own
+    rows = raw["scenarios"]
+    if name not in rows:
+        raise UserError(f"{where}: no scenario '{name}'; {there_are(rows, name)}")
+    changes = {"slots": slots, "policies_know": policies_know}
+    row = dict(rows[name]) | {key: value for key, value in changes.items() if value is not None}
+    row |= scenario if isinstance(scenario, Mapping) else {}
+    if jobs is not None:
+        from pipeline.logs.registry import guess
+
+        log = {"name": "log", "format": guess(Path(jobs)), "path": str(jobs)}
+        place = raw if row["problem"] == "pool" else row
+        given = place["workload"] if place.get("workload", {}).get("name") == "log" else {}
+        place["workload"] = {**given, **log}
+    raw["scenarios"] = {**rows, name: row}
+    if PLACEHOLDER in raw["agents"]:  # must learn from loads that there are
+        raw["agents"][PLACEHOLDER]["finetune"]["loads"] = list(raw["scenarios"]["online"]["loads"])
+    return check_params(raw, where), str(name)
+
+
+def _raw(scenario: Scenario | None) -> tuple[dict[str, Any], str]:
+    """Return a file's mapping: of a scenario that is named, ./params.yaml if there is one."""
+    if isinstance(scenario, str) and PARAMS_FILE.is_file():
+        text, where = PARAMS_FILE.read_text(encoding="utf-8"), str(PARAMS_FILE)
+    else:
+        text, where = (files("deeprm") / "scenarios.yaml").read_text(encoding="utf-8"), "deeprm/scenarios.yaml"
+    return dict(parsed(text, where)), where

@@ -1,0 +1,133 @@
+"""Many environments as rows of one compiled simulator (Gymnasium's `VectorEnv`)."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from gymnasium.vector import AutoresetMode, VectorEnv
+from gymnasium.vector.utils import batch_space
+
+from deeprm.env import SchedulingEnv, check_render_mode, game_of
+from deeprm.episodes import Episodes, Taken
+from deeprm.games import Observations
+from pipeline.core import BoolArray, FloatArray, IntArray
+
+Infos = dict[str, Any]
+Stepped = tuple[Observations, FloatArray, BoolArray, BoolArray, Infos]
+
+
+class SchedulingVectorEnv(VectorEnv[Observations, IntArray, Any]):
+    """`num_envs` environments; each is, bit for bit, a `SchedulingEnv` seeded with `seed` + its number.
+
+    Args:
+        num_envs: how many.
+        own: scenario of the id, given by the registration.
+        autoreset_mode: NEXT_STEP (an episode begins at the step after its last; that step's action is ignored) or
+            SAME_STEP (it begins at once; the last observation and info are in `final_obs` and `final_info`).
+        render_mode, load, illegal, settings: see `SchedulingEnv`.
+    """
+
+    def __init__(
+        self,
+        num_envs: int = 1,
+        own: str = "online",
+        autoreset_mode: AutoresetMode | str = AutoresetMode.NEXT_STEP,
+        render_mode: str | None = None,
+        load: int | None = None,
+        illegal: str = "void",
+        **settings: Any,
+    ) -> None:
+        check_render_mode(render_mode)
+        mode = AutoresetMode(autoreset_mode)
+        if mode == AutoresetMode.DISABLED:
+            raise ValueError("autoreset_mode: expected NEXT_STEP or SAME_STEP, got DISABLED")
+        self.metadata = {**SchedulingEnv.metadata, "autoreset_mode": mode}
+        self.num_envs, self.render_mode = num_envs, render_mode
+        self.episodes = Episodes(game_of(own, **settings), num_envs, load, illegal)
+        self.single_observation_space = self.episodes.game.observation_space
+        self.single_action_space = self.episodes.game.action_space
+        self.observation_space = batch_space(self.single_observation_space, num_envs)
+        self.action_space = batch_space(self.single_action_space, num_envs)
+        self._same_step = mode == AutoresetMode.SAME_STEP
+        self._all = np.arange(num_envs)
+        self._over = np.zeros(num_envs, dtype=np.bool_)
+
+    def reset(
+        self, *, seed: int | Sequence[int | None] | None = None, options: Mapping[str, Any] | None = None
+    ) -> tuple[Observations, Infos]:
+        """Begin an episode in all environments; the seed of each is `seed` + its number, or in the sequence."""
+        super().reset(seed=seed if isinstance(seed, int) else None)
+        seeds = [None if seed is None else seed + k for k in self._all] if isinstance(seed, int | None) else seed
+        if len(seeds) != self.num_envs:
+            raise ValueError(f"seed: expected {self.num_envs} seeds, got {len(seeds)}")
+        for environment, one in enumerate(seeds):
+            if one is not None:
+                self.episodes.seed(environment, int(one))
+        self.episodes.begin(self._all, options)
+        self._over[:] = False
+        return self.episodes.observe(), self._infos(np.zeros(self.num_envs))
+
+    def step(self, actions: IntArray) -> Stepped:
+        """Carry out one decision in each environment."""
+        if not self._over.any():
+            taken = self.episodes.step(self._all, actions)
+        else:
+            taken = self._begin_and_step(np.asarray(actions))
+        self._over = taken.over & (not self._same_step)
+        seen, infos = self.episodes.observe(), self._infos(taken.elapsed)
+        ends = np.flatnonzero(taken.over)
+        if len(ends):
+            metrics = self._filled(self.episodes.metrics(ends), ends)
+            ended = {"metrics": metrics, "_metrics": taken.over}
+            seen, infos = self._begun_at_once(seen, infos, ends, ended) if self._same_step else (seen, infos | ended)
+        return seen, taken.reward, taken.over & ~taken.cut, taken.cut, infos
+
+    def action_masks(self) -> BoolArray:
+        """Return which actions are legal [num_envs, actions]."""
+        return self.episodes.mask
+
+    def render(self) -> tuple[Any, ...]:
+        """Return the schedule of every environment so far."""
+        from deeprm.rendering import rendered
+
+        return tuple(rendered(self.episodes, k, self.render_mode) for k in self._all)
+
+    def _begin_and_step(self, actions: IntArray) -> Taken:
+        """Begin episodes where they were over, and carry out a decision in all others."""
+        begun, others = np.flatnonzero(self._over), np.flatnonzero(~self._over)
+        count = self.num_envs
+        taken = Taken(np.zeros(count), np.zeros(count), np.zeros(count, np.bool_), np.zeros(count, np.bool_))
+        if len(others):
+            for kept, value in zip(taken, self.episodes.step(others, actions[others]), strict=True):
+                kept[others] = value
+        self.episodes.begin(begun)
+        return taken
+
+    def _begun_at_once(
+        self, seen: Observations, infos: Infos, ends: IntArray, ended: Infos
+    ) -> tuple[Observations, Infos]:
+        """Begin episodes that have just ended; return what is seen of the new ones, with what was seen of the old."""
+        last = np.full(self.num_envs, None, dtype=object)
+        kept = {name: value[ends] for name, value in seen.items()}
+        for place, k in enumerate(ends):
+            last[k] = {name: value[place] for name, value in kept.items()}
+        self.episodes.begin(ends)
+        self.episodes.observe_again(seen, ends)
+        over, final = ended["_metrics"], {**infos, **ended}
+        elapsed = np.where(over, 0.0, infos["elapsed"])
+        final = {"final_obs": last, "_final_obs": over, "final_info": final, "_final_info": over}
+        return seen, self._infos(elapsed) | final
+
+    def _infos(self, elapsed: FloatArray) -> Infos:
+        every = np.ones(self.num_envs, dtype=np.bool_)
+        infos = {"action_mask": self.episodes.mask.view(np.int8), "elapsed": elapsed}
+        infos |= {"illegal": self.episodes.illegal.copy()}
+        return infos | {f"_{name}": every for name in infos}
+
+    def _filled(self, metrics: Mapping[str, FloatArray], ends: IntArray) -> Infos:
+        """Return metrics of some environments as Gymnasium tells them of all."""
+        found: Infos = {}
+        for name, value in metrics.items():
+            found[name], found[f"_{name}"] = np.zeros(self.num_envs), np.zeros(self.num_envs, dtype=np.bool_)
+            found[name][ends], found[f"_{name}"][ends] = value, True
+        return found

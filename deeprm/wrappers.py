@@ -1,0 +1,34 @@
+"""Wrappers for libraries that look for the action mask inside the observation."""
+
+from typing import Any
+
+import gymnasium
+import numpy as np
+from gymnasium import spaces
+
+
+class MaskInObservation(gymnasium.ObservationWrapper[dict[str, Any], Any, dict[str, Any]]):
+    """Observations {"observations", "action_mask"}, as RLlib, TorchRL and PettingZoo have them.
+
+    >>> import deeprm
+    >>> seen, _ = MaskInObservation(deeprm.make("deeprm/Pool-v0")).reset(seed=1)
+    >>> sorted(seen), seen["action_mask"].shape
+    (['action_mask', 'observations'], (11,))
+    """
+
+    def __init__(self, env: gymnasium.Env[Any, Any]) -> None:
+        super().__init__(env)
+        count = len(self._mask(reset=False))
+        self.observation_space = spaces.Dict(
+            {"observations": env.observation_space, "action_mask": spaces.MultiBinary(count)}
+        )
+
+    def observation(self, observation: Any) -> dict[str, Any]:
+        """Return the observation with the mask beside it."""
+        return {"observations": observation, "action_mask": self._mask(reset=True)}
+
+    def _mask(self, reset: bool) -> Any:
+        if reset:
+            return self.get_wrapper_attr("action_masks")().astype(np.int8)
+        space = self.env.action_space
+        return np.ones(int(getattr(space, "n", 0) or np.sum(getattr(space, "nvec", 0))), dtype=np.int8)

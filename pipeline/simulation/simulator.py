@@ -1,0 +1,119 @@
+"""The protocol that every compiled simulator satisfies: many episodes of one problem, played in parallel.
+
+Between two decisions an episode collects reward and time passes; differences of `gained` and `now` are the reward and
+the elapsed time of a decision. Rows are reusable: `overwrite` replaces episodes by those of another simulator.
+"""
+
+from collections.abc import Collection, Sequence
+from typing import Any, NamedTuple, Protocol, Self, TypeVar
+
+import numpy as np
+
+from pipeline.core import BoolArray, FloatArray, IntArray, TimeArray
+
+Seen_co = TypeVar("Seen_co", covariant=True)  # an observation of some episodes
+Actions_contra = TypeVar("Actions_contra", contravariant=True)  # one decision in each of them
+Batch = TypeVar("Batch", bound=NamedTuple)
+
+
+class Played(NamedTuple):
+    """Jobs of some episodes end to end, and what became of them so far."""
+
+    first: IntArray  # [B + 1]  as in the batches of every problem
+    arrival: TimeArray  # [J]
+    duration: TimeArray  # [J]
+    start: FloatArray  # [J]      nan = not started
+    finish: FloatArray  # [J]      nan = not finished
+    end: TimeArray  # [B]      the present time; of an episode that is over, its last
+
+    @property
+    def episode(self) -> IntArray:
+        """Return the episode [J] that owns each job."""
+        return np.repeat(np.arange(len(self.first) - 1), np.diff(self.first))
+
+
+class Simulator(Protocol[Seen_co, Actions_contra]):
+    """Episodes of one problem in parallel; those in `rows` await a decision. Rules play them by `rollout.Compiled`."""
+
+    @property
+    def rows(self) -> IntArray:
+        """Return the episodes [B'] that await a decision."""
+
+    @property
+    def now(self) -> TimeArray:
+        """Return the time [B] of every episode, in its problem's unit."""
+
+    @property
+    def gained(self) -> FloatArray:
+        """Return the reward [B] that every episode has collected since it began, by the simulator's objective."""
+
+    def observe(self, rows: IntArray) -> Seen_co:
+        """Return what a policy sees in some episodes, as copies."""
+
+    def step(self, rows: IntArray, actions: Actions_contra) -> object:
+        """Carry out one decision in each of some episodes."""
+
+    def ended(self, rows: IntArray) -> tuple[BoolArray, BoolArray]:
+        """Return which of some episodes are over, and which of these were cut, with jobs left undone."""
+
+    def played(self, rows: IntArray) -> Played:
+        """Return what became of the jobs of some episodes so far."""
+
+    def fork(self, rows: IntArray) -> Self:
+        """Return copies of some episodes, each to be continued on its own; one may be named often."""
+
+    def overwrite(self, rows: IntArray, source: Self, which: IntArray) -> None:
+        """Replace episodes, each with `room` for its jobs, by copies of another simulator's."""
+
+
+class Layout(NamedTuple):
+    """How a simulator's state stores its episodes; every other field has one entry for each episode."""
+
+    of_jobs: Collection[str]  # fields with one entry for each job
+    numbers: Collection[str]  # fields that hold numbers of jobs; below 0 = none
+    fixed: Collection[str]  # fields that no episode owns
+    sums: Collection[str] = ()  # fields [J + 1] of sums over the jobs before each
+
+
+def roomy(jobs: Batch, room: int) -> Batch:
+    """Return a batch whose episodes can be overwritten by any with fewer than `room` jobs.
+
+    Behind each episode stands another one, never played, that owns the unused places: episode b becomes 2 * b.
+    """
+    first: IntArray = jobs[0]  # type: ignore[index]
+    places = np.arange(room) + np.zeros((len(first) - 1, 1), dtype=np.int64)
+    places = (first[:-1, None] + np.minimum(places, np.diff(first)[:, None] - 1)).ravel()
+    begins = np.arange(len(first) - 1) * room
+    bounds = np.append(np.stack([begins, begins + np.diff(first)], axis=1).ravel(), len(places))
+    columns: Sequence[Any] = [None if column is None else column[places] for column in jobs[1:]]  # type: ignore[index]
+    return type(jobs)(bounds, *columns)
+
+
+def spans(first: IntArray, rows: IntArray) -> tuple[IntArray, IntArray]:
+    """Return the jobs of some episodes end to end, and the bounds [rows + 1] of each in these.
+
+    >>> spans(np.array([0, 2, 5]), np.array([1, 0]))
+    (array([2, 3, 4, 0, 1]), array([0, 3, 5]))
+    """
+    count = first[rows + 1] - first[rows]
+    bounds = np.append(0, np.cumsum(count))
+    return np.arange(bounds[-1]) + np.repeat(first[rows] - bounds[:-1], count), bounds
+
+
+def copy_episodes(to: Any, rows: IntArray, source: Any, which: IntArray, layout: Layout) -> None:
+    """Write copies of the episodes `which` of a state over the episodes `rows` of another one."""
+    shift = to.first[rows] - source.first[which]
+    jobs, bounds = spans(source.first, which)
+    each = np.repeat(shift, np.diff(bounds))
+    to.first[rows + 1] = to.first[rows] + np.diff(bounds)
+    for name, kept, new in zip(to._fields, to, source, strict=True):
+        if name == "first" or name in layout.fixed or not len(new):
+            continue
+        if name in layout.sums:
+            kept[to.first[rows]], kept[jobs + each + 1] = new[source.first[which]], new[jobs + 1]
+            continue
+        taken, places, by = (jobs, jobs + each, each) if name in layout.of_jobs else (which, rows, shift)
+        value = new[taken]
+        if name in layout.numbers:
+            value = np.where(value >= 0, value + by.reshape(-1, *[1] * (value.ndim - 1)), value)
+        kept[places] = value
