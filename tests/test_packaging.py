@@ -50,7 +50,8 @@ def run(*words: object, cwd: Path, **given: str) -> "subprocess.CompletedProcess
 def test_what_the_code_imports_is_a_dependency_or_of_the_extra_that_is_named() -> None:
     imported = {
         name.partition(".")[0]
-        for file in (REPOSITORY / "pipeline").rglob("*.py")
+        for folder in ("pipeline", "deeprm")
+        for file in (REPOSITORY / folder).rglob("*.py")
         for node in ast.walk(ast.parse(file.read_text()))
         for name in (
             [one.name for one in node.names]
@@ -244,7 +245,8 @@ def interpreter(version: str) -> str | None:
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("wheel")
-    shutil.copytree(REPOSITORY / "pipeline", folder / "source" / "pipeline")
+    for name in ("pipeline", "deeprm"):
+        shutil.copytree(REPOSITORY / name, folder / "source" / name)
     for name in ("pyproject.toml", "README.md", "LICENSE"):
         shutil.copy(REPOSITORY / name, folder / "source")
     done = uv("build", "--wheel", "--out-dir", folder, folder / "source")
@@ -280,6 +282,21 @@ def lowest() -> list[str]:
     return [re.sub(r">=(.*)", r"==\1.*", one) for one in PROJECT["dependencies"] if ">=" in one]
 
 
+EPISODE = """
+import sys
+import deeprm
+env = deeprm.make("deeprm/Pool-v0")
+loaded = {"torch", "mlflow", "dvc"} & set(sys.modules)
+_, info = env.reset(seed=1)
+total, ended = 0.0, False
+while not ended:
+    _, reward, ended, truncated, info = env.step(int(info["action_mask"].argmax()))
+    total += reward
+    ended |= truncated
+print(loaded or "light", round(total, 3))
+"""
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("version", "also"), [("3.11", lowest()), ("3.11", []), ("3.12", []), ("3.13", [])],
@@ -291,6 +308,9 @@ def test_the_wheel_plays_an_episode_in_a_fresh_environment(
     deeprm, here = fresh(version, tmp_path / "fresh", wheel, *also), tmp_path / "here"
     here.mkdir()
     assert run(deeprm, "--help", cwd=here).returncode == 0
+    played = run(deeprm.with_name("python"), "-W", "error::UserWarning", "-c", EPISODE, cwd=here)
+    assert played.returncode == 0, played.stderr
+    assert played.stdout == "light -7.667\n"  # the same on every Python
     shutil.copy(TRIAL / "params.yaml", here)
     words = ["schedule", TRIAL / "jobs.csv", "--scenario", "trial", "--policy", "sjf", "--out", "plan.csv"]
     played = run(deeprm, *words, cwd=here, NUMBA_DISABLE_JIT="1")
