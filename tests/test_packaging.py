@@ -1,4 +1,4 @@
-"""The package as others install it: what it needs, its console script, set-up, and its wheel in fresh environments."""
+"""The package as others meet it: what it needs, its script, set-up, notebook, and its wheel in fresh environments."""
 
 import ast
 import importlib.util
@@ -14,8 +14,10 @@ from importlib.metadata import packages_distributions
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 
+import nbformat
 import pytest
 from builders import REPOSITORY
+from nbclient import NotebookClient
 
 from pipeline.errors import EXTRAS, UserError, missing_packages_named
 
@@ -228,6 +230,19 @@ def test_no_file_of_set_up_names_a_place_of_packages() -> None:
         text = (REPOSITORY / file).read_text()
         found = re.findall(r"pypi|pythonhosted|pytorch\.org|/simple\b|-index-url[= ]|\bUV_\w+=", text)
         assert found == [], file
+
+
+# Its notebook
+
+
+def test_the_notebook_goes_from_an_environment_to_a_comparison() -> None:
+    notebook = nbformat.read(REPOSITORY / "examples" / "quickstart.ipynb", as_version=4)
+    assert [cell.get("outputs", []) for cell in notebook.cells] == [[]] * len(notebook.cells)  # kept without results
+    NotebookClient(notebook, timeout=300, resources={"metadata": {"path": str(REPOSITORY)}}).execute()
+    (said,) = notebook.cells[-2]["outputs"]
+    rows = [line.split("|")[1].strip() for line in said["text"].splitlines() if line.startswith("| ")]
+    assert rows[0] == "first_that_fits on online"
+    assert {"best_heuristic", "sjf", "fcfs"} <= set(rows)
 
 
 # Its wheel, in fresh environments
