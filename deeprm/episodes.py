@@ -11,13 +11,13 @@ import numpy as np
 from gymnasium.utils import seeding
 
 from deeprm.games import Game, Jobs, Observations
-from pipeline.core import BoolArray, FloatArray, IntArray
+from pipeline.core import SPLITS, BoolArray, FloatArray, IntArray
 from pipeline.errors import UserError
-from pipeline.simulation.outcomes import jobset_means, outcome_of
+from pipeline.simulation.outcomes import outcome_of
 
 JOBSETS = 1000  # training jobsets of each load that are drawn from
 KEPT = 4_000_000  # jobs of drawn jobsets that are kept in memory
-SPLITS = ("train", "validation", "test")
+AHEAD = 16  # numbers that each of many environments draws at once
 OPTIONS = ("load", "jobset", "split")
 
 
@@ -45,14 +45,14 @@ class Episodes:
         self.mask = np.ones((count, 0), dtype=np.bool_)
         self._side = np.zeros(count, dtype=np.int64)  # which row is played
         self._ready = np.zeros(count, dtype=np.bool_)  # does the other hold the next episode?
-        self._drawn: list[int | None] = [None] * count  # the number that the next episode was drawn by
-        self._known: dict[tuple[str, int, int], Jobs] = {}
+        self._numbers: list[list[int]] = [[] for _ in range(count)]  # drawn for the next episodes, the next one last
+        self._known: dict[tuple[int, int], tuple[Jobs, int]] = {}  # jobsets by load and number, and their places
         self._room = 0
 
     def seed(self, environment: int, seed: int) -> None:
         """Begin an environment's random numbers again."""
         self.random[environment] = seeding.np_random(seed)[0]
-        self._drawn[environment], self._ready[environment] = None, False
+        self._numbers[environment], self._ready[environment] = [], False
 
     def begin(self, which: IntArray, options: Mapping[str, Any] | None = None) -> None:
         """Go to the next episode in some environments; options hold for these episodes only."""
@@ -64,7 +64,7 @@ class Episodes:
         self._ready[which] = False
         self.illegal[which] = 0
         for environment in which:
-            self._drawn[environment] = None
+            self._numbers[environment].pop()
 
     @property
     def rows(self) -> IntArray:
@@ -75,6 +75,14 @@ class Episodes:
         """Return what is seen in all environments, and note what is legal."""
         seen, self.mask = self.game.look(self.simulator, self.rows)
         return seen
+
+    def observe_again(self, seen: Observations, which: IntArray) -> None:
+        """Write what is seen in some environments over what was, and note what is legal."""
+        some, legal = self.game.look(self.simulator, self.rows[which])
+        self.mask = self.mask.copy()  # the old one has been passed on
+        self.mask[which] = legal
+        for name, value in some.items():
+            seen[name][which] = value
 
     def step(self, which: IntArray, actions: IntArray) -> Taken:
         """Carry out one action in each of some environments.
@@ -93,12 +101,13 @@ class Episodes:
         """Return what became of the jobs in some environments, each number [n]."""
         played = self.simulator.played(self.rows[which])
         found = outcome_of(played, played.start, played.finish, played.end)
-        means = {name: getattr(found, name) for name in ("slowdown", "bounded_slowdown", "wait")}
+        jobs, first = np.diff(played.first).astype(np.float64), played.first[:-1]
+        means = {"slowdown": found.slowdown, "bounded_slowdown": found.bounded_slowdown, "wait": found.wait}
         return {
-            "jobs": np.diff(played.first).astype(np.float64),
-            "unfinished": np.add.reduceat(found.unfinished, played.first[:-1], dtype=np.float64),
+            "jobs": jobs,
+            "unfinished": np.add.reduceat(found.unfinished, first, dtype=np.float64),
             "end": played.end.astype(np.float64),
-            **{f"mean_{name}": jobset_means(played, value) for name, value in means.items()},
+            **{f"mean_{name}": np.add.reduceat(value, first) / jobs for name, value in means.items()},
         }
 
     def _legal(self, which: IntArray, actions: IntArray) -> IntArray:
@@ -123,11 +132,14 @@ class Episodes:
 
     def _stage(self, which: IntArray, options: Mapping[str, Any]) -> None:
         """Write the next episode of some environments into the rows that are not played."""
-        jobsets = [self._next(int(environment), options) for environment in which]
-        longest = max(places(jobs) for jobs in jobsets)
+        drawn = [self._drawn(environment) for environment in which.tolist()]
+        loads: Sequence[int] = self.game.loads if self.load is None else (self.load,)
+        chosen = [(loads[number % len(loads)], number // len(loads)) for number in drawn]
+        found = [self._asked(*one, options) if options else self._training(*one) for one in chosen]
+        longest = max(room for _, room in found)
         if longest >= self._room:
-            self._make_room(jobsets[0], longest + longest // 4 + 16)
-        source = self.game.simulator(jobsets)
+            self._make_room(found[0][0], longest + longest // 4 + 16)
+        source = self.game.simulator([jobs for jobs, _ in found])
         rows = 2 * (which + self.count * (1 - self._side[which]))
         self.simulator.overwrite(rows, source, np.arange(len(which)))
         self._ready[which] = True
@@ -141,34 +153,45 @@ class Episodes:
             larger.overwrite(rows, self.game.simulator([jobs]), np.zeros(len(rows), dtype=np.int64))
         self.simulator, self._room = larger, room
 
-    def _next(self, environment: int, options: Mapping[str, Any]) -> Jobs:
-        """Return the jobset of an environment's next episode."""
-        for key in options:
-            if key not in OPTIONS:
-                raise UserError(f"options: expected keys {', '.join(OPTIONS)}, got '{key}'")
-        drawn = self._drawn[environment]
-        if drawn is None:
-            drawn = self._drawn[environment] = int(self.random[environment].integers(2**62))
-        loads: Sequence[int] = self.game.loads if self.load is None else (self.load,)
-        load = options.get("load", loads[drawn % len(loads)])
-        self._check_load(load)
-        return self._jobset(options.get("split", "train"), load, options.get("jobset", drawn // len(loads)), options)
+    def _drawn(self, environment: int) -> int:
+        """Return the number that an environment's next episode is drawn by; of many environments, several at once."""
+        numbers = self._numbers[environment]
+        if not numbers:
+            ahead = self.random[environment].integers(2**62, size=AHEAD if self.count > 1 else 1)
+            numbers.extend(ahead[::-1].tolist())
+        return numbers[-1]
 
-    def _jobset(self, split: str, load: int, number: int, options: Mapping[str, Any]) -> Jobs:
-        if split not in SPLITS:
-            raise UserError(f"options: split: expected one of {', '.join(SPLITS)}, got '{split}'")
-        several = range(JOBSETS) if split == "train" else self.game.split(split)[load]
-        if "jobset" in options and not 0 <= number < len(several):
-            raise UserError(f"options: jobset: expected 0 to {len(several) - 1} of split {split}, got {number}")
-        number %= len(several)
-        if split != "train":
-            return self.game.split(split)[load][number]
-        key = (split, load, number)
+    def _training(self, load: int, number: int) -> tuple[Jobs, int]:
+        """Return a training jobset, and the places that it needs."""
+        key = load, number % JOBSETS
         if key not in self._known:
             if len(self._known) * self._room > KEPT:
                 self._known.clear()
-            self._known[key] = self.game.source.fresh(load, number)
+            jobs = self.game.source.fresh(*key)
+            self._known[key] = jobs, places(jobs)
         return self._known[key]
+
+    def _asked(self, load: int, number: int, options: Mapping[str, Any]) -> tuple[Jobs, int]:
+        """Return the jobset that options name, as far as they do.
+
+        Raises:
+            UserError: there is no such option or jobset.
+        """
+        for key in options:
+            if key not in OPTIONS:
+                raise UserError(f"options: expected keys {', '.join(OPTIONS)}, got '{key}'")
+        split, load = options.get("split", "train"), options.get("load", load)
+        if split not in SPLITS:
+            raise UserError(f"options: split: expected one of {', '.join(SPLITS)}, got '{split}'")
+        self._check_load(load)
+        several = JOBSETS if split == "train" else len(self.game.split(split)[load])
+        chosen = options.get("jobset", number % several)
+        if not 0 <= chosen < several:
+            raise UserError(f"options: jobset: expected 0 to {several - 1} of split {split}, got {chosen}")
+        if split == "train":
+            return self._training(load, chosen)
+        jobs = self.game.split(split)[load][chosen]
+        return jobs, places(jobs)
 
     def _check_load(self, load: int) -> None:
         if load not in self.game.loads:

@@ -78,6 +78,11 @@ def boxes(**shapes: tuple[int, ...]) -> spaces.Dict:
     return spaces.Dict({name: spaces.Box(0.0, 1.0, shape, np.float32) for name, shape in shapes.items()})
 
 
+def _flat(seen: Features) -> Observations:
+    """Return features as vectors: SB3 takes arrays of more dimensions for images, and says so."""
+    return {name: value.reshape(len(value), -1) for name, value in seen._asdict().items()}
+
+
 def _must_be(place: str, word: str, words: Sequence[str]) -> str:
     if word not in words:
         raise UserError(f"{place}: expected one of {', '.join(words)}, got '{word}'")
@@ -104,7 +109,7 @@ class PlacingGame(Jobsets):
 
     def _spaces(self, slots: int, machines: int, steps: int, resources: int) -> None:
         self.observation_space = boxes(
-            jobs=(slots, JOB + resources), cluster=(machines * steps * resources,), queue=(QUEUE + resources,)
+            jobs=(slots * (JOB + resources),), cluster=(machines * steps * resources,), queue=(QUEUE + resources,)
         )
         self.action_space: spaces.Discrete | spaces.MultiDiscrete = spaces.Discrete(slots * machines + 1)
 
@@ -114,7 +119,7 @@ class PlacingGame(Jobsets):
 
     def features(self, view: core.Observation) -> tuple[Observations, BoolArray]:
         """Return the same of observations."""
-        return encoded(view, self.scale)._asdict(), core.legal_actions(view)
+        return _flat(encoded(view, self.scale)), core.legal_actions(view)
 
     def decode(self, actions: IntArray) -> IntArray:
         """Return the actions unchanged."""
@@ -142,11 +147,12 @@ class PoolGame(PlacingGame):
 
     def look(self, simulator: Batched, rows: IntArray) -> tuple[Observations, BoolArray]:
         """Return features and masks of some episodes, by compiled code."""
-        shapes = [(len(rows), *space.shape) for space in self.observation_space.values()]  # cluster, jobs, queue
-        cluster, jobs, queue = (np.empty(shape, dtype=np.float32) for shape in shapes)
-        seen, legal = Features(jobs, cluster, queue), np.empty((len(rows), self.row.slots + 1), dtype=np.bool_)
+        count, slots, resources = len(rows), self.row.slots, len(self.row.resources)
+        shapes = ((slots, JOB + resources), (self.row.horizon * resources,), (QUEUE + resources,))
+        seen = Features._make(np.empty((count, *shape), dtype=np.float32) for shape in shapes)
+        legal = np.empty((count, slots + 1), dtype=np.bool_)
         simulator.hand_over(encode, rows, self.scale, seen, legal)
-        return {"cluster": cluster, "jobs": jobs, "queue": queue}, legal
+        return _flat(seen), legal
 
 
 class MachinesGame(PlacingGame):
@@ -180,7 +186,9 @@ class GroupsGame(Jobsets):
         self._objective = _must_be("objective", objective, tuple(WAITING))
         number, resources = self.row.groups, len(self.row.resources)
         self.observation_space = boxes(
-            queues=(number, self.cluster.queues, 6 + 2 * resources), groups=(number, 3 + 3 * resources), time=(1,)
+            queues=(number * self.cluster.queues * (6 + 2 * resources),),
+            groups=(number * (3 + 3 * resources),),
+            time=(1,),
         )
         self.action_space = spaces.MultiDiscrete([self.configurations.total] * number)
 
@@ -206,8 +214,8 @@ class GroupsGame(Jobsets):
         order = view.order[:, :, None] / max(1, self.configurations.orders - 1)
         amounts = [np.minimum(amount / units, 1.0) for amount in (view.used, view.releasing, view.share)]
         return {
-            "queues": shown.astype(np.float32),
-            "groups": np.concatenate([own, order, *amounts], axis=-1).astype(np.float32),
+            "queues": shown.reshape(count, -1).astype(np.float32),
+            "groups": np.concatenate([own, order, *amounts], axis=-1).reshape(count, -1).astype(np.float32),
             "time": np.minimum(view.now / self.row.time_limit, 1.0)[:, None].astype(np.float32),
         }, np.ones((count, self.row.groups * self.configurations.total), dtype=np.bool_)
 

@@ -108,14 +108,15 @@ class SchedulingVectorEnv(VectorEnv[Observations, IntArray, Any]):
     ) -> tuple[Observations, Infos]:
         """Begin episodes that have just ended; return what is seen of the new ones, with what was seen of the old."""
         last = np.full(self.num_envs, None, dtype=object)
-        for k in ends:
-            last[k] = {name: value[k].copy() for name, value in seen.items()}
+        kept = {name: value[ends] for name, value in seen.items()}
+        for place, k in enumerate(ends):
+            last[k] = {name: value[place] for name, value in kept.items()}
         self.episodes.begin(ends)
-        over = ended["_metrics"]
-        fresh, final = self.episodes.observe(), {**infos, **ended}
+        self.episodes.observe_again(seen, ends)
+        over, final = ended["_metrics"], {**infos, **ended}
         elapsed = np.where(over, 0.0, infos["elapsed"])
         final = {"final_obs": last, "_final_obs": over, "final_info": final, "_final_info": over}
-        return fresh, self._infos(elapsed) | final
+        return seen, self._infos(elapsed) | final
 
     def _infos(self, elapsed: FloatArray) -> Infos:
         every = np.ones(self.num_envs, dtype=np.bool_)

@@ -1,9 +1,11 @@
-"""`python -m pipeline`."""
+"""`python -m pipeline`, and the console script `deeprm`."""
 
 import atexit
 import gc
 import os
 import sys
+
+from pipeline.errors import UserError, missing_packages_named
 
 sys.modules["hypothesis"] = None  # type: ignore[assignment]  # pandera would import it where tests are run; no command does
 ended: list[int] = []
@@ -21,22 +23,23 @@ def _leave() -> None:
     os._exit(ended[0])
 
 
-if __name__ == "__main__":
-    atexit.register(_leave)  # before all others, and so called behind them; threads have ended by then
+def run() -> None:
+    """Run a command, as `python -m pipeline` and as the console script `deeprm`."""
+    atexit.register(_leave)  # before all others, and so called after them; threads have ended by then
     gc.set_threshold(200_000, 10, 10)  # by default, importing torch and pandas looks for garbage a thousand times
-
-try:
-    from pipeline.cli import main
-except ModuleNotFoundError as error:
-    if (error.name or "").startswith("pipeline"):
-        raise
-    sys.stderr.write(f"error: package '{error.name}' is not there: 'make setup', then 'source .venv/bin/activate'\n")
-    sys.exit(2)
-
-if __name__ == "__main__":
+    try:
+        with missing_packages_named():
+            from pipeline.cli import main
+    except UserError as error:
+        sys.stderr.write(f"error: {error}\n")
+        sys.exit(2)
     try:
         main()
     except SystemExit as end:
         if isinstance(end.code, int | None):
             ended.append(end.code or 0)
         raise
+
+
+if __name__ == "__main__":
+    run()

@@ -10,7 +10,7 @@ from typing import NoReturn
 from typer.exceptions import TyperException
 
 from pipeline.cli.base import app
-from pipeline.errors import UserError
+from pipeline.errors import UserError, missing_packages_named
 
 STOPPED = {signal.SIGINT: "interrupted", signal.SIGTERM: "terminated"}
 AGAIN_S = 15.0  # behind a signal that was lost
@@ -30,11 +30,12 @@ def main() -> None:
         if signal.getsignal(number) != signal.SIG_IGN:  # as it is behind nohup
             signal.signal(number, _stop)
     try:
-        if os.environ.get("DVC_STAGE"):
-            from pipeline.execution.parent import end_with_dvc
+        with missing_packages_named():
+            if os.environ.get("DVC_STAGE"):
+                from pipeline.execution.parent import end_with_dvc
 
-            end_with_dvc()
-        code = app(standalone_mode=False)
+                end_with_dvc()
+            code = app(standalone_mode=False)
     except Stopped as stopped:
         sys.stderr.write(f"{STOPPED[stopped.args[0]]}; run again to resume\n")
         raise SystemExit(128 + stopped.args[0]) from None

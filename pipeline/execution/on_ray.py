@@ -11,13 +11,12 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any
 
-from pipeline.errors import UserError
+from pipeline.errors import UserError, missing_packages_named
 from pipeline.execution.beginning import environment
 from pipeline.execution.processes import LOOKED_S, cores
 from pipeline.execution.setting import Setting
 from pipeline.execution.worker import Errand, Order, packed_call
 
-NOT_THERE = "executor: package 'ray' is not there: pip install '.[ray]'"
 ANSWER_S = 5.0  # that an address has to answer in
 GONE_S = 20.0  # that a head may refuse to answer; behind 60 Ray ends this process, in words of its own
 TRIED = 4  # times that Ray is started here: where other work keeps the cores busy, its own 30 s may be too few
@@ -170,11 +169,8 @@ class RayCrew:
 def _imported() -> Any:
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
-    try:
-        with _signals_kept():
-            import ray
-    except ImportError as error:
-        raise UserError(NOT_THERE) from error
+    with missing_packages_named(), _signals_kept():
+        import ray
     return ray
 
 

@@ -8,14 +8,13 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from pipeline.errors import UserError
+from pipeline.errors import UserError, missing_packages_named
 from pipeline.execution.beginning import PREFIXES, environment
 from pipeline.execution.processes import LOOKED_S
 from pipeline.execution.setting import Setting
 from pipeline.execution.worker import Errand, Order, carry_out_all
 from pipeline.progress import say
 
-NOT_THERE = "executor: package 'submitit' is not there: pip install '.[slurm]'"
 QUEUE_S = 3.0  # between two looks at Slurm's queue
 PATIENT_S = 60.0  # that jobs may wait before it is said why
 WROTE_S = 5.0  # after its end in which what a node wrote is seen here
@@ -146,9 +145,7 @@ def _parameters(setting: Setting, threads: int) -> dict[str, Any]:
 
 
 def _imported() -> Any:
-    try:
+    with missing_packages_named():
         import submitit
-    except ImportError as error:
-        raise UserError(NOT_THERE) from error
     logging.getLogger("submitit").setLevel(logging.CRITICAL)
     return submitit

@@ -211,8 +211,7 @@ def test_a_real_process_ends_a_mistake_with_one_line(tmp_path: Path) -> None:
 
 def test_outside_of_the_environment_one_line_says_where_it_is() -> None:
     outcome = process("-S", "-m", "pipeline", "check")
-    refused(outcome, "package '")
-    assert outcome.err.endswith("is not there: 'make setup', then 'source .venv/bin/activate'\n")
+    refused(outcome, "needs typer: pip install deeprm-pipeline; in a clone 'make setup', then 'source .venv/bin/act")
 
 
 @pytest.mark.parametrize(

@@ -25,7 +25,7 @@ TWO = Setting(backend="ray", workers=2)
 
 def test_without_ray_it_is_said_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "ray", None)
-    with pytest.raises(UserError, match=r"^executor: package 'ray' is not there: pip install '\.\[ray\]'$"):
+    with pytest.raises(UserError, match=r"^needs ray: pip install 'deeprm-pipeline\[ray\]'"):
         found(TWO)
 
 

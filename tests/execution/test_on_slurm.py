@@ -32,7 +32,7 @@ def cluster(monkeypatch: pytest.MonkeyPatch) -> Iterator[LoopbackSlurm]:
 
 def test_without_submitit_it_is_said_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "submitit", None)
-    with pytest.raises(UserError, match=r"^executor: package 'submitit' is not there: pip install '\.\[slurm\]'$"):
+    with pytest.raises(UserError, match=r"^needs submitit: pip install 'deeprm-pipeline\[slurm\]'"):
         found(TWO)
 
 

@@ -76,6 +76,7 @@ def download(step: Step) -> None:
 STAND_INS: dict[str, Callable[[Step], None]] = {
     "actions/checkout": check_out,
     "actions/setup-python": lambda step: None,
+    "actions/cache": lambda step: None,
     "actions/cache/restore": restore_cache,
     "actions/cache/save": save_cache,
     "actions/upload-artifact": upload,
