@@ -123,7 +123,9 @@ class Episodes:
         if not illegal.any():
             return actions
         if self._raises:
-            raise ValueError(f"action {actions[illegal][0]} is illegal; the mask allows {self._allowed(which[illegal])}")
+            raise ValueError(
+                f"action {actions[illegal][0]} is illegal; the mask allows {self._allowed(which[illegal])}"
+            )
         self.illegal[which] += illegal
         return np.where(illegal, self.mask.shape[1] - 1, actions)
 

@@ -229,7 +229,6 @@ def _half(amount: FloatArray) -> FloatArray:
     return np.asarray(amount / (amount + 1.0))
 
 
-
 class PeerSource:
     """RLScheduler's sequences: consecutive jobs of a log, all at the log's own load."""
 

@@ -1,6 +1,5 @@
 """Features of `simulation.features`, written straight from the state: one compiled call for any number of episodes."""
 
-import numpy as np
 from numba import njit, prange
 
 from pipeline.core import BoolArray, IntArray
