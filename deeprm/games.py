@@ -190,7 +190,7 @@ class GroupsGame(Jobsets):
             groups=(number * (3 + 3 * resources),),
             time=(1,),
         )
-        self.action_space = spaces.MultiDiscrete([self.configurations.total] * number)
+        self.action_space: spaces.Discrete | spaces.MultiDiscrete = spaces.MultiDiscrete([self.configurations.total] * number)
 
     def simulator(self, jobsets: Sequence[groups.Jobs], room: int = 0) -> Groups:
         """Return a simulator of jobsets; see `Game`."""
@@ -255,9 +255,10 @@ class PeerSource:
 class PeerGame(MachinesGame):
     """RLScheduler's cluster: the processors of a log as one pool, jobs in the chosen order, without backfilling."""
 
-    def __init__(self, log: Path, seed: int, slots: int, objective: str = "bounded_slowdown") -> None:
+    def __init__(self, params: Params, log: Path, slots: int, objective: str = "bounded_slowdown") -> None:
         read = read_protocol(log)
-        self.name, self.source, self.loads = "rlscheduler", PeerSource(read, seed, PEER_JOBS), (100,)
+        self.params, self.name, self.loads = params, "rlscheduler", (100,)
+        self.source: Source = PeerSource(read, params.seed, PEER_JOBS)
         capacity, kind = np.array([[read.processors * core.THOUSANDTHS]]), np.zeros(1, dtype=np.int64)
         self.machines = machines.Machines(capacity, kind, slots, machines.BLOCKING, FOREVER, FOREVER)
         self.scale = float(np.median(np.maximum(read.fields[:, RUN], 1.0)))

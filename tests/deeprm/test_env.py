@@ -262,7 +262,7 @@ def test_the_scenarios_are_those_of_the_default_run() -> None:
 
     from deeprm.scenarios import settings as of
 
-    ours, _ = of("online", None, None, None, None)
+    ours, _ = of("online")
     default = params()
     assert (ours.scenarios, ours.workload, ours.demands) == (default.scenarios, default.workload, default.demands)
 
