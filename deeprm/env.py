@@ -26,6 +26,7 @@ def game_of(
     policies_know: str | None = None,
     objective: str | None = None,
     skip_forced: bool = True,
+    obs: str = "features",
 ) -> Game:
     """Return what an environment plays; see `SchedulingEnv`.
 
@@ -42,7 +43,9 @@ def game_of(
     params, name = settings(own, scenario, jobs, slots, policies_know)
     word = params.scenario(name).problem
     if word == "pool":
-        return PoolGame(params, name, skip_forced=skip_forced, **aim)
+        return PoolGame(params, name, skip_forced=skip_forced, obs=obs, **aim)
+    if obs != "features":
+        raise UserError(f"obs: scenario '{name}' is of problem {word}; only pooled clusters have images, got '{obs}'")
     if not skip_forced:
         raise UserError(f"skip_forced: scenario '{name}' is of problem {word}, which always skips forced moves")
     return GAMES[word](params, name, **aim)
@@ -67,6 +70,7 @@ class SchedulingEnv(gymnasium.Env[Observations, int | IntArray]):
         jobs: log that jobs are cut from.
         policies_know: durations, estimates or predictions.
         illegal: void counts illegal actions and takes void instead; raise raises ValueError.
+        obs: features, or DeepRM's image (of pooled clusters).
         skip_forced: moves without a choice are played without asking, and count as elapsed time.
 
     Raises:

@@ -44,9 +44,10 @@ class Evaluation(NamedTuple):
 
 def evaluate(
     policy: Any,
-    scenario: Scenario = "deeprm/Pool-v0",
+    env: Scenario = "deeprm/Pool-v0",
     split: str = "test",
     jobsets: int | None = None,
+    load: int | None = None,
     name: str = "policy",
     **settings: Any,
 ) -> Evaluation:
@@ -57,9 +58,10 @@ def evaluate(
     Args:
         policy: a callable (observations, masks [B, A]) -> actions [B]; a model of Stable-Baselines3; what `load_policy`
             returns; or the name of a heuristic. Observations are the environment's, B at once.
-        scenario: an id, or a scenario of ./params.yaml.
+        env: an id, or a scenario of ./params.yaml by name.
         split: train, validation or test.
         jobsets: how many of each load, at most; None: all.
+        load: the only one that is played, in percent; None: all of the scenario's.
         name: what the policy is called.
         settings: arguments of the environment.
 
@@ -68,15 +70,17 @@ def evaluate(
     """
     if split not in SPLITS:
         raise UserError(f"split: expected one of {', '.join(SPLITS)}, got '{split}'")
-    game = made(scenario, **settings)
+    game = made(env, **settings)
+    if load not in (None, *game.loads):
+        raise UserError(f"load: expected one of {', '.join(map(str, game.loads))}, got {load}")
     heuristics = heuristics_of(game)
     if name in (*heuristics, BEST):
         raise UserError(f"name: '{name}' is a heuristic's; choose another, so that both can be told apart")
-    known = load_policy(policy, scenario, **settings) if isinstance(policy, str) else policy
+    known = load_policy(policy, env, **settings) if isinstance(policy, str) else policy
     mine = known.decide if isinstance(known, NamedPolicy) else _asked(known, game, name)
-    results = _scored(game, {name: mine, **heuristics}, _some(game.split(split), jobsets))
+    results = _scored(game, {name: mine, **heuristics}, _some(game.split(split), jobsets, load))
     chosen = {word: each for word, each in heuristics.items() if word not in CHANCE}
-    best = best_of(_scored(game, chosen, _some(game.split("validation"), jobsets)))
+    best = best_of(_scored(game, chosen, _some(game.split("validation"), jobsets, load)))
     table = pd.concat([done.jobsets for done in results.values()], ignore_index=True)
     loads = sorted(table["load"].unique())
     references: dict[str, Mapping[int, str]] = {word: dict.fromkeys(loads, word) for word in heuristics}
@@ -87,8 +91,8 @@ def evaluate(
     return Evaluation(name, game.name, table, compared)
 
 
-def _some(jobsets: Mapping[int, Sequence[Jobs]], most: int | None) -> dict[int, Sequence[Jobs]]:
-    return {load: group[:most] for load, group in jobsets.items()}
+def _some(jobsets: Mapping[int, Sequence[Jobs]], most: int | None, only: int | None) -> dict[int, Sequence[Jobs]]:
+    return {load: group[:most] for load, group in jobsets.items() if only in (None, load)}
 
 
 def _scored(game: Game, policies: Mapping[str, Any], jobsets: Mapping[int, Sequence[Jobs]]) -> dict[str, Results]:

@@ -22,13 +22,13 @@ class NamedPolicy(NamedTuple):
         return self.decide(view, draws)
 
 
-def made(scenario: Scenario, **settings: Any) -> Game:
+def made(env: Scenario, **settings: Any) -> Game:
     """Return what an id, or a scenario of ./params.yaml, plays."""
-    if isinstance(scenario, str) and scenario in IDS:
-        return game_of(IDS[scenario], **settings)
-    if isinstance(scenario, str) and scenario.startswith("deeprm/"):
-        raise UserError(f"no environment '{scenario}'; {there_are(IDS, scenario)}")
-    return game_of("online", scenario, **settings)
+    if isinstance(env, str) and env in IDS:
+        return game_of(IDS[env], **settings)
+    if isinstance(env, str) and env.startswith("deeprm/"):
+        raise UserError(f"no environment '{env}'; {there_are(IDS, env)}")
+    return game_of("online", env, **settings)
 
 
 def heuristics_of(game: Game) -> Mapping[str, Any]:
@@ -46,18 +46,18 @@ def heuristics_of(game: Game) -> Mapping[str, Any]:
     return MACHINES
 
 
-def load_policy(name: str | Path, scenario: Scenario = "deeprm/Pool-v0", **settings: Any) -> NamedPolicy:
+def load_policy(name: str | Path, env: Scenario = "deeprm/Pool-v0", **settings: Any) -> NamedPolicy:
     """Return a heuristic by its name, or the network of a model directory (which takes torch).
 
     Args:
         name: of a heuristic as it is without tuning, or a folder that a training wrote.
-        scenario: an id, or a scenario of ./params.yaml: whose heuristics, and what the network must fit.
+        env: an id, or a scenario of ./params.yaml: whose heuristics, and what the network must fit.
         settings: arguments of the environment.
 
     Raises:
         UserError: there is no such policy, or it is a network for another cluster.
     """
-    game = made(scenario, **settings)
+    game = made(env, **settings)
     known, word = heuristics_of(game), str(name)
     if word in known:
         return NamedPolicy(word, known[word])

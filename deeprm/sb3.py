@@ -12,7 +12,9 @@ from pipeline.errors import UserError
 try:
     from stable_baselines3.common.vec_env import VecEnv as Base
 except ModuleNotFoundError as error:  # one line, and no module half imported
-    raise UserError("deeprm.sb3: stable-baselines3 is not installed; pip install stable-baselines3 sb3-contrib") from error
+    raise UserError(
+        "deeprm.sb3: expected stable-baselines3, which is not installed; pip install sb3-contrib"
+    ) from error
 
 
 class VecEnv(Base):
@@ -24,7 +26,8 @@ class VecEnv(Base):
     """
 
     def __init__(self, id: str, num_envs: int = 8, **settings: Any) -> None:
-        self.envs = deeprm.make_vec(id, num_envs, autoreset_mode=AutoresetMode.SAME_STEP, **settings).unwrapped
+        made = deeprm.make_vec(id, num_envs, autoreset_mode=AutoresetMode.SAME_STEP, **settings)
+        self.envs: Any = made.unwrapped  # Any: Gymnasium's base class knows neither masks nor lists of seeds
         self.render_mode = self.envs.render_mode
         super().__init__(num_envs, self.envs.single_observation_space, self.envs.single_action_space)
         self._actions = np.zeros(0)

@@ -14,5 +14,5 @@ how = {"n_steps": 64, "batch_size": 1024, "n_epochs": 4, "learning_rate": 1e-3, 
 model = MaskablePPO("MultiInputPolicy", envs, **how, policy_kwargs=shape, seed=1, verbose=1)
 model.learn(200_000)
 model.save("maskable_ppo.zip")
-found = deeprm.evaluate(model, "deeprm/Pool-v0", scenario_load=130)
+found = deeprm.evaluate(model, "deeprm/Pool-v0", load=130)
 print(found.markdown)
