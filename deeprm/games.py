@@ -35,7 +35,7 @@ CLOCK = 10  # steps since the last arrival that the image shows at most
 PEER_JOBS, FOREVER = 256, 1e15  # jobs of an episode of RLScheduler's, which is never cut
 
 Jobs = Any  # of one episode, as its problem has them
-Observations = dict[str, FloatArray]
+Observations = dict[str, Any]  # arrays, one row an episode
 
 
 class Source(Protocol):
@@ -180,9 +180,10 @@ class PoolGame(PlacingGame):
             runs = row[None, None] < view.duration[:, :, None, None]  # [B, M, T, 1]
             jobs = runs & (np.arange(units) < view.demand[:, :, r, None, None])
             parts.append(jobs.transpose(0, 2, 1, 3).reshape(count, steps, -1))
-        behind = np.arange(-(-self.row.backlog // steps)) * steps + row
+        columns = -(-self.row.backlog // steps)
+        behind = row * columns + np.arange(columns)
         parts.append(behind < view.backlog[:, None, None])
-        parts.append(np.broadcast_to(np.arange(1)[None, None] == 0, (count, steps, 1)))
+        parts.append(np.ones((count, steps, 1), dtype=np.bool_))
         image = np.concatenate(parts, axis=2) * np.uint8(255)
         image[:, :, -1] = np.minimum(view.since_arrival, CLOCK)[:, None] * 255 // CLOCK
         return image[:, None]
@@ -223,9 +224,8 @@ class GroupsGame(Jobsets):
             groups=(number * (3 + 3 * resources),),
             time=(1,),
         )
-        self.action_space: spaces.Discrete | spaces.MultiDiscrete = spaces.MultiDiscrete(
-            [self.configurations.total] * number
-        )
+        choices = [self.configurations.total] * number
+        self.action_space: spaces.Discrete | spaces.MultiDiscrete = spaces.MultiDiscrete(choices)
 
     def simulator(self, jobsets: Sequence[groups.Jobs], room: int = 0) -> Groups:
         """Return a simulator of jobsets; see `Game`."""

@@ -12,9 +12,7 @@ from pipeline.errors import UserError
 try:
     from stable_baselines3.common.vec_env import VecEnv as Base
 except ModuleNotFoundError as error:  # one line, and no module half imported
-    raise UserError(
-        "deeprm.sb3: expected stable-baselines3, which is not installed; pip install sb3-contrib"
-    ) from error
+    raise UserError("deeprm.sb3: stable-baselines3 is not installed: pip install sb3-contrib") from error
 
 
 class VecEnv(Base):

@@ -282,7 +282,7 @@ def test_the_image_is_deeprms_cell_by_cell() -> None:
     seen, info = env.reset(seed=3)
     for _ in range(40):
         seen, _, terminated, truncated, info = env.step(int(info["action_mask"].argmax()))
-        assert not (terminated or truncated)
+        assert (terminated, truncated) == (False, False)
     view = env.episodes.simulator.observe(env.episodes.rows)
     layout = Layout.of(env.episodes.game.cluster, clock=True)
     drawn = np.asarray(draw(compact(view), layout)).reshape(1, layout.rows, layout.columns)

@@ -72,7 +72,7 @@ def test_the_last_info_of_an_episode_is_kept_where_the_next_one_begins_at_once()
     envs = several("deeprm/Pool-v0", 2, load=10, autoreset_mode=AutoresetMode.SAME_STEP)
     _, infos = envs.reset(seed=SEED)
     while "final_info" not in infos:
-        _, rewards, terminations, _, infos = envs.step(infos["action_mask"].argmax(axis=1))
+        _, _, terminations, _, infos = envs.step(infos["action_mask"].argmax(axis=1))
     k = int(np.flatnonzero(infos["_final_info"])[0])
     assert terminations[k]
     assert infos["final_info"]["metrics"]["jobs"][k] > 0
