@@ -20,7 +20,7 @@ def test_the_picture_and_the_text_show_running_and_waiting_jobs(name: str) -> No
     assert (pictures[0] != pictures[1]).any()
     assert (pictures[1][:200] < 255).any()
     assert texts[1].startswith("time ")
-    assert "running job" in texts[1]
+    assert " job " in texts[1]
 
 
 def test_an_environment_without_a_render_mode_says_so() -> None:
