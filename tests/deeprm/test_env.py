@@ -45,7 +45,7 @@ def to_the_end(env: gymnasium.Env, choose, **begin) -> tuple[float, dict]:
     while not over:
         seen, reward, terminated, truncated, info = env.step(choose(seen, info["action_mask"]))
         total, over = total + reward, terminated or truncated
-    return total, info | {"truncated": truncated}
+    return total, info | {"truncated": truncated, "terminated": terminated}
 
 
 @pytest.mark.parametrize("name", IDS)
@@ -177,7 +177,7 @@ def test_an_episode_is_truncated_by_simulated_time() -> None:
     env = made("deeprm/Pool-v0", scenario={"step_limit": 30}, load=190)
     void = env.action_space.n - 1
     total, info = to_the_end(env, lambda *_: void, seed=1)
-    assert info["truncated"]
+    assert (info["terminated"], info["truncated"]) == (False, True)
     assert info["metrics"]["end"] == 30
     assert info["metrics"]["unfinished"] > 0
     assert total < 0
