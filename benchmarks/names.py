@@ -2,4 +2,4 @@
 
 FIRST = ("iteration", "memory", "simulator", "cnn", "decision", "heuristics")
 SETS = ("gradient", "rollout", "mixture", "search", "lookahead", "lookahead_machines")
-NAMES = (*FIRST, "machines", "knapsack", "sharing", *SETS, "executor", "growth")
+NAMES = (*FIRST, "machines", "knapsack", "sharing", "environments", *SETS, "executor", "growth")

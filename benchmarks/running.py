@@ -9,6 +9,7 @@ from rich.console import Console
 from benchmarks import (
     convolution,
     deployed,
+    environments,
     executing,
     gradient,
     growth,
@@ -101,6 +102,7 @@ BENCHES: dict[str, Bench] = {
     "machines": machines.run,
     "knapsack": knapsack.run,
     "sharing": sharing.run,
+    "environments": environments.run,
     "gradient": gradient.run,
     "rollout": rollout.run,
     "mixture": mixture.run,

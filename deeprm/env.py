@@ -1,6 +1,6 @@
 """One scheduling environment (Gymnasium's `Env`)."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,7 @@ from pipeline.core import IntArray
 from pipeline.errors import UserError
 
 PEER_SLOTS = 128  # RLScheduler's window
-GAMES = {"pool": PoolGame, "machines": MachinesGame, "groups": GroupsGame}
+GAMES: dict[str, Callable[..., Game]] = {"pool": PoolGame, "machines": MachinesGame, "groups": GroupsGame}
 
 
 def game_of(
@@ -26,6 +26,7 @@ def game_of(
     policies_know: str | None = None,
     objective: str | None = None,
     skip_forced: bool = True,
+    obs: str = "features",
 ) -> Game:
     """Return what an environment plays; see `SchedulingEnv`.
 
@@ -38,11 +39,13 @@ def game_of(
             raise UserError("RLScheduler-v0: expected no scenario and no policies_know; they are the protocol's")
         if jobs is None:
             raise UserError("RLScheduler-v0: expected jobs, the path of a log in the Standard Workload Format")
-        return PeerGame(Path(jobs), 1, slots or PEER_SLOTS, **aim)
+        return PeerGame(settings("online")[0], Path(jobs), slots or PEER_SLOTS, **aim)
     params, name = settings(own, scenario, jobs, slots, policies_know)
     word = params.scenario(name).problem
     if word == "pool":
-        return PoolGame(params, name, skip_forced=skip_forced, **aim)
+        return PoolGame(params, name, skip_forced=skip_forced, obs=obs, **aim)
+    if obs != "features":
+        raise UserError(f"obs: scenario '{name}' is of problem {word}; only pooled clusters have images, got '{obs}'")
     if not skip_forced:
         raise UserError(f"skip_forced: scenario '{name}' is of problem {word}, which always skips forced moves")
     return GAMES[word](params, name, **aim)
@@ -67,6 +70,7 @@ class SchedulingEnv(gymnasium.Env[Observations, int | IntArray]):
         jobs: log that jobs are cut from.
         policies_know: durations, estimates or predictions.
         illegal: void counts illegal actions and takes void instead; raise raises ValueError.
+        obs: features, or DeepRM's image (of pooled clusters).
         skip_forced: moves without a choice are played without asking, and count as elapsed time.
 
     Raises:
@@ -86,8 +90,8 @@ class SchedulingEnv(gymnasium.Env[Observations, int | IntArray]):
         check_render_mode(render_mode)
         self.render_mode = render_mode
         self.episodes = Episodes(game_of(own, **settings), 1, load, illegal)
-        self.observation_space = self.episodes.game.observation_space
-        self.action_space = self.episodes.game.action_space
+        self.observation_space: Any = self.episodes.game.observation_space
+        self.action_space: Any = self.episodes.game.action_space
 
     def reset(
         self, *, seed: int | None = None, options: Mapping[str, Any] | None = None
@@ -109,7 +113,7 @@ class SchedulingEnv(gymnasium.Env[Observations, int | IntArray]):
 
     def action_masks(self) -> npt.NDArray[np.bool_]:
         """Return which actions are legal, as sb3-contrib asks for them."""
-        return self.episodes.mask[0]
+        return np.asarray(self.episodes.mask[0])
 
     def render(self) -> Any:
         """Return the schedule so far, as text or as a picture."""
@@ -121,7 +125,7 @@ class SchedulingEnv(gymnasium.Env[Observations, int | IntArray]):
         return {name: value[0] for name, value in self.episodes.observe().items()}
 
     def _mask(self) -> npt.NDArray[np.int8]:
-        return self.episodes.mask[0].astype(np.int8)
+        return np.asarray(self.episodes.mask[0], dtype=np.int8)
 
     def _info(self, elapsed: float) -> dict[str, Any]:
         return {"action_mask": self._mask(), "elapsed": elapsed, "illegal": int(self.episodes.illegal[0])}

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+from gymnasium import spaces
 from gymnasium.utils import seeding
 
 from deeprm.games import Game, Jobs, Observations
@@ -48,6 +49,7 @@ class Episodes:
         self._numbers: list[list[int]] = [[] for _ in range(count)]  # drawn for the next episodes, the next one last
         self._known: dict[tuple[int, int], tuple[Jobs, int]] = {}  # jobsets by load and number, and their places
         self._room = 0
+        self.simulator: Any  # of the game's problem, made for the first episodes
 
     def seed(self, environment: int, seed: int) -> None:
         """Begin an environment's random numbers again."""
@@ -100,7 +102,7 @@ class Episodes:
     def metrics(self, which: IntArray) -> dict[str, FloatArray]:
         """Return what became of the jobs in some environments, each number [n]."""
         played = self.simulator.played(self.rows[which])
-        found = outcome_of(played, played.start, played.finish, played.end)
+        found = outcome_of(played, played.start, played.finish, played.end.astype(np.float64))
         jobs, first = np.diff(played.first).astype(np.float64), played.first[:-1]
         means = {"slowdown": found.slowdown, "bounded_slowdown": found.bounded_slowdown, "wait": found.wait}
         return {
@@ -113,7 +115,7 @@ class Episodes:
     def _legal(self, which: IntArray, actions: IntArray) -> IntArray:
         """Return the actions, void in place of illegal ones, which are counted."""
         space = self.game.action_space
-        most = getattr(space, "n", None) or getattr(space, "nvec", None)
+        most = space.n if isinstance(space, spaces.Discrete) else space.nvec
         wrong = ((actions < 0) | (actions >= most)).reshape(len(which), -1).any(axis=1)
         if wrong.any():
             raise ValueError(f"action {actions[wrong][0]} is outside of {space}")
@@ -123,7 +125,9 @@ class Episodes:
         if not illegal.any():
             return actions
         if self._raises:
-            raise ValueError(f"action {actions[illegal][0]} is illegal; the mask allows {self._allowed(which[illegal])}")
+            raise ValueError(
+                f"action {actions[illegal][0]} is illegal; the mask allows {self._allowed(which[illegal])}"
+            )
         self.illegal[which] += illegal
         return np.where(illegal, self.mask.shape[1] - 1, actions)
 

@@ -31,10 +31,11 @@ from pipeline.problems.pool.workload.source import source as pool_source
 from pipeline.simulation.features import JOB, QUEUE, Features, encoded
 from pipeline.simulation.simulator import Simulator, roomy
 
+CLOCK = 10  # steps since the last arrival that the image shows at most
 PEER_JOBS, FOREVER = 256, 1e15  # jobs of an episode of RLScheduler's, which is never cut
 
 Jobs = Any  # of one episode, as its problem has them
-Observations = dict[str, FloatArray]
+Observations = dict[str, Any]  # arrays, one row an episode
 
 
 class Source(Protocol):
@@ -129,14 +130,21 @@ class PlacingGame(Jobsets):
 class PoolGame(PlacingGame):
     """One pooled cluster in steps."""
 
-    def __init__(self, params: Params, name: str, objective: str = "slowdown", skip_forced: bool = True) -> None:
+    def __init__(
+        self, params: Params, name: str, objective: str = "slowdown", skip_forced: bool = True, obs: str = "features"
+    ) -> None:
         self.params, self.name, self.row = params, name, params.pool_scenario(name)
+        self._image = _must_be("obs", obs, ("features", "image")) == "image"
         self._objective, self._skip_forced = _must_be("objective", objective, tuple(REWARDS)), skip_forced
         workload = params.workload_of(self.row)
         self.source = pool_source(params, name, Path(getattr(workload, "path", "")))
         self.loads = tuple(self.source.loads(self.row.loads))
         self.cluster, self.scale = pool.Cluster.of(self.row), self.row.horizon / 4
         self._spaces(self.row.slots, 1, self.row.horizon, len(self.row.resources))
+        if self._image:
+            units, behind = sum(self.cluster.capacity), -(-self.row.backlog // self.row.horizon)
+            shape = (1, self.row.horizon, units * (1 + self.row.slots) + behind + 1)
+            self.observation_space = spaces.Dict({"image": spaces.Box(0, 255, shape, np.uint8)})
 
     def simulator(self, jobsets: Sequence[pool.JobSet], room: int = 0) -> Batched:
         """Return a simulator of jobsets; see `Game`."""
@@ -146,13 +154,39 @@ class PoolGame(PlacingGame):
         return Batched(jobs, self.cluster, limit, self._objective, self._skip_forced, reusable=True)
 
     def look(self, simulator: Batched, rows: IntArray) -> tuple[Observations, BoolArray]:
-        """Return features and masks of some episodes, by compiled code."""
+        """Return features and masks of some episodes, by compiled code; images by plain code."""
+        if self._image:
+            return self.features(simulator.observe(rows))
         count, slots, resources = len(rows), self.row.slots, len(self.row.resources)
         shapes = ((slots, JOB + resources), (self.row.horizon * resources,), (QUEUE + resources,))
         seen = Features._make(np.empty((count, *shape), dtype=np.float32) for shape in shapes)
         legal = np.empty((count, slots + 1), dtype=np.bool_)
         simulator.hand_over(encode, rows, self.scale, seen, legal)
         return _flat(seen), legal
+
+    def features(self, view: core.Observation) -> tuple[Observations, BoolArray]:
+        """Return the same of observations."""
+        return ({"image": self._drawn(view)}, core.legal_actions(view)) if self._image else super().features(view)
+
+    def _drawn(self, view: core.Observation) -> IntArray:
+        """Return DeepRM's image [B, 1, T, columns], 255 where a unit is held.
+
+        Columns: for each resource the units in use, then each slot's job; the backlog; the time since a job arrived.
+        """
+        count, _, steps, _ = view.free.shape
+        row, parts = np.arange(steps)[:, None], list[BoolArray]()
+        for r, units in enumerate(self.cluster.capacity):
+            parts.append(np.arange(units) < (units - view.free[:, 0, :, r])[:, :, None])
+            runs = row[None, None] < view.duration[:, :, None, None]  # [B, M, T, 1]
+            jobs = runs & (np.arange(units) < view.demand[:, :, r, None, None])
+            parts.append(jobs.transpose(0, 2, 1, 3).reshape(count, steps, -1))
+        columns = -(-self.row.backlog // steps)
+        behind = row * columns + np.arange(columns)
+        parts.append(behind < view.backlog[:, None, None])
+        parts.append(np.ones((count, steps, 1), dtype=np.bool_))
+        image = np.concatenate(parts, axis=2) * np.uint8(255)
+        image[:, :, -1] = np.minimum(view.since_arrival, CLOCK)[:, None] * 255 // CLOCK
+        return image[:, None]
 
 
 class MachinesGame(PlacingGame):
@@ -190,7 +224,8 @@ class GroupsGame(Jobsets):
             groups=(number * (3 + 3 * resources),),
             time=(1,),
         )
-        self.action_space = spaces.MultiDiscrete([self.configurations.total] * number)
+        choices = [self.configurations.total] * number
+        self.action_space: spaces.Discrete | spaces.MultiDiscrete = spaces.MultiDiscrete(choices)
 
     def simulator(self, jobsets: Sequence[groups.Jobs], room: int = 0) -> Groups:
         """Return a simulator of jobsets; see `Game`."""
@@ -229,7 +264,6 @@ def _half(amount: FloatArray) -> FloatArray:
     return np.asarray(amount / (amount + 1.0))
 
 
-
 class PeerSource:
     """RLScheduler's sequences: consecutive jobs of a log, all at the log's own load."""
 
@@ -256,9 +290,10 @@ class PeerSource:
 class PeerGame(MachinesGame):
     """RLScheduler's cluster: the processors of a log as one pool, jobs in the chosen order, without backfilling."""
 
-    def __init__(self, log: Path, seed: int, slots: int, objective: str = "bounded_slowdown") -> None:
+    def __init__(self, params: Params, log: Path, slots: int, objective: str = "bounded_slowdown") -> None:
         read = read_protocol(log)
-        self.name, self.source, self.loads = "rlscheduler", PeerSource(read, seed, PEER_JOBS), (100,)
+        self.params, self.name, self.loads = params, "rlscheduler", (100,)
+        self.source: Source = PeerSource(read, params.seed, PEER_JOBS)
         capacity, kind = np.array([[read.processors * core.THOUSANDTHS]]), np.zeros(1, dtype=np.int64)
         self.machines = machines.Machines(capacity, kind, slots, machines.BLOCKING, FOREVER, FOREVER)
         self.scale = float(np.median(np.maximum(read.fields[:, RUN], 1.0)))

@@ -44,7 +44,9 @@ def _shown(episodes: Episodes, environment: int) -> Shown:
     row, simulator = episodes.rows[[environment]], episodes.simulator
     played = simulator.played(row)
     jobs, _ = spans(simulator.jobs.first, row)
-    demand = simulator.jobs.demand[jobs] * getattr(simulator.jobs, "nodes", np.ones(len(simulator.jobs.arrival)))[jobs, None]
+    demand = (
+        simulator.jobs.demand[jobs] * getattr(simulator.jobs, "nodes", np.ones(len(simulator.jobs.arrival)))[jobs, None]
+    )
     game: Any = episodes.game
     units = game.machines.capacity.sum(axis=0) if hasattr(game, "machines") else np.array(game.cluster.capacity)
     return Shown(played, (demand / units).mean(axis=1), float(played.arrival[0]))

@@ -24,7 +24,11 @@ Scenario = str | Mapping[str, Any]
 
 
 def settings(
-    own: str, scenario: Scenario | None, jobs: str | Path | None, slots: int | None, policies_know: str | None
+    own: str,
+    scenario: Scenario | None = None,
+    jobs: str | Path | None = None,
+    slots: int | None = None,
+    policies_know: str | None = None,
 ) -> tuple[Params, str]:
     """Return all parameters, and the name of the scenario that an environment plays.
 

@@ -90,7 +90,7 @@ class SchedulingVectorEnv(VectorEnv[Observations, IntArray, Any]):
         """Return the schedule of every environment so far."""
         from deeprm.rendering import rendered
 
-        return tuple(rendered(self.episodes, k, self.render_mode) for k in self._all)
+        return tuple(rendered(self.episodes, k, self.render_mode) for k in range(self.num_envs))
 
     def _begin_and_step(self, actions: IntArray) -> Taken:
         """Begin episodes where they were over, and carry out a decision in all others."""

@@ -4,7 +4,7 @@ Between two decisions an episode collects reward and time passes; differences of
 the elapsed time of a decision. Rows are reusable: `overwrite` replaces episodes by those of another simulator.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection
 from typing import Any, NamedTuple, Protocol, Self, TypeVar
 
 import numpy as np
@@ -13,7 +13,7 @@ from pipeline.core import BoolArray, FloatArray, IntArray, TimeArray
 
 Seen_co = TypeVar("Seen_co", covariant=True)  # an observation of some episodes
 Actions_contra = TypeVar("Actions_contra", contravariant=True)  # one decision in each of them
-Batch = TypeVar("Batch", bound=NamedTuple)
+Batch = TypeVar("Batch", bound=tuple[Any, ...])  # of jobs, as its problem has them: `first`, then columns [J]
 
 
 class Played(NamedTuple):
@@ -80,13 +80,13 @@ def roomy(jobs: Batch, room: int) -> Batch:
 
     Behind each episode stands another one, never played, that owns the unused places: episode b becomes 2 * b.
     """
-    first: IntArray = jobs[0]  # type: ignore[index]
+    first: IntArray = jobs[0]
     places = np.arange(room) + np.zeros((len(first) - 1, 1), dtype=np.int64)
     places = (first[:-1, None] + np.minimum(places, np.diff(first)[:, None] - 1)).ravel()
     begins = np.arange(len(first) - 1) * room
     bounds = np.append(np.stack([begins, begins + np.diff(first)], axis=1).ravel(), len(places))
-    columns: Sequence[Any] = [None if column is None else column[places] for column in jobs[1:]]  # type: ignore[index]
-    return type(jobs)(bounds, *columns)
+    make: Callable[..., Batch] = type(jobs)
+    return make(bounds, *(None if column is None else column[places] for column in jobs[1:]))
 
 
 def spans(first: IntArray, rows: IntArray) -> tuple[IntArray, IntArray]:

@@ -45,7 +45,7 @@ def to_the_end(env: gymnasium.Env, choose, **begin) -> tuple[float, dict]:
     while not over:
         seen, reward, terminated, truncated, info = env.step(choose(seen, info["action_mask"]))
         total, over = total + reward, terminated or truncated
-    return total, info | {"truncated": truncated}
+    return total, info | {"truncated": truncated, "terminated": terminated}
 
 
 @pytest.mark.parametrize("name", IDS)
@@ -177,7 +177,7 @@ def test_an_episode_is_truncated_by_simulated_time() -> None:
     env = made("deeprm/Pool-v0", scenario={"step_limit": 30}, load=190)
     void = env.action_space.n - 1
     total, info = to_the_end(env, lambda *_: void, seed=1)
-    assert info["truncated"]
+    assert (info["terminated"], info["truncated"]) == (False, True)
     assert info["metrics"]["end"] == 30
     assert info["metrics"]["unfinished"] > 0
     assert total < 0
@@ -262,7 +262,7 @@ def test_the_scenarios_are_those_of_the_default_run() -> None:
 
     from deeprm.scenarios import settings as of
 
-    ours, _ = of("online", None, None, None, None)
+    ours, _ = of("online")
     default = params()
     assert (ours.scenarios, ours.workload, ours.demands) == (default.scenarios, default.workload, default.demands)
 
@@ -270,3 +270,28 @@ def test_the_scenarios_are_those_of_the_default_run() -> None:
 def test_make_and_gymnasium_make_are_one() -> None:
     assert deeprm.make is gymnasium.make
     assert {spec for spec in gymnasium.registry if spec.startswith("deeprm/")} == set(IDS)
+
+
+def test_the_image_is_deeprms_cell_by_cell() -> None:
+    """As the project's own network sees it, which draws it by other code."""
+    from pipeline.problems.pool.networks.encodings import Layout, draw
+    from pipeline.problems.pool.nouns import compact
+
+    env = made("deeprm/Pool-v0", obs="image", load=190)
+    check_env(env, skip_render_check=True)
+    seen, info = env.reset(seed=3)
+    for _ in range(40):
+        seen, _, terminated, truncated, info = env.step(int(info["action_mask"].argmax()))
+        assert (terminated, truncated) == (False, False)
+    view = env.episodes.simulator.observe(env.episodes.rows)
+    layout = Layout.of(env.episodes.game.cluster, clock=True)
+    drawn = np.asarray(draw(compact(view), layout)).reshape(1, layout.rows, layout.columns)
+    ours = seen["image"][0] / 255
+    assert np.array_equal(ours[:, :-1], drawn[0, :, :-1])
+    assert ours[:, -1] == pytest.approx(drawn[0, :, -1], abs=1 / 255)
+    assert 0 < ours[:, :-1].mean() < 1
+
+
+def test_only_pooled_clusters_have_images() -> None:
+    with pytest.raises(UserError, match="obs: scenario 'machines' is of problem machines"):
+        made("deeprm/Machines-v0", obs="image")

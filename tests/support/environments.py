@@ -4,9 +4,9 @@ from typing import Any
 
 import gymnasium
 import numpy as np
+from builders import REPOSITORY
 
 import deeprm
-from builders import REPOSITORY
 
 LOG = REPOSITORY.parent / "shared" / "traces" / "lublin_256.swf.gz"
 SHORT = {"deeprm/Stream-v0": {"scenario": {"arrivals": {"name": "poisson", "steps": 60, "measured": [0, 60]}}}}

@@ -122,5 +122,5 @@ class Simulator:
         copy_episodes(s, rows, other, which, LAYOUT)
         (mine, _), (theirs, _) = spans(s.first, rows), spans(other.first, which)
         s.held[spans(s.held_first, mine)[0]] = other.held[spans(other.held_first, theirs)[0]]
-        self.jobs = JobsBatch(*s[: len(JobsBatch._fields)])
+        self.jobs = JobsBatch._make(s[: len(JobsBatch._fields)])
         self._rows = np.flatnonzero(~s.done)

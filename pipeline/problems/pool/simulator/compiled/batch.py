@@ -166,9 +166,9 @@ class Batched:
     def played(self, rows: IntArray) -> Played:
         """Return what became of the jobs of some episodes so far."""
         s, (jobs, bounds) = self._state, spans(self._state.first, rows)
-        start = np.where(s.start[jobs] >= 0, s.start[jobs], np.nan)
-        finish, now = start + s.duration[jobs], np.repeat(s.now[rows], np.diff(bounds))
-        finish[finish > now] = np.nan
+        start: FloatArray = np.where(s.start[jobs] >= 0, s.start[jobs], np.nan)
+        end: FloatArray = start + s.duration[jobs]
+        finish = np.where(end <= np.repeat(s.now[rows], np.diff(bounds)), end, np.nan)
         return Played(bounds, s.arrival[jobs], s.duration[jobs], start, finish, s.now[rows])
 
     def overwrite(self, rows: IntArray, source: "Batched", which: IntArray) -> None:

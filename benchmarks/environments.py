@@ -1,0 +1,62 @@
+"""Decisions a second of the library's vectorized environment, next to the compiled simulator that it is made of."""
+
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+import deeprm
+from benchmarks.measure import ProgressCallback, in_turns
+from benchmarks.record import Row, Target, figure
+from benchmarks.sizes import Sizes
+
+ENVIRONMENTS, STEPS, WARM = 1024, 300, 300
+ALONE = "features and step of the compiled simulator, without episodes that begin anew"
+TARGET = Target(least=0.8)
+
+
+def run(runs: int, sizes: Sizes, on_progress: ProgressCallback) -> Iterator[Row]:
+    """Measure `step` with float features, all episodes beginning anew at once, on the first legal action."""
+    steps = STEPS if sizes.episodes >= ENVIRONMENTS else 3
+    envs: Any = deeprm.make_vec("deeprm/Pool-v0", num_envs=ENVIRONMENTS, load=130).unwrapped
+    _stepped(envs, WARM if steps == STEPS else 1)
+
+    def ours() -> float:
+        return _stepped(envs, steps)
+
+    def alone() -> float:
+        return _compiled(envs, 20 if steps == STEPS else 1)
+
+    mine, theirs = in_turns(runs, on_progress, ours, alone)
+    yield Row(figure("environments", mine, "M decisions/s", theirs, more_is_better=True, target=TARGET), ALONE)
+
+
+def _stepped(envs: Any, steps: int) -> float:
+    """Return millions of decisions a second; choosing actions is not timed."""
+    _, infos = envs.reset(seed=1)
+    spent = 0.0
+    for _ in range(steps):
+        actions = infos["action_mask"].argmax(axis=1)
+        begun = time.perf_counter()
+        _, _, _, _, infos = envs.step(actions)
+        spent += time.perf_counter() - begun
+    return steps * ENVIRONMENTS / spent / 1e6
+
+
+def _compiled(envs: Any, steps: int) -> float:
+    """Return the same of the simulator's own calls, while all of its episodes go on."""
+    envs.reset(seed=1)
+    episodes = envs.episodes
+    simulator, rows, spent = episodes.simulator, episodes.rows, 0.0
+    done = 0
+    for _ in range(steps):
+        actions = episodes.mask.argmax(axis=1)
+        begun = time.perf_counter()
+        simulator.step(rows, actions)
+        _, episodes.mask = episodes.game.look(simulator, rows)
+        spent += time.perf_counter() - begun
+        done += len(rows)
+        going = ~np.asarray(simulator.ended(rows)[0])
+        rows, episodes.mask = rows[going], episodes.mask[going]
+    return done / spent / 1e6

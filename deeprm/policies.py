@@ -1,0 +1,85 @@
+"""Policies of the project by name: heuristics, and the networks of model directories."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from deeprm.env import game_of
+from deeprm.games import Game, GroupsGame, PoolGame
+from deeprm.scenarios import IDS, Scenario
+from pipeline.config import there_are
+from pipeline.errors import UserError
+
+
+class NamedPolicy(NamedTuple):
+    """A policy as the project's simulators ask it: (what it is shown, uniform draws [B]) -> what is done [B]."""
+
+    name: str
+    decide: Any
+
+    def __call__(self, view: Any, draws: Any) -> Any:
+        """Decide in B episodes."""
+        return self.decide(view, draws)
+
+
+def made(env: Scenario, **settings: Any) -> Game:
+    """Return what an id, or a scenario of ./params.yaml, plays."""
+    if isinstance(env, str) and env in IDS:
+        return game_of(IDS[env], **settings)
+    if isinstance(env, str) and env.startswith("deeprm/"):
+        raise UserError(f"no environment '{env}'; {there_are(IDS, env)}")
+    return game_of("online", env, **settings)
+
+
+def heuristics_of(game: Game) -> Mapping[str, Any]:
+    """Return every heuristic of a problem, untuned, as its simulator asks it."""
+    if isinstance(game, PoolGame):
+        from pipeline.problems.pool.heuristics.scores import HEURISTICS as POOL
+
+        return POOL
+    if isinstance(game, GroupsGame):
+        from pipeline.problems.groups.heuristics.tuning import rules_with, untuned
+
+        return rules_with(untuned(game.row.groups), game.cluster, game.configurations)
+    from pipeline.problems.machines.heuristics.rules import HEURISTICS as MACHINES
+
+    return MACHINES
+
+
+def load_policy(name: str | Path, env: Scenario = "deeprm/Pool-v0", **settings: Any) -> NamedPolicy:
+    """Return a heuristic by its name, or the network of a model directory (which takes torch).
+
+    Args:
+        name: of a heuristic as it is without tuning, or a folder that a training wrote.
+        env: an id, or a scenario of ./params.yaml: whose heuristics, and what the network must fit.
+        settings: arguments of the environment.
+
+    Raises:
+        UserError: there is no such policy, or it is a network for another cluster.
+    """
+    game = made(env, **settings)
+    known, word = heuristics_of(game), str(name)
+    if word in known:
+        return NamedPolicy(word, known[word])
+    if not Path(word).is_dir():
+        expected = "expected a model directory or a heuristic"
+        raise UserError(f"unknown policy '{word}': {expected}; {there_are(known, word)}")
+    return NamedPolicy(Path(word).name, _network(word, game))
+
+
+def _network(folder: str, game: Any) -> Any:
+    params, name = game.params, game.name
+    if isinstance(game, PoolGame):
+        from pipeline.problems.pool.policies import policy_by_name as of_pool
+
+        return of_pool(folder, game.row, name)[0]
+    if isinstance(game, GroupsGame):
+        from pipeline.problems.groups.evaluation.play import Player
+        from pipeline.problems.groups.policies import policy_by_name as of_groups
+
+        return Player(of_groups(folder, params, name))
+    from pipeline.problems.machines.policies import policy_by_name as of_machines
+
+    if name not in params.scenarios:
+        raise UserError(f"{folder}: networks are not loaded for RLScheduler-v0; use `benchmark rlscheduler`")
+    return of_machines(folder, params.machines_scenario(name), game.source.park, name)

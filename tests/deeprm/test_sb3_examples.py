@@ -1,0 +1,29 @@
+import re
+import subprocess
+import sys
+
+import pytest
+from builders import REPOSITORY
+
+EXAMPLES = ("maskable_ppo", "ppo_masked")
+
+
+def told(example: str, *arguments: str) -> str:
+    line = [sys.executable, REPOSITORY / "examples" / f"{example}.py", *arguments]
+    return subprocess.run(line, cwd=REPOSITORY, capture_output=True, text=True, check=True).stdout
+
+
+@pytest.mark.parametrize("example", EXAMPLES)
+def test_an_example_trains_and_enters_the_comparison(example: str) -> None:
+    said = told(example, "4096")
+    assert f"| {example} on online | its mean | difference |" in said
+    assert len(re.findall(r"^\| .* % \(", said, flags=re.MULTILINE)) == 14
+    assert len((REPOSITORY / "examples" / "maskable_ppo.py").read_text().splitlines()) <= 25
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("example", EXAMPLES)
+def test_an_example_learns_to_be_better_than_sjf(example: str) -> None:
+    found = re.search(r"^\| sjf \|.*\| (\S+) % \((\S+) to (\S+)\)", told(example), flags=re.MULTILINE)
+    assert found is not None
+    assert float(found[3]) < 0
