@@ -32,7 +32,8 @@ def write_origin(params: Params, scenario: str) -> None:
 def write_compared(params: Params) -> None:
     """Write the rows of params.yaml that say what was compared: those of the scenarios, agents, transfers and plans."""
     whole = params.model_dump(mode="json")
-    write(COMPARED, _text({name: whole.get(name) for name in SECTIONS}))
+    more = [name for name in ("policies",) if name in whole]
+    write(COMPARED, _text({name: whole.get(name) for name in (*SECTIONS, *more)}))
 
 
 def _text(values: Json) -> bytes:

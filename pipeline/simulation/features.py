@@ -1,0 +1,60 @@
+"""Observations as numbers in [0, 1], for networks that are not ours: what the library's environments show.
+
+    jobs     [M, 6 + R]  of each slot: is a job there, its run time, how long it has waited, does it fit now, the time
+                         until it fits, machines it wants; its demand of each resource
+    cluster  [K * T * R] free share of each machine's resources, in each step of the horizon
+    queue    [7 + R]     jobs behind the slots, the first one's run time; the longest wait in a slot, time since the
+                         last arrival, time; is the end of arrivals known, the time until then; demand of that first job
+
+A time t becomes t / (t + scale), a count n of jobs n / (n + M), a demand its share of the largest machine. The time
+until arrivals end is cut at LONG scales. Compiled code (`pool/simulator/compiled/features.py`) writes the same bits.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from pipeline.core import FloatArray, Observation
+
+JOB, QUEUE = 6, 7  # features of a job, and of the queue, besides the demands
+LONG = 10.0  # time scales: the unit of the clock, and of the time until arrivals end
+
+
+class Features(NamedTuple):
+    """What B policies see, each entry in [0, 1]."""
+
+    jobs: FloatArray  # [B, M, JOB + R]
+    cluster: FloatArray  # [B, K * T * R]
+    queue: FloatArray  # [B, QUEUE + R]
+
+
+def encoded(view: Observation, scale: float) -> Features:
+    """Return observations as features; `scale` is the time that becomes one half."""
+    count, slots = view.duration.shape
+    units = np.maximum(view.capacity.max(axis=(0, 1), initial=0), 1)
+    jobs = np.zeros((count, slots, JOB + len(units)), dtype=np.float32)
+    jobs[..., 0] = view.duration > 0
+    jobs[..., 1] = _squashed(view.duration, scale)
+    jobs[..., 2] = _squashed(view.waited, scale)
+    jobs[..., 3] = view.fits_now.any(axis=2)
+    jobs[..., 4] = _squashed(np.minimum(view.fits_in, 1e9 * scale), scale)
+    jobs[..., 5] = view.nodes / view.legal.shape[2]
+    jobs[..., JOB:] = view.demand / units
+    queue = np.zeros((count, QUEUE + len(units)), dtype=np.float32)
+    queue[:, 0] = _squashed(view.backlog, slots)
+    queue[:, 1] = _squashed(view.backlog_head[:, 0], scale)
+    queue[:, 2] = _squashed(view.waited.max(axis=1), scale)
+    queue[:, 3] = _squashed(view.since_arrival, scale)
+    queue[:, 4] = _squashed(view.now, LONG * scale)
+    known = np.isfinite(view.to_end)
+    queue[:, 5] = known
+    queue[:, 6] = np.minimum(np.where(known, view.to_end, 0.0) / (LONG * scale), 1.0)
+    queue[:, QUEUE:] = view.backlog_head[:, 1:] / units
+    there = np.maximum(view.capacity, 1)[:, :, None]
+    cluster = np.maximum(view.free, 0) / there
+    found = Features(jobs, cluster.reshape(count, -1).astype(np.float32), queue)
+    return Features._make(np.clip(each, 0.0, 1.0, out=each) for each in found)
+
+
+def _squashed(amount: FloatArray, scale: float) -> FloatArray:
+    return np.asarray(amount / (amount + scale))
