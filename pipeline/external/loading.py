@@ -8,6 +8,7 @@ from types import ModuleType
 from typing import Any
 
 from pipeline.config.external import FILES, WORD, place_of
+from pipeline.errors import UserError
 from pipeline.external.guard import LIMIT_MS, Decide, Guard, PolicyError, told
 
 
@@ -51,6 +52,8 @@ def external(
         return Guard(word, of_file(file, row.horizon / 4 if scale is None else scale), limit_ms)
     except PolicyError:
         raise
+    except UserError as error:
+        raise PolicyError(word, str(error)) from error
     except (Exception, SystemExit) as error:
         raise PolicyError(word, f"cannot be loaded ({told(error)})") from error
 
