@@ -24,9 +24,9 @@ Decide = Callable[[Any, FloatArray], Any]  # (view, uniform draws [B]) -> action
 class PolicyError(UserError):
     """An external policy raised, returned what is no answer, or was too slow."""
 
-    def __init__(self, word: str, what: str, draw: float = -1.0) -> None:
-        """Name the policy by its word; `draw` is what the decision was given, by which it is found."""
-        super().__init__(f"{word}: {what}")
+    def __init__(self, word: str, what: str, draw: float = -1.0, call: int = 0) -> None:
+        """Name the policy by its word, and the call; `draw` is what the decision was given, by which it is found."""
+        super().__init__(f"{word}: call {call}: {what}" if call else f"{word}: {what}")
         self.word, self.what, self.draw = word, what, draw
 
 
@@ -56,19 +56,22 @@ class Guard:
         Raises:
             PolicyError: it has none, or took too long.
         """
+        self._calls += 1
         begun = time.perf_counter()
         try:
             with _alarm(HANG_S + len(draws) * self._limit_s):
                 answer = self._decide(view._make(map(_sealed, view)), draws.copy())
         except (Exception, SystemExit) as error:
-            raise PolicyError(self.word, f"raised {told(error)}", float(draws[0])) from error
+            raise self._error(f"raised {told(error)}", float(draws[0])) from error
         self._count(len(draws), time.perf_counter() - begun, float(draws[0]))
         if self._orders:
             return self._setting(view, answer, draws)
         return self._actions(view, answer, draws)
 
+    def _error(self, what: str, draw: float) -> PolicyError:
+        return PolicyError(self.word, what, draw, self._calls)
+
     def _count(self, decisions: int, took_s: float, draw: float) -> None:
-        self._calls += 1
         if self._calls == 1:
             return
         self._decisions += decisions
@@ -76,7 +79,7 @@ class Guard:
         each_s = self._spent_s / self._decisions
         if self._spent_s > GRACE_S and each_s > self._limit_s:
             found = f"took {1000 * each_s:.3g} ms a decision, the mean of {self._decisions}"
-            raise PolicyError(self.word, f"{found}; the limit is {1000 * self._limit_s:g} ms", draw)
+            raise self._error(f"{found}; the limit is {1000 * self._limit_s:g} ms", draw)
 
     def _actions(self, view: Observation, answer: Any, draws: FloatArray) -> IntArray:
         legal = legal_actions(view)
@@ -89,7 +92,7 @@ class Guard:
 
     def _setting(self, view: Any, answer: Any, draws: FloatArray) -> tuple[IntArray, IntArray]:
         if not isinstance(answer, tuple) or len(answer) != 2:
-            raise PolicyError(self.word, f"returned {_shown(answer)}; expected (share, order)", float(draws[0]))
+            raise self._error(f"returned {_shown(answer)}; expected (share, order)", float(draws[0]))
         share = self._whole(answer[0], view.share.shape, "share", draws)
         order = self._whole(answer[1], view.order.shape, "order", draws)
         self._refuse((share < 0).any(axis=(1, 2)), share, "expected no share below 0", draws)
@@ -102,17 +105,17 @@ class Guard:
         try:
             found = np.asarray(answer)
         except Exception as error:  # rows of several lengths, or tensors of a device
-            raise PolicyError(self.word, f"returned no array: {told(error)}", float(draws[0])) from error
+            raise self._error(f"returned no array: {told(error)}", float(draws[0])) from error
         if found.shape != shape or found.dtype.kind not in "iu":
             wanted = f"expected {what} of shape {shape}, whole numbers"
             said = f"returned {_shown(answer)} of shape {found.shape}, {found.dtype}"
-            raise PolicyError(self.word, f"{said}; {wanted}", float(draws[0]))
+            raise self._error(f"{said}; {wanted}", float(draws[0]))
         return found.astype(np.int64)
 
     def _refuse(self, wrong: Any, answer: IntArray, why: str, draws: FloatArray) -> None:
         if wrong.any():
             row = int(wrong.argmax())
-            raise PolicyError(self.word, f"returned {_shown(answer[row])}; {why}", float(draws[row]))
+            raise self._error(f"returned {_shown(answer[row])}; {why}", float(draws[row]))
 
 
 def located(draw: float, key: KeyArray) -> tuple[int, int] | None:

@@ -62,7 +62,7 @@ def best_legal(scores: FloatArray, view: Observation) -> IntArray:
 class Model:
     """A model as a policy: the best of the legal actions by its scores."""
 
-    scores: Callable[[Mapping[str, Any]], FloatArray]  # inputs by name -> scores [B, A]
+    scores: Callable[[Mapping[str, Any]], FloatArray]  # inputs by name -> scores [B, A], or actions [B]
     wanted: Mapping[str, tuple[Any, ...]]  # shape of each input, without B
     scale: float
 
@@ -74,7 +74,8 @@ class Model:
 
     def __call__(self, view: Observation, draws: FloatArray) -> IntArray:
         """Return the best legal actions [B]."""
-        return best_legal(self.scores(_fitting(inputs_of(view, self.scale), self.wanted)), view)
+        found = self.scores(_fitting(inputs_of(view, self.scale), self.wanted))
+        return found if found.ndim == 1 else best_legal(found, view)
 
 
 def _sb3(file: Path, scale: float) -> Decide:
@@ -114,11 +115,12 @@ def _onnx(file: Path, scale: float) -> Decide:
     session = runtime.InferenceSession(str(file), options, providers=["CPUExecutionProvider"])
     wanted = {one.name: tuple(one.shape[1:]) for one in session.get_inputs()}
     types = {one.name: TYPES.get(one.type[7:-1], "f4") for one in session.get_inputs()}  # tensor(float)
-    output = next((one.name for one in session.get_outputs() if one.name == "logits"), session.get_outputs()[0].name)
+    outputs = [one.name for one in session.get_outputs()]
+    output = next((name for name in ("action", "logits") if name in outputs), outputs[0])
 
     def scores(given: Mapping[str, Any]) -> FloatArray:
         feed = {name: np.ascontiguousarray(value, dtype=types[name]) for name, value in given.items()}
-        return np.asarray(session.run([output], feed)[0], dtype=np.float64)
+        return np.asarray(session.run([output], feed)[0])
 
     return Model(scores, wanted, scale)
 
