@@ -26,6 +26,7 @@ ALGORITHMS = {  # by the module of their policy, the longer first: module and na
     "stable_baselines3.dqn": ("stable_baselines3", "DQN"),
     "stable_baselines3.common": ("stable_baselines3", "PPO"),  # and A2C, which acts alike
 }
+AT_ONCE = 512  # observations that a model is given together: of images, 80 MB a layer
 TYPES = {"float": "f4", "double": "f8", "int64": "i8", "int32": "i4", "int8": "i1", "uint8": "u1", "bool": "?"}
 
 
@@ -62,7 +63,7 @@ def best_legal(scores: FloatArray, view: Observation) -> IntArray:
 class Model:
     """A model as a policy: the best of the legal actions by its scores."""
 
-    scores: Callable[[Mapping[str, Any]], FloatArray]  # inputs by name -> scores [B, A], or actions [B]
+    scores: Callable[[Mapping[str, Any]], Any]  # inputs by name -> scores [B, A], or actions [B]
     wanted: Mapping[str, tuple[Any, ...]]  # shape of each input, without B
     scale: float
 
@@ -74,8 +75,12 @@ class Model:
 
     def __call__(self, view: Observation, draws: FloatArray) -> IntArray:
         """Return the best legal actions [B]."""
+        parts = range(0, len(draws), AT_ONCE)
+        return np.concatenate([self._some(view.take(slice(k, k + AT_ONCE))) for k in parts])
+
+    def _some(self, view: Observation) -> IntArray:
         found = self.scores(_fitting(inputs_of(view, self.scale), self.wanted))
-        return found if found.ndim == 1 else best_legal(found, view)
+        return np.asarray(found) if found.ndim == 1 else best_legal(found, view)
 
 
 def _sb3(file: Path, scale: float) -> Decide:

@@ -3,7 +3,6 @@
 import logging
 import warnings
 from collections.abc import Callable, Mapping
-from io import BytesIO
 
 import torch
 from torch import Tensor, nn
@@ -28,18 +27,19 @@ class Exported(nn.Module):
 
 def onnx_of(network: nn.Module, outputs: list[str], example: Fields) -> bytes:
     """Return an ONNX file with a free batch dimension B; inputs are named as the fields of the example."""
-    batch, content = torch.export.Dim("B", min=1), BytesIO()
+    batch = torch.export.Dim("B", min=1)
     with warnings.catch_warnings(), torch.no_grad():
         warnings.simplefilter("ignore")
         logging.getLogger("torch.onnx").setLevel(logging.ERROR)
-        torch.onnx.export(
+        program = torch.onnx.export(
             network,
             tuple(example.values()),
-            content,
             input_names=list(example),
             output_names=outputs,
             dynamic_shapes=(tuple({0: batch} for _ in example),),
             dynamo=True,
             verbose=False,
         )
-    return content.getvalue()
+    assert program is not None  # as with dynamo it never is
+    content: bytes = program.model_proto.SerializeToString()
+    return content

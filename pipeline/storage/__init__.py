@@ -24,7 +24,7 @@ from pipeline.storage.files import (
 )
 from pipeline.storage.locks import hold
 from pipeline.storage.logs import link_log
-from pipeline.storage.models import Model, nearest_model, read_model, write_model
+from pipeline.storage.models import Model, nearest_model, problem_of_model, read_model, write_model
 from pipeline.storage.origins import write_compared, write_origin
 from pipeline.storage.paths import (
     DATA,
@@ -89,6 +89,7 @@ __all__ = [
     "must_have_passed",
     "nearest_model",
     "policy_folder",
+    "problem_of_model",
     "read_also",
     "read_checkpoint",
     "read_chosen",

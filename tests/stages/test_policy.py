@@ -234,7 +234,7 @@ def test_repro_compares_gates_and_reports_it_and_a_change_of_its_file_makes_it_s
     assert metrics["mine"]["slowdown"] == metrics["sjf"]["slowdown"]
     assert "| mine | online | slowdown |" in (folder.root / "reports/comparison.md").read_text()
     gate = pd.read_csv(folder.root / "reports/gate.csv")
-    assert {"mine", "plain"} <= set(gate["policy"])
+    assert {"mine", "plain"} <= set(gate["candidate"])
     folder.pipeline("report")
     page = (folder.root / "reports/index.html").read_text()
     assert page.count("mine") > 3
