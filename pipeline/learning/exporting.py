@@ -30,7 +30,8 @@ def onnx_of(network: nn.Module, outputs: list[str], example: Fields) -> bytes:
     batch = torch.export.Dim("B", min=1)
     with warnings.catch_warnings(), torch.no_grad():
         warnings.simplefilter("ignore")
-        logging.getLogger("torch.onnx").setLevel(logging.ERROR)
+        for name in ("torch.onnx", "onnx_ir", "onnxscript"):
+            logging.getLogger(name).setLevel(logging.ERROR)
         program = torch.onnx.export(
             network,
             tuple(example.values()),

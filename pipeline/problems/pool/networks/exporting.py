@@ -95,7 +95,7 @@ def _jobs(view: Fields, capacity: Tensor, free: Tensor, mean: Tensor) -> Tensor:
     end = duration.long().clamp(max=steps)
     free_at_end = free.mean(dim=2).gather(1, end)
     shortest = torch.where(there, duration, torch.full_like(duration, 1e9)).amin(dim=1, keepdim=True)
-    area = duration * mean_share.float().double()  # as it is compared: of a stored feature
+    area = duration.float() * mean_share.float()  # in the precision that it is compared in
     fitting = fits.sum(dim=1, keepdim=True).clamp(min=1)
     waiting = there.sum(dim=1, keepdim=True).clamp(min=1)
     shorter = (duration[:, None] < duration[:, :, None]) & there[:, None]
