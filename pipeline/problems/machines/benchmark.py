@@ -46,7 +46,8 @@ def run(trace: Path, most: int, backfill: bool, names: Sequence[str], out: Path)
     failed: dict[str, PolicyError] = {}
     with progress(f"benchmark {title}, percent", 100) as advance:
         found = rows(log, title, backfill, who, published, lambda share: advance(50 * share), failed)
-        alone = rows(log, title, backfill, who, others, lambda share: advance(50 + 50 * share), failed)
+        left = {name: player for name, player in who.items() if name not in failed}
+        alone = rows(log, title, backfill, left, others, lambda share: advance(50 + 50 * share), failed)
     if len(published) < len(STARTS):
         say(f"{title}: long enough for {len(published)} of the {len(STARTS)} published sequences")
     tables = [("", found, RLSCHEDULER), (ENDS[0], found, RLSCHEDULER_WAITS)]

@@ -69,8 +69,10 @@ def _may(view: Fields, rule: HoldsFrom | None) -> Tensor:
     may = view["action_mask"]
     if rule is None:
         return may
+    # Tensors: the exporter rounds other numbers to float32, and 0.8 + 0.1 * 2 must not become more than 1.
+    jobs, per_step = (torch.tensor(number, dtype=torch.float64) for number in (rule.jobs, rule.per_step))
     arrived = view["arrived"][:, 0]
-    few = (arrived > 0) & (arrived < rule.jobs + rule.per_step * (view["now"] + 1))
+    few = (arrived > 0) & (arrived < jobs + per_step * (view["now"] + 1))
     held = few & view["fits_now"].flatten(1).any(dim=1)
     return torch.cat([may[:, :-1], may[:, -1:] & ~held[:, None]], dim=1)
 

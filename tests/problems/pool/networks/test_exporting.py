@@ -45,7 +45,7 @@ def test_an_exported_network_decides_as_ours_in_ten_thousand_states(
     assert len(view.now) == STATES
     draws = np.zeros(STATES)
     expected = ours.policy(view, draws)
-    assert len(set(expected.tolist())) > 3
+    assert len(set(expected.tolist())) > 2
     assert np.array_equal(of_file(tmp_path / "out.onnx", 1.0)(view, draws), expected)
     session = onnxruntime.InferenceSession(tmp_path / "out.onnx")
     given = {**view._asdict(), "action_mask": legal_actions(view)}
