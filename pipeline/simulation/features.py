@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pipeline.core import FloatArray, Observation
+from pipeline.core import FloatArray, Observation, TimeArray
 
 JOB, QUEUE = 6, 7  # features of a job, and of the queue, besides the demands
 LONG = 10.0  # time scales: the unit of the clock, and of the time until arrivals end
@@ -56,5 +56,5 @@ def encoded(view: Observation, scale: float) -> Features:
     return Features._make(np.clip(each, 0.0, 1.0, out=each) for each in found)
 
 
-def _squashed(amount: FloatArray, scale: float) -> FloatArray:
+def _squashed(amount: TimeArray, scale: float) -> FloatArray:
     return np.asarray(amount / (amount + scale))
