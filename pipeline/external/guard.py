@@ -27,7 +27,7 @@ class PolicyError(UserError):
     def __init__(self, word: str, what: str, draw: float = -1.0, call: int = 0) -> None:
         """Name the policy by its word, and the call; `draw` is what the decision was given, by which it is found."""
         super().__init__(f"{word}: call {call}: {what}" if call else f"{word}: {what}")
-        self.word, self.what, self.draw = word, what, draw
+        self.word, self.what, self.given = word, what, draw
 
 
 class Guard:

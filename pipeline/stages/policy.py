@@ -49,5 +49,5 @@ def _where(params: Params, error: PolicyError, jobsets: JobSets[object]) -> str:
     """Return which decision of which jobset an error is about."""
     of = [(load, number) for load, group in jobsets.items() for number in range(len(group))]
     episodes = np.array([load * MOST_JOBSETS + number for load, number in of])
-    found = located(error.draw, keys(params.seed, episodes, np.zeros_like(episodes))) if error.draw >= 0 else None
+    found = located(error.given, keys(params.seed, episodes, np.zeros_like(episodes))) if error.given >= 0 else None
     return f"load {of[found[0]][0]}, jobset {of[found[0]][1]}, decision {found[1]}: " if found else ""

@@ -41,9 +41,14 @@ def view() -> Observation:
     return Observation._make(np.concatenate(field) for field in zip(*views, strict=True)).take(slice(STATES))
 
 
-@pytest.mark.parametrize(
-    ("kind", "dispatch"), [("deepsets", "blocking"), ("vector", "greedy"), ("linear", "greedy")]
-)  # where dispatch blocks, void is never chosen
+@pytest.mark.parametrize(  # where dispatch blocks, void is never chosen
+    ("kind", "dispatch"),
+    [
+        ("deepsets", "blocking"),
+        pytest.param("vector", "greedy", marks=pytest.mark.slow),
+        pytest.param("linear", "greedy", marks=pytest.mark.slow),
+    ],
+)
 def test_an_exported_network_decides_as_ours_in_ten_thousand_states(
     tmp_path: Path, view: Observation, kind: str, dispatch: str
 ) -> None:

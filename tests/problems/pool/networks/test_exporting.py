@@ -31,7 +31,8 @@ def view() -> Observation:
     return found._replace(to_end=end)
 
 
-@pytest.mark.parametrize("agent", ["deeprm", "deeprm2", "deeprm3"])  # an MLP and a CNN on the image, and sets
+# An MLP and a CNN on the image, and sets; to export one takes seconds.
+@pytest.mark.parametrize("agent", ["deeprm", pytest.param("deeprm2", marks=pytest.mark.slow), "deeprm3"])
 def test_an_exported_network_decides_as_ours_in_ten_thousand_states(
     params: Params, tmp_path: Path, view: Observation, agent: str
 ) -> None:
