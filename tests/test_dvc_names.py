@@ -38,9 +38,10 @@ ROWS = {
     "agents": {"problem": "pool", "scenario": "{}", "finetune": {"recipe": "{}"}},
     "transfers": {"agent": "{}", "scenario": "{}"},
     "plans": {"problem": "pool", "scenario": "{}"},
+    "policies": {"problem": "pool", "scenario": "{}"},
     "sites": {"agent": "{}"},
 }
-KINDS = 9  # that have a stage for each row
+KINDS = 11  # that have a stage for each row
 
 
 def filled(row: Any, name: str) -> Any:
@@ -109,6 +110,7 @@ def test_a_command_takes_the_name_of_its_stage_and_refuses_one_that_is_no_row(
         ("scenarios", "../../docs"),
         ("transfers", "../../../docs"),
         ("plans", "../../../../victim"),
+        ("policies", "../../../docs"),
         ("sites", "../../docs"),
         ("hindsight", "../../../docs"),
     ],

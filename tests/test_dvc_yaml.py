@@ -25,6 +25,8 @@ FILES = {
     "evaluate agent": "evaluate",
     "evaluate transfer": "transfer",
     "evaluate plan": "plan",
+    "evaluate policy": "policy",
+    "evaluate passed": "passed",
     "evaluate compare": "compare",
     "evaluate papers": "papers",
 }
@@ -105,7 +107,8 @@ def _laid_out(root: Path, rows: dict[str, Any]) -> dict[str, Any]:
     """Lay out a repository with a row of every kind, and the code of many machines; return its rows."""
     plan = {"candidates": 4, "futures": 8, "decisions": 100, "sure": 1}
     plans = {f"plan_{problem}": {"problem": problem, **plan, **row} for problem, row in PLANS.items()}
-    rows = {**rows, "plans": plans, "sites": {"mine": {"today": "fcfs", "agent": "deepk8s_ppo"}}}
+    policies = {f"own_{problem}": {"problem": problem, **row} for problem, row in POLICIES.items()}
+    rows = {**rows, "plans": plans, "policies": policies, "sites": {"mine": {"today": "fcfs", "agent": "deepk8s_ppo"}}}
     for name in ("dvc.yaml", ".dvcignore"):
         shutil.copy(REPOSITORY / name, root)
     with (root / "params.yaml").open("w") as stream:
@@ -127,7 +130,10 @@ PLANS: dict[str, dict[str, Any]] = {
     "pool": {"scenario": "online", "base": "deeprm3", "ahead": 100, "left_job": 0, "left_work": 0},
     "machines": {"scenario": "machines", "base": "deepk8s_ppo", "jobs": 10},
 }
-
+POLICIES = {
+    name: {"scenario": scenario}
+    for name, scenario in (("pool", "online"), ("machines", "machines"), ("groups", "shares"))
+}
 
 # Code
 
@@ -137,7 +143,7 @@ def problems_of(stage: Stage, rows: dict[str, Any]) -> list[str]:
     sections = {
         **dict.fromkeys(AGENT_STAGES, "agents"),
         **dict.fromkeys(("generate", "heuristics", "hindsight"), "scenarios"),
-        **{"transfer": "transfers", "plan": "plans"},
+        **{"transfer": "transfers", "plan": "plans", "policy": "policies", "passed": "policies"},
     }
     if stage.kind == "advise":
         return ["machines"]
@@ -474,7 +480,7 @@ def test_outputs_lie_in_data_models_and_reports(stages: dict[str, Stage]) -> Non
 
 def test_every_uncached_output_is_a_metric_or_a_plot(stages: dict[str, Stage]) -> None:
     # DVC's run cache keeps no stage with any other one; logs, which must not be copied, are the exception.
-    logs = {"data/log", "data/logs"}
+    logs = {"data/log", "data/logs", "data/policies"}  # links
     assert {out for stage in stages.values() for out in stage.uncached if out not in stage.shown} == logs
 
 

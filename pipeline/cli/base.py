@@ -73,6 +73,7 @@ def _row(section: str, metavar: str, help: str) -> object:
 ScenarioName = Annotated[str, _row("scenarios", "SCENARIO", "A scenario of params.yaml, as 'online'.")]
 AgentName = Annotated[str, _row("agents", "AGENT", "An agent of params.yaml, as 'deeprm'.")]
 PlanName = Annotated[str, _row("plans", "PLAN", "A policy of params.yaml that looks ahead, as 'plan_deeprm3'.")]
+PolicyName = Annotated[str, _row("policies", "POLICY", "A policy of params.yaml that was made elsewhere, as 'mine'.")]
 TransferName = Annotated[str, _row("transfers", "TRANSFER", "A transfer of params.yaml, as 'streams'.")]
 SiteName = Annotated[str, _row("sites", "SITE", "A site of params.yaml.")]
 

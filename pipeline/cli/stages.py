@@ -4,6 +4,7 @@ from pipeline.cli.base import (
     STAGES,
     AgentName,
     PlanName,
+    PolicyName,
     ScenarioName,
     TransferName,
     app,
@@ -134,6 +135,30 @@ def evaluate_plan(plan: PlanName) -> None:
     from pipeline.stages.plan import run
 
     run(params, plan)
+
+
+@evaluation.command("policy")
+def evaluate_policy(policy: PolicyName) -> None:
+    """Score a policy that was made elsewhere on its scenario's test jobsets.
+
+    Example: python -m pipeline evaluate policy mine
+    """
+    params = read_params()
+    from pipeline.stages.policy import run
+
+    run(params, policy)
+
+
+@evaluation.command("passed")
+def evaluate_passed(policy: PolicyName) -> None:
+    """End with an error where a policy that was made elsewhere could not be scored.
+
+    Example: python -m pipeline evaluate passed mine
+    """
+    params = read_params()
+    from pipeline.stages.passed import run
+
+    run(params, policy)
 
 
 @evaluation.command("compare")

@@ -193,6 +193,20 @@ def explain(
 
 
 @app.command()
+def export(
+    model: Annotated[Path, typer.Argument(help="A model directory, as models/deeprm.")],
+    out: Annotated[Path, typer.Argument(help="Where to write it (.onnx).")],
+) -> None:
+    """Write a trained network as an ONNX file, of fields of the observation: docs/how-to/external-policies.md.
+
+    Example: python -m pipeline export models/deeprm deeprm.onnx
+    """
+    from pipeline.stages.export import run
+
+    run(model, out)
+
+
+@app.command()
 def report() -> None:
     """Write all results as one page, reports/index.html.
 

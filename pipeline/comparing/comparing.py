@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from pipeline.comparing.statistics import ALL, comparison, summary
-from pipeline.config import Agent, Evaluation
+from pipeline.config import Agent, Evaluation, External
 from pipeline.schemas import DELAY, OBJECTIVES, empty
 from pipeline.simulation.results import COST_COLUMNS, PLAIN, slowdown_column
 
@@ -45,7 +45,7 @@ def compare(
     scenario: str,
     results: pd.DataFrame,
     best: Chosen,
-    agents: Mapping[str, Agent],
+    agents: Mapping[str, Agent | External],
     settings: Evaluation,
     seed: int,
 ) -> Compared:
@@ -83,7 +83,7 @@ def paired(
     results: pd.DataFrame,
     scenario: str,
     best: Mapping[int, str],
-    agents: Mapping[str, Agent],
+    agents: Mapping[str, Agent | External],
     settings: Evaluation,
     seed: int,
 ) -> pd.DataFrame:
@@ -105,7 +105,7 @@ def paired(
     )
 
 
-def trainings(agents: Mapping[str, Agent]) -> dict[str, list[str]]:
+def trainings(agents: Mapping[str, Agent | External]) -> dict[str, list[str]]:
     """Return agents that differ by their training seeds alone, under what they are called together."""
     alike: dict[str, list[str]] = {}
     for name, row in agents.items():

@@ -5,6 +5,7 @@ live in params.yaml; only logs have some here, because `{name: swf, path: ...}` 
 """
 
 from pipeline.config.cards import FORMAT, Card, Tensor, Weights, described, difference
+from pipeline.config.external import External
 from pipeline.config.gate import Gate, Watch
 from pipeline.config.groups.card import GroupsCard
 from pipeline.config.groups.learning import Dqn, DqnRecipe, GroupsAgent, QNetworkConfig, Replay
@@ -85,6 +86,7 @@ __all__ = [
     "Dqn",
     "DqnRecipe",
     "Evaluation",
+    "External",
     "FinetuneConfig",
     "Frozen",
     "Gate",

@@ -46,11 +46,24 @@ def must_be_plans(params: "Params", problem: str, bases: Collection[str], taken:
     Raises:
         UserError: one line for the first such row.
     """
+    must_be_free(params, problem, taken)
     for name, plan in params.plans.items():
-        if plan.problem == problem and name in taken:
-            raise UserError(f"params.yaml: plans.{name}: '{name}' is the name of another policy; choose another")
         if plan.problem == problem:
             must_know("params.yaml", f"plans.{name}.base", plan.base, bases)
+
+
+def must_be_free(params: "Params", problem: str, taken: Collection[str]) -> None:
+    """Refuse a policy that looks ahead, or was made elsewhere, with another one's name.
+
+    Raises:
+        UserError: one line for the first such row.
+    """
+    for section, rows in (("plans", params.plans), ("policies", params.policies)):
+        for name, row in rows.items():
+            if row.problem == problem and name in taken:
+                raise UserError(
+                    f"params.yaml: {section}.{name}: '{name}' is the name of another policy; choose another"
+                )
 
 
 def must_learn_by(params: "Params", where: str, name: str, algorithm: str) -> None:

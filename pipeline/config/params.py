@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal, TypeVar, get_args
 from pydantic import Field, ValidationError
 
 from pipeline.config.checks import check_names
+from pipeline.config.external import External, check_policies
 from pipeline.config.gate import Gate, check_gate
 from pipeline.config.groups.learning import DqnRecipe
 from pipeline.config.groups.scenario import GroupsScenario
@@ -58,6 +59,8 @@ class Params(Frozen):
     plans: dict[Name, Annotated[Plan, Field(discriminator="problem")]] = Field(
         default_factory=dict, exclude_if=lambda rows: not rows
     )
+    # Policies that were made elsewhere, compared as agents are.
+    policies: dict[Name, External] = Field(default_factory=dict, exclude_if=lambda rows: not rows)
     hindsight: Hindsight  # schedules that know all jobs beforehand
     # What a candidate must show to become the champion of a scenario.
     gate: Annotated[Gate | None, Field(exclude_if=lambda rules: rules is None)] = None
@@ -117,9 +120,14 @@ class Params(Frozen):
         return self.scenario_of(GroupsScenario, name)
 
     def agents_of(self, scenario: str) -> list[str]:
-        """Return the agents that are scored on a scenario: its own, and those that are carried over to it."""
-        own = [name for name, row in self.agents.items() if row.scenario == scenario]
+        """Return who is judged on a scenario: its agents, those carried over to it, and policies made elsewhere."""
+        own = [name for name, row in self.judged.items() if row.scenario == scenario]
         return own + [row.agent for row in self.transfers.values() if row.scenario == scenario]
+
+    @property
+    def judged(self) -> dict[str, Agent | External]:
+        """Return agents and policies that were made elsewhere: what is compared, gated and reported alike."""
+        return {**self.agents, **self.policies}
 
     def agents_with(self, kind: type[Row]) -> dict[str, Row]:
         """Return the agents of one problem, by name."""
@@ -147,6 +155,10 @@ class Params(Frozen):
     def transfer(self, name: str) -> Transfer:
         """Return the named transfer."""
         return pick(self.transfers, name, "transfer")
+
+    def policy(self, name: str) -> External:
+        """Return the named policy that was made elsewhere."""
+        return pick(self.policies, name, "external policy")
 
     def plan(self, name: str) -> Plan:
         """Return the named policy that looks ahead."""
@@ -244,6 +256,7 @@ def check_params(raw: Any, where: str, every: bool = False) -> Params:
             say(f"error: {line}")
         raise UserError(last) from error
     check_names(params, where)
+    check_policies(params, where)
     check_sites(params, where)
     check_gate(params, where)
     for check in CHECKS:

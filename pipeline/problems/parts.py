@@ -69,6 +69,7 @@ class Scoring(NamedTuple, Generic[Jobs, Policy]):
     tune: Callable[[Examine[Policy], JobSets[Jobs]], dict[str, float]]  # (examine, training jobsets) -> knobs
     heuristics: Callable[[Mapping[str, float]], Mapping[str, Policy]]  # all of them, given those knobs
     best: Callable[[Mapping[str, Results]], Best]
+    scale: float | None = None  # time that features show as one half; None: a quarter of the horizon
 
 
 # Ways to learn by their params.yaml word: (network, task, part, memory) -> updates. The network is changed in place,

@@ -1,6 +1,7 @@
 """The answer first: what to use in every scenario, by how much it is better, how sure that is, and what is not."""
 
 from collections.abc import Collection, Mapping, Sequence
+from types import MappingProxyType
 from typing import NamedTuple
 
 import pandas as pd
@@ -34,6 +35,7 @@ class Evidence(NamedTuple):
     slowdown: pd.DataFrame  # COMPARISON
     delay: pd.DataFrame  # DELAY; it decides where all agents of a scenario were trained for it
     objectives: pd.DataFrame  # OBJECTIVES
+    words: Mapping[str, str] = MappingProxyType({})  # of policies that are no models: what --policy calls them
 
 
 class Answer(NamedTuple):
@@ -78,7 +80,7 @@ def answers(evidence: Evidence, agents: Mapping[str, str], bounded: Collection[s
     for name, what, rows in ordered:
         here = _there(rows, agents)
         absent = [agent for agent in home if agent not in here] if name in streams else []
-        answer = _answer(name, what, rows, here, name in streams, absent)
+        answer = _answer(name, what, rows, here, name in streams, absent, evidence.words)
         shown.append(answer._replace(trained_for=_trained_for(evidence.objectives, answer, agents)))
         home = here
     return shown
@@ -101,7 +103,15 @@ def _there(rows: pd.DataFrame, agents: Mapping[str, str]) -> list[str]:
     return [agent for agent in agents if (rows["policy"] == agent).any()]
 
 
-def _answer(name: str, what: str, rows: pd.DataFrame, here: list[str], stream: bool, absent: list[str]) -> Answer:
+def _answer(
+    name: str,
+    what: str,
+    rows: pd.DataFrame,
+    here: list[str],
+    stream: bool,
+    absent: list[str],
+    words: Mapping[str, str],
+) -> Answer:
     compared = rows[rows["against"] == BEST]
     over = compared[compared["load"] == ALL].sort_values("mean", kind="stable").set_index("policy")
     named, single = best_by_load(rows, here), compared[compared["load"] != ALL]
@@ -111,7 +121,7 @@ def _answer(name: str, what: str, rows: pd.DataFrame, here: list[str], stream: b
     near = shown[shown["difference"].abs() < FAR]
     scale = _scale(near if len(near) else shown)
     bars = [_bar(str(policy), row, policy in here, scale) for policy, row in shown.iterrows()]
-    use, why, (first, *others) = _advice(what, learned, single, named)
+    use, why, (first, *others) = _advice(what, learned, single, named, words)
     worse = _not_better(name, learned, single[single["policy"].isin(here)])
     return Answer(
         name,
@@ -161,7 +171,7 @@ def best_by_load(rows: pd.DataFrame, agents: Collection[str]) -> dict[str, str]:
 
 
 def _advice(
-    what: str, learned: pd.DataFrame, single: pd.DataFrame, named: Mapping[str, str]
+    what: str, learned: pd.DataFrame, single: pd.DataFrame, named: Mapping[str, str], words: Mapping[str, str]
 ) -> tuple[str, str, list[tuple[str, str]]]:
     """Return what to use, why, and at which loads which policy is to be played."""
     plain = _ranges(named)
@@ -172,14 +182,14 @@ def _advice(
     low, high = best["difference_low"], best["difference_high"]
     if side(low, high) == "below":
         sure = f"{-100 * best['difference']:.1f} % below the best heuristic ({heuristics}), interval {_ends(low, high)}"
-        return agent, f"mean {what} {best['mean']:.2f}, {sure}.", [("", f"models/{agent}")]
+        return agent, f"mean {what} {best['mean']:.2f}, {sure}.", [("", words.get(agent, f"models/{agent}"))]
     below = single[(single["policy"] == agent) & (single["difference_high"] < 0)]
     nearest = f"no agent is clearly better over all loads; {agent} comes nearest, {_ends(low, high)}"
     if below.empty:
         return heuristics, f"tuned on validation jobsets; {nearest}.", plain
     where = _loads(list(below["load"]), named)
     why = f"tuned on validation jobsets; {nearest}. At {where} load {agent} is clearly better."
-    return heuristics, why, [*plain, (where, f"models/{agent}")]
+    return heuristics, why, [*plain, (where, words.get(agent, f"models/{agent}"))]
 
 
 def _ends(low: float, high: float) -> str:

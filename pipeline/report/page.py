@@ -4,6 +4,7 @@ The template escapes every value; pictures are data, the style is in the page, a
 """
 
 from collections.abc import Collection, Mapping, Sequence
+from types import MappingProxyType
 from typing import NamedTuple
 
 import pandas as pd
@@ -59,6 +60,7 @@ class Content(NamedTuple):
     streams: pd.DataFrame = empty(STREAM_SUMMARY)  # metrics that only streams have
     bounded: Collection[str] = ()  # scenarios whose slowdown is bounded
     foreseen: pd.DataFrame = empty(HINDSIGHT_SUMMARY)  # how much of the distance to hindsight policies close
+    words: Mapping[str, str] = MappingProxyType({})  # of agents that were made elsewhere: what --policy calls them
 
 
 def html(content: Content) -> str:
@@ -66,7 +68,7 @@ def html(content: Content) -> str:
     return template("page.html").render(
         it=content,
         answers=answers(
-            Evidence(content.comparison, content.delay, content.objectives),
+            Evidence(content.comparison, content.delay, content.objectives, content.words),
             content.agents,
             content.bounded,
             set(content.streams["scenario"]),

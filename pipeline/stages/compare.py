@@ -40,7 +40,7 @@ def run(params: Params) -> None:
         storage.write_table(storage.REPORTS / "objectives.csv", objectives, OBJECTIVES)
         storage.write_table(storage.REPORTS / "loads.csv", loads, LOADS)
         bounded = {name for name in params.scenarios if _is_bounded(params, name)}
-        metrics = key_metrics(summary, comparison, delay, objectives, params.agents, bounded)
+        metrics = key_metrics(summary, comparison, delay, objectives, params.judged, bounded)
         storage.write_json(storage.REPORTS / "metrics.json", metrics)
         run.from_best(metrics)
         storage.write_json(storage.REPORTS / "slowdown.json", slowdown_curves(summary))
@@ -49,7 +49,9 @@ def run(params: Params) -> None:
         text = words.document(comparison, delay, first, sections, bounded)
         storage.write(storage.REPORTS / "comparison.md", text.encode())
         run.figure(storage.REPORTS / "comparison.md")
-        for line in [*(line for one in told for line in one.findings), *(f"compare: {line}" for line in short(loads))]:
+        findings = [line for one in told for line in one.findings]
+        left_out = [f"left out: {line}" for line in storage.failures(params).values()]
+        for line in [*findings, *(f"compare: {line}" for line in (*short(loads), *left_out))]:
             say(line)
 
 
@@ -62,7 +64,8 @@ def _loads(params: Params, name: str, tested: Tested) -> pd.DataFrame:
 
 
 def _scenario(params: Params, name: str, same_windows: bool, run: tracking.StageRun) -> Compared:
-    agents, tables = {agent: params.agents[agent] for agent in params.agents_of(name)}, problem_of(params, name).tables
+    tables = problem_of(params, name).tables
+    agents = {agent: params.judged[agent] for agent in storage.scored(params, name)}
     results, chosen = storage.read_jobset_results(params, name, tables), storage.read_chosen(name)
     results = windows(results) if same_windows else results
     found = compare(name, results, Chosen(chosen.best, chosen.best_delay), agents, params.evaluation, params.seed)

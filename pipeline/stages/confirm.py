@@ -28,7 +28,8 @@ def run(params: Params, scenario: str) -> None:
         UserError: the scenario's jobsets do not depend on a seed, or a model or what validation chose is missing.
     """
     problem = problem_of(params, scenario)
-    chosen, agents = storage.read_chosen(scenario), {name: params.agents[name] for name in params.agents_of(scenario)}
+    chosen = storage.read_chosen(scenario)
+    agents = {name: params.agents[name] for name in params.agents_of(scenario) if name in params.agents}
     jobsets = _fresh(problem, params, scenario)
     results = _scored(problem, params, scenario, chosen.knobs, jobsets)
     frame = pd.concat([done.jobsets for done in results.values()], ignore_index=True)
@@ -79,7 +80,7 @@ def _scored(
     here = problem.scoring(params, scenario, None)
     with progress(f"confirm {scenario}, percent", 100) as advance:
         found = here.score(here.heuristics(knobs), jobsets=jobsets, on_progress=lambda share: advance(50 * share))
-        for agent in params.agents_of(scenario):
+        for agent in (name for name in params.agents_of(scenario) if name in params.agents):
             own = problem.scoring(params, scenario, agent)
             found |= own.score(problem.learning.policies(params, agent), jobsets=jobsets)
         advance(100)

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from pipeline import storage
 from pipeline.config import PARAMS_FILE, Params
+from pipeline.errors import UserError
 from pipeline.execution.version import code_digest
 from pipeline.logs.registry import check_there
 from pipeline.progress import say
@@ -39,7 +40,13 @@ def run(params: Params, workers: int) -> None:
         UserError: a log is missing, or a stage failed.
     """
     check_there(params)
-    made = farm.run(params, workers, first=_pruned)
+    failed: UserError | None = None
+    try:
+        made = farm.run(params, workers, first=_pruned)
+    except UserError as error:
+        if not storage.failures(params):
+            raise
+        made, failed = True, error  # an external policy alone: the others have their results, and a report
     if made or not _settled():
         SEEN.unlink(missing_ok=True)
         with _publishing() as sending:
@@ -48,6 +55,8 @@ def run(params: Params, workers: int) -> None:
         if published:
             storage.write(SEEN, _now().encode())
     say(f"the report: {report.PAGE}; runs: make ui")
+    if failed is not None:
+        raise failed
 
 
 def _pruned() -> None:

@@ -23,6 +23,8 @@ def run(params: Params, asked: ExplainRequest) -> None:
 def resolved(params: Params, asked: ExplainRequest) -> ExplainRequest:
     """Return the request with its scenario; an agent in a scenario other than its own is a model by its folder."""
     name = asked.agent.removeprefix("models/").rstrip("/")
+    if (row := params.policies.get(name)) and asked.scenario in (None, row.scenario):
+        return asked._replace(agent=row.policy, scenario=row.scenario)
     rows = {**params.agents, **params.plans}
     if name in rows and asked.scenario in (None, rows[name].scenario):
         return asked._replace(agent=name, scenario=rows[name].scenario)

@@ -41,7 +41,8 @@ def _scenario(params: Params, scenario: str, line: Champion | None) -> tuple[pd.
     results = storage.read_jobset_results(params, scenario, problem.tables)
     means = chosen.over(params.scenario(scenario).loads)
     best = min((name for name in means if name not in problem.comparison.references), key=lambda name: means[name])
-    seats = {name: seat_of(params, name, chosen) for name in [*params.agents_of(scenario), best]}
+    there = storage.scored(params, scenario)
+    seats = {name: seat_of(params, name, chosen) for name in [*there, best]}
     incumbent = line.seat if line else seats[best]
     results, standing = with_standing(params, scenario, incumbent, chosen, results)
     candidates = [name for name in seats if seats[name].digest != incumbent.digest]

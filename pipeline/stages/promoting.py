@@ -73,6 +73,6 @@ def _must_be_of_now(scenario: str, found: Verdict, line: Champion | None) -> Non
 
 
 def _is_here(seat: Seat) -> bool:
-    """Return whether a promoted policy is what lies in models/, if anything does."""
-    folder = storage.model_folder(seat.policy, "policy")
-    return not folder.is_dir() or measured(folder) == seat.digest
+    """Return whether a promoted policy is what lies in models/, or data/policies, if anything does."""
+    folders = storage.model_folder(seat.policy, "policy"), storage.policy_folder(seat.policy)
+    return all(not folder.is_dir() or measured(folder) == seat.digest for folder in folders)

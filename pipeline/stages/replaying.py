@@ -14,8 +14,9 @@ from pipeline.config import Params, there_are
 from pipeline.errors import UserError
 from pipeline.problems import problem_of
 from pipeline.simulation.results import slowdown_column
+from pipeline.stages.policy import known as external_policy
 from pipeline.storage import Chosen
-from pipeline.tracking.digests import digest
+from pipeline.tracking.digests import digest, measured
 from pipeline.tracking.stored_outputs import StoredOutputs
 
 STANDING = "{policy} (champion)"  # a champion whose model or numbers are others now
@@ -29,7 +30,11 @@ def model_of(params: Params, scenario: str, seat: Seat) -> Iterator[Mapping[Path
         UserError: it is gone, or the agent is no longer one of the scenario.
     """
     if seat.policy not in params.agents:
-        yield {}
+        files = storage.policy_folder(seat.policy)
+        if seat.policy in params.policies and measured(files) != seat.digest:
+            remedy = f"bring them back, or 'python -m pipeline rollback {scenario}'"
+            raise UserError(f"{CHAMPIONS}: {scenario}: {files} is not as it was promoted, md5 {seat.digest}: {remedy}")
+        yield {files: files} if seat.policy in params.policies else {}
         return
     if seat.policy not in params.agents_of(scenario):
         raise UserError(f"{CHAMPIONS}: {scenario}: '{seat.policy}' is not an agent of this scenario any more")
@@ -58,9 +63,10 @@ def play(params: Params, scenario: str, seats: Mapping[str, Seat], knobs: Mappin
     """
     problem, found = problem_of(params, scenario), []
     for name, seat in seats.items():
-        learned = seat.policy in params.agents
+        learned, made = seat.policy in params.agents, seat.policy in params.policies
         here = problem.scoring(params, scenario, seat.policy if learned else None)
         known = problem.learning.policies(params, seat.policy) if learned else here.heuristics({**knobs, **seat.tuned})
+        known = {seat.policy: external_policy(params, seat.policy, here.scale)} if made else known
         if seat.policy not in known:
             where = f"{CHAMPIONS}: {scenario}: unknown policy '{seat.policy}'"
             raise UserError(f"{where}; {there_are([*known, *params.agents_of(scenario)], seat.policy)}")
@@ -90,6 +96,8 @@ def with_standing(
 
 def seat_of(params: Params, policy: str, chosen: Chosen) -> Seat:
     """Return a policy as it is now."""
+    if policy in params.policies:
+        return Seat(policy=policy, digest=measured(storage.policy_folder(policy)), verdict="")
     if policy in params.agents:
         return Seat(policy=policy, digest=digest(storage.model_folder(policy, "policy")), verdict="")
     tuned = tuned_of(policy, chosen.knobs, chosen.validation)
@@ -98,7 +106,7 @@ def seat_of(params: Params, policy: str, chosen: Chosen) -> Seat:
 
 def measures(params: Params, scenario: str, results: pd.DataFrame) -> tuple[str, str]:
     """Return the columns that decide: waiting time and its tail where all agents are trained for it, else slowdown."""
-    goals = {params.agents[name].objective for name in params.agents_of(scenario)}
+    goals = {params.judged[name].objective for name in params.agents_of(scenario)}
     columns: Mapping[bool, tuple[str, str]] = {
         True: ("mean_wait", "p99_wait"),
         False: (slowdown_column(results), "p99_slowdown"),

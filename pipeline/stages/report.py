@@ -36,17 +36,20 @@ def run(params: Params) -> None:
     evidence.must_exist([*TABLES, storage.REPORTS / "figures", evidence.LOCK])
     summary = storage.read_table(SUMMARY_FILE, SUMMARY)
     comparison = storage.read_table(COMPARISON_FILE, COMPARISON)
-    agents = {name: row.objective for name, row in params.agents.items()}
+    agents = {name: row.objective for name, row in params.judged.items()}
     scored = {name: goal for name, goal in agents.items() if (summary["policy"] == name).any()}
     forgotten = leftovers.forgotten()
     lock, values = evidence.read_lock(forgotten), evidence.read_params_values()
     bounded = {name for name in params.scenarios if BOUNDED in problem_of(params, name).tables.jobsets.columns}
     drawn = evidence.read_pictures(storage.REPORTS / "figures")
-    shown = list(figures(drawn, summary, _curves(scored), bounded))
-    notes = differences.warnings(sorted(set(agents) - set(scored)), differences.stale(lock, values), forgotten)
+    learned = [name for name in scored if name in params.agents]
+    shown = list(figures(drawn, summary, _curves(learned), bounded))
+    failed = storage.failures(params)
+    absent = sorted(set(agents) - set(scored) - set(failed))
+    notes = differences.warnings(absent, differences.stale(lock, values), forgotten)
     objectives = storage.read_table(OBJECTIVES_FILE, OBJECTIVES)
     schedule, why = _schedule(params, objectives, scored)
-    notes += why
+    notes += [*why, *failed.values()]
     for note in notes:
         say(f"report: {note}")
     head = revisions.head()
@@ -59,6 +62,7 @@ def run(params: Params) -> None:
             streams=storage.read_table(STREAMS_FILE, STREAM_SUMMARY),
             foreseen=storage.read_table(HINDSIGHT_FILE, HINDSIGHT_SUMMARY),
             agents=scored,
+            words={name: row.policy for name, row in params.policies.items()},
             confidence=params.evaluation.confidence,
             resamples=params.evaluation.resamples,
             seed=params.seed,
@@ -89,17 +93,19 @@ def _papers() -> list[Shown]:
 
 def _schedule(params: Params, objectives: pd.DataFrame, agents: Collection[str]) -> tuple[Picture | None, list[str]]:
     """Return the picture of the best agent beside SJF, or why there is none."""
-    homes = {name: params.agent(name).scenario for name in agents}
+    homes = {name: params.judged[name].scenario for name in agents}
     agent = best_agent(at_home(objectives, homes), list(homes))
     if agent is None:
         return None, ["No schedule is drawn: no agent was compared with SJF."]
-    scenario = params.agent(agent).scenario
+    scenario = params.judged[agent].scenario
+    made = params.policies.get(agent)
+    word = made.policy if made else str(storage.model_folder(agent, "policy"))
     load = middle_load(objectives, scenario)
     there = problem_of(params, scenario)
     try:
         pair = evidence.read_pair(agent, scenario, there.tables)
         asked = ShowRequest(None, scenario, load, str(typical_jobset(pair, agent, load)))
-        drawn = there.use.draw(params, asked, [str(storage.model_folder(agent, "policy")), "sjf"], [agent, "sjf"])
+        drawn = there.use.draw(params, asked, [word, "sjf"], [agent, "sjf"])
     except UserError as error:
         return None, [f"No schedule is drawn: {error}."]
     halves = ". ".join(half.replace("\n", "; ") for half in drawn.halves)

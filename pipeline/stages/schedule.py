@@ -6,7 +6,9 @@ from pathlib import Path
 
 from pipeline.config import Params
 from pipeline.errors import UserError
+from pipeline.external.guard import PolicyError
 from pipeline.problems import ScheduleRequest, problem_of
+from pipeline.progress import say
 from pipeline.storage.user_tables import TABLE_SUFFIXES, user_table
 
 MEASURES = ("slowdown", "bounded_slowdown", "wait")  # columns of a schedule, those that its problem has
@@ -21,6 +23,7 @@ def run(params: Params, asked: ScheduleRequest, policies: Sequence[str]) -> list
 
     Raises:
         UserError: two policies would write one file.
+        PolicyError: an external policy failed; the others have their schedules, and the table is said.
     """
     use = problem_of(params, asked.scenario).use
     if len(policies) == 1:
@@ -30,11 +33,20 @@ def run(params: Params, asked: ScheduleRequest, policies: Sequence[str]) -> list
     for place, count in Counter(places).items():
         if count > 1:
             raise UserError(f"--policy: {count} policies would write {place}: name each once")
-    found = {}
+    found, failed = dict[str, Means](), list[PolicyError]()
     for policy, place in zip(policies, places, strict=True):
-        use.schedule(params, asked._replace(policy=policy, out=place))
+        try:
+            use.schedule(params, asked._replace(policy=policy, out=place))
+        except PolicyError as error:
+            failed.append(error)
+            continue
         found[policy] = means(place)
-    return list(table(found))
+    lines = list(table(found))
+    if failed:
+        for line in (*lines, *(f"error: {error}" for error in failed[:-1])):
+            say(line)
+        raise failed[-1]
+    return lines
 
 
 def beside(out: Path, policy: str) -> Path:
@@ -46,7 +58,7 @@ def beside(out: Path, policy: str) -> Path:
     'mine_plan_deeprm3.csv'
     """
     model = Path(policy).name
-    title = f"{AHEAD}{model}" if policy.startswith(AHEAD) and policy != model else model
+    title = (f"{AHEAD}{model}" if policy.startswith(AHEAD) and policy != model else model).replace(":", "_")
     suffix = next((end for end in TABLE_SUFFIXES if out.name.endswith(end)), "")
     return out.with_name(f"{out.name.removesuffix(suffix)}_{title}{suffix}")
 

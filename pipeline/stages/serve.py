@@ -11,6 +11,7 @@ from pipeline import storage
 from pipeline.champions.lines import CHAMPIONS, Seat, champions_in, digest_of_tuned
 from pipeline.config import Params
 from pipeline.errors import UserError
+from pipeline.external.loading import is_external
 from pipeline.problems.asking import live_of
 from pipeline.progress import say
 from pipeline.serving.app import application
@@ -120,6 +121,9 @@ def looking(params: Params, scenario: str, policy: str) -> Iterator[Callable[[],
 
 def seated(kept: ExitStack, params: Params, scenario: str, seat: Seat) -> Named:
     """Return a champion, with its model as it was promoted."""
+    if seat.policy in params.policies:
+        kept.enter_context(model_of(params, scenario, seat))  # refuses files that are not as they were promoted
+        return Named(seat.policy, params.policy(seat.policy).policy, seat.digest)
     places = list(kept.enter_context(model_of(params, scenario, seat)).values())
     return Named(seat.policy, str(places[0].resolve()) if places else seat.policy, seat.digest, seat.tuned)
 
@@ -128,6 +132,8 @@ def by_name(policy: str, scenario: str) -> Named:
     """Return a heuristic, as it was tuned for the scenario, or a model's folder as it is now."""
     if Path(policy).is_dir():
         return Named(policy, str(Path(policy).resolve()), measured(Path(policy)))
+    if is_external(policy):
+        return Named(policy, policy, measured(storage.source_of(policy)))
     tuned = storage.results_folder("heuristics", scenario) / "chosen.json"
     return heuristic(policy, storage.read_chosen(scenario).knobs if tuned.exists() else {})
 

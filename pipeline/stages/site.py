@@ -64,7 +64,7 @@ def _must_be_free(params: Params, name: str) -> None:
         other = plain if re.fullmatch(NAME, plain) and plain not in WORDS else f"site_{plain}".rstrip("_")
         wanted = f"{NAMED}, up to {LONGEST_NAME}, and no word of YAML"
         raise UserError(f"--name: {wanted}; got '{name[:LONGEST_NAME]}'; '{other}' would be one")
-    taken = {**dict.fromkeys(params.scenarios, "scenario"), **dict.fromkeys([*params.agents, *params.plans], "policy")}
+    taken = {**dict.fromkeys(params.scenarios, "scenario"), **dict.fromkeys([*params.judged, *params.plans], "policy")}
     for one in (name, f"{name}_ppo") if name not in params.sites else ():
         if one in taken:
             raise UserError(

@@ -24,7 +24,7 @@ from pipeline.storage.files import (
 )
 from pipeline.storage.locks import hold
 from pipeline.storage.logs import link_log
-from pipeline.storage.models import Model, nearest_model, read_model, write_model
+from pipeline.storage.models import Model, nearest_model, problem_of_model, read_model, write_model
 from pipeline.storage.origins import write_compared, write_origin
 from pipeline.storage.paths import (
     DATA,
@@ -38,6 +38,15 @@ from pipeline.storage.paths import (
     model_folder,
     results_folder,
     scenario_log,
+)
+from pipeline.storage.policies import (
+    failures,
+    link_policies,
+    must_have_passed,
+    policy_folder,
+    scored,
+    source_of,
+    write_failure,
 )
 from pipeline.storage.results import (
     Chosen,
@@ -69,13 +78,18 @@ __all__ = [
     "curve_file",
     "discard",
     "drop_checkpoints",
+    "failures",
     "hold",
     "jobsets_folder",
     "knobs_for",
     "line_of",
     "link_log",
+    "link_policies",
     "model_folder",
+    "must_have_passed",
     "nearest_model",
+    "policy_folder",
+    "problem_of_model",
     "read_also",
     "read_checkpoint",
     "read_chosen",
@@ -88,11 +102,14 @@ __all__ = [
     "read_text",
     "results_folder",
     "scenario_log",
+    "scored",
+    "source_of",
     "write",
     "write_checkpoint",
     "write_chosen",
     "write_compared",
     "write_curve",
+    "write_failure",
     "write_figure",
     "write_json",
     "write_model",

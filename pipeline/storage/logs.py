@@ -32,9 +32,9 @@ def link_log(params: Params) -> None:
         else:
             discard(LOG)
         discard(LOGS)
-        _link_all(LOG, {Path(): shared[Path(LOG_NAME)]} if list(shared) == [Path(LOG_NAME)] else shared)
+        link_all(LOG, {Path(): shared[Path(LOG_NAME)]} if list(shared) == [Path(LOG_NAME)] else shared)
         for name, files in wanted.items():
-            _link_all(scenario_log(name), files)
+            link_all(scenario_log(name), files)
     except OSError as error:
         raise UserError(f"{error.filename or LOG}: cannot be written ({error.strerror})") from error
     if not shared:
@@ -79,7 +79,8 @@ def _resolved(path: str) -> Path:
     return (repository_root() / path).resolve()
 
 
-def _link_all(folder: Path, files: Mapping[Path, Path]) -> None:
+def link_all(folder: Path, files: Mapping[Path, Path]) -> None:
+    """Link files into a folder, by their place in it."""
     for inside, file in files.items():
         _link(folder / inside, file)
 

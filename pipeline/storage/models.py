@@ -24,7 +24,7 @@ from pipeline.config import (
 from pipeline.config.cards import POOL
 from pipeline.core import FloatArray
 from pipeline.errors import UserError
-from pipeline.storage.files import one_line, write
+from pipeline.storage.files import one_line, read_json, write
 from pipeline.storage.paths import MODELS
 
 CARD, WEIGHTS = "policy.json", "policy.safetensors"
@@ -80,6 +80,19 @@ def read_model(folder: Path, kind: type[Kind_co]) -> Model[Kind_co]:
     except OSError as error:
         raise UserError(f"{folder}: cannot be read ({error.strerror})") from error
     return Model(card.model_copy(update={"weights": None}), weights)
+
+
+def problem_of_model(folder: Path) -> str:
+    """Return the problem that a model is of, as its card says.
+
+    Raises:
+        UserError: it is no model directory.
+    """
+    place = (folder / "policy" if (folder / "policy").is_dir() else folder) / CARD
+    if not place.is_file():
+        raise UserError(f"{folder}: not a model directory: expected {CARD} and {WEIGHTS} in it")
+    card = read_json(place)
+    return str(card.get("problem", "pool")) if isinstance(card, Mapping) else ""
 
 
 def _read_card(file: Path, kind: type[Kind_co]) -> Kind_co:

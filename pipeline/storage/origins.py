@@ -10,7 +10,7 @@ from pipeline.storage.paths import LOG, REPORTS, jobsets_folder, scenario_log
 
 ORIGIN = "origin.json"  # beside a scenario's jobsets
 COMPARED = REPORTS / "compared.json"
-SECTIONS = ("seed", "workload", "evaluation", "scenarios", "agents", "transfers", "plans")
+SECTIONS = ("seed", "workload", "evaluation", "scenarios", "agents", "transfers", "plans", "policies")
 
 
 def write_origin(params: Params, scenario: str) -> None:
@@ -32,7 +32,7 @@ def write_origin(params: Params, scenario: str) -> None:
 def write_compared(params: Params) -> None:
     """Write the rows of params.yaml that say what was compared: those of the scenarios, agents, transfers and plans."""
     whole = params.model_dump(mode="json")
-    write(COMPARED, _text({name: whole.get(name) for name in SECTIONS}))
+    write(COMPARED, _text({name: whole.get(name) for name in SECTIONS if name in whole or name != "policies"}))
 
 
 def _text(values: Json) -> bytes:

@@ -8,6 +8,7 @@ REPORTS = Path("reports")
 TABLES = REPORTS / "tables"
 LOG = DATA / "log"
 LOGS = DATA / "logs"
+POLICIES = DATA / "policies"
 
 
 def scenario_log(scenario: str) -> Path:
@@ -31,5 +32,5 @@ def curve_file(agent: str, stage: str) -> Path:
 
 
 def results_folder(kind: str, name: str) -> Path:
-    """Return where results are: of the `heuristics` of a scenario, of one of the `agents`, `transfers` or `plans`."""
+    """Return where results are: of the `heuristics` of a scenario, of a row of `agents`, `plans` or others."""
     return TABLES / kind / name

@@ -13,6 +13,7 @@ from pipeline.progress import say
 from pipeline.schemas import CURVE, ResultTables, empty
 from pipeline.storage.files import Filter, one_line, read_json, read_table, write, write_json, write_table
 from pipeline.storage.paths import REPORTS, curve_file, results_folder
+from pipeline.storage.policies import scored
 
 NO_TABLES: Mapping[str, pd.DataFrame] = {}
 
@@ -32,7 +33,7 @@ def write_results(
 
 
 def read_jobset_results(params: Params, scenario: str, tables: ResultTables) -> pd.DataFrame:
-    """Read the jobset results of every policy of a scenario: heuristics, agents, those carried over, plans."""
+    """Read the jobset results of every policy of a scenario: heuristics, agents, transfers, plans, external ones."""
     schema = tables.jobsets
     frames = [read_table(folder / "jobsets.parquet", schema) for folder in _folders(params, scenario)]
     return pd.concat(frames, ignore_index=True)
@@ -60,7 +61,7 @@ def _folders(params: Params, scenario: str) -> list[Path]:
     found = [results_folder("heuristics", scenario)]
     for kind, rows in (("agents", params.agents), ("transfers", params.transfers), ("plans", params.plans)):
         found += [results_folder(kind, name) for name, row in rows.items() if row.scenario == scenario]
-    return found
+    return found + [results_folder("policies", name) for name in scored(params, scenario) if name in params.policies]
 
 
 class Chosen(Frozen):

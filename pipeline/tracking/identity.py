@@ -21,6 +21,7 @@ from pipeline.tracking.source_tree import CODE, git, refusal, working_tree
 AGENT_STAGES = ("pretrain", "finetune", "evaluate")
 TRANSFER = "transfer"  # the stage of an agent on another scenario
 PLAN = "plan"  # the stage of a policy that looks ahead
+POLICY, PASSED = "policy", "passed"  # the stages of one that was made elsewhere; the second has no record
 OWN_SECTION = {  # of params.yaml, by stage
     "heuristics": "heuristics",
     "hindsight": "hindsight",
@@ -132,6 +133,8 @@ def scenario_of(params: Params, name: str, subject: str) -> str:
         return params.transfer(subject).scenario
     if name == PLAN:
         return params.plan(subject).scenario
+    if name == POLICY:
+        return params.policy(subject).scenario
     return params.agent(subject).scenario if name in AGENT_STAGES else subject
 
 
@@ -156,9 +159,10 @@ def stage_params(params: Params, name: str, subject: str) -> dict[str, str]:
         chosen["transfers"] = {subject: rows["transfers"][subject]}
         for section, key in (("scenarios", row.scenario), ("agents", row.agent), ("recipes", recipe)):
             chosen[section] = {key: rows[section][key]}
-    elif name == PLAN:
-        chosen["plans"] = {subject: rows["plans"][subject]}
-        scenario = params.plan(subject).scenario
+    elif name in (PLAN, POLICY):
+        section = "plans" if name == PLAN else "policies"
+        chosen[section] = {subject: rows[section][subject]}
+        scenario = scenario_of(params, name, subject)
         chosen["scenarios"] = {scenario: rows["scenarios"][scenario]}
     elif subject in rows["scenarios"]:
         chosen["scenarios"] = {subject: rows["scenarios"][subject]}

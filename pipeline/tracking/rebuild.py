@@ -10,7 +10,9 @@ from pipeline.core import Json
 from pipeline.errors import UserError
 from pipeline.tracking.identity import (
     AGENT_STAGES,
+    PASSED,
     PLAN,
+    POLICY,
     STAGE_KEY,
     TRANSFER,
     curve_name,
@@ -80,7 +82,13 @@ def _subjects(params: Params, name: str) -> Collection[str]:
     """Return what a stage is there for."""
     if name in AGENT_STAGES:
         return params.agents
-    return {TRANSFER: set(params.transfers), PLAN: set(params.plans)}.get(name, set(params.scenarios))
+    rows: Mapping[str, Collection[str]] = {
+        TRANSFER: params.transfers,
+        PLAN: params.plans,
+        POLICY: params.policies,
+        PASSED: {},
+    }
+    return rows.get(name, params.scenarios)
 
 
 def stale(tree: SourceTree, stages: list[Done], stored: StoredOutputs) -> list[str]:

@@ -63,7 +63,7 @@ def verdicts(params: Params, slowdown: Path, delay: Path | None) -> dict[str, Ve
         frame = pd.read_csv(path, dtype={"load": str})
         over_all = frame[(frame["load"] == ALL) & (frame["against"] == BEST)]
         for agent, row in params.agents.items():
-            goals = {params.agents[name].objective for name in params.agents_of(row.scenario)}
+            goals = {params.judged[name].objective for name in params.agents_of(row.scenario)}
             mine = over_all[(over_all["scenario"] == row.scenario) & (over_all["policy"] == agent)]
             if len(mine) and (what == "slowdown" or goals == {"delay"}):
                 middle, low, high = (float(mine[f"difference{end}"].iloc[0]) for end in ("", "_low", "_high"))

@@ -24,6 +24,7 @@ OF_CONFIG = (
     "__init__",
     "cards",
     "checks",
+    "external",
     "gate",
     "learning",
     "parsing",

@@ -1,4 +1,4 @@
-"""A policy by the name that a user gives: a rule, or a model directory."""
+"""A policy by the name that a user gives: a rule, a model directory, or one made elsewhere."""
 
 from pathlib import Path
 
@@ -6,6 +6,7 @@ from pipeline import storage
 from pipeline.config import GroupsCard, GroupsScenario, Params, there_are
 from pipeline.config.groups.card import MUST_MATCH
 from pipeline.errors import UserError
+from pipeline.external.loading import external, is_external
 from pipeline.problems.groups.evaluation.foresight import Act
 from pipeline.problems.groups.evaluation.play import controlled
 from pipeline.problems.groups.heuristics.names import RULES
@@ -20,6 +21,8 @@ def policy_by_name(name: str, params: Params, scenario: str) -> Act:
         UserError: there is no such policy, or it is a model of another cluster.
     """
     row = params.groups_scenario(scenario)
+    if is_external(name):
+        return controlled(external(name, row))
     if name in RULES:
         return _rule(name, scenario, row)
     if not Path(name).is_dir():

@@ -3,11 +3,14 @@
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 
 from pipeline import storage
 from pipeline.config import MachinesCard, there_are
 from pipeline.errors import UserError
+from pipeline.external.guard import PolicyError
+from pipeline.external.loading import external, is_external
 from pipeline.problems.machines.evaluation.rlscheduler import Player, apart, fitting, paired, rows
 from pipeline.problems.machines.heuristics.rules import HEURISTICS, PEERS
 from pipeline.problems.machines.lookahead.futures import outlook
@@ -40,9 +43,11 @@ def run(trace: Path, most: int, backfill: bool, names: Sequence[str], out: Path)
     if not published:
         raise UserError(f"{trace}: {len(log.fields)} jobs; the first published sequence needs {min(STARTS) + SEQUENCE}")
     title = _name(trace)
+    failed: dict[str, PolicyError] = {}
     with progress(f"benchmark {title}, percent", 100) as advance:
-        found = rows(log, title, backfill, who, published, lambda share: advance(50 * share))
-        alone = rows(log, title, backfill, who, others, lambda share: advance(50 + 50 * share))
+        found = rows(log, title, backfill, who, published, lambda share: advance(50 * share), failed)
+        left = {name: player for name, player in who.items() if name not in failed}
+        alone = rows(log, title, backfill, left, others, lambda share: advance(50 + 50 * share), failed)
     if len(published) < len(STARTS):
         say(f"{title}: long enough for {len(published)} of the {len(STARTS)} published sequences")
     tables = [("", found, RLSCHEDULER), (ENDS[0], found, RLSCHEDULER_WAITS)]
@@ -51,6 +56,10 @@ def run(trace: Path, most: int, backfill: bool, names: Sequence[str], out: Path)
         tables.append((ENDS[1], pairs, RLSCHEDULER_PAIRED))
     for end, frame, schema in tables:
         storage.write_table(out.with_name(f"{out.stem}{end}{out.suffix}"), frame[list(schema.columns)], schema, DIGITS)
+    for error in failed.values():
+        say(f"{out}: without {error}")
+    if failed:
+        raise UserError(f"{out}: written without {', '.join(failed)}, which failed")
     numbers = [name for name in RLSCHEDULER_WAITS.columns if found[name].dtype == "float64"]
     return found.groupby("policy", sort=False)[numbers].mean().reset_index()
 
@@ -64,7 +73,7 @@ def _name(trace: Path) -> str:
 
 def _title(name: str) -> str:
     """Return what a policy is called in a table: a model, and one that looks ahead, by its directory."""
-    if name in HEURISTICS or name in PEERS or Path(name).is_dir():
+    if name in HEURISTICS or name in PEERS or Path(name).is_dir() or is_external(name):
         return Path(name).name
     return PREFIX * name.startswith(PREFIX) + Path(name.removeprefix(PREFIX)).name
 
@@ -84,6 +93,8 @@ def _player(name: str) -> Callable[[Protocol], Player]:
     rules, base = {**HEURISTICS, **PEERS}, name.removeprefix(PREFIX)
     if name in rules:
         return lambda log: Player(rules[name], SEQUENCE)
+    if is_external(name):
+        return _external(name)
     if base in rules and not Path(name).is_dir():
         return lambda log: Player(planned(rules[base], base, outlook([log.jobs(0, PAST)]), Reach()), SEQUENCE)
     folder = name if Path(name).is_dir() else base
@@ -96,6 +107,16 @@ def _player(name: str) -> Callable[[Protocol], Player]:
     from pipeline.problems.machines.networks.loading import restore  # torch: 2 s and 250 MB that heuristics do without
 
     return lambda log: Player(restore(model.card, model.weights).policy, model.card.slots)
+
+
+def _external(name: str) -> Callable[[Protocol], Player]:
+    """Return an external policy; a model is shown as many jobs as it was trained with, a callable all of them."""
+
+    def player(log: Protocol) -> Player:
+        policy = external(name, None, float(np.median(log.jobs(0, len(log.fields)).duration)))
+        return Player(policy, policy.slots or SEQUENCE)
+
+    return player
 
 
 def _model(folder: str) -> storage.Model[MachinesCard]:

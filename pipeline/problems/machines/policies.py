@@ -1,4 +1,4 @@
-"""A policy by the name that a user gives: a heuristic, or a model directory.
+"""A policy by the name that a user gives: a heuristic, a model directory, or one made elsewhere.
 
 `plan_` before either makes it look ahead.
 """
@@ -9,16 +9,18 @@ from pipeline import storage
 from pipeline.config import MachinePark, MachinesCard, MachinesScenario, Params, there_are
 from pipeline.core import Policy
 from pipeline.errors import UserError
+from pipeline.external.loading import external, is_external
 from pipeline.problems.machines.heuristics.rules import HEURISTICS
 from pipeline.problems.machines.heuristics.tuning import TETRIS, heuristics_with
 from pipeline.problems.machines.lookahead.naming import LEARNED, PREFIX, network_base, past_of, planned
 from pipeline.problems.machines.lookahead.planner import Planner, Reach
 from pipeline.problems.machines.networks.matching import must_fit
+from pipeline.problems.machines.workload.park import time_scale
 
 
 def policy_for(params: Params, name: str, scenario: MachinesScenario, park: MachinePark, of: str) -> Policy | Planner:
     """Return what `policy_by_name` does; with `plan_` before its name, a policy that looks ahead."""
-    if not name.startswith(PREFIX) or Path(name).is_dir():
+    if not name.startswith(PREFIX) or Path(name).is_dir() or is_external(name):
         return policy_by_name(name, scenario, park, of)
     base = name.removeprefix(PREFIX)
     if not Path(base).is_dir():
@@ -34,6 +36,8 @@ def policy_by_name(name: str, scenario: MachinesScenario, park: MachinePark, of:
     Raises:
         UserError: there is none, or it is a model that was trained for others.
     """
+    if is_external(name):
+        return external(name, scenario, time_scale(scenario, park))
     if name == TETRIS and (knobs := storage.knobs_for(name, of)):
         return heuristics_with(knobs)[name]
     if name in HEURISTICS:

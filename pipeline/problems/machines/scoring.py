@@ -10,7 +10,7 @@ from pipeline.problems.machines.evaluation.play import PlaysItself, score
 from pipeline.problems.machines.heuristics.tuning import heuristics_with, tuned_mix
 from pipeline.problems.machines.nouns import Jobs
 from pipeline.problems.machines.storage import read_jobsets, read_park
-from pipeline.problems.machines.workload.park import machines_of
+from pipeline.problems.machines.workload.park import machines_of, time_scale
 from pipeline.simulation.results import best_of
 
 
@@ -25,4 +25,5 @@ def scoring(params: Params, scenario: str, agent: str | None = None) -> Scoring[
         tune=lambda examine, training: tuned_mix(examine, params.heuristics.machines),
         heuristics=heuristics_with,
         best=lambda examined: Best(best_of(examined), best_of(examined, "mean_wait")),
+        scale=time_scale(params.machines_scenario(scenario), park),
     )

@@ -1,4 +1,4 @@
-"""A policy by the name that a user gives: a heuristic, a model directory, or the tree that explains an agent.
+"""A policy by the name that a user gives: a heuristic, a model directory, an agent's tree, or one made elsewhere.
 
 `plan_` before any of these names makes it look ahead.
 """
@@ -10,6 +10,7 @@ from pipeline import storage
 from pipeline.config import Params, PoolCard, PoolScenario, there_are
 from pipeline.core import Policy
 from pipeline.errors import UserError
+from pipeline.external.loading import external, is_external
 from pipeline.problems.pool.explaining.stored import TREE, tree_by_name
 from pipeline.problems.pool.heuristics.scores import HEURISTICS
 from pipeline.problems.pool.heuristics.tuning import WITH_KNOBS, heuristics_with
@@ -20,6 +21,8 @@ from pipeline.problems.pool.nouns import Cluster
 
 def policy_for(params: Params, name: str, scenario: PoolScenario, of: str, cluster: Cluster) -> tuple[Policy, bool]:
     """Return what `policy_by_name` does, for a cluster: with `plan_` before its name, a policy that looks ahead."""
+    if is_external(name):
+        return external(name, scenario), True
     if not name.startswith(PREFIX) or Path(name).is_dir():
         return policy_by_name(name, scenario, of)
     base = base_by_name(name.removeprefix(PREFIX), scenario, of)
@@ -30,7 +33,7 @@ def uses_end(name: str) -> bool:
     """Return whether a policy decides by when arrivals end, where it is given that."""
     if Path(name).is_dir():
         return getattr(storage.read_model(Path(name), PoolCard).card.network, "ending", False)
-    return name == "linear" or name.startswith(PREFIX)
+    return name == "linear" or (name.startswith(PREFIX) and not is_external(name))
 
 
 def base_by_name(name: str, scenario: PoolScenario, of: str) -> Base:

@@ -40,7 +40,7 @@ class Player(NamedTuple):
 
 def controlled(controller: Controller) -> Act:
     """Return a controller that only looks at what it is shown."""
-    return lambda groups, rows, view, draws: controller(view, draws)
+    return lambda groups, rows, view, draws: Setting._make(controller(view, draws))
 
 
 class Game(NamedTuple):
@@ -59,7 +59,7 @@ class Game(NamedTuple):
 
 
 def score(
-    policies: Mapping[str, Player],
+    policies: Mapping[str, Player | Controller],
     jobsets: Mapping[int, Sequence[Jobs]],
     cluster: SharedCluster,
     seed: int,
@@ -72,7 +72,8 @@ def score(
     game = Game(load, number, episodes, cluster, keys(seed, load * MOST_JOBSETS + number, np.zeros_like(number)))
     found = {}
     for k, (name, player) in enumerate(policies.items()):
-        found[name] = _scored(name, player, game)
+        known = player if isinstance(player, Player) else Player(controlled(player))
+        found[name] = _scored(name, known, game)
         on_progress((k + 1) / len(policies))
     return found
 

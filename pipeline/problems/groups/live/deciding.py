@@ -9,6 +9,7 @@ import numpy as np
 from pipeline import storage
 from pipeline.config import GroupsCard, GroupsScenario, Params, there_are
 from pipeline.errors import UserError
+from pipeline.external.loading import external, is_external
 from pipeline.problems.asking import RefusedError
 from pipeline.problems.groups.heuristics.names import RULES
 from pipeline.problems.groups.heuristics.rules import HEURISTICS, capacity
@@ -41,8 +42,8 @@ class Decider:
             RefusedError: what it sets cannot be set.
         """
         view = observed(state, self.names, self.cluster)
-        setting = self.control(view, self.rng.random(1))
-        share, order = setting.share[0], setting.order[0]
+        shares_of, orders_of = self.control(view, self.rng.random(1))
+        share, order = shares_of[0], orders_of[0]
         good = (share >= 0).all() and (share <= self.cluster.capacity).all()
         if not good or not ((order >= 0) & (order < len(self.names.orders))).all():
             raise RefusedError("it sets shares that there are not")
@@ -65,8 +66,12 @@ def decider(params: Params, scenario: str, name: str, tuned: Mapping[str, float]
     """
     row = params.groups_scenario(scenario)
     names = Names(list(row.resources), row.queues, row.orders)
-    control = _model(Path(name), row) if Path(name).is_dir() else _rule(name, row, tuned)
+    control = external(name, row) if is_external(name) else _control(name, row, tuned)
     return Decider(names, cluster_of(row), control, np.random.default_rng(params.seed))
+
+
+def _control(name: str, row: GroupsScenario, tuned: Mapping[str, float]) -> Controller:
+    return _model(Path(name), row) if Path(name).is_dir() else _rule(name, row, tuned)
 
 
 def _rule(name: str, row: GroupsScenario, tuned: Mapping[str, float]) -> Controller:

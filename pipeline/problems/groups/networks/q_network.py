@@ -60,7 +60,7 @@ class QNetwork(nn.Module):
             given: [D, G, L, R] or what can be broadcast to it: units.
         """
         features, amounts = inputs
-        groups = self.past.expand(len(features), -1, -1)
+        groups = self.past.expand(features.shape[0], -1, -1)
         state = self.of_state(self._by_copy(torch.cat([features, groups], dim=-1)))
         levels = of_levels(self.shape, amounts, given / self.part)
         count = levels.shape[2]
@@ -68,7 +68,7 @@ class QNetwork(nn.Module):
         hidden = torch.relu(state[:, :, None] + level).flatten(1, 2)
         laid: Tensor = self.value(torch.relu(self.hidden(hidden)))
         values = laid.reshape(laid.shape[0], -1, count, laid.shape[2])
-        return values.transpose(0, 1) if self.per_group else values[0].reshape(len(features), -1, *values.shape[2:])
+        return values.transpose(0, 1) if self.per_group else values[0].reshape(features.shape[0], -1, *values.shape[2:])
 
     def _by_copy(self, value: Tensor) -> Tensor:
         """Return [C, N, ...] of [D, G, ...]: a network of its own for each group, or one for all."""

@@ -13,6 +13,7 @@ import pandas as pd
 
 from pipeline.comparing.resampling import gap_interval, resample
 from pipeline.core import SHORTEST_BOUNDED, THOUSANDTHS, KeyArray, Policy
+from pipeline.external.guard import PolicyError
 from pipeline.problems.machines.lookahead.planner import Planner
 from pipeline.problems.machines.lookahead.playing import play_on
 from pipeline.problems.machines.nouns import BLOCKING, EASY_WITHIN, JobsBatch, Machines, Placed, end_to_end
@@ -49,6 +50,7 @@ def rows(
     who: Mapping[str, Player],
     starts: Sequence[tuple[int, int]],
     on_progress: Callable[[float], None],
+    failed: dict[str, PolicyError],
 ) -> pd.DataFrame:
     """Return one row for each sequence and policy.
 
@@ -59,11 +61,19 @@ def rows(
         who: policies by name.
         starts: (number, index of the first job) of each sequence.
         on_progress: told the share of the policies that have played.
+        failed: external policies that failed are added; they have no rows.
+
+    Raises:
+        PolicyError: all failed.
     """
     jobs = end_to_end([log.jobs(start) for _, start in starts])
     frames = []
     for done, (name, player) in enumerate(who.items()):
-        placed = _play(log, jobs, backfill, player)
+        try:
+            placed = _play(log, jobs, backfill, player)
+        except PolicyError as error:
+            failed[name] = error
+            continue
         frame = _measured(jobs, placed, log.processors)
         frame.insert(0, "policy", name)
         frame.insert(0, "backfill", int(backfill))
@@ -72,6 +82,8 @@ def rows(
         frame.insert(0, "trace", title)
         frames.append(frame)
         on_progress((done + 1) / len(who))
+    if not frames:
+        raise next(iter(failed.values()))
     return pd.concat(frames, ignore_index=True)
 
 

@@ -12,8 +12,9 @@ import numpy as np
 
 from pipeline import storage
 from pipeline.config import MachinePark, MachinesCard, MachinesScenario, Params
-from pipeline.core import FloatArray, IntArray, Observation
+from pipeline.core import FloatArray, IntArray, Observation, Policy
 from pipeline.errors import UserError
+from pipeline.external.loading import is_external
 from pipeline.problems.asking import RefusedError
 from pipeline.problems.machines.heuristics.rules import HEURISTICS
 from pipeline.problems.machines.heuristics.tuning import MIX, TETRIS, heuristics_with
@@ -173,6 +174,8 @@ def decider(params: Params, scenario: str, name: str, tuned: Mapping[str, float]
     """
     row, park = params.machines_scenario(scenario), park_of(params, scenario)
     machines, rng = machines_of(row, park), np.random.default_rng(params.seed)
+    if is_external(name):
+        return Decider(machines, park, external_of(policy_by_name(name, row, park, scenario)), False, rng)
     learned = name not in HEURISTICS
     asked = network_of(name, row, park, scenario) if learned else heuristic_of(name, tuned)
     return Decider(machines, park, asked, learned, rng)
@@ -183,6 +186,16 @@ def heuristic_of(name: str, tuned: Mapping[str, float]) -> Asked:
     policy = heuristics_with(tuned)[name] if name == TETRIS and set(MIX) <= set(tuned) else HEURISTICS[name]
     score = score_of(name, tuned)
     return lambda view, draws: (of_jobs(score(view), view), int(policy(view, draws)[0]))
+
+
+def external_of(policy: Policy) -> Asked:
+    """Return a policy that only acts: the job that it starts comes first."""
+
+    def asked(view: Observation, draws: FloatArray) -> tuple[FloatArray, int]:
+        action, (slots, machines) = int(policy(view, draws)[0]), view.legal.shape[1:]
+        return np.where(np.arange(slots) == action // machines, 0.0, -np.inf), action
+
+    return asked
 
 
 def network_of(name: str, row: MachinesScenario, park: MachinePark, scenario: str) -> Asked:

@@ -113,5 +113,5 @@ class Linear(ActorCritic):
     def forward(self, inputs: Inputs) -> tuple[Tensor, Tensor]:
         """Return logits [D, A] and values [D]."""
         scores = (inputs.job @ self.of_job)[:, :, None] + inputs.pair[..., : len(self.of_pair)] @ self.of_pair
-        void = self.void.expand(len(scores), -1) if len(self.void) else scores.new_zeros(len(scores), 1)
-        return torch.cat([scores.flatten(1), void], dim=1), torch.zeros(len(scores))
+        void = self.void.expand(scores.shape[0], -1) if len(self.void) else scores.new_zeros(scores.shape[0], 1)
+        return torch.cat([scores.flatten(1), void], dim=1), torch.zeros(scores.shape[0])

@@ -27,6 +27,11 @@ def machines_of(scenario: MachinesScenario, park: MachinePark) -> Machines:
     )
 
 
+def time_scale(scenario: MachinesScenario, park: MachinePark) -> float:
+    """Return the time that features show as one half: the median run time."""
+    return scenario.workload.median if isinstance(scenario.workload, Tasks) else park.unit
+
+
 def _stall(scenario: MachinesScenario) -> float:
     """Return the scenario's, in units of its time: of a log, the unit is the median run time."""
     if scenario.stall is not None:

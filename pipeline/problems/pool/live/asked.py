@@ -13,6 +13,7 @@ from pipeline import storage
 from pipeline.config import Params, PoolCard, PoolScenario, Sets, there_are
 from pipeline.core import FloatArray, Observation, Policy
 from pipeline.errors import UserError
+from pipeline.external.loading import external, is_external
 from pipeline.problems.asking import RefusedError
 from pipeline.problems.pool.heuristics.rules import easy, linear
 from pipeline.problems.pool.heuristics.scores import HEURISTICS, hold, hold_until, packer, saf, sjf_align, tetris, wspt
@@ -74,6 +75,8 @@ def thinker(params: Params, scenario: str, cluster: Cluster, name: str, tuned: M
     row = params.pool_scenario(scenario)
     if Path(name).is_dir():
         return _network(Path(name), row)
+    if is_external(name):
+        return _external(external(name, row))
     base = name.removeprefix(PREFIX)
     if name != base and Path(base).is_dir():
         known, alone = network_base(*_read(Path(base)), row), _network(Path(base), row)
@@ -92,6 +95,16 @@ def thinker(params: Params, scenario: str, cluster: Cluster, name: str, tuned: M
 def _heuristic(policy: Policy, score: Score) -> Thinker:
     def asked(view: Observation, draws: FloatArray) -> tuple[FloatArray, int]:
         return np.asarray(score(view)[0], dtype=float), int(policy(view, draws)[0])
+
+    return Thinker(asked, lambda now: None)
+
+
+def _external(policy: Policy) -> Thinker:
+    """Return a policy that only acts: the job that it starts comes first."""
+
+    def asked(view: Observation, draws: FloatArray) -> tuple[FloatArray, int]:
+        action = int(policy(view, draws)[0])
+        return np.where(np.arange(view.duration.shape[1]) == action, 0.0, -np.inf), action
 
     return Thinker(asked, lambda now: None)
 

@@ -68,6 +68,12 @@ def paint(observed: CompactObservation, layout: Layout, device: torch.device) ->
     count, steps, resources = len(cells), layout.rows, len(layout.capacity)
     free = cells[:, : steps * resources].view(count, steps, resources)
     slots = cells[:, steps * resources :].view(count, layout.slots, 1 + resources)
+    return image_of(free, slots, torch.from_numpy(observed.rest).to(device), layout)
+
+
+def image_of(free: Tensor, slots: Tensor, rest: Tensor, layout: Layout) -> Tensor:
+    """Return the images of free units [D, T, R], duration and demand [D, M, 1 + R], backlog and time since [D, 2]."""
+    count, steps, device = free.shape[0], layout.rows, free.device
     step = torch.arange(steps, device=device)[:, None, None]
     parts = []
     for r, units in enumerate(layout.capacity):
@@ -75,7 +81,6 @@ def paint(observed: CompactObservation, layout: Layout, device: torch.device) ->
         parts.append(unit < units - free[:, :, r, None])
         block = (step < slots[:, None, :, :1]) & (unit < slots[:, None, :, 1 + r, None])
         parts.append(block.view(count, steps, -1))
-    rest = torch.from_numpy(observed.rest).to(device)
     place = torch.arange(steps * layout.backlog_columns, device=device).view(steps, layout.backlog_columns)
     parts.append(place < rest[:, 0].clamp(max=layout.backlog)[:, None, None])
     image = torch.cat(parts, dim=2).float()

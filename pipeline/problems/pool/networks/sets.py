@@ -82,8 +82,12 @@ class Sets(Scorer[Relative]):
 
     def forward(self, observed: Relative) -> Tensor:
         """Return the logits [D, A] of the actions, void last; those of empty slots mean nothing."""
-        job, rest = torch.from_numpy(observed.job), self._rest(observed)
-        there = torch.from_numpy((observed.job != 0).any(axis=2))[:, :, None].float()
+        return self.on_features(torch.from_numpy(observed.job), torch.from_numpy(observed.rest))
+
+    def on_features(self, job: Tensor, rest: Tensor) -> Tensor:
+        """Return the same of features [D, M, OF_JOB] and [D, OF_REST]."""
+        rest = rest * self._kept()
+        there = (job != 0).any(dim=2)[:, :, None].float()
         each = torch.relu(self.of_job(job)) * there
         mean = each.sum(dim=1) / there.sum(dim=1).clamp(min=1)
         common = torch.relu(self.of_all(torch.cat([mean, each.amax(dim=1), rest], dim=1)))
@@ -91,10 +95,10 @@ class Sets(Scorer[Relative]):
         scores = (self.score(hidden) + self.direct(job))[:, :, 0]
         return torch.cat([scores, self.void(torch.cat([common, rest], dim=1))], dim=1)
 
-    def _rest(self, observed: Relative) -> Tensor:
+    def _kept(self) -> Tensor:
         kept = torch.ones(OF_REST)
         kept[self.unseen] = 0.0
-        return torch.from_numpy(observed.rest) * kept
+        return kept
 
     def _places_unseen(self) -> list[int]:
         """Return the places of unseen features among inputs whose last OF_REST are the rest."""

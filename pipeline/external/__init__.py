@@ -1,0 +1,1 @@
+"""Policies that were made elsewhere: callables, models of Stable-Baselines3 and ONNX files."""

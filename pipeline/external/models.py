@@ -1,0 +1,153 @@
+"""Models in files as policies: of Stable-Baselines3, which load by pickle, and ONNX files.
+
+Both are shown the features of `simulation.features`, and act by the best of the legal actions: the mask is applied
+here, so that models that were trained without one are scored too.
+"""
+
+import importlib
+import json
+import zipfile
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+from pipeline.core import FloatArray, IntArray, Observation, legal_actions
+from pipeline.errors import UserError
+from pipeline.external.guard import Decide
+from pipeline.simulation.features import encoded
+
+ALGORITHMS = {  # by the module of their policy, the longer first: module and name
+    "sb3_contrib.common.maskable": ("sb3_contrib", "MaskablePPO"),
+    "sb3_contrib.qrdqn": ("sb3_contrib", "QRDQN"),
+    "stable_baselines3.dqn": ("stable_baselines3", "DQN"),
+    "stable_baselines3.common": ("stable_baselines3", "PPO"),  # and A2C, which acts alike
+}
+AT_ONCE = 512  # observations that a model is given together: of images, 80 MB a layer
+TYPES = {"float": "f4", "double": "f8", "int64": "i8", "int32": "i4", "int8": "i1", "uint8": "u1", "bool": "?"}
+
+
+def of_file(file: Path, scale: float) -> Decide:
+    """Return a model's policy; `scale` is the time that its features show as one half.
+
+    Raises:
+        UserError: it is no such model, or a package that it needs is not installed.
+    """
+    return _sb3(file, scale) if file.suffix == ".zip" else _onnx(file, scale)
+
+
+def inputs_of(view: Observation, scale: float) -> dict[str, Any]:
+    """Return all that a model may ask for by name: features, together or apart, the mask, and raw fields."""
+    features = encoded(view, scale)._asdict()
+    flat = np.concatenate([features[name].reshape(len(view.now), -1) for name in sorted(features)], axis=1)
+    return {**view._asdict(), **features, "observation": flat, "action_mask": legal_actions(view)}
+
+
+def best_legal(scores: FloatArray, view: Observation) -> IntArray:
+    """Return the legal action [B] of the highest score [B, A], the first of equals.
+
+    Raises:
+        UserError: the scores are not numbers, or not one for each action.
+    """
+    legal = legal_actions(view)
+    if scores.shape != legal.shape or not np.isfinite(scores[legal]).all():
+        found = "not finite" if scores.shape == legal.shape else f"of shape {scores.shape}"
+        raise UserError(f"its scores are {found}; expected numbers of shape {legal.shape}")
+    return np.asarray(np.where(legal, scores, -np.inf).argmax(axis=1))
+
+
+@dataclass(frozen=True)
+class Model:
+    """A model as a policy: the best of the legal actions by its scores."""
+
+    scores: Callable[[Mapping[str, Any]], Any]  # inputs by name -> scores [B, A], or actions [B]
+    wanted: Mapping[str, tuple[Any, ...]]  # shape of each input, without B
+    scale: float
+
+    @property
+    def slots(self) -> int:
+        """Return how many waiting jobs it must see; 0 where that is free."""
+        shape = self.wanted.get("jobs", ())
+        return shape[0] if shape and isinstance(shape[0], int) else 0
+
+    def __call__(self, view: Observation, draws: FloatArray) -> IntArray:
+        """Return the best legal actions [B]."""
+        parts = range(0, len(draws), AT_ONCE)
+        return np.concatenate([self._some(view.take(slice(k, k + AT_ONCE))) for k in parts])
+
+    def _some(self, view: Observation) -> IntArray:
+        found = self.scores(_fitting(inputs_of(view, self.scale), self.wanted))
+        return np.asarray(found) if found.ndim == 1 else best_legal(found, view)
+
+
+def _sb3(file: Path, scale: float) -> Decide:
+    try:
+        data = json.loads(zipfile.ZipFile(file).read("data"))
+        made_in = str(data["policy_class"]["__module__"])
+    except (zipfile.BadZipFile, KeyError, TypeError, ValueError) as error:
+        raise UserError(f"no model of Stable-Baselines3 ({error})") from error
+    known = next((known for start, known in ALGORITHMS.items() if made_in.startswith(start)), None)
+    if known is None:
+        raise UserError(f"expected a model of PPO, A2C, DQN, MaskablePPO or QRDQN, found a policy of {made_in}")
+    model = getattr(_installed(known[0]), known[1]).load(file, device="cpu")
+    parts = getattr(model.observation_space, "spaces", {"observation": model.observation_space})
+    return Model(lambda given: _scores(model, given), {name: part.shape for name, part in parts.items()}, scale)
+
+
+def _scores(model: Any, given: Mapping[str, Any]) -> FloatArray:
+    """Return logits or values [B, A] of a model of Stable-Baselines3."""
+    import torch
+
+    policy = model.policy
+    tensors, _ = policy.obs_to_tensor(given if len(given) > 1 else next(iter(given.values())))
+    with torch.no_grad():
+        if hasattr(policy, "get_distribution"):
+            found = policy.get_distribution(tensors).distribution.logits
+        elif hasattr(policy, "quantile_net"):
+            found = policy.quantile_net(tensors).mean(dim=1)
+        else:
+            found = policy.q_net(tensors)
+    return np.asarray(found.numpy(), dtype=np.float64)
+
+
+def _onnx(file: Path, scale: float) -> Decide:
+    runtime = _installed("onnxruntime")
+    options = runtime.SessionOptions()
+    options.intra_op_num_threads = options.inter_op_num_threads = 1  # sums are always taken in the same order
+    session = runtime.InferenceSession(str(file), options, providers=["CPUExecutionProvider"])
+    wanted = {one.name: tuple(one.shape[1:]) for one in session.get_inputs()}
+    types = {one.name: TYPES.get(one.type[7:-1], "f4") for one in session.get_inputs()}  # tensor(float)
+    outputs = [one.name for one in session.get_outputs()]
+    output = next((name for name in ("action", "logits") if name in outputs), outputs[0])
+
+    def scores(given: Mapping[str, Any]) -> FloatArray:
+        feed = {name: np.ascontiguousarray(value, dtype=types[name]) for name, value in given.items()}
+        return np.asarray(session.run([output], feed)[0])
+
+    return Model(scores, wanted, scale)
+
+
+def _fitting(given: Mapping[str, Any], wanted: Mapping[str, tuple[Any, ...]]) -> dict[str, Any]:
+    """Return what a model asks for; a size of its shape that is no number is free.
+
+    Raises:
+        UserError: there is none of that name, or it has another shape.
+    """
+    for name, shape in wanted.items():
+        if name not in given:
+            raise UserError(f"it asks for '{name}'; there are: {', '.join(sorted(given))}")
+        found = given[name].shape[1:]
+        if len(found) != len(shape) or any(isinstance(n, int) and n != m for n, m in zip(shape, found, strict=True)):
+            raise UserError(f"its {name} has shape {shape}; in this scenario it has {found}")
+    return {name: given[name] for name in wanted}
+
+
+def _installed(package: str) -> ModuleType:
+    try:
+        return importlib.import_module(package)
+    except ModuleNotFoundError as error:
+        extra = "onnx" if package == "onnxruntime" else "sb3"
+        raise UserError(f"needs {error.name}: pip install 'deeprm-pipeline[{extra}]'") from error

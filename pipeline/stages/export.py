@@ -1,0 +1,28 @@
+"""`export`: a trained network as an ONNX file, which runs where nothing of this project is installed."""
+
+from importlib import import_module
+from pathlib import Path
+
+from pipeline import storage
+from pipeline.errors import UserError
+from pipeline.problems import PROBLEMS
+from pipeline.progress import say
+from pipeline.storage.files import check_out
+
+
+def run(folder: Path, out: Path) -> None:
+    """Write the network of a model's folder as an ONNX file.
+
+    Raises:
+        UserError: it is no model, the file cannot be written, or a package is not installed.
+    """
+    check_out(out, [".onnx"])
+    word = storage.problem_of_model(folder)
+    if word not in PROBLEMS:
+        raise UserError(f"{folder}: expected a model of {', '.join(PROBLEMS)}, found one of '{word}'")
+    try:
+        content: bytes = import_module(f"{PROBLEMS[word].rpartition('.')[0]}.networks.exporting").onnx(folder)
+    except ModuleNotFoundError as error:
+        raise UserError(f"export needs {error.name}: pip install 'deeprm-pipeline[onnx]'") from error
+    storage.write(out, content)
+    say(f"{out}: {len(content):,} bytes, from {folder}")
