@@ -5,7 +5,8 @@ from pathlib import Path
 from pipeline.config import Params, pick
 from pipeline.config.records import there_are
 from pipeline.errors import UserError
-from pipeline.problems import ExplainRequest, problem_of
+from pipeline.problems import problem_of
+from pipeline.problems.parts import ExplainRequest
 
 AHEAD = "plan_"  # before a policy that looks ahead
 

@@ -10,7 +10,8 @@ from pipeline import storage
 from pipeline.config import Params
 from pipeline.core import Json
 from pipeline.errors import UserError
-from pipeline.problems import ShowRequest, problem_of
+from pipeline.problems import problem_of
+from pipeline.problems.parts import ShowRequest
 from pipeline.progress import say
 from pipeline.report import changes as differences
 from pipeline.report.changes import Changes

@@ -6,7 +6,8 @@ from pathlib import Path
 
 from pipeline.config import Params
 from pipeline.errors import UserError
-from pipeline.problems import ScheduleRequest, problem_of
+from pipeline.problems import problem_of
+from pipeline.problems.parts import ScheduleRequest
 from pipeline.storage.user_tables import TABLE_SUFFIXES, user_table
 
 MEASURES = ("slowdown", "bounded_slowdown", "wait")  # columns of a schedule, those that its problem has

@@ -5,7 +5,8 @@ from pathlib import Path
 
 from pipeline import storage
 from pipeline.config import Params
-from pipeline.problems import ShowRequest, problem_of
+from pipeline.problems import problem_of
+from pipeline.problems.parts import ShowRequest
 from pipeline.progress import say
 from pipeline.storage.files import check_out
 

@@ -8,7 +8,8 @@ from pathlib import Path
 
 from pipeline import storage
 from pipeline.config import load_params
-from pipeline.problems import ShowRequest, problem_of
+from pipeline.problems import problem_of
+from pipeline.problems.parts import ShowRequest
 from pipeline.storage.files import check_out
 
 TRIAL = Path(__file__).parent / "trial"

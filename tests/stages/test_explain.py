@@ -16,7 +16,7 @@ from pipeline.config import Params
 from pipeline.core import Observation
 from pipeline.errors import UserError
 from pipeline.learning.stored import weights_of
-from pipeline.problems import ExplainRequest
+from pipeline.problems.parts import ExplainRequest
 from pipeline.problems.pool.explaining.stored import tree_by_name
 from pipeline.problems.pool.explaining.tables import CLASSES, DIFFERENCES, EFFECTS, IMPORTANCE, OUTCOMES, WITHHELD
 from pipeline.problems.pool.explaining.tree import TreeCard

@@ -8,13 +8,12 @@ import pandas as pd
 
 from pipeline.config import Params
 from pipeline.errors import UserError
-from pipeline.problems import ScheduleRequest
 from pipeline.problems.groups.evaluation.watching import Course, watch
 from pipeline.problems.groups.policies import policy_by_name
 from pipeline.problems.groups.tables import SCHEDULE, shares_schema
 from pipeline.problems.groups.user_jobs import UserJobs, UserJobset, read_jobs
 from pipeline.problems.groups.workload.source import cluster_of
-from pipeline.problems.parts import must_have_no_end
+from pipeline.problems.parts import ScheduleRequest, must_have_no_end
 from pipeline.progress import Advance, ShareCallback, progress, say
 from pipeline.storage.files import check_out, write_table
 from pipeline.storage.user_tables import TABLE_SUFFIXES

@@ -12,7 +12,6 @@ from pipeline import storage
 from pipeline.config import MachinesScenario, Params
 from pipeline.core import Policy, keys
 from pipeline.errors import UserError
-from pipeline.problems import ScheduleRequest
 from pipeline.problems.machines.evaluation.metrics import outcome
 from pipeline.problems.machines.evaluation.play import Game
 from pipeline.problems.machines.lookahead.planner import Planner
@@ -23,7 +22,7 @@ from pipeline.problems.machines.simulator.compiled.batch import Simulator
 from pipeline.problems.machines.user_jobs import UserJobs, park_of, read_user_jobs
 from pipeline.problems.machines.user_tables import SCHEDULE
 from pipeline.problems.machines.workload.park import machines_of
-from pipeline.problems.parts import must_have_no_end
+from pipeline.problems.parts import ScheduleRequest, must_have_no_end
 from pipeline.progress import ProgressCallback, progress, say
 from pipeline.storage.files import check_out
 

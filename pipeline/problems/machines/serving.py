@@ -9,8 +9,8 @@ from pathlib import Path
 from pipeline import storage
 from pipeline.config import MachinesCard
 from pipeline.core import FloatArray, IntArray
-from pipeline.problems import Answering, Served
 from pipeline.problems.machines.flat import unflatten, width
+from pipeline.problems.parts import Answering, Served
 
 
 def served(folder: Path) -> Served:

@@ -6,7 +6,7 @@ from pathlib import Path
 from pipeline import storage
 from pipeline.config import PoolCard
 from pipeline.core import FloatArray, IntArray
-from pipeline.problems import Answering, Served
+from pipeline.problems.parts import Answering, Served
 from pipeline.problems.pool.flat import unflatten, width
 
 

@@ -9,9 +9,9 @@ from group_models import HEAD, TABLE, write_controller
 from group_rows import shared
 
 from pipeline.errors import UserError
-from pipeline.problems import ScheduleRequest
 from pipeline.problems.groups.tables import SCHEDULE, shares_schema
 from pipeline.problems.groups.user_schedule import schedule_jobs
+from pipeline.problems.parts import ScheduleRequest
 
 PARAMS = shared()
 

@@ -13,11 +13,11 @@ from pipeline.config import DeepSets, MachinesCard
 from pipeline.core import Observation, legal_actions
 from pipeline.errors import UserError
 from pipeline.learning.stored import weights_of
-from pipeline.problems import ScheduleRequest
 from pipeline.problems.machines import scheduling
 from pipeline.problems.machines.networks.loading import build, shape_of
 from pipeline.problems.machines.scheduling import schedule
 from pipeline.problems.machines.user_tables import SCHEDULE
+from pipeline.problems.parts import ScheduleRequest
 
 HEAD = "job,arrival,duration,cpu,memory"
 CARD = MachinesCard(

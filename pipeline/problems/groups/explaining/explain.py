@@ -10,7 +10,6 @@ from pipeline import storage
 from pipeline.comparing.plots import png
 from pipeline.comparing.statistics import ALL
 from pipeline.config import Params
-from pipeline.problems import ExplainRequest
 from pipeline.problems.groups.evaluation.foresight import Act
 from pipeline.problems.groups.evaluation.play import Player, controlled, score
 from pipeline.problems.groups.explaining import differences as differing
@@ -20,6 +19,7 @@ from pipeline.problems.groups.nouns import batch
 from pipeline.problems.groups.policies import policy_by_name
 from pipeline.problems.groups.storage import read_jobsets
 from pipeline.problems.groups.workload.source import cluster_of, configurations_of
+from pipeline.problems.parts import ExplainRequest
 from pipeline.progress import progress, say
 
 EQUAL = "equal"  # whom shares by demand are compared with

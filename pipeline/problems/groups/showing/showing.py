@@ -9,7 +9,6 @@ from pipeline import storage
 from pipeline.comparing.plots import png
 from pipeline.config import GroupsScenario, Params
 from pipeline.errors import UserError
-from pipeline.problems import Picture, ShowRequest
 from pipeline.problems.groups.evaluation.watching import Course, watch
 from pipeline.problems.groups.nouns import Jobs, SharedCluster
 from pipeline.problems.groups.policies import policy_by_name
@@ -18,7 +17,7 @@ from pipeline.problems.groups.storage import read_jobsets
 from pipeline.problems.groups.user_jobs import chosen, read_jobs
 from pipeline.problems.groups.workload.source import cluster_of
 from pipeline.problems.one_jobset import test_jobset
-from pipeline.problems.parts import must_have_no_end
+from pipeline.problems.parts import Picture, ShowRequest, must_have_no_end
 from pipeline.progress import progress, say
 
 

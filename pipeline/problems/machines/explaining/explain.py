@@ -15,7 +15,6 @@ from pipeline.comparing.statistics import ALL, comparison
 from pipeline.config import Params
 from pipeline.core import IntArray, Policy
 from pipeline.errors import UserError
-from pipeline.problems import ExplainRequest
 from pipeline.problems.machines.evaluation.play import game_of, score
 from pipeline.problems.machines.explaining.differences import differences, jobs, machines
 from pipeline.problems.machines.explaining.figures import PARTS, figures
@@ -27,6 +26,7 @@ from pipeline.problems.machines.nouns import Jobs, Machines
 from pipeline.problems.machines.policies import policy_by_name
 from pipeline.problems.machines.storage import read_jobsets, read_park
 from pipeline.problems.machines.workload.park import machines_of
+from pipeline.problems.parts import ExplainRequest
 from pipeline.progress import progress, say
 from pipeline.schemas import COMPARISON
 

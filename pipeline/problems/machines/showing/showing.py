@@ -11,7 +11,6 @@ from pipeline.comparing.plots import png
 from pipeline.config import MachinePark, MachinesScenario, Params
 from pipeline.core import keys
 from pipeline.errors import UserError
-from pipeline.problems import Picture, ShowRequest
 from pipeline.problems.machines.nouns import Jobs, Machines
 from pipeline.problems.machines.policies import policy_for
 from pipeline.problems.machines.showing.drawing import side_by_side
@@ -21,7 +20,7 @@ from pipeline.problems.machines.storage import read_jobsets, read_park
 from pipeline.problems.machines.user_jobs import park_of, read_user_jobs
 from pipeline.problems.machines.workload.park import machines_of
 from pipeline.problems.one_jobset import place_of, test_jobset
-from pipeline.problems.parts import must_have_no_end
+from pipeline.problems.parts import Picture, ShowRequest, must_have_no_end
 
 
 class _Chosen(NamedTuple):

@@ -12,7 +12,7 @@ from pipeline.comparing.plots import png
 from pipeline.config import Params, PoolScenario
 from pipeline.core import IntArray, Policy
 from pipeline.errors import UserError
-from pipeline.problems import ExplainRequest
+from pipeline.problems.parts import ExplainRequest
 from pipeline.problems.pool.evaluation.metrics import span_of
 from pipeline.problems.pool.evaluation.play import Game, game_of, score
 from pipeline.problems.pool.explaining import differences as differing

@@ -2,7 +2,7 @@
 
 from pipeline.config import Params, PoolLog
 from pipeline.core import IntArray, Policy
-from pipeline.problems import ScheduleRequest
+from pipeline.problems.parts import ScheduleRequest
 from pipeline.problems.pool.nouns import Cluster
 from pipeline.problems.pool.policies import drawn_by_name, policy_for, uses_end
 from pipeline.problems.pool.scheduling.planning import best_drawn, must_be_searchable, searched

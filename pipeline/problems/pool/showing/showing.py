@@ -6,8 +6,8 @@ from pipeline import storage
 from pipeline.comparing.plots import png
 from pipeline.config import Params, PoolLog, PoolScenario
 from pipeline.errors import UserError
-from pipeline.problems import Picture, ShowRequest
 from pipeline.problems.one_jobset import test_jobset
+from pipeline.problems.parts import Picture, ShowRequest
 from pipeline.problems.pool.nouns import Cluster
 from pipeline.problems.pool.policies import policy_for
 from pipeline.problems.pool.scheduling.playing import must_end

@@ -9,10 +9,10 @@ from group_rows import shared
 
 from pipeline import storage
 from pipeline.errors import UserError
-from pipeline.problems import ExplainRequest
 from pipeline.problems.groups.explaining.explain import explain
 from pipeline.problems.groups.explaining.tables import DIFFERENCES, ORDERS, OUTCOMES, SHARES, STATES
 from pipeline.problems.groups.heuristics.names import RULES
+from pipeline.problems.parts import ExplainRequest
 from pipeline.stages.explain import run
 
 PARAMS = shared()

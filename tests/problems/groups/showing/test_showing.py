@@ -7,8 +7,8 @@ from group_models import TABLE, write_controller, write_test_jobsets
 from group_rows import shared
 
 from pipeline.errors import UserError
-from pipeline.problems import Picture, ShowRequest
 from pipeline.problems.groups.showing.showing import draw
+from pipeline.problems.parts import Picture, ShowRequest
 
 PARAMS = shared()
 

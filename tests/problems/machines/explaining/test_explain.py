@@ -12,7 +12,6 @@ from pipeline import storage
 from pipeline.config import Params, check_params
 from pipeline.core import ANY_KIND, Observation, keys
 from pipeline.errors import UserError
-from pipeline.problems import ExplainRequest
 from pipeline.problems.machines.drawing import draw
 from pipeline.problems.machines.explaining.differences import differences, jobs, machines
 from pipeline.problems.machines.explaining.explain import LEAVES, explain
@@ -21,6 +20,7 @@ from pipeline.problems.machines.explaining.tables import DIFFERENCES, JOBS, MACH
 from pipeline.problems.machines.heuristics.rules import HEURISTICS
 from pipeline.problems.machines.learning import LEARNING
 from pipeline.problems.machines.nouns import DISPATCH, Jobs, Machines
+from pipeline.problems.parts import ExplainRequest
 from pipeline.schemas import COMPARISON
 from pipeline.simulation.choosing import choose, sjf
 from pipeline.stages.explain import run

@@ -11,13 +11,13 @@ from machine_rows import few
 from pipeline import storage
 from pipeline.core import keys
 from pipeline.errors import UserError
-from pipeline.problems import Picture, ShowRequest
 from pipeline.problems.machines.drawing import draw as draw_jobsets
 from pipeline.problems.machines.heuristics.rules import HEURISTICS
 from pipeline.problems.machines.showing.lanes import MOST_LANES
 from pipeline.problems.machines.showing.scene import Scene, Window, drawn_machines
 from pipeline.problems.machines.showing.showing import draw
 from pipeline.problems.machines.showing.watching import waiting, watch
+from pipeline.problems.parts import Picture, ShowRequest
 
 KEY = keys(1, np.array([0]), np.array([0]))
 HEAD = "jobset,job,arrival,duration,cpu,memory,nodes"
