@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import pandas as pd
 
 from pipeline.config import Params
+from pipeline.errors import UserError
 from pipeline.problems.parts import (
     Algorithms,
     Comparison,
@@ -24,7 +25,6 @@ from pipeline.problems.parts import (
     Served,
     SiteRows,
     Trial,
-    Use,
 )
 from pipeline.progress import ProgressCallback
 from pipeline.schemas import ResultTables
@@ -33,7 +33,11 @@ if TYPE_CHECKING:
     from torch import nn
 
     from pipeline.execution.executor import Executor
+    from pipeline.explaining.explain import Explaining
     from pipeline.logs.trace import Trace
+    from pipeline.scheduling.schedule import Scheduling
+    from pipeline.scheduling.user_jobs import JobsInColumns
+    from pipeline.showing.show import Showing
 
 # The one place where a new problem is entered: params.yaml's word, and where each of its parts is defined.
 PROBLEMS: Mapping[str, Mapping[str, str]] = {
@@ -48,7 +52,9 @@ PROBLEMS: Mapping[str, Mapping[str, str]] = {
         "finetuning": "pipeline.problems.pool.training.finetuning.FINETUNING",
         "hindsight": "pipeline.problems.pool.evaluation.hindsight.solve",
         "comparison": "pipeline.problems.pool.comparison.COMPARISON",
-        "use": "pipeline.problems.pool.using.USE",
+        "schedule": "pipeline.problems.pool.scheduling.schedule.SCHEDULING",
+        "show": "pipeline.problems.pool.showing.showing.SHOWING",
+        "explain": "pipeline.problems.pool.explaining.explain.EXPLAINING",
         "served": "pipeline.problems.pool.serving.served",
     },
     "machines": {
@@ -62,7 +68,9 @@ PROBLEMS: Mapping[str, Mapping[str, str]] = {
         "finetuning": "pipeline.problems.machines.training.algorithms.ALGORITHMS",
         "hindsight": "pipeline.problems.parts.no_hindsight",
         "comparison": "pipeline.problems.machines.comparison.COMPARISON",
-        "use": "pipeline.problems.machines.using.USE",
+        "schedule": "pipeline.problems.machines.scheduling.SCHEDULING",
+        "show": "pipeline.problems.machines.showing.SHOWING",
+        "explain": "pipeline.problems.machines.explaining.explain.EXPLAINING",
         "served": "pipeline.problems.machines.serving.served",
     },
     "groups": {
@@ -76,7 +84,9 @@ PROBLEMS: Mapping[str, Mapping[str, str]] = {
         "finetuning": "pipeline.problems.groups.training.algorithms.ALGORITHMS",
         "hindsight": "pipeline.problems.parts.no_hindsight",
         "comparison": "pipeline.problems.groups.comparison.COMPARISON",
-        "use": "pipeline.problems.groups.using.USE",
+        "schedule": "pipeline.problems.groups.scheduling.SCHEDULING",
+        "show": "pipeline.problems.groups.showing.SHOWING",
+        "explain": "pipeline.problems.groups.explaining.explain.EXPLAINING",
         "served": "pipeline.problems.groups.serving.served",
     },
 }
@@ -97,23 +107,28 @@ class Problem:
     draw: Callable[[Params, str, ProgressCallback], Drawn[object]]  # all jobsets of a scenario, or cut from its log
     scoring: Callable[[Params, str, str | None], Scoring[object, object]]  # of a scenario, and the agent if it is its
     planning: Planning[object]  # makes a policy of a row of `plans`, which looks ahead
-    learning: Learning[object, object, "nn.Module"]
+    learning: "Learning[object, object, nn.Module]"
     pretraining: Algorithms
     finetuning: Algorithms  # apart from the others, because few of them imitate a heuristic
     hindsight: Hindsight
     comparison: Comparison
-    use: Use
+    schedule: "Scheduling[JobsInColumns]"  # of a user's own jobs
+    show: "Showing[JobsInColumns]"  # draws jobsets
+    explain: "Explaining"
     served: Callable[[Path], Served]  # makes a stored policy answer rows of numbers
 
     def __init__(self, word: str) -> None:
-        self._places = PROBLEMS[word]
+        self._word = word
 
     if not TYPE_CHECKING:  # or any name would pass for a part
 
         def __getattr__(self, part: str) -> object:
             if part not in Problem.__annotations__:
                 raise AttributeError(f"no part of a problem: {part}")
-            module, _, name = self._places[part].rpartition(".")
+            places = PROBLEMS[self._word]
+            if part not in places:
+                raise UserError(f"problem {self._word}: '{part}' is not available")
+            module, _, name = places[part].rpartition(".")
             return getattr(import_module(module), name)
 
 

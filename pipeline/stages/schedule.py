@@ -7,8 +7,8 @@ from pathlib import Path
 from pipeline.config import Params
 from pipeline.errors import UserError
 from pipeline.problems import problem_of
-from pipeline.problems.parts import ScheduleRequest
-from pipeline.storage.user_tables import TABLE_SUFFIXES, user_table
+from pipeline.scheduling.schedule import ScheduleRequest, added, schedule
+from pipeline.storage.user_tables import user_table
 
 MEASURES = ("slowdown", "bounded_slowdown", "wait")  # columns of a schedule, those that its problem has
 AHEAD = "plan_"  # before a policy that looks ahead
@@ -23,9 +23,9 @@ def run(params: Params, asked: ScheduleRequest, policies: Sequence[str]) -> list
     Raises:
         UserError: two policies would write one file.
     """
-    use = problem_of(params, asked.scenario).use
+    how = problem_of(params, asked.scenario).schedule
     if len(policies) == 1:
-        use.schedule(params, asked._replace(policy=policies[0]))
+        schedule(how, params, asked._replace(policy=policies[0]))
         return []
     places = [beside(asked.out, policy) for policy in policies]
     for place, count in Counter(places).items():
@@ -33,7 +33,7 @@ def run(params: Params, asked: ScheduleRequest, policies: Sequence[str]) -> list
             raise UserError(f"--policy: {count} policies would write {place}: name each once")
     found = {}
     for policy, place in zip(policies, places, strict=True):
-        use.schedule(params, asked._replace(policy=policy, out=place))
+        schedule(how, params, asked._replace(policy=policy, out=place))
         found[policy] = means(place)
     return list(table(found))
 
@@ -48,8 +48,7 @@ def beside(out: Path, policy: str) -> Path:
     """
     model = Path(policy).name
     title = f"{AHEAD}{model}" if policy.startswith(AHEAD) and policy != model else model
-    suffix = next((end for end in TABLE_SUFFIXES if out.name.endswith(end)), "")
-    return out.with_name(f"{out.name.removesuffix(suffix)}_{title}{suffix}")
+    return added(out, title)
 
 
 def means(place: Path) -> Means:

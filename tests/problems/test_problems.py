@@ -2,11 +2,16 @@
 
 import inspect
 from collections.abc import Callable
-from typing import get_args, get_origin
+from typing import cast, get_args, get_origin, get_type_hints
 
 import pytest
+import torch
 
+from pipeline.errors import UserError
+from pipeline.explaining.explain import Explaining
 from pipeline.problems import PROBLEMS, Problem, problem
+from pipeline.scheduling.schedule import Scheduling
+from pipeline.showing.show import Showing
 
 
 def unlike(found: object, declared: object) -> str:
@@ -26,7 +31,14 @@ def takes(function: Callable[..., object], count: int) -> bool:
     return True
 
 
-DECLARED = Problem.__annotations__
+KINDS = {
+    "Explaining": Explaining,
+    "Scheduling": Scheduling,
+    "Showing": Showing,
+    "JobsInColumns": object,
+    "nn": torch.nn,
+}
+DECLARED = get_type_hints(Problem, localns=KINDS | {"nn": torch.nn})
 
 
 @pytest.mark.parametrize("word", PROBLEMS)
@@ -44,3 +56,10 @@ def test_a_part_of_another_kind_is_found() -> None:
 def test_only_declared_parts_can_be_asked_for() -> None:
     with pytest.raises(AttributeError, match="no part of a problem: teach"):
         _ = problem("pool").teach  # type: ignore[attr-defined]
+
+
+def test_what_a_problem_does_not_have_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    there = {part: place for part, place in PROBLEMS["pool"].items() if part != "show"}
+    monkeypatch.setitem(cast("dict[str, object]", PROBLEMS), "pool", there)
+    with pytest.raises(UserError, match=r"^problem pool: 'show' is not available$"):
+        _ = problem("pool").show

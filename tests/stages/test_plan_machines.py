@@ -9,12 +9,12 @@ from commands import contents
 from pipeline import storage
 from pipeline.config import Counts, MachinesCard, MachinesPlan, Params
 from pipeline.errors import UserError
+from pipeline.explaining.explain import ExplainRequest
 from pipeline.problems import check
 from pipeline.problems.machines.explaining.plans import CANDIDATES
 from pipeline.problems.machines.heuristics.rules import HEURISTICS
 from pipeline.problems.machines.learning import LEARNING
 from pipeline.problems.machines.tables import TABLES
-from pipeline.problems.parts import ExplainRequest
 from pipeline.stages import explain, generate, heuristics, plan
 
 AGENT = "deepk8s_ppo"
