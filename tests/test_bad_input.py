@@ -579,10 +579,12 @@ TABLES = [
     Case(
         "semicolons for commas",
         SJF,
-        ("jobs.csv: columns: ", "missing jobset, job"),
+        ("jobs.csv: columns: ", "missing job, arrival"),
         {"jobs.csv": JOBS.replace(",", ";").encode()},
     ),
-    Case("no header", SJF, ("jobs.csv: columns: ", "missing jobset, job"), {"jobs.csv": b"0,a,0,3,1,2\n0,b,0,3,1,2\n"}),
+    Case(
+        "no header", SJF, ("jobs.csv: columns: ", "missing job, arrival"), {"jobs.csv": b"0,a,0,3,1,2\n0,b,0,3,1,2\n"}
+    ),
     Case("an empty file", SJF, ("jobs.csv: expected jobs, found an empty file",), {"jobs.csv": b""}),
     Case(
         "UTF-16",

@@ -17,18 +17,21 @@ import pandas as pd
 import pytest
 from builders import REPOSITORY
 
-from pipeline.config import Params, PoolLog, PoolScenario
+from pipeline.config import Params, PoolScenario, load_params
 from pipeline.errors import UserError
 from pipeline.logs import lines
 from pipeline.logs.swf import read as read_log
 from pipeline.logs.trace import Trace
 from pipeline.problems.pool.heuristics.scores import HEURISTICS
-from pipeline.problems.pool.nouns import Cluster
+from pipeline.problems.pool.nouns import Cluster, JobSet
 from pipeline.problems.pool.scheduling.playing import schedule
-from pipeline.problems.pool.user_jobs import read_jobs
-from pipeline.problems.pool.user_schedules import write_schedule
+from pipeline.problems.pool.scheduling.schedule import SCHEDULING
+from pipeline.problems.pool.scheduling.schedule import scheduled as as_scheduled
+from pipeline.problems.pool.user_jobs import job_columns
 from pipeline.problems.pool.workload.job_table import JobTable, parts
 from pipeline.progress import no_progress
+from pipeline.scheduling.schedule import write
+from pipeline.scheduling.user_jobs import UserJobs, read_user_jobs
 
 MIB = 1 << 20
 MOST_MIB = 2048
@@ -148,7 +151,13 @@ def online(params: Params) -> PoolScenario:
 
 
 def read(path: Path, scenario: PoolScenario, rows: int) -> JobTable:
-    return read_jobs(path, scenario, PoolLog(name="swf", path=""), no_progress, rows)[0]
+    found = read_user_jobs(path, job_columns(load_params(REPOSITORY / "params.yaml"), scenario), rows)
+    return JobTable(found.ids, found.number, *found.jobs)
+
+
+def write_schedule(path: Path, jobs: JobTable, start: np.ndarray, rows: int = 10**6) -> None:
+    mine = UserJobs(jobs.ids, jobs.jobset, JobSet(*jobs[2:]))
+    write(path, mine, as_scheduled(jobs, start), SCHEDULING, rows)
 
 
 def scheduled(jobs: JobTable, scenario: PoolScenario, at_once: int, policy: str = "random") -> list[int]:
@@ -190,7 +199,7 @@ def test_a_schedule_is_the_same_in_chunks_of_any_size(tmp_path: Path, online: Po
     jobs = read(path, online, rows=77)
     start = np.array(scheduled(jobs, online, at_once=10**6))
     for folder, rows in (("one", 10**6), ("more", 33)):
-        write_schedule(tmp_path / folder / name, jobs, start, no_progress, rows)
+        write_schedule(tmp_path / folder / name, jobs, start, rows)
     one, more = tmp_path / "one" / name, tmp_path / "more" / name
     if name == "out.parquet":  # of other row groups, so of other bytes
         pd.testing.assert_frame_equal(pd.read_parquet(one), pd.read_parquet(more))
@@ -215,7 +224,7 @@ def test_numbers_with_a_point_stay_whole_as_ids(tmp_path: Path, online: PoolScen
     frame = table(1, 3).assign(job=[1234567.0, 12345678.0, 3.0], jobset=[0.5, 0.5, 1234567.25])
     frame.to_parquet(tmp_path / "jobs.parquet")
     jobs = read(tmp_path / "jobs.parquet", online, rows=10**6)
-    write_schedule(tmp_path / "out.csv", jobs, jobs.arrival, no_progress)
+    write_schedule(tmp_path / "out.csv", jobs, jobs.arrival)
     ids = [line.split(",")[:2] for line in (tmp_path / "out.csv").read_text().splitlines()[1:]]
     assert ids == [["0.5", "1234567"], ["0.5", "12345678"], ["1234567.25", "3"]]
 

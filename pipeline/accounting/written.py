@@ -10,7 +10,7 @@ import pandera.pandas as pa
 
 from pipeline.accounting.jobs import COMPLETED
 from pipeline.logs.lines import FIELDS
-from pipeline.problems.machines.user_tables import user_jobs_schema
+from pipeline.problems.machines.user_jobs import user_jobs_schema
 from pipeline.schemas.columns import integers
 from pipeline.storage.files import check_table
 

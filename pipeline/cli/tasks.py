@@ -118,7 +118,7 @@ def schedule(
     Example: python -m pipeline schedule jobs.csv --scenario online --policy sjf --out schedule.csv
     """
     params = read_params()
-    from pipeline.problems import ScheduleRequest
+    from pipeline.scheduling.schedule import ScheduleRequest
     from pipeline.stages.schedule import run
 
     asked = ScheduleRequest(jobs, scenario, policy[0], out, capacity, slots, horizon, samples, search, arrivals_end)
@@ -151,7 +151,7 @@ def show(
     Example: python -m pipeline show --scenario online --load 130 --policy models/deeprm --against sjf --out gantt.png
     """
     params = read_params()
-    from pipeline.problems import ShowRequest
+    from pipeline.showing.show import ShowRequest
     from pipeline.stages.show import run
 
     run(params, ShowRequest(jobs, scenario, load, jobset, begin, end, arrivals_end), [policy, against], out)
@@ -183,7 +183,7 @@ def explain(
     Example: python -m pipeline explain --policy models/deeprm
     """
     params = read_params()
-    from pipeline.problems import ExplainRequest
+    from pipeline.explaining.explain import ExplainRequest
     from pipeline.stages.explain import resolved, run
 
     asked = resolved(params, ExplainRequest(policy, jobsets, leaves, scenario))

@@ -1,190 +1,147 @@
-"""One package per problem, behind one typed seam: what stages, commands and the report may ask of any of them.
+"""One package per problem, in one table: what stages, commands and the report may ask of any of them.
 
-A problem's `problem.py` is nothing but assembly: each of its parts is imported when it is first asked for, so that a
-stage imports no more than it runs, and DVC knows what that is. Jobs, policies, tasks and networks of a problem are type
-variables here. Whoever holds a problem that is only known when params.yaml is read holds `AnyProblem`: what a part gave
-him, he may hand to another part of the same problem, and can do nothing else with it.
+A part is imported when it is first used, so that a stage imports no more than it runs, and DVC knows what that is. A
+stage holds a `Problem` that is only known when params.yaml is read: what one part returns (jobs, policies, tasks,
+networks) is an `object` to the stage, which can only pass it to another part of the same problem.
 """
 
 from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 import pandas as pd
 
 from pipeline.config import Params
+from pipeline.errors import UserError
 from pipeline.problems.parts import (
-    STORED,
     Algorithms,
-    Answering,
-    Best,
     Comparison,
     Drawn,
-    Evidence,
-    Examine,
-    ExplainRequest,
     Hindsight,
-    Jobs,
-    JobSets,
     Learning,
-    Network,
-    Part,
-    Picture,
     Planning,
-    Policy,
-    ScheduleRequest,
-    Score,
     Scoring,
     Served,
-    ShowRequest,
     SiteRows,
-    Table,
-    Task,
-    Tested,
     Trial,
-    Use,
-    Validated,
-    both,
-    no_hindsight,
-    no_planning,
-    nothing_more,
 )
 from pipeline.progress import ProgressCallback
 from pipeline.schemas import ResultTables
 
 if TYPE_CHECKING:
-    from torch import nn  # noqa: F401  # in the words of AnyProblem
+    from torch import nn
 
     from pipeline.execution.executor import Executor
+    from pipeline.explaining.explain import Explaining
     from pipeline.logs.trace import Trace
+    from pipeline.scheduling.schedule import Scheduling
+    from pipeline.scheduling.user_jobs import JobsInColumns
+    from pipeline.showing.show import Showing
 
-__all__ = [
-    "PROBLEMS",
-    "PROTOCOLS",
-    "STORED",
-    "Algorithms",
-    "Answering",
-    "AnyProblem",
-    "Best",
-    "Comparison",
-    "Drawn",
-    "Evidence",
-    "Examine",
-    "ExplainRequest",
-    "Hindsight",
-    "JobSets",
-    "Jobs",
-    "Learning",
-    "Network",
-    "Part",
-    "Picture",
-    "Planning",
-    "Policy",
-    "Problem",
-    "ScheduleRequest",
-    "Score",
-    "Scoring",
-    "Served",
-    "ShowRequest",
-    "SiteRows",
-    "Table",
-    "Task",
-    "Tested",
-    "Trial",
-    "Use",
-    "Validated",
-    "both",
-    "check",
-    "no_hindsight",
-    "no_planning",
-    "nothing_more",
-    "problem",
-    "problem_of",
-    "protocol",
-    "scenarios_by_problem",
-    "site_rows",
-    "trial",
-]
-
-# The one place where a new problem is entered: params.yaml's word, and the module that assembles it.
-PROBLEMS: Mapping[str, str] = {
-    "pool": "pipeline.problems.pool.problem",
-    "machines": "pipeline.problems.machines.problem",
-    "groups": "pipeline.problems.groups.problem",
+# The one place where a new problem is entered: params.yaml's word, and where each of its parts is defined.
+PROBLEMS: Mapping[str, Mapping[str, str]] = {
+    "pool": {
+        "check": "pipeline.problems.pool.checks.check",
+        "tables": "pipeline.problems.pool.tables.TABLES",
+        "draw": "pipeline.problems.pool.drawing.draw",
+        "scoring": "pipeline.problems.pool.scoring.scoring",
+        "planning": "pipeline.problems.pool.lookahead.planning.planning",
+        "learning": "pipeline.problems.pool.learning.LEARNING",
+        "pretraining": "pipeline.problems.pool.training.pretraining.PRETRAINING",
+        "finetuning": "pipeline.problems.pool.training.finetuning.FINETUNING",
+        "hindsight": "pipeline.problems.pool.evaluation.hindsight.solve",
+        "comparison": "pipeline.problems.pool.comparison.COMPARISON",
+        "schedule": "pipeline.problems.pool.scheduling.schedule.SCHEDULING",
+        "show": "pipeline.problems.pool.showing.showing.SHOWING",
+        "explain": "pipeline.problems.pool.explaining.explain.EXPLAINING",
+        "served": "pipeline.problems.pool.serving.served",
+        "export": "pipeline.problems.pool.networks.exporting.onnx",
+    },
+    "machines": {
+        "check": "pipeline.problems.machines.heuristics.names.check_names",
+        "tables": "pipeline.problems.machines.tables.TABLES",
+        "draw": "pipeline.problems.machines.drawing.draw",
+        "scoring": "pipeline.problems.machines.scoring.scoring",
+        "planning": "pipeline.problems.machines.lookahead.planning.planning",
+        "learning": "pipeline.problems.machines.learning.LEARNING",
+        "pretraining": "pipeline.problems.machines.training.algorithms.ALGORITHMS",
+        "finetuning": "pipeline.problems.machines.training.algorithms.ALGORITHMS",
+        "hindsight": "pipeline.problems.parts.no_hindsight",
+        "comparison": "pipeline.problems.machines.comparison.COMPARISON",
+        "schedule": "pipeline.problems.machines.scheduling.SCHEDULING",
+        "show": "pipeline.problems.machines.showing.SHOWING",
+        "explain": "pipeline.problems.machines.explaining.explain.EXPLAINING",
+        "served": "pipeline.problems.machines.serving.served",
+        "export": "pipeline.problems.machines.networks.exporting.onnx",
+    },
+    "groups": {
+        "check": "pipeline.problems.groups.heuristics.names.check_names",
+        "tables": "pipeline.problems.groups.tables.TABLES",
+        "draw": "pipeline.problems.groups.drawing.draw",
+        "scoring": "pipeline.problems.groups.scoring.scoring",
+        "planning": "pipeline.problems.parts.no_planning",
+        "learning": "pipeline.problems.groups.learning.LEARNING",
+        "pretraining": "pipeline.problems.groups.training.algorithms.ALGORITHMS",
+        "finetuning": "pipeline.problems.groups.training.algorithms.ALGORITHMS",
+        "hindsight": "pipeline.problems.parts.no_hindsight",
+        "comparison": "pipeline.problems.groups.comparison.COMPARISON",
+        "schedule": "pipeline.problems.groups.scheduling.SCHEDULING",
+        "show": "pipeline.problems.groups.showing.SHOWING",
+        "explain": "pipeline.problems.groups.explaining.explain.EXPLAINING",
+        "served": "pipeline.problems.groups.serving.served",
+        "export": "pipeline.problems.groups.networks.exporting.onnx",
+    },
 }
 
 # Protocols of others that policies can be played under: the word of `benchmark`, and the module that does it.
 PROTOCOLS: Mapping[str, str] = {"rlscheduler": "pipeline.problems.machines.benchmark"}
-
 
 # A site's log: what makes rows of params.yaml of it, and what replays it.
 SITES = "pipeline.problems.machines.site"
 TRIAL = "pipeline.problems.machines.trial"
 
 
-class Problem(Protocol[Jobs, Policy, Task, Network]):
-    """What one problem supplies; a part is imported when it is first asked for."""
+class Problem:
+    """The parts of one problem, each imported when it is first used."""
 
-    @property
-    def check(self) -> Callable[[Params], None]:
-        """Return what refuses rows of params.yaml that the problem's code cannot go with."""
+    check: Callable[[Params], None]  # refuses rows of params.yaml that the problem's code cannot go with
+    tables: ResultTables  # of what policies did
+    draw: Callable[[Params, str, ProgressCallback], Drawn[object]]  # all jobsets of a scenario, or cut from its log
+    scoring: Callable[[Params, str, str | None], Scoring[object, object]]  # of a scenario, and the agent if it is its
+    planning: Planning[object]  # makes a policy of a row of `plans`, which looks ahead
+    learning: "Learning[object, object, nn.Module]"
+    pretraining: Algorithms
+    finetuning: Algorithms  # apart from the others, because few of them imitate a heuristic
+    hindsight: Hindsight
+    comparison: Comparison
+    schedule: "Scheduling[JobsInColumns]"  # of a user's own jobs
+    show: "Showing[JobsInColumns]"  # draws jobsets
+    explain: "Explaining"
+    served: Callable[[Path], Served]  # makes a stored policy answer rows of numbers
+    export: Callable[[Path], bytes]  # a model's folder as an ONNX file
 
-    @property
-    def tables(self) -> ResultTables:
-        """Return the tables of what policies did."""
+    def __init__(self, word: str) -> None:
+        self._word = word
 
-    @property
-    def draw(self) -> Callable[[Params, str, ProgressCallback], Drawn[Jobs]]:
-        """Return what draws all jobsets of a scenario, or cuts them from its log."""
+    if not TYPE_CHECKING:  # or any name would pass for a part
 
-    @property
-    def scoring(self) -> Callable[[Params, str, str | None], Scoring[Jobs, Policy]]:
-        """Return how policies are scored, given a scenario, and the agent if they are its own."""
-
-    @property
-    def planning(self) -> Planning[Policy]:
-        """Return what makes a policy of a row of `plans`, which looks ahead."""
-
-    @property
-    def learning(self) -> Learning[Policy, Task, Network]:
-        """Return how its agents learn."""
-
-    @property
-    def pretraining(self) -> Algorithms:
-        """Return the ways to pre-train, by their params.yaml word."""
-
-    @property
-    def finetuning(self) -> Algorithms:
-        """Return the ways to fine-tune; apart from the others, for few of them imitate a heuristic."""
-
-    @property
-    def hindsight(self) -> Hindsight:
-        """Return what full knowledge could have made of a scenario's test jobsets."""
-
-    @property
-    def comparison(self) -> Comparison:
-        """Return what is compared beside slowdown."""
-
-    @property
-    def use(self) -> Use:
-        """Return what people do with its policies."""
-
-    @property
-    def served(self) -> Callable[[Path], Served]:
-        """Return what makes a stored policy answer rows of numbers."""
+        def __getattr__(self, part: str) -> object:
+            if part not in Problem.__annotations__:
+                raise AttributeError(f"no part of a problem: {part}")
+            places = PROBLEMS[self._word]
+            if part not in places:
+                raise UserError(f"problem {self._word}: '{part}' is not available")
+            module, _, name = places[part].rpartition(".")
+            return getattr(import_module(module), name)
 
 
-AnyProblem = Problem[object, object, object, "nn.Module"]
-
-
-def problem(word: str) -> AnyProblem:
+def problem(word: str) -> Problem:
     """Return the problem of a word of params.yaml."""
-    found: AnyProblem = import_module(PROBLEMS[word]).PROBLEM
-    return found
+    return Problem(word)
 
 
-def problem_of(params: Params, scenario: str) -> AnyProblem:
+def problem_of(params: Params, scenario: str) -> Problem:
     """Return the problem that a scenario is of.
 
     Raises:

@@ -15,7 +15,6 @@ from pydantic.fields import FieldInfo
 from pipeline.config import Params
 from pipeline.core import Json
 from pipeline.errors import UserError
-from pipeline.problems import PROBLEMS
 
 State = TypeVar("State", bound=BaseModel)  # of a cluster, as it is asked about
 Decision = TypeVar("Decision", bound=BaseModel)
@@ -70,7 +69,7 @@ def live_of(params: Params, scenario: str) -> AnyLive:
         UserError: there is no such scenario, or its problem is not served.
     """
     word = params.scenario(scenario).problem
-    place = f"{PROBLEMS[word].rpartition('.')[0]}.live"
+    place = f"pipeline.problems.{word}.live"
     try:
         found: AnyLive = import_module(place).LIVE
     except ModuleNotFoundError as error:

@@ -161,62 +161,6 @@ class Comparison(NamedTuple):
     references: Collection[str] = ()  # heuristics that are compared with, and never advised: chance, foresight
 
 
-class ScheduleRequest(NamedTuple):
-    """A user's own jobs, and who is to schedule them."""
-
-    jobs: Path  # a job table or a log
-    scenario: str
-    policy: str  # a heuristic by name, a model directory, or <agent>_tree
-    out: Path
-    capacity: int | None = None  # units of each resource, slots, horizon: instead of the scenario's
-    slots: int | None = None
-    horizon: int | None = None
-    samples: int = 0  # schedules that are drawn with all jobs known
-    tries: int = 0  # schedules that are searched with all jobs known
-    arrivals_end: int | None = None  # first step after all arrivals, as policies know it; None: they do not
-
-
-class ShowRequest(NamedTuple):
-    """Which jobset to draw, and which of its time."""
-
-    jobs: Path | None  # a job table or log; None: the test jobsets of the scenario
-    scenario: str
-    load: int | None = None
-    jobset: str | None = None
-    begin: int | None = None
-    end: int | None = None
-    arrivals_end: int | None = None  # as in ScheduleRequest, of a user's own jobs
-
-
-def must_have_no_end(asked: ScheduleRequest | ShowRequest) -> None:
-    """Refuse --arrivals-end where no policy is ever given the end of arrivals."""
-    if asked.arrivals_end is not None:
-        raise UserError(f"--arrivals-end: scenario '{asked.scenario}': only policies of pooled clusters use it")
-
-
-class Picture(NamedTuple):
-    """A drawn jobset, and what can be said of it."""
-
-    content: bytes  # PNG
-    title: str
-    halves: list[str]  # what is written over each half
-    slowdowns: list[float]  # mean of each half
-
-
-class ExplainRequest(NamedTuple):
-    """Which policy to explain, where, and how much of it."""
-
-    agent: str  # or a plan, or any other policy by name
-    jobsets: int  # of each load and split, at most
-    leaves: int  # of the tree, at most
-    scenario: str | None = None  # None: the agent's own
-
-    @property
-    def title(self) -> str:
-        """Return the policy's name in files and words."""
-        return Path(self.agent).name
-
-
 class SiteRows(NamedTuple):
     """What params.yaml needs to advise a site."""
 
@@ -233,14 +177,6 @@ class Trial(NamedTuple):
 
     played: pd.DataFrame  # TRIAL
     limits: bool  # does the log say which run times users asked for?
-
-
-class Use(NamedTuple):
-    """What people do with policies on their own jobs."""
-
-    schedule: Callable[[Params, ScheduleRequest], None]
-    draw: Callable[[Params, ShowRequest, Sequence[str], Sequence[str]], Picture]  # (..., policies, their names or none)
-    explain: Callable[[Params, ExplainRequest], None]
 
 
 Answering = Callable[[FloatArray, FloatArray], FloatArray | IntArray]  # (rows, uniform draws) -> answers

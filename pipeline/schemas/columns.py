@@ -27,6 +27,11 @@ def above_zero() -> pa.Column:
     return pa.Column("float64", [pa.Check.gt(0, error="above 0"), pa.Check(np.isfinite, error="finite")])
 
 
+def share(nullable: bool = False) -> pa.Column:
+    """Return a column of shares."""
+    return pa.Column("float64", pa.Check.in_range(0.0, 1.0, error="within 0 and 1"), nullable=nullable)
+
+
 def job_rules() -> list[pa.Check]:
     """Return what holds for the jobs of every jobset."""
     return [

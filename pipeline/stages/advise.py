@@ -6,7 +6,8 @@ from pipeline.config import Params
 from pipeline.core import Json
 from pipeline.errors import UserError
 from pipeline.execution.executor import executor
-from pipeline.problems import Trial, trial
+from pipeline.problems import trial
+from pipeline.problems.parts import Trial
 from pipeline.progress import progress, say
 from pipeline.report.advice import NO_LIMITS, page, sentence
 from pipeline.schemas import TRIAL

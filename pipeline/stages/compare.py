@@ -11,7 +11,8 @@ from pipeline.comparing.comparing import Chosen, Compared, compare, key_metrics,
 from pipeline.comparing.loads import loads_markdown, loads_of, short
 from pipeline.comparing.resampling import windows
 from pipeline.config import Params
-from pipeline.problems import Evidence, Tested, problem, problem_of, scenarios_by_problem
+from pipeline.problems import problem, problem_of, scenarios_by_problem
+from pipeline.problems.parts import Evidence, Tested
 from pipeline.progress import progress, say
 from pipeline.schemas import COMPARISON, DELAY, LOADS, OBJECTIVES, SUMMARY
 from pipeline.simulation.results import BOUNDED

@@ -10,7 +10,7 @@ from pipeline.comparing import words
 from pipeline.comparing.comparing import Chosen, compare
 from pipeline.config import Params
 from pipeline.errors import UserError
-from pipeline.problems import AnyProblem, problem_of
+from pipeline.problems import Problem, problem_of
 from pipeline.progress import progress, say
 from pipeline.schemas import COMPARISON
 from pipeline.simulation.results import BOUNDED, Results, slowdown_column
@@ -54,7 +54,7 @@ def means(frame: pd.DataFrame) -> list[str]:
     return lines
 
 
-def _fresh(problem: AnyProblem, params: Params, scenario: str) -> Mapping[int, Sequence[object]]:
+def _fresh(problem: Problem, params: Params, scenario: str) -> Mapping[int, Sequence[object]]:
     """Return the confirming jobsets: drawn as test jobsets are, from a seed of their own."""
     with progress(f"draw jobsets of {scenario}, percent", 100, brief=True) as advance:
         drawn = problem.draw(params.model_copy(update={"seed": SEED}), scenario, advance).splits["test"]
@@ -71,7 +71,7 @@ def _alike(some: Sequence[object], others: Sequence[object]) -> bool:
 
 
 def _scored(
-    problem: AnyProblem,
+    problem: Problem,
     params: Params,
     scenario: str,
     knobs: Mapping[str, float],

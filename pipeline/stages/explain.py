@@ -5,7 +5,8 @@ from pathlib import Path
 from pipeline.config import Params, pick
 from pipeline.config.records import there_are
 from pipeline.errors import UserError
-from pipeline.problems import ExplainRequest, problem_of
+from pipeline.explaining.explain import ExplainRequest, explain
+from pipeline.problems import problem_of
 
 AHEAD = "plan_"  # before a policy that looks ahead
 
@@ -17,7 +18,7 @@ def run(params: Params, asked: ExplainRequest) -> None:
         UserError: there is no such policy, or it is not known in which scenario it decides.
     """
     asked = resolved(params, asked)
-    problem_of(params, asked.scenario or "").use.explain(params, asked)
+    explain(problem_of(params, asked.scenario or "").explain, params, asked)
 
 
 def resolved(params: Params, asked: ExplainRequest) -> ExplainRequest:

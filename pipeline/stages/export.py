@@ -1,11 +1,10 @@
 """`export`: a trained network as an ONNX file, which runs where nothing of this project is installed."""
 
-from importlib import import_module
 from pathlib import Path
 
 from pipeline import storage
 from pipeline.errors import UserError
-from pipeline.problems import PROBLEMS
+from pipeline.problems import PROBLEMS, problem
 from pipeline.progress import say
 from pipeline.storage.files import check_out
 
@@ -21,7 +20,7 @@ def run(folder: Path, out: Path) -> None:
     if word not in PROBLEMS:
         raise UserError(f"{folder}: expected a model of {', '.join(PROBLEMS)}, found one of '{word}'")
     try:
-        content: bytes = import_module(f"{PROBLEMS[word].rpartition('.')[0]}.networks.exporting").onnx(folder)
+        content = problem(word).export(folder)
     except ModuleNotFoundError as error:
         raise UserError(f"export needs {error.name}: pip install 'deeprm-pipeline[onnx]'") from error
     storage.write(out, content)

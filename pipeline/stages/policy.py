@@ -7,7 +7,8 @@ from pipeline.config import Params
 from pipeline.core import keys
 from pipeline.external.guard import Guard, PolicyError, located
 from pipeline.external.loading import external
-from pipeline.problems import JobSets, problem_of
+from pipeline.problems import problem_of
+from pipeline.problems.parts import JobSets
 from pipeline.progress import progress, say
 from pipeline.simulation.results import MOST_JOBSETS, tables_of
 

@@ -10,7 +10,7 @@ from pipeline import storage
 from pipeline.config import Params
 from pipeline.core import Json
 from pipeline.errors import UserError
-from pipeline.problems import ShowRequest, problem_of
+from pipeline.problems import problem_of
 from pipeline.progress import say
 from pipeline.report import changes as differences
 from pipeline.report.changes import Changes
@@ -19,6 +19,7 @@ from pipeline.report.headline import at_home, best_agent, middle_load, typical_j
 from pipeline.report.page import Content, Origin, html
 from pipeline.report.pictures import Picture, Shown, data_uri, figures, papers
 from pipeline.schemas import COMPARISON, DELAY, HINDSIGHT_SUMMARY, OBJECTIVES, STREAM_SUMMARY, SUMMARY
+from pipeline.showing.show import ShowRequest, draw
 from pipeline.simulation.results import BOUNDED
 from pipeline.storage import evidence, leftovers, revisions
 from pipeline.tracking.source_tree import refusal
@@ -105,7 +106,7 @@ def _schedule(params: Params, objectives: pd.DataFrame, agents: Collection[str])
     try:
         pair = evidence.read_pair(agent, scenario, there.tables)
         asked = ShowRequest(None, scenario, load, str(typical_jobset(pair, agent, load)))
-        drawn = there.use.draw(params, asked, [word, "sjf"], [agent, "sjf"])
+        drawn = draw(there.show, params, asked, [word, "sjf"], [agent, "sjf"])
     except UserError as error:
         return None, [f"No schedule is drawn: {error}."]
     halves = ". ".join(half.replace("\n", "; ") for half in drawn.halves)

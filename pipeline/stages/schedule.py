@@ -7,9 +7,10 @@ from pathlib import Path
 from pipeline.config import Params
 from pipeline.errors import UserError
 from pipeline.external.guard import PolicyError
-from pipeline.problems import ScheduleRequest, problem_of
+from pipeline.problems import problem_of
 from pipeline.progress import say
-from pipeline.storage.user_tables import TABLE_SUFFIXES, user_table
+from pipeline.scheduling.schedule import ScheduleRequest, added, schedule
+from pipeline.storage.user_tables import user_table
 
 MEASURES = ("slowdown", "bounded_slowdown", "wait")  # columns of a schedule, those that its problem has
 AHEAD = "plan_"  # before a policy that looks ahead
@@ -25,9 +26,9 @@ def run(params: Params, asked: ScheduleRequest, policies: Sequence[str]) -> list
         UserError: two policies would write one file.
         PolicyError: an external policy failed; the others have their schedules, and the table is said.
     """
-    use = problem_of(params, asked.scenario).use
+    how = problem_of(params, asked.scenario).schedule
     if len(policies) == 1:
-        use.schedule(params, asked._replace(policy=policies[0]))
+        schedule(how, params, asked._replace(policy=policies[0]))
         return []
     places = [beside(asked.out, policy) for policy in policies]
     for place, count in Counter(places).items():
@@ -36,7 +37,7 @@ def run(params: Params, asked: ScheduleRequest, policies: Sequence[str]) -> list
     found, failed = dict[str, Means](), list[PolicyError]()
     for policy, place in zip(policies, places, strict=True):
         try:
-            use.schedule(params, asked._replace(policy=policy, out=place))
+            schedule(how, params, asked._replace(policy=policy, out=place))
         except PolicyError as error:
             failed.append(error)
             continue
@@ -58,9 +59,8 @@ def beside(out: Path, policy: str) -> Path:
     'mine_plan_deeprm3.csv'
     """
     model = Path(policy).name
-    title = (f"{AHEAD}{model}" if policy.startswith(AHEAD) and policy != model else model).replace(":", "_")
-    suffix = next((end for end in TABLE_SUFFIXES if out.name.endswith(end)), "")
-    return out.with_name(f"{out.name.removesuffix(suffix)}_{title}{suffix}")
+    title = f"{AHEAD}{model}" if policy.startswith(AHEAD) and policy != model else model
+    return added(out, title.replace(":", "_"))
 
 
 def means(place: Path) -> Means:

@@ -8,7 +8,8 @@ from pathlib import Path
 
 from pipeline import storage
 from pipeline.config import load_params
-from pipeline.problems import ShowRequest, problem_of
+from pipeline.problems import problem_of
+from pipeline.showing.show import ShowRequest, draw
 from pipeline.storage.files import check_out
 
 TRIAL = Path(__file__).parent / "trial"
@@ -20,7 +21,7 @@ def run(out: Path) -> list[str]:
     check_out(out, [".png"])
     params = load_params(TRIAL / "params.yaml")
     asked, policies = ShowRequest(TRIAL / "jobs.csv", "trial"), ["sjf", str(TRIAL / AGENT)]
-    drawn = problem_of(params, "trial").use.draw(params, asked, policies, ["SJF", AGENT])
+    drawn = draw(problem_of(params, "trial").show, params, asked, policies, ["SJF", AGENT])
     storage.write(out, drawn.content)
     sjf, agent = drawn.slowdowns
     return [

@@ -1,4 +1,7 @@
-"""A table that a user wrote: read a chunk at a time, so that it may be longer than memory; ids stay as they stand."""
+"""A user's tables, read and written a chunk at a time, so that they may be longer than memory; ids stay as they are.
+
+What is written is whole or not there at all; text has the same bytes as if it were written in one go.
+"""
 
 import gzip
 import os
@@ -12,10 +15,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from pipeline.errors import UserError
-from pipeline.storage.files import one_line
+from pipeline.storage.files import DIGITS, one_line, writing
 
 TABLE_SUFFIXES = (".csv", ".csv.gz", ".parquet")
 ROWS = 250_000  # of a chunk
+BEST = 9  # of zlib's levels
+GZIP = 31  # zlib's word for gzip's format; no time and no name in it
 
 
 def user_table(path: Path, ids: Collection[str], rows: int = ROWS) -> Iterator[tuple[pd.DataFrame, float]]:
@@ -94,3 +99,33 @@ def _csv(path: Path, ids: Collection[str], rows: int) -> Iterator[tuple[pd.DataF
 
 def _unpacked(file: BinaryIO, path: Path) -> BinaryIO:
     return cast("BinaryIO", gzip.open(file)) if path.suffix == ".gz" else file
+
+
+def write_chunks(path: Path, frames: Iterator[pd.DataFrame], digits: int = DIGITS) -> None:
+    """Write the rows of some tables, one after another, as the suffix of the path says; text is rounded."""
+    with writing(path) as file:
+        if path.suffix == ".parquet":
+            _write_parquet(file, frames)
+        elif path.suffix == ".gz":
+            packer = zlib.compressobj(BEST, zlib.DEFLATED, GZIP)
+            for text in _texts(frames, digits):
+                file.write(packer.compress(text))
+            file.write(packer.flush())
+        else:
+            for text in _texts(frames, digits):
+                file.write(text)
+
+
+def _texts(frames: Iterator[pd.DataFrame], digits: int) -> Iterator[bytes]:
+    for number, frame in enumerate(frames):
+        text = frame.to_csv(index=False, header=number == 0, float_format=f"%.{digits}g", lineterminator="\n")
+        yield text.encode()
+
+
+def _write_parquet(file: BinaryIO, frames: Iterator[pd.DataFrame]) -> None:
+    first = pa.Table.from_pandas(next(frames), preserve_index=False)
+    with pq.ParquetWriter(file, first.schema, write_page_checksum=True) as writer:
+        writer.write_table(first)
+        del first
+        for frame in frames:
+            writer.write_table(pa.Table.from_pandas(frame, preserve_index=False))

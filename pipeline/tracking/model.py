@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pipeline.config.cards import POOL
-from pipeline.problems import Served, problem
+from pipeline.problems import problem
+from pipeline.problems.parts import Served
 from pipeline.tracking.store import Store
 
 if TYPE_CHECKING:

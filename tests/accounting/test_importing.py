@@ -12,7 +12,8 @@ from pipeline.accounting import jobs as why
 from pipeline.config import load_params
 from pipeline.errors import UserError
 from pipeline.logs import swf
-from pipeline.problems.machines.user_jobs import park_of, read_user_jobs
+from pipeline.problems.machines.user_jobs import job_columns, park_of
+from pipeline.scheduling.user_jobs import read_user_jobs
 
 SACCT, JOBCOMP = DUMPS / "sacct.txt", DUMPS / "jobcomp.txt"
 HEADER = "JobIDRaw|User|Submit|Start|End|State|AllocCPUS"
@@ -112,7 +113,9 @@ def test_a_log_is_read_as_it_was_written(imported: Imported) -> None:
 def test_schedule_reads_the_job_table(imported: Imported) -> None:
     imported.run(JOBCOMP)
     params = load_params(REPOSITORY / "params.yaml")
-    found = read_user_jobs(imported.out / "jobs.csv", params.machines_scenario("machines"), park_of(params, "machines"))
+    found = read_user_jobs(
+        imported.out / "jobs.csv", job_columns(params.machines_scenario("machines"), park_of(params, "machines"))
+    )
     assert len(found.jobs.arrival) == 22
     assert found.jobs.duration.sum() == imported.table("jobs.csv")["duration"].sum()
 

@@ -411,7 +411,7 @@ WANTED = "columns: expected jobset, job, arrival, duration, cpu, memory; "
         ("jobs.csv", b"\n\n", "expected jobs, found an empty file"),
         ("jobs.csv", b"jobset,job,arrival,duration,cpu\n0,a,0,3,1\n", f"{WANTED}missing memory"),
         ("jobs.csv", b"jobset,job,arrival,duration,cpu,memory,gpu\n0,a,0,3,1,2,3\n", f"{WANTED}unknown gpu"),
-        ("jobs.csv", JOBS.replace(",", ";").encode(), f"{WANTED}missing jobset, job, "),
+        ("jobs.csv", JOBS.replace(",", ";").encode(), f"{WANTED}missing job, arrival, "),
         ("jobs.csv", b"\xff\xfe\x00\x01", "not a readable table ("),
         ("jobs.csv", b'jobset,job\n"a', "not a readable table ("),
         ("jobs.csv.gz", PACKED[:-9], "not a readable table (Compressed file ended before "),

@@ -15,11 +15,10 @@ from pipeline import storage
 from pipeline.config import Params
 from pipeline.core import Observation
 from pipeline.errors import UserError
+from pipeline.explaining.explain import ExplainRequest
 from pipeline.learning.stored import weights_of
-from pipeline.problems import ExplainRequest
-from pipeline.problems.pool.explaining.stored import tree_by_name
 from pipeline.problems.pool.explaining.tables import CLASSES, DIFFERENCES, EFFECTS, IMPORTANCE, OUTCOMES, WITHHELD
-from pipeline.problems.pool.explaining.tree import TreeCard
+from pipeline.problems.pool.explaining.tree import TreeCard, tree_by_name
 from pipeline.problems.pool.networks.loading import card_of
 from pipeline.problems.pool.networks.networks import build
 from pipeline.problems.pool.nouns import Cluster

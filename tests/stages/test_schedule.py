@@ -205,7 +205,7 @@ def test_the_end_of_arrivals_is_refused_where_no_policy_is_given_it(
 ) -> None:
     options = ["--policy", "sjf", "--scenario", scenario, "--out", "out.png" if "show" in words else "out.csv"]
     done = command(*words.split(), *options, "--arrivals-end", 5)
-    said = f"error: --arrivals-end: scenario '{scenario}': only policies of pooled clusters use it\n"
+    said = f"error: --arrivals-end: not in scenario '{scenario}': only policies of pooled clusters use it\n"
     assert (done.code, done.err) == (2, said)
 
 

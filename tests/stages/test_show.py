@@ -100,8 +100,8 @@ def test_a_policy_is_told_when_arrivals_end_of_the_scenarios_jobsets_and_not_of_
         ("--load 20", "scenario 'online': unknown load 20; there are: 10, 90"),
         ("--load 90 --jobset 2", "scenario 'online', load 90: unknown test jobset '2'; there are: 0 to 1"),
         ("--load 90 --jobset x", "scenario 'online', load 90: unknown test jobset 'x'; there are: 0 to 1"),
-        ("--load 90 --jobset 1 --from 9", "steps 9 to 2: nothing to draw; the jobset runs from step 1 to 2"),
-        ("--load 90 --jobset 1 --from 1 --to 1", "steps 1 to 1: nothing to draw; the jobset runs from step 1 to 2"),
+        ("--load 90 --jobset 1 --from 9", "time 9 to 2: nothing to draw; the jobset runs from 1 to 2"),
+        ("--load 90 --jobset 1 --from 1 --to 1", "time 1 to 1: nothing to draw; the jobset runs from 1 to 2"),
         ("two.csv", "two.csv: choose a jobset by --jobset; there are: day, night"),
         ("two.csv --jobset noon", "two.csv: unknown jobset 'noon'; there are: day, night"),
         (
@@ -112,7 +112,7 @@ def test_a_policy_is_told_when_arrivals_end_of_the_scenarios_jobsets_and_not_of_
         ("none.csv", "none.csv: no such file"),
         (
             "long.csv",
-            "5000 steps in which 1000 jobs run are too many for one picture (at most 400 and 600); the jobset ",
+            "1,000 jobs in 5,000 steps are too many for one picture (at most 600 in 400 steps); the jobset ",
         ),
     ],
 )

@@ -35,6 +35,7 @@ OF_CONFIG = (
 )
 PASSED_THROUGH = tuple(f"pipeline/config/{name}.py" for name in OF_CONFIG)  # left out, but not what they import
 SEAM = Path("pipeline/problems/__init__.py")
+WORDS = Path("pipeline/problems/parts.py")  # of the seam: types, and stand-ins that refuse or do nothing
 PARTS = ("tables", "draw", "scoring", "planning", "learning", "pretraining", "finetuning", "hindsight", "comparison")
 Using = ("problem", "problem_of")  # of the seam: who imports one of these asks problems for parts
 
@@ -126,16 +127,15 @@ def opened(root: Path, file: Path) -> set[Path]:
 
 
 def reached(root: Path, problem: str, parts: Collection[str]) -> set[Path]:
-    """The files that some parts of a problem import: those of its assembly, and of these properties' bodies."""
-    file = Path(f"pipeline/problems/{problem}/problem.py")
-    found: set[Path] = set()
-    for node in parsed(root, file).body:
-        inside = node.body if isinstance(node, ast.ClassDef) else [node]
-        for one in inside:
-            if isinstance(one, ast.If) or (isinstance(one, ast.FunctionDef) and one.name not in parts):
-                continue
-            found |= _files(root, file, [one, *run_nodes(one)])
-    return found
+    """The files that some parts of a problem are in, by the table of the seam."""
+    (table,) = (
+        ast.literal_eval(node.value)
+        for node in parsed(root, SEAM).body
+        if isinstance(node, ast.AnnAssign) and ast.unparse(node.target) == "PROBLEMS" and node.value is not None
+    )
+    found = {part: module_file(root, table[problem][part].rpartition(".")[0]) for part in parts}
+    assert None not in found.values(), f"{problem}: no file of {found}"
+    return {file for file in found.values() if file is not None}
 
 
 def closure(root: Path, file: Path, problems: Sequence[str] = (), left_out: Sequence[str] | None = None) -> set[Path]:
@@ -152,7 +152,7 @@ def closure(root: Path, file: Path, problems: Sequence[str] = (), left_out: Sequ
     )
     while to_read:
         at = to_read.pop()
-        if at not in found and at != SEAM and not covered(at, (*left_out, *others)):
+        if at not in found and at not in (SEAM, WORDS) and not covered(at, (*left_out, *others)):
             found.add(at)
             to_read += imported(root, at)
     return {at for at in found if has_code(root, at) and not covered(at, PASSED_THROUGH)}

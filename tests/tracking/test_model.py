@@ -11,10 +11,10 @@ from tracking_records import Records, environment
 from pipeline.config import Params, PoolCard
 from pipeline.core import Observation
 from pipeline.learning.stored import weights_of
-from pipeline.problems.pool.flat import flatten, unflatten, width
 from pipeline.problems.pool.networks.loading import card_of, restore
 from pipeline.problems.pool.networks.networks import build
 from pipeline.problems.pool.nouns import Cluster, JobSet
+from pipeline.problems.pool.serving import flatten, unflatten, width
 from pipeline.storage import Model, read_model, write_model
 from pipeline.tracking import stage
 from pipeline.tracking.delivery import send_waiting

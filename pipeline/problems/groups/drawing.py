@@ -6,10 +6,10 @@ from pipeline import storage
 from pipeline.config import Params
 from pipeline.core import SPLITS
 from pipeline.logs.plausible import refuse_implausible
-from pipeline.problems import Drawn
 from pipeline.problems.groups.nouns import Jobs
 from pipeline.problems.groups.storage import write_jobsets
 from pipeline.problems.groups.workload.source import Cut, source
+from pipeline.problems.parts import Drawn
 from pipeline.progress import ProgressCallback
 
 

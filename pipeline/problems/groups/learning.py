@@ -19,7 +19,6 @@ from pipeline.config import (
 from pipeline.config.groups.card import MUST_MATCH
 from pipeline.core import FloatArray
 from pipeline.learning.stored import must_be_as_asked, weights_of
-from pipeline.problems import Learning
 from pipeline.problems.groups.evaluation.controlling import decided, own
 from pipeline.problems.groups.evaluation.play import Expectation, Player, controlled
 from pipeline.problems.groups.heuristics.teachers import TEACHERS
@@ -33,6 +32,7 @@ from pipeline.problems.groups.storage import read_jobsets
 from pipeline.problems.groups.training.off_policy import off_policy
 from pipeline.problems.groups.training.task import Task
 from pipeline.problems.groups.workload.source import cluster_of, configurations_of, source
+from pipeline.problems.parts import Learning
 
 
 def read_task(params: Params, agent: str, part: PretrainConfig | FinetuneConfig) -> Task:

@@ -4,12 +4,12 @@ from functools import partial
 
 from pipeline import storage
 from pipeline.config import Params
-from pipeline.problems import Scoring
 from pipeline.problems.groups.evaluation import play
 from pipeline.problems.groups.heuristics.tuning import best_rules, rules_with, tuned_rules
 from pipeline.problems.groups.nouns import Jobs
 from pipeline.problems.groups.storage import read_jobsets
 from pipeline.problems.groups.workload.source import cluster_of, configurations_of
+from pipeline.problems.parts import Scoring
 
 
 def scoring(params: Params, scenario: str, agent: str | None = None) -> Scoring[Jobs, play.Player]:

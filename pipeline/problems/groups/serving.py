@@ -19,9 +19,9 @@ import numpy as np
 from pipeline import storage
 from pipeline.config import GroupsCard
 from pipeline.core import FloatArray
-from pipeline.problems import Answering, Served
 from pipeline.problems.groups.nouns import Observation, Setting, SharedCluster
 from pipeline.problems.groups.workload.source import cluster_of, configurations_of
+from pipeline.problems.parts import Answering, Served
 
 # Axes of the fields after [B]; those of COUNTS are whole numbers.
 SHAPES: dict[str, str] = {

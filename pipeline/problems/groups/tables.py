@@ -20,11 +20,13 @@ def jobs_schema(resources: Iterable[str]) -> pa.DataFrameSchema:
 
 
 def user_jobs_schema(scenario: GroupsScenario, estimated: bool) -> pa.DataFrameSchema:
-    """Return the schema of a user's own job table; queues by their names."""
-    columns = {"jobset": pa.Column(str), "job": pa.Column(str), "arrival": numbers(0.0), "duration": above_zero()}
+    """Return the schema of a user's own job table; queues by their names, or numbers from 0."""
+    columns = {"jobset": pa.Column(nullable=False), "job": pa.Column(nullable=False)}
+    columns |= {"arrival": numbers(0.0), "duration": above_zero()}
     columns |= {"estimate": above_zero()} if estimated else {}
     columns |= {name: integers(0, units) for name, units in scenario.resources.items()}
-    queues = pa.Check.isin(scenario.queues, error=f"one of {', '.join(scenario.queues)}")
+    known = [*scenario.queues, *(str(place) for place in range(len(scenario.queues)))]
+    queues = pa.Check.isin(known, error=f"one of {', '.join(scenario.queues)}")
     columns |= {"group": integers(0, scenario.groups - 1), "queue": pa.Column(str, queues)}
     return pa.DataFrameSchema(columns, strict=True, unique=["jobset", "job"], name="UserJobs")
 
@@ -33,8 +35,8 @@ def user_jobs_schema(scenario: GroupsScenario, estimated: bool) -> pa.DataFrameS
 SCHEDULE = table(
     "Schedule",
     {
-        "jobset": pa.Column(str),
-        "job": pa.Column(str),
+        "jobset": pa.Column(),
+        "job": pa.Column(),
         "group": integers(0),
         "queue": pa.Column(str),
         "start": numbers(0.0, nullable=True),

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import pandera.pandas as pa
 
 from pipeline import storage
 from pipeline.config import MachinesCard, there_are
@@ -16,10 +17,50 @@ from pipeline.problems.machines.heuristics.rules import HEURISTICS, PEERS
 from pipeline.problems.machines.lookahead.futures import outlook
 from pipeline.problems.machines.lookahead.naming import LEARNED, PREFIX, network_base, planned
 from pipeline.problems.machines.lookahead.planner import Planner, Reach
-from pipeline.problems.machines.rlscheduler_tables import RLSCHEDULER, RLSCHEDULER_PAIRED, RLSCHEDULER_WAITS
 from pipeline.problems.machines.workload.rlscheduler import SEQUENCE, STARTS, Protocol, read_protocol
 from pipeline.progress import progress, say
+from pipeline.schemas.columns import integers, numbers
 from pipeline.storage.files import check_out
+
+PLAYED = {
+    "trace": pa.Column(str),
+    "seq": integers(0),
+    "start_index": integers(0),
+    "backfill": integers(0, 1),
+    "policy": pa.Column(str),
+    "avg_bounded_slowdown": numbers(1.0),
+}
+RLSCHEDULER = pa.DataFrameSchema(
+    PLAYED | {"avg_wait_s": numbers(0.0), "utilization_peer": numbers(0.0), "makespan_s": numbers(0.0)},
+    strict=True,
+    ordered=True,
+    unique=["trace", "seq", "backfill", "policy"],
+    name="RLScheduler",
+)
+RLSCHEDULER_WAITS = pa.DataFrameSchema(
+    PLAYED | {name: numbers(0.0) for name in ("p99_wait_s", "longest_wait_s", "area_weighted_response_s")},
+    strict=True,
+    ordered=True,
+    unique=["trace", "seq", "backfill", "policy"],
+    name="RLSchedulerWaits",
+)
+RLSCHEDULER_PAIRED = pa.DataFrameSchema(
+    {
+        "policy": pa.Column(str),
+        "against": pa.Column(str),
+        "n": integers(1),
+        "mean": numbers(1.0),
+        "mean_against": numbers(1.0),
+        "difference": pa.Column("float64"),
+        "difference_low": pa.Column("float64"),
+        "difference_high": pa.Column("float64"),
+    },
+    strict=True,
+    ordered=True,
+    unique=["policy", "against"],
+    name="RLSchedulerPaired",
+)
+
 
 DEFAULT = ("fcfs", "sjf", "f1", "saf", "wfp3", "unicep", "wfp_peer", "uni_peer")
 PAST = 1900  # of a log's first jobs, before all published sequences: what policies that look ahead know of it

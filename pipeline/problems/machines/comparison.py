@@ -7,10 +7,10 @@ import pandas as pd
 
 from pipeline import storage
 from pipeline.config import MachinesLog, Params
-from pipeline.problems import Comparison, Evidence, Tested, Validated
 from pipeline.problems.machines.evaluation.metrics import summary
 from pipeline.problems.machines.storage import read_park
 from pipeline.problems.machines.tables import SUMMARY, TABLES, jobs_schema
+from pipeline.problems.parts import Comparison, Evidence, Tested, Validated
 from pipeline.schemas import empty
 from pipeline.storage import Chosen
 

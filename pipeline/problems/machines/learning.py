@@ -9,7 +9,6 @@ from pipeline import storage
 from pipeline.config import MachinesAgent, MachinesCard, NoPretrain, Params
 from pipeline.core import Policy, keys
 from pipeline.learning.stored import must_be_as_asked, weights_of
-from pipeline.problems import Learning, Part, both, nothing_more
 from pipeline.problems.machines.networks import loading
 from pipeline.problems.machines.networks.acting import PLAY
 from pipeline.problems.machines.networks.actor_critic import ActorCritic
@@ -18,6 +17,7 @@ from pipeline.problems.machines.storage import read_jobsets, read_park
 from pipeline.problems.machines.training.task import Task
 from pipeline.problems.machines.workload.park import machines_of
 from pipeline.problems.machines.workload.source import source
+from pipeline.problems.parts import Learning, Part, both, nothing_more
 from pipeline.simulation.rollout import play
 
 MUST_MATCH = ("resources", "machines", "slots", "dispatch", "network")

@@ -21,8 +21,8 @@ from pipeline.errors import UserError
 from pipeline.logs.plausible import unconfirmed, word
 from pipeline.logs.trace import DAY_S, Trace
 from pipeline.logs.windows import periods
-from pipeline.problems import SiteRows
 from pipeline.problems.machines.workload.windows import NO_MACHINE, Fitted, fitted
+from pipeline.problems.parts import SiteRows
 from pipeline.schemas.trial import BLOCK_DAYS
 
 TRAIN, VALIDATION = 0.4, 0.2

@@ -25,7 +25,6 @@ from pipeline.execution.executor import Executor
 from pipeline.logs.registry import read
 from pipeline.logs.trace import DAY_S, Trace
 from pipeline.logs.windows import periods
-from pipeline.problems import Trial
 from pipeline.problems.machines.evaluation.metrics import outcome
 from pipeline.problems.machines.heuristics.rules import HEURISTICS
 from pipeline.problems.machines.lookahead.playing import play_on
@@ -34,6 +33,7 @@ from pipeline.problems.machines.policies import policy_by_name
 from pipeline.problems.machines.simulator.compiled.batch import Simulator
 from pipeline.problems.machines.workload.park import unlimited
 from pipeline.problems.machines.workload.windows import Fitted, fitted
+from pipeline.problems.parts import Trial
 from pipeline.progress import progress
 from pipeline.schemas.trial import BLOCK_DAYS
 

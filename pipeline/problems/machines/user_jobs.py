@@ -5,12 +5,12 @@ refused; those of a log are left out and counted, as where jobsets are cut from 
 says: run times, the users' estimates, or predictions, which a log's own first jobs teach.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
+import pandera.pandas as pa
 
 from pipeline import storage
 from pipeline.config import MachinePark, MachinesLog, MachinesScenario, Params, Sampled
@@ -18,41 +18,59 @@ from pipeline.core import ANY_KIND, THOUSANDTHS, IntArray
 from pipeline.errors import UserError
 from pipeline.logs.registry import read
 from pipeline.logs.trace import MachineTable, Trace, holders, thousandths
-from pipeline.logs.user_files import log_format
 from pipeline.logs.windows import periods
 from pipeline.problems.machines.nouns import Jobs
 from pipeline.problems.machines.storage import read_park
-from pipeline.problems.machines.user_tables import OPTIONAL, user_jobs_schema
 from pipeline.problems.machines.workload.park import grouped, kinds_at
 from pipeline.problems.machines.workload.windows import what_policies_know
-from pipeline.progress import ProgressCallback, progress, say
-from pipeline.storage.files import check_table, line_of
-from pipeline.storage.user_tables import as_told, user_table
+from pipeline.progress import ProgressCallback
+from pipeline.scheduling.user_jobs import JobColumns, UserJobs, of_log
+from pipeline.schemas.columns import above_zero, integers, numbers
 
-IDS = ("jobset", "job")
+LATEST, MOST_NODES, MOST_UNITS = 1e12, 1_000_000, 1e9
+OPTIONAL = ("jobset", "estimate", "nodes")
 
 
-class UserJobs(NamedTuple):
-    """Jobs in the order in which they were read."""
+def _up_to(most: float, above: bool = False) -> pa.Column:
+    column = above_zero() if above else numbers(0.0)
+    column.checks = [*column.checks, pa.Check.le(most, error=f"at most {most:g}")]
+    return column
 
-    ids: pd.DataFrame  # jobset and job, as the user wrote them
-    number: IntArray  # [J]  of each job's jobset, by first appearance
-    jobs: Jobs  # all of them, of any jobset
-    notes: Sequence[str] = ()  # for people
 
-    @property
-    def jobsets(self) -> list[str]:
-        """Return the names of the jobsets, by their number."""
-        return [str(name) for name in self.ids["jobset"].drop_duplicates()]
+def user_jobs_schema(resources: Iterable[str], optional: Collection[str]) -> pa.DataFrameSchema:
+    """Return the schema of a job table; amounts are units, on each of a job's nodes.
 
-    def rows(self, number: int) -> IntArray:
-        """Return the rows of a jobset's jobs in order of arrival; those of one time stay as they are."""
-        mine = np.flatnonzero(self.number == number)
-        return np.asarray(mine[np.argsort(self.jobs.arrival[mine], kind="stable")])
+    Args:
+        resources: that the machines have.
+        optional: those columns of OPTIONAL that the table has.
+    """
+    columns = {"jobset": pa.Column(nullable=False), "job": pa.Column(nullable=False)}
+    columns |= {"arrival": _up_to(LATEST), "duration": _up_to(LATEST, above=True)}
+    columns |= {"estimate": _up_to(LATEST, above=True), "nodes": integers(1, MOST_NODES)}
+    columns |= {name: _up_to(MOST_UNITS) for name in resources}
+    there = {name: column for name, column in columns.items() if name not in OPTIONAL or name in optional}
+    unique = [name for name in ("jobset", "job") if name in there]
+    return pa.DataFrameSchema(there, strict=True, unique=unique, name="UserJobs")
 
-    def taken(self, rows: IntArray) -> Jobs:
-        """Return the jobs of some rows."""
-        return Jobs._make(column[rows] for column in self.jobs)
+
+# What `schedule` writes, in the order of the job table; times are those of the jobs.
+SCHEDULE = pa.DataFrameSchema(
+    {
+        "jobset": pa.Column(),
+        "job": pa.Column(),
+        "start": numbers(0.0),
+        "finish": numbers(0.0),
+        "wait": numbers(0.0),
+        "slowdown": numbers(1.0),
+        "bounded_slowdown": numbers(1.0),
+        "machine": integers(0),  # the first that it runs on, as the scenario counts them, from 0
+        "nodes": integers(1),  # how many it runs on
+    },
+    strict=True,
+    ordered=True,
+    unique=["jobset", "job"],
+    name="Schedule",
+)
 
 
 def park_of(params: Params, scenario: str) -> MachinePark:
@@ -67,21 +85,16 @@ def park_of(params: Params, scenario: str) -> MachinePark:
     return grouped(row.machines, unit=1.0)
 
 
-def read_user_jobs(path: Path, scenario: MachinesScenario, park: MachinePark) -> UserJobs:
-    """Read a job table or a log, and say what became of it.
+def job_columns(scenario: MachinesScenario, park: MachinePark) -> JobColumns[Jobs]:
+    """Return how a user's jobs are read."""
 
-    Raises:
-        UserError: it cannot be read, or its jobs do not go with the scenario.
-    """
-    with progress(f"read {path}, percent", 100, brief=True) as advance:
-        format = log_format(path)
-        if format is None:
-            found = _of_table(*_whole(path, park, scenario, advance), park, str(path))
-        else:
-            found = _of_log(_trace(path, format, scenario, advance), scenario, park, str(path))
-    for note in found.notes:
-        say(note)
-    return found
+    def schema(columns: Collection[str]) -> pa.DataFrameSchema:
+        return user_jobs_schema(park.resources, [name for name in OPTIONAL if name in columns])
+
+    def log(path: Path, format: str, on_progress: ProgressCallback) -> UserJobs[Jobs]:
+        return _of_log(_trace(path, format, scenario, on_progress), scenario, park, str(path))
+
+    return JobColumns(scenario.policies_know, schema, lambda frame, where: _of_table(frame, park, where), log)
 
 
 def _trace(path: Path, format: str, scenario: MachinesScenario, on_progress: ProgressCallback) -> Trace:
@@ -92,39 +105,7 @@ def _trace(path: Path, format: str, scenario: MachinesScenario, on_progress: Pro
     return read(path, format, on_progress)
 
 
-def _whole(
-    path: Path, park: MachinePark, scenario: MachinesScenario, on_progress: ProgressCallback
-) -> tuple[pd.DataFrame, list[str]]:
-    """Return a job table that keeps to its schema, as policies are told of it, and what there is to say."""
-    chunks, seen = [], 0
-    for frame, percent in user_table(path, IDS):
-        chunks.append(frame)
-        seen += len(frame)
-        on_progress(percent, f"{seen:,} jobs")
-    if not seen:
-        raise UserError(f"{path}: expected jobs, found none")
-    frame, notes = as_told(pd.concat(chunks), scenario.policies_know, str(path))
-    schema = user_jobs_schema(park.resources, [name for name in OPTIONAL if name in frame])
-    numbers = [name for name in schema.columns if name in frame and name not in IDS]
-    read = frame.assign(**{name: _numbers(frame[name], f"{path}: {name}") for name in numbers})
-    return check_table(read, schema, str(path)), notes
-
-
-def _numbers(column: pd.Series, where: str) -> pd.Series:
-    if column.dtype.kind in "Mmbc":  # pandas would make numbers of dates and of yes and no
-        raise UserError(f"{where}: expected numbers, got {column.dtype}")
-    read = pd.to_numeric(column, errors="coerce").astype("float64")
-    whole = column.name == "nodes"
-    wrong = np.flatnonzero(read.isna() | (whole & (read != np.floor(read))))
-    if len(wrong):
-        kind = "a whole number" if whole else "a number"
-        raise UserError(
-            f"{where}: expected {kind} in {line_of(where, column.index[wrong[0]])}, got {column.iloc[wrong[0]]!s}"
-        )
-    return read.astype("int64") if whole else read
-
-
-def _of_table(frame: pd.DataFrame, notes: list[str], park: MachinePark, where: str) -> UserJobs:
+def _of_table(frame: pd.DataFrame, park: MachinePark, where: str) -> Jobs:
     count, duration = len(frame), frame["duration"].to_numpy()
     jobs = Jobs(
         arrival=frame["arrival"].to_numpy(),
@@ -143,11 +124,10 @@ def _of_table(frame: pd.DataFrame, notes: list[str], park: MachinePark, where: s
             f"{where}: job {frame['job'].iloc[job]} wants {wants} on {jobs.nodes[job]} machines at once; "
             f"{able[job]} of {len(park.kind)} can hold it"
         )
-    ids = frame[["job"]].assign(jobset=frame.get("jobset", "0"))[list(IDS)]
-    return UserJobs(ids.reset_index(drop=True), pd.factorize(ids["jobset"])[0], jobs, notes)
+    return jobs
 
 
-def _of_log(trace: Trace, scenario: MachinesScenario, park: MachinePark, where: str) -> UserJobs:
+def _of_log(trace: Trace, scenario: MachinesScenario, park: MachinePark, where: str) -> UserJobs[Jobs]:
     lacking = [name for name in park.resources if name not in trace.resources]
     if lacking:
         raise UserError(
@@ -169,17 +149,15 @@ def _of_log(trace: Trace, scenario: MachinesScenario, park: MachinePark, where: 
     runs = _holders(jobs, park) >= jobs.nodes
     if not runs.any():
         raise UserError(f"{where}: none of its {len(runs):,} jobs could run on the scenario's machines")
-    ids = pd.DataFrame({"jobset": 0, "job": trace.id[runs]})
-    notes = trace.notes[1:]
-    if ids["job"].duplicated().any():
-        ids["job"] = np.arange(1, len(ids) + 1)
+    ids, notes = trace.id[runs], trace.notes[1:]
+    if len(np.unique(ids)) < len(ids):
+        ids = np.arange(1, len(ids) + 1)
         notes.append("it names several jobs alike: they are numbered in order of arrival, from 1")
     if scenario.policies_know == "predictions":
         notes.append(f"run times are predicted as the first {learned:,} jobs teach: judge by the jobs behind them")
     if not runs.all():
         notes.append(f"left out: {(~runs).sum():,} of {len(runs):,} jobs, which the scenario's machines could not run")
-    found = UserJobs(ids, np.zeros(len(ids), dtype=np.int64), Jobs._make(column[runs] for column in jobs))
-    return found._replace(notes=[f"{where}: {note}" for note in notes])
+    return of_log(ids, Jobs._make(column[runs] for column in jobs), [f"{where}: {note}" for note in notes])
 
 
 def _learned(trace: Trace, scenario: MachinesScenario) -> int:

@@ -10,7 +10,7 @@ from pipeline.comparing import words
 from pipeline.comparing.hindsight import hindsight_markdown, hindsight_table
 from pipeline.comparing.kept import KEPT, picture
 from pipeline.config import Params, Streaming, Synthetic
-from pipeline.problems import Comparison, Evidence, Tested, Validated
+from pipeline.problems.parts import Comparison, Evidence, Tested, Validated
 from pipeline.problems.pool.evaluation.stream_summary import stream_summary
 from pipeline.problems.pool.storage import stored_jobs
 from pipeline.problems.pool.stream_plots import backlog_growth

@@ -6,7 +6,7 @@ from pipeline import storage
 from pipeline.config import Params
 from pipeline.core import SPLITS
 from pipeline.logs.plausible import refuse_implausible, unconfirmed
-from pipeline.problems import Drawn
+from pipeline.problems.parts import Drawn
 from pipeline.problems.pool.nouns import JobSet
 from pipeline.problems.pool.storage import write_jobsets
 from pipeline.problems.pool.workload.source import LogSource, source

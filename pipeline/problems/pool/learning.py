@@ -9,7 +9,7 @@ from pipeline.core import Policy
 from pipeline.errors import UserError
 from pipeline.learning.device import device_of
 from pipeline.learning.stored import weights_of
-from pipeline.problems import Learning, both, nothing_more
+from pipeline.problems.parts import Learning, both, nothing_more
 from pipeline.problems.pool.evaluation.play import score
 from pipeline.problems.pool.networks.acting import PLAY
 from pipeline.problems.pool.networks.loading import Loaded, card_of, must_match, restore

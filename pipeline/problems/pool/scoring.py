@@ -5,7 +5,7 @@ from functools import partial
 from pipeline import storage
 from pipeline.config import Params
 from pipeline.core import Policy
-from pipeline.problems import Best, Scoring
+from pipeline.problems.parts import Best, Scoring
 from pipeline.problems.pool.evaluation.metrics import span_of
 from pipeline.problems.pool.evaluation.play import score
 from pipeline.problems.pool.heuristics.tuning import heuristics_with, tuned

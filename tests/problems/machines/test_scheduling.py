@@ -13,11 +13,11 @@ from pipeline.config import DeepSets, MachinesCard
 from pipeline.core import Observation, legal_actions
 from pipeline.errors import UserError
 from pipeline.learning.stored import weights_of
-from pipeline.problems import ScheduleRequest
 from pipeline.problems.machines import scheduling
 from pipeline.problems.machines.networks.loading import build, shape_of
-from pipeline.problems.machines.scheduling import schedule
-from pipeline.problems.machines.user_tables import SCHEDULE
+from pipeline.problems.machines.scheduling import SCHEDULING
+from pipeline.problems.machines.user_jobs import SCHEDULE
+from pipeline.scheduling.schedule import ScheduleRequest, schedule
 
 HEAD = "job,arrival,duration,cpu,memory"
 CARD = MachinesCard(
@@ -66,7 +66,7 @@ def test_the_shortest_first_is_what_is_worked_by_hand(capsys: pytest.CaptureFixt
     # `long` holds all of machine 0, `pair` both others; `short` is shorter than `next` and gets machine 0 at 10.
     rows = ["long,0,10,4,1,1", "pair,0,30,4,1,2", "next,1,20,3,1,1", "short,2,16,3,1,1"]
     Path("jobs.csv").write_text("\n".join([f"{HEAD},nodes", *rows]))
-    schedule(few(), asked())
+    schedule(SCHEDULING, few(), asked())
     assert Path("out.csv").read_text().splitlines() == [
         "jobset,job,start,finish,wait,slowdown,bounded_slowdown,machine,nodes",
         "0,long,0,10,0,1,1,0,1",
@@ -86,10 +86,10 @@ def test_machines_hold_what_runs_on_them_and_no_job_is_left(policy: str) -> None
     crowd()
     if policy == "model":
         write_agent()
-    schedule(few(), asked(policy, out=Path("out.parquet")))
+    schedule(SCHEDULING, few(), asked(policy, out=Path("out.parquet")))
     jobs, found = pd.read_csv("jobs.csv", dtype={"jobset": str, "job": str}), pd.read_parquet("out.parquet")
     SCHEDULE.validate(found)
-    assert found[["jobset", "job"]].to_numpy().tolist() == jobs[["jobset", "job"]].to_numpy().tolist()
+    assert found[["jobset", "job"]].astype(str).to_numpy().tolist() == jobs[["jobset", "job"]].to_numpy().tolist()
     assert (found["start"] >= jobs["arrival"]).all()
     assert np.allclose(found["finish"], found["start"] + jobs["duration"])
     both = jobs.join(found[["start", "finish"]])
@@ -98,16 +98,16 @@ def test_machines_hold_what_runs_on_them_and_no_job_is_left(policy: str) -> None
             running = mine[(mine["start"] <= at) & (at < mine["finish"])]
             assert (running["cpu"] * running["nodes"]).sum() <= 12
     first = Path("out.parquet").read_bytes()
-    schedule(few(), asked(policy, out=Path("out.parquet")))
+    schedule(SCHEDULING, few(), asked(policy, out=Path("out.parquet")))
     assert Path("out.parquet").read_bytes() == first
 
 
 def test_a_jobset_is_scheduled_as_if_it_were_alone() -> None:
     crowd()
-    schedule(few(), asked())
+    schedule(SCHEDULING, few(), asked())
     together = pd.read_csv("out.csv").query("jobset == 1").reset_index(drop=True)
     pd.read_csv("jobs.csv").query("jobset == 1").to_csv("jobs.csv", index=False)
-    schedule(few(), asked())
+    schedule(SCHEDULING, few(), asked())
     pd.testing.assert_frame_equal(together, pd.read_csv("out.csv"))
 
 
@@ -115,7 +115,7 @@ def test_other_slots_change_what_a_rule_sees() -> None:
     crowd()
     means = []
     for slots in (1, 50):
-        schedule(few(), asked(slots=slots))
+        schedule(SCHEDULING, few(), asked(slots=slots))
         means.append(pd.read_csv("out.csv")["bounded_slowdown"].mean())
     assert means[1] < means[0]
 
@@ -130,7 +130,7 @@ def test_a_policy_meets_the_pause_and_the_stall_of_its_scenario(monkeypatch: pyt
     # Asked every 16 until the 50 (ten median run times) are over after which an idle cluster must start a job: at 64.
     Path("jobs.csv").write_text(f"{HEAD}\na,0,5,1,1\n")
     monkeypatch.setattr(scheduling, "policy_for", lambda *_: reluctant)
-    schedule(few(), asked())
+    schedule(SCHEDULING, few(), asked())
     assert pd.read_csv("out.csv")["start"].tolist() == [64]
 
 
@@ -138,10 +138,10 @@ def test_a_policy_meets_the_pause_and_the_stall_of_its_scenario(monkeypatch: pyt
     ("changes", "said"),
     [
         ({"policy": "sjff"}, "unknown policy 'sjff': expected a model directory or a heuristic; .*did you mean 'sjf'"),
-        ({"capacity": 3}, "--capacity: not for this problem: scenario 'few' has many machines"),
-        ({"horizon": 3}, "--horizon: not for this problem: scenario 'few' goes in real time"),
-        ({"samples": 3}, "--samples: not for this problem: "),
-        ({"tries": 3}, "--search: not for this problem: "),
+        ({"capacity": 3}, "--capacity: not in scenario 'few': it has many machines"),
+        ({"horizon": 3}, "--horizon: not in scenario 'few': it goes in real time"),
+        ({"samples": 3}, "--samples: not in scenario 'few': all jobs known beforehand"),
+        ({"tries": 3}, "--search: not in scenario 'few': all jobs known beforehand"),
         ({"slots": 0}, "--slots: expected at least 1, got 0"),
         ({"out": Path("out.xlsx")}, "out.xlsx: expected a name that ends in .csv"),
         ({"out": Path("jobs.csv")}, "jobs.csv: the jobs are read from it"),
@@ -152,7 +152,7 @@ def test_what_makes_no_sense_is_refused_in_one_line(changes: dict[str, Any], sai
     crowd(3)
     write_agent()
     with pytest.raises(UserError, match=f"^{said}") as caught:
-        schedule(few(), asked(**changes))
+        schedule(SCHEDULING, few(), asked(**changes))
     assert "\n" not in str(caught.value)
     assert not Path("out.csv").exists()
 
@@ -170,7 +170,7 @@ def test_a_model_of_other_machines_is_refused_by_what_differs(changes: dict[str,
     write_agent(**changes)
     for name in ("model", "plan_model"):
         with pytest.raises(UserError, match=f"^{said}$"):
-            schedule(few(), asked(name))
+            schedule(SCHEDULING, few(), asked(name))
 
 
 def test_a_model_looks_ahead_by_its_name() -> None:
@@ -178,11 +178,11 @@ def test_a_model_looks_ahead_by_its_name() -> None:
     write_agent()
     found = {}
     for name in ("model", "plan_model"):
-        schedule(few(), asked(name))
+        schedule(SCHEDULING, few(), asked(name))
         found[name] = pd.read_csv("out.csv")
     assert not found["plan_model"]["start"].equals(found["model"]["start"])
     assert found["plan_model"]["bounded_slowdown"].mean() < found["model"]["bounded_slowdown"].mean()
-    schedule(few(), asked("plan_model"))
+    schedule(SCHEDULING, few(), asked("plan_model"))
     pd.testing.assert_frame_equal(found["plan_model"], pd.read_csv("out.csv"))
 
 
@@ -191,4 +191,4 @@ def test_a_model_of_another_problem_is_refused() -> None:
     card = Path(write_agent()) / "policy.json"
     card.write_text(card.read_text().replace('"problem": "machines"', '"problem": "groups"'))
     with pytest.raises(UserError, match="expected a model of problem machines, found one of 'groups'"):
-        schedule(few(), asked("model"))
+        schedule(SCHEDULING, few(), asked("model"))

@@ -10,10 +10,9 @@ from pipeline import storage
 from pipeline.config import DeepSets, MachinesCard, Vector
 from pipeline.core import Observation, keys
 from pipeline.learning.stored import weights_of
-from pipeline.problems.machines.flat import flatten, unflatten, width
 from pipeline.problems.machines.networks.loading import build, restore, shape_of
 from pipeline.problems.machines.nouns import DISPATCH, end_to_end
-from pipeline.problems.machines.serving import served
+from pipeline.problems.machines.serving import flatten, served, unflatten, width
 from pipeline.problems.machines.simulator.compiled.batch import Simulator
 from pipeline.simulation.rollout import play
 

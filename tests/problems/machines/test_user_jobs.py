@@ -10,7 +10,9 @@ from machine_rows import LOG, few, write_log
 from pipeline.config import Params
 from pipeline.core import ANY_KIND
 from pipeline.errors import UserError
-from pipeline.problems.machines.user_jobs import UserJobs, park_of, read_user_jobs
+from pipeline.problems.machines.nouns import Jobs
+from pipeline.problems.machines.user_jobs import job_columns, park_of
+from pipeline.scheduling.user_jobs import UserJobs, read_user_jobs
 
 HEAD = "job,arrival,duration,cpu,memory"
 
@@ -20,18 +22,18 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
 
 
-def read(path: str, params: Params | None = None) -> UserJobs:
+def read(path: str, params: Params | None = None) -> UserJobs[Jobs]:
     params = few() if params is None else params
-    return read_user_jobs(Path(path), params.machines_scenario("few"), park_of(params, "few"))
+    return read_user_jobs(Path(path), job_columns(params.machines_scenario("few"), park_of(params, "few")), rows=2)
 
 
 def test_a_table_is_read_in_thousandths_and_every_jobset_in_order_of_arrival() -> None:
     Path("jobs.csv").write_text(f"jobset,{HEAD},nodes\nb,007,5,1.5,0.5,0.0001,2\na,1,0,1,1,1,1\nb,8,2,1,4,10,1\n")
     table = read("jobs.csv")
-    assert table.ids.to_numpy().tolist() == [["b", "007"], ["a", "1"], ["b", "8"]]
+    assert [tuple(row.values()) for row in table.ids.to_pylist()] == [("b", "007"), ("a", "1"), ("b", "8")]
     assert (table.jobsets, table.number.tolist()) == (["b", "a"], [0, 1, 0])
-    assert table.rows(0).tolist() == [2, 0]
-    jobs = table.taken(table.rows(0))
+    assert [rows.tolist() for rows in table.rows()] == [[2, 0], [1]]
+    jobs = table.taken(table.rows()[0])
     assert jobs.arrival.tolist() == [2, 5]
     assert jobs.demand.tolist() == [[4000, 10000], [500, 1]]
     assert jobs.nodes.tolist() == [1, 2]
@@ -43,7 +45,7 @@ def test_a_table_without_jobsets_is_one() -> None:
         "jobs.parquet"
     )
     table = read("jobs.parquet")
-    assert (table.jobsets, table.ids["job"].tolist(), table.jobs.nodes.tolist()) == (["0"], [1, 2], [1, 1])
+    assert (table.jobsets, table.ids["job"].to_pylist(), table.jobs.nodes.tolist()) == (["0"], [1, 2], [1, 1])
 
 
 def test_estimates_are_what_policies_are_told_where_the_scenario_says_so(capsys: pytest.CaptureFixture[str]) -> None:
@@ -83,7 +85,7 @@ def test_a_log_is_known_by_its_content_and_says_what_is_left_out(capsys: pytest.
     lines = [f"{k} {k} -1 5 {p} -1 -1 {p} 9 -1 1 1 1 1 1 1 -1 -1\n" for k, p in ((1, 1), (2, 3))]
     Path("log.swf").write_text("".join(lines))
     pooled = few(workload=LOG, machines=[{"count": 3, "has": {"cpu": 2}}])
-    assert read("log.swf", pooled).ids["job"].tolist() == [1]
+    assert read("log.swf", pooled).ids["job"].to_pylist() == [1]
     assert "log.swf: left out: 1 of 2 jobs, which the scenario's machines could not run" in capsys.readouterr().err
     own = LOG | {"format": "swf", "path": "log.swf", "per_node": True}
     each = read("log.swf", few(workload=own, machines=[{"count": 3, "has": {"cpu": 2}}]))
@@ -93,7 +95,7 @@ def test_a_log_is_known_by_its_content_and_says_what_is_left_out(capsys: pytest.
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("job,arrival,cpu,memory\n1,0,1,1\n", "jobs.csv: columns: expected job, arrival, .*; missing duration"),
+        ("job,arrival,cpu,memory\n1,0,1,1\n", "jobs.csv: columns: expected jobset, job, arrival, .*; missing duration"),
         (f"{HEAD},gpu\n1,0,1,1,1,1\n", "jobs.csv: columns: .*; unknown gpu"),
         (f"{HEAD}\n", "jobs.csv: expected jobs, found none"),
         (f"{HEAD}\n1,0,1,1,1\n2,0,x,1,1\n", "jobs.csv: duration: expected a number in line 3, got x"),
@@ -101,7 +103,7 @@ def test_a_log_is_known_by_its_content_and_says_what_is_left_out(capsys: pytest.
         (f"{HEAD}\n1,-1,1,1,1\n", "jobs.csv: arrival: expected at least 0, got -1.0 in line 2"),
         (f"{HEAD}\n1,0,1,,1\n", "jobs.csv: cpu: expected a number in line 2, got nan"),
         (f"{HEAD},nodes\n1,0,1,1,1,1.5\n", "jobs.csv: nodes: expected a whole number in line 2, got 1.5"),
-        (f"{HEAD}\n1,0,1,1,1\n1,0,1,1,1\n", "jobs.csv: expected each job once, got the one in line 2 again"),
+        (f"{HEAD}\n1,0,1,1,1\n1,0,1,1,1\n", "jobs.csv: expected each jobset, job once, got the one in line 2 again"),
         (
             f"{HEAD}\n1,0,1,1,1\nbig,0,1,5,1\n",
             "jobs.csv: job big wants cpu 5, memory 1 on 1 machines at once; 0 of",

@@ -9,7 +9,7 @@ import pytest
 
 from pipeline import storage
 from pipeline.config import Hindsight, Params
-from pipeline.problems import Evidence
+from pipeline.problems.parts import Evidence
 from pipeline.problems.pool.comparison import evidence
 from pipeline.problems.pool.tables import JOBSET_RESULTS
 from pipeline.schemas import HINDSIGHT, HINDSIGHT_SUMMARY, STREAM_BACKLOG, STREAM_FAIRNESS, STREAM_SUMMARY

@@ -6,22 +6,20 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from pipeline.comparing.statistics import comparison
-from pipeline.config import Evaluation
 from pipeline.core import FloatArray, IntArray
-from pipeline.errors import UserError
+from pipeline.explaining.decisions import jobsets_of, joined
 from pipeline.problems.groups.evaluation.foresight import Act
 from pipeline.problems.groups.explaining.tables import DIFFERENCES, ORDERS, SHARES, STATES
 from pipeline.problems.groups.heuristics.teachers import proportional
 from pipeline.problems.groups.nouns import JobsBatch, Observation, SharedCluster
 from pipeline.problems.groups.simulator.compiled.batch import Groups
 from pipeline.problems.groups.simulator.rewards import transitions
-from pipeline.problems.one_jobset import NO_CHOICE
 from pipeline.simulation.results import Results
 
 ALIKE = 0.05  # part of the cluster: what is moved less is as by demand
 BINS = 6  # of a feature, at most
 RULE = "proportional"
+MEASURES = {"slowdown": "mean_slowdown", "wait": "mean_wait"}
 
 
 class Decisions(NamedTuple):
@@ -48,13 +46,7 @@ def record(act: Act, jobs: JobsBatch, cluster: SharedCluster) -> Decisions:
         other = rule(view, np.zeros(len(here)))
         share, by_demand = ((units / cluster.capacity).mean(axis=2) for units in (one.setting.share[here], other.share))
         kept.append(Decisions(one.rows[here], view, one.setting.order[here], share, by_demand))
-    if not any(len(one.episode) for one in kept):
-        raise UserError(NO_CHOICE)
-    view = Observation._make(np.concatenate(field) for field in zip(*(one.view for one in kept), strict=True))
-    episode, order, share, by_demand = (
-        np.concatenate([getattr(one, name) for one in kept]) for name in ("episode", "order", "share", "by_demand")
-    )
-    return Decisions(episode, view, order, share, by_demand)
+    return joined(kept)
 
 
 def differences(decisions: Decisions, load: IntArray) -> pd.DataFrame:
@@ -112,18 +104,10 @@ def mean_shares(decisions: Decisions, load: IntArray) -> pd.DataFrame:
     return pd.DataFrame(columns).groupby(["load", "group"], as_index=False).mean()[list(SHARES.columns)]
 
 
-def outcomes(
-    results: Mapping[str, Results], scenario: str, settings: Evaluation, seed: int, rule: str = RULE
-) -> pd.DataFrame:
-    """Return OUTCOMES: policies on the same jobsets against a rule."""
-    jobsets = pd.concat([done.jobsets for done in results.values()], ignore_index=True)
-    against = {rule: dict.fromkeys(jobsets["load"].unique(), rule)}
-    frames = []
-    for metric, column in {"slowdown": "mean_slowdown", "wait": "mean_wait"}.items():
-        part = jobsets.assign(mean_slowdown=jobsets[column])
-        found = comparison(part, scenario, against, settings, np.random.default_rng(seed))
-        frames.append(found.assign(metric=metric)[["metric", *found.columns]])
-    return pd.concat(frames, ignore_index=True)
+def by_metric(results: Mapping[str, Results]) -> dict[str, pd.DataFrame]:
+    """Return what policies made of every jobset, by what is measured."""
+    found = jobsets_of(results)
+    return {name: found.assign(mean_slowdown=found[column]) for name, column in MEASURES.items()}
 
 
 class Feature(NamedTuple):

@@ -1,46 +1,100 @@
 """What a controller does otherwise than shares by demand: tables, figures, and a few lines."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
-import pandera.pandas as pa
 
 from pipeline import storage
-from pipeline.comparing.plots import png
+from pipeline.comparing.plots import GREY, LEARNED, canvas
 from pipeline.comparing.statistics import ALL
 from pipeline.config import Params
-from pipeline.problems import ExplainRequest
+from pipeline.explaining.decisions import few, mean_of, outcomes_by, relative
+from pipeline.explaining.explain import Explained, Explaining, ExplainRequest
+from pipeline.explaining.figures import by_feature
 from pipeline.problems.groups.evaluation.foresight import Act
 from pipeline.problems.groups.evaluation.play import Player, controlled, score
 from pipeline.problems.groups.explaining import differences as differing
-from pipeline.problems.groups.explaining.figures import METRICS, figures
+from pipeline.problems.groups.explaining.differences import FEATURES
 from pipeline.problems.groups.explaining.tables import DIFFERENCES, ORDERS, OUTCOMES, SHARES, STATES
 from pipeline.problems.groups.nouns import batch
 from pipeline.problems.groups.policies import policy_by_name
 from pipeline.problems.groups.storage import read_jobsets
 from pipeline.problems.groups.workload.source import cluster_of, configurations_of
-from pipeline.progress import progress, say
+from pipeline.progress import ProgressCallback
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+METRICS = {"slowdown": "mean slowdown", "wait": "mean waiting time"}
+
+
+def figures(agent: str, states: pd.DataFrame, outcomes: pd.DataFrame) -> "dict[str, Figure]":
+    """Return the figures of an agent by name."""
+    return {"states": _states(agent, states), "outcomes": _outcomes(agent, outcomes)}
+
+
+def _states(agent: str, table: pd.DataFrame) -> "Figure":
+    title = f"What {agent} gives a group beyond its share by demand, in percent of the cluster (area: how often)"
+    percent = table.assign(difference=100 * table["difference"])
+    low, high = percent["difference"].min(), percent["difference"].max()
+    margin = 0.1 * max(high - low, 1.0)
+    labels = {name: feature.label for name, feature in FEATURES.items()}
+    return by_feature(title, percent, "difference", labels, (low - margin, high + margin))
+
+
+def _outcomes(agent: str, table: pd.DataFrame) -> "Figure":
+    """Draw the relative difference at each load."""
+    rows = table[table["policy"] == agent]
+    figure, axes = canvas(f"{agent} against {rows['against'].iloc[0]} on test jobsets", 4.0)
+    loads = [load for load in rows["load"].unique() if load != ALL] + [ALL]
+    for k, (metric, label) in enumerate(METRICS.items()):
+        of_it = rows[rows["metric"] == metric].set_index("load").loc[loads]
+        middle, low, high = (
+            100 * of_it[name].to_numpy() for name in ("difference", "difference_low", "difference_high")
+        )
+        at = np.arange(len(loads)) + 0.16 * (2 * k - 1)
+        axes.errorbar(at, middle, [middle - low, high - middle], fmt="os"[k], color=LEARNED[k], capsize=3, label=label)
+    axes.axhline(0, color=GREY, linewidth=0.8, linestyle="--")
+    axes.set_xticks(range(len(loads)), [load if load == ALL else str(int(load)) for load in loads])
+    axes.set_xlabel("Load (percent of the cluster)")
+    axes.set_ylabel("Difference in percent (bar: its interval)")
+    axes.legend(loc="best")
+    return figure
+
 
 EQUAL = "equal"  # whom shares by demand are compared with
 
-Tables = Mapping[str, tuple[pd.DataFrame, pa.DataFrameSchema]]
 
+def ready(params: Params, scenario: str, asked: ExplainRequest) -> Callable[[ProgressCallback], Explained]:
+    """Return what tells what a controller does otherwise than shares by demand, in its own play of test jobsets."""
+    row, title = params.groups_scenario(scenario), asked.title
+    cluster = cluster_of(row)
+    act = _act(params, asked.agent, scenario)
+    test = few(read_jobsets(storage.jobsets_folder(scenario), "test", row.resources, cluster), asked.jobsets)
 
-def explain(params: Params, asked: ExplainRequest) -> None:
-    """Write reports/explain/<agent>: tables and figures."""
-    with progress(f"explain {asked.title}", 1) as advance:
-        tables = _tables(params, asked)
-        advance(1, f"{tables['differences'][0]['decisions'].sum()} decisions")
-    folder = storage.REPORTS / "explain" / asked.title
-    storage.discard(folder)
-    for name, (frame, schema) in tables.items():
-        storage.write_table(folder / f"{name}.csv", frame, schema)
-    for name, figure in figures(asked.title, tables["states"][0], tables["outcomes"][0]).items():
-        storage.write(folder / f"{name}.png", png(figure))
-    for line in summary(asked.title, {name: frame for name, (frame, _) in tables.items()}):
-        say(line)
-    say(f"{folder}: {', '.join(sorted(path.name for path in folder.iterdir()))}")
+    def run(on_progress: ProgressCallback) -> Explained:
+        load = np.concatenate([np.full(len(some), load) for load, some in test.items()])
+        decisions = differing.record(act, batch([jobs for some in test.values() for jobs in some]), cluster)
+        on_progress(50, f"{len(decisions.episode)} decisions")
+        against = differing.RULE if title != differing.RULE else EQUAL
+        rule = Player(policy_by_name(against, params, scenario))
+        results = differing.by_metric(score({title: Player(act), against: rule}, test, cluster, params.seed))
+        compared = outcomes_by("metric", results, scenario, [against], params.evaluation, params.seed)
+        names = [" > ".join(order) for order in row.orders]
+        tables = {
+            "differences": (differing.differences(decisions, load), DIFFERENCES),
+            "states": (differing.states(decisions, cluster), STATES),
+            "orders": (differing.orders(decisions, load, names), ORDERS),
+            "shares": (differing.mean_shares(decisions, load), SHARES),
+            "outcomes": (compared, OUTCOMES),
+        }
+        frames = {name: frame for name, (frame, _) in tables.items()}
+        return Explained(tables, figures(title, frames["states"], frames["outcomes"]), summary(title, frames))
+
+    return run
 
 
 def summary(agent: str, tables: Mapping[str, pd.DataFrame]) -> list[str]:
@@ -48,28 +102,6 @@ def summary(agent: str, tables: Mapping[str, pd.DataFrame]) -> list[str]:
     return [_moved(agent, tables["differences"]), *_state(tables["states"]), _orders(tables["orders"])] + [
         _outcome(agent, tables["outcomes"], metric) for metric in METRICS
     ]
-
-
-def _tables(params: Params, asked: ExplainRequest) -> Tables:
-    scenario, title = asked.scenario or params.agent(asked.agent).scenario, asked.title
-    row = params.groups_scenario(scenario)
-    cluster = cluster_of(row)
-    act = _act(params, asked.agent, scenario)
-    found = read_jobsets(storage.jobsets_folder(scenario), "test", row.resources, cluster)
-    test = {load: some[: asked.jobsets] for load, some in found.items()}
-    load = np.concatenate([np.full(len(some), load) for load, some in test.items()])
-    decisions = differing.record(act, batch([jobs for some in test.values() for jobs in some]), cluster)
-    against = differing.RULE if title != differing.RULE else EQUAL
-    rule = Player(policy_by_name(against, params, scenario))
-    results = score({title: Player(act), against: rule}, test, cluster, params.seed)
-    names = [" > ".join(order) for order in row.orders]
-    return {
-        "differences": (differing.differences(decisions, load), DIFFERENCES),
-        "states": (differing.states(decisions, cluster), STATES),
-        "orders": (differing.orders(decisions, load, names), ORDERS),
-        "shares": (differing.mean_shares(decisions, load), SHARES),
-        "outcomes": (differing.outcomes(results, scenario, params.evaluation, params.seed, against), OUTCOMES),
-    }
 
 
 def _act(params: Params, policy: str, scenario: str) -> Act:
@@ -83,8 +115,7 @@ def _act(params: Params, policy: str, scenario: str) -> Act:
 
 
 def _moved(agent: str, table: pd.DataFrame) -> str:
-    weight = table["decisions"] / table["decisions"].sum()
-    moved, alike = (100 * float((weight * table[name]).sum()) for name in ("moved", "alike"))
+    moved, alike = (100 * mean_of(table, name) for name in ("moved", "alike"))
     return (
         f"{agent}: in {table['decisions'].sum()} decisions while jobs wait, {moved:.1f} % of the cluster goes to other "
         f"groups than by demand; less than {100 * differing.ALIKE:.0f} % in {alike:.1f} % of them"
@@ -112,8 +143,7 @@ def _outcome(agent: str, table: pd.DataFrame, metric: str) -> str:
     rows = table[(table["metric"] == metric) & (table["load"] == ALL) & (table["policy"] == agent)]
     row = rows.iloc[0]
     by = "by demand" if row["against"] == differing.RULE else row["against"]
-    difference, low, high = (100 * row[name] for name in ("difference", "difference_low", "difference_high"))
-    return (
-        f"{METRICS[metric]} {row['mean']:.4g}, {by} {row['mean_against']:.4g}: {difference:+.1f} % "
-        f"({low:+.1f} to {high:+.1f})"
-    )
+    return f"{METRICS[metric]} {row['mean']:.4g}, {by} {row['mean_against']:.4g}: {relative(row)}"
+
+
+EXPLAINING = Explaining(ready, refused={"leaves": "a controller sets shares, for which no tree is grown"})

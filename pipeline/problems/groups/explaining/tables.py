@@ -7,11 +7,7 @@ import numpy as np
 import pandera.pandas as pa
 
 from pipeline.schemas import DELAY
-from pipeline.schemas.columns import integers, numbers, table
-
-
-def _share() -> pa.Column:
-    return pa.Column("float64", pa.Check.in_range(0.0, 1.0, error="within 0 and 1"))
+from pipeline.schemas.columns import integers, numbers, share, table
 
 
 def _difference() -> pa.Column:
@@ -20,7 +16,7 @@ def _difference() -> pa.Column:
 
 # By load: the part of the cluster that other groups have, and the share of decisions in which it is less than ALIKE.
 DIFFERENCES = table(
-    "Differences", {"load": integers(1), "decisions": integers(1), "moved": _share(), "alike": _share()}, ["load"]
+    "Differences", {"load": integers(1), "decisions": integers(1), "moved": share(), "alike": share()}, ["load"]
 )
 
 # Of each group in bins of one feature of its state.
@@ -39,7 +35,7 @@ STATES = table(
 
 # How often queues are served in each order, in groups of which jobs of several queues wait.
 ORDERS = table(
-    "Orders", {"load": integers(1), "order": pa.Column(str), "n": integers(0), "part": _share()}, ["load", "order"]
+    "Orders", {"load": integers(1), "order": pa.Column(str), "n": integers(0), "part": share()}, ["load", "order"]
 )
 
 # Mean part of the cluster that each group is given, and what it would be by demand in the same states.

@@ -11,7 +11,6 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 
 from pipeline.core import FloatArray
-from pipeline.problems import Best
 from pipeline.problems.groups.evaluation.foresight import foresight
 from pipeline.problems.groups.evaluation.play import Player, controlled
 from pipeline.problems.groups.heuristics.names import REFERENCES
@@ -25,6 +24,7 @@ from pipeline.problems.groups.nouns import (
     Setting,
     SharedCluster,
 )
+from pipeline.problems.parts import Best
 from pipeline.simulation.results import Results, best_of, mean_cost
 
 Play = Callable[[Mapping[str, Player]], dict[str, Results]]  # on validation jobsets, all controllers at once

@@ -4,9 +4,10 @@ import numpy as np
 import pandas as pd
 
 from pipeline import storage
-from pipeline.comparing.tried import candidates, told, write
 from pipeline.config import MachinesPlan, Params
 from pipeline.core import IntArray, Observation
+from pipeline.explaining.decisions import few
+from pipeline.explaining.explain import ExplainRequest, Tried, candidates
 from pipeline.problems.machines.evaluation.play import Game, game_of
 from pipeline.problems.machines.lookahead.planner import Looked, Planner
 from pipeline.problems.machines.lookahead.planning import planning
@@ -14,7 +15,7 @@ from pipeline.problems.machines.nouns import end_to_end
 from pipeline.problems.machines.simulator.compiled.batch import Simulator
 from pipeline.problems.machines.storage import read_jobsets, read_park
 from pipeline.problems.machines.workload.park import machines_of
-from pipeline.progress import ShareCallback, no_progress, progress, say
+from pipeline.progress import ShareCallback, no_progress
 from pipeline.schemas.columns import integers, numbers
 
 # `machine` is the one that it would start on, as the scenario numbers them; 0 where none starts. The demand is the
@@ -24,25 +25,14 @@ CANDIDATES = candidates(
 )
 
 
-def explain_plan(params: Params, plan: str, jobsets: int) -> None:
-    """Write reports/explain/<plan>/candidates.csv, and say what it comes to.
-
-    Args:
-        params: all of params.yaml.
-        plan: a row of `plans`.
-        jobsets: test jobsets of each load to play, at most.
-    """
-    row = params.plan_of(MachinesPlan, plan)
+def tried(params: Params, asked: ExplainRequest, on_progress: ShareCallback) -> Tried:
+    """Return what a row of `plans` tries in test jobsets of its scenario."""
+    row = params.plan_of(MachinesPlan, asked.agent)
     folder = storage.jobsets_folder(row.scenario)
     park = read_park(folder)
-    few = {load: group[:jobsets] for load, group in read_jobsets(folder, "test", park).items()}
-    game, load, number = game_of(few, machines_of(params.machines_scenario(row.scenario), park), params.seed)
-    with progress(f"explain {plan}, percent", 100) as advance:
-        frame = tried_in(game, planning(params, plan), lambda share: advance(100 * share))
-    place = storage.REPORTS / "explain" / plan
-    for line in told(plan, row.base, write(place, CANDIDATES, frame, load, number), "time"):
-        say(line)
-    say(f"{place}: candidates.csv")
+    test = few(read_jobsets(folder, "test", park), asked.jobsets)
+    game, load, number = game_of(test, machines_of(params.machines_scenario(row.scenario), park), params.seed)
+    return Tried(row.base, tried_in(game, planning(params, asked.agent), on_progress), load, number)
 
 
 def tried_in(game: Game, plan: Planner, on_progress: ShareCallback = no_progress) -> pd.DataFrame:

@@ -2,12 +2,7 @@
 
 import pandera.pandas as pa
 
-from pipeline.schemas.columns import integers, numbers, table
-
-
-def _share(nullable: bool = False) -> pa.Column:
-    return pa.Column("float64", pa.Check.in_range(0.0, 1.0, error="within 0 and 1"), nullable=nullable)
-
+from pipeline.schemas.columns import integers, numbers, share, table
 
 # Shares of decisions by load, by jobs waiting, and by the share of all resources that is free: SJF's job or one as
 # short, on SJF's machine; the same on another machine; another job; none. Bounds are inclusive.
@@ -18,10 +13,10 @@ DIFFERENCES = table(
         "from": numbers(0.0),
         "to": numbers(0.0),
         "decisions": integers(1),
-        "agrees": _share(),
-        "another_machine": _share(),
-        "another_job": _share(),
-        "waits": _share(),
+        "agrees": share(),
+        "another_machine": share(),
+        "another_job": share(),
+        "waits": share(),
     },
     ["by", "from"],
 )
@@ -33,8 +28,8 @@ JOBS = table(
     {
         "load": integers(1),
         "decisions": integers(0),
-        "smaller": _share(nullable=True),
-        "waited_longer": _share(nullable=True),
+        "smaller": share(nullable=True),
+        "waited_longer": share(nullable=True),
         "duration": numbers(0.0, nullable=True),
         "duration_sjf": numbers(0.0, nullable=True),
         "demand": numbers(0.0, nullable=True),
@@ -50,12 +45,12 @@ MACHINES = table(
     {
         "load": integers(1),
         "decisions": integers(0),
-        "fullest": _share(nullable=True),
-        "fullest_by_chance": _share(nullable=True),
-        "fullest_first": _share(nullable=True),
-        "emptiest": _share(nullable=True),
-        "emptiest_by_chance": _share(nullable=True),
-        "emptiest_first": _share(nullable=True),
+        "fullest": share(nullable=True),
+        "fullest_by_chance": share(nullable=True),
+        "fullest_first": share(nullable=True),
+        "emptiest": share(nullable=True),
+        "emptiest_by_chance": share(nullable=True),
+        "emptiest_first": share(nullable=True),
     },
     ["load"],
 )

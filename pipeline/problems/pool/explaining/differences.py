@@ -1,16 +1,15 @@
 """Where an agent and SJF part ways on what the agent meets, as tables."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 import numpy as np
 import pandas as pd
 
-from pipeline.comparing.statistics import comparison
-from pipeline.config import Evaluation
 from pipeline.core import BoolArray, FloatArray, IntArray
+from pipeline.explaining.decisions import jobsets_of
 from pipeline.problems.pool.explaining.recording import NEVER, AgentDecisions
-from pipeline.problems.pool.explaining.tables import CLASSES, DIFFERENCES, WITHHELD
-from pipeline.problems.pool.explaining.tree import OF_JOB
+from pipeline.problems.pool.explaining.tables import CLASSES, DIFFERENCES, EFFECTS, IMPORTANCE, WITHHELD
+from pipeline.problems.pool.explaining.tree import FEATURES, OF_JOB, TreeCard, TreeFeatures, decide
 from pipeline.simulation.results import Results
 
 DURATION_CLASSES, DEMAND_CLASSES = 5, 4  # at most
@@ -99,27 +98,15 @@ def edges(values: FloatArray, most: int) -> list[tuple[float, float]]:
     return [(float(kinds[groups == k][0]), float(kinds[groups == k][-1])) for k in range(groups.max() + 1)]
 
 
-def outcomes(
-    results: Mapping[str, Results],
-    scenario: str,
-    references: Sequence[str],
-    settings: Evaluation,
-    seed: int,
-) -> pd.DataFrame:
-    """Return OUTCOMES: policies on the same jobsets, by all jobs and by short and long ones, against references.
+def by_length(results: Mapping[str, Results]) -> dict[str, pd.DataFrame]:
+    """Return what policies made of every jobset, by all jobs and by short and long ones.
 
     A job is long if it is longer than the mean of all jobs.
     """
     jobs = pd.concat([done.jobs for done in results.values()], ignore_index=True)
     long = jobs["duration"] > jobs["duration"].mean()
-    parts = {"all": pd.concat([done.jobsets for done in results.values()], ignore_index=True)}
-    parts |= {"short": _jobsets(jobs[~long])} | ({"long": _jobsets(jobs[long])} if long.any() else {})
-    frames = []
-    for name, part in parts.items():
-        against = {one: dict.fromkeys(part["load"].unique(), one) for one in references}
-        compared = comparison(part, scenario, against, settings, np.random.default_rng(seed))
-        frames.append(compared.assign(jobs=name)[["jobs", *compared.columns]])
-    return pd.concat(frames, ignore_index=True)
+    parts = {"all": jobsets_of(results), "short": _jobsets(jobs[~long])}
+    return parts | ({"long": _jobsets(jobs[long])} if long.any() else {})
 
 
 def _jobsets(jobs: pd.DataFrame) -> pd.DataFrame:
@@ -129,3 +116,52 @@ def _jobsets(jobs: pd.DataFrame) -> pd.DataFrame:
         mean_slowdown=("slowdown", "mean"), unfinished=("unfinished", "sum")
     )
     return found.astype({"unfinished": "int64"})
+
+
+BINS = 8  # at most
+SHUFFLES = 3
+
+
+def effects(times: Times) -> pd.DataFrame:
+    """Return EFFECTS: the share of jobs withheld in bins of each feature, all others as they come."""
+    rows = []
+    for place, name in enumerate(FEATURES):
+        values = times.rows[:, place]
+        for low, high in edges(values, BINS):
+            inside = (values >= low) & (values <= high)
+            share = float(times.withheld[inside].mean())
+            rows.append((name, low, high, float(values[inside].mean()), int(inside.sum()), share))
+    return pd.DataFrame(rows, columns=list(EFFECTS.columns)).astype({"n": "int64"})
+
+
+def agreement(card: TreeCard, decisions: AgentDecisions, features: TreeFeatures | None = None) -> float:
+    """Return the share of decisions in which a tree does as the agent, or starts a job as short."""
+    does = decide(card.tree(), card.threshold, decisions.features if features is None else features)
+    started = (does < decisions.slots) == (decisions.agent < decisions.slots)
+    return float((started & (decisions.duration(does) == decisions.duration(decisions.agent))).mean())
+
+
+def importance(card: TreeCard, decisions: AgentDecisions, rng: np.random.Generator) -> pd.DataFrame:
+    """Return IMPORTANCE, the most important first: agreement lost when a feature is shuffled, mean of some shuffles.
+
+    Features of jobs are shuffled among the jobs that could start, others among decisions.
+    """
+    whole = agreement(card, decisions)
+    rows = []
+    for place, name in enumerate(FEATURES):
+        asked = any(node.feature == name for node in card.nodes)
+        shuffles = [_shuffled(decisions.features, place, rng) for _ in range(SHUFFLES if asked else 0)]
+        lost = [whole - agreement(card, decisions, shuffled) for shuffled in shuffles]
+        rows.append((name, whole, float(np.mean(lost)) if lost else 0.0))
+    return pd.DataFrame(rows, columns=list(IMPORTANCE.columns)).sort_values("lost", ascending=False, kind="stable")
+
+
+def _shuffled(features: TreeFeatures, place: int, rng: np.random.Generator) -> TreeFeatures:
+    """Return features in which one feature is that of others."""
+    job, rest = features.job.copy(), features.rest.copy()
+    if place < len(OF_JOB):
+        values: FloatArray = job[features.may_start, place]
+        job[features.may_start, place] = rng.permutation(values)
+    else:
+        rest[:, place - len(OF_JOB)] = rng.permutation(rest[:, place - len(OF_JOB)])
+    return features._replace(job=job, rest=rest)

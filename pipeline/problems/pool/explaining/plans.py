@@ -4,42 +4,30 @@ import numpy as np
 import pandas as pd
 
 from pipeline import storage
-from pipeline.comparing.tried import candidates, told, write
 from pipeline.config import Params, PoolPlan
 from pipeline.core import IntArray, Observation
+from pipeline.explaining.decisions import few
+from pipeline.explaining.explain import ExplainRequest, Tried, candidates
 from pipeline.problems.pool.evaluation.play import Game, game_of
-from pipeline.problems.pool.explaining.stored import explain_folder
 from pipeline.problems.pool.lookahead.planner import Looked, Planner
 from pipeline.problems.pool.lookahead.planning import planning
 from pipeline.problems.pool.nouns import Cluster
 from pipeline.problems.pool.simulator.compiled.batch import Batched
 from pipeline.problems.pool.storage import read_jobsets
-from pipeline.progress import ShareCallback, no_progress, progress, say
+from pipeline.progress import ShareCallback, no_progress
 from pipeline.schemas.columns import integers, numbers
 from pipeline.simulation.rollout import Turn, play_turns
 
 CANDIDATES = candidates({"step": integers(0)}, {"duration": integers(0), "demand": numbers(0.0)})
 
 
-def explain_plan(params: Params, plan: str, jobsets: int) -> None:
-    """Write reports/explain/<plan>/candidates.csv, and say what it comes to.
-
-    Args:
-        params: all of params.yaml.
-        plan: a row of `plans`.
-        jobsets: test jobsets of each load to play, at most.
-    """
-    row = params.plan_of(PoolPlan, plan)
+def tried(params: Params, asked: ExplainRequest, on_progress: ShareCallback) -> Tried:
+    """Return what a row of `plans` tries in test jobsets of its scenario."""
+    row = params.plan_of(PoolPlan, asked.agent)
     scenario = params.pool_scenario(row.scenario)
-    test = read_jobsets(storage.jobsets_folder(row.scenario), "test", scenario.resources)
-    few = {load: group[:jobsets] for load, group in test.items()}
-    game, load, number = game_of(few, Cluster.of(scenario), scenario.step_limit, params.seed, masked=True)
-    with progress(f"explain {plan}, percent", 100) as advance:
-        frame = tried_in(game, planning(params, plan), lambda share: advance(100 * share))
-    place = explain_folder(plan)
-    for line in told(plan, row.base, write(place, CANDIDATES, frame, load, number), "a step"):
-        say(line)
-    say(f"{place}: candidates.csv")
+    test = few(read_jobsets(storage.jobsets_folder(row.scenario), "test", scenario.resources), asked.jobsets)
+    game, load, number = game_of(test, Cluster.of(scenario), scenario.step_limit, params.seed, masked=True)
+    return Tried(row.base, tried_in(game, planning(params, asked.agent), on_progress), load, number)
 
 
 def tried_in(game: Game, plan: Planner, on_progress: ShareCallback = no_progress) -> pd.DataFrame:

@@ -5,8 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from pipeline.core import FloatArray, IntArray, Observation, Policy
-from pipeline.errors import UserError
-from pipeline.problems.one_jobset import NO_CHOICE
+from pipeline.explaining.decisions import joined, taken
 from pipeline.problems.pool.evaluation.play import Game
 from pipeline.problems.pool.explaining.tree import TreeFeatures, tree_features
 from pipeline.problems.pool.simulator.compiled.batch import Batched
@@ -64,22 +63,7 @@ def record(game: Game, agent: Policy, player: Policy | None = None) -> AgentDeci
         parts.append(_noted(game, rows, view, said.pop()))
 
     play(simulator, both, game.key, watch)
-    return together(parts)
-
-
-def together(parts: list[AgentDecisions]) -> AgentDecisions:
-    """Return decisions end to end.
-
-    Raises:
-        UserError: there is none.
-    """
-    if not any(len(part.episode) for part in parts):
-        raise UserError(NO_CHOICE)
-    features = TreeFeatures._make(
-        np.concatenate(field) for field in zip(*(part.features for part in parts), strict=True)
-    )
-    episode, _, *rest = zip(*parts, strict=True)
-    return AgentDecisions(np.concatenate(episode), features, *(np.concatenate(field) for field in rest))
+    return joined(parts)
 
 
 def _noted(game: Game, rows: IntArray, view: Observation, actions: IntArray) -> AgentDecisions:
@@ -93,11 +77,7 @@ def _noted(game: Game, rows: IntArray, view: Observation, actions: IntArray) -> 
         features.job.astype(np.float32), features.rest.astype(np.float32), features.may_start, features.may_wait
     )
     noted = AgentDecisions(rows, small, done, choose(sjf(view), view), _until_arrival(game, rows, view))
-    return AgentDecisions(
-        noted.episode[kept],
-        TreeFeatures._make(field[kept] for field in small),
-        *(field[kept] for field in noted[2:]),
-    )
+    return taken(noted, np.asarray(kept))
 
 
 def _until_arrival(game: Game, rows: IntArray, view: Observation) -> IntArray:

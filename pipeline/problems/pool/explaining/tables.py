@@ -2,13 +2,8 @@
 
 import pandera.pandas as pa
 
-from pipeline.schemas.columns import integers, numbers, table
+from pipeline.schemas.columns import integers, numbers, share, table
 from pipeline.schemas.tables import COMPARISON
-
-
-def _share(nullable: bool = False) -> pa.Column:
-    return pa.Column("float64", pa.Check.in_range(0.0, 1.0, error="within 0 and 1"), nullable=nullable)
-
 
 # Shares of decisions by load: the same job as SJF or one as short; none; another job. Of the others, how many are
 # narrower than SJF's.
@@ -17,10 +12,10 @@ DIFFERENCES = table(
     {
         "load": integers(1),
         "decisions": integers(1),
-        "agrees": _share(),
-        "withholds": _share(),
-        "starts_another": _share(),
-        "another_is_narrower": _share(nullable=True),
+        "agrees": share(),
+        "withholds": share(),
+        "starts_another": share(),
+        "another_is_narrower": share(nullable=True),
     },
     ["load"],
 )
@@ -37,7 +32,7 @@ WITHHELD = table(
         "waited": numbers(0.0, nullable=True),
         "shorter_waiting": numbers(0.0, nullable=True),
         "until_arrival": numbers(0.0, nullable=True),
-        "after_last_arrival": _share(nullable=True),
+        "after_last_arrival": share(nullable=True),
     },
     ["load"],
 )
@@ -52,7 +47,7 @@ CLASSES = table(
         "demand_from": numbers(0.0),
         "demand_to": numbers(0.0),
         "n": integers(0),
-        "withheld": _share(nullable=True),
+        "withheld": share(nullable=True),
     },
     ["duration_from", "demand_from"],
 )
@@ -66,7 +61,7 @@ EFFECTS = table(
         "high": pa.Column("float64"),
         "mean": pa.Column("float64"),
         "n": integers(1),
-        "withheld": _share(),
+        "withheld": share(),
     },
     ["feature", "low"],
 )
@@ -74,7 +69,7 @@ EFFECTS = table(
 # Share of the agent's decisions that the tree no longer makes alike once a feature is shuffled.
 IMPORTANCE = table(
     "Importance",
-    {"feature": pa.Column(str), "agreement": _share(), "lost": pa.Column("float64")},
+    {"feature": pa.Column(str), "agreement": share(), "lost": pa.Column("float64")},
     ["feature"],
 )
 

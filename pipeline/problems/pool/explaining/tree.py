@@ -7,10 +7,13 @@ the shortest, then the lowest slot. None is where that chance is not above a thr
 from typing import NamedTuple
 
 import numpy as np
-from pydantic import Field, model_validator
+from pydantic import Field, ValidationError, model_validator
 
+from pipeline import storage
 from pipeline.config import Frozen
 from pipeline.core import BoolArray, FloatArray, IntArray, Observation, Policy, legal_actions
+from pipeline.errors import UserError
+from pipeline.explaining.explain import explain_folder
 
 LEAF = -1  # in place of a feature
 
@@ -178,3 +181,24 @@ def _of_rest(view: Observation) -> list[FloatArray]:
 
 def _capacity(view: Observation) -> FloatArray:
     return view.capacity[:, 0].astype(float)
+
+
+TREE = "_tree"  # ends the name of an agent's tree
+
+
+def tree_by_name(name: str) -> Policy:
+    """Return the tree `<agent>_tree` as a policy; it keeps to the legal actions.
+
+    Raises:
+        UserError: it has not been made, or is no tree.
+    """
+    agent = name.removesuffix(TREE)
+    path, first = explain_folder(agent) / "tree.json", f"run 'python -m pipeline explain --policy models/{agent}' first"
+    if not path.is_file():
+        raise UserError(f"policy '{name}': {path} is missing: {first}")
+    try:
+        return tree_policy(TreeCard.model_validate(storage.read_json(path)))
+    except ValidationError as error:
+        found = error.errors()[0]
+        where = ".".join(str(part) for part in found["loc"])
+        raise UserError(f"{path}: not a tree ({where + ': ' if where else ''}{found['msg']}): {first}") from error

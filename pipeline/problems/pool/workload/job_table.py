@@ -9,18 +9,11 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
-import pandas as pd
 import pyarrow as pa
 
-from pipeline.core import FloatArray, IntArray
-from pipeline.errors import UserError
+from pipeline.core import IntArray
 from pipeline.problems.pool.nouns import JobBatch
-from pipeline.problems.pool.workload.windows import Discretised
-from pipeline.storage.files import line_of
 
-IDS = ("jobset", "job")
-WHOLE = ("arrival", "duration", "estimate")
-EXACT = 2**53  # whole numbers below it are exact as floats
 AT_ONCE = 1_000_000  # jobs of a part
 ABREAST = 4096  # jobsets of a part, of a short horizon
 STEPS_ABREAST = 1 << 22  # steps of the horizons of a part
@@ -43,59 +36,6 @@ class Part(NamedTuple):
     number: IntArray  # [B]  of each jobset
     rows: IntArray | slice  # [J]  of its jobs in the table
     jobs: JobBatch
-
-
-def whole_numbers(frame: pd.DataFrame, resources: list[str], where: str) -> pd.DataFrame:
-    """Return the table with its numbers as int64.
-
-    Raises:
-        UserError: a value is missing or is no whole number; its row is named.
-    """
-    wanted = [name for name in (*WHOLE, *resources) if name in frame]
-    changed = {}
-    for name in wanted:
-        numbers = _numbers(frame[name], f"{where}: {name}")
-        wrong = np.flatnonzero(~((numbers == np.floor(numbers)) & (np.abs(numbers) < EXACT)))  # so that nan is wrong
-        if len(wrong):
-            row, value = frame.index[wrong[0]], frame[name].iloc[wrong[0]]
-            raise UserError(f"{where}: {name}: expected a whole number in {line_of(where, row)}, got {value!s}")
-        changed[name] = numbers.astype("int64")
-    return frame.assign(**changed)
-
-
-def _numbers(column: pd.Series, where: str) -> FloatArray:
-    if column.dtype.kind in "Mmbc":  # pandas would make numbers of dates and of yes and no
-        raise UserError(f"{where}: expected whole numbers, got {column.dtype}")
-    try:
-        return pd.to_numeric(column, errors="coerce").to_numpy(dtype="float64", na_value=np.nan)
-    except (TypeError, ValueError) as error:
-        raise UserError(f"{where}: expected whole numbers, got {column.iloc[0]!s}") from error
-
-
-def log_table(steps: Discretised) -> JobTable:
-    """Return a log as a table of one jobset, under the log's own job ids."""
-    number = np.zeros(len(steps.id), dtype=np.int32)
-    one = pa.DictionaryArray.from_arrays(pa.array(number), pa.array([0]))
-    ids = pa.table({"jobset": one, "job": steps.id})
-    return JobTable(ids, number, steps.arrival, steps.duration, steps.demand, steps.estimate)
-
-
-def repeated(table: JobTable) -> int | None:
-    """Return the first row whose jobset and job are those of another row, too."""
-    job = table.ids["job"]
-    mixed = np.empty(len(table.jobset), dtype=np.uint64)
-    for first in range(0, len(mixed), AT_ONCE):
-        rows = slice(first, first + AT_ONCE)
-        some = pd.DataFrame({"jobset": table.jobset[rows], "job": job.slice(first, AT_ONCE).to_pandas()})
-        mixed[rows] = pd.util.hash_pandas_object(some, index=False).to_numpy()
-    ordered = np.sort(mixed)
-    suspect = ordered[1:][ordered[1:] == ordered[:-1]]
-    for row in np.flatnonzero(np.isin(mixed, suspect)):  # one look nearly always: different ids hardly ever meet
-        same = np.flatnonzero(mixed == mixed[row])
-        found = {(int(table.jobset[other]), job[int(other)].as_py()) for other in same}
-        if len(found) < len(same):
-            return int(row)
-    return None
 
 
 def parts(table: JobTable, horizon: int, jobs: int = AT_ONCE) -> Iterator[Part]:

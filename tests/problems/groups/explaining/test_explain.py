@@ -9,8 +9,8 @@ from group_rows import shared
 
 from pipeline import storage
 from pipeline.errors import UserError
-from pipeline.problems import ExplainRequest
-from pipeline.problems.groups.explaining.explain import explain
+from pipeline.explaining.explain import ExplainRequest, explain
+from pipeline.problems.groups.explaining.explain import EXPLAINING
 from pipeline.problems.groups.explaining.tables import DIFFERENCES, ORDERS, OUTCOMES, SHARES, STATES
 from pipeline.problems.groups.heuristics.names import RULES
 from pipeline.stages.explain import run
@@ -28,7 +28,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_tables_figures_and_lines(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    explain(PARAMS, ExplainRequest("mine", jobsets=2, leaves=8))
+    explain(EXPLAINING, PARAMS, ExplainRequest("mine", jobsets=2))
     tables = {name: storage.read_table(folder / f"{name}.csv", schema) for name, schema in SCHEMAS.items()}
     assert {path.name for path in folder.iterdir()} == {
         *(f"{name}.csv" for name in SCHEMAS),
@@ -55,13 +55,13 @@ def test_tables_figures_and_lines(folder: Path, capsys: pytest.CaptureFixture[st
 def test_the_same_agent_is_explained_in_the_same_bytes(folder: Path) -> None:
     found = []
     for _ in range(2):
-        explain(PARAMS, ExplainRequest("mine", jobsets=1, leaves=8))
+        explain(EXPLAINING, PARAMS, ExplainRequest("mine", jobsets=1))
         found.append({path.name: path.read_bytes() for path in folder.iterdir()})
     assert found[0] == found[1]
 
 
 def test_more_jobsets_than_there_are_count_once(folder: Path) -> None:
-    explain(PARAMS, ExplainRequest("mine", jobsets=50, leaves=8))
+    explain(EXPLAINING, PARAMS, ExplainRequest("mine", jobsets=50))
     outcomes = pd.read_csv(folder / "outcomes.csv")
     assert outcomes.loc[outcomes["load"] != "all", "n"].eq(3).all()
 
@@ -69,12 +69,12 @@ def test_more_jobsets_than_there_are_count_once(folder: Path) -> None:
 def test_an_agent_without_a_network_is_told(folder: Path) -> None:
     Path("models/mine/policy/policy.json").unlink()
     with pytest.raises(UserError, match=r"^models/mine/policy: not a model directory"):
-        explain(PARAMS, ExplainRequest("mine", jobsets=1, leaves=8))
+        explain(EXPLAINING, PARAMS, ExplainRequest("mine", jobsets=1))
 
 
 @pytest.mark.parametrize("rule", RULES)
 def test_every_rule_is_explained_as_agents_are(rule: str, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    run(PARAMS, ExplainRequest(rule, 1, 8, "shared"))
+    run(PARAMS, ExplainRequest(rule, 1, scenario="shared"))
     place = folder.with_name(rule)
     tables = {name: storage.read_table(place / f"{name}.csv", schema) for name, schema in SCHEMAS.items()}
     against = (
@@ -85,3 +85,9 @@ def test_every_rule_is_explained_as_agents_are(rule: str, folder: Path, capsys: 
     assert set(outcomes["policy"]) == {rule}
     assert (tables["differences"]["moved"] == 0).all() == (rule == "proportional")
     assert f"\n{rule}: in " in capsys.readouterr().err
+
+
+def test_a_tree_is_refused(folder: Path) -> None:
+    with pytest.raises(UserError, match=r"^--leaves: not in scenario 'shared': a controller sets shares, for which "):
+        explain(EXPLAINING, PARAMS, ExplainRequest("mine", 2, 8))
+    assert not folder.exists()

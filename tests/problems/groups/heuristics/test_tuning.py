@@ -8,7 +8,6 @@ import pytest
 from group_rows import cluster, group_jobs
 
 from pipeline.core import FloatArray
-from pipeline.problems import Best
 from pipeline.problems.groups.evaluation.play import Player, controlled, score
 from pipeline.problems.groups.heuristics.names import RULES
 from pipeline.problems.groups.heuristics.rules import HEURISTICS, capacity
@@ -23,6 +22,7 @@ from pipeline.problems.groups.heuristics.tuning import (
 )
 from pipeline.problems.groups.nouns import Configurations, Jobs, batch
 from pipeline.problems.groups.simulator.compiled.batch import Groups
+from pipeline.problems.parts import Best
 from pipeline.simulation.results import Results, mean_cost
 
 AREA = cluster(6)

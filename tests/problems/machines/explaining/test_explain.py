@@ -12,11 +12,10 @@ from pipeline import storage
 from pipeline.config import Params, check_params
 from pipeline.core import ANY_KIND, Observation, keys
 from pipeline.errors import UserError
-from pipeline.problems import ExplainRequest
+from pipeline.explaining.explain import ExplainRequest, explain
 from pipeline.problems.machines.drawing import draw
-from pipeline.problems.machines.explaining.differences import differences, jobs, machines
-from pipeline.problems.machines.explaining.explain import LEAVES, explain
-from pipeline.problems.machines.explaining.recording import Decisions, record
+from pipeline.problems.machines.explaining.explain import EXPLAINING
+from pipeline.problems.machines.explaining.recording import Decisions, differences, jobs, machines, record
 from pipeline.problems.machines.explaining.tables import DIFFERENCES, JOBS, MACHINES
 from pipeline.problems.machines.heuristics.rules import HEURISTICS
 from pipeline.problems.machines.learning import LEARNING
@@ -45,7 +44,7 @@ def explained(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("explained")
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(root)
-        explain(prepared(small()), ExplainRequest("mine", 2, LEAVES))
+        explain(EXPLAINING, prepared(small()), ExplainRequest("mine", 2))
     return root
 
 
@@ -66,7 +65,7 @@ def test_agents_and_heuristics_are_explained_under_every_dispatch(
     monkeypatch.chdir(tmp_path)
     params = prepared(small(dispatch))
     for policy in ("models/mine", "sjf", "saf", "random"):
-        run(params, ExplainRequest(policy, 1, LEAVES, None if policy == "models/mine" else "few"))
+        run(params, ExplainRequest(policy, 1, scenario=None if policy == "models/mine" else "few"))
         found = {name: storage.read_table(tmp_path / "reports/explain" / Path(policy).name / f"{name}.csv", schema)
                  for name, schema in TABLES.items()}  # fmt: skip
         assert (found["differences"]["decisions"] > 0).all()
@@ -106,13 +105,13 @@ def test_tables_and_figures_are_written_the_same_twice(explained: Path, monkeypa
     for name, schema in TABLES.items():
         storage.read_table(FOLDER / f"{name}.csv", schema)
     before = {path.name: path.read_bytes() for path in FOLDER.iterdir()}
-    explain(small(), ExplainRequest("mine", 2, LEAVES))
+    explain(EXPLAINING, small(), ExplainRequest("mine", 2))
     assert {path.name: path.read_bytes() for path in FOLDER.iterdir()} == before
 
 
 def test_a_tree_is_refused() -> None:
-    with pytest.raises(UserError, match=r"^--leaves: not for this problem: .* without a tree$"):
-        explain(small(), ExplainRequest("mine", 2, 5))
+    with pytest.raises(UserError, match=r"^--leaves: not in scenario 'few': .* without a tree: "):
+        explain(EXPLAINING, small(), ExplainRequest("mine", 2, 5))
 
 
 def to_the_emptiest(view: Observation, draws: np.ndarray) -> np.ndarray:

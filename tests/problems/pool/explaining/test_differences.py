@@ -8,14 +8,25 @@ from builders import cluster, jobset
 from pipeline.comparing.plots import png
 from pipeline.config import Evaluation
 from pipeline.core import FloatArray, IntArray, Observation, Policy, keys
+from pipeline.explaining.decisions import outcomes_by
 from pipeline.problems.pool.evaluation.play import Game, score
-from pipeline.problems.pool.explaining.differences import Times, agrees, classes, differences, edges, outcomes, withheld
+from pipeline.problems.pool.explaining.differences import (
+    Times,
+    agreement,
+    agrees,
+    by_length,
+    classes,
+    differences,
+    edges,
+    effects,
+    importance,
+    withheld,
+)
 from pipeline.problems.pool.explaining.distilling import Named, distil, does, examples, grow, rules
-from pipeline.problems.pool.explaining.effects import agreement, effects, importance
-from pipeline.problems.pool.explaining.figures import Tables, figures
+from pipeline.problems.pool.explaining.explain import summary
+from pipeline.problems.pool.explaining.figures import figures
 from pipeline.problems.pool.explaining.recording import NEVER, AgentDecisions, record
 from pipeline.problems.pool.explaining.tables import CLASSES, DIFFERENCES, EFFECTS, IMPORTANCE, OUTCOMES, WITHHELD
-from pipeline.problems.pool.explaining.telling import summary
 from pipeline.problems.pool.explaining.tree import tree_policy
 from pipeline.problems.pool.heuristics.scores import hold
 from pipeline.problems.pool.nouns import JobSet, batch
@@ -192,7 +203,7 @@ def test_the_tree_plays_nearly_as_its_agent(held: AgentDecisions) -> None:
     card = grow([examples(held)], 8, NAMED, seed=1)
     policies = {"holder": HOLDER, "holder_tree": tree_policy(card)} | PLAIN
     results = score(policies, JOBSETS, CLUSTER, LIMIT, 1)
-    table = OUTCOMES.validate(outcomes(results, "online", ("sjf", "holder"), SETTINGS, 1))
+    table = OUTCOMES.validate(outcomes_by("jobs", by_length(results), "online", ("sjf", "holder"), SETTINGS, 1))
     rows = table[(table["jobs"] == "all") & (table["load"] == "all")].set_index(["policy", "against"])
     assert rows.loc[("holder_tree", "holder"), "mean"] == pytest.approx(results["holder_tree"].mean)
     assert abs(rows.loc[("holder_tree", "holder"), "difference"]) < 0.1
@@ -220,9 +231,9 @@ def test_figures_and_lines_are_the_same_twice(held: AgentDecisions) -> None:
             "classes": classes(Times(held)),
             "effects": effects(Times(held)),
             "importance": importance(card, held, np.random.default_rng(1)),
-            "outcomes": outcomes(results, "online", ("sjf", "holder"), SETTINGS, 1),
+            "outcomes": outcomes_by("jobs", by_length(results), "online", ("sjf", "holder"), SETTINGS, 1),
         }
-        drawn = figures("holder", Tables(*(tables[name] for name in Tables._fields)))
+        drawn = figures("holder", tables)
         return summary("holder", "holder_tree", tables, card), {name: png(figure) for name, figure in drawn.items()}
 
     lines, pictures = told()

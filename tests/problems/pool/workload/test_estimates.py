@@ -12,10 +12,10 @@ from pipeline.logs.predicting.run_times import told
 from pipeline.logs.registry import read
 from pipeline.logs.windows import periods
 from pipeline.problems.pool.nouns import JobSet
-from pipeline.problems.pool.user_jobs import read_jobs
+from pipeline.problems.pool.user_jobs import job_columns
 from pipeline.problems.pool.workload.estimates import check_estimates, estimated
 from pipeline.problems.pool.workload.source import DrawnSource, LogSource, source
-from pipeline.progress import no_progress
+from pipeline.scheduling.user_jobs import read_user_jobs
 
 NO_LOG = Path("no/log")
 
@@ -184,36 +184,39 @@ def test_a_log_tells_its_durations_unless_asked_for_estimates(params: Params, tm
 def test_of_a_users_log_the_beginning_teaches_and_a_table_has_none(params: Params, tmp_path: Path) -> None:
     row = asked(params, 0.0, "predictions").pool_scenario("online").model_copy(update={"resources": {"cpu": 4}})
     workload = PoolLog(name="swf", path="log.swf", window=6, capacity=4)
-    table, notes = read_jobs(log(tmp_path), row, workload, no_progress)
-    assert table.estimate is not None
-    assert (table.estimate != table.duration).any()
-    assert notes[-1].startswith("run times are predicted as the first 36 jobs teach")
+    columns = job_columns(params.model_copy(update={"workload": workload}), row)
+    found = read_user_jobs(log(tmp_path), columns)
+    assert found.jobs.estimate is not None
+    assert (found.jobs.estimate != found.jobs.duration).any()
+    assert found.notes[-1].startswith("run times are predicted as the first 36 jobs teach")
     jobs = tmp_path / "jobs.csv"
     jobs.write_text("jobset,job,arrival,duration,cpu\n1,1,0,2,1\n")
     with pytest.raises(UserError, match=r"jobs.csv: a table has no past to predict run times from \(policies_know: "):
-        read_jobs(jobs, row, workload, no_progress)
+        read_user_jobs(jobs, columns)
 
 
 def test_a_users_table_tells_its_estimates_where_the_scenario_says_so(params: Params, tmp_path: Path) -> None:
     row = asked(params, 0.0).pool_scenario("online").model_copy(update={"resources": {"cpu": 4}})
-    workload, jobs = PoolLog(name="swf", path="log.swf", window=6, capacity=4), tmp_path / "jobs.csv"
+    jobs = tmp_path / "jobs.csv"
     jobs.write_text("jobset,job,arrival,duration,cpu,estimate\n1,1,0,2,1,5\n1,2,0,3,1,1\n1,3,0,3,1,3\n")
-    table, notes = read_jobs(jobs, row, workload, no_progress, rows=2)
-    assert table.estimate is not None
-    assert (table.duration.tolist(), table.estimate.tolist(), list(notes)) == ([2, 3, 3], [5, 1, 3], [])
+    found = read_user_jobs(jobs, job_columns(params, row), rows=2)
+    assert found.jobs.estimate is not None
+    assert (found.jobs.duration.tolist(), found.jobs.estimate.tolist(), list(found.notes)) == ([2, 3, 3], [5, 1, 3], [])
     jobs.write_text(jobs.read_text().replace(",5\n", ",600\n").replace(",1\n1,3", ",\n1,3"))
     known = row.model_copy(update={"policies_know": "durations"})  # so that it may be anything
-    table, notes = read_jobs(jobs, known, workload, no_progress)
-    assert (table.estimate, list(notes)) == (None, [f"{jobs}: estimate is not used (policies_know: durations)"])
+    found = read_user_jobs(jobs, job_columns(params, known))
+    assert (found.jobs.estimate, list(found.notes)) == (
+        None,
+        [f"{jobs}: estimate is not used (policies_know: durations)"],
+    )
     jobs.write_text("jobset,job,arrival,duration,cpu\n1,1,0,2,1\n")
     with pytest.raises(UserError, match=r"jobs.csv: columns: missing estimate \(policies_know: estimates\)$"):
-        read_jobs(jobs, row, workload, no_progress)
+        read_user_jobs(jobs, job_columns(params, row))
 
 
 @pytest.mark.parametrize("estimate", ["0", "2.5", "21", "x"])
 def test_an_estimate_that_no_policy_can_be_told_is_refused(params: Params, tmp_path: Path, estimate: str) -> None:
     row = asked(params, 0.0).pool_scenario("online").model_copy(update={"resources": {"cpu": 4}, "horizon": 20})
     (tmp_path / "jobs.csv").write_text(f"jobset,job,arrival,duration,cpu,estimate\n1,1,0,2,1,{estimate}\n")
-    workload = PoolLog(name="swf", path="log.swf", window=6, capacity=4)
     with pytest.raises(UserError, match=r"jobs.csv: estimate: .*(row|line) "):
-        read_jobs(tmp_path / "jobs.csv", row, workload, no_progress)
+        read_user_jobs(tmp_path / "jobs.csv", job_columns(params, row))

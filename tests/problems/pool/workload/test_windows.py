@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from swf_lines import GIB_KB, HPC2N, LUBLIN, line, read, there
 
@@ -11,7 +12,7 @@ from pipeline.errors import UserError
 from pipeline.logs import swf as logs
 from pipeline.logs.trace import Trace
 from pipeline.problems.pool.nouns import JobSet
-from pipeline.problems.pool.workload.job_table import log_table, parts
+from pipeline.problems.pool.workload.job_table import JobTable, parts
 from pipeline.problems.pool.workload.windows import (
     Discretised,
     at_once,
@@ -73,10 +74,11 @@ def test_those_who_overrun_are_told_of(tmp_path: Path) -> None:
 def test_a_log_as_a_table_tells_its_estimates_in_every_part(tmp_path: Path) -> None:
     log = read(tmp_path, *(line(id=k, submit=60 * k, run=100, estimate=60 * k) for k in (1, 2, 3)))
     how = swf(step_s=60, max_steps=5)
-    (part,) = parts(log_table(discretise(log, how, {"cpu": 10}, 20, estimates=True)), 20)
-    assert part.jobs.requested.tolist() == [1, 2, 3]
-    (part,) = parts(log_table(discretise(log, how, {"cpu": 10}, 20)), 20)
-    assert part.jobs.estimate is None
+    for told, expected in ((True, [1, 2, 3]), (False, None)):
+        steps = discretise(log, how, {"cpu": 10}, 20, estimates=told)
+        columns = (steps.arrival, steps.duration, steps.demand, steps.estimate)
+        (part,) = parts(JobTable(pa.table({}), np.zeros(3, dtype=np.int32), *columns), 20)
+        assert (None if part.jobs.estimate is None else part.jobs.estimate.tolist()) == expected
 
 
 def test_processors_become_the_nearest_unit_half_up_and_at_least_one(tmp_path: Path) -> None:

@@ -1,0 +1,1 @@
+"""What a policy does differently from the rule that everybody knows; the same for every problem."""

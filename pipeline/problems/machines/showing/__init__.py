@@ -1,1 +1,0 @@
-"""One jobset on many machines under two policies, side by side, as a picture."""

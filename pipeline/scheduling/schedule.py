@@ -1,0 +1,132 @@
+"""Run any policy over a user's own jobs, and write when each starts; for every problem."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, Generic, NamedTuple
+
+import pandas as pd
+import pandera.pandas as pa
+
+from pipeline.config import Params
+from pipeline.core import FloatArray, IntArray
+from pipeline.errors import UserError
+from pipeline.progress import ProgressCallback, progress, say
+from pipeline.scheduling.user_jobs import Columns, JobColumns, JobsInColumns, UserJobs, read_user_jobs
+from pipeline.storage.files import check_out, check_table, write_table
+from pipeline.storage.user_tables import TABLE_SUFFIXES, write_chunks
+
+ROWS = 1 << 20  # of a chunk, as of a row group that pyarrow makes by itself
+Column = pd.Series | FloatArray | IntArray
+OPTIONS = {"search": "tries", "arrivals-end": "arrivals_end"}  # where the field of a request has another name
+
+
+def must_apply(asked: Any, refused: Mapping[str, str]) -> None:
+    """Refuse the options of a request, a NamedTuple, that mean nothing in the problem of its scenario.
+
+    Raises:
+        UserError: one of them is given; it says why.
+    """
+    given, unset = asked._asdict(), asked._field_defaults
+    for option, reason in refused.items():
+        field = OPTIONS.get(option, option)
+        if field in given and given[field] != unset[field]:
+            raise UserError(f"--{option}: not in scenario '{asked.scenario}': {reason}")
+
+
+class ScheduleRequest(NamedTuple):
+    """A user's own jobs, and who is to schedule them."""
+
+    jobs: Path  # a job table or a log
+    scenario: str
+    policy: str  # a heuristic by name, a model directory, or <agent>_tree
+    out: Path
+    capacity: int | None = None  # units of each resource, slots, horizon: instead of the scenario's
+    slots: int | None = None
+    horizon: int | None = None
+    samples: int = 0  # schedules that are drawn with all jobs known
+    tries: int = 0  # schedules that are searched with all jobs known
+    arrivals_end: int | None = None  # first step after all arrivals, as policies know it; None: they do not
+
+
+class Scheduled(NamedTuple):
+    """What a policy made of a user's jobs."""
+
+    columns: Callable[[slice], Mapping[str, Column]]  # of the schedule, for some rows in the order of the file
+    said: str  # for people, after the number of jobs
+    # More tables, each with its schema and what is said of it, by what is added to the schedule's file name.
+    beside: Mapping[str, tuple[pd.DataFrame, pa.DataFrameSchema, str]] = MappingProxyType({})
+
+
+class Ready(NamedTuple, Generic[Columns]):
+    """A policy on its cluster, ready for a user's jobs."""
+
+    columns: JobColumns[Columns]
+    run: Callable[[UserJobs[Columns]], Scheduled]
+
+
+class Scheduling(NamedTuple, Generic[Columns]):
+    """How a problem schedules a user's own jobs."""
+
+    ready: Callable[[Params, ScheduleRequest], Ready[Columns]]
+    schema: pa.DataFrameSchema  # of the schedule
+    digits: int  # of times in text
+    refused: Mapping[str, str]  # options that mean nothing here, and why
+    beside: Sequence[str] = ()  # names of the tables that it adds
+
+
+def schedule(how: Scheduling[JobsInColumns], params: Params, asked: ScheduleRequest) -> None:
+    """Write the schedule of a job table or log, and what the problem adds to it.
+
+    Raises:
+        UserError: an option, the policy, the jobs or the file to write cannot be.
+    """
+    must_apply(asked, how.refused)
+    for place in (asked.out, *(added(asked.out, name) for name in how.beside)):
+        check_out(place, inputs=[asked.jobs])
+    ready = how.ready(params, asked)
+    mine = read_user_jobs(asked.jobs, ready.columns)
+    found = ready.run(mine)
+    write(asked.out, mine, found, how)
+    for name, (frame, schema, words) in found.beside.items():
+        place = added(asked.out, name)
+        write_table(place, frame, schema, how.digits)
+        say(f"{place}: {words}")
+    say(f"{asked.out}: {len(mine.number)} jobs{found.said}")
+
+
+def added(out: Path, name: str) -> Path:
+    """Return where more is written next to a schedule.
+
+    >>> added(Path("mine/plan.csv.gz"), "shares").as_posix()
+    'mine/plan_shares.csv.gz'
+    """
+    suffix = next((end for end in sorted(TABLE_SUFFIXES, key=len, reverse=True) if out.name.endswith(end)), "")
+    return out.with_name(f"{out.name.removesuffix(suffix)}_{name}{suffix}")
+
+
+def write(
+    out: Path, mine: UserJobs[JobsInColumns], found: Scheduled, how: Scheduling[JobsInColumns], rows: int = ROWS
+) -> None:
+    """Write a schedule, `rows` rows at a time, in the order of the user's file."""
+    with progress(f"write {out}, percent", 100, brief=True) as advance:
+        write_chunks(out, _frames(out, mine, found, how, rows, advance), how.digits)
+
+
+def _frames(
+    out: Path,
+    mine: UserJobs[JobsInColumns],
+    found: Scheduled,
+    how: Scheduling[JobsInColumns],
+    rows: int,
+    on_progress: ProgressCallback,
+) -> Iterator[pd.DataFrame]:
+    count = len(mine.number)
+    for first in range(0, count, rows):
+        frame = mine.ids.slice(first, rows).to_pandas()
+        if isinstance(frame["jobset"].dtype, pd.CategoricalDtype):
+            frame["jobset"] = frame["jobset"].astype(frame["jobset"].cat.categories.dtype)
+        frame = frame.assign(**found.columns(slice(first, first + rows)))
+        yield check_table(frame[list(how.schema.columns)], how.schema, str(out))
+        done = first + len(frame)
+        on_progress(100 * done / count, f"{done:,} jobs")

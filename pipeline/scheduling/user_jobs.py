@@ -1,0 +1,206 @@
+"""A user's own jobs, for every problem: a job table, read and checked a chunk at a time, or a log of any format.
+
+A table may be longer than memory: what stays of it is compact columns. A problem supplies the schema of its tables, and
+what becomes of checked rows and of a log.
+"""
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar, cast
+
+import numpy as np
+import pandas as pd
+import pandera.pandas as pandera
+import pyarrow as pa
+
+from pipeline.core import FloatArray, IntArray, TimeArray
+from pipeline.errors import UserError
+from pipeline.logs.user_files import log_format
+from pipeline.progress import ProgressCallback, progress, say
+from pipeline.storage.files import check_columns, check_table, line_of
+from pipeline.storage.user_tables import ROWS, as_told, user_table
+
+IDS = ("jobset", "job")
+ONLY = "0"  # jobset of a table that has no such column
+PLAIN = r"0|-?[1-9]\d{0,17}"  # ids that are the same as numbers and as words
+EXACT = 2**53  # whole numbers below it are exact as floats
+AT_ONCE = 1_000_000  # jobs whose ids are compared at a time
+
+
+class JobsInColumns(Protocol):
+    """Columns of J jobs, as a NamedTuple; None for what jobs do not have."""
+
+    @property
+    def arrival(self) -> TimeArray:
+        """Return the time [J] of each job's arrival."""
+
+    def __iter__(self) -> Iterator[Any]:
+        """Return the columns."""
+
+
+Columns = TypeVar("Columns", bound=JobsInColumns)
+
+
+class UserJobs(NamedTuple, Generic[Columns]):
+    """Jobs in the order of the file."""
+
+    ids: pa.Table  # jobset (as a dictionary) and job, as the user wrote them
+    number: IntArray  # [J]  of each job's jobset, by first appearance
+    jobs: Columns  # all of them, of any jobset
+    notes: Sequence[str] = ()  # for people
+
+    @property
+    def jobsets(self) -> list[str]:
+        """Return the names of the jobsets, by their number."""
+        first = np.unique(self.number, return_index=True)[1]
+        return [str(self.ids["jobset"][int(row)].as_py()) for row in first]
+
+    def rows(self) -> list[IntArray]:
+        """Return the rows of each jobset's jobs in order of arrival; those of one time stay as they are."""
+        ordered = np.lexsort((self.jobs.arrival, self.number))
+        return np.split(ordered, np.cumsum(np.bincount(self.number))[:-1])
+
+    def taken(self, rows: IntArray) -> Columns:
+        """Return the jobs of some rows."""
+        return _made(type(self.jobs), (None if column is None else column[rows] for column in self.jobs))
+
+    def names(self, rows: IntArray) -> list[str]:
+        """Return the ids of the jobs of some rows."""
+        return [str(job) for job in self.ids["job"].take(rows).to_pylist()]
+
+
+class JobColumns(NamedTuple, Generic[Columns]):
+    """How a problem reads a user's jobs."""
+
+    policies_know: str  # of run times, as the scenario says
+    schema: Callable[[Collection[str]], pandera.DataFrameSchema]  # of a table that has these columns
+    jobs: Callable[[pd.DataFrame, str], Columns]  # (checked rows, the file's name) -> jobs
+    log: Callable[[Path, str, ProgressCallback], UserJobs[Columns]]  # (file, its format, on_progress)
+
+
+def read_user_jobs(path: Path, columns: JobColumns[Columns], rows: int = ROWS) -> UserJobs[Columns]:
+    """Read a job table, `rows` rows at a time, or a log, and tell people what there is to say of it.
+
+    Raises:
+        UserError: the file cannot be read, or a row is not a job that the scenario's cluster can run.
+    """
+    with progress(f"read {path}, percent", 100, brief=True) as advance:
+        format = log_format(path)
+        found = _table(path, columns, rows, advance) if format is None else columns.log(path, format, advance)
+    for note in found.notes:
+        say(note)
+    return found
+
+
+def of_log(ids: IntArray, jobs: Columns, notes: Sequence[str]) -> UserJobs[Columns]:
+    """Return the jobs of a log as one jobset, under the log's own numbers."""
+    number = np.zeros(len(ids), dtype=np.int32)
+    one = pa.DictionaryArray.from_arrays(pa.array(number), pa.array([0]))
+    return UserJobs(pa.table({"jobset": one, "job": ids}), number, jobs, notes)
+
+
+def _table(path: Path, columns: JobColumns[Columns], rows: int, on_progress: ProgressCallback) -> UserJobs[Columns]:
+    where, ids, parts, seen, notes = str(path), list[pa.Table](), list[Columns](), 0, list[str]()
+    for frame, percent in user_table(path, (*IDS, "queue"), rows):
+        told, notes = as_told(frame, columns.policies_know, where)
+        checked = _checked(told if "jobset" in told else told.assign(jobset=ONLY), columns, where)
+        seen += len(checked)
+        if len(checked) or not ids:
+            ids.append(_ids(checked))
+            parts.append(columns.jobs(checked, where))
+        on_progress(percent, f"{seen:,} jobs")
+    if not seen:
+        raise UserError(f"{path}: expected jobs, found none")
+    together = pa.concat_tables(_alike(ids)).unify_dictionaries()
+    number = np.concatenate([chunk.indices.to_numpy() for chunk in together["jobset"].chunks])
+    again = _repeated(together["job"], number)
+    if again is not None:
+        raise UserError(f"{path}: expected each jobset, job once, got the one in {line_of(where, again)} again")
+    return UserJobs(together, number, _joined(parts), notes)
+
+
+def _checked(frame: pd.DataFrame, columns: JobColumns[Columns], where: str) -> pd.DataFrame:
+    schema = columns.schema(frame.columns)
+    check_columns(frame, schema, where)
+    changed = {}
+    for name, column in schema.columns.items():
+        kind = str(column.dtype)
+        if kind in ("int64", "float64"):
+            changed[name] = _numbers(frame[name], kind == "int64", f"{where}: {name}")
+        elif kind == "str":
+            changed[name] = frame[name].astype("str")
+    return check_table(frame.assign(**changed), schema, where)
+
+
+def _numbers(column: pd.Series, whole: bool, where: str) -> pd.Series:
+    many, one = ("whole numbers", "a whole number") if whole else ("numbers", "a number")
+    if column.dtype.kind in "Mmbc":  # pandas would make numbers of dates and of yes and no
+        raise UserError(f"{where}: expected {many}, got {column.dtype}")
+    try:
+        found: FloatArray = pd.to_numeric(column, errors="coerce").to_numpy(dtype="float64", na_value=np.nan)
+    except (TypeError, ValueError) as error:
+        raise UserError(f"{where}: expected {many}, got {column.iloc[0]!s}") from error
+    right = (found == np.floor(found)) & (np.abs(found) < EXACT) if whole else ~np.isnan(found)
+    if not right.all():
+        row = int(right.argmin())
+        raise UserError(f"{where}: expected {one} in {line_of(where, column.index[row])}, got {column.iloc[row]!s}")
+    return pd.Series(found.astype("int64") if whole else found, index=column.index)
+
+
+def _ids(frame: pd.DataFrame) -> pa.Table:
+    """Return the ids: whole numbers where they look like them, other numbers as words, so that no digit is lost."""
+    plain = {}
+    for name in IDS:
+        ids = frame[name]
+        if ids.dtype.kind == "f":  # as pandas makes of whole numbers beside missing ones
+            whole = (ids == np.floor(ids)) & (ids.abs() < EXACT)
+            plain[name] = ids.astype("int64") if whole.all() else ids.map(repr).astype("str")
+        elif ids.dtype == "str" and ids.str.fullmatch(PLAIN).all():
+            plain[name] = ids.astype("int64")
+    table = pa.Table.from_pandas(frame[list(IDS)].assign(**plain), preserve_index=False)
+    jobset = table["jobset"]
+    encoded = jobset if pa.types.is_dictionary(jobset.type) else jobset.dictionary_encode()
+    return table.set_column(0, "jobset", encoded).replace_schema_metadata()
+
+
+def _alike(tables: list[pa.Table]) -> list[pa.Table]:
+    """Return ids of one kind each: words, if any chunk has some that are no plain numbers."""
+    if all(table.schema == tables[0].schema for table in tables):
+        return tables
+    words = pa.schema([(name, pa.large_string()) for name in IDS])
+    same = [table.cast(words) for table in tables]
+    return [table.set_column(0, "jobset", table["jobset"].dictionary_encode()) for table in same]
+
+
+def _joined(parts: list[Columns]) -> Columns:
+    """Return the jobs of all chunks, and let go of them column by column."""
+    like, columns = type(parts[0]), [list(one) for one in zip(*parts, strict=True)]
+    parts.clear()
+    joined = []
+    while columns:
+        some = columns.pop(0)
+        joined.append(None if some[0] is None else np.concatenate(some))
+    return _made(like, joined)
+
+
+def _made(like: type[Columns], columns: Iterable[Any]) -> Columns:
+    """Return columns as a NamedTuple of a type."""
+    made: Columns = cast("Any", like)._make(columns)
+    return made
+
+
+def _repeated(job: pa.ChunkedArray, jobset: IntArray) -> int | None:
+    """Return the first row whose jobset and job are those of another row, too."""
+    mixed = np.empty(len(jobset), dtype=np.uint64)
+    for first in range(0, len(mixed), AT_ONCE):
+        rows = slice(first, first + AT_ONCE)
+        some = pd.DataFrame({"jobset": jobset[rows], "job": job.slice(first, AT_ONCE).to_pandas()})
+        mixed[rows] = pd.util.hash_pandas_object(some, index=False).to_numpy()
+    ordered = np.sort(mixed)
+    suspect = ordered[1:][ordered[1:] == ordered[:-1]]
+    for row in np.flatnonzero(np.isin(mixed, suspect)):  # one look nearly always: different ids hardly ever meet
+        same = np.flatnonzero(mixed == mixed[row])
+        found = {(int(jobset[other]), job[int(other)].as_py()) for other in same}
+        if len(found) < len(same):
+            return int(row)
+    return None

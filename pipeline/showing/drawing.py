@@ -1,0 +1,146 @@
+"""The picture: a column for each policy, rows that share their axes, and what rows are drawn with.
+
+Colours are matplotlib's cividis, which colour-blind readers can tell apart.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from pipeline.core import FloatArray, IntArray, TimeArray
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.cm import ScalarMappable
+    from matplotlib.colors import Normalize
+    from matplotlib.figure import Figure
+
+WIDTH = 14.0  # inches
+POINTS = 0.42 * WIDTH * 72  # about, across the axes of one policy
+NUMBER = 6.0  # points of a job's number
+SLOTS, BEHIND = "#9FB6CF", "#3B5B7E"
+
+
+class Window(NamedTuple):
+    """The time from `begin` to `end`, which is drawn."""
+
+    begin: float
+    end: float
+
+
+class Row(NamedTuple):
+    """A row of the picture."""
+
+    label: str
+    height: float  # inches
+    draw: Callable[["Axes", int], None]  # what a policy did, by its place
+
+
+class Grid(NamedTuple):
+    """What is drawn of every policy."""
+
+    rows: Sequence[Row]
+    unit: str  # of time
+    caption: str
+    room: float  # inches, for what is around the rows
+    shade: "tuple[ScalarMappable, str] | None" = None  # what colours mean
+
+
+class Box(NamedTuple):
+    """A rectangle: a job, or a part of it, for as long as it runs."""
+
+    job: int
+    begin: float
+    end: float
+    bottom: float
+    top: float
+
+
+def side_by_side(title: str, halves: Sequence[str], grid: Grid, shown: Window) -> "Figure":
+    """Draw each policy as a column; rows of the picture share their axes."""
+    from matplotlib.figure import Figure
+
+    heights = [row.height for row in grid.rows]
+    figure = Figure(figsize=(WIDTH, sum(heights) + grid.room), layout="constrained")
+    every = figure.subplots(len(heights), len(halves), sharex=True, sharey="row", squeeze=False, height_ratios=heights)
+    for place, row in enumerate(grid.rows):
+        for column, axes in enumerate(every[place]):
+            row.draw(axes, column)
+            axes.spines[["top", "right"]].set_visible(False)
+            axes.tick_params(labelsize=8)
+        every[place, 0].set_ylabel(row.label)
+    for column, half in enumerate(halves):
+        every[0, column].set_title(half, loc="left", fontsize=10)
+        every[-1, column].set_xlabel(grid.unit)
+    every[0, 0].set_xlim(shown.begin, shown.end)
+    every[0, 0].ticklabel_format(axis="x", useOffset=False, style="plain")
+    figure.suptitle(title, x=0.01, ha="left", fontsize=12, fontweight="bold")
+    if grid.shade is not None:
+        bar = figure.colorbar(grid.shade[0], ax=list(every.flat), location="bottom", shrink=0.35, aspect=45, pad=0.02)
+        bar.set_label(grid.shade[1], fontsize=8)
+        bar.ax.tick_params(labelsize=8)
+        bar.ax.xaxis.set_major_formatter("{x:g}")
+    figure.supxlabel(grid.caption, x=0.01, ha="left", fontsize=8)
+    return figure
+
+
+def shade(norm: "Normalize") -> "ScalarMappable":
+    """Return the colour of a number; the palest end of the map, which paper swallows, is left out."""
+    from matplotlib import colormaps
+    from matplotlib.cm import ScalarMappable
+    from matplotlib.colors import ListedColormap
+
+    return ScalarMappable(norm, ListedColormap(colormaps["cividis_r"](np.linspace(0.12, 1, 256))))
+
+
+def boxes(
+    axes: "Axes", found: Sequence[Box], names: Sequence[str], colours: FloatArray, shown: Window, points: float
+) -> None:
+    """Draw jobs, each with its name where there is room.
+
+    Args:
+        axes: to draw on.
+        found: what is drawn; of it, what the window shows.
+        names: [J] of jobs.
+        colours: [J, 4] of jobs.
+        shown: the window.
+        points: of a unit of the vertical axis.
+    """
+    from matplotlib.collections import PolyCollection
+
+    corners, faces = [], []
+    for job, begin, end, bottom, top in found:
+        left, right = max(begin, shown.begin), min(end, shown.end)
+        if left >= right:
+            continue
+        corners.append([(left, bottom), (right, bottom), (right, top), (left, top)])
+        faces.append(colours[job])
+        wide = (right - left) * POINTS / (shown.end - shown.begin)
+        if wide > NUMBER * (0.65 * len(names[job]) + 0.3) and abs(top - bottom) * points > 1.2 * NUMBER:
+            dark = colours[job, :3].sum() < 1.5
+            axes.text(
+                (left + right) / 2, (bottom + top) / 2, names[job], ha="center", va="center", fontsize=NUMBER,
+                color="white" if dark else "black",
+            )  # fmt: skip
+    axes.add_collection(PolyCollection(corners, facecolors=faces, edgecolors="white", linewidths=0.4))
+
+
+def queue(axes: "Axes", edges: TimeArray, waiting: IntArray, slots: int) -> None:
+    """Draw how many jobs wait between N + 1 times, in slots and behind them."""
+    inside = np.minimum(waiting, slots)
+    axes.stairs(inside, edges, fill=True, color=SLOTS, label="in slots")
+    axes.stairs(waiting, edges, baseline=inside, fill=True, color=BEHIND, label="behind them")
+    whole_ticks(axes)
+
+
+def whole_ticks(axes: "Axes") -> None:
+    """Mark whole numbers only, a few."""
+    from matplotlib.ticker import MaxNLocator
+
+    axes.yaxis.set_major_locator(MaxNLocator(5, integer=True))
+
+
+def legend(axes: "Axes", columns: int) -> None:
+    """Explain the colours of a queue."""
+    axes.legend(loc="upper right", fontsize=8, frameon=False, ncols=columns)

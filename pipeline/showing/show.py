@@ -1,0 +1,175 @@
+"""Choose a jobset, let policies play it, and draw what they did; for every problem."""
+
+from collections.abc import Callable, Mapping, Sequence
+from math import inf
+from pathlib import Path
+from typing import Generic, NamedTuple
+
+from pipeline.comparing.plots import png
+from pipeline.config import Params
+from pipeline.errors import UserError
+from pipeline.scheduling.schedule import must_apply
+from pipeline.scheduling.user_jobs import Columns, JobColumns, JobsInColumns, read_user_jobs
+from pipeline.showing.drawing import Grid, Window, side_by_side
+from pipeline.simulation.results import MOST_JOBSETS
+
+MOST_NAMED = 12  # ids in a line of refusal
+
+
+class ShowRequest(NamedTuple):
+    """Which jobset to draw, and which of its time."""
+
+    jobs: Path | None  # a job table or log; None: the test jobsets of the scenario
+    scenario: str
+    load: int | None = None
+    jobset: str | None = None
+    begin: int | None = None
+    end: int | None = None
+    arrivals_end: int | None = None  # as in ScheduleRequest, of a user's own jobs
+
+
+class Picture(NamedTuple):
+    """A drawn jobset, and what can be said of it."""
+
+    content: bytes  # PNG
+    title: str
+    halves: Sequence[str]  # what is written over each half
+    slowdowns: Sequence[float]  # mean of each half
+
+
+class Chosen(NamedTuple, Generic[Columns]):
+    """The jobset that is shown."""
+
+    title: str
+    jobs: Columns  # in order of arrival
+    names: list[str]  # [J]  of jobs
+    number: int  # of its random draws
+
+
+class Watched(NamedTuple):
+    """What policies did with a jobset."""
+
+    halves: Sequence[str]  # the result of each in words
+    slowdowns: Sequence[float]  # mean of each
+    first: float  # time of the first arrival
+    last: float  # time at which all are over
+    running: Callable[[Window], int]  # jobs that run in a part of the time, at most
+    grid: Callable[[Window], Grid]
+
+
+class Viewer(NamedTuple, Generic[Columns]):
+    """Policies on their cluster, ready for a jobset."""
+
+    columns: JobColumns[Columns]
+    test: Callable[[], Mapping[int, Sequence[Columns]]]  # the test jobsets of the scenario, by load
+    watch: Callable[[Chosen[Columns]], Watched]
+
+
+class Showing(NamedTuple, Generic[Columns]):
+    """How a problem shows jobsets."""
+
+    # (params, request, policies, their names for people)
+    ready: Callable[[Params, ShowRequest, Sequence[str], Sequence[str]], Viewer[Columns]]
+    most_jobs: float = inf  # that are still legible in one picture
+    most_steps: float = inf  # of time
+    refused: Mapping[str, str] = {}  # options that mean nothing here, and why
+
+
+def draw(
+    how: Showing[JobsInColumns],
+    params: Params,
+    asked: ShowRequest,
+    policies: Sequence[str],
+    names: Sequence[str] = (),
+) -> Picture:
+    """Return the picture of a jobset under some policies.
+
+    Raises:
+        UserError: an option, a policy or the jobset is not there, or it is too much for a picture.
+    """
+    must_apply(asked, how.refused)
+    viewer = how.ready(params, asked, policies, names or policies)
+    chosen = choose(asked, viewer)
+    watched = viewer.watch(chosen)
+    shown = window(watched, asked.begin, asked.end, how.most_jobs, how.most_steps)
+    figure = side_by_side(chosen.title, watched.halves, watched.grid(shown), shown)
+    return Picture(png(figure), chosen.title, watched.halves, watched.slowdowns)
+
+
+def choose(asked: ShowRequest, viewer: Viewer[Columns]) -> Chosen[Columns]:
+    """Return a test jobset of the scenario, or one of the user's own.
+
+    Raises:
+        UserError: there is no such load or jobset, or several and none is named.
+    """
+    if asked.jobs is None:
+        return _of_scenario(viewer.test(), asked)
+    if asked.load is not None:
+        raise UserError("--load is one of the scenario's own jobsets; a job table has none")
+    mine = read_user_jobs(asked.jobs, viewer.columns)
+    known = mine.jobsets
+    number = place_of(known, asked.jobs, asked.jobset)
+    rows = mine.rows()[number]
+    where = f"on the cluster of scenario {asked.scenario}"
+    title = f"{asked.jobs.name}, jobset {known[number]}, {where}: {len(rows)} jobs"
+    return Chosen(title, mine.taken(rows), mine.names(rows), number)
+
+
+def _of_scenario(jobsets: Mapping[int, Sequence[Columns]], asked: ShowRequest) -> Chosen[Columns]:
+    loads = ", ".join(str(known) for known in jobsets)
+    if asked.load is None and len(jobsets) > 1:
+        raise UserError(f"scenario '{asked.scenario}': choose a load by --load; there are: {loads}")
+    load = next(iter(jobsets)) if asked.load is None else asked.load
+    if load not in jobsets:
+        raise UserError(f"scenario '{asked.scenario}': unknown load {load}; there are: {loads}")
+    known = [str(k) for k in range(len(jobsets[load]))]
+    if (asked.jobset or "0") not in known:
+        raise UserError(
+            f"scenario '{asked.scenario}', load {load}: unknown test jobset '{asked.jobset}'; "
+            f"there are: 0 to {len(known) - 1}"
+        )
+    number = known.index(asked.jobset or "0")
+    jobs = jobsets[load][number]
+    count = len(jobs.arrival)
+    title = f"Scenario {asked.scenario}, load {load} %, test jobset {number}: {count} jobs"
+    return Chosen(title, jobs, [str(job) for job in range(count)], load * MOST_JOBSETS + number)
+
+
+def place_of(known: Sequence[str], where: Path, name: str | None) -> int:
+    """Return the place of the named jobset of a user's file, or of the only one.
+
+    Raises:
+        UserError: there is no such jobset, or several and none is named.
+    """
+    more = f" and {len(known) - MOST_NAMED} more" if len(known) > MOST_NAMED else ""
+    there = f"there are: {', '.join(known[:MOST_NAMED])}{more}"
+    if name is None and len(known) > 1:
+        raise UserError(f"{where}: choose a jobset by --jobset; {there}")
+    if name is not None and name not in known:
+        raise UserError(f"{where}: unknown jobset '{name}'; {there}")
+    return 0 if name is None else known.index(name)
+
+
+def window(
+    watched: Watched, begin: float | None, end: float | None, most_jobs: float = inf, most_steps: float = inf
+) -> Window:
+    """Return the time to draw: what is asked for, or all from the first arrival to the end.
+
+    Raises:
+        UserError: nothing happens in it, or more than one picture can hold.
+    """
+    first, last = watched.first, watched.last
+    shown = Window(first if begin is None else begin, last if end is None else end)
+    whole = f"the jobset runs from {first:.10g} to {last:.10g}"
+    if not first < shown.end or not shown.begin < min(shown.end, last):
+        raise UserError(f"time {shown.begin:.10g} to {shown.end:.10g}: nothing to draw; {whole}")
+    shown = Window(max(shown.begin, first), shown.end)
+    running, steps = watched.running(shown), shown.end - shown.begin
+    if running > most_jobs or steps > most_steps:
+        many, most = f"{running:,} jobs", f"{most_jobs:,}"
+        if most_steps < inf:
+            many, most = f"{many} in {steps:,.10g} steps", f"{most} in {most_steps:,} steps"
+        raise UserError(
+            f"{many} are too many for one picture (at most {most}); {whole}: choose a part by --from and --to"
+        )
+    return shown
