@@ -230,7 +230,7 @@ def test_a_target_that_is_missed_is_said_and_with_strict_fails(
 ) -> None:
     out = ["--out", str(tmp_path / "bench.json")]
     assert main(out) == 0
-    assert "NOT reached (1 of 17): growth" in capsys.readouterr().err
+    assert "NOT reached (1 of 18): growth" in capsys.readouterr().err
     assert main([*out, "--strict"]) == 1
     assert main([*out, "--strict", "--only", "cnn"]) == 0
     assert "all targets hold" in capsys.readouterr().err

@@ -212,4 +212,5 @@ def test_every_module_that_is_mentioned_is_there() -> None:
         for name in MENTION.findall(path.read_text())
     }
     assert len(said) > 30
+    said = {one for one in said if one[1] not in ("path/to/file.py", "a/b.py")}  # a user's
     assert sorted(one for one in said if not any(place.endswith(f"/{one[1]}") for place in there)) == []

@@ -189,7 +189,7 @@ def test_another_folder_gives_the_same_bytes(
         "pretrain@cloned",
     ]
     here, there = reproduced[0].outs(), other.outs()
-    assert len(there) == 8
+    assert len(there) == 9
     assert {path: here[path] for path in there} == there
 
 

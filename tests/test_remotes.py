@@ -11,7 +11,7 @@ from repositories import Folder, bytes_of, ran
 from ruamel.yaml import YAML
 
 KEYS = {"AWS_ACCESS_KEY_ID": "key", "AWS_SECRET_ACCESS_KEY": "secret", "AWS_DEFAULT_REGION": "us-east-1"}
-LOG = "data/log"  # data/log and data/logs: links or notes, never cached
+LOG = ("data/log", "data/policies")  # links or notes, never cached
 
 
 class Remote:
@@ -54,7 +54,7 @@ def uploads(folder: Folder, remote: Remote) -> list[str]:
 def goes_round(folder: Folder, remote: Remote, place: Path, environment: Mapping[str, str]) -> None:
     """Push from one clone, then let others have all of it without running anything."""
     remote.name_in(folder)
-    cached = {path for path in folder.outs() if not path.startswith(("reports/", LOG))}
+    cached = {path for path in folder.outs() if not path.startswith(("reports/", *LOG))}
     own = ("reports/tables", "reports/compared.json", "reports/gate.json", "reports/comparison.md")
     cached |= {path for path in folder.outs() if path.startswith(own)}
     assert set(uploads(folder, remote)) == cached

@@ -132,10 +132,10 @@ def test_checks_on_push_and_pull_request_are_those_at_home() -> None:
     assert [step["run"] for step in steps("check") if "run" in step] == [".ci/run"]
 
 
-WHEEL = "python -m pytest -m slow tests/test_packaging.py"
+WHEEL = "python -m pytest -m slow -n 2 tests/test_packaging.py"
 
 
-@pytest.mark.parametrize(("code", "then"), [(0, ["make check", "make test", WHEEL]), (1, [])])
+@pytest.mark.parametrize(("code", "then"), [(0, ["make check", WHEEL, "make test"]), (1, [])])
 def test_ci_asks_whether_the_lock_is_fresh_and_ends_where_it_is_not(tmp_path: Path, code: int, then: list[str]) -> None:
     root, said = tmp_path / "root", tmp_path / "said"
     for place in ("bin", "root/.ci", "root/.venv/bin"):

@@ -51,8 +51,8 @@ def read_pictures(folder: Path) -> dict[str, bytes]:
 
 def read_pair(agent: str, scenario: str, tables: ResultTables) -> pd.DataFrame:
     """Read the jobset results of one agent, and of the heuristics of its scenario."""
-    own = next(place for kind in ("agents", "policies") if (place := results_folder(kind, agent)).is_dir())
-    folders = (own, results_folder("heuristics", scenario))
+    made = results_folder("policies", agent)
+    folders = (made if made.is_dir() else results_folder("agents", agent), results_folder("heuristics", scenario))
     return pd.concat([read_table(folder / "jobsets.parquet", tables.jobsets) for folder in folders])
 
 

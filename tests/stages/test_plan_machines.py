@@ -102,7 +102,7 @@ def test_explain_names_what_each_candidate_would_have_gained(
 
 @pytest.mark.usefixtures("here")
 def test_nothing_on_many_machines_is_explained_by_a_tree(params: Params) -> None:
-    with pytest.raises(UserError, match=r"^--leaves: not for this problem"):
+    with pytest.raises(UserError, match=r"^--leaves: not in scenario 'machines'"):
         explain.run(small(params), ExplainRequest("plan_sjf", 1, 5))
 
 

@@ -147,8 +147,8 @@ def test_a_file_that_is_gone_is_told_before_anything_is_changed(params: Params) 
     gone = with_rows(params, mine=External(**ONE, policy="gone.py:f"))
     with pytest.raises(UserError, match=r"^params.yaml: policies.mine.policy: policy 'gone.py:f': no such file"):
         log.run(gone)
-    with pytest.raises(UserError, match=r"^params.yaml: policies.mine.files: no such file or folder: .*weights$"):
-        log.run(with_rows(params, mine=row(files=("weights",))))
+    with pytest.raises(UserError, match=r"^params.yaml: policies.mine.files: no such file or folder: .*absent$"):
+        log.run(with_rows(params, mine=row(files=("absent",))))
     assert bytes_of(Path()) == before
 
 
