@@ -40,17 +40,17 @@ def settings(listed: str) -> dict[str, str]:
     return {name.removeprefix("default-"): str(ast.literal_eval(value)) for _, name, value in found}
 
 
-def for_uv(told: Mapping[str, str]) -> tuple[dict[str, str], list[str]]:
+def for_uv(configured: Mapping[str, str]) -> tuple[dict[str, str], list[str]]:
     """Return pip's settings as uv's variables and options.
 
     >>> for_uv({"find-links": "/a /b", "no-index": "true"})
     ({'UV_FIND_LINKS': '/a,/b'}, ['--no-index'])
     """
-    given = {UV[name][0]: UV[name][1].join(value.split()) for name, value in told.items() if name in UV}
-    options = ["--no-index"] if told.get("no-index", "").lower() in ("1", "true", "yes", "on") else []
-    if "extra-index-url" in told:
+    given = {UV[name][0]: UV[name][1].join(value.split()) for name, value in configured.items() if name in UV}
+    options = ["--no-index"] if configured.get("no-index", "").lower() in ("1", "true", "yes", "on") else []
+    if "extra-index-url" in configured:
         given["UV_INDEX_STRATEGY"] = "unsafe-best-match"  # the best of all places, as pip takes it
-    if "find-links" not in told and not options:
+    if "find-links" not in configured and not options:
         options = ["--torch-backend", "cpu"]  # where no place was named, the default one brings gigabytes of CUDA
     return given, options
 
@@ -64,12 +64,12 @@ def uv(lock: str) -> str | None:
     """Return where uv is, installed by pip if it is not there yet; nothing where it cannot be."""
     if os.environ.get("INSTALLER") == "pip":
         return None
-    beside = Path(sys.executable).with_name("uv")
-    if found := shutil.which("uv", path=f"{beside.parent}{os.pathsep}{os.environ['PATH']}"):
+    installed = Path(sys.executable).with_name("uv")
+    if found := shutil.which("uv", path=f"{installed.parent}{os.pathsep}{os.environ['PATH']}"):
         return found
     (pin,) = re.findall(r"^uv==\S+", lock, flags=re.MULTILINE)
     done = subprocess.run([*PIP, "install", "--quiet", pin], check=False, capture_output=True, text=True)
-    return str(beside) if done.returncode == 0 else None
+    return str(installed) if done.returncode == 0 else None
 
 
 def by_uv(found: str) -> bool:
@@ -87,7 +87,7 @@ def by_pip(lock: str) -> None:
 
 
 def main() -> int:
-    """Install; return 1 where neither could, which both have told."""
+    """Install; return 1 where neither could; each has printed why."""
     lock = LOCK.read_text()
     found = uv(lock)
     if found and by_uv(found):

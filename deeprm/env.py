@@ -64,7 +64,7 @@ class SchedulingEnv(gymnasium.Env[Observations, int | IntArray]):
         own: scenario of the id, given by the registration.
         render_mode: ansi or rgb_array.
         scenario: another one of ./params.yaml by name, or keys of the id's own that differ.
-        load: percent; None: any of the scenario's, drawn anew for every episode.
+        load: percent; None: any of the scenario's, drawn for each episode.
         slots: waiting jobs that are seen.
         objective: what is rewarded; by default slowdown, of Groups delay, of RLScheduler bounded_slowdown.
         jobs: log that jobs are cut from.

@@ -17,7 +17,7 @@ from pipeline.errors import UserError
 from pipeline.simulation.results import Results, best_of, slowdown_column
 
 BEST = "best_heuristic"  # at each load, chosen on validation jobsets
-CHANCE = ("random", "oracle", "undivided")  # references that nobody would run: never the best heuristic
+CHANCE = ("random", "oracle", "undivided")  # references, not policies to run: never the best heuristic
 
 
 class Evaluation(NamedTuple):
@@ -35,8 +35,8 @@ class Evaluation(NamedTuple):
         lines = [f"| {self.name} on {self.scenario} | its mean | difference |", "| --- | ---: | --- |"]
         for row in rows.to_dict("records"):
             gap, low, high = (100 * row[f"difference{end}"] for end in ("", "_low", "_high"))
-            told = f"{gap:+.1f} % ({low:+.1f} to {high:+.1f})"
-            lines.append(f"| {row['against']} | {row['mean_against']:.3f} | {told} |")
+            interval = f"{gap:+.1f} % ({low:+.1f} to {high:+.1f})"
+            lines.append(f"| {row['against']} | {row['mean_against']:.3f} | {interval} |")
         mean, unfinished = rows["mean"].iloc[0], int(rows["unfinished"].iloc[0])
         lines.append(f"\nMean {mean:.3f}, {unfinished} jobs unfinished; below 0 %: better than the heuristic.")
         return "\n".join(lines)

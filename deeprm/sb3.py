@@ -49,17 +49,17 @@ class VecEnv(Base):
         over = terminations | truncations
         self._returns += rewards
         self._lengths += 1
-        told: list[dict[str, Any]] = [{} for _ in range(self.num_envs)]
+        records: list[dict[str, Any]] = [{} for _ in range(self.num_envs)]
         for k in np.flatnonzero(over):
             metrics = infos["final_info"]["metrics"]
-            told[k] = {
+            records[k] = {
                 "terminal_observation": infos["final_obs"][k],
                 "TimeLimit.truncated": bool(truncations[k]),
                 "episode": {"r": float(self._returns[k]), "l": int(self._lengths[k]), "t": 0.0},
                 "metrics": {name: float(value[k]) for name, value in metrics.items() if not name.startswith("_")},
             }
         self._returns[over], self._lengths[over] = 0, 0
-        return seen, rewards.astype(np.float32), over, told
+        return seen, rewards.astype(np.float32), over, records
 
     def env_method(self, method_name: str, *arguments: Any, indices: Any = None, **named: Any) -> list[Any]:
         """Return the masks of some environments, which is all that one can be asked for.
@@ -89,7 +89,7 @@ class VecEnv(Base):
         raise AttributeError(f"set_attr: expected settings where VecEnv is made, got {attr_name}")
 
     def env_is_wrapped(self, wrapper_class: Any, indices: Any = None) -> list[bool]:
-        """Return that no environment is wrapped; returns and lengths of episodes are told as by SB3's Monitor."""
+        """Return that no environment is wrapped; returns and lengths of episodes are given as by SB3's Monitor."""
         from stable_baselines3.common.monitor import Monitor
 
         return [wrapper_class is Monitor for _ in self._get_indices(indices)]

@@ -19,7 +19,7 @@ IDS = {
     "deeprm/RLScheduler-v0": "rlscheduler",
 }
 PEER = "rlscheduler"  # no scenario of params.yaml: the machine is the log's own
-PLACEHOLDER = "nobody"  # parameters have at least one agent
+PLACEHOLDER = "placeholder"  # parameters have at least one agent
 Scenario = str | Mapping[str, Any]
 
 

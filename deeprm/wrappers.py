@@ -24,7 +24,7 @@ class MaskInObservation(gymnasium.ObservationWrapper[dict[str, Any], Any, dict[s
         )
 
     def observation(self, observation: Any) -> dict[str, Any]:
-        """Return the observation with the mask beside it."""
+        """Return the observation with the mask next to it."""
         return {"observations": observation, "action_mask": self._mask(reset=True)}
 
     def _mask(self, reset: bool) -> Any:

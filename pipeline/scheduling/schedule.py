@@ -55,7 +55,7 @@ class Scheduled(NamedTuple):
     columns: Callable[[slice], Mapping[str, Column]]  # of the schedule, for some rows in the order of the file
     said: str  # for people, after the number of jobs
     # More tables, each with its schema and what is said of it, by what is added to the schedule's file name.
-    beside: Mapping[str, tuple[pd.DataFrame, pa.DataFrameSchema, str]] = MappingProxyType({})
+    extra: Mapping[str, tuple[pd.DataFrame, pa.DataFrameSchema, str]] = MappingProxyType({})
 
 
 class Ready(NamedTuple, Generic[Columns]):
@@ -72,7 +72,7 @@ class Scheduling(NamedTuple, Generic[Columns]):
     schema: pa.DataFrameSchema  # of the schedule
     digits: int  # of times in text
     refused: Mapping[str, str]  # options that mean nothing here, and why
-    beside: Sequence[str] = ()  # names of the tables that it adds
+    extra: Sequence[str] = ()  # names of the tables that it adds
 
 
 def schedule(how: Scheduling[JobsInColumns], params: Params, asked: ScheduleRequest) -> None:
@@ -82,13 +82,13 @@ def schedule(how: Scheduling[JobsInColumns], params: Params, asked: ScheduleRequ
         UserError: an option, the policy, the jobs or the file to write cannot be.
     """
     must_apply(asked, how.refused)
-    for place in (asked.out, *(added(asked.out, name) for name in how.beside)):
+    for place in (asked.out, *(added(asked.out, name) for name in how.extra)):
         check_out(place, inputs=[asked.jobs])
     ready = how.ready(params, asked)
     mine = read_user_jobs(asked.jobs, ready.columns)
     found = ready.run(mine)
     write(asked.out, mine, found, how)
-    for name, (frame, schema, words) in found.beside.items():
+    for name, (frame, schema, words) in found.extra.items():
         place = added(asked.out, name)
         write_table(place, frame, schema, how.digits)
         say(f"{place}: {words}")

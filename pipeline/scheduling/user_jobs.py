@@ -102,8 +102,8 @@ def of_log(ids: IntArray, jobs: Columns, notes: Sequence[str]) -> UserJobs[Colum
 def _table(path: Path, columns: JobColumns[Columns], rows: int, on_progress: ProgressCallback) -> UserJobs[Columns]:
     where, ids, parts, seen, notes = str(path), list[pa.Table](), list[Columns](), 0, list[str]()
     for frame, percent in user_table(path, (*IDS, "queue"), rows):
-        told, notes = as_told(frame, columns.policies_know, where)
-        checked = _checked(told if "jobset" in told else told.assign(jobset=ONLY), columns, where)
+        known, notes = as_told(frame, columns.policies_know, where)
+        checked = _checked(known if "jobset" in known else known.assign(jobset=ONLY), columns, where)
         seen += len(checked)
         if len(checked) or not ids:
             ids.append(_ids(checked))
@@ -152,7 +152,7 @@ def _ids(frame: pd.DataFrame) -> pa.Table:
     plain = {}
     for name in IDS:
         ids = frame[name]
-        if ids.dtype.kind == "f":  # as pandas makes of whole numbers beside missing ones
+        if ids.dtype.kind == "f":  # as pandas makes of whole numbers next to missing ones
             whole = (ids == np.floor(ids)) & (ids.abs() < EXACT)
             plain[name] = ids.astype("int64") if whole.all() else ids.map(repr).astype("str")
         elif ids.dtype == "str" and ids.str.fullmatch(PLAIN).all():

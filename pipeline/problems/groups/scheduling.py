@@ -124,7 +124,7 @@ def ready(params: Params, asked: ScheduleRequest) -> Ready[Jobs]:
         table, resources = scheduled(mine, jobsets, courses), list(row.resources)
         queues = np.array(row.queues, dtype=object)
         words = f"what each group was given, and what it used, in every interval of {row.interval:g}"
-        beside = {"shares": (shares(jobsets, courses, resources), shares_schema(resources), words)}
+        extra = {"shares": (shares(jobsets, courses, resources), shares_schema(resources), words)}
 
         def columns(some: slice) -> dict[str, Column]:
             told: dict[str, Column] = {name: column[some] for name, column in table.items()}
@@ -133,7 +133,7 @@ def ready(params: Params, asked: ScheduleRequest) -> Ready[Jobs]:
                 "queue": pd.Series(queues[mine.jobs.queue[some]], dtype="str"),
             }
 
-        return Scheduled(columns, f"{means(table)} under {asked.policy}", beside)
+        return Scheduled(columns, f"{means(table)} under {asked.policy}", extra)
 
     return Ready(job_columns(row), run)
 
