@@ -36,7 +36,7 @@ from pipeline.errors import UserError
 from pipeline.progress import say
 
 SAY_EVERY_S = 10.0
-WIDTH = 180  # columns of the table where there is no terminal
+WIDTH = 200  # columns of the table where there is no terminal
 
 Bench = Callable[[int, Sizes, ProgressCallback], Iterator[Row]]
 
