@@ -10,10 +10,12 @@ from pipeline.comparing import words
 from pipeline.comparing.comparing import Chosen, compare
 from pipeline.config import Params
 from pipeline.errors import UserError
+from pipeline.external.guard import PolicyError
 from pipeline.problems import Problem, problem_of
 from pipeline.progress import progress, say
 from pipeline.schemas import COMPARISON
 from pipeline.simulation.results import BOUNDED, Results, slowdown_column
+from pipeline.stages.policy import known
 
 SEED = 20_261_124  # of these jobsets alone: no stage, test or benchmark draws from it
 FOLDER = storage.REPORTS / "confirm"
@@ -29,11 +31,11 @@ def run(params: Params, scenario: str) -> None:
     """
     problem = problem_of(params, scenario)
     chosen = storage.read_chosen(scenario)
-    agents = {name: params.agents[name] for name in params.agents_of(scenario) if name in params.agents}
     jobsets = _fresh(problem, params, scenario)
     results = _scored(problem, params, scenario, chosen.knobs, jobsets)
     frame = pd.concat([done.jobsets for done in results.values()], ignore_index=True)
     best = Chosen(chosen.best, chosen.best_delay)
+    agents = {name: row for name, row in params.judged.items() if name in results}
     found = compare(scenario, frame, best, agents, params.evaluation, params.seed)
     storage.write_table(FOLDER / scenario / "jobsets.parquet", frame, problem.tables.jobsets)
     storage.write_table(FOLDER / scenario / "comparison.csv", found.comparison, COMPARISON)
@@ -80,8 +82,21 @@ def _scored(
     here = problem.scoring(params, scenario, None)
     with progress(f"confirm {scenario}, percent", 100) as advance:
         found = here.score(here.heuristics(knobs), jobsets=jobsets, on_progress=lambda share: advance(50 * share))
-        for agent in (name for name in params.agents_of(scenario) if name in params.agents):
-            own = problem.scoring(params, scenario, agent)
-            found |= own.score(problem.learning.policies(params, agent), jobsets=jobsets)
+        for name in (name for name in params.agents_of(scenario) if name in params.judged):
+            found |= _judged(problem, params, scenario, name, jobsets)
         advance(100)
     return found
+
+
+def _judged(
+    problem: Problem, params: Params, scenario: str, name: str, jobsets: Mapping[int, Sequence[object]]
+) -> dict[str, Results]:
+    """Return the results of an agent or an external policy; one that fails is named, and has none."""
+    if name in params.agents:
+        return problem.scoring(params, scenario, name).score(problem.learning.policies(params, name), jobsets=jobsets)
+    here = problem.scoring(params, scenario, None)
+    try:
+        return here.score({name: known(params, name, here.scale)}, jobsets=jobsets)
+    except PolicyError as error:
+        say(f"policy {name}: {error}")
+        return {}

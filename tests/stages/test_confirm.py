@@ -3,17 +3,18 @@
 from pathlib import Path
 
 import pytest
+from elsewhere import POLICIES
 from swf_lines import line
 
 from pipeline import storage
-from pipeline.config import Counts, Params, PoolLog
+from pipeline.config import Counts, External, Params, PoolLog
 from pipeline.errors import UserError
 from pipeline.problems.pool.learning import LEARNING
 from pipeline.problems.pool.networks.networks import build
 from pipeline.problems.pool.nouns import Cluster
 from pipeline.problems.pool.tables import JOBSET_RESULTS
 from pipeline.schemas import COMPARISON
-from pipeline.stages import confirm, generate, heuristics
+from pipeline.stages import confirm, generate, heuristics, log
 
 AGENT = "deeprm"
 
@@ -61,6 +62,25 @@ def test_all_policies_play_jobsets_that_no_stage_has(few: Params, capsys: pytest
     before = {path.name: path.read_bytes() for path in place.iterdir()}
     confirm.run(few, "online")
     assert {path.name: path.read_bytes() for path in place.iterdir()} == before
+
+
+def test_external_policies_play_them_too_and_one_that_raises_takes_nothing_with_it(
+    few: Params, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path("mine.py").write_text(POLICIES)
+    rows = {name: External(problem="pool", scenario="online", policy=f"mine.py:{name}") for name in ("sjf", "raising")}
+    mine = few.model_copy(update={"agents": {}, "policies": {f"my_{name}": row for name, row in rows.items()}})
+    generate.run(mine, "online")
+    heuristics.run(mine, "online")
+    log.run(mine)
+    confirm.run(mine, "online")
+    found = storage.read_table(Path("reports/confirm/online/jobsets.parquet"), JOBSET_RESULTS)
+    means = found.groupby("policy")["mean_slowdown"].mean()
+    assert "my_raising" not in means
+    assert means["my_sjf"] == means["sjf"]
+    assert "policy my_raising: mine.py:raising: " in capsys.readouterr().err
+    compared = storage.read_table(Path("reports/confirm/online/comparison.csv"), COMPARISON)
+    assert "my_sjf" in set(compared["policy"])
 
 
 def test_without_models_nothing_is_written(few: Params) -> None:
