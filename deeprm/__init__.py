@@ -6,7 +6,8 @@
 >>> deeprm.load_policy("sjf").name
 'sjf'
 
-`deeprm.evaluate(policy, "deeprm/Pool-v0")` plays a policy on the test jobsets next to every heuristic.
+`deeprm.evaluate(policy, "deeprm/Pool-v0")` plays a policy on the test jobsets next to every heuristic. `make` and
+`make_vec` take the arguments of `deeprm.env.SchedulingEnv`: load, slots, scenario, objective, jobs and others.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -23,15 +24,22 @@ if TYPE_CHECKING:
 __all__ = ["IDS", "Evaluation", "evaluate", "load_policy", "make", "make_vec"]
 
 LAZY = {"Evaluation": "deeprm.evaluating", "evaluate": "deeprm.evaluating", "load_policy": "deeprm.policies"}
+MODULES = ("wrappers", "sb3")
 
 
 def __getattr__(name: str) -> Any:
     """Import what needs more than an environment does when it is first asked for."""
-    if name not in LAZY:
-        raise AttributeError(f"module 'deeprm' has no attribute '{name}'")
     from importlib import import_module
 
+    if name in MODULES:
+        return import_module(f"deeprm.{name}")
+    if name not in LAZY:
+        raise AttributeError(f"module 'deeprm' has no attribute '{name}'")
     return getattr(import_module(LAZY[name]), name)
+
+
+def __dir__() -> list[str]:
+    return [*__all__, *MODULES]
 
 
 for _id, _scenario in IDS.items():

@@ -11,10 +11,12 @@ import numpy.typing as npt
 from deeprm.episodes import Episodes
 from deeprm.games import Game, GroupsGame, MachinesGame, Observations, PeerGame, PoolGame
 from deeprm.scenarios import PEER, Scenario, settings
+from pipeline.config import there_are
 from pipeline.core import IntArray
 from pipeline.errors import UserError
 
 PEER_SLOTS = 128  # RLScheduler's window
+ARGUMENTS = ("scenario", "load", "slots", "objective", "jobs", "policies_know", "illegal", "obs", "skip_forced")
 GAMES: dict[str, Callable[..., Game]] = {"pool": PoolGame, "machines": MachinesGame, "groups": GroupsGame}
 
 
@@ -27,12 +29,15 @@ def game_of(
     objective: str | None = None,
     skip_forced: bool = True,
     obs: str = "features",
+    **unknown: Any,
 ) -> Game:
     """Return what an environment plays; see `SchedulingEnv`.
 
     Raises:
         UserError: an argument is wrong, or a log cannot be read.
     """
+    for word in unknown:
+        raise UserError(f"no argument '{word}'; {there_are(ARGUMENTS, word)}")
     aim = {} if objective is None else {"objective": objective}
     if own == PEER:
         if scenario is not None or policies_know is not None:

@@ -4,9 +4,11 @@ Every environment has two rows: one is played, the other waits with its next epi
 is not ready, all that are not ready are drawn at once, so that the cost of a reset is shared by hundreds.
 """
 
-from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Mapping, Sequence
+from functools import wraps
+from typing import Any, NamedTuple, ParamSpec, TypeVar
 
+import numba
 import numpy as np
 from gymnasium import spaces
 from gymnasium.utils import seeding
@@ -20,6 +22,28 @@ JOBSETS = 1000  # training jobsets of each load that are drawn from
 KEPT = 4_000_000  # jobs of drawn jobsets that are kept in memory
 AHEAD = 16  # numbers that each of many environments draws at once
 OPTIONS = ("load", "jobset", "split")
+FEW = 256  # environments: of fewer, waking a second thread takes longer than it saves, and on a busy machine far longer
+
+Asked = ParamSpec("Asked")
+Found = TypeVar("Found")
+
+
+def on_few_threads(method: Callable[Asked, Found]) -> Callable[Asked, Found]:
+    """Return a method of `Episodes` that runs on one thread where they are few."""
+
+    @wraps(method)
+    def run(*asked: Asked.args, **named: Asked.kwargs) -> Found:
+        episodes: Any = asked[0]
+        if episodes.count >= FEW:
+            return method(*asked, **named)
+        before = numba.get_num_threads()
+        numba.set_num_threads(1)
+        try:
+            return method(*asked, **named)
+        finally:
+            numba.set_num_threads(before)
+
+    return run
 
 
 class Taken(NamedTuple):
@@ -56,6 +80,7 @@ class Episodes:
         self.random[environment] = seeding.np_random(seed)[0]
         self._numbers[environment], self._ready[environment] = [], False
 
+    @on_few_threads
     def begin(self, which: IntArray, options: Mapping[str, Any] | None = None) -> None:
         """Go to the next episode in some environments; options hold for these episodes only."""
         if options:
@@ -73,11 +98,13 @@ class Episodes:
         """Return the row [n] of the simulator that each environment plays."""
         return 2 * (np.arange(self.count) + self.count * self._side)
 
+    @on_few_threads
     def observe(self) -> Observations:
         """Return what is seen in all environments, and note what is legal."""
         seen, self.mask = self.game.look(self.simulator, self.rows)
         return seen
 
+    @on_few_threads
     def observe_again(self, seen: Observations, which: IntArray) -> None:
         """Write what is seen in some environments over what was, and note what is legal."""
         some, legal = self.game.look(self.simulator, self.rows[which])
@@ -86,6 +113,7 @@ class Episodes:
         for name, value in some.items():
             seen[name][which] = value
 
+    @on_few_threads
     def step(self, which: IntArray, actions: IntArray) -> Taken:
         """Carry out one action in each of some environments.
 

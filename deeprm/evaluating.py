@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from deeprm.games import Game, GroupsGame, Jobs, MachinesGame, Observations, PoolGame
+from deeprm.games import Game, GroupsGame, Jobs, MachinesGame, Observations, PlacingGame, PoolGame
 from deeprm.policies import NamedPolicy, heuristics_of, load_policy, made
 from deeprm.scenarios import Scenario
 from pipeline.comparing.statistics import ALL, comparison
@@ -27,6 +27,7 @@ class Evaluation(NamedTuple):
     scenario: str
     jobsets: pd.DataFrame  # metrics of each jobset, of all policies
     comparison: pd.DataFrame  # of the policy with each heuristic and BEST, by load and over all; as comparison.csv
+    illegal: int = 0  # actions of the policy that became void
 
     @property
     def markdown(self) -> str:
@@ -39,6 +40,8 @@ class Evaluation(NamedTuple):
             lines.append(f"| {row['against']} | {row['mean_against']:.3f} | {interval} |")
         mean, unfinished = rows["mean"].iloc[0], int(rows["unfinished"].iloc[0])
         lines.append(f"\nMean {mean:.3f}, {unfinished} jobs unfinished; below 0 %: better than the heuristic.")
+        if self.illegal:
+            lines[-1] += f" {self.illegal} illegal actions became void."
         return "\n".join(lines)
 
 
@@ -57,7 +60,7 @@ def evaluate(
 
     Args:
         policy: a callable (observations, masks [B, A]) -> actions [B]; a model of Stable-Baselines3; what `load_policy`
-            returns; or the name of a heuristic. Observations are the environment's, B at once.
+            returns, or a word that it takes. Observations are the environment's, B at once.
         env: an id, or a scenario of ./params.yaml by name.
         split: train, validation or test.
         jobsets: how many of each load, at most; None: all.
@@ -70,6 +73,8 @@ def evaluate(
     """
     if split not in SPLITS:
         raise UserError(f"split: expected one of {', '.join(SPLITS)}, got '{split}'")
+    if jobsets is not None and jobsets < 1:
+        raise UserError(f"jobsets: expected 1 or more, got {jobsets}")
     game = made(env, **settings)
     if load not in (None, *game.loads):
         raise UserError(f"load: expected one of {', '.join(map(str, game.loads))}, got {load}")
@@ -77,7 +82,8 @@ def evaluate(
     if name in (*heuristics, BEST):
         raise UserError(f"name: '{name}' is a heuristic's; choose another, so that both can be told apart")
     known = load_policy(policy, env, **settings) if isinstance(policy, str) else policy
-    mine = known.decide if isinstance(known, NamedPolicy) else _asked(known, game, name)
+    asked = None if isinstance(known, NamedPolicy) else _Asked(known, game, name)
+    mine = known.decide if asked is None else asked.playing
     results = _scored(game, {name: mine, **heuristics}, _some(game.split(split), jobsets, load))
     chosen = {word: each for word, each in heuristics.items() if word not in CHANCE}
     best = best_of(_scored(game, chosen, _some(game.split("validation"), jobsets, load)))
@@ -88,7 +94,7 @@ def evaluate(
     shown, rng = table.assign(mean_slowdown=table[slowdown_column(table)]), np.random.default_rng(game.params.seed)
     about = (shown, game.name, references, game.params.evaluation, rng)
     compared = comparison(*about, asked=lambda who, _: who == name)
-    return Evaluation(name, game.name, table, compared)
+    return Evaluation(name, game.name, table, compared, asked.illegal if asked else 0)
 
 
 def _some(jobsets: Mapping[int, Sequence[Jobs]], most: int | None, only: int | None) -> dict[int, Sequence[Jobs]]:
@@ -114,23 +120,52 @@ def _scored(game: Game, policies: Mapping[str, Any], jobsets: Mapping[int, Seque
     return score_machines(policies, jobsets, game.machines, seed)
 
 
-def _asked(policy: Any, game: Game, name: str) -> Any:
-    """Return a user's policy as the problem's simulator asks one."""
-    answer = _answering(policy, name)
+class _Asked:
+    """A user's policy as the problem's simulator asks one."""
 
-    def decide(view: Any, draws: FloatArray) -> Any:
-        seen, masks = game.features(view)
-        try:
-            given = answer(seen, masks)
-        except Exception as error:
-            raise UserError(f"policy '{name}': {type(error).__name__}: {error}") from error
-        return game.decode(_actions(given, masks, game, name))
+    def __init__(self, policy: Any, game: Game, name: str) -> None:
+        self.illegal = 0  # actions so far
+        self._game, self._name = game, name
+        self._model = None
+        if hasattr(getattr(policy, "policy", None), "obs_to_tensor") and isinstance(game, PlacingGame):
+            from pipeline.external.models import of_sb3
 
-    if isinstance(game, GroupsGame):
+            self._model = of_sb3(policy, game.scale, getattr(game.row, "backlog", 0))
+        else:
+            self._answer = _answering(policy, name)
+
+    @property
+    def playing(self) -> Any:
+        """Return the policy as its problem's comparison takes it."""
+        if not isinstance(self._game, GroupsGame):
+            return self.decide
         from pipeline.problems.groups.evaluation.play import Player, controlled
 
-        return Player(controlled(decide))
-    return decide
+        return Player(controlled(self.decide))
+
+    def decide(self, view: Any, draws: FloatArray) -> Any:
+        """Decide in B episodes; illegal actions become void, as in the environment.
+
+        Raises:
+            UserError: the policy raises, or says what is no action.
+        """
+        try:
+            if self._model is not None:
+                return self._model(view, draws)
+            seen, masks = self._game.features(view)
+            given = self._answer(seen, masks)
+        except Exception as error:
+            said = f"policy '{self._name}': {type(error).__name__}: {error}"
+            hint = (
+                "" if self._model else " (it is called with (observations, masks); observations are a dict of arrays)"
+            )
+            raise UserError(said + hint) from error
+        actions = _actions(given, masks, self._game, self._name)
+        if actions.ndim == 1:
+            legal = masks[np.arange(len(actions)), actions]
+            self.illegal += int((~legal).sum())
+            actions = np.where(legal, actions, masks.shape[1] - 1)
+        return self._game.decode(actions)
 
 
 def _answering(policy: Any, name: str) -> Callable[[Observations, BoolArray], Any]:
@@ -149,7 +184,7 @@ def _answering(policy: Any, name: str) -> Callable[[Observations, BoolArray], An
 
 
 def _actions(given: Any, masks: BoolArray, game: Game, name: str) -> IntArray:
-    """Check what a policy answered; illegal actions become void, as in the environment.
+    """Check what a policy answered.
 
     Raises:
         UserError: says what was expected and found.
@@ -161,7 +196,4 @@ def _actions(given: Any, masks: BoolArray, game: Game, name: str) -> IntArray:
     wrong = ~np.array([action in game.action_space for action in actions.astype(np.int64)], dtype=np.bool_)
     if wrong.any():
         raise UserError(f"policy '{name}': action {actions[wrong][0]} is outside of {game.action_space}")
-    if actions.ndim > 1:
-        return actions
-    legal = masks[np.arange(len(actions)), actions]
-    return np.where(legal, actions, masks.shape[1] - 1)
+    return actions

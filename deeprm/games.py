@@ -28,10 +28,9 @@ from pipeline.problems.pool.simulator.compiled.batch import Batched
 from pipeline.problems.pool.simulator.compiled.features import encode
 from pipeline.problems.pool.simulator.rewards import REWARDS
 from pipeline.problems.pool.workload.source import source as pool_source
-from pipeline.simulation.features import JOB, QUEUE, Features, encoded
+from pipeline.simulation.features import JOB, QUEUE, Features, encoded, image
 from pipeline.simulation.simulator import Simulator, roomy
 
-CLOCK = 10  # steps since the last arrival that the image shows at most
 PEER_JOBS, FOREVER = 256, 1e15  # jobs of an episode of RLScheduler's, which is never cut
 
 Jobs = Any  # of one episode, as its problem has them
@@ -53,6 +52,7 @@ class Game(Protocol):
 
     params: Params
     name: str  # of the scenario
+    row: Any  # that params.yaml has of it
     source: Source
     loads: tuple[int, ...]  # percent
     observation_space: spaces.Dict
@@ -106,6 +106,7 @@ class Jobsets:
 class PlacingGame(Jobsets):
     """What clusters share on which jobs are placed: one action a slot and machine, and void, the last."""
 
+    row: Any
     scale: float  # time that features show as one half
 
     def _spaces(self, slots: int, machines: int, steps: int, resources: int) -> None:
@@ -166,35 +167,19 @@ class PoolGame(PlacingGame):
 
     def features(self, view: core.Observation) -> tuple[Observations, BoolArray]:
         """Return the same of observations."""
-        return ({"image": self._drawn(view)}, core.legal_actions(view)) if self._image else super().features(view)
-
-    def _drawn(self, view: core.Observation) -> IntArray:
-        """Return DeepRM's image [B, 1, T, columns], 255 where a unit is held.
-
-        Columns: for each resource the units in use, then each slot's job; the backlog; the time since a job arrived.
-        """
-        count, _, steps, _ = view.free.shape
-        row, parts = np.arange(steps)[:, None], list[BoolArray]()
-        for r, units in enumerate(self.cluster.capacity):
-            parts.append(np.arange(units) < (units - view.free[:, 0, :, r])[:, :, None])
-            runs = row[None, None] < view.duration[:, :, None, None]  # [B, M, T, 1]
-            jobs = runs & (np.arange(units) < view.demand[:, :, r, None, None])
-            parts.append(jobs.transpose(0, 2, 1, 3).reshape(count, steps, -1))
-        columns = -(-self.row.backlog // steps)
-        behind = row * columns + np.arange(columns)
-        parts.append(behind < view.backlog[:, None, None])
-        parts.append(np.ones((count, steps, 1), dtype=np.bool_))
-        image = np.concatenate(parts, axis=2) * np.uint8(255)
-        image[:, :, -1] = np.minimum(view.since_arrival, CLOCK)[:, None] * 255 // CLOCK
-        return image[:, None]
+        return (
+            ({"image": image(view, self.row.backlog)}, core.legal_actions(view))
+            if self._image
+            else super().features(view)
+        )
 
 
 class MachinesGame(PlacingGame):
     """Many machines in real time."""
 
     def __init__(self, params: Params, name: str, objective: str = "slowdown") -> None:
-        self.params, self.name = params, name
-        row = params.machines_scenario(name)
+        self.params, self.name, self.row = params, name, params.machines_scenario(name)
+        row = self.row
         origin = machines_source(params, name, Path(getattr(row.workload, "path", "")))
         self.source, self.loads = origin, tuple(origin.loads(row.loads))
         self.machines = machines_of(row, origin.park)
@@ -292,7 +277,7 @@ class PeerGame(MachinesGame):
 
     def __init__(self, params: Params, log: Path, slots: int, objective: str = "bounded_slowdown") -> None:
         read = read_protocol(log)
-        self.params, self.name, self.loads = params, "rlscheduler", (100,)
+        self.params, self.name, self.row, self.loads = params, "rlscheduler", None, (100,)
         self.source: Source = PeerSource(read, params.seed, PEER_JOBS)
         capacity, kind = np.array([[read.processors * core.THOUSANDTHS]]), np.zeros(1, dtype=np.int64)
         self.machines = machines.Machines(capacity, kind, slots, machines.BLOCKING, FOREVER, FOREVER)

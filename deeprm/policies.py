@@ -5,10 +5,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from deeprm.env import game_of
-from deeprm.games import Game, GroupsGame, PoolGame
+from deeprm.games import Game, GroupsGame, PlacingGame, PoolGame
 from deeprm.scenarios import IDS, Scenario
 from pipeline.config import there_are
 from pipeline.errors import UserError
+from pipeline.external.loading import external, is_external
 
 
 class NamedPolicy(NamedTuple):
@@ -47,10 +48,12 @@ def heuristics_of(game: Game) -> Mapping[str, Any]:
 
 
 def load_policy(name: str | Path, env: Scenario = "deeprm/Pool-v0", **settings: Any) -> NamedPolicy:
-    """Return a heuristic by its name, or the network of a model directory (which takes torch).
+    """Return a heuristic by its name, the network of a model directory (which takes torch), or an external policy.
 
     Args:
-        name: of a heuristic as it is without tuning, or a folder that a training wrote.
+        name: of a heuristic as it is without tuning, a folder that a training wrote, or a word of an external policy
+            as in params.yaml: `file.py:name`, `module:name`, `model.zip` or `model.onnx`. Its callables are given
+            (view, draws), a `pipeline.core.Observation` and uniform numbers [B].
         env: an id, or a scenario of ./params.yaml: whose heuristics, and what the network must fit.
         settings: arguments of the environment.
 
@@ -61,8 +64,11 @@ def load_policy(name: str | Path, env: Scenario = "deeprm/Pool-v0", **settings: 
     known, word = heuristics_of(game), str(name)
     if word in known:
         return NamedPolicy(word, known[word])
+    if is_external(word):
+        scale = game.scale if isinstance(game, PlacingGame) else None
+        return NamedPolicy(word, external(word, game.row, scale))
     if not Path(word).is_dir():
-        expected = "expected a model directory or a heuristic"
+        expected = "expected a heuristic, a model directory or an external policy (a .zip, an .onnx, file.py:name)"
         raise UserError(f"unknown policy '{word}': {expected}; {there_are(known, word)}")
     return NamedPolicy(Path(word).name, _network(word, game))
 

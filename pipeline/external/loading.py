@@ -49,7 +49,8 @@ def external(
             raise PolicyError(word, "scenarios of groups take a Python callable only")
         from pipeline.external.models import of_file  # torch or onnxruntime: only where such a model is used
 
-        return Guard(word, of_file(file, row.horizon / 4 if scale is None else scale), limit_ms)
+        unit = row.horizon / 4 if scale is None else scale
+        return Guard(word, of_file(file, unit, getattr(row, "backlog", 0)), limit_ms)
     except PolicyError:
         raise
     except UserError as error:

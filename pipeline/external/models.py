@@ -7,7 +7,7 @@ here, so that models that were trained without one are scored too.
 import importlib
 import json
 import zipfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
@@ -18,7 +18,7 @@ import numpy as np
 from pipeline.core import FloatArray, IntArray, Observation, legal_actions
 from pipeline.errors import UserError
 from pipeline.external.guard import Decide
-from pipeline.simulation.features import encoded
+from pipeline.simulation.features import JOB, QUEUE, encoded, image
 
 ALGORITHMS = {  # by the module of their policy, the longer first: module and name
     "sb3_contrib.common.maskable": ("sb3_contrib", "MaskablePPO"),
@@ -30,20 +30,31 @@ AT_ONCE = 512  # observations that a model is given together: of images, 80 MB a
 TYPES = {"float": "f4", "double": "f8", "int64": "i8", "int32": "i4", "int8": "i1", "uint8": "u1", "bool": "?"}
 
 
-def of_file(file: Path, scale: float) -> Decide:
-    """Return a model's policy; `scale` is the time that its features show as one half.
+def of_file(file: Path, scale: float, backlog: int = 0) -> Decide:
+    """Return a model's policy; `scale` is the time that its features show as one half, `backlog` that of the image.
 
     Raises:
         UserError: it is no such model, or a package that it needs is not installed.
     """
-    return _sb3(file, scale) if file.suffix == ".zip" else _onnx(file, scale)
+    return _sb3(file, scale, backlog) if file.suffix == ".zip" else _onnx(file, scale, backlog)
 
 
-def inputs_of(view: Observation, scale: float) -> dict[str, Any]:
-    """Return all that a model may ask for by name: features, together or apart, the mask, and raw fields."""
+def of_sb3(model: Any, scale: float, backlog: int = 0) -> Decide:
+    """Return the policy of a model of Stable-Baselines3 that is in memory; see `of_file`."""
+    parts = getattr(model.observation_space, "spaces", {"observation": model.observation_space})
+    if "observation" in parts and len(parts["observation"].shape) > 1:
+        parts = {"image": parts["observation"]}
+    return Model(
+        lambda given: _scores(model, given), {name: part.shape for name, part in parts.items()}, scale, backlog
+    )
+
+
+def inputs_of(view: Observation, scale: float, wanted: Collection[str] = (), backlog: int = 0) -> dict[str, Any]:
+    """Return all that a model may ask for by name: features, together or apart, the mask, raw fields; an image."""
     features = encoded(view, scale)._asdict()
     flat = np.concatenate([features[name].reshape(len(view.now), -1) for name in sorted(features)], axis=1)
-    return {**view._asdict(), **features, "observation": flat, "action_mask": legal_actions(view)}
+    drawn = {"image": image(view, backlog)} if "image" in wanted else {}
+    return {**view._asdict(), **features, "observation": flat, "action_mask": legal_actions(view), **drawn}
 
 
 def best_legal(scores: FloatArray, view: Observation) -> IntArray:
@@ -66,12 +77,15 @@ class Model:
     scores: Callable[[Mapping[str, Any]], Any]  # inputs by name -> scores [B, A], or actions [B]
     wanted: Mapping[str, tuple[Any, ...]]  # shape of each input, without B
     scale: float
+    backlog: int = 0  # jobs that the backlog of the image can show
 
     @property
     def slots(self) -> int:
         """Return how many waiting jobs it must see; 0 where that is free."""
-        shape = self.wanted.get("jobs", ())
-        return shape[0] if shape and isinstance(shape[0], int) else 0
+        shape, queue = self.wanted.get("jobs", ()), self.wanted.get("queue", (0,))[0]
+        if not shape or not isinstance(shape[0], int):
+            return 0
+        return shape[0] if len(shape) > 1 else shape[0] // (JOB + max(1, queue - QUEUE))
 
     def __call__(self, view: Observation, draws: FloatArray) -> IntArray:
         """Return the best legal actions [B]."""
@@ -79,11 +93,12 @@ class Model:
         return np.concatenate([self._some(view.take(slice(k, k + AT_ONCE))) for k in parts])
 
     def _some(self, view: Observation) -> IntArray:
-        found = self.scores(_fitting(inputs_of(view, self.scale), self.wanted))
+        given = inputs_of(view, self.scale, self.wanted, self.backlog)
+        found = self.scores(_fitting(given, self.wanted))
         return np.asarray(found) if found.ndim == 1 else best_legal(found, view)
 
 
-def _sb3(file: Path, scale: float) -> Decide:
+def _sb3(file: Path, scale: float, backlog: int) -> Decide:
     try:
         data = json.loads(zipfile.ZipFile(file).read("data"))
         made_in = str(data["policy_class"]["__module__"])
@@ -92,9 +107,7 @@ def _sb3(file: Path, scale: float) -> Decide:
     known = next((known for start, known in ALGORITHMS.items() if made_in.startswith(start)), None)
     if known is None:
         raise UserError(f"expected a model of PPO, A2C, DQN, MaskablePPO or QRDQN, found a policy of {made_in}")
-    model = getattr(_installed(known[0]), known[1]).load(file, device="cpu")
-    parts = getattr(model.observation_space, "spaces", {"observation": model.observation_space})
-    return Model(lambda given: _scores(model, given), {name: part.shape for name, part in parts.items()}, scale)
+    return of_sb3(getattr(_installed(known[0]), known[1]).load(file, device="cpu"), scale, backlog)
 
 
 def _scores(model: Any, given: Mapping[str, Any]) -> FloatArray:
@@ -113,7 +126,7 @@ def _scores(model: Any, given: Mapping[str, Any]) -> FloatArray:
     return np.asarray(found.numpy(), dtype=np.float64)
 
 
-def _onnx(file: Path, scale: float) -> Decide:
+def _onnx(file: Path, scale: float, backlog: int) -> Decide:
     runtime = _installed("onnxruntime")
     options = runtime.SessionOptions()
     options.intra_op_num_threads = options.inter_op_num_threads = 1  # sums are always taken in the same order
@@ -127,11 +140,11 @@ def _onnx(file: Path, scale: float) -> Decide:
         feed = {name: np.ascontiguousarray(value, dtype=types[name]) for name, value in given.items()}
         return np.asarray(session.run([output], feed)[0])
 
-    return Model(scores, wanted, scale)
+    return Model(scores, wanted, scale, backlog)
 
 
 def _fitting(given: Mapping[str, Any], wanted: Mapping[str, tuple[Any, ...]]) -> dict[str, Any]:
-    """Return what a model asks for; a size of its shape that is no number is free.
+    """Return what a model asks for; a size of its shape that is no number is free, and `jobs` may be one vector.
 
     Raises:
         UserError: there is none of that name, or it has another shape.
@@ -140,9 +153,16 @@ def _fitting(given: Mapping[str, Any], wanted: Mapping[str, tuple[Any, ...]]) ->
         if name not in given:
             raise UserError(f"it asks for '{name}'; there are: {', '.join(sorted(given))}")
         found = given[name].shape[1:]
-        if len(found) != len(shape) or any(isinstance(n, int) and n != m for n, m in zip(shape, found, strict=True)):
+        flat = len(shape) == 1 and shape[0] == np.prod(found)
+        same = len(found) == len(shape) and all(
+            n == m or not isinstance(n, int) for n, m in zip(shape, found, strict=True)
+        )
+        if not flat and not same:
             raise UserError(f"its {name} has shape {shape}; in this scenario it has {found}")
-    return {name: given[name] for name in wanted}
+    return {
+        name: given[name].reshape(len(given[name]), -1) if len(shape) == 1 else given[name]
+        for name, shape in wanted.items()
+    }
 
 
 def _installed(package: str) -> ModuleType:

@@ -14,10 +14,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pipeline.core import FloatArray, Observation, TimeArray
+from pipeline.core import BoolArray, FloatArray, IntArray, Observation, TimeArray
 
 JOB, QUEUE = 6, 7  # features of a job, and of the queue, besides the demands
 LONG = 10.0  # time scales: the unit of the clock, and of the time until arrivals end
+CLOCK = 10  # steps since the last arrival that the image shows at most
 
 
 class Features(NamedTuple):
@@ -58,3 +59,24 @@ def encoded(view: Observation, scale: float) -> Features:
 
 def _squashed(amount: TimeArray, scale: float) -> FloatArray:
     return np.asarray(amount / (amount + scale))
+
+
+def image(view: Observation, backlog: int) -> IntArray:
+    """Return DeepRM's image [B, 1, T, columns] of a pooled cluster, 255 where a unit is held.
+
+    Columns: for each resource the units in use, then each slot's job; the backlog; the time since a job arrived.
+    `backlog` is the number of jobs that its columns can show.
+    """
+    count, _, steps, _ = view.free.shape
+    row, parts = np.arange(steps)[:, None], list[BoolArray]()
+    for r, units in enumerate(view.capacity[0, 0].tolist()):
+        parts.append(np.arange(units) < (units - view.free[:, 0, :, r])[:, :, None])
+        runs = row[None, None] < view.duration[:, :, None, None]  # [B, M, T, 1]
+        jobs = runs & (np.arange(units) < view.demand[:, :, r, None, None])
+        parts.append(jobs.transpose(0, 2, 1, 3).reshape(count, steps, -1))
+    columns = -(-backlog // steps)
+    parts.append(row * columns + np.arange(columns) < view.backlog[:, None, None])
+    parts.append(np.ones((count, steps, 1), dtype=np.bool_))
+    found = np.concatenate(parts, axis=2) * np.uint8(255)
+    found[:, :, -1] = np.minimum(view.since_arrival, CLOCK)[:, None] * 255 // CLOCK
+    return found[:, None]
