@@ -19,7 +19,6 @@ IDS = {
     "deeprm/RLScheduler-v0": "rlscheduler",
 }
 PEER = "rlscheduler"  # no scenario of params.yaml: the machine is the log's own
-PLACEHOLDER = "placeholder"  # parameters have at least one agent
 Scenario = str | Mapping[str, Any]
 
 
@@ -58,8 +57,6 @@ def settings(
         given = place["workload"] if place.get("workload", {}).get("name") == "log" else {}
         place["workload"] = {**given, **log}
     raw["scenarios"] = {**rows, name: row}
-    if PLACEHOLDER in raw["agents"]:  # must learn from loads that there are
-        raw["agents"][PLACEHOLDER]["finetune"]["loads"] = list(raw["scenarios"]["online"]["loads"])
     return check_params(raw, where), str(name)
 
 

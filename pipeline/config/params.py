@@ -52,7 +52,7 @@ class Params(Frozen):
     evaluation: Evaluation  # how intervals are computed
     recipes: dict[Name, AnyRecipe]  # how agents learn, by name
     # One row is one learned scheduler.
-    agents: Annotated[dict[Name, Annotated[Agent, Field(discriminator="problem")]], Field(min_length=1)]
+    agents: dict[Name, Annotated[Agent, Field(discriminator="problem")]]
     # Agents scored on other scenarios.
     transfers: dict[Name, Transfer] = Field(default_factory=dict, exclude_if=lambda rows: not rows)
     # Policies that look ahead, scored beside the others: a heuristic's or an agent's, improved.

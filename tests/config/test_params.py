@@ -657,3 +657,8 @@ def test_relative_paths_start_at_the_repository_also_in_a_temporary_experiment(
     assert repository_root() == tmp_path
     monkeypatch.setenv("DVC_ROOT", "/somewhere")
     assert repository_root() == Path("/somewhere")
+
+
+def test_there_need_be_no_agents() -> None:
+    without = raw() | {"agents": {}, "transfers": {}}
+    assert check_params(without).agents == {}

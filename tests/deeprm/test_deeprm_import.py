@@ -17,3 +17,9 @@ def test_neither_the_import_nor_an_episode_loads_what_it_does_not_need(code: str
     asked = f"import sys; {code}; print([name for name in {without} if name in sys.modules])"
     found = subprocess.run([sys.executable, "-c", asked], cwd=REPOSITORY, capture_output=True, text=True, check=True)
     assert found.stdout.strip() == "[]"
+
+
+def test_wrappers_are_there_without_an_import_of_their_own() -> None:
+    code = "import deeprm; print(deeprm.wrappers.MaskInObservation.__name__, 'evaluate' in dir(deeprm))"
+    found = subprocess.run([sys.executable, "-c", code], cwd=REPOSITORY, capture_output=True, text=True, check=True)
+    assert found.stdout.split() == ["MaskInObservation", "True"]

@@ -1,6 +1,12 @@
+from pathlib import Path
+
 import numpy as np
+import pandas as pd
 import pytest
+from elsewhere import POLICIES
 from environments import IDS, settings
+from gymnasium.wrappers import FlattenObservation
+from sb3_contrib import MaskablePPO
 
 import deeprm
 from pipeline.errors import UserError
@@ -57,6 +63,36 @@ def test_a_model_of_sb3_is_asked_with_masks() -> None:
     assert (found.comparison.set_index("against").loc["sjf", "difference"] == 0).all()
 
 
+@pytest.mark.parametrize("flat", [False, True], ids=["dict", "flattened"])
+@pytest.mark.parametrize(("env", "load"), [("deeprm/Pool-v0", 130), ("deeprm/Machines-v0", 110)])
+def test_a_model_made_on_an_environment_decides_the_same_in_the_library_and_by_its_file(
+    flat: bool, env: str, load: int, tmp_path: Path
+) -> None:
+    made = deeprm.make(env)
+    model = MaskablePPO(
+        "MlpPolicy" if flat else "MultiInputPolicy", FlattenObservation(made) if flat else made, n_steps=8, seed=1
+    )
+    model.save(tmp_path / "ppo.zip")
+    about = {"env": env, "jobsets": 2, "load": load}
+    one, other = (deeprm.evaluate(policy, **about) for policy in (model, str(tmp_path / "ppo.zip")))
+    assert len(one.jobsets[one.jobsets["policy"] == "policy"]) == 2
+    pd.testing.assert_frame_equal(one.jobsets, other.jobsets)
+
+
+def test_a_callable_of_the_pipeline_is_named_by_its_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("mine.py").write_text(POLICIES)
+    found = deeprm.evaluate("mine.py:sjf", jobsets=1, load=130)
+    assert (found.comparison.set_index("against").loc["sjf", "difference"] == 0).all()
+
+
+def test_illegal_actions_are_counted_and_said() -> None:
+    found = deeprm.evaluate(lambda seen, masks: np.zeros(len(masks), dtype=int), jobsets=1, load=190)
+    assert found.illegal > 0
+    assert f"{found.illegal} illegal actions became void" in found.markdown
+    assert deeprm.evaluate(shortest, jobsets=1, load=10).illegal == 0
+
+
 def _raises(seen: dict, masks: np.ndarray) -> np.ndarray:
     raise KeyError("weights")
 
@@ -64,7 +100,7 @@ def _raises(seen: dict, masks: np.ndarray) -> np.ndarray:
 @pytest.mark.parametrize(
     ("policy", "said"),
     [
-        (_raises, "policy 'policy': KeyError: 'weights'"),
+        (_raises, r"policy 'policy': KeyError: 'weights' \(it is called with \(observations, masks\)"),
         (lambda seen, masks: 0, r"expected whole numbers \[1\] for 1 observations, got int64 \[\]"),
         (lambda seen, masks: np.full(len(masks), 0.5), "expected whole numbers .* got float64"),
         (lambda seen, masks: np.full(len(masks), 11), r"action 11 is outside of Discrete\(11\)"),
@@ -84,6 +120,8 @@ def test_what_is_wrong_with_a_policy_is_told_in_one_line(policy: object, said: s
     [
         ({"split": "exam"}, "split: expected one of train, validation, test, got 'exam'"),
         ({"load": 11}, "load: expected one of 10, 30"),
+        ({"jobsets": 0}, "jobsets: expected 1 or more, got 0"),
+        ({"slot": 3}, r"no argument 'slot'.*slots"),
         ({"name": "sjf"}, "'sjf' is a heuristic's; choose another"),
         ({"env": "deeprm/Pond-v0"}, "no environment 'deeprm/Pond-v0'"),
     ],

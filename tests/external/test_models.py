@@ -14,6 +14,7 @@ from builders import many, observation
 from gymnasium import spaces
 from onnx import TensorProto, helper
 
+import deeprm
 from pipeline.core import Observation, legal_actions
 from pipeline.external import models
 from pipeline.external.guard import PolicyError
@@ -158,3 +159,20 @@ def test_features_are_those_of_the_environments() -> None:
         assert np.array_equal(shown[name], getattr(features, name))
     assert isinstance(Observation._make(shown[name] for name in Observation._fields), Observation)
     assert torch.get_num_threads() >= 1
+
+
+@pytest.mark.parametrize(
+    ("jobs", "queue", "slots"), [((80,), (9,), 10), ((10, 8), (9,), 10), (("M", 8), (9,), 0), ((), (9,), 0)]
+)
+def test_a_model_says_how_many_slots_it_sees(jobs: Any, queue: Any, slots: int) -> None:
+    wanted = {"jobs": jobs, "queue": queue} if jobs else {"queue": queue}
+    assert models.Model(lambda given: given, wanted, SCALE).slots == slots
+
+
+def test_a_model_may_see_the_image_of_the_environment() -> None:
+    env = deeprm.make("deeprm/Pool-v0", obs="image", load=190).unwrapped
+    seen, _ = env.reset(seed=1)
+    view = env.episodes.simulator.observe(env.episodes.rows)
+    drawn = inputs_of(view, SCALE, ["image"], env.episodes.game.row.backlog)["image"]
+    assert np.array_equal(drawn[0], seen["image"])
+    assert 0 < seen["image"].mean() < 255
