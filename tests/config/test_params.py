@@ -661,4 +661,4 @@ def test_relative_paths_start_at_the_repository_also_in_a_temporary_experiment(
 
 def test_there_need_be_no_agents() -> None:
     without = raw() | {"agents": {}, "transfers": {}}
-    assert check_params(without).agents == {}
+    assert check_params(without, "params.yaml").agents == {}
