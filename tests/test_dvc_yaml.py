@@ -18,7 +18,7 @@ from stage_code import LEFT_OUT, closure, covered
 
 from pipeline.config import GroupsCard, MachinesCard, PoolCard
 from pipeline.problems import PROBLEMS
-from pipeline.storage.origins import COMPARED, SECTIONS
+from pipeline.storage.jobsets import COMPARED, SECTIONS
 
 FILES = {
     "evaluate heuristics": "heuristics",

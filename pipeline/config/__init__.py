@@ -7,11 +7,9 @@ live in params.yaml; only logs have some here, because `{name: swf, path: ...}` 
 from pipeline.config.cards import FORMAT, Card, Tensor, Weights, described, difference
 from pipeline.config.external import External
 from pipeline.config.gate import Gate, Watch
-from pipeline.config.groups.card import GroupsCard
-from pipeline.config.groups.learning import Dqn, DqnRecipe, GroupsAgent, QNetworkConfig, Replay
+from pipeline.config.groups.learning import Dqn, DqnRecipe, GroupsAgent, GroupsCard, QNetworkConfig, Replay
 from pipeline.config.groups.scenario import GroupsLog, GroupsScenario, Sinusoidal
 from pipeline.config.learning import NoPretrain
-from pipeline.config.machines.card import MachinesCard
 from pipeline.config.machines.heuristics import MachinesKnobs
 from pipeline.config.machines.learning import (
     A3c,
@@ -23,17 +21,16 @@ from pipeline.config.machines.learning import (
     DeepSets,
     Linear,
     MachinesAgent,
+    MachinesCard,
     MachinesNetworkConfig,
     MachinesRecipe,
     Ppo,
     PpoRecipe,
     Vector,
 )
-from pipeline.config.machines.park import MachinePark
 from pipeline.config.machines.plan import MachinesPlan
-from pipeline.config.machines.scenario import Group, MachinesLog, MachinesScenario, Parts, Sampled, Tasks
+from pipeline.config.machines.scenario import Group, MachinePark, MachinesLog, MachinesScenario, Parts, Sampled, Tasks
 from pipeline.config.params import PARAMS_FILE, Evaluation, Params, check_params, load_params, repository_root
-from pipeline.config.pool.card import PoolCard
 from pipeline.config.pool.heuristics import LinearRuleSearch, PoolKnobs
 from pipeline.config.pool.hindsight import Hindsight, must_be_solvable
 from pipeline.config.pool.learning import (
@@ -42,6 +39,7 @@ from pipeline.config.pool.learning import (
     Imitate,
     Mixture,
     PoolAgent,
+    PoolCard,
     Recipe,
     Reinforce,
     ShortRunsAndStreams,

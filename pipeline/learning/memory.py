@@ -1,11 +1,16 @@
-"""Memory: what a learner must not forget when its process is killed between two updates."""
+"""Memory: what a learner must not forget when its process is killed between two updates.
 
-from collections.abc import Iterator, Mapping
+The best weights on validation jobsets are part of it, the starting ones among them.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Protocol
 
 import numpy.typing as npt
 import torch
-from torch import Tensor
+from torch import Tensor, nn
+
+from pipeline.learning.update import Update
 
 Tensors = Mapping[str, npt.NDArray[Any]]
 
@@ -101,3 +106,29 @@ def _nested(leaves: Tensors) -> dict[str, Any]:
             at = at.setdefault(int(key) if key.isdigit() else key, {})
         at[last] = torch.from_numpy(value.copy())
     return whole
+
+
+def best_on_validation(
+    updates: Iterable[Update],
+    network: nn.Module,
+    validate: Callable[[], float],
+    every: int,
+    last: int,
+    memory: Memory | None = None,
+) -> Iterator[Update]:
+    """Pass updates on, with `validation` whenever the network was validated; leave the best weights in it."""
+    memory = memory or Memory()
+    best = Best(network)
+    memory.keep(best_on_validation=best)
+    if not memory.resumed:
+        start = validate()
+        best.offer(start)
+        yield Update(0, {"validation": start})
+    for update in updates:
+        if update.step % every and update.step != last:
+            yield update
+            continue
+        now = validate()
+        best.offer(now)
+        yield Update(update.step, {**update.metrics, "validation": now})
+    best.restore()

@@ -2,8 +2,8 @@
 
 from pipeline import storage, tracking
 from pipeline.config import Params
+from pipeline.learning.memory import best_on_validation
 from pipeline.learning.resuming import course
-from pipeline.learning.selection import best_on_validation
 from pipeline.problems import problem_of
 from pipeline.progress import progress
 

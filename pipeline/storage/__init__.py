@@ -22,10 +22,10 @@ from pipeline.storage.files import (
     write_json,
     write_table,
 )
+from pipeline.storage.jobsets import write_compared, write_origin
 from pipeline.storage.locks import hold
 from pipeline.storage.logs import link_log
 from pipeline.storage.models import Model, nearest_model, problem_of_model, read_model, write_model
-from pipeline.storage.origins import write_compared, write_origin
 from pipeline.storage.paths import (
     DATA,
     LOG,

@@ -16,7 +16,7 @@ from pipeline.config import (
     QNetworkConfig,
     Replay,
 )
-from pipeline.config.groups.card import MUST_MATCH
+from pipeline.config.groups.learning import MUST_MATCH
 from pipeline.core import FloatArray
 from pipeline.learning.stored import must_be_as_asked, weights_of
 from pipeline.problems.groups.evaluation.controlling import decided, own

@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 
 from pipeline.config import GroupsLog, GroupsScenario, Params, Sinusoidal
-from pipeline.config.groups.card import GroupsCard
+from pipeline.config.groups.learning import GroupsCard
 from pipeline.core import LOG_NAME, SPLIT_NUMBERS
 from pipeline.errors import UserError
 from pipeline.logs.registry import read

@@ -10,8 +10,7 @@ import torch
 from set_learning import BRIEF, WINDOWS, set_task
 
 from pipeline.config import Clone, Imitate, Mixture, Mlp, NoPretrain, Params, Reinforce, Sets
-from pipeline.learning.memory import Memory
-from pipeline.learning.selection import best_on_validation
+from pipeline.learning.memory import Memory, best_on_validation
 from pipeline.learning.update import Update
 from pipeline.problems.pool.networks.network import Scorer
 from pipeline.problems.pool.networks.networks import build

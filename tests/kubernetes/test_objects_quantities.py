@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.kubernetes.quantities import amount
+from pipeline.kubernetes.objects import amount
 
 
 @pytest.mark.parametrize(

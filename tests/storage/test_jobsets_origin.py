@@ -9,7 +9,7 @@ import pytest
 
 from pipeline.config import Params
 from pipeline.storage import jobsets_folder, scenario_log, write_compared, write_origin
-from pipeline.storage.origins import COMPARED, ORIGIN
+from pipeline.storage.jobsets import COMPARED, ORIGIN
 
 
 @pytest.fixture(autouse=True)

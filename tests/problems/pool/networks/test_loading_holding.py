@@ -11,7 +11,7 @@ from pipeline.config import HoldsFrom, Mlp
 from pipeline.core import Observation, legal_actions
 from pipeline.problems.pool.heuristics.scores import HEURISTICS
 from pipeline.problems.pool.networks.acting import greedy
-from pipeline.problems.pool.networks.holding import Holding, too_few
+from pipeline.problems.pool.networks.loading import Holding, too_few
 from pipeline.problems.pool.networks.network import Network
 from pipeline.problems.pool.networks.networks import build
 from pipeline.problems.pool.nouns import CompactObservation

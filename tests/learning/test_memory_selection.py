@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import torch
 from torch import nn
 
-from pipeline.learning.selection import best_on_validation
+from pipeline.learning.memory import best_on_validation
 from pipeline.learning.update import Update
 from pipeline.problems.pool.networks.network import Network
 
