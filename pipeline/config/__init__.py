@@ -60,7 +60,6 @@ from pipeline.config.problems import (
 )
 from pipeline.config.records import Counts, Frozen, Instances, pick, there_are
 from pipeline.config.site import Site
-from pipeline.config.smoke_test import smoke_test_params
 
 __all__ = [
     "FORMAT",
@@ -150,6 +149,5 @@ __all__ = [
     "must_be_solvable",
     "pick",
     "repository_root",
-    "smoke_test_params",
     "there_are",
 ]

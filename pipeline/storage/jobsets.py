@@ -11,9 +11,8 @@ import pandas as pd
 from pipeline.config import Params, PoolScenario
 from pipeline.core import SPLITS, FloatArray, IntArray, Json, KeyArray
 from pipeline.errors import UserError
-from pipeline.storage.digests import sha256_of
 from pipeline.storage.files import write
-from pipeline.storage.paths import LOG, REPORTS, jobsets_folder, scenario_log
+from pipeline.storage.paths import LOG, REPORTS, jobsets_folder, scenario_log, sha256_of
 
 ORIGIN = "origin.json"  # beside a scenario's jobsets
 COMPARED = REPORTS / "compared.json"

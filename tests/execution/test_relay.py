@@ -18,7 +18,7 @@ from trained import Trained, ready_to_train
 from pipeline.errors import UserError
 from pipeline.execution import by_slurm
 from pipeline.execution import relay as module
-from pipeline.execution.group import KILLED
+from pipeline.execution.beginning import KILLED
 from pipeline.execution.relay import RELAYED, relay
 from pipeline.execution.setting import FOLDER, VARIABLE
 from pipeline.execution.version import code_digest

@@ -5,11 +5,11 @@ import sys
 
 import torch
 
-from pipeline.learning.pulling import pull
+from pipeline.problems.pool.networks.network import pull
 
 ALONE = """
 import sys, torch
-from pipeline.learning.pulling import pull
+from pipeline.problems.pool.networks.network import pull
 weights = torch.ones(3, requires_grad=True)
 if sys.argv[1] == "pull":
     pull(2 * weights, torch.ones(3))

@@ -1,6 +1,6 @@
 """The order of stages in dvc.lock."""
 
-from pipeline.farming.order import ordered, stages_of
+from pipeline.farming.notes import ordered, stages_of
 
 LOCK = """schema: '2.0'
 stages:

@@ -4,8 +4,7 @@ import pytest
 import torch
 from torch import nn
 
-from pipeline.learning.averaging import Average
-from pipeline.learning.memory import Memory
+from pipeline.learning.memory import Average, Memory
 from pipeline.problems.pool.networks.network import Network
 
 

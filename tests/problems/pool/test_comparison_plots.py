@@ -6,7 +6,7 @@ import pytest
 from matplotlib.axes import Axes
 
 from pipeline.comparing.plots import png
-from pipeline.problems.pool.stream_plots import backlog_growth
+from pipeline.problems.pool.comparison import backlog_growth
 from pipeline.schemas import STREAM_BACKLOG, empty
 
 WAITING = {  # by load and policy: of two jobsets, at steps 0, 50 and 100
