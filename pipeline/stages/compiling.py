@@ -16,7 +16,6 @@ from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
 
 from pipeline.config import Params, repository_root
 from pipeline.core import Json
@@ -59,7 +58,7 @@ def smoke_test_params(params: Params) -> Params:
     return Params.model_validate(raw | {"threads": 1})
 
 
-def _capped(value: Any) -> Any:
+def _capped(value: Json) -> Json:
     """Return a part of the parameters, with no number above the one that `AT_MOST` has for its name."""
     if not isinstance(value, dict):
         return value

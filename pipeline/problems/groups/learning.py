@@ -52,7 +52,7 @@ def read_task(params: Params, agent: str, part: PretrainConfig | FinetuneConfig)
         recipe=params.groups_recipe(agent),
         generator=row.pretrain if isinstance(row.pretrain, Replay) else None,
         seed=seed,
-        loads=origin.loads(scenario.loads if isinstance(part, NoPretrain) else part.loads),
+        loads=scenario.loads if isinstance(part, NoPretrain) else part.loads,
         train=train,
         validation=validation,
         fresh=origin.fresh,

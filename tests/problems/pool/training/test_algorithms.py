@@ -14,12 +14,10 @@ from pipeline.learning.memory import Memory, best_on_validation
 from pipeline.learning.update import Update
 from pipeline.problems.pool.networks.network import Scorer
 from pipeline.problems.pool.networks.networks import build
-from pipeline.problems.pool.training.finetuning import FINETUNING
-from pipeline.problems.pool.training.pretraining import PRETRAINING
+from pipeline.problems.pool.training.algorithms import ALGORITHMS
 from pipeline.problems.pool.training.task import Task
 from pipeline.storage import Checkpoint, read_checkpoint, write_checkpoint
 
-ALGORITHMS = {**PRETRAINING, **FINETUNING}
 Config = NoPretrain | Clone | Imitate | Mixture | Reinforce
 
 CONFIGS: dict[str, Config] = {
