@@ -1,4 +1,4 @@
-"""The commands that hold policies to what others published, and the simulator to a real Slurm."""
+"""The command that holds policies to what others published."""
 
 from pathlib import Path
 from typing import Annotated
@@ -47,29 +47,3 @@ def rlscheduler(
     for row in means.itertuples(index=False):
         waits = f"p99 wait {row.p99_wait_s:,.0f} s, longest {row.longest_wait_s:,.0f} s"
         typer.echo(f"{row.policy:>12} mean bounded slowdown {row.avg_bounded_slowdown:10.2f}, {waits}")
-
-
-@app.command()
-def fidelity(
-    out: Annotated[Path, typer.Option(help="Table to write (.csv, .csv.gz): a row for each job of each play.")] = Path(
-        "fidelity.csv"
-    ),
-    jobs: Annotated[int, typer.Option(min=10, max=1000, help="Short jobs of a play.")] = 80,
-    repeats: Annotated[int, typer.Option(min=2, max=100, help="Plays of each order: Slurm repeats none.")] = 5,
-    seed: Annotated[int, typer.Option(min=0, help="Of the jobs.")] = 8,
-    scheduler: Annotated[
-        str | None, typer.Option(help="SchedulerParameters to add, as 'bf_job_part_count_reserve=1'.")
-    ] = None,
-) -> None:
-    """Play short jobs on a real Slurm on loopback and in the simulator, and say where the two differ.
-
-    It takes about 80 s for each repeat, needs Slurm's programs and root, and touches no Slurm that runs here.
-
-    Example: python -m pipeline fidelity --repeats 5 --out fidelity.csv
-    """
-    from pipeline.fidelity.measuring import run
-    from pipeline.slurm.configuration import EVERY_SECOND, Cluster
-
-    parameters = ",".join([EVERY_SECOND, *([scheduler] if scheduler else [])])
-    for line in run(out, jobs, repeats, seed, Cluster(parameters=parameters)):
-        typer.echo(line)

@@ -5,11 +5,11 @@ import pandas as pd
 import pytest
 from builders import REPOSITORY
 
-from pipeline.fidelity.comparison import SLURM, Within, distance, figures, jobs_of, ranked, within
-from pipeline.fidelity.jobs import ORDERS
-from pipeline.fidelity.simulated import starts
-from pipeline.fidelity.tables import PLAYS
-from pipeline.slurm.configuration import Cluster
+from benchmarks.fidelity.comparison import SLURM, Within, distance, figures, jobs_of, ranked, within
+from benchmarks.fidelity.jobs import ORDERS
+from benchmarks.fidelity.simulated import starts
+from benchmarks.fidelity.tables import PLAYS
+from benchmarks.slurm.configuration import Cluster
 from pipeline.storage.files import read_table
 
 KEPT = REPOSITORY / "docs" / "results" / "fidelity" / "plays.csv.gz"

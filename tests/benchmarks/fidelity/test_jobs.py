@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from pipeline.fidelity.jobs import ORDERS, drawn
+from benchmarks.fidelity.jobs import ORDERS, drawn
 
 
 def test_jobs_are_short_fit_four_nodes_and_never_overrun_their_minutes() -> None:

@@ -18,8 +18,8 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
+from benchmarks.slurm.configuration import Cluster, configuration
 from pipeline.errors import UserError
-from pipeline.slurm.configuration import Cluster, configuration
 
 PROGRAMS = ("munged", "slurmctld", "slurmd", "sbatch", "scontrol", "sinfo", "squeue")
 INSTALLED = "(Debian: apt-get install munge slurmctld slurmd slurm-client)"

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.slurm import loopback
+from benchmarks.slurm.configuration import Cluster
+from benchmarks.slurm.loopback import EPHEMERAL, own_ports, slurm, why_not
 from pipeline.errors import UserError
-from pipeline.slurm import loopback
-from pipeline.slurm.configuration import Cluster
-from pipeline.slurm.loopback import EPHEMERAL, own_ports, slurm, why_not
 
 ASKED = "with found.own_ports(4) as ports: print(*ports)"
 needs_slurm = pytest.mark.skipif(bool(why_not()), reason=why_not())
@@ -37,7 +37,7 @@ def test_ports_are_several_that_no_connection_gets() -> None:
 def test_a_port_is_given_once_until_its_cluster_ends(monkeypatch: pytest.MonkeyPatch) -> None:
     """Two that start at once must not meet: their servers listen only a moment later."""
     monkeypatch.setattr(loopback, "PORTS", 6)
-    asking = [sys.executable, "-c", "from pipeline.slurm import loopback as found; found.PORTS = 6\n" + ASKED]
+    asking = [sys.executable, "-c", "from benchmarks.slurm import loopback as found; found.PORTS = 6\n" + ASKED]
     with own_ports(4) as mine:
         other = subprocess.run(asking, capture_output=True, text=True, check=True).stdout.split()
         assert len(other) <= 2
@@ -104,7 +104,7 @@ def test_a_process_goes_on_until_it_has_ended_whoever_waits_for_it() -> None:
 @needs_slurm
 def test_an_interrupt_ends_all(tmp_path_factory: pytest.TempPathFactory) -> None:
     out = tmp_path_factory.mktemp("out") / "plays.csv"
-    words = [sys.executable, "-m", "pipeline", "fidelity", "--jobs", "10", "--out", str(out)]
+    words = [sys.executable, "-m", "benchmarks.fidelity", "--jobs", "10", "--out", str(out)]
     command = subprocess.Popen(words, stderr=subprocess.PIPE, text=True)
     mine = started_by(command.pid)
     end = time.monotonic() + 60

@@ -1,16 +1,16 @@
-"""`python -m pipeline fidelity`: play, keep and compare."""
+"""`python -m benchmarks.fidelity`: play, keep and compare."""
 
 from collections.abc import Iterator
 from pathlib import Path
 
 import pandas as pd
 
-from pipeline.fidelity.comparison import SLURM, figures, ranked, within
-from pipeline.fidelity.jobs import ORDERS, drawn
-from pipeline.fidelity.played import plays
-from pipeline.fidelity.tables import PLAYS
+from benchmarks.fidelity.comparison import SLURM, figures, ranked, within
+from benchmarks.fidelity.jobs import ORDERS, drawn
+from benchmarks.fidelity.played import plays
+from benchmarks.fidelity.tables import PLAYS
+from benchmarks.slurm.configuration import Cluster
 from pipeline.progress import progress
-from pipeline.slurm.configuration import Cluster
 from pipeline.storage.files import check_out, write_table
 
 PLAYERS = ("easy, exact", "easy, drawn", "easy_anew, drawn")

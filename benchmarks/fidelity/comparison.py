@@ -13,10 +13,10 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
+from benchmarks.fidelity.jobs import ShortJobs
+from benchmarks.fidelity.simulated import CLOCKS, DISPATCHES, starts
+from benchmarks.slurm.configuration import Cluster
 from pipeline.core import FloatArray
-from pipeline.fidelity.jobs import ShortJobs
-from pipeline.fidelity.simulated import CLOCKS, DISPATCHES, starts
-from pipeline.slurm.configuration import Cluster
 
 MEASURES = ("mean_wait", "p99_wait", "utilisation", "distance")
 SLURM = "slurm"

@@ -5,10 +5,10 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from pipeline.fidelity.measuring import run
-from pipeline.fidelity.tables import PLAYS
-from pipeline.slurm.configuration import Cluster
-from pipeline.slurm.loopback import why_not
+from benchmarks.fidelity.measuring import run
+from benchmarks.fidelity.tables import PLAYS
+from benchmarks.slurm.configuration import Cluster
+from benchmarks.slurm.loopback import why_not
 from pipeline.storage.files import read_table
 
 

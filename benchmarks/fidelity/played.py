@@ -10,12 +10,12 @@ from contextlib import ExitStack
 import numpy as np
 import pandas as pd
 
+from benchmarks.fidelity.jobs import ORDERS, ShortJobs
+from benchmarks.slurm.configuration import Cluster
+from benchmarks.slurm.loopback import LoopbackSlurm, slurm
 from pipeline.core import FloatArray
 from pipeline.errors import UserError
-from pipeline.fidelity.jobs import ORDERS, ShortJobs
 from pipeline.progress import ProgressCallback
-from pipeline.slurm.configuration import Cluster
-from pipeline.slurm.loopback import LoopbackSlurm, slurm
 
 FIRST = 10_000  # that `--nice` takes from all jobs: more than any order has, or Slurm would take all of them alike
 PATIENCE = 10.0  # how many times as long as its jobs run one after the other a play may take

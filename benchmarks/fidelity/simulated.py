@@ -9,13 +9,13 @@ from math import inf
 
 import numpy as np
 
+from benchmarks.fidelity.jobs import ShortJobs
+from benchmarks.slurm.configuration import Cluster
 from pipeline.core import FloatArray, keys
-from pipeline.fidelity.jobs import ShortJobs
 from pipeline.problems.machines.evaluation.play import Game, played
 from pipeline.problems.machines.heuristics.rules import HEURISTICS
 from pipeline.problems.machines.nouns import DISPATCH, Jobs, Machines
 from pipeline.progress import no_progress
-from pipeline.slurm.configuration import Cluster
 
 CYCLE_S = 1.0  # slurmctld looks at its queue once a second at most
 LAUNCH_S = 0.1  # that a job holds its processors longer than it sleeps, in the mean of 1,200 jobs of other plays
