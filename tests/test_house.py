@@ -136,7 +136,7 @@ def is_row(what: object) -> bool:
     return isinstance(what, type) and issubclass(what, Frozen)
 
 
-ROWS = {name for name in config.__all__ if is_row(getattr(config, name))}
+ROWS = {name for name, value in vars(config).items() if is_row(value)}
 
 
 @pytest.mark.parametrize("package", SHARED)

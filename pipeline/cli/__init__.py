@@ -17,18 +17,3 @@ from pipeline.cli import (
 )
 from pipeline.cli.base import app
 from pipeline.cli.ending import main
-
-__all__ = [
-    "app",
-    "benchmark",
-    "champions",
-    "farm",
-    "importing",
-    "logs",
-    "main",
-    "reference",
-    "serving",
-    "stages",
-    "steering",
-    "tasks",
-]

@@ -4,7 +4,7 @@ Unknown keys are refused by name, every number has its type and range, and deriv
 live in params.yaml; only logs have some here, because `{name: swf, path: ...}` is all a user must write to read one.
 """
 
-from pipeline.config.cards import FORMAT, Card, Tensor, Weights, described, difference
+from pipeline.config.cards import FORMAT, Card, Weights, described, difference
 from pipeline.config.external import External
 from pipeline.config.gate import Gate, Watch
 from pipeline.config.groups.learning import Dqn, DqnRecipe, GroupsAgent, GroupsCard, QNetworkConfig, Replay
@@ -32,7 +32,7 @@ from pipeline.config.machines.plan import MachinesPlan
 from pipeline.config.machines.scenario import Group, MachinePark, MachinesLog, MachinesScenario, Parts, Sampled, Tasks
 from pipeline.config.params import PARAMS_FILE, Evaluation, Params, check_params, load_params, repository_root
 from pipeline.config.pool.heuristics import LinearRuleSearch, PoolKnobs
-from pipeline.config.pool.hindsight import Hindsight, must_be_solvable
+from pipeline.config.pool.hindsight import Hindsight
 from pipeline.config.pool.learning import (
     Clone,
     HoldsFrom,
@@ -60,94 +60,3 @@ from pipeline.config.problems import (
 )
 from pipeline.config.records import Counts, Frozen, Instances, pick, there_are
 from pipeline.config.site import Site
-
-__all__ = [
-    "FORMAT",
-    "PARAMS_FILE",
-    "A3c",
-    "A3cRecipe",
-    "Agent",
-    "AnyRecipe",
-    "AnyScenario",
-    "AtOnce",
-    "Card",
-    "Cem",
-    "CemRecipe",
-    "Clone",
-    "Cnn",
-    "Counts",
-    "Dagger",
-    "DaggerRecipe",
-    "DeepSets",
-    "Demand",
-    "Dqn",
-    "DqnRecipe",
-    "Evaluation",
-    "External",
-    "FinetuneConfig",
-    "Frozen",
-    "Gate",
-    "Group",
-    "GroupsAgent",
-    "GroupsCard",
-    "GroupsLog",
-    "GroupsScenario",
-    "HeuristicKnobs",
-    "Hindsight",
-    "HoldsFrom",
-    "Imitate",
-    "Instances",
-    "Linear",
-    "LinearRuleSearch",
-    "MachinePark",
-    "MachinesAgent",
-    "MachinesCard",
-    "MachinesKnobs",
-    "MachinesLog",
-    "MachinesNetworkConfig",
-    "MachinesPlan",
-    "MachinesRecipe",
-    "MachinesScenario",
-    "Mixture",
-    "Mlp",
-    "NoPretrain",
-    "Params",
-    "Parts",
-    "Plan",
-    "PoolAgent",
-    "PoolCard",
-    "PoolKnobs",
-    "PoolLog",
-    "PoolNetworkConfig",
-    "PoolPlan",
-    "PoolScenario",
-    "Ppo",
-    "PpoRecipe",
-    "PretrainConfig",
-    "QNetworkConfig",
-    "Recipe",
-    "Reinforce",
-    "Replay",
-    "Sampled",
-    "Sets",
-    "ShortRunsAndStreams",
-    "Sinusoidal",
-    "Site",
-    "StreamWindows",
-    "Streaming",
-    "Synthetic",
-    "Tasks",
-    "Tensor",
-    "Transfer",
-    "Vector",
-    "Watch",
-    "Weights",
-    "check_params",
-    "described",
-    "difference",
-    "load_params",
-    "must_be_solvable",
-    "pick",
-    "repository_root",
-    "there_are",
-]

@@ -14,25 +14,6 @@ from pipeline.schemas.hindsight import HINDSIGHT, HINDSIGHT_SUMMARY
 from pipeline.schemas.streams import STREAM_BACKLOG, STREAM_FAIRNESS, STREAM_SUMMARY
 from pipeline.schemas.tables import COMPARISON, CURVE, DELAY, LOADS, OBJECTIVES, PAPERS, SUMMARY, TRIAL
 
-__all__ = [
-    "COMPARISON",
-    "CURVE",
-    "DELAY",
-    "HINDSIGHT",
-    "HINDSIGHT_SUMMARY",
-    "KEYS",
-    "LOADS",
-    "OBJECTIVES",
-    "PAPERS",
-    "STREAM_BACKLOG",
-    "STREAM_FAIRNESS",
-    "STREAM_SUMMARY",
-    "SUMMARY",
-    "TRIAL",
-    "ResultTables",
-    "empty",
-]
-
 
 class ResultTables(NamedTuple):
     """The tables of what policies did on the scenarios of one problem."""
