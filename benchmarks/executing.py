@@ -15,13 +15,13 @@ from benchmarks.measure import ProgressCallback, seconds
 from benchmarks.problem import Problem
 from benchmarks.record import Row, figure
 from benchmarks.sizes import Sizes
+from benchmarks.slurm.configuration import Cluster
+from benchmarks.slurm.loopback import slurm, why_not
 from pipeline.execution.executor import Executor
 from pipeline.execution.setting import Backend, Setting
 from pipeline.problems.pool.evaluation.hindsight_model import Work, solve_work
 from pipeline.problems.pool.evaluation.searching import order_of, search
 from pipeline.problems.pool.nouns import batch
-from pipeline.slurm.configuration import Cluster
-from pipeline.slurm.loopback import slurm, why_not
 
 NONE = "no baseline: until the first of a stage's tasks, which does nothing, is there"
 ALONE = "the same jobsets here, one after the other"

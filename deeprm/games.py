@@ -181,7 +181,7 @@ class MachinesGame(PlacingGame):
         self.params, self.name, self.row = params, name, params.machines_scenario(name)
         row = self.row
         origin = machines_source(params, name, Path(getattr(row.workload, "path", "")))
-        self.source, self.loads = origin, tuple(origin.loads(row.loads))
+        self.source, self.loads = origin, tuple(row.loads)
         self.machines = machines_of(row, origin.park)
         self.scale = row.workload.median if isinstance(row.workload, Tasks) else origin.park.unit
         self._objective = _must_be("objective", objective, tuple(COSTS))
@@ -200,7 +200,7 @@ class GroupsGame(Jobsets):
     def __init__(self, params: Params, name: str, objective: str = "delay") -> None:
         self.params, self.name, self.row = params, name, params.groups_scenario(name)
         self.source = groups_source(params, name, Path(getattr(self.row.workload, "path", "")))
-        self.loads = tuple(self.source.loads(self.row.loads))
+        self.loads = tuple(self.row.loads)
         self.cluster, self.configurations = cluster_of(self.row), configurations_of(self.row)
         self._objective = _must_be("objective", objective, tuple(WAITING))
         number, resources = self.row.groups, len(self.row.resources)

@@ -18,7 +18,7 @@ from stage_code import LEFT_OUT, closure, covered
 
 from pipeline.config import GroupsCard, MachinesCard, PoolCard
 from pipeline.problems import PROBLEMS
-from pipeline.storage.origins import COMPARED, SECTIONS
+from pipeline.storage.jobsets import COMPARED, SECTIONS
 
 FILES = {
     "evaluate heuristics": "heuristics",
@@ -215,7 +215,7 @@ def test_the_closure_of_a_stage_reaches_what_it_runs_of_its_problem() -> None:
     }
     assert not [file for file in found if covered(Path(file), LEFT_OUT)]
     assert not [file for file in found if "/machines/" in file or "/groups/" in file]
-    assert "pipeline/problems/pool/training/clone.py" not in found  # a part that only pre-training asks for
+    assert "pipeline/problems/pool/evaluation/hindsight.py" not in found  # a part that only `hindsight` asks for
 
 
 def hidden(root: Path, files: Iterable[Path]) -> list[str]:

@@ -136,7 +136,7 @@ def is_row(what: object) -> bool:
     return isinstance(what, type) and issubclass(what, Frozen)
 
 
-ROWS = {name for name in config.__all__ if is_row(getattr(config, name))}
+ROWS = {name for name, value in vars(config).items() if is_row(value)}
 
 
 @pytest.mark.parametrize("package", SHARED)
@@ -211,7 +211,7 @@ def test_tests_mirror_the_package() -> None:
     files = [path.relative_to(REPOSITORY / "tests") for path in (REPOSITORY / "tests").rglob("test_*.py")]
     assert len(files) > 100
     # the reference simulators, which only tests and benchmarks use; and the library beside the package
-    roots = {"oracles": REPOSITORY / "tests", "deeprm": REPOSITORY}
+    roots = {"oracles": REPOSITORY / "tests", "deeprm": REPOSITORY, "benchmarks": REPOSITORY}
     orphans = [file for file in files if len(file.parts) > 1]
     orphans = [file for file in orphans if not is_of_a_module(file, roots.get(file.parts[0], PACKAGE))]
     assert sorted(map(str, orphans)) == []

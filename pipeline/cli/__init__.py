@@ -7,32 +7,13 @@ from pipeline.cli import (
     benchmark,
     champions,
     farm,
-    fidelity,
     importing,
     logs,
     reference,
     serving,
-    sites,
     stages,
     steering,
     tasks,
 )
 from pipeline.cli.base import app
 from pipeline.cli.ending import main
-
-__all__ = [
-    "app",
-    "benchmark",
-    "champions",
-    "farm",
-    "fidelity",
-    "importing",
-    "logs",
-    "main",
-    "reference",
-    "serving",
-    "sites",
-    "stages",
-    "steering",
-    "tasks",
-]

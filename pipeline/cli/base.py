@@ -101,8 +101,7 @@ def learning(params: "Params", agent: str) -> str:
     """Hold torch to the threads of params.yaml, and return the agent's name if there is one."""
     import torch
 
-    from pipeline.cli.uncompiled import leave_compiler_out
-    from pipeline.learning.device import device_of
+    from pipeline.learning.device import device_of, leave_compiler_out
 
     params.agent(agent)
     device_of(params.device)  # before any work

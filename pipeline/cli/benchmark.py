@@ -8,6 +8,8 @@ import typer
 from pipeline.cli.base import app, policies
 
 benchmarks = typer.Typer(help="Play policies under a protocol that others published.")
+
+
 app.add_typer(benchmarks, name="benchmark", no_args_is_help=True)
 
 

@@ -7,6 +7,7 @@ import time
 from concurrent.futures.process import BrokenProcessPool
 from typing import NoReturn
 
+import typer
 from typer.exceptions import TyperException
 
 from pipeline.cli.base import app
@@ -21,7 +22,7 @@ class Stopped(BaseException):
     """The process was told to end; no library takes this for an error of its own, as some do a KeyboardInterrupt."""
 
 
-def main() -> None:
+def main(program: typer.Typer = app) -> None:
     """Run a command; a user's mistake or a full disk ends it with exit code 2, a signal with its number and 128.
 
     What is half written is cleared away on the way out.
@@ -35,7 +36,7 @@ def main() -> None:
                 from pipeline.execution.parent import end_with_dvc
 
                 end_with_dvc()
-            code = app(standalone_mode=False)
+            code = program(standalone_mode=False)
     except Stopped as stopped:
         sys.stderr.write(f"{STOPPED[stopped.args[0]]}; run again to resume\n")
         raise SystemExit(128 + stopped.args[0]) from None

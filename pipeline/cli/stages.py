@@ -1,5 +1,7 @@
 """The commands that dvc.yaml runs, one a stage."""
 
+from importlib import import_module
+
 from pipeline.cli.base import (
     STAGES,
     AgentName,
@@ -14,15 +16,29 @@ from pipeline.cli.base import (
 )
 
 
+def _run(module: str, row: str | None = None, agent: str | None = None, relayed: bool = False) -> None:
+    """Run a stage of a row of params.yaml, if it has one: here, or where an engine says, if it may be relayed.
+
+    Before one that has networks of an agent, torch is held to the threads of params.yaml.
+    """
+    params = read_params()
+    if relayed and row is not None:
+        from pipeline.execution.relay import relay
+
+        if relay(params.threads, module, row):
+            return
+    if agent is not None:
+        learning(params, agent)
+    import_module(f"pipeline.stages.{module}").run(params, *([] if row is None else [row]))
+
+
 @app.command(rich_help_panel=STAGES)
 def log() -> None:
     """Point data/log at the workload's log, so that DVC sees its content.
 
     Example: python -m pipeline log
     """
-    from pipeline.stages.log import run
-
-    run(read_params())
+    _run("log")
 
 
 @app.command(rich_help_panel=STAGES)
@@ -31,14 +47,7 @@ def generate(scenario: ScenarioName) -> None:
 
     Example: python -m pipeline generate online
     """
-    params = read_params()
-    from pipeline.execution.relay import relay
-
-    if relay(params.threads, "generate", scenario):
-        return
-    from pipeline.stages.generate import run
-
-    run(params, scenario)
+    _run("generate", scenario, relayed=True)
 
 
 @app.command(rich_help_panel=STAGES)
@@ -47,14 +56,7 @@ def pretrain(agent: AgentName) -> None:
 
     Example: python -m pipeline pretrain deeprm2
     """
-    params = read_params()
-    from pipeline.execution.relay import relay
-
-    if relay(params.threads, "pretrain", agent):
-        return
-    from pipeline.stages.pretrain import run
-
-    run(params, learning(params, agent))
+    _run("pretrain", agent, agent, relayed=True)
 
 
 @app.command(rich_help_panel=STAGES)
@@ -63,14 +65,7 @@ def finetune(agent: AgentName) -> None:
 
     Example: python -m pipeline finetune deeprm2
     """
-    params = read_params()
-    from pipeline.execution.relay import relay
-
-    if relay(params.threads, "finetune", agent):
-        return
-    from pipeline.stages.finetune import run
-
-    run(params, learning(params, agent))
+    _run("finetune", agent, agent, relayed=True)
 
 
 @evaluation.command("heuristics")
@@ -79,10 +74,7 @@ def evaluate_heuristics(scenario: ScenarioName) -> None:
 
     Example: python -m pipeline evaluate heuristics online
     """
-    params = read_params()
-    from pipeline.stages.heuristics import run
-
-    run(params, scenario)
+    _run("heuristics", scenario)
 
 
 @app.command(rich_help_panel=STAGES)
@@ -91,10 +83,7 @@ def hindsight(scenario: ScenarioName) -> None:
 
     Example: python -m pipeline hindsight online
     """
-    params = read_params()
-    from pipeline.stages.hindsight import run
-
-    run(params, scenario)
+    _run("hindsight", scenario)
 
 
 @evaluation.command("agent")
@@ -103,10 +92,7 @@ def evaluate_agent(agent: AgentName) -> None:
 
     Example: python -m pipeline evaluate agent deeprm
     """
-    params = read_params()
-    from pipeline.stages.evaluate import run
-
-    run(params, learning(params, agent))
+    _run("evaluate", agent, agent)
 
 
 @evaluation.command("transfer")
@@ -143,10 +129,7 @@ def evaluate_policy(policy: PolicyName) -> None:
 
     Example: python -m pipeline evaluate policy mine
     """
-    params = read_params()
-    from pipeline.stages.policy import run
-
-    run(params, policy)
+    _run("policy", policy)
 
 
 @evaluation.command("passed")
@@ -155,10 +138,7 @@ def evaluate_passed(policy: PolicyName) -> None:
 
     Example: python -m pipeline evaluate passed mine
     """
-    params = read_params()
-    from pipeline.stages.passed import run
-
-    run(params, policy)
+    _run("passed", policy)
 
 
 @evaluation.command("compare")
@@ -180,10 +160,7 @@ def evaluate_papers() -> None:
 
     Example: python -m pipeline evaluate papers
     """
-    params = read_params()
-    from pipeline.stages.papers import run
-
-    run(params)
+    _run("papers")
 
 
 @app.command(rich_help_panel=STAGES)
@@ -192,7 +169,4 @@ def gate() -> None:
 
     Example: python -m pipeline gate
     """
-    params = read_params()
-    from pipeline.stages.gate import run
-
-    run(params)
+    _run("gate")

@@ -21,9 +21,9 @@ def try_it(out: Annotated[Path, typer.Option(help="Where to write the picture (.
     Example: python -m pipeline try
     """
     os.environ["NUMBA_DISABLE_JIT"] = "1"  # compiling takes longer than these few jobs do without
-    from pipeline.stages.trying import run
+    from pipeline.stages import show
 
-    for line in run(out):
+    for line in show.try_it(out):
         typer.echo(line)
 
 

@@ -16,7 +16,7 @@ from pipeline.comparing.resampling import gap_interval, resample
 from pipeline.comparing.statistics import NOTHING
 from pipeline.config import Evaluation
 from pipeline.core import FloatArray, IntArray
-from pipeline.schemas.trial import BLOCK_DAYS
+from pipeline.schemas.tables import BLOCK_DAYS
 
 AS_IT_IS = 1.0  # times the log's own load
 TAIL = 0.99

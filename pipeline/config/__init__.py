@@ -4,14 +4,12 @@ Unknown keys are refused by name, every number has its type and range, and deriv
 live in params.yaml; only logs have some here, because `{name: swf, path: ...}` is all a user must write to read one.
 """
 
-from pipeline.config.cards import FORMAT, Card, Tensor, Weights, described, difference
+from pipeline.config.cards import FORMAT, Card, Weights, described, difference
 from pipeline.config.external import External
 from pipeline.config.gate import Gate, Watch
-from pipeline.config.groups.card import GroupsCard
-from pipeline.config.groups.learning import Dqn, DqnRecipe, GroupsAgent, QNetworkConfig, Replay
+from pipeline.config.groups.learning import Dqn, DqnRecipe, GroupsAgent, GroupsCard, QNetworkConfig, Replay
 from pipeline.config.groups.scenario import GroupsLog, GroupsScenario, Sinusoidal
 from pipeline.config.learning import NoPretrain
-from pipeline.config.machines.card import MachinesCard
 from pipeline.config.machines.heuristics import MachinesKnobs
 from pipeline.config.machines.learning import (
     A3c,
@@ -23,25 +21,25 @@ from pipeline.config.machines.learning import (
     DeepSets,
     Linear,
     MachinesAgent,
+    MachinesCard,
     MachinesNetworkConfig,
     MachinesRecipe,
     Ppo,
     PpoRecipe,
     Vector,
 )
-from pipeline.config.machines.park import MachinePark
 from pipeline.config.machines.plan import MachinesPlan
-from pipeline.config.machines.scenario import Group, MachinesLog, MachinesScenario, Parts, Sampled, Tasks
+from pipeline.config.machines.scenario import Group, MachinePark, MachinesLog, MachinesScenario, Parts, Sampled, Tasks
 from pipeline.config.params import PARAMS_FILE, Evaluation, Params, check_params, load_params, repository_root
-from pipeline.config.pool.card import PoolCard
 from pipeline.config.pool.heuristics import LinearRuleSearch, PoolKnobs
-from pipeline.config.pool.hindsight import Hindsight, must_be_solvable
+from pipeline.config.pool.hindsight import Hindsight
 from pipeline.config.pool.learning import (
     Clone,
     HoldsFrom,
     Imitate,
     Mixture,
     PoolAgent,
+    PoolCard,
     Recipe,
     Reinforce,
     ShortRunsAndStreams,
@@ -62,96 +60,3 @@ from pipeline.config.problems import (
 )
 from pipeline.config.records import Counts, Frozen, Instances, pick, there_are
 from pipeline.config.site import Site
-from pipeline.config.smoke_test import smoke_test_params
-
-__all__ = [
-    "FORMAT",
-    "PARAMS_FILE",
-    "A3c",
-    "A3cRecipe",
-    "Agent",
-    "AnyRecipe",
-    "AnyScenario",
-    "AtOnce",
-    "Card",
-    "Cem",
-    "CemRecipe",
-    "Clone",
-    "Cnn",
-    "Counts",
-    "Dagger",
-    "DaggerRecipe",
-    "DeepSets",
-    "Demand",
-    "Dqn",
-    "DqnRecipe",
-    "Evaluation",
-    "External",
-    "FinetuneConfig",
-    "Frozen",
-    "Gate",
-    "Group",
-    "GroupsAgent",
-    "GroupsCard",
-    "GroupsLog",
-    "GroupsScenario",
-    "HeuristicKnobs",
-    "Hindsight",
-    "HoldsFrom",
-    "Imitate",
-    "Instances",
-    "Linear",
-    "LinearRuleSearch",
-    "MachinePark",
-    "MachinesAgent",
-    "MachinesCard",
-    "MachinesKnobs",
-    "MachinesLog",
-    "MachinesNetworkConfig",
-    "MachinesPlan",
-    "MachinesRecipe",
-    "MachinesScenario",
-    "Mixture",
-    "Mlp",
-    "NoPretrain",
-    "Params",
-    "Parts",
-    "Plan",
-    "PoolAgent",
-    "PoolCard",
-    "PoolKnobs",
-    "PoolLog",
-    "PoolNetworkConfig",
-    "PoolPlan",
-    "PoolScenario",
-    "Ppo",
-    "PpoRecipe",
-    "PretrainConfig",
-    "QNetworkConfig",
-    "Recipe",
-    "Reinforce",
-    "Replay",
-    "Sampled",
-    "Sets",
-    "ShortRunsAndStreams",
-    "Sinusoidal",
-    "Site",
-    "StreamWindows",
-    "Streaming",
-    "Synthetic",
-    "Tasks",
-    "Tensor",
-    "Transfer",
-    "Vector",
-    "Watch",
-    "Weights",
-    "check_params",
-    "described",
-    "difference",
-    "load_params",
-    "must_be_solvable",
-    "pick",
-    "repository_root",
-    "smoke_test_params",
-    "there_are",
-]

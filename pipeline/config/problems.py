@@ -10,16 +10,15 @@ from typing import TYPE_CHECKING, Annotated
 
 from pydantic import Field
 
-from pipeline.config.groups.checks import check_groups
-from pipeline.config.groups.learning import Dqn, DqnRecipe, GroupsAgent, Replay
+from pipeline.config.groups.learning import Dqn, DqnRecipe, GroupsAgent, Replay, check_groups
 from pipeline.config.groups.scenario import GroupsScenario
 from pipeline.config.learning import NoPretrain
-from pipeline.config.machines.checks import check_machines
 from pipeline.config.machines.heuristics import MachinesKnobs
 from pipeline.config.machines.learning import (
     AnyMachinesRecipe,
     MachinesAgent,
     MachinesFinetune,
+    check_machines,
 )
 from pipeline.config.machines.plan import MachinesPlan
 from pipeline.config.machines.scenario import MachinesScenario

@@ -1,4 +1,7 @@
-"""How the process of a worker begins, before anything is imported that looks at threads once: numpy, numba, torch."""
+"""How the process of a worker begins, before anything is imported that looks at threads once: numpy, numba, torch.
+
+And how a command begins in a process group that ends with the process that began it, however that ends.
+"""
 
 import os
 import signal
@@ -9,6 +12,16 @@ from multiprocessing import parent_process
 from multiprocessing.connection import wait
 from pathlib import Path
 
+# The command's own first process, and beside it one that waits: a pipe that nobody writes to is closed when who began
+# it is gone, killed or not, and then the group is told to end, and made to. What it begins stays in its group.
+# POSIX sh, as ["/bin/sh", "-c", GROUP, NAME, *words] in a session of its own, its standard input that pipe.
+GROUP = """
+exec 3<&0 </dev/null
+{ trap '' TERM; read gone <&3; kill -TERM 0; sleep 5; kill -KILL 0; } >/dev/null 2>&1 &
+exec "$@" 3<&-
+"""
+
+KILLED = 128 + 9  # exit code of what was killed
 PREFIXES = ("NUMBA_", "OMP_", "GOMP_", "MKL_", "OPENBLAS_", "DVC_ROOT", "PIPELINE_")
 THREADS = ("OMP_NUM_THREADS", "NUMBA_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 

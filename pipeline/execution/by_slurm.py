@@ -15,7 +15,7 @@ from pathlib import Path
 
 from pipeline.config import repository_root
 from pipeline.errors import UserError
-from pipeline.execution.group import KILLED
+from pipeline.execution.beginning import KILLED
 from pipeline.execution.setting import Setting
 from pipeline.execution.version import SHOWN
 from pipeline.progress import say

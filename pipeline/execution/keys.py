@@ -11,7 +11,7 @@ import numpy as np
 from pydantic import BaseModel
 
 from pipeline.execution.version import code_digest
-from pipeline.storage.digests import sha256_of
+from pipeline.storage.paths import sha256_of
 
 
 def keys_of(function: Callable[[Any], Any], tasks: Sequence[object], inputs: Sequence[Path] = ()) -> list[str]:

@@ -18,9 +18,8 @@ from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any
 
 from pipeline.errors import UserError
-from pipeline.execution.beginning import environment
+from pipeline.execution.beginning import GROUP, KILLED, environment
 from pipeline.execution.by_slurm import by_slurm
-from pipeline.execution.group import GROUP, KILLED
 from pipeline.execution.setting import Setting, setting
 from pipeline.execution.version import code_digest, must_be
 from pipeline.progress import say

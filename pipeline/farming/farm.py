@@ -1,19 +1,65 @@
 """The farm: has DVC make the stages of a plan, some at the same time, and hears them all."""
 
+import queue
 import time
 from collections import defaultdict
+from types import TracebackType
 from typing import Protocol, TextIO
 
 from pipeline.farming import asking, view
-from pipeline.farming.crew import Crew
 from pipeline.farming.notes import Notes, keep
 from pipeline.farming.plan import Plan
-from pipeline.farming.work import Task
+from pipeline.farming.work import Said, Task, Work
 from pipeline.progress import LINES_EVERY_S, say
 from pipeline.tracking.digests import read_lock
 
+TICK_S = 0.5
 REPRO = "dvc repro"
 KEPT = 20  # last lines of a stage, for the reason why it failed
+
+
+class Crew:
+    """Commands that run side by side."""
+
+    def __init__(self, held: TextIO) -> None:
+        """Begin with nobody; a file stays open, and locked, for as long as anybody works."""
+        self._held = held
+        self._said: queue.Queue[Said] = queue.Queue()
+        self._works: dict[str, Work] = {}
+
+    def __len__(self) -> int:
+        return len(self._works)
+
+    def begin(self, name: str, task: Task) -> None:
+        """Have one more command run."""
+        self._works[name] = Work(name, task, self._said, self._held.fileno())
+
+    def hear(self) -> Said | None:
+        """Return who said which line next, behind the last line None; nothing if nobody says anything for a moment."""
+        for work in self._works.values():
+            work.tidy()
+        try:
+            return self._said.get(timeout=TICK_S)
+        except queue.Empty:
+            return None
+
+    def dismiss(self, name: str) -> int:
+        """Return how one that said its last line ended: its exit code, or below 0 the signal that ended it."""
+        work = self._works.pop(name)
+        work.stopped()
+        return work.code
+
+    def __enter__(self) -> "Crew":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Tell all that still work to end, and wait until they have."""
+        for work in self._works.values():
+            work.stop()
+        for work in self._works.values():
+            work.stopped()
 
 
 class Trade(Protocol):

@@ -1,7 +1,12 @@
-"""What a farm leaves for the next one, under .dvc/tmp: who is at work, how long stages took, dvc.lock and its order."""
+"""What a farm leaves for the next one, under .dvc/tmp: who is at work, how long stages took, dvc.lock and its order.
+
+The order of stages in dvc.lock is that in which `dvc repro` would have written them, whichever ended first: DVC keeps
+the place of a stage that dvc.lock has, and puts a new one after the others.
+"""
 
 import json
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TextIO
@@ -10,11 +15,11 @@ from pydantic import BaseModel, ValidationError
 
 from pipeline.config.parsing import parsed
 from pipeline.errors import UserError
-from pipeline.farming.order import stages_of
 from pipeline.storage.locks import hold
 
 FOLDER = Path(".dvc/tmp/farm")
 KEPT = FOLDER / "dvc.lock"  # as it was when a stage last ended: DVC writes in place, and a kill may cut what it writes
+HEAD = re.compile(r"^  ([^ ].*):$")  # of a stage, as DVC writes it
 
 
 class Notes(BaseModel):
@@ -75,3 +80,37 @@ def _write(path: Path, content: bytes) -> None:
     part = path.with_name(f"{path.name}.part")  # there is one farm
     part.write_bytes(content)
     part.replace(path)
+
+
+def stages_of(lock: str) -> list[str]:
+    """Return the stages of a dvc.lock in their order."""
+    return [name for name, _ in _blocks(lock) if name]
+
+
+def ordered(lock: str, before: Sequence[str], plan: Sequence[str]) -> str:
+    r"""Return a dvc.lock with its stages in the order that `dvc repro` gives them; no line is changed.
+
+    Args:
+        lock: its text.
+        before: the stages that it had, in order.
+        plan: the stages as `dvc repro` goes through them.
+
+    >>> ordered("schema: '2.0'\nstages:\n  b:\n    cmd: b\n  a:\n    cmd: a\n", [], ["a", "b"])
+    "schema: '2.0'\nstages:\n  a:\n    cmd: a\n  b:\n    cmd: b\n"
+    """
+    place = {name: at for at, name in enumerate(dict.fromkeys([*before, *plan]))}
+    blocks = list(_blocks(lock))
+    return "".join(
+        text for _, text in sorted(blocks, key=lambda block: place.get(block[0], len(place)) if block[0] else -1)
+    )
+
+
+def _blocks(lock: str) -> Iterator[tuple[str, str]]:
+    """Yield the lines of each stage under its name, and under none what stands before the first."""
+    name, lines = "", list[str]()
+    for line in lock.splitlines(keepends=True):
+        if head := HEAD.match(line):
+            yield name, "".join(lines)
+            name, lines = head[1].strip("'\""), []
+        lines.append(line)
+    yield name, "".join(lines)

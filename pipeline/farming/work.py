@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from queue import Queue
 
-from pipeline.execution.group import GROUP
+from pipeline.execution.beginning import GROUP
 
 FIRST_FREE = 10  # number of a file that sh leaves alone
 STOP_S = 8.0  # for what is half written to be cleared away

@@ -1,13 +1,20 @@
-"""Memory: what a learner must not forget when its process is killed between two updates."""
+"""Memory: what a learner must not forget when its process is killed between two updates.
 
-from collections.abc import Iterator, Mapping
+The best weights on validation jobsets are part of it, the starting ones among them; so is the mean of the latest
+weights, which plays better than the last of them (Polyak and Juditsky 1992).
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Protocol
 
 import numpy.typing as npt
 import torch
-from torch import Tensor
+from torch import Tensor, nn
+
+from pipeline.learning.update import Update
 
 Tensors = Mapping[str, npt.NDArray[Any]]
+SOON = 10  # updates; before so many are taken, less than half of the mean is kept
 
 
 class Part(Protocol):
@@ -101,3 +108,70 @@ def _nested(leaves: Tensors) -> dict[str, Any]:
             at = at.setdefault(int(key) if key.isdigit() else key, {})
         at[last] = torch.from_numpy(value.copy())
     return whole
+
+
+def best_on_validation(
+    updates: Iterable[Update],
+    network: nn.Module,
+    validate: Callable[[], float],
+    every: int,
+    last: int,
+    memory: Memory | None = None,
+) -> Iterator[Update]:
+    """Pass updates on, with `validation` whenever the network was validated; leave the best weights in it."""
+    memory = memory or Memory()
+    best = Best(network)
+    memory.keep(best_on_validation=best)
+    if not memory.resumed:
+        start = validate()
+        best.offer(start)
+        yield Update(0, {"validation": start})
+    for update in updates:
+        if update.step % every and update.step != last:
+            yield update
+            continue
+        now = validate()
+        best.offer(now)
+        yield Update(update.step, {**update.metrics, "validation": now})
+    best.restore()
+
+
+class Average:
+    """The mean of a network's weights behind each update, which the network has between two updates.
+
+    So whoever validates or stores it there has the mean before him. While an update is made it has what learns. The
+    mean forgets in a geometric row, as Adam's own means do; at first faster, so that the initial weights do not stay.
+    """
+
+    def __init__(self, network: torch.nn.Module, keep: float, memory: Memory) -> None:
+        self._network, self._keep, self._taken = network, keep, memory.done
+        self._other = {name: value.clone() for name, value in network.state_dict().items()}  # what it has not just now
+        memory.keep(average=self)
+
+    def begin(self) -> None:
+        """Give the network the weights that learn."""
+        self._swap()
+
+    def end(self) -> None:
+        """Take the weights that have learned into the mean, and give the network that."""
+        self._taken += 1
+        keep = min(self._keep, self._taken / (self._taken + SOON))
+        with torch.no_grad():
+            for name, now in self._network.state_dict().items():
+                self._other[name].mul_(keep).add_(now, alpha=1.0 - keep)
+        self._swap()
+
+    def _swap(self) -> None:
+        with torch.no_grad():
+            for name, now in self._network.state_dict().items():
+                kept = now.clone()
+                now.copy_(self._other[name])
+                self._other[name] = kept
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return the weights that the network has not just now."""
+        return dict(self._other)
+
+    def load_state_dict(self, state: dict[str, Any], /) -> None:
+        """Take them over."""
+        self._other = dict(state)

@@ -1,6 +1,6 @@
-"""What an update of a learner reports."""
+"""What an update of a learner reports, and the learner that makes none."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 
@@ -14,3 +14,8 @@ class Update(NamedTuple):
     def note(self) -> str:
         """Return the metrics for people."""
         return ", ".join(f"{name} {value:.4g}" for name, value in self.metrics.items())
+
+
+def none(network: object, task: object, config: object, memory: object = None) -> Iterator[Update]:
+    """Leave the seeded initial weights as they are (DeepRM)."""
+    return iter(())

@@ -6,10 +6,11 @@ from typing import NamedTuple
 
 from pipeline.config import GroupsLog, Instances, MachinesLog, Params, PoolLog, repository_root
 from pipeline.errors import UserError
-from pipeline.logs import alibaba2017, alibaba2018, cloudsimpy, google2011, openb, swf
+from pipeline.logs import google2011, openb, swf
 from pipeline.logs.lines import FIELDS, is_number
 from pipeline.logs.plausible import implausible
 from pipeline.logs.rows import MARK, Layout, opened
+from pipeline.logs.task_rows import TASK_LOGS
 from pipeline.logs.trace import Trace
 from pipeline.progress import ProgressCallback, no_progress
 
@@ -145,9 +146,10 @@ def _has_columns(layout: Layout) -> Likeness:
 FORMATS: dict[str, Format] = {
     "swf": Format(swf.read, _is_swf, ("per_node",)),
     "openb": Format(openb.read, _has_header(openb.PODS), ("nodes",)),
-    "alibaba2018": Format(alibaba2018.read, _has_columns(alibaba2018.LAYOUT), ("instances",)),
-    "alibaba2017": Format(alibaba2017.read, _has_columns(alibaba2017.LAYOUT), ("instances",)),
-    "cloudsimpy": Format(cloudsimpy.read, _has_header(cloudsimpy.LAYOUT), ("instances",)),
+    **{
+        name: Format(each.read, (_has_columns if each.layout.names else _has_header)(each.layout), ("instances",))
+        for name, each in TASK_LOGS.items()
+    },
     "google2011": Format(
         google2011.read, lambda path, first: path.is_dir() or _has_columns(google2011.LAYOUT)(path, first)
     ),

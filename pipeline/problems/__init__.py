@@ -48,8 +48,7 @@ PROBLEMS: Mapping[str, Mapping[str, str]] = {
         "scoring": "pipeline.problems.pool.scoring.scoring",
         "planning": "pipeline.problems.pool.lookahead.planning.planning",
         "learning": "pipeline.problems.pool.learning.LEARNING",
-        "pretraining": "pipeline.problems.pool.training.pretraining.PRETRAINING",
-        "finetuning": "pipeline.problems.pool.training.finetuning.FINETUNING",
+        "algorithms": "pipeline.problems.pool.training.algorithms.ALGORITHMS",
         "hindsight": "pipeline.problems.pool.evaluation.hindsight.solve",
         "comparison": "pipeline.problems.pool.comparison.COMPARISON",
         "schedule": "pipeline.problems.pool.scheduling.schedule.SCHEDULING",
@@ -65,8 +64,7 @@ PROBLEMS: Mapping[str, Mapping[str, str]] = {
         "scoring": "pipeline.problems.machines.scoring.scoring",
         "planning": "pipeline.problems.machines.lookahead.planning.planning",
         "learning": "pipeline.problems.machines.learning.LEARNING",
-        "pretraining": "pipeline.problems.machines.training.algorithms.ALGORITHMS",
-        "finetuning": "pipeline.problems.machines.training.algorithms.ALGORITHMS",
+        "algorithms": "pipeline.problems.machines.training.algorithms.ALGORITHMS",
         "hindsight": "pipeline.problems.parts.no_hindsight",
         "comparison": "pipeline.problems.machines.comparison.COMPARISON",
         "schedule": "pipeline.problems.machines.scheduling.SCHEDULING",
@@ -82,8 +80,7 @@ PROBLEMS: Mapping[str, Mapping[str, str]] = {
         "scoring": "pipeline.problems.groups.scoring.scoring",
         "planning": "pipeline.problems.parts.no_planning",
         "learning": "pipeline.problems.groups.learning.LEARNING",
-        "pretraining": "pipeline.problems.groups.training.algorithms.ALGORITHMS",
-        "finetuning": "pipeline.problems.groups.training.algorithms.ALGORITHMS",
+        "algorithms": "pipeline.problems.groups.training.algorithms.ALGORITHMS",
         "hindsight": "pipeline.problems.parts.no_hindsight",
         "comparison": "pipeline.problems.groups.comparison.COMPARISON",
         "schedule": "pipeline.problems.groups.scheduling.SCHEDULING",
@@ -111,8 +108,7 @@ class Problem:
     scoring: Callable[[Params, str, str | None], Scoring[object, object]]  # of a scenario, and the agent if it is its
     planning: Planning[object]  # makes a policy of a row of `plans`, which looks ahead
     learning: "Learning[object, object, nn.Module]"
-    pretraining: Algorithms
-    finetuning: Algorithms  # apart from the others, because few of them imitate a heuristic
+    algorithms: Algorithms
     hindsight: Hindsight
     comparison: Comparison
     schedule: "Scheduling[JobsInColumns]"  # of a user's own jobs

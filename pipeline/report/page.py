@@ -3,7 +3,8 @@
 The template escapes every value; pictures are data, the style is in the page, and nothing is loaded from elsewhere.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+import json
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -11,12 +12,15 @@ import pandas as pd
 
 from pipeline.comparing.words import OF_STREAMS, closing
 from pipeline.report.answers import Evidence, answers
-from pipeline.report.changes import Changes
+from pipeline.report.changes import NONE, Changes, flat
 from pipeline.report.headline import SPOKEN, references, verdicts
 from pipeline.report.pictures import Picture, Shown
 from pipeline.report.tables import scenarios, streams, unfinished
 from pipeline.report.templating import template
 from pipeline.schemas import HINDSIGHT_SUMMARY, STREAM_SUMMARY, empty
+from pipeline.storage.evidence import Lock
+
+WORDS = ("digest", "sha", "md5")  # that name a digest on a card
 
 
 class Origin(NamedTuple):
@@ -83,3 +87,23 @@ def html(content: Content) -> str:
         jobs=f"{int(content.summary['jobs'].sum()):,}".replace(",", " "),
         percent=f"{100 * content.confidence:g} %",
     )
+
+
+def digests(lock: Lock) -> list[Digest]:
+    """Return every output of a dvc.lock."""
+    return [Digest(out.path, out.md5 or NONE, f"{out.size:,}".replace(",", " ")) for out in lock.outs]
+
+
+def cards(written: Mapping[str, bytes]) -> list[Digest]:
+    """Return the digests that the cards of models name, by the folder of the model."""
+    return [digest for folder, card in written.items() for digest in _named(folder, card)]
+
+
+def _named(folder: str, card: bytes) -> Iterator[Digest]:
+    try:
+        leaves = flat(json.loads(card))
+    except (ValueError, RecursionError):
+        return
+    for place, value in leaves.items():
+        if any(word in place.lower() for word in WORDS):
+            yield Digest(f"{folder}: {place}", value, "")

@@ -12,27 +12,7 @@ import pandera.pandas as pa
 from pipeline.schemas.columns import KEYS, empty
 from pipeline.schemas.hindsight import HINDSIGHT, HINDSIGHT_SUMMARY
 from pipeline.schemas.streams import STREAM_BACKLOG, STREAM_FAIRNESS, STREAM_SUMMARY
-from pipeline.schemas.tables import COMPARISON, CURVE, DELAY, LOADS, OBJECTIVES, PAPERS, SUMMARY
-from pipeline.schemas.trial import TRIAL
-
-__all__ = [
-    "COMPARISON",
-    "CURVE",
-    "DELAY",
-    "HINDSIGHT",
-    "HINDSIGHT_SUMMARY",
-    "KEYS",
-    "LOADS",
-    "OBJECTIVES",
-    "PAPERS",
-    "STREAM_BACKLOG",
-    "STREAM_FAIRNESS",
-    "STREAM_SUMMARY",
-    "SUMMARY",
-    "TRIAL",
-    "ResultTables",
-    "empty",
-]
+from pipeline.schemas.tables import COMPARISON, CURVE, DELAY, LOADS, OBJECTIVES, PAPERS, SUMMARY, TRIAL
 
 
 class ResultTables(NamedTuple):

@@ -17,15 +17,55 @@ from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from pipeline.config import Params, repository_root, smoke_test_params
+from pipeline.config import Params, repository_root
 from pipeline.core import Json
 from pipeline.errors import UserError
 from pipeline.execution.beginning import end_with_parent
 from pipeline.problems import scenarios_by_problem
 from pipeline.progress import progress, say
 
+AT_MOST: Mapping[str, float] = {
+    "train": 8,
+    "validation": 16,  # some networks decide for 64 and more episodes by other code
+    "test": 2,
+    "jobsets": 8,
+    "epochs": 1,
+    "updates": 1,
+    "episodes": 2,
+    "windows": 2,
+    "latest": 20,
+    "examined": 100,
+    "population": 4,
+    "elite": 2,
+    "rounds": 1,
+    "limit": 0.001,
+    "futures": 2,
+    "decisions": 100,
+}
 MARKS = "played"  # a folder beside the compiled code, with a file for each part that was played
 Step = tuple[str, str]  # a stage, and the scenario, agent, transfer or plan that it is of
+
+
+def smoke_test_params(params: Params) -> Params:
+    """Return these parameters with as little to do as there can be, on one thread.
+
+    Scenarios, networks and algorithms stay as they are: code is compiled for their types.
+    """
+    raw = params.model_dump()
+    for row in raw["scenarios"].values():
+        row["jobsets"] = _capped(row["jobsets"])
+    raw |= {name: _capped(raw.get(name, {})) for name in ("agents", "heuristics", "hindsight", "plans")}
+    return Params.model_validate(raw | {"threads": 1})
+
+
+def _capped(value: Json) -> Json:
+    """Return a part of the parameters, with no number above the one that `AT_MOST` has for its name."""
+    if not isinstance(value, dict):
+        return value
+    return {
+        name: min(one, AT_MOST[name]) if name in AT_MOST and isinstance(one, int | float) else _capped(one)
+        for name, one in value.items()
+    }
 
 
 def run(params: Params) -> None:

@@ -9,9 +9,9 @@ from typing import TextIO
 from pipeline import storage
 from pipeline.config import Params
 from pipeline.errors import UserError
-from pipeline.farming import asking, order, view
+from pipeline.farming import asking, view
 from pipeline.farming.farm import REPRO, Farm, Stages, go_through
-from pipeline.farming.notes import Notes, alone, cut, keep
+from pipeline.farming.notes import Notes, alone, cut, keep, ordered, stages_of
 from pipeline.farming.plan import Plan, behind
 from pipeline.progress import say
 from pipeline.stages import compiling
@@ -69,7 +69,7 @@ def make_here(params: Params, needs: asking.Graph, stages: Collection[str], work
     notes = Notes.read()
     if notes.order is None:
         lock = read_lock() if LOCK.exists() else b""
-        notes.order = order.stages_of(lock.decode())
+        notes.order = stages_of(lock.decode())
         keep(lock)
     notes.write()
     compiling.first(params, stages)
@@ -122,5 +122,5 @@ def _put_in_order(before: Sequence[str], passed: Sequence[str]) -> None:
     """Give the stages of dvc.lock the places that they have when one is made after the other."""
     with dvc_waits():
         lock = LOCK.read_text(encoding="utf-8")
-        if (put := order.ordered(lock, before, passed)) != lock:
+        if (put := ordered(lock, before, passed)) != lock:
             storage.write(LOCK, put.encode())

@@ -2,8 +2,8 @@
 
 from pipeline import storage, tracking
 from pipeline.config import Params
+from pipeline.learning.memory import best_on_validation
 from pipeline.learning.resuming import course
-from pipeline.learning.selection import best_on_validation
 from pipeline.problems import problem_of
 from pipeline.progress import progress
 
@@ -20,7 +20,7 @@ def run(params: Params, agent: str) -> None:
         task = how.task(params, agent, chosen)
         network = how.stored(params, agent, "pretrained")
         training = course(params, "finetune", agent, chosen, (storage.LOG, storage.scenario_log(row.scenario), *inputs))
-        updates = problem.finetuning[chosen.name](network, task, chosen, training.memory)
+        updates = problem.algorithms[chosen.name](network, task, chosen, training.memory)
         validate = how.validate(network, task)
         best = best_on_validation(updates, network, validate, chosen.validate_every, chosen.updates, training.memory)
         with progress(f"finetune {agent}", chosen.updates, training.memory.done) as advance:

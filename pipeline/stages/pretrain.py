@@ -20,7 +20,7 @@ def run(params: Params, agent: str) -> None:
         task = how.task(params, agent, chosen)
         network = how.untrained(params, agent, task)
         training = course(params, "pretrain", agent, chosen, (storage.LOG, storage.scenario_log(row.scenario), *inputs))
-        updates = problem.pretraining[chosen.name](network, task, chosen, training.memory)
+        updates = problem.algorithms[chosen.name](network, task, chosen, training.memory)
         if chosen.first:
             say(f"pretrain {agent}: first {chosen.first}")
         with progress(f"pretrain {agent}", chosen.budget, training.memory.done) as advance:

@@ -1,7 +1,7 @@
 """Champions as they were promoted: where their models are, and how they play jobsets that they have no results on."""
 
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import chdir, contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -9,7 +9,6 @@ import pandas as pd
 
 from pipeline import storage
 from pipeline.champions.lines import CHAMPIONS, Seat, digest_of_tuned, tuned_of
-from pipeline.champions.workplace import workplace
 from pipeline.config import Params, there_are
 from pipeline.errors import UserError
 from pipeline.problems import problem_of
@@ -20,6 +19,23 @@ from pipeline.tracking.digests import digest, measured
 from pipeline.tracking.stored_outputs import StoredOutputs
 
 STANDING = "{policy} (champion)"  # a champion whose model or numbers are others now
+
+
+@contextmanager
+def workplace(links: Mapping[Path, Path]) -> Iterator[None]:
+    """Work in a new folder that holds links, and is removed with all that was written there.
+
+    Args:
+        links: what is found at each relative path.
+    """
+    there = {place: target.resolve() for place, target in links.items()}
+    with TemporaryDirectory() as folder:
+        for place, target in there.items():
+            link = Path(folder) / place
+            link.parent.mkdir(parents=True, exist_ok=True)
+            link.symlink_to(target)
+        with chdir(folder):
+            yield
 
 
 @contextmanager

@@ -9,14 +9,13 @@ import numpy as np
 from pipeline import storage
 from pipeline.champions.lines import CHAMPIONS, Seat, champions_in
 from pipeline.champions.regret import ALARM, CANNOT_TELL, Rival, Watched, regrets, rivals, watched
-from pipeline.champions.workplace import workplace
 from pipeline.config import Params
 from pipeline.core import FloatArray
 from pipeline.errors import TooShortError, UserError
 from pipeline.logs.growth import Growth, grown, logged
 from pipeline.problems import problem_of
 from pipeline.progress import no_progress, progress
-from pipeline.stages.replaying import measures, model_of, play, seat_of, with_standing
+from pipeline.stages.replaying import measures, model_of, play, seat_of, with_standing, workplace
 from pipeline.storage import Chosen
 
 NAME = "champion"

@@ -15,8 +15,8 @@ from safetensors.numpy import save as save_tensors
 
 from pipeline.config import repository_root
 from pipeline.errors import UserError
-from pipeline.storage.digests import sha256_of
 from pipeline.storage.files import one_line, write
+from pipeline.storage.paths import sha256_of
 
 Tensors = Mapping[str, npt.NDArray[np.generic]]
 

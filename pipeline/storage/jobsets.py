@@ -1,5 +1,6 @@
-"""Jobsets as tables, one row a job: what is the same whatever jobs are."""
+"""Jobsets as tables, one row a job: what is the same whatever jobs are; and beside them what they came from."""
 
+import json
 from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import TypeVar
@@ -7,10 +8,42 @@ from typing import TypeVar
 import numpy as np
 import pandas as pd
 
-from pipeline.core import SPLITS, FloatArray, IntArray, KeyArray
+from pipeline.config import Params, PoolScenario
+from pipeline.core import SPLITS, FloatArray, IntArray, Json, KeyArray
 from pipeline.errors import UserError
+from pipeline.storage.files import write
+from pipeline.storage.paths import LOG, REPORTS, jobsets_folder, scenario_log, sha256_of
 
+ORIGIN = "origin.json"  # beside a scenario's jobsets
+COMPARED = REPORTS / "compared.json"
+SECTIONS = ("seed", "workload", "evaluation", "scenarios", "agents", "transfers", "plans", "policies")
 Jobs = TypeVar("Jobs")  # of one jobset
+
+
+def write_origin(params: Params, scenario: str) -> None:
+    """Write the rows of params.yaml and the digest of the log that a scenario's jobsets come from.
+
+    Later stages list the jobsets in place of these: when a row changes, `generate` runs, and all that plays or learns
+    from the jobsets if they or this record are other ones then.
+    """
+    whole, row = params.model_dump(mode="json"), params.scenario(scenario)
+    found = {"seed": whole["seed"], "scenario": whole["scenarios"][scenario]}
+    logs = [scenario_log(scenario)]
+    if isinstance(row, PoolScenario):
+        found |= {"workload": params.workload_of(row).model_dump(mode="json"), "demand": whole["demands"][row.demand]}
+        logs.append(LOG)
+    found["logs"] = {path.as_posix(): sha256_of(path) for path in logs if path.exists()}
+    write(jobsets_folder(scenario) / ORIGIN, _text(found))
+
+
+def write_compared(params: Params) -> None:
+    """Write the rows of params.yaml that say what was compared: those of the scenarios, agents, transfers and plans."""
+    whole = params.model_dump(mode="json")
+    write(COMPARED, _text({name: whole.get(name) for name in SECTIONS if name in whole or name != "policies"}))
+
+
+def _text(values: Json) -> bytes:
+    return (json.dumps(values, indent=2) + "\n").encode()
 
 
 def jobsets_file(folder: Path, split: str) -> Path:

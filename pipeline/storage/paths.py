@@ -1,5 +1,7 @@
-"""Where the pipeline's files are."""
+"""Where the pipeline's files are, and digests of what they hold."""
 
+import hashlib
+import json
 from pathlib import Path
 
 DATA = Path("data")
@@ -34,3 +36,12 @@ def curve_file(agent: str, stage: str) -> Path:
 def results_folder(kind: str, name: str) -> Path:
     """Return where results are: of the `heuristics` of a scenario, of a row of `agents`, `plans` or others."""
     return TABLES / kind / name
+
+
+def sha256_of(path: Path) -> str:
+    """Return the sha256 of a file, or of the names and contents in a folder."""
+    if path.is_dir():
+        inside = {file.relative_to(path).as_posix(): sha256_of(file) for file in path.rglob("*") if file.is_file()}
+        return hashlib.sha256(json.dumps(inside, sort_keys=True).encode()).hexdigest()
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()

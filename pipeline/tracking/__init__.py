@@ -5,5 +5,3 @@ One parent run is one `dvc repro` or experiment, its child runs are the stages. 
 """
 
 from pipeline.tracking.run import StageRun, stage
-
-__all__ = ["StageRun", "stage"]

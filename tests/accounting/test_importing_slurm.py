@@ -5,8 +5,8 @@ from datetime import UTC, datetime
 import pytest
 from slurm_imports import Imported
 
+from benchmarks.slurm.loopback import LoopbackSlurm, slurm, why_not
 from pipeline.accounting import jobs as why
-from pipeline.slurm.loopback import LoopbackSlurm, slurm, why_not
 
 pytestmark = pytest.mark.skipif(bool(why_not()), reason=why_not())
 

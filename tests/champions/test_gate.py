@@ -8,8 +8,7 @@ import pandas as pd
 import pytest
 from builders import REPOSITORY
 
-from pipeline.champions.gate import Trial, holm, judged
-from pipeline.champions.tables import GATE
+from pipeline.champions.gate import GATE, Trial, holm, judged
 from pipeline.config import Gate, Params
 from pipeline.storage import check_table
 

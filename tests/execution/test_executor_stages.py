@@ -9,9 +9,9 @@ from builders import REPOSITORY
 from repositories import Folder, bytes_of
 from ruamel.yaml import YAML
 
+from benchmarks.slurm.configuration import Cluster
+from benchmarks.slurm.loopback import slurm, why_not
 from pipeline.execution.setting import FOLDER, VARIABLE
-from pipeline.slurm.configuration import Cluster
-from pipeline.slurm.loopback import slurm, why_not
 
 pytestmark = pytest.mark.slow
 STAGES = {

@@ -13,12 +13,12 @@ import pytest
 import torch
 from executed import count, killed_once, ray_cluster, refused, sums, threads, total, wait_until
 
+from benchmarks.slurm.loopback import own_ports
 from pipeline.errors import UserError
 from pipeline.execution import executor as module
 from pipeline.execution import on_ray
 from pipeline.execution.executor import executor
 from pipeline.execution.setting import FOLDER, Setting
-from pipeline.slurm.loopback import own_ports
 
 TWO = Setting(backend="ray", workers=2)
 

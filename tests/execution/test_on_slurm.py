@@ -12,12 +12,12 @@ import pytest
 import torch
 from executed import killed_once, refused, sums, threads, total
 
+from benchmarks.slurm.configuration import Cluster
+from benchmarks.slurm.loopback import LoopbackSlurm, slurm, why_not
 from pipeline.errors import UserError
 from pipeline.execution import on_slurm
 from pipeline.execution.executor import executor
 from pipeline.execution.setting import FOLDER, Setting
-from pipeline.slurm.configuration import Cluster
-from pipeline.slurm.loopback import LoopbackSlurm, slurm, why_not
 
 TWO = Setting(backend="slurm", workers=2)
 needs_slurm = pytest.mark.skipif(bool(why_not()), reason=why_not())

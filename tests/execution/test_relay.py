@@ -15,15 +15,15 @@ from executed import NO_TOKEN, ray_cluster, wait_until
 from repositories import Folder, begin, bytes_of
 from trained import Trained, ready_to_train
 
+from benchmarks.slurm.configuration import Cluster
+from benchmarks.slurm.loopback import slurm, why_not
 from pipeline.errors import UserError
 from pipeline.execution import by_slurm
 from pipeline.execution import relay as module
-from pipeline.execution.group import KILLED
+from pipeline.execution.beginning import KILLED
 from pipeline.execution.relay import RELAYED, relay
 from pipeline.execution.setting import FOLDER, VARIABLE
 from pipeline.execution.version import code_digest
-from pipeline.slurm.configuration import Cluster
-from pipeline.slurm.loopback import slurm, why_not
 
 UPDATES = 300
 FIND_IT = 'until [ "$1" = /bin/sh ]; do shift; done'  # among the words that srun is given

@@ -8,10 +8,12 @@ import pytest
 from log_samples import HEADER, SAMPLES, TASK
 
 from pipeline.errors import UserError
-from pipeline.logs import alibaba2018, cloudsimpy
 from pipeline.logs.raw_tables import CLOUDSIMPY
 from pipeline.logs.registry import FORMATS, guess, read
 from pipeline.logs.rows import Layout, rows
+from pipeline.logs.task_rows import TASK_LOGS
+
+ALIBABA2018, OF_CLOUDSIMPY = TASK_LOGS["alibaba2018"], TASK_LOGS["cloudsimpy"]
 
 
 def written(folder: Path, text: str | bytes, name: str = "log.csv") -> Path:
@@ -128,7 +130,9 @@ def test_a_column_that_is_there_twice_is_refused(tmp_path: Path) -> None:
 
 
 def test_columns_may_stand_in_any_order_and_others_beside_them(tmp_path: Path) -> None:
-    trace = cloudsimpy.read(written(tmp_path, "memory,note,instances_num,cpu,duration,submit_time\n0.5,hi,1,2,30,4\n"))
+    trace = OF_CLOUDSIMPY.read(
+        written(tmp_path, "memory,note,instances_num,cpu,duration,submit_time\n0.5,hi,1,2,30,4\n")
+    )
     assert (trace.submit_s, trace.run_s, trace.demand.tolist()) == (4, 30, [[2000, 50_000]])
 
 
@@ -139,22 +143,22 @@ def test_bytes_that_are_no_text_are_refused_with_their_line(tmp_path: Path) -> N
 
 def test_a_byte_order_mark_and_empty_lines_are_passed_over(tmp_path: Path) -> None:
     path = written(tmp_path, b"\xef\xbb\xbf" + f"{HEADER}\n\n0,5,10,1,0.1,1,1,1,0\n\n\n1,6,-1,1,0.1,1,1,1,0\n".encode())
-    trace = cloudsimpy.read(path)
+    trace = OF_CLOUDSIMPY.read(path)
     assert (trace.id, trace.rows) == (1, 2)
     assert trace.dropped == (("run time below 0", 1, 6),)
 
 
 def test_lines_are_numbered_on_from_part_to_part(tmp_path: Path) -> None:
     path = written(tmp_path, "".join(f"{TASK}\n" for _ in range(100)) + TASK.replace("110", "x"))
-    lines = [frame.index.tolist() for frame in islice(rows(path, alibaba2018.LAYOUT, chunk=100), 2)]
+    lines = [frame.index.tolist() for frame in islice(rows(path, ALIBABA2018.layout, chunk=100), 2)]
     assert lines == [[1, 2, 3], [4, 5, 6]]  # a line has 38 bytes: part of the third is in a hundred, and all is read
     with pytest.raises(UserError, match=r":101: expected a number as end_time, found 'x'$"):
-        alibaba2018.read(path, chunk=100)
+        ALIBABA2018.read(path, chunk=100)
 
 
 def test_parts_of_any_size_give_the_same(tmp_path: Path) -> None:
     text = HEADER + "".join(f"\n{k},{k % 7},{k % 5},1,0.1,1,1,1,0" for k in range(50))
-    whole, parts = (cloudsimpy.read(written(tmp_path, text), chunk=chunk) for chunk in (1 << 20, 1))
+    whole, parts = (OF_CLOUDSIMPY.read(written(tmp_path, text), chunk=chunk) for chunk in (1 << 20, 1))
     assert [str(field) for field in whole] == [str(field) for field in parts]
 
 

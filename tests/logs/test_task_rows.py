@@ -9,9 +9,10 @@ import pytest
 
 from pipeline.core import ANY_KIND
 from pipeline.errors import UserError
-from pipeline.logs import alibaba2017, alibaba2018, cloudsimpy
 from pipeline.logs import gathering as parts
+from pipeline.logs.task_rows import TASK_LOGS
 
+ALIBABA2017, ALIBABA2018, OF_CLOUDSIMPY = TASK_LOGS["alibaba2017"], TASK_LOGS["alibaba2018"], TASK_LOGS["cloudsimpy"]
 CLOUDSIMPY = Path(__file__).parents[3] / "shared" / "traces" / "alibaba2017_cloudsimpy_jobs.csv.gz"
 HEADER = ",submit_time,duration,cpu,memory,job_id,task_id,instances_num,disk"
 GIB = 2**30
@@ -27,7 +28,7 @@ def written(folder: Path, *lines: str) -> Path:
 
 
 def test_a_task_of_2018_arrives_when_it_starts(tmp_path: Path) -> None:
-    trace = alibaba2018.read(written(tmp_path, "M2_1,3,j_7,1,Terminated,86400,86430.5,150,0.39"))
+    trace = ALIBABA2018.read(written(tmp_path, "M2_1,3,j_7,1,Terminated,86400,86430.5,150,0.39"))
     assert (trace.id, trace.submit_s, trace.run_s, trace.estimate_s) == (1, 86_400, 30.5, 30.5)
     assert trace.demand.tolist() == [[1500, 390]]  # 1.5 cores; 0.39 percent of a machine
     assert (trace.nodes, trace.user, trace.kinds, np.isnan(trace.wait_s[0])) == (1, -1, ANY_KIND, True)
@@ -51,7 +52,7 @@ def test_of_2018_only_tasks_that_ended_and_said_what_they_want_are_jobs(tmp_path
         "M11,0,j_1,1,Terminated,100,110,100,0.5",
         "M12,1,j_1,1,Terminated,50,110,100,0.5",
     )
-    trace = alibaba2018.read(path)
+    trace = ALIBABA2018.read(path)
     assert (trace.id.tolist(), trace.run_s.tolist()) == ([12, 1, 7], [60, 10, 1])
     assert trace.dropped == (
         ("status other than Terminated", 3, 2),
@@ -66,14 +67,14 @@ def test_of_2018_only_tasks_that_ended_and_said_what_they_want_are_jobs(tmp_path
 
 
 def test_amounts_too_small_to_count_hold_one_thousandth(tmp_path: Path) -> None:
-    trace = alibaba2018.read(written(tmp_path, "M1,1,j_1,1,Terminated,100,110,0.01,0", "M1,1,j,1,Terminated,1,2,100,1"))
+    trace = ALIBABA2018.read(written(tmp_path, "M1,1,j_1,1,Terminated,100,110,0.01,0", "M1,1,j,1,Terminated,1,2,100,1"))
     assert trace.demand.tolist() == [[1000, 1000], [1, 0]]
 
 
 def test_each_instance_may_be_a_job(tmp_path: Path) -> None:
     rows = ("M1,3,j_1,1,Terminated,100,110,100,0.5", "M2,2,j_1,1,Failed,100,110,100,0.5")
     path = written(tmp_path, *rows, "M3,2,j_1,1,Terminated,90,95,50,1")
-    one, each = (alibaba2018.read(path, instances=instances) for instances in ("one", "each"))
+    one, each = (ALIBABA2018.read(path, instances=instances) for instances in ("one", "each"))
     assert (one.id.tolist(), each.id.tolist()) == ([3, 1], [3, 3, 1, 1, 1])
     assert each.submit_s.tolist() == [90, 90, 100, 100, 100]
     assert each.demand.tolist() == [[500, 1000]] * 2 + [[1000, 500]] * 3
@@ -84,27 +85,27 @@ def test_each_instance_may_be_a_job(tmp_path: Path) -> None:
 def test_more_instances_than_can_be_held_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(parts, "MOST_JOBS", 4)
     path = written(tmp_path, "M1,3,j_1,1,Terminated,1,2,100,0.5", "M1,2,j_1,1,Terminated,1,2,100,0.5")
-    assert len(alibaba2018.read(path).id) == 2
+    assert len(ALIBABA2018.read(path).id) == 2
     with pytest.raises(UserError, match="expected at most 4 instances, found more: read one job a task"):
-        alibaba2018.read(path, instances="each", chunk=1)
+        ALIBABA2018.read(path, instances="each", chunk=1)
 
 
 def test_an_unknown_word_for_instances_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="instances: expected one of one, each, found 'all'"):
-        alibaba2018.read(written(tmp_path, "M1,3,j_1,1,Terminated,1,2,100,0.5"), instances="all")  # type: ignore[arg-type]
+        ALIBABA2018.read(written(tmp_path, "M1,3,j_1,1,Terminated,1,2,100,0.5"), instances="all")  # type: ignore[arg-type]
 
 
 def test_a_log_without_a_task_that_ended_says_so(tmp_path: Path) -> None:
     expected = r"none in 1 rows: status other than Terminated \(1, first in line 1\)$"
     with pytest.raises(UserError, match=expected):
-        alibaba2018.read(written(tmp_path, "M1,3,j_1,1,Waiting,1,2,100,0.5"))
+        ALIBABA2018.read(written(tmp_path, "M1,3,j_1,1,Waiting,1,2,100,0.5"))
 
 
 # cluster-trace-v2017
 
 
 def test_a_task_of_2017_runs_from_its_creation_to_its_last_change(tmp_path: Path) -> None:
-    trace = alibaba2017.read(written(tmp_path, "10718,12897,15,64,2003,Terminated,50,0.016007"))
+    trace = ALIBABA2017.read(written(tmp_path, "10718,12897,15,64,2003,Terminated,50,0.016007"))
     assert (trace.id, trace.submit_s, trace.run_s) == (1, 10_718, 2179)
     assert trace.demand.tolist() == [[500, 1601]]  # half a core; 1.6007 percent of a machine
 
@@ -119,7 +120,7 @@ def test_of_2017_tasks_that_were_there_before_the_log_are_dropped(tmp_path: Path
         "50,51,4,7,1,Terminated,,",
         "50,51,4,7,1,Terminated,100,0.1",
     )
-    trace = alibaba2017.read(path)
+    trace = ALIBABA2017.read(path)
     assert (trace.id.tolist(), trace.run_s.tolist()) == ([4, 6], [1, 1])
     assert trace.dropped == (
         ("status other than Terminated", 1, 1),
@@ -133,15 +134,15 @@ def test_of_2017_tasks_that_were_there_before_the_log_are_dropped(tmp_path: Path
 
 def test_a_row_of_cloudsimpy_is_a_task(tmp_path: Path) -> None:
     path = written(tmp_path, HEADER, "0,539,116.5,1.0,0.0054047,1,1,283,0", "1,539,-1,1.0,0.1,1,1,1,0")
-    trace = cloudsimpy.read(path)
+    trace = OF_CLOUDSIMPY.read(path)
     assert (trace.id, trace.submit_s, trace.run_s) == (1, 539, 116.5)
     assert trace.demand.tolist() == [[1000, 540]]  # 0.54047 percent of a machine
     assert (trace.dropped, trace.rows) == ((("run time below 0", 1, 3),), 2)
-    assert len(cloudsimpy.read(path, instances="each").id) == 283
+    assert len(OF_CLOUDSIMPY.read(path, instances="each").id) == 283
 
 
 def test_each_instance_of_a_task_that_ran_for_no_time_runs_for_a_second(tmp_path: Path) -> None:
-    trace = cloudsimpy.read(written(tmp_path, HEADER, "0,539,0,1.0,0.1,1,1,3,0"), instances="each")
+    trace = OF_CLOUDSIMPY.read(written(tmp_path, HEADER, "0,539,0,1.0,0.1,1,1,3,0"), instances="each")
     assert trace.run_s.tolist() == [1, 1, 1]
     assert (trace.dropped, trace.repaired) == ((), (("ran less than a second: 1 s taken", 1, 2),))
 
@@ -149,12 +150,12 @@ def test_each_instance_of_a_task_that_ran_for_no_time_runs_for_a_second(tmp_path
 def test_the_log_of_cloudsimpy_is_read_whole() -> None:
     if not CLOUDSIMPY.exists():
         pytest.skip(f"the trace files stand beside the project, and {CLOUDSIMPY} is not there")
-    trace = cloudsimpy.read(CLOUDSIMPY)
+    trace = OF_CLOUDSIMPY.read(CLOUDSIMPY)
     assert (len(trace.id), trace.rows, trace.dropped) == (31_756, 31_756, ())
     assert trace.repaired == (("not in order of arrival: sorted", 614, 0),)
     assert (trace.demand.min(axis=0).tolist(), trace.demand.max(axis=0).tolist()) == ([400, 275], [3000, 7432])
     assert (np.diff(trace.submit_s) >= 0).all()
-    assert len(cloudsimpy.read(CLOUDSIMPY, instances="each").id) == 2_551_075
+    assert len(OF_CLOUDSIMPY.read(CLOUDSIMPY, instances="each").id) == 2_551_075
 
 
 # Long logs

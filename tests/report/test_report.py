@@ -12,10 +12,19 @@ import pandas as pd
 import pytest
 
 from pipeline.errors import UserError
-from pipeline.report.changes import Change, Changes, changes, differing, moved, no_changes, outputs, revalued, stale
-from pipeline.report.digests import cards, digests
+from pipeline.report.changes import (
+    Change,
+    Changes,
+    changes,
+    differing,
+    moved,
+    no_changes,
+    outputs,
+    revalued,
+    stale,
+)
 from pipeline.report.headline import at_home, best_agent, middle_load, references, typical_jobset, verdicts
-from pipeline.report.page import Content, Digest, Origin, html
+from pipeline.report.page import Content, Digest, Origin, cards, digests, html
 from pipeline.report.pictures import Picture, data_uri, figures, papers
 from pipeline.report.tables import scenarios, unfinished
 from pipeline.schemas import COMPARISON, DELAY, HINDSIGHT_SUMMARY, OBJECTIVES, STREAM_SUMMARY, SUMMARY, empty

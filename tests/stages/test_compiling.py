@@ -12,10 +12,9 @@ import pytest
 from builders import REPOSITORY
 from repositories import Folder, begin, copied
 
-from pipeline.config import Params, smoke_test_params
-from pipeline.config.smoke_test import AT_MOST
+from pipeline.config import Params
 from pipeline.stages import compiling
-from pipeline.stages.compiling import parts, play
+from pipeline.stages.compiling import AT_MOST, parts, play, smoke_test_params
 
 
 def test_the_smallest_problem_has_the_same_rows_and_less_to_do(params: Params) -> None:
@@ -147,14 +146,13 @@ def test_a_log_that_is_not_there_is_one_line(started: Started) -> None:
 
 
 MORE = """
-from pipeline.config import smoke_test
 from pipeline.config import load_params
 from pipeline.stages import compiling
 from pipeline.stages.compiling import parts, play
 
-smoke_test.AT_MOST = {**smoke_test.AT_MOST, "validation": 20, "test": 70, "jobsets": 20, "updates": 2, "windows": 3}
+compiling.AT_MOST = {**compiling.AT_MOST, "validation": 20, "test": 70, "jobsets": 20, "updates": 2, "windows": 3}
 params = load_params()
-less = smoke_test.smoke_test_params(params)
+less = compiling.smoke_test_params(params)
 for steps in ([("log", "")], *parts(params, list(params.scenarios))):
     said = play(less, steps)
     assert not said, said

@@ -8,8 +8,8 @@ import pytest
 from dvc.repo import Repo
 
 from pipeline import storage
+from pipeline.champions.gate import GATE
 from pipeline.champions.lines import CHAMPIONS, Seat, champions_in, promoted, with_line
-from pipeline.champions.tables import GATE
 from pipeline.champions.verdicts import Verdict
 from pipeline.config import Counts, Params
 from pipeline.errors import UserError

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from steered import Steered, steered
 
-from pipeline.slurm.configuration import Cluster
-from pipeline.slurm.loopback import slurm
+from benchmarks.slurm.configuration import Cluster
+from benchmarks.slurm.loopback import slurm
 
 
 @pytest.fixture

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 from steered import steered, until_free
 
+from benchmarks.slurm.configuration import Cluster
+from benchmarks.slurm.loopback import slurm, why_not
 from pipeline.core import Json
-from pipeline.slurm.configuration import Cluster
-from pipeline.slurm.loopback import slurm, why_not
 from pipeline.stages.serve import heuristic
 from pipeline.steering.canary import Canary, judged, since
 from pipeline.steering.journal import Journal

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from steered import Steered, killed, steered, until_free
 
-from pipeline.slurm.configuration import Cluster
-from pipeline.slurm.loopback import LoopbackSlurm, slurm, why_not
+from benchmarks.slurm.configuration import Cluster
+from benchmarks.slurm.loopback import LoopbackSlurm, slurm, why_not
 
 pytestmark = pytest.mark.skipif(bool(why_not()), reason=why_not())
 DENIED = "SiteFactor may be set by Slurm's operators and administrators alone, not by you"

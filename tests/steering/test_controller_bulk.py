@@ -5,7 +5,7 @@ import random
 import pytest
 from steered import Steered
 
-from pipeline.slurm.loopback import why_not
+from benchmarks.slurm.loopback import why_not
 
 pytestmark = pytest.mark.skipif(bool(why_not()), reason=why_not())
 JOBS, SEED, LONG_S = 1000, 23, 240.0

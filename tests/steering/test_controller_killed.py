@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from steered import Steered, killed, steered, until_free
 
-from pipeline.slurm.configuration import Cluster
-from pipeline.slurm.loopback import slurm, why_not
+from benchmarks.slurm.configuration import Cluster
+from benchmarks.slurm.loopback import slurm, why_not
 
 pytestmark = pytest.mark.skipif(bool(why_not()), reason=why_not())
 SEED, CLUSTERS, KILLS, JOBS = 23, 4, 5, 4  # kills of each cluster, and jobs that come before each

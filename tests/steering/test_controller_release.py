@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from steered import Steered, killed, steered
 
-from pipeline.slurm.configuration import Cluster
-from pipeline.slurm.loopback import LoopbackSlurm, slurm, why_not
+from benchmarks.slurm.configuration import Cluster
+from benchmarks.slurm.loopback import LoopbackSlurm, slurm, why_not
 
 pytestmark = pytest.mark.skipif(bool(why_not()), reason=why_not())
 OURS = ("--hold", "--partition=held")

@@ -10,10 +10,10 @@ import pytest
 from builders import REPOSITORY
 from steered import steered
 
+from benchmarks.slurm.configuration import Cluster
+from benchmarks.slurm.loopback import slurm, why_not
 from pipeline.errors import UserError
 from pipeline.logs.registry import read
-from pipeline.slurm.configuration import Cluster
-from pipeline.slurm.loopback import slurm, why_not
 from pipeline.steering.importing import run
 from pipeline.steering.journal import Journal
 

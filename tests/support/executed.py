@@ -12,9 +12,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from benchmarks.slurm.loopback import own_ports
 from pipeline.core import FloatArray
 from pipeline.errors import UserError
-from pipeline.slurm.loopback import own_ports
 
 
 class Sum(NamedTuple):

@@ -31,12 +31,11 @@ OF_CONFIG = (
     "problems",
     "records",
     "site",
-    "smoke_test",
 )
 PASSED_THROUGH = tuple(f"pipeline/config/{name}.py" for name in OF_CONFIG)  # left out, but not what they import
 SEAM = Path("pipeline/problems/__init__.py")
 WORDS = Path("pipeline/problems/parts.py")  # of the seam: types, and stand-ins that refuse or do nothing
-PARTS = ("tables", "draw", "scoring", "planning", "learning", "pretraining", "finetuning", "hindsight", "comparison")
+PARTS = ("tables", "draw", "scoring", "planning", "learning", "algorithms", "hindsight", "comparison")
 Using = ("problem", "problem_of")  # of the seam: who imports one of these asks problems for parts
 
 

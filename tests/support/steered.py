@@ -15,8 +15,8 @@ from typing import Any
 import psutil
 from builders import REPOSITORY
 
+from benchmarks.slurm.loopback import LoopbackSlurm
 from pipeline.errors import UserError
-from pipeline.slurm.loopback import LoopbackSlurm
 from pipeline.steering.journal import JOURNAL, rows
 
 ALL = ("--nodes=4", "--exclusive")  # a job that takes the whole cluster

@@ -1,4 +1,4 @@
-"""Tables of ../fidelity.md, from the plays that `python -m pipeline fidelity` wrote."""
+"""Tables of ../fidelity.md, from the plays that `python -m benchmarks.fidelity` wrote."""
 
 from functools import cache, partial
 from pathlib import Path
@@ -6,10 +6,10 @@ from pathlib import Path
 import pandas as pd
 from layout import table
 
-from pipeline.fidelity.comparison import MEASURES, SLURM, figures, ranked, within
-from pipeline.fidelity.simulated import CLOCKS, DISPATCHES
-from pipeline.fidelity.tables import PLAYS
-from pipeline.slurm.configuration import Cluster
+from benchmarks.fidelity.comparison import MEASURES, SLURM, figures, ranked, within
+from benchmarks.fidelity.simulated import CLOCKS, DISPATCHES
+from benchmarks.fidelity.tables import PLAYS
+from benchmarks.slurm.configuration import Cluster
 from pipeline.storage.files import read_table
 
 PLAYED = Path(__file__).resolve().parent / "plays.csv.gz"

@@ -16,8 +16,8 @@ import psutil
 
 ROOT = Path(__file__).resolve().parents[3]
 sys.path.insert(0, str(ROOT))
-from pipeline.slurm.configuration import Cluster  # noqa: E402  of this tree, whatever is installed
-from pipeline.slurm.loopback import LoopbackSlurm, own_ports, slurm  # noqa: E402
+from benchmarks.slurm.configuration import Cluster  # noqa: E402  of this tree, whatever is installed
+from benchmarks.slurm.loopback import LoopbackSlurm, own_ports, slurm  # noqa: E402
 
 AGAIN_S = 3.0  # behind which slurmctld begins again
 NODE_S = 25.0  # and a node of Slurm: by its defaults a job is not missed in its first 20 s, nor looked for soon again

@@ -26,8 +26,8 @@ import pandas as pd
 from engines import NO_TOKEN, ROOT, Machines
 from ruamel.yaml import YAML
 
-from pipeline.slurm.configuration import Cluster
-from pipeline.slurm.loopback import own_ports, slurm
+from benchmarks.slurm.configuration import Cluster
+from benchmarks.slurm.loopback import own_ports, slurm
 
 HERE = Path(__file__).resolve().parent
 HEAD = ("what", "engine", "workers", "tasks", "seconds", "same")

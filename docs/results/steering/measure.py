@@ -22,13 +22,13 @@ from pathlib import Path
 
 import pandas as pd
 
+from benchmarks.fidelity.jobs import ShortJobs, drawn
+from benchmarks.fidelity.played import PATIENCE, await_end, submitted, told
+from benchmarks.fidelity.tables import PLAYS
+from benchmarks.slurm.configuration import Cluster
+from benchmarks.slurm.loopback import LoopbackSlurm, slurm
 from pipeline.errors import UserError
-from pipeline.fidelity.jobs import ShortJobs, drawn
-from pipeline.fidelity.played import PATIENCE, await_end, submitted, told
-from pipeline.fidelity.tables import PLAYS
 from pipeline.progress import say
-from pipeline.slurm.configuration import Cluster
-from pipeline.slurm.loopback import LoopbackSlurm, slurm
 from pipeline.steering.journal import rows
 from pipeline.storage.files import write_table
 

@@ -7,8 +7,8 @@ import numpy as np
 import pandas as pd
 from layout import difference, table
 
+from benchmarks.fidelity.tables import PLAYS
 from pipeline.comparing.resampling import gap_interval, resample
-from pipeline.fidelity.tables import PLAYS
 from pipeline.storage.files import read_table
 
 HERE = Path(__file__).resolve().parent

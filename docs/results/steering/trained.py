@@ -12,7 +12,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from pipeline.fidelity.jobs import drawn
+from benchmarks.fidelity.jobs import drawn
 from pipeline.progress import say
 from pipeline.storage.files import write
 

@@ -1,11 +1,20 @@
 """How a controller of user groups learns: its value function, pre-training on a log, Q-learning."""
 
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import Field
 
+from pipeline.config.cards import FORMAT, Card, Weights
+from pipeline.config.checks import must_be_drawn, must_learn_by
 from pipeline.config.learning import Budget, NoPretrain, Start
-from pipeline.config.records import Frozen, Loads, Many, Positive, Rate, Seed, Share, Weight, Wide
+from pipeline.config.records import Frozen, Loads, Many, Name, Positive, Rate, Seed, Share, Weight, Wide
+from pipeline.errors import UserError
+
+if TYPE_CHECKING:
+    from pipeline.config.params import Params
+
+# Of the cluster that a controller was trained on, what it cannot do without.
+MUST_MATCH = ("resources", "groups", "queues", "orders", "levels", "interval")
 
 
 class QNetworkConfig(Frozen):
@@ -72,3 +81,40 @@ class GroupsAgent(Frozen):
     network: QNetworkConfig  # its network
     pretrain: Annotated[NoPretrain | Replay, Field(discriminator="name")]  # how it begins
     finetune: Dqn  # how it goes on learning
+
+
+def check_groups(params: "Params", where: str) -> None:
+    """Check them.
+
+    Raises:
+        UserError: one line for the first row that does not go with another.
+    """
+    for name, agent in params.agents_with(GroupsAgent).items():
+        must_learn_by(params, where, name, agent.finetune.name)
+        recipe, replayed = params.recipe_of(DqnRecipe, name), agent.pretrain
+        least = 2 * max(replayed.jobsets if isinstance(replayed, Replay) else 1, agent.finetune.jobsets)
+        if recipe.memory < least:
+            place = f"{where}: recipes.{agent.finetune.recipe}.memory"
+            wanted = f"at least {least}, twice the jobsets that agent '{name}' has side by side"
+            raise UserError(f"{place}: expected {wanted}, got {recipe.memory}")
+        must_be_drawn(params, where, name)
+
+
+class GroupsCard(Card):
+    """A controller's network."""
+
+    format: Literal[2] = FORMAT
+    problem: Literal["groups"]
+    agent: Name
+    scenario: Name
+    resources: dict[Name, Positive]
+    groups: Positive
+    queues: tuple[Name, ...]
+    orders: tuple[tuple[Name, ...], ...]
+    levels: tuple[float, ...]
+    interval: Rate
+    objective: str
+    against: str
+    gamma: float
+    network: QNetworkConfig
+    weights: Weights | None = None  # known once they are stored

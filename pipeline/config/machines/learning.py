@@ -3,12 +3,18 @@
 As for REINFORCE, a recipe says how and an agent's row how much.
 """
 
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import Field, model_validator
 
+from pipeline.config.cards import FORMAT, Card, Weights
+from pipeline.config.checks import must_be_drawn, must_learn_by
 from pipeline.config.learning import Budget, NoPretrain
-from pipeline.config.records import Frozen, Positive, PositiveShare, Rate, Share, Weight, Wide
+from pipeline.config.records import Frozen, Name, Positive, PositiveShare, Rate, Share, Weight, Wide
+from pipeline.errors import UserError
+
+if TYPE_CHECKING:
+    from pipeline.config.params import Params
 
 
 class Vector(Frozen):
@@ -140,3 +146,40 @@ class MachinesAgent(Frozen):
     network: MachinesNetworkConfig  # its network
     pretrain: NoPretrain  # how it begins
     finetune: Annotated[MachinesFinetune, Field(discriminator="name")]  # how it goes on learning
+
+
+class MachinesCard(Card):
+    """A network of many machines."""
+
+    format: Literal[2] = FORMAT
+    problem: Literal["machines"]
+    agent: Name
+    scenario: Name
+    resources: tuple[Name, ...]
+    machines: Positive
+    slots: Positive
+    dispatch: str
+    unit: Rate  # of time, in the log's
+    stall: Annotated[float, Field(ge=0)] = 0.0  # time without an arrival after which void is refused, see the scenario
+    objective: str
+    network: MachinesNetworkConfig
+    play: Literal["greedy", "sampled"]
+    weights: Weights | None = None  # known once they are stored
+
+
+def check_machines(params: "Params", where: str) -> None:
+    """Check them.
+
+    Raises:
+        UserError: one line for the first row that does not go with another.
+    """
+    for name, agent in params.agents_with(MachinesAgent).items():
+        must_learn_by(params, where, name, agent.finetune.name)
+        recipe = params.recipe_of(MachinesRecipe, name)
+        part = agent.finetune
+        alone = isinstance(part, Ppo) and part.episodes < 2
+        if alone and isinstance(recipe, PpoRecipe) and recipe.advantage == "leave_one_out":
+            raise UserError(f"{where}: agents.{name}.finetune.episodes: expected at least 2 for leave_one_out, got 1")
+        if agent.finetune.name == "cem" and agent.network.name != "linear":
+            raise UserError(f"{where}: agents.{name}.network.name: expected linear for cem, got '{agent.network.name}'")
+        must_be_drawn(params, where, name)

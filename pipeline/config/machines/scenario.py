@@ -17,12 +17,34 @@ from pipeline.config.records import (
     no_column_of,
 )
 
+Whole = Annotated[int, Field(ge=0)]
 JOB_COLUMNS = ("load", "jobset", "job", "arrival", "duration", "estimate", "nodes", "kinds")
 NEVER_TOLD_ANEW = ("blocking", "easy", "easy_within")  # what others published is replayed with these
 MOST_KINDS = 63  # bits of one number hold those that a job may run on
 Place = Annotated[int, Field(ge=0)]  # of a job in order of arrival
 Amount = Annotated[float, Field(ge=0, le=1e9)]
 Choice = Annotated[tuple[Rate, ...], Field(min_length=1)]
+
+
+class MachinePark(Frozen):
+    """The machines of a scenario and its unit of time: all that later stages need of a log."""
+
+    resources: Annotated[tuple[Name, ...], Field(min_length=1)]
+    capacity: Annotated[tuple[tuple[Whole, ...], ...], Field(min_length=1)]  # [K][R]  thousandths
+    kind: tuple[Whole, ...]  # [K]  place in kind_names
+    kind_names: Annotated[tuple[str, ...], Field(min_length=1)]
+    unit: Rate  # of time, in that of the jobs
+
+    @model_validator(mode="after")
+    def _is_whole(self) -> "MachinePark":
+        if len(self.kind) != len(self.capacity):
+            raise ValueError(f"expected a kind for each of {len(self.capacity)} machines, got {len(self.kind)}")
+        for k, row in enumerate(self.capacity):
+            if len(row) != len(self.resources):
+                raise ValueError(f"machine {k}: expected {len(self.resources)} amounts, got {len(row)}")
+        if max(self.kind) >= len(self.kind_names):
+            raise ValueError(f"expected kinds below {len(self.kind_names)}, got {max(self.kind)}")
+        return self
 
 
 class Group(Frozen):

@@ -16,7 +16,7 @@ from pipeline.config import (
     QNetworkConfig,
     Replay,
 )
-from pipeline.config.groups.card import MUST_MATCH
+from pipeline.config.groups.learning import MUST_MATCH
 from pipeline.core import FloatArray
 from pipeline.learning.stored import must_be_as_asked, weights_of
 from pipeline.problems.groups.evaluation.controlling import decided, own
@@ -52,7 +52,7 @@ def read_task(params: Params, agent: str, part: PretrainConfig | FinetuneConfig)
         recipe=params.groups_recipe(agent),
         generator=row.pretrain if isinstance(row.pretrain, Replay) else None,
         seed=seed,
-        loads=origin.loads(scenario.loads if isinstance(part, NoPretrain) else part.loads),
+        loads=scenario.loads if isinstance(part, NoPretrain) else part.loads,
         train=train,
         validation=validation,
         fresh=origin.fresh,

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from pipeline import storage
 from pipeline.config import GroupsCard, GroupsScenario, Params, there_are
-from pipeline.config.groups.card import MUST_MATCH
+from pipeline.config.groups.learning import MUST_MATCH
 from pipeline.errors import UserError
 from pipeline.external.loading import external, is_external
 from pipeline.problems.groups.evaluation.foresight import Act

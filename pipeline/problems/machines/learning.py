@@ -34,7 +34,7 @@ def _task(params: Params, agent: str, part: Part) -> Task:
         begin=partial(costed, machines_of(scenario, park), row.objective),
         recipe=params.machines_recipe(agent),
         seed=seed,
-        loads=origin.loads(scenario.loads if isinstance(part, NoPretrain) else part.loads),
+        loads=scenario.loads if isinstance(part, NoPretrain) else part.loads,
         train=train,
         validation=validation,
         fresh=origin.fresh,

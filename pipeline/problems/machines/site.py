@@ -23,7 +23,7 @@ from pipeline.logs.trace import DAY_S, Trace
 from pipeline.logs.windows import periods
 from pipeline.problems.machines.workload.windows import NO_MACHINE, Fitted, fitted
 from pipeline.problems.parts import SiteRows
-from pipeline.schemas.trial import BLOCK_DAYS
+from pipeline.schemas.tables import BLOCK_DAYS
 
 TRAIN, VALIDATION = 0.4, 0.2
 LEAST_DAYS = 14.0  # of the test period

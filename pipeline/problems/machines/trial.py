@@ -35,7 +35,7 @@ from pipeline.problems.machines.workload.park import unlimited
 from pipeline.problems.machines.workload.windows import Fitted, fitted
 from pipeline.problems.parts import Trial
 from pipeline.progress import progress
-from pipeline.schemas.trial import BLOCK_DAYS
+from pipeline.schemas.tables import BLOCK_DAYS
 
 OTHER_LOADS = (0.8, 1.2)  # times the log's own, at which validation is played as well
 WEEK_S, BLOCK_S = 7 * DAY_S, BLOCK_DAYS * DAY_S

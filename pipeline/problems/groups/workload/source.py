@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 
 from pipeline.config import GroupsLog, GroupsScenario, Params, Sinusoidal
-from pipeline.config.groups.card import GroupsCard
+from pipeline.config.groups.learning import GroupsCard
 from pipeline.core import LOG_NAME, SPLIT_NUMBERS
 from pipeline.errors import UserError
 from pipeline.logs.registry import read
@@ -79,10 +79,6 @@ class Drawn:
         """Return what the simulator must know."""
         return cluster_of(self.scenario)
 
-    def loads(self, wanted: Sequence[int]) -> Sequence[int]:
-        """Return the loads to train on."""
-        return wanted
-
     def split(self, name: str) -> dict[int, list[Jobs]]:
         """Return the jobsets of a split, by load."""
         count = getattr(self.scenario.jobsets, name)
@@ -111,10 +107,6 @@ class Cut:
     def cluster(self) -> SharedCluster:
         """Return what the simulator must know."""
         return cluster_of(self.scenario)
-
-    def loads(self, wanted: Sequence[int]) -> Sequence[int]:
-        """Return the loads to train on."""
-        return wanted
 
     def split(self, name: str) -> dict[int, list[Jobs]]:
         """Return the windows of a split, by load.

@@ -68,5 +68,6 @@ def network_base(card: MachinesCard, weights: Mapping[str, FloatArray]) -> Asked
 def past_of(params: Params, scenario: str) -> Outlook:
     """Return what a scenario's training jobsets show, of all loads alike."""
     origin = source(params, scenario, storage.scenario_log(scenario))
-    loads = origin.loads(params.machines_scenario(scenario).loads)
-    return outlook([origin.fresh(load, FIRST + k) for load in loads for k in range(JOBSETS)])
+    return outlook(
+        [origin.fresh(load, FIRST + k) for load in params.machines_scenario(scenario).loads for k in range(JOBSETS)]
+    )

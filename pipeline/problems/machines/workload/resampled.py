@@ -34,10 +34,6 @@ class Blocks:
         """Return the machines and the unit of time."""
         return self.fit.park
 
-    def loads(self, wanted: Sequence[int]) -> Sequence[int]:
-        """Return the loads to train on."""
-        return wanted
-
     def split(self, name: str) -> dict[int, list[Jobs]]:
         """Return the jobsets of a split, by load, from that split's parts of the log."""
         count = getattr(self.scenario.jobsets, name)

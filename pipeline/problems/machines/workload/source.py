@@ -8,7 +8,6 @@ arrivals per time unit * E[run time] * E[demand] / all machines' capacity, mean 
 """
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -36,10 +35,6 @@ class Drawn:
     tasks: Tasks
     park: MachinePark
     notes: tuple[str, ...] = ()
-
-    def loads(self, wanted: Sequence[int]) -> Sequence[int]:
-        """Return the loads to train on."""
-        return wanted
 
     def split(self, name: str) -> dict[int, list[Jobs]]:
         """Return the jobsets of a split, by load."""
@@ -69,10 +64,6 @@ class Cut:
     def park(self) -> MachinePark:
         """Return the machines and the unit of time."""
         return self.fit.park
-
-    def loads(self, wanted: Sequence[int]) -> Sequence[int]:
-        """Return the loads to train on."""
-        return wanted
 
     def split(self, name: str) -> dict[int, list[Jobs]]:
         """Return the windows of a split, the same jobs at every load."""

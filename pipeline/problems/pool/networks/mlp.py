@@ -5,12 +5,11 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import pad
 
-from pipeline.learning.pulling import pull
 from pipeline.problems.pool.networks.compiled_mlp import MlpWeights, forward, gradient
 from pipeline.problems.pool.networks.encodings import Layout, paint
 from pipeline.problems.pool.networks.lookup import Places, SumRows, piece_table, places_of
 from pipeline.problems.pool.networks.loss import Loss
-from pipeline.problems.pool.networks.network import Forward, Network
+from pipeline.problems.pool.networks.network import Forward, Network, pull
 from pipeline.problems.pool.networks.rows import padded
 from pipeline.problems.pool.nouns import CompactObservation
 

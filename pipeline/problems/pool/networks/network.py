@@ -9,12 +9,19 @@ from torch import Tensor, nn
 
 from pipeline.core import BoolArray, FloatArray, Observation
 from pipeline.learning import vector_math
-from pipeline.learning.pulling import pull
 from pipeline.problems.pool.networks.compiled_mlp import MlpWeights
 from pipeline.problems.pool.networks.encodings import Layout
 from pipeline.problems.pool.networks.lookup import Places
 from pipeline.problems.pool.networks.loss import Loss, loss_gradient
 from pipeline.problems.pool.nouns import CompactObservation, compact
+
+
+def pull(values: Tensor, gradient: Tensor) -> None:
+    """Add what a gradient by some values comes to, to the gradients of the weights that they depend on.
+
+    It is `values.backward(gradient)`, to the same bytes: that one imports sympy first, 0.2 s of a process.
+    """
+    (values * gradient).sum().backward()  # type: ignore[no-untyped-call]
 
 
 class EncodedObservation(Protocol):

@@ -16,8 +16,7 @@ import torch
 from pipeline.config import Mixture, Recipe, ShortRunsAndStreams
 from pipeline.core import FloatArray, IntArray, keys
 from pipeline.errors import UserError
-from pipeline.learning.averaging import Average
-from pipeline.learning.memory import Memory
+from pipeline.learning.memory import Average, Memory
 from pipeline.learning.returns import decision_baseline, discounted, leave_one_out
 from pipeline.learning.update import Update
 from pipeline.problems.pool.networks.loss import Loss

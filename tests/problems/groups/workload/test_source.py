@@ -187,7 +187,6 @@ def test_every_drawn_jobset_has_a_stream_of_its_own() -> None:
     jobsets += [origin.fresh(50, number) for number in range(3)] + [origin.fresh(100, 0)]
     assert len({tuple(jobs.duration) for jobs in jobsets}) == 18
     assert origin.fresh(50, 1).arrival.tolist() == drawn().fresh(50, 1).arrival.tolist()
-    assert origin.loads([70]) == [70]
     assert origin.cluster.queues == 2
 
 
@@ -391,7 +390,6 @@ def test_training_windows_begin_at_any_time_of_their_period_only(tmp_path: Path)
     assert all(np.diff(jobs.arrival) == pytest.approx(4 * origin.log.own_load) for jobs in windows)
     assert len({float(jobs.arrival[0]) for jobs in windows}) == 30
     assert windows[3].arrival.tolist() == origin.fresh(50, 3).arrival.tolist()
-    assert origin.loads([70]) == [70]
 
 
 def test_a_block_with_an_empty_test_window_is_skipped_at_all_loads_and_told(tmp_path: Path) -> None:

@@ -24,8 +24,7 @@ from pipeline.problems.pool.lookahead.planner import Planner, Reach, Worth, cand
 from pipeline.problems.pool.lookahead.set_trying import SetPlayer, try_with_network
 from pipeline.problems.pool.lookahead.trials import ENDLESS, Player
 from pipeline.problems.pool.networks.acting import greedy
-from pipeline.problems.pool.networks.holding import Holding
-from pipeline.problems.pool.networks.loading import card_of
+from pipeline.problems.pool.networks.loading import Holding, card_of
 from pipeline.problems.pool.networks.networks import build
 from pipeline.problems.pool.networks.relative import relative_buffer
 from pipeline.problems.pool.networks.sets import Sets

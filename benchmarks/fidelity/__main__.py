@@ -1,0 +1,39 @@
+"""The command that holds the simulator to a real Slurm."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from benchmarks.fidelity.measuring import run
+from benchmarks.slurm.configuration import EVERY_SECOND, Cluster
+from pipeline.cli.ending import main
+
+app = typer.Typer(pretty_exceptions_enable=False, add_completion=False)
+
+
+@app.command()
+def fidelity(
+    out: Annotated[Path, typer.Option(help="Table to write (.csv, .csv.gz): a row for each job of each play.")] = Path(
+        "fidelity.csv"
+    ),
+    jobs: Annotated[int, typer.Option(min=10, max=1000, help="Short jobs of a play.")] = 80,
+    repeats: Annotated[int, typer.Option(min=2, max=100, help="Plays of each order: Slurm repeats none.")] = 5,
+    seed: Annotated[int, typer.Option(min=0, help="Of the jobs.")] = 8,
+    scheduler: Annotated[
+        str | None, typer.Option(help="SchedulerParameters to add, as 'bf_job_part_count_reserve=1'.")
+    ] = None,
+) -> None:
+    """Play short jobs on a real Slurm on loopback and in the simulator, and say where the two differ.
+
+    It takes about 80 s for each repeat, needs Slurm's programs and root, and touches no Slurm that runs here.
+
+    Example: python -m benchmarks.fidelity --repeats 5 --out fidelity.csv
+    """
+    parameters = ",".join([EVERY_SECOND, *([scheduler] if scheduler else [])])
+    for line in run(out, jobs, repeats, seed, Cluster(parameters=parameters)):
+        typer.echo(line)
+
+
+if __name__ == "__main__":
+    main(app)

@@ -1,0 +1,43 @@
+"""`python -m benchmarks.fidelity`: play, keep and compare."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pandas as pd
+
+from benchmarks.fidelity.comparison import SLURM, figures, ranked, within
+from benchmarks.fidelity.jobs import ORDERS, drawn
+from benchmarks.fidelity.played import plays
+from benchmarks.fidelity.tables import PLAYS
+from benchmarks.slurm.configuration import Cluster
+from pipeline.progress import progress
+from pipeline.storage.files import check_out, write_table
+
+PLAYERS = ("easy, exact", "easy, drawn", "easy_anew, drawn")
+DIGITS = 12
+
+
+def run(out: Path, jobs: int, repeats: int, seed: int, cluster: Cluster) -> Iterator[str]:
+    """Yield what to say of a measurement, and keep its plays.
+
+    Raises:
+        UserError: there can be no Slurm here, or it does not play.
+    """
+    check_out(out)
+    with progress("play on Slurm, repeats", repeats) as advance:
+        found = plays(drawn(jobs, seed), tuple(ORDERS), repeats, cluster, advance)
+    found = found[list(PLAYS.columns)]
+    write_table(out, found, PLAYS, DIGITS)
+    yield from said(found, cluster)
+
+
+def said(found: pd.DataFrame, cluster: Cluster) -> Iterator[str]:
+    """Yield a line a figure, then how both rank the orders."""
+    measured = figures(found, cluster)
+    for player in PLAYERS:
+        for row in within(measured, player):
+            spread = f"Slurm {row.mean:.3g} ({row.low:.3g} to {row.high:.3g})"
+            where = "inside" if row.inside else "OUTSIDE"
+            yield f"{player}: {row.order}: {row.measure.replace('_', ' ')} {row.ours:.3g}, {spread}: {where}"
+    for player in (SLURM, *PLAYERS):
+        yield f"{player}: lowest mean wait first: {', '.join(ranked(measured, player))}"

@@ -1,0 +1,17 @@
+"""The ways to pre-train and to fine-tune a pooled cluster's agents by their params.yaml word; each file holds one."""
+
+from collections.abc import Callable, Iterator
+
+from pipeline.learning.update import Update, none
+from pipeline.problems.pool.training.clone import clone
+from pipeline.problems.pool.training.imitate import imitate
+from pipeline.problems.pool.training.mixture import mixture
+from pipeline.problems.pool.training.reinforce import reinforce
+
+ALGORITHMS: dict[str, Callable[..., Iterator[Update]]] = {
+    "none": none,
+    "clone": clone,
+    "imitate": imitate,
+    "mixture": mixture,
+    "reinforce": reinforce,
+}

@@ -1,0 +1,106 @@
+"""Plays are compared as distributions; those kept in the repository, and some that are worked by hand."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from builders import REPOSITORY
+
+from benchmarks.fidelity.comparison import SLURM, Within, distance, figures, jobs_of, ranked, within
+from benchmarks.fidelity.jobs import ORDERS
+from benchmarks.fidelity.simulated import starts
+from benchmarks.fidelity.tables import PLAYS
+from benchmarks.slurm.configuration import Cluster
+from pipeline.storage.files import read_table
+
+KEPT = REPOSITORY / "docs" / "results" / "fidelity" / "plays.csv.gz"
+ONE = Cluster(nodes=1, cpus=1)
+
+
+@pytest.fixture(scope="module")
+def kept() -> pd.DataFrame:
+    return read_table(KEPT, PLAYS)
+
+
+def by_hand(order: str = "sjf", repeats: int = 2) -> pd.DataFrame:
+    """Three jobs of 2, 4 and 1 s on one CPU, all there at once; Slurm starts one a second after another ended."""
+    rows = {"job": [0, 1, 2], "arrival_s": [0.0, 0.0, 0.0], "run_s": [2, 4, 1], "limit_min": [2, 4, 1]}
+    alike = {"cpus": 1, "nodes": 1, "submit_s": 0.0, "start_s": [2.0, 5.0, 0.0], "end_s": [4.0, 9.0, 1.0]}
+    play = pd.DataFrame(rows | alike).assign(order=order)
+    later = {"start_s": lambda rows: rows["start_s"] + rows["repeat"]}
+    return pd.concat([play.assign(repeat=k) for k in range(repeats)]).assign(**later)[list(PLAYS.columns)]
+
+
+def test_figures_of_a_play_are_as_worked_by_hand() -> None:
+    found = figures(by_hand(), ONE).set_index(["player", "repeat"])
+    assert found.loc[(SLURM, 0), ["mean_wait", "distance"]].to_list() == pytest.approx([7 / 3, 1.0])
+    assert found.loc[(SLURM, 1), "mean_wait"] == pytest.approx(10 / 3)
+    assert found.loc[(SLURM, 0), "utilisation"] == pytest.approx(7 / 9)
+    # easy takes the first before it sees the others, and then holds the second: 0, 2 and 6 s
+    assert found.loc[("easy, exact", 0), "mean_wait"] == pytest.approx((0 + 2 + 6) / 3)
+    # easy_anew takes 1 s, 2 s, 4 s, each at once behind the other
+    exact = found.loc[("easy_anew, exact", 0)]
+    assert exact["mean_wait"] == pytest.approx((0 + 1 + 3) / 3)
+    assert exact["utilisation"] == 1.0
+    assert exact["distance"] == pytest.approx((1 + 2) / 3 / 2 + (1 + 2 + 3) / 3 / 2)
+
+
+def test_what_is_drawn_holds_a_processor_for_up_to_a_second_more() -> None:
+    jobs = jobs_of(by_hand(repeats=1))._replace(arrival_s=np.array([0.0, 0.2, 0.4]))
+    assert starts(jobs, "fcfs", "easy", "exact", ONE, 0).tolist() == [0.0, 2.0, 6.0]
+    begun = np.array([starts(jobs, "fcfs", "easy", "drawn", ONE, play) for play in range(20)])
+    held = np.diff(begun, axis=1) - np.array([2.0, 4.0])
+    assert ((held >= 0.1) & (held <= 1.1)).all()
+    assert len(np.unique(held)) == 40
+    assert begun[3].tolist() == starts(jobs, "fcfs", "easy", "drawn", ONE, 3).tolist()
+
+
+def test_a_distance_is_of_distributions_and_not_of_jobs() -> None:
+    assert distance(np.array([1.0, 2.0]), np.array([2.0, 1.0])) == 0.0
+
+
+@pytest.mark.parametrize(
+    ("measure", "ours", "inside"),
+    [("mean_wait", 1.0, True), ("mean_wait", 0.9, False), ("mean_wait", 2.1, False), ("distance", 0.1, True)],
+)
+def test_inside_is_between_the_least_and_the_most_and_no_distance_is_too_small(
+    measure: str, ours: float, inside: bool
+) -> None:
+    assert Within("fcfs", measure, ours, 1.5, 1.0, 2.0).inside is inside
+
+
+def told_apart(found: pd.DataFrame, measure: str = "mean_wait") -> list[tuple[str, str]]:
+    """Return the pairs of orders, lower first, whose repeats on Slurm do not overlap."""
+    spread = found[found["player"] == SLURM].groupby("order")[measure].agg(["min", "max"])
+    return [
+        (str(low), str(high))
+        for low in spread.index
+        for high in spread.index
+        if spread.loc[low, "max"] < spread.loc[high, "min"]
+    ]
+
+
+def test_orders_are_ranked_and_told_apart_only_where_no_repeats_overlap() -> None:
+    rows = [("a", 3.0), ("a", 4.0), ("b", 1.0), ("b", 2.0), ("c", 1.5), ("c", 3.5)]
+    found = pd.DataFrame([(order, SLURM, value) for order, value in rows], columns=["order", "player", "mean_wait"])
+    assert ranked(found, SLURM) == ["b", "c", "a"]
+    assert told_apart(found) == [("b", "a")]
+
+
+def test_the_kept_plays_are_five_repeats_of_every_order_and_are_compared(kept: pd.DataFrame) -> None:
+    assert kept.groupby("order")["repeat"].nunique().to_dict() == dict.fromkeys(ORDERS, 5)
+    assert kept.groupby(["order", "repeat"]).size().unique().tolist() == [80]
+    found = figures(kept, Cluster())
+    waits = (kept["start_s"] - kept["submit_s"]).groupby([kept["order"], kept["repeat"]]).mean()
+    for row in within(found, "easy, drawn"):
+        if row.measure == "mean_wait":
+            assert (row.low, row.high) == (waits[row.order].min(), waits[row.order].max())
+        assert row.low <= row.mean <= row.high
+
+
+def test_the_simulator_puts_first_what_slurm_tells_apart(kept: pd.DataFrame) -> None:
+    found = figures(kept, Cluster())
+    assert told_apart(found), "the kept plays tell no orders apart"
+    for low, high in told_apart(found):
+        for player in ("easy, exact", "easy, drawn"):
+            place = ranked(found, player)
+            assert place.index(low) < place.index(high)
