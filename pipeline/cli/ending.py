@@ -33,7 +33,7 @@ def main(program: typer.Typer = app) -> None:
     try:
         with missing_packages_named():
             if os.environ.get("DVC_STAGE"):
-                from pipeline.execution.parent import end_with_dvc
+                from pipeline.execution.relay import end_with_dvc
 
                 end_with_dvc()
             code = program(standalone_mode=False)

@@ -1,6 +1,6 @@
 """Columns and rules that tables have in common."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 
 import numpy as np
 import pandas as pd
@@ -25,6 +25,27 @@ def numbers(low: float, nullable: bool = False) -> pa.Column:
 def above_zero() -> pa.Column:
     """Return a column of finite numbers above 0."""
     return pa.Column("float64", [pa.Check.gt(0, error="above 0"), pa.Check(np.isfinite, error="finite")])
+
+
+def timed_job_results(first: Mapping[str, pa.Column], last: Mapping[str, pa.Column]) -> dict[str, pa.Column]:
+    """Return the columns of what became of jobs in real time; those of a problem come first or last of them.
+
+    What is told of an unfinished job is the lower bound that the cut leaves; a job that never started has no start.
+    """
+    numbered = {"policy": pa.Column(str), "load": integers(1), "jobset": integers(0), "job": integers(0)}
+    times = {"arrival": numbers(0.0), "duration": above_zero(), "start": numbers(0.0, nullable=True)}
+    slowdowns = {"slowdown": numbers(1.0), "bounded_slowdown": numbers(1.0)}
+    ends = {"finish": numbers(0.0), "wait": numbers(0.0)}
+    return {**numbered, **first, **times, **ends, **slowdowns, **last, "unfinished": pa.Column(bool)}
+
+
+def timed_jobset_results(**also: pa.Column) -> dict[str, pa.Column]:
+    """Return the columns of what each jobset in real time had; more come before the unfinished jobs."""
+    slowdowns = ("mean_slowdown", "p50_slowdown", "p99_slowdown", "worst_slowdown", "mean_bounded_slowdown")
+    times = ("mean_wait", "p99_wait", "longest_wait", "completion_time")
+    numbered = {"policy": pa.Column(str), "load": integers(1), "jobset": integers(0), "jobs": integers(1)}
+    measured = {name: numbers(1.0) for name in slowdowns} | {name: numbers(0.0) for name in times}
+    return {**numbered, **measured, **also, "unfinished": integers(0)}
 
 
 def share(nullable: bool = False) -> pa.Column:

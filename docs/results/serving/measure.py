@@ -113,12 +113,16 @@ def _of_groups(params: Params, agent: str) -> storage.Model[GroupsCard]:
     from pipeline.problems.groups.learning import model
     from pipeline.problems.groups.networks.features import past
     from pipeline.problems.groups.networks.q_network import build
-    from pipeline.problems.groups.workload.source import source
+    from pipeline.problems.groups.workload.source import cluster_of, source
 
     config, origin = params.agent(agent).network, source(params, SHARES, HERE)
     assert config.name == "q_network"
     return model(
-        params, agent, build(config, origin.cluster, past({80: [origin.fresh(80, 1)]}, origin.cluster), seed=1)
+        params,
+        agent,
+        build(
+            config, cluster_of(origin.scenario), past({80: [origin.fresh(80, 1)]}, cluster_of(origin.scenario)), seed=1
+        ),
     )
 
 

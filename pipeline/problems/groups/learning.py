@@ -42,11 +42,10 @@ def read_task(params: Params, agent: str, part: PretrainConfig | FinetuneConfig)
     seed = params.seed if part.seed is None else part.seed
     # Trainings of other seeds learn from other fresh jobsets; those of `generate` are the same for all.
     origin = source(params.model_copy(update={"seed": seed}), row.scenario, storage.scenario_log(row.scenario))
-    train, validation = (
-        read_jobsets(folder, split, scenario.resources, origin.cluster) for split in ("train", "validation")
-    )
+    cluster = cluster_of(scenario)
+    train, validation = (read_jobsets(folder, split, scenario.resources, cluster) for split in ("train", "validation"))
     return Task(
-        cluster=origin.cluster,
+        cluster=cluster,
         configurations=configurations_of(scenario),
         objective=row.objective,
         recipe=params.groups_recipe(agent),

@@ -7,7 +7,16 @@ import pandera.pandas as pa
 
 from pipeline.config import GroupsScenario
 from pipeline.schemas import ResultTables
-from pipeline.schemas.columns import KEYS, above_zero, integers, job_rules, numbers, table
+from pipeline.schemas.columns import (
+    KEYS,
+    above_zero,
+    integers,
+    job_rules,
+    numbers,
+    table,
+    timed_job_results,
+    timed_jobset_results,
+)
 
 
 def jobs_schema(resources: Iterable[str]) -> pa.DataFrameSchema:
@@ -67,50 +76,19 @@ def _share() -> pa.Column:
 # What became of each job under each policy; of an unfinished job, the lower bound that the cut leaves. A job that
 # never started has no start.
 JOB_RESULTS = table(
-    "GroupJobResults",
-    {
-        "policy": pa.Column(str),
-        "load": integers(1),
-        "jobset": integers(0),
-        "job": integers(0),
-        "group": integers(0),
-        "queue": integers(0),
-        "arrival": numbers(0.0),
-        "duration": above_zero(),
-        "start": numbers(0.0, nullable=True),
-        "finish": numbers(0.0),
-        "wait": numbers(0.0),
-        "slowdown": numbers(1.0),
-        "bounded_slowdown": numbers(1.0),
-        "unfinished": pa.Column(bool),
-    },
-    [*KEYS, "job"],
+    "GroupJobResults", timed_job_results({"group": integers(0), "queue": integers(0)}, {}), [*KEYS, "job"]
 )
 
 # Each policy on each jobset; the unit of every comparison.
 JOBSET_RESULTS = table(
     "GroupJobsetResults",
-    {
-        "policy": pa.Column(str),
-        "load": integers(1),
-        "jobset": integers(0),
-        "jobs": integers(1),
-        "mean_slowdown": numbers(1.0),
-        "p50_slowdown": numbers(1.0),
-        "p99_slowdown": numbers(1.0),
-        "worst_slowdown": numbers(1.0),
-        "mean_bounded_slowdown": numbers(1.0),
-        "mean_wait": numbers(0.0),
-        "p99_wait": numbers(0.0),
-        "longest_wait": numbers(0.0),
-        "completion_time": numbers(0.0),
-        "makespan": above_zero(),
-        "utilisation": numbers(0.0),
-        "jain_wait": _share(),
-        "jain_slowdown": _share(),
-        "reward": _finite(),  # of the cluster, mean over intervals
-        "unfinished": integers(0),
-    },
+    timed_jobset_results(
+        makespan=above_zero(),
+        utilisation=numbers(0.0),
+        jain_wait=_share(),
+        jain_slowdown=_share(),
+        reward=_finite(),  # of the cluster, mean over intervals
+    ),
     KEYS,
 )
 

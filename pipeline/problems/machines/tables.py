@@ -5,7 +5,16 @@ from collections.abc import Iterable
 import pandera.pandas as pa
 
 from pipeline.schemas import ResultTables
-from pipeline.schemas.columns import KEYS, above_zero, integers, job_rules, numbers, table
+from pipeline.schemas.columns import (
+    KEYS,
+    above_zero,
+    integers,
+    job_rules,
+    numbers,
+    table,
+    timed_job_results,
+    timed_jobset_results,
+)
 
 
 def jobs_schema(resources: Iterable[str]) -> pa.DataFrameSchema:
@@ -19,48 +28,16 @@ def jobs_schema(resources: Iterable[str]) -> pa.DataFrameSchema:
 
 # What became of each job under each policy. What is told of an unfinished job is the limit's lower bound; a job that
 # never started has no start, and its machine is -1.
-JOB_RESULTS = table(
-    "MachinesJobResults",
-    {
-        "policy": pa.Column(str),
-        "load": integers(1),
-        "jobset": integers(0),
-        "job": integers(0),
-        "arrival": numbers(0.0),
-        "duration": above_zero(),
-        "start": numbers(0.0, nullable=True),
-        "finish": numbers(0.0),
-        "wait": numbers(0.0),
-        "slowdown": numbers(1.0),
-        "bounded_slowdown": numbers(1.0),
-        "machine": integers(-1),
-        "unfinished": pa.Column(bool),
-    },
-    [*KEYS, "job"],
-)
+JOB_RESULTS = table("MachinesJobResults", timed_job_results({}, {"machine": integers(-1)}), [*KEYS, "job"])
 
 # Each policy on each jobset; the unit of every comparison.
 JOBSET_RESULTS = table(
     "MachinesJobsetResults",
-    {
-        "policy": pa.Column(str),
-        "load": integers(1),
-        "jobset": integers(0),
-        "jobs": integers(1),
-        "mean_slowdown": numbers(1.0),
-        "p50_slowdown": numbers(1.0),
-        "p99_slowdown": numbers(1.0),
-        "worst_slowdown": numbers(1.0),
-        "mean_bounded_slowdown": numbers(1.0),
-        "mean_wait": numbers(0.0),
-        "p99_wait": numbers(0.0),
-        "longest_wait": numbers(0.0),
-        "completion_time": numbers(0.0),
-        "area_weighted_response": numbers(0.0),
-        "makespan": above_zero(),
-        "utilisation": numbers(0.0),
-        "unfinished": integers(0),
-    },
+    timed_jobset_results(
+        area_weighted_response=numbers(0.0),
+        makespan=above_zero(),
+        utilisation=numbers(0.0),
+    ),
     KEYS,
 )
 

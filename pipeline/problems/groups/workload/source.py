@@ -74,11 +74,6 @@ class Drawn:
     workload: Sinusoidal
     notes: tuple[str, ...] = ()
 
-    @property
-    def cluster(self) -> SharedCluster:
-        """Return what the simulator must know."""
-        return cluster_of(self.scenario)
-
     def split(self, name: str) -> dict[int, list[Jobs]]:
         """Return the jobsets of a split, by load."""
         count = getattr(self.scenario.jobsets, name)
@@ -102,11 +97,6 @@ class Cut:
     workload: GroupsLog
     log: Gathered
     notes: tuple[str, ...] = ()
-
-    @property
-    def cluster(self) -> SharedCluster:
-        """Return what the simulator must know."""
-        return cluster_of(self.scenario)
 
     def split(self, name: str) -> dict[int, list[Jobs]]:
         """Return the windows of a split, by load.

@@ -12,8 +12,8 @@ from pipeline.config import PoolScenario, Streaming
 from pipeline.core import BoolArray, IntArray
 from pipeline.errors import UserError
 from pipeline.problems.pool.nouns import JobBatch, Schedule
-from pipeline.problems.pool.simulator.outcomes import jobset_means, outcome
-from pipeline.simulation.outcomes import must_be_whole
+from pipeline.problems.pool.simulator.outcomes import outcome
+from pipeline.simulation.outcomes import jobset_means, must_be_whole
 from pipeline.simulation.results import percentile
 
 

@@ -27,8 +27,3 @@ def outcome(batch: JobBatch, schedule: Schedule, step_limit: int) -> Outcome:
     finish = np.where(unfinished, cut, schedule.finish).astype(np.int64)
     slowdown = (finish - batch.arrival) / batch.duration
     return Outcome(finish, np.where(unfinished, np.maximum(slowdown, 1.0), slowdown), unfinished)
-
-
-def jobset_means(batch: JobBatch, value: FloatArray) -> FloatArray:
-    """Return the mean [B] over each episode's jobs of a value [J]."""
-    return np.bincount(batch.episode, weights=value, minlength=batch.episodes) / np.diff(batch.first)

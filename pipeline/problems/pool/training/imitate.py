@@ -22,9 +22,10 @@ from pipeline.problems.pool.networks.sets import Sets
 from pipeline.problems.pool.nouns import JobBatch, JobSet, batch
 from pipeline.problems.pool.simulator.compiled.batch import Batched
 from pipeline.problems.pool.simulator.compiled.rules import players
-from pipeline.problems.pool.simulator.outcomes import jobset_means, outcome
+from pipeline.problems.pool.simulator.outcomes import outcome
 from pipeline.problems.pool.training.rolling import NEVER, Roller, Rollout
 from pipeline.problems.pool.training.task import PATIENCE, Task, in_turn
+from pipeline.simulation.outcomes import jobset_means
 
 LINEAR, SJF = "linear", CompiledRule("sjf")
 

@@ -26,10 +26,11 @@ from pipeline.problems.pool.networks.loss import Loss
 from pipeline.problems.pool.networks.network import Network
 from pipeline.problems.pool.nouns import JobSet, batch, repeat
 from pipeline.problems.pool.simulator.compiled.batch import Batched
-from pipeline.problems.pool.simulator.outcomes import jobset_means, outcome
+from pipeline.problems.pool.simulator.outcomes import outcome
 from pipeline.problems.pool.training.decisions import DecisionBuffer, Decisions
 from pipeline.problems.pool.training.playing import play_by_chance
 from pipeline.problems.pool.training.task import JOBSETS, Task
+from pipeline.simulation.outcomes import jobset_means
 
 MOST_JOBSETS = 100_000  # of an update; keeps the random keys of updates apart
 TINY = 1e-9

@@ -187,7 +187,7 @@ def test_every_drawn_jobset_has_a_stream_of_its_own() -> None:
     jobsets += [origin.fresh(50, number) for number in range(3)] + [origin.fresh(100, 0)]
     assert len({tuple(jobs.duration) for jobs in jobsets}) == 18
     assert origin.fresh(50, 1).arrival.tolist() == drawn().fresh(50, 1).arrival.tolist()
-    assert origin.cluster.queues == 2
+    assert cluster_of(origin.scenario).queues == 2
 
 
 # A log
@@ -349,7 +349,7 @@ def test_windows_of_all_splits_and_loads_are_as_long_for_the_controller(tmp_path
         for count, (load, group) in zip(counts, origin.split(split).items(), strict=True):
             assert len(group) == count
             for jobs in group:
-                check_jobs(jobs, origin.cluster)
+                check_jobs(jobs, cluster_of(origin.scenario))
                 assert jobs.arrival[-1] < 10  # two intervals of 5
                 assert np.diff(jobs.arrival) == pytest.approx(40 / load)
                 assert len(jobs.arrival) in {50: (12, 13), 100: (24, 25)}[load]
@@ -445,7 +445,7 @@ def test_a_real_log_is_gathered_into_groups(tmp_path: Path) -> None:
     days = [(after - first) / 86_400 for first, after in origin.log.periods.values()]
     assert days == pytest.approx([108.9, 27.2, 45.4], abs=0.1)
     for jobs in [*origin.split("test")[100], *(origin.fresh(50, number) for number in range(20))]:
-        check_jobs(jobs, origin.cluster)
+        check_jobs(jobs, cluster_of(origin.scenario))
         assert 0 < len(jobs.arrival) < 3000
         assert jobs.arrival[-1] < 168 * 3600
         assert isinstance(jobs, Jobs)

@@ -16,11 +16,12 @@ from pipeline.problems.pool.heuristics.teachers import COMPILED
 from pipeline.problems.pool.nouns import Cluster, JobSet, batch
 from pipeline.problems.pool.simulator.compiled.batch import Batched
 from pipeline.problems.pool.simulator.compiled.rules import players
-from pipeline.problems.pool.simulator.outcomes import jobset_means, outcome
+from pipeline.problems.pool.simulator.outcomes import outcome
 from pipeline.problems.pool.training.imitate import imitate, teachers, watch
 from pipeline.problems.pool.training.rolling import NEVER
 from pipeline.problems.pool.training.task import Task
 from pipeline.problems.pool.training.validation import slowdown
+from pipeline.simulation.outcomes import jobset_means
 from pipeline.simulation.rollout import play
 
 CONFIG = Imitate(

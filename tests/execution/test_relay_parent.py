@@ -11,13 +11,13 @@ from pathlib import Path
 import pytest
 from builders import REPOSITORY
 
-from pipeline.execution import parent
-from pipeline.execution.parent import end_with_dvc
+from pipeline.execution import relay
+from pipeline.execution.relay import end_with_dvc
 
 CHILD = """
 import os, time
 from pathlib import Path
-from pipeline.execution.parent import end_with_dvc
+from pipeline.execution.relay import end_with_dvc
 
 end_with_dvc()
 Path("begun").write_text(str(os.getpid()))
@@ -75,8 +75,8 @@ def test_a_stage_whose_dvc_is_gone_before_it_looks_ends_at_once(
 ) -> None:
     numbers: list[int] = []
     monkeypatch.setattr(os, "getppid", lambda: 1)
-    monkeypatch.setattr(parent, "_of", lambda process: (0, first))
-    monkeypatch.setattr(parent, "_watch", lambda line: None)
+    monkeypatch.setattr(relay, "_of", lambda process: (0, first))
+    monkeypatch.setattr(relay, "_watch", lambda line: None)
     monkeypatch.setattr(os, "kill", lambda process, number: numbers.append(number))
     end_with_dvc({"DVC_STAGE": "finetune@plain"})
     assert numbers == sent
