@@ -101,12 +101,6 @@ def test_explain_names_what_each_candidate_would_have_gained(
 
 
 @pytest.mark.usefixtures("here")
-def test_nothing_on_many_machines_is_explained_by_a_tree(params: Params) -> None:
-    with pytest.raises(UserError, match=r"^--leaves: not in scenario 'machines'"):
-        explain.run(small(params), ExplainRequest("plan_sjf", 1, 5))
-
-
-@pytest.mark.usefixtures("here")
 def test_a_model_of_other_machines_or_none_is_told_in_one_line(params: Params) -> None:
     before, place = contents(FOLDER / "plan_mine"), storage.model_folder(AGENT, "policy")
     few, kept = small(params), place.rename(place.with_name("kept"))

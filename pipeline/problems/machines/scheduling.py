@@ -4,12 +4,14 @@ No episode is cut: every job is finished in the end. All else is as where the sc
 """
 
 from math import inf
+from pathlib import Path
 
 import numpy as np
 
-from pipeline.config import Params
+from pipeline.config import MachinePark, MachinesScenario, Params
 from pipeline.core import FloatArray, IntArray, Policy, keys
 from pipeline.errors import UserError
+from pipeline.explaining.tree import TREE, tree_by_name
 from pipeline.problems.machines.evaluation.metrics import outcome
 from pipeline.problems.machines.evaluation.play import Game
 from pipeline.problems.machines.lookahead.planner import Planner
@@ -40,7 +42,7 @@ def ready(params: Params, asked: ScheduleRequest) -> Ready[Jobs]:
     if asked.slots is not None:
         scenario = scenario.model_copy(update={"slots": asked.slots})
     park = park_of(params, asked.scenario)
-    chosen = policy_for(params, asked.policy, scenario, park, asked.scenario)
+    chosen = any_policy(params, asked.policy, scenario, park, asked.scenario)
     machines = machines_of(scenario, park)._replace(time_limit=inf)
 
     def run(mine: UserJobs[Jobs]) -> Scheduled:
@@ -52,6 +54,13 @@ def ready(params: Params, asked: ScheduleRequest) -> Ready[Jobs]:
         )
 
     return Ready(job_columns(scenario, park), run)
+
+
+def any_policy(params: Params, name: str, scenario: MachinesScenario, park: MachinePark, of: str) -> Policy | Planner:
+    """Return a policy by its name, as `policies.policy_for` does, or an agent's tree, which no stage may depend on."""
+    if name.endswith(TREE) and not Path(name).is_dir():
+        return tree_by_name(name)
+    return policy_for(params, name, scenario, park, of)
 
 
 def scheduled(

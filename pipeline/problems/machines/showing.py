@@ -14,8 +14,7 @@ from pipeline.problems.machines.evaluation.metrics import outcome
 from pipeline.problems.machines.lookahead.planner import Planner
 from pipeline.problems.machines.lookahead.playing import play_on
 from pipeline.problems.machines.nouns import Jobs, Machines, end_to_end
-from pipeline.problems.machines.policies import policy_for
-from pipeline.problems.machines.scheduling import POOL_ONLY
+from pipeline.problems.machines.scheduling import POOL_ONLY, any_policy
 from pipeline.problems.machines.simulator.compiled.batch import Simulator
 from pipeline.problems.machines.storage import read_jobsets, read_park
 from pipeline.problems.machines.user_jobs import job_columns, park_of
@@ -186,7 +185,7 @@ def ready(params: Params, asked: ShowRequest, policies: Sequence[str], names: Se
     machines = machines_of(scenario, park)
     if asked.jobs is not None:
         machines = machines._replace(time_limit=inf)
-    known = [policy_for(params, name, scenario, park, asked.scenario) for name in policies]
+    known = [any_policy(params, name, scenario, park, asked.scenario) for name in policies]
 
     def watched(chosen: Chosen[Jobs]) -> Watched:
         key = keys(params.seed, np.array([chosen.number]), np.array([0]))

@@ -10,8 +10,8 @@ from pipeline import storage
 from pipeline.config import Params, PoolCard, PoolScenario, there_are
 from pipeline.core import Policy
 from pipeline.errors import UserError
+from pipeline.explaining.tree import TREE, tree_by_name
 from pipeline.external.loading import external, is_external
-from pipeline.problems.pool.explaining.tree import TREE, tree_by_name
 from pipeline.problems.pool.heuristics.scores import HEURISTICS
 from pipeline.problems.pool.heuristics.tuning import WITH_KNOBS, heuristics_with
 from pipeline.problems.pool.lookahead.bases import Base, network_base, plain_base

@@ -1,5 +1,6 @@
 """`explain` on many machines: files of an agent, the same twice, and what is counted of its decisions."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -10,22 +11,25 @@ from machine_rows import AGENT, PPO_RECIPE, rows
 
 from pipeline import storage
 from pipeline.config import Params, check_params
-from pipeline.core import ANY_KIND, Observation, keys
+from pipeline.core import ANY_KIND, Observation, Policy, keys
 from pipeline.errors import UserError
+from pipeline.explaining.differences import differences, jobs, machines
+from pipeline.explaining.distilling import Named, examples, grow
 from pipeline.explaining.explain import ExplainRequest, explain
+from pipeline.explaining.placing import SCHEMAS as TABLES
+from pipeline.explaining.recording import Decisions, Play, record
 from pipeline.problems.machines.drawing import draw
 from pipeline.problems.machines.explaining.explain import EXPLAINING
-from pipeline.problems.machines.explaining.recording import Decisions, differences, jobs, machines, record
-from pipeline.problems.machines.explaining.tables import DIFFERENCES, JOBS, MACHINES
 from pipeline.problems.machines.heuristics.rules import HEURISTICS
 from pipeline.problems.machines.learning import LEARNING
-from pipeline.problems.machines.nouns import DISPATCH, Jobs, Machines
-from pipeline.schemas import COMPARISON
+from pipeline.problems.machines.nouns import DISPATCH, Jobs, Machines, end_to_end
+from pipeline.problems.machines.scheduling import any_policy
+from pipeline.problems.machines.simulator.compiled.batch import Simulator
+from pipeline.problems.machines.storage import read_park
 from pipeline.simulation.choosing import choose, sjf
 from pipeline.stages.explain import run
 
 FOLDER = Path("reports/explain/mine")
-TABLES = {"differences": DIFFERENCES, "jobs": JOBS, "machines": MACHINES, "outcomes": COMPARISON}
 
 
 def small(dispatch: str = "greedy") -> Params:
@@ -69,7 +73,8 @@ def test_agents_and_heuristics_are_explained_under_every_dispatch(
         found = {name: storage.read_table(tmp_path / "reports/explain" / Path(policy).name / f"{name}.csv", schema)
                  for name, schema in TABLES.items()}  # fmt: skip
         assert (found["differences"]["decisions"] > 0).all()
-        assert set(found["outcomes"]["policy"]) == {Path(policy).name, "fcfs", "sjf", "saf"}
+        name = Path(policy).name
+        assert set(found["outcomes"]["policy"]) == {name, f"{name}_tree", "fcfs", "sjf", "saf"}
         assert f"{Path(policy).name}: of " in capsys.readouterr().err
         if policy == "sjf":
             assert (found["differences"]["agrees"] == 1).all()
@@ -82,12 +87,18 @@ def alone(dispatch: int) -> tuple[list[Jobs], Machines]:
     return [jobs], Machines(np.array([[1000]]), np.array([0]), slots=3, dispatch=dispatch, pause=16, time_limit=1000)
 
 
+def played(jobsets: Sequence[Jobs], machines: Machines, rule: Policy) -> Decisions:
+    batch, number = end_to_end(jobsets), np.arange(len(jobsets))
+    simulator = Simulator(batch, machines, np.zeros(len(batch.arrival)))
+    return record(Play(simulator, batch, keys(1, number, np.zeros_like(number)), np.full(len(jobsets), 100)), rule)
+
+
 @pytest.mark.parametrize("dispatch", DISPATCH)
 def test_decision_points_at_which_nothing_fits_are_not_counted(dispatch: str) -> None:
     # Where dispatch blocks, what runs next is chosen at 1, when nothing fits: only `a` is chosen when it could start.
     waiting = [1] if dispatch in ("blocking", "easy", "easy_within") else [1, 2, 1]
-    found = record(*alone(DISPATCH.index(dispatch)), HEURISTICS["fcfs"], keys(1, np.arange(1), np.arange(1)))
-    assert found.waiting.tolist() == waiting
+    found = played(*alone(DISPATCH.index(dispatch)), HEURISTICS["fcfs"])
+    assert (found.features.job[:, :, 0] > 0).sum(axis=1).tolist() == waiting
     assert found.same_job.all()
 
 
@@ -95,12 +106,13 @@ def test_where_there_is_never_a_choice_one_line_says_so() -> None:
     jobsets, machines = alone(DISPATCH.index("blocking"))
     empty = [Jobs(*(column[:0] for column in jobsets[0]))]
     with pytest.raises(UserError, match=r"^nothing to explain: in the test jobsets .*there is never a choice"):
-        record(empty, machines, HEURISTICS["fcfs"], keys(1, np.arange(1), np.arange(1)))
+        played(empty, machines, HEURISTICS["fcfs"])
 
 
 def test_tables_and_figures_are_written_the_same_twice(explained: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(explained)
-    expected = {f"{name}.csv" for name in TABLES} | {"differences.png", "outcomes.png"}
+    expected = {f"{name}.csv" for name in TABLES} | {"tree.json", "rules.md"}
+    expected |= {f"{name}.png" for name in ("differences", "classes", "effects", "outcomes")}
     assert {path.name for path in FOLDER.iterdir()} == expected
     for name, schema in TABLES.items():
         storage.read_table(FOLDER / f"{name}.csv", schema)
@@ -109,9 +121,19 @@ def test_tables_and_figures_are_written_the_same_twice(explained: Path, monkeypa
     assert {path.name: path.read_bytes() for path in FOLDER.iterdir()} == before
 
 
-def test_a_tree_is_refused() -> None:
-    with pytest.raises(UserError, match=r"^--leaves: not in scenario 'few': .* without a tree: "):
-        explain(EXPLAINING, small(), ExplainRequest("mine", 2, 5))
+def test_the_tree_is_a_policy_by_its_name(explained: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(explained)
+    params = small()
+    park = read_park(storage.jobsets_folder("few"))
+    tree = any_policy(params, "mine_tree", params.machines_scenario("few"), park, "few")
+    assert isinstance(played([some_jobs(100, 1)], TWO, tree), Decisions)
+    with pytest.raises(UserError, match=r"^policy 'yours_tree': .* is missing: run "):
+        any_policy(params, "yours_tree", params.machines_scenario("few"), park, "few")
+
+
+@pytest.mark.parametrize(("rule", "machine"), [("sjf", "first"), ("to_the_emptiest", "emptiest")])
+def test_a_tree_takes_the_machines_that_its_agent_takes(rule: str, machine: str) -> None:
+    assert grow([examples(recorded(rule))], 4, Named(rule, "few"), seed=1).machine == machine
 
 
 def to_the_emptiest(view: Observation, draws: np.ndarray) -> np.ndarray:
@@ -125,7 +147,7 @@ def to_the_emptiest(view: Observation, draws: np.ndarray) -> np.ndarray:
 def recorded(rule: str) -> Decisions:
     jobsets = [some_jobs(100, k) for k in range(4)]
     policy = HEURISTICS.get(rule, to_the_emptiest)
-    return record(jobsets, TWO, policy, keys(1, np.arange(4), np.zeros(4, dtype=int)))
+    return played(jobsets, TWO, policy)
 
 
 def test_sjf_agrees_with_itself_in_every_class() -> None:

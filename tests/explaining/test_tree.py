@@ -6,7 +6,7 @@ from builders import cluster, many, observation, viewed, wander
 from pydantic import ValidationError
 
 from pipeline.core import Observation, legal_actions
-from pipeline.problems.pool.explaining.tree import FEATURES, OF_JOB, OF_REST, Node, TreeCard, tree_features, tree_policy
+from pipeline.explaining.tree import OF_JOB, OF_REST, Node, TreeCard, tree_features, tree_policy, words
 
 DRAWS = np.zeros(1)
 
@@ -124,8 +124,43 @@ def test_what_is_no_tree_is_refused(node: Node, said: str) -> None:
 
 
 def test_every_feature_has_words_of_its_own() -> None:
-    assert (
-        len(set(FEATURES.values()))
-        == len(FEATURES)
-        == tree_features(busy([1])).job.shape[2] + tree_features(busy([1])).rest.shape[1]
-    )
+    seen = tree_features(busy([1]))
+    assert len(set(words("steps").values())) == seen.job.shape[2] + seen.rest.shape[1]
+
+
+# Many machines
+
+
+def on_two(free: list[list[int]], nodes: int = 1) -> Observation:
+    """Jobs of two and of nine steps that want four units on each of their machines, and two machines of ten units."""
+    view, both = observation(duration=[2, 9], demand=[[4, 4], [4, 4]], free=[[10, 10]]), np.ones((1, 2, 2), dtype=bool)
+    units, capacity = np.array(free)[None, :, None], np.full((1, 2, 2), 10)
+    return view._replace(legal=both, fits_now=both, free=units, capacity=capacity, nodes=view.nodes * nodes)
+
+
+@pytest.mark.parametrize(("machine", "action"), [("first", 0), ("fullest", 1), ("emptiest", 0)])
+def test_a_job_goes_to_the_machine_of_the_trees_kind(machine: str, action: int) -> None:
+    view = on_two([[10, 10], [5, 5]])
+    assert act(SHORT.model_copy(update={"machine": machine}), view) == action
+    view = view._replace(legal=np.array([[[False, True], [True, True]]]))
+    assert act(SHORT.model_copy(update={"machine": machine}), view) == 1  # the only one that may take it
+
+
+def test_void_is_last_on_many_machines() -> None:
+    tree = SHORT.model_copy(update={"threshold": 0.95, "machine": "emptiest"})
+    assert act(tree, on_two([[10, 10], [5, 5]])) == 4
+
+
+def test_amounts_are_summed_over_machines_and_over_a_jobs_nodes() -> None:
+    seen = tree_features(on_two([[10, 10], [5, 5]], nodes=2))
+    job = dict(zip(OF_JOB, seen.job[0, 1].tolist(), strict=True))
+    assert (job["demand"], job["nodes"], job["keeps_out"]) == (0.4, 2, 1)
+    assert job["leaves"] == pytest.approx(0.75 - 0.4)
+    assert seen.rest[0, list(OF_REST).index("free")] == 0.75
+
+
+def test_a_job_that_is_legal_and_does_not_fit_may_start_but_is_not_withheld() -> None:
+    view = on_two([[10, 10], [5, 5]])
+    seen = tree_features(view._replace(fits_now=np.array([[[False, False], [True, False]]])))
+    assert seen.may_start.tolist() == [[True, True]]
+    assert seen.fits.tolist() == [[False, True]]

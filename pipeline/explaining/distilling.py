@@ -6,14 +6,14 @@ Where the agent goes a tree need not go: it plays, the agent says what it would 
 all of it (DAgger; Ross, Gordon and Bagnell 2011). Departure: the player is the tree alone in all later rounds.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
-from pipeline.core import BoolArray, FloatArray, IntArray
-from pipeline.problems.pool.explaining.recording import AgentDecisions
-from pipeline.problems.pool.explaining.tree import FEATURES, Node, TreeCard, decide
+from pipeline.core import BoolArray, FloatArray
+from pipeline.explaining.recording import Decisions
+from pipeline.explaining.tree import FEATURES, MACHINES, Node, TreeCard, words
 
 PASSED_OVER = 0.1  # what a job counts that waits for another to start
 LEAST_SHARE = 0.001  # of all rows, in a leaf
@@ -27,6 +27,7 @@ class Examples(NamedTuple):
     rows: FloatArray  # [N, FEATURES]
     started: BoolArray  # [N]
     weight: FloatArray  # [N]
+    machines: FloatArray  # [E, MACHINES]  did the agent take such a machine, where they are not equally full?
 
 
 class Named(NamedTuple):
@@ -36,20 +37,22 @@ class Named(NamedTuple):
     scenario: str
 
 
-def examples(decisions: AgentDecisions) -> Examples:
+def examples(decisions: Decisions) -> Examples:
     """Return what a tree is to learn of some decisions."""
     decision, slot = np.nonzero(decisions.features.may_start)
     did = decisions.agent[decision]
     started = slot == did
     passed_over = ~started & (did < decisions.slots)
-    return Examples(decisions.features.rows(), started, np.where(passed_over, PASSED_OVER, 1.0))
+    took = np.stack([getattr(decisions.placement, word) for word in MACHINES], axis=1)[decisions.placement.uneven]
+    rows = decisions.features.rows(decisions.features.may_start)
+    return Examples(rows, started, np.where(passed_over, PASSED_OVER, 1.0), took)
 
 
 def grow(parts: Sequence[Examples], leaves: int, named: Named, seed: int) -> TreeCard:
     """Return a tree of at most so many leaves; its threshold is yet to be chosen."""
     from sklearn.tree import DecisionTreeClassifier  # a second that nobody else need wait
 
-    rows, started, weight = (np.concatenate(field) for field in zip(*parts, strict=True))
+    rows, started, weight, took = (np.concatenate(field) for field in zip(*parts, strict=True))
     least = max(1, int(LEAST_SHARE * len(rows)))
     grown = DecisionTreeClassifier(max_leaf_nodes=leaves, min_samples_leaf=least, random_state=seed)
     # A job of each kind that counts nothing, so that there are two kinds even if the agent withholds none.
@@ -69,7 +72,8 @@ def grow(parts: Sequence[Examples], leaves: int, named: Named, seed: int) -> Tre
         )
         for k in range(found.node_count)
     ]
-    return TreeCard(agent=named.agent, scenario=named.scenario, threshold=0.5, nodes=tuple(nodes))
+    machine = MACHINES[took.mean(axis=0).argmax() if len(took) else 0]
+    return TreeCard(agent=named.agent, scenario=named.scenario, threshold=0.5, nodes=tuple(nodes), machine=machine)
 
 
 def candidates(parts: Sequence[Examples], sizes: Sequence[int], named: Named, seed: int) -> list[TreeCard]:
@@ -79,8 +83,8 @@ def candidates(parts: Sequence[Examples], sizes: Sequence[int], named: Named, se
 
 
 def distil(
-    first: AgentDecisions,
-    asked: Callable[[TreeCard], AgentDecisions],
+    first: Decisions,
+    asked: Callable[[TreeCard], Decisions],
     costs: Callable[[Sequence[TreeCard]], Sequence[float]],
     sizes: Sequence[int],
     rounds: int,
@@ -112,29 +116,24 @@ def distil(
     return best
 
 
-def does(card: TreeCard, decisions: AgentDecisions) -> IntArray:
-    """Return what a tree would do [D] in some decisions."""
-    return decide(card.tree(), card.threshold, decisions.features)
-
-
-def rules(card: TreeCard) -> str:
-    """Return a tree as text that people can read."""
+def rules(card: TreeCard, unit: str, several: bool) -> str:
+    """Return a tree as text that people can read; `unit` is that of time, `several` whether there are machines."""
     named = f"# Rules of {card.agent}_tree"
     opening = (
         f"Of the jobs that may start now, the one with the highest chance does; of equal ones the shortest. None does "
         f"where that chance is not above {100 * card.threshold:g} %, save on an idle cluster. {card.leaves} leaves, in "
         f"the order in which they are asked."
-    )
-    return "\n".join([named, "", opening, "", *_below(card, 0, 0), ""])
+    ) + (f" It goes to the {card.machine} of the machines that can take it." if several else "")
+    return "\n".join([named, "", opening, "", *_below(card, words(unit), 0, 0), ""])
 
 
-def _below(card: TreeCard, place: int, depth: int) -> list[str]:
+def _below(card: TreeCard, said: Mapping[str, str], place: int, depth: int) -> list[str]:
     node, indent = card.nodes[place], "  " * depth
     if node.feature is None:
         verdict = "start" if node.chance > card.threshold else "withhold"
         return [f"{indent}- **{verdict}** ({100 * node.chance:.0f} %)"]
-    what = FEATURES[node.feature]
-    low, high = (_below(card, k, depth + 1) for k in (node.left, node.right))
+    what = said[node.feature]
+    low, high = (_below(card, said, k, depth + 1) for k in (node.left, node.right))
     return [f"{indent}- {what} ≤ {node.at:g}", *low, f"{indent}- {what} > {node.at:g}", *high]
 
 
