@@ -11,13 +11,9 @@ DIFFERENCES = table(
     "Differences",
     {
         "by": pa.Column(str, pa.Check.isin(("load", "waiting", "free"))),
-        "from": numbers(0.0),
-        "to": numbers(0.0),
+        **{name: numbers(0.0) for name in ("from", "to")},
         "decisions": integers(1),
-        "agrees": share(),
-        "another_machine": share(),
-        "another_job": share(),
-        "waits": share(),
+        **{name: share() for name in ("agrees", "another_machine", "another_job", "waits")},
     },
     ["by", "from"],
 )
@@ -43,18 +39,12 @@ MACHINES = table(
 
 # Means over the jobs that could start in decisions in which none was, once for each such decision; null where there are
 # none. Until the next arrival, of those decisions that have one.
+MEANS = ("duration", "demand", "waited", "shorter_waiting", "until_arrival")
 WITHHELD = table(
     "Withheld",
-    {
-        "load": integers(1),
-        "withheld": integers(0),
-        "duration": numbers(0.0, nullable=True),
-        "demand": numbers(0.0, nullable=True),
-        "waited": numbers(0.0, nullable=True),
-        "shorter_waiting": numbers(0.0, nullable=True),
-        "until_arrival": numbers(0.0, nullable=True),
-        "after_last_arrival": share(nullable=True),
-    },
+    {"load": integers(1), "withheld": integers(0)}
+    | {name: numbers(0.0, nullable=True) for name in MEANS}
+    | {"after_last_arrival": share(nullable=True)},
     ["load"],
 )
 
@@ -70,14 +60,9 @@ CLASSES = table(
 # The same in bins of one feature.
 EFFECTS = table(
     "Effects",
-    {
-        "feature": pa.Column(str),
-        "low": pa.Column("float64"),
-        "high": pa.Column("float64"),
-        "mean": pa.Column("float64"),
-        "n": integers(1),
-        "withheld": share(),
-    },
+    {"feature": pa.Column(str)}
+    | {name: pa.Column("float64") for name in ("low", "high", "mean")}
+    | {"n": integers(1), "withheld": share()},
     ["feature", "low"],
 )
 
@@ -89,10 +74,8 @@ IMPORTANCE = table(
 )
 
 # Comparisons as everywhere, of all jobs, short ones and long ones.
-OUTCOMES = pa.DataFrameSchema(
+OUTCOMES = table(
+    "Outcomes",
     {"jobs": pa.Column(str, pa.Check.isin(("all", "short", "long")))} | dict(COMPARISON.columns),
-    strict=True,
-    ordered=True,
-    unique=["jobs", "load", "policy", "against"],
-    name="Outcomes",
+    ["jobs", "load", "policy", "against"],
 )

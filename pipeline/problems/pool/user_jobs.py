@@ -1,11 +1,9 @@
 """A user's own jobs on one pooled cluster, in whole steps and units."""
 
-from collections.abc import Collection
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
-import pandera.pandas as pa
 
 from pipeline.config import Params, PoolLog, PoolScenario
 from pipeline.logs.predicting.run_times import predicted
@@ -13,7 +11,7 @@ from pipeline.logs.registry import read
 from pipeline.logs.user_files import distinct
 from pipeline.logs.windows import periods
 from pipeline.problems.pool.nouns import JobSet
-from pipeline.problems.pool.tables import user_jobs_schema
+from pipeline.problems.pool.tables import user_job_columns
 from pipeline.problems.pool.workload.windows import describe, discretise
 from pipeline.progress import ProgressCallback
 from pipeline.scheduling.user_jobs import JobColumns, UserJobs, of_log
@@ -21,9 +19,6 @@ from pipeline.scheduling.user_jobs import JobColumns, UserJobs, of_log
 
 def job_columns(params: Params, scenario: PoolScenario) -> JobColumns[JobSet]:
     """Return how a user's jobs are read; a log by the settings of params.yaml's own, if there is one."""
-
-    def schema(columns: Collection[str]) -> pa.DataFrameSchema:
-        return user_jobs_schema(scenario.resources, scenario.horizon, estimated="estimate" in columns)
 
     def jobs(frame: pd.DataFrame, where: str) -> JobSet:
         short = frame.drop(columns=["jobset", "job", "arrival"]).astype("int16")  # of at most 10,000, as units are
@@ -45,4 +40,5 @@ def job_columns(params: Params, scenario: PoolScenario) -> JobColumns[JobSet]:
         found = JobSet(steps.arrival, steps.duration, steps.demand, steps.estimate)
         return of_log(steps.id, found, [*describe(trace, steps), *notes])
 
-    return JobColumns(scenario.policies_know, schema, jobs, log)
+    columns = user_job_columns(scenario.resources, scenario.horizon)
+    return JobColumns(scenario.policies_know, columns, jobs, log)

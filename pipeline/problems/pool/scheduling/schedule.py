@@ -8,7 +8,6 @@ from pipeline.problems.pool.scheduling.planning import best_drawn, must_be_searc
 from pipeline.problems.pool.scheduling.playing import mean_slowdown, means, must_end, schedule
 from pipeline.problems.pool.tables import SCHEDULE
 from pipeline.problems.pool.user_jobs import job_columns
-from pipeline.problems.pool.workload.job_table import JobTable
 from pipeline.progress import progress, say
 from pipeline.scheduling.schedule import Column, Ready, Scheduled, ScheduleRequest, Scheduling
 from pipeline.scheduling.user_jobs import UserJobs
@@ -24,38 +23,37 @@ def ready(params: Params, asked: ScheduleRequest) -> Ready[JobSet]:
     drawn = drawn_by_name(policy, scenario) if samples else None
 
     def run(mine: UserJobs[JobSet]) -> Scheduled:
-        table = JobTable(mine.ids, mine.number, *mine.jobs)
-        must_end(table.arrival, cluster, str(asked.jobs))
+        must_end(mine.jobs.arrival, cluster, str(asked.jobs))
         if asked.arrivals_end is None and scenario.arrivals_end is not None and uses_end(policy):
             say(f"{policy} is not given when arrivals end, as in scenario '{asked.scenario}': --arrivals-end")
         if tries:
-            must_be_searchable(table, cluster.horizon, tries, str(asked.jobs))
+            must_be_searchable(mine, cluster.horizon, tries, str(asked.jobs))
         with progress(f"schedule by {policy}, percent", 100, brief=True) as advance:
-            start = schedule(table, cluster, chosen, masked, params.seed, advance)
+            start = schedule(mine, cluster, chosen, masked, params.seed, advance)
         if samples or tries:
-            start = planned(table, cluster, start, drawn, samples, tries, params.seed)
+            start = planned(mine, cluster, start, drawn, samples, tries, params.seed)
         who = f"a plan in hindsight from {policy}" if samples or tries else policy
-        return scheduled(table, start, f", mean slowdown {means(table, start, scenario.measured)} under {who}")
+        return scheduled(mine.jobs, start, f", mean slowdown {means(mine, start, scenario.measured)} under {who}")
 
     return Ready(job_columns(params, scenario), run)
 
 
-def scheduled(table: JobTable, start: IntArray, said: str = "") -> Scheduled:
+def scheduled(jobs: JobSet, start: IntArray, said: str = "") -> Scheduled:
     """Return a schedule by the start of each job [J]."""
 
     def columns(some: slice) -> dict[str, Column]:
-        finish = start[some] + table.duration[some]
+        finish = start[some] + jobs.duration[some]
         return {
             "start": start[some],
             "finish": finish,
-            "slowdown": (finish - table.arrival[some]) / table.duration[some],
+            "slowdown": (finish - jobs.arrival[some]) / jobs.duration[some],
         }
 
     return Scheduled(columns, said)
 
 
 def planned(
-    table: JobTable,
+    table: UserJobs[JobSet],
     cluster: Cluster,
     start: IntArray,
     drawn: tuple[Policy, bool] | None,

@@ -8,23 +8,23 @@ import numpy as np
 
 from pipeline import storage
 from pipeline.config import Params, PoolScenario
-from pipeline.core import IntArray, keys
+from pipeline.core import keys
 from pipeline.errors import UserError
 from pipeline.problems.pool.nouns import Cluster, JobSet
 from pipeline.problems.pool.policies import policy_for
 from pipeline.problems.pool.scheduling.playing import PATIENCE, must_end
-from pipeline.problems.pool.showing.watching import Trace, waiting, watch
+from pipeline.problems.pool.showing.watching import watch
 from pipeline.problems.pool.storage import read_jobsets
 from pipeline.problems.pool.user_jobs import job_columns
-from pipeline.showing.drawing import Box, Grid, Row, Window, boxes, legend, queue, shade
-from pipeline.showing.packing import bars
+from pipeline.showing.drawing import Box, Grid, Row, Window, bars, boxes, shade
 from pipeline.showing.show import Chosen, Showing, ShowRequest, Viewer, Watched
+from pipeline.showing.traces import Trace, queue_row, until, watched
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
-GANTT, QUEUE, LINE = 2.3, 1.4, 0.085  # inches; of a waiting job's line the last
+GANTT, LINE = 2.3, 0.085  # inches; of a waiting job's line the last
 MOST_LINES = 100  # that are still legible in one picture
 WITHHELD = "#D55E00"
 CAPTION = (
@@ -42,7 +42,6 @@ def grid(chosen: Chosen[JobSet], scenario: PoolScenario, traces: Sequence[Trace]
     colour = shade(Normalize(1, max(2, int(jobs.duration.max()))))
     colours = colour.to_rgba(jobs.duration)
     late, waits = late_jobs(jobs, traces, shown)
-    most = 1.4 * max(1.0, *(_queued(jobs, trace, steps(shown)).max() for trace in traces))  # room for the legend
 
     def resource(r: int, units: int) -> Row:
         def drawn(axes: "Axes", column: int) -> None:
@@ -51,31 +50,23 @@ def grid(chosen: Chosen[JobSet], scenario: PoolScenario, traces: Sequence[Trace]
 
         return Row(f"{list(scenario.resources)[r]} (units)", GANTT, drawn)
 
-    def queued(axes: "Axes", column: int) -> None:
-        _queue(axes, jobs, traces[column], steps(shown), scenario.slots)
-        axes.set_ylim(0, most)
-        if column == 0:
-            legend(axes, 3)
-
     def lines(axes: "Axes", column: int) -> None:
         _lines(axes, chosen, traces[column], late, shown, colours)
 
     said = "Waiting jobs" if len(late) == waits else f"{len(late)} of {waits} waiting jobs"
     rows = [resource(r, units) for r, units in enumerate(scenario.resources.values())]
-    rows += [Row("Jobs waiting", QUEUE, queued), Row(said, max(0.8, LINE * len(late)), lines)]
+    rows += [
+        queue_row(jobs.arrival, traces, scenario.slots, shown, partial(_mark, shown)),
+        Row(said, max(0.8, LINE * len(late)), lines),
+    ]
     return Grid(rows, "Step", CAPTION, 2.6, (colour, "Duration of a job (steps)"))
 
 
 def placed(trace: Trace, jobs: JobSet, r: int, units: int) -> list[Box]:
     """Return where jobs are drawn that hold some of a resource."""
-    some = np.flatnonzero((trace.start >= 0) & (jobs.demand[:, r] > 0))
+    some = np.flatnonzero(~np.isnan(trace.start) & (jobs.demand[:, r] > 0))
     found = bars(trace.start[some], trace.finish[some], jobs.demand[some, r], units)
     return [Box(int(some[bar.job]), bar.begin, bar.end, bar.bottom, bar.bottom + bar.height) for bar in found]
-
-
-def steps(shown: Window) -> IntArray:
-    """Return all steps of a window."""
-    return np.arange(int(shown.begin), int(shown.end))
 
 
 def late_jobs(jobs: JobSet, traces: Sequence[Trace], shown: Window) -> tuple[list[int], int]:
@@ -85,7 +76,7 @@ def late_jobs(jobs: JobSet, traces: Sequence[Trace], shown: Window) -> tuple[lis
     """
     waits, held = np.zeros(len(jobs.arrival)), np.zeros(len(jobs.arrival), dtype=bool)
     for trace in traces:
-        inside = np.minimum(left_slot(trace), shown.end) - np.maximum(jobs.arrival, shown.begin)
+        inside = np.minimum(until(jobs.arrival, trace), shown.end) - np.maximum(jobs.arrival, shown.begin)
         waits = np.maximum(waits, inside)
         held |= [any(shown.begin <= step < shown.end for step in steps) for steps in trace.withheld]
     found = np.flatnonzero(waits > 0)
@@ -93,26 +84,17 @@ def late_jobs(jobs: JobSet, traces: Sequence[Trace], shown: Window) -> tuple[lis
     return sorted(kept.tolist()), len(found)
 
 
-def left_slot(trace: Trace) -> IntArray:
-    """Return the step [J] in which each job left its slot, or where the episode ended."""
-    return np.asarray(np.where(trace.left < 0, trace.steps, trace.left))
-
-
-def _queued(jobs: JobSet, trace: Trace, at: IntArray) -> IntArray:
-    return np.where(at < trace.steps, waiting(jobs, trace.left, at), 0)  # nobody waits for what is over
-
-
-def _queue(axes: "Axes", jobs: JobSet, trace: Trace, at: IntArray, slots: int) -> None:
-    queue(axes, np.append(at, at[-1] + 1), _queued(jobs, trace, at), slots)
-    marked = sorted({step for steps in trace.withheld for step in steps} & set(at.tolist()))
-    rows = [(step, 1) for step in marked]
+def _mark(shown: Window, axes: "Axes", trace: Trace) -> None:
+    """Mark the steps in which a job is withheld."""
+    marked = {step for steps in trace.withheld for step in steps if shown.begin <= step < shown.end}
+    rows = [(step, 1) for step in sorted(marked)]
     axes.broken_barh(rows, (0, 0.06), transform=axes.get_xaxis_transform(), color=WITHHELD, label="a job is withheld")
 
 
 def _lines(
     axes: "Axes", chosen: Chosen[JobSet], trace: Trace, late: Sequence[int], shown: Window, colours: "np.ndarray"
 ) -> None:
-    left = left_slot(trace)
+    left = until(chosen.jobs.arrival, trace)
     for line, job in enumerate(late):
         begin, end = max(chosen.jobs.arrival[job], shown.begin), min(left[job], shown.end)
         if begin < end:
@@ -148,7 +130,7 @@ def ready(params: Params, asked: ShowRequest, policies: Sequence[str], names: Se
         raise UserError("--arrivals-end is for your own jobs; of a scenario's jobsets policies know the scenario's")
     known = [policy_for(params, name, scenario, asked.scenario, cluster) for name in policies]
 
-    def watched(chosen: Chosen[JobSet]) -> Watched:
+    def shown(chosen: Chosen[JobSet]) -> Watched:
         jobs, key = chosen.jobs, keys(params.seed, np.array([chosen.number]), np.array([0]))
         if asked.jobs is not None:
             must_end(jobs.arrival, cluster, str(asked.jobs))
@@ -158,32 +140,10 @@ def ready(params: Params, asked: ShowRequest, policies: Sequence[str], names: Se
             longest = int(jobs.arrival.max() + (1 if masked else PATIENCE) * jobs.duration.sum() + cluster.horizon)
             limit = scenario.step_limit if asked.jobs is None else longest
             traces.append(watch(name, policy, jobs, cluster, limit, key, masked))
-        return Watched(
-            [described(trace) for trace in traces],
-            [trace.slowdown for trace in traces],
-            float(jobs.arrival.min()),
-            max(trace.steps for trace in traces),
-            partial(running, traces),
-            lambda shown: grid(chosen._replace(jobs=jobs), scenario, traces, shown),
-        )
+        return watched(traces, jobs.arrival, partial(grid, chosen._replace(jobs=jobs), scenario, traces))
 
     test = partial(read_jobsets, storage.jobsets_folder(asked.scenario), "test", scenario.resources)
-    return Viewer(job_columns(params, scenario), test, watched)
-
-
-def running(traces: Sequence[Trace], shown: Window) -> int:
-    """Return how many jobs run in a window, at most."""
-    return max(int(((one.start >= 0) & (one.start < shown.end) & (one.finish > shown.begin)).sum()) for one in traces)
-
-
-def described(trace: Trace) -> str:
-    """Return the title of one policy's half, which is also the picture in words."""
-    share = trace.withheld_steps / max(trace.steps, 1)
-    cut = f", {trace.unfinished} jobs unfinished" if trace.unfinished else ""
-    return (
-        f"{trace.policy}: mean slowdown {trace.slowdown:.2f}, makespan {trace.steps}{cut}\n"
-        f"{trace.withheld_steps} steps not work-conserving ({100 * share:.0f} %), {trace.withheld_jobs} jobs withheld"
-    )
+    return Viewer(job_columns(params, scenario), test, shown)
 
 
 SHOWING = Showing(ready, most_jobs=600, most_steps=400)

@@ -5,9 +5,7 @@ only be the step that follows a decision which was asked for; moves without a ch
 itself, withhold nothing and start jobs at once.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 
@@ -15,30 +13,8 @@ from pipeline.core import IntArray, KeyArray, Observation, Policy
 from pipeline.problems.pool.nouns import Cluster, JobSet, batch
 from pipeline.problems.pool.simulator.compiled.batch import Batched
 from pipeline.problems.pool.simulator.outcomes import outcome
+from pipeline.showing.traces import Trace
 from pipeline.simulation.rollout import play
-
-
-class Trace(NamedTuple):
-    """What one policy did with a jobset."""
-
-    policy: str  # its name for people
-    start: IntArray  # [J]  first step of each job; -1 = never started
-    finish: IntArray  # [J]  step after its last one; of an unfinished job where the episode was cut
-    left: IntArray  # [J]  step in which it left its slot; its start, unless placed ahead; -1 = never
-    withheld: list[list[int]]  # [J]  steps in which it was withheld
-    steps: int  # length of the episode: its makespan, unless cut
-    slowdown: float  # mean over jobs
-    unfinished: int  # jobs
-
-    @property
-    def withheld_steps(self) -> int:
-        """Return the number of steps that were not work-conserving."""
-        return len({step for steps in self.withheld for step in steps})
-
-    @property
-    def withheld_jobs(self) -> int:
-        """Return the number of jobs that were ever withheld."""
-        return sum(1 for steps in self.withheld if steps)
 
 
 def watch(
@@ -63,9 +39,18 @@ def watch(
     end = simulator.schedule()
     steps = int(end.steps[0])
     _, slowdown, unfinished = outcome(jobset, end, step_limit)
-    finish = np.where(end.finish < 0, steps, end.finish)
-    numbers = float(slowdown.mean()), int(unfinished.sum())
-    return Trace(name, end.start, finish, witness.left, witness.withheld, steps, *numbers)
+    finish, start, left = (np.where(one < 0, np.nan, one) for one in (end.finish, end.start, witness.left))
+    finish = np.where(np.isnan(finish), steps, finish)
+    return Trace(name, start, finish, left, slowdown, steps, int(unfinished.sum()), described, witness.withheld)
+
+
+def described(trace: Trace) -> str:
+    """Return the result of a policy in words, after its mean slowdown."""
+    share = trace.withheld_steps / max(trace.end, 1)
+    return (
+        f"makespan {trace.end:.0f}{trace.cut}\n{trace.withheld_steps} steps not work-conserving ({100 * share:.0f} %), "
+        f"{trace.withheld_jobs} jobs withheld"
+    )
 
 
 @dataclass
@@ -98,15 +83,3 @@ class Witness:
         if self._placed:  # that job began before all that followed without a choice, for these found the cluster idle
             self.left[started[np.argmin(now.start[started])]] = self._asked_at
         self._before, self._placed = now, False
-
-
-def waiting(jobs: JobSet, left: IntArray, steps: Sequence[int] | IntArray) -> IntArray:
-    """Return how many jobs wait unplaced in each of some steps, in slots or behind them.
-
-    >>> jobs = JobSet(np.array([0, 1]), np.array([2, 1]), np.array([[1], [1]]))
-    >>> waiting(jobs, np.array([1, -1]), [0, 1, 2])
-    array([1, 1, 1])
-    """
-    gone = np.sort(left[left >= 0])
-    at = np.asarray(steps)
-    return np.searchsorted(jobs.arrival, at, side="right") - np.searchsorted(gone, at, side="right")

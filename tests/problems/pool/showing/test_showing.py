@@ -16,11 +16,13 @@ from pipeline.config import Params
 from pipeline.core import Observation, Policy, keys
 from pipeline.problems.pool.heuristics.scores import HEURISTICS, hold
 from pipeline.problems.pool.nouns import Cluster, JobSet, batch
-from pipeline.problems.pool.showing.showing import MOST_LINES, described, grid, late_jobs, placed
-from pipeline.problems.pool.showing.watching import Trace, waiting, watch
+from pipeline.problems.pool.showing.showing import MOST_LINES, grid, late_jobs, placed
+from pipeline.problems.pool.showing.watching import watch
 from pipeline.problems.pool.simulator.compiled.batch import Batched
 from pipeline.showing.drawing import Window, side_by_side
 from pipeline.showing.show import Chosen
+from pipeline.showing.traces import Trace, queued, waiting
+from pipeline.showing.traces import watched as as_shown
 from pipeline.simulation.choosing import heuristic
 from pipeline.simulation.rollout import play
 
@@ -53,9 +55,9 @@ def test_a_long_job_is_withheld_in_the_step_in_which_it_fitted() -> None:
     assert trace.start.tolist() == [0, 2, 1]
     assert trace.finish.tolist() == [2, 6, 2]
     assert trace.withheld == [[], [0], []]
-    assert (trace.withheld_steps, trace.withheld_jobs, trace.steps, trace.unfinished) == (1, 1, 6, 0)
-    assert trace.slowdown == pytest.approx((1 + 6 / 4 + 1) / 3)
-    assert waiting(jobs, trace.left, [0, 1, 2]).tolist() == [1, 1, 0]
+    assert (trace.withheld_steps, trace.withheld_jobs, trace.end, trace.unfinished) == (1, 1, 6, 0)
+    assert trace.slowdown.mean() == pytest.approx((1 + 6 / 4 + 1) / 3)
+    assert [one.tolist() for one in waiting(jobs.arrival, trace)] == [[0, 1, 2], [1, 1, 0]]
 
 
 def test_a_job_placed_ahead_leaves_its_slot_at_once() -> None:
@@ -66,10 +68,12 @@ def test_a_job_placed_ahead_leaves_its_slot_at_once() -> None:
 
 
 def test_what_the_cut_leaves_undone_is_told() -> None:
-    trace = watch("sjf", HEURISTICS["sjf"], jobset((0, 4, 1), (0, 4, 1)), cluster(1), 3, KEY)
-    assert trace.start.tolist() == [0, -1]
-    assert (trace.steps, trace.unfinished) == (3, 2)
-    assert waiting(jobset((0, 4, 1), (0, 4, 1)), trace.left, [0, 2]).tolist() == [1, 1]
+    jobs = jobset((0, 4, 1), (0, 4, 1))
+    trace = watch("sjf", HEURISTICS["sjf"], jobs, cluster(1), 3, KEY)
+    np.testing.assert_array_equal(trace.start, [0, np.nan])
+    assert (trace.end, trace.unfinished) == (3, 2)
+    assert [one.tolist() for one in waiting(jobs.arrival, trace)] == [[0, 3], [1, 0]]
+    assert [one.tolist() for one in queued(jobs.arrival, trace, Window(1, 5))] == [[1, 3, 5], [1, 0]]
 
 
 @given(st.integers(0, 2**32 - 1), st.booleans())
@@ -95,7 +99,7 @@ def test_of_too_many_waiting_jobs_those_stay_that_are_withheld_or_wait_longest()
     left = np.arange(1, count + 1)  # job k waits for k + 1 steps
     withheld: list[list[int]] = [[] for _ in range(count)]
     withheld[3] = [2]
-    trace = Trace("one", left, left + 1, left, withheld, count + 1, 1.0, 0)
+    trace = Trace("one", left, left + 1, left, np.ones(count), count + 1, 0, str, withheld)
     late, waits = late_jobs(jobset(*[(0, 1, 1)] * count), [trace], Window(0, count))
     assert waits == count
     assert late == [3, *range(11, count)]
@@ -119,8 +123,8 @@ def test_rectangles_hold_every_unit_and_never_overlap(seed: int) -> None:
 
 
 def test_jobs_that_never_start_or_want_nothing_are_not_drawn() -> None:
-    start, none = np.array([-1, 0, 0]), list[list[int]]()
-    trace = Trace("one", start, np.array([9, 1, 1]), start, none, 9, 1.0, 1)
+    start = np.array([np.nan, 0, 0])
+    trace = Trace("one", start, np.array([9, 1, 1]), start, np.ones(3), 9, 1, str)
     assert placed(trace, jobset((0, 1, 2), (0, 1, 0), (0, 1, 1)), 0, 2) == [(2, 0, 1, 0, 1)]
 
 
@@ -132,7 +136,8 @@ def drawn(params: Params, begin: int = 0, end: int = 6) -> Figure:
     row = params.pool_scenario("online").model_copy(update={"resources": {"cpu": 2, "memory": 2}, "slots": 2})
     three, shown = Chosen("three jobs", jobs, ["a", "b", "c"], 0), Window(begin, end)
     traces = [watched(jobs, of, short_ones, "short ones"), watched(jobs, of)]
-    return side_by_side("three jobs", [described(one) for one in traces], grid(three, row, traces, shown), shown)
+    found = as_shown(traces, jobs.arrival, lambda part: grid(three, row, traces, part))
+    return side_by_side("three jobs", found.halves, found.grid(shown), shown)
 
 
 def test_both_policies_are_drawn_on_the_same_axes(params: Params) -> None:

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.showing.packing import Bar, bars
+from pipeline.showing.drawing import Bar, bars
 
 
 def placed(*jobs: tuple[float, float, float], room: float = 1.0) -> list[Bar]:
