@@ -27,7 +27,7 @@ from pipeline.problems.pool.nouns import Cluster, JobSet
 from pipeline.problems.pool.scheduling.playing import abreast, schedule
 from pipeline.problems.pool.scheduling.schedule import SCHEDULING
 from pipeline.problems.pool.scheduling.schedule import scheduled as as_scheduled
-from pipeline.problems.pool.user_jobs import job_columns
+from pipeline.problems.pool.scheduling.schedule import job_columns
 from pipeline.progress import no_progress
 from pipeline.scheduling.schedule import write
 from pipeline.scheduling.user_jobs import UserJobs, parts, read_user_jobs

@@ -12,7 +12,7 @@ from pipeline.core import Policy
 from pipeline.explaining import differences as differing
 from pipeline.explaining.decisions import few, mean_of, outcomes_by, relative
 from pipeline.explaining.distilling import Named, distil, rules
-from pipeline.explaining.explain import Explained, ExplainRequest
+from pipeline.explaining.explain import Explained, Explaining, ExplainRequest, Plans
 from pipeline.explaining.figures import PARTS, figures
 from pipeline.explaining.recording import Decisions, Play, record
 from pipeline.explaining.tables import CLASSES, DIFFERENCES, EFFECTS, IMPORTANCE, JOBS, MACHINES, OUTCOMES, WITHHELD
@@ -51,6 +51,14 @@ class Placing(NamedTuple):
     references: Sequence[str]  # of them, those of which differences are given
     unit: str  # of time
     several: bool = False  # are there machines to choose from?
+
+
+def explaining(placing: Callable[[Params, str, str], Placing], plans: Plans) -> Explaining:
+    """Return how a problem explains policies, by what it supplies of one: (params, scenario, its name)."""
+    return Explaining(
+        lambda params, scenario, asked: explained(placing(params, scenario, asked.agent), params, scenario, asked),
+        plans,
+    )
 
 
 def explained(

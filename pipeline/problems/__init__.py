@@ -53,7 +53,7 @@ PROBLEMS: Mapping[str, Mapping[str, str]] = {
         "hindsight": "pipeline.problems.pool.evaluation.hindsight.solve",
         "comparison": "pipeline.problems.pool.comparison.COMPARISON",
         "schedule": "pipeline.problems.pool.scheduling.schedule.SCHEDULING",
-        "show": "pipeline.problems.pool.showing.showing.SHOWING",
+        "show": "pipeline.problems.pool.showing.SHOWING",
         "explain": "pipeline.problems.pool.explaining.explain.EXPLAINING",
         "served": "pipeline.problems.pool.serving.served",
         "export": "pipeline.problems.pool.networks.exporting.onnx",

@@ -1,6 +1,6 @@
 """How policies on many machines are explained."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import cast
 
 import numpy as np
@@ -8,8 +8,8 @@ import numpy as np
 from pipeline import storage
 from pipeline.config import Params
 from pipeline.core import Policy
-from pipeline.explaining.explain import Explained, Explaining, ExplainRequest, Plans
-from pipeline.explaining.placing import Placing, explained
+from pipeline.explaining.explain import Plans
+from pipeline.explaining.placing import Placing, explaining
 from pipeline.explaining.recording import Play
 from pipeline.problems.machines.evaluation.play import game_of, score
 from pipeline.problems.machines.explaining.plans import CANDIDATES, tried
@@ -19,13 +19,7 @@ from pipeline.problems.machines.scheduling import any_policy
 from pipeline.problems.machines.simulator.compiled.batch import Simulator
 from pipeline.problems.machines.storage import read_jobsets, read_park
 from pipeline.problems.machines.workload.park import machines_of
-from pipeline.progress import ProgressCallback
 from pipeline.simulation.results import Results
-
-
-def ready(params: Params, scenario: str, asked: ExplainRequest) -> Callable[[ProgressCallback], Explained]:
-    """Return what tells what a policy does otherwise than SJF, and the tree that does nearly the same."""
-    return explained(placing(params, scenario, asked.agent), params, scenario, asked)
 
 
 def placing(params: Params, scenario: str, agent: str) -> Placing:
@@ -64,4 +58,4 @@ def placing(params: Params, scenario: str, agent: str) -> Placing:
     )
 
 
-EXPLAINING = Explaining(ready, Plans(tried, CANDIDATES, "time"))
+EXPLAINING = explaining(placing, Plans(tried, CANDIDATES, "time"))

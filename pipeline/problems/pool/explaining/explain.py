@@ -1,13 +1,13 @@
 """How policies of a pooled cluster are explained."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from pipeline import storage
 from pipeline.config import Params
 from pipeline.core import Policy
 from pipeline.errors import UserError
-from pipeline.explaining.explain import Explained, Explaining, ExplainRequest, Plans
-from pipeline.explaining.placing import Placing, explained
+from pipeline.explaining.explain import Plans
+from pipeline.explaining.placing import Placing, explaining
 from pipeline.explaining.recording import Play
 from pipeline.problems.pool.evaluation.metrics import span_of
 from pipeline.problems.pool.evaluation.play import game_of, score
@@ -17,13 +17,7 @@ from pipeline.problems.pool.nouns import Cluster, JobSet
 from pipeline.problems.pool.policies import policy_for
 from pipeline.problems.pool.simulator.compiled.batch import Batched
 from pipeline.problems.pool.storage import read_jobsets
-from pipeline.progress import ProgressCallback
 from pipeline.simulation.results import Results
-
-
-def ready(params: Params, scenario: str, asked: ExplainRequest) -> Callable[[ProgressCallback], Explained]:
-    """Return what tells what a policy does otherwise than SJF, and the tree that does nearly the same."""
-    return explained(placing(params, scenario, asked.agent), params, scenario, asked)
 
 
 def placing(params: Params, name: str, agent: str) -> Placing:
@@ -64,4 +58,4 @@ def placing(params: Params, name: str, agent: str) -> Placing:
     )
 
 
-EXPLAINING = Explaining(ready, Plans(tried, CANDIDATES, "a step"))
+EXPLAINING = explaining(placing, Plans(tried, CANDIDATES, "a step"))

@@ -16,8 +16,7 @@ from pipeline.config import Params
 from pipeline.core import Observation, Policy, keys
 from pipeline.problems.pool.heuristics.scores import HEURISTICS, hold
 from pipeline.problems.pool.nouns import Cluster, JobSet, batch
-from pipeline.problems.pool.showing.showing import MOST_LINES, grid, late_jobs, placed
-from pipeline.problems.pool.showing.watching import watch
+from pipeline.problems.pool.showing import MOST_LINES, grid, late_jobs, placed, watch
 from pipeline.problems.pool.simulator.compiled.batch import Batched
 from pipeline.showing.drawing import Window, side_by_side
 from pipeline.showing.show import Chosen
