@@ -11,9 +11,7 @@ from pipeline.config import Params
 from pipeline.core import FloatArray, IntArray, Policy, keys
 from pipeline.errors import UserError
 from pipeline.problems.machines.evaluation.metrics import outcome
-from pipeline.problems.machines.evaluation.play import Game
-from pipeline.problems.machines.lookahead.planner import Planner
-from pipeline.problems.machines.lookahead.playing import play_on
+from pipeline.problems.machines.evaluation.play import Game, play_on
 from pipeline.problems.machines.nouns import Jobs, Machines, end_to_end
 from pipeline.problems.machines.policies import policy_for
 from pipeline.problems.machines.simulator.compiled.batch import Simulator
@@ -22,6 +20,7 @@ from pipeline.problems.machines.workload.park import machines_of
 from pipeline.progress import ProgressCallback, progress
 from pipeline.scheduling.schedule import Ready, Scheduled, ScheduleRequest, Scheduling
 from pipeline.scheduling.user_jobs import UserJobs
+from pipeline.simulation.rollout import Insider
 
 MEASURED = ("start", "finish", "wait", "slowdown", "bounded_slowdown")
 DECISIONS_AT_ONCE = 10_000  # of compiled play between two looks at it
@@ -55,7 +54,7 @@ def ready(params: Params, asked: ScheduleRequest) -> Ready[Jobs]:
 
 
 def scheduled(
-    mine: UserJobs[Jobs], machines: Machines, policy: Policy | Planner, seed: int, on_progress: ProgressCallback
+    mine: UserJobs[Jobs], machines: Machines, policy: Policy | Insider, seed: int, on_progress: ProgressCallback
 ) -> dict[str, FloatArray | IntArray]:
     """Return the columns of SCHEDULE, in the order of the file; each jobset has the machines to itself."""
     rows = mine.rows()

@@ -11,8 +11,7 @@ from pipeline import storage
 from pipeline.config import Params
 from pipeline.core import BoolArray, FloatArray, IntArray, KeyArray, Policy, keys
 from pipeline.problems.machines.evaluation.metrics import outcome
-from pipeline.problems.machines.lookahead.planner import Planner
-from pipeline.problems.machines.lookahead.playing import play_on
+from pipeline.problems.machines.evaluation.play import play_on
 from pipeline.problems.machines.nouns import Jobs, Machines, end_to_end
 from pipeline.problems.machines.policies import policy_for
 from pipeline.problems.machines.scheduling import POOL_ONLY
@@ -23,6 +22,7 @@ from pipeline.problems.machines.workload.park import machines_of
 from pipeline.showing.drawing import Box, Grid, Row, Window, boxes, legend, queue, shade
 from pipeline.showing.packing import bars
 from pipeline.showing.show import Chosen, Showing, ShowRequest, Viewer, Watched
+from pipeline.simulation.rollout import Insider
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -55,7 +55,7 @@ class Trace(NamedTuple):
         return np.sort(self.held[self.held_first[job] : self.held_first[job + 1]])
 
 
-def watch(name: str, policy: Policy | Planner, jobs: Jobs, machines: Machines, key: KeyArray) -> Trace:
+def watch(name: str, policy: Policy | Insider, jobs: Jobs, machines: Machines, key: KeyArray) -> Trace:
     """Return what a policy does with a jobset.
 
     Args:

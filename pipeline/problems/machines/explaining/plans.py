@@ -5,18 +5,18 @@ import pandas as pd
 
 from pipeline import storage
 from pipeline.config import MachinesPlan, Params
-from pipeline.core import IntArray, Observation
 from pipeline.explaining.decisions import few
 from pipeline.explaining.explain import ExplainRequest, Tried, candidates
+from pipeline.lookahead.planner import Planner, SearchResult
 from pipeline.problems.machines.evaluation.play import Game, game_of
-from pipeline.problems.machines.lookahead.planner import Looked, Planner
-from pipeline.problems.machines.lookahead.planning import planning
+from pipeline.problems.machines.lookahead.naming import planning
 from pipeline.problems.machines.nouns import end_to_end
 from pipeline.problems.machines.simulator.compiled.batch import Simulator
 from pipeline.problems.machines.storage import read_jobsets, read_park
 from pipeline.problems.machines.workload.park import machines_of
 from pipeline.progress import ShareCallback, no_progress
 from pipeline.schemas.columns import integers, numbers
+from pipeline.simulation.rollout import Turn
 
 # `machine` is the one that it would start on, as the scenario numbers them; 0 where none starts. The demand is the
 # largest share of all machines that the job holds.
@@ -40,26 +40,26 @@ def tried_in(game: Game, plan: Planner, on_progress: ShareCallback = no_progress
     jobs, parts = end_to_end(game.episodes), list[pd.DataFrame]()
     simulator = Simulator(jobs, game.machines, np.zeros(len(jobs.arrival)))
 
-    def watch(rows: IntArray, decision: IntArray, looked: Looked) -> None:
-        parts.append(_candidates(rows, decision, simulator.observe(rows), looked))
+    def watch(turn: Turn, result: SearchResult) -> None:
+        parts.append(_candidates(turn, result))
 
     for _ in plan.play(simulator, game.key, watch):
         on_progress(simulator.placed_jobs / len(jobs.arrival))
     return pd.concat(parts, ignore_index=True)
 
 
-def _candidates(rows: IntArray, decision: IntArray, view: Observation, looked: Looked) -> pd.DataFrame:
+def _candidates(turn: Turn, result: SearchResult) -> pd.DataFrame:
     """Return a row for each candidate of decisions in which several were tried."""
-    cost, error, count = looked.worth
-    place, rank = np.nonzero((count > 0) & (count > 0)[:, :1])
-    action, (_, slots, machines) = looked.action[place, rank], view.legal.shape
+    view, (cost, error, count) = turn.view, result.values
+    place, rank = np.nonzero(count)
+    action, (_, slots, machines) = result.action[place, rank], view.legal.shape
     starts, slot = action < slots * machines, np.minimum(action // machines, slots - 1)
     total = np.maximum(view.capacity.sum(axis=1), 1)[place]
     held = (view.nodes[place, slot, None] * view.demand[place, slot] / total).max(axis=1)
     return pd.DataFrame(
         {
-            "episode": rows[place],
-            "decision": decision[place],
+            "episode": turn.rows[place],
+            "decision": turn.decision[place],
             "now": view.now[place],
             "rank": rank,
             "duration": np.where(starts, view.duration[place, slot], 0.0),
@@ -68,6 +68,6 @@ def _candidates(rows: IntArray, decision: IntArray, view: Observation, looked: L
             "gain": -cost[place, rank],
             "error": np.where(np.isinf(error), np.nan, error)[place, rank],
             "futures": count[place, rank],
-            "taken": action == looked.chosen[place],
+            "taken": action == result.chosen[place],
         }
     )

@@ -5,18 +5,17 @@ import pandas as pd
 
 from pipeline import storage
 from pipeline.config import Params, PoolPlan
-from pipeline.core import IntArray, Observation
 from pipeline.explaining.decisions import few
 from pipeline.explaining.explain import ExplainRequest, Tried, candidates
+from pipeline.lookahead.planner import Planner, SearchResult
 from pipeline.problems.pool.evaluation.play import Game, game_of
-from pipeline.problems.pool.lookahead.planner import Looked, Planner
-from pipeline.problems.pool.lookahead.planning import planning
+from pipeline.problems.pool.lookahead.naming import planning
 from pipeline.problems.pool.nouns import Cluster
 from pipeline.problems.pool.simulator.compiled.batch import Batched
 from pipeline.problems.pool.storage import read_jobsets
 from pipeline.progress import ShareCallback, no_progress
 from pipeline.schemas.columns import integers, numbers
-from pipeline.simulation.rollout import Turn, play_turns
+from pipeline.simulation.rollout import Turn
 
 CANDIDATES = candidates({"step": integers(0)}, {"duration": integers(0), "demand": numbers(0.0)})
 
@@ -35,34 +34,32 @@ def tried_in(game: Game, plan: Planner, on_progress: ShareCallback = no_progress
     simulator = Batched(game.jobs, game.cluster, game.step_limit, skip_forced=game.masked)
     parts = list[pd.DataFrame]()
 
-    def decide(turn: Turn) -> IntArray:
-        looked = plan.look(turn.view, turn.draws)
-        parts.append(_candidates(turn.rows, turn.decision, turn.view, looked))
-        return looked.chosen
+    def watch(turn: Turn, result: SearchResult) -> None:
+        parts.append(_candidates(turn, result))
 
-    for left in play_turns(simulator, decide, game.key):
+    for left in plan.play(simulator, game.key, watch):
         on_progress(1 - left / len(game.key))
     return pd.concat(parts, ignore_index=True)
 
 
-def _candidates(rows: IntArray, decision: IntArray, view: Observation, looked: Looked) -> pd.DataFrame:
+def _candidates(turn: Turn, result: SearchResult) -> pd.DataFrame:
     """Return a row for each candidate of decisions in which several were tried."""
-    place, rank = np.nonzero((looked.action >= 0) & (looked.worth.futures > 0)[:, None])
-    action, void = looked.action[place, rank], view.duration.shape[1]
+    view, (cost, error, futures) = turn.view, result.values
+    place, rank = np.nonzero(futures)
+    action, void = result.action[place, rank], view.duration.shape[1]
     slot = np.minimum(action, void - 1)
     share = (view.demand / view.capacity[:, 0][:, None]).max(axis=2)
-    cost = looked.worth.cost
     return pd.DataFrame(
         {
-            "episode": rows[place],
-            "decision": decision[place],
+            "episode": turn.rows[place],
+            "decision": turn.decision[place],
             "step": view.now[place].astype(np.int64),
             "rank": rank,
             "duration": np.where(action < void, view.duration[place, slot], 0).astype(np.int64),
             "demand": np.where(action < void, share[place, slot], 0.0),
             "gain": cost[place, 0] - cost[place, rank],
-            "error": looked.worth.error[place, rank],
-            "futures": looked.worth.futures[place],
-            "taken": action == looked.chosen[place],
+            "error": error[place, rank],
+            "futures": futures[place, rank],
+            "taken": action == result.chosen[place],
         }
     )
