@@ -25,9 +25,8 @@ from pipeline.logs.trace import Trace
 from pipeline.problems.pool.heuristics.scores import HEURISTICS
 from pipeline.problems.pool.nouns import Cluster, JobSet
 from pipeline.problems.pool.scheduling.playing import abreast, schedule
-from pipeline.problems.pool.scheduling.schedule import SCHEDULING
+from pipeline.problems.pool.scheduling.schedule import SCHEDULING, job_columns
 from pipeline.problems.pool.scheduling.schedule import scheduled as as_scheduled
-from pipeline.problems.pool.scheduling.schedule import job_columns
 from pipeline.progress import no_progress
 from pipeline.scheduling.schedule import write
 from pipeline.scheduling.user_jobs import UserJobs, parts, read_user_jobs

@@ -12,13 +12,15 @@ from pipeline.core import Policy
 from pipeline.explaining import differences as differing
 from pipeline.explaining.decisions import few, mean_of, outcomes_by, relative
 from pipeline.explaining.distilling import Named, distil, rules
-from pipeline.explaining.explain import Explained, Explaining, ExplainRequest, Plans
+from pipeline.explaining.explain import Explained, Explaining, ExplainRequest, Tried
 from pipeline.explaining.figures import PARTS, figures
 from pipeline.explaining.recording import Decisions, Play, record
 from pipeline.explaining.tables import CLASSES, DIFFERENCES, EFFECTS, IMPORTANCE, JOBS, MACHINES, OUTCOMES, WITHHELD
-from pipeline.explaining.tree import TREE, TreeCard, tree_policy, words
-from pipeline.progress import ProgressCallback
+from pipeline.explaining.tree import PLACE, TREE, TreeCard, tree_features, tree_policy, words
+from pipeline.lookahead.planner import Planner, SearchResult
+from pipeline.progress import ProgressCallback, ShareCallback
 from pipeline.simulation.results import Results
+from pipeline.simulation.rollout import Turn
 
 ROUNDS = 2  # in which the tree plays, and the agent says what it would do
 ON_TRAINING = 20  # jobsets of each load, at most: the agent is asked in all decisions of every round
@@ -37,13 +39,14 @@ SCHEMAS = {
 }
 
 JobSets = Mapping[int, Sequence[Any]]  # by load, as the problem has them
+# A policy, and whether it keeps to the legal actions: moves without a choice are then not asked of it (`masked`).
+Agent = tuple[Policy, bool]
 
 
 class Placing(NamedTuple):
-    """The policy that is explained, and what its problem supplies."""
+    """What a problem supplies of a scenario in which policies place jobs."""
 
-    policy: Policy
-    masked: bool  # does it keep to the legal actions? Moves without a choice are then not asked of it
+    policy: Callable[[str], Agent]  # by its name
     read: Callable[[str], JobSets]  # jobsets of a split
     begin: Callable[[JobSets, bool], Play]  # (jobsets, masked)
     score: Callable[[Mapping[str, Policy], JobSets, bool], dict[str, Results]]  # (policies, jobsets, masked)
@@ -53,11 +56,56 @@ class Placing(NamedTuple):
     several: bool = False  # are there machines to choose from?
 
 
-def explaining(placing: Callable[[Params, str, str], Placing], plans: Plans) -> Explaining:
-    """Return how a problem explains policies, by what it supplies of one: (params, scenario, its name)."""
-    return Explaining(
-        lambda params, scenario, asked: explained(placing(params, scenario, asked.agent), params, scenario, asked),
-        plans,
+def explaining(placing: Callable[[Params, str], Placing], planning: Callable[[Params, str], Planner]) -> Explaining:
+    """Return how a problem explains policies.
+
+    Args:
+        placing: (params, scenario) -> what it supplies.
+        planning: (params, plan) -> a policy that looks ahead.
+    """
+
+    def ready(params: Params, scenario: str, asked: ExplainRequest) -> Callable[[ProgressCallback], Explained]:
+        return explained(placing(params, scenario), params, scenario, asked)
+
+    def tried(params: Params, asked: ExplainRequest, on_progress: ShareCallback) -> Tried:
+        row = params.plan(asked.agent)
+        what = placing(params, row.scenario)
+        episodes = what.begin(few(what.read("test"), asked.jobsets), True)
+        frame = tried_in(episodes, planning(params, asked.agent), on_progress)
+        return Tried(row.base, frame, episodes.load, episodes.number)
+
+    return Explaining(ready, tried)
+
+
+def tried_in(episodes: Play, plan: Planner, on_progress: ShareCallback) -> pd.DataFrame:
+    """Return what a plan tries in some episodes: the columns of CANDIDATES, with the episode for its jobset."""
+    parts = list[pd.DataFrame]()
+    for _ in plan.play(episodes.simulator, episodes.key, lambda turn, found: parts.append(_candidates(turn, found))):
+        on_progress(episodes.started() / len(episodes.jobs.arrival))
+    return pd.concat(parts, ignore_index=True)
+
+
+def _candidates(turn: Turn, found: SearchResult) -> pd.DataFrame:
+    """Return a row for each candidate of decisions in which several were tried."""
+    (cost, error, futures), (_, slots, machines) = found.values, turn.view.legal.shape
+    place, rank = np.nonzero(futures)
+    action, jobs = found.action[place, rank], tree_features(turn.view).job[place]
+    starts, slot = action < slots * machines, np.minimum(action // machines, slots - 1)
+    job = jobs[np.arange(len(place)), slot]
+    return pd.DataFrame(
+        {
+            "episode": turn.rows[place],
+            "decision": turn.decision[place],
+            "now": turn.view.now[place].astype(float),
+            "rank": rank,
+            "duration": np.where(starts, job[:, PLACE["duration"]], 0.0),
+            "demand": np.where(starts, job[:, PLACE["demand"]], 0.0),
+            "machine": np.where(starts, action % machines, 0),
+            "gain": cost[place, 0] - cost[place, rank],
+            "error": np.where(np.isinf(error), np.nan, error)[place, rank],
+            "futures": futures[place, rank],
+            "taken": action == found.chosen[place],
+        }
     )
 
 
@@ -65,17 +113,18 @@ def explained(
     what: Placing, params: Params, scenario: str, asked: ExplainRequest
 ) -> Callable[[ProgressCallback], Explained]:
     """Return what explains a policy in its own play of test jobsets."""
+    policy, masked = agent = what.policy(asked.agent)
     splits = {split: few(what.read(split), asked.jobsets) for split in ("train", "validation", "test")}
     named, labels = Named(asked.title, scenario), words(what.unit)
 
     def run(on_progress: ProgressCallback) -> Explained:
-        episodes = what.begin(splits["test"], what.masked)
-        decisions = record(episodes, what.policy)
+        episodes = what.begin(splits["test"], masked)
+        decisions = record(episodes, policy)
         on_progress(33, f"{len(decisions.agent)} decisions")
-        card = _distilled(what, splits, asked.leaves, named, params.seed)
+        card = _distilled(what, agent, splits, asked.leaves, named, params.seed)
         on_progress(67, f"tree of {card.leaves} leaves")
         frames = _counted(decisions, episodes, card, params.seed, what.several)
-        frames["outcomes"] = _outcomes(what, card, splits["test"], params)
+        frames["outcomes"] = _outcomes(what, agent, card, splits["test"], params)
         files = {
             "tree.json": card.model_dump_json(indent=1, exclude_defaults=True) + "\n",
             "rules.md": rules(card, what.unit, what.several),
@@ -87,18 +136,21 @@ def explained(
     return run
 
 
-def _distilled(what: Placing, splits: Mapping[str, JobSets], leaves: int, named: Named, seed: int) -> TreeCard:
+def _distilled(
+    what: Placing, agent: Agent, splits: Mapping[str, JobSets], leaves: int, named: Named, seed: int
+) -> TreeCard:
+    policy, masked = agent
     training, validation = few(splits["train"], ON_TRAINING), few(splits["validation"], ON_VALIDATION)
 
     def costs(cards: Sequence[TreeCard]) -> list[float]:
         results = what.score({str(k): tree_policy(card) for k, card in enumerate(cards)}, validation, True)
         return [done.mean for done in results.values()]
 
-    first = record(what.begin(training, what.masked), what.policy)
+    first = record(what.begin(training, masked), policy)
     sizes = sorted({max(2, leaves * part // 3) for part in (1, 2, 3)})
     return distil(
         first,
-        lambda card: record(what.begin(training, True), what.policy, tree_policy(card)),
+        lambda card: record(what.begin(training, True), policy, tree_policy(card)),
         costs,
         sizes,
         ROUNDS,
@@ -120,11 +172,11 @@ def _counted(decisions: Decisions, episodes: Play, card: TreeCard, seed: int, se
     }
 
 
-def _outcomes(what: Placing, card: TreeCard, test: JobSets, params: Params) -> pd.DataFrame:
+def _outcomes(what: Placing, agent: Agent, card: TreeCard, test: JobSets, params: Params) -> pd.DataFrame:
     others = {card.agent + TREE: tree_policy(card)} | {
         name: rule for name, rule in what.rules.items() if name != card.agent
     }
-    results = what.score({card.agent: what.policy}, test, what.masked) | what.score(others, test, True)
+    results = what.score({card.agent: agent[0]}, test, agent[1]) | what.score(others, test, True)
     references = tuple(dict.fromkeys((*what.references, card.agent)))
     return outcomes_by("jobs", differing.by_length(results), card.scenario, references, params.evaluation, params.seed)
 

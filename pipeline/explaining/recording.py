@@ -1,5 +1,6 @@
 """Record decisions: what an agent and SJF would do where someone plays, and what a tree would see there."""
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -22,6 +23,8 @@ class Play(NamedTuple):
     jobs: Jobs  # of all of them
     key: KeyArray  # [B]
     load: IntArray  # [B]  of each, in percent
+    number: IntArray  # [B]  of its jobset
+    started: Callable[[], int]  # jobs so far
 
 
 class Placement(NamedTuple):

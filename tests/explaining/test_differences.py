@@ -67,7 +67,7 @@ JOBSETS = {100: [fifth(k) for k in range(8)], 150: [fifth(k) for k in range(8, 1
 def game(*jobsets: JobSet, masked: bool = True) -> Play:
     number, jobs = np.arange(len(jobsets)), batch(list(jobsets))
     key, load = keys(1, number, np.zeros_like(number)), np.full(len(jobsets), 100)
-    return Play(Batched(jobs, CLUSTER, LIMIT, skip_forced=masked), jobs, key, load)
+    return Play(Batched(jobs, CLUSTER, LIMIT, skip_forced=masked), jobs, key, load, number, int)
 
 
 @pytest.fixture(scope="module")

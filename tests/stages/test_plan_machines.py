@@ -9,9 +9,8 @@ from commands import contents
 from pipeline import storage
 from pipeline.config import Counts, MachinesCard, MachinesPlan, Params
 from pipeline.errors import UserError
-from pipeline.explaining.explain import ExplainRequest
+from pipeline.explaining.explain import CANDIDATES, ExplainRequest
 from pipeline.problems import check
-from pipeline.problems.machines.explaining.plans import CANDIDATES
 from pipeline.problems.machines.heuristics.rules import HEURISTICS
 from pipeline.problems.machines.learning import LEARNING
 from pipeline.problems.machines.tables import TABLES

@@ -11,6 +11,7 @@ import sys
 from pathlib import Path
 
 import pandas as pd
+from pipeline.problems.machines.lookahead.planner import Reach
 
 from pipeline import storage
 from pipeline.config import MachinesCard
@@ -18,7 +19,6 @@ from pipeline.problems.machines.benchmark import PAST
 from pipeline.problems.machines.evaluation.rlscheduler import Player, apart, fitting, rows
 from pipeline.problems.machines.lookahead.futures import outlook
 from pipeline.problems.machines.lookahead.naming import LEARNED, network_base, planned
-from pipeline.problems.machines.lookahead.planner import Reach
 from pipeline.problems.machines.networks.loading import restore
 from pipeline.problems.machines.workload.rlscheduler import Protocol, read_protocol
 from pipeline.progress import say

@@ -13,13 +13,13 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pandas as pd
+from pipeline.problems.machines.lookahead.planner import Reach
 
 from pipeline.problems.machines.benchmark import PAST
 from pipeline.problems.machines.evaluation.rlscheduler import Player, apart, rows
 from pipeline.problems.machines.heuristics.rules import HEURISTICS
 from pipeline.problems.machines.lookahead.futures import outlook
 from pipeline.problems.machines.lookahead.naming import planned
-from pipeline.problems.machines.lookahead.planner import Reach
 from pipeline.problems.machines.workload.rlscheduler import SEQUENCE, read_protocol
 from pipeline.progress import say
 

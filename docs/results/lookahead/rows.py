@@ -12,6 +12,7 @@ import sys
 from pathlib import Path
 
 import pandas as pd
+from pipeline.problems.machines.lookahead.planner import Reach
 
 from pipeline import storage
 from pipeline.config import load_params
@@ -20,7 +21,6 @@ from pipeline.problems import problem_of
 from pipeline.problems.machines.evaluation.play import PlaysItself
 from pipeline.problems.machines.heuristics.rules import HEURISTICS
 from pipeline.problems.machines.lookahead.naming import past_of, planned
-from pipeline.problems.machines.lookahead.planner import Reach
 from pipeline.problems.machines.scoring import scoring
 
 HERE = Path(__file__).resolve().parent

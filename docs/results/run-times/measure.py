@@ -19,6 +19,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+from pipeline.problems.machines.lookahead.planner import Planner, Reach
 
 from pipeline import storage
 from pipeline.comparing.resampling import gap_interval, resample
@@ -30,7 +31,6 @@ from pipeline.logs.registry import read
 from pipeline.logs.trace import Trace
 from pipeline.problems.machines.heuristics.rules import HEURISTICS, with_age
 from pipeline.problems.machines.lookahead.futures import outlook
-from pipeline.problems.machines.lookahead.planner import Planner, Reach
 from pipeline.problems.machines.networks.loading import restore
 from pipeline.problems.machines.nouns import DISPATCH, Jobs, Machines, end_to_end
 from pipeline.problems.machines.scheduling import play_on

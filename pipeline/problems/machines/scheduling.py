@@ -14,9 +14,7 @@ from pipeline.core import FloatArray, IntArray, KeyArray, Policy
 from pipeline.errors import UserError
 from pipeline.explaining.tree import TREE, tree_by_name
 from pipeline.problems.machines.evaluation.metrics import outcome
-from pipeline.problems.machines.evaluation.play import Game
-from pipeline.problems.machines.lookahead.planner import Planner
-from pipeline.problems.machines.lookahead.playing import play_on
+from pipeline.problems.machines.evaluation.play import Game, play_on
 from pipeline.problems.machines.nouns import Jobs, Machines, end_to_end
 from pipeline.problems.machines.policies import policy_for
 from pipeline.problems.machines.simulator.compiled.batch import Simulator
@@ -25,6 +23,7 @@ from pipeline.problems.machines.workload.park import machines_of
 from pipeline.progress import ProgressCallback, progress
 from pipeline.scheduling.schedule import Ready, Scheduled, ScheduleRequest, Scheduling, played
 from pipeline.scheduling.user_jobs import Part, UserJobs
+from pipeline.simulation.rollout import Insider
 
 DECISIONS_AT_ONCE = 10_000  # of compiled play between two looks at it
 DIGITS = 12  # seconds of some years, to a thousandth
@@ -56,7 +55,7 @@ def ready(params: Params, asked: ScheduleRequest) -> Ready[Jobs]:
     return Ready(job_columns(scenario, park), run)
 
 
-def any_policy(params: Params, name: str, scenario: MachinesScenario, park: MachinePark, of: str) -> Policy | Planner:
+def any_policy(params: Params, name: str, scenario: MachinesScenario, park: MachinePark, of: str) -> Policy | Insider:
     """Return a policy by its name, as `policies.policy_for` does, or an agent's tree, which no stage may depend on."""
     if name.endswith(TREE) and not Path(name).is_dir():
         return tree_by_name(name)
@@ -64,7 +63,7 @@ def any_policy(params: Params, name: str, scenario: MachinesScenario, park: Mach
 
 
 def scheduled(
-    mine: UserJobs[Jobs], machines: Machines, policy: Policy | Planner, seed: int, on_progress: ProgressCallback
+    mine: UserJobs[Jobs], machines: Machines, policy: Policy | Insider, seed: int, on_progress: ProgressCallback
 ) -> dict[str, FloatArray | IntArray]:
     """Return the columns of SCHEDULE, in the order of the file; each jobset has the machines to itself."""
     columns: dict[str, FloatArray | IntArray] = {name: np.empty(len(mine.number)) for name in MEASURED}

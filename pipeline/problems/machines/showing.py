@@ -11,8 +11,7 @@ from pipeline import storage
 from pipeline.config import Params
 from pipeline.core import IntArray, KeyArray, Policy, keys
 from pipeline.problems.machines.evaluation.metrics import outcome
-from pipeline.problems.machines.lookahead.planner import Planner
-from pipeline.problems.machines.lookahead.playing import play_on
+from pipeline.problems.machines.evaluation.play import play_on
 from pipeline.problems.machines.nouns import Jobs, Machines, end_to_end
 from pipeline.problems.machines.scheduling import POOL_ONLY, any_policy
 from pipeline.problems.machines.simulator.compiled.batch import Simulator
@@ -22,6 +21,7 @@ from pipeline.problems.machines.workload.park import machines_of
 from pipeline.showing.drawing import Box, Grid, Row, Window, bars, boxes, shade
 from pipeline.showing.show import Chosen, Showing, ShowRequest, Viewer, Watched
 from pipeline.showing.traces import Trace, inside, queue_row, watched
+from pipeline.simulation.rollout import Insider
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -33,7 +33,7 @@ HIGHEST, ALL_LANES = 0.9, 9.0  # inches of a lane at most, of all of them at mos
 GAP = 0.12  # of a lane, between it and the next
 
 
-def watch(name: str, policy: Policy | Planner, jobs: Jobs, machines: Machines, key: KeyArray) -> Trace:
+def watch(name: str, policy: Policy | Insider, jobs: Jobs, machines: Machines, key: KeyArray) -> Trace:
     """Return what a policy does with a jobset.
 
     Args:

@@ -6,31 +6,27 @@ itself, withhold nothing and start jobs at once.
 """
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dataclasses import dataclass
-import numpy as np
-from pipeline.core import IntArray, KeyArray, Observation, Policy
-from pipeline.problems.pool.nouns import Cluster, JobSet, batch
-from pipeline.problems.pool.simulator.compiled.batch import Batched
-from pipeline.problems.pool.simulator.outcomes import outcome
-from pipeline.showing.traces import Trace
-from pipeline.simulation.rollout import play
 from pipeline import storage
 from pipeline.config import Params, PoolScenario
-from pipeline.core import keys
+from pipeline.core import IntArray, KeyArray, Observation, Policy, keys
 from pipeline.errors import UserError
-from pipeline.problems.pool.nouns import Cluster, JobSet
+from pipeline.problems.pool.nouns import Cluster, JobSet, batch
 from pipeline.problems.pool.policies import policy_for
 from pipeline.problems.pool.scheduling.playing import PATIENCE, must_end
-from pipeline.problems.pool.storage import read_jobsets
 from pipeline.problems.pool.scheduling.schedule import job_columns
+from pipeline.problems.pool.simulator.compiled.batch import Batched
+from pipeline.problems.pool.simulator.outcomes import outcome
+from pipeline.problems.pool.storage import read_jobsets
 from pipeline.showing.drawing import Box, Grid, Row, Window, bars, boxes, shade
 from pipeline.showing.show import Chosen, Showing, ShowRequest, Viewer, Watched
 from pipeline.showing.traces import Trace, queue_row, until, watched
+from pipeline.simulation.rollout import play
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

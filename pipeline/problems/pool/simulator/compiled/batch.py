@@ -6,7 +6,6 @@ import numpy as np
 
 from pipeline.core import BoolArray, FloatArray, IntArray, Observation
 from pipeline.problems.pool.nouns import Cluster, CompactObservation, JobBatch, Schedule
-from pipeline.problems.pool.simulator.compiled.forking import NUMBERS, OF_JOBS, forked
 from pipeline.problems.pool.simulator.compiled.kernels import begin_all, step_rows
 from pipeline.problems.pool.simulator.compiled.observing import compact_buffer, observe
 from pipeline.problems.pool.simulator.compiled.rules import Players, decide_rows, play_rows
@@ -15,11 +14,12 @@ from pipeline.problems.pool.simulator.rewards import OBJECTIVES
 from pipeline.simulation.simulator import Layout, Played, copy_episodes, spans
 
 LAYOUT = Layout(
-    of_jobs=(*OF_JOBS, "running"),
-    numbers=(*NUMBERS, "running"),
+    of_jobs=("arrival", "duration", "requested", "demand", "start", "withheld", "running"),
+    numbers=("slot_job", "queue", "to_come", "running"),
     fixed=("capacity", "rewards"),
     sums=("arrived",),
 )
+FORKED = LAYOUT._replace(fixed=("capacity", "arrived"), sums=())  # copies count what arrives anew
 
 
 class Batched:
@@ -54,7 +54,8 @@ class Batched:
         """Return copies of some episodes as they are now, each to be played on by itself; one may be named often."""
         copy = object.__new__(Batched)
         copy.jobs, copy.cluster, copy._rules = self.jobs.take(episodes), self.cluster, self._rules
-        copy._state = forked(self._state, episodes, copy.jobs)
+        copy._state = empty_state(copy.jobs, self.cluster, self.rewards.shape[1], self._rules.estimated)
+        copy_episodes(copy._state, np.arange(len(episodes)), self._state, episodes, FORKED)
         copy._rows = np.flatnonzero(~copy._state.done)
         return copy
 

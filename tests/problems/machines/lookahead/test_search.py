@@ -7,27 +7,27 @@ import pytest
 from machine_builders import random_problem
 from machine_learning import ONE, some_jobs, untrained
 
-from pipeline.core import IntArray, Observation, keys
+from pipeline.core import CompiledRule, IntArray, Observation, keys
+from pipeline.lookahead.planner import Base, Planner, SearchBudget
+from pipeline.problems.machines.evaluation.play import play_on
 from pipeline.problems.machines.heuristics.rules import HEURISTICS
-from pipeline.problems.machines.lookahead import planner
-from pipeline.problems.machines.lookahead.asking import Asked, liked, try_asking
-from pipeline.problems.machines.lookahead.futures import outlook
-from pipeline.problems.machines.lookahead.planner import Planner, Reach, _Copies
-from pipeline.problems.machines.lookahead.playing import play_on
-from pipeline.problems.machines.lookahead.trying import Limits, Tries, list_candidates, try_moves
+from pipeline.problems.machines.lookahead import search
+from pipeline.problems.machines.lookahead.futures import ArrivalModel, arrival_model
+from pipeline.problems.machines.lookahead.naming import USUAL
+from pipeline.problems.machines.lookahead.search import Asked, MachinesSearch, liked
 from pipeline.problems.machines.networks.acting import compiled, forward, greedy
 from pipeline.problems.machines.networks.actor_critic import DeepSets
 from pipeline.problems.machines.networks.features import features
 from pipeline.problems.machines.nouns import DISPATCH, Jobs, Machines, end_to_end
 from pipeline.problems.machines.simulator.compiled.batch import Simulator
-from pipeline.problems.machines.simulator.compiled.state import State
 from pipeline.simulation.choosing import compiled_rule_of
+from pipeline.simulation.rollout import Turn, play_turns
 
 TWO = Machines(np.array([[4000, 8000], [2000, 4000]]), np.array([0, 0]), 4, DISPATCH.index("greedy"), np.inf, np.inf)
-REACH = Reach(candidates=4, futures=3, jobs=5, sure=0.0)
+BUDGET = SearchBudget(candidates=4, futures=3, ahead=5, decisions=200_000)
 
 
-def network_of(seed: int = 5, alike: bool = False) -> Asked:
+def network_of(seed: int = 5, alike: bool = False) -> Base[CompiledRule | Asked]:
     """A network whose actions are far from equally likely; compiled if it says the same in any company."""
     network = untrained(seed=seed)
     assert isinstance(network, DeepSets)
@@ -38,7 +38,7 @@ def network_of(seed: int = 5, alike: bool = False) -> Asked:
         observed = features(view, network.shape)
         return np.where(observed.may, scores(observed), -np.inf)
 
-    return Asked(policy, policy, likes, alike)
+    return Base(policy, Asked(policy, alike), likes)
 
 
 def simulator_of(episodes: list[Jobs], machines: Machines) -> Simulator:
@@ -53,44 +53,38 @@ def starts(episodes: list[Jobs], machines: Machines, policy: object) -> np.ndarr
     return simulator.placed().start
 
 
-def costs(s: State, rows: IntArray, episodes: list[Jobs], machines: Machines, rule: str, decisions: int) -> list[Tries]:
-    """What the candidates of a rule come to, played on by itself and by the policy that decides alike."""
-    base, past, futures = compiled_rule_of(HEURISTICS[rule]), outlook(episodes), 3
-    assert base is not None
-    begin = np.zeros((len(rows), futures), dtype=np.int64) + np.arange(futures) % 2 + 1
-    found, limits = [], Limits(3, decisions)
-    for asked in (False, True):
-        copies = _Copies(base, machines)
-        copies.make_room(len(rows) * futures * 6, int((s.runs + s.waiting + s.behind).max()) + 3, int(s.nodes.max()))
-        action, cost = np.empty((len(rows), 6), dtype=np.int64), np.full((len(rows), 6, futures), np.nan)
-        tries = Tries(rows, begin, begin.astype(np.uint64), action, cost, copies.order, copies.score)
-        list_candidates(copies.state, copies.rules, copies.who, s, past.coming, tries)
-        if asked:
-            try_asking(copies.state, copies.rules, HEURISTICS[rule], s, past.coming, tries, limits)
-        else:
-            try_moves(copies.state, copies.rules, copies.who, s, past.coming, tries, limits)
-        found.append(tries)
-    return found
+def planner(base: Base[CompiledRule | Asked], past: list[Jobs], budget: SearchBudget) -> Planner:
+    return Planner(MachinesSearch(base, arrival_model(past), budget))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("dispatch", DISPATCH)
 @pytest.mark.parametrize("rule", ["sjf", "saf", "tetris"])
 def test_a_rule_that_is_asked_brings_what_its_compiled_self_does(dispatch: str, rule: str) -> None:
-    rng, several = np.random.default_rng(6), 0
+    rng, several, policy = np.random.default_rng(6), 0, HEURISTICS[rule]
+    own = compiled_rule_of(policy)
+    assert own is not None
     for _ in range(4):
         problem = random_problem(rng, DISPATCH.index(dispatch), 3)
         machines = problem.machines._replace(time_limit=np.inf)
         if max(len(jobs.arrival) for jobs in problem.episodes) < 6:
             continue
-        simulator = simulator_of(problem.episodes, machines)
-        while len(rows := simulator.rows):
+        past, number = arrival_model(problem.episodes), np.arange(len(problem.episodes))
+
+        def tried(turn: Turn, past: ArrivalModel = past) -> IntArray:
+            """Costs of a rule's candidates, played on by itself and by the policy that decides alike."""
+            nonlocal several
             for decisions in (100_000, 60):
-                found = costs(simulator._state, rows, problem.episodes, machines, rule, decisions)
-                np.testing.assert_array_equal(found[0].action, found[1].action)
-                np.testing.assert_array_equal(found[0].cost, found[1].cost)
-                several += int(np.nanmax(found[0].cost, initial=0.0) > 0)
-            simulator.step(rows, HEURISTICS[rule](simulator.observe(rows), np.zeros(len(rows))))
+                budget = SearchBudget(6, 3, 3, decisions)
+                ways = [MachinesSearch(Base(policy, player), past, budget) for player in (own, Asked(policy))]
+                action = ways[0].candidates(turn)
+                found = [way.costs(turn, action) for way in ways]
+                np.testing.assert_array_equal(*found)
+                several += int(np.nanmax(found[0], initial=0.0) > 0)
+            return policy(turn.view, turn.draws)
+
+        for _ in play_turns(simulator_of(problem.episodes, machines), tried, keys(1, number, np.zeros_like(number))):
+            pass
     assert several > 5
 
 
@@ -112,7 +106,7 @@ def test_its_own_comes_first_then_the_best_liked_and_one_of_each_kind() -> None:
 def test_a_network_that_may_try_nothing_does_what_it_does_alone(dispatch: str) -> None:
     machines, base = TWO._replace(dispatch=DISPATCH.index(dispatch)), network_of()
     episodes = [some_jobs(100, k, 12) for k in range(3)]
-    plan = Planner(base, outlook(episodes), Reach(jobs=2, decisions=0))
+    plan = planner(base, episodes, USUAL._replace(ahead=2, decisions=0))
     np.testing.assert_array_equal(starts(episodes, machines, plan), starts(episodes, machines, base.policy))
 
 
@@ -121,7 +115,7 @@ def test_all_known_and_nothing_to_come_it_is_never_worse_than_the_network(machin
     episodes = [some_jobs(100, k, 8)._replace(arrival=np.zeros(8)) for k in range(8)]
     machines = machines._replace(slots=8, pause=np.inf, time_limit=np.inf)
     base = network_of()
-    plan = Planner(base, outlook(episodes), Reach(candidates=9, futures=1, jobs=0, sure=0.0))
+    plan = planner(base, episodes, USUAL._replace(candidates=9, futures=1, ahead=0, sure=0.0))
     means = []
     for policy in (base.policy, plan):
         begun = starts(episodes, machines, policy).reshape(8, 8)
@@ -135,7 +129,7 @@ def test_what_comes_later_and_how_long_jobs_really_run_changes_no_decision_of_a_
     base, now = network_of(), 25.0
     before = some_jobs(100, 9, 60)
     before = before._replace(estimate=before.duration * np.random.default_rng(2).uniform(0.3, 1.2, 60))
-    plan = Planner(base, outlook([before]), REACH)
+    plan = planner(base, [before], BUDGET)
     jobs = some_jobs(100, 4, 40)
     played = starts([jobs], TWO, plan)
     known = jobs.arrival <= now
@@ -154,9 +148,9 @@ def test_what_comes_later_and_how_long_jobs_really_run_changes_no_decision_of_a_
 
 @pytest.mark.parametrize("alike", [False, True])
 def test_the_same_jobs_give_the_same_schedule_in_any_company(alike: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(planner, "ASKED", 40)  # decisions in groups of three
+    monkeypatch.setattr(search, "COPIES", 40)  # decisions in groups of three
     episodes = [some_jobs(100, k, 12) for k in range(8)]
-    plan = Planner(network_of(alike=alike), outlook(episodes), REACH)
+    plan = planner(network_of(alike=alike), episodes, BUDGET)
     together = starts(episodes, TWO, plan)
     np.testing.assert_array_equal(together, starts(episodes, TWO, plan))
     np.testing.assert_array_equal(together[:12], starts(episodes[:1], TWO, plan))

@@ -19,7 +19,7 @@ from pipeline.explaining.explain import ExplainRequest, explain
 from pipeline.explaining.placing import SCHEMAS as TABLES
 from pipeline.explaining.recording import Decisions, Play, record
 from pipeline.problems.machines.drawing import draw
-from pipeline.problems.machines.explaining.explain import EXPLAINING
+from pipeline.problems.machines.explaining import EXPLAINING
 from pipeline.problems.machines.heuristics.rules import HEURISTICS
 from pipeline.problems.machines.learning import LEARNING
 from pipeline.problems.machines.nouns import DISPATCH, Jobs, Machines, end_to_end
@@ -91,7 +91,9 @@ def alone(dispatch: int) -> tuple[list[Jobs], Machines]:
 def played(jobsets: Sequence[Jobs], machines: Machines, rule: Policy) -> Decisions:
     batch, number = end_to_end(jobsets), np.arange(len(jobsets))
     simulator = Simulator(batch, machines, np.zeros(len(batch.arrival)))
-    return record(Play(simulator, batch, keys(1, number, np.zeros_like(number)), np.full(len(jobsets), 100)), rule)
+    return record(
+        Play(simulator, batch, keys(1, number, np.zeros_like(number)), np.full(len(jobsets), 100), number, int), rule
+    )
 
 
 @pytest.mark.parametrize("dispatch", DISPATCH)

@@ -8,12 +8,11 @@ from pipeline.config import Params
 from pipeline.core import Observation, Policy
 from pipeline.problems.pool.evaluation.play import score
 from pipeline.problems.pool.heuristics.scores import HEURISTICS
-from pipeline.problems.pool.lookahead.futures import outlook
-from pipeline.problems.pool.lookahead.naming import planned
-from pipeline.problems.pool.lookahead.planner import Planner, Reach, candidates
+from pipeline.problems.pool.lookahead.futures import arrival_model
+from pipeline.problems.pool.lookahead.naming import WHOLE, plain_base, planned
+from pipeline.problems.pool.lookahead.search import PoolPlanner, PoolSearch, candidates
 from pipeline.problems.pool.nouns import Cluster, JobSet, batch
 from pipeline.problems.pool.simulator.compiled.batch import Batched
-from pipeline.simulation.choosing import compiled_rule_of
 
 ONE = Cluster((1,), 20, 4, 4, False, stall=20, arrivals_end=30)
 
@@ -24,11 +23,9 @@ def jobs(*rows: tuple[int, int]) -> JobSet:
     return JobSet(arrival, duration, np.ones((len(rows), 1), dtype=np.int64))
 
 
-def planner(base: str, *futures: JobSet, cluster: Cluster = ONE) -> Planner:
-    policy = HEURISTICS[base]
-    rule = compiled_rule_of(policy)
-    assert rule is not None
-    return Planner(policy, rule, cluster, outlook([list(futures)], False, 30), Reach(ahead=200, futures=32))
+def planner(base: str, *futures: JobSet, cluster: Cluster = ONE) -> PoolPlanner:
+    arrivals, budget = arrival_model([list(futures)], False, 30), WHOLE._replace(ahead=200, futures=32)
+    return PoolPlanner(PoolSearch(plain_base(HEURISTICS[base]), cluster, arrivals, budget))
 
 
 def first_view(jobset: JobSet, cluster: Cluster = ONE) -> Observation:
@@ -58,7 +55,7 @@ def test_what_comes_later_changes_no_decision() -> None:
 
 def test_the_load_is_told_by_how_many_jobs_have_come() -> None:
     few, many = [jobs((3, 1))] * 2, [jobs(*((k, 1) for k in range(9)))] * 2
-    seen = outlook([few, many], False, 10)
+    seen = arrival_model([few, many], False, 10)
     likely = seen.likely(np.array([0, 8, 8]), np.array([0.0, 1.0, 9.0]))
     assert likely[0, 0] > 0.6
     assert likely[1, 0] > 0.9
@@ -86,7 +83,7 @@ def test_it_is_better_than_its_base_on_jobsets_of_the_same_kind() -> None:
 def test_every_kind_of_scenario_has_an_outlook(params: Params, scenario: str) -> None:
     row = params.pool_scenario(scenario)
     cluster = Cluster.of(row)
-    plan = planned(params, scenario, cluster, HEURISTICS["hold"])
+    plan = planned(params, scenario, cluster, plain_base(HEURISTICS["hold"]))
     units = np.array([[cluster.capacity[0], 1]])
     jobset = JobSet(np.array([0, 0]), np.array([2, 12]), np.repeat(units, 2, axis=0))
     view = Batched(batch([jobset]), cluster, row.step_limit).observe(np.array([0]))

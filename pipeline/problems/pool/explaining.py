@@ -6,13 +6,12 @@ from pipeline import storage
 from pipeline.config import Params
 from pipeline.core import Policy
 from pipeline.errors import UserError
-from pipeline.explaining.explain import Plans
 from pipeline.explaining.placing import Placing, explaining
 from pipeline.explaining.recording import Play
 from pipeline.problems.pool.evaluation.metrics import span_of
 from pipeline.problems.pool.evaluation.play import game_of, score
-from pipeline.problems.pool.explaining.plans import CANDIDATES, tried
 from pipeline.problems.pool.heuristics.scores import HEURISTICS
+from pipeline.problems.pool.lookahead.naming import planning
 from pipeline.problems.pool.nouns import Cluster, JobSet
 from pipeline.problems.pool.policies import policy_for
 from pipeline.problems.pool.simulator.compiled.batch import Batched
@@ -20,25 +19,27 @@ from pipeline.problems.pool.storage import read_jobsets
 from pipeline.simulation.results import Results
 
 
-def placing(params: Params, name: str, agent: str) -> Placing:
-    """Return a policy, and where it plays."""
+def placing(params: Params, name: str) -> Placing:
+    """Return what a scenario supplies."""
     row = params.pool_scenario(name)
-    if row.place_ahead:
-        raise UserError(
-            f"scenario '{name}': expected place_ahead: false, for SJF and a tree start jobs at once; found true"
-        )
     cluster, limit, folder = Cluster.of(row), row.step_limit, storage.jobsets_folder(name)
-    if agent in params.agents:
+
+    def policy(agent: str) -> tuple[Policy, bool]:
+        if row.place_ahead:
+            raise UserError(
+                f"scenario '{name}': expected place_ahead: false, for SJF and a tree start jobs at once; found true"
+            )
+        if agent not in params.agents:
+            return policy_for(params, agent, row, name, cluster)
         from pipeline.problems.pool.learning import read_network  # torch: 2 s and 250 MB that a tree does without
 
         loaded = read_network(params, agent, "policy")
-        policy, masked = loaded.policy, loaded.masked
-    else:
-        policy, masked = policy_for(params, agent, row, name, cluster)
+        return loaded.policy, loaded.masked
 
     def begin(jobsets: Mapping[int, Sequence[JobSet]], masked: bool) -> Play:
-        game, load, _ = game_of(jobsets, cluster, limit, params.seed, masked)
-        return Play(Batched(game.jobs, cluster, limit, skip_forced=masked), game.jobs, game.key, load)
+        game, load, number = game_of(jobsets, cluster, limit, params.seed, masked)
+        simulator = Batched(game.jobs, cluster, limit, skip_forced=masked)
+        return Play(simulator, game.jobs, game.key, load, number, lambda: simulator.placed)
 
     def scored(
         policies: Mapping[str, Policy], jobsets: Mapping[int, Sequence[JobSet]], masked: bool
@@ -48,7 +49,6 @@ def placing(params: Params, name: str, agent: str) -> Placing:
     rules = {rule: HEURISTICS[rule] for rule in ("sjf", "hold")}
     return Placing(
         policy,
-        masked,
         lambda split: read_jobsets(folder, split, row.resources),
         begin,
         scored,
@@ -58,4 +58,4 @@ def placing(params: Params, name: str, agent: str) -> Placing:
     )
 
 
-EXPLAINING = explaining(placing, Plans(tried, CANDIDATES, "a step"))
+EXPLAINING = explaining(placing, planning)

@@ -8,12 +8,11 @@ import numpy as np
 from pipeline import storage
 from pipeline.config import Params
 from pipeline.core import Policy
-from pipeline.explaining.explain import Plans
 from pipeline.explaining.placing import Placing, explaining
 from pipeline.explaining.recording import Play
 from pipeline.problems.machines.evaluation.play import game_of, score
-from pipeline.problems.machines.explaining.plans import CANDIDATES, tried
 from pipeline.problems.machines.heuristics.rules import HEURISTICS
+from pipeline.problems.machines.lookahead.naming import planning
 from pipeline.problems.machines.nouns import Jobs, end_to_end
 from pipeline.problems.machines.scheduling import any_policy
 from pipeline.problems.machines.simulator.compiled.batch import Simulator
@@ -22,22 +21,24 @@ from pipeline.problems.machines.workload.park import machines_of
 from pipeline.simulation.results import Results
 
 
-def placing(params: Params, scenario: str, agent: str) -> Placing:
-    """Return a policy, and where it plays."""
+def placing(params: Params, scenario: str) -> Placing:
+    """Return what a scenario supplies."""
     folder, row = storage.jobsets_folder(scenario), params.machines_scenario(scenario)
     park = read_park(folder)
     machines = machines_of(row, park)
-    if agent in params.agents:
+
+    def policy(agent: str) -> tuple[Policy, bool]:
+        if agent not in params.agents:  # what looks ahead has been refused by then
+            return cast("Policy", any_policy(params, agent, row, park, scenario)), True
         from pipeline.problems.machines.learning import LEARNING  # torch: 2 s and 250 MB that others do without
 
-        policy = LEARNING.policies(params, agent)[agent]
-    else:
-        policy = cast("Policy", any_policy(params, agent, row, park, scenario))  # `resolved` refuses what looks ahead
+        return LEARNING.policies(params, agent)[agent], True
 
     def begin(jobsets: Mapping[int, Sequence[Jobs]], masked: bool) -> Play:
-        game, load, _ = game_of(jobsets, machines, params.seed)
+        game, load, number = game_of(jobsets, machines, params.seed)
         jobs = end_to_end(game.episodes)
-        return Play(Simulator(jobs, machines, np.zeros(len(jobs.arrival))), jobs, game.key, load)
+        simulator = Simulator(jobs, machines, np.zeros(len(jobs.arrival)))
+        return Play(simulator, jobs, game.key, load, number, lambda: simulator.placed_jobs)
 
     def scored(
         policies: Mapping[str, Policy], jobsets: Mapping[int, Sequence[Jobs]], masked: bool
@@ -47,7 +48,6 @@ def placing(params: Params, scenario: str, agent: str) -> Placing:
     rules = {name: HEURISTICS[name] for name in ("fcfs", "sjf", "saf")}
     return Placing(
         policy,
-        True,
         lambda split: read_jobsets(folder, split, park),
         begin,
         scored,
@@ -58,4 +58,4 @@ def placing(params: Params, scenario: str, agent: str) -> Placing:
     )
 
 
-EXPLAINING = explaining(placing, Plans(tried, CANDIDATES, "time"))
+EXPLAINING = explaining(placing, planning)

@@ -1,6 +1,5 @@
 """Networks that look ahead: compiled roll-outs are those of a policy that is asked, and the future is not known."""
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -15,14 +14,13 @@ from pipeline.config import Sets as SetsConfig
 from pipeline.core import IntArray, Observation, legal_actions
 from pipeline.errors import UserError
 from pipeline.learning.stored import weights_of
+from pipeline.lookahead.planner import Base, SearchBudget
 from pipeline.problems.pool.evaluation.play import score
 from pipeline.problems.pool.heuristics.scores import HEURISTICS
-from pipeline.problems.pool.lookahead.bases import network_base
-from pipeline.problems.pool.lookahead.futures import outlook
-from pipeline.problems.pool.lookahead.naming import planned
-from pipeline.problems.pool.lookahead.planner import Planner, Reach, Worth, candidates
+from pipeline.problems.pool.lookahead.futures import arrival_model
+from pipeline.problems.pool.lookahead.naming import network_base, planned
+from pipeline.problems.pool.lookahead.search import ENDLESS, Player, PoolPlanner, PoolSearch, candidates
 from pipeline.problems.pool.lookahead.set_trying import SetPlayer, try_with_network
-from pipeline.problems.pool.lookahead.trials import ENDLESS, Player
 from pipeline.problems.pool.networks.acting import greedy
 from pipeline.problems.pool.networks.holding import Holding
 from pipeline.problems.pool.networks.loading import card_of
@@ -39,8 +37,7 @@ from pipeline.simulation.choosing import compiled_rule_of
 STORED = REPOSITORY / "pipeline" / "stages" / "trial" / "deeprm3"
 SHORT = Cluster((10, 10), 20, 4, 4, False, stall=20, arrivals_end=30)
 STREAM = SHORT._replace(arrivals_end=None)
-REACH = Reach(candidates=4, futures=6, ahead=60, job=4.0, work=2.5)
-SIX = np.array([6, 6])
+BUDGET = SearchBudget(4, 6, ahead=60, decisions=200_000, left_job=4.0, left_work=2.5)
 
 
 def drawn(seed: int, count: int = 30, steps: int = 30) -> JobSet:
@@ -67,11 +64,11 @@ def confident(**how: Any) -> Sets:
     return network
 
 
-def planner(player: Player, network: Sets, cluster: Cluster, reach: Reach = REACH) -> Planner:
+def planner(player: Player, network: Sets, cluster: Cluster, budget: SearchBudget = BUDGET) -> PoolPlanner:
     """What looks ahead with a network, played on by a player."""
     ends = cluster.arrivals_end is not None
-    seen = outlook([[drawn(50 + k) for k in range(6)], [drawn(80 + k, 12) for k in range(6)]], not ends, 30)
-    return Planner(greedy(network, masked=True), player, cluster, seen, reach)
+    seen = arrival_model([[drawn(50 + k) for k in range(6)], [drawn(80 + k, 12) for k in range(6)]], not ends, 30)
+    return PoolPlanner(PoolSearch(Base(greedy(network, masked=True), player), cluster, seen, budget))
 
 
 @pytest.mark.parametrize("cluster", [SHORT, STREAM, SHORT._replace(place_ahead=True)], ids=["ends", "stream", "ahead"])
@@ -81,14 +78,12 @@ def test_compiled_roll_outs_are_those_of_the_network_that_is_asked(
     cluster: Cluster, decisions: int, rule: HoldsFrom | None
 ) -> None:
     network = confident(elapsed=True, ending=True)
-    reach, view = replace(REACH, decisions=decisions), views(cluster)
+    budget, view = BUDGET._replace(decisions=decisions), views(cluster)
     plain = greedy(network if rule is None else Holding(network, rule), masked=True)
     players: tuple[Player, Player] = (learned(network, rule), plain)
-    compiled, asked = (planner(player, network, cluster, reach) for player in players)
+    compiled, asked = (planner(player, network, cluster, budget) for player in players)
     view = view.take(slice(20))
-    own = compiled.base(view, np.zeros(len(view.now)))
-    action = compiled.candidates(view, own)
-    ours, plain = compiled.worth(view, action), asked.worth(view, action)
+    ours, plain = (plan.asked(view, np.zeros(len(view.now))).values for plan in (compiled, asked))
     np.testing.assert_array_equal(ours.futures, plain.futures)
     np.testing.assert_allclose(ours.cost, plain.cost, rtol=1e-9)
     np.testing.assert_allclose(ours.error, plain.error, rtol=1e-6, atol=1e-9)
@@ -155,8 +150,8 @@ def test_a_rule_that_is_asked_brings_what_its_compiled_self_does() -> None:
     assert rule is not None
     network = confident()
     ours, plain = (planner(player, network, SHORT) for player in (rule, policy))
-    action = ours.candidates(view, policy(view, np.zeros(len(view.now))))
-    np.testing.assert_allclose(ours.worth(view, action).cost, plain.worth(view, action).cost, rtol=1e-9)
+    one, other = (plan.asked(view, np.zeros(len(view.now))).values.cost for plan in (ours, plain))
+    np.testing.assert_allclose(one, other, rtol=1e-9)
 
 
 def test_what_the_network_likes_is_tried_first() -> None:
@@ -164,14 +159,6 @@ def test_what_the_network_likes_is_tried_first() -> None:
     liked = np.array([[0.0, 3.0, 9.0, 8.0, 1.0, 2.0]])
     assert candidates(view, np.array([2]), 9, liked).tolist() == [[2, 1, 5, 4, 0, -1]]
     assert candidates(view, np.array([2]), 3, liked).tolist() == [[2, 1, 5]]
-
-
-def test_an_action_is_taken_only_where_it_is_better_by_so_many_errors() -> None:
-    network = confident()
-    worth = Worth(np.array([[5.0, 4.0, 3.0], [5.0, 4.0, np.inf]]), np.array([[0.0, 0.4, 3.0], [0.0, 2.0, 0.0]]), SIX)
-    for sure, chosen in ((0.0, [2, 1]), (1.0, [1, 0]), (0.1, [2, 1])):
-        plan = planner(learned(network), network, SHORT, replace(REACH, sure=sure))
-        assert plan.best(worth).tolist() == chosen
 
 
 def test_what_comes_later_changes_no_decision_of_a_network(params: Params) -> None:
@@ -208,7 +195,7 @@ def test_a_network_that_draws_images_looks_ahead_too(params: Params, agent: str)
     row, card = params.pool_scenario("online"), card_of(params, agent)
     cluster = Cluster.of(row)
     base = network_base(card, weights_of(build(card.network, cluster, seed=1)), row)
-    plan = planned(params, "online", cluster, base, Reach(candidates=3, futures=2, ahead=20))
+    plan = planned(params, "online", cluster, base, SearchBudget(candidates=3, futures=2, ahead=20, decisions=200_000))
     view = Batched(batch([drawn(3, 6)]), cluster, 500).observe(ONLY)
     assert legal_actions(view)[0, plan(view, np.zeros(1))[0]]
 
