@@ -174,7 +174,7 @@ class Copies(Simulator):
         last = np.zeros(tries.cost.size, dtype=np.int64)
         self.state.done[:] = True
         begin_all(self.state, s, coming, tries, limits, last)
-        rows = np.flatnonzero(last)
+        self._rows = rows = np.flatnonzero(last)
         self.step(rows, np.repeat(tries.action, tries.cost.shape[2], axis=0).reshape(-1)[rows])
         if isinstance(player, CompiledRule):
             for _ in play_compiled(self, self.who):

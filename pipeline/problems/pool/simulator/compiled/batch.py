@@ -48,7 +48,7 @@ class Batched:
         end = -1 if cluster.arrivals_end is None else cluster.arrivals_end
         self._rules = Rules(cluster.place_ahead, step_limit, code, skip_forced, estimated, cluster.stalled_after, end)
         begin_all(self._state, self._rules)
-        self._rows = np.flatnonzero(~self._state.done)
+        self._rows: IntArray = np.flatnonzero(~self._state.done)
 
     def fork(self, episodes: IntArray) -> "Batched":
         """Return copies of some episodes as they are now, each to be played on by itself; one may be named often."""
