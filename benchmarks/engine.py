@@ -25,7 +25,7 @@ from pipeline.problems.pool.simulator.compiled.batch import Batched
 from pipeline.problems.pool.simulator.compiled.rules import Players, players
 from pipeline.problems.pool.training.decisions import by_chance, record
 from pipeline.problems.pool.training.reinforce import reinforce
-from pipeline.problems.pool.workload.job_table import JobTable
+from pipeline.scheduling.user_jobs import UserJobs
 from pipeline.simulation.rollout import play
 
 Work = Callable[[], object]
@@ -168,7 +168,7 @@ def all_heuristics(problem: Problem, streams: list[JobSet]) -> Work:
     """Return a schedule of streams by every heuristic, as `schedule` makes it of a user's table."""
     jobs = batch(streams)
     ids = pa.table({"job": np.arange(len(jobs.arrival))})
-    table = JobTable(ids, jobs.episode.astype(np.int32), jobs.arrival, jobs.duration, jobs.demand)
+    table = UserJobs(ids, jobs.episode.astype(np.int32), JobSet(jobs.arrival, jobs.duration, jobs.demand))
 
     def work() -> None:
         for policy in HEURISTICS.values():

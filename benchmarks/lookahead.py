@@ -2,7 +2,6 @@
 
 import time
 from collections.abc import Iterator
-from dataclasses import replace
 
 import numba
 import numpy as np
@@ -13,12 +12,12 @@ from benchmarks.problem import Problem
 from benchmarks.record import NOTHING, Row, Target, figure
 from benchmarks.sizes import Sizes
 from pipeline.core import Observation, Policy, keys
+from pipeline.lookahead.planner import Base, SearchBudget
 from pipeline.problems.pool.evaluation.play import score
 from pipeline.problems.pool.heuristics.scores import HEURISTICS
-from pipeline.problems.pool.lookahead.bases import Base, plain_base
-from pipeline.problems.pool.lookahead.futures import Outlook, outlook
-from pipeline.problems.pool.lookahead.naming import LEARNED, WHOLE
-from pipeline.problems.pool.lookahead.planner import Planner, Reach
+from pipeline.problems.pool.lookahead.futures import ArrivalModel, arrival_model
+from pipeline.problems.pool.lookahead.naming import LEARNED, WHOLE, plain_base
+from pipeline.problems.pool.lookahead.search import Player, PoolPlanner, PoolSearch
 from pipeline.problems.pool.lookahead.set_trying import SetPlayer
 from pipeline.problems.pool.networks.acting import greedy
 from pipeline.problems.pool.nouns import Cluster, batch
@@ -33,10 +32,10 @@ ALONE, OWN_LIMIT = "the base alone", "no baseline: what each limit costs; proces
 def run(runs: int, sizes: Sizes, on_progress: ProgressCallback) -> Iterator[Row]:
     """Measure mean slowdown on short runs of 10 slots, and the 99th percentile of decisions where 64 jobs wait."""
     jobsets, decisions = sizes.planned
-    for name, base, reach, limits in bases():
+    for name, base, budget, limits in bases():
         for limit in limits:
             on_progress(f"{name}, {limit} decisions")
-            tried, last = replace(reach, decisions=limit), limit == reach.decisions
+            tried, last = budget._replace(decisions=limit), limit == budget.decisions
             said = f"looking ahead, {name}, {limit:,} decisions"
             ours, alone = slowdowns(base, tried, jobsets)
             yield Row(figure(f"{said}: mean slowdown", [ours], "", [alone]), ALONE)
@@ -46,16 +45,15 @@ def run(runs: int, sizes: Sizes, on_progress: ProgressCallback) -> Iterator[Row]
             yield Row(figure(f"{said}: p99 where 64 jobs wait", spent, "ms", target=target), OWN_LIMIT)
 
 
-def bases() -> Iterator[tuple[str, Base, Reach, tuple[int, ...]]]:
+def bases() -> Iterator[tuple[str, Base[Player], SearchBudget, tuple[int, ...]]]:
     """Yield a heuristic and a network, what each tries by default, and the limits that are measured."""
     yield "hold", plain_base(HEURISTICS["hold"]), WHOLE, (2_000, 20_000, WHOLE.decisions)
     network = set_engine.network(Problem())
     forward = network.frozen()
-    plays = Base(
+    plays = Base[Player](
         greedy(network, masked=True), SetPlayer(network.compiled()), lambda view: forward(network.encode(view))
     )
-    learned = replace(LEARNED, ahead=WHOLE.ahead)
-    yield "sets", plays, learned, (250, 1_000, learned.decisions)
+    yield "sets", plays, LEARNED, (250, 1_000, LEARNED.decisions)
 
 
 def cluster(slots: int) -> Cluster:
@@ -63,27 +61,27 @@ def cluster(slots: int) -> Cluster:
     return Problem(slots=slots).cluster._replace(arrivals_end=SHORT)
 
 
-def futures() -> Outlook:
+def futures() -> ArrivalModel:
     """Return what may come: short runs of one load."""
     drawn = [Problem(load=LOAD, arrivals="poisson", seed=3).one(number) for number in range(FUTURES)]
-    return outlook([drawn], from_now=False, span=SHORT)
+    return arrival_model([drawn], from_now=False, span=SHORT)
 
 
-def planner(base: Base, reach: Reach, slots: int) -> Planner:
+def planner(base: Base[Player], budget: SearchBudget, slots: int) -> PoolPlanner:
     """Return what looks ahead."""
-    return Planner(base.policy, base.player, cluster(slots), futures(), reach, base.liking)
+    return PoolPlanner(PoolSearch(base, cluster(slots), futures(), budget))
 
 
-def slowdowns(base: Base, reach: Reach, jobsets: int) -> tuple[float, float]:
+def slowdowns(base: Base[Player], budget: SearchBudget, jobsets: int) -> tuple[float, float]:
     """Return the mean slowdown of short runs, looking ahead and not."""
     problem = Problem(load=LOAD, arrivals="poisson", seed=4)
     drawn = {LOAD: [problem.one(number) for number in range(jobsets)]}
-    policies: dict[str, Policy] = {"plan": planner(base, reach, 10), "alone": base.policy}
+    policies: dict[str, Policy] = {"plan": planner(base, budget, 10), "alone": base.policy}
     found = score(policies, drawn, cluster(10), problem.step_limit, seed=1)
     return found["plan"].by_load[LOAD], found["alone"].by_load[LOAD]
 
 
-def crowded(base: Base, decisions: int) -> list[Observation]:
+def crowded(base: Base[Player], decisions: int) -> list[Observation]:
     """Return what the base meets first where 200 jobs came at once and 64 of them are in slots, one view each."""
     views: list[Observation] = []
     number = 0
@@ -96,9 +94,9 @@ def crowded(base: Base, decisions: int) -> list[Observation]:
     return views[:decisions]
 
 
-def percentile(base: Base, reach: Reach, views: list[Observation]) -> float:
+def percentile(base: Base[Player], budget: SearchBudget, views: list[Observation]) -> float:
     """Return the 99th percentile [ms of processor time] of a decision, on one thread: others may use the machine."""
-    plan, draws = planner(base, reach, 64), np.zeros(1)
+    plan, draws = planner(base, budget, 64), np.zeros(1)
     threads = numba.get_num_threads()
     numba.set_num_threads(1)
     try:

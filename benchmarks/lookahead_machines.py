@@ -2,7 +2,6 @@
 
 import time
 from collections.abc import Iterator
-from dataclasses import replace
 
 import numba
 import numpy as np
@@ -15,18 +14,19 @@ from benchmarks.record import NOTHING, Row, Target, figure
 from benchmarks.sizes import Sizes
 from pipeline.config import DeepSets
 from pipeline.core import CompiledRule, Observation, Policy, keys
-from pipeline.problems.machines.evaluation.play import PlaysItself, score
+from pipeline.lookahead.planner import Base, Planner, SearchBudget
+from pipeline.problems.machines.evaluation.play import score
 from pipeline.problems.machines.heuristics.rules import HEURISTICS
-from pipeline.problems.machines.lookahead.asking import Asked
-from pipeline.problems.machines.lookahead.futures import outlook
-from pipeline.problems.machines.lookahead.naming import LEARNED
-from pipeline.problems.machines.lookahead.planner import Planner, Reach
+from pipeline.problems.machines.lookahead.futures import arrival_model
+from pipeline.problems.machines.lookahead.naming import LEARNED, USUAL
+from pipeline.problems.machines.lookahead.search import Asked, MachinesSearch
 from pipeline.problems.machines.networks.acting import compiled, greedy
 from pipeline.problems.machines.networks.actor_critic import DeepSets as Network
 from pipeline.problems.machines.networks.features import Shape, features
 from pipeline.problems.machines.networks.loading import build
 from pipeline.problems.machines.nouns import Jobs, end_to_end
 from pipeline.problems.machines.simulator.compiled.batch import Simulator
+from pipeline.simulation.rollout import Insider, play_together
 
 MACHINES, SLOTS, CROWDED, HIDDEN = 5, 10, 64, 32
 BEHIND = 8  # jobs behind the slots: as many decisions of an episode find all slots full
@@ -38,13 +38,13 @@ PAST = 20  # jobsets that futures are taken from
 def run(runs: int, sizes: Sizes, on_progress: ProgressCallback) -> Iterator[Row]:
     """Measure mean bounded slowdown on five machines, and the 99th percentile of decisions where 64 jobs wait."""
     jobsets, decisions = sizes.planned
-    for name, reach, limits in (
-        ("saf", Reach(), (2_000, 20_000, Reach().decisions)),
+    for name, budget, limits in (
+        ("saf", USUAL, (2_000, 20_000, USUAL.decisions)),
         ("deepsets", LEARNED, (250, 1_000, LEARNED.decisions)),
     ):
         for limit in limits:
             on_progress(f"{name}, {limit} decisions")
-            tried, last = replace(reach, decisions=limit), limit == reach.decisions
+            tried, last = budget._replace(decisions=limit), limit == budget.decisions
             said = f"looking ahead on machines, {name}, {limit:,} decisions"
             ours, alone = slowdowns(name, tried, max(jobsets // 5, 1))
             yield Row(figure(f"{said}: mean bounded slowdown", [ours], "", [alone]), ALONE)
@@ -53,10 +53,10 @@ def run(runs: int, sizes: Sizes, on_progress: ProgressCallback) -> Iterator[Row]
             yield Row(figure(f"{said}: p99 where 64 jobs wait", spent, "ms", target=target), OWN_LIMIT)
 
 
-def base(name: str, slots: int) -> tuple[Policy, CompiledRule | Asked]:
-    """Return a heuristic, or a fresh network, alone and as what is improved."""
+def base(name: str, slots: int) -> Base[CompiledRule | Asked]:
+    """Return a heuristic, or a fresh network, as what is improved."""
     if name in HEURISTICS:
-        return HEURISTICS[name], CompiledRule(name)
+        return Base(HEURISTICS[name], CompiledRule(name))
     shape = Shape(slots, MACHINES, 2, 1.0, True)
     network = build(DeepSets(name="deepsets", hidden=HIDDEN), shape, seed=1)
     assert isinstance(network, Network)
@@ -68,7 +68,7 @@ def base(name: str, slots: int) -> tuple[Policy, CompiledRule | Asked]:
         return np.where(observed.may, scores(observed), -np.inf)
 
     policy = greedy(network, scores)
-    return policy, Asked(policy, policy, likes, alike=True)
+    return Base(policy, Asked(policy, alike=True), likes)
 
 
 def drawn(crowd: Crowd) -> list[Jobs]:
@@ -79,24 +79,25 @@ def drawn(crowd: Crowd) -> list[Jobs]:
     ]
 
 
-def planner(name: str, reach: Reach, slots: int) -> Planner:
+def planner(name: str, budget: SearchBudget, slots: int) -> Planner:
     """Return what looks ahead."""
-    return Planner(base(name, slots)[1], outlook(drawn(Crowd(PAST, 100, MACHINES, slots))), reach)
+    past = arrival_model(drawn(Crowd(PAST, 100, MACHINES, slots)))
+    return Planner(MachinesSearch(base(name, slots), past, budget))
 
 
-def slowdowns(name: str, reach: Reach, jobsets: int) -> tuple[float, float]:
+def slowdowns(name: str, budget: SearchBudget, jobsets: int) -> tuple[float, float]:
     """Return the mean bounded slowdown of jobsets of 100 jobs, looking ahead and not."""
     crowd = Crowd(PAST + jobsets, 100, MACHINES, SLOTS)
-    policies: dict[str, Policy | PlaysItself] = {"plan": planner(name, reach, SLOTS), "alone": base(name, SLOTS)[0]}
+    policies: dict[str, Policy | Insider] = {"plan": planner(name, budget, SLOTS), "alone": base(name, SLOTS).policy}
     found = score(policies, {100: drawn(crowd)[PAST:]}, crowd.cluster(), seed=1)
     ours, alone = (float(found[who].jobsets["mean_bounded_slowdown"].mean()) for who in ("plan", "alone"))
     return ours, alone
 
 
-def percentile(name: str, reach: Reach, decisions: int) -> float:
+def percentile(name: str, budget: SearchBudget, decisions: int) -> float:
     """Return the 99th percentile [ms of processor time] of a decision, on one thread: others may use the machine."""
     crowd = Crowd(-(-decisions // (BEHIND - 1)), CROWDED + BEHIND, MACHINES, CROWDED)
-    plan, threads = planner(name, reach, CROWDED), numba.get_num_threads()
+    plan, threads = planner(name, budget, CROWDED), numba.get_num_threads()
     numba.set_num_threads(1)
     try:
         spent = [one for jobs in drawn(crowd) for one in _spent(plan, crowd, jobs)]
@@ -109,7 +110,7 @@ def _spent(plan: Planner, crowd: Crowd, jobs: Jobs) -> list[int]:
     """Return how long decisions take while all slots are full, without the first, which makes the copies."""
     jobs = jobs._replace(arrival=np.zeros(crowd.jobs))
     simulator, one = Simulator(end_to_end([jobs]), crowd.cluster(), np.zeros(crowd.jobs)), np.zeros(1, dtype=np.int64)
-    going, found = plan.play(simulator, keys(0, one, one)), []
+    going, found = play_together(simulator, [plan], one, keys(0, one, one)), []
     next(going)
     for _ in range(BEHIND - 1):
         begun = time.process_time_ns()

@@ -25,7 +25,7 @@ from benchmarks.simulation import plain_sjf
 from benchmarks.sizes import CROWD, FULL, QUICK
 from pipeline.errors import UserError
 from pipeline.problems.machines.lookahead.naming import LEARNED as ASKED
-from pipeline.problems.machines.lookahead.planner import Reach
+from pipeline.problems.machines.lookahead.naming import USUAL
 from pipeline.problems.pool.lookahead.naming import LEARNED, WHOLE
 from pipeline.problems.pool.training.mixture import mixture
 from pipeline.problems.pool.training.reinforce import reinforce
@@ -101,7 +101,7 @@ def test_the_parts_of_an_update_are_timed_and_nothing_of_it_is_changed() -> None
     ("module", "said", "bases"),
     [
         (lookahead, "looking ahead", {"hold": WHOLE.decisions, "sets": LEARNED.decisions}),
-        (lookahead_machines, "looking ahead on machines", {"saf": Reach().decisions, "deepsets": ASKED.decisions}),
+        (lookahead_machines, "looking ahead on machines", {"saf": USUAL.decisions, "deepsets": ASKED.decisions}),
     ],
 )
 def test_looking_ahead_is_a_curve_of_two_bases_and_their_limits(

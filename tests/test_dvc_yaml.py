@@ -248,7 +248,7 @@ def test_an_edit_of_the_planner_makes_a_plan_and_an_advice_stale(
         for dep in deps:
             dep.save()
         assert [dep.status() for dep in deps] == [{}]
-    with (tmp_path / "pipeline/problems/machines/lookahead/planner.py").open("a") as stream:
+    with (tmp_path / "pipeline/problems/machines/lookahead/search.py").open("a") as stream:
         stream.write("# An edit.\n")
     with Repo(str(tmp_path)):
         assert [set(dep.status().values()) for dep in deps] == [{"modified"}]

@@ -24,14 +24,12 @@ from pipeline.logs.swf import read as read_log
 from pipeline.logs.trace import Trace
 from pipeline.problems.pool.heuristics.scores import HEURISTICS
 from pipeline.problems.pool.nouns import Cluster, JobSet
-from pipeline.problems.pool.scheduling.playing import schedule
-from pipeline.problems.pool.scheduling.schedule import SCHEDULING
+from pipeline.problems.pool.scheduling.playing import abreast, schedule
+from pipeline.problems.pool.scheduling.schedule import SCHEDULING, job_columns
 from pipeline.problems.pool.scheduling.schedule import scheduled as as_scheduled
-from pipeline.problems.pool.user_jobs import job_columns
-from pipeline.problems.pool.workload.job_table import JobTable, parts
 from pipeline.progress import no_progress
 from pipeline.scheduling.schedule import write
-from pipeline.scheduling.user_jobs import UserJobs, read_user_jobs
+from pipeline.scheduling.user_jobs import UserJobs, parts, read_user_jobs
 
 MIB = 1 << 20
 MOST_MIB = 2048
@@ -150,17 +148,15 @@ def online(params: Params) -> PoolScenario:
     return params.pool_scenario("online")
 
 
-def read(path: Path, scenario: PoolScenario, rows: int) -> JobTable:
-    found = read_user_jobs(path, job_columns(load_params(REPOSITORY / "params.yaml"), scenario), rows)
-    return JobTable(found.ids, found.number, *found.jobs)
+def read(path: Path, scenario: PoolScenario, rows: int) -> UserJobs[JobSet]:
+    return read_user_jobs(path, job_columns(load_params(REPOSITORY / "params.yaml"), scenario), rows)
 
 
-def write_schedule(path: Path, jobs: JobTable, start: np.ndarray, rows: int = 10**6) -> None:
-    mine = UserJobs(jobs.ids, jobs.jobset, JobSet(*jobs[2:]))
-    write(path, mine, as_scheduled(jobs, start), SCHEDULING, rows)
+def write_schedule(path: Path, jobs: UserJobs[JobSet], start: np.ndarray, rows: int = 10**6) -> None:
+    write(path, jobs, as_scheduled(jobs.jobs, start), SCHEDULING, rows)
 
 
-def scheduled(jobs: JobTable, scenario: PoolScenario, at_once: int, policy: str = "random") -> list[int]:
+def scheduled(jobs: UserJobs[JobSet], scenario: PoolScenario, at_once: int, policy: str = "random") -> list[int]:
     found = schedule(jobs, Cluster.of(scenario), HEURISTICS[policy], True, 1, no_progress, at_once)
     return [int(step) for step in found]
 
@@ -187,9 +183,9 @@ def test_parts_hold_whole_jobsets_up_to_a_number_of_jobs(tmp_path: Path, online:
     path = tmp_path / "jobs.csv"
     table(7, 10).to_csv(path, index=False)
     jobs = read(path, online, 10**6)
-    assert [part.number.tolist() for part in parts(jobs, 20, jobs=35)] == [[0, 1, 2], [3, 4, 5], [6]]
-    assert [part.number.tolist() for part in parts(jobs, 20, jobs=3)] == [[k] for k in range(7)]
-    assert [part.number.tolist() for part in parts(jobs, 1 << 21)] == [[0, 1], [2, 3], [4, 5], [6]]
+    assert [part.number.tolist() for part in parts(jobs, abreast(20), jobs=35)] == [[0, 1, 2], [3, 4, 5], [6]]
+    assert [part.number.tolist() for part in parts(jobs, abreast(20), jobs=3)] == [[k] for k in range(7)]
+    assert [part.number.tolist() for part in parts(jobs, abreast(1 << 21))] == [[0, 1], [2, 3], [4, 5], [6]]
 
 
 @pytest.mark.parametrize("name", ["out.csv", "out.csv.gz", "out.parquet"])
@@ -217,14 +213,14 @@ def test_ids_are_as_written_whatever_chunk_they_stand_in(tmp_path: Path, online:
     jobs = read(path, online, rows=4)
     assert jobs.ids["jobset"].to_pylist() == [*"000111222", "night", "2", "NA"]
     assert jobs.ids["job"].to_pylist() == [*map(str, range(9)), "007", "x", "7"]
-    assert jobs.jobset.tolist() == [0, 0, 0, 1, 1, 1, 2, 2, 2, 3, 2, 4]
+    assert jobs.number.tolist() == [0, 0, 0, 1, 1, 1, 2, 2, 2, 3, 2, 4]
 
 
 def test_numbers_with_a_point_stay_whole_as_ids(tmp_path: Path, online: PoolScenario) -> None:
     frame = table(1, 3).assign(job=[1234567.0, 12345678.0, 3.0], jobset=[0.5, 0.5, 1234567.25])
     frame.to_parquet(tmp_path / "jobs.parquet")
     jobs = read(tmp_path / "jobs.parquet", online, rows=10**6)
-    write_schedule(tmp_path / "out.csv", jobs, jobs.arrival)
+    write_schedule(tmp_path / "out.csv", jobs, jobs.jobs.arrival)
     ids = [line.split(",")[:2] for line in (tmp_path / "out.csv").read_text().splitlines()[1:]]
     assert ids == [["0.5", "1234567"], ["0.5", "12345678"], ["1234567.25", "3"]]
 
@@ -259,7 +255,7 @@ def test_a_table_is_held_in_few_bytes(tmp_path: Path, online: PoolScenario, word
     path = tmp_path / "jobs.csv"
     frame.to_csv(path, index=False)
     jobs = read(path, online, rows=1000)
-    arrays = jobs.jobset.nbytes + jobs.arrival.nbytes + jobs.duration.nbytes + jobs.demand.nbytes
+    arrays = jobs.number.nbytes + jobs.jobs.arrival.nbytes + jobs.jobs.duration.nbytes + jobs.jobs.demand.nbytes
     assert (arrays + jobs.ids.nbytes) / len(frame) <= bytes_of_a_row + 4
 
 

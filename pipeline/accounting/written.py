@@ -10,7 +10,8 @@ import pandera.pandas as pa
 
 from pipeline.accounting.jobs import COMPLETED
 from pipeline.logs.lines import FIELDS
-from pipeline.problems.machines.user_jobs import user_jobs_schema
+from pipeline.problems.machines.user_jobs import user_job_columns
+from pipeline.scheduling.user_jobs import user_jobs_schema
 from pipeline.schemas.columns import integers
 from pipeline.storage.files import check_table
 
@@ -46,7 +47,7 @@ def made(out: Path, jobs: pd.DataFrame, users: Mapping[str, int], account: pd.Da
         UserError: jobs break a rule of the tables, as by a time beyond what they take.
     """
     table, resources = _job_table(jobs)
-    schema = user_jobs_schema(resources, ["estimate", "nodes"])
+    schema = user_jobs_schema(user_job_columns(resources), ["estimate", "nodes"])
     return {
         "jobs.csv": _csv(check_table(table, schema, str(out / "jobs.csv"))),
         "log.swf": _swf(jobs, users, out),

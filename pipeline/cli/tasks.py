@@ -173,11 +173,11 @@ def explain(
         typer.Option(help="Where the policy decides (default: its own).", autocompletion=names_in("scenarios")),
     ] = None,
     jobsets: Annotated[int, typer.Option(min=1, help="Jobsets of each load to look at, at most.")] = 50,
-    leaves: Annotated[int, typer.Option(min=2, help="Leaves of the tree, at most; of pooled clusters only.")] = 24,
+    leaves: Annotated[int, typer.Option(min=2, help="Leaves of the tree, at most; user groups have none.")] = 24,
 ) -> None:
     """Tell what a policy does differently from SJF, or of user groups from shares by demand.
 
-    Of a pooled cluster's policy, a small tree is made that nearly does the same. Of a policy that looks ahead, a row of
+    Of a policy that places jobs, a small tree is made that nearly does the same. Of a policy that looks ahead, a row of
     plans, it tells what each candidate would have gained.
 
     Example: python -m pipeline explain --policy models/deeprm

@@ -8,7 +8,6 @@ import pandas as pd
 
 from pipeline.comparing.statistics import comparison
 from pipeline.config import Evaluation
-from pipeline.core import BoolArray
 from pipeline.errors import UserError
 from pipeline.simulation.results import Results
 
@@ -41,21 +40,6 @@ def _joined(parts: Sequence[Record]) -> Record:
     return made
 
 
-def taken(record: Record, kept: BoolArray) -> Record:
-    """Return some decisions of a record."""
-    fields = [field[kept] if isinstance(field, np.ndarray) else taken(field, kept) for field in record]
-    made: Record = cast("Any", record)._make(fields)
-    return made
-
-
-def outcomes(
-    jobsets: pd.DataFrame, scenario: str, references: Sequence[str], settings: Evaluation, seed: int
-) -> pd.DataFrame:
-    """Return COMPARISON of policies on the same jobsets."""
-    against = {one: dict.fromkeys(jobsets["load"].unique(), one) for one in references}
-    return comparison(jobsets, scenario, against, settings, np.random.default_rng(seed))
-
-
 def outcomes_by(
     column: str,
     parts: Mapping[str, pd.DataFrame],
@@ -64,10 +48,11 @@ def outcomes_by(
     settings: Evaluation,
     seed: int,
 ) -> pd.DataFrame:
-    """Return the same of several tables of jobsets, one after another; a first column names them."""
+    """Return COMPARISON of policies in several tables of jobsets, one after another; a first column names them."""
     frames = []
     for name, part in parts.items():
-        found = outcomes(part, scenario, references, settings, seed)
+        against = {one: dict.fromkeys(part["load"].unique(), one) for one in references}
+        found = comparison(part, scenario, against, settings, np.random.default_rng(seed))
         frames.append(found.assign(**{column: name})[[column, *found.columns]])
     return pd.concat(frames, ignore_index=True)
 

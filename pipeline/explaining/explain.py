@@ -55,19 +55,11 @@ class Tried(NamedTuple):
     number: IntArray  # [B]  of the jobset
 
 
-class Plans(NamedTuple):
-    """How policies that look ahead are explained."""
-
-    tried: Callable[[Params, ExplainRequest, ShareCallback], Tried]
-    schema: pa.DataFrameSchema  # of the candidates
-    passes: str  # what time is that is let pass, as `a step`
-
-
 class Explaining(NamedTuple):
     """How a problem explains policies."""
 
     ready: Callable[[Params, str, ExplainRequest], Callable[[ProgressCallback], Explained]]  # (params, scenario, ...)
-    plans: Plans | None = None  # None: none of its policies has a row of `plans`
+    tried: Callable[[Params, ExplainRequest, ShareCallback], Tried] | None = None  # None: it has no rows of `plans`
     refused: Mapping[str, str] = {}  # options that mean nothing here, and why
 
 
@@ -80,8 +72,10 @@ def explain(how: Explaining, params: Params, asked: ExplainRequest) -> None:
     scenario = asked.scenario or {**params.agents, **params.plans}[asked.agent].scenario
     must_apply(asked._replace(scenario=scenario), how.refused)
     folder = explain_folder(asked.title)
-    if how.plans is not None and asked.agent in params.plans:
-        lines = _plan(how.plans, params, asked, folder)
+    if how.tried is not None and asked.agent in params.plans:
+        with progress(f"explain {asked.title}, percent", 100) as advance:
+            tried = how.tried(params, asked, lambda share: advance(100 * share))
+        lines: Sequence[str] = tried_in_words(asked.agent, tried.base, write_tried(folder, tried))
     else:
         run = how.ready(params, scenario, asked)
         with progress(f"explain {asked.title}, percent", 100) as advance:
@@ -110,70 +104,38 @@ def _write(folder: Path, found: Explained) -> None:
         storage.write(folder / name, text.encode())
 
 
-def _plan(how: Plans, params: Params, asked: ExplainRequest, folder: Path) -> Sequence[str]:
-    with progress(f"explain {asked.title}, percent", 100) as advance:
-        found = how.tried(params, asked, lambda share: advance(100 * share))
-    written = write_tried(folder, how.schema, found.frame, found.load, found.number)
-    return tried_in_words(asked.agent, found.base, written, how.passes)
+# Rank 0 is the base's own action; a job of duration 0 is none: time passes. The demand is the largest share of all
+# machines that the job holds; `machine` is the one that it would start on, by number. The gain is what the action
+# saves, in slowdown summed over the jobs that wait and those that may come, mean over futures; its error is over
+# futures, too. Where all jobs are known and a network plays on in several ways, it is between the best of these,
+# without an error.
+CANDIDATES = table(
+    "Candidates",
+    {name: integers(0) for name in ("load", "jobset", "decision")}
+    | {"now": numbers(0.0), "rank": integers(0), "duration": numbers(0.0), "demand": numbers(0.0)}
+    | {"machine": integers(0), "gain": pa.Column("float64")}
+    | {"error": numbers(0.0, nullable=True), "futures": integers(1), "taken": pa.Column("bool")},
+    ["load", "jobset", "decision", "rank"],
+)
 
 
-def candidates(when: Mapping[str, pa.Column], job: Mapping[str, pa.Column]) -> pa.DataFrameSchema:
-    """Return the schema of a table of candidates.
-
-    Rank 0 is the base's own action; a job of duration 0 is none: time passes. The gain is what the action saves, in
-    slowdown summed over the jobs that wait and those that may come, mean over futures; its error is over futures, too.
-    Where all jobs are known and a network plays on in several ways, it is between the best of these, without an error.
-
-    Args:
-        when: the column that tells when it was decided.
-        job: columns that tell what would start.
-    """
-    return table(
-        "Candidates",
-        {
-            "load": integers(1),
-            "jobset": integers(0),
-            "decision": integers(0),
-            **when,
-            "rank": integers(0),
-            **job,
-            "gain": pa.Column("float64"),
-            "error": numbers(0.0, nullable=True),  # of one future: nobody knows
-            "futures": integers(1),
-            "taken": pa.Column("bool"),
-        },
-        ["load", "jobset", "decision", "rank"],
-    )
-
-
-def write_tried(
-    place: Path, schema: pa.DataFrameSchema, frame: pd.DataFrame, load: IntArray, jobset: IntArray
-) -> pd.DataFrame:
-    """Write candidates.csv in place of what is in a folder, and return it.
-
-    Args:
-        place: the folder.
-        schema: of the table.
-        frame: its columns, with the episode in place of load and jobset.
-        load: [B], of each episode.
-        jobset: [B], its number.
-    """
-    episode = frame["episode"].to_numpy()
-    written = frame.drop(columns="episode").assign(load=load[episode], jobset=jobset[episode])[list(schema.columns)]
+def write_tried(place: Path, tried: Tried) -> pd.DataFrame:
+    """Write candidates.csv in place of what is in a folder, and return it."""
+    episode = tried.frame["episode"].to_numpy()
+    written = tried.frame.assign(load=tried.load[episode], jobset=tried.number[episode])[list(CANDIDATES.columns)]
     written = written.sort_values(["load", "jobset", "decision", "rank"], ignore_index=True)
     storage.discard(place)
-    storage.write_table(place / "candidates.csv", written, schema, DIGITS)
+    storage.write_table(place / "candidates.csv", written, CANDIDATES, DIGITS)
     return written
 
 
-def tried_in_words(plan: str, base: str, frame: pd.DataFrame, passes: str) -> list[str]:
+def tried_in_words(plan: str, base: str, frame: pd.DataFrame) -> list[str]:
     """Return what the candidates come to, in a few lines.
 
     Args:
         plan: the policy's name.
         base: the name of what it improves.
         frame: its candidates.
-        passes: what time is that is let pass, as `a step`.
     """
     decisions = int((frame["rank"] == 0).sum())
     taken = frame[frame["taken"]]
@@ -185,8 +147,8 @@ def tried_in_words(plan: str, base: str, frame: pd.DataFrame, passes: str) -> li
     own = frame[frame["rank"] == 0].set_index(["load", "jobset", "decision"])["duration"]
     before = own.reindex(pd.MultiIndex.from_frame(other[["load", "jobset", "decision"]])).to_numpy()
     for words, which in (
-        (f"let {passes} pass instead of starting a job", other["duration"] == 0),
-        (f"started a job instead of letting {passes} pass", before == 0),
+        ("let time pass instead of starting a job", other["duration"] == 0),
+        ("started a job instead of letting time pass", before == 0),
         ("started another job", (other["duration"] > 0) & (before > 0)),
     ):
         some = other[np.asarray(which)]

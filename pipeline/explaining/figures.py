@@ -1,4 +1,4 @@
-"""Figures that the explanations of several problems have in common."""
+"""Figures of what a policy does differently."""
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
@@ -6,24 +6,71 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
-from pipeline.comparing.plots import GREY, LEARNED, by_load, looks
+from pipeline.comparing.plots import GREY, LEARNED, by_load, canvas, looks, panels
 from pipeline.comparing.statistics import ALL
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 ACROSS = 3  # small panels
+DARK = 0.6  # share from which text is white
+PARTS = {
+    "agrees": ("as SJF", "#BBBBBB"),
+    "another_machine": ("its job on another machine", LEARNED[1]),
+    "another_job": ("another job", LEARNED[0]),
+    "waits": ("none", LEARNED[2]),
+}
+LABELS = {"load": "Load (percent)", "waiting": "Jobs waiting", "free": "Least percent free of a resource"}
 
 
-def stacked(axes: "Axes", labels: Sequence[str], table: pd.DataFrame, parts: Mapping[str, tuple[str, str]]) -> None:
-    """Draw shares of decisions, in percent, one bar a row; parts are columns with their label and colour."""
-    places, bottom = np.arange(len(table)), np.zeros(len(table))
-    for column, (label, colour) in parts.items():
-        share = 100 * table[column].to_numpy()
-        axes.bar(places, share, bottom=bottom, color=colour, label=label)
-        bottom = bottom + share
-    axes.set_xticks(places, labels, fontsize=8)
+def figures(agent: str, tables: Mapping[str, pd.DataFrame], labels: Mapping[str, str]) -> "dict[str, Figure]":
+    """Return the figures of a policy that places jobs, by name; labels are those of features."""
+    withheld = f"Share of jobs that {agent} withholds, by one feature (area: how many)"
+    compared, policies = tables["outcomes"], [agent, f"{agent}_tree"]
+    drawn = {
+        "differences": _differences(agent, tables["differences"]),
+        "classes": _classes(agent, tables["classes"], labels["duration"]),
+        "effects": by_feature(withheld, tables["effects"], "withheld", labels, (-0.05, 1.05)),
+        "outcomes": slowdowns(f"{agent}, its tree and rules", compared[compared["jobs"] == "all"], policies),
+    }
+    return {name: figure for name, figure in drawn.items() if name == "differences" or len(tables[name])}
+
+
+def _differences(agent: str, table: pd.DataFrame) -> "Figure":
+    figure, every = panels([f"{agent} and SJF, in the decisions of {agent}", "", ""], 9.0)
+    for axes, (by, label) in zip(every, LABELS.items(), strict=True):
+        rows = table[table["by"] == by]
+        times, rows_of = (100 if by == "free" else 1), zip(rows["from"], rows["to"], rows["decisions"], strict=True)
+        names = [f"{span(times * low, times * high)}\nn = {n:,}" for low, high, n in rows_of]
+        places, bottom = np.arange(len(rows)), np.zeros(len(rows))
+        for column, (part, colour) in PARTS.items():
+            if table[column].any():
+                axes.bar(places, 100 * rows[column], bottom=bottom, color=colour, label=part)
+                bottom = bottom + 100 * rows[column].to_numpy()
+        axes.set_xticks(places, names, fontsize=8)
+        axes.set_xlabel(label)
+        axes.set_ylabel("Percent of decisions")
+    every[0].legend(loc="upper left", bbox_to_anchor=(1.0, 1.0))
+    return figure
+
+
+def _classes(agent: str, table: pd.DataFrame, label: str) -> "Figure":
+    figure, axes = canvas(f"How often {agent} withholds a job that could start", 4.5)
+    axes.grid(visible=False)
+    grid, count = (table.pivot(index="demand_from", columns="duration_from", values=name) for name in ("withheld", "n"))
+    drawn = axes.imshow(grid.to_numpy(), vmin=0.0, vmax=1.0, cmap="Blues", aspect="auto", origin="lower")
+    for (row, column), share in np.ndenumerate(grid.to_numpy()):
+        text = "none" if np.isnan(share) else f"{100 * share:.0f} %\nn = {count.to_numpy()[row, column]}"
+        colour = "white" if share > DARK else "black"
+        axes.annotate(text, (column, row), ha="center", va="center", fontsize=8, color=colour)
+    for name, ticks in (("duration", axes.set_xticks), ("demand", axes.set_yticks)):
+        kinds = table.drop_duplicates(f"{name}_from")
+        bounds = zip(kinds[f"{name}_from"], kinds[f"{name}_to"], strict=True)
+        ticks(range(len(kinds)), [span(*pair) for pair in bounds])
+    axes.set_xlabel(label[:1].upper() + label[1:])
+    axes.set_ylabel("Largest share it demands")
+    figure.colorbar(drawn, ax=axes, label="Share withheld")
+    return figure
 
 
 def by_feature(

@@ -1,21 +1,33 @@
 """Run any policy over a user's own jobs, and write when each starts; for every problem."""
 
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Generic, NamedTuple
+from typing import Any, Generic, NamedTuple, TypeVar
 
+import numpy as np
 import pandas as pd
 import pandera.pandas as pa
 
 from pipeline.config import Params
-from pipeline.core import FloatArray, IntArray
+from pipeline.core import FloatArray, IntArray, KeyArray, keys
 from pipeline.errors import UserError
 from pipeline.progress import ProgressCallback, progress, say
-from pipeline.scheduling.user_jobs import Columns, JobColumns, JobsInColumns, UserJobs, read_user_jobs
+from pipeline.scheduling.user_jobs import (
+    AT_ONCE,
+    Columns,
+    JobColumns,
+    JobsInColumns,
+    Part,
+    UserJobs,
+    parts,
+    read_user_jobs,
+)
 from pipeline.storage.files import check_out, check_table, write_table
 from pipeline.storage.user_tables import TABLE_SUFFIXES, write_chunks
 
+LOOK_EVERY_S = 0.5
 ROWS = 1 << 20  # of a chunk, as of a row group that pyarrow makes by itself
 Column = pd.Series | FloatArray | IntArray
 OPTIONS = {"search": "tries", "arrivals-end": "arrivals_end"}  # where the field of a request has another name
@@ -73,6 +85,39 @@ class Scheduling(NamedTuple, Generic[Columns]):
     digits: int  # of times in text
     refused: Mapping[str, str]  # options that mean nothing here, and why
     extra: Sequence[str] = ()  # names of the tables that it adds
+
+
+Going = TypeVar("Going")  # a simulator
+
+
+def played(
+    mine: UserJobs[Columns],
+    most: int,
+    begin: Callable[[Part[Columns], KeyArray], tuple[Going, Iterator[int], Callable[[], int]]],
+    seed: int,
+    on_progress: ProgressCallback,
+    at_once: int = AT_ONCE,
+) -> Iterator[tuple[Part[Columns], Going]]:
+    """Play all jobsets, each on the whole cluster; yield each part with its simulator once it is over.
+
+    Args:
+        mine: the jobs.
+        most: jobsets that are played side by side.
+        begin: (part, random keys [B]) -> its simulator, what plays it to the end, how many of its jobs have started.
+        seed: of the policy's draws, if it makes any.
+        on_progress: told how far it is.
+        at_once: jobs whose jobsets are played side by side.
+    """
+    done, count, due = 0, len(mine.number), time.monotonic() + LOOK_EVERY_S
+    for part in parts(mine, most, at_once):
+        simulator, left, started = begin(part, keys(seed, part.number, np.zeros_like(part.number)))
+        for _ in left:
+            if time.monotonic() >= due:
+                on_progress(100 * (done + started()) / count, f"{done + started():,} jobs")
+                due = time.monotonic() + LOOK_EVERY_S
+        yield part, simulator
+        done += int(part.first[-1])
+    on_progress(100, f"{count:,} jobs")
 
 
 def schedule(how: Scheduling[JobsInColumns], params: Params, asked: ScheduleRequest) -> None:

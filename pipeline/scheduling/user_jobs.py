@@ -4,7 +4,7 @@ A table may be longer than memory: what stays of it is compact columns. A proble
 what becomes of checked rows and of a log.
 """
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar, cast
 
@@ -24,7 +24,8 @@ IDS = ("jobset", "job")
 ONLY = "0"  # jobset of a table that has no such column
 PLAIN = r"0|-?[1-9]\d{0,17}"  # ids that are the same as numbers and as words
 EXACT = 2**53  # whole numbers below it are exact as floats
-AT_ONCE = 1_000_000  # jobs whose ids are compared at a time
+AT_ONCE = 1_000_000  # jobs whose ids are compared at a time, or that are played side by side
+OPTIONAL = ("estimate", "nodes")  # columns that a table may lack, where its problem has them
 
 
 class JobsInColumns(Protocol):
@@ -60,7 +61,7 @@ class UserJobs(NamedTuple, Generic[Columns]):
         ordered = np.lexsort((self.jobs.arrival, self.number))
         return np.split(ordered, np.cumsum(np.bincount(self.number))[:-1])
 
-    def taken(self, rows: IntArray) -> Columns:
+    def taken(self, rows: IntArray | slice) -> Columns:
         """Return the jobs of some rows."""
         return _made(type(self.jobs), (None if column is None else column[rows] for column in self.jobs))
 
@@ -69,13 +70,53 @@ class UserJobs(NamedTuple, Generic[Columns]):
         return [str(job) for job in self.ids["job"].take(rows).to_pylist()]
 
 
+class Part(NamedTuple, Generic[Columns]):
+    """Some whole jobsets."""
+
+    number: IntArray  # [B]  of each jobset
+    rows: IntArray | slice  # [J]  of its jobs, in the order of the file
+    first: IntArray  # [B + 1]  jobset b owns the jobs first[b] : first[b + 1]
+    jobs: Columns
+
+
+def parts(mine: UserJobs[Columns], most: int, jobs: int = AT_ONCE) -> Iterator[Part[Columns]]:
+    """Yield all jobsets in the order in which they first appear, as many at a time as memory allows.
+
+    Args:
+        mine: the jobs.
+        most: jobsets of a part.
+        jobs: of a part; a longer jobset is a part of its own.
+    """
+    number, arrival = mine.number, mine.jobs.arrival
+    same = np.diff(number) == 0
+    sorted_already = ((np.diff(number) > 0) | (same & (np.diff(arrival) >= 0))).all()
+    rows = None if sorted_already else np.lexsort((arrival, number))
+    number = number if rows is None else number[rows]
+    edges = np.concatenate([[0], np.flatnonzero(np.diff(number)) + 1, [len(number)]])
+    begin = 0
+    while begin < len(edges) - 1:
+        full = int(np.searchsorted(edges, edges[begin] + jobs, side="right")) - 1
+        end = min(max(begin + 1, full), begin + most, len(edges) - 1)
+        at = slice(edges[begin], edges[end])
+        some = at if rows is None else rows[at]
+        yield Part(np.arange(begin, end), some, edges[begin : end + 1] - edges[begin], mine.taken(some))
+        begin = end
+
+
 class JobColumns(NamedTuple, Generic[Columns]):
     """How a problem reads a user's jobs."""
 
     policies_know: str  # of run times, as the scenario says
-    schema: Callable[[Collection[str]], pandera.DataFrameSchema]  # of a table that has these columns
+    columns: Mapping[str, pandera.Column]  # of its tables, behind jobset and job
     jobs: Callable[[pd.DataFrame, str], Columns]  # (checked rows, the file's name) -> jobs
     log: Callable[[Path, str, ProgressCallback], UserJobs[Columns]]  # (file, its format, on_progress)
+
+
+def user_jobs_schema(columns: Mapping[str, pandera.Column], there: Collection[str]) -> pandera.DataFrameSchema:
+    """Return the schema of a user's job table that has some columns, OPTIONAL ones only if they are there."""
+    ids = {name: pandera.Column(nullable=False) for name in IDS if name == "job" or name in there}
+    kept = {name: column for name, column in columns.items() if name not in OPTIONAL or name in there}
+    return pandera.DataFrameSchema(ids | kept, strict=True, unique=list(ids), name="UserJobs")
 
 
 def read_user_jobs(path: Path, columns: JobColumns[Columns], rows: int = ROWS) -> UserJobs[Columns]:
@@ -120,7 +161,7 @@ def _table(path: Path, columns: JobColumns[Columns], rows: int, on_progress: Pro
 
 
 def _checked(frame: pd.DataFrame, columns: JobColumns[Columns], where: str) -> pd.DataFrame:
-    schema = columns.schema(frame.columns)
+    schema = user_jobs_schema(columns.columns, frame.columns)
     check_columns(frame, schema, where)
     changed = {}
     for name, column in schema.columns.items():

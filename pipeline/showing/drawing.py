@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 WIDTH = 14.0  # inches
 POINTS = 0.42 * WIDTH * 72  # about, across the axes of one policy
 NUMBER = 6.0  # points of a job's number
+NEARLY = 1e-9  # amounts this close are the same
 SLOTS, BEHIND = "#9FB6CF", "#3B5B7E"
 
 
@@ -144,3 +145,56 @@ def whole_ticks(axes: "Axes") -> None:
 def legend(axes: "Axes", columns: int) -> None:
     """Explain the colours of a queue."""
     axes.legend(loc="upper right", fontsize=8, frameon=False, ncols=columns)
+
+
+class Bar(NamedTuple):
+    """A rectangle: some of what a job holds, for as long as it runs."""
+
+    job: int
+    bottom: float
+    height: float
+    begin: float
+    end: float
+
+
+def bars(start: TimeArray, finish: TimeArray, held: FloatArray | IntArray, room: float = 1.0) -> list[Bar]:
+    """Return the rectangles of a schedule on one resource, in order of start.
+
+    A job gets the lowest gap that is high enough, and is split over the lowest gaps where none is. The resource has no
+    such places: they only serve the picture.
+
+    Args:
+        start: [N] when each job begins.
+        finish: [N] when it is over.
+        held: [N] of the resource; in sum at most `room`.
+        room: all of the resource.
+    """
+    running: list[Bar] = []
+    found: list[Bar] = []
+    for job in np.lexsort((np.arange(len(start)), start)).tolist():
+        begin, end, height = float(start[job]), float(finish[job]), float(held[job])
+        running = [bar for bar in running if bar.end > begin]
+        for bottom, part in _places(sorted((bar.bottom, bar.bottom + bar.height) for bar in running), height, room):
+            running.append(Bar(job, bottom, part, begin, end))
+            found.append(running[-1])
+    return found
+
+
+def _places(taken: list[tuple[float, float]], height: float, room: float) -> list[tuple[float, float]]:
+    """Return (bottom, height) of where a job goes between what is taken."""
+    gaps, low = [], 0.0
+    for bottom, top in [*taken, (room, room)]:
+        if bottom > low:
+            gaps.append((low, bottom - low))
+        low = max(low, top)
+    whole = next((bottom for bottom, free in gaps if free >= height - NEARLY), None)
+    if whole is not None:
+        return [(whole, height)]
+    places = []
+    for bottom, free in gaps:
+        part = min(free, height)
+        places.append((bottom, part))
+        height -= part
+        if height <= NEARLY:
+            break
+    return places

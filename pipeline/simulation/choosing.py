@@ -47,7 +47,7 @@ def heuristic(score: Score, rule: CompiledRule | None = None) -> Heuristic:
     return Heuristic(lambda view, draws: choose(score(view), view), rule)
 
 
-def compiled_rule_of(policy: Policy) -> CompiledRule | None:
+def compiled_rule_of(policy: object) -> CompiledRule | None:
     """Return the compiled rule of a policy, if it has one."""
     return policy.rule if isinstance(policy, Heuristic) else None
 

@@ -1,7 +1,7 @@
 """Play policies in a simulator to the end of every episode: the only loops that do, of all problems."""
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import NamedTuple, Protocol, TypeVar
+from typing import NamedTuple, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 
@@ -45,10 +45,30 @@ class Compiled(Waiting, Protocol[Who_contra]):
 class Turn(NamedTuple):
     """One decision in each episode that awaits one."""
 
+    simulator: Episodes | None  # that plays them; None: there is nothing but what is seen
     rows: IntArray  # [B']  episodes
     view: Observation  # of them
     draws: FloatArray  # [B']  uniform in [0, 1)
     decision: IntArray  # [B']  its place among those of its episode
+    key: KeyArray  # [B']  random key of its episode
+
+    def take(self, some: IntArray | slice) -> "Turn":
+        """Return some of the decisions."""
+        simulator, rows, view, draws, decision, key = self
+        return Turn(simulator, rows[some], view.take(some), draws[some], decision[some], key[some])
+
+
+@runtime_checkable
+class Insider(Protocol):
+    """A policy that must have the simulator, as one does that looks ahead."""
+
+    def decide(self, turn: Turn) -> IntArray:
+        """Return the actions [B'] of a turn."""
+
+
+def decided(policy: Policy | Insider, turn: Turn) -> IntArray:
+    """Return the actions [B'] of a policy of either kind."""
+    return policy.decide(turn) if isinstance(policy, Insider) else policy(turn.view, turn.draws)
 
 
 def to_end(simulator: Waiting, advance: Callable[[IntArray], object]) -> Iterator[int]:
@@ -58,19 +78,22 @@ def to_end(simulator: Waiting, advance: Callable[[IntArray], object]) -> Iterato
         yield len(simulator.rows)
 
 
-def play_turns(simulator: Episodes, decide: Callable[[Turn], IntArray], key: KeyArray) -> Iterator[int]:
+def play_turns(simulator: Episodes, decide: Callable[[Turn], IntArray], key: KeyArray, made: int = 0) -> Iterator[int]:
     """Let `decide` return the actions [B'] of each turn, to the end; yield how many episodes are left.
 
     Args:
         simulator: at any point of its episodes.
         decide: called once for each lock step, before its actions are carried out.
         key: random key [B] of each episode; its n-th decision draws the same number in any company.
+        made: decisions that each episode has behind it.
     """
-    decision = np.zeros(len(key), dtype=np.int64)
+    decision = np.full(len(key), made, dtype=np.int64)
 
     def advance(rows: IntArray) -> None:
-        number = decision[rows]
-        simulator.step(rows, decide(Turn(rows, simulator.observe(rows), uniform(key[rows], number), number)))
+        number, mine = decision[rows], key[rows]
+        simulator.step(
+            rows, decide(Turn(simulator, rows, simulator.observe(rows), uniform(mine, number), number, mine))
+        )
         decision[rows] += 1
 
     return to_end(simulator, advance)
@@ -92,7 +115,9 @@ def play(simulator: Episodes, policy: Policy, key: KeyArray, watch: Watch | None
         pass
 
 
-def play_together(simulator: Episodes, policies: Sequence[Policy], whose: IntArray, key: KeyArray) -> Iterator[int]:
+def play_together(
+    simulator: Episodes, policies: Sequence[Policy | Insider], whose: IntArray, key: KeyArray
+) -> Iterator[int]:
     """Let several policies decide, each in its own episodes; yield how many episodes are left, after each lock step.
 
     Args:
@@ -105,7 +130,7 @@ def play_together(simulator: Episodes, policies: Sequence[Policy], whose: IntArr
     def decide(turn: Turn) -> IntArray:
         edges = np.searchsorted(whose[turn.rows], np.arange(len(policies) + 1))
         asked = [(policy, slice(*edges[k : k + 2])) for k, policy in enumerate(policies) if edges[k] < edges[k + 1]]
-        return np.concatenate([policy(turn.view.take(mine), turn.draws[mine]) for policy, mine in asked])
+        return np.concatenate([decided(policy, turn.take(mine)) for policy, mine in asked])
 
     return play_turns(simulator, decide, key)
 

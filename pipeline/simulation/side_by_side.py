@@ -1,11 +1,11 @@
 """Play several policies side by side: those with a compiled rule first, by themselves; the others in lock step."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 
-from pipeline.core import FloatArray, IntArray, Policy
+from pipeline.core import FloatArray, IntArray
 from pipeline.progress import ShareCallback
 from pipeline.simulation.choosing import compiled_rule_of
 
@@ -26,11 +26,12 @@ class InPlay(NamedTuple):
     end: Callable[[], Iterable[Column]]  # what has become of them: columns of jobs or episodes
 
 
-Begin = Callable[[Sequence[Policy], IntArray], InPlay]
+Anyone = TypeVar("Anyone")  # a policy of any kind
+Begin = Callable[[Sequence[Anyone], IntArray], InPlay]
 
 
 def play_all(
-    policies: Sequence[Policy], episodes: int, abreast: int, begin: Begin, on_progress: ShareCallback
+    policies: Sequence[Anyone], episodes: int, abreast: int, begin: Begin[Anyone], on_progress: ShareCallback
 ) -> list[tuple[Column, ...]]:
     """Let every policy play every episode; return the columns of what became of each policy's, in one piece.
 

@@ -16,9 +16,9 @@ from pipeline.config import Params
 from pipeline.core import Observation
 from pipeline.errors import UserError
 from pipeline.explaining.explain import ExplainRequest
+from pipeline.explaining.placing import SCHEMAS
+from pipeline.explaining.tree import TreeCard, tree_by_name
 from pipeline.learning.stored import weights_of
-from pipeline.problems.pool.explaining.tables import CLASSES, DIFFERENCES, EFFECTS, IMPORTANCE, OUTCOMES, WITHHELD
-from pipeline.problems.pool.explaining.tree import TreeCard, tree_by_name
 from pipeline.problems.pool.networks.loading import card_of
 from pipeline.problems.pool.networks.networks import build
 from pipeline.problems.pool.nouns import Cluster
@@ -26,14 +26,7 @@ from pipeline.stages import generate
 from pipeline.stages.explain import resolved, run
 
 FOLDER = Path("reports/explain/deeprm")
-TABLES = {
-    "differences": DIFFERENCES,
-    "withheld": WITHHELD,
-    "classes": CLASSES,
-    "effects": EFFECTS,
-    "importance": IMPORTANCE,
-    "outcomes": OUTCOMES,
-}
+TABLES = {name: schema for name, schema in SCHEMAS.items() if name != "machines"}
 PICTURES = {"differences", "classes", "effects", "outcomes"}
 
 Command = Callable[..., Any]

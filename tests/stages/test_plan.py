@@ -12,9 +12,8 @@ from commands import contents
 from pipeline import storage
 from pipeline.config import Counts, Params, PoolCard, PoolPlan
 from pipeline.errors import UserError
-from pipeline.explaining.explain import ExplainRequest
+from pipeline.explaining.explain import CANDIDATES, ExplainRequest
 from pipeline.problems import check
-from pipeline.problems.pool.explaining.plans import CANDIDATES
 from pipeline.problems.pool.tables import JOBSET_RESULTS, TABLES
 from pipeline.stages import explain, generate, plan
 

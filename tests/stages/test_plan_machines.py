@@ -9,9 +9,8 @@ from commands import contents
 from pipeline import storage
 from pipeline.config import Counts, MachinesCard, MachinesPlan, Params
 from pipeline.errors import UserError
-from pipeline.explaining.explain import ExplainRequest
+from pipeline.explaining.explain import CANDIDATES, ExplainRequest
 from pipeline.problems import check
-from pipeline.problems.machines.explaining.plans import CANDIDATES
 from pipeline.problems.machines.heuristics.rules import HEURISTICS
 from pipeline.problems.machines.learning import LEARNING
 from pipeline.problems.machines.tables import TABLES
@@ -98,12 +97,6 @@ def test_explain_names_what_each_candidate_would_have_gained(
     np.testing.assert_allclose(chosen["gain"] - ROWS[name].sure * chosen["error"], best["net"].max(), atol=1e-5)
     words = f"took another action than {ROWS[name].base} in {len(taken)} ({100 * len(taken) / len(own):.1f} %)"
     assert f"{name}: tried {len(frame)} candidates in {len(own)} decisions; {words}" in capsys.readouterr().err
-
-
-@pytest.mark.usefixtures("here")
-def test_nothing_on_many_machines_is_explained_by_a_tree(params: Params) -> None:
-    with pytest.raises(UserError, match=r"^--leaves: not in scenario 'machines'"):
-        explain.run(small(params), ExplainRequest("plan_sjf", 1, 5))
 
 
 @pytest.mark.usefixtures("here")

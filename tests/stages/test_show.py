@@ -10,9 +10,9 @@ from builders import jobset
 
 from pipeline import storage
 from pipeline.core import Observation
+from pipeline.problems.pool import showing
 from pipeline.problems.pool.heuristics.scores import HEURISTICS
 from pipeline.problems.pool.scheduling import schedule as scheduling
-from pipeline.problems.pool.showing import showing
 from pipeline.problems.pool.storage import write_jobsets
 
 HEAD = "jobset,job,arrival,duration,cpu,memory"

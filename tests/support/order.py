@@ -7,7 +7,7 @@ LONG = (
     "test_pipeline",
     "test_controller_killed",
     "test_tracking_outages",
-    "test_bases",
+    "test_search",
     "test_publish",
     "test_rlscheduler",
     "test_failures",

@@ -24,19 +24,20 @@ from pipeline.problems.pool.nouns import Cluster, JobSet
 from pipeline.problems.pool.policies import drawn_by_name, policy_by_name
 from pipeline.problems.pool.scheduling.planning import best_drawn, searched
 from pipeline.problems.pool.scheduling.playing import mean_slowdown, schedule
-from pipeline.problems.pool.workload.job_table import JobTable
 from pipeline.progress import say
+from pipeline.scheduling.user_jobs import UserJobs
 
 SIZES, JOBSETS, SEED = (30, 50), 10, 1
 SAMPLES = (0, 16, 64, 256, 1024)
 SEARCHED = 10_000
 
 
-def table_of(jobsets: Sequence[JobSet]) -> JobTable:
+def table_of(jobsets: Sequence[JobSet]) -> UserJobs[JobSet]:
     """Return jobsets as a table of a user's."""
     number = np.repeat(np.arange(len(jobsets)), [len(jobs.arrival) for jobs in jobsets])
     columns = (np.concatenate([getattr(jobs, name) for jobs in jobsets]) for name in ("arrival", "duration", "demand"))
-    return JobTable(pa.table({"jobset": pa.array(number.astype(str)).dictionary_encode()}), number, *columns)
+    ids = pa.table({"jobset": pa.array(number.astype(str)).dictionary_encode()})
+    return UserJobs(ids, number, JobSet(*columns))
 
 
 def measure(jobsets: Sequence[JobSet], model: Path) -> None:

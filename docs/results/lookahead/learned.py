@@ -16,23 +16,22 @@ from pipeline import storage
 from pipeline.config import MachinesCard
 from pipeline.problems.machines.benchmark import PAST
 from pipeline.problems.machines.evaluation.rlscheduler import Player, apart, fitting, rows
-from pipeline.problems.machines.lookahead.futures import outlook
-from pipeline.problems.machines.lookahead.naming import LEARNED, network_base, planned
-from pipeline.problems.machines.lookahead.planner import Reach
+from pipeline.problems.machines.lookahead.futures import arrival_model
+from pipeline.problems.machines.lookahead.naming import LEARNED, USUAL, network_base, planned
 from pipeline.problems.machines.networks.loading import restore
 from pipeline.problems.machines.workload.rlscheduler import Protocol, read_protocol
 from pipeline.progress import say
 
 HERE = Path(__file__).resolve().parent
 MOST = 1_000_000  # jobs of a log
-FURTHER = Reach(candidates=8, futures=32, decisions=40_000, sure=1.0)
+FURTHER = USUAL._replace(candidates=8, futures=32, decisions=40_000)
 LOGS = {"lublin": "lublin_256", "hpc2n": "HPC2N"}  # how agents' names begin
 KEPT = ["trace", "backfill", "seq", "policy", "avg_bounded_slowdown"]
 
 
 def players(log: Protocol, folder: Path, further: bool) -> dict[str, Player]:
     """Return an agent alone and looking ahead."""
-    model, past = storage.read_model(folder, MachinesCard), outlook([log.jobs(0, PAST)])
+    model, past = storage.read_model(folder, MachinesCard), arrival_model([log.jobs(0, PAST)])
     asked, slots, name = network_base(model.card, model.weights), model.card.slots, folder.name
     who = {
         name: Player(restore(model.card, model.weights).policy, slots),

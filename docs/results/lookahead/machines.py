@@ -14,12 +14,12 @@ from pathlib import Path
 
 import pandas as pd
 
+from pipeline.lookahead.planner import SearchBudget
 from pipeline.problems.machines.benchmark import PAST
 from pipeline.problems.machines.evaluation.rlscheduler import Player, apart, rows
 from pipeline.problems.machines.heuristics.rules import HEURISTICS
-from pipeline.problems.machines.lookahead.futures import outlook
-from pipeline.problems.machines.lookahead.naming import planned
-from pipeline.problems.machines.lookahead.planner import Reach
+from pipeline.problems.machines.lookahead.futures import arrival_model
+from pipeline.problems.machines.lookahead.naming import USUAL, planned
 from pipeline.problems.machines.workload.rlscheduler import SEQUENCE, read_protocol
 from pipeline.progress import say
 
@@ -27,18 +27,20 @@ HERE = Path(__file__).resolve().parent
 BASES = ("saf", "f1", "sjf")
 MOST = 1_000_000  # jobs of a log
 FIRST = 5  # sequences that settings were chosen on
-TRIED = {(futures, sure): Reach(futures=futures, sure=sure) for futures in (16, 64) for sure in (0.0, 1.0, 2.0)}
+TRIED = {
+    (futures, sure): USUAL._replace(futures=futures, sure=sure) for futures in (16, 64) for sure in (0.0, 1.0, 2.0)
+}
 KEPT = ["trace", "backfill", "seq", "policy", "avg_bounded_slowdown", "p99_wait_s"]
 
 
-def played(trace: Path, reaches: Sequence[Reach], most: int | None = None) -> pd.DataFrame:
+def played(trace: Path, budgets: Sequence[SearchBudget], most: int | None = None) -> pd.DataFrame:
     """Return a row a sequence and policy of one log; `most`: of its sequences, the first so many."""
     log = read_protocol(trace, MOST)
-    past, parts = outlook([log.jobs(0, PAST)]), []
+    past, parts = arrival_model([log.jobs(0, PAST)]), []
     who = {name: Player(HEURISTICS[name], SEQUENCE) for name in BASES}
-    for reach in reaches:
-        end = "" if len(reaches) == 1 else f" {reach.futures} {reach.sure:g}"
-        who |= {f"plan_{name}{end}": Player(planned(HEURISTICS[name], name, past, reach), SEQUENCE) for name in BASES}
+    for budget in budgets:
+        end = "" if len(budgets) == 1 else f" {budget.futures} {budget.sure:g}"
+        who |= {f"plan_{name}{end}": Player(planned(HEURISTICS[name], name, past, budget), SEQUENCE) for name in BASES}
     title = trace.name.split(".")[0].split("-")[0]
     for backfill in (False, True):
         parts.append(rows(log, title, backfill, who, apart(log, behind=PAST)[:most], lambda share: None))
@@ -51,6 +53,6 @@ if __name__ == "__main__":
         table = played(Path(sys.argv[2]), list(TRIED.values()), FIRST)
         table.round(4).to_csv(HERE / "chosen.csv", index=False)
     else:
-        table = pd.concat([played(Path(name), [Reach()]) for name in sys.argv[2:]])
+        table = pd.concat([played(Path(name), [USUAL]) for name in sys.argv[2:]])
         packed = {"method": "gzip", "mtime": 0}
         table.to_csv(HERE / "apart.csv.gz", index=False, float_format="%.6g", compression=packed)

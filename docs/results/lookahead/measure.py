@@ -18,7 +18,7 @@ from pipeline.config import load_params
 from pipeline.problems.pool.evaluation.metrics import span_of
 from pipeline.problems.pool.evaluation.play import score
 from pipeline.problems.pool.heuristics.tuning import heuristics_with
-from pipeline.problems.pool.lookahead.naming import planned
+from pipeline.problems.pool.lookahead.naming import plain_base, planned
 from pipeline.problems.pool.nouns import Cluster
 from pipeline.problems.pool.workload.source import source
 from pipeline.progress import progress, say
@@ -36,7 +36,7 @@ def main(scenario: str, count: int) -> None:
     jobsets = {load: group[:count] for load, group in confirming.items()}
     known = heuristics_with(storage.read_chosen(scenario).knobs)
     policies = {name: known[name] for name in BASES}
-    policies |= {f"plan_{name}": planned(params, scenario, cluster, known[name]) for name in BASES}
+    policies |= {f"plan_{name}": planned(params, scenario, cluster, plain_base(known[name])) for name in BASES}
     parts = []
     for name, policy in policies.items():
         begun = time.process_time()

@@ -17,11 +17,10 @@ from pipeline import storage
 from pipeline.config import load_params
 from pipeline.core import Policy
 from pipeline.problems import problem_of
-from pipeline.problems.machines.evaluation.play import PlaysItself
 from pipeline.problems.machines.heuristics.rules import HEURISTICS
-from pipeline.problems.machines.lookahead.naming import past_of, planned
-from pipeline.problems.machines.lookahead.planner import Reach
+from pipeline.problems.machines.lookahead.naming import USUAL, past_of, planned
 from pipeline.problems.machines.scoring import scoring
+from pipeline.simulation.rollout import Insider
 
 HERE = Path(__file__).resolve().parent
 SCENARIO = "machines"
@@ -39,12 +38,12 @@ def tests() -> pd.DataFrame:
 def choices() -> pd.DataFrame:
     """Return what SJF has on validation jobsets, alone and with each setting."""
     params = load_params()
-    here, past, who = scoring(params, SCENARIO), past_of(params, SCENARIO), dict[str, Policy | PlaysItself]()
+    here, past, who = scoring(params, SCENARIO), past_of(params, SCENARIO), dict[str, Policy | Insider]()
     who["sjf"] = HEURISTICS["sjf"]
     for futures in (16, 64):
         for sure in (0.0, 1.0):
-            reach = Reach(candidates=12, futures=futures, sure=sure)
-            who[f"{futures} {sure:g}"] = planned(HEURISTICS["sjf"], "sjf", past, reach)
+            budget = USUAL._replace(candidates=12, futures=futures, sure=sure)
+            who[f"{futures} {sure:g}"] = planned(HEURISTICS["sjf"], "sjf", past, budget)
     found = here.score(who, here.read("validation"))
     return pd.concat([done.jobsets[KEPT] for done in found.values()])
 

@@ -28,14 +28,17 @@ from pipeline.logs.predicting.history import FEATURES, Asked, asked, features
 from pipeline.logs.predicting.run_times import boosted, quantiles, told, within
 from pipeline.logs.registry import read
 from pipeline.logs.trace import Trace
+from pipeline.lookahead.planner import Base, Planner
+from pipeline.problems.machines.evaluation.play import play_on
 from pipeline.problems.machines.heuristics.rules import HEURISTICS, with_age
-from pipeline.problems.machines.lookahead.futures import outlook
-from pipeline.problems.machines.lookahead.planner import Planner, Reach
+from pipeline.problems.machines.lookahead.futures import arrival_model
+from pipeline.problems.machines.lookahead.naming import USUAL
+from pipeline.problems.machines.lookahead.search import MachinesSearch
 from pipeline.problems.machines.networks.loading import restore
 from pipeline.problems.machines.nouns import DISPATCH, Jobs, Machines, end_to_end
-from pipeline.problems.machines.scheduling import play_on
 from pipeline.problems.machines.simulator.compiled.batch import Simulator
 from pipeline.progress import say
+from pipeline.simulation.rollout import Insider
 
 HERE = Path(__file__).resolve().parent
 UNSEEN = dict.fromkeys(("kth", "curie"), (0.6, 1.0))
@@ -46,7 +49,7 @@ SLOTS = 2048  # more than ever wait at once
 AGES_H = (1, 4, 16, 64)
 SHARES = (0.1, 0.25, 0.5, 0.75, 0.9)  # of quantiles
 # A tenth of the default: where dispatch goes on by events, each decision is asked for again at the next one.
-REACH = Reach(candidates=10, futures=32, decisions=20_000)
+BUDGET = USUAL._replace(candidates=10, futures=32, decisions=20_000)
 RESAMPLES, CONFIDENCE, SEED = 4000, 0.95, 1
 
 
@@ -123,7 +126,7 @@ def jobs_of(trace: Trace, span: slice, what: FloatArray) -> Jobs:
 
 
 def waits(
-    trace: Trace, span: slice, what: FloatArray, policy: Policy | Planner, dispatch: str, slots: int = SLOTS
+    trace: Trace, span: slice, what: FloatArray, policy: Policy | Insider, dispatch: str, slots: int = SLOTS
 ) -> FloatArray:
     """Return how long each job of a span waits."""
     jobs = jobs_of(trace, span, what)
@@ -137,7 +140,7 @@ def waits(
     return np.asarray(simulator.placed().start - jobs.arrival)
 
 
-def _to_end(simulator: Simulator, policy: Policy | Planner, key: KeyArray) -> None:
+def _to_end(simulator: Simulator, policy: Policy | Insider, key: KeyArray) -> None:
     for _ in play_on(simulator, policy, key):
         pass
 
@@ -159,7 +162,7 @@ def play(name: str, trace: Trace) -> None:
     before = past(trace, learned, known, what)
     for order, rule in ({} if name in UNSEEN else planners()).items():
         for words, shown in before.items():
-            plan = Planner(rule, outlook([shown]), REACH)
+            plan = Planner(MachinesSearch(Base(HEURISTICS[rule.rule], rule), arrival_model([shown]), BUDGET))
             waited[order, words] = waits(trace, span, what[words], plan, "easy_anew")
             say(f"{order}, told {words}: mean wait {waited[order, words].mean():,.0f} s")
     schedules(waited, trace.run_s[span], block).round(4).to_csv(HERE / f"{name}_schedules.csv", index=False)

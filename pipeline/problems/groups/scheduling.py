@@ -17,7 +17,7 @@ from pipeline.logs.user_files import distinct
 from pipeline.problems.groups.evaluation.watching import Course, watch
 from pipeline.problems.groups.nouns import Jobs
 from pipeline.problems.groups.policies import policy_by_name
-from pipeline.problems.groups.tables import SCHEDULE, shares_schema, user_jobs_schema
+from pipeline.problems.groups.tables import SCHEDULE, shares_schema, user_job_columns
 from pipeline.problems.groups.workload.log import describe, gathered
 from pipeline.problems.groups.workload.source import cluster_of
 from pipeline.progress import Advance, ProgressCallback, ShareCallback, progress
@@ -61,7 +61,7 @@ def job_columns(scenario: GroupsScenario) -> JobColumns[Jobs]:
 
     return JobColumns(
         scenario.policies_know,
-        lambda columns: user_jobs_schema(scenario, estimated="estimate" in columns),
+        user_job_columns(scenario),
         jobs,
         lambda path, format, on_progress: _log(path, format, scenario, on_progress),
     )

@@ -28,16 +28,15 @@ def jobs_schema(resources: Iterable[str]) -> pa.DataFrameSchema:
     return pa.DataFrameSchema(columns, checks=job_rules(), strict=True, ordered=True, name="Jobs")
 
 
-def user_jobs_schema(scenario: GroupsScenario, estimated: bool) -> pa.DataFrameSchema:
-    """Return the schema of a user's own job table; queues by their names, or numbers from 0."""
-    columns = {"jobset": pa.Column(nullable=False), "job": pa.Column(nullable=False)}
-    columns |= {"arrival": numbers(0.0), "duration": above_zero()}
-    columns |= {"estimate": above_zero()} if estimated else {}
-    columns |= {name: integers(0, units) for name, units in scenario.resources.items()}
+def user_job_columns(scenario: GroupsScenario) -> dict[str, pa.Column]:
+    """Return the columns of a user's own job table; queues by their names, or numbers from 0."""
     known = [*scenario.queues, *(str(place) for place in range(len(scenario.queues)))]
     queues = pa.Check.isin(known, error=f"one of {', '.join(scenario.queues)}")
-    columns |= {"group": integers(0, scenario.groups - 1), "queue": pa.Column(str, queues)}
-    return pa.DataFrameSchema(columns, strict=True, unique=["jobset", "job"], name="UserJobs")
+    return (
+        {"arrival": numbers(0.0), "duration": above_zero(), "estimate": above_zero()}
+        | {name: integers(0, units) for name, units in scenario.resources.items()}
+        | {"group": integers(0, scenario.groups - 1), "queue": pa.Column(str, queues)}
+    )
 
 
 # What `schedule` writes of each job; nothing is known of one that never started.

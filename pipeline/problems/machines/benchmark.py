@@ -12,11 +12,11 @@ from pipeline.config import MachinesCard, there_are
 from pipeline.errors import UserError
 from pipeline.external.guard import PolicyError
 from pipeline.external.loading import external, is_external
+from pipeline.lookahead.planner import PREFIX, Planner
 from pipeline.problems.machines.evaluation.rlscheduler import Player, apart, fitting, paired, rows
 from pipeline.problems.machines.heuristics.rules import HEURISTICS, PEERS
-from pipeline.problems.machines.lookahead.futures import outlook
-from pipeline.problems.machines.lookahead.naming import LEARNED, PREFIX, network_base, planned
-from pipeline.problems.machines.lookahead.planner import Planner, Reach
+from pipeline.problems.machines.lookahead.futures import arrival_model
+from pipeline.problems.machines.lookahead.naming import network_base, planned
 from pipeline.problems.machines.workload.rlscheduler import SEQUENCE, STARTS, Protocol, read_protocol
 from pipeline.progress import progress, say
 from pipeline.schemas.columns import integers, numbers
@@ -137,14 +137,14 @@ def _player(name: str) -> Callable[[Protocol], Player]:
     if is_external(name):
         return _external(name)
     if base in rules and not Path(name).is_dir():
-        return lambda log: Player(planned(rules[base], base, outlook([log.jobs(0, PAST)]), Reach()), SEQUENCE)
+        return lambda log: Player(planned(rules[base], base, arrival_model([log.jobs(0, PAST)])), SEQUENCE)
     folder = name if Path(name).is_dir() else base
     if not Path(folder).is_dir():
         raise UserError(f"unknown policy '{name}': expected a model directory or a heuristic; {there_are(rules, name)}")
     model = _model(folder)
     if folder != name:
         asked = network_base(model.card, model.weights)
-        return lambda log: Player(planned(asked, base, outlook([log.jobs(0, PAST)]), LEARNED), model.card.slots)
+        return lambda log: Player(planned(asked, base, arrival_model([log.jobs(0, PAST)])), model.card.slots)
     from pipeline.problems.machines.networks.loading import restore  # torch: 2 s and 250 MB that heuristics do without
 
     return lambda log: Player(restore(model.card, model.weights).policy, model.card.slots)

@@ -10,10 +10,10 @@ from pipeline.config import MachinePark, MachinesCard, MachinesScenario, Params,
 from pipeline.core import Policy
 from pipeline.errors import UserError
 from pipeline.external.loading import external, is_external
+from pipeline.lookahead.planner import PREFIX, Planner
 from pipeline.problems.machines.heuristics.rules import HEURISTICS
 from pipeline.problems.machines.heuristics.tuning import TETRIS, heuristics_with
-from pipeline.problems.machines.lookahead.naming import LEARNED, PREFIX, network_base, past_of, planned
-from pipeline.problems.machines.lookahead.planner import Planner, Reach
+from pipeline.problems.machines.lookahead.naming import network_base, past_of, planned
 from pipeline.problems.machines.networks.matching import must_fit
 from pipeline.problems.machines.workload.park import time_scale
 
@@ -24,10 +24,10 @@ def policy_for(params: Params, name: str, scenario: MachinesScenario, park: Mach
         return policy_by_name(name, scenario, park, of)
     base = name.removeprefix(PREFIX)
     if not Path(base).is_dir():
-        return planned(policy_by_name(base, scenario, park, of), base, past_of(params, of), Reach())
+        return planned(policy_by_name(base, scenario, park, of), base, past_of(params, of))
     model = storage.read_model(Path(base), MachinesCard)
     must_fit(base, model.card, scenario, park)
-    return planned(network_base(model.card, model.weights), base, past_of(params, of), LEARNED)
+    return planned(network_base(model.card, model.weights), base, past_of(params, of))
 
 
 def policy_by_name(name: str, scenario: MachinesScenario, park: MachinePark, of: str) -> Policy:

@@ -3,27 +3,28 @@
 No episode is cut: every job is finished in the end. All else is as where the scenario's policies are scored.
 """
 
+from collections.abc import Callable, Iterator
 from math import inf
+from pathlib import Path
 
 import numpy as np
 
-from pipeline.config import Params
-from pipeline.core import FloatArray, IntArray, Policy, keys
+from pipeline.config import MachinePark, MachinesScenario, Params
+from pipeline.core import FloatArray, IntArray, KeyArray, Policy
 from pipeline.errors import UserError
+from pipeline.explaining.tree import TREE, tree_by_name
 from pipeline.problems.machines.evaluation.metrics import outcome
-from pipeline.problems.machines.evaluation.play import Game
-from pipeline.problems.machines.lookahead.planner import Planner
-from pipeline.problems.machines.lookahead.playing import play_on
+from pipeline.problems.machines.evaluation.play import Game, play_on
 from pipeline.problems.machines.nouns import Jobs, Machines, end_to_end
 from pipeline.problems.machines.policies import policy_for
 from pipeline.problems.machines.simulator.compiled.batch import Simulator
-from pipeline.problems.machines.user_jobs import SCHEDULE, job_columns, park_of
+from pipeline.problems.machines.user_jobs import MEASURED, SCHEDULE, job_columns, park_of
 from pipeline.problems.machines.workload.park import machines_of
 from pipeline.progress import ProgressCallback, progress
-from pipeline.scheduling.schedule import Ready, Scheduled, ScheduleRequest, Scheduling
-from pipeline.scheduling.user_jobs import UserJobs
+from pipeline.scheduling.schedule import Ready, Scheduled, ScheduleRequest, Scheduling, played
+from pipeline.scheduling.user_jobs import Part, UserJobs
+from pipeline.simulation.rollout import Insider
 
-MEASURED = ("start", "finish", "wait", "slowdown", "bounded_slowdown")
 DECISIONS_AT_ONCE = 10_000  # of compiled play between two looks at it
 DIGITS = 12  # seconds of some years, to a thousandth
 
@@ -40,7 +41,7 @@ def ready(params: Params, asked: ScheduleRequest) -> Ready[Jobs]:
     if asked.slots is not None:
         scenario = scenario.model_copy(update={"slots": asked.slots})
     park = park_of(params, asked.scenario)
-    chosen = policy_for(params, asked.policy, scenario, park, asked.scenario)
+    chosen = any_policy(params, asked.policy, scenario, park, asked.scenario)
     machines = machines_of(scenario, park)._replace(time_limit=inf)
 
     def run(mine: UserJobs[Jobs]) -> Scheduled:
@@ -54,25 +55,30 @@ def ready(params: Params, asked: ScheduleRequest) -> Ready[Jobs]:
     return Ready(job_columns(scenario, park), run)
 
 
+def any_policy(params: Params, name: str, scenario: MachinesScenario, park: MachinePark, of: str) -> Policy | Insider:
+    """Return a policy by its name, as `policies.policy_for` does, or an agent's tree, which no stage may depend on."""
+    if name.endswith(TREE) and not Path(name).is_dir():
+        return tree_by_name(name)
+    return policy_for(params, name, scenario, park, of)
+
+
 def scheduled(
-    mine: UserJobs[Jobs], machines: Machines, policy: Policy | Planner, seed: int, on_progress: ProgressCallback
+    mine: UserJobs[Jobs], machines: Machines, policy: Policy | Insider, seed: int, on_progress: ProgressCallback
 ) -> dict[str, FloatArray | IntArray]:
     """Return the columns of SCHEDULE, in the order of the file; each jobset has the machines to itself."""
-    rows = mine.rows()
-    episodes = [mine.taken(some) for some in rows]
-    key = keys(seed, np.arange(len(rows)), np.zeros(len(rows), dtype=np.int64))
-    abreast, over = Game(episodes, machines, key).abreast, 0
     columns: dict[str, FloatArray | IntArray] = {name: np.empty(len(mine.number)) for name in MEASURED}
     columns |= {"machine": np.empty(len(mine.number), dtype=np.int64), "nodes": mine.jobs.nodes}
-    for first in range(0, len(rows), abreast):
-        some = slice(first, first + abreast)
-        batch = end_to_end(episodes[some])
-        simulator = Simulator(batch, machines, np.zeros(len(batch.arrival)))  # nobody learns: presence costs nothing
-        for _ in play_on(simulator, policy, key[some], DECISIONS_AT_ONCE):
-            started = over + simulator.placed_jobs
-            on_progress(100 * started / len(mine.number), f"{started:,} jobs")
-        over, placed, at = over + len(batch.arrival), simulator.placed(), np.concatenate(rows[some])
-        found = outcome(batch, placed, machines)
+
+    def begin(part: Part[Jobs], key: KeyArray) -> tuple[Simulator, Iterator[int], Callable[[], int]]:
+        batch = end_to_end([part.jobs])._replace(first=part.first)
+        simulator = Simulator(batch, machines, np.zeros(len(batch.arrival)))  # no policy learns: presence costs nothing
+        return simulator, play_on(simulator, policy, key, DECISIONS_AT_ONCE), lambda: simulator.placed_jobs
+
+    longest = mine.taken(np.flatnonzero(mine.number == np.bincount(mine.number).argmax()))
+    most = Game([longest], machines, np.zeros(1, dtype=np.uint64)).abreast
+    for part, simulator in played(mine, most, begin, seed, on_progress):
+        placed, at = simulator.placed(), part.rows
+        found = outcome(simulator.jobs, placed, machines)
         columns["start"][at], columns["machine"][at] = placed.start, placed.machine
         for name in MEASURED[1:]:
             columns[name][at] = getattr(found, name)

@@ -5,16 +5,17 @@ from functools import partial
 from pipeline import storage
 from pipeline.config import Params
 from pipeline.core import Policy
-from pipeline.problems.machines.evaluation.play import PlaysItself, score
+from pipeline.problems.machines.evaluation.play import score
 from pipeline.problems.machines.heuristics.tuning import heuristics_with, tuned_mix
 from pipeline.problems.machines.nouns import Jobs
 from pipeline.problems.machines.storage import read_jobsets, read_park
 from pipeline.problems.machines.workload.park import machines_of, time_scale
 from pipeline.problems.parts import Best, Scoring
 from pipeline.simulation.results import best_of
+from pipeline.simulation.rollout import Insider
 
 
-def scoring(params: Params, scenario: str, agent: str | None = None) -> Scoring[Jobs, Policy | PlaysItself]:
+def scoring(params: Params, scenario: str, agent: str | None = None) -> Scoring[Jobs, Policy | Insider]:
     """Return how policies are scored on a scenario's jobsets."""
     folder = storage.jobsets_folder(scenario)
     park = read_park(folder)

@@ -26,8 +26,8 @@ from pipeline.logs.registry import read
 from pipeline.logs.trace import DAY_S, Trace
 from pipeline.logs.windows import periods
 from pipeline.problems.machines.evaluation.metrics import outcome
+from pipeline.problems.machines.evaluation.play import play_on
 from pipeline.problems.machines.heuristics.rules import HEURISTICS
-from pipeline.problems.machines.lookahead.playing import play_on
 from pipeline.problems.machines.nouns import Jobs, end_to_end
 from pipeline.problems.machines.policies import policy_by_name
 from pipeline.problems.machines.simulator.compiled.batch import Simulator

@@ -5,7 +5,7 @@ refused; those of a log are left out and counted, as where jobsets are cut from 
 says: run times, the users' estimates, or predictions, which a log's own first jobs teach.
 """
 
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
@@ -25,10 +25,9 @@ from pipeline.problems.machines.workload.park import grouped, kinds_at
 from pipeline.problems.machines.workload.windows import what_policies_know
 from pipeline.progress import ProgressCallback
 from pipeline.scheduling.user_jobs import JobColumns, UserJobs, of_log
-from pipeline.schemas.columns import above_zero, integers, numbers
+from pipeline.schemas.columns import above_zero, integers, numbers, table
 
 LATEST, MOST_NODES, MOST_UNITS = 1e12, 1_000_000, 1e9
-OPTIONAL = ("jobset", "estimate", "nodes")
 
 
 def _up_to(most: float, above: bool = False) -> pa.Column:
@@ -37,39 +36,20 @@ def _up_to(most: float, above: bool = False) -> pa.Column:
     return column
 
 
-def user_jobs_schema(resources: Iterable[str], optional: Collection[str]) -> pa.DataFrameSchema:
-    """Return the schema of a job table; amounts are units, on each of a job's nodes.
-
-    Args:
-        resources: that the machines have.
-        optional: those columns of OPTIONAL that the table has.
-    """
-    columns = {"jobset": pa.Column(nullable=False), "job": pa.Column(nullable=False)}
-    columns |= {"arrival": _up_to(LATEST), "duration": _up_to(LATEST, above=True)}
-    columns |= {"estimate": _up_to(LATEST, above=True), "nodes": integers(1, MOST_NODES)}
-    columns |= {name: _up_to(MOST_UNITS) for name in resources}
-    there = {name: column for name, column in columns.items() if name not in OPTIONAL or name in optional}
-    unique = [name for name in ("jobset", "job") if name in there]
-    return pa.DataFrameSchema(there, strict=True, unique=unique, name="UserJobs")
+def user_job_columns(resources: Iterable[str]) -> dict[str, pa.Column]:
+    """Return the columns of a job table; amounts of `resources` are units, on each of a job's nodes."""
+    times = {"arrival": _up_to(LATEST)} | {name: _up_to(LATEST, above=True) for name in ("duration", "estimate")}
+    return times | {"nodes": integers(1, MOST_NODES)} | {name: _up_to(MOST_UNITS) for name in resources}
 
 
 # What `schedule` writes, in the order of the job table; times are those of the jobs.
-SCHEDULE = pa.DataFrameSchema(
-    {
-        "jobset": pa.Column(),
-        "job": pa.Column(),
-        "start": numbers(0.0),
-        "finish": numbers(0.0),
-        "wait": numbers(0.0),
-        "slowdown": numbers(1.0),
-        "bounded_slowdown": numbers(1.0),
-        "machine": integers(0),  # the first that it runs on, as the scenario counts them, from 0
-        "nodes": integers(1),  # how many it runs on
-    },
-    strict=True,
-    ordered=True,
-    unique=["jobset", "job"],
-    name="Schedule",
+MEASURED = ("start", "finish", "wait", "slowdown", "bounded_slowdown")
+SCHEDULE = table(
+    "Schedule",
+    {"jobset": pa.Column(), "job": pa.Column()}
+    | {name: numbers(1.0 if "slowdown" in name else 0.0) for name in MEASURED}
+    | {"machine": integers(0), "nodes": integers(1)},  # the first that it runs on, from 0, and how many in all
+    ["jobset", "job"],
 )
 
 
@@ -88,13 +68,11 @@ def park_of(params: Params, scenario: str) -> MachinePark:
 def job_columns(scenario: MachinesScenario, park: MachinePark) -> JobColumns[Jobs]:
     """Return how a user's jobs are read."""
 
-    def schema(columns: Collection[str]) -> pa.DataFrameSchema:
-        return user_jobs_schema(park.resources, [name for name in OPTIONAL if name in columns])
-
     def log(path: Path, format: str, on_progress: ProgressCallback) -> UserJobs[Jobs]:
         return _of_log(_trace(path, format, scenario, on_progress), scenario, park, str(path))
 
-    return JobColumns(scenario.policies_know, schema, lambda frame, where: _of_table(frame, park, where), log)
+    columns = user_job_columns(park.resources)
+    return JobColumns(scenario.policies_know, columns, lambda frame, where: _of_table(frame, park, where), log)
 
 
 def _trace(path: Path, format: str, scenario: MachinesScenario, on_progress: ProgressCallback) -> Trace:

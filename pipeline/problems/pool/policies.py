@@ -10,12 +10,13 @@ from pipeline import storage
 from pipeline.config import Params, PoolCard, PoolScenario, there_are
 from pipeline.core import Policy
 from pipeline.errors import UserError
+from pipeline.explaining.tree import TREE, tree_by_name
 from pipeline.external.loading import external, is_external
-from pipeline.problems.pool.explaining.tree import TREE, tree_by_name
+from pipeline.lookahead.planner import PREFIX, Base
 from pipeline.problems.pool.heuristics.scores import HEURISTICS
 from pipeline.problems.pool.heuristics.tuning import WITH_KNOBS, heuristics_with
-from pipeline.problems.pool.lookahead.bases import Base, network_base, plain_base
-from pipeline.problems.pool.lookahead.naming import PREFIX, planned
+from pipeline.problems.pool.lookahead.naming import network_base, plain_base, planned
+from pipeline.problems.pool.lookahead.search import Player
 from pipeline.problems.pool.nouns import Cluster
 
 
@@ -36,7 +37,7 @@ def uses_end(name: str) -> bool:
     return name == "linear" or (name.startswith(PREFIX) and not is_external(name))
 
 
-def base_by_name(name: str, scenario: PoolScenario, of: str) -> Base:
+def base_by_name(name: str, scenario: PoolScenario, of: str) -> Base[Player]:
     """Return a policy as what looks ahead improves it."""
     if not Path(name).is_dir():
         return plain_base(*policy_by_name(name, scenario, of))

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 import pandera.pandas as pa
 
 from pipeline.schemas import STREAM_BACKLOG, STREAM_FAIRNESS, ResultTables
-from pipeline.schemas.columns import KEYS, integers, job_rules, numbers
+from pipeline.schemas.columns import KEYS, integers, job_rules, numbers, table
 
 LAST_ARRIVAL = 10**12  # step of a user's job; sums of more could overflow
 
@@ -70,28 +70,17 @@ JOBSET_RESULTS = pa.DataFrameSchema(
 )
 
 
-def user_jobs_schema(resources: Mapping[str, int], horizon: int, estimated: bool) -> pa.DataFrameSchema:
-    """Return the schema of a user's own job table: demands within `resources`, run times within the horizon."""
-    columns = {"jobset": pa.Column(nullable=False), "job": pa.Column(nullable=False)}
-    columns |= {"arrival": integers(0, LAST_ARRIVAL), "duration": integers(1, horizon)}
-    columns |= {"estimate": integers(1, horizon)} if estimated else {}
-    columns |= {name: integers(0, units) for name, units in resources.items()}
-    return pa.DataFrameSchema(columns, strict=True, unique=["jobset", "job"], name="UserJobs")
+def user_job_columns(resources: Mapping[str, int], horizon: int) -> dict[str, pa.Column]:
+    """Return the columns of a user's own job table: demands within `resources`, run times within the horizon."""
+    times = {"arrival": integers(0, LAST_ARRIVAL), "duration": integers(1, horizon), "estimate": integers(1, horizon)}
+    return times | {name: integers(0, units) for name, units in resources.items()}
 
 
 # What `schedule` writes.
-SCHEDULE = pa.DataFrameSchema(
-    {
-        "jobset": pa.Column(),
-        "job": pa.Column(),
-        "start": integers(0),
-        "finish": integers(1),
-        "slowdown": numbers(1.0),
-    },
-    strict=True,
-    ordered=True,
-    unique=["jobset", "job"],
-    name="Schedule",
+SCHEDULE = table(
+    "Schedule",
+    {"jobset": pa.Column(), "job": pa.Column(), "start": integers(0), "finish": integers(1), "slowdown": numbers(1.0)},
+    ["jobset", "job"],
 )
 
 TABLES = ResultTables(

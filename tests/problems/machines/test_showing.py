@@ -14,9 +14,10 @@ from pipeline.errors import UserError
 from pipeline.problems.machines.drawing import draw as draw_jobsets
 from pipeline.problems.machines.heuristics.rules import HEURISTICS
 from pipeline.problems.machines.nouns import Jobs, Machines
-from pipeline.problems.machines.showing import MOST_LANES, SHOWING, dominant, drawn_machines, waiting, watch
+from pipeline.problems.machines.showing import MOST_LANES, SHOWING, dominant, drawn_machines, watch
 from pipeline.showing.drawing import Window
 from pipeline.showing.show import Picture, ShowRequest, draw
+from pipeline.showing.traces import waiting
 
 KEY = keys(1, np.array([0]), np.array([0]))
 HEAD = "jobset,job,arrival,duration,cpu,memory,nodes"
@@ -91,9 +92,11 @@ def test_no_job_is_on_two_machines_too_few_and_the_queue_adds_up() -> None:
         trace = watch("sjf", HEURISTICS["sjf"], jobs, problem.machines, KEY)
         for job in np.flatnonzero(~np.isnan(trace.start)).tolist():
             assert len(set(trace.machines(job).tolist())) == jobs.nodes[job]
-        times, queue = waiting(jobs, trace)
+        times, queue = waiting(jobs.arrival, trace)
         assert (queue >= 0).all()
-        assert queue[-1] == np.isnan(trace.start).sum()
+        never = np.isnan(trace.start).sum()
+        assert queue[-2 if never else -1] == never
+        assert queue[-1] == 0
         assert (np.diff(times) > 0).all()
 
 

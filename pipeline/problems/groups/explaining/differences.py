@@ -1,25 +1,65 @@
-"""Where a controller and shares by demand part ways in the states that the controller meets, as tables."""
+"""Where a controller and shares by demand part ways in the states that the controller meets, as tables.
+
+Decisions are those while any job waits. Differences are parts of the cluster, mean over resources: what a group is
+given, less what it would be by demand.
+"""
 
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
+import pandera.pandas as pa
 
 from pipeline.core import FloatArray, IntArray
 from pipeline.explaining.decisions import jobsets_of, joined
 from pipeline.problems.groups.evaluation.foresight import Act
-from pipeline.problems.groups.explaining.tables import DIFFERENCES, ORDERS, SHARES, STATES
 from pipeline.problems.groups.heuristics.teachers import proportional
 from pipeline.problems.groups.nouns import JobsBatch, Observation, SharedCluster
 from pipeline.problems.groups.simulator.compiled.batch import Groups
 from pipeline.problems.groups.simulator.rewards import transitions
+from pipeline.schemas import DELAY
+from pipeline.schemas.columns import integers, numbers, share, table
 from pipeline.simulation.results import Results
 
 ALIKE = 0.05  # part of the cluster: what is moved less is as by demand
 BINS = 6  # of a feature, at most
 RULE = "proportional"
 MEASURES = {"slowdown": "mean_slowdown", "wait": "mean_wait"}
+
+
+# By load: the part of the cluster that other groups have, and the share of decisions in which it is less than ALIKE.
+DIFFERENCES = table(
+    "Differences", {"load": integers(1), "decisions": integers(1), "moved": share(), "alike": share()}, ["load"]
+)
+
+# Of each group in bins of one feature of its state.
+STATES = table(
+    "States",
+    {"feature": pa.Column(str)}
+    | {name: numbers(0.0) for name in ("low", "high", "mean")}
+    | {"n": integers(1), "difference": pa.Column("float64", pa.Check(np.isfinite, error="finite"))},
+    ["feature", "low"],
+)
+
+# How often queues are served in each order, in groups of which jobs of several queues wait.
+ORDERS = table(
+    "Orders", {"load": integers(1), "order": pa.Column(str), "n": integers(0), "part": share()}, ["load", "order"]
+)
+
+# Mean part of the cluster that each group is given, and what it would be by demand in the same states.
+SHARES = table(
+    "GroupShares",
+    {"load": integers(1), "group": integers(0), "share": numbers(0.0), "by_demand": numbers(0.0)},
+    ["load", "group"],
+)
+
+# Comparisons as everywhere, of mean slowdowns and of mean waiting times.
+OUTCOMES = table(
+    "Outcomes",
+    {"metric": pa.Column(str, pa.Check.isin(("slowdown", "wait")))} | dict(DELAY.columns),
+    ["metric", "load", "policy", "against"],
+)
 
 
 class Decisions(NamedTuple):

@@ -16,8 +16,7 @@ from pipeline.explaining.figures import by_feature
 from pipeline.problems.groups.evaluation.foresight import Act
 from pipeline.problems.groups.evaluation.play import Player, controlled, score
 from pipeline.problems.groups.explaining import differences as differing
-from pipeline.problems.groups.explaining.differences import FEATURES
-from pipeline.problems.groups.explaining.tables import DIFFERENCES, ORDERS, OUTCOMES, SHARES, STATES
+from pipeline.problems.groups.explaining.differences import DIFFERENCES, FEATURES, ORDERS, OUTCOMES, SHARES, STATES
 from pipeline.problems.groups.nouns import batch
 from pipeline.problems.groups.policies import policy_by_name
 from pipeline.problems.groups.storage import read_jobsets

@@ -1,12 +1,10 @@
 """Play policies on the same jobsets of a scenario of many machines: all policies, loads and jobsets side by side.
 
-Heuristics with a compiled rule play to their end by themselves; the other policies go in lock step, all at once, and
-those that look ahead one after the other.
+Heuristics with a compiled rule play to their end by themselves; the other policies go in lock step, all at once.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from functools import partial
-from typing import NamedTuple, Protocol, runtime_checkable
+from typing import NamedTuple
 
 import numpy as np
 
@@ -18,22 +16,14 @@ from pipeline.problems.machines.simulator.compiled.rules import players
 from pipeline.progress import ShareCallback, no_progress
 from pipeline.simulation.choosing import compiled_rule_of
 from pipeline.simulation.results import MOST_JOBSETS, Results
-from pipeline.simulation.rollout import DECISIONS_AT_ONCE, play_compiled, play_together
+from pipeline.simulation.rollout import DECISIONS_AT_ONCE, Insider, play_compiled, play_together
 from pipeline.simulation.side_by_side import MOST_ABREAST, InPlay, play_all
 
 NUMBERS_ABREAST = 1 << 24  # that the simulator, and what policies see, hold of all episodes side by side: 128 MiB
 
 
-@runtime_checkable
-class PlaysItself(Protocol):
-    """A policy that must have the simulator, as one does that looks ahead."""
-
-    def play(self, simulator: Simulator, key: KeyArray) -> Iterator[int]:
-        """Decide until every episode is over; yield how many go on, after each lock step."""
-
-
 def score(
-    policies: Mapping[str, Policy | PlaysItself],
+    policies: Mapping[str, Policy | Insider],
     jobsets: Mapping[int, Sequence[Jobs]],
     machines: Machines,
     seed: int,
@@ -76,33 +66,10 @@ def game_of(jobsets: Mapping[int, Sequence[Jobs]], machines: Machines, seed: int
     return Game([jobs for group in jobsets.values() for jobs in group], machines, key), load, number
 
 
-def played(game: Game, policies: Sequence[Policy | PlaysItself], on_progress: ShareCallback) -> list[Placed]:
+def played(game: Game, policies: Sequence[Policy | Insider], on_progress: ShareCallback) -> list[Placed]:
     """Return what each policy made of the jobs."""
-    themselves = [policy for policy in policies if isinstance(policy, PlaysItself)]
-    others = [policy for policy in policies if not isinstance(policy, PlaysItself)]
-    parts = [partial(_side_by_side, game, others)] if others else []
-    parts += [partial(_by_itself, game, one) for one in themselves]
-    found = list[Placed]()
-    for k, part in enumerate(parts):
-        found += part(partial(_told, on_progress, k, len(parts)))
-    alone, beside = iter(found[len(others) :]), iter(found)
-    return [next(alone if isinstance(policy, PlaysItself) else beside) for policy in policies]
 
-
-def _told(on_progress: ShareCallback, before: int, of: int, share: float) -> None:
-    on_progress((before + share) / of)
-
-
-def _by_itself(game: Game, policy: PlaysItself, on_progress: ShareCallback) -> list[Placed]:
-    jobs = end_to_end(game.episodes)
-    simulator = Simulator(jobs, game.machines, np.zeros(len(jobs.arrival)))
-    for _ in policy.play(simulator, game.key):  # all are over at the same time, nearly: what has started tells more
-        on_progress(simulator.placed_jobs / len(jobs.arrival))
-    return [simulator.placed()]
-
-
-def _side_by_side(game: Game, policies: Sequence[Policy], on_progress: ShareCallback) -> list[Placed]:
-    def begin(some: Sequence[Policy], group: IntArray) -> InPlay:
+    def begin(some: Sequence[Policy | Insider], group: IntArray) -> InPlay:
         whose, episode = np.divmod(group, len(game.episodes))
         jobs = end_to_end([game.episodes[b] for b in episode])
         simulator = Simulator(jobs, game.machines, np.zeros(len(jobs.arrival)))  # nobody learns: presence costs nothing
@@ -118,3 +85,20 @@ def _side_by_side(game: Game, policies: Sequence[Policy], on_progress: ShareCall
 
     found = play_all(policies, len(game.episodes), game.abreast, begin, on_progress)
     return [Placed._make(columns) for columns in found]
+
+
+def play_on(
+    simulator: Simulator, policy: Policy | Insider, key: KeyArray, at_once: int = DECISIONS_AT_ONCE
+) -> Iterator[int]:
+    """Play a policy to the end, compiled if it can be; yield now and then how many episodes go on.
+
+    Args:
+        simulator: at any point of its episodes.
+        policy: decides in all of them.
+        key: random key [B] of each episode.
+        at_once: decisions of compiled play between two looks at it.
+    """
+    rule = compiled_rule_of(policy)
+    if rule is None:
+        return play_together(simulator, [policy], np.zeros(len(key), dtype=np.int64), key)
+    return play_compiled(simulator, players([rule] * len(key), key), at_once)

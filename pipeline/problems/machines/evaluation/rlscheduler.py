@@ -14,12 +14,12 @@ import pandas as pd
 from pipeline.comparing.resampling import gap_interval, resample
 from pipeline.core import SHORTEST_BOUNDED, THOUSANDTHS, KeyArray, Policy
 from pipeline.external.guard import PolicyError
-from pipeline.problems.machines.lookahead.planner import Planner
-from pipeline.problems.machines.lookahead.playing import play_on
+from pipeline.problems.machines.evaluation.play import play_on
 from pipeline.problems.machines.nouns import BLOCKING, EASY_WITHIN, JobsBatch, Machines, Placed, end_to_end
 from pipeline.problems.machines.simulator.compiled.batch import Simulator
 from pipeline.problems.machines.simulator.compiled.costs import bounded_slowdown
 from pipeline.problems.machines.workload.rlscheduler import SEQUENCE, STARTS, Protocol
+from pipeline.simulation.rollout import Insider
 
 FOREVER = 1e15  # s: no episode is cut
 RESAMPLES, CONFIDENCE = 4000, 0.95
@@ -29,7 +29,7 @@ REFERENCES = ("sjf", "saf", "f1")
 class Player(NamedTuple):
     """A policy, and how many waiting jobs it is shown."""
 
-    policy: Policy | Planner
+    policy: Policy | Insider
     slots: int
 
 

@@ -12,7 +12,7 @@ from pipeline.problems.machines.nouns import Jobs
 
 
 @dataclass(frozen=True)
-class Outlook:
+class ArrivalModel:
     """Jobs of the past, jobset behind jobset."""
 
     coming: Coming
@@ -22,7 +22,7 @@ class Outlook:
         """Return where in `coming` futures begin, given uniform draws: each has so many jobs of one jobset.
 
         >>> past = Jobs(np.arange(4.0), *[np.ones(4)] * 2, np.ones((4, 1)), *[np.ones(4)] * 2)
-        >>> outlook([past, past]).places(np.array([0.0, 0.3, 0.6, 0.9]), jobs=2)
+        >>> arrival_model([past, past]).places(np.array([0.0, 0.3, 0.6, 0.9]), jobs=2)
         array([1, 2, 5, 6])
         """
         count = np.maximum(np.diff(self.first) - jobs, 0)  # never the first: nobody knows what came before it
@@ -36,9 +36,9 @@ class Outlook:
         return bool((np.diff(self.first) > jobs).any())
 
 
-def outlook(past: Sequence[Jobs]) -> Outlook:
+def arrival_model(past: Sequence[Jobs]) -> ArrivalModel:
     """Return what jobsets of the past show."""
     gap = np.concatenate([np.diff(jobs.arrival, prepend=jobs.arrival[:1]) for jobs in past])
     duration, estimate, demand, nodes, kinds = (np.concatenate([jobs[k] for jobs in past]) for k in range(1, 6))
     first = np.concatenate([[0], np.cumsum([len(jobs.arrival) for jobs in past])])
-    return Outlook(Coming(gap, estimate, demand, nodes, kinds, duration, *shares(estimate, duration)), first)
+    return ArrivalModel(Coming(gap, estimate, demand, nodes, kinds, duration, *shares(estimate, duration)), first)

@@ -1,4 +1,4 @@
-"""`plan_saf`, `plan_models/agent`: a heuristic or a network by name, improved by looking ahead."""
+"""`plan_saf`, `plan_models/agent`, a row of `plans`: a heuristic or a network, improved by looking ahead."""
 
 from collections.abc import Mapping
 from functools import partial
@@ -6,44 +6,76 @@ from functools import partial
 import numpy as np
 
 from pipeline import storage
-from pipeline.config import MachinesCard, Params
-from pipeline.core import FloatArray, Observation, Policy
+from pipeline.config import MachinesCard, MachinesPlan, Params
+from pipeline.core import CompiledRule, FloatArray, Observation, Policy
 from pipeline.errors import UserError
-from pipeline.problems.machines.lookahead.asking import Asked
-from pipeline.problems.machines.lookahead.futures import Outlook, outlook
-from pipeline.problems.machines.lookahead.planner import Planner, Reach
+from pipeline.lookahead.planner import PREFIX, Base, Planner, SearchBudget
+from pipeline.problems.machines.heuristics.rules import HEURISTICS
+from pipeline.problems.machines.heuristics.tuning import heuristics_with
+from pipeline.problems.machines.lookahead.futures import ArrivalModel, arrival_model
+from pipeline.problems.machines.lookahead.search import Asked, MachinesSearch
+from pipeline.problems.machines.networks.matching import must_fit
+from pipeline.problems.machines.storage import read_park
 from pipeline.problems.machines.workload.source import source
 from pipeline.simulation.choosing import compiled_rule_of
 
-PREFIX = "plan_"
 FIRST = 1_000_000  # number of the first fresh jobset that futures are taken from; no training draws so many
 JOBSETS = 4  # of each load that futures are taken from
+USUAL = SearchBudget(candidates=20, futures=64, ahead=10, decisions=200_000, sure=1.0)
 # Networks: they are asked for every copy of a decision, and are right more often than few futures are.
-LEARNED = Reach(candidates=4, futures=8, decisions=4_000, sure=1.0)
+LEARNED = SearchBudget(candidates=4, futures=8, ahead=10, decisions=4_000, sure=1.0)
 
 
-def planned(base: Policy | Asked, name: str, past: Outlook, reach: Reach) -> Planner:
+def planned(
+    base: Policy | Base[CompiledRule | Asked], name: str, past: ArrivalModel, budget: SearchBudget | None = None
+) -> Planner:
     """Return a policy that looks ahead.
 
     Args:
         base: a heuristic, or what `network_base` returns.
         name: its name, for people.
         past: what futures are taken from.
-        reach: how far it looks.
+        budget: how much is tried; None: as much as fits the kind of base.
 
     Raises:
         UserError: it has no compiled rule, or there is too little of a past.
     """
-    player = base if isinstance(base, Asked) else compiled_rule_of(base)
-    if player is None:
-        raise UserError(f"policy '{PREFIX}{name}': expected a heuristic that is compiled behind {PREFIX}, got '{name}'")
-    if not past.reaches(reach.jobs):
-        raise UserError(f"policy '{PREFIX}{name}': expected more than {reach.jobs} jobs that futures can be taken from")
-    return Planner(player, past, reach)
+    budget = budget or (LEARNED if isinstance(base, Base) else USUAL)
+    if not isinstance(base, Base):
+        rule = compiled_rule_of(base)
+        if rule is None:
+            raise UserError(
+                f"policy '{PREFIX}{name}': expected a heuristic that is compiled behind {PREFIX}, got '{name}'"
+            )
+        base = Base(base, rule)
+    if not past.reaches(budget.ahead):
+        raise UserError(
+            f"policy '{PREFIX}{name}': expected more than {budget.ahead} jobs that futures can be taken from"
+        )
+    return Planner(MachinesSearch(base, past, budget))
 
 
-def network_base(card: MachinesCard, weights: Mapping[str, FloatArray]) -> Asked:
-    """Return a stored network as what looks ahead improves it: it plays on with the actions that it likes best.
+def planning(params: Params, plan: str) -> Planner:
+    """Return the policy of a row of `plans`.
+
+    Raises:
+        UserError: its agent is not trained yet, or was trained on other machines than the scenario's.
+    """
+    row = params.plan_of(MachinesPlan, plan)
+    budget = SearchBudget(row.candidates, row.futures, row.jobs, row.decisions, row.sure)
+    base: Policy | Base[CompiledRule | Asked]
+    if row.base in HEURISTICS:
+        base = heuristics_with(storage.read_chosen(row.scenario).knobs)[row.base]
+    else:
+        place = storage.model_folder(row.base, "policy")
+        model, park = storage.read_model(place, MachinesCard), read_park(storage.jobsets_folder(row.scenario))
+        must_fit(str(place), model.card, params.machines_scenario(row.scenario), park)
+        base = network_base(model.card, model.weights)
+    return planned(base, row.base, past_of(params, row.scenario), budget)
+
+
+def network_base(card: MachinesCard, weights: Mapping[str, FloatArray]) -> Base[CompiledRule | Asked]:
+    """Return a stored network as a base: it plays on with the actions that it likes best.
 
     Raises:
         UserError: the weights are not those of the network on the card.
@@ -62,12 +94,12 @@ def network_base(card: MachinesCard, weights: Mapping[str, FloatArray]) -> Asked
         observed = features(view, network.shape)
         return np.where(observed.may, scores(observed), -np.inf)
 
-    return Asked(PLAY[card.play](network, scores), greedy(network, scores), likes, alike)
+    return Base(PLAY[card.play](network, scores), Asked(greedy(network, scores), alike), likes)
 
 
-def past_of(params: Params, scenario: str) -> Outlook:
+def past_of(params: Params, scenario: str) -> ArrivalModel:
     """Return what a scenario's training jobsets show, of all loads alike."""
     origin = source(params, scenario, storage.scenario_log(scenario))
-    return outlook(
+    return arrival_model(
         [origin.fresh(load, FIRST + k) for load in params.machines_scenario(scenario).loads for k in range(JOBSETS)]
     )

@@ -1,4 +1,4 @@
-"""Try each candidate of a decision in the simulator: a rule plays on from it, through what waits and what may come."""
+"""Copies of decisions to try candidates on: who is tried, what is written of each, and what it comes to."""
 
 from typing import NamedTuple
 
@@ -9,7 +9,7 @@ from pipeline.core import SHORTEST_BOUNDED, FloatArray, IntArray, KeyArray
 from pipeline.problems.machines.lookahead.copying import Coming, begin_again, write_coming, write_known
 from pipeline.problems.machines.lookahead.listing import play_list, put_in_order
 from pipeline.problems.machines.nouns import GREEDY
-from pipeline.problems.machines.simulator.compiled.kernels import awaits, go_on
+from pipeline.problems.machines.simulator.compiled.kernels import awaits
 from pipeline.problems.machines.simulator.compiled.placing import take_out
 from pipeline.problems.machines.simulator.compiled.rules import Players, decide
 from pipeline.problems.machines.simulator.compiled.state import Rules, State
@@ -24,10 +24,8 @@ class Tries(NamedTuple):
     rows: IntArray  # [D]  of the episodes
     begin: IntArray  # [D, F]  where in `coming` each future begins
     key: KeyArray  # [D, F]  of the draws of how long jobs run in it
-    action: IntArray  # [D, C]  candidates, the rule's own first; -1 = no more
+    action: IntArray  # [D, C]  candidates, the base's own first; -1 = no more
     cost: FloatArray  # [D, C, F]  written: sums of bounded slowdowns; beyond the limit of decisions it stays
-    order: IntArray  # buffer: a place for every job of the copies
-    score: FloatArray  # buffer: the same
 
 
 class Limits(NamedTuple):
@@ -38,29 +36,31 @@ class Limits(NamedTuple):
 
 
 @inlined
-def _list_candidates(t: State, rules: Rules, who: Players, s: State, coming: Coming, tries: Tries, i: int) -> None:
+def _list_candidates(
+    t: State, rules: Rules, who: Players, s: State, b: int, coming: Coming, key: np.uint64, action: IntArray, i: int
+) -> None:
     """Write what a rule would do, what it would do if that job were not there, and so on; or letting time pass."""
-    b, e, machines, c = tries.rows[i], i * tries.begin.shape[1], s.kind.shape[0], 0
-    begin_again(t, e, s, b, write_known(t, e, s, b, coming, tries.key[i, 0]))
-    t.behind[e] = 0  # none moves up into a slot
-    first, most = t.first[e] + s.runs[b], tries.action.shape[1]
+    machines, c = s.kind.shape[0], 0
+    begin_again(t, i, s, b, write_known(t, i, s, b, coming, key))
+    t.behind[i] = 0  # none moves up into a slot
+    first, most = t.first[i] + s.runs[b], action.shape[1]
     for place in range(most):
-        tries.action[i, place] = -1
-    while c < most and t.waiting[e] > 0 and awaits(t, rules, e):
-        chosen = decide(t, rules, e, who)
-        job = take_out(t, e, chosen // machines)
-        if _is_new(t, job, tries, i, c, first):
-            tries.action[i, c] = (job - first) * machines + chosen % machines
+        action[i, place] = -1
+    while c < most and t.waiting[i] > 0 and awaits(t, rules, i):
+        chosen = decide(t, rules, i, who)
+        job = take_out(t, i, chosen // machines)
+        if _is_new(t, job, action, i, c, first):
+            action[i, c] = (job - first) * machines + chosen % machines
             c += 1
     if rules.dispatch == GREEDY and c < most and s.runs[b] > 0:
-        tries.action[i, c] = s.slot_job.shape[1] * machines
+        action[i, c] = s.slot_job.shape[1] * machines
 
 
 @inlined
-def _is_new(t: State, job: int, tries: Tries, i: int, count: int, first: int) -> bool:
+def _is_new(t: State, job: int, action: IntArray, i: int, count: int, first: int) -> bool:
     """Return whether no candidate so far asks for the same."""
     for c in range(count):
-        other = first + tries.action[i, c] // t.kind.shape[0]
+        other = first + action[i, c] // t.kind.shape[0]
         same = t.estimate[job] == t.estimate[other] and t.nodes[job] == t.nodes[other]
         for r in range(t.demand.shape[1]):
             same = same and t.demand[job, r] == t.demand[other, r]
@@ -70,11 +70,13 @@ def _is_new(t: State, job: int, tries: Tries, i: int, count: int, first: int) ->
 
 
 @njit(cache=True, parallel=True)
-def list_candidates(t: State, rules: Rules, who: Players, s: State, coming: Coming, tries: Tries) -> None:
-    """Write the candidates of decisions."""
-    for i in prange(tries.rows.shape[0]):
+def list_candidates(
+    t: State, rules: Rules, who: Players, s: State, rows: IntArray, coming: Coming, key: KeyArray, action: IntArray
+) -> None:
+    """Write the candidates [D, C] of a rule for decisions in some episodes, each with a copy and a key to play with."""
+    for i in prange(rows.shape[0]):
         # All in a function: numba loses what is written here to an array of a tuple.
-        _list_candidates(t, rules, who, s, coming, tries, int(np.int64(i)))
+        _list_candidates(t, rules, who, s, rows[i], coming, key[i], action, int(np.int64(i)))
 
 
 @inlined
@@ -99,45 +101,63 @@ def _count(s: State, tries: Tries, limits: Limits, i: int, f: int) -> int:
 
 
 @inlined
-def _try(t: State, rules: Rules, who: Players, s: State, coming: Coming, tries: Tries, limits: Limits, e: int) -> None:
-    """Try the candidates of one decision against one future, move by move."""
-    i, f = e // tries.begin.shape[1], e % tries.begin.shape[1]
-    b, count = tries.rows[i], _count(s, tries, limits, i, f)
-    if count < 2:
-        return
+def _begin(t: State, s: State, coming: Coming, tries: Tries, limits: Limits, e: int, i: int, f: int) -> int:
+    """Write a copy of decision i against future f; return the place behind its last job."""
+    b = tries.rows[i]
     known = write_known(t, e, s, b, coming, tries.key[i, f])
     last = write_coming(t, e, s, b, coming, tries.begin[i, f], limits.jobs, known)
-    for c in range(count):
-        begin_again(t, e, s, b, last)
-        action = tries.action[i, c]
-        while not t.done[e]:
-            go_on(t, rules, e, action)
-            action = -1 if t.done[e] else decide(t, rules, e, who)
-        tries.cost[i, c, f] = _slowdown(t, t.first[e] + s.runs[b], last)
+    begin_again(t, e, s, b, last)
+    return int(last)
+
+
+@njit(cache=True, parallel=True)
+def begin_all(t: State, s: State, coming: Coming, tries: Tries, limits: Limits, last: IntArray) -> None:
+    """Write a copy for each decision, future and candidate, in that order; those not played get no last job."""
+    most, futures = tries.action.shape[1], tries.begin.shape[1]
+    for k in prange(last.shape[0]):
+        e = int(np.int64(k))
+        i, f = e // (most * futures), e // most % futures
+        count = _count(s, tries, limits, i, f)
+        if e % most < count and count > 1:
+            last[e] = _begin(t, s, coming, tries, limits, e, i, f)
+
+
+@njit(cache=True)
+def add_up(t: State, s: State, tries: Tries, last: IntArray) -> None:
+    """Write what the candidates came to whose copies were played."""
+    most, futures = tries.action.shape[1], tries.begin.shape[1]
+    for e in range(last.shape[0]):
+        i = e // (most * futures)
+        if last[e] > 0:
+            first = t.first[e] + s.runs[tries.rows[i]]
+            tries.cost[i, e % most, e // most % futures] = _slowdown(t, first, last[e])
 
 
 @inlined
 def _try_list(
-    t: State, rules: Rules, who: Players, s: State, coming: Coming, tries: Tries, limits: Limits, e: int
-) -> None:
+    t: State, rules: Rules, who: Players, s: State, coming: Coming, tries: Tries, limits: Limits, order: IntArray,
+    score: FloatArray, e: int,
+) -> None:  # fmt: skip
     """Try the candidates of one decision against one future, by the rule's list."""
     i, f = e // tries.begin.shape[1], e % tries.begin.shape[1]
     b, count = tries.rows[i], _count(s, tries, limits, i, f)
     if count < 2:
         return
-    known = write_known(t, e, s, b, coming, tries.key[i, f])
-    last = write_coming(t, e, s, b, coming, tries.begin[i, f], limits.jobs, known)
-    first = t.first[e] + s.runs[b]
-    put_in_order(t, e, who.rule[e], first, last, tries.order, tries.score)
+    last, first = _begin(t, s, coming, tries, limits, e, i, f), t.first[e] + s.runs[b]
+    put_in_order(t, e, who.rule[e], first, last, order, score)
     for c in range(count):
-        begin_again(t, e, s, b, last)
-        play_list(t, rules, e, tries.order, tries.action[i, c], first, last)
+        if c > 0:
+            begin_again(t, e, s, b, last)
+        play_list(t, rules, e, order, tries.action[i, c], first, last)
         tries.cost[i, c, f] = _slowdown(t, first, last)
 
 
 @njit(cache=True, parallel=True)
-def try_moves(t: State, rules: Rules, who: Players, s: State, coming: Coming, tries: Tries, limits: Limits) -> None:
-    """Write what each candidate comes to.
+def try_lists(
+    t: State, rules: Rules, who: Players, s: State, coming: Coming, tries: Tries, limits: Limits, order: IntArray,
+    score: FloatArray,
+) -> None:  # fmt: skip
+    """Write what each candidate comes to under a rule that goes by a list.
 
     Args:
         t: copies to play on, one for each decision and future at least.
@@ -147,14 +167,9 @@ def try_moves(t: State, rules: Rules, who: Players, s: State, coming: Coming, tr
         coming: what may come.
         tries: what is tried.
         limits: how much.
+        order: buffer, a place for every job of the copies.
+        score: buffer, the same.
     """
     for e in prange(tries.rows.shape[0] * tries.begin.shape[1]):
         # All in a function: numba loses what is written here to an array of a tuple.
-        _try(t, rules, who, s, coming, tries, limits, int(np.int64(e)))
-
-
-@njit(cache=True, parallel=True)
-def try_lists(t: State, rules: Rules, who: Players, s: State, coming: Coming, tries: Tries, limits: Limits) -> None:
-    """Do as `try_moves`, under rules that go by a list."""
-    for e in prange(tries.rows.shape[0] * tries.begin.shape[1]):
-        _try_list(t, rules, who, s, coming, tries, limits, int(np.int64(e)))
+        _try_list(t, rules, who, s, coming, tries, limits, order, score, int(np.int64(e)))

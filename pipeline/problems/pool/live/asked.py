@@ -14,15 +14,15 @@ from pipeline.config import Params, PoolCard, PoolScenario, Sets, there_are
 from pipeline.core import FloatArray, Observation, Policy
 from pipeline.errors import UserError
 from pipeline.external.loading import external, is_external
+from pipeline.lookahead.planner import PREFIX
 from pipeline.problems.asking import RefusedError
 from pipeline.problems.pool.heuristics.rules import easy, linear
 from pipeline.problems.pool.heuristics.scores import HEURISTICS, hold, hold_until, packer, saf, sjf_align, tetris, wspt
 from pipeline.problems.pool.heuristics.teachers import DEEPRM_STEPS, EVEN, FEATURES, LONG_STEPS, PATIENT
 from pipeline.problems.pool.heuristics.tuning import KNOB_OF, SPAN_KNOBS, heuristics_with
 from pipeline.problems.pool.live.cluster import PoolNow
-from pipeline.problems.pool.lookahead.bases import network_base
-from pipeline.problems.pool.lookahead.naming import PREFIX, planned
-from pipeline.problems.pool.lookahead.planner import Planner
+from pipeline.problems.pool.lookahead.naming import network_base, plain_base, planned
+from pipeline.problems.pool.lookahead.search import PoolPlanner
 from pipeline.problems.pool.nouns import Cluster
 from pipeline.simulation.choosing import Score, fcfs, sjf
 
@@ -89,7 +89,7 @@ def thinker(params: Params, scenario: str, cluster: Cluster, name: str, tuned: M
     policy = heuristics_with(tuned)[base]
     if name == base:
         return _heuristic(policy, scores_with(tuned)[base])
-    return _planner(planned(params, scenario, cluster, policy), row, lambda now: None)
+    return _planner(planned(params, scenario, cluster, plain_base(policy)), row, lambda now: None)
 
 
 def _heuristic(policy: Policy, score: Score) -> Thinker:
@@ -109,22 +109,15 @@ def _external(policy: Policy) -> Thinker:
     return Thinker(asked, lambda now: None)
 
 
-def _planner(plan: Planner, row: PoolScenario, base_knows: Callable[[PoolNow], None]) -> Thinker:
+def _planner(plan: PoolPlanner, row: PoolScenario, base_knows: Callable[[PoolNow], None]) -> Thinker:
     """Return a policy that looks ahead; the score of an action is its mean cost, below 0."""
 
     def asked(view: Observation, draws: FloatArray) -> tuple[FloatArray, int]:
-        own = plan.base(view, draws)
-        action = plan.candidates(view, own)
-        slots = view.duration.shape[1]
-        scores = np.full(slots, -np.inf)
-        if action.shape[1] < 2 or action[0, 1] < 0:
-            scores[own[own < slots]] = 0.0
-            return scores, int(own[0])
-        worth = plan.worth(view, action)
-        for k, tried in enumerate(action[0].tolist()):
-            if 0 <= tried < slots:
-                scores[tried] = -worth.cost[0, k]
-        return scores, int(action[0, plan.best(worth)[0]])
+        found = plan.asked(view, draws)
+        tried = found.action[0][found.action[0] >= 0]
+        scores = np.full(view.duration.shape[1] + 1, -np.inf)
+        scores[tried] = 0.0 - found.values.cost[0, : len(tried)]
+        return scores[:-1], int(found.chosen[0])
 
     def must_know(now: PoolNow) -> None:
         if now.ends is not None:

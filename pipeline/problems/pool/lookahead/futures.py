@@ -13,7 +13,7 @@ LEAST_RATE = 1e-9  # jobs a step
 
 
 @dataclass(frozen=True)
-class Outlook:
+class ArrivalModel:
     """Futures of several loads, as many of each."""
 
     futures: Futures
@@ -56,12 +56,12 @@ class Outlook:
 _GOLDEN = (5**0.5 - 1) / 2  # its multiples lie evenly in [0, 1), however many are taken
 
 
-def outlook(by_load: Sequence[Sequence[JobSet]], from_now: bool, span: int) -> Outlook:
+def arrival_model(by_load: Sequence[Sequence[JobSet]], from_now: bool, span: int) -> ArrivalModel:
     """Return what some jobsets of each load show."""
     flat = batch([jobs for group in by_load for jobs in group])
     means = [_arrived(group, span) for group in by_load]
     futures = Futures(flat.first, flat.arrival, flat.requested, flat.demand)
-    return Outlook(futures, len(by_load[0]), from_now, span, np.stack(means))
+    return ArrivalModel(futures, len(by_load[0]), from_now, span, np.stack(means))
 
 
 def _arrived(group: Sequence[JobSet], span: int) -> FloatArray:

@@ -1,27 +1,34 @@
-"""`plan_sjf`, `plan_models/deeprm3/policy`: a policy by name, improved by looking ahead in a scenario."""
+"""`plan_sjf`, `plan_models/deeprm3/policy`, a row of `plans`: a policy by name, improved by looking ahead."""
 
-from dataclasses import replace
+from collections.abc import Mapping
+
+import numpy as np
 
 from pipeline import storage
-from pipeline.config import Params
-from pipeline.core import Policy
-from pipeline.problems.pool.lookahead.bases import Base, plain_base
-from pipeline.problems.pool.lookahead.futures import Outlook, outlook
-from pipeline.problems.pool.lookahead.planner import Planner, Reach
+from pipeline.config import Params, PoolCard, PoolPlan, PoolScenario
+from pipeline.core import FloatArray, Observation, Policy
+from pipeline.lookahead.planner import Base, Liking, SearchBudget
+from pipeline.problems.pool.heuristics.scores import HEURISTICS
+from pipeline.problems.pool.heuristics.tuning import heuristics_with
+from pipeline.problems.pool.lookahead.futures import ArrivalModel, arrival_model
+from pipeline.problems.pool.lookahead.search import Player, PoolPlanner, PoolSearch
+from pipeline.problems.pool.lookahead.set_trying import SetPlayer
+from pipeline.problems.pool.lookahead.ways import Ways
 from pipeline.problems.pool.nouns import Cluster
 from pipeline.problems.pool.workload.source import source
+from pipeline.simulation.choosing import compiled_rule_of
 
-PREFIX = "plan_"
 FIRST = 1_000_000_000  # number of the first fresh jobset that futures are; no training draws so many
-WHOLE = Reach(ahead=1_000_000)  # where arrivals end: all is played to its end
-PIECE = Reach(futures=32, job=4.0, work=2.5)  # of streams; what is left is valued as DeepRM3's windows value it
+# Where arrivals end, all is played to its end; of streams, what is left is valued as DeepRM3's windows value it.
+WHOLE = SearchBudget(candidates=12, futures=64, ahead=1_000_000, decisions=200_000)
+PIECE = SearchBudget(candidates=12, futures=32, ahead=100, decisions=200_000, left_job=4.0, left_work=2.5)
 # Networks: a decision of theirs costs a hundred times a rule's, and they are right more often than 16 futures are.
-LEARNED = Reach(candidates=4, futures=16, decisions=4_000, sure=1.0)
+LEARNED = SearchBudget(candidates=4, futures=16, ahead=WHOLE.ahead, decisions=4_000, sure=1.0)
 
 
 def planned(
-    params: Params, scenario: str, cluster: Cluster, base: Policy | Base, reach: Reach | None = None
-) -> Planner:
+    params: Params, scenario: str, cluster: Cluster, base: Base[Player], budget: SearchBudget | None = None
+) -> PoolPlanner:
     """Return a policy that looks ahead.
 
     Args:
@@ -30,27 +37,76 @@ def planned(
         cluster: that jobs are scheduled on. Where policies are told when arrivals end, futures are whole jobsets,
             played to their end; else pieces of streams.
         base: the policy.
-        reach: how much is tried; None: as much as fits the kind of base and scenario.
+        budget: how much is tried; None: as much as fits the kind of base and scenario.
 
     Raises:
         UserError: the scenario's log cannot be read.
     """
-    known = base if isinstance(base, Base) else plain_base(base)
-    reach = reach or reach_of(known, cluster)
-    seen = _outlook(params, scenario, cluster.arrivals_end, reach)
-    return Planner(known.policy, known.player, cluster, seen, reach, known.liking)
+    if budget is None:
+        budget = usual = PIECE if cluster.arrivals_end is None else WHOLE
+        if base.likes:
+            budget = LEARNED._replace(ahead=usual.ahead, left_job=usual.left_job, left_work=usual.left_work)
+    return PoolPlanner(PoolSearch(base, cluster, _arrivals(params, scenario, cluster.arrivals_end, budget), budget))
 
 
-def reach_of(base: Base, cluster: Cluster) -> Reach:
-    """Return how much is tried for one decision, where nothing is said."""
-    usual = PIECE if cluster.arrivals_end is None else WHOLE
-    return replace(LEARNED, ahead=usual.ahead, job=usual.job, work=usual.work) if base.learned else usual
+def planning(params: Params, plan: str) -> PoolPlanner:
+    """Return the policy of a row of `plans`.
+
+    Raises:
+        UserError: its agent is not trained yet, or was trained on another cluster than the scenario's.
+    """
+    row = params.plan_of(PoolPlan, plan)
+    scenario, tried = params.pool_scenario(row.scenario), (row.candidates, row.futures, row.ahead, row.decisions)
+    if row.base in HEURISTICS:
+        base = plain_base(heuristics_with(storage.read_chosen(row.scenario).knobs)[row.base])
+    else:
+        model = storage.read_model(storage.model_folder(row.base, "policy"), PoolCard)
+        base = network_base(model.card, model.weights, scenario)
+    budget = SearchBudget(*tried, row.sure, row.left_job, row.left_work)
+    return planned(params, row.scenario, Cluster.of(scenario), base, budget)
 
 
-def _outlook(params: Params, scenario: str, end: int | None, reach: Reach) -> Outlook:
-    origin, numbers = source(params, scenario, storage.LOG.resolve()), range(FIRST, FIRST + reach.futures)
+def plain_base(policy: Policy, masked: bool = True) -> Base[Player]:
+    """Return a heuristic as a base: it plays as its compiled rule, or is asked where it has none."""
+    return Base(policy, compiled_rule_of(policy) or policy, masked=masked)
+
+
+def network_base(card: PoolCard, weights: Mapping[str, FloatArray], scenario: PoolScenario) -> Base[Player]:
+    """Return a stored network as a base: `sets` plays on compiled, others are asked.
+
+    Raises:
+        UserError: it was trained on another cluster than the scenario's, or its weights are not those of its card.
+    """
+    # torch: 2 s and 250 MB that heuristics do without
+    from pipeline.problems.pool.networks.loading import must_match, restore
+    from pipeline.problems.pool.networks.network import Encoded, Scorer
+    from pipeline.problems.pool.networks.sets import Sets
+
+    must_match(card, scenario)
+    loaded = restore(card, weights)
+
+    def liking(scorer: Scorer[Encoded]) -> Liking:
+        forward = scorer.frozen()
+
+        def liked(view: Observation) -> FloatArray:
+            observed = scorer.encode(view)
+            return np.where(observed.may, forward(observed), -np.inf)
+
+        return liked
+
+    network = loaded.network
+    if not isinstance(network, Sets):
+        return Base(loaded.policy, Ways(liking(loaded.scorer)), liking(network), loaded.masked)
+    plays, rule = network.aged(card.ageing) if card.ageing else network, card.holds_from
+    player = SetPlayer(plays.compiled()) if rule is None else SetPlayer(plays.compiled(), (rule.jobs, rule.per_step))
+    return Base(loaded.policy, player, liking(plays), loaded.masked)
+
+
+def _arrivals(params: Params, scenario: str, end: int | None, budget: SearchBudget) -> ArrivalModel:
+    origin, numbers = source(params, scenario, storage.LOG.resolve()), range(FIRST, FIRST + budget.futures)
     loads = origin.loads(params.pool_scenario(scenario).loads)
     if end is None:
-        pieces = [[origin.piece("fresh", load, number, reach.ahead) for number in numbers] for load in loads]
-        return outlook(pieces, from_now=True, span=reach.ahead)
-    return outlook([[origin.fresh(load, number) for number in numbers] for load in loads], from_now=False, span=end)
+        pieces = [[origin.piece("fresh", load, number, budget.ahead) for number in numbers] for load in loads]
+        return arrival_model(pieces, from_now=True, span=budget.ahead)
+    drawn = [[origin.fresh(load, number) for number in numbers] for load in loads]
+    return arrival_model(drawn, from_now=False, span=end)

@@ -111,14 +111,14 @@ def _try(
     for f in range(chosen.shape[1]):
         if count >= limits.decisions:
             break
-        last = _write_jobs(s, b, view, futures, chosen[b, f], limits)
+        last = _write_jobs(s, b, view, b, futures, chosen[b, f], limits)
         for c in range(view.action.shape[1]):
             if view.action[b, c] < 0:
                 break
-            _begin(s, rules, b, view, last)
+            _begin(s, rules, b, view, b, last)
             action = view.action[b, c]
             count += _play(s, rules, b, action, w, held, known, last, end, observed, arrays, so_far, buffer, notes)
-            _cost(s, b, view, last, end, tried, c, f)
+            _cost(s, b, view.now[b], last, end, tried, b, c, f)
         tried.futures[b] = f + 1
 
 

@@ -6,16 +6,14 @@ much more or less whenever it meets it, so that what it has found behind an acti
 Where every action is tried and no two jobs are alike, the plan is therefore no worse than the best of its ways.
 """
 
-from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
 
 from pipeline.core import FloatArray, IntArray, Observation, Policy, keys, uniform
+from pipeline.lookahead.planner import Liking
 
 FOLDED = 1_000_003  # a prime: of different jobs hardly any two have the same number
-
-Liking = Callable[[Observation], FloatArray]  # (view) -> how much each action [D, A] is liked; -inf: not allowed
 
 
 class Ways(NamedTuple):

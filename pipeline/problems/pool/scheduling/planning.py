@@ -10,10 +10,10 @@ import numpy as np
 from pipeline.core import IntArray, Policy, keys
 from pipeline.errors import UserError
 from pipeline.problems.pool.evaluation.searching import best_of_k, search_from
-from pipeline.problems.pool.nouns import Cluster, JobBatch
-from pipeline.problems.pool.scheduling.playing import mean_slowdown, schedule
-from pipeline.problems.pool.workload.job_table import AT_ONCE, JobTable, parts
+from pipeline.problems.pool.nouns import Cluster, JobBatch, JobSet
+from pipeline.problems.pool.scheduling.playing import abreast, mean_slowdown, schedule
 from pipeline.progress import ProgressCallback
+from pipeline.scheduling.user_jobs import AT_ONCE, UserJobs, parts
 
 MOST_TRIED = 1_000_000_000  # jobs times schedules of a search: 20 to 150 s of 1,000 jobs, 500 s of a log of 15,000
 MOST_STEPS = 200_000  # of a jobset, until its last arrival and of work: what a schedule may have to look at for one job
@@ -21,20 +21,20 @@ TOGETHER = 1_000  # jobs whose jobsets are searched side by side
 PIECE, FEWEST = 5_000_000, 200  # of one search among several: jobs times schedules, and schedules at least
 
 
-def must_be_searchable(table: JobTable, horizon: int, evaluations: int, where: str) -> None:
+def must_be_searchable(table: UserJobs[JobSet], horizon: int, evaluations: int, where: str) -> None:
     """Refuse, before any work, a table that is too large for a search.
 
     Raises:
         UserError: it has too many jobs for so many schedules, or a jobset that takes too many steps.
     """
-    count = len(table.arrival)
+    count = len(table.number)
     if count * evaluations > MOST_TRIED:
         raise UserError(
             f"{where}: --search: expected at most {MOST_TRIED:,} jobs times schedules, "
             f"found {count:,} jobs times {evaluations:,}"
         )
-    for part in parts(table, horizon):
-        jobs, first, last = part.jobs, part.jobs.first[:-1], part.jobs.first[1:] - 1
+    for part in parts(table, abreast(horizon)):
+        jobs, first, last = part.jobs, part.first[:-1], part.first[1:] - 1
         work = np.add.reduceat(jobs.duration, first, dtype=np.int64)
         steps = jobs.arrival[last] - jobs.arrival[first] + work
         if steps.max() > MOST_STEPS:
@@ -46,7 +46,7 @@ def must_be_searchable(table: JobTable, horizon: int, evaluations: int, where: s
 
 
 def best_drawn(
-    table: JobTable,
+    table: UserJobs[JobSet],
     cluster: Cluster,
     policy: Policy,
     masked: bool,
@@ -69,10 +69,10 @@ def best_drawn(
         on_progress: told how far it is.
         at_once: jobs that are played side by side.
     """
-    count = len(table.arrival)
-    abreast = max(1, at_once // count)
-    for first in range(0, samples, abreast):
-        some = min(abreast, samples - first)
+    count = len(table.number)
+    together = max(1, at_once // count)
+    for first in range(0, samples, together):
+        some = min(together, samples - first)
         copies, own = _copied(table, some), _seed(seed, first, 0)
         note = f"mean slowdown {mean_slowdown(table, start):.4g}"
         drawn = schedule(copies, cluster, policy, masked, own, _part(on_progress, first, some, samples, note), at_once)
@@ -81,7 +81,12 @@ def best_drawn(
 
 
 def searched(
-    table: JobTable, cluster: Cluster, start: IntArray, evaluations: int, seed: int, on_progress: ProgressCallback
+    table: UserJobs[JobSet],
+    cluster: Cluster,
+    start: IntArray,
+    evaluations: int,
+    seed: int,
+    on_progress: ProgressCallback,
 ) -> IntArray:
     """Return starts [J] no worse than those of a schedule, from the order in which its jobs start.
 
@@ -95,8 +100,8 @@ def searched(
     """
     best, done = start.copy(), 0
     on_progress(0, f"mean slowdown {mean_slowdown(table, best):.4g}")
-    for part in parts(table, cluster.horizon, TOGETHER):
-        jobs, zero = _from_zero(part.jobs)
+    for part in parts(table, abreast(cluster.horizon), TOGETHER):
+        jobs, zero = _from_zero(JobBatch(part.first, *part.jobs))
         size = max(FEWEST, PIECE // len(zero))
         for tried in range(0, evaluations, size):
             some = min(size, evaluations - tried)
@@ -108,19 +113,18 @@ def searched(
     return best
 
 
-def _copied(table: JobTable, count: int) -> JobTable:
+def _copied(table: UserJobs[JobSet], count: int) -> UserJobs[JobSet]:
     """Return the jobs several times over, each time in jobsets of their own; ids are those of one copy."""
-    number = np.tile(table.jobset.astype(np.int64), (count, 1)) + np.arange(count)[:, None] * (table.jobset.max() + 1)
-    estimate = None if table.estimate is None else np.tile(table.estimate, count)
-    columns = np.tile(table.arrival, count), np.tile(table.duration, count), np.tile(table.demand, (count, 1))
-    return JobTable(table.ids, number.ravel(), *columns, estimate)
+    number = np.tile(table.number.astype(np.int64), (count, 1)) + np.arange(count)[:, None] * (table.number.max() + 1)
+    several = (None if one is None else np.concatenate([one] * count) for one in table.jobs)
+    return table._replace(number=number.ravel(), jobs=JobSet._make(several))
 
 
-def _best(table: JobTable, horizon: int, starts: IntArray) -> IntArray:
+def _best(table: UserJobs[JobSet], horizon: int, starts: IntArray) -> IntArray:
     """Return the starts [J] of each jobset's best among k schedules [k, J]."""
     best: IntArray = np.empty_like(starts[0])
-    for part in parts(table, horizon):
-        best[part.rows] = best_of_k(part.jobs, starts[:, part.rows])
+    for part in parts(table, abreast(horizon)):
+        best[part.rows] = best_of_k(JobBatch(part.first, *part.jobs), starts[:, part.rows])
     return best
 
 

@@ -6,7 +6,11 @@ from group_builders import CLUSTER, Job, drawn_jobs, jobset, observed
 
 from pipeline.problems.groups.evaluation.play import controlled
 from pipeline.problems.groups.explaining.differences import (
+    DIFFERENCES,
     FEATURES,
+    ORDERS,
+    SHARES,
+    STATES,
     Decisions,
     differences,
     mean_shares,
@@ -14,7 +18,6 @@ from pipeline.problems.groups.explaining.differences import (
     record,
     states,
 )
-from pipeline.problems.groups.explaining.tables import DIFFERENCES, ORDERS, SHARES, STATES
 from pipeline.problems.groups.heuristics.teachers import fixed, proportional
 from pipeline.problems.groups.nouns import Observation, batch
 

@@ -6,7 +6,7 @@ from machine_learning import some_jobs
 from numba import njit
 
 from pipeline.core import FloatArray
-from pipeline.problems.machines.lookahead.futures import outlook
+from pipeline.problems.machines.lookahead.futures import arrival_model
 from pipeline.problems.machines.lookahead.run_times import NEAREST, run_time, shares
 
 
@@ -83,7 +83,7 @@ def test_where_the_past_ran_as_it_was_told_so_does_every_job(estimate: float) ->
 def test_an_outlook_knows_how_long_past_jobs_ran_and_what_was_told() -> None:
     past = [some_jobs(100, k, 12) for k in range(2)]
     past = [jobs._replace(estimate=4.0 * jobs.duration) for jobs in past]
-    coming = outlook(past).coming
+    coming = arrival_model(past).coming
     np.testing.assert_array_equal(coming.duration, np.concatenate([jobs.duration for jobs in past]))
     assert (np.diff(coming.told) >= 0).all()
     np.testing.assert_allclose(coming.share, 0.25)

@@ -8,12 +8,12 @@ from builders import REPOSITORY, observation
 from pipeline.config import HoldsFrom, Mlp, Params
 from pipeline.core import FloatArray, IntArray, Observation, Policy, legal_actions
 from pipeline.learning.stored import weights_of
+from pipeline.lookahead.planner import Base, Liking, SearchBudget
 from pipeline.problems.pool.evaluation.play import score
-from pipeline.problems.pool.lookahead.bases import network_base
-from pipeline.problems.pool.lookahead.futures import outlook
-from pipeline.problems.pool.lookahead.naming import planned
-from pipeline.problems.pool.lookahead.planner import Planner, Reach
-from pipeline.problems.pool.lookahead.ways import Liking, Ways, draws_of, stirred
+from pipeline.problems.pool.lookahead.futures import arrival_model
+from pipeline.problems.pool.lookahead.naming import network_base, planned
+from pipeline.problems.pool.lookahead.search import PoolPlanner, PoolSearch
+from pipeline.problems.pool.lookahead.ways import Ways, draws_of, stirred
 from pipeline.problems.pool.networks.acting import greedy
 from pipeline.problems.pool.networks.loading import card_of
 from pipeline.problems.pool.networks.networks import PoolNetwork, build
@@ -55,14 +55,8 @@ def total(results: dict[str, object], name: str) -> FloatArray:
 @pytest.mark.parametrize("seed", [1, 2, 3])
 def test_a_plan_that_tries_every_action_is_no_worse_than_the_best_of_its_ways(seed: int) -> None:
     likes, many = liking(network(seed)), 6
-    plan = Planner(
-        greedy(network(seed), masked=True),
-        Ways(likes),
-        OFFLINE,
-        outlook(FUTURE, False, 1),
-        Reach(candidates=11, futures=many, ahead=1_000),
-        likes,
-    )
+    base, budget = Base(greedy(network(seed), masked=True), Ways(likes), likes), SearchBudget(11, many, 1_000, 200_000)
+    plan = PoolPlanner(PoolSearch(base, OFFLINE, arrival_model(FUTURE, False, 1), budget))
     policies: dict[str, Policy] = {str(k): way(likes, draw) for k, draw in enumerate(draws_of(many))}
     results = score(policies | {"plan": plan}, {100: [drawn(k) for k in range(30)]}, OFFLINE, 500, seed=1)
     ways = np.stack([waiting(results, str(k)) for k in range(many)])
@@ -116,10 +110,10 @@ def test_a_job_is_liked_as_much_more_wherever_it_stands() -> None:
 
 def test_where_jobs_come_it_is_not_stirred_and_the_mean_counts() -> None:
     likes = liking(network(4))
-    futures = outlook([[drawn(k, last=9) for k in range(3)]], False, 10)
-    cluster = OFFLINE._replace(arrivals_end=10)
+    futures = arrival_model([[drawn(k, last=9) for k in range(3)]], False, 10)
+    cluster, budget = OFFLINE._replace(arrivals_end=10), SearchBudget(12, 3, 50, 200_000)
     one, other = (
-        Planner(greedy(network(4), masked=True), player, cluster, futures, Reach(futures=3, ahead=50), likes)
+        PoolPlanner(PoolSearch(Base(greedy(network(4), masked=True), player, likes), cluster, futures, budget))
         for player in (Ways(likes), way(likes, 0.0))
     )
     results = score({"one": one, "other": other}, {100: [drawn(k, last=9) for k in range(10)]}, cluster, 500, seed=1)
@@ -133,24 +127,25 @@ def test_a_stored_network_plays_on_in_ways_where_all_jobs_are_known(params: Para
     card = card_of(params, "deeprm_off").model_copy(update={"holds_from": rule})
     base = network_base(card, weights_of(build(card.network, cluster, 3)), row)
     assert isinstance(base.player, Ways)
-    plan = planned(params, "offline", cluster, base, Reach(candidates=3, futures=8, ahead=1_000))
+    plan = planned(params, "offline", cluster, base, SearchBudget(3, 8, 1_000, 200_000))
     jobs = source(params, "offline", REPOSITORY).fresh(100, 7)
     view = Batched(batch([jobs]), cluster, 500).observe(np.array([0]))
     own, unstirred = base.policy(view, np.zeros(1)), stirred(base.player.liking)
     assert unstirred(view, np.zeros(1)).tolist() == own.tolist()
-    looked = plan.look(view, np.zeros(1))
-    assert looked.worth.futures.tolist() == [8]
-    assert not looked.worth.error.any()  # ways: of futures some differ
-    one = planned(params, "offline", cluster, base, Reach(candidates=3, futures=1, ahead=1_000)).look(view, np.zeros(1))
-    assert (looked.worth.cost <= one.worth.cost).all()
-    assert (looked.worth.cost < one.worth.cost).any()
-    stream = planned(params, "offline", cluster._replace(arrivals_end=None), base, Reach(futures=2, ahead=20))
-    assert (plan._best_way, stream._best_way) == (True, False)
+    looked = plan.asked(view, np.zeros(1))
+    assert set(looked.values.futures[looked.action >= 0]) == {8}
+    assert not looked.values.error.any()  # ways: of futures some differ
+    one = planned(params, "offline", cluster, base, SearchBudget(3, 1, 1_000, 200_000)).asked(view, np.zeros(1))
+    assert (looked.values.cost <= one.values.cost).all()
+    assert (looked.values.cost < one.values.cost).any()
+    stream = planned(params, "offline", cluster._replace(arrivals_end=None), base, SearchBudget(12, 2, 20, 200_000))
+    ways = [looking.search.best_way for looking in (plan, stream)]  # type: ignore[attr-defined]
+    assert ways == [True, False]
 
 
 def test_jobs_behind_the_slots_are_not_known() -> None:
-    futures = outlook([[drawn(1)]], False, 1)
+    futures = arrival_model([[drawn(1)]], False, 1)
     assert futures.known(10)
     assert not futures.known(9)
-    assert not outlook([[drawn(1, last=3)]], False, 10).known(10)
-    assert not outlook([[drawn(1)]], True, 10).known(10)  # of a stream, jobs of the next step
+    assert not arrival_model([[drawn(1, last=3)]], False, 10).known(10)
+    assert not arrival_model([[drawn(1)]], True, 10).known(10)  # of a stream, jobs of the next step

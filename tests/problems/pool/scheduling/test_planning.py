@@ -8,16 +8,16 @@ from builders import random_jobset
 from pipeline.core import IntArray
 from pipeline.errors import UserError
 from pipeline.problems.pool.heuristics.scores import HEURISTICS
-from pipeline.problems.pool.nouns import Cluster
+from pipeline.problems.pool.nouns import Cluster, JobSet
 from pipeline.problems.pool.scheduling import planning
 from pipeline.problems.pool.scheduling.planning import best_drawn, must_be_searchable, searched
 from pipeline.problems.pool.scheduling.playing import schedule
-from pipeline.problems.pool.workload.job_table import JobTable
+from pipeline.scheduling.user_jobs import UserJobs
 
 CLUSTER = Cluster((5, 4), 8, 4, 4, False)
 
 
-def table(jobsets: int, jobs: int, first: int = 0) -> JobTable:
+def table(jobsets: int, jobs: int, first: int = 0) -> UserJobs[JobSet]:
     """Some crowds, their rows mixed."""
     rng = np.random.default_rng(2)
     several = [random_jobset(rng, CLUSTER, jobs, jobs) for _ in range(jobsets)]
@@ -25,37 +25,41 @@ def table(jobsets: int, jobs: int, first: int = 0) -> JobTable:
     arrival, duration, demand = (np.concatenate([jobset[k] for jobset in several])[mixed] for k in range(3))
     number = np.repeat(np.arange(jobsets), jobs)[mixed]
     ids = pa.table({"jobset": pa.array([f"set {k}" for k in number]).dictionary_encode()})
-    return JobTable(ids, number, first + arrival, duration, demand)
+    return UserJobs(ids, number, JobSet(first + arrival, duration, demand))
 
 
 def hushed(percent: float, note: str) -> None:
     pass
 
 
-def first_come(jobs: JobTable) -> IntArray:
+def first_come(jobs: UserJobs[JobSet]) -> IntArray:
     return schedule(jobs, CLUSTER, HEURISTICS["fcfs"], True, 3, hushed)
 
 
 def drawn(
-    jobs: JobTable, samples: int, seed: int = 3, on_progress: planning.ProgressCallback = hushed, at_once: int = 10**6
+    jobs: UserJobs[JobSet],
+    samples: int,
+    seed: int = 3,
+    on_progress: planning.ProgressCallback = hushed,
+    at_once: int = 10**6,
 ) -> IntArray:
     """The best of first come first served and some random schedules."""
     return best_drawn(jobs, CLUSTER, HEURISTICS["random"], True, first_come(jobs), samples, seed, on_progress, at_once)
 
 
-def means(jobs: JobTable, start: IntArray) -> np.ndarray:
+def means(jobs: UserJobs[JobSet], start: IntArray) -> np.ndarray:
     """The mean slowdown of each jobset."""
-    slowdown = (start + jobs.duration - jobs.arrival) / jobs.duration
-    return np.bincount(jobs.jobset, slowdown) / np.bincount(jobs.jobset)
+    slowdown = (start + jobs.jobs.duration - jobs.jobs.arrival) / jobs.jobs.duration
+    return np.bincount(jobs.number, slowdown) / np.bincount(jobs.number)
 
 
-def assert_sound(jobs: JobTable, start: IntArray) -> None:
-    assert (start >= jobs.arrival).all()
-    for number in range(jobs.jobset.max() + 1):
-        mine = np.flatnonzero(jobs.jobset == number)
+def assert_sound(jobs: UserJobs[JobSet], start: IntArray) -> None:
+    assert (start >= jobs.jobs.arrival).all()
+    for number in range(jobs.number.max() + 1):
+        mine = np.flatnonzero(jobs.number == number)
         for step in np.unique(start[mine]):  # the cluster is fullest where some job begins
-            running = mine[(start[mine] <= step) & (step < start[mine] + jobs.duration[mine])]
-            assert (jobs.demand[running].sum(axis=0) <= CLUSTER.capacity).all()
+            running = mine[(start[mine] <= step) & (step < start[mine] + jobs.jobs.duration[mine])]
+            assert (jobs.jobs.demand[running].sum(axis=0) <= CLUSTER.capacity).all()
 
 
 def test_each_jobset_has_the_best_of_its_draws() -> None:
@@ -144,10 +148,10 @@ def test_a_search_of_too_many_jobs_times_schedules_is_refused() -> None:
 
 def test_a_jobset_of_too_many_steps_is_refused_by_its_name() -> None:
     jobs = table(3, 10)
-    row = np.flatnonzero((jobs.jobset == 1) & (jobs.arrival == jobs.arrival[jobs.jobset == 1].max()))[0]
-    rest = jobs.arrival[jobs.jobset == 1].min() - jobs.duration[jobs.jobset == 1].sum()
-    jobs.arrival[row] = planning.MOST_STEPS + rest
+    row = np.flatnonzero((jobs.number == 1) & (jobs.jobs.arrival == jobs.jobs.arrival[jobs.number == 1].max()))[0]
+    rest = jobs.jobs.arrival[jobs.number == 1].min() - jobs.jobs.duration[jobs.number == 1].sum()
+    jobs.jobs.arrival[row] = planning.MOST_STEPS + rest
     must_be_searchable(jobs, CLUSTER.horizon, 1, "jobs.csv")
-    jobs.arrival[row] += 1
+    jobs.jobs.arrival[row] += 1
     with pytest.raises(UserError, match=r"at most 200,000 steps .*, found 200,001 in jobset 'set 1'$"):
         must_be_searchable(jobs, CLUSTER.horizon, 1, "jobs.csv")

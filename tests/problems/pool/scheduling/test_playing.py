@@ -3,28 +3,29 @@
 import numpy as np
 import pyarrow as pa
 import pytest
-from builders import random_jobset
+from builders import jobset, random_jobset
 
 from pipeline.core import Observation, Policy
 from pipeline.errors import UserError
 from pipeline.problems.pool.heuristics.scores import HEURISTICS
-from pipeline.problems.pool.nouns import Cluster
+from pipeline.problems.pool.nouns import Cluster, JobSet
 from pipeline.problems.pool.scheduling import playing
 from pipeline.problems.pool.scheduling.playing import schedule
-from pipeline.problems.pool.workload.job_table import JobTable
+from pipeline.scheduling import schedule as scheduling
+from pipeline.scheduling.user_jobs import UserJobs
 from pipeline.simulation import rollout
 from pipeline.simulation.choosing import Heuristic
 
 CLUSTER = Cluster((5, 4), 8, 4, 4, False)
 
 
-def table(jobsets: int, jobs: int, steps: int) -> JobTable:
+def table(jobsets: int, jobs: int, steps: int) -> UserJobs[JobSet]:
     """Some streams, their rows mixed."""
     rng = np.random.default_rng(2)
     several = [random_jobset(rng, CLUSTER, jobs, steps) for _ in range(jobsets)]
     mixed = rng.permutation(jobsets * jobs)
     columns = (np.concatenate([jobset[k] for jobset in several])[mixed] for k in range(3))
-    return JobTable(pa.table({}), np.repeat(np.arange(jobsets), jobs)[mixed], *columns)
+    return UserJobs(pa.table({}), np.repeat(np.arange(jobsets), jobs)[mixed], JobSet(*columns))
 
 
 def asked(policy: Policy) -> Policy:
@@ -32,7 +33,7 @@ def asked(policy: Policy) -> Policy:
     return Heuristic(policy)
 
 
-def starts(jobs: JobTable, policy: Policy, at_once: int) -> list[int]:
+def starts(jobs: UserJobs[JobSet], policy: Policy, at_once: int) -> list[int]:
     return [int(step) for step in schedule(jobs, CLUSTER, policy, True, 3, lambda percent, note: None, at_once)]
 
 
@@ -50,7 +51,7 @@ def test_a_compiled_schedule_is_that_of_the_heuristic(
 
 @pytest.mark.parametrize("policy", [HEURISTICS["sjf"], asked(HEURISTICS["sjf"])])
 def test_progress_counts_the_jobs_that_have_been_placed(monkeypatch: pytest.MonkeyPatch, policy: Policy) -> None:
-    monkeypatch.setattr(playing, "LOOK_EVERY_S", 0.0)
+    monkeypatch.setattr(scheduling, "LOOK_EVERY_S", 0.0)
     monkeypatch.setattr(rollout.play_compiled, "__defaults__", (3,))
     told: list[tuple[float, str]] = []
     schedule(table(3, 40, 80), CLUSTER, policy, True, 3, lambda percent, note: told.append((percent, note)), 50)
@@ -65,7 +66,7 @@ def test_a_policy_that_stands_still_is_given_up() -> None:
     def void(view: Observation, draws: np.ndarray) -> np.ndarray:
         return np.full(len(draws), view.duration.shape[1])
 
-    jobs = JobTable(pa.table({}), np.zeros(2, int), np.array([0, 3]), np.array([2, 1]), np.ones((2, 2), int))
+    jobs = UserJobs(pa.table({}), np.zeros(2, int), jobset((0, 2, 1, 1), (3, 1, 1, 1)))
     limit = 3 + playing.PATIENCE * 3 + CLUSTER.horizon
     with pytest.raises(UserError, match=f"leaves 2 of 2 jobs undone after {limit} steps"):
         schedule(jobs, CLUSTER, void, False, 1, lambda percent, note: None)

@@ -12,7 +12,7 @@ from pipeline.logs.predicting.run_times import told
 from pipeline.logs.registry import read
 from pipeline.logs.windows import periods
 from pipeline.problems.pool.nouns import JobSet
-from pipeline.problems.pool.user_jobs import job_columns
+from pipeline.problems.pool.scheduling.schedule import job_columns
 from pipeline.problems.pool.workload.estimates import check_estimates, estimated
 from pipeline.problems.pool.workload.source import DrawnSource, LogSource, source
 from pipeline.scheduling.user_jobs import read_user_jobs

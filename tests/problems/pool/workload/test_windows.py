@@ -12,7 +12,6 @@ from pipeline.errors import UserError
 from pipeline.logs import swf as logs
 from pipeline.logs.trace import Trace
 from pipeline.problems.pool.nouns import JobSet
-from pipeline.problems.pool.workload.job_table import JobTable, parts
 from pipeline.problems.pool.workload.windows import (
     Discretised,
     at_once,
@@ -22,6 +21,7 @@ from pipeline.problems.pool.workload.windows import (
     discretise,
     random_window,
 )
+from pipeline.scheduling.user_jobs import UserJobs, parts
 
 STEP_KB = GIB_KB / 1000  # a thousandth of a GiB
 
@@ -77,7 +77,7 @@ def test_a_log_as_a_table_tells_its_estimates_in_every_part(tmp_path: Path) -> N
     for told, expected in ((True, [1, 2, 3]), (False, None)):
         steps = discretise(log, how, {"cpu": 10}, 20, estimates=told)
         columns = (steps.arrival, steps.duration, steps.demand, steps.estimate)
-        (part,) = parts(JobTable(pa.table({}), np.zeros(3, dtype=np.int32), *columns), 20)
+        (part,) = parts(UserJobs(pa.table({}), np.zeros(3, dtype=np.int32), JobSet(*columns)), 20)
         assert (None if part.jobs.estimate is None else part.jobs.estimate.tolist()) == expected
 
 

@@ -16,11 +16,12 @@ from pipeline.simulation.simulator import Layout, Played, copy_episodes, spans
 OF_JOBS = ("arrival", "duration", "requested", "demand", "start", "withheld")
 NUMBERS = ("slot_job", "queue", "to_come")  # of jobs, which are numbered anew
 LAYOUT = Layout(
-    of_jobs=(*OF_JOBS, "running"),
-    numbers=(*NUMBERS, "running"),
+    of_jobs=("arrival", "duration", "requested", "demand", "start", "withheld", "running"),
+    numbers=("slot_job", "queue", "to_come", "running"),
     fixed=("capacity", "rewards"),
     sums=("arrived",),
 )
+FORKED = LAYOUT._replace(fixed=("capacity", "arrived"), sums=())  # copies count what arrives anew
 
 
 def forked(s: State, episodes: IntArray, jobs: JobBatch) -> State:
@@ -79,13 +80,14 @@ class Batched:
         end = -1 if cluster.arrivals_end is None else cluster.arrivals_end
         self._rules = Rules(cluster.place_ahead, step_limit, code, skip_forced, estimated, cluster.stalled_after, end)
         begin_all(self._state, self._rules)
-        self._rows = np.flatnonzero(~self._state.done)
+        self._rows: IntArray = np.flatnonzero(~self._state.done)
 
     def fork(self, episodes: IntArray) -> "Batched":
         """Return copies of some episodes as they are now, each to be played on by itself; one may be named often."""
         copy = object.__new__(Batched)
         copy.jobs, copy.cluster, copy._rules = self.jobs.take(episodes), self.cluster, self._rules
-        copy._state = forked(self._state, episodes, copy.jobs)
+        copy._state = empty_state(copy.jobs, self.cluster, self.rewards.shape[1], self._rules.estimated)
+        copy_episodes(copy._state, np.arange(len(episodes)), self._state, episodes, FORKED)
         copy._rows = np.flatnonzero(~copy._state.done)
         return copy
 

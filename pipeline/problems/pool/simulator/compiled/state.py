@@ -81,7 +81,7 @@ def empty_state(jobs: JobBatch, cluster: Cluster, rewarded_steps: int, reusable:
         duration=duration,
         requested=duration if known else requested.astype(np.int16),
         demand=jobs.demand.astype(np.int16),
-        arrived=_arrived(requested, jobs.demand),
+        arrived=arrived_before(requested, jobs.demand),
         capacity=capacity,
         start=np.full(len(jobs.arrival), -1, dtype=np.int64),
         withheld=np.zeros(len(jobs.arrival), dtype=np.int32),
@@ -130,7 +130,8 @@ def requested_steps(jobs: JobSet | JobBatch, cluster: Cluster) -> IntArray:
     return np.where(other, np.minimum(jobs.estimate, cluster.horizon), jobs.duration)
 
 
-def _arrived(requested: IntArray, demand: IntArray) -> FloatArray:
+def arrived_before(requested: IntArray, demand: IntArray) -> FloatArray:
+    """Return the sums [J + 1, 2 + R] over the jobs before each of what observations tell of all that arrived."""
     steps = requested.astype(float)[:, None]
     each = np.concatenate([np.ones_like(steps), steps, steps * demand], axis=1)
     return np.concatenate([np.zeros((1, each.shape[1])), each.cumsum(axis=0)])

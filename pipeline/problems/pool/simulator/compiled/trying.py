@@ -86,28 +86,28 @@ def _write_job(s: State, j: int, arrival: int, futures: Futures, source: int) ->
 
 
 @inlined
-def _behind(s: State, b: int, view: Seen, j: int) -> int:
-    """Return how many jobs of the backlog an episode has room for, from a place on."""
-    return int(min(view.backlog[b], s.first[b + 1] - j))
+def _behind(s: State, b: int, view: Seen, d: int, j: int) -> int:
+    """Return how many jobs of a decision's backlog an episode has room for, from a place on."""
+    return int(min(view.backlog[d], s.first[b + 1] - j))
 
 
 @inlined
-def _write_waiting(s: State, b: int, view: Seen, futures: Futures, first: int, after: int) -> int:
+def _write_waiting(s: State, b: int, view: Seen, d: int, futures: Futures, first: int, after: int) -> int:
     """Write the jobs of the slots, and those of the backlog as far as they are known; return the place behind them."""
-    j, now = s.first[b], view.now[b]
+    j, now = s.first[b], view.now[d]
     for m in range(view.duration.shape[1]):
-        if view.duration[b, m] > 0:
-            s.arrival[j] = now - view.waited[b, m]
-            s.duration[j] = s.requested[j] = view.duration[b, m]
+        if view.duration[d, m] > 0:
+            s.arrival[j] = now - view.waited[d, m]
+            s.duration[j] = s.requested[j] = view.duration[d, m]
             for r in range(s.capacity.shape[0]):
-                s.demand[j, r] = view.demand[b, m, r]
+                s.demand[j, r] = view.demand[d, m, r]
             j += 1
-    for k in range(_behind(s, b, view, j)):
+    for k in range(_behind(s, b, view, d, j)):
         if k == 0 or first == after:
             s.arrival[j] = now
-            s.duration[j] = s.requested[j] = view.head[b, 0]
+            s.duration[j] = s.requested[j] = view.head[d, 0]
             for r in range(s.capacity.shape[0]):
-                s.demand[j, r] = view.head[b, 1 + r]
+                s.demand[j, r] = view.head[d, 1 + r]
         else:
             _write_job(s, j, now, futures, first + k % (after - first))
         j += 1
@@ -115,11 +115,11 @@ def _write_waiting(s: State, b: int, view: Seen, futures: Futures, first: int, a
 
 
 @inlined
-def _write_jobs(s: State, b: int, view: Seen, futures: Futures, future: int, limits: Limits) -> int:
-    """Write the jobs of an episode: those that wait, and those to come; return the place behind the last."""
+def _write_jobs(s: State, b: int, view: Seen, d: int, futures: Futures, future: int, limits: Limits) -> int:
+    """Write the jobs of a copy b of decision d: those that wait, and those to come; return the place behind them."""
     first, after = futures.first[future], futures.first[future + 1]
-    j = _write_waiting(s, b, view, futures, first, after)
-    now, offset = view.now[b], view.now[b] + 1 if limits.from_now else 0
+    j = _write_waiting(s, b, view, d, futures, first, after)
+    now, offset = view.now[d], view.now[d] + 1 if limits.from_now else 0
     for source in range(first, after):
         arrival = futures.arrival[source] + offset
         if arrival > now + limits.ahead or j == s.first[b + 1]:
@@ -133,34 +133,34 @@ def _write_jobs(s: State, b: int, view: Seen, futures: Futures, future: int, lim
 
 
 @inlined
-def _begin(s: State, rules: Rules, b: int, view: Seen, last: int) -> None:
-    """Set an episode back to the decision; its jobs stay."""
-    s.now[b], s.head[b], s.done[b] = view.now[b], 0, False
-    s.last_arrival[b] = view.now[b] - view.since[b]
+def _begin(s: State, rules: Rules, b: int, view: Seen, d: int, last: int) -> None:
+    """Set a copy b back to decision d; its jobs stay."""
+    s.now[b], s.head[b], s.done[b] = view.now[d], 0, False
+    s.last_arrival[b] = view.now[d] - view.since[d]
     for k in range(s.first[b], last):
         s.start[k] = -1
     steps = s.free.shape[1]
     for t in range(steps):
         s.leaving[b, t] = 0
         for r in range(s.capacity.shape[0]):
-            s.free[b, t, r] = view.free[b, t, r]
-            after = view.free[b, t + 1, r] if t + 1 < steps else s.capacity[r]
-            if after != view.free[b, t, r]:
+            s.free[b, t, r] = view.free[d, t, r]
+            after = view.free[d, t + 1, r] if t + 1 < steps else s.capacity[r]
+            if after != view.free[d, t, r]:
                 s.leaving[b, t] = 1  # whoever it is: there will be more room
     j = s.first[b]
     for m in range(view.duration.shape[1]):
         s.fits_now[b, m] = False
         if rules.place_ahead:  # else it is the same array, and a kernel may take two names for two arrays
             s.legal[b, m] = False
-        s.slot_duration[b, m] = view.duration[b, m]
+        s.slot_duration[b, m] = view.duration[d, m]
         s.slot_job[b, m] = -1
         for r in range(s.capacity.shape[0]):
-            s.slot_demand[b, m, r] = view.demand[b, m, r]
-        if view.duration[b, m] > 0:
+            s.slot_demand[b, m, r] = view.demand[d, m, r]
+        if view.duration[d, m] > 0:
             s.slot_job[b, m] = j
             j += 1
     s.queue[b] = j
-    s.to_come[b] = j + _behind(s, b, view, j)
+    s.to_come[b] = j + _behind(s, b, view, d, j)
     update_fits(s, rules, b, -1)
 
 
@@ -186,50 +186,43 @@ def _play(s: State, rules: Rules, b: int, action: int, who: Players, last: int, 
 
 
 @inlined
-def _cost(s: State, b: int, view: Seen, last: int, end: int, tried: Tried, c: int, f: int) -> None:
-    """Add up what became of the jobs until a step."""
+def _cost(s: State, b: int, now: int, last: int, end: int, tried: Tried, d: int, c: int, f: int) -> None:
+    """Add up what became of the jobs of an episode from now until a step."""
     waiting = jobs = work = 0.0
     for k in range(s.first[b], last):
         if s.arrival[k] > end:
             break
         begun = s.start[k] >= 0 and s.start[k] < end
         until = s.start[k] if begun else end
-        waiting += (until - max(s.arrival[k], view.now[b])) / float(s.duration[k])
+        waiting += (until - max(s.arrival[k], now)) / float(s.duration[k])
         jobs += not begun
         share = 0.0
         for r in range(s.capacity.shape[0]):
             share += s.demand[k, r] / float(s.capacity[r])
         left = max(until + s.duration[k] - end, 0)
         work += left * share / float(s.capacity.shape[0])
-    tried.waiting[b, c, f] = waiting
-    tried.jobs[b, c, f] = jobs
-    tried.work[b, c, f] = work
+    tried.waiting[d, c, f] = waiting
+    tried.jobs[d, c, f] = jobs
+    tried.work[d, c, f] = work
 
 
 @inlined
 def _try(
-    s: State,
-    rules: Rules,
-    b: int,
-    view: Seen,
-    who: Players,
-    futures: Futures,
-    chosen: IntArray,
-    limits: Limits,
+    s: State, rules: Rules, b: int, view: Seen, who: Players, futures: Futures, chosen: IntArray, limits: Limits,
     tried: Tried,
-) -> None:
+) -> None:  # fmt: skip
     """Try the actions of one decision."""
     count, end = 0, view.now[b] + limits.ahead
     for f in range(chosen.shape[1]):
         if count >= limits.decisions:
             break
-        last = _write_jobs(s, b, view, futures, chosen[b, f], limits)
+        last = _write_jobs(s, b, view, b, futures, chosen[b, f], limits)
         for c in range(view.action.shape[1]):
             if view.action[b, c] < 0:
                 break
-            _begin(s, rules, b, view, last)
+            _begin(s, rules, b, view, b, last)
             count += _play(s, rules, b, view.action[b, c], who, last, end)
-            _cost(s, b, view, last, end, tried, c, f)
+            _cost(s, b, view.now[b], last, end, tried, b, c, f)
         tried.futures[b] = f + 1
 
 

@@ -1,1 +1,0 @@
-"""What a learned policy of many machines does otherwise than SJF."""

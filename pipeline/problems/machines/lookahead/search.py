@@ -1,0 +1,207 @@
+"""What the planner is told of many machines: which jobs to try next, their futures, and who plays on from them.
+
+A decision is which job starts next; where dispatch blocks, which one holds the head of the queue. The base plays on
+until all have started that wait and that may come, and the mean bounded slowdown counts. The planner knows what has
+been submitted, what is told of how long jobs run, what each running job holds and since when, and jobs of the past,
+with how long those really ran.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from pipeline.core import CompiledRule, FloatArray, IntArray, KeyArray, Observation, Policy, uniform
+from pipeline.lookahead.planner import ActionValues, Base, SearchBudget, best_liked
+from pipeline.problems.machines.lookahead.copying import Coming, buffer
+from pipeline.problems.machines.lookahead.futures import ArrivalModel
+from pipeline.problems.machines.lookahead.listing import LISTED
+from pipeline.problems.machines.lookahead.trying import Limits, Tries, add_up, begin_all, list_candidates, try_lists
+from pipeline.problems.machines.nouns import TOGETHER, Machines
+from pipeline.problems.machines.simulator.compiled.batch import Simulator
+from pipeline.problems.machines.simulator.compiled.rules import RULES, Players, players
+from pipeline.problems.machines.simulator.compiled.state import Rules, State
+from pipeline.simulation.rollout import Turn, play, play_compiled
+
+COPIES = 2048  # of episodes, side by side, one for each candidate: the bound of the memory
+LISTS = 512  # the same where a list plays all candidates of a copy in turn
+BITS = 2.0**53  # of a draw
+
+
+class Asked(NamedTuple):
+    """A policy that is asked what it does in copies."""
+
+    policy: Policy  # it draws nothing
+    alike: bool = False  # does it say the same of a state, to the last bit, whoever else it is asked of?
+
+
+class SampledFutures(NamedTuple):
+    """The futures [D, F] that decisions are tried against."""
+
+    begin: IntArray  # where in the past each begins
+    key: KeyArray  # of the draws of how long jobs run
+
+
+class MachinesSearch:
+    """The search of one base; at each decision, key and number say which futures are met."""
+
+    def __init__(self, base: Base[CompiledRule | Asked], arrivals: ArrivalModel, budget: SearchBudget) -> None:
+        """Prepare nothing yet: the copies are of the simulator's machines."""
+        self.base, self.arrivals, self.budget = base, arrivals, budget
+        self._copies: Copies | None = None
+
+    def at_once(self, turn: Turn) -> int:
+        """Return how many decisions are tried side by side; one where what a policy says depends on the others."""
+        player, budget = self.base.player, self.budget
+        if isinstance(player, Asked) and not player.alike:
+            return 1
+        listed = self._copies_of(turn).listed
+        return max(1, LISTS // budget.futures if listed else COPIES // (budget.futures * budget.candidates))
+
+    def candidates(self, turn: Turn) -> IntArray:
+        """Return the actions [D, C] to try: behind the base's own the rule's next ones, or the best liked."""
+        step, find = self.at_once(turn), self._next_ones if self.base.likes is None else self._best_liked
+        parts = [turn.take(slice(first, first + step)) for first in range(0, len(turn.rows), step)]
+        return np.concatenate([find(part) for part in parts])
+
+    def _best_liked(self, turn: Turn) -> IntArray:
+        assert self.base.likes is not None
+        own = self.base.policy(turn.view, turn.draws)
+        return liked(turn.view, own, self.base.likes(turn.view), self.budget.candidates)
+
+    def _next_ones(self, turn: Turn) -> IntArray:
+        action = np.empty((len(turn.rows), self.budget.candidates), dtype=np.int64)
+        copies, key = self._copies_of(turn), self._futures(turn).key[:, 0].copy()
+
+        def look(s: State, _: Rules, rows: IntArray) -> int:
+            copies.make_room(len(rows), s, rows, 0)
+            list_candidates(copies.state, copies.rules, copies.who, s, rows, self.arrivals.coming, key, action)
+            return 0
+
+        _simulator(turn).hand_over(look, turn.rows)
+        return action
+
+    def values(self, turn: Turn, action: IntArray) -> ActionValues:
+        """Return what candidates [D, C] come to more than the first; of those not tried, of 0 futures, nothing.
+
+        The error of one future is unknown: infinite, but for the first.
+        """
+        cost = self.costs(turn, action)
+        played = ~np.isnan(cost)
+        count = played.sum(axis=2)
+        more = np.where(played, cost - cost[:, :1], 0.0)
+        mean = more.sum(axis=2) / np.maximum(count, 1)
+        apart = np.where(played, more - mean[:, :, None], 0.0)
+        error = np.sqrt((apart * apart).sum(axis=2) / np.maximum(count - 1, 1) / np.maximum(count, 1))
+        unknown = (count == 1) & (np.arange(count.shape[1]) > 0)
+        return ActionValues(mean, np.where(unknown, np.inf, error), count)
+
+    def best(self, values: ActionValues) -> IntArray:
+        """Return the place [D] of the candidate to take."""
+        return values.best_bound(self.budget.sure)
+
+    def costs(self, turn: Turn, action: IntArray) -> FloatArray:
+        """Return the sums [D, C, F] of bounded slowdowns that candidates come to; nan where one was not played."""
+        budget, copies, coming = self.budget, self._copies_of(turn), self.arrivals.coming
+        cost, limits = np.full((*action.shape, budget.futures), np.nan), Limits(budget.ahead, budget.decisions)
+        tries = Tries(turn.rows, *self._futures(turn), action, cost)
+
+        def look(s: State, _: Rules, rows: IntArray) -> int:
+            copies.make_room(tries.begin.size if copies.listed else cost.size, s, rows, budget.ahead)
+            if copies.listed:
+                buffers = copies.order, copies.score
+                try_lists(copies.state, copies.rules, copies.who, s, coming, tries, limits, *buffers)
+            else:
+                copies.try_each(self.base.player, s, coming, tries, limits)
+            return 0
+
+        _simulator(turn).hand_over(look, turn.rows)
+        return cost
+
+    def _copies_of(self, turn: Turn) -> "Copies":
+        machines = _simulator(turn).machines
+        if self._copies is None or self._copies.machines is not machines:
+            self._copies = Copies(machines, self.base.player)
+        return self._copies
+
+    def _futures(self, turn: Turn) -> SampledFutures:
+        count = self.budget.futures
+        draw = uniform(np.repeat(turn.key, count), np.add.outer(turn.decision * count, np.arange(count)).ravel())
+        draw = draw.reshape(-1, count)
+        return SampledFutures(self.arrivals.places(draw, self.budget.ahead), (draw * BITS).astype(np.uint64))
+
+
+def _simulator(turn: Turn) -> Simulator:
+    assert isinstance(turn.simulator, Simulator)
+    return turn.simulator
+
+
+class Copies(Simulator):
+    """Copies of episodes, to be written over; they grow with what is to be held."""
+
+    def __init__(self, machines: Machines, player: CompiledRule | Asked) -> None:
+        self.machines, self._room = machines, (0, 0, 0)
+        self._rule = player if isinstance(player, CompiledRule) else None
+        self._rules = Rules(machines.dispatch, machines.pause, np.inf, machines.stall)
+        self.listed = self._rule is not None and machines.dispatch not in TOGETHER and RULES[self._rule.rule] in LISTED
+        self.who: Players
+        self.order: IntArray
+        self.score: FloatArray
+
+    @property
+    def state(self) -> State:
+        """Return what kernels write."""
+        return self._state
+
+    @property
+    def rules(self) -> Rules:
+        """Return the rules: those of the machines, without a limit of time."""
+        return self._rules
+
+    def make_room(self, episodes: int, s: State, rows: IntArray, coming: int) -> None:
+        """Hold so many copies of any of some episodes, with as many jobs that come."""
+        jobs = int((s.runs[rows] + s.waiting[rows] + s.behind[rows]).max()) + coming
+        need = episodes, jobs, jobs * int(s.nodes.max())
+        if all(wants <= has for wants, has in zip(need, self._room, strict=True)):
+            return
+        self._room = (max(need[0], self._room[0]), max(2 * need[1], self._room[1]), max(2 * need[2], self._room[2]))
+        self._state = buffer(*self._room, self.machines)
+        if self._rule is not None:
+            self.who = players([self._rule] * self._room[0], np.zeros(self._room[0], dtype=np.uint64))
+        self.order, self.score = np.zeros_like(self.state.running), np.zeros_like(self.state.ends)
+
+    def try_each(self, player: CompiledRule | Asked, s: State, coming: Coming, tries: Tries, limits: Limits) -> None:
+        """Write what each candidate comes to, all copies in lock step or each by the rule."""
+        last = np.zeros(tries.cost.size, dtype=np.int64)
+        self.state.done[:] = True
+        begin_all(self.state, s, coming, tries, limits, last)
+        self._rows = rows = np.flatnonzero(last)
+        self.step(rows, np.repeat(tries.action, tries.cost.shape[2], axis=0).reshape(-1)[rows])
+        if isinstance(player, CompiledRule):
+            for _ in play_compiled(self, self.who):
+                pass
+        else:
+            play(self, player.policy, np.zeros(len(self.now), dtype=np.uint64))
+        add_up(self.state, s, tries, last)
+
+
+def liked(view: Observation, own: IntArray, likes: FloatArray, most: int) -> IntArray:
+    """Return the candidates [D, C] of decisions, the policy's own first; -1 = no more.
+
+    Behind it stand void and the other jobs, each on the machine where it is liked most, the best liked first. Of jobs
+    that look the same one is enough.
+    """
+    count, slots, machines = view.legal.shape
+    each = likes[:, :-1].reshape(count, slots, machines)
+    action = np.concatenate(
+        [each.argmax(axis=2) + np.arange(slots) * machines, np.full((count, 1), slots * machines)], 1
+    )
+    value = np.concatenate([each.max(axis=2), likes[:, -1:]], axis=1)
+    rows, mine = np.arange(count), np.minimum(own // machines, slots)
+    action[rows, mine], value[rows, mine] = own, np.inf
+    looks = np.concatenate([view.duration[:, :, None], view.nodes[:, :, None], view.demand, view.legal], axis=2)
+    same = (looks[:, :, None] == looks[:, None]).all(axis=3)
+    before = (value[:, None, :slots] > value[:, :slots, None]) | (
+        (value[:, None, :slots] == value[:, :slots, None]) & np.tri(slots, k=-1, dtype=bool)
+    )
+    superfluous = np.pad((same & before).any(axis=2), [(0, 0), (0, 1)])
+    return best_liked(mine, action, value, superfluous, most)

@@ -1,1 +1,0 @@
-"""One jobset under two policies, to be looked at."""

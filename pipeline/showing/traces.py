@@ -1,0 +1,111 @@
+"""What policies that place jobs did with a jobset, and how that is drawn whatever the problem: jobs that wait."""
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from pipeline.core import BoolArray, FloatArray, IntArray, TimeArray
+from pipeline.showing.drawing import Grid, Row, Window, legend, queue
+from pipeline.showing.show import Watched
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+QUEUE = 1.5  # inches
+ROOM = 1.4  # times the longest queue, for the legend
+
+
+class Trace(NamedTuple):
+    """What one policy did with a jobset."""
+
+    policy: str  # its name for people
+    start: FloatArray  # [J]  nan = never started
+    finish: FloatArray  # [J]  of an unfinished job where the episode was cut
+    left: FloatArray  # [J]  when it left its slot: its start, unless placed ahead; nan = never
+    slowdown: FloatArray  # [J]  of an unfinished job the lower bound
+    end: float  # when the episode was over
+    unfinished: int  # jobs
+    said: Callable[["Trace"], str]  # the result in words, after the mean slowdown
+    withheld: Sequence[Sequence[int]] = ()  # [J]  steps in which it was withheld, where that is noted
+    machines: Callable[[int], IntArray] = lambda job: np.zeros(0, dtype=np.int64)  # of a job; none if it never started
+
+    @property
+    def cut(self) -> str:
+        """Return what is said of jobs that are unfinished; nothing without any."""
+        return f", {self.unfinished} jobs unfinished" if self.unfinished else ""
+
+    @property
+    def withheld_steps(self) -> int:
+        """Return the number of steps that were not work-conserving."""
+        return len({step for steps in self.withheld for step in steps})
+
+    @property
+    def withheld_jobs(self) -> int:
+        """Return the number of jobs that were ever withheld."""
+        return sum(1 for steps in self.withheld if steps)
+
+
+def watched(traces: Sequence[Trace], arrival: TimeArray, grid: Callable[[Window], Grid]) -> Watched:
+    """Return what policies did with the jobs that arrive at some times [J]."""
+    return Watched(
+        [f"{trace.policy}: mean slowdown {trace.slowdown.mean():.2f}, {trace.said(trace)}" for trace in traces],
+        [float(trace.slowdown.mean()) for trace in traces],
+        float(arrival.min()),
+        max(trace.end for trace in traces),
+        lambda shown: max(int(inside(trace, shown).sum()) for trace in traces),
+        grid,
+    )
+
+
+def inside(trace: Trace, shown: Window) -> BoolArray:
+    """Return which jobs [J] run in the window."""
+    return np.asarray((trace.start < shown.end) & (trace.finish > shown.begin))
+
+
+def waiting(arrival: TimeArray, trace: Trace) -> tuple[FloatArray, IntArray]:
+    """Return the times at which the number of waiting jobs changes, and how many wait from each of them on.
+
+    >>> start, none = np.array([0.0, 1.0, 2.5, np.nan]), np.zeros(4)
+    >>> trace = Trace("sjf", start, none, start, none, 4.0, 1, str)
+    >>> [column.tolist() for column in waiting(np.array([0.0, 1.0, 1.0, 2.0]), trace)]
+    [[0.0, 1.0, 2.0, 2.5, 4.0], [0, 1, 2, 1, 0]]
+    """
+    left = np.sort(until(arrival, trace))
+    times = np.unique(np.concatenate([arrival, left]))
+    come = np.searchsorted(arrival, times, side="right")
+    return times, np.asarray(come - np.searchsorted(left, times, side="right"))
+
+
+def until(arrival: TimeArray, trace: Trace) -> FloatArray:
+    """Return when each job [J] stopped waiting, at the latest where the episode ended."""
+    return np.where(np.isnan(trace.left), np.maximum(arrival, trace.end), trace.left)
+
+
+def queued(arrival: TimeArray, trace: Trace, shown: Window) -> tuple[FloatArray, IntArray]:
+    """Return the times in a window between which the queue is of one length, and these lengths."""
+    times, number = waiting(arrival, trace)
+    kept = (times > shown.begin) & (times < shown.end)
+    before = number[np.searchsorted(times, shown.begin, side="right") - 1] if times[0] <= shown.begin else 0
+    return np.concatenate([[shown.begin], times[kept], [shown.end]]), np.concatenate([[before], number[kept]])
+
+
+def queue_row(
+    arrival: TimeArray,
+    traces: Sequence[Trace],
+    slots: int,
+    shown: Window,
+    mark: Callable[["Axes", Trace], None] | None = None,
+) -> Row:
+    """Return the row of the jobs that wait; `mark` draws on it what a problem has to add."""
+    most = ROOM * max(1, *(queued(arrival, trace, shown)[1].max() for trace in traces))
+
+    def drawn(axes: "Axes", column: int) -> None:
+        queue(axes, *queued(arrival, traces[column], shown), slots)
+        if mark is not None:
+            mark(axes, traces[column])
+        axes.set_ylim(0, most)
+        if column == 0:
+            legend(axes, 3)
+
+    return Row("Jobs waiting", QUEUE, drawn)
