@@ -110,7 +110,7 @@ class Planner:
 
         return play_turns(simulator, decide, key)
 
-    def decide(self, turn: Turn) -> IntArray:
+    def act(self, turn: Turn) -> IntArray:
         """Return the actions [B] of a turn."""
         return self.look(turn).chosen
 

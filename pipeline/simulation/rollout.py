@@ -62,13 +62,13 @@ class Turn(NamedTuple):
 class Insider(Protocol):
     """A policy that must have the simulator, as one does that looks ahead."""
 
-    def decide(self, turn: Turn) -> IntArray:
+    def act(self, turn: Turn) -> IntArray:
         """Return the actions [B'] of a turn."""
 
 
 def decided(policy: Policy | Insider, turn: Turn) -> IntArray:
     """Return the actions [B'] of a policy of either kind."""
-    return policy.decide(turn) if isinstance(policy, Insider) else policy(turn.view, turn.draws)
+    return policy.act(turn) if isinstance(policy, Insider) else policy(turn.view, turn.draws)
 
 
 def to_end(simulator: Waiting, advance: Callable[[IntArray], object]) -> Iterator[int]:
