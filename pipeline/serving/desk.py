@@ -13,7 +13,8 @@ from pydantic import BaseModel, ValidationError
 
 from pipeline.config import Params
 from pipeline.errors import UserError
-from pipeline.problems.asking import RefusedError, live_of
+from pipeline.live.deciding import RefusedError
+from pipeline.problems import problem_of
 from pipeline.serving.measured import Measured
 from pipeline.serving.named import Brief, Decided, Named, Reply, Shown, Standing, reply_of
 from pipeline.serving.worker import DECIDED, FIRST_S, REFUSED, SMOOTH, WAITING, Worker
@@ -38,7 +39,7 @@ class Desk:
         self, params: Params, scenario: str, look: Callable[[], Named], fallback: Named, limit_s: float, found: Measured
     ) -> None:
         self.params, self.scenario, self.fallback, self.limit_s, self.found = params, scenario, fallback, limit_s, found
-        self.live = live = live_of(params, scenario)
+        self.live = live = problem_of(params, scenario).live
         self.example = live.example(params, scenario)
         self.said, self.restarts, self.shown = "", 0, Shown()
         self._looked = time.monotonic()  # when the last look at who is champion succeeded

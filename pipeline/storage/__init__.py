@@ -24,7 +24,7 @@ from pipeline.storage.files import (
 )
 from pipeline.storage.locks import hold
 from pipeline.storage.logs import link_log
-from pipeline.storage.models import Model, nearest_model, problem_of_model, read_model, write_model
+from pipeline.storage.models import Model, problem_of_model, read_model, unknown_policy, write_model
 from pipeline.storage.origins import write_compared, write_origin
 from pipeline.storage.paths import (
     DATA,
@@ -87,7 +87,6 @@ __all__ = [
     "link_policies",
     "model_folder",
     "must_have_passed",
-    "nearest_model",
     "policy_folder",
     "problem_of_model",
     "read_also",
@@ -104,6 +103,7 @@ __all__ = [
     "scenario_log",
     "scored",
     "source_of",
+    "unknown_policy",
     "write",
     "write_checkpoint",
     "write_chosen",

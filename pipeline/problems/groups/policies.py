@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from pipeline import storage
-from pipeline.config import GroupsCard, GroupsScenario, Params, there_are
+from pipeline.config import GroupsCard, GroupsScenario, Params
 from pipeline.config.groups.card import MUST_MATCH
 from pipeline.errors import UserError
 from pipeline.external.loading import external, is_external
@@ -26,10 +26,7 @@ def policy_by_name(name: str, params: Params, scenario: str) -> Act:
     if name in RULES:
         return _rule(name, scenario, row)
     if not Path(name).is_dir():
-        near = storage.nearest_model(name)
-        raise UserError(
-            f"unknown policy '{name}': expected a model directory or a heuristic; {there_are(RULES, name)}{near}"
-        )
+        raise storage.unknown_policy(name, RULES)
     return _model(Path(name), row)
 
 

@@ -7,10 +7,10 @@ from pathlib import Path
 import numpy as np
 
 from pipeline import storage
-from pipeline.config import GroupsCard, GroupsScenario, Params, there_are
+from pipeline.config import GroupsCard, GroupsScenario, Params
 from pipeline.errors import UserError
 from pipeline.external.loading import external, is_external
-from pipeline.problems.asking import RefusedError
+from pipeline.live.deciding import RefusedError
 from pipeline.problems.groups.heuristics.names import RULES
 from pipeline.problems.groups.heuristics.rules import HEURISTICS, capacity
 from pipeline.problems.groups.heuristics.teachers import fixed
@@ -65,13 +65,11 @@ def decider(params: Params, scenario: str, name: str, tuned: Mapping[str, float]
         UserError: there is none, or it is a model of another cluster, or a rule that plays the simulator.
     """
     row = params.groups_scenario(scenario)
-    names = Names(list(row.resources), row.queues, row.orders)
-    control = external(name, row) if is_external(name) else _control(name, row, tuned)
-    return Decider(names, cluster_of(row), control, np.random.default_rng(params.seed))
-
-
-def _control(name: str, row: GroupsScenario, tuned: Mapping[str, float]) -> Controller:
-    return _model(Path(name), row) if Path(name).is_dir() else _rule(name, row, tuned)
+    if is_external(name):
+        control: Controller = external(name, row)
+    else:
+        control = _model(Path(name), row) if Path(name).is_dir() else _rule(name, row, tuned)
+    return Decider(Names.of(row), cluster_of(row), control, np.random.default_rng(params.seed))
 
 
 def _rule(name: str, row: GroupsScenario, tuned: Mapping[str, float]) -> Controller:
@@ -79,10 +77,7 @@ def _rule(name: str, row: GroupsScenario, tuned: Mapping[str, float]) -> Control
     if name in RULES and name not in SERVED:
         raise UserError(f"policy '{name}' is not served: it plays the simulator, or is no more than a reference")
     if name not in SERVED:
-        near = storage.nearest_model(name)
-        raise UserError(
-            f"unknown policy '{name}': expected a model directory or a heuristic; {there_are(SERVED, name)}{near}"
-        )
+        raise storage.unknown_policy(name, SERVED)
     order = int(knobs[ORDER.format(rule=name)])
     weights, part = ([knobs[knob.format(group=g)] for g in range(cluster.groups)] for knob in (WEIGHT, PART))
     if name == "capacity":
@@ -94,10 +89,7 @@ def _model(folder: Path, row: GroupsScenario) -> Controller:
     from pipeline.problems.groups.networks.acting import controller  # torch: 2 s and 250 MB that rules do without
     from pipeline.problems.groups.networks.loading import restore
 
-    try:
-        model = storage.read_model(folder, GroupsCard)
-    except OSError as error:
-        raise UserError(f"{folder}: cannot be read ({error.strerror})") from error
+    model = storage.read_model(folder, GroupsCard)
     must_match(model.card, row)
     cluster, configurations = cluster_of(row), configurations_of(row)
     _compile_knapsack(cluster, configurations)

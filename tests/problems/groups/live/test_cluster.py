@@ -9,7 +9,7 @@ from group_rows import shared
 from live_shares import state_of
 
 from pipeline.errors import UserError
-from pipeline.problems.groups.live.cluster import Names, observed
+from pipeline.problems.groups.live.cluster import Names, episode_of, observed
 from pipeline.problems.groups.live.deciding import decider
 from pipeline.problems.groups.live.state import GroupMemory, SharesState
 from pipeline.problems.groups.nouns import Setting
@@ -19,7 +19,7 @@ from tests.oracles.groups import PlainGroups
 PARAMS = shared()
 ROW = PARAMS.groups_scenario("shared")
 CLUSTER = cluster_of(ROW)
-NAMES = Names(list(ROW.resources), ROW.queues, ROW.orders)
+NAMES = Names.of(ROW)
 
 
 @pytest.mark.parametrize("rule", ["drf", "shortest_first", "fixed"])
@@ -65,7 +65,8 @@ MEMORY = {"units": {"cpu": 4}, "order": ["short", "long"], "recent_jobs": {}, "r
             "arrived job 1: there is no queue 'night'; expected short, long",
         ),
         ({"running": [RUNS | {"demand": {"gpu": 1}}]}, "running job 0: there is no 'gpu'; expected cpu, memory"),
-        ({"running": [RUNS | {"demand": {"cpu": 9}}]}, "running jobs hold 9 of cpu; there are 8"),
+        ({"running": [RUNS | {"demand": {"cpu": 9}}]}, "running job 0 wants [9, 0] units; there are [8, 6]"),
+        ({"running": [RUNS | {"demand": {"cpu": 5}}] * 2}, "running jobs hold 10 of cpu; there are 8"),
         (
             {"waiting": [JOB | {"arrived": 9.0, "demand": {"cpu": 9}}]},
             "waiting job 0 wants [9, 0] units; there are [8, 6]",
@@ -78,3 +79,12 @@ def test_a_state_that_speaks_of_what_is_not_there_is_refused(changes: dict[str, 
     with pytest.raises(UserError) as refused:
         observed(state(**changes), NAMES, CLUSTER)
     assert str(refused.value) == said
+
+
+def test_a_state_goes_on_as_the_simulator_does() -> None:
+    """The only group's unit comes back at 13, when the first of two jobs that wait for it starts."""
+    waits = [JOB | {"arrived": 9.0 + k, "demand": {"cpu": 8}} for k in range(2)]
+    episode = episode_of(state(waiting=waits, running=[RUNS | {"duration": 4.0}]), NAMES, CLUSTER)
+    episode.step(np.zeros(1, dtype=np.int64), Setting(np.full((1, 2, 2), 8), np.zeros((1, 2), dtype=np.int64)))
+    assert (episode.served().start + 10.0).tolist()[:2] == [9.0, 13.0]
+    assert (episode.now + 10.0).tolist() == [15.0]

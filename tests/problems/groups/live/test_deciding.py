@@ -9,14 +9,15 @@ from group_models import write_controller
 from group_rows import shared
 
 from pipeline.errors import UserError
-from pipeline.problems.asking import RefusedError, live_of
+from pipeline.live.deciding import RefusedError
+from pipeline.problems import problem_of
 from pipeline.problems.groups.heuristics.names import RULES
 from pipeline.problems.groups.live.deciding import SERVED, decider
 from pipeline.problems.groups.live.state import SharesState
 from pipeline.problems.groups.nouns import Setting
 
 PARAMS = shared()
-STATE = SharesState.model_validate(live_of(PARAMS, "shared").example(PARAMS, "shared"))
+STATE = SharesState.model_validate(problem_of(PARAMS, "shared").live.example(PARAMS, "shared"))
 
 
 @pytest.mark.parametrize("rule", SERVED)

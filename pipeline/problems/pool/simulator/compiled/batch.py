@@ -1,6 +1,7 @@
 """The cluster of `reference`, compiled: many episodes in lock step, observations in compact integers."""
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -10,10 +11,11 @@ from pipeline.problems.pool.simulator.compiled.forking import NUMBERS, OF_JOBS, 
 from pipeline.problems.pool.simulator.compiled.kernels import begin_all, step_rows
 from pipeline.problems.pool.simulator.compiled.observing import compact_buffer, observe
 from pipeline.problems.pool.simulator.compiled.rules import Players, decide_rows, play_rows
-from pipeline.problems.pool.simulator.compiled.state import Rules, empty_state, free_rows
+from pipeline.problems.pool.simulator.compiled.state import Rules, empty_state, free_rows, state_under_way
 from pipeline.problems.pool.simulator.rewards import OBJECTIVES
 from pipeline.simulation.simulator import Layout, Played, copy_episodes, spans
 
+ENDLESS = 2**62  # steps
 LAYOUT = Layout(
     of_jobs=(*OF_JOBS, "running"),
     numbers=(*NUMBERS, "running"),
@@ -49,6 +51,17 @@ class Batched:
         self._rules = Rules(cluster.place_ahead, step_limit, code, skip_forced, estimated, cluster.stalled_after, end)
         begin_all(self._state, self._rules)
         self._rows = np.flatnonzero(~self._state.done)
+
+    @classmethod
+    def under_way(cls, jobs: JobBatch, cluster: Cluster, *others: Any) -> "Batched":
+        """Return an episode without limit and rewards that is under way. Other arguments: `state_under_way`."""
+        found = object.__new__(cls)
+        found.jobs, found.cluster = jobs, cluster
+        end = -1 if cluster.arrivals_end is None else cluster.arrivals_end
+        found._rules = Rules(cluster.place_ahead, ENDLESS, 0, False, False, cluster.stalled_after, end)
+        found._state = state_under_way(jobs, cluster, *others)
+        found._rows = np.flatnonzero(~found._state.done)
+        return found
 
     def fork(self, episodes: IntArray) -> "Batched":
         """Return copies of some episodes as they are now, each to be played on by itself; one may be named often."""
