@@ -78,8 +78,8 @@ def test_a_trained_policy_refuses_what_it_never_met(params: Params, changes: dic
     decide = decider(params, "machines", "sjf", {})
     state = asked(params, running=[], **changes)
     assert decide(state)
+    knows = replace(decide.policy, must_know=partial(must_know, park=park_of(params, "machines")))
     with pytest.raises(RefusedError, match=said):
-        knows = replace(decide.policy, must_know=partial(must_know, park=park_of(params, "machines")))
         replace(decide, policy=knows)(state)
 
 
