@@ -83,11 +83,11 @@ def end_to_end(jobs: Sequence[Jobs]) -> JobsBatch:
     return JobsBatch._make([first, *columns])
 
 
-def could_hold(jobs: Jobs | JobsBatch, kind: IntArray, free: IntArray) -> BoolArray:
+def could_hold(demand: IntArray, kinds: KeyArray, kind: IntArray, free: IntArray) -> BoolArray:
     """Return which machines [K], of those kinds and with so much free [K, R], could hold each job [J, K]."""
-    can = np.asarray((jobs.kinds[:, None] >> kind.astype(np.uint64)[None]) & np.uint64(1) > 0)
+    can = np.asarray((kinds[:, None] >> kind.astype(np.uint64)[None]) & np.uint64(1) > 0)
     for r in range(free.shape[1]):  # by resource: an `all` over few takes ten times as long
-        can &= jobs.demand[:, r, None] <= free[None, :, r]
+        can &= demand[:, r, None] <= free[None, :, r]
     return can
 
 
@@ -102,7 +102,7 @@ def check_jobs(jobs: Jobs, machines: Machines) -> None:
     for name, column in (("duration", jobs.duration), ("estimate", jobs.estimate), ("nodes", jobs.nodes)):
         if len(column) and not column.min() > 0:
             raise ValueError(f"job {int(column.argmin())} has {name} {column.min()}; expected more than 0")
-    can = could_hold(jobs, machines.kind, machines.capacity)
+    can = could_hold(jobs.demand, jobs.kinds, machines.kind, machines.capacity)
     short = np.flatnonzero(can.sum(axis=1) < jobs.nodes)
     if len(short):
         raise ValueError(

@@ -73,9 +73,11 @@ def episode_of(state: MachinesState, park: MachinePark, like: Machines, ahead: b
         np.array([*(len(job.machines) for job in running), *(job.nodes for job in waiting)], dtype=np.int64),
         np.array([*(ANY_KIND for _ in running), *(bits[job.id] for job in waiting)], dtype=np.uint64),
     )
-    can, runs = could_hold(jobs, kind, capacity).sum(axis=1) >= jobs.nodes, len(running)
+    can, runs = np.ones(len(lasting), dtype=np.bool_), len(running)
+    holds = could_hold(jobs.demand[runs:], jobs.kinds[runs:], kind, capacity)
+    can[runs:] = holds.sum(axis=1) >= jobs.nodes[runs:]
     can[runs:] &= np.array([not others(job.demand, resources) for job in waiting], dtype=np.bool_)
-    jobs, last = Jobs(*(column[can] for column in jobs)), last_arrival(state)
+    jobs, last = Jobs._make(column[can] for column in jobs), last_arrival(state)
     simulator = Simulator.under_way(end_to_end([jobs]), machines, ahead, jobs.arrival[:runs], held, state.now, last)
     ids, never = ([waiting[k].id for k in np.flatnonzero(some)] for some in (can[runs:], ~can[runs:]))
     asked = frozenset(name for job in waiting for name in others(job.demand, ()))

@@ -132,9 +132,10 @@ def state_under_way(
     np.subtract.at(s.free[0], held, taken)
     s.in_use[0] = taken.sum(axis=0)
     slots = min(count - runs, machines.slots)
-    can = could_hold(jobs, s.kind, s.free[0])[runs : runs + slots]
+    mine = slice(runs, runs + slots)
+    can = could_hold(s.demand[mine], s.kinds[mine], s.kind, s.free[0])
     s.slot_job[0, :slots], s.can[0, :slots], s.able[0, :slots] = np.arange(runs, runs + slots), can, can.sum(axis=1)
-    s.waiting[0], s.fitting[0] = slots, (s.able[0, :slots] >= s.nodes[runs : runs + slots]).sum()
+    s.waiting[0], s.fitting[0] = slots, (s.able[0, :slots] >= s.nodes[mine]).sum()
     s.queue[0], s.to_come[0], s.behind[0] = runs + slots, count, count - runs - slots
     s.now[0], s.last_arrival[0], s.present[0], s.rate[0] = now, last_arrival, count, count
     s.done[0] = count == 0
