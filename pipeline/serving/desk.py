@@ -46,6 +46,7 @@ class Desk:
         self._wrong: dict[str, str] = {}  # what each step of `watch` failed by, until it succeeds
         self._look, self._failed, self._ended = look, "", 0.0
         self._fallback = live.decider(params, scenario, fallback.place, fallback.tuned)
+        self._fallback(live.state.model_validate(self.example))  # what is compiled or read at first use
         self._alone = ThreadPoolExecutor(1)  # the fallback draws, too: one state at a time
         self._falling, self._fallback_s = 0, FIRST_S  # states that wait for it, and how long one takes
         self._asked_now, self._most = 0, float(WAITING)  # states that are answered, and how many may be at one time

@@ -57,7 +57,7 @@ def unflatten(rows: FloatArray, cluster: Cluster) -> Observation:
     fits = room(fields["free"], fields["demand"], fields["duration"])
     return Observation(
         **fields | {"free": fields["free"][:, None], "arrived": fields["arrived"].astype(float)},
-        legal=fits.any(axis=2, keepdims=True) if cluster.place_ahead else fits[:, :, :1],
+        legal=np.any(fits, axis=2, keepdims=True) if cluster.place_ahead else fits[:, :, :1],
         fits_now=fits[:, :, :1],
         capacity=np.tile(np.array(cluster.capacity), (count, 1, 1)),
         nodes=(fields["duration"] > 0).astype(np.int64),

@@ -9,6 +9,7 @@ import numpy as np
 from pipeline.config import GroupsScenario, Params
 from pipeline.core import FloatArray, IntArray
 from pipeline.errors import UserError
+from pipeline.live.deciding import ONLY
 from pipeline.problems.groups.live.state import GroupMemory, SharesState
 from pipeline.problems.groups.nouns import RECENT, Jobs, Observation, SharedCluster, batch, equal_shares
 from pipeline.problems.groups.simulator.compiled.batch import Groups
@@ -66,10 +67,9 @@ def from_state(params: Params, scenario: str, state: SharesState) -> Groups:
     return episode_of(state, Names.of(row), cluster_of(row))
 
 
-def observed(state: SharesState, names: Names, cluster: SharedCluster) -> Observation:
-    """Return what a controller sees [B = 1]; raise what `episode_of` does."""
-    view = episode_of(state, names, cluster).observe(np.zeros(1, dtype=np.int64))
-    return view._replace(now=np.array([state.now]))
+def seen(episode: Groups, state: SharesState) -> Observation:
+    """Return what a controller sees [B = 1] of a state's episode, at the state's time."""
+    return episode.observe(ONLY)._replace(now=np.array([state.now]))
 
 
 def episode_of(state: SharesState, names: Names, cluster: SharedCluster) -> Groups:

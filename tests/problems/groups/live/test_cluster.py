@@ -9,7 +9,8 @@ from group_rows import shared
 from live_shares import state_of
 
 from pipeline.errors import UserError
-from pipeline.problems.groups.live.cluster import Names, episode_of, observed
+from pipeline.live.deciding import ONLY
+from pipeline.problems.groups.live.cluster import Names, episode_of, seen
 from pipeline.problems.groups.live.deciding import decider
 from pipeline.problems.groups.live.state import GroupMemory, SharesState
 from pipeline.problems.groups.nouns import Setting
@@ -34,12 +35,14 @@ def test_a_state_shows_what_the_simulator_shows(rule: str) -> None:
             before = list(simulator.coming)
             state = state_of(simulator, NAMES, arrived, memory)
             shown = simulator.observe()
-            for name, mine, its in zip(shown._fields, observed(state, NAMES, CLUSTER), shown, strict=True):
+            for name, mine, its in zip(
+                shown._fields, seen(episode_of(state, NAMES, CLUSTER), state), shown, strict=True
+            ):
                 np.testing.assert_allclose(mine, its, err_msg=name, atol=1e-9)
             found = decide(state)
             units = [[share.units[name] for name in NAMES.resources] for share in found.shares]
             order = [NAMES.orders.index(share.order) for share in found.shares]
-            mine_set = decide.control(shown, np.zeros(1))
+            mine_set = decide.act(episode_of(state, NAMES, CLUSTER), ONLY, shown, np.zeros(1))
             assert (units, order) == (mine_set.share[0].tolist(), mine_set.order[0].tolist())
             assert set(order) == {1}
             memory, looked = found.memory, looked + 1
@@ -77,7 +80,7 @@ MEMORY = {"units": {"cpu": 4}, "order": ["short", "long"], "recent_jobs": {}, "r
 )
 def test_a_state_that_speaks_of_what_is_not_there_is_refused(changes: dict[str, Any], said: str) -> None:
     with pytest.raises(UserError) as refused:
-        observed(state(**changes), NAMES, CLUSTER)
+        episode_of(state(**changes), NAMES, CLUSTER)
     assert str(refused.value) == said
 
 
