@@ -53,7 +53,6 @@ def test_the_best_scored_job_of_many_machines_is_the_one_that_is_chosen(name: st
             scores, action = asked(now.simulator.observe(ONLY), np.zeros(1))
             mine = scores[: len(now.ids)]
             assert mine[action // len(simulator.machines.kind)] == pytest.approx(mine.max())
-            assert not np.isneginf(mine).any()  # also those that are not chosen have a place in the order
             looked += 1
             simulator.step(simulator.rows, np.array([action]))
     assert looked

@@ -57,6 +57,24 @@ def test_sjf_starts_the_shorter_job_first(params: Params) -> None:
     assert [(start.job, start.machines) for start in found.starts] == [("18", ("0",)), ("17", ("1",))]
 
 
+@pytest.mark.parametrize("name", HEURISTICS)
+def test_a_heuristic_gives_every_job_a_place_in_the_order(params: Params, name: str) -> None:
+    found = decider(params, "machines", name, {})(asked(params))
+    assert None not in [job.score for job in found.order]
+
+
+@pytest.mark.parametrize("dispatch", ["blocking", "easy_within"])
+def test_a_job_that_is_held_for_starts_later(params: Params, dispatch: str) -> None:
+    row = params.machines_scenario("machines").model_copy(update={"dispatch": dispatch})
+    mine = params.model_copy(update={"scenarios": {**params.scenarios, "machines": row}})
+    full = {"id": "r", "started": 0, "duration": 200, "demand": {"cpu": 10}, "machines": ["0"]}
+    waits = {"id": "w", "arrived": 100, "duration": 1, "demand": {"cpu": 6}, "nodes": 5}
+    found = decider(mine, "machines", "fcfs", {})(asked(params, running=[full], waiting=[waits]))
+    assert found.starts == ()
+    assert found.reserved is not None
+    assert (found.reserved.job, found.reserved.at) == ("w", 200.0)
+
+
 def test_nothing_waits(params: Params) -> None:
     found = decider(params, "machines", "sjf", {})(asked(params, waiting=[]))
     assert (found.order, found.starts, found.never) == ((), (), ())
