@@ -57,7 +57,7 @@ def episode_of(state: PoolState, own: Mapping[str, int], cluster: Cluster) -> Po
     held, free = _held(state, resources, cluster)
     left = _steps(job.started + job.duration - state.now for job in state.running)
     seen = state.now + np.clip(left, 1, cluster.horizon)
-    start = np.maximum(_steps(job.started for job in state.running), seen - LONGEST)
+    start = np.maximum(_steps(job.started for job in state.running), np.maximum(seen - LONGEST, zero))  # none below 0
     mine = JobSet(
         np.concatenate([start, _steps(job.arrived for job in waiting)]) - zero,
         np.concatenate([np.maximum(seen - start, 1), _steps(job.duration for job in waiting)]),
