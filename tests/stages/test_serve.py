@@ -40,7 +40,7 @@ def test_a_model_is_another_when_its_folder_changes(tmp_path: Path) -> None:
 
 def test_a_problem_that_is_not_served_is_one_line(params: Params, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delitem(PROBLEMS["pool"], "live")  # type: ignore[arg-type]
-    with pytest.raises(UserError, match="^problem pool: 'live' is not available$"):
+    with pytest.raises(UserError, match=r"^problem pool: 'live' is not available$"):
         run(params, "online", "sjf", Listening(port=0), 200.0)
 
 
