@@ -21,7 +21,7 @@ from pipeline.problems import PROBLEMS
 
 PACKAGE = REPOSITORY / "pipeline"
 SHARED = ("cli", "stages", "comparing", "report", "serving")  # they know the seam and no problem
-OF_THE_SEAM = ("pipeline.problems.asking", "pipeline.problems.parts")
+OF_THE_SEAM = ("pipeline.live.deciding", "pipeline.live.states", "pipeline.problems.parts")
 # Tests of the whole: of processes, repositories and files that no one module answers for.
 AT_THE_ROOT = {
     *(

@@ -61,12 +61,12 @@ def containers() -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
     for _, told in EVERY:
         if told["kind"] == "Deployment":
             spec = told["spec"]["template"]["spec"]
-            for one in spec["containers"]:
+            for one in (*spec.get("initContainers", ()), *spec["containers"]):
                 yield spec, one
 
 
 def test_every_container_may_do_as_little_as_it_can() -> None:
-    assert len(list(containers())) == 4
+    assert len(list(containers())) == 6
     for spec, one in containers():
         assert spec["securityContext"]["runAsNonRoot"] is True
         assert one["securityContext"]["capabilities"] == {"drop": ["ALL"]}

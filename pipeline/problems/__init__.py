@@ -8,7 +8,7 @@ networks) is an `object` to the stage, which can only pass it to another part of
 from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
     from pipeline.execution.executor import Executor
     from pipeline.explaining.explain import Explaining
+    from pipeline.live.deciding import Live
     from pipeline.logs.trace import Trace
     from pipeline.scheduling.schedule import Scheduling
     from pipeline.scheduling.user_jobs import JobsInColumns
@@ -54,6 +55,7 @@ PROBLEMS: Mapping[str, Mapping[str, str]] = {
         "schedule": "pipeline.problems.pool.scheduling.schedule.SCHEDULING",
         "show": "pipeline.problems.pool.showing.SHOWING",
         "explain": "pipeline.problems.pool.explaining.EXPLAINING",
+        "live": "pipeline.problems.pool.live.LIVE",
         "served": "pipeline.problems.pool.serving.served",
         "export": "pipeline.problems.pool.networks.exporting.onnx",
     },
@@ -70,6 +72,7 @@ PROBLEMS: Mapping[str, Mapping[str, str]] = {
         "schedule": "pipeline.problems.machines.scheduling.SCHEDULING",
         "show": "pipeline.problems.machines.showing.SHOWING",
         "explain": "pipeline.problems.machines.explaining.EXPLAINING",
+        "live": "pipeline.problems.machines.live.LIVE",
         "served": "pipeline.problems.machines.serving.served",
         "export": "pipeline.problems.machines.networks.exporting.onnx",
     },
@@ -86,6 +89,7 @@ PROBLEMS: Mapping[str, Mapping[str, str]] = {
         "schedule": "pipeline.problems.groups.scheduling.SCHEDULING",
         "show": "pipeline.problems.groups.showing.SHOWING",
         "explain": "pipeline.problems.groups.explaining.explain.EXPLAINING",
+        "live": "pipeline.problems.groups.live.LIVE",
         "served": "pipeline.problems.groups.serving.served",
         "export": "pipeline.problems.groups.networks.exporting.onnx",
     },
@@ -114,6 +118,7 @@ class Problem:
     schedule: "Scheduling[JobsInColumns]"  # of a user's own jobs
     show: "Showing[JobsInColumns]"  # draws jobsets
     explain: "Explaining"
+    live: "Live[Any, Any]"  # decides for a live cluster
     served: Callable[[Path], Served]  # makes a stored policy answer rows of numbers
     export: Callable[[Path], bytes]  # a model's folder as an ONNX file
 

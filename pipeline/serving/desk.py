@@ -13,7 +13,8 @@ from pydantic import BaseModel, ValidationError
 
 from pipeline.config import Params
 from pipeline.errors import UserError
-from pipeline.problems.asking import RefusedError, live_of
+from pipeline.live.deciding import RefusedError
+from pipeline.problems import problem_of
 from pipeline.serving.measured import Measured
 from pipeline.serving.named import Brief, Decided, Named, Reply, Shown, Standing, reply_of
 from pipeline.serving.worker import DECIDED, FIRST_S, REFUSED, SMOOTH, WAITING, Worker
@@ -38,13 +39,14 @@ class Desk:
         self, params: Params, scenario: str, look: Callable[[], Named], fallback: Named, limit_s: float, found: Measured
     ) -> None:
         self.params, self.scenario, self.fallback, self.limit_s, self.found = params, scenario, fallback, limit_s, found
-        self.live = live = live_of(params, scenario)
+        self.live = live = problem_of(params, scenario).live
         self.example = live.example(params, scenario)
         self.said, self.restarts, self.shown = "", 0, Shown()
         self._looked = time.monotonic()  # when the last look at who is champion succeeded
         self._wrong: dict[str, str] = {}  # what each step of `watch` failed by, until it succeeds
         self._look, self._failed, self._ended = look, "", 0.0
         self._fallback = live.decider(params, scenario, fallback.place, fallback.tuned)
+        self._fallback(live.state.model_validate(self.example))  # what is compiled or read at first use
         self._alone = ThreadPoolExecutor(1)  # the fallback draws, too: one state at a time
         self._falling, self._fallback_s = 0, FIRST_S  # states that wait for it, and how long one takes
         self._asked_now, self._most = 0, float(WAITING)  # states that are answered, and how many may be at one time

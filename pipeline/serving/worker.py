@@ -17,7 +17,8 @@ from multiprocessing.connection import Connection
 from pydantic import ValidationError
 
 from pipeline.errors import UserError
-from pipeline.problems.asking import RefusedError, live_of
+from pipeline.live.deciding import RefusedError
+from pipeline.problems import problem_of
 from pipeline.serving.named import Brief
 
 READY, DECIDED, REFUSED, FAILED = b"+", b"=", b"?", b"!"  # how an answer begins; the rest is JSON or one line
@@ -34,7 +35,7 @@ def work(brief: Brief, pipe: Connection) -> None:
     os.environ |= dict.fromkeys(THREADS, "1")  # one state at a time: waking others takes longer than the sums do
     with contextlib.suppress(EOFError, OSError):
         try:
-            live = live_of(brief.params, brief.scenario)
+            live = problem_of(brief.params, brief.scenario).live
             decide = live.decider(brief.params, brief.scenario, brief.named.place, brief.named.tuned)
             example = live.example(brief.params, brief.scenario)
             decide(live.state.model_validate(example))  # what is compiled or read at first use

@@ -36,15 +36,16 @@ class Heuristic:
 
     decide: Policy
     rule: CompiledRule | None = None  # decides alike, compiled
+    score: Score | None = None  # by which it orders jobs [B, M], or jobs on machines [B, M, K]; None: by none
 
     def __call__(self, view: Observation, draws: FloatArray) -> IntArray:
         """Return an action [B] for every episode."""
         return self.decide(view, draws)
 
 
-def heuristic(score: Score, rule: CompiledRule | None = None) -> Heuristic:
-    """Return the policy that starts the best-scored job."""
-    return Heuristic(lambda view, draws: choose(score(view), view), rule)
+def heuristic(score: Score, rule: CompiledRule | None = None, order: Score | None = None) -> Heuristic:
+    """Return the policy that starts the best-scored job; `order` scores all jobs, where `score` is of one at a time."""
+    return Heuristic(lambda view, draws: choose(score(view), view), rule, order or score)
 
 
 def compiled_rule_of(policy: object) -> CompiledRule | None:

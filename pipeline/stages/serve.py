@@ -12,7 +12,7 @@ from pipeline.champions.lines import CHAMPIONS, Seat, champions_in, digest_of_tu
 from pipeline.config import Params
 from pipeline.errors import UserError
 from pipeline.external.loading import is_external
-from pipeline.problems.asking import live_of
+from pipeline.problems import problem_of
 from pipeline.progress import say
 from pipeline.serving.app import application
 from pipeline.serving.desk import Desk
@@ -50,7 +50,7 @@ def run(
     text = None if at.token_file is None else storage.read_text(at.token_file, MOST_TOKEN)
     if at.token_file and at.token_file.is_file() and at.token_file.stat().st_mode & 0o077:
         say(f"serve: {at.token_file}: other users of this machine may read it; chmod 600 {at.token_file}")
-    live = live_of(params, scenario)
+    live = problem_of(params, scenario).live
     token, fallback = token_for(at.host, text, str(at.token_file)), live.fallback
     if kubernetes and not live.places:
         raise UserError(f"--kubernetes: policies of scenario '{scenario}' do not place jobs on machines")

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from pipeline.config import Params
 from pipeline.errors import UserError
-from pipeline.problems.asking import live_of
+from pipeline.problems import problem_of
 from pipeline.progress import say
 from pipeline.stages.serve import VERDICT, heuristic, looking
 from pipeline.steering.asking import Slurm
@@ -21,7 +21,7 @@ def run(params: Params, scenario: str, policy: str, limit_ms: float, settings: S
     Raises:
         UserError: there is no such policy, another controller is at work, or Slurm cannot be steered.
     """
-    live = live_of(params, scenario)
+    live = problem_of(params, scenario).live
     if not live.places:  # others are not asked about machines and seconds
         raise UserError(f"scenario '{scenario}': its policies do not place jobs on machines, as Slurm does")
     with looking(params, scenario, policy) as look:

@@ -3,8 +3,8 @@
 from collections.abc import Iterator, Sequence
 
 from pipeline.config import Params
-from pipeline.problems.asking import RefusedError
-from pipeline.problems.machines.live.cluster import cluster_now
+from pipeline.live.deciding import RefusedError
+from pipeline.problems.machines.live.cluster import from_state
 from pipeline.problems.machines.live.deciding import must_know
 from pipeline.problems.machines.live.state import MachinesState
 from pipeline.problems.machines.user_jobs import park_of
@@ -20,6 +20,6 @@ def misfits(params: Params, scenario: str, nodes: Sequence[NodeRow]) -> Iterator
         state = checked(MachinesState, state_of(pool, 0.0, park.resources, 1.0))
         assert isinstance(state, MachinesState)
         try:
-            must_know(cluster_now(state, park)[0], state, park)
+            must_know(from_state(params, scenario, state), park)
         except RefusedError as error:
             yield f"{', '.join(pool.partitions)}: the model refuses these nodes ({error}): Slurm's own order stands"

@@ -24,7 +24,7 @@ from pipeline.storage.files import (
 from pipeline.storage.jobsets import write_compared, write_origin
 from pipeline.storage.locks import hold
 from pipeline.storage.logs import link_log
-from pipeline.storage.models import Model, nearest_model, problem_of_model, read_model, write_model
+from pipeline.storage.models import Model, problem_of_model, read_model, unknown_policy, write_model
 from pipeline.storage.paths import (
     LOG,
     LOGS,

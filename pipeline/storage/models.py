@@ -3,7 +3,7 @@
 import difflib
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from importlib.metadata import version
 from pathlib import Path
 from typing import Generic, NamedTuple, TypeVar
@@ -22,6 +22,7 @@ from pipeline.config import (
     difference,
 )
 from pipeline.config.cards import POOL
+from pipeline.config.records import there_are
 from pipeline.core import FloatArray
 from pipeline.errors import UserError
 from pipeline.storage.files import one_line, read_json, write
@@ -142,8 +143,10 @@ def _sha256(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()
 
 
-def nearest_model(name: str) -> str:
-    """Return which model's folder somebody may have meant; nothing where none is near."""
-    there = [folder.name for folder in MODELS.glob("*") if folder.is_dir()]
-    near = difflib.get_close_matches(Path(name).name, there, n=1)
-    return f"; did you mean '{MODELS / near[0]}'?" if near else ""
+def unknown_policy(name: str, heuristics: Iterable[str]) -> UserError:
+    """Return the error of a policy that there is not, with the model's folder that somebody may have meant."""
+    models = [folder.name for folder in MODELS.glob("*") if folder.is_dir()]
+    near = difflib.get_close_matches(Path(name).name, models, n=1)
+    meant = f"; did you mean '{MODELS / near[0]}'?" if near else ""
+    there = there_are(heuristics, name)
+    return UserError(f"unknown policy '{name}': expected a model directory or a heuristic; {there}{meant}")

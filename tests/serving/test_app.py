@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from live_service import Service, service
 
 from pipeline.config import Params
-from pipeline.problems.asking import live_of
+from pipeline.problems import problem_of
 from pipeline.serving.app import MOST_BYTES
 from pipeline.stages.serve import heuristic
 
@@ -80,7 +80,7 @@ def test_openapi_has_an_example_that_is_decided(sjf: Service, params: Params) ->
     assert sjf.ask("/v1/decide", asked["example"])[0] == 200
     named = asked["schema"]["$ref"].rpartition("/")[2]
     assert set(said["components"]["schemas"][named]["properties"]) == set(
-        live_of(params, "machines").state.model_fields
+        problem_of(params, "machines").live.state.model_fields
     )
     whole = json.dumps(said)
     assert [name for name in said["components"]["schemas"] if f'"#/components/schemas/{name}"' not in whole] == []

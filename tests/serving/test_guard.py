@@ -12,7 +12,7 @@ import pytest
 from live_service import HOST, Service, service
 
 from pipeline.config import Params
-from pipeline.problems.asking import live_of
+from pipeline.problems import problem_of
 from pipeline.serving import guard
 from pipeline.serving.app import MOST_BYTES, MOST_VALUES
 from pipeline.stages.serve import heuristic
@@ -68,7 +68,7 @@ def test_a_body_that_is_wrong_in_many_places_holds_nobody_up(sjf: Service, body:
 
 @pytest.mark.parametrize("scenario", ["machines", "online", "shares"])
 def test_a_state_is_read_to_its_first_mistake(params: Params, scenario: str) -> None:
-    live = live_of(params, scenario)
+    live = problem_of(params, scenario).live
     example = dict(live.example(params, scenario))
     lists = [name for name, value in example.items() if isinstance(value, list | tuple)]
     assert "waiting" in lists

@@ -1,6 +1,5 @@
 """Who decides: the champion of the scenario, a heuristic as tuned, or a model."""
 
-import sys
 from pathlib import Path
 
 import pytest
@@ -8,6 +7,7 @@ import pytest
 from pipeline.champions.lines import Champion, digest_of_tuned, with_line
 from pipeline.config import Params
 from pipeline.errors import UserError
+from pipeline.problems import PROBLEMS
 from pipeline.stages.serve import Listening, by_name, looking, run
 
 
@@ -39,8 +39,8 @@ def test_a_model_is_another_when_its_folder_changes(tmp_path: Path) -> None:
 
 
 def test_a_problem_that_is_not_served_is_one_line(params: Params, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "pipeline.problems.pool.live", None)
-    with pytest.raises(UserError, match="scenario 'online': problem pool is not served"):
+    monkeypatch.delitem(PROBLEMS["pool"], "live")  # type: ignore[arg-type]
+    with pytest.raises(UserError, match=r"^problem pool: 'live' is not available$"):
         run(params, "online", "sjf", Listening(port=0), 200.0)
 
 

@@ -8,7 +8,7 @@ from live_machines import assert_answers
 from slurm_said import SUBMIT, TABLES, sinfo, squeue
 
 from pipeline.config import Params
-from pipeline.problems.asking import live_of
+from pipeline.problems import problem_of
 from pipeline.steering.competing import competing
 from pipeline.steering.planning import Decided, changes
 from pipeline.steering.rows import OddError, Reading, factors_in, jobs_in, nodes_in
@@ -93,7 +93,7 @@ def must_be_a_line(said: str) -> None:
 
 
 def refused_or_answered(params: Params, said: tuple[str, str, str]) -> None:
-    live = live_of(params, "machines")
+    live = problem_of(params, "machines").live
     try:
         reading = Reading(2e9, jobs_in(said[0]), nodes_in(said[1]), factors_in(said[2]))
         pools = competing(reading, {}).pools

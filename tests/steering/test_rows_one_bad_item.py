@@ -6,7 +6,7 @@ import pytest
 from slurm_said import SUBMIT, sinfo, squeue
 
 from pipeline.config import Params
-from pipeline.problems.asking import live_of
+from pipeline.problems import problem_of
 from pipeline.problems.machines.live.state import MachinesDecision
 from pipeline.steering.competing import UNREAD, by_arrival, competing, without_jobs
 from pipeline.steering.fitting import misfits
@@ -22,7 +22,7 @@ def asked(
     params: Params, *lines: str, nodes: str = NODES, unit_s: float = 1.0
 ) -> tuple[list[int], MachinesDecision, Any]:
     """What shortest-first says of a queue: its order, the decision, and the jobs that are left alone."""
-    live, jobs = live_of(params, "machines"), jobs_in("\n".join(lines))
+    live, jobs = problem_of(params, "machines").live, jobs_in("\n".join(lines))
     factors = factors_in("\n".join(f"{job.number}|0" for job in jobs if job.state == "PD"))
     queue = competing(Reading(NOW, jobs, nodes_in(nodes), factors), {})
     (pool,) = queue.pools

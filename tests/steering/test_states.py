@@ -7,7 +7,7 @@ from slurm_said import SUBMIT, sinfo, squeue
 
 from pipeline.config import Params
 from pipeline.errors import UserError
-from pipeline.problems.asking import live_of
+from pipeline.problems import problem_of
 from pipeline.steering.competing import Pool
 from pipeline.steering.rows import OddError, jobs_in, nodes_in
 from pipeline.steering.states import ENDLESS_S, decided, resources_of, state_of
@@ -38,7 +38,7 @@ def test_what_runs_holds_even_shares_and_never_more_than_there_is(params: Params
         *(("5 on n1", 2.333), ("5 on n2", 2.333)),
         *(("6 on n1", 1.667), ("6 on n2", 1.667)),
     ]
-    live = live_of(params, "machines")
+    live = problem_of(params, "machines").live
     assert live.decider(params, "machines", "sjf", {})(live.state.model_validate(state)).model_dump()["starts"] == ()
 
 

@@ -11,7 +11,7 @@ from typing import Any
 from fastapi import APIRouter
 
 from pipeline.config import Params
-from pipeline.problems.asking import live_of
+from pipeline.problems import problem_of
 from pipeline.serving.app import application
 from pipeline.serving.desk import Desk
 from pipeline.serving.listening import bound, server_of
@@ -56,7 +56,7 @@ def service(
 ) -> Iterator[Service]:
     """Let a service listen on a free port."""
     found = Measured()
-    desk = Desk(params, scenario, look, heuristic(live_of(params, scenario).fallback), limit_s, found)
+    desk = Desk(params, scenario, look, heuristic(problem_of(params, scenario).live.fallback), limit_s, found)
     assert desk.wait(120.0)
     where = bound(HOST, 0)
     server = server_of(application(desk, found, token, more(desk)))

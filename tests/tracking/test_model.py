@@ -14,7 +14,7 @@ from pipeline.learning.stored import weights_of
 from pipeline.problems.pool.networks.loading import card_of, restore
 from pipeline.problems.pool.networks.networks import build
 from pipeline.problems.pool.nouns import Cluster, JobSet
-from pipeline.problems.pool.serving import flatten, unflatten, width
+from pipeline.problems.pool.serving import layout, unflatten
 from pipeline.storage import Model, read_model, write_model
 from pipeline.tracking import stage
 from pipeline.tracking.delivery import send_waiting
@@ -29,6 +29,9 @@ import numpy as np
 model = mlflow.pyfunc.load_model(sys.argv[1])
 print(*model.predict(np.load(sys.argv[2])))
 """
+
+
+LAYOUT = layout(resources=2, horizon=20, slots=10)
 
 
 @pytest.fixture
@@ -52,7 +55,7 @@ def views(cluster: Cluster) -> Observation:
     jobs = JobSet(np.sort(rng.integers(0, 12, 30)), rng.integers(1, 16, 30), rng.integers(1, 11, (30, 2)))
     episode, seen = Timestep(jobs, cluster, step_limit=40), []
     while not episode.done:
-        seen.append(flatten(episode.observe(rows)))
+        seen.append(LAYOUT.flatten(episode.observe(rows)))
         episode.step(rows, rng.integers(0, 11, 1))
     return unflatten(np.concatenate(seen), cluster)
 
@@ -82,7 +85,7 @@ def test_a_logged_policy_acts_as_the_stored_one(
 ) -> None:
     address = log(params, folder, root)
     assert capfd.readouterr() == ("", "")
-    np.save(root / "rows.npy", flatten(views))
+    np.save(root / "rows.npy", LAYOUT.flatten(views))
     where = f"sqlite:///{root / 'mlflow.db'}"
     closed = environment(MLFLOW_TRACKING_URI=where, MLFLOW_ALLOW_PICKLE_DESERIALIZATION="false")
     ask = [sys.executable, "-c", ASK, address, "rows.npy"]
@@ -116,7 +119,7 @@ def test_a_logged_policy_is_the_model_of_its_run_and_holds_no_pickle(
         "params.yaml",
     ]
     signature = mlflow.models.get_model_info(str(place)).signature
-    assert signature.inputs.inputs[0].shape == (-1, width(len(cluster.capacity), cluster.horizon, cluster.slots))
+    assert signature.inputs.inputs[0].shape == (-1, LAYOUT.width)
 
 
 def test_a_logged_policy_refuses_rows_of_another_cluster(
@@ -126,7 +129,7 @@ def test_a_logged_policy_refuses_rows_of_another_cluster(
     (output,) = Records(root).only("finetune").outputs.model_outputs
     logged = Records(root).client.get_logged_model(output.model_id)
     model = mlflow.pyfunc.load_model(logged.artifact_location)
-    row = np.zeros((1, width(len(cluster.capacity), cluster.horizon, cluster.slots)), dtype=np.float32)
+    row = np.zeros((1, LAYOUT.width), dtype=np.float32)
     assert model.predict(row, params={"seed": 3}).shape == (1,)
     with pytest.raises(MlflowException, match="shape"):
         model.predict(row[:, 1:])
@@ -143,8 +146,8 @@ def test_a_folder_that_holds_no_model_costs_one_line(
 
 def test_the_policy_of_a_card_is_served_by_its_problem(folder: Path, cluster: Cluster, views: Observation) -> None:
     served = served_by(folder)
-    assert (served.width, served.answer) == (width(len(cluster.capacity), cluster.horizon, cluster.slots), None)
-    assert served.act(flatten(views), np.zeros(len(views.now))).shape == (len(views.now),)
+    assert (served.width, served.answer) == (LAYOUT.width, None)
+    assert served.act(LAYOUT.flatten(views), np.zeros(len(views.now))).shape == (len(views.now),)
 
 
 @pytest.mark.parametrize("card", ["junk", "[]", '{"problem": "turns"}', '{"problem": ["pool"]}'])
@@ -180,7 +183,7 @@ def test_a_model_that_was_logged_before_rows_were_described_without_torch_still_
     code, today = place / "policy_model.py", (place / "policy_model.py").read_text()
     earlier = today.replace("self.act = served_by(", "self.served = served_by(").replace(").load()", ")")
     code.write_text(earlier.replace("self.act(", "self.served.act("))
-    rows = flatten(views)
+    rows = LAYOUT.flatten(views)
     answers = mlflow.pyfunc.load_model(str(place)).predict(rows, params={"seed": 3})
     code.write_text(today)
     assert earlier != today

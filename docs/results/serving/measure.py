@@ -29,7 +29,7 @@ from pipeline import storage
 from pipeline.config import GroupsCard, MachinesAgent, MachinesCard, Params, PoolCard, load_params
 from pipeline.core import Json
 from pipeline.learning.stored import weights_of
-from pipeline.problems.asking import live_of
+from pipeline.problems import problem_of
 from pipeline.problems.machines.user_jobs import park_of
 from pipeline.progress import say
 from pipeline.serving.app import application
@@ -187,7 +187,7 @@ def of_groups(full: bool, rng: np.random.Generator) -> dict[str, Json]:
 
 def serve(params: Params, scenario: str, policy: str, pipe: Connection) -> None:
     """Let a service listen until it is ended; tell its port and its door."""
-    found, fallback = Measured(), live_of(params, scenario).fallback
+    found, fallback = Measured(), problem_of(params, scenario).live.fallback
     desk = Desk(params, scenario, lambda: by_name(policy, scenario), heuristic(fallback), LIMIT_S, found)
     if not desk.wait(300.0):
         raise SystemExit(f"{policy}: {desk.why}")

@@ -1,9 +1,10 @@
 """A policy by the name that a user gives: a rule, a model directory, or one made elsewhere."""
 
+from collections.abc import Mapping
 from pathlib import Path
 
 from pipeline import storage
-from pipeline.config import GroupsCard, GroupsScenario, Params, there_are
+from pipeline.config import GroupsCard, GroupsScenario, Params
 from pipeline.config.groups.learning import MUST_MATCH
 from pipeline.errors import UserError
 from pipeline.external.loading import external, is_external
@@ -14,8 +15,8 @@ from pipeline.problems.groups.heuristics.tuning import rules_with, untuned
 from pipeline.problems.groups.workload.source import cluster_of, configurations_of
 
 
-def policy_by_name(name: str, params: Params, scenario: str) -> Act:
-    """Return a policy of a scenario's cluster; a rule as it was tuned there, or untuned where that was not done.
+def policy_by_name(name: str, params: Params, scenario: str, knobs: Mapping[str, float] | None = None) -> Act:
+    """Return a policy of a scenario's cluster; a rule with knobs (None: as tuned there), or untuned without.
 
     Raises:
         UserError: there is no such policy, or it is a model of another cluster.
@@ -24,12 +25,9 @@ def policy_by_name(name: str, params: Params, scenario: str) -> Act:
     if is_external(name):
         return controlled(external(name, row))
     if name in RULES:
-        return _rule(name, scenario, row)
+        return _rule(name, storage.knobs_for(name, scenario) if knobs is None else knobs, row)
     if not Path(name).is_dir():
-        near = storage.nearest_model(name)
-        raise UserError(
-            f"unknown policy '{name}': expected a model directory or a heuristic; {there_are(RULES, name)}{near}"
-        )
+        raise storage.unknown_policy(name, RULES)
     return _model(Path(name), row)
 
 
@@ -46,9 +44,8 @@ def must_match(card: GroupsCard, scenario: GroupsScenario) -> None:
             raise UserError(f"model of agent '{card.agent}': trained with {name} {trained}, the scenario has {asked}")
 
 
-def _rule(name: str, scenario: str, row: GroupsScenario) -> Act:
-    cluster, knobs = cluster_of(row), untuned(row.groups) | storage.knobs_for(name, scenario)
-    return rules_with(knobs, cluster, configurations_of(row))[name].act
+def _rule(name: str, knobs: Mapping[str, float], row: GroupsScenario) -> Act:
+    return rules_with(untuned(row.groups) | dict(knobs), cluster_of(row), configurations_of(row))[name].act
 
 
 def _model(folder: Path, row: GroupsScenario) -> Act:

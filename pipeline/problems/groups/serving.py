@@ -19,6 +19,7 @@ import numpy as np
 from pipeline import storage
 from pipeline.config import GroupsCard
 from pipeline.core import FloatArray
+from pipeline.live.rows import Rows
 from pipeline.problems.groups.nouns import Observation, Setting, SharedCluster
 from pipeline.problems.groups.workload.source import cluster_of, configurations_of
 from pipeline.problems.parts import Answering, Served
@@ -58,44 +59,24 @@ def served(folder: Path) -> Served:
         control = controller(restore(model.card, model.weights), cluster, configurations_of(model.card))
 
         def act(rows: FloatArray, draws: FloatArray) -> FloatArray:
-            return answers(control(unflatten(rows, cluster), draws))
+            return answers(control(Observation(**layout(cluster).fields(rows)), draws))
 
         return act
 
-    return Served(width(cluster), cluster.groups * (len(cluster.capacity) + 1), load)
+    return Served(layout(cluster).width, cluster.groups * (len(cluster.capacity) + 1), load)
 
 
-def width(cluster: SharedCluster) -> int:
-    """Return the numbers of a row.
+def layout(cluster: SharedCluster) -> Rows:
+    """Return how rows are laid out.
 
-    >>> width(SharedCluster(np.array([64]), 4, np.array([[0, 1, 2]]), 10.0, False, np.inf))
+    >>> layout(SharedCluster(np.array([64]), 4, np.array([[0, 1, 2]]), 10.0, False, np.inf)).width
     133
     """
-    return int(sum(np.prod(_shape(name, cluster), dtype=np.int64) for name in SHAPES))
-
-
-def flatten(view: Observation) -> FloatArray:
-    """Return observations as rows [B, N]."""
-    fields = (np.asarray(field, dtype=np.float64).reshape(len(view.now), -1) for field in view)
-    return np.concatenate(list(fields), axis=1)
-
-
-def unflatten(rows: FloatArray, cluster: SharedCluster) -> Observation:
-    """Return the observations of rows [B, N]."""
-    shapes = [_shape(name, cluster) for name in SHAPES]
-    places = np.cumsum([np.prod(shape, dtype=np.int64) for shape in shapes])[:-1]
-    columns = np.split(np.asarray(rows, np.float64), places, axis=1)
-    fields = (column.reshape(len(rows), *shape) for column, shape in zip(columns, shapes, strict=True))
-    view = Observation._make(fields)
-    return view._replace(**{name: np.rint(getattr(view, name)).astype(np.int64) for name in COUNTS})
+    sizes = {"G": cluster.groups, "Q": cluster.queues, "R": len(cluster.capacity)}
+    return Rows(SHAPES, COUNTS, np.float64, **sizes)
 
 
 def answers(setting: Setting) -> FloatArray:
     """Return settings as rows [B, G * R + G]."""
     parts = (np.asarray(part, dtype=np.float64).reshape(len(part), -1) for part in setting)
     return np.concatenate(list(parts), axis=1)
-
-
-def _shape(name: str, cluster: SharedCluster) -> tuple[int, ...]:
-    sizes = {"G": cluster.groups, "Q": cluster.queues, "R": len(cluster.capacity)}
-    return tuple(sizes[axis] for axis in SHAPES[name])

@@ -6,9 +6,8 @@
 from pathlib import Path
 
 from pipeline import storage
-from pipeline.config import MachinePark, MachinesCard, MachinesScenario, Params, there_are
+from pipeline.config import MachinePark, MachinesCard, MachinesScenario, Params
 from pipeline.core import Policy
-from pipeline.errors import UserError
 from pipeline.external.loading import external, is_external
 from pipeline.lookahead.planner import PREFIX, Planner
 from pipeline.problems.machines.heuristics.rules import HEURISTICS
@@ -43,9 +42,7 @@ def policy_by_name(name: str, scenario: MachinesScenario, park: MachinePark, of:
     if name in HEURISTICS:
         return HEURISTICS[name]
     if not Path(name).is_dir():
-        near = storage.nearest_model(name)
-        there = there_are(HEURISTICS, name)
-        raise UserError(f"unknown policy '{name}': expected a model directory or a heuristic; {there}{near}")
+        raise storage.unknown_policy(name, HEURISTICS)
     from pipeline.problems.machines.networks.loading import restore  # torch: 2 s and 250 MB that heuristics do without
 
     model = storage.read_model(Path(name), MachinesCard)

@@ -17,7 +17,14 @@ import numpy as np
 from pipeline import storage
 from pipeline.config import MachinesCard
 from pipeline.core import FloatArray, IntArray, Observation
+from pipeline.live.rows import Rows
 from pipeline.problems.parts import Answering, Served
+
+AXES = {
+    **{"free": "KR", "capacity": "KR", "demand": "MR", "nodes": "M", "duration": "M", "waited": "M", "fits_in": "M"},
+    **{"legal": "MK", "fits_now": "MK", "backlog": "", "backlog_head": "H", "since_arrival": ""},
+}
+WHOLE = ("free", "capacity", "demand", "nodes", "backlog")
 
 
 def served(folder: Path) -> Served:
@@ -35,53 +42,23 @@ def served(folder: Path) -> Served:
 
         return act
 
-    return Served(width(model.card), None, load)
+    return Served(layout(model.card).width, None, load)
 
 
-SLOT_FIELDS = ("nodes", "duration", "waited", "fits_in")
-
-
-def width(card: MachinesCard) -> int:
-    """Return N."""
-    return sum(_sizes(card).values())
-
-
-def _sizes(card: MachinesCard) -> dict[str, int]:
-    """Return how many numbers of a row each field has, in order."""
-    machines, slots, resources = card.machines, card.slots, len(card.resources)
-    sizes = {"free": machines * resources, "capacity": machines * resources, "demand": slots * resources}
-    sizes |= dict.fromkeys(SLOT_FIELDS, slots) | dict.fromkeys(("legal", "fits_now"), slots * machines)
-    return sizes | {"backlog": 1, "backlog_head": resources + 1, "since_arrival": 1}
-
-
-def flatten(view: Observation, card: MachinesCard) -> FloatArray:
-    """Return the rows [B, N], float32."""
-    columns = [np.asarray(getattr(view, name)).reshape(len(view.now), -1) for name in _sizes(card)]
-    return np.concatenate(columns, axis=1).astype(np.float32)
+def layout(card: MachinesCard) -> Rows:
+    """Return how rows are laid out."""
+    resources = len(card.resources)
+    return Rows(AXES, WHOLE, K=card.machines, M=card.slots, R=resources, H=resources + 1)
 
 
 def unflatten(rows: FloatArray, card: MachinesCard) -> Observation:
     """Return the observation of some rows [B, N]; of what no network reads, nothing."""
-    count, machines, slots, resources = len(rows), card.machines, card.slots, len(card.resources)
-    sizes = _sizes(card)
-    parts = np.split(rows.astype(np.float64), np.cumsum(list(sizes.values()))[:-1], axis=1)
-    field = dict(zip(sizes, parts, strict=True))
-    whole = {name: np.rint(field[name]).astype(np.int64) for name in ("free", "capacity", "demand", "nodes", "backlog")}
+    count, fields = len(rows), layout(card).fields(rows)
     return Observation(
-        free=whole["free"].reshape(count, machines, 1, resources),
-        demand=whole["demand"].reshape(count, slots, resources),
-        duration=np.ascontiguousarray(field["duration"]),
-        waited=np.ascontiguousarray(field["waited"]),
-        backlog=whole["backlog"][:, 0].copy(),
-        backlog_head=np.ascontiguousarray(field["backlog_head"]),
-        capacity=whole["capacity"].reshape(count, machines, resources),
-        since_arrival=field["since_arrival"][:, 0].copy(),
-        legal=(field["legal"] > 0.5).reshape(count, slots, machines),
-        fits_now=(field["fits_now"] > 0.5).reshape(count, slots, machines),
+        **fields
+        | {"free": fields["free"][:, :, None], "legal": fields["legal"] > 0.5, "fits_now": fields["fits_now"] > 0.5},
         now=np.zeros(count),
-        nodes=whole["nodes"],
-        fits_in=np.ascontiguousarray(field["fits_in"]),
-        arrived=np.zeros((count, 2 + resources)),
-        may_idle=field["since_arrival"][:, 0] < card.stall,
+        arrived=np.zeros((count, 2 + len(card.resources))),
+        may_idle=fields["since_arrival"] < card.stall,
         to_end=np.full(count, np.inf),
     )

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from pipeline.config import PoolScenario
-from pipeline.core import BoolArray, FloatArray, IntArray, Observation, legal_actions
+from pipeline.core import BoolArray, FloatArray, IntArray, Observation, TimeArray, legal_actions
 
 
 class Cluster(NamedTuple):
@@ -157,3 +157,19 @@ def compact(view: Observation) -> CompactObservation:
     cells[:, steps * resources :] = blocks.reshape(count, -1)
     rest = np.stack([view.backlog, view.since_arrival], axis=1).astype(np.int32)
     return CompactObservation(cells, rest, legal_actions(view))
+
+
+def room(free: IntArray, demand: IntArray, duration: TimeArray) -> BoolArray:
+    """Return whether jobs, if they began in each step of the horizon [B, M, T], would fit until they end.
+
+    Args:
+        free: units [B, T, R] in each step.
+        demand: units [B, M, R].
+        duration: steps [B, M]; 0 = no job.
+    """
+    steps = free.shape[1]
+    short = np.asarray((free[:, None] < demand[:, :, None]).any(axis=3))
+    short_before = np.concatenate([np.zeros_like(short[:, :, :1], dtype=np.int64), short.cumsum(axis=2)], axis=2)
+    end = np.arange(steps) + duration[:, :, None]
+    until = np.take_along_axis(short_before, np.minimum(end, steps), axis=2)
+    return np.asarray((until == short_before[:, :, :-1]) & (end <= steps) & (duration > 0)[:, :, None])

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from pipeline import storage
-from pipeline.config import Params, PoolCard, PoolScenario, there_are
+from pipeline.config import Params, PoolCard, PoolScenario
 from pipeline.core import Policy
 from pipeline.errors import UserError
 from pipeline.explaining.tree import TREE, tree_by_name
@@ -52,10 +52,7 @@ def policy_by_name(name: str, scenario: PoolScenario, of: str) -> tuple[Policy, 
     if name.endswith(TREE) and not Path(name).is_dir():
         return tree_by_name(name), True
     if not Path(name).is_dir():
-        near = storage.nearest_model(name)
-        raise UserError(
-            f"unknown policy '{name}': expected a model directory or a heuristic; {there_are(HEURISTICS, name)}{near}"
-        )
+        raise storage.unknown_policy(name, HEURISTICS)
     return _model(name, scenario)
 
 

@@ -11,9 +11,15 @@ import numpy as np
 
 from pipeline import storage
 from pipeline.config import PoolCard
-from pipeline.core import BoolArray, FloatArray, IntArray, Observation
+from pipeline.core import FloatArray, IntArray, Observation
+from pipeline.live.rows import Rows
 from pipeline.problems.parts import Answering, Served
-from pipeline.problems.pool.nouns import Cluster
+from pipeline.problems.pool.nouns import Cluster, room
+
+AXES = {
+    **{"free": "TR", "demand": "MR", "duration": "M", "waited": "M", "backlog": "", "since_arrival": ""},
+    **{"backlog_head": "H", "now": "", "arrived": "A"},
+}
 
 
 def served(folder: Path) -> Served:
@@ -32,62 +38,30 @@ def served(folder: Path) -> Served:
 
         return act
 
-    return Served(width(len(card.resources), card.horizon, card.slots), None, load)
+    return Served(layout(len(card.resources), card.horizon, card.slots).width, None, load)
 
 
-def width(resources: int, horizon: int, slots: int) -> int:
-    """Return N.
+def layout(resources: int, horizon: int, slots: int) -> Rows:
+    """Return how rows are laid out.
 
-    >>> width(resources=2, horizon=20, slots=10)
+    >>> layout(resources=2, horizon=20, slots=10).width
     90
     """
-    return horizon * resources + slots * (resources + 2) + 2 * resources + 6
-
-
-def flatten(view: Observation) -> FloatArray:
-    """Return the rows [B, N], float32."""
-    slots = (view.demand, view.duration, view.waited)
-    fields = (view.free, *slots, view.backlog, view.since_arrival, view.backlog_head, view.now, view.arrived)
-    columns = [np.asarray(field).reshape(len(view.now), -1) for field in fields]
-    return np.concatenate(columns, axis=1).astype(np.float32)
+    return Rows(AXES, AXES, T=horizon, R=resources, M=slots, H=resources + 1, A=resources + 2)
 
 
 def unflatten(rows: FloatArray, cluster: Cluster) -> Observation:
     """Return the observation of some rows [B, N]."""
-    count, resources = len(rows), len(cluster.capacity)
-    sizes = (cluster.horizon * resources, cluster.slots * resources, cluster.slots, cluster.slots, 1, 1)
-    whole = np.rint(rows).astype(np.int64)
-    places = np.cumsum((*sizes, resources + 1, 1))
-    free, demand, duration, waited, backlog, since_arrival, head, now, arrived = np.split(whole, places, axis=1)
-    free = free.reshape(count, cluster.horizon, resources)
-    demand = demand.reshape(count, cluster.slots, resources)
-    fits = _fits(free, demand, duration, cluster)
+    count = len(rows)
+    fields = layout(len(cluster.capacity), cluster.horizon, cluster.slots).fields(rows)
+    fits = room(fields["free"], fields["demand"], fields["duration"])
     return Observation(
-        free=free[:, None],
-        demand=demand,
-        duration=duration,
-        waited=waited,
-        backlog=backlog[:, 0],
-        backlog_head=head,
-        capacity=np.tile(np.array(cluster.capacity), (count, 1, 1)),
-        since_arrival=since_arrival[:, 0],
+        **fields | {"free": fields["free"][:, None], "arrived": fields["arrived"].astype(float)},
         legal=np.any(fits, axis=2, keepdims=True) if cluster.place_ahead else fits[:, :, :1],
         fits_now=fits[:, :, :1],
-        now=now[:, 0],
-        nodes=(duration > 0).astype(np.int64),
-        fits_in=np.zeros(duration.shape),
-        arrived=arrived.astype(float),
-        may_idle=since_arrival[:, 0] < cluster.stalled_after,
+        capacity=np.tile(np.array(cluster.capacity), (count, 1, 1)),
+        nodes=(fields["duration"] > 0).astype(np.int64),
+        fits_in=np.zeros(fields["duration"].shape),
+        may_idle=fields["since_arrival"] < cluster.stalled_after,
         to_end=np.full(count, np.inf),  # a served policy meets a cluster that goes on
     )
-
-
-def _fits(free: IntArray, demand: IntArray, duration: IntArray, cluster: Cluster) -> BoolArray:
-    """Return whether each job [B, M] would fit until it ends if it began in each step [T] of the horizon."""
-    short = np.asarray((free[:, None] < demand[:, :, None]).any(axis=3))
-    short_before = np.concatenate([np.zeros_like(short[:, :, :1], dtype=np.int64), short.cumsum(axis=2)], axis=2)
-    begin = np.arange(cluster.horizon)
-    end = begin + duration[:, :, None]
-    until = np.take_along_axis(short_before, np.minimum(end, cluster.horizon), axis=2)
-    free_throughout = until == short_before[:, :, :-1]
-    return np.asarray(free_throughout & (end <= cluster.horizon) & (duration > 0)[:, :, None])

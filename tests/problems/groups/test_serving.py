@@ -11,7 +11,7 @@ from numpy.testing import assert_array_equal
 from pipeline.errors import UserError
 from pipeline.problems.groups.networks.acting import controller
 from pipeline.problems.groups.nouns import Observation, batch
-from pipeline.problems.groups.serving import SHAPES, answers, flatten, served, unflatten, width
+from pipeline.problems.groups.serving import SHAPES, answers, layout, served
 from pipeline.problems.groups.simulator.compiled.batch import Groups
 from pipeline.problems.groups.workload.source import cluster_of, configurations_of
 
@@ -45,9 +45,10 @@ def test_rows_name_every_field_of_an_observation_in_its_order() -> None:
 
 def test_an_observation_comes_back_from_its_row() -> None:
     for view in views():
-        rows = flatten(view)
-        assert rows.shape == (len(view.now), width(CLUSTER))
-        for name, mine, again in zip(Observation._fields, view, unflatten(rows, CLUSTER), strict=True):
+        rows = layout(CLUSTER).flatten(view)
+        assert rows.shape == (len(view.now), layout(CLUSTER).width)
+        back = layout(CLUSTER).fields(rows)
+        for name, mine, again in zip(Observation._fields, view, Observation(**back), strict=True):
             assert mine.dtype.kind == again.dtype.kind, name
             assert_array_equal(mine, again, err_msg=name)
 
@@ -59,9 +60,9 @@ def test_a_served_controller_sets_what_the_controller_does(kind: type) -> None:
         controller(write_controller(PARAMS, Path("policy")), CLUSTER, CONFIGURATIONS),
         served(Path("policy")),
     )
-    assert (asked.width, asked.answer) == (width(CLUSTER), 2 * 2 + 2)
+    assert (asked.width, asked.answer) == (layout(CLUSTER).width, 2 * 2 + 2)
     for view in seen:
-        found = asked.act(flatten(view).astype(kind), np.zeros(len(view.now)))
+        found = asked.act(layout(CLUSTER).flatten(view).astype(kind), np.zeros(len(view.now)))
         assert found.shape == (len(view.now), 6)
         assert_array_equal(found, answers(control(view, np.zeros(len(view.now)))))
 
@@ -70,14 +71,14 @@ def test_an_answer_is_shares_and_then_orders() -> None:
     view = views()[0]
     control = controller(write_controller(PARAMS, Path("policy")), CLUSTER, CONFIGURATIONS)
     setting = control(view, np.zeros(len(view.now)))
-    row = served(Path("policy")).act(flatten(view), np.zeros(len(view.now)))[0]
+    row = served(Path("policy")).act(layout(CLUSTER).flatten(view), np.zeros(len(view.now)))[0]
     assert row[:4].reshape(2, 2).tolist() == setting.share[0].tolist()
     assert row[4:].tolist() == setting.order[0].tolist()
 
 
 def test_a_row_of_zeros_is_answered() -> None:
     write_controller(PARAMS, Path("policy"))
-    assert np.isfinite(served(Path("policy")).act(np.zeros((1, width(CLUSTER))), np.zeros(1))).all()
+    assert np.isfinite(served(Path("policy")).act(np.zeros((1, layout(CLUSTER).width)), np.zeros(1))).all()
 
 
 def test_what_is_no_model_is_refused() -> None:

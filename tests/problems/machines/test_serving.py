@@ -12,7 +12,7 @@ from pipeline.core import Observation, keys
 from pipeline.learning.stored import weights_of
 from pipeline.problems.machines.networks.loading import build, restore, shape_of
 from pipeline.problems.machines.nouns import DISPATCH, end_to_end
-from pipeline.problems.machines.serving import flatten, served, unflatten, width
+from pipeline.problems.machines.serving import layout, served, unflatten
 from pipeline.problems.machines.simulator.compiled.batch import Simulator
 from pipeline.simulation.rollout import play
 
@@ -47,7 +47,7 @@ def test_a_served_policy_acts_as_in_play(network: str, how: str, dispatch: str, 
     views: list[tuple[np.ndarray, np.ndarray]] = []
 
     def watch(rows: np.ndarray, view: Observation, actions: np.ndarray) -> None:
-        views.append((flatten(view, mine), actions))
+        views.append((layout(mine).flatten(view), actions))
         back = unflatten(views[-1][0], mine)
         for name in ("free", "capacity", "demand", "nodes", "legal", "fits_now", "backlog"):
             assert (getattr(back, name) == getattr(view, name)).all(), name
@@ -57,7 +57,7 @@ def test_a_served_policy_acts_as_in_play(network: str, how: str, dispatch: str, 
     play(simulator, lambda view, draws: policy(view, half[: len(draws)]), key, watch)
     assert len(views) > 10
     for rows, actions in views:
-        assert rows.shape[1] == answering.width == width(mine)
+        assert rows.shape[1] == answering.width == layout(mine).width
         assert rows.dtype == np.float32
         assert answering.act(rows, half[: len(rows)]).tolist() == actions.tolist()
 

@@ -3,7 +3,7 @@ import pytest
 
 from pipeline.core import Observation
 from pipeline.problems.pool.nouns import Cluster, JobSet
-from pipeline.problems.pool.serving import flatten, unflatten, width
+from pipeline.problems.pool.serving import layout, unflatten
 from tests.oracles.pool import Timestep
 
 
@@ -27,13 +27,13 @@ def test_an_observation_survives_being_a_row(place_ahead: bool) -> None:
     observed = views(place_ahead)
     assert len({(view.legal.any(), view.fits_now.any()) for view in observed}) == 2 + place_ahead
     for view in observed:
-        row = flatten(view)
-        assert (row.shape, row.dtype) == ((1, width(2, 6, 3)), np.float32)
+        row = layout(2, 6, 3).flatten(view)
+        assert (row.shape, row.dtype) == ((1, layout(2, 6, 3).width), np.float32)
         again = unflatten(row, cluster(place_ahead))
         for name in Observation._fields:
             np.testing.assert_array_equal(getattr(again, name), getattr(view, name), err_msg=name)
 
 
 def test_rows_of_many_episodes_keep_their_order() -> None:
-    rows = np.concatenate([flatten(view) for view in views(False)[:5]])
-    np.testing.assert_array_equal(flatten(unflatten(rows, cluster(False))), rows)
+    rows = np.concatenate([layout(2, 6, 3).flatten(view) for view in views(False)[:5]])
+    np.testing.assert_array_equal(layout(2, 6, 3).flatten(unflatten(rows, cluster(False))), rows)

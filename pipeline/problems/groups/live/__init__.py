@@ -1,10 +1,11 @@
-"""Groups that share a cluster, as they are: what a service is asked about them, and how a controller answers."""
+"""Groups that share a cluster, at one moment: what a service is asked about them, and how a controller answers."""
 
 from collections.abc import Mapping
 
 from pipeline.config import Params
 from pipeline.core import Json
-from pipeline.problems.asking import Live
+from pipeline.live.deciding import Live
+from pipeline.problems.groups.live.cluster import from_state
 from pipeline.problems.groups.live.deciding import decider
 from pipeline.problems.groups.live.state import SharesDecision, SharesState
 
@@ -24,4 +25,6 @@ def example(params: Params, scenario: str) -> Mapping[str, Json]:
     }
 
 
-LIVE: Live[SharesState, SharesDecision] = Live("shares", SharesState, SharesDecision, example, "equal", decider)
+LIVE: Live[SharesState, SharesDecision] = Live(
+    "shares", SharesState, SharesDecision, example, "equal", from_state, decider
+)

@@ -1,21 +1,33 @@
-"""A state of groups in numbers, as a controller sees it; sums are those of the simulator."""
+"""A state of groups as one episode of the simulator, and as a controller sees it there."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
+from pipeline.config import GroupsScenario, Params
 from pipeline.core import FloatArray, IntArray
 from pipeline.errors import UserError
-from pipeline.problems.groups.live.state import GroupArrived, GroupMemory, SharesState
-from pipeline.problems.groups.nouns import RECENT, Observation, SharedCluster, equal_shares
+from pipeline.live.deciding import ONLY
+from pipeline.problems.groups.live.state import GroupMemory, SharesState
+from pipeline.problems.groups.nouns import RECENT, Jobs, Observation, SharedCluster, batch, equal_shares
+from pipeline.problems.groups.simulator.compiled.batch import Groups
+from pipeline.problems.groups.workload.source import cluster_of
 
 
+@dataclass(frozen=True)
 class Names:
     """What a scenario calls its resources and queues."""
 
-    def __init__(self, resources: Sequence[str], queues: Sequence[str], orders: Sequence[Sequence[str]]) -> None:
-        self.resources, self.queues = tuple(resources), tuple(queues)
-        self.orders = tuple(tuple(order) for order in orders)
+    resources: tuple[str, ...]
+    queues: tuple[str, ...]
+    orders: tuple[tuple[str, ...], ...]
+
+    @classmethod
+    def of(cls, row: GroupsScenario) -> "Names":
+        """Return those of a scenario."""
+        return cls(tuple(row.resources), tuple(row.queues), tuple(tuple(order) for order in row.orders))
 
     def units(self, demand: Mapping[str, int], where: str) -> list[int]:
         """Return amounts [R].
@@ -49,132 +61,74 @@ class Names:
         return self.orders.index(tuple(queues))
 
 
-class Waiting:
-    """Jobs by group and queue, and what they add up to."""
-
-    def __init__(self, jobs: Sequence[GroupArrived], what: str, names: Names, cluster: SharedCluster) -> None:
-        self._size = (cluster.groups, cluster.queues)
-        where = [f"{what} {k}" for k in range(len(jobs))]
-        for job, place in zip(jobs, where, strict=True):
-            must_be_group(job.group, place, cluster)
-        self.group = np.array([job.group for job in jobs], dtype=np.int64)
-        self.queue = np.array([names.queue(job.queue, at) for job, at in zip(jobs, where, strict=True)], dtype=np.int64)
-        units = [names.units(job.demand, at) for job, at in zip(jobs, where, strict=True)]
-        self.demand = np.array(units, dtype=np.int64).reshape(-1, len(names.resources))
-        self.estimate = np.array([job.duration for job in jobs], dtype=float)
-        self.work = self.estimate * (self.demand / cluster.capacity).mean(axis=1)
-        wide = np.flatnonzero((self.demand > cluster.capacity).any(axis=1))
-        if len(wide):
-            raise UserError(
-                f"{where[wide[0]]} wants {self.demand[wide[0]].tolist()} units; there are {cluster.capacity.tolist()}"
-            )
-
-    def summed(self, value: FloatArray | IntArray) -> FloatArray:
-        """Return a value [N] or [N, R] of the jobs, summed [G, Q] or [G, Q, R]."""
-        total = np.zeros((*self._size, *value.shape[1:]))
-        np.add.at(total, (self.group, self.queue), value)
-        return total
-
-    def of_heads(self, arrived: FloatArray, value: FloatArray | IntArray) -> FloatArray:
-        """Return a value of the first job of each queue [G, Q] or [G, Q, R]; 0 = nobody waits."""
-        found = np.zeros((*self._size, *value.shape[1:]))
-        last_first = np.argsort(arrived, kind="stable")[::-1]
-        for job in last_first:
-            found[self.group[job], self.queue[job]] = value[job]
-        return found
+def from_state(params: Params, scenario: str, state: SharesState) -> Groups:
+    """Return a state of a scenario's cluster as an episode; raise what `episode_of` does."""
+    row = params.groups_scenario(scenario)
+    return episode_of(state, Names.of(row), cluster_of(row))
 
 
-def must_be_group(group: int, where: str, cluster: SharedCluster) -> None:
-    """Refuse a group that there is not.
-
-    Raises:
-        UserError: it is not there.
-    """
-    if group >= cluster.groups:
-        raise UserError(f"{where}: there is no group {group}; expected 0 to {cluster.groups - 1}")
+def seen(episode: Groups, state: SharesState) -> Observation:
+    """Return what a controller sees [B = 1] of a state's episode, at the state's time."""
+    return episode.observe(ONLY)._replace(now=np.array([state.now]))
 
 
-def observed(state: SharesState, names: Names, cluster: SharedCluster) -> Observation:
-    """Return what a controller sees [B = 1].
+def episode_of(state: SharesState, names: Names, cluster: SharedCluster) -> Groups:
+    """Return a state as an episode, whose clock begins at the state's time.
 
     Raises:
         UserError: the state speaks of what is not there, or running jobs hold more than there is.
     """
-    waiting = Waiting(state.waiting, "waiting job", names, cluster)
-    arrived = np.array([job.arrived for job in state.waiting], dtype=float)
-    waited = state.now - arrived
-    share, order, recent_jobs, recent_work = _memory(state, names, cluster)
-    running, used, left, releasing = _running(state, names, cluster)
-    ones = np.ones(len(arrived))
-    return Observation(
-        now=np.array([state.now]),
-        waiting=waiting.summed(ones)[None].astype(np.int64),
-        waiting_demand=waiting.summed(waiting.demand)[None].astype(np.int64),
-        waiting_work=waiting.summed(waiting.work)[None],
-        waited=waiting.summed(waited)[None],
-        head_waited=waiting.of_heads(arrived, waited)[None],
-        head_demand=waiting.of_heads(arrived, waiting.demand)[None].astype(np.int64),
-        head_estimate=waiting.of_heads(arrived, waiting.estimate)[None],
-        running=running[None],
-        used=used[None],
-        left=left[None],
-        releasing=releasing[None],
-        recent_jobs=recent_jobs[None],
-        recent_work=recent_work[None],
-        share=share[None],
-        order=order[None],
-    )
+    waiting = _columns(state.waiting, "waiting job", names, cluster)
+    running = _columns(state.running, "running job", names, cluster)
+    used = running.demand.sum(axis=0)
+    for r in np.flatnonzero(used > cluster.capacity):
+        raise UserError(f"running jobs hold {used[r]} of {names.resources[r]}; there are {cluster.capacity[r]}")
+    by_arrival = np.argsort(waiting.arrival, kind="stable")
+    both = Jobs(*(np.concatenate([one, other[by_arrival]]) for one, other in zip(running, waiting, strict=True)))
+    here = both._replace(arrival=both.arrival - state.now)
+    return Groups.under_way(batch([here]), cluster, running.arrival - state.now, *_memory(state, names, cluster))
 
 
-def _running(
-    state: SharesState, names: Names, cluster: SharedCluster
-) -> tuple[IntArray, IntArray, FloatArray, IntArray]:
-    """Return of each group its running jobs [G], units held [G, R], work left [G], units coming back [G, R]."""
-    running, left = np.zeros(cluster.groups, dtype=np.int64), np.zeros(cluster.groups)
-    used, releasing = np.zeros((2, cluster.groups, len(names.resources)), dtype=np.int64)
-    for k, job in enumerate(state.running):
-        where = f"running job {k}"
-        must_be_group(job.group, where, cluster)
-        units = np.array(names.units(job.demand, where), dtype=np.int64)
-        running[job.group] += 1
-        used[job.group] += units
-        rest = max(job.duration - (state.now - job.started), 0.0)
-        left[job.group] += rest * (units / cluster.capacity).mean()
-        if job.started + job.duration <= state.now + cluster.interval:
-            releasing[job.group] += units
-    over = np.flatnonzero(used.sum(axis=0) > cluster.capacity)
-    if len(over):
-        r = over[0]
-        raise UserError(
-            f"running jobs hold {used.sum(axis=0)[r]} of {names.resources[r]}; there are {cluster.capacity[r]}"
-        )
-    return running, used, left, releasing
+def _columns(jobs: Sequence[Any], what: str, names: Names, cluster: SharedCluster) -> Jobs:
+    """Return jobs that end as their users say, from when they arrived or started; of those that do neither, from 0."""
+    where = [f"{what} {k}" for k in range(len(jobs))]
+    for job, place in zip(jobs, where, strict=True):
+        if job.group >= cluster.groups:
+            raise UserError(f"{place}: there is no group {job.group}; expected 0 to {cluster.groups - 1}")
+    queue = [names.queue(job.queue, at) if hasattr(job, "queue") else 0 for job, at in zip(jobs, where, strict=True)]
+    units = [names.units(job.demand, at) for job, at in zip(jobs, where, strict=True)]
+    demand = np.array(units, dtype=np.int64).reshape(-1, len(names.resources))
+    for k in np.flatnonzero((demand > cluster.capacity).any(axis=1)):
+        raise UserError(f"{where[k]} wants {units[k]} units; there are {cluster.capacity.tolist()}")
+    begin = np.array([getattr(job, "arrived", getattr(job, "started", 0.0)) for job in jobs], dtype=float)
+    lasting = np.array([job.duration for job in jobs], dtype=float)
+    group = np.array([job.group for job in jobs], dtype=np.int64)
+    return Jobs(begin, lasting, lasting, demand, group, np.array(queue, dtype=np.int64))
 
 
 def _memory(
     state: SharesState, names: Names, cluster: SharedCluster
 ) -> tuple[IntArray, IntArray, FloatArray, FloatArray]:
     """Return share [G, R], order [G], and recent jobs and work [G, Q], with what arrived mixed in."""
-    size = (cluster.groups, cluster.queues)
     share, order = equal_shares(cluster), np.zeros(cluster.groups, dtype=np.int64)
-    jobs, work = np.zeros(size), np.zeros(size)
-    if state.memory:
-        if len(state.memory) != cluster.groups:
-            raise UserError(f"memory is of {len(state.memory)} groups; expected {cluster.groups}")
-        for g, told in enumerate(state.memory):
-            where = f"memory of group {g}"
-            share[g], order[g] = names.units(told.units, where), names.order(told.order, where)
-            for table, values in ((jobs, told.recent_jobs), (work, told.recent_work)):
-                for name, value in values.items():
-                    table[g, names.queue(name, where)] = value
-    new = Waiting(state.arrived, "arrived job", names, cluster)
-    jobs = RECENT * new.summed(np.ones(len(state.arrived))) + (1 - RECENT) * jobs
-    work = RECENT * new.summed(new.work) + (1 - RECENT) * work
+    recent, came = np.zeros((2, 2, cluster.groups, cluster.queues))  # of each, jobs and work
+    if state.memory and len(state.memory) != cluster.groups:
+        raise UserError(f"memory is of {len(state.memory)} groups; expected {cluster.groups}")
+    for g, told in enumerate(state.memory):
+        where = f"memory of group {g}"
+        share[g], order[g] = names.units(told.units, where), names.order(told.order, where)
+        for table, values in zip(recent, (told.recent_jobs, told.recent_work), strict=True):
+            for name, value in values.items():
+                table[g, names.queue(name, where)] = value
+    new = _columns(state.arrived, "arrived job", names, cluster)
+    np.add.at(came[0], (new.group, new.queue), 1.0)
+    np.add.at(came[1], (new.group, new.queue), new.estimate * (new.demand / cluster.capacity).mean(axis=1))
+    jobs, work = RECENT * came + (1 - RECENT) * recent
     return share, order, jobs, work
 
 
 def remembered(view: Observation, share: IntArray, order: IntArray, names: Names) -> tuple[GroupMemory, ...]:
-    """Return what is to be handed back: the shares [G, R] and orders [G] that were set, and what is recent."""
+    """Return what the next state is to return: the shares [G, R] and orders [G] now set, and what is recent."""
     return tuple(
         GroupMemory(
             units=dict(zip(names.resources, share[g].tolist(), strict=True)),

@@ -1,4 +1,4 @@
-"""A controller sets shares for a cluster as it is."""
+"""A controller sets shares for a live cluster: any policy of the scenario, on the state as an episode."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -6,23 +6,17 @@ from pathlib import Path
 
 import numpy as np
 
-from pipeline import storage
-from pipeline.config import GroupsCard, GroupsScenario, Params, there_are
+from pipeline.config import Params
 from pipeline.errors import UserError
-from pipeline.external.loading import external, is_external
-from pipeline.problems.asking import RefusedError
-from pipeline.problems.groups.heuristics.names import RULES
-from pipeline.problems.groups.heuristics.rules import HEURISTICS, capacity
-from pipeline.problems.groups.heuristics.teachers import fixed
-from pipeline.problems.groups.heuristics.tuning import ORDER, PART, WEIGHT, untuned
-from pipeline.problems.groups.live.cluster import Names, observed, remembered
+from pipeline.live.deciding import ONLY, RefusedError
+from pipeline.problems.groups.evaluation.foresight import Act
+from pipeline.problems.groups.heuristics.names import REFERENCES
+from pipeline.problems.groups.live.cluster import Names, episode_of, remembered, seen
 from pipeline.problems.groups.live.state import GroupShare, SharesDecision, SharesState
-from pipeline.problems.groups.nouns import Configurations, Controller, SharedCluster
-from pipeline.problems.groups.policies import must_match
+from pipeline.problems.groups.nouns import SharedCluster
+from pipeline.problems.groups.policies import policy_by_name
 from pipeline.problems.groups.simulator.knapsack.several import plan
 from pipeline.problems.groups.workload.source import cluster_of, configurations_of
-
-SERVED = (*HEURISTICS, "capacity", "fixed")
 
 
 @dataclass(frozen=True)
@@ -31,7 +25,7 @@ class Decider:
 
     names: Names
     cluster: SharedCluster
-    control: Controller
+    act: Act
     rng: np.random.Generator
 
     def __call__(self, state: SharesState) -> SharesDecision:
@@ -41,70 +35,30 @@ class Decider:
             UserError: the state contradicts itself.
             RefusedError: what it sets cannot be set.
         """
-        view = observed(state, self.names, self.cluster)
-        shares_of, orders_of = self.control(view, self.rng.random(1))
+        episode = episode_of(state, self.names, self.cluster)
+        view = seen(episode, state)
+        shares_of, orders_of = self.act(episode, ONLY, view, self.rng.random(1))
         share, order = shares_of[0], orders_of[0]
         good = (share >= 0).all() and (share <= self.cluster.capacity).all()
         if not good or not ((order >= 0) & (order < len(self.names.orders))).all():
             raise RefusedError("it sets shares that there are not")
-        shares = tuple(
-            GroupShare(
-                units=dict(zip(self.names.resources, units.tolist(), strict=True)),
-                order=self.names.orders[int(place)],
-            )
-            for units, place in zip(share, order, strict=True)
-        )
-        until, memory = state.now + self.cluster.interval, remembered(view, share, order, self.names)
-        return SharesDecision(shares=shares, until=until, memory=memory)
+        memory = remembered(view, share, order, self.names)
+        shares = tuple(GroupShare(units=one.units, order=one.order) for one in memory)
+        return SharesDecision(shares=shares, until=state.now + self.cluster.interval, memory=memory)
 
 
 def decider(params: Params, scenario: str, name: str, tuned: Mapping[str, float]) -> Decider:
     """Return what sets shares as a controller does: a rule by name, or a model's folder.
 
     Raises:
-        UserError: there is none, or it is a model of another cluster, or a rule that plays the simulator.
+        UserError: there is none, it is a model of another cluster, or a reference that divides nothing or knows all.
     """
     row = params.groups_scenario(scenario)
-    names = Names(list(row.resources), row.queues, row.orders)
-    control = external(name, row) if is_external(name) else _control(name, row, tuned)
-    return Decider(names, cluster_of(row), control, np.random.default_rng(params.seed))
-
-
-def _control(name: str, row: GroupsScenario, tuned: Mapping[str, float]) -> Controller:
-    return _model(Path(name), row) if Path(name).is_dir() else _rule(name, row, tuned)
-
-
-def _rule(name: str, row: GroupsScenario, tuned: Mapping[str, float]) -> Controller:
-    cluster, knobs = cluster_of(row), untuned(row.groups) | dict(tuned)
-    if name in RULES and name not in SERVED:
-        raise UserError(f"policy '{name}' is not served: it plays the simulator, or is no more than a reference")
-    if name not in SERVED:
-        near = storage.nearest_model(name)
-        raise UserError(
-            f"unknown policy '{name}': expected a model directory or a heuristic; {there_are(SERVED, name)}{near}"
-        )
-    order = int(knobs[ORDER.format(rule=name)])
-    weights, part = ([knobs[knob.format(group=g)] for g in range(cluster.groups)] for knob in (WEIGHT, PART))
-    if name == "capacity":
-        return capacity(cluster, order, part)
-    return fixed(cluster, order, weights) if name == "fixed" else HEURISTICS[name](cluster, order)
-
-
-def _model(folder: Path, row: GroupsScenario) -> Controller:
-    from pipeline.problems.groups.networks.acting import controller  # torch: 2 s and 250 MB that rules do without
-    from pipeline.problems.groups.networks.loading import restore
-
-    try:
-        model = storage.read_model(folder, GroupsCard)
-    except OSError as error:
-        raise UserError(f"{folder}: cannot be read ({error.strerror})") from error
-    must_match(model.card, row)
-    cluster, configurations = cluster_of(row), configurations_of(row)
-    _compile_knapsack(cluster, configurations)
-    return controller(restore(model.card, model.weights), cluster, configurations)
-
-
-def _compile_knapsack(cluster: SharedCluster, configurations: Configurations) -> None:
-    """Let all groups want the most, once: what is compiled when they first do so takes longer than any answer may."""
-    levels = len(configurations.units)
-    plan(np.tile(np.arange(levels, dtype=float), (1, cluster.groups, 1)), configurations.units, cluster.capacity)
+    if name in REFERENCES:
+        raise UserError(f"policy '{name}' is not served: it is no more than a reference")
+    act, cluster = policy_by_name(name, params, scenario, tuned), cluster_of(row)
+    if Path(name).is_dir():
+        # All groups want the most, once: what is compiled when they first do so takes longer than any answer may.
+        units = configurations_of(row).units
+        plan(np.tile(np.arange(len(units), dtype=float), (1, cluster.groups, 1)), units, cluster.capacity)
+    return Decider(Names.of(row), cluster, act, np.random.default_rng(params.seed))

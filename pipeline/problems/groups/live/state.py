@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 from pydantic import Field, model_validator
 
 from pipeline.config.records import Frozen, Name
-from pipeline.problems.asking import MOST_RESOURCES, MOST_RUNNING, MOST_WAITING, at_most
+from pipeline.live.states import MOST_RESOURCES, MOST_RUNNING, MOST_WAITING, at_most, in_the_past
 
 LATEST = 1e12  # in the cluster's time, either side of 0
 MOST_GROUPS, MOST_QUEUES, MOST_ARRIVED = 1000, 64, 20_000
@@ -66,12 +66,8 @@ class SharesState(Frozen):
 
     @model_validator(mode="after")
     def _nothing_is_still_to_come(self) -> "SharesState":
-        for k, job in enumerate(self.waiting):
-            if job.arrived > self.now:
-                raise ValueError(f"waiting job {k} arrives at {job.arrived:g}, after now, {self.now:g}")
-        for k, other in enumerate(self.running):
-            if other.started > self.now:
-                raise ValueError(f"running job {k} starts at {other.started:g}, after now, {self.now:g}")
+        in_the_past("waiting", self.waiting, "arrived", self.now)
+        in_the_past("running", self.running, "started", self.now)
         return self
 
 

@@ -203,10 +203,10 @@ HEURISTICS: dict[str, Policy] = {
     "f1": heuristic(f1, TEACHERS["f1"]),
     "wfp3": heuristic(wfp3, TEACHERS["wfp3"]),
     "unicep": heuristic(unicep, TEACHERS["unicep"]),
-    "least_allocated": heuristic(least_allocated, TEACHERS["least_allocated"]),
-    "most_allocated": heuristic(most_allocated, TEACHERS["most_allocated"]),
-    "balanced_allocation": heuristic(balanced_allocation, TEACHERS["balanced_allocation"]),
-    "sjf_most_allocated": heuristic(sjf_most_allocated, TEACHERS["sjf_most_allocated"]),
+    "least_allocated": heuristic(least_allocated, TEACHERS["least_allocated"], fcfs),
+    "most_allocated": heuristic(most_allocated, TEACHERS["most_allocated"], fcfs),
+    "balanced_allocation": heuristic(balanced_allocation, TEACHERS["balanced_allocation"], fcfs),
+    "sjf_most_allocated": heuristic(sjf_most_allocated, TEACHERS["sjf_most_allocated"], sjf),
 }
 
 # As RLScheduler's code has them, to replay what it published.

@@ -1,10 +1,11 @@
-"""Many machines as they are: what a service is asked about them, and how a policy answers."""
+"""Many machines at one moment: what a service is asked about them, and how a policy answers."""
 
 from collections.abc import Mapping
 
 from pipeline.config import Params
 from pipeline.core import THOUSANDTHS, Json
-from pipeline.problems.asking import Live
+from pipeline.live.deciding import Live
+from pipeline.problems.machines.live.cluster import from_state
 from pipeline.problems.machines.live.deciding import decider
 from pipeline.problems.machines.live.state import MachinesDecision, MachinesState
 from pipeline.problems.machines.user_jobs import park_of
@@ -30,5 +31,5 @@ def example(params: Params, scenario: str) -> Mapping[str, Json]:
 
 
 LIVE: Live[MachinesState, MachinesDecision] = Live(
-    "decide", MachinesState, MachinesDecision, example, "fcfs", decider, True
+    "decide", MachinesState, MachinesDecision, example, "fcfs", from_state, decider, places=True
 )

@@ -1,14 +1,21 @@
-"""The state of many machines, as a service is asked about it, and what it answers; both have a version.
-
-Names are text, and nothing but text: they are compared and given back.
-"""
+"""The state of many machines, as a service is asked about it, and what it answers; both have a version."""
 
 from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
 from pipeline.config.records import Frozen, Name
-from pipeline.problems.asking import MOST_RESOURCES, MOST_RUNNING, MOST_WAITING, Text, at_most, once
+from pipeline.live.states import (
+    MOST_RESOURCES,
+    MOST_RUNNING,
+    MOST_WAITING,
+    Decision,
+    Text,
+    at_most,
+    in_the_past,
+    last_in_the_past,
+    once,
+)
 
 MOST_MACHINES = 20_000
 LATEST = 1e15  # in the cluster's time, either side of 0
@@ -61,31 +68,15 @@ class MachinesState(Frozen):
     running: Annotated[tuple[RunningJob, ...], at_most(MOST_RUNNING)] = ()
 
     @model_validator(mode="after")
-    def _names_once(self) -> "MachinesState":
+    def _consistent(self) -> "MachinesState":
         once("machine", (machine.name for machine in self.machines))
         once("job", [job.id for job in self.waiting] + [job.id for job in self.running])
         for job in self.running:
             once(f"running job '{job.id}': machine", job.machines)
+        in_the_past("waiting", self.waiting, "arrived", self.now)
+        in_the_past("running", self.running, "started", self.now)
+        last_in_the_past(self.last_arrival, self.now)
         return self
-
-    @model_validator(mode="after")
-    def _nothing_is_still_to_come(self) -> "MachinesState":
-        for job in self.waiting:
-            if job.arrived > self.now:
-                raise ValueError(f"waiting job '{job.id}' arrives at {job.arrived:g}, after now, {self.now:g}")
-        for other in self.running:
-            if other.started > self.now:
-                raise ValueError(f"running job '{other.id}' starts at {other.started:g}, after now, {self.now:g}")
-        if self.last_arrival is not None and self.last_arrival > self.now:
-            raise ValueError(f"last_arrival is {self.last_arrival:g}, after now, {self.now:g}")
-        return self
-
-
-class Ranked(Frozen):
-    """A waiting job in the policy's order."""
-
-    job: str
-    score: float | None  # the higher, the sooner; none: held back, or behind what the policy sees
 
 
 class Start(Frozen):
@@ -102,11 +93,8 @@ class Reserved(Frozen):
     at: float
 
 
-class MachinesDecision(Frozen):
+class MachinesDecision(Decision):
     """What a policy wants."""
 
-    order: tuple[Ranked, ...]  # all waiting jobs that can run here, the first to start at the head
     starts: tuple[Start, ...]  # one after another, as many as fit and the policy wants
     reserved: Reserved | None = None  # where the scenario's dispatch holds the others for one
-    never: tuple[str, ...] = ()  # waiting jobs that these machines cannot run
-    more: bool = False  # might others be started? Start these, and ask again

@@ -1,10 +1,11 @@
-"""A pooled cluster as it is: what a service is asked about it, and how a policy answers."""
+"""A pooled cluster at one moment: what a service is asked about it, and how a policy answers."""
 
 from collections.abc import Mapping
 
 from pipeline.config import Params
 from pipeline.core import Json
-from pipeline.problems.asking import Live
+from pipeline.live.deciding import Live
+from pipeline.problems.pool.live.cluster import from_state
 from pipeline.problems.pool.live.deciding import decider
 from pipeline.problems.pool.live.state import PoolDecision, PoolState
 
@@ -26,4 +27,4 @@ def example(params: Params, scenario: str) -> Mapping[str, Json]:
     }
 
 
-LIVE: Live[PoolState, PoolDecision] = Live("decide", PoolState, PoolDecision, example, "fcfs", decider)
+LIVE: Live[PoolState, PoolDecision] = Live("decide", PoolState, PoolDecision, example, "fcfs", from_state, decider)

@@ -1,164 +1,103 @@
-"""A state in steps: what is free in those to come, who waits in slots and behind them, and what a policy sees."""
+"""A state of a pooled cluster as one episode of the simulator: what is free in steps to come, and who waits."""
 
-import math
-from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from pipeline.core import FloatArray, IntArray, Observation
+from pipeline.config import Params
+from pipeline.core import IntArray
 from pipeline.errors import UserError
+from pipeline.live.deciding import Now
+from pipeline.live.states import amounts, in_order, last_arrival, others
 from pipeline.problems.pool.live.state import PoolState
-from pipeline.problems.pool.nouns import Cluster
+from pipeline.problems.pool.nouns import Cluster, JobSet, batch
+from pipeline.problems.pool.simulator.compiled.batch import Batched
+
+LONGEST = 2**15 - 1  # steps that a running job may have in the simulator; of an older one, the first are left out
 
 
-@dataclass
-class PoolNow:
-    """A cluster as it is; what is started is taken from it."""
+@dataclass(frozen=True)
+class PoolNow(Now):
+    """A live cluster as an episode, whose clock shows 0 where the state's is before it."""
 
     resources: tuple[str, ...]  # [R]
     cluster: Cluster
-    time: int
-    last_arrival: int
-    free: IntArray  # [T, R]  units in each step to come
-    ids: list[str]  # [W]  waiting jobs that can run here, in order of arrival
-    demand: IntArray  # [W, R]
-    duration: IntArray  # [W]
-    arrived: IntArray  # [W]
-    slots: list[int | None]  # [M]
-    backlog: deque[int]
-    so_far: FloatArray | None  # [2 + R]  jobs, duration, duration * demand of all that arrived
-    ends: int | None = None  # step by which arrivals end, where that is known
-
-    @property
-    def waits(self) -> list[int]:
-        """Return the jobs that still wait, in slots and then behind them."""
-        return [job for job in self.slots if job is not None] + list(self.backlog)
-
-    def begins(self, job: int) -> int | None:
-        """Return the first step, counted from now, from which a job fits until it ends; none in the horizon."""
-        duration, steps = int(self.duration[job]), self.cluster.horizon
-        short = (self.free < self.demand[job]).any(axis=1)
-        for begin in range(steps - duration + 1 if self.cluster.place_ahead else 1):
-            if begin + duration <= steps and not short[begin : begin + duration].any():
-                return begin
-        return None
-
-    def start(self, slot: int, begin: int) -> None:
-        """Start the job of a slot; the first of the backlog moves up into it."""
-        job = self.slots[slot]
-        assert job is not None
-        self.free[begin : begin + int(self.duration[job])] -= self.demand[job]
-        self.slots[slot] = self.backlog.popleft() if self.backlog else None
-
-    def observe(self) -> Observation:
-        """Return what a policy sees [B = 1]."""
-        resources, slots = len(self.resources), len(self.slots)
-        duration, waited, there = np.zeros((3, 1, slots), dtype=np.int64)
-        demand = np.zeros((1, slots, resources), dtype=np.int64)
-        fits, legal = np.zeros((2, 1, slots, 1), dtype=np.bool_)
-        for slot, job in enumerate(self.slots):
-            if job is None:
-                continue
-            begin = self.begins(job)
-            duration[0, slot], demand[0, slot], there[0, slot] = self.duration[job], self.demand[job], 1
-            waited[0, slot] = self.time - self.arrived[job]
-            legal[0, slot, 0], fits[0, slot, 0] = begin is not None, begin == 0
-        head = self.backlog[0] if self.backlog else None
-        since = self.time - self.last_arrival
-        return Observation(
-            free=self.free[None, None].copy(),
-            demand=demand,
-            duration=duration,
-            waited=waited,
-            backlog=np.array([len(self.backlog)]),
-            backlog_head=np.array(
-                [[0] * (1 + resources) if head is None else [self.duration[head], *self.demand[head]]]
-            ),
-            capacity=np.array([[self.cluster.capacity]]),
-            since_arrival=np.array([since]),
-            legal=legal,
-            fits_now=fits,
-            now=np.array([self.time]),
-            nodes=there,
-            fits_in=np.zeros((1, slots)),
-            arrived=np.zeros((1, 2 + resources)) if self.so_far is None else self.so_far[None],
-            may_idle=np.array([since < self.cluster.stalled_after]),
-            to_end=np.array([math.inf if self.ends is None else float(max(self.ends - self.time, 0))]),
-        )
+    state: PoolState
 
 
-def cluster_now(state: PoolState, own: Mapping[str, int], cluster: Cluster) -> tuple[PoolNow, tuple[str, ...]]:
-    """Return a state in steps, and the jobs that the cluster could never run.
+def from_state(params: Params, scenario: str, state: PoolState) -> PoolNow:
+    """Return a state of a scenario's cluster as an episode; raise what `episode_of` does."""
+    row = params.pool_scenario(scenario)
+    return episode_of(state, row.resources, Cluster.of(row))
+
+
+def episode_of(state: PoolState, own: Mapping[str, int], cluster: Cluster) -> PoolNow:
+    """Return a state as an episode, without the jobs that the cluster could never run.
 
     Args:
         state: that is asked about.
         own: the units of the scenario's resources, which the state may do without.
-        cluster: the scenario's.
+        cluster: the scenario's; capacity and the end of arrivals are those of the state.
 
     Raises:
         UserError: running jobs hold what is not there, or start in a step to come where none may.
     """
     here = own if state.resources is None else state.resources
-    resources = tuple(own) if set(here) == set(own) else tuple(here)
-    cluster = cluster._replace(capacity=tuple(here[name] for name in resources))
-    jobs = sorted(state.waiting, key=lambda job: job.arrived)
-    demand = np.array([_units(job.demand, resources) for job in jobs], dtype=np.int64).reshape(-1, len(resources))
-    known = [all(name in resources or not amount for name, amount in job.demand.items()) for job in jobs]
-    can = np.array(known, dtype=np.bool_) & (demand <= cluster.capacity).all(axis=1)
-    can &= np.array([job.duration <= cluster.horizon for job in jobs], dtype=np.bool_)
-    rows = np.flatnonzero(can)
-    fitting, waits = [jobs[row] for row in rows], list(range(len(rows)))
-    now = PoolNow(
-        resources,
-        cluster,
-        state.now,
-        _last(state),
-        _free(state, resources, cluster),
-        [job.id for job in fitting],
-        demand[rows],
-        np.array([job.duration for job in fitting], dtype=np.int64),
-        np.array([job.arrived for job in fitting], dtype=np.int64),
-        [*waits[: cluster.slots], *[None] * (cluster.slots - len(waits))],
-        deque(waits[cluster.slots :]),
-        _so_far(state, resources),
-        state.arrivals_end,
+    resources = in_order([*own], [*here])
+    zero, end = min(state.now, 0), state.arrivals_end
+    cluster = cluster._replace(
+        capacity=tuple(here[name] for name in resources), arrivals_end=None if end is None else max(end - zero, 0)
     )
-    return now, tuple(jobs[row].id for row in np.flatnonzero(~can))
+    jobs = sorted(state.waiting, key=lambda job: job.arrived)
+    demand = amounts((job.demand for job in jobs), resources)
+    short = [job.duration <= cluster.horizon and not others(job.demand, resources) for job in jobs]
+    can = (demand <= cluster.capacity).all(axis=1) & np.array(short, dtype=np.bool_)
+    waiting, never = [jobs[k] for k in np.flatnonzero(can)], [jobs[k].id for k in np.flatnonzero(~can)]
+    held, free = _held(state, resources, cluster)
+    left = _steps(job.started + job.duration - state.now for job in state.running)
+    seen = state.now + np.clip(left, 1, cluster.horizon)
+    start = np.maximum(_steps(job.started for job in state.running), np.maximum(seen - LONGEST, zero))  # none below 0
+    mine = JobSet(
+        np.concatenate([start, _steps(job.arrived for job in waiting)]) - zero,
+        np.concatenate([np.maximum(seen - start, 1), _steps(job.duration for job in waiting)]),
+        np.concatenate([held, demand[can]]),
+    )
+    arrived, so_far = np.zeros(2 + len(resources)), state.so_far
+    if so_far is not None:
+        arrived[:] = so_far.jobs, so_far.duration, *(so_far.work.get(name, 0) for name in resources)
+    simulator = Batched.under_way(
+        batch([mine]),
+        cluster,
+        start - zero,
+        free,
+        state.now - zero,
+        int(last_arrival(state)) - zero,
+        arrived,
+    )
+    return PoolNow(simulator, [job.id for job in waiting], tuple(never), resources, cluster, state)
 
 
-def _units(amounts: Mapping[str, int], resources: Sequence[str]) -> list[int]:
-    return [amounts.get(name, 0) for name in resources]
+def _steps(values: Iterable[int]) -> IntArray:
+    return np.fromiter(values, dtype=np.int64)
 
 
-def _last(state: PoolState) -> int:
-    if state.last_arrival is not None:
-        return state.last_arrival
-    return max((job.arrived for job in state.waiting), default=state.now)
-
-
-def _so_far(state: PoolState, resources: Sequence[str]) -> FloatArray | None:
-    told = state.so_far
-    return None if told is None else np.array([told.jobs, told.duration, *_units(told.work, resources)], dtype=float)
-
-
-def _free(state: PoolState, resources: tuple[str, ...], cluster: Cluster) -> IntArray:
-    """Return what running jobs leave; one that runs for longer than was told seems to end after this step."""
+def _held(state: PoolState, resources: Sequence[str], cluster: Cluster) -> tuple[IntArray, IntArray]:
+    """Return what running jobs hold [H, R] and leave [T, R]; one that overruns seems to end after this step."""
+    held = amounts((job.demand for job in state.running), resources)
     free = np.tile(np.array(cluster.capacity, dtype=np.int64), (cluster.horizon, 1))
-    for job in state.running:
+    for job, units in zip(state.running, held, strict=True):
         where = f"running job '{job.id}'"
-        for name, amount in job.demand.items():
-            if name not in resources and amount:
-                raise UserError(f"{where}: there is no '{name}'")
+        for name in others(job.demand, resources):
+            raise UserError(f"{where}: there is no '{name}'")
         begin = job.started - state.now
         if begin > 0 and not cluster.place_ahead:
             raise UserError(f"{where} starts at {job.started}, after now, {state.now}")
-        free[max(begin, 0) : max(begin + job.duration, 1)] -= _units(job.demand, resources)
+        free[max(begin, 0) : max(begin + job.duration, 1)] -= units
     if (free < 0).any():
         step, r = np.argwhere(free < 0)[0]
         units = cluster.capacity[r]
         raise UserError(
             f"step {state.now + step}: running jobs hold {units - free[step, r]} of {resources[r]}; it has {units}"
         )
-    return free
+    return held, free

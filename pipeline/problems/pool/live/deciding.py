@@ -1,88 +1,31 @@
-"""A policy decides for a pooled cluster as it is: the order of what waits, and who starts.
+"""Policies of a pooled cluster that decide for a live one: heuristics, networks, planners, and those made elsewhere."""
 
-It is asked as the simulator asks it: job by job, until it lets a step pass or nothing fits.
-"""
-
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from functools import partial
+from pathlib import Path
 
 import numpy as np
 
-from pipeline.config import Params
-from pipeline.core import FloatArray
-from pipeline.problems.asking import RefusedError
-from pipeline.problems.pool.live.asked import Thinker, thinker
-from pipeline.problems.pool.live.cluster import PoolNow, cluster_now
-from pipeline.problems.pool.live.state import PoolDecision, PoolRanked, PoolStart, PoolState
+from pipeline import storage
+from pipeline.config import Params, PoolCard, PoolScenario, Sets
+from pipeline.core import FloatArray, Observation
+from pipeline.external.loading import external, is_external
+from pipeline.live.deciding import ONLY, Answer, Decider, LivePolicy, RefusedError, acting, heuristic, network
+from pipeline.lookahead.planner import PREFIX
+from pipeline.problems.pool.heuristics.scores import HEURISTICS
+from pipeline.problems.pool.heuristics.tuning import heuristics_with
+from pipeline.problems.pool.live.cluster import PoolNow, episode_of
+from pipeline.problems.pool.live.state import PoolDecision, PoolStart, PoolState
+from pipeline.problems.pool.lookahead.naming import network_base, plain_base, planned
+from pipeline.problems.pool.lookahead.search import PoolPlanner
 from pipeline.problems.pool.nouns import Cluster
 
-MOST_STARTS = 16  # of one answer
+PoolPolicy = LivePolicy[PoolNow]
 
 
-@dataclass(frozen=True)
-class Decider:
-    """A policy of a scenario's cluster."""
-
-    resources: Mapping[str, int]
-    cluster: Cluster
-    thinker: Thinker
-    rng: np.random.Generator
-
-    def __call__(self, state: PoolState) -> PoolDecision:
-        """Return what the policy wants.
-
-        Raises:
-            UserError: the state contradicts itself.
-            RefusedError: the policy does not know such a state, or has no answer.
-        """
-        now, never = cluster_now(state, self.resources, self.cluster)
-        self.thinker.must_know(now)
-        if not now.ids:
-            return PoolDecision(order=(), starts=(), never=never)
-        view = now.observe()
-        scores, action = self.thinker.asked(view, self.rng.random(1))
-        order, starts = _order(now, scores), list[PoolStart]()
-        while view.legal.any() and (found := self._chosen(now, action)) is not None:
-            slot, job, begin = found
-            now.start(slot, begin)
-            starts.append(PoolStart(job=now.ids[job], at=now.time + begin))
-            if not now.waits or len(starts) == MOST_STARTS:
-                break
-            view = now.observe()
-            action = self.thinker.asked(view, self.rng.random(1))[1]
-        more = len(starts) == MOST_STARTS and bool(now.waits)
-        return PoolDecision(order=order, starts=tuple(starts), never=never, more=more)
-
-    def _chosen(self, now: PoolNow, action: int) -> tuple[int, int, int] | None:
-        """Return a slot, its job and the step it begins in; none where the policy lets a step pass.
-
-        Raises:
-            RefusedError: what it chose may not be chosen.
-        """
-        if action == self.cluster.slots:
-            return None
-        job = now.slots[action] if 0 <= action < self.cluster.slots else None
-        begin = None if job is None else now.begins(job)
-        if job is not None and begin is not None:
-            return action, job, begin
-        if self.thinker.masked:
-            raise RefusedError(f"it chose {action}, which may not be chosen")
-        return None
-
-
-def _order(now: PoolNow, scores: FloatArray) -> tuple[PoolRanked, ...]:
-    """Return the jobs by the scores [M] of the slots they are in; those behind the slots follow."""
-    jobs = now.waits
-    seen = [slot for slot, job in enumerate(now.slots) if job is not None]
-    score = np.full(len(jobs), -np.inf)
-    score[: len(seen)] = scores[seen]
-    if np.isnan(score).any() or np.isposinf(score).any():
-        raise RefusedError("its scores are not numbers")
-    told = [value if np.isfinite(value) else None for value in score.tolist()]
-    return tuple(PoolRanked(job=now.ids[jobs[m]], score=told[m]) for m in np.argsort(-score, kind="stable"))
-
-
-def decider(params: Params, scenario: str, name: str, tuned: Mapping[str, float]) -> Decider:
+def decider(
+    params: Params, scenario: str, name: str, tuned: Mapping[str, float]
+) -> Decider[PoolState, PoolNow, PoolDecision]:
     """Return what decides as a policy does: a heuristic, `plan_` before one, or a model's folder.
 
     Raises:
@@ -90,5 +33,90 @@ def decider(params: Params, scenario: str, name: str, tuned: Mapping[str, float]
     """
     row = params.pool_scenario(scenario)
     cluster = Cluster.of(row)._replace(arrivals_end=None)
-    found = thinker(params, scenario, cluster, name, tuned)
-    return Decider(row.resources, cluster, found, np.random.default_rng(params.seed))
+    read = partial(episode_of, own=row.resources, cluster=cluster)
+    policy = policy_by_name(params, scenario, cluster, name, tuned)
+    return Decider(read, policy, worded, np.random.default_rng(params.seed))
+
+
+def worded(now: PoolNow, answer: Answer) -> PoolDecision:
+    """Return an answer with jobs by their names."""
+    start = now.simulator.played(ONLY).start[-len(now.ids) :] + min(now.state.now, 0)
+    starts = tuple(PoolStart(job=now.ids[job], at=int(start[job])) for job in answer.starts)
+    return PoolDecision(order=answer.order, starts=starts, never=now.never, more=answer.more)
+
+
+def policy_by_name(
+    params: Params, scenario: str, cluster: Cluster, name: str, tuned: Mapping[str, float]
+) -> PoolPolicy:
+    """Return a policy by its name; raise what `decider` does."""
+    row = params.pool_scenario(scenario)
+    if Path(name).is_dir():
+        return _network(Path(name), row)
+    if is_external(name):
+        return acting(external(name, row))
+    base = name.removeprefix(PREFIX)
+    if name != base and Path(base).is_dir():
+        model = storage.read_model(Path(base), PoolCard)
+        known, alone = network_base(model.card, model.weights, row), _network(Path(base), row)
+        return _planner(planned(params, scenario, cluster, known), row, alone.must_know)
+    if base not in HEURISTICS:
+        raise storage.unknown_policy(name, HEURISTICS)
+    policy = heuristics_with(tuned)[base]
+    if name == base:
+        return heuristic(policy)
+    return _planner(planned(params, scenario, cluster, plain_base(policy)), row, lambda now: None)
+
+
+def _planner(plan: PoolPlanner, row: PoolScenario, base_knows: Callable[[PoolNow], None]) -> PoolPolicy:
+    """Return a policy that looks ahead; the score of an action is its mean cost, below 0."""
+
+    def asked(view: Observation, draws: FloatArray) -> tuple[FloatArray, int]:
+        found = plan.asked(view, draws)
+        tried = found.action[0][found.action[0] >= 0]
+        scores = np.full(view.duration.shape[1] + 1, -np.inf)
+        scores[tried] = 0.0 - found.values.cost[0, : len(tried)]
+        return scores[:-1], int(found.chosen[0])
+
+    def must_know(now: PoolNow) -> None:
+        if now.state.arrivals_end is not None:
+            raise RefusedError("it looks ahead as if arrivals went on: leave 'arrivals_end' out")
+        _same_cluster(now, row)
+        _so_far(now)
+        base_knows(now)
+
+    return LivePolicy(asked, must_know)
+
+
+def _network(folder: Path, row: PoolScenario) -> PoolPolicy:
+    from pipeline.problems.pool.networks.loading import must_match, restore  # torch: seconds that others do without
+
+    model = storage.read_model(folder, PoolCard)
+    card = model.card
+    must_match(card, row)
+    scorer, any_size = restore(card, model.weights).scorer, isinstance(card.network, Sets)
+
+    def must_know(now: PoolNow) -> None:
+        _same_cluster(now, row, any_size)
+        if any_size:
+            _so_far(now)
+        if not 0 <= now.state.now <= row.step_limit:
+            raise RefusedError(f"trained for {row.step_limit} steps from 0 on; now is {now.state.now}")
+
+    return network(scorer.encode, scorer.frozen(), card, must_know, card.masked)
+
+
+def _same_cluster(now: PoolNow, row: PoolScenario, any_size: bool = False) -> None:
+    """Refuse a cluster of other resources or, where that matters, of another size."""
+    own, here = tuple(row.resources), now.resources
+    if own != here:
+        raise RefusedError(f"made for resources {', '.join(own)}; here: {', '.join(here)}")
+    units = tuple(row.resources.values())
+    if units != now.cluster.capacity and not any_size:
+        raise RefusedError(f"made for units {units}; here: {now.cluster.capacity}")
+
+
+def _so_far(now: PoolNow) -> None:
+    if now.state.so_far is None:
+        raise RefusedError("expected 'so_far', the jobs that arrived since step 0, by which it knows the load")
+    if now.state.now < 0:
+        raise RefusedError(f"'so_far' counts from step 0; now is {now.state.now}")

@@ -8,7 +8,17 @@ from typing import Annotated, Literal
 from pydantic import Field, model_validator
 
 from pipeline.config.records import Frozen, Name, Units
-from pipeline.problems.asking import MOST_RESOURCES, MOST_RUNNING, MOST_WAITING, Text, at_most, once
+from pipeline.live.states import (
+    MOST_RESOURCES,
+    MOST_RUNNING,
+    MOST_WAITING,
+    Decision,
+    Text,
+    at_most,
+    in_the_past,
+    last_in_the_past,
+    once,
+)
 
 LATEST = 10**9  # steps, either side of 0
 Step = Annotated[int, Field(ge=-LATEST, le=LATEST)]
@@ -56,28 +66,14 @@ class PoolState(Frozen):
     so_far: SoFar | None = None  # planners ask for it, and networks that take queues of any length
 
     @model_validator(mode="after")
-    def _names_once(self) -> "PoolState":
+    def _consistent(self) -> "PoolState":
         once("job", [job.id for job in self.waiting] + [job.id for job in self.running])
-        return self
-
-    @model_validator(mode="after")
-    def _nothing_is_still_to_come(self) -> "PoolState":
-        for job in self.waiting:
-            if job.arrived > self.now:
-                raise ValueError(f"waiting job '{job.id}' arrives at {job.arrived}, after now, {self.now}")
-        if self.last_arrival is not None and self.last_arrival > self.now:
-            raise ValueError(f"last_arrival is {self.last_arrival}, after now, {self.now}")
+        in_the_past("waiting", self.waiting, "arrived", self.now)
+        last_in_the_past(self.last_arrival, self.now)
         last = max([job.arrived for job in self.waiting] + [self.last_arrival or -LATEST])
         if self.arrivals_end is not None and last >= self.arrivals_end:
             raise ValueError(f"arrivals_end is {self.arrivals_end}, but a job arrived at {last}")
         return self
-
-
-class PoolRanked(Frozen):
-    """A waiting job in the policy's order."""
-
-    job: str
-    score: float | None  # the higher, the sooner; none: held back, not tried, or behind what the policy sees
 
 
 class PoolStart(Frozen):
@@ -87,10 +83,7 @@ class PoolStart(Frozen):
     at: int  # now, or a step to come where the scenario places jobs ahead
 
 
-class PoolDecision(Frozen):
+class PoolDecision(Decision):
     """What a policy wants."""
 
-    order: tuple[PoolRanked, ...]  # all waiting jobs that can run here, the first to start at the head
     starts: tuple[PoolStart, ...]  # one after another
-    never: tuple[str, ...] = ()  # waiting jobs that are larger than the cluster, or longer than its horizon
-    more: bool = False  # might others be started? Start these, and ask again

@@ -9,7 +9,8 @@ from group_rows import shared
 from live_shares import state_of
 
 from pipeline.errors import UserError
-from pipeline.problems.groups.live.cluster import Names, observed
+from pipeline.live.deciding import ONLY
+from pipeline.problems.groups.live.cluster import Names, episode_of, seen
 from pipeline.problems.groups.live.deciding import decider
 from pipeline.problems.groups.live.state import GroupMemory, SharesState
 from pipeline.problems.groups.nouns import Setting
@@ -19,7 +20,7 @@ from tests.oracles.groups import PlainGroups
 PARAMS = shared()
 ROW = PARAMS.groups_scenario("shared")
 CLUSTER = cluster_of(ROW)
-NAMES = Names(list(ROW.resources), ROW.queues, ROW.orders)
+NAMES = Names.of(ROW)
 
 
 @pytest.mark.parametrize("rule", ["drf", "shortest_first", "fixed"])
@@ -34,12 +35,14 @@ def test_a_state_shows_what_the_simulator_shows(rule: str) -> None:
             before = list(simulator.coming)
             state = state_of(simulator, NAMES, arrived, memory)
             shown = simulator.observe()
-            for name, mine, its in zip(shown._fields, observed(state, NAMES, CLUSTER), shown, strict=True):
+            for name, mine, its in zip(
+                shown._fields, seen(episode_of(state, NAMES, CLUSTER), state), shown, strict=True
+            ):
                 np.testing.assert_allclose(mine, its, err_msg=name, atol=1e-9)
             found = decide(state)
             units = [[share.units[name] for name in NAMES.resources] for share in found.shares]
             order = [NAMES.orders.index(share.order) for share in found.shares]
-            mine_set = decide.control(shown, np.zeros(1))
+            mine_set = decide.act(episode_of(state, NAMES, CLUSTER), ONLY, shown, np.zeros(1))
             assert (units, order) == (mine_set.share[0].tolist(), mine_set.order[0].tolist())
             assert set(order) == {1}
             memory, looked = found.memory, looked + 1
@@ -65,7 +68,8 @@ MEMORY = {"units": {"cpu": 4}, "order": ["short", "long"], "recent_jobs": {}, "r
             "arrived job 1: there is no queue 'night'; expected short, long",
         ),
         ({"running": [RUNS | {"demand": {"gpu": 1}}]}, "running job 0: there is no 'gpu'; expected cpu, memory"),
-        ({"running": [RUNS | {"demand": {"cpu": 9}}]}, "running jobs hold 9 of cpu; there are 8"),
+        ({"running": [RUNS | {"demand": {"cpu": 9}}]}, "running job 0 wants [9, 0] units; there are [8, 6]"),
+        ({"running": [RUNS | {"demand": {"cpu": 5}}] * 2}, "running jobs hold 10 of cpu; there are 8"),
         (
             {"waiting": [JOB | {"arrived": 9.0, "demand": {"cpu": 9}}]},
             "waiting job 0 wants [9, 0] units; there are [8, 6]",
@@ -76,5 +80,14 @@ MEMORY = {"units": {"cpu": 4}, "order": ["short", "long"], "recent_jobs": {}, "r
 )
 def test_a_state_that_speaks_of_what_is_not_there_is_refused(changes: dict[str, Any], said: str) -> None:
     with pytest.raises(UserError) as refused:
-        observed(state(**changes), NAMES, CLUSTER)
+        episode_of(state(**changes), NAMES, CLUSTER)
     assert str(refused.value) == said
+
+
+def test_a_state_goes_on_as_the_simulator_does() -> None:
+    """The only group's unit comes back at 13, when the first of two jobs that wait for it starts."""
+    waits = [JOB | {"arrived": 9.0 + k, "demand": {"cpu": 8}} for k in range(2)]
+    episode = episode_of(state(waiting=waits, running=[RUNS | {"duration": 4.0}]), NAMES, CLUSTER)
+    episode.step(np.zeros(1, dtype=np.int64), Setting(np.full((1, 2, 2), 8), np.zeros((1, 2), dtype=np.int64)))
+    assert (episode.served().start + 10.0).tolist()[:2] == [9.0, 13.0]
+    assert (episode.now + 10.0).tolist() == [15.0]

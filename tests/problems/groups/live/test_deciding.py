@@ -9,17 +9,18 @@ from group_models import write_controller
 from group_rows import shared
 
 from pipeline.errors import UserError
-from pipeline.problems.asking import RefusedError, live_of
-from pipeline.problems.groups.heuristics.names import RULES
-from pipeline.problems.groups.live.deciding import SERVED, decider
+from pipeline.live.deciding import RefusedError
+from pipeline.problems import problem_of
+from pipeline.problems.groups.heuristics.names import REFERENCES, RULES
+from pipeline.problems.groups.live.deciding import decider
 from pipeline.problems.groups.live.state import SharesState
 from pipeline.problems.groups.nouns import Setting
 
 PARAMS = shared()
-STATE = SharesState.model_validate(live_of(PARAMS, "shared").example(PARAMS, "shared"))
+STATE = SharesState.model_validate(problem_of(PARAMS, "shared").live.example(PARAMS, "shared"))
 
 
-@pytest.mark.parametrize("rule", SERVED)
+@pytest.mark.parametrize("rule", sorted(set(RULES) - set(REFERENCES)))
 def test_every_rule_shares_the_whole_cluster(rule: str) -> None:
     found = decider(PARAMS, "shared", rule, {})(STATE)
     for name, units in {"cpu": 8, "memory": 6}.items():
@@ -39,8 +40,8 @@ def test_a_network_answers(tmp_path: Path) -> None:
     assert len(found.shares) == len(found.memory) == 2
 
 
-@pytest.mark.parametrize("rule", sorted(set(RULES) - set(SERVED)))
-def test_what_plays_the_simulator_is_not_served(rule: str) -> None:
+@pytest.mark.parametrize("rule", REFERENCES)
+def test_a_reference_is_not_served(rule: str) -> None:
     with pytest.raises(UserError, match=f"^policy '{rule}' is not served"):
         decider(PARAMS, "shared", rule, {})
 
@@ -53,6 +54,6 @@ def test_an_unknown_rule_is_one_line() -> None:
 @pytest.mark.parametrize(("units", "order"), [(9, 0), (-1, 0), (1, 2), (1, -1)])
 def test_shares_that_there_are_not_are_no_answer(units: int, order: int) -> None:
     setting = Setting(np.full((1, 2, 2), units), np.full((1, 2), order))
-    decide = replace(decider(PARAMS, "shared", "equal", {}), control=lambda view, draws: setting)
+    decide = replace(decider(PARAMS, "shared", "equal", {}), act=lambda groups, rows, view, draws: setting)
     with pytest.raises(RefusedError, match="shares that"):
         decide(STATE)

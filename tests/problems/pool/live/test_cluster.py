@@ -9,7 +9,8 @@ from live_pool import in_order, state_of, units_of
 
 from pipeline.core import legal_actions
 from pipeline.errors import UserError
-from pipeline.problems.pool.live.cluster import cluster_now
+from pipeline.live.deciding import ONLY as ONE
+from pipeline.problems.pool.live.cluster import PoolNow, episode_of
 from pipeline.problems.pool.live.state import PoolState
 from pipeline.problems.pool.nouns import JobSet
 from tests.oracles.pool import Timestep
@@ -27,10 +28,13 @@ def test_a_state_shows_what_the_simulator_shows(ahead: bool, seed: int) -> None:
     while not simulator.done:
         in_order(simulator)
         shown = simulator.observe(ONLY)
-        now, never = cluster_now(state_of(simulator), units_of(of), of)
-        for name, mine, its in zip(shown._fields, now.observe(), shown, strict=True):
+        asked = state_of(simulator)
+        now = episode_of(asked, units_of(of), of)
+        rows = now.simulator.rows
+        assert len(rows) == bool(asked.waiting or asked.running)  # an episode without jobs is over
+        for name, mine, its in zip(shown._fields, now.simulator.observe(rows), shown.take(rows), strict=True):
             np.testing.assert_array_equal(mine, its, err_msg=name)
-        assert never == ()
+        assert now.never == ()
         looked += 1
         simulator.step(ONLY, rng.choice(np.flatnonzero(legal_actions(shown)[0]), 1))
     assert looked > 15
@@ -49,13 +53,19 @@ def state(**changes: Any) -> PoolState:
     return PoolState.model_validate(told | changes)
 
 
+def free(now: PoolNow) -> list[int]:
+    """The units free in each step to come."""
+    return now.simulator.observe(ONE).free[0, 0, :, 0].tolist()
+
+
 def test_what_is_held_comes_back_when_it_is_told_to_end() -> None:
-    now, _ = cluster_now(state(), {"first": 4}, OF)
-    assert now.free[:, 0].tolist() == [1, 1, 4, 4, 4]
+    assert free(episode_of(state(), {"first": 4}, OF)) == [1, 1, 4, 4, 4]
 
 
 def test_the_end_of_arrivals_is_what_the_state_says() -> None:
-    found = [cluster_now(state(arrivals_end=end), {"first": 4}, OF)[0].observe().to_end[0] for end in (None, 9, 50)]
+    found = [
+        episode_of(state(arrivals_end=end), {"first": 4}, OF).simulator.observe(ONE).to_end[0] for end in (None, 9, 50)
+    ]
     assert found == [np.inf, 0, 40]  # now is 10
     with pytest.raises(ValueError, match="arrivals_end is 8, but a job arrived at 8"):
         state(arrivals_end=8)
@@ -63,16 +73,14 @@ def test_the_end_of_arrivals_is_what_the_state_says() -> None:
 
 def test_a_job_that_overruns_seems_to_end_after_this_step() -> None:
     late = {"id": "r", "started": 2, "duration": 3, "demand": {"first": 3}}
-    now, _ = cluster_now(state(running=[late]), {"first": 4}, OF)
-    assert now.free[:, 0].tolist() == [1, 4, 4, 4, 4]
+    assert free(episode_of(state(running=[late]), {"first": 4}, OF)) == [1, 4, 4, 4, 4]
 
 
 def test_a_job_has_its_place_ahead_where_the_scenario_lets_it() -> None:
     ahead = {"id": "r", "started": 12, "duration": 2, "demand": {"first": 3}}
-    now, _ = cluster_now(state(running=[ahead]), {"first": 4}, OF._replace(place_ahead=True))
-    assert now.free[:, 0].tolist() == [4, 4, 1, 1, 4]
+    assert free(episode_of(state(running=[ahead]), {"first": 4}, OF._replace(place_ahead=True))) == [4, 4, 1, 1, 4]
     with pytest.raises(UserError, match=r"^running job 'r' starts at 12, after now, 10$"):
-        cluster_now(state(running=[ahead]), {"first": 4}, OF)
+        episode_of(state(running=[ahead]), {"first": 4}, OF)
 
 
 def test_a_job_that_the_cluster_cannot_hold_never_starts() -> None:
@@ -81,8 +89,8 @@ def test_a_job_that_the_cluster_cannot_hold_never_starts() -> None:
         {"id": "long", "arrived": 5, "duration": 6, "demand": {"first": 1}},
         {"id": "gpu", "arrived": 5, "duration": 2, "demand": {"gpu": 1}},
     ]
-    now, never = cluster_now(state(waiting=waiting), {"first": 4}, OF)
-    assert (never, now.ids) == (("wide", "long", "gpu"), [])
+    now = episode_of(state(waiting=waiting), {"first": 4}, OF)
+    assert (now.never, now.ids) == (("wide", "long", "gpu"), [])
 
 
 @pytest.mark.parametrize(
@@ -95,13 +103,23 @@ def test_a_job_that_the_cluster_cannot_hold_never_starts() -> None:
 def test_a_state_that_contradicts_itself_is_refused(job: dict[str, Any], said: str) -> None:
     running = {"id": "r", "started": 9, "duration": 3, "demand": {"first": 2}} | job
     with pytest.raises(UserError) as refused:
-        cluster_now(state(running=[running]), {"first": 4}, OF)
+        episode_of(state(running=[running]), {"first": 4}, OF)
     assert str(refused.value) == said
 
 
 def test_the_first_of_the_backlog_moves_up_into_a_slot() -> None:
     simulator = Timestep(jobset((0, 1, 1), (0, 2, 1), (0, 3, 1)), cluster(4, slots=2), 10)
-    now, _ = cluster_now(state_of(simulator), {"first": 4}, cluster(4, slots=2))
-    now.start(0, 0)
-    assert now.slots == [2, 1]
-    assert now.waits == [2, 1]
+    episode = episode_of(state_of(simulator), {"first": 4}, cluster(4, slots=2)).simulator
+    episode.step(ONE, np.array([0]))
+    assert episode.observe(ONE).duration.tolist() == [[3, 2]]
+    assert np.isnan(episode.played(ONE).start).tolist() == [False, True, True]
+
+
+@pytest.mark.parametrize("started", [9, -(10**6)])  # the simulator counts run times in 16 bits
+def test_what_runs_ends_as_the_state_says_when_the_episode_is_played_on(started: int) -> None:
+    job = {"id": "r", "started": started, "duration": 12 - started, "demand": {"first": 3}}
+    episode = episode_of(state(running=[job]), {"first": 4}, OF).simulator
+    for _ in range(2):  # void: the job that runs ends at 12
+        episode.step(ONE, np.array([OF.slots]))
+    assert (episode.now.tolist(), episode.observe(ONE).free[0, 0, :, 0].tolist()) == ([12], [4, 4, 4, 4, 4])
+    assert episode.played(ONE).finish[0] == 12

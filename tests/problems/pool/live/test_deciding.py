@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,20 +15,17 @@ from pipeline import storage
 from pipeline.config import Params
 from pipeline.errors import UserError
 from pipeline.learning.stored import weights_of
-from pipeline.problems.asking import RefusedError, live_of
+from pipeline.live.deciding import MOST_STARTS, Decider, LivePolicy, RefusedError, heuristic
+from pipeline.problems import problem_of
 from pipeline.problems.pool.heuristics.scores import HEURISTICS
-from pipeline.problems.pool.live.asked import Thinker, scores_with
-from pipeline.problems.pool.live.deciding import MOST_STARTS, Decider, decider
+from pipeline.problems.pool.live.cluster import episode_of
+from pipeline.problems.pool.live.deciding import decider, worded
 from pipeline.problems.pool.live.state import PoolState
 from pipeline.problems.pool.networks.loading import card_of, cluster_of
 from pipeline.problems.pool.networks.networks import build
+from pipeline.problems.pool.nouns import Cluster
 from pipeline.problems.pool.policies import policy_by_name
 from tests.oracles.pool import Timestep
-
-
-def heuristic(name: str) -> Thinker:
-    score = scores_with({})[name]
-    return Thinker(lambda view, draws: (score(view)[0], int(HEURISTICS[name](view, draws)[0])), lambda now: None)
 
 
 @pytest.mark.parametrize("ahead", [False, True])
@@ -37,7 +35,8 @@ def test_what_is_started_is_what_the_simulator_starts(ahead: bool, name: str) ->
     for _ in range(4):
         of = cluster(6, 4, horizon=6, slots=4, ahead=ahead)
         simulator = Timestep(random_jobset(rng, of, 15, 12), of, step_limit=100)
-        decide = Decider(units_of(of), of, heuristic(name), rng)
+        read = partial(episode_of, own=units_of(of), cluster=of)
+        decide = Decider(read, heuristic(HEURISTICS[name]), worded, rng)
         while not simulator.done:
             in_order(simulator)
             found, then, before = decide(state_of(simulator)), simulator.now, list(simulator.start)
@@ -50,7 +49,7 @@ def test_what_is_started_is_what_the_simulator_starts(ahead: bool, name: str) ->
 
 
 def asked(params: Params, **changes: Any) -> PoolState:
-    told: Mapping[str, Any] = live_of(params, "online").example(params, "online")
+    told: Mapping[str, Any] = problem_of(params, "online").live.example(params, "online")
     return PoolState.model_validate({**told, **changes})
 
 
@@ -92,13 +91,13 @@ def test_a_network_chooses_what_it_chooses_in_the_simulator(params: Params, agen
     folder = str(stored(params, agent, tmp_path / agent))
     decide, row = decider(params, "online", folder, {}), params.pool_scenario("online")
     policy, _ = policy_by_name(folder, row, "online")
-    of, rng = decide.cluster, np.random.default_rng(2)
+    of, rng = Cluster.of(row)._replace(arrivals_end=None), np.random.default_rng(2)
     simulator = Timestep(random_jobset(rng, of, 25, 8), of, step_limit=60)
-    decide, looked = replace(decide, resources=units_of(of)), 0
-    knows = replace(decide.thinker, must_know=lambda now: None)  # the resources have other names here
+    knows, looked = replace(decide.policy, must_know=lambda now: None), 0  # the resources have other names here
+    decide = replace(decide, policy=knows, from_state=partial(episode_of, own=units_of(of), cluster=of))
     while not simulator.done:
         in_order(simulator)
-        found, then, before = replace(decide, thinker=knows)(state_of(simulator)), simulator.now, list(simulator.start)
+        found, then, before = decide(state_of(simulator)), simulator.now, list(simulator.start)
         while not simulator.done and simulator.now == then:
             simulator.step(ONLY, policy(simulator.observe(ONLY), np.zeros(1)))
         new = {f"job {j}" for j, at in enumerate(simulator.start) if at >= 0 and before[j] < 0}
@@ -127,19 +126,17 @@ def test_a_network_refuses_what_it_never_met(
 
 def test_an_action_that_may_not_be_chosen_is_no_answer(params: Params) -> None:
     decide = decider(params, "online", "sjf", {})
-    wrong = replace(decide.thinker, asked=lambda view, draws: (np.zeros(10), 7))
+    wrong = LivePolicy[Any](lambda view, draws: (np.zeros(10), 7))
     with pytest.raises(RefusedError, match="it chose 7, which may not be chosen"):
-        replace(decide, thinker=wrong)(asked(params))
-    unmasked = replace(decide, thinker=replace(wrong, masked=False))
+        replace(decide, policy=wrong)(asked(params))
+    unmasked = replace(decide, policy=replace(wrong, masked=False))
     assert unmasked(asked(params)).starts == ()  # as in the simulator: a step passes
 
 
 def test_scores_that_are_not_numbers_are_no_answer(params: Params) -> None:
     decide = decider(params, "online", "sjf", {})
     with pytest.raises(RefusedError, match="not numbers"):
-        replace(decide, thinker=replace(decide.thinker, asked=lambda view, draws: (np.full(10, np.nan), 0)))(
-            asked(params)
-        )
+        replace(decide, policy=LivePolicy(lambda view, draws: (np.full(10, np.nan), 0)))(asked(params))
 
 
 def test_an_unknown_policy_is_one_line(params: Params) -> None:

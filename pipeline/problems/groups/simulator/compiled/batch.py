@@ -1,5 +1,7 @@
 """Many episodes of groups that share a cluster, in lock step, compiled."""
 
+from typing import Any
+
 import numpy as np
 from numba import get_num_threads
 
@@ -7,7 +9,7 @@ from pipeline.core import BoolArray, FloatArray, IntArray
 from pipeline.problems.groups.nouns import JobsBatch, Observation, Served, Setting, SharedCluster
 from pipeline.problems.groups.simulator.compiled.kernels import ALONE, BY_ESTIMATE, LASTING, begin_all, play_rows
 from pipeline.problems.groups.simulator.compiled.observing import observe
-from pipeline.problems.groups.simulator.compiled.state import Rules, empty_state
+from pipeline.problems.groups.simulator.compiled.state import Rules, State, empty_state, state_under_way
 from pipeline.simulation.simulator import Layout, Played, copy_episodes, spans
 
 LAYOUT = Layout(
@@ -21,13 +23,21 @@ class Groups:
     """The episodes of a batch; each awaits a setting at every interval's beginning until it is over."""
 
     def __init__(self, jobs: JobsBatch, cluster: SharedCluster, weight: FloatArray) -> None:
-        self.jobs = jobs
-        self.cluster = cluster
-        self._rules = Rules(float(cluster.interval), bool(cluster.borrowing), float(cluster.time_limit))
-        self._state = empty_state(jobs, cluster, weight, get_num_threads())
-        self._gained = np.zeros(jobs.episodes)
+        self._hold(jobs, cluster, empty_state(jobs, cluster, weight, get_num_threads()))
         begin_all(self._state, self._rules)
         self._rows = np.flatnonzero(~self._state.over)
+
+    @classmethod
+    def under_way(cls, jobs: JobsBatch, cluster: SharedCluster, *others: Any) -> "Groups":
+        """Return an episode that is under way. Other arguments: `state_under_way`."""
+        found = object.__new__(cls)
+        found._hold(jobs, cluster, state_under_way(jobs, cluster, get_num_threads(), *others))
+        return found
+
+    def _hold(self, jobs: JobsBatch, cluster: SharedCluster, state: State) -> None:
+        self.jobs, self.cluster, self._state = jobs, cluster, state
+        self._rules = Rules(float(cluster.interval), bool(cluster.borrowing), float(cluster.time_limit))
+        self._gained, self._rows = np.zeros(jobs.episodes), np.flatnonzero(~state.over)
 
     @property
     def rows(self) -> IntArray:

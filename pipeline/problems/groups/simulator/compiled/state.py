@@ -112,6 +112,40 @@ def empty_state(jobs: JobsBatch, cluster: SharedCluster, weight: FloatArray, des
     )
 
 
+def state_under_way(
+    jobs: JobsBatch,
+    cluster: SharedCluster,
+    desks: int,
+    start: FloatArray,
+    share: IntArray,
+    order: IntArray,
+    recent_jobs: FloatArray,
+    recent_work: FloatArray,
+) -> State:
+    """Return the state of one episode at time 0, of which all jobs have arrived.
+
+    Args:
+        jobs: those that run, and then those that wait in order of arrival.
+        cluster: that groups share.
+        desks: see `empty_state`.
+        start: when the first H jobs started, below 0; they run until `start + duration`.
+        share: units [G, R] as set last.
+        order: places [G] as set last.
+        recent_jobs: see `Observation`, as the next one [G, Q].
+        recent_work: the same.
+    """
+    s, runs, count = empty_state(jobs, cluster, np.ones(len(jobs.arrival)), desks), len(start), len(jobs.arrival)
+    waiting = JobsBatch._make([np.array([0, count - runs]), *(column[runs:] for column in jobs[1:])])
+    behind, head = _chains(waiting, cluster.groups, cluster.queues)
+    s.behind[runs:], s.head[:1] = behind + runs, head + runs
+    s.start[:runs], s.ends[:runs] = start, start + s.duration[:runs]
+    s.running[:runs], s.runs[0] = np.argsort(s.ends[:runs], kind="stable"), runs
+    np.add.at(s.used[0], s.group[:runs], s.demand[:runs])
+    s.free[0], s.to_come[0] = s.capacity - s.used[0].sum(axis=0), count
+    s.share[0], s.order[0], s.recent_jobs[0], s.recent_work[0] = share, order, recent_jobs, recent_work
+    return s
+
+
 def _chains(jobs: JobsBatch, groups: int, queues: int) -> tuple[Ints, Ints]:
     """Return the job behind each one [J], and the first of every queue [B, G, Q]."""
     episode = jobs.episode

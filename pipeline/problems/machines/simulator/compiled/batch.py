@@ -1,6 +1,7 @@
 """Many episodes in lock step, compiled."""
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -9,7 +10,7 @@ from pipeline.problems.machines.nouns import JobsBatch, Machines, Placed
 from pipeline.problems.machines.simulator.compiled.kernels import begin_all, step_rows
 from pipeline.problems.machines.simulator.compiled.observing import observe
 from pipeline.problems.machines.simulator.compiled.rules import Players, decide_rows, play_rows
-from pipeline.problems.machines.simulator.compiled.state import Rules, empty_state
+from pipeline.problems.machines.simulator.compiled.state import Rules, State, empty_state, state_under_way
 from pipeline.simulation.simulator import Layout, Played, copy_episodes, spans
 
 TIMES = ("arrival", "duration", "estimate", "unit_cost", "start", "finish", "ends", "estimated")
@@ -24,12 +25,21 @@ class Simulator:
     """The episodes of a batch; moves that leave no choice are played without asking."""
 
     def __init__(self, jobs: JobsBatch, machines: Machines, unit_cost: FloatArray) -> None:
-        self.jobs = jobs
-        self.machines = machines
-        self._rules = Rules(machines.dispatch, machines.pause, machines.time_limit, machines.stall)
-        self._state = empty_state(jobs, machines, unit_cost)
+        self._hold(jobs, machines, empty_state(jobs, machines, unit_cost))
         begin_all(self._state, self._rules)
         self._rows = np.flatnonzero(~self._state.done)
+
+    @classmethod
+    def under_way(cls, jobs: JobsBatch, machines: Machines, ahead: bool, *others: Any) -> "Simulator":
+        """Return an episode that is under way; without `ahead`, `fits_in` is 0. Other arguments: `state_under_way`."""
+        found = object.__new__(cls)
+        found._hold(jobs, machines, state_under_way(jobs, machines, *others), ahead)
+        return found
+
+    def _hold(self, jobs: JobsBatch, machines: Machines, state: State, ahead: bool = True) -> None:
+        self.jobs, self.machines, self._state = jobs, machines, state
+        self._rules = Rules(machines.dispatch, machines.pause, machines.time_limit, machines.stall, ahead)
+        self._rows = np.flatnonzero(~state.done)
 
     @property
     def rows(self) -> IntArray:
@@ -85,6 +95,10 @@ class Simulator:
     def observe(self, rows: IntArray) -> Observation:
         """Return what the policy sees in some episodes, as copies."""
         return observe(self._state, self._rules, rows)
+
+    def fits_in(self, row: int) -> FloatArray:
+        """Return how long it takes until the job of each slot [M] fits, also where observations leave it out."""
+        return np.asarray(observe(self._state, self._rules._replace(ahead=True), np.array([row])).fits_in[0])
 
     def placed(self) -> Placed:
         """Return what has become of every job so far."""

@@ -36,7 +36,7 @@ def _empty(s: State, count: int) -> Observation:
         fits_now=np.empty((count, slots, machines), dtype=np.uint8),
         now=np.empty(count),
         nodes=np.empty((count, slots), dtype=np.int64),
-        fits_in=np.empty((count, slots)),
+        fits_in=np.zeros((count, slots)),
         arrived=np.zeros((count, 2 + resources)),
         may_idle=np.empty(count, dtype=np.uint8),
         to_end=np.full(count, np.inf),
@@ -50,7 +50,8 @@ def _look(s: State, rules: Rules, rows: IntArray, view: Observation) -> None:
         _look_at_machines(s, rules, rows[i], view, i)
         for m in range(s.slot_job.shape[1]):
             _look_at_slot(s, rules, rows[i], view, i, m)
-        fits_in(s, rules, rows[i], view.fits_in, i)
+        if rules.ahead:
+            fits_in(s, rules, rows[i], view.fits_in, i)
 
 
 @inlined

@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from pipeline.core import BoolArray, FloatArray, IntArray, KeyArray
-from pipeline.problems.machines.nouns import JobsBatch, Machines
+from pipeline.problems.machines.nouns import JobsBatch, Machines, could_hold
 
 
 class State(NamedTuple):
@@ -61,6 +61,7 @@ class Rules(NamedTuple):
     pause: float
     time_limit: float
     stall: float
+    ahead: bool = True  # do observations say when jobs fit that do not fit now?
 
 
 def empty_state(jobs: JobsBatch, machines: Machines, unit_cost: FloatArray) -> State:
@@ -107,3 +108,35 @@ def empty_state(jobs: JobsBatch, machines: Machines, unit_cost: FloatArray) -> S
         order=np.zeros(count, dtype=np.int64),
         spare=np.zeros((episodes, number, resources), dtype=np.int64),
     )
+
+
+def state_under_way(
+    jobs: JobsBatch, machines: Machines, start: FloatArray, held: IntArray, now: float, last_arrival: float
+) -> State:
+    """Return the state of one episode of which all jobs have arrived.
+
+    Args:
+        jobs: those that run, and then those that wait in order of arrival.
+        machines: that they run on.
+        start: when the first H jobs started; they run until `start + duration`, after now.
+        held: machines of these, job by job, as many as its `nodes`.
+        now: the time.
+        last_arrival: when a job last arrived.
+    """
+    s, runs, count = empty_state(jobs, machines, np.ones(len(jobs.arrival))), len(start), len(jobs.arrival)
+    s.start[:runs], s.held[: len(held)] = start, held
+    s.machine[:runs] = s.held[s.held_first[:runs]]
+    s.ends[:runs], s.estimated[:runs] = start + s.duration[:runs], start + s.estimate[:runs]
+    s.running[:runs], s.rank[:runs], s.runs[0] = np.argsort(s.ends[:runs], kind="stable"), np.arange(runs), runs
+    taken = np.repeat(s.demand[:runs], s.nodes[:runs], axis=0)
+    np.subtract.at(s.free[0], held, taken)
+    s.in_use[0] = taken.sum(axis=0)
+    slots = min(count - runs, machines.slots)
+    mine = slice(runs, runs + slots)
+    can = could_hold(s.demand[mine], s.kinds[mine], s.kind, s.free[0])
+    s.slot_job[0, :slots], s.can[0, :slots], s.able[0, :slots] = np.arange(runs, runs + slots), can, can.sum(axis=1)
+    s.waiting[0], s.fitting[0] = slots, (s.able[0, :slots] >= s.nodes[mine]).sum()
+    s.queue[0], s.to_come[0], s.behind[0] = runs + slots, count, count - runs - slots
+    s.now[0], s.last_arrival[0], s.present[0], s.rate[0] = now, last_arrival, count, count
+    s.done[0] = count == 0
+    return s

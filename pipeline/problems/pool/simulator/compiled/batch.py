@@ -1,6 +1,7 @@
 """The cluster of `reference`, compiled: many episodes in lock step, observations in compact integers."""
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -9,12 +10,11 @@ from pipeline.problems.pool.nouns import Cluster, CompactObservation, JobBatch, 
 from pipeline.problems.pool.simulator.compiled.kernels import begin_all, step_rows
 from pipeline.problems.pool.simulator.compiled.observing import compact_buffer, observe
 from pipeline.problems.pool.simulator.compiled.rules import Players, decide_rows, play_rows
-from pipeline.problems.pool.simulator.compiled.state import Rules, State, empty_state, free_rows
+from pipeline.problems.pool.simulator.compiled.state import Rules, empty_state, free_rows, state_under_way
 from pipeline.problems.pool.simulator.rewards import OBJECTIVES
 from pipeline.simulation.simulator import Layout, Played, copy_episodes, spans
 
-OF_JOBS = ("arrival", "duration", "requested", "demand", "start", "withheld")
-NUMBERS = ("slot_job", "queue", "to_come")  # of jobs, which are numbered anew
+ENDLESS = 2**62  # steps
 LAYOUT = Layout(
     of_jobs=("arrival", "duration", "requested", "demand", "start", "withheld", "running"),
     numbers=("slot_job", "queue", "to_come", "running"),
@@ -22,36 +22,6 @@ LAYOUT = Layout(
     sums=("arrived",),
 )
 FORKED = LAYOUT._replace(fixed=("capacity", "arrived"), sums=())  # copies count what arrives anew
-
-
-def forked(s: State, episodes: IntArray, jobs: JobBatch) -> State:
-    """Return copies of some episodes, in that order; one may be named often.
-
-    Args:
-        s: of all episodes.
-        episodes: their numbers.
-        jobs: theirs.
-    """
-    moved = jobs.first[:-1] - s.first[episodes]
-    each = np.repeat(moved, np.diff(jobs.first))
-    rows = np.arange(jobs.first[-1]) - each
-    fields = {name: value[episodes] for name, value in s._asdict().items() if value.shape[:1] == s.now.shape}
-    fields |= {name: getattr(s, name)[rows] for name in OF_JOBS}
-    for name in NUMBERS:
-        number = fields[name]
-        shift = moved.reshape(-1, *[1] * (number.ndim - 1))
-        fields[name] = np.where(number >= 0, number + shift, number)
-    fields |= {"first": jobs.first, "capacity": s.capacity, "arrived": _again(s.arrived, rows)}
-    fields["running"] = s.running[rows] + each if len(s.running) else s.running
-    fields |= {"legal": fields["fits_now"]} if s.legal is s.fits_now else {}
-    fields |= {"requested": fields["duration"]} if s.requested is s.duration else {}
-    return State(**fields)
-
-
-def _again(arrived: FloatArray, rows: IntArray) -> FloatArray:
-    """Return the sums over the jobs before each, of other jobs."""
-    each = np.diff(arrived, axis=0)[rows]
-    return np.concatenate([np.zeros((1, each.shape[1])), each.cumsum(axis=0)])
 
 
 class Batched:
@@ -81,6 +51,17 @@ class Batched:
         self._rules = Rules(cluster.place_ahead, step_limit, code, skip_forced, estimated, cluster.stalled_after, end)
         begin_all(self._state, self._rules)
         self._rows: IntArray = np.flatnonzero(~self._state.done)
+
+    @classmethod
+    def under_way(cls, jobs: JobBatch, cluster: Cluster, *others: Any) -> "Batched":
+        """Return an episode without limit and rewards that is under way. Other arguments: `state_under_way`."""
+        found = object.__new__(cls)
+        found.jobs, found.cluster = jobs, cluster
+        end = -1 if cluster.arrivals_end is None else cluster.arrivals_end
+        found._rules = Rules(cluster.place_ahead, ENDLESS, 0, False, False, cluster.stalled_after, end)
+        found._state = state_under_way(jobs, cluster, *others)
+        found._rows = np.flatnonzero(~found._state.done)
+        return found
 
     def fork(self, episodes: IntArray) -> "Batched":
         """Return copies of some episodes as they are now, each to be played on by itself; one may be named often."""

@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from pipeline.core import BoolArray, FloatArray, IntArray
-from pipeline.problems.pool.nouns import Cluster, JobBatch, JobSet
+from pipeline.problems.pool.nouns import Cluster, JobBatch, JobSet, room
 
 
 class State(NamedTuple):
@@ -111,6 +111,35 @@ def empty_state(jobs: JobBatch, cluster: Cluster, rewarded_steps: int, reusable:
         gained=np.zeros(episodes),
         done=np.zeros(episodes, dtype=np.bool_),
     )
+
+
+def state_under_way(
+    jobs: JobBatch, cluster: Cluster, start: IntArray, free: IntArray, now: int, last_arrival: int, arrived: FloatArray
+) -> State:
+    """Return the state of one episode of which all jobs have arrived, run times are known, and no rewards are kept.
+
+    Args:
+        jobs: those that run or have their place, and then those that wait in order of arrival.
+        cluster: that they run on.
+        start: first steps of the first H jobs; one that ends beyond the horizon seems to end with it.
+        free: units [T, R] that these leave in each step from now on.
+        now: the present step.
+        last_arrival: step in which a job last arrived.
+        arrived: what policies know of all jobs so far [2 + R]; see `Observation.arrived`.
+    """
+    s, runs, count = empty_state(jobs, cluster, 0), len(start), len(jobs.arrival)
+    s.start[:runs], s.free[0], s.arrived[:-1], s.arrived[-1] = start, free, 0.0, arrived
+    np.add.at(s.leaving[0], np.clip(start + s.duration[:runs] - now, 1, cluster.horizon) - 1, 1)
+    slots = min(count - runs, cluster.slots)
+    mine = np.arange(runs, runs + slots)
+    s.slot_job[0, :slots], s.slot_duration[0, :slots], s.slot_demand[0, :slots] = mine, s.duration[mine], s.demand[mine]
+    fits = room(free[None], jobs.demand[None, mine], jobs.duration[None, mine])[0]
+    s.legal[0, :slots] = fits.any(axis=1)
+    s.fits_now[0, :slots] = fits[:, 0]  # the same array where nothing is placed ahead
+    s.fitting[0], s.placeable[0] = s.fits_now.sum(), s.legal.sum()
+    s.queue[0], s.to_come[0], s.present[0] = runs + slots, count, count
+    s.now[0], s.last_arrival[0], s.done[0] = now, last_arrival, count == 0
+    return s
 
 
 def requested_steps(jobs: JobSet | JobBatch, cluster: Cluster) -> IntArray:

@@ -1,0 +1,1 @@
+"""Decisions of policies for a live cluster, of any problem."""

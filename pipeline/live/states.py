@@ -1,0 +1,101 @@
+"""What the states of live clusters, and the answers to them, have in common; both have a version.
+
+Names are text, and nothing but text: they are compared and returned.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Annotated, Any
+
+import numpy as np
+from pydantic import Field
+from pydantic.fields import FieldInfo
+
+from pipeline.config.records import Frozen
+from pipeline.core import IntArray
+
+MOST_WAITING, MOST_RUNNING, MOST_RESOURCES = 2000, 200_000, 8  # of a state
+VERB = {"arrived": "arrives", "started": "starts"}
+Text = Annotated[str, Field(min_length=1, max_length=256)]  # a name
+
+
+def at_most(count: int, least: int | None = None) -> FieldInfo:
+    """Bound the length of a sequence or a mapping, which is read no further than its first mistake."""
+    found: FieldInfo = Field(min_length=least, max_length=count, fail_fast=True)
+    return found
+
+
+def once(what: str, names: Iterable[str]) -> None:
+    """Refuse names that are there twice.
+
+    Raises:
+        ValueError: the first of them, as pydantic reports it.
+    """
+    for name, count in Counter(names).items():
+        if count > 1:
+            raise ValueError(f"{what} '{name}' is there {count} times")
+
+
+def in_the_past(what: str, jobs: Sequence[Any], time: str, now: float) -> None:
+    """Refuse jobs with a time, `arrived` or `started`, that is still to come; jobs without names go by their numbers.
+
+    Raises:
+        ValueError: the first of them, as pydantic reports it.
+    """
+    for number, job in enumerate(jobs):
+        if (at := getattr(job, time)) > now:
+            name = f"'{job.id}'" if hasattr(job, "id") else number
+            raise ValueError(f"{what} job {name} {VERB[time]} at {_number(at)}, after now, {_number(now)}")
+
+
+def last_in_the_past(last_arrival: float | None, now: float) -> None:
+    """Refuse a last arrival that is still to come.
+
+    Raises:
+        ValueError: as pydantic reports it.
+    """
+    if last_arrival is not None and last_arrival > now:
+        raise ValueError(f"last_arrival is {_number(last_arrival)}, after now, {_number(now)}")
+
+
+def _number(time: float) -> str:
+    return f"{time:g}" if isinstance(time, float) else str(time)
+
+
+def last_arrival(state: Any) -> float:
+    """Return when a job last arrived; where the state does not say, the last of those that wait."""
+    if state.last_arrival is not None:
+        return float(state.last_arrival)
+    return float(max((job.arrived for job in state.waiting), default=state.now))
+
+
+def amounts(every: Iterable[Mapping[str, float]], resources: Sequence[str], scale: int = 1) -> IntArray:
+    """Return amounts [N, R] of resources, in whole parts of a unit."""
+    rows = [[round(one.get(name, 0) * scale) for name in resources] for one in every]
+    return np.array(rows, dtype=np.int64).reshape(-1, len(resources))
+
+
+def others(demand: Mapping[str, float], resources: Sequence[str]) -> list[str]:
+    """Return what a job demands of other resources."""
+    return [name for name, amount in demand.items() if amount and name not in resources]
+
+
+def in_order(own: Sequence[str], there: Sequence[str]) -> tuple[str, ...]:
+    """Return the resources that there are, in the scenario's order where they are its own."""
+    return tuple(own if set(own) == set(there) else there)
+
+
+class Ranked(Frozen):
+    """A waiting job in the policy's order."""
+
+    job: str
+    score: float | None  # the higher, the sooner; none: held back, not tried, or behind what the policy sees
+
+
+class Decision(Frozen):
+    """What a policy wants; problems say what a start is."""
+
+    order: tuple[Ranked, ...]  # all waiting jobs that can run here, the first to start at the head
+    starts: tuple[Any, ...]  # one after another
+    never: tuple[str, ...] = ()  # waiting jobs that the cluster can never run
+    more: bool = False  # might others be started? Start these, and ask again
