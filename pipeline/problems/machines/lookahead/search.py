@@ -81,7 +81,7 @@ class MachinesSearch:
 
         def look(s: State, _: Rules, rows: IntArray) -> int:
             copies.make_room(len(rows), s, rows, 0)
-            list_candidates(copies.state, copies.rules, copies.who, s, rows, self.arrivals.coming, key, action)
+            list_candidates(copies._state, copies._rules, copies.who, s, rows, self.arrivals.coming, key, action)
             return 0
 
         _simulator(turn).hand_over(look, turn.rows)
@@ -115,7 +115,7 @@ class MachinesSearch:
         def look(s: State, _: Rules, rows: IntArray) -> int:
             copies.make_room(tries.begin.size if isinstance(player, CompiledRule) else cost.size, s, rows, budget.ahead)
             if isinstance(player, CompiledRule):
-                try_rule(copies.state, copies.rules, copies.who, s, coming, tries, limits, copies.buffers)
+                try_rule(copies._state, copies._rules, copies.who, s, coming, tries, limits, copies.buffers)
             else:
                 copies.ask(player.policy, s, coming, tries, limits)
             return 0
@@ -152,38 +152,30 @@ class Copies(Simulator):
         self.who: Players
         self.buffers: Buffers
 
-    @property
-    def state(self) -> State:
-        """Return what kernels write."""
-        return self._state
-
-    @property
-    def rules(self) -> Rules:
-        """Return the rules: those of the machines, without a limit of time."""
-        return self._rules
-
     def make_room(self, episodes: int, s: State, rows: IntArray, coming: int) -> None:
         """Hold so many copies of any of some episodes, with as many jobs that come."""
         jobs = int((s.runs[rows] + s.waiting[rows] + s.behind[rows]).max()) + coming
         need = episodes, jobs, jobs * int(s.nodes.max())
         if all(wants <= has for wants, has in zip(need, self._room, strict=True)):
+            if self._rule is not None:
+                self.who.decision[:] = 0  # so that a rule draws the same whatever it decided before
             return
         self._room = (max(need[0], self._room[0]), max(2 * need[1], self._room[1]), max(2 * need[2], self._room[2]))
         self._state = buffer(*self._room, self.machines)
         if self._rule is not None:
             self.who = players([self._rule] * self._room[0], np.zeros(self._room[0], dtype=np.uint64))
-        jobs = len(self.state.ends) if self._listed else 0
+        jobs = len(self._state.ends) if self._listed else 0
         self.buffers = Buffers(np.zeros(jobs, dtype=np.int64), np.zeros(jobs))
 
     def ask(self, policy: Policy, s: State, coming: Coming, tries: Tries, limits: Limits) -> None:
         """Write what each candidate comes to, all copies in lock step."""
         last = np.zeros(tries.cost.size, dtype=np.int64)
-        self.state.done[:] = True
-        begin_all(self.state, s, coming, tries, limits, last)
+        self._state.done[:] = True
+        begin_all(self._state, s, coming, tries, limits, last)
         self._rows = rows = np.flatnonzero(last)
         self.step(rows, np.repeat(tries.action, tries.cost.shape[2], axis=0).reshape(-1)[rows])
         play(self, policy, np.zeros(len(self.now), dtype=np.uint64))
-        add_up(self.state, s, tries, last)
+        add_up(self._state, s, tries, last)
 
 
 def liked(view: Observation, own: IntArray, likes: FloatArray, most: int) -> IntArray:
