@@ -15,15 +15,23 @@ from pipeline.lookahead.planner import ActionValues, Base, SearchBudget, best_li
 from pipeline.problems.machines.lookahead.copying import Coming, buffer
 from pipeline.problems.machines.lookahead.futures import ArrivalModel
 from pipeline.problems.machines.lookahead.listing import LISTED
-from pipeline.problems.machines.lookahead.trying import Limits, Tries, add_up, begin_all, list_candidates, try_lists
+from pipeline.problems.machines.lookahead.trying import (
+    Buffers,
+    Limits,
+    Tries,
+    add_up,
+    begin_all,
+    list_candidates,
+    try_rule,
+)
 from pipeline.problems.machines.nouns import TOGETHER, Machines
 from pipeline.problems.machines.simulator.compiled.batch import Simulator
 from pipeline.problems.machines.simulator.compiled.rules import RULES, Players, players
 from pipeline.problems.machines.simulator.compiled.state import Rules, State
-from pipeline.simulation.rollout import Turn, play, play_compiled
+from pipeline.simulation.rollout import Turn, play
 
-COPIES = 2048  # of episodes, side by side, one for each candidate: the bound of the memory
-LISTS = 512  # the same where a list plays all candidates of a copy in turn
+COPIES = 512  # of episodes, side by side, where a rule plays all candidates of a copy in turn: the bound of the memory
+ASKED = 2048  # the same where a policy is asked, and every candidate has a copy
 BITS = 2.0**53  # of a draw
 
 
@@ -52,10 +60,9 @@ class MachinesSearch:
     def at_once(self, turn: Turn) -> int:
         """Return how many decisions are tried side by side; one where what a policy says depends on the others."""
         player, budget = self.base.player, self.budget
-        if isinstance(player, Asked) and not player.alike:
-            return 1
-        listed = self._copies_of(turn).listed
-        return max(1, LISTS // budget.futures if listed else COPIES // (budget.futures * budget.candidates))
+        if isinstance(player, CompiledRule):
+            return max(1, COPIES // budget.futures)
+        return max(1, ASKED // (budget.futures * budget.candidates)) if player.alike else 1
 
     def candidates(self, turn: Turn) -> IntArray:
         """Return the actions [D, C] to try: behind the base's own the rule's next ones, or the best liked."""
@@ -74,7 +81,7 @@ class MachinesSearch:
 
         def look(s: State, _: Rules, rows: IntArray) -> int:
             copies.make_room(len(rows), s, rows, 0)
-            list_candidates(copies.state, copies.rules, copies.who, s, rows, self.arrivals.coming, key, action)
+            list_candidates(copies._state, copies._rules, copies.who, s, rows, self.arrivals.coming, key, action)
             return 0
 
         _simulator(turn).hand_over(look, turn.rows)
@@ -101,17 +108,16 @@ class MachinesSearch:
 
     def costs(self, turn: Turn, action: IntArray) -> FloatArray:
         """Return the sums [D, C, F] of bounded slowdowns that candidates come to; nan where one was not played."""
-        budget, copies, coming = self.budget, self._copies_of(turn), self.arrivals.coming
+        budget, copies, coming, player = self.budget, self._copies_of(turn), self.arrivals.coming, self.base.player
         cost, limits = np.full((*action.shape, budget.futures), np.nan), Limits(budget.ahead, budget.decisions)
         tries = Tries(turn.rows, *self._futures(turn), action, cost)
 
         def look(s: State, _: Rules, rows: IntArray) -> int:
-            copies.make_room(tries.begin.size if copies.listed else cost.size, s, rows, budget.ahead)
-            if copies.listed:
-                buffers = copies.order, copies.score
-                try_lists(copies.state, copies.rules, copies.who, s, coming, tries, limits, *buffers)
+            copies.make_room(tries.begin.size if isinstance(player, CompiledRule) else cost.size, s, rows, budget.ahead)
+            if isinstance(player, CompiledRule):
+                try_rule(copies._state, copies._rules, copies.who, s, coming, tries, limits, copies.buffers)
             else:
-                copies.try_each(self.base.player, s, coming, tries, limits)
+                copies.ask(player.policy, s, coming, tries, limits)
             return 0
 
         _simulator(turn).hand_over(look, turn.rows)
@@ -142,46 +148,34 @@ class Copies(Simulator):
         self.machines, self._room = machines, (0, 0, 0)
         self._rule = player if isinstance(player, CompiledRule) else None
         self._rules = Rules(machines.dispatch, machines.pause, np.inf, machines.stall)
-        self.listed = self._rule is not None and machines.dispatch not in TOGETHER and RULES[self._rule.rule] in LISTED
+        self._listed = self._rule is not None and machines.dispatch not in TOGETHER and RULES[self._rule.rule] in LISTED
         self.who: Players
-        self.order: IntArray
-        self.score: FloatArray
-
-    @property
-    def state(self) -> State:
-        """Return what kernels write."""
-        return self._state
-
-    @property
-    def rules(self) -> Rules:
-        """Return the rules: those of the machines, without a limit of time."""
-        return self._rules
+        self.buffers: Buffers
 
     def make_room(self, episodes: int, s: State, rows: IntArray, coming: int) -> None:
         """Hold so many copies of any of some episodes, with as many jobs that come."""
         jobs = int((s.runs[rows] + s.waiting[rows] + s.behind[rows]).max()) + coming
         need = episodes, jobs, jobs * int(s.nodes.max())
         if all(wants <= has for wants, has in zip(need, self._room, strict=True)):
+            if self._rule is not None:
+                self.who.decision[:] = 0  # so that a rule draws the same whatever it decided before
             return
         self._room = (max(need[0], self._room[0]), max(2 * need[1], self._room[1]), max(2 * need[2], self._room[2]))
         self._state = buffer(*self._room, self.machines)
         if self._rule is not None:
             self.who = players([self._rule] * self._room[0], np.zeros(self._room[0], dtype=np.uint64))
-        self.order, self.score = np.zeros_like(self.state.running), np.zeros_like(self.state.ends)
+        jobs = len(self._state.ends) if self._listed else 0
+        self.buffers = Buffers(np.zeros(jobs, dtype=np.int64), np.zeros(jobs))
 
-    def try_each(self, player: CompiledRule | Asked, s: State, coming: Coming, tries: Tries, limits: Limits) -> None:
-        """Write what each candidate comes to, all copies in lock step or each by the rule."""
+    def ask(self, policy: Policy, s: State, coming: Coming, tries: Tries, limits: Limits) -> None:
+        """Write what each candidate comes to, all copies in lock step."""
         last = np.zeros(tries.cost.size, dtype=np.int64)
-        self.state.done[:] = True
-        begin_all(self.state, s, coming, tries, limits, last)
+        self._state.done[:] = True
+        begin_all(self._state, s, coming, tries, limits, last)
         self._rows = rows = np.flatnonzero(last)
         self.step(rows, np.repeat(tries.action, tries.cost.shape[2], axis=0).reshape(-1)[rows])
-        if isinstance(player, CompiledRule):
-            for _ in play_compiled(self, self.who):
-                pass
-        else:
-            play(self, player.policy, np.zeros(len(self.now), dtype=np.uint64))
-        add_up(self.state, s, tries, last)
+        play(self, policy, np.zeros(len(self.now), dtype=np.uint64))
+        add_up(self._state, s, tries, last)
 
 
 def liked(view: Observation, own: IntArray, likes: FloatArray, most: int) -> IntArray:

@@ -9,7 +9,7 @@ from pipeline.core import SHORTEST_BOUNDED, FloatArray, IntArray, KeyArray
 from pipeline.problems.machines.lookahead.copying import Coming, begin_again, write_coming, write_known
 from pipeline.problems.machines.lookahead.listing import play_list, put_in_order
 from pipeline.problems.machines.nouns import GREEDY
-from pipeline.problems.machines.simulator.compiled.kernels import awaits
+from pipeline.problems.machines.simulator.compiled.kernels import awaits, go_on
 from pipeline.problems.machines.simulator.compiled.placing import take_out
 from pipeline.problems.machines.simulator.compiled.rules import Players, decide
 from pipeline.problems.machines.simulator.compiled.state import Rules, State
@@ -26,6 +26,13 @@ class Tries(NamedTuple):
     key: KeyArray  # [D, F]  of the draws of how long jobs run in it
     action: IntArray  # [D, C]  candidates, the base's own first; -1 = no more
     cost: FloatArray  # [D, C, F]  written: sums of bounded slowdowns; beyond the limit of decisions it stays
+
+
+class Buffers(NamedTuple):
+    """What a list of jobs is written to."""
+
+    order: IntArray  # [J] of the copies; [0]: the rule does not go by a list
+    score: FloatArray  # [J]
 
 
 class Limits(NamedTuple):
@@ -101,13 +108,10 @@ def _count(s: State, tries: Tries, limits: Limits, i: int, f: int) -> int:
 
 
 @inlined
-def _begin(t: State, s: State, coming: Coming, tries: Tries, limits: Limits, e: int, i: int, f: int) -> int:
-    """Write a copy of decision i against future f; return the place behind its last job."""
-    b = tries.rows[i]
-    known = write_known(t, e, s, b, coming, tries.key[i, f])
-    last = write_coming(t, e, s, b, coming, tries.begin[i, f], limits.jobs, known)
-    begin_again(t, e, s, b, last)
-    return int(last)
+def _write(t: State, s: State, coming: Coming, tries: Tries, limits: Limits, e: int, i: int, f: int) -> int:
+    """Write the jobs of a copy of decision i against future f; return the place behind the last."""
+    known = write_known(t, e, s, tries.rows[i], coming, tries.key[i, f])
+    return write_coming(t, e, s, tries.rows[i], coming, tries.begin[i, f], limits.jobs, known)
 
 
 @njit(cache=True, parallel=True)
@@ -119,7 +123,8 @@ def begin_all(t: State, s: State, coming: Coming, tries: Tries, limits: Limits, 
         i, f = e // (most * futures), e // most % futures
         count = _count(s, tries, limits, i, f)
         if e % most < count and count > 1:
-            last[e] = _begin(t, s, coming, tries, limits, e, i, f)
+            last[e] = _write(t, s, coming, tries, limits, e, i, f)
+            begin_again(t, e, s, tries.rows[i], last[e])
 
 
 @njit(cache=True)
@@ -134,30 +139,35 @@ def add_up(t: State, s: State, tries: Tries, last: IntArray) -> None:
 
 
 @inlined
-def _try_list(
-    t: State, rules: Rules, who: Players, s: State, coming: Coming, tries: Tries, limits: Limits, order: IntArray,
-    score: FloatArray, e: int,
+def _try(
+    t: State, rules: Rules, who: Players, s: State, coming: Coming, tries: Tries, limits: Limits, buffers: Buffers,
+    e: int,
 ) -> None:  # fmt: skip
-    """Try the candidates of one decision against one future, by the rule's list."""
+    """Try the candidates of one decision against one future, by the rule's list or move by move."""
     i, f = e // tries.begin.shape[1], e % tries.begin.shape[1]
-    b, count = tries.rows[i], _count(s, tries, limits, i, f)
+    b, count, listed = tries.rows[i], _count(s, tries, limits, i, f), buffers.order.shape[0] > 0
     if count < 2:
         return
-    last, first = _begin(t, s, coming, tries, limits, e, i, f), t.first[e] + s.runs[b]
-    put_in_order(t, e, who.rule[e], first, last, order, score)
+    last, first = _write(t, s, coming, tries, limits, e, i, f), t.first[e] + s.runs[b]
+    if listed:
+        put_in_order(t, e, who.rule[e], first, last, buffers.order, buffers.score)
     for c in range(count):
-        if c > 0:
-            begin_again(t, e, s, b, last)
-        play_list(t, rules, e, order, tries.action[i, c], first, last)
+        begin_again(t, e, s, b, last)
+        action = tries.action[i, c]
+        if listed:
+            play_list(t, rules, e, buffers.order, action, first, last)
+        else:
+            while not t.done[e]:
+                go_on(t, rules, e, action)
+                action = -1 if t.done[e] else decide(t, rules, e, who)
         tries.cost[i, c, f] = _slowdown(t, first, last)
 
 
 @njit(cache=True, parallel=True)
-def try_lists(
-    t: State, rules: Rules, who: Players, s: State, coming: Coming, tries: Tries, limits: Limits, order: IntArray,
-    score: FloatArray,
-) -> None:  # fmt: skip
-    """Write what each candidate comes to under a rule that goes by a list.
+def try_rule(
+    t: State, rules: Rules, who: Players, s: State, coming: Coming, tries: Tries, limits: Limits, buffers: Buffers
+) -> None:
+    """Write what each candidate comes to under a rule.
 
     Args:
         t: copies to play on, one for each decision and future at least.
@@ -167,9 +177,8 @@ def try_lists(
         coming: what may come.
         tries: what is tried.
         limits: how much.
-        order: buffer, a place for every job of the copies.
-        score: buffer, the same.
+        buffers: a place for every job of the copies, if the rule goes by a list.
     """
     for e in prange(tries.rows.shape[0] * tries.begin.shape[1]):
         # All in a function: numba loses what is written here to an array of a tuple.
-        _try_list(t, rules, who, s, coming, tries, limits, order, score, int(np.int64(e)))
+        _try(t, rules, who, s, coming, tries, limits, buffers, int(np.int64(e)))

@@ -148,7 +148,7 @@ def test_what_comes_later_and_how_long_jobs_really_run_changes_no_decision_of_a_
 
 @pytest.mark.parametrize("alike", [False, True])
 def test_the_same_jobs_give_the_same_schedule_in_any_company(alike: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(search, "COPIES", 40)  # decisions in groups of three
+    monkeypatch.setattr(search, "ASKED", 40)  # decisions in groups of three
     episodes = [some_jobs(100, k, 12) for k in range(8)]
     plan = planner(network_of(alike=alike), episodes, BUDGET)
     together = starts(episodes, TWO, plan)
