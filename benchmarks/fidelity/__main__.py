@@ -28,7 +28,7 @@ def fidelity(
 
     It takes about 80 s for each repeat, needs Slurm's programs and root, and touches no Slurm that runs here.
 
-    Example: python -m benchmarks.fidelity --repeats 5 --out fidelity.csv
+    Example: python -m pipeline fidelity --repeats 5 --out fidelity.csv
     """
     parameters = ",".join([EVERY_SECOND, *([scheduler] if scheduler else [])])
     for line in run(out, jobs, repeats, seed, Cluster(parameters=parameters)):

@@ -1,11 +1,13 @@
-"""The command that holds policies to what others published."""
+"""The commands that hold policies to what others published, and the simulator to a real Slurm."""
 
+from importlib import import_module
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from pipeline.cli.base import app, policies
+from pipeline.errors import UserError
 
 benchmarks = typer.Typer(help="Play policies under a protocol that others published.")
 
@@ -22,7 +24,6 @@ def _group() -> None:
 def rlscheduler(
     out: Annotated[Path, typer.Option(help="Table to write (.csv): a row for each sequence and policy.")],
     log: Annotated[Path | None, typer.Argument(help="Log in the Standard Workload Format (.swf, .swf.gz).")] = None,
-    trace: Annotated[Path | None, typer.Option(help="The log, as this was written before.", hidden=True)] = None,
     slice: Annotated[int, typer.Option(min=0, help="Use the log's first so many job lines only; 0 = all.")] = 0,
     backfill: Annotated[bool, typer.Option(help="Start others behind a job that waits for room.")] = False,
     policy: Annotated[
@@ -34,16 +35,27 @@ def rlscheduler(
 
     Example: python -m pipeline benchmark rlscheduler lublin_256.swf.gz --backfill --out lublin.csv
     """
-    from pipeline.errors import UserError
     from pipeline.problems import protocol
 
-    found = log or trace
-    if found is None:
+    if log is None:
         raise UserError("LOG: expected a log in the Standard Workload Format, got none")
 
     run = protocol("rlscheduler")
 
-    means = run(found, slice, backfill, policy or [], out)
+    means = run(log, slice, backfill, policy or [], out)
     for row in means.itertuples(index=False):
         waits = f"p99 wait {row.p99_wait_s:,.0f} s, longest {row.longest_wait_s:,.0f} s"
         typer.echo(f"{row.policy:>12} mean bounded slowdown {row.avg_bounded_slowdown:10.2f}, {waits}")
+
+
+@app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []})
+def fidelity(context: typer.Context) -> None:
+    """Play short jobs on a real Slurm on loopback and in the simulator, and say where the two differ (in a clone).
+
+    Example: python -m pipeline fidelity --repeats 5 --out fidelity.csv
+    """
+    try:
+        command = import_module("benchmarks.fidelity.__main__")
+    except ModuleNotFoundError as error:
+        raise UserError(f"fidelity: expected the root of a clone as the working directory ({error})") from error
+    command.app(args=context.args, standalone_mode=False)
