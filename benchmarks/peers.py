@@ -1,8 +1,9 @@
-"""How fast the closest peers on PyPI step: `python -m benchmarks.peers`, under actions drawn among the legal ones.
+"""How fast the closest peers on PyPI step, next to ours: `python -m benchmarks.peers`, all in turns in one run.
 
-Only the time within `step` counts, on one core, and not that of finding and drawing an action. The peers are fetched
-into a folder of this run, behind our own packages: gpu-choochoo (a cluster of GPUs, Gymnasium), JSSEnv (job shop, with
-a mask). spark-sched-sim and sched-rl-gym are not on PyPI.
+Actions are drawn among the legal ones. Only the time within `step` counts, and not that of finding and drawing an
+action. Ours is one environment, and 1,024 as rows of one simulator on all cores; peers have no such thing. The peers
+are fetched into a folder of this run, after our own packages: gpu-choochoo (a cluster of GPUs, Gymnasium), JSSEnv (job
+shop, with a mask). spark-sched-sim and sched-rl-gym are not on PyPI.
 """
 
 import random
@@ -17,20 +18,20 @@ from io import StringIO
 from typing import Any
 
 PEERS = ("gpu-choochoo==0.1.0", "JSSEnv==1.1.0")
-SECONDS, RUNS = 0.5, 5
+SECONDS, RUNS, WARM = 0.5, 5, 50
 
 
 def rate(env: Any, legal: Callable[[Any], Sequence[int]]) -> float:
     """Return steps a second of a Gymnasium environment."""
     draw = random.Random(1)
     env.reset()
-    steps, spent = 0, 0.0
+    steps, spent = -WARM, 0.0
     while spent < SECONDS:
         action = draw.choice(legal(env))
         began = time.perf_counter()
         _, _, terminated, truncated, _ = env.step(action)
-        spent += time.perf_counter() - began
         steps += 1
+        spent += time.perf_counter() - began if steps > 0 else 0.0
         if terminated or truncated:
             env.reset()
     return steps / spent
@@ -61,17 +62,57 @@ def job_shop() -> tuple[Any, Callable[[Any], Sequence[int]]]:
     return import_module("JSSEnv.envs").JssEnv(), lambda env: [int(one) for one in np.flatnonzero(env.legal_actions)]
 
 
+def vectorized() -> float:
+    """Return decisions a second of our 1,024 environments, once they are compiled."""
+    import numpy as np
+
+    import deeprm
+
+    envs: Any = deeprm.make_vec("deeprm/Pool-v0", num_envs=1024, load=130).unwrapped
+    draw = np.random.default_rng(1)
+    _, infos = envs.reset(seed=1)
+    steps, spent = -WARM, 0.0
+    while spent < SECONDS:
+        chance = draw.random(infos["action_mask"].shape)
+        actions = (infos["action_mask"] * (chance + 1)).argmax(axis=1)
+        began = time.perf_counter()
+        *_, infos = envs.step(actions)
+        steps += 1
+        spent += time.perf_counter() - began if steps > 0 else 0.0
+    return steps * len(actions) / spent
+
+
+def single() -> tuple[Any, Callable[[Any], Sequence[int]]]:
+    """Return one environment of ours."""
+    import deeprm
+
+    env: Any = deeprm.make("deeprm/Pool-v0", load=130).unwrapped
+    return env, lambda env: env.action_masks().nonzero()[0].tolist()
+
+
 def main() -> int:
-    """Print the median, least and most rate of each peer."""
+    """Print the median, least and most rate of each, and how many times the fastest peer's ours are."""
     with tempfile.TemporaryDirectory() as folder:
         words = [sys.executable, "-m", "pip", "install", "--quiet", "--target", folder, *PEERS]
         if subprocess.run(words, check=False).returncode:
             return 1
         sys.path.append(folder)
-        for name, peer in (("gpu-choochoo", choochoo), ("JSSEnv", job_shop)):
-            with redirect_stdout(StringIO()):  # the first prints at each end
-                rates = sorted(rate(*peer()) for _ in range(RUNS))
-            print(f"{name}: {rates[RUNS // 2]:,.0f} steps/s ({rates[0]:,.0f} to {rates[-1]:,.0f})")
+        measured: dict[str, Callable[[], float]] = {
+            "gpu-choochoo": lambda: rate(*choochoo()),
+            "JSSEnv": lambda: rate(*job_shop()),
+            "deeprm, one": lambda: rate(*single()),
+            "deeprm, 1,024": vectorized,
+        }
+        rates: dict[str, list[float]] = {name: [] for name in measured}
+        for _ in range(RUNS):
+            for name, measure in measured.items():
+                with redirect_stdout(StringIO()):  # the first prints at each end
+                    rates[name].append(measure())
+        fastest = max(sorted(rates[name])[RUNS // 2] for name in ("gpu-choochoo", "JSSEnv"))
+        for name, found in rates.items():
+            middle = sorted(found)[RUNS // 2]
+            times = f"{middle / fastest:.1f} times the fastest peer"
+            print(f"{name}: {middle:,.0f} steps/s ({min(found):,.0f} to {max(found):,.0f}), {times}")
     return 0
 
 
