@@ -23,7 +23,7 @@ from pipeline.problems.machines.nouns import (
     end_to_end,
 )
 from pipeline.problems.machines.simulator.compiled.batch import Simulator
-from pipeline.simulation.choosing import Heuristic
+from pipeline.simulation.choosing import Heuristic, compiled_rule_of
 from pipeline.simulation.rollout import Turn
 
 FOREVER = 1e15
@@ -64,7 +64,8 @@ def slowdown(episodes: list[Jobs], machines: Machines, policy: str | Planner) ->
 
 
 def planner(rule: CompiledRule, past: ArrivalModel, budget: SearchBudget = USUAL) -> Planner:
-    return Planner(MachinesSearch(Base(HEURISTICS[rule.rule], rule), past, budget))
+    policy = next(policy for policy in HEURISTICS.values() if compiled_rule_of(policy) == rule)
+    return Planner(MachinesSearch(Base(policy, rule), past, budget))
 
 
 def costs_of(plan: Planner, turn: Turn, found: SearchResult) -> np.ndarray:
