@@ -91,7 +91,12 @@ class Api:
             try:
                 if answer.status != 200:
                     raise AnsweredError(answer.status, _line(answer.read(10_000)))
-                yield from _lines(answer)
+                rest = b""
+                while part := answer.read1(1 << 16):
+                    *whole, rest = (rest + part).split(b"\n")
+                    if len(rest) > MOST_BYTES:
+                        raise UnreachableError(f"a line of more than {MOST_BYTES} bytes")
+                    yield from (_object(line) for line in whole if line.strip())
             finally:
                 answer.close()
         except HTTPError as error:
@@ -126,15 +131,6 @@ class Api:
         if not token.isprintable() or not 0 < len(token) <= MOST_TOKEN:
             raise UserError(f"{self.address.token_file}: expected one line of at most {MOST_TOKEN} characters")
         return {"Authorization": f"Bearer {token}"}
-
-
-def _lines(answer: urllib3.BaseHTTPResponse) -> Iterator[Mapping[str, Json]]:
-    rest = b""
-    while part := answer.read1(1 << 16):
-        *whole, rest = (rest + part).split(b"\n")
-        if len(rest) > MOST_BYTES:
-            raise UnreachableError(f"a line of more than {MOST_BYTES} bytes")
-        yield from (_object(line) for line in whole if line.strip())
 
 
 def _object(raw: bytes) -> Mapping[str, Json]:

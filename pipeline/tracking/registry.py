@@ -151,7 +151,10 @@ def _register(client: "MlflowClient", logged: "LoggedModel", one: Version) -> st
     """Get or create a version, bring it up to date, and return its name if it is new."""
     found = [held for held in client.search_model_versions(f"name = '{one.name}'") if held.tags.get(MD5) == one.md5]
     held = found[0] if found else _create(client, logged, one)
-    _link(client, logged, held)
+    links = json.loads(logged.tags.get(LINKS, "[]"))
+    mine = {"name": held.name, "version": int(held.version)}
+    if mine not in links:
+        client.set_logged_model_tags(logged.model_id, {LINKS: json.dumps([*links, mine])})
     for key, value in one.tags.items():
         if held.tags.get(key) != value:
             client.set_model_version_tag(one.name, held.version, key, value)
@@ -170,13 +173,6 @@ def _create(client: "MlflowClient", logged: "LoggedModel", one: Version) -> "Mod
         description=one.card,
         model_id=logged.model_id,
     )
-
-
-def _link(client: "MlflowClient", logged: "LoggedModel", held: "ModelVersion") -> None:
-    links = json.loads(logged.tags.get(LINKS, "[]"))
-    mine = {"name": held.name, "version": int(held.version)}
-    if mine not in links:
-        client.set_logged_model_tags(logged.model_id, {LINKS: json.dumps([*links, mine])})
 
 
 def _card(params: Params, agent: str, verdict: Verdict | None) -> str:
