@@ -1,6 +1,6 @@
 """The files of an import: a job table, a log in the Standard Workload Format, and what became of every row."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -32,6 +32,12 @@ ACCOUNT = pa.DataFrameSchema(
     name="ImportAccount",
 )
 SWF = pa.DataFrameSchema({f"field_{k}": integers(-1) for k in range(1, FIELDS + 1)}, strict=True, name="Swf")
+
+
+def account_of(rows: Iterable[tuple[str, str, str, int, int]]) -> pd.DataFrame:
+    """Return rows as ACCOUNT, of which there may be none."""
+    words = {name: "str" if place < 3 else "int64" for place, name in enumerate(ACCOUNT.columns)}
+    return pd.DataFrame(rows, columns=list(words)).astype(words)
 
 
 def made(out: Path, jobs: pd.DataFrame, users: Mapping[str, int], account: pd.DataFrame) -> dict[str, str]:

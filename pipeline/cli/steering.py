@@ -45,8 +45,7 @@ Limit = Annotated[
 TimeUnit = Annotated[float, typer.Option(min=0.001, help="Seconds of the scenario's unit of time.")]
 Ticks = Annotated[int, typer.Option(min=0, help="End after so many; 0: when told to.")]
 HeldIn = Annotated[
-    str,
-    typer.Option(help="Partitions, with commas: release lets their held jobs go one by one, --reset all at once."),
+    str, typer.Option(help="Partitions, with commas: release lets their held jobs go one by one, --reset all at once.")
 ]
 LongestHold = Annotated[
     float, typer.Option(min=1, help="Of release: seconds behind which a job goes, whatever the policy wants.")

@@ -16,7 +16,7 @@ import pandera.pandas as pa
 
 from pipeline.accounting.jobs import COMPLETED, JOBS, YEAR
 from pipeline.accounting.users import MOST
-from pipeline.accounting.written import made
+from pipeline.accounting.written import account_of, made
 from pipeline.core import Json
 from pipeline.errors import UserError
 from pipeline.schemas.columns import integers
@@ -178,7 +178,4 @@ def _account(said: Sequence[tuple[str, str, Line]]) -> pd.DataFrame:
     counts: dict[tuple[str, str, str], list[int]] = {}
     for what, why, line in said:
         counts.setdefault((str(line.path), what, why), [0, line.number])[0] += 1
-    rows = [(*key, count, first) for key, (count, first) in counts.items()]
-    return pd.DataFrame(rows, columns=["file", "what", "why", "rows", "first_line"]).astype(
-        {"file": "str", "what": "str", "why": "str", "rows": "int64", "first_line": "int64"}
-    )
+    return account_of([(*key, count, first) for key, (count, first) in counts.items()])
