@@ -22,7 +22,6 @@ from pipeline.errors import UserError
 
 CHAMPIONS = Path("champions.yaml")
 WIDE = 120  # characters of a line
-NO_NUMBERS: Mapping[str, float] = {}
 
 
 class Seat(Frozen):

@@ -17,7 +17,6 @@ from pipeline.papers.rules import ABOVE, BELOW, NEARLY_EQUAL, Rule, at_least, at
 from pipeline.papers.verdicts import WHOLE, Find, Part, Shown, Source, compared, judged
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 HEURISTICS = ("fcfs", "random", "sjf", "tetris")  # the paper's
@@ -86,26 +85,21 @@ def _completion(evidence: Evidence, title: str) -> "Figure":
     }
     there = {metric: label for metric, label in kinds.items() if evidence.has(metric)}
     figure, panels = plots.panels(list(there.values()), 1.0 + 2.2 * len(there))
+    width = 0.8 / len(evidence.policies)  # of a bar: the policies are side by side at every load
     figure.suptitle(title, x=0.01, ha="left")
     for axes, metric in zip(panels, there, strict=True):
-        _bars(axes, evidence, metric)
+        for k, (policy, look) in enumerate(plots.looks(evidence.policies, evidence.roles.agents).items()):
+            means = [evidence.mean(metric, load, policy) for load in evidence.loads]
+            whiskers = [[mean.value - mean.low for mean in means], [mean.high - mean.value for mean in means]]
+            place = [at + (k + 0.5) * width - 0.4 for at in range(len(means))]
+            values = [mean.value for mean in means]
+            axes.bar(place, values, 0.9 * width, yerr=whiskers, color=look.colour, label=policy)
+        axes.set_xticks(range(len(evidence.loads)), [str(load) for load in evidence.loads])
         axes.set_ylabel("Time")
     panels[-1].set_xlabel("Load (percent of all machines); whisker: interval")
     handles, labels = panels[0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside right upper")
     return figure
-
-
-def _bars(axes: "Axes", evidence: Evidence, metric: Metric) -> None:
-    """Draw the means of a metric, the policies side by side at every load."""
-    width = 0.8 / len(evidence.policies)
-    for k, (policy, look) in enumerate(plots.looks(evidence.policies, evidence.roles.agents).items()):
-        means = [evidence.mean(metric, load, policy) for load in evidence.loads]
-        whiskers = [[mean.value - mean.low for mean in means], [mean.high - mean.value for mean in means]]
-        place = [at + (k + 0.5) * width - 0.4 for at in range(len(means))]
-        values = [mean.value for mean in means]
-        axes.bar(place, values, 0.9 * width, yerr=whiskers, color=look.colour, label=policy)
-    axes.set_xticks(range(len(evidence.loads)), [str(load) for load in evidence.loads])
 
 
 def ranked(metric: Metric | Callable[[Evidence], Metric], algorithm: str, other: str) -> Find:

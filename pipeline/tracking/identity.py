@@ -138,12 +138,12 @@ def rows_of(params: Params, name: str) -> Mapping[str, Any]:
 
 def every_param(params: Params) -> dict[str, str]:
     """Return all of params.yaml, flat: what a pipeline's run shows."""
-    return _flat(_plain(params))
+    return _flat(params.model_dump(mode="json"))
 
 
 def stage_params(params: Params, name: str, subject: str) -> dict[str, str]:
     """Return the rows of params.yaml that a stage is about, flat, and those that all stages share."""
-    rows = _plain(params)
+    rows: dict[str, dict[str, object]] = params.model_dump(mode="json")
     about = {SECTIONS.get(name, "scenarios"): subject}
     if name in (*AGENT_STAGES, TRANSFER):
         about["agents"] = subject if name in AGENT_STAGES else params.transfer(subject).agent
@@ -155,10 +155,6 @@ def stage_params(params: Params, name: str, subject: str) -> dict[str, str]:
         chosen[OWN_SECTION[name]] = rows[OWN_SECTION[name]]
     chosen |= {section: {key: rows[section][key]} for section, key in about.items() if key in rows[section]}
     return _flat(chosen)
-
-
-def _plain(params: Params) -> dict[str, dict[str, object]]:
-    return params.model_dump(mode="json")
 
 
 def _flat(rows: Mapping[str, object]) -> dict[str, str]:

@@ -69,11 +69,6 @@ def register(store: Store, versions: Iterable[Version]) -> list[str]:
     return [added for one, logged in wanted if (added := _register(client, logged, one))]
 
 
-def register_here(store: Store, params: Params, pipeline: str) -> None:
-    """Register the policies of the working directory, and let the models say who is champion."""
-    bring_up_to_date(store, here(params, pipeline))
-
-
 def bring_up_to_date(store: Store, versions: Iterable[Version]) -> list[str]:
     """Register policies, let the models say who is champion here, and return which versions are new."""
     with store.alone("the registered models"):
