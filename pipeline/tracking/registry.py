@@ -70,10 +70,14 @@ def register(store: Store, versions: Iterable[Version]) -> list[str]:
 
 
 def bring_up_to_date(store: Store, versions: Iterable[Version]) -> list[str]:
-    """Register policies, let the models say who is champion here, and return which versions are new."""
+    """Register policies, let the models say who is champion by champions.yaml here, and return which versions are new.
+
+    Raises:
+        UserError: champions.yaml is not as it should be.
+    """
     with store.alone("the registered models"):
         added = register(store, versions)
-        crown(store, lines_here())
+        crown(store, champions_in(CHAMPIONS.read_text(encoding="utf-8")) if CHAMPIONS.exists() else {})
     return added
 
 
@@ -108,15 +112,6 @@ def _tag(client: "MlflowClient", held: "ModelVersion", wanted: Mapping[str, str]
     for key, said in wanted.items():
         if held.tags.get(key) != said:
             client.set_model_version_tag(held.name, held.version, key, said)
-
-
-def lines_here() -> dict[str, Champion]:
-    """Return the lines of the working directory's champions.yaml; none where there is no such file.
-
-    Raises:
-        UserError: it is not as it should be.
-    """
-    return champions_in(CHAMPIONS.read_text(encoding="utf-8")) if CHAMPIONS.exists() else {}
 
 
 def _models(client: "MlflowClient") -> Iterator["RegisteredModel"]:
