@@ -12,7 +12,7 @@ from pipeline.accounting.fields import Unread, is_unknown
 from pipeline.accounting.jobs import COMPLETED, jobs_among, one_by_one
 from pipeline.accounting.records import records
 from pipeline.accounting.users import new_key, pseudonyms, read_key, store_key
-from pipeline.accounting.written import made
+from pipeline.accounting.written import account_of, made
 from pipeline.errors import UserError
 from pipeline.logs.lines import CHUNK
 from pipeline.logs.trace import Sieve
@@ -111,14 +111,13 @@ def _names(wanted: SlurmImport) -> str:
 
 
 def _account(files: Sequence[Path], sieves: Sequence[Sieve]) -> pd.DataFrame:
-    rows = [
-        (str(path), what, found.reason, found.rows, found.first_line)
-        for path, sieve in zip(files, sieves, strict=True)
-        for what, all_found in (("dropped", sieve.dropped), ("mended", sieve.repaired))
-        for found in all_found
-    ]
-    return pd.DataFrame(rows, columns=["file", "what", "why", "rows", "first_line"]).astype(
-        {"file": "str", "what": "str", "why": "str", "rows": "int64", "first_line": "int64"}
+    return account_of(
+        [
+            (str(path), what, found.reason, found.rows, found.first_line)
+            for path, sieve in zip(files, sieves, strict=True)
+            for what, all_found in (("dropped", sieve.dropped), ("mended", sieve.repaired))
+            for found in all_found
+        ]
     )
 
 

@@ -16,7 +16,7 @@ import pandera.pandas as pa
 from pipeline.accounting import fields
 from pipeline.core import BoolArray, IntArray
 from pipeline.logs.trace import Sieve
-from pipeline.schemas.columns import above_zero, integers, numbers
+from pipeline.schemas.columns import above_zero, integers, numbers, table
 from pipeline.storage.files import check_table
 
 YEAR = 365 * 86400.0  # s
@@ -49,10 +49,10 @@ UNEVEN = "CPUs are no multiple of nodes: each node holds the mean"
 REQUEUED = "ran again after a requeue: each run is a job"
 RECYCLED = "id given again: another job"
 
-JOBS = pa.DataFrameSchema(
+JOBS = table(
+    "AccountedJobs",
     {
-        "job": pa.Column(str),
-        **{name: pa.Column(str) for name in ("user", "account", "partition", "qos", "state")},
+        **{name: pa.Column(str) for name in ("job", "user", "account", "partition", "qos", "state")},
         "arrival": numbers(0.0),  # s since 1970
         "start": numbers(0.0),
         "duration": above_zero(),  # s
@@ -62,10 +62,7 @@ JOBS = pa.DataFrameSchema(
         "gpus": numbers(0.0),
         "nodes": integers(1),
     },
-    strict=True,
-    ordered=True,
     unique=["job"],
-    name="AccountedJobs",
 )
 
 

@@ -9,6 +9,7 @@ import pandera.pandas as pa
 
 from pipeline.accounting.fields import Unread, is_unknown, read_each, state
 from pipeline.core import FloatArray
+from pipeline.schemas.columns import table
 from pipeline.storage.files import check_table
 
 
@@ -16,7 +17,8 @@ def _number(nullable: bool = True, least: float = 0.0) -> pa.Column:
     return pa.Column("float64", pa.Check.ge(least, error=f"at least {least:g}"), nullable=nullable)
 
 
-RECORDS = pa.DataFrameSchema(
+RECORDS = table(
+    "Records",
     {
         "job": pa.Column(str, pa.Check.str_length(min_value=1, error="an id")),
         **{name: pa.Column(bool) for name in ("step", "array", "het", "placed")},
@@ -27,9 +29,7 @@ RECORDS = pa.DataFrameSchema(
         **{name: _number() for name in ("cpus", "nodes", "gpus")},
         "memory": _number(),  # GiB of all its nodes
     },
-    strict=True,
-    ordered=True,
-    name="Records",
+    unique=(),
 )
 
 

@@ -1,6 +1,6 @@
 """The files of an import: a job table, a log in the Standard Workload Format, and what became of every row."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -12,14 +12,15 @@ from pipeline.accounting.jobs import COMPLETED
 from pipeline.logs.lines import FIELDS
 from pipeline.problems.machines.user_jobs import user_job_columns
 from pipeline.scheduling.user_jobs import user_jobs_schema
-from pipeline.schemas.columns import integers
+from pipeline.schemas.columns import integers, table
 from pipeline.storage.files import check_table
 
 KB_OF_GIB = 1024.0**2
 DIGITS = 12  # arrivals of years keep their seconds
 DONE, FAILED, CANCELLED = 1, 0, 5  # field 11 of SWF
 
-ACCOUNT = pa.DataFrameSchema(
+ACCOUNT = table(
+    "ImportAccount",
     {
         "file": pa.Column(str),
         "what": pa.Column(str, pa.Check.isin(["dropped", "mended"])),
@@ -27,11 +28,15 @@ ACCOUNT = pa.DataFrameSchema(
         "rows": integers(1),
         "first_line": integers(1),
     },
-    strict=True,
-    ordered=True,
-    name="ImportAccount",
+    unique=(),
 )
 SWF = pa.DataFrameSchema({f"field_{k}": integers(-1) for k in range(1, FIELDS + 1)}, strict=True, name="Swf")
+
+
+def account_of(rows: Iterable[tuple[str, str, str, int, int]]) -> pd.DataFrame:
+    """Return rows as ACCOUNT, of which there may be none."""
+    words = {name: "str" if place < 3 else "int64" for place, name in enumerate(ACCOUNT.columns)}
+    return pd.DataFrame(rows, columns=list(words)).astype(words)
 
 
 def made(out: Path, jobs: pd.DataFrame, users: Mapping[str, int], account: pd.DataFrame) -> dict[str, str]:
@@ -46,8 +51,11 @@ def made(out: Path, jobs: pd.DataFrame, users: Mapping[str, int], account: pd.Da
     Raises:
         UserError: jobs break a rule of the tables, as by a time beyond what they take.
     """
-    table, resources = _job_table(jobs)
-    schema = user_jobs_schema(user_job_columns(resources), ["estimate", "nodes"])
+    per_node = {"cpu": jobs["cpus"], "memory": jobs["memory"], "gpu": jobs["gpus"]}
+    held = {name: amount / jobs["nodes"] for name, amount in per_node.items() if name == "cpu" or amount.any()}
+    columns = {"job": jobs["job"], "arrival": jobs["arrival"] - jobs["arrival"].iloc[0], "duration": jobs["duration"]}
+    table = pd.DataFrame(columns | {"estimate": jobs["limit"], "nodes": jobs["nodes"]} | held)
+    schema = user_jobs_schema(user_job_columns(list(held)), ["estimate", "nodes"])
     return {
         "jobs.csv": _csv(check_table(table, schema, str(out / "jobs.csv"))),
         "log.swf": _swf(jobs, users, out),
@@ -57,14 +65,6 @@ def made(out: Path, jobs: pd.DataFrame, users: Mapping[str, int], account: pd.Da
 
 def _csv(frame: pd.DataFrame) -> str:
     return str(frame.to_csv(index=False, float_format=f"%.{DIGITS}g", lineterminator="\n"))
-
-
-def _job_table(jobs: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
-    """Return jobs as `schedule` takes them for many machines, with the resources that any of them holds."""
-    per_node = {"cpu": jobs["cpus"], "memory": jobs["memory"], "gpu": jobs["gpus"]}
-    held = {name: amount / jobs["nodes"] for name, amount in per_node.items() if name == "cpu" or amount.any()}
-    columns = {"job": jobs["job"], "arrival": jobs["arrival"] - jobs["arrival"].iloc[0], "duration": jobs["duration"]}
-    return pd.DataFrame(columns | {"estimate": jobs["limit"], "nodes": jobs["nodes"]} | held), list(held)
 
 
 def _swf(jobs: pd.DataFrame, users: Mapping[str, int], out: Path) -> str:

@@ -15,6 +15,7 @@ import pandas as pd
 import pandera.pandas as pa
 
 from pipeline.comparing.resampling import by_jobset, resample
+from pipeline.comparing.statistics import ALL, NOTHING
 from pipeline.config import Gate
 from pipeline.core import FloatArray
 from pipeline.schemas.columns import integers, table
@@ -25,9 +26,7 @@ RULES = ("better", "load", "tail", "unfinished", "jobsets", "rolled back")
 GATE = table(
     "Gate",
     {
-        "scenario": pa.Column(str),
-        "champion": pa.Column(str),
-        "candidate": pa.Column(str),
+        **{column: pa.Column(str) for column in ("scenario", "champion", "candidate")},
         "rule": pa.Column(str, pa.Check.isin(RULES, error=f"one of {', '.join(RULES)}")),
         "load": pa.Column(str),  # "all": over all loads
         "n": integers(0),  # of what is independent: jobsets, or windows
@@ -39,8 +38,6 @@ GATE = table(
     },
     ["scenario", "candidate", "rule", "load"],
 )
-ALL = "all"
-NOTHING = 1e-9  # a champion under whom nobody waits has no relative difference
 Row = dict[str, str | int | float | bool]
 
 
@@ -81,7 +78,8 @@ def judged(results: pd.DataFrame, trial: Trial, rules: Gate, resamples: int, see
     """
     policies = [trial.champion, *trial.candidates]
     samples = _samples(results[results["policy"].isin(policies)], policies, trial, resamples, seed)
-    over = [_relative([sample.counts @ sample.cost / _drawn(sample) for sample in samples], k) for k in _places(trial)]
+    places = range(1, len(policies))
+    over = [_relative([sample.counts @ sample.cost / _drawn(sample) for sample in samples], k) for k in places]
     p = holm([float((1 + (gap[1:] >= -rules.margin).sum()) / len(gap)) for gap in over])
     rows = [
         {"scenario": trial.scenario, "champion": trial.champion, "candidate": name, **row}
@@ -89,10 +87,6 @@ def judged(results: pd.DataFrame, trial: Trial, rules: Gate, resamples: int, see
         for row in _rows(samples, k + 1, over[k], p[k], rules, trial)
     ]
     return pd.DataFrame(rows)
-
-
-def _places(trial: Trial) -> range:
-    return range(1, 1 + len(trial.candidates))
 
 
 def holm(p: Sequence[float]) -> list[float]:

@@ -22,7 +22,6 @@ from pipeline.errors import UserError
 
 CHAMPIONS = Path("champions.yaml")
 WIDE = 120  # characters of a line
-NO_NUMBERS: Mapping[str, float] = {}
 
 
 class Seat(Frozen):
@@ -118,9 +117,7 @@ def with_line(text: str, scenario: str, line: Champion) -> str:
 def promoted(line: Champion | None, seat: Seat) -> Champion:
     """Return the line behind a promotion: the new champion, and who was it before."""
     return Champion(
-        **seat.model_dump(),
-        previous=line.seat if line else None,
-        rolled_back=line.rolled_back if line else (),
+        **seat.model_dump(), previous=line.seat if line else None, rolled_back=line.rolled_back if line else ()
     )
 
 

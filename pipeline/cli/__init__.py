@@ -3,17 +3,6 @@
 Heavy imports stand inside the commands, so that --help answers at once.
 """
 
-from pipeline.cli import (
-    benchmark,
-    champions,
-    farm,
-    importing,
-    logs,
-    reference,
-    serving,
-    stages,
-    steering,
-    tasks,
-)
+from pipeline.cli import benchmark, champions, farm, importing, logs, reference, serving, stages, steering, tasks
 from pipeline.cli.base import app
 from pipeline.cli.ending import main

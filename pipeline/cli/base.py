@@ -78,6 +78,15 @@ TransferName = Annotated[str, _row("transfers", "TRANSFER", "A transfer of param
 SiteName = Annotated[str, _row("sites", "SITE", "A site of params.yaml.")]
 
 
+Decider = Annotated[
+    str,
+    typer.Option(
+        help="'champion': that of champions.yaml, and each that follows it; or a heuristic, or a model directory.",
+        autocompletion=policies,
+    ),
+]
+
+
 def read_params(every: bool = False, alone: bool = True) -> "Params":
     """Read and check all of params.yaml, every mistake said or the first; hold libraries to its threads.
 

@@ -58,8 +58,7 @@ def farm(
         ),
     ] = None,
     seeds: Annotated[
-        str | None,
-        typer.Option(metavar="FIRST..LAST", help="Training seeds of each setting, as 1..5 or 1,2,7."),
+        str | None, typer.Option(metavar="FIRST..LAST", help="Training seeds of each setting, as 1..5 or 1,2,7.")
     ] = None,
     agent: Annotated[
         list[str] | None,

@@ -27,8 +27,7 @@ def slurm(
     ] = None,
     name_users: Annotated[bool, typer.Option(help="Write users.csv: which number is which user's.")] = False,
     partial: Annotated[
-        bool,
-        typer.Option(help="Take a dump of one user, with a cut last line, or of which up to half cannot be read."),
+        bool, typer.Option(help="Take a dump of one user, with a cut last line, or of which up to half cannot be read.")
     ] = False,
     cluster: Annotated[
         str | None, typer.Option(help="Cluster whose jobs are wanted, where a dump holds those of several.")

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from pipeline.cli.base import app, names_in, policies, read_params
+from pipeline.cli.base import Decider, app, names_in, read_params
 
 
 @app.command()
@@ -13,13 +13,7 @@ def serve(
     scenario: Annotated[
         str, typer.Option(help="The scenario whose cluster it decides for.", autocompletion=names_in("scenarios"))
     ],
-    policy: Annotated[
-        str,
-        typer.Option(
-            help="'champion': that of champions.yaml, and each that follows it; or a heuristic, or a model directory.",
-            autocompletion=policies,
-        ),
-    ] = "champion",
+    policy: Decider = "champion",
     port: Annotated[int, typer.Option(min=0, max=65535, help="Port; 0: any that is free.")] = 8765,
     host: Annotated[str, typer.Option(help="Address to listen on; beyond loopback it takes a token.")] = "127.0.0.1",
     token_file: Annotated[Path | None, typer.Option(help="A file with the token that callers must show.")] = None,

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from pipeline.cli.base import app, names_in, policies, read_params
+from pipeline.cli.base import Decider, app, names_in, read_params
 from pipeline.errors import UserError
 
 steering = typer.Typer(help="Let a policy order the queue of a live cluster, step by step.")
@@ -19,13 +19,6 @@ def clusters() -> None:
 
 Scenario = Annotated[
     str | None, typer.Option(help="A scenario of many machines: its policies.", autocompletion=names_in("scenarios"))
-]
-Policy = Annotated[
-    str,
-    typer.Option(
-        help="'champion': that of champions.yaml, and each that follows it; or a heuristic, or a model directory.",
-        autocompletion=policies,
-    ),
 ]
 ModeName = Annotated[
     str,
@@ -45,8 +38,7 @@ Limit = Annotated[
 TimeUnit = Annotated[float, typer.Option(min=0.001, help="Seconds of the scenario's unit of time.")]
 Ticks = Annotated[int, typer.Option(min=0, help="End after so many; 0: when told to.")]
 HeldIn = Annotated[
-    str,
-    typer.Option(help="Partitions, with commas: release lets their held jobs go one by one, --reset all at once."),
+    str, typer.Option(help="Partitions, with commas: release lets their held jobs go one by one, --reset all at once.")
 ]
 LongestHold = Annotated[
     float, typer.Option(min=1, help="Of release: seconds behind which a job goes, whatever the policy wants.")
@@ -63,7 +55,7 @@ Reset = Annotated[bool, typer.Option("--reset", help="Take back what a controlle
 @steering.command()
 def slurm(
     scenario: Scenario = None,
-    policy: Policy = "champion",
+    policy: Decider = "champion",
     mode: ModeName = "observe",
     tick: Tick = 5.0,
     folder: Folder = Path("steering"),

@@ -132,8 +132,7 @@ def show(
         str, typer.Option(help="The scenario whose cluster runs the jobs.", autocompletion=names_in("scenarios"))
     ],
     policy: Annotated[
-        str,
-        typer.Option(help="A heuristic by name, or a model directory, as models/deeprm.", autocompletion=policies),
+        str, typer.Option(help="A heuristic by name, or a model directory, as models/deeprm.", autocompletion=policies)
     ],
     against: Annotated[str, typer.Option(help="The other policy, drawn to its right.", autocompletion=policies)],
     out: Annotated[Path, typer.Option(help="Where to write the picture (.png).")],

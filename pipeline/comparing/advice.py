@@ -85,7 +85,7 @@ def advise(scenario: str, trial: pd.DataFrame, today: str, agent: str, settings:
     validation, test = (
         trial[(trial["period"] == name) & (trial["load"] == AS_IT_IS)] for name in ("validation", "test")
     )
-    best = best_heuristic(validation, [agent])
+    other, best = trial[trial["load"] != AS_IT_IS], best_heuristic(validation, [agent])
     both = [_changes(part, agent, best, settings, seed, ["mean"])["mean"] for part in (validation, test)]
     learned = all(change.high < 0 for change in both)
     candidate = agent if learned else best
@@ -109,7 +109,7 @@ def advise(scenario: str, trial: pd.DataFrame, today: str, agent: str, settings:
         worst_week=_worst_week(test, candidate, today),
         losers=losers(test, candidate, today),
         agent=(agent, both[1]),
-        elsewhere={load: best_heuristic(rows, [agent]) for load, rows in _other_loads(trial)},
+        elsewhere={float(str(load)): best_heuristic(rows, [agent]) for load, rows in other.groupby("load")},
         more_days=None if clear else _more_days(found["mean"], blocks),
     )
 
@@ -118,11 +118,6 @@ def best_heuristic(rows: pd.DataFrame, learned: Collection[str]) -> str:
     """Return the heuristic with the lowest mean bounded slowdown; of equal ones the first by name."""
     means = rows[~rows["policy"].isin(learned)].groupby("policy")["bounded_slowdown"].mean()
     return str(means.sort_index().idxmin())
-
-
-def _other_loads(trial: pd.DataFrame) -> list[tuple[float, pd.DataFrame]]:
-    other = trial[trial["load"] != AS_IT_IS]
-    return [(float(load), other[other["load"] == load]) for load in sorted(other["load"].unique())]
 
 
 def _changes(

@@ -1,6 +1,7 @@
 """YAML that a user or DVC wrote, read within bounds: no file of a few bytes takes all memory, or the stack."""
 
 import re
+from collections.abc import Mapping
 from typing import Any, NoReturn
 
 from ruamel.yaml import YAML
@@ -45,6 +46,13 @@ class Bounded(Composer):
 
     def _refuse(self, why: str, event: Any) -> NoReturn:
         raise MarkedYAMLError(problem=why, problem_mark=event.start_mark)
+
+
+def at_place(values: Any, place: str) -> Any:
+    """Return what nested mappings hold at a place, as evaluation.confidence; None where they hold nothing there."""
+    for key in place.split("."):
+        values = values.get(key) if isinstance(values, Mapping) else None
+    return values
 
 
 def parsed(text: str, where: str, of_dvc: bool = False) -> Any:

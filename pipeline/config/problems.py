@@ -14,12 +14,7 @@ from pipeline.config.groups.learning import Dqn, DqnRecipe, GroupsAgent, Replay,
 from pipeline.config.groups.scenario import GroupsScenario
 from pipeline.config.learning import NoPretrain
 from pipeline.config.machines.heuristics import MachinesKnobs
-from pipeline.config.machines.learning import (
-    AnyMachinesRecipe,
-    MachinesAgent,
-    MachinesFinetune,
-    check_machines,
-)
+from pipeline.config.machines.learning import AnyMachinesRecipe, MachinesAgent, MachinesFinetune, check_machines
 from pipeline.config.machines.plan import MachinesPlan
 from pipeline.config.machines.scenario import MachinesScenario
 from pipeline.config.pool.checks import check_pool

@@ -29,7 +29,10 @@ class SlurmCrew:
         Raises:
             UserError: submitit or Slurm's commands are not there.
         """
-        self._submitit = _imported()
+        with missing_packages_named():
+            import submitit
+        logging.getLogger("submitit").setLevel(logging.CRITICAL)
+        self._submitit = submitit
         self._order, self._workers = order, setting.workers or 1
         self._folder = order.mark.with_suffix(".slurm")
         try:
@@ -142,10 +145,3 @@ def _parameters(setting: Setting, threads: int) -> dict[str, Any]:
         "additional_parameters": {"requeue": True, **setting.options},
     }
     return found | ({"partition": setting.partition} if setting.partition else {})
-
-
-def _imported() -> Any:
-    with missing_packages_named():
-        import submitit
-    logging.getLogger("submitit").setLevel(logging.CRITICAL)
-    return submitit

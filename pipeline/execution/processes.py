@@ -31,7 +31,12 @@ class Processes:
         Raises:
             UserError: what a task says that a user did wrong.
         """
-        pool = self._begun(len(errands))
+        if self._pool is None:
+            context = mp.get_context(
+                "spawn"
+            )  # a fork would inherit compiled code's threads in the middle of their work
+            self._pool = ProcessPoolExecutor(min(self._most, len(errands)), context, begin_child, (self._environment,))
+        pool = self._pool
         try:
             left: set[Future[str]] = {pool.submit(carry_out, self._order, errand) for errand in errands}
             total = len(left)
@@ -52,14 +57,6 @@ class Processes:
         if self._pool is not None:
             self._pool.shutdown(cancel_futures=True)
         self._pool = None
-
-    def _begun(self, most: int) -> ProcessPoolExecutor:
-        if self._pool is None:
-            context = mp.get_context(
-                "spawn"
-            )  # a fork would inherit compiled code's threads in the middle of their work
-            self._pool = ProcessPoolExecutor(min(self._most, most), context, begin_child, (self._environment,))
-        return self._pool
 
     def _end(self) -> None:
         """End them at once: a signal would wait for what is being computed."""

@@ -28,20 +28,6 @@ from pipeline.storage.results import Chosen
 from pipeline.tracking.source_tree import tree_of
 from pipeline.tracking.stored_outputs import StoredOutputs
 
-COLUMNS = (
-    "agent",
-    "setting",
-    "seed",
-    "measure",
-    "validation",
-    "mean",
-    "best_heuristic",
-    "difference",
-    "difference_low",
-    "difference_high",
-    "n",
-    "lowest_validation",
-)
 EVERY = "all"  # of the row of a setting's seeds together
 
 
@@ -85,7 +71,7 @@ def table(saved: Sequence[Saved], agent: str, played: Mapping[str, Played]) -> p
     several = (found["seed"] == EVERY).any()
     compared = found["validation"].where((found["seed"] == EVERY) == several)
     found["lowest_validation"] = compared == compared.min()
-    return found[list(COLUMNS)]
+    return found
 
 
 def _setting(alike: Sequence[Saved], agent: str, played: Mapping[str, Played]) -> list[dict[str, object]]:
@@ -114,10 +100,7 @@ def _setting(alike: Sequence[Saved], agent: str, played: Mapping[str, Played]) -
             "validation": value,
             "mean": over.loc[name, "mean"],
             "best_heuristic": over.loc[name, "mean_against"],
-            "difference": over.loc[name, "difference"],
-            "difference_low": over.loc[name, "difference_low"],
-            "difference_high": over.loc[name, "difference_high"],
-            "n": over.loc[name, "n"],
+            **{column: over.loc[name, column] for column in ("difference", "difference_low", "difference_high", "n")},
         }
         for name, seed, value in [*shown, *((name, EVERY, float(np.mean(validation))) for name in together)]
     ]

@@ -3,8 +3,10 @@
 import json
 import os
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlencode
 
 import urllib3
@@ -84,36 +86,37 @@ class Api:
         """Yield what happens, until the server ends it; a cut connection or longer silence is an UnreachableError."""
         timeout = urllib3.Timeout(connect=CONNECT_S, read=WATCH_S + ANSWER_S)
         path += _query({**query, "watch": 1, "timeoutSeconds": WATCH_S, "allowWatchBookmarks": "true"})
-        try:
-            answer = self._pool.request(
-                "GET", self.address.url + path, headers=self._headers(), preload_content=False, timeout=timeout
-            )
-            try:
-                if answer.status != 200:
-                    raise AnsweredError(answer.status, _line(answer.read(10_000)))
-                yield from _lines(answer)
-            finally:
-                answer.close()
-        except HTTPError as error:
-            raise UnreachableError(_line(str(error))) from error
+        with self._answered("GET", path, headers=self._headers(), timeout=timeout) as answer:
+            if answer.status != 200:
+                raise AnsweredError(answer.status, _line(answer.read(10_000)))
+            rest = b""
+            while part := answer.read1(1 << 16):
+                *whole, rest = (rest + part).split(b"\n")
+                if len(rest) > MOST_BYTES:
+                    raise UnreachableError(f"a line of more than {MOST_BYTES} bytes")
+                yield from (_object(line) for line in whole if line.strip())
 
     def _asked(self, method: str, path: str, body: bytes | None = None, kind: str = "") -> Mapping[str, Json]:
         headers = self._headers() | ({"Content-Type": kind} if kind else {})
-        try:
-            answer = self._pool.request(
-                method, self.address.url + path, body=body, headers=headers, preload_content=False
-            )
-            try:
-                raw = answer.read(MOST_BYTES + 1)
-            finally:
-                answer.close()
-        except HTTPError as error:
-            raise UnreachableError(_line(str(error))) from error
+        with self._answered(method, path, body=body, headers=headers) as answer:
+            raw = answer.read(MOST_BYTES + 1)
         if len(raw) > MOST_BYTES:
             raise UnreachableError(f"an answer of more than {MOST_BYTES} bytes")
         if not 200 <= answer.status < 300:
             raise AnsweredError(answer.status, _line(raw))
         return _object(raw)
+
+    @contextmanager
+    def _answered(self, method: str, path: str, **more: Any) -> Iterator[urllib3.BaseHTTPResponse]:
+        """Yield an answer that is not read yet; whatever goes wrong with the connection is an UnreachableError."""
+        try:
+            answer = self._pool.request(method, self.address.url + path, preload_content=False, **more)
+            try:
+                yield answer
+            finally:
+                answer.close()
+        except HTTPError as error:
+            raise UnreachableError(_line(str(error))) from error
 
     def _headers(self) -> dict[str, str]:
         if self.address.token_file is None:
@@ -126,15 +129,6 @@ class Api:
         if not token.isprintable() or not 0 < len(token) <= MOST_TOKEN:
             raise UserError(f"{self.address.token_file}: expected one line of at most {MOST_TOKEN} characters")
         return {"Authorization": f"Bearer {token}"}
-
-
-def _lines(answer: urllib3.BaseHTTPResponse) -> Iterator[Mapping[str, Json]]:
-    rest = b""
-    while part := answer.read1(1 << 16):
-        *whole, rest = (rest + part).split(b"\n")
-        if len(rest) > MOST_BYTES:
-            raise UnreachableError(f"a line of more than {MOST_BYTES} bytes")
-        yield from (_object(line) for line in whole if line.strip())
 
 
 def _object(raw: bytes) -> Mapping[str, Json]:

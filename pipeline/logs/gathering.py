@@ -1,7 +1,7 @@
 """The jobs of a log, gathered a chunk at a time and put in order of arrival, without being held twice."""
 
 from pathlib import Path
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -83,6 +83,13 @@ def repeated(part: Part, instances: IntArray, before: int, path: Path) -> Part:
     return Part._make(np.repeat(column, instances, axis=0) for column in part)
 
 
+def together(parts: list[Any]) -> list[npt.NDArray[Any]]:
+    """Return the columns of all parts, and let go of the parts, a column at a time."""
+    columns = [list(column) for column in zip(*parts, strict=True)]
+    parts.clear()
+    return [np.concatenate(columns.pop(0)) for _ in range(len(columns))]
+
+
 def in_order(parts: list[Part], sieve: Sieve, facts: Facts, rows: int, path: Path) -> Trace:
     """Return all jobs as a log, and let go of the parts.
 
@@ -91,11 +98,7 @@ def in_order(parts: list[Part], sieve: Sieve, facts: Facts, rows: int, path: Pat
     """
     if not any(len(part.id) for part in parts):
         raise UserError(f"{path}: {_nothing(sieve, rows)}")
-    columns = [list(column) for column in zip(*parts, strict=True)]
-    parts.clear()
-    joined = []
-    while columns:
-        joined.append(np.concatenate(columns.pop(0)))
+    joined = together(parts)
     at, ran = Part._fields.index("submit_s"), Part._fields.index("run_s")
     unset = (np.median(joined[at]) > DECADES_S) & ((joined[at] < DAY_S) | (joined[ran] > DECADES_S))
     if unset.any():  # 0 stands for unknown, as 1970 does for clocks of Unix

@@ -19,7 +19,7 @@ import pandas as pd
 
 from pipeline.core import BoolArray, FloatArray, IntArray
 from pipeline.errors import UserError
-from pipeline.logs.gathering import Facts, Part, in_order, jobs
+from pipeline.logs.gathering import Facts, Part, in_order, jobs, together
 from pipeline.logs.lines import CHUNK
 from pipeline.logs.raw_tables import GOOGLE2011
 from pipeline.logs.rows import Layout, rows
@@ -98,11 +98,7 @@ def _in_order(parts: list[_Events], path: Path) -> _Events:
     """Return all events task by task, those of a task as they came, and let go of the parts."""
     if not parts:
         raise UserError(f"{path}: expected jobs, found an empty log")
-    columns = [list(column) for column in zip(*parts, strict=True)]
-    parts.clear()
-    joined = []
-    while columns:
-        joined.append(np.concatenate(columns.pop(0)))
+    joined = together(parts)
     order = np.lexsort((joined[1], joined[0]))
     for k in range(len(joined)):
         joined[k] = joined[k][order]

@@ -56,12 +56,7 @@ def _plain_numbers(text: bytes) -> FloatArray | None:
         return None
     try:
         frame = pd.read_csv(
-            BytesIO(text),
-            sep=r"\s+",
-            header=None,
-            quoting=csv.QUOTE_NONE,
-            keep_default_na=False,
-            low_memory=False,
+            BytesIO(text), sep=r"\s+", header=None, quoting=csv.QUOTE_NONE, keep_default_na=False, low_memory=False
         )
     except ValueError:
         return None

@@ -66,12 +66,7 @@ ALIBABA2017 = _schema(
 )
 
 CLOUDSIMPY = _schema(
-    "cloudsimpy",
-    submit_time=_number(),
-    duration=_number(),
-    cpu=_amount(),
-    memory=_amount(),
-    instances_num=_amount(),
+    "cloudsimpy", submit_time=_number(), duration=_number(), cpu=_amount(), memory=_amount(), instances_num=_amount()
 )
 
 GOOGLE2011 = _schema(

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from io import BytesIO
 from pathlib import Path
-from typing import BinaryIO, NamedTuple, cast
+from typing import BinaryIO, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -22,6 +22,7 @@ from pipeline.core import IntArray
 from pipeline.errors import UserError
 from pipeline.logs.lines import CHUNK, LONGEST_LINE
 from pipeline.progress import ProgressCallback, no_progress
+from pipeline.storage.files import unpacked
 
 MARK = b"\xef\xbb\xbf"  # of UTF-8, with which some programs begin a file
 COMMA, LINE_END = b",\n"
@@ -48,16 +49,12 @@ def opened(path: Path) -> Iterator[Opened]:
     try:
         with path.open("rb") as file:
             size = max(os.fstat(file.fileno()).st_size, 1)
-            with _unpacked(file, path) as content:
+            with unpacked(file, path) as content:
                 yield Opened(content, lambda: min(100 * file.tell() / size, 100))
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
         raise UserError(f"{path}: its name ends in .gz, but it is not a whole gzip file ({error})") from error
     except OSError as error:
         raise UserError(f"{path}: cannot be read ({error.strerror})") from error
-
-
-def _unpacked(file: BinaryIO, path: Path) -> BinaryIO:
-    return cast("BinaryIO", gzip.open(file)) if path.suffix.lower() == ".gz" else file
 
 
 def rows(

@@ -12,7 +12,7 @@ from pipeline.papers.curves import course, points, races
 from pipeline.papers.deepk8s import HEURISTICS, SLOWDOWN, ranked
 from pipeline.papers.evidence import Evidence
 from pipeline.papers.rules import CANNOT, NEARLY_EQUAL, NO, YES
-from pipeline.papers.verdicts import WHOLE, Part, Shown, Verdict, claim, compared, judged
+from pipeline.papers.verdicts import WHOLE, Part, Shown, Source, Verdict, compared, judged
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -59,25 +59,21 @@ def _sooner(one: str, other: str, text: str) -> tuple[Part, Part]:
     return races(text, lambda evidence, _: (evidence.roles.lead_by(one), evidence.roles.lead_by(other)))
 
 
-SIX = "Deepk8s, Figure 6"
+SIX = Source("Deepk8s, Figure 6")
 CLAIMS = (
-    claim(SIX, "PPO converges after about 1,000 iterations", _about("ppo", 1000)),
-    claim(
-        SIX,
+    SIX.claim("PPO converges after about 1,000 iterations", _about("ppo", 1000)),
+    SIX.claim(
         "A3C converges much later than PPO, to the same level",
         *_sooner("ppo", "a3c", "PPO sooner"),
         compared("the same level", NEARLY_EQUAL, ranked(SLOWDOWN, "a3c", "ppo")),
     ),
-    claim(
-        SIX,
+    SIX.claim(
         "DAgger converges first, after about 500 iterations",
         *_sooner("dagger", "ppo", "before PPO"),
         *_sooner("dagger", "a3c", "before A3C"),
         _about("dagger", 500),
     ),
-    claim(
-        SIX,
-        "DAgger ends only as good as SJF, its expert",
-        compared(WHOLE, NEARLY_EQUAL, ranked(SLOWDOWN, "dagger", "sjf")),
+    SIX.claim(
+        "DAgger ends only as good as SJF, its expert", compared(WHOLE, NEARLY_EQUAL, ranked(SLOWDOWN, "dagger", "sjf"))
     ),
 )

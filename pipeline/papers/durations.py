@@ -9,7 +9,7 @@ import pandas as pd
 from pipeline.comparing import plots
 from pipeline.papers.evidence import Evidence, Gap, Mean, OfJobs, groups, nearest, slowdown_of
 from pipeline.papers.rules import BELOW, NO, YES, above, below
-from pipeline.papers.verdicts import WHOLE, CannotTellError, Claim, Find, Part, Shown, Verdict, claim, compared, judged
+from pipeline.papers.verdicts import WHOLE, CannotTellError, Find, Judge, Part, Shown, Source, Verdict, compared, judged
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -31,7 +31,8 @@ def shown(evidence: Evidence) -> list[Shown]:
     for agent in _agents(evidence):
         title = f"Slowdown by job length at load {load}, before and after training: {agent}"
         drawing = _draw(evidence, load, agent, title)
-        verdicts = judged(_claims(evidence, agent), evidence, agent)
+        claims = CLAIMS if evidence.roles.agents[agent].network.name == "cnn" else CLAIMS[:-1]
+        verdicts = judged(claims, evidence, agent)
         found.append(Shown(f"durations_{agent}", title, drawing, verdicts))
     if not found:
         title = "Slowdown by job length, before and after training"
@@ -135,57 +136,44 @@ def against(kind: int, asked: int, other: Callable[[Evidence, str], str]) -> Fin
     return find
 
 
-def _rival(evidence: Evidence, agent: str) -> str:
-    return evidence.roles.rival(agent)
+def _waiting(word: Callable[[int, float, float], str]) -> Judge:
+    """Return the judge of how many short jobs are withheld, and of how much their share is above that of long ones."""
+
+    def judge(evidence: Evidence, agent: str) -> Verdict:
+        name, load = known(evidence, agent), nearest(evidence.loads, LOAD)
+        (few, many), (low, high) = _apart(evidence, name, "held")
+        jobs = evidence.jobs_of(load, name)
+        count = int(jobs.loc[jobs["duration"].isin(evidence.split(load)[0]), "held"].sum())
+        held = f"{100 * few.value:.1f} % of short jobs ({count}) wait though they would fit, of long ones"
+        sure = f"{100 * evidence.confidence:g} % interval of the difference {100 * low:+.1f} to {100 * high:+.1f}"
+        text = f"{name} at load {load}: {held} {100 * many.value:.1f} % ({sure})"
+        return Verdict(text, word(count, low, high), [agent])
+
+    return judge
 
 
-def _waiting(evidence: Evidence, agent: str) -> tuple[str, int, tuple[float, float]]:
-    """Return which shares of short and long jobs are withheld in words, how many short ones, and the difference's."""
-    name, load = known(evidence, agent), nearest(evidence.loads, LOAD)
-    (few, many), span = _apart(evidence, name, "held")
-    jobs = evidence.jobs_of(load, name)
-    count = int(jobs.loc[jobs["duration"].isin(evidence.split(load)[0]), "held"].sum())
-    held = f"{100 * few.value:.1f} % of short jobs ({count}) wait though they would fit, of long ones"
-    sure = f"{100 * evidence.confidence:g} % interval of the difference {100 * span[0]:+.1f} to {100 * span[1]:+.1f}"
-    return f"{name} at load {load}: {held} {100 * many.value:.1f} % ({sure})", count, span
-
-
-def _short_jobs_go_first(evidence: Evidence, agent: str) -> Verdict:
-    text, _, span = _waiting(evidence, agent)
-    return Verdict(text, below(*span), [agent])
-
-
-def _not_every_one_does(evidence: Evidence, agent: str) -> Verdict:
-    text, count, _ = _waiting(evidence, agent)
-    return Verdict(text, YES if count else NO, [agent])
-
-
-def _claims(evidence: Evidence, agent: str) -> Sequence[Claim]:
-    return CLAIMS if evidence.roles.agents[agent].network.name == "cnn" else CLAIMS[:-1]
-
-
-SIX = "DeepRM2, Figure 6"
+SIX = Source("DeepRM2, Figure 6")
 CLAIMS = (
-    claim(
-        SIX,
+    SIX.claim(
         "Under random scheduling short jobs have a large slowdown and long jobs a small one",
         Part(WHOLE, "that of short jobs is smaller, by the whole interval", _random_is_unfair),
     ),
-    claim(
-        SIX,
+    SIX.claim(
         "After training, short jobs have a far lower slowdown than before",
         compared("than under Random, the paper's before", BELOW, against(0, LOAD, lambda *_: "random")),
     ),
-    claim(
-        SIX,
+    SIX.claim(
         "Short jobs tend to go first, but not every one of them does",
-        Part("they tend to", "a larger share of them is withheld, by the whole interval", _short_jobs_go_first),
-        Part("not every one", "none of them is withheld", _not_every_one_does),
+        Part(
+            "they tend to",
+            "a larger share of them is withheld, by the whole interval",
+            _waiting(lambda _, *span: below(*span)),
+        ),
+        Part("not every one", "none of them is withheld", _waiting(lambda count, *_: YES if count else NO)),
     ),
-    claim(
-        SIX,
+    SIX.claim(
         "DeepRM2 is better than DeepRM for short and for long jobs",
-        compared("short jobs", BELOW, against(0, LOAD, _rival)),
-        compared("long jobs", BELOW, against(1, LOAD, _rival)),
+        compared("short jobs", BELOW, against(0, LOAD, lambda made, agent: made.roles.rival(agent))),
+        compared("long jobs", BELOW, against(1, LOAD, lambda made, agent: made.roles.rival(agent))),
     ),
 )

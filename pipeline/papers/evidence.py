@@ -5,7 +5,7 @@ jobsets by another one (jobsets themselves, or jobs of some length), so that one
 """
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import NamedTuple
 
@@ -88,6 +88,8 @@ class Evidence:
     long: float  # duration from which a job is a long one; of tasks on machines, above which
     samples: Mapping[int, Sample]  # by load
     confidence: float
+    # The sums over jobs that were asked for so far.
+    _sums_of_jobs: dict[tuple[OfJobs, int, str], tuple[FloatArray, FloatArray]] = field(default_factory=dict)
 
     @property
     def loads(self) -> list[int]:
@@ -152,11 +154,6 @@ class Evidence:
     def _by_policy(self) -> dict[Hashable, pd.DataFrame]:
         """Return all jobs by load and policy: claims ask for the same ones many times, and there may be millions."""
         return dict(iter(self.jobs.groupby(["load", "policy"], sort=False)))
-
-    @cached_property
-    def _sums_of_jobs(self) -> dict[tuple[OfJobs, int, str], tuple[FloatArray, FloatArray]]:
-        """Return the sums over jobs that were asked for so far."""
-        return {}
 
     def lengths(self, load: int) -> list[int]:
         """Return the durations of the jobs of a load, rising."""

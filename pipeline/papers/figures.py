@@ -73,16 +73,8 @@ def long_from(params: Params, durations: pd.Series) -> float:
 
 def figures(scenarios: Sequence[Evidence]) -> list[Shown]:
     """Return every figure of every scenario, and the claims that none of them answers to."""
-    return _shown(scenarios) + _open(scenarios)
-
-
-def _shown(scenarios: Sequence[Evidence]) -> list[Shown]:
-    return [
-        shown
-        for evidence in scenarios
-        for module in BY_SETTING[evidence.roles.setting]
-        for shown in module.shown(evidence)
-    ]
+    modules = [(module, evidence) for evidence in scenarios for module in BY_SETTING[evidence.roles.setting]]
+    return [shown for module, evidence in modules for shown in module.shown(evidence)] + _open(scenarios)
 
 
 def _open(scenarios: Sequence[Evidence]) -> list[Shown]:

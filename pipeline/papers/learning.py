@@ -15,7 +15,7 @@ from pipeline.papers.durations import pretrained
 from pipeline.papers.evidence import Evidence, Gap, nearest
 from pipeline.papers.roles import NAMES
 from pipeline.papers.rules import BELOW, CANNOT, NO, NO_BETTER, YES, above, below
-from pipeline.papers.verdicts import WHOLE, CannotTellError, Find, Judge, Part, Shown, Verdict, claim, compared, judged
+from pipeline.papers.verdicts import WHOLE, CannotTellError, Find, Judge, Part, Shown, Source, Verdict, compared, judged
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -177,31 +177,27 @@ def _below(other: str) -> Find:
     return lambda evidence, agent: evidence.gaps(METRIC, agent, other)
 
 
-SIX, FIVE, SEVEN = "DeepRM, Figure 6", "DeepRM2, Figure 5", "DeepRM_Off, Figure 7"
+SIX, FIVE, SEVEN = Source("DeepRM, Figure 6"), Source("DeepRM2, Figure 5"), Source("DeepRM_Off, Figure 7")
 RISE = "Mean and best return rise with training, and slowdown falls with them"
 MOVES = (_moves("mean_return", up=True), _moves("best_return", up=True), _moves("slowdown", up=False))
 NOT_BELOW = "its validation mean is not below Tetris's then"
 ANY = {
     "DeepRM": (
-        claim(SIX, RISE, *MOVES),
-        claim(
-            SIX,
+        SIX.claim(RISE, *MOVES),
+        SIX.claim(
             "The gap between best and mean return narrows with training",
             Part(WHOLE, "it widens, by the whole interval", _gap_narrows),
         ),
     ),
-    "DeepRM2": (claim(FIVE, RISE, *MOVES),),
-    "DeepRM_Off": (claim(SEVEN, RISE, *MOVES),),
+    "DeepRM2": (FIVE.claim(RISE, *MOVES),),
+    "DeepRM_Off": (SEVEN.claim(RISE, *MOVES),),
 }
 CLAIMS = {
     "DeepRM": (
-        claim(
-            SIX,
-            "Before training, DeepRM is no better than random",
-            compared(WHOLE, NO_BETTER, _start_against_random),
+        SIX.claim(
+            "Before training, DeepRM is no better than random", compared(WHOLE, NO_BETTER, _start_against_random)
         ),
-        claim(
-            SIX,
+        SIX.claim(
             "After 200 iterations DeepRM is better than Tetris",
             Part("after as many updates", NOT_BELOW, _below_tetris_after(by_episodes=False)),
             Part("after as many episodes (2,000 an iteration)", NOT_BELOW, _below_tetris_after(by_episodes=True)),
@@ -210,23 +206,20 @@ CLAIMS = {
     ),
     "DeepRM2": (
         *ANY["DeepRM2"],
-        claim(
-            FIVE,
+        FIVE.claim(
             "DeepRM2 ends with a higher return and a lower slowdown than DeepRM",
             Part("a higher return", "it is lower, by the whole interval", _second_above),
             compared("a lower slowdown", BELOW, _second_below),
         ),
-        claim(FIVE, "DeepRM2 converges in fewer epochs than DeepRM", *races("sooner", _pair)),
+        FIVE.claim("DeepRM2 converges in fewer epochs than DeepRM", *races("sooner", _pair)),
     ),
     "DeepRM_Off": (
-        claim(
-            SEVEN,
+        SEVEN.claim(
             "The return rises to its maximum and slowdown falls to its minimum",
             _moves("mean_return", up=True, to_its_best=True),
             _moves("slowdown", up=False, to_its_best=True),
         ),
-        claim(
-            SEVEN,
+        SEVEN.claim(
             "DeepRM_Off ends below SJF, Tetris and Random in slowdown",
             *(compared(f"below {NAMES[name]}", BELOW, _below(name)) for name in ("sjf", "tetris", "random")),
         ),

@@ -10,7 +10,7 @@ from pipeline.comparing import plots
 from pipeline.papers.evidence import Evidence, Gap
 from pipeline.papers.roles import HEURISTICS, NAMES
 from pipeline.papers.rules import ABOVE, BELOW, BELOW_SOMEWHERE, COMPARABLE, OFTEN_BELOW, above, together
-from pipeline.papers.verdicts import WHOLE, CannotTellError, Claim, Find, Part, Shown, Verdict, claim, compared, judged
+from pipeline.papers.verdicts import WHOLE, CannotTellError, Claim, Find, Part, Shown, Source, Verdict, compared, judged
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -76,10 +76,6 @@ def _rises(evidence: Evidence, policies: Sequence[str]) -> Verdict:
     return Verdict(f"{where}: {ends}; {steps}, {words.count('no')} down (n = {n} jobsets a load)", together(words))
 
 
-def _rules_rise(evidence: Evidence, agent: str) -> Verdict:
-    return _rises(evidence, _policies(evidence, []))
-
-
 def _agents_rise(evidence: Evidence, agent: str) -> Verdict:
     agents = evidence.roles.of("slowdown")
     if not agents:
@@ -125,50 +121,42 @@ def _on_one_side(low: bool) -> Find:
     return find
 
 
-FOUR, THREE = "DeepRM, Figure 4", "DeepRM2, Figure 3"
+FOUR, THREE = Source("DeepRM, Figure 4"), Source("DeepRM2, Figure 3")
 STEP_DOWN = "slowdown falls, by the whole interval, from a load to the next"
 CLAIMS = (
-    claim(
-        FOUR,
+    FOUR.claim(
         "Mean slowdown rises with load, under every scheduler",
-        Part("under Random, SJF, Packer and Tetris", STEP_DOWN, _rules_rise),
+        Part("under Random, SJF, Packer and Tetris", STEP_DOWN, lambda made, _: _rises(made, _policies(made, []))),
         Part("under learned schedulers", STEP_DOWN, _agents_rise),
     ),
-    claim(
-        FOUR,
+    FOUR.claim(
         "SJF has a lower slowdown than Packer, for it starts small jobs first",
         compared(WHOLE, BELOW_SOMEWHERE, _between("sjf", "packer")),
     ),
-    claim(
-        FOUR,
+    FOUR.claim(
         "Tetris has a lower slowdown than both SJF and Packer",
         compared("than SJF", BELOW_SOMEWHERE, _between("tetris", "sjf")),
         compared("than Packer", BELOW_SOMEWHERE, _between("tetris", "packer")),
     ),
-    claim(
-        FOUR,
+    FOUR.claim(
         "DeepRM is comparable to SJF, Packer and Tetris, and often better",
         *(part for name in HEURISTICS for part in _beside(name)),
     ),
-    claim(
-        FOUR,
+    FOUR.claim(
         "DeepRM has a lower slowdown than Tetris at higher loads",
         compared(WHOLE, BELOW, lambda made, _: _first(made, "tetris", made.loads[len(made.loads) // 2])),
     ),
-    claim(
-        THREE,
+    THREE.claim(
         "DeepRM2 is below DeepRM, and DeepRM below SJF, at every load from 10 to 190 %",
         compared("DeepRM2 below DeepRM", BELOW, lambda made, _: made.gaps(METRIC, *_pair(made))),
         compared("DeepRM below SJF", BELOW, lambda made, _: made.gaps(METRIC, _pair(made)[1], "sjf")),
     ),
-    claim(
-        THREE,
+    THREE.claim(
         "SJF is below Tetris and Random, which are both high",
         compared("below Tetris", BELOW, _between("sjf", "tetris")),
         compared("below Random", BELOW, _between("sjf", "random")),
     ),
-    claim(
-        THREE,
+    THREE.claim(
         "Tetris is below Random at loads under 90 %, and above it over 90 %",
         compared("below Random under 90 %", BELOW, _on_one_side(low=True)),
         compared("above Random over 90 %", ABOVE, _on_one_side(low=False)),

@@ -10,7 +10,7 @@ from pipeline.comparing import plots
 from pipeline.papers.evidence import Evidence, Gap, nearest
 from pipeline.papers.roles import HEURISTICS, NAMES
 from pipeline.papers.rules import BELOW
-from pipeline.papers.verdicts import WHOLE, Claim, Find, Part, Shown, claim, compared, judged
+from pipeline.papers.verdicts import WHOLE, Claim, Find, Part, Shown, Source, compared, judged
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -75,10 +75,8 @@ def _bars(axes: "Axes", evidence: Evidence, load: int, objective: str, schemes: 
 
 
 def _tetris_below(objective: str, other: str) -> Part:
-    def find(evidence: Evidence, agent: str) -> list[Gap]:
-        return [evidence.gap(OBJECTIVES[objective], nearest(evidence.loads, HIGH), "tetris", other)]
-
-    return compared(f"{SAID[objective]}, before {NAMES[other]}", BELOW, find)
+    text, metric = f"{SAID[objective]}, before {NAMES[other]}", OBJECTIVES[objective]
+    return compared(text, BELOW, lambda made, _: [made.gap(metric, nearest(made.loads, HIGH), "tetris", other)])
 
 
 def _first_below(objective: str, other: str) -> Find:
@@ -100,7 +98,7 @@ def _first_below(objective: str, other: str) -> Find:
 def _best(objective: str, text: str) -> Claim:
     (rest,) = (goal for goal in OBJECTIVES if goal != objective)
     others = {name: f"below {NAMES[name]}" for name in HEURISTICS} | {rest: f"below DeepRM trained for {SAID[rest]}"}
-    return claim(FIVE, text, *(compared(said, BELOW, _first_below(objective, name)) for name, said in others.items()))
+    return FIVE.claim(text, *(compared(said, BELOW, _first_below(objective, name)) for name, said in others.items()))
 
 
 def _second_below(objective: str) -> Part:
@@ -112,11 +110,10 @@ def _second_below(objective: str) -> Part:
     return compared(WHOLE, BELOW, find)
 
 
-FIVE, FOUR = "DeepRM, Figure 5", "DeepRM2, Figure 4"
+FIVE, FOUR = Source("DeepRM, Figure 5"), Source("DeepRM2, Figure 4")
 CLAIMS = {
     HIGH: (
-        claim(
-            FIVE,
+        FIVE.claim(
             "At 130 % Tetris is before SJF and Packer on both objectives",
             *(_tetris_below(goal, other) for goal in OBJECTIVES for other in ("sjf", "packer")),
         ),
@@ -124,9 +121,8 @@ CLAIMS = {
         _best("completion_time", "At 130 % DeepRM trained for completion time has the lowest completion time"),
     ),
     LOW: (
-        claim(FOUR, "At 70 % DeepRM2 has a lower slowdown than DeepRM", _second_below("slowdown")),
-        claim(
-            FOUR,
+        FOUR.claim("At 70 % DeepRM2 has a lower slowdown than DeepRM", _second_below("slowdown")),
+        FOUR.claim(
             "At 70 % DeepRM2 trained for completion time has a lower one than DeepRM trained for it",
             _second_below("completion_time"),
         ),

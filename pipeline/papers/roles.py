@@ -1,5 +1,6 @@
 """Which of params.yaml's agents plays which of the papers' schedulers: by its row, never by its name."""
 
+from collections.abc import Iterable, Sequence
 from typing import Literal, NamedTuple
 
 from pipeline.config import Agent, AtOnce, Params
@@ -49,8 +50,10 @@ class Roles(NamedTuple):
             CannotTellError: there is none.
         """
         found = self.of(objective, network) if load is None else self.about(objective, network, load)
+        return self._first(found, f"network {network} and objective {objective}")
+
+    def _first(self, found: Sequence[str], what: str) -> str:
         if not found:
-            what = f"network {network} and objective {objective}"
             raise CannotTellError(f"no agent of scenario {self.scenario} has {what}")
         return found[0]
 
@@ -64,12 +67,7 @@ class Roles(NamedTuple):
         Raises:
             CannotTellError: there is none.
         """
-        found = self.learned_by(algorithm)
-        if not found:
-            raise CannotTellError(
-                f"no agent of scenario {self.scenario} has finetune {algorithm} and objective slowdown"
-            )
-        return found[0]
+        return self._first(self.learned_by(algorithm), f"finetune {algorithm} and objective slowdown")
 
     def each_at_its_load(self, objective: str, network: str) -> dict[int, str]:
         """Return the agents that were each trained at one load alone: of the largest budget, and the first seed's.
@@ -122,22 +120,17 @@ def roles_of(params: Params) -> list[Roles]:
 
     Streams have none: the papers' runs end, and all their jobs count. Nor do scenarios that agents are carried over to.
     """
+    rows = params.agents.items()
+    networks = [(name, row) for name, row in rows if row.network.name in SYSTEMS]
+    slowdown = [(name, row) for name, row in rows if row.objective == "slowdown"]
     pooled = [
-        Roles(name, "offline" if isinstance(row.arrivals, AtOnce) else "online", _with_papers_network(params, name))
+        Roles(name, "offline" if isinstance(row.arrivals, AtOnce) else "online", _agents(networks, name))
         for name, row in params.pool_scenarios.items()
         if row.measured is None
     ]
-    machines = [Roles(name, "machines", _for_slowdown(params, name)) for name in params.machines_scenarios]
+    machines = [Roles(name, "machines", _agents(slowdown, name)) for name in params.machines_scenarios]
     return [roles for roles in (*pooled, *machines) if roles.agents]
 
 
-def _with_papers_network(params: Params, scenario: str) -> dict[str, Agent]:
-    return {name: row for name, row in _agents(params, scenario).items() if row.network.name in SYSTEMS}
-
-
-def _for_slowdown(params: Params, scenario: str) -> dict[str, Agent]:
-    return {name: row for name, row in _agents(params, scenario).items() if row.objective == "slowdown"}
-
-
-def _agents(params: Params, scenario: str) -> dict[str, Agent]:
-    return {name: agent for name, agent in params.agents.items() if agent.scenario == scenario}
+def _agents(rows: Iterable[tuple[str, Agent]], scenario: str) -> dict[str, Agent]:
+    return {name: row for name, row in rows if row.scenario == scenario}

@@ -55,9 +55,14 @@ class Shown(NamedTuple):
     verdicts: list[tuple[Claim, Part, Verdict]]
 
 
-def claim(paper: str, text: str, *parts: Part) -> Claim:
-    """Return a claim with its parts."""
-    return Claim(paper, text, parts)
+class Source(str):
+    """A paper and its figure, in which claims are made."""
+
+    __slots__ = ()
+
+    def claim(self, text: str, *parts: Part) -> Claim:
+        """Return a claim with its parts."""
+        return Claim(self, text, parts)
 
 
 def judged(claims: Iterable[Claim], evidence: "Evidence", agent: str = "") -> list[tuple[Claim, Part, Verdict]]:

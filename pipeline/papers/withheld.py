@@ -9,7 +9,7 @@ from pipeline.comparing import plots
 from pipeline.papers.durations import against, known
 from pipeline.papers.evidence import Evidence, Mean, groups, nearest, slowdown_of
 from pipeline.papers.rules import ABOVE, BELOW, NO, YES, above
-from pipeline.papers.verdicts import WHOLE, CannotTellError, Part, Shown, Verdict, claim, compared, judged
+from pipeline.papers.verdicts import WHOLE, CannotTellError, Part, Shown, Source, Verdict, compared, judged
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -40,19 +40,23 @@ def _draw(evidence: Evidence, load: int, agent: str, title: str) -> "Figure":
     figure, (above, below) = plots.panels([held, "Mean slowdown by length"], 7.0)
     figure.suptitle(title, x=0.01, ha="left")
     colour = plots.looks(evidence.policies, evidence.roles.agents)[agent].colour
-    _lengths(above, evidence, load, agent, lengths, colour)
-    _slowdowns(below, evidence, load, agent, lengths, colour)
+    _lengths(above, evidence.jobs_of(load, agent), agent, list(lengths.values()), colour)
+    for k, (policy, fill) in enumerate({RIVAL: PLAIN, agent: colour}.items()):
+        means = [evidence.mean(slowdown_of(steps), load, policy) for steps in lengths.values()]
+        whiskers = [[mean.value - mean.low for mean in means], [mean.high - mean.value for mean in means]]
+        place = np.arange(len(lengths)) + 0.4 * k - 0.2
+        values = [mean.value for mean in means]
+        below.bar(place, values, 0.38, yerr=whiskers, color=fill, label=policy, error_kw={"elinewidth": 1.0})
+    below.set_ylabel("Mean slowdown")
     for axes in (above, below):
+        axes.set_ylim(0, ROOM * axes.get_ylim()[1])
         axes.set_xticks(range(len(lengths)), list(lengths))
         axes.legend(loc="best")
     below.set_xlabel("Job length (steps)")
     return figure
 
 
-def _lengths(
-    axes: "Axes", evidence: Evidence, load: int, agent: str, lengths: dict[str, list[int]], colour: str
-) -> None:
-    jobs = evidence.jobs_of(load, agent)
+def _lengths(axes: "Axes", jobs: pd.DataFrame, agent: str, lengths: list[list[int]], colour: str) -> None:
     each = pd.Series(1, index=jobs.index)
     kinds = {
         "all jobs": (each, PLAIN, 1.0),
@@ -61,24 +65,10 @@ def _lengths(
     }
     for k, (name, (weight, fill, strength)) in enumerate(kinds.items()):
         total = int(weight.sum())
-        share = [100 * weight[jobs["duration"].isin(steps)].sum() / max(total, 1) for steps in lengths.values()]
+        share = [100 * weight[jobs["duration"].isin(steps)].sum() / max(total, 1) for steps in lengths]
         place = np.arange(len(lengths)) + 0.27 * (k - 1)
         axes.bar(place, share, 0.26, color=fill, alpha=strength, label=f"{name} ({total})")
     axes.set_ylabel("Percent of them")
-    axes.set_ylim(0, ROOM * axes.get_ylim()[1])
-
-
-def _slowdowns(
-    axes: "Axes", evidence: Evidence, load: int, agent: str, lengths: dict[str, list[int]], colour: str
-) -> None:
-    for k, (policy, fill) in enumerate({RIVAL: PLAIN, agent: colour}.items()):
-        means = [evidence.mean(slowdown_of(steps), load, policy) for steps in lengths.values()]
-        whiskers = [[mean.value - mean.low for mean in means], [mean.high - mean.value for mean in means]]
-        place = np.arange(len(lengths)) + 0.4 * k - 0.2
-        values = [mean.value for mean in means]
-        axes.bar(place, values, 0.38, yerr=whiskers, color=fill, label=policy, error_kw={"elinewidth": 1.0})
-    axes.set_ylabel("Mean slowdown")
-    axes.set_ylim(0, ROOM * axes.get_ylim()[1])
 
 
 def _in_percent(evidence: Evidence, share: Mean) -> str:
@@ -113,26 +103,22 @@ def _only_long_jobs(column: str, what: str) -> Part:
     return Part(f"of the {what} it withholds", least, judge)
 
 
-SEVEN = "DeepRM, Figure 7"
+SEVEN = Source("DeepRM, Figure 7")
 CLAIMS = (
-    claim(
-        SEVEN,
+    SEVEN.claim(
         "At 110 % DeepRM does not conserve work in 23.4 % of the steps",
         Part(WHOLE, "the interval leaves out 23.4 % (yes: it holds that)", _share_of_steps),
     ),
-    claim(
-        SEVEN,
+    SEVEN.claim(
         "DeepRM withholds almost only long jobs",
         _only_long_jobs("held", "jobs"),
         _only_long_jobs("withheld", "steps of waiting"),
     ),
-    claim(
-        SEVEN,
+    SEVEN.claim(
         "Short jobs have a far lower slowdown under DeepRM than under Tetris",
         compared(WHOLE, BELOW, against(0, LOAD, lambda *_: RIVAL)),
     ),
-    claim(
-        SEVEN,
+    SEVEN.claim(
         "Long jobs have a higher slowdown under DeepRM than under Tetris",
         compared(WHOLE, ABOVE, against(1, LOAD, lambda *_: RIVAL)),
     ),

@@ -104,13 +104,7 @@ def _there(rows: pd.DataFrame, agents: Mapping[str, str]) -> list[str]:
 
 
 def _answer(
-    name: str,
-    what: str,
-    rows: pd.DataFrame,
-    here: list[str],
-    stream: bool,
-    absent: list[str],
-    words: Mapping[str, str],
+    name: str, what: str, rows: pd.DataFrame, here: list[str], stream: bool, absent: list[str], words: Mapping[str, str]
 ) -> Answer:
     compared = rows[rows["against"] == BEST]
     over = compared[compared["load"] == ALL].sort_values("mean", kind="stable").set_index("policy")

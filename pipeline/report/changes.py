@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 import pandas as pd
 
+from pipeline.config.parsing import at_place
 from pipeline.core import Json
 from pipeline.storage.evidence import Lock
 
@@ -129,14 +130,8 @@ def stale(lock: Lock, params: Json) -> list[str]:
     found: dict[str, None] = {}
     for params_used in lock.params:
         for name, used in params_used.items():
-            found |= dict.fromkeys(change.what for change in revalued(used, _at(params, name), name))
+            found |= dict.fromkeys(change.what for change in revalued(used, at_place(params, name), name))
     return list(found)
-
-
-def _at(params: Json, name: str) -> Json:
-    for key in name.split("."):
-        params = params.get(key) if isinstance(params, Mapping) else None
-    return params
 
 
 def warnings(missing: Sequence[str], changed: Sequence[str], forgotten: Collection[str] = ()) -> list[str]:

@@ -50,10 +50,7 @@ def data_uri(png: bytes) -> str:
 
 
 def figures(
-    drawn: Mapping[str, bytes],
-    summary: pd.DataFrame,
-    curves: Mapping[str, pd.DataFrame],
-    bounded: Collection[str] = (),
+    drawn: Mapping[str, bytes], summary: pd.DataFrame, curves: Mapping[str, pd.DataFrame], bounded: Collection[str] = ()
 ) -> Iterator[Picture]:
     """Return the figures of `compare`, those by load first.
 

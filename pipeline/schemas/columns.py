@@ -1,6 +1,6 @@
 """Columns and rules that tables have in common."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 
 import numpy as np
 import pandas as pd
@@ -20,6 +20,11 @@ def numbers(low: float, nullable: bool = False) -> pa.Column:
     """Return a column of finite numbers from a bound on; where it may be null, there is nothing to tell."""
     checks = [pa.Check.ge(low, error=f"at least {low:g}"), pa.Check(np.isfinite, error="finite")]
     return pa.Column("float64", checks, nullable=nullable)
+
+
+def finite(nullable: bool = False) -> pa.Column:
+    """Return a column of finite numbers."""
+    return pa.Column("float64", pa.Check(np.isfinite, error="finite"), nullable=nullable)
 
 
 def above_zero() -> pa.Column:
@@ -56,14 +61,22 @@ def share(nullable: bool = False) -> pa.Column:
 def job_rules() -> list[pa.Check]:
     """Return what holds for the jobs of every jobset."""
     return [
-        pa.Check(_jobs_are_numbered, error="jobs of a jobset are numbered 0, 1, 2, ..."),
-        pa.Check(_arrivals_never_fall, error="arrivals of a jobset never fall"),
+        pa.Check(
+            lambda frame: frame["job"].diff().where(_same_jobset(frame), frame["job"] + 1) == 1,
+            error="jobs of a jobset are numbered 0, 1, 2, ...",
+        ),
+        pa.Check(
+            lambda frame: frame["arrival"].diff().where(_same_jobset(frame), 0) >= 0,
+            error="arrivals of a jobset never fall",
+        ),
     ]
 
 
-def table(name: str, columns: dict[str, pa.Column], unique: Collection[str]) -> pa.DataFrameSchema:
+def table(
+    name: str, columns: dict[str, pa.Column], unique: Collection[str], checks: Sequence[pa.Check] = ()
+) -> pa.DataFrameSchema:
     """Return the schema of a table with exactly these columns in this order."""
-    return pa.DataFrameSchema(columns, strict=True, ordered=True, unique=list(unique), name=name)
+    return pa.DataFrameSchema(columns, list(checks), strict=True, ordered=True, unique=list(unique) or None, name=name)
 
 
 def empty(schema: pa.DataFrameSchema) -> pd.DataFrame:
@@ -73,11 +86,3 @@ def empty(schema: pa.DataFrameSchema) -> pd.DataFrame:
 
 def _same_jobset(frame: pd.DataFrame) -> pd.Series:
     return (frame["load"].diff() == 0) & (frame["jobset"].diff() == 0)
-
-
-def _jobs_are_numbered(frame: pd.DataFrame) -> pd.Series:
-    return frame["job"].diff().where(_same_jobset(frame), frame["job"] + 1) == 1
-
-
-def _arrivals_never_fall(frame: pd.DataFrame) -> pd.Series:
-    return frame["arrival"].diff().where(_same_jobset(frame), 0) >= 0

@@ -1,25 +1,16 @@
 """Tables of what full knowledge of the jobs could have made of them."""
 
-import numpy as np
-import pandas as pd
 import pandera.pandas as pa
 
-from pipeline.schemas.columns import integers, numbers, table
+from pipeline.schemas.columns import finite, integers, numbers, table
 
 NEARLY = 1e-9
 STATUSES = ("OPTIMAL", "FEASIBLE", "WARM")  # proved best; better than the warm start; the warm start itself
 
 
-def _not_below_the_bound(frame: pd.DataFrame) -> pd.Series:
-    return frame["objective"] >= frame["bound"] - NEARLY
-
-
-def _not_above_the_warm_start(frame: pd.DataFrame) -> pd.Series:
-    return frame["objective"] <= frame["warm_slowdown"] + NEARLY
-
-
 # One row a jobset; objective, bound and warm_slowdown are mean slowdowns.
-HINDSIGHT = pa.DataFrameSchema(
+HINDSIGHT = table(
+    "Hindsight",
     {
         "load": integers(1),
         "jobset": integers(0),
@@ -30,20 +21,15 @@ HINDSIGHT = pa.DataFrameSchema(
         "warm": pa.Column(str),
         "warm_slowdown": numbers(1.0),
     },
-    checks=[
-        pa.Check(_not_below_the_bound, error="objective at least bound"),
-        pa.Check(_not_above_the_warm_start, error="objective at most warm_slowdown"),
+    ["load", "jobset"],
+    [
+        pa.Check(lambda frame: frame["objective"] >= frame["bound"] - NEARLY, error="objective at least bound"),
+        pa.Check(
+            lambda frame: frame["objective"] <= frame["warm_slowdown"] + NEARLY,
+            error="objective at most warm_slowdown",
+        ),
     ],
-    strict=True,
-    ordered=True,
-    unique=["load", "jobset"],
-    name="Hindsight",
 )
-
-
-def _share() -> pa.Column:
-    return pa.Column("float64", pa.Check(np.isfinite, error="finite"), nullable=True)
-
 
 # How much of the distance from the best heuristic to hindsight each policy closes; null where the two do not
 # differ clearly: the paired interval of their distance is not above 0.
@@ -58,9 +44,7 @@ HINDSIGHT_SUMMARY = table(
         "best_heuristic": numbers(1.0),
         "hindsight": numbers(1.0),
         "bound": numbers(1.0),
-        "closes": _share(),
-        "closes_low": _share(),
-        "closes_high": _share(),
+        **{name: finite(nullable=True) for name in ("closes", "closes_low", "closes_high")},
         "optimal": numbers(0.0),
     },
     ["scenario", "load", "policy"],

@@ -1,15 +1,10 @@
 """Tables of streams: endless jobsets of a pooled cluster, of which the arrivals of some steps are measured."""
 
-import numpy as np
 import pandera.pandas as pa
 
-from pipeline.schemas.columns import KEYS, integers, numbers, table
+from pipeline.schemas.columns import KEYS, finite, integers, numbers, table
 
 LENGTHS = 4  # classes of job length at most
-
-
-def _finite() -> pa.Column:
-    return pa.Column("float64", pa.Check(np.isfinite, error="finite"))
 
 
 # How many jobs were there in some steps of each jobset, measured or not. Growth is that of the whole jobset: the
@@ -23,7 +18,7 @@ STREAM_BACKLOG = table(
         "step": integers(0),
         "waiting": integers(0),
         "in_system": integers(0),  # waiting or running
-        "growth": _finite(),  # jobs waiting per 100 steps
+        "growth": finite(),  # jobs waiting per 100 steps
     },
     [*KEYS, "step"],
 )
@@ -64,9 +59,8 @@ STREAM_SUMMARY = table(
         "longest_wait": integers(0),  # of all
         "utilisation": numbers(0.0),
         **{f"slowdown_length_{length}": numbers(1.0, nullable=True) for length in range(1, LENGTHS + 1)},
-        "growth": _finite(),  # of the backlog, per 100 steps
-        "growth_low": _finite(),
-        "growth_high": _finite(),
+        # of the backlog, per 100 steps
+        **{name: finite() for name in ("growth", "growth_low", "growth_high")},
         "unfinished": integers(0),
     },
     ["scenario", "load", "policy"],

@@ -2,22 +2,13 @@
 
 from collections.abc import Collection
 
-import numpy as np
 import pandera.pandas as pa
 
-from pipeline.schemas.columns import above_zero, integers, numbers, table
+from pipeline.schemas.columns import above_zero, finite, integers, numbers, table
 
 # A learning curve: one row per (update, metric).
-CURVE = pa.DataFrameSchema(
-    {
-        "update": integers(0),
-        "metric": pa.Column(str),
-        "value": pa.Column("float64", pa.Check(np.isfinite, error="finite")),
-    },
-    strict=True,
-    ordered=True,
-    unique=["update", "metric"],
-    name="Curve",
+CURVE = table(
+    "Curve", {"update": integers(0), "metric": pa.Column(str), "value": finite()}, unique=["update", "metric"]
 )
 BLOCK_DAYS = 3  # what is independent of each other: congestion lasts days
 
@@ -43,27 +34,20 @@ TRIAL = table(
 
 # Paired comparison of a policy with another one; load "all" is the mean over loads. Differences are relative.
 def _paired(name: str, least: float, about: Collection[str] = ()) -> pa.DataFrameSchema:
-    return pa.DataFrameSchema(
+    pair = ("scenario", "load", "policy", "against")
+    return table(
+        name,
         {
-            **{column: pa.Column(str) for column in about},
-            "scenario": pa.Column(str),
-            "load": pa.Column(str),
-            "policy": pa.Column(str),
-            "against": pa.Column(str),
+            **{column: pa.Column(str) for column in (*about, *pair)},
             "n": integers(1),
             "mean": numbers(least),
             "low": numbers(0.0),
             "high": numbers(0.0),
             "mean_against": numbers(least),
-            "difference": pa.Column("float64"),
-            "difference_low": pa.Column("float64"),
-            "difference_high": pa.Column("float64"),
+            **{column: pa.Column("float64") for column in ("difference", "difference_low", "difference_high")},
             "unfinished": integers(0),
         },
-        strict=True,
-        ordered=True,
-        unique=["scenario", "load", "policy", "against"],
-        name=name,
+        pair,
     )
 
 
@@ -86,7 +70,8 @@ LOADS = table(
 )
 
 # Metrics of each policy at each load. Slowdown, its percentiles and the worst are bounded ones in real time.
-SUMMARY = pa.DataFrameSchema(
+SUMMARY = table(
+    "Summary",
     {
         "scenario": pa.Column(str),
         "load": integers(1),
@@ -106,28 +91,20 @@ SUMMARY = pa.DataFrameSchema(
         "not_work_conserving": numbers(0.0, nullable=True),  # known of pooled clusters only
         "unfinished": integers(0),
     },
-    strict=True,
-    ordered=True,
     unique=["scenario", "load", "policy"],
-    name="Summary",
 )
 
 # What the papers claim, part by part, beside what our results say, and what would have refuted it ("no_if").
 # A figure that could not be drawn has rows all the same.
 VERDICTS = ("yes", "no", "partly", "cannot be told")
-PAPERS = pa.DataFrameSchema(
+PAPERS = table(
+    "Papers",
     {
         "figure": pa.Column(str, pa.Check.str_matches(r"^[a-z0-9_]+$", error="a file's stem")),
-        "title": pa.Column(str),
-        "paper": pa.Column(str),
-        "claim": pa.Column(str),
-        "part": pa.Column(str),
+        **{column: pa.Column(str) for column in ("title", "paper", "claim", "part")},
         "verdict": pa.Column(str, pa.Check.isin(VERDICTS, error=f"one of {', '.join(VERDICTS)}")),
         "found": pa.Column(str),
         "no_if": pa.Column(str),
     },
-    strict=True,
-    ordered=True,
     unique=["figure", "paper", "claim", "part"],
-    name="Papers",
 )

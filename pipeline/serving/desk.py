@@ -16,7 +16,7 @@ from pipeline.errors import UserError
 from pipeline.live.deciding import RefusedError
 from pipeline.problems import problem_of
 from pipeline.serving.measured import Measured
-from pipeline.serving.named import Brief, Decided, Named, Reply, Shown, Standing, reply_of
+from pipeline.serving.named import Brief, Named, Reply, Shown, Standing, reply_of
 from pipeline.serving.worker import DECIDED, FIRST_S, REFUSED, SMOOTH, WAITING, Worker
 
 LOOK_S = 0.2  # between two looks at the policy's process
@@ -120,7 +120,7 @@ class Desk:
             self._asked_now -= 1
         named = self.fallback if why else worker.brief.named
         self.found.decided(time.perf_counter() - began, why)
-        reply = reply_of(Decided(self.scenario, named.policy, named.digest, why), decision)
+        reply = reply_of(self.scenario, named, why, decision)
         self.shown.decided(raw, reply, why)
         return reply
 
@@ -181,7 +181,7 @@ class Desk:
                 except Exception as error:
                     mine = isinstance(error, UserError)
                     self._wrong[step.__name__] = f"{error}" if mine else f"{type(error).__name__}: {error}"
-                    self.found.failed()
+                    self.found.failed.inc()
 
     async def _look_for_another(self) -> None:
         named = await asyncio.to_thread(self._look)
@@ -200,7 +200,7 @@ class Desk:
             before, self._worker, self._next = self._worker, self._next, None
             before.end(now=False)
             self.said, self._failed = "", ""
-            self.found.reloaded()
+            self.found.reloads.inc()
         elif self._next.over.is_set():
             named = self._next.brief.named
             self.said, self._failed, self._next = f"{named.policy}: {self._next.said}", named.digest, None
@@ -225,7 +225,7 @@ class Desk:
         self._row, self._ended, self.said = self._row + 1, now, self._worker.said
         self._worker, self._ended = self._begin(replace(self._worker.brief.named)), 0.0
         self.restarts += 1
-        self.found.began_again()
+        self.found.restarts.inc()
 
     def close(self) -> None:
         """End the processes."""

@@ -23,13 +23,13 @@ class Measured:
         self._refused = Counter("deeprm_refused_requests", "Requests without a decision.", ["status"], registry=every)
         said = "From the state to the decision."
         self._seconds = Histogram("deeprm_decision_seconds", said, buckets=SECONDS, registry=every)
-        self._reloads = Counter("deeprm_policy_reloads", "Policies that took over from another.", registry=every)
+        self.reloads = Counter("deeprm_policy_reloads", "Policies that took over from another.", registry=every)
         said = "Times that the policy's process was begun again."
-        self._restarts = Counter("deeprm_policy_restarts", said, registry=every)
+        self.restarts = Counter("deeprm_policy_restarts", said, registry=every)
         self._ready = Gauge("deeprm_policy_ready", "Does the policy's process answer?", registry=every)
         said = "Seconds since a look at who is champion succeeded."
         self._looked = Gauge("deeprm_policy_looked_seconds", said, registry=every)
-        self._failed = Counter("deeprm_watch_errors", "Failed looks at the policy or its process.", registry=every)
+        self.failed = Counter("deeprm_watch_errors", "Failed looks at the policy or its process.", registry=every)
 
     def decided(self, seconds: float, why: str) -> None:
         """Count a decision; `why` the fallback made it, if it did."""
@@ -42,18 +42,6 @@ class Measured:
     def refused(self, status: int) -> None:
         """Count a request without a decision."""
         self._refused.labels(str(status)).inc()
-
-    def reloaded(self) -> None:
-        """Count a policy that took over."""
-        self._reloads.inc()
-
-    def began_again(self) -> None:
-        """Count a process that was begun again."""
-        self._restarts.inc()
-
-    def failed(self) -> None:
-        """Count a look that failed."""
-        self._failed.inc()
 
     def told(self, ready: bool, looked_s: float = 0.0) -> bytes:
         """Return all of it, as Prometheus reads it."""

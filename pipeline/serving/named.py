@@ -41,29 +41,19 @@ class Reply(BaseModel):
     decision: dict[str, object]
 
 
-@dataclass(frozen=True)
-class Decided:
-    """Who decided, and why the fallback did if it was that."""
-
-    scenario: str
-    policy: str
-    digest: str
-    why: str
-
-
-def reply_of(decided: Decided, decision: bytes) -> bytes:
+def reply_of(scenario: str, by: Named, why: str, decision: bytes) -> bytes:
     """Return a Reply as JSON, of a decision that is JSON already: to read and write it again takes longer than SJF.
 
-    >>> Reply.model_validate_json(reply_of(Decided("s", "sjf", "0", ""), b'{"starts": []}')).decision
+    >>> Reply.model_validate_json(reply_of("s", Named("sjf", "sjf", "0"), "", b'{"starts": []}')).decision
     {'starts': []}
     """
     head = {
         "version": 1,
-        "scenario": decided.scenario,
-        "policy": decided.policy,
-        "digest": decided.digest,
-        "fell_back": bool(decided.why),
-        "why": decided.why,
+        "scenario": scenario,
+        "policy": by.policy,
+        "digest": by.digest,
+        "fell_back": bool(why),
+        "why": why,
     }
     return json.dumps(head).encode()[:-1] + b', "decision": ' + decision + b"}"
 

@@ -73,11 +73,7 @@ def _alike(some: Sequence[object], others: Sequence[object]) -> bool:
 
 
 def _scored(
-    problem: Problem,
-    params: Params,
-    scenario: str,
-    knobs: Mapping[str, float],
-    jobsets: Mapping[int, Sequence[object]],
+    problem: Problem, params: Params, scenario: str, knobs: Mapping[str, float], jobsets: Mapping[int, Sequence[object]]
 ) -> dict[str, Results]:
     here = problem.scoring(params, scenario, None)
     with progress(f"confirm {scenario}, percent", 100) as advance:

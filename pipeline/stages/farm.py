@@ -84,17 +84,12 @@ def mended() -> Notes:
     _mend_users()
     notes = Notes.read()
     if notes.order is not None:
-        _mend()
+        with dvc_waits():
+            kept = cut(LOCK.read_bytes() if LOCK.exists() else b"")
+            if kept is not None:  # DVC's cache has what it does not tell
+                storage.write(LOCK, kept)
+                say(f"farm: {LOCK} was cut by a kill; put back as it was when a stage last ended")
     return notes
-
-
-def _mend() -> None:
-    """Put back a dvc.lock that was cut when an earlier farm was killed; DVC's cache has what it does not tell."""
-    with dvc_waits():
-        kept = cut(LOCK.read_bytes() if LOCK.exists() else b"")
-        if kept is not None:
-            storage.write(LOCK, kept)
-            say(f"farm: {LOCK} was cut by a kill; put back as it was when a stage last ended")
 
 
 def _mend_users() -> None:

@@ -7,7 +7,7 @@ from platform import python_version
 import pandas as pd
 
 from pipeline import storage
-from pipeline.config import Params
+from pipeline.config import PARAMS_FILE, Params
 from pipeline.core import Json
 from pipeline.errors import UserError
 from pipeline.problems import problem_of
@@ -72,7 +72,7 @@ def run(params: Params) -> None:
             schedule=schedule,
             notes=notes,
             changes=_changes(head, summary, lock, values),
-            parameters=evidence.read_params_text(),
+            parameters=storage.read_text(PARAMS_FILE),
             digests=digests(lock),
             cards=cards(evidence.read_cards()),
             origin=_origin(head),
@@ -120,7 +120,7 @@ def _changes(
         why = refusal() or "No git repository, or no commit in it"
         return differences.no_changes(f"{why}: there is no last run to compare with.")
     before = evidence.committed_table(SUMMARY_FILE, differences.METRIC_COLUMNS)
-    old_lock, old_values = evidence.committed_lock(), evidence.committed_params()
+    old_lock, old_values = evidence.committed_lock(), evidence.committed_yaml(PARAMS_FILE)
     if before is None and not old_lock.outs:
         why = f"Commit {head.id[:10]} holds neither dvc.lock nor {SUMMARY_FILE}: there is no last run to compare with."
         return differences.no_changes(why)

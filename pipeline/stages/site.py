@@ -1,7 +1,7 @@
 """`site`: look at a site's log, and write what advises it into params.yaml."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +11,6 @@ from pipeline.config import PARAMS_FILE, Params, repository_root
 from pipeline.config.gate import too_few
 from pipeline.config.params import params_in
 from pipeline.config.records import NAME, NAMED
-from pipeline.core import FloatArray, IntArray
 from pipeline.errors import UserError
 from pipeline.logs.overview import tables
 from pipeline.logs.registry import read
@@ -110,17 +109,13 @@ def _waiting(trace: Trace) -> list[str]:
     said = [
         f"waits: mean {wait.mean():,.0f} s, 99th percentile {np.quantile(wait, 0.99):,.0f}, longest {wait.max():,.0f}"
     ]
-    users = _longest(trace.user[known], wait)
+    names, place = np.unique(trace.user[known], return_inverse=True)
+    jobs = np.bincount(place)
+    mean = np.bincount(place, wait) / jobs
+    told = [k for k in np.argsort(-mean, kind="stable") if names[k] >= 0 and jobs[k] >= 30]  # fewer tell little
+    users = {int(names[k]): float(mean[k]) for k in told[:MOST_USERS]}
     return (
         [*said, f"who waits longest in the mean: {', '.join(f'user {user} ({s:,.0f} s)' for user, s in users.items())}"]
         if users
         else said
     )
-
-
-def _longest(user: IntArray, wait: FloatArray) -> Mapping[int, float]:
-    names, place = np.unique(user, return_inverse=True)
-    jobs = np.bincount(place)
-    mean = np.bincount(place, wait) / jobs
-    told = [k for k in np.argsort(-mean, kind="stable") if names[k] >= 0 and jobs[k] >= 30]  # fewer tell little
-    return {int(names[k]): float(mean[k]) for k in told[:MOST_USERS]}

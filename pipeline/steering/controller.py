@@ -216,9 +216,13 @@ class Controller:
             self.journal.add(kind, gone.end, **gone.told(self.journal.called(gone.job.user)))
         pools: list[Json] = []
         for one in found:
-            self._tell_machines(one.pool, reading.now)
-            anew = self._orders.get(one.pool.partitions) != one.order
-            self._orders[one.pool.partitions] = one.order
+            pool = one.pool
+            machines: dict[str, Json] = {node.name: dict(node.units) for node in pool.nodes}
+            if self._machines.get(pool.partitions) != machines:  # nodes are written down where they are others
+                self._machines[pool.partitions] = machines
+                self.journal.add("pool", reading.now, partitions=list(pool.partitions), machines=machines)
+            anew = self._orders.get(pool.partitions) != one.order
+            self._orders[pool.partitions] = one.order
             lacking = self.status.lacking(one)
             pools.append(one.told(anew) | ({"without_policy": lacking} if lacking else {}))
         self.journal.add(
@@ -235,13 +239,6 @@ class Controller:
         )
         self.status.tick(found, reading, len(done.wanted) + len(done.released), done.complaint, 1000 * sum(spent))
         self.status.keep(self.settings.folder)
-
-    def _tell_machines(self, pool: Pool, now: float) -> None:
-        """Write down the nodes of a queue, where they are not those of before."""
-        machines: dict[str, Json] = {node.name: dict(node.units) for node in pool.nodes}
-        if self._machines.get(pool.partitions) != machines:
-            self._machines[pool.partitions] = machines
-            self.journal.add("pool", now, partitions=list(pool.partitions), machines=machines)
 
 
 async def _first(stop: asyncio.Event, most_s: float) -> None:

@@ -16,10 +16,10 @@ import pandera.pandas as pa
 
 from pipeline.accounting.jobs import COMPLETED, JOBS, YEAR
 from pipeline.accounting.users import MOST
-from pipeline.accounting.written import made
+from pipeline.accounting.written import account_of, made
 from pipeline.core import Json
 from pipeline.errors import UserError
-from pipeline.schemas.columns import integers
+from pipeline.schemas.columns import integers, table
 from pipeline.steering.journal import JOURNAL, files
 from pipeline.steering.replaying import Ran
 from pipeline.storage.files import check_table, write
@@ -33,12 +33,11 @@ LEFT, TORN, TWICE, NO_CPUS = (
 EARLY = "started before it was eligible: arrives when it started"
 SHORT = "ran less than a second: 1 s taken"
 NO_LIMIT = f"no time limit: {YEAR / 86400:.0f} days taken"
-DECISIONS = pa.DataFrameSchema(
+DECISIONS = table(
+    "Decisions",
     {
         "time": pa.Column(float),  # s since 1970
-        "partitions": pa.Column(str),
-        "policy": pa.Column(str),
-        "digest": pa.Column(str),
+        **{name: pa.Column(str) for name in ("partitions", "policy", "digest")},
         "waiting": integers(0),
         "first": pa.Column(str),  # the job at the head
         "order": pa.Column(str),  # all of them
@@ -46,9 +45,7 @@ DECISIONS = pa.DataFrameSchema(
         "probability": pa.Column(float, pa.Check.in_range(0, 1)),  # of the job at the head
         "log_probability": pa.Column(float, pa.Check.le(0)),  # of the order as a whole
     },
-    strict=True,
-    ordered=True,
-    name="Decisions",
+    unique=(),
 )
 
 
@@ -178,7 +175,4 @@ def _account(said: Sequence[tuple[str, str, Line]]) -> pd.DataFrame:
     counts: dict[tuple[str, str, str], list[int]] = {}
     for what, why, line in said:
         counts.setdefault((str(line.path), what, why), [0, line.number])[0] += 1
-    rows = [(*key, count, first) for key, (count, first) in counts.items()]
-    return pd.DataFrame(rows, columns=["file", "what", "why", "rows", "first_line"]).astype(
-        {"file": "str", "what": "str", "why": "str", "rows": "int64", "first_line": "int64"}
-    )
+    return account_of([(*key, count, first) for key, (count, first) in counts.items()])

@@ -75,8 +75,11 @@ def take_back(folder: Path, held_in: tuple[str, ...] = ()) -> None:
         if not _take_back(slurm, book):
             say(f"steer: nothing is set, by what {folder} says{' and what is held there' if held_in else ''}")
         _leave(book)
-        if book.behind:
-            _forgive(book)
+        if book.behind:  # policies that the canary took back may act again
+            for why in book.behind.values():
+                say(f"steer: it may act again: {why}")
+            book.behind = {}
+            book.save()
 
 
 def _claimed(slurm: Slurm, folder: Path, held_in: tuple[str, ...]) -> Book:
@@ -97,14 +100,6 @@ def _take_back(slurm: Slurm, book: Book) -> str:
     if back := all_back(slurm, book):
         say(f"steer: {back}")
     return back
-
-
-def _forgive(book: Book) -> None:
-    """Let policies act again that the canary took back."""
-    for why in book.behind.values():
-        say(f"steer: it may act again: {why}")
-    book.behind = {}
-    book.save()
 
 
 def _leave(book: Book) -> None:

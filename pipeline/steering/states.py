@@ -161,15 +161,6 @@ def checked(model: type[BaseModel], told: Json) -> BaseModel:
         raise OddError(first_problem(error, told, "what Slurm told")) from None
 
 
-def decided(decision: Mapping[str, object], pool: Pool) -> list[int]:
-    """Return the order that a decision wants, by number.
-
-    Raises:
-        OddError: it speaks of other jobs.
-    """
-    return scored(decision, pool).numbers
-
-
 def scored(decision: Mapping[str, object], pool: Pool) -> Wanted:
     """Return what a decision wants, its order held to the queue.
 

@@ -88,11 +88,6 @@ def read_lock(without: Collection[str] = ()) -> Lock:
     return found
 
 
-def read_params_text() -> str:
-    """Return params.yaml as it is written."""
-    return PARAMS_FILE.read_text(encoding="utf-8")
-
-
 def read_params_values() -> Mapping[str, Json]:
     """Return the values of params.yaml as they are written, without defaults."""
     return _yaml(PARAMS_FILE.read_bytes())
@@ -100,15 +95,11 @@ def read_params_values() -> Mapping[str, Json]:
 
 def committed_lock() -> Lock:
     """Return dvc.lock as the last commit holds it; nothing in it where there is none."""
-    return _lock(_committed_yaml(LOCK)) or Lock([], [])
+    return _lock(committed_yaml(LOCK)) or Lock([], [])
 
 
-def committed_params() -> Mapping[str, Json]:
-    """Return the values of params.yaml as the last commit holds it; none where there is none."""
-    return _committed_yaml(PARAMS_FILE)
-
-
-def _committed_yaml(path: Path) -> Mapping[str, Json]:
+def committed_yaml(path: Path) -> Mapping[str, Json]:
+    """Return what a YAML file holds in the last commit; nothing where there is none."""
     content = committed(path)
     try:
         return _yaml(content) if content else {}

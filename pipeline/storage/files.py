@@ -54,6 +54,11 @@ def write(path: Path, content: bytes, mode: int = ANYONE) -> None:
         stream.write(content)
 
 
+def unpacked(file: BinaryIO, path: Path) -> BinaryIO:
+    """Return the content of an open file, plain or .gz."""
+    return cast(BinaryIO, gzip.open(file)) if path.suffix.lower() == ".gz" else file
+
+
 def open_private(path: Path, how: str) -> BinaryIO:
     """Open a file that its owner alone may read; one that is there is closed to others."""
     path.touch(mode=OWNER)

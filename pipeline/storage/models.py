@@ -14,13 +14,7 @@ from safetensors import SafetensorError
 from safetensors.numpy import load as load_weights
 from safetensors.numpy import save as save_weights
 
-from pipeline.config import (
-    FORMAT,
-    Card,
-    Weights,
-    described,
-    difference,
-)
+from pipeline.config import FORMAT, Card, Weights, described, difference
 from pipeline.config.cards import POOL
 from pipeline.config.records import there_are
 from pipeline.core import FloatArray

@@ -3,19 +3,18 @@
 What is written is whole or not there at all; text has the same bytes as if it were written in one go.
 """
 
-import gzip
 import os
 import zlib
 from collections.abc import Collection, Iterator
 from pathlib import Path
-from typing import BinaryIO, cast
+from typing import BinaryIO
 
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from pipeline.errors import UserError
-from pipeline.storage.files import DIGITS, one_line, writing
+from pipeline.storage.files import DIGITS, one_line, unpacked, writing
 
 TABLE_SUFFIXES = (".csv", ".csv.gz", ".parquet")
 ROWS = 250_000  # of a chunk
@@ -82,7 +81,7 @@ def _parquet(path: Path, ids: Collection[str], rows: int) -> Iterator[tuple[pd.D
 
 
 def _csv(path: Path, ids: Collection[str], rows: int) -> Iterator[tuple[pd.DataFrame, float]]:
-    with path.open("rb") as file, _unpacked(file, path) as stream:
+    with path.open("rb") as file, unpacked(file, path) as stream:
         size = max(os.fstat(file.fileno()).st_size, 1)
         if b"\0" in stream.read(4096):
             raise UserError(f"{path}: not a readable table (expected UTF-8 text, found zero bytes, as in UTF-16)")
@@ -95,10 +94,6 @@ def _csv(path: Path, ids: Collection[str], rows: int) -> Iterator[tuple[pd.DataF
             if not isinstance(frame.index, pd.RangeIndex):
                 raise UserError(f"{path}: expected as many fields in a row as in the header, found more")
             yield frame, min(100 * file.tell() / size, 100)
-
-
-def _unpacked(file: BinaryIO, path: Path) -> BinaryIO:
-    return cast("BinaryIO", gzip.open(file)) if path.suffix == ".gz" else file
 
 
 def write_chunks(path: Path, frames: Iterator[pd.DataFrame], digits: int = DIGITS) -> None:

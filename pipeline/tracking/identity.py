@@ -11,7 +11,7 @@ import os
 import sys
 from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from pipeline.config import Params
 from pipeline.config.parsing import parsed
@@ -22,11 +22,10 @@ AGENT_STAGES = ("pretrain", "finetune", "evaluate")
 TRANSFER = "transfer"  # the stage of an agent on another scenario
 PLAN = "plan"  # the stage of a policy that looks ahead
 POLICY, PASSED = "policy", "passed"  # the stages of one that was made elsewhere; the second has no record
-OWN_SECTION = {  # of params.yaml, by stage
-    "heuristics": "heuristics",
-    "hindsight": "hindsight",
+# The section of params.yaml whose rows stages are about, where they are not scenarios.
+SECTIONS = dict.fromkeys(AGENT_STAGES, "agents") | {TRANSFER: "transfers", PLAN: "plans", POLICY: "policies"}
+OWN_SECTION = {name: name for name in ("heuristics", "hindsight", "gate")} | {
     "compare": "evaluation",
-    "gate": "gate",
     "papers": "evaluation",
 }
 SHARED = ("seed", "threads", "device", "workload")  # what every stage depends on
@@ -129,48 +128,33 @@ def curve_name(name: str, scenario: str, loads: Collection[int]) -> str:
 
 def scenario_of(params: Params, name: str, subject: str) -> str:
     """Return the scenario that a stage is about."""
-    if name == TRANSFER:
-        return params.transfer(subject).scenario
-    if name == PLAN:
-        return params.plan(subject).scenario
-    if name == POLICY:
-        return params.policy(subject).scenario
-    return params.agent(subject).scenario if name in AGENT_STAGES else subject
+    return str(rows_of(params, name)[subject].scenario) if name in SECTIONS else subject
+
+
+def rows_of(params: Params, name: str) -> Mapping[str, Any]:
+    """Return the rows that a stage is there for, by name."""
+    return dict(getattr(params, SECTIONS.get(name, "scenarios")))
 
 
 def every_param(params: Params) -> dict[str, str]:
     """Return all of params.yaml, flat: what a pipeline's run shows."""
-    return _flat(_plain(params))
+    return _flat(params.model_dump(mode="json"))
 
 
 def stage_params(params: Params, name: str, subject: str) -> dict[str, str]:
     """Return the rows of params.yaml that a stage is about, flat, and those that all stages share."""
-    rows = _plain(params)
+    rows: dict[str, dict[str, object]] = params.model_dump(mode="json")
+    about = {SECTIONS.get(name, "scenarios"): subject}
+    if name in (*AGENT_STAGES, TRANSFER):
+        about["agents"] = subject if name in AGENT_STAGES else params.transfer(subject).agent
+        about["recipes"] = params.agent(about["agents"]).finetune.recipe
+    if name in (TRANSFER, PLAN, POLICY):
+        about["scenarios"] = scenario_of(params, name, subject)
     chosen: dict[str, object] = {key: rows[key] for key in SHARED}
     if name in OWN_SECTION:
         chosen[OWN_SECTION[name]] = rows[OWN_SECTION[name]]
-    if name in AGENT_STAGES:
-        recipe = params.agent(subject).finetune.recipe
-        chosen["agents"] = {subject: rows["agents"][subject]}
-        chosen["recipes"] = {recipe: rows["recipes"][recipe]}
-    elif name == TRANSFER:
-        row = params.transfer(subject)
-        recipe = params.agent(row.agent).finetune.recipe
-        chosen["transfers"] = {subject: rows["transfers"][subject]}
-        for section, key in (("scenarios", row.scenario), ("agents", row.agent), ("recipes", recipe)):
-            chosen[section] = {key: rows[section][key]}
-    elif name in (PLAN, POLICY):
-        section = "plans" if name == PLAN else "policies"
-        chosen[section] = {subject: rows[section][subject]}
-        scenario = scenario_of(params, name, subject)
-        chosen["scenarios"] = {scenario: rows["scenarios"][scenario]}
-    elif subject in rows["scenarios"]:
-        chosen["scenarios"] = {subject: rows["scenarios"][subject]}
+    chosen |= {section: {key: rows[section][key]} for section, key in about.items() if key in rows[section]}
     return _flat(chosen)
-
-
-def _plain(params: Params) -> dict[str, dict[str, object]]:
-    return params.model_dump(mode="json")
 
 
 def _flat(rows: Mapping[str, object]) -> dict[str, str]:

@@ -19,7 +19,6 @@ from pipeline.tracking.store import Store
 if TYPE_CHECKING:
     from mlflow.entities import LoggedModel, Run
     from mlflow.models import Model, ModelSignature
-    from mlflow.types import TensorSpec
 
 MD5 = "dvc.md5"  # tag of a model
 CODE = Path(__file__).with_name("policy_model.py")
@@ -107,16 +106,11 @@ def _signature(served: Served) -> "ModelSignature":
     from mlflow.models import ModelSignature
     from mlflow.types import DataType, ParamSchema, ParamSpec, Schema, TensorSpec
 
+    answer = TensorSpec(np.dtype(np.int64), (-1,))  # an action
+    if served.answer is not None:
+        answer = TensorSpec(np.dtype(np.float64), (-1, served.answer))
     return ModelSignature(
         inputs=Schema([TensorSpec(np.dtype(np.float32), (-1, served.width))]),
-        outputs=Schema([_answer(served)]),
+        outputs=Schema([answer]),
         params=ParamSchema([ParamSpec("seed", DataType.long, 0)]),
     )
-
-
-def _answer(served: Served) -> "TensorSpec":
-    from mlflow.types import TensorSpec
-
-    if served.answer is None:
-        return TensorSpec(np.dtype(np.int64), (-1,))
-    return TensorSpec(np.dtype(np.float64), (-1, served.answer))

@@ -1,25 +1,14 @@
 """Rebuild: the record of a stage that DVC skipped or restored, from dvc.lock and from what DVC kept of its outputs."""
 
 import json
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from pipeline.config import Params
+from pipeline.config.parsing import at_place
 from pipeline.core import Json
 from pipeline.errors import UserError
-from pipeline.tracking.identity import (
-    AGENT_STAGES,
-    PASSED,
-    PLAN,
-    POLICY,
-    STAGE_KEY,
-    TRANSFER,
-    curve_name,
-    output_tags,
-    scenario_of,
-    stage_params,
-)
+from pipeline.tracking.identity import PASSED, STAGE_KEY, curve_name, output_tags, rows_of, scenario_of, stage_params
 from pipeline.tracking.record import Curve, Event, Figure, Metrics, Policy
 from pipeline.tracking.source_tree import LOG_STAGE, SourceTree
 from pipeline.tracking.stored_outputs import FOLDER, StoredOutputs
@@ -63,8 +52,7 @@ def done(tree: SourceTree) -> list[Done]:
     params, found = tree.params, []
     for title, entry in tree.lock.items():
         name, _, subject = title.partition("@")
-        known = _subjects(params, name)
-        if title == LOG_STAGE or (subject and subject not in known):
+        if title == LOG_STAGE or (subject and (name == PASSED or subject not in rows_of(params, name))):
             continue
         try:
             deps, outs = ({item["path"]: item["md5"] for item in entry.get(kind, [])} for kind in ("deps", "outs"))
@@ -76,19 +64,6 @@ def done(tree: SourceTree) -> list[Done]:
             ) from error
         found.append(Done(title, deps, outs, values, stage_params(params, name, subject)))
     return found
-
-
-def _subjects(params: Params, name: str) -> Collection[str]:
-    """Return what a stage is there for."""
-    if name in AGENT_STAGES:
-        return params.agents
-    rows: Mapping[str, Collection[str]] = {
-        TRANSFER: params.transfers,
-        PLAN: params.plans,
-        POLICY: params.policies,
-        PASSED: {},
-    }
-    return rows.get(name, params.scenarios)
 
 
 def stale(tree: SourceTree, stages: list[Done], stored: StoredOutputs) -> list[str]:
@@ -107,7 +82,7 @@ def _reads(stage: Done, path: str) -> bool:
 
 
 def _is_stale(stage: Done, tree: SourceTree, stages: list[Done], stored: StoredOutputs) -> bool:
-    if any(_value(tree.raw_params, place) != value for place, value in stage.values.items()):
+    if any(at_place(tree.raw_params, place) != value for place, value in stage.values.items()):
         return True
     written = {path: md5 for other in stages for path, md5 in other.outs.items()}
     for path, md5 in stage.deps.items():
@@ -115,12 +90,6 @@ def _is_stale(stage: Done, tree: SourceTree, stages: list[Done], stored: StoredO
         if now is not None and now != md5 and not stored.is_here(path, md5):
             return True
     return False
-
-
-def _value(raw: Json, place: str) -> Json:
-    for key in place.split("."):
-        raw = raw.get(key) if isinstance(raw, Mapping) else None
-    return raw
 
 
 def _together(folder: str, written: Mapping[str, str], stored: StoredOutputs) -> str | None:
@@ -144,7 +113,8 @@ def evidence(stage: Done, tree: SourceTree, stored: StoredOutputs) -> tuple[list
     events: list[Event] = []
     missing: list[str] = []
     for path, md5 in stage.outs.items():
-        place, reader = stored.find(path, md5), _reader(path)
+        place = stored.find(path, md5)
+        reader = next(reader for start, reader in READERS.items() if path.startswith(start))
         if place is None:
             missing.append(path)
             continue
@@ -156,10 +126,6 @@ def evidence(stage: Done, tree: SourceTree, stored: StoredOutputs) -> tuple[list
 
 
 Reader = Callable[[Path, str, str], Iterator[Event]]
-
-
-def _reader(path: str) -> Reader:
-    return next(reader for start, reader in READERS.items() if path.startswith(start))
 
 
 def _jobsets(place: Path, _: str, __: str) -> Iterator[Event]:

@@ -69,16 +69,15 @@ def register(store: Store, versions: Iterable[Version]) -> list[str]:
     return [added for one, logged in wanted if (added := _register(client, logged, one))]
 
 
-def register_here(store: Store, params: Params, pipeline: str) -> None:
-    """Register the policies of the working directory, and let the models say who is champion."""
-    bring_up_to_date(store, here(params, pipeline))
-
-
 def bring_up_to_date(store: Store, versions: Iterable[Version]) -> list[str]:
-    """Register policies, let the models say who is champion here, and return which versions are new."""
+    """Register policies, let the models say who is champion by champions.yaml here, and return which versions are new.
+
+    Raises:
+        UserError: champions.yaml is not as it should be.
+    """
     with store.alone("the registered models"):
         added = register(store, versions)
-        crown(store, lines_here())
+        crown(store, champions_in(CHAMPIONS.read_text(encoding="utf-8")) if CHAMPIONS.exists() else {})
     return added
 
 
@@ -115,15 +114,6 @@ def _tag(client: "MlflowClient", held: "ModelVersion", wanted: Mapping[str, str]
             client.set_model_version_tag(held.name, held.version, key, said)
 
 
-def lines_here() -> dict[str, Champion]:
-    """Return the lines of the working directory's champions.yaml; none where there is no such file.
-
-    Raises:
-        UserError: it is not as it should be.
-    """
-    return champions_in(CHAMPIONS.read_text(encoding="utf-8")) if CHAMPIONS.exists() else {}
-
-
 def _models(client: "MlflowClient") -> Iterator["RegisteredModel"]:
     token = None
     while True:
@@ -151,7 +141,10 @@ def _register(client: "MlflowClient", logged: "LoggedModel", one: Version) -> st
     """Get or create a version, bring it up to date, and return its name if it is new."""
     found = [held for held in client.search_model_versions(f"name = '{one.name}'") if held.tags.get(MD5) == one.md5]
     held = found[0] if found else _create(client, logged, one)
-    _link(client, logged, held)
+    links = json.loads(logged.tags.get(LINKS, "[]"))
+    mine = {"name": held.name, "version": int(held.version)}
+    if mine not in links:
+        client.set_logged_model_tags(logged.model_id, {LINKS: json.dumps([*links, mine])})
     for key, value in one.tags.items():
         if held.tags.get(key) != value:
             client.set_model_version_tag(one.name, held.version, key, value)
@@ -170,13 +163,6 @@ def _create(client: "MlflowClient", logged: "LoggedModel", one: Version) -> "Mod
         description=one.card,
         model_id=logged.model_id,
     )
-
-
-def _link(client: "MlflowClient", logged: "LoggedModel", held: "ModelVersion") -> None:
-    links = json.loads(logged.tags.get(LINKS, "[]"))
-    mine = {"name": held.name, "version": int(held.version)}
-    if mine not in links:
-        client.set_logged_model_tags(logged.model_id, {LINKS: json.dumps([*links, mine])})
 
 
 def _card(params: Params, agent: str, verdict: Verdict | None) -> str:

@@ -123,7 +123,10 @@ def _restore(
     store: Store, stage: Done, pipeline: Pipeline, parent: "Run", tree: SourceTree, stored: StoredOutputs
 ) -> str:
     """Add the run of a stage, and return whether its results were reused or restored."""
-    origin = _origin(store, stage.tags[STAGE_RESULT])
+    same = f"tags.`{STAGE_RESULT}` = '{stage.tags[STAGE_RESULT]}' AND attributes.status = '{FINISHED}'"
+    found: Sequence[Run] = store.client.search_runs([store.experiment], same, max_results=1, order_by=["start_time"])
+    # The run in which the stage ran, or the first that was restored.
+    origin = next((run.data.tags.get(REUSED_FROM) or str(run.info.run_id) for run in found), None)
     events, missing = evidence(stage, tree, stored)
     begin = Begin(
         id=md5_of(f"{parent.info.run_id} {stage.key}".encode()),
@@ -143,10 +146,3 @@ def _restore(
 
 def _tags(stage: Done, pipeline: Pipeline) -> dict[str, str]:
     return {**pipeline.tags, **stage_tags(stage.name, stage.subject), **stage.tags, SOURCE: RESTORED}
-
-
-def _origin(store: Store, result: str) -> str | None:
-    """Return the run in which a stage ran, or the first that was restored."""
-    same = f"tags.`{STAGE_RESULT}` = '{result}' AND attributes.status = '{FINISHED}'"
-    found: Sequence[Run] = store.client.search_runs([store.experiment], same, max_results=1, order_by=["start_time"])
-    return next((run.data.tags.get(REUSED_FROM) or str(run.info.run_id) for run in found), None)

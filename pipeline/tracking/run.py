@@ -169,9 +169,9 @@ class StageRun:
                 except MissingFileError as error:
                     self._complain(error, lost=True)
             if whole:
-                from pipeline.tracking.registry import register_here  # pandas, which short stages do without
+                from pipeline.tracking.registry import bring_up_to_date, here  # pandas, which short stages do without
 
-                register_here(self._delivery.store, self._params, self._first.pipeline.title)
+                bring_up_to_date(self._delivery.store, here(self._params, self._first.pipeline.title))
         except Exception as error:
             self._delivery, self._sends, self._unsent = None, False, []
             self._complain(error)

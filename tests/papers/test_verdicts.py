@@ -24,7 +24,7 @@ from pipeline.papers.rules import (
     below_by,
     together,
 )
-from pipeline.papers.verdicts import CannotTellError, Part, Verdict, at_load, claim, compared, judged, over_loads
+from pipeline.papers.verdicts import CannotTellError, Part, Source, Verdict, at_load, compared, judged, over_loads
 
 
 def gap(low: float, high: float, load: int = 70, unfinished: int = 0) -> Gap:
@@ -148,7 +148,7 @@ def test_a_part_that_is_open_says_why() -> None:
     def judge(made: object, name: str) -> Verdict:
         raise CannotTellError(f"no {name}")
 
-    rises = claim("DeepRM, Figure 4", "It rises", Part("whole", "it falls", judge))
+    rises = Source("DeepRM, Figure 4").claim("It rises", Part("whole", "it falls", judge))
     assert judged([rises], evidence(), "agent") == [(rises, rises.parts[0], Verdict("no agent", CANNOT))]
 
 
@@ -158,7 +158,7 @@ def test_parts_of_a_claim_are_judged_apart_and_tell_how_their_agents_were_traine
         for name in ("sjf", "packer")
     ]
     made = evidence({"net": agent()}, loads=[70], slowdown={"net": 3.0})
-    below_sjf, below_packer = (verdict for *_, verdict in judged([claim("paper", "lowest", *parts)], made))
+    below_sjf, below_packer = (verdict for *_, verdict in judged([Source("paper").claim("lowest", *parts)], made))
     assert (below_sjf.word, below_packer.word) == (NO, YES)
     assert below_sjf.found.startswith("at load 70 net 3.70, sjf 2.70: 37.0 % above sjf (90 % interval ")
     assert below_sjf.found.endswith(". Ours: net: recipe ours, 400 updates on loads 110 to 130 together")

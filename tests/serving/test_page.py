@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic_core import to_json
 
-from pipeline.serving.named import Decided, Shown, Standing, reply_of
+from pipeline.serving.named import Named, Shown, Standing, reply_of
 from pipeline.serving.page import LONGEST, MOST_ROWS, page
 from pipeline.stages.serve import said_in
 
@@ -38,7 +38,7 @@ class Tags(HTMLParser):
 
 def shown(state: Any, decision: Any, why: str = "") -> Shown:
     found = Shown()
-    found.decided(to_json(state), reply_of(Decided("s", "sjf", "0", why), to_json(decision)), why)
+    found.decided(to_json(state), reply_of("s", Named("sjf", "sjf", "0"), why, to_json(decision)), why)
     return found
 
 

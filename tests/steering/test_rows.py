@@ -12,7 +12,7 @@ from pipeline.problems import problem_of
 from pipeline.steering.competing import competing
 from pipeline.steering.planning import Decided, changes
 from pipeline.steering.rows import OddError, Reading, factors_in, jobs_in, nodes_in
-from pipeline.steering.states import checked, decided, state_of
+from pipeline.steering.states import checked, scored, state_of
 
 
 def test_a_job_is_read_to_the_letter() -> None:
@@ -105,7 +105,7 @@ def refused_or_answered(params: Params, said: tuple[str, str, str]) -> None:
     for pool, state in zip(pools, states, strict=True):
         decision = sjf(state).model_dump()
         assert_answers(json.loads(state.model_dump_json()), decision)
-        order = decided(decision, pool)
+        order = scored(decision, pool).numbers
         new = changes(Decided(pool, order, "", "", ""), reading.factors, 5000)
         before = {job.array: reading.factors[job.number] for job in pool.waiting}
         after = [new.get(number, before[number]) for number in order]

@@ -11,7 +11,7 @@ from pipeline.problems.machines.live.state import MachinesDecision
 from pipeline.steering.competing import UNREAD, by_arrival, competing, without_jobs
 from pipeline.steering.fitting import misfits
 from pipeline.steering.rows import OddError, Reading, factors_in, jobs_in, nodes_in
-from pipeline.steering.states import checked, decided, state_of
+from pipeline.steering.states import checked, scored, state_of
 
 NOW = float(SUBMIT) + 100
 SHORT, LONG = squeue(JobID=2, TimeLimit="1:00"), squeue(JobID=3, TimeLimit="9:00")
@@ -29,7 +29,7 @@ def asked(
     state = checked(live.state, state_of(pool, NOW, ("cpu", "memory"), unit_s))
     decision = live.decider(params, "machines", "sjf", {})(state)
     assert isinstance(decision, MachinesDecision)
-    return decided(decision.model_dump(), pool), decision, queue.left
+    return scored(decision.model_dump(), pool).numbers, decision, queue.left
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from pipeline.errors import UserError
 from pipeline.problems import problem_of
 from pipeline.steering.competing import Pool
 from pipeline.steering.rows import OddError, jobs_in, nodes_in
-from pipeline.steering.states import ENDLESS_S, decided, resources_of, state_of
+from pipeline.steering.states import ENDLESS_S, resources_of, scored, state_of
 
 NOW = float(SUBMIT) + 100
 
@@ -57,7 +57,7 @@ def test_a_scenario_with_a_resource_that_slurm_is_not_read_for_is_refused() -> N
 
 def test_an_order_of_other_jobs_is_refused() -> None:
     pool = Pool(("work",), [], jobs_in(squeue()), [])
-    assert decided({"order": [{"job": "2", "score": 1.0}]}, pool) == [2]
+    assert scored({"order": [{"job": "2", "score": 1.0}]}, pool).numbers == [2]
     for other in ([{"job": "3"}], [{"job": "2"}, {"job": "2"}]):
         with pytest.raises(OddError, match="none of these jobs"):
-            decided({"order": other}, pool)
+            scored({"order": other}, pool)

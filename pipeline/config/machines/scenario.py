@@ -4,18 +4,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Discriminator, Field, Tag, model_validator
 
-from pipeline.config.records import (
-    Counts,
-    Frozen,
-    Instances,
-    Loads,
-    Many,
-    Name,
-    Periods,
-    Positive,
-    Rate,
-    no_column_of,
-)
+from pipeline.config.records import Counts, Frozen, Instances, Loads, Many, Name, Periods, Positive, Rate, no_column_of
 
 Whole = Annotated[int, Field(ge=0)]
 JOB_COLUMNS = ("load", "jobset", "job", "arrival", "duration", "estimate", "nodes", "kinds")
