@@ -17,7 +17,7 @@ from pipeline.config import Params, check_params
 from pipeline.errors import UserError
 from pipeline.problems.groups import learning
 from pipeline.problems.groups.heuristics.names import RULES
-from pipeline.problems.groups.heuristics.rules import HEURISTICS
+from pipeline.problems.groups.heuristics.tuning import HEURISTICS
 from pipeline.problems.groups.tables import GROUPS_FAIRNESS, GROUPS_SUMMARY, OFF_POLICY, TABLES, jobs_schema
 from pipeline.problems.groups.training import dqn, off_policy
 from pipeline.problems.groups.training.q_learning import Learner

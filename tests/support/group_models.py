@@ -11,7 +11,7 @@ from pipeline.problems.groups.networks import q_network
 from pipeline.problems.groups.networks.features import past
 from pipeline.problems.groups.nouns import Jobs
 from pipeline.problems.groups.storage import write_jobsets
-from pipeline.problems.groups.workload.sinusoidal import draw_jobs
+from pipeline.problems.groups.workload.source import draw_jobs
 from pipeline.problems.groups.workload.source import cluster_of
 
 HEAD = "job,arrival,duration,cpu,memory,group,queue"

@@ -75,7 +75,7 @@ def played(game: Game, policies: Sequence[Policy | Insider], on_progress: ShareC
         simulator = Simulator(jobs, game.machines, np.zeros(len(jobs.arrival)))  # nobody learns: presence costs nothing
 
         def started() -> float:
-            return simulator.placed_jobs / max(1, len(jobs.arrival))
+            return simulator.started / max(1, len(jobs.arrival))
 
         rules = [rule for policy in some if (rule := compiled_rule_of(policy)) is not None]
         if rules:

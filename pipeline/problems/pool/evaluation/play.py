@@ -92,7 +92,7 @@ def played(game: Game, policies: Sequence[Policy], on_progress: ShareCallback) -
         simulator = Batched(jobs, game.cluster, game.step_limit, skip_forced=game.masked)
 
         def started() -> float:
-            return simulator.placed / max(1, len(jobs.arrival))
+            return simulator.started / max(1, len(jobs.arrival))
 
         rules = [rule for policy in some if (rule := compiled_rule_of(policy)) is not None]
         if rules:

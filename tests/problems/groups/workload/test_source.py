@@ -20,7 +20,7 @@ from pipeline.logs.predicting.run_times import told
 from pipeline.logs.trace import Trace
 from pipeline.problems.groups.nouns import Jobs, check_jobs
 from pipeline.problems.groups.workload.log import Gathered, dealt, gathered, random_window
-from pipeline.problems.groups.workload.sinusoidal import draw_jobs, load_of_one, mean_rates
+from pipeline.problems.groups.workload.source import draw_jobs, load_of_one, mean_rates
 from pipeline.problems.groups.workload.source import Cut, Drawn, cluster_of, configurations_of, source
 
 NOWHERE = Path("nowhere")

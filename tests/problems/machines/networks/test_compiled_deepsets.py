@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from pipeline.problems.machines.networks.acting import compiled, forward
+from pipeline.problems.machines.networks.loading import compiled, forward
 from pipeline.problems.machines.networks.actor_critic import DeepSets
 from pipeline.problems.machines.networks.features import THERE, Features, Shape
 

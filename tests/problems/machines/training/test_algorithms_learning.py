@@ -24,7 +24,7 @@ from pipeline.core import keys
 from pipeline.errors import UserError
 from pipeline.problems.machines.heuristics.rules import HEURISTICS
 from pipeline.problems.machines.heuristics.teachers import TEACHERS
-from pipeline.problems.machines.networks.acting import greedy
+from pipeline.problems.machines.networks.loading import greedy
 from pipeline.problems.machines.networks.actor_critic import ActorCritic, Linear
 from pipeline.problems.machines.networks.features import THERE, Features
 from pipeline.problems.machines.nouns import end_to_end
@@ -232,7 +232,7 @@ def test_deepsets_take_any_number_of_jobs_and_machines_and_do_not_mind_their_ord
     machine = rng.random((1, 3, SHAPE.of_machine)).astype(np.float32)
     pair = rng.random((1, 5, 3, SHAPE.of_pair)).astype(np.float32)
     rest, may = rng.random((1, SHAPE.of_rest)).astype(np.float32), np.ones((1, 16), dtype=bool)
-    from pipeline.problems.machines.networks.acting import forward
+    from pipeline.problems.machines.networks.loading import forward
 
     one = forward(network, Features(job, machine, pair, rest, may))[0]
     jobs, machines = rng.permutation(5), rng.permutation(3)

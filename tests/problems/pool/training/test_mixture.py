@@ -15,9 +15,9 @@ from pipeline.problems.pool.nouns import Cluster, JobSet, batch
 from pipeline.problems.pool.simulator.compiled.batch import Batched
 from pipeline.problems.pool.training.mixture import LEAST, advantages, mixture
 from pipeline.problems.pool.training.rolling import Rollout
-from pipeline.problems.pool.training.stream_windows import LearningBatch, left, windows
+from pipeline.problems.pool.training.mixture import LearningBatch, left, windows
 from pipeline.problems.pool.training.task import Task
-from pipeline.problems.pool.training.validation import slowdown
+from pipeline.problems.pool.learning import slowdown
 
 SHORT_RUNS = BRIEF.model_copy(update={"streams": None, "updates": 15, "jobsets": 12, "episodes": 8})
 STREAMS_ONLY = BRIEF.model_copy(update={"jobsets": 0})
