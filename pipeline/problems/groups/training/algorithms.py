@@ -1,8 +1,9 @@
-"""The learning algorithms of the controller by their params.yaml word; each file holds one.
+"""The learning algorithms of the controller by their params.yaml word.
 
-An episode is a training jobset, controlled from its first interval to its last; several go side by side. Every F
-decisions the network learns from one batch of the replay memory, which begins with what the generator made. The source
-acts greedily; epsilon is a setting.
+`dqn` trains online (Algorithm 1, lines 5 to 15), after pre-training on replayed jobsets. An episode is a training
+jobset, controlled from its first interval to its last; several go side by side. Every F decisions the network learns
+from one batch of the replay memory, which begins with what the generator made. The source acts greedily; epsilon is a
+setting.
 """
 
 from collections.abc import Callable, Iterator
@@ -17,9 +18,8 @@ from pipeline.problems.groups.networks.acting import controller
 from pipeline.problems.groups.networks.q_network import QNetwork
 from pipeline.problems.groups.nouns import Controller, Observation, Setting
 from pipeline.problems.groups.simulator.rewards import Acts, transitions
-from pipeline.problems.groups.training.replay import noisy
 from pipeline.problems.groups.training.q_learning import Learner
-from pipeline.problems.groups.training.replay import empty, filled, replay, set_scale
+from pipeline.problems.groups.training.replay import empty, filled, noisy, replay, set_scale
 from pipeline.problems.groups.training.replay_memory import ReplayMemory
 from pipeline.problems.groups.training.task import Recorder, Task
 

@@ -6,10 +6,10 @@ side, as long as a window at the highest load, the same ones at all loads. At a 
 log's clock, and a block holds as many as fit side by side. So no two windows of a load share a job, and those of all
 loads are independent block by block. A block with a window in which no job arrives is skipped.
 
-Arrivals of each group are a Poisson process whose rate is a sine of time, drawn by thinning one of the highest rate.
-Queue, run time and demand of a job are independent of each other's draws and of time; run times are log-normal and not
-cut. Load = arrivals per unit of time * E[run time] * E[demand] / capacity, mean over resources, exactly over whole
-periods; every group has an equal part of it, so that one with short jobs has more of them.
+In a recipe, arrivals of each group are a Poisson process whose rate is a sine of time, drawn by thinning one of the
+highest rate. Queue, run time and demand of a job are independent of each other's draws and of time; run times are
+log-normal and not cut. Load = arrivals per unit of time * E[run time] * E[demand] / capacity, mean over resources,
+exactly over whole periods; every group has an equal part of it, so that one with short jobs has more of them.
 """
 
 import math

@@ -61,7 +61,7 @@ def worded(now: MachinesNow, answer: Answer) -> MachinesDecision:
 
 def _network(name: str, row: MachinesScenario, park: MachinePark, scenario: str) -> LivePolicy[MachinesNow]:
     policy_by_name(name, row, park, scenario)  # says what is wrong with the name
-    from pipeline.problems.machines.networks.acting import forward
+    from pipeline.problems.machines.networks.loading import forward
     from pipeline.problems.machines.networks.features import features
     from pipeline.problems.machines.networks.loading import restore
 

@@ -98,10 +98,9 @@ def network_base(card: MachinesCard, weights: Mapping[str, FloatArray]) -> Base[
         UserError: the weights are not those of the network on the card.
     """
     # torch: 2 s and 250 MB that heuristics do without
-    from pipeline.problems.machines.networks.loading import PLAY, compiled, forward, greedy
     from pipeline.problems.machines.networks.actor_critic import DeepSets
     from pipeline.problems.machines.networks.features import features
-    from pipeline.problems.machines.networks.loading import restore
+    from pipeline.problems.machines.networks.loading import PLAY, compiled, forward, greedy, restore
 
     network = restore(card, weights).network
     alike = isinstance(network, DeepSets)

@@ -6,10 +6,11 @@ Recipe: Deepk8s draws from Alibaba's log; ours draws as logs look. Run times are
 each resource's demand is one of a few, all equally often; arrivals are Poisson from the first job, at 0, on. Load =
 arrivals per time unit * E[run time] * E[demand] / all machines' capacity, mean over resources, exactly for the cut law.
 
-A part of a log that is too short to learn from gives any number of jobsets in which jobs still come as they came: in
-bursts, and by users with habits. Each job keeps the time since the job before it, stretched or compressed to the load.
-Parts are named by places of jobs in order of arrival, so that what others published on the jobs between them can be
-tested on jobs that nobody has learned from.
+Blocks are of consecutive jobs of some parts of a log (a block bootstrap, Künsch 1989). A part that is too short to
+learn from gives any number of jobsets in which jobs still come as they came: in bursts, and by users with habits. Each
+job keeps the time since the job before it, stretched or compressed to the load. Parts are named by places of jobs in
+order of arrival, so that what others published on the jobs between them can be tested on jobs that nobody has learned
+from.
 """
 
 import math

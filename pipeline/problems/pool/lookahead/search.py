@@ -4,8 +4,8 @@ Where all jobs are known and a network is the base, it plays on in several ways 
 counts (`ways`). The planner knows what every policy knows, an observation, and what anybody can know of the scenario,
 its training jobsets.
 
-For policies that no compiled roll-out can hold: networks that draw images, trees, rules of somebody's own. What is
-tried, counted and added up is what `set_trying` does, and a test holds it to the same numbers.
+`try_asking` is for policies that no compiled roll-out can hold: networks that draw images, trees, external ones. What
+is tried, counted and added up is what `set_trying` does, and a test holds it to the same numbers.
 """
 
 import numpy as np

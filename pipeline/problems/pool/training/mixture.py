@@ -1,6 +1,6 @@
 """DeepRM3: REINFORCE over a mixture of short runs and windows of endless streams.
 
-Every update plays fresh jobsets to their end and windows of streams (`stream_windows`), each `episodes` times. The
+Every update plays fresh jobsets to their end and windows of streams (`windows`), each `episodes` times. The
 advantage of a decision is its return less the mean of the jobset's other episodes at the same simulated time, so
 scaled that all loads count alike: of short runs as a share of what the jobset costs in all, of a window in units of
 its own standard deviation, for what a full queue costs is mostly none of the window's doing; then all by their

@@ -8,7 +8,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline.core import FloatArray, IntArray, keys, uniform
-from pipeline.problems.groups.heuristics.tuning import HEURISTICS, capacity
 from pipeline.problems.groups.heuristics.teachers import (
     drf,
     equal,
@@ -18,6 +17,7 @@ from pipeline.problems.groups.heuristics.teachers import (
     shortest_first,
     whole,
 )
+from pipeline.problems.groups.heuristics.tuning import HEURISTICS, capacity
 from pipeline.problems.groups.nouns import (
     Configurations,
     Controller,

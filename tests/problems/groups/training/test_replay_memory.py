@@ -12,8 +12,7 @@ from pipeline.problems.groups.heuristics.teachers import TEACHERS, equal
 from pipeline.problems.groups.networks.features import Shape, States, states
 from pipeline.problems.groups.nouns import Observation, Setting, batch
 from pipeline.problems.groups.simulator.rewards import transitions
-from pipeline.problems.groups.training.replay import random_setting
-from pipeline.problems.groups.training.replay import behaviours, filled, mixed
+from pipeline.problems.groups.training.replay import behaviours, filled, mixed, random_setting
 from pipeline.problems.groups.training.replay_memory import ReplayMemory, Transitions
 from pipeline.problems.groups.training.task import Recorder
 

@@ -24,9 +24,9 @@ from pipeline.core import keys
 from pipeline.errors import UserError
 from pipeline.problems.machines.heuristics.rules import HEURISTICS
 from pipeline.problems.machines.heuristics.teachers import TEACHERS
-from pipeline.problems.machines.networks.loading import greedy
 from pipeline.problems.machines.networks.actor_critic import ActorCritic, Linear
 from pipeline.problems.machines.networks.features import THERE, Features
+from pipeline.problems.machines.networks.loading import greedy
 from pipeline.problems.machines.nouns import end_to_end
 from pipeline.problems.machines.training.a3c import a3c
 from pipeline.problems.machines.training.cem import cem, play_side_by_side, set_weights, weights_in

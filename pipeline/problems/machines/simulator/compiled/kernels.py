@@ -1,7 +1,7 @@
 """How an episode goes on: one decision, then time passes until the next one is awaited; many episodes at once.
 
-The order in which others start behind the head is that of arrival (Lifka 1995), or the shortest first as far as is
-told of them (EASY-SJBF: Tsafrir, Etsion and Feitelson 2007).
+EASY backfilling can be decided again after every event. Others start behind the head in order of arrival (Lifka 1995),
+or the shortest first by what is known of them (EASY-SJBF: Tsafrir, Etsion and Feitelson 2007).
 """
 
 import numpy as np

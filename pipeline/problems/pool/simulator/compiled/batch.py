@@ -14,6 +14,7 @@ from pipeline.problems.pool.simulator.rewards import OBJECTIVES
 from pipeline.simulation.compiled import inlined
 from pipeline.simulation.simulator import CompiledSimulator, Kernels, Layout, Played, copy_episodes, spans
 
+
 def compact_buffer(state: State, count: int) -> CompactObservation:
     """Return empty arrays for `count` observations."""
     _, steps, resources = state.free.shape
