@@ -1,6 +1,6 @@
 """What a schedule was worth, as tables: one row for every job, and one for every jobset.
 
-Of a stream, `measured_part` leaves the jobs that count (`stream_metrics`).
+Of a stream, `measured_part` leaves the jobs that count (`play`).
 """
 
 from typing import NamedTuple

@@ -1,4 +1,4 @@
-"""What streams had under each policy, with intervals: what people read of `stream_metrics`."""
+"""What streams had under each policy, with intervals: what people read of `stream_results`."""
 
 import numpy as np
 import pandas as pd

@@ -19,8 +19,7 @@ from pipeline.problems.pool.simulator.compiled.batch import Batched, flat, obser
 from pipeline.problems.pool.simulator.compiled.kernels import go_on
 from pipeline.problems.pool.simulator.compiled.state import Rules, State
 from pipeline.problems.pool.training.decisions import ActionBuffer, DecisionBuffer, Decisions, by_chance, record
-from pipeline.simulation.compiled import dealt
-from pipeline.simulation.draws import uniform
+from pipeline.simulation.compiled import dealt, uniform
 from pipeline.simulation.rollout import to_end
 
 AT_LEAST = 64  # decisions of an episode in one call of the kernel, if it has as many

@@ -17,8 +17,7 @@ from pipeline.problems.pool.simulator.compiled.rules import Players, decide, pla
 from pipeline.problems.pool.simulator.compiled.state import Rules, State
 from pipeline.problems.pool.training.decisions import ActionBuffer
 from pipeline.problems.pool.training.episode_arrays import arrays_of, refresh
-from pipeline.simulation.compiled import dealt
-from pipeline.simulation.draws import uniform
+from pipeline.simulation.compiled import dealt, uniform
 from pipeline.simulation.rollout import to_end
 
 NETWORK = -1  # a rule of nobody: the network decides

@@ -14,7 +14,7 @@ from pipeline.problems.groups.networks.features import States, shape_of
 from pipeline.problems.groups.nouns import Jobs, Observation, Setting
 from pipeline.problems.groups.tables import OFF_POLICY
 from pipeline.problems.groups.training import off_policy
-from pipeline.problems.groups.training.fitted import Fit, Meant, estimated, fitted
+from pipeline.problems.groups.training.off_policy import Fit, Meant, estimated, fitted
 from pipeline.problems.groups.training.off_policy import off_policy as examined
 from pipeline.problems.groups.training.replay_memory import Transitions
 

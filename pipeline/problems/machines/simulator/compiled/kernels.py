@@ -9,8 +9,16 @@ from numba import njit, prange
 
 from pipeline.core import IntArray
 from pipeline.problems.machines.nouns import EASY_SHORTEST, GREEDY, TOGETHER
-from pipeline.problems.machines.simulator.compiled.clock import all_events, arrive, next_arrival, one_event
-from pipeline.problems.machines.simulator.compiled.holding import hold, may_start, reserve, start_behind
+from pipeline.problems.machines.simulator.compiled.holding import (
+    all_events,
+    arrive,
+    hold,
+    may_start,
+    next_arrival,
+    one_event,
+    reserve,
+    start_behind,
+)
 from pipeline.problems.machines.simulator.compiled.placing import first_machine, fits, kind_suits, start, take_out
 from pipeline.problems.machines.simulator.compiled.state import Rules, State
 from pipeline.simulation.compiled import inlined

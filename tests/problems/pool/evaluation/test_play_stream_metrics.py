@@ -11,10 +11,10 @@ from pipeline.comparing.statistics import summary
 from pipeline.config import Evaluation, Streaming
 from pipeline.errors import UserError
 from pipeline.problems.pool.evaluation.metrics import Span, measured_part, span_of
-from pipeline.problems.pool.evaluation.play import score
-from pipeline.problems.pool.evaluation.stream_metrics import (
+from pipeline.problems.pool.evaluation.play import (
     StreamResults,
     backlog,
+    score,
     stream_results,
     utilisation,
 )
