@@ -17,19 +17,17 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from pipeline.core import FloatArray, IntArray, KeyArray, Policy, keys
+from pipeline.core import FloatArray, IntArray, KeyArray, Policy
 from pipeline.problems.pool.evaluation.metrics import Span, job_results, jobset_results, measured_part
 from pipeline.problems.pool.nouns import Cluster, JobBatch, JobSet, Schedule, batch
 from pipeline.problems.pool.simulator.compiled.batch import Batched
-from pipeline.problems.pool.simulator.compiled.rules import players
+from pipeline.problems.pool.simulator.compiled.rules import Players, players
 from pipeline.problems.pool.simulator.outcomes import outcome
 from pipeline.progress import ShareCallback, no_progress
 from pipeline.schemas import STREAM_FAIRNESS
 from pipeline.schemas.streams import LENGTHS
-from pipeline.simulation.choosing import compiled_rule_of
-from pipeline.simulation.results import MOST_JOBSETS, Results
-from pipeline.simulation.rollout import play_compiled, play_together
-from pipeline.simulation.side_by_side import MOST_ABREAST, InPlay, play_all
+from pipeline.simulation.results import Results
+from pipeline.simulation.side_by_side import MOST_ABREAST, InPlay, numbered, play_all
 
 LOOKS = 12  # steps of each jobset in the backlog's table
 PER_STEPS = 100  # that growth is told by
@@ -222,29 +220,16 @@ def game_of(
     jobsets: Mapping[int, Sequence[JobSet]], cluster: Cluster, step_limit: int, seed: int, masked: bool = True
 ) -> tuple[Game, IntArray, IntArray]:
     """Return jobsets by load as a game, and the load and number of each episode; see `score`."""
-    load = np.concatenate([np.full(len(group), load) for load, group in jobsets.items()])
-    number = np.concatenate([np.arange(len(group)) for group in jobsets.values()])
-    key = keys(seed, load * MOST_JOBSETS + number, np.zeros_like(number))
-    jobs = batch([jobs for group in jobsets.values() for jobs in group])
-    return Game(jobs, cluster, step_limit, masked, key), load, number
+    episodes, load, number, key = numbered(jobsets, seed)
+    return Game(batch(episodes), cluster, step_limit, masked, key), load, number
 
 
 def played(game: Game, policies: Sequence[Policy], on_progress: ShareCallback) -> list[Schedule]:
     """Return what each policy made of the jobs."""
 
-    def begin(some: Sequence[Policy], group: IntArray) -> InPlay:
-        whose, episode = np.divmod(group, game.jobs.episodes)
-        jobs = game.jobs.take(episode)
-        simulator = Batched(jobs, game.cluster, game.step_limit, skip_forced=game.masked)
+    def begin(episode: IntArray) -> InPlay[Players]:
+        simulator = Batched(game.jobs.take(episode), game.cluster, game.step_limit, skip_forced=game.masked)
+        return InPlay(simulator, len(simulator.jobs.arrival), simulator.schedule)
 
-        def started() -> float:
-            return simulator.started / max(1, len(jobs.arrival))
-
-        rules = [rule for policy in some if (rule := compiled_rule_of(policy)) is not None]
-        if rules:
-            who = players([rules[k] for k in whose], game.key[episode])
-            return InPlay(play_compiled(simulator, who), started, simulator.schedule)
-        return InPlay(play_together(simulator, some, whose, game.key[episode]), started, simulator.schedule)
-
-    found = play_all(policies, game.jobs.episodes, game.abreast, begin, on_progress)
+    found = play_all(policies, game.key, game.abreast, begin, players, on_progress)
     return [Schedule._make(columns) for columns in found]
