@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from pipeline.config import QNetworkConfig
 from pipeline.core import FloatArray, IntArray
-from pipeline.learning import vector_math
+from pipeline.learning import stored
 from pipeline.problems.groups.networks.features import Shape, States, of_levels, shape_of
 from pipeline.problems.groups.nouns import SharedCluster
 
@@ -41,7 +41,7 @@ class QNetwork(nn.Module):
 
     def __init__(self, shape: Shape, config: QNetworkConfig, past: FloatArray, part: FloatArray) -> None:
         super().__init__()
-        vector_math.settle()
+        stored.settle()
         self.shape, self.per_group = shape, config.weights == "per_group"
         copies, (first, second) = len(past) if self.per_group else 1, config.hidden
         self.register_buffer("scale", torch.zeros(1))

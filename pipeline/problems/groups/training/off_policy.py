@@ -137,7 +137,8 @@ def off_policy(
     handed = _handed_over(task, held_out)
     if handed is None:
         return empty(OFF_POLICY)
-    (state, views), logged = handed, _logged(task, log)
+    jobsets = [task.train[log.loads[k % len(log.loads)]][k // len(log.loads)] for k in range(log.jobsets)]
+    (state, views), logged = handed, _Log(list(transitions(task.begin(jobsets), mixed(task, log), "zero")), task)
     rows = []
     for name, controller in controllers.items():
         fresh = q_network.build(network, task.cluster, past(task.train, task.cluster), task.seed)
@@ -179,11 +180,6 @@ class _Log:
         set_there = [_meant(controller, transition.view) for transition in self._played]
         share, order = (np.concatenate(column)[self._after] for column in zip(*set_there, strict=True))
         return Meant(share, order)
-
-
-def _logged(task: Task, log: Replay) -> _Log:
-    jobsets = [task.train[log.loads[k % len(log.loads)]][k // len(log.loads)] for k in range(log.jobsets)]
-    return _Log(list(transitions(task.begin(jobsets), mixed(task, log), "zero")), task)
 
 
 def _joined(parts: Sequence[States]) -> States:

@@ -60,11 +60,6 @@ def noisy(cluster: SharedCluster, controller: Controller, configurations: Config
     return control
 
 
-def _level(share: IntArray, configurations: Configurations) -> IntArray:
-    each = [np.searchsorted(units, share[:, :, r], side="right") for r, units in enumerate(configurations.units.T)]
-    return np.asarray(np.min(each, axis=0) - 1)
-
-
 def _split(
     draws: FloatArray, cluster: SharedCluster, configurations: Configurations, numbers: int
 ) -> tuple[FloatArray, FloatArray]:
@@ -82,7 +77,8 @@ def _place(draws: FloatArray, count: int) -> IntArray:
 
 def _fitted(share: IntArray, cluster: SharedCluster, configurations: Configurations, draws: FloatArray) -> IntArray:
     """Return the shares after as many steps down as it takes until the cluster has the units."""
-    below = _level(share, configurations)
+    each = [np.searchsorted(units, share[:, :, r], side="right") for r, units in enumerate(configurations.units.T)]
+    below: IntArray = np.min(each, axis=0) - 1
     below -= (configurations.units[below] == share).all(axis=2)
     fitted = np.array(share, dtype=np.int64, order="C")
     units, capacity = (np.ascontiguousarray(a, dtype=np.int64) for a in (configurations.units, cluster.capacity))

@@ -7,10 +7,7 @@ from typing import NamedTuple
 import numpy as np
 import torch
 
-from pipeline.config import DeepSets as DeepSetsConfig
-from pipeline.config import Linear as LinearConfig
 from pipeline.config import MachinesCard, MachinesNetworkConfig
-from pipeline.config import Vector as VectorConfig
 from pipeline.core import FloatArray, IntArray, Observation, Policy
 from pipeline.learning.sampling import best, sample
 from pipeline.learning.stored import put_back
@@ -73,18 +70,6 @@ class Loaded(NamedTuple):
     policy: Policy
 
 
-def _vector(config: VectorConfig, shape: Shape) -> ActorCritic:
-    return Vector(shape, config.hidden)
-
-
-def _deepsets(config: DeepSetsConfig, shape: Shape) -> ActorCritic:
-    return DeepSets(shape, config.hidden)
-
-
-def _linear(config: LinearConfig, shape: Shape) -> ActorCritic:
-    return Linear(shape, config.begins)
-
-
 def build(config: MachinesNetworkConfig, shape: Shape, seed: int) -> ActorCritic:
     """Return a network with the initial weights that `seed` gives."""
     with torch.random.fork_rng(devices=[]):
@@ -108,4 +93,8 @@ def restore(card: MachinesCard, weights: Mapping[str, FloatArray]) -> Loaded:
     return Loaded(network, PLAY[card.play](network))
 
 
-NETWORKS: dict[str, Callable[..., ActorCritic]] = {"vector": _vector, "deepsets": _deepsets, "linear": _linear}
+NETWORKS: dict[str, Callable[..., ActorCritic]] = {
+    "vector": lambda config, shape: Vector(shape, config.hidden),
+    "deepsets": lambda config, shape: DeepSets(shape, config.hidden),
+    "linear": lambda config, shape: Linear(shape, config.begins),
+}

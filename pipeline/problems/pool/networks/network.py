@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from pipeline.core import BoolArray, FloatArray, Observation
-from pipeline.learning import vector_math
+from pipeline.learning import stored
 from pipeline.problems.pool.networks.compiled_mlp import MlpWeights
 from pipeline.problems.pool.networks.encodings import Layout
 from pipeline.problems.pool.networks.lookup import Places
@@ -46,7 +46,7 @@ class Scorer(nn.Module, Generic[Encoded]):
 
     def __init__(self) -> None:
         super().__init__()
-        vector_math.settle()
+        stored.settle()
 
     def encode(self, view: Observation) -> Encoded:
         """Return observations as it takes them."""

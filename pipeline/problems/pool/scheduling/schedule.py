@@ -114,7 +114,9 @@ def searched(
     best, done = start.copy(), 0
     on_progress(0, f"mean slowdown {mean_slowdown(table, best):.4g}")
     for part in parts(table, abreast(cluster.horizon), TOGETHER):
-        jobs, zero = _from_zero(JobBatch(part.first, *part.jobs))
+        jobs = JobBatch(part.first, *part.jobs)
+        zero = jobs.arrival[jobs.first[:-1]][jobs.episode]  # of each job: the step at which its jobset begins
+        jobs = jobs._replace(arrival=jobs.arrival - zero)
         size = max(FEWEST, PIECE // len(zero))
         for tried in range(0, evaluations, size):
             some = min(size, evaluations - tried)
@@ -139,12 +141,6 @@ def _best(table: UserJobs[JobSet], horizon: int, starts: IntArray) -> IntArray:
     for part in parts(table, abreast(horizon)):
         best[part.rows] = best_of_k(JobBatch(part.first, *part.jobs), starts[:, part.rows])
     return best
-
-
-def _from_zero(jobs: JobBatch) -> tuple[JobBatch, IntArray]:
-    """Return jobs whose jobsets begin at step 0, and the step [J] at which each job's did."""
-    zero = jobs.arrival[jobs.first[:-1]][jobs.episode]
-    return jobs._replace(arrival=jobs.arrival - zero), zero
 
 
 def _part(on_progress: ProgressCallback, first: int, some: int, samples: int, note: str) -> ProgressCallback:

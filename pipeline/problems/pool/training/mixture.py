@@ -134,7 +134,10 @@ class Learned:
 
 def by_chance(network: Sets, task: Task, config: ShortRunsAndStreams, step: int) -> Learned:
     """Play the jobsets of an update by chance, and add the gradient of all decisions."""
-    batches = [*_short(network, task, config, step), *_streams(network, task, config, step)]
+    batches = list(_short(network, task, config, step))
+    if config.streams is not None:
+        number = step * MOST_JOBSETS + config.jobsets
+        batches.append(windows(task, config.streams, network.compiled(), step, config.episodes, number))
     gains = [advantages(part, config.episodes, task.recipe) for part in batches]
     entropy = sum(
         network.add_gradient(part.played.observed, Loss(part.played.action, gain, True, task.recipe.entropy))
@@ -157,13 +160,6 @@ def _short(network: Sets, task: Task, config: ShortRunsAndStreams, step: int) ->
         yield LearningBatch(played, simulator.rewards[:, : int(simulator.now.max())], 0, apart=False)
 
 
-def _streams(network: Sets, task: Task, config: ShortRunsAndStreams, step: int) -> Iterator[LearningBatch]:
-    """Play the stream windows of an update."""
-    if config.streams is not None:
-        number = step * MOST_JOBSETS + config.jobsets
-        yield windows(task, config.streams, network.compiled(), step, config.episodes, number)
-
-
 def advantages(part: LearningBatch, episodes: int, recipe: Recipe) -> FloatArray:
     """Return the advantage [D] of each decision, in units of their standard deviation."""
     played, rewards = part.played, part.rewards
@@ -180,14 +176,9 @@ def advantages(part: LearningBatch, episodes: int, recipe: Recipe) -> FloatArray
     cost = np.abs(rewards.sum(axis=1)).reshape(-1, episodes).mean(axis=1)
     gain = gain / np.maximum(cost[jobset], TINY)
     if part.apart:
-        gain = gain / (_deviation(gain, jobset)[jobset] + LEAST)
+        square = np.bincount(jobset, weights=gain**2) / np.maximum(np.bincount(jobset), 1)
+        gain = gain / (np.sqrt(square)[jobset] + LEAST)
     return np.asarray(gain / (gain.std() + TINY) if recipe.normalise else gain)
-
-
-def _deviation(gain: FloatArray, jobset: IntArray) -> FloatArray:
-    """Return the root of the mean square of the advantages of each jobset."""
-    count = np.maximum(np.bincount(jobset), 1)
-    return np.asarray(np.sqrt(np.bincount(jobset, weights=gain**2) / count))
 
 
 def take_step(
