@@ -10,7 +10,7 @@ from pipeline.problems.machines.networks.actor_critic import ActorCritic, DeepSe
 from pipeline.problems.machines.networks.features import Shape
 from pipeline.problems.machines.networks.loading import greedy
 from pipeline.problems.machines.nouns import GREEDY, Jobs, Machines
-from pipeline.problems.machines.simulator.compiled.costs import costed
+from pipeline.problems.machines.simulator.compiled.batch import costed
 from pipeline.problems.machines.training.task import Task
 from pipeline.simulation.rollout import play
 

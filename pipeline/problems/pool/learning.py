@@ -12,6 +12,7 @@ from pipeline.errors import UserError
 from pipeline.learning.device import device_of
 from pipeline.learning.stored import weights_of
 from pipeline.problems.parts import Learning, both, nothing_more
+from pipeline.problems.pool.evaluation.metrics import outcome
 from pipeline.problems.pool.evaluation.play import score
 from pipeline.problems.pool.networks.acting import PLAY
 from pipeline.problems.pool.networks.loading import Loaded, card_of, must_match, restore
@@ -20,7 +21,6 @@ from pipeline.problems.pool.networks.networks import PoolNetwork, build
 from pipeline.problems.pool.networks.sets import Sets
 from pipeline.problems.pool.nouns import Cluster, JobSet, batch
 from pipeline.problems.pool.simulator.compiled.batch import Batched
-from pipeline.problems.pool.simulator.outcomes import outcome
 from pipeline.problems.pool.storage import read_jobsets
 from pipeline.problems.pool.training.rolling import Roller
 from pipeline.problems.pool.training.task import PATIENCE, Task

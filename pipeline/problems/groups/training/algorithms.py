@@ -14,7 +14,7 @@ from pipeline.config import Dqn
 from pipeline.core import IntArray, KeyArray, uniform
 from pipeline.learning.memory import Memory
 from pipeline.learning.update import Update, none
-from pipeline.problems.groups.networks.acting import controller
+from pipeline.problems.groups.networks.loading import controller
 from pipeline.problems.groups.networks.q_network import QNetwork
 from pipeline.problems.groups.nouns import Controller, Observation, Setting
 from pipeline.problems.groups.simulator.rewards import Acts, transitions

@@ -13,8 +13,7 @@ import numpy as np
 from pipeline.core import FloatArray, IntArray, KeyArray
 from pipeline.problems.machines.nouns import JobsBatch, Machines
 from pipeline.problems.machines.simulator.compiled.state import State, empty_state
-from pipeline.simulation.compiled import inlined, uniform
-from pipeline.simulation.heap import push
+from pipeline.simulation.compiled import inlined, push, uniform
 
 NEAREST = 100  # past jobs that a share is drawn from, at least if there are as many; all that were told the same
 

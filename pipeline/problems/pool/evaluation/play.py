@@ -18,11 +18,10 @@ import numpy as np
 import pandas as pd
 
 from pipeline.core import FloatArray, IntArray, KeyArray, Policy
-from pipeline.problems.pool.evaluation.metrics import Span, job_results, jobset_results, measured_part
+from pipeline.problems.pool.evaluation.metrics import Span, job_results, jobset_results, measured_part, outcome
 from pipeline.problems.pool.nouns import Cluster, JobBatch, JobSet, Schedule, batch
 from pipeline.problems.pool.simulator.compiled.batch import Batched
 from pipeline.problems.pool.simulator.compiled.rules import Players, players
-from pipeline.problems.pool.simulator.outcomes import outcome
 from pipeline.progress import ShareCallback, no_progress
 from pipeline.schemas import STREAM_FAIRNESS
 from pipeline.schemas.streams import LENGTHS

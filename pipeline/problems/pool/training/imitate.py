@@ -16,13 +16,13 @@ from pipeline.errors import UserError
 from pipeline.learning.memory import Best, Memory
 from pipeline.learning.sampling import best
 from pipeline.learning.update import Update
+from pipeline.problems.pool.evaluation.metrics import outcome
 from pipeline.problems.pool.heuristics.teachers import COMPILED, least_cost
 from pipeline.problems.pool.networks.loss import Loss
 from pipeline.problems.pool.networks.sets import Sets
 from pipeline.problems.pool.nouns import JobBatch, JobSet, batch
 from pipeline.problems.pool.simulator.compiled.batch import Batched
 from pipeline.problems.pool.simulator.compiled.rules import players
-from pipeline.problems.pool.simulator.outcomes import outcome
 from pipeline.problems.pool.training.rolling import NEVER, Roller, Rollout
 from pipeline.problems.pool.training.task import PATIENCE, Task, in_turn
 from pipeline.simulation.outcomes import jobset_means

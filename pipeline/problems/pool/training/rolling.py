@@ -10,13 +10,12 @@ from pipeline.learning.sampling import draw_action
 from pipeline.problems.pool.networks.compiled_sets import SetWeights, logits_of, set_buffer
 from pipeline.problems.pool.networks.describing import describe
 from pipeline.problems.pool.networks.noting import notes_for
-from pipeline.problems.pool.networks.relative import Relative, relative_buffer
+from pipeline.problems.pool.networks.relative import Relative, arrays_of, refresh, relative_buffer
 from pipeline.problems.pool.simulator.compiled.batch import Batched
 from pipeline.problems.pool.simulator.compiled.kernels import go_on
 from pipeline.problems.pool.simulator.compiled.rules import Players, decide, players
 from pipeline.problems.pool.simulator.compiled.state import Rules, State
 from pipeline.problems.pool.training.decisions import ActionBuffer
-from pipeline.problems.pool.training.episode_arrays import arrays_of, refresh
 from pipeline.simulation.compiled import dealt, uniform
 from pipeline.simulation.rollout import to_end
 

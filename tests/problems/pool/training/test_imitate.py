@@ -10,6 +10,7 @@ from pipeline.core import CompiledRule, keys
 from pipeline.errors import UserError
 from pipeline.learning.memory import Memory
 from pipeline.learning.update import Update
+from pipeline.problems.pool.evaluation.metrics import outcome
 from pipeline.problems.pool.evaluation.play import score
 from pipeline.problems.pool.heuristics.scores import HEURISTICS
 from pipeline.problems.pool.heuristics.teachers import COMPILED
@@ -17,7 +18,6 @@ from pipeline.problems.pool.learning import slowdown
 from pipeline.problems.pool.nouns import Cluster, JobSet, batch
 from pipeline.problems.pool.simulator.compiled.batch import Batched
 from pipeline.problems.pool.simulator.compiled.rules import players
-from pipeline.problems.pool.simulator.outcomes import outcome
 from pipeline.problems.pool.training.imitate import imitate, teachers, watch
 from pipeline.problems.pool.training.rolling import NEVER
 from pipeline.problems.pool.training.task import Task

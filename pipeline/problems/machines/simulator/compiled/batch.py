@@ -1,12 +1,18 @@
-"""Many episodes in lock step, compiled."""
+"""Many episodes in lock step, compiled.
 
+The reward of an interval is minus the sum over the jobs in the system of the interval times the job's cost of a time
+unit. With gamma = 1 the return of `slowdown` is minus the sum of the jobs' slowdowns (weighted turnaround), that of
+`completion_time` minus the sum of their completion times.
+"""
+
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 from numba import njit, prange
 
-from pipeline.core import FloatArray, IntArray, Observation
-from pipeline.problems.machines.nouns import GREEDY, JobsBatch, Machines, Placed
+from pipeline.core import SHORTEST_BOUNDED, FloatArray, IntArray, Observation
+from pipeline.problems.machines.nouns import GREEDY, Jobs, JobsBatch, Machines, Placed, end_to_end
 from pipeline.problems.machines.simulator.compiled.ahead import fits_in
 from pipeline.problems.machines.simulator.compiled.kernels import begin_all, could_ever, step_rows
 from pipeline.problems.machines.simulator.compiled.placing import fits
@@ -190,3 +196,31 @@ class Simulator(CompiledSimulator[Players, FloatArray]):
         s.held[spans(s.held_first, mine)[0]] = other.held[spans(other.held_first, theirs)[0]]
         self.jobs = JobsBatch._make(s[: len(JobsBatch._fields)])
         self._rows = np.flatnonzero(~s.done)
+
+
+def slowdown(jobs: JobsBatch) -> FloatArray:
+    """Charge each job one over its duration."""
+    return np.asarray(1.0 / jobs.duration)
+
+
+def bounded_slowdown(jobs: JobsBatch) -> FloatArray:
+    """Charge each job one over its duration, none taken for shorter than 10 time units (Feitelson)."""
+    return np.asarray(1.0 / np.maximum(jobs.duration, SHORTEST_BOUNDED))
+
+
+def completion_time(jobs: JobsBatch) -> FloatArray:
+    """Charge each job 1."""
+    return np.ones(len(jobs.duration))
+
+
+COSTS: dict[str, Callable[[JobsBatch], FloatArray]] = {
+    "slowdown": slowdown,
+    "bounded_slowdown": bounded_slowdown,
+    "completion_time": completion_time,
+}
+
+
+def costed(machines: Machines, objective: str, jobsets: Sequence[Jobs]) -> Simulator:
+    """Return a simulator of some jobsets, with the costs of an objective, a word of COSTS."""
+    jobs = end_to_end(jobsets)
+    return Simulator(jobs, machines, COSTS[objective](jobs))

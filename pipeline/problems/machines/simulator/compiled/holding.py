@@ -19,8 +19,7 @@ from pipeline.problems.machines.simulator.compiled.placing import (
     take_out,
 )
 from pipeline.problems.machines.simulator.compiled.state import Rules, State
-from pipeline.simulation.compiled import inlined
-from pipeline.simulation.heap import pop
+from pipeline.simulation.compiled import inlined, pop
 
 
 @inlined
