@@ -49,7 +49,7 @@ def _rule(name: str, knobs: Mapping[str, float], row: GroupsScenario) -> Act:
 
 
 def _model(folder: Path, row: GroupsScenario) -> Act:
-    from pipeline.problems.groups.networks.loading import (
+    from pipeline.problems.groups.networks.q_network import (
         controller,  # torch: 2 s and 250 MB that rules do without
         restore,
     )

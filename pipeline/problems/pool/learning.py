@@ -14,9 +14,8 @@ from pipeline.learning.stored import weights_of
 from pipeline.problems.parts import Learning, both, nothing_more
 from pipeline.problems.pool.evaluation.metrics import outcome
 from pipeline.problems.pool.evaluation.play import score
-from pipeline.problems.pool.networks.acting import PLAY
 from pipeline.problems.pool.networks.loading import Loaded, card_of, must_match, restore
-from pipeline.problems.pool.networks.network import Scorer
+from pipeline.problems.pool.networks.network import PLAY, Scorer
 from pipeline.problems.pool.networks.networks import PoolNetwork, build
 from pipeline.problems.pool.networks.sets import Sets
 from pipeline.problems.pool.nouns import Cluster, JobSet, batch

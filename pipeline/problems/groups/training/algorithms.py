@@ -14,14 +14,12 @@ from pipeline.config import Dqn
 from pipeline.core import IntArray, KeyArray, uniform
 from pipeline.learning.memory import Memory
 from pipeline.learning.update import Update, none
-from pipeline.problems.groups.networks.loading import controller
-from pipeline.problems.groups.networks.q_network import QNetwork
+from pipeline.problems.groups.networks.q_network import QNetwork, controller
 from pipeline.problems.groups.nouns import Controller, Observation, Setting
 from pipeline.problems.groups.simulator.rewards import Acts, transitions
 from pipeline.problems.groups.training.q_learning import Learner
 from pipeline.problems.groups.training.replay import empty, filled, noisy, replay, set_scale
-from pipeline.problems.groups.training.replay_memory import ReplayMemory
-from pipeline.problems.groups.training.task import Recorder, Task
+from pipeline.problems.groups.training.task import Recorder, ReplayMemory, Task
 
 DRAWS = 12  # keeps the draws from the replay memory apart from other random numbers
 

@@ -30,8 +30,7 @@ from pipeline.problems.groups.simulator.rewards import Transition, transitions
 from pipeline.problems.groups.tables import OFF_POLICY
 from pipeline.problems.groups.training.q_learning import Target
 from pipeline.problems.groups.training.replay import mixed
-from pipeline.problems.groups.training.replay_memory import Transitions
-from pipeline.problems.groups.training.task import Task
+from pipeline.problems.groups.training.task import Task, Transitions
 from pipeline.schemas import empty
 
 FIT_DRAWS = 13  # keeps the batches apart from other random numbers

@@ -23,8 +23,7 @@ from pipeline.problems.groups.networks.q_network import QNetwork
 from pipeline.problems.groups.nouns import Configurations, Controller, Observation, Setting, SharedCluster
 from pipeline.problems.groups.simulator.rewards import Acts, transitions
 from pipeline.problems.groups.training.q_learning import Learner
-from pipeline.problems.groups.training.replay_memory import ReplayMemory
-from pipeline.problems.groups.training.task import Recorder, Task
+from pipeline.problems.groups.training.task import Recorder, ReplayMemory, Task
 
 
 def random_setting(cluster: SharedCluster, configurations: Configurations) -> Controller:

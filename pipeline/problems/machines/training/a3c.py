@@ -27,8 +27,17 @@ from pipeline.learning.memory import Memory
 from pipeline.learning.update import Update
 from pipeline.problems.machines.networks.actor_critic import ActorCritic, Inputs
 from pipeline.problems.machines.nouns import Jobs
-from pipeline.problems.machines.training.gradient import by_critic, optimizer_for, set_rate, set_scale, take_step
-from pipeline.problems.machines.training.task import MOST_JOBSETS, Task, log_chances, record
+from pipeline.problems.machines.training.task import (
+    MOST_JOBSETS,
+    Task,
+    by_critic,
+    log_chances,
+    optimizer_for,
+    record,
+    set_rate,
+    set_scale,
+    take_step,
+)
 
 LOOK_EVERY_S = 1.0  # whether all workers still live
 

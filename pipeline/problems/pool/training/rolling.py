@@ -9,8 +9,7 @@ from pipeline.core import BoolArray, CompiledRule, FloatArray, IntArray, KeyArra
 from pipeline.learning.sampling import draw_action
 from pipeline.problems.pool.networks.compiled_sets import SetWeights, logits_of, set_buffer
 from pipeline.problems.pool.networks.describing import describe
-from pipeline.problems.pool.networks.noting import notes_for
-from pipeline.problems.pool.networks.relative import Relative, arrays_of, refresh, relative_buffer
+from pipeline.problems.pool.networks.relative import Relative, arrays_of, notes_for, refresh, relative_buffer
 from pipeline.problems.pool.simulator.compiled.batch import Batched
 from pipeline.problems.pool.simulator.compiled.kernels import go_on
 from pipeline.problems.pool.simulator.compiled.rules import Players, decide, players

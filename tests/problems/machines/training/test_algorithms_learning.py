@@ -31,9 +31,8 @@ from pipeline.problems.machines.nouns import end_to_end
 from pipeline.problems.machines.training.a3c import a3c
 from pipeline.problems.machines.training.cem import cem, play_side_by_side, set_weights, weights_in
 from pipeline.problems.machines.training.dagger import Pool, dagger
-from pipeline.problems.machines.training.gradient import by_critic, by_others
 from pipeline.problems.machines.training.ppo import ppo
-from pipeline.problems.machines.training.task import MOST_JOBSETS, Played, Task, record
+from pipeline.problems.machines.training.task import MOST_JOBSETS, Played, Task, by_critic, by_others, record
 from pipeline.simulation.rollout import play
 
 BUDGET = {"recipe": "", "loads": (100,), "validate_every": 1}
