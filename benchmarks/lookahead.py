@@ -19,7 +19,7 @@ from pipeline.problems.pool.lookahead.futures import ArrivalModel, arrival_model
 from pipeline.problems.pool.lookahead.naming import LEARNED, WHOLE, plain_base
 from pipeline.problems.pool.lookahead.search import Player, PoolPlanner, PoolSearch
 from pipeline.problems.pool.lookahead.set_trying import SetPlayer
-from pipeline.problems.pool.networks.acting import greedy
+from pipeline.problems.pool.networks.network import greedy
 from pipeline.problems.pool.nouns import Cluster, batch
 from pipeline.problems.pool.simulator.compiled.batch import Batched
 from pipeline.simulation.rollout import play

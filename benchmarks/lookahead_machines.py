@@ -20,10 +20,9 @@ from pipeline.problems.machines.heuristics.rules import HEURISTICS
 from pipeline.problems.machines.lookahead.futures import arrival_model
 from pipeline.problems.machines.lookahead.naming import LEARNED, USUAL
 from pipeline.problems.machines.lookahead.search import Asked, MachinesSearch
-from pipeline.problems.machines.networks.acting import compiled, greedy
 from pipeline.problems.machines.networks.actor_critic import DeepSets as Network
 from pipeline.problems.machines.networks.features import Shape, features
-from pipeline.problems.machines.networks.loading import build
+from pipeline.problems.machines.networks.loading import build, compiled, greedy
 from pipeline.problems.machines.nouns import Jobs, end_to_end
 from pipeline.problems.machines.simulator.compiled.batch import Simulator
 from pipeline.simulation.rollout import Insider, play_together

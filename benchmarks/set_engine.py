@@ -10,8 +10,8 @@ from benchmarks.engine import Work
 from benchmarks.problem import SETS, Problem
 from pipeline.core import FloatArray, IntArray, KeyArray, Observation, Policy, keys
 from pipeline.learning.sampling import sample
-from pipeline.problems.pool.networks.acting import log_probabilities
 from pipeline.problems.pool.networks.loss import Loss
+from pipeline.problems.pool.networks.network import log_probabilities
 from pipeline.problems.pool.networks.networks import build
 from pipeline.problems.pool.networks.relative import HASTE, Relative
 from pipeline.problems.pool.networks.sets import Sets

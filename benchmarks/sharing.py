@@ -12,9 +12,8 @@ from benchmarks.sizes import Sizes
 from pipeline.config import QNetworkConfig
 from pipeline.core import IntArray
 from pipeline.problems.groups.heuristics.teachers import equal
-from pipeline.problems.groups.networks.acting import controller
 from pipeline.problems.groups.networks.features import past
-from pipeline.problems.groups.networks.q_network import build
+from pipeline.problems.groups.networks.q_network import build, controller
 from pipeline.problems.groups.nouns import (
     Configurations,
     Controller,

@@ -17,8 +17,8 @@ from pipeline.problems.groups.simulator.rewards import WAITING
 from pipeline.problems.groups.workload.source import cluster_of, configurations_of
 from pipeline.problems.groups.workload.source import source as groups_source
 from pipeline.problems.machines import nouns as machines
+from pipeline.problems.machines.simulator.compiled.batch import COSTS
 from pipeline.problems.machines.simulator.compiled.batch import Simulator as MachinesSimulator
-from pipeline.problems.machines.simulator.compiled.costs import COSTS
 from pipeline.problems.machines.workload.park import machines_of
 from pipeline.problems.machines.workload.rlscheduler import RUN, read_protocol
 from pipeline.problems.machines.workload.rlscheduler import Protocol as Log

@@ -71,7 +71,7 @@ def explain(how: Explaining, params: Params, asked: ExplainRequest) -> None:
     """
     scenario = asked.scenario or {**params.agents, **params.plans}[asked.agent].scenario
     must_apply(asked._replace(scenario=scenario), how.refused)
-    folder = explain_folder(asked.title)
+    folder = storage.REPORTS / "explain" / asked.title
     if how.tried is not None and asked.agent in params.plans:
         with progress(f"explain {asked.title}, percent", 100) as advance:
             tried = how.tried(params, asked, lambda share: advance(100 * share))
@@ -86,11 +86,6 @@ def explain(how: Explaining, params: Params, asked: ExplainRequest) -> None:
     for line in lines:
         say(line)
     say(f"{folder}: {', '.join(sorted(path.name for path in folder.iterdir()))}")
-
-
-def explain_folder(policy: str) -> Path:
-    """Return where a policy is explained."""
-    return storage.REPORTS / "explain" / policy
 
 
 def _write(folder: Path, found: Explained) -> None:

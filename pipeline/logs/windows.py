@@ -1,9 +1,39 @@
 """Periods of a log, and windows of consecutive jobs in them."""
 
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
 import numpy as np
 
-from pipeline.config import MachinesLog, PoolLog
+from pipeline.config import GroupsScenario, MachinesLog, MachinesScenario, PoolLog
+from pipeline.core import SPLIT_NUMBERS
 from pipeline.errors import TooShortError
+
+Jobs = TypeVar("Jobs")  # of one jobset
+
+
+@dataclass(frozen=True)
+class Origin(Generic[Jobs]):
+    """Where jobsets come from that each have random numbers of their own, keyed by (seed, split, load, number)."""
+
+    seed: int
+    scenario: GroupsScenario | MachinesScenario
+
+    def draw(self, stream: str, load: int, rng: np.random.Generator) -> Jobs:
+        """Return a jobset of a split, or a `fresh` one, at a load in percent."""
+        raise NotImplementedError
+
+    def split(self, name: str) -> dict[int, list[Jobs]]:
+        """Return the jobsets of a split, by load."""
+        count = getattr(self.scenario.jobsets, name)
+        return {load: [self._drawn(name, load, k) for k in range(count)] for load in self.scenario.loads}
+
+    def fresh(self, load: int, number: int) -> Jobs:
+        """Return a training jobset that `generate` did not write."""
+        return self._drawn("fresh", load, number)
+
+    def _drawn(self, stream: str, load: int, number: int) -> Jobs:
+        return self.draw(stream, load, np.random.default_rng([self.seed, SPLIT_NUMBERS[stream], load, number]))
 
 
 def periods(jobs: int, workload: PoolLog | MachinesLog) -> dict[str, tuple[int, int]]:

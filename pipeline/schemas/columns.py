@@ -1,6 +1,6 @@
 """Columns and rules that tables have in common."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 import numpy as np
 import pandas as pd
@@ -30,6 +30,13 @@ def finite(nullable: bool = False) -> pa.Column:
 def above_zero() -> pa.Column:
     """Return a column of finite numbers above 0."""
     return pa.Column("float64", [pa.Check.gt(0, error="above 0"), pa.Check(np.isfinite, error="finite")])
+
+
+def timed_jobs(own: Mapping[str, pa.Column], resources: Iterable[str], name: str) -> pa.DataFrameSchema:
+    """Return the schema of jobsets in real time: sorted by (load, jobset), jobs numbered from 0 in order of arrival."""
+    columns = {"load": integers(1), "jobset": integers(0), "job": integers(0), "arrival": numbers(0.0)}
+    columns |= {"duration": above_zero(), "estimate": above_zero(), **own} | {name: integers(0) for name in resources}
+    return pa.DataFrameSchema(columns, checks=job_rules(), strict=True, ordered=True, name=name)
 
 
 def timed_job_results(first: Mapping[str, pa.Column], last: Mapping[str, pa.Column]) -> dict[str, pa.Column]:

@@ -3,7 +3,10 @@
 from collections.abc import Callable
 from typing import TypeVar
 
+import numpy as np
 from numba import njit
+
+from pipeline.core import FloatArray, IntArray
 
 Function = TypeVar("Function", bound=Callable[..., object])
 
@@ -40,3 +43,54 @@ def lean(function: Function) -> Function:
     """Compile what only kernels call, and is too long to stand in each: without reference counts, as `inlined` is."""
     compiled: Function = njit(cache=True, error_model="numpy", _nrt=False)(function)  # type: ignore[call-overload]
     return compiled
+
+
+@inlined
+def _mix(bits: np.uint64) -> np.uint64:
+    bits = (bits ^ (bits >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    bits = (bits ^ (bits >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return bits ^ (bits >> np.uint64(31))
+
+
+@inlined
+def uniform(key: np.uint64, decision: int) -> float:
+    """Return core.uniform of one key."""
+    bits = _mix(key + np.uint64(decision) * np.uint64(0x9E3779B97F4A7C15))
+    return float(bits >> np.uint64(11)) / 9007199254740992.0
+
+
+@inlined
+def _before(key: FloatArray, rank: IntArray, one: int, other: int) -> bool:
+    return bool(key[one] < key[other] or (key[one] == key[other] and rank[one] < rank[other]))
+
+
+@inlined
+def push(heap: IntArray, base: int, size: int, key: FloatArray, rank: IntArray, job: int) -> None:
+    """Add a job to a heap of `size` jobs that begins at `base`."""
+    at = size
+    while at > 0:
+        above = (at - 1) // 2
+        if not _before(key, rank, job, heap[base + above]):
+            break
+        heap[base + at] = heap[base + above]
+        at = above
+    heap[base + at] = job
+
+
+@inlined
+def pop(heap: IntArray, base: int, size: int, key: FloatArray, rank: IntArray) -> int:
+    """Take the first job out of a heap of `size` jobs."""
+    top, last = heap[base], heap[base + size - 1]
+    left, at = size - 1, 0
+    while True:
+        below = 2 * at + 1
+        if below >= left:
+            break
+        if below + 1 < left and _before(key, rank, heap[base + below + 1], heap[base + below]):
+            below += 1
+        if not _before(key, rank, heap[base + below], last):
+            break
+        heap[base + at] = heap[base + below]
+        at = below
+    heap[base + at] = last
+    return int(top)

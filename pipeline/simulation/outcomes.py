@@ -6,12 +6,15 @@ lower bound. It is flagged, so that no policy gains by leaving jobs undone. Perc
 bounded slowdown.
 """
 
+from collections.abc import Mapping
 from typing import NamedTuple, Protocol
 
 import numpy as np
 import pandas as pd
+import pandera.pandas as pa
 
 from pipeline.core import SHORTEST_BOUNDED, BoolArray, FloatArray, IntArray, TimeArray
+from pipeline.schemas import empty
 from pipeline.simulation.results import percentile
 
 
@@ -104,6 +107,29 @@ def jobset_table(
         "unfinished": np.add.reduceat(found.unfinished, first[:-1], dtype=np.int64),
     }
     return pd.DataFrame({"policy": policy, **columns, **also})
+
+
+def timed_summary(
+    frame: pd.DataFrame, scenario: str, schema: pa.DataFrameSchema, wait: str, also: Mapping[str, str]
+) -> pd.DataFrame:
+    """Return what the jobsets of each policy had at each load; no rows where these are of another problem.
+
+    Args:
+        frame: a row a jobset, with the columns of `jobset_table`.
+        scenario: its name.
+        schema: of what is returned.
+        wait: what waiting is called there.
+        also: columns more that are means: the problem's own ones of jobsets.
+    """
+    if not frame.columns.isin(list(also.values())).any():
+        return empty(schema)
+    scored = frame.groupby(["load", "policy"], sort=False)
+    mean = scored.mean(numeric_only=True)
+    means = {"bounded_slowdown": "mean_bounded_slowdown", wait: "mean_wait", f"p99_{wait}": "p99_wait", **also}
+    columns = {name: mean[own] for name, own in means.items()}
+    sums = {name: scored[name].sum() for name in ("jobs", "unfinished")}
+    rows = pd.DataFrame({"n": scored.size(), f"longest_{wait}": scored["longest_wait"].max(), **columns, **sums})
+    return rows.reset_index().assign(scenario=scenario)[list(schema.columns)].sort_values("load", kind="stable")
 
 
 def must_be_whole(load: IntArray, jobset: IntArray, jobs: Jobs, ends: int) -> None:

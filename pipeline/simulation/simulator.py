@@ -5,7 +5,7 @@ the elapsed time of a decision. Rows are reusable: `overwrite` replaces episodes
 """
 
 from collections.abc import Callable, Collection
-from typing import Any, NamedTuple, Protocol, Self, TypeVar
+from typing import Any, ClassVar, Generic, NamedTuple, Protocol, Self, TypeVar
 
 import numpy as np
 
@@ -13,6 +13,8 @@ from pipeline.core import BoolArray, FloatArray, IntArray, TimeArray
 
 Seen_co = TypeVar("Seen_co", covariant=True)  # an observation of some episodes
 Actions_contra = TypeVar("Actions_contra", contravariant=True)  # one decision in each of them
+Players = TypeVar("Players")  # who decides in each episode, as compiled heuristics are told
+Time = TypeVar("Time", bound=TimeArray)
 Batch = TypeVar("Batch", bound=tuple[Any, ...])  # of jobs, as its problem has them: `first`, then columns [J]
 
 
@@ -64,6 +66,58 @@ class Simulator(Protocol[Seen_co, Actions_contra]):
 
     def overwrite(self, rows: IntArray, source: Self, which: IntArray) -> None:
         """Replace episodes, each with `room` for its jobs, by copies of another simulator's."""
+
+
+class Kernels(NamedTuple):
+    """Compiled functions of (state, rules, rows, others); the first and the last return how many episodes are over."""
+
+    step: Callable[..., int]  # (actions)
+    decide: Callable[..., None]  # (players, actions to be written)
+    play: Callable[..., int]  # (players, decisions at most)
+
+
+class CompiledSimulator(Generic[Players, Time]):
+    """What simulators have in common whose policies place one job at a time."""
+
+    kernels: ClassVar[Kernels]
+    _state: Any
+    _rules: Any
+    _rows: IntArray
+
+    @property
+    def rows(self) -> IntArray:
+        """Return the episodes that await a decision."""
+        return self._rows
+
+    @property
+    def now(self) -> Time:
+        """Return the time [B] of every episode; of those that are over, their last."""
+        now: Time = self._state.now
+        return now
+
+    def ended(self, rows: IntArray) -> tuple[BoolArray, BoolArray]:
+        """Return which of some episodes are over, and which of these were cut."""
+        s, over = self._state, self._state.done[rows]
+        return over, over & (s.finished[rows] < s.first[rows + 1] - s.first[rows])
+
+    def step(self, rows: IntArray, actions: IntArray) -> None:
+        """Carry out one decision in each of some episodes."""
+        self.hand_over(self.kernels.step, rows, actions)
+
+    def decide(self, rows: IntArray, who: Players) -> IntArray:
+        """Return what compiled heuristics do next in some episodes; the decisions are counted, but not carried out."""
+        actions = np.empty(len(rows), dtype=np.int64)
+        self.kernels.decide(self._state, self._rules, rows, who, actions)
+        return actions
+
+    def play(self, rows: IntArray, who: Players, most: int) -> None:
+        """Let compiled heuristics play some episodes to their end, or for at most so many decisions each."""
+        self.hand_over(self.kernels.play, rows, who, most)
+
+    def hand_over(self, kernel: Callable[..., int], rows: IntArray, *others: object) -> None:
+        """Let a kernel go on with some episodes: (state, rules, rows, others) -> how many of them are over."""
+        if kernel(self._state, self._rules, rows, *others):
+            self._rows = np.flatnonzero(~self._state.done)
 
 
 class Layout(NamedTuple):

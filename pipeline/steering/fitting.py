@@ -4,8 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from pipeline.config import Params
 from pipeline.live.deciding import RefusedError
-from pipeline.problems.machines.live.cluster import from_state
-from pipeline.problems.machines.live.deciding import must_know
+from pipeline.problems.machines.live.deciding import from_state, must_know
 from pipeline.problems.machines.live.state import MachinesState
 from pipeline.problems.machines.user_jobs import park_of
 from pipeline.steering.competing import without_jobs

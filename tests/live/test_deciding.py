@@ -14,7 +14,7 @@ from pipeline.external.guard import PolicyError
 from pipeline.live.deciding import ONLY, heuristic
 from pipeline.problems import problem_of
 from pipeline.problems.machines.heuristics import rules
-from pipeline.problems.machines.live.cluster import episode_of
+from pipeline.problems.machines.live.deciding import episode_of
 from pipeline.problems.machines.nouns import EASY_ANEW
 from pipeline.problems.pool.heuristics.scores import HEURISTICS
 from pipeline.problems.pool.heuristics.tuning import WITH_KNOBS, heuristics_with

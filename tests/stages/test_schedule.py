@@ -16,7 +16,7 @@ from pipeline.problems.pool.heuristics.tuning import KNOB_OF, heuristics_with
 from pipeline.problems.pool.networks.loading import card_of
 from pipeline.problems.pool.networks.networks import build
 from pipeline.problems.pool.nouns import Cluster, JobSet
-from pipeline.problems.pool.scheduling.planning import MOST_STEPS, MOST_TRIED
+from pipeline.problems.pool.scheduling.schedule import MOST_STEPS, MOST_TRIED
 
 HEAD = "jobset,job,arrival,duration,cpu,memory"
 

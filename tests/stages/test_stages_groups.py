@@ -17,9 +17,9 @@ from pipeline.config import Params, check_params
 from pipeline.errors import UserError
 from pipeline.problems.groups import learning
 from pipeline.problems.groups.heuristics.names import RULES
-from pipeline.problems.groups.heuristics.rules import HEURISTICS
+from pipeline.problems.groups.heuristics.tuning import HEURISTICS
 from pipeline.problems.groups.tables import GROUPS_FAIRNESS, GROUPS_SUMMARY, OFF_POLICY, TABLES, jobs_schema
-from pipeline.problems.groups.training import dqn, off_policy
+from pipeline.problems.groups.training import algorithms, off_policy
 from pipeline.problems.groups.training.q_learning import Learner
 from pipeline.problems.machines.tables import SUMMARY as MACHINES_SUMMARY
 from pipeline.problems.pool.heuristics.scores import HEURISTICS as OF_POOL
@@ -283,7 +283,7 @@ def test_a_killed_training_goes_on_to_the_same_bytes(
     place: Path, compared: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     params, before = small(), bytes_of(compared)
-    for stage, owner, name, calls, done in ((pretrain, Learner, "step", 3, 1), (finetune, dqn, "_played", 2, 2)):
+    for stage, owner, name, calls, done in ((pretrain, Learner, "step", 3, 1), (finetune, algorithms, "_played", 2, 2)):
         with pytest.MonkeyPatch.context() as patch:
             killed_in(patch, owner, name, calls)
             with pytest.raises(KeyboardInterrupt):

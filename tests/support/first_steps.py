@@ -3,7 +3,7 @@
     python first_steps.py COUNT AGENT [unsettled]      # in a folder whose stages before `finetune` have run
 
 A process ends behind its optimizer's first step: what a training keeps in the end may be the weights it began with.
-`unsettled` leaves out what `pipeline/learning/vector_math.py` does, which shows what it is for.
+`unsettled` leaves out what `pipeline/learning/stored.py` does, which shows what it is for.
 """
 
 import hashlib
@@ -19,7 +19,7 @@ from functools import partial
 import torch
 
 from pipeline.cli.ending import main as pipeline
-from pipeline.learning import vector_math
+from pipeline.learning import stored
 
 AT_ONCE = 3
 UNSETTLED = "unsettled"
@@ -39,7 +39,7 @@ def stepped(step: Callable[[torch.optim.Adam], object], optimizer: torch.optim.A
 def begin(agent: str, unsettled: bool) -> None:
     """Train until the first step."""
     if unsettled:
-        vector_math.settle = lambda: None  # type: ignore[assignment]
+        stored.settle = lambda: None  # type: ignore[assignment]
     step = torch.optim.Adam.step
     torch.optim.Adam.step = lambda optimizer: stepped(step, optimizer)  # type: ignore[method-assign,assignment]
     sys.argv = ["pipeline", "finetune", agent]

@@ -11,8 +11,7 @@ from pipeline.problems.groups.networks import q_network
 from pipeline.problems.groups.networks.features import past
 from pipeline.problems.groups.nouns import Jobs
 from pipeline.problems.groups.storage import write_jobsets
-from pipeline.problems.groups.workload.sinusoidal import draw_jobs
-from pipeline.problems.groups.workload.source import cluster_of
+from pipeline.problems.groups.workload.source import cluster_of, draw_jobs
 
 HEAD = "job,arrival,duration,cpu,memory,group,queue"
 # Equal shares are 4 cpu and 3 memory. Of group 0, b waits for a until 4; c of group 1 starts at once.

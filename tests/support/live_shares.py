@@ -5,7 +5,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from pipeline.problems.groups.live.cluster import Names
+from pipeline.problems.groups.live.deciding import Names
 from pipeline.problems.groups.live.state import GroupMemory, SharesState
 from tests.oracles.groups import PlainGroups
 

@@ -6,11 +6,11 @@ import numpy as np
 
 from pipeline.config import A3cRecipe, CemRecipe, DaggerRecipe, MachinesRecipe, PpoRecipe
 from pipeline.core import ANY_KIND, keys
-from pipeline.problems.machines.networks.acting import greedy
 from pipeline.problems.machines.networks.actor_critic import ActorCritic, DeepSets, Linear, Vector
 from pipeline.problems.machines.networks.features import Shape
+from pipeline.problems.machines.networks.loading import greedy
 from pipeline.problems.machines.nouns import GREEDY, Jobs, Machines
-from pipeline.problems.machines.simulator.compiled.costs import costed
+from pipeline.problems.machines.simulator.compiled.batch import costed
 from pipeline.problems.machines.training.task import Task
 from pipeline.simulation.rollout import play
 

@@ -14,7 +14,7 @@ from measure import play, problems
 
 from pipeline.config import Params, load_params
 from pipeline.problems.pool.learning import read_task
-from pipeline.problems.pool.networks.acting import greedy
+from pipeline.problems.pool.networks.network import greedy
 from pipeline.problems.pool.networks.networks import build
 from pipeline.problems.pool.networks.sets import Sets
 from pipeline.problems.pool.training.imitate import imitate

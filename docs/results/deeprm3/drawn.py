@@ -22,8 +22,8 @@ from pipeline.core import IntArray
 from pipeline.errors import UserError
 from pipeline.problems.pool.nouns import Cluster, JobSet
 from pipeline.problems.pool.policies import drawn_by_name, policy_by_name
-from pipeline.problems.pool.scheduling.planning import best_drawn, searched
 from pipeline.problems.pool.scheduling.playing import mean_slowdown, schedule
+from pipeline.problems.pool.scheduling.schedule import best_drawn, searched
 from pipeline.progress import say
 from pipeline.scheduling.user_jobs import UserJobs
 

@@ -21,8 +21,8 @@ from pipeline.problems.pool.networks.loading import restore
 from pipeline.problems.pool.networks.sets import Sets
 from pipeline.problems.pool.nouns import Cluster, JobSet, batch
 from pipeline.problems.pool.simulator.compiled.batch import Batched
+from pipeline.problems.pool.training.mixture import left
 from pipeline.problems.pool.training.rolling import Roller
-from pipeline.problems.pool.training.stream_windows import left
 from pipeline.problems.pool.workload.source import source
 from pipeline.progress import say
 

@@ -45,7 +45,7 @@ class StreamWindows(Frozen):
     latest: Annotated[int, Field(ge=0, le=100_000)]  # step at which a window begins at the latest
     steps: Positive  # of a window
     beyond: Annotated[int, Field(ge=0, le=100_000)]  # steps behind it that count for its decisions
-    # What is left behind these costs later, in steps of what a step costs on average; see `stream_windows`.
+    # What is left behind these costs later, in steps of what a step costs on average; see `mixture`.
     left_job: Weight = 0.0  # a waiting job
     left_work: Weight = 0.0  # a step of the whole cluster's work
     left_by_load: tuple[Weight, ...] | None = None  # times this, in the order of `loads`

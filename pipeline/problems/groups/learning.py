@@ -23,9 +23,8 @@ from pipeline.problems.groups.evaluation.controlling import decided, own
 from pipeline.problems.groups.evaluation.play import Expectation, Player, controlled
 from pipeline.problems.groups.heuristics.teachers import TEACHERS
 from pipeline.problems.groups.networks import q_network
-from pipeline.problems.groups.networks.acting import controller
 from pipeline.problems.groups.networks.features import past, states
-from pipeline.problems.groups.networks.loading import restore
+from pipeline.problems.groups.networks.q_network import controller, restore
 from pipeline.problems.groups.nouns import Observation
 from pipeline.problems.groups.simulator.rewards import transitions
 from pipeline.problems.groups.storage import read_jobsets

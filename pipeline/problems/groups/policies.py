@@ -49,8 +49,10 @@ def _rule(name: str, knobs: Mapping[str, float], row: GroupsScenario) -> Act:
 
 
 def _model(folder: Path, row: GroupsScenario) -> Act:
-    from pipeline.problems.groups.networks.acting import controller  # torch: 2 s and 250 MB that rules do without
-    from pipeline.problems.groups.networks.loading import restore
+    from pipeline.problems.groups.networks.q_network import (
+        controller,  # torch: 2 s and 250 MB that rules do without
+        restore,
+    )
 
     model = storage.read_model(folder, GroupsCard)
     must_match(model.card, row)

@@ -53,8 +53,7 @@ def served(folder: Path) -> Served:
 
     @cache
     def load() -> Answering:
-        from pipeline.problems.groups.networks.acting import controller
-        from pipeline.problems.groups.networks.loading import restore
+        from pipeline.problems.groups.networks.q_network import controller, restore
 
         control = controller(restore(model.card, model.weights), cluster, configurations_of(model.card))
 

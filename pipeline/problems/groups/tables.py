@@ -11,21 +11,17 @@ from pipeline.schemas.columns import (
     KEYS,
     above_zero,
     integers,
-    job_rules,
     numbers,
     table,
     timed_job_results,
+    timed_jobs,
     timed_jobset_results,
 )
 
 
 def jobs_schema(resources: Iterable[str]) -> pa.DataFrameSchema:
-    """Return the schema of jobsets: sorted by (load, jobset), jobs numbered from 0 in order of arrival."""
-    columns = {"load": integers(1), "jobset": integers(0), "job": integers(0)}
-    columns |= {"arrival": numbers(0.0), "duration": above_zero(), "estimate": above_zero()}
-    columns |= {"group": integers(0), "queue": integers(0)}
-    columns |= {name: integers(0) for name in resources}
-    return pa.DataFrameSchema(columns, checks=job_rules(), strict=True, ordered=True, name="Jobs")
+    """Return the schema of jobsets."""
+    return timed_jobs({"group": integers(0), "queue": integers(0)}, resources, "Jobs")
 
 
 def user_job_columns(scenario: GroupsScenario) -> dict[str, pa.Column]:

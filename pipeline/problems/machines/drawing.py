@@ -8,8 +8,7 @@ from pipeline.core import SPLITS
 from pipeline.logs.plausible import refuse_implausible
 from pipeline.problems.machines.nouns import Jobs
 from pipeline.problems.machines.storage import write_jobsets, write_park
-from pipeline.problems.machines.workload.resampled import Blocks
-from pipeline.problems.machines.workload.source import Cut, source
+from pipeline.problems.machines.workload.source import Blocks, Cut, source
 from pipeline.problems.parts import Drawn
 from pipeline.progress import ProgressCallback
 

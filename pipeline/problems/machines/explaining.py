@@ -38,7 +38,7 @@ def placing(params: Params, scenario: str) -> Placing:
         game, load, number = game_of(jobsets, machines, params.seed)
         jobs = end_to_end(game.episodes)
         simulator = Simulator(jobs, machines, np.zeros(len(jobs.arrival)))
-        return Play(simulator, jobs, game.key, load, number, lambda: simulator.placed_jobs)
+        return Play(simulator, jobs, game.key, load, number, lambda: simulator.started)
 
     def scored(
         policies: Mapping[str, Policy], jobsets: Mapping[int, Sequence[Jobs]], masked: bool

@@ -10,9 +10,9 @@ from pipeline.config import MachinesAgent, MachinesCard, NoPretrain, Params
 from pipeline.core import Policy, keys
 from pipeline.learning.stored import must_be_as_asked, weights_of
 from pipeline.problems.machines.networks import loading
-from pipeline.problems.machines.networks.acting import PLAY
 from pipeline.problems.machines.networks.actor_critic import ActorCritic
-from pipeline.problems.machines.simulator.compiled.costs import costed
+from pipeline.problems.machines.networks.loading import PLAY
+from pipeline.problems.machines.simulator.compiled.batch import costed
 from pipeline.problems.machines.storage import read_jobsets, read_park
 from pipeline.problems.machines.training.task import Task
 from pipeline.problems.machines.workload.park import machines_of

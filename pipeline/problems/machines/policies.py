@@ -12,8 +12,7 @@ from pipeline.external.loading import external, is_external
 from pipeline.lookahead.planner import PREFIX, Planner
 from pipeline.problems.machines.heuristics.rules import HEURISTICS
 from pipeline.problems.machines.heuristics.tuning import TETRIS, heuristics_with
-from pipeline.problems.machines.lookahead.naming import network_base, past_of, planned
-from pipeline.problems.machines.networks.matching import must_fit
+from pipeline.problems.machines.lookahead.naming import must_fit, network_base, past_of, planned
 from pipeline.problems.machines.workload.park import time_scale
 
 

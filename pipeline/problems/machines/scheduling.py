@@ -72,7 +72,7 @@ def scheduled(
     def begin(part: Part[Jobs], key: KeyArray) -> tuple[Simulator, Iterator[int], Callable[[], int]]:
         batch = end_to_end([part.jobs])._replace(first=part.first)
         simulator = Simulator(batch, machines, np.zeros(len(batch.arrival)))  # no policy learns: presence costs nothing
-        return simulator, play_on(simulator, policy, key, DECISIONS_AT_ONCE), lambda: simulator.placed_jobs
+        return simulator, play_on(simulator, policy, key, DECISIONS_AT_ONCE), lambda: simulator.started
 
     longest = mine.taken(np.flatnonzero(mine.number == np.bincount(mine.number).argmax()))
     most = Game([longest], machines, np.zeros(1, dtype=np.uint64)).abreast

@@ -9,21 +9,17 @@ from pipeline.schemas.columns import (
     KEYS,
     above_zero,
     integers,
-    job_rules,
     numbers,
     table,
     timed_job_results,
+    timed_jobs,
     timed_jobset_results,
 )
 
 
 def jobs_schema(resources: Iterable[str]) -> pa.DataFrameSchema:
-    """Return the schema of jobsets: sorted by (load, jobset), jobs numbered from 0 in order of arrival."""
-    columns = {"load": integers(1), "jobset": integers(0), "job": integers(0)}
-    columns |= {"arrival": numbers(0.0), "duration": above_zero(), "estimate": above_zero()}
-    columns |= {"nodes": integers(1), "kinds": integers(1)}  # bits of the kinds of machines that it runs on
-    columns |= {name: integers(0) for name in resources}
-    return pa.DataFrameSchema(columns, checks=job_rules(), strict=True, ordered=True, name="MachinesJobs")
+    """Return the schema of jobsets; `kinds` are bits of the kinds of machines that a job runs on."""
+    return timed_jobs({"nodes": integers(1), "kinds": integers(1)}, resources, "MachinesJobs")
 
 
 # What became of each job under each policy. What is told of an unfinished job is the limit's lower bound; a job that

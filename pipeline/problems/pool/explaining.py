@@ -39,7 +39,7 @@ def placing(params: Params, name: str) -> Placing:
     def begin(jobsets: Mapping[int, Sequence[JobSet]], masked: bool) -> Play:
         game, load, number = game_of(jobsets, cluster, limit, params.seed, masked)
         simulator = Batched(game.jobs, cluster, limit, skip_forced=masked)
-        return Play(simulator, game.jobs, game.key, load, number, lambda: simulator.placed)
+        return Play(simulator, game.jobs, game.key, load, number, lambda: simulator.started)
 
     def scored(
         policies: Mapping[str, Policy], jobsets: Mapping[int, Sequence[JobSet]], masked: bool

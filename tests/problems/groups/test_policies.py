@@ -12,7 +12,7 @@ from pipeline import storage
 from pipeline.errors import UserError
 from pipeline.problems.groups.evaluation.watching import watch
 from pipeline.problems.groups.heuristics.names import RULES
-from pipeline.problems.groups.networks.acting import controller
+from pipeline.problems.groups.networks.q_network import controller
 from pipeline.problems.groups.policies import policy_by_name
 from pipeline.problems.groups.workload.source import cluster_of, configurations_of
 

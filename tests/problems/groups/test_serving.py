@@ -9,7 +9,7 @@ from group_rows import shared
 from numpy.testing import assert_array_equal
 
 from pipeline.errors import UserError
-from pipeline.problems.groups.networks.acting import controller
+from pipeline.problems.groups.networks.q_network import controller
 from pipeline.problems.groups.nouns import Observation, batch
 from pipeline.problems.groups.serving import SHAPES, answers, layout, served
 from pipeline.problems.groups.simulator.compiled.batch import Groups

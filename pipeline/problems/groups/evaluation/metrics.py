@@ -18,8 +18,7 @@ from pipeline.core import FloatArray, IntArray
 from pipeline.errors import UserError
 from pipeline.problems.groups.nouns import JobsBatch, Served, SharedCluster
 from pipeline.problems.groups.tables import GROUPS_FAIRNESS, GROUPS_SUMMARY, JOB_RESULTS, JOBSET_RESULTS
-from pipeline.schemas import empty
-from pipeline.simulation.outcomes import Outcome, job_table, jobset_table, must_be_whole, outcome_of
+from pipeline.simulation.outcomes import Outcome, job_table, jobset_table, must_be_whole, outcome_of, timed_summary
 from pipeline.simulation.results import percentile
 
 
@@ -121,24 +120,8 @@ def group_results(
 
 def summary(frame: pd.DataFrame, scenario: str) -> pd.DataFrame:
     """Return, at each load, the metrics of each policy that only scenarios of groups have; no rows of others."""
-    if "jain_wait" not in frame:
-        return empty(GROUPS_SUMMARY)
-    scored = frame.groupby(["load", "policy"], sort=False)
-    mean = scored.mean(numeric_only=True)
-    columns = {
-        "n": scored.size(),
-        "jobs": scored["jobs"].sum(),
-        "delay": mean["mean_wait"],
-        "p99_delay": mean["p99_wait"],
-        "longest_delay": scored["longest_wait"].max(),
-        "bounded_slowdown": mean["mean_bounded_slowdown"],
-        "jain_delay": mean["jain_wait"],
-        "jain_slowdown": mean["jain_slowdown"],
-        "reward": mean["reward"],
-        "unfinished": scored["unfinished"].sum(),
-    }
-    rows = pd.DataFrame(columns).reset_index().assign(scenario=scenario)[list(GROUPS_SUMMARY.columns)]
-    return rows.sort_values("load", kind="stable")
+    own = {"jain_delay": "jain_wait", "jain_slowdown": "jain_slowdown", "reward": "reward"}
+    return timed_summary(frame, scenario, GROUPS_SUMMARY, "delay", own)
 
 
 def fairness(frame: pd.DataFrame, scenario: str) -> pd.DataFrame:

@@ -10,14 +10,15 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from pipeline.core import FloatArray, IntArray, KeyArray, keys, uniform
+from pipeline.core import FloatArray, IntArray, KeyArray, uniform
 from pipeline.problems.groups.evaluation.foresight import Act
 from pipeline.problems.groups.evaluation.metrics import group_results, job_results, jobset_results
 from pipeline.problems.groups.nouns import Controller, Jobs, Observation, Setting, SharedCluster, batch
 from pipeline.problems.groups.simulator.compiled.batch import Groups
 from pipeline.problems.groups.simulator.rewards import WAITING, Transition, transitions
 from pipeline.progress import ShareCallback, no_progress
-from pipeline.simulation.results import MOST_JOBSETS, Results
+from pipeline.simulation.results import Results
+from pipeline.simulation.side_by_side import numbered
 
 SHOWN = 3  # jobsets of each load whose jobs and intervals are written one by one: all would be millions of rows
 
@@ -66,10 +67,8 @@ def score(
     on_progress: ShareCallback = no_progress,
 ) -> dict[str, Results]:
     """Return the results of controllers, by name, on jobsets by load."""
-    load = np.concatenate([np.full(len(group), load) for load, group in jobsets.items()])
-    number = np.concatenate([np.arange(len(group)) for group in jobsets.values()])
-    episodes = [jobs for group in jobsets.values() for jobs in group]
-    game = Game(load, number, episodes, cluster, keys(seed, load * MOST_JOBSETS + number, np.zeros_like(number)))
+    episodes, load, number, key = numbered(jobsets, seed)
+    game = Game(load, number, episodes, cluster, key)
     found = {}
     for k, (name, player) in enumerate(policies.items()):
         known = player if isinstance(player, Player) else Player(controlled(player))

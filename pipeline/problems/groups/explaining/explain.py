@@ -107,7 +107,7 @@ def _act(params: Params, policy: str, scenario: str) -> Act:
     if policy not in params.agents:
         return policy_by_name(policy, params, scenario)
     from pipeline.problems.groups.learning import stored  # torch, which rules do without
-    from pipeline.problems.groups.networks.acting import controller
+    from pipeline.problems.groups.networks.q_network import controller
 
     row = params.groups_scenario(scenario)
     return controlled(controller(stored(params, policy, "policy"), cluster_of(row), configurations_of(row)))

@@ -3,7 +3,7 @@
 Every rule works out what each group ought to have in parts of a unit; `whole` makes units of it, and hands out the
 whole cluster. What a group demands of a resource is what its running jobs hold and its waiting jobs want. All groups
 serve their queues in the same order, which is tuned on validation jobsets. Rules that nothing learns from stand apart
-in `rules`: a new one there makes no training stale.
+in `tuning`: a new one there makes no training stale.
 
 `drf` is dominant resource fairness (Ghodsi et al., NSDI 2011, section 4), filled up continuously and not task by task,
 and again at every interval.

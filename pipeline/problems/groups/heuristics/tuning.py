@@ -4,6 +4,9 @@ Every rule sets one order of queues for all groups, the one with the least mean 
 `fixed` is the best fixed configuration found there: its weights are drawn around each group's part of the work in the
 training jobsets. `capacity` guarantees each group that part. Two more are references, and nothing that one could run:
 `oracle` knows what is to come, and `undivided` gives every group the whole cluster.
+
+`capacity` is the rule of Hadoop's capacity scheduler, guarantees that others borrow while their owner has no use for
+them, without preemption and at the controller's pace.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -14,8 +17,15 @@ from pipeline.core import FloatArray
 from pipeline.problems.groups.evaluation.foresight import foresight
 from pipeline.problems.groups.evaluation.play import Player, controlled
 from pipeline.problems.groups.heuristics.names import REFERENCES
-from pipeline.problems.groups.heuristics.rules import HEURISTICS, capacity
-from pipeline.problems.groups.heuristics.teachers import fixed
+from pipeline.problems.groups.heuristics.teachers import (
+    TEACHERS,
+    Heuristic,
+    checked,
+    controller_of,
+    demanded,
+    fixed,
+    progressive_filling,
+)
 from pipeline.problems.groups.nouns import (
     Configurations,
     Controller,
@@ -26,6 +36,34 @@ from pipeline.problems.groups.nouns import (
 )
 from pipeline.problems.parts import Best
 from pipeline.simulation.results import Results, best_of, mean_cost
+
+
+def capacity(cluster: SharedCluster, order: int, guarantees: FloatArray | Sequence[float]) -> Controller:
+    """Return the controller of guaranteed shares which those borrow who want more than theirs.
+
+    Of each resource a group first has its demand up to its guarantee. What is left goes to those who want more, in
+    proportion to their guarantees and never beyond their demand; what nobody wants, to all in that proportion.
+
+    Args:
+        cluster: that is shared.
+        order: of all groups' queues.
+        guarantees: above 0, weights [G] of the guaranteed shares.
+    """
+    weight = checked(cluster, guarantees, zero=False)
+
+    def share(view: Observation) -> FloatArray:
+        # Both steps at once: of one resource, guarantees and borrowing end where weighted filling does.
+        alone = (demanded(view) / cluster.capacity).transpose(0, 2, 1)
+        filled = progressive_filling(alone.reshape(-1, cluster.groups, 1), weight).reshape(alone.shape)
+        left = np.maximum(1 - filled.sum(axis=2, keepdims=True), 0)
+        return np.asarray((filled + left * weight).transpose(0, 2, 1) * cluster.capacity)
+
+    return controller_of(cluster, order, share)
+
+
+# Rules that need nothing but the cluster and an order, by their params.yaml word.
+HEURISTICS: dict[str, Heuristic] = {**TEACHERS}
+
 
 Play = Callable[[Mapping[str, Player]], dict[str, Results]]  # on validation jobsets, all controllers at once
 Make = Callable[[int], Controller]  # from the place of an order in the cluster's list

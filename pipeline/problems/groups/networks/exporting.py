@@ -10,8 +10,7 @@ from pipeline import storage
 from pipeline.config import GroupsCard
 from pipeline.learning.exporting import Fields, onnx_of
 from pipeline.problems.groups.networks.features import MOST_SHARES
-from pipeline.problems.groups.networks.loading import restore
-from pipeline.problems.groups.networks.q_network import QNetwork
+from pipeline.problems.groups.networks.q_network import QNetwork, restore
 from pipeline.problems.groups.workload.source import configurations_of
 
 OF_QUEUE = ("waiting", "waiting_work", "waited", "head_waited", "head_estimate", "recent_jobs", "recent_work")

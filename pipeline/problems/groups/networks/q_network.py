@@ -5,15 +5,21 @@ network sees of them, among it what the training jobsets say of each. Values are
 """
 
 import math
+from collections.abc import Mapping
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
-from pipeline.config import QNetworkConfig
+from pipeline.config import GroupsCard, QNetworkConfig
 from pipeline.core import FloatArray, IntArray
-from pipeline.learning import vector_math
-from pipeline.problems.groups.networks.features import Shape, States, of_levels, shape_of
-from pipeline.problems.groups.nouns import SharedCluster
+from pipeline.errors import UserError
+from pipeline.learning import stored
+from pipeline.learning.stored import put_back
+from pipeline.problems.groups.evaluation.controlling import Choose, decided, setting_of
+from pipeline.problems.groups.networks.features import Shape, States, of_levels, shape_of, states
+from pipeline.problems.groups.nouns import Configurations, Controller, Observation, Setting, SharedCluster
+from pipeline.problems.groups.simulator.knapsack.several import plan
 
 Inputs = tuple[Tensor, Tensor]  # States as tensors
 
@@ -41,7 +47,7 @@ class QNetwork(nn.Module):
 
     def __init__(self, shape: Shape, config: QNetworkConfig, past: FloatArray, part: FloatArray) -> None:
         super().__init__()
-        vector_math.settle()
+        stored.settle()
         self.shape, self.per_group = shape, config.weights == "per_group"
         copies, (first, second) = len(past) if self.per_group else 1, config.hidden
         self.register_buffer("scale", torch.zeros(1))
@@ -92,3 +98,32 @@ def values_of(network: QNetwork, state: States, units: IntArray) -> FloatArray:
     with torch.no_grad():
         found: FloatArray = network(tensors(state), torch.from_numpy(units.astype("float32"))).numpy()
     return found
+
+
+def controller(
+    network: QNetwork, cluster: SharedCluster, configurations: Configurations, choose: Choose = plan
+) -> Controller:
+    """Return the controller that sets what a network values most."""
+
+    def control(view: Observation, draws: FloatArray) -> Setting:
+        values = values_of(network, states(view, cluster), configurations.units)
+        chosen = decided(values, configurations, cluster.capacity, choose)
+        return setting_of(chosen, view, configurations, cluster.capacity)
+
+    return control
+
+
+def restore(card: GroupsCard, weights: Mapping[str, FloatArray]) -> QNetwork:
+    """Rebuild a controller's network.
+
+    Raises:
+        UserError: the weights are not those of the network on the card.
+    """
+    if not isinstance(card.network, QNetworkConfig):
+        raise UserError(f"model of agent '{card.agent}': expected network q_network, found {card.network.name}")
+    shape = Shape(len(card.queues), len(card.orders), len(card.resources))
+    past = np.zeros((card.groups, shape.past), dtype=np.float32)
+    with torch.random.fork_rng(devices=[]):
+        network = QNetwork(shape, card.network, past, np.ones(shape.resources))
+    put_back(network, weights, card.agent)
+    return network

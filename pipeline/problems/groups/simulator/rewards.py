@@ -36,18 +36,6 @@ class Transition(NamedTuple):
 Acts = Callable[[IntArray, Observation], Setting]  # (episodes [B'], what is seen of them)
 
 
-def _present(groups: Groups, rows: IntArray, view: Observation) -> FloatArray:
-    return groups.what_if(rows, Setting(view.share, view.order))
-
-
-def _nothing(groups: Groups, rows: IntArray, view: Observation) -> FloatArray:
-    return groups.what_if(rows, Setting(np.zeros_like(view.share), view.order), alone=True)
-
-
-def _zero(groups: Groups, rows: IntArray, view: Observation) -> FloatArray:
-    return np.zeros(view.order.shape)
-
-
 def transitions(groups: Groups, acts: Acts, against: str) -> Iterator[Transition]:
     """Play to the end of every episode, and yield every interval behind it.
 
@@ -69,13 +57,12 @@ def transitions(groups: Groups, acts: Acts, against: str) -> Iterator[Transition
         yield last[0]
 
 
-def _delay(jobs: JobsBatch) -> FloatArray:
-    return np.ones(len(jobs.duration))
-
-
-def _slowdown(jobs: JobsBatch) -> FloatArray:
-    return 1 / np.maximum(jobs.duration, SHORTEST_BOUNDED)
-
-
-AGAINST = {"present": _present, "nothing": _nothing, "zero": _zero}
-WAITING = {"delay": _delay, "slowdown": _slowdown}
+AGAINST: dict[str, Callable[[Groups, IntArray, Observation], FloatArray]] = {
+    "present": lambda groups, rows, view: groups.what_if(rows, Setting(view.share, view.order)),
+    "nothing": lambda groups, rows, view: groups.what_if(rows, Setting(np.zeros_like(view.share), view.order), True),
+    "zero": lambda groups, rows, view: np.zeros(view.order.shape),
+}
+WAITING: dict[str, Callable[[JobsBatch], FloatArray]] = {
+    "delay": lambda jobs: np.ones(len(jobs.duration)),
+    "slowdown": lambda jobs: 1 / np.maximum(jobs.duration, SHORTEST_BOUNDED),
+}

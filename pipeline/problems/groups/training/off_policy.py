@@ -3,26 +3,110 @@
 The log is what the sample generator makes of training jobsets. The question is asked in states of other jobsets, which
 a rule brings about and at a random interval hands over: what does the controller cost from there on, discounted? It is
 estimated from the log alone, and then played.
+
+Fitted Q evaluation (Le, Voloshin, Yue 2019): a value function of the controller's cost is fitted to the log, again and
+again, on targets cost + gamma * Q(s', what the controller would set in s'). Importance weights, and with them the
+doubly robust estimator, are of no use here: a decision is a configuration for each of G groups, and no log holds enough
+of the controller's own to weigh the others by.
+
+The log says what would be set for every group; each group's value is fitted apart, as in Q-learning.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
+import torch
 
 from pipeline.config import QNetworkConfig, Replay
 from pipeline.core import FloatArray, IntArray
 from pipeline.problems.groups.heuristics.teachers import proportional
 from pipeline.problems.groups.networks import q_network
 from pipeline.problems.groups.networks.features import States, past, states
+from pipeline.problems.groups.networks.q_network import QNetwork, tensors
 from pipeline.problems.groups.nouns import Controller, Jobs, Observation, Setting
 from pipeline.problems.groups.simulator.rewards import Transition, transitions
 from pipeline.problems.groups.tables import OFF_POLICY
-from pipeline.problems.groups.training.fitted import Fit, Meant, estimated, fitted
+from pipeline.problems.groups.training.q_learning import Target
 from pipeline.problems.groups.training.replay import mixed
-from pipeline.problems.groups.training.replay_memory import Transitions
-from pipeline.problems.groups.training.task import Task
+from pipeline.problems.groups.training.task import Task, Transitions
 from pipeline.schemas import empty
+
+FIT_DRAWS = 13  # keeps the batches apart from other random numbers
+LEAST_DECISIONS = 8  # decisions of the cluster in a batch
+
+
+class Fit(NamedTuple):
+    """How much is fitted."""
+
+    gamma: float
+    steps: int
+    batch: int  # decisions of single groups
+    learning_rate: float
+    target: int  # steps between two copies to the target network
+    clip: float
+
+
+class Meant(NamedTuple):
+    """What a controller would set in D states."""
+
+    share: FloatArray  # [D, G, R]
+    order: IntArray  # [D, G]
+
+
+def fitted(network: QNetwork, log: Transitions, then: Meant, how: Fit, seed: int) -> None:
+    """Fit a value function of costs to a log, for the controller that means to set `then` in the next states.
+
+    Args:
+        network: changed in place; its `scale` is set.
+        log: rewards are costs with a minus.
+        then: what the controller would set in the next state of each decision.
+        how: how much.
+        seed: of the batches.
+    """
+    rng = np.random.default_rng([seed, FIT_DRAWS])
+    network.scale.fill_(float(log.reward.std()) or 1.0)
+    reward = torch.from_numpy(log.reward) / network.scale
+    goes_on = torch.from_numpy((~log.over).astype(np.float32))[:, None]
+    target, optimizer = Target(network), torch.optim.Adam(network.parameters(), lr=how.learning_rate)
+    for step in range(how.steps):
+        for group in optimizer.param_groups:
+            group["lr"] = how.learning_rate * (1 - step / how.steps)
+        some = rng.integers(0, len(log.over), max(LEAST_DECISIONS, how.batch // log.order.shape[1]))
+        with torch.no_grad():
+            later = _at(target, _some(log.then, some), Meant(then.share[some], then.order[some]))
+            wanted = reward[some] + how.gamma * goes_on[some] * later
+        values = _at(network, _some(log.state, some), Meant(log.share[some], log.order[some]))
+        # Squares, for a mean is asked for: Huber's error leans to the median, and costs have a long tail.
+        loss = torch.nn.functional.mse_loss(values, wanted)
+        optimizer.zero_grad()
+        loss.backward()  # type: ignore[no-untyped-call]
+        torch.nn.utils.clip_grad_norm_(network.parameters(), how.clip)
+        optimizer.step()
+        target.follow(how.target)
+
+
+def estimated(network: QNetwork, state: States, meant: Meant) -> FloatArray:
+    """Return the discounted cost [D] from D states on, summed over groups."""
+    with torch.no_grad():
+        value: FloatArray = (-_at(network, state, meant) * network.scale).sum(dim=1).numpy()
+    return value
+
+
+Values = Callable[[tuple[torch.Tensor, torch.Tensor], torch.Tensor], torch.Tensor]
+
+
+def _at(values: Values, state: States, meant: Meant) -> torch.Tensor:
+    """Return the values [D, G] of what is set."""
+    given = torch.from_numpy(meant.share.astype("float32"))[:, :, None]
+    found = values(tensors(state), given)[:, :, 0]
+    return found.gather(2, torch.from_numpy(meant.order.astype(np.int64))[:, :, None])[:, :, 0]
+
+
+def _some(state: States, rows: IntArray) -> States:
+    return States(state.features[rows], state.amounts[rows])
+
 
 FIT = Fit(gamma=0.9, steps=1500, batch=256, learning_rate=1e-3, target=50, clip=1.0)
 EARLIEST, LATEST = 6, 60  # intervals after which a state is handed over
@@ -52,7 +136,8 @@ def off_policy(
     handed = _handed_over(task, held_out)
     if handed is None:
         return empty(OFF_POLICY)
-    (state, views), logged = handed, _logged(task, log)
+    jobsets = [task.train[log.loads[k % len(log.loads)]][k // len(log.loads)] for k in range(log.jobsets)]
+    (state, views), logged = handed, _Log(list(transitions(task.begin(jobsets), mixed(task, log), "zero")), task)
     rows = []
     for name, controller in controllers.items():
         fresh = q_network.build(network, task.cluster, past(task.train, task.cluster), task.seed)
@@ -94,11 +179,6 @@ class _Log:
         set_there = [_meant(controller, transition.view) for transition in self._played]
         share, order = (np.concatenate(column)[self._after] for column in zip(*set_there, strict=True))
         return Meant(share, order)
-
-
-def _logged(task: Task, log: Replay) -> _Log:
-    jobsets = [task.train[log.loads[k % len(log.loads)]][k // len(log.loads)] for k in range(log.jobsets)]
-    return _Log(list(transitions(task.begin(jobsets), mixed(task, log), "zero")), task)
 
 
 def _joined(parts: Sequence[States]) -> States:

@@ -19,8 +19,7 @@ from pipeline.errors import UserError
 from pipeline.learning.memory import Memory
 from pipeline.problems.groups.evaluation.controlling import decided
 from pipeline.problems.groups.networks.q_network import Inputs, QNetwork, tensors
-from pipeline.problems.groups.training.replay_memory import Transitions
-from pipeline.problems.groups.training.task import Task
+from pipeline.problems.groups.training.task import Task, Transitions
 
 
 class Learner:

@@ -5,9 +5,15 @@ jobsets are windows that begin at any time. Those of validation and test are of 
 side, as long as a window at the highest load, the same ones at all loads. At a lower load windows are shorter by the
 log's clock, and a block holds as many as fit side by side. So no two windows of a load share a job, and those of all
 loads are independent block by block. A block with a window in which no job arrives is skipped.
+
+In a recipe, arrivals of each group are a Poisson process whose rate is a sine of time, drawn by thinning one of the
+highest rate. Queue, run time and demand of a job are independent of each other's draws and of time; run times are
+log-normal and not cut. Load = arrivals per unit of time * E[run time] * E[demand] / capacity, mean over resources,
+exactly over whole periods; every group has an equal part of it, so that one with short jobs has more of them.
 """
 
-from collections.abc import Iterator, Sequence
+import math
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -17,14 +23,65 @@ import numpy as np
 
 from pipeline.config import GroupsLog, GroupsScenario, Params, Sinusoidal
 from pipeline.config.groups.learning import GroupsCard
-from pipeline.core import LOG_NAME, SPLIT_NUMBERS
+from pipeline.core import LOG_NAME, SPLIT_NUMBERS, FloatArray
 from pipeline.errors import UserError
 from pipeline.logs.registry import read
 from pipeline.logs.trace import DAY_S
+from pipeline.logs.windows import Origin
 from pipeline.problems.groups.nouns import Configurations, Jobs, SharedCluster
 from pipeline.problems.groups.workload.log import Gathered, describe, fits, gathered, random_window, spread, unseen
-from pipeline.problems.groups.workload.sinusoidal import draw_jobs
 from pipeline.progress import ProgressCallback, no_progress
+
+
+def mix_of(workload: Sinusoidal, group: int) -> Mapping[str, float]:
+    """Return the queues' shares of a group's jobs; groups take the mixes in turn."""
+    return workload.mixes[group % len(workload.mixes)]
+
+
+def load_of_one(workload: Sinusoidal, scenario: GroupsScenario, group: int) -> float:
+    """Return the load in percent that one job of a group makes in each unit of time."""
+    medians = sum(share * workload.run[queue] for queue, share in mix_of(workload, group).items())
+    shares = [float(np.mean(workload.demand[name])) / units for name, units in scenario.resources.items()]
+    return 100 * medians * math.exp(workload.spread**2 / 2) * sum(shares) / len(shares)
+
+
+def mean_rates(workload: Sinusoidal, scenario: GroupsScenario, load: int) -> FloatArray:
+    """Return each group's mean arrivals [G] per unit of time at a load in percent."""
+    each = load / scenario.groups
+    return np.array([each / load_of_one(workload, scenario, group) for group in range(scenario.groups)])
+
+
+def swung(workload: Sinusoidal, scenario: GroupsScenario, group: int, time: FloatArray) -> FloatArray:
+    """Return what a group's mean rate is multiplied with, at each time."""
+    turn = time / (workload.period * scenario.interval) + group / scenario.groups
+    return np.asarray(1 + workload.amplitude * np.sin(2 * np.pi * turn))
+
+
+def draw_jobs(workload: Sinusoidal, scenario: GroupsScenario, load: int, rng: np.random.Generator) -> Jobs:
+    """Draw one jobset at a load in percent; one without a job is drawn again."""
+    rates = mean_rates(workload, scenario, load)
+    while True:
+        groups = [_of_one(workload, scenario, group, rate, rng) for group, rate in enumerate(rates)]
+        columns = [np.concatenate(column) for column in zip(*groups, strict=True)]
+        if len(columns[0]):
+            order = np.argsort(columns[0], kind="stable")  # jobs of one time: the first group's first
+            return Jobs._make(column[order] for column in columns)
+
+
+def _of_one(workload: Sinusoidal, scenario: GroupsScenario, group: int, rate: float, rng: np.random.Generator) -> Jobs:
+    """Draw the jobs of one group, in order of arrival."""
+    span = workload.intervals * scenario.interval
+    highest = 1 + workload.amplitude
+    often = np.sort(rng.uniform(0, span, rng.poisson(rate * highest * span)))
+    arrival = often[rng.uniform(0, highest, len(often)) < swung(workload, scenario, group, often)]
+    jobs, mix = len(arrival), mix_of(workload, group)
+    queue = rng.choice(len(scenario.queues), jobs, p=[mix[name] for name in scenario.queues])
+    medians = np.array([workload.run[name] for name in scenario.queues])
+    duration = medians[queue] * np.exp(workload.spread * rng.standard_normal(jobs))
+    amounts = [np.array(workload.demand[name], dtype=np.int64) for name in scenario.resources]
+    demand = np.column_stack([rng.choice(some, jobs) for some in amounts])
+    return Jobs(arrival, duration, duration, demand, np.full(jobs, group), queue.astype(np.int64))
+
 
 EVEN = ("validation", "test")  # splits whose windows are spread evenly
 
@@ -66,33 +123,22 @@ def configurations_of(scenario: GroupsScenario | GroupsCard) -> Configurations:
 
 
 @dataclass(frozen=True)
-class Drawn:
+class Drawn(Origin[Jobs]):
     """Jobs drawn from a recipe; the unit of time is its own."""
 
-    seed: int
     scenario: GroupsScenario
     workload: Sinusoidal
     notes: tuple[str, ...] = ()
 
-    def split(self, name: str) -> dict[int, list[Jobs]]:
-        """Return the jobsets of a split, by load."""
-        count = getattr(self.scenario.jobsets, name)
-        return {load: [self._draw(name, load, k) for k in range(count)] for load in self.scenario.loads}
-
-    def fresh(self, load: int, number: int) -> Jobs:
-        """Return a training jobset that `generate` did not write."""
-        return self._draw("fresh", load, number)
-
-    def _draw(self, stream: str, load: int, number: int) -> Jobs:
-        rng = np.random.default_rng([self.seed, SPLIT_NUMBERS[stream], load, number])
+    def draw(self, stream: str, load: int, rng: np.random.Generator) -> Jobs:
+        """Return a jobset; its numbers alone tell splits apart."""
         return draw_jobs(self.workload, self.scenario, load, rng)
 
 
 @dataclass(frozen=True)
-class Cut:
+class Cut(Origin[Jobs]):
     """Jobs cut from a log; its times are seconds."""
 
-    seed: int
     scenario: GroupsScenario
     workload: GroupsLog
     log: Gathered
@@ -104,28 +150,19 @@ class Cut:
         Raises:
             UserError: the period is shorter than a window, or no job arrives in any.
         """
-        if name in EVEN:
-            return self._even(name)
-        return {load: self._random(name, load) for load in self.scenario.loads}
+        return self._even(name) if name in EVEN else super().split(name)
 
-    def fresh(self, load: int, number: int) -> Jobs:
+    def draw(self, stream: str, load: int, rng: np.random.Generator) -> Jobs:
         """Return a window that begins at any time of the training period.
 
         Raises:
             UserError: the period is shorter than a window at this load.
         """
-        return self._at_random("fresh", load, number)
+        return random_window(self.log, self.length(load), load, rng)
 
     def length(self, load: int) -> float:
         """Return how long a window is at a load in percent, by the log's clock."""
         return self.workload.window * self.scenario.interval / self.log.stretch(load)
-
-    def _random(self, name: str, load: int) -> list[Jobs]:
-        return [self._at_random(name, load, k) for k in range(getattr(self.scenario.jobsets, name))]
-
-    def _at_random(self, stream: str, load: int, number: int) -> Jobs:
-        rng = np.random.default_rng([self.seed, SPLIT_NUMBERS[stream], load, number])
-        return random_window(self.log, self.length(load), load, rng)
 
     def _even(self, name: str) -> dict[int, list[Jobs]]:
         longest, wanted = self.length(max(self.scenario.loads)), getattr(self.scenario.jobsets, name)

@@ -14,7 +14,6 @@ import pandas as pd
 from pipeline.core import FloatArray, IntArray
 from pipeline.problems.machines.nouns import JobsBatch, Machines, Placed
 from pipeline.problems.machines.tables import JOB_RESULTS, JOBSET_RESULTS, SUMMARY
-from pipeline.schemas import empty
 from pipeline.simulation.outcomes import (
     Outcome,
     job_table,
@@ -22,6 +21,7 @@ from pipeline.simulation.outcomes import (
     jobset_table,
     must_be_whole,
     outcome_of,
+    timed_summary,
 )
 
 
@@ -57,22 +57,7 @@ def jobset_results(
 
 def summary(frame: pd.DataFrame, scenario: str) -> pd.DataFrame:
     """Return, at each load, the metrics of each policy that only scenarios of many machines have; no rows of others."""
-    if "area_weighted_response" not in frame:
-        return empty(SUMMARY)
-    scored = frame.groupby(["load", "policy"], sort=False)
-    mean = scored.mean(numeric_only=True)
-    columns = {
-        "n": scored.size(),
-        "jobs": scored["jobs"].sum(),
-        "bounded_slowdown": mean["mean_bounded_slowdown"],
-        "wait": mean["mean_wait"],
-        "p99_wait": mean["p99_wait"],
-        "longest_wait": scored["longest_wait"].max(),
-        "area_weighted_response": mean["area_weighted_response"],
-        "unfinished": scored["unfinished"].sum(),
-    }
-    rows = pd.DataFrame(columns).reset_index().assign(scenario=scenario)[list(SUMMARY.columns)]
-    return rows.sort_values("load", kind="stable")
+    return timed_summary(frame, scenario, SUMMARY, "wait", {"area_weighted_response": "area_weighted_response"})
 
 
 def area_weighted(jobs: JobsBatch, value: FloatArray, machines: Machines) -> FloatArray:

@@ -8,16 +8,16 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pipeline.core import IntArray, KeyArray, Policy, keys
+from pipeline.core import IntArray, KeyArray, Policy
 from pipeline.problems.machines.evaluation.metrics import job_results, jobset_results
 from pipeline.problems.machines.nouns import Jobs, Machines, Placed, end_to_end
 from pipeline.problems.machines.simulator.compiled.batch import Simulator
-from pipeline.problems.machines.simulator.compiled.rules import players
+from pipeline.problems.machines.simulator.compiled.rules import Players, players
 from pipeline.progress import ShareCallback, no_progress
 from pipeline.simulation.choosing import compiled_rule_of
-from pipeline.simulation.results import MOST_JOBSETS, Results
+from pipeline.simulation.results import Results
 from pipeline.simulation.rollout import DECISIONS_AT_ONCE, Insider, play_compiled, play_together
-from pipeline.simulation.side_by_side import MOST_ABREAST, InPlay, play_all
+from pipeline.simulation.side_by_side import MOST_ABREAST, InPlay, numbered, play_all
 
 NUMBERS_ABREAST = 1 << 24  # that the simulator, and what policies see, hold of all episodes side by side: 128 MiB
 
@@ -60,30 +60,19 @@ class Game(NamedTuple):
 
 def game_of(jobsets: Mapping[int, Sequence[Jobs]], machines: Machines, seed: int) -> tuple[Game, IntArray, IntArray]:
     """Return jobsets by load as a game, and the load and number of each episode; see `score`."""
-    load = np.concatenate([np.full(len(group), load) for load, group in jobsets.items()])
-    number = np.concatenate([np.arange(len(group)) for group in jobsets.values()])
-    key = keys(seed, load * MOST_JOBSETS + number, np.zeros_like(number))
-    return Game([jobs for group in jobsets.values() for jobs in group], machines, key), load, number
+    episodes, load, number, key = numbered(jobsets, seed)
+    return Game(episodes, machines, key), load, number
 
 
 def played(game: Game, policies: Sequence[Policy | Insider], on_progress: ShareCallback) -> list[Placed]:
     """Return what each policy made of the jobs."""
 
-    def begin(some: Sequence[Policy | Insider], group: IntArray) -> InPlay:
-        whose, episode = np.divmod(group, len(game.episodes))
+    def begin(episode: IntArray) -> InPlay[Players]:
         jobs = end_to_end([game.episodes[b] for b in episode])
         simulator = Simulator(jobs, game.machines, np.zeros(len(jobs.arrival)))  # nobody learns: presence costs nothing
+        return InPlay(simulator, len(jobs.arrival), simulator.placed)
 
-        def started() -> float:
-            return simulator.placed_jobs / max(1, len(jobs.arrival))
-
-        rules = [rule for policy in some if (rule := compiled_rule_of(policy)) is not None]
-        if rules:
-            who = players([rules[k] for k in whose], game.key[episode])
-            return InPlay(play_compiled(simulator, who, game.at_once), started, simulator.placed)
-        return InPlay(play_together(simulator, some, whose, game.key[episode]), started, simulator.placed)
-
-    found = play_all(policies, len(game.episodes), game.abreast, begin, on_progress)
+    found = play_all(policies, game.key, game.abreast, begin, players, on_progress, game.at_once)
     return [Placed._make(columns) for columns in found]
 
 

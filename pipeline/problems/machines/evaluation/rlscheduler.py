@@ -16,8 +16,7 @@ from pipeline.core import SHORTEST_BOUNDED, THOUSANDTHS, KeyArray, Policy
 from pipeline.external.guard import PolicyError
 from pipeline.problems.machines.evaluation.play import play_on
 from pipeline.problems.machines.nouns import BLOCKING, EASY_WITHIN, JobsBatch, Machines, Placed, end_to_end
-from pipeline.problems.machines.simulator.compiled.batch import Simulator
-from pipeline.problems.machines.simulator.compiled.costs import bounded_slowdown
+from pipeline.problems.machines.simulator.compiled.batch import Simulator, bounded_slowdown
 from pipeline.problems.machines.workload.rlscheduler import SEQUENCE, STARTS, Protocol
 from pipeline.simulation.rollout import Insider
 

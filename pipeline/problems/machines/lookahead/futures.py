@@ -6,8 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from pipeline.core import FloatArray, IntArray
-from pipeline.problems.machines.lookahead.copying import Coming
-from pipeline.problems.machines.lookahead.run_times import shares
+from pipeline.problems.machines.lookahead.copying import Coming, shares
 from pipeline.problems.machines.nouns import Jobs
 
 

@@ -9,8 +9,7 @@ import numpy as np
 
 from pipeline.core import FloatArray, IntArray
 from pipeline.problems.machines.nouns import BLOCKING
-from pipeline.problems.machines.simulator.compiled.clock import end, next_arrival, next_end
-from pipeline.problems.machines.simulator.compiled.holding import _backfill, reserve
+from pipeline.problems.machines.simulator.compiled.holding import _backfill, end, next_arrival, next_end, reserve
 from pipeline.problems.machines.simulator.compiled.placing import first_machine, start
 from pipeline.problems.machines.simulator.compiled.rules import FCFS, RULES, _job_score
 from pipeline.problems.machines.simulator.compiled.state import Rules, State

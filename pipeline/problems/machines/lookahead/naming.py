@@ -6,7 +6,7 @@ from functools import partial
 import numpy as np
 
 from pipeline import storage
-from pipeline.config import MachinesCard, MachinesPlan, Params
+from pipeline.config import MachinePark, MachinesCard, MachinesPlan, MachinesScenario, Params
 from pipeline.core import CompiledRule, FloatArray, Observation, Policy
 from pipeline.errors import UserError
 from pipeline.lookahead.planner import PREFIX, Base, Planner, SearchBudget
@@ -14,10 +14,27 @@ from pipeline.problems.machines.heuristics.rules import HEURISTICS
 from pipeline.problems.machines.heuristics.tuning import heuristics_with
 from pipeline.problems.machines.lookahead.futures import ArrivalModel, arrival_model
 from pipeline.problems.machines.lookahead.search import Asked, MachinesSearch
-from pipeline.problems.machines.networks.matching import must_fit
 from pipeline.problems.machines.storage import read_park
 from pipeline.problems.machines.workload.source import source
 from pipeline.simulation.choosing import compiled_rule_of
+
+
+def must_fit(name: str, card: MachinesCard, scenario: MachinesScenario, park: MachinePark) -> None:
+    """Refuse a model that was trained for other machines.
+
+    Raises:
+        UserError: one line for the first thing that differs.
+    """
+    resources, here = ", ".join(card.resources), ", ".join(park.resources)
+    for what, trained, found in (
+        ("resources", resources, here),
+        ("machines", card.machines, len(park.capacity)),
+        ("slots", card.slots, scenario.slots),
+        ("dispatch", card.dispatch, scenario.dispatch),
+    ):
+        if trained != found:
+            raise UserError(f"{name}: trained for {what} {trained}; here: {what} {found}")
+
 
 FIRST = 1_000_000  # number of the first fresh jobset that futures are taken from; no training draws so many
 JOBSETS = 4  # of each load that futures are taken from
@@ -81,10 +98,9 @@ def network_base(card: MachinesCard, weights: Mapping[str, FloatArray]) -> Base[
         UserError: the weights are not those of the network on the card.
     """
     # torch: 2 s and 250 MB that heuristics do without
-    from pipeline.problems.machines.networks.acting import PLAY, compiled, forward, greedy
     from pipeline.problems.machines.networks.actor_critic import DeepSets
     from pipeline.problems.machines.networks.features import features
-    from pipeline.problems.machines.networks.loading import restore
+    from pipeline.problems.machines.networks.loading import PLAY, compiled, forward, greedy, restore
 
     network = restore(card, weights).network
     alike = isinstance(network, DeepSets)

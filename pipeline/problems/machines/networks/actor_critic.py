@@ -9,7 +9,7 @@ so that it takes any number of either. `linear` is what heuristics are: a sum of
 import torch
 from torch import Tensor, nn
 
-from pipeline.learning import vector_math
+from pipeline.learning import stored
 from pipeline.problems.machines.networks.features import AREA, AREA_AHEAD, THERE, Features, Shape
 
 BEGINS = {"area": AREA, "area_ahead": AREA_AHEAD}  # what is small comes first
@@ -24,7 +24,7 @@ class ActorCritic(nn.Module):
 
     def __init__(self, shape: Shape) -> None:
         super().__init__()
-        vector_math.settle()
+        stored.settle()
         self.shape = shape
         self.register_buffer("scale", torch.zeros(1))
 

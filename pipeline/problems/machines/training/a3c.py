@@ -27,8 +27,17 @@ from pipeline.learning.memory import Memory
 from pipeline.learning.update import Update
 from pipeline.problems.machines.networks.actor_critic import ActorCritic, Inputs
 from pipeline.problems.machines.nouns import Jobs
-from pipeline.problems.machines.training.gradient import by_critic, optimizer_for, set_rate, set_scale, take_step
-from pipeline.problems.machines.training.task import MOST_JOBSETS, Task, log_chances, record
+from pipeline.problems.machines.training.task import (
+    MOST_JOBSETS,
+    Task,
+    by_critic,
+    log_chances,
+    optimizer_for,
+    record,
+    set_rate,
+    set_scale,
+    take_step,
+)
 
 LOOK_EVERY_S = 1.0  # whether all workers still live
 
@@ -64,7 +73,8 @@ def a3c(network: ActorCritic, task: Task, config: A3c, memory: Memory | None = N
         yield from _applied(network, optimizer, recipe, numbers, found)
         return
     if not float(network.scale):
-        _set_scale(network, still, work[0][0], task.draw(*work[0]))
+        number, jobsets = work[0][0], task.draw(*work[0])
+        set_scale(network, record(network, still.begin(jobsets), _keys(still, number, jobsets)).cost)
     with _Workers(network, still, recipe, config.workers) as workers:
         yield from _applied(network, optimizer, recipe, numbers, workers.gradients(task, work))
 
@@ -86,11 +96,6 @@ def _applied(
         set_rate(optimizer, recipe, number, numbers.stop - 1)
         take_step(network, optimizer, recipe.clip, number)
         yield Update(number, sent.metrics)
-
-
-def _set_scale(network: ActorCritic, task: Task, number: int, jobsets: Sequence[Jobs]) -> None:
-    played = record(network, task.begin(jobsets), _keys(task, number, jobsets))
-    set_scale(network, played.cost)
 
 
 def _keys(task: Task, number: int, jobsets: Sequence[Jobs]) -> KeyArray:

@@ -18,8 +18,15 @@ from pipeline.learning.update import Update
 from pipeline.problems.machines.heuristics.teachers import TEACHERS
 from pipeline.problems.machines.networks.actor_critic import ActorCritic, Inputs
 from pipeline.problems.machines.networks.features import Features
-from pipeline.problems.machines.training.gradient import optimizer_for, set_rate, take_step
-from pipeline.problems.machines.training.task import MOST_JOBSETS, Task, log_chances, record
+from pipeline.problems.machines.training.task import (
+    MOST_JOBSETS,
+    Task,
+    log_chances,
+    optimizer_for,
+    record,
+    set_rate,
+    take_step,
+)
 
 
 def dagger(network: ActorCritic, task: Task, config: Dagger, memory: Memory | None = None) -> Iterator[Update]:

@@ -18,15 +18,19 @@ from pipeline.core import FloatArray, IntArray, keys
 from pipeline.learning.memory import Memory
 from pipeline.learning.update import Update
 from pipeline.problems.machines.networks.actor_critic import ActorCritic, Inputs
-from pipeline.problems.machines.training.gradient import (
+from pipeline.problems.machines.training.task import (
+    MOST_JOBSETS,
+    Played,
+    Task,
     by_critic,
     by_others,
+    log_chances,
     optimizer_for,
+    record,
     set_rate,
     set_scale,
     take_step,
 )
-from pipeline.problems.machines.training.task import MOST_JOBSETS, Played, Task, log_chances, record
 
 
 def ppo(network: ActorCritic, task: Task, config: Ppo, memory: Memory | None = None) -> Iterator[Update]:

@@ -16,6 +16,8 @@ STALL = 10.0  # median run times without an arrival after which void is refused,
 
 def machines_of(scenario: MachinesScenario, park: MachinePark) -> Machines:
     """Return what the simulator must know of a scenario; its times are told in the park's unit."""
+    # Of a log, the unit is the median run time.
+    usual = STALL * (scenario.workload.median if isinstance(scenario.workload, Tasks) else 1.0)
     return Machines(
         capacity=np.array(park.capacity, dtype=np.int64),
         kind=np.array(park.kind, dtype=np.int64),
@@ -23,20 +25,13 @@ def machines_of(scenario: MachinesScenario, park: MachinePark) -> Machines:
         dispatch=DISPATCH.index(scenario.dispatch),
         pause=scenario.pause * park.unit,
         time_limit=scenario.time_limit * park.unit,
-        stall=_stall(scenario) * park.unit,
+        stall=(usual if scenario.stall is None else scenario.stall) * park.unit,
     )
 
 
 def time_scale(scenario: MachinesScenario, park: MachinePark) -> float:
     """Return the time that features show as one half: the median run time."""
     return scenario.workload.median if isinstance(scenario.workload, Tasks) else park.unit
-
-
-def _stall(scenario: MachinesScenario) -> float:
-    """Return the scenario's, in units of its time: of a log, the unit is the median run time."""
-    if scenario.stall is not None:
-        return scenario.stall
-    return STALL * (scenario.workload.median if isinstance(scenario.workload, Tasks) else 1.0)
 
 
 def grouped(groups: Sequence[Group], unit: float) -> MachinePark:

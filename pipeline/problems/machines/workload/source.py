@@ -5,56 +5,95 @@ Every jobset has random draws of its own, keyed by (seed, split, load, number).
 Recipe: Deepk8s draws from Alibaba's log; ours draws as logs look. Run times are log-normal and cut at the longest;
 each resource's demand is one of a few, all equally often; arrivals are Poisson from the first job, at 0, on. Load =
 arrivals per time unit * E[run time] * E[demand] / all machines' capacity, mean over resources, exactly for the cut law.
+
+Blocks are of consecutive jobs of some parts of a log (a block bootstrap, Künsch 1989). A part that is too short to
+learn from gives any number of jobsets in which jobs still come as they came: in bursts, and by users with habits. Each
+job keeps the time since the job before it, stretched or compressed to the load. Parts are named by places of jobs in
+order of arrival, so that what others published on the jobs between them can be tested on jobs that nobody has learned
+from.
 """
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
-from pipeline.config import MachinePark, MachinesLog, MachinesScenario, Params, Sampled, Tasks
-from pipeline.core import ANY_KIND, LOG_NAME, NODES_NAME, SPLIT_NUMBERS, SPLITS, THOUSANDTHS
+from pipeline.config import MachinePark, MachinesLog, MachinesScenario, Params, Parts, Sampled, Tasks
+from pipeline.core import ANY_KIND, LOG_NAME, NODES_NAME, SPLITS, THOUSANDTHS
 from pipeline.errors import UserError
 from pipeline.logs.registry import read
 from pipeline.logs.trace import thousandths
-from pipeline.logs.windows import periods, random_start, starts
+from pipeline.logs.windows import Origin, periods, random_start, starts
 from pipeline.problems.machines.nouns import Jobs
 from pipeline.problems.machines.workload.park import grouped
-from pipeline.problems.machines.workload.resampled import Blocks, check_parts
 from pipeline.problems.machines.workload.windows import Fitted, describe, fitted
 from pipeline.progress import ProgressCallback, no_progress
 
 
 @dataclass(frozen=True)
-class Drawn:
+class Blocks(Origin[Jobs]):
+    """Jobs resampled from parts of a log; its times are seconds."""
+
+    scenario: MachinesScenario
+    workload: MachinesLog
+    parts: Parts
+    fit: Fitted
+    notes: tuple[str, ...]
+
+    @property
+    def park(self) -> MachinePark:
+        """Return the machines and the unit of time."""
+        return self.fit.park
+
+    def draw(self, stream: str, load: int, rng: np.random.Generator) -> Jobs:
+        """Return blocks of the split's parts of the log, one after another."""
+        parts: Sequence[tuple[int, int]] = getattr(self.parts, "train" if stream == "fresh" else stream)
+        places = np.concatenate([np.arange(first, after) for first, after in parts])
+        last = len(places) - self.workload.block
+        begins = rng.integers(last + 1, size=-(-self.workload.window // self.workload.block))
+        chosen = places[(begins[:, None] + np.arange(self.workload.block)).ravel()[: self.workload.window]]
+        arrival = self.fit.jobs.arrival
+        gap = np.diff(arrival, prepend=arrival[0])[chosen] * self.fit.stretch(load)
+        gap[np.isin(chosen, [first for first, _ in parts])] = 0.0  # what came before it belongs to another part
+        jobs = Jobs._make(column[chosen] for column in self.fit.jobs)
+        return jobs._replace(arrival=np.cumsum(gap) - gap[0])
+
+
+def check_parts(parts: Parts, block: int, jobs: int) -> None:
+    """Refuse parts that a log is too short for.
+
+    Raises:
+        UserError: a part ends behind the log's last job, or those of a split have less than one block.
+    """
+    for split, spans in parts:
+        for first, after in spans:
+            if after > jobs:
+                span = f"[{first}, {after}]"
+                raise UserError(f"workload.parts.{split}: expected at most {jobs}, the log's jobs, got {span}")
+        if sum(after - first for first, after in spans) < block:
+            raise UserError(f"workload.parts.{split}: fewer jobs than a block of {block}")
+
+
+@dataclass(frozen=True)
+class Drawn(Origin[Jobs]):
     """Jobs drawn from a recipe; the unit of time is its own."""
 
-    seed: int
     scenario: MachinesScenario
     tasks: Tasks
     park: MachinePark
     notes: tuple[str, ...] = ()
 
-    def split(self, name: str) -> dict[int, list[Jobs]]:
-        """Return the jobsets of a split, by load."""
-        count = getattr(self.scenario.jobsets, name)
-        return {load: [self._draw(name, load, k) for k in range(count)] for load in self.scenario.loads}
-
-    def fresh(self, load: int, number: int) -> Jobs:
-        """Return a training jobset that `generate` did not write."""
-        return self._draw("fresh", load, number)
-
-    def _draw(self, stream: str, load: int, number: int) -> Jobs:
-        rng = np.random.default_rng([self.seed, SPLIT_NUMBERS[stream], load, number])
+    def draw(self, stream: str, load: int, rng: np.random.Generator) -> Jobs:
+        """Return a jobset; its numbers alone tell splits apart."""
         return draw_jobs(self.tasks, load / load_of_one(self.tasks, self.park), rng)
 
 
 @dataclass(frozen=True)
-class Cut:
+class Cut(Origin[Jobs]):
     """Jobs cut from a log; its times are seconds."""
 
-    seed: int
     scenario: MachinesScenario
     workload: MachinesLog
     fit: Fitted
@@ -70,9 +109,8 @@ class Cut:
         first = starts(self._period(name), self.workload.window, getattr(self.scenario.jobsets, name))
         return {load: [self._window(start, load) for start in first] for load in self.scenario.loads}
 
-    def fresh(self, load: int, number: int) -> Jobs:
+    def draw(self, stream: str, load: int, rng: np.random.Generator) -> Jobs:
         """Return a window that starts at any job of the training period."""
-        rng = np.random.default_rng([self.seed, SPLIT_NUMBERS["fresh"], load, number])
         return self._window(random_start(self._period("train"), self.workload.window, rng), load)
 
     def _period(self, split: str) -> tuple[int, int]:

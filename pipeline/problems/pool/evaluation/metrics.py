@@ -1,6 +1,9 @@
 """What a schedule was worth, as tables: one row for every job, and one for every jobset.
 
-Of a stream, `measured_part` leaves the jobs that count (`stream_metrics`).
+Of a stream, `measured_part` leaves the jobs that count (`play`).
+
+Slowdown is DeepRM's (section 3): time from arrival to completion over duration. A job that the step limit cut off is
+counted as if it had finished there, a lower bound, and is flagged, so that no policy gains by leaving jobs undone.
 """
 
 from typing import NamedTuple
@@ -9,12 +12,28 @@ import numpy as np
 import pandas as pd
 
 from pipeline.config import PoolScenario, Streaming
-from pipeline.core import BoolArray, IntArray
+from pipeline.core import BoolArray, FloatArray, IntArray
 from pipeline.errors import UserError
 from pipeline.problems.pool.nouns import JobBatch, Schedule
-from pipeline.problems.pool.simulator.outcomes import outcome
 from pipeline.simulation.outcomes import jobset_means, must_be_whole
 from pipeline.simulation.results import percentile
+
+
+class Outcome(NamedTuple):
+    """How every job fared."""
+
+    finish: IntArray  # [J]  step after the last one; of an unfinished job the step limit
+    slowdown: FloatArray  # [J]
+    unfinished: BoolArray  # [J]
+
+
+def outcome(batch: JobBatch, schedule: Schedule, step_limit: int) -> Outcome:
+    """Return how every job fared, unfinished ones by their lower bound."""
+    unfinished = schedule.finish < 0
+    cut = np.maximum(step_limit, batch.arrival + 1)  # a job may be due after the cut
+    finish = np.where(unfinished, cut, schedule.finish).astype(np.int64)
+    slowdown = (finish - batch.arrival) / batch.duration
+    return Outcome(finish, np.where(unfinished, np.maximum(slowdown, 1.0), slowdown), unfinished)
 
 
 class Span(NamedTuple):

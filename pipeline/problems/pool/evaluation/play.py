@@ -1,24 +1,167 @@
 """Play policies on the same jobsets: all policies, loads and jobsets of a scenario side by side.
 
 Heuristics with a compiled rule play to their end by themselves; the other policies go in lock step, all at once.
+
+A stream has no end; a jobset is a long piece of one. It begins in an empty cluster and its arrivals stop, so only jobs
+that arrive in the steps [first, after) are measured: what comes before is warm-up, and what comes behind keeps the
+cluster as busy as it was until the measured jobs are through. All jobs are played. Intervals are over independent
+replications, the jobsets, each with a warm-up of its own; there are no batch means.
+
+At 100 % load or more a mean slowdown tells the length of the piece and little else. There the growth of the backlog
+tells policies apart: how many more jobs wait after every 100 steps.
 """
 
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
+import pandas as pd
 
-from pipeline.core import IntArray, KeyArray, Policy, keys
-from pipeline.problems.pool.evaluation.metrics import Span, job_results, jobset_results
-from pipeline.problems.pool.evaluation.stream_metrics import stream_results
+from pipeline.core import FloatArray, IntArray, KeyArray, Policy
+from pipeline.problems.pool.evaluation.metrics import Span, job_results, jobset_results, measured_part, outcome
 from pipeline.problems.pool.nouns import Cluster, JobBatch, JobSet, Schedule, batch
 from pipeline.problems.pool.simulator.compiled.batch import Batched
-from pipeline.problems.pool.simulator.compiled.rules import players
+from pipeline.problems.pool.simulator.compiled.rules import Players, players
 from pipeline.progress import ShareCallback, no_progress
-from pipeline.simulation.choosing import compiled_rule_of
-from pipeline.simulation.results import MOST_JOBSETS, Results
-from pipeline.simulation.rollout import play_compiled, play_together
-from pipeline.simulation.side_by_side import MOST_ABREAST, InPlay, play_all
+from pipeline.schemas import STREAM_FAIRNESS
+from pipeline.schemas.streams import LENGTHS
+from pipeline.simulation.results import Results
+from pipeline.simulation.side_by_side import MOST_ABREAST, InPlay, numbered, play_all
+
+LOOKS = 12  # steps of each jobset in the backlog's table
+PER_STEPS = 100  # that growth is told by
+
+
+class StreamResults(NamedTuple):
+    """The tables of one policy on a stream."""
+
+    jobs: pd.DataFrame
+    jobsets: pd.DataFrame
+    others: dict[str, pd.DataFrame]  # by name
+
+
+def stream_results(
+    policy: str, load: IntArray, jobset: IntArray, batch: JobBatch, schedule: Schedule, step_limit: int, span: Span
+) -> StreamResults:
+    """Return what became of the measured jobs, and of the backlog; load and jobset [B] name the episodes.
+
+    Utilisation is that of the measured steps, whoever's jobs they ran. Makespan and the share of steps in which a job
+    was withheld stay those of the whole episode.
+
+    Raises:
+        UserError: a jobset has no measured job.
+    """
+    part, end = measured_part(load, jobset, batch, schedule, span)
+    number = (np.arange(len(batch.arrival)) - batch.first[batch.episode])[span.measures(batch)]
+    about = (policy, load, jobset, part, end, step_limit)
+    return StreamResults(
+        job_results(*about).assign(job=number),
+        jobset_results(*about).assign(utilisation=utilisation(batch, schedule, span)),
+        {
+            "backlog": backlog(policy, load, jobset, batch, schedule, span),
+            "fairness": fairness(policy, load, part, end, step_limit),
+        },
+    )
+
+
+def utilisation(batch: JobBatch, schedule: Schedule, span: Span) -> FloatArray:
+    """Return the share [B] of the cluster in use in the measured steps, mean over resources."""
+    end = np.where(schedule.finish >= 0, schedule.finish, schedule.steps[batch.episode])  # it ran until the cut
+    inside = np.minimum(end, span.after) - np.maximum(schedule.start, span.first)
+    steps = np.where(schedule.start >= 0, np.maximum(inside, 0), 0)
+    share = (batch.demand / np.array(span.capacity)).mean(axis=1)
+    held = np.bincount(batch.episode, weights=steps * share, minlength=batch.episodes)
+    return np.asarray(held / (span.after - span.first))
+
+
+def backlog(
+    policy: str, load: IntArray, jobset: IntArray, batch: JobBatch, schedule: Schedule, span: Span
+) -> pd.DataFrame:
+    """Return how many jobs waited, and were in the system, in some steps; measured or not."""
+    looks = np.unique(np.linspace(0, span.steps, LOOKS).round().astype(np.int64))
+    parts = []
+    for b in range(batch.episodes):
+        mine = slice(batch.first[b], batch.first[b + 1])
+        arrived, started, left = (
+            passed(time[mine], span.steps) for time in (batch.arrival, schedule.start, schedule.finish)
+        )
+        waiting = arrived - started
+        columns = {
+            "policy": policy,
+            "load": int(load[b]),
+            "jobset": int(jobset[b]),
+            "step": looks,
+            "waiting": waiting[looks],
+            "in_system": (arrived - left)[looks],
+            "growth": PER_STEPS * slope(waiting[span.first : span.after]),
+        }
+        parts.append(pd.DataFrame(columns))
+    return pd.concat(parts, ignore_index=True)
+
+
+def passed(time: IntArray, steps: int) -> IntArray:
+    """Return how many of some times lie at or before each of the steps 0 to `steps`; -1 is never.
+
+    >>> passed(np.array([0, 2, -1, 2, 9]), 3).tolist()
+    [1, 1, 3, 3]
+    """
+    inside = time[(time >= 0) & (time <= steps)]
+    return np.cumsum(np.bincount(inside, minlength=steps + 1))
+
+
+def slope(value: FloatArray | IntArray) -> float:
+    """Return by how much values rise from one to the next, by least squares; 0 of a single one.
+
+    >>> slope(np.array([1, 3, 2, 4])), slope(np.array([2, 5])), slope(np.array([7]))
+    (0.8, 3.0, 0.0)
+    """
+    place = np.arange(len(value)) - (len(value) - 1) / 2
+    spread = float(place @ place)
+    return float(place @ value) / spread if spread else 0.0
+
+
+def length_bounds(duration: IntArray) -> IntArray:
+    """Return the longest duration of each class of job length: at most four, as alike in jobs as durations let them.
+
+    >>> length_bounds(np.array([1, 1, 2, 2, 3, 3, 12, 15])).tolist()
+    [1, 2, 3, 15]
+    >>> length_bounds(np.array([1, 1, 1, 7])).tolist()
+    [1, 7]
+    """
+    shares = np.arange(1, LENGTHS + 1) / LENGTHS
+    return np.unique(np.quantile(duration, shares, method="inverted_cdf"))
+
+
+def fairness(policy: str, load: IntArray, part: JobBatch, schedule: Schedule, step_limit: int) -> pd.DataFrame:
+    """Return how jobs fared by their length, at each load; load [B] is the episodes'.
+
+    The classes are those of all jobs, whatever their load, and so the same for every policy.
+    """
+    fate = outcome(part, schedule, step_limit)
+    begun = np.where(schedule.start >= 0, schedule.start, fate.finish)
+    columns = {
+        "load": load.astype(np.int64)[part.episode],
+        "length": 1 + np.searchsorted(length_bounds(part.duration), part.duration),
+        "duration": part.duration.astype(np.int64),
+        "slowdown": fate.slowdown,
+        "wait": (begun - part.arrival).astype(np.int64),
+        "unfinished": fate.unfinished.astype(np.int64),
+    }
+    frame = pd.DataFrame(columns)
+    lengths, classes = frame.groupby("length")["duration"], frame.groupby(["load", "length"])
+    total = frame.groupby("load")["slowdown"].sum()
+    rows = pd.DataFrame(
+        {
+            "jobs": classes.size(),
+            "mean_slowdown": classes["slowdown"].mean(),
+            "share": classes["slowdown"].sum().div(total, level="load"),
+            "longest_wait": classes["wait"].max(),
+            "unfinished": classes["unfinished"].sum(),
+        }
+    ).reset_index()
+    ends = {"shortest": rows["length"].map(lengths.min()), "longest": rows["length"].map(lengths.max())}
+    return rows.assign(policy=policy, **ends)[list(STREAM_FAIRNESS.columns)]
+
 
 STEPS_ABREAST = 1 << 22
 
@@ -76,29 +219,16 @@ def game_of(
     jobsets: Mapping[int, Sequence[JobSet]], cluster: Cluster, step_limit: int, seed: int, masked: bool = True
 ) -> tuple[Game, IntArray, IntArray]:
     """Return jobsets by load as a game, and the load and number of each episode; see `score`."""
-    load = np.concatenate([np.full(len(group), load) for load, group in jobsets.items()])
-    number = np.concatenate([np.arange(len(group)) for group in jobsets.values()])
-    key = keys(seed, load * MOST_JOBSETS + number, np.zeros_like(number))
-    jobs = batch([jobs for group in jobsets.values() for jobs in group])
-    return Game(jobs, cluster, step_limit, masked, key), load, number
+    episodes, load, number, key = numbered(jobsets, seed)
+    return Game(batch(episodes), cluster, step_limit, masked, key), load, number
 
 
 def played(game: Game, policies: Sequence[Policy], on_progress: ShareCallback) -> list[Schedule]:
     """Return what each policy made of the jobs."""
 
-    def begin(some: Sequence[Policy], group: IntArray) -> InPlay:
-        whose, episode = np.divmod(group, game.jobs.episodes)
-        jobs = game.jobs.take(episode)
-        simulator = Batched(jobs, game.cluster, game.step_limit, skip_forced=game.masked)
+    def begin(episode: IntArray) -> InPlay[Players]:
+        simulator = Batched(game.jobs.take(episode), game.cluster, game.step_limit, skip_forced=game.masked)
+        return InPlay(simulator, len(simulator.jobs.arrival), simulator.schedule)
 
-        def started() -> float:
-            return simulator.placed / max(1, len(jobs.arrival))
-
-        rules = [rule for policy in some if (rule := compiled_rule_of(policy)) is not None]
-        if rules:
-            who = players([rules[k] for k in whose], game.key[episode])
-            return InPlay(play_compiled(simulator, who), started, simulator.schedule)
-        return InPlay(play_together(simulator, some, whose, game.key[episode]), started, simulator.schedule)
-
-    found = play_all(policies, game.jobs.episodes, game.abreast, begin, on_progress)
+    found = play_all(policies, game.key, game.abreast, begin, players, on_progress)
     return [Schedule._make(columns) for columns in found]

@@ -92,7 +92,7 @@ def linear(weights: Sequence[float]) -> Callable[[Observation], FloatArray]:
 
 def _job_features(view: Observation) -> list[FloatArray]:
     """Return JOB_FEATURES, each [B, M]; of empty slots anything, for they are not legal."""
-    length, waited = _lasting(view), view.waited.astype(float)
+    length, waited = np.maximum(view.duration, 1).astype(float), view.waited.astype(float)
     long = _logarithm(length)
     shortest = np.where(view.duration > 0, length, np.inf).min(axis=1, keepdims=True)
     left = (view.free[:, 0, 0][:, None] - view.demand) / _capacity(view)[:, None]
@@ -129,11 +129,6 @@ def _weighted(features: Sequence[FloatArray], weights: Sequence[float]) -> Float
     for weight, feature in zip(weights[1:], features[1:], strict=True):
         total = total + weight * feature
     return np.asarray(total)
-
-
-def _lasting(view: Observation) -> FloatArray:
-    """Durations, 1 in empty slots so that they divide."""
-    return np.maximum(view.duration, 1).astype(float)
 
 
 def _capacity(view: Observation) -> FloatArray:

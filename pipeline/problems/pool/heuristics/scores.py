@@ -13,7 +13,7 @@ import numpy as np
 from pipeline.config import Clone, Imitate, Params, PoolAgent
 from pipeline.config.checks import must_be_plans
 from pipeline.config.records import must_know
-from pipeline.core import CompiledRule, FloatArray, IntArray, Observation, Policy, legal_actions
+from pipeline.core import CompiledRule, FloatArray, Observation, Policy, legal_actions
 from pipeline.errors import UserError
 from pipeline.problems.pool.heuristics.rules import alignment, easy, linear, mean_share
 from pipeline.problems.pool.heuristics.teachers import COMPILED, DEEPRM_STEPS, EVEN, LONG_STEPS, PATIENT, TEACHERS
@@ -22,7 +22,8 @@ from pipeline.simulation.choosing import Heuristic, Score, fcfs, heuristic, rand
 
 def packer(view: Observation) -> FloatArray:
     """Prefer the job best aligned with the units free now (their dot product; DeepRM's code)."""
-    return _dot(view).astype(float)
+    free, demand = view.free[:, 0, 0].astype(np.int64), view.demand.astype(np.int64)
+    return np.asarray((demand * free[:, None]).sum(axis=2).astype(float))
 
 
 def tetris(weight: float) -> Score:
@@ -91,11 +92,6 @@ def with_span(long_steps: float, until: float) -> Heuristic:
 def with_weights(weights: Sequence[float]) -> Heuristic:
     """Return the linear rule with weights of its features."""
     return heuristic(linear(weights), CompiledRule("linear", weights=tuple(weights)))
-
-
-def _dot(view: Observation) -> IntArray:
-    free, demand = view.free[:, 0, 0].astype(np.int64), view.demand.astype(np.int64)
-    return np.asarray((demand * free[:, None]).sum(axis=2))
 
 
 def check_names(params: Params) -> None:

@@ -12,8 +12,7 @@ from numba import njit, prange
 from pipeline.core import FloatArray, IntArray
 from pipeline.problems.pool.networks.compiled_sets import SetBuffer, SetWeights, logits_of, set_buffer
 from pipeline.problems.pool.networks.describing import describe
-from pipeline.problems.pool.networks.noting import Notes, notes_for
-from pipeline.problems.pool.networks.relative import EpisodeArrays, Relative
+from pipeline.problems.pool.networks.relative import EpisodeArrays, Notes, Relative, arrays_of, notes_for, refresh
 from pipeline.problems.pool.simulator.compiled.kernels import _forced, carry_out
 from pipeline.problems.pool.simulator.compiled.state import Rules, State
 from pipeline.problems.pool.simulator.compiled.trying import (
@@ -26,7 +25,6 @@ from pipeline.problems.pool.simulator.compiled.trying import (
     _waits,
     _write_jobs,
 )
-from pipeline.problems.pool.training.episode_arrays import arrays_of, refresh
 from pipeline.simulation.compiled import inlined
 
 

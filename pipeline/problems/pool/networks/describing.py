@@ -5,14 +5,16 @@ from numba import get_num_threads, njit, prange
 
 from pipeline.core import Observation, legal_actions
 from pipeline.problems.pool.networks import relative as at
-from pipeline.problems.pool.networks.noting import KNOWN, NOBODY, Notes, log, log1p, look_up, notes_for, remembered
 from pipeline.problems.pool.networks.relative import (
-    AHEAD,
-    OF_JOB,
-    STRETCH_SCALE,
     EpisodeArrays,
+    Notes,
     Relative,
+    log,
+    log1p,
+    look_up,
+    notes_for,
     relative_buffer,
+    remembered,
 )
 from pipeline.simulation.compiled import inlined
 
@@ -77,7 +79,7 @@ def describe(arrays: EpisodeArrays, b: int, observed: Relative, i: int, notes: N
             fitting += int(arrays.fits[b, m])
             shortest = min(shortest, float(arrays.duration[b, m]))
         else:
-            for k in range(OF_JOB):
+            for k in range(at.OF_JOB):
                 observed.job[i, m, k] = 0.0
     notes.turn[0] += 1
     for r in range(arrays.capacity.shape[0]):
@@ -121,11 +123,11 @@ def _describe_job(
         least, total = min(least, share), total + share
         left, left_total = min(left, free - share), left_total + free - share
         aligned += free * share
-    place = steps if steps < KNOWN else 0  # no job takes no time: the first place is for the long ones
+    place = steps if steps < at.KNOWN else 0  # no job takes no time: the first place is for the long ones
     if place == 0 or notes.seen[place] != notes.turn[0]:
         _by_duration(arrays, b, steps, mean, shortest, notes, place)
     if not remembered(notes.stretch, m, arrays.waited[b, m] / duration):
-        notes.stretch[m, 1] = log1p(arrays.waited[b, m] / duration, STRETCH_SCALE)
+        notes.stretch[m, 1] = log1p(arrays.waited[b, m] / duration, at.STRETCH_SCALE)
     if not remembered(notes.size, m, duration * total / resources):
         notes.size[m, 1] = log(duration * total / resources, 3.0)
     observed.job[i, m, at.DURATION] = look_up(notes, 0, steps, 3.0)
@@ -170,7 +172,7 @@ def _note_jobs(arrays: EpisodeArrays, b: int, observed: Relative, i: int, end: i
     count = 0
     for m in range(end):
         there = arrays.duration[b, m] > 0
-        notes.duration[m] = arrays.duration[b, m] if there else NOBODY
+        notes.duration[m] = arrays.duration[b, m] if there else at.NOBODY
         notes.area[m] = arrays.duration[b, m] * observed.job[i, m, at.MEAN_DEMAND] if there else np.inf
         if there and arrays.fits[b, m]:
             notes.fitting[count], notes.shorter[count] = m, arrays.duration[b, m]
@@ -224,10 +226,10 @@ def _describe_rest(
     arrays: EpisodeArrays, b: int, observed: Relative, i: int, mean: float, waiting: int, fitting: int, end: int
 ) -> None:
     resources = arrays.capacity.shape[0]
-    for k in range(len(AHEAD)):
+    for k in range(len(at.AHEAD)):
         total, least = 0.0, 1.0
         for r in range(resources):
-            free = _free(arrays, b, AHEAD[k], r)
+            free = _free(arrays, b, at.AHEAD[k], r)
             total, least = total + free, min(least, free)
         observed.rest[i, at.FREE + 2 * k], observed.rest[i, at.FREE + 2 * k + 1] = total / resources, least
     load, work, most, longer, waited = 0.0, 0.0, 0.0, 0, 0.0

@@ -11,8 +11,7 @@ from pipeline.config import HoldsFrom, Params, PoolAgent, PoolCard, PoolScenario
 from pipeline.core import BoolArray, FloatArray, Observation, Policy
 from pipeline.errors import UserError
 from pipeline.learning.stored import put_back
-from pipeline.problems.pool.networks.acting import PLAY
-from pipeline.problems.pool.networks.network import Encoded, Forward, Scorer
+from pipeline.problems.pool.networks.network import PLAY, Encoded, Forward, Scorer
 from pipeline.problems.pool.networks.networks import PoolNetwork, build
 from pipeline.problems.pool.networks.sets import Sets as SetsNetwork
 from pipeline.problems.pool.nouns import Cluster

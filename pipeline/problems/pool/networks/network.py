@@ -7,13 +7,24 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from pipeline.core import BoolArray, FloatArray, Observation
-from pipeline.learning import vector_math
+from pipeline.core import BoolArray, FloatArray, IntArray, Observation, Policy
+from pipeline.learning import stored
+from pipeline.learning.sampling import best, sample
 from pipeline.problems.pool.networks.compiled_mlp import MlpWeights
 from pipeline.problems.pool.networks.encodings import Layout
 from pipeline.problems.pool.networks.lookup import Places
 from pipeline.problems.pool.networks.loss import Loss, loss_gradient
 from pipeline.problems.pool.nouns import CompactObservation, compact
+
+
+def allowed(observed: CompactObservation, masked: bool) -> BoolArray:
+    """Return the actions [D, A] that may be chosen: the legal ones, or with no mask all."""
+    return observed.may if masked else np.ones_like(observed.may)
+
+
+def log_probabilities(logits: Tensor, may: BoolArray) -> Tensor:
+    """Return the log-probabilities [D, A]; those of forbidden actions are very low, not infinite, to keep gradients."""
+    return torch.log_softmax(logits.masked_fill(~torch.from_numpy(may).to(logits.device), -1e9), dim=1)
 
 
 def pull(values: Tensor, gradient: Tensor) -> None:
@@ -46,7 +57,7 @@ class Scorer(nn.Module, Generic[Encoded]):
 
     def __init__(self) -> None:
         super().__init__()
-        vector_math.settle()
+        stored.settle()
 
     def encode(self, view: Observation) -> Encoded:
         """Return observations as it takes them."""
@@ -123,3 +134,30 @@ class Network(Scorer[CompactObservation]):
             pull(logits, torch.from_numpy(gradient).to(logits.device))
             total += float(entropy.sum())
         return total
+
+
+def sampled(network: Scorer[Encoded], masked: bool) -> Policy:
+    """Return the policy that draws each action with the chances that the network gives it now."""
+    forward = network.frozen()
+
+    def policy(view: Observation, draws: FloatArray) -> IntArray:
+        observed = network.encode(view)
+        actions: IntArray = sample(forward(observed), observed.may, masked, draws)
+        return actions
+
+    return policy
+
+
+def greedy(network: Scorer[Encoded], masked: bool) -> Policy:
+    """Return the policy that takes what is the most probable action to the network now; ties go to the lowest."""
+    forward = network.frozen()
+
+    def policy(view: Observation, draws: FloatArray) -> IntArray:
+        observed = network.encode(view)
+        actions: IntArray = best(forward(observed), observed.may, masked)
+        return actions
+
+    return policy
+
+
+PLAY = {"greedy": greedy, "sampled": sampled}

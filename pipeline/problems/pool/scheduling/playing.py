@@ -53,7 +53,7 @@ def schedule(
             left = play_compiled(simulator, players([rule] * len(key), key))
         else:
             left = play_together(simulator, [policy], np.zeros(len(key), dtype=np.int64), key)
-        return simulator, left, lambda: simulator.placed
+        return simulator, left, lambda: simulator.started
 
     for part, simulator in played(mine, abreast(cluster.horizon), begin, seed, on_progress, at_once):
         end = simulator.schedule()

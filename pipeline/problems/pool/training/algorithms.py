@@ -3,8 +3,7 @@
 from collections.abc import Callable, Iterator
 
 from pipeline.learning.update import Update, none
-from pipeline.problems.pool.training.clone import clone
-from pipeline.problems.pool.training.imitate import imitate
+from pipeline.problems.pool.training.imitate import clone, imitate
 from pipeline.problems.pool.training.mixture import mixture
 from pipeline.problems.pool.training.reinforce import reinforce
 

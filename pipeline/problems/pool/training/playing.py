@@ -15,13 +15,11 @@ from pipeline.problems.pool.networks.compiled_mlp import MlpWeights, logits_of, 
 from pipeline.problems.pool.networks.lookup import Places
 from pipeline.problems.pool.networks.network import Network
 from pipeline.problems.pool.nouns import CompactObservation
-from pipeline.problems.pool.simulator.compiled.batch import Batched
+from pipeline.problems.pool.simulator.compiled.batch import Batched, flat, observe_one
 from pipeline.problems.pool.simulator.compiled.kernels import go_on
-from pipeline.problems.pool.simulator.compiled.observing import flat, observe_one
 from pipeline.problems.pool.simulator.compiled.state import Rules, State
 from pipeline.problems.pool.training.decisions import ActionBuffer, DecisionBuffer, Decisions, by_chance, record
-from pipeline.simulation.compiled import dealt
-from pipeline.simulation.draws import uniform
+from pipeline.simulation.compiled import dealt, uniform
 from pipeline.simulation.rollout import to_end
 
 AT_LEAST = 64  # decisions of an episode in one call of the kernel, if it has as many

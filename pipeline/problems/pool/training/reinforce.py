@@ -22,11 +22,11 @@ from pipeline.errors import UserError
 from pipeline.learning.memory import Average, Memory
 from pipeline.learning.returns import decision_baseline, discounted, leave_one_out
 from pipeline.learning.update import Update
+from pipeline.problems.pool.evaluation.metrics import outcome
 from pipeline.problems.pool.networks.loss import Loss
 from pipeline.problems.pool.networks.network import Network
 from pipeline.problems.pool.nouns import JobSet, batch, repeat
 from pipeline.problems.pool.simulator.compiled.batch import Batched
-from pipeline.problems.pool.simulator.outcomes import outcome
 from pipeline.problems.pool.training.decisions import DecisionBuffer, Decisions
 from pipeline.problems.pool.training.playing import play_by_chance
 from pipeline.problems.pool.training.task import JOBSETS, Task

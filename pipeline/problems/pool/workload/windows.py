@@ -4,7 +4,7 @@ Of a scenario's log, load and what jobs held are those of the training period: n
 learns from the future, and no two splits share a job.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
@@ -41,7 +41,7 @@ class Discretised(NamedTuple):
     @property
     def load_after(self) -> float:
         """Load of the processors in steps and units."""
-        return self.load[_processors_among(self.load)][1]
+        return self.load[CPU if CPU in self.load else next(name for name in self.load if name != MEMORY)][1]
 
 
 class SplitWindows(NamedTuple):
@@ -99,10 +99,6 @@ def discretise(
         load=load,
         estimate=estimated_steps(log, workload.step_s, longest) if estimates else None,
     )
-
-
-def _processors_among(names: Iterable[str]) -> str:
-    return CPU if CPU in names else next(name for name in names if name != MEMORY)
 
 
 def _columns(log: Trace, resources: Mapping[str, int]) -> dict[str, int | None]:

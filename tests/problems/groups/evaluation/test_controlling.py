@@ -10,8 +10,7 @@ from numpy.testing import assert_array_equal
 
 from pipeline.core import FloatArray, IntArray
 from pipeline.problems.groups.evaluation.controlling import Decided, decided, own, setting_of
-from pipeline.problems.groups.networks.acting import controller
-from pipeline.problems.groups.networks.q_network import QNetwork
+from pipeline.problems.groups.networks.q_network import QNetwork, controller
 from pipeline.problems.groups.nouns import Configurations, Observation
 
 EIGHT = CLUSTER._replace(capacity=np.array([8]))

@@ -8,12 +8,11 @@ from group_rows import cluster, group_jobs, shared
 from pipeline.core import FloatArray
 from pipeline.problems.groups.evaluation import play
 from pipeline.problems.groups.evaluation.play import SHOWN, Expectation, Player, controlled
-from pipeline.problems.groups.heuristics.rules import HEURISTICS
 from pipeline.problems.groups.heuristics.teachers import equal
+from pipeline.problems.groups.heuristics.tuning import HEURISTICS
 from pipeline.problems.groups.nouns import Jobs, Observation, Setting
 from pipeline.problems.groups.tables import TABLES
-from pipeline.problems.groups.workload.sinusoidal import draw_jobs
-from pipeline.problems.groups.workload.source import cluster_of
+from pipeline.problems.groups.workload.source import cluster_of, draw_jobs
 from pipeline.simulation.results import Results, mean_cost
 
 SEED = 3

@@ -10,12 +10,13 @@ from group_rows import cluster, group_jobs
 from pipeline.core import FloatArray
 from pipeline.problems.groups.evaluation.play import Player, controlled, score
 from pipeline.problems.groups.heuristics.names import RULES
-from pipeline.problems.groups.heuristics.rules import HEURISTICS, capacity
 from pipeline.problems.groups.heuristics.teachers import fixed
 from pipeline.problems.groups.heuristics.tuning import (
     CANDIDATES,
+    HEURISTICS,
     REFERENCES,
     best_rules,
+    capacity,
     parts_of_work,
     rules_with,
     tuned_rules,

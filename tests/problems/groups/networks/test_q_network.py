@@ -11,8 +11,7 @@ from pipeline.core import FloatArray
 from pipeline.errors import UserError
 from pipeline.learning.stored import weights_of
 from pipeline.problems.groups.networks.features import States, shape_of
-from pipeline.problems.groups.networks.loading import restore
-from pipeline.problems.groups.networks.q_network import QNetwork, build, tensors, values_of
+from pipeline.problems.groups.networks.q_network import QNetwork, build, restore, tensors, values_of
 from pipeline.problems.groups.nouns import SharedCluster
 
 KINDS = ("shared", "per_group")

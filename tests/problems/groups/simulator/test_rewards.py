@@ -10,7 +10,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from pipeline.problems.groups.nouns import Observation, Setting, SharedCluster, batch
 from pipeline.problems.groups.simulator.compiled.batch import Groups
 from pipeline.problems.groups.simulator.rewards import AGAINST, WAITING, Transition, transitions
-from pipeline.problems.groups.training.exploring import random_setting
+from pipeline.problems.groups.training.replay import random_setting
 
 # 4 units. Of group 0, two jobs of 2 units wait at 0, of which the first runs until 4; of group 1, one arrives at 2.
 JOBS = jobset(Job(0, 4, 2, group=0), Job(0, 20, 2, group=0), Job(2, 3, 2, group=1))

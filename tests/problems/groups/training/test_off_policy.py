@@ -14,9 +14,9 @@ from pipeline.problems.groups.networks.features import States, shape_of
 from pipeline.problems.groups.nouns import Jobs, Observation, Setting
 from pipeline.problems.groups.tables import OFF_POLICY
 from pipeline.problems.groups.training import off_policy
-from pipeline.problems.groups.training.fitted import Fit, Meant, estimated, fitted
+from pipeline.problems.groups.training.off_policy import Fit, Meant, estimated, fitted
 from pipeline.problems.groups.training.off_policy import off_policy as examined
-from pipeline.problems.groups.training.replay_memory import Transitions
+from pipeline.problems.groups.training.task import Transitions
 
 NETWORK = QNetworkConfig(name="q_network", hidden=(16, 8), weights="shared")
 HOW = Fit(gamma=0.5, steps=600, batch=32, learning_rate=0.01, target=20, clip=1.0)

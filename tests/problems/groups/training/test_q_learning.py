@@ -15,8 +15,7 @@ from pipeline.learning.memory import Memory
 from pipeline.problems.groups.networks.features import States, shape_of
 from pipeline.problems.groups.networks.q_network import Inputs, tensors
 from pipeline.problems.groups.training.q_learning import Learner, Target, batch_target
-from pipeline.problems.groups.training.replay_memory import Transitions
-from pipeline.problems.groups.training.task import Task
+from pipeline.problems.groups.training.task import Task, Transitions
 
 NOW, THEN = 0, 1  # states
 STEP = 2  # units from a level to the next

@@ -20,8 +20,16 @@ from pipeline.logs.predicting.run_times import told
 from pipeline.logs.trace import Trace
 from pipeline.problems.groups.nouns import Jobs, check_jobs
 from pipeline.problems.groups.workload.log import Gathered, dealt, gathered, random_window
-from pipeline.problems.groups.workload.sinusoidal import draw_jobs, load_of_one, mean_rates
-from pipeline.problems.groups.workload.source import Cut, Drawn, cluster_of, configurations_of, source
+from pipeline.problems.groups.workload.source import (
+    Cut,
+    Drawn,
+    cluster_of,
+    configurations_of,
+    draw_jobs,
+    load_of_one,
+    mean_rates,
+    source,
+)
 
 NOWHERE = Path("nowhere")
 HPC2N = TRACES / "HPC2N-2002-2.2-cln.first15000.swf.gz"

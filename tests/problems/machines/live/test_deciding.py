@@ -13,8 +13,7 @@ from pipeline.config import Params
 from pipeline.live.deciding import MOST_STARTS, Decider, LivePolicy, RefusedError, heuristic
 from pipeline.problems import problem_of
 from pipeline.problems.machines.heuristics.rules import HEURISTICS
-from pipeline.problems.machines.live.cluster import episode_of
-from pipeline.problems.machines.live.deciding import decider, must_know, worded
+from pipeline.problems.machines.live.deciding import decider, episode_of, must_know, worded
 from pipeline.problems.machines.live.state import MachinesState
 from pipeline.problems.machines.nouns import EASY_ANEW, EASY_SHORTEST, GREEDY
 from pipeline.problems.machines.user_jobs import park_of

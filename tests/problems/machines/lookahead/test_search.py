@@ -15,9 +15,9 @@ from pipeline.problems.machines.lookahead import search
 from pipeline.problems.machines.lookahead.futures import ArrivalModel, arrival_model
 from pipeline.problems.machines.lookahead.naming import USUAL
 from pipeline.problems.machines.lookahead.search import Asked, MachinesSearch, liked
-from pipeline.problems.machines.networks.acting import compiled, forward, greedy
 from pipeline.problems.machines.networks.actor_critic import DeepSets
 from pipeline.problems.machines.networks.features import features
+from pipeline.problems.machines.networks.loading import compiled, forward, greedy
 from pipeline.problems.machines.nouns import DISPATCH, Jobs, Machines, end_to_end
 from pipeline.problems.machines.simulator.compiled.batch import Simulator
 from pipeline.simulation.choosing import compiled_rule_of

@@ -12,10 +12,9 @@ from pipeline.config import DeepSets, Linear, MachinesCard, Vector
 from pipeline.core import Observation, legal_actions
 from pipeline.external.models import of_file
 from pipeline.learning.stored import weights_of
-from pipeline.problems.machines.networks.acting import forward
 from pipeline.problems.machines.networks.exporting import onnx
 from pipeline.problems.machines.networks.features import features
-from pipeline.problems.machines.networks.loading import restore
+from pipeline.problems.machines.networks.loading import forward, restore
 from pipeline.problems.machines.nouns import end_to_end
 from pipeline.problems.machines.simulator.compiled.batch import Simulator
 from pipeline.simulation.choosing import random

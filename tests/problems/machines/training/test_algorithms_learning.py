@@ -24,16 +24,15 @@ from pipeline.core import keys
 from pipeline.errors import UserError
 from pipeline.problems.machines.heuristics.rules import HEURISTICS
 from pipeline.problems.machines.heuristics.teachers import TEACHERS
-from pipeline.problems.machines.networks.acting import greedy
 from pipeline.problems.machines.networks.actor_critic import ActorCritic, Linear
 from pipeline.problems.machines.networks.features import THERE, Features
+from pipeline.problems.machines.networks.loading import greedy
 from pipeline.problems.machines.nouns import end_to_end
 from pipeline.problems.machines.training.a3c import a3c
 from pipeline.problems.machines.training.cem import cem, play_side_by_side, set_weights, weights_in
 from pipeline.problems.machines.training.dagger import Pool, dagger
-from pipeline.problems.machines.training.gradient import by_critic, by_others
 from pipeline.problems.machines.training.ppo import ppo
-from pipeline.problems.machines.training.task import MOST_JOBSETS, Played, Task, record
+from pipeline.problems.machines.training.task import MOST_JOBSETS, Played, Task, by_critic, by_others, record
 from pipeline.simulation.rollout import play
 
 BUDGET = {"recipe": "", "loads": (100,), "validate_every": 1}
@@ -232,7 +231,7 @@ def test_deepsets_take_any_number_of_jobs_and_machines_and_do_not_mind_their_ord
     machine = rng.random((1, 3, SHAPE.of_machine)).astype(np.float32)
     pair = rng.random((1, 5, 3, SHAPE.of_pair)).astype(np.float32)
     rest, may = rng.random((1, SHAPE.of_rest)).astype(np.float32), np.ones((1, 16), dtype=bool)
-    from pipeline.problems.machines.networks.acting import forward
+    from pipeline.problems.machines.networks.loading import forward
 
     one = forward(network, Features(job, machine, pair, rest, may))[0]
     jobs, machines = rng.permutation(5), rng.permutation(3)

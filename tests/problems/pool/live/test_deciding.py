@@ -18,8 +18,7 @@ from pipeline.learning.stored import weights_of
 from pipeline.live.deciding import MOST_STARTS, Decider, LivePolicy, RefusedError, heuristic
 from pipeline.problems import problem_of
 from pipeline.problems.pool.heuristics.scores import HEURISTICS
-from pipeline.problems.pool.live.cluster import episode_of
-from pipeline.problems.pool.live.deciding import decider, worded
+from pipeline.problems.pool.live.deciding import decider, episode_of, worded
 from pipeline.problems.pool.live.state import PoolState
 from pipeline.problems.pool.networks.loading import card_of, cluster_of
 from pipeline.problems.pool.networks.networks import build

@@ -21,8 +21,8 @@ from pipeline.problems.pool.lookahead.futures import arrival_model
 from pipeline.problems.pool.lookahead.naming import network_base, planned
 from pipeline.problems.pool.lookahead.search import ENDLESS, Player, PoolPlanner, PoolSearch, candidates
 from pipeline.problems.pool.lookahead.set_trying import SetPlayer, try_with_network
-from pipeline.problems.pool.networks.acting import greedy
 from pipeline.problems.pool.networks.loading import Holding, card_of
+from pipeline.problems.pool.networks.network import greedy
 from pipeline.problems.pool.networks.networks import build
 from pipeline.problems.pool.networks.relative import relative_buffer
 from pipeline.problems.pool.networks.sets import Sets

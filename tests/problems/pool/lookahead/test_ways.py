@@ -14,8 +14,8 @@ from pipeline.problems.pool.lookahead.futures import arrival_model
 from pipeline.problems.pool.lookahead.naming import network_base, planned
 from pipeline.problems.pool.lookahead.search import PoolPlanner, PoolSearch
 from pipeline.problems.pool.lookahead.ways import Ways, draws_of, stirred
-from pipeline.problems.pool.networks.acting import greedy
 from pipeline.problems.pool.networks.loading import card_of
+from pipeline.problems.pool.networks.network import greedy
 from pipeline.problems.pool.networks.networks import PoolNetwork, build
 from pipeline.problems.pool.nouns import Cluster, JobSet, batch
 from pipeline.problems.pool.simulator.compiled.batch import Batched

@@ -7,10 +7,9 @@ from builders import observed, wander
 
 from pipeline.config import Cnn as CnnConfig
 from pipeline.problems.pool.networks import cnn
-from pipeline.problems.pool.networks.cnn import STRIPS_AT_ONCE, Cnn, rounded_up
+from pipeline.problems.pool.networks.cnn import STRIPS_AT_ONCE, Cnn, Patchwork, rounded_up
 from pipeline.problems.pool.networks.encodings import Layout, draw
 from pipeline.problems.pool.networks.networks import build
-from pipeline.problems.pool.networks.patches import Patchwork
 from pipeline.problems.pool.nouns import Cluster, CompactObservation
 
 DEEPRM = Cluster((10, 10), 20, 10, 60, False)

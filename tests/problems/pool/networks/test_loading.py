@@ -16,8 +16,8 @@ from safetensors.numpy import save
 from pipeline.config import Cnn, Mlp, Params, PoolCard, PoolScenario
 from pipeline.errors import UserError
 from pipeline.learning.stored import weights_of
-from pipeline.problems.pool.networks.acting import PLAY
 from pipeline.problems.pool.networks.loading import card_of, cluster_of, must_match, restore
+from pipeline.problems.pool.networks.network import PLAY
 from pipeline.problems.pool.networks.networks import build
 from pipeline.problems.pool.nouns import Cluster
 from pipeline.storage import Model, read_model, write_model

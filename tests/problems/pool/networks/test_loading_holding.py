@@ -10,9 +10,8 @@ from torch import Tensor
 from pipeline.config import HoldsFrom, Mlp
 from pipeline.core import Observation, legal_actions
 from pipeline.problems.pool.heuristics.scores import HEURISTICS
-from pipeline.problems.pool.networks.acting import greedy
 from pipeline.problems.pool.networks.loading import Holding, too_few
-from pipeline.problems.pool.networks.network import Network
+from pipeline.problems.pool.networks.network import Network, greedy
 from pipeline.problems.pool.networks.networks import build
 from pipeline.problems.pool.nouns import CompactObservation
 

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 import torch
 
-from pipeline.problems.pool.networks.acting import log_probabilities
 from pipeline.problems.pool.networks.loss import Loss, loss_gradient
+from pipeline.problems.pool.networks.network import log_probabilities
 
 
 @pytest.mark.parametrize("masked", [True, False])

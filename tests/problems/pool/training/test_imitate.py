@@ -10,17 +10,17 @@ from pipeline.core import CompiledRule, keys
 from pipeline.errors import UserError
 from pipeline.learning.memory import Memory
 from pipeline.learning.update import Update
+from pipeline.problems.pool.evaluation.metrics import outcome
 from pipeline.problems.pool.evaluation.play import score
 from pipeline.problems.pool.heuristics.scores import HEURISTICS
 from pipeline.problems.pool.heuristics.teachers import COMPILED
+from pipeline.problems.pool.learning import slowdown
 from pipeline.problems.pool.nouns import Cluster, JobSet, batch
 from pipeline.problems.pool.simulator.compiled.batch import Batched
 from pipeline.problems.pool.simulator.compiled.rules import players
-from pipeline.problems.pool.simulator.outcomes import outcome
 from pipeline.problems.pool.training.imitate import imitate, teachers, watch
 from pipeline.problems.pool.training.rolling import NEVER
 from pipeline.problems.pool.training.task import Task
-from pipeline.problems.pool.training.validation import slowdown
 from pipeline.simulation.outcomes import jobset_means
 from pipeline.simulation.rollout import play
 
@@ -85,7 +85,7 @@ def test_what_is_watched_costs_the_least_of_all_teachers(task: Task) -> None:
     for turn in range(played.turn.max() + 1):
         now = np.flatnonzero(played.turn == turn)
         again.step(played.episode[now], played.action[now])
-    assert again.done.all()
+    assert again.ended(np.arange(len(again.now)))[0].all()
     found = jobset_means(jobs, outcome(jobs, again.schedule(), task.step_limit).slowdown)
     each = np.stack([costs(task, teacher) for teacher in names])
     assert found == pytest.approx(each.min(axis=0))

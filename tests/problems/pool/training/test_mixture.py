@@ -9,15 +9,14 @@ from set_learning import BRIEF, WINDOWS, content, set_task, sets
 from pipeline.config import Mixture, Params, Recipe, StreamWindows
 from pipeline.errors import UserError
 from pipeline.learning.memory import Memory
+from pipeline.problems.pool.learning import slowdown
 from pipeline.problems.pool.networks.relative import relative_buffer
 from pipeline.problems.pool.networks.sets import Sets
 from pipeline.problems.pool.nouns import Cluster, JobSet, batch
 from pipeline.problems.pool.simulator.compiled.batch import Batched
-from pipeline.problems.pool.training.mixture import LEAST, advantages, mixture
+from pipeline.problems.pool.training.mixture import LEAST, LearningBatch, advantages, left, mixture, windows
 from pipeline.problems.pool.training.rolling import Rollout
-from pipeline.problems.pool.training.stream_windows import LearningBatch, left, windows
 from pipeline.problems.pool.training.task import Task
-from pipeline.problems.pool.training.validation import slowdown
 
 SHORT_RUNS = BRIEF.model_copy(update={"streams": None, "updates": 15, "jobsets": 12, "episodes": 8})
 STREAMS_ONLY = BRIEF.model_copy(update={"jobsets": 0})

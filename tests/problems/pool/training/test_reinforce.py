@@ -13,8 +13,7 @@ from pipeline.errors import UserError
 from pipeline.learning.stored import weights_of
 from pipeline.learning.update import Update
 from pipeline.problems.pool.evaluation.play import score
-from pipeline.problems.pool.networks.acting import sampled
-from pipeline.problems.pool.networks.network import Network
+from pipeline.problems.pool.networks.network import Network, sampled
 from pipeline.problems.pool.networks.networks import build
 from pipeline.problems.pool.nouns import JobSet, batch, compact
 from pipeline.problems.pool.simulator.compiled.batch import Batched

@@ -14,8 +14,7 @@ from pipeline.problems.groups.simulator.compiled.starting import (
     start_in_turn,
 )
 from pipeline.problems.groups.simulator.compiled.state import Rules, State
-from pipeline.simulation.compiled import inlined
-from pipeline.simulation.heap import pop, push
+from pipeline.simulation.compiled import inlined, pop, push
 
 # How an interval is played: for good or on a desk; as if groups could not meet; by estimates alone.
 LASTING, ALONE, BY_ESTIMATE = 1, 2, 4

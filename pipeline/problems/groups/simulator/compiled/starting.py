@@ -5,8 +5,7 @@ units have been given back. Nothing else lets a group start what it could not st
 """
 
 from pipeline.problems.groups.simulator.compiled.state import State
-from pipeline.simulation.compiled import inlined
-from pipeline.simulation.heap import push
+from pipeline.simulation.compiled import inlined, push
 
 # What a start must respect: the group's share; what is free of the cluster; both.
 SHARE, FREE, BOTH = range(3)

@@ -4,8 +4,7 @@ from pipeline.core import FloatArray
 from pipeline.problems.machines.nouns import TOGETHER
 from pipeline.problems.machines.simulator.compiled.placing import kind_suits
 from pipeline.problems.machines.simulator.compiled.state import Rules, State
-from pipeline.simulation.compiled import inlined
-from pipeline.simulation.heap import pop, push
+from pipeline.simulation.compiled import inlined, pop, push
 
 
 @inlined

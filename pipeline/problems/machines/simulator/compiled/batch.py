@@ -1,17 +1,107 @@
-"""Many episodes in lock step, compiled."""
+"""Many episodes in lock step, compiled.
 
-from collections.abc import Callable
+The reward of an interval is minus the sum over the jobs in the system of the interval times the job's cost of a time
+unit. With gamma = 1 the return of `slowdown` is minus the sum of the jobs' slowdowns (weighted turnaround), that of
+`completion_time` minus the sum of their completion times.
+"""
+
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
+from numba import njit, prange
 
-from pipeline.core import BoolArray, FloatArray, IntArray, Observation
-from pipeline.problems.machines.nouns import JobsBatch, Machines, Placed
-from pipeline.problems.machines.simulator.compiled.kernels import begin_all, step_rows
-from pipeline.problems.machines.simulator.compiled.observing import observe
+from pipeline.core import SHORTEST_BOUNDED, FloatArray, IntArray, Observation
+from pipeline.problems.machines.nouns import GREEDY, Jobs, JobsBatch, Machines, Placed, end_to_end
+from pipeline.problems.machines.simulator.compiled.ahead import fits_in
+from pipeline.problems.machines.simulator.compiled.kernels import begin_all, could_ever, step_rows
+from pipeline.problems.machines.simulator.compiled.placing import fits
 from pipeline.problems.machines.simulator.compiled.rules import Players, decide_rows, play_rows
 from pipeline.problems.machines.simulator.compiled.state import Rules, State, empty_state, state_under_way
-from pipeline.simulation.simulator import Layout, Played, copy_episodes, spans
+from pipeline.simulation.compiled import inlined
+from pipeline.simulation.simulator import CompiledSimulator, Kernels, Layout, Played, copy_episodes, spans
+
+
+def observe(s: State, rules: Rules, rows: IntArray) -> Observation:
+    """Return what the policy sees in some episodes, as copies."""
+    view = _empty(s, len(rows))
+    _look(s, rules, rows, view)
+    told = {name: getattr(view, name).view(np.bool_) for name in ("fits_now", "legal", "may_idle")}
+    return view._replace(**told)
+
+
+def _empty(s: State, count: int) -> Observation:
+    _, slots, machines = s.can.shape
+    resources = s.capacity.shape[1]
+    return Observation(
+        free=np.empty((count, machines, 1, resources), dtype=np.int64),
+        demand=np.empty((count, slots, resources), dtype=np.int64),
+        duration=np.empty((count, slots)),
+        waited=np.empty((count, slots)),
+        backlog=np.empty(count, dtype=np.int64),
+        backlog_head=np.empty((count, resources + 1)),
+        capacity=np.empty((count, machines, resources), dtype=np.int64),
+        since_arrival=np.empty(count),
+        legal=np.empty((count, slots, machines), dtype=np.uint8),
+        fits_now=np.empty((count, slots, machines), dtype=np.uint8),
+        now=np.empty(count),
+        nodes=np.empty((count, slots), dtype=np.int64),
+        fits_in=np.zeros((count, slots)),
+        arrived=np.zeros((count, 2 + resources)),
+        may_idle=np.empty(count, dtype=np.uint8),
+        to_end=np.full(count, np.inf),
+    )
+
+
+@njit(cache=True, parallel=True)
+def _look(s: State, rules: Rules, rows: IntArray, view: Observation) -> None:
+    for i in prange(rows.shape[0]):
+        # calls: numba takes writes to a tuple's arrays within prange for dead code
+        _look_at_machines(s, rules, rows[i], view, i)
+        for m in range(s.slot_job.shape[1]):
+            _look_at_slot(s, rules, rows[i], view, i, m)
+        if rules.ahead:
+            fits_in(s, rules, rows[i], view.fits_in, i)
+
+
+@inlined
+def _look_at_machines(s: State, rules: Rules, b: int, view: Observation, i: int) -> None:
+    for k in range(s.kind.shape[0]):
+        for r in range(s.capacity.shape[1]):
+            view.free[i, k, 0, r] = s.free[b, k, r]
+            view.capacity[i, k, r] = s.capacity[k, r]
+    view.now[i] = s.now[b]
+    view.since_arrival[i] = s.now[b] - s.last_arrival[b]
+    view.may_idle[i] = view.since_arrival[i] < rules.stall
+    view.backlog[i] = s.behind[b]
+    for r in range(s.capacity.shape[1] + 1):
+        view.backlog_head[i, r] = 0.0
+    if s.behind[b] > 0:
+        job = s.queue[b]
+        while not np.isnan(s.start[job]):  # started by backfilling
+            job += 1
+        view.backlog_head[i, 0] = s.estimate[job]
+        for r in range(s.capacity.shape[1]):
+            view.backlog_head[i, r + 1] = s.demand[job, r]
+
+
+@inlined
+def _look_at_slot(s: State, rules: Rules, b: int, view: Observation, i: int, m: int) -> None:
+    there = m < s.waiting[b]
+    job = s.slot_job[b, m] if there else 0
+    fit = there and fits(s, b, m)
+    view.duration[i, m] = s.estimate[job] if there else 0.0
+    view.waited[i, m] = s.now[b] - s.arrival[job] if there else 0.0
+    view.nodes[i, m] = s.nodes[job] if there else 0
+    for r in range(s.capacity.shape[1]):
+        view.demand[i, m, r] = s.demand[job, r] if there else 0
+    for k in range(s.kind.shape[0]):
+        view.fits_now[i, m, k] = fit and s.can[b, m, k]
+        if rules.dispatch == GREEDY:
+            view.legal[i, m, k] = fit and s.can[b, m, k]
+        else:
+            view.legal[i, m, k] = there and could_ever(s, b, m, k)
+
 
 TIMES = ("arrival", "duration", "estimate", "unit_cost", "start", "finish", "ends", "estimated")
 LAYOUT = Layout(
@@ -21,8 +111,11 @@ LAYOUT = Layout(
 )
 
 
-class Simulator:
+class Simulator(CompiledSimulator[Players, FloatArray]):
     """The episodes of a batch; moves that leave no choice are played without asking."""
+
+    kernels = Kernels(step_rows, decide_rows, play_rows)
+    _state: State
 
     def __init__(self, jobs: JobsBatch, machines: Machines, unit_cost: FloatArray) -> None:
         self._hold(jobs, machines, empty_state(jobs, machines, unit_cost))
@@ -42,27 +135,12 @@ class Simulator:
         self._rows = np.flatnonzero(~state.done)
 
     @property
-    def rows(self) -> IntArray:
-        """Return the episodes that await a decision."""
-        return self._rows
-
-    @property
-    def now(self) -> FloatArray:
-        """Return the time [B] of every episode."""
-        return self._state.now
-
-    @property
     def gained(self) -> FloatArray:
         """Return the rewards [B] so far: minus what the jobs' presence has cost."""
         return -self._state.cost
 
-    def ended(self, rows: IntArray) -> tuple[BoolArray, BoolArray]:
-        """Return which of some episodes are over, and which of these were cut."""
-        s, over = self._state, self._state.done[rows]
-        return over, over & (s.finished[rows] < s.first[rows + 1] - s.first[rows])
-
     @property
-    def placed_jobs(self) -> int:
+    def started(self) -> int:
         """Return how many jobs have been started."""
         s = self._state
         return int((s.finished + s.runs).sum())
@@ -71,26 +149,6 @@ class Simulator:
     def held(self) -> tuple[IntArray, IntArray]:
         """Return where the machines of each job stand [J + 1], and those machines: -1 = not started."""
         return self._state.held_first, self._state.held.copy()
-
-    def step(self, rows: IntArray, actions: IntArray) -> None:
-        """Carry out one decision in each of some episodes."""
-        if step_rows(self._state, self._rules, rows, actions):
-            self._rows = np.flatnonzero(~self._state.done)
-
-    def decide(self, rows: IntArray, who: Players) -> IntArray:
-        """Return what compiled heuristics do next in some episodes; the decisions are counted, but not carried out."""
-        actions = np.empty(len(rows), dtype=np.int64)
-        decide_rows(self._state, self._rules, rows, who, actions)
-        return actions
-
-    def play(self, rows: IntArray, who: Players, most: int) -> None:
-        """Let compiled heuristics play some episodes to their end, or for at most so many decisions each."""
-        self.hand_over(play_rows, rows, who, most)
-
-    def hand_over(self, kernel: Callable[..., int], rows: IntArray, *others: object) -> None:
-        """Let a kernel go on with some episodes: (state, rules, rows, others) -> how many of them are over."""
-        if kernel(self._state, self._rules, rows, *others):
-            self._rows = np.flatnonzero(~self._state.done)
 
     def observe(self, rows: IntArray) -> Observation:
         """Return what the policy sees in some episodes, as copies."""
@@ -138,3 +196,31 @@ class Simulator:
         s.held[spans(s.held_first, mine)[0]] = other.held[spans(other.held_first, theirs)[0]]
         self.jobs = JobsBatch._make(s[: len(JobsBatch._fields)])
         self._rows = np.flatnonzero(~s.done)
+
+
+def slowdown(jobs: JobsBatch) -> FloatArray:
+    """Charge each job one over its duration."""
+    return np.asarray(1.0 / jobs.duration)
+
+
+def bounded_slowdown(jobs: JobsBatch) -> FloatArray:
+    """Charge each job one over its duration, none taken for shorter than 10 time units (Feitelson)."""
+    return np.asarray(1.0 / np.maximum(jobs.duration, SHORTEST_BOUNDED))
+
+
+def completion_time(jobs: JobsBatch) -> FloatArray:
+    """Charge each job 1."""
+    return np.ones(len(jobs.duration))
+
+
+COSTS: dict[str, Callable[[JobsBatch], FloatArray]] = {
+    "slowdown": slowdown,
+    "bounded_slowdown": bounded_slowdown,
+    "completion_time": completion_time,
+}
+
+
+def costed(machines: Machines, objective: str, jobsets: Sequence[Jobs]) -> Simulator:
+    """Return a simulator of some jobsets, with the costs of an objective, a word of COSTS."""
+    jobs = end_to_end(jobsets)
+    return Simulator(jobs, machines, COSTS[objective](jobs))

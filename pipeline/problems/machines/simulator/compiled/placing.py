@@ -3,8 +3,7 @@
 import numpy as np
 
 from pipeline.problems.machines.simulator.compiled.state import State
-from pipeline.simulation.compiled import inlined
-from pipeline.simulation.heap import push
+from pipeline.simulation.compiled import inlined, push
 
 
 @inlined

@@ -14,8 +14,7 @@ from pipeline.problems.machines.nouns import GREEDY
 from pipeline.problems.machines.simulator.compiled.kernels import could_ever, go_on
 from pipeline.problems.machines.simulator.compiled.placing import fits
 from pipeline.problems.machines.simulator.compiled.state import Rules, State
-from pipeline.simulation.compiled import inlined
-from pipeline.simulation.draws import uniform
+from pipeline.simulation.compiled import inlined, uniform
 
 TINY = 1e-15  # RLScheduler's guard of logarithms and quotients
 NO_KNOBS = (0.0, 0.0)

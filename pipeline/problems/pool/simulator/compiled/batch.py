@@ -1,18 +1,71 @@
 """The cluster of `reference`, compiled: many episodes in lock step, observations in compact integers."""
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from numba import njit, prange
 
-from pipeline.core import BoolArray, FloatArray, IntArray, Observation
-from pipeline.problems.pool.nouns import Cluster, CompactObservation, JobBatch, Schedule
-from pipeline.problems.pool.simulator.compiled.kernels import begin_all, step_rows
-from pipeline.problems.pool.simulator.compiled.observing import compact_buffer, observe
+from pipeline.core import FloatArray, IntArray, Observation
+from pipeline.problems.pool.nouns import Cluster, CompactObservation, JobBatch, Schedule, cell_type
+from pipeline.problems.pool.simulator.compiled.kernels import begin_all, may_pass, step_rows
 from pipeline.problems.pool.simulator.compiled.rules import Players, decide_rows, play_rows
-from pipeline.problems.pool.simulator.compiled.state import Rules, empty_state, free_rows, state_under_way
+from pipeline.problems.pool.simulator.compiled.state import Rules, State, empty_state, free_rows, state_under_way
 from pipeline.problems.pool.simulator.rewards import OBJECTIVES
-from pipeline.simulation.simulator import Layout, Played, copy_episodes, spans
+from pipeline.simulation.compiled import inlined
+from pipeline.simulation.simulator import CompiledSimulator, Kernels, Layout, Played, copy_episodes, spans
+
+
+def compact_buffer(state: State, count: int) -> CompactObservation:
+    """Return empty arrays for `count` observations."""
+    _, steps, resources = state.free.shape
+    slots = state.slot_job.shape[1]
+    kind = cell_type(max(steps, int(state.capacity.max())))
+    return CompactObservation(
+        np.empty((count, steps * resources + slots * (1 + resources)), dtype=kind),
+        np.empty((count, 2), dtype=np.int32),
+        np.empty((count, slots + 1), dtype=np.bool_),
+    )
+
+
+@njit(cache=True, parallel=True)
+def observe(s: State, rules: Rules, rows: IntArray, observed: CompactObservation) -> None:
+    """Write what `nouns.compact` would return of what each of some episodes shows."""
+    free = flat(s)
+    for i in prange(rows.shape[0]):
+        # A call, for numba takes writes to a tuple's arrays within prange for dead code.
+        observe_one(s, rules, free, rows[i], observed, i)
+
+
+@njit(cache=True)
+def flat(s: State) -> IntArray:
+    """Return the ring of free units as [B, T * R], not copied."""
+    return s.free.reshape(s.free.shape[0], -1)
+
+
+@inlined
+def observe_one(s: State, rules: Rules, free: IntArray, b: int, observed: CompactObservation, i: int) -> None:
+    """Write what one episode shows; `free` is `flat(s)`.
+
+    Indices are unsigned, for numba lets signed ones count from the end, and then does not copy by vectors.
+    """
+    steps, resources = s.free.shape[1], s.free.shape[2]
+    slots, head, row = s.slot_job.shape[1], np.uintp(s.head[b] * resources), np.uintp(i)
+    rest, b = np.uintp(steps * resources) - head, np.uintp(b)  # type: ignore[assignment]
+    for k in range(rest):
+        observed.cells[row, k] = free[b, head + k]
+    for k in range(head):
+        observed.cells[row, rest + k] = free[b, k]
+    at = rest + head
+    for m in range(np.uintp(slots)):
+        observed.cells[row, at] = min(s.slot_duration[b, m], steps)
+        for r in range(np.uintp(resources)):
+            observed.cells[row, at + np.uintp(1) + r] = s.slot_demand[b, m, r]
+        at += np.uintp(1 + resources)
+        observed.may[row, m] = s.legal[b, m]
+    observed.may[i, slots] = may_pass(s, rules, b)
+    observed.rest[i, 0] = s.to_come[b] - s.queue[b]
+    observed.rest[i, 1] = s.now[b] - s.last_arrival[b]
+
 
 ENDLESS = 2**62  # steps
 LAYOUT = Layout(
@@ -24,13 +77,16 @@ LAYOUT = Layout(
 FORKED = LAYOUT._replace(fixed=("capacity", "arrived"), sums=())  # copies count what arrives anew
 
 
-class Batched:
+class Batched(CompiledSimulator[Players, IntArray]):
     """The episodes of a batch.
 
     With `skip_forced`, moves that leave no choice are played without asking (exact for every policy that keeps to
     `core.legal_actions`: probability 1, gradient 0); without it, every decision is asked for. Episodes that are to be
     overwritten are `reusable`: of their rewards only the sum is kept.
     """
+
+    kernels = Kernels(step_rows, decide_rows, play_rows)
+    _state: State
 
     def __init__(
         self,
@@ -73,21 +129,6 @@ class Batched:
         return copy
 
     @property
-    def rows(self) -> IntArray:
-        """Return the episodes that await a decision."""
-        return self._rows
-
-    @property
-    def now(self) -> IntArray:
-        """Return the current step [B] of every episode; of those that are over, their length."""
-        return self._state.now
-
-    @property
-    def done(self) -> BoolArray:
-        """Return which episodes [B] are over."""
-        return self._state.done
-
-    @property
     def rewards(self) -> FloatArray:
         """Return the reward [B, step_limit] of every step [t, t + 1); 0 beyond an episode's end.
 
@@ -99,31 +140,6 @@ class Batched:
     def gained(self) -> FloatArray:
         """Return the rewards [B] of every episode so far; 0 without an objective."""
         return self._state.gained
-
-    def ended(self, rows: IntArray) -> tuple[BoolArray, BoolArray]:
-        """Return which of some episodes are over, and which of these were cut."""
-        s, over = self._state, self._state.done[rows]
-        return over, over & (s.finished[rows] < s.first[rows + 1] - s.first[rows])
-
-    def step(self, rows: IntArray, actions: IntArray) -> None:
-        """Carry out one decision in each of some episodes."""
-        if step_rows(self._state, self._rules, rows, actions):
-            self._rows = np.flatnonzero(~self._state.done)
-
-    def decide(self, rows: IntArray, who: Players) -> IntArray:
-        """Return what compiled heuristics do next in some episodes; the decisions are counted, but not carried out."""
-        actions = np.empty(len(rows), dtype=np.int64)
-        decide_rows(self._state, self._rules, rows, who, actions)
-        return actions
-
-    def play(self, rows: IntArray, who: Players, most: int) -> None:
-        """Let compiled heuristics play some episodes to their end, or for at most so many decisions each."""
-        self.hand_over(play_rows, rows, who, most)
-
-    def hand_over(self, kernel: Callable[..., int], rows: IntArray, *others: object) -> None:
-        """Let a kernel go on with some episodes: (state, rules, rows, others) -> how many of them are over."""
-        if kernel(self._state, self._rules, rows, *others):
-            self._rows = np.flatnonzero(~self._state.done)
 
     def observe(self, rows: IntArray) -> Observation:
         """Return what the policy sees in some episodes, as copies."""
@@ -165,7 +181,7 @@ class Batched:
         observe(self._state, self._rules, rows, observed)
 
     @property
-    def placed(self) -> int:
+    def started(self) -> int:
         """Return how many jobs have been started, or given a start ahead."""
         s = self._state
         return int((s.queue - s.first[:-1]).sum()) - int((s.slot_job >= 0).sum())

@@ -18,8 +18,7 @@ from numba import njit, prange
 
 from pipeline.core import FloatArray, IntArray, KeyArray
 from pipeline.problems.pool.nouns import JobBatch
-from pipeline.simulation.compiled import inlined
-from pipeline.simulation.draws import uniform
+from pipeline.simulation.compiled import inlined, uniform
 
 HOT, COLD = 0.3, 0.01  # first and last temperature, in the mean wait over duration of the first schedule
 NEAR = 2.0  # power of the draw of a stretch's length: 1 would make all lengths equally likely

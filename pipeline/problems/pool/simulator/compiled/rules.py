@@ -21,8 +21,7 @@ from pipeline.problems.pool.simulator.compiled.linear_rule import (
     mean_share,
 )
 from pipeline.problems.pool.simulator.compiled.state import Rules, State
-from pipeline.simulation.compiled import inlined
-from pipeline.simulation.draws import uniform
+from pipeline.simulation.compiled import inlined, uniform
 
 FCFS, RANDOM, SJF, PACKER, TETRIS, SJF_ALIGN, HOLD, SAF, WSPT, EASY, EASY_FCFS, LINEAR, HOLD_UNTIL = range(13)
 NO_WEIGHTS = (0.0,) * WEIGHTS

@@ -267,4 +267,4 @@ def test_only_the_rows_that_are_named_move() -> None:
     assert simulator.schedule().start.tolist() == [-1, 0, -1, -1, -1, -1]
     assert simulator.observe(np.array([0, 1, 2])).now.tolist() == [0, 0, 1]
     assert simulator.observe(np.array([2, 1])).now.tolist() == [1, 0]
-    assert simulator.done.tolist() == [False, False, False]
+    assert simulator.ended(np.arange(3))[0].tolist() == [False, False, False]

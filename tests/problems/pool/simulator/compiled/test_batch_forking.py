@@ -53,7 +53,7 @@ def same(copies: Batched, k: int, original: Batched, episode: int) -> None:
     for name in ("steps", "withheld_steps", "used"):
         assert getattr(one, name)[k] == getattr(other, name)[episode], name
     assert np.array_equal(copies.rewards[k], original.rewards[episode])
-    assert copies.done[k] == original.done[episode]
+    assert copies.ended(np.array([k]))[0] == original.ended(np.array([episode]))[0]
 
 
 @pytest.mark.parametrize(("of", "estimates"), [(NARROW, False), (NARROW, True), (AHEAD, False)])
@@ -67,7 +67,7 @@ def test_copies_go_on_as_the_originals_do(of: Cluster, estimates: bool) -> None:
         np.testing.assert_array_equal(one, other)
     original.play(original.rows, by_chance(np.arange(5), seed=2), TO_THE_END)
     copies.play(copies.rows, by_chance(chosen, seed=2), TO_THE_END)
-    assert copies.done.all()
+    assert copies.ended(np.arange(len(copies.now)))[0].all()
     for k, episode in enumerate(chosen):
         same(copies, k, original, episode)
     assert (copies.schedule().finish >= 0).all()

@@ -8,10 +8,10 @@ from set_learning import set_task, sets
 
 from pipeline.config import Params, StreamWindows
 from pipeline.errors import UserError
+from pipeline.problems.pool.learning import PIECES, slowdown, validate_sets
 from pipeline.problems.pool.networks.sets import Sets
 from pipeline.problems.pool.nouns import Cluster, JobSet
 from pipeline.problems.pool.training.task import Task
-from pipeline.problems.pool.training.validation import PIECES, slowdown, validate_sets
 
 ALWAYS = (0.0, float("inf"))
 ALONE = jobset((0, 3, 3))

@@ -11,13 +11,12 @@ from pipeline.core import Observation
 from pipeline.errors import UserError
 from pipeline.learning.update import Update
 from pipeline.problems.pool.heuristics.teachers import COMPILED
-from pipeline.problems.pool.networks.acting import allowed, greedy, log_probabilities
-from pipeline.problems.pool.networks.network import Network
+from pipeline.problems.pool.networks.network import Network, allowed, greedy, log_probabilities
 from pipeline.problems.pool.networks.networks import build
 from pipeline.problems.pool.nouns import CompactObservation, batch, compact
 from pipeline.problems.pool.simulator.compiled.batch import Batched
-from pipeline.problems.pool.training.clone import clone, score
 from pipeline.problems.pool.training.decisions import Decisions, by_rule, record
+from pipeline.problems.pool.training.imitate import clone, score
 from pipeline.problems.pool.training.task import Task
 
 LESSONS = Clone(

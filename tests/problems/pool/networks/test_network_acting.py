@@ -12,8 +12,7 @@ from torch import Tensor
 from pipeline.config import Mlp
 from pipeline.core import Observation, keys, legal_actions, uniform
 from pipeline.learning.sampling import sample
-from pipeline.problems.pool.networks.acting import PLAY, allowed, greedy, log_probabilities, sampled
-from pipeline.problems.pool.networks.network import Network
+from pipeline.problems.pool.networks.network import PLAY, Network, allowed, greedy, log_probabilities, sampled
 from pipeline.problems.pool.networks.networks import build
 from pipeline.problems.pool.nouns import Cluster, CompactObservation, batch, compact
 from pipeline.problems.pool.simulator.compiled.batch import Batched

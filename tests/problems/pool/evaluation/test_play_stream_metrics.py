@@ -10,15 +10,15 @@ from builders import TINY, tiny_jobset
 from pipeline.comparing.statistics import summary
 from pipeline.config import Evaluation, Streaming
 from pipeline.errors import UserError
+from pipeline.problems.pool.comparison import stream_summary
 from pipeline.problems.pool.evaluation.metrics import Span, measured_part, span_of
-from pipeline.problems.pool.evaluation.play import score
-from pipeline.problems.pool.evaluation.stream_metrics import (
+from pipeline.problems.pool.evaluation.play import (
     StreamResults,
     backlog,
+    score,
     stream_results,
     utilisation,
 )
-from pipeline.problems.pool.evaluation.stream_summary import stream_summary
 from pipeline.problems.pool.heuristics.scores import HEURISTICS
 from pipeline.problems.pool.nouns import Cluster, JobBatch, JobSet, Schedule, batch
 from pipeline.problems.pool.tables import JOB_RESULTS, JOBSET_RESULTS

@@ -8,7 +8,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline.core import FloatArray, IntArray, keys, uniform
-from pipeline.problems.groups.heuristics.rules import HEURISTICS, capacity
 from pipeline.problems.groups.heuristics.teachers import (
     drf,
     equal,
@@ -18,6 +17,7 @@ from pipeline.problems.groups.heuristics.teachers import (
     shortest_first,
     whole,
 )
+from pipeline.problems.groups.heuristics.tuning import HEURISTICS, capacity
 from pipeline.problems.groups.nouns import (
     Configurations,
     Controller,
@@ -26,7 +26,7 @@ from pipeline.problems.groups.nouns import (
     SharedCluster,
     equal_shares,
 )
-from pipeline.problems.groups.training.exploring import noisy, random_setting
+from pipeline.problems.groups.training.replay import noisy, random_setting
 
 Amounts = Sequence[Sequence[object]]
 LEVELS = Configurations(np.array([[0], [2], [4], [8]]), orders=2)

@@ -8,7 +8,7 @@ from machine_builders import random_problem
 from pipeline.config import MachinePark
 from pipeline.errors import UserError
 from pipeline.live.deciding import ONLY
-from pipeline.problems.machines.live.cluster import episode_of
+from pipeline.problems.machines.live.deciding import episode_of
 from pipeline.problems.machines.live.state import MachinesState
 from pipeline.problems.machines.nouns import EASY_ANEW, EASY_SHORTEST, GREEDY, Machines
 

@@ -12,10 +12,8 @@ from pipeline.problems.groups.heuristics.teachers import TEACHERS, equal
 from pipeline.problems.groups.networks.features import Shape, States, states
 from pipeline.problems.groups.nouns import Observation, Setting, batch
 from pipeline.problems.groups.simulator.rewards import transitions
-from pipeline.problems.groups.training.exploring import random_setting
-from pipeline.problems.groups.training.replay import behaviours, filled, mixed
-from pipeline.problems.groups.training.replay_memory import ReplayMemory, Transitions
-from pipeline.problems.groups.training.task import Recorder
+from pipeline.problems.groups.training.replay import behaviours, filled, mixed, random_setting
+from pipeline.problems.groups.training.task import Recorder, ReplayMemory, Transitions
 
 SHAPE = Shape(queues=2, orders=2, resources=1)
 OVER, GOES_ON = True, False

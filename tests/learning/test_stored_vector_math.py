@@ -10,7 +10,7 @@ import torch
 from torch import nn
 
 from pipeline.config import QNetworkConfig
-from pipeline.learning.vector_math import OF_MKL, settle
+from pipeline.learning.stored import OF_MKL, settle
 from pipeline.problems.groups.networks.features import Shape as GroupsShape
 from pipeline.problems.groups.networks.q_network import QNetwork
 from pipeline.problems.machines.networks.actor_critic import ActorCritic

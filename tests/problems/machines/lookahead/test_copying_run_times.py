@@ -6,8 +6,8 @@ from machine_learning import some_jobs
 from numba import njit
 
 from pipeline.core import FloatArray
+from pipeline.problems.machines.lookahead.copying import NEAREST, run_time, shares
 from pipeline.problems.machines.lookahead.futures import arrival_model
-from pipeline.problems.machines.lookahead.run_times import NEAREST, run_time, shares
 
 
 @njit

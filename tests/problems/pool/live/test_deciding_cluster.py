@@ -10,7 +10,7 @@ from live_pool import in_order, state_of, units_of
 from pipeline.core import legal_actions
 from pipeline.errors import UserError
 from pipeline.live.deciding import ONLY as ONE
-from pipeline.problems.pool.live.cluster import PoolNow, episode_of
+from pipeline.problems.pool.live.deciding import PoolNow, episode_of
 from pipeline.problems.pool.live.state import PoolState
 from pipeline.problems.pool.nouns import JobSet
 from tests.oracles.pool import Timestep
