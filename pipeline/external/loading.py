@@ -38,6 +38,8 @@ def external(
     """
     place, orders = place_of(word), len(getattr(row, "orders", ()))
     try:
+        if place.startswith("plan_") and not Path(place).exists():
+            raise PolicyError(word, "policies that were made elsewhere do not look ahead: leave 'plan_' out")
         if not place.endswith(FILES):
             return Guard(word, _callable(_imported(place), word), limit_ms, orders)
         file = (file or Path(place)).resolve()

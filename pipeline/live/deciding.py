@@ -41,6 +41,7 @@ class Live(Generic[State, Decision]):
     # (params, scenario, a heuristic or a model's folder, its tuned numbers) -> what decides; or raises RefusedError
     decider: Callable[[Params, str, str, Mapping[str, float]], Callable[[State], Decision]]
     places: bool = False  # does a decision say on which machines a job starts?
+    plans: bool = False  # do policies look ahead from a live state, too?
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ from pipeline.champions.lines import CHAMPIONS, Seat, champions_in, digest_of_tu
 from pipeline.config import Params
 from pipeline.errors import UserError
 from pipeline.external.loading import is_external
+from pipeline.lookahead.planner import PREFIX
 from pipeline.problems import problem_of
 from pipeline.progress import say
 from pipeline.serving.app import application
@@ -101,7 +102,13 @@ def extending(desk: Desk, kubernetes: str | None) -> Iterator[Sequence[APIRouter
 
 @contextmanager
 def looking(params: Params, scenario: str, policy: str) -> Iterator[Callable[[], Named]]:
-    """Yield what says who decides now; models that it found stay where they are until the end."""
+    """Yield what says who decides now; models that it found stay where they are until the end.
+
+    Raises:
+        UserError: the policy looks ahead, which is not served for every problem.
+    """
+    if policy.startswith(PREFIX) and not problem_of(params, scenario).live.plans:
+        raise UserError(f"{policy}: policies that look ahead are not served in scenarios of this problem, as yet")
     with ExitStack() as kept:
         known: dict[str, Named] = {}
 

@@ -63,3 +63,9 @@ def test_what_cannot_be_loaded_is_told_in_one_line(word: str, why: str) -> None:
         external(word, None)
     assert why in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("word", ["plan_mine.py:choose", "plan_models/ppo.zip", "plan_mine.policies:choose"])
+def test_looking_ahead_is_refused_with_the_reason(word: str) -> None:
+    with pytest.raises(PolicyError, match="do not look ahead: leave 'plan_' out"):
+        external(word, None, 1.0)

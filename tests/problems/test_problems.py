@@ -9,6 +9,7 @@ import torch
 
 from pipeline.errors import UserError
 from pipeline.explaining.explain import Explaining
+from pipeline.live.deciding import Live
 from pipeline.problems import PROBLEMS, Problem, problem
 from pipeline.scheduling.schedule import Scheduling
 from pipeline.showing.show import Showing
@@ -36,6 +37,7 @@ KINDS = {
     "Scheduling": Scheduling,
     "Showing": Showing,
     "JobsInColumns": object,
+    "Live": Live,
     "nn": torch.nn,
 }
 DECLARED = get_type_hints(Problem, localns=KINDS | {"nn": torch.nn})

@@ -76,3 +76,10 @@ def test_a_token_that_others_may_read_is_pointed_out(
         with pytest.raises(UserError, match="unknown policy"):
             run(params, "machines", "sjff", Listening(port=0, token_file=token), 200.0)
         assert ("other users of this machine may read it" in capsys.readouterr().err) == pointed_out
+
+
+@pytest.mark.parametrize("scenario", ["machines", "shares"])
+def test_looking_ahead_where_it_is_not_served_is_refused_with_the_reason(params: Params, scenario: str) -> None:
+    said = r"^plan_sjf: policies that look ahead are not served in scenarios of this problem"
+    with pytest.raises(UserError, match=said), looking(params, scenario, "plan_sjf"):
+        pass

@@ -242,4 +242,4 @@ def example(params: Params, scenario: str) -> Mapping[str, Json]:
     }
 
 
-LIVE: Live[PoolState, PoolDecision] = Live("decide", PoolState, PoolDecision, example, "fcfs", from_state, decider)
+LIVE = Live("decide", PoolState, PoolDecision, example, "fcfs", from_state, decider, plans=True)

@@ -86,7 +86,7 @@ def test_compiled_roll_outs_are_those_of_the_network_that_is_asked(
     np.testing.assert_array_equal(ours.futures, plain.futures)
     np.testing.assert_allclose(ours.cost, plain.cost, rtol=1e-9)
     np.testing.assert_allclose(ours.error, plain.error, rtol=1e-6, atol=1e-9)
-    assert (ours.futures == 6).all() == (decisions == 200_000)
+    assert (ours.futures.max(axis=1) == 6).all() == (decisions == 200_000)
     assert np.ptp(np.where(np.isfinite(ours.cost), ours.cost, ours.cost[:, :1]), axis=1).max() > 0
 
 
