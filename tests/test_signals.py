@@ -119,8 +119,8 @@ def app(**settings):
     ctypes.CFUNCTYPE(None)(lose)()  # what is raised in there is printed and forgotten
     time.sleep(60)
 
-ending.app, ending.AGAIN_S = app, 1.0
-ending.main()
+ending.AGAIN_S = 1.0
+ending.main(app)
 """
 
 
@@ -152,8 +152,8 @@ def app(**settings):
         os.kill(os.getpid(), signal.SIGTERM)
         time.sleep(60)
 
-ending.app, ending.AGAIN_S = app, 0.05
-ending.main()
+ending.AGAIN_S = 0.05
+ending.main(app)
 """
 
 
@@ -193,7 +193,7 @@ def test_whoever_clears_away_because_of_a_signal_is_not_stopped_by_the_one_that_
 
 def test_clearing_away_that_never_ends_is_stopped_at_last() -> None:
     endless = CLEARS_AWAY.replace("+ 1.0", "+ 1000").replace(
-        "AGAIN_S = app, 0.05", "AGAIN_S, ending.CLEARED_S = app, 0.05, 1"
+        "ending.AGAIN_S = 0.05", "ending.AGAIN_S, ending.CLEARED_S = 0.05, 1"
     )
     assert endless.count("1000") == endless.count("CLEARED_S") == 1
     done = subprocess.run([sys.executable, "-c", endless], check=False, capture_output=True, text=True, timeout=300)

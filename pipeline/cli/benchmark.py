@@ -48,9 +48,11 @@ def rlscheduler(
         typer.echo(f"{row.policy:>12} mean bounded slowdown {row.avg_bounded_slowdown:10.2f}, {waits}")
 
 
-@app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []})
+@app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
 def fidelity(context: typer.Context) -> None:
     """Play short jobs on a real Slurm on loopback and in the simulator, and say where the two differ (in a clone).
+
+    Its options: --out, --jobs, --repeats, --seed, --scheduler; 'python -m benchmarks.fidelity --help' explains them.
 
     Example: python -m pipeline fidelity --repeats 5 --out fidelity.csv
     """
