@@ -924,6 +924,7 @@ DUMPS = [
         ("my.key: cannot be read (No such file or directory)",),
         dump(f"1|anna|{RAN}|COMPLETED|1", f"2|bo|{RAN}|COMPLETED|1"),
     ),
+    Case("too few jobs to compare with Slurm", "fidelity --jobs 3", ("'--jobs'", "10")),
     Case("nobody to steer by", "steer slurm", ("--scenario: expected a scenario of many machines",)),
     Case(
         "an unknown step of trust",
