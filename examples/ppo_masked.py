@@ -90,7 +90,7 @@ def learn(agent: Agent, optimizer: torch.optim.Optimizer, rows: list, seen: torc
 
 
 if __name__ == "__main__":
-    trained = train(int(sys.argv[1]) if len(sys.argv) > 1 else 400_000)
+    trained = train(int(sys.argv[1]) if len(sys.argv) > 1 else 600_000)
 
     def policy(seen: dict[str, np.ndarray], masks: np.ndarray) -> np.ndarray:
         with torch.no_grad():
