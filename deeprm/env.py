@@ -16,7 +16,10 @@ from pipeline.core import IntArray
 from pipeline.errors import UserError
 
 PEER_SLOTS = 128  # RLScheduler's window
-ARGUMENTS = ("scenario", "load", "slots", "objective", "jobs", "policies_know", "illegal", "obs", "skip_forced")
+ARGUMENTS = (  # named where one is misspelled
+    *("scenario", "load", "slots", "objective", "jobs", "policies_know"),
+    *("illegal", "obs", "skip_forced", "render_mode", "autoreset_mode"),
+)
 GAMES: dict[str, Callable[..., Game]] = {"pool": PoolGame, "machines": MachinesGame, "groups": GroupsGame}
 
 

@@ -21,6 +21,11 @@ def test_an_example_trains_and_enters_the_comparison(example: str) -> None:
     assert len((REPOSITORY / "examples" / "maskable_ppo.py").read_text().splitlines()) <= 25
 
 
+def test_the_page_shows_the_example_that_runs() -> None:
+    page = (REPOSITORY / "docs" / "how-to" / "train-with-sb3.md").read_text()
+    assert (REPOSITORY / "examples" / "maskable_ppo.py").read_text().strip() in page
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("example", EXAMPLES)
 def test_an_example_learns_to_be_better_than_sjf(example: str) -> None:
