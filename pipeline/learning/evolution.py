@@ -1,0 +1,61 @@
+"""Evolution: CMA-ES on the weights of a policy (Hansen and Ostermeier 2001), by the library `cmaes`.
+
+One unlucky decision may block a cluster for many steps, and a policy that draws its actions pays for such decisions all
+the time. A perturbed weight decides alike throughout an episode: candidates differ in what they do, not by chance.
+
+`cmaes` draws from a generator of its own and keeps no state that could be saved without pickle. It is deterministic
+for a seed, so what is remembered is what every candidate has cost; to resume is to tell it once more.
+"""
+
+from typing import Any
+
+import numpy as np
+import torch
+from cmaes import CMA, SepCMA
+
+from pipeline.core import FloatArray
+
+DIAGONAL_FROM = 200  # weights from which only their variances are adapted, and no covariances: W^3 a generation
+
+
+class Evolution:
+    """A distribution of weights that moves to where they cost little.
+
+    Args:
+        mean: weights [W] to begin with.
+        spread: standard deviation of the first candidates around them.
+        population: candidates of a generation.
+        seed: of the draws.
+    """
+
+    def __init__(self, mean: FloatArray, spread: float, population: int, seed: int) -> None:
+        kind = SepCMA if len(mean) >= DIAGONAL_FROM else CMA
+        self._search = kind(mean=mean.astype(np.float64), sigma=spread, seed=seed, population_size=population)
+        self._costs: list[FloatArray] = []
+        self._asked: FloatArray = np.empty(0)
+
+    @property
+    def mean(self) -> FloatArray:
+        """Return the centre [W] of the distribution."""
+        return np.array(self._search.mean)
+
+    def ask(self) -> FloatArray:
+        """Return the candidates [population, W] of the next generation."""
+        self._asked = np.array([self._search.ask() for _ in range(self._search.population_size)])
+        return self._asked
+
+    def tell(self, cost: FloatArray) -> None:
+        """Move the distribution by what each of the candidates costs [population]; less is better."""
+        self._costs.append(np.asarray(cost, dtype=np.float64))
+        self._search.tell([(weights, float(each)) for weights, each in zip(self._asked, cost, strict=True)])
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return what the generations so far have cost [generations, population]."""
+        costs = np.array(self._costs).reshape(-1, self._search.population_size)
+        return {"costs": torch.from_numpy(costs)}
+
+    def load_state_dict(self, state: dict[str, Any], /) -> None:
+        """Go through the generations of a state again; this one must be new."""
+        for cost in state["costs"].numpy():
+            self.ask()
+            self.tell(cost)
