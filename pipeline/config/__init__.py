@@ -9,7 +9,7 @@ from pipeline.config.external import External
 from pipeline.config.gate import Gate, Watch
 from pipeline.config.groups.learning import Dqn, DqnRecipe, GroupsAgent, GroupsCard, QNetworkConfig, Replay
 from pipeline.config.groups.scenario import GroupsLog, GroupsScenario, Sinusoidal
-from pipeline.config.learning import NoPretrain
+from pipeline.config.learning import EvolutionRecipe, NoPretrain
 from pipeline.config.machines.heuristics import MachinesKnobs
 from pipeline.config.machines.learning import (
     A3c,
@@ -40,13 +40,15 @@ from pipeline.config.pool.learning import (
     Mixture,
     PoolAgent,
     PoolCard,
+    PoolEvolution,
     Recipe,
     Reinforce,
     ShortRunsAndStreams,
+    StreamPieces,
     StreamWindows,
     Transfer,
 )
-from pipeline.config.pool.networks import Cnn, Mlp, PoolNetworkConfig, Sets
+from pipeline.config.pool.networks import Cnn, Mlp, PoolNetworkConfig, Scores, Sets
 from pipeline.config.pool.plan import PoolPlan
 from pipeline.config.pool.scenario import AtOnce, Demand, PoolLog, PoolScenario, Streaming, Synthetic
 from pipeline.config.problems import Agent, AnyRecipe, AnyScenario, FinetuneConfig, HeuristicKnobs, Plan, PretrainConfig

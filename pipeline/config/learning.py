@@ -1,8 +1,10 @@
 """What the ways to learn have in common, whatever the problem: how much of them is run."""
 
-from typing import Literal
+from typing import Annotated, Literal
 
-from pipeline.config.records import Frozen, Loads, Positive, Seed
+from pydantic import Field
+
+from pipeline.config.records import Frozen, Loads, Positive, Rate, Seed
 
 
 class Start(Frozen):
@@ -40,3 +42,21 @@ class Budget(Frozen):
     def budget(self) -> int:
         """Updates."""
         return self.updates
+
+
+class EvolutionRecipe(Frozen):
+    """How CMA-ES searches weights (Hansen and Ostermeier 2001)."""
+
+    algorithm: Literal["evolution"]
+    population: Annotated[int, Field(ge=4, le=10_000)]  # candidates of an update
+    spread: Rate  # standard deviation of the first candidates' weights
+
+    @property
+    def masked(self) -> bool:
+        """Only legal actions are chosen."""
+        return True
+
+    @property
+    def play(self) -> Literal["greedy"]:
+        """What is searched is what is played."""
+        return "greedy"

@@ -13,6 +13,7 @@ from pipeline.config.external import External, check_policies
 from pipeline.config.gate import Gate, check_gate
 from pipeline.config.groups.learning import DqnRecipe
 from pipeline.config.groups.scenario import GroupsScenario
+from pipeline.config.learning import EvolutionRecipe
 from pipeline.config.machines.learning import MachinesRecipe
 from pipeline.config.machines.scenario import MachinesScenario
 from pipeline.config.parsing import parsed
@@ -180,9 +181,10 @@ class Params(Frozen):
             raise UserError(f"agent '{agent}' learns by {chosen.algorithm}: it is of problem {row.problem}")
         return chosen
 
-    def pool_recipe(self, agent: str) -> Recipe:
+    def pool_recipe(self, agent: str) -> Recipe | EvolutionRecipe:
         """Return the learning recipe of an agent of a pooled cluster."""
-        return self.recipe_of(Recipe, agent)
+        kind = EvolutionRecipe if self.agent(agent).finetune.name == "evolution" else Recipe
+        return self.recipe_of(kind, agent)
 
     def machines_recipe(self, agent: str) -> MachinesRecipe:
         """Return the learning recipe of an agent of many machines."""

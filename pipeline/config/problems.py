@@ -12,7 +12,7 @@ from pydantic import Field
 
 from pipeline.config.groups.learning import Dqn, DqnRecipe, GroupsAgent, Replay, check_groups
 from pipeline.config.groups.scenario import GroupsScenario
-from pipeline.config.learning import NoPretrain
+from pipeline.config.learning import EvolutionRecipe, NoPretrain
 from pipeline.config.machines.heuristics import MachinesKnobs
 from pipeline.config.machines.learning import AnyMachinesRecipe, MachinesAgent, MachinesFinetune, check_machines
 from pipeline.config.machines.plan import MachinesPlan
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 AnyScenario = PoolScenario | MachinesScenario | GroupsScenario
 Agent = PoolAgent | MachinesAgent | GroupsAgent
-AnyRecipe = Annotated[Recipe | AnyMachinesRecipe | DqnRecipe, Field(discriminator="algorithm")]
+AnyRecipe = Annotated[Recipe | AnyMachinesRecipe | DqnRecipe | EvolutionRecipe, Field(discriminator="algorithm")]
 PretrainConfig = NoPretrain | PoolPretrain | Replay
 FinetuneConfig = PoolFinetune | MachinesFinetune | Dqn
 Plan = PoolPlan | MachinesPlan

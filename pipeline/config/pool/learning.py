@@ -145,8 +145,33 @@ class Mixture(ShortRunsAndStreams):
     name: Literal["mixture"]
 
 
+class StreamPieces(Frozen):
+    """Streams that evolution plays: they begin empty, and go on until every measured job has started."""
+
+    loads: Loads  # percent, that the cluster can sustain
+    slots: Annotated[tuple[Slots, ...], Field(min_length=1)]  # in turn
+    jobsets: Positive  # of each load, in an update
+    steps: Positive  # in which jobs arrive; jobs that have not started then count as if they would
+    measured: tuple[Annotated[int, Field(ge=0)], Positive]  # steps [first, after) whose arrivals are measured
+
+    @model_validator(mode="after")
+    def _measured_steps_are_there(self) -> "StreamPieces":
+        first, after = self.measured
+        if not first < after < self.steps:
+            raise ValueError(f"measured: expected [first, after) before step {self.steps}, got [{first}, {after}]")
+        return self
+
+
+class PoolEvolution(Budget):
+    """CMA-ES on networks of scores; an update is one generation, `jobsets` of it are short runs of each load."""
+
+    name: Literal["evolution"]
+    demands: Annotated[tuple[str, ...], Field(min_length=1)] | None = None  # all equally often; null: the scenario's
+    streams: StreamPieces | None = None  # null: short runs only
+
+
 PoolPretrain = NoPretrain | Clone | Imitate
-PoolFinetune = Reinforce | Mixture
+PoolFinetune = Reinforce | Mixture | PoolEvolution
 
 
 class PoolAgent(Frozen):
@@ -158,6 +183,15 @@ class PoolAgent(Frozen):
     network: PoolNetworkConfig  # its network
     pretrain: Annotated[PoolPretrain, Field(discriminator="name")]  # how it begins
     finetune: Annotated[PoolFinetune, Field(discriminator="name")]  # how it goes on learning
+
+    @model_validator(mode="after")
+    def _scores_are_evolved(self) -> "PoolAgent":
+        network, how = self.network.name, self.finetune.name
+        if (network == "scores") != (how == "evolution"):
+            raise ValueError(f"finetune '{how}' cannot train network '{network}': 'evolution' trains 'scores' alone")
+        if network == "scores" and self.pretrain.name != "none":
+            raise ValueError(f"network 'scores' begins as a rule: expected pretrain 'none', got '{self.pretrain.name}'")
+        return self
 
 
 class Transfer(Frozen):

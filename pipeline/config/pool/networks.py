@@ -39,4 +39,11 @@ class Sets(Frozen):
     ending: bool = False  # is it told whether arrivals end, and when?
 
 
-PoolNetworkConfig = Annotated[Mlp | Cnn | Sets, Field(discriminator="name")]
+class Scores(Frozen):
+    """A sum of weighted features of jobs and the moment, for clusters and queues of any size; found by evolution."""
+
+    name: Literal["scores"]
+    hidden: Annotated[int, Field(ge=0, le=64)]  # tanh units that are added to the sum; 0: none
+
+
+PoolNetworkConfig = Annotated[Mlp | Cnn | Sets | Scores, Field(discriminator="name")]

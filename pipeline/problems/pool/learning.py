@@ -17,10 +17,12 @@ from pipeline.problems.pool.evaluation.play import score
 from pipeline.problems.pool.networks.loading import Loaded, card_of, must_match, restore
 from pipeline.problems.pool.networks.network import PLAY, Scorer
 from pipeline.problems.pool.networks.networks import PoolNetwork, build
+from pipeline.problems.pool.networks.scores import Scores
 from pipeline.problems.pool.networks.sets import Sets
 from pipeline.problems.pool.nouns import Cluster, JobSet, batch
 from pipeline.problems.pool.simulator.compiled.batch import Batched
 from pipeline.problems.pool.storage import read_jobsets
+from pipeline.problems.pool.training.evolution import validate_scores
 from pipeline.problems.pool.training.rolling import Roller
 from pipeline.problems.pool.training.task import PATIENCE, Task
 from pipeline.problems.pool.workload.source import source
@@ -119,6 +121,8 @@ def validate(network: Scorer[Any], task: Task) -> Callable[[], float]:
     """Return what tells how good a network is on the task's validation jobsets; less is better."""
     if isinstance(network, Sets):
         return validate_sets(network, task)
+    if isinstance(network, Scores):
+        return validate_scores(network, task)
     jobsets = {load: task.validation[load] for load in task.loads}
 
     def cost() -> float:

@@ -33,7 +33,8 @@ def policy_for(params: Params, name: str, scenario: PoolScenario, of: str, clust
 def uses_end(name: str) -> bool:
     """Return whether a policy decides by when arrivals end, where it is given that."""
     if Path(name).is_dir():
-        return getattr(storage.read_model(Path(name), PoolCard).card.network, "ending", False)
+        network = storage.read_model(Path(name), PoolCard).card.network
+        return network.name == "scores" or getattr(network, "ending", False)
     return name == "linear" or (name.startswith(PREFIX) and not is_external(name))
 
 

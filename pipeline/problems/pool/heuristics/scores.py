@@ -73,6 +73,22 @@ def hold_until(long_steps: int, until: int) -> Score:
     return score
 
 
+def hold_long(long_steps: int, until: int) -> Score:
+    """Return `hold` that before a step starts a job of `long_steps` or more only where all slots hold such jobs.
+
+    Until then short jobs are still to come, and one long job blocks the cluster for more of them than wait now.
+    """
+    later = hold(long_steps)
+
+    def score(view: Observation) -> FloatArray:
+        long = view.duration >= long_steps
+        holds = legal_actions(view)[:, -1] & ~long.all(axis=1)
+        early = np.where(long & holds[:, None], -np.inf, sjf_align(view))
+        return np.where((view.now < until)[:, None], early, later(view))
+
+    return score
+
+
 def with_weight(weight: float) -> Heuristic:
     """Return Tetris with a weight of alignment."""
     return heuristic(tetris(weight), CompiledRule("tetris", weight))
@@ -87,6 +103,12 @@ def with_span(long_steps: float, until: float) -> Heuristic:
     """Return `hold_until` with the duration from which a job is long, and the step until which it is held back."""
     spans = int(long_steps), int(until)
     return heuristic(hold_until(*spans), CompiledRule("hold_until", knobs=spans))
+
+
+def with_long(long_steps: float, until: float) -> Heuristic:
+    """Return `hold_long` with the duration from which a job is long, and the step until which it is held back."""
+    spans = int(long_steps), int(until)
+    return heuristic(hold_long(*spans), CompiledRule("hold_long", knobs=spans))
 
 
 def with_weights(weights: Sequence[float]) -> Heuristic:
@@ -148,4 +170,5 @@ HEURISTICS: dict[str, Policy] = {
     "easy_fcfs": heuristic(easy(fcfs), COMPILED["easy_fcfs"]),
     "linear": with_weights(PATIENT),
     "hold_until": with_span(LONG_STEPS, DEEPRM_STEPS),
+    "hold_long": with_long(LONG_STEPS, DEEPRM_STEPS),
 }

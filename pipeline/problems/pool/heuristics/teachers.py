@@ -45,6 +45,7 @@ TEACHERS: dict[str, CompiledRule | Policy] = {
     "easy_fcfs": CompiledRule("easy_fcfs"),
     "linear": CompiledRule("linear", weights=PATIENT),
     "hold_until": CompiledRule("hold_until", knobs=(LONG_STEPS, DEEPRM_STEPS)),
+    "hold_long": CompiledRule("hold_long", knobs=(LONG_STEPS, DEEPRM_STEPS)),
 }
 
 COMPILED = {name: teacher for name, teacher in TEACHERS.items() if isinstance(teacher, CompiledRule)}

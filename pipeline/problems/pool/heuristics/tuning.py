@@ -6,16 +6,25 @@ import numpy as np
 
 from pipeline.config import LinearRuleSearch, PoolKnobs
 from pipeline.core import FloatArray, Policy
-from pipeline.problems.pool.heuristics.scores import HEURISTICS, with_patience, with_span, with_weight, with_weights
+from pipeline.problems.pool.heuristics.scores import (
+    HEURISTICS,
+    with_long,
+    with_patience,
+    with_span,
+    with_weight,
+    with_weights,
+)
 from pipeline.problems.pool.heuristics.teachers import FEATURES, LONG_STEPS, least_cost
 from pipeline.problems.pool.nouns import JobSet
 from pipeline.simulation.choosing import Heuristic
 from pipeline.simulation.results import Play, mean_cost
 
 WITH_KNOB: dict[str, Callable[[float], Heuristic]] = {"tetris": with_weight, "hold": with_patience}
-WITH_KNOBS = (*WITH_KNOB, "hold_until", "linear")
+# Of these: the steps of a long job, and the step until which it is held back.
+WITH_SPAN: dict[str, Callable[..., Heuristic]] = {"hold_until": with_span, "hold_long": with_long}
+SPAN_KNOBS = {"hold_until": ("hold_until_long", "hold_until"), "hold_long": ("hold_long_long", "hold_long")}
+WITH_KNOBS = (*WITH_KNOB, *WITH_SPAN, "linear")
 
-SPAN_KNOBS = ("hold_until_long", "hold_until")  # of `hold_until`: steps of a long job, and the step it is held until
 SEARCH_SEED = 7  # of the search of the linear rule's weights
 KNOB_OF = {name: f"linear_{name}" for name in FEATURES}  # the knob that is a feature's weight
 AT_ONCE = 64  # candidates whose results are in memory together
@@ -30,7 +39,8 @@ def tuned(
     candidates = {"tetris": knobs.tetris_weights, "hold": sorted(long)}
     best = {name: _least(play, WITH_KNOB[name], [(knob,) for knob in values])[0] for name, values in candidates.items()}
     spans = [(steps, float(until)) for steps in sorted(long) for until in knobs.hold_until]
-    best |= dict(zip(SPAN_KNOBS, _least(play, with_span, spans), strict=True)) if spans else {}
+    for name, make in WITH_SPAN.items() if spans else ():
+        best |= dict(zip(SPAN_KNOBS[name], _least(play, make, spans), strict=True))
     if knobs.linear is None:
         return best
     return best | dict(zip(KNOB_OF.values(), tuned_linear(play, knobs.linear, seed), strict=True))
@@ -64,7 +74,8 @@ def _cost(play: Play, drawn: FloatArray, sjf: Mapping[int, float]) -> FloatArray
 def heuristics_with(knobs: Mapping[str, float]) -> dict[str, Policy]:
     """Return all heuristics, those with a knob as tuned."""
     found = HEURISTICS | {name: make(knobs[name]) for name, make in WITH_KNOB.items() if name in knobs}
-    if set(SPAN_KNOBS) <= set(knobs):
-        found |= {"hold_until": with_span(*(knobs[name] for name in SPAN_KNOBS))}
+    for name, make in WITH_SPAN.items():
+        if set(SPAN_KNOBS[name]) <= set(knobs):
+            found |= {name: make(*(knobs[knob] for knob in SPAN_KNOBS[name]))}
     weights = [knobs[name] for name in KNOB_OF.values() if name in knobs]
     return found | {"linear": with_weights(weights)} if weights else found

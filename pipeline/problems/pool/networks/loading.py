@@ -7,14 +7,16 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from pipeline.config import HoldsFrom, Params, PoolAgent, PoolCard, PoolScenario, Sets
+from pipeline.config import HoldsFrom, Params, PoolAgent, PoolCard, PoolScenario, Scores, Sets
 from pipeline.core import BoolArray, FloatArray, Observation, Policy
 from pipeline.errors import UserError
 from pipeline.learning.stored import put_back
 from pipeline.problems.pool.networks.network import PLAY, Encoded, Forward, Scorer
 from pipeline.problems.pool.networks.networks import PoolNetwork, build
+from pipeline.problems.pool.networks.scores import Scores as ScoresNetwork
 from pipeline.problems.pool.networks.sets import Sets as SetsNetwork
 from pipeline.problems.pool.nouns import Cluster
+from pipeline.simulation.choosing import Heuristic
 
 
 class Holding(Scorer[Encoded]):
@@ -80,7 +82,7 @@ def card_of(params: Params, agent: str) -> PoolCard:
         masked=recipe.masked,
         play=recipe.play,
         ageing=getattr(row.finetune, "ageing", 0.0),
-        holds_from=row.finetune.holds_from,
+        holds_from=getattr(row.finetune, "holds_from", None),
     )
 
 
@@ -102,7 +104,10 @@ def restore(card: PoolCard, weights: Mapping[str, FloatArray], device: torch.dev
     scorer: Scorer[Any] = network.aged(card.ageing) if isinstance(network, SetsNetwork) and card.ageing else network
     if card.holds_from is not None:
         scorer = Holding(scorer, card.holds_from)
-    return Loaded(network, scorer, cluster_of(card), PLAY[card.play](scorer, card.masked), card.masked)
+    policy = PLAY[card.play](scorer, card.masked)
+    if isinstance(network, ScoresNetwork) and card.play == "greedy":
+        policy = Heuristic(policy, network.rule)
+    return Loaded(network, scorer, cluster_of(card), policy, card.masked)
 
 
 def must_match(card: PoolCard, scenario: PoolScenario) -> None:
@@ -111,7 +116,7 @@ def must_match(card: PoolCard, scenario: PoolScenario) -> None:
     Raises:
         UserError: the cluster differs in any way.
     """
-    if isinstance(card.network, Sets):
+    if isinstance(card.network, Sets | Scores):
         return
     for name in ("resources", "horizon", "slots", "backlog", "place_ahead"):
         trained, asked = getattr(card, name), getattr(scenario, name)

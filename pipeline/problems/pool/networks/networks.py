@@ -7,15 +7,17 @@ import torch
 from pipeline.config import Cnn as CnnConfig
 from pipeline.config import Mlp as MlpConfig
 from pipeline.config import PoolNetworkConfig
+from pipeline.config import Scores as ScoresConfig
 from pipeline.config import Sets as SetsConfig
 from pipeline.problems.pool.networks.cnn import Cnn
 from pipeline.problems.pool.networks.encodings import Layout
 from pipeline.problems.pool.networks.mlp import Mlp
 from pipeline.problems.pool.networks.network import Network
+from pipeline.problems.pool.networks.scores import Scores
 from pipeline.problems.pool.networks.sets import Sets
 from pipeline.problems.pool.nouns import Cluster
 
-PoolNetwork = Network | Sets
+PoolNetwork = Network | Sets | Scores
 
 
 def _mlp(config: MlpConfig, cluster: Cluster) -> Network:
@@ -30,6 +32,10 @@ def _sets(config: SetsConfig, cluster: Cluster) -> Sets:
     return Sets(config.hidden, config.elapsed, config.ending)
 
 
+def _scores(config: ScoresConfig, cluster: Cluster) -> Scores:
+    return Scores(config.hidden)
+
+
 def build(config: PoolNetworkConfig, cluster: Cluster, seed: int) -> PoolNetwork:
     """Return a network with the initial weights that `seed` gives."""
     with torch.random.fork_rng(devices=[]):
@@ -37,4 +43,4 @@ def build(config: PoolNetworkConfig, cluster: Cluster, seed: int) -> PoolNetwork
         return NETWORKS[config.name](config, cluster)
 
 
-NETWORKS: dict[str, Callable[..., PoolNetwork]] = {"mlp": _mlp, "cnn": _cnn, "sets": _sets}
+NETWORKS: dict[str, Callable[..., PoolNetwork]] = {"mlp": _mlp, "cnn": _cnn, "sets": _sets, "scores": _scores}

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
-from pipeline.config import Recipe, StreamWindows
+from pipeline.config import EvolutionRecipe, Recipe, StreamPieces, StreamWindows
 from pipeline.problems.pool.nouns import Cluster, JobSet
 
 Draw = Callable[[int], Sequence[JobSet]]  # update -> its jobsets
@@ -18,14 +18,14 @@ class Task(NamedTuple):
     cluster: Cluster
     step_limit: int  # where an episode is cut
     objective: str  # which reward a step brings
-    recipe: Recipe
+    recipe: Recipe | EvolutionRecipe
     seed: int
     loads: Sequence[int]  # to train on, in percent
     train: Mapping[int, Sequence[JobSet]]  # by load, as `generate` wrote them
     validation: Mapping[int, Sequence[JobSet]]
     fresh: Callable[[int, int], JobSet]  # (load, number) -> a training jobset that `generate` did not write
     stream: Piece
-    streams: StreamWindows | None = None  # those it is to be good at, too
+    streams: StreamWindows | StreamPieces | None = None  # those it is to be good at, too
 
 
 def fresh(task: Task, count: int) -> Draw:

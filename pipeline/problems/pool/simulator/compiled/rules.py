@@ -20,11 +20,14 @@ from pipeline.problems.pool.simulator.compiled.linear_rule import (
     linear,
     mean_share,
 )
+from pipeline.problems.pool.simulator.compiled.score_rule import COUNT, describe, moment, worth
 from pipeline.problems.pool.simulator.compiled.state import Rules, State
 from pipeline.simulation.compiled import inlined, uniform
 
-FCFS, RANDOM, SJF, PACKER, TETRIS, SJF_ALIGN, HOLD, SAF, WSPT, EASY, EASY_FCFS, LINEAR, HOLD_UNTIL = range(13)
-NO_WEIGHTS = (0.0,) * WEIGHTS
+FCFS, RANDOM, SJF, PACKER, TETRIS, SJF_ALIGN, HOLD, SAF, WSPT, EASY, EASY_FCFS, LINEAR, HOLD_UNTIL, HOLD_LONG = range(
+    14
+)
+SCORES = 14
 
 # Rules by the word that a policy names its compiled rule by.
 RULES = {
@@ -41,6 +44,8 @@ RULES = {
     "easy_fcfs": EASY_FCFS,
     "linear": LINEAR,
     "hold_until": HOLD_UNTIL,
+    "hold_long": HOLD_LONG,
+    "scores": SCORES,
 }
 
 
@@ -49,22 +54,37 @@ class Players(NamedTuple):
 
     rule: IntArray  # [B]
     knob: FloatArray  # [B]
-    until: FloatArray  # [B]  of `hold_until`: the step from which nothing is held back
+    until: FloatArray  # [B]  of `hold_until` and `hold_long`: the step from which they no longer do
     key: KeyArray  # [B]  of its draws
     decision: IntArray  # [B]  how many it has made
-    weights: FloatArray  # [B, WEIGHTS]  of the linear rule's features
+    weights: FloatArray  # [B, W]  of the features of the linear rule, or of scores
+    features: FloatArray  # [B, COUNT]  where scores are added up; no column where nobody has them
 
 
 def players(rules: Sequence[CompiledRule], key: KeyArray) -> Players:
     """Return who decides, before the first decision; one rule and key [B] an episode."""
     word = np.array([RULES[each.rule] for each in rules], dtype=np.int64)
     knob = np.array([each.knobs[0] if each.knobs else each.knob for each in rules], dtype=np.float64)
-    for each in rules:
-        if each.weights is not None and len(each.weights) != WEIGHTS:
-            raise ValueError(f"{each.rule}: expected {WEIGHTS} weights, got {len(each.weights)}")
-    weights = np.array([each.weights or NO_WEIGHTS for each in rules], dtype=np.float64).reshape(-1, WEIGHTS)
+    weights = weight_table([each.weights or () for each in rules])
+    for each, mine in zip(rules, word, strict=True):
+        count = len(each.weights or ())
+        if mine == LINEAR and count != WEIGHTS:
+            raise ValueError(f"{each.rule}: expected {WEIGHTS} weights, got {count}")
+        if mine == SCORES and count != COUNT + each.knob * (COUNT + 1):
+            raise ValueError(f"{each.rule}: expected {COUNT} weights and {COUNT + 1} of each unit, got {count}")
+    features = np.zeros((len(rules), COUNT if (word == SCORES).any() else 0))
     until = np.array([each.knobs[1] if each.knobs else 0.0 for each in rules], dtype=np.float64)
-    return Players(word, knob, until, np.ascontiguousarray(key), np.zeros(len(rules), dtype=np.int64), weights)
+    return Players(
+        word, knob, until, np.ascontiguousarray(key), np.zeros(len(rules), dtype=np.int64), weights, features
+    )
+
+
+def weight_table(weights: Sequence[Sequence[float]]) -> FloatArray:
+    """Return weights as rows of one length, at least one, each filled up with 0."""
+    table = np.zeros((len(weights), max([1, *map(len, weights)])))
+    for row, each in zip(table, weights, strict=True):
+        row[: len(each)] = each
+    return table
 
 
 @inlined
@@ -115,6 +135,32 @@ def _short_waits(s: State, b: int, long_steps: float) -> bool:
 
 
 @inlined
+def _all_long(s: State, b: int, long_steps: float) -> bool:
+    """Return whether every slot holds a long job."""
+    shortest = np.inf
+    for m in range(s.slot_job.shape[1]):
+        shortest = min(shortest, float(s.slot_duration[b, m]))
+    return shortest >= long_steps
+
+
+@inlined
+def _scored(s: State, rules: Rules, b: int, who: Players) -> int:
+    """Return the job of the best score, or void where that is below 0 and void is legal."""
+    end = np.inf if rules.arrivals_end < 0 else float(max(rules.arrivals_end - s.now[b], 0))
+    x = moment(s, b, end)
+    chosen, best = int(s.slot_job.shape[1]), -np.inf
+    for m in range(s.slot_job.shape[1]):
+        if s.legal[b, m]:
+            describe(s, b, m, x, who.features)
+            score = worth(who.features, who.weights, b, int(who.knob[b]))
+            if score > best:
+                chosen, best = m, score
+    if best < 0.0 and may_pass(s, rules, b):
+        return int(s.slot_job.shape[1])
+    return chosen
+
+
+@inlined
 def _easy(s: State, b: int, rule: int) -> int:
     """Return the head job, or the best job that fits now and does not delay it."""
     void = int(s.slot_job.shape[1])
@@ -140,8 +186,10 @@ def _easy(s: State, b: int, rule: int) -> int:
 def _best(s: State, rules: Rules, b: int, rule: int, knob: float, until: float) -> int:
     """Return the best-scored job that may be placed and is not held back."""
     void = int(s.slot_job.shape[1])
-    holds = rule == HOLD and _short_waits(s, b, knob)
-    holds = holds or (rule == HOLD_UNTIL and s.now[b] < until and may_pass(s, rules, b))
+    early = s.now[b] < until
+    holds = (rule == HOLD or (rule == HOLD_LONG and not early)) and _short_waits(s, b, knob)
+    holds = holds or (rule == HOLD_UNTIL and early and may_pass(s, rules, b))
+    holds = holds or (rule == HOLD_LONG and early and not _all_long(s, b, knob) and may_pass(s, rules, b))
     chosen, best = void, -np.inf
     for m in range(void):
         if s.legal[b, m] and not (holds and s.slot_duration[b, m] >= knob):
@@ -164,6 +212,8 @@ def decide(s: State, rules: Rules, b: int, who: Players) -> int:
         return _easy(s, b, rule)
     if rule == LINEAR:
         return linear(s, rules, b, who.weights)
+    if rule == SCORES:
+        return _scored(s, rules, b, who)
     return _best(s, rules, b, rule, who.knob[b], who.until[b])
 
 

@@ -1,0 +1,81 @@
+"""Scores of waiting jobs from a few dozen weights, which evolution finds; played by the simulator's own compiled rule.
+
+There is no gradient: what a weight is worth is told by whole episodes (`training.evolution`). It begins as a rule by
+hand, `hold_long` in all but the knobs: while short jobs may still come, long ones wait unless they fill all slots.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from pipeline.core import BoolArray, CompiledRule, FloatArray, Observation, legal_actions
+from pipeline.problems.pool.networks.network import Forward, Scorer
+from pipeline.problems.pool.simulator.compiled.score_rule import COUNT, FEATURES, score_views, seen
+
+# The weights that the search begins with; those of all other features are 0.
+BY_HAND = {
+    "always": 1.5,
+    "length": -1.0,
+    "aligned": 0.02,
+    "long_coming": -1.6,
+    "long_full": 1.6,
+    "long_ended_short_waits": -1.6,
+    "long_endless": 1.5,
+    "long_endless_short_jobs": -1.0,
+}
+FIRST_SPREAD = 0.3  # of the weights into tanh units; those out of them begin with 0
+
+
+class Viewed(NamedTuple):
+    """Observations as they are, and what is legal."""
+
+    view: Observation
+    may: BoolArray  # [D, A]
+
+
+class Scores(Scorer[Viewed]):
+    """Weights [W] of the features, and of the features of tanh units."""
+
+    def __init__(self, hidden: int) -> None:
+        super().__init__()
+        self.hidden = hidden
+        first = torch.tensor([BY_HAND.get(name, 0.0) for name in FEATURES], dtype=torch.float64)
+        units = torch.cat([FIRST_SPREAD * torch.randn(hidden, COUNT), torch.zeros(hidden, 1)], dim=1)
+        self.weights = nn.Parameter(torch.cat([first, units.double().ravel()]), requires_grad=False)
+
+    def placed(self, device: torch.device | None) -> "Scores":
+        """Return it: our compiled code is for the CPU."""
+        return self
+
+    def encode(self, view: Observation) -> Viewed:
+        """Return observations with what is legal."""
+        return Viewed(view, legal_actions(view))
+
+    def forward(self, observed: Viewed) -> Tensor:
+        """Return the scores [D, A]; that of void is 0."""
+        return torch.from_numpy(self.frozen()(observed))
+
+    def frozen(self) -> Forward[Viewed]:
+        """Return it as it is now."""
+        weights = self.weights.numpy().copy()
+
+        def scores(observed: Viewed) -> FloatArray:
+            view = observed.view
+            count = len(view.now)
+            table = np.broadcast_to(weights, (count, len(weights))).copy()
+            jobs = score_views(seen(view), view.to_end, table, self.hidden, np.zeros((count, COUNT)))
+            return np.concatenate([jobs, np.zeros((count, 1))], axis=1)
+
+        return scores
+
+    @property
+    def rule(self) -> CompiledRule:
+        """Return the compiled rule that decides as it does now."""
+        return rule_of(self.weights.numpy(), self.hidden)
+
+
+def rule_of(weights: FloatArray, hidden: int) -> CompiledRule:
+    """Return the compiled rule of some weights."""
+    return CompiledRule("scores", float(hidden), weights=tuple(weights.tolist()))

@@ -1,0 +1,279 @@
+"""Scores that are evolved: weighted features of a job and of the moment, with a few tanh units on top if asked for.
+
+The best-scored job that may start is started; where its score is below 0, the step passes. Products such as "long,
+times the work that is still expected" let a sum of weights do what rules do: long jobs wait while short ones come.
+Shares, ratios and logarithms speak of clusters of any size; a job is long beside the mean of those that have arrived.
+
+The same code reads the simulator's state and, by `Seen`, observations: their fields have the same names.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit, prange
+
+from pipeline.core import BoolArray, FloatArray, IntArray, Observation
+from pipeline.problems.pool.simulator.compiled.linear_rule import LEAST_SHARE, alignment
+from pipeline.simulation.compiled import inlined
+
+# What weights are of, in their order: of every job, then of long ones (0 of the others).
+OF_ALL = (
+    "always", "length", "log_length", "dominant", "aligned", "log_dominant", "tight", "slowed", "waited", "short_more",
+    "outlasts", "ended_outlasts", "endless_length", "endless_tight", "endless_outlasts", "endless_dominant",
+)  # fmt: skip
+OF_LONG = (
+    "long", "long_left", "long_more", "long_full", "long_short_jobs", "long_long_jobs", "long_tight", "long_backlog",
+    "long_coming", "long_idle", "long_running", "long_length_more", "long_load", "long_left_squared", "long_arrived",
+    "long_outlasts", "long_waited", "long_endless", "long_endless_short_jobs", "long_short_waits",
+    "long_ended_short_waits", "long_dominant", "long_endless_waited", "long_short_work", "long_full_more", "long_quiet",
+    "long_endless_outlasts",
+)  # fmt: skip
+FEATURES = OF_ALL + OF_LONG
+COUNT, COMMON = len(FEATURES), len(OF_ALL)
+
+SPAN = 50.0  # steps of arrivals to come that count as many: DeepRM's
+AGE = 20.0  # steps of waiting that count as long
+QUIET = 0.3  # load below which waiting for what may come hardly pays
+WORK, KNOWN = 1.845, 20.0  # work of a job, in steps of the whole cluster, before so many have told it
+MOST_LOAD = 2.2
+LONG = 1.25  # times the mean duration of the jobs so far, to which are added:
+USUAL, FEW = 4.0, 3.0  # steps of so many jobs
+
+
+class Seen(NamedTuple):
+    """Observations [B] as the rule reads the simulator's state; see there."""
+
+    capacity: IntArray
+    free: IntArray
+    head: IntArray
+    slot_duration: IntArray
+    slot_demand: IntArray
+    slot_job: IntArray
+    legal: BoolArray
+    arrival: IntArray
+    arrived: FloatArray
+    first: IntArray
+    queue: IntArray
+    to_come: IntArray
+    now: IntArray
+    load: FloatArray
+
+
+def seen(view: Observation) -> Seen:
+    """Return observations as the rule reads them."""
+    count, slots = view.duration.shape
+    place = np.arange(count)
+    return Seen(
+        view.capacity[0, 0] if count else np.ones(view.demand.shape[2], dtype=np.int64),
+        view.free[:, 0],
+        np.zeros(count, dtype=np.int64),
+        view.duration,
+        view.demand,
+        np.where(view.duration > 0, np.arange(count * slots).reshape(count, slots), -1),
+        view.legal[:, :, 0],
+        (view.now[:, None] - view.waited).ravel(),
+        np.concatenate([view.arrived, np.zeros((1, view.arrived.shape[1]))]),
+        np.full(count, count),
+        place - view.backlog,
+        place,
+        view.now,
+        view.load,
+    )
+
+
+class Moment(NamedTuple):
+    """What all waiting jobs of an episode have in common."""
+
+    long_from: float  # steps
+    left: float  # share of SPAN in which jobs still arrive; 1 where nobody says when they end
+    ended: float  # 1: no job arrives any more
+    endless: float  # 1: nobody says that arrivals end
+    load: float  # share of the cluster that arrives, told or estimated
+    arrived: float  # jobs so far
+    short: float  # jobs that wait in slots
+    long: float
+    short_work: float  # of the short ones, in steps of the whole cluster
+    full: float  # 1: all slots hold long jobs
+    backlog: float
+    running: float  # work of the jobs that run, in steps of the whole cluster
+    last: float  # steps until the last of them ends, as far as the horizon shows
+    idle: float  # 1: nothing runs
+
+
+@inlined
+def _dominant(s: Seen, b: int, m: int) -> float:
+    share = 0.0
+    for r in range(s.capacity.shape[0]):
+        share = max(share, s.slot_demand[b, m, r] / float(s.capacity[r]))
+    return share
+
+
+@inlined
+def _load(s: Seen, b: int) -> float:
+    """Return the load as a share: as told, or by the jobs that have arrived (one and a fifth, at first)."""
+    if s.load[b] >= 0.0:
+        return float(min(MOST_LOAD, s.load[b] / 100.0))
+    count = s.arrived[s.to_come[b], 0] - s.arrived[s.first[b], 0]
+    work, resources = 0.0, s.capacity.shape[0]
+    for r in range(resources):
+        units = s.arrived[s.to_come[b], 2 + r] - s.arrived[s.first[b], 2 + r]
+        work += units / float(s.capacity[r]) / resources
+    each = (work + KNOWN * WORK) / (count + KNOWN)
+    return float(min(MOST_LOAD, each * (count + 1.2) / (s.now[b] + 3.0)))
+
+
+@inlined
+def moment(s: Seen, b: int, end: float) -> Moment:
+    """Return what an episode's jobs have in common.
+
+    Args:
+        s: all episodes.
+        b: the episode.
+        end: steps until arrivals end; inf: nobody says.
+    """
+    steps, resources, slots = s.free.shape[1], s.capacity.shape[0], s.slot_job.shape[1]
+    count = s.arrived[s.to_come[b], 0] - s.arrived[s.first[b], 0]
+    steps_so_far = s.arrived[s.to_come[b], 1] - s.arrived[s.first[b], 1]
+    long_from = LONG * (steps_so_far + FEW * USUAL) / (count + FEW)
+    short, long, work = 0, 0, 0.0
+    for m in range(slots):
+        length = s.slot_duration[b, m]
+        if length >= long_from:
+            long += 1
+        elif length > 0:
+            short += 1
+            work += length * _dominant(s, b, m)
+    running, last = 0.0, 0
+    for t in range(steps):
+        row = s.head[b] + t
+        if row >= steps:
+            row -= steps
+        used = 0.0
+        for r in range(resources):
+            used += 1.0 - s.free[b, row, r] / float(s.capacity[r])
+        running += used / resources
+        if used > 0.0:
+            last = t + 1
+    return Moment(
+        long_from,
+        min(1.0, end / SPAN),
+        1.0 if end <= 0.0 else 0.0,
+        1.0 if np.isinf(end) else 0.0,
+        _load(s, b),
+        float(count),
+        float(short),
+        float(long),
+        work,
+        1.0 if long == slots else 0.0,
+        float(s.to_come[b] - s.queue[b]),
+        running,
+        float(last),
+        1.0 if last == 0 else 0.0,
+    )
+
+
+@inlined
+def describe(s: Seen, b: int, m: int, x: Moment, f: FloatArray) -> None:
+    """Write the features of the job of a slot into f[b]."""
+    length, waited = float(s.slot_duration[b, m]), float(s.now[b] - s.arrival[s.slot_job[b, m]])
+    dominant, left = _dominant(s, b, m), np.inf
+    for r in range(s.capacity.shape[0]):
+        left = min(left, (s.free[b, s.head[b], r] - s.slot_demand[b, m, r]) / float(s.capacity[r]))
+    long, scaled = length >= x.long_from, length / 15.0
+    more, outlasts = x.load * x.left * (1.0 - x.endless), max(0.0, length - x.last) / 15.0
+    f[b, 0] = 1.0
+    f[b, 1] = scaled
+    f[b, 2] = np.log(length)
+    f[b, 3] = dominant
+    f[b, 4] = alignment(s, b, m)
+    f[b, 5] = np.log(max(dominant, LEAST_SHARE))
+    f[b, 6] = 1.0 - left
+    f[b, 7] = np.log(1.0 + waited / length)
+    f[b, 8] = min(5.0, waited / AGE)
+    f[b, 9] = 0.0 if long else more
+    f[b, 10] = outlasts
+    f[b, 11] = x.ended * outlasts
+    f[b, 12] = x.endless * scaled
+    f[b, 13] = x.endless * (1.0 - left)
+    f[b, 14] = x.endless * outlasts
+    f[b, 15] = x.endless * dominant
+    for k in range(COMMON, COUNT):
+        f[b, k] = 0.0
+    if long:
+        _describe_long(x, Length(scaled, more, outlasts, 1.0 - left, dominant, np.log(1.0 + waited / AGE)), b, f)
+        f[b, COMMON + 5] = x.long / s.slot_job.shape[1]
+
+
+class Length(NamedTuple):
+    """What the features of a long job are made of."""
+
+    scaled: float
+    more: float
+    outlasts: float
+    tight: float
+    dominant: float
+    age: float
+
+
+@inlined
+def _describe_long(x: Moment, job: Length, b: int, f: FloatArray) -> None:
+    short, short_waits = min(1.0, x.short / 10.0), 1.0 if x.short > 0.0 else 0.0
+    at = COMMON
+    f[b, at] = 1.0
+    f[b, at + 1] = x.left
+    f[b, at + 2] = job.more
+    f[b, at + 3] = x.full
+    f[b, at + 4] = short
+    f[b, at + 6] = job.tight
+    f[b, at + 7] = min(1.0, x.backlog / 20.0)
+    f[b, at + 8] = 1.0 - x.ended
+    f[b, at + 9] = x.idle
+    f[b, at + 10] = min(3.0, x.running / 5.0)
+    f[b, at + 11] = job.scaled * job.more
+    f[b, at + 12] = x.load
+    f[b, at + 13] = x.left * x.left
+    f[b, at + 14] = min(2.0, x.arrived / 20.0) * (1.0 - x.endless)
+    f[b, at + 15] = job.outlasts
+    f[b, at + 16] = job.age
+    f[b, at + 17] = x.endless
+    f[b, at + 18] = x.endless * short
+    f[b, at + 19] = short_waits
+    f[b, at + 20] = x.ended * short_waits
+    f[b, at + 21] = job.dominant
+    f[b, at + 22] = x.endless * job.age
+    f[b, at + 23] = min(3.0, x.short_work)
+    f[b, at + 24] = x.full * job.more
+    f[b, at + 25] = (1.0 - x.ended) * max(0.0, 1.0 - x.load / QUIET)
+    f[b, at + 26] = x.endless * job.outlasts
+
+
+@inlined
+def worth(f: FloatArray, w: FloatArray, b: int, hidden: int) -> float:
+    """Return the score of the features in f[b], by w[b]: COUNT weights, then those and one more of each tanh unit."""
+    total = 0.0
+    for k in range(COUNT):
+        total += w[b, k] * f[b, k]
+    for unit in range(hidden):
+        at, inside = COUNT + unit * (COUNT + 1), 0.0
+        for k in range(COUNT):
+            inside += w[b, at + k] * f[b, k]
+        total += w[b, at + COUNT] * np.tanh(inside)
+    return total
+
+
+@njit(cache=True, parallel=True)
+def score_views(s: Seen, end: FloatArray, w: FloatArray, hidden: int, f: FloatArray) -> FloatArray:
+    """Return the scores [B, M] of waiting jobs in observations, by weights [B, ...]; of empty slots 0."""
+    scores = np.zeros(s.slot_job.shape)
+    for b in prange(s.now.shape[0]):
+        _score_view(s, np.int64(b), end[b], w, hidden, f, scores)
+    return scores
+
+
+@inlined
+def _score_view(s: Seen, b: int, end: float, w: FloatArray, hidden: int, f: FloatArray, scores: FloatArray) -> None:
+    x = moment(s, b, end)
+    for m in range(s.slot_job.shape[1]):
+        if s.slot_duration[b, m] > 0:
+            describe(s, b, m, x, f)
+            scores[b, m] = worth(f, w, b, hidden)

@@ -1,0 +1,122 @@
+"""Evolution of scores: every candidate plays the same fresh jobsets, and what counts is what all of them cost.
+
+What a candidate costs is its mean slowdown to that of `sjf_align`, the mean over loads, so that no load outweighs the
+others: on short runs, half of which tell their load, and on streams, whose arrivals go on until every measured job has
+started. In training as in evaluation, a policy that starves jobs pays for them.
+
+All candidates of a generation are one batch of the compiled simulator.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+
+import numpy as np
+
+from pipeline.config import EvolutionRecipe, PoolEvolution, StreamPieces
+from pipeline.core import CompiledRule, FloatArray, IntArray, keys
+from pipeline.learning.evolution import Evolution
+from pipeline.learning.memory import Memory
+from pipeline.learning.update import Update
+from pipeline.problems.pool.evaluation.metrics import outcome
+from pipeline.problems.pool.networks.scores import Scores, rule_of
+from pipeline.problems.pool.nouns import Cluster, JobBatch, JobSet, batch
+from pipeline.problems.pool.simulator.compiled.batch import Batched
+from pipeline.problems.pool.simulator.compiled.rules import players
+from pipeline.problems.pool.training.task import Task
+
+BASE = CompiledRule("sjf_align")
+WHOLE = 1 << 62  # decisions: to the end
+EXAMINED = 16  # validation streams of each load
+
+
+def evolution(network: Scores, task: Task, config: PoolEvolution, memory: Memory | None = None) -> Iterator[Update]:
+    """Move the weights to where candidates were good, one generation an update."""
+    memory, recipe = memory or Memory(), task.recipe
+    assert isinstance(recipe, EvolutionRecipe)
+    search = Evolution(network.weights.numpy(), recipe.spread, recipe.population, task.seed + 1)
+    memory.keep(search=search)
+    for step in range(memory.done + 1, config.updates + 1):
+        drawn = search.ask()
+        parts = list(costs([rule_of(weights, network.hidden) for weights in drawn], task, *fresh(task, config, step)))
+        cost = np.mean([each for _, each in parts], axis=0)
+        search.tell(cost)
+        network.weights.copy_(network.weights.new_tensor(search.mean))
+        kinds = {name: float(np.mean([each.min() for kind, each in parts if kind == name])) for name, _ in parts}
+        yield Update(step, {"cost": float(cost.mean()), "best_cost": float(cost.min()), **kinds})
+
+
+def validate_scores(network: Scores, task: Task) -> Callable[[], float]:
+    """Return what tells the same cost of the network as it is on validation jobsets."""
+    jobsets = [(load, list(task.validation[load])) for load in task.loads]
+    asked = task.streams
+    pieces = streams(task, asked, "validation", range(EXAMINED)) if isinstance(asked, StreamPieces) else []
+
+    def cost() -> float:
+        return float(np.mean([each[0] for _, each in costs([network.rule], task, jobsets, pieces)]))
+
+    return cost
+
+
+Drawn = Sequence[tuple[int, list[JobSet]]]  # jobsets by load
+
+
+def fresh(task: Task, config: PoolEvolution, step: int) -> tuple[Drawn, "Pieces"]:
+    """Return the short runs and the streams of an update."""
+    numbers = range(step * config.jobsets, (step + 1) * config.jobsets)
+    jobsets = [(load, [task.fresh(load, k) for k in numbers]) for load in task.loads]
+    if config.streams is None:
+        return jobsets, []
+    each = config.streams.jobsets
+    return jobsets, streams(task, config.streams, "fresh", range(step * each, (step + 1) * each))
+
+
+Pieces = Sequence[tuple[int, Cluster, int, list[JobSet]]]  # load, cluster, step limit, and jobsets
+
+
+def streams(task: Task, config: StreamPieces, split: str, numbers: range) -> Pieces:
+    """Return streams of every load and number of slots, each with an end only for who plays them."""
+    found = []
+    for place, slots in enumerate(config.slots):
+        cluster = task.cluster._replace(slots=slots, arrivals_end=None, measured=config.measured)
+        for load in config.loads:
+            drawn = [task.stream(split, load, k, config.steps) for k in numbers[place :: len(config.slots)]]
+            if drawn:
+                found.append((load, cluster, config.steps, drawn))
+    return found
+
+
+def costs(
+    rules: Sequence[CompiledRule], task: Task, jobsets: Drawn, pieces: Pieces
+) -> Iterator[tuple[str, FloatArray]]:
+    """Return kinds of jobsets, and what the rules [C] cost on them to BASE."""
+    for load, drawn in jobsets:
+        yield "short", to_base(rules, half_told(load, drawn), task.cluster, task.step_limit)
+    for load, cluster, limit, drawn in pieces:
+        yield "streams", to_base(rules, half_told(load, drawn), cluster, limit)
+
+
+def half_told(load: int, drawn: Sequence[JobSet]) -> list[JobSet]:
+    """Return jobsets of which every other one tells its load."""
+    return [jobs._replace(load=None if place % 2 else float(load)) for place, jobs in enumerate(drawn)]
+
+
+def to_base(rules: Sequence[CompiledRule], jobsets: list[JobSet], cluster: Cluster, limit: int) -> FloatArray:
+    """Return the mean slowdown of rules [C] on jobsets as a share of BASE's."""
+    every = [BASE, *rules]
+    jobs = batch(jobsets * len(every))
+    simulator = Batched(jobs, cluster, limit, skip_forced=True)
+    number = np.arange(jobs.episodes)
+    who = players([rule for rule in every for _ in jobsets], keys(0, number, 0 * number))
+    simulator.play(simulator.rows, who, WHOLE)
+    each = outcome(jobs, simulator.schedule(), limit).slowdown
+    mean = _means(jobs, each, cluster.measured).reshape(len(every), len(jobsets)).mean(axis=1)
+    return np.asarray(mean[1:] / mean[0])
+
+
+def _means(jobs: JobBatch, value: FloatArray, measured: tuple[int, int] | None) -> FloatArray:
+    """Return the mean over the measured jobs of each episode; 0 where there are none."""
+    counted = np.ones(len(value), dtype=bool)
+    if measured is not None:
+        counted = (jobs.arrival >= measured[0]) & (jobs.arrival < measured[1])
+    episode: IntArray = jobs.episode[counted]
+    total, count = np.bincount(episode, value[counted], jobs.episodes), np.bincount(episode, minlength=jobs.episodes)
+    return np.asarray(total / np.maximum(count, 1))
