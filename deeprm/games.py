@@ -150,7 +150,7 @@ class PoolGame(PlacingGame):
     def simulator(self, jobsets: Sequence[pool.JobSet], room: int = 0) -> Batched:
         """Return a simulator of jobsets; see `Game`."""
         jobs = pool.batch(jobsets)
-        jobs = roomy(jobs, room) if room else jobs
+        jobs = roomy(jobs._replace(load=None), room) if room else jobs  # loads come with the episodes that overwrite
         limit = self.row.step_limit
         return Batched(jobs, self.cluster, limit, self._objective, self._skip_forced, reusable=True)
 

@@ -50,6 +50,7 @@ class Observation(NamedTuple):
     arrived: FloatArray  # [B, 2 + R]  jobs so far, their duration, and duration * demand; 0 where not told
     may_idle: BoolArray  # [B]         has a job arrived of late, so that void is legal whatever else holds?
     to_end: FloatArray  # [B]         time until arrivals end, by what the scenario says; inf where it says nothing
+    load: FloatArray  # [B]  percent of the cluster that arrives on average, by what it says; nan where it says nothing
 
     def take(self, rows: IntArray | slice) -> "Observation":
         """Return the observation of some episodes."""

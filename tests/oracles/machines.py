@@ -291,6 +291,7 @@ class PlainSimulator:
             arrived=np.zeros((1, 2 + len(nothing))),
             may_idle=np.array([self.now - last < self.machines.stall]),
             to_end=np.array([inf]),
+            load=np.array([nan]),
         )
 
     def placed(self) -> Placed:

@@ -147,11 +147,16 @@ class Timestep:
             arrived=self._arrived()[None],
             may_idle=np.array([self.now - self.last_arrival < self.cluster.stalled_after]),
             to_end=np.array([self._to_end()]),
+            load=np.array([self._load()]),
         )
 
     def _to_end(self) -> float:
         end = self.cluster.arrivals_end
         return math.inf if end is None else float(max(end - self.now, 0))
+
+    def _load(self) -> float:
+        known = self.cluster.load if self.jobs.load is None else self.jobs.load
+        return math.nan if known is None else known
 
     def _arrived(self) -> FloatArray:
         so_far = len(self.start) - len(self.to_come)

@@ -49,6 +49,7 @@ def observation(
     horizon: int = 20,
     may_idle: bool = False,
     to_end: float = np.inf,
+    load: float = np.nan,
     now: int = 0,
 ) -> Observation:
     """One episode's view of one machine.
@@ -80,6 +81,7 @@ def observation(
         arrived=np.zeros((1, len(capacity) + 2)),
         may_idle=np.array([may_idle]),
         to_end=np.array([to_end]),
+        load=np.array([load]),
     )
 
 

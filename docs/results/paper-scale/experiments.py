@@ -59,7 +59,8 @@ def random_of_all(view: Observation, draws: FloatArray) -> IntArray:
 
 def jobsets_of(params: Params, split: str) -> Mapping[int, Sequence[JobSet]]:
     """Return the jobsets of a split, by load."""
-    return read_jobsets(storage.jobsets_folder(SCENARIO), split, params.pool_scenario(SCENARIO).resources)
+    row = params.pool_scenario(SCENARIO)
+    return read_jobsets(storage.jobsets_folder(SCENARIO), split, row.resources, row.known_load)
 
 
 def played(

@@ -140,6 +140,7 @@ class PoolScenario(Frozen):
     # Steps without an arrival after which an idle cluster must start a waiting job that fits; left out: the horizon.
     stall: Annotated[int | None, Field(ge=0, le=100_000_000, exclude_if=lambda steps: steps is None)] = None
     tell_end: Annotated[bool, Field(exclude_if=bool)] = True  # are policies told when arrivals end, where they do?
+    tell_load: Annotated[bool, Field(exclude_if=bool)] = True  # do policies know the load of a jobset?
     # What policies are told of a job's duration.
     policies_know: Annotated[Literal["durations", "estimates", "predictions"], Field(exclude_if=_known)] = "durations"
     workload: Annotated[Synthetic | None, Field(exclude_if=_nothing)] = None  # its own, in place of params.yaml's
@@ -151,6 +152,10 @@ class PoolScenario(Frozen):
             return None
         return 1 if isinstance(self.arrivals, AtOnce) else self.arrivals.steps
 
+    def known_load(self, load: int) -> float | None:
+        """Return what policies know of the load of a jobset, in percent; None: nothing, or it is only a label."""
+        return float(load) if self.tell_load and isinstance(self.arrivals, Streaming) else None
+
     @property
     def measured(self) -> tuple[int, int] | None:
         """Return the steps [first, after) whose arrivals alone are measured; None where all jobs are."""
@@ -159,12 +164,12 @@ class PoolScenario(Frozen):
     def with_log_capacity(self, workload: Synthetic | PoolLog) -> "PoolScenario":
         """Return the scenario with the log's own capacity, where its workload is a log that sets one.
 
-        Nobody is told when the arrivals of a log end.
+        Policies know neither the load of a log nor when its arrivals end.
         """
         if not isinstance(workload, PoolLog):
             return self
         own = {} if workload.capacity is None else {"resources": dict.fromkeys(self.resources, workload.capacity)}
-        return self.model_copy(update={"tell_end": False, **own})
+        return self.model_copy(update={"tell_end": False, "tell_load": False, **own})
 
     def changed(self, capacity: int | None, slots: int | None, horizon: int | None) -> "PoolScenario":
         """Return the scenario with another cluster; None leaves a number as it is.

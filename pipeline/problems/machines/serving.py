@@ -61,4 +61,5 @@ def unflatten(rows: FloatArray, card: MachinesCard) -> Observation:
         arrived=np.zeros((count, 2 + len(card.resources))),
         may_idle=fields["since_arrival"] < card.stall,
         to_end=np.full(count, np.inf),
+        load=np.full(count, np.nan),
     )

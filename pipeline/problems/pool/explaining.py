@@ -49,7 +49,7 @@ def placing(params: Params, name: str) -> Placing:
     rules = {rule: HEURISTICS[rule] for rule in ("sjf", "hold")}
     return Placing(
         policy,
-        lambda split: read_jobsets(folder, split, row.resources),
+        lambda split: read_jobsets(folder, split, row.resources, row.known_load),
         begin,
         scored,
         rules,

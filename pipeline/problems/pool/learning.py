@@ -1,6 +1,7 @@
 """What learning needs of a pooled cluster: the task, the network, how good it is, and how it is stored."""
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -84,7 +85,8 @@ def read_task(params: Params, agent: str, part: PretrainConfig | FinetuneConfig)
     seed = params.seed if part.seed is None else part.seed
     # Trainings of other seeds learn from other fresh jobsets and streams; all else is the same for all.
     origin = source(params, row.scenario, storage.LOG.resolve(), mix=getattr(part, "demands", None) or (), fresh=seed)
-    train, validation = (read_jobsets(folder, split, scenario.resources) for split in ("train", "validation"))
+    read = partial(read_jobsets, folder, resources=scenario.resources, known_load=scenario.known_load)
+    train, validation = read(split="train"), read(split="validation")
     return Task(
         cluster=Cluster.of(scenario),
         step_limit=scenario.step_limit,

@@ -22,6 +22,7 @@ class Cluster(NamedTuple):
     place_ahead: bool  # may a job be given a start later than now?
     stall: int | None = None  # steps without an arrival after which a waiting job must start; None: the horizon
     arrivals_end: int | None = None  # step at which arrivals end, where policies are told; None: they are not
+    load: float | None = None  # percent of it that arrives on average, for jobsets without a load; None: not known
 
     @classmethod
     def of(cls, scenario: PoolScenario) -> "Cluster":
@@ -43,6 +44,7 @@ class JobSet(NamedTuple):
     duration: IntArray  # [J]     steps, at least 1
     demand: IntArray  # [J, R]  units held while running
     estimate: IntArray | None = None  # [J]     steps that users ask for, at least 1; None: run times are known
+    load: float | None = None  # percent of the cluster that arrives on average; None: not known to policies
 
     @property
     def requested(self) -> IntArray:
@@ -58,6 +60,7 @@ class JobBatch(NamedTuple):
     duration: IntArray  # [J]
     demand: IntArray  # [J, R]
     estimate: IntArray | None = None  # [J]  None: run times are known
+    load: FloatArray | None = None  # [B]  percent of the cluster that arrives on average; nan: not known to policies
 
     @property
     def requested(self) -> IntArray:
@@ -85,7 +88,8 @@ class JobBatch(NamedTuple):
         first = np.concatenate([[0], np.cumsum(length)]).astype(np.int64)
         rows = np.arange(first[-1]) + np.repeat(self.first[episodes] - first[:-1], length)
         estimate = None if self.estimate is None else self.estimate[rows]
-        return JobBatch(first, self.arrival[rows], self.duration[rows], self.demand[rows], estimate)
+        load = None if self.load is None else self.load[episodes]
+        return JobBatch(first, self.arrival[rows], self.duration[rows], self.demand[rows], estimate, load)
 
 
 class CompactObservation(NamedTuple):
@@ -128,7 +132,8 @@ def batch(jobsets: Sequence[JobSet]) -> JobBatch:
         np.ascontiguousarray(np.concatenate(each), dtype=np.int64) for each in fields
     )
     estimate = requested if any(jobs.estimate is not None for jobs in jobsets) else None
-    return JobBatch(first, arrival, duration, demand, estimate)
+    load = np.array([np.nan if jobs.load is None else jobs.load for jobs in jobsets])
+    return JobBatch(first, arrival, duration, demand, estimate, None if np.isnan(load).all() else load)
 
 
 def repeat(jobsets: Sequence[JobSet], episodes: int) -> list[JobSet]:

@@ -20,7 +20,7 @@ def scoring(params: Params, scenario: str, agent: str | None = None) -> Scoring[
     masked = agent is None or params.pool_recipe(agent).masked
     scored = partial(score, cluster=Cluster.of(row), step_limit=row.step_limit, measured=span_of(row))
     return Scoring(
-        read=lambda split: read_jobsets(folder, split, row.resources),
+        read=lambda split: read_jobsets(folder, split, row.resources, row.known_load),
         score=partial(scored, seed=params.seed, masked=masked),
         tune=lambda examine, training: tuned(examine, params.heuristics.pool, training),
         heuristics=heuristics_with,

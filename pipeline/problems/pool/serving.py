@@ -64,4 +64,5 @@ def unflatten(rows: FloatArray, cluster: Cluster) -> Observation:
         fits_in=np.zeros(fields["duration"].shape),
         may_idle=fields["since_arrival"] < cluster.stalled_after,
         to_end=np.full(count, np.inf),  # a served policy meets a cluster that goes on
+        load=np.full(count, np.nan),
     )

@@ -210,7 +210,7 @@ def ready(params: Params, asked: ShowRequest, policies: Sequence[str], names: Se
         jobs, key = chosen.jobs, keys(params.seed, np.array([chosen.number]), np.array([0]))
         if asked.jobs is not None:
             must_end(jobs.arrival, cluster, str(asked.jobs))
-            jobs = JobSet._make(None if column is None else column.astype(np.int64) for column in jobs)
+            jobs = JobSet._make([*(None if column is None else column.astype(np.int64) for column in jobs[:-1]), None])
         traces = []
         for name, (policy, masked) in zip(names, known, strict=True):
             longest = int(jobs.arrival.max() + (1 if masked else PATIENCE) * jobs.duration.sum() + cluster.horizon)
@@ -218,7 +218,8 @@ def ready(params: Params, asked: ShowRequest, policies: Sequence[str], names: Se
             traces.append(watch(name, policy, jobs, cluster, limit, key, masked))
         return watched(traces, jobs.arrival, partial(grid, chosen._replace(jobs=jobs), scenario, traces))
 
-    test = partial(read_jobsets, storage.jobsets_folder(asked.scenario), "test", scenario.resources)
+    folder = storage.jobsets_folder(asked.scenario)
+    test = partial(read_jobsets, folder, "test", scenario.resources, scenario.known_load)
     return Viewer(job_columns(params, scenario), test, shown)
 
 

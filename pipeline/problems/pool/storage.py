@@ -1,6 +1,6 @@
 """Jobsets as tables."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 
@@ -23,12 +23,19 @@ def write_jobsets(folder: Path, split: str, jobsets: JobSets, resources: Mapping
     write_table(tables.jobsets_file(folder, split), frame, jobs_schema(resources, "estimate" in frame))
 
 
-def read_jobsets(folder: Path, split: str, resources: Mapping[str, int]) -> dict[int, list[JobSet]]:
-    """Read the jobsets of one split, by load."""
+def no_load(load: int) -> None:
+    """Return what policies know of a load where they are shown none."""
+
+
+def read_jobsets(
+    folder: Path, split: str, resources: Mapping[str, int], known_load: Callable[[int], float | None] = no_load
+) -> dict[int, list[JobSet]]:
+    """Read the jobsets of one split, by load, each with what policies know of it."""
     frame = stored_jobs(tables.jobsets_file(folder, split), resources)
     estimated = "estimate" in frame
     fields = ("arrival", "duration", list(resources), *(["estimate"] if estimated else []))
-    return tables.jobsets_of(frame, [frame[field].to_numpy() for field in fields], JobSet)
+    found = tables.jobsets_of(frame, [frame[field].to_numpy() for field in fields], JobSet)
+    return {load: [jobs._replace(load=known_load(load)) for jobs in group] for load, group in found.items()}
 
 
 def stored_jobs(path: Path, resources: Mapping[str, int]) -> pd.DataFrame:

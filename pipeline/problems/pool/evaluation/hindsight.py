@@ -44,7 +44,7 @@ def solve(params: Params, scenario: str) -> pd.DataFrame:
     """
     row, how = params.pool_scenario(scenario), params.hindsight
     must_be_solvable("params.yaml", scenario, row)
-    test = read_jobsets(storage.jobsets_folder(scenario), "test", row.resources)
+    test = read_jobsets(storage.jobsets_folder(scenario), "test", row.resources, row.known_load)
     few = {load: group[: how.jobsets] for load, group in test.items()}
     with progress(f"hindsight {scenario}, first schedules", 1, brief=True):
         made = warm_starts(params, scenario, few, heuristics_with(storage.read_chosen(scenario).knobs))

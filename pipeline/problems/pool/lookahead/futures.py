@@ -21,6 +21,7 @@ class ArrivalModel:
     from_now: bool  # streams: they begin with the next step; else they have the clock of the scenario
     span: int  # steps that they cover
     jobs_by_step: FloatArray  # [L, span + 1]  mean number of jobs that arrive before each step
+    load: FloatArray  # [L]  percent; nan: not known
 
     def known(self, slots: int) -> bool:
         """Return whether nothing comes behind the jobs that are there at the start, and slots show them all."""
@@ -32,10 +33,11 @@ class ArrivalModel:
         """Return L."""
         return len(self.jobs_by_step)
 
-    def likely(self, now: IntArray, arrived: FloatArray) -> FloatArray:
+    def likely(self, now: IntArray, arrived: FloatArray, known: FloatArray) -> FloatArray:
         """Return how likely each load is [D, L], given how many jobs arrived so far; before that all are equally so.
 
-        Arrivals are taken to be Poisson: a stream's at the same rate for ever, of others what the futures show.
+        Where the load is `known` [D], in percent, it is the nearest. Arrivals are taken to be Poisson: a stream's at
+        the same rate for ever, of others what the futures show.
         """
         if self.from_now:
             expected = self.jobs_by_step[:, -1] / self.span * (now[:, None] + 1.0)
@@ -44,7 +46,10 @@ class ArrivalModel:
         expected = np.maximum(expected, LEAST_RATE)
         evidence = arrived[:, None] * np.log(expected) - expected
         weight = np.exp(evidence - evidence.max(axis=1, keepdims=True))
-        return np.asarray(weight / weight.sum(axis=1, keepdims=True))
+        away = np.abs(known[:, None] - self.load)  # nan where one of them is not known
+        nearest = np.arange(self.loads) == np.where(np.isnan(away), np.inf, away).argmin(axis=1)[:, None]
+        guessed = np.isnan(away).all(axis=1, keepdims=True)
+        return np.asarray(np.where(guessed, weight / weight.sum(axis=1, keepdims=True), nearest))
 
     def chosen(self, likely: FloatArray, count: int) -> IntArray:
         """Return the futures [D, count] to try actions against: each load has its share of them, spread evenly."""
@@ -61,7 +66,8 @@ def arrival_model(by_load: Sequence[Sequence[JobSet]], from_now: bool, span: int
     flat = batch([jobs for group in by_load for jobs in group])
     means = [_arrived(group, span) for group in by_load]
     futures = Futures(flat.first, flat.arrival, flat.requested, flat.demand)
-    return ArrivalModel(futures, len(by_load[0]), from_now, span, np.stack(means))
+    load = np.array([np.nan if group[0].load is None else group[0].load for group in by_load])
+    return ArrivalModel(futures, len(by_load[0]), from_now, span, np.stack(means), load)
 
 
 def _arrived(group: Sequence[JobSet], span: int) -> FloatArray:

@@ -189,7 +189,7 @@ class PoolSearch:
         view, most = turn.view, self.budget.futures
         waiting, jobs, work = np.zeros((3, *action.shape, most))
         tried = Tried(waiting, jobs, work, np.zeros(len(action), dtype=np.int64))
-        likely = self.arrivals.likely(view.now.astype(np.int64), view.arrived[:, 0])
+        likely = self.arrivals.likely(view.now.astype(np.int64), view.arrived[:, 0], view.load)
         self._try(view, action, self.arrivals.chosen(likely, most), tried)
         return self._values(tried, action >= 0)
 

@@ -48,7 +48,7 @@ def schedule(
     start, rule = np.empty(len(mine.number), dtype=np.int64), compiled_rule_of(policy)
 
     def begin(part: Part[JobSet], key: KeyArray) -> tuple[Batched, Iterator[int], Callable[[], int]]:
-        simulator = Batched(JobBatch(part.first, *part.jobs), cluster, limit, skip_forced=masked)
+        simulator = Batched(JobBatch(part.first, *part.jobs[:-1]), cluster, limit, skip_forced=masked)
         if rule is not None:
             left = play_compiled(simulator, players([rule] * len(key), key))
         else:

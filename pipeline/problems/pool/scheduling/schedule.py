@@ -114,7 +114,7 @@ def searched(
     best, done = start.copy(), 0
     on_progress(0, f"mean slowdown {mean_slowdown(table, best):.4g}")
     for part in parts(table, abreast(cluster.horizon), TOGETHER):
-        jobs = JobBatch(part.first, *part.jobs)
+        jobs = JobBatch(part.first, *part.jobs[:-1])
         zero = jobs.arrival[jobs.first[:-1]][jobs.episode]  # of each job: the step at which its jobset begins
         jobs = jobs._replace(arrival=jobs.arrival - zero)
         size = max(FEWEST, PIECE // len(zero))
@@ -139,7 +139,7 @@ def _best(table: UserJobs[JobSet], horizon: int, starts: IntArray) -> IntArray:
     """Return the starts [J] of each jobset's best among k schedules [k, J]."""
     best: IntArray = np.empty_like(starts[0])
     for part in parts(table, abreast(horizon)):
-        best[part.rows] = best_of_k(JobBatch(part.first, *part.jobs), starts[:, part.rows])
+        best[part.rows] = best_of_k(JobBatch(part.first, *part.jobs[:-1]), starts[:, part.rows])
     return best
 
 

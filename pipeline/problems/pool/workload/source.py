@@ -79,6 +79,7 @@ class DrawnSource:
     def _drawn(self, key: list[int], scenario: PoolScenario, load: int) -> JobSet:
         rng = np.random.default_rng(key)
         jobs = draw_jobset(self.workload, self.params.demands[scenario.demand], scenario, load, rng)
+        jobs = jobs._replace(load=self.scenario.known_load(load))
         if scenario.policies_know == "durations":
             return jobs
         return estimated(jobs, self.workload.estimate_noise, scenario.horizon, np.random.default_rng([*key, ESTIMATE]))

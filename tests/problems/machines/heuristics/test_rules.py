@@ -69,6 +69,7 @@ def view_of(
         arrived=np.zeros((1, 2 + left.shape[1])),
         may_idle=np.zeros(1, dtype=bool),
         to_end=np.full(1, np.inf),
+        load=np.full(1, np.nan),
     )
 
 

@@ -56,13 +56,25 @@ def test_what_comes_later_changes_no_decision() -> None:
 def test_the_load_is_told_by_how_many_jobs_have_come() -> None:
     few, many = [jobs((3, 1))] * 2, [jobs(*((k, 1) for k in range(9)))] * 2
     seen = arrival_model([few, many], False, 10)
-    likely = seen.likely(np.array([0, 8, 8]), np.array([0.0, 1.0, 9.0]))
+    likely = seen.likely(np.array([0, 8, 8]), np.array([0.0, 1.0, 9.0]), np.full(3, np.nan))
     assert likely[0, 0] > 0.6
     assert likely[1, 0] > 0.9
     assert likely[2, 1] > 0.9
     assert np.allclose(likely.sum(axis=1), 1)
     chosen = seen.chosen(np.array([[0.25, 0.75]]), 64)
     assert abs(int((chosen >= 2).sum()) - 48) <= 1
+
+
+def test_a_load_that_policies_know_is_not_guessed() -> None:
+    few, many = (
+        [one._replace(load=load) for one in group] for group, load in (([jobs((3, 1))], 10.0), ([jobs((4, 1))], 90.0))
+    )
+    seen, known = arrival_model([few, many], False, 10), np.array([90.0, 30.0, np.nan])
+    likely = seen.likely(np.zeros(3, dtype=np.int64), np.zeros(3), known)
+    assert likely[:2].tolist() == [[0.0, 1.0], [1.0, 0.0]]  # 30 is nearer to 10 than to 90
+    assert likely[2].min() > 0.4
+    without = arrival_model([[jobs((3, 1))], [jobs((4, 1))]], False, 10)  # futures of unknown loads say nothing of one
+    assert without.likely(np.zeros(3, dtype=np.int64), np.zeros(3), known).min() > 0.4
 
 
 def test_it_is_better_than_its_base_on_jobsets_of_the_same_kind() -> None:

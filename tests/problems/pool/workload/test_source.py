@@ -31,6 +31,10 @@ def content(jobs: JobSet) -> bytes:
     return b"|".join(np.asarray(field, dtype=np.int64).tobytes() for field in jobs if field is not None)
 
 
+def drawn_plain(origin: DrawnSource, split: str) -> list[list[list[int]]]:
+    return [[column.tolist() for column in jobs[:3]] for jobsets in origin.split(split).values() for jobs in jobsets]
+
+
 def drawn(origin: DrawnSource | LogSource, split: str) -> list[bytes]:
     return [content(jobs) for jobsets in origin.split(split).values() for jobs in jobsets]
 
@@ -52,6 +56,17 @@ def test_no_jobset_is_drawn_twice_in_any_split_or_fresh(params: Params) -> None:
 def test_splits_and_fresh_jobsets_have_streams_of_their_own() -> None:
     assert set(SPLIT_NUMBERS) == {*SPLITS, "fresh"}
     assert len(set(SPLIT_NUMBERS.values())) == 4
+
+
+def test_policies_know_the_load_of_a_jobset_where_the_scenario_says_so(params: Params) -> None:
+    known, unknown = recipe(params), recipe(params, tell_load=False)
+    assert [jobs.load for jobs in known.split("test")[130]] == [130.0] * 4
+    assert (known.fresh(50, 0).load, known.piece("fresh", 50, 0, 20).load) == (50.0, 50.0)
+    assert unknown.fresh(50, 0).load is None
+    for split in SPLITS:  # the jobs are the same
+        assert [jobs[:3] for jobs in drawn_plain(unknown, split)] == [jobs[:3] for jobs in drawn_plain(known, split)]
+    at_once = recipe(params, slots=30, arrivals=AtOnce(name="at_once", jobs=30))
+    assert at_once.fresh(50, 0).load is None  # only a label there
 
 
 def test_the_same_seed_draws_the_same_jobsets(params: Params) -> None:

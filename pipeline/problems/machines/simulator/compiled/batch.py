@@ -50,6 +50,7 @@ def _empty(s: State, count: int) -> Observation:
         arrived=np.zeros((count, 2 + resources)),
         may_idle=np.empty(count, dtype=np.uint8),
         to_end=np.full(count, np.inf),
+        load=np.full(count, np.nan),
     )
 
 

@@ -49,6 +49,7 @@ class State(NamedTuple):
     rewards: FloatArray  # [B, steps]    of step [t, t + 1); no column where nobody asks for them
     gained: FloatArray  # [B]           rewards so far; 0 where nobody asks for them
     done: BoolArray  # [B]
+    load: FloatArray  # [B]  percent of the cluster that arrives on average, where policies know it; else nan
 
 
 class Rules(NamedTuple):
@@ -110,6 +111,7 @@ def empty_state(jobs: JobBatch, cluster: Cluster, rewarded_steps: int, reusable:
         rewards=np.zeros((episodes, rewarded_steps)),
         gained=np.zeros(episodes),
         done=np.zeros(episodes, dtype=np.bool_),
+        load=known_load(jobs, cluster),
     )
 
 
@@ -140,6 +142,12 @@ def state_under_way(
     s.queue[0], s.to_come[0], s.present[0] = runs + slots, count, count
     s.now[0], s.last_arrival[0], s.done[0] = now, last_arrival, count == 0
     return s
+
+
+def known_load(jobs: JobBatch, cluster: Cluster) -> FloatArray:
+    """Return the load [B] that policies know of each episode, in percent: its own or the cluster's; nan: none."""
+    of_all = np.full(jobs.episodes, np.nan if cluster.load is None else cluster.load)
+    return of_all if jobs.load is None else np.where(np.isnan(jobs.load), of_all, jobs.load)
 
 
 def requested_steps(jobs: JobSet | JobBatch, cluster: Cluster) -> IntArray:

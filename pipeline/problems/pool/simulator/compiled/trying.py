@@ -23,6 +23,7 @@ NEVER = np.iinfo(np.int64).max // 4  # arrival of the jobs that an episode has r
 class Seen(NamedTuple):
     """The decisions to take: the parts of D observations that the simulator begins from."""
 
+    load: FloatArray  # [D]  percent; nan = not known
     free: IntArray  # [D, T, R]
     duration: IntArray  # [D, M]  0 = empty slot
     demand: IntArray  # [D, M, R]
@@ -64,7 +65,7 @@ def seen(view: Observation, action: IntArray) -> Seen:
     """Return what is seen of decisions, with the actions [D, C] to try."""
     whole = (view.duration, view.demand, view.waited, view.backlog, view.backlog_head, view.now, view.since_arrival)
     parts = [np.ascontiguousarray(part, dtype=np.int64) for part in (view.free[:, 0], *whole, action)]
-    return Seen(*parts)
+    return Seen(np.ascontiguousarray(view.load, dtype=np.float64), *parts)
 
 
 def buffer(decisions: int, jobs: int, cluster: Cluster) -> State:
@@ -136,7 +137,7 @@ def _write_jobs(s: State, b: int, view: Seen, d: int, futures: Futures, future: 
 def _begin(s: State, rules: Rules, b: int, view: Seen, d: int, last: int) -> None:
     """Set a copy b back to decision d; its jobs stay."""
     s.now[b], s.head[b], s.done[b] = view.now[d], 0, False
-    s.last_arrival[b] = view.now[d] - view.since[d]
+    s.last_arrival[b], s.load[b] = view.now[d] - view.since[d], view.load[d]
     for k in range(s.first[b], last):
         s.start[k] = -1
     steps = s.free.shape[1]

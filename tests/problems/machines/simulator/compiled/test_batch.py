@@ -17,7 +17,7 @@ CLOSE = 1e-9  # sums of many intervals, taken in another order
 def assert_same_view(plain: Observation, compiled: Observation) -> None:
     for name, one, other in zip(Observation._fields, plain, compiled, strict=True):
         assert one.shape == other.shape, name
-        assert np.array_equal(one, other), (name, one, other)
+        np.testing.assert_array_equal(one, other, name)
 
 
 def assert_agreement(problem: Problem, rng: np.random.Generator) -> None:

@@ -26,6 +26,7 @@ def problems(draw: st.DrawFn, most: int = 3) -> Problem:
     rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
     if not of.place_ahead:
         several = [estimated(jobs, of, rng) if draw(st.booleans()) else jobs for jobs in several]
+    several = [jobs._replace(load=draw(st.sampled_from([None, 30.0, 190.0]))) for jobs in several]
     return of, several, draw(st.integers(1, 60)), rng
 
 
@@ -38,7 +39,7 @@ def estimated(jobs: JobSet, of: Cluster, rng: np.random.Generator) -> JobSet:
 def assert_same_view(plain: Observation, compiled: Observation) -> None:
     for name, one, other in zip(Observation._fields, plain, compiled, strict=True):
         assert one.shape == other.shape, name
-        assert np.array_equal(one, other), name
+        np.testing.assert_array_equal(one, other, name)
 
 
 def jobs_of(schedule: Schedule, first: int, last: int) -> list[list[int]]:
@@ -254,6 +255,25 @@ def test_a_policy_is_told_how_long_arrivals_go_on_if_the_scenario_says_so(kind: 
             told.append(float(simulator.observe(ONLY).to_end[0]))
             simulator.step(ONLY, np.array([2]))
         assert told == expected
+
+
+@pytest.mark.parametrize("kind", ["plain", "compiled"])
+def test_a_policy_knows_the_load_of_its_jobset_or_else_that_of_the_cluster(kind: str) -> None:
+    for own, of_all, expected in ((None, None, np.nan), (70.0, None, 70.0), (None, 40.0, 40.0), (70.0, 40.0, 70.0)):
+        jobs = jobset((0, 1, 1))._replace(load=own)
+        simulator = start(kind, jobs, Cluster((2,), 4, 2, 0, False, load=of_all))
+        np.testing.assert_array_equal(simulator.observe(ONLY).load, [expected])
+
+
+def test_episodes_of_several_loads_keep_their_own_when_copied_and_overwritten() -> None:
+    low, high, unknown = (jobset((0, 1, 1))._replace(load=load) for load in (10.0, 190.0, None))
+    simulator = Batched(batch([low, high, unknown]), Cluster((2,), 4, 2, 0, False), 9)
+    copies = simulator.fork(np.array([2, 1, 1]))
+    np.testing.assert_array_equal(copies.observe(copies.rows).load, [np.nan, 190.0, 190.0])
+    simulator.overwrite(np.array([0]), copies, np.array([1]))
+    np.testing.assert_array_equal(simulator.observe(simulator.rows).load, [190.0, 190.0, np.nan])
+    assert simulator.jobs.load is not None
+    np.testing.assert_array_equal(simulator.jobs.take(np.array([2, 0])).load, [np.nan, 190.0])
 
 
 def test_without_an_objective_there_are_no_rewards() -> None:
