@@ -54,14 +54,14 @@ class Play(NamedTuple):
 
 def described(network: Dense, task: Task, config: Reinforce) -> Iterator[int]:
     """Improve a network by its own play; yield how many decisions each iteration took."""
-    optimizer = torch.optim.RMSprop(network.parameters(), lr=task.recipe.learning_rate)
+    optimizer = torch.optim.RMSprop(network.parameters(), lr=task.gradient.learning_rate)
     jobs = repeat(task.train[task.loads[0]][: config.jobsets], config.episodes)
     episode = np.arange(len(jobs))
     jobset = episode // config.episodes
     for step in range(1, config.updates + 1):
         simulator = Batched(batch(jobs), task.cluster, task.step_limit, task.objective)
         play = _play(network, simulator, keys(task.seed, step * MOST_JOBSETS + jobset, episode % config.episodes))
-        returns = discounted(simulator.rewards, task.recipe.gamma)[play.episode, play.now]
+        returns = discounted(simulator.rewards, task.gradient.gamma)[play.episode, play.now]
         gain = returns - decision_baseline(returns, jobset[play.episode], play.turn)
         optimizer.zero_grad()
         for first in range(0, len(gain), AT_ONCE):

@@ -183,8 +183,9 @@ class Params(Frozen):
 
     def pool_recipe(self, agent: str) -> Recipe | EvolutionRecipe:
         """Return the learning recipe of an agent of a pooled cluster."""
-        kind = EvolutionRecipe if self.agent(agent).finetune.name == "evolution" else Recipe
-        return self.recipe_of(kind, agent)
+        if self.agent(agent).finetune.name == "evolution":
+            return self.recipe_of(EvolutionRecipe, agent)
+        return self.recipe_of(Recipe, agent)
 
     def machines_recipe(self, agent: str) -> MachinesRecipe:
         """Return the learning recipe of an agent of many machines."""

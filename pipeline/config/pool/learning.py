@@ -184,15 +184,6 @@ class PoolAgent(Frozen):
     pretrain: Annotated[PoolPretrain, Field(discriminator="name")]  # how it begins
     finetune: Annotated[PoolFinetune, Field(discriminator="name")]  # how it goes on learning
 
-    @model_validator(mode="after")
-    def _scores_are_evolved(self) -> "PoolAgent":
-        network, how = self.network.name, self.finetune.name
-        if (network == "scores") != (how == "evolution"):
-            raise ValueError(f"finetune '{how}' cannot train network '{network}': 'evolution' trains 'scores' alone")
-        if network == "scores" and self.pretrain.name != "none":
-            raise ValueError(f"network 'scores' begins as a rule: expected pretrain 'none', got '{self.pretrain.name}'")
-        return self
-
 
 class Transfer(Frozen):
     """An agent that is scored on a scenario which it was not trained on."""

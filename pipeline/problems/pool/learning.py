@@ -43,7 +43,7 @@ def validate_sets(network: Sets, task: Task) -> Callable[[], float]:
 
     def cost() -> float:
         costs = [[slowdown(network, jobsets, task, task.cluster, task.step_limit, whole) for jobsets in short]]
-        if task.streams is not None:
+        if isinstance(task.streams, StreamWindows):
             costs.append(_on_streams(network, task, task.streams))
         return float(np.exp(np.mean([np.log(kind).mean() for kind in costs])))
 

@@ -37,7 +37,7 @@ from pipeline.simulation.outcomes import jobset_means
 def clone(network: Network, task: Task, config: Clone, memory: Memory | None = None) -> Iterator[Update]:
     """Teach a network the decisions of a teacher, one update an epoch; it ends with the weights of the best."""
     memory = memory or Memory()
-    masked, rng = task.recipe.masked, np.random.default_rng(task.seed)
+    masked, rng = task.gradient.masked, np.random.default_rng(task.seed)
     teacher = pick(TEACHERS, config.teacher, "teacher")
     examples = _watch(teacher, in_turn(task.train, task.loads, config.jobsets), task)
     held_out = _watch(teacher, [jobs for load in task.loads for jobs in task.validation[load]], task)
@@ -63,7 +63,7 @@ def clone(network: Network, task: Task, config: Clone, memory: Memory | None = N
 
 def _watch(teacher: CompiledRule | Policy, jobsets: list[JobSet], task: Task) -> Decisions:
     """Return what a teacher saw and did."""
-    simulator = Batched(batch(jobsets), task.cluster, task.step_limit, skip_forced=task.recipe.masked)
+    simulator = Batched(batch(jobsets), task.cluster, task.step_limit, skip_forced=task.gradient.masked)
     jobset = np.arange(len(jobsets))
     key = keys(task.seed, jobset, np.zeros_like(jobset))
     actor = by_rule(teacher, key) if isinstance(teacher, CompiledRule) else by_policy(teacher)

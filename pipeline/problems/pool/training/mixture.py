@@ -109,7 +109,7 @@ LEAST = 0.01  # of the deviation that a window's advantages are measured by, so 
 
 def mixture(network: Sets, task: Task, config: Mixture, memory: Memory | None = None) -> Iterator[Update]:
     """Improve a network by its own play, one update at a time."""
-    memory, recipe = memory or Memory(), task.recipe
+    memory, recipe = memory or Memory(), task.gradient
     optimizer = torch.optim.Adam(network.parameters(), lr=recipe.learning_rate)
     memory.keep(optimizer=optimizer)
     average = Average(network, recipe.average, memory)
@@ -138,9 +138,9 @@ def by_chance(network: Sets, task: Task, config: ShortRunsAndStreams, step: int)
     if config.streams is not None:
         number = step * MOST_JOBSETS + config.jobsets
         batches.append(windows(task, config.streams, network.compiled(), step, config.episodes, number))
-    gains = [advantages(part, config.episodes, task.recipe) for part in batches]
+    gains = [advantages(part, config.episodes, task.gradient) for part in batches]
     entropy = sum(
-        network.add_gradient(part.played.observed, Loss(part.played.action, gain, True, task.recipe.entropy))
+        network.add_gradient(part.played.observed, Loss(part.played.action, gain, True, task.gradient.entropy))
         for part, gain in zip(batches, gains, strict=True)
     )
     decisions = sum(len(gain) for gain in gains)
@@ -150,7 +150,7 @@ def by_chance(network: Sets, task: Task, config: ShortRunsAndStreams, step: int)
 def _short(network: Sets, task: Task, config: ShortRunsAndStreams, step: int) -> Iterator[LearningBatch]:
     """Play the short runs of an update."""
     if config.jobsets:
-        drawn = JOBSETS[task.recipe.jobsets](task, config.jobsets)(step)
+        drawn = JOBSETS[task.gradient.jobsets](task, config.jobsets)(step)
         simulator = Batched(
             batch(repeat(drawn, config.episodes)), task.cluster, task.step_limit, task.objective, skip_forced=True
         )

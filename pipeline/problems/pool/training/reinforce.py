@@ -40,7 +40,7 @@ JOBS_AT_ONCE = 200_000  # of the episodes played side by side, if more than one 
 def reinforce(network: Network, task: Task, config: Reinforce, memory: Memory | None = None) -> Iterator[Update]:
     """Improve a network by its own play, one update at a time."""
     memory = memory or Memory()
-    recipe, buffer = task.recipe, DecisionBuffer()
+    recipe, buffer = task.gradient, DecisionBuffer()
     jobsets = JOBSETS[recipe.jobsets](task, config.jobsets)
     optimizer = OPTIMIZERS[recipe.optimizer](network.parameters(), lr=recipe.learning_rate)
     memory.keep(optimizer=optimizer)
@@ -83,7 +83,7 @@ def _learn(
     network: Network, task: Task, jobsets: Sequence[JobSet], number: IntArray, episodes: int, buffer: DecisionBuffer
 ) -> GroupResult:
     """Play some jobsets, and add the gradient of the sum of their decisions' losses to the network's."""
-    recipe = task.recipe
+    recipe = task.gradient
     jobs = batch(repeat(jobsets, episodes))
     simulator = Batched(jobs, task.cluster, task.step_limit, task.objective, skip_forced=recipe.masked)
     count, entropy = 0, 0.0

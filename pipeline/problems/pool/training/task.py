@@ -27,6 +27,12 @@ class Task(NamedTuple):
     stream: Piece
     streams: StreamWindows | StreamPieces | None = None  # those it is to be good at, too
 
+    @property
+    def gradient(self) -> Recipe:
+        """Return the recipe of an agent that learns by policy gradient."""
+        assert isinstance(self.recipe, Recipe)
+        return self.recipe
+
 
 def fresh(task: Task, count: int) -> Draw:
     """Return what draws `count` new jobsets for every update, the loads in turn, from where the last update ended."""

@@ -4,15 +4,15 @@ The best-scored job that may start is started; where its score is below 0, the s
 times the work that is still expected" let a sum of weights do what rules do: long jobs wait while short ones come.
 Shares, ratios and logarithms speak of clusters of any size; a job is long beside the mean of those that have arrived.
 
-The same code reads the simulator's state and, by `Seen`, observations: their fields have the same names.
+The same code reads the simulator's state and, by `Seen`, observations: their fields have the same names (`Sight`).
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba import njit, prange
 
-from pipeline.core import BoolArray, FloatArray, IntArray, Observation
+from pipeline.core import BoolArray, FloatArray, IntArray, Observation, TimeArray
 from pipeline.problems.pool.simulator.compiled.linear_rule import LEAST_SHARE, alignment
 from pipeline.simulation.compiled import inlined
 
@@ -46,16 +46,16 @@ class Seen(NamedTuple):
     capacity: IntArray
     free: IntArray
     head: IntArray
-    slot_duration: IntArray
+    slot_duration: TimeArray
     slot_demand: IntArray
     slot_job: IntArray
     legal: BoolArray
-    arrival: IntArray
+    arrival: TimeArray
     arrived: FloatArray
     first: IntArray
     queue: IntArray
     to_come: IntArray
-    now: IntArray
+    now: TimeArray
     load: FloatArray
 
 
@@ -81,6 +81,9 @@ def seen(view: Observation) -> Seen:
     )
 
 
+Sight = Any  # State or Seen
+
+
 class Moment(NamedTuple):
     """What all waiting jobs of an episode have in common."""
 
@@ -101,7 +104,7 @@ class Moment(NamedTuple):
 
 
 @inlined
-def _dominant(s: Seen, b: int, m: int) -> float:
+def _dominant(s: Sight, b: int, m: int) -> float:
     share = 0.0
     for r in range(s.capacity.shape[0]):
         share = max(share, s.slot_demand[b, m, r] / float(s.capacity[r]))
@@ -109,7 +112,7 @@ def _dominant(s: Seen, b: int, m: int) -> float:
 
 
 @inlined
-def _load(s: Seen, b: int) -> float:
+def _load(s: Sight, b: int) -> float:
     """Return the load as a share: as told, or by the jobs that have arrived (one and a fifth, at first)."""
     if s.load[b] >= 0.0:
         return float(min(MOST_LOAD, s.load[b] / 100.0))
@@ -123,7 +126,7 @@ def _load(s: Seen, b: int) -> float:
 
 
 @inlined
-def moment(s: Seen, b: int, end: float) -> Moment:
+def moment(s: Sight, b: int, end: float) -> Moment:
     """Return what an episode's jobs have in common.
 
     Args:
@@ -173,7 +176,7 @@ def moment(s: Seen, b: int, end: float) -> Moment:
 
 
 @inlined
-def describe(s: Seen, b: int, m: int, x: Moment, f: FloatArray) -> None:
+def describe(s: Sight, b: int, m: int, x: Moment, f: FloatArray) -> None:
     """Write the features of the job of a slot into f[b]."""
     length, waited = float(s.slot_duration[b, m]), float(s.now[b] - s.arrival[s.slot_job[b, m]])
     dominant, left = _dominant(s, b, m), np.inf
@@ -266,12 +269,12 @@ def score_views(s: Seen, end: FloatArray, w: FloatArray, hidden: int, f: FloatAr
     """Return the scores [B, M] of waiting jobs in observations, by weights [B, ...]; of empty slots 0."""
     scores = np.zeros(s.slot_job.shape)
     for b in prange(s.now.shape[0]):
-        _score_view(s, np.int64(b), end[b], w, hidden, f, scores)
+        _score_view(s, int(b), end[b], w, hidden, f, scores)
     return scores
 
 
 @inlined
-def _score_view(s: Seen, b: int, end: float, w: FloatArray, hidden: int, f: FloatArray, scores: FloatArray) -> None:
+def _score_view(s: Sight, b: int, end: float, w: FloatArray, hidden: int, f: FloatArray, scores: FloatArray) -> None:
     x = moment(s, b, end)
     for m in range(s.slot_job.shape[1]):
         if s.slot_duration[b, m] > 0:
