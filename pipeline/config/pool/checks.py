@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 from pipeline.config.checks import must_be_drawn, must_learn_by
 from pipeline.config.pool.hindsight import must_be_solvable
-from pipeline.config.pool.learning import PoolAgent, Recipe, ShortRunsAndStreams, Transfer
+from pipeline.config.pool.learning import PoolAgent, PoolEvolution, Recipe, ShortRunsAndStreams, Transfer
 from pipeline.config.pool.networks import Cnn
 from pipeline.config.pool.scenario import PoolLog, PoolScenario
 from pipeline.config.records import must_know
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 LEAST_CNN_ROWS = 4  # two pools halve the image twice
 OTHERS = ("clone", "reinforce")  # ways to learn, of other networks than `sets`: to begin, and to go on
 OF_SETS = ("imitate", "mixture")
+OF_SCORES = ("none", "evolution")  # they begin as a rule by hand
 
 
 def check_pool(params: "Params", where: str) -> None:
@@ -39,23 +40,25 @@ def check_pool(params: "Params", where: str) -> None:
 
 
 def _check_agent(params: "Params", where: str, name: str, agent: PoolAgent) -> None:
-    must_learn_by(params, where, name, "reinforce")
-    recipe, scenario = params.recipe_of(Recipe, name), params.scenario_of(PoolScenario, agent.scenario)
+    evolves = isinstance(agent.finetune, PoolEvolution)
+    must_learn_by(params, where, name, "evolution" if evolves else "reinforce")
+    recipe, scenario = params.pool_recipe(name), params.scenario_of(PoolScenario, agent.scenario)
     _goes_with_the_network(where, name, agent)
-    _goes_with_the_recipe(where, name, agent, recipe)
+    if isinstance(recipe, Recipe):
+        _goes_with_the_recipe(where, name, agent, recipe)
     if isinstance(agent.network, Cnn) and scenario.horizon < LEAST_CNN_ROWS:
         place, got = f"{where}: scenarios.{agent.scenario}.horizon", scenario.horizon
         raise UserError(f"{place}: expected at least {LEAST_CNN_ROWS} for the cnn of agent '{name}', got {got}")
-    if isinstance(agent.finetune, ShortRunsAndStreams):
+    if isinstance(agent.finetune, ShortRunsAndStreams | PoolEvolution):
         for demand in agent.finetune.demands or ():
             must_know(where, f"agents.{name}.finetune.demands", demand, params.demands)
     if not isinstance(params.workload_of(scenario), PoolLog):  # a log has a load of its own
-        must_be_drawn(params, where, name, only_generated=recipe.jobsets == "fixed")
+        must_be_drawn(params, where, name, only_generated=getattr(recipe, "jobsets", "") == "fixed")
 
 
 def _goes_with_the_network(where: str, name: str, agent: PoolAgent) -> None:
     """Refuse other ways to learn than those of `sets` for it, and those for other networks."""
-    own = OF_SETS if agent.network.name == "sets" else OTHERS
+    own = {"sets": OF_SETS, "scores": OF_SCORES}.get(agent.network.name, OTHERS)
     for part, found, wanted in (
         ("pretrain", agent.pretrain.name, ("none", own[0])),
         ("finetune", agent.finetune.name, own[1:]),
@@ -72,7 +75,7 @@ def _goes_with_the_recipe(where: str, name: str, agent: PoolAgent, recipe: Recip
     chosen, mixed = agent.finetune, isinstance(agent.finetune, ShortRunsAndStreams)
     if isinstance(chosen, ShortRunsAndStreams) and not chosen.jobsets and chosen.streams is None:
         raise UserError(f"{where}: agents.{name}.finetune: expected jobsets above 0, or streams; got neither")
-    held = chosen.holds_from is not None and not recipe.masked
+    held = getattr(chosen, "holds_from", None) is not None and not recipe.masked
     for key, found, wrong, wanted in (
         ("masked", recipe.masked, mixed and not recipe.masked, "true"),
         ("masked", recipe.masked, held, "true where 'holds_from' is set"),
@@ -108,8 +111,8 @@ def _can_be_carried_over(params: "Params", place: str, row: Transfer) -> None:
         if scenario not in params.scenarios_of(PoolScenario):
             found = params.scenarios[scenario].problem
             raise UserError(f"{place}.{of}: expected problem pool; scenario '{scenario}' is of problem {found}")
-    if agent.network.name != "sets":
-        expected = "expected one with network sets, which serves any size"
+    if agent.network.name not in ("sets", "scores"):
+        expected = "expected one with network sets or scores, which serve any size"
         raise UserError(f"{place}.agent: {expected}; '{row.agent}' has {agent.network.name}")
     if row.scenario == agent.scenario:
         expected = f"expected another one than agent '{row.agent}' is trained on"

@@ -23,13 +23,15 @@ class Cluster(NamedTuple):
     stall: int | None = None  # steps without an arrival after which a waiting job must start; None: the horizon
     arrivals_end: int | None = None  # step at which arrivals end, where policies are told; None: they are not
     load: float | None = None  # percent of it that arrives on average, for jobsets without a load; None: not known
+    # An episode ends once all jobs that arrive in [first, after) have started; None: once all have finished.
+    measured: tuple[int, int] | None = None
 
     @classmethod
     def of(cls, scenario: PoolScenario) -> "Cluster":
         """Return the cluster of a scenario."""
         units = tuple(scenario.resources.values())
         size = (scenario.horizon, scenario.slots, scenario.backlog, scenario.place_ahead)
-        return cls(units, *size, scenario.stall, scenario.arrivals_end)
+        return cls(units, *size, scenario.stall, scenario.arrivals_end, measured=scenario.measured)
 
     @property
     def stalled_after(self) -> int:

@@ -184,7 +184,7 @@ def ready(params: Params, asked: ScheduleRequest) -> Ready[JobSet]:
     """Return a policy, ready for a user's jobs on the scenario's cluster, or on one of another size."""
     policy, samples, tries = asked.policy, asked.samples, asked.tries
     scenario = params.pool_scenario(asked.scenario).changed(asked.capacity, asked.slots, asked.horizon)
-    cluster = Cluster.of(scenario)._replace(arrivals_end=asked.arrivals_end)
+    cluster = Cluster.of(scenario)._replace(arrivals_end=asked.arrivals_end, measured=None)
     chosen, masked = policy_for(params, policy, scenario, asked.scenario, cluster)
     drawn = drawn_by_name(policy, scenario) if samples else None
 

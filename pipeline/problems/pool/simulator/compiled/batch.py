@@ -104,14 +104,18 @@ class Batched(CompiledSimulator[Players, IntArray]):
         self._state = empty_state(jobs, cluster, rewarded_steps, reusable)
         estimated = len(self._state.running) > 0
         end = -1 if cluster.arrivals_end is None else cluster.arrivals_end
-        self._rules = Rules(cluster.place_ahead, step_limit, code, skip_forced, estimated, cluster.stalled_after, end)
+        about = (cluster.place_ahead, step_limit, code, skip_forced, estimated, cluster.stalled_after, end)
+        self._rules = Rules(*about, *(cluster.measured or ()))
         begin_all(self._state, self._rules)
         self._rows: IntArray = np.flatnonzero(~self._state.done)
 
     @classmethod
     def under_way(cls, jobs: JobBatch, cluster: Cluster, *others: Any) -> "Batched":
-        """Return an episode without limit and rewards that is under way. Other arguments: `state_under_way`."""
-        found = object.__new__(cls)
+        """Return an episode without limit and rewards that is under way, until all its jobs have finished.
+
+        Other arguments: `state_under_way`.
+        """
+        found, cluster = object.__new__(cls), cluster._replace(measured=None)
         found.jobs, found.cluster = jobs, cluster
         end = -1 if cluster.arrivals_end is None else cluster.arrivals_end
         found._rules = Rules(cluster.place_ahead, ENDLESS, 0, False, False, cluster.stalled_after, end)
@@ -191,15 +195,20 @@ class Batched(CompiledSimulator[Players, IntArray]):
         """Return what has become of every job so far."""
         s = self._state
         end = s.start + s.duration
-        finish = np.where((s.start >= 0) & (end <= s.now[self.jobs.episode]), end, -1)
+        finish = np.where((s.start >= 0) & (end <= self._told(np.arange(len(s.now)))[self.jobs.episode]), end, -1)
         return Schedule(s.start.copy(), finish, s.withheld.copy(), s.now.copy(), s.withheld_steps.copy(), s.used.copy())
+
+    def _told(self, rows: IntArray) -> IntArray:
+        """Return the step up to which some episodes tell what has finished: of a stream that is over, all that began."""
+        s, stream = self._state, self.cluster.measured is not None
+        return np.where(s.done[rows] & stream, ENDLESS, s.now[rows])
 
     def played(self, rows: IntArray) -> Played:
         """Return what became of the jobs of some episodes so far."""
         s, (jobs, bounds) = self._state, spans(self._state.first, rows)
         start: FloatArray = np.where(s.start[jobs] >= 0, s.start[jobs], np.nan)
         end: FloatArray = start + s.duration[jobs]
-        finish = np.where(end <= np.repeat(s.now[rows], np.diff(bounds)), end, np.nan)
+        finish = np.where(end <= np.repeat(self._told(rows), np.diff(bounds)), end, np.nan)
         return Played(bounds, s.arrival[jobs], s.duration[jobs], start, finish, s.now[rows])
 
     def overwrite(self, rows: IntArray, source: "Batched", which: IntArray) -> None:

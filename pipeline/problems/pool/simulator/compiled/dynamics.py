@@ -192,6 +192,8 @@ def place(s: State, rules: Rules, b: int, m: int, begin: int) -> None:
     """Start the job of a slot, now or ahead, and refill the slot from the backlog."""
     job = s.slot_job[b, m]
     s.start[job] = s.now[b] + begin
+    if rules.first <= s.arrival[job] < rules.after:
+        s.unstarted[b] -= 1
     row = s.head[b] + begin - 1
     for _ in range(s.slot_duration[b, m]):
         row += 1

@@ -19,7 +19,8 @@ def carry_out(s: State, rules: Rules, b: int, action: int) -> None:
         pass_one_step(s, rules, b)
     else:
         place(s, rules, b, action, begin)
-    s.done[b] = s.finished[b] == s.first[b + 1] - s.first[b] or s.now[b] >= rules.step_limit
+    over = s.finished[b] == s.first[b + 1] - s.first[b] or s.unstarted[b] == 0
+    s.done[b] = over or s.now[b] >= rules.step_limit
 
 
 @inlined

@@ -44,6 +44,7 @@ class State(NamedTuple):
     present: IntArray  # [B]           jobs in the system
     inverse: FloatArray  # [B]           their sum of 1 / duration; kept for rewards only
     finished: IntArray  # [B]
+    unstarted: IntArray  # [B]           measured jobs that have not started; -1 where all jobs count
     withheld_steps: IntArray  # [B]
     used: FloatArray  # [B]
     rewards: FloatArray  # [B, steps]    of step [t, t + 1); no column where nobody asks for them
@@ -62,6 +63,8 @@ class Rules(NamedTuple):
     estimated: bool  # do some jobs run for another time than they requested?
     stall: int  # steps without an arrival after which an idle cluster must start a job that fits
     arrivals_end: int  # step at which arrivals end, where policies are told; else -1
+    first: int = 0  # jobs that arrive in [first, after) are measured
+    after: int = 0
 
 
 def empty_state(jobs: JobBatch, cluster: Cluster, rewarded_steps: int, reusable: bool = False) -> State:
@@ -75,6 +78,7 @@ def empty_state(jobs: JobBatch, cluster: Cluster, rewarded_steps: int, reusable:
     fits_now = np.zeros(slots, dtype=np.bool_)
     requested = requested_steps(jobs, cluster)
     duration = jobs.duration.astype(np.int16)
+    unstarted = unstarted_at_first(jobs, cluster)
     known = jobs.estimate is None or (not reusable and np.array_equal(requested, jobs.duration))
     return State(
         first=jobs.first,
@@ -106,11 +110,12 @@ def empty_state(jobs: JobBatch, cluster: Cluster, rewarded_steps: int, reusable:
         present=np.zeros(episodes, dtype=np.int64),
         inverse=np.zeros(episodes),
         finished=np.zeros(episodes, dtype=np.int64),
+        unstarted=unstarted,
         withheld_steps=np.zeros(episodes, dtype=np.int32),
         used=np.zeros(episodes),
         rewards=np.zeros((episodes, rewarded_steps)),
         gained=np.zeros(episodes),
-        done=np.zeros(episodes, dtype=np.bool_),
+        done=unstarted == 0,
         load=known_load(jobs, cluster),
     )
 
@@ -148,6 +153,13 @@ def known_load(jobs: JobBatch, cluster: Cluster) -> FloatArray:
     """Return the load [B] that policies know of each episode, in percent: its own or the cluster's; nan: none."""
     of_all = np.full(jobs.episodes, np.nan if cluster.load is None else cluster.load)
     return of_all if jobs.load is None else np.where(np.isnan(jobs.load), of_all, jobs.load)
+def unstarted_at_first(jobs: JobBatch, cluster: Cluster) -> IntArray:
+    """Return how many measured jobs each episode [B] has; -1 where all jobs count."""
+    if cluster.measured is None:
+        return np.full(jobs.episodes, -1)
+    first, after = cluster.measured
+    before = np.append(0, np.cumsum((jobs.arrival >= first) & (jobs.arrival < after)))
+    return np.diff(before[jobs.first])
 
 
 def requested_steps(jobs: JobSet | JobBatch, cluster: Cluster) -> IntArray:

@@ -74,7 +74,7 @@ def buffer(decisions: int, jobs: int, cluster: Cluster) -> State:
     first = np.arange(decisions + 1) * jobs
     filler = np.ones(count, dtype=np.int64)
     demand = np.ones((count, len(cluster.capacity)), dtype=np.int64)
-    state = empty_state(JobBatch(first, filler * NEVER, filler, demand), cluster, 0)
+    state = empty_state(JobBatch(first, filler * NEVER, filler, demand), cluster._replace(measured=None), 0)
     return state._replace(requested=state.duration.copy())
 
 
