@@ -53,8 +53,13 @@ class Timestep:
 
     @property
     def done(self) -> bool:
-        """Return whether all jobs are finished, or the episode is cut."""
-        return self.now >= self.step_limit or all(self._finished(job) for job in range(len(self.start)))
+        """Return whether all jobs are finished, or all that are measured started, or the episode is cut."""
+        if self.now >= self.step_limit or all(self._finished(job) for job in range(len(self.start))):
+            return True
+        if self.cluster.measured is None:
+            return False
+        first, after = self.cluster.measured
+        return all(begin >= 0 for begin, at in zip(self.start, self.jobs.arrival, strict=True) if first <= at < after)
 
     def step(self, rows: IntArray, actions: IntArray) -> None:
         """Start the job of a slot, or let a step pass."""
@@ -168,9 +173,10 @@ class Timestep:
         return int(self.requested[job]), demand, self.now - int(self.jobs.arrival[job])
 
     def schedule(self) -> Schedule:
-        """Return what has become of every job so far."""
+        """Return what has become of every job so far; of a stream that is over, when all that began will end."""
         start = np.array(self.start)
         done = np.array([self._finished(job) for job in range(len(start))])
+        done |= self.done and self.cluster.measured is not None and start >= 0
         finish = np.where(done, start + self.jobs.duration, -1)
         steps, withheld_steps = np.array([self.now]), np.array([self.withheld_steps])
         return Schedule(start, finish, np.array(self.withheld), steps, withheld_steps, np.array([self.used]))

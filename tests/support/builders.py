@@ -146,8 +146,16 @@ def clusters(draw: st.DrawFn, most_resources: int = 3, most_slots: int = 5) -> C
     horizon = draw(st.integers(3, 8))
     slots, backlog = draw(st.integers(1, most_slots)), draw(st.integers(0, 4))
     stall = draw(st.sampled_from([None, 0, 1, 3, 1000]))
+    measured = draw(st.none() | st.tuples(st.integers(0, 4), st.integers(5, 12)))
     return Cluster(
-        tuple(capacity), horizon, slots, backlog, draw(st.booleans()), stall, draw(st.none() | st.integers(1, 12))
+        tuple(capacity),
+        horizon,
+        slots,
+        backlog,
+        draw(st.booleans()),
+        stall,
+        draw(st.none() | st.integers(1, 12)),
+        measured,
     )
 
 

@@ -170,7 +170,6 @@ class Batched(CompiledSimulator[Players, IntArray]):
             arrived=s.arrived[s.to_come[rows]] - s.arrived[s.first[rows]],
             may_idle=now - s.last_arrival[rows] < self._rules.stall,
             to_end=self._to_end(now),
-            load=s.load[rows],
         )
 
     def _to_end(self, now: IntArray) -> FloatArray:
@@ -199,7 +198,7 @@ class Batched(CompiledSimulator[Players, IntArray]):
         return Schedule(s.start.copy(), finish, s.withheld.copy(), s.now.copy(), s.withheld_steps.copy(), s.used.copy())
 
     def _told(self, rows: IntArray) -> IntArray:
-        """Return the step up to which some episodes tell what has finished: of a stream that is over, all that began."""
+        """Return the step up to which episodes tell what has finished: all that began of a stream that is over."""
         s, stream = self._state, self.cluster.measured is not None
         return np.where(s.done[rows] & stream, ENDLESS, s.now[rows])
 
@@ -215,6 +214,5 @@ class Batched(CompiledSimulator[Players, IntArray]):
         """Replace episodes, each with room for its jobs, by copies of another simulator's."""
         copy_episodes(self._state, rows, source._state, which, LAYOUT)
         s = self._state
-        estimate = s.requested if self._rules.estimated else None
-        self.jobs = JobBatch(s.first, s.arrival, s.duration, s.demand, estimate, s.load)
+        self.jobs = JobBatch(s.first, s.arrival, s.duration, s.demand, s.requested if self._rules.estimated else None)
         self._rows = np.flatnonzero(~self._state.done)

@@ -153,6 +153,8 @@ def known_load(jobs: JobBatch, cluster: Cluster) -> FloatArray:
     """Return the load [B] that policies know of each episode, in percent: its own or the cluster's; nan: none."""
     of_all = np.full(jobs.episodes, np.nan if cluster.load is None else cluster.load)
     return of_all if jobs.load is None else np.where(np.isnan(jobs.load), of_all, jobs.load)
+
+
 def unstarted_at_first(jobs: JobBatch, cluster: Cluster) -> IntArray:
     """Return how many measured jobs each episode [B] has; -1 where all jobs count."""
     if cluster.measured is None:

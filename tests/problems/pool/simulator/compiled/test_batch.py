@@ -3,7 +3,7 @@
 import numba
 import numpy as np
 import pytest
-from builders import ONLY, clusters, jobset, jobsets, random_jobset, start, units_in_use, wander
+from builders import ONLY, act, clusters, jobset, jobsets, random_jobset, start, units_in_use, wander
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -174,12 +174,18 @@ def assert_sound(jobs: JobSet, of: Cluster, limit: int, schedule: Schedule) -> N
     started, finished = schedule.start >= 0, schedule.finish >= 0
     assert (schedule.start[started] >= jobs.arrival[started]).all()
     assert (schedule.finish[finished] == (schedule.start + jobs.duration)[finished]).all()
-    assert (finished == (started & (schedule.start + jobs.duration <= steps))).all()
+    stream = of.measured is not None
+    assert (finished == (started & (stream | (schedule.start + jobs.duration <= steps)))).all()
     held = units_in_use(jobs, schedule, of)
     assert (held <= of.capacity).all()
     shares = (held[:steps] / np.array(of.capacity)).sum()
     assert schedule.used[0] == pytest.approx(shares, abs=1e-9)
-    if finished.all():
+    if (
+        of.measured is not None
+        and started[counts := (jobs.arrival >= of.measured[0]) & (jobs.arrival < of.measured[1])].all()
+    ):
+        assert of.place_ahead or steps == schedule.start[counts].max(initial=0)
+    elif finished.all():
         assert steps == schedule.finish.max()
     else:
         assert steps == limit
@@ -288,3 +294,43 @@ def test_only_the_rows_that_are_named_move() -> None:
     assert simulator.observe(np.array([0, 1, 2])).now.tolist() == [0, 0, 1]
     assert simulator.observe(np.array([2, 1])).now.tolist() == [1, 0]
     assert simulator.ended(np.arange(3))[0].tolist() == [False, False, False]
+
+
+@pytest.mark.parametrize("kind", ["plain", "compiled"])
+def test_a_stream_ends_as_soon_as_the_last_measured_job_has_started(kind: str) -> None:
+    # Measured: jobs 1 and 2. When both have begun, job 0 still runs, job 3 waits, and job 4 has not arrived.
+    jobs = jobset((0, 4, 1), (1, 3, 1), (2, 2, 1), (3, 1, 1), (9, 1, 1))
+    simulator = start(kind, jobs, Cluster((3,), 4, 3, 0, False, measured=(1, 3)))
+    act(simulator, 0, 3, 0, 3, 3)  # job 0 at step 0, job 1 at step 1
+    assert simulator.rows.tolist() == [0]
+    act(simulator, 0)  # job 2 at step 3
+    assert simulator.rows.tolist() == []
+    ended = simulator.schedule()
+    assert ended.start.tolist() == [0, 1, 3, -1, -1]
+    assert ended.finish.tolist() == [4, 4, 5, -1, -1]  # those that run will end
+    assert ended.steps.tolist() == [3]
+
+
+@pytest.mark.parametrize("kind", ["plain", "compiled"])
+def test_a_stream_is_cut_where_a_measured_job_has_not_started(kind: str) -> None:
+    jobs = jobset((0, 4, 1), (1, 3, 1))
+    simulator = start(kind, jobs, Cluster((1,), 4, 3, 0, False, measured=(1, 3)), step_limit=3)
+    act(simulator, 0, 3, 3, 3)
+    assert simulator.rows.tolist() == []
+    assert simulator.schedule().start.tolist() == [0, -1]
+    assert simulator.schedule().finish.tolist() == [4, -1]
+
+
+@pytest.mark.parametrize("kind", ["plain", "compiled"])
+def test_a_stream_without_a_measured_job_is_over_at_once(kind: str) -> None:
+    simulator = start(kind, jobset((0, 4, 1)), Cluster((1,), 4, 3, 0, False, measured=(1, 3)))
+    assert simulator.rows.tolist() == []
+
+
+def test_what_became_of_a_streams_jobs_is_told_once_it_is_over() -> None:
+    simulator = start("compiled", jobset((0, 4, 1), (1, 3, 1)), Cluster((3,), 4, 3, 0, False, measured=(1, 3)))
+    act(simulator, 0, 3)
+    assert np.isnan(simulator.played(ONLY).finish).all()
+    act(simulator, 0)
+    assert simulator.played(ONLY).finish.tolist() == [4.0, 4.0]
+    assert simulator.ended(ONLY)[0].tolist() == [True]

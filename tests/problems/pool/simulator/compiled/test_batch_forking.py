@@ -11,6 +11,7 @@ from pipeline.problems.pool.simulator.compiled.rules import Players, players
 
 NARROW = Cluster((5, 4), 6, 3, 4, False)
 AHEAD = NARROW._replace(place_ahead=True)
+STREAM = NARROW._replace(measured=(4, 9))
 TO_THE_END = 10_000  # decisions
 
 
@@ -56,7 +57,7 @@ def same(copies: Batched, k: int, original: Batched, episode: int) -> None:
     assert copies.ended(np.array([k]))[0] == original.ended(np.array([episode]))[0]
 
 
-@pytest.mark.parametrize(("of", "estimates"), [(NARROW, False), (NARROW, True), (AHEAD, False)])
+@pytest.mark.parametrize(("of", "estimates"), [(NARROW, False), (NARROW, True), (AHEAD, False), (STREAM, True)])
 def test_copies_go_on_as_the_originals_do(of: Cluster, estimates: bool) -> None:
     original, chosen = begun(of, estimates), np.array([3, 0, 3, 4])
     copies = original.fork(chosen)
@@ -70,7 +71,8 @@ def test_copies_go_on_as_the_originals_do(of: Cluster, estimates: bool) -> None:
     assert copies.ended(np.arange(len(copies.now)))[0].all()
     for k, episode in enumerate(chosen):
         same(copies, k, original, episode)
-    assert (copies.schedule().finish >= 0).all()
+    counts = (copies.jobs.arrival >= 4) & (copies.jobs.arrival < 9) | (of is not STREAM)
+    assert (copies.schedule().finish[counts] >= 0).all()
 
 
 @pytest.mark.parametrize("estimates", [False, True])
@@ -109,3 +111,15 @@ def test_as_many_episodes_as_jobs_and_resources_are_not_confused() -> None:
     assert copies.jobs.arrival.tolist() == [1, 0]
     assert (copies.schedule().finish >= copies.jobs.arrival + copies.jobs.duration).all()
     assert copies.observe(np.arange(2)).capacity[0, 0].tolist() == [2, 3]
+
+
+def test_an_episode_that_replaces_another_ends_with_its_own_measured_jobs() -> None:
+    jobs = jobsets(STREAM, estimates=False)
+    replaced, source = (Batched(batch([jobs[k]] * 2), STREAM, 300, "slowdown") for k in (4, 1))
+    source.play(source.rows, by_chance(np.arange(2)), 9)
+    replaced.overwrite(np.array([1]), source, np.array([0]))
+    source.play(source.rows, by_chance(np.arange(2), seed=2), TO_THE_END)
+    replaced.play(np.array([1]), by_chance(np.array([1, 0]), seed=2), TO_THE_END)
+    for one, other in zip(replaced.played(np.array([1])), source.played(np.array([0])), strict=True):
+        np.testing.assert_array_equal(one, other)
+    assert replaced.rows.tolist() == [0]

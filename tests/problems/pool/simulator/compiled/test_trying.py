@@ -45,7 +45,7 @@ def cost_when_played(simulator: Batched, jobs: JobSet, policy: Heuristic, action
 
 @st.composite
 def decisions(draw: st.DrawFn) -> tuple[Cluster, JobSet, int]:
-    of = draw(clusters())._replace(place_ahead=False, stall=3, arrivals_end=None, slots=12)
+    of = draw(clusters())._replace(place_ahead=False, stall=3, arrivals_end=None, slots=12, measured=None)
     return of, draw(jobsets(of)), draw(st.integers(0, 8))
 
 
