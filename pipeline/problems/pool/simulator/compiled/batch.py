@@ -170,6 +170,7 @@ class Batched(CompiledSimulator[Players, IntArray]):
             arrived=s.arrived[s.to_come[rows]] - s.arrived[s.first[rows]],
             may_idle=now - s.last_arrival[rows] < self._rules.stall,
             to_end=self._to_end(now),
+            load=s.load[rows],
         )
 
     def _to_end(self, now: IntArray) -> FloatArray:
@@ -214,5 +215,6 @@ class Batched(CompiledSimulator[Players, IntArray]):
         """Replace episodes, each with room for its jobs, by copies of another simulator's."""
         copy_episodes(self._state, rows, source._state, which, LAYOUT)
         s = self._state
-        self.jobs = JobBatch(s.first, s.arrival, s.duration, s.demand, s.requested if self._rules.estimated else None)
+        estimate = s.requested if self._rules.estimated else None
+        self.jobs = JobBatch(s.first, s.arrival, s.duration, s.demand, estimate, s.load)
         self._rows = np.flatnonzero(~self._state.done)
