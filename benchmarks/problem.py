@@ -65,7 +65,7 @@ MIXED = PAPER.model_copy(
 )
 MIXTURE = Mixture(
     name="mixture",
-    recipe="deeprm3",
+    recipe="gradient",
     loads=(50, 70, 90, 110, 130, 150, 170, 190),
     updates=400,
     jobsets=24,

@@ -31,7 +31,8 @@ MLP = {"name": "mlp", "hidden": 20, "clock": False}
 @cache
 def raw() -> dict[str, Any]:
     loaded: dict[str, Any] = YAML(typ="safe").load(REPOSITORY / "params.yaml")
-    return loaded
+    more = YAML(typ="safe").load(REPOSITORY / "tests" / "support" / "gradient.yaml")
+    return loaded | {name: loaded[name] | rows for name, rows in more.items()}
 
 
 def changed(**places: Any) -> dict[str, Any]:
@@ -63,14 +64,14 @@ def refusal(**places: Any) -> str:
 
 WRONG: list[tuple[str, Any, str]] = [
     (
-        "agents__deeprm3__pretrain",
+        "agents__gradient__pretrain",
         CLONE,
-        "agents.deeprm3.pretrain.name: expected none or imitate for a network 'sets', got 'clone'",
+        "agents.gradient.pretrain.name: expected none or imitate for a network 'sets', got 'clone'",
     ),
     (
-        "agents__deeprm3__network",
+        "agents__gradient__network",
         MLP,
-        "agents.deeprm3.pretrain.name: expected none or clone for a network 'mlp', got 'imitate'",
+        "agents.gradient.pretrain.name: expected none or clone for a network 'mlp', got 'imitate'",
     ),
     (
         "agents__deeprm__network",
@@ -78,19 +79,19 @@ WRONG: list[tuple[str, Any, str]] = [
         "agents.deeprm.finetune.name: expected mixture for a network 'sets', got 'reinforce'",
     ),
     (
-        "recipes__deeprm3__masked",
+        "recipes__gradient__masked",
         False,
-        "recipes.deeprm3.masked: expected true for the mixture of agent 'deeprm3', got false",
+        "recipes.gradient.masked: expected true for the mixture of agent 'gradient', got false",
     ),
     (
-        "recipes__deeprm3__optimizer",
+        "recipes__gradient__optimizer",
         "rmsprop",
-        "recipes.deeprm3.optimizer: expected adam for the mixture of agent 'deeprm3', got rmsprop",
+        "recipes.gradient.optimizer: expected adam for the mixture of agent 'gradient', got rmsprop",
     ),
     (
-        "recipes__deeprm3__minibatches",
+        "recipes__gradient__minibatches",
         2,
-        "recipes.deeprm3.minibatches: expected 1 for the mixture of agent 'deeprm3', got 2",
+        "recipes.gradient.minibatches: expected 1 for the mixture of agent 'gradient', got 2",
     ),
     (
         "recipes__ours__masked",
@@ -113,24 +114,24 @@ WRONG: list[tuple[str, Any, str]] = [
         "recipes.ours.falling: expected false for the reinforce of agent 'deeprm', got true",
     ),
     (
-        "recipes__deeprm3__play",
+        "recipes__gradient__play",
         "luck",
-        "recipes.deeprm3.play: expected 'greedy' or 'sampled', got 'luck'",
+        "recipes.gradient.play: expected 'greedy' or 'sampled', got 'luck'",
     ),
     (
-        "agents__deeprm3__finetune__loads",
+        "agents__gradient__finetune__loads",
         [60],
-        "agents.deeprm3.finetune.loads: 60 is not a load of scenario 'online'",
+        "agents.gradient.finetune.loads: 60 is not a load of scenario 'online'",
     ),
     (
-        "agents__deeprm3__finetune__episodes",
+        "agents__gradient__finetune__episodes",
         1,
-        "agents.deeprm3.finetune.episodes: expected greater than or equal to 2, got 1",
+        "agents.gradient.finetune.episodes: expected greater than or equal to 2, got 1",
     ),
     (
-        "agents__deeprm3__network__hidden",
+        "agents__gradient__network__hidden",
         20,
-        "agents.deeprm3.network.hidden: expected a multiple of 8, got 20",
+        "agents.gradient.network.hidden: expected a multiple of 8, got 20",
     ),
 ]
 
@@ -141,64 +142,64 @@ def test_what_does_not_go_together_is_refused(place: str, value: Any, said: str)
 
 
 def test_something_must_be_played() -> None:
-    assert refusal(agents__deeprm3__finetune__jobsets=0, agents__deeprm3__finetune__streams=None) == (
-        "agents.deeprm3.finetune: expected jobsets above 0, or streams; got neither"
+    assert refusal(agents__gradient__finetune__jobsets=0, agents__gradient__finetune__streams=None) == (
+        "agents.gradient.finetune: expected jobsets above 0, or streams; got neither"
     )
-    checked(changed(agents__deeprm3__finetune__jobsets=0))
-    checked(changed(agents__deeprm3__finetune__streams=None))
+    checked(changed(agents__gradient__finetune__jobsets=0))
+    checked(changed(agents__gradient__finetune__streams=None))
 
 
 @pytest.mark.parametrize("baseline", ["decision", "time", "leave_one_out"])
 @pytest.mark.parametrize("play", ["greedy", "sampled"])
 def test_a_mixture_has_every_baseline_and_play(baseline: str, play: str) -> None:
-    recipe = checked(changed(recipes__deeprm3__baseline=baseline, recipes__deeprm3__play=play)).pool_recipe("deeprm3")
+    recipe = checked(changed(recipes__gradient__baseline=baseline, recipes__gradient__play=play)).pool_recipe("gradient")
     assert (recipe.baseline, recipe.play) == (baseline, play)
 
 
 def test_streams_may_have_loads_that_the_scenario_has_not() -> None:
-    own = {"agents__deeprm3__finetune__streams__loads": [57], "agents__deeprm3__finetune__streams__left_by_load": [1.0]}
-    params = checked(changed(**own, agents__deeprm3__pretrain__streams=None))
+    own = {"agents__gradient__finetune__streams__loads": [57], "agents__gradient__finetune__streams__left_by_load": [1.0]}
+    params = checked(changed(**own, agents__gradient__pretrain__streams=None))
     assert 57 not in params.pool_scenario("online").loads
 
 
 def test_what_is_left_counts_at_every_load_or_alike() -> None:
-    said = refusal(agents__deeprm3__finetune__streams__left_by_load=[1.0, 2.0])
-    assert said == "agents.deeprm3.finetune.streams: left_by_load: expected 6 numbers, as `loads` has, got 2"
-    checked(changed(agents__deeprm3__finetune__streams__left_by_load=None))
+    said = refusal(agents__gradient__finetune__streams__left_by_load=[1.0, 2.0])
+    assert said == "agents.gradient.finetune.streams: left_by_load: expected 6 numbers, as `loads` has, got 2"
+    checked(changed(agents__gradient__finetune__streams__left_by_load=None))
 
 
 def test_demands_are_mixed_from_those_there_are() -> None:
-    assert refusal(agents__deeprm3__finetune__demands=["code", "wild"]) == (
-        "agents.deeprm3.finetune.demands: unknown 'wild'; there are: code, text, wide; did you mean 'wide'?"
+    assert refusal(agents__gradient__finetune__demands=["code", "wild"]) == (
+        "agents.gradient.finetune.demands: unknown 'wild'; there are: code, text, wide; did you mean 'wide'?"
     )
     assert (
-        refusal(agents__deeprm3__finetune__demands=[]) == "agents.deeprm3.finetune.demands: expected at least 1, got []"
+        refusal(agents__gradient__finetune__demands=[]) == "agents.gradient.finetune.demands: expected at least 1, got []"
     )
-    checked(changed(agents__deeprm3__finetune__demands=["text"]))
-    checked(changed(agents__deeprm3__finetune__demands=None))
+    checked(changed(agents__gradient__finetune__demands=["text"]))
+    checked(changed(agents__gradient__finetune__demands=None))
 
 
 def test_every_demand_of_a_mix_can_be_drawn() -> None:
     tiny = {"dominant": [0.01, 0.02], "other": [0.01, 0.02]}
-    assert refusal(demands__tiny=tiny, agents__deeprm3__finetune__demands=["code", "tiny"]) == (
-        "agents.deeprm3.finetune: demand 'tiny': no whole unit lies within 0.01-0.02 of 10 units; give more units"
+    assert refusal(demands__tiny=tiny, agents__gradient__finetune__demands=["code", "tiny"]) == (
+        "agents.gradient.finetune: demand 'tiny': no whole unit lies within 0.01-0.02 of 10 units; give more units"
     )
 
 
 def test_a_network_may_start_untaught() -> None:
-    assert checked(changed(agents__deeprm3__pretrain={"name": "none"})).agent("deeprm3").pretrain.name == "none"
+    assert checked(changed(agents__gradient__pretrain={"name": "none"})).agent("gradient").pretrain.name == "none"
 
 
 def test_teachers_must_be_heuristics() -> None:
-    said = refusal(agents__deeprm3__pretrain__teachers=["sjf", "sfj"])
-    assert said.startswith("agents.deeprm3.pretrain.teachers: unknown 'sfj'; there are: easy, ")
+    said = refusal(agents__gradient__pretrain__teachers=["sjf", "sfj"])
+    assert said.startswith("agents.gradient.pretrain.teachers: unknown 'sfj'; there are: easy, ")
     assert said.endswith("did you mean 'sjf'?")
 
 
 def test_teachers_of_whole_jobsets_must_have_a_compiled_rule(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(TEACHERS, "slow", HEURISTICS["sjf"])
-    said = refusal(agents__deeprm3__pretrain__teachers=["sjf", "slow"])
-    assert said.startswith("agents.deeprm3.pretrain.teachers: unknown 'slow'; there are: easy, ")
+    said = refusal(agents__gradient__pretrain__teachers=["sjf", "slow"])
+    assert said.startswith("agents.gradient.pretrain.teachers: unknown 'slow'; there are: easy, ")
     checked(changed(agents__deeprm2__pretrain__teacher="slow"))  # plain cloning asks it move by move
 
 

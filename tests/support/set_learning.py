@@ -1,6 +1,7 @@
 """A problem of seconds for DeepRM3: short runs and streams, and a small network."""
 
-from builders import TINY, tiny_task
+from builders import REPOSITORY, TINY, tiny_task
+from ruamel.yaml import YAML
 
 from pipeline.config import Mixture, Recipe, StreamWindows
 from pipeline.config import Sets as SetsConfig
@@ -12,7 +13,7 @@ from pipeline.problems.pool.training.task import Task
 WINDOWS = StreamWindows(loads=(80, 100), slots=(5, 3), windows=2, latest=6, steps=4, beyond=5)
 BRIEF = Mixture(
     name="mixture",
-    recipe="deeprm3",
+    recipe="gradient",
     loads=(120,),
     updates=2,
     jobsets=3,
@@ -20,6 +21,12 @@ BRIEF = Mixture(
     streams=WINDOWS,
     validate_every=1,
 )
+
+
+def gradient() -> Recipe:
+    """The recipe of networks `sets`."""
+    rows = YAML(typ="safe").load(REPOSITORY / "tests" / "support" / "gradient.yaml")
+    return Recipe.model_validate(rows["recipes"]["gradient"])
 
 
 def set_task(recipe: Recipe, seed: int = 3) -> Task:

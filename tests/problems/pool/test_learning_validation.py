@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 from builders import jobset
-from set_learning import set_task, sets
+from set_learning import gradient, set_task, sets
 
 from pipeline.config import Params, StreamWindows
 from pipeline.errors import UserError
@@ -19,9 +19,9 @@ ONE_WAITS = jobset((0, 4, 3), (1, 1, 3))  # from step 1 to 4, then runs a step: 
 
 
 @pytest.fixture
-def task(params: Params) -> Task:
+def task() -> Task:
     of = Cluster((3,), 12, 2, 4, False)
-    return set_task(params.recipes["deeprm3"])._replace(cluster=of, loads=[50, 90], streams=None)
+    return set_task(gradient())._replace(cluster=of, loads=[50, 90], streams=None)
 
 
 def cost(task: Task, jobsets: list[JobSet], span: tuple[float, float] = ALWAYS, network: Sets | None = None) -> float:

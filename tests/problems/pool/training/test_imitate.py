@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from builders import jobset
-from set_learning import WINDOWS, content, set_task, sets
+from set_learning import WINDOWS, content, gradient, set_task, sets
 
 from pipeline.config import Imitate, LinearRuleSearch, Params
 from pipeline.core import CompiledRule, keys
@@ -44,8 +44,8 @@ def rules(*names: str) -> list[CompiledRule]:
 
 
 @pytest.fixture
-def task(params: Params) -> Task:
-    return set_task(params.recipes["deeprm3"])
+def task() -> Task:
+    return set_task(gradient())
 
 
 def test_the_teacher_of_a_jobset_is_the_one_that_is_best_on_it(task: Task) -> None:

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 from builders import jobset, tiny_jobset
-from set_learning import BRIEF, WINDOWS, content, set_task, sets
+from set_learning import BRIEF, WINDOWS, content, gradient, set_task, sets
 
 from pipeline.config import Mixture, Params, Recipe, StreamWindows
 from pipeline.errors import UserError
@@ -23,8 +23,8 @@ STREAMS_ONLY = BRIEF.model_copy(update={"jobsets": 0})
 
 
 @pytest.fixture
-def recipe(params: Params) -> Recipe:
-    return params.recipes["deeprm3"]
+def recipe() -> Recipe:
+    return gradient()
 
 
 # Advantages
