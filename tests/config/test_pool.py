@@ -152,12 +152,17 @@ def test_something_must_be_played() -> None:
 @pytest.mark.parametrize("baseline", ["decision", "time", "leave_one_out"])
 @pytest.mark.parametrize("play", ["greedy", "sampled"])
 def test_a_mixture_has_every_baseline_and_play(baseline: str, play: str) -> None:
-    recipe = checked(changed(recipes__gradient__baseline=baseline, recipes__gradient__play=play)).pool_recipe("gradient")
+    recipe = checked(changed(recipes__gradient__baseline=baseline, recipes__gradient__play=play)).pool_recipe(
+        "gradient"
+    )
     assert (recipe.baseline, recipe.play) == (baseline, play)
 
 
 def test_streams_may_have_loads_that_the_scenario_has_not() -> None:
-    own = {"agents__gradient__finetune__streams__loads": [57], "agents__gradient__finetune__streams__left_by_load": [1.0]}
+    own = {
+        "agents__gradient__finetune__streams__loads": [57],
+        "agents__gradient__finetune__streams__left_by_load": [1.0],
+    }
     params = checked(changed(**own, agents__gradient__pretrain__streams=None))
     assert 57 not in params.pool_scenario("online").loads
 
@@ -173,7 +178,8 @@ def test_demands_are_mixed_from_those_there_are() -> None:
         "agents.gradient.finetune.demands: unknown 'wild'; there are: code, text, wide; did you mean 'wide'?"
     )
     assert (
-        refusal(agents__gradient__finetune__demands=[]) == "agents.gradient.finetune.demands: expected at least 1, got []"
+        refusal(agents__gradient__finetune__demands=[])
+        == "agents.gradient.finetune.demands: expected at least 1, got []"
     )
     checked(changed(agents__gradient__finetune__demands=["text"]))
     checked(changed(agents__gradient__finetune__demands=None))

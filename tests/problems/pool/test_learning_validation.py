@@ -6,7 +6,7 @@ import torch
 from builders import jobset
 from set_learning import gradient, set_task, sets
 
-from pipeline.config import Params, StreamWindows
+from pipeline.config import StreamWindows
 from pipeline.errors import UserError
 from pipeline.problems.pool.learning import PIECES, slowdown, validate_sets
 from pipeline.problems.pool.networks.sets import Sets

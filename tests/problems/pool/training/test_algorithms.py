@@ -9,7 +9,20 @@ import pytest
 import torch
 from set_learning import BRIEF, WINDOWS, set_task
 
-from pipeline.config import Clone, Imitate, Mixture, Mlp, NoPretrain, Params, Reinforce, Sets
+from pipeline.config import (
+    Clone,
+    EvolutionRecipe,
+    Imitate,
+    Mixture,
+    Mlp,
+    NoPretrain,
+    Params,
+    PoolEvolution,
+    Reinforce,
+    Scores,
+    Sets,
+    StreamPieces,
+)
 from pipeline.learning.memory import Memory, best_on_validation
 from pipeline.learning.update import Update
 from pipeline.problems.pool.networks.network import Scorer
@@ -18,7 +31,8 @@ from pipeline.problems.pool.training.algorithms import ALGORITHMS
 from pipeline.problems.pool.training.task import Task
 from pipeline.storage import Checkpoint, read_checkpoint, write_checkpoint
 
-Config = NoPretrain | Clone | Imitate | Mixture | Reinforce
+Config = NoPretrain | Clone | Imitate | Mixture | Reinforce | PoolEvolution
+PIECES = StreamPieces(loads=(60, 80), slots=(5, 3), jobsets=2, steps=40, measured=(4, 12))
 
 CONFIGS: dict[str, Config] = {
     "none": NoPretrain(name="none"),
@@ -45,6 +59,9 @@ CONFIGS: dict[str, Config] = {
         learning_rate=0.01,
         entropy=0.1,
     ),
+    "evolution": PoolEvolution(
+        name="evolution", recipe="", loads=(120,), updates=2, jobsets=3, streams=PIECES, validate_every=1
+    ),
     "mixture": BRIEF,
     "reinforce": Reinforce(
         name="reinforce", recipe="", loads=(120,), updates=2, jobsets=3, episodes=3, validate_every=1
@@ -65,11 +82,19 @@ def task(request: pytest.FixtureRequest, params: Params) -> Task:
 def untrained(name: str, task: Task, seed: int = 2) -> Scorer[Any]:
     """A network of a kind that the algorithm teaches."""
     sets, mlp = Sets(name="sets", hidden=8, elapsed=True), Mlp(name="mlp", hidden=8, clock=True)
+    if name == "evolution":
+        return build(Scores(name="scores", hidden=1), task.cluster, seed)
     return build(sets if name in ("imitate", "mixture") else mlp, task.cluster, seed)
 
 
 def learn(name: str, network: Scorer[Any], task: Task) -> Iterator[Update]:
-    return ALGORITHMS[name](network, task, CONFIGS[name])
+    return ALGORITHMS[name](network, taught(name, task), CONFIGS[name])
+
+
+def taught(name: str, task: Task) -> Task:
+    """The task with a recipe for an algorithm."""
+    recipe = EvolutionRecipe(algorithm="evolution", population=4, spread=0.5)
+    return task._replace(recipe=recipe) if name == "evolution" else task
 
 
 def content(network: Scorer[Any]) -> dict[str, bytes]:
@@ -130,6 +155,7 @@ LONGER: dict[str, Config] = {
     "none": CONFIGS["none"],
     "clone": CONFIGS["clone"].model_copy(update={"epochs": 5, "patience": 5, "learning_rate": 0.05}),
     "imitate": CONFIGS["imitate"].model_copy(update={"epochs": 5, "patience": 5, "learning_rate": 0.05}),
+    "evolution": CONFIGS["evolution"].model_copy(update={"updates": 5}),
     "mixture": CONFIGS["mixture"].model_copy(update={"updates": 5}),
     "reinforce": CONFIGS["reinforce"].model_copy(update={"updates": 5}),
 }
@@ -138,7 +164,7 @@ LONGER: dict[str, Config] = {
 def course(name: str, network: Scorer[Any], task: Task, memory: Memory, judged: bool) -> Iterator[Update]:
     """A training as a stage runs it; the costs on validation rise and fall."""
     memory.keep(network=network)
-    updates = ALGORITHMS[name](network, task, LONGER[name], memory)
+    updates = ALGORITHMS[name](network, taught(name, task), LONGER[name], memory)
     if not judged:
         return updates
 

@@ -5,7 +5,7 @@ import pytest
 from builders import jobset
 from set_learning import WINDOWS, content, gradient, set_task, sets
 
-from pipeline.config import Imitate, LinearRuleSearch, Params
+from pipeline.config import Imitate, LinearRuleSearch
 from pipeline.core import CompiledRule, keys
 from pipeline.errors import UserError
 from pipeline.learning.memory import Memory

@@ -6,7 +6,7 @@ import torch
 from builders import jobset, tiny_jobset
 from set_learning import BRIEF, WINDOWS, content, gradient, set_task, sets
 
-from pipeline.config import Mixture, Params, Recipe, StreamWindows
+from pipeline.config import Mixture, Recipe, StreamWindows
 from pipeline.errors import UserError
 from pipeline.learning.memory import Memory
 from pipeline.problems.pool.learning import slowdown
