@@ -450,7 +450,9 @@ def test_a_scenario_has_its_own_agents_and_those_that_are_carried_over_to_it() -
     values["agents"]["mine"]["finetune"]["loads"] = [90]
     assert checked(values).agents_of("streams") == ["mine", "deeprm3"]
     assert checked(values).transfer("streams").agent == "deeprm3"
-    with pytest.raises(UserError, match=r"unknown transfer 'stream'; there are: streams; did you mean 'streams'"):
+    with pytest.raises(
+        UserError, match=r"unknown transfer 'stream'; there are: streams, unknown_load; did you mean 'streams'"
+    ):
         checked(values).transfer("stream")
 
 

@@ -249,3 +249,11 @@ def test_small_jobs_of_a_mix_arrive_by_poisson_where_bernoulli_could_not_make_th
         jobs = mixed.fresh(130, number)
         most[asks(jobs)] = max(most[asks(jobs)], int(np.bincount(jobs.arrival).max()))
     assert most["code"] == 1 < most["wide"]
+
+
+def test_the_default_scenario_of_unknown_load_has_the_jobs_of_online(params: Params) -> None:
+    known, unknown = params.pool_scenario("online"), params.pool_scenario("unknown_load")
+    assert unknown.model_copy(update={"tell_load": True}) == known
+    one, other = (source(params, name, NO_LOG).fresh(70, 3) for name in ("online", "unknown_load"))
+    assert content(other._replace(load=70.0)) == content(one)
+    assert (one.load, other.load) == (70.0, None)
