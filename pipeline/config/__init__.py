@@ -35,7 +35,6 @@ from pipeline.config.pool.heuristics import LinearRuleSearch, PoolKnobs
 from pipeline.config.pool.hindsight import Hindsight
 from pipeline.config.pool.learning import (
     Clone,
-    HoldsFrom,
     Imitate,
     Mixture,
     PoolAgent,

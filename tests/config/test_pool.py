@@ -94,16 +94,6 @@ WRONG: list[tuple[str, Any, str]] = [
         "recipes.gradient.minibatches: expected 1 for the mixture of agent 'gradient', got 2",
     ),
     (
-        "recipes__ours__masked",
-        False,
-        "recipes.ours.masked: expected true where 'holds_from' is set for the reinforce of agent 'deeprm', got false",
-    ),
-    (
-        "agents__deeprm__finetune__holds_from",
-        {"jobs": -1, "per_step": 0.1},
-        "agents.deeprm.finetune.holds_from.jobs: expected greater than or equal to 0, got -1",
-    ),
-    (
         "recipes__ours__baseline",
         "time",
         "recipes.ours.baseline: expected decision or leave_one_out for the reinforce of agent 'deeprm', got time",

@@ -75,10 +75,8 @@ def _goes_with_the_recipe(where: str, name: str, agent: PoolAgent, recipe: Recip
     chosen, mixed = agent.finetune, isinstance(agent.finetune, ShortRunsAndStreams)
     if isinstance(chosen, ShortRunsAndStreams) and not chosen.jobsets and chosen.streams is None:
         raise UserError(f"{where}: agents.{name}.finetune: expected jobsets above 0, or streams; got neither")
-    held = getattr(chosen, "holds_from", None) is not None and not recipe.masked
     for key, found, wrong, wanted in (
         ("masked", recipe.masked, mixed and not recipe.masked, "true"),
-        ("masked", recipe.masked, held, "true where 'holds_from' is set"),
         ("optimizer", recipe.optimizer, mixed and recipe.optimizer != "adam", "adam"),
         ("minibatches", recipe.minibatches, mixed and recipe.minibatches > 1, "1"),
         ("baseline", recipe.baseline, not mixed and recipe.baseline == "time", "decision or leave_one_out"),

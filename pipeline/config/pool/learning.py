@@ -108,27 +108,14 @@ class Imitate(Start):
         return f"its teachers play{searched}"
 
 
-class HoldsFrom(Frozen):
-    """When a trained policy begins to leave jobs waiting that fit: once so many have arrived. Before, it starts one."""
-
-    jobs: Weight  # in any case
-    per_step: Weight  # more of them for each step so far: at a lower rate of arrivals it never waits
-
-
-class Played(Budget):
-    """How what was learned is played."""
-
-    holds_from: Annotated[HoldsFrom | None, Field(exclude_if=lambda rule: rule is None)] = None  # null: at once
-
-
-class Reinforce(Played):
+class Reinforce(Budget):
     """Policy gradient: how much of a recipe to run."""
 
     name: Literal["reinforce"]
     episodes: Annotated[int, Field(ge=2)]  # of each jobset
 
 
-class ShortRunsAndStreams(Played):
+class ShortRunsAndStreams(Budget):
     """What networks of any size learn from, and how they play it by chance."""
 
     jobsets: Annotated[int, Field(ge=0, le=10_000)]  # short runs of an update, at `loads`; 0: streams only
@@ -213,5 +200,4 @@ class PoolCard(Card):
     masked: bool
     play: Literal["greedy", "sampled"]
     ageing: Annotated[float, Field(ge=0, exclude_if=_nothing)] = 0.0  # of `sets`
-    holds_from: Annotated[HoldsFrom | None, Field(exclude_if=lambda rule: rule is None)] = None  # see the agent's row
     weights: Weights | None = None  # known once they are stored

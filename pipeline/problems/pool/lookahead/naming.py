@@ -100,9 +100,8 @@ def network_base(card: PoolCard, weights: Mapping[str, FloatArray], scenario: Po
         return plain_base(loaded.policy)
     if not isinstance(network, Sets):
         return Base(loaded.policy, Ways(liking(loaded.scorer)), liking(network), loaded.masked)
-    plays, rule = network.aged(card.ageing) if card.ageing else network, card.holds_from
-    player = SetPlayer(plays.compiled()) if rule is None else SetPlayer(plays.compiled(), (rule.jobs, rule.per_step))
-    return Base(loaded.policy, player, liking(plays), loaded.masked)
+    plays = network.aged(card.ageing) if card.ageing else network
+    return Base(loaded.policy, SetPlayer(plays.compiled()), liking(plays), loaded.masked)
 
 
 def _arrivals(params: Params, scenario: str, end: int | None, budget: SearchBudget) -> ArrivalModel:

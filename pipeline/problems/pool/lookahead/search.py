@@ -204,9 +204,8 @@ class PoolSearch:
             case CompiledRule() as rule:
                 who = players([rule] * AT_ONCE, np.zeros(AT_ONCE, dtype=np.uint64))
                 try_actions(state, self._rules, shown, who, *how)
-            case SetPlayer(weights, holds_from):
-                held = np.array(holds_from)
-                try_with_network(state, self._rules, shown, known, weights, held, self._observed, *how)
+            case SetPlayer(weights):
+                try_with_network(state, self._rules, shown, known, weights, self._observed, *how)
             case Ways(liking):
                 lasting = draws_of(most) if self.best_way else np.zeros(most)
                 try_asking(self._copies, shown, known, stirred(liking), lasting, *how)

@@ -1,7 +1,6 @@
 """Try each action of a decision in the simulator, and let a network of `sets` play on from it, all of it compiled.
 
-What `trying` does with a rule. The network is asked only where there is a choice, and takes what it likes best; void is
-none of that while it `holds_from` later on (`networks.holding`).
+What `trying` does with a rule. The network is asked only where there is a choice, and takes what it likes best.
 """
 
 from typing import NamedTuple
@@ -29,10 +28,9 @@ from pipeline.simulation.compiled import inlined
 
 
 class SetPlayer(NamedTuple):
-    """A network of `sets`, and from when it leaves a job waiting that fits."""
+    """A network of `sets` that plays on."""
 
     weights: SetWeights
-    holds_from: tuple[float, float] = (0.0, 0.0)  # jobs that must have arrived, and more for each step; 0: at once
 
 
 @inlined
@@ -49,18 +47,9 @@ def _count_arrivals(s: State, b: int, place: int, so_far: FloatArray) -> int:
 
 
 @inlined
-def _too_few(s: State, b: int, held: FloatArray, arrived: float) -> bool:
-    """Return whether a job fits now and too few have arrived; never where arrivals are not told."""
-    fits = False
-    for m in range(s.fits_now.shape[1]):
-        fits = fits or s.fits_now[b, m]
-    return bool(fits and 0.0 < arrived < held[0] + held[1] * (s.now[b] + 1))
-
-
-@inlined
 def _liked(
-    s: State, rules: Rules, b: int, w: SetWeights, held: FloatArray, arrays: EpisodeArrays, so_far: FloatArray,
-    observed: Relative, buffer: SetBuffer, notes: Notes,
+    s: State, rules: Rules, b: int, w: SetWeights, arrays: EpisodeArrays, so_far: FloatArray, observed: Relative,
+    buffer: SetBuffer, notes: Notes,
 ) -> int:  # fmt: skip
     """Return the action that the network likes best of those that it may take, the lowest of equals."""
     refresh(s, rules, b, arrays, observed, b)
@@ -68,8 +57,6 @@ def _liked(
         arrays.arrived[0, k] = so_far[k]
     describe(arrays, 0, observed, b, notes)
     logits_of(w, observed, b, buffer)
-    if _too_few(s, b, held, so_far[0]):
-        observed.may[b, s.slot_job.shape[1]] = False
     chosen = -1
     for a in range(observed.may.shape[1]):
         if observed.may[b, a] and (chosen < 0 or buffer.logits[a] > buffer.logits[chosen]):
@@ -79,8 +66,8 @@ def _liked(
 
 @njit(cache=True)
 def _play(
-    s: State, rules: Rules, b: int, action: int, w: SetWeights, held: FloatArray, known: FloatArray, last: int,
-    end: int, observed: Relative, arrays: EpisodeArrays, so_far: FloatArray, buffer: SetBuffer, notes: Notes,
+    s: State, rules: Rules, b: int, action: int, w: SetWeights, known: FloatArray, last: int, end: int,
+    observed: Relative, arrays: EpisodeArrays, so_far: FloatArray, buffer: SetBuffer, notes: Notes,
 ) -> int:  # fmt: skip
     """Carry out an action, and what the network does then, until no job is left to start; return how many choices."""
     count, place = 1, s.to_come[b]
@@ -93,14 +80,14 @@ def _play(
         if action < 0:
             if known[b, 0] > 0.0:  # arrivals are told
                 place = _count_arrivals(s, b, place, so_far)
-            action = _liked(s, rules, b, w, held, arrays, so_far, observed, buffer, notes)
+            action = _liked(s, rules, b, w, arrays, so_far, observed, buffer, notes)
             count += 1
 
 
 @njit(cache=True)
 def _try(
-    s: State, rules: Rules, b: int, view: Seen, known: FloatArray, w: SetWeights, held: FloatArray,
-    observed: Relative, futures: Futures, chosen: IntArray, limits: Limits, tried: Tried,
+    s: State, rules: Rules, b: int, view: Seen, known: FloatArray, w: SetWeights, observed: Relative,
+    futures: Futures, chosen: IntArray, limits: Limits, tried: Tried,
 ) -> None:  # fmt: skip
     """Try the actions of one decision."""
     arrays, buffer, so_far = arrays_of(s, b), set_buffer(w, s.slot_job.shape[1]), np.empty(known.shape[1])
@@ -115,15 +102,15 @@ def _try(
                 break
             _begin(s, rules, b, view, b, last)
             action = view.action[b, c]
-            count += _play(s, rules, b, action, w, held, known, last, end, observed, arrays, so_far, buffer, notes)
+            count += _play(s, rules, b, action, w, known, last, end, observed, arrays, so_far, buffer, notes)
             _cost(s, b, view.now[b], last, end, tried, b, c, f)
         tried.futures[b] = f + 1
 
 
 @njit(cache=True, parallel=True)
 def try_with_network(
-    s: State, rules: Rules, view: Seen, known: FloatArray, w: SetWeights, held: FloatArray, observed: Relative,
-    futures: Futures, chosen: IntArray, limits: Limits, tried: Tried,
+    s: State, rules: Rules, view: Seen, known: FloatArray, w: SetWeights, observed: Relative, futures: Futures,
+    chosen: IntArray, limits: Limits, tried: Tried,
 ) -> None:  # fmt: skip
     """Write what each action costs in each of the futures [D, F'] that were chosen for its decision.
 
@@ -133,7 +120,6 @@ def try_with_network(
         view: the decisions.
         known: [D, 2 + R], of the jobs that have arrived so far: how many, their steps, and steps times demand.
         w: of the network that plays on.
-        held: [2], its `holds_from`.
         observed: a buffer of at least D observations.
         futures: all of them.
         chosen: which each decision is tried against.
@@ -142,4 +128,4 @@ def try_with_network(
     """
     for i in prange(view.now.shape[0]):
         # All in a function: numba loses what is written here to an array of a tuple.
-        _try(s, rules, int(np.int64(i)), view, known, w, held, observed, futures, chosen, limits, tried)
+        _try(s, rules, int(np.int64(i)), view, known, w, observed, futures, chosen, limits, tried)

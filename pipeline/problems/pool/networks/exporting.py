@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from pipeline import storage
-from pipeline.config import HoldsFrom, PoolCard
+from pipeline.config import PoolCard
 from pipeline.learning.exporting import Exported, Fields, onnx_of
 from pipeline.problems.pool.networks import relative as at
 from pipeline.problems.pool.networks.cnn import Cnn
@@ -18,7 +18,6 @@ from pipeline.problems.pool.networks.relative import AHEAD, OF_JOB, OF_REST, STR
 from pipeline.problems.pool.networks.sets import Sets
 
 OF_IMAGE = ("free", "demand", "duration", "backlog", "since_arrival", "action_mask")
-OF_HOLDING = ("arrived", "now", "fits_now")
 
 
 def onnx(folder: Path) -> bytes:
@@ -30,7 +29,7 @@ def onnx(folder: Path) -> bytes:
     capacity = torch.tensor(loaded.cluster.capacity, dtype=torch.float64)
 
     def logits(view: Fields) -> tuple[Tensor, Tensor]:
-        may = _may(view, card.holds_from)
+        may = view["action_mask"]
         if isinstance(network, Sets):
             return network.on_features(*_relative(view, capacity)), may
         assert isinstance(network, Mlp | Cnn)
@@ -60,21 +59,7 @@ def _example(card: PoolCard) -> dict[str, Tensor]:
     fields = {name: torch.ones((2, *shape), dtype=torch.float64) for name, shape in shapes.items()}
     masks = {"fits_now": (slots, 1), "action_mask": (slots + 1,)}
     fields |= {name: torch.ones((2, *shape), dtype=torch.bool) for name, shape in masks.items()}
-    used = (*OF_IMAGE, *(OF_HOLDING if card.holds_from else ()))
-    return fields if card.network.name == "sets" else {name: fields[name] for name in used}
-
-
-def _may(view: Fields, rule: HoldsFrom | None) -> Tensor:
-    """Return what may be chosen: what is legal, and void only where `holding` lets it."""
-    may = view["action_mask"]
-    if rule is None:
-        return may
-    # Tensors: the exporter rounds other numbers to float32, and 0.8 + 0.1 * 2 must not become more than 1.
-    jobs, per_step = (torch.tensor(number, dtype=torch.float64) for number in (rule.jobs, rule.per_step))
-    arrived = view["arrived"][:, 0]
-    few = (arrived > 0) & (arrived < jobs + per_step * (view["now"] + 1))
-    held = few & view["fits_now"].flatten(1).any(dim=1)
-    return torch.cat([may[:, :-1], may[:, -1:] & ~held[:, None]], dim=1)
+    return fields if card.network.name == "sets" else {name: fields[name] for name in OF_IMAGE}
 
 
 def _relative(view: Fields, capacity: Tensor) -> tuple[Tensor, Tensor]:

@@ -1,57 +1,20 @@
-"""A policy from a stored network's card and weights; around the network the rule by which it may wait."""
+"""A policy from a stored network's card and weights."""
 
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-import numpy as np
 import torch
-from torch import Tensor
 
-from pipeline.config import HoldsFrom, Params, PoolAgent, PoolCard, PoolScenario, Scores, Sets
-from pipeline.core import BoolArray, FloatArray, Observation, Policy
+from pipeline.config import Params, PoolAgent, PoolCard, PoolScenario, Scores, Sets
+from pipeline.core import FloatArray, Policy
 from pipeline.errors import UserError
 from pipeline.learning.stored import put_back
-from pipeline.problems.pool.networks.network import PLAY, Encoded, Forward, Scorer
+from pipeline.problems.pool.networks.network import PLAY, Scorer
 from pipeline.problems.pool.networks.networks import PoolNetwork, build
 from pipeline.problems.pool.networks.scores import Scores as ScoresNetwork
 from pipeline.problems.pool.networks.sets import Sets as SetsNetwork
 from pipeline.problems.pool.nouns import Cluster
 from pipeline.simulation.choosing import Heuristic
-
-
-class Holding(Scorer[Encoded]):
-    """Another network, void forbidden while a job fits and few have arrived.
-
-    To keep a cluster free pays where jobs still come, and costs where they do not. Early in a run a network cannot tell
-    a load of 10 % from one of 30 %, and learns what is best for both together; how many have arrived can.
-    """
-
-    def __init__(self, network: Scorer[Encoded], rule: HoldsFrom) -> None:
-        super().__init__()
-        self.network, self.rule = network, rule
-
-    def encode(self, view: Observation) -> Encoded:
-        """Return observations as the network takes them, with less that is legal."""
-        observed = self.network.encode(view)
-        may = observed.may.copy()
-        may[too_few(view, self.rule), -1] = False
-        return observed._replace(may=may)
-
-    def forward(self, observed: Encoded) -> Tensor:
-        """Return the network's logits [D, A]."""
-        logits: Tensor = self.network(observed)
-        return logits
-
-    def frozen(self) -> Forward[Encoded]:
-        """Return the network as it is now."""
-        return self.network.frozen()
-
-
-def too_few(view: Observation, rule: HoldsFrom) -> BoolArray:
-    """Return in which episodes [B] a job fits now and too few have arrived; never where arrivals are not told."""
-    arrived, steps = view.arrived[:, 0], view.now + 1
-    few = (arrived > 0) & (arrived < rule.jobs + rule.per_step * steps)
-    return np.asarray(few & view.fits_now.any(axis=(1, 2)))
 
 
 class Loaded(NamedTuple):
@@ -82,7 +45,6 @@ def card_of(params: Params, agent: str) -> PoolCard:
         masked=recipe.masked,
         play=recipe.play,
         ageing=getattr(row.finetune, "ageing", 0.0),
-        holds_from=getattr(row.finetune, "holds_from", None),
     )
 
 
@@ -102,8 +64,6 @@ def restore(card: PoolCard, weights: Mapping[str, FloatArray], device: torch.dev
     put_back(network, weights, card.agent)
     network = network.placed(device)
     scorer: Scorer[Any] = network.aged(card.ageing) if isinstance(network, SetsNetwork) and card.ageing else network
-    if card.holds_from is not None:
-        scorer = Holding(scorer, card.holds_from)
     policy = PLAY[card.play](scorer, card.masked)
     if isinstance(network, ScoresNetwork) and card.play == "greedy":
         policy = Heuristic(policy, network.rule)

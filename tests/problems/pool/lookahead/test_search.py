@@ -9,7 +9,7 @@ import torch
 from builders import ONLY, REPOSITORY, observation, viewed, wander
 from set_learning import sets
 
-from pipeline.config import HoldsFrom, Params
+from pipeline.config import Params
 from pipeline.config import Sets as SetsConfig
 from pipeline.core import IntArray, Observation, legal_actions
 from pipeline.errors import UserError
@@ -21,7 +21,7 @@ from pipeline.problems.pool.lookahead.futures import arrival_model
 from pipeline.problems.pool.lookahead.naming import network_base, planned
 from pipeline.problems.pool.lookahead.search import ENDLESS, Player, PoolPlanner, PoolSearch, candidates
 from pipeline.problems.pool.lookahead.set_trying import SetPlayer, try_with_network
-from pipeline.problems.pool.networks.loading import Holding, card_of
+from pipeline.problems.pool.networks.loading import card_of
 from pipeline.problems.pool.networks.network import greedy
 from pipeline.problems.pool.networks.networks import build
 from pipeline.problems.pool.networks.relative import relative_buffer
@@ -72,14 +72,10 @@ def planner(player: Player, network: Sets, cluster: Cluster, budget: SearchBudge
 
 @pytest.mark.parametrize("cluster", [SHORT, STREAM, SHORT._replace(place_ahead=True)], ids=["ends", "stream", "ahead"])
 @pytest.mark.parametrize("decisions", [200_000, 150])
-@pytest.mark.parametrize("rule", [None, HoldsFrom(jobs=9.0, per_step=0.7)], ids=["at_once", "holds_from"])
-def test_compiled_roll_outs_are_those_of_the_network_that_is_asked(
-    cluster: Cluster, decisions: int, rule: HoldsFrom | None
-) -> None:
+def test_compiled_roll_outs_are_those_of_the_network_that_is_asked(cluster: Cluster, decisions: int) -> None:
     network = confident(elapsed=True, ending=True)
     budget, view = BUDGET._replace(decisions=decisions), views(cluster)
-    plain = greedy(network if rule is None else Holding(network, rule), masked=True)
-    players: tuple[Player, Player] = (learned(network, rule), plain)
+    players: tuple[Player, Player] = (SetPlayer(network.compiled()), greedy(network, masked=True))
     compiled, asked = (planner(player, network, cluster, budget) for player in players)
     view = view.take(slice(20))
     ours, plain = (plan.asked(view, np.zeros(len(view.now))).values for plan in (compiled, asked))
@@ -90,32 +86,24 @@ def test_compiled_roll_outs_are_those_of_the_network_that_is_asked(
     assert np.ptp(np.where(np.isfinite(ours.cost), ours.cost, ours.cost[:, :1]), axis=1).max() > 0
 
 
-def learned(network: Sets, rule: HoldsFrom | None = None) -> SetPlayer:
-    """A network as what plays on, compiled."""
-    return SetPlayer(network.compiled()) if rule is None else SetPlayer(network.compiled(), (rule.jobs, rule.per_step))
-
-
-@pytest.mark.parametrize("rule", [HoldsFrom(jobs=0.0, per_step=0.0), HoldsFrom(jobs=4.0, per_step=0.5)])
-def test_it_plays_on_as_the_policy_does_decision_by_decision(params: Params, rule: HoldsFrom) -> None:
+def test_it_plays_on_as_the_policy_does_decision_by_decision(params: Params) -> None:
     row, ours = params.pool_scenario("online"), drawn(8, 24)
     cluster = Cluster.of(row)._replace(slots=24)  # all jobs that wait are seen
     network = confident(elapsed=True, ending=True)
-    card = card_of(params, "deeprm3").model_copy(update={"holds_from": rule, "ageing": 0.0, "network": SIXTEEN})
+    card = card_of(params, "deeprm3").model_copy(update={"ageing": 0.0, "network": SIXTEEN})
     base = network_base(card, weights_of(network), row)
     assert isinstance(base.player, SetPlayer)
     simulator, decisions = Batched(batch([ours]), cluster, 500, skip_forced=True), []
-    held, refused = [], []
+    held = []
     while len(simulator.rows):
         view = simulator.observe(ONLY)
         action = base.policy(view, np.zeros(1))
         waits = np.flatnonzero(simulator._state.start < 0)
         decisions.append((waits, played_on(base.player, view, action, ours, cluster)))
         held.append(bool(action[0] == cluster.slots and view.fits_now.any()))
-        refused.append(bool(action[0] != greedy(network, masked=True)(view, np.zeros(1))[0]))
         simulator.step(ONLY, action)
     assert len(decisions) > 15
-    assert any(held)  # for all that
-    assert any(refused) == (rule.jobs > 0)
+    assert any(held)
     for waits, found in decisions:
         assert found == starts(simulator._state, waits)
 
@@ -138,8 +126,8 @@ def played_on(player: SetPlayer, view: Observation, action: IntArray, coming: Jo
     tried = Tried(*np.zeros((3, 1, 1, 1)), np.zeros(1, dtype=np.int64))
     known, limits = np.ascontiguousarray(view.arrived), Limits(False, 10_000, 100_000)
     chosen = np.zeros((1, 1), dtype=np.int64)
-    weights, held, shown = player.weights, np.array(player.holds_from), seen(view, action[:, None])
-    try_with_network(s, rules, shown, known, weights, held, observed, futures, chosen, limits, tried)
+    shown = seen(view, action[:, None])
+    try_with_network(s, rules, shown, known, player.weights, observed, futures, chosen, limits, tried)
     return starts(s, np.flatnonzero(s.arrival < NEVER))
 
 

@@ -5,7 +5,7 @@ import pytest
 import torch
 from builders import REPOSITORY, observation
 
-from pipeline.config import HoldsFrom, Mlp, Params
+from pipeline.config import Mlp, Params
 from pipeline.core import FloatArray, IntArray, Observation, Policy, legal_actions
 from pipeline.learning.stored import weights_of
 from pipeline.lookahead.planner import Base, Liking, SearchBudget
@@ -120,11 +120,10 @@ def test_where_jobs_come_it_is_not_stirred_and_the_mean_counts() -> None:
     np.testing.assert_array_equal(total(results, "one"), total(results, "other"))
 
 
-@pytest.mark.parametrize("rule", [None, HoldsFrom(jobs=40.0, per_step=0.0)], ids=["at_once", "holds_from"])
-def test_a_stored_network_plays_on_in_ways_where_all_jobs_are_known(params: Params, rule: HoldsFrom | None) -> None:
+def test_a_stored_network_plays_on_in_ways_where_all_jobs_are_known(params: Params) -> None:
     row = params.pool_scenario("offline")
     cluster = Cluster.of(row)
-    card = card_of(params, "deeprm_off").model_copy(update={"holds_from": rule})
+    card = card_of(params, "deeprm_off")
     base = network_base(card, weights_of(build(card.network, cluster, 3)), row)
     assert isinstance(base.player, Ways)
     plan = planned(params, "offline", cluster, base, SearchBudget(3, 8, 1_000, 200_000))
