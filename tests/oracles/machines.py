@@ -74,7 +74,13 @@ class PlainSimulator:
 
     @property
     def done(self) -> bool:
-        """Return whether all jobs are finished, or the episode is cut."""
+        """Return whether all jobs are finished, or the episode is cut.
+
+        With measured jobs: whether these have all started, or the last of all jobs has arrived.
+        """
+        if self.machines.measured is not None and not self.cut:
+            first, after = self.machines.measured
+            return not np.isnan(self.start[first:after]).any() or self.joined == len(self.start)
         return self.cut or not np.isnan(self.finish).any()
 
     @property

@@ -68,12 +68,15 @@ def random_jobs(rng: np.random.Generator, machines: Machines, count: int, steps:
 
 
 def random_problem(rng: np.random.Generator, dispatch: int, number: int, whole_times: bool = True) -> Problem:
-    """Any problem on so many machines; a third of them is cut before all jobs can have ended."""
+    """Any problem on so many machines; a third is cut before all jobs can have ended, half measure some jobs."""
     limit = float(rng.choice([np.inf, np.inf, rng.integers(1, 25)]))
     machines = random_machines(rng, dispatch, number, int(rng.integers(1, 4)), int(rng.choice([1, 3, 10])), limit)
     sizes = rng.integers(1, 25, int(rng.integers(1, 4)))
     episodes = [random_jobs(rng, machines, int(count), int(rng.integers(1, 30)), whole_times) for count in sizes]
     unit_costs = [rng.choice([1.0, 1.0 / 3.0, 0.1], count) for count in sizes]
+    if sizes.min() > 2 and rng.random() < 1 / 2:
+        first = int(rng.integers(0, sizes.min() - 1))
+        machines = machines._replace(measured=(first, int(rng.integers(first + 1, sizes.min()))))
     return Problem(machines, episodes, unit_costs)
 
 

@@ -58,6 +58,17 @@ class Tasks(Frozen):
     longest: Rate  # run times are cut here
     demand: dict[Name, Choice]  # of each resource, all equally often
     jobs: Many  # of a jobset
+    # Jobs [first, after) of a jobset that are measured: its episode is over once these have started, while others still
+    # arrive. Left out, all are measured, and it is over when all have finished.
+    measured: Annotated[tuple[Place, Place] | None, Field(exclude_if=lambda value: value is None)] = None
+
+    @model_validator(mode="after")
+    def _measured_are_some(self) -> "Tasks":
+        if self.measured is not None and not self.measured[0] < self.measured[1] < self.jobs:
+            raise ValueError(
+                f"measured: expected [first, after] with first < after < jobs {self.jobs}, got {list(self.measured)}"
+            )
+        return self
 
 
 Spans = Annotated[tuple[tuple[Place, Place], ...], Field(min_length=1)]

@@ -28,6 +28,9 @@ class Machines(NamedTuple):
     pause: float  # time units that pass at most while nothing happens and void was chosen
     time_limit: float  # an episode is cut when this much time has passed; its unfinished jobs are counted
     stall: float = 0.0  # time without an arrival after which void is refused while nothing runs and a job fits
+    # Jobs [first, after) by number that are measured: an episode is over once all of them have started, or when the
+    # last of all jobs arrives. None: all are measured, and it is over when all have finished.
+    measured: tuple[int, int] | None = None
 
 
 class Jobs(NamedTuple):

@@ -42,7 +42,7 @@ def ready(params: Params, asked: ScheduleRequest) -> Ready[Jobs]:
         scenario = scenario.model_copy(update={"slots": asked.slots})
     park = park_of(params, asked.scenario)
     chosen = any_policy(params, asked.policy, scenario, park, asked.scenario)
-    machines = machines_of(scenario, park)._replace(time_limit=inf)
+    machines = machines_of(scenario, park)._replace(time_limit=inf, measured=None)
 
     def run(mine: UserJobs[Jobs]) -> Scheduled:
         with progress(f"schedule by {asked.policy}, percent", 100, brief=True) as advance:
@@ -78,7 +78,7 @@ def scheduled(
     most = Game([longest], machines, np.zeros(1, dtype=np.uint64)).abreast
     for part, simulator in played(mine, most, begin, seed, on_progress):
         placed, at = simulator.placed(), part.rows
-        found = outcome(simulator.jobs, placed, machines)
+        found = outcome(simulator.jobs, placed)
         columns["start"][at], columns["machine"][at] = placed.start, placed.machine
         for name in MEASURED[1:]:
             columns[name][at] = getattr(found, name)

@@ -48,7 +48,7 @@ def watch(name: str, policy: Policy | Insider, jobs: Jobs, machines: Machines, k
     for _ in play_on(simulator, policy, key):
         pass
     placed, (first, held) = simulator.placed(), simulator.held
-    found = outcome(batch, placed, machines)
+    found = outcome(batch, placed)
     end = float(placed.end[0])
     finish = np.where(found.unfinished, end, placed.finish)
 
@@ -139,7 +139,7 @@ def ready(params: Params, asked: ShowRequest, policies: Sequence[str], names: Se
     park = read_park(folder) if asked.jobs is None else park_of(params, asked.scenario)
     machines = machines_of(scenario, park)
     if asked.jobs is not None:
-        machines = machines._replace(time_limit=inf)
+        machines = machines._replace(time_limit=inf, measured=None)
     known = [any_policy(params, name, scenario, park, asked.scenario) for name in policies]
 
     def shown(chosen: Chosen[Jobs]) -> Watched:

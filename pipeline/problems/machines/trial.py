@@ -151,7 +151,7 @@ def _played(
     simulator = Simulator(batch, machines, np.zeros(len(batch.arrival)))  # no policy learns: presence costs nothing
     for _ in play_on(simulator, policy, keys(seed, one, one)):
         pass
-    found, counted = outcome(batch, simulator.placed(), machines), slice(period.counted, None)
+    found, counted = outcome(batch, simulator.placed()), slice(period.counted, None)
     return np.maximum(found.wait[counted], 0.0), found.bounded_slowdown[counted]
 
 

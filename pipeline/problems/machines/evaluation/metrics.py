@@ -5,7 +5,8 @@ Slowdown = time from arrival to completion over run time; bounded, no job is tak
 its area: nodes times share of all machines, mean over resources, times run time (Schwiegelshohn and Yahyapour 1998).
 
 A job that the time limit cut off is counted as if it had ended, or had started, there: a lower bound. It is flagged, so
-that no policy gains by leaving jobs undone.
+that no policy gains by leaving jobs undone. Where some jobs are measured only these count: one that has started has its
+whole run time, and one that never started is the flagged one.
 """
 
 import numpy as np
@@ -25,9 +26,21 @@ from pipeline.simulation.outcomes import (
 )
 
 
-def outcome(jobs: JobsBatch, placed: Placed, machines: Machines) -> Outcome:
-    """Return how every job fared, unfinished ones by their lower bound."""
-    return outcome_of(jobs, placed.start, placed.finish, jobs.arrival[jobs.first[:-1]] + machines.time_limit)
+def outcome(jobs: JobsBatch, placed: Placed) -> Outcome:
+    """Return how every job fared, unfinished ones by their lower bound: the end of their episode."""
+    return outcome_of(jobs, placed.start, placed.finish, placed.end)
+
+
+def measured_part(jobs: JobsBatch, placed: Placed, machines: Machines) -> tuple[JobsBatch, Placed]:
+    """Return the measured jobs of all episodes, which finish if they have started; all jobs where none are named."""
+    if machines.measured is None:
+        return jobs, placed
+    first, after = machines.measured
+    each = np.arange(first, after)
+    kept = (jobs.first[:-1, None] + each).ravel()
+    part = JobsBatch(np.arange(jobs.episodes + 1) * len(each), *(column[kept] for column in jobs[1:]))
+    start = placed.start[kept]
+    return part, placed._replace(start=start, finish=start + part.duration, machine=placed.machine[kept])
 
 
 def job_results(
@@ -35,8 +48,10 @@ def job_results(
 ) -> pd.DataFrame:
     """Return what became of each job; load and jobset [B] name the episodes."""
     must_be_whole(load, jobset, jobs, len(placed.end))
-    found, machine = outcome(jobs, placed, machines), placed.machine.astype(np.int64)
+    jobs, placed = measured_part(jobs, placed, machines)
+    found, machine = outcome(jobs, placed), placed.machine.astype(np.int64)
     table = job_table(policy, load, jobset, jobs, placed.start, found, machine=machine)
+    table["job"] += (machines.measured or (0, 0))[0]
     return table[list(JOB_RESULTS.columns)]
 
 
@@ -45,7 +60,9 @@ def jobset_results(
 ) -> pd.DataFrame:
     """Return the metrics of each jobset; load and jobset [B] name the episodes."""
     must_be_whole(load, jobset, jobs, len(placed.end))
-    found, makespan = outcome(jobs, placed, machines), placed.end - jobs.arrival[jobs.first[:-1]]
+    makespan = placed.end - jobs.arrival[jobs.first[:-1]]  # where some jobs are measured, what the episode lasted
+    jobs, placed = measured_part(jobs, placed, machines)
+    found = outcome(jobs, placed)
     table = jobset_table(
         *(policy, load, jobset, jobs, found),
         area_weighted_response=area_weighted(jobs, found.finish - jobs.arrival, machines),

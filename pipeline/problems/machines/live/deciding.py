@@ -79,7 +79,7 @@ def episode_of(state: MachinesState, park: MachinePark, like: Machines, ahead: b
     kind, bits = _kinds(state, there)
     # What starts now is the same, and no event is played through until the job fits that the others are held for.
     dispatch = EASY_ANEW if like.dispatch == EASY else like.dispatch
-    machines = like._replace(capacity=capacity, kind=kind, time_limit=np.inf, dispatch=dispatch)
+    machines = like._replace(capacity=capacity, kind=kind, time_limit=np.inf, dispatch=dispatch, measured=None)
     running, waiting = state.running, sorted(state.waiting, key=lambda job: job.arrived)
     held = _held(running, resources, there, capacity)
     lasting = np.array([*(_seems_to_last(job, state.now) for job in running), *(job.duration for job in waiting)])

@@ -26,6 +26,7 @@ def machines_of(scenario: MachinesScenario, park: MachinePark) -> Machines:
         pause=scenario.pause * park.unit,
         time_limit=scenario.time_limit * park.unit,
         stall=(usual if scenario.stall is None else scenario.stall) * park.unit,
+        measured=scenario.workload.measured if isinstance(scenario.workload, Tasks) else None,
     )
 
 
@@ -85,4 +86,4 @@ def unlimited(scenario: MachinesScenario, park: MachinePark) -> Machines:
 
     Idle machines start a job that fits: after the last arrival there is no next event to wait for.
     """
-    return machines_of(scenario, park)._replace(pause=inf, time_limit=inf, stall=0.0)
+    return machines_of(scenario, park)._replace(pause=inf, time_limit=inf, stall=0.0, measured=None)

@@ -107,7 +107,7 @@ def _look_at_slot(s: State, rules: Rules, b: int, view: Observation, i: int, m: 
 TIMES = ("arrival", "duration", "estimate", "unit_cost", "start", "finish", "ends", "estimated")
 LAYOUT = Layout(
     of_jobs=(*TIMES, "demand", "nodes", "kinds", "machine", "running", "rank"),
-    numbers=("running", "slot_job", "queue", "to_come"),
+    numbers=("running", "slot_job", "queue", "to_come", "to_start"),
     fixed=("capacity", "total", "kind", "held_first", "held", "order", "spare"),
 )
 
@@ -132,7 +132,8 @@ class Simulator(CompiledSimulator[Players, FloatArray]):
 
     def _hold(self, jobs: JobsBatch, machines: Machines, state: State, ahead: bool = True) -> None:
         self.jobs, self.machines, self._state = jobs, machines, state
-        self._rules = Rules(machines.dispatch, machines.pause, machines.time_limit, machines.stall, ahead)
+        last = 0 if machines.measured is None else machines.measured[1]
+        self._rules = Rules(machines.dispatch, machines.pause, machines.time_limit, machines.stall, ahead, last)
         self._rows = np.flatnonzero(~state.done)
 
     @property

@@ -96,12 +96,24 @@ def could_ever(s: State, b: int, m: int, k: int) -> bool:
 
 
 @inlined
+def _end_if_measured(s: State, rules: Rules, b: int) -> None:
+    """End an episode whose measured jobs have all started; or whose arrivals are over, since they must continue."""
+    if rules.measured > 0:
+        last = s.first[b] + rules.measured
+        while s.to_start[b] < last and not np.isnan(s.start[s.to_start[b]]):
+            s.to_start[b] += 1
+        s.done[b] = s.done[b] or s.to_start[b] == last or s.to_come[b] == s.first[b + 1]
+
+
+@inlined
 def _settle(s: State, rules: Rules, b: int) -> None:
+    _end_if_measured(s, rules, b)
     while not (s.done[b] or awaits(s, rules, b)):
         if rules.dispatch in TOGETHER:
             all_events(s, rules, b, np.inf)
         else:
             one_event(s, rules, b)
+        _end_if_measured(s, rules, b)
 
 
 @inlined

@@ -41,6 +41,7 @@ class State(NamedTuple):
     queue: IntArray  # [B]           the backlog: what is not started from here
     to_come: IntArray  # [B]           to here, the next job to arrive
     behind: IntArray  # [B]           how many jobs those are
+    to_start: IntArray  # [B]           the first measured job that had not started when last looked at
     now: FloatArray  # [B]
     last_arrival: FloatArray  # [B]
     present: IntArray  # [B]           jobs in the system
@@ -62,6 +63,7 @@ class Rules(NamedTuple):
     time_limit: float
     stall: float
     ahead: bool = True  # do observations say when jobs fit that do not fit now?
+    measured: int = 0  # the episode is over once all measured jobs, which are below this number, have started; 0: all
 
 
 def empty_state(jobs: JobsBatch, machines: Machines, unit_cost: FloatArray) -> State:
@@ -96,6 +98,7 @@ def empty_state(jobs: JobsBatch, machines: Machines, unit_cost: FloatArray) -> S
         queue=jobs.first[:-1].copy(),
         to_come=jobs.first[:-1].copy(),
         behind=np.zeros(episodes, dtype=np.int64),
+        to_start=jobs.first[:-1] + (machines.measured or (0, 0))[0],
         now=begin.copy(),
         last_arrival=begin.copy(),
         present=np.zeros(episodes, dtype=np.int64),
