@@ -9,19 +9,18 @@ from pipeline.config.external import External
 from pipeline.config.gate import Gate, Watch
 from pipeline.config.groups.learning import Dqn, DqnRecipe, GroupsAgent, GroupsCard, QNetworkConfig, Replay
 from pipeline.config.groups.scenario import GroupsLog, GroupsScenario, Sinusoidal
-from pipeline.config.learning import EvolutionRecipe, NoPretrain
+from pipeline.config.learning import Evolution, EvolutionRecipe, NoPretrain
 from pipeline.config.machines.heuristics import MachinesKnobs
 from pipeline.config.machines.learning import (
     A3c,
     A3cRecipe,
-    Cem,
-    CemRecipe,
     Dagger,
     DaggerRecipe,
     DeepSets,
     Linear,
     MachinesAgent,
     MachinesCard,
+    MachinesEvolution,
     MachinesNetworkConfig,
     MachinesRecipe,
     Ppo,

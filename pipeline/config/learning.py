@@ -1,4 +1,4 @@
-"""What the ways to learn have in common, whatever the problem: how much of them is run."""
+"""What the ways to learn have in common, whatever the problem: how much of them is run, and evolution."""
 
 from typing import Annotated, Literal
 
@@ -45,10 +45,11 @@ class Budget(Frozen):
 
 
 class EvolutionRecipe(Frozen):
-    """How CMA-ES searches weights (Hansen and Ostermeier 2001)."""
+    """How an evolution strategy searches weights: CMA-ES (Hansen and Ostermeier 2001)."""
 
     algorithm: Literal["evolution"]
-    population: Annotated[int, Field(ge=4, le=10_000)]  # candidates of an update
+    play: Literal["greedy"] = "greedy"  # once trained, as candidates play
+    population: Annotated[int, Field(ge=4, le=10_000)]  # candidates of a generation
     spread: Rate  # standard deviation of the first candidates' weights
 
     @property
@@ -56,7 +57,8 @@ class EvolutionRecipe(Frozen):
         """Only legal actions are chosen."""
         return True
 
-    @property
-    def play(self) -> Literal["greedy"]:
-        """What is searched is what is played."""
-        return "greedy"
+
+class Evolution(Budget):
+    """An evolution strategy; an update is one generation, and all its candidates play the same fresh jobsets."""
+
+    name: Literal["evolution"]

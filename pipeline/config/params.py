@@ -187,8 +187,10 @@ class Params(Frozen):
             return self.recipe_of(EvolutionRecipe, agent)
         return self.recipe_of(Recipe, agent)
 
-    def machines_recipe(self, agent: str) -> MachinesRecipe:
+    def machines_recipe(self, agent: str) -> MachinesRecipe | EvolutionRecipe:
         """Return the learning recipe of an agent of many machines."""
+        if isinstance(self.recipes[self.agent(agent).finetune.recipe], EvolutionRecipe):
+            return self.recipe_of(EvolutionRecipe, agent)
         return self.recipe_of(MachinesRecipe, agent)
 
     def groups_recipe(self, agent: str) -> DqnRecipe:

@@ -35,7 +35,7 @@ def test_a_meaning_is_the_comment_beside_or_above_a_field_and_is_inherited() -> 
     found = records()
     assert meanings(found["Mixture"])["ageing"] == "Of a job's score once trained, per log(1 + waited / duration)"
     assert meanings(found["PoolScenario"])["stall"].startswith("Steps without an arrival after which")
-    assert meanings(found["Ppo"])["updates"] == meanings(found["Cem"])["updates"] == "How many"
+    assert meanings(found["Ppo"])["updates"] == meanings(found["Dagger"])["updates"] == "How many"
 
 
 def test_the_schema_in_the_repository_is_that_of_the_code() -> None:

@@ -52,7 +52,7 @@ def test_a_name_that_params_yaml_cannot_hold_is_refused_and_nothing_is_written(
 
 
 def test_what_would_not_be_valid_afterwards_is_not_written(place: Path, command: Command) -> None:
-    text = (place / "params.yaml").read_text().replace("algorithm: ppo", "algorithm: cem", 1)
+    text = (place / "params.yaml").read_text().replace("algorithm: ppo", "algorithm: evolution", 1)
     text = text.replace("recipes:\n", "recipes:\n  # one of another algorithm\n", 1)
     raw: Any = YAML(typ="safe").load(text)
     raw["recipes"]["ppo"] = raw["recipes"]["dagger"]

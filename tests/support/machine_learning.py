@@ -4,7 +4,7 @@ from functools import partial
 
 import numpy as np
 
-from pipeline.config import A3cRecipe, CemRecipe, DaggerRecipe, MachinesRecipe, PpoRecipe
+from pipeline.config import A3cRecipe, DaggerRecipe, EvolutionRecipe, MachinesRecipe, PpoRecipe
 from pipeline.core import ANY_KIND, keys
 from pipeline.problems.machines.networks.actor_critic import ActorCritic, DeepSets, Linear, Vector
 from pipeline.problems.machines.networks.features import Shape
@@ -18,7 +18,7 @@ MACHINES = Machines(np.array([[4000, 8000], [2000, 4000]]), np.array([0, 0]), 4,
 SHAPE = Shape(slots=4, machines=2, resources=2, unit=1.0, void=True)
 COMMON = {"play": "greedy", "optimizer": "adam", "learning_rate": 0.01, "falling": False, "clip": 1.0, "entropy": 0.01}
 
-RECIPES: dict[str, MachinesRecipe] = {
+RECIPES: dict[str, MachinesRecipe | EvolutionRecipe] = {
     "ppo": PpoRecipe(
         algorithm="ppo",
         epochs=2,
@@ -31,7 +31,7 @@ RECIPES: dict[str, MachinesRecipe] = {
         **COMMON,
     ),
     "a3c": A3cRecipe(algorithm="a3c", gamma=1.0, trace=0.95, critic=0.5, **COMMON),
-    "cem": CemRecipe(algorithm="cem", play="greedy", population=8, elite=3, spread=0.3, keep=0.5),
+    "evolution": EvolutionRecipe(algorithm="evolution", population=8, spread=0.3),
     "dagger": DaggerRecipe(algorithm="dagger", pool=500, batch=64, steps=4, **COMMON),
 }
 
@@ -64,7 +64,7 @@ def least_slowdown(jobs: Jobs) -> float:
     return float((np.cumsum(duration) / duration).mean())
 
 
-def solvable_task(recipe: MachinesRecipe, seed: int = 3) -> Task:
+def solvable_task(recipe: MachinesRecipe | EvolutionRecipe, seed: int = 3) -> Task:
     """A task of which the best is known; only its fresh jobsets are learned from, which are those below 1,000."""
     return Task(partial(costed, ONE, "slowdown"), recipe, seed, [100], {}, {}, jobs_at_once)
 
@@ -78,7 +78,7 @@ def distance(network: ActorCritic) -> float:
     return float((-simulator.gained / 4).mean()) / least - 1
 
 
-def tiny_task(recipe: MachinesRecipe, objective: str = "slowdown", seed: int = 3) -> Task:
+def tiny_task(recipe: MachinesRecipe | EvolutionRecipe, objective: str = "slowdown", seed: int = 3) -> Task:
     """A task of one load, with a few jobsets of each split."""
     train, validation = ([some_jobs(100, 1000 + k + base) for k in range(4)] for base in (0, 500))
     return Task(partial(costed, MACHINES, objective), recipe, seed, [100], {100: train}, {100: validation}, some_jobs)

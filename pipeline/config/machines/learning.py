@@ -1,4 +1,4 @@
-"""How agents of many machines learn: networks with an actor and a critic; PPO, A3C, DAgger, cross-entropy, trying.
+"""How agents of many machines learn: networks with an actor and a critic; PPO, A3C, DAgger; evolution.
 
 As for REINFORCE, a recipe says how and an agent's row how much.
 """
@@ -9,7 +9,7 @@ from pydantic import Field, model_validator
 
 from pipeline.config.cards import FORMAT, Card, Weights
 from pipeline.config.checks import must_be_drawn, must_learn_by
-from pipeline.config.learning import Budget, NoPretrain
+from pipeline.config.learning import Budget, Evolution, NoPretrain
 from pipeline.config.records import Frozen, Name, Positive, PositiveShare, Rate, Share, Weight, Wide
 from pipeline.errors import UserError
 
@@ -89,23 +89,6 @@ class DaggerRecipe(_GradientRecipe):
     steps: Positive  # of the optimizer in an update
 
 
-class CemRecipe(MachinesRecipe):
-    """How the cross-entropy method learns (Rubinstein 1999; Szita and Lőrincz 2006)."""
-
-    algorithm: Literal["cem"]
-    play: Literal["greedy"]
-    population: Annotated[int, Field(ge=2)]  # candidates of an update
-    elite: Annotated[int, Field(ge=2)]  # the best of them, which the next ones are drawn around
-    spread: Rate  # standard deviation of the first candidates' weights
-    keep: Share  # of the mean, and of the spread, of the update before
-
-    @model_validator(mode="after")
-    def _elite_is_some(self) -> "CemRecipe":
-        if self.elite >= self.population:
-            raise ValueError(f"expected an elite below the population of {self.population}, got {self.elite}")
-        return self
-
-
 class Ppo(Budget):
     """Proximal policy optimisation."""
 
@@ -127,14 +110,15 @@ class Dagger(Budget):
     teacher: str  # a heuristic
 
 
-class Cem(Budget):
-    """The cross-entropy method, on a linear network; an update is one population."""
+class MachinesEvolution(Evolution):
+    """Evolution of a linear network, against a rule on the same jobsets."""
 
-    name: Literal["cem"]
+    base: str  # a heuristic; a candidate costs as many times what it costs, as a mean over loads
+    tail: Weight  # weight of the same of the 99th percentile and of the longest of waits, so that starvation costs
 
 
-AnyMachinesRecipe = PpoRecipe | A3cRecipe | DaggerRecipe | CemRecipe
-MachinesFinetune = Ppo | A3c | Dagger | Cem
+AnyMachinesRecipe = PpoRecipe | A3cRecipe | DaggerRecipe
+MachinesFinetune = Ppo | A3c | Dagger | MachinesEvolution
 
 
 class MachinesAgent(Frozen):
@@ -175,11 +159,20 @@ def check_machines(params: "Params", where: str) -> None:
     """
     for name, agent in params.agents_with(MachinesAgent).items():
         must_learn_by(params, where, name, agent.finetune.name)
-        recipe = params.recipe_of(MachinesRecipe, name)
+        recipe = params.machines_recipe(name)
         part = agent.finetune
         alone = isinstance(part, Ppo) and part.episodes < 2
         if alone and isinstance(recipe, PpoRecipe) and recipe.advantage == "leave_one_out":
             raise UserError(f"{where}: agents.{name}.finetune.episodes: expected at least 2 for leave_one_out, got 1")
-        if agent.finetune.name == "cem" and agent.network.name != "linear":
-            raise UserError(f"{where}: agents.{name}.network.name: expected linear for cem, got '{agent.network.name}'")
+        if isinstance(part, MachinesEvolution):
+            _check_evolution(f"{where}: agents.{name}", agent, part)
         must_be_drawn(params, where, name)
+
+
+def _check_evolution(where: str, agent: MachinesAgent, part: MachinesEvolution) -> None:
+    if agent.network.name != "linear":
+        raise UserError(f"{where}.network.name: expected linear for evolution, got '{agent.network.name}'")
+    if part.jobsets % len(part.loads):
+        raise UserError(
+            f"{where}.finetune.jobsets: expected as many of each of {len(part.loads)} loads, got {part.jobsets}"
+        )

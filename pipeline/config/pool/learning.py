@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 from pydantic import Field, model_validator
 
 from pipeline.config.cards import FORMAT, Card, Weights
-from pipeline.config.learning import Budget, NoPretrain, Start
+from pipeline.config.learning import Budget, Evolution, NoPretrain, Start
 from pipeline.config.pool.heuristics import LinearRuleSearch
 from pipeline.config.pool.networks import PoolNetworkConfig
 from pipeline.config.records import Frozen, Loads, Name, Positive, PositiveShare, Rate, Seed, Units, Weight
@@ -149,10 +149,9 @@ class StreamPieces(Frozen):
         return self
 
 
-class PoolEvolution(Budget):
-    """CMA-ES on networks of scores; an update is one generation, `jobsets` of it are short runs of each load."""
+class PoolEvolution(Evolution):
+    """An evolution strategy on networks of scores; `jobsets` are short runs of each load."""
 
-    name: Literal["evolution"]
     demands: Annotated[tuple[str, ...], Field(min_length=1)] | None = None  # all equally often; null: the scenario's
     streams: StreamPieces | None = None  # null: short runs only
 

@@ -32,6 +32,10 @@ class Machines(NamedTuple):
     # last of all jobs arrives. None: all are measured, and it is over when all have finished.
     measured: tuple[int, int] | None = None
 
+    def counted(self, jobs: int) -> range:
+        """Return which of the jobs of an episode are measured, by number."""
+        return range(jobs) if self.measured is None else range(*self.measured)
+
 
 class Jobs(NamedTuple):
     """The jobs of one episode in order of arrival."""

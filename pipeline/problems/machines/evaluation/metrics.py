@@ -35,8 +35,7 @@ def measured_part(jobs: JobsBatch, placed: Placed, machines: Machines) -> tuple[
     """Return the measured jobs of all episodes, which finish if they have started; all jobs where none are named."""
     if machines.measured is None:
         return jobs, placed
-    first, after = machines.measured
-    each = np.arange(first, after)
+    each = np.arange(*machines.measured)
     kept = (jobs.first[:-1, None] + each).ravel()
     part = JobsBatch(np.arange(jobs.episodes + 1) * len(each), *(column[kept] for column in jobs[1:]))
     start = placed.start[kept]

@@ -1,6 +1,6 @@
 """Names of params.yaml that must be, or must not be, those of heuristics on many machines."""
 
-from pipeline.config import Dagger, MachinesAgent, Params
+from pipeline.config import Dagger, MachinesAgent, MachinesEvolution, Params
 from pipeline.config.checks import must_be_plans
 from pipeline.config.records import must_know
 from pipeline.errors import UserError
@@ -21,6 +21,8 @@ def check_names(params: Params) -> None:
             raise UserError(f"params.yaml: agents.{name}: '{name}' is the name of another policy; choose another")
         if isinstance(agent.finetune, Dagger):
             must_know("params.yaml", f"agents.{name}.finetune.teacher", agent.finetune.teacher, TEACHERS)
+        if isinstance(agent.finetune, MachinesEvolution):
+            must_know("params.yaml", f"agents.{name}.finetune.base", agent.finetune.base, TEACHERS)
     _check_plans(params)
 
 

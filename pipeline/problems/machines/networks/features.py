@@ -69,22 +69,27 @@ class Features(NamedTuple):
 
 def features(view: Observation, shape: Shape) -> Features:
     """Return observations as features."""
+    buffer = empty_features(view, shape)
+    _fill(view, buffer, shape.unit, shape.void)
+    return buffer
+
+
+def empty_features(view: Observation, shape: Shape) -> Features:
+    """Return features of nothing, to be written over, for as many observations."""
     count, slots, machines = view.legal.shape
-    buffer = Features(
+    return Features(
         np.zeros((count, slots, shape.of_job), dtype=np.float32),
         np.zeros((count, machines, shape.of_machine), dtype=np.float32),
         np.zeros((count, slots, machines, shape.of_pair), dtype=np.float32),
         np.zeros((count, shape.of_rest), dtype=np.float32),
         np.zeros((count, slots * machines + 1), dtype=np.bool_),
     )
-    _fill(view, buffer, shape.unit, shape.void)
-    return buffer
 
 
 @njit(cache=True, parallel=True)
 def _fill(view: Observation, to: Features, unit: float, void: bool) -> None:
     for i in prange(view.now.shape[0]):
-        _fill_one(view, to, i, unit, void)  # a call: see `simulator.compiled.observing`
+        fill_one(view, to, i, unit, void)  # a call: see `simulator.compiled.observing`
 
 
 @inlined
@@ -94,7 +99,8 @@ def _log(value: float, least: float) -> float:
 
 
 @inlined
-def _fill_one(view: Observation, to: Features, i: int, unit: float, void: bool) -> None:
+def fill_one(view: Observation, to: Features, i: int, unit: float, void: bool) -> None:
+    """Write one observation as features; those of an empty slot stay."""
     resources = view.capacity.shape[2]
     waiting, idle, some_fit = 0, True, False
     for r in range(resources):

@@ -4,8 +4,8 @@ from collections.abc import Callable, Iterator
 
 from pipeline.learning.update import Update, none
 from pipeline.problems.machines.training.a3c import a3c
-from pipeline.problems.machines.training.cem import cem
 from pipeline.problems.machines.training.dagger import dagger
+from pipeline.problems.machines.training.evolution import evolution
 from pipeline.problems.machines.training.ppo import ppo
 
 ALGORITHMS: dict[str, Callable[..., Iterator[Update]]] = {
@@ -13,5 +13,5 @@ ALGORITHMS: dict[str, Callable[..., Iterator[Update]]] = {
     "ppo": ppo,
     "a3c": a3c,
     "dagger": dagger,
-    "cem": cem,
+    "evolution": evolution,
 }

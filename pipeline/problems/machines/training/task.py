@@ -1,22 +1,22 @@
 """What a learner of many machines is given, and how its play is recorded."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple, Protocol, TypeVar
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 import torch
 
-from pipeline.config import A3cRecipe, DaggerRecipe, MachinesRecipe, PpoRecipe
-from pipeline.core import CompiledRule, FloatArray, IntArray, KeyArray, Observation
+from pipeline.config import A3cRecipe, DaggerRecipe, EvolutionRecipe, MachinesRecipe, PpoRecipe
+from pipeline.core import CompiledRule, FloatArray, IntArray, KeyArray
 from pipeline.errors import UserError
 from pipeline.learning.returns import generalised_advantage
 from pipeline.learning.sampling import sample
 from pipeline.problems.machines.networks.actor_critic import ActorCritic, Inputs
 from pipeline.problems.machines.networks.features import Features, features
 from pipeline.problems.machines.nouns import Jobs
-from pipeline.problems.machines.simulator.compiled.rules import Players, players
-from pipeline.simulation.rollout import Compiled, Turn, play_turns
-from pipeline.simulation.simulator import Simulator
+from pipeline.problems.machines.simulator.compiled.batch import Simulator
+from pipeline.problems.machines.simulator.compiled.rules import players
+from pipeline.simulation.rollout import Turn, play_turns
 
 Gradient = PpoRecipe | A3cRecipe | DaggerRecipe
 
@@ -57,25 +57,22 @@ def take_step(network: ActorCritic, optimizer: torch.optim.Optimizer, clip: floa
     optimizer.step()
 
 
-Kind = TypeVar("Kind", bound=MachinesRecipe)
+Kind = TypeVar("Kind", bound=MachinesRecipe | EvolutionRecipe)
 
 MOST_JOBSETS = 100_000  # of an update; keeps the random keys of updates apart
-
-
-class Costed(Simulator[Observation, IntArray], Compiled[Players], Protocol):
-    """Episodes to learn from, of which compiled heuristics can be asked, too."""
 
 
 class Task(NamedTuple):
     """A scheduling problem to learn."""
 
-    begin: Callable[[Sequence[Jobs]], Costed]  # what plays jobsets; `gained` is minus their cost by the objective
-    recipe: MachinesRecipe
+    begin: Callable[[Sequence[Jobs]], Simulator]  # what plays jobsets; `gained` is minus their cost by the objective
+    recipe: MachinesRecipe | EvolutionRecipe
     seed: int
     loads: Sequence[int]  # to train on, in percent
     train: Mapping[int, Sequence[Jobs]]  # by load, as `generate` wrote them
     validation: Mapping[int, Sequence[Jobs]]
     fresh: Callable[[int, int], Jobs]  # (load, number) -> a training jobset that `generate` did not write
+    objective: str = "slowdown"  # a word of COSTS: what `begin` charges
 
     def recipe_for(self, kind: type[Kind]) -> Kind:
         """Return the recipe, which must be of a kind."""
@@ -110,7 +107,7 @@ def log_chances(logits: torch.Tensor, may: torch.Tensor) -> torch.Tensor:
     return torch.log_softmax(logits.masked_fill(~may, -1e9), dim=1)
 
 
-def record(network: ActorCritic, simulator: Costed, key: KeyArray, teacher: CompiledRule | None = None) -> Played:
+def record(network: ActorCritic, simulator: Simulator, key: KeyArray, teacher: CompiledRule | None = None) -> Played:
     """Let a network play by its own chances to the end of every episode, and record all decisions.
 
     Draws are those of a key [B] an episode; a teacher, if there is one, is asked what it would do.

@@ -8,7 +8,7 @@ import pytest
 import torch
 from machine_learning import RECIPES, tiny_task, untrained
 
-from pipeline.config import A3c, Cem, Dagger, NoPretrain, Ppo
+from pipeline.config import A3c, Dagger, MachinesEvolution, NoPretrain, Ppo
 from pipeline.learning.memory import Memory
 from pipeline.learning.update import Update
 from pipeline.problems.machines.networks.actor_critic import ActorCritic
@@ -17,15 +17,18 @@ from pipeline.problems.machines.training.task import Task
 from pipeline.storage import Checkpoint, read_checkpoint, write_checkpoint
 
 BUDGET = {"recipe": "", "loads": (100,), "updates": 4, "jobsets": 2, "validate_every": 1}
-CONFIGS: dict[str, NoPretrain | Ppo | A3c | Dagger | Cem] = {
+CONFIGS: dict[str, NoPretrain | Ppo | A3c | Dagger | MachinesEvolution] = {
     "none": NoPretrain(name="none"),
     "ppo": Ppo(name="ppo", episodes=3, **BUDGET),
     "a3c": A3c(name="a3c", workers=1, **BUDGET),
     "dagger": Dagger(name="dagger", teacher="sjf", **BUDGET),
-    "cem": Cem(name="cem", **BUDGET),
+    "evolution": MachinesEvolution(name="evolution", base="sjf", tail=0.1, **BUDGET),
 }
 PAIRS = [
-    (name, kind) for name in CONFIGS for kind in ("deepsets", "vector", "linear") if name != "cem" or kind == "linear"
+    (name, kind)
+    for name in CONFIGS
+    for kind in ("deepsets", "vector", "linear")
+    if name != "evolution" or kind == "linear"
 ]
 
 
@@ -91,13 +94,13 @@ class TestEveryAlgorithm:
             assert content(other) == content(whole)
 
 
-@pytest.mark.parametrize("name", ["ppo", "a3c", "dagger", "cem"])
+@pytest.mark.parametrize("name", ["ppo", "a3c", "dagger", "evolution"])
 def test_a_recipe_of_another_algorithm_is_refused(name: str) -> None:
     wrong = tiny_task(RECIPES["a3c" if name == "ppo" else "ppo"])
     with pytest.raises(TypeError, match="Recipe, got a"):
         next(ALGORITHMS[name](untrained("linear"), wrong, CONFIGS[name], None))
 
 
-def test_the_cross_entropy_method_takes_a_linear_network_only() -> None:
+def test_evolution_takes_a_linear_network_only() -> None:
     with pytest.raises(TypeError, match="expected a linear network, got DeepSets"):
-        next(ALGORITHMS["cem"](untrained(), task_of("cem"), CONFIGS["cem"], None))
+        next(ALGORITHMS["evolution"](untrained(), task_of("evolution"), CONFIGS["evolution"], None))

@@ -12,6 +12,7 @@ from machine_learning import (
     RECIPES,
     SHAPE,
     distance,
+    jobs_at_once,
     longest_first,
     solvable_task,
     some_jobs,
@@ -19,18 +20,25 @@ from machine_learning import (
     untrained,
 )
 
-from pipeline.config import A3c, Cem, Dagger, Ppo
+from pipeline.config import A3c, Dagger, MachinesEvolution, Ppo
 from pipeline.core import keys
 from pipeline.errors import UserError
 from pipeline.problems.machines.heuristics.rules import HEURISTICS
 from pipeline.problems.machines.heuristics.teachers import TEACHERS
-from pipeline.problems.machines.networks.actor_critic import ActorCritic, Linear
+from pipeline.problems.machines.networks.actor_critic import LITTLE, ActorCritic, Linear
 from pipeline.problems.machines.networks.features import THERE, Features
 from pipeline.problems.machines.networks.loading import greedy
 from pipeline.problems.machines.nouns import end_to_end
 from pipeline.problems.machines.training.a3c import a3c
-from pipeline.problems.machines.training.cem import cem, play_side_by_side, set_weights, weights_in
 from pipeline.problems.machines.training.dagger import Pool, dagger
+from pipeline.problems.machines.training.evolution import (
+    costs,
+    evolution,
+    play_candidates,
+    play_rule,
+    set_weights,
+    weights_in,
+)
 from pipeline.problems.machines.training.ppo import ppo
 from pipeline.problems.machines.training.task import MOST_JOBSETS, Played, Task, by_critic, by_others, record
 from pipeline.simulation.rollout import play
@@ -132,27 +140,58 @@ def test_dagger_comes_to_do_what_its_teacher_does() -> None:
     assert cost(task, network) == pytest.approx(cost(task, None, "sjf"), rel=0.05)
 
 
-def test_the_cross_entropy_method_becomes_better() -> None:
-    task, network = tiny_task(RECIPES["cem"]), untrained("linear")
+def test_evolution_becomes_better() -> None:
+    task, network = tiny_task(RECIPES["evolution"]), untrained("linear")
     assert isinstance(network, Linear)
     set_weights(network, -weights_in(network))  # largest area first, and void before any job
     start = cost(task, network)
-    list(cem(network, task, Cem(name="cem", updates=15, jobsets=8, **BUDGET)))
+    how = MachinesEvolution(name="evolution", base="sjf", tail=0.1, updates=15, jobsets=8, **BUDGET)
+    list(evolution(network, task, how))
     assert cost(task, network) < 0.8 * start
 
 
-def test_candidates_side_by_side_play_as_each_would_alone() -> None:
-    task, network = tiny_task(RECIPES["cem"]), untrained("linear")
-    assert isinstance(network, Linear)
+def some_candidates(network: Linear, count: int) -> np.ndarray:
     mean = weights_in(network)
-    drawn = (mean + np.random.default_rng(2).normal(0, 0.5, (3, len(mean)))).astype(np.float32)
-    jobsets = [some_jobs(100, k) for k in range(4)]
-    together = task.begin(jobsets * 3)
-    play_side_by_side(network, together, drawn, each=4)
-    for k in range(3):
+    return mean + np.random.default_rng(2).normal(0, 2.0, (count, len(mean)))
+
+
+def test_candidates_play_compiled_as_their_networks_do() -> None:
+    """Void too: its score is near those of jobs here, and a third of the candidates let some fitting job wait."""
+    task, network = tiny_task(RECIPES["evolution"]), untrained("linear")
+    assert isinstance(network, Linear)
+    jobsets, key = [some_jobs(100, k) for k in range(4)], keys(1, np.arange(4), np.zeros(4, dtype=np.int64))
+    set_weights(network, np.where(weights_in(network) == LITTLE, -1.0, weights_in(network)))
+    candidates = some_candidates(network, 6)
+    together = task.begin(jobsets * len(candidates))
+    play_candidates(network, together, candidates)
+    for k, weights in enumerate(candidates):
         alone = task.begin(jobsets)
-        play_side_by_side(network, alone, drawn[k : k + 1], each=4)
+        set_weights(network, weights)
+        play(alone, greedy(network), key)
         assert together.gained[4 * k : 4 * k + 4].tolist() == alone.gained.tolist()
+        assert together.placed().start[80 * k : 80 * k + 80].tolist() == alone.placed().start.tolist()
+
+
+def test_a_candidate_that_plays_as_the_rule_costs_one_and_the_weight_of_the_tail() -> None:
+    task = tiny_task(RECIPES["evolution"])
+    jobsets = [some_jobs(100, k) for k in range(4)]
+    base, tried = task.begin(jobsets), task.begin(jobsets * 2)
+    play_rule(base, TEACHERS["sjf"])
+    play_rule(tried, TEACHERS["sjf"])
+    assert costs(tried, base, task, tail=0.25, unit=1.0).tolist() == [1.25, 1.25]
+
+
+def test_what_a_candidate_costs_is_a_share_of_the_rule_at_each_load_and_of_its_tail() -> None:
+    """One job of a time unit at once, another of ten; the machine holds one of them at a time."""
+    task = solvable_task(RECIPES["evolution"])._replace(loads=[50, 100])
+    both = jobs_at_once(100, 1)
+    short_long = both._replace(duration=np.array([1.0, 10.0, 1.0, 1.0]), estimate=np.array([1.0, 10.0, 1.0, 1.0]))
+    base, tried = task.begin([short_long, short_long]), task.begin([short_long, short_long])
+    play_rule(base, TEACHERS["sjf"])  # starts at 0, 1, 2 and, the long one, 3: slowdowns 1, 2, 3 and 1.3
+    play_rule(tried, TEACHERS["fcfs"])  # starts at 0, 1, 11 and 12: slowdowns 1, 1.1, 12 and 13
+    found = costs(tried, base, task, tail=0.5, unit=1.0)
+    p99 = (11 + 0.97 + 1) / (2 + 0.97 + 1)
+    assert found == pytest.approx([27.1 / 7.3 + 0.5 * (p99 + 13 / 4) / 2])
 
 
 def test_a_learning_rate_without_bounds_is_told_in_one_line() -> None:

@@ -57,12 +57,17 @@ def _empty(s: State, count: int) -> Observation:
 @njit(cache=True, parallel=True)
 def _look(s: State, rules: Rules, rows: IntArray, view: Observation) -> None:
     for i in prange(rows.shape[0]):
-        # calls: numba takes writes to a tuple's arrays within prange for dead code
-        _look_at_machines(s, rules, rows[i], view, i)
-        for m in range(s.slot_job.shape[1]):
-            _look_at_slot(s, rules, rows[i], view, i, m)
-        if rules.ahead:
-            fits_in(s, rules, rows[i], view.fits_in, i)
+        look_at(s, rules, rows[i], view, i)  # a call: numba takes writes to a tuple's arrays within prange for dead code
+
+
+@inlined
+def look_at(s: State, rules: Rules, b: int, view: Observation, i: int) -> None:
+    """Write what the policy sees in an episode to row i."""
+    _look_at_machines(s, rules, b, view, i)
+    for m in range(s.slot_job.shape[1]):
+        _look_at_slot(s, rules, b, view, i, m)
+    if rules.ahead:
+        fits_in(s, rules, b, view.fits_in, i)
 
 
 @inlined
@@ -156,6 +161,10 @@ class Simulator(CompiledSimulator[Players, FloatArray]):
         """Return what the policy sees in some episodes, as copies."""
         return observe(self._state, self._rules, rows)
 
+    def views(self, count: int) -> Observation:
+        """Return observations for a kernel to write over; what is a bit elsewhere is a byte."""
+        return _empty(self._state, count)
+
     def fits_in(self, row: int) -> FloatArray:
         """Return how long it takes until the job of each slot [M] fits, also where observations leave it out."""
         return np.asarray(observe(self._state, self._rules._replace(ahead=True), np.array([row])).fits_in[0])
@@ -223,6 +232,10 @@ COSTS: dict[str, Callable[[JobsBatch], FloatArray]] = {
 
 
 def costed(machines: Machines, objective: str, jobsets: Sequence[Jobs]) -> Simulator:
-    """Return a simulator of some jobsets, with the costs of an objective, a word of COSTS."""
+    """Return a simulator of some jobsets, with the costs of an objective, a word of COSTS; unmeasured jobs cost 0."""
     jobs = end_to_end(jobsets)
-    return Simulator(jobs, machines, COSTS[objective](jobs))
+    cost = COSTS[objective](jobs)
+    if machines.measured is not None:
+        number = np.arange(len(cost)) - jobs.first[jobs.episode]
+        cost[(number < machines.measured[0]) | (number >= machines.measured[1])] = 0.0
+    return Simulator(jobs, machines, cost)
