@@ -56,7 +56,7 @@ def test_a_scenario_of_the_other_problem_is_refused_with_those_there_are() -> No
         match=r"^scenario 'few' is of problem machines; of problem pool: offline, online, streams, unknown_load$",
     ):
         params.pool_scenario("few")
-    with pytest.raises(UserError, match=r"^scenario 'online' is of problem pool; of problem machines: few, machines$"):
+    with pytest.raises(UserError, match=r"^scenario 'online' is of problem pool; of problem machines: few, machines, machines_steady$"):
         params.machines_scenario("online")
 
 
@@ -111,6 +111,24 @@ WRONG: list[tuple[str, Any, str]] = [
         f"{FEW}.workload.demand",
         {"cpu": [1, 5], "memory": [1]},
         f"{FEW}: workload.demand: no machine can hold {{'cpu': 5.0, 'memory': 1.0}}, which a job may ask for",
+    ),
+    (
+        f"{FEW}.workload.measured",
+        [3, 3],
+        f"{FEW}.workload: measured: expected [first, after] with first < after < jobs ",
+    ),
+    (f"{FEW}.workload.measured", [0, 1_000_000], f"{FEW}.workload: measured: expected [first, after] with"),
+    ("recipes.evolution.algorithm", "cem", "recipes.evolution.algorithm: unknown 'cem'; there are: 'reinforce', "),
+    ("agents.machines_evolved.finetune.name", "cem", "agents.machines_evolved.finetune.name: unknown 'cem'; there are"),
+    (
+        "agents.machines_evolved.network",
+        {"name": "deepsets", "hidden": 8},
+        "agents.machines_evolved.network.name: expected linear for evolution, got 'deepsets'",
+    ),
+    (
+        "agents.machines_evolved.finetune.jobsets",
+        5,
+        "agents.machines_evolved.finetune.jobsets: expected as many of each of 2 loads, got 5",
     ),
     (f"{FEW}.policies_know", "estimates", f"{FEW}: policies_know: only a log has estimates; expected durations"),
     (f"{FEW}.policies_know", "predictions", f"{FEW}: policies_know: only a log has predictions; expected durations"),
@@ -190,6 +208,12 @@ def test_a_teacher_must_be_one_of_the_heuristics_on_many_machines() -> None:
     check_names(check_params(values, "params.yaml"))
     values["agents"]["mine"]["finetune"]["teacher"] = "hold"
     with pytest.raises(UserError, match=r"agents.mine.finetune.teacher: unknown 'hold'; there are: balanced_alloc"):
+        check_names(check_params(values, "params.yaml"))
+
+
+def test_evolution_is_measured_against_a_heuristic_on_many_machines() -> None:
+    values = changed(rows(), "agents.machines_evolved.finetune.base", "hold")
+    with pytest.raises(UserError, match=r"agents.machines_evolved.finetune.base: unknown 'hold'; there are: balanced"):
         check_names(check_params(values, "params.yaml"))
 
 

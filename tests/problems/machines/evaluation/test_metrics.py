@@ -52,6 +52,18 @@ def test_unfinished_jobs_count_as_if_they_ended_at_the_limit() -> None:
     assert table["start"].isna().tolist() == [False, False, True, False]
 
 
+def test_only_measured_jobs_count_and_what_has_started_runs_to_its_end() -> None:
+    machines = MACHINES._replace(measured=(1, 4))
+    table = job_table(BATCH, END, machines=machines)
+    assert table["job"].tolist() == [1, 2, 3]
+    assert table["finish"].tolist() == [24, 100, 140]
+    assert table["wait"].tolist() == [10, 70, 50]
+    assert table["unfinished"].tolist() == [False, True, False]  # the third never started
+    found = JOBSET_RESULTS.validate(jobset_results("sjf", ONE + 50, ONE, BATCH, END, machines)).iloc[0]
+    assert found[["jobs", "unfinished", "longest_wait", "makespan"]].tolist() == [3, 1, 70, 100]
+    assert found["utilisation"] == 0.14
+
+
 def test_no_job_counts_for_shorter_than_ten_when_slowdown_is_bounded() -> None:
     assert job_table(BATCH, END)["bounded_slowdown"].tolist() == [1, 14 / 10, 70 / 30, 60 / 50]
 

@@ -7,7 +7,7 @@ from machine_builders import Problem, jobs_of, parts, random_problem, roam
 
 from pipeline.core import Observation
 from pipeline.problems.machines.nouns import BLOCKING, DISPATCH, EASY, EASY_ANEW, EASY_SHORTEST, GREEDY, Jobs, Machines
-from pipeline.problems.machines.simulator.compiled.batch import Simulator
+from pipeline.problems.machines.simulator.compiled.batch import Simulator, costed
 from tests.oracles.machines import PlainSimulator
 
 PROBLEMS = 30  # of each size and rule
@@ -93,6 +93,38 @@ def test_what_is_unfinished_at_the_limit_has_cost_until_then() -> None:
     assert (-simulator.gained).tolist() == [23.0]
     assert simulator.placed().busy.tolist() == [1.5]
     assert np.isnan(simulator.placed().finish).all()
+
+
+@pytest.mark.parametrize(
+    ("measured", "end", "starts"), [((0, 2), 4.0, [0.0, 4.0, -1.0, -1.0]), ((1, 3), 6.0, [0.0, 4.0, 6.0, -1.0])]
+)
+def test_an_episode_is_over_once_all_measured_jobs_have_started(
+    measured: tuple[int, int], end: float, starts: list[float]
+) -> None:
+    machines = one_machine(GREEDY)._replace(measured=measured)
+    jobs = some_jobs((0, 4, 1000), (1, 2, 1000), (2, 1, 1000), (9, 1, 1000))
+    simulator = Problem(machines, [jobs], [np.ones(4)]).compiled()
+    while len(simulator.rows):
+        simulator.step(ONLY, np.array([0]))
+    assert simulator.placed().end.tolist() == [end]
+    assert np.nan_to_num(simulator.placed().start, nan=-1.0).tolist() == starts
+
+
+def test_an_episode_is_over_when_the_last_job_arrives_for_arrivals_must_continue() -> None:
+    machines = one_machine(GREEDY)._replace(measured=(0, 2))
+    simulator = Problem(machines, [some_jobs((0, 4, 1000), (1, 2, 1000), (2, 1, 1000))], [np.ones(3)]).compiled()
+    simulator.step(ONLY, np.array([0]))  # no other fits beside job 0, and at 2 the last one arrives
+    assert not len(simulator.rows)
+    assert simulator.placed().end.tolist() == [2.0]
+
+
+def test_only_measured_jobs_cost() -> None:
+    machines = one_machine(GREEDY)._replace(measured=(1, 2))
+    simulator = costed(machines, "completion_time", [some_jobs((0, 4, 1000), (1, 2, 1000), (9, 1, 1000))])
+    simulator.step(ONLY, np.array([0]))
+    simulator.step(ONLY, np.array([0]))
+    assert simulator.placed().end.tolist() == [4.0]
+    assert (-simulator.gained).tolist() == [3.0]  # job 1 is there from 1 to 4
 
 
 @pytest.mark.parametrize("dispatch", range(len(DISPATCH)), ids=DISPATCH)
