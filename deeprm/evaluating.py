@@ -14,7 +14,7 @@ from pipeline.comparing.statistics import ALL, comparison
 from pipeline.config import there_are
 from pipeline.core import SPLITS, BoolArray, FloatArray, IntArray
 from pipeline.errors import UserError
-from pipeline.simulation.results import Results, best_of, slowdown_column
+from pipeline.simulation.results import Results, best_of, best_single, slowdown_column
 
 BEST = "best_heuristic"  # at each load, chosen on validation jobsets
 CHANCE = ("random", "oracle", "undivided")  # references, not policies to run: never the best heuristic
@@ -86,7 +86,8 @@ def evaluate(
     mine = known.decide if asked is None else asked.playing
     results = _scored(game, {name: mine, **heuristics}, _some(game.split(split), jobsets, load))
     chosen = {word: each for word, each in heuristics.items() if word not in CHANCE}
-    best = best_of(_scored(game, chosen, _some(game.split("validation"), jobsets, load)))
+    examined = _scored(game, chosen, _some(game.split("validation"), jobsets, load))
+    best = best_of(examined) if getattr(game.row, "tell_load", True) else best_single(examined)
     table = pd.concat([done.jobsets for done in results.values()], ignore_index=True)
     loads = sorted(table["load"].unique())
     references: dict[str, Mapping[int, str]] = {word: dict.fromkeys(loads, word) for word in heuristics}

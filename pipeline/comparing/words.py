@@ -5,6 +5,7 @@ from collections.abc import Collection, Iterator, Sequence
 import numpy as np
 import pandas as pd
 
+from pipeline.comparing.comparing import BEST
 from pipeline.comparing.resampling import FEW
 from pipeline.comparing.statistics import ALL
 
@@ -18,6 +19,7 @@ def document(
     first: Sequence[str] = (),
     sections: Sequence[str] = (),
     bounded: Collection[str] = (),
+    single: Collection[str] = (),
 ) -> str:
     """Return all tables as one Markdown text; what there are no rows of is left out.
 
@@ -27,8 +29,9 @@ def document(
         first: Markdown, to stand above.
         sections: Markdown of the problems, to stand below.
         bounded: scenarios whose slowdown is bounded.
+        single: scenarios whose best heuristic is one for all loads.
     """
-    tables = [*first, table(comparison, bounded=bounded), table(delay, "waiting time"), *sections]
+    tables = [*first, table(comparison, bounded=bounded, single=single), table(delay, "waiting time"), *sections]
     return "\n\n".join(filter(None, tables)) + "\n"
 
 
@@ -64,12 +67,14 @@ def headlines(
     return own + headline(comparison, list(others.unique()), confidence, bounded)
 
 
-def table(comparison: pd.DataFrame, what: str = "slowdown", bounded: Collection[str] = ()) -> str:
+def table(
+    comparison: pd.DataFrame, what: str = "slowdown", bounded: Collection[str] = (), single: Collection[str] = ()
+) -> str:
     """Return a Markdown table for each scenario and reference: policies by loads, lowest over all first."""
     scenarios = comparison.groupby("scenario", sort=False)
     words = {name: f"bounded {what}" if name in bounded else what for name in comparison["scenario"].unique()}
     return "\n\n".join(
-        _table(rows, str(name), str(label), words[name])
+        _table(rows, str(name), str(label), words[name], name in single and label == BEST)
         for name, rows in scenarios
         for label in rows["against"].unique()
     )
@@ -152,7 +157,7 @@ def _stream_cells(row: pd.Series) -> list[str]:
     ]
 
 
-def _table(rows: pd.DataFrame, scenario: str, against: str, what: str) -> str:
+def _table(rows: pd.DataFrame, scenario: str, against: str, what: str, single: bool) -> str:
     compared = rows[rows["against"] == against]
     loads = list(compared["load"].unique())
     means = rows.drop_duplicates(["policy", "load"]).pivot(index="policy", columns="load", values="mean")
@@ -167,7 +172,8 @@ def _table(rows: pd.DataFrame, scenario: str, against: str, what: str) -> str:
     lines = [
         f"**{scenario}**: mean {what} (difference from {against}, {span}). n = {n.iloc[0]}"
         f"{f' at each load, {n[ALL]} over all' if len(loads) > 2 else ''}. "
-        f"Bold: the whole {whole} is below. †: some jobs unfinished, so at least this {MUCH[what]}.",
+        f"Bold: the whole {whole} is below. †: some jobs unfinished, so at least this {MUCH[what]}."
+        f"{' It is one heuristic for all loads, as no policy knows the load.' if single and len(loads) > 2 else ''}",
         "",
         "| policy | " + " | ".join(load.lstrip("0") for load in shown) + " |",
         "| --- |" + " ---: |" * len(shown),

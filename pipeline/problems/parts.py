@@ -59,6 +59,7 @@ class Best(NamedTuple):
 
     slowdown: dict[int, str]
     delay: Mapping[int, str] = MappingProxyType({})  # by mean waiting time, where that is compared
+    single: bool = False  # is it one for all loads, as policies do not know the load?
 
 
 class Scoring(NamedTuple, Generic[Jobs, Policy]):

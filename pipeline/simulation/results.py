@@ -85,6 +85,12 @@ def best_of(results: Mapping[str, Results], column: str | None = None) -> dict[i
     )
 
 
+def best_single(results: Mapping[str, Results]) -> dict[int, str]:
+    """Return the policy of the least mean slowdown over loads, for each load: the best where none knows the load."""
+    best = min(results, key=lambda name: results[name].mean)
+    return dict.fromkeys(results[best].by_load, best)
+
+
 def best_by_load(means: Mapping[str, Mapping[int, float]]) -> dict[int, str]:
     """Return the policy of the least mean slowdown at each load.
 

@@ -47,7 +47,8 @@ def run(params: Params) -> None:
         storage.write_json(storage.REPORTS / "slowdown.json", slowdown_curves(summary))
         first = [words.objectives(objectives), loads_markdown(loads)]
         sections = [section for one in told for section in one.sections]
-        text = words.document(comparison, delay, first, sections, bounded)
+        single = {name for name in params.scenarios if storage.read_chosen(name).single}
+        text = words.document(comparison, delay, first, sections, bounded, single)
         storage.write(storage.REPORTS / "comparison.md", text.encode())
         run.figure(storage.REPORTS / "comparison.md")
         findings = [line for one in told for line in one.findings]

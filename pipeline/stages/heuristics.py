@@ -38,7 +38,7 @@ def run(params: Params, scenario: str) -> None:
         means = {name: done.by_load for name, done in examined.items()}
         best = here.best(examined)
         chosen = storage.Chosen(knobs=knobs, validation=means, best=best.slowdown, best_delay=dict(best.delay))
-        storage.write_chosen(scenario, chosen)
+        storage.write_chosen(scenario, chosen.model_copy(update={"single": best.single}))
         run.metrics({f"knob/{name}": knob for name, knob in knobs.items()}, step=0)
 
 

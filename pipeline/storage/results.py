@@ -69,6 +69,7 @@ class Chosen(Frozen):
 
     knobs: dict[str, float]  # of heuristics that have one
     best: dict[int, str]  # load -> heuristic
+    single: bool = False  # is that one for all loads, as policies do not know the load?
     best_delay: dict[int, str] = Field(default_factory=dict)  # the same by mean waiting time, in real time
     validation: dict[str, dict[int, float]]  # heuristic -> load -> mean slowdown
 

@@ -38,6 +38,15 @@ def test_the_table_ranks_policies_and_shows_the_reference_among_them() -> None:
     ]
 
 
+def test_a_table_says_that_the_best_heuristic_is_one_for_all_loads() -> None:
+    best = comparison(ROWS).assign(against="best_heuristic")
+    said = "It is one heuristic for all loads, as no policy knows the load."
+    both = pd.concat([best, comparison(ROWS)])
+    assert [said in part for part in table(both, single=["online"]).split("\n\n")[::2]] == [True, False]
+    assert said not in table(both)
+    assert said not in table(best[best["load"].isin(["130", "all"])], single=["online"])  # of a log there is one load
+
+
 def test_a_headline_tells_all_loads_then_the_best_and_the_worst() -> None:
     assert headline(comparison(ROWS), {"net"}, 0.95) == [
         "net (online): mean slowdown 20.8 % below sjf over all loads (95 % interval 19.0 to 23.0, n = 400 jobsets)",

@@ -11,7 +11,7 @@ from pipeline.problems.pool.evaluation.play import score
 from pipeline.problems.pool.heuristics.tuning import heuristics_with, tuned
 from pipeline.problems.pool.nouns import Cluster, JobSet
 from pipeline.problems.pool.storage import read_jobsets
-from pipeline.simulation.results import best_of
+from pipeline.simulation.results import best_of, best_single
 
 
 def scoring(params: Params, scenario: str, agent: str | None = None) -> Scoring[JobSet, Policy]:
@@ -24,5 +24,5 @@ def scoring(params: Params, scenario: str, agent: str | None = None) -> Scoring[
         score=partial(scored, seed=params.seed, masked=masked),
         tune=lambda examine, training: tuned(examine, params.heuristics.pool, training),
         heuristics=heuristics_with,
-        best=lambda examined: Best(best_of(examined)),
+        best=lambda examined: Best(best_of(examined)) if row.tell_load else Best(best_single(examined), single=True),
     )
