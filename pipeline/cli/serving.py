@@ -29,6 +29,12 @@ def serve(
     steering: Annotated[
         Path | None, typer.Option(help="Folder of a controller: the page shows what its mode shadow said last.")
     ] = None,
+    arrivals_end: Annotated[
+        int | None, typer.Option(help="Step before which jobs arrive, of states that do not say (default: unknown).")
+    ] = None,
+    load: Annotated[
+        float | None, typer.Option(min=0.1, help="Percent of the cluster that arrives, of states that do not say.")
+    ] = None,
 ) -> None:
     """Decide for a live cluster over HTTP: what waits and runs goes in, an order and who starts where comes out.
 
@@ -37,7 +43,9 @@ def serve(
     params = read_params()
     from pipeline.stages.serve import Listening, run
 
-    run(params, scenario, policy, Listening(host, port, token_file), limit, kubernetes, steering)
+    known = {"arrivals_end": arrivals_end, "load": load}
+    defaults = {name: value for name, value in known.items() if value is not None}
+    run(params, scenario, policy, Listening(host, port, token_file), limit, kubernetes, steering, defaults)
 
 
 @app.command()

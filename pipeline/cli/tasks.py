@@ -12,6 +12,10 @@ EndOption = Annotated[
     int | None,
     typer.Option(min=1, help="Your jobs arrive before this step, and policies know it (default: they do not)."),
 ]
+LoadOption = Annotated[
+    float | None,
+    typer.Option(min=0.1, help="Your jobs' load in percent of the cluster, as policies know it (default: not)."),
+]
 
 
 @app.command("try")
@@ -96,6 +100,7 @@ def schedule(
     slots: Annotated[int | None, typer.Option(help="Job slots instead of the scenario's.")] = None,
     horizon: Annotated[int | None, typer.Option(help="Steps of the horizon instead of the scenario's.")] = None,
     arrivals_end: EndOption = None,
+    load: LoadOption = None,
     samples: Annotated[
         int, typer.Option(min=0, help="Schedules that a model draws; of them and its own, the best. In hindsight.")
     ] = 0,
@@ -106,7 +111,7 @@ def schedule(
     """Schedule your own jobs: on one pooled cluster, on many machines, or in a cluster that groups share.
 
     What is written goes with the problem: who starts when and on which machine, or each group's share over time beside
-    it. --capacity, --horizon, --arrivals-end, --samples and --search are of pooled clusters alone.
+    it. --capacity, --horizon, --arrivals-end, --load, --samples and --search are of pooled clusters alone.
 
     With several --policy each writes a file of its own beside --out (plan.csv: plan_sjf.csv, plan_deeprm.csv), and a
     table of their means is printed.
@@ -121,7 +126,8 @@ def schedule(
     from pipeline.scheduling.schedule import ScheduleRequest
     from pipeline.stages.schedule import run
 
-    asked = ScheduleRequest(jobs, scenario, policy[0], out, capacity, slots, horizon, samples, search, arrivals_end)
+    size, known = (capacity, slots, horizon), (arrivals_end, load)
+    asked = ScheduleRequest(jobs, scenario, policy[0], out, *size, samples, search, *known)
     for line in run(params, asked, policy):
         typer.echo(line)
 
@@ -139,7 +145,10 @@ def show(
     jobs: Annotated[
         Path | None, typer.Argument(help="Job table or log; without one, a test jobset of the scenario is shown.")
     ] = None,
-    load: Annotated[int | None, typer.Option(help="Load of the test jobset, in percent.")] = None,
+    load: Annotated[
+        float | None,
+        typer.Option(min=0.1, help="Load of the test jobset, in percent; of your own, as policies know it."),
+    ] = None,
     jobset: Annotated[str | None, typer.Option(help="Number of the test jobset (0), or an id of the table.")] = None,
     begin: Annotated[int | None, typer.Option("--from", help="First step, or time, to draw.")] = None,
     end: Annotated[int | None, typer.Option("--to", help="Step, or time, to draw up to.")] = None,

@@ -59,6 +59,7 @@ class ScheduleRequest(NamedTuple):
     samples: int = 0  # schedules that are drawn with all jobs known
     tries: int = 0  # schedules that are searched with all jobs known
     arrivals_end: int | None = None  # first step after all arrivals, as policies know it; None: they do not
+    load: float | None = None  # percent of the cluster that arrives on average, as policies know it; None: they do not
 
 
 class Scheduled(NamedTuple):

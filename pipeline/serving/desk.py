@@ -5,11 +5,13 @@ A new policy takes over when its process answers; the one before finishes what i
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from types import MappingProxyType
 
 from pydantic import BaseModel, ValidationError
+from pydantic_core import from_json, to_json
 
 from pipeline.config import Params
 from pipeline.errors import UserError
@@ -32,14 +34,43 @@ class BusyError(Exception):
     """Neither the policy nor the fallback could answer in time."""
 
 
+def completed(raw: bytes, defaults: Mapping[str, float]) -> bytes:
+    """Return a state with the fields that it lacks; what is no JSON object stays, and is refused where it is read.
+
+    >>> completed(b'{"now": 3}', {"load": 70.0})
+    b'{"load":70.0,"now":3}'
+    """
+    try:
+        found = from_json(raw) if defaults else None
+    except ValueError:
+        return raw
+    return to_json({**defaults, **found}) if isinstance(found, dict) else raw
+
+
 class Desk:
     """Who decides in one scenario."""
 
     def __init__(
-        self, params: Params, scenario: str, look: Callable[[], Named], fallback: Named, limit_s: float, found: Measured
+        self,
+        params: Params,
+        scenario: str,
+        look: Callable[[], Named],
+        fallback: Named,
+        limit_s: float,
+        found: Measured,
+        defaults: Mapping[str, float] = MappingProxyType({}),
     ) -> None:
+        """Begin to decide; `defaults` are fields of states that lack them.
+
+        Raises:
+            UserError: the scenario's states have no such field.
+        """
         self.params, self.scenario, self.fallback, self.limit_s, self.found = params, scenario, fallback, limit_s, found
-        self.live = live = problem_of(params, scenario).live
+        self.live, self._defaults = problem_of(params, scenario).live, dict(defaults)
+        live = self.live
+        for field in self._defaults:
+            if field not in live.state.model_fields:
+                raise UserError(f"--{field.replace('_', '-')}: states of scenario '{scenario}' have no {field}")
         self.example = live.example(params, scenario)
         self.said, self.restarts, self.shown = "", 0, Shown()
         self._looked = time.monotonic()  # when the last look at who is champion succeeded
@@ -107,7 +138,7 @@ class Desk:
         """
         if self._asked_now >= self._most:
             raise BusyError(f"{self._asked_now} states are answered already; ask again later")
-        worker, began = self._worker, time.perf_counter()
+        raw, worker, began = completed(raw, self._defaults), self._worker, time.perf_counter()
         self._asked_now += 1
         try:
             decision, why = await self._asked(worker, raw), ""

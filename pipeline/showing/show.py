@@ -21,7 +21,7 @@ class ShowRequest(NamedTuple):
 
     jobs: Path | None  # a job table or log; None: the test jobsets of the scenario
     scenario: str
-    load: int | None = None
+    load: float | None = None  # of the test jobset, in percent; of a user's own jobs, as in ScheduleRequest
     jobset: str | None = None
     begin: int | None = None
     end: int | None = None
@@ -87,7 +87,7 @@ def draw(
     Raises:
         UserError: an option, a policy or the jobset is not there, or it is too much for a picture.
     """
-    must_apply(asked, how.refused)
+    must_apply(asked if asked.jobs else asked._replace(load=None), how.refused)
     viewer = how.ready(params, asked, policies, names or policies)
     chosen = choose(asked, viewer)
     watched = viewer.watch(chosen)
@@ -104,8 +104,6 @@ def choose(asked: ShowRequest, viewer: Viewer[Columns]) -> Chosen[Columns]:
     """
     if asked.jobs is None:
         return _of_scenario(viewer.test(), asked)
-    if asked.load is not None:
-        raise UserError("--load is one of the scenario's own jobsets; a job table has none")
     mine = read_user_jobs(asked.jobs, viewer.columns)
     known = mine.jobsets
     number = place_of(known, asked.jobs, asked.jobset)
@@ -121,7 +119,8 @@ def _of_scenario(jobsets: Mapping[int, Sequence[Columns]], asked: ShowRequest) -
         raise UserError(f"scenario '{asked.scenario}': choose a load by --load; there are: {loads}")
     load = next(iter(jobsets)) if asked.load is None else asked.load
     if load not in jobsets:
-        raise UserError(f"scenario '{asked.scenario}': unknown load {load}; there are: {loads}")
+        raise UserError(f"scenario '{asked.scenario}': unknown load {load:g}; there are: {loads}")
+    load = int(load)
     known = [str(k) for k in range(len(jobsets[load]))]
     if (asked.jobset or "0") not in known:
         raise UserError(

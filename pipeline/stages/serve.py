@@ -1,9 +1,10 @@
 """`serve`: a service that decides for a live cluster, by a policy that is named or by the scenario's champion."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 
 from fastapi import APIRouter
 
@@ -46,8 +47,9 @@ def run(
     limit_ms: float,
     kubernetes: str | None = None,
     steering: Path | None = None,
+    defaults: Mapping[str, float] = MappingProxyType({}),
 ) -> None:
-    """Decide for those who ask, until a signal comes."""
+    """Decide for those who ask, until a signal comes; `defaults` are fields of states that lack them."""
     text = None if at.token_file is None else storage.read_text(at.token_file, MOST_TOKEN)
     if at.token_file and at.token_file.is_file() and at.token_file.stat().st_mode & 0o077:
         say(f"serve: {at.token_file}: other users of this machine may read it; chmod 600 {at.token_file}")
@@ -57,7 +59,7 @@ def run(
         raise UserError(f"--kubernetes: policies of scenario '{scenario}' do not place jobs on machines")
     with looking(params, scenario, policy) as look, bound(at.host, at.port) as where:
         named, found = look(), Measured()
-        desk = Desk(params, scenario, look, heuristic(fallback), limit_ms / 1000, found)
+        desk = Desk(params, scenario, look, heuristic(fallback), limit_ms / 1000, found, defaults)
         if not desk.wait(BEGIN_S):
             desk.close()
             raise UserError(f"{named.policy}: {desk.why or 'its process did not begin'}")

@@ -12,11 +12,45 @@ import pytest
 from live_service import service
 
 from pipeline.config import Params
+from pipeline.errors import UserError
 from pipeline.serving.desk import Desk
+from pipeline.serving.measured import Measured
 from pipeline.serving.named import Named
-from pipeline.stages.serve import heuristic
+from pipeline.stages.serve import by_name, heuristic
 
 ONE = {"now": 1, "waiting": [{"id": "a", "arrived": 0, "duration": 3, "demand": {"cpu": 1}}]}
+
+
+HOLDS = """
+import numpy as np
+
+
+def decide(view, draws):
+    holds = (view.load > 100) & (view.to_end > 10)
+    return np.where(holds, view.duration.shape[1], 0)
+"""
+
+
+def test_states_that_lack_load_and_end_of_arrivals_have_those_of_the_command_line(
+    params: Params, tmp_path: Path
+) -> None:
+    (tmp_path / "holds.py").write_text(HOLDS)
+    policy = f"{tmp_path / 'holds.py'}:decide"
+    state = ONE | {"waiting": [{"id": "a", "arrived": 0, "duration": 3, "demand": {"cpu": 1, "memory": 1}}]}
+    defaults = {"load": 130.0, "arrivals_end": 50}
+    with service(params, lambda: by_name(policy, "online"), scenario="online", defaults=defaults) as one:
+        for own, begun in (({}, 0), ({"load": 90}, 1), ({"arrivals_end": 5}, 1), ({"load": None}, 1)):
+            status, said = one.ask("/v1/decide", state | own)
+            assert (status, said["fell_back"], said["why"]) == (200, False, "")
+            assert len(said["decision"]["starts"]) == begun, own
+        assert one.ask("/v1/decide", [1])[0] == 422
+        status, said = one.ask("/v1/decide", state | {"now": 60, "last_arrival": 60})
+        assert (status, said["error"]) == (422, "state: arrivals_end is 50, but a job arrived at 60")
+
+
+def test_a_default_that_states_of_a_scenario_do_not_have_is_refused(params: Params) -> None:
+    with pytest.raises(UserError, match=r"^--load: states of scenario 'machines' have no load$"):
+        Desk(params, "machines", lambda: heuristic("sjf"), heuristic("fcfs"), 1.0, Measured(), {"load": 70.0})
 
 
 def test_a_policy_that_is_killed_is_stood_in_for_and_begun_again(params: Params) -> None:

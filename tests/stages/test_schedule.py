@@ -16,7 +16,9 @@ from pipeline.problems.pool.heuristics.tuning import KNOB_OF, heuristics_with
 from pipeline.problems.pool.networks.loading import card_of
 from pipeline.problems.pool.networks.networks import build
 from pipeline.problems.pool.nouns import Cluster, JobSet
+from pipeline.problems.pool.policies import policy_for
 from pipeline.problems.pool.scheduling.schedule import MOST_STEPS, MOST_TRIED
+from pipeline.problems.pool.workload.source import source
 
 HEAD = "jobset,job,arrival,duration,cpu,memory"
 
@@ -184,7 +186,47 @@ def test_a_policy_that_is_given_the_end_of_arrivals_does_what_it_does_in_the_sce
     assert [some["start"].tolist() for _, some in found.jobs.groupby("jobset")] == started()
     done = schedule(command, policy="linear")
     assert started() == [[0, 15], [0]]
-    assert "linear is not given when arrivals end, as in scenario 'online': --arrivals-end\n" in done.err
+    for option in ("arrivals-end", "load"):
+        assert f"linear may decide by --{option}, which it is given in scenario 'online' and not here\n" in done.err
+
+
+BOTH = """
+import numpy as np
+
+from pipeline.core import legal_actions
+from pipeline.simulation.choosing import choose, sjf
+
+
+def decide(view, draws):
+    busy = (view.load > 100) & np.isfinite(view.to_end) & (view.to_end > 10) & legal_actions(view)[:, -1]
+    return choose(np.where((view.duration >= 10) & busy[:, None], -np.inf, sjf(view)), view)
+"""
+
+
+@pytest.mark.parametrize("policy", ["hold_until", "both.py:decide", "model"])
+def test_a_policy_that_is_given_load_and_end_does_what_it_does_in_the_scenario(
+    command: Command, params: Params, policy: str
+) -> None:
+    Path("both.py").write_text(BOTH)
+    row, name = params.pool_scenario("online"), "deeprm3"
+    network = build(params.agent(name).network, Cluster.of(row), seed=3)
+    storage.write_model(Path("model"), storage.Model(card_of(params, name), weights_of(network)))
+    jobsets = [source(params, "online", Path("none")).fresh(130, number) for number in range(8)]
+    rows = [
+        f"{k},{j},{jobs.arrival[j]},{jobs.duration[j]},{jobs.demand[j, 0]},{jobs.demand[j, 1]}"
+        for k, jobs in enumerate(jobsets)
+        for j in range(len(jobs.arrival))
+    ]
+    Path("jobs.csv").write_text("\n".join([HEAD, *rows, ""]))
+    chosen, masked = policy_for(params, policy, row, "online", Cluster.of(row))
+    found = score({policy: chosen}, {130: jobsets}, Cluster.of(row), row.step_limit, params.seed, masked)[policy]
+    done = schedule(command, "--arrivals-end", row.arrivals_end, "--load", 130, policy=policy)
+    assert f"({found.by_load[130]:.4g} as tables of results have it, over jobsets)" in done.err
+    assert started() == [some["start"].tolist() for _, some in found.jobs.groupby("jobset")]
+    same = started()
+    for less in (["--load", 130], ["--arrivals-end", row.arrivals_end], ["--arrivals-end", 50, "--load", 90]):
+        assert schedule(command, *less, policy=policy).code == 0
+        assert policy != "both.py:decide" or started() != same
 
 
 @pytest.mark.usefixtures("crowds")
@@ -204,9 +246,10 @@ def test_the_end_of_arrivals_is_refused_where_no_policy_is_given_it(
     command: Command, words: str, scenario: str
 ) -> None:
     options = ["--policy", "sjf", "--scenario", scenario, "--out", "out.png" if "show" in words else "out.csv"]
-    done = command(*words.split(), *options, "--arrivals-end", 5)
-    said = f"error: --arrivals-end: not in scenario '{scenario}': only policies of pooled clusters use it\n"
-    assert (done.code, done.err) == (2, said)
+    for option in ("--arrivals-end", "--load"):
+        done = command(*words.split(), *options, option, 5)
+        said = f"error: {option}: not in scenario '{scenario}': only policies of pooled clusters use it\n"
+        assert (done.code, done.err) == (2, said)
 
 
 # Several policies

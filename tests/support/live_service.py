@@ -4,8 +4,9 @@ import http.client
 import json
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
+from types import MappingProxyType
 from typing import Any
 
 from fastapi import APIRouter
@@ -53,10 +54,12 @@ def service(
     limit_s: float = 5.0,
     scenario: str = "machines",
     more: Callable[[Desk], Sequence[APIRouter]] = lambda desk: (),
+    defaults: Mapping[str, float] = MappingProxyType({}),
 ) -> Iterator[Service]:
     """Let a service listen on a free port."""
     found = Measured()
-    desk = Desk(params, scenario, look, heuristic(problem_of(params, scenario).live.fallback), limit_s, found)
+    fallback = heuristic(problem_of(params, scenario).live.fallback)
+    desk = Desk(params, scenario, look, fallback, limit_s, found, defaults)
     assert desk.wait(120.0)
     where = bound(HOST, 0)
     server = server_of(application(desk, found, token, more(desk)))

@@ -104,7 +104,7 @@ REFUSED = {
     "slots": "a controller sees all queues of its groups, which have no slots",
     "horizon": "jobs of groups start at once or wait; nothing is placed within a horizon",
     "samples": "a controller draws nothing: it sets the same shares every time",
-    "arrivals-end": "only policies of pooled clusters use it",
+    **dict.fromkeys(("arrivals-end", "load"), "only policies of pooled clusters use it"),
     "search": "shares are set interval by interval, and no schedule with all jobs known is made",
 }
 

@@ -85,7 +85,7 @@ def scheduled(
     return columns
 
 
-POOL_ONLY = {"arrivals-end": "only policies of pooled clusters use it"}
+POOL_ONLY = dict.fromkeys(("arrivals-end", "load"), "only policies of pooled clusters use it")
 HINDSIGHT = "all jobs known beforehand, schedules are made for pooled clusters only"
 SCHEDULING = Scheduling(
     ready,

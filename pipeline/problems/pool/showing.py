@@ -200,8 +200,8 @@ def ready(params: Params, asked: ShowRequest, policies: Sequence[str], names: Se
     """Return policies, ready for a jobset."""
     scenario = params.pool_scenario(asked.scenario)
     cluster = Cluster.of(scenario)
-    if asked.jobs is not None:  # of a user's own jobs only the user knows when arrivals end
-        cluster = cluster._replace(arrivals_end=asked.arrivals_end, measured=None)
+    if asked.jobs is not None:  # of a user's own jobs only the user knows when arrivals end, and the load
+        cluster = cluster._replace(arrivals_end=asked.arrivals_end, load=asked.load, measured=None)
     elif asked.arrivals_end is not None:
         raise UserError("--arrivals-end is for your own jobs; of a scenario's jobsets policies know the scenario's")
     known = [policy_for(params, name, scenario, asked.scenario, cluster) for name in policies]

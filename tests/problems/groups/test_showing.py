@@ -75,7 +75,7 @@ def test_a_part_of_the_time_is_another_picture() -> None:
         ),
         (
             ShowRequest(Path("jobs.csv"), "shared", 60),
-            "--load is one of the scenario's own jobsets; a job table has none",
+            "--load: not in scenario 'shared': only policies of pooled clusters use it",
         ),
         (ShowRequest(Path("jobs.csv"), "shared", None, "x"), "jobs.csv: unknown jobset 'x'; there are: 0"),
         (

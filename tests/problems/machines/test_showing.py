@@ -65,7 +65,7 @@ def test_a_test_jobset_is_drawn_as_it_is_scored() -> None:
     ("changes", "said"),
     [
         ({"policy": "sjff"}, "unknown policy 'sjff': .*did you mean 'sjf'"),
-        ({"load": 60}, "--load is one of the scenario's own jobsets; a job table has none"),
+        ({"load": 60}, "--load: not in scenario 'few': only policies of pooled clusters use it"),
         ({"jobset": "night"}, "jobs.csv: unknown jobset 'night'; there are: day"),
         ({"begin": 99}, "time 99 to 30: nothing to draw; the jobset runs from 0 to 30"),
         ({"begin": 5, "end": 5}, "time 5 to 5: nothing to draw"),

@@ -58,7 +58,7 @@ def episode_of(state: PoolState, own: Mapping[str, int], cluster: Cluster) -> Po
     Args:
         state: that is asked about.
         own: the units of the scenario's resources, which the state may do without.
-        cluster: the scenario's; capacity and the end of arrivals are those of the state.
+        cluster: the scenario's; capacity, load and the end of arrivals are those of the state.
 
     Raises:
         UserError: running jobs hold what is not there, or start in a step to come where none may.
@@ -67,7 +67,9 @@ def episode_of(state: PoolState, own: Mapping[str, int], cluster: Cluster) -> Po
     resources = in_order([*own], [*here])
     zero, end = min(state.now, 0), state.arrivals_end
     cluster = cluster._replace(
-        capacity=tuple(here[name] for name in resources), arrivals_end=None if end is None else max(end - zero, 0)
+        capacity=tuple(here[name] for name in resources),
+        arrivals_end=None if end is None else max(end - zero, 0),
+        load=state.load,
     )
     jobs = sorted(state.waiting, key=lambda job: job.arrived)
     demand = amounts((job.demand for job in jobs), resources)

@@ -63,6 +63,9 @@ class PoolState(Frozen):
     waiting: Annotated[tuple[PoolWaiting, ...], at_most(MOST_WAITING)]
     running: Annotated[tuple[PoolRunning, ...], at_most(MOST_RUNNING)] = ()
     arrivals_end: Step | None = None  # jobs arrive before this step, and policies know it; none: they go on
+    load: Annotated[float, Field(gt=0, le=10_000)] | None = (
+        None  # percent of it that arrives on average; none: not known
+    )
     so_far: SoFar | None = None  # planners ask for it, and networks that take queues of any length
 
     @model_validator(mode="after")

@@ -184,14 +184,14 @@ def ready(params: Params, asked: ScheduleRequest) -> Ready[JobSet]:
     """Return a policy, ready for a user's jobs on the scenario's cluster, or on one of another size."""
     policy, samples, tries = asked.policy, asked.samples, asked.tries
     scenario = params.pool_scenario(asked.scenario).changed(asked.capacity, asked.slots, asked.horizon)
-    cluster = Cluster.of(scenario)._replace(arrivals_end=asked.arrivals_end, measured=None)
+    cluster = Cluster.of(scenario)._replace(arrivals_end=asked.arrivals_end, load=asked.load, measured=None)
     chosen, masked = policy_for(params, policy, scenario, asked.scenario, cluster)
     drawn = drawn_by_name(policy, scenario) if samples else None
 
     def run(mine: UserJobs[JobSet]) -> Scheduled:
         must_end(mine.jobs.arrival, cluster, str(asked.jobs))
-        if asked.arrivals_end is None and scenario.arrivals_end is not None and uses_end(policy):
-            say(f"{policy} is not given when arrivals end, as in scenario '{asked.scenario}': --arrivals-end")
+        for option in missing(asked, scenario) if uses_end(policy) else ():
+            say(f"{policy} may decide by --{option}, which it is given in scenario '{asked.scenario}' and not here")
         if tries:
             must_be_searchable(mine, cluster.horizon, tries, str(asked.jobs))
         with progress(f"schedule by {policy}, percent", 100, brief=True) as advance:
@@ -202,6 +202,13 @@ def ready(params: Params, asked: ScheduleRequest) -> Ready[JobSet]:
         return scheduled(mine.jobs, start, f", mean slowdown {means(mine, start, scenario.measured)} under {who}")
 
     return Ready(job_columns(params, scenario), run)
+
+
+def missing(asked: ScheduleRequest, scenario: PoolScenario) -> list[str]:
+    """Return the options that would say what policies know in the scenario and are not given here."""
+    ends = asked.arrivals_end is None and scenario.arrivals_end is not None
+    known = asked.load is None and scenario.known_load(scenario.loads[0]) is not None
+    return ["arrivals-end"] * ends + ["load"] * known
 
 
 def scheduled(jobs: JobSet, start: IntArray, said: str = "") -> Scheduled:

@@ -71,6 +71,14 @@ def test_the_end_of_arrivals_is_what_the_state_says() -> None:
         state(arrivals_end=8)
 
 
+def test_the_load_is_what_the_state_says() -> None:
+    found = [episode_of(state(load=load), {"first": 4}, OF).simulator.observe(ONE).load[0] for load in (None, 72.5)]
+    np.testing.assert_array_equal(found, [np.nan, 72.5])
+    for wrong in (0, -5, float("nan"), 1e9):
+        with pytest.raises(ValueError, match="load"):
+            state(load=wrong)
+
+
 def test_a_job_that_overruns_seems_to_end_after_this_step() -> None:
     late = {"id": "r", "started": 2, "duration": 3, "demand": {"first": 3}}
     assert free(episode_of(state(running=[late]), {"first": 4}, OF)) == [1, 4, 4, 4, 4]
