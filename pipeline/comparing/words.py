@@ -10,7 +10,8 @@ from pipeline.comparing.resampling import FEW
 from pipeline.comparing.statistics import ALL
 
 MUCH = {"slowdown": "slow", "bounded slowdown": "slow", "waiting time": "long"}
-OF_STREAMS = ("Mean slowdown", "99th percentile", "Worst wait", "Utilisation", "Growth")  # columns
+# Columns.
+OF_STREAMS = ("Mean slowdown", "99th percentile", "Longest wait", "Never started", "Finished", "Utilisation", "Growth")
 
 
 def document(
@@ -122,16 +123,18 @@ def listed(parts: Sequence[str]) -> str:
 
 
 def stream_tables(streams: pd.DataFrame) -> str:
-    """Return a Markdown table for each stream and load, lowest slowdown first."""
+    """Return a Markdown table for each stream and load, lowest slowdown first; of an overload, slowest growth."""
     loads = streams.groupby(["scenario", "load"], sort=False)
     return "\n\n".join("\n".join(_stream(rows, str(name), str(load))) for (name, load), rows in loads)
 
 
 def _stream(rows: pd.DataFrame, scenario: str, load: str) -> Iterator[str]:
+    overload = " An overload: judge by what is finished and by growth." if rows["overload"].iloc[0] else ""
     yield (
-        f"**{scenario}**, load {load}: jobs that arrive in the measured steps of {rows['n'].iloc[0]} streams. Slowdown "
-        "and growth of the jobs waiting, per 100 steps, have their interval; the worst wait is in steps. "
-        "†: some jobs unfinished, so at least this slow."
+        f"**{scenario}**, load {load}: jobs that arrive in the measured steps of {rows['n'].iloc[0]} streams."
+        f"{overload} Means over streams with their interval: slowdown, its 99th percentile, the longest wait in steps "
+        "(behind it that of all streams), and in 100 measured steps the jobs that finish and the growth of the jobs "
+        "waiting. †: some jobs never started, so at least this slow."
     )
     yield ""
     yield f"| policy | {' | '.join(OF_STREAMS)} |"
@@ -141,20 +144,26 @@ def _stream(rows: pd.DataFrame, scenario: str, load: str) -> Iterator[str]:
 
 
 def stream_rows(rows: pd.DataFrame) -> list[tuple[str, list[str]]]:
-    """Return the cells of each policy of one stream at one load, in the order of OF_STREAMS, lowest slowdown first."""
-    ordered = rows.sort_values("slowdown", kind="stable")
+    """Return the cells of each policy of one stream at one load, in the order of OF_STREAMS; see `stream_tables`."""
+    ordered = rows.sort_values("growth" if rows["overload"].iloc[0] else "slowdown", kind="stable")
     return [(str(row["policy"]), _stream_cells(row)) for _, row in ordered.iterrows()]
 
 
 def _stream_cells(row: pd.Series) -> list[str]:
-    cut = "†" if row["unfinished"] else ""
+    cut = "†" if row["never_started"] else ""
     return [
-        f"{row['slowdown']:.2f}{cut} ({row['slowdown_low']:.2f} to {row['slowdown_high']:.2f})",
-        f"{row['p99_slowdown']:.1f}",
-        str(row["longest_wait"]),
+        _within(row, "slowdown", ".2f", cut),
+        _within(row, "p99_slowdown", ".1f", cut),
+        f"{_within(row, 'mean_longest_wait', '.0f', cut)}, {row['longest_wait']}",
+        str(row["never_started"]),
+        _within(row, "finished", ".2f"),
         f"{100 * row['utilisation']:.1f} %",
-        f"{row['growth']:+.2f} ({row['growth_low']:+.2f} to {row['growth_high']:+.2f})",
+        _within(row, "growth", "+.2f"),
     ]
+
+
+def _within(row: pd.Series, name: str, digits: str, mark: str = "") -> str:
+    return f"{row[name]:{digits}}{mark} ({row[f'{name}_low']:{digits}} to {row[f'{name}_high']:{digits}})"
 
 
 def _table(rows: pd.DataFrame, scenario: str, against: str, what: str, single: bool) -> str:

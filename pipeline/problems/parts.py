@@ -135,6 +135,7 @@ class Evidence(NamedTuple):
     figures: Mapping[str, bytes]  # PNG
     sections: Sequence[str] = ()  # Markdown, of comparison.md
     findings: Sequence[str] = ()  # lines for people
+    overloads: Sequence[str] = ()  # scenarios that are not judged by slowdown
 
 
 class Validated(NamedTuple):

@@ -7,8 +7,8 @@ from pipeline.schemas.columns import KEYS, finite, integers, numbers, table
 LENGTHS = 4  # classes of job length at most
 
 
-# How many jobs were there in some steps of each jobset, measured or not. Growth is that of the whole jobset: the
-# least-squares slope of jobs waiting over all measured steps.
+# How many jobs were there in some steps of each jobset, measured or not. Growth and what finished are those of the
+# whole jobset: the least-squares slope of jobs waiting over all measured steps, and jobs that finished in these.
 STREAM_BACKLOG = table(
     "StreamBacklog",
     {
@@ -19,6 +19,7 @@ STREAM_BACKLOG = table(
         "waiting": integers(0),
         "in_system": integers(0),  # waiting or running
         "growth": finite(),  # jobs waiting per 100 steps
+        "finished": numbers(0.0),  # jobs per 100 steps
     },
     [*KEYS, "step"],
 )
@@ -53,15 +54,18 @@ STREAM_SUMMARY = table(
         "slowdown": numbers(1.0),
         "slowdown_low": numbers(0.0),
         "slowdown_high": numbers(0.0),
-        "p99_slowdown": numbers(1.0),  # mean over jobsets
-        "mean_worst_slowdown": numbers(1.0),  # mean over jobsets
+        "p99_slowdown": numbers(1.0),  # mean over jobsets, as the next
+        **{f"p99_slowdown_{end}": numbers(0.0) for end in ("low", "high")},
+        "mean_longest_wait": numbers(0.0),  # steps
+        **{f"mean_longest_wait_{end}": numbers(0.0) for end in ("low", "high")},
         "worst_slowdown": numbers(1.0),  # of all
         "longest_wait": integers(0),  # of all
+        "never_started": integers(0),  # measured jobs that had not when their stream was cut; waits until then count
         "utilisation": numbers(0.0),
         **{f"slowdown_length_{length}": numbers(1.0, nullable=True) for length in range(1, LENGTHS + 1)},
-        # of the backlog, per 100 steps
-        **{name: finite() for name in ("growth", "growth_low", "growth_high")},
-        "unfinished": integers(0),
+        # per 100 measured steps: more jobs that wait, and jobs that finish
+        **{f"{name}{end}": finite() for name in ("growth", "finished") for end in ("", "_low", "_high")},
+        "overload": pa.Column(bool),  # arrivals end with the measured steps
     },
     ["scenario", "load", "policy"],
 )

@@ -48,7 +48,8 @@ def run(params: Params) -> None:
         first = [words.objectives(objectives), loads_markdown(loads)]
         sections = [section for one in told for section in one.sections]
         single = {name for name in params.scenarios if storage.read_chosen(name).single}
-        text = words.document(comparison, delay, first, sections, bounded, single)
+        judged = ~comparison["scenario"].isin([name for one in told for name in one.overloads])
+        text = words.document(comparison[judged], delay, first, sections, bounded, single)
         storage.write(storage.REPORTS / "comparison.md", text.encode())
         run.figure(storage.REPORTS / "comparison.md")
         findings = [line for one in told for line in one.findings]

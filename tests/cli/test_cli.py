@@ -194,7 +194,7 @@ def test_completion_is_offered_for_the_program_and_not_for_python() -> None:
 def test_params_are_checked_without_running_anything(command: Command) -> None:
     outcome = command("check")
     assert (outcome.code, outcome.err) == (0, "")
-    there = "online, offline, streams, machines, shares"
+    there = "online, offline, streams, overload, machines, shares"
     said = f"params.yaml: as it should be; scenarios {there}; agents deeprm, "
     assert outcome.out.startswith(said)
     Path("params.yaml").write_text(Path("params.yaml").read_text().replace("recipe: ours", "recipe: our", 1))

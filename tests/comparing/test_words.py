@@ -132,7 +132,10 @@ def test_of_no_comparison_there_is_no_table() -> None:
 def streams() -> pd.DataFrame:
     """Two loads of one stream, of two policies each."""
     rows = [(70, "sjf", 3.0, 0.0, 0), (70, "net", 2.5, 0.0, 0), (110, "sjf", 30.0, 4.0, 3), (110, "net", 40.0, 2.0, 0)]
-    frame = pd.DataFrame(rows, columns=["load", "policy", "slowdown", "growth", "unfinished"])
+    frame = pd.DataFrame(rows, columns=["load", "policy", "slowdown", "growth", "never_started"])
+    frame = frame.assign(overload=frame["load"] > 100, finished=48.5, finished_low=48.0, finished_high=49.0)
+    frame = frame.assign(p99_slowdown_low=11.0, p99_slowdown_high=14.0, mean_longest_wait=300.0)
+    frame = frame.assign(mean_longest_wait_low=280.0, mean_longest_wait_high=310.0)
     frame = frame.assign(scenario="endless", n=24, jobs=900, longest_wait=412, utilisation=0.7012, p99_slowdown=12.34)
     frame = frame.assign(slowdown_low=frame["slowdown"] - 0.5, slowdown_high=frame["slowdown"] + 1)
     frame = frame.assign(growth_low=frame["growth"] - 1, growth_high=frame["growth"] + 0.25)
@@ -144,14 +147,18 @@ def test_a_stream_has_a_table_a_load_with_slowdown_tail_use_and_growth() -> None
     first, second = stream_tables(streams()).split("\n\n**endless**, load 110: ")
     assert first.startswith("**endless**, load 70: jobs that arrive in the measured steps of 24 streams.")
     assert first.splitlines()[2:] == [
-        "| policy | Mean slowdown | 99th percentile | Worst wait | Utilisation | Growth |",
-        "| --- | ---: | ---: | ---: | ---: | ---: |",
-        "| net | 2.50 (2.00 to 3.50) | 12.3 | 412 | 70.1 % | +0.00 (-1.00 to +0.25) |",
-        "| sjf | 3.00 (2.50 to 4.00) | 12.3 | 412 | 70.1 % | +0.00 (-1.00 to +0.25) |",
+        "| policy | Mean slowdown | 99th percentile | Longest wait | Never started | Finished | Utilisation | Growth |",
+        "| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |",
+        "| net | 2.50 (2.00 to 3.50) | 12.3 (11.0 to 14.0) | 300 (280 to 310), 412 | 0 | 48.50 (48.00 to 49.00) | "
+        "70.1 % | +0.00 (-1.00 to +0.25) |",
+        "| sjf | 3.00 (2.50 to 4.00) | 12.3 (11.0 to 14.0) | 300 (280 to 310), 412 | 0 | 48.50 (48.00 to 49.00) | "
+        "70.1 % | +0.00 (-1.00 to +0.25) |",
     ]
-    assert [row.split(" |")[:2] for row in second.splitlines()[4:]] == [
-        ["| sjf", " 30.00† (29.50 to 31.00)"],
-        ["| net", " 40.00 (39.50 to 41.00)"],
+    assert "An overload" not in first
+    assert "An overload: judge by what is finished and by growth." in second
+    assert [row.split(" |")[:2] + row.split(" |")[4:5] for row in second.splitlines()[4:]] == [
+        ["| net", " 40.00 (39.50 to 41.00)", " 0"],  # in order of growth
+        ["| sjf", " 30.00† (29.50 to 31.00)", " 3"],
     ]
 
 

@@ -447,7 +447,7 @@ def test_a_scenario_has_its_own_agents_and_those_that_are_carried_over_to_it() -
     values = raw()
     values["agents"]["mine"] = copy.deepcopy(values["agents"]["deeprm"])
     values["agents"]["mine"] |= {"scenario": "streams"}
-    values["agents"]["mine"]["finetune"]["loads"] = [90]
+    values["agents"]["mine"]["finetune"]["loads"] = [60]
     assert checked(values).agents_of("streams") == ["mine", "deeprm3"]
     assert checked(values).transfer("streams").agent == "deeprm3"
     with pytest.raises(

@@ -11,6 +11,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
+from pipeline.comparing.words import OF_STREAMS
 from pipeline.errors import UserError
 from pipeline.report.changes import (
     Change,
@@ -90,7 +91,8 @@ def foreseen(closes: float = 0.25, low: float = 0.0, high: float = 0.5) -> pd.Da
 
 def streams() -> pd.DataFrame:
     """Two policies on one stream; the better one comes last, and left jobs unfinished."""
-    frame = pd.DataFrame({"policy": ["sjf", "net"], "slowdown": [7.5, 6.0], "unfinished": [0, 2]})
+    frame = pd.DataFrame({"policy": ["sjf", "net"], "slowdown": [7.5, 6.0], "never_started": [0, 2]})
+    frame = frame.assign(overload=False)
     frame = frame.assign(scenario="endless", load=95, n=24, jobs=900, longest_wait=412, utilisation=0.905)
     frame = frame.assign(slowdown_low=5.0, slowdown_high=8.0, p99_slowdown=61.25)
     frame = frame.assign(growth=[0.1, -0.25], growth_low=-0.5, growth_high=0.75)
@@ -298,14 +300,21 @@ def test_an_agent_that_is_carried_over_has_a_verdict_in_each_scenario_and_its_ho
 # Streams
 
 
+NINE = "9.00 (9.00 to 9.00)"
+
+
+def growth(mean: str) -> str:
+    return f"{mean} (-0.50 to +0.75)"
+
+
 def test_streams_have_a_table_a_load_with_the_best_policy_first() -> None:
     page = Page(html(content(streams=streams())))
     assert page.open == []
     (table,) = [rows for rows in page.tables if "Growth " in rows[0]]
     assert [[" ".join(cell.split()) for cell in row] for row in table] == [
-        ["Policy", "Mean slowdown", "99th percentile", "Worst wait", "Utilisation", "Growth"],
-        ["net", "6.00† (5.00 to 8.00)", "61.2", "412", "90.5 %", "-0.25 (-0.50 to +0.75)"],
-        ["sjf", "7.50 (5.00 to 8.00)", "61.2", "412", "90.5 %", "+0.10 (-0.50 to +0.75)"],
+        ["Policy", *OF_STREAMS],
+        ["net", "6.00† (5.00 to 8.00)", "61.2† (9.0 to 9.0)", "9† (9 to 9), 412", "2", NINE, "90.5 %", growth("-0.25")],
+        ["sjf", "7.50 (5.00 to 8.00)", "61.2 (9.0 to 9.0)", "9 (9 to 9), 412", "0", NINE, "90.5 %", growth("+0.10")],
     ]
     assert "Scenario endless at load 95 %, n = 24 streams" in page.text
     assert "#streams" in [link.get("href") for link in page.of("a")]

@@ -120,7 +120,7 @@ def test_hindsight_and_streams_are_on_the_page_where_there_are_any(command: Comm
     frame = frame.assign(hindsight=1.5, bound=1.0)[list(HINDSIGHT_SUMMARY.columns)]
     storage.write_table(outputs / "reports/hindsight.csv", frame, HINDSIGHT_SUMMARY)
     whole = {"scenario": "streams", "load": 95, "policy": "deeprm", "n": 24, "jobs": 9, "longest_wait": 7}
-    rest = {name: 2.5 for name in STREAM_SUMMARY.columns if name not in whole} | {"unfinished": 0}
+    rest = {name: 2.5 for name in STREAM_SUMMARY.columns if name not in whole} | {"never_started": 0, "overload": False}
     stream = pd.DataFrame([whole | rest])[list(STREAM_SUMMARY.columns)]
     storage.write_table(outputs / "reports/stream_summary.csv", stream, STREAM_SUMMARY)
     page, _ = report(command)

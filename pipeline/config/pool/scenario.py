@@ -86,7 +86,9 @@ class Demand(Frozen):
 class Streaming(Frozen):
     """Jobs arrive over `steps` steps: several a step (poisson), at most one (bernoulli), or many at a time (bursts).
 
-    Of a stream, only jobs that arrive in the steps `measured` = [first, after) count; the others are played as well.
+    Of a stream, only jobs that arrive in the steps `measured` = [first, after) count; the others are played as well,
+    and an episode ends once all measured jobs have started. Where arrivals end with the measured steps, nobody waits
+    for these jobs: an overload, told by what is finished in the measured steps and by how the backlog grows.
     """
 
     name: Literal["poisson", "bernoulli", "bursts"]
@@ -161,6 +163,11 @@ class PoolScenario(Frozen):
         """Return the steps [first, after) whose arrivals alone are measured; None where all jobs are."""
         return None if isinstance(self.arrivals, AtOnce) else self.arrivals.measured
 
+    @property
+    def overload(self) -> bool:
+        """Return whether this is a stream that ends with its measured steps."""
+        return self.measured is not None and isinstance(of := self.arrivals, Streaming) and of.steps == self.measured[1]
+
     def with_log_capacity(self, workload: Synthetic | PoolLog) -> "PoolScenario":
         """Return the scenario with the log's own capacity, where its workload is a log that sets one.
 
@@ -193,6 +200,15 @@ class PoolScenario(Frozen):
     def _all_jobs_are_seen(self) -> "PoolScenario":
         if isinstance(self.arrivals, AtOnce) and self.arrivals.jobs > self.slots + self.backlog:
             raise ValueError(f"arrivals.jobs {self.arrivals.jobs} exceed slots {self.slots} + backlog {self.backlog}")
+        return self
+
+    @model_validator(mode="after")
+    def _no_stream_is_played_after_its_arrivals(self) -> "PoolScenario":
+        if isinstance(self.arrivals, Streaming) and self.measured is not None and self.step_limit > self.arrivals.steps:
+            raise ValueError(
+                f"step_limit: expected at most arrivals.steps {self.arrivals.steps}, for jobs arrive as long as a "
+                f"stream is played, got {self.step_limit}"
+            )
         return self
 
     @model_validator(mode="after")

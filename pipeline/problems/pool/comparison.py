@@ -32,6 +32,7 @@ def stream_summary(
     scenario: str,
     settings: Evaluation,
     rng: np.random.Generator,
+    overload: bool = False,
 ) -> pd.DataFrame:
     """Return every metric of each policy of one stream, at each load; no rows of a scenario that is none.
 
@@ -44,45 +45,46 @@ def stream_summary(
         scenario: its name.
         settings: of the bootstrap.
         rng: from the same seed, the interval of slowdown is that of `statistics.summary`.
+        overload: do arrivals end with the measured steps?
     """
     if backlogs.empty:
         return empty(STREAM_SUMMARY)
     policies = list(jobsets["policy"].unique())
-    growth = backlogs.drop_duplicates(KEYS)
-    tables = []
+    backlog, tables = backlogs.drop_duplicates(KEYS), []
     for load, part in jobsets.groupby("load"):
         counts = resample(part["jobset"].nunique(), settings.resamples, rng)
         means: dict[str, FloatArray] = {}
         for name, rows, column in (
             ("slowdown", part, "mean_slowdown"),
-            ("growth", growth[growth["load"] == load], "growth"),
+            ("p99_slowdown", part, "p99_slowdown"),
+            ("mean_longest_wait", part, "longest_wait"),
+            ("growth", backlog[backlog["load"] == load], "growth"),
+            ("finished", backlog[backlog["load"] == load], "finished"),
         ):
             value = by_jobset(rows, policies, column).to_numpy()
             resampled = np.asarray(counts @ value / len(value))
             low, high = interval(resampled[1:], settings.confidence, len(value))
             means |= {name: resampled[0], f"{name}_low": low, f"{name}_high": high}
         others = _beside(part, classes[classes["load"] == load], policies)
-        tables.append(pd.DataFrame({"scenario": scenario, "load": load, "policy": policies, **means, **others}))
+        about = {"scenario": scenario, "load": load, "policy": policies, "overload": overload}
+        tables.append(pd.DataFrame(about | means | others))
     return pd.concat(tables, ignore_index=True)[list(STREAM_SUMMARY.columns)]
 
 
 def _beside(part: pd.DataFrame, classes: pd.DataFrame, policies: list[str]) -> dict[str, FloatArray | IntArray]:
     """Return what has no interval, of each policy at one load."""
     scored = part.groupby("policy")
-    averages = scored[["p99_slowdown", "worst_slowdown", "utilisation"]].mean().loc[policies]
     totals = scored[["jobs", "unfinished"]].sum().loc[policies]
     slowdown = classes.pivot(index="policy", columns="length", values="mean_slowdown")
     slowdown = slowdown.reindex(index=policies, columns=range(1, LENGTHS + 1))
     return {
         "n": scored.size().loc[policies].to_numpy(),
         "jobs": totals["jobs"].to_numpy(),
-        "p99_slowdown": averages["p99_slowdown"].to_numpy(),
-        "mean_worst_slowdown": averages["worst_slowdown"].to_numpy(),
         "worst_slowdown": scored["worst_slowdown"].max().loc[policies].to_numpy(),
-        "longest_wait": classes.groupby("policy")["longest_wait"].max().loc[policies].to_numpy(),
-        "utilisation": averages["utilisation"].to_numpy(),
+        "longest_wait": scored["longest_wait"].max().loc[policies].to_numpy(),
+        "utilisation": scored["utilisation"].mean().loc[policies].to_numpy(),
         **{f"slowdown_length_{length}": slowdown[length].to_numpy() for length in slowdown.columns},
-        "unfinished": totals["unfinished"].to_numpy(),
+        "never_started": totals["unfinished"].to_numpy(),
     }
 
 
@@ -132,6 +134,7 @@ def evidence(params: Params, scenarios: Sequence[str]) -> Evidence:
         figures=figures,
         sections=[words.stream_tables(streams), *said, hindsight_markdown(foreseen)],
         findings=said,
+        overloads=[name for name in measured if params.pool_scenario(name).overload],
     )
 
 
@@ -153,7 +156,8 @@ def _backlog(params: Params, name: str) -> bytes:
 def _stream(params: Params, name: str) -> pd.DataFrame:
     backlog, classes = (storage.read_also(params, name, TABLES, table) for table in ("backlog", "fairness"))
     results, rng = storage.read_jobset_results(params, name, TABLES), np.random.default_rng(params.seed)
-    return stream_summary(results, backlog, classes, name, params.evaluation, rng)
+    overload = params.pool_scenario(name).overload
+    return stream_summary(results, backlog, classes, name, params.evaluation, rng, overload)
 
 
 def _closed(params: Params, name: str) -> pd.DataFrame:

@@ -63,7 +63,7 @@ def watch(
     witness.catch_up()
     end = simulator.schedule()
     steps = int(end.steps[0])
-    _, slowdown, unfinished = outcome(jobset, end, step_limit)
+    _, slowdown, _, unfinished = outcome(jobset, end, step_limit)
     finish, start, left = (np.where(one < 0, np.nan, one) for one in (end.finish, end.start, witness.left))
     finish = np.where(np.isnan(finish), steps, finish)
     return Trace(name, start, finish, left, slowdown, steps, int(unfinished.sum()), described, witness.withheld)

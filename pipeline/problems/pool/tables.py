@@ -24,7 +24,7 @@ def jobs_schema(resources: Iterable[str], estimates: bool = False) -> pa.DataFra
 
 
 # What became of each job under each policy; finish and slowdown of an unfinished job are the cap's lower bound. Of
-# streams, the measured jobs only, numbered as in their jobset.
+# streams, the measured jobs only, numbered as in their jobset, and unfinished are those that never started.
 JOB_RESULTS = pa.DataFrameSchema(
     {
         "policy": pa.Column(str),
@@ -57,6 +57,7 @@ JOBSET_RESULTS = pa.DataFrameSchema(
         "p50_slowdown": numbers(1.0),
         "p99_slowdown": numbers(1.0),
         "worst_slowdown": numbers(1.0),
+        "longest_wait": integers(0),  # steps from arrival to start; of a job that never started a lower bound
         "completion_time": numbers(1.0),
         "makespan": integers(1),
         "utilisation": numbers(0.0),

@@ -39,7 +39,7 @@ def write_jobsets(scenario: str) -> Path:
     folder = storage.results_folder("heuristics", scenario)
     rows = [(policy, k, mean) for policy, means in SLOWDOWN.items() for k, mean in enumerate(means)]
     frame = pd.DataFrame(rows, columns=["policy", "jobset", "mean_slowdown"])
-    frame = frame.assign(load=90, jobs=50, makespan=60, unfinished=0, utilisation=0.8)
+    frame = frame.assign(load=90, jobs=50, makespan=60, unfinished=0, utilisation=0.8, longest_wait=90)
     write(folder, "jobsets", frame, JOBSET_RESULTS)
     return folder
 

@@ -3,7 +3,8 @@
 Of a stream, `measured_part` leaves the jobs that count (`play`).
 
 Slowdown is DeepRM's (section 3): time from arrival to completion over duration. A job that the step limit cut off is
-counted as if it had finished there, a lower bound, and is flagged, so that no policy gains by leaving jobs undone.
+counted as if it had finished there, a lower bound, and is flagged, so that no policy gains by leaving jobs undone. Of
+streams, whose started jobs are known to finish, these are the jobs that never started.
 """
 
 from typing import NamedTuple
@@ -24,6 +25,7 @@ class Outcome(NamedTuple):
 
     finish: IntArray  # [J]  step after the last one; of an unfinished job the step limit
     slowdown: FloatArray  # [J]
+    wait: IntArray  # [J]  steps from arrival to start; of a job that never started a lower bound
     unfinished: BoolArray  # [J]
 
 
@@ -33,7 +35,8 @@ def outcome(batch: JobBatch, schedule: Schedule, step_limit: int) -> Outcome:
     cut = np.maximum(step_limit, batch.arrival + 1)  # a job may be due after the cut
     finish = np.where(unfinished, cut, schedule.finish).astype(np.int64)
     slowdown = (finish - batch.arrival) / batch.duration
-    return Outcome(finish, np.where(unfinished, np.maximum(slowdown, 1.0), slowdown), unfinished)
+    wait = np.where(schedule.start >= 0, schedule.start, finish) - batch.arrival
+    return Outcome(finish, np.where(unfinished, np.maximum(slowdown, 1.0), slowdown), wait, unfinished)
 
 
 class Span(NamedTuple):
@@ -41,7 +44,6 @@ class Span(NamedTuple):
 
     first: int
     after: int
-    steps: int  # in which jobs arrive
     capacity: tuple[int, ...]  # [R]
 
     def measures(self, batch: JobBatch) -> BoolArray:
@@ -54,7 +56,7 @@ def span_of(scenario: PoolScenario) -> Span | None:
     arrivals = scenario.arrivals
     if not isinstance(arrivals, Streaming) or arrivals.measured is None:
         return None
-    return Span(*arrivals.measured, arrivals.steps, tuple(scenario.resources.values()))
+    return Span(*arrivals.measured, tuple(scenario.resources.values()))
 
 
 def job_results(
@@ -62,7 +64,7 @@ def job_results(
 ) -> pd.DataFrame:
     """Return what became of each job; load and jobset [B] name the episodes."""
     must_be_whole(load, jobset, batch, len(schedule.steps))
-    finish, slowdown, unfinished = outcome(batch, schedule, step_limit)
+    finish, slowdown, _, unfinished = outcome(batch, schedule, step_limit)
     episode = batch.episode
     columns = {
         "policy": policy,
@@ -84,7 +86,7 @@ def jobset_results(
 ) -> pd.DataFrame:
     """Return the metrics of each jobset; load and jobset [B] name the episodes."""
     must_be_whole(load, jobset, batch, len(schedule.steps))
-    finish, slowdown, unfinished = outcome(batch, schedule, step_limit)
+    finish, slowdown, wait, unfinished = outcome(batch, schedule, step_limit)
     jobs, resources = np.diff(batch.first), batch.demand.shape[1]
     ordered = slowdown[np.lexsort((slowdown, batch.episode))]
     columns = {
@@ -96,6 +98,7 @@ def jobset_results(
         "p50_slowdown": percentile(ordered, batch.first, 0.50),
         "p99_slowdown": percentile(ordered, batch.first, 0.99),
         "worst_slowdown": ordered[batch.first[1:] - 1],
+        "longest_wait": np.maximum.reduceat(wait, batch.first[:-1]),
         "completion_time": jobset_means(batch, (finish - batch.arrival).astype(float)),
         "makespan": schedule.steps.astype(np.int64),
         "utilisation": schedule.used / (resources * schedule.steps),

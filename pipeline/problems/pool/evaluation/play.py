@@ -2,13 +2,14 @@
 
 Heuristics with a compiled rule play to their end by themselves; the other policies go in lock step, all at once.
 
-A stream has no end; a jobset is a long piece of one. It begins in an empty cluster and its arrivals stop, so only jobs
-that arrive in the steps [first, after) are measured: what comes before is warm-up, and what comes behind keeps the
-cluster as busy as it was until the measured jobs are through. All jobs are played. Intervals are over independent
-replications, the jobsets, each with a warm-up of its own; there are no batch means.
+A stream has no end; a jobset is a long piece of one. It begins in an empty cluster, so only jobs that arrive in the
+steps [first, after) are measured: what comes before is warm-up. Jobs go on arriving until the last measured one has
+started, so that no policy gains by keeping jobs for a time when none arrive; one that has not started when the piece
+ends never did. Intervals are over independent replications, the jobsets, each with a warm-up of its own; there are no
+batch means.
 
-At 100 % load or more a mean slowdown tells the length of the piece and little else. There the growth of the backlog
-tells policies apart: how many more jobs wait after every 100 steps.
+At a load that the cluster cannot sustain, a mean slowdown tells the length of the piece and little else. There policies
+are told apart by the jobs that finish in 100 measured steps, and by how many more wait behind these.
 """
 
 from collections.abc import Mapping, Sequence
@@ -45,8 +46,8 @@ def stream_results(
 ) -> StreamResults:
     """Return what became of the measured jobs, and of the backlog; load and jobset [B] name the episodes.
 
-    Utilisation is that of the measured steps, whoever's jobs they ran. Makespan and the share of steps in which a job
-    was withheld stay those of the whole episode.
+    Utilisation is that of the measured steps, whoever's jobs they ran. Makespan, here the step in which the last
+    measured job started, and the share of steps in which a job was withheld stay those of the whole episode.
 
     Raises:
         UserError: a jobset has no measured job.
@@ -77,13 +78,13 @@ def utilisation(batch: JobBatch, schedule: Schedule, span: Span) -> FloatArray:
 def backlog(
     policy: str, load: IntArray, jobset: IntArray, batch: JobBatch, schedule: Schedule, span: Span
 ) -> pd.DataFrame:
-    """Return how many jobs waited, and were in the system, in some steps; measured or not."""
-    looks = np.unique(np.linspace(0, span.steps, LOOKS).round().astype(np.int64))
+    """Return how many jobs waited, and were in the system, in some steps until the last measured; measured or not."""
+    looks = np.unique(np.linspace(0, span.after - 1, LOOKS).round().astype(np.int64))
     parts = []
     for b in range(batch.episodes):
         mine = slice(batch.first[b], batch.first[b + 1])
         arrived, started, left = (
-            passed(time[mine], span.steps) for time in (batch.arrival, schedule.start, schedule.finish)
+            passed(time[mine], span.after) for time in (batch.arrival, schedule.start, schedule.finish)
         )
         waiting = arrived - started
         columns = {
@@ -94,6 +95,7 @@ def backlog(
             "waiting": waiting[looks],
             "in_system": (arrived - left)[looks],
             "growth": PER_STEPS * slope(waiting[span.first : span.after]),
+            "finished": PER_STEPS * (left[span.after] - left[span.first]) / (span.after - span.first),
         }
         parts.append(pd.DataFrame(columns))
     return pd.concat(parts, ignore_index=True)
@@ -138,13 +140,12 @@ def fairness(policy: str, load: IntArray, part: JobBatch, schedule: Schedule, st
     The classes are those of all jobs, whatever their load, and so the same for every policy.
     """
     fate = outcome(part, schedule, step_limit)
-    begun = np.where(schedule.start >= 0, schedule.start, fate.finish)
     columns = {
         "load": load.astype(np.int64)[part.episode],
         "length": 1 + np.searchsorted(length_bounds(part.duration), part.duration),
         "duration": part.duration.astype(np.int64),
         "slowdown": fate.slowdown,
-        "wait": (begun - part.arrival).astype(np.int64),
+        "wait": fate.wait,
         "unfinished": fate.unfinished.astype(np.int64),
     }
     frame = pd.DataFrame(columns)

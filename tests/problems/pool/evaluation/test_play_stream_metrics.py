@@ -27,7 +27,7 @@ from pipeline.simulation.results import Results
 
 STEP_LIMIT = 10
 LOAD, JOBSET = np.array([70, 130]), np.array([0, 4])
-SPAN = Span(first=2, after=4, steps=5, capacity=(2, 4))
+SPAN = Span(first=2, after=4, capacity=(2, 4))
 SETTINGS = Evaluation(resamples=200, confidence=0.9)
 
 
@@ -69,6 +69,7 @@ def test_metrics_of_a_jobset_are_those_of_its_measured_jobs() -> None:
     assert (first["jobs"], second["jobs"]) == (2, 3)
     assert first["mean_slowdown"] == first["p50_slowdown"] == pytest.approx((4 + 1.75) / 2)
     assert (first["worst_slowdown"], second["worst_slowdown"]) == (4, 7)
+    assert (first["longest_wait"], second["longest_wait"]) == (3, 7)  # 7: never started, up to the cut
     assert second["p99_slowdown"] == pytest.approx(1.5 + 0.98 * 5.5)
     assert first["completion_time"] == pytest.approx((4 + 7) / 2)
     assert (first["unfinished"], second["unfinished"]) == (0, 2)
@@ -86,11 +87,11 @@ def test_utilisation_is_that_of_the_measured_steps_whoever_runs_in_them() -> Non
 def test_a_job_that_starts_as_it_arrives_does_not_wait() -> None:
     table = STREAM_BACKLOG.validate(results().others["backlog"])
     first, second = table[table["jobset"] == 0], table[table["jobset"] == 4]
-    assert first["step"].tolist() == [0, 1, 2, 3, 4, 5]
-    assert first["waiting"].tolist() == [0, 1, 1, 2, 3, 2]
-    assert first["in_system"].tolist() == [1, 2, 2, 3, 4, 3]
-    assert second["waiting"].tolist() == [0, 0, 1, 2, 2, 1]
-    assert second["in_system"].tolist() == [0, 0, 1, 3, 3, 2]
+    assert first["step"].tolist() == [0, 1, 2, 3]  # 3: the last that is measured
+    assert first["waiting"].tolist() == [0, 1, 1, 2]
+    assert first["in_system"].tolist() == [1, 2, 2, 3]
+    assert second["waiting"].tolist() == [0, 0, 1, 2]
+    assert second["in_system"].tolist() == [0, 0, 1, 3]
 
 
 def test_growth_is_the_slope_of_jobs_waiting_over_the_measured_steps() -> None:
@@ -102,8 +103,14 @@ def test_growth_is_the_slope_of_jobs_waiting_over_the_measured_steps() -> None:
     assert one_step["growth"].unique().tolist() == [0.0]
 
 
+def test_what_finishes_in_the_measured_steps_is_told_by_100_steps() -> None:
+    # Of the first stream's jobs, which finish at 2, 5, 6, 10 and 11, two end in steps 2 to 5; of the second's one.
+    table = backlog("sjf", LOAD, JOBSET, *played(), SPAN._replace(after=6)).drop_duplicates("jobset")
+    assert table["finished"].tolist() == [50.0, 25.0]
+
+
 def test_the_backlog_of_a_long_stream_is_told_at_twelve_steps() -> None:
-    table = backlog("sjf", LOAD, JOBSET, *played(), SPAN._replace(steps=2500))
+    table = backlog("sjf", LOAD, JOBSET, *played(), SPAN._replace(after=2501))
     assert table.groupby("jobset").size().tolist() == [12, 12]
     assert table["step"].tolist()[:3] == [0, 227, 455]
     assert table["step"].max() == 2500
@@ -130,7 +137,13 @@ def test_a_jobset_without_a_measured_job_is_refused_with_its_name() -> None:
 def test_only_a_stream_has_a_span() -> None:
     assert span_of(TINY) is None
     stream = TINY.model_copy(update={"arrivals": Streaming(name="poisson", steps=12, measured=(3, 9))})
-    assert span_of(stream) == Span(3, 9, 12, (4, 4))
+    assert span_of(stream) == Span(3, 9, (4, 4))
+
+
+def test_a_stream_is_an_overload_where_arrivals_end_with_the_measured_steps() -> None:
+    ends, goes_on = (Streaming(name="poisson", steps=steps, measured=(3, 9)) for steps in (9, 12))
+    found = [TINY.model_copy(update={"arrivals": arrivals}).overload for arrivals in (ends, goes_on, TINY.arrivals)]
+    assert found == [True, False, False]
 
 
 JOBSETS = {load: [tiny_jobset(load, 0, number) for number in range(4)] for load in (80, 200)}
@@ -138,12 +151,24 @@ BOTH = {name: HEURISTICS[name] for name in ("fcfs", "sjf")}
 tiny_score = partial(score, BOTH, JOBSETS, Cluster.of(TINY), 60, 5)
 
 
+def test_a_stream_that_is_over_early_has_the_measured_jobs_of_one_that_is_played_on() -> None:
+    span = Span(3, 9, (4, 4))
+    whole, early = (
+        score(BOTH, JOBSETS, Cluster.of(TINY)._replace(measured=measured), 60, 5, measured=span)
+        for measured in (None, (3, 9))
+    )
+    for name, done in early.items():
+        pd.testing.assert_frame_equal(done.jobs.drop(columns="withheld"), whole[name].jobs.drop(columns="withheld"))
+        pd.testing.assert_frame_equal(done.others["fairness"], whole[name].others["fairness"])
+        assert (done.jobsets["makespan"] < whole[name].jobsets["makespan"]).all()
+
+
 def by_job(done: Results) -> pd.DataFrame:
     return done.jobs.set_index(["load", "jobset", "job"])
 
 
 def test_jobs_that_are_not_measured_are_played_all_the_same() -> None:
-    everything, some = tiny_score(), tiny_score(measured=Span(3, 9, 12, (4, 4)))
+    everything, some = tiny_score(), tiny_score(measured=Span(3, 9, (4, 4)))
     for name, done in some.items():
         every, kept = by_job(everything[name]), by_job(done)
         assert 0 < len(kept) < len(every)
@@ -152,7 +177,7 @@ def test_jobs_that_are_not_measured_are_played_all_the_same() -> None:
 
 
 def test_a_stream_that_is_measured_whole_has_the_tables_of_any_scenario() -> None:
-    everything, whole = tiny_score(), tiny_score(measured=Span(0, 12, 12, (4, 4)))
+    everything, whole = tiny_score(), tiny_score(measured=Span(0, 12, (4, 4)))
     for name, done in whole.items():
         pd.testing.assert_frame_equal(done.jobs, everything[name].jobs, check_exact=True)
         rest = done.jobsets.columns.drop("utilisation")
@@ -164,7 +189,7 @@ def test_a_stream_that_is_measured_whole_has_the_tables_of_any_scenario() -> Non
 def test_measured_over_the_whole_episode_utilisation_is_what_the_simulator_counts() -> None:
     everything = tiny_score()["sjf"].jobsets
     longest = int(everything["makespan"].max())
-    found = tiny_score(measured=Span(0, longest, longest, (4, 4)))["sjf"].jobsets
+    found = tiny_score(measured=Span(0, longest, (4, 4)))["sjf"].jobsets
     np.testing.assert_allclose(found["utilisation"] * longest, everything["utilisation"] * everything["makespan"])
 
 
@@ -174,7 +199,7 @@ def test_overload_is_shown_by_a_backlog_that_grows() -> None:
         arrival = np.arange(0, 40, every)
         return JobSet(arrival, np.full(len(arrival), 2), np.full((len(arrival), 1), 4))
 
-    cluster, span = Cluster((4,), 6, 3, 6, False), Span(10, 30, 40, (4,))
+    cluster, span = Cluster((4,), 6, 3, 6, False), Span(10, 30, (4,))
     done = score(BOTH, {50: [stream(4)], 200: [stream(1)]}, cluster, 200, 5, measured=span)["fcfs"]
     growth = done.others["backlog"].groupby("load")["growth"].mean()
     assert growth[50] == 0
@@ -184,13 +209,14 @@ def test_overload_is_shown_by_a_backlog_that_grows() -> None:
 def judged() -> tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame]:
     """Two policies on two jobsets of a load: jobset, backlog and fairness tables."""
     rows = [
-        ("sjf", 0, 10, 3.0, 20.0, 30.0, 0.5, 1, 4.0),
-        ("sjf", 1, 12, 5.0, 40.0, 90.0, 0.7, 0, 0.0),
-        ("hold", 0, 10, 2.0, 10.0, 11.0, 0.6, 0, -1.0),
-        ("hold", 1, 12, 4.0, 30.0, 33.0, 0.6, 0, -3.0),
+        ("sjf", 0, 10, 3.0, 20.0, 30.0, 70, 0.5, 1, 4.0),
+        ("sjf", 1, 12, 5.0, 40.0, 90.0, 50, 0.7, 0, 0.0),
+        ("hold", 0, 10, 2.0, 10.0, 11.0, 8, 0.6, 0, -1.0),
+        ("hold", 1, 12, 4.0, 30.0, 33.0, 6, 0.6, 0, -3.0),
     ]
-    names = ["policy", "jobset", "jobs", "mean_slowdown", "p99_slowdown", "worst_slowdown", "utilisation", "unfinished"]
-    frame = pd.DataFrame(rows, columns=[*names, "growth"]).assign(load=80, p50_slowdown=1.0, makespan=50)
+    names = ["policy", "jobset", "jobs", "mean_slowdown", "p99_slowdown", "worst_slowdown", "longest_wait"]
+    frame = pd.DataFrame(rows, columns=[*names, "utilisation", "unfinished", "growth"])
+    frame = frame.assign(load=80, p50_slowdown=1.0, makespan=50, finished=40.0)
     frame = frame.assign(completion_time=9.0, not_work_conserving=0.0)
     jobsets = JOBSET_RESULTS.validate(frame[list(JOBSET_RESULTS.columns)])
     looks = pd.concat([frame.assign(step=step, waiting=3, in_system=5) for step in (0, 50)], ignore_index=True)
@@ -213,12 +239,13 @@ def summed_up(seed: int = 1) -> pd.DataFrame:
 def test_the_summary_averages_over_jobsets() -> None:
     sjf, hold = summed_up().to_dict("records")
     assert (sjf["scenario"], sjf["policy"], hold["policy"], sjf["load"], sjf["n"]) == ("streams", "sjf", "hold", 80, 2)
-    assert (sjf["jobs"], sjf["unfinished"]) == (22, 1)
+    assert (sjf["jobs"], sjf["never_started"]) == (22, 1)
     assert (sjf["slowdown"], hold["slowdown"]) == (4.0, 3.0)
-    assert (sjf["p99_slowdown"], sjf["mean_worst_slowdown"], sjf["worst_slowdown"]) == (30.0, 60.0, 90.0)
+    assert (sjf["p99_slowdown"], sjf["mean_longest_wait"], sjf["worst_slowdown"]) == (30.0, 60.0, 90.0)
     assert (sjf["longest_wait"], hold["longest_wait"]) == (70, 8)
     assert sjf["utilisation"] == pytest.approx(0.6)
-    assert (sjf["growth"], hold["growth"]) == (2.0, -2.0)
+    assert (sjf["growth"], hold["growth"], sjf["finished"]) == (2.0, -2.0, 40.0)
+    assert not sjf["overload"]
     assert [sjf[f"slowdown_length_{length}"] for length in (1, 2)] == [2.0, 6.0]
     assert np.isnan(sjf["slowdown_length_3"])
 
@@ -231,6 +258,9 @@ def test_intervals_are_over_jobsets_and_those_of_slowdown_are_the_ones_of_every_
     pd.testing.assert_frame_equal(found[columns], usual[columns], check_exact=True)
     # Of two jobsets a resample has either twice or both, so that the interval reaches from one to the other.
     assert found[["growth_low", "growth_high"]].to_numpy().tolist() == [[0.0, 4.0], [-3.0, -1.0]]
+    assert found[["p99_slowdown_low", "p99_slowdown_high"]].to_numpy().tolist() == [[20.0, 40.0], [10.0, 30.0]]
+    waits = found[["mean_longest_wait_low", "mean_longest_wait_high"]]
+    assert waits.to_numpy().tolist() == [[50.0, 70.0], [6.0, 8.0]]
 
 
 def test_a_scenario_that_is_no_stream_has_no_summary() -> None:

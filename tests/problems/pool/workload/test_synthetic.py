@@ -201,6 +201,16 @@ def test_measured_steps_that_there_are_not_are_refused(params: Params, measured:
     )
 
 
+def test_a_stream_that_is_played_after_its_arrivals_is_refused(params: Params) -> None:
+    raw = params.scenarios["streams"].model_dump() | {"step_limit": 6001}
+    with pytest.raises(ValidationError) as told:
+        PoolScenario.model_validate(raw)
+    assert first_problem(told.value, raw, "params.yaml") == (
+        "params.yaml: step_limit: expected at most arrivals.steps 6000, for jobs arrive as long as a stream is played, "
+        "got 6001"
+    )
+
+
 def test_a_scenario_says_what_is_measured_of_it(params: Params) -> None:
     assert scenario(params).measured is None
     assert scenario(params, arrivals=AtOnce(name="at_once", jobs=30)).measured is None
