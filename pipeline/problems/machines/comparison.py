@@ -17,7 +17,10 @@ from pipeline.storage import Chosen
 
 def evidence(params: Params, scenarios: Sequence[str]) -> Evidence:
     """Return the summary that only many machines have."""
-    found = [summary(storage.read_jobset_results(params, name, TABLES), name) for name in scenarios]
+    found = [
+        summary(storage.read_jobset_results(params, name, TABLES), name, storage.read_chosen(name).best)
+        for name in scenarios
+    ]
     frame = pd.concat(found, ignore_index=True) if found else empty(SUMMARY)
     return Evidence({"machines_summary.csv": (frame, SUMMARY)}, {})
 

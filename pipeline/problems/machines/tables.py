@@ -50,8 +50,11 @@ SUMMARY = table(
         "wait": numbers(0.0),
         "p99_wait": numbers(0.0),
         "longest_wait": numbers(0.0),
+        "completion_time": numbers(0.0),
+        "makespan": above_zero(),
         "area_weighted_response": numbers(0.0),
         "unfinished": integers(0),
+        "from_end": pa.Column(bool),  # a gain over the best heuristic of the load that comes from the end of episodes
     },
     ["scenario", "load", "policy"],
 )

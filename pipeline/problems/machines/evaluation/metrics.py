@@ -9,12 +9,15 @@ that no policy gains by leaving jobs undone. Where some jobs are measured only t
 whole run time, and one that never started is the flagged one.
 """
 
+from collections.abc import Mapping
+
 import numpy as np
 import pandas as pd
 
-from pipeline.core import FloatArray, IntArray
+from pipeline.core import BoolArray, FloatArray, IntArray
 from pipeline.problems.machines.nouns import JobsBatch, Machines, Placed
 from pipeline.problems.machines.tables import JOB_RESULTS, JOBSET_RESULTS, SUMMARY
+from pipeline.schemas import empty
 from pipeline.simulation.outcomes import (
     Outcome,
     job_table,
@@ -24,6 +27,8 @@ from pipeline.simulation.outcomes import (
     outcome_of,
     timed_summary,
 )
+
+CLEARLY = 0.05  # part by which a makespan is longer that a gain is then put down to
 
 
 def outcome(jobs: JobsBatch, placed: Placed) -> Outcome:
@@ -71,9 +76,34 @@ def jobset_results(
     return table[list(JOBSET_RESULTS.columns)]
 
 
-def summary(frame: pd.DataFrame, scenario: str) -> pd.DataFrame:
-    """Return, at each load, the metrics of each policy that only scenarios of many machines have; no rows of others."""
-    return timed_summary(frame, scenario, SUMMARY, "wait", {"area_weighted_response": "area_weighted_response"})
+def summary(frame: pd.DataFrame, scenario: str, best: Mapping[int, str]) -> pd.DataFrame:
+    """Return, at each load, the metrics of each policy that only scenarios of many machines have; no rows of others.
+
+    Args:
+        frame: rows of JOBSET_RESULTS.
+        scenario: its name.
+        best: the best heuristic of each load, which `from_end` compares with.
+    """
+    if "area_weighted_response" not in frame:
+        return empty(SUMMARY)
+    own = {name: name for name in ("completion_time", "makespan", "area_weighted_response")}
+    rows = timed_summary(frame, scenario, SUMMARY.remove_columns(["from_end"]), "wait", own)
+    return rows.assign(from_end=from_end(rows, rows["load"].map(best)))[list(SUMMARY.columns)]
+
+
+def from_end(rows: pd.DataFrame, against: pd.Series) -> BoolArray:
+    """Return which rows gain by the end of their episodes: less slowdown than another policy, but clearly more makespan.
+
+    A policy that lets large jobs wait until no other arrives lowers the mean slowdown, and all ends later.
+
+    Args:
+        rows: one for each load and policy, with `bounded_slowdown` and `makespan`.
+        against: the other policy of each row.
+    """
+    keys = pd.MultiIndex.from_arrays([rows["load"], against])
+    other = rows.set_index(["load", "policy"])[["bounded_slowdown", "makespan"]].reindex(keys).to_numpy()
+    less = rows["bounded_slowdown"].to_numpy() < other[:, 0]
+    return np.asarray(less & (rows["makespan"].to_numpy() > (1.0 + CLEARLY) * other[:, 1]))
 
 
 def area_weighted(jobs: JobsBatch, value: FloatArray, machines: Machines) -> FloatArray:

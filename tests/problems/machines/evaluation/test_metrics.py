@@ -128,12 +128,24 @@ def test_an_empty_jobset_is_refused() -> None:
 def test_a_summary_has_the_mean_over_jobsets_and_the_longest_wait_of_all() -> None:
     first = jobset_table(BATCH, END)
     second = first.assign(jobset=1, longest_wait=90.0, mean_wait=0.0, unfinished=0)
-    table = SUMMARY.validate(summary(pd.concat([first, second]), "few"))
+    table = SUMMARY.validate(summary(pd.concat([first, second]), "few", {50: "sjf"}))
     row = table.iloc[0]
     assert (row["scenario"], row["load"], row["policy"], row["n"], row["jobs"]) == ("few", 50, "sjf", 2, 8)
     assert (row["wait"], row["longest_wait"], row["unfinished"]) == (130 / 8, 90, 2)
 
 
+def test_a_gain_with_a_clearly_longer_makespan_comes_from_the_end() -> None:
+    """Of 100 time units of the best heuristic, 105 are not clearly more, 106 are; a gain has less slowdown."""
+    first = jobset_table(BATCH, END)
+    policies = {"sjf": (2.0, 100.0), "later": (1.5, 106.0), "sooner": (1.5, 105.0), "worse": (2.5, 200.0)}
+    rows = [
+        first.assign(policy=policy, mean_bounded_slowdown=slow, makespan=long)
+        for policy, (slow, long) in policies.items()
+    ]
+    found = SUMMARY.validate(summary(pd.concat(rows), "few", {50: "sjf"})).set_index("policy")["from_end"]
+    assert found.to_dict() == {"sjf": False, "later": True, "sooner": False, "worse": False}
+
+
 def test_scenarios_in_steps_have_no_rows_in_it() -> None:
-    table = summary(pd.DataFrame({"load": [50], "policy": ["sjf"], "mean_slowdown": [1.0]}), "online")
+    table = summary(pd.DataFrame({"load": [50], "policy": ["sjf"], "mean_slowdown": [1.0]}), "online", {50: "sjf"})
     assert SUMMARY.validate(table).empty
