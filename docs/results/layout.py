@@ -24,6 +24,18 @@ def number(mean: float) -> str:
     return f"{mean:.2f}" if mean < 10 else f"{mean:.1f}" if mean < 100 else f"{mean:,.0f}"
 
 
+FROM_END = "†"  # after a slowdown: lower, while the makespan is clearly longer
+
+
+def change(own: float, other: float) -> str:
+    """Return a relative difference in percent.
+
+    >>> change(1.5, 1.0)
+    '+50.0 %'
+    """
+    return f"{100 * (own / other - 1):+.1f} %"
+
+
 def difference(row: pd.Series, digits: int = 1) -> str:
     """Return a relative difference with its 95 % interval, both in percent."""
     mean, low, high = (100 * row[name] for name in ("difference", "difference_low", "difference_high"))

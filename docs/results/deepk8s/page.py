@@ -1,15 +1,17 @@
 """Tables of ../deepk8s.md, from the run of params.yaml in this folder."""
 
+import re
 from pathlib import Path
 
 import as_published
 import layout
 import numpy as np
 import pandas as pd
-from layout import difference, number, table
+from layout import FROM_END, change, difference, number, table
 
 from pipeline.comparing.statistics import comparison
 from pipeline.config import load_params
+from pipeline.problems.machines.evaluation.metrics import CLEARLY
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[2]
@@ -46,15 +48,33 @@ def slowdown() -> str:
         sjf = {"sjf": dict.fromkeys(rows["load"].unique(), "sjf")}
         gaps = comparison(rows, log, sjf, settings, np.random.default_rng(1)).query("load == 'all'")
         means = rows.groupby(["policy", "load"])["mean_slowdown"].mean().groupby("policy").mean()
-        found[log] = means, gaps.set_index("policy")
+        took = rows.groupby(["policy", "load"])["completion_time"].mean().groupby("policy").mean()
+        found[log] = means, gaps.set_index("policy"), took, makespans(log)
     written = []
     for policy, name in POLICIES.items():
         cells = []
-        for log, (means, gaps) in found.items():
+        for log, (means, gaps, took, last) in found.items():
             who = f"{log}_{policy}" if policy in LEARNED else policy
-            cells += [_digits(means[who]), "" if who == "sjf" else difference(gaps.loc[who])]
+            late = who in last and last[who] > (1 + CLEARLY) * last["sjf"] and means[who] < means["sjf"]
+            cells.append(f"{_digits(means[who])} {FROM_END}" if late else _digits(means[who]))
+            if who == "sjf":
+                cells += ["", "", ""]
+                continue
+            cells += [difference(gaps.loc[who]), change(took[who], took["sjf"])]
+            cells.append(change(last[who], last["sjf"]) if who in last else "not kept")
         written.append([name, *cells])
-    return table(["policy", "openb", "to SJF", "CloudSimPy", "to SJF"], written)
+    to = ["to SJF", "completion time to SJF", "makespan to SJF"]
+    return table(["policy", "openb", *to, "CloudSimPy", *to], written)
+
+
+def makespans(log: str) -> dict[str, float]:
+    """Return the mean makespan over loads of each policy that the claims name."""
+    found = layout.claims(HERE / "claims.csv")
+    mine = found["figure"].str.endswith(log) & found["claim"].str.startswith("The makespan")
+    said = found[mine].iloc[:, list(found.columns).index("verdict") + 1].str.cat(sep="; ")
+    pairs = re.findall(r"(?:at load \d+|,) (\w+) ([\d.]+)(?=[,:])", said)
+    each = pd.DataFrame(pairs, columns=["policy", "makespan"]).astype({"makespan": float})
+    return dict(each.groupby("policy")["makespan"].mean())
 
 
 def _digits(mean: float) -> str:

@@ -15,6 +15,7 @@ from pipeline.schemas import PAPERS
 
 HERE = Path(__file__).resolve().parent
 KEPT = ["scenario", "policy", "load", "jobset", "unit", "unfinished", "mean_slowdown", "completion_time"]
+KEPT += ["makespan", "longest_wait"]
 
 
 def main() -> None:

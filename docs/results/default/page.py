@@ -15,13 +15,14 @@ from typing import NamedTuple
 import layout
 import numpy as np
 import pandas as pd
-from layout import difference, number, table
+from layout import FROM_END, change, difference, number, table
 from ruamel.yaml import YAML
 
 from pipeline import storage
 from pipeline.comparing.statistics import comparison
 from pipeline.config import Evaluation, load_params
 from pipeline.problems import problem_of
+from pipeline.problems.machines.evaluation.metrics import from_end
 from pipeline.simulation.results import slowdown_column
 from pipeline.stages.confirm import FOLDER
 
@@ -172,11 +173,23 @@ MACHINES = (
 
 
 def machines() -> str:
-    """Return bounded slowdown and wait on five machines, over all loads."""
+    """Return bounded slowdown and wait on five machines, over all loads, and what they cost."""
     slow = over_loads("comparison", "machines", "sjf", MACHINES)
     wait = over_loads("delay", "machines", "sjf", MACHINES)
+    keys = ["scenario", "load", "policy"]
+    rows = report("summary").merge(report("machines_summary")[[*keys, "bounded_slowdown", "longest_wait"]], on=keys)
+    rows = rows[rows["scenario"] == "machines"].reset_index(drop=True)
+    rows["gain"] = from_end(rows, pd.Series("sjf", index=rows.index))
+    each = rows.groupby("policy")
+    means, longest, gains = each[list(PRICES)].mean(), each["longest_wait"].max(), each["gain"].any()
+    written = []
+    for policy in MACHINES:
+        own, to = means.loc[policy], means.loc["sjf"]
+        prices = [change(own[name], to[name]) if policy != "sjf" else "" for name in PRICES]
+        mark = [f"{slow[policy][0]} {FROM_END}" if gains[policy] else slow[policy][0], slow[policy][1]]
+        written.append([policy, *mark, *wait[policy], *prices, number(longest[policy])])
     head = ["five machines", "bounded slowdown", "to SJF", "mean wait, time units", "to SJF"]
-    return table(head, [[policy, *slow[policy], *wait[policy]] for policy in MACHINES])
+    return table([*head, *(f"{name} to SJF" for name in PRICES.values()), "longest wait"], written)
 
 
 def price() -> str:
@@ -186,17 +199,13 @@ def price() -> str:
     rows = []
     for load in cells.loc["sjf"].index:
         own, other = cells.loc[("deepk8s_ppo", load)], cells.loc[("sjf", load)]
-        shown = [[number(own[name]), number(other[name]), _change(own[name], other[name])] for name in PRICES]
+        shown = [[number(own[name]), number(other[name]), change(own[name], other[name])] for name in PRICES]
         rows.append([f"{load} %", *(cell for part in shown for cell in part)])
     head = ["load", *(cell for name in PRICES.values() for cell in (f"{name}, PPO", "SJF", "PPO to SJF"))]
     return table(head, rows)
 
 
 PRICES = {"completion_time": "completion time", "makespan": "makespan"}
-
-
-def _change(own: float, other: float) -> str:
-    return f"{100 * (own / other - 1):+.1f} %"
 
 
 def shares() -> str:
