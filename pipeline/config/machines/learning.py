@@ -29,6 +29,8 @@ class DeepSets(Frozen):
 
     name: Literal["deepsets"]
     hidden: Wide  # units of its layers
+    # What it plays untrained: whatever its seed says, or the shortest job first on the first machine.
+    begins: Annotated[Literal["seed", "sjf"], Field(exclude_if=lambda word: word == "seed")] = "seed"
 
 
 class Linear(Frozen):

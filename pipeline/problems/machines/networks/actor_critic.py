@@ -10,10 +10,12 @@ import torch
 from torch import Tensor, nn
 
 from pipeline.learning import stored
-from pipeline.problems.machines.networks.features import AREA, AREA_AHEAD, THERE, Features, Shape
+from pipeline.problems.machines.networks.features import AREA, AREA_AHEAD, DURATION, THERE, Features, Shape
 
 BEGINS = {"area": AREA, "area_ahead": AREA_AHEAD}  # what is small comes first
 LITTLE = -20.0  # score of void at first: below that of any job
+SHARPNESS = 4.0  # of chances at first, where a network begins as SJF: half the duration is four times as likely
+VOID_LATER = -60.0  # score of void there, below that of a job of 10^10 units of time
 
 
 class ActorCritic(nn.Module):
@@ -64,7 +66,7 @@ class Vector(ActorCritic):
 class DeepSets(ActorCritic):
     """Scores of pairs with shared weights."""
 
-    def __init__(self, shape: Shape, hidden: int) -> None:
+    def __init__(self, shape: Shape, hidden: int, begins: str = "seed") -> None:
         super().__init__(shape)
         self.of_job = nn.Sequential(nn.Linear(shape.of_job, hidden), nn.ReLU())
         self.of_machine = nn.Sequential(nn.Linear(shape.of_machine, hidden), nn.ReLU())
@@ -77,6 +79,16 @@ class DeepSets(ActorCritic):
         self.direct = nn.Linear(shape.of_job, 1, bias=False)  # a heuristic is mostly a sum of logarithms
         self.void = nn.Linear(hidden, 1)
         self.critic = nn.Sequential(nn.Linear(hidden, hidden), nn.ReLU(), nn.Linear(hidden, 1))
+        if begins == "sjf":
+            self._begin_as_sjf()
+
+    def _begin_as_sjf(self) -> None:
+        """Score jobs by their duration alone, and void below all; hidden units then learn what to add."""
+        with torch.no_grad():
+            for weight in (*self.score.parameters(), self.direct.weight, self.void.weight):
+                weight.zero_()
+            self.direct.weight[0, DURATION] = -SHARPNESS
+            self.void.bias.fill_(VOID_LATER)
 
     def forward(self, inputs: Inputs) -> tuple[Tensor, Tensor]:
         """Return logits [D, A] and values [D]."""

@@ -95,6 +95,6 @@ def restore(card: MachinesCard, weights: Mapping[str, FloatArray]) -> Loaded:
 
 NETWORKS: dict[str, Callable[..., ActorCritic]] = {
     "vector": lambda config, shape: Vector(shape, config.hidden),
-    "deepsets": lambda config, shape: DeepSets(shape, config.hidden),
+    "deepsets": lambda config, shape: DeepSets(shape, config.hidden, config.begins),
     "linear": lambda config, shape: Linear(shape, config.begins),
 }

@@ -25,7 +25,7 @@ from pipeline.core import keys
 from pipeline.errors import UserError
 from pipeline.problems.machines.heuristics.rules import HEURISTICS
 from pipeline.problems.machines.heuristics.teachers import TEACHERS
-from pipeline.problems.machines.networks.actor_critic import LITTLE, ActorCritic, Linear
+from pipeline.problems.machines.networks.actor_critic import LITTLE, ActorCritic, DeepSets, Linear
 from pipeline.problems.machines.networks.features import THERE, Features
 from pipeline.problems.machines.networks.loading import greedy
 from pipeline.problems.machines.nouns import end_to_end
@@ -138,6 +138,16 @@ def test_dagger_comes_to_do_what_its_teacher_does() -> None:
     updates = list(dagger(network, task, Dagger(name="dagger", teacher="sjf", updates=60, jobsets=4, **BUDGET)))
     assert updates[-1].metrics["accuracy"] > 0.9 > updates[0].metrics["accuracy"]
     assert cost(task, network) == pytest.approx(cost(task, None, "sjf"), rel=0.05)
+
+
+def test_a_network_may_begin_as_shortest_job_first() -> None:
+    task, jobsets = tiny_task(RECIPES["ppo"]), [some_jobs(100, k) for k in range(10)]
+    key, starts = keys(1, np.arange(10), np.zeros(10, dtype=np.int64)), []
+    for policy in (greedy(DeepSets(SHAPE, 8, "sjf")), HEURISTICS["sjf"]):
+        simulator = task.begin(jobsets)
+        play(simulator, policy, key)
+        starts.append(simulator.placed().start.tolist())
+    assert starts[0] == starts[1]
 
 
 def test_evolution_becomes_better() -> None:
