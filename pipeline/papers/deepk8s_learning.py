@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 from pipeline.comparing import plots
 from pipeline.papers.curves import course, points, races
-from pipeline.papers.deepk8s import HEURISTICS, SLOWDOWN, ranked
+from pipeline.papers.deepk8s import AS_GOOD, HEURISTICS, SLOWDOWN, ranked
 from pipeline.papers.evidence import Evidence
-from pipeline.papers.rules import CANNOT, NEARLY_EQUAL, NO, YES
+from pipeline.papers.rules import CANNOT, NO, YES
 from pipeline.papers.verdicts import WHOLE, Part, Shown, Source, Verdict, compared, judged
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ CLAIMS = (
     SIX.claim(
         "A3C converges much later than PPO, to the same level",
         *_sooner("ppo", "a3c", "PPO sooner"),
-        compared("the same level", NEARLY_EQUAL, ranked(SLOWDOWN, "a3c", "ppo")),
+        compared("the same level", AS_GOOD, ranked(SLOWDOWN, "a3c", "ppo")),
     ),
     SIX.claim(
         "DAgger converges first, after about 500 iterations",
@@ -74,6 +74,6 @@ CLAIMS = (
         _about("dagger", 500),
     ),
     SIX.claim(
-        "DAgger ends only as good as SJF, its expert", compared(WHOLE, NEARLY_EQUAL, ranked(SLOWDOWN, "dagger", "sjf"))
+        "DAgger ends only as good as SJF, its expert", compared(WHOLE, AS_GOOD, ranked(SLOWDOWN, "dagger", "sjf"))
     ),
 )

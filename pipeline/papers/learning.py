@@ -14,7 +14,7 @@ from pipeline.papers.curves import apart, change, points, races, size, tenths, v
 from pipeline.papers.durations import pretrained
 from pipeline.papers.evidence import Evidence, Gap, nearest
 from pipeline.papers.roles import NAMES
-from pipeline.papers.rules import BELOW, CANNOT, NO, NO_BETTER, YES, above, below
+from pipeline.papers.rules import BELOW, CANNOT, NO, NOT_BELOW, YES, above, below
 from pipeline.papers.verdicts import WHOLE, CannotTellError, Find, Judge, Part, Shown, Source, Verdict, compared, judged
 
 if TYPE_CHECKING:
@@ -180,7 +180,7 @@ def _below(other: str) -> Find:
 SIX, FIVE, SEVEN = Source("DeepRM, Figure 6"), Source("DeepRM2, Figure 5"), Source("DeepRM_Off, Figure 7")
 RISE = "Mean and best return rise with training, and slowdown falls with them"
 MOVES = (_moves("mean_return", up=True), _moves("best_return", up=True), _moves("slowdown", up=False))
-NOT_BELOW = "its validation mean is not below Tetris's then"
+STILL_ABOVE = "its validation mean is not below Tetris's then"
 ANY = {
     "DeepRM": (
         SIX.claim(RISE, *MOVES),
@@ -195,12 +195,12 @@ ANY = {
 CLAIMS = {
     "DeepRM": (
         SIX.claim(
-            "Before training, DeepRM is no better than random", compared(WHOLE, NO_BETTER, _start_against_random)
+            "Before training, DeepRM is no better than random", compared(WHOLE, NOT_BELOW, _start_against_random)
         ),
         SIX.claim(
             "After 200 iterations DeepRM is better than Tetris",
-            Part("after as many updates", NOT_BELOW, _below_tetris_after(by_episodes=False)),
-            Part("after as many episodes (2,000 an iteration)", NOT_BELOW, _below_tetris_after(by_episodes=True)),
+            Part("after as many updates", STILL_ABOVE, _below_tetris_after(by_episodes=False)),
+            Part("after as many episodes (2,000 an iteration)", STILL_ABOVE, _below_tetris_after(by_episodes=True)),
         ),
         *ANY["DeepRM"],
     ),

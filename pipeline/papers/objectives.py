@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from pipeline.comparing import plots
 from pipeline.papers.evidence import Evidence, Gap, nearest
-from pipeline.papers.roles import HEURISTICS, NAMES
+from pipeline.papers.roles import HEURISTICS, NAMES, STRONG
 from pipeline.papers.rules import BELOW
 from pipeline.papers.verdicts import WHOLE, Claim, Find, Part, Shown, Source, compared, judged
 
@@ -37,10 +37,11 @@ def shown(evidence: Evidence) -> list[Shown]:
 
 
 def _schemes(evidence: Evidence, load: int) -> list[str]:
-    """Return the papers' heuristics, our best one, and agents trained for one of the two; worst slowdown first."""
+    """Return the papers' heuristics, our strong ones, and agents trained for one of the two; worst slowdown first."""
     agents = [name for goal in OBJECTIVES for name in evidence.roles.of(goal)]
     here = [name for name in agents if evidence.roles.agents[name].finetune.loads == (load,)]
-    wanted = {*HEURISTICS, evidence.best[load], *(here or agents)}
+    strong = {*STRONG, evidence.best[load]} & {*evidence.policies}
+    wanted = {*HEURISTICS, *strong, *(here or agents)}
     return sorted(wanted, key=lambda name: (-evidence.mean("mean_slowdown", load, name).value, name))
 
 

@@ -7,6 +7,10 @@ from pipeline.config import Agent, AtOnce, Params
 from pipeline.papers.verdicts import CannotTellError
 
 HEURISTICS = ("sjf", "packer", "tetris")  # the papers' own, beside random
+STRONG = ("hold_until", "hold_long")  # rules of ours that no figure leaves out: a learner has to beat them, too
+# DeepRM2 compares SJF, Tetris and Random, as the published code of DeepRM does, whose "Tetris" is packing alone: only
+# that starts large jobs so that small ones cannot start. What a learner has to beat is our tuned Tetris: it is harder.
+SECOND_TETRIS = "packer"
 NAMES = {"fcfs": "FCFS", "random": "Random", "sjf": "SJF", "packer": "Packer", "tetris": "Tetris"}
 SYSTEMS = {"mlp": "DeepRM", "cnn": "DeepRM2"}  # by network
 

@@ -11,8 +11,6 @@ if TYPE_CHECKING:
     from pipeline.papers.evidence import Gap
 
 YES, NO, PARTLY, CANNOT = "yes", "no", "partly", "cannot be told"
-# "Nearly equal" and "comparable" have no number in the papers: it is ours.
-NEAR = 0.05
 
 
 class Told(NamedTuple):
@@ -64,46 +62,38 @@ def _each(judge: Callable[[float, float], str]) -> Callable[[Sequence["Gap"]], s
     return lambda gaps: together(CANNOT if gap.few else judge(gap.low, gap.high) for gap in gaps)
 
 
-def _somewhere(gaps: Sequence["Gap"]) -> str:
-    words = {below(gap.low, gap.high) for gap in gaps}
-    return NO if NO in words else YES if YES in words else CANNOT
-
-
 def _often(gaps: Sequence["Gap"]) -> str:
     under, over = sum(gap.high < 0 for gap in gaps), sum(gap.low > 0 for gap in gaps)
     return YES if 2 * under > len(gaps) else NO if 2 * over >= len(gaps) else CANNOT
 
 
-def near(low: float, high: float) -> str:
-    """Return whether an interval is within NEAR of 0: all of it must be, and what is all farther refutes it.
-
-    An interval that is only wide shows no equality, and a small difference that is sure refutes none.
-
-    >>> near(-0.01, 0.02), near(0.06, 0.2), near(-0.2, 0.01)
-    ('yes', 'no', 'cannot be told')
-    """
-    return YES if max(-low, high) < NEAR else NO if max(low, -high) > NEAR else CANNOT
+def _not_above(low: float, high: float) -> str:
+    return NO if low > 0 else YES if high <= 0 else CANNOT
 
 
 BELOW = Rule(_each(below), "it is above, by the whole interval, at a load")
 ABOVE = Rule(_each(above), "it is below, by the whole interval, at a load")
-BELOW_SOMEWHERE = Rule(_somewhere, "it is above, by the whole interval, at a load (yes: below at one or more)")
-COMPARABLE = Rule(
-    _each(lambda low, high: below(low - NEAR, high - NEAR)),
-    f"the whole interval is more than {100 * NEAR:g} % above at a load (yes: all of it is less, at every load)",
+NOT_ABOVE = Rule(
+    _each(_not_above),
+    "it is above, by the whole interval, at a load (yes: at no load does the interval reach above 0)",
     Told("highest", lambda gap: gap.high),
 )
-NO_BETTER = Rule(
-    _each(lambda low, high: above(low + NEAR, high + NEAR)),
-    f"the whole interval is more than {100 * NEAR:g} % below at a load (yes: all of it is less, at every load)",
+NOT_BELOW = Rule(
+    _each(lambda low, high: _not_above(-high, -low)),
+    "it is below, by the whole interval, at a load (yes: at no load does the interval reach below 0)",
     Told("lowest", lambda gap: -gap.low),
 )
 OFTEN_BELOW = Rule(_often, "it is above, by the whole interval, at half of the loads (yes: below at more than half)")
-NEARLY_EQUAL = Rule(
-    _each(near),
-    f"the whole interval is farther than {100 * NEAR:g} % at a load (yes: all of it is nearer, at every load)",
-    Told("farthest", lambda gap: max(-gap.low, gap.high)),
-)
+
+
+def within(share: float, source: str) -> Rule:
+    """Return the rule for a policy that is as good as another, by a share of its mean that the paper's text gives."""
+
+    def word(low: float, high: float) -> str:
+        return YES if max(-low, high) < share else NO if max(low, -high) > share else CANNOT
+
+    no_if = f"the whole interval is farther than {100 * share:g} %, {source}, at a load (yes: all of it is nearer)"
+    return Rule(_each(word), no_if, Told("farthest", lambda gap: max(-gap.low, gap.high)))
 
 
 def at_least(share: float) -> Rule:

@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 from papers_evidence import LENGTHS, agent, curve, evidence, job_table
 
 from pipeline.comparing.plots import png
-from pipeline.papers import durations, loads, withheld
+from pipeline.papers import durations, loads, objectives, withheld
 from pipeline.papers.durations import box
 from pipeline.papers.figures import figures, table
 from pipeline.papers.rules import CANNOT
@@ -139,6 +139,17 @@ def test_lines_over_load_go_through_the_means() -> None:
     found = {str(drawing.get_label()): list(np.asarray(drawing.get_ydata())) for drawing in axes.get_lines()}
     assert set(found) == {"random", "sjf", "packer", "tetris", "shallow", "deep"}
     np.testing.assert_allclose(found["sjf"], [2.7, 2.9, 3.1, 3.3])
+
+
+def test_our_strong_rules_are_in_every_figure_of_means_where_they_were_scored() -> None:
+    made = evidence(TWO, slowdown={"hold_until": 1.6, "hold_long": 1.4, "wspt": 1.9})
+    for module in (loads, objectives):
+        for shown in module.shown(made):
+            assert shown.drawing is not None
+            axes = shown.drawing.axes[0]
+            said = {str(label.get_text()) for label in (*axes.texts, *axes.get_yticklabels())}
+            assert {"hold_until", "hold_long"} <= said
+            assert "wspt" not in said
 
 
 def test_a_box_leaves_five_percent_outside_at_each_end() -> None:

@@ -48,21 +48,19 @@ def words(yes: Made, no: Made, cannot: Made) -> dict[str, Made]:
 
 
 NOBODY = pool(agents={})
+THREE = ("SJF", "Packer", "Tetris")
 LOAD_FIGURES = {
-    "Mean slowdown rises with load": {
-        "under Random, SJF, Packer and Tetris": words(pool(), slow(sjf=line(2, 3, 2.5, 4)), pool(loads=[99])),
-        "under learned schedulers": words(pool(), slow(shallow=line(2, 3, 2.5, 4)), NOBODY),
-    },
+    "Mean slowdown rises with load": {"": words(pool(), slow(shallow=line(2, 3, 2.5, 4)), NOBODY)},
     "SJF has a lower slowdown than Packer": {"": words(pool(), slow(packer=1.95), slow(packer=2.0))},
     "Tetris has a lower slowdown than both": {
         "than SJF": words(pool(), slow(tetris=3.0), slow(tetris=2.0)),
         "than Packer": words(pool(), slow(tetris=4.5), slow(tetris=4.0)),
     },
     "DeepRM is comparable to": {
-        **{f"comparable to {name}": words(pool(), slow(shallow=9.0), NOBODY) for name in ("SJF", "Packer", "Tetris")},
+        **{f"nowhere worse than {name}": words(pool(), slow(shallow=9.0), NOBODY) for name in THREE},
         **{
             f"often better than {name}": words(pool(), slow(shallow=9.0), slow(shallow=HEURISTICS[RULES[name]]))
-            for name in ("SJF", "Packer", "Tetris")
+            for name in THREE
         },
     },
     "DeepRM has a lower slowdown than Tetris": {"": words(pool(), slow(shallow=line(2, 2, 2, 9)), slow(shallow=1.9))},
@@ -71,12 +69,12 @@ LOAD_FIGURES = {
         "DeepRM below SJF": words(pool(), slow(shallow=2.5), slow(shallow=2.0)),
     },
     "SJF is below Tetris and Random": {
-        "below Tetris": words(slow(tetris=4.0), pool(), slow(tetris=2.0)),
+        "below Tetris": words(pool(), slow(packer=1.9), slow(packer=2.0)),
         "below Random": words(pool(), slow(random=1.9), slow(random=2.0)),
     },
     "Tetris is below Random at loads": {
         "below Random under 90 %": words(pool(), slow(random=1.0), pool(loads=[99])),
-        "above Random over 90 %": words(slow(tetris=9.0), pool(), pool(loads=[70])),
+        "above Random over 90 %": words(slow(packer=9.0), slow(tetris=9.0), pool(loads=[70])),
     },
 }
 
@@ -92,7 +90,6 @@ def both(**slowdown: Any) -> Made:
 
 
 AT_130 = {name: 3 * (value + 1.3) for name, value in HEURISTICS.items()}  # completion times
-THREE = ("SJF", "Packer", "Tetris")
 OBJECTIVE_FIGURES = {
     "At 130 % Tetris": {
         "slowdown, before SJF": words(pool(), slow(tetris=3.0), slow(tetris=2.0)),
@@ -231,16 +228,12 @@ def by_length(name: str = "deep", **lengths: Any) -> Made:
 
 SAME = dict.fromkeys((1, 3, 10, 15), (1.5, 0))
 LENGTH_FIGURES = {
-    "Under random scheduling": {"": words(by_length(random=UNFAIR), by_length(random=FAIR), by_length())},
     "After training, short jobs": {
         "than under Random, the paper's before": words(
             by_length(random=UNFAIR, deep=FAIR), by_length(random=FAIR, deep=UNFAIR), by_length()
         )
     },
-    "Short jobs tend to go first": {
-        "they tend to": words(by_length(deep=FAIR), by_length(deep=ALL_WAIT), by_length(deep=UNFAIR)),
-        "not every one": words(by_length(deep={**FAIR, 3: (2.0, 1)}), by_length(deep=FAIR), by_length("")),
-    },
+    "Short jobs tend to go first": {"": words(by_length(deep=FAIR), by_length(deep=ALL_WAIT), by_length(deep=UNFAIR))},
     "DeepRM2 is better than DeepRM for short": {
         kind: words(by_length(deep=SAME), by_length(shallow=SAME), by_length()) for kind in ("short jobs", "long jobs")
     },
@@ -312,7 +305,7 @@ MACHINE_FIGURES = {
     "PPO's mean slowdown is at most": each(
         "below", lambda name: (slower(**{name: 1.9}), slower(**{name: PPO / 0.865}))
     ),
-    "PPO and A3C are nearly equal": {"": words(machines(), slower(a3c=1.5), without("a3c"))},
+    "PPO and A3C are nearly equal": {"": words(machines(), slower(a3c=1.6), without("a3c"))},
     "PPO has the lowest mean completion time": each(
         "below",
         lambda name: (machines(completion={name: 99.0}), machines(completion={name: COMPLETION["ppo"]})),
@@ -331,14 +324,14 @@ MACHINE_FIGURES = {
     },
     "A3C converges much later": {
         **races("ppo", "a3c", "PPO sooner"),
-        "the same level": words(machines(), slower(a3c=1.5), without("a3c")),
+        "the same level": words(machines(), slower(a3c=1.6), without("a3c")),
     },
     "DAgger converges first": {
         **races("dagger", "ppo", "before PPO"),
         **races("dagger", "a3c", "before A3C"),
         "after about 500 iterations": words(machines(), machines(falls={"dagger": (100, 1000)}), short_run("dagger")),
     },
-    "DAgger ends only as good": {"": words(machines(), slower(dagger=1.45), without("dagger"))},
+    "DAgger ends only as good": {"": words(machines(), slower(dagger=1.40), without("dagger"))},
 }
 ANYWHERE = {**LOAD_FIGURES, **OBJECTIVE_FIGURES, **LENGTH_FIGURES, **MACHINE_FIGURES}
 
