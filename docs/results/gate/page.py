@@ -1,4 +1,4 @@
-"""Tables of ../gate.md, from what `measure.py` here and in ../watch wrote."""
+"""Tables of ../gate.md, from what `measure.py` here and in ../watch wrote, and from reports/gate.csv."""
 
 import sys
 from importlib import util
@@ -9,6 +9,7 @@ import pandas as pd
 from layout import table
 
 HERE = Path(__file__).resolve().parent
+VERDICTS = HERE.parents[2] / "reports" / "gate.csv"
 
 
 def _measured(folder: str) -> ModuleType:
@@ -43,4 +44,22 @@ def seen() -> str:
     return table(["the champion is", "alarms", "windows to see it, median", "9 of 10 within"], written)
 
 
-TABLES = {"promoted": promoted, "seen": seen}
+def today() -> str:
+    """Return the gate's verdict on every candidate of the default run, with the rules that refuse it."""
+    rows, written = pd.read_csv(VERDICTS, dtype={"load": str}), []
+    for (scenario, champion, name), part in rows.groupby(["scenario", "champion", "candidate"], sort=False):
+        over = part.loc[part["rule"] == "better", "difference"].iloc[0]
+        written.append([scenario, champion, name, f"{100 * over:+.1f} %", verdict(part)])
+    head = ["scenario", "judged against", "candidate", "over all loads", "verdict"]
+    return table(head, written, words=5)
+
+
+def verdict(rows: pd.DataFrame) -> str:
+    """Return what the gate says of one candidate: that it passed, or which rules refuse it."""
+    failed = rows[~rows["passed"]]
+    loads = [f"{int(load)} %" for load in failed.loc[failed["rule"] == "load", "load"]]
+    rules = [f"load ({', '.join(loads)})" if rule == "load" else rule for rule in failed["rule"].unique()]
+    return f"refused: {', '.join(rules)}" if rules else "passed"
+
+
+TABLES = {"today": today, "promoted": promoted, "seen": seen}
