@@ -150,7 +150,7 @@ def test_the_readmes_command_gives_the_kept_mean_of_a_rule_that_nothing_tunes(
     load: int, scenario: str, tmp_path: Path
 ) -> None:
     kept = pd.read_csv(DOCS / "results/default/jobsets.csv.gz").query("scenario == @scenario and load == @load")
-    mean = kept.loc[kept["policy"] == "sjf", "slowdown"].mean()
+    mean = kept.loc[kept["policy"] == "sjf", "cost"].mean()
     words = next(row[3] for row in ROWS if row[:1] + row[2:3] == (load, scenario))
     words = re.sub(r"--policy \S+", "--policy sjf", words)
     assert scheduled(load, scenario, words, tmp_path) == f"{mean:.4g}"

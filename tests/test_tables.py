@@ -3,6 +3,8 @@
 import json
 import re
 import sys
+from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -41,16 +43,18 @@ def test_a_table_by_hand_and_a_table_that_nothing_writes_are_found() -> None:
 
 def test_the_data_are_of_the_models_that_dvc_lock_has() -> None:
     kept = json.loads(DEFAULT.MODELS.read_text())
-    assert kept == DEFAULT.models(), "run confirm, then python docs/results/tables.py gather, then write"
+    assert kept == DEFAULT.models(), "run: python docs/results/tables.py confirm, then write"
     assert {"models/deeprm/policy", "models/deeprm3/policy", "reports/tables/heuristics/online"} <= set(kept)
 
 
 def test_every_policy_of_a_table_played_the_same_jobsets() -> None:
     data = pd.read_csv(DEFAULT.DATA)
     counts = data.groupby(["scenario", "policy", "load"])["jobset"].nunique()
-    assert counts["online"].unique().tolist() == [200]
-    assert counts["streams"].unique().tolist() == [24]
-    assert len(counts) == 7 * 6 + 5 * 6
+    params = DEFAULT.repository()
+    assert set(data["scenario"]) == set(params.scenarios)
+    for scenario, row in params.scenarios.items():
+        assert counts[scenario].unique().tolist() == [row.jobsets.test]
+        assert set(counts[scenario].index.get_level_values("load")) == set(row.loads)
 
 
 @pytest.mark.parametrize("folder", as_published.SHOWN)
@@ -71,23 +75,23 @@ def test_another_number_in_the_text_or_in_the_data_is_found() -> None:
     written = {title: write() for title, write in DEFAULT.TABLES.items()}
     assert layout.filled(text.replace(cell, "| sjf | 1.99 |"), written) == text
     data = pd.read_csv(DEFAULT.DATA)
-    data.loc[data["policy"] == "sjf", "slowdown"] += 1
+    data.loc[data["policy"] == "sjf", "cost"] += 1
     assert DEFAULT.confirmed("streams", data) not in text
 
 
-@pytest.mark.parametrize(("title", "policy", "load"), [("short runs", "deeprm3", 110), ("streams", "deeprm3", 80)])
+@pytest.mark.parametrize(("title", "policy", "load"), [("short runs", "deeprm3", 110), ("streams", "deeprm3", 50)])
 def test_a_published_interval_comes_out_of_the_kept_jobsets_by_other_code(title: str, policy: str, load: int) -> None:
     """By nothing of the project's: pairs of jobsets, drawn again in a loop; to the percent that the page tells."""
-    scenario, data = DEFAULT.CONFIRMED[title].scenario, pd.read_csv(DEFAULT.DATA)
+    data = pd.read_csv(DEFAULT.DATA)
+    scenario, places = DEFAULT.CONFIRMED[title], list(DEFAULT.shown(title, data).loads)
     rows = data[(data["scenario"] == scenario) & (data["load"] == load)]
-    wide = rows.pivot(index="jobset", columns="policy", values="slowdown")
+    wide = rows.pivot(index="jobset", columns="policy", values="cost")
     mine, other = wide[policy].to_numpy(), wide["hold"].to_numpy()
     draws = np.random.default_rng(20_261_123).integers(0, len(mine), (20_000, len(mine)))
     again = mine[draws].mean(axis=1) / other[draws].mean(axis=1) - 1
     alike = (mine[draws] - other[draws]).mean(axis=1) / other.mean()
     cell = next(line for line in DEFAULT.confirmed(title).splitlines() if line.startswith(f"| {policy} |"))
     found = re.findall(r"([\d.]+) \(([+-]\d+) %, (-?\d+) to (-?\d+)\)", cell)
-    places = list(DEFAULT.CONFIRMED[title].compared)
     mean, difference, low, high = (float(part) for part in found[places.index(load)])
     assert mean == pytest.approx(mine.mean(), abs=0.006)
     assert difference == pytest.approx(100 * (mine.mean() / other.mean() - 1), abs=0.51)
@@ -100,3 +104,101 @@ def test_a_document_without_the_markers_or_with_two_is_refused() -> None:
         layout.placed("| sjf |", "streams", "| sjf |")
     with pytest.raises(ValueError, match="found them 2 times"):
         layout.placed("<!-- table: a --><!-- end of table -->" * 2, "a", "")
+
+
+@pytest.mark.parametrize(
+    ("name", "measure", "scenario", "policy", "against"),
+    [
+        ("comparison", "mean_slowdown", "online", "deeprm", "sjf"),
+        ("comparison", "mean_bounded_slowdown", "machines", "deepk8s_ppo", "sjf"),
+        ("delay", "mean_wait", "shares", "controller", "proportional"),
+    ],
+)
+def test_an_interval_in_reports_comes_out_of_the_test_jobsets_that_are_kept_by_other_code(
+    name: str, measure: str, scenario: str, policy: str, against: str
+) -> None:
+    """By nothing of the project's: pairs of jobsets of each load are drawn again, and the loads' means averaged."""
+    kept = pd.read_csv(DEFAULT.TESTED / f"{scenario}.csv.gz")
+    found = pd.read_csv(REPOSITORY / "reports" / f"{name}.csv", dtype={"load": str})
+    rows = found[(found["scenario"] == scenario) & (found["policy"] == policy) & (found["against"] == against)]
+    row, rng, gaps, base = rows[rows["load"] == "all"].iloc[0], np.random.default_rng(7), [], []
+    for _, part in kept.groupby("load"):
+        wide = part.pivot(index="jobset", columns="policy", values=measure)
+        gap, other = (wide[policy] - wide[against]).to_numpy(), wide[against].to_numpy()
+        draws = rng.integers(0, len(gap), (4000, len(gap)))
+        gaps.append(np.append(gap[draws].mean(axis=1), gap.mean()))
+        base.append(np.append(other[draws].mean(axis=1), other.mean()))
+    ratio = np.mean(gaps, axis=0) / np.mean(base, axis=0)
+    width = row["difference_high"] - row["difference_low"]
+    assert ratio[-1] == pytest.approx(row["difference"], abs=2e-4)
+    assert np.quantile(ratio[:-1], [0.025, 0.975]) == pytest.approx(
+        [row["difference_low"], row["difference_high"]], abs=0.1 * width
+    )
+
+
+def test_every_compared_policy_is_kept_with_every_jobset() -> None:
+    summary = pd.read_csv(REPOSITORY / "reports" / "summary.csv")
+    for scenario, part in summary.groupby("scenario"):
+        kept = pd.read_csv(DEFAULT.TESTED / f"{scenario}.csv.gz")
+        counts = kept.groupby(["policy", "load"])["jobset"].nunique()
+        assert counts.to_dict() == part.set_index(["policy", "load"])["n"].to_dict()
+    sizes = [path.stat().st_size for path in DEFAULT.TESTED.iterdir()]
+    assert sum(sizes) < 3_000_000, "the repository keeps few columns, and few digits"
+
+
+def outside_tables(path: str) -> str:
+    """A page without its tables and its code."""
+    text = (REPOSITORY / path).read_text()
+    text = re.sub(r"<!-- table: .*?<!-- end of table -->", "", text, flags=re.DOTALL)
+    return re.sub(r"`[^`]*`|^    .*$|\]\([^)]*\)", "", text, flags=re.MULTILINE)
+
+
+@pytest.mark.parametrize("path", ["README.md", "docs/results/default.md"])
+def test_results_of_the_default_run_are_in_tables_and_not_in_sentences(path: str) -> None:
+    """Whatever runs again makes them stale: percentages are loads or the interval's, and nothing has decimals."""
+    params, text = DEFAULT.repository(), outside_tables(path)
+    known = {load for row in params.scenarios.values() for load in row.loads} | {100 * params.evaluation.confidence}
+    lists = re.findall(r"((?:\d+(?:, | and | to ))*\d+) %", text)
+    found = {int(number) for numbers in lists for number in re.findall(r"\d+", numbers)}
+    assert found <= known, f"no load, so a result: {sorted(found - known)}"
+    assert re.findall(r"(?<![\d.])\d+\.\d+(?!\.?\d)", text.replace("Python 3.11", "")) == []
+
+
+def hpc2n_windows() -> str:
+    rows = pd.read_csv(RESULTS / "controller" / "jobsets.csv.gz").query("scenario == 'hpc2n_4'")
+    return str(rows["unit"].nunique())
+
+
+def slowdown_of_openb() -> str:
+    """Of PPO, below SJF's in the mean over loads, in percent."""
+    rows = pd.read_csv(RESULTS / "deepk8s" / "jobsets.csv.gz").query("scenario == 'openb'")
+    means = rows.groupby(["policy", "load"])["mean_slowdown"].mean().groupby("policy").mean()
+    return f"{100 * (1 - means['openb_ppo'] / means['sjf']):.0f}"
+
+
+def wait_to_easy(log: str) -> str:
+    """Of SAF given predictions, the 99th percentile of waits below EASY's, in percent."""
+    rows = pd.read_csv(RESULTS / "run-times" / f"{log}_schedules.csv").set_index(["order", "told"])
+    return f"{-100 * rows.loc[('SAF', 'estimates'), 'p99_wait_difference']:.0f}"
+
+
+def update_below_tetris() -> str:
+    rows = pd.read_csv(RESULTS / "paper-scale" / "claims.csv")
+    (said, *_) = rows.loc[rows["claim"].str.startswith("After 200 iterations"), "found"]
+    return re.search(r"first below after update (\d+)", said)[1]  # type: ignore[index]
+
+
+SENTENCES = [
+    ("docs/results/controller.md", r"the same (\d+) windows", hpc2n_windows),
+    ("docs/results/controller.md", r"(\d+) test windows a load", hpc2n_windows),
+    ("docs/results/deepk8s.md", r"PPO's mean slowdown is (\d+) % below SJF's", slowdown_of_openb),
+    ("docs/results/run-times.md", r"p99 of wait is (\d+) % below EASY's on KTH", partial(wait_to_easy, "kth")),
+    ("docs/results/run-times.md", r"and (\d+) % on Curie; some", partial(wait_to_easy, "curie")),
+    ("docs/results/paper-scale.md", r"which it passes by update (\d+)", update_below_tetris),
+]
+
+
+@pytest.mark.parametrize(("path", "sentence", "number"), SENTENCES, ids=[words for _, words, _ in SENTENCES])
+def test_a_number_in_a_sentence_is_that_of_the_data(path: str, sentence: str, number: Callable[[], str]) -> None:
+    text = " ".join((REPOSITORY / path).read_text().split())
+    assert re.findall(sentence, text) == [number()]

@@ -1,7 +1,7 @@
 """Tables of the README and of the pages of results, from data that are in the repository.
 
     python docs/results/tables.py write [PAGE ...]    # between their markers; without a page, of all
-    python docs/results/tables.py gather              # before it, behind a new default run: see default/page.py
+    python docs/results/tables.py confirm             # before it, after a new default run: see default/page.py
 
 Each page has a folder of its name with its data and a `page.py`, whose TABLES name what is written where.
 """
@@ -56,8 +56,10 @@ def written(path: str) -> str:
 if __name__ == "__main__":
     if sys.argv[1:] == ["gather"]:
         page("default").gather()
+    elif sys.argv[1:] == ["confirm"]:
+        page("default").confirm_all()
     elif sys.argv[1:2] == ["write"] and set(sys.argv[2:]) <= set(PAGES):
         for path in sys.argv[2:] or PAGES:
             (ROOT / path).write_text(written(path), encoding="utf-8")
     else:
-        sys.exit(f"expected gather, or write with none or some of {', '.join(PAGES)}")
+        sys.exit(f"expected confirm, gather, or write with none or some of {', '.join(PAGES)}")

@@ -9,6 +9,7 @@ from swf_lines import line
 from pipeline import storage
 from pipeline.config import Counts, External, Params, PoolLog
 from pipeline.errors import UserError
+from pipeline.problems import problem_of
 from pipeline.problems.pool.learning import LEARNING
 from pipeline.problems.pool.networks.networks import build
 from pipeline.problems.pool.nouns import Cluster
@@ -101,3 +102,15 @@ def test_jobsets_of_a_log_have_no_others_to_confirm_on(few: Params) -> None:
     heuristics.run(logged, "online")
     with pytest.raises(UserError, match="cut from a log, so that there are no others to draw"):
         confirm.run(logged, "online")
+
+
+def test_jobsets_whose_jobs_all_wait_at_the_start_are_drawn_again_and_cut_from_no_log(
+    params: Params, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PIPELINE_TRACKING", "off")
+    row = params.pool_scenario("offline").model_copy(update={"jobsets": Counts(train=1, validation=1, test=3)})
+    some = params.model_copy(update={"scenarios": {"offline": row}, "agents": {}, "transfers": {}})
+    generate.run(some, "offline")
+    drawn = confirm._fresh(problem_of(some, "offline"), some, "offline")
+    assert [len(jobsets) for jobsets in drawn.values()] == [3]

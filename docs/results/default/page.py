@@ -1,14 +1,15 @@
 """Tables of ../default.md, and of the README: the default run, on confirming jobsets and on the test jobsets.
 
-    make repro && python -m pipeline confirm online && python -m pipeline confirm streams
-    python docs/results/tables.py gather && python docs/results/tables.py write
+    make repro && python docs/results/tables.py confirm && python docs/results/tables.py write
 
-`gather` keeps what every policy shown had on every confirming jobset (`jobsets.csv.gz`), and which models they were
-(`models.json`). The other tables are from `reports/` as it is in the repository.
+`confirm` plays every scenario's confirming jobsets, and keeps what all policies had on each (`jobsets.csv.gz`), on
+validation jobsets, by which the README recommends (`validation.csv`), and on each test jobset: from `tested/` any
+interval of `reports/` can be computed again. `models.json` says which models they were. `gather` only keeps, where
+`python -m pipeline confirm SCENARIO` has run. The other tables are from `reports/` as it is in the repository.
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -19,18 +20,25 @@ from layout import FROM_END, change, difference, number, table
 from ruamel.yaml import YAML
 
 from pipeline import storage
-from pipeline.comparing.statistics import comparison
-from pipeline.config import Evaluation, load_params
+from pipeline.comparing.statistics import ALL, comparison
+from pipeline.config import Evaluation, Params, load_params
 from pipeline.problems import problem_of
 from pipeline.problems.machines.evaluation.metrics import from_end
 from pipeline.simulation.results import slowdown_column
-from pipeline.stages.confirm import FOLDER
+from pipeline.stages import confirm
+from pipeline.stages.replaying import measures
 
 ROOT = Path(__file__).resolve().parents[3]
 DATA = Path(__file__).with_name("jobsets.csv.gz")
 MODELS = Path(__file__).with_name("models.json")
+VALIDATION = Path(__file__).with_name("validation.csv")
+TESTED = Path(__file__).with_name("tested")
+# What is kept of a test jobset: all that intervals are reported of, where a scenario has it.
+MEASURES = ("mean_slowdown", "mean_bounded_slowdown", "mean_wait", "p99_slowdown", "longest_wait")
+MEASURES += ("completion_time", "makespan", "unfinished")
 REFERENCE = "hold"
-COLUMNS = ["scenario", "policy", "load", "jobset", "slowdown", "unfinished"]
+COLUMNS = ["scenario", "policy", "load", "jobset", "cost", "unfinished"]
+SHORT = (10, 30, 70, 110, 130, 190)  # percent: of short runs, the loads that are shown
 
 
 class Shown(NamedTuple):
@@ -38,75 +46,123 @@ class Shown(NamedTuple):
 
     scenario: str
     loads: Sequence[int]
-    compared: Sequence[int]  # loads at which learned policies are held against the reference
     policies: Mapping[str, str]  # and what rules are called; learned ones go by their own name
 
 
-LEARNED = ("deeprm3", "deeprm2", "deeprm")
-RULES = {"linear": "linear, searched", "hold_until": "hold_until, tuned", "hold": "hold, tuned", "sjf": "sjf"}
-CONFIRMED = {
-    "short runs": Shown(
-        scenario="online",
-        loads=(10, 30, 70, 110, 130, 190),
-        compared=(70, 110, 130, 190),
-        policies=dict.fromkeys(LEARNED, "") | RULES,
-    ),
-    "streams": Shown(
-        scenario="streams",
-        loads=(50, 70, 80, 90, 95, 110),
-        compared=(70, 80, 90, 95),
-        policies=dict.fromkeys(LEARNED[:1], "") | RULES,
-    ),
+RULES = {
+    "linear": "linear, searched",
+    "hold_long": "hold_long, tuned",
+    "hold_until": "hold_until, tuned",
+    "hold": "hold, tuned",
+    "sjf": "sjf",
 }
+CONFIRMED = {"short runs": "online", "streams": "streams"}
+PACKED = {"method": "gzip", "mtime": 0}
+
+
+def repository() -> Params:
+    """Return params.yaml of the repository."""
+    return load_params(ROOT / "params.yaml")
+
+
+def learned(params: Params) -> list[str]:
+    """Return the policies that learn, deeprm3 first."""
+    return sorted(params.judged, key=lambda name: name != "deeprm3")
+
+
+def shown(title: str, data: pd.DataFrame) -> Shown:
+    """Return what a table of confirming jobsets shows, of what there is."""
+    scenario, params = CONFIRMED[title], repository()
+    rows = data[data["scenario"] == scenario]
+    there, loads = set(rows["policy"]), sorted(rows["load"].unique())
+    names = dict.fromkeys(learned(params), "") | RULES
+    some = [load for load in SHORT if load in loads]
+    policies = {name: said for name, said in names.items() if name in there}
+    return Shown(scenario, some if len(loads) > len(SHORT) else loads, policies)
 
 
 def gather() -> None:
-    """Keep what the policies shown had on every confirming jobset, and which models they were."""
-    params, found = load_params(ROOT / "params.yaml"), []
-    for shown in CONFIRMED.values():
-        schema = problem_of(params, shown.scenario).tables.jobsets
-        rows = storage.read_table(ROOT / FOLDER / shown.scenario / "jobsets.parquet", schema)
-        rows = rows[rows["policy"].isin(shown.policies) & rows["load"].isin(shown.loads)]
-        found.append(rows.assign(scenario=shown.scenario, slowdown=rows[slowdown_column(rows)])[COLUMNS])
-    kept = pd.concat(found, ignore_index=True)
-    kept.to_csv(DATA, index=False, float_format="%.6g", compression={"method": "gzip", "mtime": 0})
+    """Keep what all policies had on every confirming jobset and on validation jobsets, and which models they were."""
+    params, found, chosen = repository(), list[pd.DataFrame](), list[pd.DataFrame]()
+    for scenario in params.scenarios:
+        path = ROOT / confirm.FOLDER / scenario / "jobsets.parquet"
+        rows = storage.read_table(path, problem_of(params, scenario).tables.jobsets)
+        cost, _ = measures(params, scenario, rows)
+        found.append(rows.assign(scenario=scenario, cost=rows[cost])[COLUMNS])
+        chosen.append(validated(params, scenario, cost))
+    pd.concat(found, ignore_index=True).to_csv(DATA, index=False, float_format="%.5g", compression=PACKED)
+    pd.concat(chosen, ignore_index=True).to_csv(VALIDATION, index=False, float_format="%.6g")
     MODELS.write_text(json.dumps(models(), indent=2) + "\n")
+    keep_tested(params)
+
+
+def keep_tested(params: Params) -> None:
+    """Keep what every policy had on every test jobset, in few columns and digits."""
+    for old in TESTED.glob("*.csv.gz"):
+        old.unlink()
+    for scenario in params.scenarios:
+        rows = storage.read_jobset_results(params, scenario, problem_of(params, scenario).tables)
+        columns = ["policy", "load", "jobset", *(name for name in MEASURES if name in rows)]
+        rows[columns].to_csv(TESTED / f"{scenario}.csv.gz", index=False, float_format="%.5g", compression=PACKED)
+
+
+def validated(params: Params, scenario: str, cost: str) -> pd.DataFrame:
+    """Return every policy's mean cost on validation jobsets, by load; what is never advised is left out."""
+    problem = problem_of(params, scenario)
+    here = problem.scoring(params, scenario, None)
+    results = confirm.scored(problem, params, scenario, here.read("validation"))
+    rows = pd.concat([done.jobsets for done in results.values()], ignore_index=True)
+    rows = rows[~rows["policy"].isin(problem.comparison.references)]
+    means = rows.groupby(["policy", "load"], sort=False)[cost].mean().rename("mean").reset_index()
+    return means.assign(scenario=scenario, measure=cost)[["scenario", "measure", "policy", "load", "mean"]]
+
+
+def confirm_all() -> None:
+    """Play the confirming jobsets of every scenario, and keep what is shown of them."""
+    params = repository()
+    for scenario in params.scenarios:
+        confirm.run(params, scenario)
+    gather()
 
 
 def models() -> dict[str, str]:
     """Return the digests of the models and tuned rules that are played, as dvc.lock has them."""
-    stages = YAML(typ="safe").load(ROOT / "dvc.lock")["stages"]
-    rules = [f"heuristics@{shown.scenario}" for shown in CONFIRMED.values()]
-    wanted = [f"finetune@{agent}" for agent in LEARNED] + rules
+    params, stages = repository(), YAML(typ="safe").load(ROOT / "dvc.lock")["stages"]
+    wanted = [f"finetune@{agent}" for agent in params.agents] + [f"heuristics@{name}" for name in params.scenarios]
     outs = [out for name in wanted for out in stages[name]["outs"] if not out["path"].endswith(".csv")]
     return {out["path"]: out["md5"] for out in outs}
 
 
-def against(data: pd.DataFrame, shown: Shown, reference: str, settings: Evaluation, seed: int) -> pd.DataFrame:
+def against(data: pd.DataFrame, asked: Shown, reference: str, settings: Evaluation, seed: int) -> pd.DataFrame:
     """Return how every policy differs from one at each load, with paired intervals; a row a policy and load."""
-    rows = data[data["scenario"] == shown.scenario].rename(columns={"slowdown": "mean_slowdown"})
-    references = {reference: dict.fromkeys(shown.loads, reference)}
-    found = comparison(rows, shown.scenario, references, settings, np.random.default_rng(seed))
-    found = found[found["load"] != "all"].assign(load=lambda frame: frame["load"].astype(int))
+    rows = paired(data, asked.scenario, asked.policies, asked.loads)
+    references = {reference: dict.fromkeys(asked.loads, reference)}
+    found = comparison(rows, asked.scenario, references, settings, np.random.default_rng(seed))
+    found = found[found["load"] != ALL].assign(load=lambda frame: frame["load"].astype(int))
     return found.set_index(["policy", "load"])
+
+
+def paired(data: pd.DataFrame, scenario: str, policies: Collection[str], loads: Collection[int]) -> pd.DataFrame:
+    """Return the confirming jobsets of some policies and loads, as `comparison` takes them."""
+    rows = data[(data["scenario"] == scenario) & data["policy"].isin(policies) & data["load"].isin(loads)]
+    return rows.rename(columns={"cost": "mean_slowdown"})
 
 
 def confirmed(title: str, data: pd.DataFrame | None = None) -> str:
     """Return a table of mean slowdown on confirming jobsets."""
     data = pd.read_csv(DATA) if data is None else data
-    shown, params = CONFIRMED[title], load_params(ROOT / "params.yaml")
-    cells = against(data, shown, REFERENCE, params.evaluation, params.seed)
-    means = data[data["scenario"] == shown.scenario].groupby(["policy", "load"])["slowdown"].mean()
+    asked, params = shown(title, data), repository()
+    cells = against(data, asked, REFERENCE, params.evaluation, params.seed)
+    means = data[data["scenario"] == asked.scenario].groupby(["policy", "load"])["cost"].mean()
     rows = []
-    for policy, name in shown.policies.items():
-        row = [number(means[policy, load]) for load in shown.loads]
-        if policy in LEARNED:
+    for policy, name in asked.policies.items():
+        row = [number(means[policy, load]) for load in asked.loads]
+        if policy in params.judged:
             row = [
-                text + (_difference(cells.loc[(policy, load)]) if load in shown.compared else "")
-                for text, load in zip(row, shown.loads, strict=True)
+                f"{text}{_difference(cells.loc[(policy, load)])}" for text, load in zip(row, asked.loads, strict=True)
             ]
         rows.append([name or policy, *row])
-    return table([title, *(f"{load} %" for load in shown.loads)], rows)
+    return table([title, *(f"{load} %" for load in asked.loads)], rows)
 
 
 def _difference(row: pd.Series) -> str:
@@ -125,13 +181,20 @@ def over_loads(name: str, scenario: str, reference: str, policies: Sequence[str]
     found = report(name)
     found = found[(found["scenario"] == scenario) & (found["load"] == "all") & (found["against"] == reference)]
     rows = found.set_index("policy")
-    own = rows["mean_against"].iloc[0]
-    return {
+    known = {
         policy: [_fine(rows.loc[policy, "mean"]), difference(rows.loc[policy])]
-        if policy in rows.index
-        else [_fine(own), ""]
         for policy in policies
+        if policy in rows.index
     }
+    best = {policy for policy in policies if policy not in known and policy in _scored(scenario)}
+    own = {policy: [_fine(rows["mean_against"].iloc[0]), ""] for policy in best}
+    return {policy: (known | own)[policy] for policy in policies if policy in known | own}
+
+
+def _scored(scenario: str) -> set[str]:
+    """Return the policies that have results on a scenario's test jobsets."""
+    summary = report("summary")
+    return set(summary.loc[summary["scenario"] == scenario, "policy"])
 
 
 def _fine(mean: float) -> str:
@@ -140,11 +203,11 @@ def _fine(mean: float) -> str:
 
 def to_best() -> str:
     """Return how the agents of short runs and streams differ from the best heuristic of each load, on test jobsets."""
-    found = report("comparison")
+    found, params = report("comparison"), repository()
     found = found[found["against"] == "best_heuristic"]
     rows = []
-    for scenario, agents in (("online", LEARNED), ("streams", LEARNED[:1])):
-        for agent in agents:
+    for scenario in (name for name, row in params.pool_scenarios.items() if len(row.loads) > 1):
+        for agent in (name for name in learned(params) if name in params.agents_of(scenario)):
             for _, row in found[(found["scenario"] == scenario) & (found["policy"] == agent)].iterrows():
                 label = "all loads" if row["load"] == "all" else f"{row['load']} %"
                 rows.append([scenario, agent, label, _fine(row["mean"]), _fine(row["mean_against"]), difference(row)])
@@ -153,7 +216,19 @@ def to_best() -> str:
 
 def offline() -> str:
     """Return mean slowdown where all jobs arrive at once."""
-    policies = ("linear", "hold", "deeprm_off", "easy", "tetris", "sjf", "deeprm_off_pretrained", "fcfs", "packer")
+    policies = (
+        "linear",
+        "hold",
+        "hold_until",
+        "hold_long",
+        "deeprm_off",
+        "easy",
+        "tetris",
+        "sjf",
+        "deeprm_off_pretrained",
+        "fcfs",
+        "packer",
+    )
     cells = over_loads("comparison", "offline", "best_heuristic", policies)
     head = ["30 jobs at once", "mean slowdown", "to the best heuristic"]
     return table(head, [[policy, *row] for policy, row in cells.items()])
@@ -213,7 +288,8 @@ def shares() -> str:
     policies = ("oracle", "undivided", "controller", "lookahead", "controller_pretrained", "proportional")
     policies += ("shortest_first", "capacity", "drf", "fixed", "controller_own")
     cells = {to: over_loads("delay", "shares", to, policies) for to in ("proportional", "lookahead")}
-    rows = [[policy, *cells["proportional"][policy], cells["lookahead"][policy][1]] for policy in policies]
+    there = [policy for policy in policies if policy in cells["lookahead"]]
+    rows = [[policy, *cells["proportional"][policy], cells["lookahead"][policy][1]] for policy in there]
     return table(["four user groups", "mean wait, time units", "to `proportional`", "to `lookahead`"], rows)
 
 
@@ -222,8 +298,9 @@ def waits() -> str:
     found = report("stream_summary")
     cells = found[found["scenario"] == "streams"].set_index(["policy", "load"])["longest_wait"]
     loads = cells.loc["sjf"].index
-    policies = ("deeprm3", "linear", "easy", "hold", "sjf")
-    rows = [[policy, *(f"{cells[policy, load]:,}" for load in loads)] for policy in policies]
+    policies = ("deeprm3", "linear", "easy", "hold_long", "hold_until", "hold", "sjf")
+    there = [policy for policy in policies if policy in cells.index]
+    rows = [[policy, *(f"{cells[policy, load]:,}" for load in loads)] for policy in there]
     return table(["longest wait, steps", *(f"{load} %" for load in loads)], rows)
 
 

@@ -16,6 +16,7 @@ STYLES = {
     "deeprm2": ("#ff9896", "-", 1.4),
     "deeprm": ("#e377c2", "-", 1.4),
     "linear": ("#1f77b4", "--", 1.6),
+    "hold_long": ("#9467bd", "--", 1.6),
     "hold_until": ("#17becf", "--", 1.2),
     "hold": ("#2ca02c", "--", 1.6),
     "sjf": ("#444444", ":", 1.8),
@@ -25,7 +26,7 @@ STYLES = {
 def main() -> None:
     """Draw both panels, loads to the right and mean slowdown upwards."""
     found = pd.read_csv(HERE / "jobsets.csv.gz")
-    means = found.groupby(["scenario", "policy", "load"])["slowdown"].mean()
+    means = found.groupby(["scenario", "policy", "load"])["cost"].mean()
     figure, panels = plt.subplots(1, 2, figsize=(10, 4), layout="constrained")
     for panel, (scenario, title) in zip(panels, PANELS.items(), strict=True):
         for policy, (colour, line, width) in STYLES.items():

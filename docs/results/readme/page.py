@@ -1,102 +1,163 @@
-"""The table of the README: which policy for which situation, what it gains, what measured it, how to use it.
+"""Tables of the README: which policy for which situation, what it gains, what measured it, how to use it.
 
-Figures of short runs and streams are of confirming jobsets; of the others, of the test jobsets of the default run.
+Policy and runner-up are those of the lowest means on validation jobsets, before any jobset that is shown was played.
+The numbers are of confirming jobsets, on which nothing was chosen.
 """
 
+import re
 import sys
 from pathlib import Path
 from typing import NamedTuple
 
+import layout
+import numpy as np
 import pandas as pd
-from layout import number, table
+from layout import difference, number, table
 
-from pipeline.config import load_params
+from pipeline.comparing.statistics import ALL, comparison
+from pipeline.config import Params
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-from tables import ROOT, page  # the folder of all pages
+from tables import page  # the folder of all pages
 
 ON = "schedule jobs.csv --out plan.csv --scenario"
-TESTED = "`make repro` (`reports/{}.csv`)"
-SHOWN = 4  # policies of a row, the best first
-RULES = ("hold_until", "linear", "hold", "sjf")
-LEARNED = ("deeprm", "deeprm2", "deeprm3", "deeprm_off", "deepk8s_ppo", "controller")
+SHOWN = 4  # policies of a row
+ALWAYS = ("undivided", "hold_long", "hold_until")  # shown wherever they were played
+MANY = 3  # loads; of more, some are shown one by one
+SITUATIONS = {
+    "online": "jobs arrive for a while, then the cluster drains (short run)",
+    "unknown_load": "the same, and you do not know the load",
+    "streams": "jobs keep arriving (stream)",
+    "overload": "more jobs keep arriving than the cluster can finish",
+    "offline": "all jobs are known before the first starts",
+    "machines": "many machines, in real time, and the jobs come to an end",
+    "machines_steady": "many machines, and jobs keep arriving",
+    "shares": "user groups share a cluster",
+}
+WORDS = {"mean_wait": "wait", "mean_bounded_slowdown": "bounded slowdown", "mean_slowdown": "slowdown"}
+GAIN = "openb_ppo"
 
 
 class Row(NamedTuple):
-    """A situation, and what was measured of its policies."""
+    """A scenario at some of its loads: what validation recommends, and what was played since."""
 
-    situation: str
-    measured: str
     scenario: str
-    means: "pd.Series[float]"
-    by: str  # what prints the numbers
-
-
-def _confirmed(scenario: str, load: int, agents: tuple[str, ...]) -> "pd.Series[float]":
-    data = pd.read_csv(page("default").DATA)
-    data = data[(data["scenario"] == scenario) & (data["load"] == load) & data["policy"].isin([*agents, *RULES])]
-    return data.groupby("policy")["slowdown"].mean()
-
-
-def _tested(name: str, scenario: str, policies: tuple[str, ...]) -> "pd.Series[float]":
-    found = page("default").report(name)
-    found = found[(found["scenario"] == scenario) & (found["load"] == "all") & found["policy"].isin(policies)]
-    return found.groupby("policy")["mean"].first()
+    loads: list[int]
+    measure: str
+    best: str
+    runner_up: str
 
 
 def situations() -> str:
-    """Return the README's table: the policy with the lowest mean in each situation, beside others."""
-    agents, machines = ("deeprm", "deeprm2", "deeprm3"), ("sjf_most_allocated", "sjf", "deepk8s_ppo", "fcfs")
-    run = "jobs arrive for a while, then the cluster drains (short run)"
-    found = [
-        _confirming(f"{run}, at medium load", "online", 70, agents),
-        _confirming("the same, overloaded", "online", 130, agents),
-        _confirming("the same, nearly empty", "online", 10, agents),
-        _confirming("jobs keep arriving (stream)", "streams", 90, agents[2:]),
-        Row(
-            "all jobs are known before the first starts",
-            "slowdown",
-            "offline",
-            _tested("comparison", "offline", (*RULES, "deeprm_off")),
-            TESTED.format("comparison"),
-        ),
-        Row(
-            "many machines, in real time",
-            "wait",
-            "machines",
-            _tested("delay", "machines", machines),
-            TESTED.format("delay"),
-        ),
-        Row(
-            "user groups share a cluster",
-            "wait",
-            "shares",
-            _tested("delay", "shares", ("controller", "lookahead", "proportional", "drf")),
-            TESTED.format("delay"),
-        ),
+    """Return a row a scenario, over all its loads and, where there are many, at some of them."""
+    validation, played = pd.read_csv(page("default").VALIDATION), pd.read_csv(page("default").DATA)
+    params = page("default").repository()
+    rows = [
+        _recommended(validation, scenario, loads)
+        for scenario in validation["scenario"].unique()
+        for loads in _loads(params, scenario)
     ]
-    head = ["your situation", "policy", "measured (lower is better)", "printed by", "for your own jobs"]
-    return table(head, [_cells(row) for row in found], words=5)
+    head = ["your situation", "policy", "to the runner-up", "gate", "measured (lower is better)", "printed by"]
+    return table([*head, "for your own jobs"], [_cells(params, played, row) for row in rows], words=7)
 
 
-def _confirming(situation: str, scenario: str, load: int, agents: tuple[str, ...]) -> Row:
-    means = _confirmed(scenario, load, agents)
-    return Row(situation, f"slowdown, {load} %", scenario, means, f"`confirm {scenario}`")
+def _loads(params: Params, scenario: str) -> list[list[int]]:
+    """Return the loads of a scenario's rows: all together, then of many the lowest, the middle and the highest one."""
+    every = sorted(params.scenario(scenario).loads)
+    return [every, *([load] for load in (every[0], every[len(every) // 2 - 1], every[-1]) if len(every) > MANY)]
 
 
-def _cells(row: Row) -> list[str]:
-    means = row.means.sort_values(kind="stable")[:SHOWN]
-    best = means.index[0]
-    listed = ", ".join(f"{policy} {_fine(mean)}" for policy, mean in means.items())
-    named = f"models/{best}" if best in LEARNED else best
-    scenario = load_params(ROOT / "params.yaml").scenario(row.scenario)
-    ends = getattr(scenario, "arrivals_end", None)
-    command = f"{ON} {row.scenario} --policy {named}" + (f" --arrivals-end {ends}" if ends else "")
-    return [row.situation, f"`{best}`", f"{row.measured}: {listed}", row.by, f"`{command}`"]
+def _recommended(validation: pd.DataFrame, scenario: str, loads: list[int]) -> Row:
+    rows = validation[(validation["scenario"] == scenario) & validation["load"].isin(loads)]
+    means = rows.groupby("policy")["mean"].mean().sort_values(kind="stable")
+    return Row(scenario, loads, str(rows["measure"].iloc[0]), str(means.index[0]), str(means.index[1]))
+
+
+def _cells(params: Params, played: pd.DataFrame, row: Row) -> list[str]:
+    rows = page("default").paired(played, row.scenario, set(played["policy"]), row.loads)
+    means = rows.groupby("policy")["mean_slowdown"].mean().sort_values(kind="stable")
+    wanted = [row.best, row.runner_up, *(name for name in ALWAYS if name in means)]
+    listed = dict.fromkeys([*wanted, *means.index[:SHOWN]])
+    others = [name for name in listed if name != row.best][: max(SHOWN, len(set(wanted))) - 1]
+    others.sort(key=lambda name: float(means[name]))
+    measured = ", ".join(f"{name} {_fine(means[name])}" for name in (row.best, *others))
+    return [
+        _situation(params, row),
+        f"`{row.best}`",
+        f"`{row.runner_up}`: {_gap(params, rows, row)}",
+        verdict(row.scenario, row.best),
+        f"{_measure(params, row)}: {measured}",
+        f"`confirm {row.scenario}`",
+        f"`{_command(params, row)}`",
+    ]
+
+
+def _situation(params: Params, row: Row) -> str:
+    words = SITUATIONS.get(row.scenario, f"scenario `{row.scenario}`")
+    return words if len(row.loads) == len(params.scenario(row.scenario).loads) else f"the same, at {row.loads[0]} %"
+
+
+def _measure(params: Params, row: Row) -> str:
+    word, every = WORDS.get(row.measure, row.measure.replace("_", " ")), params.scenario(row.scenario).loads
+    if len(row.loads) > 1:
+        return f"{word}, mean of {row.loads[0]} to {row.loads[-1]} %"
+    return f"{word}, {row.loads[0]} %" if len(every) > 1 else word
+
+
+def _gap(params: Params, rows: pd.DataFrame, row: Row) -> str:
+    """Return how the recommended policy differs from the runner-up on the same confirming jobsets."""
+    two = rows[rows["policy"].isin([row.best, row.runner_up])]
+    to = {row.runner_up: dict.fromkeys(row.loads, row.runner_up)}
+    rng = np.random.default_rng(params.seed)
+    found = comparison(two, row.scenario, to, params.evaluation, rng)
+    return difference(found[(found["policy"] == row.best) & (found["load"] == ALL)].iloc[0])
+
+
+def verdict(scenario: str, policy: str) -> str:
+    """Return what the gate says of a policy, over all loads of a scenario."""
+    rows = pd.read_csv(page("gate").VERDICTS, dtype={"load": str})
+    rows = rows[rows["scenario"] == scenario]
+    if policy in set(rows["champion"]):
+        passed = [name for name, part in rows.groupby("candidate", sort=False) if part["passed"].all()]
+        return f"judged against; {', '.join(map(str, passed))} passed" if passed else "stays: no candidate passed"
+    own = rows[rows["candidate"] == policy]
+    return str(page("gate").verdict(own)) if len(own) else "a rule that was not judged"
+
+
+def _command(params: Params, row: Row) -> str:
+    named = f"models/{row.best}" if row.best in params.agents else row.best
+    ends = getattr(params.scenario(row.scenario), "arrivals_end", None)
+    return f"{ON} {row.scenario} --policy {named}" + (f" --arrivals-end {ends}" if ends else "")
 
 
 def _fine(mean: float) -> str:
     return f"{mean:.3f}" if mean < 2 else number(mean)
 
 
-TABLES = {"situations": situations}
+def openb() -> str:
+    """Return what the gain on openb costs: PPO's means to SJF's, over loads, from the sentences of that run."""
+    found = layout.claims(page("deepk8s").HERE / "claims.csv")
+    found = found[found["figure"].str.endswith("openb")]
+    kinds = {"mean slowdown": "at most 13.5 %", "completion time": "0.2 % below SJF", "makespan": "The makespan"}
+    told = {
+        name: found.loc[found["claim"].str.contains(words, regex=False) & _about_sjf(found), "found"].iloc[0]
+        for name, words in kinds.items()
+    }
+    windows = {int(n) for n in re.findall(r"n = (\d+) jobsets", " ".join(told.values()))}
+    cells = [f"{100 * _ratio(text):+.0f} %" for text in told.values()]
+    head = ["openb, PPO against SJF", *told, "windows a load", "training seeds"]
+    return table(head, [["mean of three loads", *cells, ", ".join(map(str, sorted(windows))), "1"]])
+
+
+def _about_sjf(found: pd.DataFrame) -> "pd.Series[bool]":
+    return found["found"].str.contains(rf"{GAIN} [\d.]+, sjf [\d.]+", regex=True)
+
+
+def _ratio(text: str) -> float:
+    """Return how far the mean over loads of PPO's means is from that of SJF's."""
+    pairs = [(float(own), float(other)) for own, other in re.findall(rf"{GAIN} ([\d.]+), sjf ([\d.]+):", text)]
+    own, other = map(sum, zip(*pairs, strict=True))
+    return own / other - 1
+
+
+TABLES = {"situations": situations, "openb": openb}

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 from layout import difference, number, table
 
-from pipeline.comparing.resampling import gap_interval, resample
+from pipeline.comparing.resampling import FEW, gap_interval, resample
 from pipeline.core import FloatArray
 
 HERE = Path(__file__).resolve().parent
@@ -50,9 +50,9 @@ def of_schedules(name: str, *orders: str) -> str:
         own = cell == EASY
         rows.append(
             [
-                *(*cell, number(row["bounded_slowdown"]), "" if own else difference(gap, 0)),
+                *(*cell, number(row["bounded_slowdown"]), "" if own else _told(gap, blocks)),
                 *(number(row["p99_bounded_slowdown"]), f"{row['wait_s']:,.0f}", f"{row['p99_wait_s']:,.0f}"),
-                *("" if own else difference(pd.Series(tail), 0), f"{row['longest_wait_s']:,.0f}"),
+                *("" if own else _told(pd.Series(tail), blocks), f"{row['longest_wait_s']:,.0f}"),
             ]
         )
     return table(head, rows, words=2)
@@ -167,6 +167,17 @@ def _drawn(name: str) -> dict[tuple[str, str], FloatArray]:
 def _gap(drawn: FloatArray, blocks: int) -> pd.Series:
     low, high = gap_interval(drawn[1:], CONFIDENCE, blocks)
     return pd.Series({"difference": drawn[0], "difference_low": float(low), "difference_high": float(high)})
+
+
+def _told(gap: pd.Series, blocks: int) -> str:
+    """Return a difference with its interval or, of too few blocks for one, with the range over single blocks.
+
+    A percentile of all jobs is no mean over blocks: the range need not hold it, and is not written as its interval.
+    """
+    if blocks >= FEW:
+        return difference(gap, 0)
+    mean, low, high = (f"{100 * gap[name]:+.0f}" for name in ("difference", "difference_low", "difference_high"))
+    return f"{mean} %; blocks {low} to {high} %"
 
 
 TABLES = {

@@ -1,0 +1,186 @@
+"""Coverage of the intervals that the project reports, by resampling results that are in the repository.
+
+    python -m benchmarks.coverage 400        # repeats a case; writes docs/results/coverage/coverage.csv
+
+The kept jobsets of a case are taken for the whole population, so that the truth is known: its ratio of means. A repeat
+draws as many jobsets (or windows) as the project judges on, computes the interval by the project's own code, and counts
+whether it holds the truth. Of seeds, whose population is not kept, draws are normal, as far apart as the kept ones.
+"""
+
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from pipeline.comparing.sequences import seen_at
+from pipeline.comparing.statistics import ALL, comparison
+from pipeline.config import Evaluation
+from pipeline.core import FloatArray
+from pipeline.progress import say
+
+RESULTS = Path(__file__).resolve().parents[1] / "docs" / "results"
+TABLE = RESULTS / "coverage" / "coverage.csv"
+SETTINGS = Evaluation(resamples=1000, confidence=0.95)
+MEAN, OTHER = "mean", "other"
+BOUND, LEVEL, LONG = 0.25, 0.05, 365  # of the watch: cut of a regret, chance of a false alarm, windows of a stream
+
+
+class Population(NamedTuple):
+    """Paired results of two policies, or of some trainings and a rule: load -> [N, P], the rule last."""
+
+    costs: Mapping[int, FloatArray]
+    windows: bool = False  # are those of all loads of the same windows?
+
+    @property
+    def truth(self) -> float:
+        """Return how far the first policies' mean is from the last one's, over loads, relative to it."""
+        mine, other = (np.mean([f(cost) for cost in self.costs.values()]) for f in (_mine, _other))
+        return float(mine / other - 1)
+
+
+class Case(NamedTuple):
+    """An interval that is reported somewhere, and whose coverage is measured."""
+
+    words: str
+    data: str  # a file of docs/results
+    keep: str  # a query of its rows
+    value: str
+    policies: Sequence[str]  # the reference is the last
+    n: int = 0  # jobsets, or windows, that a repeat draws; 0: as many as are kept
+    windows: bool = False
+    name: str = "policy"  # column of the policies' names
+
+
+TESTED = "default/tested/{}.csv.gz"
+SEEDS = ("deeprm2", "deeprm2_2", "deeprm2_3", "sjf")
+CASES = {
+    "one load": Case("jobsets of one load", TESTED.format("online"), "load == 130", "mean_slowdown", ("deeprm", "sjf")),
+    "low load": Case(
+        "the same, at a low load", TESTED.format("online"), "load == 30", "mean_slowdown", ("deeprm", "sjf")
+    ),
+    "all loads": Case("jobsets, stratified by load", TESTED.format("online"), "", "mean_slowdown", ("deeprm", "sjf")),
+    "24": Case("24 jobsets a load", TESTED.format("online"), "load >= 130", "mean_slowdown", ("deeprm", "sjf"), 24),
+    "99th percentile": Case("99th percentile of jobs", TESTED.format("online"), "", "p99_slowdown", ("deeprm", "sjf")),
+    "machines": Case(
+        "machines, stratified by load", TESTED.format("machines"), "", "mean_bounded_slowdown", ("deepk8s_ppo", "sjf")
+    ),
+    "groups": Case("groups, mean wait", TESTED.format("shares"), "", "mean_wait", ("controller", "proportional")),
+    "seeds": Case(
+        "jobsets and three seeds (two-level)",
+        "paper-scale/as_published.csv.gz",
+        "scenario == 'online' and measure == 'mean_slowdown'",
+        "value",
+        SEEDS,
+    ),
+    "windows": Case(
+        "14 windows of a log, for all loads",
+        "controller/jobsets.csv.gz",
+        "scenario == 'hpc2n_4'",
+        "mean_wait",
+        ("lookahead", "proportional"),
+        windows=True,
+    ),
+    "8 windows": Case(
+        "8 windows of a log: the range over them",
+        "deepk8s/jobsets.csv.gz",
+        "scenario == 'openb'",
+        "mean_slowdown",
+        ("saf", "sjf"),
+        windows=True,
+    ),
+}
+
+
+def population(case: Case) -> Population:
+    """Return the kept results of a case."""
+    rows = pd.read_csv(RESULTS / case.data)
+    rows = rows.query(case.keep) if case.keep else rows
+    wide = rows.pivot(index=["load", "jobset"], columns=case.name, values=case.value)[list(case.policies)]
+    costs = {int(str(load)): part.to_numpy(dtype=float) for load, part in wide.groupby("load")}
+    return Population(costs, case.windows)
+
+
+def drawn(whole: Population, n: int, rng: np.random.Generator) -> Population:
+    """Return n jobsets a load, or windows; of several trainings, seeds as far apart as the kept ones."""
+    size = len(next(iter(whole.costs.values())))
+    together = rng.integers(0, size, n or size) if whole.windows else None
+    seeds = _mine_each(whole)
+    spread = rng.normal(0, seeds.std(ddof=1), len(seeds)) if len(seeds) > 1 else np.zeros(len(seeds))
+    found = {}
+    for load, cost in whole.costs.items():
+        some = cost[together if together is not None else rng.integers(0, len(cost), n or len(cost))].copy()
+        if len(seeds) > 1:  # each seed is the kept seeds' mean, shifted; and has the luck of its own jobsets
+            own = some[:, :-1] - cost[:, :-1].mean(axis=0)
+            some[:, :-1] = own + cost[:, :-1].mean() * (1 + spread / seeds.mean())
+        found[load] = some
+    return Population(found, whole.windows)
+
+
+def interval(sample: Population) -> tuple[float, float]:
+    """Return the interval over all loads that the project reports of a sample."""
+    mine = [f"seed_{k}" for k in range(next(iter(sample.costs.values())).shape[1] - 1)]
+    frames = []
+    for load, cost in sample.costs.items():
+        for policy, values in zip((*mine, OTHER), cost.T, strict=True):
+            columns = {"policy": policy, "load": load, "jobset": np.arange(len(values)), "unfinished": 0}
+            frames.append(pd.DataFrame(columns).assign(mean_slowdown=values))
+    frame = pd.concat(frames, ignore_index=True)
+    frame = frame.assign(unit=frame["jobset"]) if sample.windows else frame
+    to = {OTHER: dict.fromkeys(sample.costs, OTHER)}
+    trainings = {MEAN: mine} if len(mine) > 1 else {}
+    found = comparison(frame, "", to, SETTINGS, np.random.default_rng(1), trainings)
+    row = found[(found["load"] == ALL) & (found["policy"] == (MEAN if trainings else mine[0]))].iloc[0]
+    return float(row["difference_low"]), float(row["difference_high"])
+
+
+def measured(name: str, repeats: int) -> dict[str, object]:
+    """Return how often intervals of a case miss the truth, on either side."""
+    case = CASES[name]
+    whole = population(case)
+    n = case.n or len(next(iter(whole.costs.values())))
+    low = high = 0
+    for k in range(repeats):
+        begin, end = interval(drawn(whole, n, np.random.default_rng([k, len(name), n])))
+        low, high = low + (whole.truth < begin), high + (whole.truth > end)
+    return {"case": name, "n": n, "loads": len(whole.costs), "repeats": repeats, "above": low, "below": high}
+
+
+def alarms(repeats: int) -> dict[str, object]:
+    """Return how often a confidence sequence refuses the true mean at any time of a stream of regrets."""
+    cost = np.concatenate(list(population(CASES["all loads"]).costs.values()))
+    regret = np.clip((cost[:, 0] - cost[:, 1]) / cost.max(axis=1), -BOUND, BOUND)
+    truth, refused = float(regret.mean()), 0
+    for k in range(repeats):
+        stream = np.random.default_rng([k, LONG]).choice(regret, (1, LONG))
+        refused += seen_at(stream, np.ones(1), truth, LEVEL, BOUND) is not None
+    return {"case": "sequence", "n": LONG, "loads": 1, "repeats": repeats, "above": refused, "below": 0}
+
+
+def _mine(cost: FloatArray) -> float:
+    return float(cost[:, :-1].mean())
+
+
+def _other(cost: FloatArray) -> float:
+    return float(cost[:, -1].mean())
+
+
+def _mine_each(whole: Population) -> FloatArray:
+    return np.asarray(np.mean([cost[:, :-1].mean(axis=0) for cost in whole.costs.values()], axis=0))
+
+
+def main(repeats: int) -> None:
+    """Measure all cases and write the table."""
+    rows = []
+    for name in CASES:
+        rows.append(measured(name, repeats))
+        say(f"coverage: {rows[-1]}")
+    rows.append(alarms(repeats))
+    TABLE.parent.mkdir(exist_ok=True)
+    pd.DataFrame(rows).to_csv(TABLE, index=False)
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]) if len(sys.argv) > 1 else 400)
