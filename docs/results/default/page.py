@@ -24,7 +24,6 @@ from pipeline.comparing.statistics import ALL, comparison
 from pipeline.config import Evaluation, Params, load_params
 from pipeline.problems import problem_of
 from pipeline.problems.machines.evaluation.metrics import from_end
-from pipeline.simulation.results import slowdown_column
 from pipeline.stages import confirm
 from pipeline.stages.replaying import measures
 
@@ -258,7 +257,7 @@ def machines() -> str:
     each = rows.groupby("policy")
     means, longest, gains = each[list(PRICES)].mean(), each["longest_wait"].max(), each["gain"].any()
     written = []
-    for policy in MACHINES:
+    for policy in slow:
         own, to = means.loc[policy], means.loc["sjf"]
         prices = [change(own[name], to[name]) if policy != "sjf" else "" for name in PRICES]
         mark = [f"{slow[policy][0]} {FROM_END}" if gains[policy] else slow[policy][0], slow[policy][1]]

@@ -5,7 +5,7 @@ As for REINFORCE, a recipe says how and an agent's row how much.
 
 from typing import TYPE_CHECKING, Annotated, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from pipeline.config.cards import FORMAT, Card, Weights
 from pipeline.config.checks import must_be_drawn, must_learn_by
