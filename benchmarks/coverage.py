@@ -44,7 +44,6 @@ class Population(NamedTuple):
 class Case(NamedTuple):
     """An interval that is reported somewhere, and whose coverage is measured."""
 
-    words: str
     data: str  # a file of docs/results
     keep: str  # a query of its rows
     value: str
@@ -57,26 +56,20 @@ class Case(NamedTuple):
 TESTED = "default/tested/{}.csv.gz"
 SEEDS = ("deeprm2", "deeprm2_2", "deeprm2_3", "sjf")
 CASES = {
-    "one load": Case("jobsets of one load", TESTED.format("online"), "load == 130", "mean_slowdown", ("deeprm", "sjf")),
-    "low load": Case(
-        "the same, at a low load", TESTED.format("online"), "load == 30", "mean_slowdown", ("deeprm", "sjf")
-    ),
-    "all loads": Case("jobsets, stratified by load", TESTED.format("online"), "", "mean_slowdown", ("deeprm", "sjf")),
-    "24": Case("24 jobsets a load", TESTED.format("online"), "load >= 130", "mean_slowdown", ("deeprm", "sjf"), 24),
-    "99th percentile": Case("99th percentile of jobs", TESTED.format("online"), "", "p99_slowdown", ("deeprm", "sjf")),
-    "machines": Case(
-        "machines, stratified by load", TESTED.format("machines"), "", "mean_bounded_slowdown", ("deepk8s_ppo", "sjf")
-    ),
-    "groups": Case("groups, mean wait", TESTED.format("shares"), "", "mean_wait", ("controller", "proportional")),
+    "one load": Case(TESTED.format("online"), "load == 130", "mean_slowdown", ("deeprm", "sjf")),
+    "low load": Case(TESTED.format("online"), "load == 30", "mean_slowdown", ("deeprm", "sjf")),
+    "all loads": Case(TESTED.format("online"), "", "mean_slowdown", ("deeprm", "sjf")),
+    "24": Case(TESTED.format("online"), "load >= 130", "mean_slowdown", ("deeprm", "sjf"), 24),
+    "99th percentile": Case(TESTED.format("online"), "", "p99_slowdown", ("deeprm", "sjf")),
+    "machines": Case(TESTED.format("machines"), "", "mean_bounded_slowdown", ("deepk8s_ppo", "sjf")),
+    "groups": Case(TESTED.format("shares"), "", "mean_wait", ("controller", "proportional")),
     "seeds": Case(
-        "jobsets and three seeds (two-level)",
         "paper-scale/as_published.csv.gz",
         "scenario == 'online' and measure == 'mean_slowdown'",
         "value",
         SEEDS,
     ),
     "windows": Case(
-        "14 windows of a log, for all loads",
         "controller/jobsets.csv.gz",
         "scenario == 'hpc2n_4'",
         "mean_wait",
@@ -84,7 +77,6 @@ CASES = {
         windows=True,
     ),
     "8 windows": Case(
-        "8 windows of a log: the range over them",
         "deepk8s/jobsets.csv.gz",
         "scenario == 'openb'",
         "mean_slowdown",

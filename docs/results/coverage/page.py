@@ -1,0 +1,45 @@
+"""Table of ../coverage.md, from what `python -m benchmarks.coverage` wrote."""
+
+from math import sqrt
+from pathlib import Path
+
+import pandas as pd
+from layout import table
+
+HERE = Path(__file__).resolve().parent
+WORDS = {
+    "one load": "jobsets of one load",
+    "low load": "the same, at a low load",
+    "all loads": "jobsets, stratified by load",
+    "24": "24 jobsets a load, the four highest",
+    "99th percentile": "99th percentile of a jobset's jobs",
+    "machines": "five machines, stratified by load",
+    "groups": "user groups, mean wait",
+    "seeds": "jobsets and three training seeds (two-level)",
+    "windows": "windows of a log, the same for all loads",
+    "8 windows": "so few windows that the range over them is reported",
+    "sequence": "confidence sequence of the watch, over a year of windows",
+}
+Z = 1.96
+
+
+def misses() -> str:
+    """Return how often each kind of interval missed what was true."""
+    rows = []
+    for row in pd.read_csv(HERE / "coverage.csv").itertuples():
+        missed, of = row.above + row.below, row.repeats
+        rows.append([WORDS[row.case], str(row.n), str(row.loads), f"{row.above}, {row.below}", _share(missed, of)])
+    head = ["what is drawn", "n a load", "loads", f"truth below, above the interval, of {of}", "missed"]
+    return table(head, rows)
+
+
+def _share(missed: int, of: int) -> str:
+    """Return a share with its 95 % interval (Wilson 1927)."""
+    share, more = missed / of, Z * Z / of
+    middle = (share + more / 2) / (1 + more)
+    half = Z * sqrt(share * (1 - share) / of + more / (4 * of)) / (1 + more)
+    low, high = max(middle - half, 0.0), middle + half
+    return f"{100 * share:.1f} % ({100 * low:.1f} to {100 * high:.1f})"
+
+
+TABLES = {"coverage": misses}
