@@ -82,7 +82,15 @@ SHOWN: Mapping[str, Mapping[str, Shown | Course]] = {
             "shares",
             "mean_wait",
             "proportional",
-            [*SOURCE, *(f"{name}_own" for name in SOURCE), "controller", "lookahead", "proportional", "equal"],
+            [
+                *SOURCE,
+                *(f"{name}_own" for name in SOURCE),
+                "controller",
+                "undivided",
+                "lookahead",
+                "proportional",
+                "equal",
+            ],
             2,
         ),
         "two resources": Shown("shares_two", "mean_wait", "proportional", TWO, 2),
@@ -93,9 +101,11 @@ SHOWN: Mapping[str, Mapping[str, Shown | Course]] = {
             "online", "mean_slowdown", "sjf", (*DEEPRM2, *RULES, "hold_until", "linear"), 2, POOL, DEEPRM2
         ),
         "DeepRM_Off, three seeds": Shown("offline", "mean_slowdown", "sjf", OFFLINE, 2, (), OFFLINE[:3]),
-        "makespan": Shown("online", "makespan", "sjf", ("deeprm_makespan", "deeprm_utilisation", *RULES), 1, POOL),
+        "makespan": Shown(
+            "online", "makespan", "sjf", ("deeprm_makespan", "deeprm_utilisation", *RULES, "hold_until"), 1, POOL
+        ),
         "utilisation": Shown(
-            "online", "utilisation", "sjf", ("deeprm_utilisation", "deeprm_makespan", *RULES), 3, POOL
+            "online", "utilisation", "sjf", ("deeprm_utilisation", "deeprm_makespan", *RULES, "hold_until"), 3, POOL
         ),
         "the text's demands": Shown("text", "mean_slowdown", "sjf", ("deeprm_text", *RULES), 2),
         "makespan and utilisation, learning": Course(

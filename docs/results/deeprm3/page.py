@@ -124,7 +124,7 @@ def stream_tails() -> str:
     found, rows = measured("streams"), []
     for policy, names in {
         AGENT: SEEDS,
-        **{rule: (rule,) for rule in ("sjf", "hold", "easy", "tetris", "linear")},
+        **{rule: (rule,) for rule in ("sjf", "hold", "hold_until", "easy", "tetris", "linear")},
     }.items():
         means = found.rows[found.rows["policy"].isin(names)].groupby("load")[["p99", "longest_wait"]].mean()
         rows.append([policy, *(f"{means.p99[load]:.1f} / {means.longest_wait[load]:,.0f}" for load in found.loads)])
@@ -156,13 +156,22 @@ def few_slots() -> str:
 
 def told() -> str:
     """Return mean slowdown told estimates: heuristics, learned on durations, learned on estimates."""
-    policies, rows = ("sjf", "hold", "linear", SEEDS[0], TOLD), []
+    policies, rows = ("sjf", "hold", "hold_until", "linear", SEEDS[0], TOLD), []
     for name, title in (("estimates", "noisy estimates"), ("hpc2n_estimates", "users' estimates, HPC2N")):
         found = measured(name)
         for load in found.loads:
             gap = found.gap(BEST, load, TOLD)
             rows.append([f"{title}, {load} %", *(found.mean(policy, load) for policy in policies), gap])
-    head = ["told", "SJF", "hold", "linear", "learned on durations", "learned on estimates", "to the best heuristic"]
+    head = [
+        "told",
+        "SJF",
+        "hold",
+        "hold_until",
+        "linear",
+        "learned on durations",
+        "learned on estimates",
+        "to the best heuristic",
+    ]
     return table(head, rows)
 
 
@@ -203,7 +212,9 @@ TABLES = {
     ),
     "short runs, each training": lambda: seeds("short"),
     "mean against tail": tail,
-    "streams": lambda: by_load("streams", ("sjf", "hold", "easy", "tetris", "linear", AGENT), ("sjf", "linear", BEST)),
+    "streams": lambda: by_load(
+        "streams", ("sjf", "hold", "hold_until", "easy", "tetris", "linear", AGENT), ("sjf", "linear", BEST)
+    ),
     "streams, each training": lambda: seeds("streams"),
     "tails on streams": stream_tails,
     "other sizes and jobs": transfer,

@@ -12,7 +12,7 @@ from pipeline.config import load_params
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[2]
-SHOWN = {"online": ("sjf", "hold", "hold_until", "linear"), "streams": ("easy", "hold", "linear")}
+SHOWN = {"online": ("sjf", "hold", "hold_until", "linear"), "streams": ("easy", "hold", "hold_until", "linear")}
 LEARNED = ("deeprm3", "longer_mixture", "longer")
 BEST = "best_heuristic"
 
