@@ -7,7 +7,17 @@ live in params.yaml; only logs have some here, because `{name: swf, path: ...}` 
 from pipeline.config.cards import FORMAT, Card, Weights, described, difference
 from pipeline.config.external import External
 from pipeline.config.gate import Gate, Watch
-from pipeline.config.groups.learning import Dqn, DqnRecipe, GroupsAgent, GroupsCard, QNetworkConfig, Replay
+from pipeline.config.groups.learning import (
+    Dqn,
+    DqnRecipe,
+    Evolution,
+    EvolutionRecipe,
+    GroupsAgent,
+    GroupsCard,
+    QNetworkConfig,
+    Replay,
+    WorthConfig,
+)
 from pipeline.config.groups.scenario import GroupsLog, GroupsScenario, Sinusoidal
 from pipeline.config.learning import Evolution, EvolutionRecipe, NoPretrain
 from pipeline.config.machines.heuristics import MachinesKnobs

@@ -11,7 +11,7 @@ from pydantic import Field, ValidationError
 from pipeline.config.checks import check_names
 from pipeline.config.external import External, check_policies
 from pipeline.config.gate import Gate, check_gate
-from pipeline.config.groups.learning import DqnRecipe
+from pipeline.config.groups.learning import DqnRecipe, EvolutionRecipe
 from pipeline.config.groups.scenario import GroupsScenario
 from pipeline.config.learning import EvolutionRecipe
 from pipeline.config.machines.learning import MachinesRecipe
@@ -193,9 +193,10 @@ class Params(Frozen):
             return self.recipe_of(EvolutionRecipe, agent)
         return self.recipe_of(MachinesRecipe, agent)
 
-    def groups_recipe(self, agent: str) -> DqnRecipe:
+    def groups_recipe(self, agent: str) -> DqnRecipe | EvolutionRecipe:
         """Return the learning recipe of a controller."""
-        return self.recipe_of(DqnRecipe, agent)
+        chosen = self.recipes[self.agent(agent).finetune.recipe]
+        return chosen if isinstance(chosen, EvolutionRecipe) else self.recipe_of(DqnRecipe, agent)
 
 
 def _of(kind: type[Row], what: str, chosen: Agent | Plan) -> Row:

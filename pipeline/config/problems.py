@@ -10,7 +10,15 @@ from typing import TYPE_CHECKING, Annotated
 
 from pydantic import Field
 
-from pipeline.config.groups.learning import Dqn, DqnRecipe, GroupsAgent, Replay, check_groups
+from pipeline.config.groups.learning import (
+    Dqn,
+    DqnRecipe,
+    Evolution,
+    EvolutionRecipe,
+    GroupsAgent,
+    Replay,
+    check_groups,
+)
 from pipeline.config.groups.scenario import GroupsScenario
 from pipeline.config.learning import EvolutionRecipe, NoPretrain
 from pipeline.config.machines.heuristics import MachinesKnobs
@@ -31,7 +39,7 @@ AnyScenario = PoolScenario | MachinesScenario | GroupsScenario
 Agent = PoolAgent | MachinesAgent | GroupsAgent
 AnyRecipe = Annotated[Recipe | AnyMachinesRecipe | DqnRecipe | EvolutionRecipe, Field(discriminator="algorithm")]
 PretrainConfig = NoPretrain | PoolPretrain | Replay
-FinetuneConfig = PoolFinetune | MachinesFinetune | Dqn
+FinetuneConfig = PoolFinetune | MachinesFinetune | Dqn | Evolution
 Plan = PoolPlan | MachinesPlan
 
 

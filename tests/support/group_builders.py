@@ -5,10 +5,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pipeline.config import DqnRecipe, QNetworkConfig, Replay
+from pipeline.config import DqnRecipe, EvolutionRecipe, QNetworkConfig, Replay
 from pipeline.core import FloatArray
 from pipeline.problems.groups.networks import q_network
-from pipeline.problems.groups.networks.features import past
+from pipeline.problems.groups.networks.features import past, shape_of
+from pipeline.problems.groups.networks.worth import Worth
 from pipeline.problems.groups.nouns import (
     Configurations,
     Jobs,
@@ -108,7 +109,7 @@ def drawn_jobs(load: int, number: int, count: int = 16, cluster: SharedCluster =
     return Jobs(arrival, duration, duration, demand, rng.integers(0, cluster.groups, count), queue)
 
 
-def tiny_task(recipe: DqnRecipe = RECIPE, seed: int = 3, generator: Replay | None = REPLAY) -> Task:
+def tiny_task(recipe: DqnRecipe | EvolutionRecipe = RECIPE, seed: int = 3, generator: Replay | None = REPLAY) -> Task:
     """A task of one load, with a few jobsets of each split."""
     train, validation = ([drawn_jobs(100, 1000 + k + base) for k in range(4)] for base in (0, 500))
     loads = {"train": {100: train}, "validation": {100: validation}}
@@ -119,6 +120,12 @@ def untrained(kind: str = "shared", seed: int = 2, cluster: SharedCluster = CLUS
     """A small network; its past is that of drawn jobs."""
     known = past({100: [drawn_jobs(100, k, cluster=cluster) for k in range(4)]}, cluster)
     return built(kind, seed, cluster, known)
+
+
+def written(cluster: SharedCluster = CLUSTER) -> Worth:
+    """A value function that is written down, with its first weights; its past is that of drawn jobs."""
+    known = past({100: [drawn_jobs(100, k, cluster=cluster) for k in range(4)]}, cluster)
+    return Worth(shape_of(cluster), known, cluster.capacity / cluster.groups)
 
 
 def built(kind: str, seed: int, cluster: SharedCluster, known: FloatArray) -> q_network.QNetwork:

@@ -25,6 +25,12 @@ class QNetworkConfig(Frozen):
     weights: Literal["shared", "per_group"]  # one network for all groups, or (the source) one for each
 
 
+class WorthConfig(Frozen):
+    """A value function that is written down: what units are worth by the jobs that they serve."""
+
+    name: Literal["worth"]
+
+
 class DqnRecipe(Frozen):
     """How the controller's value function learns: all but how much."""
 
@@ -41,6 +47,14 @@ class DqnRecipe(Frozen):
     huber: bool  # or squares
     bootstrap: Literal["joint", "own"]  # next configurations: the knapsack's, or each group's own best
     conservative: Weight  # weight of the conservative term (CQL) in pre-training
+
+
+class EvolutionRecipe(Frozen):
+    """How CMA-ES finds the numbers of a value function: all but how much."""
+
+    algorithm: Literal["evolution"]
+    population: Annotated[int, Field(ge=4)]  # candidates of an update
+    spread: Rate  # standard deviation of the first candidates' weights
 
 
 class Replay(Start):
@@ -72,15 +86,21 @@ class Dqn(Budget):
     epsilon: Share  # chance that a group's configuration is a random one; the source: 0
 
 
+class Evolution(Budget):
+    """CMA-ES: an update is one generation, all candidates of which control the same fresh jobsets."""
+
+    name: Literal["evolution"]
+
+
 class GroupsAgent(Frozen):
     """One controller that is learned for user groups."""
 
     problem: Literal["groups"]
     scenario: str  # the scenario it learns on and is scored on
     objective: Literal["delay", "slowdown"]  # what it is trained for
-    network: QNetworkConfig  # its network
+    network: Annotated[QNetworkConfig | WorthConfig, Field(discriminator="name")]  # its network
     pretrain: Annotated[NoPretrain | Replay, Field(discriminator="name")]  # how it begins
-    finetune: Dqn  # how it goes on learning
+    finetune: Annotated[Dqn | Evolution, Field(discriminator="name")]  # how it goes on learning
 
 
 def check_groups(params: "Params", where: str) -> None:
@@ -91,13 +111,24 @@ def check_groups(params: "Params", where: str) -> None:
     """
     for name, agent in params.agents_with(GroupsAgent).items():
         must_learn_by(params, where, name, agent.finetune.name)
-        recipe, replayed = params.recipe_of(DqnRecipe, name), agent.pretrain
+        must_be_drawn(params, where, name)
+        replayed, evolved = agent.pretrain, isinstance(agent.finetune, Evolution)
+        if evolved != isinstance(agent.network, WorthConfig):
+            wanted = "worth" if evolved else "q_network"
+            raise UserError(
+                f"{where}: agents.{name}.network.name: expected {wanted} for {agent.finetune.name}, "
+                f"got '{agent.network.name}'"
+            )
+        if evolved:
+            if isinstance(replayed, Replay):
+                raise UserError(f"{where}: agents.{name}.pretrain.name: expected none for evolution, got 'replay'")
+            continue
+        recipe = params.recipe_of(DqnRecipe, name)
         least = 2 * max(replayed.jobsets if isinstance(replayed, Replay) else 1, agent.finetune.jobsets)
         if recipe.memory < least:
             place = f"{where}: recipes.{agent.finetune.recipe}.memory"
             wanted = f"at least {least}, twice the jobsets that agent '{name}' has side by side"
             raise UserError(f"{place}: expected {wanted}, got {recipe.memory}")
-        must_be_drawn(params, where, name)
 
 
 class GroupsCard(Card):
@@ -114,7 +145,7 @@ class GroupsCard(Card):
     levels: tuple[float, ...]
     interval: Rate
     objective: str
-    against: str
-    gamma: float
-    network: QNetworkConfig
+    against: str | None  # of what learns from rewards
+    gamma: float | None
+    network: Annotated[QNetworkConfig | WorthConfig, Field(discriminator="name")]
     weights: Weights | None = None  # known once they are stored

@@ -68,7 +68,8 @@ def _drawn(params: Params, name: str) -> dict[str, bytes]:
     }
     for agent in agents:
         mine = intervals[intervals["policy"] == agent]
-        about[f"calibration_{agent}"] = plots.calibration, mine, f"{agent}: what was expected and what came"
+        if mine["q"].notna().any():  # else it expects nothing
+            about[f"calibration_{agent}"] = plots.calibration, mine, f"{agent}: what was expected and what came"
     return {title: picture(KEPT, *of) for title, of in about.items()}
 
 

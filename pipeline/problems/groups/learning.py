@@ -7,6 +7,7 @@ import pandas as pd
 
 from pipeline import storage
 from pipeline.config import (
+    DqnRecipe,
     FinetuneConfig,
     GroupsAgent,
     GroupsCard,
@@ -15,6 +16,7 @@ from pipeline.config import (
     PretrainConfig,
     QNetworkConfig,
     Replay,
+    WorthConfig,
 )
 from pipeline.config.groups.learning import MUST_MATCH
 from pipeline.core import FloatArray
@@ -23,8 +25,9 @@ from pipeline.problems.groups.evaluation.controlling import decided, own
 from pipeline.problems.groups.evaluation.play import Expectation, Player, controlled
 from pipeline.problems.groups.heuristics.teachers import TEACHERS
 from pipeline.problems.groups.networks import q_network
-from pipeline.problems.groups.networks.features import past, states
-from pipeline.problems.groups.networks.q_network import controller, restore
+from pipeline.problems.groups.networks.features import past, shape_of, states
+from pipeline.problems.groups.networks.q_network import ValueNetwork, controller, restore
+from pipeline.problems.groups.networks.worth import Worth
 from pipeline.problems.groups.nouns import Observation
 from pipeline.problems.groups.simulator.rewards import transitions
 from pipeline.problems.groups.storage import read_jobsets
@@ -57,15 +60,18 @@ def read_task(params: Params, agent: str, part: PretrainConfig | FinetuneConfig)
     )
 
 
-def untrained(params: Params, agent: str, task: Task) -> q_network.QNetwork:
+def untrained(params: Params, agent: str, task: Task) -> ValueNetwork:
     """Return an agent's network with its seeded initial weights."""
     config = params.agent(agent).network
+    if isinstance(config, WorthConfig):
+        each = task.cluster.capacity / task.cluster.groups
+        return Worth(shape_of(task.cluster), past(task.train, task.cluster), each)
     if not isinstance(config, QNetworkConfig):  # refused by params.yaml's check
         raise TypeError(f"expected network q_network, got {config.name}")
     return q_network.build(config, task.cluster, past(task.train, task.cluster), task.seed)
 
 
-def stored(params: Params, agent: str, which: str) -> q_network.QNetwork:
+def stored(params: Params, agent: str, which: str) -> ValueNetwork:
     """Return an agent's stored network.
 
     Raises:
@@ -84,7 +90,7 @@ def policies(params: Params, agent: str) -> dict[str, Player]:
     return {name: _player(params, agent, network, alone) for name, (network, alone) in made.items()}
 
 
-def validate(network: q_network.QNetwork, task: Task) -> Callable[[], float]:
+def validate(network: ValueNetwork, task: Task) -> Callable[[], float]:
     """Return what tells the mean over loads of the mean cost of a job on validation jobsets."""
 
     def mean_cost() -> float:
@@ -103,7 +109,7 @@ def validate(network: q_network.QNetwork, task: Task) -> Callable[[], float]:
     return mean_cost
 
 
-def model(params: Params, agent: str, network: q_network.QNetwork) -> storage.Model[GroupsCard]:
+def model(params: Params, agent: str, network: ValueNetwork) -> storage.Model[GroupsCard]:
     """Return what is stored of an agent's network."""
     return storage.Model(_card(params, agent), weights_of(network))
 
@@ -121,7 +127,7 @@ def examined(params: Params, agent: str) -> dict[str, pd.DataFrame]:
     return {"off_policy": off_policy(task, row.network, task.generator, controllers, held_out)}
 
 
-def _player(params: Params, agent: str, network: q_network.QNetwork, alone: bool) -> Player:
+def _player(params: Params, agent: str, network: ValueNetwork, alone: bool) -> Player:
     row, recipe = params.agent(agent), params.groups_recipe(agent)
     scenario = params.groups_scenario(row.scenario)
     cluster, configurations = cluster_of(scenario), configurations_of(scenario)
@@ -132,8 +138,10 @@ def _player(params: Params, agent: str, network: q_network.QNetwork, alone: bool
         expected: FloatArray = decided(values, configurations, cluster.capacity, **choose).value * float(network.scale)
         return expected
 
-    measure = Expectation(expects, row.objective, recipe.against, recipe.gamma)
-    return Player(controlled(controller(network, cluster, configurations, **choose)), measure)
+    act = controlled(controller(network, cluster, configurations, **choose))
+    if not isinstance(recipe, DqnRecipe):  # its values rank configurations and expect nothing
+        return Player(act)
+    return Player(act, Expectation(expects, row.objective, recipe.against, recipe.gamma))
 
 
 def _card(params: Params, agent: str) -> GroupsCard:
@@ -150,13 +158,13 @@ def _card(params: Params, agent: str) -> GroupsCard:
         levels=scenario.levels,
         interval=scenario.interval,
         objective=row.objective,
-        against=recipe.against,
-        gamma=recipe.gamma,
+        against=recipe.against if isinstance(recipe, DqnRecipe) else None,
+        gamma=recipe.gamma if isinstance(recipe, DqnRecipe) else None,
         network=row.network,
     )
 
 
-LEARNING: Learning[Player, Task, q_network.QNetwork] = Learning(
+LEARNING: Learning[Player, Task, ValueNetwork] = Learning(
     task=read_task,
     untrained=untrained,
     stored=stored,

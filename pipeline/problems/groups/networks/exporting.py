@@ -10,7 +10,7 @@ from pipeline import storage
 from pipeline.config import GroupsCard
 from pipeline.learning.exporting import Fields, onnx_of
 from pipeline.problems.groups.networks.features import MOST_SHARES
-from pipeline.problems.groups.networks.q_network import QNetwork, restore
+from pipeline.problems.groups.networks.q_network import ValueNetwork, restore
 from pipeline.problems.groups.workload.source import configurations_of
 
 OF_QUEUE = ("waiting", "waiting_work", "waited", "head_waited", "head_estimate", "recent_jobs", "recent_work")
@@ -34,7 +34,7 @@ def onnx(folder: Path) -> bytes:
 class Values(nn.Module):
     """A network, from the fields of an observation to values [B, G, L, O]."""
 
-    def __init__(self, network: QNetwork, card: GroupsCard, names: list[str]) -> None:
+    def __init__(self, network: ValueNetwork, card: GroupsCard, names: list[str]) -> None:
         super().__init__()
         self.network, self._card, self._names = network.eval(), card, names
         self._units = torch.from_numpy(configurations_of(card).units.astype(np.float32))

@@ -11,13 +11,13 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from pipeline.config import GroupsCard, QNetworkConfig
+from pipeline.config import GroupsCard, QNetworkConfig, WorthConfig
 from pipeline.core import FloatArray, IntArray
-from pipeline.errors import UserError
 from pipeline.learning import stored
 from pipeline.learning.stored import put_back
 from pipeline.problems.groups.evaluation.controlling import Choose, decided, setting_of
 from pipeline.problems.groups.networks.features import Shape, States, of_levels, shape_of, states
+from pipeline.problems.groups.networks.worth import Worth
 from pipeline.problems.groups.nouns import Configurations, Controller, Observation, Setting, SharedCluster
 from pipeline.problems.groups.simulator.knapsack.several import plan
 
@@ -81,6 +81,9 @@ class QNetwork(nn.Module):
         return value.transpose(0, 1).contiguous() if self.per_group else value.flatten(0, 1)[None]
 
 
+ValueNetwork = QNetwork | Worth
+
+
 def tensors(state: States) -> Inputs:
     """Return states as tensors."""
     return torch.from_numpy(state.features), torch.from_numpy(state.amounts)
@@ -93,7 +96,7 @@ def build(config: QNetworkConfig, cluster: SharedCluster, past: FloatArray, seed
         return QNetwork(shape_of(cluster), config, past, cluster.capacity / cluster.groups)
 
 
-def values_of(network: QNetwork, state: States, units: IntArray) -> FloatArray:
+def values_of(network: ValueNetwork, state: States, units: IntArray) -> FloatArray:
     """Return the values [D, G, L, O] of the levels with some units [L, R], without gradients."""
     with torch.no_grad():
         found: FloatArray = network(tensors(state), torch.from_numpy(units.astype("float32"))).numpy()
@@ -101,7 +104,7 @@ def values_of(network: QNetwork, state: States, units: IntArray) -> FloatArray:
 
 
 def controller(
-    network: QNetwork, cluster: SharedCluster, configurations: Configurations, choose: Choose = plan
+    network: ValueNetwork, cluster: SharedCluster, configurations: Configurations, choose: Choose = plan
 ) -> Controller:
     """Return the controller that sets what a network values most."""
 
@@ -113,17 +116,16 @@ def controller(
     return control
 
 
-def restore(card: GroupsCard, weights: Mapping[str, FloatArray]) -> QNetwork:
+def restore(card: GroupsCard, weights: Mapping[str, FloatArray]) -> ValueNetwork:
     """Rebuild a controller's network.
 
     Raises:
         UserError: the weights are not those of the network on the card.
     """
-    if not isinstance(card.network, QNetworkConfig):
-        raise UserError(f"model of agent '{card.agent}': expected network q_network, found {card.network.name}")
     shape = Shape(len(card.queues), len(card.orders), len(card.resources))
     past = np.zeros((card.groups, shape.past), dtype=np.float32)
+    part, config = np.ones(shape.resources), card.network
     with torch.random.fork_rng(devices=[]):
-        network = QNetwork(shape, card.network, past, np.ones(shape.resources))
-    put_back(network, weights, card.agent)
-    return network
+        made = Worth(shape, past, part) if isinstance(config, WorthConfig) else QNetwork(shape, config, past, part)
+    put_back(made, weights, card.agent)
+    return made

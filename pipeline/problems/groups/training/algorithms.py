@@ -10,13 +10,14 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from pipeline.config import Dqn
+from pipeline.config import Dqn, DqnRecipe
 from pipeline.core import IntArray, KeyArray, uniform
 from pipeline.learning.memory import Memory
 from pipeline.learning.update import Update, none
 from pipeline.problems.groups.networks.q_network import QNetwork, controller
 from pipeline.problems.groups.nouns import Controller, Observation, Setting
 from pipeline.problems.groups.simulator.rewards import Acts, transitions
+from pipeline.problems.groups.training.evolution import evolution
 from pipeline.problems.groups.training.q_learning import Learner
 from pipeline.problems.groups.training.replay import empty, filled, noisy, replay, set_scale
 from pipeline.problems.groups.training.task import Recorder, ReplayMemory, Task
@@ -37,13 +38,13 @@ def dqn(network: QNetwork, task: Task, config: Dqn, memory: Memory | None = None
 
 def _played(learner: Learner, task: Task, config: Dqn, held: ReplayMemory, step: int) -> dict[str, float]:
     """Control the jobsets of an update, learn on the way, and return what came of it."""
-    jobsets, key = task.draw(step, config.jobsets)
+    recipe, (jobsets, key) = task.recipe_for(DqnRecipe), task.draw(step, config.jobsets)
     rng, recorder = np.random.default_rng([task.seed, DRAWS, step]), Recorder(held, task.cluster, len(jobsets))
     found: list[dict[str, float]] = []
     cost = reward = 0.0
     intervals = 0
     for turn, transition in enumerate(
-        transitions(task.begin(jobsets), _exploring(learner.network, task, config, key), task.recipe.against), 1
+        transitions(task.begin(jobsets), _exploring(learner.network, task, config, key), recipe.against), 1
     ):
         recorder.note(transition)
         cost, reward, intervals = (
@@ -52,7 +53,7 @@ def _played(learner: Learner, task: Task, config: Dqn, held: ReplayMemory, step:
             intervals + len(transition.rows),
         )
         if turn % config.every == 0 and float(learner.network.scale):
-            found.append(learner.step(held.sample(rng, task.recipe.batch)))
+            found.append(learner.step(held.sample(rng, recipe.batch)))
     set_scale(learner.network, held)
     jobs = sum(len(one.arrival) for one in jobsets)
     learned = {name: float(np.mean([one[name] for one in found])) for name in found[0]} if found else {}
@@ -78,4 +79,5 @@ ALGORITHMS: dict[str, Callable[..., Iterator[Update]]] = {
     "none": none,
     "replay": replay,
     "dqn": dqn,
+    "evolution": evolution,
 }

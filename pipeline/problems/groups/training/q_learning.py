@@ -14,6 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from pipeline.config import DqnRecipe
 from pipeline.core import IntArray
 from pipeline.errors import UserError
 from pipeline.learning.memory import Memory
@@ -26,7 +27,7 @@ class Learner:
     """A value function that learns."""
 
     def __init__(self, network: QNetwork, task: Task, memory: Memory) -> None:
-        recipe = task.recipe
+        recipe = task.recipe_for(DqnRecipe)
         self.network, self._task, self._recipe = network, task, recipe
         self._units = torch.from_numpy(task.configurations.units.astype("float32"))
         self._optimizer = torch.optim.Adam(network.parameters(), lr=recipe.learning_rate)
@@ -106,7 +107,7 @@ class Target:
 
 def batch_target(network: QNetwork, target: Target, task: Task, batch: Transitions) -> Tensor:
     """Return what the values [N, G] of some decisions should be."""
-    recipe, then = task.recipe, tensors(batch.then)
+    recipe, then = task.recipe_for(DqnRecipe), tensors(batch.then)
     units = torch.from_numpy(task.configurations.units.astype("float32"))
     with torch.no_grad():
         valued = target(then, units)

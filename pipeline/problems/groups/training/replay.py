@@ -13,7 +13,7 @@ from collections.abc import Iterator
 import numpy as np
 from numba import njit
 
-from pipeline.config import Replay
+from pipeline.config import DqnRecipe, Replay
 from pipeline.core import FloatArray, IntArray, keys, uniform
 from pipeline.learning.memory import Memory
 from pipeline.learning.update import Update
@@ -105,15 +105,13 @@ DRAWS = 11  # keeps the draws of replays apart from those of online play
 
 def replay(network: QNetwork, task: Task, config: Replay, memory: Memory | None = None) -> Iterator[Update]:
     """Learn the values of configurations from replayed jobsets alone."""
-    memory = memory or Memory()
+    memory, recipe = memory or Memory(), task.recipe_for(DqnRecipe)
     held = filled(task, config)
     set_scale(network, held)
     learner = Learner(network, task, memory)
     for step in range(memory.done + 1, config.updates + 1):
         rng = np.random.default_rng([task.seed, DRAWS, step])
-        found = [
-            learner.step(held.sample(rng, task.recipe.batch), task.recipe.conservative) for _ in range(config.steps)
-        ]
+        found = [learner.step(held.sample(rng, recipe.batch), recipe.conservative) for _ in range(config.steps)]
         yield Update(step, {name: float(np.mean([one[name] for one in found])) for name in found[0]})
 
 
@@ -122,14 +120,14 @@ def filled(task: Task, config: Replay) -> ReplayMemory:
     jobsets = [task.train[config.loads[k % len(config.loads)]][k // len(config.loads)] for k in range(config.jobsets)]
     held = empty(task)
     recorder = Recorder(held, task.cluster, len(jobsets))
-    for transition in transitions(task.begin(jobsets), mixed(task, config), task.recipe.against):
+    for transition in transitions(task.begin(jobsets), mixed(task, config), task.recipe_for(DqnRecipe).against):
         recorder.note(transition)
     return held
 
 
 def empty(task: Task) -> ReplayMemory:
     """Return a replay memory with nothing in it."""
-    return ReplayMemory(task.recipe.memory, task.cluster.groups, shape_of(task.cluster))
+    return ReplayMemory(task.recipe_for(DqnRecipe).memory, task.cluster.groups, shape_of(task.cluster))
 
 
 def set_scale(network: QNetwork, held: ReplayMemory) -> None:

@@ -1,12 +1,12 @@
 """What a controller's learner is given, and how decisions get into its replay memory."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 import torch
 
-from pipeline.config import DqnRecipe, Replay
+from pipeline.config import DqnRecipe, EvolutionRecipe, Replay
 from pipeline.core import BoolArray, FloatArray, IntArray, KeyArray, keys
 from pipeline.problems.groups.networks.features import Shape, States, states
 from pipeline.problems.groups.nouns import Configurations, Jobs, SharedCluster, batch
@@ -97,6 +97,8 @@ FIELDS = ("features", "amounts", "share", "order", "reward", "next", "written")
 PENDING, OVER = -2, -1  # the next state is not known yet; the episode was over after it
 
 
+Kind = TypeVar("Kind", DqnRecipe, EvolutionRecipe)
+
 MOST_JOBSETS = 100_000  # of an update; keeps the random keys of updates apart
 
 
@@ -106,13 +108,19 @@ class Task(NamedTuple):
     cluster: SharedCluster
     configurations: Configurations
     objective: str  # a word of WAITING
-    recipe: DqnRecipe
+    recipe: DqnRecipe | EvolutionRecipe
     generator: Replay | None  # how the replay memory is filled before anything is tried out
     seed: int
     loads: Sequence[int]  # to train on, in percent
     train: Mapping[int, Sequence[Jobs]]  # by load, as `generate` wrote them
     validation: Mapping[int, Sequence[Jobs]]
     fresh: Callable[[int, int], Jobs]  # (load, number) -> a training jobset that `generate` did not write
+
+    def recipe_for(self, kind: type[Kind]) -> Kind:
+        """Return the recipe, which must be of a kind."""
+        if not isinstance(self.recipe, kind):
+            raise TypeError(f"expected a {kind.__name__}, got a {type(self.recipe).__name__}")
+        return self.recipe
 
     def begin(self, jobsets: Sequence[Jobs]) -> Groups:
         """Return a simulator of some jobsets, with the costs of the objective."""

@@ -6,12 +6,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from group_builders import RECIPE, REPLAY, tiny_task, untrained
+from group_builders import RECIPE, REPLAY, tiny_task, untrained, written
 
-from pipeline.config import Dqn, DqnRecipe, NoPretrain, Replay
+from pipeline.config import Dqn, DqnRecipe, Evolution, EvolutionRecipe, NoPretrain, Replay
 from pipeline.learning.memory import Memory
 from pipeline.learning.update import Update
-from pipeline.problems.groups.networks.q_network import QNetwork
+from pipeline.problems.groups.networks.q_network import QNetwork, ValueNetwork
 from pipeline.problems.groups.training.algorithms import ALGORITHMS
 from pipeline.problems.groups.training.task import Task
 from pipeline.storage import Checkpoint, read_checkpoint, write_checkpoint
@@ -22,23 +22,35 @@ WHOLE = DqnRecipe.model_validate(
     | {"learning_rate": 0.01, "falling": True, "clip": 1.0, "double": True, "huber": True, "conservative": 0.1}
 )
 ONLINE = Dqn(name="dqn", recipe="", loads=(100,), updates=3, jobsets=2, every=3, epsilon=0.1, validate_every=1)
-CONFIGS: dict[str, NoPretrain | Replay | Dqn] = {"none": NoPretrain(name="none"), "replay": REPLAY, "dqn": ONLINE}
-PAIRS = [(name, kind) for name in CONFIGS for kind in ("shared", "per_group")]
+SEARCH = Evolution(name="evolution", recipe="", loads=(100,), updates=3, jobsets=2, validate_every=1)
+CONFIGS: dict[str, NoPretrain | Replay | Dqn | Evolution] = {
+    "none": NoPretrain(name="none"), "replay": REPLAY, "dqn": ONLINE, "evolution": SEARCH,
+}  # fmt: skip
+PAIRS = [
+    (name, kind) for name in CONFIGS for kind in ("shared", "per_group") if (name, kind) != ("evolution", "per_group")
+]
+RECIPES = {"evolution": EvolutionRecipe(algorithm="evolution", population=4, spread=0.5)}
 
 
-def learn(name: str, network: QNetwork, memory: Memory | None = None, task: Task | None = None) -> Iterator[Update]:
-    return ALGORITHMS[name](network, task or tiny_task(WHOLE), CONFIGS[name], memory)
+def task_of(name: str, seed: int = 3) -> Task:
+    return tiny_task(RECIPES.get(name, WHOLE), seed)
 
 
-def begun(name: str, kind: str = "shared", seed: int = 2) -> QNetwork:
+def learn(name: str, network: ValueNetwork, memory: Memory | None = None, task: Task | None = None) -> Iterator[Update]:
+    return ALGORITHMS[name](network, task or task_of(name), CONFIGS[name], memory)
+
+
+def begun(name: str, kind: str = "shared", seed: int = 2) -> ValueNetwork:
     """A network as an algorithm finds it: pre-training knows what rewards are counted in, once it is over."""
+    if name == "evolution":
+        return written()
     network = untrained(kind, seed)
     if name == "dqn":
         network.scale.fill_(10)
     return network
 
 
-def content(network: QNetwork) -> dict[str, bytes]:
+def content(network: ValueNetwork) -> dict[str, bytes]:
     return {name: weight.numpy().tobytes() for name, weight in network.state_dict().items()}
 
 
@@ -88,7 +100,7 @@ class TestEveryAlgorithm:
 
     def test_gives_other_bytes_by_another_seed(self, name: str, kind: str) -> None:
         one, other = begun(name, kind), begun(name, kind)
-        told = [list(learn(name, net, task=tiny_task(WHOLE, seed=k))) for k, net in enumerate((one, other))]
+        told = [list(learn(name, net, task=task_of(name, seed=k))) for k, net in enumerate((one, other))]
         assert (told[0] != told[1]) == (name != "none")
         assert (content(one) != content(other)) == (name != "none")
 
@@ -113,7 +125,7 @@ class TestEveryAlgorithm:
             assert (one, weight.shape, weight.dtype) == (two, same.shape, same.dtype)
 
     def test_goes_on_from_every_update_to_the_same_bytes(self, name: str, kind: str, tmp_path: Path) -> None:
-        goes_on_from_every_update(name, kind, tiny_task(WHOLE), tmp_path)
+        goes_on_from_every_update(name, kind, task_of(name), tmp_path)
 
 
 @pytest.mark.parametrize("generator", [REPLAY, None])
