@@ -317,10 +317,20 @@ REINFORCE = {
     "epsilon": 0.1,
     "validate_every": 1,
 }
+EVOLVED = {"name": "evolution", "recipe": "evolution", "loads": [60], "updates": 1, "jobsets": 1, "validate_every": 1}
 DO_NOT_GO: list[tuple[dict[str, Any], str]] = [
     (
+        {f"{MINE}.network": {"name": "worth"}},
+        f"{MINE}.network.name: expected q_network for dqn, got 'worth'",
+    ),
+    ({f"{MINE}.finetune": EVOLVED}, f"{MINE}.network.name: expected worth for evolution, got 'q_network'"),
+    (
+        {f"{MINE}.finetune": EVOLVED, f"{MINE}.network": {"name": "worth"}},
+        f"{MINE}.pretrain.name: expected none for evolution, got 'replay'",
+    ),
+    (
         {f"{MINE}.network": NETWORK | {"name": "mlp"}},
-        f"{MINE}.network.name: expected 'q_network', got 'mlp'",
+        f"{MINE}.network.name: unknown 'mlp'; there are: 'q_network', 'worth'",
     ),
     (
         {f"{MINE}.objective": "makespan"},
@@ -348,7 +358,7 @@ DO_NOT_GO: list[tuple[dict[str, Any], str]] = [
     ),
     (
         {f"{MINE}.finetune": REINFORCE},
-        f"{MINE}.finetune.name: expected 'dqn', got 'reinforce'",
+        f"{MINE}.finetune.name: unknown 'reinforce'; there are: 'dqn', 'evolution'",
     ),
     (
         {"agents.deeprm.pretrain": REPLAY},

@@ -11,7 +11,7 @@ from group_builders import RECIPE, REPLAY, tiny_task, untrained, written
 from pipeline.config import Dqn, DqnRecipe, Evolution, EvolutionRecipe, NoPretrain, Replay
 from pipeline.learning.memory import Memory
 from pipeline.learning.update import Update
-from pipeline.problems.groups.networks.q_network import QNetwork, ValueNetwork
+from pipeline.problems.groups.networks.q_network import ValueNetwork
 from pipeline.problems.groups.training.algorithms import ALGORITHMS
 from pipeline.problems.groups.training.task import Task
 from pipeline.storage import Checkpoint, read_checkpoint, write_checkpoint

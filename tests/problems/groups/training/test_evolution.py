@@ -5,9 +5,12 @@ import pytest
 from group_builders import CLUSTER, Job, drawn_jobs, jobset, tiny_task, written
 
 from pipeline.config import Evolution, EvolutionRecipe
-from pipeline.problems.groups.networks.worth import first_weights
+from pipeline.core import FloatArray
+from pipeline.problems.groups.networks.worth import Worth, first_weights
+from pipeline.problems.groups.nouns import Jobs
 from pipeline.problems.groups.training import evolution as evolving
 from pipeline.problems.groups.training.evolution import costs
+from pipeline.problems.groups.training.task import Task
 
 RECIPE = EvolutionRecipe(algorithm="evolution", population=8, spread=0.5)
 GREEDY = first_weights(2).numpy()
@@ -37,11 +40,18 @@ def test_jobs_that_never_start_cost_at_least_until_their_episode_was_cut() -> No
     np.testing.assert_allclose(found[:, 0, 0], [5, 50**0.5])
 
 
-def test_from_weights_that_serve_nobody_it_finds_some_that_do(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(evolving, "first_weights", lambda queues: -first_weights(queues))
-    task, network = tiny_task(RECIPE), written()
-    config = Evolution(name="evolution", recipe="", loads=(100,), updates=8, jobsets=4, validate_every=8)
-    assert [update.step for update in evolving.evolution(network, task, config)] == list(range(1, 9))
-    other = [drawn_jobs(100, 9000 + k) for k in range(20)]
-    found = costs(network, task, np.stack([-GREEDY, network.weight.detach().numpy()]), other)
-    assert found[0, 1].mean() < 0.7 * found[0, 0].mean()
+def test_it_moves_the_network_to_where_all_loads_cost_little_as_parts_of_their_own_means(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    target = GREEDY + np.linspace(-1, 1, len(GREEDY))
+    apart = np.array([1.0, 1e6])  # a load that costs a million times as much counts no more than the other
+
+    def known(network: Worth, task: Task, candidates: FloatArray, jobsets: list[Jobs]) -> FloatArray:
+        off = np.stack([(candidates[:, :6] - target[:6]) ** 2, (candidates[:, 6:] - target[6:]) ** 2]).sum(axis=2)
+        return np.broadcast_to((apart[:, None] * off).T[None], (2, len(candidates), 2))
+
+    monkeypatch.setattr(evolving, "costs", known)
+    task, network = tiny_task(RECIPE)._replace(loads=[100, 200]), written()
+    config = Evolution(name="evolution", recipe="", loads=(100,), updates=120, jobsets=2, validate_every=8)
+    assert [update.step for update in evolving.evolution(network, task, config)] == list(range(1, 121))
+    assert np.abs(network.weight.detach().numpy() - target).max() < 0.1
