@@ -12,7 +12,7 @@ from pipeline.problems.groups.networks.worth import Worth, first_weights
 from pipeline.problems.groups.nouns import Observation
 
 # Of 4 units and 2 groups of 2 queues, an equal share is 2 units. Group 0: two jobs of 1 unit wait in queue 0, and one
-# of 2 units in queue 1. Group 1 uses 1 unit, which its job gives back soon; one job arrives in each interval in queue 0.
+# of 2 units in queue 1. Group 1 uses 1 unit, which its job gives back soon; each interval one job arrives in queue 0.
 VIEW = observed(
     CLUSTER,
     waiting=[[2, 1], [0, 0]],
@@ -27,12 +27,9 @@ VIEW = observed(
 def network(**weights: float) -> Worth:
     """One of two queues with all weights 0 but for some, and jobs of group 1 that each want half an equal share."""
     made = written()
-    names = ["jobs0", "jobs1", "by0", "by1", "arriving", "pressed", "released", "need", "floor", "room", "closed", "age"]
-        written(),
-        ["jobs0", "jobs1", "by0", "by1", "arriving", "pressed", "released", "need", "floor", "room", "closed", "age"],
-    )
+    names = "jobs0 jobs1 by0 by1 arriving pressed released need floor room closed age"
     with torch.no_grad():
-        made.weight.copy_(torch.tensor([weights.get(name, 0.0) for name in names]))
+        made.weight.copy_(torch.tensor([weights.get(name, 0.0) for name in names.split()]))
         made.past[:, 4:] = float(np.log(1.5))
     return made
 
