@@ -5,7 +5,10 @@ from pipeline.config.checks import must_be_free
 from pipeline.errors import UserError
 
 # In the tables of results. Written out: `scores` imports numba, which must not begin before its threads are set.
-RULES = ("equal", "proportional", "drf", "shortest_first", "capacity", "fixed", "undivided", "lookahead", "oracle")
+RULES = (
+    *("equal", "proportional", "drf", "shortest_first", "capacity", "fixed", "undivided"),
+    *("lookahead", "expecting", "oracle"),
+)
 REFERENCES = ("oracle", "undivided")  # of them: what knows the jobs to come, and what divides nothing
 OWN = "{agent}_own"  # an agent without the knapsack, each group for itself
 

@@ -118,8 +118,9 @@ def rules_with(knobs: Mapping[str, float], cluster: SharedCluster, configuration
     made["fixed"] = fixed(cluster, order["fixed"], weights)
     made["undivided"] = _all(cluster, order["undivided"])
     found = {name: Player(controlled(one)) for name, one in made.items()}
-    for name, by_estimate in {"lookahead": True, "oracle": False}.items():
-        found[name] = Player(foresight(cluster, configurations, by_estimate))
+    found["lookahead"] = Player(foresight(cluster, configurations, by_estimate=True))
+    found["expecting"] = Player(foresight(cluster, configurations, by_estimate=True, order=order["proportional"]))
+    found["oracle"] = Player(foresight(cluster, configurations, by_estimate=False))
     return found
 
 

@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
-from group_builders import CLUSTER, CONFIGURATIONS, Job, drawn_jobs, jobset
+from group_builders import CLUSTER, CONFIGURATIONS, Job, drawn_jobs, jobset, observed
 from numpy.testing import assert_allclose, assert_array_equal
 
-from pipeline.problems.groups.evaluation.foresight import foresight
+from pipeline.problems.groups.evaluation.foresight import foresight, saved
 from pipeline.problems.groups.heuristics.teachers import equal
 from pipeline.problems.groups.nouns import Setting, batch
 from pipeline.problems.groups.simulator.compiled.batch import Groups
@@ -105,3 +105,29 @@ def test_trying_changes_nothing(who: str) -> None:
     chosen(groups, who)
     for field, same in zip(groups.observe(groups.rows), before, strict=True):
         assert_allclose(field, same)
+
+
+# Jobs that are expected
+
+
+@pytest.mark.parametrize(("expected", "shares"), [(1.0, [4, 0]), (2.0, [2, 2])])
+def test_units_are_kept_for_expected_jobs_once_these_would_wait_longer(expected: float, shares: list[int]) -> None:
+    # Two jobs of group 0, of 2 units for 5: with 2 units 5 are waited, with 4 none. Of group 1, each expected job saves
+    # 10 / 2 * (1 - exp(-2)) = 4.3 with an equal share, so that two are worth more than 5 and one is not.
+    groups = begin(*[Job(0, 5, 2, group=0)] * 2)
+    view = groups.observe(groups.rows)._replace(recent_jobs=np.array([[[0.0, 0.0], [expected, 0.0]]]))
+    act = foresight(CLUSTER, CONFIGURATIONS, by_estimate=True, order=1)
+    setting = act(groups, groups.rows, view, np.zeros(1))
+    assert (setting.share[0, :, 0].tolist(), setting.order[0].tolist()) == (shares, [1, 1])
+
+
+def test_what_is_kept_is_what_nobody_uses_or_waits_for_with_what_is_given_back() -> None:
+    view = observed(
+        CLUSTER,
+        used=[[2], [0]],
+        releasing=[[1], [0]],
+        waiting_demand=[[[0], [0]], [[1], [0]]],
+        recent_jobs=[[1.0, 0.0], [2.0, 2.0]],
+    )
+    left = np.array([[0, 0.5, 1.5], [0, 0.5, 1.5]])  # equal shares, of 0, 1 and 2 at the levels
+    assert_allclose(saved(view, CLUSTER, CONFIGURATIONS), 0.5 * np.array([[[1.0], [4.0]]]) * (1 - np.exp(-left / 0.5)))
