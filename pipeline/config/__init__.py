@@ -10,8 +10,6 @@ from pipeline.config.gate import Gate, Watch
 from pipeline.config.groups.learning import (
     Dqn,
     DqnRecipe,
-    Evolution,
-    EvolutionRecipe,
     GroupsAgent,
     GroupsCard,
     QNetworkConfig,

@@ -11,7 +11,7 @@ from pydantic import Field, ValidationError
 from pipeline.config.checks import check_names
 from pipeline.config.external import External, check_policies
 from pipeline.config.gate import Gate, check_gate
-from pipeline.config.groups.learning import DqnRecipe, EvolutionRecipe
+from pipeline.config.groups.learning import DqnRecipe
 from pipeline.config.groups.scenario import GroupsScenario
 from pipeline.config.learning import EvolutionRecipe
 from pipeline.config.machines.learning import MachinesRecipe
@@ -183,20 +183,19 @@ class Params(Frozen):
 
     def pool_recipe(self, agent: str) -> Recipe | EvolutionRecipe:
         """Return the learning recipe of an agent of a pooled cluster."""
-        if self.agent(agent).finetune.name == "evolution":
-            return self.recipe_of(EvolutionRecipe, agent)
-        return self.recipe_of(Recipe, agent)
+        return self._evolution(agent) or self.recipe_of(Recipe, agent)
 
     def machines_recipe(self, agent: str) -> MachinesRecipe | EvolutionRecipe:
         """Return the learning recipe of an agent of many machines."""
-        if isinstance(self.recipes[self.agent(agent).finetune.recipe], EvolutionRecipe):
-            return self.recipe_of(EvolutionRecipe, agent)
-        return self.recipe_of(MachinesRecipe, agent)
+        return self._evolution(agent) or self.recipe_of(MachinesRecipe, agent)
 
     def groups_recipe(self, agent: str) -> DqnRecipe | EvolutionRecipe:
         """Return the learning recipe of a controller."""
+        return self._evolution(agent) or self.recipe_of(DqnRecipe, agent)
+
+    def _evolution(self, agent: str) -> EvolutionRecipe | None:
         chosen = self.recipes[self.agent(agent).finetune.recipe]
-        return chosen if isinstance(chosen, EvolutionRecipe) else self.recipe_of(DqnRecipe, agent)
+        return chosen if isinstance(chosen, EvolutionRecipe) else None
 
 
 def _of(kind: type[Row], what: str, chosen: Agent | Plan) -> Row:

@@ -10,17 +10,9 @@ from typing import TYPE_CHECKING, Annotated
 
 from pydantic import Field
 
-from pipeline.config.groups.learning import (
-    Dqn,
-    DqnRecipe,
-    Evolution,
-    EvolutionRecipe,
-    GroupsAgent,
-    Replay,
-    check_groups,
-)
+from pipeline.config.groups.learning import Dqn, DqnRecipe, GroupsAgent, Replay, check_groups
 from pipeline.config.groups.scenario import GroupsScenario
-from pipeline.config.learning import EvolutionRecipe, NoPretrain
+from pipeline.config.learning import Evolution, EvolutionRecipe, NoPretrain
 from pipeline.config.machines.heuristics import MachinesKnobs
 from pipeline.config.machines.learning import AnyMachinesRecipe, MachinesAgent, MachinesFinetune, check_machines
 from pipeline.config.machines.plan import MachinesPlan

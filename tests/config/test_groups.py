@@ -86,7 +86,7 @@ def test_a_scenario_of_another_problem_is_refused_with_those_there_are() -> None
     params = shared()
     with pytest.raises(
         UserError,
-        match=r"^scenario 'shared' is of problem groups; of problem pool: offline, online, overload, streams, unknown_load$",
+        match=r"^scenario 'shared' is of problem groups; of problem pool: offline, online, overload, streams, unkn",
     ):
         params.pool_scenario("shared")
     with pytest.raises(UserError, match=r"^scenario 'shared' is of problem groups; of problem machines: machines$"):

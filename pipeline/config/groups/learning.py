@@ -6,7 +6,7 @@ from pydantic import Field
 
 from pipeline.config.cards import FORMAT, Card, Weights
 from pipeline.config.checks import must_be_drawn, must_learn_by
-from pipeline.config.learning import Budget, NoPretrain, Start
+from pipeline.config.learning import Budget, Evolution, NoPretrain, Start
 from pipeline.config.records import Frozen, Loads, Many, Name, Positive, Rate, Seed, Share, Weight, Wide
 from pipeline.errors import UserError
 
@@ -49,14 +49,6 @@ class DqnRecipe(Frozen):
     conservative: Weight  # weight of the conservative term (CQL) in pre-training
 
 
-class EvolutionRecipe(Frozen):
-    """How CMA-ES finds the numbers of a value function: all but how much."""
-
-    algorithm: Literal["evolution"]
-    population: Annotated[int, Field(ge=4)]  # candidates of an update
-    spread: Rate  # standard deviation of the first candidates' weights
-
-
 class Replay(Start):
     """Pre-training on a log that is replayed under random and heuristic configurations."""
 
@@ -84,12 +76,6 @@ class Dqn(Budget):
     name: Literal["dqn"]
     every: Positive  # F: decisions of each jobset between two steps of the optimizer
     epsilon: Share  # chance that a group's configuration is a random one; the source: 0
-
-
-class Evolution(Budget):
-    """CMA-ES: an update is one generation, all candidates of which control the same fresh jobsets."""
-
-    name: Literal["evolution"]
 
 
 class GroupsAgent(Frozen):
