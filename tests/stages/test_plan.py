@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from builders import REPOSITORY
 from commands import contents
+from set_learning import with_gradient
 
 from pipeline import storage
 from pipeline.config import Counts, Params, PoolCard, PoolPlan
@@ -31,8 +32,9 @@ def small(params: Params, row: PoolPlan = ROW) -> Params:
     """One scenario at two loads, and a plan on it."""
     few = Counts(train=1, validation=1, test=3)
     online = params.pool_scenario("online").model_copy(update={"loads": (70, 150), "jobsets": few})
-    rows = {"scenarios": {"online": online}, "agents": {"deeprm3": params.agent("deeprm3")}, "transfers": {}}
-    return params.model_copy(update=rows | {"plans": {NAME: row}})
+    agents = {"deeprm3": with_gradient(params).agent("gradient")}
+    rows = {"scenarios": {"online": online}, "agents": agents, "transfers": {}, "plans": {NAME: row}}
+    return with_gradient(params).model_copy(update=rows)
 
 
 @pytest.fixture(scope="module")
@@ -44,7 +46,7 @@ def planned(params: Params, tmp_path_factory: pytest.TempPathFactory) -> Path:
         patch.setenv("PIPELINE_TRACKING", "off")
         few = small(params)
         generate.run(few, "online")
-        stored = storage.read_model(REPOSITORY / "pipeline" / "stages" / "trial" / "deeprm3", PoolCard)
+        stored = storage.read_model(REPOSITORY / "tests" / "data" / "sets", PoolCard)
         storage.write_model(storage.model_folder("deeprm3", "policy"), stored)
         plan.run(few, NAME)
     return root

@@ -1,9 +1,11 @@
 """A problem of seconds for DeepRM3: short runs and streams, and a small network."""
 
+from typing import Any
+
 from builders import REPOSITORY, TINY, tiny_task
 from ruamel.yaml import YAML
 
-from pipeline.config import Mixture, Recipe, StreamWindows
+from pipeline.config import Mixture, Params, PoolAgent, Recipe, StreamWindows
 from pipeline.config import Sets as SetsConfig
 from pipeline.problems.pool.networks.networks import build
 from pipeline.problems.pool.networks.sets import Sets
@@ -25,8 +27,18 @@ BRIEF = Mixture(
 
 def gradient() -> Recipe:
     """The recipe of networks `sets`."""
-    rows = YAML(typ="safe").load(REPOSITORY / "tests" / "support" / "gradient.yaml")
-    return Recipe.model_validate(rows["recipes"]["gradient"])
+    return Recipe.model_validate(_rows()["recipes"]["gradient"])
+
+
+def with_gradient(params: Params, name: str = "gradient") -> Params:
+    """Parameters that have an agent with a network `sets`, too."""
+    agent = PoolAgent.model_validate(_rows()["agents"]["gradient"])
+    recipes = {**params.recipes, "gradient": gradient()}
+    return params.model_copy(update={"agents": {**params.agents, name: agent}, "recipes": recipes})
+
+
+def _rows() -> Any:
+    return YAML(typ="safe").load(REPOSITORY / "tests" / "support" / "gradient.yaml")
 
 
 def set_task(recipe: Recipe, seed: int = 3) -> Task:

@@ -8,6 +8,7 @@ from torch import Tensor
 
 from pipeline import storage
 from pipeline.config import PoolCard
+from pipeline.errors import UserError
 from pipeline.learning.exporting import Exported, Fields, onnx_of
 from pipeline.problems.pool.networks import relative as at
 from pipeline.problems.pool.networks.cnn import Cnn
@@ -21,9 +22,17 @@ OF_IMAGE = ("free", "demand", "duration", "backlog", "since_arrival", "action_ma
 
 
 def onnx(folder: Path) -> bytes:
-    """Return a stored network as an ONNX file, played greedily and among the legal actions."""
+    """Return a stored network as an ONNX file, played greedily and among the legal actions.
+
+    Raises:
+        UserError: it has no such form.
+    """
     model = storage.read_model(folder, PoolCard)
     card = model.card
+    if card.network.name == "scores":
+        raise UserError(
+            f"{folder}: a network 'scores' has no ONNX form: its features are compiled code; 'serve' answers by it"
+        )
     loaded = restore(card, model.weights)
     network = loaded.network.aged(card.ageing) if isinstance(loaded.network, Sets) else loaded.network
     capacity = torch.tensor(loaded.cluster.capacity, dtype=torch.float64)

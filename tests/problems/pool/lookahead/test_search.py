@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 import torch
 from builders import ONLY, REPOSITORY, observation, viewed, wander
-from set_learning import sets
+from set_learning import sets, with_gradient
 
 from pipeline.config import Params
 from pipeline.config import Sets as SetsConfig
@@ -33,7 +33,7 @@ from pipeline.problems.pool.simulator.compiled.state import Rules, State
 from pipeline.problems.pool.simulator.compiled.trying import NEVER, Futures, Limits, Tried, buffer, seen
 from pipeline.simulation.choosing import compiled_rule_of
 
-STORED = REPOSITORY / "pipeline" / "stages" / "trial" / "deeprm3"
+STORED = REPOSITORY / "tests" / "data" / "sets"
 SHORT = Cluster((10, 10), 20, 4, 4, False, stall=20, arrivals_end=30)
 STREAM = SHORT._replace(arrivals_end=None)
 BUDGET = SearchBudget(4, 6, ahead=60, decisions=200_000, left_job=4.0, left_work=2.5)
@@ -90,7 +90,7 @@ def test_it_plays_on_as_the_policy_does_decision_by_decision(params: Params) -> 
     row, ours = params.pool_scenario("online"), drawn(8, 24)
     cluster = Cluster.of(row)._replace(slots=24)  # all jobs that wait are seen
     network = confident(elapsed=True, ending=True)
-    card = card_of(params, "deeprm3").model_copy(update={"ageing": 0.0, "network": SIXTEEN})
+    card = card_of(with_gradient(params), "gradient").model_copy(update={"ageing": 0.0, "network": SIXTEEN})
     base = network_base(card, weights_of(network), row)
     assert isinstance(base.player, SetPlayer)
     simulator, decisions = Batched(batch([ours]), cluster, 500, skip_forced=True), []

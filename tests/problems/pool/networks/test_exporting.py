@@ -6,10 +6,12 @@ import numpy as np
 import onnxruntime
 import pytest
 from builders import viewed
+from set_learning import with_gradient
 
 from pipeline import storage
 from pipeline.config import Params, PoolCard
 from pipeline.core import Observation, legal_actions
+from pipeline.errors import UserError
 from pipeline.external.models import of_file
 from pipeline.problems.pool.learning import LEARNING
 from pipeline.problems.pool.networks.exporting import onnx
@@ -32,12 +34,12 @@ def view() -> Observation:
 
 
 # An MLP and a CNN on the image, and sets; to export one takes seconds.
-@pytest.mark.parametrize("agent", ["deeprm", pytest.param("deeprm2", marks=pytest.mark.slow), "deeprm3"])
+@pytest.mark.parametrize("agent", ["deeprm", pytest.param("deeprm2", marks=pytest.mark.slow), "gradient"])
 def test_an_exported_network_decides_as_ours_in_ten_thousand_states(
     params: Params, tmp_path: Path, view: Observation, agent: str
 ) -> None:
     scenario = params.pool_scenario("online").model_copy(update=SMALL)
-    small = params.model_copy(update={"scenarios": {"online": scenario}})
+    small = with_gradient(params).model_copy(update={"scenarios": {"online": scenario}})
     network = build(small.agent(agent).network, Cluster.of(scenario), seed=3)
     storage.write_model(tmp_path, LEARNING.model(small, agent, network))
     (tmp_path / "out.onnx").write_bytes(onnx(tmp_path))
@@ -55,3 +57,11 @@ def test_an_exported_network_decides_as_ours_in_ten_thousand_states(
     observed = ours.scorer.encode(view)
     assert np.array_equal(np.isfinite(logits), observed.may)
     assert np.abs(logits - ours.scorer.frozen()(observed))[observed.may].max() < CLOSE
+
+
+def test_scores_have_no_such_form(params: Params, tmp_path: Path) -> None:
+    scenario = params.pool_scenario("online")
+    network = build(params.agent("deeprm3").network, Cluster.of(scenario), seed=3)
+    storage.write_model(tmp_path, LEARNING.model(params, "deeprm3", network))
+    with pytest.raises(UserError, match=r"a network 'scores' has no ONNX form"):
+        onnx(tmp_path)
