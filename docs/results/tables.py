@@ -19,6 +19,7 @@ from layout import filled  # noqa: E402  beside this file, for it is run from an
 PAGES = {
     "README.md": "readme",
     "docs/results/default.md": "default",
+    "docs/results/what-learning-is-worth.md": "worth",
     "docs/results/deeprm3.md": "deeprm3",
     "docs/results/rlscheduler.md": "rlscheduler",
     "docs/results/paper-scale.md": "paper-scale",
