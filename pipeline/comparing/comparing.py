@@ -17,7 +17,7 @@ from pipeline.schemas import DELAY, OBJECTIVES, empty
 from pipeline.simulation.results import COST_COLUMNS, PLAIN, slowdown_column
 
 REFERENCES = ("sjf", "tetris", "proportional", "drf", "fixed", "lookahead")  # those that a scenario has
-ALSO_SHOWN = ("hold",)
+ALSO_SHOWN = ("hold", "hold_until", "hold_long", "undivided")
 BEST = "best_heuristic"
 START = "{agent}_pretrained"
 UNFINISHED = "unfinished_jobs"

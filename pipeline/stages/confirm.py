@@ -32,7 +32,7 @@ def run(params: Params, scenario: str) -> None:
     problem = problem_of(params, scenario)
     chosen = storage.read_chosen(scenario)
     jobsets = _fresh(problem, params, scenario)
-    results = scored(problem, params, scenario, jobsets)
+    results = _scored(problem, params, scenario, chosen.knobs, jobsets)
     frame = pd.concat([done.jobsets for done in results.values()], ignore_index=True)
     best = Chosen(chosen.best, chosen.best_delay)
     agents = {name: row for name, row in params.judged.items() if name in results}
@@ -75,11 +75,10 @@ def _alike(some: Sequence[object], others: Sequence[object]) -> bool:
     )
 
 
-def scored(
-    problem: Problem, params: Params, scenario: str, jobsets: Mapping[int, Sequence[object]]
+def _scored(
+    problem: Problem, params: Params, scenario: str, knobs: Mapping[str, float], jobsets: Mapping[int, Sequence[object]]
 ) -> dict[str, Results]:
-    """Return the results of all policies of a scenario on some jobsets: rules as tuned, agents as trained."""
-    here, knobs = problem.scoring(params, scenario, None), storage.read_chosen(scenario).knobs
+    here = problem.scoring(params, scenario, None)
     with progress(f"confirm {scenario}, percent", 100) as advance:
         found = here.score(here.heuristics(knobs), jobsets=jobsets, on_progress=lambda share: advance(50 * share))
         for name in (name for name in params.agents_of(scenario) if name in params.judged):

@@ -107,9 +107,13 @@ def keep_tested(params: Params) -> None:
 
 def validated(params: Params, scenario: str, cost: str) -> pd.DataFrame:
     """Return every policy's mean cost on validation jobsets, by load; what is never advised is left out."""
-    problem = problem_of(params, scenario)
+    problem, knobs = problem_of(params, scenario), storage.read_chosen(scenario).knobs
     here = problem.scoring(params, scenario, None)
-    results = confirm.scored(problem, params, scenario, here.read("validation"))
+    jobsets = here.read("validation")
+    results = here.score(here.heuristics(knobs), jobsets=jobsets)
+    for name in (name for name in params.agents_of(scenario) if name in params.agents):
+        policy = {name: problem.learning.policies(params, name)[name]}
+        results |= problem.scoring(params, scenario, name).score(policy, jobsets=jobsets)
     rows = pd.concat([done.jobsets for done in results.values()], ignore_index=True)
     rows = rows[~rows["policy"].isin(problem.comparison.references)]
     means = rows.groupby(["policy", "load"], sort=False)[cost].mean().rename("mean").reset_index()
