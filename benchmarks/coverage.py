@@ -1,6 +1,6 @@
 """Coverage of the intervals that the project reports, by resampling results that are in the repository.
 
-    python -m benchmarks.coverage 400        # repeats a case; writes docs/results/coverage/coverage.csv
+    python -m benchmarks.coverage 400        # repeats a case; writes docs/results/intervals/coverage.csv
 
 The kept jobsets of a case are taken for the whole population, so that the truth is known: its ratio of means. A repeat
 draws as many jobsets (or windows) as the project judges on, computes the interval by the project's own code, and counts
@@ -22,7 +22,7 @@ from pipeline.core import FloatArray
 from pipeline.progress import say
 
 RESULTS = Path(__file__).resolve().parents[1] / "docs" / "results"
-TABLE = RESULTS / "coverage" / "coverage.csv"
+TABLE = RESULTS / "intervals" / "coverage.csv"
 SETTINGS = Evaluation(resamples=1000, confidence=0.95)
 MEAN, OTHER = "mean", "other"
 BOUND, LEVEL, LONG = 0.25, 0.05, 365  # of the watch: cut of a regret, chance of a false alarm, windows of a stream

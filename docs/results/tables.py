@@ -30,7 +30,7 @@ PAGES = {
     "docs/results/fidelity.md": "fidelity",
     "docs/results/steering.md": "steering",
     "docs/results/gate.md": "gate",
-    "docs/results/coverage.md": "coverage",
+    "docs/results/coverage.md": "intervals",
     "docs/results/run-times.md": "run-times",
     "docs/results/serving.md": "serving",
     "docs/scale.md": "scale",

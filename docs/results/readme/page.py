@@ -126,8 +126,11 @@ def verdict(scenario: str, policy: str) -> str:
 
 def _command(params: Params, row: Row) -> str:
     named = f"models/{row.best}" if row.best in params.agents else row.best
-    ends = getattr(params.scenario(row.scenario), "arrivals_end", None)
-    return f"{ON} {row.scenario} --policy {named}" + (f" --arrivals-end {ends}" if ends else "")
+    scenario = params.scenario(row.scenario)
+    ends, knows = getattr(scenario, "arrivals_end", None), getattr(scenario, "known_load", None)
+    load = knows(row.loads[0]) if knows and len(row.loads) == 1 else None
+    told = (f" --load {load:g}" if load else "") + (f" --arrivals-end {ends}" if ends else "")
+    return f"{ON} {row.scenario} --policy {named}{told}"
 
 
 def _fine(mean: float) -> str:

@@ -1,4 +1,4 @@
-"""The table of ../what-learning-is-worth.md: the best rule, the learned policy and the hindsight bound, per scenario."""
+"""The table of ../what-learning-is-worth.md: best rule, learned policy and hindsight bound of each scenario."""
 
 import sys
 from pathlib import Path
@@ -6,8 +6,8 @@ from pathlib import Path
 import pandas as pd
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-from layout import difference, number, table  # noqa: E402  beside the pages
-from tables import page  # noqa: E402
+from layout import difference, number, table
+from tables import page
 
 default = page("default")
 
