@@ -24,10 +24,13 @@ ONE = {"now": 1, "waiting": [{"id": "a", "arrived": 0, "duration": 3, "demand": 
 HOLDS = """
 import numpy as np
 
+from pipeline.core import legal_actions
+from pipeline.simulation.choosing import choose, sjf
+
 
 def decide(view, draws):
-    holds = (view.load > 100) & (view.to_end > 10)
-    return np.where(holds, view.duration.shape[1], 0)
+    holds = (view.load > 100) & np.isfinite(view.to_end) & (view.to_end > 10) & legal_actions(view)[:, -1]
+    return choose(np.where(holds[:, None], -np.inf, sjf(view)), view)
 """
 
 

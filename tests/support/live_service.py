@@ -60,7 +60,7 @@ def service(
     found = Measured()
     fallback = heuristic(problem_of(params, scenario).live.fallback)
     desk = Desk(params, scenario, look, fallback, limit_s, found, defaults)
-    assert desk.wait(120.0)
+    assert desk.wait(120.0), desk.why
     where = bound(HOST, 0)
     server = server_of(application(desk, found, token, more(desk)))
     thread = threading.Thread(target=server.run, kwargs={"sockets": [where]}, daemon=True)
