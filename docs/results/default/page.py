@@ -36,7 +36,7 @@ TESTED = Path(__file__).with_name("tested")
 MEASURES = ("mean_slowdown", "mean_bounded_slowdown", "mean_wait", "p99_slowdown", "longest_wait")
 MEASURES += ("completion_time", "makespan", "unfinished")
 REFERENCE = "hold"
-COLUMNS = ["scenario", "policy", "load", "jobset", "cost", "unfinished"]
+COLUMNS = ["scenario", "policy", "load", "jobset", "cost", "p99", "longest_wait", "unfinished"]
 SHORT = (10, 30, 70, 110, 130, 190)  # percent: of short runs, the loads that are shown
 
 
@@ -86,8 +86,9 @@ def gather() -> None:
     for scenario in params.scenarios:
         path = ROOT / confirm.FOLDER / scenario / "jobsets.parquet"
         rows = storage.read_table(path, problem_of(params, scenario).tables.jobsets)
-        cost, _ = measures(params, scenario, rows)
-        found.append(rows.assign(scenario=scenario, cost=rows[cost])[COLUMNS])
+        cost, tail = measures(params, scenario, rows)
+        tails = {"p99": rows[tail], "longest_wait": rows.get("longest_wait", np.nan)}  # not kept where all jobs end
+        found.append(rows.assign(scenario=scenario, cost=rows[cost], **tails)[COLUMNS])
         chosen.append(validated(params, scenario, cost))
     pd.concat(found, ignore_index=True).to_csv(DATA, index=False, float_format="%.5g", compression=PACKED)
     pd.concat(chosen, ignore_index=True).to_csv(VALIDATION, index=False, float_format="%.6g")

@@ -80,7 +80,7 @@ def _cells(params: Params, played: pd.DataFrame, row: Row) -> list[str]:
     listed = dict.fromkeys([*wanted, *means.index[:SHOWN]])
     others = [name for name in listed if name != row.best][: max(SHOWN, len(set(wanted))) - 1]
     others.sort(key=lambda name: float(means[name]))
-    measured = ", ".join(f"{name} {_fine(means[name])}" for name in (row.best, *others))
+    measured = ", ".join(f"{name} {_fine(means[name])}" for name in (row.best, *others)) + _tails(rows, row)
     return [
         _situation(params, row),
         f"`{row.best}`",
@@ -90,6 +90,15 @@ def _cells(params: Params, played: pd.DataFrame, row: Row) -> list[str]:
         f"`confirm {row.scenario}`",
         f"`{_command(params, row)}`",
     ]
+
+
+def _tails(rows: pd.DataFrame, row: Row) -> str:
+    """Return the 99th percentile and the longest wait of the recommended policy, and of its runner-up."""
+    tails = rows.groupby("policy").agg({"p99": "mean", "longest_wait": "max"}).loc[[row.best, row.runner_up]]
+    said = {"p99": [_fine(mean) for mean in tails["p99"]]}
+    if tails["longest_wait"].notna().all():
+        said["longest wait"] = [f"{longest:,.0f}" for longest in tails["longest_wait"]]
+    return "".join(f"; {name} {own} ({other})" for name, (own, other) in said.items())
 
 
 def _situation(params: Params, row: Row) -> str:
