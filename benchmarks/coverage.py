@@ -111,8 +111,8 @@ def drawn(whole: Population, n: int, rng: np.random.Generator) -> Population:
     return Population(found, whole.windows)
 
 
-def interval(sample: Population) -> tuple[float, float]:
-    """Return the interval over all loads that the project reports of a sample."""
+def interval(sample: Population, seed: int = 1) -> tuple[float, float]:
+    """Return the interval over all loads that the project reports of a sample; the seed is of its resamples."""
     mine = [f"seed_{k}" for k in range(next(iter(sample.costs.values())).shape[1] - 1)]
     frames = []
     for load, cost in sample.costs.items():
@@ -123,7 +123,7 @@ def interval(sample: Population) -> tuple[float, float]:
     frame = frame.assign(unit=frame["jobset"]) if sample.windows else frame
     to = {OTHER: dict.fromkeys(sample.costs, OTHER)}
     trainings = {MEAN: mine} if len(mine) > 1 else {}
-    found = comparison(frame, "", to, SETTINGS, np.random.default_rng(1), trainings)
+    found = comparison(frame, "", to, SETTINGS, np.random.default_rng(seed), trainings)
     row = found[(found["load"] == ALL) & (found["policy"] == (MEAN if trainings else mine[0]))].iloc[0]
     return float(row["difference_low"]), float(row["difference_high"])
 
@@ -135,7 +135,7 @@ def measured(name: str, repeats: int) -> dict[str, object]:
     n = case.n or len(next(iter(whole.costs.values())))
     low = high = 0
     for k in range(repeats):
-        begin, end = interval(drawn(whole, n, np.random.default_rng([k, len(name), n])))
+        begin, end = interval(drawn(whole, n, np.random.default_rng([k, len(name), n])), seed=k)
         low, high = low + (whole.truth < begin), high + (whole.truth > end)
     return {"case": name, "n": n, "loads": len(whole.costs), "repeats": repeats, "above": low, "below": high}
 
