@@ -48,7 +48,7 @@ def test_states_that_lack_load_and_end_of_arrivals_have_those_of_the_command_lin
             assert len(said["decision"]["starts"]) == begun, own
         assert one.ask("/v1/decide", [1])[0] == 422
         status, said = one.ask("/v1/decide", state | {"now": 60, "last_arrival": 60})
-        assert (status, said["error"]) == (422, "state: arrivals_end is 50, but a job arrived at 60")
+        assert (status, said["error"]) == (422, "state: top level: arrivals_end is 50, but a job arrived at 60")
 
 
 def test_a_default_that_states_of_a_scenario_do_not_have_is_refused(params: Params) -> None:
