@@ -141,6 +141,18 @@ def test_a_rule_that_is_asked_brings_what_its_compiled_self_does() -> None:
     np.testing.assert_allclose(one, other, rtol=1e-9)
 
 
+def test_what_plays_on_knows_the_load_of_each_decision() -> None:
+    view, known = views(SHORT).take(slice(6)), set()
+    view = view._replace(load=np.array([70.0, 70.0, 70.0, 130.0, 130.0, 130.0]))
+
+    def asked(shown: Observation, draws: np.ndarray) -> np.ndarray:
+        known.update(shown.load.tolist())
+        return HEURISTICS["sjf"](shown, draws)
+
+    planner(asked, confident(), SHORT).asked(view, np.zeros(6))
+    assert known == {70.0, 130.0}
+
+
 def test_what_the_network_likes_is_tried_first() -> None:
     view = observation([5, 3, 5, 0, 3], demand=[[1], [1], [1], [0], [2]], free=[[3]] * 8)
     liked = np.array([[0.0, 3.0, 9.0, 8.0, 1.0, 2.0]])
