@@ -129,7 +129,9 @@ class Episodes:
 
     def metrics(self, which: IntArray) -> dict[str, FloatArray]:
         """Return what became of the jobs in some environments, each number [n]."""
-        played = self.simulator.played(self.rows[which])
+        played, measured = self.simulator.played(self.rows[which]), self.game.measured
+        if measured is not None:
+            played = played.only((played.arrival >= measured[0]) & (played.arrival < measured[1]))
         found = outcome_of(played, played.start, played.finish, played.end.astype(np.float64))
         jobs, first = np.diff(played.first).astype(np.float64), played.first[:-1]
         means = {"slowdown": found.slowdown, "bounded_slowdown": found.bounded_slowdown, "wait": found.wait}

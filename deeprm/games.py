@@ -54,6 +54,7 @@ class Game(Protocol):
     name: str  # of the scenario
     row: Any  # that params.yaml has of it
     source: Source
+    measured: tuple[int, int] | None  # steps [first, after) whose arrivals alone count; None: all
     loads: tuple[int, ...]  # percent
     observation_space: spaces.Dict
     action_space: spaces.Discrete | spaces.MultiDiscrete
@@ -94,6 +95,7 @@ class Jobsets:
     """Where a problem's jobsets come from; those of a split are drawn once."""
 
     source: Source
+    measured: tuple[int, int] | None = None  # steps [first, after) whose arrivals alone count; None: all
 
     def split(self, name: str) -> Mapping[int, Sequence[Jobs]]:
         """Return the jobsets of a split, by load."""
@@ -141,6 +143,7 @@ class PoolGame(PlacingGame):
         self.source = pool_source(params, name, Path(getattr(workload, "path", "")))
         self.loads = tuple(self.source.loads(self.row.loads))
         self.cluster, self.scale = pool.Cluster.of(self.row), self.row.horizon / 4
+        self.measured = self.row.measured
         self._spaces(self.row.slots, 1, self.row.horizon, len(self.row.resources))
         if self._image:
             units, behind = sum(self.cluster.capacity), -(-self.row.backlog // self.row.horizon)

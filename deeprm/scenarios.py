@@ -12,7 +12,7 @@ from pipeline.errors import UserError
 # Which scenario of scenarios.yaml an id plays.
 IDS = {
     "deeprm/Pool-v0": "online",
-    "deeprm/Stream-v0": "streams",
+    "deeprm/Stream-v1": "streams",
     "deeprm/Offline-v0": "offline",
     "deeprm/Machines-v0": "machines",
     "deeprm/Groups-v0": "shares",

@@ -33,6 +33,12 @@ class Played(NamedTuple):
         """Return the episode [J] that owns each job."""
         return np.repeat(np.arange(len(self.first) - 1), np.diff(self.first))
 
+    def only(self, kept: BoolArray) -> "Played":
+        """Return the same of some of the jobs [J]."""
+        first = np.append(0, np.cumsum(kept))[self.first]
+        of_jobs = (self.arrival[kept], self.duration[kept], self.start[kept], self.finish[kept])
+        return Played(first, *of_jobs, self.end)
+
 
 class Simulator(Protocol[Seen_co, Actions_contra]):
     """Episodes of one problem in parallel; those in `rows` await a decision. Rules play them by `rollout.Compiled`."""

@@ -9,7 +9,8 @@ from builders import REPOSITORY
 import deeprm
 
 LOG = REPOSITORY.parent / "shared" / "traces" / "lublin_256.swf.gz"
-SHORT = {"deeprm/Stream-v0": {"scenario": {"arrivals": {"name": "poisson", "steps": 60, "measured": [0, 60]}}}}
+BRIEF = {"arrivals": {"name": "poisson", "steps": 200, "measured": [0, 60]}, "step_limit": 200}
+SHORT = {"deeprm/Stream-v1": {"scenario": BRIEF}}
 IDS = tuple(deeprm.IDS)
 
 

@@ -5,7 +5,7 @@ from environments import made
 from pipeline.simulation.features import encoded
 
 
-@pytest.mark.parametrize("name", ["deeprm/Pool-v0", "deeprm/Stream-v0", "deeprm/Offline-v0"])
+@pytest.mark.parametrize("name", ["deeprm/Pool-v0", "deeprm/Stream-v1", "deeprm/Offline-v0"])
 def test_compiled_features_are_the_plain_ones_bit_for_bit(name: str) -> None:
     game = made(name).episodes.game
     simulator = game.simulator([game.source.fresh(game.loads[-1], number) for number in range(6)])
