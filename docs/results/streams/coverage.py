@@ -6,6 +6,7 @@ Plays POPULATION streams a load under four rules and takes their mean for the tr
 times, makes each kind of interval as the comparison does, and counts those that miss. Prints Markdown.
 """
 
+import sys
 from dataclasses import dataclass
 from functools import partial
 
@@ -60,7 +61,8 @@ def main() -> None:
     row = params.pool_scenario("streams")
     jobsets = row.jobsets.model_copy(update={"validation": POPULATION})
     rng = np.random.default_rng(1)
-    print("| load, % | what | n | percentile | studentized | Student's t |\n| ---: | --- | ---: | ---: | ---: | ---: |")
+    sys.stdout.write("| load, % | what | n | percentile | studentized | Student's t |\n")
+    sys.stdout.write("| ---: | --- | ---: | ---: | ---: | ---: |\n")
     for load in LOADS:
         some = row.model_copy(update={"loads": (load,), "jobsets": jobsets})
         split = DrawnSource(params, some, params.workload_of(some), params.seed).split("validation")
@@ -78,9 +80,8 @@ def main() -> None:
                 chosen = rng.integers(POPULATION, size=(n, REPEATS))
                 counts = np.vstack([np.ones(n), rng.multinomial(n, np.full(n, 1 / n), size=RESAMPLES)])
                 share = missed(drawn(counts, over[chosen], under[chosen]), n, over.mean() / under.mean())
-                print(
-                    f"| {load} | {what} | {n} | " + " | ".join(f"{100 * one:.1f} %" for one in share) + " |", flush=True
-                )
+                cells = " | ".join(f"{100 * one:.1f} %" for one in share)
+                sys.stdout.write(f"| {load} | {what} | {n} | {cells} |\n")
 
 
 if __name__ == "__main__":

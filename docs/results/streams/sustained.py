@@ -1,0 +1,49 @@
+"""Which loads of streams each rule sustains: how long jobs wait where arrivals go on for a long time.
+
+    PYTHONPATH=. python docs/results/streams/sustained.py
+
+Plays 48 validation streams a load under the rules as they come, untuned, with 20,000 steps of arrivals, and prints
+Markdown.
+"""
+
+import sys
+
+import numpy as np
+
+from pipeline.config import load_params
+from pipeline.problems.pool.evaluation.play import game_of, played
+from pipeline.problems.pool.heuristics.scores import HEURISTICS
+from pipeline.problems.pool.nouns import Cluster
+from pipeline.problems.pool.workload.source import DrawnSource
+from pipeline.progress import no_progress
+
+STREAMS, STEPS, LOADS = 48, 20_000, (50, 60, 62, 65, 70, 80)
+RULES = ("fcfs", "tetris", "easy", "sjf", "hold", "saf")
+
+
+def main() -> None:
+    """Play, and print a table: longest wait of all measured jobs; how many never started."""
+    params = load_params()
+    row = params.pool_scenario("streams")
+    arrivals = row.arrivals.model_copy(update={"steps": STEPS})
+    jobsets = row.jobsets.model_copy(update={"validation": STREAMS})
+    row = row.model_copy(update={"arrivals": arrivals, "step_limit": STEPS, "jobsets": jobsets, "loads": LOADS})
+    found = DrawnSource(params, row, params.workload_of(row), params.seed).split("validation")
+    sys.stdout.write(f"| load, % | {' | '.join(RULES)} |\n| ---: |{' ---: |' * len(RULES)}\n")
+    for load in LOADS:
+        game, _, _ = game_of({load: found[load]}, Cluster.of(row), STEPS, params.seed)
+        first, after = row.measured
+        counts = (game.jobs.arrival >= first) & (game.jobs.arrival < after)
+        cells = []
+        for end in played(game, [HEURISTICS[name] for name in RULES], no_progress):
+            start, arrival = end.start[counts], game.jobs.arrival[counts]
+            slowdown = 1 + (np.where(start >= 0, start, STEPS) - arrival) / game.jobs.duration[counts]
+            never = int((start < 0).sum())
+            longest = f"{never} never" if never else f"{(start - arrival).max():,}"
+            cells.append(f"{slowdown.mean():.2f} / {longest}")
+        sys.stdout.write(f"| {load} | {' | '.join(cells)} |\n")
+        sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    main()
