@@ -56,9 +56,8 @@ def test_a_scenario_of_the_other_problem_is_refused_with_those_there_are() -> No
         match=r"^scenario 'few' is of problem machines; of problem pool: offline, online, overload, streams, unkn",
     ):
         params.pool_scenario("few")
-    with pytest.raises(
-        UserError, match=r"^scenario 'online' is of problem pool; of problem machines: few, machines, machines_steady$"
-    ):
+    said = r"^scenario 'online' is of problem pool; of problem machines: few, machines, machines_steady$"
+    with pytest.raises(UserError, match=said):
         params.machines_scenario("online")
 
 

@@ -45,7 +45,7 @@ def origin_of(params: Params) -> Drawn:
 
 
 def sustained(params: Params) -> pd.DataFrame:
-    """Return how many jobs wait, on average, when the cluster has run for long: where that grows, a load is too much."""
+    """Return how many jobs wait, on average, after a long time: where that grows, a load is too much."""
     origin, row = origin_of(params), params.machines_scenario(SCENARIO)
     tasks = origin.tasks.model_copy(update={"jobs": LONG, "measured": (0, LONG - 1)})
     row = row.model_copy(update={"workload": tasks, "time_limit": 1e9})

@@ -92,13 +92,8 @@ def _validate(network: ActorCritic, task: Task) -> Callable[[], float]:
             jobsets = task.validation[load]
             simulator, number = task.begin(jobsets), np.arange(len(jobsets))
             play(simulator, policy, keys(task.seed, number, np.zeros_like(number)))
-            means.append(
-                float(
-                    np.mean(
-                        -simulator.gained / [len(simulator.machines.counted(len(jobs.arrival))) for jobs in jobsets]
-                    )
-                )
-            )
+            counted = [len(simulator.machines.counted(len(jobs.arrival))) for jobs in jobsets]
+            means.append(float(np.mean(-simulator.gained / counted)))
         return float(np.mean(means))
 
     return mean_cost

@@ -92,7 +92,7 @@ def summary(frame: pd.DataFrame, scenario: str, best: Mapping[int, str]) -> pd.D
 
 
 def from_end(rows: pd.DataFrame, against: pd.Series) -> BoolArray:
-    """Return which rows gain by the end of their episodes: less slowdown than another policy, but clearly more makespan.
+    """Return which rows gain by the end of their episodes: less slowdown than another policy, clearly more makespan.
 
     A policy that lets large jobs wait until no other arrives lowers the mean slowdown, and all ends later.
 

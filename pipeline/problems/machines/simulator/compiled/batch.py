@@ -57,9 +57,8 @@ def _empty(s: State, count: int) -> Observation:
 @njit(cache=True, parallel=True)
 def _look(s: State, rules: Rules, rows: IntArray, view: Observation) -> None:
     for i in prange(rows.shape[0]):
-        look_at(
-            s, rules, rows[i], view, i
-        )  # a call: numba takes writes to a tuple's arrays within prange for dead code
+        # a call: numba takes writes to a tuple's arrays within prange for dead code
+        look_at(s, rules, rows[i], view, i)
 
 
 @inlined
