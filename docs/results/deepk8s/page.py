@@ -81,4 +81,13 @@ def _digits(mean: float) -> str:
     return f"{mean:.3f}" if mean < 2 else number(mean)
 
 
-TABLES = {"claims": claims, "slowdown": slowdown, **as_published.tables("deepk8s")}
+def sustained() -> str:
+    """Return how many jobs wait after 10,000 to 38,000 jobs, by load and rule."""
+    found = pd.read_csv(HERE / "sustained.csv")
+    cells = found.pivot(index=["load", "policy"], columns="job", values="waiting")
+    rules, loads, last = found["policy"].unique(), found["load"].unique(), found["job"].max()
+    rows = [[f"{load} %", *(" ".join(f"{n:,.0f}" for n in cells.loc[load, rule]) for rule in rules)] for load in loads]
+    return table([f"load; jobs waiting, up to job {last:,}", *rules], rows)
+
+
+TABLES = {"claims": claims, "slowdown": slowdown, "sustained": sustained, **as_published.tables("deepk8s")}
