@@ -26,6 +26,7 @@ HERE = Path(__file__).resolve().parent
 SCENARIO = "machines"
 POLICIES = ("sjf", "saf", "sjf_most_allocated", "deepk8s_ppo", "plan_sjf", "plan_deepk8s_ppo")
 KEPT = ["policy", "load", "jobset", "unfinished", "mean_slowdown", "mean_bounded_slowdown", "mean_wait"]
+KEPT += ["completion_time", "makespan", "longest_wait"]
 
 
 def tests() -> pd.DataFrame:
