@@ -13,7 +13,7 @@ from pipeline.problems.machines.simulator.compiled.state import Rules, State
 from pipeline.simulation.compiled import inlined
 
 
-class Weights(NamedTuple):
+class LinearWeights(NamedTuple):
     """What `Linear` has of each episode; nothing for pairs where there is one machine, and for void without it."""
 
     of_job: FloatArray  # [B, of_job]
@@ -21,7 +21,7 @@ class Weights(NamedTuple):
     void: FloatArray  # [B, 1]; not read where void is never legal
 
 
-def play_linear(simulator: Simulator, shape: Shape, weights: Weights) -> None:
+def play_linear(simulator: Simulator, shape: Shape, weights: LinearWeights) -> None:
     """Let each episode be played greedily, by weights of its own, to its end."""
     rows = simulator.rows
     view = simulator.views(len(rows))
@@ -30,7 +30,14 @@ def play_linear(simulator: Simulator, shape: Shape, weights: Weights) -> None:
 
 @njit(cache=True, parallel=True)
 def _play(
-    s: State, rules: Rules, rows: IntArray, view: Observation, to: Features, weights: Weights, unit: float, void: bool
+    s: State,
+    rules: Rules,
+    rows: IntArray,
+    view: Observation,
+    to: Features,
+    weights: LinearWeights,
+    unit: float,
+    void: bool,
 ) -> int:
     for i in prange(rows.shape[0]):
         _play_one(s, rules, rows[i], view, to, weights, unit, void, int(np.int64(i)))  # a call: see `batch.observe`
@@ -39,7 +46,15 @@ def _play(
 
 @inlined
 def _play_one(
-    s: State, rules: Rules, b: int, view: Observation, to: Features, weights: Weights, unit: float, void: bool, i: int
+    s: State,
+    rules: Rules,
+    b: int,
+    view: Observation,
+    to: Features,
+    weights: LinearWeights,
+    unit: float,
+    void: bool,
+    i: int,
 ) -> None:
     while not s.done[b]:
         look_at(s, rules, b, view, i)
@@ -48,7 +63,7 @@ def _play_one(
 
 
 @inlined
-def _best(view: Observation, to: Features, weights: Weights, b: int, i: int) -> int:
+def _best(view: Observation, to: Features, weights: LinearWeights, b: int, i: int) -> int:
     """Return the legal action with the highest score; of equals the lowest."""
     machines, chosen, best = view.legal.shape[2], -1, -np.inf
     for m in range(view.legal.shape[1]):

@@ -21,7 +21,7 @@ from pipeline.learning.update import Update
 from pipeline.problems.machines.evaluation.metrics import measured_part, outcome
 from pipeline.problems.machines.heuristics.teachers import TEACHERS
 from pipeline.problems.machines.networks.actor_critic import ActorCritic, Linear
-from pipeline.problems.machines.networks.compiled_linear import Weights, play_linear
+from pipeline.problems.machines.networks.compiled_linear import LinearWeights, play_linear
 from pipeline.problems.machines.simulator.compiled.batch import Simulator
 from pipeline.problems.machines.simulator.compiled.rules import players
 from pipeline.problems.machines.training.task import Task
@@ -68,7 +68,7 @@ def play_candidates(network: Linear, simulator: Simulator, candidates: FloatArra
     each = simulator.jobs.episodes // len(candidates)
     whose = np.repeat(candidates.astype(np.float32), each, axis=0)  # as the network will hold them
     parts = np.split(whose, np.cumsum([len(network.of_job), len(network.of_pair)]), axis=1)
-    play_linear(simulator, network.shape, Weights(*(np.ascontiguousarray(part) for part in parts)))
+    play_linear(simulator, network.shape, LinearWeights(*(np.ascontiguousarray(part) for part in parts)))
 
 
 def costs(tried: Simulator, base: Simulator, task: Task, tail: float, unit: float) -> FloatArray:
