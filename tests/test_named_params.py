@@ -26,6 +26,7 @@ ADDS = {
         "agents": {"deeprm_off_long", "deeprm_off_long_2", "deeprm_off_long_3"},
         "plans": {"plan_deeprm_off_long", "plan_deeprm_off_long_2", "plan_deeprm_off_long_3"},
     },
+    "groups_80": {"scenarios": {"shares_80"}, "recipes": {"dqn_source_80"}, "agents": {"controller_source_80"}},
     "objectives": {"agents": {"deeprm_time", "deeprm2_time"}},
     "plan": {
         "plans": {"plan_hold", "plan_deeprm3", "plan_linear", "plan_deeprm_off", "plan_sjf", "plan_deepk8s_ppo"},

@@ -23,6 +23,7 @@ class QNetworkConfig(Frozen):
     name: Literal["q_network"]
     hidden: tuple[Wide, Wide]  # units of each layer
     weights: Literal["shared", "per_group"]  # one network for all groups, or (the source) one for each
+    combine: Literal["q", "reward"] = "q"  # what the programme sums over groups: values, or (the source) next rewards
 
 
 class WorthConfig(Frozen):

@@ -21,7 +21,7 @@ from pipeline.config import (
 from pipeline.config.groups.learning import MUST_MATCH
 from pipeline.core import FloatArray
 from pipeline.learning.stored import must_be_as_asked, weights_of
-from pipeline.problems.groups.evaluation.controlling import decided, own
+from pipeline.problems.groups.evaluation.controlling import own
 from pipeline.problems.groups.evaluation.play import Expectation, Player, controlled
 from pipeline.problems.groups.heuristics.teachers import TEACHERS
 from pipeline.problems.groups.networks import q_network
@@ -134,9 +134,8 @@ def _player(params: Params, agent: str, network: ValueNetwork, alone: bool) -> P
     choose = {"choose": own} if alone else {}
 
     def expects(view: Observation) -> FloatArray:
-        values = q_network.values_of(network, states(view, cluster), configurations.units)
-        expected: FloatArray = decided(values, configurations, cluster.capacity, **choose).value * float(network.scale)
-        return expected
+        chosen = q_network.choice(network, states(view, cluster), configurations, cluster.capacity, **choose)
+        return np.asarray(chosen.value * float(network.scale))
 
     act = controlled(controller(network, cluster, configurations, **choose))
     if not isinstance(recipe, DqnRecipe):  # its values rank configurations and expect nothing

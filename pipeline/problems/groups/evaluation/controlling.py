@@ -29,16 +29,25 @@ class Decided(NamedTuple):
     value: FloatArray  # [D, G]  of them
 
 
-def decided(values: FloatArray, configurations: Configurations, total: IntArray, choose: Choose = plan) -> Decided:
-    """Return the configurations of most value in all that the cluster has units for.
+def decided(
+    values: FloatArray,
+    configurations: Configurations,
+    total: IntArray,
+    choose: Choose = plan,
+    rewards: FloatArray | None = None,
+) -> Decided:
+    """Return the configurations of most value, or reward, in all that the cluster has units for.
 
     Args:
         values: [D, G, L, O] of every configuration.
         configurations: their list.
         total: units [R] of the cluster.
         choose: picks the levels.
+        rewards: [D, G, L, O], by which levels are chosen if given; orders are always chosen by value.
     """
-    level = choose(values.max(axis=-1).astype(np.float64), configurations.units, total)
+    best = values.argmax(axis=-1)[..., None]
+    summed = np.take_along_axis(values if rewards is None else rewards, best, axis=3)[..., 0]
+    level = choose(summed.astype(np.float64), configurations.units, total)
     at = np.take_along_axis(values, level[:, :, None, None], axis=2)[:, :, 0]
     return Decided(level, at.argmax(axis=-1), at.max(axis=-1))
 

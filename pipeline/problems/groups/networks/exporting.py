@@ -7,7 +7,8 @@ import torch
 from torch import Tensor, nn
 
 from pipeline import storage
-from pipeline.config import GroupsCard
+from pipeline.config import GroupsCard, QNetworkConfig
+from pipeline.errors import UserError
 from pipeline.learning.exporting import Fields, onnx_of
 from pipeline.problems.groups.networks.features import MOST_SHARES
 from pipeline.problems.groups.networks.q_network import ValueNetwork, restore
@@ -19,9 +20,17 @@ OF_GROUP = ("running", "left", "order")
 
 
 def onnx(folder: Path) -> bytes:
-    """Return a stored network as an ONNX file, of fields of the observation."""
+    """Return a stored network as an ONNX file, of fields of the observation.
+
+    Raises:
+        UserError: it combines rewards, which are not values.
+    """
     model = storage.read_model(folder, GroupsCard)
     card = model.card
+    if isinstance(card.network, QNetworkConfig) and card.network.combine == "reward":
+        raise UserError(
+            f"model of agent '{card.agent}': expected network.combine q, of which values are all; got reward"
+        )
     groups, queues, resources = card.groups, len(card.queues), len(card.resources)
     shapes: dict[str, tuple[int, ...]] = dict.fromkeys(OF_QUEUE, (groups, queues))
     shapes |= dict.fromkeys(OF_QUEUE_UNITS, (groups, queues, resources))

@@ -13,9 +13,10 @@ from torch import Tensor, nn
 
 from pipeline.config import GroupsCard, QNetworkConfig, WorthConfig
 from pipeline.core import FloatArray, IntArray
+from pipeline.errors import UserError
 from pipeline.learning import stored
 from pipeline.learning.stored import put_back
-from pipeline.problems.groups.evaluation.controlling import Choose, decided, setting_of
+from pipeline.problems.groups.evaluation.controlling import Choose, Decided, decided, setting_of
 from pipeline.problems.groups.networks.features import Shape, States, of_levels, shape_of, states
 from pipeline.problems.groups.networks.worth import Worth
 from pipeline.problems.groups.nouns import Configurations, Controller, Observation, Setting, SharedCluster
@@ -57,6 +58,7 @@ class QNetwork(nn.Module):
         self.of_level = Layer(copies, shape.level, first)
         self.hidden = Layer(copies, first, second)
         self.value = Layer(copies, second, shape.orders)
+        self.reward = Layer(copies, second, shape.orders) if config.combine == "reward" else None
 
     def forward(self, inputs: Inputs, given: Tensor) -> Tensor:
         """Return the values [D, G, L, O] of some levels.
@@ -65,6 +67,13 @@ class QNetwork(nn.Module):
             inputs: D states.
             given: [D, G, L, R] or what can be broadcast to it: units.
         """
+        return self._from(inputs, given, self.value)
+
+    def rewards(self, inputs: Inputs, given: Tensor) -> Tensor | None:
+        """Return the rewards [D, G, L, O] of the interval to come, if the programme sums these."""
+        return None if self.reward is None else self._from(inputs, given, self.reward)
+
+    def _from(self, inputs: Inputs, given: Tensor, last: Layer) -> Tensor:
         features, amounts = inputs
         groups = self.past.expand(features.shape[0], -1, -1)
         state = self.of_state(self._by_copy(torch.cat([features, groups], dim=-1)))
@@ -72,7 +81,7 @@ class QNetwork(nn.Module):
         count = levels.shape[2]
         level = self.of_level(self._by_copy(levels).flatten(1, 2)).unflatten(1, (-1, count))
         hidden = torch.relu(state[:, :, None] + level).flatten(1, 2)
-        laid: Tensor = self.value(torch.relu(self.hidden(hidden)))
+        laid: Tensor = last(torch.relu(self.hidden(hidden)))
         values = laid.reshape(laid.shape[0], -1, count, laid.shape[2])
         return values.transpose(0, 1) if self.per_group else values[0].reshape(features.shape[0], -1, *values.shape[2:])
 
@@ -103,14 +112,28 @@ def values_of(network: ValueNetwork, state: States, units: IntArray) -> FloatArr
     return found
 
 
+def rewards_of(network: ValueNetwork, state: States, units: IntArray) -> FloatArray | None:
+    """Return the rewards [D, G, L, O] that the programme sums in the place of values; None: it sums values."""
+    with torch.no_grad():
+        found = None if isinstance(network, Worth) else network.rewards(tensors(state), torch.from_numpy(units).float())
+    return None if found is None else np.asarray(found.numpy())
+
+
+def choice(
+    network: ValueNetwork, state: States, configurations: Configurations, total: IntArray, choose: Choose = plan
+) -> Decided:
+    """Return the configurations that a network chooses in some states."""
+    values, rewards = (of(network, state, configurations.units) for of in (values_of, rewards_of))
+    return decided(np.asarray(values), configurations, total, choose, rewards)
+
+
 def controller(
     network: ValueNetwork, cluster: SharedCluster, configurations: Configurations, choose: Choose = plan
 ) -> Controller:
     """Return the controller that sets what a network values most."""
 
     def control(view: Observation, draws: FloatArray) -> Setting:
-        values = values_of(network, states(view, cluster), configurations.units)
-        chosen = decided(values, configurations, cluster.capacity, choose)
+        chosen = choice(network, states(view, cluster), configurations, cluster.capacity, choose)
         return setting_of(chosen, view, configurations, cluster.capacity)
 
     return control
@@ -125,6 +148,8 @@ def restore(card: GroupsCard, weights: Mapping[str, FloatArray]) -> ValueNetwork
     shape = Shape(len(card.queues), len(card.orders), len(card.resources))
     past = np.zeros((card.groups, shape.past), dtype=np.float32)
     part, config = np.ones(shape.resources), card.network
+    if not isinstance(config, QNetworkConfig | WorthConfig):
+        raise UserError(f"model of agent '{card.agent}': expected network q_network or worth, found {config.name}")
     with torch.random.fork_rng(devices=[]):
         made = Worth(shape, past, part) if isinstance(config, WorthConfig) else QNetwork(shape, config, past, part)
     put_back(made, weights, card.agent)

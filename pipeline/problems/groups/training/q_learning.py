@@ -10,6 +10,8 @@ for all groups: the values are then those of the controller that will be played.
 The conservative term (CQL, Kumar et al. 2020) lowers the values of configurations that the log does not show.
 """
 
+from collections.abc import Callable
+
 import numpy as np
 import torch
 from torch import Tensor
@@ -48,8 +50,11 @@ class Learner:
         """
         inputs = tensors(batch.state)
         target = batch_target(self.network, self._target, self._task, batch)
-        values = self._of_log(inputs, batch)
+        values = self._of_log(self.network, inputs, batch)
         loss = self._loss(values, target)
+        if self.network.reward is not None:
+            rewards = self._of_log(self.network.rewards, inputs, batch)
+            loss = loss + self._loss(rewards, torch.from_numpy(batch.reward) / self.network.scale)
         if conservative:
             every = self.network(inputs, self._units).flatten(2)
             loss = loss + conservative * (every.logsumexp(dim=2) - values).mean()
@@ -62,10 +67,12 @@ class Learner:
         self._target.follow(max(self._recipe.target, 1))
         return {"loss": float(loss.detach()), "q": float(values.detach().mean())}
 
-    def _of_log(self, inputs: Inputs, batch: Transitions) -> Tensor:
-        """Return the values [N, G] of what was set."""
-        given = torch.from_numpy(batch.share)[:, :, None]
-        values: Tensor = self.network(inputs, given)[:, :, 0]
+    def _of_log(self, of: Callable[[Inputs, Tensor], Tensor | None], inputs: Inputs, batch: Transitions) -> Tensor:
+        """Return the values, or rewards, [N, G] of what was set."""
+        found = of(inputs, torch.from_numpy(batch.share)[:, :, None])
+        if found is None:
+            raise TypeError("expected a network that tells rewards")
+        values = found[:, :, 0]
         return values.gather(2, torch.from_numpy(batch.order)[:, :, None])[:, :, 0]
 
     def _loss(self, values: Tensor, target: Tensor) -> Tensor:
@@ -113,7 +120,9 @@ def batch_target(network: QNetwork, target: Target, task: Task, batch: Transitio
         valued = target(then, units)
         chosen_by = network(then, units) if recipe.double else valued
         if recipe.bootstrap == "joint":
-            chosen = decided(chosen_by.numpy(), task.configurations, task.cluster.capacity)
+            summed = network.rewards(then, units)
+            rewards = None if summed is None else summed.numpy()
+            chosen = decided(chosen_by.numpy(), task.configurations, task.cluster.capacity, rewards=rewards)
             place: IntArray = chosen.level * task.configurations.orders + chosen.order
         else:
             place = chosen_by.flatten(2).numpy().argmax(axis=2)

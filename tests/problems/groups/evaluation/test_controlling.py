@@ -55,6 +55,15 @@ def test_the_order_is_the_best_one_at_the_level() -> None:
     assert (chosen.level.tolist(), chosen.order.tolist()) == ([[2, 1]], [[0, 1]])  # 9 + 5
 
 
+def test_with_rewards_levels_are_chosen_by_these_in_the_order_of_most_value() -> None:
+    values = np.array([[[[0, 0], [3, 7], [9, 1]], [[1, 0], [2, 5], [6, 0]]]], dtype=np.float32)
+    rewards = np.array([[[[0, 0], [9, 1], [2, 9]], [[0, 0], [9, 1], [8, 0]]]], dtype=np.float32)
+    # In those orders group 0 is rewarded 0, 1 and 2, and group 1 0, 1 and 8; by value it would be 2 units for each.
+    chosen = decided(values, CONFIGURATIONS, np.array([4]), rewards=rewards)
+    assert (chosen.level.tolist(), chosen.order.tolist()) == ([[0, 2]], [[0, 0]])
+    assert chosen.value.tolist() == [[0, 6]]  # what the network expects
+
+
 def test_each_state_is_decided_for_itself() -> None:
     values = np.random.default_rng(2).normal(size=(6, 2, 3, 2))
     whole = decided(values, CONFIGURATIONS, np.array([4]))

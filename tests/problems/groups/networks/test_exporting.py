@@ -4,9 +4,12 @@ from pathlib import Path
 
 import numpy as np
 import onnxruntime
+import pytest
 from group_models import drawn, write_controller
-from group_rows import shared
+from group_rows import rows, shared
 
+from pipeline.config import check_params
+from pipeline.errors import UserError
 from pipeline.problems.groups.networks.exporting import onnx
 from pipeline.problems.groups.networks.features import states
 from pipeline.problems.groups.networks.q_network import values_of
@@ -17,6 +20,14 @@ from pipeline.problems.groups.workload.source import cluster_of, configurations_
 
 STATES = 10_000
 CLOSE = 1e-5  # of values
+
+
+def test_a_network_that_sums_rewards_is_refused_for_its_values_are_not_all(tmp_path: Path) -> None:
+    values = rows()
+    values["agents"]["mine"]["network"]["combine"] = "reward"
+    write_controller(check_params(values, "params.yaml"), tmp_path)
+    with pytest.raises(UserError, match=r"^model of agent 'mine': expected network.combine q, .*; got reward$"):
+        onnx(tmp_path)
 
 
 def test_an_exported_network_values_as_ours_in_ten_thousand_states(tmp_path: Path) -> None:

@@ -3,15 +3,25 @@
 import numpy as np
 import pytest
 import torch
-from group_builders import CLUSTER, CONFIGURATIONS, built, untrained
+from group_builders import CLUSTER, CONFIGURATIONS, built, untrained, written
 from numpy.testing import assert_allclose, assert_array_equal
 
-from pipeline.config import DeepSets, GroupsCard, QNetworkConfig
+from pipeline.config import DeepSets, GroupsCard, QNetworkConfig, WorthConfig
 from pipeline.core import FloatArray
 from pipeline.errors import UserError
 from pipeline.learning.stored import weights_of
+from pipeline.problems.groups.evaluation.controlling import decided
 from pipeline.problems.groups.networks.features import States, shape_of
-from pipeline.problems.groups.networks.q_network import QNetwork, build, restore, tensors, values_of
+from pipeline.problems.groups.networks.q_network import (
+    QNetwork,
+    ValueNetwork,
+    build,
+    choice,
+    restore,
+    rewards_of,
+    tensors,
+    values_of,
+)
 from pipeline.problems.groups.nouns import SharedCluster
 
 KINDS = ("shared", "per_group")
@@ -24,7 +34,7 @@ def drawn_states(cluster: SharedCluster = CLUSTER, count: int = 5) -> States:
     return States(told.astype(np.float32), amounts.astype(np.float32))
 
 
-def all_values(network: QNetwork, seen: States) -> FloatArray:
+def all_values(network: ValueNetwork, seen: States) -> FloatArray:
     return values_of(network, seen, CONFIGURATIONS.units)
 
 
@@ -154,6 +164,29 @@ def test_a_restored_network_values_as_before(kind: str) -> None:
     assert again.scale.tolist() == [7]
 
 
+@pytest.mark.parametrize("combine", ["q", "reward"])
+def test_a_network_that_sums_rewards_chooses_levels_by_them_and_orders_by_values(combine: str) -> None:
+    config = QNetworkConfig(name="q_network", hidden=(8, 6), weights="shared", combine=combine)
+    network, seen = build(config, CLUSTER, untrained().past.numpy(), seed=2), drawn_states(count=20)
+    values, rewards = all_values(network, seen), rewards_of(network, seen, CONFIGURATIONS.units)
+    chosen = choice(network, seen, CONFIGURATIONS, CLUSTER.capacity)
+    assert_array_equal(chosen.order, np.take_along_axis(values.argmax(axis=3), chosen.level[..., None], 2)[..., 0])
+    assert (rewards is None) == (combine == "q")
+    by_value = decided(values, CONFIGURATIONS, CLUSTER.capacity)
+    assert np.array_equal(chosen.level, by_value.level) == (combine == "q")
+    again = restore(CARD.model_copy(update={"network": config}), weights_of(network))
+    assert_array_equal(choice(again, seen, CONFIGURATIONS, CLUSTER.capacity).level, chosen.level)
+
+
+def test_a_written_value_function_is_restored() -> None:
+    found, network = CARD.model_copy(update={"network": WorthConfig(name="worth")}), written()
+    with torch.no_grad():
+        network.weight += torch.linspace(-1, 1, len(network.weight))
+    assert_array_equal(
+        all_values(restore(found, weights_of(network)), drawn_states()), all_values(network, drawn_states())
+    )
+
+
 def test_restoring_touches_nobody_elses_randomness() -> None:
     torch.manual_seed(4)
     expected = torch.rand(2).tolist()
@@ -172,7 +205,9 @@ def test_weights_of_another_network_are_refused_in_one_line() -> None:
 
 def test_a_card_with_another_kind_of_network_is_refused() -> None:
     wrong = CARD.model_copy(update={"network": DeepSets(name="deepsets", hidden=8)})
-    with pytest.raises(UserError, match=r"^model of agent 'controller': expected network q_network, found deepsets$"):
+    with pytest.raises(
+        UserError, match=r"^model of agent 'controller': expected network q_network or worth, found deepsets$"
+    ):
         restore(wrong, weights_of(untrained()))
 
 

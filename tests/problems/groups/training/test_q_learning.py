@@ -10,10 +10,11 @@ import torch
 from group_builders import CLUSTER, RECIPE, tiny_task, untrained
 from torch import Tensor, nn
 
+from pipeline.config import QNetworkConfig
 from pipeline.errors import UserError
 from pipeline.learning.memory import Memory
 from pipeline.problems.groups.networks.features import States, shape_of
-from pipeline.problems.groups.networks.q_network import Inputs, tensors
+from pipeline.problems.groups.networks.q_network import Inputs, build, tensors
 from pipeline.problems.groups.training.q_learning import Learner, Target, batch_target
 from pipeline.problems.groups.training.task import Task, Transitions
 
@@ -24,6 +25,8 @@ STEP = 2  # units from a level to the next
 class Table(nn.Module):
     """Values [states, G, L, O] in the place of a network; the first thing told of a state is its number."""
 
+    reward: Tensor | None = None
+
     def __init__(self, value: Tensor, scale: float = 1.0) -> None:
         super().__init__()
         self.value = nn.Parameter(value.clone())
@@ -33,6 +36,9 @@ class Table(nn.Module):
         state = seen[0][:, :, :1].long()
         level = (given[..., 0] / STEP).long().expand(*state.shape[:2], -1)
         return self.value[state, torch.arange(state.shape[1])[None, :, None], level]
+
+    def rewards(self, seen: Inputs, given: Tensor) -> Tensor | None:
+        return None if self.reward is None else self.reward.expand(seen[0].shape[0], *self.reward.shape)
 
 
 def table(first: Sequence[Sequence[float]], second: Sequence[Sequence[float]], scale: float = 1.0) -> Table:
@@ -73,6 +79,26 @@ VALUES = table(*VALUES_THEN, scale=2)
 def test_with_the_knapsack_a_target_is_the_reward_and_what_all_groups_can_have_later() -> None:
     # Rewards are counted in the scale, 2; gamma is 1/2.
     assert target(VALUES, VALUES, decision((2, -4))) == [[1 + 2.5, -2 + 0]]
+
+
+def test_where_rewards_are_summed_the_next_configurations_are_those_of_most_reward() -> None:
+    # All for group 1 is rewarded most: it is worth 4 then, and group 0 with nothing is worth 0.
+    network = table(*VALUES_THEN, scale=2)
+    network.reward = torch.tensor([[[0.0, 0], [0, 0], [0, 0]], [[0, 0], [0, 0], [9, 0]]])
+    assert target(network, VALUES, decision((2, -4))) == [[1 + 0, -2 + 2]]
+
+
+def test_rewards_are_learned_beside_values() -> None:
+    config = QNetworkConfig(name="q_network", hidden=(8, 6), weights="shared", combine="reward")
+    network = build(config, CLUSTER, untrained().past.numpy(), seed=2)
+    network.scale.fill_(2)
+    batch, given = decision((2, -4)), torch.tensor([[[[2.0]], [[2.0]]]])
+    learner = Learner(network, task(learning_rate=0.05), Memory())
+    for _ in range(100):
+        learner.step(batch)
+    found = network.rewards(tensors(batch.state), given)
+    assert found is not None
+    assert found[0, :, 0, 0].tolist() == pytest.approx([1, -2], abs=0.2)  # in the scale
 
 
 def test_with_each_groups_own_best_a_target_promises_more_than_there_is() -> None:
