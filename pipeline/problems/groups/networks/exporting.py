@@ -28,9 +28,7 @@ def onnx(folder: Path) -> bytes:
     model = storage.read_model(folder, GroupsCard)
     card = model.card
     if isinstance(card.network, QNetworkConfig) and card.network.combine == "reward":
-        raise UserError(
-            f"model of agent '{card.agent}': expected network.combine q, of which values are all; got reward"
-        )
+        raise UserError(f"model of agent '{card.agent}': expected network.combine q, for values alone; got reward")
     groups, queues, resources = card.groups, len(card.queues), len(card.resources)
     shapes: dict[str, tuple[int, ...]] = dict.fromkeys(OF_QUEUE, (groups, queues))
     shapes |= dict.fromkeys(OF_QUEUE_UNITS, (groups, queues, resources))

@@ -112,19 +112,14 @@ def values_of(network: ValueNetwork, state: States, units: IntArray) -> FloatArr
     return found
 
 
-def rewards_of(network: ValueNetwork, state: States, units: IntArray) -> FloatArray | None:
-    """Return the rewards [D, G, L, O] that the programme sums in the place of values; None: it sums values."""
-    with torch.no_grad():
-        found = None if isinstance(network, Worth) else network.rewards(tensors(state), torch.from_numpy(units).float())
-    return None if found is None else np.asarray(found.numpy())
-
-
 def choice(
     network: ValueNetwork, state: States, configurations: Configurations, total: IntArray, choose: Choose = plan
 ) -> Decided:
     """Return the configurations that a network chooses in some states."""
-    values, rewards = (of(network, state, configurations.units) for of in (values_of, rewards_of))
-    return decided(np.asarray(values), configurations, total, choose, rewards)
+    with torch.no_grad():
+        rewards = network.rewards(tensors(state), torch.from_numpy(configurations.units.astype("float32")))
+    values = values_of(network, state, configurations.units)
+    return decided(values, configurations, total, choose, None if rewards is None else rewards.numpy())
 
 
 def controller(

@@ -46,6 +46,9 @@ class Worth(nn.Module):
         """Return the values [D, G, L, O] of some levels, as `QNetwork` does."""
         return self.values(inputs, given, self.weight[None])[..., None].expand(*[-1] * 3, self.shape.orders)
 
+    def rewards(self, inputs: tuple[Tensor, Tensor], given: Tensor) -> None:
+        """Return nothing: values are what the programme sums."""
+
     def values(self, inputs: tuple[Tensor, Tensor], given: Tensor, weight: Tensor) -> Tensor:
         """Return the values [D, G, L] by weights [D, W], or [1, W] for all states."""
         features, amounts = inputs

@@ -53,7 +53,7 @@ class Learner:
         values = self._of_log(self.network, inputs, batch)
         loss = self._loss(values, target)
         if self.network.reward is not None:
-            rewards = self._of_log(self.network.rewards, inputs, batch)
+            rewards = self._of_log(self.network.rewards, inputs, batch)  # type: ignore[arg-type]  # they are there
             loss = loss + self._loss(rewards, torch.from_numpy(batch.reward) / self.network.scale)
         if conservative:
             every = self.network(inputs, self._units).flatten(2)
@@ -67,12 +67,9 @@ class Learner:
         self._target.follow(max(self._recipe.target, 1))
         return {"loss": float(loss.detach()), "q": float(values.detach().mean())}
 
-    def _of_log(self, of: Callable[[Inputs, Tensor], Tensor | None], inputs: Inputs, batch: Transitions) -> Tensor:
+    def _of_log(self, of: Callable[[Inputs, Tensor], Tensor], inputs: Inputs, batch: Transitions) -> Tensor:
         """Return the values, or rewards, [N, G] of what was set."""
-        found = of(inputs, torch.from_numpy(batch.share)[:, :, None])
-        if found is None:
-            raise TypeError("expected a network that tells rewards")
-        values = found[:, :, 0]
+        values = of(inputs, torch.from_numpy(batch.share)[:, :, None])[:, :, 0]
         return values.gather(2, torch.from_numpy(batch.order)[:, :, None])[:, :, 0]
 
     def _loss(self, values: Tensor, target: Tensor) -> Tensor:

@@ -18,7 +18,6 @@ from pipeline.problems.groups.networks.q_network import (
     build,
     choice,
     restore,
-    rewards_of,
     tensors,
     values_of,
 )
@@ -168,10 +167,9 @@ def test_a_restored_network_values_as_before(kind: str) -> None:
 def test_a_network_that_sums_rewards_chooses_levels_by_them_and_orders_by_values(combine: str) -> None:
     config = QNetworkConfig(name="q_network", hidden=(8, 6), weights="shared", combine=combine)
     network, seen = build(config, CLUSTER, untrained().past.numpy(), seed=2), drawn_states(count=20)
-    values, rewards = all_values(network, seen), rewards_of(network, seen, CONFIGURATIONS.units)
+    values = all_values(network, seen)
     chosen = choice(network, seen, CONFIGURATIONS, CLUSTER.capacity)
     assert_array_equal(chosen.order, np.take_along_axis(values.argmax(axis=3), chosen.level[..., None], 2)[..., 0])
-    assert (rewards is None) == (combine == "q")
     by_value = decided(values, CONFIGURATIONS, CLUSTER.capacity)
     assert np.array_equal(chosen.level, by_value.level) == (combine == "q")
     again = restore(CARD.model_copy(update={"network": config}), weights_of(network))

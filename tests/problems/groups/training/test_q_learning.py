@@ -93,8 +93,8 @@ def test_rewards_are_learned_beside_values() -> None:
     network = build(config, CLUSTER, untrained().past.numpy(), seed=2)
     network.scale.fill_(2)
     batch, given = decision((2, -4)), torch.tensor([[[[2.0]], [[2.0]]]])
-    learner = Learner(network, task(learning_rate=0.05), Memory())
-    for _ in range(100):
+    learner = Learner(network, task(learning_rate=0.01), Memory())
+    for _ in range(300):
         learner.step(batch)
     found = network.rewards(tensors(batch.state), given)
     assert found is not None
