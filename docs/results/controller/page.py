@@ -7,7 +7,7 @@ from pathlib import Path
 import as_published
 import numpy as np
 import pandas as pd
-from layout import number, paired_by_seed, table
+from layout import difference, number, paired_by_seed, table
 
 from pipeline.comparing.statistics import ALL, comparison
 from pipeline.config import Evaluation, load_params
@@ -133,7 +133,28 @@ def off_policy() -> str:
     return table(["groups", "mean error, without sign", "rank correlation"], rows)
 
 
+def allocator() -> str:
+    """Return each policy's mean, p99 and longest wait and its end, and how the mean of three trainings differs."""
+    rows = pd.read_csv(HERE / "allocator.csv.gz").assign(scenario="shares", unfinished=0)
+    rows = rows.assign(mean_slowdown=rows["mean_wait"])
+    seeds, settings = [f"allocator_{seed}" for seed in (1, 2, 3)], load_params(ROOT / "params.yaml").evaluation
+    rules = [name for name in rows["policy"].unique() if name not in seeds]
+    loads = sorted(rows["load"].unique())
+    to = {name: dict.fromkeys(loads, name) for name in rules}
+    gaps = _gaps(rows, "shares", to, seeds, settings).set_index(["policy", "against", "load"]).loc["controllers"]
+    whole = rows.replace({"policy": dict.fromkeys(seeds, "allocator")})
+    means = whole.groupby(["policy", "load"])[["mean_wait", "p99_wait", "longest_wait", "end"]].mean()
+    lines = []
+    for name in ("allocator", *rules):
+        cells = [" / ".join(number(value) for value in means.loc[(name, load)]) for load in loads]
+        away = [difference(gaps.loc[(name, load)]) for load in gaps.loc[name].index] if name in rules else [""] * 4
+        lines.append([f"`{name}`", *cells, *away])
+    head = [f"{load} %" for load in loads]
+    return table(["policy", *head, *(f"allocator, {load}" for load in head), "all loads"], lines)
+
+
 TABLES = {
+    "allocator": allocator,
     "mean waiting time": waiting,
     "slowdown": slowdown,
     "at the highest load": highest,
