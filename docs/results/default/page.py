@@ -86,6 +86,7 @@ def gather() -> None:
     for scenario in params.scenarios:
         path = ROOT / confirm.FOLDER / scenario / "jobsets.parquet"
         rows = storage.read_table(path, problem_of(params, scenario).tables.jobsets)
+        rows = rows[~rows["policy"].str.endswith("_pretrained")]
         cost, tail = measures(params, scenario, rows)
         tails = {"p99": rows[tail], "longest_wait": rows.get("longest_wait", np.nan)}  # not kept where all jobs end
         found.append(rows.assign(scenario=scenario, cost=rows[cost], **tails)[COLUMNS])

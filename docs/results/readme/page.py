@@ -74,7 +74,8 @@ def _recommended(validation: pd.DataFrame, scenario: str, loads: list[int]) -> R
 
 
 def _cells(params: Params, played: pd.DataFrame, row: Row) -> list[str]:
-    rows = page("default").paired(played, row.scenario, set(played["policy"]), row.loads)
+    shown = {*pd.read_csv(page("default").VALIDATION)["policy"], *ALWAYS}
+    rows = page("default").paired(played, row.scenario, shown, row.loads)
     means = rows.groupby("policy")["mean_slowdown"].mean().sort_values(kind="stable")
     wanted = [row.best, row.runner_up, *(name for name in ALWAYS if name in means)]
     listed = dict.fromkeys([*wanted, *means.index[:SHOWN]])
