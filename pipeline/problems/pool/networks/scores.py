@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from pipeline.core import BoolArray, CompiledRule, FloatArray, Observation, legal_actions
 from pipeline.problems.pool.networks.network import Forward, Scorer
-from pipeline.problems.pool.simulator.compiled.score_rule import COUNT, FEATURES, score_views, seen
+from pipeline.problems.pool.simulator.compiled.score_rule import COUNT, FEATURES, score_views, view_state
 
 # The weights that the search begins with; those of all other features are 0.
 BY_HAND = {
@@ -65,7 +65,7 @@ class Scores(Scorer[Viewed]):
             view = observed.view
             count = len(view.now)
             table = np.broadcast_to(weights, (count, len(weights))).copy()
-            jobs = score_views(seen(view), view.to_end, table, self.hidden, np.zeros((count, COUNT)))
+            jobs = score_views(view_state(view), view.to_end, table, self.hidden, np.zeros((count, COUNT)))
             return np.concatenate([jobs, np.zeros((count, 1))], axis=1)
 
         return scores

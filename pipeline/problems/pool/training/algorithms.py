@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator
 
 from pipeline.learning.update import Update, none
+from pipeline.problems.pool.training.climb import climb
 from pipeline.problems.pool.training.evolution import evolution
 from pipeline.problems.pool.training.imitate import clone, imitate
 from pipeline.problems.pool.training.mixture import mixture
@@ -13,6 +14,7 @@ ALGORITHMS: dict[str, Callable[..., Iterator[Update]]] = {
     "clone": clone,
     "evolution": evolution,
     "imitate": imitate,
+    "climb": climb,
     "mixture": mixture,
     "reinforce": reinforce,
 }

@@ -4,7 +4,7 @@ The best-scored job that may start is started; where its score is below 0, the s
 times the work that is still expected" let a sum of weights do what rules do: long jobs wait while short ones come.
 Shares, ratios and logarithms speak of clusters of any size; a job is long beside the mean of those that have arrived.
 
-The same code reads the simulator's state and, by `Seen`, observations: their fields have the same names (`Sight`).
+The same code reads the simulator's state and, by `ViewState`, observations: their fields have the same names (`Sight`).
 """
 
 from typing import Any, NamedTuple
@@ -40,7 +40,7 @@ LONG = 1.25  # times the mean duration of the jobs so far, to which are added:
 USUAL, FEW = 4.0, 3.0  # steps of so many jobs
 
 
-class Seen(NamedTuple):
+class ViewState(NamedTuple):
     """Observations [B] as the rule reads the simulator's state; see there."""
 
     capacity: IntArray
@@ -59,11 +59,11 @@ class Seen(NamedTuple):
     load: FloatArray
 
 
-def seen(view: Observation) -> Seen:
+def view_state(view: Observation) -> ViewState:
     """Return observations as the rule reads them."""
     count, slots = view.duration.shape
     place = np.arange(count)
-    return Seen(
+    return ViewState(
         view.capacity[0, 0] if count else np.ones(view.demand.shape[2], dtype=np.int64),
         view.free[:, 0],
         np.zeros(count, dtype=np.int64),
@@ -81,7 +81,7 @@ def seen(view: Observation) -> Seen:
     )
 
 
-Sight = Any  # State or Seen
+Sight = Any  # State or ViewState
 
 
 class Moment(NamedTuple):
@@ -265,7 +265,7 @@ def worth(f: FloatArray, w: FloatArray, b: int, hidden: int) -> float:
 
 
 @njit(cache=True, parallel=True)
-def score_views(s: Seen, end: FloatArray, w: FloatArray, hidden: int, f: FloatArray) -> FloatArray:
+def score_views(s: ViewState, end: FloatArray, w: FloatArray, hidden: int, f: FloatArray) -> FloatArray:
     """Return the scores [B, M] of waiting jobs in observations, by weights [B, ...]; of empty slots 0."""
     scores = np.zeros(s.slot_job.shape)
     for b in prange(s.now.shape[0]):
