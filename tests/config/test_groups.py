@@ -306,7 +306,7 @@ def test_all_training_jobsets_may_be_replayed_and_more_may_be_drawn_anew() -> No
 
 
 NETWORK = {"name": "q_network", "hidden": [8, 8], "weights": "shared"}
-POOL_NETWORKS = "there are: 'mlp', 'cnn', 'sets'"
+POOL_NETWORKS = "there are: 'mlp', 'cnn', 'sets', 'scores'"
 REINFORCE = {
     "name": "reinforce",
     "recipe": "ours",
@@ -366,7 +366,7 @@ DO_NOT_GO: list[tuple[dict[str, Any], str]] = [
     ),
     (
         {"agents.deeprm.finetune": AGENT["finetune"]},
-        "agents.deeprm.finetune.name: unknown 'dqn'; there are: 'reinforce', 'mixture'",
+        "agents.deeprm.finetune.name: unknown 'dqn'; there are: 'reinforce', 'mixture', 'evolution'",
     ),
     (
         {"recipes.by_value.memory": 7},

@@ -64,7 +64,7 @@ def test_a_key_says_what_it_may_be_and_what_it_is_if_left_out() -> None:
 
 def test_a_place_is_explained_with_its_values_now(params: Params) -> None:
     means, rows = explained(params, "agents.deeprm3.finetune")
-    assert means.startswith("Policy gradient on short runs and stream windows")
+    assert means.startswith("An evolution strategy on networks of scores")
     assert {key.name: now for key, now in rows}["updates"] == str(params.agent("deeprm3").finetune.updates)
     assert explained(params, "workload.short") == ("Steps of a short job, [least, most]; now: [1, 3]", [])
     assert [key.name for key, _ in explained(params, "")[1]][:2] == ["seed", "threads"]
