@@ -8,6 +8,7 @@ All candidates of a generation are one batch of the compiled simulator.
 """
 
 from collections.abc import Callable, Iterator, Sequence
+from copy import deepcopy
 
 import numpy as np
 
@@ -32,7 +33,9 @@ def evolution(network: Scores, task: Task, config: PoolEvolution, memory: Memory
     """Move the weights to where candidates were good, one generation an update."""
     memory, recipe = memory or Memory(), task.recipe
     assert isinstance(recipe, EvolutionRecipe)
-    search = Evolution(network.weights.numpy(), recipe.spread, recipe.population, task.seed + 1)
+    start = deepcopy(network)
+    memory.keep(start=start)  # resumed, the search goes through its generations again, from the first weights
+    search = Evolution(start.weights.numpy(), recipe.spread, recipe.population, task.seed + 1)
     memory.keep(search=search)
     for step in range(memory.done + 1, config.updates + 1):
         drawn = search.ask()
