@@ -41,7 +41,6 @@ from pipeline.config.params import PARAMS_FILE, Evaluation, Params, check_params
 from pipeline.config.pool.heuristics import LinearRuleSearch, PoolKnobs
 from pipeline.config.pool.hindsight import Hindsight
 from pipeline.config.pool.learning import (
-    Climb,
     Clone,
     Imitate,
     Mixture,

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from pipeline.config.params import Params
 
 LEAST_CNN_ROWS = 4  # two pools halve the image twice
-OTHERS = ("clone", "reinforce", "climb")  # ways to learn, of other networks than `sets`: to begin, and to go on
+OTHERS = ("clone", "reinforce")  # ways to learn, of other networks than `sets`: to begin, and to go on
 OF_SETS = ("imitate", "mixture")
 OF_SCORES = ("none", "evolution")  # they begin as a rule by hand
 

@@ -115,13 +115,6 @@ class Reinforce(Budget):
     episodes: Annotated[int, Field(ge=2)]  # of each jobset
 
 
-class Climb(Budget):
-    """Hill climbing: random changes of the weights, kept where the return does not fall."""
-
-    name: Literal["climb"]
-    scale: Rate  # standard deviation of a change
-
-
 class ShortRunsAndStreams(Budget):
     """What networks of any size learn from, and how they play it by chance."""
 
@@ -164,7 +157,7 @@ class PoolEvolution(Evolution):
 
 
 PoolPretrain = NoPretrain | Clone | Imitate
-PoolFinetune = Reinforce | Climb | Mixture | PoolEvolution
+PoolFinetune = Reinforce | Mixture | PoolEvolution
 
 
 class PoolAgent(Frozen):

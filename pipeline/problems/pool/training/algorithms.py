@@ -3,7 +3,6 @@
 from collections.abc import Callable, Iterator
 
 from pipeline.learning.update import Update, none
-from pipeline.problems.pool.training.climb import climb
 from pipeline.problems.pool.training.evolution import evolution
 from pipeline.problems.pool.training.imitate import clone, imitate
 from pipeline.problems.pool.training.mixture import mixture
@@ -14,7 +13,6 @@ ALGORITHMS: dict[str, Callable[..., Iterator[Update]]] = {
     "clone": clone,
     "evolution": evolution,
     "imitate": imitate,
-    "climb": climb,
     "mixture": mixture,
     "reinforce": reinforce,
 }
