@@ -2,13 +2,14 @@
 
     PYTHONPATH=. python docs/results/streams/sustained.py
 
-Plays 48 validation streams a load under the rules as they come, untuned, with 20,000 steps of arrivals, and prints
-Markdown.
+Plays 48 validation streams a load under the rules as they come, untuned, with 20,000 steps of arrivals, and writes
+`sustained.csv` beside it.
 """
 
-import sys
+from pathlib import Path
 
 import numpy as np
+import pandas as pd
 
 from pipeline.config import load_params
 from pipeline.problems.pool.evaluation.play import game_of, played
@@ -22,27 +23,26 @@ RULES = ("fcfs", "tetris", "easy", "sjf", "hold", "saf")
 
 
 def main() -> None:
-    """Play, and print a table: longest wait of all measured jobs; how many never started."""
+    """Play, and write a table: the longest wait of all measured jobs, and how many never started."""
     params = load_params()
     row = params.pool_scenario("streams")
     arrivals = row.arrivals.model_copy(update={"steps": STEPS})
     jobsets = row.jobsets.model_copy(update={"validation": STREAMS})
     row = row.model_copy(update={"arrivals": arrivals, "step_limit": STEPS, "jobsets": jobsets, "loads": LOADS})
     found = DrawnSource(params, row, params.workload_of(row), params.seed).split("validation")
-    sys.stdout.write(f"| load, % | {' | '.join(RULES)} |\n| ---: |{' ---: |' * len(RULES)}\n")
+    rows = []
     for load in LOADS:
         game, _, _ = game_of({load: found[load]}, Cluster.of(row), STEPS, params.seed)
         first, after = row.measured
         counts = (game.jobs.arrival >= first) & (game.jobs.arrival < after)
-        cells = []
-        for end in played(game, [HEURISTICS[name] for name in RULES], no_progress):
+        for name, end in zip(RULES, played(game, [HEURISTICS[name] for name in RULES], no_progress), strict=True):
             start, arrival = end.start[counts], game.jobs.arrival[counts]
             slowdown = 1 + (np.where(start >= 0, start, STEPS) - arrival) / game.jobs.duration[counts]
             never = int((start < 0).sum())
-            longest = f"{never} never" if never else f"{(start - arrival).max():,}"
-            cells.append(f"{slowdown.mean():.2f} / {longest}")
-        sys.stdout.write(f"| {load} | {' | '.join(cells)} |\n")
-        sys.stdout.flush()
+            longest = None if never else (start - arrival).max()
+            rows.append((load, name, round(slowdown.mean(), 2), longest, never))
+    table = pd.DataFrame(rows, columns=["load", "policy", "slowdown", "longest", "never"])
+    table.astype({"longest": "Int64"}).to_csv(Path(__file__).with_name("sustained.csv"), index=False)
 
 
 if __name__ == "__main__":
