@@ -90,4 +90,23 @@ def sustained() -> str:
     return table([f"load; jobs waiting, up to job {last:,}", *rules], rows)
 
 
-TABLES = {"claims": claims, "slowdown": slowdown, "sustained": sustained, **as_published.tables("deepk8s")}
+def steady() -> str:
+    """Return slowdown and waits while arrivals continue, of every policy at each load, on confirming jobsets."""
+    each = pd.read_csv(HERE / "steady.csv.gz").groupby(["load", "policy"])
+    means = each[["mean_bounded_slowdown", "mean_wait", "p99_wait"]].mean()
+    means = means.assign(longest=each["longest_wait"].max(), never=each["unfinished"].sum())
+    rows = []
+    for (load, policy), row in means.sort_values(["load", "mean_bounded_slowdown"]).iterrows():
+        waits = [number(row[name]) for name in ("mean_wait", "p99_wait", "longest")]
+        rows.append([f"{load} %", policy, f"{row['mean_bounded_slowdown']:.3f}", *waits, f"{row['never']:.0f}"])
+    head = ["load", "policy", "bounded slowdown", "mean wait", "p99 of waits", "longest wait", "never started"]
+    return table(head, rows, words=2)
+
+
+TABLES = {
+    "claims": claims,
+    "slowdown": slowdown,
+    "sustained": sustained,
+    "steady": steady,
+    **as_published.tables("deepk8s"),
+}
