@@ -73,7 +73,7 @@ def jobset_table(slowdown: Means, completion: Means, withheld: Mapping[str, floa
                 done = completion.get(policy, {}).get(load, 3 * mean) + up
                 share = max(withheld.get(policy, 0.0) + up / 100, 0.0) if policy in withheld else 0.0
                 worst = [mean + up] * 4
-                rows.append((policy, load, jobset, 4, *worst, done, 20, 0.5, share, 0))
+                rows.append((policy, load, jobset, 4, *worst, 7, done, 20, 0.5, share, 0))
     return JOBSET_RESULTS.validate(pd.DataFrame(rows, columns=list(JOBSET_RESULTS.columns)))
 
 
