@@ -40,7 +40,7 @@ def test_a_shell_completes_a_key_at_a_time() -> None:
 def test_a_shell_completes_policies_of_the_scenario_that_was_named() -> None:
     context = typer.Context(typer.main.get_command(app).commands["schedule"])
     context.params["scenario"] = "online"
-    assert policies(context, "hol") == ["hold", "hold_until"]
+    assert policies(context, "hol") == ["hold", "hold_long", "hold_until"]
     assert policies(context, "models/deeprm") == ["models/deeprm", "models/deeprm2", "models/deeprm3"]
     assert policies(context, "models/controller") == []
 

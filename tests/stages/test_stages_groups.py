@@ -221,12 +221,13 @@ def test_policies_are_compared_by_slowdown_and_by_waiting_time(inside: Path) -> 
 
 def test_key_metrics_name_the_references_of_each_problem(compared: Path) -> None:
     metrics = json.loads((compared / "reports/metrics.json").read_text())
-    assert set(metrics["shared"]) == {*REFERENCES, "best_heuristic", "mine", "unfinished_jobs"}
+    assert set(metrics["shared"]) == {*REFERENCES, "best_heuristic", "mine", "undivided", "unfinished_jobs"}
     assert set(metrics["shared"]["mine"]) == {
         *("percent_from_best", "percent_from_proportional", "bounded_slowdown"),
         *("wait", "delay_percent_from_proportional"),  # what it was trained for
     }
-    assert set(metrics["online"]) == {"best_heuristic", "hold", "sjf", "tetris", "unfinished_jobs"}
+    strong = {"hold", "hold_until", "hold_long", "tetris"}
+    assert set(metrics["online"]) == {*strong, "best_heuristic", "sjf", "unfinished_jobs"}
 
 
 def test_figures_and_words_are_of_both(compared: Path) -> None:
