@@ -49,6 +49,8 @@ def test_metrics_are_few_and_in_order_of_name(changed: Folder) -> None:
     assert {name for name in scenario if name not in AGENTS} == {
         "best_heuristic",
         "hold",
+        "hold_long",
+        "hold_until",
         "sjf",
         "tetris",
         "unfinished_jobs",
@@ -91,8 +93,8 @@ def test_all_experiments_side_by_side_show_only_what_differs(changed: Folder) ->
 def test_the_table_of_experiments_has_a_column_a_number(changed: Folder) -> None:
     columns = next(csv.reader(io.StringIO(changed.dvc("exp", "show", "--csv"))))
     metrics = [name for name in columns if name.startswith("online.")]
-    # Three numbers an agent and two of its own objective, four heuristics, unfinished jobs: no curve by load.
-    assert len(metrics) == 3 * len(AGENTS) + 2 + 5
+    # Three numbers an agent and two of its own objective, six heuristics, unfinished jobs: no curve by load.
+    assert len(metrics) == 3 * len(AGENTS) + 2 + 7
     assert metrics == sorted(metrics)
 
 

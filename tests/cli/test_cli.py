@@ -177,7 +177,11 @@ def test_help_of_a_real_process_answers_at_once() -> None:
 
 @pytest.mark.parametrize(
     ("typed", "completions"),
-    [("evaluate he", ["heuristics"]), ("generate o", ["online", "offline"]), ("pretrain deeprm_o", ["deeprm_off"])],
+    [
+        ("evaluate he", ["heuristics"]),
+        ("generate o", ["online", "offline", "overload"]),
+        ("pretrain deeprm_o", ["deeprm_off"]),
+    ],
 )
 def test_the_shell_completes_commands_and_names_of_params_yaml(typed: str, completions: list[str]) -> None:
     asked = {"_DEEPRM_COMPLETE": "complete_bash", "COMP_WORDS": f"deeprm {typed}", "COMP_CWORD": "2"}
@@ -194,7 +198,7 @@ def test_completion_is_offered_for_the_program_and_not_for_python() -> None:
 def test_params_are_checked_without_running_anything(command: Command) -> None:
     outcome = command("check")
     assert (outcome.code, outcome.err) == (0, "")
-    there = "online, offline, streams, overload, machines, shares"
+    there = "online, offline, unknown_load, streams, overload, machines, machines_steady, shares"
     said = f"params.yaml: as it should be; scenarios {there}; agents deeprm, "
     assert outcome.out.startswith(said)
     Path("params.yaml").write_text(Path("params.yaml").read_text().replace("recipe: ours", "recipe: our", 1))
@@ -206,7 +210,7 @@ def test_params_are_checked_without_running_anything(command: Command) -> None:
 
 def test_a_real_process_ends_a_mistake_with_one_line(tmp_path: Path) -> None:
     outcome = process("-m", "pipeline", "evaluate", "agent", "deeprn")
-    refused(outcome, "unknown agent 'deeprn'; there are: controller, deep")
+    refused(outcome, "unknown agent 'deeprn'; there are: allocator, controller, deep")
 
 
 def test_outside_of_the_environment_one_line_says_where_it_is() -> None:
@@ -217,19 +221,22 @@ def test_outside_of_the_environment_one_line_says_where_it_is() -> None:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        ("generate onlin", "unknown scenario 'onlin'; there are: machines, offline, online"),
-        ("evaluate heuristics onlin", "unknown scenario 'onlin'; there are: machines, offline, online"),
+        ("generate onlin", "unknown scenario 'onlin'; there are: machines, machines_steady, offline, online"),
+        (
+            "evaluate heuristics onlin",
+            "unknown scenario 'onlin'; there are: machines, machines_steady, offline, online",
+        ),
         (
             "pretrain deeprn",
-            "unknown agent 'deeprn'; there are: controller, deep",
+            "unknown agent 'deeprn'; there are: allocator, controller, deep",
         ),
         (
             "finetune deeprn",
-            "unknown agent 'deeprn'; there are: controller, deep",
+            "unknown agent 'deeprn'; there are: allocator, controller, deep",
         ),
         (
             "evaluate agent deeprn",
-            "unknown agent 'deeprn'; there are: controller, deep",
+            "unknown agent 'deeprn'; there are: allocator, controller, deep",
         ),
         ("schedule jobs.csv --scenario onlin --policy sjf --out out.csv", "unknown scenario 'onlin'; there are: "),
         ("schedule jobs.csv --scenario online --policy sjff --out out.csv", "unknown policy 'sjff': expected a model "),

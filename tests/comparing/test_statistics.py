@@ -37,6 +37,7 @@ def results(scores: Scores) -> pd.DataFrame:
     frame.insert(3, "jobs", 7)
     for name, factor in {"p50_slowdown": 1, "p99_slowdown": 1.5, "worst_slowdown": 2, "completion_time": 4}.items():
         frame[name] = factor * frame["mean_slowdown"]
+    frame.insert(8, "longest_wait", 9)
     return frame.assign(makespan=80, utilisation=0.5, not_work_conserving=0.25, unfinished=0)
 
 

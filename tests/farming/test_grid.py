@@ -52,7 +52,7 @@ def test_a_sweep_is_about_those_whose_rows_it_changes(params: Params) -> None:
     assert agents_about(params, [RATE], []) == ours
     assert agents_about(params, [RATE], ["deeprm2"]) == ["deeprm2"]
     assert agents_about(params, ["agents.controller.objective"], []) == ["controller"]
-    assert agents_about(params, ["scenarios.shares.levels"], []) == ["controller"]
+    assert agents_about(params, ["scenarios.shares.levels"], []) == ["controller", "allocator"]
     assert agents_about(params, ["evaluation.confidence"], []) == []
 
 

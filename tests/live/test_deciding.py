@@ -20,7 +20,8 @@ from pipeline.problems.pool.heuristics.scores import HEURISTICS
 from pipeline.problems.pool.heuristics.tuning import WITH_KNOBS, heuristics_with
 from pipeline.simulation.choosing import Heuristic
 
-TUNED = {"tetris": 0.3, "hold": 4.0, "hold_until_long": 3.0, "hold_until": 6.0}
+SPANS = {f"{rule}{end}": knob for rule in ("hold_until", "hold_long") for end, knob in (("_long", 3.0), ("", 6.0))}
+TUNED = {"tetris": 0.3, "hold": 4.0} | SPANS
 ORDERED = sorted(set(HEURISTICS) - {"random"}), sorted(set(rules.HEURISTICS) - {"random"})
 
 
@@ -40,7 +41,7 @@ def test_the_best_scored_job_of_a_pooled_cluster_is_the_one_that_is_chosen(name:
 
 
 def test_knobs_are_known() -> None:
-    assert {*TUNED} - {"hold_until_long"} | {"linear"} == {*WITH_KNOBS}
+    assert {*TUNED} - {"hold_until_long", "hold_long_long"} | {"linear"} == {*WITH_KNOBS}
 
 
 @pytest.mark.parametrize("name", ORDERED[1])

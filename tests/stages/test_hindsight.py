@@ -72,7 +72,7 @@ def test_the_same_bytes_whoever_works_side_by_side(
         (["online"], {"place_ahead": True}, "hindsight.scenarios: 'online': expected place_ahead false, found true"),
         (
             ["online"],
-            {"arrivals": {"name": "poisson", "steps": 50, "measured": [10, 50]}},
+            {"arrivals": {"name": "poisson", "steps": 50, "measured": [10, 50]}, "step_limit": 50},
             "hindsight.scenarios: 'online': expected runs of which all jobs count, found a stream",
         ),
         (["onlin"], {}, "hindsight.scenarios: unknown 'onlin'; there are: .* did you mean 'online'"),

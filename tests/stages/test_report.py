@@ -173,7 +173,15 @@ def test_the_schedule_is_drawn_where_model_and_jobsets_are(command: Command, out
     write_jobsets(storage.jobsets_folder("online"), "test", {90: jobs}, UNITS)
     for folder, policy in ((("agents", "deeprm"), "deeprm"), (("heuristics", "online"), "sjf")):
         frame = pd.DataFrame(
-            {"policy": policy, "load": 90, "jobset": [0, 1], "jobs": 3, "makespan": 3, "unfinished": 0}
+            {
+                "policy": policy,
+                "load": 90,
+                "jobset": [0, 1],
+                "jobs": 3,
+                "makespan": 3,
+                "longest_wait": 1,
+                "unfinished": 0,
+            }
         )
         rest = {name: 1.5 for name in JOBSET_RESULTS.columns if name not in frame}
         frame = frame.assign(**rest)[list(JOBSET_RESULTS.columns)]

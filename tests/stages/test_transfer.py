@@ -131,5 +131,5 @@ def test_an_agent_that_has_not_learned_is_told_in_one_line(
 def test_an_unknown_transfer_is_told_with_those_there_are(command: Command) -> None:
     outcome = command("evaluate", "transfer", "stream")
     assert outcome.code == 2
-    assert outcome.err.startswith("error: unknown transfer 'stream'; there are: streams, unknown_load")
+    assert outcome.err.startswith("error: unknown transfer 'stream'; there are: overload, streams, unknown_load")
     assert outcome.err.rstrip().endswith("did you mean 'streams'?")

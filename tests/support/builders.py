@@ -155,7 +155,7 @@ def clusters(draw: st.DrawFn, most_resources: int = 3, most_slots: int = 5) -> C
         draw(st.booleans()),
         stall,
         draw(st.none() | st.integers(1, 12)),
-        measured,
+        measured=measured,
     )
 
 

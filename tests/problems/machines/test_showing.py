@@ -88,8 +88,8 @@ def test_too_many_jobs_for_one_picture_are_drawn_in_parts() -> None:
 def test_no_job_is_on_two_machines_too_few_and_the_queue_adds_up() -> None:
     for seed in range(10):
         problem = random_problem(np.random.default_rng(seed), 0, 4)
-        jobs = problem.episodes[0]
-        trace = watch("sjf", HEURISTICS["sjf"], jobs, problem.machines, KEY)
+        jobs, machines = problem.episodes[0], problem.machines._replace(measured=None)
+        trace = watch("sjf", HEURISTICS["sjf"], jobs, machines, KEY)
         for job in np.flatnonzero(~np.isnan(trace.start)).tolist():
             assert len(set(trace.machines(job).tolist())) == jobs.nodes[job]
         times, queue = waiting(jobs.arrival, trace)

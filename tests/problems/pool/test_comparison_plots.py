@@ -19,7 +19,7 @@ WAITING = {  # by load and policy: of two jobsets, at steps 0, 50 and 100
 
 def table() -> pd.DataFrame:
     rows = [
-        (policy, load, jobset, step, waiting, waiting + 2, 1.0)
+        (policy, load, jobset, step, waiting, waiting + 2, 1.0, 5.0)
         for (load, policy), jobsets in WAITING.items()
         for jobset, over_time in enumerate(jobsets)
         for step, waiting in zip((0, 50, 100), over_time, strict=True)

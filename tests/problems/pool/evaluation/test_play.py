@@ -62,7 +62,7 @@ def test_no_more_episodes_go_side_by_side_than_may(monkeypatch: pytest.MonkeyPat
 
     monkeypatch.setattr(module, "Batched", Counted)
     score(POLICIES, JOBSETS, CLUSTER, LIMIT, SEED)
-    assert observed == [13 * 6, 2 * 6]
+    assert observed == [14 * 6, 2 * 6]
     observed.clear()
     monkeypatch.setattr(module, "STEPS_ABREAST", 5 * CLUSTER.horizon)
     score({"sjf": HEURISTICS["sjf"]}, JOBSETS, CLUSTER, LIMIT, SEED)

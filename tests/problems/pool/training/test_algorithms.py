@@ -32,7 +32,7 @@ from pipeline.problems.pool.training.task import Task
 from pipeline.storage import Checkpoint, read_checkpoint, write_checkpoint
 
 Config = NoPretrain | Clone | Imitate | Mixture | Reinforce | PoolEvolution
-PIECES = StreamPieces(loads=(60, 80), slots=(5, 3), jobsets=2, steps=40, measured=(4, 12))
+PIECES = StreamPieces(loads=(60, 80), slots=(5, 3), jobsets=2, steps=60, measured=(4, 40))
 
 CONFIGS: dict[str, Config] = {
     "none": NoPretrain(name="none"),

@@ -78,7 +78,7 @@ def test_features_are_what_their_names_say() -> None:
 
 
 def test_an_untold_load_is_estimated_by_the_jobs_that_came() -> None:
-    several = [jobset(*[(0, 6, 5, 1)] * count) for count in (1, 5)]
+    several = [jobset((0, 6, 5, 1)), jobset((0, 8, 5, 1), *[(0, 1, 5, 1)] * 4)]
     few, many = (features(jobs)[0, AT["long_load"]] for jobs in several)
     each = 6 * (5 / 10 + 1 / 7) / 2
     assert few == pytest.approx(min(2.2, (each + 20 * 1.845) / 21 * 2.2 / 3))
