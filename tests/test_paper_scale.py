@@ -163,7 +163,7 @@ def shrunk(path: Path) -> None:
 
 def run_small(folder: Folder, environment: dict[str, str]) -> str:
     """Run the pipeline with a small budget, recorded; put its results on the page as the page says."""
-    for name in ("paper-scale", "paper-scale.md", "layout.py", "tables.py"):
+    for name in ("paper-scale", "paper-scale.md", "layout.py", "tables.py", "as_published.py"):
         source, target = PATCH.parents[1] / name, folder.root / "docs" / "results" / name
         target.parent.mkdir(parents=True, exist_ok=True)
         shutil.copytree(source, target) if source.is_dir() else shutil.copy(source, target)

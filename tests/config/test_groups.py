@@ -89,7 +89,9 @@ def test_a_scenario_of_another_problem_is_refused_with_those_there_are() -> None
         match=r"^scenario 'shared' is of problem groups; of problem pool: offline, online, overload, streams, unkn",
     ):
         params.pool_scenario("shared")
-    with pytest.raises(UserError, match=r"^scenario 'shared' is of problem groups; of problem machines: machines, mach"):
+    with pytest.raises(
+        UserError, match=r"^scenario 'shared' is of problem groups; of problem machines: machines, mach"
+    ):
         params.machines_scenario("shared")
     with pytest.raises(UserError, match=r"^scenario 'online' is of problem pool; of problem groups: shared, shares$"):
         params.groups_scenario("online")

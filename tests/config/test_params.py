@@ -451,7 +451,8 @@ def test_a_scenario_has_its_own_agents_and_those_that_are_carried_over_to_it() -
     assert checked(values).agents_of("streams") == ["mine", "deeprm3"]
     assert checked(values).transfer("streams").agent == "deeprm3"
     with pytest.raises(
-        UserError, match=r"unknown transfer 'stream'; there are: overload, streams, unknown_load; did you mean 'streams'"
+        UserError,
+        match=r"unknown transfer 'stream'; there are: overload, streams, unknown_load; did you mean 'streams'",
     ):
         checked(values).transfer("stream")
 

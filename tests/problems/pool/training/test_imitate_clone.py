@@ -107,7 +107,8 @@ def test_without_a_mask_the_moves_that_leave_no_choice_are_learned_too(params: P
 
 def test_an_unknown_teacher_is_refused_by_name(task: Task) -> None:
     with pytest.raises(
-        UserError, match=r"unknown teacher 'nobody'; there are: easy, easy_fcfs, fcfs, hold, hold_long, hold_until, linear"
+        UserError,
+        match=r"unknown teacher 'nobody'; there are: easy, easy_fcfs, fcfs, hold, hold_long, hold_until, linear",
     ):
         next(clone(untrained(task), task, LESSONS.model_copy(update={"teacher": "nobody"})))
 
