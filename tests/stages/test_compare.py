@@ -15,7 +15,7 @@ from pipeline.stages import compare
     ("agent", "shown", "label"),
     [
         ("deeprm", {"sjf": 3.5}, "Mean slowdown on validation jobsets"),
-        ("deeprm3", {}, "Geometric mean of slowdown over loads, validation"),
+        ("deeprm3", {}, "Slowdown to that of sjf_align, validation jobsets and streams"),
         ("controller", {}, "Mean delay on validation jobsets"),
     ],
 )

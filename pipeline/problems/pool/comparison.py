@@ -143,6 +143,8 @@ def validated(params: Params, agent: str, chosen: Chosen) -> Validated:
     row = params.agents[agent]
     if row.finetune.name == "mixture":  # validated on streams, too, of which no level is known
         return Validated({}, "Geometric mean of slowdown over loads, validation")
+    if row.finetune.name == "evolution":
+        return Validated({}, "Slowdown to that of sjf_align, validation jobsets and streams")
     levels = chosen.over(row.finetune.loads) if row.objective == "slowdown" else {}
     return Validated(levels, f"Mean {row.objective.replace('_', ' ')} on validation jobsets")
 
