@@ -503,7 +503,7 @@ WORDS = [
     Case(
         "a rule of pooled clusters on a scenario of user groups",
         SJF.replace("online", "shares"),
-        ("unknown policy 'sjf': expected a model directory or a heuristic; there are: capacity, drf, equal, expecting, fixed",),
+        ("unknown policy 'sjf': expected a model directory or a heuristic; there are: capacity, drf, equal",),
     ),
     Case("a cluster without capacity", f"{SJF} --capacity 0", ("scenario: resources.cpu: ", "greater than 0", "got 0")),
     Case("a negative number of slots", f"{SJF} --slots -1", ("scenario: slots: ", "greater than 0", "got -1")),

@@ -90,7 +90,7 @@ def test_a_longer_log_of_the_same_name_changes_what_follows_from_it_and_no_edit_
         "params.yaml: added gate.fewer.mine: 15",
     ]
     wanted = text.replace("path: ours.swf", "path: longer.swf").replace("[21]", "[42]")
-    wanted = wanted.replace("shares: 60}", "shares: 60, mine: 15}")
+    wanted = wanted.replace("overload: 10}", "overload: 10, mine: 15}")
     ours = wanted.index("  mine:\n")
     assert params.read_text() == wanted[:ours] + wanted[ours:].replace("test: 20}", "test: 15}", 1)
     again = command("site", "longer.swf", "--name", "mine").err
