@@ -133,7 +133,7 @@ def _stream(rows: pd.DataFrame, scenario: str, load: str) -> Iterator[str]:
     yield (
         f"**{scenario}**, load {load}: jobs that arrive in the measured steps of {rows['n'].iloc[0]} streams."
         f"{overload} Means over streams with their interval: slowdown, its 99th percentile, the longest wait in steps "
-        "(behind it that of all streams), and in 100 measured steps the jobs that finish and the growth of the jobs "
+        "(then that of all streams), and in 100 measured steps the jobs that finish and the growth of the jobs "
         "waiting. †: some jobs never started, so at least this slow."
     )
     yield ""

@@ -1,7 +1,8 @@
 """Evolution: CMA-ES on the weights of a policy (Hansen and Ostermeier 2001), by the library `cmaes`.
 
 One unlucky decision may block a cluster for many steps, and a policy that draws its actions pays for such decisions all
-the time. A perturbed weight decides alike throughout an episode: candidates differ in what they do, not by chance.
+the time. A perturbed weight decides consistently throughout an episode: candidates differ by what they do and not by
+chance.
 
 `cmaes` draws from a generator of its own and keeps no state that could be saved without pickle. It is deterministic
 for a seed, so what is remembered is what every candidate has cost; to resume is to tell it once more.

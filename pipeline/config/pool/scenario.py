@@ -87,8 +87,8 @@ class Streaming(Frozen):
     """Jobs arrive over `steps` steps: several a step (poisson), at most one (bernoulli), or many at a time (bursts).
 
     Of a stream, only jobs that arrive in the steps `measured` = [first, after) count; the others are played as well,
-    and an episode ends once all measured jobs have started. Where arrivals end with the measured steps, nobody waits
-    for these jobs: an overload, told by what is finished in the measured steps and by how the backlog grows.
+    and an episode ends once all measured jobs have started. Where arrivals end with the measured steps, the
+    episode does too: an overload, judged by what is finished in the measured steps and by how the backlog grows.
     """
 
     name: Literal["poisson", "bernoulli", "bursts"]

@@ -22,8 +22,8 @@ from pipeline.problems.groups.training.task import Task
 def evolution(network: Worth, task: Task, config: Evolution, memory: Memory | None = None) -> Iterator[Update]:
     """Move the numbers of a value function to where they cost little, one generation an update.
 
-    What a candidate costs at a load counts as a part of the generation's mean there, so that all loads count alike; and
-    half of it is the root of the mean square, which long waits make up: or few jobs would be starved for many.
+    What a candidate costs at a load counts as a part of the generation's mean there, so that all loads count equally.
+    Half of it is the root of the mean square, which long waits dominate: else a few jobs would be starved for many.
     """
     memory, recipe = memory or Memory(), task.recipe_for(EvolutionRecipe)
     first = first_weights(network.shape.queues).numpy()

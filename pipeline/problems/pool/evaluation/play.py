@@ -9,7 +9,7 @@ ends never did. Intervals are over independent replications, the jobsets, each w
 batch means.
 
 At a load that the cluster cannot sustain, a mean slowdown tells the length of the piece and little else. There policies
-are told apart by the jobs that finish in 100 measured steps, and by how many more wait behind these.
+are told apart by the jobs that finish in 100 measured steps, and by how many more wait afterwards.
 """
 
 from collections.abc import Mapping, Sequence
@@ -46,7 +46,7 @@ def stream_results(
 ) -> StreamResults:
     """Return what became of the measured jobs, and of the backlog; load and jobset [B] name the episodes.
 
-    Utilisation is that of the measured steps, whoever's jobs they ran. Makespan, here the step in which the last
+    Utilisation is that of the measured steps, measured jobs or not. Makespan, here the step in which the last
     measured job started, and the share of steps in which a job was withheld stay those of the whole episode.
 
     Raises:

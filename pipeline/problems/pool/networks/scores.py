@@ -1,7 +1,7 @@
 """Scores of waiting jobs from a few dozen weights, which evolution finds; played by the simulator's own compiled rule.
 
-There is no gradient: what a weight is worth is told by whole episodes (`training.evolution`). It begins as a rule by
-hand, `hold_long` in all but the knobs: while short jobs may still come, long ones wait unless they fill all slots.
+There is no gradient: whole episodes show what a weight is worth (`training.evolution`). It begins close to the rule
+`hold_long`: while short jobs may still arrive, long ones wait unless they fill all slots.
 """
 
 from typing import NamedTuple

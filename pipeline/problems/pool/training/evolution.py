@@ -1,8 +1,8 @@
 """Evolution of scores: every candidate plays the same fresh jobsets, and what counts is what all of them cost.
 
 What a candidate costs is its mean slowdown to that of `sjf_align`, the mean over loads, so that no load outweighs the
-others: on short runs, half of which tell their load, and on streams, whose arrivals go on until every measured job has
-started. In training as in evaluation, a policy that starves jobs pays for them.
+others: on short runs, and on streams whose arrivals go on until every measured job has started. Policies know the load
+of half of these jobsets. In training as in evaluation, a policy that starves jobs pays for them.
 
 All candidates of a generation are one batch of the compiled simulator.
 """
@@ -76,7 +76,7 @@ Pieces = Sequence[tuple[int, Cluster, int, list[JobSet]]]  # load, cluster, step
 
 
 def streams(task: Task, config: StreamPieces, split: str, numbers: range) -> Pieces:
-    """Return streams of every load and number of slots, each with an end only for who plays them."""
+    """Return streams of every load and number of slots, whose policies do not know when arrivals end."""
     found = []
     for place, slots in enumerate(config.slots):
         cluster = task.cluster._replace(slots=slots, arrivals_end=None, measured=config.measured)
@@ -92,18 +92,18 @@ def costs(
 ) -> Iterator[tuple[str, FloatArray]]:
     """Return kinds of jobsets, and what the rules [C] cost on them to BASE."""
     for load, drawn in jobsets:
-        yield "short", to_base(rules, half_told(load, drawn), task.cluster, task.step_limit)
+        yield "short", to_base(rules, half_known(load, drawn), task.cluster, task.step_limit)
     for load, cluster, limit, drawn in pieces:
-        yield "streams", to_base(rules, half_told(load, drawn), cluster, limit)
+        yield "streams", to_base(rules, half_known(load, drawn), cluster, limit)
 
 
-def half_told(load: int, drawn: Sequence[JobSet]) -> list[JobSet]:
-    """Return jobsets of which every other one tells its load."""
+def half_known(load: int, drawn: Sequence[JobSet]) -> list[JobSet]:
+    """Return jobsets of which policies know the load of every other one."""
     return [jobs._replace(load=None if place % 2 else float(load)) for place, jobs in enumerate(drawn)]
 
 
 def to_base(rules: Sequence[CompiledRule], jobsets: list[JobSet], cluster: Cluster, limit: int) -> FloatArray:
-    """Return the mean slowdown of rules [C] on jobsets as a share of BASE's."""
+    """Return the mean slowdown of rules [C] on jobsets as a share of BASE's; 1 where no job is measured."""
     every = [BASE, *rules]
     jobs = batch(jobsets * len(every))
     simulator = Batched(jobs, cluster, limit, skip_forced=True)
@@ -112,7 +112,7 @@ def to_base(rules: Sequence[CompiledRule], jobsets: list[JobSet], cluster: Clust
     simulator.play(simulator.rows, who, WHOLE)
     each = outcome(jobs, simulator.schedule(), limit).slowdown
     mean = _means(jobs, each, cluster.measured).reshape(len(every), len(jobsets)).mean(axis=1)
-    return np.asarray(mean[1:] / mean[0])
+    return np.asarray(mean[1:] / mean[0]) if mean[0] > 0 else np.ones(len(rules))
 
 
 def _means(jobs: JobBatch, value: FloatArray, measured: tuple[int, int] | None) -> FloatArray:

@@ -2,14 +2,15 @@
 
 import numpy as np
 import pytest
-from builders import observation
+from builders import REPOSITORY, observation
 
-from pipeline.config import Params
-from pipeline.core import Observation, Policy
+from pipeline import storage
+from pipeline.config import Params, PoolCard
+from pipeline.core import CompiledRule, Observation, Policy
 from pipeline.problems.pool.evaluation.play import score
 from pipeline.problems.pool.heuristics.scores import HEURISTICS
 from pipeline.problems.pool.lookahead.futures import arrival_model
-from pipeline.problems.pool.lookahead.naming import WHOLE, plain_base, planned
+from pipeline.problems.pool.lookahead.naming import WHOLE, network_base, plain_base, planned
 from pipeline.problems.pool.lookahead.search import PoolPlanner, PoolSearch, candidates
 from pipeline.problems.pool.nouns import Cluster, JobSet, batch
 from pipeline.problems.pool.simulator.compiled.batch import Batched
@@ -100,3 +101,17 @@ def test_every_kind_of_scenario_has_an_outlook(params: Params, scenario: str) ->
     jobset = JobSet(np.array([0, 0]), np.array([2, 12]), np.repeat(units, 2, axis=0))
     view = Batched(batch([jobset]), cluster, row.step_limit).observe(np.array([0]))
     assert plan(view, np.zeros(1))[0] in (0, cluster.slots)  # the short one, or nothing yet
+
+
+def test_scores_are_asked_in_copies_because_their_compiled_rule_would_count_other_jobs(params: Params) -> None:
+    model = storage.read_model(REPOSITORY / "pipeline" / "stages" / "trial" / "deeprm3", PoolCard)
+    online = params.pool_scenario("online")
+    base = network_base(model.card, model.weights, online)
+    assert not isinstance(base.player, CompiledRule)
+    cluster = Cluster.of(online)
+    plan = planned(params, "online", cluster, base, WHOLE._replace(candidates=2, futures=2, decisions=500))
+    demand = np.array([[6, 1], [1, 6], [7, 2]])
+    jobset = JobSet(np.array([0, 0, 2]), np.array([12, 2, 3]), demand, load=70.0)
+    done = score({"plan": plan}, {70: [jobset]}, cluster, 200, seed=1)["plan"].jobsets
+    assert done["unfinished"].tolist() == [0]
+    assert done["mean_slowdown"].item() >= 1.0

@@ -11,7 +11,7 @@ from pipeline.problems.pool.networks.scores import Scores as Network
 from pipeline.problems.pool.networks.scores import rule_of
 from pipeline.problems.pool.nouns import Cluster
 from pipeline.problems.pool.simulator.compiled.score_rule import FEATURES
-from pipeline.problems.pool.training.evolution import BASE, evolution, half_told, to_base, validate_scores
+from pipeline.problems.pool.training.evolution import BASE, evolution, half_known, to_base, validate_scores
 from pipeline.problems.pool.training.task import Task
 
 SHORT = PoolEvolution(name="evolution", recipe="", loads=(120,), updates=12, jobsets=6, validate_every=1)
@@ -49,9 +49,14 @@ def test_of_a_stream_the_measured_jobs_alone_count_and_a_starved_one_costs_what_
     assert costs[1] == pytest.approx(30 / 4)  # in the step limit it has not started; BASE starts it at once
 
 
-def test_every_other_jobset_tells_its_load() -> None:
-    told = half_told(70, [jobset((0, 1, 1))] * 3)
-    assert [jobs.load for jobs in told] == [70.0, None, 70.0]
+def test_a_stream_without_a_measured_job_makes_all_candidates_equal() -> None:
+    cluster = ONE._replace(measured=(20, 25))
+    assert to_base([BASE, scores(length=1.0)], [jobset((0, 1, 10), (1, 3, 10))], cluster, 30).tolist() == [1.0, 1.0]
+
+
+def test_policies_know_the_load_of_every_other_jobset() -> None:
+    jobsets = half_known(70, [jobset((0, 1, 1))] * 3)
+    assert [jobs.load for jobs in jobsets] == [70.0, None, 70.0]
 
 
 def test_what_the_network_costs_on_validation_jobsets_falls(task: Task) -> None:

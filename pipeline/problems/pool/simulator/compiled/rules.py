@@ -24,10 +24,8 @@ from pipeline.problems.pool.simulator.compiled.score_rule import COUNT, describe
 from pipeline.problems.pool.simulator.compiled.state import Rules, State
 from pipeline.simulation.compiled import inlined, uniform
 
-FCFS, RANDOM, SJF, PACKER, TETRIS, SJF_ALIGN, HOLD, SAF, WSPT, EASY, EASY_FCFS, LINEAR, HOLD_UNTIL, HOLD_LONG = range(
-    14
-)
-SCORES = 14
+FCFS, RANDOM, SJF, PACKER, TETRIS, SJF_ALIGN, HOLD, SAF, WSPT, EASY, EASY_FCFS, LINEAR = range(12)
+HOLD_UNTIL, HOLD_LONG, SCORES = range(12, 15)
 
 # Rules by the word that a policy names its compiled rule by.
 RULES = {
@@ -54,11 +52,11 @@ class Players(NamedTuple):
 
     rule: IntArray  # [B]
     knob: FloatArray  # [B]
-    until: FloatArray  # [B]  of `hold_until` and `hold_long`: the step from which they no longer do
+    until: FloatArray  # [B]  of `hold_until` and `hold_long`: the step from which they stop holding long jobs
     key: KeyArray  # [B]  of its draws
     decision: IntArray  # [B]  how many it has made
     weights: FloatArray  # [B, W]  of the features of the linear rule, or of scores
-    features: FloatArray  # [B, COUNT]  where scores are added up; no column where nobody has them
+    features: FloatArray  # [B, COUNT]  where scores are added up; no columns if no rule here has scores
 
 
 def players(rules: Sequence[CompiledRule], key: KeyArray) -> Players:

@@ -1,8 +1,8 @@
 """Scores that are evolved: weighted features of a job and of the moment, with a few tanh units on top if asked for.
 
 The best-scored job that may start is started; where its score is below 0, the step passes. Products such as "long,
-times the work that is still expected" let a sum of weights do what rules do: long jobs wait while short ones come.
-Shares, ratios and logarithms speak of clusters of any size; a job is long beside the mean of those that have arrived.
+times the work that is still expected" let a sum of weights do what rules do: long jobs wait while short ones arrive.
+Shares, ratios and logarithms speak of clusters of any size; a job is long compared with the mean of those so far.
 
 The same code reads the simulator's state and, by `ViewState`, observations: their fields have the same names (`Sight`).
 """
@@ -34,7 +34,7 @@ COUNT, COMMON = len(FEATURES), len(OF_ALL)
 SPAN = 50.0  # steps of arrivals to come that count as many: DeepRM's
 AGE = 20.0  # steps of waiting that count as long
 QUIET = 0.3  # load below which waiting for what may come hardly pays
-WORK, KNOWN = 1.845, 20.0  # work of a job, in steps of the whole cluster, before so many have told it
+WORK, KNOWN = 1.845, 20.0  # prior of a job's work, in steps of the whole cluster, and how many jobs it counts as
 MOST_LOAD = 2.2
 LONG = 1.25  # times the mean duration of the jobs so far, to which are added:
 USUAL, FEW = 4.0, 3.0  # steps of so many jobs
@@ -88,10 +88,10 @@ class Moment(NamedTuple):
     """What all waiting jobs of an episode have in common."""
 
     long_from: float  # steps
-    left: float  # share of SPAN in which jobs still arrive; 1 where nobody says when they end
+    left: float  # share of SPAN in which jobs still arrive; 1 if the end is not known
     ended: float  # 1: no job arrives any more
-    endless: float  # 1: nobody says that arrivals end
-    load: float  # share of the cluster that arrives, told or estimated
+    endless: float  # 1: the end of arrivals is not known
+    load: float  # share of the cluster that arrives, known or estimated
     arrived: float  # jobs so far
     short: float  # jobs that wait in slots
     long: float
@@ -113,7 +113,7 @@ def _dominant(s: Sight, b: int, m: int) -> float:
 
 @inlined
 def _load(s: Sight, b: int) -> float:
-    """Return the load as a share: as told, or by the jobs that have arrived (one and a fifth, at first)."""
+    """Return the load as a share: the known one, or an estimate from the jobs so far, of which 1.2 are assumed."""
     if s.load[b] >= 0.0:
         return float(min(MOST_LOAD, s.load[b] / 100.0))
     count = s.arrived[s.to_come[b], 0] - s.arrived[s.first[b], 0]
@@ -132,7 +132,7 @@ def moment(s: Sight, b: int, end: float) -> Moment:
     Args:
         s: all episodes.
         b: the episode.
-        end: steps until arrivals end; inf: nobody says.
+        end: steps until arrivals end; inf: not known.
     """
     steps, resources, slots = s.free.shape[1], s.capacity.shape[0], s.slot_job.shape[1]
     count = s.arrived[s.to_come[b], 0] - s.arrived[s.first[b], 0]
