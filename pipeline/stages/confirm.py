@@ -31,8 +31,8 @@ def run(params: Params, scenario: str) -> None:
     """
     problem = problem_of(params, scenario)
     chosen = storage.read_chosen(scenario)
-    jobsets = _fresh(problem, params, scenario)
-    results = _scored(problem, params, scenario, chosen.knobs, jobsets)
+    jobsets = fresh_jobsets(problem, params, scenario)
+    results = scored(problem, params, scenario, chosen.knobs, jobsets)
     frame = pd.concat([done.jobsets for done in results.values()], ignore_index=True)
     best = Chosen(chosen.best, chosen.best_delay)
     agents = {name: row for name, row in params.judged.items() if name in results}
@@ -56,7 +56,7 @@ def means(frame: pd.DataFrame) -> list[str]:
     return lines
 
 
-def _fresh(problem: Problem, params: Params, scenario: str) -> Mapping[int, Sequence[object]]:
+def fresh_jobsets(problem: Problem, params: Params, scenario: str) -> Mapping[int, Sequence[object]]:
     """Return the confirming jobsets: drawn as test jobsets are, from a seed of their own."""
     with progress(f"draw jobsets of {scenario}, percent", 100, brief=True) as advance:
         drawn = problem.draw(params.model_copy(update={"seed": SEED}), scenario, advance).splits["test"]
@@ -75,7 +75,7 @@ def _alike(some: Sequence[object], others: Sequence[object]) -> bool:
     )
 
 
-def _scored(
+def scored(
     problem: Problem, params: Params, scenario: str, knobs: Mapping[str, float], jobsets: Mapping[int, Sequence[object]]
 ) -> dict[str, Results]:
     here = problem.scoring(params, scenario, None)

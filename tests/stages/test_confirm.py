@@ -112,5 +112,5 @@ def test_jobsets_whose_jobs_all_wait_at_the_start_are_drawn_again_and_cut_from_n
     row = params.pool_scenario("offline").model_copy(update={"jobsets": Counts(train=1, validation=1, test=3)})
     some = params.model_copy(update={"scenarios": {"offline": row}, "agents": {}, "transfers": {}})
     generate.run(some, "offline")
-    drawn = confirm._fresh(problem_of(some, "offline"), some, "offline")
+    drawn = confirm.fresh_jobsets(problem_of(some, "offline"), some, "offline")
     assert [len(jobsets) for jobsets in drawn.values()] == [3]
