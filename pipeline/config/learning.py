@@ -51,6 +51,7 @@ class EvolutionRecipe(Frozen):
     play: Literal["greedy"] = "greedy"  # once trained, as candidates play
     population: Annotated[int, Field(ge=4, le=10_000)]  # candidates of a generation
     spread: Rate  # standard deviation of the first candidates' weights
+    averaged: Annotated[int, Field(ge=1, le=100_000)] = 1  # generations: the mean of their centres is what is learned
 
     @property
     def masked(self) -> bool:

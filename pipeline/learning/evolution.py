@@ -8,6 +8,7 @@ chance.
 for a seed, so what is remembered is what every candidate has cost; to resume is to tell it once more.
 """
 
+from collections import deque
 from typing import Any
 
 import numpy as np
@@ -27,18 +28,21 @@ class Evolution:
         spread: standard deviation of the first candidates around them.
         population: candidates of a generation.
         seed: of the draws.
+        averaged: the last generations whose centres `mean` averages. Jobsets are fresh in each, so that a centre
+            wanders about the best weights; an average is closer to them.
     """
 
-    def __init__(self, mean: FloatArray, spread: float, population: int, seed: int) -> None:
+    def __init__(self, mean: FloatArray, spread: float, population: int, seed: int, averaged: int = 1) -> None:
         kind = SepCMA if len(mean) >= DIAGONAL_FROM else CMA
         self._search = kind(mean=mean.astype(np.float64), sigma=spread, seed=seed, population_size=population)
         self._costs: list[FloatArray] = []
+        self._centres: deque[FloatArray] = deque([mean], maxlen=averaged)
         self._asked: FloatArray = np.empty(0)
 
     @property
     def mean(self) -> FloatArray:
-        """Return the centre [W] of the distribution."""
-        return np.array(self._search.mean)
+        """Return the mean of the distribution's last centres [W]."""
+        return np.mean(self._centres, axis=0)
 
     def ask(self) -> FloatArray:
         """Return the candidates [population, W] of the next generation."""
@@ -49,6 +53,7 @@ class Evolution:
         """Move the distribution by what each of the candidates costs [population]; less is better."""
         self._costs.append(np.asarray(cost, dtype=np.float64))
         self._search.tell([(weights, float(each)) for weights, each in zip(self._asked, cost, strict=True)])
+        self._centres.append(np.array(self._search.mean))
 
     def state_dict(self) -> dict[str, Any]:
         """Return what the generations so far have cost [generations, population]."""

@@ -39,3 +39,11 @@ def test_other_seeds_draw_other_candidates() -> None:
     one, other = (Evolution(np.zeros(3), 0.5, 12, seed).ask() for seed in (3, 4))
     assert one.shape == (12, 3)
     assert not np.array_equal(one, other)
+
+
+def test_what_is_learned_is_the_mean_of_the_last_centres() -> None:
+    averaged, centres = Evolution(np.zeros(3), 0.5, 12, seed=3, averaged=4), [evolved(n).mean for n in range(1, 11)]
+    for _ in range(10):
+        averaged.tell(cost(averaged.ask()))
+    assert averaged.mean == pytest.approx(np.mean(centres[-4:], axis=0))
+    assert np.abs(averaged.mean - centres[-1]).max() > 1e-3

@@ -1,14 +1,11 @@
-"""Play heuristics and stored networks on problems that differ from `online` in one thing.
+"""Play heuristics and three trainings on problems that differ from `online` in one thing.
 
-    python docs/results/deeprm3/measure.py WEIGHTS_FOLDER [PROBLEM ...]
-    python docs/results/deeprm3/measure.py WEIGHTS_FOLDER beside streams_10 windows
+    PYTHONPATH=. python docs/results/deeprm3/measure.py WEIGHTS_FOLDER [PROBLEM ...]
 
-WEIGHTS_FOLDER has stored networks, one folder each; those on images play `short` and `streams_10` only, `told`, which
-learned on estimates, where estimates are told. For every problem heuristics are tuned on its validation jobsets, the
-best of them at each load is chosen there, and all play the same test jobsets, drawn from a seed of this page; networks
-are played as they are. Writes <problem>.csv.gz beside this file, one row a load, policy and jobset, and the best
-heuristics into best.csv. With `beside` the networks of the folder alone play one problem, into <problem>_<name>.csv.gz:
-`windows_of_10_too` is the default row with `slots: [60, 10]` for the streams of both its parts.
+WEIGHTS_FOLDER has stored models, one folder each (`train.py`). For every problem heuristics are tuned on its validation
+jobsets, the best of them at each load is chosen there, and all play the same test jobsets, drawn from a seed of this
+page; networks are played as they are. Writes <problem>.csv.gz beside this file, one row a load, policy and jobset, and
+the best heuristics into best.csv. Where the load is not known, one heuristic is best for all loads.
 """
 
 import sys
@@ -25,7 +22,6 @@ from pipeline.problems.pool.evaluation.metrics import span_of
 from pipeline.problems.pool.evaluation.play import score
 from pipeline.problems.pool.heuristics.tuning import heuristics_with, tuned
 from pipeline.problems.pool.networks.loading import Loaded, restore
-from pipeline.problems.pool.networks.sets import Sets
 from pipeline.problems.pool.nouns import Cluster, JobSet
 from pipeline.problems.pool.workload.source import source
 from pipeline.progress import say
@@ -34,10 +30,9 @@ from pipeline.simulation.results import Results
 HERE = Path(__file__).resolve().parent
 SEED = 20_261_125  # of these test jobsets alone
 NOISE = 0.5  # of the logarithm of estimates
-TOLD = "told"  # the network that learned on estimates
 HPC2N = "../shared/traces/HPC2N-2002-2.2-cln.first15000.swf.gz"  # from the project's root
-SHOWN = ("sjf", "hold", "hold_until", "easy", "tetris", "linear")  # beside the networks and the best of each load
-LOADS, FEW, STREAMS = (70, 90, 110, 130, 150, 170, 190), (70, 110, 150, 190), (70, 80, 90, 95)
+SHOWN = ("sjf", "hold_long", "easy", "linear")  # beside the networks and the best of each load
+LOADS, FEW = (10, 30, 50, 70, 90, 110, 130, 150, 170, 190), (30, 70, 110, 150, 190)
 COLUMNS = ["policy", "load", "jobset", "unfinished", "mean_slowdown"]
 TAILS = ["p99", "longest_wait"]  # of streams
 
@@ -87,6 +82,9 @@ def heuristics(problem: Problem) -> tuple[dict[str, Policy], dict[int, str]]:
     knobs = tuned(examine, problem.params.heuristics.pool, training)
     policies = {name: policy for name, policy in heuristics_with(knobs).items() if name != "random"}
     means = {name: done.by_load for name, done in examine(policies).items()}
+    if not row.tell_load:
+        single = min(means, key=lambda name: sum(means[name].values()))
+        return policies, dict.fromkeys(validation, single)
     return policies, {load: min(means, key=lambda name: means[name][load]) for load in validation}
 
 
@@ -99,13 +97,13 @@ def networks(folder: Path) -> dict[str, Loaded]:
     return found
 
 
-def run(problem: Problem, folder: Path, image: bool) -> None:
+def run(problem: Problem, folder: Path) -> None:
     """Measure one problem, and write what every jobset had."""
     rules, best = heuristics(problem)
-    named = rules if problem.name == "streams_10" else {name: rules[name] for name in {*SHOWN, *best.values()}}
-    learned = {name: it.policy for name, it in networks(folder).items() if plays(name, it, problem, image)}
+    named = {name: rules[name] for name in sorted({*SHOWN, *best.values()})}
+    learned = {name: it.policy for name, it in networks(folder).items()}
     test, tables = problem.jobsets("test"), []
-    for name, who in {**dict(sorted(named.items())), **learned}.items():
+    for name, who in {**named, **learned}.items():
         tables.append(play(problem, test, who).jobsets.assign(policy=name))
     columns = [*COLUMNS, *(TAILS if problem.name.startswith("streams") else [])]
     table = pd.concat(tables, ignore_index=True)[columns].round({"mean_slowdown": 4, "p99": 2})
@@ -113,21 +111,6 @@ def run(problem: Problem, folder: Path, image: bool) -> None:
     keep(problem.name, best)
     means = table.groupby(["policy", "load"])["mean_slowdown"].mean().unstack().round(3)
     say(f"{problem.name}: best {best}, {int(table['unfinished'].sum())} unfinished\n{means.to_string()}")
-
-
-def beside(problem: Problem, folder: Path, end: str) -> None:
-    """Write what every jobset of a problem had under the networks of a folder alone."""
-    test = problem.jobsets("test")
-    tables = [play(problem, test, it.policy).jobsets.assign(policy=name) for name, it in networks(folder).items()]
-    table = pd.concat(tables, ignore_index=True)[[*COLUMNS, *TAILS]].round({"mean_slowdown": 4, "p99": 2})
-    table.to_csv(HERE / f"{problem.name}_{end}.csv.gz", index=False, compression={"method": "gzip", "mtime": 0})
-
-
-def plays(name: str, loaded: Loaded, problem: Problem, image: bool) -> bool:
-    """Return whether a network is of any use on a problem."""
-    if name == TOLD and problem.scenario.policies_know != "estimates":
-        return False
-    return image or isinstance(loaded.network, Sets)
 
 
 def keep(name: str, best: Mapping[int, str]) -> None:
@@ -143,10 +126,10 @@ def problems(params: Params) -> dict[str, Problem]:
     def short(name: str, base: Params, loads: Sequence[int] = FEW, **changed: object) -> Problem:
         return Problem(name, _with(base, loads, (40, 300), **changed), loads)
 
-    def streams(name: str, slots: int, test: int) -> Problem:
-        arrivals = Streaming(name="poisson", steps=2500, measured=(500, 2000))
-        row = {"slots": slots, "arrivals": arrivals, "step_limit": 100_000}
-        return Problem(name, _with(light, STREAMS, (6, test), **row), STREAMS)
+    def streams(name: str, slots: int) -> Problem:
+        row = params.pool_scenario("streams")
+        own = {"slots": slots, "arrivals": row.arrivals, "step_limit": row.step_limit}
+        return Problem(name, _with(light, row.loads, (10, 60), **own), row.loads)
 
     knobs = params.heuristics.pool
     longer = knobs.model_copy(update={"linear": knobs.linear.model_copy(update={"rounds": 8})})
@@ -158,8 +141,9 @@ def problems(params: Params) -> dict[str, Problem]:
     units = {units: {"cpu": units, "memory": units} for units in (20, 40)}
     found = [
         short("short", params, LOADS),
-        streams("streams", 60, 100),
-        streams("streams_10", 10, 60),
+        short("short_unknown", params, LOADS, tell_load=False),
+        streams("streams", 60),
+        streams("streams_10", 10),
         *(short(f"slots_{slots}", light, slots=slots) for slots in (5, 20, 60, 128)),
         *(short(f"capacity_{size}", light, resources=both) for size, both in units.items()),
         short("three", light, resources={"cpu": 20, "memory": 20, "gpu": 20}),
@@ -187,11 +171,8 @@ def _drawn(params: Params, **changed: object) -> Params:
 
 if __name__ == "__main__":
     known = problems(load_params())
-    if sys.argv[2:3] == ["beside"]:
-        beside(known[sys.argv[3]], Path(sys.argv[1]), sys.argv[4])
-        raise SystemExit
     for name in sys.argv[2:] or known:
         if isinstance(known[name].params.workload, PoolLog) and not Path(HPC2N).exists():
             say(f"{name}: left out, for there is no {HPC2N}")
             continue
-        run(known[name], Path(sys.argv[1]), image=name in ("short", "streams_10"))
+        run(known[name], Path(sys.argv[1]))

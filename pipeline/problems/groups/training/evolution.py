@@ -27,7 +27,7 @@ def evolution(network: Worth, task: Task, config: Evolution, memory: Memory | No
     """
     memory, recipe = memory or Memory(), task.recipe_for(EvolutionRecipe)
     first = first_weights(network.shape.queues).numpy()
-    search = cma.Evolution(first, recipe.spread, recipe.population, task.seed)
+    search = cma.Evolution(first, recipe.spread, recipe.population, task.seed, recipe.averaged)
     memory.keep(search=search)
     loads = min(len(task.loads), config.jobsets)
     for step in range(memory.done + 1, config.updates + 1):

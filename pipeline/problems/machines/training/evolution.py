@@ -40,7 +40,7 @@ def evolution(
         raise TypeError(f"expected a linear network, got {type(network).__name__}")
     start = deepcopy(network)
     memory.keep(start=start)  # the search goes on from its generations, and these from the first weights
-    search = Evolution(weights_in(start), recipe.spread, recipe.population, task.seed)
+    search = Evolution(weights_in(start), recipe.spread, recipe.population, task.seed, recipe.averaged)
     memory.keep(evolution=search)
     for step in range(memory.done + 1, config.updates + 1):
         jobsets = task.draw(step, config.jobsets)

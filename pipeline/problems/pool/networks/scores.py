@@ -24,6 +24,7 @@ BY_HAND = {
     "long_ended_short_waits": -1.6,
     "long_endless": 1.5,
     "long_endless_short_jobs": -1.0,
+    "long_quiet": 1.6,
 }
 FIRST_SPREAD = 0.3  # of the weights into tanh units; those out of them begin with 0
 

@@ -35,7 +35,7 @@ def evolution(network: Scores, task: Task, config: PoolEvolution, memory: Memory
     assert isinstance(recipe, EvolutionRecipe)
     start = deepcopy(network)
     memory.keep(start=start)  # resumed, the search goes through its generations again, from the first weights
-    search = Evolution(start.weights.numpy(), recipe.spread, recipe.population, task.seed + 1)
+    search = Evolution(start.weights.numpy(), recipe.spread, recipe.population, task.seed + 1, recipe.averaged)
     memory.keep(search=search)
     for step in range(memory.done + 1, config.updates + 1):
         drawn = search.ask()

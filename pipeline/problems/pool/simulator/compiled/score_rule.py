@@ -20,19 +20,23 @@ from pipeline.simulation.compiled import inlined
 OF_ALL = (
     "always", "length", "log_length", "dominant", "aligned", "log_dominant", "tight", "slowed", "waited", "short_more",
     "outlasts", "ended_outlasts", "endless_length", "endless_tight", "endless_outlasts", "endless_dominant",
+    "others_fit", "endless_others_fit", "ended_others_fit", "ended_length", "ended_log_dominant", "ended_aligned",
+    "crowded_length", "crowded_log_dominant", "crowded_others_fit",
+    "area", "ended_area", "waiting_length", "waiting_area", "length_more", "area_more",
 )  # fmt: skip
 OF_LONG = (
     "long", "long_left", "long_more", "long_full", "long_short_jobs", "long_long_jobs", "long_tight", "long_backlog",
     "long_coming", "long_idle", "long_running", "long_length_more", "long_load", "long_left_squared", "long_arrived",
     "long_outlasts", "long_waited", "long_endless", "long_endless_short_jobs", "long_short_waits",
     "long_ended_short_waits", "long_dominant", "long_endless_waited", "long_short_work", "long_full_more", "long_quiet",
-    "long_endless_outlasts",
+    "long_endless_outlasts", "long_others_fit", "long_ended", "long_ended_crowded",
 )  # fmt: skip
 FEATURES = OF_ALL + OF_LONG
 COUNT, COMMON = len(FEATURES), len(OF_ALL)
 
 SPAN = 50.0  # steps of arrivals to come that count as many: DeepRM's
 AGE = 20.0  # steps of waiting that count as long
+OTHERS = 5  # jobs that count as many
 QUIET = 0.3  # load below which waiting for what may come hardly pays
 WORK, KNOWN = 1.845, 20.0  # prior of a job's work, in steps of the whole cluster, and how many jobs it counts as
 MOST_LOAD = 2.2
@@ -200,11 +204,47 @@ def describe(s: Sight, b: int, m: int, x: Moment, f: FloatArray) -> None:
     f[b, 13] = x.endless * (1.0 - left)
     f[b, 14] = x.endless * outlasts
     f[b, 15] = x.endless * dominant
+    others, crowd = _others_fit(s, b, m), min(1.0, x.backlog / 20.0)
+    f[b, 16] = others
+    f[b, 17] = x.endless * others
+    f[b, 18] = x.ended * others
+    f[b, 19] = x.ended * scaled
+    f[b, 20] = x.ended * f[b, 5]
+    f[b, 21] = x.ended * f[b, 4]
+    f[b, 22] = crowd * scaled
+    f[b, 23] = crowd * f[b, 5]
+    f[b, 24] = crowd * others
+    area, waiting = scaled * dominant, min(1.0, (x.short + x.long) / 10.0)
+    f[b, 25] = area
+    f[b, 26] = x.ended * area
+    f[b, 27] = waiting * scaled
+    f[b, 28] = waiting * area
+    f[b, 29] = more * scaled
+    f[b, 30] = more * area
     for k in range(COMMON, COUNT):
         f[b, k] = 0.0
     if long:
         _describe_long(x, Length(scaled, more, outlasts, 1.0 - left, dominant, np.log(1.0 + waited / AGE)), b, f)
         f[b, COMMON + 5] = x.long / s.slot_job.shape[1]
+        f[b, COMMON + 27] = others
+        f[b, COMMON + 28] = x.ended
+        f[b, COMMON + 29] = x.ended * crowd
+
+
+@inlined
+def _others_fit(s: Sight, b: int, m: int) -> float:
+    """Return how many other waiting jobs could start beside that of a slot, as a share of OTHERS."""
+    count = 0
+    for other in range(s.slot_job.shape[1]):
+        if other != m and s.slot_duration[b, other] > 0:
+            fits = True
+            for r in range(s.capacity.shape[0]):
+                free = s.free[b, s.head[b], r] - s.slot_demand[b, m, r]
+                fits = fits and s.slot_demand[b, other, r] <= free
+            count += fits
+            if count == OTHERS:
+                break
+    return count / float(OTHERS)
 
 
 class Length(NamedTuple):
