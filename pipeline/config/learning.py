@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from pipeline.config.records import Frozen, Loads, Positive, Rate, Seed
+from pipeline.config.records import Frozen, Loads, Positive, Rate, Seed, Share
 
 
 class Start(Frozen):
@@ -51,7 +51,7 @@ class EvolutionRecipe(Frozen):
     play: Literal["greedy"] = "greedy"  # once trained, as candidates play
     population: Annotated[int, Field(ge=4, le=10_000)]  # candidates of a generation
     spread: Rate  # standard deviation of the first candidates' weights
-    averaged: Annotated[int, Field(ge=1, le=100_000)] = 1  # generations: the mean of their centres is what is learned
+    averaged: Share = 0.0  # of the generations so far, the last ones: the mean of their centres is what is learned
 
     @property
     def masked(self) -> bool:

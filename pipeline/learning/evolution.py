@@ -8,7 +8,6 @@ chance.
 for a seed, so what is remembered is what every candidate has cost; to resume is to tell it once more.
 """
 
-from collections import deque
 from typing import Any
 
 import numpy as np
@@ -28,21 +27,22 @@ class Evolution:
         spread: standard deviation of the first candidates around them.
         population: candidates of a generation.
         seed: of the draws.
-        averaged: the last generations whose centres `mean` averages. Jobsets are fresh in each, so that a centre
-            wanders about the best weights; an average is closer to them.
+        averaged: share of the generations so far, the last ones, whose centres `mean` averages. Jobsets are fresh in
+            each, so that a centre wanders about the best weights; an average is closer to them.
     """
 
-    def __init__(self, mean: FloatArray, spread: float, population: int, seed: int, averaged: int = 1) -> None:
+    def __init__(self, mean: FloatArray, spread: float, population: int, seed: int, averaged: float = 0.0) -> None:
         kind = SepCMA if len(mean) >= DIAGONAL_FROM else CMA
         self._search = kind(mean=mean.astype(np.float64), sigma=spread, seed=seed, population_size=population)
         self._costs: list[FloatArray] = []
-        self._centres: deque[FloatArray] = deque([mean], maxlen=averaged)
+        self._centres, self._averaged = [mean.astype(np.float64)], averaged
         self._asked: FloatArray = np.empty(0)
 
     @property
     def mean(self) -> FloatArray:
         """Return the mean of the distribution's last centres [W]."""
-        return np.mean(self._centres, axis=0)
+        count = max(1, round(self._averaged * len(self._costs)))
+        return np.mean(self._centres[-count:], axis=0)
 
     def ask(self) -> FloatArray:
         """Return the candidates [population, W] of the next generation."""

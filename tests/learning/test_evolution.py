@@ -42,7 +42,7 @@ def test_other_seeds_draw_other_candidates() -> None:
 
 
 def test_what_is_learned_is_the_mean_of_the_last_centres() -> None:
-    averaged, centres = Evolution(np.zeros(3), 0.5, 12, seed=3, averaged=4), [evolved(n).mean for n in range(1, 11)]
+    averaged, centres = Evolution(np.zeros(3), 0.5, 12, seed=3, averaged=0.4), [evolved(n).mean for n in range(1, 11)]
     for _ in range(10):
         averaged.tell(cost(averaged.ask()))
     assert averaged.mean == pytest.approx(np.mean(centres[-4:], axis=0))
