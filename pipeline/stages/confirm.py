@@ -78,6 +78,7 @@ def _alike(some: Sequence[object], others: Sequence[object]) -> bool:
 def scored(
     problem: Problem, params: Params, scenario: str, knobs: Mapping[str, float], jobsets: Mapping[int, Sequence[object]]
 ) -> dict[str, Results]:
+    """Return what every policy of a scenario has on jobsets."""
     here = problem.scoring(params, scenario, None)
     with progress(f"confirm {scenario}, percent", 100) as advance:
         found = here.score(here.heuristics(knobs), jobsets=jobsets, on_progress=lambda share: advance(50 * share))
@@ -90,6 +91,7 @@ def scored(
 def _judged(
     problem: Problem, params: Params, scenario: str, name: str, jobsets: Mapping[int, Sequence[object]]
 ) -> dict[str, Results]:
+    """Return what every policy of a scenario has on jobsets."""
     """Return the results of an agent or an external policy; one that fails is named, and has none."""
     if name in params.agents:
         return problem.scoring(params, scenario, name).score(problem.learning.policies(params, name), jobsets=jobsets)

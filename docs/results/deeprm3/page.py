@@ -122,8 +122,8 @@ def curve() -> str:
     """Return the cost on validation jobsets in the course of learning."""
     columns = [pd.read_csv(HERE / f"curve_{seed}.csv").set_index("update")["validation"] for seed in (1, 2, 3)]
     frame = pd.concat(columns, axis=1).cummin()
-    shown = frame.loc[[update for update in frame.index if update in (10, 20, 50) or update % 100 == 0]]
-    rows = [[str(update), *(f"{cost:.4f}" for cost in row)] for update, row in zip(shown.index, shown.to_numpy(), strict=True)]
+    shown = frame[[update in (10, 20, 50) or update % 100 == 0 for update in frame.index]]
+    rows = [[str(row.Index), *(f"{cost:.4f}" for cost in row[1:])] for row in shown.itertuples()]
     return table(["update", *SEEDS], rows)
 
 

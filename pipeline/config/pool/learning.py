@@ -140,6 +140,7 @@ class StreamPieces(Frozen):
     jobsets: Positive  # of each load, in an update
     steps: Positive  # in which jobs arrive; jobs that have not started then count as if they would
     measured: tuple[Annotated[int, Field(ge=0)], Positive]  # steps [first, after) whose arrivals are measured
+    weight: Rate = 1.0  # of the streams of a load and a number of slots, beside 1 for the short runs of a load
 
     @model_validator(mode="after")
     def _measured_steps_are_there(self) -> "StreamPieces":

@@ -2,7 +2,8 @@
 
 What a candidate costs is its mean slowdown to that of `sjf_align`, the mean over loads, so that no load outweighs the
 others: on short runs, and on streams whose arrivals go on until every measured job has started. Policies know the load
-of half of these jobsets. In training as in evaluation, a policy that starves jobs pays for them.
+of half of these jobsets. In training as in evaluation, a policy that starves jobs pays for them. Candidates differ less
+on short runs than the same one does on two streams, which therefore weigh less.
 
 All candidates of a generation are one batch of the compiled simulator.
 """
@@ -40,7 +41,7 @@ def evolution(network: Scores, task: Task, config: PoolEvolution, memory: Memory
     for step in range(memory.done + 1, config.updates + 1):
         drawn = search.ask()
         parts = list(costs([rule_of(weights, network.hidden) for weights in drawn], task, *fresh(task, config, step)))
-        cost = np.mean([each for _, each in parts], axis=0)
+        cost = together(parts, config.streams)
         search.tell(cost)
         network.weights.copy_(network.weights.new_tensor(search.mean))
         kinds = {name: float(np.mean([each.min() for kind, each in parts if kind == name])) for name, _ in parts}
@@ -54,9 +55,16 @@ def validate_scores(network: Scores, task: Task) -> Callable[[], float]:
     pieces = streams(task, asked, "validation", range(EXAMINED)) if isinstance(asked, StreamPieces) else []
 
     def cost() -> float:
-        return float(np.mean([each[0] for _, each in costs([network.rule], task, jobsets, pieces)]))
+        parts = list(costs([network.rule], task, jobsets, pieces))
+        return float(together(parts, asked if isinstance(asked, StreamPieces) else None)[0])
 
     return cost
+
+
+def together(parts: Sequence[tuple[str, FloatArray]], streams: StreamPieces | None) -> FloatArray:
+    """Return the weighted mean [C] of what candidates cost on kinds of jobsets."""
+    weights = [1.0 if streams is None or kind == "short" else streams.weight for kind, _ in parts]
+    return np.asarray(np.average([each for _, each in parts], axis=0, weights=weights))
 
 
 Drawn = Sequence[tuple[int, list[JobSet]]]  # jobsets by load

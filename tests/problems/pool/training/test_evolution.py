@@ -4,14 +4,14 @@ import numpy as np
 import pytest
 from builders import jobset, tiny_task
 
-from pipeline.config import EvolutionRecipe, PoolEvolution, Recipe, Scores
+from pipeline.config import EvolutionRecipe, PoolEvolution, Recipe, Scores, StreamPieces
 from pipeline.core import CompiledRule
 from pipeline.problems.pool.networks.networks import build
 from pipeline.problems.pool.networks.scores import Scores as Network
 from pipeline.problems.pool.networks.scores import rule_of
 from pipeline.problems.pool.nouns import Cluster
 from pipeline.problems.pool.simulator.compiled.score_rule import FEATURES
-from pipeline.problems.pool.training.evolution import BASE, evolution, half_known, to_base, validate_scores
+from pipeline.problems.pool.training.evolution import BASE, evolution, half_known, to_base, together, validate_scores
 from pipeline.problems.pool.training.task import Task
 
 SHORT = PoolEvolution(name="evolution", recipe="", loads=(120,), updates=12, jobsets=6, validate_every=1)
@@ -52,6 +52,13 @@ def test_of_a_stream_the_measured_jobs_alone_count_and_a_starved_one_costs_what_
 def test_a_stream_without_a_measured_job_makes_all_candidates_equal() -> None:
     cluster = ONE._replace(measured=(20, 25))
     assert to_base([BASE, scores(length=1.0)], [jobset((0, 1, 10), (1, 3, 10))], cluster, 30).tolist() == [1.0, 1.0]
+
+
+def test_streams_have_a_weight_beside_short_runs() -> None:
+    parts = [("short", np.array([1.0, 2.0])), ("short", np.array([3.0, 2.0])), ("streams", np.array([10.0, 0.0]))]
+    streams = StreamPieces(loads=(60,), slots=(5,), jobsets=1, steps=60, measured=(4, 40), weight=0.5)
+    assert together(parts, streams).tolist() == pytest.approx([9 / 2.5, 4 / 2.5])
+    assert together(parts[:2], None).tolist() == [2.0, 2.0]
 
 
 def test_policies_know_the_load_of_every_other_jobset() -> None:

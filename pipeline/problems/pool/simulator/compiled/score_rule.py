@@ -22,7 +22,6 @@ OF_ALL = (
     "outlasts", "ended_outlasts", "endless_length", "endless_tight", "endless_outlasts", "endless_dominant",
     "others_fit", "endless_others_fit", "ended_others_fit", "ended_length", "ended_log_dominant", "ended_aligned",
     "crowded_length", "crowded_log_dominant", "crowded_others_fit",
-    "area", "ended_area", "waiting_length", "waiting_area", "length_more", "area_more",
 )  # fmt: skip
 OF_LONG = (
     "long", "long_left", "long_more", "long_full", "long_short_jobs", "long_long_jobs", "long_tight", "long_backlog",
@@ -37,6 +36,7 @@ COUNT, COMMON = len(FEATURES), len(OF_ALL)
 SPAN = 50.0  # steps of arrivals to come that count as many: DeepRM's
 AGE = 20.0  # steps of waiting that count as long
 OTHERS = 5  # jobs that count as many
+CROWD = 20.0  # jobs behind the slots that count as many
 QUIET = 0.3  # load below which waiting for what may come hardly pays
 WORK, KNOWN = 1.845, 20.0  # prior of a job's work, in steps of the whole cluster, and how many jobs it counts as
 MOST_LOAD = 2.2
@@ -204,7 +204,21 @@ def describe(s: Sight, b: int, m: int, x: Moment, f: FloatArray) -> None:
     f[b, 13] = x.endless * (1.0 - left)
     f[b, 14] = x.endless * outlasts
     f[b, 15] = x.endless * dominant
-    others, crowd = _others_fit(s, b, m), min(1.0, x.backlog / 20.0)
+    others, crowd = _others_fit(s, b, m), min(1.0, x.backlog / CROWD)
+    _describe_phase(x, scaled, others, crowd, b, f)
+    for k in range(COMMON, COUNT):
+        f[b, k] = 0.0
+    if long:
+        _describe_long(x, Length(scaled, more, outlasts, 1.0 - left, dominant, np.log(1.0 + waited / AGE)), b, f)
+        f[b, COMMON + 5] = x.long / s.slot_job.shape[1]
+        f[b, COMMON + 27] = others
+        f[b, COMMON + 28] = x.ended
+        f[b, COMMON + 29] = x.ended * crowd
+
+
+@inlined
+def _describe_phase(x: Moment, scaled: float, others: float, crowd: float, b: int, f: FloatArray) -> None:
+    """Write what counts differently once arrivals have ended, or while a backlog waits."""
     f[b, 16] = others
     f[b, 17] = x.endless * others
     f[b, 18] = x.ended * others
@@ -214,21 +228,6 @@ def describe(s: Sight, b: int, m: int, x: Moment, f: FloatArray) -> None:
     f[b, 22] = crowd * scaled
     f[b, 23] = crowd * f[b, 5]
     f[b, 24] = crowd * others
-    area, waiting = scaled * dominant, min(1.0, (x.short + x.long) / 10.0)
-    f[b, 25] = area
-    f[b, 26] = x.ended * area
-    f[b, 27] = waiting * scaled
-    f[b, 28] = waiting * area
-    f[b, 29] = more * scaled
-    f[b, 30] = more * area
-    for k in range(COMMON, COUNT):
-        f[b, k] = 0.0
-    if long:
-        _describe_long(x, Length(scaled, more, outlasts, 1.0 - left, dominant, np.log(1.0 + waited / AGE)), b, f)
-        f[b, COMMON + 5] = x.long / s.slot_job.shape[1]
-        f[b, COMMON + 27] = others
-        f[b, COMMON + 28] = x.ended
-        f[b, COMMON + 29] = x.ended * crowd
 
 
 @inlined
@@ -268,7 +267,7 @@ def _describe_long(x: Moment, job: Length, b: int, f: FloatArray) -> None:
     f[b, at + 3] = x.full
     f[b, at + 4] = short
     f[b, at + 6] = job.tight
-    f[b, at + 7] = min(1.0, x.backlog / 20.0)
+    f[b, at + 7] = min(1.0, x.backlog / CROWD)
     f[b, at + 8] = 1.0 - x.ended
     f[b, at + 9] = x.idle
     f[b, at + 10] = min(3.0, x.running / 5.0)

@@ -77,6 +77,31 @@ def test_features_are_what_their_names_say() -> None:
     assert long[AT["long_full"]] == 0
 
 
+def test_jobs_that_could_start_beside_one_are_counted_once_it_has_its_units() -> None:
+    of = CLUSTER._replace(slots=8)
+    wide, *others = features(jobset((0, 1, 6, 1), *[(0, 9, 4, 1)] * 2, (0, 2, 5, 1), *[(0, 2, 1, 1)] * 4), of)
+    assert wide[AT["others_fit"]] == 1.0  # six of them, and five count as many
+    assert others[2][AT["others_fit"]] == 1.0
+    few = features(jobset((0, 1, 6, 1), (0, 9, 4, 1), (0, 2, 5, 1)), of)
+    assert [job[AT["others_fit"]] for job in few[:3]] == [1 / 5, 2 / 5, 1 / 5]
+    assert [job[AT["long_others_fit"]] for job in few[:3]] == [0, 2 / 5, 0]
+    assert not few[:, [AT["ended_others_fit"], AT["endless_others_fit"], AT["crowded_others_fit"]]].any()
+
+
+def test_what_counts_once_arrivals_have_ended_is_told_apart() -> None:
+    long, short, *_ = features(jobset((0, 9, 4, 1), (0, 2, 5, 1)), CLUSTER._replace(arrivals_end=0))
+    for name in ("others_fit", "length", "log_dominant", "aligned"):
+        assert short[AT[f"ended_{name}"]] == short[AT[name]] != 0
+    assert (short[AT["long_ended"]], long[AT["long_ended"]], long[AT["long_ended_crowded"]]) == (0, 1, 0)
+
+
+def test_a_backlog_crowds_the_slots() -> None:
+    of = CLUSTER._replace(slots=2, backlog=30, arrivals_end=0)
+    first, second = features(jobset(*[(0, 9, 4, 1)] * 12), of)
+    assert first[AT["crowded_length"]] == 10 / 20 * 9 / 15
+    assert second[AT["crowded_others_fit"]] == 10 / 20 * 1 / 5
+
+
 def test_an_untold_load_is_estimated_by_the_jobs_that_came() -> None:
     several = [jobset((0, 6, 5, 1)), jobset((0, 8, 5, 1), *[(0, 1, 5, 1)] * 4)]
     few, many = (features(jobs)[0, AT["long_load"]] for jobs in several)
