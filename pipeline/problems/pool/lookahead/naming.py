@@ -79,7 +79,7 @@ def network_base(card: PoolCard, weights: Mapping[str, FloatArray], scenario: Po
     """
     # torch: 2 s and 250 MB that heuristics do without
     from pipeline.problems.pool.networks.loading import must_match, restore
-    from pipeline.problems.pool.networks.network import PLAY, Encoded, Scorer
+    from pipeline.problems.pool.networks.network import Encoded, Scorer
     from pipeline.problems.pool.networks.scores import Scores
     from pipeline.problems.pool.networks.sets import Sets
 
@@ -96,10 +96,8 @@ def network_base(card: PoolCard, weights: Mapping[str, FloatArray], scenario: Po
         return liked
 
     network = loaded.network
-    if isinstance(
-        network, Scores
-    ):  # asked: the compiled rule would count the copies' jobs, not those that have arrived
-        return Base(loaded.policy, PLAY[card.play](network, loaded.masked), masked=loaded.masked)
+    if isinstance(network, Scores):
+        return plain_base(loaded.policy)
     if not isinstance(network, Sets):
         return Base(loaded.policy, Ways(liking(loaded.scorer)), liking(network), loaded.masked)
     plays = network.aged(card.ageing) if card.ageing else network

@@ -2,18 +2,21 @@
 
 import numpy as np
 import pytest
-from builders import REPOSITORY, observation
+from builders import observation
 
-from pipeline import storage
-from pipeline.config import Params, PoolCard
+from pipeline.config import Params
 from pipeline.core import CompiledRule, Observation, Policy
+from pipeline.lookahead.planner import Base
 from pipeline.problems.pool.evaluation.play import score
 from pipeline.problems.pool.heuristics.scores import HEURISTICS
 from pipeline.problems.pool.lookahead.futures import arrival_model
 from pipeline.problems.pool.lookahead.naming import WHOLE, network_base, plain_base, planned
 from pipeline.problems.pool.lookahead.search import PoolPlanner, PoolSearch, candidates
+from pipeline.problems.pool.networks.loading import card_of
 from pipeline.problems.pool.nouns import Cluster, JobSet, batch
 from pipeline.problems.pool.simulator.compiled.batch import Batched
+from pipeline.problems.pool.simulator.compiled.score_rule import COUNT
+from pipeline.simulation.rollout import Turn
 
 ONE = Cluster((1,), 20, 4, 4, False, stall=20, arrivals_end=30)
 
@@ -103,15 +106,27 @@ def test_every_kind_of_scenario_has_an_outlook(params: Params, scenario: str) ->
     assert plan(view, np.zeros(1))[0] in (0, cluster.slots)  # the short one, or nothing yet
 
 
-def test_scores_are_asked_in_copies_because_their_compiled_rule_would_count_other_jobs(params: Params) -> None:
-    model = storage.read_model(REPOSITORY / "pipeline" / "stages" / "trial" / "deeprm3", PoolCard)
-    online = params.pool_scenario("online")
-    base = network_base(model.card, model.weights, online)
-    assert not isinstance(base.player, CompiledRule)
-    cluster = Cluster.of(online)
-    plan = planned(params, "online", cluster, base, WHOLE._replace(candidates=2, futures=2, decisions=500))
-    demand = np.array([[6, 1], [1, 6], [7, 2]])
-    jobset = JobSet(np.array([0, 0, 2]), np.array([12, 2, 3]), demand, load=70.0)
-    done = score({"plan": plan}, {70: [jobset]}, cluster, 200, seed=1)["plan"].jobsets
-    assert done["unfinished"].tolist() == [0]
-    assert done["mean_slowdown"].item() >= 1.0
+def test_scores_compiled_count_what_has_arrived_as_they_do_when_asked(params: Params) -> None:
+    online, rng, count = params.pool_scenario("online"), np.random.default_rng(3), 30
+    weights = rng.normal(0, 1, COUNT)  # much of it about the jobs that have arrived
+    base, cluster = network_base(card_of(params, "deeprm3"), {"weights": weights}, online), Cluster.of(online)
+    assert isinstance(base.player, CompiledRule)
+    drawn = [
+        JobSet(np.sort(rng.integers(0, 50, count)), rng.integers(1, 16, count), rng.integers(1, 8, (count, 2)), load=load)
+        for load in (70.0, None, None)
+    ]
+    played = Batched(batch(drawn), cluster, 500)
+    for _ in range(25):  # each time a job may start
+        view = played.observe(played.rows)
+        played.step(played.rows, np.full(len(played.rows), cluster.slots))
+    assert view.arrived[:, 0].min() > 5
+    arrivals, budget = arrival_model([drawn], False, 50), WHOLE._replace(candidates=4, futures=6, ahead=200)
+    rows, draws = np.arange(len(view.now)), np.zeros(len(view.now))
+    turn = Turn(None, rows, view, draws, rows, rows.astype(np.uint64))
+    action, found = candidates(view, base.policy(view, draws), 4), []
+    for player in (base.player, base.policy):
+        search = PoolSearch(Base(base.policy, player), cluster, arrivals, budget)
+        found.append(search.values(turn, action))
+    assert np.isfinite(found[0].cost).sum() > 4
+    for compiled, asked in zip(*found, strict=True):
+        assert np.allclose(compiled, asked)

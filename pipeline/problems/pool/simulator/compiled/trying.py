@@ -24,6 +24,7 @@ class Seen(NamedTuple):
     """The decisions to take: the parts of D observations that the simulator begins from."""
 
     load: FloatArray  # [D]  percent; nan = not known
+    arrived: FloatArray  # [D, 2 + R]  see `Observation.arrived`
     free: IntArray  # [D, T, R]
     duration: IntArray  # [D, M]  0 = empty slot
     demand: IntArray  # [D, M, R]
@@ -65,13 +66,17 @@ def seen(view: Observation, action: IntArray) -> Seen:
     """Return what is seen of decisions, with the actions [D, C] to try."""
     whole = (view.duration, view.demand, view.waited, view.backlog, view.backlog_head, view.now, view.since_arrival)
     parts = [np.ascontiguousarray(part, dtype=np.int64) for part in (view.free[:, 0], *whole, action)]
-    return Seen(np.ascontiguousarray(view.load, dtype=np.float64), *parts)
+    numbers = [np.ascontiguousarray(part, dtype=np.float64) for part in (view.load, view.arrived)]
+    return Seen(*numbers, *parts)
 
 
 def buffer(decisions: int, jobs: int, cluster: Cluster) -> State:
-    """Return the state of as many episodes, each with room for so many jobs, to be written over."""
-    count = decisions * jobs
-    first = np.arange(decisions + 1) * jobs
+    """Return the state of as many episodes, each with room for so many jobs, to be written over.
+
+    There is one more place behind them, so that sums over all jobs of an episode are not in the next one's first row.
+    """
+    count = decisions * (jobs + 1)
+    first = np.arange(decisions + 1) * (jobs + 1)
     filler = np.ones(count, dtype=np.int64)
     demand = np.ones((count, len(cluster.capacity)), dtype=np.int64)
     state = empty_state(JobBatch(first, filler * NEVER, filler, demand), cluster._replace(measured=None), 0)
@@ -89,7 +94,7 @@ def _write_job(s: State, j: int, arrival: int, futures: Futures, source: int) ->
 @inlined
 def _behind(s: State, b: int, view: Seen, d: int, j: int) -> int:
     """Return how many jobs of a decision's backlog an episode has room for, from a place on."""
-    return int(min(view.backlog[d], s.first[b + 1] - j))
+    return int(min(view.backlog[d], s.first[b + 1] - 1 - j))
 
 
 @inlined
@@ -123,7 +128,7 @@ def _write_jobs(s: State, b: int, view: Seen, d: int, futures: Futures, future: 
     now, offset = view.now[d], view.now[d] + 1 if limits.from_now else 0
     for source in range(first, after):
         arrival = futures.arrival[source] + offset
-        if arrival > now + limits.ahead or j == s.first[b + 1]:
+        if arrival > now + limits.ahead or j == s.first[b + 1] - 1:
             break
         if arrival > now:
             _write_job(s, j, arrival, futures, source)
@@ -163,6 +168,19 @@ def _begin(s: State, rules: Rules, b: int, view: Seen, d: int, last: int) -> Non
     s.queue[b] = j
     s.to_come[b] = j + _behind(s, b, view, d, j)
     update_fits(s, rules, b, -1)
+
+
+@inlined
+def _count_arrived(s: State, b: int, view: Seen, d: int, last: int) -> None:
+    """Let the sums over jobs that have arrived go on from what a decision knows of them; 0 where it knows nothing."""
+    begun = s.to_come[b]
+    for n in range(s.arrived.shape[1]):
+        s.arrived[s.first[b], n] = 0.0
+        total = view.arrived[d, n]
+        for j in range(begun, last + 1):
+            s.arrived[j, n] = total
+            if j < last and view.arrived[d, 0] > 0.0:
+                total += 1.0 if n == 0 else s.requested[j] * (1.0 if n == 1 else s.demand[j, n - 2])
 
 
 @inlined
@@ -222,6 +240,8 @@ def _try(
             if view.action[b, c] < 0:
                 break
             _begin(s, rules, b, view, b, last)
+            if c == 0 and who.features.shape[1] > 0:  # the rules with scores look at them
+                _count_arrived(s, b, view, b, last)
             count += _play(s, rules, b, view.action[b, c], who, last, end)
             _cost(s, b, view.now[b], last, end, tried, b, c, f)
         tried.futures[b] = f + 1
