@@ -103,10 +103,32 @@ def steady() -> str:
     return table(head, rows, words=2)
 
 
+def steady_gaps() -> str:
+    """Return how the mean of three trainings, and each of them, differs from two rules, by load; paired."""
+    kept = ["policy", "load", "jobset", "unfinished", "mean_slowdown"]
+    frame = pd.read_csv(HERE / "steady.csv.gz").rename(columns={"mean_bounded_slowdown": "mean_slowdown"})[kept]
+    params, loads = load_params(ROOT / "params.yaml"), sorted(frame["load"].unique())
+    rules = ("sjf_most_allocated", "wfp3")
+    to = {rule: dict.fromkeys(loads, rule) for rule in rules}
+    trainings = [name for name in frame["policy"].unique() if name.startswith("machines_evolved")]
+    rng = np.random.default_rng(params.seed)
+    found = comparison(frame, "machines_steady", to, params.evaluation, rng, {"mean of three": trainings})
+    found = found.set_index(["policy", "against", "load"]).sort_index()
+    keys = {**{f"{load:03d}": f"{load} %" for load in loads}, "all": "all"}
+    rows = [
+        [name, rule, *(difference(found.loc[(name, rule, key)]) for key in keys)]
+        for name in ("mean of three", *trainings)
+        for rule in rules
+    ]
+    count = frame.groupby("load")["jobset"].nunique().iloc[0]
+    return table(["training", f"to, n = {count} a load", *keys.values()], rows, words=2)
+
+
 TABLES = {
     "claims": claims,
     "slowdown": slowdown,
     "sustained": sustained,
     "steady": steady,
+    "steady, trainings": steady_gaps,
     **as_published.tables("deepk8s"),
 }

@@ -64,9 +64,7 @@ def play(problem: Problem, jobsets: Mapping[int, Sequence[JobSet]], who: Policy)
     for load, group in jobsets.items():
         some = {load: group}
         done = score({"": who}, some, Cluster.of(row), row.step_limit, SEED, measured=span_of(row))[""]
-        wait = (done.jobs["slowdown"] - 1) * done.jobs["duration"]
-        longest = wait.groupby(done.jobs["jobset"]).max().round().rename("longest_wait").reset_index()
-        tables.append(done.jobsets.merge(longest, on="jobset").rename(columns={"p99_slowdown": "p99"}))
+        tables.append(done.jobsets.rename(columns={"p99_slowdown": "p99"}))
     table = pd.concat(tables, ignore_index=True)
     return Results(table, table)
 

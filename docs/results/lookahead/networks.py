@@ -1,10 +1,10 @@
 """What looking ahead is worth to a trained network, on short runs that nothing was chosen on.
 
-    PYTHONPATH=. python docs/results/lookahead/networks.py weights 50
+    PYTHONPATH=. python docs/results/lookahead/networks.py weights 10
 
-Plays the three trainings of ../deeprm3.md (weights/deeprm3_1 and so on) and `hold`, alone and looking ahead, on jobsets
-of a seed that nothing else uses, so many of each load, and writes `networks.csv.gz` beside it. How much is tried is
-what `plan_` tries where nothing is said.
+Plays the three trainings of ../deeprm3.md (weights/deeprm3_1 and so on) and `hold_long`, alone and looking ahead, on
+jobsets of a seed that nothing else uses, so many of each load, and writes `networks.csv.gz` beside it. How much is
+tried is what `plan_` tries where nothing is said.
 """
 
 import sys
@@ -24,7 +24,7 @@ from pipeline.progress import progress, say
 
 SCENARIO, SEED = "online", 20261126
 NETWORKS = ("deeprm3_1", "deeprm3_2", "deeprm3_3")
-LOADS = (50, 70, 90, 110, 130, 150, 170, 190)
+LOADS = (30, 70, 110, 150, 190)
 PLACE = Path(__file__).with_name("networks.csv.gz")
 
 
@@ -36,7 +36,7 @@ def main(folder: str, count: int) -> None:
     drawn = source(params.model_copy(update={"seed": SEED}), SCENARIO, storage.LOG).split("test")
     jobsets = {load: drawn[load][:count] for load in LOADS}
     bases = {name: base_by_name(f"{folder}/{name}", row, SCENARIO) for name in NETWORKS}
-    bases["hold"] = base_by_name("hold", row, SCENARIO)
+    bases["hold_long"] = base_by_name("hold_long", row, SCENARIO)
     policies = {name: base.policy for name, base in bases.items()}
     ahead = {f"plan_{name}": planned(params, SCENARIO, cluster, base) for name, base in bases.items()}
     policies |= ahead

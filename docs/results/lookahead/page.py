@@ -48,22 +48,22 @@ def gains(scenario: str) -> str:
 
 
 def networks() -> str:
-    """Return mean slowdowns of three trainings and of `hold`, alone and looking ahead; seeds are in the intervals."""
+    """Return mean slowdowns of three trainings and of `hold_long`, alone and ahead; intervals have seeds in them."""
     rows, kinds = pd.read_csv(HERE / "networks.csv.gz"), ("deeprm3", "plan_deeprm3")
     alone, ahead = ([f"{kind}_{seed}" for seed in (1, 2, 3)] for kind in kinds)
     own = _ahead(paired_by_seed(rows, ahead, alone, "deeprm3"), ahead, "deeprm3")
-    other = _ahead(rows, ahead, "plan_hold")
+    other = _ahead(rows, ahead, "plan_hold_long")
     means = rows.groupby(["policy", "load"])["mean_slowdown"].mean()
     written = []
     for load in (*sorted(rows["load"].unique()), ALL):
         key, label = (ALL, ALL) if load == ALL else (f"{load:03d}", f"{load} %")
         cells = ["", "", "", ""]
         if load != ALL:
-            rules = [number(means[name, load]) for name in ("hold", "plan_hold")]
+            rules = [number(means[name, load]) for name in ("hold_long", "plan_hold_long")]
             cells = [*rules, *(number(np.mean([means[name, load] for name in names])) for names in (alone, ahead))]
         written.append([label, *cells, *(difference(found.loc[key]) for found in (own, other))])
     count = rows.groupby("load")["jobset"].nunique().iloc[0]
-    head = ["load", "hold", "plan_hold", *kinds, f"plan_deeprm3 to deeprm3, n = {count} a load", "to plan_hold"]
+    head = ["load", "hold_long", "plan_hold_long", *kinds, f"to deeprm3, n = {count} a load", "to plan_hold_long"]
     return table(head, written)
 
 

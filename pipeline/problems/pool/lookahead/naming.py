@@ -6,7 +6,7 @@ import numpy as np
 
 from pipeline import storage
 from pipeline.config import Params, PoolCard, PoolPlan, PoolScenario
-from pipeline.core import FloatArray, Observation, Policy
+from pipeline.core import CompiledRule, FloatArray, Observation, Policy
 from pipeline.lookahead.planner import Base, Liking, SearchBudget
 from pipeline.problems.pool.heuristics.scores import HEURISTICS
 from pipeline.problems.pool.heuristics.tuning import heuristics_with
@@ -44,6 +44,8 @@ def planned(
     """
     if budget is None:
         budget = usual = PIECE if cluster.arrivals_end is None else WHOLE
+        if isinstance(base.player, CompiledRule) and base.player.rule == "scores":
+            budget = usual._replace(candidates=8, futures=32)  # a decision costs several times another rule's
         if base.likes:
             budget = LEARNED._replace(ahead=usual.ahead, left_job=usual.left_job, left_work=usual.left_work)
     return PoolPlanner(PoolSearch(base, cluster, _arrivals(params, scenario, cluster.arrivals_end, budget), budget))
