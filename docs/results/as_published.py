@@ -1,8 +1,9 @@
 """Tables of what the papers' texts say, run as they say it; the data lie beside each page's other data.
 
-Apply docs/params/as_published.diff (docs/params/deeprm_paper.diff for the scenarios that it adds), set `threads: 1` (for DeepRM2's seeds 2, as the default run has it), and run the
-stages of the agents and the heuristics of their scenarios. `python docs/results/as_published.py` there keeps what they
-had, of all tables or of those that are named; `python docs/results/tables.py write` writes it.
+Apply docs/params/as_published.diff or, for the scenarios that it adds, docs/params/deeprm_paper.diff, set `threads: 1`
+(for DeepRM2's seeds 2, as the default run has it), and run the stages of the agents and the heuristics of their
+scenarios. `python docs/results/as_published.py` there keeps what they had, of all tables or of those that are named; `python
+docs/results/tables.py write` writes it.
 """
 
 import sys
