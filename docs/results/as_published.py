@@ -122,8 +122,8 @@ SHOWN: Mapping[str, Mapping[str, Shown | Course]] = {
         ),
         "Poisson, makespan": Shown("poisson", "makespan", "sjf", (*POISSON, *RULES), 1),
         "reserving, learning": Course(RESERVING, (0, 50, 100, 150, 200, 250, 300, 400, 500)),
-        "baselines, learning": Course((*BASELINES, "deeprm_all"), (0, 20, 40, 60, 80, 100, 120, 200)),
-        "Poisson, learning": Course(POISSON, (0, 20, 40, 60)),
+        "baselines, learning": Course((*BASELINES, "deeprm_all"), (0, 20, 40, 60, 80, 100, 120)),
+        "Poisson, learning": Course(POISSON, (0, 10, 20, 30, 40)),
         "makespan and utilisation, learning": Course(
             (*OTHERS, "deeprm_text"), (0, 25, 50, 75, 100, 125, 150, 175, 200)
         ),

@@ -115,6 +115,20 @@ def reserving_table() -> str:
     return layout.table(["", "load", "slowdown", *head, *(f"to {name} that reserves" for name in AHEAD)], written)
 
 
+def baseline_table() -> str:
+    """Return how training with a value network differs from training with the paper's baseline, at each load."""
+    rows = pd.read_csv(HERE / as_published.JOBSETS).rename(columns={"value": "mean_slowdown"})
+    rows = rows[(rows["scenario"] == "bernoulli") & rows["policy"].isin(as_published.BASELINES)]
+    (usual, value), loads = as_published.BASELINES, sorted(rows["load"].unique())
+    settings = load_params(HERE.parents[2] / "params.yaml").evaluation
+    references = {usual: dict.fromkeys(loads, usual)}
+    found = comparison(rows, "bernoulli", references, settings, np.random.default_rng(1)).set_index(["policy", "load"])
+    labels = [*(f"{load:03d}" for load in loads), "all"]
+    gaps = [layout.difference(found.loc[(value, label)]) for label in labels]
+    head = [f"difference from {usual}", *(f"{load} %" for load in loads), "mean of the loads"]
+    return layout.table(head, [[value, *gaps]])
+
+
 def reserving_claims() -> str:
     """Return what DeepRM's claims come to where its network may reserve."""
     rows = read("reserving_claims")
@@ -190,5 +204,6 @@ TABLES = {
     "weights": weights_table,
     "reserving or not": reserving_table,
     "reserving, claims": reserving_claims,
+    "value network or mean": baseline_table,
     **as_published.tables("paper-scale"),
 }
