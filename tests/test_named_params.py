@@ -27,12 +27,11 @@ ADDS = {
         "plans": {"plan_deeprm_off_long", "plan_deeprm_off_long_2", "plan_deeprm_off_long_3"},
     },
     "deeprm_paper": {
-        "scenarios": {"bernoulli", "reserving", "all_reserving", "poisson"},
+        "scenarios": {"bernoulli", "reserving", "all_reserving"},
         "recipes": {"paper_value"},
         "agents": {
             *(f"reserving_{load}" for load in (70, 110, 130)),
-            *("deeprm_all", "baseline_jobset", "baseline_value"),
-            *("poisson_deeprm_70_makespan", "poisson_deeprm2_70_makespan"),
+            *("baseline_jobset", "baseline_value"),
         },
     },
     "groups_80": {"scenarios": {"shares_80"}, "recipes": {"dqn_source_80"}, "agents": {"controller_source_80"}},

@@ -2,8 +2,8 @@
 
 Apply docs/params/as_published.diff or, for the scenarios that it adds, docs/params/deeprm_paper.diff, set `threads: 1`
 (for DeepRM2's seeds 2, as the default run has it), and run the stages of the agents and the heuristics of their
-scenarios. `python docs/results/as_published.py` there keeps what they had, of all tables or of those that are named; `python
-docs/results/tables.py write` writes it.
+scenarios. `python docs/results/as_published.py` there keeps what they had, of all tables or of those that are named;
+`python docs/results/tables.py write` writes it.
 """
 
 import sys
@@ -74,7 +74,6 @@ DEEPRM2 = ("deeprm2", "deeprm2_2", "deeprm2_3")
 OTHERS = ("deeprm_makespan", "deeprm_utilisation")
 RESERVING = ("reserving_70", "reserving_110", "reserving_130")
 BASELINES = ("baseline_jobset", "baseline_value")
-POISSON = ("poisson_deeprm2_70_makespan", "poisson_deeprm_70_makespan")
 PAPER = (70, 110, 130, 184)  # percent, of eleven
 OFFLINE = ("deeprm_off", "deeprm_off_2", "deeprm_off_3", "sjf", "tetris", "hold", "linear", "random")
 SHOWN: Mapping[str, Mapping[str, Shown | Course]] = {
@@ -117,13 +116,9 @@ SHOWN: Mapping[str, Mapping[str, Shown | Course]] = {
             "reserving", "mean_slowdown", "sjf", (*RESERVING, *RULES[:4], "hold_long", "random"), 2, PAPER
         ),
         "all reserve": Shown("all_reserving", "mean_slowdown", "sjf", (*RULES, "hold_long"), 2, PAPER),
-        "one network, and a value network": Shown(
-            "bernoulli", "mean_slowdown", "sjf", ("deeprm_all", *BASELINES, *RULES), 2, (10, 30, *PAPER)
-        ),
-        "Poisson, makespan": Shown("poisson", "makespan", "sjf", (*POISSON, *RULES), 1),
+        "a value network": Shown("bernoulli", "mean_slowdown", "sjf", (*BASELINES, *RULES), 2, (10, 30, *PAPER)),
         "reserving, learning": Course(RESERVING, (0, 50, 100, 150, 200, 250, 300, 400, 500)),
-        "baselines, learning": Course((*BASELINES, "deeprm_all"), (0, 20, 40, 60, 80, 100, 120)),
-        "Poisson, learning": Course(POISSON, (0, 10, 20, 30, 40)),
+        "baselines, learning": Course(BASELINES, (0, 20, 40, 60, 80, 100)),
         "makespan and utilisation, learning": Course(
             (*OTHERS, "deeprm_text"), (0, 25, 50, 75, 100, 125, 150, 175, 200)
         ),
