@@ -74,6 +74,7 @@ DEEPRM2 = ("deeprm2", "deeprm2_2", "deeprm2_3")
 OTHERS = ("deeprm_makespan", "deeprm_utilisation")
 RESERVING = ("reserving_70", "reserving_110", "reserving_130")
 BASELINES = ("baseline_jobset", "baseline_value")
+POISSON = ("poisson_deeprm2_70_makespan", "poisson_deeprm_70_makespan")
 PAPER = (70, 110, 130, 184)  # percent, of eleven
 OFFLINE = ("deeprm_off", "deeprm_off_2", "deeprm_off_3", "sjf", "tetris", "hold", "linear", "random")
 SHOWN: Mapping[str, Mapping[str, Shown | Course]] = {
@@ -117,8 +118,10 @@ SHOWN: Mapping[str, Mapping[str, Shown | Course]] = {
         ),
         "all reserve": Shown("all_reserving", "mean_slowdown", "sjf", (*RULES, "hold_long"), 2, PAPER),
         "a value network": Shown("bernoulli", "mean_slowdown", "sjf", (*BASELINES, *RULES), 2, (10, 30, *PAPER)),
+        "Poisson, makespan": Shown("poisson", "makespan", "sjf", (*POISSON, *RULES), 1),
         "reserving, learning": Course(RESERVING, (0, 50, 100, 150, 200, 250, 300, 400, 500)),
         "baselines, learning": Course(BASELINES, (0, 20, 40, 60, 80, 100)),
+        "Poisson, learning": Course(POISSON, (0, 10, 20, 30)),
         "makespan and utilisation, learning": Course(
             (*OTHERS, "deeprm_text"), (0, 25, 50, 75, 100, 125, 150, 175, 200)
         ),
