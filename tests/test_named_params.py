@@ -26,6 +26,15 @@ ADDS = {
         "agents": {"deeprm_off_long", "deeprm_off_long_2", "deeprm_off_long_3"},
         "plans": {"plan_deeprm_off_long", "plan_deeprm_off_long_2", "plan_deeprm_off_long_3"},
     },
+    "deeprm_paper": {
+        "scenarios": {"bernoulli", "reserving", "all_reserving", "poisson"},
+        "recipes": {"paper_value"},
+        "agents": {
+            *(f"reserving_{load}" for load in (70, 110, 130)),
+            *("baseline_jobset", "baseline_value"),
+            *("poisson_deeprm_70_makespan", "poisson_deeprm2_70_makespan"),
+        },
+    },
     "groups_80": {"scenarios": {"shares_80"}, "recipes": {"dqn_source_80"}, "agents": {"controller_source_80"}},
     "objectives": {"agents": {"deeprm_time", "deeprm2_time"}},
     "plan": {

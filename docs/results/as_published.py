@@ -1,8 +1,9 @@
 """Tables of what the papers' texts say, run as they say it; the data lie beside each page's other data.
 
-Apply docs/params/as_published.diff, set `threads: 1` (for DeepRM2's seeds 2, as the default run has it), and run the
-stages of the agents and the heuristics of their scenarios. `python docs/results/as_published.py` there keeps what they
-had, of all tables or of those that are named; `python docs/results/tables.py write` writes it.
+Apply docs/params/as_published.diff or, for the scenarios that it adds, docs/params/deeprm_paper.diff, set `threads: 1`
+(for DeepRM2's seeds 2, as the default run has it), and run the stages of the agents and the heuristics of their
+scenarios. `python docs/results/as_published.py` there keeps what they had, of all tables or of those that are named;
+`python docs/results/tables.py write` writes it.
 """
 
 import sys
@@ -71,6 +72,10 @@ POOL = (70, 110, 130, 190)  # percent, of ten
 RULES = ("sjf", "packer", "tetris", "hold", "random")
 DEEPRM2 = ("deeprm2", "deeprm2_2", "deeprm2_3")
 OTHERS = ("deeprm_makespan", "deeprm_utilisation")
+RESERVING = ("reserving_70", "reserving_110", "reserving_130")
+BASELINES = ("baseline_jobset", "baseline_value")
+POISSON = ("poisson_deeprm2_70_makespan", "poisson_deeprm_70_makespan")
+PAPER = (70, 110, 130, 184)  # percent, of eleven
 OFFLINE = ("deeprm_off", "deeprm_off_2", "deeprm_off_3", "sjf", "tetris", "hold", "linear", "random")
 SHOWN: Mapping[str, Mapping[str, Shown | Course]] = {
     "deepk8s": {
@@ -108,6 +113,15 @@ SHOWN: Mapping[str, Mapping[str, Shown | Course]] = {
             "online", "utilisation", "sjf", ("deeprm_utilisation", "deeprm_makespan", *RULES, "hold_until"), 3, POOL
         ),
         "the text's demands": Shown("text", "mean_slowdown", "sjf", ("deeprm_text", *RULES), 2),
+        "reserving": Shown(
+            "reserving", "mean_slowdown", "sjf", (*RESERVING, *RULES[:4], "hold_long", "random"), 2, PAPER
+        ),
+        "all reserve": Shown("all_reserving", "mean_slowdown", "sjf", (*RULES, "hold_long"), 2, PAPER),
+        "a value network": Shown("bernoulli", "mean_slowdown", "sjf", (*BASELINES, *RULES), 2, (10, 30, *PAPER)),
+        "Poisson, makespan": Shown("poisson", "makespan", "sjf", (*POISSON, *RULES), 1),
+        "reserving, learning": Course(RESERVING, (0, 50, 100, 150, 200, 250, 300, 400, 500)),
+        "baselines, learning": Course(BASELINES, (0, 20, 40, 60, 80, 100)),
+        "Poisson, learning": Course(POISSON, (0, 10, 20, 30)),
         "makespan and utilisation, learning": Course(
             (*OTHERS, "deeprm_text"), (0, 25, 50, 75, 100, 125, 150, 175, 200)
         ),

@@ -53,6 +53,7 @@ from pipeline.config.pool.learning import (
     StreamPieces,
     StreamWindows,
     Transfer,
+    ValueBaseline,
 )
 from pipeline.config.pool.networks import Cnn, Mlp, PoolNetworkConfig, Scores, Sets
 from pipeline.config.pool.plan import PoolPlan

@@ -15,7 +15,7 @@ def run(params: Params) -> None:
     """Write reports/papers/ and reports/papers.csv."""
     with tracking.stage("papers", "", params) as run:
         run.inputs(storage.TABLES)
-        found = figures([_evidence(params, roles) for roles in roles_of(params)])
+        found = figures([evidence(params, roles) for roles in roles_of(params)])
         storage.discard(storage.REPORTS / "papers.csv", storage.REPORTS / "papers")
         for shown in found:
             if shown.drawing is not None:
@@ -29,7 +29,8 @@ def run(params: Params) -> None:
         say("parts of the papers' claims: " + ", ".join(f"{word} {counted[word]}" for word in sorted(counted.index)))
 
 
-def _evidence(params: Params, roles: Roles) -> Evidence:
+def evidence(params: Params, roles: Roles) -> Evidence:
+    """Return what there is to judge the claims about a scenario's agents by."""
     tables = problem_of(params, roles.scenario).tables
     results, chosen = storage.read_jobset_results(params, roles.scenario, tables), storage.read_chosen(roles.scenario)
     jobs = storage.read_job_results(params, roles.scenario, tables, *jobs_needed(roles, list(chosen.best)))

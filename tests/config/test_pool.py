@@ -139,6 +139,19 @@ def test_something_must_be_played() -> None:
     checked(changed(agents__gradient__finetune__streams=None))
 
 
+def test_a_value_network_is_the_baseline_of_reinforce_alone_and_only_where_it_is_asked_for() -> None:
+    value = {"hidden": 20, "learning_rate": 0.003, "steps": 16}
+    for given in ({"recipes__ours__baseline": "value"}, {"recipes__ours__value": value}):
+        baseline = given.get("recipes__ours__baseline", "leave_one_out")
+        assert refusal(**given) == (
+            f"recipes.ours: value: expected with baseline value, and with no other; got baseline {baseline}"
+        )
+    checked(changed(recipes__ours__baseline="value", recipes__ours__value=value))
+    assert refusal(recipes__gradient__baseline="value", recipes__gradient__value=value) == (
+        "recipes.gradient.baseline: expected decision or leave_one_out for the mixture of agent 'gradient', got value"
+    )
+
+
 @pytest.mark.parametrize("baseline", ["decision", "time", "leave_one_out"])
 @pytest.mark.parametrize("play", ["greedy", "sampled"])
 def test_a_mixture_has_every_baseline_and_play(baseline: str, play: str) -> None:

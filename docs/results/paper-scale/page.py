@@ -17,6 +17,7 @@ from headlines import headline_table  # noqa: E402  beside this file, for it is 
 
 PAPER_SECONDS = 80.0  # an iteration on 24 cores: DeepRM section 4.3
 MEAN = "mean of the three"  # whose interval has the seeds in it
+AHEAD = ("sjf", "hold", "hold_long")  # rules, played so that they may give a job a later start
 BESIDE = ("sjf", "tetris", "hold", "hold_until")
 RULES = [
     "random_of_all",
@@ -87,6 +88,53 @@ def seed_table() -> str:
     return layout.table([f"{load} %, n = {n}", "slowdown", *(f"to {rule}" for rule in BESIDE)], written)
 
 
+def reserving_table() -> str:
+    """Return each agent that may reserve, at its load, against rules and its like that may not, and rules that may."""
+    published = pd.read_csv(HERE / as_published.JOBSETS)
+    published = published[published["measure"] == "mean_slowdown"].rename(columns={"value": "mean_slowdown"})
+    fits_now = pd.read_csv(HERE / "jobsets.csv.gz").query("scenario == 'bernoulli'")
+    all_ahead = published[published["scenario"] == "all_reserving"]
+    parts = [
+        published[published["scenario"] == "reserving"],
+        fits_now[fits_now["policy"].str.fullmatch(r"deeprm_\d+")],
+        all_ahead[all_ahead["policy"].isin(AHEAD)].assign(policy=all_ahead["policy"] + " that reserves"),
+    ]
+    rows, written = pd.concat(parts), []
+    settings = load_params(HERE.parents[2] / "params.yaml").evaluation
+    for agent in as_published.RESERVING:
+        load = int(agent.split("_")[1])
+        mine = rows[rows["load"] == load]
+        others = ("sjf", "tetris", "hold", "hold_long", f"deeprm_{load}", *(f"{name} that reserves" for name in AHEAD))
+        references = {other: {load: other} for other in others}
+        found = comparison(mine, "reserving", references, settings, np.random.default_rng(1))
+        cells = found.query("load != 'all'").set_index(["policy", "against"])
+        mean = mine.loc[mine["policy"] == agent, "mean_slowdown"].mean()
+        gaps = [layout.difference(cells.loc[(agent, other)]) for other in others]
+        written.append([agent, f"{load} %", f"{mean:.2f}", *gaps])
+    head = ["to sjf", "to tetris", "to hold", "to hold_long", "to its like that starts now or not at all"]
+    return layout.table(["", "load", "slowdown", *head, *(f"to {name} that reserves" for name in AHEAD)], written)
+
+
+def baseline_table() -> str:
+    """Return how training with a value network differs from training with the paper's baseline, at each load."""
+    rows = pd.read_csv(HERE / as_published.JOBSETS).rename(columns={"value": "mean_slowdown"})
+    rows = rows[(rows["scenario"] == "bernoulli") & rows["policy"].isin(as_published.BASELINES)]
+    (usual, value), loads = as_published.BASELINES, sorted(rows["load"].unique())
+    settings = load_params(HERE.parents[2] / "params.yaml").evaluation
+    references = {usual: dict.fromkeys(loads, usual)}
+    found = comparison(rows, "bernoulli", references, settings, np.random.default_rng(1)).set_index(["policy", "load"])
+    labels = [*(f"{load:03d}" for load in loads), "all"]
+    gaps = [layout.difference(found.loc[(value, label)]) for label in labels]
+    head = [f"difference from {usual}", *(f"{load} %" for load in loads), "mean of the loads"]
+    return layout.table(head, [[value, *gaps]])
+
+
+def reserving_claims() -> str:
+    """Return what DeepRM's claims come to where its network may reserve."""
+    rows = read("reserving_claims")
+    return layout.table(["claim", "part", "verdict", "found"], rows[["claim", "part", "verdict", "found"]].values, 4)
+
+
 def weights_table() -> str:
     """Return what validation says of the last weights, which the paper keeps, and of the best, which are kept here."""
     lines = [
@@ -154,5 +202,8 @@ TABLES = {
     "seen": seen_table,
     "greedy": greedy,
     "weights": weights_table,
+    "reserving or not": reserving_table,
+    "reserving, claims": reserving_claims,
+    "value network or mean": baseline_table,
     **as_published.tables("paper-scale"),
 }

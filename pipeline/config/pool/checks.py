@@ -79,7 +79,7 @@ def _goes_with_the_recipe(where: str, name: str, agent: PoolAgent, recipe: Recip
         ("masked", recipe.masked, mixed and not recipe.masked, "true"),
         ("optimizer", recipe.optimizer, mixed and recipe.optimizer != "adam", "adam"),
         ("minibatches", recipe.minibatches, mixed and recipe.minibatches > 1, "1"),
-        ("baseline", recipe.baseline, not mixed and recipe.baseline == "time", "decision or leave_one_out"),
+        ("baseline", recipe.baseline, recipe.baseline == ("value" if mixed else "time"), "decision or leave_one_out"),
         ("falling", recipe.falling, not mixed and recipe.falling, "false"),
     ):
         if wrong:

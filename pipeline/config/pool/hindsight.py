@@ -32,4 +32,4 @@ def must_be_solvable(where: str, name: str, scenario: PoolScenario) -> None:
     if scenario.measured is not None:
         raise UserError(f"{where}: '{name}': expected runs of which all jobs count, found a stream")
     if scenario.place_ahead:
-        raise UserError(f"{where}: '{name}': expected place_ahead false, found true")
+        raise UserError(f"{where}: '{name}': expected place_ahead false, found {str(scenario.place_ahead).lower()}")

@@ -13,13 +13,22 @@ from pipeline.config.records import Frozen, Loads, Name, Positive, PositiveShare
 Slots = Annotated[int, Field(gt=0, le=1000)]
 
 
+class ValueBaseline(Frozen):
+    """A network that estimates returns, in place of a mean over episodes; it learns by Adam."""
+
+    hidden: Positive  # units, as of `mlp`
+    learning_rate: Rate  # of the optimizer
+    steps: Positive  # of its optimizer for each of the policy's
+
+
 class Recipe(Frozen):
     """How REINFORCE learns: everything but the budget."""
 
     algorithm: Literal["reinforce"]
     jobsets: Literal["fixed", "fresh"]  # the same training jobsets in every update, or new ones
-    # What a return is compared with: other episodes at the same decision, at the same time, or all others.
-    baseline: Literal["decision", "time", "leave_one_out"]
+    # What a return is compared with: other episodes at the same decision, at the same time, all others, or `value`.
+    baseline: Literal["decision", "time", "leave_one_out", "value"]
+    value: Annotated[ValueBaseline | None, Field(exclude_if=lambda row: row is None)] = None  # of that baseline
     masked: bool  # may only legal actions be drawn?
     play: Literal["greedy", "sampled"]  # once trained: the best action, or one by chance
     optimizer: Literal["rmsprop", "adam"]  # of the gradient
@@ -34,6 +43,12 @@ class Recipe(Frozen):
     falling: bool = False  # does the learning rate fall to 0, in a line, by the last update? Of networks `sets` only
     # What is played is the mean of the weights behind each update; this share of it is kept from one to the next.
     average: Annotated[float, Field(ge=0, lt=1, exclude_if=lambda share: not share)] = 0.0
+
+    @model_validator(mode="after")
+    def _a_value_is_learned_where_it_is_used(self) -> "Recipe":
+        if (self.baseline == "value") != (self.value is not None):
+            raise ValueError(f"value: expected with baseline value, and with no other; got baseline {self.baseline}")
+        return self
 
 
 class StreamWindows(Frozen):

@@ -132,7 +132,8 @@ class PoolScenario(Frozen):
     slots: Annotated[int, Field(gt=0, le=1000)]  # waiting jobs that a policy sees
     # Jobs behind the slots that a policy can count; none is ever dropped.
     backlog: Annotated[int, Field(ge=0, le=100_000)]
-    place_ahead: bool  # may a job be given a start later than now?
+    # May a job be given a start later than now? `agents`: by what was trained, and by no rule, as in DeepRM's paper.
+    place_ahead: bool | Literal["agents"]
     # An episode is cut here, and its unfinished jobs are counted.
     step_limit: Annotated[int, Field(gt=0, le=100_000_000)]
     demand: str  # a name of `demands`

@@ -27,7 +27,8 @@ def placing(params: Params, name: str) -> Placing:
     def policy(agent: str) -> tuple[Policy, bool]:
         if row.place_ahead:
             raise UserError(
-                f"scenario '{name}': expected place_ahead: false, for SJF and a tree start jobs at once; found true"
+                f"scenario '{name}': expected place_ahead: false, for SJF and a tree start jobs at once; found "
+                f"{str(row.place_ahead).lower()}"
             )
         if agent not in params.agents:
             return policy_for(params, agent, row, name, cluster)

@@ -27,10 +27,10 @@ class Cluster(NamedTuple):
     measured: tuple[int, int] | None = None
 
     @classmethod
-    def of(cls, scenario: PoolScenario) -> "Cluster":
-        """Return the cluster of a scenario."""
-        units = tuple(scenario.resources.values())
-        size = (scenario.horizon, scenario.slots, scenario.backlog, scenario.place_ahead)
+    def of(cls, scenario: PoolScenario, trained: bool = True) -> "Cluster":
+        """Return the cluster of a scenario for policies that were trained, or for rules by hand."""
+        units, ahead = tuple(scenario.resources.values()), scenario.place_ahead
+        size = (scenario.horizon, scenario.slots, scenario.backlog, trained if ahead == "agents" else ahead)
         return cls(units, *size, scenario.stall, scenario.arrivals_end, measured=scenario.measured)
 
     @property

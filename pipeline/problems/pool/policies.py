@@ -30,6 +30,13 @@ def policy_for(params: Params, name: str, scenario: PoolScenario, of: str, clust
     return planned(params, of, cluster, base), base.masked
 
 
+def cluster_for(name: str, scenario: PoolScenario) -> Cluster:
+    """Return the cluster of a scenario for a policy by its name: a model may place jobs ahead where rules may not."""
+    return Cluster.of(
+        scenario, trained=is_external(name) or Path(name).is_dir() or Path(name.removeprefix(PREFIX)).is_dir()
+    )
+
+
 def uses_end(name: str) -> bool:
     """Return whether a policy decides by when arrivals end, where it is given that."""
     if Path(name).is_dir():

@@ -17,8 +17,8 @@ from pipeline.simulation.results import best_of, best_single
 def scoring(params: Params, scenario: str, agent: str | None = None) -> Scoring[JobSet, Policy]:
     """Return how policies are scored on a scenario's jobsets: those of an agent, or heuristics."""
     row, folder = params.pool_scenario(scenario), storage.jobsets_folder(scenario)
-    masked = agent is None or params.pool_recipe(agent).masked
-    scored = partial(score, cluster=Cluster.of(row), step_limit=row.step_limit, measured=span_of(row))
+    masked, cluster = agent is None or params.pool_recipe(agent).masked, Cluster.of(row, trained=agent is not None)
+    scored = partial(score, cluster=cluster, step_limit=row.step_limit, measured=span_of(row))
     return Scoring(
         read=lambda split: read_jobsets(folder, split, row.resources, row.known_load),
         score=partial(scored, seed=params.seed, masked=masked),

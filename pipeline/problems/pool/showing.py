@@ -18,7 +18,7 @@ from pipeline.core import IntArray, KeyArray, Observation, Policy, keys
 from pipeline.errors import UserError
 from pipeline.problems.pool.evaluation.metrics import outcome
 from pipeline.problems.pool.nouns import Cluster, JobSet, batch
-from pipeline.problems.pool.policies import policy_for
+from pipeline.problems.pool.policies import cluster_for, policy_for
 from pipeline.problems.pool.scheduling.playing import PATIENCE, must_end
 from pipeline.problems.pool.scheduling.schedule import job_columns
 from pipeline.problems.pool.simulator.compiled.batch import Batched
@@ -204,7 +204,9 @@ def ready(params: Params, asked: ShowRequest, policies: Sequence[str], names: Se
         cluster = cluster._replace(arrivals_end=asked.arrivals_end, load=asked.load, measured=None)
     elif asked.arrivals_end is not None:
         raise UserError("--arrivals-end is for your own jobs; of a scenario's jobsets policies know the scenario's")
-    known = [policy_for(params, name, scenario, asked.scenario, cluster) for name in policies]
+    clusters = [cluster._replace(place_ahead=cluster_for(name, scenario).place_ahead) for name in policies]
+    pairs = zip(policies, clusters, strict=True)
+    known = [policy_for(params, name, scenario, asked.scenario, own) for name, own in pairs]
 
     def shown(chosen: Chosen[JobSet]) -> Watched:
         jobs, key = chosen.jobs, keys(params.seed, np.array([chosen.number]), np.array([0]))
@@ -212,10 +214,10 @@ def ready(params: Params, asked: ShowRequest, policies: Sequence[str], names: Se
             must_end(jobs.arrival, cluster, str(asked.jobs))
             jobs = JobSet._make([*(None if column is None else column.astype(np.int64) for column in jobs[:-1]), None])
         traces = []
-        for name, (policy, masked) in zip(names, known, strict=True):
+        for name, (policy, masked), own in zip(names, known, clusters, strict=True):
             longest = int(jobs.arrival.max() + (1 if masked else PATIENCE) * jobs.duration.sum() + cluster.horizon)
             limit = scenario.step_limit if asked.jobs is None else longest
-            traces.append(watch(name, policy, jobs, cluster, limit, key, masked))
+            traces.append(watch(name, policy, jobs, own, limit, key, masked))
         return watched(traces, jobs.arrival, partial(grid, chosen._replace(jobs=jobs), scenario, traces))
 
     folder = storage.jobsets_folder(asked.scenario)

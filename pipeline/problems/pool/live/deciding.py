@@ -32,6 +32,7 @@ from pipeline.problems.pool.live.state import PoolDecision, PoolStart, PoolState
 from pipeline.problems.pool.lookahead.naming import network_base, plain_base, planned
 from pipeline.problems.pool.lookahead.search import PoolPlanner
 from pipeline.problems.pool.nouns import Cluster, JobSet, batch
+from pipeline.problems.pool.policies import cluster_for
 from pipeline.problems.pool.simulator.compiled.batch import Batched
 
 LONGEST = 2**15 - 1  # steps that a running job may have in the simulator; of an older one, the first are left out
@@ -137,7 +138,7 @@ def decider(
         UserError: there is none, or it is a model that was trained for another cluster.
     """
     row = params.pool_scenario(scenario)
-    cluster = Cluster.of(row)._replace(arrivals_end=None)
+    cluster = cluster_for(name, row)._replace(arrivals_end=None)
     read = partial(episode_of, own=row.resources, cluster=cluster)
     policy = policy_by_name(params, scenario, cluster, name, tuned)
     return Decider(read, policy, worded, np.random.default_rng(params.seed))

@@ -38,7 +38,7 @@ def card_of(params: Params, agent: str) -> PoolCard:
         horizon=scenario.horizon,
         slots=scenario.slots,
         backlog=scenario.backlog,
-        place_ahead=scenario.place_ahead,
+        place_ahead=bool(scenario.place_ahead),
         stall=scenario.stall,
         objective=row.objective,
         network=row.network,
@@ -78,6 +78,7 @@ def must_match(card: PoolCard, scenario: PoolScenario) -> None:
     """
     if isinstance(card.network, Sets | Scores):
         return
+    scenario = scenario.model_copy(update={"place_ahead": bool(scenario.place_ahead)})
     for name in ("resources", "horizon", "slots", "backlog", "place_ahead"):
         trained, asked = getattr(card, name), getattr(scenario, name)
         same = list(trained.items()) == list(asked.items()) if isinstance(trained, dict) else trained == asked

@@ -19,7 +19,7 @@ from pipeline.logs.user_files import distinct
 from pipeline.logs.windows import periods
 from pipeline.problems.pool.evaluation.searching import best_of_k, search_from
 from pipeline.problems.pool.nouns import Cluster, JobBatch, JobSet
-from pipeline.problems.pool.policies import drawn_by_name, policy_for, uses_end
+from pipeline.problems.pool.policies import cluster_for, drawn_by_name, policy_for, uses_end
 from pipeline.problems.pool.scheduling.playing import abreast, mean_slowdown, means, must_end, schedule
 from pipeline.problems.pool.tables import SCHEDULE, user_job_columns
 from pipeline.problems.pool.workload.windows import describe, discretise
@@ -184,7 +184,7 @@ def ready(params: Params, asked: ScheduleRequest) -> Ready[JobSet]:
     """Return a policy, ready for a user's jobs on the scenario's cluster, or on one of another size."""
     policy, samples, tries = asked.policy, asked.samples, asked.tries
     scenario = params.pool_scenario(asked.scenario).changed(asked.capacity, asked.slots, asked.horizon)
-    cluster = Cluster.of(scenario)._replace(arrivals_end=asked.arrivals_end, load=asked.load, measured=None)
+    cluster = cluster_for(policy, scenario)._replace(arrivals_end=asked.arrivals_end, load=asked.load, measured=None)
     chosen, masked = policy_for(params, policy, scenario, asked.scenario, cluster)
     drawn = drawn_by_name(policy, scenario) if samples else None
 

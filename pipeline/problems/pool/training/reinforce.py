@@ -6,11 +6,14 @@ other episodes at the same simulated time, illegal actions masked, an entropy te
 standard deviation, Adam, clipped gradient. The loss is a mean over decisions where the paper has a sum: a factor that
 RMSprop and Adam undo. The jobsets of an update are shared out among its optimizer steps (`minibatches`).
 
+With `baseline: value` a network estimates what a return is compared with (`valuing`).
+
 Memory is bounded by what is played together, and not by an update's length: the gradient is summed group by group of
 jobsets and chunk by chunk of decisions.
 """
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -30,6 +33,7 @@ from pipeline.problems.pool.simulator.compiled.batch import Batched
 from pipeline.problems.pool.training.decisions import DecisionBuffer, Decisions
 from pipeline.problems.pool.training.playing import play_by_chance
 from pipeline.problems.pool.training.task import JOBSETS, Task
+from pipeline.problems.pool.training.valuing import Critic
 from pipeline.simulation.outcomes import jobset_means
 
 MOST_JOBSETS = 100_000  # of an update; keeps the random keys of updates apart
@@ -44,7 +48,9 @@ def reinforce(network: Network, task: Task, config: Reinforce, memory: Memory | 
     jobsets = JOBSETS[recipe.jobsets](task, config.jobsets)
     optimizer = OPTIMIZERS[recipe.optimizer](network.parameters(), lr=recipe.learning_rate)
     memory.keep(optimizer=optimizer)
+    critic = None if recipe.value is None else Critic(network.layout, recipe.value, task.seed, memory)
     average = Average(network, recipe.average, memory)
+    learn = partial(_learn, network, task, config.episodes, buffer, critic)
     for step in range(memory.done + 1, config.updates + 1):
         average.begin()
         drawn = jobsets(step)
@@ -52,7 +58,7 @@ def reinforce(network: Network, task: Task, config: Reinforce, memory: Memory | 
         for share in np.array_split(np.arange(len(drawn)), min(recipe.minibatches, len(drawn))):
             optimizer.zero_grad()
             groups = [
-                _learn(network, task, [drawn[k] for k in group], (step * MOST_JOBSETS + group), config.episodes, buffer)
+                learn([drawn[k] for k in group], step * MOST_JOBSETS + group)
                 for group in _groups(share, drawn, config.episodes)
             ]
             results += groups
@@ -80,7 +86,13 @@ def _groups(share: IntArray, jobsets: Sequence[JobSet], episodes: int) -> list[I
 
 
 def _learn(
-    network: Network, task: Task, jobsets: Sequence[JobSet], number: IntArray, episodes: int, buffer: DecisionBuffer
+    network: Network,
+    task: Task,
+    episodes: int,
+    buffer: DecisionBuffer,
+    critic: Critic | None,
+    jobsets: Sequence[JobSet],
+    number: IntArray,
 ) -> GroupResult:
     """Play some jobsets, and add the gradient of the sum of their decisions' losses to the network's."""
     recipe = task.gradient
@@ -90,7 +102,7 @@ def _learn(
     if len(simulator.rows):
         key = keys(task.seed, np.repeat(number, episodes), np.tile(np.arange(episodes), len(jobsets)))
         played = play_by_chance(network, simulator, recipe.masked, key, buffer)
-        loss = Loss(played.action, advantages(played, episodes, recipe), recipe.masked, recipe.entropy)
+        loss = Loss(played.action, advantages(played, episodes, recipe, critic), recipe.masked, recipe.entropy)
         entropy = network.add_gradient(played.observed, loss)
         count = len(played.action)
     fared = outcome(jobs, simulator.schedule(), task.step_limit)
@@ -111,14 +123,17 @@ def _report(results: Sequence[GroupResult]) -> dict[str, float]:
     }
 
 
-def advantages(played: Decisions, episodes: int, recipe: Recipe) -> FloatArray:
+def advantages(played: Decisions, episodes: int, recipe: Recipe, critic: Critic | None = None) -> FloatArray:
     """Return the advantage [D] of each decision; normalised, in units of their standard deviation."""
     returns = discounted(played.rewards, recipe.gamma)
     if recipe.baseline == "leave_one_out":
         gain = leave_one_out(returns, episodes)[played.episode, played.now]
     else:
         value = returns[played.episode, played.now]
-        gain = value - decision_baseline(value, played.episode // episodes, played.turn)
+        if critic is None:
+            gain = value - decision_baseline(value, played.episode // episodes, played.turn)
+        else:
+            gain = value - critic.judge(played.observed, value)
     if recipe.loads_alike:
         cost = np.abs(played.rewards.sum(axis=1)).reshape(-1, episodes).mean(axis=1)
         gain = gain / np.maximum(cost[played.episode // episodes], TINY)

@@ -264,6 +264,7 @@ def scenario(params: Params, **settings: object) -> PoolScenario:
 
 def test_a_network_is_played_where_it_was_trained(params: Params) -> None:
     must_match(card(), scenario(params))
+    must_match(card(), scenario(params, place_ahead="agents"))
     assert cluster_of(card()) == Cluster.of(scenario(params))._replace(arrivals_end=None, stall=None)
 
 

@@ -7,12 +7,14 @@ from builders import many, observation, tiny_jobset, tiny_task
 from torch.optim.optimizer import register_optimizer_step_post_hook
 
 import pipeline.problems.pool.training.reinforce as learner
-from pipeline.config import Mlp, Params, Recipe, Reinforce
+from pipeline.config import Mlp, Params, Recipe, Reinforce, ValueBaseline
 from pipeline.core import CompiledRule, keys
 from pipeline.errors import UserError
+from pipeline.learning.memory import Memory
 from pipeline.learning.stored import weights_of
 from pipeline.learning.update import Update
 from pipeline.problems.pool.evaluation.play import score
+from pipeline.problems.pool.networks.encodings import Layout
 from pipeline.problems.pool.networks.network import Network, sampled
 from pipeline.problems.pool.networks.networks import build
 from pipeline.problems.pool.nouns import JobSet, batch, compact
@@ -20,14 +22,23 @@ from pipeline.problems.pool.simulator.compiled.batch import Batched
 from pipeline.problems.pool.training.decisions import DecisionBuffer, Decisions, by_rule, record
 from pipeline.problems.pool.training.reinforce import advantages, reinforce
 from pipeline.problems.pool.training.task import JOBSETS, Task
+from pipeline.problems.pool.training.valuing import Critic
 
 BUDGET = Reinforce(name="reinforce", recipe="ours", loads=(120,), updates=12, jobsets=16, episodes=8, validate_every=1)
 BRIEF = BUDGET.model_copy(update={"jobsets": 3, "episodes": 4})
 
 
-@pytest.fixture(params=["paper", "ours"])
+VALUE = ValueBaseline(hidden=16, learning_rate=0.01, steps=8)
+
+
+@pytest.fixture(params=["paper", "ours", "value"])
 def recipe(request: pytest.FixtureRequest, params: Params) -> Recipe:
-    return params.recipes[request.param]
+    return by_value(params) if request.param == "value" else params.recipes[request.param]
+
+
+def by_value(params: Params, **changes: object) -> Recipe:
+    """The paper's recipe with the baseline of its section 5."""
+    return params.recipes["paper"].model_copy(update={"baseline": "value", "value": VALUE, **changes})
 
 
 def untrained(task: Task, seed: int = 1) -> Network:
@@ -134,6 +145,28 @@ def test_leave_one_out_compares_at_the_same_time(params: Params) -> None:
 def test_the_decision_baseline_compares_at_the_same_decision(params: Params) -> None:
     # first: -3, -3, -1; second: -8, -4, -2; means by decision: -5.5, -3.5, -1.5
     assert gains(params, baseline="decision") == [2.5, -2.5, 0.5, -0.5, 0.5, -0.5]
+
+
+def test_a_value_network_is_asked_before_it_learns_and_comes_to_expect_what_comes(params: Params) -> None:
+    # All decisions are of one state, of returns -3, -8, -3, -4, -1, -2: it can expect but their mean, -3.5.
+    played = two_episodes()
+    critic, other = (Critic(Layout((10, 10), 20, 1, 0, False), VALUE, 1, Memory()) for _ in range(2))
+    returns = np.array([-3.0, -8.0, -3.0, -4.0, -1.0, -2.0])
+    first = advantages(played, 2, by_value(params), critic)
+    assert first == pytest.approx(
+        returns - other.judge(played.observed, returns[::-1].copy())
+    )  # of one mean and spread
+    for _ in range(200):
+        last = advantages(played, 2, by_value(params), critic)
+    assert last == pytest.approx(returns + 3.5, abs=0.3)
+
+
+def test_play_improves_with_a_value_network_as_baseline(params: Params) -> None:
+    task = tiny_task(by_value(params, learning_rate=0.003))
+    network = untrained(task)
+    start = slowdown(network, task)
+    list(reinforce(network, task, BUDGET.model_copy(update={"jobsets": 4})))
+    assert slowdown(network, task) < 0.85 * start
 
 
 def test_advantages_are_of_discounted_returns(params: Params) -> None:

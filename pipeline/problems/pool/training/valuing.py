@@ -1,0 +1,63 @@
+"""A value network as baseline, in place of a mean over a jobset's episodes (DeepRM section 5).
+
+It sees what the policy sees and no more: DeepRM's image, neither which jobset it is nor when it ends. It is asked about
+the decisions of an update before it learns from them, so that what is subtracted does not depend on what was drawn.
+"""
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from pipeline.config import ValueBaseline
+from pipeline.core import FloatArray
+from pipeline.learning.memory import Memory
+from pipeline.problems.pool.networks.encodings import Layout
+from pipeline.problems.pool.networks.mlp import Mlp
+from pipeline.problems.pool.nouns import CompactObservation
+
+AT_ONCE = 65536  # decisions of a step at most
+
+
+class ValueNetwork(Mlp):
+    """DeepRM's network with one output, in units of the spread of the first returns around their mean."""
+
+    mean: Tensor
+    spread: Tensor  # 0: nothing was seen yet
+
+    def __init__(self, layout: Layout, hidden: int) -> None:
+        super().__init__(layout, hidden)
+        self.last = nn.Linear(hidden, 1)
+        self.register_buffer("mean", torch.zeros(1))
+        self.register_buffer("spread", torch.zeros(1))
+
+
+class Critic:
+    """A value network that learns the returns it was asked about."""
+
+    def __init__(self, layout: Layout, config: ValueBaseline, seed: int, memory: Memory) -> None:
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(seed)
+            self._network = ValueNetwork(layout, config.hidden)
+        self._optimizer = torch.optim.Adam(self._network.parameters(), lr=config.learning_rate)
+        self._steps = config.steps
+        memory.keep(value=self._network, value_optimizer=self._optimizer)
+
+    def judge(self, observed: CompactObservation, returns: FloatArray) -> FloatArray:
+        """Return what was expected of decisions [D], and learn what came of them."""
+        network = self._network
+        if not network.spread:
+            network.mean += float(returns.mean())
+            network.spread += float(returns.std()) or 1.0
+        mean, spread = float(network.mean), float(network.spread)
+        with torch.no_grad():
+            begins = range(0, len(returns), AT_ONCE)
+            expected = torch.cat([network(observed.take(slice(k, k + AT_ONCE)))[:, 0] for k in begins]).numpy()
+        target = torch.from_numpy((returns - mean) / spread).float()
+        steps = min(max(self._steps, len(begins)), len(returns))
+        for k in range(steps):  # each learns from every so many-th decision
+            some = np.arange(k, len(returns), steps)
+            self._optimizer.zero_grad()
+            loss = nn.functional.mse_loss(network(observed.take(some))[:, 0], target[k::steps])
+            loss.backward()  # type: ignore[no-untyped-call]
+            self._optimizer.step()
+        return np.asarray(mean + spread * expected, dtype=np.float64)
