@@ -33,7 +33,7 @@ def test_every_key_of_every_record_says_what_it_means() -> None:
 
 def test_a_meaning_is_the_comment_beside_or_above_a_field_and_is_inherited() -> None:
     found = records()
-    assert meanings(found["Mixture"])["ageing"] == "Of a job's score once trained, per log(1 + waited / duration)"
+    assert meanings(found["StreamPieces"])["slots"] == "In turn"
     assert meanings(found["PoolScenario"])["stall"].startswith("Steps without an arrival after which")
     assert meanings(found["Ppo"])["updates"] == meanings(found["Dagger"])["updates"] == "How many"
 

@@ -138,7 +138,6 @@ class ShortRunsAndStreams(Budget):
     streams: StreamWindows | None  # null: short runs only
     # What the jobs of each fresh jobset and window ask for: one of these, all equally often. null: the scenario's.
     demands: Annotated[tuple[str, ...], Field(min_length=1)] | None = None
-    ageing: Weight = 0.0  # of a job's score once trained, per log(1 + waited / duration)
 
 
 class Mixture(ShortRunsAndStreams):
@@ -194,10 +193,6 @@ class Transfer(Frozen):
     scenario: str  # that it was not trained on
 
 
-def _nothing(value: float) -> bool:
-    return value == 0
-
-
 class PoolCard(Card):
     """A network of a pooled cluster."""
 
@@ -214,5 +209,4 @@ class PoolCard(Card):
     network: PoolNetworkConfig
     masked: bool
     play: Literal["greedy", "sampled"]
-    ageing: Annotated[float, Field(ge=0, exclude_if=_nothing)] = 0.0  # of `sets`
     weights: Weights | None = None  # known once they are stored

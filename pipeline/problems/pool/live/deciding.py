@@ -199,7 +199,7 @@ def _network(folder: Path, row: PoolScenario) -> PoolPolicy:
     model = storage.read_model(folder, PoolCard)
     card = model.card
     must_match(card, row)
-    scorer, any_size = restore(card, model.weights).scorer, isinstance(card.network, Sets | Scores)
+    scorer, any_size = restore(card, model.weights).network, isinstance(card.network, Sets | Scores)
 
     def must_know(now: PoolNow) -> None:
         _same_cluster(now, row, any_size)

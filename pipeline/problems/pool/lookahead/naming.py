@@ -101,9 +101,8 @@ def network_base(card: PoolCard, weights: Mapping[str, FloatArray], scenario: Po
     if isinstance(network, Scores):
         return plain_base(loaded.policy)
     if not isinstance(network, Sets):
-        return Base(loaded.policy, Ways(liking(loaded.scorer)), liking(network), loaded.masked)
-    plays = network.aged(card.ageing) if card.ageing else network
-    return Base(loaded.policy, SetPlayer(plays.compiled()), liking(plays), loaded.masked)
+        return Base(loaded.policy, Ways(liking(network)), liking(network), loaded.masked)
+    return Base(loaded.policy, SetPlayer(network.compiled()), liking(network), loaded.masked)
 
 
 def _arrivals(params: Params, scenario: str, end: int | None, budget: SearchBudget) -> ArrivalModel:

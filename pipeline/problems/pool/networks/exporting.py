@@ -34,7 +34,7 @@ def onnx(folder: Path) -> bytes:
             f"{folder}: a network 'scores' has no ONNX form: its features are compiled code; 'serve' answers by it"
         )
     loaded = restore(card, model.weights)
-    network = loaded.network.aged(card.ageing) if isinstance(loaded.network, Sets) else loaded.network
+    network = loaded.network
     capacity = torch.tensor(loaded.cluster.capacity, dtype=torch.float64)
 
     def logits(view: Fields) -> tuple[Tensor, Tensor]:

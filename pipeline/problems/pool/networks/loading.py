@@ -1,7 +1,7 @@
 """A policy from a stored network's card and weights."""
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import torch
 
@@ -9,10 +9,9 @@ from pipeline.config import Params, PoolAgent, PoolCard, PoolScenario, Scores, S
 from pipeline.core import FloatArray, Policy
 from pipeline.errors import UserError
 from pipeline.learning.stored import put_back
-from pipeline.problems.pool.networks.network import PLAY, Scorer
+from pipeline.problems.pool.networks.network import PLAY
 from pipeline.problems.pool.networks.networks import PoolNetwork, build
 from pipeline.problems.pool.networks.scores import Scores as ScoresNetwork
-from pipeline.problems.pool.networks.sets import Sets as SetsNetwork
 from pipeline.problems.pool.nouns import Cluster
 from pipeline.simulation.choosing import Heuristic
 
@@ -21,7 +20,6 @@ class Loaded(NamedTuple):
     """A network ready to act."""
 
     network: PoolNetwork
-    scorer: Scorer[Any]  # the network as it is played
     cluster: Cluster  # that it was trained on
     policy: Policy
     masked: bool  # does it keep to the legal actions?
@@ -44,7 +42,6 @@ def card_of(params: Params, agent: str) -> PoolCard:
         network=row.network,
         masked=recipe.masked,
         play=recipe.play,
-        ageing=getattr(row.finetune, "ageing", 0.0),
     )
 
 
@@ -63,11 +60,10 @@ def restore(card: PoolCard, weights: Mapping[str, FloatArray], device: torch.dev
     network = build(card.network, cluster_of(card), seed=0)
     put_back(network, weights, card.agent)
     network = network.placed(device)
-    scorer: Scorer[Any] = network.aged(card.ageing) if isinstance(network, SetsNetwork) and card.ageing else network
-    policy = PLAY[card.play](scorer, card.masked)
+    policy = PLAY[card.play](network, card.masked)
     if isinstance(network, ScoresNetwork) and card.play == "greedy":
         policy = Heuristic(policy, network.rule)
-    return Loaded(network, scorer, cluster_of(card), policy, card.masked)
+    return Loaded(network, cluster_of(card), policy, card.masked)
 
 
 def must_match(card: PoolCard, scenario: PoolScenario) -> None:

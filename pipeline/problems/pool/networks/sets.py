@@ -4,7 +4,6 @@ What a job is, what all waiting jobs are together (mean and largest of each hidd
 put together as in the event-driven `deepsets`; here there is one machine, and features are `relative`.
 """
 
-import copy
 from typing import Self
 
 import numpy as np
@@ -22,8 +21,6 @@ from pipeline.problems.pool.networks.relative import (
     ENDS,
     OF_JOB,
     OF_REST,
-    STRETCH,
-    STRETCH_SCALE,
     TO_END,
     Relative,
 )
@@ -72,13 +69,6 @@ class Sets(Scorer[Relative]):
         with torch.no_grad():
             logits: FloatArray = self(observed).numpy()
         return logits
-
-    def aged(self, weight: float) -> "Sets":
-        """Return a copy that adds weight * log(1 + waited / duration) to every job's score: less mean for less tail."""
-        older = copy.deepcopy(self)
-        with torch.no_grad():
-            older.direct.weight[0, STRETCH] += weight * STRETCH_SCALE
-        return older
 
     def forward(self, observed: Relative) -> Tensor:
         """Return the logits [D, A] of the actions, void last; those of empty slots mean nothing."""

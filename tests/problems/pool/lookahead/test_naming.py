@@ -107,12 +107,12 @@ def test_every_kind_of_scenario_has_an_outlook(params: Params, scenario: str) ->
 
 
 def test_scores_compiled_count_what_has_arrived_as_they_do_when_asked(params: Params) -> None:
-    online, rng, count = params.pool_scenario("online"), np.random.default_rng(3), 30
+    online, rng = params.pool_scenario("online"), np.random.default_rng(3)
     weights = rng.normal(0, 1, COUNT)  # much of it about the jobs that have arrived
     base, cluster = network_base(card_of(params, "deeprm3"), {"weights": weights}, online), Cluster.of(online)
     assert isinstance(base.player, CompiledRule)
     drawn = [
-        JobSet(np.sort(rng.integers(0, 50, count)), rng.integers(1, 16, count), rng.integers(1, 8, (count, 2)), load=load)
+        JobSet(np.sort(rng.integers(0, 50, 30)), rng.integers(1, 16, 30), rng.integers(1, 8, (30, 2)), load=load)
         for load in (70.0, None, None)
     ]
     played = Batched(batch(drawn), cluster, 500)

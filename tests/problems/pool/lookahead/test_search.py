@@ -90,7 +90,7 @@ def test_it_plays_on_as_the_policy_does_decision_by_decision(params: Params) -> 
     row, ours = params.pool_scenario("online"), drawn(8, 24)
     cluster = Cluster.of(row)._replace(slots=24)  # all jobs that wait are seen
     network = confident(elapsed=True, ending=True)
-    card = card_of(with_gradient(params), "gradient").model_copy(update={"ageing": 0.0, "network": SIXTEEN})
+    card = card_of(with_gradient(params), "gradient").model_copy(update={"network": SIXTEEN})
     base = network_base(card, weights_of(network), row)
     assert isinstance(base.player, SetPlayer)
     simulator, decisions = Batched(batch([ours]), cluster, 500, skip_forced=True), []

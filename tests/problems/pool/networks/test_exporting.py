@@ -54,9 +54,9 @@ def test_an_exported_network_decides_as_ours_in_ten_thousand_states(
     given = {**view._asdict(), "action_mask": legal_actions(view)}
     feed = {one.name: given[one.name].astype(bool if "bool" in one.type else float) for one in session.get_inputs()}
     (logits,) = session.run(["logits"], feed)
-    observed = ours.scorer.encode(view)
+    observed = ours.network.encode(view)
     assert np.array_equal(np.isfinite(logits), observed.may)
-    assert np.abs(logits - ours.scorer.frozen()(observed))[observed.may].max() < CLOSE
+    assert np.abs(logits - ours.network.frozen()(observed))[observed.may].max() < CLOSE
 
 
 def test_scores_have_no_such_form(params: Params, tmp_path: Path) -> None:

@@ -152,14 +152,6 @@ def test_threads_change_the_gradient_by_rounding_alone_and_scores_not_at_all() -
         torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-5 * float(one.abs().max()))
 
 
-def test_an_aged_network_prefers_jobs_that_have_waited_for_long() -> None:
-    view = observation(duration=[2, 4, 0], waited=[6, 0, 0], free=[[9, 9]])
-    plain, observed = confident(True), relative(view)
-    more = plain.aged(0.5).frozen()(observed) - plain.frozen()(observed)
-    assert more[0].tolist() == pytest.approx([0.5 * np.log(1 + 6 / 2), 0, 0, 0], abs=1e-5)
-    assert np.array_equal(plain.frozen()(observed), confident(True).frozen()(observed))  # a copy: itself is as it was
-
-
 def test_hidden_units_must_fill_vectors() -> None:
     with pytest.raises(ValueError, match="expected a multiple of 8 hidden units, got 12"):
         Sets(hidden=12, elapsed=False)
