@@ -158,12 +158,7 @@ def key_metrics(
 
 
 def overload_metrics(streams: pd.DataFrame, agents: Collection[str]) -> Metrics:
-    """Return what a person compares of a scenario that gets more than it can finish: no slowdown.
-
-    Args:
-        streams: STREAM_SUMMARY of the scenario.
-        agents: all of them.
-    """
+    """Return what a person compares of an overload, from its STREAM_SUMMARY; agents: all of them."""
     means = streams.groupby("policy")[["growth", "finished"]].mean()
     shown = means[means.index.isin([*REFERENCES, *ALSO_SHOWN, *agents])].sort_index()
     policies = {str(name): {"growth": row["growth"], "finished": row["finished"]} for name, row in shown.iterrows()}

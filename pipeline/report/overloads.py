@@ -9,18 +9,13 @@ from pipeline.report.answers import COMMAND, Answer
 
 
 def overloads(streams: pd.DataFrame, agents: Collection[str], words: Mapping[str, str]) -> Iterator[Answer]:
-    """Return the answer of every overload of STREAM_SUMMARY; slowdown is not asked: it grows with the stream's length.
-
-    Args:
-        streams: STREAM_SUMMARY.
-        agents: learned policies.
-        words: of policies that are no models: what --policy calls them.
-    """
+    """Return the answer of every overload of STREAM_SUMMARY; `words`: what --policy calls what is no model."""
     for scenario, rows in streams[streams["overload"]].groupby("scenario", sort=False):
         order = rows.groupby("policy")["growth"].mean().sort_values(kind="stable")
-        use, mine = str(order.index[0]), rows[rows["policy"] == order.index[0]].set_index("load")
+        use, *others = map(str, order.index)
+        mine = rows[rows["policy"] == use].set_index("load")
         apart = rows["growth_low"] > rows["load"].map(mine["growth_high"])
-        open_ = [str(name) for name in order.index[1:] if not apart[rows["policy"] == name].any()]
+        open_ = [name for name in others if not apart[rows["policy"] == name].any()]
         each = [
             f"at {load} % {row['growth']:+.2f} ({row['growth_low']:+.2f} to {row['growth_high']:+.2f}) and "
             f"{row['finished']:.2f} ({row['finished_low']:.2f} to {row['finished_high']:.2f})"

@@ -196,4 +196,19 @@ def _ratio(text: str) -> float:
     return own / other - 1
 
 
-TABLES = {"situations": situations, "openb": openb}
+def ahead() -> str:
+    """Return what looking ahead has against the best of five rules by RLScheduler's protocol, over logs."""
+    here, written = page("rlscheduler"), []
+    ten, apart = here.ten(), here.played()
+    for backfill, words in enumerate(("without backfilling", "with backfilling")):
+        cells = []
+        for logs in (ten[backfill], apart["protocol", backfill]):
+            others = {log: wide for log, wide in logs.items() if log != here.TUNED}
+            counts = f"{len(others)}, {sum(map(len, others.values()))}"
+            cells.append(f"{difference(here.over_logs(others))}; {counts}")
+        written.append([words, *cells])
+    head = ["the ten published sequences", "sequences that do not overlap"]
+    return table([f"`{here.AHEAD}` to the best of five rules; logs, n", *head], written)
+
+
+TABLES = {"situations": situations, "openb": openb, "look-ahead": ahead}
