@@ -1,5 +1,6 @@
 """Tables of the README and of the pages of results are those that the data of the repository give."""
 
+import importlib.util
 import json
 import re
 import sys
@@ -202,3 +203,38 @@ SENTENCES = [
 def test_a_number_in_a_sentence_is_that_of_the_data(path: str, sentence: str, number: Callable[[], str]) -> None:
     text = " ".join((REPOSITORY / path).read_text().split())
     assert re.findall(sentence, text) == [number()]
+
+
+# Looking ahead by RLScheduler's protocol.
+
+AHEAD = tables.page("rlscheduler")
+
+
+def sequences(*ratios: float) -> pd.DataFrame:
+    """Sequences of which SJF is the best of five rules, and the planner so many times as slow."""
+    wide = pd.DataFrame(dict.fromkeys(AHEAD.FIVE, 9.0), index=range(len(ratios))).assign(sjf=[1.0, 3.0, 4.0])
+    return wide.assign(plan_saf=wide["sjf"] * list(ratios))
+
+
+def test_the_planner_is_held_to_the_best_rule_of_each_log_and_logs_count_alike() -> None:
+    found = AHEAD.over_logs({"a": sequences(0.5, 0.5, 0.5), "b": sequences(2.0, 2.0, 2.0)})
+    assert found["difference"] == pytest.approx(0)  # half and twice; alike in every sequence, so that nothing is drawn
+    assert (found["difference_low"], found["difference_high"]) == (pytest.approx(0), pytest.approx(0))
+    told = AHEAD.over_logs({"a": sequences(1.0, 1.0, 0.5)})
+    assert told["difference"] == pytest.approx(-2 / 8)
+    # Of three sequences two are drawn: twice the third is the lowest, none of it the highest.
+    assert (told["difference_low"], told["difference_high"]) == (pytest.approx(-0.5), pytest.approx(0))
+
+
+def test_idle_is_what_is_free_while_a_waiting_job_would_fit() -> None:
+    spec = importlib.util.spec_from_file_location("ahead", RESULTS / "rlscheduler" / "ahead.py")
+    assert spec is not None
+    assert spec.loader is not None
+    ahead = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(ahead)
+    arrival, held = np.zeros(3), np.array([2.0, 3.0, 1.0])
+    # One job of 2 runs from 0 to 4; of 3 processors 1 is free, and the job of 1 would fit, until it starts at 3.
+    start, finish = np.array([0.0, 4.0, 3.0]), np.array([4.0, 8.0, 4.0])
+    assert ahead.free_though_one_fits(arrival, start, finish, held, 3) == pytest.approx(3 / 12)
+    start, finish = np.array([0.0, 4.0, 0.0]), np.array([4.0, 8.0, 1.0])  # it starts at once: the rest fits nobody
+    assert ahead.free_though_one_fits(arrival, start, finish, held, 3) == 0

@@ -44,6 +44,7 @@ class Course(NamedTuple):
 
     agents: Sequence[str]
     updates: Sequence[int]
+    jobs: int = 0  # of a jobset: not the cost is shown but the reward of an episode, minus the sum of its jobs' costs
 
 
 def _deepk8s(scenario: str, prefix: str, more: Sequence[str] = ()) -> dict[str, Shown | Course]:
@@ -53,7 +54,7 @@ def _deepk8s(scenario: str, prefix: str, more: Sequence[str] = ()) -> dict[str, 
     return {
         f"{scenario}, slowdown": Shown(scenario, "mean_slowdown", "sjf", policies),
         f"{scenario}, completion time": Shown(scenario, "completion_time", "sjf", policies, 1),
-        f"{scenario}, learning": Course([*agents, *(name for name in more if "pretrained" not in name)], updates),
+        f"{scenario}, learning": Course([*agents, *(name for name in more if "pretrained" not in name)], updates, 200),
     }
 
 
@@ -70,13 +71,15 @@ TWO = (
 SOURCE = [f"controller_source_{seed}" for seed in (1, 2, 3)]
 POOL = (70, 110, 130, 190)  # percent, of ten
 RULES = ("sjf", "packer", "tetris", "hold", "random")
+# Rule A's rows are of default/tested, the same jobsets; utilisation by its makespan.
+HOLDING = ("hold_until", "hold_long")
 DEEPRM2 = ("deeprm2", "deeprm2_2", "deeprm2_3")
 OTHERS = ("deeprm_makespan", "deeprm_utilisation")
 RESERVING = ("reserving_70", "reserving_110", "reserving_130")
 BASELINES = ("baseline_jobset", "baseline_value")
 POISSON = ("poisson_deeprm2_70_makespan", "poisson_deeprm_70_makespan")
 PAPER = (70, 110, 130, 184)  # percent, of eleven
-OFFLINE = ("deeprm_off", "deeprm_off_2", "deeprm_off_3", "sjf", "tetris", "hold", "linear", "random")
+OFFLINE = ("deeprm_off", "deeprm_off_2", "deeprm_off_3", "sjf", "tetris", "hold", "hold_long", "linear", "random")
 SHOWN: Mapping[str, Mapping[str, Shown | Course]] = {
     "deepk8s": {
         **_deepk8s("machines", "deepk8s", ("deepk8s_ppo_vector", "deepk8s_dagger_vector", "deepk8s_a3c")),
@@ -103,14 +106,14 @@ SHOWN: Mapping[str, Mapping[str, Shown | Course]] = {
     },
     "paper-scale": {
         "DeepRM2, three seeds": Shown(
-            "online", "mean_slowdown", "sjf", (*DEEPRM2, *RULES, "hold_until", "linear"), 2, POOL, DEEPRM2
+            "online", "mean_slowdown", "sjf", (*DEEPRM2, *RULES, *HOLDING, "linear"), 2, POOL, DEEPRM2
         ),
         "DeepRM_Off, three seeds": Shown("offline", "mean_slowdown", "sjf", OFFLINE, 2, (), OFFLINE[:3]),
         "makespan": Shown(
-            "online", "makespan", "sjf", ("deeprm_makespan", "deeprm_utilisation", *RULES, "hold_until"), 1, POOL
+            "online", "makespan", "sjf", ("deeprm_makespan", "deeprm_utilisation", *RULES, *HOLDING), 1, POOL
         ),
         "utilisation": Shown(
-            "online", "utilisation", "sjf", ("deeprm_utilisation", "deeprm_makespan", *RULES, "hold_until"), 3, POOL
+            "online", "utilisation", "sjf", ("deeprm_utilisation", "deeprm_makespan", *RULES, *HOLDING), 3, POOL
         ),
         "the text's demands": Shown("text", "mean_slowdown", "sjf", ("deeprm_text", *RULES), 2),
         "reserving": Shown(
@@ -206,7 +209,8 @@ def course(folder: str, shown: Course) -> str:
     cells = curves[curves["metric"] == "validation"].pivot(index="agent", columns="update", values="value")
     cells = cells.reindex(columns=sorted({*cells.columns, *shown.updates}))
     values = [[*cells.loc[agent, list(shown.updates)], cells.loc[agent].min()] for agent in shown.agents]
-    written = [["" if np.isnan(value) else f"{value:.3f}" for value in row] for row in values]
+    told = (lambda value: f"{-shown.jobs * value:,.1f}") if shown.jobs else "{:.3f}".format
+    written = [["" if np.isnan(value) else told(value) for value in row] for row in values]
     head = ["updates", *(f"{update:,}" for update in shown.updates), "best"]
     return table(head, [[agent, *row] for agent, row in zip(shown.agents, written, strict=True)])
 

@@ -157,6 +157,14 @@ def key_metrics(
     return found
 
 
+def overload_metrics(streams: pd.DataFrame, agents: Collection[str]) -> Metrics:
+    """Return what a person compares of an overload, from its STREAM_SUMMARY; agents: all of them."""
+    means = streams.groupby("policy")[["growth", "finished"]].mean()
+    shown = means[means.index.isin([*REFERENCES, *ALSO_SHOWN, *agents])].sort_index()
+    policies = {str(name): {"growth": row["growth"], "finished": row["finished"]} for name, row in shown.iterrows()}
+    return policies | {UNFINISHED: int(streams["never_started"].sum())}
+
+
 def _means(compared: pd.DataFrame) -> dict[str, float]:
     """Return the mean of every policy and reference of a comparison over all loads."""
     references = compared.groupby("against")["mean_against"].first().to_dict()

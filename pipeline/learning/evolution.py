@@ -42,7 +42,7 @@ class Evolution:
     def mean(self) -> FloatArray:
         """Return the mean of the distribution's last centres [W]."""
         count = max(1, round(self._averaged * len(self._costs)))
-        return np.mean(self._centres[-count:], axis=0)
+        return np.asarray(np.mean(self._centres[-count:], axis=0))
 
     def ask(self) -> FloatArray:
         """Return the candidates [population, W] of the next generation."""

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Generic, NamedTuple, NoReturn, Protocol, TypeV
 import pandas as pd
 import pandera.pandas as pa
 
+from pipeline.comparing.comparing import Metrics
 from pipeline.config import Card, FinetuneConfig, Params, PretrainConfig
 from pipeline.core import FloatArray, IntArray, Json
 from pipeline.errors import UserError
@@ -135,7 +136,7 @@ class Evidence(NamedTuple):
     figures: Mapping[str, bytes]  # PNG
     sections: Sequence[str] = ()  # Markdown, of comparison.md
     findings: Sequence[str] = ()  # lines for people
-    overloads: Sequence[str] = ()  # scenarios that are not judged by slowdown
+    overloads: Mapping[str, Metrics] = MappingProxyType({})  # key metrics of scenarios not judged by slowdown
 
 
 class Validated(NamedTuple):

@@ -14,6 +14,7 @@ from pipeline.comparing.words import OF_STREAMS, closing
 from pipeline.report.answers import Evidence, answers
 from pipeline.report.changes import NONE, Changes, flat
 from pipeline.report.headline import SPOKEN, references, verdicts
+from pipeline.report.overloads import overloads
 from pipeline.report.pictures import Picture, Shown
 from pipeline.report.tables import scenarios, streams, unfinished
 from pipeline.report.templating import template
@@ -71,12 +72,15 @@ def html(content: Content) -> str:
     """Return the page."""
     return template("page.html").render(
         it=content,
-        answers=answers(
-            Evidence(content.comparison, content.delay, content.objectives, content.words),
-            content.agents,
-            content.bounded,
-            set(content.streams["scenario"]),
-        ),
+        answers=[
+            *answers(
+                Evidence(content.comparison, content.delay, content.objectives, content.words),
+                content.agents,
+                content.bounded,
+                set(content.streams["scenario"]),
+            ),
+            *overloads(content.streams, content.agents, content.words),
+        ],
         closing=closing(content.foreseen, content.agents, content.confidence),
         verdicts=verdicts(content.objectives, content.agents),
         references=[SPOKEN[name] for name in references(content.objectives)],

@@ -26,14 +26,16 @@ def run(params: Params) -> None:
     with tracking.stage("compare", "", params) as run, progress("compare", 1, brief=True):
         run.inputs(storage.TABLES)
         tested = {name: problem_of(params, name).comparison.tested(params, name) for name in params.scenarios}
-        found = [_scenario(params, name, of.same_windows, run) for name, of in tested.items()]
         told = [_evidence(params, word, names, run) for word, names in scenarios_by_problem(params).items()]
+        overloads = {name for one in told for name in one.overloads}
+        found = [_scenario(params, name, of.same_windows, name in overloads, run) for name, of in tested.items()]
         for agent in params.agents:
             _learning(params, agent, run)
         kept.sweep(kept.KEPT)
         storage.write_compared(params)
         together = (pd.concat(tables, ignore_index=True) for tables in zip(*found, strict=True))
-        summary, comparison, delay, objectives = together
+        summary, *judged = together
+        comparison, delay, objectives = (rows[~rows["scenario"].isin(overloads)] for rows in judged)
         loads = pd.concat([_loads(params, name, of) for name, of in tested.items()], ignore_index=True)
         storage.write_table(storage.REPORTS / "summary.csv", summary, SUMMARY)
         storage.write_table(storage.REPORTS / "comparison.csv", comparison, COMPARISON)
@@ -41,15 +43,16 @@ def run(params: Params) -> None:
         storage.write_table(storage.REPORTS / "objectives.csv", objectives, OBJECTIVES)
         storage.write_table(storage.REPORTS / "loads.csv", loads, LOADS)
         bounded = {name for name in params.scenarios if _is_bounded(params, name)}
-        metrics = key_metrics(summary, comparison, delay, objectives, params.judged, bounded)
-        storage.write_json(storage.REPORTS / "metrics.json", metrics)
+        by_slowdown = summary[~summary["scenario"].isin(overloads)]
+        metrics = key_metrics(by_slowdown, comparison, delay, objectives, params.judged, bounded)
+        metrics |= {name: metric for one in told for name, metric in one.overloads.items()}
+        storage.write_json(storage.REPORTS / "metrics.json", dict(sorted(metrics.items())))
         run.from_best(metrics)
         storage.write_json(storage.REPORTS / "slowdown.json", slowdown_curves(summary))
         first = [words.objectives(objectives), loads_markdown(loads)]
         sections = [section for one in told for section in one.sections]
         single = {name for name in params.scenarios if storage.read_chosen(name).single}
-        judged = ~comparison["scenario"].isin([name for one in told for name in one.overloads])
-        text = words.document(comparison[judged], delay, first, sections, bounded, single)
+        text = words.document(comparison, delay, first, sections, bounded, single)
         storage.write(storage.REPORTS / "comparison.md", text.encode())
         run.figure(storage.REPORTS / "comparison.md")
         findings = [line for one in told for line in one.findings]
@@ -66,14 +69,14 @@ def _loads(params: Params, name: str, tested: Tested) -> pd.DataFrame:
     return loads_of(name, tested.jobs, tested.capacity, tested.span, params.scenario(name).jobsets.test)
 
 
-def _scenario(params: Params, name: str, same_windows: bool, run: tracking.StageRun) -> Compared:
+def _scenario(params: Params, name: str, same_windows: bool, overload: bool, run: tracking.StageRun) -> Compared:
     tables = problem_of(params, name).tables
     agents = {agent: params.judged[agent] for agent in storage.scored(params, name)}
     results, chosen = storage.read_jobset_results(params, name, tables), storage.read_chosen(name)
     results = windows(results) if same_windows else results
     found = compare(name, results, Chosen(chosen.best, chosen.best_delay), agents, params.evaluation, params.seed)
     what = "Mean bounded slowdown" if _is_bounded(params, name) else "Mean slowdown"
-    title = f"{what} on test jobsets, scenario {name}"
+    title = f"{what} on test jobsets, scenario {name}{', an overload: not judged by it' if overload else ''}"
     _drawn(run, f"slowdown_{name}", plots.slowdown_by_load, found.summary, title, list(agents))
     return found
 

@@ -81,6 +81,8 @@ def _cells(params: Params, played: pd.DataFrame, row: Row) -> list[str]:
     listed = dict.fromkeys([*wanted, *means.index[:SHOWN]])
     others = [name for name in listed if name != row.best][: max(SHOWN, len(set(wanted))) - 1]
     others.sort(key=lambda name: float(means[name]))
+    if getattr(params.scenario(row.scenario), "overload", False):
+        return _overload(params, row, others)
     measured = ", ".join(f"{name} {_fine(means[name])}" for name in (row.best, *others)) + _tails(rows, row)
     return [
         _situation(params, row),
@@ -89,6 +91,27 @@ def _cells(params: Params, played: pd.DataFrame, row: Row) -> list[str]:
         verdict(row.scenario, row.best),
         f"{_measure(params, row)}: {measured}",
         f"`confirm {row.scenario}`",
+        f"`{_command(params, row)}`",
+    ]
+
+
+def _overload(params: Params, row: Row, others: list[str]) -> list[str]:
+    """Return the cells of a scenario that is judged by growth and by what is finished, on its test jobsets."""
+    kept = pd.read_csv(page("default").ROOT / "reports" / "stream_summary.csv").query("scenario == @row.scenario")
+    means = kept[kept["load"].isin(row.loads)].groupby("policy")[["growth", "finished"]].mean()
+    each = (
+        f"{name} {of['growth']:+.2f}, {of['finished']:.1f}" for name, of in means.loc[[row.best, *others]].iterrows()
+    )
+    gap = means["growth"][row.best] - means["growth"][row.runner_up]
+    loads = f"{row.loads[0]} to {row.loads[-1]} %"
+    return [
+        _situation(params, row),
+        f"`{row.best}`",
+        f"`{row.runner_up}`: growth {gap:+.2f}, no interval",
+        verdict(row.scenario, row.best),
+        f"growth of the jobs waiting, and (higher is better) jobs finished, in 100 steps, mean of {loads}, "
+        f"n = {kept['n'].iloc[0]} test jobsets: {'; '.join(each)}",
+        "`report`",
         f"`{_command(params, row)}`",
     ]
 
@@ -173,4 +196,19 @@ def _ratio(text: str) -> float:
     return own / other - 1
 
 
-TABLES = {"situations": situations, "openb": openb}
+def ahead() -> str:
+    """Return what looking ahead has against the best of five rules by RLScheduler's protocol, over logs."""
+    here, written = page("rlscheduler"), []
+    ten, apart = here.ten(), here.played()
+    for backfill, words in enumerate(("without backfilling", "with backfilling")):
+        cells = []
+        for logs in (ten[backfill], apart["protocol", backfill]):
+            others = {log: wide for log, wide in logs.items() if log != here.TUNED}
+            counts = f"{len(others)}, {sum(map(len, others.values()))}"
+            cells.append(f"{difference(here.over_logs(others))}; {counts}")
+        written.append([words, *cells])
+    head = ["the ten published sequences", "sequences that do not overlap"]
+    return table([f"`{here.AHEAD}` to the best of five rules; logs, n", *head], written)
+
+
+TABLES = {"situations": situations, "openb": openb, "look-ahead": ahead}

@@ -4,10 +4,14 @@
 and 6 (Zhang et al., SC 2020), as its own code repeats them.
 """
 
+from collections.abc import Mapping
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 from layout import difference, table
+
+from pipeline.comparing.resampling import gap_interval, resample
 
 HERE = Path(__file__).resolve().parent
 CELLS = {  # log and backfilling: how agents of it are called
@@ -16,6 +20,10 @@ CELLS = {  # log and backfilling: how agents of it are called
     ("HPC2N", 0): "hpc2n_alone",
     ("HPC2N", 1): "hpc2n_backfilled",
 }
+FIVE, AHEAD, BASE = ("saf", "f1", "sjf", "wfp3", "unicep"), "plan_saf", "saf"
+TUNED = "HPC2N"  # the log that the planner was chosen on
+AGAINST = ("n", "best of five", AHEAD, "to the best of five")
+RESAMPLES, CONFIDENCE, LEAST = 4000, 0.95, 3  # sequences of a log that is shown
 HOURS = {
     "longest_wait_s": "longest wait, h",
     "p99_wait_s": "p99 of waits, h",
@@ -73,4 +81,127 @@ def paired() -> str:
     return table(["agent", "against", "n", "its mean", "the other", "difference"], rows, words=2)
 
 
-TABLES = {"slowdown": slowdown, "waits": waits, "paired": paired}
+def picked() -> str:
+    """Return what the planner was chosen by: means over twelve sequences of HPC2N."""
+    rows = pd.read_csv(HERE.parent / "lookahead" / "apart.csv.gz").query("trace == @TUNED")
+    means = rows.groupby(["policy", "backfill"])["avg_bounded_slowdown"].mean().unstack()
+    means = means[means.index.str.startswith("plan_")].assign(both=lambda of: np.sqrt(of[0] * of[1]))
+    written = [[name, *(f"{value:.1f}" for value in row)] for name, row in means.sort_values("both").iterrows()]
+    return table(["planner", "without backfilling", "with", "geometric mean"], written)
+
+
+def played() -> dict[tuple[str, int], dict[str, pd.DataFrame]]:
+    """Return by (what is told, backfilling) and log the mean bounded slowdown, sequences by policies.
+
+    Under `protocol` stand users' estimates, and the run times of logs without; under `exact` logs with estimates alone.
+    """
+    rows = pd.read_csv(HERE / "ahead.csv.gz")
+    with_estimates = rows.loc[rows["told"] == "estimates", "trace"].unique()
+    ways = {"protocol": rows["told"].eq("estimates") | ~rows["trace"].isin(with_estimates)}
+    ways["exact"] = rows["told"].eq("exact") & rows["trace"].isin(with_estimates)
+    return {
+        (told, backfill): {
+            str(log): of.pivot(index="seq", columns="policy", values="avg_bounded_slowdown")
+            for log, of in rows[mine & rows["backfill"].eq(backfill)].groupby("trace", sort=False)
+            if of["seq"].nunique() >= LEAST
+        }
+        for told, mine in ways.items()
+        for backfill in (0, 1)
+    }
+
+
+def ten() -> dict[int, dict[str, pd.DataFrame]]:
+    """Return by backfilling and log the same of the ten published sequences."""
+    look = HERE.parent / "lookahead"
+    files = (look / "rlscheduler.csv.gz", HERE / "ten.csv.gz", look / "unseen.csv.gz")
+    rows = pd.concat([pd.read_csv(file) for file in files], ignore_index=True)
+    rows["trace"] = rows["trace"].str.replace(r"^HPC2N.*", TUNED, regex=True)
+    return {
+        int(backfill): {
+            str(log): part.pivot(index="seq", columns="policy", values="avg_bounded_slowdown")
+            for log, part in of.groupby("trace", sort=False)
+        }
+        for backfill, of in rows.groupby("backfill")
+    }
+
+
+def on_the_ten() -> str:
+    """Return what the planner has on the published ten sequences of each log, which overlap."""
+    published = pd.read_csv(HERE / "published.csv").set_index(["trace", "backfill"])["bounded_slowdown"]
+    written = []
+    for backfill, logs in ten().items():
+        for log, wide in logs.items():
+            rl = f"{published[log, backfill]:.1f}" if (log, backfill) in published.index else ""
+            written.append([log, "yes" if backfill else "no", rl, *_against_five(wide)])
+        written.append(_over(logs, "yes" if backfill else "no", ""))
+    return table(["log", "backfilling", "published RL", *AGAINST], written, words=2)
+
+
+def _against_five(wide: pd.DataFrame) -> list[str]:
+    best, n = best_of_five(wide), len(wide)
+    means = resample(n, RESAMPLES, np.random.default_rng(1)) @ wide[[AHEAD, best]].to_numpy() / n
+    gap = means[:, 0] / means[:, 1] - 1
+    low, high = gap_interval(gap[1:], CONFIDENCE, n)
+    found = difference(pd.Series({"difference": gap[0], "difference_low": low, "difference_high": high}))
+    return [f"{n}", f"{means[0, 1]:.1f} ({best})", f"{means[0, 0]:.1f}", found]
+
+
+def _over(logs: Mapping[str, pd.DataFrame], *words: str) -> list[str]:
+    others = {log: wide for log, wide in logs.items() if log != TUNED}
+    n = sum(map(len, others.values()))
+    return [f"geometric mean of {len(others)} logs", *words, f"{n}", "", "", difference(over_logs(others))]
+
+
+def best_of_five(wide: pd.DataFrame) -> str:
+    """Return the rule with the lowest mean on these very sequences."""
+    return str(wide[list(FIVE)].mean().idxmin())
+
+
+def over_logs(logs: Mapping[str, pd.DataFrame], base: str = "") -> pd.Series:
+    """Return the geometric mean over logs of the planner to a rule, or to the best of five of each log.
+
+    Sequences are drawn anew in each log, of n one less, so that their spread comes out as it is (Rao and Wu 1988).
+    """
+    rng, ratios = np.random.default_rng(1), []
+    for wide in logs.values():
+        own = wide[[AHEAD, base or best_of_five(wide)]].to_numpy()
+        count = len(own) - 1
+        drawn = rng.multinomial(count, np.full(len(own), 1 / len(own)), size=RESAMPLES) / count
+        means = np.vstack([np.full(len(own), 1 / len(own)), drawn]) @ own
+        ratios.append(np.log(means[:, 0] / means[:, 1]))
+    mean = np.expm1(np.mean(ratios, axis=0))
+    low, high = np.quantile(mean[1:], [(1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2])
+    return pd.Series({"difference": mean[0], "difference_low": low, "difference_high": high})
+
+
+def ahead() -> str:
+    """Return what the planner has against the best of five rules, by log and over the logs it was not chosen on."""
+    written = []
+    for (told, backfill), logs in played().items():
+        words = [told, "yes" if backfill else "no"]
+        written += [[log, *words, *_against_five(wide)] for log, wide in logs.items()]
+        written += [_over(logs, *words)] if set(logs) - {TUNED} else []
+    return table(["log", "run times", "backfilling", *AGAINST], written, words=3)
+
+
+def idle() -> str:
+    """Return how much of a machine is free while a job waits that would fit, under the rule alone and looking ahead."""
+    rows = pd.read_csv(HERE / "ahead.csv.gz").query("told == 'exact'")
+    means = rows.groupby(["trace", "backfill", "policy"])["idle"].mean()
+    cells = [(backfill, name) for backfill in (0, 1) for name in (BASE, AHEAD)]
+    written = [
+        [log, *(f"{100 * means[log, *cell]:.1f} %" if (log, *cell) in means.dropna().index else "" for cell in cells)]
+        for log in rows["trace"].unique()
+    ]
+    return table(["log", BASE, AHEAD, f"{BASE}, backfilling", f"{AHEAD}, backfilling"], written)
+
+
+TABLES = {
+    "slowdown": slowdown,
+    "waits": waits,
+    "paired": paired,
+    "picked": picked,
+    "on the ten": on_the_ten,
+    "ahead": ahead,
+    "idle": idle,
+}

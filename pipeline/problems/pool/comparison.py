@@ -8,6 +8,7 @@ import pandas as pd
 
 from pipeline import storage
 from pipeline.comparing import words
+from pipeline.comparing.comparing import overload_metrics
 from pipeline.comparing.hindsight import hindsight_markdown, hindsight_table
 from pipeline.comparing.kept import KEPT, picture
 from pipeline.comparing.plots import line, looks, panels
@@ -134,7 +135,10 @@ def evidence(params: Params, scenarios: Sequence[str]) -> Evidence:
         figures=figures,
         sections=[words.stream_tables(streams), *said, hindsight_markdown(foreseen)],
         findings=said,
-        overloads=[name for name in measured if params.pool_scenario(name).overload],
+        overloads={
+            str(name): overload_metrics(rows, params.judged)
+            for name, rows in streams[streams["overload"]].groupby("scenario")
+        },
     )
 
 

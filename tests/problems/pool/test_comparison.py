@@ -22,7 +22,7 @@ NONE_SOLVED = Hindsight(scenarios=(), jobsets=1, limit=1.0)
 def small(params: Params, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Params:
     """A stream and short runs, without an agent; the working directory is empty."""
     monkeypatch.chdir(tmp_path)
-    scenarios = {name: params.scenarios[name] for name in ("online", "streams")}
+    scenarios = {name: params.scenarios[name] for name in ("online", "streams", "overload")}
     how = params.hindsight.model_copy(update={"scenarios": ("online",)})
     settings = params.evaluation.model_copy(update={"resamples": 100})
     changes = {"scenarios": scenarios, "hindsight": how, "evaluation": settings, "agents": {}, "transfers": {}}
@@ -52,9 +52,9 @@ def table(found: Evidence, name: str, schema: pa.DataFrameSchema) -> pd.DataFram
     return storage.read_table(storage.REPORTS / name, schema)
 
 
-def write_stream() -> None:
+def write_stream(scenario: str = "streams") -> None:
     """Beside the jobsets: a backlog that grows by 2 and 4 jobs in 100 steps under SJF, and one class of lengths."""
-    folder = write_jobsets("streams")
+    folder = write_jobsets(scenario)
     rows = [(policy, k, step) for policy in SLOWDOWN for k in range(2) for step in (0, 100)]
     backlog = pd.DataFrame(rows, columns=["policy", "jobset", "step"]).assign(load=90, in_system=9)
     sjf = backlog["policy"] == "sjf"
@@ -73,6 +73,19 @@ def test_a_stream_has_a_summary_and_a_figure_of_its_backlog(small: Params) -> No
     assert found.loc["hold", ["slowdown", "growth", "longest_wait", "jobs"]].tolist() == [4.0, 0.0, 90, 100]
     assert list(said.figures) == ["backlog_streams"]
     assert said.figures["backlog_streams"].startswith(b"\x89PNG")
+
+
+def test_the_key_metrics_of_an_overload_are_growth_and_what_is_finished(small: Params) -> None:
+    for name in ("streams", "overload"):
+        write_stream(name)
+    found = evidence(small.model_copy(update={"hindsight": NONE_SOLVED}), ["streams", "overload"]).overloads
+    assert found == {
+        "overload": {
+            "hold": {"growth": 0.0, "finished": 1.0},
+            "sjf": {"growth": 3.0, "finished": 1.0},
+            "unfinished_jobs": 0,
+        }
+    }
 
 
 def test_without_streams_and_hindsight_the_tables_are_empty_and_can_be_read(small: Params) -> None:

@@ -69,7 +69,7 @@ def rows(
     frames = []
     for done, (name, player) in enumerate(who.items()):
         try:
-            placed = _play(log, jobs, backfill, player)
+            placed = play(log, jobs, backfill, player)
         except PolicyError as error:
             failed[name] = error
             continue
@@ -86,7 +86,8 @@ def rows(
     return pd.concat(frames, ignore_index=True)
 
 
-def _play(log: Protocol, jobs: JobsBatch, backfill: bool, player: Player) -> Placed:
+def play(log: Protocol, jobs: JobsBatch, backfill: bool, player: Player) -> Placed:
+    """Return where and when a policy starts the jobs of sequences, each on an empty machine."""
     capacity, kind = np.array([[log.processors * THOUSANDTHS]]), np.zeros(1, dtype=np.int64)
     dispatch = EASY_WITHIN if backfill else BLOCKING
     machines = Machines(capacity, kind, player.slots, dispatch, FOREVER, FOREVER)

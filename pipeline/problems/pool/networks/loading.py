@@ -1,7 +1,7 @@
 """A policy from a stored network's card and weights."""
 
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 
@@ -9,7 +9,7 @@ from pipeline.config import Params, PoolAgent, PoolCard, PoolScenario, Scores, S
 from pipeline.core import FloatArray, Policy
 from pipeline.errors import UserError
 from pipeline.learning.stored import put_back
-from pipeline.problems.pool.networks.network import PLAY
+from pipeline.problems.pool.networks.network import PLAY, Scorer
 from pipeline.problems.pool.networks.networks import PoolNetwork, build
 from pipeline.problems.pool.networks.scores import Scores as ScoresNetwork
 from pipeline.problems.pool.nouns import Cluster
@@ -60,7 +60,8 @@ def restore(card: PoolCard, weights: Mapping[str, FloatArray], device: torch.dev
     network = build(card.network, cluster_of(card), seed=0)
     put_back(network, weights, card.agent)
     network = network.placed(device)
-    policy = PLAY[card.play](network, card.masked)
+    scorer: Scorer[Any] = network
+    policy = PLAY[card.play](scorer, card.masked)
     if isinstance(network, ScoresNetwork) and card.play == "greedy":
         policy = Heuristic(policy, network.rule)
     return Loaded(network, cluster_of(card), policy, card.masked)

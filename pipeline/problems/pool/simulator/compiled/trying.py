@@ -66,8 +66,8 @@ def seen(view: Observation, action: IntArray) -> Seen:
     """Return what is seen of decisions, with the actions [D, C] to try."""
     whole = (view.duration, view.demand, view.waited, view.backlog, view.backlog_head, view.now, view.since_arrival)
     parts = [np.ascontiguousarray(part, dtype=np.int64) for part in (view.free[:, 0], *whole, action)]
-    numbers = [np.ascontiguousarray(part, dtype=np.float64) for part in (view.load, view.arrived)]
-    return Seen(*numbers, *parts)
+    load, arrived = (np.ascontiguousarray(part, dtype=np.float64) for part in (view.load, view.arrived))
+    return Seen(load, arrived, *parts)
 
 
 def buffer(decisions: int, jobs: int, cluster: Cluster) -> State:
