@@ -159,9 +159,9 @@ def key_metrics(
 
 def overload_metrics(streams: pd.DataFrame, agents: Collection[str]) -> Metrics:
     """Return what a person compares of an overload, from its STREAM_SUMMARY; agents: all of them."""
-    means = streams.groupby("policy")[["growth", "finished"]].mean()
-    shown = means[means.index.isin([*REFERENCES, *ALSO_SHOWN, *agents])].sort_index()
-    policies = {str(name): {"growth": row["growth"], "finished": row["finished"]} for name, row in shown.iterrows()}
+    rows = streams[streams["policy"].isin([*REFERENCES, *ALSO_SHOWN, *agents])].groupby("policy")
+    means = rows[["growth", "finished"]].mean().T.to_dict()
+    policies = {str(name): {"growth": row["growth"], "finished": row["finished"]} for name, row in means.items()}
     return policies | {UNFINISHED: int(streams["never_started"].sum())}
 
 

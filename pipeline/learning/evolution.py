@@ -27,8 +27,7 @@ class Evolution:
         spread: standard deviation of the first candidates around them.
         population: candidates of a generation.
         seed: of the draws.
-        averaged: share of the generations so far, the last ones, whose centres `mean` averages. Jobsets are fresh in
-            each, so that a centre wanders about the best weights; an average is closer to them.
+        averaged: share of the generations so far, the last ones, whose centres `mean` averages: a single one wanders.
     """
 
     def __init__(self, mean: FloatArray, spread: float, population: int, seed: int, averaged: float = 0.0) -> None:
@@ -41,8 +40,7 @@ class Evolution:
     @property
     def mean(self) -> FloatArray:
         """Return the mean of the distribution's last centres [W]."""
-        count = max(1, round(self._averaged * len(self._costs)))
-        return np.asarray(np.mean(self._centres[-count:], axis=0))
+        return np.asarray(np.mean(self._centres[-max(1, round(self._averaged * len(self._costs))) :], axis=0))
 
     def ask(self) -> FloatArray:
         """Return the candidates [population, W] of the next generation."""

@@ -55,8 +55,8 @@ def validate_scores(network: Scores, task: Task) -> Callable[[], float]:
     pieces = streams(task, asked, "validation", range(EXAMINED)) if isinstance(asked, StreamPieces) else []
 
     def cost() -> float:
-        parts = list(costs([network.rule], task, jobsets, pieces))
-        return float(together(parts, asked if isinstance(asked, StreamPieces) else None)[0])
+        found = costs([network.rule], task, jobsets, pieces)
+        return float(together(list(found), asked if isinstance(asked, StreamPieces) else None)[0])
 
     return cost
 

@@ -71,10 +71,7 @@ def seen(view: Observation, action: IntArray) -> Seen:
 
 
 def buffer(decisions: int, jobs: int, cluster: Cluster) -> State:
-    """Return the state of as many episodes, each with room for so many jobs, to be written over.
-
-    There is one more place behind them, so that sums over all jobs of an episode are not in the next one's first row.
-    """
+    """Return the state of as many episodes, each with room for so many jobs and one, for sums over all of them."""
     count = decisions * (jobs + 1)
     first = np.arange(decisions + 1) * (jobs + 1)
     filler = np.ones(count, dtype=np.int64)
