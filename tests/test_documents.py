@@ -58,7 +58,7 @@ def test_the_site_has_every_document_and_every_made_page(site: Path) -> None:
     commands, params = ((site / "reference" / f"{name}.html").read_text() for name in ("commands", "params"))
     assert "python -m pipeline schedule jobs.csv --scenario online" in commands
     assert "<code>--policy</code>" in commands
-    assert "Of a job's score once trained, per log(1 + waited / duration)" in params
+    assert "Standard deviation of the first candidates' weights" in params
     assert "whole number above 0, at most 1,000" in params
 
 

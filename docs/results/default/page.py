@@ -226,6 +226,7 @@ def offline() -> str:
         "hold",
         "hold_until",
         "hold_long",
+        "deeprm3_off",
         "deeprm_off",
         "easy",
         "tetris",
