@@ -347,5 +347,6 @@ def test_what_a_missing_extra_tells_to_do_is_enough(tmp_path: Path, wheel: Path)
     assert done.returncode == 0, done.stderr
     tried = run(deeprm, "try", cwd=tmp_path)
     assert (tried.returncode, tried.stderr) == (0, "")
-    assert tried.stdout.startswith("deeprm3 serves 60 jobs with a mean slowdown of 3.87, SJF")
+    page = (REPOSITORY / "docs/tutorials/try.md").read_text()
+    assert tried.stdout.splitlines()[0] in page
     assert (tmp_path / "try.png").stat().st_size > 10_000
