@@ -57,7 +57,7 @@ class LaidOut:
         for name in ("dvc.yaml", ".gitignore", ".dvcignore", ".dvc/config"):
             (root / name).parent.mkdir(exist_ok=True)
             shutil.copy(REPOSITORY / name, root / name)
-        self.edit(lambda rows: [rows["agents"].pop(name) for name in ("deeprm2", "deeprm_off")])
+        self.edit(lambda rows: [rows["agents"].pop(name) for name in ("deeprm2", "deeprm3_off", "deeprm_off")])
         self.edit(lambda rows: rows["scenarios"].pop("offline"))
         self.edit(lambda rows: rows.update(transfers={}, hindsight=HINDSIGHT))
         self.write("pipeline/code.py", "a = 1\n")
