@@ -15,6 +15,7 @@ import pandas as pd
 
 from pipeline import storage
 from pipeline.config import Params, load_params
+from pipeline.errors import UserError
 from pipeline.learning.memory import best_on_validation
 from pipeline.problems import Problem, problem_of
 from pipeline.progress import say
@@ -63,4 +64,8 @@ if __name__ == "__main__":
         sys.exit("expected an agent and a folder")
     target = Path(sys.argv[2]).resolve() / f"{sys.argv[1]}.csv.gz"
     once = {"method": "gzip", "mtime": 0}
-    confirmed(load_params(), sys.argv[1]).to_csv(target, index=False, float_format="%.5g", compression=once)
+    try:
+        found = confirmed(load_params(), sys.argv[1])
+    except UserError as error:
+        sys.exit(str(error))
+    found.to_csv(target, index=False, float_format="%.5g", compression=once)
