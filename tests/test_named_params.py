@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+import yaml
 from builders import REPOSITORY
 from repositories import copied
 
@@ -10,6 +11,7 @@ from pipeline.config import load_params
 from pipeline.problems import check
 
 PATCHES = sorted((REPOSITORY / "docs" / "params").glob("*.diff"))
+WHOLE = sorted((REPOSITORY / "docs" / "results").glob("*/params.yaml"))
 ADDS = {
     "as_published": {
         "scenarios": {"alibaba", "text", "shares_two"},
@@ -31,7 +33,7 @@ ADDS = {
         "recipes": {"paper_value"},
         "agents": {
             *(f"reserving_{load}" for load in (70, 110, 130)),
-            *("baseline_jobset", "baseline_value"),
+            *("all_loads", "baseline_jobset", "baseline_value"),
             *("poisson_deeprm_70_makespan", "poisson_deeprm2_70_makespan"),
         },
     },
@@ -65,3 +67,13 @@ def test_a_patch_adds_what_it_says_and_nothing_else(patch: Path, tmp_path: Path,
         was = before.get(section, {})  # a section without rows is left out
         assert rest == was
         assert not added or set(value) - set(was) == added
+
+
+@pytest.mark.parametrize("path", WHOLE, ids=lambda path: path.parent.name)
+def test_a_whole_file_of_a_results_page_has_every_section_that_stages_are_made_of(path: Path) -> None:
+    stages = yaml.safe_load((REPOSITORY / "dvc.yaml").read_text())["stages"]
+    needed = {stage["foreach"].strip("${}") for stage in stages.values() if "foreach" in stage}
+    found = yaml.safe_load(path.read_text())
+    sections = {name for name in needed if found.get(name.split(".")[0]) is not None}
+    assert load_params(path)
+    assert sections == needed

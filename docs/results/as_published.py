@@ -120,9 +120,11 @@ SHOWN: Mapping[str, Mapping[str, Shown | Course]] = {
             "reserving", "mean_slowdown", "sjf", (*RESERVING, *RULES[:4], "hold_long", "random"), 2, PAPER
         ),
         "all reserve": Shown("all_reserving", "mean_slowdown", "sjf", (*RULES, "hold_long"), 2, PAPER),
+        "one network": Shown("bernoulli", "mean_slowdown", "sjf", ("all_loads", *RULES, "hold_long"), 2),
         "a value network": Shown("bernoulli", "mean_slowdown", "sjf", (*BASELINES, *RULES), 2, (10, 30, *PAPER)),
         "Poisson, makespan": Shown("poisson", "makespan", "sjf", (*POISSON, *RULES), 1),
         "reserving, learning": Course(RESERVING, (0, 50, 100, 150, 200, 250, 300, 400, 500)),
+        "one network, learning": Course(("all_loads",), (0, 50, 100, 200, 400, 600, 800, 1000)),
         "baselines, learning": Course(BASELINES, (0, 20, 40, 60, 80, 100)),
         "Poisson, learning": Course(POISSON, (0, 10, 20, 30)),
         "makespan and utilisation, learning": Course(
@@ -139,7 +141,7 @@ def gather(titles: Sequence[str]) -> None:
     for folder, entries in SHOWN.items():
         some = [entry for title, entry in entries.items() if not titles or title in titles]
         if found := [_jobsets(entry) for entry in some if isinstance(entry, Shown)]:
-            _keep(HERE / folder / JOBSETS, pd.concat(found), ["scenario", "measure"])
+            _keep(HERE / folder / JOBSETS, pd.concat(found), ["scenario", "measure", "policy"])
         courses = [entry for entry in some if isinstance(entry, Course)]
         if names := dict.fromkeys(name for course in courses for name in course.agents):
             _keep(HERE / folder / CURVES, pd.concat(_curve(name) for name in names), ["agent"])
@@ -179,6 +181,7 @@ def scores(folder: str, shown: Shown) -> str:
     """Return every policy's mean at each load, and how it differs from the reference."""
     params, data = load_params(ROOT / "params.yaml"), pd.read_csv(HERE / folder / JOBSETS)
     rows = data[(data["scenario"] == shown.scenario) & (data["measure"] == shown.measure)]
+    rows = rows[rows["policy"].isin(shown.policies) & (rows["load"].isin(shown.loads) if shown.loads else True)]
     rows = rows.rename(columns={"value": "mean_slowdown"})  # what `comparison` compares by
     n = rows.groupby("load")["jobset"].nunique()
     references = {shown.reference: dict.fromkeys(n.index, shown.reference)}

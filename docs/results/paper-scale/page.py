@@ -115,6 +115,22 @@ def reserving_table() -> str:
     return layout.table(["", "load", "slowdown", *head, *(f"to {name} that reserves" for name in AHEAD)], written)
 
 
+def one_network_table() -> str:
+    """Return how the network for all loads differs from the one that learned a load alone, at that load."""
+    published = pd.read_csv(HERE / as_published.JOBSETS).rename(columns={"value": "mean_slowdown"})
+    one = published[(published["scenario"] == "bernoulli") & (published["policy"] == "all_loads")]
+    rows = pd.concat([one, pd.read_csv(HERE / "jobsets.csv.gz").query("scenario == 'bernoulli'")])
+    settings, written = load_params(HERE.parents[2] / "params.yaml").evaluation, []
+    for load in as_published.PAPER:
+        own = f"deeprm_{load}"
+        mine = rows[(rows["load"] == load) & rows["policy"].isin(["all_loads", own])]
+        found = comparison(mine, "bernoulli", {own: {load: own}}, settings, np.random.default_rng(1))
+        means = mine.groupby("policy")["mean_slowdown"].mean()
+        gap = layout.difference(found.query("load != 'all'").set_index("policy").loc["all_loads"])
+        written.append([f"{load} %", f"{means['all_loads']:.2f}", f"{means[own]:.2f}", gap])
+    return layout.table(["load", "all_loads", "trained at this load", "difference"], written)
+
+
 def baseline_table() -> str:
     """Return how training with a value network differs from training with the paper's baseline, at each load."""
     rows = pd.read_csv(HERE / as_published.JOBSETS).rename(columns={"value": "mean_slowdown"})
@@ -204,6 +220,7 @@ TABLES = {
     "weights": weights_table,
     "reserving or not": reserving_table,
     "reserving, claims": reserving_claims,
+    "one network or one a load": one_network_table,
     "value network or mean": baseline_table,
     **as_published.tables("paper-scale"),
 }
