@@ -177,11 +177,16 @@ def _keep(path: Path, new: pd.DataFrame, by: Sequence[str]) -> None:
     pd.concat([others, new]).to_csv(path, index=False, float_format="%.6g", compression=packed)
 
 
+def kept(folder: str, shown: Shown) -> pd.DataFrame:
+    """Return what a table's policies had on every test jobset of its loads."""
+    data = pd.read_csv(HERE / folder / JOBSETS)
+    rows = data[(data["scenario"] == shown.scenario) & (data["measure"] == shown.measure)]
+    return rows[rows["policy"].isin(shown.policies) & (rows["load"].isin(shown.loads) if shown.loads else True)]
+
+
 def scores(folder: str, shown: Shown) -> str:
     """Return every policy's mean at each load, and how it differs from the reference."""
-    params, data = load_params(ROOT / "params.yaml"), pd.read_csv(HERE / folder / JOBSETS)
-    rows = data[(data["scenario"] == shown.scenario) & (data["measure"] == shown.measure)]
-    rows = rows[rows["policy"].isin(shown.policies) & (rows["load"].isin(shown.loads) if shown.loads else True)]
+    params, rows = load_params(ROOT / "params.yaml"), kept(folder, shown)
     rows = rows.rename(columns={"value": "mean_slowdown"})  # what `comparison` compares by
     n = rows.groupby("load")["jobset"].nunique()
     references = {shown.reference: dict.fromkeys(n.index, shown.reference)}

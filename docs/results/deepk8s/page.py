@@ -1,6 +1,5 @@
 """Tables of ../deepk8s.md, from the run of params.yaml in this folder."""
 
-import re
 from pathlib import Path
 
 import as_published
@@ -29,6 +28,7 @@ POLICIES = {
     "a3c": "A3C",
 }
 LEARNED = ("ppo", "dagger", "a3c")
+COSTS = {"completion_time": "completion time", "makespan": "makespan", "longest_wait": "longest wait"}
 
 
 def claims() -> str:
@@ -48,33 +48,23 @@ def slowdown() -> str:
         sjf = {"sjf": dict.fromkeys(rows["load"].unique(), "sjf")}
         gaps = comparison(rows, log, sjf, settings, np.random.default_rng(1)).query("load == 'all'")
         means = rows.groupby(["policy", "load"])["mean_slowdown"].mean().groupby("policy").mean()
-        took = rows.groupby(["policy", "load"])["completion_time"].mean().groupby("policy").mean()
-        found[log] = means, gaps.set_index("policy"), took, makespans(log)
+        costs = rows.groupby(["policy", "load"])[list(COSTS)].mean().groupby("policy").mean()
+        found[log] = means, gaps.set_index("policy"), costs
     written = []
     for policy, name in POLICIES.items():
         cells = []
-        for log, (means, gaps, took, last) in found.items():
+        for log, (means, gaps, costs) in found.items():
             who = f"{log}_{policy}" if policy in LEARNED else policy
-            late = who in last and last[who] > (1 + CLEARLY) * last["sjf"] and means[who] < means["sjf"]
+            own, sjf = costs.loc[who], costs.loc["sjf"]
+            late = own["makespan"] > (1 + CLEARLY) * sjf["makespan"] and means[who] < means["sjf"]
             cells.append(f"{_digits(means[who])} {FROM_END}" if late else _digits(means[who]))
             if who == "sjf":
-                cells += ["", "", ""]
+                cells += [""] * (1 + len(COSTS))
                 continue
-            cells += [difference(gaps.loc[who]), change(took[who], took["sjf"])]
-            cells.append(change(last[who], last["sjf"]) if who in last else "not kept")
+            cells += [difference(gaps.loc[who]), *(change(own[cost], sjf[cost]) for cost in COSTS)]
         written.append([name, *cells])
-    to = ["to SJF", "completion time to SJF", "makespan to SJF"]
+    to = ["to SJF", *(f"{name} to SJF" for name in COSTS.values())]
     return table(["policy", "openb", *to, "CloudSimPy", *to], written)
-
-
-def makespans(log: str) -> dict[str, float]:
-    """Return the mean makespan over loads of each policy that the claims name."""
-    found = layout.claims(HERE / "claims.csv")
-    mine = found["figure"].str.endswith(log) & found["claim"].str.startswith("The makespan")
-    said = found[mine].iloc[:, list(found.columns).index("verdict") + 1].str.cat(sep="; ")
-    pairs = re.findall(r"(?:at load \d+|,) (\w+) ([\d.]+)(?=[,:])", said)
-    each = pd.DataFrame(pairs, columns=["policy", "makespan"]).astype({"makespan": float})
-    return dict(each.groupby("policy")["makespan"].mean())
 
 
 def _digits(mean: float) -> str:

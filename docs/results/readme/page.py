@@ -4,12 +4,10 @@ Policy and runner-up are those of the lowest means on validation jobsets, before
 The numbers are of confirming jobsets, on which nothing was chosen.
 """
 
-import re
 import sys
 from pathlib import Path
 from typing import NamedTuple
 
-import layout
 import numpy as np
 import pandas as pd
 from layout import difference, number, table
@@ -171,29 +169,16 @@ def _fine(mean: float) -> str:
 
 
 def openb() -> str:
-    """Return what the gain on openb costs: PPO's means to SJF's, over loads, from the sentences of that run."""
-    found = layout.claims(page("deepk8s").HERE / "claims.csv")
-    found = found[found["figure"].str.endswith("openb")]
-    kinds = {"mean slowdown": "at most 13.5 %", "completion time": "0.2 % below SJF", "makespan": "The makespan"}
-    told = {
-        name: found.loc[found["claim"].str.contains(words, regex=False) & _about_sjf(found), "found"].iloc[0]
-        for name, words in kinds.items()
-    }
-    windows = {int(n) for n in re.findall(r"n = (\d+) jobsets", " ".join(told.values()))}
-    cells = [f"{100 * _ratio(text):+.0f} %" for text in told.values()]
-    head = ["openb, PPO against SJF", *told, "windows a load", "training seeds"]
-    return table(head, [["mean of three loads", *cells, ", ".join(map(str, sorted(windows))), "1"]])
-
-
-def _about_sjf(found: pd.DataFrame) -> "pd.Series[bool]":
-    return found["found"].str.contains(rf"{GAIN} [\d.]+, sjf [\d.]+", regex=True)
-
-
-def _ratio(text: str) -> float:
-    """Return how far the mean over loads of PPO's means is from that of SJF's."""
-    pairs = [(float(own), float(other)) for own, other in re.findall(rf"{GAIN} ([\d.]+), sjf ([\d.]+):", text)]
-    own, other = map(sum, zip(*pairs, strict=True))
-    return own / other - 1
+    """Return what the gain on openb costs: PPO's means to SJF's, over loads."""
+    rows = pd.read_csv(page("deepk8s").HERE / "jobsets.csv.gz").query(
+        "scenario == 'openb' and policy in [@GAIN, 'sjf']"
+    )
+    shown = {"mean_slowdown": "mean slowdown", **page("deepk8s").COSTS}
+    means = rows.groupby(["policy", "load"])[list(shown)].mean().groupby("policy").mean()
+    cells = [f"{100 * change:+.0f} %" for change in means.loc[GAIN] / means.loc["sjf"] - 1]
+    windows = rows.groupby(["policy", "load"])["jobset"].nunique().unique()
+    head = ["openb, PPO against SJF", *shown.values(), "windows a load", "training seeds"]
+    return table(head, [["mean of three loads", *cells, ", ".join(map(str, windows)), "1"]])
 
 
 def ahead() -> str:
