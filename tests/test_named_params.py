@@ -40,7 +40,10 @@ ADDS = {
     "groups_80": {"scenarios": {"shares_80"}, "recipes": {"dqn_source_80"}, "agents": {"controller_source_80"}},
     "objectives": {"agents": {"deeprm_time", "deeprm2_time"}},
     "plan": {
-        "plans": {"plan_hold", "plan_deeprm3", "plan_linear", "plan_deeprm_off", "plan_sjf", "plan_deepk8s_ppo"},
+        "plans": {
+            *("plan_hold", "plan_deeprm3", "plan_linear", "plan_deeprm_off", "plan_deeprm3_off"),
+            *("plan_sjf", "plan_deepk8s_ppo"),
+        },
     },
     "sizes": {"scenarios": {"slots_60", "bursts", "three"}, "transfers": {"slots_60", "bursts", "three"}},
 }

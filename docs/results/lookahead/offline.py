@@ -1,12 +1,13 @@
 """What looking ahead is worth where all jobs wait at the start, against a local search over schedules.
 
-    PYTHONPATH=. python docs/results/lookahead/offline.py
+    PYTHONPATH=. python docs/results/lookahead/offline.py [search]
 
-behind `evaluate agent` and `evaluate plan` of the rows of docs/params/offline.diff. Writes offline.csv.gz: mean
-slowdown of every test jobset by each policy, and by a local search from the schedule of the best heuristic, of so many
-schedules tried. Rows of `KEPT_AS_WAS` stay as they stand there.
+behind the stages of the rows of docs/params/offline.diff or plan.diff. Writes offline.csv.gz: mean slowdown of every
+test jobset by each policy of `POLICIES` that was run here and, if asked for, by a local search from the schedule of the
+best heuristic, of so many schedules tried. Rows of all others stay as they stand there.
 """
 
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -24,8 +25,7 @@ from pipeline.problems.pool.storage import read_jobsets
 HERE = Path(__file__).resolve().parent
 SCENARIO = "offline"
 LONG = tuple(f"{plan}deeprm_off_long{seed}" for plan in ("", "plan_") for seed in ("", "_2", "_3"))
-POLICIES = ("linear", *LONG)
-KEPT_AS_WAS = ("deeprm_off", "plan_linear", "plan_deeprm_off, one way")  # of the default run, by commit 1c28a89
+POLICIES = ("linear", "deeprm3_off", "plan_deeprm3_off", *LONG)
 TRIED = (100, 1_000, 10_000, 50_000)  # schedules
 KEPT = ["policy", "load", "jobset", "unfinished", "mean_slowdown"]
 
@@ -53,7 +53,8 @@ def searched(params: Params) -> pd.DataFrame:
 if __name__ == "__main__":
     settings = load_params()
     rows = storage.read_jobset_results(settings, SCENARIO, problem_of(settings, SCENARIO).tables)
-    before = pd.read_csv(HERE / "offline.csv.gz").query("policy in @KEPT_AS_WAS")
-    table = pd.concat([before[KEPT], rows[rows["policy"].isin(POLICIES)][KEPT], searched(settings)])
+    parts = [rows[rows["policy"].isin(POLICIES)][KEPT], *([searched(settings)] if "search" in sys.argv else [])]
+    new, before = pd.concat(parts), pd.read_csv(HERE / "offline.csv.gz")[KEPT]
+    table = pd.concat([before[~before["policy"].isin(new["policy"])], new])
     once = {"method": "gzip", "mtime": 0}
     table.to_csv(HERE / "offline.csv.gz", index=False, float_format="%.6g", compression=once)

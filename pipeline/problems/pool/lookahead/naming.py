@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from pipeline import storage
-from pipeline.config import Params, PoolCard, PoolPlan, PoolScenario
+from pipeline.config import AtOnce, Params, PoolCard, PoolPlan, PoolScenario
 from pipeline.core import CompiledRule, FloatArray, Observation, Policy
 from pipeline.lookahead.planner import Base, Liking, SearchBudget
 from pipeline.problems.pool.heuristics.scores import HEURISTICS
@@ -74,7 +74,7 @@ def plain_base(policy: Policy, masked: bool = True) -> Base[Player]:
 
 
 def network_base(card: PoolCard, weights: Mapping[str, FloatArray], scenario: PoolScenario) -> Base[Player]:
-    """Return a stored network as a base: `sets` plays on compiled, others are asked.
+    """Return a stored network as a base: `sets` plays on compiled, and so do scores while jobs arrive; others are asked.
 
     Raises:
         UserError: it was trained on another cluster than the scenario's, or its weights are not those of its card.
@@ -98,7 +98,7 @@ def network_base(card: PoolCard, weights: Mapping[str, FloatArray], scenario: Po
         return liked
 
     network = loaded.network
-    if isinstance(network, Scores):
+    if isinstance(network, Scores) and not isinstance(scenario.arrivals, AtOnce):
         return plain_base(loaded.policy)
     if not isinstance(network, Sets):
         return Base(loaded.policy, Ways(liking(network)), liking(network), loaded.masked)

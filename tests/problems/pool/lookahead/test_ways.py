@@ -120,21 +120,22 @@ def test_where_jobs_come_it_is_not_stirred_and_the_mean_counts() -> None:
     np.testing.assert_array_equal(total(results, "one"), total(results, "other"))
 
 
-def test_a_stored_network_plays_on_in_ways_where_all_jobs_are_known(params: Params) -> None:
+@pytest.mark.parametrize("agent", ["deeprm_off", "deeprm3_off"])
+def test_a_stored_network_plays_on_in_ways_where_all_jobs_are_known(params: Params, agent: str) -> None:
     row = params.pool_scenario("offline")
     cluster = Cluster.of(row)
-    card = card_of(params, "deeprm_off")
+    card = card_of(params, agent)
     base = network_base(card, weights_of(build(card.network, cluster, 3)), row)
     assert isinstance(base.player, Ways)
     plan = planned(params, "offline", cluster, base, SearchBudget(3, 8, 1_000, 200_000))
-    jobs = source(params, "offline", REPOSITORY).fresh(100, 7)
-    view = Batched(batch([jobs]), cluster, 500).observe(np.array([0]))
-    own, unstirred = base.policy(view, np.zeros(1)), stirred(base.player.liking)
-    assert unstirred(view, np.zeros(1)).tolist() == own.tolist()
-    looked = plan.asked(view, np.zeros(1))
+    origin, rows = source(params, "offline", REPOSITORY), np.arange(4)
+    view, none = Batched(batch([origin.fresh(100, 7 + k) for k in rows]), cluster, 500).observe(rows), np.zeros(4)
+    own, unstirred = base.policy(view, none), stirred(base.player.liking)
+    assert unstirred(view, none).tolist() == own.tolist()
+    looked = plan.asked(view, none)
     assert set(looked.values.futures[looked.action >= 0]) == {8}
     assert not looked.values.error.any()  # ways: of futures some differ
-    one = planned(params, "offline", cluster, base, SearchBudget(3, 1, 1_000, 200_000)).asked(view, np.zeros(1))
+    one = planned(params, "offline", cluster, base, SearchBudget(3, 1, 1_000, 200_000)).asked(view, none)
     assert (looked.values.cost <= one.values.cost).all()
     assert (looked.values.cost < one.values.cost).any()
     stream = planned(params, "offline", cluster._replace(arrivals_end=None), base, SearchBudget(12, 2, 20, 200_000))
