@@ -74,7 +74,7 @@ def plain_base(policy: Policy, masked: bool = True) -> Base[Player]:
 
 
 def network_base(card: PoolCard, weights: Mapping[str, FloatArray], scenario: PoolScenario) -> Base[Player]:
-    """Return a stored network as a base: `sets` plays on compiled, and so do scores while jobs arrive; others are asked.
+    """Return a stored network as a base: `sets` and, while jobs arrive, scores play on compiled; others are asked.
 
     Raises:
         UserError: it was trained on another cluster than the scenario's, or its weights are not those of its card.

@@ -120,12 +120,13 @@ def test_where_jobs_come_it_is_not_stirred_and_the_mean_counts() -> None:
     np.testing.assert_array_equal(total(results, "one"), total(results, "other"))
 
 
-@pytest.mark.parametrize("agent", ["deeprm_off", "deeprm3_off"])
-def test_a_stored_network_plays_on_in_ways_where_all_jobs_are_known(params: Params, agent: str) -> None:
+@pytest.mark.parametrize(("agent", "times"), [("deeprm_off", 1), ("deeprm3_off", 50)])  # its first scores are small
+def test_a_stored_network_plays_on_in_ways_where_all_jobs_are_known(params: Params, agent: str, times: int) -> None:
     row = params.pool_scenario("offline")
     cluster = Cluster.of(row)
     card = card_of(params, agent)
-    base = network_base(card, weights_of(build(card.network, cluster, 3)), row)
+    weights = {name: times * value for name, value in weights_of(build(card.network, cluster, 3)).items()}
+    base = network_base(card, weights, row)
     assert isinstance(base.player, Ways)
     plan = planned(params, "offline", cluster, base, SearchBudget(3, 8, 1_000, 200_000))
     origin, rows = source(params, "offline", REPOSITORY), np.arange(4)
