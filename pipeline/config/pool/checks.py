@@ -81,6 +81,8 @@ def _goes_with_the_recipe(where: str, name: str, agent: PoolAgent, recipe: Recip
         ("minibatches", recipe.minibatches, mixed and recipe.minibatches > 1, "1"),
         ("baseline", recipe.baseline, recipe.baseline == ("value" if mixed else "time"), "decision or leave_one_out"),
         ("falling", recipe.falling, not mixed and recipe.falling, "false"),
+        ("annealed", recipe.annealed, not mixed and recipe.annealed, "false"),
+        ("near", recipe.near, not mixed and recipe.near > 0, "0"),
     ):
         if wrong:
             shown = str(found).lower()

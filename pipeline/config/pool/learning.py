@@ -35,6 +35,9 @@ class Recipe(Frozen):
     learning_rate: Rate  # of the optimizer
     gamma: PositiveShare  # discount of what comes a step later
     entropy: Weight  # weight of the entropy, which keeps play varied
+    annealed: Annotated[bool, Field(exclude_if=lambda so: not so)] = False  # does that weight fall to 0, as `falling`?
+    # Weight of the divergence from the first policy, which keeps play near it. Of networks `sets` only, as `annealed`.
+    near: Annotated[Weight, Field(exclude_if=lambda weight: not weight)] = 0.0
     normalise: bool  # are advantages divided by their standard deviation?
     # Are advantages shares of what their jobset costs, so that all loads count alike?
     loads_alike: Annotated[bool, Field(exclude_if=lambda alike: not alike)] = False

@@ -1,6 +1,7 @@
 """`plan_sjf`, `plan_models/deeprm3/policy`, a row of `plans`: a policy by name, improved by looking ahead."""
 
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 
@@ -81,14 +82,14 @@ def network_base(card: PoolCard, weights: Mapping[str, FloatArray], scenario: Po
     """
     # torch: 2 s and 250 MB that heuristics do without
     from pipeline.problems.pool.networks.loading import must_match, restore
-    from pipeline.problems.pool.networks.network import Encoded, Scorer
+    from pipeline.problems.pool.networks.network import Scorer
     from pipeline.problems.pool.networks.scores import Scores
     from pipeline.problems.pool.networks.sets import Sets
 
     must_match(card, scenario)
     loaded = restore(card, weights)
 
-    def liking(scorer: Scorer[Encoded]) -> Liking:
+    def liking(scorer: Scorer[Any]) -> Liking:
         forward = scorer.frozen()
 
         def liked(view: Observation) -> FloatArray:

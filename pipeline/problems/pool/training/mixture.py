@@ -18,6 +18,7 @@ one for every step of the whole cluster's work. docs/results/deeprm3/future.py o
 """
 
 from collections.abc import Iterator, Sequence
+from copy import deepcopy
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -25,13 +26,13 @@ import numpy as np
 import torch
 
 from pipeline.config import Mixture, Recipe, ShortRunsAndStreams, StreamWindows
-from pipeline.core import FloatArray, IntArray, keys
+from pipeline.core import BoolArray, FloatArray, IntArray, keys
 from pipeline.errors import UserError
 from pipeline.learning.memory import Average, Memory
 from pipeline.learning.returns import decision_baseline, discounted, leave_one_out
 from pipeline.learning.update import Update
 from pipeline.problems.pool.networks.compiled_sets import SetWeights
-from pipeline.problems.pool.networks.loss import Loss
+from pipeline.problems.pool.networks.loss import NOBODY, Loss
 from pipeline.problems.pool.networks.sets import Sets
 from pipeline.problems.pool.nouns import Cluster, JobBatch, batch, repeat
 from pipeline.problems.pool.simulator.compiled.batch import Batched
@@ -112,14 +113,15 @@ def mixture(network: Sets, task: Task, config: Mixture, memory: Memory | None = 
     memory, recipe = memory or Memory(), task.gradient
     optimizer = torch.optim.Adam(network.parameters(), lr=recipe.learning_rate)
     memory.keep(optimizer=optimizer)
-    average = Average(network, recipe.average, memory)
+    average, start = Average(network, recipe.average, memory), deepcopy(network)
+    memory.keep(start=start)
     for step in range(memory.done + 1, config.updates + 1):
         average.begin()
         optimizer.zero_grad()
-        learned = by_chance(network, task, config, step)
+        left = (config.updates - step + 1) / config.updates
+        learned = by_chance(network, task, config, step, recipe.entropy * (left if recipe.annealed else 1.0), start)
         if learned.decisions:  # else no job had to wait for another: nothing to learn from
-            left = (config.updates - step + 1) / config.updates if recipe.falling else 1.0
-            take_step(network, optimizer, learned.decisions, recipe, left, step)
+            take_step(network, optimizer, learned.decisions, recipe, left if recipe.falling else 1.0, step)
         average.end()
         yield Update(step, learned.metrics)
 
@@ -132,19 +134,29 @@ class Learned:
     metrics: dict[str, float]
 
 
-def by_chance(network: Sets, task: Task, config: ShortRunsAndStreams, step: int) -> Learned:
+def by_chance(
+    network: Sets, task: Task, config: ShortRunsAndStreams, step: int, entropy_weight: float, start: Sets
+) -> Learned:
     """Play the jobsets of an update by chance, and add the gradient of all decisions."""
+    near, frozen = task.gradient.near, start.frozen()
     batches = list(_short(network, task, config, step))
     if config.streams is not None:
         number = step * MOST_JOBSETS + config.jobsets
         batches.append(windows(task, config.streams, network.compiled(), step, config.episodes, number))
     gains = [advantages(part, config.episodes, task.gradient) for part in batches]
-    entropy = sum(
-        network.add_gradient(part.played.observed, Loss(part.played.action, gain, True, task.gradient.entropy))
-        for part, gain in zip(batches, gains, strict=True)
-    )
+    entropy = 0.0
+    for part, gain in zip(batches, gains, strict=True):
+        seen = part.played.observed
+        first = chances(frozen(seen), seen.may) if near else NOBODY
+        entropy += network.add_gradient(seen, Loss(part.played.action, gain, True, entropy_weight, near, first))
     decisions = sum(len(gain) for gain in gains)
     return Learned(decisions, _report(batches, decisions, entropy))
+
+
+def chances(logits: FloatArray, may: BoolArray) -> FloatArray:
+    """Return the chances [D, A] of the legal actions."""
+    share = np.where(may, np.exp(logits - np.where(may, logits, -np.inf).max(axis=1, keepdims=True)), 0.0)
+    return np.asarray(share / share.sum(axis=1, keepdims=True), dtype=np.float64)
 
 
 def _short(network: Sets, task: Task, config: ShortRunsAndStreams, step: int) -> Iterator[LearningBatch]:

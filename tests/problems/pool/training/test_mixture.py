@@ -14,7 +14,7 @@ from pipeline.problems.pool.networks.relative import relative_buffer
 from pipeline.problems.pool.networks.sets import Sets
 from pipeline.problems.pool.nouns import Cluster, JobSet, batch
 from pipeline.problems.pool.simulator.compiled.batch import Batched
-from pipeline.problems.pool.training.mixture import LEAST, LearningBatch, advantages, left, mixture, windows
+from pipeline.problems.pool.training.mixture import LEAST, LearningBatch, advantages, chances, left, mixture, windows
 from pipeline.problems.pool.training.rolling import Rollout
 from pipeline.problems.pool.training.task import Task
 
@@ -219,6 +219,7 @@ def test_what_an_update_tells(recipe: Recipe) -> None:
 
 @pytest.mark.parametrize("config", [BRIEF, STREAMS_ONLY], ids=["both", "streams"])
 def test_a_training_that_was_killed_goes_on_to_the_same_bytes(recipe: Recipe, config: Mixture) -> None:
+    recipe = recipe.model_copy(update={"annealed": True, "near": 0.5})
     config = config.model_copy(update={"updates": 4})
     whole, expected, states = sets(), [], []
     memory = Memory()
@@ -250,6 +251,31 @@ def test_the_learning_rate_falls_to_nothing_in_a_line(recipe: Recipe) -> None:
             rates[falling].append(memory._parts["optimizer"].state_dict()["param_groups"][0]["lr"])
     assert rates[True] == pytest.approx([0.04, 0.03, 0.02, 0.01])
     assert rates[False] == [0.04] * 4
+
+
+def test_the_weight_of_the_entropy_falls_from_the_second_update_on(recipe: Recipe) -> None:
+    found: dict[bool, list[bytes]] = {}
+    for annealed in (False, True):
+        network = sets()
+        task = set_task(recipe.model_copy(update={"entropy": 1.0, "annealed": annealed}))
+        found[annealed] = [
+            content(network) for _ in mixture(network, task, SHORT_RUNS.model_copy(update={"updates": 2}))
+        ]
+    assert found[True][0] == found[False][0]
+    assert found[True][1] != found[False][1]
+
+
+def test_what_is_to_stay_near_its_first_policy_moves_less(recipe: Recipe) -> None:
+    moved = []
+    for near in (0.0, 10.0):
+        network, task = sets(hidden=8), set_task(recipe.model_copy(update={"learning_rate": 0.01, "near": near}))
+        simulator = Batched(batch(task.validation[120]), task.cluster, task.step_limit)
+        seen = network.encode(simulator.observe(simulator.rows))
+        before = chances(network.frozen()(seen), seen.may)
+        assert before.sum(axis=1) == pytest.approx(1.0)
+        list(mixture(network, task, SHORT_RUNS))
+        moved.append(np.abs(chances(network.frozen()(seen), seen.may) - before).max())
+    assert moved[0] > 2 * moved[1] > 0
 
 
 def test_a_training_that_diverges_is_stopped(recipe: Recipe) -> None:
