@@ -1,8 +1,8 @@
 """Tables of what the papers' texts say, run as they say it; the data lie beside each page's other data.
 
-Apply docs/params/as_published.diff or, for the scenarios that it adds, docs/params/deeprm_paper.diff, set `threads: 1`
-(for DeepRM2's seeds 2, as the default run has it), and run the stages of the agents and the heuristics of their
-scenarios. `python docs/results/as_published.py` there keeps what they had, of all tables or of those that are named;
+Apply docs/params/as_published.diff or, for what they add, deeprm_paper.diff or gradient.diff, set `threads: 1` (for
+DeepRM2's seeds and `gradient` 2, as the default run has it), and run the stages of the agents and the heuristics of
+their scenarios. `python docs/results/as_published.py` there keeps what they had, of all tables or of those named;
 `python docs/results/tables.py write` writes it.
 """
 
@@ -79,8 +79,18 @@ RESERVING = ("reserving_70", "reserving_110", "reserving_130")
 BASELINES = ("baseline_jobset", "baseline_value")
 POISSON = ("poisson_deeprm2_70_makespan", "poisson_deeprm_70_makespan")
 PAPER = (70, 110, 130, 184)  # percent, of eleven
+GRADIENT = ("gradient", "gradient_annealed", "gradient_near")
 OFFLINE = ("deeprm_off", "deeprm_off_2", "deeprm_off_3", "sjf", "tetris", "hold", "hold_long", "linear", "random")
 SHOWN: Mapping[str, Mapping[str, Shown | Course]] = {
+    "deeprm3": {
+        "policy gradient": Shown(
+            "online",
+            "mean_slowdown",
+            "hold_long",
+            (*GRADIENT, "gradient_pretrained", "deeprm3", "deeprm3_pretrained", "hold_long", "linear", "sjf"),
+        ),
+        "policy gradient, learning": Course(GRADIENT, (0, 25, 50, 100, 200, 300, 400, 500)),
+    },
     "deepk8s": {
         **_deepk8s("machines", "deepk8s", ("deepk8s_ppo_vector", "deepk8s_dagger_vector", "deepk8s_a3c")),
         **_deepk8s("alibaba", "alibaba"),

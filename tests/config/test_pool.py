@@ -99,6 +99,21 @@ WRONG: list[tuple[str, Any, str]] = [
         "recipes.ours.baseline: expected decision or leave_one_out for the reinforce of agent 'deeprm', got time",
     ),
     (
+        "scenarios__online__place_ahead",
+        "agent",
+        "scenarios.online.place_ahead: expected true, false or agents, got 'agent'",
+    ),
+    (
+        "recipes__ours__annealed",
+        True,
+        "recipes.ours.annealed: expected false for the reinforce of agent 'deeprm', got true",
+    ),
+    (
+        "recipes__ours__near",
+        0.5,
+        "recipes.ours.near: expected 0 for the reinforce of agent 'deeprm', got 0.5",
+    ),
+    (
         "recipes__ours__falling",
         True,
         "recipes.ours.falling: expected false for the reinforce of agent 'deeprm', got true",

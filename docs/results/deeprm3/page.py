@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 
+import as_published
 import numpy as np
 import pandas as pd
 from layout import difference, table
@@ -140,4 +141,5 @@ TABLES = {
     "tails on streams of 10 slots": lambda: tails("streams_10"),
     "other sizes and jobs": transfer,
     "learning curve": curve,
+    **as_published.tables("deeprm3"),
 }

@@ -2,7 +2,7 @@
 
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, Field, ValidationError, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, ValidationError, model_validator
 
 from pipeline.config.records import (
     Counts,
@@ -31,6 +31,12 @@ def _nothing(value: object) -> bool:
 
 def _known(value: object) -> bool:
     return value == "durations"
+
+
+def _who_places_ahead(value: object) -> object:
+    if value not in (True, False, "agents"):
+        raise ValueError(f"expected true, false or agents, got {value!r}")
+    return value
 
 
 class Synthetic(Frozen):
@@ -133,7 +139,7 @@ class PoolScenario(Frozen):
     # Jobs behind the slots that a policy can count; none is ever dropped.
     backlog: Annotated[int, Field(ge=0, le=100_000)]
     # May a job be given a start later than now? `agents`: by what was trained, and by no rule, as in DeepRM's paper.
-    place_ahead: bool | Literal["agents"]
+    place_ahead: Annotated[bool | Literal["agents"], BeforeValidator(_who_places_ahead)]
     # An episode is cut here, and its unfinished jobs are counted.
     step_limit: Annotated[int, Field(gt=0, le=100_000_000)]
     demand: str  # a name of `demands`
