@@ -20,10 +20,8 @@ from pipeline.steering.asking import Slurm, sure
 from pipeline.steering.book import Book
 from pipeline.steering.canary import Canary
 from pipeline.steering.competing import Pool, Queue, by_arrival, competing, why_left
-from pipeline.steering.factors import Drawn, drawn
-from pipeline.steering.journal import VERSION, Journal
-from pipeline.steering.outcomes import Outcomes
-from pipeline.steering.planning import Decided, changes, left_alone, look_after, some
+from pipeline.steering.journal import VERSION, Journal, Outcomes
+from pipeline.steering.planning import Decided, Drawn, changes, drawn, left_alone, look_after, some
 from pipeline.steering.releasing import Releasing
 from pipeline.steering.resetting import all_back, reset
 from pipeline.steering.rows import OddError, Reading

@@ -1,10 +1,15 @@
-"""What a policy is told of a Slurm: the state that a service is asked about, as JSON, and its order read back.
+"""State of a Slurm cluster as a policy sees it, as JSON, and the policy's order read back.
 
-A node that takes no jobs is one that something holds wholly. squeue tells how much a job holds in all and where, not
-how much on which node: it is told as even shares, cut where a node has no more.
+A node that takes no jobs appears as one that a job holds wholly. squeue prints how much a job holds in all and where,
+but not how much on which node: the state has even shares, cut where a node has no more. A list of nodes is expanded:
+
+>>> expanded("n[08-10,12],gpu1,r[1-2]c[1-2]")
+['n08', 'n09', 'n10', 'n12', 'gpu1', 'r1c1', 'r1c2', 'r2c1', 'r2c2']
 """
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import product
 from typing import NamedTuple
 
 from pydantic import BaseModel, ValidationError
@@ -13,13 +18,57 @@ from pipeline.config.records import first_problem
 from pipeline.core import Json
 from pipeline.errors import UserError
 from pipeline.steering.competing import Pool
-from pipeline.steering.hostlists import expanded
 from pipeline.steering.rows import JobRow, OddError
 
 KNOWN = ("cpu", "memory", "gpu")  # resources, as scenarios name them
 MOST_WAITING = 2000  # of one state; those behind them keep Slurm's order
 ENDLESS_S = 365 * 86_400.0  # that a job without a limit is told to run
 LEAST_S = 1.0
+MOST_NODES = 20_000  # of one list
+PART = re.compile(r"[^,\[\]]*(?:\[[^\[\]]+\][^,\[\]]*)*")
+PIECE = re.compile(r"\[([^\[\]]+)\]|([^\[\]]+)")
+RANGE = re.compile(r"(\d{1,9})(?:-(\d{1,9}))?", re.ASCII)
+
+
+def expanded(text: str) -> list[str]:
+    """Return the names of a list of nodes, in its order.
+
+    Raises:
+        OddError: it is none, or longer than any cluster's.
+    """
+    found: list[str] = []
+    for part in _parts(text):
+        pieces = [_numbers(inside, text) if inside else [plain] for inside, plain in PIECE.findall(part)]
+        count = 1
+        for piece in pieces:
+            count *= len(piece)
+        if len(found) + count > MOST_NODES:
+            raise OddError(f"a list of more than {MOST_NODES} nodes")
+        found += ["".join(names) for names in product(*pieces)]
+    return found
+
+
+def _parts(text: str) -> Iterator[str]:
+    at = 0
+    while at < len(text):
+        match = PART.match(text, at)
+        if match is None or not match[0] or (match.end() < len(text) and text[match.end()] != ","):
+            raise OddError(f"expected a list of nodes, found {text[:60]!r}")
+        yield match[0]
+        at = match.end() + 1
+
+
+def _numbers(inside: str, text: str) -> list[str]:
+    found: list[str] = []
+    for one in inside.split(","):
+        match = RANGE.fullmatch(one)
+        if match is None:
+            raise OddError(f"expected a list of nodes, found {text[:60]!r}")
+        first, last = int(match[1]), int(match[2] or match[1])
+        if not 0 <= last - first < MOST_NODES:
+            raise OddError(f"expected a list of nodes, found {text[:60]!r}")
+        found += [str(number).zfill(len(match[1])) for number in range(first, last + 1)]
+    return found
 
 
 class _Ranked(BaseModel):

@@ -10,8 +10,21 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
-from pipeline.tracking.record import SOURCE, WITHOUT, Begin, Curve, End, Event, Figure, Inputs, Metrics, Policy, Tags
-from pipeline.tracking.spool import taken, waiting
+from pipeline.tracking.record import (
+    SOURCE,
+    WITHOUT,
+    Begin,
+    Curve,
+    End,
+    Event,
+    Figure,
+    Inputs,
+    Metrics,
+    Policy,
+    Tags,
+    taken,
+    waiting,
+)
 from pipeline.tracking.store import Store, check, lock, parent_of, run_of
 from pipeline.tracking.stored_outputs import StoredOutputs
 
