@@ -95,23 +95,35 @@ def files(folder: Path) -> list[Path]:
     return [*sorted(folder.glob("journal.??????.jsonl")), folder / JOURNAL]
 
 
-def rows(folder: Path) -> Iterator[Mapping[str, Json]]:
-    """Yield the rows of a journal in order; a line that was never written whole is skipped.
+class Line(NamedTuple):
+    """A line of a journal."""
+
+    path: Path
+    number: int
+    row: Mapping[str, Json] | None  # none: it was never written whole
+
+
+def lines(folder: Path) -> Iterator[Line]:
+    """Yield the lines of a journal in order.
 
     Raises:
         UserError: there is no journal.
     """
     if not (folder / JOURNAL).exists():
-        raise UserError(f"{folder / JOURNAL}: not found; a controller writes it")
+        raise UserError(f"{folder / JOURNAL}: not found; expected the --folder of a controller")
     for path in files(folder):
         with path.open("rb") as stream:
-            for line in stream:
+            for number, text in enumerate(stream, start=1):
                 try:
-                    row = json.loads(line)
+                    row = json.loads(text)
                 except (ValueError, RecursionError):
-                    continue
-                if isinstance(row, dict):
-                    yield row
+                    row = None
+                yield Line(path, number, row if isinstance(row, dict) else None)
+
+
+def rows(folder: Path) -> Iterator[Mapping[str, Json]]:
+    """Yield the rows of the lines that were written whole; raise as `lines` does."""
+    return (line.row for line in lines(folder) if line.row is not None)
 
 
 def _key(path: Path) -> bytes:
@@ -144,7 +156,7 @@ class Gone(NamedTuple):
             "user": user,
             "partition": ",".join(job.partitions),
             "submit": job.submitted,
-            "eligible": _arrived(job),
+            "eligible": job.arrived,
             "start": job.started if job.state in HOLDING else None,
             "end": self.end,
             "limit_s": job.limit_s,
@@ -153,10 +165,6 @@ class Gone(NamedTuple):
             "could_start": self.could,
             "open": self.open,
         }
-
-
-def _arrived(job: JobRow) -> float:
-    return job.submitted if job.eligible is None else job.eligible
 
 
 class Outcomes:
@@ -176,7 +184,7 @@ class Outcomes:
         there = {job.number: job for job in reading.jobs if job.state in (PENDING, *HOLDING)}
         could = {number for number, job in there.items() if number in let_go or _could_start(job, reading.now)}
         there |= {number: job._replace(eligible=None) for number, job in there.items() if number in let_go}
-        since = [_arrived(there[number]) for number in could]
+        since = [there[number].arrived for number in could]
         open_ = min((time for time in since if reading.now - time <= OPEN_S), default=None)
         for number, job in self._seen.items():
             now = there.get(number)

@@ -123,14 +123,14 @@ def resources_of(example: Mapping[str, Json], scenario: str) -> tuple[str, ...]:
 
 def state_of(pool: Pool, now: float, resources: Sequence[str], unit_s: float) -> Json:
     """Return what a policy is asked about, in the scenario's resources and units of time."""
-    waiting = sorted(pool.waiting, key=lambda job: (_arrived(job, now), job.number))[:MOST_WAITING]
+    waiting = sorted(pool.waiting, key=lambda job: (min(job.arrived, now), job.number))[:MOST_WAITING]
     return {
         "now": now / unit_s,
         "machines": [{"name": node.name, "has": _of(node.units, resources)} for node in pool.nodes],
         "waiting": [
             {
                 "id": str(job.array),
-                "arrived": _arrived(job, now) / unit_s,
+                "arrived": min(job.arrived, now) / unit_s,
                 "duration": _length(job) / unit_s,
                 "demand": {name: job.units[name] / job.nodes for name in resources if job.units[name]},
                 "nodes": job.nodes,
@@ -139,10 +139,6 @@ def state_of(pool: Pool, now: float, resources: Sequence[str], unit_s: float) ->
         ],
         "running": _running(pool, now, resources, unit_s),
     }
-
-
-def _arrived(job: JobRow, now: float) -> float:
-    return min(job.submitted if job.eligible is None else job.eligible, now)
 
 
 def _length(job: JobRow) -> float:
