@@ -17,6 +17,7 @@ from pydantic import BaseModel, ValidationError
 from pipeline.config.records import first_problem
 from pipeline.core import Json
 from pipeline.errors import UserError
+from pipeline.problems.machines.live.state import MachinesDecision
 from pipeline.steering.competing import Pool
 from pipeline.steering.rows import JobRow, OddError
 
@@ -71,39 +72,11 @@ def _numbers(inside: str, text: str) -> list[str]:
     return found
 
 
-class _Ranked(BaseModel):
-    job: str
-    score: float | None = None
-
-
 class Start(NamedTuple):
     """A job that is to start now."""
 
     job: int
     nodes: tuple[str, ...]
-
-
-class _Start(BaseModel):
-    job: str
-    machines: tuple[str, ...]
-
-
-class Wanted(BaseModel):
-    """Of a decision, what matters here."""
-
-    order: tuple[_Ranked, ...]
-    starts: tuple[_Start, ...] = ()
-    never: tuple[str, ...] = ()
-
-    @property
-    def scores(self) -> list[float | None]:
-        """Return what the policy thinks of each, in the same order."""
-        return [one.score for one in self.order]
-
-    @property
-    def numbers(self) -> list[int]:
-        """Return the jobs by number, the first to start at the head."""
-        return [int(one.job) for one in self.order]
 
 
 def resources_of(example: Mapping[str, Json], scenario: str) -> tuple[str, ...]:
@@ -206,35 +179,28 @@ def checked(model: type[BaseModel], told: Json) -> BaseModel:
         raise OddError(first_problem(error, told, "what Slurm told")) from None
 
 
-def scored(decision: Mapping[str, object], pool: Pool) -> Wanted:
-    """Return what a decision wants, its order held to the queue.
+def scored(decision: MachinesDecision, pool: Pool) -> tuple[list[int], list[float | None]]:
+    """Return the jobs of a decision's order by number, the first to start at the head, and the score of each.
 
     Raises:
-        OddError: it speaks of other jobs.
+        OddError: the order names other jobs.
     """
-    wanted = Wanted.model_validate(decision)
-    found = wanted.numbers
-    there = {job.array for job in pool.waiting}
-    if len(set(found)) != len(found) or not set(found) <= there:
+    found = [int(one.job) for one in decision.order]
+    if len(set(found)) != len(found) or not set(found) <= {job.array for job in pool.waiting}:
         raise OddError("the policy's order is none of these jobs")
-    return wanted
+    return found, [one.score for one in decision.order]
 
 
-def started(decision: Mapping[str, object], pool: Pool) -> tuple[list[Start], list[int]]:
+def started(decision: MachinesDecision, pool: Pool) -> tuple[list[Start], list[int]]:
     """Return the jobs that a decision starts and where, in its order, and those that no nodes of the queue could hold.
 
     Raises:
-        OddError: it speaks of other jobs or nodes.
+        OddError: it names other jobs or nodes.
     """
-    found = Wanted.model_validate(decision)
-    starts = [Start(int(one.job), one.machines) for one in found.starts]
-    never = [int(job) for job in found.never]
-    numbers, nodes = [one.job for one in starts] + never, {node.name for node in pool.nodes}
-    there = {job.array for job in pool.waiting}
-    if (
-        len(set(numbers)) != len(numbers)
-        or not set(numbers) <= there
-        or not {n for o in starts for n in o.nodes} <= nodes
-    ):
+    starts = [Start(int(one.job), one.machines) for one in decision.starts]
+    never = [int(job) for job in decision.never]
+    jobs, nodes = [one.job for one in starts] + never, {name for one in starts for name in one.nodes}
+    known = set(jobs) <= {job.array for job in pool.waiting} and nodes <= {node.name for node in pool.nodes}
+    if len(set(jobs)) != len(jobs) or not known:
         raise OddError("the policy starts none of these jobs on these nodes")
     return starts, never

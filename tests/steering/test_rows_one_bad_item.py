@@ -29,7 +29,7 @@ def asked(
     state = checked(live.state, state_of(pool, NOW, ("cpu", "memory"), unit_s))
     decision = live.decider(params, "machines", "sjf", {})(state)
     assert isinstance(decision, MachinesDecision)
-    return scored(decision.model_dump(), pool).numbers, decision, queue.left
+    return scored(decision, pool)[0], decision, queue.left
 
 
 @pytest.mark.parametrize(
