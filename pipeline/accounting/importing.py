@@ -15,8 +15,7 @@ import pandera.pandas as pa
 from pipeline.accounting.dumps import dump_rows
 from pipeline.accounting.fields import Unread, is_unknown, read_each, state
 from pipeline.accounting.jobs import COMPLETED, jobs_among, one_by_one
-from pipeline.accounting.users import new_key, pseudonyms, read_key, store_key
-from pipeline.accounting.written import account_of, made
+from pipeline.accounting.written import account_of, made, new_key, pseudonyms, read_key, store_key
 from pipeline.core import FloatArray
 from pipeline.errors import UserError
 from pipeline.logs.lines import CHUNK

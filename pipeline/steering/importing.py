@@ -13,8 +13,7 @@ import pandas as pd
 import pandera.pandas as pa
 
 from pipeline.accounting.jobs import COMPLETED, JOBS, YEAR
-from pipeline.accounting.users import MOST
-from pipeline.accounting.written import account_of, made
+from pipeline.accounting.written import MOST, account_of, made
 from pipeline.errors import UserError
 from pipeline.schemas.columns import integers, table
 from pipeline.steering.journal import JOURNAL, Line, lines

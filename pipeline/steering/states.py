@@ -14,12 +14,13 @@ from typing import NamedTuple
 
 from pydantic import BaseModel, ValidationError
 
+from pipeline.config import Params
 from pipeline.config.records import first_problem
 from pipeline.core import Json
 from pipeline.errors import UserError
-from pipeline.problems.machines.live.state import MachinesDecision
-from pipeline.steering.competing import Pool
-from pipeline.steering.rows import JobRow, OddError
+from pipeline.problems.machines.live.state import MachinesDecision, MachinesState
+from pipeline.steering.competing import Pool, without_jobs
+from pipeline.steering.rows import JobRow, NodeRow, OddError
 
 KNOWN = ("cpu", "memory", "gpu")  # resources, as scenarios name them
 MOST_WAITING = 2000  # of one state; those behind them keep Slurm's order
@@ -204,3 +205,19 @@ def started(decision: MachinesDecision, pool: Pool) -> tuple[list[Start], list[i
     if len(set(jobs)) != len(jobs) or not known:
         raise OddError("the policy starts none of these jobs on these nodes")
     return starts, never
+
+
+def misfits(params: Params, scenario: str, nodes: Sequence[NodeRow]) -> Iterator[str]:
+    """Yield a line for each queue whose nodes a model of a scenario does not know, and for which it decides nothing."""
+    from pipeline.live.deciding import RefusedError
+    from pipeline.problems.machines.live.deciding import from_state, must_know
+    from pipeline.problems.machines.user_jobs import park_of
+
+    park = park_of(params, scenario)
+    for pool in without_jobs(nodes):
+        state = checked(MachinesState, state_of(pool, 0.0, park.resources, 1.0))
+        assert isinstance(state, MachinesState)
+        try:
+            must_know(from_state(params, scenario, state), park)
+        except RefusedError as error:
+            yield f"{', '.join(pool.partitions)}: the model refuses these nodes ({error}): Slurm's own order stands"

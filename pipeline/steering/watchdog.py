@@ -37,7 +37,7 @@ class Watched:
     """The controller's end of it."""
 
     def __init__(self, folder: Path, lock: BinaryIO, sign: socket.socket, tick_s: float) -> None:
-        theirs, self._pipe = os.pipe()
+        theirs, self.pipe = os.pipe()  # whoever changes something for the controller must hold it
         silent_s = max(SILENT_S, 20 * tick_s)
         words = [sys.executable, "-m", "pipeline.steering.watchdog", str(folder), str(os.getpid())]
         held = (theirs, lock.fileno(), sign.fileno())
@@ -50,11 +50,6 @@ class Watched:
         os.close(theirs)
 
     @property
-    def pipe(self) -> int:
-        """Return what whoever changes something for the controller must hold."""
-        return self._pipe
-
-    @property
     def alive(self) -> bool:
         """Return whether it watches."""
         return self._process.poll() is None
@@ -62,14 +57,14 @@ class Watched:
     def alive_still(self) -> None:
         """Tell it that the controller goes round."""
         with contextlib.suppress(OSError):  # it was killed
-            os.write(self._pipe, b"+")
+            os.write(self.pipe, b"+")
 
     def done(self, clean: bool) -> None:
         """Let it go: nothing is left to take back, or all is now its own."""
         if clean:
             with contextlib.suppress(OSError):
-                os.write(self._pipe, DONE)
-        os.close(self._pipe)
+                os.write(self.pipe, DONE)
+        os.close(self.pipe)
 
 
 def main(words: Sequence[str]) -> int:

@@ -25,7 +25,7 @@ from pipeline.tracking.record import (
     taken,
     waiting,
 )
-from pipeline.tracking.store import Store, check, lock, parent_of, run_of
+from pipeline.tracking.store import Store, check_database, lock, parent_of, run_of
 from pipeline.tracking.stored_outputs import StoredOutputs
 
 if TYPE_CHECKING:
@@ -118,7 +118,8 @@ class Delivery:
 
     @property
     def _client(self) -> "MlflowClient":
-        check(self.store)
+        if self.store.file is not None:
+            check_database(self.store.file)
         return self.store.client
 
     @property
