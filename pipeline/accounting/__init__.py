@@ -1,5 +1,5 @@
-"""What a site's own scheduler wrote of its jobs, made into a job table and a log that the rest reads.
+"""A job table and a log that the pipeline can read, from what a site's own scheduler wrote of its jobs.
 
-`dumps` reads rows of text, `records` makes numbers of them, `jobs` says which of them are jobs and why the others are
-not, `written` writes them, and `importing` does all of it.
+`dumps` reads rows of text, `importing` makes numbers of them and runs the import, `jobs` says which of them are jobs
+and why the others are not, `written` writes them.
 """

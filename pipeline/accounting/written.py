@@ -1,5 +1,14 @@
-"""The files of an import: a job table, a log in the Standard Workload Format, and what became of every row."""
+"""Files of an import: a job table, a log in the Standard Workload Format, and the fate of every row.
 
+Users and accounts become numbers that identify nobody without the key. A number is the head of a name's HMAC-SHA-256:
+the same key gives a user the same number in every import, and without it names cannot be tried out.
+"""
+
+import hashlib
+import hmac
+import os
+import secrets
+import stat
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
@@ -9,6 +18,7 @@ import pandas as pd
 import pandera.pandas as pa
 
 from pipeline.accounting.jobs import COMPLETED
+from pipeline.errors import UserError
 from pipeline.logs.lines import FIELDS
 from pipeline.problems.machines.user_jobs import user_job_columns
 from pipeline.scheduling.user_jobs import user_jobs_schema
@@ -31,6 +41,9 @@ ACCOUNT = table(
     unique=(),
 )
 SWF = pa.DataFrameSchema({f"field_{k}": integers(-1) for k in range(1, FIELDS + 1)}, strict=True, name="Swf")
+LEAST = 16  # bytes of a key
+MOST = 2**31 - 1  # numbers are from 1 up to it, as the readers of SWF take them
+ONLY_MINE = 0o600
 
 
 def account_of(rows: Iterable[tuple[str, str, str, int, int]]) -> pd.DataFrame:
@@ -116,3 +129,50 @@ def most_held(jobs: pd.DataFrame) -> int:
     times = np.concatenate([jobs["start"] + jobs["duration"], jobs["start"]])
     change = np.concatenate([-jobs["cpus"], jobs["cpus"]])
     return int(change[np.lexsort((change, times))].cumsum().max())
+
+
+def read_key(path: Path) -> bytes:
+    """Return the key of a file.
+
+    Raises:
+        UserError: there is none, it is short, or others could read it.
+    """
+    try:
+        mode, key = stat.S_IMODE(path.stat().st_mode), path.read_bytes().strip()
+    except OSError as error:
+        raise UserError(f"{path}: cannot be read ({error.strerror})") from error
+    if mode & 0o077:
+        raise UserError(f"{path}: expected a key that only its owner may read (mode 600), found mode {mode:o}")
+    if len(key) < LEAST:
+        raise UserError(f"{path}: expected a key of {LEAST} bytes or more, found {len(key)}")
+    return key
+
+
+def new_key() -> bytes:
+    """Return a key that nobody has yet."""
+    return secrets.token_hex(32).encode()
+
+
+def store_key(path: Path, key: bytes) -> None:
+    """Store a key where only its owner can read it, and where none is yet."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, ONLY_MINE), "wb") as stream:
+            stream.write(key + b"\n")
+    except OSError as error:
+        raise UserError(f"{path}: cannot be written ({error.strerror})") from error
+
+
+def pseudonyms(names: Iterable[str], key: bytes) -> dict[str, int]:
+    """Return a number of each name; -1 of none.
+
+    Raises:
+        UserError: two names get one number.
+    """
+    numbers: dict[str, int] = {}
+    for name in sorted(set(names) - {""}):
+        digest = hmac.new(key, name.encode(), hashlib.sha256).digest()
+        numbers[name] = 1 + int.from_bytes(digest[:8]) % MOST
+    if len(set(numbers.values())) < len(numbers):
+        raise UserError("two users get one number by this key: use another with --key-file")
+    return numbers | {"": -1}

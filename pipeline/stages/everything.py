@@ -22,7 +22,7 @@ from pipeline.report.templating import TEMPLATES
 from pipeline.stages import farm, prune, report
 from pipeline.storage import revisions
 from pipeline.tracking.digests import LOCK, dvc_waits
-from pipeline.tracking.spool import waiting
+from pipeline.tracking.record import waiting
 from pipeline.tracking.store import database
 
 ENDED_S = 5.0  # in which what is told to end does so

@@ -12,6 +12,7 @@ from pipeline.steering.asking import Slurm
 from pipeline.steering.rows import OddError
 from pipeline.steering.running import steer
 from pipeline.steering.settings import Mode, Settings
+from pipeline.steering.states import misfits
 from pipeline.storage.files import OWNER, write
 
 
@@ -31,8 +32,6 @@ def run(params: Params, scenario: str, policy: str, limit_ms: float, settings: S
 
             must_be_replayed(named.place)
         if Path(named.place).is_dir():
-            from pipeline.steering.fitting import misfits
-
             with suppress(OddError, UserError):  # what cannot be read is told below
                 for line in misfits(params, scenario, Slurm().read().nodes):
                     say(f"steer: {line}")

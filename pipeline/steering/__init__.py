@@ -1,6 +1,6 @@
-"""A controller beside slurmctld: a policy's order of the queue becomes SiteFactor of jobs, and can be taken back.
+"""A controller next to slurmctld: turns a policy's order of the queue into SiteFactors of jobs, and can take it back.
 
-`rows` and `hostlists` read what Slurm's commands print, `asking` calls them, `competing` says which jobs stand against
-each other, `states` tells a policy of them, `factors` turns its order into as few changes as do, `book` remembers what
-was set, `controller` goes round, and `watchdog` takes all of it back when the controller does not.
+`rows` reads what Slurm's commands print, `asking` calls them, `competing` finds the jobs that compete with each other,
+`states` describes them to a policy, `planning` turns its order into as few changes as possible, `book` remembers what
+was set, `controller` runs the loop, and `watchdog` takes everything back when the controller does not.
 """

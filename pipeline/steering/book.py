@@ -12,7 +12,7 @@ from pathlib import Path
 from time import monotonic, sleep
 from typing import BinaryIO
 
-from pydantic import BaseModel, ConfigDict, ValidationError, field_validator
+from pydantic import BaseModel, ConfigDict, ValidationError
 
 from pipeline.errors import UserError
 from pipeline.progress import say
@@ -36,12 +36,6 @@ class Entry(BaseModel):
     told: bool = False  # slurmctld took it, so that the next reading must show it
     misses: int = 0
     gone: float | None = None  # since when the job is not there; one that slurmctld forgot to have ended comes back
-
-    @field_validator("before", mode="before")
-    @classmethod
-    def _of_one(cls, kept: object) -> object:
-        """Accept the single number that earlier versions wrote."""
-        return ((kept,) if kept else ()) if isinstance(kept, int) else kept
 
     @property
     def frozen(self) -> bool:

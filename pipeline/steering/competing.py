@@ -75,8 +75,7 @@ def _pool(
 
 def by_arrival(pool: Pool) -> list[int]:
     """Return the jobs of a pool by number, the first to have come at the head."""
-    arrived = {job.array: job.submitted if job.eligible is None else job.eligible for job in pool.waiting}
-    return sorted(arrived, key=lambda number: (arrived[number], number))
+    return [job.array for job in sorted(pool.waiting, key=lambda job: (job.arrived, job.array))]
 
 
 def why_left(left: Mapping[int, str]) -> dict[str, int]:

@@ -14,21 +14,20 @@ import numpy as np
 
 from pipeline.core import Json
 from pipeline.errors import UserError
+from pipeline.problems.machines.live.state import MachinesDecision
 from pipeline.progress import say
 from pipeline.serving.desk import Desk
 from pipeline.steering.asking import Slurm, sure
 from pipeline.steering.book import Book
 from pipeline.steering.canary import Canary
 from pipeline.steering.competing import Pool, Queue, by_arrival, competing, why_left
-from pipeline.steering.factors import Drawn, drawn
-from pipeline.steering.journal import VERSION, Journal
-from pipeline.steering.outcomes import Outcomes
-from pipeline.steering.planning import Decided, changes, left_alone, look_after, some
+from pipeline.steering.journal import VERSION, Journal, Outcomes
+from pipeline.steering.planning import Decided, Drawn, changes, drawn, left_alone, look_after, some
 from pipeline.steering.releasing import Releasing
 from pipeline.steering.resetting import all_back, reset
 from pipeline.steering.rows import OddError, Reading
 from pipeline.steering.settings import Mode, Settings
-from pipeline.steering.states import Start, Wanted, checked, resources_of, scored, started, state_of
+from pipeline.steering.states import Start, checked, resources_of, scored, started, state_of
 from pipeline.steering.status import Status
 from pipeline.steering.watchdog import Watched
 
@@ -179,23 +178,26 @@ class Controller:
         try:
             state = checked(self.desk.live.state, state_of(pool, now, self.resources, self.settings.unit_s))
             reply = await self.desk.decide(state)
-            wanted = scored(reply.decision, pool)
-            order: Sequence[int] | None = None if reply.fell_back else wanted.numbers
+            decision = MachinesDecision.model_validate(reply.decision)
+            numbers, scores = scored(decision, pool)
+            order: Sequence[int] | None = None if reply.fell_back else numbers
             drawn_so = None
             if order and self.settings.draw:
-                order, drawn_so = self._drawn(pool, wanted)
-            starts, never = started(reply.decision, pool) if self.settings.mode is Mode.RELEASE else ([], [])
+                order, drawn_so = self._drawn(pool, numbers, scores)
+            starts, never = started(decision, pool) if self.settings.mode is Mode.RELEASE else ([], [])
         except UserError as error:  # no policy answers: held jobs go in order of arrival
             held = by_arrival(pool) if self.settings.mode is Mode.RELEASE else []
             return Decided(pool, None, *who, str(error), [Start(number, ()) for number in held])
         return Decided(pool, order, *who, reply.why, starts, never, drawn_so)
 
-    def _drawn(self, pool: Pool, wanted: Wanted) -> tuple[Sequence[int], dict[str, float]]:
+    def _drawn(
+        self, pool: Pool, numbers: Sequence[int], scores: Sequence[float | None]
+    ) -> tuple[Sequence[int], dict[str, float]]:
         """Return an order that is drawn, anew where other jobs wait than at the last draw."""
-        there, before = frozenset(wanted.numbers), self._draws.get(pool.partitions)
+        there, before = frozenset(numbers), self._draws.get(pool.partitions)
         found = before[1] if before and before[0] == there else None
         if found is None:
-            found = drawn(wanted.numbers, wanted.scores, self.settings.draw, self.rng)
+            found = drawn(numbers, scores, self.settings.draw, self.rng)
             self._draws[pool.partitions] = (there, found)
         return found.order, {"temperature": self.settings.draw, "head": found.head, "log": found.log}
 

@@ -5,22 +5,18 @@ ended is not known; it counts as completed. Of decisions there is a row for each
 with the probability with which it was drawn: 1 where the policy does not draw.
 """
 
-import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 import pandera.pandas as pa
 
 from pipeline.accounting.jobs import COMPLETED, JOBS, YEAR
-from pipeline.accounting.users import MOST
-from pipeline.accounting.written import account_of, made
-from pipeline.core import Json
+from pipeline.accounting.written import MOST, account_of, made
 from pipeline.errors import UserError
 from pipeline.schemas.columns import integers, table
-from pipeline.steering.journal import JOURNAL, files
+from pipeline.steering.journal import JOURNAL, Line, lines
 from pipeline.steering.replaying import Ran
 from pipeline.storage.files import check_table, write
 
@@ -49,23 +45,15 @@ DECISIONS = table(
 )
 
 
-class Line(NamedTuple):
-    """A row of a journal, and where it stands."""
-
-    path: Path
-    number: int
-    row: Mapping[str, Json] | None  # none: it is torn
-
-
 def run(folder: Path, out: Path) -> list[str]:
     """Import the journal of a folder, and return what to say of it.
 
     Raises:
         UserError: there is no journal, or no job ended in it; nothing is written then.
     """
-    lines = list(_lines(folder))
-    jobs, dropped = _jobs(lines, folder)
-    decisions = check_table(_decisions(lines, folder), DECISIONS, str(out / "decisions.csv"))
+    found = list(lines(folder))
+    jobs, dropped = _jobs(found, folder)
+    decisions = check_table(_decisions(found), DECISIONS, str(out / "decisions.csv"))
     users = {name: 1 + int(name, 16) % MOST if name else -1 for name in {*jobs["user"], ""}}
     account = _account(dropped)
     content = made(out, jobs, users, account)  # all of it, before the first is written
@@ -80,24 +68,11 @@ def run(folder: Path, out: Path) -> list[str]:
     ]
 
 
-def _lines(folder: Path) -> Iterator[Line]:
-    if not (folder / JOURNAL).exists():
-        raise UserError(f"{folder / JOURNAL}: not found; expected the --folder of a controller")
-    for path in files(folder):
-        with path.open("rb") as stream:
-            for number, text in enumerate(stream, start=1):
-                try:
-                    row = json.loads(text)
-                except (ValueError, RecursionError):
-                    row = None
-                yield Line(path, number, row if isinstance(row, dict) else None)
-
-
-def _jobs(lines: Sequence[Line], folder: Path) -> tuple[pd.DataFrame, list[tuple[str, str, Line]]]:
+def _jobs(written: Sequence[Line], folder: Path) -> tuple[pd.DataFrame, list[tuple[str, str, Line]]]:
     """Return JOBS, and of each row that is none or was mended, which of both and why."""
     found: dict[tuple[int, float], dict[str, str | float | int]] = {}
     said: list[tuple[str, str, Line]] = []
-    for line in lines:
+    for line in written:
         if line.row is None:
             said.append(("dropped", TORN, line))
         elif line.row.get("kind") == "left":
@@ -150,9 +125,9 @@ def _job(ran: Ran) -> dict[str, str | float | int]:
     }
 
 
-def _decisions(lines: Sequence[Line], folder: Path) -> pd.DataFrame:
+def _decisions(written: Sequence[Line]) -> pd.DataFrame:
     rows = []
-    for line in lines:
+    for line in written:
         pools = line.row.get("pools") if line.row and line.row.get("kind") == "tick" else None
         for pool in pools if isinstance(pools, list) else ():
             if not isinstance(pool, dict) or not pool.get("order"):

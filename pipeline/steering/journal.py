@@ -1,6 +1,10 @@
-"""What was read, decided, set and seen to happen: a JSON object a line, written to the disk each tick, and rotated.
+"""Journal of what was read, decided, set and seen to happen, and the outcomes of jobs as readings show them.
 
-Users are told apart by a keyed digest whose key lies beside the journal; names of jobs are never read.
+A row is a JSON object on a line of its own, written to the disk each tick; files are rotated. Users appear as a keyed
+digest whose key is in the same folder; names of jobs are never read.
+
+A job ends when a reading no longer has it, up to a tick late. A job that waited at one reading and is gone at the next
+is only known to be gone: it ran for less than a tick or was cancelled.
 """
 
 import hashlib
@@ -8,17 +12,20 @@ import hmac
 import json
 import os
 import secrets
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
 from pathlib import Path
+from typing import NamedTuple
 
 from pipeline.core import Json
 from pipeline.errors import UserError
+from pipeline.steering.rows import HOLDING, PENDING, JobRow, Reading
 from pipeline.storage.files import open_private, private_folder
 
 JOURNAL, KEY = "journal.jsonl", "users.key"
 VERSION = 1
 MOST_BYTES = 64_000_000  # of one file
 MOST_FILES = 20  # older ones are removed
+OPEN_S = 86_400.0  # a job that is there for longer keeps no window open
 
 
 class Journal:
@@ -88,23 +95,35 @@ def files(folder: Path) -> list[Path]:
     return [*sorted(folder.glob("journal.??????.jsonl")), folder / JOURNAL]
 
 
-def rows(folder: Path) -> Iterator[Mapping[str, Json]]:
-    """Yield the rows of a journal in order; a line that was never written whole is skipped.
+class Line(NamedTuple):
+    """A line of a journal."""
+
+    path: Path
+    number: int
+    row: Mapping[str, Json] | None  # none: it was never written whole
+
+
+def lines(folder: Path) -> Iterator[Line]:
+    """Yield the lines of a journal in order.
 
     Raises:
         UserError: there is no journal.
     """
     if not (folder / JOURNAL).exists():
-        raise UserError(f"{folder / JOURNAL}: not found; a controller writes it")
+        raise UserError(f"{folder / JOURNAL}: not found; expected the --folder of a controller")
     for path in files(folder):
         with path.open("rb") as stream:
-            for line in stream:
+            for number, text in enumerate(stream, start=1):
                 try:
-                    row = json.loads(line)
+                    row = json.loads(text)
                 except (ValueError, RecursionError):
-                    continue
-                if isinstance(row, dict):
-                    yield row
+                    row = None
+                yield Line(path, number, row if isinstance(row, dict) else None)
+
+
+def rows(folder: Path) -> Iterator[Mapping[str, Json]]:
+    """Yield the rows of the lines that were written whole; raise as `lines` does."""
+    return (line.row for line in lines(folder) if line.row is not None)
 
 
 def _key(path: Path) -> bytes:
@@ -114,3 +133,68 @@ def _key(path: Path) -> bytes:
         with os.fdopen(made, "wb") as stream:
             stream.write(secrets.token_bytes(32))
     return path.read_bytes()
+
+
+class Gone(NamedTuple):
+    """A job that is no longer there."""
+
+    job: JobRow  # as it was seen last
+    end: float
+    could: bool  # could it have started?
+    open: float | None  # the first arrival of the jobs that are still there
+
+    def told(self, user: str) -> dict[str, Json]:
+        """Return the row of a journal.
+
+        Args:
+            user: as it is called there.
+        """
+        job = self.job
+        return {
+            "job": job.number,
+            "array": job.array,
+            "user": user,
+            "partition": ",".join(job.partitions),
+            "submit": job.submitted,
+            "eligible": job.arrived,
+            "start": job.started if job.state in HOLDING else None,
+            "end": self.end,
+            "limit_s": job.limit_s,
+            "nodes": job.nodes,
+            "units": dict(job.units),
+            "could_start": self.could,
+            "open": self.open,
+        }
+
+
+class Outcomes:
+    """Watches jobs from reading to reading."""
+
+    def __init__(self) -> None:
+        self._seen: dict[int, JobRow] = {}
+        self._could: set[int] = set()  # of those, the jobs that run or could start
+
+    def since(self, reading: Reading, let_go: Container[int] = ()) -> Iterator[tuple[str, Gone]]:
+        """Yield the jobs that are gone since the reading before: `ran`, or `left` if none saw them run.
+
+        Args:
+            reading: of the cluster.
+            let_go: jobs that the controller held: they could start, but for it, when they were submitted.
+        """
+        there = {job.number: job for job in reading.jobs if job.state in (PENDING, *HOLDING)}
+        could = {number for number, job in there.items() if number in let_go or _could_start(job, reading.now)}
+        there |= {number: job._replace(eligible=None) for number, job in there.items() if number in let_go}
+        since = [there[number].arrived for number in could]
+        open_ = min((time for time in since if reading.now - time <= OPEN_S), default=None)
+        for number, job in self._seen.items():
+            now = there.get(number)
+            if now is not None and now.submitted == job.submitted:
+                continue
+            ran = job.state in HOLDING and job.started is not None
+            yield "ran" if ran else "left", Gone(job, reading.now, number in self._could, open_)
+        self._seen, self._could = there, could
+
+
+def _could_start(job: JobRow, now: float) -> bool:
+    waits = job.eligible is not None and job.eligible <= now and not (job.hold or job.depends)
+    return job.state in HOLDING or waits

@@ -85,8 +85,7 @@ class Releasing:
 
     def _at_once(self, job: JobRow, now: float) -> str:
         """Return why a job is let go whatever the policy wants; nothing if it is not."""
-        since = job.submitted if job.eligible is None else job.eligible
-        if now - since > self.settings.longest_hold_s:
+        if now - job.arrived > self.settings.longest_hold_s:
             return LONG
         return DEPENDS if job.depends else RESERVED if job.reserved else UNREAD if job.odd else ""
 

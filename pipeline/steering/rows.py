@@ -67,6 +67,11 @@ class JobRow(NamedTuple):
     restarts: int = 0  # how often it was requeued
     odd: str = ""  # what of its line cannot be read
 
+    @property
+    def arrived(self) -> float:
+        """Return when it became eligible, else when it was submitted."""
+        return self.submitted if self.eligible is None else self.eligible
+
 
 class NodeRow(NamedTuple):
     """A node, in one of its partitions."""

@@ -1,8 +1,19 @@
-"""A controller from its beginning to its end, however that comes."""
+"""One run of a controller, from its start to its end, however that comes.
+
+One controller changes something for each Slurm of a machine, whatever its folder. The sign is a socket with a name but
+without a file: the kernel keeps it while a process holds it and no longer, so a killed process leaves nothing. A user
+who takes the name locks out no other: a socket counts as a controller's only where its process belongs to root, to
+SlurmUser or to the present user. Machines do not see each other's sockets.
+"""
 
 import asyncio
+import hashlib
+import os
+import re
 import signal
-from collections.abc import Callable
+import socket
+import struct
+from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 from pathlib import Path
 from time import time
@@ -13,7 +24,6 @@ from pipeline.progress import say
 from pipeline.serving.desk import Desk
 from pipeline.serving.measured import Measured
 from pipeline.serving.named import Named
-from pipeline.steering.alone import alone
 from pipeline.steering.asking import Slurm
 from pipeline.steering.book import WHO, Book, held_by, locked
 from pipeline.steering.controller import Controller
@@ -26,6 +36,8 @@ from pipeline.steering.states import MOST_WAITING
 from pipeline.steering.watchdog import Watched
 
 BEGIN_S = 120.0  # in which the policy must answer for the first time
+CREDENTIALS = struct.Struct("3i")  # process, user, group
+PATIENCE_S = 1.0
 
 
 def steer(
@@ -144,3 +156,47 @@ async def _run(controller: Controller, watched: Watched | None) -> None:
         finally:
             if watched:
                 watched.done(clean)
+
+
+def alone(told: Mapping[str, str]) -> socket.socket:
+    """Return what is held while this one is the only controller of a Slurm, given its settings, on this machine.
+
+    Raises:
+        UserError: another one is at work.
+    """
+    cluster, host = told.get("ClusterName", ""), told.get("SlurmctldHost[0]", "")
+    which = f"{cluster} {host} {told.get('SlurmctldPort', '')}"
+    name = f"\0steer-slurm {hashlib.sha256(which.encode()).hexdigest()[:32]}"
+    found = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    try:
+        found.bind(name)
+        found.listen(8)
+    except OSError:
+        process, user = _holder(name)
+        if user not in (0, os.geteuid(), _slurm_user(told)):
+            say(f"steer: a process of user {user} ({process}) has taken this cluster's name here; it is ignored")
+            return found
+        found.close()
+        raise UserError(
+            f"cluster {cluster[:60]}: another controller is at work from another folder (process {process}, or its "
+            "watchdog); expected one at a time"
+        ) from None
+    return found
+
+
+def _holder(name: str) -> tuple[int, int]:
+    """Return whose socket of a name it is: the process and its user; where it has gone meanwhile, root's."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as asking:
+        asking.settimeout(PATIENCE_S)
+        try:
+            asking.connect(name)
+        except OSError:
+            return 0, 0
+        told = asking.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, CREDENTIALS.size)
+    process, user, _ = CREDENTIALS.unpack(told)
+    return process, user
+
+
+def _slurm_user(told: Mapping[str, str]) -> int:
+    match = re.fullmatch(r".*\((\d{1,10})\)", told.get("SlurmUser", ""))
+    return int(match[1]) if match else 0

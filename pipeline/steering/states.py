@@ -1,30 +1,76 @@
-"""What a policy is told of a Slurm: the state that a service is asked about, as JSON, and its order read back.
+"""State of a Slurm cluster as a policy sees it, as JSON, and the policy's order read back.
 
-A node that takes no jobs is one that something holds wholly. squeue tells how much a job holds in all and where, not
-how much on which node: it is told as even shares, cut where a node has no more.
+A node that takes no jobs appears as one that a job holds wholly. squeue prints how much a job holds in all and where,
+but not how much on which node: the state has even shares, cut where a node has no more. A list of nodes is expanded:
+
+>>> expanded("n[08-10,12],gpu1,r[1-2]c[1-2]")
+['n08', 'n09', 'n10', 'n12', 'gpu1', 'r1c1', 'r1c2', 'r2c1', 'r2c2']
 """
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import product
 from typing import NamedTuple
 
 from pydantic import BaseModel, ValidationError
 
+from pipeline.config import Params
 from pipeline.config.records import first_problem
 from pipeline.core import Json
 from pipeline.errors import UserError
-from pipeline.steering.competing import Pool
-from pipeline.steering.hostlists import expanded
-from pipeline.steering.rows import JobRow, OddError
+from pipeline.problems.machines.live.state import MachinesDecision, MachinesState
+from pipeline.steering.competing import Pool, without_jobs
+from pipeline.steering.rows import JobRow, NodeRow, OddError
 
 KNOWN = ("cpu", "memory", "gpu")  # resources, as scenarios name them
 MOST_WAITING = 2000  # of one state; those behind them keep Slurm's order
 ENDLESS_S = 365 * 86_400.0  # that a job without a limit is told to run
 LEAST_S = 1.0
+MOST_NODES = 20_000  # of one list
+PART = re.compile(r"[^,\[\]]*(?:\[[^\[\]]+\][^,\[\]]*)*")
+PIECE = re.compile(r"\[([^\[\]]+)\]|([^\[\]]+)")
+RANGE = re.compile(r"(\d{1,9})(?:-(\d{1,9}))?", re.ASCII)
 
 
-class _Ranked(BaseModel):
-    job: str
-    score: float | None = None
+def expanded(text: str) -> list[str]:
+    """Return the names of a list of nodes, in its order.
+
+    Raises:
+        OddError: it is none, or longer than any cluster's.
+    """
+    found: list[str] = []
+    for part in _parts(text):
+        pieces = [_numbers(inside, text) if inside else [plain] for inside, plain in PIECE.findall(part)]
+        count = 1
+        for piece in pieces:
+            count *= len(piece)
+        if len(found) + count > MOST_NODES:
+            raise OddError(f"a list of more than {MOST_NODES} nodes")
+        found += ["".join(names) for names in product(*pieces)]
+    return found
+
+
+def _parts(text: str) -> Iterator[str]:
+    at = 0
+    while at < len(text):
+        match = PART.match(text, at)
+        if match is None or not match[0] or (match.end() < len(text) and text[match.end()] != ","):
+            raise OddError(f"expected a list of nodes, found {text[:60]!r}")
+        yield match[0]
+        at = match.end() + 1
+
+
+def _numbers(inside: str, text: str) -> list[str]:
+    found: list[str] = []
+    for one in inside.split(","):
+        match = RANGE.fullmatch(one)
+        if match is None:
+            raise OddError(f"expected a list of nodes, found {text[:60]!r}")
+        first, last = int(match[1]), int(match[2] or match[1])
+        if not 0 <= last - first < MOST_NODES:
+            raise OddError(f"expected a list of nodes, found {text[:60]!r}")
+        found += [str(number).zfill(len(match[1])) for number in range(first, last + 1)]
+    return found
 
 
 class Start(NamedTuple):
@@ -32,29 +78,6 @@ class Start(NamedTuple):
 
     job: int
     nodes: tuple[str, ...]
-
-
-class _Start(BaseModel):
-    job: str
-    machines: tuple[str, ...]
-
-
-class Wanted(BaseModel):
-    """Of a decision, what matters here."""
-
-    order: tuple[_Ranked, ...]
-    starts: tuple[_Start, ...] = ()
-    never: tuple[str, ...] = ()
-
-    @property
-    def scores(self) -> list[float | None]:
-        """Return what the policy thinks of each, in the same order."""
-        return [one.score for one in self.order]
-
-    @property
-    def numbers(self) -> list[int]:
-        """Return the jobs by number, the first to start at the head."""
-        return [int(one.job) for one in self.order]
 
 
 def resources_of(example: Mapping[str, Json], scenario: str) -> tuple[str, ...]:
@@ -74,14 +97,14 @@ def resources_of(example: Mapping[str, Json], scenario: str) -> tuple[str, ...]:
 
 def state_of(pool: Pool, now: float, resources: Sequence[str], unit_s: float) -> Json:
     """Return what a policy is asked about, in the scenario's resources and units of time."""
-    waiting = sorted(pool.waiting, key=lambda job: (_arrived(job, now), job.number))[:MOST_WAITING]
+    waiting = sorted(pool.waiting, key=lambda job: (min(job.arrived, now), job.number))[:MOST_WAITING]
     return {
         "now": now / unit_s,
         "machines": [{"name": node.name, "has": _of(node.units, resources)} for node in pool.nodes],
         "waiting": [
             {
                 "id": str(job.array),
-                "arrived": _arrived(job, now) / unit_s,
+                "arrived": min(job.arrived, now) / unit_s,
                 "duration": _length(job) / unit_s,
                 "demand": {name: job.units[name] / job.nodes for name in resources if job.units[name]},
                 "nodes": job.nodes,
@@ -90,10 +113,6 @@ def state_of(pool: Pool, now: float, resources: Sequence[str], unit_s: float) ->
         ],
         "running": _running(pool, now, resources, unit_s),
     }
-
-
-def _arrived(job: JobRow, now: float) -> float:
-    return min(job.submitted if job.eligible is None else job.eligible, now)
 
 
 def _length(job: JobRow) -> float:
@@ -161,35 +180,44 @@ def checked(model: type[BaseModel], told: Json) -> BaseModel:
         raise OddError(first_problem(error, told, "what Slurm told")) from None
 
 
-def scored(decision: Mapping[str, object], pool: Pool) -> Wanted:
-    """Return what a decision wants, its order held to the queue.
+def scored(decision: MachinesDecision, pool: Pool) -> tuple[list[int], list[float | None]]:
+    """Return the jobs of a decision's order by number, the first to start at the head, and the score of each.
 
     Raises:
-        OddError: it speaks of other jobs.
+        OddError: the order names other jobs.
     """
-    wanted = Wanted.model_validate(decision)
-    found = wanted.numbers
-    there = {job.array for job in pool.waiting}
-    if len(set(found)) != len(found) or not set(found) <= there:
+    found = [int(one.job) for one in decision.order]
+    if len(set(found)) != len(found) or not set(found) <= {job.array for job in pool.waiting}:
         raise OddError("the policy's order is none of these jobs")
-    return wanted
+    return found, [one.score for one in decision.order]
 
 
-def started(decision: Mapping[str, object], pool: Pool) -> tuple[list[Start], list[int]]:
+def started(decision: MachinesDecision, pool: Pool) -> tuple[list[Start], list[int]]:
     """Return the jobs that a decision starts and where, in its order, and those that no nodes of the queue could hold.
 
     Raises:
-        OddError: it speaks of other jobs or nodes.
+        OddError: it names other jobs or nodes.
     """
-    found = Wanted.model_validate(decision)
-    starts = [Start(int(one.job), one.machines) for one in found.starts]
-    never = [int(job) for job in found.never]
-    numbers, nodes = [one.job for one in starts] + never, {node.name for node in pool.nodes}
-    there = {job.array for job in pool.waiting}
-    if (
-        len(set(numbers)) != len(numbers)
-        or not set(numbers) <= there
-        or not {n for o in starts for n in o.nodes} <= nodes
-    ):
+    starts = [Start(int(one.job), one.machines) for one in decision.starts]
+    never = [int(job) for job in decision.never]
+    jobs, nodes = [one.job for one in starts] + never, {name for one in starts for name in one.nodes}
+    known = set(jobs) <= {job.array for job in pool.waiting} and nodes <= {node.name for node in pool.nodes}
+    if len(set(jobs)) != len(jobs) or not known:
         raise OddError("the policy starts none of these jobs on these nodes")
     return starts, never
+
+
+def misfits(params: Params, scenario: str, nodes: Sequence[NodeRow]) -> Iterator[str]:
+    """Yield a line for each queue whose nodes a model of a scenario does not know, and for which it decides nothing."""
+    from pipeline.live.deciding import RefusedError
+    from pipeline.problems.machines.live.deciding import from_state, must_know
+    from pipeline.problems.machines.user_jobs import park_of
+
+    park = park_of(params, scenario)
+    for pool in without_jobs(nodes):
+        state = checked(MachinesState, state_of(pool, 0.0, park.resources, 1.0))
+        assert isinstance(state, MachinesState)
+        try:
+            must_know(from_state(params, scenario, state), park)
+        except RefusedError as error:
+            yield f"{', '.join(pool.partitions)}: the model refuses these nodes ({error}): Slurm's own order stands"

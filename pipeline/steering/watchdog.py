@@ -6,7 +6,6 @@ not end before what it writes is written. The watchdog holds the controller's lo
 controller begins meanwhile.
 """
 
-import argparse
 import contextlib
 import fcntl
 import os
@@ -38,7 +37,7 @@ class Watched:
     """The controller's end of it."""
 
     def __init__(self, folder: Path, lock: BinaryIO, sign: socket.socket, tick_s: float) -> None:
-        theirs, self._pipe = os.pipe()
+        theirs, self.pipe = os.pipe()  # whoever changes something for the controller must hold it
         silent_s = max(SILENT_S, 20 * tick_s)
         words = [sys.executable, "-m", "pipeline.steering.watchdog", str(folder), str(os.getpid())]
         held = (theirs, lock.fileno(), sign.fileno())
@@ -51,11 +50,6 @@ class Watched:
         os.close(theirs)
 
     @property
-    def pipe(self) -> int:
-        """Return what whoever changes something for the controller must hold."""
-        return self._pipe
-
-    @property
     def alive(self) -> bool:
         """Return whether it watches."""
         return self._process.poll() is None
@@ -63,42 +57,41 @@ class Watched:
     def alive_still(self) -> None:
         """Tell it that the controller goes round."""
         with contextlib.suppress(OSError):  # it was killed
-            os.write(self._pipe, b"+")
+            os.write(self.pipe, b"+")
 
     def done(self, clean: bool) -> None:
         """Let it go: nothing is left to take back, or all is now its own."""
         if clean:
             with contextlib.suppress(OSError):
-                os.write(self._pipe, DONE)
-        os.close(self._pipe)
+                os.write(self.pipe, DONE)
+        os.close(self.pipe)
 
 
 def main(words: Sequence[str]) -> int:
     """Watch until the controller is gone; then take back what it left."""
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)  # what ends the controller must not end it; it ends by itself
-    parser = argparse.ArgumentParser()
-    parser.add_argument("folder", type=Path)
-    for name in ("controller", "pipe", "lock", "sign"):
-        parser.add_argument(name, type=int)
-    parser.add_argument("silent_s", type=float)
-    parser.add_argument("--most-s", type=float, default=GIVEN_UP_S)
-    told = parser.parse_args(words)
-    lock, ended = os.fdopen(told.lock, "a+b"), _watch(told.pipe, told.silent_s)
-    if ended == DONE:
-        os.close(told.sign)
-        return _look_again(told.folder, lock, told.most_s)
-    if ended == SILENT and os.getppid() == told.controller:
-        say("steer: the controller has been silent for too long and is ended")
-        os.kill(told.controller, signal.SIGKILL)
-        _watch(told.pipe, told.silent_s)  # until a scontrol of its has ended, too
+    folder, silent_s = Path(words[0]), float(words[-1])
+    controller, pipe, locked, sign = map(int, words[1:-1])
+    lock, ended = os.fdopen(locked, "a+b"), _watch(pipe, silent_s)
+    back = True
+    if ended != DONE:
+        if ended == SILENT and os.getppid() == controller:
+            say("steer: the controller has been silent for too long and is ended")
+            os.kill(controller, signal.SIGKILL)
+            _watch(pipe, silent_s)  # until a scontrol of its has ended, too
+        back = _reset(folder, lock)
+    os.close(sign)
+    return _look_again(folder, lock) if back else FAILED
+
+
+def _reset(folder: Path, lock: BinaryIO) -> bool:
+    """Take everything back, with the lock held; return whether that was done in time."""
     held_by(lock, WHO)
-    back = until_reset(Slurm(), Book(told.folder), say, PAUSE_S, told.most_s)
-    os.close(told.sign)
-    return _look_again(told.folder, lock, told.most_s) if back else FAILED
+    return until_reset(Slurm(), Book(folder), say, PAUSE_S, GIVEN_UP_S)
 
 
-def _look_again(folder: Path, lock: BinaryIO, most_s: float) -> int:
+def _look_again(folder: Path, lock: BinaryIO) -> int:
     """Look whether what was taken back stays so: a slurmctld that is killed has not saved its last seconds.
 
     Another controller may begin meanwhile, and then it knows by the book what is to be taken back.
@@ -106,7 +99,7 @@ def _look_again(folder: Path, lock: BinaryIO, most_s: float) -> int:
     fcntl.flock(lock, fcntl.LOCK_UN)
     time.sleep(SAVED_S)
     said = False
-    while _taken_back(folder, lock, most_s):
+    while _taken_back(folder, lock):
         if not (held_in := Book(folder).held_in):
             return 0
         if not said:
@@ -119,14 +112,13 @@ def _look_again(folder: Path, lock: BinaryIO, most_s: float) -> int:
     return FAILED
 
 
-def _taken_back(folder: Path, lock: BinaryIO, most_s: float) -> bool:
+def _taken_back(folder: Path, lock: BinaryIO) -> bool:
     """Take all back unless another controller is in charge; return whether there is more to look after."""
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         sys.exit(0)
-    held_by(lock, WHO)
-    back = until_reset(Slurm(), Book(folder), say, PAUSE_S, most_s)
+    back = _reset(folder, lock)
     fcntl.flock(lock, fcntl.LOCK_UN)
     return back
 

@@ -10,9 +10,22 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
-from pipeline.tracking.record import SOURCE, WITHOUT, Begin, Curve, End, Event, Figure, Inputs, Metrics, Policy, Tags
-from pipeline.tracking.spool import taken, waiting
-from pipeline.tracking.store import Store, check, lock, parent_of, run_of
+from pipeline.tracking.record import (
+    SOURCE,
+    WITHOUT,
+    Begin,
+    Curve,
+    End,
+    Event,
+    Figure,
+    Inputs,
+    Metrics,
+    Policy,
+    Tags,
+    taken,
+    waiting,
+)
+from pipeline.tracking.store import Store, check_database, lock, parent_of, run_of
 from pipeline.tracking.stored_outputs import StoredOutputs
 
 if TYPE_CHECKING:
@@ -105,7 +118,8 @@ class Delivery:
 
     @property
     def _client(self) -> "MlflowClient":
-        check(self.store)
+        if self.store.file is not None:
+            check_database(self.store.file)
         return self.store.client
 
     @property

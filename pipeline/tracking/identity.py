@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 from pipeline.config import Params
 from pipeline.config.parsing import parsed
+from pipeline.core import Json
 from pipeline.tracking.digests import md5_of, measured
 from pipeline.tracking.source_tree import CODE, git, refusal, working_tree
 
@@ -31,6 +32,7 @@ OWN_SECTION = {name: name for name in ("heuristics", "hindsight", "gate")} | {
 SHARED = ("seed", "threads", "device", "workload")  # what every stage depends on
 NO_GIT = "nogit"
 LONGEST_PARAM = 6000
+FROM_BEST = " percent from best"  # behind the scenario, which comes first, for titles of charts are cut
 PIPELINE_STAGE = "pipeline"  # tag `stage` of a parent run
 STAGE_KEY = "stage.key"
 STAGE_RESULT = "stage.result"  # the same also where a param changed that did not matter to the stage
@@ -124,6 +126,20 @@ def curve_name(name: str, scenario: str, loads: Collection[int]) -> str:
     kind, _, policy = name.partition("/")
     heading = scenario if kind == "slowdown" else f"{scenario} {kind}"
     return f"{heading}/{policy}" if len(loads) > 1 else f"{policy} {heading}"
+
+
+def from_best(metrics: Mapping[str, Json]) -> dict[str, float]:
+    """Return every agent's percent from the best heuristic, of metrics.json, by the name of its metric.
+
+    >>> from_best({"online": {"net": {"percent_from_best": -2.5}, "sjf": {"slowdown": 3.0}, "unfinished_jobs": 0}})
+    {'online percent from best/net': -2.5}
+    """
+    return {
+        f"{scenario}{FROM_BEST}/{policy}": percent
+        for scenario, rows in metrics.items()
+        for policy, row in (rows.items() if isinstance(rows, Mapping) else ())
+        if isinstance(row, Mapping) and isinstance(percent := row.get("percent_from_best"), float)
+    }
 
 
 def scenario_of(params: Params, name: str, subject: str) -> str:

@@ -102,31 +102,20 @@ def _take(client: "MlflowClient", name: str, owner: str, what: str, wait_s: floa
 
 def _created(client: "MlflowClient", name: str, owner: str, what: str) -> "RegisteredModel | None":
     """Try to take a lease, and return the one that somebody else holds."""
-    from mlflow.exceptions import MlflowException
-
     while (held := _held(client, name)) is None:
-        try:
+        with _ignored(TAKEN, GONE):  # gone: it was there, and no more when the server looked whose
             client.create_registered_model(name, tags={OWNER: owner}, description=f"Held: {what}")
-        except MlflowException as error:
-            if error.error_code not in (TAKEN, GONE):  # gone: it was there, and no more when the server looked whose
-                raise
-        else:
             return None
     return None if held.tags.get(OWNER) == owner else held  # ours: of a request that was sent again
 
 
 def _put_aside(client: "MlflowClient", held: "RegisteredModel") -> str:
     """Rename a lease that was left; nothing where another process was first, for the new name is of when it began."""
-    from mlflow.exceptions import MlflowException
-
     aside = f"{held.name}-{held.creation_timestamp}"
-    try:
+    with _ignored(TAKEN, GONE):
         client.rename_registered_model(held.name, aside)
-    except MlflowException as error:
-        if error.error_code not in (TAKEN, GONE):
-            raise
-        return ""
-    return aside
+        return aside
+    return ""
 
 
 def _renew(client: "MlflowClient", name: str, what: str, over: threading.Event) -> None:
@@ -137,21 +126,23 @@ def _renew(client: "MlflowClient", name: str, what: str, over: threading.Event) 
 
 
 def _held(client: "MlflowClient", name: str) -> "RegisteredModel | None":
-    from mlflow.exceptions import MlflowException
-
-    try:
+    with _ignored(GONE):
         return client.get_registered_model(name)
-    except MlflowException as error:
-        if error.error_code != GONE:
-            raise
-        return None
+    return None
 
 
 def _remove(client: "MlflowClient", name: str) -> None:
+    with _ignored(GONE):  # somebody has put it aside
+        client.delete_registered_model(name)
+
+
+@contextmanager
+def _ignored(*codes: str) -> Iterator[None]:
+    """Ignore some of MLflow's errors."""
     from mlflow.exceptions import MlflowException
 
     try:
-        client.delete_registered_model(name)
+        yield
     except MlflowException as error:
-        if error.error_code != GONE:  # somebody has put it aside
+        if error.error_code not in codes:
             raise

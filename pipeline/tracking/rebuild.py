@@ -8,11 +8,19 @@ from typing import NamedTuple
 from pipeline.config.parsing import at_place
 from pipeline.core import Json
 from pipeline.errors import UserError
-from pipeline.tracking.identity import PASSED, STAGE_KEY, curve_name, output_tags, rows_of, scenario_of, stage_params
+from pipeline.tracking.identity import (
+    PASSED,
+    STAGE_KEY,
+    curve_name,
+    from_best,
+    output_tags,
+    rows_of,
+    scenario_of,
+    stage_params,
+)
 from pipeline.tracking.record import Curve, Event, Figure, Metrics, Policy
 from pipeline.tracking.source_tree import LOG_STAGE, SourceTree
 from pipeline.tracking.stored_outputs import FOLDER, StoredOutputs
-from pipeline.tracking.view import from_best
 
 SHOWN = (".png", ".md", ".html")  # what people look at
 

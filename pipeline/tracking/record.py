@@ -1,13 +1,25 @@
-"""Record: what happened in one stage, event by event.
+"""Record: what happened in one stage, event by event, and its spool, the file that holds it until MLflow has it.
 
 The events are the same whether MLflow takes them while the stage runs, `publish` takes them later from the spool, or
-`publish` makes them up from what DVC stored. Sending one twice changes nothing.
+`publish` derives them from what DVC stored. Sending one twice changes nothing.
+
+Each event is written to the stage's file before it is sent, and the file is removed once all are sent. Loading MLflow
+takes longer than most stages, so a short stage leaves its file to the next one that sends (see `run`). Nothing is lost
+when the server is away or the process is killed: `publish` sends what is left. The process that writes a file holds a
+lock on it, which the system releases when it dies: a file without a lock is complete, or its stage was killed.
 """
 
+import fcntl
+import glob
 import time
-from typing import Annotated, Literal
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Annotated, Literal, TextIO
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
+
+from pipeline.config import repository_root
 
 FINISHED, FAILED, KILLED = "FINISHED", "FAILED", "KILLED"
 SOURCE = "source"  # tag: how a run came here, if not from its own process
@@ -113,3 +125,67 @@ def event_of(line: str) -> Event:
 def now_ms() -> int:
     """Return the time as MLflow counts it."""
     return int(time.time() * 1000)
+
+
+def spool_folder() -> Path:
+    """Return where the files are: at the root, for a temporary experiment's folder is thrown away."""
+    root = repository_root().absolute()
+    return root / ".dvc" / "tmp" / "mlflow-spool" if (root / ".dvc").is_dir() else root / "mlflow.db.spool"
+
+
+class Spool:
+    """The file of one stage."""
+
+    def __init__(self, begin: Begin) -> None:
+        folder = spool_folder()
+        folder.mkdir(parents=True, exist_ok=True)
+        self.path = folder / f"{begin.pipeline.title}.{begin.at}.{begin.id}.jsonl"  # in the order they began
+        self._stream: TextIO = self.path.open("a", encoding="utf-8")
+        fcntl.flock(self._stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        self.add(begin)
+
+    def add(self, event: Event) -> None:
+        """Write an event; once this returns, killing the process does not lose it."""
+        self._stream.write(line_of(event))
+        self._stream.flush()
+
+    def close(self, sent: bool) -> None:
+        """End the file, and remove it if all was sent."""
+        if sent:
+            self.path.unlink(missing_ok=True)
+        with suppress(OSError):
+            self._stream.close()
+
+
+def waiting(pipeline: str = "") -> list[Path]:
+    """Return the files that stages left or still write, of one pipeline run or of all."""
+    return sorted(spool_folder().glob(f"{glob.escape(pipeline)}*.jsonl"))
+
+
+@contextmanager
+def taken(path: Path) -> Iterator[list[Event] | None]:
+    """Give the events of a file; None while its stage still runs. The file is removed if the body raises nothing.
+
+    Raises:
+        ValueError: it holds something else.
+    """
+    with path.open(encoding="utf-8") as stream:
+        try:
+            fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            yield None
+            return
+        yield _complete(stream.read().splitlines(), int(path.stat().st_mtime * 1000))
+        path.unlink(missing_ok=True)
+
+
+def _complete(lines: list[str], last_ms: int) -> list[Event]:
+    """Return the events of some lines; a stage that did not come to its end was killed."""
+    events = [event_of(line) for line in lines[:-1]]
+    with suppress(ValueError):  # a kill can cut the last line
+        events += [event_of(line) for line in lines[-1:]]
+    if events and not isinstance(events[0], Begin):
+        raise ValueError("it does not begin with a stage")
+    if events and not isinstance(events[-1], End):
+        events.append(End(at=last_ms, status=KILLED))
+    return events

@@ -1,7 +1,8 @@
 """Registry: agents as MLflow's registered models; a version is one trained policy, with its card and its verdict.
 
-A version is known by the md5 of its policy, so that registering again adds nothing. Its number is this database's own:
-a database that is rebuilt counts in the order of publishing.
+A version is identified by the md5 of its policy, so registering it again adds nothing. Its number belongs to this
+database: a rebuilt database counts in the order of publishing. A verdict is how far an agent is from the best
+heuristic of its scenario, by the tables of `compare`.
 """
 
 import json
@@ -10,12 +11,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from pipeline.champions.lines import CHAMPIONS, Champion, champions_in
+from pipeline.comparing.comparing import BEST
+from pipeline.comparing.statistics import ALL
 from pipeline.config import Params
 from pipeline.tracking.digests import measured
 from pipeline.tracking.identity import every_param
 from pipeline.tracking.model import MD5, logged_model
 from pipeline.tracking.store import Store
-from pipeline.tracking.verdicts import DELAY, SLOWDOWN, Verdict, verdicts
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
@@ -25,6 +27,68 @@ if TYPE_CHECKING:
 PREFIX = "scheduler-"  # a server may hold others' models
 ALIAS = "champion"
 LINKS = "mlflow.modelVersions"  # MLflow's tag of a logged model, by which its pages name the versions
+SLOWDOWN, DELAY = "reports/comparison.csv", "reports/delay.csv"
+BETTER, WORSE, OPEN = "better", "worse", "not clearly apart"
+
+
+class Verdict(NamedTuple):
+    """An agent's mean over all loads of its scenario, relative to the best heuristic's; below 0 is better."""
+
+    what: str  # slowdown or waiting time
+    jobsets: int
+    difference: float
+    low: float  # of the paired interval
+    high: float
+    confidence: float
+
+    @property
+    def word(self) -> str:
+        """Return where the whole interval is."""
+        return BETTER if self.high < 0 else WORSE if self.low > 0 else OPEN
+
+    @property
+    def short(self) -> str:
+        """Return it on half a line.
+
+        >>> Verdict("slowdown", 2000, 0.021, 0.01, 0.032, 0.95).short
+        'worse: +2.1 % (+1.0 to +3.2)'
+        """
+        return f"{self.word}: {100 * self.difference:+.1f} % ({100 * self.low:+.1f} to {100 * self.high:+.1f})"
+
+    @property
+    def tags(self) -> dict[str, str]:
+        """Return it as tags, which MLflow can search."""
+        numbers = {"difference": self.difference, "low": self.low, "high": self.high, "confidence": self.confidence}
+        words = {"what": self.what, "jobsets": str(self.jobsets), "word": self.word}
+        named = {**words, **{name: f"{number:g}" for name, number in numbers.items()}}
+        return {"verdict": self.short, **{f"verdict.{name}": word for name, word in named.items()}}
+
+
+def verdicts(params: Params, slowdown: Path, delay: Path | None) -> dict[str, Verdict]:
+    """Return the verdict on each agent that was compared; waiting time decides where all agents are trained for it.
+
+    Args:
+        params: of the comparison.
+        slowdown: reports/comparison.csv.
+        delay: reports/delay.csv, if there is one.
+
+    Raises:
+        ValueError, KeyError: a file is not what `compare` writes.
+    """
+    import pandas as pd
+
+    tables = {"slowdown": slowdown} | ({"waiting time": delay} if delay else {})
+    found: dict[str, Verdict] = {}
+    for what, path in tables.items():
+        frame = pd.read_csv(path, dtype={"load": str})
+        over_all = frame[(frame["load"] == ALL) & (frame["against"] == BEST)]
+        for agent, row in params.agents.items():
+            goals = {params.judged[name].objective for name in params.agents_of(row.scenario)}
+            mine = over_all[(over_all["scenario"] == row.scenario) & (over_all["policy"] == agent)]
+            if len(mine) and (what == "slowdown" or goals == {"delay"}):
+                middle, low, high = (float(mine[f"difference{end}"].iloc[0]) for end in ("", "_low", "_high"))
+                found[agent] = Verdict(what, int(mine["n"].iloc[0]), middle, low, high, params.evaluation.confidence)
+    return found
 
 
 class Version(NamedTuple):

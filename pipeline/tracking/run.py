@@ -21,6 +21,7 @@ from pipeline.tracking.identity import (
     Identity,
     curve_name,
     every_param,
+    from_best,
     identify,
     output_tags,
     outputs,
@@ -42,12 +43,11 @@ from pipeline.tracking.record import (
     Metrics,
     Pipeline,
     Policy,
+    Spool,
     Tags,
     now_ms,
 )
-from pipeline.tracking.spool import Spool
 from pipeline.tracking.store import open_store
-from pipeline.tracking.view import from_best
 
 LONG_S = 30.0  # a stage that has run as long sends its record itself, to be watched while it runs
 LAST = "papers"  # the stage behind all others sends what they left

@@ -83,7 +83,7 @@ def open_store(wait_s: float = SHARED_WAIT_S) -> Store:
         client.get_experiment_by_name(EXPERIMENT)  # a dead server is noticed before others wait for the lock
     with _set_up(file):
         if file is not None:
-            _check_database(file)
+            check_database(file)
             client = MlflowClient(chosen or f"sqlite:///{file}")
         artifacts = None if chosen else (repository_root().absolute() / "mlartifacts").as_uri()
         return Store(client, _experiment(client, artifacts), file, bool(chosen), wait_s)
@@ -105,12 +105,6 @@ def _file_of(address: str) -> Path | None:
     except ArgumentError as error:
         raise OSError(f"MLFLOW_TRACKING_URI is {address}: not an address of sqlite") from error
     return None if name in (None, "", ":memory:") or name.startswith("file:") else Path(name)
-
-
-def check(store: Store) -> None:
-    """Refuse a database that another program holds: MLflow would wait 20 seconds for it."""
-    if store.file is not None:
-        _check_database(store.file)
 
 
 def database() -> Path:
@@ -187,8 +181,8 @@ def lock(name: str, timeout_s: float) -> "BaseFileLock":
     return FileLock(hidden / f"mlflow.{name}", timeout=timeout_s)
 
 
-def _check_database(path: Path) -> None:
-    """Refuse a file that cannot be written at once; MLflow would try it ten times, for 100 seconds."""
+def check_database(path: Path) -> None:
+    """Refuse a file that cannot be written at once, as another program may hold it; MLflow would wait 20 to 100 s."""
     try:
         with closing(sqlite3.connect(path, timeout=BUSY_S)) as file:
             file.execute("PRAGMA schema_version")

@@ -30,7 +30,15 @@ class StoredOutputs:
 
     @cached_property
     def _cache(self) -> Path:
-        return _cache(self._root)
+        from dvc.exceptions import DvcException
+        from dvc.repo import Repo
+
+        try:
+            with Repo(str(self._root)) as repo:
+                return Path(repo.cache.local.path)
+        except DvcException as error:
+            said = " ".join(str(error).split())
+            raise UserError(f"{self._root}: publish needs a repository of git and DVC ({said})") from error
 
     def find(self, path: str, md5: str) -> Path | None:
         """Return where a file or folder of some md5 is, under its own name; nothing where it is not stored."""
@@ -77,16 +85,3 @@ class StoredOutputs:
         copy.parent.mkdir(parents=True, exist_ok=True)
         (self._scratch / "git" / path).rename(copy)
         return True
-
-
-def _cache(root: Path) -> Path:
-    from dvc.exceptions import DvcException
-    from dvc.repo import Repo
-
-    try:
-        with Repo(str(root)) as repo:
-            return Path(repo.cache.local.path)
-    except DvcException as error:
-        raise UserError(
-            f"{root}: publish needs a repository of git and DVC ({' '.join(str(error).split())})"
-        ) from error

@@ -12,14 +12,6 @@ from pipeline.tracking.source_tree import CODE, LOCK, SourceTree, git, tree_of, 
 SHOWN = 10  # characters of a commit
 
 
-class Experiment(NamedTuple):
-    """An experiment of DVC."""
-
-    name: str
-    rev: str
-    baseline: str  # the commit it starts from
-
-
 class Target(NamedTuple):
     """A revision, or the workspace."""
 
@@ -64,8 +56,7 @@ def chosen(revs: Sequence[str], everything: bool) -> list[Target]:
     changed = git("log", "--format=%H", "--reverse", "HEAD", "--", LOCK) or b""
     found_in = dict.fromkeys([*changed.decode().split(), *(_commit("HEAD") or "").split()])
     commits = [commit for commit in found_in if git("cat-file", "-e", f"{commit}:{LOCK}") is not None]
-    found = [Target(one.name, one.rev, one.name, one.baseline) for one in experiments]
-    return [*found, *(Target(commit[:SHOWN], commit, "", commit) for commit in commits), workspace()]
+    return [*experiments, *(Target(commit[:SHOWN], commit, "", commit) for commit in commits), workspace()]
 
 
 def workspace() -> Target:
@@ -73,20 +64,21 @@ def workspace() -> Target:
     return Target("workspace", None, "", _commit("HEAD") or NO_GIT)
 
 
-def _named(rev: str, experiments: list[Experiment]) -> Target:
+def _named(rev: str, experiments: list[Target]) -> Target:
     for one in experiments:
-        if rev in (one.name, one.rev):
-            return Target(one.name, one.rev, one.name, one.baseline)
+        if rev in (one.title, one.rev):
+            return one
     commit = _commit(rev)
     if commit is None:
-        there_are = ", ".join(sorted(one.name for one in experiments)) or "none"
+        there_are = ", ".join(sorted(one.title for one in experiments)) or "none"
         raise UserError(
             f"unknown revision '{rev}': expected a commit, tag, branch or experiment; experiments: {there_are}"
         )
     return Target(rev, commit, "", commit)
 
 
-def _experiments() -> Iterator[Experiment]:
+def _experiments() -> Iterator[Target]:
+    """Yield DVC's experiments, each with the commit it starts from."""
     from dvc.exceptions import DvcException
     from dvc.repo import Repo
 
@@ -96,7 +88,7 @@ def _experiments() -> Iterator[Experiment]:
     except DvcException as error:
         raise UserError(f"experiments cannot be listed: {error}") from error
     for baseline, found in listed.items():
-        yield from (Experiment(name, rev, baseline) for name, rev in found)
+        yield from (Target(name, rev, name, baseline) for name, rev in found)
 
 
 def _commit(rev: str) -> str | None:

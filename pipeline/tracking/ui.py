@@ -1,5 +1,11 @@
-"""Ui: MLflow's server on this machine, as light as it goes, and the link that opens on this pipeline's charts."""
+"""Ui: MLflow's server on this machine, as light as possible, and the link to this pipeline's charts.
 
+The page opens on each agent's distance from the best heuristic, then curves; the rest is folded. It reads its state
+from a tag of the experiment, by the key in its address. It adds charts that the state does not name by itself, to the
+section with the name before the slash of their metric.
+"""
+
+import json
 import os
 import signal
 import socket
@@ -9,14 +15,18 @@ import sys
 import time
 import urllib.request
 import webbrowser
-from collections.abc import Iterator
+import zlib
+from base64 import b64encode
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
+from pathlib import Path
 
 from pipeline.config import repository_root
+from pipeline.core import Json
 from pipeline.errors import UserError
-from pipeline.tracking import view
+from pipeline.tracking.identity import FROM_BEST
 from pipeline.tracking.publish import send_left
-from pipeline.tracking.spool import waiting
+from pipeline.tracking.record import waiting
 from pipeline.tracking.store import EXPERIMENT, QUIET, database
 
 HOST = "127.0.0.1"
@@ -28,6 +38,16 @@ LIGHT = {
 }
 START_S = 90
 STOP_S = 5
+VIEW_KEY = "answer"  # of the view, in the address of the page
+VIEW_TAG = f"mlflow.sharedViewState.{VIEW_KEY}"  # MLflow's word
+NO_SECTION = "Model metrics"  # MLflow's, of metrics without a slash
+TOP, CURVES = "Is this run better than the last? Percent from the best heuristic, below 0 is better", "Slowdown by load"
+METRICS = """SELECT DISTINCT latest_metrics.key FROM latest_metrics
+    JOIN runs USING (run_uuid) JOIN tags USING (run_uuid)
+    WHERE experiment_id = ? AND tags.key = 'stage' AND tags.value = 'pipeline' ORDER BY 1"""
+PARAMS = """SELECT params.key FROM params JOIN runs USING (run_uuid) JOIN tags USING (run_uuid)
+    WHERE experiment_id = ? AND tags.key = 'stage' AND tags.value = 'pipeline'
+    GROUP BY params.key HAVING COUNT(DISTINCT params.value) > 1 ORDER BY 1 LIMIT 20"""
 
 
 def serve(port: int, browser: bool) -> Iterator[str]:
@@ -47,8 +67,8 @@ def serve(port: int, browser: bool) -> Iterator[str]:
     address = f"http://{HOST}:{port}"
     with suppress(KeyboardInterrupt), _server(port) as server:
         _wait(server, port)
-        view.keep(address, database(), experiment)
-        link = f"{address}/{PAGE.format(experiment=experiment, view=view.KEY)}"
+        _keep_view(address, database(), experiment)
+        link = f"{address}/{PAGE.format(experiment=experiment, view=VIEW_KEY)}"
         yield link
         if browser:
             webbrowser.open(link)
@@ -129,3 +149,66 @@ def _wait(server: subprocess.Popen[bytes], port: int) -> None:
         else:
             return
     raise UserError(f"MLflow's server did not answer on port {port} in {START_S} s")
+
+
+def view_state(metrics: Sequence[str], params: Sequence[str]) -> Json:
+    """Return the state of the page.
+
+    Args:
+        metrics: names of those that pipelines' runs have.
+        params: names of those in which they differ: columns of the table.
+    """
+    agents: dict[str, list[str]] = {}
+    for name in metrics:
+        section, _, policy = name.partition("/")
+        if section.endswith(FROM_BEST):
+            agents.setdefault(section.removesuffix(FROM_BEST), []).append(policy)
+    folded = dict.fromkeys(name.rpartition("/")[0] or NO_SECTION for name in metrics)
+    return {
+        "isAccordionReordered": True,  # or sections would be sorted by name
+        "compareRunSections": [
+            {"uuid": name, "name": name, "display": name in (TOP, CURVES), "columns": 2, "cardHeight": 300}
+            for name in (TOP, CURVES, *folded)
+        ],
+        "compareRunCharts": [*_bars(agents), *_lines(agents, set(metrics))],
+        "selectedColumns": [*(f"params.`{name}`" for name in params), "attributes.`Created`"],
+    }
+
+
+def _bars(agents: Mapping[str, Sequence[str]]) -> Iterator[Json]:
+    for scenario, policies in agents.items():
+        names = [f"{scenario}{FROM_BEST}/{policy}" for policy in policies]
+        yield _chart("BAR", TOP, scenario, names)
+
+
+def _lines(agents: Mapping[str, Sequence[str]], metrics: set[str]) -> Iterator[Json]:
+    for scenario, policies in agents.items():
+        names = [name for policy in policies if (name := f"{scenario}/{policy}") in metrics]
+        if names:
+            yield _chart("LINE", CURVES, scenario, names) | {"xAxisKey": "step"}
+
+
+def _chart(kind: str, section: str, title: str, names: Sequence[str]) -> dict[str, Json]:
+    return {
+        "type": kind,
+        "uuid": f"{section} {title}",
+        "metricSectionId": section,
+        "displayName": title,
+        "metricKey": names[0],
+        "selectedMetricKeys": list(names),
+        "runsCountToCompare": 10,
+        "deleted": False,
+        "isGenerated": False,
+    }
+
+
+def _keep_view(address: str, database: Path, experiment: str) -> None:
+    """Keep the view as a tag of the experiment, by a server that answers."""
+    with closing(sqlite3.connect(f"file:{database}?mode=ro", uri=True)) as file:
+        metrics, params = ([str(row[0]) for row in file.execute(ask, (experiment,))] for ask in (METRICS, PARAMS))
+        shown = view_state(metrics, params)
+    short = "deflate;" + b64encode(zlib.compress(json.dumps(shown).encode())).decode()  # as MLflow's own page keeps it
+    body = json.dumps({"experiment_id": experiment, "key": VIEW_TAG, "value": short}).encode()
+    asked = urllib.request.Request(f"{address}/api/2.0/mlflow/experiments/set-experiment-tag", body)
+    asked.add_header("Content-Type", "application/json")
+    urllib.request.urlopen(asked, timeout=30).close()

@@ -52,14 +52,6 @@ def test_each_factor_that_may_be_there_is_known_until_one_is_seen(tmp_path: Path
     assert [Book(tmp_path).owns(7, factor) for factor in (50, 60, 70, 55)] == [True, True, True, False]
 
 
-def test_a_ledger_of_an_earlier_version_is_read(tmp_path: Path) -> None:
-    entry = '{"submitted": 1.0, "factor": 60, "before": %d, "told": true, "misses": 0, "gone": null}'
-    (tmp_path / "set.json").write_text(f'{{"version": 1, "jobs": {{"7": {entry % 50}, "8": {entry % 0}}}}}')
-    book = Book(tmp_path)
-    assert [book.owns(7, 50), book.owns(8, 50), book.owns(8, 60)] == [True, False, True]
-    assert book.jobs[8].before == ()
-
-
 def test_a_lock_is_taken_on_a_full_disk(tmp_path: Path) -> None:
     (tmp_path / "lock").symlink_to("/dev/full")
     with locked(tmp_path), pytest.raises(UserError, match="at work here; expected one at a time"):

@@ -38,5 +38,5 @@ def test_users_are_told_apart_and_not_named(tmp_path: Path) -> None:
 
 
 def test_without_a_journal_it_is_said(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match=r"journal.jsonl: not found; a controller writes it"):
+    with pytest.raises(UserError, match=r"journal.jsonl: not found; expected the --folder of a controller"):
         list(rows(tmp_path))

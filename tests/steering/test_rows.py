@@ -9,6 +9,7 @@ from slurm_said import SUBMIT, TABLES, sinfo, squeue
 
 from pipeline.config import Params
 from pipeline.problems import problem_of
+from pipeline.problems.machines.live.state import MachinesDecision
 from pipeline.steering.competing import competing
 from pipeline.steering.planning import Decided, changes
 from pipeline.steering.rows import OddError, Reading, factors_in, jobs_in, nodes_in
@@ -103,9 +104,10 @@ def refused_or_answered(params: Params, said: tuple[str, str, str]) -> None:
         return
     sjf = live.decider(params, "machines", "sjf", {})
     for pool, state in zip(pools, states, strict=True):
-        decision = sjf(state).model_dump()
-        assert_answers(json.loads(state.model_dump_json()), decision)
-        order = scored(decision, pool).numbers
+        decision = sjf(state)
+        assert isinstance(decision, MachinesDecision)
+        assert_answers(json.loads(state.model_dump_json()), decision.model_dump())
+        order, _ = scored(decision, pool)
         new = changes(Decided(pool, order, "", "", ""), reading.factors, 5000)
         before = {job.array: reading.factors[job.number] for job in pool.waiting}
         after = [new.get(number, before[number]) for number in order]

@@ -9,9 +9,8 @@ from pipeline.config import Params
 from pipeline.problems import problem_of
 from pipeline.problems.machines.live.state import MachinesDecision
 from pipeline.steering.competing import UNREAD, by_arrival, competing, without_jobs
-from pipeline.steering.fitting import misfits
 from pipeline.steering.rows import OddError, Reading, factors_in, jobs_in, nodes_in
-from pipeline.steering.states import checked, scored, state_of
+from pipeline.steering.states import checked, misfits, scored, state_of
 
 NOW = float(SUBMIT) + 100
 SHORT, LONG = squeue(JobID=2, TimeLimit="1:00"), squeue(JobID=3, TimeLimit="9:00")
@@ -29,7 +28,7 @@ def asked(
     state = checked(live.state, state_of(pool, NOW, ("cpu", "memory"), unit_s))
     decision = live.decider(params, "machines", "sjf", {})(state)
     assert isinstance(decision, MachinesDecision)
-    return scored(decision.model_dump(), pool).numbers, decision, queue.left
+    return scored(decision, pool)[0], decision, queue.left
 
 
 @pytest.mark.parametrize(

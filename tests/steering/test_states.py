@@ -7,7 +7,9 @@ from slurm_said import SUBMIT, sinfo, squeue
 
 from pipeline.config import Params
 from pipeline.errors import UserError
+from pipeline.live.states import Ranked
 from pipeline.problems import problem_of
+from pipeline.problems.machines.live.state import MachinesDecision
 from pipeline.steering.competing import Pool
 from pipeline.steering.rows import OddError, jobs_in, nodes_in
 from pipeline.steering.states import ENDLESS_S, resources_of, scored, state_of
@@ -55,9 +57,13 @@ def test_a_scenario_with_a_resource_that_slurm_is_not_read_for_is_refused() -> N
     assert resources_of({"waiting": [{"demand": {"memory": 1, "cpu": 1}}]}, "x") == ("cpu", "memory")
 
 
+def ordered(*numbers: int) -> MachinesDecision:
+    return MachinesDecision(order=tuple(Ranked(job=str(number), score=1.0) for number in numbers), starts=())
+
+
 def test_an_order_of_other_jobs_is_refused() -> None:
     pool = Pool(("work",), [], jobs_in(squeue()), [])
-    assert scored({"order": [{"job": "2", "score": 1.0}]}, pool).numbers == [2]
-    for other in ([{"job": "3"}], [{"job": "2"}, {"job": "2"}]):
+    assert scored(ordered(2), pool) == ([2], [1.0])
+    for other in ([3], [2, 2]):
         with pytest.raises(OddError, match="none of these jobs"):
-            scored({"order": other}, pool)
+            scored(ordered(*other), pool)

@@ -12,7 +12,7 @@ from pipeline.config import Params, load_params
 from pipeline.tracking import stage
 from pipeline.tracking.digests import measured
 from pipeline.tracking.publish import publish
-from pipeline.tracking.verdicts import Verdict, verdicts
+from pipeline.tracking.registry import Verdict, verdicts
 
 NAME = "scheduler-deeprm"
 HEADER = "scenario,load,policy,against,n,difference,difference_low,difference_high\n"

@@ -13,7 +13,7 @@ from pipeline.config import Params
 from pipeline.errors import UserError
 from pipeline.tracking import run, stage
 from pipeline.tracking.delivery import send_waiting
-from pipeline.tracking.spool import waiting
+from pipeline.tracking.record import waiting
 from pipeline.tracking.store import open_store
 from pipeline.tracking.ui import serve
 

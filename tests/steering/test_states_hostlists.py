@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.steering.hostlists import MOST_NODES, expanded
 from pipeline.steering.rows import OddError
+from pipeline.steering.states import MOST_NODES, expanded
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,8 @@ from tracking_records import Records
 
 from pipeline.config import Params
 from pipeline.tracking import stage
-from pipeline.tracking.view import CURVES, NO_SECTION, TOP, from_best, state
+from pipeline.tracking.identity import from_best
+from pipeline.tracking.ui import CURVES, NO_SECTION, TOP, view_state
 
 METRICS = {
     "online": {"net": {"percent_from_best": -2.5}, "old": {"percent_from_best": 3.0}, "sjf": {"slowdown": 3.0}},
@@ -16,7 +17,7 @@ METRICS = {
 
 def charts(section: str, metrics: list[str]) -> list[tuple[str, str, list[str]]]:
     """Kind, title and metrics of a section's charts."""
-    every = state(metrics, [])["compareRunCharts"]
+    every = view_state(metrics, [])["compareRunCharts"]
     mine = [chart for chart in every if chart["metricSectionId"] == section]
     return [(chart["type"], chart["displayName"], chart["selectedMetricKeys"]) for chart in mine]
 
@@ -34,7 +35,7 @@ def test_curves_of_agents_come_next_where_there_are_any() -> None:
 
 
 def test_everything_else_is_folded() -> None:
-    shown = state([*from_best(METRICS), "bursts/net", "online makespan/net", "alone"], ["seed"])
+    shown = view_state([*from_best(METRICS), "bursts/net", "online makespan/net", "alone"], ["seed"])
     folded = {section["name"]: section["display"] for section in shown["compareRunSections"]}
     assert folded == {
         **dict.fromkeys((TOP, CURVES), True),
@@ -45,7 +46,7 @@ def test_everything_else_is_folded() -> None:
 
 
 def test_params_in_which_runs_differ_are_columns() -> None:
-    assert "params.`agents.net.updates`" in state([], ["agents.net.updates"])["selectedColumns"]
+    assert "params.`agents.net.updates`" in view_state([], ["agents.net.updates"])["selectedColumns"]
 
 
 def test_compare_gives_the_pipelines_run_its_distances(root: Path, params: Params) -> None:

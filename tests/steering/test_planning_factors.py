@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.steering.factors import arranged
+from pipeline.steering.planning import arranged
 
 FACTORS = st.one_of(st.just(0), st.integers(-5, 60))
 

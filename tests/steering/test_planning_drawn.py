@@ -4,7 +4,7 @@ from collections import Counter
 
 import numpy as np
 
-from pipeline.steering.factors import drawn
+from pipeline.steering.planning import drawn
 
 
 def test_orders_come_as_often_as_is_said() -> None:

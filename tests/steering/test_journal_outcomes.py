@@ -2,7 +2,7 @@
 
 from slurm_said import SUBMIT, squeue
 
-from pipeline.steering.outcomes import Outcomes
+from pipeline.steering.journal import Outcomes
 from pipeline.steering.rows import Reading, jobs_in
 
 NOW = float(SUBMIT) + 100
