@@ -8,13 +8,12 @@ from pipeline import storage
 from pipeline.config import PARAMS_FILE, Params
 from pipeline.errors import UserError
 from pipeline.execution.relay import elsewhere
-from pipeline.farming import asking, grid, showing, view
-from pipeline.farming.farm import Farm
+from pipeline.farming import asking, grid, standing
+from pipeline.farming.farm import Farm, failure, some
 from pipeline.farming.grid import Point
 from pipeline.farming.notes import Notes, alone
 from pipeline.farming.plan import Plan, behind
-from pipeline.farming.standing import Saved, standing
-from pipeline.farming.work import Task
+from pipeline.farming.standing import Saved
 from pipeline.farming.workspaces import Base, clear, lay_out
 from pipeline.progress import say
 from pipeline.stages import compiling
@@ -32,30 +31,6 @@ class Swept(NamedTuple):
     settings: Sequence[str]  # KEY=VALUE,VALUE
     seeds: str | None
     agents: Sequence[str]  # whose training takes the seeds; none: those that the keys are about
-
-
-class Points:
-    """Points of a sweep: a workspace and a `dvc repro` each."""
-
-    def __init__(self, base: Base, points: Mapping[str, Point], seconds: dict[str, float]) -> None:
-        """Take the points that are to be made.
-
-        Args:
-            base: what they start from.
-            points: by name.
-            seconds: takes how long one takes, of all of them, once the first has ended.
-        """
-        self._base, self._points, self._seconds = base, points, seconds
-
-    def begin(self, name: str) -> Task:
-        """Make a point's workspace, and return the command that makes the point."""
-        return lay_out(self._base, self._points[name], name)
-
-    def ended(self, name: str, fate: str, took_s: float) -> str:
-        """Remove the workspace."""
-        clear(name)
-        self._seconds.update(dict.fromkeys(self._points, took_s))
-        return SAVED
 
 
 def run(params: Params, asked: Swept, workers: int) -> None:
@@ -105,7 +80,7 @@ def _make_shared(params: Params, keys: Collection[str], workers: int, held: Text
     affected = behind(needs, asking.by_params(keys))
     if not affected:
         raise UserError(f"farm: no stage reads {', '.join(sorted(keys))}: there is nothing to compare")
-    say(f"farm: each point has {len(affected)} stages of its own: {view.some(sorted(affected))}")
+    say(f"farm: each point has {len(affected)} stages of its own: {some(sorted(affected))}")
     shared = behind(needs, asking.stale()) - affected
     if shared:
         say(f"farm: {len(shared)} stages that all points share are stale, and are made here first")
@@ -125,12 +100,19 @@ def _make_points(base: Base, named: Mapping[str, Point], affected: Collection[st
     took_s = sum(known.get(stage, 0.0) for stage in affected)
     seconds = dict.fromkeys(missing, took_s) if all(stage in known for stage in affected) else {}
     plan = Plan({name: frozenset[str]() for name in missing}, list(missing), seconds)
+
+    def ended(name: str, _: str, took_s: float) -> str:
+        """Remove the workspace; all points are taken to last as long as this one."""
+        clear(name)
+        seconds.update(dict.fromkeys(missing, took_s))
+        return SAVED
+
     clear()
     try:
-        Farm(plan, workers, Points(base, missing, seconds), held).work()
+        Farm(plan, workers, lambda name: lay_out(base, missing[name], name), ended, held).work()
     finally:
         clear()
-    return view.failure(plan) if plan.failed else ""
+    return failure(plan) if plan.failed else ""
 
 
 def _show(saved: Sequence[Saved], agents: Sequence[str]) -> None:
@@ -139,10 +121,10 @@ def _show(saved: Sequence[Saved], agents: Sequence[str]) -> None:
         say("farm: what was swept belongs to no agent: dvc exp show has the numbers of each point")
     what = md5_of(" ".join(sorted(one.name for one in saved)).encode())[:6]
     for agent in agents:
-        table = standing(saved, agent)
+        table = standing.standing(saved, agent)
         place = FOLDER / f"{agent}-{what}"
         storage.write(place.with_suffix(".csv"), table.to_csv(index=False, float_format="%.6g").encode())
-        storage.write(place.with_suffix(".png"), showing.picture(table))
-        for line in showing.lines(table):
+        storage.write(place.with_suffix(".png"), standing.picture(table))
+        for line in standing.lines(table):
             say(line)
         say(f"farm: {place}.csv, {place}.png; each point: dvc exp show")
