@@ -15,9 +15,8 @@ from pathlib import Path
 
 from pipeline.config import repository_root
 from pipeline.errors import UserError
-from pipeline.execution.beginning import KILLED
+from pipeline.execution.beginning import KILLED, SHOWN
 from pipeline.execution.setting import Setting
-from pipeline.execution.version import SHOWN
 from pipeline.progress import say
 from pipeline.storage.files import discard
 

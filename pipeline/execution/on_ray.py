@@ -2,6 +2,7 @@
 
 import logging
 import os
+import pickle
 import shutil
 import signal
 import socket
@@ -15,7 +16,7 @@ from pipeline.errors import UserError, missing_packages_named
 from pipeline.execution.beginning import environment
 from pipeline.execution.processes import LOOKED_S, cores
 from pipeline.execution.setting import Setting
-from pipeline.execution.worker import Errand, Order, packed_call
+from pipeline.execution.worker import Errand, Order
 
 ANSWER_S = 5.0  # that an address has to answer in
 GONE_S = 20.0  # that a head may refuse to answer; behind 60 Ray ends this process, in words of its own
@@ -85,7 +86,7 @@ class RayCrew:
         while waiting or going:
             while waiting and idle:
                 actor = idle.pop()
-                going[actor.carry_out.remote(self._given, packed_call(self._order, waiting.pop()))] = actor
+                going[actor.carry_out.remote(self._given, pickle.dumps((self._order, waiting.pop())))] = actor
             if not going:
                 return
             ready, _ = ray.wait(list(going), timeout=LOOKED_S)

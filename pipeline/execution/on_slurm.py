@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from pipeline.errors import UserError, missing_packages_named
-from pipeline.execution.beginning import PREFIXES, environment
+from pipeline.execution.beginning import environment
 from pipeline.execution.processes import LOOKED_S
 from pipeline.execution.setting import Setting
 from pipeline.execution.worker import Errand, Order, carry_out_all
@@ -134,14 +134,12 @@ class SlurmCrew:
 
 
 def _parameters(setting: Setting, threads: int) -> dict[str, Any]:
-    given = environment(threads)
-    ours = {name: value for name, value in given.items() if name.startswith((*PREFIXES, "PYTHONPATH"))}
     found: dict[str, Any] = {
         "job_name": "pipeline",
         "time": setting.minutes,
         "cpus_per_task": threads,
         "use_srun": False,
-        "setup": [f"export {name}={shlex.quote(value)}" for name, value in sorted(ours.items())],
+        "setup": [f"export {name}={shlex.quote(value)}" for name, value in sorted(environment(threads).items())],
         "additional_parameters": {"requeue": True, **setting.options},
     }
     return found | ({"partition": setting.partition} if setting.partition else {})

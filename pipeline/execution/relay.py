@@ -23,10 +23,9 @@ from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any
 
 from pipeline.errors import UserError
-from pipeline.execution.beginning import GROUP, KILLED, environment
+from pipeline.execution.beginning import GROUP, KILLED, code_digest, environment, must_be
 from pipeline.execution.by_slurm import by_slurm
 from pipeline.execution.setting import Setting, setting
-from pipeline.execution.version import code_digest, must_be
 from pipeline.progress import say
 
 if TYPE_CHECKING:

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from pipeline.errors import UserError
+from pipeline.execution.beginning import must_be
 from pipeline.execution.store import Store
-from pipeline.execution.version import must_be
 
 
 @dataclass(frozen=True)
@@ -43,11 +43,6 @@ class Errand:
 def packed(key: str, function: Callable[[Any], Any], task: object) -> Errand:
     """Return a task that can be sent."""
     return Errand(key, pickle.dumps((function, task), protocol=5))
-
-
-def packed_call(order: Order, errand: Errand) -> bytes:
-    """Return what `carry_out` is called with, for an engine that is not to look into it."""
-    return pickle.dumps((order, errand), protocol=5)
 
 
 def carry_out(order: Order, errand: Errand) -> str:
