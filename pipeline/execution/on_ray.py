@@ -34,11 +34,7 @@ class Head:
         self._silent_since: float | None = None
 
     def must_answer(self) -> None:
-        """Ask whether it is there.
-
-        Raises:
-            UserError: it has not been for some time.
-        """
+        """Ask whether it is there."""
         try:
             _connect(self._address)
             self._silent_since = None
@@ -55,11 +51,7 @@ class RayCrew:
     """Actors that stay as long as the stage, so that what is compiled or read for one task serves the next."""
 
     def __init__(self, setting: Setting, order: Order, threads: int) -> None:
-        """Join a cluster, or start one.
-
-        Raises:
-            UserError: Ray is not installed, nobody is at the address, or who is there runs another Ray or Python.
-        """
+        """Join a cluster, or start one."""
         self._ray = _imported()
         self._order, self._threads = order, threads
         self._given = environment(threads)
@@ -74,11 +66,7 @@ class RayCrew:
         self._actors: list[Any] = []
 
     def run(self, errands: Sequence[Errand], on_done: Callable[[int], None]) -> None:
-        """Carry out tasks; those of an actor that was killed are left.
-
-        Raises:
-            UserError: what a task says that a user did wrong, or Ray's head has gone.
-        """
+        """Carry out tasks; those of an actor that was killed are left."""
         ray, waiting, done = self._ray, list(reversed(errands)), 0
         self._actors += [self._actor() for _ in range(min(self._workers, len(errands)) - len(self._actors))]
         idle = list(self._actors)
@@ -177,11 +165,7 @@ def _imported() -> Any:
 
 @contextmanager
 def joined(place: Setting) -> Iterator[Any]:
-    """Yield Ray, as a member of the cluster at an address.
-
-    Raises:
-        UserError: Ray is not installed, nobody is at the address, or who is there runs another Ray or Python.
-    """
+    """Yield Ray, as a member of the cluster at an address."""
     ray = _imported()
     _must_answer(place.address)
     try:

@@ -38,11 +38,7 @@ class Store:
         return self.folder / f"{key}.task"
 
     def write(self, key: str, value: object) -> None:
-        """Keep the result of a task.
-
-        Raises:
-            UserError: it cannot be written, as on a full disk.
-        """
+        """Keep the result of a task."""
         packed = pickle.dumps(value, protocol=5)
         write(self.path(key), hashlib.sha256(packed).digest() + packed)
 

@@ -64,11 +64,7 @@ def carry_out_all(order: Order, errands: Sequence[Errand]) -> str:
 
 @functools.cache
 def _settle(order: Order) -> None:
-    """Work where the stage does.
-
-    Raises:
-        UserError: this machine does not see its folder, or has another version of the code.
-    """
+    """Work where the stage does."""
     host = socket.gethostname()
     try:
         there = order.mark.read_text()

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pipeline.config import PARAMS_FILE, Params, check_params
+from pipeline.config import PARAMS_FILE, Params, check_params, raw_params
 from pipeline.config.parsing import parsed
 from pipeline.config.records import there_are
 from pipeline.core import Json
@@ -53,9 +53,6 @@ def settings(words: Sequence[str]) -> dict[str, list[Json]]:
 
     >>> settings(["a.b=0.1,0.2", "c=[1, 2],[3]", "d=yes"])
     {'a.b': [0.1, 0.2], 'c': [[1, 2], [3]], 'd': ['yes']}
-
-    Raises:
-        UserError: it says no key, no value, one value twice, or what no -S of DVC could say.
     """
     found: dict[str, list[Json]] = {}
     for word in words:
@@ -83,9 +80,6 @@ def seeds(text: str) -> list[int]:
 
     >>> seeds("1..3"), seeds("2,5")
     ([1, 2, 3], [2, 5])
-
-    Raises:
-        UserError: it is neither, or empty.
     """
     if found := RANGE.match(text.strip()):
         first, last = int(found[1]), int(found[2])
@@ -106,9 +100,6 @@ def agents_about(params: Params, keys: Iterable[str], named: Sequence[str]) -> l
     """Return the agents that a sweep is about: those named, else those whose rows the keys change.
 
     That is an agent by its own key, all that learn by a recipe, or all of a scenario.
-
-    Raises:
-        UserError: an agent is named that there is not.
     """
     for name in named:
         params.agent(name)
@@ -131,9 +122,6 @@ def grid(swept: Mapping[str, Sequence[Json]], drawn: Sequence[int], agents: Sequ
         swept: the values of each key.
         drawn: training seeds; none leaves them as params.yaml has them.
         agents: whose training takes the seeds.
-
-    Raises:
-        UserError: there are too many.
     """
     short = {key: key.rpartition(".")[2] for key in swept}
     said = {key: name if list(short.values()).count(name) == 1 else key for key, name in short.items()}
@@ -160,35 +148,15 @@ def checked(raw: Mapping[str, Any], points: Sequence[Point]) -> list[Params]:
     Args:
         raw: params.yaml as it is written.
         points: of the grid.
-
-    Raises:
-        UserError: there is no such key, or a value is none of its.
     """
     for key in dict.fromkeys(key for point in points for key in point.values):
         _must_lead_somewhere(raw, key)
     return [_with(raw, point) for point in points]
 
 
-def read(path: Path) -> dict[str, Any]:
-    """Return params.yaml as it is written.
-
-    Raises:
-        UserError: it is not there, or no YAML.
-    """
-    try:
-        found: dict[str, Any] = parsed(path.read_text(encoding="utf-8"), str(path))
-    except (OSError, UnicodeDecodeError) as error:
-        raise UserError(f"{path}: cannot be read ({error})") from error
-    return found
-
-
 def known_keys(path: Path) -> list[str]:
-    """Return all dotted keys of params.yaml that have a value.
-
-    Raises:
-        UserError: it is not there, or no YAML.
-    """
-    return list(_leaves(read(path), ""))
+    """Return all dotted keys of params.yaml that have a value."""
+    return list(_leaves(raw_params(path), ""))
 
 
 def _with(raw: Mapping[str, Any], point: Point) -> Params:

@@ -43,11 +43,7 @@ class Base:
 
     @classmethod
     def here(cls) -> "Base":
-        """Return that of this repository.
-
-        Raises:
-            UserError: git has no commit, or its root is another folder.
-        """
+        """Return that of this repository."""
         head, top = git("rev-parse", "--verify", "--quiet", "HEAD"), git("rev-parse", "--show-toplevel")
         if head is None or top is None:
             why = refusal() or "git has none here: commit"
@@ -90,11 +86,7 @@ class Base:
 
 
 def lay_out(base: Base, point: Point, name: str) -> Task:
-    """Make the workspace of a point, and return what makes the point in it.
-
-    Raises:
-        UserError: git or the disk does not let it.
-    """
+    """Make the workspace of a point, and return what makes the point in it."""
     from dvc.utils.hydra import apply_overrides
 
     root, place = Path.cwd(), PLACE / name

@@ -1,8 +1,8 @@
 """A scheduler extender: Kubernetes' or Volcano's scheduler asks which nodes a pod may have, and how good each is.
 
 Names are those of k8s.io/kube-scheduler/extender/v1 (Go, without JSON tags): ExtenderArgs in, ExtenderFilterResult or a
-bare array of HostPriority out; scores from 0 to 10. A scheduler waits for 5 s, and continues without if its setting says
-that the extender may be ignored. Nothing is bound here.
+bare array of HostPriority out; scores from 0 to 10. A scheduler waits for 5 s, and continues without where its setting
+says that the extender may be ignored. Nothing is bound here.
 
 Volcano's are those of volcano.sh/volcano/pkg/scheduler/plugins/extender/argument.go, and of TaskInfo and NodeInfo in
 pkg/scheduler/api (Go, most without JSON tags): PrioritizeRequest in, PrioritizeResponse out. Volcano adds the scores of

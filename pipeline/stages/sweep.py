@@ -5,7 +5,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple, TextIO
 
 from pipeline import storage
-from pipeline.config import PARAMS_FILE, Params
+from pipeline.config import Params, raw_params
 from pipeline.errors import UserError
 from pipeline.execution.relay import elsewhere
 from pipeline.farming import asking, grid, standing
@@ -50,7 +50,7 @@ def run(params: Params, asked: Swept, workers: int) -> None:
     if drawn and not agents:
         raise UserError("farm: --seeds: no key that is set belongs to an agent; say whose seeds by --agent NAME")
     points = grid.grid(swept, drawn, agents)
-    checked = grid.checked(grid.read(PARAMS_FILE), points)
+    checked = grid.checked(raw_params(), points)
     workers = workers if elsewhere() else min(workers, os.cpu_count() or 1)
     with alone() as held:
         for line in Base.here().said:
