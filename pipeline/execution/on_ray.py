@@ -9,7 +9,7 @@ import socket
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from typing import Any
 
 from pipeline.errors import UserError, missing_packages_named
@@ -52,18 +52,15 @@ class RayCrew:
 
     def __init__(self, setting: Setting, order: Order, threads: int) -> None:
         """Join a cluster, or start one."""
-        self._ray = _imported()
-        self._order, self._threads = order, threads
-        self._given = environment(threads)
-        self._folder = "" if setting.address else tempfile.mkdtemp(prefix="ray-")  # short: sockets stand in it
-        self._workers = setting.workers or cores()
-        try:
-            self._join(setting)
-        except BaseException:
-            self.close()
-            raise
-        self._head = Head(self._ray, ours=not setting.address)
-        self._actors: list[Any] = []
+        self._order, self._given = order, environment(threads)
+        self._workers, self._actors = setting.workers or cores(), list[Any]()
+        with ExitStack() as stack:
+            self._ray = stack.enter_context(joined(setting.address, self._workers))
+            if setting.address:
+                there = int(self._ray.cluster_resources().get("CPU", 1))
+                self._workers = max(1, min(setting.workers or there, there))
+            self._head = Head(self._ray, ours=not setting.address)
+            self._joined = stack.pop_all()
 
     def run(self, errands: Sequence[Errand], on_done: Callable[[int], None]) -> None:
         """Carry out tasks; those of an actor that was killed are left."""
@@ -97,38 +94,10 @@ class RayCrew:
 
     def close(self) -> None:
         """End the actors, and the cluster if it is ours."""
-        for actor in getattr(self, "_actors", []):
+        for actor in self._actors:
             with suppress(Exception):  # it is gone, or the cluster is
                 self._ray.kill(actor)
-        with _signals_kept():
-            self._ray.shutdown()
-        if self._folder:
-            shutil.rmtree(self._folder, ignore_errors=True)
-
-    def _join(self, setting: Setting) -> None:
-        about = dict(QUIET)
-        if setting.address:
-            _must_answer(setting.address)
-            about |= {"address": setting.address}
-        else:
-            about |= {"address": "local", "num_cpus": self._workers, "include_dashboard": False}
-            about |= {"object_store_memory": STORE_BYTES, "_temp_dir": self._folder}
-        with _refused_at(setting.address or "this machine"):
-            self._start(about, 1 if setting.address else TRIED)
-        if setting.address:
-            there = int(self._ray.cluster_resources().get("CPU", 1))
-            self._workers = max(1, min(setting.workers or there, there))
-
-    def _start(self, about: dict[str, Any], times: int) -> None:
-        for left in reversed(range(times)):
-            try:
-                with _signals_kept():
-                    self._ray.init(**about)
-                return
-            except Exception as error:
-                if "timed out" not in str(error).lower() or not left:
-                    raise
-                self._ray.shutdown()
+        self._joined.close()
 
     def _actor(self) -> Any:
         # Sent by value, for it tells, in a line, of a machine that has no such package.
@@ -155,25 +124,38 @@ class RayCrew:
         return self._ray.remote(num_cpus=1, max_restarts=0)(Worker).remote()
 
 
-def _imported() -> Any:
+@contextmanager
+def joined(address: str, workers: int = 0) -> Iterator[Any]:
+    """Yield Ray, as a member of the cluster at an address; without one, of a cluster of some workers begun here."""
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
     with missing_packages_named(), _signals_kept():
         import ray
-    return ray
-
-
-@contextmanager
-def joined(place: Setting) -> Iterator[Any]:
-    """Yield Ray, as a member of the cluster at an address."""
-    ray = _imported()
-    _must_answer(place.address)
+    if address:
+        _must_answer(address)
+    folder = "" if address else tempfile.mkdtemp(prefix="ray-")  # short: paths of sockets begin with it
+    own = {"num_cpus": workers, "include_dashboard": False, "object_store_memory": STORE_BYTES, "_temp_dir": folder}
+    about = QUIET | ({"address": address} if address else {"address": "local", **own})
     try:
-        with _refused_at(place.address), _signals_kept():
-            ray.init(address=place.address, **QUIET)
+        with _refused_at(address or "this machine"):
+            _start(ray, about, 1 if address else TRIED)
         yield ray
     finally:
         with _signals_kept():
+            ray.shutdown()
+        if folder:
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def _start(ray: Any, about: dict[str, Any], times: int) -> None:
+    for left in reversed(range(times)):
+        try:
+            with _signals_kept():
+                ray.init(**about)
+            return
+        except Exception as error:
+            if "timed out" not in str(error).lower() or not left:
+                raise
             ray.shutdown()
 
 

@@ -101,7 +101,7 @@ def _by_ray(place: Setting, threads: int, _: Sequence[str], command: Sequence[st
 
     said: SimpleQueue[str | int | UserError] = SimpleQueue()
     tasks: list[Any] = []
-    with joined(place) as ray:
+    with joined(place.address) as ray:
         about = (ray, threads, (command, str(Path.cwd()), given, GROUP), said, tasks)
         # In a thread, for what a signal raises within Ray's compiled code is lost there.
         follower = threading.Thread(target=_follow, args=about, daemon=True)
