@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from pipeline.config import PARAMS_FILE, Params, check_params, raw_params
 from pipeline.config.parsing import parsed
@@ -143,14 +143,7 @@ def grid(swept: Mapping[str, Sequence[Json]], drawn: Sequence[int], agents: Sequ
 
 
 def checked(raw: Mapping[str, Any], points: Sequence[Point]) -> list[Params]:
-    """Return the parameters of each point.
-
-    Args:
-        raw: params.yaml as it is written.
-        points: of the grid.
-    """
-    for key in dict.fromkeys(key for point in points for key in point.values):
-        _must_lead_somewhere(raw, key)
+    """Return the parameters of each point: params.yaml as it is written, with the point's values."""
     return [_with(raw, point) for point in points]
 
 
@@ -162,11 +155,7 @@ def known_keys(path: Path) -> list[str]:
 def _with(raw: Mapping[str, Any], point: Point) -> Params:
     rows: dict[str, Any] = deepcopy(dict(raw))
     for key, value in point.values.items():
-        *way, last = key.split(".")
-        at: Any = rows
-        for word in way:
-            at = at[word]
-        at[last] = value
+        _rows_at(rows, key)[key.rpartition(".")[2]] = value
     try:
         return check_params(rows, str(PARAMS_FILE))
     except UserError as error:
@@ -176,17 +165,17 @@ def _with(raw: Mapping[str, Any], point: Point) -> Params:
         raise UserError(f"farm: {point.title}: {error}") from error
 
 
-def _must_lead_somewhere(raw: Mapping[str, Any], key: str) -> None:
-    at: Any = raw
+def _rows_at(rows: dict[str, Any], key: str) -> dict[str, Any]:
+    """Return the mapping that a key is in."""
+    at: Any = rows
     *way, _ = key.split(".")
     for place, word in enumerate(way):
-        if not isinstance(at, Mapping) or word not in at:
+        if word not in at:
             before = ".".join(way[:place]) or str(PARAMS_FILE)
-            rows = there_are(map(str, at), word) if isinstance(at, Mapping) else "it is no mapping of keys"
-            raise UserError(f"farm: --set {key}: {before} has no '{word}'; {rows}")
-        at = at[word]
-    if not isinstance(at, Mapping):
-        raise UserError(f"farm: --set {key}: {'.'.join(way)} is no mapping of keys")
+            raise UserError(f"farm: --set {key}: {before} has no '{word}'; {there_are(map(str, at), word)}")
+        if not isinstance(at := at[word], dict):
+            raise UserError(f"farm: --set {key}: {'.'.join(way[: place + 1])} is no mapping of keys")
+    return cast(dict[str, Any], at)
 
 
 def _nearest(raw: Mapping[str, Any], key: str) -> str:

@@ -50,9 +50,7 @@ class Base:
             raise UserError(f"farm: a sweep starts from a commit, as DVC's experiments do: {why}")
         if Path(top.decode().strip()).resolve() != Path.cwd().resolve():
             raise UserError(f"farm: expected git's root here, it is {top.decode().strip()}")
-        git(
-            "update-index", "-q", "--refresh"
-        )  # or `create` fails where a file was touched, or copied, and nothing else
+        git("update-index", "-q", "--refresh")  # or `create` fails where a file was only touched, or copied
         changes = git("stash", "create")
         if changes is None:
             raise UserError("farm: git cannot keep what is changed here: a merge that is not done, or no user.name")
@@ -76,9 +74,8 @@ class Base:
 
     def saved(self) -> set[str]:
         """Return the experiments that start from the same commit."""
-        place = f"refs/exps/{self.head[:2]}/{self.head[2:]}/"
-        found = git("for-each-ref", "--format=%(refname)", place) or b""
-        return {name.removeprefix(place) for name in found.decode().split()}
+        found = git("for-each-ref", "--format=%(refname)", self.ref("")) or b""
+        return {name.removeprefix(self.ref("")) for name in found.decode().split()}
 
     def ref(self, name: str) -> str:
         """Return git's name of an experiment."""

@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Collection, Mapping, Sequence
-from typing import NamedTuple, TextIO
+from typing import TextIO
 
 from pipeline import storage
 from pipeline.config import Params, raw_params
@@ -25,28 +25,22 @@ FOLDER = storage.REPORTS / "sweeps"
 SAVED = "saved"
 
 
-class Swept(NamedTuple):
-    """What is swept."""
-
-    settings: Sequence[str]  # KEY=VALUE,VALUE
-    seeds: str | None
-    agents: Sequence[str]  # whose training takes the seeds; none: those that the keys are about
-
-
-def run(params: Params, asked: Swept, workers: int) -> None:
+def run(params: Params, settings: Sequence[str], seeds: str | None, named: Sequence[str], workers: int) -> None:
     """Make all points of a sweep that are not there yet, and show where each stands.
 
     Args:
         params: of params.yaml.
-        asked: what is swept.
+        settings: KEY=VALUE,VALUE of each key.
+        seeds: of trainings, as 1..5 or 1,2,7.
+        named: agents whose training takes the seeds; none: those that the keys are about.
         workers: points, or stages that all of them share, at the same time, at most.
 
     Raises:
         UserError: a key or value is wrong, or a point failed, and the others are saved.
     """
-    swept = grid.settings(asked.settings)
-    drawn = grid.seeds(asked.seeds) if asked.seeds is not None else []
-    agents = grid.agents_about(params, swept, asked.agents)
+    swept = grid.settings(settings)
+    drawn = grid.seeds(seeds) if seeds is not None else []
+    agents = grid.agents_about(params, swept, named)
     if drawn and not agents:
         raise UserError("farm: --seeds: no key that is set belongs to an agent; say whose seeds by --agent NAME")
     points = grid.grid(swept, drawn, agents)
@@ -59,12 +53,12 @@ def run(params: Params, asked: Swept, workers: int) -> None:
             say(f"farm: seeds {', '.join(map(str, drawn))} of pretrain and finetune of {', '.join(agents)}")
         affected = _make_shared(params, {key for point in points for key in point.values}, workers, held)
         base, content = Base.here(), working_tree().content
-        named = {point.name(content): point for point in points}
-        left = _make_points(base, named, affected, workers, held)
+        by_name = {point.name(content): point for point in points}
+        left = _make_points(base, by_name, affected, workers, held)
     saved = base.saved()
     every = [
         Saved(point, name, base.ref(name), of)
-        for (name, point), of in zip(named.items(), checked, strict=True)
+        for (name, point), of in zip(by_name.items(), checked, strict=True)
         if name in saved
     ]
     if every:
